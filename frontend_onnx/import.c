@@ -2,7 +2,7 @@
 /* import.c: converts an unpacked model to @main.
  *
  *   inputs        parameters; a dim_param is a symbol, params may fix it
- *   initialisers  constants, made when a node first reads them
+ *   initializers  constants, made when a node first reads them
  *   nodes         converted in topological order (order.c), each by its row in
  *                 the tables of ops_*.c
  *   outputs       the result
@@ -23,7 +23,7 @@ enum byoc_status byi_scope_open(struct byi_import *o, struct byi_scope *scope)
     scope->names = byi_names_new(o->scratch);
     if (graph->n_sparse_initializer)
         return byi_fail(&o->err, BYOC_EUNSUPPORTED,
-                        "found %zu sparse initialisers, expected dense ones",
+                        "found %zu sparse initializers, expected dense ones",
                         graph->n_sparse_initializer);
     for (size_t i = 0; i < graph->n_initializer; i++) {
         const char *name = byi_text_or(graph->initializer[i]->name, "");
@@ -31,7 +31,7 @@ enum byoc_status byi_scope_open(struct byi_import *o, struct byi_scope *scope)
             *name ? byi_names_add(&scope->names, name) : NULL;
         if (!entry)
             return byi_fail(&o->err, BYOC_EPARSE,
-                            "initialiser '%s': the name is empty or already "
+                            "initializer '%s': the name is empty or already "
                             "defined, expected a new one",
                             name);
         entry->index = (uint32_t)i;
@@ -68,7 +68,7 @@ byi_id byi_o_read(struct byi_import *o, const char *text, const char *reader)
     if (!entry) {
         o->status = byi_fail(&o->err, BYOC_EPARSE,
                              "%s: value '%s' is not defined, expected an "
-                             "input, an initialiser or the output of a node "
+                             "input, an initializer or the output of a node "
                              "that does not depend on this one",
                              reader, text);
         return BYI_NO_ID;

@@ -101,9 +101,9 @@ enum byoc_status byi_onnx_external(struct byi_onnx_file *file,
 
 struct byi_name {
     const char *text;
-    /* BYI_NO_ID: an initialiser not read yet, or an omitted input */
+    /* BYI_NO_ID: an initializer not read yet, or an omitted input */
     byi_id id;
-    /* of the initialiser, or UINT32_MAX for other values; in the table of
+    /* of the initializer, or UINT32_MAX for other values; in the table of
      * functions, of the function; in order.c, of the producer */
     uint32_t index;
     /* of an unsupported output: its node, for the message */
@@ -126,7 +126,7 @@ struct byi_name *byi_names_find(const struct byi_names *names,
  * already. */
 struct byi_name *byi_names_add(struct byi_names *names, const char *text);
 /* Bind `text`, an input or a captured value of a body graph, to `id`. BYI_NO_ID
- * stands for an omitted input; an initialiser of that name stays its default.
+ * stands for an omitted input; an initializer of that name stays its default.
  * Returns false if the name is already bound. */
 bool byi_names_bind(struct byi_names *names, const char *text, byi_id id);
 
@@ -147,7 +147,7 @@ struct byi_functions {
  * separate function captures outer values (subgraph.c). */
 struct byi_scope {
     const Onnx__GraphProto *graph;
-    const struct byi_range *raw; /* parallel to its initialisers, or NULL */
+    const struct byi_range *raw; /* parallel to its initializers, or NULL */
     struct byi_names names;
     struct byi_scope *outer; /* of the same function, or NULL */
 };
@@ -201,7 +201,7 @@ size_t byi_onnx_count_nodes(const Onnx__GraphProto *graph);
 
 /* inputs.c: make the graph's inputs parameters of the function. */
 enum byoc_status byi_onnx_add_inputs(struct byi_import *o);
-/* Fill scope->names with the initialisers of its graph. */
+/* Fill scope->names with the initializers of its graph. */
 enum byoc_status byi_scope_open(struct byi_import *o, struct byi_scope *scope);
 /* order.c: returns the order in which to convert the graph's nodes, as indices
  * in the arena; NULL: the order of the file. */

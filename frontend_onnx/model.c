@@ -3,7 +3,7 @@
  *
  * protobuf-c copies every byte string, which would hold a large model in memory
  * twice. The importer therefore first walks the wire format (wire.c) and checks
- * it. It cuts out the raw data of large initialisers, whose ranges in the
+ * it. It cuts out the raw data of large initializers, whose ranges in the
  * mapping it records. protobuf-c unpacks the small message that remains.
  */
 #include "frontend_onnx/import.h"
@@ -78,7 +78,7 @@ static void cut_model(const uint8_t *data, size_t n, struct byi_text *out,
             continue;
         }
         /* protobuf-c merges a second graph field with the first, and appends
-         * its initialisers, as file->raw does */
+         * its initializers, as file->raw does */
         graph.n = 0;
         cut_graph((struct byi_wire_reader){f.data, f.data + f.n}, &graph, file);
         byi_wire_add(out, BYI_FIELD_GRAPH, &graph);

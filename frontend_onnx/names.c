@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* names.c: hash tables of names: the symbol table, from ONNX value names to
- * values and initialisers, and tables of functions and of producers. Names are
+ * values and initializers, and tables of functions and of producers. Names are
  * borrowed from the unpacked model. No table is iterated: output must not
  * depend on hashes.
  */

@@ -39,7 +39,7 @@ struct byi_onnx_params {
 };
 
 /* Read the model at `path` into a module with one function @main. Parameters
- * are the graph's inputs (without those that are initialisers), in order. The
+ * are the graph's inputs (without those that are initializers), in order. The
  * result is the one output, or the tuple of outputs. Weights stay mapped from
  * the file where its encoding allows. External data must lie inside the model's
  * folder. The caller frees *module with byi_module_free; it is NULL after an

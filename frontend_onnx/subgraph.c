@@ -11,7 +11,7 @@
  * scope.
  *
  * ONNX requires names to be unique in a graph and its subgraphs. So a name is
- * free in a subgraph if no node, input or initialiser in it defines the name.
+ * free in a subgraph if no node, input or initializer in it defines the name.
  * Recursion is bounded by the nesting of graphs, which byi_wire_check limits.
  */
 #include "frontend_onnx/import.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* frontend_onnx/view.h: cuts a graph into parts, so that each part can become
- * one node. A part is a region, a piece of a region that must be split, or a
+ * one node. A part is a region, some nodes of a region that must be split, or a
  * single node outside all regions.
  *
  *     nodes      0:A  1:B  2:native  3:A       edges 0>1, 1>3, 0>2, 2>3

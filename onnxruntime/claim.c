@@ -294,7 +294,7 @@ static void log_claim(const struct byi_ep_claim *c)
                c->n_groups);
 }
 
-/* Recommend the option initializers=constant if runs may replace initialisers.
+/* Recommend the option initializers=constant if runs may replace initializers.
  */
 static void log_replaceable(const struct byi_ep_claim *c)
 {

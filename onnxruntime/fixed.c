@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fixed.c: checks that runs do not replace the values of initialisers that are
+/* fixed.c: checks that runs do not replace the values of initializers that are
  * also inputs of the model. With the option initializers=constant these
- * initialisers are compiled as constants, and a run that replaces one fails.
+ * initializers are compiled as constants, and a run that replaces one fails.
  * ONNX Runtime does not report whether a run replaces values. Therefore a run
  * compares the digest of the bytes when their address has changed. As long as
  * no run replaces the values, the address is memory of the session. The caller

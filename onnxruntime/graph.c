@@ -50,7 +50,7 @@ static enum byoc_status put_values(const OrtApi *ort, unsigned field,
     return BYOC_OK;
 }
 
-/* Append the initialisers of a graph as fields of its GraphProto. */
+/* Append the initializers of a graph as fields of its GraphProto. */
 static enum byoc_status put_constants(const OrtApi *ort, const OrtGraph *graph,
                                       struct byi_ep_bytes *out,
                                       struct byoc_error *err)

@@ -37,7 +37,7 @@ struct byi_ep_options {
     uint32_t threads;            /* 0: byoc's default */
     enum byoc_partition partition_by;
     enum byi_ep_pool pool;
-    bool fixed;            /* initialisers that are also inputs are compiled as
+    bool fixed;            /* initializers that are also inputs are compiled as
                             * constants */
     const char *cache_dir; /* folder of artifacts; NULL: none */
     const char *report;    /* folder of reports; NULL: none */
@@ -135,9 +135,9 @@ enum { BYI_EP_NONE = -1 };
 struct byi_ep_value {
     const char *name;
     const OrtValueInfo *info;
-    const OrtValue *constant; /* the value of an initialiser that is compiled as
+    const OrtValue *constant; /* the value of an initializer that is compiled as
                                * a constant, or NULL */
-    bool is_input;            /* an initialiser that is also an input of the
+    bool is_input;            /* an initializer that is also an input of the
                                * model */
     bool is_output;           /* of the graph */
     bool is_tensor;           /* a tensor that byoc and ONNX Runtime can
@@ -262,9 +262,9 @@ void byi_ep_parallel_for(void *ctx, uint32_t n, void (*fn)(void *, uint32_t),
 const OrtKernelContext *byi_ep_threads_enter(const OrtKernelContext *context);
 void byi_ep_threads_leave(const OrtKernelContext *outer);
 
-/* --- fixed.c: initialisers that are also inputs of the model -------------- */
+/* --- fixed.c: initializers that are also inputs of the model -------------- */
 
-/* An initialiser that is also an input, and was compiled as a constant. */
+/* An initializer that is also an input, and was compiled as a constant. */
 struct byi_ep_fixed {
     const char *name;
     size_t place;                  /* index among the fused node's inputs */
@@ -273,7 +273,7 @@ struct byi_ep_fixed {
                                     * or NULL */
     uint64_t sample_hash;          /* of samples of the bytes */
 };
-/* List in *fixed, in `arena`, the initialisers of the graph that were compiled
+/* List in *fixed, in `arena`, the initializers of the graph that were compiled
  * as constants and are among the fused node's n_in inputs. *n is their number.
  * Errors: those of ONNX Runtime's functions. */
 enum byoc_status byi_ep_fixed_list(const struct byi_ep_graph *graph,

@@ -365,7 +365,7 @@ static void add_arg(struct byi_text *t, int arg)
         byi_text_addf(t, "%s", args[arg]);
 }
 
-/* Whether the member is zero, so that its initialiser can be omitted. */
+/* Whether the member is zero, so that its initializer can be omitted. */
 static bool is_zero(const struct param_member *m, const char *at)
 {
     switch (m->kind) {

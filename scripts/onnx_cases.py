@@ -36,7 +36,7 @@ USUAL = ("float", "int64", "uint8", "string", "bool")
 
 
 class Known:
-    """An operand that is an initialiser."""
+    """An operand that is an initializer."""
 
     def __init__(self, values):
         self.values = np.array(values)

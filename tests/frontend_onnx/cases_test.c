@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cases_test.c: tests models with operators that are not ONNX's own, compared
  * with the results of ONNX Runtime (cases/, which scripts/ort-cases writes).
- * Inputs and results are initialisers that no node reads, "input NAME" and
+ * Inputs and results are initializers that no node reads, "input NAME" and
  * "output NAME". The results for maps follow the standard, since ONNX Runtime's
  * C interface returns maps one by one.
  */
@@ -24,7 +24,7 @@ enum { MAX_VALUES = 128 };
 
 static const char folder[] = TEST_DIR "/frontend_onnx/cases/";
 
-/* The initialiser "KIND NAME" of the file. */
+/* The initializer "KIND NAME" of the file. */
 static struct byi_tensor stored(struct byi_onnx_file *file, const char *kind,
                                 const char *name)
 {
@@ -40,7 +40,7 @@ static struct byi_tensor stored(struct byi_onnx_file *file, const char *kind,
                 fail_msg("%s", err.text);
             return t;
         }
-    fail_msg("no initialiser '%s'", wanted);
+    fail_msg("no initializer '%s'", wanted);
     return t;
 }
 

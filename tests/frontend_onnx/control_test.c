@@ -550,7 +550,7 @@ static void map_without_operand(void **state)
     refuse(&b, BYOC_EPARSE, "input 1 is omitted by the call");
 }
 
-/* The default of a body's input, an initialiser by its name, stands in for the
+/* The default of a body's input, an initializer by its name, stands in for the
  * operand that is left out. */
 static void map_with_default(void **state)
 {

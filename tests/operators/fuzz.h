@@ -33,11 +33,11 @@ struct draw {
     bool placed; /* the node is in the graph; otherwise it is added last */
     enum byoc_dtype dtype; /* the main one, of the case */
     bool wide;    /* float16 becomes float32, to compare float16 results with */
-    bool weights; /* all operands but the first are initialisers: backends
+    bool weights; /* all operands but the first are initializers: backends
                      take a convolution only with constant weights */
     uint32_t n;
     struct byi_tensor in[MAX_OPERANDS];
-    bool constant[MAX_OPERANDS]; /* an initialiser, since ONNX requires a
+    bool constant[MAX_OPERANDS]; /* an initializer, since ONNX requires a
                                     constant, or of `weights` */
 };
 
@@ -60,7 +60,7 @@ struct byi_tensor *draw_operand(struct draw *d, enum byoc_dtype dtype,
                                 uint32_t rank, const int64_t *dims,
                                 enum flavour flavour);
 /* Add an operand with these integers: a vector, or a scalar if n < 0; an
- * initialiser if `constant`. */
+ * initializer if `constant`. */
 void draw_ints(struct draw *d, enum byoc_dtype dtype, int64_t n,
                const int64_t *values, bool constant);
 /* The same for floats, in float32. Returns the operand. */
