@@ -128,7 +128,8 @@ static void test_primitives(void **state)
     assert_true(region.n == 1 && region.flops == 80);
 }
 
-/* A size that is known when the model runs: not inside of regions. */
+/* If sizes are known only when the model runs, events of regions report bytes,
+ * but no operations. */
 static void test_varying(void **state)
 {
     static const int64_t shape[] = {7, 3};

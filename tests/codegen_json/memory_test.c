@@ -20,7 +20,7 @@ static uint32_t next(uint64_t *seed, uint32_t below)
     return (uint32_t)(*seed >> 33) % below;
 }
 
-/* Each step reads one or two earlier values and gives a new one, sometimes an
+/* Each step reads one or two earlier values and returns a new one, sometimes an
  * alias of an operand. */
 static void make_plan(struct byi_planned_func *f, uint64_t seed,
                       struct byi_arena *arena)

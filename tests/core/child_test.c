@@ -21,7 +21,8 @@
 
 static const struct byi_child_limits none;
 
-/* The sanitizers' allocators end the process where malloc() gives NULL. */
+/* The sanitizers' allocators end the process when malloc() would return NULL.
+ */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 enum { SANITIZED = 1 };
 #else

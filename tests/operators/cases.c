@@ -141,7 +141,8 @@ static void clip(struct draw *d)
         draw_ints(d, d->dtype, -1, &high, draw_chance(d, 50));
 }
 
-/* A scalar has no rows of places here, and one in ONNX Runtime. */
+/* Ranks from 1 on: NonZero of a scalar has no rows here, and one in ONNX
+ * Runtime. */
 static void with_axes(struct draw *d)
 {
     int64_t dims[BYI_MAX_RANK];
@@ -414,9 +415,10 @@ static void reduce(struct draw *d)
 
     const bool product = strcmp(op_now->op, "ReduceProd") == 0;
     for (uint32_t i = 0; i < rank; i++) {
-        dims[i] = dims[i] ? dims[i] : 2; /* of nothing: there is no rule */
+        /* reductions of no elements, and integer overflow, are not specified */
+        dims[i] = dims[i] ? dims[i] : 2;
         if (product && !byi_dtype_is_float(d->dtype))
-            dims[i] = dims[i] > 2 ? 2 : dims[i]; /* beyond the type: nor here */
+            dims[i] = dims[i] > 2 ? 2 : dims[i];
         if (draw_chance(d, 50))
             axes[n++] = draw_chance(d, 50) ? i : (int64_t)i - rank;
     }
@@ -466,7 +468,8 @@ static void cast_packed(struct draw *d)
     const uint32_t rank = draw_shape(d, 0, 4, dims);
     struct byi_tensor *t = draw_operand(d, d->dtype, rank, dims, ORDINARY);
 
-    /* of a fraction, ONNX Runtime rounds where other integers drop it */
+    /* ONNX Runtime rounds fractions to 2 and 4 bits; for other integers, it
+     * drops the fraction */
     const bool whole = to < narrow_types + NARROW_INTS;
     for (int64_t i = 0; i < byi_elements(rank, dims); i++)
         byi_tensor_set(t, i,

@@ -200,7 +200,6 @@ static void dynamic_product(struct draw *d)
         draw_operand(d, BYOC_F32, 1, &n, ORDINARY);
 }
 
-/* x, weights of `bits` in blocks, a scale and a zero point for each block. */
 /* Rows of codes, packed if they have 4 bits. */
 static void gather_blocks(struct draw *d)
 {
@@ -443,7 +442,7 @@ static void draw_keys(struct draw *d, const struct grouped *g)
             draw_operand(d, d->dtype, 4, cache, op_now->flavour);
 }
 
-/* Tables, positions, a bias of the scores, sinks: as far as there is one. */
+/* Draw tables, positions, a bias of the scores and sinks, or omit them. */
 static void draw_extras(struct draw *d, const struct grouped *g)
 {
     const int64_t table[] = {64, g->size / 2};

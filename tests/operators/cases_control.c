@@ -14,8 +14,8 @@ static struct byi_tensor *matrix(struct draw *d, int64_t n, int64_t m)
 
 /* --- control flow --------------------------------------------------------- */
 
-/* One branch joins x1 and x2, the other doubles x1 by joining it to itself: of
- * different shapes but where those meet. */
+/* One branch concatenates x1 and x2, the other x1 and x1. Their results often
+ * have different shapes. */
 static void branches(struct draw *d)
 {
     const int64_t m = draw_int(d, 1, 5);
@@ -33,9 +33,10 @@ static void branches(struct draw *d)
     draw_wiring(d, "x0", NULL);
 }
 
-/* x0 rounds at most, x1 whether there is a first; state x2, which x3 joins in
- * each round; a row of its first element each. The condition ends it where a
- * constant of the body says. */
+/* A loop of at most x0 iterations, none if x1 is false. Each adds x3 to the
+ * state x2, or takes the maximum of both, and returns the old state, or rows of
+ * it, as its row. In some loops the body ends the loop after a constant number
+ * of iterations. */
 static void loop(struct draw *d)
 {
     const int64_t rounds = draw_int(d, 0, 6);
@@ -72,7 +73,8 @@ static void loop(struct draw *d)
     draw_wiring(d, "x0 x1 x2", NULL);
 }
 
-/* State x0, rows of x1 along an axis and from either end; x2 from around. */
+/* A scan of the rows or columns of x1, from either end, with state x0. The body
+ * reads x2 from the outer graph. */
 static void scan(struct draw *d)
 {
     const int64_t n = draw_int(d, 0, 5), m = draw_int(d, 1, 4);
@@ -99,7 +101,8 @@ static void scan(struct draw *d)
 
 /* --- sequences ------------------------------------------------------------ */
 
-/* A sequence s of two to four matrices of m columns; the number of them. */
+/* Make a sequence s of two to four matrices of m columns. Returns their number.
+ */
 static int64_t sequence(struct draw *d, int64_t m)
 {
     static const char *const operands[] = {"x0 x1", "x0 x1 x2", "x0 x1 x2 x3"};
@@ -126,7 +129,8 @@ static const char *position(struct draw *d, int64_t low, int64_t high)
     return operand_name(d, d->n - 1);
 }
 
-/* All elements of sequence `name` in one tensor, to compare sequences. */
+/* Concatenate all elements of sequence `name` to one tensor, to compare
+ * sequences. */
 static void joined(struct draw *d, const char *name)
 {
     draw_node(d, d->graph, "ConcatFromSequence", name, "y0");
@@ -226,7 +230,8 @@ static void sequence_empty(struct draw *d)
     joined(d, "more");
 }
 
-/* Each element joined to itself, or to one from outside. */
+/* Concatenate each element and itself, or each element and a tensor of the
+ * outer graph. */
 static void sequence_map(struct draw *d)
 {
     sequence(d, 3);

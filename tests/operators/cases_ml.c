@@ -319,8 +319,8 @@ static void attr_forest(struct draw *d, const struct forest *f, bool classes)
     draw_attr_floats(d, names[classes][3], f->leaves, f->weight);
 }
 
-/* Three classes or more, and leaves for all where there are base values: of
- * others docs/operators.md says what differs. */
+/* Draws three classes or more, and, with base values, leaves for all classes:
+ * otherwise ONNX Runtime differs (docs/operators.md). */
 static void trees(struct draw *d)
 {
     static const char *const sums[] = {"SUM", "AVERAGE", "MIN", "MAX"};

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tests/operators/fuzz.h: models of one random node: runs them on byoc's
- * kernels, on their plain implementations and in ONNX Runtime, and compares the
- * results.
- */
+ * kernels, on the kernels' plain forms and in ONNX Runtime, and compares the
+ * results. */
 #ifndef BYI_TESTS_FUZZ_H
 #define BYI_TESTS_FUZZ_H
 
@@ -48,9 +47,8 @@ bool draw_chance(struct draw *d, int percent);
  * rank.
  */
 uint32_t draw_shape(struct draw *d, uint32_t low, uint32_t high, int64_t *dims);
-/* Draw dims that broadcast to those of `to`: leading ones are dropped, others
- * are
- * 1. Returns the rank. */
+/* Draw dims that broadcast to those of `to`: leading ones are dropped, and some
+ * become 1. Returns the rank. */
 uint32_t draw_narrower(struct draw *d, uint32_t rank, const int64_t *to,
                        int64_t *dims);
 /* An axis, counted from either end. */

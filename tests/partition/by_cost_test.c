@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* by_cost_test.c: tests --partition-by=measured, with backends so slow or so
- * fast that measurements are unambiguous: the placement, the ledger, and that
- * nothing is measured twice.
- */
+/* by_cost_test.c: tests --partition-by=measured: the placement, the ledger, and
+ * that nothing is measured twice. The backends are so slow or so fast that
+ * measurements are unambiguous. */
 #include "tuner/measure.h"
 
 #include <pthread.h>

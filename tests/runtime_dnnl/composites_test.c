@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* composites_test.c: tests the composites of TVM's table for oneDNN, as
- * frameworks export them: convolutions of one to three axes, deconvolutions and
- * dense, with or without a bias, with an activation that may consist of several
- * operators (gelu as x (erf(x / sqrt 2) + 1) / 2, swish as x sigmoid(x), mish
- * as x tanh(log(e^x + 1))), and residual blocks. After the passes of a compile
- * each must be one composite, with the results of the plain program. If a
- * constant of the activation is changed, it must not match.
- */
+ * frameworks export them. These are residual blocks, and products: convolutions
+ * of one to three axes, transposed convolutions and dense, with or without a
+ * bias. A product has an activation, which may consist of several operators:
+ * gelu is x (erf(x / sqrt 2) + 1) / 2, swish is x sigmoid(x), and mish is x
+ * tanh(log(e^x + 1)). After the passes of a compile each must be one composite,
+ * with the results of the plain program. If a constant of the activation is
+ * changed, it must not match. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

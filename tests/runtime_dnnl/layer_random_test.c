@@ -41,7 +41,7 @@ static void split(int64_t x, uint32_t n, const int64_t *dims, int64_t *out)
 }
 
 /* Add src(n, c, in) w(g, o, i, k) to dst(n, o, out) for all taps; for a
- * deconvolution dst and src are exchanged. */
+ * transposed convolution dst and src are exchanged. */
 static void run_conv(const struct conv_loop *c, double *want)
 {
     const struct byi_dnnl_window *w = &c->p->window;

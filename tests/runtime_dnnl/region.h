@@ -68,9 +68,10 @@ struct region_report {
     char trace[8192]; /* "name:impl\n" per primitive */
     uint32_t n_steps, n_reorders;
 };
-/* Load, run twice, keep for units_at_end, and compare with the native kernels
- * within `tolerance` (absolute, and relative to the larger values). Returns
- * NULL, or the error in a static buffer. */
+/* Load the region, run it twice, and compare its results with those of the
+ * native kernels within `tolerance` (absolute, and relative to the larger
+ * values). Keeps the region, so that units_at_end() can compare JSON with C.
+ * Returns NULL, or the error in a static buffer. */
 static const char *region_check(struct region *g, uint32_t n,
                                 const uint32_t *outputs, double tolerance,
                                 struct region_report *report);

@@ -634,9 +634,9 @@ static void test_depthwise_operand(void **state)
     region_close(&g);
 }
 
-/* A stride beyond the window leaves zeros in a deconvolution's result, so that
- * the quotients are infinite. oneDNN's deconvolutions made NaN of ReLU of minus
- * infinity. */
+/* A stride beyond the window leaves zeros in the result of a transposed
+ * convolution, so that the quotients are infinite. oneDNN's kernel for it made
+ * NaN of ReLU of minus infinity. */
 static void test_relu_of_infinity(void **state)
 {
     static const struct {

@@ -764,8 +764,8 @@ static void test_borders(void **state)
     region_close(&g);
 }
 
-/* An elementwise function is fused with the primitive before it, prelu of
- * channels with a convolution of own kernels. */
+/* An elementwise function is fused with the primitive before it, and prelu of
+ * channels with a convolution that runs on byoc's kernels. */
 static void test_rides(void **state)
 {
     static const struct {
