@@ -254,7 +254,7 @@ done
 bad 2 "the new ledger" report diff good.so text.onnx
 bad 2 "the old ledger" report diff text.onnx good.so
 bad 2 "the model has no node 'none'" report show good.so --explain none
-# empty names of files: a folder that is empty text was the root folder
+# empty names of files: an empty name of a folder must not mean the root folder
 bad 2 "--output: found '', expected the name of a file or folder" run "$digits/digits.onnx" -o ""
 bad 2 "--data: found '', expected the name of a file or folder" run "$digits/digits.onnx" --data ""
 bad 2 "--input: found 'image=', expected NAME=FILE" run "$digits/digits.onnx" \

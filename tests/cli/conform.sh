@@ -45,7 +45,7 @@ for sentence in "(claims.opinion: " "prefers the data in 'NHCX', expected the ax
     }
 done
 
-# threads of a library that it brings are not the query's
+# threads of a library that the plug-in links do not count as threads of its query
 finds 0 "$plugins/threads_at_load.so" --only entry/query -- \
     "note: entry/query: opening the library started 1 thread, before any query"
 

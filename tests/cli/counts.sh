@@ -89,8 +89,8 @@ bench only --json
 grep -q '"regions": 1, "native_regions": 1, "native_share": 1' "$dir/out" ||
     fail "the twin ran: $(cat "$dir/out")"
 
-# sizes made by shape arithmetic, which an artifact has as fused kernels, as of
-# the mask of a TransformerEncoder: the backend runs the operators after them
+# The mask of a TransformerEncoder has sizes that shape arithmetic computes, in an
+# artifact by fused kernels. The backend runs the operators that read the mask.
 cat >"$dir/model.ir" <<'END'
 def @main(%x: Tensor[(B, S), float32]) {
   %0 = shape_of(%x) #["shape": "Shape"];
@@ -112,8 +112,8 @@ grep -q '1 of .* offloaded, in 1 region' "$dir/out" || fail "$(cat "$dir/out")"
     fail "the sizes are not known: $(cat "$dir/err")"
 grep -q '"impl": "ref"' "$dir/trace" || fail "the backend's region did not run"
 
-# sizes that are not given are some that the model accepts: padding that reflects
-# accepts no axis of 1, 2 or 64 here
+# byoc chooses sizes that the model accepts if none are given: here padding that
+# reflects accepts no axis of 1, 2 or 64
 cat >"$dir/model.ir" <<'END'
 def @main(%x: Tensor[(N, T), float32]) {
   %0 = nn.pad(%x, [0, 100, 0, 0], 0f, mode="reflect") #["pad": "Pad"];

@@ -45,7 +45,7 @@ taken() {
     fi
 }
 
-# value OPTION: one that parses, of the option's kind
+# value OPTION: prints a valid value for the option
 value() {
     case $1 in
     require-offload*) echo 0 ;;

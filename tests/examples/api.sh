@@ -62,7 +62,8 @@ says 1 '' "$2/describe" --backends only:/nowhere
 says 0 ' [1-9][0-9]* parts ran here, 0 bytes left' "$2/budget" "$tmp/model.so" 0
 says 0 '^\[info\] threads' "$2/budget" "$tmp/model.so" 0
 says 2 'memory' "$2/budget" "$tmp/model.so" 10000
-# The same text at once and as a longer text's beginning; the caches' rows count.
+# A text continued by 80 bytes at once equals the text continued by some bytes, then,
+# in a second run, by the rest.
 "$1" compile "$top/examples/generate/text.onnx" -o "$tmp/text.so" >/dev/null ||
     exit 1
 says 0 'a byte; memory: ' "$2/generate" "$tmp/text.so" "The backend" 80 0
