@@ -16,7 +16,7 @@ static const double pi = 3.14159265358979323846;
 
 /* --- small arithmetic ----------------------------------------------------- */
 
-/* Emit the vector of the integers from 0 to below `limit`, of limit's type. */
+/* Emit the vector 0, 1, ..., limit - 1, of limit's type. */
 static byi_id emit_count(struct byi_import *o, byi_id limit)
 {
     const enum byoc_dtype dtype = byi_o_dtype(o, limit);

@@ -6,10 +6,10 @@
  *
  * where f applies elementwise functions, such as a scale and a mask, to the
  * scores. The scores of some rows of q are computed at a time, so that they
- * stay in the second-level cache. Scores and products are not computed for the
- * last keys if an additive mask gives them weight 0 in all of these rows, as a
- * causal mask does; their values are then not read, not even NaN. The caller
- * provides all memory; nothing here allocates or fails. */
+ * stay in the second-level cache. An additive mask, such as a causal one, may
+ * give the last keys weight 0 in all of these rows. Then their scores and
+ * products are not computed, and their values not read, not even NaN. The
+ * caller provides all memory; nothing here allocates or fails. */
 #ifndef BYI_F32_ATTENTION_H
 #define BYI_F32_ATTENTION_H
 
@@ -59,8 +59,8 @@ struct byi_f32_attention_run {
 };
 
 /* Choose the kernels, unless they are set, and the sizes of a task. If a head
- * has one row, heads that share keys and values may become rows: members that
- * the caller set then change. */
+ * has one row, this may turn heads that share keys and values into rows of one
+ * head, which changes members that the caller set. */
 void byi_f32_attention_plan(struct byi_f32_attention *attention);
 /* Bytes of scratch for a run with at most `threads` threads. */
 uint64_t byi_f32_attention_scratch(const struct byi_f32_attention *attention,

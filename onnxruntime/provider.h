@@ -267,11 +267,11 @@ void byi_ep_threads_leave(const OrtKernelContext *outer);
 /* An initializer that is also an input, and was compiled as a constant. */
 struct byi_ep_fixed {
     const char *name;
-    size_t place;                  /* index among the fused node's inputs */
-    char digest[65];               /* of the bytes that were compiled */
-    _Atomic(const void *) address; /* where a run was found to have these bytes;
-                                    * or NULL */
-    uint64_t sample_hash;          /* of samples of the bytes */
+    size_t place;    /* index among the fused node's inputs */
+    char digest[65]; /* of the bytes that were compiled */
+    /* the address at which an earlier run had these bytes; or NULL */
+    _Atomic(const void *) address;
+    uint64_t sample_hash; /* of samples of the bytes */
 };
 /* List in *fixed, in `arena`, the initializers of the graph that were compiled
  * as constants and are among the fused node's n_in inputs. *n is their number.
@@ -323,8 +323,8 @@ struct byi_ep_factory {
     /* this ONNX Runtime can run fused nodes in bodies of If, Loop and Scan, and
      * passes to a fused node the values that bodies in it read from outside */
     bool bodies;
-    bool
-        scalars; /* byi_ep_read_rank distinguishes scalars from unknown ranks */
+    /* byi_ep_read_rank distinguishes scalars from unknown ranks */
+    bool scalars;
 };
 
 /* The provider of one session. */

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ledger_test.c: tests the content of a ledger. This is the edges between
- * nodes, the placement of each node with its reason, and kept and reverted
- * regions. Each node of the model occurs once.
- */
+/* ledger_test.c: tests the content of a ledger: the edges between nodes, the
+ * placement of each node with its reason, and kept and reverted regions. Each
+ * node of the model occurs once. */
 #include <byoc/byoc.h>
 
 #include <setjmp.h>
@@ -220,7 +219,7 @@ static void ledgers_fit_the_schema(void **state)
         {.backends = nobody, .patterns = patterns, .require_offload = 50},
         {.backends = nobody, .patterns = patterns, .require_offload_nodes = 99},
         {.plugins = BUILD_DIR "/libbyoc_backend_dnnl.so"},
-        {.plugins = PLUGIN_DIR "/bad_load.so"}, /* gives regions back */
+        {.plugins = PLUGIN_DIR "/bad_load.so"}, /* refuses to load regions */
     };
     for (size_t i = 0; i < BYI_COUNT(given); i++) {
         cJSON *ledger = ledger_of(NODES, NULL, &given[i]);

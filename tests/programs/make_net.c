@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* make_net.c: parts of networks: convolutions with epilogues, several with one
- * input, norms as one operator and as many.
- */
+/* make_net.c: parts of networks: convolutions with epilogues, several
+ * convolutions of one input, and norms, each as one operator or as many. */
 #include "make.h"
 
 #include <math.h>
@@ -151,7 +150,7 @@ static void add_conv_block(struct maker *k, struct scope *s)
     int64_t channels;
     if (!find_image(k, s, &x, &channels))
         return;
-    if (make_pick(k, 4) == 0) /* scales before, to be folded forwards */
+    if (make_pick(k, 4) == 0) /* a scale that FoldScaleAxis can fold */
         x.id = add_scale(k, s, x.id);
     if (x.id == BYI_NO_ID)
         return;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* needs.h: for tests of steps for which oneDNN has kernels only on x86-64, such
- * as most convolutions. On other machines it has only reference
- * implementations, which byoc refuses above BYI_REF_TERMS products.
- */
+/* needs.h: skips tests of steps for which oneDNN has kernels only on x86-64,
+ * such as most convolutions. On other machines it has only reference
+ * implementations, which byoc refuses above BYI_REF_TERMS products. */
 #ifndef BYI_TESTS_NEEDS_H
 #define BYI_TESTS_NEEDS_H
 
