@@ -36,11 +36,11 @@ void byi_axes_split(const struct byi_tensor *t, const bool *reduced,
 int64_t byi_box_offset(const struct byi_box *box, int64_t flat)
 {
     int64_t offset = 0;
-    for (uint32_t i = box->rank; i-- > 0;) {
+    for (uint32_t i = box->rank; i-- > 1;) {
         offset += flat % box->dims[i] * box->strides[i];
         flat /= box->dims[i];
     }
-    return offset;
+    return box->rank ? offset + flat * box->strides[0] : 0;
 }
 
 struct byi_box_rows byi_box_rows(const struct byi_box *box)

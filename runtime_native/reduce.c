@@ -3,7 +3,7 @@
  * integers in 64 bits modulo 2^64. Two fast paths compute many results at a
  * time (columns), or one result from long rows. No result depends on how
  * results are split between threads. */
-#include "kernel.h"
+#include "move.h"
 
 /* The operation that adds an element to the accumulator. */
 enum fold {
@@ -46,6 +46,7 @@ struct axes_reduction {
     enum byi_op_id op;
     enum fold fold;
     enum byoc_dtype dtype;
+    int64_t size; /* bytes of an element */
     struct byi_axes axes;
     const void *x;
     void *y;
@@ -186,20 +187,19 @@ static void extreme_of(const struct axes_reduction *r, enum fold fold,
                        const void *x, void *best)
 {
     const struct byi_box *reduced = &r->axes.reduced;
-    const int64_t size = (int64_t)byoc_dtype_size(r->dtype);
     const int64_t n = reduced->dims[reduced->rank - 1];
-    memcpy(best, x, (size_t)size);
+    byi_copy_element(best, x, (size_t)r->size);
     for (int64_t i = 0; i < reduced->count; i += n)
         byi_simd()->extreme_row[fold == MIN][r->dtype](
-            (const char *)x + byi_box_offset(reduced, i) * size, n, best);
+            (const char *)x + byi_box_offset(reduced, i) * r->size, n, best);
 }
 
 static void extreme_row(const struct axes_reduction *r, int64_t out)
 {
-    const int64_t size = (int64_t)byoc_dtype_size(r->dtype);
     extreme_of(r, r->fold,
-               (const char *)r->x + byi_box_offset(&r->axes.kept, out) * size,
-               (char *)r->y + out * size);
+               (const char *)r->x +
+                   byi_box_offset(&r->axes.kept, out) * r->size,
+               (char *)r->y + out * r->size);
 }
 
 /* The sum of a row of n elements. */
@@ -270,7 +270,7 @@ static bool keeps_innermost(const struct axes_reduction *r)
  *                row of more columns, whose accumulators are added at the end
  */
 
-enum { GROUPED = 256 }; /* columns that groups make */
+enum { GROUPED = 64 }; /* columns that groups make: few, as they are folded */
 
 /* Number of rows that are summed in float before their sum is added to the
  * total in double. */
@@ -329,6 +329,8 @@ static void start_columns(const struct axes_reduction *r, enum fold fold,
     c->n = n;
     c->held = 0;
     c->empty = true;
+    if (is_extreme(fold)) /* the first row replaces them */
+        return;
     memset(c->part, 0, (size_t)n * sizeof *c->part);
     memset(&c->acc, 0, (size_t)n * sizeof *c->acc.ints);
     for (int64_t i = 0; i < n && fold == MUL; i++)
@@ -355,7 +357,7 @@ static void add_rows(const struct axes_reduction *r, enum fold fold,
     const struct byi_simd *simd = byi_simd();
     if (is_extreme(fold)) {
         if (c->empty)
-            memcpy(c->acc.extremes, x, (size_t)n * byoc_dtype_size(r->dtype));
+            memcpy(c->acc.extremes, x, (size_t)(n * r->size));
         c->empty = false;
         simd->extreme_rows[fold == MIN][r->dtype](x, rows, pitch,
                                                   c->acc.extremes, n);
@@ -381,18 +383,17 @@ static void add_rows(const struct axes_reduction *r, enum fold fold,
 static void add_line(const struct axes_reduction *r, enum fold fold,
                      const struct tile *t, struct columns *c, const char *x)
 {
-    const int64_t size = (int64_t)byoc_dtype_size(r->dtype);
     const int64_t n = t->lines.n, columns = t->lanes * t->inner;
     _Alignas(64) char block[BYI_BLOCK_BYTES];
     if (t->lanes > 1) {
-        byi_transpose(byoc_dtype_size(r->dtype), x, n * t->inner, t->lanes,
-                      n * t->inner, block, t->lanes);
+        byi_transpose((size_t)r->size, x, n * t->inner, t->lanes, n * t->inner,
+                      block, t->lanes);
         add_rows(r, fold, c, block, n, columns, columns);
     } else if (t->group > 1) {
         const int64_t whole = n / t->group, wide = t->group * columns;
         add_rows(r, fold, c, x, whole, wide, wide);
         if (n % t->group)
-            add_rows(r, fold, c, x + whole * wide * size, 1, 0,
+            add_rows(r, fold, c, x + whole * wide * r->size, 1, 0,
                      n % t->group * columns);
     } else {
         add_rows(r, fold, c, x, n, t->lines.stride, columns);
@@ -404,7 +405,6 @@ static void fold_groups(const struct axes_reduction *r, enum fold fold,
                         struct columns *c, int64_t group, int64_t n)
 {
     const struct byi_simd *simd = byi_simd();
-    const int64_t size = (int64_t)byoc_dtype_size(r->dtype);
     const enum byoc_dtype wide =
         byi_dtype_is_float(r->dtype) ? BYOC_F64 : BYOC_I64;
     const enum byi_sum sum = fold == MUL ? BYI_TIMES : BYI_ADD;
@@ -413,7 +413,7 @@ static void fold_groups(const struct axes_reduction *r, enum fold fold,
         const int64_t at = half * n, some = (group - half) * n;
         if (is_extreme(fold))
             simd->extreme_rows[fold == MIN][r->dtype](
-                c->acc.extremes + at * size, 1, 0, c->acc.extremes, some);
+                c->acc.extremes + at * r->size, 1, 0, c->acc.extremes, some);
         else
             simd->accumulate_wide[sum][wide](c->acc.ints + at, 1, 0,
                                              c->acc.ints, some);
@@ -424,12 +424,11 @@ static void fold_groups(const struct axes_reduction *r, enum fold fold,
 static void fold_tile(const struct axes_reduction *r, enum fold fold,
                       const struct tile *t, struct columns *c)
 {
-    const int64_t size = (int64_t)byoc_dtype_size(r->dtype);
     start_columns(r, fold, c, t->lanes * t->inner * t->group);
     for (int64_t line = 0; line < t->lines.rows; line++)
         add_line(r, fold, t, c,
                  t->x + byi_box_offset(&r->axes.reduced, line * t->lines.n) *
-                            size);
+                            r->size);
     if (has_parts(r, fold))
         add_parts(c);
     if (t->group > 1)
@@ -519,7 +518,7 @@ static void finish_columns(const struct axes_reduction *r,
         [BYOC_U32] = finish_U32, [BYOC_U64] = finish_U64,
     };
     if (is_extreme(r->fold))
-        memcpy(y, c->acc.extremes, (size_t)n * byoc_dtype_size(r->dtype));
+        memcpy(y, c->acc.extremes, (size_t)(n * r->size));
     else if (r->op == BYI_OP_L2 || r->op == BYI_OP_LOG_SUM ||
              r->op == BYI_OP_LOG_SUM_EXP)
         finish_functions(r, c, y, n);
@@ -530,9 +529,8 @@ static void finish_columns(const struct axes_reduction *r,
 /* Compute the results of a tile. Columns are in the order (inner, lanes). */
 static void run_tile(const struct axes_reduction *r, const struct tile *t)
 {
-    const size_t size = byoc_dtype_size(r->dtype);
     const int64_t n = t->lanes * t->inner;
-    char *y = (char *)r->y + t->out * (int64_t)size;
+    char *y = (char *)r->y + t->out * r->size;
     _Alignas(8) char turned[BYI_COLUMNS * sizeof(int64_t)];
     struct columns c;
     memset(c.shift, 0, (size_t)n * sizeof *c.shift);
@@ -543,7 +541,8 @@ static void run_tile(const struct axes_reduction *r, const struct tile *t)
         finish_columns(r, &c, y, n);
     } else {
         finish_columns(r, &c, turned, n);
-        byi_transpose(size, turned, t->lanes, t->inner, t->lanes, y, t->inner);
+        byi_transpose((size_t)r->size, turned, t->lanes, t->inner, t->lanes, y,
+                      t->inner);
     }
     for (int64_t i = 0; i < n && r->fold == ADD_EXP; i++)
         if (!isfinite(c.shift[i]))
@@ -571,9 +570,8 @@ static struct tiling tiling_of(const struct axes_reduction *r)
     if (kept->rank > (uint32_t)inside)
         t.outer = kept->dims[kept->rank - 1 - inside];
     /* elements that are not of 4 bytes are transposed one by one */
-    const size_t size = byoc_dtype_size(r->dtype);
-    t.lanes = byi_lanes(t.outer, t.lines.n, t.inner, size,
-                        size == sizeof(float) ? 256 : BYI_NARROW);
+    t.lanes = byi_lanes(t.outer, t.lines.n, t.inner, (size_t)r->size,
+                        r->size == sizeof(float) ? 256 : BYI_NARROW);
     if (t.lanes == 1 && t.inner < BYI_NARROW && t.lines.stride == t.inner)
         t.group = byi_min(t.lines.n, GROUPED / t.inner);
     return t;
@@ -583,7 +581,6 @@ static void run_lanes(const struct axes_reduction *r, const struct tiling *t,
                       int team)
 {
     const int64_t outer = r->axes.kept.count / t->inner;
-    const int64_t size = (int64_t)byoc_dtype_size(r->dtype);
     const int64_t parts = byi_ceil_div(t->outer, t->lanes);
 #pragma omp parallel for num_threads(team) if (team > 1)
     for (int64_t task = 0; task < outer / t->outer * parts; task++) {
@@ -595,7 +592,7 @@ static void run_lanes(const struct axes_reduction *r, const struct tiling *t,
                         .inner = t->inner,
                         .group = 1,
                         .x = (const char *)r->x +
-                             byi_box_offset(&r->axes.kept, out) * size,
+                             byi_box_offset(&r->axes.kept, out) * r->size,
                         .lines = t->lines,
                     });
     }
@@ -604,7 +601,6 @@ static void run_lanes(const struct axes_reduction *r, const struct tiling *t,
 static void run_columns(const struct axes_reduction *r, const struct tiling *t,
                         int team)
 {
-    const int64_t size = (int64_t)byoc_dtype_size(r->dtype);
     const int64_t outer = r->axes.kept.count / t->inner;
     const int64_t share =
         outer % team == 0 ? t->inner : byi_ceil_div(t->inner, team);
@@ -620,7 +616,7 @@ static void run_columns(const struct axes_reduction *r, const struct tiling *t,
                         .inner = byi_min(wide, t->inner - from),
                         .group = t->group,
                         .x = (const char *)r->x +
-                             byi_box_offset(&r->axes.kept, out) * size,
+                             byi_box_offset(&r->axes.kept, out) * r->size,
                         .lines = t->lines,
                     });
     }
@@ -693,8 +689,7 @@ static void run_fast(const struct byi_call *call,
     const struct tiling t = tiling_of(r);
     const int team = byi_team(call, byi_count(call->in));
     if (copies(r))
-        memcpy(r->y, r->x,
-               (size_t)r->axes.kept.count * byoc_dtype_size(r->dtype));
+        memcpy(r->y, r->x, (size_t)(r->axes.kept.count * r->size));
     else if (t.lanes > 1)
         run_lanes(r, &t, team);
     else if (row_loop(r))
@@ -711,6 +706,7 @@ static enum byoc_status run_reduce(const struct byi_call *call, bool fast,
         .op = op,
         .fold = fold_of(op),
         .dtype = call->in->dtype,
+        .size = (int64_t)byoc_dtype_size(call->in->dtype),
         .x = call->in->data,
         .y = call->out->data,
     };
