@@ -624,8 +624,8 @@ static enum byoc_status unique_run(const struct byi_call *call,
 /* Number of adjacent lines that are summed together: in general, and for
  * float32, whose running sums are read from the result. */
 enum { CUMSUM_LINES = 512, CUMSUM_F32_LINES = 2048 };
-/* fewer lines are summed a few at a time */
-enum { CUMSUM_FEW = 64 };
+/* most lines whose sums are in registers */
+enum { CUMSUM_FEW = 4 };
 
 struct cumsum_lines {
     int64_t n, stride, lines;
@@ -641,40 +641,42 @@ struct cumsum_lines {
         const struct cumsum_lines *r, const bits_t *x, bits_t *restrict y,     \
         const int64_t lines, const bool product)                               \
     {                                                                          \
-        const bool exclusive = r->exclusive;                                   \
         sum_t sum[CUMSUM_LINES];                                               \
         for (int64_t l = 0; l < lines; l++)                                    \
             sum[l] = product ? 1 : 0;                                          \
-        for (int64_t i = 0; i < r->n; i++, x += r->stride, y += r->stride)     \
+        for (int64_t l = 0; r->exclusive && l < lines; l++)                    \
+            y[l] = (bits_t)set(sum[l]);                                        \
+        y += r->exclusive ? r->stride : 0;                                     \
+        for (int64_t i = r->exclusive; i < r->n; i++) {                        \
             _Pragma("omp simd") for (int64_t l = 0; l < lines; l++)            \
             {                                                                  \
-                const sum_t v = (sum_t)get(x[l]), before = sum[l];             \
-                const sum_t next = product ? before * v : before + v;          \
-                y[l] = (bits_t)set(exclusive ? before : next);                 \
-                sum[l] = next;                                                 \
+                const sum_t v = (sum_t)get(x[l]);                              \
+                sum[l] = product ? sum[l] * v : sum[l] + v;                    \
+                y[l] = (bits_t)set(sum[l]);                                    \
             }                                                                  \
+            x += r->stride;                                                    \
+            y += r->stride;                                                    \
+        }                                                                      \
     }                                                                          \
     static void cumsum_##id(const struct cumsum_lines *r, const char *vx,      \
                             char *vy)                                          \
     {                                                                          \
         const bits_t *x = (const bits_t *)(const void *)vx;                    \
         bits_t *y = (bits_t *)(void *)vy;                                      \
-        int64_t l = 0;                                                         \
+        const int64_t l = r->lines & 2;                                        \
         if (r->product) {                                                      \
             cumsum_some_##id(r, x, y, r->lines, true);                         \
             return;                                                            \
         }                                                                      \
-        if (r->lines >= CUMSUM_FEW) {                                          \
+        if (r->lines > CUMSUM_FEW) {                                           \
             cumsum_some_##id(r, x, y, r->lines, false);                        \
             return;                                                            \
         }                                                                      \
-        for (; l + 16 <= r->lines; l += 16)                                    \
-            cumsum_some_##id(r, x + l, y + l, 16, false);                      \
-        for (; l + 4 <= r->lines; l += 4)                                      \
-            cumsum_some_##id(r, x + l, y + l, 4, false);                       \
-        for (; l + 2 <= r->lines; l += 2)                                      \
-            cumsum_some_##id(r, x + l, y + l, 2, false);                       \
-        if (l < r->lines)                                                      \
+        if (r->lines == 4)                                                     \
+            cumsum_some_##id(r, x, y, 4, false);                               \
+        if (r->lines & 2)                                                      \
+            cumsum_some_##id(r, x, y, 2, false);                               \
+        if (r->lines & 1)                                                      \
             cumsum_some_##id(r, x + l, y + l, 1, false);                       \
     }
 #define CUMSUM_FLOAT(id, T) CUMSUM(id, T, T, IDENTITY, IDENTITY)
@@ -743,7 +745,7 @@ static enum byoc_status cumsum_run(const struct byi_call *call,
     if (n == 0 || lines == 0)
         return BYOC_OK;
     const int team = byi_team(call, lines * n);
-    const bool floats = x->dtype == BYOC_F32 && inner >= CUMSUM_FEW;
+    const bool floats = x->dtype == BYOC_F32 && inner >= 16;
     const cumsum_fn run = floats ? cumsum_rows : sums[x->dtype];
     const int64_t most = byi_min(floats ? CUMSUM_F32_LINES : CUMSUM_LINES,
                                  byi_max(64, byi_ceil_div(inner, team)));
