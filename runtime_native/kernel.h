@@ -715,6 +715,10 @@ struct byi_simd {
      * index[i] is negative */
     void (*mark[BYI_DTYPES])(const void *x, const void *best, int32_t k,
                              bool again, int32_t *index, int64_t n);
+    /* The index of the first of numbers i..n - 1 that is not <= number `worst`,
+     * or [1] not >= that; NaN is neither. n if there is none. */
+    int64_t (*skip[2][BYI_DTYPES])(const void *x, int64_t i, int64_t n,
+                                   int64_t worst);
     /* Sparse products, indexed by pattern: bit r is set if row r of c
      * (BYI_SPARSE_ROWS, panel) has a weight for each of the n listed rows of x.
      * Row p is at x + at[p] and has `panel` columns; its weights are

@@ -15,9 +15,9 @@ static uint64_t key_of_float(uint64_t value, uint32_t bits, uint64_t inf)
     const uint64_t magnitude = value & (sign - 1);
     if (magnitude > inf)
         return UINT64_MAX; /* NaN */
-    if (magnitude == 0 || !(value & sign))
-        return magnitude + sign;
-    return sign - magnitude;
+    /* all ones if negative: a branch would be mispredicted */
+    const uint64_t negative = 0 - (value >> (bits - 1));
+    return sign + ((magnitude ^ negative) - negative);
 }
 
 static uint64_t load(const char *at, size_t size)
@@ -138,94 +138,60 @@ static bool after(const struct keyed_index *a, const struct keyed_index *b)
     return a->key != b->key ? a->key < b->key : a->index > b->index;
 }
 
-typedef float topk_four __attribute__((vector_size(16), aligned(4), may_alias));
-typedef int32_t topk_mask __attribute__((vector_size(16)));
-
-/* Whether all of x[0..15] are <= bound, or >= bound for the smallest; false if
- * any is NaN. */
-static bool all_16_within(const float *x, float bound, bool largest)
+/* Move c up in the sorted list best[0..n), which has a place after its end. */
+static void insert_sorted(struct keyed_index *best, int64_t n,
+                          const struct keyed_index c)
 {
-    const topk_four *at = (const topk_four *)(const void *)x;
-    topk_mask all = {-1, -1, -1, -1};
-    for (int i = 0; i < 4; i++)
-        all &= largest ? at[i] <= bound : at[i] >= bound;
-    uint64_t halves[2];
-    memcpy(halves, &all, sizeof halves);
-    return (halves[0] & halves[1]) == UINT64_MAX;
+    for (; n > 0 && after(&best[n - 1], &c); n--)
+        best[n] = best[n - 1];
+    best[n] = c;
 }
 
-/* Advance i by blocks of 16 that have no better number. Not inlined, since
- * inlining slows down short lines. */
-static __attribute__((noinline)) int64_t skip_blocks(const float *x, int64_t i,
-                                                     int64_t n, float bound,
-                                                     bool largest)
+/* Whether a sorted list is faster than a heap of k of n elements. */
+static bool is_short(int64_t n, int64_t k)
 {
-    while (i + 16 <= n && all_16_within(x + i, bound, largest))
-        i += 16;
-    return i;
+    return k <= 8 || n <= 32;
 }
 
-/* Define skip_ID(): the index of the first number from i on that may be better
- * than number `worst`; n if there is none. NaN is the largest number. `blocks`
- * advances i by whole blocks. */
-#define SKIP(id, type, blocks)                                                 \
-    static int64_t skip_##id(const char *data, int64_t i, int64_t n,           \
-                             bool largest, int64_t worst)                      \
-    {                                                                          \
-        const type *x = (const type *)(const void *)data;                      \
-        const type bound = x[worst];                                           \
-        i = blocks(x, i, n, bound, largest);                                   \
-        if (largest)                                                           \
-            while (i < n && x[i] <= bound)                                     \
-                i++;                                                           \
-        else                                                                   \
-            while (i < n && x[i] >= bound)                                     \
-                i++;                                                           \
-        return i;                                                              \
+/* Add c to a heap of i elements, or replace the worst of k, which is first. */
+static void add_to_heap(struct keyed_index *heap, int64_t i, int64_t k,
+                        const struct keyed_index c)
+{
+    if (i < k) {
+        heap[i] = c;
+        for (int64_t at = i == k - 1 ? k / 2 : 0; at-- > 0;)
+            BYI_SIFT_DOWN(heap, k, at, after);
+    } else if (after(&heap[0], &c)) {
+        heap[0] = c;
+        BYI_SIFT_DOWN(heap, k, 0, after);
     }
-#define BLOCKS_OF_16(x, i, n, bound, largest)                                  \
-    ((i) + 16 <= (n) ? skip_blocks(x, i, n, bound, largest) : (i))
-#define NO_BLOCKS(x, i, n, bound, largest) (i)
-#define SKIP_PLAIN(id, type) SKIP(id, type, NO_BLOCKS)
-SKIP(F32, float, BLOCKS_OF_16)
-SKIP_PLAIN(F64, double)
-BYI_EACH_INT(SKIP_PLAIN)
+}
 
-typedef int64_t (*skip_fn)(const char *data, int64_t i, int64_t n, bool largest,
-                           int64_t worst);
-static const skip_fn skips[BYI_DTYPES] = {
-#define ENTRY(id, type) [BYOC_##id] = skip_##id,
-    BYI_EACH_FLOAT(ENTRY) BYI_EACH_INT(ENTRY)
-#undef ENTRY
-};
-
-/* Select k of n elements with a bounded heap, then sort it. */
-static void select_with_heap(const struct key_format *kind, const char *data,
-                             int64_t n, bool largest, struct keyed_index *heap,
-                             int64_t k)
+/* Select k of n elements in a heap or a sorted list, then sort the heap. */
+static void select_best(const struct key_format *kind, const char *data,
+                        int64_t n, bool largest, struct keyed_index *best,
+                        int64_t k)
 {
-    const skip_fn skip = skips[kind->dtype];
+    int64_t (*const skip)(const void *, int64_t, int64_t, int64_t) =
+        n > 32 ? byi_simd()->skip[!largest][kind->dtype] : NULL;
+    const bool list = is_short(n, k);
     for (int64_t i = 0; i < n; i++) {
         if (i >= k && skip)
-            i = skip(data, i, n, largest, heap[0].index);
+            i = skip(data, i, n, best[list ? k - 1 : 0].index);
         if (i >= n)
             break;
         const uint64_t key = key_at(kind, data, i);
         const struct keyed_index c = {largest ? key : ~key, i};
-        if (i < k) {
-            heap[i] = c;
-            for (int64_t at = i == k - 1 ? k / 2 : 0; at-- > 0;)
-                BYI_SIFT_DOWN(heap, k, at, after);
-        } else if (after(&heap[0], &c)) {
-            heap[0] = c;
-            BYI_SIFT_DOWN(heap, k, 0, after);
-        }
+        if (!list)
+            add_to_heap(best, i, k, c);
+        else if (i < k || after(&best[k - 1], &c))
+            insert_sorted(best, byi_min(i, k - 1), c);
     }
-    for (int64_t last = k - 1; last > 0; last--) {
-        const struct keyed_index end = heap[0];
-        heap[0] = heap[last];
-        heap[last] = end;
-        BYI_SIFT_DOWN(heap, last, 0, after);
+    for (int64_t last = k - 1; !list && last > 0; last--) {
+        const struct keyed_index end = best[0];
+        best[0] = best[last];
+        best[last] = end;
+        BYI_SIFT_DOWN(best, last, 0, after);
     }
 }
 
@@ -306,7 +272,7 @@ static void topk_line(const struct topk *t, const char *src, int64_t to,
     if (sorts(t))
         heap = sort_all(&t->kind, src, t->n, t->largest, heap, heap + t->n);
     else
-        select_with_heap(&t->kind, src, t->n, t->largest, heap, t->k);
+        select_best(&t->kind, src, t->n, t->largest, heap, t->k);
     for (int64_t j = 0; j < t->k; j++, to += t->inner) {
         byi_copy_element(values + to * size, src + heap[j].index * size,
                          t->kind.size);
@@ -346,8 +312,9 @@ static enum byoc_status topk_run(const struct byi_call *call,
     for (int64_t p = 0; p < team; p++) {
         char *scratch = (char *)call->scratch + (uint64_t)p * topk_bytes(&t);
         for (int64_t i = tasks * p / team; i < tasks * (p + 1) / team; i++) {
-            const int64_t from = i % line_blocks * TOPK_LINES;
-            topk_lines(&t, i / line_blocks, from,
+            const int64_t block = line_blocks > 1 ? i % line_blocks : 0;
+            const int64_t from = block * TOPK_LINES;
+            topk_lines(&t, line_blocks > 1 ? i / line_blocks : i, from,
                        byi_min(TOPK_LINES, t.inner - from), scratch);
         }
     }
