@@ -60,10 +60,11 @@ static void index_columns(const struct byi_index_search *p, const char *x,
         y[i] = index[i];
 }
 
-/* Number of adjacent rows of few columns that are one row of more columns. */
+/* Number of adjacent rows of few columns that are one row of more columns, of
+ * which there are at least 8. */
 static int64_t folded_rows(const struct byi_index_search *p)
 {
-    return BYI_COLUMNS / p->inner;
+    return byi_min(BYI_COLUMNS / p->inner, p->n / 8);
 }
 
 /* Find where few columns have the extremes best[], in whole rows of `fold` rows
@@ -79,12 +80,12 @@ static void find_folded(const struct byi_index_search *p, const char *x,
     for (int64_t k = 0; k < p->n / fold; k++)
         byi_simd()->mark[p->dtype](x + k * wide * size, best, (int32_t)k,
                                    p->last, index, wide);
-    for (int64_t i = 0; i < wide; i++) {
-        int64_t *const to = &y[i % p->inner];
-        const int64_t at = index[i] * fold + i / p->inner;
-        if (index[i] >= 0 && (*to < 0 || (p->last ? at > *to : at < *to)))
-            *to = at;
-    }
+    for (int64_t row = 0, i = 0; row < fold; row++)
+        for (int64_t *to = y; to < y + p->inner; to++, i++) {
+            const int64_t at = index[i] * fold + row;
+            if (index[i] >= 0 && (*to < 0 || (p->last ? at > *to : at < *to)))
+                *to = at;
+        }
 }
 
 /* Compute the results of a block (n, inner) of few columns: fold rows to rows
@@ -124,7 +125,7 @@ static void run_columns(const struct byi_index_search *p, int team, int64_t *y)
 {
     const int64_t parts = byi_ceil_div(p->inner, BYI_COLUMNS);
     const int64_t size = (int64_t)byoc_dtype_size(p->dtype);
-    const bool folds = p->n >= 2 * folded_rows(p) && folded_rows(p) > 1;
+    const bool folds = folded_rows(p) > 1;
 #pragma omp parallel for num_threads(team) if (team > 1)
     for (int64_t task = 0; task < p->outer * parts; task++) {
         const int64_t outer = task / parts, from = task % parts * BYI_COLUMNS;
