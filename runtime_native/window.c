@@ -71,19 +71,27 @@ enum {
     MAX_BAND_FLOATS = 4096,    /* of the rows layout: fits in the L1 cache */
     MAX_INTERLEAVED_TAPS = 25, /* of the side-by-side layout */
     MAX_INTERLEAVED_FLOATS = 6144, /* of that layout: inputs and outputs */
-    /* the same if the stride is above 1: the rows layout would need two phases
-     */
-    MAX_STRIDED_INTERLEAVED_FLOATS = 10240,
+    /* the same by the stride: the rows layout would need two phases, and lines
+     * more of them */
+    MAX_TWO_STEP_FLOATS = 10240,
+    MAX_STRIDED_FLOATS = 20480,
     MAX_TAPS = 1024,
     MAX_WEIGHTS = 128, /* of a plane: their vectors stay in the L1 cache */
     LINES = 16         /* rows of outputs of an item */
 };
 
-/* Whether bands support the window. */
+/* Whether planes are bands, which support the window if they are side by side.
+ */
 static bool has_bands(const struct byi_window *w)
 {
     return w->in[0] == 1 && w->out[0] == 1 && w->size[0] == 1 &&
-           w->pad[0] == 0 && w->stride[2] <= 2 && w->size[2] <= BYI_WINDOW_TAPS;
+           w->pad[0] == 0 && w->size[2] <= BYI_WINDOW_TAPS;
+}
+
+/* Whether bands in rows support the window, too. */
+static bool has_rows(const struct byi_window *w)
+{
+    return has_bands(w) && w->stride[2] <= 2;
 }
 
 bool byi_sliding_fits(enum byi_window_kind kind, const struct byi_window *w)
@@ -92,7 +100,7 @@ bool byi_sliding_fits(enum byi_window_kind kind, const struct byi_window *w)
         if (w->pad[axis] < 0 || w->pad[axis] > w->in[axis] + 64 ||
             w->end[axis] > w->in[axis] + 64)
             return false;
-    return kind == BYI_WINDOW_PRODUCT ? has_bands(w) && w->taps <= MAX_WEIGHTS
+    return kind == BYI_WINDOW_PRODUCT ? has_rows(w) && w->taps <= MAX_WEIGHTS
                                       : w->taps <= MAX_TAPS;
 }
 
@@ -102,7 +110,7 @@ bool byi_sliding_fits(enum byi_window_kind kind, const struct byi_window *w)
 static bool uses_lines(const struct byi_window *w)
 {
     static const int64_t tiles[][2] = {{5, 1}, {5, 2}};
-    if (!has_bands(w))
+    if (!has_rows(w))
         return true;
     if (w->taps <= 16)
         return false;
@@ -201,10 +209,12 @@ static struct byi_band side_of(const struct byi_window *w)
     b.weights = b.size + w->out_count * lanes;
     b.floats = b.weights + weight_floats(w);
     b.side = has_bands(w) &&
-             b.weights <= (w->stride[2] > 1 ? MAX_STRIDED_INTERLEAVED_FLOATS
-                                            : MAX_INTERLEAVED_FLOATS) &&
-             w->taps <= MAX_INTERLEAVED_TAPS && w->in[2] >= 4 &&
-             w->out_count >= lanes && w->taps >= 4;
+             b.weights <= (w->stride[2] == 1   ? MAX_INTERLEAVED_FLOATS
+                           : w->stride[2] == 2 ? MAX_TWO_STEP_FLOATS
+                                               : MAX_STRIDED_FLOATS) &&
+             w->taps <= (w->stride[2] > 2 ? byi_max(16, 2 * lanes)
+                                          : MAX_INTERLEAVED_TAPS) &&
+             w->in[2] >= 4 && w->out_count >= lanes && w->taps >= 4;
     if (!b.side)
         b.floats = 0;
     for (int64_t c = 0; c < w->size[2]; c++)
@@ -335,8 +345,10 @@ static struct sliding_scratch open_scratch(const struct byi_window *w,
         .pointers = byi_align_bytes((uint64_t)(w->size[0] * w->size[1]) *
                                     sizeof(float *)),
     };
+    if (has_rows(w))
+        floats = byi_max(floats, rows_of(w).floats);
     if (has_bands(w))
-        floats = byi_max(floats, byi_max(rows_of(w).floats, side_of(w).floats));
+        floats = byi_max(floats, side_of(w).floats);
     s.per_thread =
         s.pointers + byi_align_bytes((uint64_t)floats * sizeof(float));
     s.bytes = head + s.per_thread * threads;
