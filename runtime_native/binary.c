@@ -447,16 +447,17 @@ static void pair_loop(const struct binary_job *job, const void *va, int64_t sa,
     const char *a = va, *b = vb;
     uint64_t block[BLOCK];
     const size_t size = job->pair_size;
+    const int64_t most = (int64_t)(sizeof block / size);
     if (sa == sb) { /* if both are 0, the row has one element */
         run_pairs(job, a, b, vy, n);
         return;
     }
-    fill_block(sa ? b : a, size, byi_min(BLOCK, n), (char *)block);
-    for (int64_t at = 0; at < n; at += BLOCK)
+    fill_block(sa ? b : a, size, byi_min(most, n), (char *)block);
+    for (int64_t at = 0; at < n; at += most)
         run_pairs(job, sa ? a + (size_t)at * size : (char *)block,
                   sb ? b + (size_t)at * size : (char *)block,
                   (char *)vy + (size_t)at * job->out_size,
-                  byi_min(BLOCK, n - at));
+                  byi_min(most, n - at));
 }
 
 /* Choose the loop of the job's operator for elements of this dtype; `fast`
