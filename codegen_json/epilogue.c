@@ -48,8 +48,8 @@ byi_id byi_epilogue_head(const struct byi_func *group)
     if (ops < 2 || ops > 1 + BYI_EPILOGUE_OPS)
         return BYI_NO_ID;
     const struct byi_node *node = &group->nodes.at[head];
-    if (node->n_args != 2 ||
-        !byi_epilogue_is_supported(node->op, node->attrs,
+    if (node->n_args < 2 ||
+        !byi_epilogue_is_supported(node->op, node->attrs, node->n_args,
                                    group->nodes.at[node->args[1]].type,
                                    node->type))
         return BYI_NO_ID;

@@ -279,8 +279,8 @@ static enum byoc_status check_epilogue(struct checker *c,
     const struct byi_value *values = c->f->values;
     const struct byi_type *out = values[step->out[0]].type;
     uint32_t at = step->n_own;
-    if (step->n_own != 2 ||
-        !byi_epilogue_is_supported(step->op->id, step->attrs,
+    if (step->n_own < 2 ||
+        !byi_epilogue_is_supported(step->op->id, step->attrs, step->n_own,
                                    values[step->in[1]].type, out))
         return fail_step(c, "found an epilogue of %s, expected none",
                          step->name);

@@ -10,9 +10,7 @@ static const enum byi_f32_binary binaries[BYI_N_OPS] = {
     [BYI_OP_DIVIDE] = BYI_F32_DIV,
 };
 
-/* The number of binary operators in the epilogue; their operands are the last
- * ones of the call. */
-static uint32_t count_operands(const struct byi_call *call)
+uint32_t byi_epilogue_operands(const struct byi_call *call)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < call->n_epilogue; i++)
@@ -49,7 +47,7 @@ static void read_epilogue(const struct byi_call *call, bool bias,
                           struct byi_f32_conv *conv,
                           struct byi_epilogue_data *data)
 {
-    uint32_t at = call->n_in - count_operands(call);
+    uint32_t at = call->n_in - byi_epilogue_operands(call);
     for (uint32_t i = 0; i < call->n_epilogue; i++) {
         const struct byi_epilogue_op *op = &call->epilogue[i];
         const struct byi_tensor *operand =
@@ -84,7 +82,8 @@ enum byoc_status byi_epilogue_check(const struct byi_call *call,
     const struct byi_tensor *out = call->out;
     const int64_t last = out->dims[out->rank - 1];
     char found[128], want[128];
-    for (uint32_t i = call->n_in - count_operands(call); i < call->n_in; i++) {
+    for (uint32_t i = call->n_in - byi_epilogue_operands(call); i < call->n_in;
+         i++) {
         const struct byi_tensor *t = &call->in[i];
         const int64_t n = byi_count(t);
         const bool row =

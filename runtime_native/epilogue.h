@@ -14,6 +14,8 @@ struct byi_epilogue_data {
     const float *operands[BYI_F32_EPILOGUE_OPS];
 };
 
+/* The number of operands that the epilogue reads, the last ones of the call. */
+uint32_t byi_epilogue_operands(const struct byi_call *call);
 /* Set the epilogue of `conv`, whose members `kernels` and `outputs` are set. A
  * leading addition of one number per output becomes the bias. */
 void byi_epilogue_read(const struct byi_call *call, struct byi_f32_conv *conv,

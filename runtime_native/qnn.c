@@ -8,6 +8,7 @@
  *   float32  (sum + bias) * scale
  *   8 bits   round((sum + bias) * scale) + zero, clamped to a_min .. a_max
  */
+#include "epilogue.h"
 #include "qnn.h"
 
 /* Whether the weights are signed and all their zero points are 0, so that they
@@ -46,15 +47,16 @@ void byi_qnn_read(const struct byi_call *call, struct byi_i8_conv *conv,
 {
     const struct byi_tensor *in = call->in;
     const struct byi_tensor *zeros = &in[BYI_QNN_WEIGHTS_ZERO];
-    const bool biased = call->n_in > BYI_QNN_BIAS;
-    const bool scaled = call->n_in > BYI_QNN_SCALE;
+    const uint32_t n = call->n_in - byi_epilogue_operands(call);
+    const bool biased = n > BYI_QNN_BIAS;
+    const bool scaled = n > BYI_QNN_SCALE;
     conv->kernels = byi_i8_kernels_of(byi_simd_isa());
     conv->x_signed = in[BYI_QNN_X].dtype == BYOC_I8;
     conv->w_signed = in[BYI_QNN_WEIGHTS].dtype == BYOC_I8;
     conv->centred = is_plain(&in[BYI_QNN_WEIGHTS], zeros);
-    conv->result = !scaled                      ? BYI_I8_SUMS
-                   : call->n_in <= BYI_QNN_ZERO ? BYI_I8_FLOATS
-                                                : BYI_I8_OCTETS;
+    conv->result = !scaled             ? BYI_I8_SUMS
+                   : n <= BYI_QNN_ZERO ? BYI_I8_FLOATS
+                                       : BYI_I8_OCTETS;
     weights->at = in[BYI_QNN_WEIGHTS].data;
     weights->zeros = conv->centred ? NULL : zeros->data;
     weights->zero_step = zeros->rank && zeros->dims[0] != 1;
@@ -69,7 +71,7 @@ void byi_qnn_read(const struct byi_call *call, struct byi_i8_conv *conv,
         run->scale = in[BYI_QNN_SCALE].data;
         run->scale_step = byi_count(&in[BYI_QNN_SCALE]) != 1;
     }
-    if (call->n_in > BYI_QNN_ZERO)
+    if (n > BYI_QNN_ZERO)
         read_range(call, run);
 }
 

@@ -5,6 +5,7 @@
  * The kernels of kernels/i8.h compute them as convolutions of m images of one
  * position.
  */
+#include "epilogue.h"
 #include "matmul.h"
 #include "move.h"
 #include "qnn.h"
@@ -95,7 +96,7 @@ static enum byoc_status qnn_matmul_run(const struct byi_call *call,
     const struct byi_view view = {
         .rank = 2, .dims = {p->m, p->k}, .strides = {p->a_rs, p->a_cs}};
     char *at = call->scratch, *copy = at + q.packed_bytes + q.scratch_bytes;
-    (void)err;
+    BYI_TRY(byi_epilogue_check(call, err));
     if (p->m == 0 || p->n == 0)
         return BYOC_OK;
     q.run.packed = call->packed ? call->packed : at;
@@ -114,6 +115,7 @@ static enum byoc_status qnn_matmul_run(const struct byi_call *call,
             (char *)p->c + i * p->m * p->n * byoc_dtype_size(call->out->dtype);
         byi_i8_conv_run(&q.run);
     }
+    byi_epilogue_apply(call, p->n);
     return BYOC_OK;
 }
 

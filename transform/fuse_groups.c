@@ -302,27 +302,35 @@ static void fuse_node(struct grouper *g, enum phase phase, byi_id id)
 
 /* --- epilogues ------------------------------------------------------------ */
 
-/* Returns the only reader of node `id`, if it can be in the epilogue of the
- * group of `id` and is not in another group. Otherwise returns BYI_NO_ID. */
-static byi_id next_in_epilogue(struct grouper *g, byi_id id)
+bool byi_fuse_has_epilogue(const struct byi_func *f, byi_id id)
 {
-    const struct byi_node *node = &g->f->nodes.at[id];
-    const uint32_t first = g->uses->first[id];
-    if (g->uses->first[id + 1] != first + 1 || id == g->f->result)
+    const struct byi_node *node = &f->nodes.at[id];
+    return node->kind == BYI_CALL_OP && !node->target && !node->region &&
+           node->n_args >= 2 &&
+           byi_epilogue_is_supported(node->op, node->attrs, node->n_args,
+                                     f->nodes.at[node->args[1]].type,
+                                     node->type);
+}
+
+byi_id byi_fuse_next_in_epilogue(const struct byi_func *f,
+                                 const struct byi_uses *uses, byi_id id)
+{
+    const struct byi_node *node = &f->nodes.at[id];
+    const uint32_t first = uses->first[id];
+    if (uses->first[id + 1] != first + 1 || id == f->result)
         return BYI_NO_ID;
-    const byi_id next = g->uses->at[first];
-    const struct byi_node *reader = &g->f->nodes.at[next];
+    const byi_id next = uses->at[first];
+    const struct byi_node *reader = &f->nodes.at[next];
     const bool commutes = reader->kind == BYI_CALL_OP &&
                           byi_op_has(reader->op, BYI_TRAIT_COMMUTES);
     if (reader->kind != BYI_CALL_OP || reader->target || reader->region ||
         reader->n_args == 0 || reader->n_args > 2 ||
         (reader->args[0] != id && !commutes) ||
-        g->groups[find_group(g, next)].size > 1 ||
         !byi_type_equal(reader->type, node->type))
         return BYI_NO_ID;
     const struct byi_type *operand =
         reader->n_args == 2
-            ? g->f->nodes.at[reader->args[reader->args[0] == id]].type
+            ? f->nodes.at[reader->args[reader->args[0] == id]].type
             : NULL;
     return byi_epilogue_allows(reader->op, node->type, operand) ? next
                                                                 : BYI_NO_ID;
@@ -331,16 +339,13 @@ static byi_id next_in_epilogue(struct grouper *g, byi_id id)
 /* Group node `id` with its epilogue, and keep other nodes out of the group. */
 static void join_epilogue(struct grouper *g, byi_id id)
 {
-    const struct byi_node *node = &g->f->nodes.at[id];
-    if (node->kind != BYI_CALL_OP || node->target || node->region ||
-        node->n_args != 2 ||
-        !byi_epilogue_is_supported(node->op, node->attrs,
-                                   g->f->nodes.at[node->args[1]].type,
-                                   node->type))
+    if (!byi_fuse_has_epilogue(g->f, id))
         return;
     byi_id last = id, next;
-    for (uint32_t n = 1; n <= BYI_EPILOGUE_OPS && n < g->limits->max_depth &&
-                         (next = next_in_epilogue(g, last)) != BYI_NO_ID;
+    for (uint32_t n = 1;
+         n <= BYI_EPILOGUE_OPS && n < g->limits->max_depth &&
+         (next = byi_fuse_next_in_epilogue(g->f, g->uses, last)) != BYI_NO_ID &&
+         g->groups[find_group(g, next)].size == 1;
          n++) {
         join_groups(g, find_group(g, last), find_group(g, next));
         g->kind[next] = KIND_OPAQUE;

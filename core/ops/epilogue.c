@@ -31,10 +31,15 @@ static bool is_float32(const struct byi_type *type)
 }
 
 bool byi_epilogue_is_supported(enum byi_op_id op, const struct byi_attrs *attrs,
-                               const struct byi_type *weights,
+                               uint32_t n_args, const struct byi_type *weights,
                                const struct byi_type *out)
 {
-    if (!is_float32(out) || !is_float32(weights) || out->rank == 0)
+    enum { SCALED = 6 }; /* operands of a qnn.matmul with a float result */
+    if (!is_float32(out) || out->rank == 0)
+        return false;
+    if (op == BYI_OP_QNN_MATMUL)
+        return n_args == SCALED && weights->rank == 2;
+    if (n_args != 2 || !is_float32(weights))
         return false;
     if (op == BYI_OP_NN_DENSE || op == BYI_OP_NN_MATMUL)
         return weights->rank == 2;

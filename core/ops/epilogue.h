@@ -18,11 +18,13 @@ struct byi_epilogue_op {
     const struct byi_attrs *attrs;
 };
 
-/* Whether the kernel of this call supports an epilogue. True for float32
- * convolutions in a channels-last layout, and for float32 matrix products whose
- * weights are a single matrix. `weights` is the type of the second operand. */
+/* Whether the kernel of this call with `n_args` operands supports an epilogue.
+ * True for float32 convolutions in a channels-last layout, and for matrix
+ * products, of float32 or of bytes with a scale, whose weights are a single
+ * matrix and whose result is float32. `weights` is the type of the second
+ * operand. */
 bool byi_epilogue_is_supported(enum byi_op_id op, const struct byi_attrs *attrs,
-                               const struct byi_type *weights,
+                               uint32_t n_args, const struct byi_type *weights,
                                const struct byi_type *out);
 /* Whether `op` may be in the epilogue of a call with this result. `operand` is
  * the type of the other operand of a binary `op`. It must equal the result's

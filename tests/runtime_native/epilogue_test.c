@@ -7,7 +7,10 @@
 
 #include "core/ops/epilogue.h"
 
-enum { MOST = 4 };
+enum {
+    MOST = 4,
+    SCALED = 6 /* operands of a qnn.matmul with a float result */
+};
 
 /* One operator of an epilogue, and the shape of its other operand. */
 struct follower {
@@ -195,20 +198,19 @@ static void expect_both(struct byi_call *call, const struct byi_tensor *want,
     }
 }
 
-static void check_chain(const struct front *front, const struct follower *chain)
+/* Compare a call with an epilogue, and release the call. */
+static void check_chain(const char *name, struct eval *e,
+                        const struct follower *chain)
 {
-    struct byi_tensor operands[2] = {
-        tensor(BYOC_F32, front->ranks[0], front->x),
-        tensor(BYOC_F32, front->ranks[1], front->w)};
-    struct eval e = prepare(front->op, front->attrs, front->n, operands, 2);
     struct byi_epilogue_op ops[MOST];
-    struct byi_tensor in[2 + MOST] = {operands[0], operands[1]};
-    const uint32_t n = length_of(chain);
-    uint32_t n_in = 2;
-    assert_true(e.typed);
-    assert_int_equal(run_fast(&e, 1), BYOC_OK);
-    struct byi_tensor want = empty_tensor(BYOC_F32, e.out->rank, e.out->dims);
-    memcpy(want.data, e.out->data, byi_tensor_bytes(&want));
+    struct byi_tensor in[SCALED + MOST];
+    const uint32_t n = length_of(chain), n_own = e->n_in;
+    uint32_t n_in = n_own;
+    memcpy(in, e->in, n_own * sizeof *in);
+    assert_true(e->typed);
+    assert_int_equal(run_fast(e, 1), BYOC_OK);
+    struct byi_tensor want = empty_tensor(BYOC_F32, e->out->rank, e->out->dims);
+    memcpy(want.data, e->out->data, byi_tensor_bytes(&want));
     const struct byi_type *out =
         byi_type_tensor(arena, BYOC_F32, want.rank, want.dims);
     for (uint32_t i = 0; i < n; i++) {
@@ -223,29 +225,62 @@ static void check_chain(const struct front *front, const struct follower *chain)
             t ? byi_type_tensor(arena, t->dtype, t->rank, t->dims) : NULL));
         apply(&ops[i], &want, t);
     }
-    struct byi_call call = {.op = e.op,
-                            .attrs = e.attrs,
+    struct byi_call call = {.op = e->op,
+                            .attrs = e->attrs,
                             .n_in = n_in,
                             .n_out = 1,
                             .in = in,
-                            .out = e.out,
+                            .out = e->out,
                             .n_epilogue = n,
                             .epilogue = ops};
     for (int isa = 0; isa < BYI_N_ISAS; isa++)
         if (use(isa))
-            expect_both(&call, &want, front->name);
-    for (uint32_t i = 2; i < n_in; i++)
+            expect_both(&call, &want, name);
+    for (uint32_t i = n_own; i < n_in; i++)
         release(&in[i]);
     release(&want);
-    finish(&e);
+    finish(e);
+}
+
+static struct eval prepare_front(const struct front *front)
+{
+    const struct byi_tensor in[2] = {
+        tensor(BYOC_F32, front->ranks[0], front->x),
+        tensor(BYOC_F32, front->ranks[1], front->w)};
+    return prepare(front->op, front->attrs, front->n, in, 2);
+}
+
+/* A product of bytes that is scaled to float32, one scale for each of n columns
+ * or one for all. */
+static struct eval prepare_bytes(int64_t m, int64_t k, int64_t n, bool one)
+{
+    const struct byi_tensor in[SCALED] = {
+        TENSOR(BYOC_U8, m, k), TENSOR(BYOC_I8, k, n),
+        TENSOR(BYOC_U8, 1),    TENSOR(BYOC_I8, 1),
+        TENSOR(BYOC_I32, 1),   one ? TENSOR(BYOC_F32, 1) : TENSOR(BYOC_F32, n)};
+    return prepare(BYI_OP_QNN_MATMUL, NULL, 0, in, SCALED);
 }
 
 static void test_chains(void **state)
 {
     (void)state;
     for (size_t i = 0; i < BYI_COUNT(fronts); i++)
-        for (size_t k = 0; k < BYI_COUNT(chains); k++)
-            check_chain(&fronts[i], chains[k]);
+        for (size_t k = 0; k < BYI_COUNT(chains); k++) {
+            struct eval e = prepare_front(&fronts[i]);
+            check_chain(fronts[i].name, &e, chains[k]);
+        }
+}
+
+static void test_bytes(void **state)
+{
+    static const int64_t sizes[][3] = {{1, 70, 33}, {37, 40, 50}, {5, 0, 3}};
+    (void)state;
+    for (size_t i = 0; i < 2 * BYI_COUNT(sizes); i++)
+        for (size_t k = 0; k < BYI_COUNT(chains); k++) {
+            const int64_t *size = sizes[i / 2];
+            struct eval e = prepare_bytes(size[0], size[1], size[2], i % 2);
+            check_chain("bytes", &e, chains[k]);
+        }
 }
 
 /* An operand whose shape only the run knows, and does not fit, is an error. */
@@ -292,16 +327,28 @@ static void test_refusals(void **state)
     assert_false(byi_epilogue_allows(BYI_OP_ADD, out, column));
     assert_false(byi_epilogue_allows(BYI_OP_POWER, out, out));
     assert_false(byi_epilogue_allows(BYI_OP_NN_SOFTMAX, out, NULL));
-    assert_true(byi_epilogue_is_supported(BYI_OP_NN_DENSE, NULL, weights, out));
-    assert_false(byi_epilogue_is_supported(BYI_OP_NN_MATMUL, NULL, out, out));
-    assert_false(byi_epilogue_is_supported(BYI_OP_NN_DENSE, NULL, narrow, out));
-    assert_false(byi_epilogue_is_supported(BYI_OP_ADD, NULL, weights, out));
+    assert_true(
+        byi_epilogue_is_supported(BYI_OP_NN_DENSE, NULL, 2, weights, out));
+    assert_false(
+        byi_epilogue_is_supported(BYI_OP_NN_MATMUL, NULL, 2, out, out));
+    assert_false(
+        byi_epilogue_is_supported(BYI_OP_NN_DENSE, NULL, 2, narrow, out));
+    assert_false(byi_epilogue_is_supported(BYI_OP_ADD, NULL, 2, weights, out));
+    assert_false(
+        byi_epilogue_is_supported(BYI_OP_NN_DENSE, NULL, 3, weights, out));
+    const struct byi_type *bytes =
+        byi_type_tensor(arena, BYOC_I8, 2, DIMS(4, 4));
+    assert_true(
+        byi_epilogue_is_supported(BYI_OP_QNN_MATMUL, NULL, 6, bytes, out));
+    assert_false(
+        byi_epilogue_is_supported(BYI_OP_QNN_MATMUL, NULL, 7, bytes, out));
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_chains),
+        cmocka_unit_test(test_bytes),
         cmocka_unit_test(test_wrong_shape),
         cmocka_unit_test(test_refusals),
     };
