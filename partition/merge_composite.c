@@ -18,6 +18,8 @@
 #include "cost.h"
 
 #include "core/base/child.h"
+#include "core/ops/epilogue.h"
+#include "transform/fuse_groups.h"
 
 #include <assert.h>
 #include <string.h>
@@ -52,6 +54,8 @@ struct merger {
     uint32_t n_fns;            /* literals of f that no match has claimed */
     uint16_t *roots; /* for each node: byi_root_of                    */
     bool *matched;   /* for each node: a pattern matched there        */
+    /* for each node: the native kernel of an 8-bit product applies it */
+    bool *in_epilogue;
     bool occurs[BYI_N_ROOTS]; /* for each kind of root: f has such a node */
     BYI_VEC(struct accepted_match) matches;
     enum byoc_status status;
@@ -254,6 +258,16 @@ static bool extends_input(const struct merger *g, const struct byi_match *match,
     return is_result;
 }
 
+/* Whether the native kernel of a product applies all operators of the match. */
+static bool is_epilogue(const struct merger *g, const struct byi_match *match)
+{
+    for (uint32_t i = 0; i < match->n_ops; i++)
+        if (byi_match_branch(match, match->ops[i]) ||
+            !g->in_epilogue[match->ops[i]])
+            return false;
+    return true;
+}
+
 /* Returns why the match is refused before its composite is built and probed, or
  * NULL if it is not. */
 static const char *find_refusal(const struct merger *g,
@@ -288,6 +302,9 @@ static const char *find_refusal(const struct merger *g,
         if (!is_sampled(g, match, match->ops[i]))
             return describe_dynamic(g, "a result");
     }
+    *reason = BYI_REASON_CHEAPER;
+    if (is_epilogue(g, match))
+        return "the native kernel of the 8-bit product before it applies it";
     for (uint32_t i = 0; i < match->n_bound; i++) {
         const struct byi_type *type =
             byi_match_node(match, match->bound[i].value)->type;
@@ -589,6 +606,28 @@ static void note_excluded(const struct merger *g)
     }
 }
 
+/* Mark the operators that FuseOps will put into the epilogue of an 8-bit
+ * product which no pattern of the backend has: the product's native kernel
+ * applies them while its result is in the cache. */
+static void mark_epilogues(struct merger *g)
+{
+    if (g->backend->table->inside[BYI_OP_QNN_MATMUL])
+        return;
+    for (byi_id id = 0; id < g->f->nodes.n; id++) {
+        byi_id last = id;
+        if (g->f->nodes.at[id].kind != BYI_CALL_OP ||
+            g->f->nodes.at[id].op != BYI_OP_QNN_MATMUL ||
+            !byi_fuse_has_epilogue(g->f, id))
+            continue;
+        for (uint32_t n = 0; n < BYI_EPILOGUE_OPS; n++) {
+            last = byi_fuse_next_in_epilogue(g->f, &g->uses, last);
+            if (last == BYI_NO_ID)
+                break;
+            g->in_epilogue[last] = true;
+        }
+    }
+}
+
 static void init_merger(struct merger *g)
 {
     const uint32_t n = g->f->nodes.n;
@@ -596,10 +635,12 @@ static void init_merger(struct merger *g)
     g->claimed = byi_arena_calloc(g->scratch, n, sizeof *g->claimed);
     g->roots = byi_arena_calloc(g->scratch, n, sizeof *g->roots);
     g->matched = byi_arena_calloc(g->scratch, n, sizeof *g->matched);
+    g->in_epilogue = byi_arena_calloc(g->scratch, n, sizeof *g->in_epilogue);
     for (byi_id id = 0; id < n; id++) {
         g->roots[id] = (uint16_t)byi_root_of(&g->f->nodes.at[id]);
         g->occurs[g->roots[id]] = true;
     }
+    mark_epilogues(g);
 }
 
 /* Find and claim the backend's matches in the functions of n mergers: try the
