@@ -570,7 +570,7 @@ static void test_quantize(void **state)
     for (size_t d = 0; d < BYI_COUNT(dtypes); d++)
         for (int vector = 0; vector < 2; vector++) {
             struct byi_tensor in[] = {
-                TENSOR(BYOC_F32, 2, 3, 50),
+                TENSOR(BYOC_F32, 2, 3, 150),
                 tensor(BYOC_F32, (uint32_t)vector, DIMS(3)),
                 tensor(dtypes[d], (uint32_t)vector, DIMS(3))};
             for (int64_t i = 0; i < byi_count(&in[1]); i++)
