@@ -661,7 +661,8 @@ struct byi_simd {
     void (*lrn)(const float *x, int64_t pitch, int64_t planes, const float *at,
                 float *y, int64_t n, float alpha, float bias);
     /* y[i] = round(x[i] / scale) + zero, saturated; x[i] = (y[i] - zero) *
-     * scale. Indexed by the dtype of y, which can represent `zero`. */
+     * scale. Indexed by the dtype of y, which can represent `zero`;
+     * kernels/i8.h quantizes to 8 bits. */
     void (*quantize[BYI_DTYPES])(const float *x, void *y, int64_t n,
                                  float scale, float zero);
     void (*dequantize[BYI_DTYPES])(const void *y, float *x, int64_t n,

@@ -6,6 +6,8 @@
  * With blocks, scale and zero point have shape (outer, ceil(n / block), inner).
  * If the result is a float of 4 or 8 bits, x / scale is not rounded to an
  * integer. */
+#include "kernels/i8.h"
+
 #include "kernel.h"
 
 /* A call; a row is the `inner` elements at one position of the axes before
@@ -47,8 +49,21 @@ typedef void (*row_fn)(const struct quant *q, int64_t row, int64_t from,
 
 /* --- quantize ----------------------------------------------------------- */
 
-/* quantize_fast and dequantize_fast convert float32 to 8 or 16 bits, and back,
- * with the vectorised loops. */
+/* quantize_bytes, quantize_fast and dequantize_fast convert float32 to 8 bits,
+ * to 16 bits, and either back, with the vectorised loops. */
+static void quantize_bytes(const struct quant *q, int64_t row, int64_t from,
+                           int64_t n)
+{
+    const int64_t at = row * q->inner + from, c = row % q->n;
+    const int32_t least = q->y->dtype == BYOC_I8 ? INT8_MIN : 0;
+    const int32_t zero = (int32_t)byi_tensor_float(q->zero, c);
+    byi_i8_kernels_of(byi_simd_isa())
+        ->quantize((const float *)q->x->data + at, n,
+                   ((const float *)q->scale->data)[c], (float)(least - zero),
+                   (float)(least + UINT8_MAX - zero), zero,
+                   (uint8_t *)q->y->data + at);
+}
+
 static void quantize_fast(const struct quant *q, int64_t row, int64_t from,
                           int64_t n)
 {
@@ -162,10 +177,13 @@ static enum byoc_status quantize_run_f32(const struct byi_call *call,
     if (!byi_dtype_is_int(q.y->dtype) && !byi_narrow_bits(q.y->dtype))
         return byi_bad_dtype(call, q.y->dtype,
                              "an integer or a type of at most 8 bits", err);
-    const bool fast = !q.block && q.x->dtype == BYOC_F32 &&
-                      q.scale->dtype == BYOC_F32 &&
-                      byi_simd()->quantize[q.y->dtype];
-    run_rows(call, &q, fast ? quantize_fast : quantize_any);
+    const bool fast =
+        !q.block && q.x->dtype == BYOC_F32 && q.scale->dtype == BYOC_F32;
+    const bool bytes = q.y->dtype == BYOC_U8 || q.y->dtype == BYOC_I8;
+    run_rows(call, &q,
+             fast && bytes                              ? quantize_bytes
+             : fast && byi_simd()->quantize[q.y->dtype] ? quantize_fast
+                                                        : quantize_any);
     return BYOC_OK;
 }
 
