@@ -235,27 +235,57 @@ static const char *assigned_away(const struct merger *g,
                              in ? op - in->first : op, g->backend->name);
 }
 
+/* Whether node `id` is a result of the entry. */
+static bool is_result(const struct merger *g, byi_id id)
+{
+    const struct byi_node *result = &g->f->nodes.at[g->f->result];
+    bool found = g->f->result == id;
+    if (g->func != byi_module_entry(g->m))
+        return false;
+    for (uint32_t i = 0; result->kind == BYI_MAKE_TUPLE && i < result->n_args;
+         i++)
+        found = found || result->args[i] == id;
+    return found;
+}
+
 /* Whether node `id` of the entry is a result that appends rows to an input of
  * varying length. The runtime may append in place (byoc_model_in_place). */
 static bool extends_input(const struct merger *g, const struct byi_match *match,
                           byi_id id)
 {
     const struct byi_node *node = byi_match_node(match, id);
-    if (byi_match_branch(match, id) || g->func != byi_module_entry(g->m) ||
+    if (byi_match_branch(match, id) || !is_result(g, id) ||
         node->kind != BYI_CALL_OP || node->op != BYI_OP_CONCATENATE ||
         node->n_args != 2)
         return false;
     const struct byi_node *input = &g->f->nodes.at[node->args[0]];
-    if (input->kind != BYI_PARAM || input->type->kind != BYI_TENSOR ||
-        !BYI_IS_SYMBOL(
-            input->type->dims[byi_attr_axis(node->attrs, input->type->rank)]))
+    return input->kind == BYI_PARAM && input->type->kind == BYI_TENSOR &&
+           BYI_IS_SYMBOL(input->type->dims[byi_attr_axis(node->attrs,
+                                                         input->type->rank)]);
+}
+
+/* Whether the match only enlarges an image to a result of the entry, which no
+ * other node reads. */
+static bool enlarges_result(const struct merger *g,
+                            const struct byi_match *match)
+{
+    const byi_id id = match->ops[0];
+    const struct byi_node *node = byi_match_node(match, id);
+    if (match->n_ops != 1 || byi_match_branch(match, id) ||
+        node->kind != BYI_CALL_OP || node->op != BYI_OP_RESIZE ||
+        !is_result(g, id) ||
+        g->uses.first[id + 1] - g->uses.first[id] != (g->f->result != id))
         return false;
-    const struct byi_node *result = &g->f->nodes.at[g->f->result];
-    bool is_result = g->f->result == id;
-    for (uint32_t i = 0; result->kind == BYI_MAKE_TUPLE && i < result->n_args;
-         i++)
-        is_result = is_result || result->args[i] == id;
-    return is_result;
+    const struct byi_node *image = &g->f->nodes.at[node->args[0]];
+    const struct byi_type *from = image->type, *to = node->type;
+    if (image->kind == BYI_PARAM || from->kind != BYI_TENSOR ||
+        from->rank != to->rank)
+        return false;
+    for (uint32_t i = 0; i < to->rank; i++)
+        if (BYI_IS_SYMBOL(to->dims[i]) || BYI_IS_SYMBOL(from->dims[i]))
+            return false;
+    return byi_elements(to->rank, to->dims) >
+           byi_elements(from->rank, from->dims);
 }
 
 /* Whether the native kernel of a product applies all operators of the match. */
@@ -305,6 +335,9 @@ static const char *find_refusal(const struct merger *g,
     *reason = BYI_REASON_CHEAPER;
     if (is_epilogue(g, match))
         return "the native kernel of the 8-bit product before it applies it";
+    if (enlarges_result(g, match))
+        return "it enlarges a result of the model; without it, less data "
+               "leaves the region";
     for (uint32_t i = 0; i < match->n_bound; i++) {
         const struct byi_type *type =
             byi_match_node(match, match->bound[i].value)->type;
