@@ -134,13 +134,13 @@ static enum byoc_status check_names(const struct quant_model *m,
         fine &= g->initializer[i]->name != NULL;
     return fine ? BYOC_OK
                 : byi_fail(err, BYOC_EPARSE,
-                           "%s: found a node, input, output or initialiser "
+                           "%s: found a node, input, output or initializer "
                            "without a name or op_type",
                            m->path);
 }
 
-/* Drop the inputs that are also initialisers. Before version 4 of the format
- * every initialiser is an input; later versions allow this, and the initialiser
+/* Drop the inputs that are also initializers. Before version 4 of the format
+ * every initializer is an input; later versions allow this, and the initializer
  * is then the input's default. */
 static void separate_inputs(struct quant_model *m)
 {
@@ -172,7 +172,7 @@ static enum byoc_status check_model(struct quant_model *m,
     for (size_t i = 0; i < m->graph->n_initializer; i++)
         if (is_external(m->graph->initializer[i]))
             return byi_fail(err, BYOC_EUNSUPPORTED,
-                            "%s: initialiser '%s' is in another file, expected "
+                            "%s: initializer '%s' is in another file, expected "
                             "weights in the model; save it without external "
                             "data",
                             m->path, m->graph->initializer[i]->name);

@@ -18,7 +18,7 @@
 struct quant_value {
     const char *name;
     char *dequantized; /* name of the tensor that readers read instead */
-    Onnx__NodeProto *producer;         /* NULL: an input or initialiser */
+    Onnx__NodeProto *producer;         /* NULL: an input or initializer */
     const Onnx__TensorProto *constant; /* NULL: not constant            */
     const Onnx__NodeProto *reader;     /* the last one in the graph     */
     uint32_t n_readers;                /* of the graph                  */

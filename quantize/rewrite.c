@@ -292,7 +292,7 @@ static void mark_read(struct quant_model *m, bool *read)
     byi_vec_free(b.list.at);
 }
 
-/* Drop initialisers that are no longer read, and add the new constants. */
+/* Drop initializers that are no longer read, and add the new constants. */
 static void replace_initializers(struct quant_rewrite *r)
 {
     Onnx__GraphProto *g = r->m->graph;

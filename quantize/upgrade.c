@@ -17,7 +17,7 @@ enum { OLD_OPSET = 9, NEW_OPSET = 10 };
 struct quant_upgrade {
     struct quant_model *m;
     struct byi_name_table names;
-    Onnx__TensorProto **tensors; /* the initialisers */
+    Onnx__TensorProto **tensors; /* the initializers */
     uint32_t n_tensors, cap_tensors;
 };
 
@@ -38,7 +38,7 @@ static void add_tensor(struct quant_upgrade *u, Onnx__TensorProto *t)
     u->tensors[u->n_tensors++] = t;
 }
 
-/* Record the names that new tensors must not have, and the initialisers. */
+/* Record the names that new tensors must not have, and the initializers. */
 static void collect_names(struct quant_upgrade *u)
 {
     const Onnx__GraphProto *g = u->m->graph;

@@ -284,9 +284,9 @@ struct columns {
         uint64_t uints[BYI_COLUMNS];
         char extremes[BYI_COLUMNS * sizeof(int64_t)]; /* of the type of x */
     } acc;
-    float part[BYI_COLUMNS], shift[BYI_COLUMNS];
+    float partial[BYI_COLUMNS], shift[BYI_COLUMNS];
     int64_t n;
-    int64_t held; /* number of rows in part[] */
+    int64_t held; /* number of rows in partial[] */
     bool empty;   /* no element was added to extremes[] */
 };
 
@@ -303,7 +303,7 @@ static bool is_extreme(enum fold fold)
 }
 
 /* Whether the accumulators are the partial sums of struct columns. */
-static bool has_parts(const struct axes_reduction *r, enum fold fold)
+static bool has_partial_sums(const struct axes_reduction *r, enum fold fold)
 {
     return r->dtype == BYOC_F32 && !is_extreme(fold) && fold != MUL;
 }
@@ -319,7 +319,7 @@ static bool has_columns(const struct axes_reduction *r)
     const struct byi_simd *simd = byi_simd();
     if (is_extreme(r->fold))
         return simd->extreme_rows[0][r->dtype] != NULL;
-    return has_parts(r, r->fold) ||
+    return has_partial_sums(r, r->fold) ||
            simd->accumulate_wide[sum_of(r->fold)][r->dtype] != NULL;
 }
 
@@ -331,7 +331,7 @@ static void start_columns(const struct axes_reduction *r, enum fold fold,
     c->empty = true;
     if (is_extreme(fold)) /* the first row replaces them */
         return;
-    memset(c->part, 0, (size_t)n * sizeof *c->part);
+    memset(c->partial, 0, (size_t)n * sizeof *c->partial);
     memset(&c->acc, 0, (size_t)n * sizeof *c->acc.ints);
     for (int64_t i = 0; i < n && fold == MUL; i++)
         if (byi_dtype_is_float(r->dtype))
@@ -340,11 +340,11 @@ static void start_columns(const struct axes_reduction *r, enum fold fold,
             c->acc.ints[i] = 1;
 }
 
-static void add_parts(struct columns *c)
+static void add_partial_sums(struct columns *c)
 {
     for (int64_t i = 0; i < c->n; i++) {
-        c->acc.floats[i] += (double)c->part[i];
-        c->part[i] = 0;
+        c->acc.floats[i] += (double)c->partial[i];
+        c->partial[i] = 0;
     }
     c->held = 0;
 }
@@ -363,7 +363,7 @@ static void add_rows(const struct axes_reduction *r, enum fold fold,
                                                   c->acc.extremes, n);
         return;
     }
-    if (!has_parts(r, fold)) {
+    if (!has_partial_sums(r, fold)) {
         simd->accumulate_wide[sum_of(fold)][r->dtype](x, rows, pitch, &c->acc,
                                                       n);
         return;
@@ -371,11 +371,11 @@ static void add_rows(const struct axes_reduction *r, enum fold fold,
     const float *at = x;
     for (int64_t i = 0, some = 0; i < rows; i += some) {
         some = byi_min(rows - i, SUMMED_ROWS - c->held);
-        simd->accumulate[fold](at + i * pitch, some, pitch, c->shift, c->part,
-                               n);
+        simd->accumulate[fold](at + i * pitch, some, pitch, c->shift,
+                               c->partial, n);
         c->held += some;
         if (c->held == SUMMED_ROWS)
-            add_parts(c);
+            add_partial_sums(c);
     }
 }
 
@@ -429,8 +429,8 @@ static void fold_tile(const struct axes_reduction *r, enum fold fold,
         add_line(r, fold, t, c,
                  t->x + byi_box_offset(&r->axes.reduced, line * t->lines.n) *
                             r->size);
-    if (has_parts(r, fold))
-        add_parts(c);
+    if (has_partial_sums(r, fold))
+        add_partial_sums(c);
     if (t->group > 1)
         fold_groups(r, fold, c, t->group, t->lanes * t->inner);
 }
@@ -581,11 +581,11 @@ static void run_lanes(const struct axes_reduction *r, const struct tiling *t,
                       int team)
 {
     const int64_t outer = r->axes.kept.count / t->inner;
-    const int64_t parts = byi_ceil_div(t->outer, t->lanes);
+    const int64_t tasks = byi_ceil_div(t->outer, t->lanes);
 #pragma omp parallel for num_threads(team) if (team > 1)
-    for (int64_t task = 0; task < outer / t->outer * parts; task++) {
-        const int64_t from = task % parts * t->lanes;
-        const int64_t out = (task / parts * t->outer + from) * t->inner;
+    for (int64_t task = 0; task < outer / t->outer * tasks; task++) {
+        const int64_t from = task % tasks * t->lanes;
+        const int64_t out = (task / tasks * t->outer + from) * t->inner;
         run_tile(r, &(struct tile){
                         .out = out,
                         .lanes = byi_min(t->lanes, t->outer - from),
@@ -605,11 +605,11 @@ static void run_columns(const struct axes_reduction *r, const struct tiling *t,
     const int64_t share =
         outer % team == 0 ? t->inner : byi_ceil_div(t->inner, team);
     const int64_t wide = byi_min(BYI_COLUMNS, byi_ceil_div(share, 64) * 64);
-    const int64_t parts = byi_ceil_div(t->inner, wide);
+    const int64_t tasks = byi_ceil_div(t->inner, wide);
 #pragma omp parallel for num_threads(team) if (team > 1)
-    for (int64_t task = 0; task < outer * parts; task++) {
-        const int64_t from = task % parts * wide;
-        const int64_t out = task / parts * t->inner + from;
+    for (int64_t task = 0; task < outer * tasks; task++) {
+        const int64_t from = task % tasks * wide;
+        const int64_t out = task / tasks * t->inner + from;
         run_tile(r, &(struct tile){
                         .out = out,
                         .lanes = 1,
@@ -672,7 +672,7 @@ static one_fn row_loop(const struct axes_reduction *r)
         return NULL;
     if (is_extreme(r->fold))
         return extreme_row;
-    return has_parts(r, r->fold) ? sum_row : NULL;
+    return has_partial_sums(r, r->fold) ? sum_row : NULL;
 }
 
 /* Whether results are the elements: one element is reduced to each. */

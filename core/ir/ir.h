@@ -444,7 +444,7 @@ void byi_context_put(struct byi_pass_context *ctx,
                      struct byi_context_entry entry);
 
 /* Declare an entry of type `struct byi_NAME *`, whose key is defined in the
- * owner's C file. byi_NAME_entry(value) is for an initialiser or
+ * owner's C file. byi_NAME_entry(value) is for an initializer or
  * byi_context_put; byi_NAME_of(ctx) may return NULL. */
 #define BYI_CONTEXT_ENTRY(name)                                                \
     extern const struct byi_context_key byi_##name##_key;                      \
