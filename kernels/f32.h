@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kernels/f32.h: the table of float32 kernels, which each instruction set has.
- * All data are channels-last: a matrix of positions by channels, whose rows are
- * dense. Weights are packed in panels of BYI_F32_PANEL columns,
- * [K][BYI_F32_PANEL], the same for all instruction sets; columns beyond the
- * last one are zero. */
+ * Unless a struct says otherwise, data are channels-last: a matrix of positions
+ * by channels, whose rows are dense. Packed weights are panels of BYI_F32_PANEL
+ * columns, [K][BYI_F32_PANEL], the same for all instruction sets; columns
+ * beyond the last one are zero. */
 #ifndef BYI_F32_H
 #define BYI_F32_H
 
@@ -137,16 +137,17 @@ struct byi_f32_codes_tile {
     const float *x, *sums; /* x in whole blocks; the sum of each block of x as
                             * it was before the division */
     int64_t ldx;           /* elements from row to row of both */
-    int64_t blocks, block;
+    int64_t blocks, block; /* blocks of a row; elements of a block */
     const uint8_t *panel;
     int64_t next; /* bytes from one panel to the next */
     float *y;
     int64_t ldy;
 };
 
-/* A patch of input for Winograd's algorithm, of i rows and n columns. Elements
- * that are not in rows [top, bottom) and columns [left, right) are outside of
- * the image, and zero. */
+/* A patch of input for Winograd's algorithm, of n x n elements, or of n along
+ * one axis, where n = m + r - 1 for F(m, r). Elements that are not in rows
+ * [top, bottom) and columns [left, right) are outside of the image, and zero.
+ */
 struct byi_f32_patch {
     const float *x;       /* first element of the patch; may be outside of the
                            * image */
@@ -154,7 +155,7 @@ struct byi_f32_patch {
     int top, bottom, left, right;
     int64_t channels;
     float *v; /* element (i, j) of the transform is v[(i * n + j) * point] */
-    int64_t point;
+    int64_t point; /* elements from one point of the transform to the next */
 };
 
 /* Rows of `to`, `ld` elements apart, computed from rows of x, which are dense
@@ -213,9 +214,11 @@ enum byi_f32_algorithm {
     BYI_F32_DEPTHWISE,
     BYI_F32_TRANSPOSED, /* transposed convolution */
     BYI_F32_VECTOR,     /* a vector by an unpacked matrix */
-    BYI_F32_TILES,      /* blocks of bfloat16 or split float16 */
-    BYI_F32_PLANAR,     /* images of few channels, channels first */
-    BYI_F32_SHIFTED,    /* few outputs: sums of taps, shifted */
+    BYI_F32_TILES,   /* AMX's tiles of bfloat16, or of float16 as a sum of two
+                      * numbers of bfloat16 */
+    BYI_F32_PLANAR,  /* images of few channels, channels first */
+    BYI_F32_SHIFTED, /* few outputs: a sum for each tap, added up at shifted
+                      * positions */
     BYI_F32_ALGORITHMS
 };
 

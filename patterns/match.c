@@ -28,8 +28,8 @@ struct goal {
     const struct goal *next;
 };
 
-/* A binding; depth: of its repetition in the graph, 0 outside of repetitions.
- * Smaller is nearer to the root. */
+/* A binding. depth: its place among those of one name, smaller for those nearer
+ * to the root; 0 if the name has one value. */
 struct pattern_binding {
     uint32_t name, depth;
     byi_id value;
@@ -49,7 +49,7 @@ struct solver {
     byi_match_fn take; /* the caller's function, which accepts a match */
     void *ctx;
     uint32_t tried;  /* matches passed to `take` */
-    uint32_t budget; /* steps that the search may still take */
+    uint32_t budget; /* goals that the search may still solve */
     bool base_only;  /* match only the bases of chains, without steps */
     uint32_t n_ops, n_bound, n_known;
     byi_id ops[BYI_MATCH_MAX_OPS];
@@ -60,10 +60,10 @@ struct solver {
     struct byi_match *match;
 };
 
-/* The most steps of one search, and the steps that every search gets even when
+/* The most goals of one search, and the goals that every search gets even when
  * those shared by all searches are used up. Searches in models take 60 on
  * average; in a hostile graph they could take any number. */
-enum { MAX_STEPS = 100000, MIN_STEPS = 128 };
+enum { MAX_GOALS = 100000, MIN_GOALS = 128 };
 
 static bool solve(struct solver *s, const struct goal *goal);
 
@@ -199,8 +199,9 @@ static bool solve_next(struct solver *s, const struct goal *goal)
 
 /* --- leaves and types ----------------------------------------------------- */
 
-/* The depth of the frame's repetition of a step; repetitions never nest. The
- * root has the largest id of a match, so a smaller depth is nearer to it. */
+/* The depth of the frame's repetition of a step; repetitions never nest. In a
+ * function, a reader has a larger id than its operands, so that a smaller depth
+ * is nearer to the root. */
 static uint32_t depth_of(const struct solver *s,
                          const struct match_frame *frame)
 {
@@ -597,8 +598,8 @@ bool byi_match(const struct byi_module *m, const struct byi_func *f,
                const uint32_t *reach, uint64_t *steps, byi_match_fn take,
                void *ctx, uint32_t *tried)
 {
-    const uint64_t left = !steps || *steps > MAX_STEPS ? MAX_STEPS : *steps;
-    const uint32_t budget = left > MIN_STEPS ? (uint32_t)left : MIN_STEPS;
+    const uint64_t left = !steps || *steps > MAX_GOALS ? MAX_GOALS : *steps;
+    const uint32_t budget = left > MIN_GOALS ? (uint32_t)left : MIN_GOALS;
     struct byi_match_texts texts;
     struct byi_match
         match; /* large: only members that a search reads are set */
@@ -622,7 +623,7 @@ bool byi_match(const struct byi_module *m, const struct byi_func *f,
     bool taken = solve(&s, &goal);
     const uint32_t used = budget - s.budget;
     if (s.budget == 0 && !taken) {
-        s.budget = MIN_STEPS;
+        s.budget = MIN_GOALS;
         s.base_only = true;
         taken = solve(&s, &goal);
     }
@@ -634,5 +635,5 @@ bool byi_match(const struct byi_module *m, const struct byi_func *f,
 
 uint64_t byi_match_steps(const struct byi_func *f)
 {
-    return MAX_STEPS + (uint64_t)MIN_STEPS * f->nodes.n;
+    return MAX_GOALS + (uint64_t)MIN_GOALS * f->nodes.n;
 }

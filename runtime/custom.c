@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* custom.c: keeps and runs the operators of the open plug-ins (byoc/custom.h).
- * The attributes of an operator's call are read once, and make() is called once
- * for them. Calls with equal attributes share the result until the plug-in is
- * closed. */
+ * The attributes of an operator's call are read once, and make() is called
+ * before the first run() with them; if two threads call it at the same time,
+ * one result is dropped. Calls with equal attributes share the other until the
+ * plug-in is closed. */
 #include "internal.h"
 
 #include "core/base/guard.h"
@@ -364,10 +365,11 @@ static enum byoc_status find_custom(const char *name, const char *attributes,
     struct byi_custom *c = of ? find_known(of, op, attributes) : NULL;
     byi_customs_unlock();
     if (!of)
-        return byi_fail(err, BYOC_EBACKEND,
-                        "%s: no open plug-in has this operator; give the "
-                        "library of '%.*s' with --plugin, or in plugins",
-                        name, (int)strcspn(name, "."), name);
+        return byi_fail(
+            err, BYOC_EBACKEND,
+            "%s: no open plug-in has this operator; give the "
+            "library of '%.*s' with --plugin, or in the parameters' plugins",
+            name, (int)strcspn(name, "."), name);
     if (!c) {
         struct byi_custom *fresh = NULL;
         BYI_TRY(new_custom(of->plugin, op, attributes, &fresh, err));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* memory.c: allocates the large memory of a model and its states. Uses the
- * host's allocator if there is one, counts the bytes, and keeps them within the
- * limit of the load parameters.
+ * application's allocator if there is one, counts the bytes, and keeps them
+ * within the limit of the load parameters.
  *
  *     | unused | size (8 bytes) | the caller's bytes |
  *     |<---- head_bytes() ---->^ the address returned

@@ -33,7 +33,7 @@
 
 /* Whether running a kernel with oneDNN is worth the reorders that it needs. */
 enum rating {
-    HEAVY, /* oneDNN saves more than the reorders of the region cost */
+    HEAVY, /* keeps its region, whatever the reorders cost */
     LIGHT, /* needs no reorder, and native kernels are as fast */
     SLOWER /* native kernels are faster, or need no reorder */
 };
@@ -51,8 +51,9 @@ static enum rating rate_reduction(const struct byoc_graph *g,
     return SLOWER;
 }
 
-/* A layer without gates multiplies few numbers in each step, which takes oneDNN
- * longer than reading the weights. */
+/* A layer without gates multiplies few numbers in each step. oneDNN's overhead
+ * of a step is longer than reading the weights, which is what a native kernel
+ * takes. */
 static enum rating rate_recurrent(const struct byoc_graph *g,
                                   const struct byoc_graph_kernel *k)
 {

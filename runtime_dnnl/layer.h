@@ -158,7 +158,8 @@ struct byi_bands;
  * in `arena` and refers to the primitives. */
 struct byi_bands *byi_bands_new(struct byi_arena *arena,
                                 struct byi_prim *const *prims, uint32_t n);
-/* Bytes of scratch memory that a run needs, and the implementation's name. */
+/* Bytes of scratch memory that a run needs, as the scratch of the first call;
+ * those of the others are not used. The implementation's name. */
 uint64_t byi_bands_scratch(const struct byi_bands *bands);
 const char *byi_bands_impl(const struct byi_bands *bands);
 /* Run the calls of the primitives in bands. */
@@ -173,8 +174,8 @@ void byi_bound_free(struct byi_bound_call **call);
  * axes of size 1. */
 enum byi_unit_axes {
     BYI_UNITS_PLAIN, /* as row-major if possible */
-    /* as channels-last if the other axes allow it: selects the implementations
-     * of windows if there is one channel or one pixel */
+    /* as channels-last if possible, so that oneDNN chooses its channels-last
+     * convolution or pooling even for one channel or one pixel */
     BYI_UNITS_WINDOWS
 };
 /* Set order[] to the axes by falling strides; equal ones keep their order. */
@@ -189,7 +190,8 @@ bool byi_desc_is_last(const struct byi_desc *desc);
 
 /* --- faults.c: descriptors that oneDNN does not compute correctly --------- */
 
-/* The checks return NULL if the descriptor is supported, otherwise the reason.
+/* The checks return NULL if the descriptor is supported, otherwise the reason;
+ * byi_fault_elt_only() returns one if a post-op is not elementwise.
  * `major` is oneDNN's major version; `posts` may be NULL. */
 const char *byi_fault_desc(const struct byi_desc *desc);
 const char *byi_fault_posts(int major, const struct byi_posts *posts);

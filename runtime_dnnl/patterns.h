@@ -10,9 +10,9 @@
 /* clang-format off */
 
 /* X(operator, name, function, alpha, beta, value of alpha, of beta): operators
- * that are one elementwise function. alpha and beta name the attributes that
- * are its parameters. If NULL, the parameter is the value. `AND` is put between
- * entries. */
+ * that are an elementwise function of oneDNN; chain.c adds a second function for
+ * a few. alpha and beta name the attributes that are its parameters. If NULL,
+ * the parameter is the value. `AND` is put between entries. */
 #define BYI_DN_ELTWISE(X, AND)                                            \
     X(NN_RELU, "nn.relu", RELU, NULL, NULL, 0, 0) AND                     \
     X(NN_LEAKY_RELU, "nn.leaky_relu", RELU, "alpha", NULL, 0, 0) AND      \

@@ -8,7 +8,8 @@
 
 /* --- types -------------------------------------------------------------- */
 
-/* Parse a dim. Sizes of a list's elements have no names: '?' is any size. */
+/* Parse a dim. Dims of the element type of a Seq or an Optional have no names:
+ * '?' is any size. */
 static enum byoc_status parse_dim(struct byi_parser *p, bool element,
                                   int64_t *dim)
 {
@@ -168,7 +169,7 @@ static enum byoc_status start_type(struct byi_parser *p, struct types *t,
         return open_type(p, t, IN_TUPLE);
     return byi_lex_expected(&p->lex,
                             "a type: Tensor[(sizes), element type], "
-                            "(T, U) or fn (T) -> U",
+                            "Seq[T], Optional[T], (T, U) or fn (T) -> U",
                             p->err);
 }
 
@@ -354,7 +355,7 @@ enum byoc_status byi_parse_attr_value(struct byi_parser *p,
 
 /* --- annotations -------------------------------------------------------- */
 
-/* Parse the rest after "@[": a target's name, a region's number, or both:
+/* Parse the rest after "@[": a backend's name, a region's number, or both:
  * dnnl.2 */
 static enum byoc_status parse_target(struct byi_parser *p,
                                      struct byi_parse_annotations *notes)
@@ -376,9 +377,10 @@ static enum byoc_status parse_target(struct byi_parser *p,
         BYI_TRY(byi_lex_int(&p->lex, 1, UINT32_MAX, "the number of a region",
                             &region, p->err));
     else if (!named)
-        return byi_lex_expected(&p->lex, "the name of a target", p->err);
+        return byi_lex_expected(&p->lex, "the name of a backend", p->err);
     notes->region = (uint32_t)region;
-    return byi_lex_expect(&p->lex, ']', "']' after a target", p->err);
+    return byi_lex_expect(&p->lex, ']', "']' after a backend or region",
+                          p->err);
 }
 
 static enum byoc_status parse_source(struct byi_parser *p, uint32_t *source)
@@ -395,7 +397,8 @@ static enum byoc_status parse_source(struct byi_parser *p, uint32_t *source)
     byi_lex_next(&p->lex);
     if (byi_lex_accept(&p->lex, ':')) {
         if (!byi_lex_is(&p->lex, BYI_TOK_STRING))
-            return byi_lex_expected(&p->lex, "its operator's name", p->err);
+            return byi_lex_expected(&p->lex, "the name of that node's operator",
+                                    p->err);
         op = byi_lex_text(p->m->arena, &p->lex.tok);
         byi_lex_next(&p->lex);
     }
