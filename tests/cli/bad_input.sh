@@ -292,7 +292,7 @@ bad 2 "--backend has no effect with --native" check relu.onnx --native --backend
 bad 2 "found the model as the output" compile relu.onnx -o ./relu.onnx
 
 # plug-ins and backends
-bad 3 "backend 'none' was not found" compile "$digits/digits.onnx" \
+bad 3 "found no backend 'none'" compile "$digits/digits.onnx" \
     --backend none -o out.so
 bad 3 "not a shared library" compile "$digits/digits.onnx" \
     --plugin "only:$PWD/text.so" -o out.so

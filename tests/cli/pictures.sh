@@ -134,7 +134,7 @@ refused "an older ledger without a page" "no effect without --html" \
 echo "{" >none.json
 refused "an older ledger that is none" "the older ledger: .*malformed" \
     check "$digits" --html page.html --against none.json
-refused "a page over the older ledger" "the output is the older ledger itself" \
+refused "a page over the older ledger" "found the older ledger as the output" \
     check "$digits" --html old.json --against old.json
 refused "a chart over the model" "found the model as the output" \
     bench digits.so --svg digits.so --seconds 0

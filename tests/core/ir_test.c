@@ -594,7 +594,7 @@ static void test_made_constants_have_a_budget(void **state)
     assert_int_equal(byi_const_refuse(mod, BYI_OP_NN_DENSE, "scaled", &err),
                      BYOC_ELIMIT);
     assert_non_null(strstr(err.text, "nn.dense: found a scaled constant beyond "
-                                     "the limit of constants"));
+                                     "the limit on constants"));
     byi_module_free(&mod);
 }
 

@@ -198,7 +198,8 @@ static void refused(void **state)
 
     const size_t n = save(&b);
     snprintf(to, sizeof to, "%s/noted.onnx", b.folder);
-    expect_refused(&b, b.path, N_NODES, notes, BYOC_EINVAL, "the model itself");
+    expect_refused(&b, b.path, N_NODES, notes, BYOC_EINVAL,
+                   "found the model as the output");
     expect_refused(&b, to, 2, notes, BYOC_EINVAL, "node 2 is Abs");
     expect_refused(&b, to, 2, notes + 1, BYOC_EINVAL,
                    "node 0 is Conv, expected Relu");

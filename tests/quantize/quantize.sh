@@ -120,7 +120,7 @@ to="-o $work/none.onnx"
     refuse 'a number' "$model" --calibrate "$digits" --max-loss little $to
     refuse 'cannot create' "$model" --calibrate "$digits" \
         -o "$work/nowhere/q.onnx"
-    refuse 'the output is the model' "$model" --calibrate "$digits" -o "$model"
+    refuse 'found the model as the output' "$model" --calibrate "$digits" -o "$model"
     refuse 'cut.onnx' "$work/cut.onnx" --calibrate "$digits" $to
 }
 
