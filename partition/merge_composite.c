@@ -16,10 +16,9 @@
  */
 #include "composite.h"
 #include "cost.h"
+#include "merger.h"
 
 #include "core/base/child.h"
-#include "core/ops/epilogue.h"
-#include "transform/fuse_groups.h"
 
 #include <assert.h>
 #include <string.h>
@@ -28,40 +27,7 @@
  */
 #define BRANCH UINT32_MAX
 
-/* An accepted match: the composite's function and the operands of its call. */
-struct accepted_match {
-    uint32_t func;
-    uint32_t n_args;
-    const byi_id *args;
-    const struct byi_sources *sources;
-};
-
-struct merger {
-    struct byi_module *m;
-    struct byi_func *f;
-    uint32_t func;
-    struct byi_pass_context *ctx;
-    struct byi_ledger *ledger;     /* of ctx, or NULL */
-    struct byi_backends *backends; /* of ctx */
-    struct byi_arena *scratch;
-    struct byoc_error *err;
-    const struct byi_backend *backend;
-    const struct byi_samples *samples; /* NULL: no input varies */
-    struct byi_uses uses;
-    uint32_t *claimed; /* for each node: 1 + its match, BRANCH, 0: none */
-    struct merger *const *all; /* indexed by function; NULL: not merged */
-    uint32_t n_all;            /* 0: only this function is examined       */
-    uint32_t n_fns;            /* literals of f that no match has claimed */
-    uint16_t *roots; /* for each node: byi_root_of                    */
-    bool *matched;   /* for each node: a pattern matched there        */
-    /* for each node: the native kernel of an 8-bit product applies it */
-    bool *in_epilogue;
-    bool occurs[BYI_N_ROOTS]; /* for each kind of root: f has such a node */
-    BYI_VEC(struct accepted_match) matches;
-    enum byoc_status status;
-};
-
-static void note_match(struct merger *g, const struct byi_match *match,
+static void note_match(struct byi_merger *g, const struct byi_match *match,
                        enum byi_reason reason, const char *detail)
 {
     if (g->ledger)
@@ -69,8 +35,8 @@ static void note_match(struct merger *g, const struct byi_match *match,
                         g->backend->name, match->pattern->row->name, detail);
 }
 
-static bool is_inner_get(const struct merger *g, const struct byi_match *match,
-                         byi_id id)
+static bool is_inner_get(const struct byi_merger *g,
+                         const struct byi_match *match, byi_id id)
 {
     const struct byi_node *node = &g->f->nodes.at[id];
     return node->kind == BYI_GET && node->args[0] != match->root &&
@@ -78,8 +44,8 @@ static bool is_inner_get(const struct merger *g, const struct byi_match *match,
 }
 
 /* Whether `id` is a branch that only an `if` of the match reads. */
-static bool is_inner_fn(const struct merger *g, const struct byi_match *match,
-                        byi_id id)
+static bool is_inner_fn(const struct byi_merger *g,
+                        const struct byi_match *match, byi_id id)
 {
     const uint32_t end = g->uses.first[id + 1];
     if (g->f->nodes.at[id].kind != BYI_FN || id == g->f->result)
@@ -93,8 +59,8 @@ static bool is_inner_fn(const struct merger *g, const struct byi_match *match,
 
 /* Whether `id` is read only by operators of the match, or by fields and
  * branches that are private to it. */
-static bool is_private(const struct merger *g, const struct byi_match *match,
-                       byi_id id)
+static bool is_private(const struct byi_merger *g,
+                       const struct byi_match *match, byi_id id)
 {
     if (id == g->f->result)
         return false;
@@ -108,8 +74,8 @@ static bool is_private(const struct merger *g, const struct byi_match *match,
     return true;
 }
 
-static struct merger *merger_of(const struct merger *g,
-                                const struct byi_branch *in)
+static struct byi_merger *merger_of(const struct byi_merger *g,
+                                    const struct byi_branch *in)
 {
     return in->func < g->n_all ? g->all[in->func] : NULL;
 }
@@ -117,17 +83,17 @@ static struct merger *merger_of(const struct merger *g,
 /* Check operator `op`, which is inside a branch of the match. Another match may
  * have claimed it if the branch is also read as a value. Returns NULL or the
  * reason. */
-static const char *find_branch_leak(const struct merger *g,
+static const char *find_branch_leak(const struct byi_merger *g,
                                     const struct byi_match *match, byi_id op)
 {
     const struct byi_branch *in = byi_match_branch(match, op);
-    const struct merger *of = merger_of(g, in);
+    const struct byi_merger *of = merger_of(g, in);
     if (of && of->claimed[op - in->first])
         return "another match has claimed an operator inside";
     return NULL;
 }
 
-static const char *find_if_leak(const struct merger *g,
+static const char *find_if_leak(const struct byi_merger *g,
                                 const struct byi_match *match, byi_id id)
 {
     const struct byi_node *node = &g->f->nodes.at[id];
@@ -140,7 +106,7 @@ static const char *find_if_leak(const struct merger *g,
 /* Check that no outside node reads an inner value and that no inner node is
  * claimed. Returns NULL or the reason. Since the root is then the only way out,
  * no path can leave the match and return. */
-static const char *find_leak(const struct merger *g,
+static const char *find_leak(const struct byi_merger *g,
                              const struct byi_match *match)
 {
     for (uint32_t i = 0; i < match->n_ops; i++) {
@@ -159,209 +125,9 @@ static const char *find_leak(const struct merger *g,
     return NULL;
 }
 
-/* Whether the list names the node, by operator or by model node. */
-static bool is_named(const struct merger *g, const char *const *list,
-                     const struct byi_node *node)
-{
-    for (; list && *list; list++) {
-        if (strcmp(*list, byi_composite_op(node)) == 0)
-            return true;
-        for (uint32_t i = 0; i < node->sources->n; i++) {
-            const struct byi_source *s =
-                &g->m->sources.at[node->sources->at[i]];
-            if (!strcmp(*list, s->name) || !strcmp(*list, s->op))
-                return true;
-        }
-    }
-    return false;
-}
-
-static bool has_other_than_tensors(const struct byi_node *node)
-{
-    for (uint32_t i = 0;
-         node->type->kind == BYI_TUPLE && i < node->type->n_fields; i++)
-        if (node->type->fields[i]->kind != BYI_TENSOR)
-            return true;
-    return false;
-}
-
-/* Returns the type of a value with the sizes of a round of core/ir/samples.h;
- * NULL if it is unknown. */
-static const struct byi_type *sample_of(const struct merger *g,
-                                        const struct byi_match *match,
-                                        byi_id value, uint32_t round)
-{
-    const struct byi_type *type = byi_match_node(match, value)->type;
-    if (byi_type_has_static_sizes(type))
-        return type;
-    return value < g->f->nodes.n
-               ? byi_sample_type(g->samples, round, g->func, value)
-               : NULL;
-}
-
-static bool is_sampled(const struct merger *g, const struct byi_match *match,
-                       byi_id value)
-{
-    if (byi_type_has_static_sizes(byi_match_node(match, value)->type))
-        return true;
-    for (uint32_t r = 0; r < byi_samples_rounds(g->samples); r++)
-        if (sample_of(g, match, value, r))
-            return true;
-    return false;
-}
-
-/* Returns the message for a tensor whose shape is unknown for all sizes that
- * were tried. */
-static const char *describe_dynamic(const struct merger *g, const char *what)
-{
-    const char *fault = g->samples ? byi_sample_fault(g->samples) : NULL;
-    if (!fault)
-        return byi_arena_printf(
-            g->scratch, "%s has a size that is known only at run time", what);
-    return byi_arena_printf(
-        g->scratch,
-        "%s has no size for %s or the other tried sizes: %s; give sizes that "
-        "fit the model with --warm NAME=N",
-        what, byi_sample_text(g->samples, 0), fault);
-}
-
-/* Returns why the assignment places an operator of the match elsewhere, or NULL
- * if it does not. */
-static const char *assigned_away(const struct merger *g,
-                                 const struct byi_match *match, byi_id op)
-{
-    const struct byi_branch *in = byi_match_branch(match, op);
-    return byi_assigned_away(g->backends->assignment, in ? in->func : g->func,
-                             in ? op - in->first : op, g->backend->name);
-}
-
-/* Whether node `id` is a result of the entry. */
-static bool is_result(const struct merger *g, byi_id id)
-{
-    const struct byi_node *result = &g->f->nodes.at[g->f->result];
-    bool found = g->f->result == id;
-    if (g->func != byi_module_entry(g->m))
-        return false;
-    for (uint32_t i = 0; result->kind == BYI_MAKE_TUPLE && i < result->n_args;
-         i++)
-        found = found || result->args[i] == id;
-    return found;
-}
-
-/* Whether node `id` of the entry is a result that appends rows to an input of
- * varying length. The runtime may append in place (byoc_model_in_place). */
-static bool extends_input(const struct merger *g, const struct byi_match *match,
-                          byi_id id)
-{
-    const struct byi_node *node = byi_match_node(match, id);
-    if (byi_match_branch(match, id) || !is_result(g, id) ||
-        node->kind != BYI_CALL_OP || node->op != BYI_OP_CONCATENATE ||
-        node->n_args != 2)
-        return false;
-    const struct byi_node *input = &g->f->nodes.at[node->args[0]];
-    return input->kind == BYI_PARAM && input->type->kind == BYI_TENSOR &&
-           BYI_IS_SYMBOL(input->type->dims[byi_attr_axis(node->attrs,
-                                                         input->type->rank)]);
-}
-
-/* Whether the match only enlarges an image to a result of the entry, which no
- * other node reads. */
-static bool enlarges_result(const struct merger *g,
-                            const struct byi_match *match)
-{
-    const byi_id id = match->ops[0];
-    const struct byi_node *node = byi_match_node(match, id);
-    if (match->n_ops != 1 || byi_match_branch(match, id) ||
-        node->kind != BYI_CALL_OP || node->op != BYI_OP_RESIZE ||
-        !is_result(g, id) ||
-        g->uses.first[id + 1] - g->uses.first[id] != (g->f->result != id))
-        return false;
-    const struct byi_node *image = &g->f->nodes.at[node->args[0]];
-    const struct byi_type *from = image->type, *to = node->type;
-    if (image->kind == BYI_PARAM || from->kind != BYI_TENSOR ||
-        from->rank != to->rank)
-        return false;
-    for (uint32_t i = 0; i < to->rank; i++)
-        if (BYI_IS_SYMBOL(to->dims[i]) || BYI_IS_SYMBOL(from->dims[i]))
-            return false;
-    return byi_elements(to->rank, to->dims) >
-           byi_elements(from->rank, from->dims);
-}
-
-/* Whether the native kernel of a product applies all operators of the match. */
-static bool is_epilogue(const struct merger *g, const struct byi_match *match)
-{
-    for (uint32_t i = 0; i < match->n_ops; i++)
-        if (byi_match_branch(match, match->ops[i]) ||
-            !g->in_epilogue[match->ops[i]])
-            return false;
-    return true;
-}
-
-/* Returns why the match is refused before its composite is built and probed, or
- * NULL if it is not. */
-static const char *find_refusal(const struct merger *g,
-                                const struct byi_match *match,
-                                enum byi_reason *reason)
-{
-    const struct byi_backends *backends = g->backends;
-    for (uint32_t i = 0; i < match->n_ops; i++) {
-        const struct byi_node *node = byi_match_node(match, match->ops[i]);
-        *reason = BYI_REASON_EXCLUDED;
-        if (is_named(g, backends->exclude, node))
-            return "named by --exclude";
-        if (backends->keep_nan && node->kind == BYI_CALL_OP &&
-            byi_op_has(node->op, BYI_TRAIT_HIDES_NAN))
-            return "it may give a number for NaN, which --keep-nan forbids";
-        *reason = BYI_REASON_NOT_NAMED;
-        if (backends->only && *backends->only && node->kind == BYI_CALL_OP &&
-            !is_named(g, backends->only, node))
-            return "not named by --only";
-        *reason = BYI_REASON_CHEAPER;
-        const char *elsewhere = assigned_away(g, match, match->ops[i]);
-        if (elsewhere)
-            return elsewhere;
-        *reason = BYI_REASON_PATTERN_SHAPE;
-        if (has_other_than_tensors(node))
-            return "a field of its result is not a tensor; results of "
-                   "composites must be tensors";
-        *reason = BYI_REASON_DYNAMIC;
-        if (extends_input(g, match, match->ops[i]))
-            return "it appends rows to an input, which native kernels do in "
-                   "the input's memory";
-        if (!is_sampled(g, match, match->ops[i]))
-            return describe_dynamic(g, "a result");
-    }
-    *reason = BYI_REASON_CHEAPER;
-    if (is_epilogue(g, match))
-        return "the native kernel of the 8-bit product before it applies it";
-    if (enlarges_result(g, match))
-        return "it enlarges a result of the model; without it, less data "
-               "leaves the region";
-    for (uint32_t i = 0; i < match->n_bound; i++) {
-        const struct byi_type *type =
-            byi_match_node(match, match->bound[i].value)->type;
-        *reason = BYI_REASON_PATTERN_SHAPE;
-        if (type->kind != BYI_TENSOR)
-            return "an operand is not a tensor; composites take tensors only";
-        *reason = BYI_REASON_DYNAMIC;
-        if (!is_sampled(g, match, match->bound[i].value))
-            return describe_dynamic(g, "an operand");
-    }
-    *reason = BYI_REASON_PREDICATE;
-    if (!match->pattern->row->accept)
-        return NULL;
-    byi_child_step(g->backend->name, "accept() of %s",
-                   match->pattern->row->name);
-    const char *why = match->pattern->row->accept(
-        g->backend->host, (const struct byoc_match *)(const void *)match);
-    byi_child_step_end();
-    return why;
-}
-
 /* --- claiming a match ----------------------------------------------------- */
 
-static const struct byi_sources *join_sources(const struct merger *g,
+static const struct byi_sources *join_sources(const struct byi_merger *g,
                                               const struct byi_match *match)
 {
     BYI_VEC(uint32_t) all = {0};
@@ -378,7 +144,7 @@ static const struct byi_sources *join_sources(const struct merger *g,
 
 /* Count a literal of the merger's function as claimed. With the last one, claim
  * the nodes inside the function. */
-static void claim_literal(struct merger *of)
+static void claim_literal(struct byi_merger *of)
 {
     if (!of || --of->n_fns > 0)
         return;
@@ -387,12 +153,12 @@ static void claim_literal(struct merger *of)
 }
 
 /* Claim the branches of an `if`, and recursively of any `if` inside. */
-static void claim_branches(struct merger *g, const struct byi_match *match,
+static void claim_branches(struct byi_merger *g, const struct byi_match *match,
                            byi_id id)
 {
     const struct byi_node *node = byi_match_node(match, id);
     const struct byi_branch *around = byi_match_branch(match, id);
-    const struct merger *of = around ? merger_of(g, around) : NULL;
+    const struct byi_merger *of = around ? merger_of(g, around) : NULL;
     if (node->kind != BYI_IF || (of && of->claimed[0] != BRANCH))
         return;
     for (uint32_t a = 1; a <= 2; a++) {
@@ -403,7 +169,7 @@ static void claim_branches(struct merger *g, const struct byi_match *match,
     }
 }
 
-static void claim_match(struct merger *g, const struct byi_match *match,
+static void claim_match(struct byi_merger *g, const struct byi_match *match,
                         uint32_t func)
 {
     byi_id *args = byi_arena_calloc(g->scratch, match->n_bound, sizeof *args);
@@ -411,10 +177,11 @@ static void claim_match(struct merger *g, const struct byi_match *match,
     for (uint32_t i = 0; i < match->n_bound; i++)
         if (!byi_composite_embeds(match, i))
             args[n++] = match->bound[i].value;
-    const struct accepted_match accepted = {.func = func,
-                                            .n_args = n,
-                                            .args = args,
-                                            .sources = join_sources(g, match)};
+    const struct byi_accepted_match accepted = {.func = func,
+                                                .n_args = n,
+                                                .args = args,
+                                                .sources =
+                                                    join_sources(g, match)};
     BYI_PUSH(&g->matches, accepted);
     for (uint32_t i = match->n_ops;
          i-- > 0;) { /* an `if` before its branches */
@@ -431,7 +198,7 @@ static void claim_match(struct merger *g, const struct byi_match *match,
 
 /* Returns the types of a composite's parameters with the sizes of a round; NULL
  * if a value of the match has no shape then. */
-static const struct byi_type *const *param_types(const struct merger *g,
+static const struct byi_type *const *param_types(const struct byi_merger *g,
                                                  const struct byi_match *match,
                                                  uint32_t round)
 {
@@ -440,12 +207,13 @@ static const struct byi_type *const *param_types(const struct merger *g,
         byi_arena_calloc(g->scratch, match->n_bound, sizeof *types);
     for (uint32_t i = 0; i < match->n_bound; i++)
         if (!byi_composite_embeds(match, i)) {
-            types[n] = sample_of(g, match, match->bound[i].value, round);
+            types[n] =
+                byi_merger_sample(g, match, match->bound[i].value, round);
             if (!types[n++])
                 return NULL;
         }
     for (uint32_t i = 0; i < match->n_ops; i++)
-        if (!sample_of(g, match, match->ops[i], round))
+        if (!byi_merger_sample(g, match, match->ops[i], round))
             return NULL;
     return types;
 }
@@ -467,7 +235,7 @@ static bool has_symbolic_dims(const struct byi_match *match)
 /* Probe with the sizes of every round in which the match's shapes are known and
  * its operators accept them. probed->refused is set if a probe refuses, or if
  * there is no such round. */
-static enum byoc_status probe_samples(struct merger *g,
+static enum byoc_status probe_samples(struct byi_merger *g,
                                       const struct byi_match *match,
                                       uint32_t func, const uint32_t *none,
                                       struct byi_probe_result *probed)
@@ -497,7 +265,7 @@ static enum byoc_status probe_samples(struct merger *g,
     return BYOC_OK;
 }
 
-static enum byoc_status probe_match(struct merger *g,
+static enum byoc_status probe_match(struct byi_merger *g,
                                     const struct byi_match *match,
                                     uint32_t func,
                                     struct byi_probe_result *probed)
@@ -513,7 +281,7 @@ static enum byoc_status probe_match(struct merger *g,
 /* The callback of byi_match: claim the match, unless it is refused. */
 static bool take_match(const struct byi_match *match, void *ctx)
 {
-    struct merger *g = ctx;
+    struct byi_merger *g = ctx;
     if (g->status != BYOC_OK)
         return false;
     const char *leak = find_leak(g, match);
@@ -522,7 +290,7 @@ static bool take_match(const struct byi_match *match, void *ctx)
         return false;
     }
     enum byi_reason reason;
-    const char *why = find_refusal(g, match, &reason);
+    const char *why = byi_merger_refusal(g, match, &reason);
     if (why) {
         note_match(g, match, reason, why);
         return false;
@@ -555,7 +323,7 @@ static bool take_match(const struct byi_match *match, void *ctx)
 /* --- matching ------------------------------------------------------------- */
 
 /* Match one pattern at all unclaimed nodes, from the outputs back. */
-static void match_row(struct merger *g, const struct byi_pattern *row)
+static void match_row(struct byi_merger *g, const struct byi_pattern *row)
 {
     const uint32_t *reach = NULL;
     uint64_t steps = byi_match_steps(g->f);
@@ -576,7 +344,7 @@ static void match_row(struct merger *g, const struct byi_pattern *row)
 }
 
 /* Returns the node and its operands: "add(nn.conv2d, const)". */
-static const char *describe_call(const struct merger *g,
+static const char *describe_call(const struct byi_merger *g,
                                  const struct byi_node *node)
 {
     enum { MAX_SHOWN = 8 };
@@ -597,7 +365,7 @@ static const char *describe_call(const struct merger *g,
 
 /* Returns why no pattern fits the node. The text names the IR operator, since
  * passes may have replaced the model's. */
-static const char *describe_unmatched(const struct merger *g,
+static const char *describe_unmatched(const struct byi_merger *g,
                                       const struct byi_node *node)
 {
     const char *op = byi_composite_op(node);
@@ -613,7 +381,7 @@ static const char *describe_unmatched(const struct merger *g,
 }
 
 /* Record the reason for nodes at which no pattern fits. */
-static void note_unmatched(struct merger *g)
+static void note_unmatched(struct byi_merger *g)
 {
     const struct byi_pattern_table *table = g->backend->table;
     for (byi_id id = g->f->nodes.n; id-- > 0 && g->ledger;) {
@@ -628,7 +396,7 @@ static void note_unmatched(struct merger *g)
 }
 
 /* Record for each operator that the backend is excluded from the compile. */
-static void note_excluded(const struct merger *g)
+static void note_excluded(const struct byi_merger *g)
 {
     for (byi_id id = 0; id < g->f->nodes.n && g->ledger; id++) {
         const struct byi_node *node = &g->f->nodes.at[id];
@@ -639,29 +407,7 @@ static void note_excluded(const struct merger *g)
     }
 }
 
-/* Mark the operators that FuseOps will put into the epilogue of an 8-bit
- * product which no pattern of the backend has: the product's native kernel
- * applies them while its result is in the cache. */
-static void mark_epilogues(struct merger *g)
-{
-    if (g->backend->table->inside[BYI_OP_QNN_MATMUL])
-        return;
-    for (byi_id id = 0; id < g->f->nodes.n; id++) {
-        byi_id last = id;
-        if (g->f->nodes.at[id].kind != BYI_CALL_OP ||
-            g->f->nodes.at[id].op != BYI_OP_QNN_MATMUL ||
-            !byi_fuse_has_epilogue(g->f, id))
-            continue;
-        for (uint32_t n = 0; n < BYI_EPILOGUE_OPS; n++) {
-            last = byi_fuse_next_in_epilogue(g->f, &g->uses, last);
-            if (last == BYI_NO_ID)
-                break;
-            g->in_epilogue[last] = true;
-        }
-    }
-}
-
-static void init_merger(struct merger *g)
+static void init_merger(struct byi_merger *g)
 {
     const uint32_t n = g->f->nodes.n;
     g->uses = byi_uses_of(g->f, g->scratch);
@@ -673,13 +419,13 @@ static void init_merger(struct merger *g)
         g->roots[id] = (uint16_t)byi_root_of(&g->f->nodes.at[id]);
         g->occurs[g->roots[id]] = true;
     }
-    mark_epilogues(g);
+    byi_merger_mark_epilogues(g);
 }
 
 /* Find and claim the backend's matches in the functions of n mergers: try the
  * patterns in the table's order. */
 static enum byoc_status find_matches(const struct byi_backend *backend,
-                                     struct merger *const *list, uint32_t n)
+                                     struct byi_merger *const *list, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++)
         init_merger(list[i]);
@@ -700,7 +446,7 @@ static enum byoc_status find_matches(const struct byi_backend *backend,
 /* --- rebuilding the function ---------------------------------------------- */
 
 /* Whether the node was claimed and no other node of its match reads it. */
-static bool is_root(const struct merger *g, byi_id id)
+static bool is_root(const struct byi_merger *g, byi_id id)
 {
     uint32_t accepted = g->claimed[id];
     if (!accepted)
@@ -711,10 +457,10 @@ static bool is_root(const struct merger *g, byi_id id)
     return true;
 }
 
-static enum byoc_status emit_call(struct merger *g, struct byi_func *fresh,
+static enum byoc_status emit_call(struct byi_merger *g, struct byi_func *fresh,
                                   byi_id *map, byi_id root)
 {
-    const struct accepted_match *accepted =
+    const struct byi_accepted_match *accepted =
         &g->matches.at[g->claimed[root] - 1];
     byi_id *args = byi_arena_calloc(g->scratch, accepted->n_args, sizeof *args);
     for (uint32_t i = 0; i < accepted->n_args; i++)
@@ -724,7 +470,7 @@ static enum byoc_status emit_call(struct merger *g, struct byi_func *fresh,
                          accepted->sources, &map[root], g->err);
 }
 
-static enum byoc_status rebuild(struct merger *g)
+static enum byoc_status rebuild(struct byi_merger *g)
 {
     const struct byi_func *f = g->f;
     byi_id *map = byi_arena_calloc(g->scratch, f->nodes.n, sizeof *map);
@@ -751,17 +497,17 @@ enum byoc_status byi_find_composites(struct byi_module *m, uint32_t func,
                                      const uint32_t **claimed,
                                      struct byoc_error *err)
 {
-    struct merger g = {.m = m,
-                       .f = m->funcs.at[func],
-                       .func = func,
-                       .ctx = ctx,
-                       .ledger = byi_ledger_of(ctx),
-                       .backends = byi_backends_of(ctx),
-                       .scratch = arena,
-                       .err = err,
-                       .backend = backend,
-                       .samples = byi_samples_new(m, ctx, arena)};
-    struct merger *const list[] = {&g};
+    struct byi_merger g = {.m = m,
+                           .f = m->funcs.at[func],
+                           .func = func,
+                           .ctx = ctx,
+                           .ledger = byi_ledger_of(ctx),
+                           .backends = byi_backends_of(ctx),
+                           .scratch = arena,
+                           .err = err,
+                           .backend = backend,
+                           .samples = byi_samples_new(m, ctx, arena)};
+    struct byi_merger *const list[] = {&g};
     find_matches(backend, list, 1);
     for (uint32_t i = 0; i < g.matches.n; i++)
         m->funcs.at[g.matches.at[i].func]->dead = true;
@@ -771,12 +517,12 @@ enum byoc_status byi_find_composites(struct byi_module *m, uint32_t func,
 }
 
 /* Whether a match has claimed the function as a branch of its `if`. */
-static bool is_branch(const struct merger *g)
+static bool is_branch(const struct byi_merger *g)
 {
     return g->f->nodes.n > 0 && g->claimed[0] == BRANCH;
 }
 
-static enum byoc_status rebuild_all(struct merger *const *list, uint32_t n)
+static enum byoc_status rebuild_all(struct byi_merger *const *list, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
         if (is_branch(list[i]))
@@ -788,7 +534,7 @@ static enum byoc_status rebuild_all(struct merger *const *list, uint32_t n)
 }
 
 /* Count the literals of each function, except those in its own body. */
-static void count_fns(struct merger *const *all, uint32_t n)
+static void count_fns(struct byi_merger *const *all, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++)
         for (byi_id id = 0; all[i] && id < all[i]->f->nodes.n; id++) {
@@ -805,8 +551,8 @@ static enum byoc_status merge_for(struct byi_module *m,
                                   struct byoc_error *err)
 {
     const uint32_t n_all = m->funcs.n; /* skip composites made here */
-    struct merger **all = byi_arena_calloc(scratch, n_all, sizeof *all);
-    struct merger **list = byi_arena_calloc(scratch, n_all, sizeof *list);
+    struct byi_merger **all = byi_arena_calloc(scratch, n_all, sizeof *all);
+    struct byi_merger **list = byi_arena_calloc(scratch, n_all, sizeof *list);
     const struct byi_samples *samples = byi_samples_new(m, ctx, scratch);
     uint32_t n = 0;
     for (uint32_t i = 0; i < n_all; i++) {
@@ -814,18 +560,18 @@ static enum byoc_status merge_for(struct byi_module *m,
         if (f->dead || f->attr.compiler || f->attr.composite || f->attr.inner)
             continue;
         list[n] = all[i] = byi_arena_calloc(scratch, 1, sizeof **all);
-        *list[n++] = (struct merger){.m = m,
-                                     .f = f,
-                                     .func = i,
-                                     .ctx = ctx,
-                                     .ledger = byi_ledger_of(ctx),
-                                     .backends = byi_backends_of(ctx),
-                                     .scratch = scratch,
-                                     .err = err,
-                                     .backend = backend,
-                                     .samples = samples,
-                                     .all = all,
-                                     .n_all = n_all};
+        *list[n++] = (struct byi_merger){.m = m,
+                                         .f = f,
+                                         .func = i,
+                                         .ctx = ctx,
+                                         .ledger = byi_ledger_of(ctx),
+                                         .backends = byi_backends_of(ctx),
+                                         .scratch = scratch,
+                                         .err = err,
+                                         .backend = backend,
+                                         .samples = samples,
+                                         .all = all,
+                                         .n_all = n_all};
     }
     count_fns(all, n_all);
     enum byoc_status status = find_matches(backend, list, n);
