@@ -292,7 +292,8 @@ static void mark_read(struct quant_model *m, bool *read)
     byi_vec_free(b.list.at);
 }
 
-/* Drop initializers that are no longer read, and add the new constants. */
+/* Drop the initializers that no node reads any more, and add the new constants.
+ */
 static void replace_initializers(struct quant_rewrite *r)
 {
     Onnx__GraphProto *g = r->m->graph;
