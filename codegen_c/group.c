@@ -455,6 +455,7 @@ static void read_pad(struct group_reader *r, struct byi_group_value *v,
     make_alias(r, v, node->args[0], &index);
 }
 
+/* The operand's channels are on axis 1 ("NCHW") or on axis 3 ("NHWC"). */
 static void read_depth_to_space(struct group_reader *r,
                                 struct byi_group_value *v,
                                 const struct byi_node *node)
@@ -462,14 +463,17 @@ static void read_depth_to_space(struct group_reader *r,
     const struct byi_type *x = node_of(r->g, node->args[0])->type;
     const int64_t b = byi_attr_int(node->attrs, "block_size");
     const bool crd = strcmp(byi_attr_string(node->attrs, "mode"), "CRD") == 0;
-    const int64_t inner = crd ? 1 : x->dims[1] / (b * b);
+    const bool last =
+        strcmp(byi_attr_string(node->attrs, "layout"), "NHWC") == 0;
+    const uint32_t channels = last ? 3 : 1, high = last ? 1 : 2;
+    const int64_t inner = crd ? 1 : x->dims[channels] / (b * b);
     struct index index = {.at = {[0] = v->at[0]}};
-    add_scaled(&index.at[1], &v->at[1], crd ? b * b : 1);
-    for (uint32_t d = 2; d < 4 && !must_stop(r); d++) {
+    add_scaled(&index.at[channels], &v->at[channels], crd ? b * b : 1);
+    for (uint32_t d = high; d < high + 2 && !must_stop(r); d++) {
         const struct byi_affine block = digit(r, &v->at[d], 1, b);
         if (x->dims[d] != 1 && !must_stop(r))
             index.at[d] = digit(r, &v->at[d], b, x->dims[d]);
-        add_scaled(&index.at[1], &block, d == 2 ? b * inner : inner);
+        add_scaled(&index.at[channels], &block, d == high ? b * inner : inner);
     }
     make_alias(r, v, node->args[0], &index);
 }

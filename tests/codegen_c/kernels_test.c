@@ -597,15 +597,54 @@ static void add_tile(struct random *r, struct shape *s, const char *last,
 }
 
 /* Add a step after %last (shape *s); *last is the new value's name. */
+/* In blocks of 2 x 2, from channels that are on either side. */
+static void add_depth_to_space(struct random *r, struct shape *s,
+                               const char *last, uint32_t axis)
+{
+    const bool back = roll(r, 2), crd = roll(r, 2);
+    const uint32_t channels = back ? 3 : 1, high = back ? 1 : 2;
+    if (s->rank != 4 || s->dims[channels] % 4 != 0) {
+        add_reshape(r, s, last, axis);
+        return;
+    }
+    byi_text_addf(&r->body,
+                  "nn.depth_to_space(%s, block_size=2, mode=\"%s\", "
+                  "layout=\"%s\");\n",
+                  last, crd ? "CRD" : "DCR", back ? "NHWC" : "NCHW");
+    s->dims[channels] /= 4;
+    s->dims[high] *= 2;
+    s->dims[high + 1] *= 2;
+}
+
+/* One of two parts. */
+static void add_split(struct random *r, struct shape *s, const char *last,
+                      uint32_t axis)
+{
+    if (s->rank == 0 || s->dims[axis] < 2) {
+        add_tile(r, s, last, axis);
+        return;
+    }
+    const int64_t first = 1 + roll(r, (uint32_t)s->dims[axis] - 1);
+    const bool second = roll(r, 2);
+    byi_text_addf(&r->body,
+                  "split(%s, sizes=[%lld, %lld], axis=%u);\n"
+                  "    %%%u = %%%u.%d;\n",
+                  last, (long long)first, (long long)(s->dims[axis] - first),
+                  axis, r->n_nodes + 1, r->n_nodes, second);
+    r->n_nodes++;
+    s->dims[axis] = second ? s->dims[axis] - first : first;
+}
+
 static void add_step(struct random *r, struct shape *s, char *last, size_t n)
 {
-    static add_call_fn *const steps[12] = {
-        add_unary,     add_binary,      add_binary, add_scalar,
-        add_transpose, add_reshape,     add_slice,  add_reduction,
-        add_reduction, add_concatenate, add_pad,    add_tile};
+    static add_call_fn *const steps[] = {
+        add_unary,          add_binary,      add_binary, add_scalar,
+        add_transpose,      add_reshape,     add_slice,  add_reduction,
+        add_reduction,      add_concatenate, add_pad,    add_tile,
+        add_depth_to_space, add_split};
     byi_text_addf(&r->body, "    %%%u = ", r->n_nodes);
     const uint32_t axis = s->rank ? roll(r, s->rank) : 0;
-    steps[roll(r, 12)](r, s, last, axis);
+    steps[roll(r, BYI_COUNT(steps))](r, s, last, axis);
     snprintf(last, n, "%%%u", r->n_nodes++);
 }
 
@@ -700,6 +739,16 @@ static const struct form forms[] = {
      "Tensor[(2, 3, 10, 10), float32]",
      "    %0 = nn.depth_to_space(%p0, block_size=2, mode=\"CRD\");\n"
      "    add(%0, %p1)",
+     ""},
+    {"%p0: Tensor[(2, 5, 6, 12), float32], %p1: Tensor[(3), float32]",
+     "Tensor[(2, 10, 12, 3), float32]",
+     "    %0 = nn.depth_to_space(%p0, block_size=2, layout=\"NHWC\");\n"
+     "    add(%0, %p1)",
+     ""},
+    {"%p0: Tensor[(2, 5, 6, 12), float32], %p1: Tensor[(3), float32]",
+     "Tensor[(2, 10, 12, 3), float32]",
+     "    %0 = nn.depth_to_space(%p0, block_size=2, mode=\"CRD\", "
+     "layout=\"NHWC\");\n    add(%0, %p1)",
      ""},
     {"%p0: Tensor[(1, 6, 4, 4), float32], %p1: Tensor[(1, 6, 4, 4), float32]",
      "Tensor[(1, 12, 4, 4), float32]",
