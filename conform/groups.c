@@ -469,7 +469,7 @@ struct runner {
     pthread_barrier_t *begin;
     struct byi_expected e;
     struct byi_arena *arena;
-    void *state;
+    void *state, *scratch;
     char wrong[600]; /* the error, or "" */
 };
 
@@ -500,7 +500,8 @@ static void *run_along(void *arg)
                                        .n_inputs = n_in,
                                        .n_outputs = n_out,
                                        .inputs = views,
-                                       .outputs = views + n_in};
+                                       .outputs = views + n_in,
+                                       .scratch = r->scratch};
     pthread_barrier_wait(r->begin);
     const uint64_t end = byi_now_ns() + MIN_MS * UINT64_C(1000000);
     for (int round = 0;
@@ -541,7 +542,8 @@ void byi_kit_try_threads(struct byi_kit *kit, const struct byi_kit_case *c)
                                      .s = &s,
                                      .begin = &begin,
                                      .arena = byi_arena_new(),
-                                     .state = byi_kit_state_open(kit, &s)};
+                                     .state = byi_kit_state_open(kit, &s),
+                                     .scratch = byi_kit_scratch_open(kit, &s)};
         byi_kit_expect(kit, &sample, 100 + i, runners[i].arena, &runners[i].e);
     }
     byi_child_step(NULL, "run() on %d threads", (int)THREADS);
@@ -563,6 +565,7 @@ void byi_kit_try_threads(struct byi_kit *kit, const struct byi_kit_case *c)
                 "state; on thread %u, %s",
                 (int)THREADS, i, runners[i].wrong);
         byi_kit_state_close(kit, &s, runners[i].state);
+        byi_kit_scratch_close(kit, runners[i].scratch);
     }
     byi_session_close(kit, &s);
 }

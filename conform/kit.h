@@ -239,6 +239,11 @@ void *byi_kit_state_open(struct byi_kit *kit, struct byi_session *s);
 void byi_kit_state_close(struct byi_kit *kit, struct byi_session *s,
                          void *state);
 
+/* Return scratch memory for a run, with arbitrary contents; NULL if the backend
+ * has no scratch_bytes(). End the case if that function fails. */
+void *byi_kit_scratch_open(struct byi_kit *kit, struct byi_session *s);
+void byi_kit_scratch_close(struct byi_kit *kit, void *scratch);
+
 /* Random inputs, and the results of native kernels. `slack` is the change of
  * each result element when inputs are perturbed by a few units of their
  * precision, and results of operators within their error bounds. It is needed

@@ -299,7 +299,47 @@ void byi_session_close(struct byi_kit *kit, struct byi_session *s)
     byi_child_step(NULL, "the kit");
 }
 
-/* --- states --------------------------------------------------------------- */
+/* --- states and scratch memory ------------------------------------------- */
+
+/* Returns the bytes that `call`, the backend's function `name`, returns each
+ * time. */
+static uint64_t same_bytes(struct byi_kit *kit, const struct byi_session *s,
+                           const char *name,
+                           uint64_t (*call)(const struct byoc_host *host,
+                                            const void *compiled))
+{
+    const struct byoc_host *host = byi_kit_host(kit);
+    byi_child_step(NULL, "%s", name);
+    const uint64_t bytes = call(host, s->compiled);
+    const uint64_t again = call(host, s->compiled);
+    if (again != bytes)
+        byi_kit_failed(kit, BYI_RULE_RUNS,
+                       "%s returned %llu at first, and %llu when it was called "
+                       "again",
+                       name, (unsigned long long)bytes,
+                       (unsigned long long)again);
+    return bytes;
+}
+
+void *byi_kit_scratch_open(struct byi_kit *kit, struct byi_session *s)
+{
+    const struct byoc_backend *b = byi_kit_backend(kit);
+    if (!b->scratch_bytes)
+        return NULL;
+    const uint64_t bytes =
+        same_bytes(kit, s, "scratch_bytes()", b->scratch_bytes);
+    struct byi_zone *z =
+        byi_zone_new(kit, bytes, BYI_ALIGN, "the scratch memory");
+    memset(byi_zone_data(z), 0x7f, (size_t)bytes);
+    byi_child_step(NULL, "the kit");
+    return byi_zone_data(z);
+}
+
+void byi_kit_scratch_close(struct byi_kit *kit, void *scratch)
+{
+    if (scratch)
+        byi_zone_free(kit, scratch);
+}
 
 struct byoc_fail *byi_kit_state_new(struct byi_kit *kit, struct byi_session *s,
                                     void **state)
@@ -309,15 +349,8 @@ struct byoc_fail *byi_kit_state_new(struct byi_kit *kit, struct byi_session *s,
     struct byoc_fail *fail = NULL;
     *state = NULL;
     if (b->state_bytes) {
-        byi_child_step(NULL, "state_bytes()");
-        const uint64_t bytes = b->state_bytes(host, s->compiled);
-        const uint64_t again = b->state_bytes(host, s->compiled);
-        if (again != bytes)
-            byi_kit_failed(kit, BYI_RULE_RUNS,
-                           "state_bytes() returned %llu at first, and %llu "
-                           "when it was called again",
-                           (unsigned long long)bytes,
-                           (unsigned long long)again);
+        const uint64_t bytes =
+            same_bytes(kit, s, "state_bytes()", b->state_bytes);
         struct byi_zone *z =
             byi_zone_new(kit, bytes, BYI_ALIGN, "the state's memory");
         *state = byi_zone_data(z);
@@ -527,7 +560,8 @@ struct byoc_fail *byi_kit_run(struct byi_kit *kit, struct byi_session *s,
                                        .n_outputs = sample->n_out,
                                        .inputs = byi_zone_data(lent.in),
                                        .outputs = byi_zone_data(lent.out),
-                                       .cancel = expected->cancel};
+                                       .cancel = expected->cancel,
+                                       .scratch = byi_kit_scratch_open(kit, s)};
     lent.args =
         copy_to_zone(kit, &args, sizeof args, 8, "struct byoc_run_args");
     byi_child_step(NULL, "run()");
@@ -539,6 +573,7 @@ struct byoc_fail *byi_kit_run(struct byi_kit *kit, struct byi_session *s,
             byi_arena_copy(arena, out[i].data, (size_t)out[i].bytes);
     }
     take_back_run(kit, &lent);
+    byi_kit_scratch_close(kit, args.scratch);
     byi_child_step(NULL, "the kit");
     return fail;
 }

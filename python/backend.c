@@ -248,7 +248,8 @@ static void unload(const struct byoc_host *host, void *compiled)
     region_free(host, compiled);
 }
 
-static uint64_t state_bytes(const struct byoc_host *host, const void *compiled)
+static uint64_t scratch_bytes(const struct byoc_host *host,
+                              const void *compiled)
 {
     (void)host;
     return ((const struct py_region *)compiled)->graph->bytes;
@@ -258,7 +259,7 @@ static uint64_t state_bytes(const struct byoc_host *host, const void *compiled)
 
 /* Make the dict {name: array} of copies of the operands. */
 static PyObject *read_operands(const struct byoc_graph *g,
-                               const struct byoc_graph_kernel *k, void *state,
+                               const struct byoc_graph_kernel *k,
                                const struct byoc_run_args *args)
 {
     PyObject *operands = PyDict_New();
@@ -268,8 +269,10 @@ static PyObject *read_operands(const struct byoc_graph *g,
         PyObject *array =
             pyb_array_new((enum byoc_dtype)v->dtype, v->rank, v->dims, &data);
         if (array && v->bytes)
-            memcpy(data, byoc_graph_data(g, k->operands[i].value, state, args),
-                   v->bytes);
+            memcpy(
+                data,
+                byoc_graph_data(g, k->operands[i].value, args->scratch, args),
+                v->bytes);
         if (!array ||
             PyDict_SetItemString(operands, k->operands[i].name, array))
             Py_CLEAR(operands);
@@ -329,11 +332,11 @@ static int write_result(const struct byoc_graph_value *v, const char *row,
 /* Run a kernel of the region: copies its operands to arrays, calls Python, and
  * copies the results to the graph's memory. */
 static int run_kernel(const struct py_region *region, uint32_t kernel,
-                      void *state, const struct byoc_run_args *args)
+                      const struct byoc_run_args *args)
 {
     const struct byoc_graph *g = region->graph;
     const struct byoc_graph_kernel *k = &g->kernels[kernel];
-    PyObject *operands = read_operands(g, k, state, args), *results = NULL;
+    PyObject *operands = read_operands(g, k, args), *results = NULL;
     int bad = !operands;
     if (!bad)
         results = PyObject_CallFunctionObjArgs(
@@ -342,7 +345,7 @@ static int run_kernel(const struct py_region *region, uint32_t kernel,
     for (uint32_t i = 0; !bad && i < k->n_outs; i++)
         bad = write_result(&g->values[k->outs[i]], k->pattern, i,
                            PyList_GetItem(results, (Py_ssize_t)i),
-                           byoc_graph_data(g, k->outs[i], state, args));
+                           byoc_graph_data(g, k->outs[i], args->scratch, args));
     Py_XDECREF(results);
     Py_XDECREF(operands);
     return bad ? -1 : 0;
@@ -359,6 +362,7 @@ static struct byoc_fail *run(const struct byoc_host *host, void *compiled,
                              void *state, const struct byoc_run_args *args)
 {
     const struct py_region *region = compiled;
+    (void)state;
     const struct byoc_graph *g = region->graph;
     struct byoc_fail *fail = NULL;
     PyGILState_STATE gil = PyGILState_Ensure();
@@ -367,7 +371,7 @@ static struct byoc_fail *run(const struct byoc_host *host, void *compiled,
         if (args->cancel && *args->cancel)
             fail = host->fail(host->ctx, BYOC_FAIL_CANCELLED,
                               "the run was cancelled");
-        else if (run_kernel(region, i, state, args))
+        else if (run_kernel(region, i, args))
             fail = fail_of_exception(host);
         else if (args->trace)
             args->trace(args->trace_ctx, g->kernels[i].pattern, "python",
@@ -377,7 +381,7 @@ static struct byoc_fail *run(const struct byoc_host *host, void *compiled,
     for (uint32_t i = 0; !fail && i < g->n_outputs; i++)
         if (args->outputs[i].bytes)
             memcpy(args->outputs[i].data,
-                   byoc_graph_data(g, g->outputs[i], state, args),
+                   byoc_graph_data(g, g->outputs[i], args->scratch, args),
                    args->outputs[i].bytes);
     return fail;
 }
@@ -422,7 +426,7 @@ static PyObject *backend_new(PyObject *module, PyObject *args)
                                    .probe = probe,
                                    .load = load,
                                    .unload = unload,
-                                   .state_bytes = state_bytes,
+                                   .scratch_bytes = scratch_bytes,
                                    .run = run};
         b->compat = b->version;
         bad = !b->name || !b->version;

@@ -317,6 +317,7 @@ static enum byoc_status run_region(struct byoc_state *s, struct byi_frame *fr,
         .trace = s->trace ? trace_primitive : NULL,
         .trace_ctx = &trace,
         .cancel = &s->cancel,
+        .scratch = plugin->backend->scratch_bytes ? s->scratch : NULL,
     };
     if (s->trace)
         byi_cost_begin(s->instance->plan, step->callee, &trace.costs);

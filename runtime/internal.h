@@ -460,6 +460,10 @@ struct byoc_fail *byi_plugin_state_new(const struct byi_plugin *plugin,
                                        void *compiled, void **state);
 void byi_plugin_state_free(const struct byi_plugin *plugin, void *compiled,
                            void *state);
+/* Returns the bytes of scratch memory that run() needs; 0 if the backend has no
+ * scratch_bytes(). */
+uint64_t byi_plugin_scratch_bytes(const struct byi_plugin *plugin,
+                                  const void *compiled);
 
 /* --- custom.c ------------------------------------------------------------- */
 

@@ -95,6 +95,13 @@ struct byoc_fail *byi_plugin_state_new(const struct byi_plugin *plugin,
     return NULL;
 }
 
+uint64_t byi_plugin_scratch_bytes(const struct byi_plugin *plugin,
+                                  const void *compiled)
+{
+    const struct byoc_backend *b = plugin->backend;
+    return b->scratch_bytes ? b->scratch_bytes(&plugin->host, compiled) : 0;
+}
+
 void byi_plugin_state_free(const struct byi_plugin *plugin, void *compiled,
                            void *state)
 {

@@ -112,8 +112,13 @@ static uint64_t step_scratch(const struct byi_work *w, struct byi_tensor *args,
     return step->kernel->scratch(&call);
 }
 
-/* Set w->scratch to the bytes of the largest scratch memory that a step needs.
- */
+static void use_scratch(struct byi_work *w, uint64_t bytes)
+{
+    w->scratch = bytes > w->scratch ? bytes : w->scratch;
+}
+
+/* Set w->scratch to the bytes of the largest scratch memory that a native
+ * kernel needs. */
 static enum byoc_status find_scratch(struct byi_work *w, struct byoc_error *err)
 {
     const struct byi_plan_tables *plan = w->instance->plan;
@@ -121,10 +126,8 @@ static enum byoc_status find_scratch(struct byi_work *w, struct byoc_error *err)
     if (!args)
         return byi_fail_memory(err, plan->max_args * sizeof *args, "a run");
     for (uint32_t f = 0; f < plan->n_funcs; f++) {
-        for (uint32_t k = 0; w->frames[f] && k < plan->funcs[f].n_steps; k++) {
-            uint64_t bytes = step_scratch(w, args, f, &plan->funcs[f].steps[k]);
-            w->scratch = bytes > w->scratch ? bytes : w->scratch;
-        }
+        for (uint32_t k = 0; w->frames[f] && k < plan->funcs[f].n_steps; k++)
+            use_scratch(w, step_scratch(w, args, f, &plan->funcs[f].steps[k]));
     }
     free(args);
     return BYOC_OK;
@@ -144,6 +147,7 @@ static enum byoc_status init_regions(struct byi_work *w, struct byoc_error *err)
         BYI_TRY(byi_plugin_status(fail, plugin,
                                   w->instance->plan->regions[i].symbol, err));
         w->region_made[i] = true;
+        use_scratch(w, byi_plugin_scratch_bytes(plugin, region->compiled));
     }
     return BYOC_OK;
 }

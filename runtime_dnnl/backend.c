@@ -3,6 +3,7 @@
  * byoc_backend that it returns. Turns statuses into the host's failures, and
  * runs oneDNN on the host's threads during each call. load() accepts a region
  * as JSON, or as the C that compile() wrote for a host that compiles C. */
+#define BYOC_BACKEND_NEEDS BYOC_ABI(1, 4) /* for the scratch memory */
 #include <byoc/graph.h>
 
 #include "core/base/guard.h"
@@ -360,6 +361,13 @@ static enum byoc_status check_args(const struct byi_program *p,
     return BYOC_OK;
 }
 
+static uint64_t scratch_bytes(const struct byoc_host *host,
+                              const void *compiled)
+{
+    (void)host;
+    return byi_dn_exec_bytes(compiled);
+}
+
 static struct byoc_fail *run(const struct byoc_host *host, void *compiled,
                              void *state, const struct byoc_run_args *args)
 {
@@ -406,6 +414,7 @@ static struct byoc_backend backend = {
     .state_free = state_free,
     .run = run,
     .describe = describe,
+    .scratch_bytes = scratch_bytes,
 };
 
 /* Set the members whose values are not constant expressions. */

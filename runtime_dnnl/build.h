@@ -177,9 +177,11 @@ void byi_dn_made_end(struct byi_program *program);
 /* made.c. Free a constant that no step reads. */
 void byi_dn_drop_made(struct byi_program *program, uint32_t made);
 
-/* exec.c. byi_dn_exec_new allocates the memory of a program, which one run at a
- * time uses and which refers to the program; byi_dn_exec_run runs all steps.
- * Errors: BYOC_ENOMEM, BYOC_ECANCELLED, BYOC_EBACKEND (oneDNN failed). */
+/* exec.c. byi_dn_exec_new allocates what one run at a time of a program uses
+ * and which refers to the program; byi_dn_exec_run runs all steps in the
+ * scratch memory of the arguments, of byi_dn_exec_bytes bytes. Errors:
+ * BYOC_ENOMEM, BYOC_ECANCELLED, BYOC_EBACKEND (oneDNN failed). */
+uint64_t byi_dn_exec_bytes(const struct byi_program *program);
 enum byoc_status byi_dn_exec_new(const struct byi_program *program,
                                  struct byi_exec **exec,
                                  struct byoc_error *err);

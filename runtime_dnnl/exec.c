@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime_dnnl/exec.c: runs a program in the memory of a state, one run at a
- * time. All memory objects of oneDNN are created once. A run sets the pointers
+/* runtime_dnnl/exec.c: runs a program in the host's scratch memory, one run at
+ * a time. The memory objects of oneDNN are created in the first run, and again
+ * when the scratch memory moves. A run sets the pointers
  * of the region's inputs and outputs, then executes the steps. These are the
  * steps that the program lists or, if it has a unit of C, those that the unit
  * requests. */
@@ -10,11 +11,13 @@
 /* The memory of a program, which one run at a time uses. */
 struct byi_exec {
     const struct byi_program *program;
-    struct byi_program *listed;    /* if not NULL: append steps to it instead of
-                                    * running them */
-    char *memory;                  /* of the temporaries */
-    char *scratch;                 /* shared by all primitives */
-    struct byi_bound_call **calls; /* indexed by step */
+    struct byi_program *listed; /* if not NULL: append steps to it instead of
+                                 * running them */
+    /* The host's scratch memory that the calls refer to: the temporaries, then
+     * the scratch memory that all primitives share. NULL before the first run.
+     */
+    char *memory;
+    struct byi_bound_call **calls;    /* indexed by step */
     const struct byoc_run_args *args; /* arguments of the current run */
     struct byoc_error *err;
 };
@@ -37,6 +40,17 @@ static void *place_data(const struct byi_exec *exec, const struct byi_place *at)
     return NULL;
 }
 
+/* Bytes of the temporaries; primitives may read beyond their end. */
+static uint64_t temps_end(const struct byi_program *p)
+{
+    return (p->temp_bytes + 2 * BYI_ALIGN - 1) / BYI_ALIGN * BYI_ALIGN;
+}
+
+uint64_t byi_dn_exec_bytes(const struct byi_program *program)
+{
+    return temps_end(program) + program->scratch_bytes + BYI_ALIGN;
+}
+
 static enum byoc_status bind_step(struct byi_exec *exec,
                                   const struct byi_dnnl_step *step, int *args,
                                   void **data, struct byoc_error *err)
@@ -47,20 +61,30 @@ static enum byoc_status bind_step(struct byi_exec *exec,
         data[i] = place_data(exec, &step->slots[i].at);
     }
     return byi_bound_new(p->lib, p->prims.at[step->index], step->n_slots, args,
-                         data, exec->scratch, &exec->calls[step->index], err);
+                         data, exec->memory + temps_end(p),
+                         &exec->calls[step->index], err);
 }
 
-static enum byoc_status bind_steps(struct byi_exec *exec,
+static void free_calls(struct byi_exec *exec)
+{
+    for (uint32_t i = 0; i < exec->program->steps.n; i++)
+        byi_bound_free(&exec->calls[i]);
+    exec->memory = NULL;
+}
+
+/* Bind all steps to this scratch memory. */
+static enum byoc_status bind_steps(struct byi_exec *exec, void *memory,
                                    struct byoc_error *err)
 {
     const struct byi_program *p = exec->program;
     uint32_t most = 1;
+    free_calls(exec);
+    exec->memory = memory;
     for (uint32_t i = 0; i < p->steps.n; i++)
         most = p->steps.at[i].n_slots > most ? p->steps.at[i].n_slots : most;
-    exec->calls = byi_alloc(p->steps.n, sizeof *exec->calls);
     int *args = byi_alloc(most, sizeof *args);
     void **data = byi_alloc(most, sizeof *data);
-    enum byoc_status status = exec->calls && args && data
+    enum byoc_status status = args && data
                                   ? BYOC_OK
                                   : byi_fail(err, BYOC_ENOMEM,
                                              "out of memory for the calls of "
@@ -70,32 +94,24 @@ static enum byoc_status bind_steps(struct byi_exec *exec,
         status = bind_step(exec, &p->steps.at[i], args, data, err);
     byi_release(args);
     byi_release(data);
+    if (status != BYOC_OK)
+        free_calls(exec);
     return status;
 }
 
 enum byoc_status byi_dn_exec_new(const struct byi_program *program,
                                  struct byi_exec **exec, struct byoc_error *err)
 {
-    const struct byoc_host *host = program->host;
     struct byi_exec *x = byi_alloc(1, sizeof *x);
-    if (!x)
+    if (x)
+        x->calls = byi_alloc(program->steps.n, sizeof *x->calls);
+    if (!x || !x->calls) {
+        byi_release(x);
         return byi_fail(err, BYOC_ENOMEM, "out of memory for a state");
+    }
     x->program = program;
-    x->memory = host->acquire(host->ctx, program->temp_bytes + BYI_ALIGN);
-    x->scratch = host->acquire(host->ctx, program->scratch_bytes + BYI_ALIGN);
-    enum byoc_status status =
-        x->memory && x->scratch
-            ? bind_steps(x, err)
-            : byi_fail(err, BYOC_ENOMEM,
-                       "out of memory for %llu bytes of temporaries and %llu "
-                       "of scratch",
-                       (unsigned long long)program->temp_bytes,
-                       (unsigned long long)program->scratch_bytes);
-    if (status != BYOC_OK)
-        byi_dn_exec_free(&x);
-    else
-        *exec = x;
-    return status;
+    *exec = x;
+    return BYOC_OK;
 }
 
 /* Set the pointers of those arguments of a step that are inputs or outputs of
@@ -225,6 +241,8 @@ enum byoc_status byi_dn_exec_run(struct byi_exec *exec,
     const struct byi_program *p = exec->program;
     exec->args = args;
     exec->err = err;
+    if (exec->memory != args->scratch)
+        BYI_TRY(bind_steps(exec, args->scratch, err));
     if (p->unit)
         return (enum byoc_status)p->unit->run(&unit_operators, exec);
     for (uint32_t i = 0; i < p->steps.n; i++)
@@ -239,12 +257,8 @@ void byi_dn_exec_free(struct byi_exec **exec)
     struct byi_exec *x = *exec;
     if (!x)
         return;
-    const struct byoc_host *host = x->program->host;
-    for (uint32_t i = 0; x->calls && i < x->program->steps.n; i++)
-        byi_bound_free(&x->calls[i]);
+    free_calls(x);
     byi_release(x->calls);
-    host->release(host->ctx, x->memory);
-    host->release(host->ctx, x->scratch);
     byi_release(x);
     *exec = NULL;
 }

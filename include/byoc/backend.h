@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* byoc/backend.h: bring your own backend. Version 1.3.
+/* byoc/backend.h: bring your own backend. Version 1.4.
  *
  * A backend is a shared library. It includes this header, links against no
  * library of byoc, and gives byoc a struct byoc_backend. The struct has
@@ -61,7 +61,7 @@ extern "C" {
 /* A version as one number; a later version is greater. */
 #define BYOC_ABI(major, minor) ((uint32_t)(major) << 16 | (uint32_t)(minor))
 /* The version of this header. */
-#define BYOC_BACKEND_ABI BYOC_ABI(1, 3)
+#define BYOC_BACKEND_ABI BYOC_ABI(1, 4)
 /* The lowest version a host must have for this backend. To require a newer
  * host, define it before this header is included. To use a newer function only
  * if the host has it, test for the function with BYOC_HAS(). */
@@ -462,6 +462,10 @@ struct byoc_run_args {
      * BYOC_FAIL_CANCELLED. */
     const volatile uint32_t *cancel;
     const struct byoc_ext *ext; /* may be NULL */
+    /* Since 1.4. scratch_bytes() bytes, 64-byte aligned, for this run only:
+     * the contents are undefined at its begin, and the address may differ from
+     * run to run. NULL if the backend has no scratch_bytes(). */
+    void *scratch;
 };
 
 /* The backend itself: a constant that lives, with everything that it points to,
@@ -549,6 +553,13 @@ struct byoc_backend {
      * implementations that it is given. Any thread. */
     void (*describe)(const struct byoc_host *host, const void *compiled,
                      byoc_trace_fn say, void *ctx);
+    /* Since 1.4. Optional; NULL: none. The bytes of scratch memory that a run
+     * of `compiled` needs, always the same number. All regions and native
+     * kernels of a run share one scratch memory, of the size of the largest.
+     * Prefer it to a state for what need not last until the next run. Any
+     * thread. */
+    uint64_t (*scratch_bytes)(const struct byoc_host *host,
+                              const void *compiled);
 };
 
 /* Flags of a backend. */

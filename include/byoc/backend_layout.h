@@ -150,6 +150,7 @@
     M(byoc_run_args, trace_ctx) \
     M(byoc_run_args, cancel) \
     M(byoc_run_args, ext) \
+    M(byoc_run_args, scratch) \
     S(byoc_backend) \
     M(byoc_backend, struct_size) \
     M(byoc_backend, flags) \
@@ -173,6 +174,7 @@
     M(byoc_backend, quiesce) \
     M(byoc_backend, ext) \
     M(byoc_backend, describe) \
+    M(byoc_backend, scratch_bytes) \
     S(byoc_place) \
     M(byoc_place, name) \
     M(byoc_place, offset) \

@@ -65,11 +65,11 @@ static inline void byoc_graph_free(const struct byoc_host *host,
 
 /* --- values and operands -------------------------------------------------- */
 
-/* The address of value `v` in a run. `memory` is the state: graph->bytes bytes
- * from acquire(). It holds the results of steps, each 64-byte aligned and
- * followed by 64 bytes that may be read. Only results of steps may be written.
- * Outputs of the region also lie in `memory`: the backend copies the values of
- * graph->outputs to args->outputs. */
+/* The address of value `v` in a run. `memory` is the scratch memory or the
+ * state: graph->bytes bytes, 64-byte aligned. It holds the results of steps,
+ * each 64-byte aligned and followed by 64 bytes that may be read. Only results
+ * of steps may be written. Outputs of the region also lie in `memory`: the
+ * backend copies the values of graph->outputs to args->outputs. */
 static inline void *byoc_graph_data(const struct byoc_graph *g, uint32_t v,
                                     void *memory,
                                     const struct byoc_run_args *args)

@@ -32,6 +32,7 @@ static const struct {
     {"v1.0", "version 1.0", NULL},
     {"v1.1", "BYOC_BACKEND_WRITES_C", NULL},
     {"v1.2", "graph_open() and graph_close()", NULL},
+    {"v1.3", "byoc_region_codes and describe()", NULL},
     {"this", "the header of this tree", NULL},
     {"newer", "version 1.9, each struct that grows has grown", NULL},
     {"needs", "version 1.9, needs such a host", "needs version 1.9"},

@@ -98,19 +98,22 @@ static bool run(struct fuzz_case *c, const struct byi_plugin *p,
         in[i] = make_view(c, g->nodes[g->inputs[i]].out[0], arena);
     for (uint32_t i = 0; i < g->n_outputs; i++)
         out[i] = make_view(c, type_of(g, g->outputs[i]), arena);
-    const struct byoc_run_args args = {.struct_size = sizeof args,
-                                       .n_inputs = g->n_inputs,
-                                       .n_outputs = g->n_outputs,
-                                       .inputs = in,
-                                       .outputs = out};
     void *state = NULL;
     struct byoc_fail *fail = byi_plugin_state_new(p, compiled, &state);
     if (fail)
         return is_proper(c, p, fail, "state_new");
+    const struct byoc_run_args args = {
+        .struct_size = sizeof args,
+        .n_inputs = g->n_inputs,
+        .n_outputs = g->n_outputs,
+        .inputs = in,
+        .outputs = out,
+        .scratch = byi_acquire(byi_plugin_scratch_bytes(p, compiled))};
     fail = b->run(&p->host, compiled, state, &args);
     c->taken = !fail;
     bool good = is_proper(c, p, fail, "run");
     byi_plugin_state_free(p, compiled, state);
+    byi_release(args.scratch);
     return good;
 }
 

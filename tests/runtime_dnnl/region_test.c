@@ -914,16 +914,20 @@ static void *race(void *arg)
     const struct byoc_backend *dnnl = region_backend();
     void *own = NULL;
     struct byoc_fail *fail = dnnl->state_new(host, r->compiled, &own);
+    void *scratch =
+        host->acquire(host->ctx, dnnl->scratch_bytes(host, r->compiled));
     const struct byoc_run_args args = {.struct_size = sizeof args,
                                        .n_inputs = 1,
                                        .n_outputs = 1,
                                        .inputs = &r->input,
-                                       .outputs = &r->output};
+                                       .outputs = &r->output,
+                                       .scratch = scratch};
     for (int i = 0; i < 50 && !fail; i++)
         fail = dnnl->run(host, r->compiled, own, &args);
     r->why = fail ? region_fail_text(fail) : NULL;
     if (own)
         dnnl->state_free(host, r->compiled, own);
+    host->release(host->ctx, scratch);
     return NULL;
 }
 

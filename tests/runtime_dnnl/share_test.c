@@ -179,15 +179,18 @@ static bool is_right(const struct byoc_host *host, void *compiled,
     fill(x, n, (uint32_t)b);
     const struct byoc_view in = {BYOC_F32, 4, dims, x, (uint64_t)n * 4};
     const struct byoc_view out = {BYOC_F32, 4, dims, y, (uint64_t)n * 4};
-    const struct byoc_run_args args = {.struct_size = sizeof args,
-                                       .n_inputs = 1,
-                                       .n_outputs = 1,
-                                       .inputs = &in,
-                                       .outputs = &out};
+    struct byoc_run_args args = {.struct_size = sizeof args,
+                                 .n_inputs = 1,
+                                 .n_outputs = 1,
+                                 .inputs = &in,
+                                 .outputs = &out};
     if (dnnl->state_new(host, compiled, &state))
         return false;
-    bool right = !dnnl->run(host, compiled, state, &args);
+    args.scratch =
+        host->acquire(host->ctx, dnnl->scratch_bytes(host, compiled));
+    bool right = args.scratch && !dnnl->run(host, compiled, state, &args);
     dnnl->state_free(host, compiled, state);
+    host->release(host->ctx, args.scratch);
     for (int i = 0; i < n && right; i += 37)
         right = fabsf(y[i] - expected(x, weights, i / (C * H * H),
                                       i / (H * H) % C, i % (H * H))) < 1e-4f;

@@ -397,6 +397,8 @@ static void test_by_hand(void **state)
     good_unit();
     assert_null(region_backend()->load(host, &region, &compiled));
     assert_null(region_backend()->state_new(host, compiled, &memory));
+    args.scratch = host->acquire(
+        host->ctx, region_backend()->scratch_bytes(host, compiled));
     assert_null(region_backend()->run(host, compiled, memory, &args));
     assert_true(out[0] == 0 && out[1] == 2 && out[2] == 0 && out[3] == 4);
     args.n_inputs = 0;
@@ -404,6 +406,7 @@ static void test_by_hand(void **state)
         region_backend()->run(host, compiled, memory, &args);
     assert_non_null(fail);
     assert_non_null(strstr(fail->text, "by_hand: found 0 inputs"));
+    host->release(host->ctx, args.scratch);
     region_backend()->state_free(host, compiled, memory);
     region_backend()->unload(host, compiled);
 }
