@@ -303,7 +303,8 @@ enum byoc_status byi_call_if(struct byoc_state *s, struct byi_frame *fr,
 /* --- function values ------------------------------------------------------ */
 
 /* Check the type of an operand or result of a call whose callee is known only
- * at run time. */
+ * at run time. `need` is the type that its reader needs: the callee for an
+ * operand, the calling step for a result. */
 static enum byoc_status check_arg_type(const struct byi_step *step,
                                        const char *what, uint32_t i,
                                        const struct byi_plan_func *callee,
@@ -343,8 +344,8 @@ static enum byoc_status check_apply(const struct byoc_state *s,
                                f->values[step->in[1 + i]].type, err));
     for (uint32_t i = 0; i < step->n_out; i++)
         BYI_TRY(check_arg_type(step, "result", i, callee,
-                               callee->values[callee->outputs[i]].type,
-                               f->values[step->out[i]].type, err));
+                               f->values[step->out[i]].type,
+                               callee->values[callee->outputs[i]].type, err));
     return BYOC_OK;
 }
 

@@ -277,6 +277,49 @@ static void test_manifest_faults(void **state)
         check(&faults[i], true);
 }
 
+/* A call of a function value, whose result @f converts. */
+static const char apply_ir[] =
+    "def @f(%g: fn (Tensor[(2), float32]) -> Tensor[(2), float32],"
+    " %x: Tensor[(2), float32]) -> Tensor[(2), float64] {\n"
+    "  cast(%g(%x), dtype=\"float64\")\n"
+    "}\n"
+    "def @main(%x: Tensor[(2), float32]) {\n"
+    "  @f(fn (%a: Tensor[(2), float32]) { exp(%a) }, %x)\n"
+    "}\n";
+
+/* The callee of a function value is known only when the step runs: the function
+ * returns float32, and the edited plan expects int32. */
+static void test_apply_fault(void **state)
+{
+    (void)state;
+    struct byoc_error err;
+    fixture_close(&opened);
+    if (fixture_open(&opened, apply_ir, &err) != BYOC_OK)
+        fail_msg("%s", err.text);
+    char *plan = edit(opened.plan.json.at,
+                      "\"float32\", \"shape\": [2], \"kind\": \"temp\"", 0,
+                      "\"int32\", \"shape\": [2], \"kind\": \"temp\"");
+    assert_non_null(plan);
+    struct byi_image image = opened.image;
+    image.plan = plan;
+    image.plan_bytes = strlen(plan);
+    struct byoc_model *model = NULL;
+    if (byoc_internal_model_open(&image,
+                                 &(struct byoc_load_params){.native_only = 1},
+                                 &model, &err) != BYOC_OK)
+        fail_msg("%s in\n%s", err.text, plan);
+    struct byoc_state *run = NULL;
+    assert_int_equal(byoc_state_new(model, &run, &err), BYOC_OK);
+    assert_int_equal(fixture_run(&opened, run, 1, true, &err), BYOC_ETYPE);
+    if (!strstr(err.text, "found float32 (2,) as result 0, expected int32"))
+        fail_msg("%s", err.text);
+    byoc_state_free(&run);
+    byoc_model_free(&model);
+    free(plan);
+    fixture_close(&opened);
+    assert_int_equal(open_fixture(NULL), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -286,6 +329,7 @@ int main(void)
         cmocka_unit_test(test_manifest_faults),
         cmocka_unit_test(test_mangled),
         cmocka_unit_test(test_epilogue_faults),
+        cmocka_unit_test(test_apply_fault),
     };
     return cmocka_run_group_tests(tests, open_fixture, close_fixture);
 }
