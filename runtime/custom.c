@@ -50,49 +50,115 @@ void byi_customs_unlock(void)
 
 /* --- checks of an operator -------------------------------------------- */
 
-static const char *check_attrs(const struct byoc_operator *op)
+/* Record what is wrong with operator `op` of the plug-in. */
+static enum byoc_status fail_operator(const struct byi_plugin *plugin,
+                                      const struct byoc_operator *op,
+                                      struct byoc_error *err, const char *fmt,
+                                      ...) BYI_PRINTF(4, 5);
+
+static enum byoc_status fail_operator(const struct byi_plugin *plugin,
+                                      const struct byoc_operator *op,
+                                      struct byoc_error *err, const char *fmt,
+                                      ...)
 {
-    if (op->n_attrs > BYI_CUSTOM_INPUTS || (op->n_attrs && !op->attrs))
-        return "more than 64 attributes, or no table of them, expected at most "
-               "64";
-    for (uint32_t i = 0; i < op->n_attrs; i++) {
-        const struct byoc_attr_row *row = &op->attrs[i];
-        if (!row->name || !*row->name)
-            return "an attribute without a name, expected one";
-        if (row->kind < BYOC_ATTR_INT || row->kind > BYOC_ATTR_TENSOR)
-            return "an attribute of unknown kind, expected a BYOC_ATTR_ value";
-        for (uint32_t k = 0; k < i; k++)
-            if (strcmp(row->name, op->attrs[k].name) == 0)
-                return "two attributes of one name, expected distinct names";
-    }
-    return NULL;
+    char text[256];
+    BYI_FORMAT(text, fmt);
+    return byi_fail(err, BYOC_EBACKEND, "%s: operator %.100s: %s", plugin->path,
+                    op->name ? op->name : "", text);
 }
 
-/* The fault found in an operator, for a message; NULL: none. */
-static const char *check_operator(const struct byoc_operator *op)
+static enum byoc_status check_attr(const struct byi_plugin *plugin,
+                                   const struct byoc_operator *op, uint32_t i,
+                                   struct byoc_error *err)
 {
-    if (!op->domain || !*op->domain || !op->name || !*op->name)
-        return "no domain or no name, expected both";
-    if (strlen(op->name) > 100 || strlen(op->domain) > 100)
-        return "a name or domain that is too long, expected at most 100 bytes";
-    if (!op->shape || !op->run)
-        return "no shape() or no run(), expected both";
-    if (!op->make != !op->drop)
-        return "only one of make() and drop(), expected both or none";
+    const struct byoc_attr_row *row = &op->attrs[i];
+    if (!row->name || !*row->name)
+        return fail_operator(plugin, op, err,
+                             "attribute %u has no name, expected one", i);
+    if (row->kind < BYOC_ATTR_INT || row->kind > BYOC_ATTR_TENSOR)
+        return fail_operator(plugin, op, err,
+                             "attribute '%.60s' has kind %u, expected one of "
+                             "enum byoc_attr_kind",
+                             row->name, row->kind);
+    for (uint32_t k = 0; k < i; k++)
+        if (strcmp(row->name, op->attrs[k].name) == 0)
+            return fail_operator(plugin, op, err,
+                                 "attributes %u and %u are both called "
+                                 "'%.60s', expected distinct names",
+                                 k, i, row->name);
+    return BYOC_OK;
+}
+
+/* Check the domain or the name of an operator; `what` is the member. */
+static enum byoc_status check_text(const struct byi_plugin *plugin,
+                                   const struct byoc_operator *op,
+                                   const char *what, const char *text,
+                                   struct byoc_error *err)
+{
+    enum { MAX_BYTES = 100 };
+    if (!text || !*text)
+        return fail_operator(plugin, op, err, "found no %s, expected one",
+                             what);
+    if (strlen(text) > MAX_BYTES)
+        return fail_operator(plugin, op, err,
+                             "found a %s of %zu bytes, expected at most %d",
+                             what, strlen(text), MAX_BYTES);
+    return BYOC_OK;
+}
+
+static enum byoc_status check_counts(const struct byi_plugin *plugin,
+                                     const struct byoc_operator *op,
+                                     struct byoc_error *err)
+{
     if (op->min_inputs > op->max_inputs || op->max_inputs > BYI_CUSTOM_INPUTS)
-        return "a wrong range of numbers of inputs, expected one within 0 to "
-               "64";
+        return fail_operator(plugin, op, err,
+                             "found %u to %u inputs, expected a range within "
+                             "0 to %d",
+                             op->min_inputs, op->max_inputs, BYI_CUSTOM_INPUTS);
     if (op->min_results < 1 || op->min_results > op->max_results ||
         op->max_results > BYI_CUSTOM_RESULTS)
-        return "a wrong range of numbers of results, expected one within 1 to "
-               "16";
-    return check_attrs(op);
+        return fail_operator(plugin, op, err,
+                             "found %u to %u results, expected a range within "
+                             "1 to %d",
+                             op->min_results, op->max_results,
+                             BYI_CUSTOM_RESULTS);
+    if (op->n_attrs > BYI_CUSTOM_INPUTS)
+        return fail_operator(plugin, op, err,
+                             "found %u attributes, expected at most %d",
+                             op->n_attrs, BYI_CUSTOM_INPUTS);
+    if (op->n_attrs && !op->attrs)
+        return fail_operator(plugin, op, err,
+                             "found NULL as the table of %u attributes, "
+                             "expected its address",
+                             op->n_attrs);
+    return BYOC_OK;
+}
+
+/* Check the members of an operator. */
+static enum byoc_status check_operator(const struct byi_plugin *plugin,
+                                       const struct byoc_operator *op,
+                                       struct byoc_error *err)
+{
+    BYI_TRY(check_text(plugin, op, "domain", op->domain, err));
+    BYI_TRY(check_text(plugin, op, "name", op->name, err));
+    if (!op->shape || !op->run)
+        return fail_operator(plugin, op, err, "found no %s, expected one",
+                             op->shape ? "run()" : "shape()");
+    if (!op->make != !op->drop)
+        return fail_operator(plugin, op, err,
+                             "found only %s, expected make() and drop(), or "
+                             "neither",
+                             op->make ? "make()" : "drop()");
+    BYI_TRY(check_counts(plugin, op, err));
+    for (uint32_t i = 0; i < op->n_attrs; i++)
+        BYI_TRY(check_attr(plugin, op, i, err));
+    return BYOC_OK;
 }
 
 /* Read the attributes' default values, so that a malformed one is reported when
  * the plug-in is opened. */
-static enum byoc_status check_fallbacks(const struct byoc_operator *op,
-                                        struct byoc_error *err)
+static enum byoc_status check_defaults(const struct byoc_operator *op,
+                                       struct byoc_error *err)
 {
     BYI_BORDER(err);
     struct byi_arena *arena = byi_arena_new();
@@ -122,21 +188,20 @@ static enum byoc_status take_operator(const struct byi_plugin *plugin,
                                       struct byoc_error *err)
 {
     enum { MIN_SIZE = (int)BYI_UP_TO(struct byoc_operator, run) };
-    const char *wrong = theirs ? NULL : "NULL, expected an operator";
-    if (theirs && theirs->struct_size < MIN_SIZE)
-        wrong = "a struct_size that is too small, expected the size of struct "
-                "byoc_operator";
-    if (!wrong) {
-        memcpy(op, theirs,
-               theirs->struct_size < sizeof *op ? theirs->struct_size
-                                                : sizeof *op);
-        wrong = check_operator(op);
-    }
-    if (wrong)
-        return byi_fail(err, BYOC_EBACKEND, "%s: operator %.100s: found %s",
-                        plugin->path,
-                        theirs && theirs->name ? theirs->name : "", wrong);
-    if (check_fallbacks(op, err) != BYOC_OK)
+    if (!theirs)
+        return byi_fail(err, BYOC_EBACKEND,
+                        "%s: found NULL among its operators, expected an "
+                        "operator",
+                        plugin->path);
+    if (theirs->struct_size < MIN_SIZE)
+        return byi_fail(err, BYOC_EBACKEND,
+                        "%s: struct_size of an operator is %u, expected at "
+                        "least %d",
+                        plugin->path, theirs->struct_size, MIN_SIZE);
+    memcpy(op, theirs,
+           theirs->struct_size < sizeof *op ? theirs->struct_size : sizeof *op);
+    BYI_TRY(check_operator(plugin, op, err));
+    if (check_defaults(op, err) != BYOC_OK)
         return byi_prefix(err, "%s", plugin->path);
     return BYOC_OK;
 }
@@ -164,12 +229,15 @@ enum byoc_status byi_customs_open(const struct byi_plugin *plugin,
     *customs = NULL;
     if (!theirs || !theirs->n)
         return BYOC_OK;
-    if (theirs->n > MAX_OPERATORS || !theirs->at)
+    if (theirs->n > MAX_OPERATORS)
         return byi_fail(err, BYOC_EBACKEND,
-                        "%s: found %u operators in %s, expected at most %d and "
-                        "a table",
-                        plugin->path, theirs->n,
-                        theirs->at ? "a table" : "NULL", MAX_OPERATORS);
+                        "%s: found %u operators, expected at most %d",
+                        plugin->path, theirs->n, MAX_OPERATORS);
+    if (!theirs->at)
+        return byi_fail(err, BYOC_EBACKEND,
+                        "%s: found NULL as the table of %u operators, expected "
+                        "its address",
+                        plugin->path, theirs->n);
     struct byi_customs *c = byi_alloc(1, sizeof *c);
     if (c)
         c->ops = byi_alloc(theirs->n, sizeof *c->ops);

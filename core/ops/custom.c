@@ -38,13 +38,13 @@ const struct byi_op *byi_custom_row(struct byi_arena *arena,
     return row;
 }
 
-/* Read the defaults (`fallback`) of the attributes that `row` declares;
- * texts[i] is the default of attribute i. */
-static enum byoc_status read_fallbacks(struct byi_arena *arena,
-                                       const struct byi_op *row,
-                                       const char *const *texts,
-                                       const struct byi_attrs **attrs,
-                                       struct byoc_error *err)
+/* Read the default values (member `fallback`) of the attributes that `row`
+ * declares; texts[i] is the default of attribute i. */
+static enum byoc_status read_defaults(struct byi_arena *arena,
+                                      const struct byi_op *row,
+                                      const char *const *texts,
+                                      const struct byi_attrs **attrs,
+                                      struct byoc_error *err)
 {
     struct byi_text object = {0};
     struct cJSON *json = NULL;
@@ -66,7 +66,7 @@ static enum byoc_status read_fallbacks(struct byi_arena *arena,
     if (status == BYOC_OK)
         return BYOC_OK;
     err->status = BYOC_EBACKEND;
-    return byi_prefix(err, "fallbacks of operator %s", row->name);
+    return byi_prefix(err, "default values of operator %s", row->name);
 }
 
 static const struct byi_attr *find_given(const struct byi_attr *given,
@@ -96,19 +96,18 @@ enum byoc_status byi_custom_attributes(struct byi_arena *arena,
     missing.attrs = defs;
     missing.n_attrs = 0;
     for (uint32_t i = 0; i < op->n_attrs; i++) {
-        const char *name = op->attrs[i].name, *fallback = op->attrs[i].fallback;
+        const char *name = op->attrs[i].name, *value = op->attrs[i].fallback;
         if (find_given(given, n, name))
             continue;
-        if (!fallback)
+        if (!value)
             return byi_fail(err, BYOC_EPARSE,
                             "attribute '%s' is missing, expected it, since the "
                             "operator's library requires it",
                             name);
         defs[missing.n_attrs] = all->attrs[i];
-        texts[missing.n_attrs++] =
-            byi_custom_is_tensor(op, i) ? "\"\"" : fallback;
+        texts[missing.n_attrs++] = byi_custom_is_tensor(op, i) ? "\"\"" : value;
     }
-    BYI_TRY(read_fallbacks(arena, &missing, texts, &rest, err));
+    BYI_TRY(read_defaults(arena, &missing, texts, &rest, err));
     for (uint32_t i = 0; i < op->n_attrs; i++) {
         const char *name = op->attrs[i].name;
         const struct byi_attr *at = find_given(given, n, name);

@@ -72,12 +72,12 @@ static void test_operators(void **state)
     (void)state;
     static const struct {
         const char *file, *word;
-    } all[] = {{"size", "struct_size"},      {"name", "no domain or no name"},
-               {"run", "no shape() or"},     {"make", "make() and drop()"},
-               {"inputs", "0 to 64"},        {"results", "1 to 16"},
-               {"kind", "unknown kind"},     {"twin", "two attributes"},
-               {"json", "fallbacks of"},     {"type", "fallbacks of"},
-               {"table", "no table of them"}};
+    } all[] = {{"size", "struct_size"},       {"name", "found no name"},
+               {"run", "found no run()"},     {"make", "make() and drop()"},
+               {"inputs", "0 to 64"},         {"results", "1 to 16"},
+               {"kind", "has kind"},          {"twin", "are both called"},
+               {"json", "default values of"}, {"type", "default values of"},
+               {"table", "NULL as the table"}};
     for (size_t i = 0; i < BYI_COUNT(all); i++) {
         char path[512];
         snprintf(path, sizeof path, "%s/bad_operator_%s.so", PLUGIN_DIR,
