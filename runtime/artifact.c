@@ -53,24 +53,39 @@ static enum byoc_status refuse_file(const struct file *f, const char *fault)
 
 /* --- sections ----------------------------------------------------------- */
 
+/* What is wrong with section `s`, number k of section_names, or NULL. */
+static const char *section_fault(const struct file *f, uint32_t k,
+                                 const Elf64_Shdr *s)
+{
+    if (f->sections[k].data)
+        return "occurs twice, expected it once";
+    if (s->sh_type != SHT_PROGBITS)
+        return "has another type, expected SHT_PROGBITS";
+    if (s->sh_flags & SHF_WRITE)
+        return "is writable, expected it to be read-only";
+    if (!(s->sh_flags & SHF_EXECINSTR) != (k != TEXT))
+        return k == TEXT ? "has no code, expected code"
+                         : "has code, expected data";
+    if (s->sh_size == 0)
+        return "is empty, expected at least 1 byte";
+    if (!byi_elf_contains(&f->library.elf, s->sh_offset, s->sh_size))
+        return "ends after the end of the file, expected it inside; is the "
+               "file truncated?";
+    return NULL;
+}
+
 /* Keep section `s` if it is one of section_names. Fails if the section is not
- * as byoc writes it: read-only data, or for .text executable code, in one
- * place. */
+ * as byoc writes it. */
 static enum byoc_status take_section(struct file *f, const char *name,
                                      const Elf64_Shdr *s)
 {
     for (uint32_t k = 0; k < N_SECTIONS; k++) {
         if (strcmp(name, section_names[k]) != 0)
             continue;
-        if (f->sections[k].data || s->sh_type != SHT_PROGBITS ||
-            (s->sh_flags & SHF_WRITE) || s->sh_size == 0 ||
-            !(s->sh_flags & SHF_EXECINSTR) != (k != TEXT) ||
-            !byi_elf_contains(&f->library.elf, s->sh_offset, s->sh_size))
-            return byi_fail(f->err, BYOC_EPARSE,
-                            "%s: found section %s twice, empty, writable, of "
-                            "another type or outside the file, expected one "
-                            "read-only section; is the file truncated?",
-                            f->library.path, name);
+        const char *fault = section_fault(f, k, s);
+        if (fault)
+            return byi_fail(f->err, BYOC_EPARSE, "%s: section %s %s",
+                            f->library.path, name, fault);
         f->sections[k] =
             (struct section){.name = name,
                              .addr = s->sh_addr,

@@ -42,13 +42,17 @@ static enum byoc_status check_kinds(struct checker *c)
     for (uint32_t i = 0; is_main && i < f->n_outputs; i++)
         if (byi_value_is_func(&f->values[f->outputs[i]]))
             return fail_step(
-                c, "outputs[%u]: found a function, expected a tensor or list",
+                c,
+                "outputs[%u]: found a function, expected a tensor, sequence or "
+                "optional",
                 i);
     for (uint32_t i = 0; i < f->n_inputs; i++) {
         const struct byi_value *v = &f->values[f->inputs[i]];
         if (is_main && byi_value_is_func(v))
             return fail_step(
-                c, "inputs[%u]: found a function, expected a tensor or list",
+                c,
+                "inputs[%u]: found a function, expected a tensor, sequence or "
+                "optional",
                 i);
         if (v->kind != BYI_V_INPUT || v->index != i)
             return fail_step(

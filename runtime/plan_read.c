@@ -186,7 +186,8 @@ static enum byoc_status read_object(struct plan_reader *r,
     if (v->kind == BYI_V_TEMP)
         return BYOC_OK;
     return byi_fail(r->err, BYOC_EPARSE,
-                    "%s.kind: found a list or function, expected input or temp",
+                    "%s.kind: found a function, sequence or optional of this "
+                    "kind, expected input or temp",
                     at->path);
 }
 

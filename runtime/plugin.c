@@ -126,12 +126,15 @@ static enum byoc_status check_patterns(const char *path,
                                        struct byoc_error *err)
 {
     enum { MAX_PATTERNS = 4096 };
-    if (b->n_patterns > MAX_PATTERNS || (b->n_patterns && !b->patterns))
+    if (b->n_patterns > MAX_PATTERNS)
         return byi_fail(err, BYOC_EBACKEND,
-                        "%s: %u patterns at %s, expected at most %d and a "
-                        "table",
-                        path, b->n_patterns, b->patterns ? "a table" : "NULL",
-                        MAX_PATTERNS);
+                        "%s: found %u patterns, expected at most %d", path,
+                        b->n_patterns, MAX_PATTERNS);
+    if (b->n_patterns && !b->patterns)
+        return byi_fail(err, BYOC_EBACKEND,
+                        "%s: found NULL as the table of %u patterns, expected "
+                        "its address",
+                        path, b->n_patterns);
     size_t prefix = strlen(b->name);
     for (uint32_t i = 0; i < b->n_patterns; i++) {
         const struct byoc_pattern *p = &b->patterns[i];
