@@ -28,8 +28,8 @@ struct byi_f32_epilogue_op {
 };
 
 /* Writes rows [k, k + depth) of columns [first, first + n) of a matrix as
- * panels, with zeros after the last column; k is a multiple of BYI_F32_STEP,
- * `first` of BYI_F32_PANEL. */
+ * panels, with zeros after the last column; k is a multiple of
+ * BYI_F32_FETCH_STEP, `first` of BYI_F32_PANEL. */
 typedef void byi_f32_expand_fn(const void *matrix, int64_t k, int64_t depth,
                                int64_t first, int64_t n, float *to);
 

@@ -493,8 +493,8 @@ void byi_f32_tile_run(const struct byi_f32_kernels *kernels,
 void byi_f32_fetch(struct byi_f32_tile *t, int64_t i, int64_t n,
                    const float *ahead)
 {
-    const int64_t fetch = byi_ceil_div(BYI_F32_STEP, n);
-    const int64_t steps = t->n_pieces * (t->length / BYI_F32_STEP);
+    const int64_t fetch = byi_ceil_div(BYI_F32_FETCH_STEP, n);
+    const int64_t steps = t->n_pieces * (t->length / BYI_F32_FETCH_STEP);
     const int64_t from = i * steps * fetch;
     if (from >= t->n_pieces * t->length)
         return;
@@ -675,12 +675,13 @@ static void find_chunk(const struct direct *d, const struct direct_chunk *c)
 }
 
 /* The first element of slice s of a piece. Weights are expanded from multiples
- * of BYI_F32_STEP. */
+ * of BYI_F32_FETCH_STEP. */
 static int64_t slice_begin(const struct direct *d, int64_t s)
 {
     const int64_t at = d->length * s / d->slices;
-    return d->conv->expand && s < d->slices ? at / BYI_F32_STEP * BYI_F32_STEP
-                                            : at;
+    return d->conv->expand && s < d->slices
+               ? at / BYI_F32_FETCH_STEP * BYI_F32_FETCH_STEP
+               : at;
 }
 
 /* Compute tiles [begin, end) of rows by blocks [first, last) of columns; blocks

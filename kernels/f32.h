@@ -32,9 +32,9 @@ enum {
     BYI_F32_PANEL = 16,                  /* columns of a panel */
     BYI_F32_ROWS = 14,                   /* most rows of a tile */
     BYI_F32_COLUMNS = 2 * BYI_F32_PANEL, /* most columns of a tile */
-    BYI_F32_STEP = 8,                    /* see struct byi_f32_tile */
-    BYI_F32_SEQUENCES = 6, /* most sequences of a step of a recurrent layer */
-    BYI_F32_STRIDES = 3,   /* strides 1, 2 and 4 of planar convolutions */
+    BYI_F32_FETCH_STEP = 8, /* elements between prefetches: see byi_f32_tile */
+    BYI_F32_SEQUENCES = 6,  /* most sequences of a step of a recurrent layer */
+    BYI_F32_STRIDES = 3,    /* strides 1, 2 and 4 of planar convolutions */
 };
 
 /* A tile of a product: some rows of x times one or two panels of weights. A row
@@ -66,7 +66,7 @@ struct byi_f32_tile {
      * which is faster */
     bool splits;
     /* Weights of a later tile, which the kernel prefetches: for every
-     * BYI_F32_STEP elements of a row of x, `fetch` rows of each panel. */
+     * BYI_F32_FETCH_STEP elements of a row of x, `fetch` rows of each panel. */
     const float *ahead;
     int64_t fetch;
 };
