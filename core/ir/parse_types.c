@@ -107,7 +107,9 @@ static enum byoc_status open_type(struct byi_parser *p, struct types *t,
     return BYOC_OK;
 }
 
-static bool in_list(const struct types *t)
+/* Whether the type that is read now is the element type of a Seq or Optional.
+ */
+static bool reads_element(const struct types *t)
 {
     const struct open_type *top = t->open.n ? &t->open.at[t->open.n - 1] : NULL;
 
@@ -145,10 +147,11 @@ static enum byoc_status start_type(struct byi_parser *p, struct types *t,
 {
     *type = NULL;
     if (t->open.n > 0 && t->open.at[t->open.n - 1].kind != IN_RESULT &&
-        !in_list(t) && byi_lex_is(&p->lex, ')'))
+        !reads_element(t) && byi_lex_is(&p->lex, ')'))
         return BYOC_OK; /* no field, or no further one */
     if (byi_lex_accept_word(&p->lex, "Tensor")) {
-        BYI_TRY(in_list(t) ? parse_element(p, type) : byi_parse_shape(p, type));
+        BYI_TRY(reads_element(t) ? parse_element(p, type)
+                                 : byi_parse_shape(p, type));
         return byi_lex_expect(&p->lex, ']', "']' after an element type",
                               p->err);
     }
@@ -157,7 +160,7 @@ static enum byoc_status start_type(struct byi_parser *p, struct types *t,
             BYI_TRY(byi_lex_expect(&p->lex, '[', "'[' and a type", p->err));
             return open_type(p, t, (enum type_nesting)kind);
         }
-    if (in_list(t))
+    if (reads_element(t))
         return byi_lex_expected(&p->lex, "a tensor's or a sequence's type",
                                 p->err);
     if (byi_lex_accept_word(&p->lex, "fn")) {
@@ -204,7 +207,7 @@ static enum byoc_status take_type(struct byi_parser *p, struct types *t,
 {
     struct open_type *o = &t->open.at[t->open.n - 1];
 
-    if (in_list(t)) {
+    if (reads_element(t)) {
         *type = byi_type_list(
             p->m->arena, o->kind == IN_SEQ ? BYI_SEQ : BYI_OPTIONAL, *type);
         t->open.n--;
@@ -241,7 +244,7 @@ static enum byoc_status parse_type(struct byi_parser *p, struct types *t,
             if (*type)
                 continue;
             o = &t->open.at[t->open.n - 1];
-            if (o->kind == IN_RESULT || in_list(t) ||
+            if (o->kind == IN_RESULT || reads_element(t) ||
                 (!byi_lex_is(&p->lex, ')') &&
                  (o->comma || t->fields.n == o->base)))
                 break; /* another field, or the result, comes next */
@@ -265,15 +268,16 @@ enum byoc_status byi_parse_type(struct byi_parser *p,
 
 /* --- attributes --------------------------------------------------------- */
 
-/* A list that is being read; its entries determine its kind. */
-struct list {
+/* A list attribute that is being read; its entries determine its kind. */
+struct parsed_list {
     BYI_VEC(int64_t) ints;
     BYI_VEC(double) floats;
     BYI_VEC(const char *) strings;
     bool is_float;
 };
 
-static enum byoc_status parse_entry(struct byi_parser *p, struct list *list)
+static enum byoc_status parse_entry(struct byi_parser *p,
+                                    struct parsed_list *list)
 {
     bool is_float = false;
     int64_t i = 0;
@@ -294,7 +298,8 @@ static enum byoc_status parse_entry(struct byi_parser *p, struct list *list)
     return BYOC_OK;
 }
 
-static enum byoc_status parse_entries(struct byi_parser *p, struct list *list)
+static enum byoc_status parse_entries(struct byi_parser *p,
+                                      struct parsed_list *list)
 {
     byi_lex_next(&p->lex); /* the '[' */
     while (!byi_lex_is(&p->lex, ']')) {
@@ -308,7 +313,7 @@ static enum byoc_status parse_entries(struct byi_parser *p, struct list *list)
     return byi_lex_expect(&p->lex, ']', "',' or ']' in a list", p->err);
 }
 
-static void keep_list(struct byi_parser *p, const struct list *list,
+static void keep_list(struct byi_parser *p, const struct parsed_list *list,
                       struct byi_attr *attr)
 {
     struct byi_arena *arena = p->m->arena;
@@ -331,7 +336,7 @@ static void keep_list(struct byi_parser *p, const struct list *list,
 
 static enum byoc_status parse_list(struct byi_parser *p, struct byi_attr *attr)
 {
-    struct list list = {0};
+    struct parsed_list list = {0};
     enum byoc_status status = parse_entries(p, &list);
 
     if (status == BYOC_OK)
