@@ -25,7 +25,7 @@ struct byi_module_tables {
     /* all functions ever created, to be freed */
     BYI_VEC(struct byi_func *) all;
     /* holds each struct byi_func, so that they are adjacent in memory */
-    struct byi_arena *heads;
+    struct byi_arena *func_arena;
     BYI_VEC(struct byi_node) spare; /* memory of a function that was replaced */
     /* those of the first n_checked functions that may be open (byi_open_funcs)
      */
@@ -52,7 +52,7 @@ struct byi_module *byi_module_new(void)
 
     m->arena = arena;
     m->tables = byi_arena_alloc(arena, sizeof *m->tables);
-    m->tables->heads = byi_arena_new();
+    m->tables->func_arena = byi_arena_new();
     return m;
 }
 
@@ -76,7 +76,7 @@ void byi_module_free(struct byi_module **module)
     tables = m->tables;
     for (uint32_t i = 0; i < tables->all.n; i++)
         free_func(tables->all.at[i]);
-    byi_arena_free(&tables->heads);
+    byi_arena_free(&tables->func_arena);
     byi_vec_free(tables->all.at);
     byi_vec_free(tables->spare.at);
     byi_vec_free(tables->open.at);
@@ -97,7 +97,7 @@ void byi_module_free(struct byi_module **module)
 
 static struct byi_func *make_func(struct byi_module *m, const char *name)
 {
-    struct byi_func *f = byi_arena_alloc(m->tables->heads, sizeof *f);
+    struct byi_func *f = byi_arena_alloc(m->tables->func_arena, sizeof *f);
 
     f->name = name ? byi_arena_str(m->arena, name) : NULL;
     f->result = BYI_NO_ID;

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* parse.c: the parser of the text form (docs/text.md): modules and the heads of
- * functions. All heads are read first, so that a body may call functions that
- * are defined later; then the bodies, in order (parse_body.c).
+/* parse.c: the parser of the text form (docs/text.md): modules and the
+ * signatures of functions. All signatures are read first, so that a body may
+ * call functions that are defined later; then the bodies, in order
+ * (parse_body.c).
  */
 #include "parse.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* --- heads -------------------------------------------------------------- */
+/* --- signatures ----------------------------------------------------------- */
 
 /* Fail because an attribute of a function has an unexpected value. */
 static enum byoc_status fail_value(struct byi_parser *p,
@@ -131,8 +132,8 @@ static enum byoc_status parse_param(struct byi_parser *p, struct byi_func *f)
     return byi_parse_count_node(p, &tok, &f->nodes.at[id]);
 }
 
-enum byoc_status byi_parse_head(struct byi_parser *p, struct byi_func *f,
-                                const struct byi_type **result)
+enum byoc_status byi_parse_signature(struct byi_parser *p, struct byi_func *f,
+                                     const struct byi_type **result)
 {
     bool attrs = false;
 
@@ -157,7 +158,7 @@ enum byoc_status byi_parse_head(struct byi_parser *p, struct byi_func *f,
 
 /* --- modules ------------------------------------------------------------ */
 
-/* A definition after its head was read. */
+/* A definition after its signature was read. */
 struct def {
     uint32_t func;
     const struct byi_type *result;
@@ -222,7 +223,7 @@ static enum byoc_status parse_def(struct byi_parser *p, struct def *def)
     byi_lex_next(&p->lex);
     def->func = byi_func_new(p->m, name);
     f = p->m->funcs.at[def->func];
-    BYI_TRY(byi_parse_head(p, f, &def->result));
+    BYI_TRY(byi_parse_signature(p, f, &def->result));
     if (def->result)
         byi_parse_declare(p, f, def->result);
     BYI_TRY(byi_lex_expect(&p->lex, '{',

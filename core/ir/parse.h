@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* parse.h: the parser's state, shared by parse*.c only. The parser reads the
- * text once for the heads of functions and once for their bodies, with explicit
- * stacks instead of recursion. Functions that return a status fail with
- * BYOC_EPARSE, BYOC_ETYPE or BYOC_ELIMIT, and a message in the parser's err.
+ * text once for the signatures of functions and once for their bodies, with
+ * explicit stacks instead of recursion. Functions that return a status fail
+ * with BYOC_EPARSE, BYOC_ETYPE or BYOC_ELIMIT, and a message in the parser's
+ * err.
  */
 #ifndef BYI_PARSE_H
 #define BYI_PARSE_H
@@ -70,10 +71,10 @@ struct byi_parser {
 
 /* Read "(%a: T, Composite="x") -> T" into the function, and set *result to its
  * declared result type or NULL. The current token is the '('. */
-enum byoc_status byi_parse_head(struct byi_parser *p, struct byi_func *f,
-                                const struct byi_type **result);
-/* Set the type of `f` as its head declares, for calls that come before the end
- * of its body. */
+enum byoc_status byi_parse_signature(struct byi_parser *p, struct byi_func *f,
+                                     const struct byi_type **result);
+/* Set the type of `f` as its signature declares, for calls that come before the
+ * end of its body. */
 void byi_parse_declare(struct byi_parser *p, struct byi_func *f,
                        const struct byi_type *result);
 

@@ -332,7 +332,7 @@ static enum byoc_status start_fn(struct body *b)
         self = outer->name;
     byi_lex_next(&p->lex); /* fn */
     BYI_TRY(new_func(b, &frame.tok, &index));
-    BYI_TRY(byi_parse_head(p, p->m->funcs.at[index], &frame.result));
+    BYI_TRY(byi_parse_signature(p, p->m->funcs.at[index], &frame.result));
     if (frame.result)
         byi_parse_declare(p, p->m->funcs.at[index], frame.result);
     BYI_TRY(

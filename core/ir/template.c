@@ -314,7 +314,7 @@ static enum byoc_status parse_expression(struct template_reader *r,
 /* --- templates ------------------------------------------------------------ */
 
 /* Parse fn (%a, %b) { */
-static enum byoc_status parse_head(struct template_reader *r)
+static enum byoc_status parse_signature(struct template_reader *r)
 {
     const struct byi_template_given *given = r->given;
     uint32_t n = 0;
@@ -386,7 +386,7 @@ enum byoc_status byi_template(const struct byi_emitter *to, const char *text,
             BYI_TRY(bind_name(&r, given->names[i], strlen(given->names[i]),
                               given->values[i]));
     else
-        BYI_TRY(parse_head(&r));
+        BYI_TRY(parse_signature(&r));
     BYI_TRY(parse_statements(&r));
     BYI_TRY(read_results(&r, n, results));
     if (!given->names)

@@ -40,8 +40,8 @@ struct byi_emitter {
 
 /* The values and attributes that a template is instantiated with. */
 struct byi_template_given {
-    /* of the values, if the text is a body without head and braces; NULL: it is
-     * a function literal, whose parameters are the values in order */
+    /* of the values, if the text is a body without signature and braces; NULL:
+     * it is a function literal, whose parameters are the values in order */
     const char *const *names;
     uint32_t n_values, n_attrs;
     const byi_id *values;

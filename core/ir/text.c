@@ -357,7 +357,8 @@ static bool has_self(const struct text_printer *p, const struct byi_func *f)
     return false;
 }
 
-/* Whether the function can be printed without head, as a branch of an `if`. */
+/* Whether the function can be printed without its signature, as a branch of an
+ * `if`. */
 static bool is_block(const struct text_printer *p, const struct byi_func *f)
 {
     return f->params.n == f->n_captures && !has_self(p, f) &&
@@ -483,7 +484,7 @@ static void enter_level(struct text_printer *p, const struct byi_func *f,
     BYI_PUSH(&p->levels, l);
 }
 
-/* --- heads of functions ------------------------------------------------- */
+/* --- signatures of functions ---------------------------------------------- */
 
 static void add_func_attrs(struct text_printer *p, const struct byi_func *f,
                            bool first)
@@ -520,7 +521,7 @@ static void add_func_attrs(struct text_printer *p, const struct byi_func *f,
 }
 
 /* Print "(%x: T, Compiler="dnnl") -> T {" of the innermost level. */
-static void add_head(struct text_printer *p)
+static void add_signature(struct text_printer *p)
 {
     const struct text_level *l = top_level(p);
     const struct byi_func *f = l->f;
@@ -630,7 +631,7 @@ static void add_expression(struct text_printer *p, byi_id id)
     case BYI_FN:
         add_text(p, "fn ");
         enter_level(p, func_of(p, node), node->args, id, CLOSE_FN);
-        add_head(p);
+        add_signature(p);
         return;
     case BYI_IF:
         add_text(p, "if (");
@@ -728,7 +729,7 @@ static void print_func(struct text_printer *p, const struct byi_func *f)
     enter_level(p, f, NULL, BYI_NO_ID, CLOSE_DEF);
     add_text(p, "def ");
     byi_text_name(p->out, '@', f->name);
-    add_head(p);
+    add_signature(p);
     while (p->levels.n > 0) {
         struct text_level *l = top_level(p);
         byi_id id = l->at;

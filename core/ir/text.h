@@ -55,7 +55,7 @@ char *byi_text_type_buf(const struct byi_module *m, const struct byi_type *type,
 /* The name of a constant: 16 hex digits of the SHA-256 of its dtype, dims and
  * bytes, and NUL. */
 void byi_const_digest(const struct byi_const *c, char digest[17]);
-/* Write the file's head, then each constant. Errors are in ferror(file). */
+/* Write the file's header, then each constant. Errors are in ferror(file). */
 void byi_side_begin(FILE *file);
 void byi_side_write(FILE *file, const char *digest, const struct byi_const *c);
 

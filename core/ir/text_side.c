@@ -24,7 +24,7 @@ static_assert(sizeof(struct side_header) == 2 * BYI_ALIGN,
               "the file format has headers of 128 bytes");
 
 struct side_entry {
-    struct side_header head;
+    struct side_header header;
     const void *data;
 };
 
@@ -110,8 +110,8 @@ static const struct side_entry *find_entry(const struct byi_side *side,
                                            const char *digest)
 {
     BYI_INDEX_EACH (&side->by_digest, hash_digest(digest), i)
-        if (memcmp(side->entries.at[i].head.digest, digest,
-                   sizeof side->entries.at[i].head.digest) == 0)
+        if (memcmp(side->entries.at[i].header.digest, digest,
+                   sizeof side->entries.at[i].header.digest) == 0)
             return &side->entries.at[i];
     return NULL;
 }
@@ -122,7 +122,7 @@ static enum byoc_status read_record(const struct byi_side *side, size_t at,
                                     struct side_entry *entry,
                                     struct byoc_error *err)
 {
-    struct side_header *r = &entry->head;
+    struct side_header *r = &entry->header;
     struct byi_tensor t = {0};
 
     if (side->n - at < sizeof *r)
@@ -176,7 +176,7 @@ static enum byoc_status read_records(struct byi_side *side,
         BYI_TRY(read_record(side, at, &entry, err));
         BYI_PUSH(&side->entries, entry);
         at += sizeof(struct side_header);
-        at += (size_t)(entry.head.bytes + (-entry.head.bytes % BYI_ALIGN));
+        at += (size_t)(entry.header.bytes + (-entry.header.bytes % BYI_ALIGN));
     }
     return BYOC_OK;
 }
@@ -201,8 +201,8 @@ enum byoc_status byi_side_open(const char *path, struct byi_arena *arena,
     BYI_TRY(read_records(s, err));
     s->by_digest.arena = arena;
     for (uint32_t i = 0; i < s->entries.n; i++)
-        byi_index_add(&s->by_digest, hash_digest(s->entries.at[i].head.digest),
-                      i);
+        byi_index_add(&s->by_digest,
+                      hash_digest(s->entries.at[i].header.digest), i);
     *side = s;
     return BYOC_OK;
 }
@@ -217,7 +217,7 @@ enum byoc_status byi_side_find(const struct byi_side *side, const char *digest,
     *found = entry != NULL;
     if (!*found)
         return BYOC_OK;
-    digest_of(&entry->head, entry->data, actual);
+    digest_of(&entry->header, entry->data, actual);
     if (memcmp(actual, digest, 16) != 0)
         return byi_fail(
             err, BYOC_EPARSE,
@@ -225,10 +225,11 @@ enum byoc_status byi_side_find(const struct byi_side *side, const char *digest,
             "%s, expected its own; write it again with `byoc opt --consts`",
             side->path, digest, actual);
     *c = (struct byi_const){
-        .type = byi_type_tensor(side->arena, (enum byoc_dtype)entry->head.dtype,
-                                entry->head.rank, entry->head.dims),
+        .type =
+            byi_type_tensor(side->arena, (enum byoc_dtype)entry->header.dtype,
+                            entry->header.rank, entry->header.dims),
         .data = entry->data,
-        .bytes = entry->head.bytes,
+        .bytes = entry->header.bytes,
     };
     return BYOC_OK;
 }

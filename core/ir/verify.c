@@ -534,7 +534,7 @@ static enum byoc_status check_params(struct verifier *c)
 }
 
 /* Check the parameters and the result, on which other functions rely. */
-static enum byoc_status check_head(struct verifier *c)
+static enum byoc_status check_signature(struct verifier *c)
 {
     const struct byi_func *f = c->f;
     const struct byi_type *result = NULL;
@@ -656,7 +656,7 @@ enum byoc_status byi_verify(const struct byi_module *m, struct byoc_error *err)
     enum byoc_status status;
 
     BYI_TRY(check_names(m, err));
-    BYI_TRY(check_each_func(m, check_head, err));
+    BYI_TRY(check_each_func(m, check_signature, err));
     BYI_TRY(check_each_func(m, check_nodes, err));
     arena = byi_arena_new();
     status = check_nesting(m, arena, err);
