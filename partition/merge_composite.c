@@ -326,7 +326,7 @@ static bool take_match(const struct byi_match *match, void *ctx)
 static void match_row(struct byi_merger *g, const struct byi_pattern *row)
 {
     const uint32_t *reach = NULL;
-    uint64_t steps = byi_match_steps(g->f);
+    uint64_t budget = byi_match_budget(g->f);
     bool any = false;
     for (uint32_t root = 0; root < BYI_ROOT_NONE; root++)
         any = any || (g->occurs[root] && row->roots[root]);
@@ -337,7 +337,7 @@ static void match_row(struct byi_merger *g, const struct byi_pattern *row)
         if (!row->roots[g->roots[id]] || g->claimed[id] ||
             (reach && reach[id] == BYI_NEVER))
             continue;
-        byi_match(g->m, g->f, row, id, reach, &steps, take_match, g,
+        byi_match(g->m, g->f, row, id, reach, &budget, take_match, g,
                   &n_matches);
         g->matched[id] = g->matched[id] || n_matches > 0;
     }

@@ -595,11 +595,11 @@ static bool solve(struct solver *s, const struct goal *goal)
 
 bool byi_match(const struct byi_module *m, const struct byi_func *f,
                const struct byi_pattern *pattern, byi_id root,
-               const uint32_t *reach, uint64_t *steps, byi_match_fn take,
+               const uint32_t *reach, uint64_t *budget, byi_match_fn take,
                void *ctx, uint32_t *tried)
 {
-    const uint64_t left = !steps || *steps > MAX_GOALS ? MAX_GOALS : *steps;
-    const uint32_t budget = left > MIN_GOALS ? (uint32_t)left : MIN_GOALS;
+    const uint64_t left = !budget || *budget > MAX_GOALS ? MAX_GOALS : *budget;
+    const uint32_t goals = left > MIN_GOALS ? (uint32_t)left : MIN_GOALS;
     struct byi_match_texts texts;
     struct byi_match
         match; /* large: only members that a search reads are set */
@@ -615,25 +615,25 @@ bool byi_match(const struct byi_module *m, const struct byi_func *f,
     s.take = take;
     s.ctx = ctx;
     s.tried = s.n_ops = s.n_bound = s.n_known = 0;
-    s.budget = budget;
+    s.budget = goals;
     s.base_only = false;
     s.reach = reach;
     s.match = &match;
     struct goal goal = {.pat = pattern->root, .value = root};
     bool taken = solve(&s, &goal);
-    const uint32_t used = budget - s.budget;
+    const uint32_t used = goals - s.budget;
     if (s.budget == 0 && !taken) {
         s.budget = MIN_GOALS;
         s.base_only = true;
         taken = solve(&s, &goal);
     }
     *tried = s.tried;
-    if (steps)
-        *steps -= used < *steps ? used : *steps;
+    if (budget)
+        *budget -= used < *budget ? used : *budget;
     return taken;
 }
 
-uint64_t byi_match_steps(const struct byi_func *f)
+uint64_t byi_match_budget(const struct byi_func *f)
 {
     return MAX_GOALS + (uint64_t)MIN_GOALS * f->nodes.n;
 }

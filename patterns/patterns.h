@@ -223,15 +223,16 @@ typedef bool (*byi_match_fn)(const struct byi_match *match, void *ctx);
 /* Find the first match of `pattern` at node `root` that `take` accepts. Returns
  * whether there is one; *tried counts the matches found. `reach` is from
  * byi_match_reach for this function and pattern, or NULL: it only prunes the
- * search. *steps bounds all searches for one pattern in one function: start
- * with byi_match_steps(f); NULL: only this search is bounded. A search that
- * exceeds its bound is repeated once with every chain's base only. */
+ * search. *budget bounds the goals that all searches for one pattern in one
+ * function may solve: start with byi_match_budget(f); NULL: only this search is
+ * bounded. A search that exceeds its bound is repeated once with every chain's
+ * base only. */
 bool byi_match(const struct byi_module *m, const struct byi_func *f,
                const struct byi_pattern *pattern, byi_id root,
-               const uint32_t *reach, uint64_t *steps, byi_match_fn take,
+               const uint32_t *reach, uint64_t *budget, byi_match_fn take,
                void *ctx, uint32_t *tried);
-/* The steps that all searches for one pattern in f may take. */
-uint64_t byi_match_steps(const struct byi_func *f);
+/* The goals that all searches for one pattern in f may solve. */
+uint64_t byi_match_budget(const struct byi_func *f);
 
 /* --- match_reach.c ------------------------------------------------------- */
 

@@ -25,7 +25,7 @@ struct byi_compiled_rows {
 
 struct rows_run {
     const struct byi_compiled_rows *table;
-    uint64_t *steps; /* for each row: the matcher's remaining steps */
+    uint64_t *budgets; /* for each row: the goals left to the matcher */
 };
 
 /* The match of a row at a node, and the replacement when one was emitted. */
@@ -255,14 +255,14 @@ static bool try_match(const struct byi_match *match, void *ctx)
 /* --- the rule ------------------------------------------------------------- */
 
 static bool try_row(struct row_try *t, const struct byi_pattern *pattern,
-                    uint64_t *steps)
+                    uint64_t *budget)
 {
     struct byi_rewrite *rw = t->match.rw;
     const struct emission before = next_emission(rw);
     const byi_id at = t->match.root;
     uint32_t tried;
     if (pattern)
-        return byi_match(rw->m, rw->f, pattern, at, NULL, steps, try_match, t,
+        return byi_match(rw->m, rw->f, pattern, at, NULL, budget, try_match, t,
                          &tried);
     t->out = t->row->apply(rw, at);
     if (may_replace(rw, at, t->out, &before))
@@ -283,7 +283,7 @@ static byi_id apply_rows(struct byi_rewrite *rw, byi_id at)
         t.match.root = at;
         t.row = &table->rows[row];
         t.implies_values = table->implies_values[row];
-        if (try_row(&t, table->patterns[row], &run->steps[row]))
+        if (try_row(&t, table->patterns[row], &run->budgets[row]))
             return t.out;
     }
     return BYI_NO_ID;
@@ -296,9 +296,9 @@ enum byoc_status byi_rows_run(struct byi_module *m, uint32_t func,
     static const struct byi_rule rule = {BYI_OP_NONE, apply_rows};
     const struct byi_compiled_rows *table = ctx->prepared;
     struct rows_run run = {.table = table};
-    run.steps = byi_arena_calloc(scratch, table->n + 1, sizeof *run.steps);
+    run.budgets = byi_arena_calloc(scratch, table->n + 1, sizeof *run.budgets);
     for (uint32_t i = 0; i < table->n; i++)
-        run.steps[i] = byi_match_steps(m->funcs.at[func]);
+        run.budgets[i] = byi_match_budget(m->funcs.at[func]);
     return byi_rewrite(m, func, &rule, 1, ctx, scratch, &run, err);
 }
 
