@@ -100,7 +100,7 @@ static const char *accept_same_shape(const struct byoc_host *host,
         if (host->match_op_type(m, i, &dtype, &rank[1], &dims[1]) &&
             (rank[0] != rank[1] ||
              !is_same_shape(rank[0], dims[0], dims[1], varies)))
-            return host->match_say(m, refusals[GROWS], host->match_op(m, i),
+            return host->match_say(m, refusals[RESHAPES], host->match_op(m, i),
                                    host->match_show_op(m, i),
                                    host->match_op(m, 0),
                                    host->match_show_op(m, 0));

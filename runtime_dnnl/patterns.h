@@ -50,7 +50,7 @@
     X(TAKES_WIDE, "%s takes %s, expected float32; this backend offloads no other data") AND \
     X(BITS, "%s makes %s of %s, expected 8 bits on one side and float32 on the other") AND \
     X(SCALES, "%s has scales %s, expected one; this backend supports none along an axis") AND \
-    X(GROWS, "%s gives %s where %s gave %s: oneDNN's post-ops keep the shape")
+    X(RESHAPES, "%s gives %s, expected the shape of the result of %s, %s, which oneDNN's post-ops keep")
 /* clang-format on */
 
 extern const struct byoc_pattern byi_dnnl_patterns[];
