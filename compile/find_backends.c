@@ -74,10 +74,10 @@ const struct byoc_operator *byi_find_custom_operator(
 /* Returns why a backend, or the plug-in at a path, was excluded, or NULL if it
  * was not. */
 static const char *crash_reason(const struct byi_found_backends *found,
-                                const char *who)
+                                const char *plugin)
 {
     for (uint32_t i = 0; i < found->n_crashed; i++)
-        if (strcmp(who, found->crashed[i].who) == 0)
+        if (strcmp(plugin, found->crashed[i].plugin) == 0)
             return found->crashed[i].why;
     return NULL;
 }

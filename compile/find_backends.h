@@ -18,7 +18,7 @@ struct byi_pattern_backend; /* a backend that consists only of patterns */
  */
 struct byi_crashed_backend {
     /* its name, or the path of a plug-in that failed to open */
-    const char *who;
+    const char *plugin;
     const char *why;
 };
 

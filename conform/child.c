@@ -92,7 +92,7 @@ static void fill_verdict(struct byi_verdict *v, const struct byi_child *child,
     if (!child->started)
         fail(v, BYI_RULE_CRASH, "cannot start a process for the case: %s",
              strerror(errno));
-    else if (child->late)
+    else if (child->timed_out)
         fail(v, BYI_RULE_HANG, "still in %s after %s seconds", child->step,
              BYI_FLOAT_TEXT(seconds));
     else if (WIFSIGNALED(status))

@@ -320,13 +320,13 @@ static void end_isolated(void *job)
 static bool note_crashed(struct isolated_compile *job)
 {
     const struct byi_child *child = &job->child;
-    bool known = !*child->who;
+    bool known = !*child->plugin;
     for (uint32_t i = 0; i < job->crashed.n; i++)
-        known = known || strcmp(job->crashed.at[i].who, child->who) == 0;
+        known = known || strcmp(job->crashed.at[i].plugin, child->plugin) == 0;
     if (known)
         return false;
     const struct byi_crashed_backend one = {
-        byi_arena_str(job->arena, child->who),
+        byi_arena_str(job->arena, child->plugin),
         byi_arena_printf(job->arena, "its process %s", child->how)};
     BYI_PUSH(&job->crashed, one);
     return true;
@@ -358,7 +358,7 @@ static enum byoc_status run_child(struct isolated_compile *job,
                 strerror(errno));
         if (job->child.returned)
             return BYOC_OK;
-        if (job->child.exhausted)
+        if (job->child.out_of_memory)
             return byi_fail(err, BYOC_ENOMEM,
                             "an isolated compile: out of memory");
     } while (note_crashed(job));

@@ -23,8 +23,8 @@
 /* Shared memory that the child writes and the parent reads. */
 struct child_shared {
     _Atomic uint64_t began; /* when the current step began; 0: no step */
-    bool returned, exhausted;
-    char who[4096];
+    bool returned, out_of_memory;
+    char plugin[4096];
     char text[256];
 };
 
@@ -81,13 +81,13 @@ void byi_child_step_end(void)
     bytes_left -= added < bytes_left ? added : bytes_left - 1;
 }
 
-void byi_child_step(const char *who, const char *format, ...)
+void byi_child_step(const char *plugin, const char *format, ...)
 {
     va_list args;
     if (!shared)
         return;
     byi_child_step_end();
-    snprintf(shared->who, sizeof shared->who, "%s", who ? who : "");
+    snprintf(shared->plugin, sizeof shared->plugin, "%s", plugin ? plugin : "");
     va_start(args, format);
     vsnprintf(shared->text, sizeof shared->text, format, args);
     va_end(args);
@@ -291,7 +291,7 @@ static _Noreturn void be_child(void (*run)(void *arg, struct byi_text *out),
     struct byi_text out = {0};
     struct byi_guard guard; /* the parent's guard would jump to its frames */
     if (byi_guard_enter(&guard)) {
-        shared->exhausted = true;
+        shared->out_of_memory = true;
         _exit(1);
     }
     set_signals();
@@ -306,12 +306,12 @@ static void describe_end(struct byi_child *child, const struct child_shared *w,
 {
     const int status = child->status;
     char how[128];
-    if (child->late)
+    if (child->timed_out)
         snprintf(how, sizeof how, "timed out after %s s",
                  BYI_FLOAT_TEXT(w->began && limits->step_seconds > 0
                                     ? limits->step_seconds
                                     : limits->seconds));
-    else if (w->exhausted)
+    else if (w->out_of_memory)
         snprintf(how, sizeof how, "ran out of memory");
     else if (WIFSIGNALED(status))
         snprintf(how, sizeof how, "crashed with signal %d (%s)",
@@ -330,7 +330,7 @@ static void map_bytes(struct byi_child *child, int fd)
         return;
     void *at = mmap(NULL, (size_t)about.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
     child->returned = at != MAP_FAILED;
-    child->exhausted = !child->returned;
+    child->out_of_memory = !child->returned;
     child->bytes = child->returned ? at : NULL;
     child->n = child->returned ? (size_t)about.st_size : 0;
 }
@@ -355,12 +355,13 @@ void byi_child_run(void (*run)(void *arg, struct byi_text *out), void *arg,
     if (pid > 0) {
         child->started = true;
         const struct byi_child_time time = byi_child_time(limits->seconds);
-        child->late = !wait_until(pid, false, &time, w,
-                                  as_ns(limits->step_seconds), &child->status);
-        child->returned = w->returned && !child->late && child->status == 0;
-        child->exhausted = w->exhausted && !w->began;
-        w->who[sizeof w->who - 1] = w->text[sizeof w->text - 1] = '\0';
-        memcpy(child->who, w->who, sizeof w->who);
+        child->timed_out = !wait_until(
+            pid, false, &time, w, as_ns(limits->step_seconds), &child->status);
+        child->returned =
+            w->returned && !child->timed_out && child->status == 0;
+        child->out_of_memory = w->out_of_memory && !w->began;
+        w->plugin[sizeof w->plugin - 1] = w->text[sizeof w->text - 1] = '\0';
+        memcpy(child->plugin, w->plugin, sizeof w->plugin);
         memcpy(child->step, w->text, sizeof w->text);
         if (!child->returned)
             describe_end(child, w, limits);

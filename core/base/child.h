@@ -39,15 +39,15 @@ struct byi_child_limits {
 
 /* How a child ended. */
 struct byi_child {
-    bool started;  /* false: no child was created, see errno */
-    bool late;     /* the child exceeded a time limit and was killed */
-    bool returned; /* the function returned; `bytes` has its output */
+    bool started;   /* false: no child was created, see errno */
+    bool timed_out; /* the child exceeded a time limit and was killed */
+    bool returned;  /* the function returned; `bytes` has its output */
     /* the child ran out of memory outside of a step, or its output cannot be
      * mapped */
-    bool exhausted;
-    int status;     /* from waitpid */
-    char step[256]; /* the text of the last step; "": none */
-    char who[4096]; /* the plug-in whose code the last step ran; "": none */
+    bool out_of_memory;
+    int status;        /* from waitpid */
+    char step[256];    /* the text of the last step; "": none */
+    char plugin[4096]; /* the plug-in whose code the last step ran; "": none */
     /* if it did not return: "crashed with signal 6 (Aborted) in probe()" */
     char how[400];
     const char *bytes; /* the output, n bytes; NULL if it is empty */
@@ -65,10 +65,11 @@ void byi_child_free(struct byi_child *child);
 /* --- steps ---------------------------------------------------------------- */
 
 /* In a child: begin a step, which lasts until the next one or
- * byi_child_step_end. `who` names the plug-in whose code it runs, or is NULL.
- * The text of the step is formatted as by printf and cut to 255 bytes. Outside
- * of a child these have no effect. */
-void byi_child_step(const char *who, const char *format, ...) BYI_PRINTF(2, 3);
+ * byi_child_step_end. `plugin` names the plug-in whose code it runs, or is
+ * NULL. The text of the step is formatted as by printf and cut to 255 bytes.
+ * Outside of a child these have no effect. */
+void byi_child_step(const char *plugin, const char *format, ...)
+    BYI_PRINTF(2, 3);
 void byi_child_step_end(void);
 /* In a child: the text of the last step; "" before the first, and outside of a
  * child. */

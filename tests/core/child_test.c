@@ -54,7 +54,7 @@ static void bytes_come_back(void **state)
     uint32_t n = 3000000;
     struct byi_child child;
     byi_child_run(greet, world, &none, &child);
-    assert_true(child.started && child.returned && !child.late);
+    assert_true(child.started && child.returned && !child.timed_out);
     assert_int_equal(child.n, strlen("hello world"));
     assert_memory_equal(child.bytes, "hello world", child.n);
     assert_string_equal(child.how, "");
@@ -109,14 +109,14 @@ static void end_somehow(void *arg, struct byi_text *out)
 }
 
 static void expect_end(const char *what, const struct byi_child_limits *limits,
-                       const char *who, const char *how)
+                       const char *plugin, const char *how)
 {
     struct byi_child child;
     byi_child_run(end_somehow, (void *)(uintptr_t)what, limits, &child);
     assert_true(child.started);
     assert_false(child.returned);
     assert_null(child.bytes);
-    assert_string_equal(child.who, who);
+    assert_string_equal(child.plugin, plugin);
     assert_string_equal(child.how, how);
     byi_child_free(&child);
 }
@@ -266,7 +266,7 @@ static void load_does_not_count(void **state)
     sched_setaffinity(0, sizeof before, &before);
     for (int i = 0; i < 2; i++) {
         assert_string_equal(child[i].how, "");
-        assert_true(child[i].returned && !child[i].late);
+        assert_true(child[i].returned && !child[i].timed_out);
         byi_child_free(&child[i]);
     }
 }
