@@ -85,14 +85,14 @@ static enum byoc_status own_list(struct byoc_state *s, struct byi_frame *fr,
     return BYOC_OK;
 }
 
-/* Read a position in a list of n elements from operand 1; it is `usual` if the
- * step has no such operand. Fails if the list is empty. */
+/* Read a position in a list of n elements from operand 1; it is `if_omitted` if
+ * the step has no such operand. Fails if the list is empty. */
 static enum byoc_status read_position(const struct byi_frame *fr,
                                       const struct byi_step *step, uint32_t n,
-                                      uint32_t usual, uint32_t *position,
+                                      uint32_t if_omitted, uint32_t *position,
                                       struct byoc_error *err)
 {
-    *position = usual;
+    *position = if_omitted;
     if (step->n_in < 2 && n > 0)
         return BYOC_OK;
     const int64_t found =

@@ -244,9 +244,9 @@ static bool compute_step(struct specialisation *m, struct byi_plan_func *f,
     return keep_results(m, f, step, list);
 }
 
-/* Whether an alias no longer needs its step. */
-static bool is_settled(const struct byi_plan_func *f,
-                       const struct byi_step *step)
+/* Whether the result of the step is an alias that no longer needs the step. */
+static bool needs_no_step(const struct byi_plan_func *f,
+                          const struct byi_step *step)
 {
     const struct byi_value *v = &f->values[step->out[0]];
     return step->view && !step->infer && v->fixed && f->values[v->root].fixed;
@@ -266,7 +266,7 @@ static enum byoc_status specialise_op(struct specialisation *m,
             return BYOC_OK; /* if the step runs, the run reports the error */
     }
     *removed = (is_computable(m, f, step) && compute_step(m, f, step)) ||
-               is_settled(f, step);
+               needs_no_step(f, step);
     return BYOC_OK;
 }
 

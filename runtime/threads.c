@@ -72,9 +72,9 @@ static uint32_t cgroup_quota(const char *self, const char *root)
 }
 
 /* Set *threads to the number of threads that the caller or the environment
- * requests, 0 if neither does, and *who to the source of the request. */
+ * requests, 0 if neither does, and *source to the source of the request. */
 static enum byoc_status read_request(const struct byi_thread_facts *facts,
-                                     uint32_t *threads, const char **who,
+                                     uint32_t *threads, const char **source,
                                      struct byoc_error *err)
 {
     if (facts->option > MAX_THREADS)
@@ -82,12 +82,12 @@ static enum byoc_status read_request(const struct byi_thread_facts *facts,
                         "threads is %u, expected 1 to %d, or 0 for the default",
                         facts->option, MAX_THREADS);
     *threads = facts->option;
-    *who = "requested by the caller";
+    *source = "requested by the caller";
     if (*threads)
         return BYOC_OK;
     if (facts->byoc_env) {
         *threads = parse_count(facts->byoc_env);
-        *who = "BYOC_NUM_THREADS";
+        *source = "BYOC_NUM_THREADS";
         if (*threads == 0)
             return byi_fail(err, BYOC_EINVAL,
                             "BYOC_NUM_THREADS is \"%.40s\", expected a number "
@@ -101,7 +101,7 @@ static enum byoc_status read_request(const struct byi_thread_facts *facts,
         snprintf(first, sizeof first, "%.*s", (int)strcspn(facts->omp_env, ","),
                  facts->omp_env);
     *threads = facts->omp_env ? parse_count(first) : 0;
-    *who = "OMP_NUM_THREADS";
+    *source = "OMP_NUM_THREADS";
     return BYOC_OK;
 }
 
@@ -111,8 +111,8 @@ enum byoc_status byi_threads_from(const struct byi_thread_facts *facts,
 {
     const uint32_t cpus = facts->affinity ? facts->affinity : 1;
     uint32_t asked = 0, quota = 0;
-    const char *who = "";
-    BYI_TRY(read_request(facts, &asked, &who, err));
+    const char *source = "";
+    BYI_TRY(read_request(facts, &asked, &source, err));
     if (asked != 1) /* no limit is below 1, and reading the limit takes a tenth
                        of the time to load a small model */
         quota = cgroup_quota(facts->cgroup_self, facts->cgroup_root);
@@ -126,9 +126,9 @@ enum byoc_status byi_threads_from(const struct byi_thread_facts *facts,
     else
         snprintf(limit, sizeof limit, "the CPUs this process may use");
     if (asked && asked <= most)
-        snprintf(why, n, "%u: %s", *threads, who);
+        snprintf(why, n, "%u: %s", *threads, source);
     else if (asked)
-        snprintf(why, n, "%u: %s; %u: %s", *threads, limit, asked, who);
+        snprintf(why, n, "%u: %s; %u: %s", *threads, limit, asked, source);
     else
         snprintf(why, n, "%u: %s", *threads, limit);
     return BYOC_OK;

@@ -270,7 +270,7 @@ const char *byi_fault_binary(int major, const struct byi_dnnl_binary *p,
 {
     (void)major;
     const struct byi_desc *dst = &p->dst;
-    const bool usual = byi_desc_is_plain(dst) || byi_desc_is_last(dst);
+    const bool known_order = byi_desc_is_plain(dst) || byi_desc_is_last(dst);
     const int64_t space =
         dst->rank > 2 ? byi_elements(dst->rank - 2, dst->dims + 2) : 1;
     for (uint32_t k = 0; posts && k < posts->n; k++) {
@@ -281,7 +281,7 @@ const char *byi_fault_binary(int major, const struct byi_dnnl_binary *p,
             byi_elements(d->rank, d->dims) == 1 ||
             byi_dims_equal(d->rank, d->dims, dst->rank, dst->dims))
             continue;
-        if (!usual || is_wide(d) || (dst->rank > 2 && space == 1))
+        if (!known_order || is_wide(d) || (dst->rank > 2 && space == 1))
             return "oneDNN misreads a post-op operand of this shape on a "
                    "binary operator";
     }

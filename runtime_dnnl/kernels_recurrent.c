@@ -65,13 +65,13 @@ static enum byoc_status read_functions(struct byi_build *b, struct recurrent *m)
     if (m->p.kind != BYI_RNN_PLAIN) {
         const uint32_t per_direction = n / m->directions;
         for (uint32_t i = 0; i < n; i++) {
-            const char *usual = i % per_direction ? "tanh" : "sigmoid";
-            if (strcmp(fns->strings[i], usual) != 0)
+            const char *supported = i % per_direction ? "tanh" : "sigmoid";
+            if (strcmp(fns->strings[i], supported) != 0)
                 return byi_dn_refuse(
                     b,
                     "%s: found activation %s, expected %s, the only one "
                     "that oneDNN has there",
-                    op_name(b), fns->strings[i], usual);
+                    op_name(b), fns->strings[i], supported);
         }
         return BYOC_OK;
     }

@@ -86,7 +86,7 @@ static byi_id emit_einsum(struct byi_rewrite *rw, const byi_id *args,
 static double work_of(const struct byi_rewrite *rw, byi_id at,
                       const struct einsum_terms *e, uint32_t a, uint32_t b)
 {
-    const double usual = 64;
+    const double symbolic = 64;
     double size[LETTERS] = {0}, work = 1;
     const uint32_t terms[] = {a, b};
     for (uint32_t t = 0; t < 2; t++) {
@@ -94,7 +94,7 @@ static double work_of(const struct byi_rewrite *rw, byi_id at,
             byi_rw_tensor(rw, byi_rw_arg(rw, at, terms[t]));
         for (uint32_t i = 0; type && i < e->length[terms[t]]; i++) {
             const double dim =
-                BYI_IS_SYMBOL(type->dims[i]) ? usual : (double)type->dims[i];
+                BYI_IS_SYMBOL(type->dims[i]) ? symbolic : (double)type->dims[i];
             double *to = &size[e->labels[terms[t]][i] & 127];
             *to = dim > *to ? dim : *to;
         }

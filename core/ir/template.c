@@ -184,10 +184,10 @@ static bool is_typed(const struct template_reader *r,
 
 /* Drop omitted operands at the end, and turn numbers into constants of the type
  * of the first operand that is not bool, or bool if all others are. */
-static enum byoc_status settle_operands(struct template_reader *r,
-                                        const struct byi_op *op,
-                                        const struct template_operand *in,
-                                        uint32_t *n, byi_id *args)
+static enum byoc_status complete_operands(struct template_reader *r,
+                                          const struct byi_op *op,
+                                          const struct template_operand *in,
+                                          uint32_t *n, byi_id *args)
 {
     enum byoc_dtype dtype = BYOC_NONE;
     while (*n > op->min_in && !in[*n - 1].is_number &&
@@ -229,7 +229,7 @@ static enum byoc_status parse_call(struct template_reader *r,
             break;
     }
     BYI_TRY(byi_lex_expect(&r->lex, ')', "',' or ')'", r->err));
-    BYI_TRY(settle_operands(r, op, in, &n, args));
+    BYI_TRY(complete_operands(r, op, in, &n, args));
     *x = (struct template_operand){.value = BYI_NO_ID};
     if (r->has_failed)
         return BYOC_OK;

@@ -104,14 +104,15 @@ static enum byoc_status want_width(const struct byi_infer *t, uint32_t i,
     return BYOC_OK;
 }
 
-/* The width of operand i, which may have one of two; `usual` if it is omitted.
+/* The width of operand i, which is `first` or `second`; `first` if it is
+ * omitted.
  */
 static int64_t either_width(const struct byi_infer *t, uint32_t i,
-                            int64_t usual, int64_t other)
+                            int64_t first, int64_t second)
 {
-    return i < t->n_in && t->in[i]->rank == 3 && t->in[i]->dims[2] == other
-               ? other
-               : usual;
+    return i < t->n_in && t->in[i]->rank == 3 && t->in[i]->dims[2] == second
+               ? second
+               : first;
 }
 
 static enum byoc_status want_head_counts(const struct byi_infer *t,
