@@ -54,7 +54,7 @@ static enum byoc_status check_symbol(struct object_file *o, const Elf64_Sym *s,
                                      uint32_t strings)
 {
     const char *name = byi_elf_string(&o->elf, strings, s->st_name);
-    const Elf64_Shdr home = byi_elf_section(&o->elf, s->st_shndx);
+    const Elf64_Shdr section = byi_elf_section(&o->elf, s->st_shndx);
     if (ELF64_ST_BIND(s->st_info) == STB_LOCAL || s->st_shndx == SHN_UNDEF)
         return BYOC_OK;
     if (!name)
@@ -65,7 +65,7 @@ static enum byoc_status check_symbol(struct object_file *o, const Elf64_Sym *s,
                         "only the requested function",
                         name);
     if (ELF64_ST_TYPE(s->st_info) != STT_FUNC ||
-        !(home.sh_flags & SHF_EXECINSTR))
+        !(section.sh_flags & SHF_EXECINSTR))
         return byi_fail(o->err, BYOC_EUNSUPPORTED,
                         "it defines %.200s, which is not a function, expected "
                         "the requested function",

@@ -607,10 +607,10 @@ static enum byoc_status claim_outputs(struct byi_planner *b,
 enum byoc_status byi_plan_body(struct byi_planner *b, uint32_t func)
 {
     const struct byi_func *f = b->m->funcs.at[func];
-    const struct byi_func *home = b->m->funcs.at[b->captures[func].home];
-    b->out.name =
-        f->name ? f->name
-                : byi_arena_printf(b->arena, "%s.%u", home->name, b->out_index);
+    const struct byi_func *named = b->m->funcs.at[b->captures[func].named];
+    b->out.name = f->name ? f->name
+                          : byi_arena_printf(b->arena, "%s.%u", named->name,
+                                             b->out_index);
     struct byi_plan_walk top = {.f = f, .call = BYI_NO_ID};
     top.range_of = byi_arena_calloc(b->arena, f->nodes.n, sizeof *top.range_of);
     b->stack.n = 0;

@@ -76,7 +76,7 @@ struct byi_planned_captures {
     const uint32_t *func;
     uint32_t leaves; /* number of values of all captures */
     uint32_t depth;  /* nesting depth of known functions */
-    uint32_t home;   /* the named function that contains this one */
+    uint32_t named;  /* the named function that contains this one */
     bool recursive;  /* it contains a literal of itself */
 };
 

@@ -104,7 +104,8 @@ static void learn_captures(struct capture_finder *x, uint32_t func,
         c->depth = its->depth + 1 > c->depth ? its->depth + 1 : c->depth;
     }
     c->func = known;
-    c->home = x->b->m->funcs.at[func]->name ? func : x->b->captures[func].home;
+    c->named =
+        x->b->m->funcs.at[func]->name ? func : x->b->captures[func].named;
     c->leaves = leaves > MAX_LEAVES ? MAX_LEAVES + 1 : (uint32_t)leaves;
 }
 

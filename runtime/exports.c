@@ -41,15 +41,15 @@ static enum byoc_status take_symbol(const struct byi_library_file *file,
                                     struct byi_exported_symbol *symbol,
                                     struct byoc_error *err)
 {
-    const Elf64_Shdr home = byi_elf_section(&file->elf, s->st_shndx);
-    const uint64_t at = s->st_value - home.sh_addr;
+    const Elf64_Shdr section = byi_elf_section(&file->elf, s->st_shndx);
+    const uint64_t at = s->st_value - section.sh_addr;
     *symbol = (struct byi_exported_symbol){.found = true, .bytes = s->st_size};
-    if (home.sh_type != SHT_PROGBITS || (home.sh_flags & SHF_EXECINSTR))
+    if (section.sh_type != SHT_PROGBITS || (section.sh_flags & SHF_EXECINSTR))
         return BYOC_OK;
-    if (at > home.sh_size || s->st_size > home.sh_size - at ||
-        !byi_elf_contains(&file->elf, home.sh_offset, home.sh_size))
+    if (at > section.sh_size || s->st_size > section.sh_size - at ||
+        !byi_elf_contains(&file->elf, section.sh_offset, section.sh_size))
         return refuse_file(file, "a symbol lies outside its section", err);
-    symbol->data = file->elf.at + home.sh_offset + at;
+    symbol->data = file->elf.at + section.sh_offset + at;
     return BYOC_OK;
 }
 

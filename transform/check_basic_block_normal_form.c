@@ -90,7 +90,7 @@ static enum byoc_status run(struct byi_module *m, struct byi_pass_context *ctx,
     for (uint32_t i = 0; i < m->funcs.n && status == BYOC_OK; i++) {
         if (!byi_scopes_is_root(s, i))
             continue;
-        byi_scopes_settle(s, i);
+        byi_scopes_assign(s, i);
         if (byi_scopes_find_misplaced(s, &misplaced))
             status =
                 report_misplaced(m, &misplaced, byi_scopes_holder(s, i), err);

@@ -30,7 +30,7 @@ struct fuser {
     struct byi_arena *scratch;
     struct byoc_error *err;
     const uint32_t *groups; /* indexed by node */
-    uint32_t *home; /* for each node: 1 + its group; 0: not in a new function */
+    uint32_t *mark; /* for each node: 1 + its group; 0: not in a new function */
     uint32_t *last; /* for each group: its last node */
     /* for each group g: its nodes are members[first[g]..first[g + 1]) */
     uint32_t *first;
@@ -82,7 +82,7 @@ static void choose_groups(struct fuser *s, bool singles, bool generated)
 {
     const uint32_t n = s->f->nodes.n, least = singles ? 1 : 2;
     uint32_t *work = byi_arena_calloc(s->scratch, n, sizeof *work);
-    s->home = byi_arena_calloc(s->scratch, n, sizeof *s->home);
+    s->mark = byi_arena_calloc(s->scratch, n, sizeof *s->mark);
     s->last = byi_arena_calloc(s->scratch, n, sizeof *s->last);
     for (byi_id id = 0; id < n; id++) {
         work[s->groups[id]] += computes(s->f, id, singles);
@@ -105,25 +105,25 @@ static void choose_groups(struct fuser *s, bool singles, bool generated)
             (node->kind == BYI_GET && s->groups[node->args[0]] != group) ||
             id > s->last[group];
         if (work[group] >= least && !leaves)
-            s->home[id] = group + 1;
+            s->mark[id] = group + 1;
     }
 }
 
-/* Sort the nodes by group (counting sort). While it runs, first[home] is the
- * next free position of group home - 1; finally it is the end of that group. */
+/* Sort the nodes by group (counting sort). While it runs, first[mark] is the
+ * next free position of group mark - 1; finally it is the end of that group. */
 static void list_members(struct fuser *s)
 {
     const uint32_t n = s->f->nodes.n;
     s->first = byi_arena_calloc(s->scratch, (size_t)n + 2, sizeof *s->first);
     s->members = byi_arena_calloc(s->scratch, n, sizeof *s->members);
     for (byi_id id = 0; id < n; id++)
-        if (s->home[id])
-            s->first[s->home[id] + 1]++;
+        if (s->mark[id])
+            s->first[s->mark[id] + 1]++;
     for (uint32_t i = 1; i <= n + 1; i++)
         s->first[i] += s->first[i - 1];
     for (byi_id id = 0; id < n; id++)
-        if (s->home[id])
-            s->members[s->first[s->home[id]]++] = id;
+        if (s->mark[id])
+            s->members[s->first[s->mark[id]]++] = id;
 }
 
 /* --- the function of a group --------------------------------------------- */
@@ -137,7 +137,7 @@ static void mark_constants(struct fuser *s, const byi_id *members, uint32_t n)
         for (uint32_t a = 0; a < node->n_args; a++) {
             if (!byi_fuse_embeds(s->f, node, a))
                 continue;
-            s->copied_to[node->args[a]] = s->home[members[i]];
+            s->copied_to[node->args[a]] = s->mark[members[i]];
             s->copy[node->args[a]] = BYI_NO_ID;
         }
     }
@@ -148,17 +148,17 @@ static void mark_constants(struct fuser *s, const byi_id *members, uint32_t n)
 static uint32_t add_params(struct fuser *s, struct byi_func *body,
                            const byi_id *members, uint32_t n, byi_id **args)
 {
-    const uint32_t home = s->home[members[0]];
+    const uint32_t mark = s->mark[members[0]];
     BYI_VEC(byi_id) list = {0};
     mark_constants(s, members, n);
     for (uint32_t i = 0; i < n; i++) {
         const struct byi_node *node = &s->f->nodes.at[members[i]];
         for (uint32_t a = 0; a < node->n_args; a++) {
             const byi_id value = node->args[a];
-            if (s->home[value] == home || s->copied_to[value] == home)
+            if (s->mark[value] == mark || s->copied_to[value] == mark)
                 continue;
             const char *name = byi_arena_printf(s->m->arena, "p%u", list.n);
-            s->copied_to[value] = home;
+            s->copied_to[value] = mark;
             s->copy[value] =
                 byi_add_param(s->m, body, name, s->f->nodes.at[value].type);
             BYI_PUSH(&list, s->map[value]);
@@ -175,11 +175,11 @@ static enum byoc_status add_member(struct fuser *s, struct byi_func *body,
                                    byi_id id)
 {
     const struct byi_node *node = &s->f->nodes.at[id];
-    const uint32_t home = s->home[id];
+    const uint32_t mark = s->mark[id];
     for (uint32_t a = 0; a < node->n_args; a++) {
         const byi_id arg = node->args[a];
         const struct byi_node *constant = &s->f->nodes.at[arg];
-        if (s->copied_to[arg] == home && s->copy[arg] == BYI_NO_ID)
+        if (s->copied_to[arg] == mark && s->copy[arg] == BYI_NO_ID)
             s->copy[arg] =
                 byi_add_const(s->m, body, constant->index, constant->sources);
     }
@@ -198,9 +198,9 @@ static enum byoc_status add_member(struct fuser *s, struct byi_func *body,
 
 static enum byoc_status make_group(struct fuser *s, byi_id sink)
 {
-    const uint32_t home = s->home[sink];
-    const byi_id *members = &s->members[s->first[home - 1]];
-    const uint32_t n = s->first[home] - s->first[home - 1];
+    const uint32_t mark = s->mark[sink];
+    const byi_id *members = &s->members[s->first[mark - 1]];
+    const uint32_t n = s->first[mark] - s->first[mark - 1];
     const uint32_t func = byi_func_new(s->m, NULL);
     struct byi_func *body = s->m->funcs.at[func];
     byi_id *args;
@@ -240,10 +240,10 @@ static enum byoc_status rebuild(struct fuser *s)
             continue;
         if (node->kind == BYI_CALL_OP && node->op == BYI_OP_STOP_FUSION)
             drop_stop(s, id);
-        else if (!s->home[id])
+        else if (!s->mark[id])
             BYI_TRY(byi_add_copy(s->m, s->fresh, s->f, id, s->map, &s->map[id],
                                  s->err));
-        else if (s->last[s->home[id] - 1] == id)
+        else if (s->last[s->mark[id] - 1] == id)
             BYI_TRY(make_group(s, id));
     }
     s->fresh->result = s->map[s->f->result];

@@ -227,7 +227,7 @@ static void propose_operands(struct byi_relayout *rl,
         const struct byi_type *type = byi_rl_type(rl, node->args[i]);
         if (!type)
             continue;
-        /* the layout that the home has now, as a layout of this value */
+        /* the layout that the origin has now, as a layout of this value */
         const byi_rl_layout_id back =
             arg->rel ? byi_rl_layout_inverse(&rl->layouts, arg->rel, type->rank)
                      : 0;
@@ -284,7 +284,7 @@ static uint64_t improve(struct byi_relayout *rl, byi_id id, bool down)
 static bool is_free(const struct byi_relayout *rl, byi_id id)
 {
     const struct byi_site *site = &rl->sites[id];
-    return site->live && site->home == id && !site->pinned &&
+    return site->live && site->origin == id && !site->pinned &&
            site->rule != BYI_RL_FIXED;
 }
 
@@ -408,13 +408,13 @@ static void analyse_node(struct byi_relayout *rl, byi_id id)
     const struct byi_node *node = byi_rl_node(rl, id);
     struct byi_site *site = &rl->sites[id];
     struct byi_rl_layout layout;
-    site->home = site->root = id;
+    site->origin = site->root = id;
     site->move_cost = bytes_of(node->type) + CALL_COST;
     if (is_transposition(rl, id, &layout)) {
         const struct byi_site *arg = &rl->sites[node->args[0]];
         const byi_rl_layout_id own =
             byi_rl_layout_intern(&rl->layouts, &layout);
-        site->home = arg->home;
+        site->origin = arg->origin;
         site->root = arg->root;
         site->rel =
             byi_rl_layout_compose(&rl->layouts, arg->rel, own, layout.rank);
@@ -465,7 +465,7 @@ static void pin_tuple(struct byi_relayout *rl, byi_id id)
 static bool has_needs(const struct byi_relayout *rl, byi_id id)
 {
     const struct byi_site *site = &rl->sites[id];
-    return site->live && site->home == id && site->root == id;
+    return site->live && site->origin == id && site->root == id;
 }
 
 static void analyse_nodes(struct byi_relayout *rl)
@@ -476,10 +476,10 @@ static void analyse_nodes(struct byi_relayout *rl)
     for (byi_id id = 0; id < old->nodes.n; id++) {
         const struct byi_node *node = byi_rl_node(rl, id);
         const struct byi_site *site = &rl->sites[id];
-        if (site->live && site->home != id) {
+        if (site->live && site->origin != id) {
             const byi_rl_layout_id from = rl->sites[node->args[0]].rel;
             const uint64_t now =
-                conversion_cost(rl, site->home, from, site->rel);
+                conversion_cost(rl, site->origin, from, site->rel);
             /* a transpose that moves nothing costs more than its conversion,
              * so that a plan without it is cheaper */
             rl->before += now > 1 ? now : now + 1;

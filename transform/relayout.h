@@ -128,10 +128,10 @@ enum { BYI_RL_RESULT = 16 }; /* the first bit of the result's groups */
 
 /* A value of the old function, and the state of its node. */
 struct byi_site {
-    /* this value is value `home` in layout `rel`; if it is not a transpose, it
-     * is its own home in layout 0 */
-    byi_id home;
-    byi_id root; /* the node whose state decides: home, or its tuple */
+    /* this value is value `origin` in layout `rel`; if it is not a transpose,
+     * it is its own origin in layout 0 */
+    byi_id origin;
+    byi_id root; /* the node whose state decides: origin, or its tuple */
     byi_rl_layout_id rel;
     uint32_t state; /* its meaning depends on the rule */
     /* DROP, INSERT: axes of the larger side; GROUP, UNROLL: the first axes of
@@ -160,9 +160,9 @@ struct byi_need {
     uint32_t depth; /* length of the list from here */
 };
 
-/* A conversion: `home` in that layout, in the fresh function. */
+/* A conversion: `origin` in that layout, in the fresh function. */
 struct byi_relayout_value {
-    byi_id home;
+    byi_id origin;
     byi_rl_layout_id layout;
     byi_id node;
 };
@@ -188,7 +188,7 @@ struct byi_relayout {
     uint32_t *first_need; /* for each root: its needs, linked; 0: none */
     byi_id *map;          /* old -> fresh, of nodes that are copied */
     BYI_VEC(struct byi_relayout_value) made; /* conversions              */
-    struct byi_index made_index;             /* by home and layout */
+    struct byi_index made_index;             /* by origin and layout */
     BYI_VEC(uint32_t) pending;               /* sources of removed transposes */
     uint64_t before; /* cost of the original transposes */
     bool changed;    /* a pin differs from the original */
@@ -215,7 +215,7 @@ enum byoc_status byi_relayout_run(struct byi_relayout *rl, uint32_t func,
 
 /* --- relayout_rules.c ----------------------------------------------------- */
 
-/* Returns layout `need` of value `id`, as a layout of its home. */
+/* Returns layout `need` of value `id`, as a layout of its origin. */
 byi_rl_layout_id byi_rl_at_home(struct byi_relayout *rl, byi_id id,
                                 byi_rl_layout_id need);
 /* Set the rule and the mask of node `id`, and pin it if it has weights. */

@@ -20,7 +20,7 @@ enum { MAX_ATTRS = 16 };
  * node took them over. */
 static void claim_sources(struct byi_relayout *rl, byi_id id)
 {
-    while (rl->sites[id].home != id && !rl->sites[id].claimed) {
+    while (rl->sites[id].origin != id && !rl->sites[id].claimed) {
         const struct byi_node *node = byi_rl_node(rl, id);
         rl->sites[id].claimed = true;
         for (uint32_t i = 0; i < node->sources->n; i++)
@@ -162,23 +162,23 @@ static enum byoc_status convert(struct byi_relayout *rl, byi_id x,
                                 byi_rl_layout_name(to, letters, dst), id, err);
 }
 
-/* Returns the conversion of `home` to `layout`, or NULL if there is none yet.
+/* Returns the conversion of `origin` to `layout`, or NULL if there is none yet.
  */
 static const struct byi_relayout_value *find_made(const struct byi_relayout *rl,
-                                                  byi_id home,
+                                                  byi_id origin,
                                                   byi_rl_layout_id layout)
 {
-    BYI_INDEX_EACH (&rl->made_index, byi_rl_hash(home, layout), i)
-        if (rl->made.at[i].home == home && rl->made.at[i].layout == layout)
+    BYI_INDEX_EACH (&rl->made_index, byi_rl_hash(origin, layout), i)
+        if (rl->made.at[i].origin == origin && rl->made.at[i].layout == layout)
             return &rl->made.at[i];
     return NULL;
 }
 
-static void keep_made(struct byi_relayout *rl, byi_id home,
+static void keep_made(struct byi_relayout *rl, byi_id origin,
                       byi_rl_layout_id layout, byi_id node)
 {
-    byi_index_add(&rl->made_index, byi_rl_hash(home, layout), rl->made.n);
-    BYI_PUSH(&rl->made, ((struct byi_relayout_value){home, layout, node}));
+    byi_index_add(&rl->made_index, byi_rl_hash(origin, layout), rl->made.n);
+    BYI_PUSH(&rl->made, ((struct byi_relayout_value){origin, layout, node}));
 }
 
 /* Set *out to the fresh node of value `id` of the old function in layout
@@ -187,27 +187,27 @@ static enum byoc_status fetch(struct byi_relayout *rl, byi_id id,
                               byi_rl_layout_id need, byi_id *out,
                               struct byoc_error *err)
 {
-    const byi_id home = rl->sites[id].home;
-    const struct byi_site *site = &rl->sites[home];
+    const byi_id origin = rl->sites[id].origin;
+    const struct byi_site *site = &rl->sites[origin];
     const byi_rl_layout_id layout = byi_rl_at_home(rl, id, need);
     const uint32_t first = rl->pending.n;
     claim_sources(rl, id);
     *out = site->base;
     if (layout == site->base_layout)
         return BYOC_OK;
-    const struct byi_relayout_value *made = find_made(rl, home, layout);
+    const struct byi_relayout_value *made = find_made(rl, origin, layout);
     if (made) {
         *out = made->node;
         return BYOC_OK;
     }
-    const struct byi_type *type = byi_rl_type(rl, home);
+    const struct byi_type *type = byi_rl_type(rl, origin);
     const struct byi_rl_layout from =
         byi_rl_layout_at(&rl->layouts, site->base_layout, type->rank);
     const struct byi_rl_layout to =
         byi_rl_layout_at(&rl->layouts, layout, type->rank);
     BYI_TRY(convert(rl, site->base, type, &from, &to, out, err));
     move_sources(rl, *out, first);
-    keep_made(rl, home, layout, *out);
+    keep_made(rl, origin, layout, *out);
     return BYOC_OK;
 }
 
@@ -368,8 +368,8 @@ static enum byoc_status fetch_kernel(struct byi_relayout *rl,
     const char *to = rl->sites[call->old].kernel;
     const uint64_t hash = byi_hash_text(to);
     const byi_rl_layout_id number = (byi_rl_layout_id)hash | KERNEL_LAYOUTS;
-    const byi_id home = rl->sites[byi_rl_node(rl, call->old)->args[1]].home;
-    const struct byi_relayout_value *made = find_made(rl, home, number);
+    const byi_id origin = rl->sites[byi_rl_node(rl, call->old)->args[1]].origin;
+    const struct byi_relayout_value *made = find_made(rl, origin, number);
     byi_id *x = &call->args[1];
     if (made) {
         const struct byi_node *node = &rl->f->nodes.at[made->node];
@@ -382,7 +382,7 @@ static enum byoc_status fetch_kernel(struct byi_relayout *rl,
     }
     BYI_TRY(add_layout_transform(rl, *x, from, to, x, err));
     if (!made && rl->f->nodes.at[*x].kind == BYI_CALL_OP)
-        keep_made(rl, home, number, *x);
+        keep_made(rl, origin, number, *x);
     return BYOC_OK;
 }
 
@@ -662,9 +662,9 @@ static bool emit_view(struct byi_relayout *rl, byi_id id)
     if (node->kind != BYI_CALL_OP || !byi_op_has(node->op, BYI_TRAIT_VIEW) ||
         node->op == BYI_OP_COPY || !byi_type_is_static(node->type))
         return false;
-    const byi_id home = rl->sites[node->args[0]].home;
-    const struct byi_site *site = &rl->sites[home];
-    const struct byi_type *type = byi_rl_type(rl, home);
+    const byi_id origin = rl->sites[node->args[0]].origin;
+    const struct byi_site *site = &rl->sites[origin];
+    const struct byi_type *type = byi_rl_type(rl, origin);
     const byi_rl_layout_id need = byi_rl_at_home(rl, node->args[0], 0);
     if (need == site->base_layout || !type || !byi_type_is_static(type))
         return false;
@@ -731,7 +731,7 @@ enum byoc_status byi_rl_emit(struct byi_relayout *rl, struct byoc_error *err)
         struct byi_site *site = &rl->sites[id];
         if (byi_rl_node(rl, id)->kind == BYI_PARAM)
             site->base = rl->map[id];
-        else if (site->live && site->home == id)
+        else if (site->live && site->origin == id)
             BYI_TRY(emit_node(rl, id, err));
     }
     BYI_TRY(fetch(rl, old->result, 0, &rl->f->result, err));

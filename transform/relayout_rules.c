@@ -295,9 +295,9 @@ static bool allows_matmul(const struct byi_relayout *rl, byi_id id,
                           uint32_t state)
 {
     for (uint32_t i = 0; i < 2; i++) {
-        const byi_id home = rl->sites[byi_rl_node(rl, id)->args[i]].home;
+        const byi_id origin = rl->sites[byi_rl_node(rl, id)->args[i]].origin;
         if (state >> i & 1 && (arg_type(rl, id, i)->rank < 2 ||
-                               byi_rl_node(rl, home)->kind == BYI_CONST))
+                               byi_rl_node(rl, origin)->kind == BYI_CONST))
             return false; /* constants can be stored as needed instead */
     }
     return state < 4;
@@ -471,5 +471,5 @@ byi_rl_layout_id byi_rl_at_home(struct byi_relayout *rl, byi_id id,
     if (!site->rel || !need)
         return site->rel ? site->rel : need;
     return byi_rl_layout_compose(&rl->layouts, site->rel, need,
-                                 byi_rl_type(rl, site->home)->rank);
+                                 byi_rl_type(rl, site->origin)->rank);
 }

@@ -44,10 +44,10 @@ struct byi_scopes {
     /* for each value: the value that a capture stands for, otherwise itself */
     value *def;
     uint32_t *scope_of;         /* for each value: the scope it belongs to */
-    uint32_t *home;             /* for each function: its scope             */
+    uint32_t *scope_of_func;    /* for each function: its scope */
     struct scope_entry *scopes; /* from 1 */
     uint32_t n_scopes;
-    uint32_t first; /* the scope of the function that is being settled    */
+    uint32_t first; /* the scope of the function that is being assigned   */
     value *order;   /* its values, readers before their operands */
     uint32_t n_order;
     struct scope_walk *walks;
@@ -125,7 +125,8 @@ struct byi_scopes *byi_scopes_new(const struct byi_module *m,
     s->scratch = scratch;
     s->graph = byi_call_graph(m, scratch);
     s->branch = byi_arena_calloc(scratch, funcs, sizeof *s->branch);
-    s->home = byi_arena_calloc(scratch, funcs, sizeof *s->home);
+    s->scope_of_func =
+        byi_arena_calloc(scratch, funcs, sizeof *s->scope_of_func);
     s->scopes = byi_arena_calloc(scratch, funcs + 1, sizeof *s->scopes);
     s->walks = byi_arena_calloc(scratch, funcs, sizeof *s->walks);
     s->values = byi_call_graph_number(m, &s->graph, scratch);
@@ -210,7 +211,7 @@ static void enter_scope(struct byi_scopes *s, uint32_t func, uint32_t parent)
                                          .jump = merge ? at[jump].jump : parent,
                                          .depth = at[parent].depth + 1};
     }
-    s->home[func] = scope;
+    s->scope_of_func[func] = scope;
     const struct byi_func *f = s->m->funcs.at[func];
     s->walks[s->n_walks++] = (struct scope_walk){func, f->nodes.n};
     record_reader(s, func, f->result, scope);
@@ -237,7 +238,7 @@ static void record_reads(struct byi_scopes *s, uint32_t func, byi_id id)
         return;
     if (is_self(node, func) ||
         (node->kind == BYI_IF && s->scopes[s->scope_of[v]].depth >= MAX_DEPTH))
-        s->scope_of[v] = s->home[func];
+        s->scope_of[v] = s->scope_of_func[func];
     const uint32_t scope = s->scope_of[v];
     s->order[s->n_order++] = v;
     for (uint32_t i = 0; i < node->n_args; i++) {
@@ -249,7 +250,7 @@ static void record_reads(struct byi_scopes *s, uint32_t func, byi_id id)
     }
 }
 
-void byi_scopes_settle(struct byi_scopes *s, uint32_t func)
+void byi_scopes_assign(struct byi_scopes *s, uint32_t func)
 {
     assert(byi_scopes_is_root(s, func));
     s->n_order = 0;
@@ -270,7 +271,7 @@ bool byi_scopes_find_misplaced(const struct byi_scopes *s,
     for (uint32_t i = s->n_order; i-- > 0;) {
         const value v = s->order[i];
         const uint32_t func = s->values.owner[v];
-        if (s->scope_of[v] == s->home[func])
+        if (s->scope_of[v] == s->scope_of_func[func])
             continue;
         *out = (struct byi_misplaced_value){.func = func,
                                             .id = v - s->values.base[func],
@@ -289,7 +290,7 @@ static uint32_t scope_holding(const struct byi_scopes *s, value v)
 {
     const struct byi_node *node = node_of(s, v);
     if (node->kind == BYI_PARAM || is_atom(node))
-        return s->home[s->values.owner[v]];
+        return s->scope_of_func[s->values.owner[v]];
     return s->scope_of[v];
 }
 
@@ -346,7 +347,8 @@ static void capture_node(struct byi_scopes *s, uint32_t scope, value v,
     for (uint32_t i = 0; i < node->n_args; i++) {
         const struct byi_node *arg = &f->nodes.at[node->args[i]];
         if (node->kind == BYI_IF && i > 0 && is_branch(s, arg)) {
-            const struct scope_entry *inner = &s->scopes[s->home[arg->index]];
+            const struct scope_entry *inner =
+                &s->scopes[s->scope_of_func[arg->index]];
             for (uint32_t k = 0; k < inner->n_captures; k++)
                 capture(s, scope, inner->captures[k], list);
             continue;
@@ -445,7 +447,7 @@ static byi_id arg_in(struct byi_scopes *s, uint32_t scope, uint32_t func,
 static byi_id make_branch(struct byi_scopes *s, uint32_t scope,
                           const struct byi_node *fn)
 {
-    const struct scope_entry *inner = &s->scopes[s->home[fn->index]];
+    const struct scope_entry *inner = &s->scopes[s->scope_of_func[fn->index]];
     byi_id *args = byi_args_new(s->target, inner->n_captures);
     for (uint32_t i = 0; i < inner->n_captures; i++)
         args[i] = value_in(s, scope, inner->captures[i]);
@@ -472,10 +474,10 @@ static void make_node(struct byi_scopes *s, uint32_t scope, value v,
     set_local(s, scope, v, id);
 }
 
-/* Rebuild the settled functions. False if a branch would capture too many
- * values; nothing has changed then. */
-static bool rebuild_settled(struct byi_scopes *s, struct byi_module *m,
-                            enum byi_let let)
+/* Rebuild the functions whose values have scopes. Returns false if a branch
+ * would capture too many values; nothing has changed then. */
+static bool rebuild_assigned(struct byi_scopes *s, struct byi_module *m,
+                             enum byi_let let)
 {
     assert(m == s->m);
     s->target = m;
@@ -507,8 +509,8 @@ enum byoc_status byi_scopes_normalize(struct byi_module *m,
     for (uint32_t i = 0; i < m->funcs.n; i++) {
         if (!byi_scopes_is_root(s, i))
             continue;
-        byi_scopes_settle(s, i);
-        rebuild_settled(s, m, *let);
+        byi_scopes_assign(s, i);
+        rebuild_assigned(s, m, *let);
     }
     return BYOC_OK;
 }

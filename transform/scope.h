@@ -16,13 +16,14 @@ struct byi_scopes;
 struct byi_scopes *byi_scopes_new(const struct byi_module *m,
                                   struct byi_arena *scratch);
 /* Whether `func` is the root of a tree of scopes: it exists, may be changed and
- * is not a branch. A root is settled together with its branches. */
+ * is not a branch. byi_scopes_assign handles a root and its branches together.
+ */
 bool byi_scopes_is_root(const struct byi_scopes *s, uint32_t func);
 /* Returns the named function that contains `func`, or is `func`. */
 uint32_t byi_scopes_holder(const struct byi_scopes *s, uint32_t func);
 /* Find the scopes of the values of `func`, which must be a root, and of its
  * branches. */
-void byi_scopes_settle(struct byi_scopes *s, uint32_t func);
+void byi_scopes_assign(struct byi_scopes *s, uint32_t func);
 
 /* A value that is not in the scope to which it belongs. */
 struct byi_misplaced_value {
@@ -30,8 +31,8 @@ struct byi_misplaced_value {
     byi_id id;
     uint32_t into; /* the branch to which it belongs */
 };
-/* Find the first misplaced value of the function that was settled last. False
- * if there is none. */
+/* Find the first misplaced value of the function that byi_scopes_assign handled
+ * last. Returns false if there is none. */
 bool byi_scopes_find_misplaced(const struct byi_scopes *s,
                                struct byi_misplaced_value *out);
 

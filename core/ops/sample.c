@@ -84,18 +84,18 @@ static void axis_taps(const struct byi_sampler *s, double where, int64_t size,
     /* ONNX's reference implementation rounds before it reflects, PyTorch
      * afterwards; they differ for coordinates halfway between two pixels */
     const double near = s->taps == 1 ? nearbyint(at) : at;
-    const double settled = s->taps == 4 ? (at > -1e9 && at < 1e9 ? at : -100)
-                                        : pad_coordinate(s, near, size);
-    double first = floor(settled);
+    const double padded = s->taps == 4 ? (at > -1e9 && at < 1e9 ? at : -100)
+                                       : pad_coordinate(s, near, size);
+    double first = floor(padded);
     if (s->taps == 1) {
         w[0] = 1;
     } else if (s->taps == 2) {
-        w[1] = settled - first;
+        w[1] = padded - first;
         w[0] = 1 - w[1];
     } else {
         first -= 1; /* Keys' kernel with a = -0.75, as in PyTorch */
         for (uint32_t t = 0; t < s->taps; t++)
-            w[t] = byi_cubic_weight(-0.75, first + t - settled);
+            w[t] = byi_cubic_weight(-0.75, first + t - padded);
     }
     for (uint32_t t = 0; t < s->taps; t++) {
         double i = first + t;
