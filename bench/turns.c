@@ -21,7 +21,7 @@ static void on_workers(void *ctx, uint32_t n, void (*fn)(void *, uint32_t),
 }
 
 /* Parallel loops of the benchmarks run on byoc's threads. */
-const struct byi_omp_host byi_omp_home = {on_workers, NULL, 1};
+const struct byi_omp_host byi_omp_default_host = {on_workers, NULL, 1};
 
 static char folder[] = "/tmp/byoc-bench-XXXXXX";
 static bool made;

@@ -609,7 +609,7 @@ void byoc_internal_parallel_for(uint32_t n, void (*fn)(void *, uint32_t),
     byi_parallel_for(n, fn, arg);
 }
 
-const struct byi_omp_host byi_omp_home = {run_by_turn, NULL, 1};
+const struct byi_omp_host byi_omp_default_host = {run_by_turn, NULL, 1};
 
 /* --- fork, unloading ------------------------------------------------------ */
 

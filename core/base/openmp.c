@@ -75,7 +75,7 @@ uint64_t byi_omp_max_threads_calls(void)
 
 static const struct byi_omp_host *host_here(void)
 {
-    return current_host ? current_host : &byi_omp_home;
+    return current_host ? current_host : &byi_omp_default_host;
 }
 
 /* --- regions -------------------------------------------------------------- */

@@ -26,14 +26,15 @@ struct byi_omp_host {
 };
 
 /* Let `host` run the regions of the calling thread; returns the previous host.
- * NULL: byi_omp_home if it is linked, otherwise the thread runs them alone. */
+ * NULL: byi_omp_default_host if it is linked, otherwise the thread runs them
+ * alone. */
 const struct byi_omp_host *byi_omp_use(const struct byi_omp_host *host);
 /* How many calls of omp_get_max_threads() this copy of openmp.c has served,
  * which shows whether a library is bound to it. Threads: safe. */
 uint64_t byi_omp_max_threads_calls(void);
 
 /* The host of threads that have not set one; runtime/workers.c defines it. */
-extern const struct byi_omp_host byi_omp_home __attribute__((weak));
+extern const struct byi_omp_host byi_omp_default_host __attribute__((weak));
 
 /* The number of threads that a region of the calling thread may have. */
 int omp_get_max_threads(void);
