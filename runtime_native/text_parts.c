@@ -111,7 +111,7 @@ static int64_t split_text(char *text, const char *delimiter, int64_t most,
     size_t length;
     int64_t n = 0;
     char *end = NULL;
-    while ((at = byi_string_part(&from, delimiter, n == most, &length))) {
+    while ((at = byi_string_next_part(&from, delimiter, n == most, &length))) {
         if (end) /* the search for this part has passed that delimiter */
             *end = '\0';
         end = text + (at - text) + length;

@@ -352,8 +352,8 @@ size_t byi_string_case(const char *text, enum byi_case to, locale_t locale,
  * `delimiter` is "". The part starts at *from, which is set to the start of the
  * part after it, or to NULL. `last`: the part is the rest of the string.
  * Returns NULL if there is no part. */
-const char *byi_string_part(const char **from, const char *delimiter, bool last,
-                            size_t *length);
+const char *byi_string_next_part(const char **from, const char *delimiter,
+                                 bool last, size_t *length);
 /* Whether the strings are equal or, with any_case, equal except for case. */
 bool byi_string_equal(const char *a, const char *b, bool any_case,
                       locale_t locale);

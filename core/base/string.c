@@ -120,8 +120,8 @@ static const char *end_of_word(const char *at)
     return at;
 }
 
-const char *byi_string_part(const char **from, const char *delimiter, bool last,
-                            size_t *length)
+const char *byi_string_next_part(const char **from, const char *delimiter,
+                                 bool last, size_t *length)
 {
     const bool words = delimiter[0] == '\0';
     const char *at = *from;

@@ -71,7 +71,7 @@ static int64_t count_parts(const struct byi_infer *t,
         const char *at = ((const char *const *)x->data)[i];
         size_t length;
         int64_t parts = 0;
-        while (byi_string_part(&at, delimiter, parts == most, &length))
+        while (byi_string_next_part(&at, delimiter, parts == most, &length))
             parts++;
         longest = parts > longest ? parts : longest;
     }
