@@ -177,8 +177,9 @@ static inline __attribute__((always_inline)) void single_pass(
             float sum = nh == 1 ? *from : 0;
             for (int64_t a = 0; a < nh && nh > 1; a++)
                 for (int64_t b = 0; b < nw; b++)
-                    sum += wh[i * h->at_j + a * h->at_t] *
-                           ww[j * w->at_j + b * w->at_t] * from[a * w->in + b];
+                    sum += wh[i * h->stride_j + a * h->stride_t] *
+                           ww[j * w->stride_j + b * w->stride_t] *
+                           from[a * w->in + b];
             y[row * w->out + j] = sum;
         }
     }

@@ -113,9 +113,9 @@ static void print_taps(const struct byi_taps *a, const char *name,
         byi_text_addf(out, ",\n            .weight = %s_weight", name);
     if (a->n)
         byi_text_addf(out,
-                      ",\n            .at_j = %lld, .at_t = %lld, "
+                      ",\n            .stride_j = %lld, .stride_t = %lld, "
                       ".fits = %u",
-                      (long long)a->at_j, (long long)a->at_t, a->fits);
+                      (long long)a->stride_j, (long long)a->stride_t, a->fits);
     byi_text_addf(out, "},\n");
 }
 

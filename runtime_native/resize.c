@@ -173,7 +173,8 @@ static void axis_double(const struct byi_taps *a, int64_t outer, int64_t inner,
         for (int64_t i = 0; i < inner; i++)
             y[l * inner + i] = 0;
         for (int64_t t = 0; t < a->n; t++) {
-            const double w = weight ? weight[j * a->at_j + t * a->at_t] : 1;
+            const double w =
+                weight ? weight[j * a->stride_j + t * a->stride_t] : 1;
             for (int64_t i = 0; i < inner && w != 0; i++)
                 y[l * inner + i] += w * from[t * inner + i];
         }

@@ -229,9 +229,10 @@ static void set_weights(const struct filter *f, const struct byi_taps *a,
         if (t + 1 < 2 * f->radius && next == to)
             continue; /* the next tap is beyond the end: the same input */
         if (f64)
-            ((double *)weights)[j * a->at_j + to * a->at_t] = w / whole;
+            ((double *)weights)[j * a->stride_j + to * a->stride_t] = w / whole;
         else
-            ((float *)weights)[j * a->at_j + to * a->at_t] = (float)(w / whole);
+            ((float *)weights)[j * a->stride_j + to * a->stride_t] =
+                (float)(w / whole);
         w = 0;
     }
 }
@@ -284,7 +285,7 @@ static bool is_copy(const struct byi_taps *a, int64_t j, bool f64,
                     const void *weights)
 {
     for (int64_t t = 0; t < a->n && weights; t++) {
-        const int64_t at = j * a->at_j + t * a->at_t;
+        const int64_t at = j * a->stride_j + t * a->stride_t;
         const double w =
             f64 ? ((const double *)weights)[at] : ((const float *)weights)[at];
         if (w != (a->first[j] + t == j ? 1 : 0))
@@ -336,8 +337,8 @@ static void fill_axis(struct byi_resample *r, uint32_t i)
     }
     set_firsts(r, i, &f);
     a->fits = (fits_vectors(a, 8) ? 8 : 0) | (fits_vectors(a, 16) ? 16 : 0);
-    a->at_j = a->fits ? 1 : a->n;
-    a->at_t = a->fits ? pitch : 1;
+    a->stride_j = a->fits ? 1 : a->n;
+    a->stride_t = a->fits ? pitch : 1;
     a->weight = r->weight[i];
     r->is_identity[i] = f.in == f.out;
     for (int64_t j = 0; j < f.out; j++) {

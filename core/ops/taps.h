@@ -6,15 +6,16 @@
 #define BYI_TAPS_H
 
 /* Position j of `out` reads the n inputs from first[j] on, all of them within
- * `in`. The weight of input first[j] + t is weight[j * at_j + t * at_t]; an
- * input of weight 0 is not read. `weight` is NULL if n is 1 and all weights are
+ * `in`. The weight of input first[j] + t is weight[j * stride_j + t *
+ * stride_t]; an input of weight 0 is not read. `weight` is NULL if n is 1 and
+ * all weights are
  * 1. Both lists are padded to a multiple of 16 positions. */
 struct byi_taps {
     int64_t in, out; /* sizes of the axis before and after */
     int64_t n;
     const int32_t *first;
     const float *weight; /* doubles if the tensor is float64 */
-    int64_t at_j, at_t;
+    int64_t stride_j, stride_t;
     /* bits 8 and 16: bit W is set if the taps of W positions, beginning at any
      * multiple of W, are among the 2 W inputs from the first position's `first`
      * on */

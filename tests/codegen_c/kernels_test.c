@@ -773,11 +773,11 @@ static const struct form images[] = {
      ".high_first = 0"},
     {"%p0: Tensor[(1, 2, 50, 61), float32]", "Tensor[(1, 2, 11, 9), float32]",
      "    image.resize(%p0, [1, 2, 11, 9], mode=\"linear\", antialias=true)",
-     ".at_t = 1"},
+     ".stride_t = 1"},
     {"%p0: Tensor[(1, 2, 70, 71), float32]", "Tensor[(1, 2, 11, 9), float32]",
      "    image.resize(%p0, [1, 2, 11, 9], mode=\"cubic\", antialias=true, "
      "exclude_outside=true)",
-     ".at_t = 1"},
+     ".stride_t = 1"},
     {"%p0: Tensor[(3, 7, 40), float32]", "Tensor[(3, 14, 100), float32]",
      "    image.resize(%p0, [3, 14, 100])", ".first = high_first"},
     {"%p0: Tensor[(2, 7, 9, 3), float32]", "Tensor[(2, 13, 5, 3), float32]",
