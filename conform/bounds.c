@@ -61,7 +61,7 @@ static double terms_of(const struct byi_func *f, const struct byi_node *node)
     const enum byi_op_cost cost = byi_op(node->op)->cost;
     if (n_out <= 0 || n_in <= 0)
         return 1;
-    if (cost == BYI_COST_CONV || cost == BYI_COST_DECONV ||
+    if (cost == BYI_COST_CONV || cost == BYI_COST_CONV_TRANSPOSE ||
         cost == BYI_COST_MATMUL || cost == BYI_COST_RECURRENT) {
         const struct byi_type *w = f->nodes.at[node->args[1]].type;
         return fmax(1, (double)byi_elements(w->rank, w->dims));

@@ -73,7 +73,7 @@ static const struct byi_node *convolution_of(const struct byi_sample *sample)
         const struct byi_node *node = &f->nodes.at[id];
         if (node->kind == BYI_CALL_OP &&
             (byi_op(node->op)->cost == BYI_COST_CONV ||
-             byi_op(node->op)->cost == BYI_COST_DECONV))
+             byi_op(node->op)->cost == BYI_COST_CONV_TRANSPOSE))
             return node;
     }
     return NULL;

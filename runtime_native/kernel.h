@@ -504,11 +504,11 @@ static inline int64_t byi_sequence_state(const struct byi_sequence *s,
 /* byi_map_pack builds the hash table of the keys. */
 uint64_t byi_map_pack(const struct byi_call *call, void *to);
 uint64_t byi_conv_pack(const struct byi_call *call, void *to);
-uint64_t byi_deconv_pack(const struct byi_call *call, void *to);
+uint64_t byi_conv_transpose_pack(const struct byi_call *call, void *to);
 uint64_t byi_matmul_pack(const struct byi_call *call, void *to);
 /* The names that byi_algorithm_of() returns. */
 const char *byi_conv_algorithm(const struct byi_call *call);
-const char *byi_deconv_algorithm(const struct byi_call *call);
+const char *byi_conv_transpose_algorithm(const struct byi_call *call);
 const char *byi_attention_algorithm(const struct byi_call *call);
 const char *byi_matmul_algorithm(const struct byi_call *call);
 /* Pack the weights (k, n) of nn.dense, whose rows are rs and whose columns are
@@ -541,8 +541,8 @@ enum byoc_status byi_grid_sample_plain(const struct byi_call *call,
                                        struct byoc_error *err);
 enum byoc_status byi_conv_plain(const struct byi_call *call,
                                 struct byoc_error *err);
-enum byoc_status byi_deconv_plain(const struct byi_call *call,
-                                  struct byoc_error *err);
+enum byoc_status byi_conv_transpose_plain(const struct byi_call *call,
+                                          struct byoc_error *err);
 enum byoc_status byi_pool_plain(const struct byi_call *call,
                                 struct byoc_error *err);
 enum byoc_status byi_softmax_plain(const struct byi_call *call,

@@ -41,7 +41,7 @@ static inline const struct byi_kernel *byi_kernel_in(
     FAMILY(attention)                                                          \
     FAMILY(linear)                                                             \
     FAMILY(conv)                                                               \
-    FAMILY(deconv)                                                             \
+    FAMILY(conv_transpose)                                                     \
     FAMILY(pool)                                                               \
     FAMILY(norm)                                                               \
     FAMILY(softmax)                                                            \

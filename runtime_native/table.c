@@ -24,9 +24,9 @@ const struct byi_packing *byi_packing_of(enum byi_op_id op)
         {BYI_OP_NN_CONV1D, 2, byi_conv_pack},
         {BYI_OP_NN_CONV2D, 2, byi_conv_pack},
         {BYI_OP_NN_CONV3D, 2, byi_conv_pack},
-        {BYI_OP_NN_CONV1D_TRANSPOSE, 2, byi_deconv_pack},
-        {BYI_OP_NN_CONV2D_TRANSPOSE, 2, byi_deconv_pack},
-        {BYI_OP_NN_CONV3D_TRANSPOSE, 2, byi_deconv_pack},
+        {BYI_OP_NN_CONV1D_TRANSPOSE, 2, byi_conv_transpose_pack},
+        {BYI_OP_NN_CONV2D_TRANSPOSE, 2, byi_conv_transpose_pack},
+        {BYI_OP_NN_CONV3D_TRANSPOSE, 2, byi_conv_transpose_pack},
         {BYI_OP_NN_DENSE, 2, byi_matmul_pack},
         {BYI_OP_NN_MATMUL, 2, byi_matmul_pack},
         {BYI_OP_QNN_CONV1D, 10, byi_qnn_conv_pack},
@@ -55,8 +55,8 @@ const char *byi_algorithm_of(const struct byi_call *call)
         return call->op->layout == BYI_LAYOUT_SENSITIVE
                    ? byi_conv_algorithm(call)
                    : NULL;
-    case BYI_COST_DECONV:
-        return byi_deconv_algorithm(call);
+    case BYI_COST_CONV_TRANSPOSE:
+        return byi_conv_transpose_algorithm(call);
     case BYI_COST_ATTENTION:
         return byi_attention_algorithm(call);
     case BYI_COST_MATMUL:

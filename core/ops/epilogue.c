@@ -45,7 +45,7 @@ bool byi_epilogue_is_supported(enum byi_op_id op, const struct byi_attrs *attrs,
         return weights->rank == 2;
     const struct byi_op *row = byi_op(op);
     if (row->layout != BYI_LAYOUT_SENSITIVE ||
-        (row->cost != BYI_COST_CONV && row->cost != BYI_COST_DECONV))
+        (row->cost != BYI_COST_CONV && row->cost != BYI_COST_CONV_TRANSPOSE))
         return false;
     const char *layout = byi_attr_string(attrs, "data_layout");
     return layout[strlen(layout) - 1] == 'C';

@@ -102,7 +102,7 @@ double byi_op_flops(const struct byi_op *op, const struct byi_attrs *attrs,
         return elements(out) * window_elements(attrs);
     case BYI_COST_CONV:
         return 2 * elements(out) * multiply_adds_per_element(attrs, in[1], 'O');
-    case BYI_COST_DECONV:
+    case BYI_COST_CONV_TRANSPOSE:
         return 2 * elements(in[0]) *
                multiply_adds_per_element(attrs, in[1], 'I');
     case BYI_COST_MATMUL:

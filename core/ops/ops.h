@@ -103,7 +103,7 @@ enum byi_op_cost {
     BYI_COST_INPUT,   /* one per element of the first operand   */
     BYI_COST_WINDOW,  /* pooling: window size per output        */
     BYI_COST_CONV,    /* 2 per multiply-add                     */
-    BYI_COST_DECONV,
+    BYI_COST_CONV_TRANSPOSE,
     BYI_COST_MATMUL,
     BYI_COST_ATTENTION, /* both matrix products                 */
     BYI_COST_RECURRENT  /* both matrix products of every step */

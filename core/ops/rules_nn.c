@@ -14,7 +14,7 @@
 /* The plain layouts with channels first, by the number of spatial axes. */
 static const char *const data_first[] = {NULL, "NCW", "NCHW", "NCDHW"};
 static const char *const conv_first[] = {NULL, "OIW", "OIHW", "OIDHW"};
-static const char *const deconv_first[] = {NULL, "IOW", "IOHW", "IODHW"};
+static const char *const transposed_first[] = {NULL, "IOW", "IOHW", "IODHW"};
 
 /* Check that operand i has the axes and blocks of `layout`, the value of
  * attribute `name`. */
@@ -298,8 +298,8 @@ static enum byoc_status transposed_size(const struct byi_infer *t,
                          axis, (long long)in, (long long)*out);
 }
 
-enum byoc_status byi_rule_deconv(struct byi_infer *t,
-                                 const struct byi_type **out)
+enum byoc_status byi_rule_conv_transpose(struct byi_infer *t,
+                                         const struct byi_type **out)
 {
     const uint32_t n = t->op->id == BYI_OP_NN_CONV1D_TRANSPOSE   ? 1
                        : t->op->id == BYI_OP_NN_CONV2D_TRANSPOSE ? 2
@@ -307,7 +307,7 @@ enum byoc_status byi_rule_deconv(struct byi_infer *t,
     struct window_lists l;
     struct conv c;
     const int64_t *extra;
-    BYI_TRY(read_alike(t, n, deconv_first[n], &c));
+    BYI_TRY(read_alike(t, n, transposed_first[n], &c));
     BYI_TRY(read_lists(t, n, &l));
     BYI_TRY(byi_want_list(t, "output_padding", n, 0, MAX_WINDOW, &extra));
     const int64_t *x = c.x, *w = c.w, groups = c.groups;

@@ -188,7 +188,7 @@ static plain_fn plain_of(const struct byi_op *op, enum byoc_dtype dtype)
     case BYI_OP_NN_CONV1D_TRANSPOSE:
     case BYI_OP_NN_CONV2D_TRANSPOSE:
     case BYI_OP_NN_CONV3D_TRANSPOSE:
-        return byi_deconv_plain;
+        return byi_conv_transpose_plain;
     case BYI_OP_NN_SOFTMAX:
     case BYI_OP_NN_LOG_SOFTMAX:
         return byi_softmax_plain;

@@ -179,7 +179,8 @@ static int try_layouts(uint32_t n, const struct shape *s, bool transposed,
     struct byi_tensor plain[MAX_OUT];
     struct eval e = prepare_conv(op, n, s, transposed, data[0], own, in);
     assert_true(e.typed);
-    run_plain(&e, transposed ? byi_deconv_plain : byi_conv_plain, plain);
+    run_plain(&e, transposed ? byi_conv_transpose_plain : byi_conv_plain,
+              plain);
     for (int i = 0; i < 5 * 8; i++) {
         struct byi_tensor to[2];
         if (!convert_layout(&in[0], data[0], data[i % 5], &to[0]))
@@ -221,7 +222,7 @@ static void test_conv(void **state)
     assert_true(tried > 27 * 15);
 }
 
-static void test_deconv(void **state)
+static void test_conv_transpose(void **state)
 {
     static const enum byi_op_id ops[] = {BYI_OP_NN_CONV1D_TRANSPOSE,
                                          BYI_OP_NN_CONV2D_TRANSPOSE,
@@ -449,11 +450,16 @@ static void test_depth(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_transform),   cmocka_unit_test(test_conv),
-        cmocka_unit_test(test_conv_large),  cmocka_unit_test(test_deconv),
-        cmocka_unit_test(test_conv_packed), cmocka_unit_test(test_pool),
-        cmocka_unit_test(test_global),      cmocka_unit_test(test_half),
-        cmocka_unit_test(test_batch_norm),  cmocka_unit_test(test_depth),
+        cmocka_unit_test(test_transform),
+        cmocka_unit_test(test_conv),
+        cmocka_unit_test(test_conv_large),
+        cmocka_unit_test(test_conv_transpose),
+        cmocka_unit_test(test_conv_packed),
+        cmocka_unit_test(test_pool),
+        cmocka_unit_test(test_global),
+        cmocka_unit_test(test_half),
+        cmocka_unit_test(test_batch_norm),
+        cmocka_unit_test(test_depth),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

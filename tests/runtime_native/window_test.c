@@ -35,9 +35,9 @@ static struct shape random_shape(uint32_t n, bool transposed)
 
 static const enum byi_op_id convs[] = {BYI_OP_NN_CONV1D, BYI_OP_NN_CONV2D,
                                        BYI_OP_NN_CONV3D};
-static const enum byi_op_id deconvs[] = {BYI_OP_NN_CONV1D_TRANSPOSE,
-                                         BYI_OP_NN_CONV2D_TRANSPOSE,
-                                         BYI_OP_NN_CONV3D_TRANSPOSE};
+static const enum byi_op_id conv_transposes[] = {BYI_OP_NN_CONV1D_TRANSPOSE,
+                                                 BYI_OP_NN_CONV2D_TRANSPOSE,
+                                                 BYI_OP_NN_CONV3D_TRANSPOSE};
 
 static struct eval prepare_conv(enum byi_op_id op, uint32_t n,
                                 enum byoc_dtype dtype, const struct shape *s,
@@ -279,14 +279,15 @@ static void test_conv_large(void **state)
     }
 }
 
-static void test_deconv(void **state)
+static void test_conv_transpose(void **state)
 {
     (void)state;
     for (int round = 0; round < test_share_of(240); round++) {
         const uint32_t n = 1 + (uint32_t)round % 3;
         const struct shape s = random_shape(n, true);
-        struct eval e = prepare_conv(deconvs[n - 1], n, BYOC_F32, &s, true);
-        expect_plain(&e, byi_deconv_plain, 1e-4, "deconv");
+        struct eval e =
+            prepare_conv(conv_transposes[n - 1], n, BYOC_F32, &s, true);
+        expect_plain(&e, byi_conv_transpose_plain, 1e-4, "conv_transpose");
     }
 }
 
@@ -559,7 +560,7 @@ int main(void)
         cmocka_unit_test(test_one_position),
         cmocka_unit_test(test_huge_padding),
         cmocka_unit_test(test_conv_large),
-        cmocka_unit_test(test_deconv),
+        cmocka_unit_test(test_conv_transpose),
         cmocka_unit_test(test_dtypes),
         cmocka_unit_test(test_by_hand),
         cmocka_unit_test(test_pool),

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* deconv.c: nn.conv1d_transpose, nn.conv2d_transpose, nn.conv3d_transpose.
- *   data (N, C, d, h, w), weights (C, O/G, kd, kh, kw) -> (N, O, od, oh, ow)
- * or in other layouts. float32 runs on the kernels of kernels/conv.h
- * (conv_last.c); other types run on plain loops. */
+/* conv_transpose.c: nn.conv1d_transpose, nn.conv2d_transpose,
+ * nn.conv3d_transpose. data (N, C, d, h, w), weights (C, O/G, kd, kh, kw) ->
+ * (N, O, od, oh, ow) or in other layouts. float32 runs on the kernels of
+ * kernels/conv.h (conv_last.c); other types run on plain loops. */
 #include "conv.h"
 
 #include "epilogue.h"
@@ -48,8 +48,8 @@ BYI_EACH_SUM(PLAIN)
 
 static const byi_conv_plane plain[BYI_DTYPES] = BYI_CONV_PLAIN_ROWS;
 
-enum byoc_status byi_deconv_plain(const struct byi_call *call,
-                                  struct byoc_error *err)
+enum byoc_status byi_conv_transpose_plain(const struct byi_call *call,
+                                          struct byoc_error *err)
 {
     const struct byi_conv v = describe(call);
     return byi_conv_planes(call, &v, v.w.in_count, plain, err);
@@ -67,7 +67,7 @@ static bool is_plain(const struct byi_conv *v)
                                             PHASES;
 }
 
-static uint64_t deconv_scratch_f32(const struct byi_call *call)
+static uint64_t conv_transpose_scratch_f32(const struct byi_call *call)
 {
     if (call->in->dtype != BYOC_F32)
         return 0;
@@ -75,21 +75,21 @@ static uint64_t deconv_scratch_f32(const struct byi_call *call)
     return is_plain(&v) ? 0 : byi_conv_last_scratch(call, &v);
 }
 
-static enum byoc_status deconv_run_f32(const struct byi_call *call,
-                                       struct byoc_error *err)
+static enum byoc_status conv_transpose_run_f32(const struct byi_call *call,
+                                               struct byoc_error *err)
 {
     if (call->in->dtype != BYOC_F32)
-        return byi_deconv_plain(call, err);
+        return byi_conv_transpose_plain(call, err);
     const struct byi_conv v = describe(call);
     if (!is_plain(&v))
         return byi_conv_last_run(call, &v, err);
     BYI_TRY(byi_epilogue_check(call, err));
-    BYI_TRY(byi_deconv_plain(call, err));
+    BYI_TRY(byi_conv_transpose_plain(call, err));
     byi_epilogue_apply(call, v.groups * v.o);
     return BYOC_OK;
 }
 
-uint64_t byi_deconv_pack(const struct byi_call *call, void *to)
+uint64_t byi_conv_transpose_pack(const struct byi_call *call, void *to)
 {
     if (call->in->dtype != BYOC_F32)
         return 0;
@@ -97,9 +97,10 @@ uint64_t byi_deconv_pack(const struct byi_call *call, void *to)
     return is_plain(&v) ? 0 : byi_conv_last_pack(call, &v, to);
 }
 
-BYI_FLOAT_KERNEL(deconv, deconv_run_f32, deconv_scratch_f32)
+BYI_FLOAT_KERNEL(conv_transpose, conv_transpose_run_f32,
+                 conv_transpose_scratch_f32)
 
-const char *byi_deconv_algorithm(const struct byi_call *call)
+const char *byi_conv_transpose_algorithm(const struct byi_call *call)
 {
     if (call->in->dtype != BYOC_F32)
         return NULL;
@@ -108,8 +109,8 @@ const char *byi_deconv_algorithm(const struct byi_call *call)
 }
 
 static const struct byi_kernel_row rows[] = {
-    {BYI_OP_NN_CONV1D_TRANSPOSE, {deconv_run, deconv_scratch}},
-    {BYI_OP_NN_CONV2D_TRANSPOSE, {deconv_run, deconv_scratch}},
-    {BYI_OP_NN_CONV3D_TRANSPOSE, {deconv_run, deconv_scratch}},
+    {BYI_OP_NN_CONV1D_TRANSPOSE, {conv_transpose_run, conv_transpose_scratch}},
+    {BYI_OP_NN_CONV2D_TRANSPOSE, {conv_transpose_run, conv_transpose_scratch}},
+    {BYI_OP_NN_CONV3D_TRANSPOSE, {conv_transpose_run, conv_transpose_scratch}},
 };
-const struct byi_kernel_rows byi_rows_deconv = {rows, BYI_COUNT(rows)};
+const struct byi_kernel_rows byi_rows_conv_transpose = {rows, BYI_COUNT(rows)};
