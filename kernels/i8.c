@@ -194,13 +194,13 @@ static void fill_epilogue(const struct byi_i8_conv_run *run, char *scratch,
 {
     const struct byi_i8_conv *conv = run->conv;
     const int32_t *totals =
-        (const int32_t *)(const void *)((const struct i8_head *)run->packed +
+        (const int32_t *)(const void *)((const struct i8_header *)run->packed +
                                         1);
     const int64_t padded = i8_padded_outputs(conv), all = i8_all_outputs(conv);
     const int64_t wide =
         conv->depthwise ? conv->channels : conv->outputs / conv->groups;
     const enum byi_i8_form form =
-        (enum byi_i8_form)((const struct i8_head *)run->packed)->form;
+        (enum byi_i8_form)((const struct i8_header *)run->packed)->form;
     const uint32_t zero = !conv->x_signed ? run->x_zero
                           : runs_blocks(conv, form)
                               ? (uint32_t)(int8_t)run->x_zero
@@ -239,7 +239,7 @@ static int64_t rows_of(const struct byi_i8_conv *conv)
 static struct i8_job open_job(const struct byi_i8_conv_run *run)
 {
     const struct byi_i8_conv *conv = run->conv;
-    const struct i8_head *head = run->packed;
+    const struct i8_header *header = run->packed;
     char *scratch = run->scratch;
     const int64_t all = i8_all_outputs(conv);
     const int64_t image =
@@ -247,8 +247,8 @@ static struct i8_job open_job(const struct byi_i8_conv_run *run)
     struct i8_job j = {
         .run = run,
         .conv = conv,
-        .form = (enum byi_i8_form)head->form,
-        .panels = (const uint32_t *)(const void *)((const char *)(head + 1) +
+        .form = (enum byi_i8_form)header->form,
+        .panels = (const uint32_t *)(const void *)((const char *)(header + 1) +
                                                    i8_align(all * 4)),
         .rows = rows_of(conv),
         .wide = conv->kernels->panels * BYI_I8_PANEL,
@@ -288,9 +288,9 @@ static struct i8_job open_job(const struct byi_i8_conv_run *run)
     memset(zeros, run->x_zero, (size_t)zeros_bytes(conv));
     j.zeros = zeros;
     j.scratch = scratch + shared_bytes(conv);
-    j.per_thread = head->form == I8_WINOGRAD ? i8_winograd_scratch(conv)
-                   : j.by_blocks             ? block_bytes(conv)
-                                             : row_scratch(conv, j.form);
+    j.per_thread = header->form == I8_WINOGRAD ? i8_winograd_scratch(conv)
+                   : j.by_blocks               ? block_bytes(conv)
+                                               : row_scratch(conv, j.form);
     return j;
 }
 
@@ -724,7 +724,7 @@ void byi_i8_conv_run(const struct byi_i8_conv_run *run)
     const int n = team_of(run->conv, run->threads);
     const int64_t rows = j->rows / j->conv->out[2];
     const int64_t blocks = j->column_blocks * j->conv->groups;
-    if (((const struct i8_head *)run->packed)->form == I8_WINOGRAD) {
+    if (((const struct i8_header *)run->packed)->form == I8_WINOGRAD) {
         i8_winograd_run(run, j->panels, &j->e, j->scratch, j->per_thread, n);
         return;
     }

@@ -17,7 +17,7 @@ uint64_t byi_i8_conv_packed(const struct byi_i8_conv *conv)
 {
     const int64_t words = i8_words_of(conv, largest_form(conv));
     const int64_t direct = i8_all_outputs(conv) * words * 4;
-    return (uint64_t)((int64_t)sizeof(struct i8_head) +
+    return (uint64_t)((int64_t)sizeof(struct i8_header) +
                       i8_align(i8_all_outputs(conv) * 4) +
                       (conv->winograd
                            ? byi_max(direct, i8_winograd_weights(conv))
@@ -195,18 +195,18 @@ void byi_i8_conv_pack(const struct byi_i8_conv *conv,
                   padded = i8_padded_outputs(conv);
     const int64_t wide =
         conv->depthwise ? conv->channels : conv->outputs / conv->groups;
-    struct i8_head *head = to;
-    int32_t *totals = (int32_t *)(void *)(head + 1);
+    struct i8_header *header = to;
+    int32_t *totals = (int32_t *)(void *)(header + 1);
     uint32_t *panels = (uint32_t *)(void *)((char *)totals +
                                             i8_align(i8_all_outputs(conv) * 4));
     memset(to, 0, (size_t)byi_i8_conv_packed(conv));
     if (conv->winograd && i8_winograd_pack(conv, weights, panels)) {
-        head->form = I8_WINOGRAD;
+        header->form = I8_WINOGRAD;
         return;
     }
     if (conv->winograd)
         memset(to, 0, (size_t)byi_i8_conv_packed(conv));
-    head->form = p.form;
+    header->form = p.form;
     const bool whole = conv->centred && !conv->depthwise && p.channels % 4 == 0;
     for (int64_t i = 0; whole && i < i8_all_outputs(conv); i += BYI_I8_PANEL)
         pack_panel(&p, i / padded * wide + i % padded,

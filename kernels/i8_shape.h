@@ -2,7 +2,7 @@
 /* kernels/i8_shape.h: sizes that packing and running 8-bit convolutions share.
  * Packed weights:
  *
- *   struct i8_head, 64 bytes
+ *   struct i8_header, 64 bytes
  *   int32 totals[groups][padded outputs]       sums of a column's weights
  *   words [groups][panels][words][16]          or, depthwise,
  *         [blocks of channels][rows of words][columns of the window][16]
@@ -16,8 +16,8 @@
 
 enum { I8_WINOGRAD = BYI_I8_FORMS };
 
-/* The head of packed weights. */
-struct i8_head {
+/* The header of packed weights. */
+struct i8_header {
     int64_t form; /* enum byi_i8_form of the words, or I8_WINOGRAD */
     int64_t reserved[7];
 };

@@ -244,7 +244,7 @@ void byi_f32_tiles_pack(const struct byi_f32_conv *conv,
 {
     const struct byi_i8_conv c = describe(conv);
     const int64_t words = i8_words_of(&c, BYI_I8_BYTES);
-    struct i8_head *head = (struct i8_head *)(void *)to;
+    struct i8_header *head = (struct i8_header *)(void *)to;
     memset(to, 0, (size_t)byi_i8_conv_packed(&c));
     head->form = BYI_I8_BYTES;
     char *panels = (char *)(head + 1) + i8_align(i8_all_outputs(&c) * 4);

@@ -18,8 +18,8 @@ enum {
     MIN_TRANSFORMED = 1024
 };
 
-/* The head of packed weights, which follow it. */
-struct packed_head {
+/* The header of packed weights, which follow it. */
+struct packed_header {
     enum byi_f32_algorithm algorithm;
 };
 
@@ -112,7 +112,8 @@ static void describe_images(const struct byi_call *call,
     p->first = !v->in.last && v->in.block == 1 && !same_layout;
     p->blocked = !v->in.last && v->in.block > 1;
     if (call->packed)
-        conv->algorithm = ((const struct packed_head *)call->packed)->algorithm;
+        conv->algorithm =
+            ((const struct packed_header *)call->packed)->algorithm;
     p->pads = pads_rows(v, p);
     if (p->pads) {
         conv->in[2] =
@@ -198,8 +199,8 @@ uint64_t byi_conv_last_pack(const struct byi_call *call,
     }
     byi_f32_conv_plan(&p.conv, call->exact || !known);
     if (to) {
-        *(struct packed_head *)to =
-            (struct packed_head){.algorithm = p.conv.algorithm};
+        *(struct packed_header *)to =
+            (struct packed_header){.algorithm = p.conv.algorithm};
         byi_f32_conv_pack(&p.conv, &p.weights,
                           (float *)(void *)((char *)to + BYI_ALIGN),
                           (int)call->threads);
