@@ -75,7 +75,8 @@ static void count_needs(struct byi_relayout *rl, byi_id id, uint32_t state,
     const struct byi_node *node = byi_rl_node(rl, id);
     for (uint32_t i = 0; i < node->n_args; i++) {
         const byi_rl_layout_id need = byi_rl_need(rl, id, state, i);
-        const byi_rl_layout_id layout = byi_rl_at_home(rl, node->args[i], need);
+        const byi_rl_layout_id layout =
+            byi_rl_at_origin(rl, node->args[i], need);
         const byi_id root = rl->sites[node->args[i]].root;
         if (by > 0)
             add_need(rl, root, layout);
@@ -176,7 +177,7 @@ static uint64_t operands_cost(struct byi_relayout *rl, byi_id id,
     for (uint32_t i = 0; i < node->n_args; i++) {
         const byi_id arg = node->args[i], root = rl->sites[arg].root;
         const byi_rl_layout_id layout =
-            byi_rl_at_home(rl, arg, byi_rl_need(rl, id, state, i));
+            byi_rl_at_origin(rl, arg, byi_rl_need(rl, id, state, i));
         const uint32_t found = find_need(rl, root, layout);
         if (!found || rl->needs.at[found].count == 0)
             cost += conversion_cost(rl, root, layout_of(rl, root), layout);

@@ -216,8 +216,8 @@ enum byoc_status byi_relayout_run(struct byi_relayout *rl, uint32_t func,
 /* --- relayout_rules.c ----------------------------------------------------- */
 
 /* Returns layout `need` of value `id`, as a layout of its origin. */
-byi_rl_layout_id byi_rl_at_home(struct byi_relayout *rl, byi_id id,
-                                byi_rl_layout_id need);
+byi_rl_layout_id byi_rl_at_origin(struct byi_relayout *rl, byi_id id,
+                                  byi_rl_layout_id need);
 /* Set the rule and the mask of node `id`, and pin it if it has weights. */
 void byi_rl_classify(struct byi_relayout *rl, byi_id id);
 /* Whether the operator supports the state. */

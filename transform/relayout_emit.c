@@ -189,7 +189,7 @@ static enum byoc_status fetch(struct byi_relayout *rl, byi_id id,
 {
     const byi_id origin = rl->sites[id].origin;
     const struct byi_site *site = &rl->sites[origin];
-    const byi_rl_layout_id layout = byi_rl_at_home(rl, id, need);
+    const byi_rl_layout_id layout = byi_rl_at_origin(rl, id, need);
     const uint32_t first = rl->pending.n;
     claim_sources(rl, id);
     *out = site->base;
@@ -665,7 +665,7 @@ static bool emit_view(struct byi_relayout *rl, byi_id id)
     const byi_id origin = rl->sites[node->args[0]].origin;
     const struct byi_site *site = &rl->sites[origin];
     const struct byi_type *type = byi_rl_type(rl, origin);
-    const byi_rl_layout_id need = byi_rl_at_home(rl, node->args[0], 0);
+    const byi_rl_layout_id need = byi_rl_at_origin(rl, node->args[0], 0);
     if (need == site->base_layout || !type || !byi_type_is_static(type))
         return false;
     const struct byi_rl_layout a =

@@ -464,8 +464,8 @@ uint32_t byi_rl_from_result(struct byi_relayout *rl, byi_id id,
                                 arg_type(rl, id, 0)->rank, site->mask);
 }
 
-byi_rl_layout_id byi_rl_at_home(struct byi_relayout *rl, byi_id id,
-                                byi_rl_layout_id need)
+byi_rl_layout_id byi_rl_at_origin(struct byi_relayout *rl, byi_id id,
+                                  byi_rl_layout_id need)
 {
     const struct byi_site *site = &rl->sites[id];
     if (!site->rel || !need)

@@ -160,7 +160,8 @@ uint32_t byi_scopes_holder(const struct byi_scopes *s, uint32_t func)
     return s->graph.root[func];
 }
 
-/* --- settling ------------------------------------------------------------- */
+/* --- assigning scopes
+ * --------------------------------------------------------- */
 
 /* Returns the lowest common ancestor of two scopes. */
 static uint32_t common_ancestor(const struct byi_scopes *s, uint32_t a,
