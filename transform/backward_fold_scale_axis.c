@@ -89,9 +89,9 @@ static struct byi_scale_limits limits_of_concat(struct backward *b, byi_id id)
 
 static struct byi_scale_limits limits_of(struct backward *b, byi_id id)
 {
-    bool positive;
+    bool nonnegative;
     struct byi_scale_limits limits;
-    switch (byi_scale_how(&b->s, id, &positive)) {
+    switch (byi_scale_how(&b->s, id, &nonnegative)) {
     case BYI_SCALE_BLOCKS:
         return byi_scale_limits_none;
     case BYI_SCALE_WEIGHTS:
@@ -106,7 +106,7 @@ static struct byi_scale_limits limits_of(struct backward *b, byi_id id)
                    : limits_of_operand(b, id, factor_arg(b, id));
     case BYI_SCALE_PASSES:
         limits = limits_of_operand(b, id, 0);
-        limits.positive = limits.positive || positive;
+        limits.nonnegative = limits.nonnegative || nonnegative;
         return limits;
     }
     byi_unreachable();
@@ -140,7 +140,7 @@ static void request_of_parts(struct backward *b, byi_id id,
     }
 }
 
-/* A product is dissolved if its operand can absorb both its own factor and the
+/* A product is removed if its operand can absorb both its own factor and the
  * requested one. Otherwise the product's constant, or its operand factor_arg(),
  * absorbs the requested factor. */
 static void scale_product(struct backward *b, byi_id id,
@@ -152,7 +152,7 @@ static void scale_product(struct backward *b, byi_id id,
         own ? byi_scale_times(&b->s, own, requested) : NULL;
     if (all && b->reads[x] == 1 && byi_scale_limits_fit(&b->limits[x], all)) {
         b->requested[x] = all;
-        byi_scale_edit(&b->s, id, BYI_EDIT_DISSOLVE, x, NULL);
+        byi_scale_edit(&b->s, id, BYI_EDIT_REMOVE, x, NULL);
         return;
     }
     if (!requested)
@@ -179,8 +179,8 @@ static void scale_sum(struct backward *b, byi_id id,
 static void scale_node(struct backward *b, byi_id id)
 {
     const struct byi_scale *requested = b->requested[id];
-    bool positive;
-    const enum byi_scale_how how = byi_scale_how(&b->s, id, &positive);
+    bool nonnegative;
+    const enum byi_scale_how how = byi_scale_how(&b->s, id, &nonnegative);
     if (how == BYI_SCALE_PRODUCT)
         scale_product(b, id, requested);
     else if (!requested)

@@ -88,9 +88,9 @@ static struct byi_scale_limits limits_of_part(const struct forward *f,
 static struct byi_scale_limits limits_at(struct forward *f, byi_id id,
                                          uint32_t i)
 {
-    bool positive;
+    bool nonnegative;
     struct byi_scale_limits limits;
-    switch (byi_scale_how(&f->s, id, &positive)) {
+    switch (byi_scale_how(&f->s, id, &nonnegative)) {
     case BYI_SCALE_BLOCKS:
         return byi_scale_limits_none;
     case BYI_SCALE_WEIGHTS:
@@ -106,7 +106,7 @@ static struct byi_scale_limits limits_at(struct forward *f, byi_id id,
         if (i != 0)
             return byi_scale_limits_none;
         limits = byi_scale_limits_to_arg(&f->s, id, 0, f->limits[id]);
-        limits.positive = limits.positive || positive;
+        limits.nonnegative = limits.nonnegative || nonnegative;
         return limits;
     }
     byi_unreachable();
@@ -140,7 +140,7 @@ static void scale_product(struct forward *f, byi_id id)
         own ? byi_scale_times(&f->s, own, f->deferred[x]) : NULL;
     if (all && byi_scale_limits_fit(&f->limits[id], all)) {
         f->deferred[id] = all;
-        byi_scale_edit(&f->s, id, BYI_EDIT_DISSOLVE, x, NULL);
+        byi_scale_edit(&f->s, id, BYI_EDIT_REMOVE, x, NULL);
         return;
     }
     const int arg = byi_scale_const_arg(&f->s, id);
@@ -198,8 +198,8 @@ static void scale_concat(struct forward *f, byi_id id)
 static void scale_node(struct forward *f, byi_id id)
 {
     const struct byi_node *node = byi_scale_node(&f->s, id);
-    bool positive;
-    const enum byi_scale_how how = byi_scale_how(&f->s, id, &positive);
+    bool nonnegative;
+    const enum byi_scale_how how = byi_scale_how(&f->s, id, &nonnegative);
     if (how == BYI_SCALE_PRODUCT) {
         scale_product(f, id);
     } else if (how == BYI_SCALE_ADDS) {

@@ -22,7 +22,7 @@ struct byi_scale_limits byi_scale_limits_both(struct byi_scale_limits a,
 {
     return (struct byi_scale_limits){
         .axes = a.axes & b.axes,
-        .positive = a.positive || b.positive,
+        .nonnegative = a.nonnegative || b.nonnegative,
         .least = fmax(a.least, b.least),
         .most = fmin(a.most, b.most),
     };
@@ -33,7 +33,7 @@ bool byi_scale_limits_fit(const struct byi_scale_limits *limits,
 {
     const uint32_t bit = s->axis < 0 ? BYI_ALL_AXES : 1u << s->axis;
     return (limits->axes & bit) && s->most <= limits->most &&
-           s->least >= limits->least && (!limits->positive || s->min >= 0.0);
+           s->least >= limits->least && (!limits->nonnegative || s->min >= 0.0);
 }
 
 /* --- queries ------------------------------------------------------------- */
@@ -149,11 +149,11 @@ struct byi_scale_limits byi_scale_weights_limits(struct byi_scaling *s,
 }
 
 enum byi_scale_how byi_scale_how(const struct byi_scaling *s, byi_id id,
-                                 bool *positive)
+                                 bool *nonnegative)
 {
     const struct byi_node *node = byi_scale_node(s, id);
     struct byi_weights w;
-    *positive = false;
+    *nonnegative = false;
     if (node->kind != BYI_CALL_OP || !tensor_of(s, id) ||
         !byi_dtype_is_wide(node->type->dtype))
         return BYI_SCALE_BLOCKS;
@@ -168,7 +168,7 @@ enum byi_scale_how byi_scale_how(const struct byi_scaling *s, byi_id id,
     case BYI_OP_NN_GLOBAL_MAX_POOL1D:
     case BYI_OP_NN_GLOBAL_MAX_POOL2D:
     case BYI_OP_NN_GLOBAL_MAX_POOL3D:
-        *positive = true;
+        *nonnegative = true;
         return BYI_SCALE_PASSES;
     case BYI_OP_NEGATIVE:
     case BYI_OP_COPY:
@@ -319,9 +319,9 @@ const struct byi_scale *byi_scale_of(struct byi_scaling *s, byi_id id,
                                      byi_id *x)
 {
     const struct byi_node *node = byi_scale_node(s, id);
-    bool positive;
+    bool nonnegative;
     struct byi_tensor t;
-    if (byi_scale_how(s, id, &positive) != BYI_SCALE_PRODUCT)
+    if (byi_scale_how(s, id, &nonnegative) != BYI_SCALE_PRODUCT)
         return NULL;
     const int arg = byi_scale_const_arg(s, id);
     if (arg < 0 || !byi_const_view(s->m, s->f, node->args[arg], &t))
@@ -687,7 +687,7 @@ enum byoc_status byi_scaling_end(struct byi_scaling *s, uint32_t func,
     for (byi_id id = 0; id < s->f->nodes.n; id++) {
         if (byi_scale_node(s, id)->kind == BYI_PARAM)
             continue;
-        if (s->edits[id].kind == BYI_EDIT_DISSOLVE)
+        if (s->edits[id].kind == BYI_EDIT_REMOVE)
             map[id] = map[s->edits[id].x];
         else if (s->edits[id].kind != BYI_EDIT_NONE)
             BYI_TRY(emit_edited(s, fresh, id, map, &map[id], err));

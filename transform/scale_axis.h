@@ -36,7 +36,7 @@ struct byi_scale {
  * axis a. */
 struct byi_scale_limits {
     uint32_t axes;
-    bool positive;      /* factors must not be negative */
+    bool nonnegative;   /* factors must not be negative */
     double least, most; /* bounds of the factors' magnitudes */
 };
 #define BYI_ALL_AXES (1u << BYI_MAX_RANK) /* one factor for all */
@@ -55,7 +55,7 @@ bool byi_scale_limits_fit(const struct byi_scale_limits *limits,
 /* How a node propagates a scale of one operand to its result. */
 enum byi_scale_how {
     BYI_SCALE_BLOCKS,  /* does not propagate scales                      */
-    BYI_SCALE_PASSES,  /* f(s x) = s f(x); with `positive`, for s >= 0    */
+    BYI_SCALE_PASSES,  /* f(s x) = s f(x); with `nonnegative`, for s >= 0    */
     BYI_SCALE_WEIGHTS, /* linear in constant weights                      */
     BYI_SCALE_ADDS,    /* add or subtract                                 */
     BYI_SCALE_PRODUCT, /* multiply, or divide by operand 1                */
@@ -76,7 +76,7 @@ struct byi_weights {
 /* The edit of a node; s is the scale `by`. */
 enum byi_scale_edit_kind {
     BYI_EDIT_NONE,
-    BYI_EDIT_DISSOLVE,    /* its operand x takes its place          */
+    BYI_EDIT_REMOVE,      /* the node goes, x takes its place        */
     BYI_EDIT_WEIGHTS_OUT, /* output channels of the weights times s */
     BYI_EDIT_WEIGHTS_IN,  /* input channels of the weights times s  */
     BYI_EDIT_TIMES,       /* constant operand c becomes c s         */
@@ -86,7 +86,7 @@ enum byi_scale_edit_kind {
 
 struct byi_scale_edit {
     enum byi_scale_edit_kind kind;
-    byi_id x; /* DISSOLVE */
+    byi_id x; /* REMOVE */
     const struct byi_scale *by;
 };
 
@@ -127,10 +127,10 @@ bool byi_scaling_is_needed(const struct byi_scaling *s);
 enum byoc_status byi_scaling_end(struct byi_scaling *s, uint32_t func,
                                  struct byoc_error *err);
 
-/* Returns how node `id` propagates a scale. *positive: only factors that
+/* Returns how node `id` propagates a scale. *nonnegative: only factors that
  * are not negative. */
 enum byi_scale_how byi_scale_how(const struct byi_scaling *s, byi_id id,
-                                 bool *positive);
+                                 bool *nonnegative);
 /* Returns the limits of the weights of node `id`, for a scale of the result if
  * `out`, otherwise of the data. */
 struct byi_scale_limits byi_scale_weights_limits(struct byi_scaling *s,
