@@ -215,11 +215,15 @@ static enum byoc_status add_branch(struct step_list *s,
     const struct byi_func *body =
         fn->kind == BYI_FN ? s->w->m->funcs.at[fn->index] : NULL;
     cJSON *list = byi_json_add(json, "steps", byi_json_list(s->w->arena));
-    if (!body || body->params.n != fn->n_args || s->depth == BYI_GRAPH_MAX_IFS)
+    if (!body || body->params.n != fn->n_args)
         return byi_fail(s->err, BYOC_EINVAL,
                         "composite '%s': found a branch that is not a function "
-                        "literal, or too many nested 'if's, expected a literal "
-                        "inside fewer than %d others",
+                        "literal, expected one without parameters",
+                        s->name);
+    if (s->depth == BYI_GRAPH_MAX_IFS)
+        return byi_fail(s->err, BYOC_EINVAL,
+                        "composite '%s': found too deeply nested 'if's, "
+                        "expected at most %d levels",
                         s->name, BYI_GRAPH_MAX_IFS);
     struct role *roles =
         byi_arena_calloc(s->w->arena, body->nodes.n, sizeof *roles);

@@ -104,16 +104,15 @@ static enum byoc_status read_operands(struct region_reader *r,
 }
 
 /* Check that a step in a branch is read in that branch only, and an `if` only
- * after it. */
+ * after its branches. */
 static enum byoc_status check_visible(struct region_reader *r,
                                       const struct byi_json *json, int64_t step)
 {
     if (r->visible[step])
         return BYOC_OK;
     return byi_fail(r->err, BYOC_EPARSE,
-                    "%s: step %u is in another branch, or is the 'if' around "
-                    "this step, expected an earlier step of this branch or "
-                    "outside of it",
+                    "%s: step %u cannot be read here, expected an earlier "
+                    "step of this branch or of an enclosing one",
                     json->path, (uint32_t)step);
 }
 
@@ -597,10 +596,15 @@ static enum byoc_status read_inputs(struct region_reader *r,
         int64_t node;
         BYI_TRY(
             byi_json_as_int(&item, 0, (int64_t)r->n_read - 1, &node, r->err));
-        if (r->nodes[node].kind != BYI_G_INPUT || seen[node])
+        if (r->nodes[node].kind != BYI_G_INPUT)
             return byi_fail(r->err, BYOC_EPARSE,
-                            "%s: found node %lld, which is not an input or is "
-                            "listed twice, expected each input once",
+                            "%s: found node %lld, which is not an input, "
+                            "expected an input",
+                            item.path, (long long)node);
+        if (seen[node])
+            return byi_fail(r->err, BYOC_EPARSE,
+                            "%s: found input node %lld twice, expected each "
+                            "input once",
                             item.path, (long long)node);
         seen[node] = true;
         inputs[i] = (uint32_t)node;

@@ -267,12 +267,14 @@ static enum byoc_status read_limits(const struct byi_pass_context *ctx,
 {
     const int64_t depth = byi_option_int(ctx, "FuseOps.max_depth");
     const int64_t args = byi_option_int(ctx, "FuseOps.max_args");
-    if (depth < 1 || depth > UINT32_MAX || args < 0)
+    if (depth < 1 || depth > UINT32_MAX)
         return byi_fail(err, BYOC_EINVAL,
-                        "found max_depth %lld and max_args %lld, expected a "
-                        "max_depth of at least 1 and a max_args of at least 0 "
-                        "(no limit)",
-                        (long long)depth, (long long)args);
+                        "max_depth is %lld, expected 1 to 2^32 - 1",
+                        (long long)depth);
+    if (args < 0)
+        return byi_fail(err, BYOC_EINVAL,
+                        "max_args is %lld, expected at least 0 (no limit)",
+                        (long long)args);
     *limits = (struct byi_fuse_limits){
         .max_depth = (uint32_t)depth,
         .max_args =

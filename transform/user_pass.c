@@ -252,29 +252,60 @@ static byoc_node emit_call(struct byoc_rewriter *rewriter, const char *name,
     return byi_rw_call(s->rw, op->id, args, n, attrs, n_given);
 }
 
+/* Returns the type of a constant that a rule emits; NULL, after recording the
+ * fault, if the view has one. */
+static const struct byi_type *constant_type(struct user_rewrite *s,
+                                            const struct byoc_view *view)
+{
+    const char *dtype = byoc_dtype_name(view->dtype);
+    if (byoc_dtype_size(view->dtype) == 0) {
+        RECORD_FAULT(s,
+                     "a rule emits a constant of dtype %s, expected numbers "
+                     "or bool",
+                     dtype ? dtype : "unknown");
+        return NULL;
+    }
+    if (view->rank > BYI_MAX_RANK) {
+        RECORD_FAULT(s,
+                     "a rule emits a constant of rank %u, expected at most %d",
+                     view->rank, BYI_MAX_RANK);
+        return NULL;
+    }
+    for (uint32_t d = 0; d < view->rank; d++)
+        if (view->dims[d] < 0) {
+            RECORD_FAULT(s,
+                         "a rule emits a constant of size %lld on axis %u, "
+                         "expected 0 or more",
+                         (long long)view->dims[d], d);
+            return NULL;
+        }
+    const struct byi_type *type =
+        byi_type_tensor(s->rw->m->arena, view->dtype, view->rank, view->dims);
+    const uint64_t bytes = byi_type_bytes(type);
+    if (bytes == view->bytes && (view->data || !bytes))
+        return type;
+    RECORD_FAULT(s,
+                 "a rule emits a constant of %llu bytes at %s, expected %llu, "
+                 "as its dtype and dims need",
+                 (unsigned long long)view->bytes,
+                 view->data ? "an address" : "NULL", (unsigned long long)bytes);
+    return NULL;
+}
+
 static byoc_node emit_constant(struct byoc_rewriter *rewriter,
                                const struct byoc_view *view)
 {
-    struct byi_rewrite *rw = rewrite_of(rewriter)->rw;
+    struct user_rewrite *s = rewrite_of(rewriter);
+    struct byi_rewrite *rw = s->rw;
     struct byi_tensor t;
-    bool fits = view->rank <= BYI_MAX_RANK &&
-                byoc_dtype_size(view->dtype) > 0 &&
-                (view->data || !view->bytes);
-    for (uint32_t d = 0; fits && d < view->rank; d++)
-        fits = view->dims[d] >= 0;
-    const struct byi_type *type =
-        fits
-            ? byi_type_tensor(rw->m->arena, view->dtype, view->rank, view->dims)
-            : NULL;
-    if (!type || byi_type_bytes(type) != view->bytes ||
-        !byi_rw_alloc(rw, type, &t)) {
-        const char *dtype = byoc_dtype_name(view->dtype);
-        RECORD_FAULT(
-            rewrite_of(rewriter),
-            "a rule emits a constant of dtype %s, rank %u and %llu bytes, "
-            "expected dims of 0 or more, data, and as many bytes as they need",
-            dtype ? dtype : "unknown", view->rank,
-            (unsigned long long)view->bytes);
+    const struct byi_type *type = constant_type(s, view);
+    if (!type)
+        return BYOC_NO_NODE;
+    if (!byi_rw_alloc(rw, type, &t)) {
+        RECORD_FAULT(s,
+                     "a rule emits a constant of %llu bytes, expected one "
+                     "within the limit on constants that passes make",
+                     (unsigned long long)view->bytes);
         return BYOC_NO_NODE;
     }
     memcpy(t.data, view->data, view->bytes);

@@ -242,11 +242,11 @@ static void test_bad_if(void **state)
     refuse_posts(IF(BRANCH("", "1"), BRANCH("", "0")), "then.result");
     refuse_posts(IF(BRANCH("", "7"), BRANCH("", "0")), "then.result");
     refuse_posts(IF(BRANCH(RELU_OF("0"), "2"), BRANCH("", "2")),
-                 "else.result: step 2 is in another branch");
+                 "else.result: step 2 cannot be read here");
     refuse_posts(IF(BRANCH(RELU_OF("1"), "2"), BRANCH("", "0")),
-                 "then.steps[0].args[0]: step 1 is in another branch");
+                 "then.steps[0].args[0]: step 1 cannot be read here");
     refuse_posts(IF(BRANCH(RELU_OF("[1,0]"), "2"), BRANCH("", "0")),
-                 "step 1 is in another branch");
+                 "step 1 cannot be read here");
     refuse_posts(
         IF(BRANCH(RELU_OF("0"), "2"), BRANCH("", "0")) "," RELU_OF("2"),
         "post_ops[1].args[0]: step 2");

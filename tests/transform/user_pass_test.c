@@ -233,8 +233,9 @@ static const struct {
      "expected a "
      "node of the function or BYOC_NO_NODE"},
     {{"nn.gelu", short_constant},
-     "Wrong5: a rule emits a constant of dtype float32, rank 1 and 8 bytes, "
-     "expected dims of 0 or more, data, and as many bytes as they need"},
+     "Wrong5: a rule emits a constant of 8 bytes at an address, expected "
+     "4294967296, "
+     "as its dtype and dims need"},
     {{"nn.gelu", other_type}, NULL},
 };
 
