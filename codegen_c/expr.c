@@ -286,7 +286,8 @@ static const char *cast_row(enum byoc_dtype from, enum byoc_dtype to)
         return "x != 0";
     if (!(class_of(from) & FLOATS) || (class_of(to) & FLOATS))
         return "(T)x";
-    return to == BYOC_U64 ? "natural_of((double)x)" : "(T)whole_of((double)x)";
+    return to == BYOC_U64 ? "double_to_uint64((double)x)"
+                          : "(T)double_to_int64((double)x)";
 }
 
 /* The text of a node's expression; NULL: there is none. */

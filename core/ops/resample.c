@@ -202,7 +202,7 @@ static double weight_of(const struct filter *f, int64_t i, double at)
 }
 
 /* The sum that the weights are divided by. */
-static double whole_of(const struct filter *f, int64_t first, double at)
+static double sum_of_weights(const struct filter *f, int64_t first, double at)
 {
     double sum = 0;
     if (!f->exclude_outside && f->narrow == 1)
@@ -219,7 +219,7 @@ static void set_weights(const struct filter *f, const struct byi_taps *a,
 {
     const int64_t first = (int64_t)floor(at) + 1 - f->radius;
     const int64_t low = a->first[j], last = f->in - 1;
-    const double whole = whole_of(f, first, at);
+    const double whole = sum_of_weights(f, first, at);
     double w = 0;
     int64_t to = 0;
     for (int64_t t = 0; t < 2 * f->radius; t++) {
