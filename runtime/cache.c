@@ -65,14 +65,14 @@ struct byi_cache {
 /* --- limits --------------------------------------------------------------- */
 
 /* Set *limit to `option`, otherwise to the number in the environment variable
- * `name`, otherwise to `fallback`. An option of 0 counts as not given. */
+ * `name`, otherwise to `by_default`. An option of 0 counts as not given. */
 static enum byoc_status read_limit(const char *name, uint64_t option,
-                                   uint64_t fallback, uint64_t *limit,
+                                   uint64_t by_default, uint64_t *limit,
                                    struct byoc_error *err)
 {
     const char *text = getenv(name);
     char *end;
-    *limit = option ? option : fallback;
+    *limit = option ? option : by_default;
     if (option || !text || !*text)
         return BYOC_OK;
     errno = 0;

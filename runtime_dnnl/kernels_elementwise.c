@@ -49,7 +49,7 @@ static enum byoc_status choose_view(struct byi_build *b,
 /* Whether the layout is row-major or channels-last. Only in these do oneDNN's
  * binary kernels broadcast an operand; for others it uses its reference
  * implementation. */
-static bool is_usual(const struct byi_desc *desc)
+static bool has_fast_broadcast(const struct byi_desc *desc)
 {
     const struct byi_desc last =
         byi_dn_channels_last(desc->dtype, desc->rank, desc->dims);
@@ -95,7 +95,7 @@ enum byoc_status byi_dn_build_elementwise(struct byi_build *b)
     if (!other && byi_dn_gather(b, 1, &from, &chain, &status))
         return status;
     BYI_TRY(choose_view(b, main, other, &view));
-    if (step->n_args == 2 && !other && !is_usual(&view.desc))
+    if (step->n_args == 2 && !other && !has_fast_broadcast(&view.desc))
         BYI_TRY(byi_dn_want_plain(b, main, &view));
     return byi_dn_emit_items(b, &chain, 0, view);
 }
