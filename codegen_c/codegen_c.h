@@ -52,9 +52,9 @@ struct byi_c_unit {
     struct byi_text library;
 };
 /* Compile and link with `cc` (NULL: as byi_cc_open). Errors: BYOC_EUNSUPPORTED,
- * with a sentence about the source, if it does not compile, defines external
- * symbols besides `symbol`, needs symbols outside the C and math libraries,
- * or exceeds a limit of size or time; BYOC_EIO, BYOC_ENOMEM. Threads: safe. */
+ * with a sentence about the source (it does not compile, defines external
+ * symbols besides `symbol`, needs other libraries than C's and math, exceeds a
+ * limit); BYOC_EIO, BYOC_ENOMEM. Threads: safe. */
 enum byoc_status byi_c_unit_compile(struct byi_c_unit *unit, const char *cc,
                                     struct byoc_error *err);
 void byi_c_unit_free(struct byi_c_unit *unit);

@@ -17,7 +17,7 @@ static int64_t heads_of(const struct byi_f32_attention *a)
 }
 
 /* If each head has one row, treat heads that share keys and values (grouped
- * queries) as rows of one head, so that a product reads keys and values once.
+ * queries) as rows of one head. A product then reads keys and values once.
  */
 static void join_heads(struct byi_f32_attention *a)
 {

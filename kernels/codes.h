@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kernels/codes.h: products with weights of 4 or 8 bits:
  *   y (m, n) = x (m, k) w (n, k)^T,  w[j][i] = (code[j][i] - zero) * scale,
- * where scale and zero point belong to a block of `block` codes of a row. For
+ * where a block of `block` codes of a row has one scale and zero point. For
  * few rows of x, codes are expanded in registers. For many rows, panels of
  * weights are expanded to the cache, from which the float32 kernels read them.
  * The caller provides all memory; nothing here allocates or fails. */

@@ -165,9 +165,9 @@ static enum byi_f32_algorithm choose_form(const struct byi_f32_conv *conv,
 }
 
 /* Winograd's algorithm needs fewer multiplications (4/9 for F(2 x 2, 3 x 3),
- * 1/4 for F(4 x 4, 3 x 3)), but its transformed weights are larger (16/9, 4
- * times) and are read once for each block of tiles. The choice ignores the
- * number of images, so that models with varying batch size pack weights once.
+ * 1/4 for F(4 x 4, 3 x 3)), but has larger weights (16/9, 4 times), which are
+ * read once for each block of tiles. The choice ignores the number of images,
+ * so that models with varying batch size pack weights once.
  */
 static enum byi_f32_algorithm choose_winograd(const struct byi_f32_conv *conv)
 {
@@ -332,9 +332,9 @@ static bool transposed_pays(const struct byi_f32_conv *conv)
 }
 
 /* A tile computes whole panels. oneDNN is up to twice as fast if there are
- * fewer outputs than a panel has columns, or if the last panel must be copied,
- * because the kernels cannot store a part of it. AMX's blocks of narrow numbers
- * are faster, too. */
+ * fewer outputs than a panel has columns. The same holds if the last panel must
+ * be copied, because the kernels cannot store a part of it. AMX's blocks of
+ * narrow numbers are faster, too. */
 bool byi_f32_planar_pays(const struct byi_f32_conv *conv)
 {
     return conv->outputs >= BYI_F32_PANEL && !byi_f32_tiles_suit(conv) &&

@@ -11,9 +11,9 @@ enum {
     POSITIONS = 4    /* positions that the kernel computes together */
 };
 
-/* Find the lines of x that the result's line with position `row` reads, except
- * for lines outside of the image, and the line of weights for each of them.
- * Returns their number. */
+/* Find the lines of x inside the image that the result's line with position
+ * `row` reads, and the line of weights for each of them. Returns their number.
+ */
 static int64_t find_lines(const struct byi_f32_conv_run *run, int64_t row,
                           const float **x, const float **weights)
 {
@@ -54,8 +54,9 @@ static void run_part(const struct byi_f32_conv_run *run, const float *add,
 }
 
 /* Channels of a block. The lines of x that a line of the result reads stay in
- * the first-level cache until the next line of the result has read them, unless
- * that leaves too few channels to read from memory in sequence. */
+ * the first-level cache until the next line of the result has read them. A
+ * block has at least as many channels as are fast to read from memory in
+ * sequence. */
 static int64_t block_of(const struct byi_f32_conv *conv)
 {
     const int64_t lines = conv->size[0] * conv->size[1];

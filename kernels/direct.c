@@ -108,9 +108,9 @@ static int64_t choose_chunk(const struct direct *d)
 }
 
 /* Number of slices of long rows. One slice of a chunk's rows and the weights of
- * two blocks stay in the second-level cache, so that rows are read from memory
- * once and not for every block; shorter slices than fit let more tiles share
- * the weights of a block. Rows whose pieces at the border are copied have no
+ * two blocks stay in the second-level cache. Rows are then read from memory
+ * once, not for every block; shorter slices than fit let more tiles share the
+ * weights of a block. Rows whose pieces at the border are copied have no
  * slices, since more tiles would need more copies. */
 static int64_t choose_slices(const struct direct *d)
 {
@@ -168,8 +168,8 @@ static void slice_expanded(struct direct *d)
 
 /* Columns by which the first block is smaller than the others. If the number of
  * panels is odd and the last one is at most half full, the first block has one
- * panel, so that the last block has two: half a panel takes less time only
- * beside another. */
+ * panel. The last block then has two: half a panel takes less time only beside
+ * another. */
 static int64_t lacking(const struct byi_f32_conv *conv)
 {
     const int64_t last = conv->merged_outputs % BYI_F32_PANEL;

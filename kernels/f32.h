@@ -258,8 +258,8 @@ struct byi_f32_kernels {
     void (*codes_expand[2])(const uint8_t *panel, int64_t block, int64_t k,
                             int64_t depth, int64_t ahead, float *to);
     /* For each form of Winograd's algorithm. `weights` computes G t G', or G t
-     * for F(m, r), in float64, where g is G and t the taps of a channel, for a
-     * panel of outputs. Element (i, j) of the result for the first output is
+     * for F(m, r), in float64, for a panel of outputs; g is G, and t are the
+     * taps of a channel. Element (i, j) of the result for the first output is
      * to[(i * n + j) * point], and the other outputs follow it. */
     struct {
         void (*weights)(const double g[][BYI_F32_WINOGRAD_POINTS],

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kernels/planar.c: convolution of images with few channels, whose planes (one
- * for each channel) are read in place, without a channels-last copy. The
- * rows of a tile are adjacent positions of a line of the result, so that an
- * element of a row is `stride` elements after the same element of the previous
- * row, and the offsets of a row's elements are the same for all tiles. */
+ * for each channel) are read in place, without a channels-last copy. The rows
+ * of a tile are adjacent positions of a line of the result. So an element of a
+ * row is `stride` elements after the same element of the previous row. The
+ * offsets of a row's elements are the same for all tiles. */
 #include "kernels/conv.h"
 #include "kernels/inline.h"
 

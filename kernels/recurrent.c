@@ -43,8 +43,8 @@ void byi_f32_recurrent_plan(struct byi_f32_recurrent *layer)
 }
 
 /* oneDNN is as fast for more sequences than a step computes at once, since byoc
- * would read the weights several times in each step, and for one sequence on a
- * CPU without wide vectors. */
+ * would read the weights several times in each step. It is also as fast for one
+ * sequence on a CPU without wide vectors. */
 bool byi_f32_recurrent_pays(const struct byi_f32_recurrent *layer)
 {
     return layer->batch <= layer->kernels->sequences &&

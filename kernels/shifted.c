@@ -2,8 +2,8 @@
 /* kernels/shifted.c: convolution with few outputs, such as the three colours of
  * an image. With direct.c, most columns of a panel would be zero. So each tap
  * of a line of the window has outputs of its own: a direct convolution, whose
- * window is one column, computes sums for all positions of a line of x, and an
- * output is a sum of sums that are shifted by the tap:
+ * window is one column, computes sums for all positions of a line of x. An
+ * output adds up these sums, shifted by the tap:
  *
  *     y[w][o] = sum over taps k of sums[w + k * dilation - pad][k][o]
  *

@@ -196,8 +196,8 @@ static struct byi_i8_conv describe(const struct byi_f32_conv *conv)
 }
 
 /* Tiles are slower than the float32 kernels for few rows, whose products wait
- * for weights, and for rows that are split after they were gathered if each
- * number has too few products. */
+ * for weights. They are also slower for rows that are split after they were
+ * gathered, if each number has too few products. */
 bool byi_f32_tiles_suit(const struct byi_f32_conv *conv)
 {
     enum { NUMBERS = 24, OUTPUTS = 48 };

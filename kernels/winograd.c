@@ -176,7 +176,7 @@ void byi_f32_winograd_pack(const struct byi_f32_conv *conv,
 
 /* Choose the number of tiles of a block. Their V should fill half of the
  * second-level cache. But every block reads all weights; if there are few
- * tiles, that costs more than a V that does not fit the cache, which is read
+ * tiles, that costs more than a V that does not fit the cache. Such a V is read
  * and written back when it is computed, and read for every block of columns.
  * Each thread computes whole blocks if there are enough tiles: reading all
  * weights takes less time than reading inputs that another thread transformed.

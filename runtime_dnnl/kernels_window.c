@@ -181,9 +181,9 @@ static enum byoc_status check_depthwise(struct byi_build *b,
                              : "several outputs for each channel");
 }
 
-/* If byoc's own kernels read the data as they are, channels-first, faster than
- * a channels-last copy that does not exist yet, set c->src to the data and
- * return true. */
+/* Whether byoc's own kernels read the data as they are, channels-first, faster
+ * than a channels-last copy that does not exist yet. If so, sets c->src to the
+ * data. */
 static bool want_planes(struct byi_build *b, const struct byi_image_axes *image,
                         const struct byi_dnnl_value *value,
                         struct conv_kernel *c)

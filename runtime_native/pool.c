@@ -5,7 +5,7 @@
  * blocked), otherwise over the positions of a row; 8-bit maxima have a loop
  * over positions, other types a plain loop. As in ONNX, a maximum ignores
  * padding; a mean divides by the number of taps on data, or with
- * count_include_pad on data and padding, but does not count taps beyond the
+ * count_include_pad on data and padding. It does not count taps beyond the
  * padding, which ceil_mode may add. The maximum of a window without taps on
  * data is the lowest number of the type; its mean or norm is 0. */
 #include "kernel.h"
@@ -383,9 +383,9 @@ enum { ROW = 4096 }; /* largest number of inputs in a row */
 MAX_ROWS(U8, uint8_t, 0)
 MAX_ROWS(I8, int8_t, INT8_MIN)
 
-/* The separable loop; NULL unless the call is an 8-bit maximum over at most two
- * axes, with channels first, without indices, and with a window and rows that
- * are not too large. */
+/* The separable loop. NULL unless the call is an 8-bit maximum over at most two
+ * axes, with channels first and without indices. Also NULL if the window or a
+ * row is too large. */
 static plane_fn separable_loop(const struct pooling *v, enum byoc_dtype dtype)
 {
     const struct byi_window *w = &v->w;

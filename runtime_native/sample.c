@@ -12,7 +12,7 @@
 
 /* A chunk of CHUNK positions has one list of offsets and one of weights. A
  * block of up to BLOCK_CHUNKS chunks makes its lists first and then samples one
- * plane after the other, so that all its chunks read a plane while it is in the
+ * plane after the other. All its chunks then read a plane while it is in the
  * cache. */
 enum { CHUNK = 256, BLOCK_CHUNKS = 16 };
 

@@ -4,8 +4,8 @@
  * For each pattern of nonzeros among the 4 outputs, a block lists the inputs
  * with this pattern; byi_simd's `sparse` loops run over these lists. X is
  * packed in panels of columns, like B of a dense product. If a panel of X has
- * an infinity or NaN, the zeros of W are multiplied too, so that results equal
- * the results of nn.dense and nn.conv2d up to the order of sums. */
+ * an infinity or NaN, the zeros of W are multiplied too. So results equal those
+ * of nn.dense and nn.conv2d up to the order of sums. */
 #include "conv.h"
 
 #include "kernels/conv.h"
@@ -52,7 +52,7 @@ static const uint32_t *block_of(const struct packed_sparse *s, int64_t block,
 }
 
 /* The lists to which a block's inputs belong: an input is in the list of its
- * pattern or, if that pattern is `split` because few inputs have it, in the
+ * pattern. If few inputs have the pattern, it is `split`: its inputs are in the
  * list of each row in the pattern. */
 struct sparse_block {
     const float *weights; /* of the block; rows are k apart */

@@ -7,8 +7,8 @@
  *           functions; only functions that are reachable from @main or, without
  *           @main, from any named function.
  *           Parameters stay, except unread captures of branches and literals,
- *           and unread parameters without symbolic dims of a literal that is
- *           only called directly, in the function that has it.
+ *           and unread parameters without symbolic dims of a literal that its
+ *           function only calls directly.
  *
  *   def @main(%x) {                         def @main(%x) {
  *     %0 = exp(%x);                           %1 = fn (%a) { abs(%a) };

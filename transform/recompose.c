@@ -41,9 +41,9 @@ static bool has_same_axis(struct byi_row_match *r)
 }
 
 /* Whether float32 scores are masked by a number so low that its sum with a
- * score is the number itself, and several matrices, such as those of all heads,
- * share the mask. FuseAttention recognises a sum with such a mask, but not a
- * `where`. Masked scores that are not finite become NaN. */
+ * score is the number itself. Several matrices, such as those of all heads,
+ * must share the mask. FuseAttention recognises a sum with such a mask, but not
+ * a `where`. Masked scores that are not finite become NaN. */
 static bool is_low_mask(struct byi_row_match *r)
 {
     const struct byi_type *x = byi_row_node(r, "x")->type;

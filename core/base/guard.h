@@ -22,8 +22,8 @@
  * Rules:
  *   - Every function of an API that reaches the second kind begins with
  *     BYI_BORDER, or enters a guard itself if it has more to clean up.
- *   - Memory that is made in a guarded call and outlives it (a state's arena)
- *     is given to its owner with byi_keep as soon as the owner points to it.
+ *   - Memory that outlives the guarded call that makes it (a state's arena)
+ *     is given to its owner with byi_keep, as soon as the owner points to it.
  *   - Between taking a lock and releasing it, only code that checks may run.
  *   - A jump never crosses a foreign frame: a function that a plug-in or the
  *     host calls back checks its allocations, or enters a guard itself.

@@ -734,9 +734,9 @@ struct byi_uses byi_uses_of(const struct byi_func *f, struct byi_arena *arena)
     uint32_t *first = byi_arena_calloc(arena, (size_t)n + 2, sizeof *first);
     byi_id *at = NULL;
 
-    /* A counting sort. The readers of id are counted at id + 2, so that
+    /* A counting sort. The readers of id are counted at id + 2. So
      * first[id + 1] is the place of the next reader of id while readers are
-     * filled in, and the end of id's readers afterwards. */
+     * filled in, and afterwards the end of id's readers. */
     for (byi_id id = 0; id < n; id++)
         for (uint32_t i = 0; i < f->nodes.at[id].n_args; i++)
             first[f->nodes.at[id].args[i] + 2]++;

@@ -588,9 +588,9 @@ struct byoc_instrument byi_dump_instrument(struct byi_dump *dump);
 /* The probe sequence of a hash table with open addressing and mask + 1 slots.
  * Each key has a number below `limit`, equal keys the same number, and keys
  * arrive roughly in the order of their numbers. The first slots of the sequence
- * are those of one cache line, chosen by the number, so that a walk over a
- * large graph also reads the table in order. If that line is full, the slots
- * from the hash on follow. A search tries the slots byi_hash_slot(&p, 0),
+ * are those of one cache line, which the number chooses. So a walk over a large
+ * graph also reads the table in order. If that line is full, the slots from the
+ * hash on follow. A search tries the slots byi_hash_slot(&p, 0),
  * byi_hash_slot(&p, 1), ... until it finds the key or an empty slot.
  */
 struct byi_hash_probe {

@@ -19,10 +19,9 @@ struct byi_epilogue_op {
 };
 
 /* Whether the kernel of this call with `n_args` operands supports an epilogue.
- * True for float32 convolutions in a channels-last layout, and for matrix
- * products, of float32 or of bytes with a scale, whose weights are a single
- * matrix and whose result is float32. `weights` is the type of the second
- * operand. */
+ * True for float32 convolutions in a channels-last layout. Also true for
+ * products of float32, or of bytes with a scale, by a single matrix of weights,
+ * if the result is float32. `weights` is the type of the second operand. */
 bool byi_epilogue_is_supported(enum byi_op_id op, const struct byi_attrs *attrs,
                                uint32_t n_args, const struct byi_type *weights,
                                const struct byi_type *out);

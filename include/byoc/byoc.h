@@ -303,7 +303,7 @@ BYOC_API void byoc_backends_list(const char *plugins,
                                  void *ctx);
 
 /* Check the pattern tables of every plug-in that is found (`plugins` as in
- * byoc_load_params) or, if `patterns` is not NULL, only its rows,
+ * byoc_load_params). If `patterns` is not NULL, check only its rows,
  * "NAME=PATTERN", which end in NULL. `use` is called once for each row, in
  * order. finding is NULL if the row is valid, otherwise its fault: the row does
  * not compile, or an earlier row has the same name or takes all its matches.
