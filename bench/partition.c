@@ -95,7 +95,7 @@ static enum byoc_status run_passes(struct byi_module *m,
 {
     struct byi_pass_context ctx = {
         .opt_level = 3,
-        .by_hand = true,
+        .runs_all = true,
         .known = byi_passes_known(),
         .eval = byi_kernel_eval,
         .entries = {byi_backends_entry(backends),

@@ -111,7 +111,7 @@ static enum byoc_status work_on(const struct work *w, struct byi_module *m,
 {
     struct byi_backends backends = {0};
     struct byi_pass_context ctx = {.opt_level = 3,
-                                   .by_hand = true,
+                                   .runs_all = true,
                                    .known = byi_passes_known(),
                                    .eval = byi_kernel_eval};
     if (w->plugin) {

@@ -145,7 +145,7 @@ static enum byoc_status ask_backend(const struct layout_query *a, byi_id id,
     ctx.n_instruments = 0;
     ctx.stop_after = NULL;
     ctx.options = ctx.disabled = ctx.required = NULL;
-    ctx.by_hand = true;
+    ctx.runs_all = true;
     enum byoc_status status = isolate_call(a, id, alone, err);
     if (status == BYOC_OK)
         status = byi_run_passes(alone, merge, 1, &ctx, err);

@@ -473,8 +473,8 @@ struct byi_pass_context {
     const struct byoc_instrument *instruments;
     uint32_t n_instruments;
     const char *stop_after; /* a pass: end after its first run */
-    bool by_hand; /* run every pass of the list; skip only within sequences */
-    bool verify;  /* after every pass */
+    bool runs_all; /* run every pass of the list; skip only within sequences */
+    bool verify;   /* after every pass */
     byi_eval_fn eval; /* NULL: no folding */
     /* Whether the code generator supports a node in a fused group; NULL: every
      * node. */

@@ -331,7 +331,7 @@ static enum byoc_status run_members(struct pass_run *run,
 static enum byoc_status run_list(struct pass_run *run)
 {
     for (uint32_t i = 0; i < run->n; i++)
-        BYI_TRY(run_listed(run, run->list[i], !run->ctx->by_hand));
+        BYI_TRY(run_listed(run, run->list[i], !run->ctx->runs_all));
     return BYOC_OK;
 }
 

@@ -174,15 +174,15 @@ static void test_sequences(void **state)
 
 /* A pass that the user names runs at any level, even if it is disabled; the
  * level still applies within sequences. */
-static void test_by_hand(void **state)
+static void test_runs_all(void **state)
 {
     static const struct byi_pass *const list[] = {&pass_b, &outer};
     static const char *const off[] = {"B", NULL};
 
     (void)state;
-    check_order((struct byi_pass_context){.by_hand = true, .known = known}, 2,
+    check_order((struct byi_pass_context){.runs_all = true, .known = known}, 2,
                 list, "A B ");
-    check_order((struct byi_pass_context){.by_hand = true,
+    check_order((struct byi_pass_context){.runs_all = true,
                                           .known = known,
                                           .disabled = off},
                 1, list, "A B ");
@@ -392,7 +392,7 @@ int main(void)
         TEST(test_needs),
         TEST(test_needs_refused),
         TEST(test_sequences),
-        TEST(test_by_hand),
+        TEST(test_runs_all),
         TEST(test_stop_after),
         TEST(test_needs_from_all_known),
         TEST(test_breaks),

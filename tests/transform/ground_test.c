@@ -114,7 +114,7 @@ static void run_passes(struct byi_module *m, struct run *run, const char *path)
         .required = run->required.at,
         .options = run->options.at,
         .known = byi_passes_known(),
-        .by_hand = true,
+        .runs_all = true,
         .verify = true,
         .entries = {byi_backends_entry(plugin ? &backends : NULL)},
         .eval = byi_kernel_eval};
