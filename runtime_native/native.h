@@ -80,7 +80,7 @@ void byi_attention_run(const struct byi_call *call,
                        const struct byi_head_planes planes[2]);
 
 /* A kernel. byi_infer_type has accepted the types. Returns BYOC_EUNSUPPORTED,
- * "OP: dtype ... is not supported, ...", for an element type that it does not
+ * "OP: found dtype X, expected ...", for an element type that it does not
  * implement, and BYOC_EINVAL for bad values (an index out of range). Allocates
  * nothing and keeps no state, so any number of calls may run at once. If the
  * result's size depends on data, dims[] come in as upper bounds and the kernel

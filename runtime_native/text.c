@@ -99,7 +99,7 @@ enum byoc_status byi_no_store(const struct byi_call *call,
     if (call->strings)
         return byi_fail(err, BYOC_ENOMEM,
                         "%s: out of memory for strings: %llu bytes are in use, "
-                        "at most %llu are allowed",
+                        "expected at most %llu",
                         call->op->name,
                         (unsigned long long)call->strings->bytes,
                         (unsigned long long)call->strings->limit);

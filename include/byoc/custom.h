@@ -48,8 +48,8 @@ struct byoc_attr_row {
     const char *name;
     uint32_t kind; /* enum byoc_attr_kind */
     uint32_t reserved;
-    /* the default, as JSON: "8", "\"RGB\"", "[1, 2]"; NULL: the attribute is
-     * required. For BYTES and TENSOR the only default is "": no tensor. */
+    /* the default value, as JSON: "8", "\"RGB\"", "[1, 2]"; NULL: the attribute
+     * is required. For BYTES and TENSOR the only default is "": no tensor. */
     const char *fallback;
 };
 
