@@ -106,10 +106,10 @@ void byi_runners_free(struct byi_runners **runners)
 
 /* --- threads ------------------------------------------------------------- */
 
-/* Wait for a state, take it from the queue and copy its run to *later. Returns
+/* Wait for a state, take it from the queue and copy its run to *run. Returns
  * NULL if the queue is empty and the threads must end. */
 static struct byoc_state *next_state(struct byi_runners *r,
-                                     struct byi_later *later)
+                                     struct byi_async_run *run)
 {
     struct byoc_state *s;
     pthread_mutex_lock(&r->lock);
@@ -117,8 +117,8 @@ static struct byoc_state *next_state(struct byi_runners *r,
         pthread_cond_wait(&r->work, &r->lock);
     s = r->first;
     if (s) {
-        *later = s->later;
-        r->first = later->next;
+        *run = s->async;
+        r->first = run->next;
         if (!r->first)
             r->last = &r->first;
     }
@@ -127,19 +127,19 @@ static struct byoc_state *next_state(struct byi_runners *r,
 }
 
 static void run_state(struct byi_runners *r, struct byoc_state *s,
-                      const struct byi_later *later)
+                      const struct byi_async_run *run)
 {
     struct byoc_error err = {0};
-    const enum byoc_status status = byoc_run_request(s, later->request, &err);
+    const enum byoc_status status = byoc_run_request(s, run->request, &err);
     pthread_mutex_lock(&r->lock);
-    s->later.busy = false;
-    s->later.callbacks++;
+    s->async.busy = false;
+    s->async.callbacks++;
     pthread_mutex_unlock(&r->lock);
     ending_state = s;
-    later->done(later->ctx, s, status, &err);
+    run->done(run->ctx, s, status, &err);
     pthread_mutex_lock(&r->lock);
     if (ending_state)
-        s->later.callbacks--;
+        s->async.callbacks--;
     ending_state = NULL;
     pthread_cond_broadcast(&r->ended);
     pthread_mutex_unlock(&r->lock);
@@ -148,10 +148,10 @@ static void run_state(struct byi_runners *r, struct byoc_state *s,
 static void *run_queue(void *arg)
 {
     struct byi_runners *r = arg;
-    struct byi_later later;
+    struct byi_async_run run;
     struct byoc_state *s;
-    while ((s = next_state(r, &later)) != NULL)
-        run_state(r, s, &later);
+    while ((s = next_state(r, &run)) != NULL)
+        run_state(r, s, &run);
     return NULL;
 }
 
@@ -177,20 +177,20 @@ static int make_threads(struct byi_runners *r)
 /* --- queueing a run ----------------------------------------------------- */
 
 /* The state's asynchronous run, reset if it began in the parent process. */
-static struct byi_later *later_of(struct byoc_state *s)
+static struct byi_async_run *async_run_of(struct byoc_state *s)
 {
-    if (s->later.process != all_runners.process)
-        s->later = (struct byi_later){.process = all_runners.process};
-    return &s->later;
+    if (s->async.process != all_runners.process)
+        s->async = (struct byi_async_run){.process = all_runners.process};
+    return &s->async;
 }
 
 /* Append the state's run `wanted` to the queue. Called with the lock. */
 static enum byoc_status queue_run(struct byi_runners *r, struct byoc_state *s,
-                                  const struct byi_later *wanted,
+                                  const struct byi_async_run *wanted,
                                   struct byoc_error *err)
 {
-    struct byi_later *later = later_of(s);
-    if (later->busy)
+    struct byi_async_run *run = async_run_of(s);
+    if (run->busy)
         return byi_fail(err, BYOC_EINVAL,
                         "the state's previous run has not ended; create a "
                         "state for each run that may be active");
@@ -199,13 +199,13 @@ static enum byoc_status queue_run(struct byi_runners *r, struct byoc_state *s,
         return byi_fail(err, BYOC_ENOMEM,
                         "cannot create a thread for asynchronous runs: %s",
                         strerror(why));
-    later->request = wanted->request;
-    later->done = wanted->done;
-    later->ctx = wanted->ctx;
-    later->next = NULL;
-    later->busy = true;
+    run->request = wanted->request;
+    run->done = wanted->done;
+    run->ctx = wanted->ctx;
+    run->next = NULL;
+    run->busy = true;
     *r->last = s;
-    r->last = &later->next;
+    r->last = &run->next;
     pthread_cond_signal(&r->work);
     return BYOC_OK;
 }
@@ -216,7 +216,7 @@ enum byoc_status byoc_run_async(struct byoc_state *state,
                                 struct byoc_error *err)
 {
     struct byi_runners *r = state->model->runners;
-    const struct byi_later wanted = {
+    const struct byi_async_run wanted = {
         .request = request, .done = done, .ctx = ctx};
     pthread_mutex_lock(&r->lock);
     const enum byoc_status status = queue_run(r, state, &wanted, err);
@@ -229,8 +229,8 @@ void byi_runners_wait(struct byoc_state *state)
     struct byi_runners *r = state->model->runners;
     const uint32_t own = ending_state == state;
     pthread_mutex_lock(&r->lock);
-    const struct byi_later *later = later_of(state);
-    while (later->busy || later->callbacks > own)
+    const struct byi_async_run *run = async_run_of(state);
+    while (run->busy || run->callbacks > own)
         pthread_cond_wait(&r->ended, &r->lock);
     pthread_mutex_unlock(&r->lock);
     if (own)

@@ -259,7 +259,7 @@ void byi_work_clear(struct byi_work *work, struct byi_pool *pool);
 /* --- state.c, run.c, exec.c, call.c --------------------------------------- */
 
 /* A run that byoc_run_async queued; guarded by the lock of the runners. */
-struct byi_later {
+struct byi_async_run {
     const struct byoc_request *request;
     byoc_done_fn done;
     void *ctx;
@@ -274,7 +274,7 @@ struct byi_later {
 /* The state of a model for one run at a time. */
 struct byoc_state {
     const struct byoc_model *model;
-    struct byi_later later;
+    struct byi_async_run async;
     /* for each input and output: index of its binding in the request;
      * UINT32_MAX: none */
     uint32_t *in_at, *out_at;
