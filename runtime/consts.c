@@ -119,7 +119,7 @@ static void widen_listed(void *arg, uint32_t i)
     float *to = x->to->at[x->list[i]];
     struct byi_row_codes codes;
     if (byi_const_get_codes(c, &codes))
-        byi_row_codes_widen(&codes, to);
+        byi_row_codes_dequantize(&codes, to);
     else
         widen_half(c, to);
 }

@@ -200,7 +200,7 @@ static void widen_row(const int8_t *codes, int64_t n, float scale, float *to)
         to[i] = (float)codes[i] * scale;
 }
 
-void byi_row_codes_widen(const struct byi_row_codes *c, float *to)
+void byi_row_codes_dequantize(const struct byi_row_codes *c, float *to)
 {
     for (int64_t r = 0; r < c->rows && !c->transposed; r++)
         widen_row(c->codes + r * c->columns, c->columns, c->scales[r],

@@ -38,6 +38,6 @@ struct byi_row_codes byi_row_codes_at(const void *at, int64_t rows,
 bool byi_row_codes_find(const float *at, int64_t rows, int64_t columns,
                         bool transposed, int16_t *row, void *to);
 /* Write the codes times their scales to `to`, in the order of the codes. */
-void byi_row_codes_widen(const struct byi_row_codes *c, float *to);
+void byi_row_codes_dequantize(const struct byi_row_codes *c, float *to);
 
 #endif

@@ -43,7 +43,7 @@ static void test_exact(void **state)
         assert_true(find(w, transposed, to));
         const struct byi_row_codes c =
             byi_row_codes_at(to, ROWS, COLUMNS, transposed);
-        byi_row_codes_widen(&c, back);
+        byi_row_codes_dequantize(&c, back);
         assert_memory_equal(w, back, sizeof w);
         assert_int_equal(c.codes[0], -128);
     }
