@@ -626,10 +626,11 @@ struct byi_integer_kernel {
     float low, high; /* bounds of the result, in units of out.scale */
 };
 /* Prepare step 0 with the float32 weights w, whose output channels are first
- * or, if `turned`, last; the result's channels are on `axis` of dst. Errors:
- * BYOC_EUNSUPPORTED if it cannot run on integers. */
+ * or, if `transposed`, last; the result's channels are on `axis` of dst.
+ * Errors: BYOC_EUNSUPPORTED if it cannot run on integers. */
 enum byoc_status byi_dn_integer_open(struct byi_build *b,
-                                     const struct byi_dnnl_view *w, bool turned,
+                                     const struct byi_dnnl_view *w,
+                                     bool transposed,
                                      const struct byi_desc *dst, uint32_t axis,
                                      struct byi_integer_kernel *x);
 /* Emit `p`, whose window and descriptors are set, and the rest of the chain.

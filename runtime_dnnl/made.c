@@ -283,8 +283,8 @@ static bool find_row(const struct byi_integers *p, int64_t r,
     const int64_t k = p->columns;
     int8_t *integers = to->integers + r * k;
     int low = 0, high = 0;
-    if (!byi_find_scale(floats + (p->turned ? r : r * k), k,
-                        p->turned ? p->rows : 1, *step, step, to->row))
+    if (!byi_find_scale(floats + (p->transposed ? r : r * k), k,
+                        p->transposed ? p->rows : 1, *step, step, to->row))
         return false;
     for (int64_t i = 0; i < k; i++) {
         const int v = to->row[i];
@@ -302,7 +302,7 @@ static void copy_row(const struct byi_integers *p, int64_t r,
                      const struct split_weights *to)
 {
     *step = codes->scales[r];
-    for (int64_t i = 0; p->turned && i < p->columns; i++)
+    for (int64_t i = 0; p->transposed && i < p->columns; i++)
         to->integers[r * p->columns + i] = codes->at[i * p->rows + r];
 }
 
@@ -369,7 +369,7 @@ static const struct byoc_codes *find_codes(const struct byi_program *program,
         return NULL;
     const struct byoc_codes *codes = &program->codes->at[from->index];
     return codes->at && codes->rows == (uint64_t)p->rows &&
-                   (codes->transposed != 0) == p->turned
+                   (codes->transposed != 0) == p->transposed
                ? codes
                : NULL;
 }
@@ -384,7 +384,7 @@ static enum byoc_status add_integers(struct byi_program *program,
     BYI_TRY(
         add_made(program, (uint64_t)(p->rows * p->columns), false, data, err));
     struct byi_made_const *made = &program->made.at[program->made.n - 1];
-    if (codes && !p->turned) {
+    if (codes && !p->transposed) {
         made->data = (void *)(uintptr_t)codes->at;
         made->borrowed = true;
     }

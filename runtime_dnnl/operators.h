@@ -104,8 +104,8 @@ enum byi_arg {
     BYI_ARG_MULTI = 0x1000 /* + index of a source that is concatenated */
 };
 
-/* A window over the spatial axes of a convolution, deconvolution or pooling.
- * Arrays are as long as oneDNN's. */
+/* A window over the spatial axes of a convolution, transposed convolution
+ * (oneDNN's deconvolution) or pooling. Arrays are as long as oneDNN's. */
 struct byi_dnnl_window {
     uint32_t n; /* number of spatial axes, 1 .. 3 */
     int64_t kernel[BYI_MAX_RANK];
@@ -128,7 +128,7 @@ struct byi_dnnl_gather {
     bool relu;
 };
 /* dims (N, C, spatial...); weights (O, I, k...) or (G, O/G, I/G, k...), for
- * deconvolution too; bias (O) or absent */
+ * transposed convolution too; bias (O) or absent */
 struct byi_dnnl_conv {
     bool deconv;
     bool exact;  /* use no algorithm with larger rounding errors than sums of
@@ -307,14 +307,14 @@ struct byi_fill {
     int64_t n;
     float value;
 };
-/* Floats (rows, columns), or (columns, rows) if `turned`, as int8 times a scale
- * per row. Makes three constants for qconv: the integers, (rows, columns); the
- * scales times `scale`, divided by `result` unless that is 0; and the bias in
- * units of the sums, int32. */
+/* Floats (rows, columns), or (columns, rows) if `transposed`, as int8 times a
+ * scale per row. Makes three constants for qconv: the integers, (rows,
+ * columns); the scales times `scale`, divided by `result` unless that is 0; and
+ * the bias in units of the sums, int32. */
 struct byi_integers {
     struct byi_place from;
     int64_t rows, columns;
-    bool turned;
+    bool transposed;
     float scale, result;
     int64_t n_bias; /* number of floats: 0, 1 or rows */
     struct byi_place bias;

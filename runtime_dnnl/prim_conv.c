@@ -88,7 +88,7 @@ enum byoc_status byi_prim_new_conv(const struct byi_dnnl *lib,
                                    struct byi_prim **prim,
                                    struct byoc_error *err)
 {
-    const char *what = p->deconv ? "deconvolution" : "convolution";
+    const char *what = p->deconv ? "transposed convolution" : "convolution";
     struct byi_dn_fast fast;
     if (byi_dn_fast_conv(p, posts, &fast))
         return byi_prim_wrap_fast(&fast, prim, err);

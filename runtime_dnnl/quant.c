@@ -196,7 +196,8 @@ static enum byoc_status read_int8_result(struct byi_build *b,
 }
 
 enum byoc_status byi_dn_integer_open(struct byi_build *b,
-                                     const struct byi_dnnl_view *w, bool turned,
+                                     const struct byi_dnnl_view *w,
+                                     bool transposed,
                                      const struct byi_desc *dst, uint32_t axis,
                                      struct byi_integer_kernel *x)
 {
@@ -210,7 +211,7 @@ enum byoc_status byi_dn_integer_open(struct byi_build *b,
     const struct byi_integers f32_result = {.from = byi_dn_place(b, w),
                                             .rows = rows,
                                             .columns = n / rows,
-                                            .turned = turned,
+                                            .transposed = transposed,
                                             .scale = src->quant.scale};
     struct byi_integers int8_result = f32_result;
     BYI_TRY(byi_dn_chain_read(b, 1, b->kernel->n_steps, 0, &x->chain));

@@ -190,7 +190,7 @@ static const struct param_member fill[] = {MEMBER(byi_fill, n, I64),
                                            MEMBER(byi_fill, value, FLOAT)};
 static const struct param_member integers[] = {
     MEMBER(byi_integers, from, PLACE),  MEMBER(byi_integers, rows, I64),
-    MEMBER(byi_integers, columns, I64), MEMBER(byi_integers, turned, BOOL),
+    MEMBER(byi_integers, columns, I64), MEMBER(byi_integers, transposed, BOOL),
     MEMBER(byi_integers, scale, FLOAT), MEMBER(byi_integers, result, FLOAT),
     MEMBER(byi_integers, n_bias, I64),  MEMBER(byi_integers, bias, PLACE)};
 static const struct param_member gates[] = {
