@@ -17,11 +17,11 @@
 enum { DEFAULT_SHAPES = 32 };
 #define DEFAULT_BYTES (UINT64_C(1) << 30)
 
-/* PATIENCE: new sizes run on twins if the instances whose regions were built
- * outnumber the second and later runs of such instances by at least this many.
- * RECURRENT: when an instance that runs on twins has been reused this many
- * times, backends build its regions. */
-enum { PATIENCE = 8, RECURRENT = 4 };
+/* MAX_UNREPEATED: new sizes run on twins if the instances whose regions were
+ * built outnumber the second and later runs of such instances by at least this
+ * many. MIN_REUSES: when an instance that runs on twins has been reused this
+ * many times, backends build its regions. */
+enum { MAX_UNREPEATED = 8, MIN_REUSES = 4 };
 
 /* The stage of making an entry's instance. */
 enum cache_stage { BUILDING, READY, FAILED };
@@ -253,7 +253,7 @@ static bool prefers_twins(const struct byoc_model *model)
     for (uint32_t i = 0; i < model->plan->n_regions && !varies; i++)
         varies = model->own.regions[i].plugin && model->plan->regions[i].varies;
     return varies && !model->require_backends &&
-           c->built >= c->rerun + PATIENCE;
+           c->built >= c->rerun + MAX_UNREPEATED;
 }
 
 /* Create the entry's instance, and count its memory. Called with the lock,
@@ -366,7 +366,7 @@ static enum byoc_status find_entry(const struct byoc_model *model,
     struct byi_cache *c = model->cache;
     struct byi_cache_entry *e = find_listed(model, sizes);
     const bool recurs = e && e->twins && e->stage == READY &&
-                        (regions || ++e->runs == RECURRENT);
+                        (regions || ++e->runs == MIN_REUSES);
     if (recurs) { /* these sizes recur: build their regions */
         evict(c, e);
         e = find_listed(model, sizes);
