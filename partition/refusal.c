@@ -181,10 +181,10 @@ const char *byi_merger_refusal(const struct byi_merger *g,
     }
     *reason = BYI_REASON_CHEAPER;
     if (is_epilogue(g, match))
-        return "the native kernel of the 8-bit product before it applies it";
+        return "the native kernel of the preceding 8-bit product applies it";
     if (enlarges_result(g, match))
-        return "it enlarges a result of the model; without it, less data "
-               "leaves the region";
+        return "it enlarges an image to an output of the model; if it is "
+               "native, less data leaves the region";
     for (uint32_t i = 0; i < match->n_bound; i++) {
         const struct byi_type *type =
             byi_match_node(match, match->bound[i].value)->type;
