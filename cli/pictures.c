@@ -116,8 +116,7 @@ static const char *summary_of(const struct byi_report *r)
 static enum byoc_status check_onnx(const char *option, const char *model,
                                    struct byoc_error *err)
 {
-    const size_t n = strlen(model);
-    return n > 3 && strcmp(model + n - 3, ".ir") == 0
+    return byi_path_ends_in(model, ".ir")
                ? byi_fail(
                      err, BYOC_EINVAL,
                      "%s: found %s, which is text, expected an ONNX model, "

@@ -484,13 +484,6 @@ static void try_together(struct advisor *a)
     sort_found(a);
 }
 
-static bool is_text(const char *path)
-{
-    const size_t n = strlen(path);
-
-    return n > 3 && strcmp(path + n - 3, ".ir") == 0;
-}
-
 /* --- output --------------------------------------------------------------- */
 
 static void print_changes(const struct advice_trial *t, struct byi_text *out)
@@ -598,7 +591,7 @@ enum byoc_status byoc_advise(const char *path,
     if (a.now.native || a.now.flops_offloaded < a.now.flops) {
         try_limits(&a);
         try_layouts(&a);
-        if (!is_text(path)) { /* text form declares its sizes and values */
+        if (!byi_path_ends_in(path, ".ir")) { /* text has sizes and values */
             try_sizes(&a);
             try_values(&a);
         }
