@@ -165,8 +165,7 @@ static enum byoc_status check_model(struct quant_model *m,
 {
     const Onnx__ModelProto *p = m->proto;
     for (size_t i = 0; i < p->n_opset_import; i++) {
-        const char *domain = p->opset_import[i]->domain;
-        if (!domain || !*domain || strcmp(domain, "ai.onnx") == 0)
+        if (byi_quant_is_standard(p->opset_import[i]->domain))
             m->opset = p->opset_import[i]->version;
     }
     for (size_t i = 0; i < m->graph->n_initializer; i++)

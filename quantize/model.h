@@ -12,6 +12,8 @@
 #include "core/base/names.h"
 #include "onnx.pb-c.h"
 
+#include <string.h>
+
 /* --- model.c -------------------------------------------------------------- */
 
 /* A tensor of the graph. All pointers are into the model. */
@@ -66,6 +68,11 @@ enum byoc_status byi_quant_read(const char *path, struct byi_arena *arena,
 /* Returns the tensor of that name, in m; NULL for "" and for names that the
  * graph does not have. */
 struct quant_value *byi_quant_value(struct quant_model *m, const char *name);
+/* Whether `domain` is ONNX's own: "ai.onnx", "" or NULL. */
+static inline bool byi_quant_is_standard(const char *domain)
+{
+    return !domain || !*domain || strcmp(domain, "ai.onnx") == 0;
+}
 /* Pack the model as *n bytes, in m->arena. */
 const void *byi_quant_pack(const struct quant_model *m, size_t *n);
 /* Returns the *n elements of a float32 constant, in the model. Returns NULL if

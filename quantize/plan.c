@@ -33,8 +33,7 @@ static const struct quant_op {
 
 static enum quant_role role_of(const Onnx__NodeProto *node)
 {
-    const bool standard =
-        !node->domain || !*node->domain || strcmp(node->domain, "ai.onnx") == 0;
+    const bool standard = byi_quant_is_standard(node->domain);
     for (size_t i = 0; standard && i < BYI_COUNT(ops); i++)
         if (strcmp(ops[i].type, node->op_type) == 0)
             return ops[i].role;

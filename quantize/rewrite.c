@@ -17,7 +17,7 @@
 /* ONNX has scales per channel from this opset on. Operators of this domain have
  * them in models of every opset. */
 enum { CHANNELS_OPSET = 13 };
-#define OLD_DOMAIN "com.microsoft"
+#define MICROSOFT_DOMAIN "com.microsoft"
 
 /* The graph's new lists of nodes and constants. */
 struct quant_rewrite {
@@ -93,7 +93,7 @@ static char *add_linear(struct quant_rewrite *r, const char *type,
     names[3] = new_name(r, stem, type);
     node->op_type = byi_arena_str(r->arena, type);
     if (r->m->opset < CHANNELS_OPSET)
-        node->domain = byi_arena_str(r->arena, OLD_DOMAIN);
+        node->domain = byi_arena_str(r->arena, MICROSOFT_DOMAIN);
     node->name = names[3];
     node->n_input = 3;
     node->input = names;
@@ -321,11 +321,11 @@ static void import_domain(struct quant_rewrite *r)
         return;
     for (size_t i = 0; i < n; i++)
         if (p->opset_import[i]->domain &&
-            strcmp(p->opset_import[i]->domain, OLD_DOMAIN) == 0)
+            strcmp(p->opset_import[i]->domain, MICROSOFT_DOMAIN) == 0)
             return;
     Onnx__OperatorSetIdProto *id = byi_arena_alloc(r->arena, sizeof *id);
     onnx__operator_set_id_proto__init(id);
-    id->domain = byi_arena_str(r->arena, OLD_DOMAIN);
+    id->domain = byi_arena_str(r->arena, MICROSOFT_DOMAIN);
     id->has_version = true;
     id->version = 1;
     Onnx__OperatorSetIdProto **list =

@@ -93,16 +93,10 @@ static const Onnx__AttributeProto *take_attribute(Onnx__NodeProto *node,
     return NULL;
 }
 
-/* Whether `domain` is ONNX's own, which has two spellings. */
-static bool is_default(const char *domain)
-{
-    return !domain || !*domain || strcmp(domain, "ai.onnx") == 0;
-}
-
 static void upgrade_node(struct quant_upgrade *u, Onnx__NodeProto *node)
 {
     struct byi_arena *arena = u->m->arena;
-    if (!is_default(node->domain) || node->n_output == 0)
+    if (!byi_quant_is_standard(node->domain) || node->n_output == 0)
         return;
     for (size_t i = 0; i < BYI_COUNT(changed_ops); i++) {
         if (strcmp(node->op_type, changed_ops[i].type) != 0)
@@ -144,9 +138,8 @@ enum byoc_status byi_quant_upgrade(struct quant_model *m,
         bodies |= has_body(g->node[i]);
     if (m->opset < OLD_OPSET || bodies)
         return byi_fail(err, BYOC_EUNSUPPORTED,
-                        "%s: opset %lld%s has no integer convolutions, "
-                        "expected %d or newer; convert the model, for example "
-                        "with onnx.version_converter",
+                        "%s: found opset %lld%s, expected %d or newer; convert "
+                        "the model, for example with onnx.version_converter",
                         m->path, (long long)m->opset,
                         bodies ? " with If, Loop or Scan" : "",
                         bodies ? NEW_OPSET : OLD_OPSET);
@@ -157,7 +150,7 @@ enum byoc_status byi_quant_upgrade(struct quant_model *m,
     g->n_initializer = u.n_tensors;
     for (size_t i = 0; i < p->n_opset_import; i++)
         if (p->opset_import[i]->version == m->opset &&
-            is_default(p->opset_import[i]->domain))
+            byi_quant_is_standard(p->opset_import[i]->domain))
             p->opset_import[i]->version = NEW_OPSET;
     m->opset = NEW_OPSET;
     return BYOC_OK;
