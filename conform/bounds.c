@@ -124,10 +124,10 @@ struct byi_precision byi_precision_of(const struct byi_module *m, uint32_t func,
 
 /* Whether `found` is within the tolerance. An expected NaN matches any number.
  */
-static bool is_close(double found, double want, double tolerance)
+static bool is_close(double found, double expected, double tolerance)
 {
-    return found == want || isnan(want) || isinf(tolerance) ||
-           fabs(found - want) <= tolerance;
+    return found == expected || isnan(expected) || isinf(tolerance) ||
+           fabs(found - expected) <= tolerance;
 }
 
 /* The largest finite absolute value. */
@@ -300,20 +300,20 @@ void byi_kit_perturb(void *ctx, const struct byi_func *f,
 }
 
 enum byoc_status byi_kit_within(const struct byi_tensor *found,
-                                const struct byi_tensor *want,
+                                const struct byi_tensor *expected,
                                 const double *slack,
                                 const struct byi_precision *bound,
                                 struct byoc_error *err)
 {
-    const int64_t n = byi_elements(want->rank, want->dims);
-    const double most = largest_magnitude(want, n);
+    const int64_t n = byi_elements(expected->rank, expected->dims);
+    const double most = largest_magnitude(expected, n);
     const int64_t allowed =
         bound->share > 0 ? 1 + (int64_t)(bound->share * (double)n) : 0;
     int64_t bad = 0, worst = 0;
     double far = -1, limit = 0;
     for (int64_t i = 0; i < n; i++) {
         const double x = byi_tensor_float(found, i);
-        const double y = byi_tensor_float(want, i);
+        const double y = byi_tensor_float(expected, i);
         const double tolerance =
             bound->relative * (fabs(y) + most) + bound->absolute + slack[i];
         if (is_close(x, y, tolerance))
@@ -332,5 +332,5 @@ enum byoc_status byi_kit_within(const struct byi_tensor *found,
                     "%.9g, expected %.9g, or a difference of at most %.3g",
                     (long long)bad, (long long)n, (long long)worst,
                     byi_tensor_float(found, worst),
-                    byi_tensor_float(want, worst), limit);
+                    byi_tensor_float(expected, worst), limit);
 }

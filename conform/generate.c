@@ -19,7 +19,7 @@ enum {
 struct made_value {
     byi_id id; /* BYI_NO_ID: not created yet */
     const struct byi_pat *leaf;
-    const struct byi_pat_type *asked; /* the pattern's requirements, or NULL */
+    const struct byi_pat_type *required; /* by the pattern, or NULL */
 };
 
 /* The state of byi_generate. */
@@ -213,7 +213,7 @@ static enum byoc_status add_call(struct graph_generator *g,
     for (uint32_t i = 0; i < n; i++) {
         use_named_value(g, &args[i]);
         use_earlier_result(g, &args[i]);
-        d.operands[i].asked = args[i].asked;
+        d.operands[i].required = args[i].required;
         d.operands[i].constant =
             args[i].leaf && args[i].leaf->kind == BYI_PAT_CONST;
         if (args[i].id != BYI_NO_ID)
@@ -315,7 +315,7 @@ static enum byoc_status make_value(struct graph_generator *g,
                           .state = &g->state,
                           .arena = g->m->arena,
                           .n = 1};
-    d.operands[0].asked = made->asked;
+    d.operands[0].required = made->required;
     if (!byi_opgen_fill(&d))
         return fail_misfit(g, "a value for which no shape fits");
     return make_operand(g, &d, 0, made, NULL);
@@ -474,7 +474,7 @@ static enum byoc_status make_pattern(struct graph_generator *g, uint32_t at,
         return BYOC_OK;
     case BYI_PAT_TYPE:
         BYI_TRY(make_pattern(g, pat->args[0], out));
-        out->asked = pat->type;
+        out->required = pat->type;
         return BYOC_OK;
     case BYI_PAT_ONCE:
         return make_once(g, at, pat, out);

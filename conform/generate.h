@@ -74,7 +74,7 @@ struct byi_slot {
      * which the members below describe */
     const struct byi_type *type;
     /* the pattern's requirements on the type, or NULL */
-    const struct byi_pat_type *asked;
+    const struct byi_pat_type *required;
     enum byoc_dtype dtype;
     uint32_t rank;
     int64_t dims[BYI_MAX_RANK];

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* host.c: implements the host that plug-ins get from the kit: the runtime's
- * services, with
- * records of all live blocks. A block is between a head and a tail; release()
- * checks that the plug-in has not written to them.
+ * services, with records of all live blocks. A block is between a head and a
+ * tail; release() checks that the plug-in has not written to them.
  */
 #include "kit.h"
 

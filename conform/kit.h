@@ -282,9 +282,9 @@ void byi_kit_run_checked(struct byi_kit *kit, struct byi_session *s,
  * For other types the epsilon of float32. */
 double byi_kit_epsilon(enum byoc_dtype dtype);
 /* The tolerance for an output of `dtype` of function `func`, relative to the
- * native kernels: |found - want| <= relative (|want| + max |want|) + absolute +
- * slack. If the function is not continuous, `share` of the elements may exceed
- * it: they may jump to the next value. */
+ * native kernels: |found - expected| <= relative (|expected| + max |expected|)
+ * + absolute + slack. If the function is not continuous, `share` of the
+ * elements may exceed it: they may jump to the next value. */
 struct byi_precision {
     double relative, absolute;
     double share;
@@ -312,7 +312,7 @@ void byi_kit_perturb(void *perturbation, const struct byi_func *f,
  * largest difference if too many elements exceed the tolerance. An expected NaN
  * matches any number. */
 enum byoc_status byi_kit_within(const struct byi_tensor *found,
-                                const struct byi_tensor *want,
+                                const struct byi_tensor *expected,
                                 const double *slack,
                                 const struct byi_precision *bound,
                                 struct byoc_error *err);

@@ -10,7 +10,7 @@
 /* Plan all operands with the type of the first one. */
 static bool like_first(struct byi_opgen *d)
 {
-    if (d->n && !byi_opgen_want_free(d, 0, UINT32_MAX))
+    if (d->n && !byi_opgen_plan_random(d, 0, UINT32_MAX))
         return false;
     for (uint32_t i = 1; i < d->n; i++)
         byi_opgen_set_dims(d, i, byi_opgen_dtype_of(d, 0),
@@ -25,8 +25,9 @@ static void set_broadcast(struct byi_opgen *d, uint32_t i, uint32_t to)
     int64_t dims[BYI_MAX_RANK];
     memcpy(dims, byi_opgen_dims_of(d, to), rank * sizeof *dims);
     const uint32_t kind = byi_opgen_draw_below(d, 6);
-    const struct byi_pat_type *asked = d->operands[i].asked;
-    const bool one = asked && !asked->size.any && asked->size.value == 1;
+    const struct byi_pat_type *required = d->operands[i].required;
+    const bool one =
+        required && !required->size.any && required->size.value == 1;
     if (kind == 0 || one) { /* one number */
         const uint32_t r = byi_opgen_draw_chance(d, 50) ? 0 : 1;
         byi_opgen_set_dims(d, i, byi_opgen_dtype_of(d, to), r,
@@ -57,7 +58,7 @@ static bool broadcast(struct byi_opgen *d)
         base++;
     if (!byi_opgen_is_known(d, base))
         base = d->op->id == BYI_OP_NN_PRELU ? 0 : byi_opgen_draw_below(d, d->n);
-    if (!byi_opgen_want_free(d, base, UINT32_MAX))
+    if (!byi_opgen_plan_random(d, base, UINT32_MAX))
         return false;
     for (uint32_t i = 0; i < d->n; i++)
         if (i != base && !byi_opgen_is_known(d, i))
@@ -103,11 +104,11 @@ static uint32_t spatial_axes(const struct byi_op *op)
  * `last`, (N, ..., C), large enough for a window. Sets *channels and
  * space[0..spatial-1]. Returns false if the operand has another rank or would
  * be too large. */
-static bool want_image(struct byi_opgen *d, uint32_t spatial, bool last,
+static bool plan_image(struct byi_opgen *d, uint32_t spatial, bool last,
                        int64_t *channels, int64_t *space)
 {
     struct byi_slot *s = &d->operands[0];
-    if (!byi_opgen_want_free(d, 0, spatial + 2))
+    if (!byi_opgen_plan_random(d, 0, spatial + 2))
         return false;
     const int64_t *dims = byi_opgen_dims_of(d, 0);
     if (!s->type && d->emphasis != BYI_EMPHASIS_ONES)
@@ -168,7 +169,7 @@ static bool conv(struct byi_opgen *d)
     const bool last = !byi_opgen_pinned(d, "data_layout") &&
                       !byi_opgen_is_known(d, 1) && byi_opgen_draw_chance(d, 12);
     int64_t channels, space[3], size[3], w[5];
-    if (!want_image(d, spatial, last, &channels, space))
+    if (!plan_image(d, spatial, last, &channels, space))
         return false;
     const bool large = enlarge_image(d, spatial, last, &channels, space);
     const uint32_t how = byi_opgen_draw_below(d, 10);
@@ -215,7 +216,7 @@ static bool pool(struct byi_opgen *d)
                       byi_op_attr(d->op, "layout") &&
                       byi_opgen_draw_chance(d, 12);
     int64_t channels, space[3], size[3];
-    if (!want_image(d, spatial, last, &channels, space))
+    if (!plan_image(d, spatial, last, &channels, space))
         return false;
     for (uint32_t i = 0; i < spatial; i++)
         size[i] = 1 + byi_opgen_draw_below(d, 3);
@@ -229,7 +230,7 @@ static bool pool(struct byi_opgen *d)
 static bool global_pool(struct byi_opgen *d)
 {
     int64_t channels, space[3];
-    return want_image(d, spatial_axes(d->op), false, &channels, space);
+    return plan_image(d, spatial_axes(d->op), false, &channels, space);
 }
 
 /* --- products ------------------------------------------------------------- */
@@ -244,7 +245,7 @@ static bool dense(struct byi_opgen *d)
                                              byi_opgen_dims_of(d, 1)[1]});
         return true;
     }
-    if (!byi_opgen_want_free(d, 0, 2))
+    if (!byi_opgen_plan_random(d, 0, 2))
         return false;
     byi_opgen_set_dims(
         d, 1, byi_opgen_dtype_of(d, 0), 2,
@@ -286,7 +287,7 @@ static bool matmul(struct byi_opgen *d)
     const bool b =
         byi_opgen_give_int(d, "transpose_b", byi_opgen_draw_chance(d, 30)) != 0;
     if (!byi_opgen_is_known(d, 0) && !byi_opgen_is_known(d, 1) &&
-        !byi_opgen_want_free(d, 0, UINT32_MAX))
+        !byi_opgen_plan_random(d, 0, UINT32_MAX))
         return false;
     const bool from_1 = byi_opgen_is_known(d, 1) && !byi_opgen_is_known(d, 0);
     if (byi_opgen_rank_of(d, from_1) < 2)
@@ -387,7 +388,7 @@ static bool lrn(struct byi_opgen *d)
     byi_opgen_give_float(d, "alpha",
                          byi_opgen_draw_chance(d, 50) ? 0.0001 : 0.5);
     byi_opgen_give_float(d, "beta", byi_opgen_draw_chance(d, 50) ? 0.75 : 0.5);
-    return byi_opgen_want_free(d, 0, 4);
+    return byi_opgen_plan_random(d, 0, 4);
 }
 
 /* --- movement ------------------------------------------------------------- */
@@ -472,7 +473,7 @@ static bool concatenate(struct byi_opgen *d)
     uint32_t base = 0;
     while (base + 1 < d->n && !byi_opgen_is_known(d, base))
         base++;
-    if (!byi_opgen_want_free(d, base, UINT32_MAX) ||
+    if (!byi_opgen_plan_random(d, base, UINT32_MAX) ||
         !byi_opgen_rank_of(d, base))
         return false;
     const uint32_t rank = byi_opgen_rank_of(d, base);
@@ -544,12 +545,12 @@ static bool take(struct byi_opgen *d)
     byi_opgen_give_int(d, "axis", draw_axis(d, byi_opgen_rank_of(d, 0)));
     if (byi_opgen_is_known(d, 1))
         return true;
-    const struct byi_pat_type *asked = d->operands[1].asked;
+    const struct byi_pat_type *required = d->operands[1].required;
     d->operands[1].rank = byi_opgen_draw_below(d, 3);
     for (uint32_t i = 0; i < d->operands[1].rank; i++)
         d->operands[1].dims[i] = 1 + byi_opgen_draw_below(d, 4);
     d->operands[1].dtype = byi_opgen_fit_dtype(
-        d, asked, byi_opgen_draw_chance(d, 70) ? BYOC_I64 : BYOC_I32);
+        d, required, byi_opgen_draw_chance(d, 70) ? BYOC_I64 : BYOC_I32);
     return true;
 }
 
@@ -603,7 +604,7 @@ static bool pad(struct byi_opgen *d)
 /* depth_to_space and space_to_depth */
 static bool blocks(struct byi_opgen *d)
 {
-    if (!byi_opgen_want_free(d, 0, 4))
+    if (!byi_opgen_plan_random(d, 0, 4))
         return false;
     const int64_t size = byi_opgen_give_int(d, "block_size", 2);
     struct byi_slot *s = &d->operands[0];
@@ -625,7 +626,7 @@ static bool layout_transform(struct byi_opgen *d)
     const char *const *pair = both[byi_opgen_draw_below(d, BYI_COUNT(both))];
     byi_opgen_give_string(d, "src_layout", pair[0]);
     byi_opgen_give_string(d, "dst_layout", pair[1]);
-    return byi_opgen_want_free(d, 0, (uint32_t)strlen(pair[0]));
+    return byi_opgen_plan_random(d, 0, (uint32_t)strlen(pair[0]));
 }
 
 static bool resize(struct byi_opgen *d)
@@ -637,7 +638,7 @@ static bool resize(struct byi_opgen *d)
         {"linear", "align_corners", "round_prefer_floor"},
         {"cubic", "half_pixel", "round_prefer_floor"}};
     const char *const *mode = modes[byi_opgen_draw_below(d, BYI_COUNT(modes))];
-    if (!byi_opgen_want_free(d, 0, 3 + byi_opgen_draw_below(d, 3)))
+    if (!byi_opgen_plan_random(d, 0, 3 + byi_opgen_draw_below(d, 3)))
         return false;
     int64_t sizes[BYI_MAX_RANK];
     const uint32_t rank = byi_opgen_rank_of(d, 0);
@@ -665,7 +666,7 @@ static bool quantized(struct byi_opgen *d)
     const enum byoc_dtype kept = d->dtype;
     if (from)
         d->dtype = integer;
-    if (!byi_opgen_want_free(d, 0, UINT32_MAX))
+    if (!byi_opgen_plan_random(d, 0, UINT32_MAX))
         return false;
     d->dtype = kept;
     const uint32_t rank = byi_opgen_rank_of(d, 0);
@@ -682,7 +683,7 @@ static bool quantized(struct byi_opgen *d)
 
 static bool recurrent(struct byi_opgen *d)
 {
-    if (byi_opgen_is_known(d, 0) || d->n < 3 || !byi_opgen_want_free(d, 0, 3))
+    if (byi_opgen_is_known(d, 0) || d->n < 3 || !byi_opgen_plan_random(d, 0, 3))
         return false;
     const int64_t gates = d->op->id == BYI_OP_NN_RNN   ? 1
                           : d->op->id == BYI_OP_NN_GRU ? 3
@@ -790,7 +791,7 @@ bool byi_opgen_fill(struct byi_opgen *d)
             fill = generators[i].fill;
             min_rank = generators[i].min_rank;
         }
-    if (min_rank >= 0 && (!byi_opgen_want_free(d, 0, UINT32_MAX) ||
+    if (min_rank >= 0 && (!byi_opgen_plan_random(d, 0, UINT32_MAX) ||
                           (int)byi_opgen_rank_of(d, 0) < min_rank))
         return false;
     const bool filled = fill(d);

@@ -78,14 +78,15 @@ static int64_t fit_dim(struct byi_opgen *d, const struct byi_pat_dim *dim)
 }
 
 /* A random rank that the pattern allows. */
-static uint32_t fit_rank(struct byi_opgen *d, const struct byi_pat_type *asked)
+static uint32_t fit_rank(struct byi_opgen *d,
+                         const struct byi_pat_type *required)
 {
     uint32_t rank = draw_rank(d);
-    if (asked && asked->has_dims)
-        return asked->n_dims +
-               (asked->has_rest ? byi_opgen_draw_below(d, 3) : 0);
-    if (asked && !asked->rank.any) {
-        const struct byi_pat_dim *r = &asked->rank;
+    if (required && required->has_dims)
+        return required->n_dims +
+               (required->has_rest ? byi_opgen_draw_below(d, 3) : 0);
+    if (required && !required->rank.any) {
+        const struct byi_pat_dim *r = &required->rank;
         const int64_t v = r->value;
         if (r->cmp == BYI_EQ || (r->cmp == BYI_GE && rank < v) ||
             (r->cmp == BYI_LE && rank > v))
@@ -95,15 +96,15 @@ static uint32_t fit_rank(struct byi_opgen *d, const struct byi_pat_type *asked)
 }
 
 enum byoc_dtype byi_opgen_fit_dtype(struct byi_opgen *d,
-                                    const struct byi_pat_type *asked,
+                                    const struct byi_pat_type *required,
                                     enum byoc_dtype dtype)
 {
-    if (!asked || !asked->n_dtypes)
+    if (!required || !required->n_dtypes)
         return dtype;
-    for (uint32_t i = 0; i < asked->n_dtypes; i++)
-        if (asked->dtypes[i] == dtype)
+    for (uint32_t i = 0; i < required->n_dtypes; i++)
+        if (required->dtypes[i] == dtype)
             return dtype;
-    return asked->dtypes[byi_opgen_draw_below(d, asked->n_dtypes)];
+    return required->dtypes[byi_opgen_draw_below(d, required->n_dtypes)];
 }
 
 /* Draw a random shape of `rank` axes (UINT32_MAX: any rank that the pattern
@@ -111,23 +112,23 @@ enum byoc_dtype byi_opgen_fit_dtype(struct byi_opgen *d,
  * number of elements is too large. */
 static bool draw_shape(struct byi_opgen *d, struct byi_slot *s, uint32_t rank)
 {
-    const struct byi_pat_type *asked = s->asked;
-    s->rank = rank == UINT32_MAX ? fit_rank(d, asked) : rank;
+    const struct byi_pat_type *required = s->required;
+    s->rank = rank == UINT32_MAX ? fit_rank(d, required) : rank;
     if (s->rank > BYI_MAX_RANK)
         return false;
     for (uint32_t tries = 0; tries < 8; tries++) {
         for (uint32_t i = 0; i < s->rank; i++) {
             const struct byi_pat_dim *dim = NULL;
-            if (asked && asked->has_dims && i < asked->n_dims &&
-                (!asked->has_rest || i < asked->rest))
-                dim = &asked->dims[i];
+            if (required && required->has_dims && i < required->n_dims &&
+                (!required->has_rest || i < required->rest))
+                dim = &required->dims[i];
             s->dims[i] = dim ? fit_dim(d, dim) : byi_opgen_draw_size(d);
         }
         if (byi_opgen_fits(s->rank, s->dims))
             break;
     }
-    if (asked && !asked->size.any && asked->size.cmp == BYI_EQ &&
-        asked->size.value == 1)
+    if (required && !required->size.any && required->size.cmp == BYI_EQ &&
+        required->size.value == 1)
         for (uint32_t i = 0; i < s->rank; i++)
             s->dims[i] = 1;
     else if (d->needs_zero && s->rank)
@@ -167,7 +168,7 @@ void byi_opgen_set_dims(struct byi_opgen *d, uint32_t i, enum byoc_dtype dtype,
     struct byi_slot *s = &d->operands[i];
     if (s->type || i >= d->n)
         return;
-    s->dtype = byi_opgen_fit_dtype(d, s->asked, dtype);
+    s->dtype = byi_opgen_fit_dtype(d, s->required, dtype);
     s->rank = rank;
     memcpy(s->dims, dims, rank * sizeof *dims);
 }
@@ -178,7 +179,7 @@ void byi_opgen_set_ints(struct byi_opgen *d, uint32_t i, const int64_t *values,
     struct byi_slot *s = &d->operands[i];
     if (s->type || i >= d->n || n > BYI_MAX_INTS)
         return;
-    *s = (struct byi_slot){.asked = s->asked,
+    *s = (struct byi_slot){.required = s->required,
                            .dtype = BYOC_I64,
                            .rank = 1,
                            .dims = {n},
@@ -187,12 +188,12 @@ void byi_opgen_set_ints(struct byi_opgen *d, uint32_t i, const int64_t *values,
     memcpy(s->ints, values, n * sizeof *values);
 }
 
-bool byi_opgen_want_free(struct byi_opgen *d, uint32_t i, uint32_t rank)
+bool byi_opgen_plan_random(struct byi_opgen *d, uint32_t i, uint32_t rank)
 {
     struct byi_slot *s = &d->operands[i];
     if (s->type)
         return rank == UINT32_MAX || s->type->rank == rank;
-    s->dtype = byi_opgen_fit_dtype(d, s->asked, d->dtype);
+    s->dtype = byi_opgen_fit_dtype(d, s->required, d->dtype);
     return draw_shape(d, s, rank);
 }
 

@@ -27,7 +27,7 @@ const int64_t *byi_opgen_dims_of(const struct byi_opgen *d, uint32_t i);
 enum byoc_dtype byi_opgen_dtype_of(const struct byi_opgen *d, uint32_t i);
 /* `dtype` if the pattern allows it; otherwise a random one that it allows. */
 enum byoc_dtype byi_opgen_fit_dtype(struct byi_opgen *d,
-                                    const struct byi_pat_type *asked,
+                                    const struct byi_pat_type *required,
                                     enum byoc_dtype dtype);
 /* Plan the type of operand i, with `dtype` adapted by byi_opgen_fit_dtype. Does
  * nothing if the type is known or the call has no operand i. */
@@ -40,7 +40,7 @@ void byi_opgen_set_ints(struct byi_opgen *d, uint32_t i, const int64_t *values,
 /* Plan a random type of `rank` axes (UINT32_MAX: any rank) for operand i,
  * unless its type is known. Returns false if a known type has another rank, or
  * if the planned tensor would be too large. */
-bool byi_opgen_want_free(struct byi_opgen *d, uint32_t i, uint32_t rank);
+bool byi_opgen_plan_random(struct byi_opgen *d, uint32_t i, uint32_t rank);
 
 /* The pattern's test that fixes the value of an attribute; NULL: none. */
 const struct byi_pat_test *byi_opgen_pinned(const struct byi_opgen *d,
