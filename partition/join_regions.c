@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-enum { WINDOW = BYI_JOINED_TOGETHER, WORDS = WINDOW / 64 };
+enum { WINDOW = BYI_JOIN_WINDOW, WORDS = WINDOW / 64 };
 
 typedef uint64_t region_set[WORDS];
 

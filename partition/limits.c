@@ -64,16 +64,17 @@ static bool composite_computes(const struct byi_module *m,
     return false;
 }
 
-/* Add call `node` of f, whose callee is a composite, to region c. */
-static void add_member(const struct limiter *l, struct listed_region *c,
+/* Add call `node` of f, whose callee is a composite, to *region. */
+static void add_member(const struct limiter *l, struct listed_region *region,
                        const struct byi_func *f, const struct byi_node *node)
 {
     const uint32_t body = f->nodes.at[node->args[0]].index;
-    c->n_composites++;
-    c->computes = c->computes || composite_computes(l->m, l->m->funcs.at[body]);
-    c->flops += byi_func_flops(l->m, l->samples, body);
+    region->n_composites++;
+    region->computes =
+        region->computes || composite_computes(l->m, l->m->funcs.at[body]);
+    region->flops += byi_func_flops(l->m, l->samples, body);
     for (uint32_t i = 0; i < node->sources->n; i++)
-        BYI_PUSH(&c->sources, node->sources->at[i]);
+        BYI_PUSH(&region->sources, node->sources->at[i]);
 }
 
 static bool has_marks(const struct byi_func *f)
@@ -101,8 +102,8 @@ static void list_marked(struct limiter *l, uint32_t func)
             add_member(l, &l->list.at[first + node->region - 1], f, node);
     }
     for (uint32_t i = first; i < l->list.n; i++) {
-        struct listed_region *c = &l->list.at[i];
-        c->sources.n = byi_ids_sort(c->sources.at, c->sources.n);
+        struct listed_region *region = &l->list.at[i];
+        region->sources.n = byi_ids_sort(region->sources.at, region->sources.n);
     }
 }
 
@@ -115,44 +116,45 @@ static void list_existing(struct limiter *l, uint32_t func)
 
 /* --- decisions ------------------------------------------------------------ */
 
-static void drop_region(struct listed_region *c, enum byi_reason reason,
+static void drop_region(struct listed_region *region, enum byi_reason reason,
                         const char *detail)
 {
-    c->dropped = true;
-    c->reason = reason;
-    c->detail = detail;
+    region->dropped = true;
+    region->reason = reason;
+    region->detail = detail;
 }
 
 /* Returns the number of the model's nodes in the region; of its composites if
  * the module has no provenance, as when it was read as text. */
-static uint32_t count_nodes(const struct listed_region *c)
+static uint32_t count_nodes(const struct listed_region *region)
 {
-    return c->sources.n ? c->sources.n : c->n_composites;
+    return region->sources.n ? region->sources.n : region->n_composites;
 }
 
-static void drop_small(struct limiter *l, struct listed_region *c)
+static void drop_small(struct limiter *l, struct listed_region *region)
 {
     const struct byi_limits *limits = l->limits;
     struct byi_arena *arena = l->scratch;
-    if (!c->number || !c->n_composites)
+    if (!region->number || !region->n_composites)
         return;
-    if (!c->computes)
-        drop_region(c, BYI_REASON_MOVES_ONLY, NULL);
-    else if (count_nodes(c) < limits->min_nodes)
+    if (!region->computes)
+        drop_region(region, BYI_REASON_MOVES_ONLY, NULL);
+    else if (count_nodes(region) < limits->min_nodes)
         drop_region(
-            c, BYI_REASON_TOO_SMALL,
+            region, BYI_REASON_TOO_SMALL,
             byi_arena_printf(arena,
                              "its region has %u node%s, --min-region-nodes "
                              "requires %u",
-                             count_nodes(c), count_nodes(c) == 1 ? "" : "s",
+                             count_nodes(region),
+                             count_nodes(region) == 1 ? "" : "s",
                              limits->min_nodes));
-    else if (c->flops < limits->min_flops)
+    else if (region->flops < limits->min_flops)
         drop_region(
-            c, BYI_REASON_FEW_FLOPS,
+            region, BYI_REASON_FEW_FLOPS,
             byi_arena_printf(arena,
                              "its region does %.0f floating-point operations, "
                              "--min-region-flops requires %.0f",
-                             c->flops, limits->min_flops));
+                             region->flops, limits->min_flops));
 }
 
 /* Compare two regions: existing functions come first, then regions by
@@ -174,9 +176,9 @@ static void drop_excess(struct limiter *l)
     struct listed_region **kept =
         byi_arena_calloc(l->scratch, l->list.n, sizeof(struct listed_region *));
     for (uint32_t i = 0; i < l->list.n; i++) {
-        struct listed_region *c = &l->list.at[i];
-        if (!c->dropped && (!c->number || c->n_composites))
-            kept[n++] = c;
+        struct listed_region *region = &l->list.at[i];
+        if (!region->dropped && (!region->number || region->n_composites))
+            kept[n++] = region;
     }
     if (!most || n <= most)
         return;
@@ -194,19 +196,20 @@ static void drop_excess(struct limiter *l)
 
 /* --- dropping regions ----------------------------------------------------- */
 
-static void note_reason(struct limiter *l, const struct listed_region *c,
+static void note_reason(struct limiter *l, const struct listed_region *region,
                         uint32_t target)
 {
     const char *backend = l->m->targets.at[target - 1];
-    const struct byi_sources sources = {.n = c->sources.n, .at = c->sources.at};
-    const struct byi_ledger_region region = {
-        .name = byi_arena_printf(l->scratch, "%s.%u", backend, c->number),
+    const struct byi_sources sources = {.n = region->sources.n,
+                                        .at = region->sources.at};
+    const struct byi_ledger_region entry = {
+        .name = byi_arena_printf(l->scratch, "%s.%u", backend, region->number),
         .backend = backend,
-        .reason = c->reason,
-        .detail = c->detail,
+        .reason = region->reason,
+        .detail = region->detail,
         .sources = &sources,
-        .flops = c->flops};
-    byi_ledger_add_region(byi_ledger_of(l->ctx), &region);
+        .flops = region->flops};
+    byi_ledger_add_region(byi_ledger_of(l->ctx), &entry);
 }
 
 /* Unmark the dropped regions of a function, whose regions are in the list from
@@ -216,14 +219,15 @@ static void unmark(struct limiter *l, uint32_t first, uint32_t func)
     struct byi_func *f = l->m->funcs.at[func];
     for (byi_id id = 0; id < f->nodes.n; id++) {
         const struct byi_node *node = &f->nodes.at[id];
-        struct listed_region *c =
+        struct listed_region *region =
             node->region ? &l->list.at[first + node->region - 1] : NULL;
-        if (!c || !c->dropped)
+        if (!region || !region->dropped)
             continue;
-        if (byi_ledger_of(l->ctx) && !c->noted)
-            note_reason(l, c, node->target);
-        c->noted = true;
-        revert_node(l->m, f, id, byi_ledger_of(l->ctx), c->reason, c->detail);
+        if (byi_ledger_of(l->ctx) && !region->noted)
+            note_reason(l, region, node->target);
+        region->noted = true;
+        revert_node(l->m, f, id, byi_ledger_of(l->ctx), region->reason,
+                    region->detail);
     }
 }
 
@@ -246,9 +250,9 @@ void byi_limit_regions(struct byi_module *m, struct byi_pass_context *ctx,
         drop_small(&l, &l.list.at[i]);
     drop_excess(&l);
     for (uint32_t i = 0; i < l.list.n; i++) {
-        const struct listed_region *c = &l.list.at[i];
-        if (c->number == 1) /* the first of its function */
-            unmark(&l, i, c->func);
+        const struct listed_region *region = &l.list.at[i];
+        if (region->number == 1) /* the first of its function */
+            unmark(&l, i, region->func);
     }
     for (uint32_t i = 0; i < l.list.n; i++)
         byi_vec_free(l.list.at[i].sources.at);

@@ -26,21 +26,22 @@ struct regions {
     struct byi_func *f;
     struct byi_arena *scratch;
     uint32_t n_targets;
-    /* for each level and backend: the region, or 0 */
-    BYI_VEC(uint32_t) places;
+    /* for each level and backend: the number of its region, or 0 */
+    BYI_VEC(uint32_t) numbers;
     uint32_t n;       /* regions, numbered from 1 */
     uint32_t *target; /* of each region; set if there are several backends */
 };
 
-/* Returns the region of a level and backend, numbered by its first member. */
+/* Returns the number of the region of a level and backend, a new one at first.
+ */
 static uint32_t region_at(struct regions *r, uint32_t level, uint32_t target)
 {
-    const size_t place = (size_t)level * r->n_targets + target - 1;
-    while (r->places.n <= place)
-        BYI_PUSH(&r->places, 0);
-    if (!r->places.at[place])
-        r->places.at[place] = ++r->n;
-    return r->places.at[place];
+    const size_t at = (size_t)level * r->n_targets + target - 1;
+    while (r->numbers.n <= at)
+        BYI_PUSH(&r->numbers, 0);
+    if (!r->numbers.at[at])
+        r->numbers.at[at] = ++r->n;
+    return r->numbers.at[at];
 }
 
 /* Compute the level of node `id` and the least levels that it requires of its
@@ -93,10 +94,10 @@ static void order_regions(struct regions *r)
     uint32_t *fresh = byi_arena_calloc(r->scratch, r->n + 1, sizeof *fresh);
     uint32_t n = 0;
     r->target = byi_arena_calloc(r->scratch, r->n + 1, sizeof *r->target);
-    for (uint32_t i = 0; i < r->places.n; i++) {
-        if (!r->places.at[i])
+    for (uint32_t i = 0; i < r->numbers.n; i++) {
+        if (!r->numbers.at[i])
             continue;
-        fresh[r->places.at[i]] = ++n;
+        fresh[r->numbers.at[i]] = ++n;
         r->target[n] = i % r->n_targets + 1;
     }
     for (byi_id id = 0; id < r->f->nodes.n; id++)
@@ -191,10 +192,10 @@ static void join_all(struct regions *r)
         for (byi_id id = 0; id < r->f->nodes.n; id++)
             if (r->f->nodes.at[id].region)
                 r->f->nodes.at[id].region = into[r->f->nodes.at[id].region];
-        again = n > BYI_JOINED_TOGETHER;
+        again = n > BYI_JOIN_WINDOW;
         if (again) {
             sort_regions(r);
-            again = r->n <= BYI_JOINED_TOGETHER || r->n < n - n / 8;
+            again = r->n <= BYI_JOIN_WINDOW || r->n < n - n / 8;
         }
     }
 }
@@ -230,7 +231,7 @@ static enum byoc_status merge_regions(struct byi_module *m, uint32_t func,
         join_all(&r);
         renumber_regions(&r);
     }
-    byi_vec_free(r.places.at);
+    byi_vec_free(r.numbers.at);
     return BYOC_OK;
 }
 

@@ -12,7 +12,7 @@
  * creates them, but text may. Reads beyond this many steps are omitted. */
 enum { MAX_STEPS = 1 << 24 };
 
-/* A number and one number of its set. */
+/* A model node, and a model node that it reads. */
 struct read_pair {
     uint32_t reader, read;
 };
