@@ -19,7 +19,7 @@ struct byi_ep_dim {
 
 /* An input or output of the model. */
 struct byi_ep_port {
-    size_t place; /* its index among the fused node's inputs or outputs */
+    size_t index; /* its index among the fused node's inputs or outputs */
     const struct byoc_io *io;
     DLDataType type;
     size_t bytes;            /* of an input; 0: its size may vary, or it is of
@@ -167,7 +167,7 @@ static enum byoc_status bind_input(const struct byi_ep_kernel *k,
     const OrtValue *value = NULL;
     const void *data = NULL;
     bool fixed;
-    BYI_ORT(ort, KernelContext_GetInput(context, port->place, &value));
+    BYI_ORT(ort, KernelContext_GetInput(context, port->index, &value));
     if (!value)
         return byi_fail(err, BYOC_EINVAL,
                         "input %s has no value, expected a tensor",
@@ -212,7 +212,7 @@ static enum byoc_status bind_output(const struct byi_ep_kernel *k,
         dims[d] =
             dim->fixed >= 0 ? dim->fixed : run->dims[dim->input][dim->axis];
     }
-    BYI_ORT(ort, KernelContext_GetOutput(context, port->place, dims,
+    BYI_ORT(ort, KernelContext_GetOutput(context, port->index, dims,
                                          port->io->rank, &run->values[i]));
     t->dtype = port->type;
     t->ndim = (int32_t)port->io->rank;
@@ -234,7 +234,7 @@ static enum byoc_status copy_output(const struct byi_ep_kernel *k,
     const int64_t n = byi_elements((uint32_t)t->ndim, t->shape);
     OrtValue *value;
     void *to = NULL;
-    BYI_ORT(ort, KernelContext_GetOutput(context, port->place, t->shape,
+    BYI_ORT(ort, KernelContext_GetOutput(context, port->index, t->shape,
                                          (size_t)t->ndim, &value));
     if (port->io->dtype == BYOC_STRING) {
         BYI_ORT(ort, FillStringTensor(value, t->data, (size_t)n));
@@ -310,14 +310,14 @@ static void ORT_API_CALL release_state(OrtNodeComputeInfo *info, void *state)
 
 /* --- construction --------------------------------------------------------- */
 
-/* Set *place to the index of a name among the fused node's n names. Errors:
+/* Set *index to the index of a name among the fused node's n names. Errors:
  * BYOC_EINTERNAL (it is not among them). */
-static enum byoc_status find_place(const char *name, const char *const *names,
-                                   size_t n, size_t *place,
+static enum byoc_status find_index(const char *name, const char *const *names,
+                                   size_t n, size_t *index,
                                    struct byoc_error *err)
 {
-    for (*place = 0; *place < n; ++*place)
-        if (strcmp(names[*place], name) == 0)
+    for (*index = 0; *index < n; ++*index)
+        if (strcmp(names[*index], name) == 0)
             return BYOC_OK;
     return byi_fail(
         err, BYOC_EINTERNAL,
@@ -390,14 +390,14 @@ static enum byoc_status fill_kernel(struct byi_ep_kernel *k,
         port->type = byoc_dtype_dlpack(port->io->dtype);
         port->bytes = fixed_bytes(port->io);
         k->has_strings |= port->io->dtype == BYOC_STRING;
-        BYI_TRY(find_place(port->io->name, inputs, n_in, &port->place, err));
+        BYI_TRY(find_index(port->io->name, inputs, n_in, &port->index, err));
     }
     for (uint32_t i = 0; i < k->n_out; i++) {
         struct byi_ep_port *port = &k->out[i];
         port->io = byoc_model_output(model, i);
         port->type = byoc_dtype_dlpack(port->io->dtype);
         port->dims = find_dims(k, port->io);
-        BYI_TRY(find_place(port->io->name, outputs, n_out, &port->place, err));
+        BYI_TRY(find_index(port->io->name, outputs, n_out, &port->index, err));
     }
     return byi_ep_fixed_list(graph, inputs, n_in, k->arena, &k->fixed,
                              &k->n_fixed, err);

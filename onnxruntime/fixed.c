@@ -51,7 +51,7 @@ enum byoc_status byi_ep_fixed_list(const struct byi_ep_graph *graph,
                 continue;
             struct byi_ep_fixed *f = &(*fixed)[(*n)++];
             f->name = byi_arena_str(arena, inputs[i]);
-            f->place = i;
+            f->index = i;
             const void *data;
             size_t bytes;
             BYI_TRY(
@@ -71,7 +71,7 @@ static enum byoc_status check_initializer(const OrtApi *ort,
     const void *data = NULL;
     size_t bytes = 0;
     char digest[65];
-    BYI_ORT(ort, KernelContext_GetInput(context, f->place, &value));
+    BYI_ORT(ort, KernelContext_GetInput(context, f->index, &value));
     if (!value)
         return BYOC_OK;
     BYI_TRY(read_value(ort, value, &data, &bytes, err));

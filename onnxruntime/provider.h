@@ -267,7 +267,7 @@ void byi_ep_threads_leave(const OrtKernelContext *outer);
 /* An initializer that is also an input, and was compiled as a constant. */
 struct byi_ep_fixed {
     const char *name;
-    size_t place;    /* index among the fused node's inputs */
+    size_t index;    /* index among the fused node's inputs */
     char digest[65]; /* of the bytes that were compiled */
     /* the address at which an earlier run had these bytes; or NULL */
     _Atomic(const void *) address;
