@@ -395,7 +395,7 @@ struct cJSON;
 /* Output files that show a ledger to people; NULL: not requested. */
 struct byi_pictures {
     const char *html, *dot, *onnx, *regions, *svg;
-    const char *against; /* a file with an older ledger, for html */
+    const char *against; /* a file with an old ledger, for html */
     const struct cJSON
         *profile; /* from byi_profile_add_json; for html and svg */
 };
@@ -411,7 +411,7 @@ struct byi_pictures {
     }
 
 /* Write the requested files. `model` is the model's path, `ledger` the JSON of
- * its ledger. Fails if a file would overwrite the model or the older ledger. */
+ * its ledger. Fails if a file would overwrite the model or the old ledger. */
 enum byoc_status byi_write_pictures(const struct byi_pictures *pictures,
                                     const char *model, const char *ledger,
                                     struct byoc_error *err);

@@ -183,7 +183,7 @@ enum byoc_status byi_write_pictures(const struct byi_pictures *pictures,
         if (outputs[i]) {
             BYI_TRY(check_output(outputs[i], model, "the model", err));
             BYI_TRY(check_output(outputs[i], pictures->against,
-                                 "the older ledger", err));
+                                 "the old ledger", err));
         }
     if (pictures->html)
         BYI_TRY(write_page(pictures, ledger, err));

@@ -63,7 +63,7 @@ enum byoc_status byi_ledger_write_page(const char *json, size_t n,
         const enum byoc_status status =
             check_ledger(more->against, strlen(more->against), err);
         if (status != BYOC_OK)
-            return byi_prefix(err, "the older ledger");
+            return byi_prefix(err, "the old ledger");
     }
     byi_text_add(out, byi_page_head, strlen(byi_page_head));
     byi_text_addf(out, "{\"byoc\": \"%s\", \"reasons\": {", BYI_VERSION);

@@ -9,7 +9,7 @@
 
 /* JSON texts that a page shows beside a ledger; NULL: not shown. */
 struct byi_page {
-    const char *against; /* an older ledger, drawn beside the graph */
+    const char *against; /* an old ledger, drawn beside the graph */
     const char *profile; /* times: docs/byoc-profile.schema.json */
 };
 /* page.c: append the ledger, n bytes of JSON, as one self-contained HTML page.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0 compare.js: draws an older ledger beside
+// SPDX-License-Identifier: Apache-2.0 compare.js: draws an old ledger beside
 // the graph. Finds the nodes that are the same, their changes, and the place of
 // the older graph at which the same nodes are side by side.
 'use strict';

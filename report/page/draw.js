@@ -296,7 +296,7 @@ class Drawing {
             (box.w - 16) * Math.min(1, box.item.us / most), 3);
     }
 
-    // Draw a frame around boxes that differ from the older ledger.
+    // Draw a frame around boxes that differ from the old ledger.
     drawChange(box, radius) {
         const { pen, scene, view } = this, { paint } = scene;
         const nodes = box.item.members || [box.item];

@@ -129,12 +129,12 @@ refused() {
     same "$what: exit code" $? 2
     grep -q -e "$words" err || fail "$what: $(cat err)"
 }
-refused "an older ledger without a page" "no effect without --html" \
+refused "an old ledger without a page" "no effect without --html" \
     check "$digits" --against old.json
 echo "{" >none.json
-refused "an older ledger that is none" "the older ledger: .*malformed" \
+refused "an old ledger that is none" "the old ledger: .*malformed" \
     check "$digits" --html page.html --against none.json
-refused "a page over the older ledger" "found the older ledger as the output" \
+refused "a page over the old ledger" "found the old ledger as the output" \
     check "$digits" --html old.json --against old.json
 refused "a chart over the model" "found the model as the output" \
     bench digits.so --svg digits.so --seconds 0
