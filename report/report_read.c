@@ -342,12 +342,8 @@ bool byi_report_is_native(const struct byi_report_node *node)
     return strcmp(node->where, byi_reason_code(BYI_REASON_NATIVE)) == 0;
 }
 
-static double percentage(double part, double whole)
-{
-    return whole > 0 ? 100 * part / whole : 0;
-}
-
 double byi_report_flops_share(const struct byi_report *r)
 {
-    return percentage(r->coverage.flops_offloaded, r->coverage.flops);
+    const struct byi_coverage *c = &r->coverage;
+    return c->flops > 0 ? 100 * c->flops_offloaded / c->flops : 0;
 }

@@ -162,7 +162,8 @@ void byi_alternative_close(struct byi_alternative *a)
 
 /* --- inputs --------------------------------------------------------------- */
 
-static uint32_t next_random(uint64_t *state)
+/* Knuth's MMIX generator, whose upper bits are the most random. */
+static uint32_t draw_bits(uint64_t *state)
 {
     *state = *state * 6364136223846793005u + 1442695040888963407u;
     return (uint32_t)(*state >> 33);
@@ -191,7 +192,7 @@ static enum byoc_status make_random(const struct byoc_io *io, int64_t size,
     const int64_t n = byi_elements(t.rank, t.dims);
     const bool is_float = byi_dtype_is_float(io->dtype);
     for (int64_t i = 0; i < n; i++) {
-        const uint32_t r = next_random(seed);
+        const uint32_t r = draw_bits(seed);
         byi_tensor_set(&t, i, is_float ? r / 1073741824.0 - 1 : r >> 30);
     }
     *view = byi_tensor_dlpack(&t);
