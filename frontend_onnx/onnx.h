@@ -91,7 +91,7 @@ enum byoc_status byi_onnx_annotate(const char *from, const char *to,
                                    const struct byi_onnx_notes *model,
                                    struct byoc_error *err);
 
-/* --- view.c --------------------------------------------------------------- */
+/* --- regions.c ------------------------------------------------------------ */
 
 /* Where a node runs: places[i] is for the node with source i of an import.
  * Nodes of inlined functions, called "CALL/NODE", follow all nodes of the

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* frontend_onnx/view.h: cuts a graph into parts, so that each part can become
+/* frontend_onnx/parts.h: cuts a graph into parts, so that each part can become
  * one node. A part is a region, some nodes of a region that must be split, or a
  * single node outside all regions.
  *
@@ -7,8 +7,8 @@
  *     regions    A, A, -, A                    a path leaves A and comes back
  *     parts      {0, 1} {2} {3}
  */
-#ifndef BYI_MODEL_VIEW_H
-#define BYI_MODEL_VIEW_H
+#ifndef BYI_MODEL_PARTS_H
+#define BYI_MODEL_PARTS_H
 
 #include "core/base/base.h"
 
@@ -17,7 +17,7 @@ struct byi_node_edge {
     uint32_t from, to;
 };
 
-/* Nodes that become one node of the copied model (view.c). */
+/* Nodes that become one node of the copied model (regions.c). */
 struct byi_model_part {
     uint32_t region; /* of its nodes, from 1; 0: one node outside all regions */
     uint32_t n;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* view.c: copies a model with the regions of a partition as model-local
+/* regions.c: copies a model with the regions of a partition as model-local
  * functions.
  *
  *     Conv -> Relu -> NonZero -> Conv      dnnl_0 -> NonZero -> dnnl_1
@@ -8,7 +8,7 @@
  * copied, and the packed copy has the weights again. FunctionProto.value_info
  * is new in ONNX 1.16; older readers skip the unknown field.
  */
-#include "frontend_onnx/view.h"
+#include "frontend_onnx/parts.h"
 #include "core/base/names.h"
 #include "frontend_onnx/import.h"
 #include "frontend_onnx/wire.h"
@@ -23,14 +23,14 @@ enum {
 };
 
 /* A name that the graph being copied or a graph around it defines. */
-struct view_value {
+struct copied_value {
     uint32_t depth;    /* of the graph that defines it, from 1; 0: none */
     uint32_t producer; /* in its graph: 1 + the node; 0: an input, a constant */
     bool result;       /* it is an output of its graph */
     Onnx__ValueInfoProto *info; /* its type, or NULL */
 };
 
-struct view {
+struct model_copy {
     const char *from; /* path of the model */
     struct byi_arena *arena;
     struct byi_onnx_place *places;
@@ -39,15 +39,16 @@ struct view {
     uint32_t next;    /* the place of the next node to be copied */
     struct byi_name_table names;
     struct byi_name_table functions;     /* "DOMAIN\nNAME" */
-    BYI_VEC(struct view_value) values;   /* indexed by name */
+    BYI_VEC(struct copied_value) values; /* indexed by name */
     BYI_VEC(Onnx__FunctionProto *) made; /* the functions added */
     uint32_t depth;                      /* of the graph being copied, from 1 */
     struct byoc_error *err;
 };
 
 /* One graph with the values that its nodes read: node i reads
- * reads.at[first[i]] .. reads.at[first[i + 1] - 1], indices of view.values. */
-struct view_graph {
+ * reads.at[first[i]] .. reads.at[first[i + 1] - 1], indices of
+ * model_copy.values. */
+struct graph_copy {
     Onnx__GraphProto *graph;
     uint32_t n;
     struct byi_onnx_place **places;
@@ -59,45 +60,48 @@ struct view_graph {
 
 /* Returns the entry of the name, which is added if it is new. Valid until the
  * next call. */
-static struct view_value *find_value(struct view *v, const char *name)
+static struct copied_value *find_value(struct model_copy *copy,
+                                       const char *name)
 {
-    const uint32_t i = byi_name_number(&v->names, v->arena, name);
-    while (v->values.n <= i)
-        BYI_PUSH(&v->values, (struct view_value){0});
-    return &v->values.at[i];
+    const uint32_t i = byi_name_number(&copy->names, copy->arena, name);
+    while (copy->values.n <= i)
+        BYI_PUSH(&copy->values, (struct copied_value){0});
+    return &copy->values.at[i];
 }
 
 /* --- types ---------------------------------------------------------------- */
 
 /* Parse a dim of n characters: a number, a symbol, or ? or a quoted expression,
  * which become an unknown dim. */
-static Onnx__TensorShapeProto__Dimension *read_dim(struct view *v,
+static Onnx__TensorShapeProto__Dimension *read_dim(struct model_copy *copy,
                                                    const char *text, size_t n)
 {
     Onnx__TensorShapeProto__Dimension *dim =
-        byi_arena_alloc(v->arena, sizeof *dim);
+        byi_arena_alloc(copy->arena, sizeof *dim);
     onnx__tensor_shape_proto__dimension__init(dim);
     if (byi_is_digit(*text)) {
         dim->value_case = ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE;
         dim->dim_value = strtoll(text, NULL, 10);
     } else if (*text != '?' && *text != '"') {
         dim->value_case = ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM;
-        dim->dim_param = byi_arena_strn(v->arena, text, n);
+        dim->dim_param = byi_arena_strn(copy->arena, text, n);
     }
     return dim;
 }
 
 /* Parse "1, 3, N", which ends at `end`. */
-static Onnx__TensorShapeProto *read_shape(struct view *v, const char *text,
-                                          const char *end)
+static Onnx__TensorShapeProto *read_shape(struct model_copy *copy,
+                                          const char *text, const char *end)
 {
-    Onnx__TensorShapeProto *shape = byi_arena_alloc(v->arena, sizeof *shape);
+    Onnx__TensorShapeProto *shape = byi_arena_alloc(copy->arena, sizeof *shape);
     onnx__tensor_shape_proto__init(shape);
-    shape->dim = byi_arena_calloc(v->arena, BYI_MAX_RANK, sizeof(*shape->dim));
+    shape->dim =
+        byi_arena_calloc(copy->arena, BYI_MAX_RANK, sizeof(*shape->dim));
     while (text < end && shape->n_dim < BYI_MAX_RANK) {
         const char *comma = memchr(text, ',', (size_t)(end - text));
         const char *stop = comma ? comma : end;
-        shape->dim[shape->n_dim++] = read_dim(v, text, (size_t)(stop - text));
+        shape->dim[shape->n_dim++] =
+            read_dim(copy, text, (size_t)(stop - text));
         text = comma ? comma + 2 : end;
     }
     return shape;
@@ -105,7 +109,7 @@ static Onnx__TensorShapeProto *read_shape(struct view *v, const char *text,
 
 /* Convert a tensor's type in the text form to a ValueInfoProto called `name`;
  * NULL for other types. */
-static Onnx__ValueInfoProto *read_type(struct view *v, char *name,
+static Onnx__ValueInfoProto *read_type(struct model_copy *copy, char *name,
                                        const char *text)
 {
     static const char head[] = "Tensor[(";
@@ -117,15 +121,16 @@ static Onnx__ValueInfoProto *read_type(struct view *v, char *name,
         return NULL;
     const enum byoc_dtype dtype =
         byi_dtype_of_name(end + 3, (size_t)(close - end - 3));
-    Onnx__TypeProto__Tensor *tensor = byi_arena_alloc(v->arena, sizeof *tensor);
-    Onnx__TypeProto *type = byi_arena_alloc(v->arena, sizeof *type);
-    Onnx__ValueInfoProto *info = byi_arena_alloc(v->arena, sizeof *info);
+    Onnx__TypeProto__Tensor *tensor =
+        byi_arena_alloc(copy->arena, sizeof *tensor);
+    Onnx__TypeProto *type = byi_arena_alloc(copy->arena, sizeof *type);
+    Onnx__ValueInfoProto *info = byi_arena_alloc(copy->arena, sizeof *info);
     onnx__type_proto__tensor__init(tensor);
     onnx__type_proto__init(type);
     onnx__value_info_proto__init(info);
     tensor->has_elem_type = true;
     tensor->elem_type = (int32_t)dtype;
-    tensor->shape = read_shape(v, text + n, end);
+    tensor->shape = read_shape(copy, text + n, end);
     type->value_case = ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE;
     type->tensor_type = tensor;
     info->name = name;
@@ -136,74 +141,75 @@ static Onnx__ValueInfoProto *read_type(struct view *v, char *name,
 /* --- names of a graph ----------------------------------------------------- */
 
 /* Define the name in the current graph, unless a graph around it defines it. */
-static void define_name(struct view *v, const char *name, uint32_t producer)
+static void define_name(struct model_copy *copy, const char *name,
+                        uint32_t producer)
 {
-    struct view_value *value = *name ? find_value(v, name) : NULL;
-    if (!value || (value->depth && value->depth != v->depth))
+    struct copied_value *value = *name ? find_value(copy, name) : NULL;
+    if (!value || (value->depth && value->depth != copy->depth))
         return;
-    value->depth = v->depth;
+    value->depth = copy->depth;
     value->producer = producer;
 }
 
-static void define_names(struct view *v, const Onnx__GraphProto *g)
+static void define_names(struct model_copy *copy, const Onnx__GraphProto *g)
 {
     for (size_t i = 0; i < g->n_input; i++)
-        define_name(v, byi_text_or(g->input[i]->name, ""), 0);
+        define_name(copy, byi_text_or(g->input[i]->name, ""), 0);
     for (size_t i = 0; i < g->n_initializer; i++)
-        define_name(v, byi_text_or(g->initializer[i]->name, ""), 0);
+        define_name(copy, byi_text_or(g->initializer[i]->name, ""), 0);
     for (size_t i = 0; i < g->n_node; i++)
         for (size_t k = 0; k < g->node[i]->n_output; k++)
-            define_name(v, g->node[i]->output[k], (uint32_t)i + 1);
+            define_name(copy, g->node[i]->output[k], (uint32_t)i + 1);
     for (size_t i = 0; i < g->n_value_info; i++)
-        find_value(v, byi_text_or(g->value_info[i]->name, ""))->info =
+        find_value(copy, byi_text_or(g->value_info[i]->name, ""))->info =
             g->value_info[i];
     for (size_t i = 0; i < g->n_output; i++) {
-        struct view_value *value =
-            find_value(v, byi_text_or(g->output[i]->name, ""));
-        value->result = value->result || value->depth == v->depth;
+        struct copied_value *value =
+            find_value(copy, byi_text_or(g->output[i]->name, ""));
+        value->result = value->result || value->depth == copy->depth;
     }
 }
 
 /* Forget the names that the graph defines. They are unique in the graph and in
  * the graphs inside it, but another branch of an If may define them too. */
-static void forget_names(struct view *v)
+static void forget_names(struct model_copy *copy)
 {
-    for (uint32_t i = 0; i < v->values.n; i++)
-        if (v->values.at[i].depth == v->depth)
-            v->values.at[i] = (struct view_value){0};
+    for (uint32_t i = 0; i < copy->values.n; i++)
+        if (copy->values.at[i].depth == copy->depth)
+            copy->values.at[i] = (struct copied_value){0};
 }
 
 /* Add the value to the values that the node reads, once. */
-static void add_read(struct view *v, struct view_graph *g, uint32_t node,
-                     const char *name)
+static void add_read(struct model_copy *copy, struct graph_copy *g,
+                     uint32_t node, const char *name)
 {
     if (!*name)
         return;
-    const struct view_value *value = find_value(v, name);
-    const uint32_t number = (uint32_t)(value - v->values.at);
+    const struct copied_value *value = find_value(copy, name);
+    const uint32_t number = (uint32_t)(value - copy->values.at);
     for (uint32_t i = g->first[node]; i < g->reads.n; i++)
         if (g->reads.at[i] == number)
             return;
     if (value->depth)
         BYI_PUSH(&g->reads, number);
-    if (value->depth == v->depth && value->producer)
+    if (value->depth == copy->depth && value->producer)
         BYI_PUSH(&g->edges,
                  ((struct byi_node_edge){value->producer - 1, node}));
 }
 
 /* Add the values that the node or a graph inside reads; names that a graph
  * inside defines are unknown here. */
-static void add_reads(struct view *v, struct view_graph *g, uint32_t node,
-                      const Onnx__NodeProto *proto)
+static void add_reads(struct model_copy *copy, struct graph_copy *g,
+                      uint32_t node, const Onnx__NodeProto *proto)
 {
     for (size_t i = 0; i < proto->n_input; i++)
-        add_read(v, g, node, proto->input[i]);
+        add_read(copy, g, node, proto->input[i]);
     for (size_t a = 0; a < proto->n_attribute; a++) {
         const Onnx__GraphProto *inner = proto->attribute[a]->g;
         for (size_t i = 0; inner && i < inner->n_node; i++)
-            add_reads(v, g, node, inner->node[i]);
+            add_reads(copy, g, node, inner->node[i]);
         for (size_t i = 0; inner && i < inner->n_output; i++)
-            add_read(v, g, node, byi_text_or(inner->output[i]->name, ""));
+            add_read(copy, g, node, byi_text_or(inner->output[i]->name, ""));
     }
 }
 
@@ -211,28 +217,29 @@ static void add_reads(struct view *v, struct view_graph *g, uint32_t node,
 
 /* Number the regions of the graph's nodes from 1. Returns the number of
  * regions. */
-static uint32_t number_regions(struct view *v, struct view_graph *g)
+static uint32_t number_regions(struct model_copy *copy, struct graph_copy *g)
 {
     struct byi_name_table regions = {0};
-    byi_name_number(&regions, v->arena, "");
+    byi_name_number(&regions, copy->arena, "");
     for (uint32_t i = 0; i < g->n; i++)
         g->region[i] =
-            byi_name_number(&regions, v->arena, g->places[i]->region);
+            byi_name_number(&regions, copy->arena, g->places[i]->region);
     return regions.n - 1;
 }
 
 /* Put each idle node whose readers are all in one region into that region.
  * Readers are visited before producers. */
-static void join_idle(struct view *v, struct view_graph *g)
+static void join_idle(struct model_copy *copy, struct graph_copy *g)
 {
     enum { NO_READER = UINT32_MAX };
     /* for each node: the region of all its readers; 0: none, or several */
-    uint32_t *readers_in = byi_arena_calloc(v->arena, g->n, sizeof *readers_in);
+    uint32_t *readers_in =
+        byi_arena_calloc(copy->arena, g->n, sizeof *readers_in);
     for (uint32_t i = 0; i < g->n; i++)
         readers_in[i] = NO_READER;
     for (uint32_t i = g->n, e = g->edges.n; i-- > 0;) {
         for (size_t k = 0; k < g->graph->node[i]->n_output; k++)
-            if (find_value(v, g->graph->node[i]->output[k])->result)
+            if (find_value(copy, g->graph->node[i]->output[k])->result)
                 readers_in[i] = 0;
         if (g->places[i]->idle && readers_in[i] != NO_READER)
             g->region[i] = readers_in[i];
@@ -247,9 +254,10 @@ static void join_idle(struct view *v, struct view_graph *g)
 
 /* --- parts as functions --------------------------------------------------- */
 
-static Onnx__OperatorSetIdProto *make_opset(struct view *v, char *domain)
+static Onnx__OperatorSetIdProto *make_opset(struct model_copy *copy,
+                                            char *domain)
 {
-    Onnx__OperatorSetIdProto *set = byi_arena_alloc(v->arena, sizeof *set);
+    Onnx__OperatorSetIdProto *set = byi_arena_alloc(copy->arena, sizeof *set);
     onnx__operator_set_id_proto__init(set);
     set->domain = domain;
     set->has_version = true;
@@ -259,29 +267,29 @@ static Onnx__OperatorSetIdProto *make_opset(struct view *v, char *domain)
 
 /* Returns a function name that is unique in its domain: the region's, followed
  * by a number if that name is taken. */
-static char *make_function_name(struct view *v, const char *domain,
+static char *make_function_name(struct model_copy *copy, const char *domain,
                                 const char *region)
 {
-    char *name = byi_arena_str(v->arena, region);
+    char *name = byi_arena_str(copy->arena, region);
     for (uint32_t i = 2;; i++) {
-        const uint32_t n = v->functions.n;
-        const char *key = byi_arena_printf(v->arena, "%s\n%s", domain, name);
-        if (byi_name_number(&v->functions, v->arena, key) == n)
+        const uint32_t n = copy->functions.n;
+        const char *key = byi_arena_printf(copy->arena, "%s\n%s", domain, name);
+        if (byi_name_number(&copy->functions, copy->arena, key) == n)
             return name;
-        name = byi_arena_printf(v->arena, "%s_%u", region, i);
+        name = byi_arena_printf(copy->arena, "%s_%u", region, i);
     }
 }
 
 /* Add `info` to the function's value_info, as an unknown field, since this
  * program's onnx.proto may not have that field. */
-static void add_value_info(struct view *v, Onnx__FunctionProto *f,
+static void add_value_info(struct model_copy *copy, Onnx__FunctionProto *f,
                            const Onnx__ValueInfoProto *info)
 {
     const size_t n = onnx__value_info_proto__get_packed_size(info);
     struct byi_text head = {0};
     byi_wire_head(&head, FIELD_FUNCTION_VALUES, n);
     const size_t before = head.n - 1; /* without the tag, of one byte */
-    uint8_t *data = byi_arena_alloc(v->arena, before + n);
+    uint8_t *data = byi_arena_alloc(copy->arena, before + n);
     memcpy(data, head.at + 1, before);
     onnx__value_info_proto__pack(info, data + before);
     byi_text_free(&head);
@@ -295,17 +303,18 @@ static void add_value_info(struct view *v, Onnx__FunctionProto *f,
 
 /* Returns, by value, whether another part reads the value or it is a result of
  * the graph. */
-static bool *mark_outside(struct view *v, const struct view_graph *g,
+static bool *mark_outside(struct model_copy *copy, const struct graph_copy *g,
                           const uint32_t *part_of)
 {
-    bool *outside = byi_arena_calloc(v->arena, v->values.n, sizeof *outside);
-    for (uint32_t i = 0; i < v->values.n; i++)
-        outside[i] =
-            v->values.at[i].depth == v->depth && v->values.at[i].result;
+    bool *outside =
+        byi_arena_calloc(copy->arena, copy->values.n, sizeof *outside);
+    for (uint32_t i = 0; i < copy->values.n; i++)
+        outside[i] = copy->values.at[i].depth == copy->depth &&
+                     copy->values.at[i].result;
     for (uint32_t i = 0; i < g->n; i++)
         for (uint32_t k = g->first[i]; k < g->first[i + 1]; k++) {
-            const struct view_value *value = &v->values.at[g->reads.at[k]];
-            if (value->depth == v->depth && value->producer &&
+            const struct copied_value *value = &copy->values.at[g->reads.at[k]];
+            if (value->depth == copy->depth && value->producer &&
                 part_of[value->producer - 1] != part_of[i])
                 outside[g->reads.at[k]] = true;
         }
@@ -314,7 +323,7 @@ static bool *mark_outside(struct view *v, const struct view_graph *g,
 
 /* Set the inputs of the part's function: values that the part reads and does
  * not compute. */
-static void list_inputs(struct view *v, const struct view_graph *g,
+static void list_inputs(struct model_copy *copy, const struct graph_copy *g,
                         const struct byi_model_part *part,
                         const uint32_t *part_of, Onnx__FunctionProto *f)
 {
@@ -323,49 +332,51 @@ static void list_inputs(struct view *v, const struct view_graph *g,
     uint32_t capacity = 0;
     for (uint32_t i = 0; i < part->n; i++)
         capacity += g->first[part->nodes[i] + 1] - g->first[part->nodes[i]];
-    f->input = byi_arena_calloc(v->arena, capacity, sizeof(*f->input));
+    f->input = byi_arena_calloc(copy->arena, capacity, sizeof(*f->input));
     for (uint32_t i = 0; i < part->n; i++) {
         const uint32_t node = part->nodes[i];
         for (uint32_t k = g->first[node]; k < g->first[node + 1]; k++) {
-            const char *name = v->names.at[g->reads.at[k]];
-            const struct view_value *value = &v->values.at[g->reads.at[k]];
-            const bool own = value->depth == v->depth && value->producer &&
+            const char *name = copy->names.at[g->reads.at[k]];
+            const struct copied_value *value = &copy->values.at[g->reads.at[k]];
+            const bool own = value->depth == copy->depth && value->producer &&
                              part_of[value->producer - 1] == own_part;
-            if (!own && byi_name_number(&seen, v->arena, name) == f->n_input)
-                f->input[f->n_input++] = byi_arena_str(v->arena, name);
+            if (!own && byi_name_number(&seen, copy->arena, name) == f->n_input)
+                f->input[f->n_input++] = byi_arena_str(copy->arena, name);
         }
     }
 }
 
 /* Set the function's nodes and its outputs, the results that are read outside
  * the part; add the types of the other results as unknown fields. */
-static void list_nodes(struct view *v, const struct view_graph *g,
+static void list_nodes(struct model_copy *copy, const struct graph_copy *g,
                        const struct byi_model_part *part, const bool *outside,
                        Onnx__FunctionProto *f)
 {
     size_t n = 0;
     for (uint32_t i = 0; i < part->n; i++)
         n += g->graph->node[part->nodes[i]]->n_output;
-    f->node = byi_arena_calloc(v->arena, part->n, sizeof(*f->node));
-    f->output = byi_arena_calloc(v->arena, n, sizeof(*f->output));
+    f->node = byi_arena_calloc(copy->arena, part->n, sizeof(*f->node));
+    f->output = byi_arena_calloc(copy->arena, n, sizeof(*f->output));
     f->base.unknown_fields =
-        byi_arena_calloc(v->arena, n, sizeof(*f->base.unknown_fields));
+        byi_arena_calloc(copy->arena, n, sizeof(*f->base.unknown_fields));
     for (uint32_t i = 0; i < part->n; i++) {
         Onnx__NodeProto *node = g->graph->node[part->nodes[i]];
         f->node[f->n_node++] = node;
         for (size_t k = 0; k < node->n_output; k++) {
-            const struct view_value *value = find_value(v, node->output[k]);
-            if (outside[value - v->values.at])
+            const struct copied_value *value =
+                find_value(copy, node->output[k]);
+            if (outside[value - copy->values.at])
                 f->output[f->n_output++] = node->output[k];
             else if (value->info)
-                add_value_info(v, f, value->info);
+                add_value_info(copy, f, value->info);
         }
     }
 }
 
-static Onnx__NodeProto *make_call(struct view *v, const Onnx__FunctionProto *f)
+static Onnx__NodeProto *make_call(struct model_copy *copy,
+                                  const Onnx__FunctionProto *f)
 {
-    Onnx__NodeProto *call = byi_arena_alloc(v->arena, sizeof *call);
+    Onnx__NodeProto *call = byi_arena_alloc(copy->arena, sizeof *call);
     onnx__node_proto__init(call);
     call->name = f->name;
     call->op_type = f->name;
@@ -378,10 +389,10 @@ static Onnx__NodeProto *make_call(struct view *v, const Onnx__FunctionProto *f)
     return call;
 }
 
-/* Add the function of a part to v->made. Returns its call; NULL if nothing
+/* Add the function of a part to copy->made. Returns its call; NULL if nothing
  * outside reads the part's results, or if all its nodes are idle. */
-static Onnx__NodeProto *make_function(struct view *v,
-                                      const struct view_graph *g,
+static Onnx__NodeProto *make_function(struct model_copy *copy,
+                                      const struct graph_copy *g,
                                       const struct byi_model_part *part,
                                       const uint32_t *part_of,
                                       const bool *outside)
@@ -390,40 +401,42 @@ static Onnx__NodeProto *make_function(struct view *v,
     for (uint32_t i = 0; i < part->n && !place; i++)
         if (*g->places[part->nodes[i]]->region)
             place = g->places[part->nodes[i]];
-    Onnx__FunctionProto *f = byi_arena_alloc(v->arena, sizeof *f);
+    Onnx__FunctionProto *f = byi_arena_alloc(copy->arena, sizeof *f);
     onnx__function_proto__init(f);
-    list_inputs(v, g, part, part_of, f);
-    list_nodes(v, g, part, outside, f);
+    list_inputs(copy, g, part, part_of, f);
+    list_nodes(copy, g, part, outside, f);
     if (!f->n_output || !place)
         return NULL;
-    f->domain = byi_arena_printf(v->arena, "byoc.%s", place->backend);
-    f->name = make_function_name(v, f->domain, place->region);
+    f->domain = byi_arena_printf(copy->arena, "byoc.%s", place->backend);
+    f->name = make_function_name(copy, f->domain, place->region);
     f->doc_string = byi_arena_printf(
-        v->arena, "Region %s of backend %s: %u node%s", place->region,
+        copy->arena, "Region %s of backend %s: %u node%s", place->region,
         place->backend, part->n, part->n == 1 ? "" : "s");
-    BYI_PUSH(&v->made, f);
-    return make_call(v, f);
+    BYI_PUSH(&copy->made, f);
+    return make_call(copy, f);
 }
 
 /* Replace the graph's nodes by the parts, and drop the types of values that
  * only a function contains now. */
-static void build_graph(struct view *v, struct view_graph *g,
+static void build_graph(struct model_copy *copy, struct graph_copy *g,
                         const struct byi_model_part *parts, uint32_t n_parts)
 {
     Onnx__GraphProto *graph = g->graph;
-    uint32_t *part_of = byi_arena_calloc(v->arena, g->n, sizeof *part_of);
-    Onnx__NodeProto **nodes = byi_arena_calloc(v->arena, g->n, sizeof *nodes);
+    uint32_t *part_of = byi_arena_calloc(copy->arena, g->n, sizeof *part_of);
+    Onnx__NodeProto **nodes =
+        byi_arena_calloc(copy->arena, g->n, sizeof *nodes);
     size_t n = 0, n_values = 0;
     for (uint32_t i = 0; i < n_parts; i++)
         for (uint32_t k = 0; k < parts[i].n; k++)
             part_of[parts[i].nodes[k]] = i;
-    const bool *outside = mark_outside(v, g, part_of);
+    const bool *outside = mark_outside(copy, g, part_of);
     Onnx__ValueInfoProto **values =
-        byi_arena_calloc(v->arena, v->values.n, sizeof *values);
+        byi_arena_calloc(copy->arena, copy->values.n, sizeof *values);
     for (uint32_t i = 0; i < n_parts; i++) {
         const struct byi_model_part *part = &parts[i];
         Onnx__NodeProto *call =
-            part->region ? make_function(v, g, part, part_of, outside) : NULL;
+            part->region ? make_function(copy, g, part, part_of, outside)
+                         : NULL;
         if (call)
             nodes[n++] = call;
         for (uint32_t k = 0; !call && k < part->n; k++)
@@ -431,7 +444,8 @@ static void build_graph(struct view *v, struct view_graph *g,
     }
     for (size_t i = 0; i < n; i++)
         for (size_t k = 0; k < nodes[i]->n_output; k++) {
-            const struct view_value *value = find_value(v, nodes[i]->output[k]);
+            const struct copied_value *value =
+                find_value(copy, nodes[i]->output[k]);
             if (value->info && !value->result)
                 values[n_values++] = value->info;
         }
@@ -443,31 +457,35 @@ static void build_graph(struct view *v, struct view_graph *g,
 
 /* --- graphs --------------------------------------------------------------- */
 
-static enum byoc_status copy_graph(struct view *v, const Onnx__GraphProto *from,
+static enum byoc_status copy_graph(struct model_copy *copy,
+                                   const Onnx__GraphProto *from,
                                    Onnx__GraphProto **to);
 
-static enum byoc_status copy_node(struct view *v, const Onnx__NodeProto *from,
+static enum byoc_status copy_node(struct model_copy *copy,
+                                  const Onnx__NodeProto *from,
                                   struct byi_onnx_place **place,
                                   Onnx__NodeProto **to)
 {
     const char *op = byi_text_or(from->op_type, "(none)");
-    const char *expected =
-        v->next < v->n_nodes ? v->places[v->next].op : "no further node";
-    if (v->next >= v->n_nodes || strcmp(op, expected) != 0)
-        return byi_fail(v->err, BYOC_EINVAL,
+    const char *expected = copy->next < copy->n_nodes
+                               ? copy->places[copy->next].op
+                               : "no further node";
+    if (copy->next >= copy->n_nodes || strcmp(op, expected) != 0)
+        return byi_fail(copy->err, BYOC_EINVAL,
                         "%s: node %u is %.60s, expected %.60s, as in the "
                         "ledger; the file has changed since the import",
-                        v->from, v->next, op, expected);
-    Onnx__NodeProto *node = byi_arena_copy(v->arena, from, sizeof *from);
-    *place = &v->places[v->next++];
-    node->attribute = byi_arena_copy(v->arena, from->attribute,
+                        copy->from, copy->next, op, expected);
+    Onnx__NodeProto *node = byi_arena_copy(copy->arena, from, sizeof *from);
+    *place = &copy->places[copy->next++];
+    node->attribute = byi_arena_copy(copy->arena, from->attribute,
                                      from->n_attribute * sizeof(void *));
     for (size_t i = 0; i < node->n_attribute; i++) {
         if (!node->attribute[i]->g)
             continue;
-        node->attribute[i] = byi_arena_copy(v->arena, node->attribute[i],
+        node->attribute[i] = byi_arena_copy(copy->arena, node->attribute[i],
                                             sizeof(**node->attribute));
-        BYI_TRY(copy_graph(v, node->attribute[i]->g, &node->attribute[i]->g));
+        BYI_TRY(
+            copy_graph(copy, node->attribute[i]->g, &node->attribute[i]->g));
     }
     *to = node;
     return BYOC_OK;
@@ -475,16 +493,18 @@ static enum byoc_status copy_node(struct view *v, const Onnx__NodeProto *from,
 
 /* Copy the nodes, sorted topologically. Places are in the order of the file, so
  * the nodes are copied in that order before they are sorted. */
-static enum byoc_status copy_nodes(struct view *v, struct view_graph *g,
+static enum byoc_status copy_nodes(struct model_copy *copy,
+                                   struct graph_copy *g,
                                    const Onnx__GraphProto *from)
 {
-    const size_t *order = byi_o_order(v->arena, from);
-    Onnx__NodeProto **nodes = byi_arena_calloc(v->arena, g->n, sizeof *nodes);
+    const size_t *order = byi_o_order(copy->arena, from);
+    Onnx__NodeProto **nodes =
+        byi_arena_calloc(copy->arena, g->n, sizeof *nodes);
     struct byi_onnx_place **places =
-        byi_arena_calloc(v->arena, g->n, sizeof *places);
+        byi_arena_calloc(copy->arena, g->n, sizeof *places);
     for (uint32_t i = 0; i < g->n; i++)
-        BYI_TRY(copy_node(v, from->node[i], &places[i], &nodes[i]));
-    g->graph->node = byi_arena_calloc(v->arena, g->n, sizeof *nodes);
+        BYI_TRY(copy_node(copy, from->node[i], &places[i], &nodes[i]));
+    g->graph->node = byi_arena_calloc(copy->arena, g->n, sizeof *nodes);
     for (uint32_t i = 0; i < g->n; i++) {
         const size_t at = order ? order[i] : i;
         g->graph->node[i] = nodes[at];
@@ -494,56 +514,58 @@ static enum byoc_status copy_nodes(struct view *v, struct view_graph *g,
 }
 
 /* Give each value without a type the type that its node's place lists. */
-static void add_types(struct view *v, const struct view_graph *g)
+static void add_types(struct model_copy *copy, const struct graph_copy *g)
 {
     for (uint32_t i = 0; i < g->n; i++) {
         const Onnx__NodeProto *node = g->graph->node[i];
         const struct byi_onnx_place *place = g->places[i];
         for (size_t k = 0; k < node->n_output && k < place->n_outputs; k++) {
-            struct view_value *value =
-                *node->output[k] ? find_value(v, node->output[k]) : NULL;
+            struct copied_value *value =
+                *node->output[k] ? find_value(copy, node->output[k]) : NULL;
             if (value && !value->info && !value->result)
-                value->info = read_type(v, node->output[k], place->outputs[k]);
+                value->info =
+                    read_type(copy, node->output[k], place->outputs[k]);
         }
     }
 }
 
 /* Cut the copied graph into parts, and rebuild it from them. */
-static void cut_graph(struct view *v, struct view_graph *g)
+static void cut_graph(struct model_copy *copy, struct graph_copy *g)
 {
     uint32_t n_parts;
     for (uint32_t i = 0; i < g->n; i++) {
-        add_reads(v, g, i, g->graph->node[i]);
+        add_reads(copy, g, i, g->graph->node[i]);
         g->first[i + 1] = g->reads.n;
     }
-    add_types(v, g);
-    const uint32_t n_regions = number_regions(v, g);
-    join_idle(v, g);
+    add_types(copy, g);
+    const uint32_t n_regions = number_regions(copy, g);
+    join_idle(copy, g);
     const struct byi_model_part *parts =
-        byi_cut_model(v->arena, g->n, g->region, n_regions, g->edges.n,
+        byi_cut_model(copy->arena, g->n, g->region, n_regions, g->edges.n,
                       g->edges.at, &n_parts);
-    build_graph(v, g, parts, n_parts);
+    build_graph(copy, g, parts, n_parts);
 }
 
 /* Recurses once per nested graph; byi_wire_walk bounds the nesting. */
-static enum byoc_status copy_graph(struct view *v, const Onnx__GraphProto *from,
+static enum byoc_status copy_graph(struct model_copy *copy,
+                                   const Onnx__GraphProto *from,
                                    Onnx__GraphProto **to)
 {
     const uint32_t n = (uint32_t)from->n_node;
-    struct view_graph g = {
-        .graph = byi_arena_copy(v->arena, from, sizeof *from),
+    struct graph_copy g = {
+        .graph = byi_arena_copy(copy->arena, from, sizeof *from),
         .n = n,
-        .places = byi_arena_calloc(v->arena, n, sizeof(*g.places)),
-        .first = byi_arena_calloc(v->arena, (size_t)n + 1, sizeof *g.first),
-        .region = byi_arena_calloc(v->arena, n, sizeof *g.region)};
+        .places = byi_arena_calloc(copy->arena, n, sizeof(*g.places)),
+        .first = byi_arena_calloc(copy->arena, (size_t)n + 1, sizeof *g.first),
+        .region = byi_arena_calloc(copy->arena, n, sizeof *g.region)};
     *to = g.graph;
-    v->depth++;
-    define_names(v, from);
-    BYI_TRY(copy_nodes(v, &g, from));
-    define_names(v, g.graph); /* producers are indices in the new order */
-    cut_graph(v, &g);
-    forget_names(v);
-    v->depth--;
+    copy->depth++;
+    define_names(copy, from);
+    BYI_TRY(copy_nodes(copy, &g, from));
+    define_names(copy, g.graph); /* producers are indices in the new order */
+    cut_graph(copy, &g);
+    forget_names(copy);
+    copy->depth--;
     byi_vec_free(g.reads.at);
     byi_vec_free(g.edges.at);
     return BYOC_OK;
@@ -571,36 +593,38 @@ static void set_call_region(struct byi_onnx_place *call,
 /* Set the region of each call of a model-local function. The places of the
  * nodes in functions, called "CALL/NODE", come after all places of the graph's
  * nodes. */
-static void set_call_regions(struct view *v)
+static void set_call_regions(struct model_copy *copy)
 {
     struct byi_name_table calls = {0};
-    uint32_t *met = byi_arena_calloc(v->arena, v->n_nodes, sizeof *met);
-    for (uint32_t i = 0; i < v->n_nodes; i++)
-        byi_name_number(&calls, v->arena, v->places[i].name);
-    for (uint32_t i = v->n_nodes; i < v->n_places; i++) {
-        const char *name = v->places[i].name, *slash = name;
+    uint32_t *met = byi_arena_calloc(copy->arena, copy->n_nodes, sizeof *met);
+    for (uint32_t i = 0; i < copy->n_nodes; i++)
+        byi_name_number(&calls, copy->arena, copy->places[i].name);
+    for (uint32_t i = copy->n_nodes; i < copy->n_places; i++) {
+        const char *name = copy->places[i].name, *slash = name;
         while ((slash = strchr(slash, '/'))) {
             const uint32_t call =
-                byi_name_find(&calls, byi_arena_strn(v->arena, name,
+                byi_name_find(&calls, byi_arena_strn(copy->arena, name,
                                                      (size_t)(slash++ - name)));
-            if (call < v->n_nodes)
-                set_call_region(&v->places[call], &v->places[i], &met[call]);
+            if (call < copy->n_nodes)
+                set_call_region(&copy->places[call], &copy->places[i],
+                                &met[call]);
         }
     }
 }
 
 /* Add the graph's large weights, which byi_onnx_open left out. */
-static void add_weights(struct view *v, const struct byi_onnx_file *file,
+static void add_weights(struct model_copy *copy,
+                        const struct byi_onnx_file *file,
                         Onnx__GraphProto *graph)
 {
     const size_t n = graph->n_initializer;
-    graph->initializer = byi_arena_copy(v->arena, graph->initializer,
+    graph->initializer = byi_arena_copy(copy->arena, graph->initializer,
                                         n * sizeof(*graph->initializer));
     for (size_t i = 0; i < n; i++) {
         if (!file->raw.at[i].at)
             continue;
-        Onnx__TensorProto *t = byi_arena_copy(v->arena, graph->initializer[i],
-                                              sizeof(**graph->initializer));
+        Onnx__TensorProto *t = byi_arena_copy(
+            copy->arena, graph->initializer[i], sizeof(**graph->initializer));
         t->has_raw_data = true;
         t->raw_data.data = (uint8_t *)(uintptr_t)file->raw.at[i].at;
         t->raw_data.len = file->raw.at[i].n;
@@ -609,14 +633,14 @@ static void add_weights(struct view *v, const struct byi_onnx_file *file,
 }
 
 /* Add the functions, and their domains to every list of opsets. */
-static void add_functions(struct view *v, Onnx__ModelProto *model)
+static void add_functions(struct model_copy *copy, Onnx__ModelProto *model)
 {
     const size_t n = model->n_opset_import;
     struct byi_name_table domains = {0};
-    Onnx__FunctionProto **all =
-        byi_arena_calloc(v->arena, model->n_functions + v->made.n, sizeof *all);
+    Onnx__FunctionProto **all = byi_arena_calloc(
+        copy->arena, model->n_functions + copy->made.n, sizeof *all);
     Onnx__OperatorSetIdProto **sets =
-        byi_arena_calloc(v->arena, n + v->made.n + 1, sizeof *sets);
+        byi_arena_calloc(copy->arena, n + copy->made.n + 1, sizeof *sets);
     if (n)
         memcpy(sets, model->opset_import, n * sizeof *sets);
     if (model->n_functions)
@@ -624,61 +648,62 @@ static void add_functions(struct view *v, Onnx__ModelProto *model)
     model->opset_import = sets;
     model->functions = all;
     if (!n) /* before IR version 3 there was one opset */
-        sets[model->n_opset_import++] = make_opset(v, NULL);
+        sets[model->n_opset_import++] = make_opset(copy, NULL);
     for (size_t i = 0; i < n; i++)
-        byi_name_number(&domains, v->arena, byi_text_or(sets[i]->domain, ""));
-    for (uint32_t i = 0; i < v->made.n; i++) {
+        byi_name_number(&domains, copy->arena,
+                        byi_text_or(sets[i]->domain, ""));
+    for (uint32_t i = 0; i < copy->made.n; i++) {
         const uint32_t known = domains.n;
-        char *domain = v->made.at[i]->domain;
-        if (byi_name_number(&domains, v->arena, domain) == known)
-            sets[model->n_opset_import++] = make_opset(v, domain);
-        all[model->n_functions++] = v->made.at[i];
+        char *domain = copy->made.at[i]->domain;
+        if (byi_name_number(&domains, copy->arena, domain) == known)
+            sets[model->n_opset_import++] = make_opset(copy, domain);
+        all[model->n_functions++] = copy->made.at[i];
     }
-    for (uint32_t i = 0; i < v->made.n; i++) {
-        v->made.at[i]->n_opset_import = model->n_opset_import;
-        v->made.at[i]->opset_import = sets;
+    for (uint32_t i = 0; i < copy->made.n; i++) {
+        copy->made.at[i]->n_opset_import = model->n_opset_import;
+        copy->made.at[i]->opset_import = sets;
     }
-    if (v->made.n && model->ir_version < FUNCTIONS_SINCE)
+    if (copy->made.n && model->ir_version < FUNCTIONS_SINCE)
         model->ir_version = FUNCTIONS_SINCE;
 }
 
-static enum byoc_status write_model(struct view *v, const char *to,
+static enum byoc_status write_model(struct model_copy *copy, const char *to,
                                     const Onnx__ModelProto *model)
 {
     const size_t n = onnx__model_proto__get_packed_size(model);
     if (n > INT_MAX)
-        return byi_fail(v->err, BYOC_ELIMIT,
+        return byi_fail(copy->err, BYOC_ELIMIT,
                         "%s: found a copy of %zu bytes, expected less than 2 "
                         "GiB, the limit of an ONNX file; export the model "
                         "with external weights",
                         to, n);
-    uint8_t *data = byi_arena_alloc(v->arena, n);
+    uint8_t *data = byi_arena_alloc(copy->arena, n);
     onnx__model_proto__pack(model, data);
-    return byi_file_write(to, data, n, v->err);
+    return byi_file_write(to, data, n, copy->err);
 }
 
-static enum byoc_status copy_model(struct view *v, const char *to,
+static enum byoc_status copy_model(struct model_copy *copy, const char *to,
                                    const struct byi_onnx_file *file)
 {
     Onnx__ModelProto model = *file->model;
-    v->n_nodes = (uint32_t)byi_onnx_count_nodes(model.graph);
-    if (v->n_nodes > v->n_places ||
-        (!model.n_functions && v->n_nodes != v->n_places))
-        return byi_fail(v->err, BYOC_EINVAL,
+    copy->n_nodes = (uint32_t)byi_onnx_count_nodes(model.graph);
+    if (copy->n_nodes > copy->n_places ||
+        (!model.n_functions && copy->n_nodes != copy->n_places))
+        return byi_fail(copy->err, BYOC_EINVAL,
                         "%s: found %u nodes, expected %u, as in the ledger; "
                         "the file has changed since the import",
-                        v->from, v->n_nodes, v->n_places);
+                        copy->from, copy->n_nodes, copy->n_places);
     for (size_t i = 0; i < model.n_functions; i++)
         byi_name_number(
-            &v->functions, v->arena,
-            byi_arena_printf(v->arena, "%s\n%s",
+            &copy->functions, copy->arena,
+            byi_arena_printf(copy->arena, "%s\n%s",
                              byi_text_or(model.functions[i]->domain, ""),
                              byi_text_or(model.functions[i]->name, "")));
-    set_call_regions(v);
-    BYI_TRY(copy_graph(v, model.graph, &model.graph));
-    add_weights(v, file, model.graph);
-    add_functions(v, &model);
-    return write_model(v, to, &model);
+    set_call_regions(copy);
+    BYI_TRY(copy_graph(copy, model.graph, &model.graph));
+    add_weights(copy, file, model.graph);
+    add_functions(copy, &model);
+    return write_model(copy, to, &model);
 }
 
 enum byoc_status byi_onnx_regions(const char *from, const char *to,
@@ -688,7 +713,7 @@ enum byoc_status byi_onnx_regions(const char *from, const char *to,
 {
     struct byi_arena *arena = byi_arena_new();
     struct byi_onnx_file file = {.arena = arena};
-    struct view v = {
+    struct model_copy copy = {
         .from = from,
         .arena = arena,
         .places = byi_arena_copy(arena, places, n_places * sizeof *places),
@@ -705,10 +730,10 @@ enum byoc_status byi_onnx_regions(const char *from, const char *to,
     if (status == BYOC_OK)
         status = byi_onnx_open(from, arena, &file, err);
     if (status == BYOC_OK)
-        status = copy_model(&v, to, &file);
+        status = copy_model(&copy, to, &file);
     byi_onnx_close(&file);
-    byi_vec_free(v.values.at);
-    byi_vec_free(v.made.at);
+    byi_vec_free(copy.values.at);
+    byi_vec_free(copy.made.at);
     byi_arena_free(&arena);
     return status;
 }

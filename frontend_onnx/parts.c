@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* view_parts.c: Kahn's topological sort of nodes and regions together. A region
+/* parts.c: Kahn's topological sort of nodes and regions together. A region
  * becomes a part once all outside nodes that it reads are in parts. If the
  * remaining regions wait for each other, one of them is split. Those of its
  * nodes that wait for nothing become a part, and its other nodes a later one.
  */
-#include "frontend_onnx/view.h"
+#include "frontend_onnx/parts.h"
 
 #include <assert.h>
 

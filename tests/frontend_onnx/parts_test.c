@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* view_test.c: tests dividing a graph into parts. Each node is in one part, and
- * each part reads only earlier parts. A region is in two parts only if
+/* parts_test.c: tests dividing a graph into parts. Each node is in one part,
+ * and each part reads only earlier parts. A region is in two parts only if
  * necessary. tests/cli/regions.py tests models that are made of parts.
  */
 #include <setjmp.h>
@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "frontend_onnx/view.h"
+#include "frontend_onnx/parts.h"
 
 enum { MAX_NODES = 12, MAX_EDGES = MAX_NODES * MAX_NODES };
 
