@@ -153,12 +153,12 @@ static enum byoc_status dump_regions(const char *path, const char *model,
     struct byi_report r;
     BYI_TRY(check_onnx("--dump-regions", model, err));
     BYI_TRY(byi_report_read(ledger, strlen(ledger), &r, err));
-    struct byi_onnx_place *places =
-        byi_arena_calloc(r.arena, r.n_nodes, sizeof *places);
+    struct byi_onnx_placement *placements =
+        byi_arena_calloc(r.arena, r.n_nodes, sizeof *placements);
     for (uint32_t i = 0; i < r.n_nodes; i++) {
         const struct byi_report_node *node = &r.nodes[i];
         const bool offloaded = byi_report_is_offloaded(node);
-        places[i] = (struct byi_onnx_place){
+        placements[i] = (struct byi_onnx_placement){
             .name = node->name,
             .op = node->op,
             .region = offloaded ? node->region : "",
@@ -168,7 +168,7 @@ static enum byoc_status dump_regions(const char *path, const char *model,
             .outputs = node->outputs};
     }
     enum byoc_status status =
-        byi_onnx_regions(model, path, r.n_nodes, places, err);
+        byi_onnx_regions(model, path, r.n_nodes, placements, err);
     byi_report_free(&r);
     return status;
 }

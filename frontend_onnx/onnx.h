@@ -93,10 +93,10 @@ enum byoc_status byi_onnx_annotate(const char *from, const char *to,
 
 /* --- regions.c ------------------------------------------------------------ */
 
-/* Where a node runs: places[i] is for the node with source i of an import.
+/* Where a node runs: placements[i] is for the node with source i of an import.
  * Nodes of inlined functions, called "CALL/NODE", follow all nodes of the
  * model's graphs. No field is NULL. */
-struct byi_onnx_place {
+struct byi_onnx_placement {
     const char *name, *op;        /* the op_type must match the file */
     const char *region, *backend; /* "": in no region */
     bool idle;                    /* folded or removed */
@@ -110,10 +110,10 @@ struct byi_onnx_place {
  * path leaves it and comes back. Idle nodes that only one region reads go into
  * its function. So does the call of a function of the model whose nodes are all
  * in one region. Names are kept; values without a type in the file get the
- * types that `places` lists. Errors: as for byi_onnx_annotate. */
+ * types that `placements` lists. Errors: as for byi_onnx_annotate. */
 enum byoc_status byi_onnx_regions(const char *from, const char *to,
-                                  uint32_t n_places,
-                                  const struct byi_onnx_place *places,
+                                  uint32_t n_placements,
+                                  const struct byi_onnx_placement *placements,
                                   struct byoc_error *err);
 
 #endif

@@ -33,10 +33,10 @@ struct copied_value {
 struct model_copy {
     const char *from; /* path of the model */
     struct byi_arena *arena;
-    struct byi_onnx_place *places;
-    uint32_t n_places;
-    uint32_t n_nodes; /* places before those of nodes in functions */
-    uint32_t next;    /* the place of the next node to be copied */
+    struct byi_onnx_placement *placements;
+    uint32_t n_placements;
+    uint32_t n_nodes; /* placements before those of nodes in functions */
+    uint32_t next;    /* the placement of the next node to be copied */
     struct byi_name_table names;
     struct byi_name_table functions;     /* "DOMAIN\nNAME" */
     BYI_VEC(struct copied_value) values; /* indexed by name */
@@ -51,7 +51,7 @@ struct model_copy {
 struct graph_copy {
     Onnx__GraphProto *graph;
     uint32_t n;
-    struct byi_onnx_place **places;
+    struct byi_onnx_placement **placements;
     uint32_t *first;
     uint32_t *region; /* of each node, from 1; 0: none */
     BYI_VEC(uint32_t) reads;
@@ -223,7 +223,7 @@ static uint32_t number_regions(struct model_copy *copy, struct graph_copy *g)
     byi_name_number(&regions, copy->arena, "");
     for (uint32_t i = 0; i < g->n; i++)
         g->region[i] =
-            byi_name_number(&regions, copy->arena, g->places[i]->region);
+            byi_name_number(&regions, copy->arena, g->placements[i]->region);
     return regions.n - 1;
 }
 
@@ -241,7 +241,7 @@ static void join_idle(struct model_copy *copy, struct graph_copy *g)
         for (size_t k = 0; k < g->graph->node[i]->n_output; k++)
             if (find_value(copy, g->graph->node[i]->output[k])->result)
                 readers_in[i] = 0;
-        if (g->places[i]->idle && readers_in[i] != NO_READER)
+        if (g->placements[i]->idle && readers_in[i] != NO_READER)
             g->region[i] = readers_in[i];
         for (; e > 0 && g->edges.at[e - 1].to == i; e--) {
             uint32_t *readers = &readers_in[g->edges.at[e - 1].from];
@@ -397,21 +397,21 @@ static Onnx__NodeProto *make_function(struct model_copy *copy,
                                       const uint32_t *part_of,
                                       const bool *outside)
 {
-    const struct byi_onnx_place *place = NULL;
-    for (uint32_t i = 0; i < part->n && !place; i++)
-        if (*g->places[part->nodes[i]]->region)
-            place = g->places[part->nodes[i]];
+    const struct byi_onnx_placement *placement = NULL;
+    for (uint32_t i = 0; i < part->n && !placement; i++)
+        if (*g->placements[part->nodes[i]]->region)
+            placement = g->placements[part->nodes[i]];
     Onnx__FunctionProto *f = byi_arena_alloc(copy->arena, sizeof *f);
     onnx__function_proto__init(f);
     list_inputs(copy, g, part, part_of, f);
     list_nodes(copy, g, part, outside, f);
-    if (!f->n_output || !place)
+    if (!f->n_output || !placement)
         return NULL;
-    f->domain = byi_arena_printf(copy->arena, "byoc.%s", place->backend);
-    f->name = make_function_name(copy, f->domain, place->region);
+    f->domain = byi_arena_printf(copy->arena, "byoc.%s", placement->backend);
+    f->name = make_function_name(copy, f->domain, placement->region);
     f->doc_string = byi_arena_printf(
-        copy->arena, "Region %s of backend %s: %u node%s", place->region,
-        place->backend, part->n, part->n == 1 ? "" : "s");
+        copy->arena, "Region %s of backend %s: %u node%s", placement->region,
+        placement->backend, part->n, part->n == 1 ? "" : "s");
     BYI_PUSH(&copy->made, f);
     return make_call(copy, f);
 }
@@ -463,12 +463,12 @@ static enum byoc_status copy_graph(struct model_copy *copy,
 
 static enum byoc_status copy_node(struct model_copy *copy,
                                   const Onnx__NodeProto *from,
-                                  struct byi_onnx_place **place,
+                                  struct byi_onnx_placement **placement,
                                   Onnx__NodeProto **to)
 {
     const char *op = byi_text_or(from->op_type, "(none)");
     const char *expected = copy->next < copy->n_nodes
-                               ? copy->places[copy->next].op
+                               ? copy->placements[copy->next].op
                                : "no further node";
     if (copy->next >= copy->n_nodes || strcmp(op, expected) != 0)
         return byi_fail(copy->err, BYOC_EINVAL,
@@ -476,7 +476,7 @@ static enum byoc_status copy_node(struct model_copy *copy,
                         "ledger; the file has changed since the import",
                         copy->from, copy->next, op, expected);
     Onnx__NodeProto *node = byi_arena_copy(copy->arena, from, sizeof *from);
-    *place = &copy->places[copy->next++];
+    *placement = &copy->placements[copy->next++];
     node->attribute = byi_arena_copy(copy->arena, from->attribute,
                                      from->n_attribute * sizeof(void *));
     for (size_t i = 0; i < node->n_attribute; i++) {
@@ -491,8 +491,8 @@ static enum byoc_status copy_node(struct model_copy *copy,
     return BYOC_OK;
 }
 
-/* Copy the nodes, sorted topologically. Places are in the order of the file, so
- * the nodes are copied in that order before they are sorted. */
+/* Copy the nodes, sorted topologically. Placements are in the order of the
+ * file, so the nodes are copied in that order before they are sorted. */
 static enum byoc_status copy_nodes(struct model_copy *copy,
                                    struct graph_copy *g,
                                    const Onnx__GraphProto *from)
@@ -500,31 +500,32 @@ static enum byoc_status copy_nodes(struct model_copy *copy,
     const size_t *order = byi_o_order(copy->arena, from);
     Onnx__NodeProto **nodes =
         byi_arena_calloc(copy->arena, g->n, sizeof *nodes);
-    struct byi_onnx_place **places =
-        byi_arena_calloc(copy->arena, g->n, sizeof *places);
+    struct byi_onnx_placement **placements =
+        byi_arena_calloc(copy->arena, g->n, sizeof *placements);
     for (uint32_t i = 0; i < g->n; i++)
-        BYI_TRY(copy_node(copy, from->node[i], &places[i], &nodes[i]));
+        BYI_TRY(copy_node(copy, from->node[i], &placements[i], &nodes[i]));
     g->graph->node = byi_arena_calloc(copy->arena, g->n, sizeof *nodes);
     for (uint32_t i = 0; i < g->n; i++) {
         const size_t at = order ? order[i] : i;
         g->graph->node[i] = nodes[at];
-        g->places[i] = places[at];
+        g->placements[i] = placements[at];
     }
     return BYOC_OK;
 }
 
-/* Give each value without a type the type that its node's place lists. */
+/* Give each value without a type the type that its node's placement lists. */
 static void add_types(struct model_copy *copy, const struct graph_copy *g)
 {
     for (uint32_t i = 0; i < g->n; i++) {
         const Onnx__NodeProto *node = g->graph->node[i];
-        const struct byi_onnx_place *place = g->places[i];
-        for (size_t k = 0; k < node->n_output && k < place->n_outputs; k++) {
+        const struct byi_onnx_placement *placement = g->placements[i];
+        for (size_t k = 0; k < node->n_output && k < placement->n_outputs;
+             k++) {
             struct copied_value *value =
                 *node->output[k] ? find_value(copy, node->output[k]) : NULL;
             if (value && !value->info && !value->result)
                 value->info =
-                    read_type(copy, node->output[k], place->outputs[k]);
+                    read_type(copy, node->output[k], placement->outputs[k]);
         }
     }
 }
@@ -555,7 +556,7 @@ static enum byoc_status copy_graph(struct model_copy *copy,
     struct graph_copy g = {
         .graph = byi_arena_copy(copy->arena, from, sizeof *from),
         .n = n,
-        .places = byi_arena_calloc(copy->arena, n, sizeof(*g.places)),
+        .placements = byi_arena_calloc(copy->arena, n, sizeof(*g.placements)),
         .first = byi_arena_calloc(copy->arena, (size_t)n + 1, sizeof *g.first),
         .region = byi_arena_calloc(copy->arena, n, sizeof *g.region)};
     *to = g.graph;
@@ -576,8 +577,9 @@ static enum byoc_status copy_graph(struct model_copy *copy,
 /* Give the call the region of `inner`, a node of the called function; a call
  * with nodes in several regions gets none. *met counts the call's nodes that
  * are not idle. */
-static void set_call_region(struct byi_onnx_place *call,
-                            const struct byi_onnx_place *inner, uint32_t *met)
+static void set_call_region(struct byi_onnx_placement *call,
+                            const struct byi_onnx_placement *inner,
+                            uint32_t *met)
 {
     if (inner->idle)
         return;
@@ -590,23 +592,23 @@ static void set_call_region(struct byi_onnx_place *call,
     ++*met;
 }
 
-/* Set the region of each call of a model-local function. The places of the
- * nodes in functions, called "CALL/NODE", come after all places of the graph's
- * nodes. */
+/* Set the region of each call of a model-local function. The placements of the
+ * nodes in functions, called "CALL/NODE", come after all placements of the
+ * graph's nodes. */
 static void set_call_regions(struct model_copy *copy)
 {
     struct byi_name_table calls = {0};
     uint32_t *met = byi_arena_calloc(copy->arena, copy->n_nodes, sizeof *met);
     for (uint32_t i = 0; i < copy->n_nodes; i++)
-        byi_name_number(&calls, copy->arena, copy->places[i].name);
-    for (uint32_t i = copy->n_nodes; i < copy->n_places; i++) {
-        const char *name = copy->places[i].name, *slash = name;
+        byi_name_number(&calls, copy->arena, copy->placements[i].name);
+    for (uint32_t i = copy->n_nodes; i < copy->n_placements; i++) {
+        const char *name = copy->placements[i].name, *slash = name;
         while ((slash = strchr(slash, '/'))) {
             const uint32_t call =
                 byi_name_find(&calls, byi_arena_strn(copy->arena, name,
                                                      (size_t)(slash++ - name)));
             if (call < copy->n_nodes)
-                set_call_region(&copy->places[call], &copy->places[i],
+                set_call_region(&copy->placements[call], &copy->placements[i],
                                 &met[call]);
         }
     }
@@ -687,12 +689,12 @@ static enum byoc_status copy_model(struct model_copy *copy, const char *to,
 {
     Onnx__ModelProto model = *file->model;
     copy->n_nodes = (uint32_t)byi_onnx_count_nodes(model.graph);
-    if (copy->n_nodes > copy->n_places ||
-        (!model.n_functions && copy->n_nodes != copy->n_places))
+    if (copy->n_nodes > copy->n_placements ||
+        (!model.n_functions && copy->n_nodes != copy->n_placements))
         return byi_fail(copy->err, BYOC_EINVAL,
                         "%s: found %u nodes, expected %u, as in the ledger; "
                         "the file has changed since the import",
-                        copy->from, copy->n_nodes, copy->n_places);
+                        copy->from, copy->n_nodes, copy->n_placements);
     for (size_t i = 0; i < model.n_functions; i++)
         byi_name_number(
             &copy->functions, copy->arena,
@@ -707,8 +709,8 @@ static enum byoc_status copy_model(struct model_copy *copy, const char *to,
 }
 
 enum byoc_status byi_onnx_regions(const char *from, const char *to,
-                                  uint32_t n_places,
-                                  const struct byi_onnx_place *places,
+                                  uint32_t n_placements,
+                                  const struct byi_onnx_placement *placements,
                                   struct byoc_error *err)
 {
     struct byi_arena *arena = byi_arena_new();
@@ -716,8 +718,9 @@ enum byoc_status byi_onnx_regions(const char *from, const char *to,
     struct model_copy copy = {
         .from = from,
         .arena = arena,
-        .places = byi_arena_copy(arena, places, n_places * sizeof *places),
-        .n_places = n_places,
+        .placements = byi_arena_copy(arena, placements,
+                                     n_placements * sizeof *placements),
+        .n_placements = n_placements,
         .err = err};
     const void *data = NULL;
     size_t n = 0;
