@@ -203,11 +203,12 @@ byoc_fail *tokenize(const byoc_host *host, const byoc_operator_call *call,
 byoc_fail *check(const byoc_host *host, const byoc_operator_call *call)
 {
     if (call->inputs[TEXT].dtype != BYOC_STRING)
-        return invalid(host, "its first input has no strings");
+        return invalid(host, "input 0: found another type, expected strings");
     if (call->inputs[NBEST_SIZE].dtype != BYOC_I64)
-        return invalid(host, "nbest_size is not int64");
+        return invalid(host, "nbest_size: found another type, expected int64");
     if (flag(call, FAIRSEQ) && flag(call, REVERSE))
-        return invalid(host, "fairseq numbers in reverse are not supported");
+        return invalid(host, "found fairseq numbers in reverse, expected at "
+                             "most one of fairseq and reverse");
     return nullptr;
 }
 
@@ -269,10 +270,11 @@ byoc_fail *tokenizer_run(const byoc_host *host, const byoc_operator_call *call)
 byoc_fail *decoder_shape(const byoc_host *host, const byoc_operator_call *call)
 {
     if (call->inputs[0].dtype != BYOC_I64)
-        return invalid(host, "its input is not int64");
+        return invalid(host, "input 0: found another type, expected int64");
     const byoc_view &ids = call->inputs[0];
     if (ids.rank != 1 && (ids.rank != 2 || ids.dims[0] != 1))
-        return invalid(host, "its input has not the shape (n) or (1, n)");
+        return invalid(host,
+                       "input 0: found another shape, expected (n) or (1, n)");
     call->results[0].dtype = BYOC_STRING;
     call->results[0].rank = 1;
     call->results[0].dims[0] = 1;
