@@ -302,30 +302,30 @@ def branch(types):
     return h.make_graph(made(types["V"], "b"), "branch", [], bare(["b"]))
 
 
-def round_of_loop(types):
+def loop_body(types):
     nodes = [h.make_node("Identity", ["c"], ["c_out"]),
              h.make_node("Identity", ["v"], ["v_out"])]
-    return h.make_graph(nodes, "round", bare(["i", "c", "v"]),
+    return h.make_graph(nodes, "body", bare(["i", "c", "v"]),
                         bare(["c_out", "v_out"]))
 
 
-def round_of_scan(types):
+def scan_body(types):
     nodes = [h.make_node("Identity", ["s"], ["s_out"]),
              h.make_node("Identity", ["x"], ["row"])]
-    return h.make_graph(nodes, "round", bare(["s", "x"]),
+    return h.make_graph(nodes, "body", bare(["s", "x"]),
                         bare(["s_out", "row"]))
 
 
 def scan(v):
     state, rows = ramp(3), ramp(2, 3)
-    attrs = {"body": round_of_scan, "num_scan_inputs": 1}
+    attrs = {"body": scan_body, "num_scan_inputs": 1}
     if v < 9:
         return [None, state.reshape(1, 3), rows.reshape(1, 2, 3)], attrs
     return [state, rows], attrs
 
 
-def round_of_map(types):
-    return h.make_graph([h.make_node("Identity", ["x"], ["y"])], "map",
+def map_body(types):
+    return h.make_graph([h.make_node("Identity", ["x"], ["y"])], "body",
                         bare(["x"]), bare(["y"]))
 
 
@@ -333,10 +333,10 @@ CASES = {
     "If": lambda v: ([np.array(True)], {"then_branch": branch,
                                         "else_branch": branch}),
     "Loop": lambda v: ([np.array(2), np.array(True), ramp(2, 3)],
-                       {"body": round_of_loop}),
+                       {"body": loop_body}),
     "Scan": scan,
     "SequenceMap": lambda v: ([[ramp(2, 3), ramp(2, 1)]],
-                              {"body": round_of_map}),
+                              {"body": map_body}),
     "ArrayFeatureExtractor": lambda v: ([ramp(2, 3), Known([2, 0])], {}),
     "AffineGrid": lambda v: ([ramp(1, 2, 3), Known([1, 1, 2, 3])], {}),
     "Attention": attention,
