@@ -51,9 +51,10 @@ static enum byoc_status read_item(struct warm_reader *r, const char *item)
     char *end;
     if (number) {
         close_list(r);
-        if (r->n == MAX_DIMS || number == item)
-            return fail_option(
-                r, "found a dim without a name, or more than 64 dims");
+        if (number == item)
+            return fail_option(r, "found a dim without a name");
+        if (r->n == MAX_DIMS)
+            return fail_option(r, "found more than 64 dims");
         r->lists[r->n++] = (struct byi_size_list){
             .name = byi_arena_strn(r->arena, item, (size_t)(number - item))};
     }

@@ -90,7 +90,8 @@ static void cut_model(const uint8_t *data, size_t n, struct byi_text *out,
 
 struct unpack_budget {
     size_t left;
-    bool oom; /* malloc failed within the budget */
+    bool exceeded; /* an allocation was larger than `left` */
+    bool oom;      /* malloc failed within the budget */
 };
 
 /* Allocate from the budget. On NULL protobuf-c frees everything and fails. The
@@ -100,8 +101,10 @@ static void *budget_alloc(void *arg, size_t n)
     struct unpack_budget *unpack_budget = arg;
     void *memory = NULL;
 
-    if (n > unpack_budget->left)
+    if (n > unpack_budget->left) {
+        unpack_budget->exceeded = true;
         return NULL;
+    }
     unpack_budget->left -= n;
     memory = byi_own_try(n ? n : 1, 1, NULL);
     unpack_budget->oom = unpack_budget->oom || !memory;
@@ -114,10 +117,13 @@ static void budget_free(void *unpack_budget, void *memory)
     byi_vec_free(memory);
 }
 
-/* Unpack a message, which the caller frees with free_message. Returns NULL if
- * it is malformed or needs more than the budget. */
+/* Unpack a message, which the caller frees with free_message. Returns NULL and
+ * an error, which begins with `path`, if it is malformed or needs more than the
+ * budget. */
 static ProtobufCMessage *unpack_message(const ProtobufCMessageDescriptor *type,
-                                        const void *data, size_t n)
+                                        const void *data, size_t n,
+                                        const char *path,
+                                        struct byoc_error *err)
 {
     struct unpack_budget unpack_budget = {.left = UNPACK_BASE};
     ProtobufCAllocator allocator = {.alloc = budget_alloc,
@@ -125,12 +131,22 @@ static ProtobufCMessage *unpack_message(const ProtobufCMessageDescriptor *type,
                                     .allocator_data = &unpack_budget};
     ProtobufCMessage *message = NULL;
 
-    if (n > (SIZE_MAX - UNPACK_BASE) / UNPACK_FACTOR)
-        return NULL;
-    unpack_budget.left += n * UNPACK_FACTOR;
-    message = protobuf_c_message_unpack(type, &allocator, n, data);
+    unpack_budget.exceeded = n > (SIZE_MAX - UNPACK_BASE) / UNPACK_FACTOR;
+    if (!unpack_budget.exceeded) {
+        unpack_budget.left += n * UNPACK_FACTOR;
+        message = protobuf_c_message_unpack(type, &allocator, n, data);
+    }
     if (!message && unpack_budget.oom)
         byi_oom(n);
+    if (!message && unpack_budget.exceeded)
+        byi_fail(err, BYOC_EPARSE,
+                 "%s: found far more entries than %zu bytes of a %s usually "
+                 "have, expected fewer",
+                 path, n, type->short_name);
+    else if (!message)
+        byi_fail(err, BYOC_EPARSE,
+                 "%s: found a field of another type, expected a valid %s", path,
+                 type->short_name);
     return message;
 }
 
@@ -180,13 +196,10 @@ static enum byoc_status open_bytes(const char *path, const uint8_t *data,
     file->folder = folder_of(path, file->arena);
     cut_model(data, n, &small, file);
     file->model = (Onnx__ModelProto *)unpack_message(
-        &onnx__model_proto__descriptor, small.at, small.n);
+        &onnx__model_proto__descriptor, small.at, small.n, path, err);
     byi_text_free(&small);
     if (!file->model)
-        return byi_fail(err, BYOC_EPARSE,
-                        "%s: not an ONNX model: a field has the wrong type, "
-                        "or far more entries than its size suggests",
-                        path);
+        return BYOC_EPARSE;
     if (!file->model->graph || !file->model->has_ir_version)
         return byi_fail(err, BYOC_EPARSE,
                         "%s: not an ONNX model: found no %s, expected one",
@@ -244,10 +257,10 @@ enum byoc_status byi_onnx_attribute(struct byi_onnx_file *file,
     n = (size_t)(w.end - w.at);
     BYI_TRY(byi_wire_check(w.at, n, &onnx__attribute_proto__descriptor, place,
                            err));
-    message = unpack_message(&onnx__attribute_proto__descriptor, w.at, n);
+    message =
+        unpack_message(&onnx__attribute_proto__descriptor, w.at, n, place, err);
     if (!message)
-        return byi_fail(err, BYOC_EPARSE, "%s: a field has the wrong type",
-                        place);
+        return BYOC_EPARSE;
     BYI_PUSH(&file->more, message);
     *attribute = (Onnx__AttributeProto *)message;
     return BYOC_OK;
@@ -289,11 +302,9 @@ enum byoc_status byi_onnx_tensor_bytes(
     BYI_TRY(
         byi_wire_check(data, n, &onnx__tensor_proto__descriptor, path, err));
     Onnx__TensorProto *proto = (Onnx__TensorProto *)unpack_message(
-        &onnx__tensor_proto__descriptor, data, n);
+        &onnx__tensor_proto__descriptor, data, n, path, err);
     if (!proto)
-        return byi_fail(err, BYOC_EPARSE,
-                        "%s: not a TensorProto: a field has the wrong type",
-                        path);
+        return BYOC_EPARSE;
     enum byoc_status status = byi_onnx_decode(&file, proto, NULL, tensor, err);
     if (status == BYOC_OK && name)
         *name = byi_arena_str(arena, proto->name ? proto->name : "");

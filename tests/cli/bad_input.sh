@@ -114,11 +114,18 @@ model Relu 13 1 >relu.onnx
 model NoSuchThing 13 1 >operator.onnx
 model Relu 120 1 >opset.onnx
 model Relu 13 8 >strings.onnx
+printf '\010\007\100\001' >field.onnx # opset_import as a number
+{ # a graph of a million empty nodes
+    printf '\010\007\072\200\211\172'
+    awk 'BEGIN { for (i = 0; i < 1000000; i++) printf "\n%c", 0 }'
+} >entries.onnx
 
 # kinds of model files
 bad 2 "truncated" check text.onnx
 bad 2 "truncated" check cut.onnx
 bad 2 "empty" check empty.onnx
+bad 2 "a field of another type, expected a valid ModelProto" check field.onnx
+bad 2 "far more entries than 2000006 bytes of a ModelProto" check entries.onnx
 bad 2 "found a folder, expected a file" check folder.onnx
 bad 2 "cannot open" check none.onnx
 bad 2 "expected" check text.ir
