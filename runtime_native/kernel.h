@@ -667,6 +667,11 @@ struct byi_simd {
                                  float scale, float zero);
     void (*dequantize[BYI_DTYPES])(const void *y, float *x, int64_t n,
                                    float scale, float zero);
+    /* the same with a scale and a zero point for each element */
+    void (*quantize_each[BYI_DTYPES])(const float *x, void *y, int64_t n,
+                                      const float *scale, const float *zero);
+    void (*dequantize_each[BYI_DTYPES])(const void *y, float *x, int64_t n,
+                                        const float *scale, const float *zero);
     /* Whether any of n boxes overlaps `box` by more than iou. A box is low 0,
      * low 1, high 0, high 1, area; `boxes` has a row of n for each of these,
      * `pitch` apart, with zeros up to BYI_SLACK beyond n. */

@@ -152,6 +152,87 @@ static void dequantize_any(const struct quant *q, int64_t row, int64_t from,
     }
 }
 
+/* --- short rows of float32 ------------------------------------------------ */
+
+/* The scales and zero points of all elements of some rows are listed once, and
+ * then used for each of these rows (n, inner) along the axes before them. */
+enum { SHORT_ROW = 64, LISTED = 1024, REPEATED = 256 };
+
+static bool has_short_rows(const struct quant *q)
+{
+    return q->n > 1 && q->inner > 0 && q->inner < SHORT_ROW;
+}
+
+/* Rows [row, row + rows) of each of `outer` blocks (n, inner). If that is all
+ * of a block, `blocks` blocks are listed. */
+struct listed_rows {
+    const struct quant *q;
+    int64_t row, rows, blocks;
+    float scale[LISTED], zero[LISTED];
+};
+
+static void list_rows(struct listed_rows *l)
+{
+    const struct quant *q = l->q;
+    const float *scale = q->scale->data;
+    const int64_t n = l->rows * q->inner;
+    float *s = l->scale, *z = l->zero;
+    for (int64_t c = l->row; c < l->row + l->rows; c++) {
+        const float zero = (float)byi_tensor_float(q->zero, c);
+        for (int64_t i = 0; i < q->inner; i++) {
+            *s++ = scale[c];
+            *z++ = zero;
+        }
+    }
+    for (int64_t i = n; i < l->blocks * n; i++, s++, z++) {
+        *s = s[-n];
+        *z = z[-n];
+    }
+}
+
+/* Convert the listed rows of blocks [from, end). */
+static void run_listed(const struct listed_rows *l, bool quantizes,
+                       int64_t from, int64_t end)
+{
+    const struct quant *q = l->q;
+    const struct byi_simd *simd = byi_simd();
+    const int64_t in = (int64_t)byoc_dtype_size(q->x->dtype);
+    const int64_t out = (int64_t)byoc_dtype_size(q->y->dtype);
+    for (int64_t b = from; b < end; b += l->blocks) {
+        const int64_t at = (b * q->n + l->row) * q->inner;
+        const int64_t n = byi_min(l->blocks, end - b) * l->rows * q->inner;
+        const void *x = (const char *)q->x->data + at * in;
+        void *y = (char *)q->y->data + at * out;
+        if (quantizes)
+            simd->quantize_each[q->y->dtype](x, y, n, l->scale, l->zero);
+        else
+            simd->dequantize_each[q->x->dtype](x, y, n, l->scale, l->zero);
+    }
+}
+
+static void run_short_rows(const struct byi_call *call, const struct quant *q,
+                           bool quantizes)
+{
+    const int64_t block = q->n * q->inner, outer = byi_count(q->x) / block;
+    const int64_t rows = byi_min(q->n, LISTED / q->inner);
+    const int64_t blocks = byi_max(1, REPEATED / block);
+    const int64_t parts = byi_ceil_div(q->n, rows);
+    const int team = byi_team(call, byi_count(q->x));
+    const int64_t shares = parts >= team ? 1 : team;
+#pragma omp parallel for num_threads(team) if (team > 1)
+    for (int64_t task = 0; task < parts * shares; task++) {
+        const int64_t row = task / shares * rows, share = task % shares;
+        struct listed_rows l;
+        l.q = q;
+        l.row = row;
+        l.rows = byi_min(rows, q->n - row);
+        l.blocks = byi_min(blocks, outer);
+        list_rows(&l);
+        run_listed(&l, quantizes, outer * share / shares,
+                   outer * (share + 1) / shares);
+    }
+}
+
 /* --- the kernels --------------------------------------------------------- */
 
 static void run_rows(const struct byi_call *call, const struct quant *q,
@@ -180,6 +261,10 @@ static enum byoc_status quantize_run_f32(const struct byi_call *call,
     const bool fast =
         !q.block && q.x->dtype == BYOC_F32 && q.scale->dtype == BYOC_F32;
     const bool bytes = q.y->dtype == BYOC_U8 || q.y->dtype == BYOC_I8;
+    if (fast && has_short_rows(&q) && byi_simd()->quantize_each[q.y->dtype]) {
+        run_short_rows(call, &q, true);
+        return BYOC_OK;
+    }
     run_rows(call, &q,
              fast && bytes                              ? quantize_bytes
              : fast && byi_simd()->quantize[q.y->dtype] ? quantize_fast
@@ -215,6 +300,10 @@ static enum byoc_status dequantize_run_f32(const struct byi_call *call,
     const bool fast = !any && q.y->dtype == BYOC_F32 &&
                       q.scale->dtype == BYOC_F32 &&
                       byi_simd()->dequantize[q.x->dtype];
+    if (fast && has_short_rows(&q)) {
+        run_short_rows(call, &q, false);
+        return BYOC_OK;
+    }
     run_rows(call, &q,
              fast  ? dequantize_fast
              : any ? dequantize_any

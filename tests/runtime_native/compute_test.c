@@ -566,15 +566,20 @@ static void test_quantize(void **state)
 {
     static const enum byoc_dtype dtypes[] = {BYOC_U8,  BYOC_I8,  BYOC_U16,
                                              BYOC_I16, BYOC_I32, BYOC_U32};
+    /* long rows, and short rows in whole blocks and in parts of a block */
+    static const int64_t shapes[][3] = {
+        {2, 3, 150}, {70, 3, 2}, {9, 5, 1}, {2, 700, 2}, {3, 2100, 1}};
     (void)state;
-    for (size_t d = 0; d < BYI_COUNT(dtypes); d++)
+    for (size_t d = 0; d < BYI_COUNT(dtypes) * BYI_COUNT(shapes); d++)
         for (int vector = 0; vector < 2; vector++) {
+            const enum byoc_dtype to = dtypes[d % BYI_COUNT(dtypes)];
+            const int64_t *dims = shapes[d / BYI_COUNT(dtypes)];
             struct byi_tensor in[] = {
-                TENSOR(BYOC_F32, 2, 3, 150),
-                tensor(BYOC_F32, (uint32_t)vector, DIMS(3)),
-                tensor(dtypes[d], (uint32_t)vector, DIMS(3))};
+                tensor(BYOC_F32, 3, dims),
+                tensor(BYOC_F32, (uint32_t)vector, dims + 1),
+                tensor(to, (uint32_t)vector, dims + 1)};
             for (int64_t i = 0; i < byi_count(&in[1]); i++)
-                byi_tensor_set(&in[1], i, ldexp(1, -(int)i - 4));
+                byi_tensor_set(&in[1], i, ldexp(1, -(int)(i % 9) - 4));
             byi_tensor_set(&in[0], 7, 1e30);
             byi_tensor_set(&in[0], 8, -INFINITY);
             struct eval e = prepare(BYI_OP_QUANTIZE, NULL, 0, in, 3);
