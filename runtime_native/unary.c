@@ -62,6 +62,7 @@ struct unary_job {
     struct byi_tensor *y;
     void (*fast)(const float *x, float *y, int64_t n, const float *p);
     plain_fn plain;
+    byi_one_loop one; /* of integers and bools, or NULL */
     float bound;      /* bounds[] */
     double p[PARAMS]; /* the operator's parameters, for `plain` */
     float pf[PARAMS]; /* the same for `fast` */
@@ -194,6 +195,14 @@ CLIP(I64, int64_t, INT64_MIN, INT64_MAX)
     TYPED(NN_SHRINK, id, type, bound_##id(NN_SHRINK_plain((double)x, job->p)))
 BYI_EACH_INT(EACH_SHRINK)
 
+/* Elements of the widest vectors, by a loop of byi_simd. */
+static void range_one(const struct unary_job *job, int64_t begin, int64_t end)
+{
+    const size_t at = (size_t)begin * byi_dtype_bytes(job->x->dtype);
+    job->one((const char *)job->x->data + at, (char *)job->y->data + at,
+             end - begin);
+}
+
 /* --- tests: the result is bool ------------------------------------------- */
 
 #define TEST(op, id, type, number, load, expr)                                 \
@@ -246,6 +255,8 @@ static range_fn typed_range(enum byi_op_id op, enum byoc_dtype dtype)
 
 static range_fn find_range(const struct unary_job *job)
 {
+    if (job->one)
+        return range_one;
     if (!job->plain)
         return typed_range(job->op, job->x->dtype);
     switch (job->x->dtype) {
@@ -272,6 +283,8 @@ static const bool functions[BYI_N_OPS] = {
 /* The cost of an element in simple operations (byi_team). */
 static int64_t weight_of(const struct unary_job *job)
 {
+    if (job->one)
+        return 1;
     if (!job->fast)
         return 8;
     switch (job->op) {
@@ -307,6 +320,8 @@ static enum byoc_status unary_run(const struct byi_call *call,
         .bound = bounds[call->op->id],
     };
     read_params(call, &job);
+    if (byi_simd()->one)
+        job.one = byi_simd()->one(job.op, job.x->dtype);
     range_fn run = find_range(&job);
     if (!run)
         return byi_bad_dtype(call, call->in->dtype,
