@@ -620,6 +620,13 @@ struct byi_simd {
     void (*accumulate_wide[BYI_SUMS][BYI_DTYPES])(const void *x, int64_t rows,
                                                   int64_t pitch, void *y,
                                                   int64_t n);
+    /* y[i] += (x[i] - shift[i])^2 for each of `rows` rows x, `pitch` apart */
+    void (*accumulate_squares)(const float *x, int64_t rows, int64_t pitch,
+                               const double *shift, double *y, int64_t n);
+    /* y[i] = x[i] * mul[i] + add[i] for each of `rows` rows; y may be x */
+    void (*affine_rows)(const float *x, int64_t rows, int64_t pitch,
+                        const double *mul, const double *add, float *y,
+                        int64_t n);
     /* y[i] = e^(x[i] - shift), which is at most 1; returns the sum of y */
     double (*exp_sum)(const float *x, float *y, int64_t n, float shift);
     /* y[i] = e^(x[i] - top[i]), which is added to sum[i]; x may be y */

@@ -135,37 +135,45 @@ struct norm_columns {
 
 typedef void (*columns_fn)(const struct norm_columns *c);
 
+/* Add the terms of all elements of the columns to sum[]: the elements, or for
+ * other values of `kind` their magnitudes or squares. */
+static void add_columns(const struct norm_columns *c, enum byi_sum kind,
+                        double *sum)
+{
+    const struct byi_box_rows lines = byi_box_rows(c->reduced);
+    for (int64_t i = 0; i < lines.rows; i++)
+        byi_simd()->accumulate_wide[kind][BYOC_F32](
+            c->x + byi_box_offset(c->reduced, i * lines.n), lines.n,
+            lines.stride, sum, c->n);
+}
+
 /* Set mean[], and squares[] to the sums of squared differences from it. */
 static void column_stats(const struct norm_columns *c, double *restrict mean,
                          double *restrict squares)
 {
+    const struct byi_box_rows lines = byi_box_rows(c->reduced);
     const double count = (double)c->reduced->count;
     memset(mean, 0, (size_t)c->n * sizeof *mean);
     memset(squares, 0, (size_t)c->n * sizeof *squares);
-    BYI_FOR_BOX(c->reduced, at, {
-        const float *x = c->x + at;
-        _Pragma("omp simd") for (int64_t i = 0; i < c->n; i++) mean[i] +=
-            (double)x[i];
-    });
+    add_columns(c, BYI_ADD, mean);
     for (int64_t i = 0; i < c->n; i++)
         mean[i] /= count;
-    BYI_FOR_BOX(c->reduced, at, {
-        const float *x = c->x + at;
-        _Pragma("omp simd") for (int64_t i = 0; i < c->n; i++) squares[i] +=
-            ((double)x[i] - mean[i]) * ((double)x[i] - mean[i]);
-    });
+    for (int64_t i = 0; i < lines.rows; i++)
+        byi_simd()->accumulate_squares(
+            c->x + byi_box_offset(c->reduced, i * lines.n), lines.n,
+            lines.stride, mean, squares, c->n);
 }
 
 /* y = x * mul + add */
 static void affine_columns(const struct norm_columns *c, const double *mul,
                            const double *add)
 {
-    BYI_FOR_BOX(c->reduced, at, {
-        const float *x = c->x + at;
-        float *y = c->y + at;
-        _Pragma("omp simd") for (int64_t i = 0; i < c->n; i++) y[i] =
-            (float)((double)x[i] * mul[i] + add[i]);
-    });
+    const struct byi_box_rows lines = byi_box_rows(c->reduced);
+    for (int64_t i = 0; i < lines.rows; i++) {
+        const int64_t at = byi_box_offset(c->reduced, i * lines.n);
+        byi_simd()->affine_rows(c->x + at, lines.n, lines.stride, mul, add,
+                                c->y + at, c->n);
+    }
 }
 
 static void mvn_columns(const struct norm_columns *c)
@@ -197,24 +205,11 @@ static void instance_columns(const struct norm_columns *c)
 static void unit_columns(const struct norm_columns *c)
 {
     const bool absolute = byi_attr_int(c->call->attrs, "p") == 1;
-    double norm[BYI_COLUMNS] = {0};
-    BYI_FOR_BOX(c->reduced, at, {
-        const float *x = c->x + at;
-        if (absolute)
-            _Pragma("omp simd") for (int64_t i = 0; i < c->n; i++) norm[i] +=
-                fabs((double)x[i]);
-        else
-            _Pragma("omp simd") for (int64_t i = 0; i < c->n; i++) norm[i] +=
-                (double)x[i] * (double)x[i];
-    });
+    double norm[BYI_COLUMNS] = {0}, zeros[BYI_COLUMNS] = {0};
+    add_columns(c, absolute ? BYI_ADD_ABS : BYI_ADD_SQUARE, norm);
     for (int64_t i = 0; i < c->n; i++) /* slices of zeros stay zeros */
         norm[i] = norm[i] == 0 ? 1 : 1 / (absolute ? norm[i] : sqrt(norm[i]));
-    BYI_FOR_BOX(c->reduced, at, {
-        const float *x = c->x + at;
-        float *y = c->y + at;
-        _Pragma("omp simd") for (int64_t i = 0; i < c->n; i++) y[i] =
-            (float)((double)x[i] * norm[i]);
-    });
+    affine_columns(c, norm, zeros);
 }
 
 /* Normalise short rows of x (rows, n), transposed, `lanes` at a time. */
@@ -282,6 +277,14 @@ static enum byoc_status group_run_f32(const struct byi_call *call,
         const int64_t at = row * channels * space;
         const struct row_stats s =
             stats_of(call, at, channels * space, epsilon);
+        if (in->dtype == BYOC_F32 && space == 1) { /* a row of channels */
+            const int64_t c = row % groups * channels;
+            byi_simd()->normalize(
+                (const float *)in->data + at, (float *)call->out->data + at,
+                channels, (float)s.mean, (float)s.scale,
+                (const float *)in[1].data + c, (const float *)in[2].data + c);
+            continue;
+        }
         for (int64_t i = 0; i < channels; i++) {
             const int64_t c = row % groups * channels + i;
             const double mul = s.scale * param(&in[1], c);
