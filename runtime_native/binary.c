@@ -420,15 +420,6 @@ static void simd_loop(const struct binary_job *job, const void *a, int64_t sa,
     byi_simd()->binary[job->call->op->id](a, sa || !sb, b, sb, y, n);
 }
 
-/* Set n > 0 elements of `to` to the element of `size` bytes at `from`. */
-static void fill_block(const char *from, size_t size, int64_t n, char *to)
-{
-    const size_t bytes = (size_t)n * size;
-    memcpy(to, from, size);
-    for (size_t done = size; done < bytes; done *= 2)
-        memcpy(to + done, to, done < bytes - done ? done : bytes - done);
-}
-
 static void run_pairs(const struct binary_job *job, const void *a,
                       const void *b, void *y, int64_t n)
 {
@@ -445,14 +436,14 @@ static void pair_loop(const struct binary_job *job, const void *va, int64_t sa,
                       const void *vb, int64_t sb, void *vy, int64_t n)
 {
     const char *a = va, *b = vb;
-    uint64_t block[BLOCK];
+    uint64_t block[BLOCK / 2];
     const size_t size = job->pair_size;
     const int64_t most = (int64_t)(sizeof block / size);
     if (sa == sb) { /* if both are 0, the row has one element */
         run_pairs(job, a, b, vy, n);
         return;
     }
-    fill_block(sa ? b : a, size, byi_min(most, n), (char *)block);
+    spread_element(sa ? b : a, size, byi_min(most, n), (char *)block);
     for (int64_t at = 0; at < n; at += most)
         run_pairs(job, sa ? a + (size_t)at * size : (char *)block,
                   sb ? b + (size_t)at * size : (char *)block,
