@@ -202,19 +202,30 @@ static struct tuples describe_tuples(const struct byi_call *call,
     return s;
 }
 
-/* Offset of the slice that tuple i selects; -1 if out of range. */
-static int64_t tuple_at(const struct tuples *s, int64_t i)
+/* Compute the offsets of the slices that tuples [first, first + n) select.
+ * Returns true if an index is out of range. */
+static bool tuple_offsets(const struct tuples *s, int64_t first, int64_t n,
+                          int64_t *to)
 {
-    int64_t at = 0;
-    for (uint32_t k = 0; k < s->depth; k++) {
-        const int64_t dim = s->x->dims[s->batch + k];
-        const int64_t index =
-            byi_wrap(byi_index_at(s->idx, i * s->depth + k), dim);
-        if (index < 0 || index >= dim)
-            return -1;
-        at = at * dim + index;
+    const int64_t *dims = s->x->dims + s->batch;
+    int64_t in_batch = first % s->per_batch;
+    int64_t base = first / s->per_batch * s->block;
+    bool outside = false;
+    for (int64_t i = 0; i < n; i++, in_batch++) {
+        int64_t at = 0;
+        if (in_batch == s->per_batch) {
+            in_batch = 0;
+            base += s->block;
+        }
+        for (uint32_t k = 0; k < s->depth; k++) {
+            const int64_t index = byi_wrap(
+                byi_index_at(s->idx, (first + i) * s->depth + k), dims[k]);
+            outside |= (uint64_t)index >= (uint64_t)dims[k];
+            at = (int64_t)((uint64_t)at * (uint64_t)dims[k] + (uint64_t)index);
+        }
+        to[i] = (int64_t)((uint64_t)base + (uint64_t)at * (uint64_t)s->slice);
     }
-    return i / s->per_batch * s->block + at * s->slice;
+    return outside;
 }
 
 /* Report the first index of tuple i that is out of range. */
@@ -241,9 +252,16 @@ static enum byoc_status check_tuples(const struct byi_call *call,
                                      const struct tuples *s,
                                      struct byoc_error *err)
 {
-    for (int64_t i = 0; i < s->n; i++)
-        if (tuple_at(s, i) < 0)
-            return bad_tuple(call, s, i, err);
+    int64_t at[ELEMENTS];
+    for (int64_t i = 0; i < s->n; i += ELEMENTS) {
+        const int64_t n = byi_min(ELEMENTS, s->n - i);
+        int64_t bad = 0;
+        if (!tuple_offsets(s, i, n, at))
+            continue;
+        while (!tuple_offsets(s, i + bad, 1, at))
+            bad++;
+        return bad_tuple(call, s, i + bad, err);
+    }
     return BYOC_OK;
 }
 
@@ -255,12 +273,21 @@ static enum byoc_status gather_nd_run(const struct byi_call *call,
     const int64_t size = (int64_t)byi_dtype_bytes(s.x->dtype);
     BYI_TRY(check_tuples(call, &s, err));
     const int team = byi_team(call, s.n * s.slice);
+    const int64_t share = byi_max(1, byi_ceil_div(s.n, team));
+    const int64_t some = byi_min(ELEMENTS, share);
     const char *src = s.x->data;
     char *dst = call->out->data;
 #pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
-    for (int64_t i = 0; i < s.n; i++)
-        byi_copy_elements(dst + i * s.slice * size,
-                          src + tuple_at(&s, i) * size, s.slice, (size_t)size);
+    for (int64_t i = 0; i < s.n; i += some) {
+        const int64_t n = byi_min(some, s.n - i);
+        int64_t at[ELEMENTS];
+        tuple_offsets(&s, i, n, at);
+        if (s.slice == 1)
+            byi_gather_elements(dst + i * size, src, at, n, (size_t)size);
+        for (int64_t k = 0; s.slice != 1 && k < n; k++)
+            byi_copy_elements(dst + (i + k) * s.slice * size,
+                              src + at[k] * size, s.slice, (size_t)size);
+    }
     return BYOC_OK;
 }
 
@@ -416,16 +443,36 @@ static enum byoc_status scatter_run(const struct byi_call *call,
     BYI_TRY(begin_scatter(call, &r, err));
     if (byi_count(e.idx) == 0)
         return BYOC_OK;
-    for (int64_t i = 0; i < e.n_rows; i++) {
+    const int64_t some = e.row < SHORT ? ELEMENTS / e.row : 1;
+    for (int64_t i = 0; i < e.n_rows; i += some) {
         const int64_t base = row_offset(&e, i);
+        const int64_t all = byi_min(some, e.n_rows - i) * e.row;
         int64_t at[ELEMENTS];
-        for (int64_t k = 0; k < e.row; k += ELEMENTS) {
-            const int64_t n = byi_min(ELEMENTS, e.row - k);
-            offsets_of(&e, base, i, k, n, at);
+        for (int64_t k = 0; k < all; k += ELEMENTS) {
+            const int64_t n = byi_min(ELEMENTS, all - k);
+            if (e.row < SHORT)
+                offsets_of_rows(&e, i, n / e.row, at);
+            else
+                offsets_of(&e, base, i, k, n, at);
             combine_at(call->out, r, at, &call->in[2], i * e.row + k, n);
         }
     }
     return BYOC_OK;
+}
+
+/* Apply the updates of tuples [first, first + n) to elements [from, from +
+ * wide) of the slices at[]. */
+static void scatter_slices(const struct byi_call *call, const struct tuples *s,
+                           enum reduction r, int64_t first, int64_t n,
+                           const int64_t *at, int64_t from, int64_t wide)
+{
+    if (s->slice == 1) {
+        combine_at(call->out, r, at, &call->in[2], first, n);
+        return;
+    }
+    for (int64_t i = 0; i < n; i++)
+        combine(call->out, r, at[i] + from, &call->in[2],
+                (first + i) * s->slice + from, wide);
 }
 
 static enum byoc_status scatter_nd_run(const struct byi_call *call,
@@ -441,10 +488,14 @@ static enum byoc_status scatter_nd_run(const struct byi_call *call,
     const int64_t parts = byi_ceil_div(s.slice, wide);
 #pragma omp parallel for num_threads(team) if (parts > 1)
     for (int64_t part = 0; part < parts; part++) {
-        const int64_t from = part * wide, n = byi_min(wide, s.slice - from);
-        for (int64_t i = 0; i < s.n; i++)
-            combine(call->out, r, tuple_at(&s, i) + from, &call->in[2],
-                    i * s.slice + from, n);
+        const int64_t from = part * wide;
+        int64_t at[ELEMENTS];
+        for (int64_t i = 0; i < s.n; i += ELEMENTS) {
+            const int64_t n = byi_min(ELEMENTS, s.n - i);
+            tuple_offsets(&s, i, n, at);
+            scatter_slices(call, &s, r, i, n, at, from,
+                           byi_min(wide, s.slice - from));
+        }
     }
     return BYOC_OK;
 }
