@@ -296,14 +296,52 @@ static void topk_lines(const struct topk *t, int64_t outer, int64_t from,
                   outer * t->k * t->inner + from + l, heap);
 }
 
+/* Whether the only result of each line is the one that argmax or argmin finds.
+ * argmin finds a NaN, which topk finds last. */
+static bool is_extreme(const struct topk *t)
+{
+    return t->k == 1 && !byi_dtype_is_half(t->kind.dtype) &&
+           (t->largest || !t->kind.is_float || t->n == 1);
+}
+
+static void run_extreme(const struct topk *t)
+{
+    const struct byi_tensor *x = t->call->in;
+    const struct byi_index_search p = {
+        .dtype = t->kind.dtype,
+        .outer = byi_count(x) / (t->n * t->inner),
+        .n = t->n,
+        .inner = t->inner,
+        .largest = t->largest,
+        .x = x->data,
+    };
+    int64_t *index = t->call->out[1].data, at[TOPK_LINES];
+    char *values = t->call->out->data;
+    byi_index_search_run(&p, byi_team(t->call, byi_count(x)), index);
+    for (int64_t i = 0; i < p.outer * t->inner; i += TOPK_LINES) {
+        const int64_t some = byi_min(TOPK_LINES, p.outer * t->inner - i);
+        for (int64_t l = 0, line = i; l < some; l++, line++)
+            at[l] = t->inner == 1
+                        ? line * t->n + index[line]
+                        : (line / t->inner * t->n + index[line]) * t->inner +
+                              line % t->inner;
+        byi_gather_elements(values + i * (int64_t)t->kind.size, x->data, at,
+                            some, t->kind.size);
+    }
+}
+
 static enum byoc_status topk_run(const struct byi_call *call,
                                  struct byoc_error *err)
 {
     (void)err;
     const struct topk t = read_topk(call);
     const int64_t line_blocks = byi_ceil_div(t.inner, TOPK_LINES);
-    if (t.k == 0 || t.inner == 0 || t.n == 0)
+    if (t.k == 0 || t.inner == 0 || byi_count(call->in) == 0)
         return BYOC_OK;
+    if (is_extreme(&t)) {
+        run_extreme(&t);
+        return BYOC_OK;
+    }
     const int64_t tasks = byi_count(call->in) / (t.n * t.inner) * line_blocks;
     const int64_t weight = sorts(&t) ? 32 : 8; /* operations per element */
     const int64_t team =
