@@ -188,6 +188,15 @@ static struct byi_band rows_of(const struct byi_window *w)
     return b;
 }
 
+/* The most floats of a band in the side-by-side layout. In rows with few
+ * outputs, most of a vector is not used. */
+static int64_t most_side_floats(const struct byi_window *w)
+{
+    if (w->stride[2] > 2 || 2 * w->out[2] <= byi_simd()->lanes)
+        return MAX_STRIDED_FLOATS;
+    return w->stride[2] == 1 ? MAX_INTERLEAVED_FLOATS : MAX_TWO_STEP_FLOATS;
+}
+
 /* Describe a band in the side-by-side layout; its member `side` is set if the
  * planes are small enough for this layout. */
 static struct byi_band side_of(const struct byi_window *w)
@@ -208,10 +217,7 @@ static struct byi_band side_of(const struct byi_window *w)
     };
     b.weights = b.size + w->out_count * lanes;
     b.floats = b.weights + weight_floats(w);
-    b.side = has_bands(w) &&
-             b.weights <= (w->stride[2] == 1   ? MAX_INTERLEAVED_FLOATS
-                           : w->stride[2] == 2 ? MAX_TWO_STEP_FLOATS
-                                               : MAX_STRIDED_FLOATS) &&
+    b.side = has_bands(w) && b.weights <= most_side_floats(w) &&
              w->taps <= (w->stride[2] > 2 ? byi_max(16, 2 * lanes)
                                           : MAX_INTERLEAVED_TAPS) &&
              w->in[2] >= 4 && w->out_count >= lanes && w->taps >= 4;
