@@ -15,12 +15,13 @@ typedef int quad_ids __attribute__((vector_size(16)));
 typedef float quad_any __attribute__((vector_size(16), aligned(4), may_alias));
 
 /* to[c * pitch + r] = from[r][c] for four rows. Reads along the rows, which are
- * long, and writes columns, which stay in the cache. */
+ * long, and writes columns, which stay in the cache. Up to three elements after
+ * the rows are read if `more` elements exist there. */
 static void transpose_four(const float *const from[4], int64_t columns,
-                           float *to, int64_t pitch)
+                           bool more, float *to, int64_t pitch)
 {
     int64_t c = 0;
-    for (; c + 4 <= columns; c += 4) {
+    for (; more ? c < columns : c + 4 <= columns; c += 4) {
         const quad a = *(const quad_any *)(from[0] + c);
         const quad b = *(const quad_any *)(from[1] + c);
         const quad d = *(const quad_any *)(from[2] + c);
@@ -29,11 +30,15 @@ static void transpose_four(const float *const from[4], int64_t columns,
         const quad ab1 = SHUFFLE(a, b, HIGH);
         const quad de0 = SHUFFLE(d, e, LOW);
         const quad de1 = SHUFFLE(d, e, HIGH);
+        const int64_t n = columns - c;
         float *dst = to + c * pitch;
         *(quad_any *)dst = SHUFFLE(ab0, de0, FIRST);
-        *(quad_any *)(dst + pitch) = SHUFFLE(ab0, de0, SECOND);
-        *(quad_any *)(dst + 2 * pitch) = SHUFFLE(ab1, de1, FIRST);
-        *(quad_any *)(dst + 3 * pitch) = SHUFFLE(ab1, de1, SECOND);
+        if (n > 1)
+            *(quad_any *)(dst + pitch) = SHUFFLE(ab0, de0, SECOND);
+        if (n > 2)
+            *(quad_any *)(dst + 2 * pitch) = SHUFFLE(ab1, de1, FIRST);
+        if (n > 3)
+            *(quad_any *)(dst + 3 * pitch) = SHUFFLE(ab1, de1, SECOND);
     }
     for (; c < columns; c++)
         for (int64_t i = 0; i < 4; i++)
@@ -74,11 +79,13 @@ void byi_f32_transpose(const struct byi_f32_kernels *kernels, const float *from,
         return;
     }
     int64_t r = 0;
+    const int64_t rest = -columns & 3;
     for (; r + 4 <= rows; r += 4) {
         const float *at = from + r * stride;
         const float *four[] = {at, at + stride, at + 2 * stride,
                                at + 3 * stride};
-        transpose_four(four, columns, to + r, pitch);
+        transpose_four(four, columns, (rows - 4 - r) * stride >= rest, to + r,
+                       pitch);
     }
     for (; r + 2 <= rows; r += 2)
         transpose_two(from + r * stride, from + (r + 1) * stride, columns,

@@ -2,7 +2,7 @@
 /* axes.c: splits a tensor's axes into two groups. These are the axes that a
  * reduction or normalisation keeps (the outer loop) and those that it reduces
  * (the inner loop). */
-#include "kernel.h"
+#include "move.h"
 
 #include "kernels/conv.h"
 
@@ -74,18 +74,14 @@ struct byi_box_rows byi_box_rows(const struct byi_box *box)
         else                                                                   \
             transpose_some_##bits(from, stride, rows, columns, to, pitch);     \
     }
-TRANSPOSE(8)
-TRANSPOSE(16)
 TRANSPOSE(32)
 TRANSPOSE(64)
 
 void byi_transpose(size_t size, const void *from, int64_t stride, int64_t rows,
                    int64_t columns, void *to, int64_t pitch)
 {
-    if (size == 1)
-        transpose_8(from, stride, rows, columns, to, pitch);
-    else if (size == 2)
-        transpose_16(from, stride, rows, columns, to, pitch);
+    if (size < 4)
+        byi_square_copy(size, from, stride, rows, columns, to, pitch);
     else if (size == 8)
         transpose_64(from, stride, rows, columns, to, pitch);
     else if (columns < 4)

@@ -28,6 +28,9 @@ void byi_copy_bytes(const struct byi_call *call, void *dst, const void *src,
                     size_t bytes);
 /* Set n elements of `size` bytes at dst to *value. */
 void byi_fill(void *dst, const void *value, int64_t n, size_t size);
+/* byi_transpose() for elements of 1 or 2 bytes that are cached */
+void byi_square_copy(size_t size, const void *from, int64_t stride,
+                     int64_t rows, int64_t columns, void *to, int64_t pitch);
 
 /* index.c: dst[k] = src[at[k]] for n elements of `size` bytes */
 void byi_gather_elements(char *dst, const char *src, const int64_t *at,

@@ -119,13 +119,38 @@ static void square16_bytes(const uint8_t *src, int64_t in, uint8_t *dst,
 }
 
 /* SQUARE(1) and SQUARE(2), in squares of `side` by `side`. The last squares
- * overlap the squares before them. */
+ * overlap the squares before them. If there are fewer rows, the squares also
+ * have elements after these rows, up to the end of the last column; their rows
+ * are buffered, since short writes to many rows in turn are slow. */
 #define SQUARES(name, square, side, size, type)                                \
+    static int64_t name##_few(char *dst, int64_t out, const char *src,         \
+                              int64_t in, int64_t rows, int64_t cols)          \
+    {                                                                          \
+        enum { WIDE = BLOCK / size };                                          \
+        type block[side * WIDE];                                               \
+        int64_t c = 0;                                                         \
+        const int64_t end = (cols - side) * in + rows - side;                  \
+        for (; in > 0 && c < WIDE && c * in <= end; c += side)                 \
+            square((const type *)(const void *)src + c * in, in, block + c,    \
+                   WIDE);                                                      \
+        for (int64_t r = 0; r < rows; r++)                                     \
+            memcpy(dst + r * out * size, block + r * WIDE, (size_t)c * size);  \
+        return c;                                                              \
+    }                                                                          \
     static void name(char *dst, int64_t out, const char *src, int64_t in,      \
                      int64_t rows, int64_t cols)                               \
     {                                                                          \
-        if (rows < side || cols < side) {                                      \
+        if (cols < side) {                                                     \
             square_##size(dst, out, src, in, rows, cols);                      \
+            return;                                                            \
+        }                                                                      \
+        if (rows < side) {                                                     \
+            int64_t c = 0, some = 1;                                           \
+            for (; some > 0; c += some)                                        \
+                some = name##_few(dst + c * size, out, src + c * in * size,    \
+                                  in, rows, cols - c);                         \
+            square_##size(dst + c * size, out, src + c * in * size, in, rows,  \
+                          cols - c);                                           \
             return;                                                            \
         }                                                                      \
         for (int64_t i = 0; i < rows; i += side)                               \
@@ -183,6 +208,60 @@ static void repeat_row(char *to, int64_t bytes, int64_t rows)
     }
 }
 
+enum {
+    SHORT_ROW = 64, /* bytes below which a call of memcpy takes most time */
+    SPAN = 16       /* bytes that are copied at once */
+};
+
+/* The end of the elements that a view reads, in elements from its first one; 0
+ * if a stride is negative. */
+static int64_t end_of(const struct byi_view *v)
+{
+    int64_t end = 1;
+    for (uint32_t i = 0; i < v->rank; i++) {
+        if (v->strides[i] < 0)
+            return 0;
+        end += (v->dims[i] - 1) * v->strides[i];
+    }
+    return end;
+}
+
+/* Copy contiguous rows [first, last) of few bytes in whole spans, where these
+ * end before the result and the data do: the excess of a row is replaced by the
+ * next row. */
+static void copy_short_rows(const struct byi_view *v, int64_t first,
+                            int64_t last, const char *src, char *dst,
+                            int64_t size)
+{
+    const uint32_t outer = v->rank - 1;
+    const int64_t bytes = v->dims[outer] * size;
+    const int64_t dim = outer ? v->dims[outer - 1] : 1;
+    const int64_t step = outer ? v->strides[outer - 1] : 0;
+    const int64_t safe = last - byi_ceil_div(SPAN - 1, bytes);
+    const int64_t limit = end_of(v) * size - bytes - (SPAN - 1);
+    int64_t at[2 * BYI_MAX_RANK], in_axis = first % dim;
+    int64_t offset = byi_seek(outer, v->dims, v->strides, first, at);
+    for (int64_t r = first; r < last; r++) {
+        char *to = dst + r * bytes;
+        const char *from = src + offset * size;
+        if (r >= safe || offset * size > limit)
+            memcpy(to, from, (size_t)bytes);
+        else
+            for (int64_t i = 0; i < bytes; i += SPAN) {
+                char span[SPAN];
+                memcpy(span, from + i, SPAN);
+                memcpy(to + i, span, SPAN);
+            }
+        offset += step;
+        if (++in_axis < dim)
+            continue;
+        in_axis = 0;
+        offset -= dim * step;
+        if (outer > 1)
+            byi_advance_position(outer - 1, v->dims, v->strides, at, &offset);
+    }
+}
+
 /* Copy rows [first, last), which are along the last axis. */
 static void copy_rows(const struct byi_view *v, int64_t first, int64_t last,
                       const char *src, char *dst, size_t size)
@@ -190,9 +269,14 @@ static void copy_rows(const struct byi_view *v, int64_t first, int64_t last,
     const uint32_t outer = v->rank - 1;
     const int64_t n = v->dims[outer], stride = v->strides[outer];
     const int64_t bytes = (int64_t)size;
-    const bool plain = stride == 1 && n * bytes >= 64;
+    const bool plain = stride == 1 && n * bytes >= SHORT_ROW;
     const bool repeats = outer > 0 && v->strides[outer - 1] == 0;
     const row_fn row = row_of(size);
+    if (stride == 1 && !plain &&
+        !(repeats && v->dims[outer - 1] * n * bytes >= SHORT_ROW)) {
+        copy_short_rows(v, first, last, src, dst, bytes);
+        return;
+    }
     int64_t at[2 * BYI_MAX_RANK], same = 1;
     int64_t offset = byi_seek(outer, v->dims, v->strides, first, at);
     for (int64_t r = first; r < last; r += same) {
@@ -214,7 +298,7 @@ static void copy_rows(const struct byi_view *v, int64_t first, int64_t last,
 }
 
 enum {
-    FEW_ROWS = 4,          /* fewer rows are not copied in squares */
+    FEW_ROWS = 3,          /* fewer rows are not copied in squares */
     MIN_FAR = 1 << 20,     /* bytes that do not stay in the cache */
     FAR_COLUMNS = 2048,    /* bytes between columns that are not prefetched */
     MIN_FETCHED = 1 << 22, /* bytes of a result that comes from memory */
@@ -376,6 +460,33 @@ static int64_t take_repeats(struct byi_view *v, int64_t bytes)
     return repeats;
 }
 
+/* If the innermost axis has as many bytes as a larger element, make that the
+ * element: drop the axis, and return the size of the new elements. */
+static size_t join_elements(struct byi_view *v, const void *src,
+                            const void *dst, size_t size)
+{
+    const uint32_t last = v->rank - 1;
+    const int64_t n = v->dims[last];
+    const size_t bytes = (size_t)n * size;
+    if (last == 0 || v->strides[last] != 1 || n > 16 || bytes > 16 ||
+        (bytes & (bytes - 1)) ||
+        (((uintptr_t)src | (uintptr_t)dst) & (bytes - 1)))
+        return size;
+    for (uint32_t i = 0; i < last; i++)
+        if (v->strides[i] % n)
+            return size;
+    for (uint32_t i = 0; i < last; i++)
+        v->strides[i] /= n;
+    v->rank = last;
+    return bytes;
+}
+
+void byi_square_copy(size_t size, const void *from, int64_t stride,
+                     int64_t rows, int64_t columns, void *to, int64_t pitch)
+{
+    square_of(size)(to, pitch, from, stride, columns, rows);
+}
+
 void byi_view_copy(const struct byi_call *call, const struct byi_view *view,
                    const void *src, void *dst, size_t size)
 {
@@ -383,6 +494,9 @@ void byi_view_copy(const struct byi_call *call, const struct byi_view *view,
     if (n == 0)
         return;
     struct byi_view v = simplify(view);
+    n *= (int64_t)size;
+    size = join_elements(&v, src, dst, size);
+    n /= (int64_t)size;
     const int64_t repeats = take_repeats(&v, n * (int64_t)size);
     n /= repeats;
     copy_view(call, &v, n, src, dst, size);

@@ -121,6 +121,29 @@ static void test_repeat(void **state)
     }
 }
 
+/* Rows of a few bytes, between many others: their copies overlap. */
+static void test_short_rows(void **state)
+{
+    (void)state;
+    static const int64_t axes[] = {2, 0, 1, 3};
+    static const enum byoc_dtype dtypes[] = {BYOC_U8, BYOC_F16, BYOC_F32,
+                                             BYOC_F64};
+    for (int round = 0; round < ROUNDS; round++) {
+        const int64_t dims[] = {pick(1, 9), pick(1, 20), pick(1, 20),
+                                pick(1, 24)};
+        const int64_t repeats[] = {pick(1, 2), pick(1, 3), pick(1, 3),
+                                   pick(1, 3)};
+        struct trial t = {
+            .n_in = 1,
+            .in = {make(dtypes[round % 4], 4, dims), ints(4, repeats)}};
+        must_run(&t, BYI_OP_TRANSPOSE, "{\"axes\": [2, 0, 1, 3]}");
+        check_origins(&t, by_axes, axes);
+        t.n_in = 2;
+        must_run(&t, BYI_OP_TILE, "{}");
+        check_origins(&t, by_modulus, NULL);
+    }
+}
+
 struct cut {
     int64_t begin[BYI_MAX_RANK], stride[BYI_MAX_RANK];
 };
@@ -694,6 +717,7 @@ int main(void)
         cmocka_unit_test(test_transpose_matrices),
         cmocka_unit_test(test_transpose_few),
         cmocka_unit_test(test_repeat),
+        cmocka_unit_test(test_short_rows),
         cmocka_unit_test(test_slice),
         cmocka_unit_test(test_pad),
         cmocka_unit_test(test_blocks),
