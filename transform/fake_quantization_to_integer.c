@@ -451,12 +451,13 @@ static byi_id requantize_product(struct byi_rewrite *rw, byi_id at)
 
 /* --- operators that select elements --------------------------------------- */
 
-/* Whether every element of node `id` is an element of its first operand. */
-static bool selects_elements(const struct byi_rewrite *rw, byi_id id)
+/* Returns n if every element of node `id` is an element of one of its first n
+ * operands; otherwise 0. */
+static uint32_t selected_operands(const struct byi_rewrite *rw, byi_id id)
 {
     const struct byi_node *node = byi_rw_node(rw, id);
     if (node->kind != BYI_CALL_OP || node->type->kind != BYI_TENSOR)
-        return false;
+        return 0;
     switch (node->op) {
     case BYI_OP_NN_MAX_POOL1D:
     case BYI_OP_NN_MAX_POOL2D:
@@ -466,29 +467,40 @@ static bool selects_elements(const struct byi_rewrite *rw, byi_id id)
     case BYI_OP_SQUEEZE:
     case BYI_OP_EXPAND_DIMS:
     case BYI_OP_TRANSPOSE:
-        return true;
+        return 1;
+    case BYI_OP_CONCATENATE:
+        return node->n_args;
     default:
-        return false;
+        return 0;
     }
 }
 
-/* quantize(select(dequantize(x))) with equal scales  ==>  select(x) */
+/* quantize(select(dequantize(x), ...)) with equal scales  ==>  select(x, ...)
+ */
 static byi_id select_integers(struct byi_rewrite *rw, byi_id at)
 {
-    enum { MAX_OPERANDS = 4 };
+    enum { MAX_OPERANDS = 64 };
     const byi_id inner = byi_rw_arg(rw, at, 0);
     struct quantized_integers x, y;
     if (!read_steps(rw, at, BYI_OP_QUANTIZE, &y) ||
-        !byi_rw_has_one_reader(rw, inner) || !selects_elements(rw, inner) ||
-        byi_rw_node(rw, inner)->n_args > MAX_OPERANDS ||
-        !read_steps(rw, byi_rw_arg(rw, inner, 0), BYI_OP_DEQUANTIZE, &x) ||
-        x.scale != y.scale || x.zero != y.zero ||
-        byi_rw_tensor(rw, x.integers)->dtype != byi_rw_tensor(rw, at)->dtype)
+        !byi_rw_has_one_reader(rw, inner))
         return BYI_NO_ID;
     const struct byi_node *node = byi_rw_node(rw, inner);
-    byi_id args[MAX_OPERANDS] = {x.integers};
-    for (uint32_t i = 1; i < node->n_args; i++)
+    const uint32_t n = selected_operands(rw, inner);
+    if (n == 0 || node->n_args > MAX_OPERANDS)
+        return BYI_NO_ID;
+    byi_id args[MAX_OPERANDS];
+    for (uint32_t i = 0; i < node->n_args; i++) {
         args[i] = node->args[i];
+        if (i >= n)
+            continue;
+        if (!read_steps(rw, args[i], BYI_OP_DEQUANTIZE, &x) ||
+            x.scale != y.scale || x.zero != y.zero ||
+            byi_rw_tensor(rw, x.integers)->dtype !=
+                byi_rw_tensor(rw, at)->dtype)
+            return BYI_NO_ID;
+        args[i] = x.integers;
+    }
     return byi_rw_again(rw, inner, args);
 }
 
