@@ -612,6 +612,8 @@ enum byoc_status byi_dn_emit_items(struct byi_build *b,
 
 /* --- quant.c ------------------------------------------------------------- */
 
+bool byi_dn_is_same_quant(const struct byi_quant *a, const struct byi_quant *b);
+
 /* Step 0, a convolution or product of quantised data and constant weights,
  * which byoc's own kernels compute in integers, exactly on every CPU. */
 struct byi_integer_kernel {

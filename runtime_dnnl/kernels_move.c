@@ -260,13 +260,21 @@ static struct byi_desc split_channels(const struct byi_desc *desc, int64_t n)
     return out;
 }
 
+/* Operand i, or its integers if `dtype`, of the joined data, is an integer. */
+static struct byi_dnnl_value *source_of(struct byi_build *b, uint32_t i,
+                                        enum byoc_dtype dtype)
+{
+    struct byi_dnnl_value *value = byi_dn_operand(b, byi_dn_arg0(b, i));
+    return byi_dn_is_float(dtype) ? value : value->integers;
+}
+
 /* Get a view of operand i whose rows can be copied. It need not be dense: a
  * slice of another value has such rows. */
 static enum byoc_status want_rows(struct byi_build *b,
                                   const struct byi_dnnl_concat *p, uint32_t i,
                                   bool shuffled, struct byi_dnnl_view *view)
 {
-    struct byi_dnnl_value *value = byi_dn_operand(b, byi_dn_arg0(b, i));
+    struct byi_dnnl_value *value = source_of(b, i, p->dst.dtype);
     const struct byi_desc like = byi_dn_dense_like(&p->dst, p->src[i].dims);
     for (uint32_t v = 0; v < value->n_views; v++) {
         *view = value->views[v];
@@ -301,7 +309,7 @@ static enum byoc_status join(struct byi_build *b, uint32_t n, uint32_t axis,
                                       .dst = split ? split_channels(joined, n)
                                                    : *joined};
     for (uint32_t i = 0; i < n; i++) {
-        descs[i] = byi_dn_operand(b, byi_dn_arg0(b, i))->views[0].desc;
+        descs[i] = source_of(b, i, joined->dtype)->views[0].desc;
         if (split)
             descs[i] = split_channels(&descs[i], 1);
     }
@@ -320,6 +328,33 @@ static enum byoc_status join(struct byi_build *b, uint32_t n, uint32_t axis,
     BYI_TRY(byi_dn_emit(b, e));
     if (split)
         byi_dn_add_view(b, &b->values[*split], result);
+    return BYOC_OK;
+}
+
+/* If all n operands are dequantised with one scale and zero point, also join
+ * their integers; a step whose result is not read is dropped later. `dst`
+ * describes the joined floats. */
+static enum byoc_status join_integers(struct byi_build *b, uint32_t n,
+                                      uint32_t axis, const struct byi_desc *dst)
+{
+    const struct byi_dnnl_value *first = byi_dn_operand(b, byi_dn_arg0(b, 0));
+    struct byi_dnnl_value *result = &b->values[b->kernel->outs[0]];
+    struct byi_emit e = {.name = byi_dn_step0(b)->name};
+    struct byi_desc joined = *dst;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct byi_dnnl_value *value =
+            byi_dn_operand(b, byi_dn_arg0(b, i));
+        if (!value->integers || value->integers->n_views == 0 ||
+            !byi_dn_is_same_quant(&value->quant, &first->quant))
+            return BYOC_OK;
+    }
+    joined.dtype = first->quant.dtype;
+    struct byi_dnnl_view *y = byi_arena_alloc(b->arena, sizeof *y);
+    BYI_TRY(join(b, n, axis, &joined, &e, NULL, y));
+    result->integers = byi_arena_alloc(b->arena, sizeof *result->integers);
+    *result->integers =
+        (struct byi_dnnl_value){.n_views = 1, .cap_views = 1, .views = y};
+    result->quant = first->quant;
     return BYOC_OK;
 }
 
@@ -350,7 +385,8 @@ enum byoc_status byi_dn_build_concat(struct byi_build *b)
     if (axis == 1 && chain.n == 0 && is_shuffled(b, n, &dst, &split))
         return join(b, n, 1, &dst, &e, &split, &view);
     BYI_TRY(join(b, n, (uint32_t)axis, &dst, &e, NULL, &view));
-    return byi_dn_emit_items(b, &chain, 0, view);
+    BYI_TRY(byi_dn_emit_items(b, &chain, 0, view));
+    return chain.n == 0 ? join_integers(b, n, (uint32_t)axis, &dst) : BYOC_OK;
 }
 
 /* --- one reorder --------------------------------------------------------- */

@@ -40,7 +40,7 @@ static bool read_quant(const struct byi_build *b,
     return true;
 }
 
-static bool is_same_quant(const struct byi_quant *a, const struct byi_quant *b)
+bool byi_dn_is_same_quant(const struct byi_quant *a, const struct byi_quant *b)
 {
     return a->dtype == b->dtype && a->scale == b->scale && a->zero == b->zero;
 }
@@ -114,7 +114,7 @@ enum byoc_status byi_dn_build_quantize(struct byi_build *b)
     struct byi_quant q;
     if (!read_quant(b, byi_dn_step0(b), byi_dn_result(b)->dtype, &q))
         return refuse_quant(b, byi_dn_result(b)->dtype);
-    if (value->integers && is_same_quant(&value->quant, &q)) {
+    if (value->integers && byi_dn_is_same_quant(&value->quant, &q)) {
         b->values[b->kernel->outs[0]].qconv = value->integers->qconv;
         for (uint32_t i = 0; i < value->integers->n_views; i++)
             byi_dn_define(b, 0, &value->integers->views[i]);
@@ -319,7 +319,7 @@ static enum byoc_status add_in_product(struct byi_build *b,
     const struct byi_dnnl_value *other =
         byi_dn_operand(b, byi_dn_arg0(b, 1 - which))->integers;
     if (!integers->qconv ||
-        !is_same_quant(&floats->quant, &integers->qconv->out) ||
+        !byi_dn_is_same_quant(&floats->quant, &integers->qconv->out) ||
         b->reader[floats - b->values] == BYI_NO_INDEX ||
         b->reader[integers - b->values] == BYI_NO_INDEX)
         return BYOC_EUNSUPPORTED;

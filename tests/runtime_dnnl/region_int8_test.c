@@ -106,6 +106,48 @@ static void expect(struct region *g, const struct scheme *s, uint32_t out,
                  s->integers ? "integers" : "floats", r.trace);
 }
 
+/* Data whose integers, with the zero point 117, are multiplied by `step`. */
+static uint32_t steps_data(struct region *g, const int64_t *dims, float step)
+{
+    const uint32_t x = add_leaf(g, false, BYOC_U8, 4, dims);
+    for (int64_t i = 0; i < byi_elements(4, dims); i++)
+        byi_tensor_set(&g->data[x], i, floor(127.5 + random_unit(g) * 127));
+    region_kernel(g, "qnn.dequantize", "{}",
+                  IDS(x, number(g, step), zero_point(g, BYOC_U8, 117)));
+    return region_end(g);
+}
+
+/* A concatenation joins integers if all operands have the scale of the result.
+ */
+static void test_concat(void **state)
+{
+    static const struct {
+        int64_t channels[3];
+        float step;
+        const char *axis;
+        bool integers;
+    } cases[] = {
+        {{16, 24, 5}, 0.02f, "{\"axis\":1}", true},
+        {{8, 8, 8}, 0.02f, "{\"axis\":-1}", true},
+        {{16, 24, 5}, 0.03f, "{\"axis\":1}", false},
+    };
+    (void)state;
+    for (size_t i = 0; i < BYI_COUNT(cases); i++) {
+        const struct scheme s = {BYOC_U8, BYOC_U8, 117, false,
+                                 cases[i].integers};
+        struct region g;
+        uint32_t x[3];
+        region_open(&g);
+        for (int k = 0; k < 3; k++) {
+            const int64_t dims[] = {2, cases[i].channels[k], 5, 7};
+            x[k] = steps_data(&g, dims, k == 2 ? cases[i].step : 0.02f);
+        }
+        region_kernel(&g, "concatenate", cases[i].axis, IDS(x[0], x[1], x[2]));
+        expect(&g, &s, quantize(&g, BYOC_U8, region_end(&g)), "concatenate");
+        region_close(&g);
+    }
+}
+
 static const struct {
     const char *attrs;
     int64_t x[5], w[5];
@@ -337,6 +379,7 @@ int main(void)
         cmocka_unit_test(test_convs),    cmocka_unit_test(test_dense),
         cmocka_unit_test(test_residual), cmocka_unit_test(test_sum),
         cmocka_unit_test(test_random),   cmocka_unit_test(test_uneven_bias),
+        cmocka_unit_test(test_concat),
     };
     return cmocka_run_group_tests(tests, NULL, units_at_end);
 }
