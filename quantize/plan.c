@@ -14,6 +14,7 @@ enum quant_role {
     ROLE_LAYER, /* multiplies 8-bit data by 8-bit weights              */
     ROLE_CLAMP, /* backends fuse it into the operator before it        */
     ROLE_BYTES, /* computes on bytes; all its inputs are data          */
+    ROLE_JOIN,  /* concatenates elements of its inputs                 */
     ROLE_MOVE   /* moves elements of input 0, without computing        */
 };
 
@@ -25,7 +26,7 @@ static const struct quant_op {
     {"MatMul", ROLE_LAYER},      {"Relu", ROLE_CLAMP},
     {"Clip", ROLE_CLAMP},        {"Add", ROLE_BYTES},
     {"AveragePool", ROLE_BYTES}, {"GlobalAveragePool", ROLE_BYTES},
-    {"Concat", ROLE_BYTES},      {"MaxPool", ROLE_MOVE},
+    {"Concat", ROLE_JOIN},       {"MaxPool", ROLE_MOVE},
     {"Flatten", ROLE_MOVE},      {"Reshape", ROLE_MOVE},
     {"Squeeze", ROLE_MOVE},      {"Unsqueeze", ROLE_MOVE},
     {"Transpose", ROLE_MOVE},
@@ -170,6 +171,22 @@ static void mark_byte_operands(struct quant_model *m,
         input_of(m, node, k)->to_quantize = true;
 }
 
+/* Quantise the operands of a concatenation. An operand that no other node reads
+ * gets the range of the result, so that the operator moves bytes without
+ * requantising them. */
+static void mark_joined_operands(struct quant_model *m,
+                                 const Onnx__NodeProto *node)
+{
+    struct quant_value *y = byi_quant_value(m, node->output[0]);
+    mark_byte_operands(m, node);
+    for (size_t k = 0; k < node->n_input; k++) {
+        struct quant_value *x = input_of(m, node, k);
+        if (x && x->to_quantize && y && y->to_quantize && x->n_readers == 1 &&
+            !x->input && !x->output && !x->range_of)
+            x->range_of = y;
+    }
+}
+
 /* Quantise the operand of an operator that moves elements, and give the result
  * its range, so that the operator moves bytes without requantising them. */
 static void mark_moved_operand(struct quant_model *m,
@@ -202,6 +219,8 @@ static void mark_tensors(struct quant_model *m,
             continue;
         if (role == ROLE_BYTES)
             mark_byte_operands(m, node);
+        else if (role == ROLE_JOIN)
+            mark_joined_operands(m, node);
         else if (role == ROLE_MOVE)
             mark_moved_operand(m, node);
     }

@@ -153,13 +153,64 @@ static void test_body(void **state)
     check(&b, false);
 }
 
+/* The scale of a tensor in the quantised model. */
+static float scale_of(const struct build *b, const char *name)
+{
+    char path[TEST_PATH + 32], wanted[32];
+    const void *bytes;
+    size_t n;
+    float scale = 0;
+
+    snprintf(path, sizeof path, "%s/q.onnx", b->folder);
+    snprintf(wanted, sizeof wanted, "%s_scale", name);
+    assert_int_equal(byi_map_file(path, &bytes, &n, NULL), BYOC_OK);
+    Onnx__ModelProto *m = onnx__model_proto__unpack(NULL, n, bytes);
+    assert_non_null(m);
+    for (size_t i = 0; i < m->graph->n_initializer; i++)
+        if (strcmp(m->graph->initializer[i]->name, wanted) == 0)
+            memcpy(&scale, m->graph->initializer[i]->raw_data.data,
+                   sizeof scale);
+    onnx__model_proto__free_unpacked(m, NULL);
+    byi_unmap(bytes, n);
+    assert_true(scale > 0);
+    return scale;
+}
+
+/* A concatenation gives its range to the operands that only it reads. */
+static void test_concat(void **state)
+{
+    struct build b = begin_conv(13);
+    struct byi_quantize_report report;
+    struct byoc_error err;
+    static const int64_t weights[] = {8, CHANNELS + 16, 1, 1},
+                         few[] = {8, CHANNELS, 1, 1};
+    (void)state;
+
+    floats(&b, "w1", 4, few);
+    node(&b, "Conv", "c w1", "d");
+    node(&b, "Conv", "c w1", "e");
+    node(&b, "Tanh", "c", "t");
+    node(&b, "Relu", "t", "r");
+    Onnx__NodeProto *join = node(&b, "Concat", "d e t", "j");
+    attr_int(&b, join, "axis", 1);
+    floats(&b, "w2", 4, weights);
+    node(&b, "Conv", "j w2", "y");
+    output(&b, "y");
+    output(&b, "r");
+    if (quantize(&b, &report, &err) != BYOC_OK)
+        fail_msg("%s", err.text);
+    assert_true(scale_of(&b, "d") == scale_of(&b, "j"));
+    assert_true(scale_of(&b, "e") == scale_of(&b, "j"));
+    assert_true(scale_of(&b, "t") < scale_of(&b, "j"));
+    end(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_old),
-        cmocka_unit_test(test_older),
-        cmocka_unit_test(test_selected),
-        cmocka_unit_test(test_body),
+        cmocka_unit_test(test_old),      cmocka_unit_test(test_older),
+        cmocka_unit_test(test_selected), cmocka_unit_test(test_body),
+        cmocka_unit_test(test_concat),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
