@@ -191,13 +191,17 @@ static void instance_columns(const struct norm_columns *c)
 {
     const struct byi_tensor *in = c->call->in;
     const double epsilon = byi_attr_float(c->call->attrs, "epsilon");
+    const double count = (double)c->reduced->count;
+    const float *gamma = in[1].data, *beta = in[2].data;
     double mul[BYI_COLUMNS], add[BYI_COLUMNS];
+    int64_t channel = c->first % in->dims[1];
     column_stats(c, add, mul);
-    for (int64_t i = 0; i < c->n; i++) {
-        const int64_t channel = (c->first + i) % in->dims[1];
-        const double variance = mul[i] / (double)c->reduced->count;
-        mul[i] = param(&in[1], channel) / sqrt(variance + epsilon);
-        add[i] = param(&in[2], channel) - add[i] * mul[i];
+    for (int64_t i = 0; i < c->n; i++)
+        mul[i] = 1 / sqrt(mul[i] / count + epsilon);
+    for (int64_t i = 0; i < c->n; i++, channel++) {
+        channel = channel < in->dims[1] ? channel : 0;
+        mul[i] *= (double)gamma[channel];
+        add[i] = (double)beta[channel] - add[i] * mul[i];
     }
     affine_columns(c, mul, add);
 }
@@ -207,8 +211,10 @@ static void unit_columns(const struct norm_columns *c)
     const bool absolute = byi_attr_int(c->call->attrs, "p") == 1;
     double norm[BYI_COLUMNS] = {0}, zeros[BYI_COLUMNS] = {0};
     add_columns(c, absolute ? BYI_ADD_ABS : BYI_ADD_SQUARE, norm);
+    for (int64_t i = 0; !absolute && i < c->n; i++)
+        norm[i] = sqrt(norm[i]);
     for (int64_t i = 0; i < c->n; i++) /* slices of zeros stay zeros */
-        norm[i] = norm[i] == 0 ? 1 : 1 / (absolute ? norm[i] : sqrt(norm[i]));
+        norm[i] = 1 / (norm[i] == 0 ? 1 : norm[i]);
     affine_columns(c, norm, zeros);
 }
 
@@ -265,8 +271,9 @@ static enum byoc_status group_run_f32(const struct byi_call *call,
         return BYOC_OK;
     const int64_t channels = in->dims[1] / groups;
     const int team = byi_team(call, byi_count(in) * 2);
-    const int64_t lanes =
-        byi_lanes(in->dims[0] * groups, space, 1, sizeof(float), BYI_NARROW);
+    const int64_t lanes = space == 1 ? BYI_COLUMNS
+                                     : byi_lanes(in->dims[0] * groups, space, 1,
+                                                 sizeof(float), BYI_NARROW);
     if (in->dtype == BYOC_F32 && channels == 1 && lanes > 1) {
         run_lanes(call, in->dims[0] * groups, space, lanes, instance_columns,
                   team);
