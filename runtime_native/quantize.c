@@ -174,16 +174,18 @@ struct listed_rows {
 static void list_rows(struct listed_rows *l)
 {
     const struct quant *q = l->q;
-    const float *scale = q->scale->data;
+    const enum byoc_dtype dtype = q->zero->dtype;
+    const float *scale = (const float *)q->scale->data + l->row;
+    const char *zeros =
+        (const char *)q->zero->data + l->row * (int64_t)byoc_dtype_size(dtype);
     const int64_t n = l->rows * q->inner;
-    float *s = l->scale, *z = l->zero;
-    for (int64_t c = l->row; c < l->row + l->rows; c++) {
-        const float zero = (float)byi_tensor_float(q->zero, c);
+    float zero[LISTED], *s = l->scale, *z = l->zero;
+    byi_simd()->dequantize[dtype](zeros, zero, l->rows, 1.0f, 0.0f);
+    for (int64_t c = 0; c < l->rows; c++)
         for (int64_t i = 0; i < q->inner; i++) {
             *s++ = scale[c];
-            *z++ = zero;
+            *z++ = zero[c];
         }
-    }
     for (int64_t i = n; i < l->blocks * n; i++, s++, z++) {
         *s = s[-n];
         *z = z[-n];
