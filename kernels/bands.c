@@ -56,10 +56,10 @@ static bool suits(const struct byi_f32_conv *conv)
  * of the band itself. */
 static int64_t lines_at(const struct byi_f32_bands *bands, uint32_t i)
 {
-    int64_t high = bands->band_lines;
+    int64_t lines = bands->band_lines;
     for (uint32_t k = bands->n - 1; k > i; k--)
-        high = byi_f32_lines_read(bands->convs[k], high);
-    return high;
+        lines = byi_f32_lines_read(bands->convs[k], lines);
+    return lines;
 }
 
 /* Bytes of the lines of intermediate results that a band needs. */
@@ -71,11 +71,11 @@ static int64_t bytes_between(const struct byi_f32_bands *bands)
     return floats * (int64_t)sizeof(float);
 }
 
-/* Bytes of the largest scratch of a convolution for up to `high` lines. */
-static uint64_t kernel_bytes(const struct byi_f32_conv *conv, int64_t high)
+/* Bytes of the largest scratch of a convolution for up to `lines` lines. */
+static uint64_t kernel_bytes(const struct byi_f32_conv *conv, int64_t lines)
 {
     uint64_t most = 0;
-    for (int64_t n = 1; n <= high; n++) {
+    for (int64_t n = 1; n <= lines; n++) {
         struct byi_f32_conv some;
         byi_f32_cut_lines(conv, 0, n, &some);
         const uint64_t bytes = byi_f32_conv_scratch(&some, 1);
@@ -221,7 +221,7 @@ static void run_share(const struct byi_f32_bands *bands,
                       const struct byi_f32_conv_run *runs, int64_t begin,
                       int64_t end, char *scratch)
 {
-    const int64_t high = bands->convs[bands->n - 1]->out[1];
+    const int64_t image_lines = bands->convs[bands->n - 1]->out[1];
     struct band_thread own = {.bands = bands, .runs = runs, .scratch = scratch};
     scratch += bands->kernels;
     for (uint32_t i = 0; i + 1 < bands->n; i++) {
@@ -229,10 +229,10 @@ static void run_share(const struct byi_f32_bands *bands,
         scratch += result_bytes(bands, i);
     }
     while (begin < end) {
-        const int64_t from = begin % high;
-        const int64_t lines = byi_min(high - from, end - begin);
+        const int64_t from = begin % image_lines;
+        const int64_t lines = byi_min(image_lines - from, end - begin);
         const int64_t n = byi_ceil_div(lines, bands->band_lines);
-        own.image = begin / high;
+        own.image = begin / image_lines;
         memset(own.has, 0, sizeof own.has);
         for (int64_t i = 0; i < n; i++)
             run_band(&own, (struct band_lines){from + lines * i / n,

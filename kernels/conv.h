@@ -228,13 +228,13 @@ static inline bool byi_f32_has_lines(const struct byi_f32_conv *conv)
     return !conv->transposed && conv->in[0] == 1 && conv->out[0] == 1 &&
            conv->size[0] == 1 && conv->pad[0] == 0 && conv->out[1] > 1;
 }
-/* strips.c. The largest number of lines of x that `high` lines of y read. */
-int64_t byi_f32_lines_read(const struct byi_f32_conv *conv, int64_t high);
+/* strips.c. The largest number of lines of x that `lines` lines of y read. */
+int64_t byi_f32_lines_read(const struct byi_f32_conv *conv, int64_t lines);
 /* strips.c. Set *strip to the convolution that computes only lines [first,
- * first + high) of an image of y. Returns the first of the strip->in[1] lines
+ * first + lines) of an image of y. Returns the first of the strip->in[1] lines
  * of x that it reads. */
 int64_t byi_f32_cut_lines(const struct byi_f32_conv *conv, int64_t first,
-                          int64_t high, struct byi_f32_conv *strip);
+                          int64_t lines, struct byi_f32_conv *strip);
 /* strips.c. Scratch and run of a convolution whose x and y are narrow. */
 uint64_t byi_f32_strips_scratch(const struct byi_f32_conv *conv, int threads);
 void byi_f32_strips_run(const struct byi_f32_conv_run *run);
@@ -253,8 +253,8 @@ int64_t byi_f32_tiles_pitch(const struct byi_f32_conv *conv);
 bool byi_f32_tiles_write(const struct byi_f32_conv *conv);
 /* Floats of a position of a copy of x; 0: the kernel reads x itself. */
 int64_t byi_f32_tiles_floats(const struct byi_f32_conv *conv);
-/* Positions of a copy of the lines that `high` lines of y read. */
-int64_t byi_f32_tiles_positions(const struct byi_f32_conv *conv, int64_t high);
+/* Positions of a copy of the lines that `lines` lines of y read. */
+int64_t byi_f32_tiles_positions(const struct byi_f32_conv *conv, int64_t lines);
 /* Copy x, of x_type, to `to`: split, with padding, or both. */
 void byi_f32_tiles_copy(const struct byi_f32_conv *conv, const uint16_t *from,
                         float *to, int threads);

@@ -14,7 +14,8 @@
 #include <string.h>
 
 enum {
-    LINES = 4,              /* most lines of a tile of Winograd's algorithm */
+    /* unit of a strip's lines, since a tile of Winograd's F(4 x 4) has 4 */
+    TILE_LINES = 4,
     PIECE = 1 << 14,        /* elements that a thread converts at a time */
     FIRST_CACHE = 32 << 10, /* bytes of the first-level cache */
 };
@@ -22,11 +23,11 @@ enum {
 /* The strips of a convolution. */
 struct strips {
     const struct byi_f32_conv *conv;
-    bool lines;        /* a unit is a line of an image; otherwise an image */
-    int64_t all, high; /* units to divide: lines of an image, or all images;
-                        * units of a strip */
-    int64_t each, n;   /* strips of `all` units; strips of the convolution */
-    int64_t positions; /* positions of the result in a unit */
+    bool lines;          /* a unit is a line of an image; otherwise an image */
+    int64_t units;       /* to divide: lines of an image, or all images */
+    int64_t strip_units; /* units of a strip; the last may have fewer */
+    int64_t each, n;     /* strips of `units`; strips of the convolution */
+    int64_t positions;   /* positions of the result in a unit */
     enum byi_f32_type reads; /* not 0: the kernel converts x of this type */
     /* A copy of x for AMX's tiles has `each_floats` floats for a position, and
      * `pitch` positions from one line to the next. each_floats 0: there is no
@@ -52,46 +53,46 @@ static uint64_t float_bytes(int64_t n)
     return byi_align_bytes((uint64_t)n * sizeof(float));
 }
 
-int64_t byi_f32_lines_read(const struct byi_f32_conv *conv, int64_t high)
+int64_t byi_f32_lines_read(const struct byi_f32_conv *conv, int64_t lines)
 {
-    return byi_min(conv->in[1], (high - 1) * conv->stride[1] +
+    return byi_min(conv->in[1], (lines - 1) * conv->stride[1] +
                                     (conv->size[1] - 1) * conv->dilation[1] +
                                     1);
 }
 
 int64_t byi_f32_cut_lines(const struct byi_f32_conv *conv, int64_t first,
-                          int64_t high, struct byi_f32_conv *strip)
+                          int64_t lines, struct byi_f32_conv *strip)
 {
     const int64_t at = first * conv->stride[1] - conv->pad[1];
     const int64_t from = byi_min(byi_max(at, 0), conv->in[1]);
     const int64_t end =
-        byi_min(byi_max(at + (high - 1) * conv->stride[1] +
+        byi_min(byi_max(at + (lines - 1) * conv->stride[1] +
                             (conv->size[1] - 1) * conv->dilation[1] + 1,
                         from),
                 conv->in[1]);
     *strip = *conv;
     strip->images = 1;
     strip->in[1] = end - from;
-    strip->out[1] = high;
+    strip->out[1] = lines;
     strip->pad[1] = from - at;
     return from;
 }
 
-static int64_t x_floats(const struct strips *s, int64_t high)
+static int64_t x_floats(const struct strips *s, int64_t units)
 {
     const struct byi_f32_conv *conv = s->conv;
     const int64_t each = s->each_floats ? s->each_floats : conv->channels;
     if (s->reads)
         return 0;
     if (s->pitch)
-        return byi_f32_tiles_positions(conv, high) * each;
-    return s->lines ? byi_f32_lines_read(conv, high) * conv->in[2] * each
-                    : high * byi_f32_product_of(conv->in) * each;
+        return byi_f32_tiles_positions(conv, units) * each;
+    return s->lines ? byi_f32_lines_read(conv, units) * conv->in[2] * each
+                    : units * byi_f32_product_of(conv->in) * each;
 }
 
-static int64_t y_floats(const struct strips *s, int64_t high)
+static int64_t y_floats(const struct strips *s, int64_t units)
 {
-    return high * s->positions * s->conv->outputs;
+    return units * s->positions * s->conv->outputs;
 }
 
 /* Elements of an operand, from the first to the last that `rows` positions of
@@ -110,7 +111,7 @@ static int64_t operand_floats(const struct byi_f32_conv *conv,
  * weights, so there is one strip if the weights are larger than the data. */
 static int64_t best_bytes(const struct strips *s)
 {
-    const int64_t data = (x_floats(s, s->all) + y_floats(s, s->all)) *
+    const int64_t data = (x_floats(s, s->units) + y_floats(s, s->units)) *
                          (s->lines ? s->conv->images : 1);
     if (s->reads && s->conv->algorithm == BYI_F32_DEPTHWISE)
         return FIRST_CACHE / 2;
@@ -121,21 +122,21 @@ static int64_t best_bytes(const struct strips *s)
 
 /* Number of units of a strip: at least one tile, and few enough that every
  * thread has a strip. */
-static int64_t choose_high(const struct strips *s, int threads)
+static int64_t choose_units(const struct strips *s, int threads)
 {
-    const int64_t step = s->lines && !s->reads ? LINES : 1;
+    const int64_t step = s->lines && !s->reads ? TILE_LINES : 1;
     const int64_t most = best_bytes(s) / (int64_t)sizeof(float);
     const int64_t extra = x_floats(s, 2) - x_floats(s, 1);
     const int64_t unit = byi_max(extra + y_floats(s, 1), 1);
-    int64_t high = (most - x_floats(s, 1) + extra) / unit;
+    int64_t units = (most - x_floats(s, 1) + extra) / unit;
     if (!s->together)
-        high = byi_min(high, byi_ceil_div(s->all, threads));
-    if (high >= s->all)
-        return s->all;
-    high = byi_max(high / step, 1) * step;
-    const int64_t n = byi_ceil_div(s->all, high);
-    high = byi_ceil_div(byi_ceil_div(s->all, n), step) * step;
-    return byi_min(high, s->all);
+        units = byi_min(units, byi_ceil_div(s->units, threads));
+    if (units >= s->units)
+        return s->units;
+    units = byi_max(units / step, 1) * step;
+    const int64_t n = byi_ceil_div(s->units, units);
+    units = byi_ceil_div(byi_ceil_div(s->units, n), step) * step;
+    return byi_min(units, s->units);
 }
 
 static struct strips divide_strips(const struct byi_f32_conv *conv, int threads)
@@ -143,12 +144,12 @@ static struct strips divide_strips(const struct byi_f32_conv *conv, int threads)
     struct strips s = {.conv = conv, .lines = byi_f32_has_lines(conv)};
     const int team = byi_f32_conv_team(conv, threads);
     s.positions = s.lines ? conv->out[2] : byi_f32_product_of(conv->out);
-    s.all = s.lines ? conv->out[1] : conv->images;
+    s.units = s.lines ? conv->out[1] : conv->images;
     /* If threads compute a strip together, each reads a share of the weights.
      */
     s.together =
         team > 1 && (byi_f32_conv_packed(conv) > (uint64_t)conv->cache / 2 ||
-                     s.all < team * (s.lines ? LINES : 1));
+                     s.units < team * (s.lines ? TILE_LINES : 1));
     if (conv->algorithm == BYI_F32_TILES) {
         s.each_floats = byi_f32_tiles_floats(conv);
         s.pitch = byi_f32_tiles_pitch(conv);
@@ -158,8 +159,8 @@ static struct strips divide_strips(const struct byi_f32_conv *conv, int threads)
         (conv->algorithm == BYI_F32_DEPTHWISE &&
          conv->kernels->depthwise[conv->type]))
         s.reads = conv->type;
-    s.high = choose_high(&s, team);
-    s.each = byi_ceil_div(s.all, s.high);
+    s.strip_units = choose_units(&s, team);
+    s.each = byi_ceil_div(s.units, s.strip_units);
     s.n = s.lines ? conv->images * s.each : s.each;
     return s;
 }
@@ -167,15 +168,15 @@ static struct strips divide_strips(const struct byi_f32_conv *conv, int threads)
 static struct strip strip_at(const struct strips *s, int64_t i)
 {
     const struct byi_f32_conv *conv = s->conv;
-    const int64_t first = i % s->each * s->high, image = i / s->each;
-    const int64_t high = byi_min(s->high, s->all - first);
+    const int64_t first = i % s->each * s->strip_units, image = i / s->each;
+    const int64_t units = byi_min(s->strip_units, s->units - first);
     struct strip strip = {.conv = *conv};
     if (!s->lines) {
-        strip.conv.images = high;
+        strip.conv.images = units;
         strip.x = first * byi_f32_product_of(conv->in) * conv->channels;
         strip.row = first * s->positions;
     } else {
-        const int64_t from = byi_f32_cut_lines(conv, first, high, &strip.conv);
+        const int64_t from = byi_f32_cut_lines(conv, first, units, &strip.conv);
         strip.x = (image * conv->in[1] * conv->channels +
                    from * (conv->planar ? 1 : conv->channels)) *
                   conv->in[2];
@@ -183,7 +184,7 @@ static struct strip strip_at(const struct strips *s, int64_t i)
     }
     strip.conv.type = BYI_F32_WIDE;
     strip.conv.scales = false;
-    strip.conv.in_strips = s->all > 1;
+    strip.conv.in_strips = s->units > 1;
     strip.conv.x_type = s->each_floats ? conv->type : s->reads;
     strip.conv.y_type = s->writes;
     strip.conv.pitch = s->pitch;
@@ -210,18 +211,19 @@ static uint64_t kernel_bytes(const struct strips *s, int threads)
 static struct strips plan(const struct byi_f32_conv *conv, int threads)
 {
     struct strips s = divide_strips(conv, threads);
-    s.x = float_bytes(x_floats(&s, s.high));
-    s.y = s.writes ? 0 : float_bytes(y_floats(&s, s.high));
+    s.x = float_bytes(x_floats(&s, s.strip_units));
+    s.y = s.writes ? 0 : float_bytes(y_floats(&s, s.strip_units));
     s.bias = float_bytes(conv->outputs);
-    s.scaled = conv->scales ? byi_align_bytes((uint64_t)(s.high * s.positions *
-                                                         conv->channels) *
-                                              sizeof(uint16_t))
-                            : 0;
+    s.scaled = conv->scales
+                   ? byi_align_bytes((uint64_t)(s.strip_units * s.positions *
+                                                conv->channels) *
+                                     sizeof(uint16_t))
+                   : 0;
     s.per_thread = s.scaled + s.x + s.y + s.bias;
     for (uint32_t i = 0; i < conv->n_epilogue; i++) {
         if (!conv->epilogue[i].unary && !s.writes)
-            s.operands[i] = float_bytes(
-                operand_floats(conv, &conv->epilogue[i], s.high * s.positions));
+            s.operands[i] = float_bytes(operand_floats(
+                conv, &conv->epilogue[i], s.strip_units * s.positions));
         s.per_thread += s.operands[i];
     }
     s.kernel = kernel_bytes(&s, s.together ? threads : 1);

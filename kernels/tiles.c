@@ -105,16 +105,16 @@ int64_t byi_f32_tiles_floats(const struct byi_f32_conv *conv)
     return byi_f32_tiles_pitch(conv) ? conv->channels / 2 : 0;
 }
 
-/* Lines of a copy that includes the padding. */
-static int64_t lines_of(const struct byi_f32_conv *conv, int64_t high)
+/* Lines of a copy with padding of the lines that `lines` lines of y read. */
+static int64_t lines_of(const struct byi_f32_conv *conv, int64_t lines)
 {
-    return high + (conv->size[1] - 1) * conv->dilation[1];
+    return lines + (conv->size[1] - 1) * conv->dilation[1];
 }
 
-int64_t byi_f32_tiles_positions(const struct byi_f32_conv *conv, int64_t high)
+int64_t byi_f32_tiles_positions(const struct byi_f32_conv *conv, int64_t lines)
 {
     /* a tile may read BYI_I8_BLOCK positions of few lines */
-    return conv->pad[2] + lines_of(conv, high) * byi_f32_tiles_pitch(conv) +
+    return conv->pad[2] + lines_of(conv, lines) * byi_f32_tiles_pitch(conv) +
            BYI_I8_BLOCK;
 }
 
@@ -244,10 +244,10 @@ void byi_f32_tiles_pack(const struct byi_f32_conv *conv,
 {
     const struct byi_i8_conv c = describe(conv);
     const int64_t words = i8_words_of(&c, BYI_I8_BYTES);
-    struct i8_header *head = (struct i8_header *)(void *)to;
+    struct i8_header *header = (struct i8_header *)(void *)to;
     memset(to, 0, (size_t)byi_i8_conv_packed(&c));
-    head->form = BYI_I8_BYTES;
-    char *panels = (char *)(head + 1) + i8_align(i8_all_outputs(&c) * 4);
+    header->form = BYI_I8_BYTES;
+    char *panels = (char *)(header + 1) + i8_align(i8_all_outputs(&c) * 4);
     const int64_t taps = i8_taps_of(&c);
     for (int64_t t = 0; t < taps; t++) {
         const float *tap = weights->at +
