@@ -45,7 +45,7 @@ static bool read_strides(const struct byi_desc *desc, uint32_t rank,
 {
     int64_t strides[BYI_MAX_RANK];
     if (desc->kind != BYI_DESC_STRIDED || desc->dtype != dtype ||
-        desc->rank != rank || rank < 2 || rank - 2 > BYI_F32_BATCH_AXES)
+        desc->rank != rank)
         return false;
     for (uint32_t i = 0; i < rank; i++)
         strides[i] = desc->dims[i] == 1 ? 0 : desc->strides[i];
@@ -60,8 +60,6 @@ static bool read_scores(const struct byi_posts *posts, uint32_t rank,
                         enum byoc_dtype dtype, struct byi_f32_attention *a)
 {
     a->n_scores = posts ? posts->n : 0;
-    if (a->n_scores > BYI_F32_EPILOGUE_OPS)
-        return false;
     for (uint32_t i = 0; i < a->n_scores; i++) {
         const struct byi_post *post = &posts->at[i];
         struct byi_f32_score *to = &a->scores[i];
@@ -84,7 +82,7 @@ static bool read_attention(const struct byi_dnnl_attention *p,
 {
     const uint32_t rank = p->dst.rank;
     const enum byoc_dtype dtype = p->dst.dtype;
-    if (!byi_dn_is_float(dtype) || !read_strides(&p->src, rank, dtype, &a->q) ||
+    if (!read_strides(&p->src, rank, dtype, &a->q) ||
         !read_strides(&p->weights, rank, dtype, &a->k) ||
         !read_strides(&p->src1, rank, dtype, &a->v) ||
         !read_strides(&p->dst, rank, dtype, &a->y) || a->y.column > 1 ||
@@ -111,15 +109,25 @@ enum byoc_status byi_prim_new_attention(const struct byi_dnnl *lib,
 {
     struct byi_dn_fast fast = {.kind = &attention_kind};
     (void)lib;
+    if (posts && posts->n > BYI_F32_EPILOGUE_OPS)
+        return byi_fail(err, BYOC_EUNSUPPORTED,
+                        "attention: found %u operations on scores, expected at "
+                        "most %d",
+                        posts->n, BYI_F32_EPILOGUE_OPS);
+    if (!byi_dn_is_float(p->dst.dtype))
+        return byi_fail(err, BYOC_EUNSUPPORTED,
+                        "attention: found a %s result, expected a "
+                        "floating-point type",
+                        byoc_dtype_name(p->dst.dtype));
+    if (p->dst.rank < 2 || p->dst.rank > 2 + BYI_F32_BATCH_AXES)
+        return byi_fail(err, BYOC_EUNSUPPORTED,
+                        "attention: found a result of rank %u, expected 2 to "
+                        "%d",
+                        p->dst.rank, 2 + BYI_F32_BATCH_AXES);
     if (!read_attention(p, posts, &fast.attention))
         return byi_fail(err, BYOC_EUNSUPPORTED,
-                        "attention: found a %s result of rank %u and %u "
-                        "operations on scores, expected matrices of one "
-                        "floating-point type with at most %d batch axes, and "
-                        "at most %d operations",
-                        byoc_dtype_name(p->dst.dtype), p->dst.rank,
-                        posts ? posts->n : 0, BYI_F32_BATCH_AXES,
-                        BYI_F32_EPILOGUE_OPS);
+                        "attention: found a type, a rank or strides of an "
+                        "operand that byoc's kernel lacks");
     byi_f32_attention_plan(&fast.attention);
     fast.threads = omp_get_max_threads();
     return byi_prim_wrap_fast(&fast, prim, err);

@@ -107,7 +107,7 @@ static enum byoc_status check_consts(const struct byi_dnnl_unit *unit,
 }
 
 /* Called through byi_guarded. */
-static enum byoc_status run_unit(void *arg, struct byoc_error *err)
+static enum byoc_status build_from_unit(void *arg, struct byoc_error *err)
 {
     struct byi_program *p = arg;
     const struct byi_dnnl_unit *unit = p->unit;
@@ -145,7 +145,8 @@ enum byoc_status byi_dn_unit_load(const struct byi_dnnl *lib,
     BYI_TRY(byi_dn_program_new(lib, host, BYI_TO_RUN, region, &p, err));
     struct byi_guard guard;
     p->unit = unit;
-    const enum byoc_status status = byi_guarded(&guard, run_unit, p, err);
+    const enum byoc_status status =
+        byi_guarded(&guard, build_from_unit, p, err);
     if (status != BYOC_OK)
         byi_dn_program_free(&p);
     else
