@@ -194,9 +194,9 @@ static enum byoc_status bad_forest(const struct byi_call *call,
                                    struct byoc_error *err)
 {
     return byi_fail(err, BYOC_EINVAL,
-                    "%s: an index is out of range, or a child precedes its "
-                    "parent, expected nodes below %lld, features below %lld, "
-                    "weights below %lld and targets below %lld",
+                    "%s: found an invalid index of a tree, expected children "
+                    "behind their parent, nodes below %lld, features below "
+                    "%lld, weights below %lld and targets below %lld",
                     call->op->name, (long long)f->nodes, (long long)f->features,
                     (long long)f->weights, (long long)f->targets);
 }
