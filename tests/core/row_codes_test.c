@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* row_codes_test.c: tests storing a matrix as codes and steps: it is restored
+/* row_codes_test.c: tests storing a matrix as codes and scales: it is restored
  * bit for bit, or refused.
  */
 #include <setjmp.h>
@@ -15,7 +15,7 @@
 
 enum { ROWS = 5, COLUMNS = 300, ALL = ROWS * COLUMNS };
 
-static const float steps[ROWS] = {0.0123f, 1e-5f, 3, 0.7f, 1.0f / 3};
+static const float scales[ROWS] = {0.0123f, 1e-5f, 3, 0.7f, 1.0f / 3};
 
 /* Element i of row r is at r begin + i inner. */
 static void fill(float *w, bool transposed)
@@ -23,7 +23,7 @@ static void fill(float *w, bool transposed)
     for (int i = 0; i < COLUMNS; i++)
         for (int r = 0; r < ROWS; r++)
             w[transposed ? i * ROWS + r : r * COLUMNS + i] =
-                (float)((i * 37 + r) % 256 - 128) * steps[r];
+                (float)((i * 37 + r) % 256 - 128) * scales[r];
 }
 
 static bool find(const float *w, bool transposed, void *to)

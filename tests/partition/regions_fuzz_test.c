@@ -27,10 +27,10 @@ static uint32_t draw(uint32_t n)
     return (uint32_t)(rng >> 33) % n;
 }
 
-/* A graph of n nodes, whose operands are at most `far` nodes away; about `host`
- * of five nodes are native. */
+/* A graph of n nodes, whose operands are at most `far` nodes away; about
+ * `native` of five nodes are native. */
 static struct byi_module *random_graph(uint32_t n_backends, uint32_t n,
-                                       uint32_t far, uint32_t host)
+                                       uint32_t far, uint32_t native)
 {
     static const char *const names[] = {"a", "b", "c"};
     struct byi_module *m = byi_module_new();
@@ -50,7 +50,7 @@ static struct byi_module *random_graph(uint32_t n_backends, uint32_t n,
                                     &(const struct byi_attrs){0}, NULL, &id,
                                     NULL),
                          BYOC_OK);
-        if (draw(5) >= host)
+        if (draw(5) >= native)
             byi_node_mark(&f->nodes.at[id], 1 + draw(n_backends), 0);
     }
     f->result = id;
@@ -100,7 +100,7 @@ static void check_twice(struct byi_module *m, uint64_t seed)
 /* --- small graphs: Warshall ---------------------------------------------- */
 
 /* The condensed graph's transitive closure: vertices are regions, then single
- * host nodes. Region b is joined to region a. */
+ * native nodes. Region b is joined to region a. */
 struct closure {
     uint32_t n;
     uint32_t vertex[SMALL];
@@ -235,11 +235,11 @@ static void merging_is_exact(void **state)
 
 /* --- large graphs: a search from every region ---------------------------- */
 
-/* A large graph as vertices, each a region or a host node. */
+/* A large graph as vertices, each a region or a native node. */
 struct large {
     const struct byi_func *f;
     struct byi_uses uses;
-    uint32_t n; /* vertices: regions 1..n_regions, then host nodes */
+    uint32_t n; /* vertices: regions 1..n_regions, then native nodes */
     uint32_t n_regions;
     uint32_t *vertex;
     uint32_t *first; /* members of vertex u: at[first[u]..first[u + 1]) */
@@ -348,7 +348,7 @@ static void merging_is_exact_in_large_graphs(void **state)
     }
 }
 
-/* How many regions and host nodes can be placed one after the other: all of
+/* How many regions and native nodes can be placed one after the other: all of
  * them, `n_units`, where none depend on each other. */
 static uint32_t count_placed(const struct byi_func *f, uint32_t *n_units)
 {

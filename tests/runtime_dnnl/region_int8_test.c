@@ -32,7 +32,7 @@ static double one_step(enum byoc_dtype dtype)
 struct scheme {
     enum byoc_dtype data, result; /* result 0: floats */
     int zero;                     /* of the data      */
-    bool plain_weights;           /* no multiples of a step */
+    bool plain_weights;           /* no multiples of a scale */
     bool integers;                /* it is computed on integers */
 };
 
@@ -65,19 +65,19 @@ static uint32_t data(struct region *g, const struct scheme *s,
 }
 
 /* Weights as QDQ models have them once constants are folded: integers times a
- * step of each row. */
+ * scale of each row. */
 static uint32_t weights(struct region *g, const struct scheme *s,
                         const int64_t *dims, uint32_t rank)
 {
     const uint32_t w = add_leaf(g, true, BYOC_F32, rank, dims);
     const int64_t row = byi_elements(rank - 1, dims + 1);
-    float step = 0;
+    float scale = 0;
     for (int64_t i = 0; i < byi_elements(rank, dims); i++) {
         if (i % row == 0)
-            step = 0.003f + 0.002f * (float)fabs(random_unit(g));
+            scale = 0.003f + 0.002f * (float)fabs(random_unit(g));
         const double x = random_unit(g) * 127;
         byi_tensor_set(&g->data[w], i,
-                       step * (s->plain_weights ? (float)x : rintf((float)x)));
+                       scale * (s->plain_weights ? (float)x : rintf((float)x)));
     }
     return w;
 }
@@ -225,7 +225,7 @@ static void test_dense(void **state)
     }
 }
 
-/* A bias that is not a multiple of the sum's step is added in float32 to the
+/* A bias that is not a multiple of the sum's scale is added in float32 to the
  * product of the integers. */
 static void test_uneven_bias(void **state)
 {
