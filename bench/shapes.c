@@ -8,7 +8,8 @@
  * threads (1), shapes and bytes (the cache's limits; 0: the defaults), seed
  * (1). float32 inputs are random; int32 and int64 inputs are 0 or 1, other
  * numbers 0. Exits with 1 if the cache exceeds its limit after the runs, or a
- * run fails; with 3 if memory or threads run out.
+ * run fails. Exits with 2 for wrong arguments or a model that it cannot run,
+ * with 3 if memory or threads run out.
  */
 #include <byoc/runtime.h>
 
@@ -220,21 +221,26 @@ static bool fits(const char *path, const struct byoc_model *model)
     const uint32_t n_in = byoc_model_n_inputs(model);
     const uint32_t n_out = byoc_model_n_outputs(model);
     if (n_in > MAX_IO || n_out > MAX_IO) {
-        fprintf(stderr,
-                "shapes: %s: found %u inputs and %u outputs, expected at most "
-                "%d of each\n",
-                path, n_in, n_out, MAX_IO);
+        fprintf(stderr, "shapes: %s: found %u %s, expected at most %d\n", path,
+                n_in > MAX_IO ? n_in : n_out,
+                n_in > MAX_IO ? "inputs" : "outputs", MAX_IO);
         return false;
     }
     for (uint32_t i = 0; i < n_in; i++) {
         const struct byoc_io *io = byoc_model_input(model, i);
-        if (io->rank <= MAX_RANK && io->dtype != BYOC_STRING)
-            continue;
-        fprintf(stderr,
-                "shapes: %s: input %s: found rank %u and type %s, expected at "
-                "most rank %d, and numbers\n",
-                path, io->name, io->rank, byoc_dtype_name(io->dtype), MAX_RANK);
-        return false;
+        if (io->rank > MAX_RANK) {
+            fprintf(stderr,
+                    "shapes: %s: input %s: found rank %u, expected at most "
+                    "%d\n",
+                    path, io->name, io->rank, MAX_RANK);
+            return false;
+        }
+        if (io->dtype == BYOC_STRING) {
+            fprintf(stderr,
+                    "shapes: %s: input %s: found strings, expected numbers\n",
+                    path, io->name);
+            return false;
+        }
     }
     return true;
 }
