@@ -479,8 +479,8 @@ static enum byoc_status claim_nodes(struct byi_ep_claim *c,
         for (uint32_t i = 0; i < n; i++)
             if (c->supported[i])
                 exclude(c, i,
-                        "256 groups of this graph did not compile, and no more "
-                        "are tried");
+                        "256 groups of this graph could not be claimed, and no "
+                        "more are tried");
         c->n_groups = byi_ep_find_groups(&c->g, c->supported, c->group);
     }
     log_claim(c);
