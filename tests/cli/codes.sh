@@ -18,7 +18,7 @@ complain() {
     bad=1
 }
 
-# weights of a convolution, with a step per channel, of a product whose rows are
+# weights of a convolution, with a scale per channel, of a product whose rows are
 # columns in memory, and of a table that native kernels read; no mean lies halfway
 # between two steps, where the order of a sum decides
 model() { # SIZE
