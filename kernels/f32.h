@@ -62,6 +62,10 @@ struct byi_f32_tile {
     /* columns of the last panel that y and `add` have; 0: all. Only kernels
      * with `partial` take other numbers than 0. */
     int64_t last;
+    /* further blocks of as many whole panels, if a full tile has as many, whose
+     * weights, bias, `add` and y follow those of the first; 0 if `last`, `ld`
+     * or `fetch` is not 0 */
+    int64_t more;
     /* the kernel may add up the products of one or two rows in another order,
      * which is faster */
     bool splits;
