@@ -33,9 +33,9 @@ static const struct {
                 {"maximum", 2},  {"minimum", 2},  {"nn.relu", 1},
                 {"negative", 1}, {"sqrt", 1}};
 
-/* Returns why a value of the match is refused: it is not float32, or has
- * neither `count` elements, as the result has, nor one. NULL: it is accepted,
- * or the match has no such value. */
+/* Returns why a value of the match is refused, or NULL. A value is accepted if
+ * it is float32 and has one element, or `count` elements as the result has. A
+ * value that the match does not have is accepted too. */
 static const char *check_type(const struct byoc_host *host,
                               const struct byoc_match *m, const char *name,
                               int64_t count)
@@ -75,7 +75,7 @@ static const struct byoc_pattern patterns[] = {
     {"blob.unary", "nn.relu|negative|sqrt(%a)", accept},
 };
 
-/* The blob: a head, n_values values, n_steps steps, and for each output the
+/* The blob: a header, n_values values, n_steps steps, and for each output the
  * index of its value. It has no pointers, so it can be at any address. */
 struct head {
     char magic[8];
@@ -111,8 +111,10 @@ static const char *find_count(const struct byoc_graph *g, uint64_t *count)
     *count = 1;
     for (uint32_t i = 0; i < g->n_values; i++) {
         const struct byoc_graph_value *v = &g->values[i];
-        if (v->dtype != BYOC_F32 || v->count == 0)
-            return "found a tensor that is empty or not float32";
+        if (v->dtype != BYOC_F32)
+            return "found another element type than float32";
+        if (v->count == 0)
+            return "found a tensor without elements";
         if (v->count > 1 && *count > 1 && v->count != *count)
             return "found tensors of different sizes, expected one size";
         if (v->count > 1)
@@ -240,16 +242,19 @@ static const char *check_value(struct loaded *l, uint32_t i,
                                const struct byoc_region *region)
 {
     const struct value *v = &l->values[i];
-    if (v->kind > BYOC_GRAPH_RESULT || v->many > 1)
+    if (v->kind > BYOC_GRAPH_RESULT)
         return "found a value of an unknown kind";
+    if (v->many > 1)
+        return "found a value that has neither one element nor all";
     if (v->kind == BYOC_GRAPH_INPUT && v->index >= l->head.n_inputs)
         return "found an input that does not exist";
+    if (v->kind == BYOC_GRAPH_CONST && v->index >= region->n_consts)
+        return "found a constant that does not exist";
     if (v->kind == BYOC_GRAPH_CONST &&
-        (v->index >= region->n_consts ||
-         region->consts[v->index].dtype != BYOC_F32 ||
+        (region->consts[v->index].dtype != BYOC_F32 ||
          region->consts[v->index].bytes !=
              (v->many ? l->head.count : 1) * sizeof(float)))
-        return "found a constant that does not exist, or has another size";
+        return "found a constant of another type or size";
     l->made[i] = v->kind != BYOC_GRAPH_RESULT;
     return NULL;
 }
@@ -259,9 +264,12 @@ static const char *check_step(struct loaded *l, const struct step *s)
     const uint32_t n = l->head.n_values;
     if (s->op >= N_OPS)
         return "found an unknown instruction";
-    if (s->a >= n || s->b >= n || s->to >= n || !l->made[s->a] ||
-        !l->made[s->b] || l->made[s->to])
-        return "found a step that reads or writes an invalid value";
+    if (s->a >= n || s->b >= n || s->to >= n)
+        return "found a step with a value that does not exist";
+    if (!l->made[s->a] || !l->made[s->b])
+        return "found a step that reads a value before it is computed";
+    if (l->made[s->to])
+        return "found a step that computes a value a second time";
     l->made[s->to] = 1;
     return NULL;
 }
@@ -283,28 +291,31 @@ static const char *check_blob(struct loaded *l,
     return why;
 }
 
-/* Copy the region's blob to *l, and check it. Returns why it is invalid, or
- * NULL. The caller frees the members of *l in both cases. */
+static const char no_memory[] = "out of memory";
+
+/* Copy the region's blob to *l, and check it. Returns why it is invalid,
+ * no_memory, or NULL. The caller frees the members of *l in all cases. */
 static const char *read_blob(struct loaded *l, const struct byoc_region *region)
 {
     struct head *h = &l->head;
     const char *at = region->json;
     if (region->json_bytes < sizeof *h)
-        return "found only a part of its head";
+        return "found only a part of its header";
     memcpy(h, at, sizeof *h);
     at += sizeof *h;
     if (memcmp(h->magic, magic, sizeof magic) != 0)
         return "found other data than a blob of this backend";
-    if (region->json_bytes != bytes_of(h->n_values, h->n_steps, h->n_outputs) ||
-        h->count == 0 || h->count > UINT64_MAX / 64)
-        return "found a size that differs from the one in its head";
+    if (region->json_bytes != bytes_of(h->n_values, h->n_steps, h->n_outputs))
+        return "found a size that differs from the one in its header";
+    if (h->count == 0 || h->count > UINT64_MAX / 64)
+        return "found an invalid number of elements in its header";
     l->values = copy(&at, h->n_values, sizeof *l->values);
     l->steps = copy(&at, h->n_steps, sizeof *l->steps);
     l->outputs = copy(&at, h->n_outputs, sizeof *l->outputs);
     l->consts = malloc((region->n_consts + 1u) * sizeof *l->consts);
     l->made = calloc(h->n_values + 1u, 1);
     if (!l->values || !l->steps || !l->outputs || !l->consts || !l->made)
-        return "out of memory";
+        return no_memory;
     for (uint32_t i = 0; i < region->n_consts; i++)
         l->consts[i] = region->consts[i].data;
     return check_blob(l, region);
@@ -314,7 +325,7 @@ static struct byoc_fail *load(const struct byoc_host *host,
                               const struct byoc_region *region, void **compiled)
 {
     struct loaded *l = calloc(1, sizeof *l);
-    const char *why = l ? read_blob(l, region) : "out of memory";
+    const char *why = l ? read_blob(l, region) : no_memory;
     char text[160];
     if (!why) {
         l->threads = host->threads(host->ctx);
@@ -324,7 +335,9 @@ static struct byoc_fail *load(const struct byoc_host *host,
     if (l)
         unload(host, l);
     snprintf(text, sizeof text, "the region's blob: %s", why);
-    return host->fail(host->ctx, BYOC_FAIL_INVALID, text);
+    return host->fail(host->ctx,
+                      why == no_memory ? BYOC_FAIL_RESOURCE : BYOC_FAIL_INVALID,
+                      text);
 }
 
 /* The size of a state: for each thread, a block of each value. */
