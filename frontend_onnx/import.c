@@ -27,12 +27,14 @@ enum byoc_status byi_scope_open(struct byi_import *o, struct byi_scope *scope)
                         graph->n_sparse_initializer);
     for (size_t i = 0; i < graph->n_initializer; i++) {
         const char *name = byi_text_or(graph->initializer[i]->name, "");
-        struct byi_name *entry =
-            *name ? byi_names_add(&scope->names, name) : NULL;
+        if (*name == '\0')
+            return byi_fail(&o->err, BYOC_EPARSE,
+                            "initializer %zu has no name, expected a name", i);
+        struct byi_name *entry = byi_names_add(&scope->names, name);
         if (!entry)
             return byi_fail(&o->err, BYOC_EPARSE,
-                            "initializer '%s': the name is empty or already "
-                            "defined, expected a new one",
+                            "initializer '%s': the name is already defined, "
+                            "expected a new one",
                             name);
         entry->index = (uint32_t)i;
     }
@@ -75,7 +77,8 @@ byi_id byi_o_read(struct byi_import *o, const char *text, const char *reader)
     }
     if (entry->producer) {
         o->status = byi_fail(&o->err, BYOC_EUNSUPPORTED,
-                             "%s: found a reader of output '%s', expected none",
+                             "%s: output '%s' is not supported, expected no "
+                             "node that reads it",
                              entry->producer, text);
         return BYI_NO_ID;
     }
@@ -224,7 +227,7 @@ static bool check_arity(struct byi_import *o)
             return false;
         }
     if (o->node->n_output == 0)
-        byi_o_fail(o, BYOC_EPARSE, "found no outputs, expected one");
+        byi_o_fail(o, BYOC_EPARSE, "found no outputs, expected at least one");
     if (o->node->n_attribute > 64) /* bits of o->seen */
         byi_o_fail(o, BYOC_ELIMIT, "found %zu attributes, expected at most 64",
                    o->node->n_attribute);
@@ -261,8 +264,7 @@ static void bind_outputs(struct byi_import *o)
         if (entry->id == BYI_NO_ID)
             entry->producer = byi_arena_printf(
                 o->scratch,
-                "node %.200s: operator %.100s (domain %.100s, opset %lld) is "
-                "not supported",
+                "node %.200s (operator %.100s, domain %.100s, opset %lld)",
                 o->name, byi_text_or(o->node->op_type, "(none)"),
                 byi_onnx_domain(o->node->domain), (long long)o->opset);
     }

@@ -387,12 +387,14 @@ static enum byoc_status add_input(struct byi_import *o,
     const struct byi_name *known = byi_names_find(&o->scope->names, name);
     if (known && known->index != UINT32_MAX)
         return BYOC_OK; /* a weight, listed as an input before IR version 4 */
-    struct byi_name *entry =
-        *name ? byi_names_add(&o->scope->names, name) : NULL;
+    if (*name == '\0')
+        return byi_fail(&o->err, BYOC_EPARSE,
+                        "found an input without a name, expected a name");
+    struct byi_name *entry = byi_names_add(&o->scope->names, name);
     if (!entry)
         return byi_fail(&o->err, BYOC_EPARSE,
-                        "input '%s': the name is empty or already defined, "
-                        "expected a new one",
+                        "input '%s': the name is already defined, expected a "
+                        "new one",
                         name);
     const struct byi_type *list = list_type(o, info->type);
     if (list) {

@@ -185,11 +185,16 @@ static void bind_input(struct byi_import *o, struct byi_scope *scope,
                        uint32_t input, byi_id value)
 {
     const char *name = byi_text_or(scope->graph->input[input]->name, "");
-    if (!*name || !byi_names_bind(&scope->names, name, value))
+    const char *graph = byi_text_or(scope->graph->name, "");
+    if (*name == '\0')
         byi_o_fail(o, BYOC_EPARSE,
-                   "input %u of its graph '%s': the name is empty or already "
-                   "defined, expected a new one",
-                   input, byi_text_or(scope->graph->name, ""));
+                   "input %u of its graph '%s' has no name, expected a name",
+                   input, graph);
+    else if (!byi_names_bind(&scope->names, name, value))
+        byi_o_fail(o, BYOC_EPARSE,
+                   "input '%s' of its graph '%s': the name is already defined, "
+                   "expected a new one",
+                   name, graph);
 }
 
 /* Convert the nodes of inner's graph, an attribute of o's node, and look up the

@@ -44,8 +44,8 @@ static struct byi_tensor stored(struct byi_onnx_file *file, const char *kind,
     return t;
 }
 
-/* Run @main on the stored inputs, compare with the stored outputs: eight bits
- * may differ by one where the other side rounds between steps. */
+/* Run @main on the stored inputs and compare with the stored outputs. 8-bit
+ * integers may differ by one, since the reference also rounds between steps. */
 static void compare(const char *path, const struct byi_module *m,
                     struct byi_onnx_file *file)
 {

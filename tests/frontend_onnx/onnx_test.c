@@ -455,7 +455,12 @@ static void names_twice(void **state)
     input(&b, "x", "4");
     input(&b, "x", "4");
     output(&b, "x");
-    refuse(&b, BYOC_EPARSE, "input 'x': the name is empty or already defined");
+    refuse(&b, BYOC_EPARSE, "input 'x': the name is already defined");
+    b = begin(13);
+    input(&b, "", "4");
+    node(&b, "Exp", "x", "y");
+    output(&b, "y");
+    refuse(&b, BYOC_EPARSE, "found an input without a name");
 }
 
 static void add_ints(struct build *b, const char *name, const char *dims)
@@ -518,8 +523,8 @@ static void optional_output(void **state)
     output(&b, "z");
     refuse(
         &b, BYOC_EUNSUPPORTED,
-        "node BatchNormalization_0: operator BatchNormalization (domain "
-        "ai.onnx, opset 13) is not supported: found a reader of output 'mean'");
+        "node BatchNormalization_0 (operator BatchNormalization, domain "
+        "ai.onnx, opset 13): output 'mean' is not supported, expected no node");
 }
 
 static void wrong_arity(void **state)
