@@ -180,8 +180,8 @@ static void integers_to_float(struct draw *d)
     draw_operand(d, d->dtype, 2, (int64_t[]){k, n}, EXTREME);
     draw_scale(d, 0.02f);
     draw_scale(d, 0.03f);
-    draw_zero(d);
-    draw_zero(d);
+    draw_zero_point(d);
+    draw_zero_point(d);
     if (draw_chance(d, 50))
         draw_operand(d, BYOC_F32, 1, &n, ORDINARY);
 }
@@ -195,7 +195,7 @@ static void dynamic_product(struct draw *d)
     draw_operand(d, BYOC_F32, 2, (int64_t[]){m, k}, ORDINARY);
     draw_operand(d, d->dtype, 2, (int64_t[]){k, n}, EXTREME);
     draw_scale(d, 0.03f);
-    draw_zero(d);
+    draw_zero_point(d);
     if (draw_chance(d, 50))
         draw_operand(d, BYOC_F32, 1, &n, ORDINARY);
 }
@@ -279,7 +279,7 @@ static void quantized(struct draw *d, uint32_t rank, const int64_t *dims,
 {
     draw_operand(d, d->dtype, rank, dims, EXTREME);
     draw_scale(d, scale);
-    draw_zero(d);
+    draw_zero_point(d);
 }
 
 /* a, b and their scales; an integer sum; a scale of the result, or floats. */
@@ -297,7 +297,7 @@ static void qgemm(struct draw *d)
         draw_operand(d, d->dtype, 1, &n, ORDINARY);
     } else {
         draw_scale(d, 0.03f);
-        draw_zero(d);
+        draw_zero_point(d);
     }
     if (draw_chance(d, 50))
         draw_operand(d, BYOC_I32, 1, &n, ORDINARY);
@@ -305,7 +305,7 @@ static void qgemm(struct draw *d)
         draw_nothing(d);
     if (draw_chance(d, 50)) {
         draw_scale(d, columns ? 2 : 0.5f);
-        draw_zero(d);
+        draw_zero_point(d);
     }
     draw_attr_int(d, "transB", flip);
     draw_attr_float(d, "alpha", 0.5f);
@@ -318,7 +318,7 @@ static void qlinear_concat(struct draw *d)
     const int64_t axis = draw_axis(d, rank), n = draw_int(d, 1, 4);
 
     draw_scale(d, 0.04f);
-    draw_zero(d);
+    draw_zero_point(d);
     for (int64_t i = 0; i < n; i++) {
         dims[axis < 0 ? axis + rank : axis] = draw_int(d, 1, 5);
         quantized(d, rank, dims, 0.02f + 0.01f * (float)i);
@@ -335,7 +335,7 @@ static void qlinear_where(struct draw *d)
     quantized(d, draw_narrower(d, rank, dims, narrow), narrow, 0.02f);
     quantized(d, draw_narrower(d, rank, dims, narrow), narrow, 0.03f);
     draw_scale(d, 0.04f);
-    draw_zero(d);
+    draw_zero_point(d);
 }
 
 static void qlinear_softmax(struct draw *d)
@@ -359,7 +359,7 @@ static void qlinear_pool(struct draw *d)
 
     quantized(d, 4, dims, 0.03f);
     draw_scale(d, 0.025f);
-    draw_zero(d);
+    draw_zero_point(d);
     draw_attr_int(d, "channels_last", draw_int(d, 0, 1));
     if (global)
         return;
@@ -539,7 +539,7 @@ static void quantized_attention(struct draw *d)
     else
         draw_nothing(d);
     draw_ints(d, BYOC_U8, -1, &middle, true);
-    draw_zero(d);
+    draw_zero_point(d);
     draw_attr_int(d, "num_heads", heads);
     draw_attr_int(d, "unidirectional", draw_int(d, 0, 1));
 }

@@ -412,7 +412,7 @@ static void quantize(struct draw *d)
 
     draw_operand(d, BYOC_F32, rank, dims, op_now->flavour);
     draw_scale(d, 0.0625f);
-    draw_zero(d);
+    draw_zero_point(d);
 }
 
 /* A scale for each position of axis 1, or for each block of it. */
@@ -438,7 +438,7 @@ static void dequantize(struct draw *d)
 {
     draw_same(d);
     draw_scale(d, 0.03f);
-    draw_zero(d);
+    draw_zero_point(d);
 }
 
 static void qlinear_binary(struct draw *d)
@@ -448,20 +448,20 @@ static void qlinear_binary(struct draw *d)
 
     draw_operand(d, d->dtype, rank, dims, EXTREME);
     draw_scale(d, 0.02f);
-    draw_zero(d);
+    draw_zero_point(d);
     const uint32_t rb = draw_narrower(d, rank, dims, b);
     draw_operand(d, d->dtype, rb, b, EXTREME);
     draw_scale(d, 0.03f);
-    draw_zero(d);
+    draw_zero_point(d);
     draw_scale(d, 0.04f);
-    draw_zero(d);
+    draw_zero_point(d);
 }
 
 static void qlinear_unary(struct draw *d)
 {
     dequantize(d);
     draw_scale(d, 0.04f);
-    draw_zero(d);
+    draw_zero_point(d);
 }
 
 static void matmul_integer(struct draw *d)
@@ -472,8 +472,8 @@ static void matmul_integer(struct draw *d)
     draw_operand(d, d->dtype, 2, (int64_t[]){m, k}, EXTREME);
     draw_operand(d, d->dtype, 2, (int64_t[]){k, n}, EXTREME);
     if (draw_chance(d, 60)) {
-        draw_zero(d);
-        draw_zero(d);
+        draw_zero_point(d);
+        draw_zero_point(d);
     }
 }
 
@@ -488,13 +488,13 @@ static void qlinear_product(struct draw *d)
     draw_operand(d, d->dtype, conv ? 4 : 2,
                  conv ? x : (int64_t[]){draw_int(d, 1, 9), c}, EXTREME);
     draw_scale(d, 0.02f);
-    draw_zero(d);
+    draw_zero_point(d);
     draw_operand(d, d->dtype, conv ? 4 : 2, conv ? w : (int64_t[]){c, n},
                  EXTREME);
     draw_scale(d, 0.03f);
-    draw_zero(d);
+    draw_zero_point(d);
     draw_scale(d, 0.25f);
-    draw_zero(d);
+    draw_zero_point(d);
 }
 
 static void float_only(struct draw *d)

@@ -224,7 +224,8 @@ static void add_weight(struct draw *d, const char *name,
         list_add(d, d->graph->initializer, &d->graph->n_initializer, w);
 }
 
-/* The numbers of a float16 tensor in float32, for the reference results. */
+/* The numbers of a float16 or bfloat16 tensor in float32, for the reference
+ * results. */
 static struct byi_tensor widened(struct draw *d, const struct byi_tensor *t)
 {
     struct byi_tensor wide = *t;
@@ -304,7 +305,7 @@ void draw_scale(struct draw *d, float value)
     byi_tensor_set(t, 0, (double)value);
 }
 
-void draw_zero(struct draw *d)
+void draw_zero_point(struct draw *d)
 {
     const int64_t zero =
         d->dtype == BYOC_U8 ? draw_int(d, 100, 140) : draw_int(d, -9, 9);

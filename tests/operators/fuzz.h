@@ -69,7 +69,7 @@ void draw_same(struct draw *d);
 /* Add a quantisation scale, and a zero point of the case's type: each is a
  * scalar or a vector of one element. */
 void draw_scale(struct draw *d, float value);
-void draw_zero(struct draw *d);
+void draw_zero_point(struct draw *d);
 /* Leave the next operand out. */
 void draw_nothing(struct draw *d);
 void draw_attr_int(struct draw *d, const char *name, int64_t v);
