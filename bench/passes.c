@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* passes.c: checks that every pass takes time linear in the size of the graph.
+/* passes.c: measures whether every pass takes time linear in the graph's size.
  * Runs every pass, the verifier, the printer and the parser on graphs of 1e3 to
  * 1e6 nodes of several shapes, each in a separate process. Prints nanoseconds
  * per node, and the peak memory without the module itself. Also prints the

@@ -209,7 +209,8 @@ static int run(int argc, char **argv)
         {"reduce", 0, BYI_OPTION_FLAG, &shrink, NULL,
          "make the region smaller while --test fails"},
         {"test", 0, BYI_OPTION_TEXT, &reduce.test, "COMMAND",
-         "shell command that fails in a folder like DIR"},
+         "shell command that fails while the fault is there; run in a copy of "
+         "DIR"},
         {"max-tests", 0, BYI_OPTION_COUNT, &reduce.max_tests, "N",
          "maximum number of tests (default: 500)"},
         {"test-seconds", 0, BYI_OPTION_NUMBER, &reduce.seconds, "S",

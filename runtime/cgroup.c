@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cgroup.c: reads the limits of the cgroups that this process is in, version 1
- * and 2 (Documentation/admin-guide/cgroup-v2.rst, cgroup-v1/memory.rst). A
- * cgroup's parents limit it, too, so the lowest limit counts. */
+ * and 2 (Documentation/admin-guide/cgroup-v2.rst, cgroup-v1/memory.rst). The
+ * ancestors of a cgroup limit it too, so the lowest limit counts. */
 #include "internal.h"
 #include "plan.h"
 
@@ -25,8 +25,8 @@ static uint64_t lesser(uint64_t a, uint64_t b)
     return !a || (b && b < a) ? b : a;
 }
 
-/* The lowest limit of a cgroup and its parents. In a container the path may not
- * exist below the mounted root; then the root's limit counts. */
+/* The lowest limit of a cgroup and its ancestors. In a container the path may
+ * not exist below the mounted root; then the root's limit counts. */
 static uint64_t lowest_above(const char *root, const char *path,
                              uint64_t (*limit)(const char *folder))
 {

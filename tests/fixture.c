@@ -141,7 +141,8 @@ static enum byoc_status run(struct fixture *x, struct byoc_state *state,
         if (!byi_interp_random(f->nodes.at[f->params.at[i]].type, seed + i,
                                arena, &in[i]))
             return byi_fail(err, BYOC_EUNSUPPORTED,
-                            "input %u: found a type without random values", i);
+                            "input %u: cannot draw random values of its type",
+                            i);
         inputs[i] = view_of(&in[i]);
     }
     uint32_t n_out = 0;

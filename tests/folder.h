@@ -3,7 +3,7 @@
 #ifndef BYI_TESTS_FOLDER_H
 #define BYI_TESTS_FOLDER_H
 
-enum { TEST_PATH = 96 }; /* of a folder, with its zero */
+enum { TEST_PATH = 96 }; /* bytes of a folder's path, with its NUL */
 
 /* The folder of this program. The first call makes it in `base`, or, if `base`
  * is NULL, in TMPDIR (default /tmp). Later calls return the same folder.

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* file.c: maps files for reading, and writes all output files. A regular file
  * appears complete or not at all: it is written under another name in the same
- * folder, synced, then renamed. Character devices and FIFOs are written
- * directly, as compilers and linkers do; all other special files are refused.
+ * folder, synced, then renamed. Character devices, FIFOs and the files that are
+ * standard output or error are written directly, as compilers and linkers do;
+ * all other special files are refused.
  */
 #include "guard.h"
 #include "temp.h"

@@ -18,9 +18,10 @@ struct byi_layout {
     } at[BYI_MAX_RANK];
 };
 
-/* Parse a layout's name. Returns NULL, or a static text of the error. The name
- * may have no letters, a letter twice, or more than BYI_MAX_RANK axes. A block
- * may not follow its axis, or have more than BYI_MAX_BLOCK elements. */
+/* Parse a layout's name. Returns NULL, or a static text of the error. Errors
+ * are a name without letters, a letter that occurs twice, more than
+ * BYI_MAX_RANK axes, a block without its axis before it, and a block of more
+ * than BYI_MAX_BLOCK elements. */
 const char *byi_layout_parse(const char *text, struct byi_layout *layout);
 /* The index of the axis `letter`; -1 if the layout does not have it. */
 int byi_layout_find(const struct byi_layout *l, char letter);
@@ -36,7 +37,8 @@ bool byi_layout_permutation(const struct byi_layout *from,
 /* The dims in layout `to` of a tensor that has `dims` in `from`; a symbolic dim
  * can move, but not be split into blocks. Returns NULL, or a static text of the
  * error. Errors are that the letters differ, a block does not divide its axis,
- * a symbol would be divided, or neither of two block sizes divides the other.
+ * a symbolic dim would be divided, or neither of two block sizes divides the
+ * other.
  */
 const char *byi_layout_dims(const struct byi_layout *from,
                             const struct byi_layout *to, const int64_t *dims,

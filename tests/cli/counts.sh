@@ -1,7 +1,7 @@
 #!/bin/sh
 # counts.sh BYOC CHOOSY: `check` reports the same counts on the command line, in
-# the JSON, on the page and in a gate. A region that its backend refuses for the
-# given sizes is in none of them; a run with sizes that are refused warns once.
+# the JSON, on the page and in a gate. None of them counts a region that its
+# backend refuses for the given sizes. A run with refused sizes warns once.
 # SPDX-License-Identifier: Apache-2.0
 set -eu
 byoc=$1
@@ -78,16 +78,16 @@ bench() {
         2>"$dir/err" || fail "bench: $(cat "$dir/err")"
 }
 bench "$choosy"
-! grep -q '^native' "$dir/out" || fail "the backend ran: $(cat "$dir/out")"
+! grep -q '^native' "$dir/out" || fail "expected the backend to run: $(cat "$dir/out")"
 bench "$choosy" --json
 grep -q '"regions": 1, "native_regions": 0, "native_share": 0' "$dir/out" ||
-    fail "the backend ran: $(cat "$dir/out")"
+    fail "expected the backend to run: $(cat "$dir/out")"
 bench only
 grep -q '^native  *1 of 1 regions, with 100.00% of the offloaded operations$' \
-    "$dir/out" || fail "the twin ran: $(cat "$dir/out")"
+    "$dir/out" || fail "expected the twin to run: $(cat "$dir/out")"
 bench only --json
 grep -q '"regions": 1, "native_regions": 1, "native_share": 1' "$dir/out" ||
-    fail "the twin ran: $(cat "$dir/out")"
+    fail "expected the twin to run: $(cat "$dir/out")"
 
 # The mask of a TransformerEncoder has sizes that shape arithmetic computes, in an
 # artifact by fused kernels. The backend runs the operators that read the mask.

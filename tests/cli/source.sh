@@ -1,8 +1,8 @@
 #!/bin/sh
-# source.sh BYOC PLUGINS: regions for which a backend returns C: correct C gives
-# the results of native kernels, from an artifact and from memory, isolated or
-# not, and the same bytes each time; each kind of invalid C leaves its region to
-# native kernels, with the reason.
+# source.sh BYOC PLUGINS: tests regions for which a backend returns C. Correct C
+# gives the results of native kernels, from an artifact, from memory and
+# isolated, and each compile gives the same bytes. A region with invalid C runs
+# on native kernels, and the ledger has the reason.
 # SPDX-License-Identifier: Apache-2.0
 set -u
 byoc=$(cd "$(dirname "$1")" && pwd)/$(basename "$1") plugin=$(cd "$2" && pwd)/scribe.so
@@ -68,7 +68,7 @@ scribe compile "$dir/model.ir" -o "$dir/good.so" --keep-c "$dir/kept" \
     --report "$dir/json" || fail "good"
 grep -q '"pattern": "scribe.negative"' "$dir/json" || fail "good: the ledger"
 sed "s/SYMBOL/byoc_scribe_0/g" "$dir/c" | cmp - "$dir/kept/byoc_scribe_0.c" ||
-    fail "good: kept otherwise"
+    fail "good: --keep-c wrote other C"
 for how in "--isolate" "--codegen c" "--codegen auto"; do
     # shellcheck disable=SC2086
     scribe compile "$dir/model.ir" -o "$dir/again.so" $how || fail "good $how"
@@ -87,13 +87,13 @@ scribe run "$dir/model.ir" --isolate -o "$dir/isolated" || fail "run isolated"
 "$byoc" run "$dir/model.ir" --native -o "$dir/native" >"$dir/out" 2>"$dir/err"
 for one in from_file from_memory isolated; do
     cmp "$dir/$one/output_0.npy" "$dir/native/output_0.npy" ||
-        fail "$one: not what native kernels compute"
+        fail "$one: results differ from native kernels'"
 done
 scribe compare "$dir/good.so" || fail "compare"
 scribe bench "$dir/model.ir" --seconds 0.05 || fail "bench"
 scribe check "$dir/model.ir" --require-offload-nodes 33 || fail "check"
 
-# a machine without any of its instruction sets runs the twin
+# a machine without the instruction sets of the generated C runs the twin
 BYOC_MAX_ISA=sse2 scribe run "$dir/good.so" -o "$dir/twin" || fail "twin"
 says twin "code for instruction sets that this machine does not have"
 cmp "$dir/twin/output_0.npy" "$dir/native/output_0.npy" || fail "twin"
