@@ -201,7 +201,7 @@ static inline const float *byi_f32_element(const struct byi_f32_conv *conv,
     return (const float *)(const void *)((const char *)from + i * size);
 }
 
-/* --- direct.c ------------------------------------------------------------- */
+/* --- one_tile.c ----------------------------------------------------------- */
 /* Run a tile whose result has `rows` rows and `columns` columns, which may end
  * within a panel. */
 void byi_f32_tile_run(const struct byi_f32_kernels *kernels,
@@ -215,6 +215,7 @@ void byi_f32_tile_run_with(const struct byi_f32_kernels *kernels,
  * the weights at `ahead`, which the tiles after these n read. */
 void byi_f32_fetch(struct byi_f32_tile *t, int64_t i, int64_t n,
                    const float *ahead);
+/* --- direct.c ------------------------------------------------------------- */
 /* Bytes of a thread's pointers, for rows of `pieces` pieces. */
 uint64_t byi_f32_pointer_bytes(int64_t pieces);
 
