@@ -25,9 +25,8 @@ static void set_broadcast(struct byi_opgen *d, uint32_t i, uint32_t to)
     int64_t dims[BYI_MAX_RANK];
     memcpy(dims, byi_opgen_dims_of(d, to), rank * sizeof *dims);
     const uint32_t kind = byi_opgen_draw_below(d, 6);
-    const struct byi_pat_type *required = d->operands[i].required;
-    const bool one =
-        required && !required->size.any && required->size.value == 1;
+    const struct byi_pat_type *type = d->operands[i].required;
+    const bool one = type && !type->size.any && type->size.value == 1;
     if (kind == 0 || one) { /* one number */
         const uint32_t r = byi_opgen_draw_chance(d, 50) ? 0 : 1;
         byi_opgen_set_dims(d, i, byi_opgen_dtype_of(d, to), r,

@@ -357,8 +357,7 @@ static bool has_self(const struct text_printer *p, const struct byi_func *f)
     return false;
 }
 
-/* Whether the function can be printed without its signature, as a branch of an
- * `if`. */
+/* Whether the function is printed without signature, as a branch of an `if`. */
 static bool is_block(const struct text_printer *p, const struct byi_func *f)
 {
     return f->params.n == f->n_captures && !has_self(p, f) &&
