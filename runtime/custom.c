@@ -50,7 +50,8 @@ void byi_customs_unlock(void)
 
 /* --- checks of an operator -------------------------------------------- */
 
-/* Record what is wrong with operator `op` of the plug-in. */
+/* Set *err to a fault of operator `op` of the plug-in. Returns BYOC_EBACKEND.
+ */
 static enum byoc_status fail_operator(const struct byi_plugin *plugin,
                                       const struct byoc_operator *op,
                                       struct byoc_error *err, const char *fmt,

@@ -462,9 +462,10 @@ struct byoc_run_args {
      * BYOC_FAIL_CANCELLED. */
     const volatile uint32_t *cancel;
     const struct byoc_ext *ext; /* may be NULL */
-    /* Since 1.4. scratch_bytes() bytes, 64-byte aligned, for this run only:
-     * the contents are undefined at its begin, and the address may differ from
-     * run to run. NULL if the backend has no scratch_bytes(). */
+    /* Since 1.4. Memory of scratch_bytes() bytes, 64-byte aligned, which the
+     * host owns and lends for this run. Its contents are undefined when the run
+     * starts, and its address may differ from run to run. NULL if the backend
+     * has no scratch_bytes(). */
     void *scratch;
 };
 
