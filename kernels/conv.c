@@ -77,13 +77,33 @@ static void split_epilogue(struct byi_f32_conv *conv)
     conv->next += conv->clamps;
 }
 
+/* The outputs of a slim group; 0 if groups are not slim. */
+static int64_t slim_outputs(const struct byi_f32_conv *conv)
+{
+    const int64_t columns = conv->outputs / conv->groups;
+    const int64_t channels = conv->channels / conv->groups;
+    const bool slim =
+        columns == 8 ? channels % 4 == 0 : columns == 4 && channels == 4;
+    return slim && conv->groups > 1 && conv->outputs % 8 == 0 &&
+                   !conv->transposed && !conv->planar && !conv->gathers
+               ? columns
+               : 0;
+}
+
 /* Compute small groups together, since a panel holds the columns of several
- * groups, and the loop over the few channels of one group is short. Channels of
- * the other groups are multiplied by zero, which gives NaN if one is infinite
- * or NaN; so `exact` leaves the groups apart. */
+ * groups, and the loop over the few channels of one group is short. Unless
+ * groups are slim, channels of the other groups are multiplied by zero, which
+ * gives NaN if one is infinite or NaN; so `exact` leaves the groups apart. */
 static void merge_groups(struct byi_f32_conv *conv, bool exact)
 {
     const int64_t columns = conv->outputs / conv->groups;
+    conv->slim = slim_outputs(conv);
+    if (conv->slim) {
+        conv->merged_groups = 1;
+        conv->merged_channels = conv->channels / conv->groups;
+        conv->merged_outputs = conv->outputs;
+        return;
+    }
     int64_t together = 1;
     for (int64_t n = 2;
          !exact && n <= conv->groups && n * columns <= BYI_F32_PANEL; n++)
@@ -174,8 +194,9 @@ static enum byi_f32_algorithm choose_winograd(const struct byi_f32_conv *conv)
     const int64_t *size = conv->size;
     const int64_t taps = size[1] > size[2] ? size[1] : size[2];
     const bool one_axis = size[1] == 1 || size[2] == 1;
-    if (size[0] != 1 || conv->stride[0] != 1 || conv->pad[0] != 0 ||
-        conv->in[0] != conv->out[0] || (!one_axis && size[1] != size[2]))
+    if (conv->slim || size[0] != 1 || conv->stride[0] != 1 ||
+        conv->pad[0] != 0 || conv->in[0] != conv->out[0] ||
+        (!one_axis && size[1] != size[2]))
         return BYI_F32_DIRECT;
     for (int i = 1; i < BYI_F32_AXES; i++)
         if (conv->stride[i] != 1 ||
@@ -185,7 +206,10 @@ static enum byi_f32_algorithm choose_winograd(const struct byi_f32_conv *conv)
      * pairs along one axis, the transforms take as long as the products */
     const bool narrow =
         conv->kernels->rows > 6 && conv->merged_outputs < BYI_F32_PANEL;
-    if (conv->merged_channels < (narrow ? 32 : 16) ||
+    /* groups need more channels, since each channel is transformed for the few
+     * outputs of its group */
+    const int64_t least = narrow ? 32 : conv->groups > 1 ? 24 : 16;
+    if (conv->merged_channels < least ||
         (one_axis && conv->merged_channels * conv->merged_outputs < 32 * 32))
         return BYI_F32_DIRECT;
     return choose_form(conv, taps, one_axis);
@@ -291,6 +315,14 @@ static bool product_pays(const struct byi_f32_conv *conv)
             !has_halves(conv));
 }
 
+/* For groups that are not depthwise: oneDNN is as fast on CPUs with 512-bit
+ * vectors, and for groups that are merged and so multiply zeros. */
+static bool groups_pay(const struct byi_f32_conv *conv)
+{
+    return (conv->kernels->rows == 6 || has_halves(conv)) &&
+           (conv->slim || conv->merged_outputs % BYI_F32_PANEL == 0);
+}
+
 /* For products and the remaining convolutions: oneDNN's kernels are as fast if
  * there are few channels. */
 static bool direct_pays(const struct byi_f32_conv *conv)
@@ -300,6 +332,8 @@ static bool direct_pays(const struct byi_f32_conv *conv)
         return false;
     if (is_product(conv))
         return product_pays(conv);
+    if (conv->groups > 1)
+        return groups_pay(conv);
     if (conv->channels < 16)
         return false;
     if (taps == 1)
@@ -423,6 +457,32 @@ static void pack_direct(const struct byi_f32_conv *conv,
         }
 }
 
+/* Pack slim groups. Row k of a tap has the weights of the four channels of
+ * which k is one: in lane o, that of channel (o + k) % 4 of these. */
+static void pack_slim(const struct byi_f32_conv *conv,
+                      const struct byi_f32_weights *weights, float *to)
+{
+    const int64_t taps = byi_f32_product_of(conv->size);
+    const int64_t n = conv->merged_channels;
+    memset(to, 0, (size_t)byi_f32_direct_floats(conv) * sizeof *to);
+    for (int64_t column = 0; column < conv->outputs; column++) {
+        const int64_t o = column % conv->slim;
+        const float *from = weights->at + column / conv->slim * weights->group +
+                            o * weights->output;
+        float *panel = to + column / BYI_F32_PANEL * taps * n * BYI_F32_PANEL +
+                       column % BYI_F32_PANEL;
+        for (int64_t t = 0; t < taps; t++) {
+            const float *tap =
+                from + t / conv->size[2] / conv->size[1] * weights->tap[0] +
+                t / conv->size[2] % conv->size[1] * weights->tap[1] +
+                t % conv->size[2] * weights->tap[2];
+            for (int64_t k = 0; k < n; k++)
+                panel[(t * n + k) * BYI_F32_PANEL] =
+                    tap[(k / 4 * 4 + (o + k) % 4) * weights->channel];
+        }
+    }
+}
+
 static void pack_depthwise(const struct byi_f32_conv *conv,
                            const struct byi_f32_weights *weights, float *to)
 {
@@ -457,7 +517,10 @@ static void pack_serially(const struct byi_f32_conv *conv,
         byi_f32_shifted_pack(conv, weights, to);
         break;
     default:
-        pack_direct(conv, weights, to);
+        if (conv->slim)
+            pack_slim(conv, weights, to);
+        else
+            pack_direct(conv, weights, to);
     }
 }
 

@@ -82,6 +82,11 @@ struct byi_f32_conv {
      * weights become one matrix that is zero between the groups. */
     int64_t merged_groups;
     int64_t merged_channels, merged_outputs; /* of one merged group */
+    /* Slim groups have 8 outputs, or 4 outputs and 4 channels; then `slim` is
+     * that number of outputs, otherwise 0. Several of them share a panel, whose
+     * columns multiply different channels. They are one merged group, which has
+     * the channels of one of them and the outputs of all. */
+    int64_t slim;
     int64_t cache; /* bytes of a core's second-level cache */
     /* The leading operations of the epilogue, which kernels apply in registers:
      * adding a matrix with the layout of y, then a clamp. Operation `next` is

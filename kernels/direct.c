@@ -43,6 +43,7 @@ struct direct {
     const struct byi_f32_conv *conv;
     int64_t rows, tiles;  /* rows: positions of all images             */
     int64_t each, rest;   /* rows of a tile; `rest` tiles have one more */
+    int64_t most;         /* rows of a full tile */
     int64_t wide, blocks; /* columns of a block; blocks of a merged group */
     int64_t lacks;        /* columns missing in the first block: lacking() */
     int64_t whole;        /* number of the first block that lacks columns at
@@ -58,6 +59,12 @@ struct direct {
     uint64_t per_thread; /* bytes of scratch of a thread        */
 };
 
+/* Whether every output depends on all channels. */
+static bool reads_all_channels(const struct byi_f32_conv *conv)
+{
+    return conv->merged_channels == conv->channels;
+}
+
 /* Whether to copy rows: gathered rows, rows for expanded weights (see
  * slice_expanded()), and rows whose distance is a multiple of half a page. Rows
  * at such distances map to one or two sets of the first-level cache, and can
@@ -66,8 +73,8 @@ static bool copies_rows(const struct byi_f32_conv *conv)
 {
     if (conv->gathers || conv->expand)
         return true;
-    return byi_f32_product_of(conv->size) == 1 && conv->merged_groups == 1 &&
-           conv->merged_channels >= 512 &&
+    return byi_f32_product_of(conv->size) == 1 && reads_all_channels(conv) &&
+           conv->channels >= 512 &&
            conv->channels * (int64_t)sizeof(float) % 2048 == 0 &&
            conv->merged_outputs >= 64 &&
            conv->images * byi_f32_product_of(conv->out) > 1;
@@ -86,12 +93,13 @@ static bool reads_positions(const struct byi_f32_conv *conv)
 /* Floats of the copies of a tile's rows. */
 static int64_t tile_floats(const struct direct *d)
 {
-    return d->copy_ld * d->conv->kernels->rows;
+    return d->copy_ld * d->most;
 }
 
 /* Number of tiles in a chunk; all columns of a chunk are computed before the
  * next chunk. If the weights stay in the second-level cache, a chunk is one
- * tile, so that whole rows of the result are written. Otherwise the scratch's
+ * tile, so that whole rows of the result are written; if there are several
+ * groups, also so that one call computes them all. Otherwise the scratch's
  * pointers limit the chunk. If a row is one piece, the chunk's rows must also
  * fit into about half of that cache: weights and results pass through the other
  * half. */
@@ -102,7 +110,7 @@ static int64_t choose_chunk(const struct direct *d)
     const int64_t weights =
         conv->merged_groups * byi_f32_direct_floats(conv) * size;
     const int64_t most = byi_max(BYI_F32_PIECES / d->n_pieces, 1);
-    if (weights <= conv->cache / 8)
+    if (weights <= conv->cache / (reads_all_channels(conv) ? 8 : 2))
         return 1;
     if (d->n_pieces > 1)
         return most;
@@ -118,7 +126,7 @@ static int64_t choose_slices(const struct direct *d)
 {
     const struct byi_f32_conv *conv = d->conv;
     if (d->chunk == 1 || d->n_pieces > 1 || d->border > 0 ||
-        conv->merged_groups > 1 || conv->gathers || conv->x_type)
+        !reads_all_channels(conv) || conv->gathers || conv->x_type)
         return 1;
     const int64_t rows = byi_min(d->tiles, d->chunk) * tile_floats(d);
     const int64_t bytes =
@@ -145,7 +153,7 @@ static bool fits_lines(const struct byi_f32_conv *conv)
 static bool joins_taps(const struct byi_f32_conv *conv)
 {
     const int64_t last = BYI_F32_AXES - 1;
-    return conv->merged_groups == 1 && conv->dilation[last] == 1 &&
+    return reads_all_channels(conv) && conv->dilation[last] == 1 &&
            conv->size[last] > 1 &&
            (fits_lines(conv) || conv->channels < BYI_F32_PANEL);
 }
@@ -177,7 +185,7 @@ static int64_t lacking(const struct byi_f32_conv *conv)
     const int64_t last = conv->merged_outputs % BYI_F32_PANEL;
     const int64_t panels = byi_ceil_div(conv->merged_outputs, BYI_F32_PANEL);
     const bool half = conv->kernels->partial && conv->kernels->panels == 2 &&
-                      last > 0 && last <= BYI_F32_PANEL / 2;
+                      !conv->slim && last > 0 && last <= BYI_F32_PANEL / 2;
     return half && panels > 1 && panels % 2 ? BYI_F32_PANEL : 0;
 }
 
@@ -194,7 +202,8 @@ static struct direct describe(const struct byi_f32_conv *conv)
     struct direct d = {
         .conv = conv,
         .rows = conv->images * byi_f32_product_of(conv->out),
-        .wide = conv->kernels->panels * BYI_F32_PANEL,
+        .most = conv->slim ? conv->kernels->slim_rows : conv->kernels->rows,
+        .wide = (conv->slim ? 1 : conv->kernels->panels) * BYI_F32_PANEL,
         .lacks = lacking(conv),
         .pieces = {conv->size[0], conv->size[1], conv->size[2]},
         .length = conv->merged_channels,
@@ -208,7 +217,7 @@ static struct direct describe(const struct byi_f32_conv *conv)
     d.n_pieces = byi_f32_product_of(d.pieces);
     if (d.pieces[2] < conv->size[2] && !fits_lines(conv))
         d.border = d.n_pieces * d.length;
-    d.tiles = byi_ceil_div(d.rows, conv->kernels->rows);
+    d.tiles = byi_ceil_div(d.rows, d.most);
     d.each = d.rows / byi_max(d.tiles, 1);
     d.rest = d.rows % byi_max(d.tiles, 1);
     d.blocks = byi_ceil_div(conv->merged_outputs + d.lacks, d.wide);
@@ -495,6 +504,7 @@ static void start_slice(const struct direct *d, const struct direct_chunk *c,
     b->padded = -1;
     b->tile = (struct byi_f32_tile){
         .n_pieces = d->n_pieces,
+        .step = d->blocks == 1 ? conv->merged_channels : 0,
         .length = c->to - c->from,
         .next = b->panel,
         .ldadd = conv->outputs,
@@ -527,6 +537,8 @@ static void start_block(const struct direct *d, const struct direct_chunk *c,
         byi_min(first_column(d, block + 1), conv->merged_outputs) - first;
     b->column = group * conv->merged_outputs + first;
     b->tile.first = group * conv->merged_channels + (d->copies ? 0 : c->from);
+    if (conv->slim)
+        b->tile.first += first / conv->slim * conv->merged_channels;
     b->tile.weights =
         conv->expand
             ? expand_block(d, c, first, b->columns)
@@ -546,15 +558,39 @@ static void start_block(const struct direct *d, const struct direct_chunk *c,
 }
 
 /* Number of blocks after `block`, before `end`, that one call of the kernel
- * computes for a chunk: further whole blocks, if the chunk is one tile. With
- * short rows, a call takes a fifth of the time of the products. */
+ * computes for a chunk that is one tile: further whole blocks, also of the
+ * groups after this one, if each has one block. With short rows, a call takes a
+ * fifth of the time of the products. */
 static int64_t blocks_after(const struct direct *d,
                             const struct direct_chunk *c, int64_t block,
                             int64_t end)
 {
-    if (c->end - c->begin > 1 || d->conv->expand || (block == 0 && d->lacks))
+    const struct byi_f32_conv *conv = d->conv;
+    if (c->end - c->begin > 1 || conv->expand || (block == 0 && d->lacks))
         return 0;
+    if (conv->slim ||
+        (d->blocks == 1 && conv->merged_outputs % BYI_F32_PANEL == 0))
+        return end - block - 1;
     return byi_max(byi_min(d->whole, end) - block - 1, 0);
+}
+
+/* The columns of all blocks of a call. */
+static int64_t columns_of(const struct direct *d, const struct direct_block *b)
+{
+    return byi_min(b->columns * (1 + b->tile.more),
+                   d->conv->outputs - b->column);
+}
+
+/* Compute a tile of n rows and all columns of its blocks. */
+static void run_tile(const struct direct *d, struct direct_block *b, int n)
+{
+    const struct byi_f32_conv *conv = d->conv;
+    if (!conv->slim) {
+        byi_f32_tile_run(conv->kernels, &b->tile, n, b->columns);
+        return;
+    }
+    b->tile.last = columns_of(d, b) % BYI_F32_PANEL;
+    conv->kernels->slim[conv->slim == 4][n](&b->tile);
 }
 
 /* Multiply the rows of a chunk by the columns of some blocks, at most up to
@@ -591,10 +627,10 @@ static int64_t run_blocks(const struct direct *d, const struct direct_chunk *c,
                                            b->panel);
         if (tiles > 1 && d->n_pieces * t->length >= LONG_ROW && n >= 6)
             fetch_results(t, n);
-        byi_f32_tile_run(conv->kernels, t, n, b->columns);
+        run_tile(d, b, n);
         if (!whole && c->to == d->length)
             byi_f32_epilogue_run(d->run, conv->next, row, n, b->column,
-                                 b->columns + t->more * d->wide);
+                                 columns_of(d, b));
     }
     return 1 + t->more;
 }

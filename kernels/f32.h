@@ -35,6 +35,7 @@ enum {
     BYI_F32_FETCH_STEP = 8, /* elements between prefetches: see byi_f32_tile */
     BYI_F32_SEQUENCES = 6,  /* most sequences of a step of a recurrent layer */
     BYI_F32_STRIDES = 3,    /* strides 1, 2 and 4 of planar convolutions */
+    BYI_F32_SLIM_ROWS = 10, /* most rows of a tile of slim groups */
 };
 
 /* A tile of a product: some rows of x times one or two panels of weights. A row
@@ -62,10 +63,10 @@ struct byi_f32_tile {
     /* columns of the last panel that y and `add` have; 0: all. Only kernels
      * with `partial` take other numbers than 0. */
     int64_t last;
-    /* further blocks of as many whole panels, if a full tile has as many, whose
-     * weights, bias, `add` and y follow those of the first; 0 if `last`, `ld`
-     * or `fetch` is not 0 */
+    /* further blocks of as many whole panels, whose weights, bias, `add` and y
+     * follow those of the first; 0 if `last`, `ld` or `fetch` is not 0 */
     int64_t more;
+    int64_t step; /* added to `first` from one block to the next */
     /* the kernel may add up the products of one or two rows in another order,
      * which is faster */
     bool splits;
@@ -242,6 +243,11 @@ struct byi_f32_kernels {
     int panels;                            /* panels of a full tile: 1 or 2 */
     bool partial; /* tiles may have a `last` panel of fewer columns */
     byi_f32_tile_fn *tile[2][BYI_F32_ROWS + 1]; /* [panels - 1][rows] */
+    /* Tiles of slim groups (see struct byi_f32_conv), of 8 or, [1], 4 outputs.
+     * A block is a panel; only the last one may have a half, if `last` is 8.
+     * They ignore the members `ld`, `splits`, `ahead`, `fetch` and `step`. */
+    byi_f32_tile_fn *slim[2][BYI_F32_SLIM_ROWS + 1]; /* [][rows] */
+    int slim_rows;                                   /* of a full tile */
     /* [panels - 1][i]: full tiles of stride 1 << i, in which element k of row
      * r is plane[offsets[k] + r * stride], k < length. They ignore the members
      * x, `n_pieces`, `first`, `ld`, `add`, `ahead` and `fetch`. */

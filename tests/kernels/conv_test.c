@@ -471,6 +471,10 @@ static void choose_shape(struct byi_f32_conv *conv)
         conv->groups = 1 + draw(9);
         conv->channels = conv->groups * (1 + draw(20));
         conv->outputs = conv->groups * (1 + draw(20));
+    } else if (draw(4) == 0) { /* groups of half a panel, one, and so on */
+        conv->groups = 2 + draw(9);
+        conv->outputs = conv->groups * (4 << draw(4));
+        conv->channels = draw(2) ? conv->outputs : conv->groups * (1 + draw(9));
     }
     for (int i = 0; i < BYI_F32_AXES; i++) {
         const bool one = product || (i == 0 && !deep);
@@ -551,8 +555,8 @@ static bool fits(const struct byi_f32_conv *conv,
         return true;
     if (algorithm == BYI_F32_SHIFTED)
         return byi_f32_shifted_suits(conv);
-    if (conv->size[0] != 1 || conv->stride[0] != 1 || conv->pad[0] != 0 ||
-        conv->in[0] != conv->out[0])
+    if (conv->slim || conv->size[0] != 1 || conv->stride[0] != 1 ||
+        conv->pad[0] != 0 || conv->in[0] != conv->out[0])
         return false;
     for (int i = 1; i < BYI_F32_AXES; i++)
         if (conv->stride[i] != 1)
