@@ -394,17 +394,14 @@ static bool read_conv(const struct byi_dnnl_conv *p, struct byi_f32_conv *conv)
     const uint32_t n = w->n, skip = BYI_F32_AXES - n;
     const bool grouped = p->weights.rank == n + 3;
     conv->transposed = p->deconv;
-    if (n > 2 || (p->deconv && grouped) ||
-        /* groups that are not depthwise */
-        (grouped && (p->weights.dims[1] != 1 || p->weights.dims[2] != 1)) ||
-        p->weights.kind != BYI_DESC_ANY ||
+    if (n > 2 || (p->deconv && grouped) || p->weights.kind != BYI_DESC_ANY ||
         !have_float_type(&p->src, &p->weights, &p->bias, &p->dst))
         return false;
     conv->type = byi_f32_type_of(p->src.dtype);
     conv->images = p->src.dims[0];
     conv->channels = p->src.dims[1];
     conv->outputs = p->dst.dims[1];
-    conv->groups = grouped ? conv->channels : 1;
+    conv->groups = grouped ? p->weights.dims[0] : 1;
     for (uint32_t i = 0; i < BYI_F32_AXES; i++) {
         conv->in[i] = conv->out[i] = conv->size[i] = 1;
         conv->stride[i] = conv->dilation[i] = 1;
