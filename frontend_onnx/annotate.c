@@ -23,8 +23,9 @@ struct output_chunk {
     size_t at, n;       /* at: the offset of new bytes in annotation.fresh */
 };
 
+/* The state of byi_onnx_annotate. */
 struct annotation {
-    const char *from, *to;
+    const char *from, *to; /* paths of the model and of the copy */
     const struct byi_onnx_notes *nodes, *model;
     uint32_t n_nodes, next;              /* the next node's number */
     struct byi_text fresh;               /* all new bytes */
@@ -97,7 +98,7 @@ static bool is_byoc_note(const struct byi_field *note)
     struct byi_field f;
 
     while (w.at < w.end && byi_wire_read(&w, &f))
-        if (f.number == BYI_FIELD_KEY && f.kind == 2)
+        if (f.number == BYI_FIELD_KEY && f.wire_type == BYI_WIRE_BYTES)
             return f.n >= n && memcmp(f.data, KEY_PREFIX, n) == 0;
     return false;
 }
@@ -153,7 +154,8 @@ static enum byoc_status annotate_attribute(struct annotation *a,
     struct byi_field f;
 
     while (w.at < w.end && byi_wire_read(&w, &f)) {
-        if (f.number == BYI_FIELD_ATTRIBUTE_GRAPH && f.kind == 2)
+        if (f.number == BYI_FIELD_ATTRIBUTE_GRAPH &&
+            f.wire_type == BYI_WIRE_BYTES)
             BYI_TRY(annotate_graph(a, &f, err));
         else
             add_field(a, &f);
@@ -171,16 +173,16 @@ static enum byoc_status annotate_node(struct annotation *a,
     struct byi_field f, type = {0};
 
     while (w.at < w.end && byi_wire_read(&w, &f))
-        if (f.number == BYI_FIELD_OP_TYPE && f.kind == 2)
+        if (f.number == BYI_FIELD_OP_TYPE && f.wire_type == BYI_WIRE_BYTES)
             type = f;
     BYI_TRY(check_node(a, &type, err));
     const struct byi_onnx_notes *notes = &a->nodes[a->next++];
     w.at = node->data;
     while (w.at < w.end && byi_wire_read(&w, &f)) {
-        if (f.number == BYI_FIELD_ATTRIBUTE && f.kind == 2)
+        if (f.number == BYI_FIELD_ATTRIBUTE && f.wire_type == BYI_WIRE_BYTES)
             BYI_TRY(annotate_attribute(a, &f, err));
-        else if (f.number != BYI_FIELD_NODE_NOTE || f.kind != 2 ||
-                 !is_byoc_note(&f))
+        else if (f.number != BYI_FIELD_NODE_NOTE ||
+                 f.wire_type != BYI_WIRE_BYTES || !is_byoc_note(&f))
             add_field(a, &f);
     }
     const size_t before = a->fresh.n;
@@ -200,7 +202,7 @@ static enum byoc_status annotate_graph(struct annotation *a,
     struct byi_field f;
 
     while (w.at < w.end && byi_wire_read(&w, &f)) {
-        if (f.number == BYI_FIELD_NODE && f.kind == 2)
+        if (f.number == BYI_FIELD_NODE && f.wire_type == BYI_WIRE_BYTES)
             BYI_TRY(annotate_node(a, &f, err));
         else
             add_field(a, &f);
@@ -219,10 +221,10 @@ static enum byoc_status annotate_model(struct annotation *a,
 
     while (w.at < w.end && byi_wire_read(&w, &f)) {
         functions |= f.number == BYI_FIELD_FUNCTION;
-        if (f.number == BYI_FIELD_GRAPH && f.kind == 2)
+        if (f.number == BYI_FIELD_GRAPH && f.wire_type == BYI_WIRE_BYTES)
             BYI_TRY(annotate_graph(a, &f, err));
-        else if (f.number != BYI_FIELD_MODEL_NOTE || f.kind != 2 ||
-                 !is_byoc_note(&f))
+        else if (f.number != BYI_FIELD_MODEL_NOTE ||
+                 f.wire_type != BYI_WIRE_BYTES || !is_byoc_note(&f))
             add_field(a, &f);
     }
     const size_t before = a->fresh.n;
@@ -251,7 +253,8 @@ static void find_external(void *ctx, const ProtobufCMessageDescriptor *in,
 {
     bool *external = ctx;
 
-    if (in == &onnx__tensor_proto__descriptor && f->kind == 0 &&
+    if (in == &onnx__tensor_proto__descriptor &&
+        f->wire_type == BYI_WIRE_VARINT &&
         f->number == BYI_FIELD_DATA_LOCATION && f->n == 1 &&
         *f->data == ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL)
         *external = true;

@@ -33,7 +33,8 @@ static void cut_tensor(struct byi_wire_reader w, struct byi_text *out,
     struct byi_field f;
 
     while (w.at < w.end && byi_wire_read(&w, &f)) {
-        const bool is_raw = f.number == BYI_FIELD_RAW_DATA && f.kind == 2;
+        const bool is_raw =
+            f.number == BYI_FIELD_RAW_DATA && f.wire_type == BYI_WIRE_BYTES;
         if (is_raw && f.n >= RAW_LIMIT) {
             *raw = (struct byi_range){f.data, f.n};
             continue;
@@ -51,7 +52,8 @@ static void cut_graph(struct byi_wire_reader w, struct byi_text *out,
     struct byi_field f;
 
     while (w.at < w.end && byi_wire_read(&w, &f)) {
-        if (f.number != BYI_FIELD_INITIALIZER || f.kind != 2) {
+        if (f.number != BYI_FIELD_INITIALIZER ||
+            f.wire_type != BYI_WIRE_BYTES) {
             byi_wire_copy(out, &f);
             continue;
         }
@@ -73,7 +75,7 @@ static void cut_model(const uint8_t *data, size_t n, struct byi_text *out,
     struct byi_field f;
 
     while (w.at < w.end && byi_wire_read(&w, &f)) {
-        if (f.number != BYI_FIELD_GRAPH || f.kind != 2) {
+        if (f.number != BYI_FIELD_GRAPH || f.wire_type != BYI_WIRE_BYTES) {
             byi_wire_copy(out, &f);
             continue;
         }
@@ -88,6 +90,7 @@ static void cut_model(const uint8_t *data, size_t n, struct byi_text *out,
 
 /* --- unpacking ------------------------------------------------------------ */
 
+/* The memory that unpacking a message may still allocate, in bytes. */
 struct unpack_budget {
     size_t left;
     bool exceeded; /* an allocation was larger than `left` */

@@ -48,7 +48,8 @@ static enum byoc_status read_list(const uint8_t *data, size_t n,
                             "%s: found a malformed field, expected those of a "
                             "SequenceProto or OptionalProto",
                             path);
-        if (f.number >= 3 && (f.number != number || f.kind != 2))
+        if (f.number >= 3 &&
+            (f.number != number || f.wire_type != BYI_WIRE_BYTES))
             return byi_fail(err, BYOC_EPARSE,
                             "%s: found an element in field %u, expected %u for "
                             "the type of the model's input or output",

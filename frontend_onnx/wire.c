@@ -39,23 +39,23 @@ bool byi_wire_read(struct byi_wire_reader *w, struct byi_field *f)
     if (!read_varint(w, &tag))
         return false;
     f->number = tag >> 3;
-    f->kind = (unsigned)(tag & 7);
+    f->wire_type = (unsigned)(tag & 7);
     f->data = w->at;
-    switch (f->kind) {
-    case 0:
+    switch (f->wire_type) {
+    case BYI_WIRE_VARINT:
         if (!read_varint(w, &n))
             return false;
         f->n = (size_t)(w->at - f->data);
         return true;
-    case 1:
+    case BYI_WIRE_64_BITS:
         n = 8;
         break;
-    case 2:
+    case BYI_WIRE_BYTES:
         if (!read_varint(w, &n))
             return false;
         f->data = w->at;
         break;
-    case 5:
+    case BYI_WIRE_32_BITS:
         n = 4;
         break;
     default: /* groups were dropped from the format before ONNX existed */
@@ -102,7 +102,7 @@ enum byoc_status byi_wire_walk(const uint8_t *data, size_t n,
         if (see)
             see(ctx, stack[depth - 1].type, &f);
         const ProtobufCFieldDescriptor *known = NULL;
-        if (f.kind == 2 && f.number <= UINT_MAX)
+        if (f.wire_type == BYI_WIRE_BYTES && f.number <= UINT_MAX)
             known = protobuf_c_message_descriptor_get_field(
                 stack[depth - 1].type, (unsigned)f.number);
         if (!known || known->type != PROTOBUF_C_TYPE_MESSAGE)
@@ -146,7 +146,7 @@ static void add_varint(struct byi_text *out, uint64_t value)
 
 void byi_wire_head(struct byi_text *out, unsigned number, size_t n)
 {
-    add_varint(out, (uint64_t)number << 3 | 2);
+    add_varint(out, (uint64_t)number << 3 | BYI_WIRE_BYTES);
     add_varint(out, n);
 }
 

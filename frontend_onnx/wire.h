@@ -33,11 +33,20 @@ struct byi_wire_reader {
     const uint8_t *at, *end;
 };
 
+/* The types of values in protobuf's wire format. BYTES are strings, messages
+ * and packed lists; groups, 3 and 4, are not in ONNX. */
+enum byi_wire_type {
+    BYI_WIRE_VARINT = 0,
+    BYI_WIRE_64_BITS = 1,
+    BYI_WIRE_BYTES = 2,
+    BYI_WIRE_32_BITS = 5
+};
+
 /* A field of a message, in place. */
 struct byi_field {
     const uint8_t *start; /* of its tag */
     uint64_t number;
-    unsigned kind; /* wire type: 0 varint, 1 64 bits, 2 bytes, 5 32 bits */
+    unsigned wire_type;  /* enum byi_wire_type, or another number below 8 */
     const uint8_t *data; /* the value, n bytes without a length */
     size_t n;
 };
