@@ -118,25 +118,35 @@ static bool is_external(const Onnx__TensorProto *t)
            t->data_location == ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL;
 }
 
+/* Fail if `text`, member `member` of entry `number` of a list of the graph, is
+ * missing. */
+static enum byoc_status check_text(const struct quant_model *m,
+                                   const char *text, const char *list,
+                                   size_t number, const char *member,
+                                   struct byoc_error *err)
+{
+    return text ? BYOC_OK
+                : byi_fail(err, BYOC_EPARSE,
+                           "%s: found no %s in %s %zu of the graph, expected a "
+                           "valid ONNX model; check it with onnx.checker",
+                           m->path, member, list, number);
+}
+
 /* Check that the model has every name that the other files read. */
 static enum byoc_status check_names(const struct quant_model *m,
                                     struct byoc_error *err)
 {
     const Onnx__GraphProto *g = m->graph;
-    bool fine = true;
     for (size_t i = 0; i < g->n_node; i++)
-        fine &= g->node[i]->op_type != NULL;
+        BYI_TRY(check_text(m, g->node[i]->op_type, "node", i, "op_type", err));
     for (size_t i = 0; i < g->n_input; i++)
-        fine &= g->input[i]->name != NULL;
+        BYI_TRY(check_text(m, g->input[i]->name, "input", i, "name", err));
     for (size_t i = 0; i < g->n_output; i++)
-        fine &= g->output[i]->name != NULL;
+        BYI_TRY(check_text(m, g->output[i]->name, "output", i, "name", err));
     for (size_t i = 0; i < g->n_initializer; i++)
-        fine &= g->initializer[i]->name != NULL;
-    return fine ? BYOC_OK
-                : byi_fail(err, BYOC_EPARSE,
-                           "%s: found a node, input, output or initializer "
-                           "without a name or op_type",
-                           m->path);
+        BYI_TRY(check_text(m, g->initializer[i]->name, "initializer", i, "name",
+                           err));
+    return BYOC_OK;
 }
 
 /* Drop the inputs that are also initializers. Before version 4 of the format
@@ -159,7 +169,7 @@ static void separate_inputs(struct quant_model *m)
     g->n_input = n;
 }
 
-/* Set m->opset. Check that the weights are in the file and that names exist. */
+/* Set m->opset. Check that names exist and that the weights are in the file. */
 static enum byoc_status check_model(struct quant_model *m,
                                     struct byoc_error *err)
 {
@@ -168,6 +178,7 @@ static enum byoc_status check_model(struct quant_model *m,
         if (byi_quant_is_standard(p->opset_import[i]->domain))
             m->opset = p->opset_import[i]->version;
     }
+    BYI_TRY(check_names(m, err));
     for (size_t i = 0; i < m->graph->n_initializer; i++)
         if (is_external(m->graph->initializer[i]))
             return byi_fail(err, BYOC_EUNSUPPORTED,
@@ -175,7 +186,7 @@ static enum byoc_status check_model(struct quant_model *m,
                             "weights in the model; save it without external "
                             "data",
                             m->path, m->graph->initializer[i]->name);
-    return check_names(m, err);
+    return BYOC_OK;
 }
 
 enum byoc_status byi_quant_read(const char *path, struct byi_arena *arena,
@@ -192,7 +203,12 @@ enum byoc_status byi_quant_read(const char *path, struct byi_arena *arena,
         m->proto = onnx__model_proto__unpack(&allocator, n, data);
     byi_unmap(data, n);
     BYI_TRY(status);
-    if (!m->proto || !m->proto->graph)
+    if (!m->proto)
+        return byi_fail(err, BYOC_EPARSE,
+                        "%s: found bytes that protobuf cannot unpack, expected "
+                        "an ONNX model; export the model again",
+                        path);
+    if (!m->proto->graph)
         return byi_fail(err, BYOC_EPARSE,
                         "%s: found a file without a graph, expected an ONNX "
                         "model",

@@ -471,12 +471,12 @@ enum byoc_status byi_quantize(const char *path,
                               struct byi_quantize_report *out,
                               struct byoc_error *err)
 {
-    struct byi_arena *own = byi_arena_new();
+    struct byi_arena *scratch = byi_arena_new();
     struct quantization q = {
-        .params = params, .path = path, .m.arena = own, .all = -1};
+        .params = params, .path = path, .m.arena = scratch, .all = -1};
     const enum byoc_status status = quantize_model(&q, to, arena, out, err);
     byi_quant_close(&q.original);
     close_trial(&q.quantized);
-    byi_arena_free(&own);
+    byi_arena_free(&scratch);
     return status;
 }

@@ -13,6 +13,8 @@
 #include <string.h>
 
 #define MAX_BIAS 1e9 /* sums stay far from the ends of int32 */
+/* a smaller scale becomes 1: all values then round to 0 */
+#define MIN_SCALE 0x1p-100f
 
 /* ONNX has scales per channel from this opset on. Operators of this domain have
  * them in models of every opset. */
@@ -130,7 +132,7 @@ static void set_scale(struct quant_value *v)
     const struct quant_value *root = range_root(v);
     const float width = root->high - root->low;
     v->scale = width > 0 && isfinite(width / UINT8_MAX) ? width / UINT8_MAX : 1;
-    if (!(v->scale >= 0x1p-100f))
+    if (!(v->scale >= MIN_SCALE))
         v->scale = 1;
     v->zero = (int32_t)fminf(fmaxf(rintf(-root->low / v->scale), 0), UINT8_MAX);
 }
@@ -187,7 +189,7 @@ static float *quantize_weights(struct quant_rewrite *r,
         scales[i / inner % *n] =
             fmaxf(scales[i / inner % *n], fabsf(w[i]) / INT8_MAX);
     for (int64_t c = 0; c < *n; c++)
-        if (!(scales[c] >= 0x1p-100f) || !isfinite(scales[c]))
+        if (!(scales[c] >= MIN_SCALE) || !isfinite(scales[c]))
             scales[c] = 1;
     double signal = 0, noise = 0;
     for (int64_t i = 0; i < all; i++) {

@@ -78,7 +78,9 @@ enum byoc_status byi_quant_samples(const char *folder, struct byi_arena *arena,
     struct sample_list list = {.arena = arena, .folder = folder};
     DIR *open = opendir(folder);
     if (!open)
-        return byi_fail(err, BYOC_EIO, "%s: %s, expected a folder of samples",
+        return byi_fail(err, BYOC_EIO,
+                        "%s: cannot open the folder: %s, expected a folder of "
+                        "samples",
                         folder, strerror(errno));
     BYI_VEC(const char *) names = {0};
     for (struct dirent *entry; (entry = readdir(open));)
