@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* backends.c: `byoc backends`: lists the plug-ins and whether each can be
- * used; `--lint` checks every row of their tables.
+ * used; `--lint` checks every row of their tables, or the rows of `--pattern`.
  */
 #include "cli.h"
 
@@ -240,7 +240,8 @@ static int run(int argc, char **argv)
 
 const struct byi_command byi_command_backends = {
     .name = "backends",
-    .usage = "[--plugin PATH[:PATH]] [--json] [--lint [MODEL...]]",
+    .usage = "[--plugin PATH[:PATH]] [--json] "
+             "[--lint [--pattern NAME=PATTERN] [MODEL...]]",
     .summary = "list the plug-ins, with a verdict on each",
     .example = "byoc backends\n"
                "byoc backends --lint\n",

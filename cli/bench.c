@@ -41,6 +41,7 @@ struct result {
 /* The p-th percentile of sorted values, by the nearest rank. */
 static double percentile(const struct result *r, double p)
 {
+    /* round up, except for the rounding error of an integral product */
     uint32_t rank = (uint32_t)(p / 100 * r->n + 0.999999);
     return r->runs[rank > r->n ? r->n - 1 : rank ? rank - 1 : 0];
 }
@@ -193,7 +194,7 @@ static enum byoc_status time_runs(struct byoc_state *state,
     if (r->profile)
         status = byoc_state_profile(state, byi_profile_event, r->profile, err);
     const double began = byi_now();
-    while (status == BYOC_OK && runs.n < (1u << 24) &&
+    while (status == BYOC_OK && runs.n < BYI_BENCH_MAX_RUNS &&
            (runs.n < least || byi_now() - began < seconds)) {
         double one = 0;
         status = time_run(state, in, out, &one, err);

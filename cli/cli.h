@@ -96,8 +96,8 @@ enum byi_option_kind {
     BYI_OPTION_FLAG,   /* bool * */
     BYI_OPTION_TEXT,   /* const char ** */
     BYI_OPTION_LIST,   /* struct byi_list *: may be given many times */
-    BYI_OPTION_PATH,   /* LIST of paths, which become absolute */
-    BYI_OPTION_PATHS,  /* const char **: paths A:B:C; several are joined */
+    BYI_OPTION_PATH,   /* struct byi_list *: paths, made absolute */
+    BYI_OPTION_PATHS,  /* const char **: paths A:B:C, made absolute, joined */
     BYI_OPTION_COMMAS, /* struct byi_list *: A,B,C */
     BYI_OPTION_COUNT,  /* uint32_t *: 0 .. 2^31 - 1 */
     BYI_OPTION_CHOICE, /* int *: 1 + the index of a word of `value`, "a|b|c" */

@@ -163,8 +163,8 @@ static enum byoc_status compare_values(const struct byoc_value *found,
         return BYOC_OK;
     const struct byi_tensor f = byi_feed_tensor(&found->tensor);
     const struct byi_tensor e = byi_feed_tensor(&expected->tensor);
-    const struct byi_tolerance own = tolerance_for(tolerance, e.dtype);
-    BYI_TRY(byi_compare_tensors(&f, &e, &own, &d, err));
+    const struct byi_tolerance limits = tolerance_for(tolerance, e.dtype);
+    BYI_TRY(byi_compare_tensors(&f, &e, &limits, &d, err));
     d.n_bad += worst->n_bad;
     if (worst->worst < 0 || d.max_abs > worst->max_abs)
         *worst = d;
@@ -192,9 +192,9 @@ static int compare_all(const struct byoc_model *model,
             struct byi_tensor found = byi_feed_tensor(&out->views[i]);
             if (io->dtype == BYOC_BOOL)
                 found.dtype = BYOC_BOOL;
-            const struct byi_tolerance own =
+            const struct byi_tolerance limits =
                 tolerance_for(tolerance, expected->at[i].dtype);
-            fits = byi_compare_tensors(&found, &expected->at[i], &own, &d,
+            fits = byi_compare_tensors(&found, &expected->at[i], &limits, &d,
                                        &err) == BYOC_OK;
         }
         if (!fits)

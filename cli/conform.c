@@ -50,18 +50,19 @@ static void run_again(const char *const *before, int argc, char **argv)
  * They are needed since a case may end at any point. */
 static void put_suppressions(FILE *file)
 {
-    static const char *const ours[] = {"byoc", "libbyoc.so*",
-                                       "libbyoc_runtime.so*"};
-    static const char *const by[] = {"", "   obj:*/libc.so*\n",
-                                     "   obj:*/libcjson.so*\n"};
-    static const char *const how[] = {"*alloc", "*memalign"};
-    for (size_t i = 0; i < BYI_COUNT(ours); i++)
-        for (size_t k = 0; k < BYI_COUNT(by); k++)
-            for (size_t l = 0; l < BYI_COUNT(how); l++)
+    static const char *const objects[] = {"byoc", "libbyoc.so*",
+                                          "libbyoc_runtime.so*"};
+    /* a library between byoc and the allocation, or none */
+    static const char *const between[] = {"", "   obj:*/libc.so*\n",
+                                          "   obj:*/libcjson.so*\n"};
+    static const char *const allocators[] = {"*alloc", "*memalign"};
+    for (size_t i = 0; i < BYI_COUNT(objects); i++)
+        for (size_t k = 0; k < BYI_COUNT(between); k++)
+            for (size_t l = 0; l < BYI_COUNT(allocators); l++)
                 fprintf(file,
                         "{\n   byoc\n   Memcheck:Leak\n   fun:%s\n%s"
                         "   obj:*/%s\n}\n",
-                        how[l], by[k], ours[i]);
+                        allocators[l], between[k], objects[i]);
 }
 
 /* Replace the process by byoc under valgrind, which makes a case exit with an
@@ -161,9 +162,10 @@ static int run(int argc, char **argv)
     params.options = again.n ? again.at + 1 : NULL;
     params.seed = seed;
     params.no_onnx = no_onnx;
-    /* valgrind slows programs down about 20 times */
+    enum { SLOWDOWN = 20, DEFAULT_SECONDS = 20 }; /* SLOWDOWN: by valgrind */
     if (getenv(UNDER_VALGRIND))
-        params.seconds = 20 * (params.seconds > 0 ? params.seconds : 20);
+        params.seconds =
+            SLOWDOWN * (params.seconds > 0 ? params.seconds : DEFAULT_SECONDS);
     params.progress = show_progress;
     struct byoc_error err;
     char *text = NULL, *real = realpath(path, NULL);

@@ -189,7 +189,7 @@ static int run(int argc, char **argv)
 
 const struct byi_command byi_command_inspect = {
     .name = "inspect",
-    .usage = "MODEL.so [--json] [--all]",
+    .usage = "MODEL.so [OPTIONS]",
     .summary = "print an artifact's signature, backends and ledger",
     .example = "byoc inspect digits.so\n",
     .run = run,

@@ -60,8 +60,6 @@ static enum byoc_status add_latency(struct client *c, double latency)
     return BYOC_OK;
 }
 
-enum { MAX_RUNS = 1 << 24 };
-
 /* Run until the number of runs and the time are reached, or a client fails. */
 static enum byoc_status run_client(struct client *c)
 {
@@ -72,7 +70,7 @@ static enum byoc_status run_client(struct client *c)
         const double due =
             load->rate > 0 ? began + (double)k / load->rate : now;
         const double start = due > now ? due : now;
-        if (k >= MAX_RUNS ||
+        if (k >= BYI_BENCH_MAX_RUNS ||
             (k >= load->least && start - began >= load->seconds))
             break;
         if (due > now)

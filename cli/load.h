@@ -10,6 +10,9 @@
 #include "core/base/clock.h"
 #include "driver/feed.h"
 
+/* The maximum number of runs of a bench: their times take 128 MiB. */
+enum { BYI_BENCH_MAX_RUNS = 1 << 24 };
+
 /* The parameters and results of byi_load_run. */
 struct byi_bench_load {
     const struct byoc_model *model;
@@ -28,7 +31,8 @@ struct byi_bench_load {
     double elapsed;
 };
 
-/* Run until both the number of runs and the time are reached. If the clients
+/* Run until both the number of runs and the time are reached, or after
+ * BYI_BENCH_MAX_RUNS. If the clients
  * cannot keep up with the rate, runs that have not begun when the time is over
  * are dropped. Each client has its own state, which it runs once before the
  * clock starts. Results are set on success only. Errors: BYOC_ENOMEM,
