@@ -83,13 +83,18 @@ static double epsilon_at(const struct byi_func *f, const struct byi_node *node)
     return eps;
 }
 
-/* The relative error bound of one operator. */
+/* The relative error bound of one operator. ops.def has one bound for float32
+ * and float64, and one for the 16-bit types. */
 static double relative_of(const struct byi_func *f, const struct byi_node *node)
 {
     const double eps = epsilon_at(f, node);
-    return byi_op(node->op)->ulps[eps > 0x1p-20] * eps *
-           sqrt(terms_of(f, node));
+    const bool is_16_bit = eps > byi_kit_epsilon(BYOC_F32);
+    return byi_op(node->op)->ulps[is_16_bit] * eps * sqrt(terms_of(f, node));
 }
+
+/* The share of elements that may jump if an operator is not continuous, such as
+ * a rounding: errors move few operands across the places where it jumps. */
+#define MAX_JUMPS 0.02
 
 /* Add the bounds of all operators of a function and of its branches to *p, and
  * set p->share if an operator is not continuous. */
@@ -106,7 +111,7 @@ static void add_function(const struct byi_module *m, uint32_t func,
         const double relative = relative_of(f, node);
         if (byi_op_has(node->op, BYI_TRAIT_DISCONTINUOUS) &&
             (p->relative > 0 || relative > 0))
-            p->share = 0.02;
+            p->share = MAX_JUMPS;
         p->relative += relative;
     }
 }
@@ -221,7 +226,7 @@ static bool overflows(const struct byi_node *node, const struct byi_tensor *in)
 static const struct finite_operand {
     enum byi_op_id op;
     uint32_t operand;
-    bool number; /* must not be NaN either: native kernels may ignore it */
+    bool not_nan; /* must not be NaN either: native kernels may ignore it */
 } finite_operands[] = {
     /* x times a polynomial and exp(-x^2) (oneDNN 3.12) */
     {BYI_OP_NN_GELU, 0, false},
@@ -241,14 +246,15 @@ static bool has_infinite_factor(const struct byi_node *node,
             continue;
         for (int64_t i = byi_elements(in->rank, in->dims); i-- > 0;) {
             const float x = (float)byi_tensor_float(in, i);
-            if (isinf(x) || (row->number && isnan(x)))
+            if (isinf(x) || (row->not_nan && isnan(x)))
                 return true;
         }
     }
     return false;
 }
 
-/* A row of a layer norm's operand may be constant except for rounding errors.
+/* A row of a layer norm's operand may be constant except for rounding errors
+ * (at most LEVEL_EPSILONS epsilons, since errors of earlier operators add up).
  * Its deviation is then about zero, and the norm divides rounding errors by it.
  * Replace the results of this row by the results of a constant row: beta, or 0
  * or -0. */
@@ -256,10 +262,11 @@ static void level_rows(const struct byi_func *f, const struct byi_node *node,
                        const struct byi_tensor *operands,
                        struct byi_tensor *result, struct byi_perturbation *s)
 {
+    enum { LEVEL_EPSILONS = 1024 };
     const struct byi_tensor *in = &operands[0];
     const int64_t length = (int64_t)mean_elements(f, node);
     const int64_t n = byi_elements(in->rank, in->dims);
-    const double share = 1024 * epsilon_at(f, node);
+    const double share = LEVEL_EPSILONS * epsilon_at(f, node);
     for (int64_t at = 0; at + length <= n && length > 0; at += length) {
         double low = INFINITY, high = -INFINITY;
         for (int64_t i = at; i < at + length; i++) {

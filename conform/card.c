@@ -173,7 +173,7 @@ static void add_skipped(const struct byi_card *card, struct byi_text *out)
     }
 }
 
-/* Add the rows of which no case ran a graph, with the reason of one case. */
+/* Add the rows for which no case ran a graph, with the reason of one case. */
 static void add_untested(const struct byi_card *card, struct byi_text *out)
 {
     const char *row = card->listing->rows;

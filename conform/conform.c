@@ -15,6 +15,7 @@
 
 enum {
     CASES = 28,   /* default number of graphs for each row */
+    SECONDS = 20, /* default time limit of a case */
     MAX_HANGS = 3 /* after this many hangs, no more cases run */
 };
 
@@ -280,11 +281,10 @@ static enum byoc_status check_params(const char *plugin,
         return byi_fail(err, BYOC_EINVAL,
                         "plug-in: found %s, expected an absolute path", plugin);
     if (params->codegen > BYOC_CODEGEN_C)
-        return byi_fail(
-            err, BYOC_EINVAL,
-            "codegen: found %d, expected BYOC_CODEGEN_AUTO or "
-            "BYOC_CODEGEN_C: backends that write C are tried for it",
-            (int)params->codegen);
+        return byi_fail(err, BYOC_EINVAL,
+                        "codegen: found %d, expected BYOC_CODEGEN_AUTO or "
+                        "BYOC_CODEGEN_C; leave it 0 for the default",
+                        (int)params->codegen);
     return BYOC_OK;
 }
 
@@ -328,7 +328,8 @@ enum byoc_status byoc_conform(const char *plugin,
     BYI_TRY(check_params(plugin, params, err));
     struct byi_kit kit = {.path = plugin,
                           .seed = params->seed ? params->seed : 1,
-                          .seconds = params->seconds > 0 ? params->seconds : 20,
+                          .seconds =
+                              params->seconds > 0 ? params->seconds : SECONDS,
                           .codegen = params->codegen};
     struct byi_card card = {.arena = byi_arena_new(),
                             .path = plugin,

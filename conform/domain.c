@@ -135,6 +135,7 @@ void byi_domain_fill(struct byi_tensor *t, struct byi_domain domain,
         if (t->dtype == BYOC_BOOL)
             x = r < 0.5;
         else if (!byi_dtype_is_float(t->dtype))
+            /* 0.999: floor() then also gives the upper end, but no more */
             x = whole
                     ? whole_range(t->dtype, r)
                     : floor(fmax(domain.low, 0.0) +

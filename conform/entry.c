@@ -182,13 +182,13 @@ void byi_kit_try_compat(struct byi_kit *kit, const struct byi_kit_case *c)
     if (!b->check_compat)
         return;
     byi_zones_watch(kit);
-    const uint32_t own = ask_compat(kit, b->compat);
-    if (own)
+    const uint32_t code = ask_compat(kit, b->compat);
+    if (code)
         byi_kit_failed(
             kit, BYI_RULE_COMPAT,
             "check_compat() of the plug-in's compat, '%.200s', failed "
             "with code %u",
-            b->compat, own);
+            b->compat, code);
     memset(large, '9', sizeof large - 1);
     large[sizeof large - 1] = '\0';
     const char *const others[] = {"", "x", ".", "-1 ; %s%n", large};
@@ -274,8 +274,8 @@ void byi_kit_try_process(struct byi_kit *kit, const struct byi_kit_case *c)
 
 void byi_kit_try_reload(struct byi_kit *kit, const struct byi_kit_case *c)
 {
-    /* A leak grows in every span; a cache of the plug-in only in the first
-     * ones. */
+    /* A leak grows in every span, by 8 bytes a cycle or more; a cache of the
+     * plug-in only in the first ones. */
     enum { SPANS = 4, CYCLES = 250 };
     uint64_t heap[SPANS], files[SPANS];
     struct byoc_error err;

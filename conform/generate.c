@@ -11,7 +11,9 @@ enum {
     MAX_STEPS = 3, /* repetitions of a chain's step beyond the required ones */
     MAX_CAPTURED = 32,
     MAX_OUTSIDE = 4096, /* nodes of the function around a branch */
-    MAX_POOL = 32
+    MAX_POOL = 32,
+    MAX_REST = 4,        /* operands of a pattern's `...` */
+    MAX_RESULT = 1 << 18 /* elements of a result */
 };
 
 /* The result of a pattern node: a value, or an operand to be created when its
@@ -239,7 +241,7 @@ static enum byoc_status add_call(struct graph_generator *g,
                          g->err));
     const struct byi_type *type = type_of(g, *id);
     if (type->kind == BYI_TENSOR &&
-        byi_elements(type->rank, type->dims) > 1 << 18)
+        byi_elements(type->rank, type->dims) > MAX_RESULT)
         return fail_misfit(g, "a result that is too large");
     return BYOC_OK;
 }
@@ -251,15 +253,15 @@ static enum byoc_status make_op(struct graph_generator *g,
     const enum byi_op_id op = pat->ops[byi_draw_below(&g->state, pat->n_ops)];
     struct made_value args[BYI_MAX_SLOTS];
     uint32_t n = pat->n_args;
-    if (n > BYI_MAX_SLOTS - 4)
+    if (n > BYI_MAX_SLOTS - MAX_REST)
         return byi_fail(g->err, BYOC_EUNSUPPORTED,
                         "found an operator with %u operands, expected at most "
                         "%d",
-                        n, BYI_MAX_SLOTS - 4);
+                        n, BYI_MAX_SLOTS - MAX_REST);
     for (uint32_t i = 0; i < n; i++)
         BYI_TRY(make_pattern(g, pat->args[i], &args[i]));
     const struct byi_op *row = byi_op(op);
-    uint32_t more = pat->has_rest ? byi_draw_below(&g->state, 4) : 0;
+    uint32_t more = pat->has_rest ? byi_draw_below(&g->state, MAX_REST) : 0;
     while (pat->has_rest && n < row->max_in && (more > 0 || n < row->min_in)) {
         args[n++] = (struct made_value){.id = BYI_NO_ID};
         more -= more > 0;
@@ -280,9 +282,9 @@ static enum byoc_status make_group(struct graph_generator *g,
     bool any = false;
     for (uint32_t i = 0; i < pat->n_args; i++)
         BYI_TRY(make_pattern(g, pat->args[i], &args[i]));
-    for (uint32_t turn = 0; turn < 2; turn++)
+    for (uint32_t inverse = 0; inverse < 2; inverse++)
         for (uint32_t i = 0; i < pat->n_args; i++) {
-            if ((pat->inverse >> i & 1) != turn)
+            if ((pat->inverse >> i & 1) != inverse)
                 continue;
             if (!any) {
                 all = args[i];
@@ -291,8 +293,8 @@ static enum byoc_status make_group(struct graph_generator *g,
             }
             struct made_value pair[2] = {all, args[i]};
             BYI_TRY(add_call(g, NULL,
-                             sum ? (turn ? BYI_OP_SUBTRACT : BYI_OP_ADD)
-                                 : (turn ? BYI_OP_DIVIDE : BYI_OP_MULTIPLY),
+                             sum ? (inverse ? BYI_OP_SUBTRACT : BYI_OP_ADD)
+                                 : (inverse ? BYI_OP_DIVIDE : BYI_OP_MULTIPLY),
                              pair, 2, &all.id));
             all.leaf = NULL;
         }
@@ -386,7 +388,7 @@ static enum byoc_status make_if(struct graph_generator *g,
                       g->err);
 }
 
-/* --- the rest of the notation --------------------------------------------- */
+/* --- chains, shared values, fields of tuples ------------------------------ */
 
 /* Forget the names in a repeated step: each repetition binds them anew. */
 static void forget_repeated(struct graph_generator *g)

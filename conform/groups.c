@@ -37,7 +37,7 @@ static void call_cost(struct byi_kit *kit, const struct byoc_region *graph)
 
 /* Check the name of a preferred layout, in a buffer of `bytes` bytes, for a
  * tensor whose layout is `now`; "" means no preference. */
-static void check_preference(struct byi_kit *kit, const char *of,
+static void check_preference(struct byi_kit *kit, const char *tensor,
                              const char *name, size_t bytes, const char *now)
 {
     struct byi_layout preferred, has;
@@ -46,7 +46,7 @@ static void check_preference(struct byi_kit *kit, const char *of,
             kit, BYI_RULE_OPINION,
             "layout() prefers the %s in '%.*s', expected a name that "
             "ends in NUL within its buffer",
-            of, (int)bytes, name);
+            tensor, (int)bytes, name);
     if (!*name)
         return;
     byi_layout_parse(now, &has);
@@ -61,7 +61,7 @@ static void check_preference(struct byi_kit *kit, const char *of,
         byi_kit_failed(kit, BYI_RULE_OPINION,
                        "layout() prefers the %s in '%s', expected the axes of "
                        "'%s': %s",
-                       of, name, now, wrong);
+                       tensor, name, now, wrong);
 }
 
 /* The convolution or transposed convolution of a sample with one kernel, or
@@ -348,13 +348,13 @@ void byi_kit_try_heap(struct byi_kit *kit, const struct byi_kit_case *c)
     void *state = byi_kit_state_open(kit, &s);
     for (uint32_t i = 0; i < SPANS; i++) {
         for (uint32_t k = 0; k < RUNS; k++) {
-            struct byi_arena *own = byi_arena_new();
+            struct byi_arena *scratch = byi_arena_new();
             struct byoc_fail *fail =
-                byi_kit_run(kit, &s, state, &e, 0, own, found);
+                byi_kit_run(kit, &s, state, &e, 0, scratch, found);
             if (fail)
                 byi_kit_failed(kit, BYI_RULE_RUNS, "run() failed: %.900s",
                                byi_kit_fail_text(fail, NULL));
-            byi_arena_free(&own);
+            byi_arena_free(&scratch);
         }
         heap[i] = heap_now();
     }
@@ -425,8 +425,9 @@ static void load_damaged(struct byi_kit *kit, const struct byi_session *s,
         }
         const struct byoc_blob changed = {
             .struct_size = sizeof changed, .data = copy, .bytes = whole->bytes};
-        snprintf(what, sizeof what, "a region with byte %llu changed (try %u)",
-                 (unsigned long long)at, i);
+        snprintf(what, sizeof what,
+                 "a blob with %u byte%s changed, the last at %llu (try %u)", n,
+                 n == 1 ? "" : "s", (unsigned long long)at, i);
         load_malformed(kit, s, &changed, what);
     }
     free(copy);

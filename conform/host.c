@@ -13,7 +13,7 @@
 #include <string.h>
 
 enum {
-    THREADS = 2, /* what the host reports to plug-ins */
+    THREADS = 2, /* the number that the host reports to plug-ins */
     TAIL = 64    /* bytes behind a block, to detect writes past its end */
 };
 

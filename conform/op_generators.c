@@ -660,23 +660,23 @@ static bool quantized(struct byi_opgen *d)
 {
     static const enum byoc_dtype bits[] = {BYOC_U8, BYOC_I8, BYOC_U8, BYOC_I8,
                                            BYOC_I32};
-    const bool from = d->op->id == BYI_OP_DEQUANTIZE;
-    const enum byoc_dtype integer = bits[byi_opgen_draw_below(d, from ? 5 : 4)];
-    const enum byoc_dtype kept = d->dtype;
-    if (from)
+    const bool to_float = d->op->id == BYI_OP_DEQUANTIZE;
+    const enum byoc_dtype integer =
+        bits[byi_opgen_draw_below(d, to_float ? 5 : 4)];
+    const enum byoc_dtype before = d->dtype;
+    if (to_float)
         d->dtype = integer;
     if (!byi_opgen_plan_random(d, 0, UINT32_MAX))
         return false;
-    d->dtype = kept;
+    d->dtype = before;
     const uint32_t rank = byi_opgen_rank_of(d, 0);
     const bool many = rank > 1 && byi_opgen_draw_chance(d, 25);
-    int64_t n = 1;
-    if (many)
-        n = byi_opgen_dims_of(d, 0)[byi_opgen_give_int(d, "axis", 1)];
-    byi_opgen_set_dims(d, 1, from ? d->dtype : byi_opgen_dtype_of(d, 0), many,
-                       &n);
-    byi_opgen_set_dims(d, 2, from ? byi_opgen_dtype_of(d, 0) : integer, many,
-                       &n);
+    const int64_t n =
+        many ? byi_opgen_dims_of(d, 0)[byi_opgen_give_int(d, "axis", 1)] : 1;
+    byi_opgen_set_dims(d, 1, to_float ? d->dtype : byi_opgen_dtype_of(d, 0),
+                       many, &n);
+    byi_opgen_set_dims(d, 2, to_float ? byi_opgen_dtype_of(d, 0) : integer,
+                       many, &n);
     return true;
 }
 

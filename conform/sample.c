@@ -14,7 +14,7 @@ enum {
     MAX_DRAWN = 400, /* graphs tried for a sample */
     MAX_REFUSED = 6, /* of them, how many the plug-in may refuse */
     MAX_ANY = 24,    /* samples tried by byi_sample_any */
-    MAX_ROWS = 4096
+    MAX_ROWS = 4096  /* rows of a plug-in that are wrapped */
 };
 
 static const struct byoc_backend *own_backend; /* the plug-in's */
@@ -52,25 +52,25 @@ static const char *accept(const struct byoc_host *host,
                           const struct byoc_match *m)
 {
     const struct byi_match *match = (const void *)m;
-    const struct byoc_pattern *own =
+    const struct byoc_pattern *row =
         &own_backend->patterns[match->pattern->row - wrapped_rows];
-    if (!own->accept)
+    if (!row->accept)
         return NULL;
     char before[sizeof last_reason] = "";
-    byi_child_step(NULL, "accept() of %s", own->name);
-    const char *first = own->accept(host, m);
+    byi_child_step(NULL, "accept() of %s", row->name);
+    const char *first = row->accept(host, m);
     if (first)
         snprintf(before, sizeof before, "%s", first);
-    const char *again = own->accept(host, m);
+    const char *again = row->accept(host, m);
     if (!first != !again || (again && strcmp(before, again) != 0))
         byi_kit_failed(
             current_kit, BYI_RULE_PURE,
             "accept() of %s returned '%.300s' at first, and '%.300s' when "
             "it was called again",
-            own->name, first ? before : "yes", again ? again : "yes");
+            row->name, first ? before : "yes", again ? again : "yes");
     if (again && !*again)
         byi_kit_failed(current_kit, BYI_RULE_REASON,
-                       "accept() of %s refused without a reason", own->name);
+                       "accept() of %s refused without a reason", row->name);
     if (again)
         note_refusal(again);
     byi_child_step(NULL, "the kit");
@@ -210,10 +210,10 @@ static bool write_sample(struct byi_sample *s, struct byoc_error *err)
 
 /* How the plug-in's rows match a random graph. */
 enum match_outcome {
-    TAKEN,     /* the row matches all of it: it is the sample */
+    MATCHED,   /* the row matches all of it: it is the sample */
     UNMATCHED, /* no row matches all of it, or an error occurred */
     REFUSED,   /* the plug-in refused a match */
-    ELSEWHERE  /* another row matches it */
+    OTHER_ROW  /* another row matches it */
 };
 
 /* Merge composites in *m, which s->m becomes, and write the sample if `row`
@@ -238,9 +238,9 @@ static enum match_outcome match_graph(struct byi_backends *backends,
     const char *name = s->m->funcs.at[s->func]->attr.composite;
     if (strcmp(name, row) != 0) {
         byi_fail(err, BYOC_EINVAL, "row %s matches it", name);
-        return refusals > before ? REFUSED : ELSEWHERE;
+        return refusals > before ? REFUSED : OTHER_ROW;
     }
-    return write_sample(s, err) ? TAKEN : UNMATCHED;
+    return write_sample(s, err) ? MATCHED : UNMATCHED;
 }
 
 /* End the case with the reason why the row has no sample. */
@@ -275,10 +275,10 @@ static bool try_sample(struct byi_kit *kit, const char *row, uint32_t number,
         }
         const enum match_outcome outcome =
             match_graph(backends, &m, row, s, err);
-        if (outcome == TAKEN)
+        if (outcome == MATCHED)
             return true;
         *refused += outcome == REFUSED;
-        *elsewhere += outcome == ELSEWHERE;
+        *elsewhere += outcome == OTHER_ROW;
         byi_sample_free(s);
     }
     return false;

@@ -54,7 +54,8 @@ static struct byi_zone *take_zone(struct byi_kit *kit)
         }
     }
     byi_kit_end(kit, BYI_UNTESTED, 0,
-                "the case needs too many buffers at once, expected at most %d",
+                "found more than %d buffers in use at once, expected at most "
+                "as many; generate smaller graphs with another --seed",
                 (int)MAX_ZONES);
 }
 
@@ -168,11 +169,11 @@ static void on_fault(int number, siginfo_t *info, void *context)
 void byi_zones_watch(struct byi_kit *kit)
 {
     static char stack[1 << 16];
-    const stack_t own = {.ss_sp = stack, .ss_size = sizeof stack};
+    const stack_t handler_stack = {.ss_sp = stack, .ss_size = sizeof stack};
     struct sigaction action = {.sa_sigaction = on_fault,
                                .sa_flags = SA_SIGINFO | SA_ONSTACK};
     current_kit = kit;
-    sigaltstack(&own, NULL);
+    sigaltstack(&handler_stack, NULL);
     sigaction(SIGSEGV, &action, NULL);
     sigaction(SIGBUS, &action, NULL);
 }
