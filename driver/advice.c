@@ -29,6 +29,7 @@ struct advice_trial {
     bool fails; /* the model does not compile with the changes */
 };
 
+/* The state of byoc_advise. */
 struct advisor {
     const char *path;
     const struct byoc_compile_params *params; /* the caller's */
@@ -60,10 +61,10 @@ static const char *const *list_with(struct advisor *a, const char *const *given,
             strcmp(t->changes.at[i].option, option) == 0)
             BYI_PUSH(&list, t->changes.at[i].value);
     BYI_PUSH(&list, NULL);
-    const char *const *kept =
+    const char *const *copy =
         byi_arena_copy(a->arena, list.at, list.n * sizeof *list.at);
     byi_vec_free(list.at);
-    return kept;
+    return copy;
 }
 
 /* Whether the trial drops the caller's values of `option`. */

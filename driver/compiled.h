@@ -13,12 +13,15 @@
 #include "transform/narrow_weights.h"
 #include "tuner/by_cost.h"
 
+/* See byoc.h. Members that no comment explains are those of a running compile
+ * until it ends, and its result then. */
 struct byoc_compiled {
     struct byi_module *m;
-    struct byi_arena *arena;
-    struct byi_found_backends found;
+    struct byi_arena *arena;         /* of the strings below */
+    struct byi_found_backends found; /* the backends and their plug-ins */
     struct byi_ledger *ledger;
-    struct byi_built_model built;
+    struct byi_built_model built; /* plan, blobs and kernels */
+    /* texts of the API, made at the end or on first use */
     struct byi_text ledger_json, ir, times, warnings;
     struct byi_timing timing;
     struct byi_pass_list list; /* the passes to run */

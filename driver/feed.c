@@ -548,7 +548,9 @@ static enum byoc_status read_step(const struct byi_tensor *t, int64_t n,
     int distinct = 0;
     *step = 0;
     if (!integers)
-        return byi_fail(err, BYOC_ENOMEM, "out of memory");
+        return byi_fail(err, BYOC_ENOMEM,
+                        "out of memory for the comparison of %lld elements",
+                        (long long)n);
     if (byi_find_scale(t->data, n, 1, 0, &found, integers)) {
         for (int64_t i = 0; i < n; i++) {
             uint8_t *at = &seen[integers[i] + UINT8_MAX];

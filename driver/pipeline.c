@@ -25,18 +25,18 @@ static enum byoc_status list_passes(struct byoc_compiled *c,
                                     const struct byoc_compile_params *params,
                                     struct byoc_error *err)
 {
-    const struct byi_pass *const *own = byi_passes_pipeline();
+    const struct byi_pass *const *pipeline = byi_passes_pipeline();
     const char *const *given = params->passes;
     if (!given) {
-        BYI_PUSH(&c->list.passes, *own++); /* the clean-up passes */
+        BYI_PUSH(&c->list.passes, *pipeline++); /* the clean-up passes */
         given = params->add_passes;
     }
     for (; given && *given; given++)
         BYI_TRY(byi_passes_parse(*given, c->arena, &c->list, err));
     if (!params->passes)
         c->n_added = c->list.passes.n - 1;
-    for (; !params->passes && *own; own++)
-        BYI_PUSH(&c->list.passes, *own);
+    for (; !params->passes && *pipeline; pipeline++)
+        BYI_PUSH(&c->list.passes, *pipeline);
     return BYOC_OK;
 }
 
@@ -46,9 +46,9 @@ static enum byoc_status list_passes(struct byoc_compiled *c,
 static const char *const *list_options(struct byoc_compiled *c,
                                        const struct byoc_compile_params *params)
 {
-    static const char *const own[] = {"FuseOps.anchors=false",
-                                      "FuseOps.epilogues=true",
-                                      "FuseOps.generated=true"};
+    static const char *const defaults[] = {"FuseOps.anchors=false",
+                                           "FuseOps.epilogues=true",
+                                           "FuseOps.generated=true"};
     static const char *const weights[] = {
         [BYOC_WEIGHTS_FP16] = "NarrowWeights.to=fp16",
         [BYOC_WEIGHTS_BF16] = "NarrowWeights.to=bf16",
@@ -56,17 +56,17 @@ static const char *const *list_options(struct byoc_compiled *c,
         [BYOC_WEIGHTS_INT4] = "NarrowWeights.to=int4",
     };
     BYI_VEC(const char *) list = {0};
-    for (size_t i = 0; i < BYI_COUNT(own) && !params->passes; i++)
-        BYI_PUSH(&list, own[i]);
+    for (size_t i = 0; i < BYI_COUNT(defaults) && !params->passes; i++)
+        BYI_PUSH(&list, defaults[i]);
     if (params->weights && !params->passes)
         BYI_PUSH(&list, weights[params->weights]);
     for (uint32_t i = 0; params->options && params->options[i]; i++)
         BYI_PUSH(&list, params->options[i]);
     BYI_PUSH(&list, NULL);
-    const char *const *kept =
+    const char *const *copy =
         byi_arena_copy(c->arena, list.at, list.n * sizeof *list.at);
     byi_vec_free(list.at);
-    return kept;
+    return copy;
 }
 
 /* Returns, in c's arena, the names of the passes that run at any level: the
@@ -80,10 +80,10 @@ static const char *const *list_required(
     for (uint32_t i = 0; i < c->n_added; i++)
         BYI_PUSH(&list, c->list.passes.at[1 + i]->name);
     BYI_PUSH(&list, NULL);
-    const char *const *kept =
+    const char *const *copy =
         byi_arena_copy(c->arena, list.at, list.n * sizeof *list.at);
     byi_vec_free(list.at);
-    return kept;
+    return copy;
 }
 
 /* The requested built-in instruments, then the caller's. The members `printing`

@@ -30,6 +30,7 @@ struct layout_answer {
     struct byi_layout_preference preferred;
 };
 
+/* The state of the pass in one function. */
 struct layout_query {
     struct byi_module *m;
     const struct byi_func *f;

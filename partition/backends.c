@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* backends.c: queries loaded backends whether they can build a composite and
- * which layouts they prefer. Caches the results of probes.
+/* backends.c: asks loaded backends whether they can build a composite and which
+ * layouts they prefer. Caches the results of probes.
  */
 #include "partition.h"
 
@@ -109,12 +109,13 @@ struct byoc_view *byi_const_views(const struct byi_module *m,
 }
 
 /* Small constants are part of the signature, since a backend may depend on
- * their values (a shape, a bound). */
+ * their values (a shape, a bound). Weights are larger. */
 static void add_small_consts(const struct byoc_view *views, uint32_t n,
                              struct byi_text *key)
 {
+    enum { MAX_SMALL_BYTES = 256 };
     for (uint32_t i = 0; i < n; i++)
-        if (views[i].bytes <= 256)
+        if (views[i].bytes <= MAX_SMALL_BYTES)
             byi_text_add(key, views[i].data, views[i].bytes);
 }
 

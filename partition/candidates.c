@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+/* The state of byi_candidates_find in one function. */
 struct candidate_finder {
     struct byi_module *m;
     struct byi_pass_context *ctx;

@@ -24,6 +24,7 @@ struct native_reads {
     region_set regions;
 };
 
+/* The state of byi_join_regions. */
 struct joiner {
     const struct byi_func *f;
     struct byi_arena *scratch;
@@ -103,7 +104,7 @@ static const struct native_reads *native_reads_of(
     const struct byi_node *node = &j->f->nodes.at[id];
     const uint32_t window = last_window(j, node, reads);
     const struct native_reads *shared = NULL;
-    struct native_reads *own = NULL;
+    struct native_reads *fresh = NULL;
     for (uint32_t a = 0; a < node->n_args && window != UINT32_MAX; a++) {
         const uint32_t region = j->f->nodes.at[node->args[a]].region;
         const struct native_reads *arg = reads[node->args[a]];
@@ -115,17 +116,17 @@ static const struct native_reads *native_reads_of(
             shared = arg;
             continue;
         }
-        if (!own) {
-            own = byi_arena_alloc(j->scratch, sizeof *own);
+        if (!fresh) {
+            fresh = byi_arena_alloc(j->scratch, sizeof *fresh);
             if (shared)
-                *own = *shared;
-            own->window = window;
-            shared = own;
+                *fresh = *shared;
+            fresh->window = window;
+            shared = fresh;
         }
         if (region)
-            set_add(own->regions, bit_of(region));
+            set_add(fresh->regions, bit_of(region));
         else
-            set_union(own->regions, arg->regions);
+            set_union(fresh->regions, arg->regions);
     }
     return shared;
 }

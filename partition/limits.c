@@ -109,9 +109,9 @@ static void list_marked(struct limiter *l, uint32_t func)
 
 static void list_existing(struct limiter *l, uint32_t func)
 {
-    const struct listed_region made = {
+    const struct listed_region region = {
         .func = func, .flops = byi_func_flops(l->m, l->samples, func)};
-    BYI_PUSH(&l->list, made);
+    BYI_PUSH(&l->list, region);
 }
 
 /* --- decisions ------------------------------------------------------------ */
@@ -173,20 +173,20 @@ static void drop_excess(struct limiter *l)
 {
     const uint32_t most = l->limits->max_regions;
     uint32_t n = 0;
-    struct listed_region **kept =
+    struct listed_region **regions =
         byi_arena_calloc(l->scratch, l->list.n, sizeof(struct listed_region *));
     for (uint32_t i = 0; i < l->list.n; i++) {
         struct listed_region *region = &l->list.at[i];
         if (!region->dropped && (!region->number || region->n_composites))
-            kept[n++] = region;
+            regions[n++] = region;
     }
     if (!most || n <= most)
         return;
-    qsort(kept, n, sizeof(struct listed_region *), compare_work);
+    qsort(regions, n, sizeof(struct listed_region *), compare_work);
     for (uint32_t i = most; i < n; i++)
-        if (kept[i]->number)
+        if (regions[i]->number)
             drop_region(
-                kept[i], BYI_REASON_TOO_MANY,
+                regions[i], BYI_REASON_TOO_MANY,
                 byi_arena_printf(l->scratch,
                                  "of %u regions its region is number %u by "
                                  "floating-point operations, --max-regions "

@@ -87,8 +87,8 @@ static const char *find_branch_leak(const struct byi_merger *g,
                                     const struct byi_match *match, byi_id op)
 {
     const struct byi_branch *in = byi_match_branch(match, op);
-    const struct byi_merger *of = merger_of(g, in);
-    if (of && of->claimed[op - in->first])
+    const struct byi_merger *inner = merger_of(g, in);
+    if (inner && inner->claimed[op - in->first])
         return "another match has claimed an operator inside";
     return NULL;
 }
@@ -132,10 +132,10 @@ static const struct byi_sources *join_sources(const struct byi_merger *g,
 {
     BYI_VEC(uint32_t) all = {0};
     for (uint32_t i = 0; i < match->n_ops; i++) {
-        const struct byi_sources *some =
+        const struct byi_sources *sources =
             byi_match_node(match, match->ops[i])->sources;
-        for (uint32_t k = 0; k < some->n; k++)
-            BYI_PUSH(&all, some->at[k]);
+        for (uint32_t k = 0; k < sources->n; k++)
+            BYI_PUSH(&all, sources->at[k]);
     }
     const struct byi_sources *joined = byi_sources_of(g->m, all.at, all.n);
     byi_vec_free(all.at);
@@ -144,12 +144,12 @@ static const struct byi_sources *join_sources(const struct byi_merger *g,
 
 /* Count a literal of the merger's function as claimed. With the last one, claim
  * the nodes inside the function. */
-static void claim_literal(struct byi_merger *of)
+static void claim_literal(struct byi_merger *inner)
 {
-    if (!of || --of->n_fns > 0)
+    if (!inner || --inner->n_fns > 0)
         return;
-    for (byi_id id = 0; id < of->f->nodes.n; id++)
-        of->claimed[id] = BRANCH;
+    for (byi_id id = 0; id < inner->f->nodes.n; id++)
+        inner->claimed[id] = BRANCH;
 }
 
 /* Claim the branches of an `if`, and recursively of any `if` inside. */
@@ -158,8 +158,8 @@ static void claim_branches(struct byi_merger *g, const struct byi_match *match,
 {
     const struct byi_node *node = byi_match_node(match, id);
     const struct byi_branch *around = byi_match_branch(match, id);
-    const struct byi_merger *of = around ? merger_of(g, around) : NULL;
-    if (node->kind != BYI_IF || (of && of->claimed[0] != BRANCH))
+    const struct byi_merger *inner = around ? merger_of(g, around) : NULL;
+    if (node->kind != BYI_IF || (inner && inner->claimed[0] != BRANCH))
         return;
     for (uint32_t a = 1; a <= 2; a++) {
         if (!around)

@@ -22,6 +22,7 @@
 
 #include <string.h>
 
+/* The state of the pass in one function. A target is a backend, from 1. */
 struct regions {
     struct byi_func *f;
     struct byi_arena *scratch;
@@ -50,24 +51,24 @@ static void find_level(struct regions *r, byi_id id, uint32_t *required)
 {
     struct byi_node *node = &r->f->nodes.at[id];
     const uint32_t n = r->n_targets, target = node->target;
-    uint32_t *own = &required[(size_t)id * n];
+    uint32_t *levels = &required[(size_t)id * n];
     for (uint32_t a = 0; a < node->n_args; a++) {
         const uint32_t *arg = &required[(size_t)node->args[a] * n];
         for (uint32_t t = 0; t < n; t++)
-            own[t] = arg[t] > own[t] ? arg[t] : own[t];
+            levels[t] = arg[t] > levels[t] ? arg[t] : levels[t];
     }
     if (!target) {
         for (uint32_t t = 0; t < n; t++)
-            own[t] += own[t] & 1;
+            levels[t] += levels[t] & 1;
         node->region = 0;
         return;
     }
-    const uint32_t level = own[target - 1] / 2;
+    const uint32_t level = levels[target - 1] / 2;
     for (uint32_t t = 0; t < n; t++) {
         const uint32_t least = 2 * (level + (t + 1 < target));
-        own[t] = least > own[t] ? least : own[t] & ~(uint32_t)1;
+        levels[t] = least > levels[t] ? least : levels[t] & ~(uint32_t)1;
     }
-    own[target - 1]++;
+    levels[target - 1]++;
     node->region = region_at(r, level, target);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* partition/merger.h: what MergeComposite knows of a function while it matches
- * (merge_composite.c), and why it refuses a match (refusal.c).
+/* partition/merger.h: the state of MergeComposite while it matches
+ * (merge_composite.c), and the reasons why it refuses a match (refusal.c).
  */
 #ifndef BYI_MERGER_H
 #define BYI_MERGER_H

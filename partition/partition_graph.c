@@ -25,6 +25,7 @@ struct region_result {
     uint32_t field;
 };
 
+/* A region that becomes a function. */
 struct new_region {
     uint32_t func; /* the new function */
     struct byi_func *body;
@@ -34,6 +35,7 @@ struct new_region {
     uint32_t waiting;                      /* operands not emitted yet (Kahn) */
 };
 
+/* The state of the pass in one function, f, which `fresh` replaces. */
 struct partitioner {
     struct byi_module *m;
     struct byi_func *f, *fresh;
@@ -248,7 +250,7 @@ static enum byoc_status build_region(struct partitioner *p, uint32_t number)
     return status;
 }
 
-/* --- the rest of the function --------------------------------------------- */
+/* --- the function around the regions -------------------------------------- */
 
 /* If `node` is a branch of an inlined composite, make its function and those of
  * the branches inside it ordinary ones. Recursion is as deep as patterns nest
@@ -314,9 +316,9 @@ static enum byoc_status emit_native(struct partitioner *p, byi_id id)
     return byi_add_copy(p->m, p->fresh, p->f, id, p->map, &p->map[id], p->err);
 }
 
-/* Map the values that leave a region: got[i] is its i-th result. */
+/* Map the values that leave a region: outputs[i] is its i-th result. */
 static void map_results(struct partitioner *p, uint32_t number,
-                        const byi_id *got)
+                        const byi_id *outputs)
 {
     const struct new_region *region = &p->regions[number];
     uint32_t n_fields;
@@ -324,16 +326,16 @@ static void map_results(struct partitioner *p, uint32_t number,
         const byi_id id = region->results.at[i].id;
         const struct byi_type *type = p->f->nodes.at[id].type;
         n_fields = 1;
-        p->map[id] = got[i];
+        p->map[id] = outputs[i];
         if (type->kind != BYI_TUPLE)
             continue;
         n_fields = type->n_fields;
-        p->map[id] = byi_add_tuple(p->m, p->fresh, &got[i], n_fields, NULL);
+        p->map[id] = byi_add_tuple(p->m, p->fresh, &outputs[i], n_fields, NULL);
         for (uint32_t u = p->uses.first[id]; u < p->uses.first[id + 1]; u++) {
             const byi_id reader = p->uses.at[u];
             const struct byi_node *node = &p->f->nodes.at[reader];
             if (node->kind == BYI_GET && node->region == number)
-                p->map[reader] = got[i + node->index];
+                p->map[reader] = outputs[i + node->index];
         }
     }
 }
@@ -348,14 +350,15 @@ static enum byoc_status emit_region(struct partitioner *p, uint32_t number)
     byi_id call;
     BYI_TRY(byi_add_apply(p->m, p->fresh, callee, args, region->params.n, NULL,
                           &call, p->err));
-    byi_id *got = byi_arena_calloc(p->scratch, region->results.n, sizeof *got);
+    byi_id *outputs =
+        byi_arena_calloc(p->scratch, region->results.n, sizeof *outputs);
     for (uint32_t i = 0; i < region->results.n; i++) {
-        got[i] = call;
+        outputs[i] = call;
         if (region->results.n > 1)
-            BYI_TRY(
-                byi_add_get(p->m, p->fresh, call, i, NULL, &got[i], p->err));
+            BYI_TRY(byi_add_get(p->m, p->fresh, call, i, NULL, &outputs[i],
+                                p->err));
     }
-    map_results(p, number, got);
+    map_results(p, number, outputs);
     return BYOC_OK;
 }
 

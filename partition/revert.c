@@ -18,6 +18,7 @@
 
 /* --- inlining regions ---------------------------------------------------- */
 
+/* The state of byi_revert_regions in one caller, f, which `fresh` replaces. */
 struct reverter {
     struct byi_module *m;
     const struct byi_func *f;
@@ -171,6 +172,7 @@ enum byoc_status byi_revert_regions(struct byi_module *m,
  * of a region is reverted. */
 enum { MAX_TRIES = 128 };
 
+/* The state of byi_split_region. */
 struct splitter {
     struct byi_module *m;
     uint32_t func;

@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+/* A subgraph that is copied or hashed. */
 struct cutter {
     const struct byi_module *m;
     const struct byi_func *f;

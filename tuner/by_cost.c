@@ -6,7 +6,8 @@
  *   regions     times the regions of this assignment against native kernels,
  *               and reverts the regions that are slower
  *   the whole   times the whole model all native, greedily partitioned and as
- *               assigned, and takes the fastest
+ *               assigned, and takes the fastest; the assignment only if it is
+ *               faster by more than `noise`
  *
  * Times are kept under a hash of everything they depend on (cost_table.c).
  */
@@ -101,9 +102,9 @@ static const char *times_text(const struct decider *d,
         else
             byi_text_addf(&text, "cannot run it");
     }
-    const char *kept = byi_arena_str(d->by_cost->arena, text.n ? text.at : "");
+    const char *times = byi_arena_str(d->by_cost->arena, text.n ? text.at : "");
     byi_text_free(&text);
-    return kept;
+    return times;
 }
 
 static void assign_candidate(struct decider *d, struct byi_assignment *a,
@@ -295,8 +296,9 @@ static enum byoc_status revert_slow_regions(struct decider *d,
 enum { ALL_NATIVE, GREEDY, ASSIGNED, N_PLACEMENTS };
 static const char *const placement_names[] = {"native", "greedy", "measured"};
 
+/* A placement of the whole model, and its time. */
 struct model_placement {
-    struct byi_module *m;
+    struct byi_module *m; /* a clone, partitioned */
     struct byi_compiled_groups groups;
     struct byi_alternative alternative;
     char key[65];
@@ -329,6 +331,7 @@ static enum byoc_status compare_placements(struct decider *d,
                                            struct model_placement *placements,
                                            struct byoc_error *err)
 {
+    const double each = 0.1; /* seconds */
     struct byi_alternative *in[N_PLACEMENTS];
     uint32_t n = 0, failed;
     for (uint32_t i = 0; i < N_PLACEMENTS; i++) {
@@ -340,7 +343,7 @@ static enum byoc_status compare_placements(struct decider *d,
                                      &p->alternative, err));
         in[n++] = &p->alternative;
     }
-    BYI_TRY(byi_alternatives_time(in, n, 0.1 * n, &failed, err));
+    BYI_TRY(byi_alternatives_time(in, n, each * n, &failed, err));
     d->by_cost->n_timed++;
     const bool decided = byi_alternatives_are_decided(in, n);
     if (!decided)
@@ -567,11 +570,11 @@ enum byoc_status byi_decide_by_cost(void *by_cost, struct byi_module *m,
                                     struct byi_pass_context *ctx,
                                     struct byoc_error *err)
 {
-    struct byi_cost_partition *by = by_cost;
+    struct byi_cost_partition *cost = by_cost;
     struct byi_backends *backends = byi_backends_of(ctx);
     if (!backends->n)
         return BYOC_OK;
-    struct decider d = {.by_cost = by,
+    struct decider d = {.by_cost = cost,
                         .m = m,
                         .arena = byi_arena_new(),
                         .ctx = *ctx,
@@ -582,20 +585,21 @@ enum byoc_status byi_decide_by_cost(void *by_cost, struct byi_module *m,
         .work = byi_module_clone(m),
         .backends = backends,
         .ctx = &d.ctx,
-        .meter = {.found = by->found,
+        .meter = {.found = cost->found,
                   .ctx = &d.ctx,
-                  .threads = by->threads,
-                  .plugins = by->plugins,
-                  .cc = by->cc,
+                  .threads = cost->threads,
+                  .plugins = cost->plugins,
+                  .cc = cost->cc,
                   .arena = d.arena},
         .arena = d.arena,
         .by_key.arena = d.arena,
-        .deadline = byi_now() + (by->seconds > 0 ? by->seconds : 60),
-        .progress = by->progress,
-        .progress_ctx = by->progress_ctx};
+        .deadline = byi_now() + (cost->seconds > 0 ? cost->seconds : 60),
+        .progress = cost->progress,
+        .progress_ctx = cost->progress_ctx};
     enum byoc_status status = check_backends(&d, err);
     if (status == BYOC_OK)
-        status = byi_workloads_open(&d.workloads, by->table, &by->notes, err);
+        status =
+            byi_workloads_open(&d.workloads, cost->table, &cost->notes, err);
     if (status == BYOC_OK)
         status = decide(&d, err);
     finish_decider(&d);

@@ -11,6 +11,7 @@
 
 #include <math.h>
 
+/* The state of byi_decide_by_estimate. */
 struct estimator {
     struct byi_cost_partition *by_cost;
     struct byi_backends *backends;
@@ -137,7 +138,7 @@ enum byoc_status byi_decide_by_estimate(void *by_cost, struct byi_module *m,
                                         struct byi_pass_context *ctx,
                                         struct byoc_error *err)
 {
-    struct byi_cost_partition *by = by_cost;
+    struct byi_cost_partition *cost = by_cost;
     struct byi_backends *backends = byi_backends_of(ctx);
     if (backends->n < 2)
         return BYOC_OK;
@@ -146,18 +147,18 @@ enum byoc_status byi_decide_by_estimate(void *by_cost, struct byi_module *m,
                         "found %u backends to ask, expected at most %d; name "
                         "some with --backend",
                         backends->n, BYI_MAX_COST_BACKENDS);
-    struct estimator e = {.by_cost = by,
+    struct estimator e = {.by_cost = cost,
                           .backends = backends,
                           .ctx = *ctx,
                           .work = byi_module_clone(m),
                           .arena = byi_arena_new()};
     byi_context_put(&e.ctx, byi_ledger_entry(NULL));
-    e.meter =
-        (struct byi_meter){.found = by->found, .ctx = &e.ctx, .arena = e.arena};
+    e.meter = (struct byi_meter){
+        .found = cost->found, .ctx = &e.ctx, .arena = e.arena};
     const enum byoc_status status =
         byi_candidates_find(e.work, &e.ctx, e.arena, &e.candidates, err);
     if (status == BYOC_OK) {
-        struct byi_assignment *a = byi_assignment_new(m, by->arena);
+        struct byi_assignment *a = byi_assignment_new(m, cost->arena);
         for (uint32_t u = 0; u < e.candidates.list.n; u++)
             assign_candidate(&e, &e.candidates.list.at[u], a);
         backends->assignment = a;
