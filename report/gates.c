@@ -10,7 +10,7 @@
 /* The gates, in the order of byi_gates_check's lists. */
 static const struct {
     const char *name;     /* of the option */
-    const char *quantity; /* of which a share must be offloaded */
+    const char *quantity; /* the gate requires an offloaded share of it */
 } gates[] = {
     {"require-offload", "floating-point operations"},
     {"require-offload-nodes", "operators"},

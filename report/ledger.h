@@ -161,6 +161,8 @@ struct byi_gate {
 void byi_ledger_add_gate(struct byi_ledger *ledger,
                          const struct byi_gate *gate);
 
+/* The version of the JSON, which docs/ledger.md describes. */
+enum { BYI_LEDGER_VERSION = 4 };
 /* Append a closed ledger to `out` as JSON. */
 void byi_ledger_write_json(struct byi_ledger *ledger, struct byi_text *out);
 

@@ -305,7 +305,8 @@ static void put_node(const struct byi_ledger *l, struct byi_text *out,
 void byi_ledger_write_json(struct byi_ledger *l, struct byi_text *out)
 {
     const struct byi_ledger_facts *facts = &l->facts;
-    put(out, "{\"format\": \"byoc-ledger\", \"version\": 4");
+    byi_text_addf(out, "{\"format\": \"byoc-ledger\", \"version\": %d",
+                  BYI_LEDGER_VERSION);
     put_text_member(out, "model", facts->model ? facts->model : "model");
     put_number_member(out, "threads", facts->threads);
     put_text_member(out, "cpu", facts->cpu ? facts->cpu : "unknown");

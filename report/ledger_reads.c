@@ -50,14 +50,14 @@ static struct byi_number_sets take_sets(struct reads_finder *r, uint32_t n,
                                         struct byi_arena *arena)
 {
     uint32_t *first = byi_arena_calloc(arena, (size_t)n + 1, sizeof *first);
-    uint32_t *at = byi_arena_calloc(arena, r->pairs.n, sizeof *at), kept = 0;
+    uint32_t *at = byi_arena_calloc(arena, r->pairs.n, sizeof *at), n_at = 0;
     if (r->pairs.n)
         qsort(r->pairs.at, r->pairs.n, sizeof *r->pairs.at, compare_pairs);
     for (uint32_t i = 0; i < r->pairs.n; i++) {
         const struct read_pair *pair = &r->pairs.at[i];
         if (i && compare_pairs(pair, pair - 1) == 0)
             continue;
-        at[kept++] = pair->read;
+        at[n_at++] = pair->read;
         first[pair->reader + 1]++;
     }
     for (uint32_t i = 0; i < n; i++)
@@ -184,7 +184,7 @@ static void follow_value(struct reads_finder *r, uint32_t value,
         push_value(r, base + node->args[i], reader);
 }
 
-/* Add what the model nodes of this value read. */
+/* Add the model nodes that the model nodes of this value read. */
 static void read_value(struct reads_finder *r, uint32_t value)
 {
     const struct byi_sources *to = node_of(r, value)->sources;
@@ -192,8 +192,8 @@ static void read_value(struct reads_finder *r, uint32_t value)
         return;
     follow_value(r, value, value);
     while (r->stack.n) {
-        const uint32_t behind = r->stack.at[--r->stack.n];
-        const struct byi_sources *from = node_of(r, behind)->sources;
+        const uint32_t read = r->stack.at[--r->stack.n];
+        const struct byi_sources *from = node_of(r, read)->sources;
         for (uint32_t i = 0; i < to->n; i++)
             for (uint32_t k = 0; k < from->n && r->steps < MAX_STEPS; k++) {
                 if (to->at[i] == from->at[k])
@@ -202,7 +202,7 @@ static void read_value(struct reads_finder *r, uint32_t value)
                 r->steps++;
             }
         if (!from->n)
-            follow_value(r, behind, value);
+            follow_value(r, read, value);
     }
 }
 

@@ -283,20 +283,20 @@ static int compare_lines(const void *a, const void *b)
 /* Merge lines with equal texts. */
 static void group_lines(line_list *list)
 {
-    uint32_t kept = 0;
+    uint32_t n_groups = 0;
     if (!list->n)
         return;
     qsort(list->at, list->n, sizeof *list->at, compare_alike);
     for (uint32_t i = 0; i < list->n; i++) {
-        struct line *last = kept ? &list->at[kept - 1] : NULL;
+        struct line *last = n_groups ? &list->at[n_groups - 1] : NULL;
         if (!last || compare_texts(last, &list->at[i]) != 0) {
-            list->at[kept++] = list->at[i];
+            list->at[n_groups++] = list->at[i];
             continue;
         }
         last->n++;
         last->flops += list->at[i].flops;
     }
-    list->n = kept;
+    list->n = n_groups;
     qsort(list->at, list->n, sizeof *list->at, compare_lines);
 }
 

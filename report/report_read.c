@@ -9,17 +9,18 @@
 #include <math.h>
 #include <string.h>
 
+/* Limits of the lists of a ledger, of a node's attempts and of its outputs. */
 enum { MAX_NODES = 1 << 23, MAX_TRIED = 1 << 16, MAX_OUTPUTS = 1 << 16 };
 
 /* Read a string; if it is optional and absent, "". */
 static enum byoc_status get_text(const struct byi_json *object, const char *key,
-                                 bool needed, const char **out,
+                                 bool required, const char **out,
                                  struct byoc_error *err)
 {
     struct byi_json item;
     *out = "";
     BYI_TRY(byi_json_opt(object, key, &item, err));
-    if (!item.at && !needed)
+    if (!item.at && !required)
         return BYOC_OK;
     return byi_json_string(object, key, out, err);
 }
@@ -277,11 +278,11 @@ static enum byoc_status check_format(const struct byi_json *root,
                         "not a ledger: found no \"format\": \"byoc-ledger\"; "
                         "`byoc check --json` and `--report` write one");
     BYI_TRY(byi_json_int(root, "version", 0, INT32_MAX, &version, err));
-    if (version != 4)
+    if (version != BYI_LEDGER_VERSION)
         return byi_fail(err, BYOC_EINCOMPATIBLE,
-                        "found ledger version %d, expected 4; compile the "
+                        "found ledger version %d, expected %d; compile the "
                         "model again",
-                        (int)version);
+                        (int)version, BYI_LEDGER_VERSION);
     return BYOC_OK;
 }
 

@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: Apache-2.0 compare.js: draws an old ledger beside
-// the graph. Finds the nodes that are the same, their changes, and the place of
-// the older graph at which the same nodes are side by side.
+// SPDX-License-Identifier: Apache-2.0
+// compare.js: draws an old ledger beside the graph. Finds the nodes that are the
+// same, their changes, and the place of the older graph at which the same nodes
+// are side by side.
 'use strict';
 
 // The kinds of changes of a node: key, text, and test of the older and the newer

@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0 draw.js: draws the boxes and wires in
-// view on a canvas, as detailed as their size allows. Also draws the strip at
-// the side, which shows all of a tall graph.
+// SPDX-License-Identifier: Apache-2.0
+// draw.js: draws the boxes and wires in view on a canvas, as detailed as their
+// size allows. Also draws the strip at the side, which shows all of a tall graph.
 'use strict';
 
 const FONT = 'system-ui, -apple-system, "Segoe UI", sans-serif';

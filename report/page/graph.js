@@ -1,6 +1,7 @@
-// SPDX-License-Identifier: Apache-2.0 graph.js: turns a ledger into boxes and
-// wires. A box is a node of the model or a region, collapsed or open. A wire
-// joins boxes, and lists the edges of the model that run through it.
+// SPDX-License-Identifier: Apache-2.0
+// graph.js: turns a ledger into boxes and wires. A box is a node of the model or
+// a region, collapsed or open. A wire joins boxes; several edges of the model may
+// run through it.
 'use strict';
 
 const BOX = { node: [184, 40], line: 14, region: [232, 70], header: 34,
@@ -196,7 +197,7 @@ function openRegion(graph, region, { reads, readers }, boxOf) {
 
 // Everything that is drawn if the regions in `open` are open.
 //   boxes  {node | region, x, y, w, h, open}: corners; open ones come first
-//   wires  {points, own}
+//   wires  {points, own}: see layOut
 //   paths  of an edge "s>t" of the model: the wires it runs through
 function arrange(graph, open, showEliminated) {
     const seen = visibleEdges(graph, showEliminated), plan = new Plan();

@@ -596,9 +596,9 @@ function restoreFromUrl() {
 
 // --- the header ------------------------------------------------------------
 
-function figure(value, what) {
+function figure(value, label) {
     return make('div', { class: 'figure' }, make('b', null, value),
-        make('span', null, what));
+        make('span', null, label));
 }
 
 function showHeader() {
@@ -611,8 +611,8 @@ function showHeader() {
             (v.name + ' ' + (v.version || '')).trim()),
         graph.cpu, graph.threads && several(graph.threads, 'thread'),
     ].filter(Boolean).join(' \u00b7 ');
-    const kept = graph.regions.filter((r) => r.entry?.backend_us > 0);
-    const sum = (key) => kept.reduce((t, r) => t + (r.entry[key] || 0), 0);
+    const timed = graph.regions.filter((r) => r.entry?.backend_us > 0);
+    const sum = (key) => timed.reduce((t, r) => t + (r.entry[key] || 0), 0);
     $('sum').replaceChildren(
         figure(sayCount(summary.offloaded), 'of ' +
             several(summary.operators, 'operator') + ' offloaded'),
@@ -622,7 +622,7 @@ function showHeader() {
             (summary.regions === 1 ? '' : 's')));
     if (graph.profile)
         $('sum').append(figure(sayTime(graph.us), 'a run'));
-    else if (kept.length)
+    else if (timed.length)
         $('sum').append(figure(sayTime(sum('backend_us')), 'in regions, ' +
             sayTime(sum('native_us')) + ' native'));
 }

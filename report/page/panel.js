@@ -53,7 +53,7 @@ function tally(items, name, most) {
         counts.set(name(item), (counts.get(name(item)) || 0) + 1);
     const sorted = [...counts].sort((a, b) => b[1] - a[1] ||
         (a[0] < b[0] ? -1 : 1));
-    return sorted.slice(0, most).map(([what, n]) => n + ' ' + what)
+    return sorted.slice(0, most).map(([key, n]) => n + ' ' + key)
         .join(', ') + (sorted.length > most ? ', \u2026' : '');
 }
 
