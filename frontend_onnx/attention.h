@@ -9,13 +9,14 @@
 
 #include "frontend_onnx/import.h"
 
+/* The operands and attributes of an attention operator. */
 struct byi_attention {
     int64_t heads;    /* of queries */
     int64_t kv_heads; /* of keys and values; 0: as many as queries have */
     /* (b, n, s or t, h), including past keys and values; grouped: q is (b, n /
      * g, g, s, h), k and v are (b, n / g, t, h) */
     byi_id q, k, v;
-    byi_id own;        /* keys without the past */
+    byi_id new_k;      /* keys without the past */
     byi_id bias, mask; /* BYI_NO_ID: none */
     /* (n, 1, 1) or (n / g, g, 1, 1): the score of a key without a value */
     byi_id sink;

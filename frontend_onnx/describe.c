@@ -92,9 +92,9 @@ static const char *attributes_text(struct byi_import *o)
         byi_text_put(&text, "=");
         add_value(&text, node->attribute[i]);
     }
-    const char *kept = text.n ? byi_arena_str(o->m->arena, text.at) : NULL;
+    const char *copy = text.n ? byi_arena_str(o->m->arena, text.at) : NULL;
     byi_text_free(&text);
-    return kept;
+    return copy;
 }
 
 static const char *type_text(struct byi_import *o, byi_id id)
@@ -103,9 +103,9 @@ static const char *type_text(struct byi_import *o, byi_id id)
     if (id == BYI_NO_ID)
         return "";
     byi_text_type(o->m, o->f->nodes.at[id].type, &text);
-    const char *kept = byi_arena_str(o->m->arena, text.at);
+    const char *copy = byi_arena_str(o->m->arena, text.at);
     byi_text_free(&text);
-    return kept;
+    return copy;
 }
 
 void byi_o_describe(struct byi_import *o, uint32_t source)

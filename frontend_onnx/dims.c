@@ -331,9 +331,11 @@ byi_id byi_o_reshape_target(struct byi_import *o, byi_id x, byi_id shape)
     if (!items || byi_o_rank(o, shape) != 1 || byi_o_value(o, shape, &t))
         return shape;
     for (uint32_t i = 0; i < n; i++) {
-        const bool own = items[i].kind == BYI_SYMBOL && i < rank &&
-                         byi_o_dim(o, x, i) == items[i].value;
-        target[i] = items[i].kind == BYI_NUMBER ? items[i].value : own ? 0 : -1;
+        const bool same = items[i].kind == BYI_SYMBOL && i < rank &&
+                          byi_o_dim(o, x, i) == items[i].value;
+        target[i] = items[i].kind == BYI_NUMBER ? items[i].value
+                    : same                      ? 0
+                                                : -1;
         inferred += target[i] == -1;
     }
     return inferred <= 1 ? byi_o_vector(o, n, target) : shape;

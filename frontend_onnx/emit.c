@@ -91,13 +91,13 @@ byi_id byi_o_spread(struct byi_import *o, byi_id all, byi_id axes,
                           ATTRS(AN_INT("axis", 0)));
     /* the usual case, without a kernel */
     const uint32_t n = (uint32_t)to.dims[0];
-    int64_t *made = byi_arena_calloc(o->scratch, n + 1, sizeof *made);
+    int64_t *vector = byi_arena_calloc(o->scratch, n + 1, sizeof *vector);
     for (uint32_t i = 0; i < n; i++)
-        made[i] = byi_tensor_int(&to, i);
+        vector[i] = byi_tensor_int(&to, i);
     for (int64_t i = 0; i < places.dims[0] && byi_o_ok(o); i++)
-        made[byi_o_axis(o, byi_tensor_int(&places, i), n)] =
+        vector[byi_o_axis(o, byi_tensor_int(&places, i), n)] =
             byi_tensor_int(&from, i);
-    return byi_o_vector(o, n, made);
+    return byi_o_vector(o, n, vector);
 }
 
 byi_id byi_o_expand(struct byi_import *o, byi_id id, uint32_t n,

@@ -99,6 +99,7 @@ enum byoc_status byi_onnx_external(struct byi_onnx_file *file,
 
 /* --- names.c: the symbol table of ONNX value names ---------------------- */
 
+/* A value's name. */
 struct byi_name {
     const char *text;
     /* BYI_NO_ID: an initializer not read yet, or an omitted input */
@@ -489,6 +490,7 @@ struct byi_slices {
     const struct byi_type *slice_type; /* of an output; NULL: not known yet */
 };
 
+/* A Loop or Scan, as byi_loop_make imports it. */
 struct byi_onnx_loop {
     /* inputs: iteration and condition (Loop), states, slices; outputs:
      * condition (Loop), states, rows */
@@ -567,6 +569,7 @@ const struct byi_onnx_op *byi_onnx_find(const char *domain, const char *type,
 #define BYI_ML "ai.onnx.ml"
 #define BYI_PREVIEW "ai.onnx.preview"
 
+/* The rows of one file and domain. */
 struct byi_onnx_table {
     const char *domain;
     const struct byi_onnx_op *at;

@@ -339,10 +339,10 @@ static const struct byi_type *list_type(struct byi_import *o,
     if (n == 0 || !type ||
         type->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE)
         return NULL;
-    const struct byi_type *made = element_type(o, type->tensor_type);
-    while (made && n-- > 0)
-        made = byi_type_list(o->m->arena, kinds[n], made);
-    return made;
+    const struct byi_type *list = element_type(o, type->tensor_type);
+    while (list && n-- > 0)
+        list = byi_type_list(o->m->arena, kinds[n], list);
+    return list;
 }
 
 /* Refuse an input of an unsupported type; the message names the type and the

@@ -87,7 +87,7 @@ static void open_loop(struct byi_import *o, const struct byi_onnx_loop *loop,
                       struct typed_pass *r, uint32_t *trips_at)
 {
     struct byi_body *func = &r->func;
-    BYI_VEC(const struct byi_type *) own = {0};
+    BYI_VEC(const struct byi_type *) params = {0};
     char name[24];
 
     byi_o_body_open(o, loop->graph, func);
@@ -98,28 +98,28 @@ static void open_loop(struct byi_import *o, const struct byi_onnx_loop *loop,
     if (!byi_o_ok(o))
         return;
     r->i = byi_o_body_param(o, func, "i", scalar_type(o, BYOC_I64));
-    BYI_PUSH(&own, scalar_type(o, BYOC_I64));
+    BYI_PUSH(&params, scalar_type(o, BYOC_I64));
     if (loop->go != BYI_NO_ID) {
         r->go = byi_o_body_param(o, func, "go", scalar_type(o, BYOC_BOOL));
-        BYI_PUSH(&own, scalar_type(o, BYOC_BOOL));
+        BYI_PUSH(&params, scalar_type(o, BYOC_BOOL));
     }
     for (uint32_t i = 0; i < loop->n_states; i++) {
         snprintf(name, sizeof name, "state%u", i);
         r->states[i] = byi_o_body_param(o, func, name, loop->types[i]);
-        BYI_PUSH(&own, loop->types[i]);
+        BYI_PUSH(&params, loop->types[i]);
     }
     for (uint32_t i = 0; i < loop->n_made; i++) {
         snprintf(name, sizeof name, "rows%u", i);
         const struct byi_type *type =
             rows_type(o, &loop->rows[i], byi_symbol_fresh(o->m));
         r->rows[i] = byi_o_body_param(o, func, name, type);
-        BYI_PUSH(&own, type);
+        BYI_PUSH(&params, type);
     }
     byi_o_body_inputs(o, func);
     if (byi_o_ok(o))
-        func->inner.f->type =
-            byi_type_func(o->m->arena, own.n, own.at, result_type(o, loop));
-    byi_vec_free(own.at);
+        func->inner.f->type = byi_type_func(o->m->arena, params.n, params.at,
+                                            result_type(o, loop));
+    byi_vec_free(params.at);
 }
 
 /* Emit %i < trips and %go; if the loop has only one of the two conditions, emit
@@ -150,7 +150,7 @@ static byi_id add_self(struct byi_body *func)
 
 /* Returns the value in the branch of an iteration that has index `at` in
  * then.outside. */
-static byi_id captured(const struct typed_pass *r, uint32_t at)
+static byi_id captured_value(const struct typed_pass *r, uint32_t at)
 {
     return r->then.outside[at].inner;
 }
@@ -161,17 +161,19 @@ static byi_id read_slice(const struct byi_onnx_loop *loop, struct typed_pass *r,
 {
     struct byi_import *in = &r->then.inner;
     const struct byi_slices *s = &loop->reads[k];
-    byi_id at = captured(r, r->i_at);
+    byi_id at = captured_value(r, r->i_at);
 
     if (s->each)
-        return captured(r, r->read_at[k]);
+        return captured_value(r, r->read_at[k]);
     if (s->is_sequence)
-        return byi_o_call(in, BYI_OP_SEQ_AT, captured(r, r->read_at[k]), at);
+        return byi_o_call(in, BYI_OP_SEQ_AT, captured_value(r, r->read_at[k]),
+                          at);
     if (s->backward) {
-        at = byi_o_call(in, BYI_OP_SUBTRACT, captured(r, trips_at), at);
+        at = byi_o_call(in, BYI_OP_SUBTRACT, captured_value(r, trips_at), at);
         at = byi_o_call(in, BYI_OP_SUBTRACT, at, byi_o_scalar(in, BYOC_I64, 1));
     }
-    return byi_o_emit(in, BYI_OP_TAKE, ARGS(captured(r, r->read_at[k]), at),
+    return byi_o_emit(in, BYI_OP_TAKE,
+                      ARGS(captured_value(r, r->read_at[k]), at),
                       ATTRS(AN_INT("axis", s->axis)));
 }
 
@@ -205,12 +207,13 @@ static void convert_graph(const struct byi_onnx_loop *loop,
 
     if (loop->is_loop) {
         const byi_id go = loop->go == BYI_NO_ID ? byi_o_scalar(in, BYOC_BOOL, 1)
-                                                : captured(r, r->go_at);
-        inputs[k++] = as_declared(in, loop->graph, 0, captured(r, r->i_at));
+                                                : captured_value(r, r->go_at);
+        inputs[k++] =
+            as_declared(in, loop->graph, 0, captured_value(r, r->i_at));
         inputs[k++] = as_declared(in, loop->graph, 1, go);
     }
     for (uint32_t i = 0; i < loop->n_states; i++)
-        inputs[k++] = captured(r, r->state_at[i]);
+        inputs[k++] = captured_value(r, r->state_at[i]);
     for (uint32_t i = 0; i < loop->n_reads; i++)
         inputs[k++] = read_slice(loop, r, i, trips_at);
     byi_o_body_nodes(&r->func.inner, &r->then, inputs, k, outputs);
@@ -364,7 +367,7 @@ static byi_id add_row(const struct byi_onnx_loop *loop, struct typed_pass *r,
 {
     struct byi_import *in = &r->then.inner;
     const struct byi_slices *s = &loop->rows[i];
-    const byi_id rows = captured(r, r->row_at[i]);
+    const byi_id rows = captured_value(r, r->row_at[i]);
 
     if (s->is_sequence && s->backward)
         return byi_o_call(in, BYI_OP_SEQ_INSERT, rows, found,
@@ -406,7 +409,7 @@ static byi_id call_next_iteration(const struct byi_onnx_loop *loop,
     byi_id id = BYI_NO_ID;
     uint32_t n = 0;
 
-    args[n++] = byi_o_call(in, BYI_OP_ADD, captured(r, r->i_at),
+    args[n++] = byi_o_call(in, BYI_OP_ADD, captured_value(r, r->i_at),
                            byi_o_scalar(in, BYOC_I64, 1));
     if (loop->go != BYI_NO_ID)
         args[n++] = byi_o_as_scalar(in, outputs[0]);
@@ -416,8 +419,8 @@ static byi_id call_next_iteration(const struct byi_onnx_loop *loop,
         args[n++] = add_row(loop, r, i, outputs[first + loop->n_states + i]);
     if (!byi_o_ok(in))
         return BYI_NO_ID;
-    in->status = byi_add_apply(in->m, in->f, captured(r, r->self_at), args, n,
-                               in->sources, &id, &in->err);
+    in->status = byi_add_apply(in->m, in->f, captured_value(r, r->self_at),
+                               args, n, in->sources, &id, &in->err);
     return id;
 }
 

@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+/* The metadata so far. */
 struct entry_list {
     struct byi_arena *arena;
     BYI_VEC(struct byoc_metadata) all;
@@ -17,9 +18,9 @@ static const char *clean_utf8(struct byi_arena *arena, const char *bytes)
     struct byi_text clean = {0};
 
     byi_utf8_add(&clean, bytes, strlen(bytes));
-    const char *kept = byi_arena_str(arena, clean.n ? clean.at : "");
+    const char *copy = byi_arena_str(arena, clean.n ? clean.at : "");
     byi_text_free(&clean);
-    return kept;
+    return copy;
 }
 
 static void add_entry(struct entry_list *list, const char *key,

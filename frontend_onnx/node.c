@@ -193,8 +193,8 @@ void byi_o_int_list(struct byi_import *o, const char *name, uint32_t n,
     const int64_t *given = byi_o_ints(o, name, &found);
 
     if (given && found != n)
-        byi_o_fail(o, BYOC_ETYPE, "%s has %u entries, expected %u", name, found,
-                   n);
+        byi_o_fail(o, BYOC_ETYPE, "attribute '%s' has %u entries, expected %u",
+                   name, found, n);
     for (uint32_t i = 0; i < n; i++)
         list[i] = given && found == n ? given[i] : fallback;
 }

@@ -233,7 +233,7 @@ static byi_id causal_mask(struct byi_import *o, const struct byi_attention *a)
     static const int64_t column[] = {1}, front[] = {0, 1};
     const byi_id all = byi_o_length(o, a->k, 2);
     const byi_id past =
-        byi_o_call(o, BYI_OP_SUBTRACT, all, byi_o_length(o, a->own, 2));
+        byi_o_call(o, BYI_OP_SUBTRACT, all, byi_o_length(o, a->new_k, 2));
     const byi_id end =
         byi_o_call(o, BYI_OP_ADD, past,
                    byi_o_length(o, a->q, (int64_t)byi_o_rank(o, a->q) - 2));
@@ -253,8 +253,8 @@ static byi_id add_optional(struct byi_import *o, byi_id x, byi_id more)
 }
 
 /* Emit softcap tanh(x scale / softcap), or x scale if the softcap is 0. */
-static byi_id capped(struct byi_import *o, byi_id x, double scale,
-                     double softcap)
+static byi_id emit_softcap(struct byi_import *o, byi_id x, double scale,
+                           double softcap)
 {
     if (softcap == 0.0)
         return byi_o_scale(o, x, scale);
@@ -278,7 +278,7 @@ static byi_id all_masks(struct byi_import *o, const struct byi_attention *a)
 }
 
 /* Emit x where the query may attend to at least one key, otherwise 0. */
-static byi_id unmasked(struct byi_import *o, byi_id x, byi_id masks)
+static byi_id zero_masked_rows(struct byi_import *o, byi_id x, byi_id masks)
 {
     return byi_o_text(o,
                       "fn (%x, %masks) {"
@@ -299,7 +299,7 @@ static byi_id scores(struct byi_import *o, const struct byi_attention *a,
                           ATTRS(A_BOOL("transpose_b", true)));
 
     stages[0] = byi_o_scale(o, x, scale);
-    stages[1] = capped(o, x, scale, a->softcap);
+    stages[1] = emit_softcap(o, x, scale, a->softcap);
     stages[2] = add_optional(o, stages[1], total);
     return stages[2];
 }
@@ -346,15 +346,15 @@ static byi_id attention_heads(struct byi_import *o,
         return BYI_NO_ID;
     const byi_id k = shared ? byi_o_expand(o, a->k, 1, group) : a->k;
     const byi_id v = shared ? byi_o_expand(o, a->v, 1, group) : a->v;
-    byi_id own[4];
+    byi_id unused[4];
     if (!stages)
-        stages = own;
+        stages = unused;
     const byi_id total = all_masks(o, a), x = scores(o, a, k, total, stages);
     stages[3] = byi_o_call(o, BYI_OP_NN_SOFTMAX, x);
     byi_id y = byi_o_call(o, BYI_OP_NN_MATMUL, stages[3], v);
     if (a->standard && (a->mask != BYI_NO_ID || a->bias != BYI_NO_ID)) {
-        y = unmasked(o, y, total);
-        stages[3] = unmasked(o, stages[3], total);
+        y = zero_masked_rows(o, y, total);
+        stages[3] = zero_masked_rows(o, stages[3], total);
     }
     if (a->sink != BYI_NO_ID)
         y = byi_o_call(o, BYI_OP_MULTIPLY, y, sink_factor(o, x, a->sink));
@@ -370,7 +370,7 @@ struct byi_attention byi_attention_read(struct byi_import *o)
 {
     struct byi_attention a = {.heads = byi_o_int(o, "num_heads", 0),
                               .bias = BYI_NO_ID,
-                              .own = BYI_NO_ID,
+                              .new_k = BYI_NO_ID,
                               .mask = BYI_NO_ID,
                               .sink = BYI_NO_ID,
                               .filter =
@@ -379,8 +379,8 @@ struct byi_attention byi_attention_read(struct byi_import *o)
                               .causal = byi_o_int(o, "unidirectional", 0) != 0};
 
     if (a.heads < 1 || a.heads > BYI_MAX_ARGS)
-        byi_o_fail(o, BYOC_EPARSE, "num_heads is %lld, expected at least 1",
-                   (long long)a.heads);
+        byi_o_fail(o, BYOC_EPARSE, "num_heads is %lld, expected 1 to %d",
+                   (long long)a.heads, BYI_MAX_ARGS);
     return a;
 }
 
@@ -388,7 +388,7 @@ struct byi_attention byi_attention_read(struct byi_import *o)
 static void add_past(struct byi_import *o, struct byi_attention *a,
                      byi_id past_k, byi_id past_v)
 {
-    a->own = a->k;
+    a->new_k = a->k;
     a->k = byi_o_concat(o, past_k, a->k, 2);
     a->v = byi_o_concat(o, past_v, a->v, 2);
 }
@@ -448,8 +448,8 @@ static void convert_attention(struct byi_import *o)
 
 /* Dequantize the 8-bit input i to float32. Inputs `scale` and `zero` hold one
  * number, or one for each column. */
-static byi_id dequantized(struct byi_import *o, uint32_t i, uint32_t scale,
-                          uint32_t zero)
+static byi_id dequantize_input(struct byi_import *o, uint32_t i, uint32_t scale,
+                               uint32_t zero)
 {
     const enum byoc_dtype dtype = byi_o_dtype(o, byi_o_in(o, i));
     const byi_id given = byi_o_in(o, zero);
@@ -477,8 +477,8 @@ static byi_id dequantized(struct byi_import *o, uint32_t i, uint32_t scale,
  * zero point of x, of the weights, past. */
 static void convert_quantized_attention(struct byi_import *o)
 {
-    const byi_id weights = dequantized(o, 1, 4, 7);
-    attend_to_self(o, dequantized(o, 0, 3, 6), weights, byi_o_in(o, 5),
+    const byi_id weights = dequantize_input(o, 1, 4, 7);
+    attend_to_self(o, dequantize_input(o, 0, 3, 6), weights, byi_o_in(o, 5),
                    byi_o_in(o, 8), BYI_NO_ID);
 }
 
@@ -572,7 +572,7 @@ static byi_id standard_mask(struct byi_import *o, const struct byi_attention *a)
     byi_id mask = byi_o_in(o, 3);
     const uint32_t rank = byi_o_rank(o, mask);
     const int64_t keys = byi_o_dim(o, a->k, 2);
-    const int64_t own = rank ? byi_o_dim(o, mask, rank - 1) : 1;
+    const int64_t mask_keys = rank ? byi_o_dim(o, mask, rank - 1) : 1;
     int64_t pads[8] = {0};
 
     if (mask == BYI_NO_ID || !byi_o_ok(o))
@@ -585,8 +585,9 @@ static byi_id standard_mask(struct byi_import *o, const struct byi_attention *a)
     mask = byi_o_dtype(o, mask) == BYOC_BOOL
                ? byi_attention_mask(o, a, mask, a->filter, 4 - rank, front)
                : byi_o_cast(o, byi_o_expand(o, mask, 4 - rank, front), dtype);
-    if (!BYI_IS_SYMBOL(own) && !BYI_IS_SYMBOL(keys) && own != 1 && own < keys) {
-        pads[7] = keys - own;
+    if (!BYI_IS_SYMBOL(mask_keys) && !BYI_IS_SYMBOL(keys) && mask_keys != 1 &&
+        mask_keys < keys) {
+        pads[7] = keys - mask_keys;
         mask = byi_o_call(o, BYI_OP_NN_PAD, mask, byi_o_vector(o, 8, pads),
                           byi_o_scalar(o, dtype, -INFINITY));
     }

@@ -189,8 +189,8 @@ static void convert_if(struct byi_import *o)
             emit_if(o, then, otherwise);
         return;
     }
-    const bool taken = byi_tensor_int(&cond, 0) != 0;
-    byi_o_inline(o, taken ? then : otherwise, NULL, 0, o->out);
+    const bool holds = byi_tensor_int(&cond, 0) != 0;
+    byi_o_inline(o, holds ? then : otherwise, NULL, 0, o->out);
 }
 
 /* --- Loop, Scan ----------------------------------------------------------- */
@@ -390,13 +390,13 @@ static void convert_scan_8(struct byi_import *o)
     enum { MAX_BATCH = 64 };
     const byi_id *whole = o->in + 1;
     const uint32_t n = o->n_in ? o->n_in - 1 : 0;
-    byi_id *const joined = o->out, *made[MAX_BATCH];
+    byi_id *const joined = o->out, *entries[MAX_BATCH];
 
     for (uint32_t i = 0; i < n; i++)
         if (whole[i] == BYI_NO_ID || byi_o_rank(o, whole[i]) == 0)
             byi_o_fail(o, BYOC_ETYPE,
-                       "input %u is omitted or a scalar, expected a batch axis",
-                       i + 1);
+                       "input %u is %s, expected a value with a batch axis",
+                       i + 1, whole[i] == BYI_NO_ID ? "omitted" : "a scalar");
     if (n == 0)
         byi_o_fail(o, BYOC_EPARSE, "found no scan inputs, expected 1 or more");
     if (byi_o_in(o, 0) != BYI_NO_ID)
@@ -412,7 +412,7 @@ static void convert_scan_8(struct byi_import *o)
                      (long long)batch, MAX_BATCH);
     for (int64_t b = 0; b < batch && byi_o_ok(o); b++) {
         scan_entry(o, whole, n, b);
-        made[b] = o->out;
+        entries[b] = o->out;
     }
     o->out = joined;
     for (uint32_t i = 0; i < o->n_out && byi_o_ok(o); i++) {
@@ -420,7 +420,7 @@ static void convert_scan_8(struct byi_import *o)
         if (!byi_o_wants(o, i))
             continue;
         for (int64_t b = 0; b < batch; b++)
-            parts[b] = made[b][i];
+            parts[b] = entries[b][i];
         joined[i] = batch == 1
                         ? parts[0]
                         : byi_o_emit(o, BYI_OP_CONCATENATE, (uint32_t)batch,

@@ -249,8 +249,9 @@ static void emit_dropout_inference(struct byi_import *o)
 static void emit_dropout_training(struct byi_import *o, byi_id training,
                                   byi_id ratio)
 {
-    const enum byoc_dtype own = byi_o_dtype(o, byi_o_in(o, 0));
-    const enum byoc_dtype dtype = byi_narrow_is_float(own) ? BYOC_F32 : own;
+    const enum byoc_dtype x_dtype = byi_o_dtype(o, byi_o_in(o, 0));
+    const enum byoc_dtype dtype =
+        byi_narrow_is_float(x_dtype) ? BYOC_F32 : x_dtype;
     const byi_id x = byi_o_cast(o, byi_o_in(o, 0), dtype);
     const byi_id one = byi_o_scalar(o, BYOC_F32, 1);
     const byi_id rate = byi_o_cast(o, byi_o_as_scalar(o, ratio), BYOC_F32);
@@ -268,7 +269,7 @@ static void emit_dropout_training(struct byi_import *o, byi_id training,
     const byi_id y = byi_o_call(o, BYI_OP_WHERE, mask,
                                 byi_o_call(o, BYI_OP_MULTIPLY, x, factor),
                                 byi_o_scalar(o, dtype, 0));
-    o->out[0] = byi_o_cast(o, y, own);
+    o->out[0] = byi_o_cast(o, y, x_dtype);
     if (byi_o_wants(o, 1))
         o->out[1] = mask;
 }

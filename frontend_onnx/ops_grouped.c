@@ -28,6 +28,7 @@ enum {
     KEY_NORM
 };
 
+/* A GroupQueryAttention that is imported. */
 struct grouped_attention {
     struct byi_attention a;
     byi_id past;       /* (b): past keys of each sequence        */
@@ -127,10 +128,10 @@ static void rotate_grouped(struct byi_import *o, struct grouped_attention *g)
         return;
     for (uint32_t i = 0; i < 2; i++)
         if (tables[i] == BYI_NO_ID || byi_o_rank(o, tables[i]) != 2) {
-            byi_o_fail(o, BYOC_EPARSE,
-                       "do_rotary is 1, but %s is omitted or has another rank "
-                       "than 2",
-                       i ? "sin_cache" : "cos_cache");
+            byi_o_fail(
+                o, BYOC_EPARSE, "do_rotary is 1, and %s %s, expected a matrix",
+                i ? "sin_cache" : "cos_cache",
+                tables[i] == BYI_NO_ID ? "is omitted" : "does not have rank 2");
             return;
         }
     const int64_t head = byi_o_dim(o, g->a.q, 3);

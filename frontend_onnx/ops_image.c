@@ -135,10 +135,10 @@ static void keep_ratio(struct byi_import *o, const bool *resized, bool smaller,
     double scale = smaller ? INFINITY : 0;
 
     for (uint32_t i = 0; i < rank; i++) {
-        const double own =
+        const double ratio =
             (double)sizes[i] / (double)byi_o_dim(o, byi_o_in(o, 0), i);
         if (resized[i])
-            scale = smaller ? fmin(scale, own) : fmax(scale, own);
+            scale = smaller ? fmin(scale, ratio) : fmax(scale, ratio);
     }
     for (uint32_t i = 0; i < rank; i++)
         if (resized[i])
@@ -146,26 +146,26 @@ static void keep_ratio(struct byi_import *o, const bool *resized, bool smaller,
                 scale * (double)byi_o_dim(o, byi_o_in(o, 0), i) + 0.5);
 }
 
-/* Like keep_ratio, for sizes or dims that are known only at run time; `own` are
- * x's dims at the axes. */
-static byi_id emit_kept_ratio(struct byi_import *o, byi_id sizes, byi_id own,
+/* Like keep_ratio, for sizes or dims that are known only at run time; `dims`
+ * are x's dims at the axes. */
+static byi_id emit_kept_ratio(struct byi_import *o, byi_id sizes, byi_id dims,
                               bool smaller)
 {
-    static const char ratios[] = "fn (%sizes, %own) {"
+    static const char ratios[] = "fn (%sizes, %dims) {"
                                  "  divide(cast(%sizes, dtype=\"float32\"),"
-                                 "         cast(%own, dtype=\"float32\"))"
+                                 "         cast(%dims, dtype=\"float32\"))"
                                  "}";
     static const char rounded[] =
-        "fn (%own, %scale) {"
-        "  %real = multiply(cast(%own, dtype=\"float32\"), %scale);"
+        "fn (%dims, %scale) {"
+        "  %real = multiply(cast(%dims, dtype=\"float32\"), %scale);"
         "  cast(floor(add(%real, 0.5)), dtype=\"int64\")"
         "}";
     const byi_id scale =
         byi_o_emit(o, smaller ? BYI_OP_MIN : BYI_OP_MAX,
-                   ARGS(byi_o_text(o, ratios, ARGS(sizes, own), NO_ATTRS)),
+                   ARGS(byi_o_text(o, ratios, ARGS(sizes, dims), NO_ATTRS)),
                    ATTRS(A_BOOL("keepdims", false)));
 
-    return byi_o_text(o, rounded, ARGS(own, scale), NO_ATTRS);
+    return byi_o_text(o, rounded, ARGS(dims, scale), NO_ATTRS);
 }
 
 /* Like complete_size, for values or dims that are known only at run time. */
@@ -175,14 +175,14 @@ static byi_id emit_size(struct byi_import *o, byi_id given, bool sized,
     const uint32_t rank = byi_o_rank(o, byi_o_in(o, 0));
     const byi_id dims = byi_o_shape_of(o, byi_o_in(o, 0));
     const byi_id at = n ? byi_o_vector(o, n, axes) : BYI_NO_ID;
-    const byi_id own =
+    const byi_id resized_dims =
         n ? byi_o_emit(o, BYI_OP_TAKE, ARGS(dims, at), ATTRS(AN_INT("axis", 0)))
           : dims;
     const int64_t count = rank;
 
     if (sized && strcmp(policy, "stretch") != 0)
-        given =
-            emit_kept_ratio(o, given, own, strcmp(policy, "not_larger") == 0);
+        given = emit_kept_ratio(o, given, resized_dims,
+                                strcmp(policy, "not_larger") == 0);
     if (n == 0)
         return given;
     const byi_id rest =

@@ -62,15 +62,15 @@ static void train_batch_norm(struct byi_import *o, double momentum)
  * type, all to float32. Returns the type that x had. */
 static enum byoc_dtype unify_types(struct byi_import *o)
 {
-    const enum byoc_dtype own = byi_o_dtype(o, byi_o_in(o, 0));
-    enum byoc_dtype dtype = own;
+    const enum byoc_dtype x_dtype = byi_o_dtype(o, byi_o_in(o, 0));
+    enum byoc_dtype dtype = x_dtype;
 
     for (uint32_t i = 1; i < 5; i++)
-        if (byi_o_dtype(o, o->in[i]) != own && byi_dtype_is_half(own))
+        if (byi_o_dtype(o, o->in[i]) != x_dtype && byi_dtype_is_half(x_dtype))
             dtype = BYOC_F32;
     for (uint32_t i = 0; i < 5; i++)
         o->in[i] = byi_o_cast(o, o->in[i], dtype);
-    return own;
+    return x_dtype;
 }
 
 /* Before opset 9, with spatial = 0, statistics are per element. */

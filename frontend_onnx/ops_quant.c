@@ -67,11 +67,11 @@ static void emit_qdq_blocks(struct byi_import *o, enum byi_op_id op,
  * its values. */
 static byi_id cast_scale(struct byi_import *o, byi_id scale)
 {
-    const enum byoc_dtype own = byi_o_dtype(o, scale);
+    const enum byoc_dtype dtype = byi_o_dtype(o, scale);
 
-    return own == BYOC_I32        ? byi_o_cast(o, scale, BYOC_F64)
-           : byi_narrow_bits(own) ? byi_o_cast(o, scale, BYOC_F32)
-                                  : scale;
+    return dtype == BYOC_I32        ? byi_o_cast(o, scale, BYOC_F64)
+           : byi_narrow_bits(dtype) ? byi_o_cast(o, scale, BYOC_F32)
+                                    : scale;
 }
 
 static void convert_quantize(struct byi_import *o)
@@ -665,8 +665,10 @@ static void check_block_input(struct byi_import *o, byi_id x, int64_t rank,
                    "%s: found rank %u, expected %lld, as data has", name,
                    byi_o_rank(o, x), (long long)rank);
     if (!has_known_sizes(o, x))
-        byi_o_refuse(o, "found codes or scales of symbolic or huge size, "
-                        "expected known sizes");
+        byi_o_refuse(o,
+                     "%s: found a symbolic dim or one above 2^62, expected "
+                     "smaller numbers; fix dims with --dim or --shape",
+                     name);
 }
 
 /* GatherBlockQuantized(codes, indices, scales, zero points): take the slices of

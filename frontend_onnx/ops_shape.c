@@ -445,7 +445,7 @@ static void convert_pad(struct byi_import *o)
  * on both sides. An odd element is cropped or padded at the end. */
 static void convert_center(struct byi_import *o)
 {
-    const byi_id x = byi_o_in(o, 0), own = byi_o_shape_of(o, x);
+    const byi_id x = byi_o_in(o, 0), dims = byi_o_shape_of(o, x);
     const uint32_t rank = byi_o_rank(o, x);
     int64_t every[BYI_MAX_RANK], ones[BYI_MAX_RANK];
     uint32_t n = 0;
@@ -457,15 +457,15 @@ static void convert_center(struct byi_import *o)
         ones[i] = 1;
     }
     if (axes)
-        target = byi_o_spread(o, own, byi_o_vector(o, n, axes), target);
-    const byi_id kept = byi_o_call(o, BYI_OP_MINIMUM, own, target);
+        target = byi_o_spread(o, dims, byi_o_vector(o, n, axes), target);
+    const byi_id cropped = byi_o_call(o, BYI_OP_MINIMUM, dims, target);
     const byi_id begin = byi_o_with(
-        o, BYI_OP_DIVIDE, byi_o_call(o, BYI_OP_SUBTRACT, own, kept), 2);
-    const byi_id missing = byi_o_call(o, BYI_OP_SUBTRACT, target, kept);
+        o, BYI_OP_DIVIDE, byi_o_call(o, BYI_OP_SUBTRACT, dims, cropped), 2);
+    const byi_id missing = byi_o_call(o, BYI_OP_SUBTRACT, target, cropped);
     const byi_id before = byi_o_with(o, BYI_OP_DIVIDE, missing, 2);
     const byi_id y =
         byi_o_call(o, BYI_OP_STRIDED_SLICE, x, begin,
-                   byi_o_call(o, BYI_OP_ADD, begin, kept),
+                   byi_o_call(o, BYI_OP_ADD, begin, cropped),
                    byi_o_vector(o, rank, every), byi_o_vector(o, rank, ones));
     o->out[0] = byi_o_call(
         o, BYI_OP_NN_PAD, y,

@@ -14,6 +14,7 @@
 
 #include <string.h>
 
+/* The input and the attributes of a support vector machine. */
 struct svm {
     byi_id x; /* (rows, features), float64 */
     uint32_t n_vectors;

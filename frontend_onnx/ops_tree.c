@@ -204,10 +204,10 @@ struct tree_visit {
     int32_t parent; /* -1: a root, or a true child */
 };
 
-/* Write the tree at `root` depth first. `met` marks the visited nodes: a second
- * visit is an error. */
+/* Write the tree at `root` depth first. `visited` marks the nodes written: a
+ * second visit is an error. */
 static void write_tree(struct byi_import *o, const struct byi_trees *l,
-                       uint32_t root, bool *met, struct flat_trees *f)
+                       uint32_t root, bool *visited, struct flat_trees *f)
 {
     BYI_VEC(struct tree_visit) stack = {0};
 
@@ -217,13 +217,13 @@ static void write_tree(struct byi_import *o, const struct byi_trees *l,
         const struct tree_visit w = stack.at[--stack.n];
         const int32_t place = (int32_t)f->n;
         bool swap = false;
-        if (met[w.at]) {
+        if (visited[w.at]) {
             byi_o_fail(o, BYOC_EPARSE,
                        "node %lld of tree %lld has two parents, expected one",
                        (long long)l->nodes[w.at], (long long)l->trees[w.at]);
             break;
         }
-        met[w.at] = true;
+        visited[w.at] = true;
         if (w.parent >= 0)
             f->splits[w.parent][1] = place;
         f->from[f->n] = w.at;
@@ -237,14 +237,20 @@ static void write_tree(struct byi_import *o, const struct byi_trees *l,
             find_key(l->node_keys, l->n, l->trees[w.at], swap ? no : yes);
         const uint32_t other =
             find_key(l->node_keys, l->n, l->trees[w.at], swap ? yes : no);
-        if (next == l->n || other == l->n || l->features[w.at] < 0 ||
-            l->features[w.at] > INT32_MAX) {
+        if (next == l->n || other == l->n)
             byi_o_fail(o, BYOC_EPARSE,
-                       "node %lld of tree %lld has a child or a feature that "
-                       "does not exist, expected numbers of existing ones",
-                       (long long)l->nodes[w.at], (long long)l->trees[w.at]);
+                       "node %lld of tree %lld has child %lld, expected a node "
+                       "of the tree",
+                       (long long)l->nodes[w.at], (long long)l->trees[w.at],
+                       (long long)((next == l->n) != swap ? yes : no));
+        else if (l->features[w.at] < 0 || l->features[w.at] > INT32_MAX)
+            byi_o_fail(o, BYOC_EPARSE,
+                       "node %lld of tree %lld has feature %lld, expected 0 to "
+                       "%d",
+                       (long long)l->nodes[w.at], (long long)l->trees[w.at],
+                       (long long)l->features[w.at], INT32_MAX);
+        if (!byi_o_ok(o))
             break;
-        }
         f->splits[place][0] = (int32_t)l->features[w.at];
         f->special |= f->modes[place] != 0;
         if (!l->set || l->set[w.at] != BYI_SET_NEXT)
@@ -281,7 +287,7 @@ static void write_trees(struct byi_import *o, const struct byi_trees *l,
                         struct flat_trees *f)
 {
     const bool *child = find_children(o, l);
-    bool *met = byi_arena_calloc(o->scratch, l->n, sizeof *met);
+    bool *visited = byi_arena_calloc(o->scratch, l->n, sizeof *visited);
 
     f->splits = byi_arena_calloc(o->scratch, l->n, sizeof *f->splits);
     f->from = byi_arena_calloc(o->scratch, l->n, sizeof *f->from);
@@ -290,7 +296,7 @@ static void write_trees(struct byi_import *o, const struct byi_trees *l,
         byi_arena_calloc(o->scratch, l->n_weights + 1, sizeof(uint32_t));
     for (uint32_t i = 0; i < l->n && byi_o_ok(o); i++)
         if (!child[i])
-            write_tree(o, l, i, met, f);
+            write_tree(o, l, i, visited, f);
     if (byi_o_ok(o) && f->n != l->n)
         byi_o_fail(o, BYOC_EPARSE,
                    "only %u of %u nodes can be reached from roots; the others "
@@ -437,8 +443,8 @@ void byi_tree_add(struct byi_import *o, const struct byi_trees *l,
     struct flat_trees f = {0};
 
     if (e->n < 1 || e->n > INT32_MAX)
-        byi_o_fail(o, BYOC_EPARSE, "found %lld targets, expected at least 1",
-                   (long long)e->n);
+        byi_o_fail(o, BYOC_EPARSE, "found %lld targets, expected 1 to %d",
+                   (long long)e->n, INT32_MAX);
     if (byi_o_ok(o))
         write_trees(o, l, &f);
     if (byi_o_ok(o))

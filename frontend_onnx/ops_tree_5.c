@@ -71,7 +71,8 @@ static void read_inner_nodes(struct byi_import *o, struct inner_nodes *t)
     read_tensor(o, "membership_values", UINT32_MAX, &t->members);
     read_tensor(o, "nodes_hitrates", UINT32_MAX, &(struct byi_tensor){0});
     if (byi_o_ok(o) && (t->n == 0 || t->n > INT32_MAX / 4))
-        byi_o_fail(o, BYOC_EPARSE, "found %u nodes, expected at least 1", t->n);
+        byi_o_fail(o, BYOC_EPARSE, "found %u nodes, expected 1 to %d", t->n,
+                   INT32_MAX / 4);
     t->start = byi_arena_calloc(o->scratch, t->n + 2, sizeof *t->start);
     for (uint32_t i = 0; byi_o_ok(o) && i < t->n; i++)
         t->start[i + 1] = t->start[i] + count_listed(t, i, &member);

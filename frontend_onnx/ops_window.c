@@ -287,8 +287,12 @@ static void pad_to_shape(struct byi_import *o, struct onnx_window *w,
                          "found output_shape with a symbolic axis %u, expected "
                          "a known size; fix it with --dim or --shape",
                          i + 2);
-        if (given &&
-            (shape[i] < 0 || shape[i] > MAX_WINDOW || dim > MAX_WINDOW))
+        if (given && dim > MAX_WINDOW)
+            byi_o_fail(o, BYOC_ETYPE,
+                       "found size %lld on axis %u of data, expected at most "
+                       "%d, as output_shape is given",
+                       (long long)dim, i + 2, MAX_WINDOW);
+        if (given && (shape[i] < 0 || shape[i] > MAX_WINDOW))
             byi_o_fail(o, BYOC_ETYPE,
                        "output_shape[%u] is %lld, expected 0 to %d", i,
                        (long long)shape[i], MAX_WINDOW);

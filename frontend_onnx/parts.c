@@ -8,6 +8,7 @@
 
 #include <assert.h>
 
+/* The division of the model's n nodes into parts, as far as it is done. */
 struct part_cutter {
     struct byi_arena *arena;
     uint32_t n, n_regions;
@@ -20,10 +21,10 @@ struct part_cutter {
     uint32_t *n_left;         /* for each region: number of unassigned nodes */
     const uint32_t **members; /* for each region: its nodes, ascending */
     uint32_t *n_members;
-    bool *taken; /* for each node: assigned, that is, in a part */
+    bool *assigned;              /* for each node: whether it is in a part */
     uint32_t *queue, head, tail; /* of nodes, and of regions as n + region */
     struct byi_model_part *parts;
-    uint32_t n_parts, n_taken;
+    uint32_t n_parts, n_assigned;
     /* scratch of split_region, which may be called n times: a flag per node;
      * nodes of the best and of the current candidate */
     bool *blocked;
@@ -95,9 +96,9 @@ static void add_part(struct part_cutter *c, uint32_t region, uint32_t n,
     c->parts[c->n_parts++] =
         (struct byi_model_part){.region = region, .n = n, .nodes = nodes};
     c->n_left[region] -= n;
-    c->n_taken += n;
+    c->n_assigned += n;
     for (uint32_t i = 0; i < n; i++)
-        c->taken[nodes[i]] = true;
+        c->assigned[nodes[i]] = true;
     for (uint32_t i = 0; i < n; i++)
         for (uint32_t k = c->first[nodes[i]]; k < c->first[nodes[i] + 1]; k++) {
             const struct byi_node_edge *e = &c->edges[k];
@@ -116,7 +117,7 @@ static void take_region(struct part_cutter *c, uint32_t region)
         byi_arena_calloc(c->arena, c->n_left[region], sizeof *nodes);
     uint32_t n = 0;
     for (uint32_t i = 0; i < c->n_members[region]; i++)
-        if (!c->taken[c->members[region][i]])
+        if (!c->assigned[c->members[region][i]])
             nodes[n++] = c->members[region][i];
     if (n)
         add_part(c, region, n, nodes);
@@ -134,7 +135,7 @@ static uint32_t list_free_nodes(const struct part_cutter *c, uint32_t region,
         blocked[c->members[region][i]] = false;
     for (uint32_t i = 0; i < c->n_members[region]; i++) {
         const uint32_t node = c->members[region][i];
-        if (c->taken[node])
+        if (c->assigned[node])
             continue;
         blocked[node] = blocked[node] || c->waits[node];
         for (uint32_t k = c->first[node];
@@ -187,7 +188,7 @@ const struct byi_model_part *byi_cut_model(struct byi_arena *arena, uint32_t n,
         .n_left = byi_arena_calloc(arena, all, sizeof *c.n_left),
         .members = byi_arena_calloc(arena, all, sizeof *c.members),
         .n_members = byi_arena_calloc(arena, all, sizeof *c.n_members),
-        .taken = byi_arena_calloc(arena, n, sizeof *c.taken),
+        .assigned = byi_arena_calloc(arena, n, sizeof *c.assigned),
         /* room to queue each node at the start and once for each edge */
         .queue = byi_arena_calloc(arena, (size_t)n + n_edges, sizeof *c.queue),
         .parts = byi_arena_calloc(arena, n, sizeof *c.parts),
@@ -199,7 +200,7 @@ const struct byi_model_part *byi_cut_model(struct byi_arena *arena, uint32_t n,
     sort_edges(&c, n_edges, edges);
     list_members(&c);
     count_waits(&c);
-    while (c.n_taken < n) {
+    while (c.n_assigned < n) {
         if (c.head == c.tail)
             split_region(&c);
         while (c.head < c.tail) {

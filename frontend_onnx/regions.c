@@ -30,6 +30,7 @@ struct copied_value {
     Onnx__ValueInfoProto *info; /* its type, or NULL */
 };
 
+/* The state of copying a model whose regions become functions. */
 struct model_copy {
     const char *from; /* path of the model */
     struct byi_arena *arena;
@@ -40,8 +41,8 @@ struct model_copy {
     struct byi_name_table names;
     struct byi_name_table functions;     /* "DOMAIN\nNAME" */
     BYI_VEC(struct copied_value) values; /* indexed by name */
-    BYI_VEC(Onnx__FunctionProto *) made; /* the functions added */
-    uint32_t depth;                      /* of the graph being copied, from 1 */
+    BYI_VEC(Onnx__FunctionProto *) part_functions;
+    uint32_t depth; /* of the graph being copied, from 1 */
     struct byoc_error *err;
 };
 
@@ -338,9 +339,11 @@ static void list_inputs(struct model_copy *copy, const struct graph_copy *g,
         for (uint32_t k = g->first[node]; k < g->first[node + 1]; k++) {
             const char *name = copy->names.at[g->reads.at[k]];
             const struct copied_value *value = &copy->values.at[g->reads.at[k]];
-            const bool own = value->depth == copy->depth && value->producer &&
-                             part_of[value->producer - 1] == own_part;
-            if (!own && byi_name_number(&seen, copy->arena, name) == f->n_input)
+            const bool inside = value->depth == copy->depth &&
+                                value->producer &&
+                                part_of[value->producer - 1] == own_part;
+            if (!inside &&
+                byi_name_number(&seen, copy->arena, name) == f->n_input)
                 f->input[f->n_input++] = byi_arena_str(copy->arena, name);
         }
     }
@@ -389,8 +392,8 @@ static Onnx__NodeProto *make_call(struct model_copy *copy,
     return call;
 }
 
-/* Add the function of a part to copy->made. Returns its call; NULL if nothing
- * outside reads the part's results, or if all its nodes are idle. */
+/* Add the function of a part to copy->part_functions. Returns its call; NULL if
+ * nothing outside reads the part's results, or if all its nodes are idle. */
 static Onnx__NodeProto *make_function(struct model_copy *copy,
                                       const struct graph_copy *g,
                                       const struct byi_model_part *part,
@@ -412,7 +415,7 @@ static Onnx__NodeProto *make_function(struct model_copy *copy,
     f->doc_string = byi_arena_printf(
         copy->arena, "Region %s of backend %s: %u node%s", placement->region,
         placement->backend, part->n, part->n == 1 ? "" : "s");
-    BYI_PUSH(&copy->made, f);
+    BYI_PUSH(&copy->part_functions, f);
     return make_call(copy, f);
 }
 
@@ -575,21 +578,21 @@ static enum byoc_status copy_graph(struct model_copy *copy,
 /* --- the model ------------------------------------------------------------ */
 
 /* Give the call the region of `inner`, a node of the called function; a call
- * with nodes in several regions gets none. *met counts the call's nodes that
+ * with nodes in several regions gets none. *n_busy counts the call's nodes that
  * are not idle. */
 static void set_call_region(struct byi_onnx_placement *call,
                             const struct byi_onnx_placement *inner,
-                            uint32_t *met)
+                            uint32_t *n_busy)
 {
     if (inner->idle)
         return;
-    if (!*met)
+    if (!*n_busy)
         call->region = inner->region, call->backend = inner->backend;
     else if (strcmp(call->region, inner->region) != 0 ||
              strcmp(call->backend, inner->backend) != 0)
         call->region = call->backend = "";
     call->idle = false;
-    ++*met;
+    ++*n_busy;
 }
 
 /* Set the region of each call of a model-local function. The placements of the
@@ -598,7 +601,8 @@ static void set_call_region(struct byi_onnx_placement *call,
 static void set_call_regions(struct model_copy *copy)
 {
     struct byi_name_table calls = {0};
-    uint32_t *met = byi_arena_calloc(copy->arena, copy->n_nodes, sizeof *met);
+    uint32_t *n_busy =
+        byi_arena_calloc(copy->arena, copy->n_nodes, sizeof *n_busy);
     for (uint32_t i = 0; i < copy->n_nodes; i++)
         byi_name_number(&calls, copy->arena, copy->placements[i].name);
     for (uint32_t i = copy->n_nodes; i < copy->n_placements; i++) {
@@ -609,7 +613,7 @@ static void set_call_regions(struct model_copy *copy)
                                                      (size_t)(slash++ - name)));
             if (call < copy->n_nodes)
                 set_call_region(&copy->placements[call], &copy->placements[i],
-                                &met[call]);
+                                &n_busy[call]);
         }
     }
 }
@@ -640,9 +644,9 @@ static void add_functions(struct model_copy *copy, Onnx__ModelProto *model)
     const size_t n = model->n_opset_import;
     struct byi_name_table domains = {0};
     Onnx__FunctionProto **all = byi_arena_calloc(
-        copy->arena, model->n_functions + copy->made.n, sizeof *all);
-    Onnx__OperatorSetIdProto **sets =
-        byi_arena_calloc(copy->arena, n + copy->made.n + 1, sizeof *sets);
+        copy->arena, model->n_functions + copy->part_functions.n, sizeof *all);
+    Onnx__OperatorSetIdProto **sets = byi_arena_calloc(
+        copy->arena, n + copy->part_functions.n + 1, sizeof *sets);
     if (n)
         memcpy(sets, model->opset_import, n * sizeof *sets);
     if (model->n_functions)
@@ -654,18 +658,18 @@ static void add_functions(struct model_copy *copy, Onnx__ModelProto *model)
     for (size_t i = 0; i < n; i++)
         byi_name_number(&domains, copy->arena,
                         byi_text_or(sets[i]->domain, ""));
-    for (uint32_t i = 0; i < copy->made.n; i++) {
+    for (uint32_t i = 0; i < copy->part_functions.n; i++) {
         const uint32_t known = domains.n;
-        char *domain = copy->made.at[i]->domain;
+        char *domain = copy->part_functions.at[i]->domain;
         if (byi_name_number(&domains, copy->arena, domain) == known)
             sets[model->n_opset_import++] = make_opset(copy, domain);
-        all[model->n_functions++] = copy->made.at[i];
+        all[model->n_functions++] = copy->part_functions.at[i];
     }
-    for (uint32_t i = 0; i < copy->made.n; i++) {
-        copy->made.at[i]->n_opset_import = model->n_opset_import;
-        copy->made.at[i]->opset_import = sets;
+    for (uint32_t i = 0; i < copy->part_functions.n; i++) {
+        copy->part_functions.at[i]->n_opset_import = model->n_opset_import;
+        copy->part_functions.at[i]->opset_import = sets;
     }
-    if (copy->made.n && model->ir_version < FUNCTIONS_SINCE)
+    if (copy->part_functions.n && model->ir_version < FUNCTIONS_SINCE)
         model->ir_version = FUNCTIONS_SINCE;
 }
 
@@ -736,7 +740,7 @@ enum byoc_status byi_onnx_regions(const char *from, const char *to,
         status = copy_model(&copy, to, &file);
     byi_onnx_close(&file);
     byi_vec_free(copy.values.at);
-    byi_vec_free(copy.made.at);
+    byi_vec_free(copy.part_functions.at);
     byi_arena_free(&arena);
     return status;
 }

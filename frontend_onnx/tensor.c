@@ -304,9 +304,9 @@ enum byoc_status byi_onnx_decode(struct byi_onnx_file *file,
     if (raw && raw->at)
         return decode_raw(file, proto, *raw, true, t, err);
     if (proto->has_raw_data && proto->raw_data.len) {
-        const struct byi_range own = {proto->raw_data.data,
-                                      proto->raw_data.len};
-        return decode_raw(file, proto, own, false, t, err);
+        const struct byi_range unpacked = {proto->raw_data.data,
+                                           proto->raw_data.len};
+        return decode_raw(file, proto, unpacked, false, t, err);
     }
     if (n == 0) {
         t->data = empty;
