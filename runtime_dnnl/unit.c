@@ -89,14 +89,24 @@ static enum byoc_status check_unit(const struct byi_dnnl_unit *unit,
                     sizeof *unit);
 }
 
+static enum byoc_status check_count(const struct byi_dnnl_unit *unit,
+                                    const char *what, uint32_t found,
+                                    uint32_t expected, struct byoc_error *err)
+{
+    if (found == expected)
+        return BYOC_OK;
+    return byi_fail(err, BYOC_EINVAL,
+                    "%s: found %u %s, expected %u; compile the model again",
+                    unit->name, found, what, expected);
+}
+
 static enum byoc_status check_consts(const struct byi_dnnl_unit *unit,
                                      uint32_t n_consts,
                                      const struct byoc_view *consts,
                                      struct byoc_error *err)
 {
-    if (unit->n_consts != n_consts)
-        return byi_fail(err, BYOC_EINVAL, "%s: found %u constants, expected %u",
-                        unit->name, n_consts, unit->n_consts);
+    BYI_TRY(check_count(unit, "constants in the artifact", n_consts,
+                        unit->n_consts, err));
     for (uint32_t i = 0; i < n_consts; i++)
         if (consts[i].bytes != unit->const_bytes[i])
             return byi_fail(err, BYOC_EINVAL,
@@ -121,14 +131,12 @@ static enum byoc_status build_from_unit(void *arg, struct byoc_error *err)
     BYI_TRY((enum byoc_status)unit->build(&makers, &load));
     BYI_TRY(byi_dn_exec_list(p, err));
     byi_dn_bands_end(p);
-    if (p->steps.n == unit->n_steps && p->prims.n == unit->n_steps &&
-        p->made.n == unit->n_made)
-        return BYOC_OK;
-    return byi_fail(err, BYOC_EINVAL,
-                    "%s: its C made %u primitives and %u constants and runs "
-                    "%u steps, expected %u, %u and %u",
-                    unit->name, p->prims.n, p->made.n, p->steps.n,
-                    unit->n_steps, unit->n_made, unit->n_steps);
+    BYI_TRY(check_count(unit, "primitives made by the region's C", p->prims.n,
+                        unit->n_steps, err));
+    BYI_TRY(check_count(unit, "steps run by the region's C", p->steps.n,
+                        unit->n_steps, err));
+    return check_count(unit, "constants made by the region's C", p->made.n,
+                       unit->n_made, err);
 }
 
 enum byoc_status byi_dn_unit_load(const struct byi_dnnl *lib,

@@ -369,7 +369,8 @@ static void test_spoilt_units(void **state)
         check_refused(code, 1, cases[i].kind, cases[i].says);
     }
     good_unit();
-    check_refused(code, 0, BYOC_FAIL_INVALID, "found 0 constants, expected 1");
+    check_refused(code, 0, BYOC_FAIL_INVALID,
+                  "found 0 constants in the artifact, expected 1");
     check_refused(code, 2, BYOC_FAIL_INVALID,
                   "constant 0 has 12 bytes, expected 16");
 }
