@@ -18,8 +18,9 @@
 #include <string.h>
 
 /* The text that _backend.py replaces: PLACE_HEAD, by which _backend.py finds
- * the text in the file, and then lines, each with its newline. It is volatile
- * so that the compiler does not assume that its content is the one here. */
+ * the text in the file, and then N_LINES lines, separated by newlines. It is
+ * volatile so that the compiler does not assume that its content is the one
+ * here. */
 #define PLACE_HEAD "byoc-python-plugin:"
 static const volatile char place[4096] = PLACE_HEAD;
 enum place_line { NAME, SOURCE, LIBRARY, PACKAGE, N_LINES };

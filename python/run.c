@@ -28,9 +28,9 @@ struct pyb_job {
     PyObject *tag;
     PyObject *done;     /* callback of submit(), or NULL */
     struct run *handle; /* result of submit(), or NULL */
-    bool cancelled; /* do not use the state again: byoc_state_cancel may end its
-                     * next run */
-    FILE *events;   /* writes events to `text`; NULL: not recorded */
+    bool discard; /* free the job after its run: cancelling may end the state's
+                   * next run instead, or its events may go on */
+    FILE *events; /* writes events to `text`; NULL: not recorded */
     char *text;
     size_t bytes;
 };
@@ -80,7 +80,7 @@ static void end_events(struct pyb_job *job)
     if (!job->events)
         return;
     if (byoc_state_profile(job->state, NULL, NULL, NULL))
-        job->cancelled = true; /* the state cannot be used again */
+        job->discard = true; /* the state would still record events */
     const int failed = fclose(job->events);
     PyObject *text = failed ? NULL
                             : PyUnicode_DecodeUTF8(
@@ -152,8 +152,8 @@ static struct pyb_job *take_job(struct pyb_model *m)
     return NULL;
 }
 
-/* Return a job, whose run has ended or does not begin, to the model's list;
- * free it if it was cancelled. */
+/* Return a job, whose run has ended or does not begin, to the model's list, or
+ * free it if job->discard. */
 static void return_job(struct pyb_job *job)
 {
     struct pyb_model *m = job->m;
@@ -166,7 +166,7 @@ static void return_job(struct pyb_job *job)
     if (job->handle)
         job->handle->job = NULL;
     job->handle = NULL;
-    if (job->cancelled) {
+    if (job->discard) {
         Py_BEGIN_ALLOW_THREADS pyb_jobs_free(job);
         Py_END_ALLOW_THREADS
     } else {
@@ -507,7 +507,7 @@ static PyObject *run_cancel(PyObject *self, PyObject *unused)
     struct pyb_job *job = ((struct run *)self)->job;
     (void)unused;
     if (job) {
-        job->cancelled = true;
+        job->discard = true;
         byoc_state_cancel(job->state);
     }
     return PyBool_FromLong(job != NULL);

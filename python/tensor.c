@@ -45,7 +45,7 @@ const char *pyb_format_of_dtype(enum byoc_dtype dtype)
 enum byoc_dtype pyb_dtype_of_buffer(const Py_buffer *buffer)
 {
     const char *f = buffer->format ? buffer->format : "B";
-    if (strchr("@=<", f[0]))
+    if (*f && strchr("@=<", *f))
         f++;
     if (strcmp(f, "O") == 0)
         return BYOC_STRING;

@@ -268,10 +268,16 @@ def _copy_template(path: str, lines: Sequence[str]) -> None:
         image = file.read()
     text = _HEAD + "\n".join(lines).encode()
     at = image.find(_HEAD + bytes(64))
-    if len(text) >= _ROOM or any("\n" in line for line in lines):
+    for line in lines:
+        if "\n" in line:
+            raise InvalidError(
+                f"{path}: found a newline in {line!r}, expected none; move the files "
+                "to another folder"
+            )
+    if len(text) >= _ROOM:
         raise InvalidError(
-            f"{path}: found paths that are too long or contain newlines; move the "
-            "files to another folder"
+            f"{path}: found {len(text)} bytes of names and paths, expected less than "
+            f"{_ROOM}; move the files to a folder with a shorter path"
         )
     image = image[:at] + text.ljust(_ROOM, b"\0") + image[at + _ROOM :]
     # rename it into place: a process may have mapped the old file

@@ -262,17 +262,17 @@ class InferenceSession:
     def _feeds(self, feeds: Mapping[str, Any]) -> dict[str, Any]:
         import numpy
 
-        kinds = {value.name: value.dtype for value in self.model.inputs}
+        dtypes = {value.name: value.dtype for value in self.model.inputs}
 
         def dense(name: str, value: Any) -> Any:
-            if not kinds.get(name) or kinds[name] == "string":
+            if not dtypes.get(name) or dtypes[name] == "string":
                 return value
             if isinstance(value, (list, tuple, int, float)):
                 value = numpy.asarray(value)
-                if value.dtype.name != kinds[name]:
+                if value.dtype.name != dtypes[name]:
                     raise MismatchError(
                         f'input "{name}": found {value.dtype.name}, '
-                        f"expected {kinds[name]}"
+                        f"expected {dtypes[name]}"
                     )
             if isinstance(value, numpy.ndarray) and not value.flags.c_contiguous:
                 value = value.copy(order="C")
