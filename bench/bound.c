@@ -42,10 +42,10 @@ static void on_workers(void *ctx, uint32_t n, void (*fn)(void *, uint32_t),
 }
 
 enum {
-    WARMUP = 3,
-    LEAST_TURNS = 7,
-    ROUNDS = 3,
-    LEAST_REPS = 4,
+    WARMUP = 3,      /* runs of the model before all measurements */
+    LEAST_TURNS = 7, /* of the model and the chain */
+    ROUNDS = 3,      /* in which each primitive runs alone */
+    LEAST_REPS = 4,  /* runs of a primitive in a round */
     MOST_REPS = 15
 };
 

@@ -361,7 +361,7 @@ struct pruned {
     int64_t rows, k, n, kernel, size, block, zeros;
 };
 
-static const struct pruned prunes[] = {
+static const struct pruned pruned_products[] = {
     {128, 768, 768, 0, 0, 1, 50},  {128, 768, 768, 0, 0, 1, 70},
     {128, 768, 768, 0, 0, 1, 80},  {128, 768, 768, 0, 0, 1, 90},
     {128, 768, 768, 0, 0, 1, 95},  {128, 768, 768, 0, 0, 4, 50},
@@ -429,8 +429,8 @@ static void bench_pruned(const char *isa, const struct pruned *p)
 
 static void bench_sparse(const char *isa)
 {
-    for (size_t i = 0; i < BYI_COUNT(prunes); i++)
-        bench_pruned(isa, &prunes[i]);
+    for (size_t i = 0; i < BYI_COUNT(pruned_products); i++)
+        bench_pruned(isa, &pruned_products[i]);
 }
 
 /* --- inverse DCT ---------------------------------------------------------- */

@@ -209,6 +209,8 @@ struct row {
     const char *name, *inputs, *body;
 };
 
+/* the type of a parameter; a constant of random numbers; a pool's input and
+ * body */
 #define F(dims) "Tensor[(" dims "), float32]"
 #define R(dims, seed) "random[(" dims "), float32, seed=" seed "]"
 #define POOL(op, dims, attrs) "%x: " F(dims), "nn." op "_pool2d(%x, " attrs ")"

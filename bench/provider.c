@@ -329,8 +329,7 @@ static void close_trial(struct trial *t)
     byoc_state_free(&t->state);
     byoc_model_free(&t->model);
     if (system(byi_arena_printf(t->arena, "rm -r '%s'", t->folder)) != 0)
-        stop("%s: found a failure of rm -r, expected to remove the folder",
-             t->folder);
+        stop("%s: cannot remove the folder", t->folder);
     byi_arena_free(&t->arena);
 }
 

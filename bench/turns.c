@@ -24,7 +24,7 @@ static void on_workers(void *ctx, uint32_t n, void (*fn)(void *, uint32_t),
 const struct byi_omp_host byi_omp_default_host = {on_workers, NULL, 1};
 
 static char folder[] = "/tmp/byoc-bench-XXXXXX";
-static bool made;
+static bool folder_exists;
 
 clockid_t bench_clock = CLOCK_MONOTONIC;
 
@@ -49,19 +49,19 @@ double bench_median(double *list, size_t n)
 
 const char *bench_folder(void)
 {
-    if (!made && !mkdtemp(folder)) {
+    if (!folder_exists && !mkdtemp(folder)) {
         perror("bench: cannot create a folder /tmp/byoc-bench-XXXXXX");
         exit(2);
     }
-    made = true;
+    folder_exists = true;
     return folder;
 }
 
 void bench_folder_remove(void)
 {
-    if (made)
+    if (folder_exists)
         rmdir(folder);
-    made = false;
+    folder_exists = false;
 }
 
 static void check(enum byoc_status status, const struct byoc_error *err)
