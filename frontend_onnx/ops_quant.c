@@ -590,18 +590,6 @@ static void convert_matmul_bits(struct byi_import *o)
     o->out[0] = y;
 }
 
-/* Whether all dims of x are known, and small enough that the number of codes,
- * two per byte, does not overflow. */
-static bool has_known_sizes(struct byi_import *o, byi_id x)
-{
-    bool known = true;
-
-    for (uint32_t i = 0; i < byi_o_rank(o, x); i++)
-        known = known && !BYI_IS_SYMBOL(byi_o_dim(o, x, i)) &&
-                byi_o_dim(o, x, i) <= INT64_MAX / 2;
-    return known;
-}
-
 /* Unpack the codes or zero points of a GatherBlockQuantized, so that each has
  * an element of its own. If they have 4 bits and are stored as uint8, a byte
  * has two of them, and the result has `last` elements along the last axis. */
@@ -656,7 +644,8 @@ static void check_block_axes(struct byi_import *o,
                    (long long)g->block_axis, (long long)(g->rank - 1));
 }
 
-/* Check an input of a GatherBlockQuantized; `name` is its name in messages. */
+/* Check the rank and dims of an input of a GatherBlockQuantized; `name` is its
+ * name in messages. */
 static void check_block_input(struct byi_import *o, byi_id x, int64_t rank,
                               const char *name)
 {
@@ -664,11 +653,19 @@ static void check_block_input(struct byi_import *o, byi_id x, int64_t rank,
         byi_o_fail(o, BYOC_ETYPE,
                    "%s: found rank %u, expected %lld, as data has", name,
                    byi_o_rank(o, x), (long long)rank);
-    if (!has_known_sizes(o, x))
-        byi_o_refuse(o,
-                     "%s: found a symbolic dim or one above 2^62, expected "
-                     "smaller numbers; fix dims with --dim or --shape",
-                     name);
+    for (uint32_t i = 0; byi_o_ok(o) && i < byi_o_rank(o, x); i++) {
+        const int64_t dim = byi_o_dim(o, x, i);
+        if (BYI_IS_SYMBOL(dim))
+            byi_o_refuse(o,
+                         "%s: found a symbolic dim, expected known dims; fix "
+                         "it with --dim or --shape",
+                         name);
+        else if (dim > INT64_MAX / 2) /* two codes per byte would overflow */
+            byi_o_fail(o, BYOC_ELIMIT,
+                       "%s: found a dim of %lld, expected at "
+                       "most %lld",
+                       name, (long long)dim, (long long)(INT64_MAX / 2));
+    }
 }
 
 /* GatherBlockQuantized(codes, indices, scales, zero points): take the slices of
