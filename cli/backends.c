@@ -240,11 +240,10 @@ static int run(int argc, char **argv)
 
 const struct byi_command byi_command_backends = {
     .name = "backends",
-    .usage = "[--plugin PATH[:PATH]] [--json] "
-             "[--lint [--pattern NAME=PATTERN] [MODEL...]]",
+    .usage = "[--lint [MODEL...]] [OPTIONS]",
     .summary = "list the plug-ins, with a verdict on each",
     .example = "byoc backends\n"
                "byoc backends --lint\n",
-    .does = BYI_COMPILES,
+    .steps = BYI_COMPILES,
     .run = run,
 };

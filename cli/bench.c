@@ -391,6 +391,6 @@ const struct byi_command byi_command_bench = {
                "byoc bench digits.so --threads 1 --profile\n"
                "byoc bench digits.so --html times.html --svg times.svg\n"
                "byoc bench digits.so --threads 1 --clients 2 --rate 500\n",
-    .does = BYI_COMPILES | BYI_LOADS,
+    .steps = BYI_COMPILES | BYI_LOADS,
     .run = run,
 };

@@ -76,6 +76,6 @@ const struct byi_command byi_command_check = {
     .example =
         "byoc check digits.onnx\n"
         "byoc check digits.onnx --html digits.html --report digits.json\n",
-    .does = BYI_COMPILES,
+    .steps = BYI_COMPILES,
     .run = run,
 };

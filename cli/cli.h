@@ -29,7 +29,7 @@ struct byi_command {
     /* shell commands that run in examples/digits, each followed by a newline;
      * or NULL */
     const char *example;
-    unsigned does; /* BYI_COMPILES, BYI_LOADS, both or, without a model, 0 */
+    unsigned steps; /* BYI_COMPILES, BYI_LOADS, both or, without a model, 0 */
     /* argv[0] is the command's name; returns the exit code */
     int (*run)(int argc, char **argv);
 };

@@ -338,6 +338,6 @@ const struct byi_command byi_command_compare = {
     .summary = "compare a model's outputs with files, or with native kernels",
     .example = "byoc compare digits.so --data batch0.\n"
                "byoc compare digits.onnx\n",
-    .does = BYI_COMPILES | BYI_LOADS,
+    .steps = BYI_COMPILES | BYI_LOADS,
     .run = run,
 };

@@ -78,6 +78,6 @@ const struct byi_command byi_command_compile = {
     .usage = "MODEL [-o MODEL.so] [OPTIONS]",
     .summary = "compile a model into a shared library",
     .example = "byoc compile digits.onnx -o digits.so\n",
-    .does = BYI_COMPILES,
+    .steps = BYI_COMPILES,
     .run = run,
 };

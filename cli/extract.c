@@ -255,6 +255,6 @@ const struct byi_command byi_command_extract = {
     .usage = "MODEL.onnx|MODEL.so --region N -o DIR [OPTIONS]",
     .summary = "write one region of a model as a separate program",
     .example = "byoc extract digits.so --region 0 -o region_0\n",
-    .does = BYI_COMPILES | BYI_LOADS,
+    .steps = BYI_COMPILES | BYI_LOADS,
     .run = run,
 };

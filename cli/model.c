@@ -143,13 +143,13 @@ static const struct {
     {"verbose", BYI_LOADS},
 };
 
-/* Refuse options that affect none of the steps in `does`. */
-static enum byoc_status check_effects(const char *path, unsigned does,
+/* Refuse options that affect none of the steps. */
+static enum byoc_status check_effects(const char *path, unsigned steps,
                                       const struct byi_command *command,
                                       struct byoc_error *err)
 {
     for (size_t i = 0; i < BYI_COUNT(effects); i++) {
-        if (!byi_option_is_given(effects[i].name) || effects[i].step & does)
+        if (!byi_option_is_given(effects[i].name) || effects[i].step & steps)
             continue;
         const char *dash = effects[i].name[1] ? "--" : "-";
         if (effects[i].step == BYI_COMPILES)
@@ -172,7 +172,7 @@ enum byoc_status byi_compile_model(const char *path,
 {
     const struct byoc_compile_params params = params_of(o);
     *gate = BYI_EXIT_OK;
-    BYI_TRY(check_effects(path, o->command->does, o->command, err));
+    BYI_TRY(check_effects(path, o->command->steps, o->command, err));
     BYI_TRY(byi_expect_model(path, err));
     BYI_TRY(byoc_compile(path, &params, compiled, err));
     print_warnings(byoc_compiled_warnings(*compiled));

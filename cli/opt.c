@@ -133,6 +133,6 @@ const struct byi_command byi_command_opt = {
     .example = "byoc opt --list-passes\n"
                "byoc opt --list-ops --json\n"
                "byoc opt digits.onnx --passes=SimplifyInference,FoldConstant\n",
-    .does = BYI_COMPILES,
+    .steps = BYI_COMPILES,
     .run = run,
 };

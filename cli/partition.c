@@ -38,6 +38,6 @@ const struct byi_command byi_command_partition = {
     .usage = "MODEL [OPTIONS]",
     .summary = "print the partitioned module in the text form",
     .example = "byoc partition digits.onnx\n",
-    .does = BYI_COMPILES,
+    .steps = BYI_COMPILES,
     .run = run,
 };

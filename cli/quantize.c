@@ -168,6 +168,6 @@ const struct byi_command byi_command_quantize = {
     .usage = "MODEL.onnx --calibrate DIR -o MODEL.q.onnx [OPTIONS]",
     .summary = "write an 8-bit copy of an ONNX model",
     .example = "byoc quantize digits.onnx --calibrate . -o digits.q.onnx\n",
-    .does = BYI_COMPILES | BYI_LOADS,
+    .steps = BYI_COMPILES | BYI_LOADS,
     .run = run,
 };

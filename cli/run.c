@@ -168,6 +168,6 @@ const struct byi_command byi_command_run = {
     .summary = "run a model once and write or summarise its outputs",
     .example = "byoc run digits.so --data batch0. --output results\n"
                "byoc run digits.onnx --native --seed 7\n",
-    .does = BYI_COMPILES | BYI_LOADS,
+    .steps = BYI_COMPILES | BYI_LOADS,
     .run = run,
 };
