@@ -161,7 +161,7 @@ static void grouped_refused(void **state)
         {"k - - - - l t", NULL, 0, "width 6 does not split into 4 heads",
          BYOC_ETYPE},
         {"q k v - - l t", "do_rotary", 1,
-         "do_rotary is 1, but cos_cache is omitted", BYOC_EPARSE},
+         "do_rotary is 1, and cos_cache is omitted", BYOC_EPARSE},
         {"q k v - - l t w w", "do_rotary", 1,
          "expected at least 18, two for each column of cos_cache", BYOC_ETYPE},
         {"q k v - - l t", "local_window_size", 0, "local_window_size is 0",

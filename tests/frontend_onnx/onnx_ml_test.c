@@ -108,14 +108,15 @@ static void trees_depth_first(void **state)
 
 static void invalid_trees(void **state)
 {
-    struct tree wrong[6];
+    struct tree wrong[7];
     static const char *const why[] = {
         "tree 0 has two nodes with number 1",
-        "node 2 of tree 0 has a child or a feature that does not exist",
+        "node 2 of tree 0 has child 7, expected a node of the tree",
         "node 1 of tree 0 has two parents",
         "only 0 of 5 nodes can be reached",
         "found a weight for target 2, expected 0 to 1",
         "a node of mode 'BRANCH_MEMBER'",
+        "node 2 of tree 0 has feature -1, expected 0 to",
     };
     (void)state;
 
@@ -127,6 +128,7 @@ static void invalid_trees(void **state)
     wrong[3].modes = "BRANCH_GT BRANCH_GT BRANCH_LEQ BRANCH_GT BRANCH_GT";
     wrong[4].targets[1] = 2;
     wrong[5].modes = "BRANCH_MEMBER LEAF BRANCH_LEQ LEAF LEAF";
+    wrong[6].features[2] = -1;
     for (uint32_t i = 0; i < BYI_COUNT(wrong); i++) {
         struct build b = begin_ml();
         input(&b, "x", "N 3");

@@ -358,7 +358,8 @@ static void test_spoilt_units(void **state)
         {RUNS_ANOTHER, BYOC_FAIL_INVALID, "found step 1, expected step 0 of 1"},
         {READS_NOWHERE, BYOC_FAIL_INVALID,
          "argument 0 of step 0 outside of every buffer"},
-        {RUNS_NOTHING, BYOC_FAIL_INVALID, "runs 0 steps, expected 1"},
+        {RUNS_NOTHING, BYOC_FAIL_INVALID,
+         "found 0 steps run by the region's C, expected 1"},
         {NO_SUCH_PRIMITIVE, BYOC_FAIL_UNSUPPORTED, "oneDNN"},
     };
     void (*const code)(void) = (void (*)(void))unit_code;
