@@ -78,7 +78,7 @@ static bool is_captured(const struct byi_ep_claim *c, uint32_t v)
 static bool has_known_rank(const struct byi_ep_claim *c, uint32_t v)
 {
     return c->g.values[v].rank > 0 ||
-           (c->g.values[v].rank == 0 && c->ep->factory->scalars);
+           (c->g.values[v].rank == 0 && c->ep->factory->knows_scalars);
 }
 
 /* Exclude the nodes of the current group that read an input or write an output
@@ -87,27 +87,31 @@ static bool has_known_rank(const struct byi_ep_claim *c, uint32_t v)
 static bool exclude_at_boundary(struct byi_ep_claim *c,
                                 const struct byi_ep_model *model)
 {
-    static const char kind[] =
-        "an input or output of its group is not a tensor, or has elements of "
-        "fewer than 8 bits";
+    static const char no_exchange[] =
+        "it reads or writes a value that a fused node cannot have as an input "
+        "or output: a sequence, an optional, or a tensor whose elements have "
+        "fewer than 8 bits or a type that byoc does not have";
     static const char captured[] =
         "its bodies read a value from outside, which ONNX Runtime before 1.30 "
         "does not pass to a fused node";
-    static const char rank[] =
-        "it reads a value whose rank ONNX Runtime does not know before the run "
-        "(before version 1.24: or a scalar)";
+    static const char no_rank[] =
+        "it reads a value whose rank ONNX Runtime has not inferred; byoc needs "
+        "the rank of each input before the run. (ONNX Runtime before 1.24 "
+        "does not report that a value is a scalar.)";
     bool any = false;
     for (uint32_t i = 0; i < model->n_in; i++) {
         if (!c->g.values[model->in[i]].is_tensor)
-            any |= exclude_readers(c, model->in[i], kind);
+            any |= exclude_readers(c, model->in[i], no_exchange);
         else if (!has_known_rank(c, model->in[i]))
-            any |= exclude_readers(c, model->in[i], rank);
-        else if (!c->ep->factory->bodies && is_captured(c, model->in[i]))
+            any |= exclude_readers(c, model->in[i], no_rank);
+        else if (!c->ep->factory->fuses_in_bodies &&
+                 is_captured(c, model->in[i]))
             any |= exclude_readers(c, model->in[i], captured);
     }
     for (uint32_t i = 0; i < model->n_out; i++)
         if (!c->g.values[model->out[i]].is_tensor) {
-            exclude(c, (uint32_t)c->g.values[model->out[i]].producer, kind);
+            exclude(c, (uint32_t)c->g.values[model->out[i]].producer,
+                    no_exchange);
             any = true;
         }
     return any;
@@ -417,7 +421,7 @@ static enum byoc_status must_skip(struct byi_ep *ep, const OrtGraph *graph,
 {
     const OrtApi *ort = ep->ort;
     const OrtNode *parent = NULL;
-    if (!ep->factory->bodies)
+    if (!ep->factory->fuses_in_bodies)
         return is_body(ort, graph, answer, err);
     *answer = false;
     BYI_ORT(ort, Graph_GetParentNode(graph, &parent));
@@ -427,7 +431,7 @@ static enum byoc_status must_skip(struct byi_ep *ep, const OrtGraph *graph,
     const char *reason = NULL;
     struct byi_ep_claim c = {.ep = ep,
                              .g.arena = arena,
-                             .g.fixed = ep->options.fixed,
+                             .g.constant_inputs = ep->options.constant_inputs,
                              .supported = &supported,
                              .reasons = &reason,
                              .within = &within};
@@ -495,8 +499,9 @@ static enum byoc_status claim_guarded(struct byi_ep *ep, const OrtGraph *graph,
                                       struct byoc_error *err)
 {
     BYI_BORDER(err);
-    struct byi_ep_claim c = {
-        .ep = ep, .g.arena = byi_arena_new(), .g.fixed = ep->options.fixed};
+    struct byi_ep_claim c = {.ep = ep,
+                             .g.arena = byi_arena_new(),
+                             .g.constant_inputs = ep->options.constant_inputs};
     const enum byoc_status status = claim_nodes(&c, graph, info, err);
     byi_arena_free(&c.g.arena);
     return status;

@@ -45,8 +45,8 @@ struct byi_ep_kernel {
     struct byi_arena *arena;
     uint32_t n_in, n_out;
     struct byi_ep_port *in, *out;
-    struct byi_ep_fixed *fixed;
-    uint32_t n_fixed;
+    struct byi_ep_constant_input *constant_inputs;
+    uint32_t n_constant_inputs;
     bool has_strings; /* among the inputs */
     pthread_mutex_t lock;
     struct byi_ep_run *idle; /* list of unused runs, guarded by `lock` */
@@ -260,7 +260,8 @@ static enum byoc_status run_kernel(struct byi_ep_kernel *k,
     }
     if (k->has_strings)
         byi_arena_reset(run->strings);
-    BYI_TRY(byi_ep_fixed_check(k->ort, k->fixed, k->n_fixed, context, err));
+    BYI_TRY(byi_ep_constant_inputs_check(k->ort, k->constant_inputs,
+                                         k->n_constant_inputs, context, err));
     for (uint32_t i = 0; i < k->n_in; i++)
         BYI_TRY(bind_input(k, run, i, context, err));
     for (uint32_t i = 0; i < k->n_out; i++)
@@ -399,8 +400,9 @@ static enum byoc_status fill_kernel(struct byi_ep_kernel *k,
         port->dims = find_dims(k, port->io);
         BYI_TRY(find_index(port->io->name, outputs, n_out, &port->index, err));
     }
-    return byi_ep_fixed_list(graph, inputs, n_in, k->arena, &k->fixed,
-                             &k->n_fixed, err);
+    return byi_ep_constant_inputs_list(graph, inputs, n_in, k->arena,
+                                       &k->constant_inputs,
+                                       &k->n_constant_inputs, err);
 }
 
 enum byoc_status byi_ep_kernel_new(struct byi_ep *ep,

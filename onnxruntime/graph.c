@@ -260,7 +260,8 @@ static enum byoc_status add_value(struct byi_ep_graph *g,
     BYI_ORT(ort, ValueInfo_IsConstantInitializer(info, &constant));
     if (!constant)
         BYI_ORT(ort, ValueInfo_IsOptionalGraphInput(info, &v->is_input));
-    if (constant || (v->is_input && g->fixed && v->is_tensor && !v->is_string))
+    if (constant ||
+        (v->is_input && g->constant_inputs && v->is_tensor && !v->is_string))
         BYI_ORT(ort, ValueInfo_GetInitializerValue(info, &v->constant));
     return BYOC_OK;
 }
@@ -297,7 +298,7 @@ static enum byoc_status read_node(struct byi_ep_graph *g, const OrtNode *from,
     return BYOC_OK;
 }
 
-/* Set g->head to the fields of the ModelProto before its graph. */
+/* Set g->model_header to the fields of the ModelProto before its graph. */
 static enum byoc_status read_model_header(struct byi_ep_graph *g,
                                           const OrtGraph *graph,
                                           struct byoc_error *err)
@@ -306,9 +307,9 @@ static enum byoc_status read_model_header(struct byi_ep_graph *g,
     const OrtApi *ort = g->ort;
     int64_t version;
     size_t n;
-    g->head.arena = g->arena;
+    g->model_header.arena = g->arena;
     BYI_ORT(ort, Graph_GetOnnxIRVersion(graph, &version));
-    byi_ep_put_int(&g->head, IR_VERSION, (uint64_t)version);
+    byi_ep_put_int(&g->model_header, IR_VERSION, (uint64_t)version);
     BYI_ORT(ort, Graph_GetNumOperatorSets(graph, &n));
     const char **domains = byi_arena_calloc(g->arena, n + 1, sizeof *domains);
     int64_t *versions = byi_arena_calloc(g->arena, n + 1, sizeof *versions);
@@ -317,7 +318,7 @@ static enum byoc_status read_model_header(struct byi_ep_graph *g,
         struct byi_ep_bytes set = {.arena = g->arena};
         byi_ep_put_string(&set, SET_DOMAIN, domains[i]);
         byi_ep_put_int(&set, SET_VERSION, (uint64_t)versions[i]);
-        byi_ep_put_bytes(&g->head, OPSET, set.at, set.n);
+        byi_ep_put_bytes(&g->model_header, OPSET, set.at, set.n);
     }
     return BYOC_OK;
 }

@@ -95,8 +95,8 @@ static enum byoc_status read_pool(const struct given_option *o)
 
 static enum byoc_status read_initializers(const struct given_option *o)
 {
-    o->options->fixed = strcmp(o->value, "constant") == 0;
-    if (o->options->fixed || strcmp(o->value, "replaceable") == 0)
+    o->options->constant_inputs = strcmp(o->value, "constant") == 0;
+    if (o->options->constant_inputs || strcmp(o->value, "replaceable") == 0)
         return BYOC_OK;
     return reject(o, "replaceable or constant");
 }
@@ -111,10 +111,12 @@ static enum byoc_status read_folder(const struct given_option *o,
     if (*o->value == '\0')
         return BYOC_OK;
     if (mkdir(o->value, 0777) != 0 && errno != EEXIST)
-        return byi_fail(o->err, BYOC_EIO,
-                        "option %s of " BYI_EP_NAME
-                        ": cannot create the folder '%.300s': %s",
-                        o->key, o->value, strerror(errno));
+        return byi_fail(
+            o->err, BYOC_EIO,
+            "option %s of " BYI_EP_NAME
+            ": cannot create the folder '%.300s': %s, expected a folder, "
+            "or a path where one can be created",
+            o->key, o->value, strerror(errno));
     if (stat(o->value, &st) != 0 || !S_ISDIR(st.st_mode))
         return byi_fail(o->err, BYOC_EIO,
                         "option %s of " BYI_EP_NAME

@@ -400,8 +400,8 @@ static enum byoc_status put_attribute(const OrtApi *ort, const OrtOpAttr *attr,
         byi_ep_put_int(&message, ATTRIBUTE_TYPE, attributes[type].type);
         attributes[type].put(&message, attributes[type].field, data, n);
     } else {
-        *refusal = "it has an attribute whose kind ONNX Runtime's ABI does not "
-                   "let a provider read";
+        *refusal = "it has an attribute of a type that a provider cannot "
+                   "read through ONNX Runtime's ABI";
     }
     put_message(out, NODE_ATTRIBUTE, &message);
     return BYOC_OK;

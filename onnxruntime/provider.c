@@ -78,7 +78,8 @@ static enum byoc_status compile_graph(struct byi_ep *ep, const OrtGraph *graph,
                                       struct byoc_error *err)
 {
     const OrtApi *ort = ep->ort;
-    struct byi_ep_graph g = {.arena = arena, .fixed = ep->options.fixed};
+    struct byi_ep_graph g = {.arena = arena,
+                             .constant_inputs = ep->options.constant_inputs};
     const char *const *inputs, *const *outputs, *name;
     struct byi_ep_built *built = NULL;
     struct byi_ep_model model;
@@ -386,8 +387,9 @@ OrtStatus *CreateEpFactories(const char *registered_name,
                                    .CreateDataTransfer = create_transfer,
                                    .IsStreamAware = is_stream_aware};
     factory->ort = ort;
-    factory->bodies = is_at_least(base->GetVersionString(), FIRST_WITH_BODIES);
-    factory->scalars =
+    factory->fuses_in_bodies =
+        is_at_least(base->GetVersionString(), FIRST_WITH_BODIES);
+    factory->knows_scalars =
         is_at_least(base->GetVersionString(), FIRST_WITH_SCALARS);
     factory->api = ort->GetEpApi();
     factories[0] = &factory->base;

@@ -37,8 +37,8 @@ struct byi_ep_options {
     uint32_t threads;            /* 0: byoc's default */
     enum byoc_partition partition_by;
     enum byi_ep_pool pool;
-    bool fixed;            /* initializers that are also inputs are compiled as
-                            * constants */
+    bool constant_inputs;  /* initializers that are also inputs are compiled as
+                            * constants (initializers=constant) */
     const char *cache_dir; /* folder of artifacts; NULL: none */
     const char *report;    /* folder of reports; NULL: none */
     const char *compile;   /* text of the options and versions that an artifact
@@ -167,19 +167,20 @@ struct byi_ep_node {
 struct byi_ep_graph {
     struct byi_arena *arena;
     const OrtApi *ort;
-    bool fixed; /* as in struct byi_ep_options */
+    bool constant_inputs; /* as in struct byi_ep_options */
     uint32_t n_nodes;
     struct byi_ep_node *nodes;
     struct byi_name_table names;
     struct byi_ep_value *values; /* indexed by the name's number in `names` */
     uint32_t cap_values;
-    struct byi_ep_bytes head; /* fields of the ModelProto before its graph */
+    /* fields of the ModelProto before its graph */
+    struct byi_ep_bytes model_header;
 };
 
 /* Set *out to the n nodes `nodes` of `graph`, or to all its nodes if `nodes` is
- * NULL. The caller zeroes *out and sets out->arena and out->fixed first. If
- * `nodes` is not NULL, every result counts as an output. Errors: of ONNX
- * Runtime's functions. */
+ * NULL. The caller zeroes *out and sets out->arena and out->constant_inputs
+ * first. If `nodes` is not NULL, every result counts as an output. Errors: of
+ * ONNX Runtime's functions. */
 enum byoc_status byi_ep_graph_read(const OrtApi *ort, const OrtGraph *graph,
                                    const OrtNode *const *nodes, size_t n,
                                    struct byi_ep_graph *out,
@@ -262,10 +263,10 @@ void byi_ep_parallel_for(void *ctx, uint32_t n, void (*fn)(void *, uint32_t),
 const OrtKernelContext *byi_ep_threads_enter(const OrtKernelContext *context);
 void byi_ep_threads_leave(const OrtKernelContext *outer);
 
-/* --- fixed.c: initializers that are also inputs of the model -------------- */
+/* --- constant_inputs.c: initializers that are also inputs of the model ---- */
 
 /* An initializer that is also an input, and was compiled as a constant. */
-struct byi_ep_fixed {
+struct byi_ep_constant_input {
     const char *name;
     size_t index;    /* index among the fused node's inputs */
     char digest[65]; /* of the bytes that were compiled */
@@ -273,21 +274,20 @@ struct byi_ep_fixed {
     _Atomic(const void *) address;
     uint64_t sample_hash; /* of samples of the bytes */
 };
-/* List in *fixed, in `arena`, the initializers of the graph that were compiled
+/* List in *list, in `arena`, the initializers of the graph that were compiled
  * as constants and are among the fused node's n_in inputs. *n is their number.
  * Errors: those of ONNX Runtime's functions. */
-enum byoc_status byi_ep_fixed_list(const struct byi_ep_graph *graph,
-                                   const char *const *inputs, size_t n_in,
-                                   struct byi_arena *arena,
-                                   struct byi_ep_fixed **fixed, uint32_t *n,
-                                   struct byoc_error *err);
-/* Check that a run has the values that were compiled; fixed.c says which
- * differences are not noticed. Errors: BYOC_EINVAL (the run has another value).
+enum byoc_status byi_ep_constant_inputs_list(
+    const struct byi_ep_graph *graph, const char *const *inputs, size_t n_in,
+    struct byi_arena *arena, struct byi_ep_constant_input **list, uint32_t *n,
+    struct byoc_error *err);
+/* Check that a run has the values that were compiled; constant_inputs.c says
+ * which differences are not noticed. Errors: BYOC_EINVAL (the run has another
+ * value).
  */
-enum byoc_status byi_ep_fixed_check(const OrtApi *ort,
-                                    struct byi_ep_fixed *fixed, uint32_t n,
-                                    const OrtKernelContext *context,
-                                    struct byoc_error *err);
+enum byoc_status byi_ep_constant_inputs_check(
+    const OrtApi *ort, struct byi_ep_constant_input *list, uint32_t n,
+    const OrtKernelContext *context, struct byoc_error *err);
 
 /* --- compute.c ------------------------------------------------------------ */
 
@@ -322,9 +322,9 @@ struct byi_ep_factory {
     const OrtEpApi *api;
     /* this ONNX Runtime can run fused nodes in bodies of If, Loop and Scan, and
      * passes to a fused node the values that bodies in it read from outside */
-    bool bodies;
+    bool fuses_in_bodies;
     /* byi_ep_read_rank distinguishes scalars from unknown ranks */
-    bool scalars;
+    bool knows_scalars;
 };
 
 /* The provider of one session. */

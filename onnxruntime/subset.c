@@ -93,11 +93,11 @@ static enum byoc_status put_boundary(const struct byi_ep_graph *g,
 
 /* --- the model ------------------------------------------------------------ */
 
-/* Add constants: the bytes of small ones to `own`, large ones to `large` as
+/* Add constants: the bytes of small ones to `graph`, large ones to `large` as
  * spans of ONNX Runtime's memory. */
 static enum byoc_status put_constants(const struct byi_ep_graph *g,
                                       const uint32_t *constants, uint32_t n,
-                                      struct byi_ep_bytes *own,
+                                      struct byi_ep_bytes *graph,
                                       struct byi_ep_model *large,
                                       struct byoc_error *err)
 {
@@ -112,7 +112,7 @@ static enum byoc_status put_constants(const struct byi_ep_graph *g,
         if (bytes < LARGE_CONSTANT) {
             if (data)
                 byi_ep_put_bytes(&tensor, RAW_DATA, data, bytes);
-            byi_ep_put_bytes(own, GRAPH_INITIALIZER, tensor.at, tensor.n);
+            byi_ep_put_bytes(graph, GRAPH_INITIALIZER, tensor.at, tensor.n);
             continue;
         }
         byi_ep_put_head(&tensor, RAW_DATA, bytes);
@@ -129,7 +129,7 @@ enum byoc_status byi_ep_write_subset(const struct byi_ep_graph *g,
                                      struct byi_ep_model *model,
                                      struct byoc_error *err)
 {
-    struct byi_ep_bytes own = {.arena = g->arena}, head = own;
+    struct byi_ep_bytes graph = {.arena = g->arena}, head = graph;
     struct byi_ep_model large = {0};
     uint32_t *constants =
         byi_arena_calloc(g->arena, g->names.n + 1, sizeof *constants);
@@ -137,16 +137,17 @@ enum byoc_status byi_ep_write_subset(const struct byi_ep_graph *g,
     const uint32_t n = find_boundary(g, within, model, constants);
     for (uint32_t i = 0; i < g->n_nodes; i++)
         if (within[i])
-            byi_ep_put_bytes(&own, GRAPH_NODE, g->nodes[i].proto,
+            byi_ep_put_bytes(&graph, GRAPH_NODE, g->nodes[i].proto,
                              g->nodes[i].n_proto);
-    byi_ep_put_string(&own, GRAPH_NAME, "part");
-    BYI_TRY(put_boundary(g, GRAPH_INPUT, model->in, model->n_in, &own, err));
-    BYI_TRY(put_boundary(g, GRAPH_OUTPUT, model->out, model->n_out, &own, err));
-    BYI_TRY(put_constants(g, constants, n, &own, &large, err));
-    byi_ep_put(&head, g->head.at, g->head.n);
-    byi_ep_put_head(&head, MODEL_GRAPH, own.n + large.bytes);
+    byi_ep_put_string(&graph, GRAPH_NAME, "part");
+    BYI_TRY(put_boundary(g, GRAPH_INPUT, model->in, model->n_in, &graph, err));
+    BYI_TRY(
+        put_boundary(g, GRAPH_OUTPUT, model->out, model->n_out, &graph, err));
+    BYI_TRY(put_constants(g, constants, n, &graph, &large, err));
+    byi_ep_put(&head, g->model_header.at, g->model_header.n);
+    byi_ep_put_head(&head, MODEL_GRAPH, graph.n + large.bytes);
     add_span(model, g->arena, head.at, head.n, false);
-    add_span(model, g->arena, own.at, own.n, false);
+    add_span(model, g->arena, graph.at, graph.n, false);
     for (uint32_t i = 0; i < large.n_spans; i++)
         add_span(model, g->arena, large.spans[i].data, large.spans[i].n,
                  large.spans[i].foreign);

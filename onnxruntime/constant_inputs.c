@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fixed.c: checks that runs do not replace the values of initializers that are
- * also inputs of the model. With the option initializers=constant these
- * initializers are compiled as constants, and a run that replaces one fails.
- * ONNX Runtime does not report whether a run replaces values. Therefore a run
- * compares the digest of the bytes when their address has changed. As long as
- * no run replaces the values, the address is memory of the session. The caller
- * may also fill the same buffer again, so each run compares samples of the
- * bytes. Reading all weights would take longer than many runs. A value that
+/* constant_inputs.c: checks that runs do not replace the values of initializers
+ * that are also inputs of the model. With the option initializers=constant
+ * these initializers are compiled as constants, and a run that replaces one
+ * fails. ONNX Runtime does not report whether a run replaces values. Therefore
+ * a run compares the digest of the bytes when their address has changed. As
+ * long as no run replaces the values, the address is memory of the session. The
+ * caller may also fill the same buffer again, so each run compares samples of
+ * the bytes. Reading all weights would take longer than many runs. A value that
  * differs from the model's only between the samples is not noticed. */
 #include "onnxruntime/provider.h"
 
@@ -35,21 +35,20 @@ static enum byoc_status read_value(const OrtApi *ort, const OrtValue *value,
     return BYOC_OK;
 }
 
-enum byoc_status byi_ep_fixed_list(const struct byi_ep_graph *graph,
-                                   const char *const *inputs, size_t n_in,
-                                   struct byi_arena *arena,
-                                   struct byi_ep_fixed **fixed, uint32_t *n,
-                                   struct byoc_error *err)
+enum byoc_status byi_ep_constant_inputs_list(
+    const struct byi_ep_graph *graph, const char *const *inputs, size_t n_in,
+    struct byi_arena *arena, struct byi_ep_constant_input **list, uint32_t *n,
+    struct byoc_error *err)
 {
     *n = 0;
-    *fixed = byi_arena_calloc(arena, n_in + 1, sizeof **fixed);
+    *list = byi_arena_calloc(arena, n_in + 1, sizeof **list);
     for (size_t i = 0; i < n_in; i++)
         for (uint32_t v = 0; v < graph->names.n; v++) {
             const struct byi_ep_value *value = &graph->values[v];
             if (!value->is_input || !value->constant ||
                 strcmp(value->name, inputs[i]) != 0)
                 continue;
-            struct byi_ep_fixed *f = &(*fixed)[(*n)++];
+            struct byi_ep_constant_input *f = &(*list)[(*n)++];
             f->name = byi_arena_str(arena, inputs[i]);
             f->index = i;
             const void *data;
@@ -63,7 +62,7 @@ enum byoc_status byi_ep_fixed_list(const struct byi_ep_graph *graph,
 }
 
 static enum byoc_status check_initializer(const OrtApi *ort,
-                                          struct byi_ep_fixed *f,
+                                          struct byi_ep_constant_input *f,
                                           const OrtKernelContext *context,
                                           struct byoc_error *err)
 {
@@ -90,12 +89,11 @@ static enum byoc_status check_initializer(const OrtApi *ort,
     return BYOC_OK;
 }
 
-enum byoc_status byi_ep_fixed_check(const OrtApi *ort,
-                                    struct byi_ep_fixed *fixed, uint32_t n,
-                                    const OrtKernelContext *context,
-                                    struct byoc_error *err)
+enum byoc_status byi_ep_constant_inputs_check(
+    const OrtApi *ort, struct byi_ep_constant_input *list, uint32_t n,
+    const OrtKernelContext *context, struct byoc_error *err)
 {
     for (uint32_t i = 0; i < n; i++)
-        BYI_TRY(check_initializer(ort, &fixed[i], context, err));
+        BYI_TRY(check_initializer(ort, &list[i], context, err));
     return BYOC_OK;
 }
