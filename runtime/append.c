@@ -203,7 +203,7 @@ enum byoc_status byi_row_planes_make_dense(struct byoc_state *s,
                                            struct byi_frame *fr, uint32_t v,
                                            struct byoc_error *err)
 {
-    const struct byi_plan_func *f = &s->instance->plan->funcs[fr->func];
+    const struct byi_plan_func *f = &s->specialisation->plan->funcs[fr->func];
     const uint32_t root = f->values[v].root;
     struct byi_row_planes *planes = &fr->planes[root];
     struct byi_tensor *t = &fr->t[root];
@@ -229,7 +229,7 @@ enum byoc_status byi_row_planes_alias(struct byoc_state *s,
                                       struct byi_frame *fr, uint32_t v,
                                       struct byoc_error *err)
 {
-    const struct byi_plan_func *f = &s->instance->plan->funcs[fr->func];
+    const struct byi_plan_func *f = &s->specialisation->plan->funcs[fr->func];
     const uint32_t root = f->values[v].root;
     const struct byi_tensor *t = &fr->t[v], *from = &fr->t[root];
     const uint32_t axes = fr->planes[root].axes;
@@ -373,7 +373,7 @@ enum byoc_status byi_row_planes_run(struct byoc_state *s, struct byi_frame *fr,
                                     const struct byi_step *step, bool *done,
                                     struct byoc_error *err)
 {
-    const struct byi_plan_func *f = &s->instance->plan->funcs[fr->func];
+    const struct byi_plan_func *f = &s->specialisation->plan->funcs[fr->func];
     uint32_t axis;
     *done = true;
     if (extends_operand(f, fr, step, &axis)) {
@@ -405,7 +405,7 @@ static bool read_single(const struct byi_tensor *t, int64_t *value)
 bool byi_row_planes_slice(struct byoc_state *s, struct byi_frame *fr,
                           const struct byi_step *step)
 {
-    const struct byi_plan_func *f = &s->instance->plan->funcs[fr->func];
+    const struct byi_plan_func *f = &s->specialisation->plan->funcs[fr->func];
     const uint32_t v = step->out[0], x = step->in[0];
     int64_t begin, axis, stride;
     if (step->op->id != BYI_OP_STRIDED_SLICE ||

@@ -210,7 +210,7 @@ static enum byoc_status load_blob(const struct byi_plugin *plugin,
 static void choose_openmp(struct byoc_model *model)
 {
     for (uint32_t i = 0; i < model->plan->n_regions; i++) {
-        const struct byi_plugin *plugin = model->own.regions[i].plugin;
+        const struct byi_plugin *plugin = model->base.regions[i].plugin;
         if (plugin && plugin->openmp)
             model->parallelism.openmp = plugin->openmp;
     }
@@ -256,7 +256,7 @@ static enum byoc_status load_region(struct byoc_model *model, uint32_t i,
 {
     const struct byi_region_row *entry = &model->plan->regions[i];
     if (entry->varies) {
-        model->own.regions[i].plugin = plugin;
+        model->base.regions[i].plugin = plugin;
         return BYOC_OK;
     }
     if (entry->code && !model->functions[i])
@@ -279,7 +279,7 @@ static enum byoc_status load_region(struct byoc_model *model, uint32_t i,
                                            .code = model->functions[i],
                                            .ext = consts.ext};
         status = load_blob(plugin, entry->symbol, &region,
-                           &model->own.regions[i], err);
+                           &model->base.regions[i], err);
     }
     byi_arena_free(&scratch);
     return status;
@@ -340,7 +340,7 @@ static enum byoc_status load_backend(struct byoc_model *model,
         if (params->require_backends)
             return byi_fail(err, BYOC_EBACKEND, "%s", why.text);
         char text[1200];
-        model->own.regions[i].fault = byi_arena_str(model->arena, why.text);
+        model->base.regions[i].fault = byi_arena_str(model->arena, why.text);
         snprintf(text, sizeof text, "region %s runs its native twin: %s",
                  plan->regions[i].symbol, why.text);
         byi_model_warn(model, text);
@@ -368,10 +368,10 @@ enum byoc_status byi_backends_load(struct byoc_model *model,
                                    struct byoc_error *err)
 {
     uint32_t n = model->plan->n_regions;
-    model->own.regions = byi_alloc(n + 1u, sizeof *model->own.regions);
+    model->base.regions = byi_alloc(n + 1u, sizeof *model->base.regions);
     bool *seen = byi_arena_calloc(model->arena, n + 1u, sizeof *seen);
     enum byoc_status status = BYOC_OK;
-    if (!model->own.regions)
+    if (!model->base.regions)
         status = byi_fail(err, BYOC_ENOMEM, "out of memory for %u regions", n);
     for (uint32_t i = 0; i < n && status == BYOC_OK && !params->native_only;
          i++)
@@ -383,23 +383,23 @@ enum byoc_status byi_backends_load(struct byoc_model *model,
     return status;
 }
 
-void byi_backends_drop_consts(const struct byi_instance *instance)
+void byi_backends_drop_consts(const struct byi_specialisation *specialisation)
 {
-    for (uint32_t i = 0; i < instance->plan->n_regions; i++) {
-        const struct byi_region_row *entry = &instance->plan->regions[i];
-        const struct byi_region *region = &instance->regions[i];
+    for (uint32_t i = 0; i < specialisation->plan->n_regions; i++) {
+        const struct byi_region_row *entry = &specialisation->plan->regions[i];
+        const struct byi_region *region = &specialisation->regions[i];
         if (!region->plugin || region->lent ||
             !(region->plugin->backend->flags & BYOC_BACKEND_COPIES_CONSTS))
             continue;
         for (uint32_t k = 0; k < entry->n_consts; k++) {
             const struct byi_plan_const *c =
-                &instance->plan->consts[entry->consts[k]];
+                &specialisation->plan->consts[entry->consts[k]];
             if (c->narrow)
-                byi_image_drop_const(&instance->model->image, c->narrow,
+                byi_image_drop_const(&specialisation->model->image, c->narrow,
                                      c->narrow_bytes);
             else
-                byi_image_drop_const(&instance->model->image, c->view.data,
-                                     byi_tensor_bytes(&c->view));
+                byi_image_drop_const(&specialisation->model->image,
+                                     c->view.data, byi_tensor_bytes(&c->view));
         }
     }
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cache.c: keeps specialisations in a cache. A model with symbolic dims in its
- * inputs has an instance for each set of sizes, created by the first run with
- * these sizes. Limits apply to the number of instances and to the bytes of
- * their plans, their frames and the memory that backends acquired for them. The
- * least recently used instance is evicted first; a running instance stays until
- * its runs end. One thread creates an instance, without holding the lock; other
- * threads that need the same instance wait for it.
+ * inputs has a specialisation for each set of sizes, created by the first run
+ * with these sizes. Limits apply to the number of specialisations and to the
+ * bytes of their plans, their frames and the memory that backends acquired for
+ * them. The least recently used specialisation is evicted first; a running
+ * specialisation stays until its runs end. One thread creates a specialisation,
+ * without holding the lock; other threads that need the same specialisation
+ * wait for it.
  */
 #include "state.h"
 
@@ -17,34 +18,35 @@
 enum { DEFAULT_SHAPES = 32 };
 #define DEFAULT_BYTES (UINT64_C(1) << 30)
 
-/* MAX_UNREPEATED: new sizes run on twins if the instances whose regions were
- * built outnumber the second and later runs of such instances by at least this
- * many. MIN_REUSES: when an instance that runs on twins has been reused this
- * many times, backends build its regions. */
+/* MAX_UNREPEATED: new sizes run on twins if the specialisations whose regions
+ * were built outnumber the second and later runs of such specialisations by at
+ * least this many. MIN_REUSES: when a specialisation that runs on twins has
+ * been reused this many times, backends build its regions. */
 enum { MAX_UNREPEATED = 8, MIN_REUSES = 4 };
 
-/* The stage of making an entry's instance. */
+/* The stage of making an entry's specialisation. */
 enum cache_stage { BUILDING, READY, FAILED };
 
-/* An instance in the cache, for one size of each symbol. */
+/* A specialisation in the cache, for one size of each symbol. */
 struct byi_cache_entry {
-    struct byi_instance instance;
+    struct byi_specialisation specialisation;
     enum cache_stage stage;
-    uint32_t users; /* active runs, and threads that wait for the instance */
-    bool listed;    /* false: the last user frees the entry */
-    bool twins;     /* made with BYI_TWINS: its regions run on their twins */
-    uint32_t runs;  /* times that an instance with `twins` was reused */
+    /* active runs, and threads that wait for the specialisation */
+    uint32_t users;
+    bool listed;   /* false: the last user frees the entry */
+    bool twins;    /* made with BYI_TWINS: its regions run on their twins */
+    uint32_t runs; /* times that a specialisation with `twins` was reused */
     struct byi_cache_entry *newer, *older;
     struct byi_work *idle; /* list of working memory that no run uses */
     uint64_t bytes;        /* of the plan and all working memory */
-    uint64_t micros;       /* time to create the instance */
+    uint64_t micros;       /* time to create the specialisation */
     uint32_t refused;      /* number of regions that their backends could not
                             * build */
     struct byoc_error why; /* if `stage` is FAILED: the error */
     int64_t sizes[];       /* indexed by symbol of the inputs */
 };
 
-/* The instances of a model for the sizes of recent runs. */
+/* The specialisations of a model for the sizes of recent runs. */
 struct byi_cache {
     pthread_mutex_t lock;
     pthread_cond_t made;
@@ -55,8 +57,8 @@ struct byi_cache {
     uint64_t entry_bytes;  /* bytes of all entries, including unlisted ones */
     uint64_t baseline;     /* bytes that backends had acquired when the cache
                             * was made */
-    uint64_t built, rerun; /* instances whose regions were built; second and
-                            * later runs of them */
+    uint64_t built, rerun; /* specialisations whose regions were built; second
+                            * and later runs of them */
     struct byoc_cache_stats stats;
     bool warned[]; /* for each region: the warning that its twin runs was logged
                     */
@@ -125,7 +127,7 @@ static void free_entry(struct byi_cache_entry *e)
         byi_work_free(&work);
     }
     if (e->stage == READY)
-        byi_instance_end(&e->instance);
+        byi_specialisation_end(&e->specialisation);
     free(e);
 }
 
@@ -195,7 +197,7 @@ static void release_entry(struct byi_cache *c, struct byi_cache_entry *e)
         drop_entry(c, e);
 }
 
-/* --- creating instances --------------------------------------------------- */
+/* --- creating specialisations --------------------------------------------- */
 
 char *byi_sizes_text(const struct byoc_model *model, const int64_t *sizes,
                      char *buf, size_t n)
@@ -214,13 +216,14 @@ char *byi_sizes_text(const struct byoc_model *model, const int64_t *sizes,
     return buf;
 }
 
-/* Whether region i runs its native twin in `instance`, although its backend
- * opened without a fault when the model was loaded. */
+/* Whether region i runs its native twin in `specialisation`, although its
+ * backend opened without a fault when the model was loaded. */
 static bool is_refused(const struct byoc_model *model,
-                       const struct byi_instance *instance, uint32_t i)
+                       const struct byi_specialisation *specialisation,
+                       uint32_t i)
 {
-    return instance->regions[i].fault && !instance->twins &&
-           model->own.regions[i].plugin && !model->own.regions[i].fault;
+    return specialisation->regions[i].fault && !specialisation->twins &&
+           model->base.regions[i].plugin && !model->base.regions[i].fault;
 }
 
 static void log_specialised(const struct byoc_model *model,
@@ -230,13 +233,13 @@ static void log_specialised(const struct byoc_model *model,
     char text[256];
     byi_sizes_text(model, sizes, text, sizeof text);
     for (uint32_t i = 0; i < model->plan->n_regions; i++)
-        if (is_refused(model, &e->instance, i)) {
+        if (is_refused(model, &e->specialisation, i)) {
             /* warn once for each region; the count includes all */
             byi_log(&model->log,
                     model->cache->warned[i] ? BYOC_INFO : BYOC_WARNING,
                     "region %s runs its native twin for %s: %s",
                     model->plan->regions[i].symbol, text,
-                    e->instance.regions[i].fault);
+                    e->specialisation.regions[i].fault);
             model->cache->warned[i] = true;
         }
     byi_log(&model->log, BYOC_INFO, "specialised for %s in %.1f ms", text,
@@ -251,39 +254,40 @@ static bool prefers_twins(const struct byoc_model *model)
     const struct byi_cache *c = model->cache;
     bool varies = false;
     for (uint32_t i = 0; i < model->plan->n_regions && !varies; i++)
-        varies = model->own.regions[i].plugin && model->plan->regions[i].varies;
+        varies =
+            model->base.regions[i].plugin && model->plan->regions[i].varies;
     return varies && !model->require_backends &&
            c->built >= c->rerun + MAX_UNREPEATED;
 }
 
-/* Create the entry's instance, and count its memory. Called with the lock,
- * which it releases while it creates the instance. */
-static enum byoc_status make_instance(const struct byoc_model *model,
-                                      const int64_t *sizes,
-                                      struct byi_cache_entry *e,
-                                      struct byoc_error *err)
+/* Create the entry's specialisation, and count its memory. Called with the
+ * lock, which it releases while it creates the specialisation. */
+static enum byoc_status make_specialisation(const struct byoc_model *model,
+                                            const int64_t *sizes,
+                                            struct byi_cache_entry *e,
+                                            struct byoc_error *err)
 {
     struct byi_cache *c = model->cache;
     const uint64_t began = byi_now_ns();
     const unsigned flags = e->twins ? BYI_TWINS : 0;
     pthread_mutex_unlock(&c->lock);
     enum byoc_status status =
-        byi_specialise(model, sizes, flags, &e->instance, err);
+        byi_specialise(model, sizes, flags, &e->specialisation, err);
     pthread_mutex_lock(&c->lock);
     if (status == BYOC_ENOMEM) {
         evict_unused(c);
         pthread_mutex_unlock(&c->lock);
-        status =
-            byi_specialise(model, sizes, flags | BYI_LAST, &e->instance, err);
+        status = byi_specialise(model, sizes, flags | BYI_LAST,
+                                &e->specialisation, err);
         pthread_mutex_lock(&c->lock);
     }
     if (status != BYOC_OK)
         return status;
     e->micros = (byi_now_ns() - began) / 1000;
-    e->bytes = byi_arena_bytes(e->instance.plan->arena);
+    e->bytes = byi_arena_bytes(e->specialisation.plan->arena);
     c->entry_bytes += e->bytes;
     for (uint32_t i = 0; i < model->plan->n_regions; i++)
-        e->refused += is_refused(model, &e->instance, i);
+        e->refused += is_refused(model, &e->specialisation, i);
     c->stats.builds++;
     c->built += !e->twins;
     c->stats.refusals += e->refused;
@@ -291,7 +295,7 @@ static enum byoc_status make_instance(const struct byoc_model *model,
     return BYOC_OK;
 }
 
-/* --- taking and returning instances --------------------------------------- */
+/* --- taking and returning specialisations --------------------------------- */
 
 /* The entry of these sizes in the cache; NULL if there is none. Called with the
  * lock. */
@@ -309,8 +313,8 @@ static struct byi_cache_entry *find_listed(const struct byoc_model *model,
     return NULL;
 }
 
-/* Wait until another thread has created the entry's instance. Returns its error
- * if that failed. Called with the lock. */
+/* Wait until another thread has created the entry's specialisation. Returns its
+ * error if that failed. Called with the lock. */
 static enum byoc_status wait_until_made(struct byi_cache *c,
                                         struct byi_cache_entry *e,
                                         struct byoc_error *err)
@@ -322,9 +326,9 @@ static enum byoc_status wait_until_made(struct byi_cache *c,
     return byi_fail(err, e->why.status, "%s", e->why.text);
 }
 
-/* Add an entry for new sizes, with one user, and create its instance. *entry is
- * set also on failure, unless the entry could not be allocated. Called with the
- * lock. */
+/* Add an entry for new sizes, with one user, and create its specialisation.
+ * *entry is set also on failure, unless the entry could not be allocated.
+ * Called with the lock. */
 static enum byoc_status add_entry(const struct byoc_model *model,
                                   const int64_t *sizes, bool twins,
                                   struct byi_cache_entry **entry,
@@ -342,13 +346,13 @@ static enum byoc_status add_entry(const struct byoc_model *model,
     e->users = 1;
     e->twins = twins;
     list_entry(c, e);
-    enum byoc_status status = make_instance(model, sizes, e, &e->why);
+    enum byoc_status status = make_specialisation(model, sizes, e, &e->why);
     e->stage = status == BYOC_OK ? READY : FAILED;
     pthread_cond_broadcast(&c->made);
     *entry = e;
-    /* an instance that uses a twin for lack of memory is given only to the
+    /* a specialisation that uses a twin for lack of memory is given only to the
      * threads that wait for it now */
-    if (e->listed && (status != BYOC_OK || e->instance.starved))
+    if (e->listed && (status != BYOC_OK || e->specialisation.starved))
         unlist_entry(c, e);
     if (status == BYOC_OK)
         return BYOC_OK;
@@ -401,11 +405,12 @@ static enum byoc_status find_work(const struct byoc_model *model,
         return BYOC_OK;
     }
     pthread_mutex_unlock(&c->lock);
-    enum byoc_status status = byi_work_new(&e->instance, &lease->work, err);
+    enum byoc_status status =
+        byi_work_new(&e->specialisation, &lease->work, err);
     pthread_mutex_lock(&c->lock);
     if (status == BYOC_ENOMEM && evict_unused(c)) {
         pthread_mutex_unlock(&c->lock);
-        status = byi_work_new(&e->instance, &lease->work, err);
+        status = byi_work_new(&e->specialisation, &lease->work, err);
         pthread_mutex_lock(&c->lock);
     }
     if (status == BYOC_OK) {
@@ -426,7 +431,7 @@ enum byoc_status byi_cache_take(const struct byoc_model *model,
     if (status == BYOC_OK)
         status = find_work(model, lease, err);
     if (status == BYOC_OK)
-        lease->instance = &lease->entry->instance;
+        lease->specialisation = &lease->entry->specialisation;
     else if (lease->entry)
         release_entry(c, lease->entry);
     evict_excess(model);
@@ -482,8 +487,8 @@ static void after_fork(void)
     pthread_mutex_unlock(&all_caches.lock);
 }
 
-/* Forget the entries whose instances other threads were creating, since those
- * threads do not exist in the child. */
+/* Forget the entries whose specialisations other threads were creating, since
+ * those threads do not exist in the child. */
 static void reset_in_child(void)
 {
     pthread_mutex_init(&all_caches.lock, NULL);
@@ -625,16 +630,16 @@ static enum byoc_status read_dims(const struct byoc_model *model,
     return BYOC_OK;
 }
 
-/* Set `faults`, by region, to copies in `arena` of the faults of the instance's
- * regions. Called without the lock, since a failed allocation in an arena jumps
- * to the guard. */
+/* Set `faults`, by region, to copies in `arena` of the faults of the
+ * specialisation's regions. Called without the lock, since a failed allocation
+ * in an arena jumps to the guard. */
 static void list_faults(const struct byoc_model *model,
-                        const struct byi_instance *instance,
+                        const struct byi_specialisation *specialisation,
                         struct byi_arena *arena, const char **faults)
 {
     for (uint32_t i = 0; i < model->plan->n_regions; i++)
-        if (instance->regions[i].fault)
-            faults[i] = byi_arena_str(arena, instance->regions[i].fault);
+        if (specialisation->regions[i].fault)
+            faults[i] = byi_arena_str(arena, specialisation->regions[i].fault);
 }
 
 enum byoc_status byoc_internal_region_faults(
@@ -651,13 +656,13 @@ enum byoc_status byoc_internal_region_faults(
     }
     /* only the compiler uses this model, so no other thread evicts the entry */
     if (e && e->stage == READY) {
-        list_faults(model, &e->instance, arena, faults);
+        list_faults(model, &e->specialisation, arena, faults);
     } else if (status == BYOC_OK) {
-        struct byi_instance instance;
-        status = byi_specialise(model, sizes, BYI_LAST, &instance, err);
+        struct byi_specialisation specialisation;
+        status = byi_specialise(model, sizes, BYI_LAST, &specialisation, err);
         if (status == BYOC_OK) {
-            list_faults(model, &instance, arena, faults);
-            byi_instance_end(&instance);
+            list_faults(model, &specialisation, arena, faults);
+            byi_specialisation_end(&specialisation);
         }
     }
     free(sizes);
@@ -669,13 +674,13 @@ enum byoc_status byoc_internal_check_dims(const struct byoc_model *model,
                                           uint32_t n, struct byoc_error *err)
 {
     int64_t *sizes;
-    struct byi_instance instance;
+    struct byi_specialisation specialisation;
     enum byoc_status status = read_dims(model, dims, n, &sizes, err);
     if (status == BYOC_OK)
-        status =
-            byi_specialise(model, sizes, BYI_LAST | BYI_TWINS, &instance, err);
+        status = byi_specialise(model, sizes, BYI_LAST | BYI_TWINS,
+                                &specialisation, err);
     if (status == BYOC_OK)
-        byi_instance_end(&instance);
+        byi_specialisation_end(&specialisation);
     free(sizes);
     return status;
 }

@@ -16,7 +16,7 @@ enum { TAIL_DEPTH = 64 };
 static const struct byi_plan_func *func_of(const struct byoc_state *s,
                                            const struct byi_frame *fr)
 {
-    return &s->instance->plan->funcs[fr->func];
+    return &s->specialisation->plan->funcs[fr->func];
 }
 
 static enum byoc_status fail_shape(const struct byi_step *step,
@@ -245,7 +245,7 @@ static enum byoc_status check_limits(struct byoc_state *s,
     return byi_fail(err, BYOC_ELIMIT,
                     "@%s: found too many %s, expected at most %llu; look for a "
                     "recursion that does not end",
-                    s->instance->plan->funcs[call->func].name,
+                    s->specialisation->plan->funcs[call->func].name,
                     deep ? "nested calls" : "calls in one run",
                     (unsigned long long)(deep ? s->max_depth : s->max_calls));
 }
@@ -280,9 +280,9 @@ enum byoc_status byi_call_func(struct byoc_state *s, struct byi_frame *fr,
 {
     struct call call = {.step = step, .func = step->callee};
     if (step->kind == BYI_STEP_REGION)
-        call.func = s->instance->plan->regions[step->callee].twin;
+        call.func = s->specialisation->plan->regions[step->callee].twin;
     else if (step->kind == BYI_STEP_KERNEL)
-        call.func = s->instance->plan->kernels[step->callee].twin;
+        call.func = s->specialisation->plan->kernels[step->callee].twin;
     return enter_call(s, fr, &call, err);
 }
 
@@ -294,7 +294,7 @@ enum byoc_status byi_call_if(struct byoc_state *s, struct byi_frame *fr,
     bool holds = false;
     BYI_TRY(byi_read_condition(fr, step, &holds, err));
     if (!holds) {
-        call.first += s->instance->plan->funcs[step->callee].n_inputs;
+        call.first += s->specialisation->plan->funcs[step->callee].n_inputs;
         call.func = step->other;
     }
     return enter_call(s, fr, &call, err);
@@ -330,7 +330,8 @@ static enum byoc_status check_apply(const struct byoc_state *s,
                                     const struct byi_object *c,
                                     struct byoc_error *err)
 {
-    const struct byi_plan_func *callee = &s->instance->plan->funcs[c->func];
+    const struct byi_plan_func *callee =
+        &s->specialisation->plan->funcs[c->func];
     uint32_t n_args = callee->n_inputs - c->n;
     if (step->n_in != n_args + 1 || step->n_out != callee->n_outputs)
         return byi_fail(err, BYOC_ETYPE,

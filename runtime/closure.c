@@ -80,7 +80,7 @@ enum byoc_status byi_object_capture(struct byoc_state *s, struct byi_frame *fr,
                                     uint32_t v, struct byi_item *to,
                                     struct byoc_error *err)
 {
-    const struct byi_plan_func *f = &s->instance->plan->funcs[fr->func];
+    const struct byi_plan_func *f = &s->specialisation->plan->funcs[fr->func];
     uint32_t block = fr->block[f->values[v].root];
     if (byi_value_is_object(&f->values[v])) {
         to->object = byi_object_share(fr->obj[v]);

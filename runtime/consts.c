@@ -179,19 +179,19 @@ void *byi_const_data(const struct byoc_model *model, uint32_t index)
     return at;
 }
 
-/* --- constants of an instance --------------------------------------------- */
+/* --- constants of a specialisation ---------------------------------------- */
 
 /* List the narrow constants of the functions that may run; returns their
  * number. `list` has n_consts entries, and behind them room for as many flags,
  * which are false. */
-static uint32_t list_read(const struct byi_instance *instance, const bool *runs,
-                          uint32_t *list)
+static uint32_t list_read(const struct byi_specialisation *specialisation,
+                          const bool *runs, uint32_t *list)
 {
-    const struct byi_plan_tables *all = instance->model->plan;
+    const struct byi_plan_tables *all = specialisation->model->plan;
     uint32_t n = 0;
     bool *seen = (bool *)(list + all->n_consts);
-    for (uint32_t i = 0; i < instance->plan->n_funcs; i++) {
-        const struct byi_plan_func *f = &instance->plan->funcs[i];
+    for (uint32_t i = 0; i < specialisation->plan->n_funcs; i++) {
+        const struct byi_plan_func *f = &specialisation->plan->funcs[i];
         for (uint32_t v = 0; runs[i] && v < f->n_values; v++) {
             const uint32_t at = f->values[v].index;
             if (f->values[v].kind != BYI_V_CONST || at >= all->n_consts ||
@@ -204,12 +204,12 @@ static uint32_t list_read(const struct byi_instance *instance, const bool *runs,
     return n;
 }
 
-enum byoc_status byi_consts_read(const struct byi_instance *instance,
-                                 struct byi_plan_const *consts,
-                                 struct byoc_error *err)
+enum byoc_status byi_consts_read(
+    const struct byi_specialisation *specialisation,
+    struct byi_plan_const *consts, struct byoc_error *err)
 {
-    const uint32_t n_funcs = instance->plan->n_funcs,
-                   n_consts = instance->model->plan->n_consts;
+    const uint32_t n_funcs = specialisation->plan->n_funcs,
+                   n_consts = specialisation->model->plan->n_consts;
     bool *runs = byi_alloc(n_funcs, sizeof *runs);
     uint32_t *list =
         byi_alloc((uint64_t)n_funcs + 2 * (uint64_t)n_consts + 1, sizeof *list);
@@ -220,13 +220,13 @@ enum byoc_status byi_consts_read(const struct byi_instance *instance,
                               (n_funcs + 2 * (uint64_t)n_consts) * sizeof *list,
                               "constants");
     if (status == BYOC_OK) {
-        byi_work_mark_functions(instance, runs, list);
+        byi_work_mark_functions(specialisation, runs, list);
         memset(list, 0, (n_funcs + 2 * (size_t)n_consts) * sizeof *list);
-        const uint32_t n = list_read(instance, runs, list);
-        status = byi_consts_widen(instance->model, list, n, err);
+        const uint32_t n = list_read(specialisation, runs, list);
+        status = byi_consts_widen(specialisation->model, list, n, err);
         for (uint32_t i = 0; status == BYOC_OK && i < n; i++)
             consts[list[i]].view.data =
-                byi_const_data(instance->model, list[i]);
+                byi_const_data(specialisation->model, list[i]);
     }
     free(runs);
     free(list);

@@ -227,7 +227,7 @@ static enum byoc_status run_kernel(struct byoc_state *s, struct byi_frame *fr,
                                    const struct byi_step *step,
                                    struct byoc_error *err)
 {
-    const struct byi_plan_func *f = &s->instance->plan->funcs[fr->func];
+    const struct byi_plan_func *f = &s->specialisation->plan->funcs[fr->func];
     if (byi_op_has(step->op->id, BYI_TRAIT_LIST))
         return byi_list_run(s, fr, step, err);
     if (step->infer)
@@ -305,7 +305,7 @@ static enum byoc_status run_region(struct byoc_state *s, struct byi_frame *fr,
         views[i].data = fr->t[step->in[i]].data;
     for (uint32_t i = 0; i < step->n_out; i++)
         views[step->n_in + i].data = fr->t[step->out[i]].data;
-    const struct byi_region *region = &s->instance->regions[step->callee];
+    const struct byi_region *region = &s->specialisation->regions[step->callee];
     const struct byi_plugin *plugin = region->plugin;
     struct region_trace trace = {.trace = s->trace};
     struct byoc_run_args args = {
@@ -320,7 +320,7 @@ static enum byoc_status run_region(struct byoc_state *s, struct byi_frame *fr,
         .scratch = plugin->backend->scratch_bytes ? s->scratch : NULL,
     };
     if (s->trace)
-        byi_cost_begin(s->instance->plan, step->callee, &trace.costs);
+        byi_cost_begin(s->specialisation->plan, step->callee, &trace.costs);
     struct byoc_fail *fail = byi_plugin_run(
         plugin, region->compiled, s->work->region_states[step->callee], &args);
     byi_cost_end(&trace.costs);
@@ -379,10 +379,10 @@ static void trace_step(struct byoc_state *s, const struct byi_frame *fr,
         event.impl = algorithm ? algorithm : event.impl;
     }
     if (step->kind == BYI_STEP_REGION && fr->views[fr->at])
-        event.impl = s->instance->plan->regions[step->callee].backend;
+        event.impl = s->specialisation->plan->regions[step->callee].backend;
     if (step->kind == BYI_STEP_KERNEL && s->model->kernels[step->callee])
         event.impl = s->model->code_level;
-    byi_cost_step(s->instance->plan, fr, step, &event);
+    byi_cost_step(s->specialisation->plan, fr, step, &event);
     byi_trace_event(s->trace, &event);
 }
 
@@ -498,7 +498,7 @@ static enum byoc_status run_step(struct byoc_state *s,
     }
     if (s->top->up == fr)
         s->top->began = begin;
-    bind_to_caller(&s->instance->plan->funcs[s->top->func], s->top);
+    bind_to_caller(&s->specialisation->plan->funcs[s->top->func], s->top);
     return BYOC_OK;
 }
 
@@ -512,7 +512,7 @@ static enum byoc_status leave_call(struct byoc_state *s,
     uint64_t began = s->top->began;
     BYI_TRY(copy_results(s, f, s->top, err));
     BYI_TRY(byi_call_leave(s, err));
-    f = &s->instance->plan->funcs[fr->func];
+    f = &s->specialisation->plan->funcs[fr->func];
     if (s->trace)
         trace_step(s, fr, &f->steps[fr->at], began);
     end_step(s, f, fr);
@@ -526,7 +526,8 @@ static enum byoc_status run_all(void *arg, struct byoc_error *err)
     struct byoc_state *s = arg;
     for (;;) {
         struct byi_frame *fr = s->top;
-        const struct byi_plan_func *f = &s->instance->plan->funcs[fr->func];
+        const struct byi_plan_func *f =
+            &s->specialisation->plan->funcs[fr->func];
         if (__atomic_load_n(&s->cancel, __ATOMIC_RELAXED))
             return byi_fail(err, BYOC_ECANCELLED,
                             "cancelled in @%s, after %u of %u steps", f->name,
@@ -559,7 +560,7 @@ static void unwind(struct byoc_state *s)
 void byi_exec_drop(struct byoc_state *s)
 {
     struct byi_frame *fr = s->work->frames[0];
-    const struct byi_plan_func *f = &s->instance->plan->funcs[0];
+    const struct byi_plan_func *f = &s->specialisation->plan->funcs[0];
     for (uint32_t v = 0; v < f->n_values; v++) {
         byi_object_release(s, fr->obj[v]);
         fr->obj[v] = NULL;
@@ -578,7 +579,7 @@ void byi_exec_begin(struct byoc_state *s)
 enum byoc_status byi_exec_main(struct byoc_state *s, struct byoc_error *err)
 {
     struct byi_frame *fr = s->work->frames[0];
-    const struct byi_plan_func *f = &s->instance->plan->funcs[0];
+    const struct byi_plan_func *f = &s->specialisation->plan->funcs[0];
     memset(fr->block, 0, f->n_values * sizeof *fr->block);
     fr->active = true;
     fr->at = 0;

@@ -29,16 +29,16 @@ static void *reserve(struct block_parts *l, uint64_t n, uint64_t size)
     return at;
 }
 
-static bool runs_on_backend(const struct byi_instance *instance,
+static bool runs_on_backend(const struct byi_specialisation *specialisation,
                             const struct byi_step *step)
 {
     return step->kind == BYI_STEP_REGION &&
-           instance->regions[step->callee].plugin;
+           specialisation->regions[step->callee].plugin;
 }
 
 /* Reserve the frame and its arrays in the block, and set the pointers in *fr.
  * The arena, which is aligned, comes after them. */
-static void divide_block(const struct byi_instance *instance,
+static void divide_block(const struct byi_specialisation *specialisation,
                          const struct byi_plan_func *f, struct block_parts *l,
                          struct byi_frame *fr)
 {
@@ -52,7 +52,7 @@ static void divide_block(const struct byi_instance *instance,
     fr->views = reserve(l, f->n_steps, sizeof(void *));
     for (uint32_t s = 0; s < f->n_steps; s++) {
         const struct byi_step *step = &f->steps[s];
-        if (!runs_on_backend(instance, step))
+        if (!runs_on_backend(specialisation, step))
             continue;
         void *views = reserve(l, (uint64_t)step->n_in + step->n_out,
                               sizeof(struct byoc_view));
@@ -106,32 +106,32 @@ static void init_views(const struct byi_plan_func *f, struct byi_frame *fr)
 /* Bytes of a frame of function `func`. Sets *head to the bytes before its
  * arena.
  */
-static uint64_t frame_bytes(const struct byi_instance *instance, uint32_t func,
-                            uint64_t *head)
+static uint64_t frame_bytes(const struct byi_specialisation *specialisation,
+                            uint32_t func, uint64_t *head)
 {
-    const struct byi_plan_func *f = &instance->plan->funcs[func];
+    const struct byi_plan_func *f = &specialisation->plan->funcs[func];
     struct block_parts l = {0};
     struct byi_frame unused;
-    divide_block(instance, f, &l, &unused);
+    divide_block(specialisation, f, &l, &unused);
     *head = byi_align_bytes(l.end);
     return *head + f->arena + BYI_ALIGN;
 }
 
-struct byi_frame *byi_frame_new(const struct byi_instance *instance,
+struct byi_frame *byi_frame_new(const struct byi_specialisation *specialisation,
                                 uint32_t func)
 {
-    const struct byi_plan_func *f = &instance->plan->funcs[func];
-    uint64_t head, bytes = frame_bytes(instance, func, &head);
+    const struct byi_plan_func *f = &specialisation->plan->funcs[func];
+    uint64_t head, bytes = frame_bytes(specialisation, func, &head);
     struct block_parts l = {
-        .at = byi_memory_allocate(instance->model->memory, bytes)};
+        .at = byi_memory_allocate(specialisation->model->memory, bytes)};
     if (!l.at)
         return NULL;
     memset(l.at, 0, head);
     struct byi_frame *fr = (struct byi_frame *)(void *)l.at;
-    divide_block(instance, f, &l, fr);
+    divide_block(specialisation, f, &l, fr);
     fr->func = func;
     fr->bytes = bytes;
-    init_tensors(instance->plan, f, fr, l.at + head);
+    init_tensors(specialisation->plan, f, fr, l.at + head);
     init_views(f, fr);
     return fr;
 }
@@ -143,17 +143,17 @@ static enum byoc_status make_extra(struct byoc_state *s, uint32_t func,
                                    struct byi_frame **frame,
                                    struct byoc_error *err)
 {
-    uint64_t head, bytes = frame_bytes(s->instance, func, &head);
+    uint64_t head, bytes = frame_bytes(s->specialisation, func, &head);
     BYI_TRY(byi_pool_charge(&s->pool, bytes, err));
-    *frame = byi_frame_new(s->instance, func);
+    *frame = byi_frame_new(s->specialisation, func);
     if (!*frame) {
         byi_pool_refund(&s->pool, bytes);
         return byi_fail(
             err, BYOC_ENOMEM,
             "out of memory for another call of @%s (%llu bytes), nested in "
             "%u calls",
-            s->instance->plan->funcs[func].name, (unsigned long long)bytes,
-            s->depth);
+            s->specialisation->plan->funcs[func].name,
+            (unsigned long long)bytes, s->depth);
     }
     (*frame)->extra = true;
     return BYOC_OK;
@@ -181,7 +181,7 @@ enum byoc_status byi_frame_take(struct byoc_state *s, uint32_t func,
 
 void byi_frame_begin(const struct byoc_state *s, struct byi_frame *fr)
 {
-    const struct byi_plan_func *f = &s->instance->plan->funcs[fr->func];
+    const struct byi_plan_func *f = &s->specialisation->plan->funcs[fr->func];
     if (fr->strided)
         memset(fr->planes, 0, f->n_values * sizeof *fr->planes);
     fr->strided = false;
@@ -199,7 +199,7 @@ void byi_frame_drop(struct byoc_state *s, struct byi_frame *fr, uint32_t v)
 
 void byi_frame_release(struct byoc_state *s, struct byi_frame *fr)
 {
-    const struct byi_plan_func *f = &s->instance->plan->funcs[fr->func];
+    const struct byi_plan_func *f = &s->specialisation->plan->funcs[fr->func];
     for (uint32_t v = 0; v < f->n_values; v++)
         if (fr->block[v] || fr->obj[v])
             byi_frame_drop(s, fr, v);
@@ -234,7 +234,7 @@ enum byoc_status byi_frame_block(struct byoc_state *s, struct byi_frame *fr,
 enum byoc_status byi_frame_provide(struct byoc_state *s, struct byi_frame *fr,
                                    uint32_t v, struct byoc_error *err)
 {
-    const struct byi_plan_func *f = &s->instance->plan->funcs[fr->func];
+    const struct byi_plan_func *f = &s->specialisation->plan->funcs[fr->func];
     const struct byi_value *value = &f->values[v];
     if (value->kind == BYI_V_ALIAS) {
         fr->t[v].data = fr->t[value->root].data;

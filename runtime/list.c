@@ -116,7 +116,7 @@ static enum byoc_status take_tensor(struct byoc_state *s, struct byi_frame *fr,
                                     struct byoc_error *err)
 {
     const struct byi_value *value =
-        &s->instance->plan->funcs[fr->func].values[v];
+        &s->specialisation->plan->funcs[fr->func].values[v];
     const struct byi_type *type = value->type;
     if (!byi_tensor_fits(&item->t, type)) {
         char found[128], want[128];
@@ -400,7 +400,7 @@ static void set_empty_dims(const struct byoc_state *s,
                            const struct byi_step *step, uint32_t axis,
                            struct byi_tensor *out)
 {
-    const struct byi_plan_func *f = &s->instance->plan->funcs[fr->func];
+    const struct byi_plan_func *f = &s->specialisation->plan->funcs[fr->func];
     const struct byi_type *type = f->values[step->out[0]].type;
     for (uint32_t d = 0; d < out->rank; d++)
         out->dims[d] =

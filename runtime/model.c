@@ -154,7 +154,7 @@ static void find_keys(struct byoc_model *model)
 static void use_twins_of_varying(struct byoc_model *model)
 {
     for (uint32_t i = 0; i < model->plan->n_regions; i++) {
-        struct byi_region *region = &model->own.regions[i];
+        struct byi_region *region = &model->base.regions[i];
         if (!model->plan->regions[i].varies || !region->plugin)
             continue;
         region->plugin = NULL;
@@ -251,7 +251,7 @@ static enum byoc_status prepare_runs(struct byoc_model *model,
     BYI_TRY(byi_backends_load(model, params, manifest, err));
     if (model->n_keys == 0)
         use_twins_of_varying(model);
-    BYI_TRY(byi_consts_read(&model->own, model->plan->consts, err));
+    BYI_TRY(byi_consts_read(&model->base, model->plan->consts, err));
     BYI_TRY(byi_prepack(model, err));
     if (model->n_keys == 0)
         return BYOC_OK;
@@ -271,8 +271,8 @@ static enum byoc_status fill_model(void *arg, struct byoc_error *err)
                               model->arena, &manifest, err));
     BYI_TRY(byi_operators_open(model, params, &manifest, err));
     BYI_TRY(byi_plan_read(image, &model->plan, err));
-    model->own.model = model;
-    model->own.plan = model->plan;
+    model->base.model = model;
+    model->base.plan = model->plan;
     BYI_TRY(set_signature(model, &manifest, err));
     find_keys(model);
     byi_append_find(model);
@@ -286,7 +286,7 @@ static enum byoc_status fill_model(void *arg, struct byoc_error *err)
     const enum byoc_status status = prepare_runs(model, params, &manifest, err);
     byi_memory_set_packing(model->memory, false);
     if (status == BYOC_OK)
-        byi_backends_drop_consts(&model->own);
+        byi_backends_drop_consts(&model->base);
     return status;
 }
 
@@ -327,9 +327,9 @@ void byoc_model_free(struct byoc_model **model)
         return;
     byi_runners_free(&m->runners);
     byi_cache_free(m);
-    for (uint32_t i = 0; m->plan && m->own.regions && i < m->plan->n_regions;
+    for (uint32_t i = 0; m->plan && m->base.regions && i < m->plan->n_regions;
          i++) {
-        const struct byi_region *region = &m->own.regions[i];
+        const struct byi_region *region = &m->base.regions[i];
         if (region->plugin && !m->plan->regions[i].varies)
             region->plugin->backend->unload(&region->plugin->host,
                                             region->compiled);
@@ -339,7 +339,7 @@ void byoc_model_free(struct byoc_model **model)
         byoc_internal_plugin_close(&m->plugins);
         m->plugins = next;
     }
-    free(m->own.regions);
+    free(m->base.regions);
     free(m->kernels);
     free(m->functions);
     byi_consts_close(m);
@@ -418,7 +418,7 @@ const char *byoc_internal_region_name(const struct byoc_model *model,
 const char *byoc_internal_region_fault(const struct byoc_model *model,
                                        uint32_t region)
 {
-    return region < model->plan->n_regions ? model->own.regions[region].fault
+    return region < model->plan->n_regions ? model->base.regions[region].fault
                                            : NULL;
 }
 
@@ -428,7 +428,7 @@ void byoc_internal_region_describe(const struct byoc_model *model,
 {
     if (region >= model->plan->n_regions || model->plan->regions[region].varies)
         return;
-    const struct byi_region *r = &model->own.regions[region];
+    const struct byi_region *r = &model->base.regions[region];
     const struct byoc_backend *b = r->plugin ? r->plugin->backend : NULL;
     if (b && b->describe)
         b->describe(&r->plugin->host, r->compiled, say, ctx);

@@ -108,7 +108,8 @@ struct byi_plan_func {
 /* A constant of the plan. */
 struct byi_plan_const {
     uint64_t offset;        /* bytes from the start of the weights */
-    struct byi_tensor view; /* `data` is NULL until the constant is widened */
+    struct byi_tensor view; /* if `narrow`: `data` is NULL until the constant is
+                             * widened */
     /* the data of a float32 constant that is stored as `stored`: float16,
      * bfloat16, or int8 with a scale for each index along `axis`; otherwise
      * NULL */
@@ -220,17 +221,18 @@ enum byoc_status byi_manifest_read(const char *text, size_t n,
 
 /* --- model.c ------------------------------------------------------------- */
 
-/* A region of an instance. Its backend runs it, or else its twin runs. */
+/* A region of a specialisation. Its backend runs it, or else its twin runs. */
 struct byi_region {
     const struct byi_plugin *plugin; /* NULL: the twin runs */
     const char *fault;               /* why the twin runs; NULL: the caller
                                       * requested it */
     void *compiled;                  /* the result of the backend's load() */
-    bool lent; /* the model's own instance owns `compiled` */
+    bool lent;                       /* the model's `base` owns `compiled` */
 };
 
-/* A plan, and its regions as built by their backends. Immutable. */
-struct byi_instance {
+/* A plan for given sizes, and its regions as built by their backends.
+ * Immutable. */
+struct byi_specialisation {
     const struct byoc_model *model;
     const struct byi_plan_tables *plan;
     struct byi_region *regions;
@@ -252,9 +254,10 @@ struct byoc_model {
     void *packed; /* constants in the layout that kernels read fastest */
     struct byi_arena *arena;
     struct byi_plan_tables *plan;
-    /* the instance of this plan; its regions with symbolic dims have a plug-in
-     * but are not built */
-    struct byi_instance own;
+    /* `plan` as it was compiled: it runs if the inputs have no symbolic dims.
+     * Otherwise the cache has the specialisations that run, and the regions of
+     * `base` with symbolic dims have a plug-in but are not built */
+    struct byi_specialisation base;
     uint32_t n_keys; /* number of symbols in the inputs' shapes; `keys` lists
                       * them */
     uint32_t *keys;
@@ -265,7 +268,7 @@ struct byoc_model {
                          * UINT32_MAX: none */
     bool *open; /* for each symbol: it is the length of an input that grows, so
                  * specialisations give it no size */
-    struct byi_cache *cache; /* NULL: no symbols, `own` runs */
+    struct byi_cache *cache; /* NULL: no symbols, `base` runs */
     /* indexed by kernel of the plan; NULL: its twin runs */
     byi_fused_fn *kernels;
     const char *code_level; /* the instruction set that they were compiled for,
@@ -306,12 +309,12 @@ struct byi_row_codes;
  * They point into the image. */
 bool byi_const_get_codes(const struct byi_plan_const *c,
                          struct byi_row_codes *codes);
-/* Widen the constants that steps of the instance read, and set their data in
- * `consts`, the constants of the instance's plan. Call it after its regions are
- * loaded. Errors: BYOC_ENOMEM. */
-enum byoc_status byi_consts_read(const struct byi_instance *instance,
-                                 struct byi_plan_const *consts,
-                                 struct byoc_error *err);
+/* Widen the constants that steps of the specialisation read, and set their data
+ * in `consts`, the constants of the specialisation's plan. Call it after its
+ * regions are loaded. Errors: BYOC_ENOMEM. */
+enum byoc_status byi_consts_read(
+    const struct byi_specialisation *specialisation,
+    struct byi_plan_const *consts, struct byoc_error *err);
 
 /* --- backends.c ----------------------------------------------------------- */
 
@@ -345,7 +348,7 @@ enum byoc_status byi_region_consts(const struct byoc_model *model,
                                    struct byoc_error *err);
 /* Drop the pages of mapped constants of regions whose backends have copied
  * them. */
-void byi_backends_drop_consts(const struct byi_instance *instance);
+void byi_backends_drop_consts(const struct byi_specialisation *specialisation);
 /* Let a backend build a region from its JSON of n bytes. Sets region->plugin
  * and region->compiled, which the caller passes to unload(). Errors: those of
  * the backend, BYOC_EUNSUPPORTED (its compile() returned C). */
@@ -358,21 +361,21 @@ enum byoc_status byi_region_load(const struct byi_plugin *plugin,
 
 /* --- specialise.c --------------------------------------------------------- */
 
-/* Set *instance to a specialisation for `sizes`, by symbol of the plan; -1 for
- * symbols that are not the inputs', and for those in model->open. `flags` is 0
- * or a sum of BYI_LAST and BYI_TWINS. A region that its backend cannot build
- * gets a fault. If memory runs out, this is a fault with BYI_LAST, otherwise an
- * error. With BYI_TWINS backends build no region for these sizes: a
- * region that varies gets a fault, and the others stay as the model loaded
- * them. Free the instance with byi_instance_end. Errors: BYOC_ETYPE (the model
- * refuses these sizes), BYOC_ELIMIT, BYOC_ENOMEM. */
+/* Set *specialisation to one for `sizes`, by symbol of the plan;
+ * -1 for symbols that are not the inputs', and for those in model->open.
+ * `flags` is 0 or a sum of BYI_LAST and BYI_TWINS. A region that its backend
+ * cannot build gets a fault. If memory runs out, this is a fault with BYI_LAST,
+ * otherwise an error. With BYI_TWINS backends build no region for these sizes:
+ * a region that varies gets a fault, and the others stay as the model loaded
+ * them. Free the specialisation with byi_specialisation_end. Errors: BYOC_ETYPE
+ * (the model refuses these sizes), BYOC_ELIMIT, BYOC_ENOMEM. */
 enum { BYI_LAST = 1, BYI_TWINS = 2 };
 enum byoc_status byi_specialise(const struct byoc_model *model,
                                 const int64_t *sizes, unsigned flags,
-                                struct byi_instance *instance,
+                                struct byi_specialisation *specialisation,
                                 struct byoc_error *err);
-/* Unload the instance's own regions and free its plan. */
-void byi_instance_end(struct byi_instance *instance);
+/* Unload the specialisation's own regions and free its plan. */
+void byi_specialisation_end(struct byi_specialisation *specialisation);
 
 /* --- site.c --------------------------------------------------------------- */
 
@@ -412,12 +415,12 @@ void byi_append_find(struct byoc_model *model);
 
 /* List the functions that a step may call; returns their number, at most two.
  */
-uint32_t byi_step_callees(const struct byi_instance *instance,
+uint32_t byi_step_callees(const struct byi_specialisation *specialisation,
                           const struct byi_step *step, uint32_t callees[2]);
 /* Set `runs`, by function, for main and all functions that it may call. `list`
  * is working memory with an entry for each function of the plan. */
-void byi_work_mark_functions(const struct byi_instance *instance, bool *runs,
-                             uint32_t *list);
+void byi_work_mark_functions(const struct byi_specialisation *specialisation,
+                             bool *runs, uint32_t *list);
 
 /* --- cgroup.c ------------------------------------------------------------ */
 
@@ -429,12 +432,12 @@ uint64_t byi_memory_limit(void);
 
 struct byi_cache_entry;
 struct byi_work; /* state.h */
-/* An instance and its working memory, taken from the cache. */
+/* A specialisation and its working memory, taken from the cache. */
 struct byi_lease {
     struct byi_cache_entry *entry;
-    const struct byi_instance *instance;
+    const struct byi_specialisation *specialisation;
     struct byi_work *work;
-    bool made; /* this lease created the instance */
+    bool made; /* this lease created the specialisation */
 };
 /* Create the model's cache. Call it after the backends are open. Errors:
  * BYOC_EINVAL (BYOC_CACHE_SHAPES or BYOC_CACHE_BYTES is not a number),
@@ -443,8 +446,8 @@ enum byoc_status byi_cache_new(struct byoc_model *model,
                                const struct byoc_load_params *params,
                                struct byoc_error *err);
 void byi_cache_free(struct byoc_model *model); /* also if it has no cache */
-/* Take an instance for `sizes`, as for byi_specialise, and memory to run it;
- * creates them if needed. If `regions`, new sizes never run on the twins of
+/* Take a specialisation for `sizes`, as for byi_specialise, and memory to run
+ * it; creates them if needed. If `regions`, new sizes never run on the twins of
  * regions that backends can build. On success, the caller returns the lease
  * with byi_cache_put; on failure, there is nothing to return. Threads: safe.
  * Errors: those of byi_specialise. */
@@ -452,7 +455,7 @@ enum byoc_status byi_cache_take(const struct byoc_model *model,
                                 const int64_t *sizes, bool regions,
                                 struct byi_lease *lease,
                                 struct byoc_error *err);
-/* Return the lease's instance and memory to the cache. Threads: safe. */
+/* Return the lease's specialisation and memory to the cache. Threads: safe. */
 void byi_cache_put(const struct byoc_model *model, struct byi_lease *lease);
 /* Print the sizes of the inputs' symbols, such as "batch=3, sequence=7", into
  * `buf` of n bytes. Returns buf. */

@@ -145,7 +145,7 @@ static enum byoc_status list_all(struct packer *p, struct byoc_model *model,
             : byi_fail_memory(err, n_funcs * (sizeof *runs + sizeof *list),
                               "lists of the plan's functions");
     if (status == BYOC_OK)
-        byi_work_mark_functions(&model->own, runs, list);
+        byi_work_mark_functions(&model->base, runs, list);
     for (uint32_t f = 0; f < n_funcs && status == BYOC_OK; f++)
         if (runs[f])
             status = list_steps(p, f, err);

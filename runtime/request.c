@@ -139,7 +139,7 @@ static void mark_needed(const struct byi_plan_func *f, bool *values, uint32_t v)
 enum byoc_status byi_request_choose(struct byoc_state *s,
                                     struct byoc_error *err)
 {
-    const struct byi_plan_func *f = &s->instance->plan->funcs[0];
+    const struct byi_plan_func *f = &s->specialisation->plan->funcs[0];
     BYI_TRY(reserve_needed(s, (size_t)f->n_steps + f->n_values, err));
     bool *value = s->needed + f->n_steps;
     memset(s->needed, 0, (size_t)f->n_steps + f->n_values);

@@ -169,7 +169,7 @@ static enum byoc_status bind_planes(const struct byoc_state *s, uint32_t i,
     const uint32_t v = s->model->plan->funcs[0].inputs[i];
     if (byi_row_planes_are_dense(&s->inputs[i], &s->planes[i]))
         return BYOC_OK;
-    if (s->instance->plan->funcs[0].values[v].fixed)
+    if (s->specialisation->plan->funcs[0].values[v].fixed)
         return byi_fail(err, BYOC_EINVAL,
                         "input \"%s\": found gaps between its rows, expected "
                         "dense data, since axis %u has a fixed size or the "
@@ -180,8 +180,8 @@ static enum byoc_status bind_planes(const struct byoc_state *s, uint32_t i,
     return BYOC_OK;
 }
 
-/* Take an instance for the sizes of the inputs, and memory to run it, from the
- * cache if there is one. */
+/* Take a specialisation for the sizes of the inputs, and memory to run it, from
+ * the cache if there is one. */
 static enum byoc_status begin_run(struct byoc_state *s, struct byoc_error *err)
 {
     char text[256];
@@ -197,7 +197,7 @@ static enum byoc_status begin_run(struct byoc_state *s, struct byoc_error *err)
                                      .name = byi_sizes_text(s->model, s->dims,
                                                             text, sizeof text),
                                      .begin_ns = begin});
-        s->instance = s->lease.instance;
+        s->specialisation = s->lease.specialisation;
         s->work = s->lease.work;
     }
     byi_frame_begin(s, s->work->frames[0]);
@@ -226,7 +226,7 @@ static void end_run(struct byoc_state *s)
     byi_exec_drop(s);
     byi_work_clear(s->work, &s->pool);
     byi_cache_put(s->model, &s->lease);
-    s->instance = NULL;
+    s->specialisation = NULL;
     s->work = NULL;
 }
 
@@ -294,7 +294,7 @@ static enum byoc_status check_overlap(const struct byoc_state *s, uint32_t out,
 static enum byoc_status take_output(struct byoc_state *s, uint32_t i,
                                     struct byoc_error *err)
 {
-    const struct byi_plan_func *f = &s->instance->plan->funcs[0];
+    const struct byi_plan_func *f = &s->specialisation->plan->funcs[0];
     struct byi_frame *fr = s->work->frames[0];
     fr->dest[i] = fr->t[f->outputs[i]];
     fr->dest[i].data = s->out[i];
@@ -321,8 +321,8 @@ static enum byoc_status bind_given(struct byoc_state *s, const DLTensor *view,
     if (byi_row_planes_are_dense(&fr->dest[i], planes))
         return BYOC_OK;
     fr->strided = true;
-    if (!s->instance->plan->funcs[0]
-             .values[s->instance->plan->funcs[0].outputs[i]]
+    if (!s->specialisation->plan->funcs[0]
+             .values[s->specialisation->plan->funcs[0].outputs[i]]
              .fixed)
         return BYOC_OK;
     return byi_fail(err, BYOC_EINVAL,
@@ -336,7 +336,7 @@ static enum byoc_status bind_outputs(struct byoc_state *s,
                                      const struct run_io *e,
                                      struct byoc_error *err)
 {
-    const struct byi_plan_func *f = &s->instance->plan->funcs[0];
+    const struct byi_plan_func *f = &s->specialisation->plan->funcs[0];
     struct byi_frame *fr = s->work->frames[0];
     for (uint32_t i = 0; i < f->n_outputs; i++) {
         const struct byoc_io *io = &s->model->outputs[i];
@@ -379,7 +379,7 @@ static enum byoc_status set_outputs(struct byoc_state *s,
                                     struct byoc_error *err)
 {
     BYI_BORDER(err);
-    const struct byi_plan_func *f = &s->instance->plan->funcs[0];
+    const struct byi_plan_func *f = &s->specialisation->plan->funcs[0];
     struct byi_frame *fr = s->work->frames[0];
     for (uint32_t i = 0; i < f->n_outputs; i++) {
         uint32_t v = f->outputs[i], root = f->values[v].root;
@@ -419,7 +419,7 @@ static enum byoc_status read_values(struct byoc_state *s,
                                     const struct run_io *e,
                                     struct byoc_error *err)
 {
-    const struct byi_plan_func *f = &s->instance->plan->funcs[0];
+    const struct byi_plan_func *f = &s->specialisation->plan->funcs[0];
     for (uint32_t i = 0; i < f->n_inputs; i++) {
         const struct byoc_io *io = &s->model->inputs[i];
         if (io->kind != BYOC_TENSOR)

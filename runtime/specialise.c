@@ -25,10 +25,10 @@ struct activation {
     uint32_t func, step;
 };
 
-/* One specialisation while it is being made. */
-struct specialisation {
+/* The state of making one specialisation. */
+struct specialiser {
     const struct byoc_model *model;
-    struct byi_instance *instance;
+    struct byi_specialisation *specialisation;
     struct byi_plan_tables *plan; /* the result */
     struct byi_arena *arena, *scratch;
     /* indexed by symbol; -1: unknown (see byi_specialise) */
@@ -52,7 +52,7 @@ struct specialisation {
 /* --- values --------------------------------------------------------------- */
 
 /* The type with known sizes in place of their symbols. */
-static const struct byi_type *put_sizes(struct specialisation *m,
+static const struct byi_type *put_sizes(struct specialiser *m,
                                         const struct byi_type *type)
 {
     int64_t dims[BYI_MAX_RANK];
@@ -68,7 +68,7 @@ static const struct byi_type *put_sizes(struct specialisation *m,
                    : type;
 }
 
-static enum byoc_status check_bytes(struct specialisation *m,
+static enum byoc_status check_bytes(struct specialiser *m,
                                     const struct byi_type *type)
 {
     if (byi_type_bytes(type) <= UINT64_C(1) << 44)
@@ -81,8 +81,7 @@ static enum byoc_status check_bytes(struct specialisation *m,
 }
 
 /* Set the type of value v of f to a tensor type whose dims are numbers. */
-static enum byoc_status set_type(struct specialisation *m,
-                                 struct byi_plan_func *f,
+static enum byoc_status set_type(struct specialiser *m, struct byi_plan_func *f,
                                  const struct byi_step *step, uint32_t v,
                                  const struct byi_type *have)
 {
@@ -115,7 +114,7 @@ static bool are_all_fixed(const struct byi_plan_func *f, const uint32_t *list,
 
 /* The value of v if it is known, otherwise NULL. Also finds the value of an
  * alias that needs no step. */
-static const struct byi_tensor *find_known(const struct specialisation *m,
+static const struct byi_tensor *find_known(const struct specialiser *m,
                                            const struct byi_plan_func *f,
                                            uint32_t v)
 {
@@ -133,7 +132,7 @@ static const struct byi_tensor *find_known(const struct specialisation *m,
 
 /* Infer the sizes of a step's results from its operands. Leaves them unknown if
  * they depend on data. */
-static enum byoc_status infer_results(struct specialisation *m,
+static enum byoc_status infer_results(struct specialiser *m,
                                       struct byi_plan_func *f,
                                       struct byi_step *step)
 {
@@ -169,7 +168,7 @@ static enum byoc_status infer_results(struct specialisation *m,
 
 /* Whether the step's results are small and follow from known operands and
  * sizes. */
-static bool is_computable(const struct specialisation *m,
+static bool is_computable(const struct specialiser *m,
                           const struct byi_plan_func *f,
                           const struct byi_step *step)
 {
@@ -185,7 +184,7 @@ static bool is_computable(const struct specialisation *m,
 }
 
 /* Make value v a constant. */
-static void make_const(struct specialisation *m, struct byi_plan_func *f,
+static void make_const(struct specialiser *m, struct byi_plan_func *f,
                        uint32_t v, const struct byi_tensor *t)
 {
     struct byi_value *value = &f->values[v];
@@ -200,7 +199,7 @@ static void make_const(struct specialisation *m, struct byi_plan_func *f,
 /* Record the values *t[i] of the step's results; NULL if unknown. Make them
  * constants, unless one is unknown or is an output of the function. Returns
  * true if the step can be removed. */
-static bool keep_results(struct specialisation *m, struct byi_plan_func *f,
+static bool keep_results(struct specialiser *m, struct byi_plan_func *f,
                          const struct byi_step *step,
                          const struct byi_tensor *const *t)
 {
@@ -217,7 +216,7 @@ static bool keep_results(struct specialisation *m, struct byi_plan_func *f,
 
 /* Compute the step; returns true if it can be removed. If its kernel fails, the
  * step stays, and the run reports the error. */
-static bool compute_step(struct specialisation *m, struct byi_plan_func *f,
+static bool compute_step(struct specialiser *m, struct byi_plan_func *f,
                          const struct byi_step *step)
 {
     if (step->n_epilogue)
@@ -252,7 +251,7 @@ static bool needs_no_step(const struct byi_plan_func *f,
     return step->view && !step->infer && v->fixed && f->values[v->root].fixed;
 }
 
-static enum byoc_status specialise_op(struct specialisation *m,
+static enum byoc_status specialise_op(struct specialiser *m,
                                       struct byi_plan_func *f,
                                       struct byi_step *step)
 {
@@ -274,7 +273,7 @@ static enum byoc_status specialise_op(struct specialisation *m,
 
 /* The reason why the region cannot be specialised for any sizes, or NULL. The
  * compiler gets the same reasons through byoc_internal_region_faults. */
-static const char *region_refusal(const struct specialisation *m,
+static const char *region_refusal(const struct specialiser *m,
                                   const struct byi_plan_func *f,
                                   const struct byi_step *step)
 {
@@ -285,7 +284,7 @@ static const char *region_refusal(const struct specialisation *m,
                : "the size of an input depends on data";
 }
 
-static enum byoc_status load_region(struct specialisation *m,
+static enum byoc_status load_region(struct specialiser *m,
                                     const struct byi_plan_func *f,
                                     const struct byi_step *step,
                                     struct byi_region *region,
@@ -293,7 +292,7 @@ static enum byoc_status load_region(struct specialisation *m,
 {
     const struct byi_region_row *entry = &m->plan->regions[step->callee];
     const struct byi_plugin *plugin =
-        m->model->own.regions[step->callee].plugin;
+        m->model->base.regions[step->callee].plugin;
     const struct byi_image *image = &m->model->image;
     const struct byi_type **types =
         byi_arena_calloc(m->scratch, step->n_in, sizeof *types);
@@ -316,13 +315,13 @@ static enum byoc_status load_region(struct specialisation *m,
 }
 
 /* Let the backend build the region for these sizes. If it cannot, the twin
- * runs, and the reason is stored in the instance. */
-static enum byoc_status specialise_region(struct specialisation *m,
+ * runs, and the reason is stored in the specialisation. */
+static enum byoc_status specialise_region(struct specialiser *m,
                                           struct byi_plan_func *f,
                                           struct byi_step *step)
 {
-    struct byi_region *region = &m->instance->regions[step->callee];
-    const bool backend = m->model->own.regions[step->callee].plugin;
+    struct byi_region *region = &m->specialisation->regions[step->callee];
+    const bool backend = m->model->base.regions[step->callee].plugin;
     struct byi_sized sized;
     if (m->tried[step->callee] || !m->plan->regions[step->callee].varies)
         return BYOC_OK;
@@ -341,7 +340,7 @@ static enum byoc_status specialise_region(struct specialisation *m,
         if (m->model->require_backends && backend)
             return byi_fail(err, BYOC_EBACKEND, "%s", why.text);
         region->fault = byi_arena_str(m->arena, why.text);
-        m->instance->starved |= status == BYOC_ENOMEM;
+        m->specialisation->starved |= status == BYOC_ENOMEM;
         return BYOC_OK;
     }
     for (uint32_t i = 0; i < step->n_out && backend; i++)
@@ -353,13 +352,13 @@ static enum byoc_status specialise_region(struct specialisation *m,
 
 /* The type of result i if it is the same in all functions that the step may
  * call; NULL if one is unknown or they differ. */
-static const struct byi_type *result_type(const struct specialisation *m,
+static const struct byi_type *result_type(const struct specialiser *m,
                                           const struct byi_plan_func *f,
                                           const struct byi_step *step,
                                           uint32_t i)
 {
     uint32_t callees[2];
-    uint32_t n = byi_step_callees(m->instance, step, callees);
+    uint32_t n = byi_step_callees(m->specialisation, step, callees);
     const struct byi_type *type = NULL;
     const struct byi_tensor *condition =
         step->kind == BYI_STEP_IF ? find_known(m, f, step->in[0]) : NULL;
@@ -380,7 +379,7 @@ static const struct byi_type *result_type(const struct specialisation *m,
 
 /* Give results whose sizes are unknown the types that they have in the callees.
  */
-static enum byoc_status take_callee_types(struct specialisation *m,
+static enum byoc_status take_callee_types(struct specialiser *m,
                                           struct byi_plan_func *f,
                                           const struct byi_step *step)
 {
@@ -395,7 +394,7 @@ static enum byoc_status take_callee_types(struct specialisation *m,
 
 /* The only function that a step may call; UINT32_MAX if it calls none or one of
  * several. */
-static uint32_t only_callee(const struct specialisation *m,
+static uint32_t only_callee(const struct specialiser *m,
                             const struct byi_step *step)
 {
     if (step->kind == BYI_STEP_KERNEL)
@@ -405,7 +404,7 @@ static uint32_t only_callee(const struct specialisation *m,
 
 /* Infer the call's results from this call's operands, independently of other
  * calls of the function. */
-static enum byoc_status evaluate_site(struct specialisation *m,
+static enum byoc_status evaluate_site(struct specialiser *m,
                                       struct byi_plan_func *f,
                                       const struct byi_step *step)
 {
@@ -438,7 +437,7 @@ static enum byoc_status evaluate_site(struct specialisation *m,
     return BYOC_OK;
 }
 
-static enum byoc_status take_results(struct specialisation *m,
+static enum byoc_status take_results(struct specialiser *m,
                                      struct byi_plan_func *f,
                                      const struct byi_step *step)
 {
@@ -447,7 +446,7 @@ static enum byoc_status take_results(struct specialisation *m,
 }
 
 /* Begin function `func`: set the known sizes of its values. */
-static enum byoc_status begin_func(struct specialisation *m, uint32_t func)
+static enum byoc_status begin_func(struct specialiser *m, uint32_t func)
 {
     struct byi_plan_func *f = &m->plan->funcs[func];
     f->values = byi_arena_copy(m->arena, f->values,
@@ -478,7 +477,7 @@ static enum byoc_status begin_func(struct specialisation *m, uint32_t func)
 
 /* If this step is the only caller of the function, pass the sizes and values of
  * its operands to the function's inputs. */
-static void pass_sizes(struct specialisation *m, const struct byi_plan_func *f,
+static void pass_sizes(struct specialiser *m, const struct byi_plan_func *f,
                        const struct byi_step *step, uint32_t first,
                        uint32_t func)
 {
@@ -500,12 +499,12 @@ static void pass_sizes(struct specialisation *m, const struct byi_plan_func *f,
 
 /* Begin a function that the step calls and that has not been specialised;
  * *entered is false if there is none. */
-static enum byoc_status enter_callee(struct specialisation *m,
+static enum byoc_status enter_callee(struct specialiser *m,
                                      const struct byi_plan_func *f,
                                      const struct byi_step *step, bool *entered)
 {
     uint32_t callees[2];
-    uint32_t n = byi_step_callees(m->instance, step, callees);
+    uint32_t n = byi_step_callees(m->specialisation, step, callees);
     *entered = false;
     for (uint32_t c = 0; c < n; c++) {
         if (m->stage[callees[c]] != NEW)
@@ -525,7 +524,7 @@ static enum byoc_status enter_callee(struct specialisation *m,
 
 /* Choose offsets for temporaries of known sizes, and delete the removed steps.
  */
-static enum byoc_status finish_func(struct specialisation *m, uint32_t func)
+static enum byoc_status finish_func(struct specialiser *m, uint32_t func)
 {
     struct byi_plan_func *f = &m->plan->funcs[func];
     const uint32_t n = f->n_values + 1;
@@ -577,7 +576,7 @@ static enum byoc_status finish_func(struct specialisation *m, uint32_t func)
 
 /* Specialise one step of the top function, after the functions that it calls.
  */
-static enum byoc_status specialise_step(struct specialisation *m)
+static enum byoc_status specialise_step(struct specialiser *m)
 {
     struct activation *top = &m->stack.at[m->stack.n - 1];
     struct byi_plan_func *f = &m->plan->funcs[top->func];
@@ -597,7 +596,7 @@ static enum byoc_status specialise_step(struct specialisation *m)
 
 /* --- the whole plan ------------------------------------------------------- */
 
-static void count_callers(struct specialisation *m)
+static void count_callers(struct specialiser *m)
 {
     const struct byi_plan_tables *plan = m->model->plan;
     m->callers[0] = 2; /* main has unknown callers */
@@ -632,7 +631,7 @@ static void count_callers(struct specialisation *m)
 
 /* Whether operand `from` of a call (NULL: unknown) may have other sizes than
  * input i of function `func` was specialised for. */
-static bool may_differ(const struct specialisation *m,
+static bool may_differ(const struct specialiser *m,
                        const struct byi_value *from, uint32_t func, uint32_t i)
 {
     const uint32_t v = m->plan->funcs[func].inputs[i];
@@ -646,7 +645,7 @@ static bool may_differ(const struct specialisation *m,
  * those of the function's symbols. The operands of the call are those of the
  * step from index `at` on. For a closure they are the callee's last inputs; its
  * first inputs come from the step that applies it. */
-static bool calls_with_other_sizes(const struct specialisation *m,
+static bool calls_with_other_sizes(const struct specialiser *m,
                                    const struct byi_plan_func *f,
                                    const struct byi_step *step, uint32_t at,
                                    uint32_t func)
@@ -663,7 +662,7 @@ static bool calls_with_other_sizes(const struct specialisation *m,
 /* Mark functions in m->varying that are called with varying sizes, such as a
  * function that calls itself with growing operands. A symbol then has another
  * size in each call. Returns whether it marked any. */
-static bool find_varying(const struct specialisation *m)
+static bool find_varying(const struct specialiser *m)
 {
     bool found = false;
     for (uint32_t k = 0; k < m->plan->n_funcs; k++) {
@@ -671,7 +670,7 @@ static bool find_varying(const struct specialisation *m)
         for (uint32_t s = 0; m->stage[k] == DONE && s < f->n_steps; s++) {
             uint32_t callees[2];
             const uint32_t n =
-                byi_step_callees(m->instance, &f->steps[s], callees);
+                byi_step_callees(m->specialisation, &f->steps[s], callees);
             uint32_t at = f->steps[s].kind == BYI_STEP_IF;
             for (uint32_t c = 0; c < n; c++) {
                 bool *varying = &m->varying[callees[c]];
@@ -685,7 +684,7 @@ static bool find_varying(const struct specialisation *m)
     return found;
 }
 
-static enum byoc_status specialise_plan(struct specialisation *m)
+static enum byoc_status specialise_plan(struct specialiser *m)
 {
     const struct byi_plan_tables *plan = m->model->plan;
     m->stage = byi_arena_calloc(m->scratch, plan->n_funcs, sizeof *m->stage);
@@ -705,12 +704,12 @@ static enum byoc_status specialise_plan(struct specialisation *m)
     m->plan->n_consts = m->consts.n;
     m->plan->consts = byi_arena_copy(m->arena, m->consts.at,
                                      m->consts.n * sizeof *m->consts.at);
-    return byi_consts_read(m->instance, m->plan->consts, m->err);
+    return byi_consts_read(m->specialisation, m->plan->consts, m->err);
 }
 
 /* Specialise the plan once. Sets *again if functions were specialised for
  * wrong sizes; m->varying now marks these functions. */
-static enum byoc_status specialise_once(struct specialisation *m, bool *again)
+static enum byoc_status specialise_once(struct specialiser *m, bool *again)
 {
     const struct byoc_model *model = m->model;
     struct byi_arena *arena = m->arena = byi_arena_new();
@@ -720,20 +719,20 @@ static enum byoc_status specialise_once(struct specialisation *m, bool *again)
     plan->funcs =
         byi_arena_copy(arena, plan->funcs, plan->n_funcs * sizeof *plan->funcs);
     m->plan = plan;
-    *m->instance =
-        (struct byi_instance){.model = model, .plan = plan, .twins = m->twins};
-    m->instance->regions = byi_arena_calloc(arena, plan->n_regions + 1u,
-                                            sizeof *m->instance->regions);
+    *m->specialisation = (struct byi_specialisation){
+        .model = model, .plan = plan, .twins = m->twins};
+    m->specialisation->regions = byi_arena_calloc(
+        arena, plan->n_regions + 1u, sizeof *m->specialisation->regions);
     for (uint32_t i = 0; i < plan->n_regions; i++)
         if (!plan->regions[i].varies) {
-            m->instance->regions[i] = model->own.regions[i];
-            m->instance->regions[i].lent = true;
+            m->specialisation->regions[i] = model->base.regions[i];
+            m->specialisation->regions[i].lent = true;
         }
     m->stack.n = m->consts.n = 0;
     enum byoc_status status = specialise_plan(m);
     *again = status == BYOC_OK && find_varying(m);
     if (*again)
-        byi_instance_end(m->instance);
+        byi_specialisation_end(m->specialisation);
     return status;
 }
 
@@ -742,7 +741,7 @@ static enum byoc_status specialise_once(struct specialisation *m, bool *again)
 static enum byoc_status specialise_until_stable(void *arg,
                                                 struct byoc_error *err)
 {
-    struct specialisation *m = arg;
+    struct specialiser *m = arg;
     enum byoc_status status;
     bool again;
     m->err = err;
@@ -757,24 +756,24 @@ static enum byoc_status specialise_until_stable(void *arg,
 
 enum byoc_status byi_specialise(const struct byoc_model *model,
                                 const int64_t *sizes, unsigned flags,
-                                struct byi_instance *instance,
+                                struct byi_specialisation *specialisation,
                                 struct byoc_error *err)
 {
-    struct specialisation m = {.model = model,
-                               .instance = instance,
-                               .sizes = sizes,
-                               .last = flags & BYI_LAST,
-                               .twins = flags & BYI_TWINS};
+    struct specialiser m = {.model = model,
+                            .specialisation = specialisation,
+                            .sizes = sizes,
+                            .last = flags & BYI_LAST,
+                            .twins = flags & BYI_TWINS};
     struct byi_guard guard;
-    *instance = (struct byi_instance){0};
+    *specialisation = (struct byi_specialisation){0};
     byi_memory_set_packing(model->memory, true);
     const enum byoc_status status =
         byi_guarded(&guard, specialise_until_stable, &m, err);
     byi_memory_set_packing(model->memory, false);
     if (status == BYOC_OK)
-        byi_backends_drop_consts(instance);
-    else if (instance->plan)
-        byi_instance_end(instance);
+        byi_backends_drop_consts(specialisation);
+    else if (specialisation->plan)
+        byi_specialisation_end(specialisation);
     byi_vec_free(m.stack.at);
     byi_vec_free(m.consts.at);
     byi_arena_free(&m.scratch);
@@ -782,16 +781,16 @@ enum byoc_status byi_specialise(const struct byoc_model *model,
     return status;
 }
 
-void byi_instance_end(struct byi_instance *instance)
+void byi_specialisation_end(struct byi_specialisation *specialisation)
 {
-    for (uint32_t i = 0; instance->regions && i < instance->plan->n_regions;
-         i++) {
-        const struct byi_region *region = &instance->regions[i];
+    for (uint32_t i = 0;
+         specialisation->regions && i < specialisation->plan->n_regions; i++) {
+        const struct byi_region *region = &specialisation->regions[i];
         if (region->plugin && !region->lent)
             region->plugin->backend->unload(&region->plugin->host,
                                             region->compiled);
     }
-    struct byi_arena *arena = instance->plan->arena;
+    struct byi_arena *arena = specialisation->plan->arena;
     byi_arena_free(&arena);
-    instance->plan = NULL;
+    specialisation->plan = NULL;
 }

@@ -70,8 +70,8 @@ static enum byoc_status init_state(struct byoc_state *s, struct byoc_error *err)
     if (s->model->cache)
         return BYOC_OK; /* the first run allocates the memory */
     BYI_TRY(init_outputs(s, err));
-    s->instance = &s->model->own;
-    BYI_TRY(byi_work_new(s->instance, &s->work, err));
+    s->specialisation = &s->model->base;
+    BYI_TRY(byi_work_new(s->specialisation, &s->work, err));
     return byi_exec_provide_scratch(s, s->work->scratch + BYI_ALIGN, err);
 }
 

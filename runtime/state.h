@@ -203,7 +203,7 @@ struct byi_frame {
 
 /* Allocate the memory of an activation of function `func`; NULL if that fails.
  * Free it with byi_memory_release, with the model's memory. */
-struct byi_frame *byi_frame_new(const struct byi_instance *instance,
+struct byi_frame *byi_frame_new(const struct byi_specialisation *specialisation,
                                 uint32_t func);
 /* Take a frame for an activation of function `func`; byi_frame_release ends the
  * activation and frees or keeps the frame. Errors: BYOC_ENOMEM, BYOC_ELIMIT. */
@@ -227,13 +227,13 @@ enum byoc_status byi_frame_block(struct byoc_state *state,
                                  struct byi_frame *frame, uint32_t v,
                                  struct byoc_error *err);
 
-/* --- work.c: the memory of one run of an instance ------------------------- */
+/* --- work.c: the memory of one run of a specialisation -------------------- */
 
 /* The working memory of one run at a time: frames and region states. */
 struct byi_work {
-    const struct byi_instance *instance;
-    struct byi_work *next;     /* in the list of idle works of the instance */
-    uint64_t bytes;            /* size of the frames */
+    const struct byi_specialisation *specialisation;
+    struct byi_work *next; /* in the list of idle works of the specialisation */
+    uint64_t bytes;        /* size of the frames */
     struct byi_frame **frames; /* for each function: its first frame; NULL: it
                                 * never runs */
     struct byi_frame **spare;  /* for each function: list of further frames */
@@ -245,10 +245,10 @@ struct byi_work {
                         * fixed shapes */
 };
 
-/* Create the memory of a run of the instance: frames, and states of its
- * regions. The instance must outlive it. Errors: BYOC_ENOMEM, and those of
- * backends. */
-enum byoc_status byi_work_new(const struct byi_instance *instance,
+/* Create the memory of a run of the specialisation: frames, and states of its
+ * regions. The specialisation must outlive it. Errors: BYOC_ENOMEM, and those
+ * of backends. */
+enum byoc_status byi_work_new(const struct byi_specialisation *specialisation,
                               struct byi_work **work, struct byoc_error *err);
 /* Free the memory; *work may be NULL and becomes NULL. No run may use it. */
 void byi_work_free(struct byi_work **work);
@@ -282,8 +282,8 @@ struct byoc_state {
                      it */
     size_t needed_capacity;
     bool choosing; /* this run skips the steps that are not `needed` */
-    const struct byi_instance *instance; /* the instance that runs */
-    struct byi_work *work;               /* the memory of that run */
+    const struct byi_specialisation *specialisation; /* the one that runs */
+    struct byi_work *work;     /* the memory of that run */
     struct byi_lease lease;    /* during a run, if the model has a cache */
     struct byi_tensor *inputs; /* indexed by input */
     /* for each input: from the caller's strides */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cache_test.c: tests models with symbolic dims: instances by sizes, their
- * limits and counters, backends that refuse, threads, lack of memory. This
- * program is linked so that the runtime's large allocations come here first.
+/* cache_test.c: tests models with symbolic dims: specialisations by sizes,
+ * their limits and counters, backends that refuse, threads, lack of memory.
+ * This program is linked so that the runtime's large allocations come here
+ * first.
  */
 #include "tests/fixture.h"
 
@@ -170,8 +171,8 @@ static void test_count_bound(void **state)
     close_model(&m);
 }
 
-/* No instance fits: each is freed at the end of its run, while the result stays
- * valid. */
+/* No specialisation fits: each is freed at the end of its run, while the result
+ * stays valid. */
 static void test_byte_bound(void **state)
 {
     (void)state;
@@ -352,7 +353,7 @@ static void test_bad_sizes(void **state)
 }
 
 /* Lists as inputs and outputs of a model with symbolic dims: results belong to
- * the state, even if the instance is evicted. */
+ * the state, even if the specialisation is evicted. */
 static void test_lists(void **state)
 {
     (void)state;
@@ -411,7 +412,7 @@ static void test_lists(void **state)
 }
 
 /* Inputs of other ranks, element types and sizes than the model's are refused
- * before an instance is built. */
+ * before a specialisation is built. */
 static void test_contradicted(void **state)
 {
     (void)state;
@@ -598,9 +599,9 @@ static void test_loop_body(void **state)
     close_model(&m);
 }
 
-/* Sizes that depend on data stay symbolic, also in later values: one instance
- * serves all of them. Results have rank 1 or 2, with one more element each
- * time. */
+/* Sizes that depend on data stay symbolic, also in later values: one
+ * specialisation serves all of them. Results have rank 1 or 2, with one more
+ * element each time. */
 static void test_data_dependent(void **state)
 {
     (void)state;

@@ -282,7 +282,7 @@ static void test_regions(void **state)
     struct byoc_model *model = open_model(
         &x, two_regions, &(struct byoc_load_params){.plugins = PLUGIN_DIR});
     assert_string_equal(byoc_model_warnings(model), "");
-    assert_true(model->own.regions[0].plugin && model->own.regions[1].plugin);
+    assert_true(model->base.regions[0].plugin && model->base.regions[1].plugin);
     check_runs(&x, model);
     byoc_model_free(&model);
     fixture_close(&x);
@@ -296,7 +296,7 @@ static void test_native_only(void **state)
         &x, two_regions,
         &(struct byoc_load_params){.plugins = PLUGIN_DIR, .native_only = 1});
     assert_string_equal(byoc_model_warnings(model), "");
-    assert_true(!model->own.regions[0].plugin && !model->own.regions[1].plugin);
+    assert_true(!model->base.regions[0].plugin && !model->base.regions[1].plugin);
     check_runs(&x, model);
     byoc_model_free(&model);
     fixture_close(&x);
@@ -334,7 +334,7 @@ static void test_backend_log(void **state)
     for (int debug = 0; debug <= 1; debug++) {
         params.log_severity = debug ? BYOC_DEBUG : (enum byoc_severity)0;
         struct byoc_model *model = open_model(&x, two_regions, &params);
-        const struct byoc_host *host = &model->own.regions[0].plugin->host;
+        const struct byoc_host *host = &model->base.regions[0].plugin->host;
         assert_int_equal(logged.severity, BYOC_INFO);
         logged = (struct logged){0};
         host->log(host->ctx, "a line");
@@ -381,7 +381,7 @@ static void test_load_fails(void **state)
     assert_string_equal(byoc_model_warnings(model),
                         "region r1 runs its native twin: bad: r1: this "
                         "backend builds nothing\n");
-    assert_true(model->own.regions[0].plugin && !model->own.regions[1].plugin);
+    assert_true(model->base.regions[0].plugin && !model->base.regions[1].plugin);
     check_runs(&x, model);
     byoc_model_free(&model);
     fixture_close(&x);
@@ -433,7 +433,7 @@ static void test_a_thousand_times(void **state)
     for (uint32_t i = 0; i < 1000; i++) {
         assert_int_equal(
             byoc_internal_model_open(&x.image, &params, &model, &err), BYOC_OK);
-        assert_true(model->own.regions[0].plugin != NULL);
+        assert_true(model->base.regions[0].plugin != NULL);
         if (i % 100 == 0)
             check_runs(&x, model);
         byoc_model_free(&model);
