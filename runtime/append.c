@@ -98,7 +98,7 @@ static void allow_in_place(struct byoc_model *model, uint32_t input,
     model->in_place[output] = input;
     if (axis < type->rank && BYI_IS_SYMBOL(type->dims[axis]) &&
         !model->require_backends)
-        model->open[-1 - type->dims[axis]] = true;
+        model->open_symbols[-1 - type->dims[axis]] = true;
 }
 
 void byi_append_find(struct byoc_model *model)
@@ -108,8 +108,8 @@ void byi_append_find(struct byoc_model *model)
     model->grows = byi_arena_calloc(model->arena, n, sizeof *model->grows);
     model->in_place = model->grows + f->n_inputs;
     memset(model->grows, 0xff, n * sizeof *model->grows);
-    model->open = byi_arena_calloc(model->arena, model->plan->n_symbols + 1u,
-                                   sizeof *model->open);
+    model->open_symbols = byi_arena_calloc(
+        model->arena, model->plan->n_symbols + 1u, sizeof *model->open_symbols);
     for (uint32_t s = 0; s < f->n_steps; s++) {
         const uint32_t axis = grown_axis(f, s);
         if (axis == UINT32_MAX)
@@ -258,10 +258,11 @@ static void concatenate_rows(const struct byi_frame *fr,
     for (uint32_t i = 0; i < 2; i++) {
         const struct byi_tensor *t = &fr->t[step->in[i]];
         const uint64_t bytes = plane_bytes(t, axis);
-        const uint64_t own = pitch_of(t, axis, &fr->planes[step->in[i]]);
+        const uint64_t from_pitch = pitch_of(t, axis, &fr->planes[step->in[i]]);
         char *to = (char *)all->data + at;
         for (uint64_t k = 0; k < n && to != t->data && bytes > 0; k++)
-            memcpy(to + k * pitch, (const char *)t->data + k * own, bytes);
+            memcpy(to + k * pitch, (const char *)t->data + k * from_pitch,
+                   bytes);
         at += bytes;
     }
 }
@@ -356,9 +357,10 @@ static enum byoc_status run_attention(struct byoc_state *s,
 {
     struct byi_head_planes planes[2];
     for (uint32_t i = 0; i < step->n_in; i++) {
-        const struct byi_row_planes *own = &fr->planes[step->in[i]];
+        const struct byi_row_planes *operand = &fr->planes[step->in[i]];
         if (i == 1 || i == 2)
-            planes[i - 1] = (struct byi_head_planes){own->axes, own->pitch};
+            planes[i - 1] =
+                (struct byi_head_planes){operand->axes, operand->pitch};
         else
             BYI_TRY(byi_row_planes_make_dense(s, fr, step->in[i], err));
     }

@@ -118,12 +118,15 @@ static enum byoc_status check_descriptor(struct file *f)
     const struct section *s = f->sections;
     struct byi_descriptor d;
     if (s[MODEL].bytes != sizeof d)
-        return refuse_file(f,
-                           "found a descriptor of another size, expected that "
-                           "of struct byi_descriptor");
+        return byi_fail(f->err, BYOC_EPARSE,
+                        "%s: found a descriptor of %llu bytes, expected %zu; "
+                        "compile the model again",
+                        f->library.path, (unsigned long long)s[MODEL].bytes,
+                        sizeof d);
     memcpy(&d, s[MODEL].data, sizeof d);
     if (memcmp(d.magic, BYI_DESCRIPTOR_MAGIC, sizeof d.magic) != 0)
-        return refuse_file(f, "found a descriptor without its magic number");
+        return refuse_file(f, "found a descriptor without its magic number, "
+                              "expected \"BYOCMDL\" first");
     if (d.version != BYI_ARTIFACT_VERSION)
         return byi_fail(f->err, BYOC_EINCOMPATIBLE,
                         "%s: found artifact version %u, expected %d; compile "

@@ -205,14 +205,14 @@ char *byi_sizes_text(const struct byoc_model *model, const int64_t *sizes,
     size_t at = 0;
     buf[0] = '\0';
     for (uint32_t k = 0; k < model->n_keys && at < n; k++)
-        at += (size_t)(model->open[model->keys[k]]
-                           ? snprintf(buf + at, n - at, "%s%s open",
-                                      k ? ", " : "",
-                                      model->plan->symbols[model->keys[k]])
-                           : snprintf(buf + at, n - at, "%s%s=%lld",
-                                      k ? ", " : "",
-                                      model->plan->symbols[model->keys[k]],
-                                      (long long)sizes[model->keys[k]]));
+        at +=
+            (size_t)(model->open_symbols[model->keys[k]]
+                         ? snprintf(buf + at, n - at, "%s%s=any", k ? ", " : "",
+                                    model->plan->symbols[model->keys[k]])
+                         : snprintf(buf + at, n - at, "%s%s=%lld",
+                                    k ? ", " : "",
+                                    model->plan->symbols[model->keys[k]],
+                                    (long long)sizes[model->keys[k]]));
     return buf;
 }
 
@@ -277,7 +277,7 @@ static enum byoc_status make_specialisation(const struct byoc_model *model,
     if (status == BYOC_ENOMEM) {
         evict_unused(c);
         pthread_mutex_unlock(&c->lock);
-        status = byi_specialise(model, sizes, flags | BYI_LAST,
+        status = byi_specialise(model, sizes, flags | BYI_LAST_ATTEMPT,
                                 &e->specialisation, err);
         pthread_mutex_lock(&c->lock);
     }
@@ -626,7 +626,7 @@ static enum byoc_status read_dims(const struct byoc_model *model,
         (*sizes)[i] = -1;
     BYI_TRY(bind_dims(model, dims, n, *sizes, err));
     for (uint32_t i = 0; i < n_symbols; i++)
-        (*sizes)[i] = model->open[i] ? -1 : (*sizes)[i];
+        (*sizes)[i] = model->open_symbols[i] ? -1 : (*sizes)[i];
     return BYOC_OK;
 }
 
@@ -659,7 +659,8 @@ enum byoc_status byoc_internal_region_faults(
         list_faults(model, &e->specialisation, arena, faults);
     } else if (status == BYOC_OK) {
         struct byi_specialisation specialisation;
-        status = byi_specialise(model, sizes, BYI_LAST, &specialisation, err);
+        status = byi_specialise(model, sizes, BYI_LAST_ATTEMPT, &specialisation,
+                                err);
         if (status == BYOC_OK) {
             list_faults(model, &specialisation, arena, faults);
             byi_specialisation_end(&specialisation);
@@ -677,7 +678,7 @@ enum byoc_status byoc_internal_check_dims(const struct byoc_model *model,
     struct byi_specialisation specialisation;
     enum byoc_status status = read_dims(model, dims, n, &sizes, err);
     if (status == BYOC_OK)
-        status = byi_specialise(model, sizes, BYI_LAST | BYI_TWINS,
+        status = byi_specialise(model, sizes, BYI_LAST_ATTEMPT | BYI_TWINS,
                                 &specialisation, err);
     if (status == BYOC_OK)
         byi_specialisation_end(&specialisation);

@@ -44,7 +44,7 @@ static void add_copy(const char *path, const char *function,
     const void *shim = handle ? dlsym(handle, "byoc_openmp_shim") : NULL;
     Dl_info of_shim;
     if (!skip && shim && dladdr(shim, &of_shim))
-        skip = of_shim.dli_fbase == info.dli_fbase; /* not a copy */
+        skip = of_shim.dli_fbase == info.dli_fbase; /* byoc's own threads */
     for (uint32_t i = 0; !skip && i < found->n; i++)
         skip = found->base[i] == info.dli_fbase;
     if (!skip && found->n < MAX_COPIES) {

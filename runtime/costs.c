@@ -127,13 +127,15 @@ void byi_cost_begin(const struct byi_plan_tables *plan, uint32_t region,
 {
     const struct byi_plan_func *twin = &plan->funcs[plan->regions[region].twin];
     *costs = (struct byi_cost_region){
-        .twin = twin, .taken = byi_alloc(twin->n_steps, sizeof *costs->taken)};
+        .twin = twin,
+        .primitive_of_step =
+            byi_alloc(twin->n_steps, sizeof *costs->primitive_of_step)};
 }
 
 void byi_cost_end(struct byi_cost_region *costs)
 {
-    free(costs->taken);
-    costs->taken = NULL;
+    free(costs->primitive_of_step);
+    costs->primitive_of_step = NULL;
 }
 
 /* Whether the first node of the step's provenance is among `sources`, the
@@ -159,15 +161,16 @@ static uint32_t take_step(struct byi_cost_region *costs, const char *op,
     const struct byi_plan_func *twin = costs->twin;
     if (!byi_op_of_name(op, n))
         return UINT32_MAX;
-    while (costs->begin < twin->n_steps && costs->taken[costs->begin])
+    while (costs->begin < twin->n_steps &&
+           costs->primitive_of_step[costs->begin])
         costs->begin++;
     for (uint32_t i = costs->begin; i < twin->n_steps; i++) {
         const struct byi_step *step = &twin->steps[i];
-        if (costs->taken[i] || step->kind != BYI_STEP_OP ||
+        if (costs->primitive_of_step[i] || step->kind != BYI_STEP_OP ||
             strncmp(step->name, op, n) != 0 || step->name[n] ||
             !has_source(sources, step))
             continue;
-        costs->taken[i] = costs->n;
+        costs->primitive_of_step[i] = costs->n;
         return i;
     }
     return UINT32_MAX;
@@ -175,12 +178,12 @@ static uint32_t take_step(struct byi_cost_region *costs, const char *op,
 
 /* The steps of the twin that a primitive computes, in the order in which the
  * primitive's name lists their operators. */
-struct taken_steps {
+struct primitive_steps {
     const struct byi_plan_func *twin;
     uint32_t at[32], n; /* indices of the steps, and their number */
 };
 
-static bool is_result(const struct taken_steps *s, uint32_t v)
+static bool is_result(const struct primitive_steps *s, uint32_t v)
 {
     for (uint32_t i = 0; i < s->n; i++)
         if (byi_has_id(s->twin->steps[s->at[i]].out,
@@ -191,7 +194,7 @@ static bool is_result(const struct taken_steps *s, uint32_t v)
 
 /* Whether one of the steps reads value `v` earlier than step `step` does as its
  * operand `operand`. */
-static bool is_read_before(const struct taken_steps *s, uint32_t step,
+static bool is_read_before(const struct primitive_steps *s, uint32_t step,
                            uint32_t operand, uint32_t v)
 {
     for (uint32_t i = 0; i <= step; i++) {
@@ -202,7 +205,7 @@ static bool is_read_before(const struct taken_steps *s, uint32_t step,
     return false;
 }
 
-static void add_steps(const struct taken_steps *s, struct byoc_event *event)
+static void add_steps(const struct primitive_steps *s, struct byoc_event *event)
 {
     for (uint32_t i = 0; i < s->n; i++)
         if (!has_sizes(s->twin, &s->twin->steps[s->at[i]]))
@@ -222,8 +225,8 @@ static void add_steps(const struct taken_steps *s, struct byoc_event *event)
 
 void byi_cost_primitive(struct byi_cost_region *costs, struct byoc_event *event)
 {
-    struct taken_steps s = {.twin = costs->twin};
-    if (!costs->taken || !event->name || !event->sources)
+    struct primitive_steps s = {.twin = costs->twin};
+    if (!costs->primitive_of_step || !event->name || !event->sources)
         return;
     costs->n++;
     for (const char *op = event->name; *op && s.n < BYI_COUNT(s.at);) {

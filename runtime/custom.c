@@ -316,11 +316,11 @@ static struct byi_customs *find_operator(const char *name,
          c = c->next)
         for (uint32_t i = 0; i < c->n; i++) {
             const char *backend = c->plugin->backend->name;
-            const char *own = c->ops[i].name;
-            const size_t n = strlen(own);
+            const char *operator_name = c->ops[i].name;
+            const size_t n = strlen(operator_name);
             if (strlen(backend) != prefix ||
                 strncmp(backend, name, prefix) != 0 ||
-                strncmp(name + prefix + 1, own, n) != 0 ||
+                strncmp(name + prefix + 1, operator_name, n) != 0 ||
                 name + prefix + 1 + n != version ||
                 (uint32_t)strtoul(version + 1, NULL, 10) != c->ops[i].since)
                 continue;

@@ -136,7 +136,7 @@ static enum byoc_status infer_step(struct byoc_state *s,
     struct byi_infer infer = {.arena = s->infer,
                               .op = step->op,
                               .attrs = step->attrs,
-                              .n_in = step->n_own,
+                              .n_in = step->n_op_in,
                               .in = s->types,
                               .value = s->known,
                               .err = err};
@@ -452,8 +452,8 @@ static void end_step(struct byoc_state *s, const struct byi_plan_func *f,
                      struct byi_frame *fr)
 {
     const struct byi_step *step = &f->steps[fr->at++];
-    for (uint32_t i = 0; s->watch && !s->choosing && !fr->up && i < step->n_out;
-         i++)
+    for (uint32_t i = 0;
+         s->watch && !s->skips_unneeded && !fr->up && i < step->n_out; i++)
         if (!byi_value_is_object(&f->values[step->out[i]]))
             s->watch(s->watch_ctx, step->name, step->sources,
                      &fr->t[step->out[i]]);
@@ -532,7 +532,8 @@ static enum byoc_status run_all(void *arg, struct byoc_error *err)
             return byi_fail(err, BYOC_ECANCELLED,
                             "cancelled in @%s, after %u of %u steps", f->name,
                             fr->at, f->n_steps);
-        if (fr->at < f->n_steps && s->choosing && !fr->up && !s->needed[fr->at])
+        if (fr->at < f->n_steps && s->skips_unneeded && !fr->up &&
+            !s->needed[fr->at])
             end_step(s, f, fr);
         else if (fr->at < f->n_steps)
             BYI_TRY(run_step(s, f, fr, err));
@@ -573,7 +574,7 @@ void byi_exec_begin(struct byoc_state *s)
         byi_exec_drop(s);
     byi_pool_reset(&s->pool);
     byi_store_reset(&s->strings);
-    byi_arena_free(&s->given);
+    byi_arena_free(&s->value_trees);
 }
 
 enum byoc_status byi_exec_main(struct byoc_state *s, struct byoc_error *err)

@@ -22,7 +22,9 @@ enum byoc_status byi_library_file_open(struct byi_library_file *file,
     const Elf64_Ehdr *h = &file->elf.header;
     if (h->e_type != ET_DYN)
         return refuse_file(
-            file, "it is not a shared library; compile a model first", err);
+            file,
+            "it is not a shared library; compile a model, or link a plug-in",
+            err);
     if (machine != EM_NONE && h->e_machine != machine)
         return byi_fail(err, BYOC_EINCOMPATIBLE,
                         "%s: made for another processor (ELF machine %u, "
@@ -65,8 +67,10 @@ static enum byoc_status search_table(const struct byi_library_file *file,
     for (uint64_t i = 0; i < table->sh_size / sizeof(Elf64_Sym); i++) {
         Elf64_Sym s;
         memcpy(&s, elf->at + table->sh_offset + i * sizeof s, sizeof s);
-        const char *own = byi_elf_string(elf, table->sh_link, s.st_name);
-        if (own && s.st_shndx != SHN_UNDEF && strcmp(own, name) == 0)
+        const char *symbol_name =
+            byi_elf_string(elf, table->sh_link, s.st_name);
+        if (symbol_name && s.st_shndx != SHN_UNDEF &&
+            strcmp(symbol_name, name) == 0)
             return take_symbol(file, &s, symbol, err);
     }
     return BYOC_OK;

@@ -22,10 +22,10 @@ struct block_parts {
 
 /* Add an array of n elements of `size` bytes to the block. Returns its address;
  * NULL while only the size is computed. */
-static void *reserve(struct block_parts *l, uint64_t n, uint64_t size)
+static void *reserve(struct block_parts *parts, uint64_t n, uint64_t size)
 {
-    void *at = l->at ? l->at + l->end : NULL;
-    l->end += (n * size + 15) / 16 * 16;
+    void *at = parts->at ? parts->at + parts->end : NULL;
+    parts->end += (n * size + 15) / 16 * 16;
     return at;
 }
 
@@ -39,24 +39,24 @@ static bool runs_on_backend(const struct byi_specialisation *specialisation,
 /* Reserve the frame and its arrays in the block, and set the pointers in *fr.
  * The arena, which is aligned, comes after them. */
 static void divide_block(const struct byi_specialisation *specialisation,
-                         const struct byi_plan_func *f, struct block_parts *l,
-                         struct byi_frame *fr)
+                         const struct byi_plan_func *f,
+                         struct block_parts *parts, struct byi_frame *fr)
 {
-    reserve(l, 1, sizeof *fr);
-    fr->t = reserve(l, f->n_values, sizeof *fr->t);
-    fr->block = reserve(l, f->n_values, sizeof *fr->block);
-    fr->obj = reserve(l, f->n_values, sizeof(void *));
-    fr->dest = reserve(l, f->n_outputs, sizeof *fr->dest);
-    fr->planes = reserve(l, f->n_values, sizeof *fr->planes);
-    fr->dest_planes = reserve(l, f->n_outputs, sizeof *fr->dest_planes);
-    fr->views = reserve(l, f->n_steps, sizeof(void *));
+    reserve(parts, 1, sizeof *fr);
+    fr->t = reserve(parts, f->n_values, sizeof *fr->t);
+    fr->block = reserve(parts, f->n_values, sizeof *fr->block);
+    fr->obj = reserve(parts, f->n_values, sizeof(void *));
+    fr->dest = reserve(parts, f->n_outputs, sizeof *fr->dest);
+    fr->planes = reserve(parts, f->n_values, sizeof *fr->planes);
+    fr->dest_planes = reserve(parts, f->n_outputs, sizeof *fr->dest_planes);
+    fr->views = reserve(parts, f->n_steps, sizeof(void *));
     for (uint32_t s = 0; s < f->n_steps; s++) {
         const struct byi_step *step = &f->steps[s];
         if (!runs_on_backend(specialisation, step))
             continue;
-        void *views = reserve(l, (uint64_t)step->n_in + step->n_out,
+        void *views = reserve(parts, (uint64_t)step->n_in + step->n_out,
                               sizeof(struct byoc_view));
-        if (l->at)
+        if (parts->at)
             fr->views[s] = views;
     }
 }
@@ -103,35 +103,34 @@ static void init_views(const struct byi_plan_func *f, struct byi_frame *fr)
     }
 }
 
-/* Bytes of a frame of function `func`. Sets *head to the bytes before its
- * arena.
- */
+/* Bytes of a frame of function `func`. Sets *arena_at to its
+ * arena's offset. */
 static uint64_t frame_bytes(const struct byi_specialisation *specialisation,
-                            uint32_t func, uint64_t *head)
+                            uint32_t func, uint64_t *arena_at)
 {
     const struct byi_plan_func *f = &specialisation->plan->funcs[func];
-    struct block_parts l = {0};
+    struct block_parts parts = {0};
     struct byi_frame unused;
-    divide_block(specialisation, f, &l, &unused);
-    *head = byi_align_bytes(l.end);
-    return *head + f->arena + BYI_ALIGN;
+    divide_block(specialisation, f, &parts, &unused);
+    *arena_at = byi_align_bytes(parts.end);
+    return *arena_at + f->arena + BYI_ALIGN;
 }
 
 struct byi_frame *byi_frame_new(const struct byi_specialisation *specialisation,
                                 uint32_t func)
 {
     const struct byi_plan_func *f = &specialisation->plan->funcs[func];
-    uint64_t head, bytes = frame_bytes(specialisation, func, &head);
-    struct block_parts l = {
+    uint64_t arena_at, bytes = frame_bytes(specialisation, func, &arena_at);
+    struct block_parts parts = {
         .at = byi_memory_allocate(specialisation->model->memory, bytes)};
-    if (!l.at)
+    if (!parts.at)
         return NULL;
-    memset(l.at, 0, head);
-    struct byi_frame *fr = (struct byi_frame *)(void *)l.at;
-    divide_block(specialisation, f, &l, fr);
+    memset(parts.at, 0, arena_at);
+    struct byi_frame *fr = (struct byi_frame *)(void *)parts.at;
+    divide_block(specialisation, f, &parts, fr);
     fr->func = func;
     fr->bytes = bytes;
-    init_tensors(specialisation->plan, f, fr, l.at + head);
+    init_tensors(specialisation->plan, f, fr, parts.at + arena_at);
     init_views(f, fr);
     return fr;
 }
@@ -143,7 +142,7 @@ static enum byoc_status make_extra(struct byoc_state *s, uint32_t func,
                                    struct byi_frame **frame,
                                    struct byoc_error *err)
 {
-    uint64_t head, bytes = frame_bytes(s->specialisation, func, &head);
+    uint64_t arena_at, bytes = frame_bytes(s->specialisation, func, &arena_at);
     BYI_TRY(byi_pool_charge(&s->pool, bytes, err));
     *frame = byi_frame_new(s->specialisation, func);
     if (!*frame) {

@@ -51,9 +51,10 @@ enum byoc_status byi_library_check(const char *path, const char *name,
                         name);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
-        return byi_fail(err, BYOC_EIO,
-                        "%s: %s, expected a library that can be read", name,
-                        strerror(errno));
+        return byi_fail(
+            err, BYOC_EIO,
+            "%s: cannot open it: %s, expected a library that can be read", name,
+            strerror(errno));
     struct stat st;
     char magic[4] = "";
     bool read_it = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
@@ -137,7 +138,8 @@ enum byoc_status byi_memory_file(const void *data, size_t n, int *fd,
         close(*fd);
     return byi_fail(
         err, why == ENOMEM || why == ENOSPC ? BYOC_ENOMEM : BYOC_EIO,
-        "cannot put a library of %zu bytes into memory: %s", n, strerror(why));
+        "cannot put a library of %zu bytes into memory: %s; free memory", n,
+        strerror(why));
 }
 
 /* The loader identifies a library by its path, here /proc/self/fd/N. The

@@ -172,18 +172,19 @@ enum byoc_status byoc_model_load_fd(int fd,
     *model = NULL;
     BYI_TRY(byi_load_params_read(&load, params, err));
     snprintf(name, sizeof name, "file descriptor %d", fd);
-    const int own = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-    if (own < 0)
+    const int duplicate = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+    if (duplicate < 0)
         return byi_fail(err, errno == EBADF ? BYOC_EINVAL : BYOC_EIO,
-                        "%s: %s, expected an open file", name, strerror(errno));
-    if (fstat(own, &st) != 0 || !S_ISREG(st.st_mode)) {
-        close(own);
+                        "%s: cannot duplicate it: %s, expected an open file",
+                        name, strerror(errno));
+    if (fstat(duplicate, &st) != 0 || !S_ISREG(st.st_mode)) {
+        close(duplicate);
         return byi_fail(err, BYOC_EINVAL,
                         "%s: found a folder, pipe or device, expected a "
                         "regular file",
                         name);
     }
-    return load_descriptor(own, name, &load, model, err);
+    return load_descriptor(duplicate, name, &load, model, err);
 }
 
 enum byoc_status byoc_model_load_memory(const void *data, uint64_t bytes,

@@ -30,7 +30,7 @@ static double least_time(int rounds, uint32_t threads,
 
 enum { PRODUCTS = 24 * 10000 }; /* multiply-adds of one lane in one run */
 
-/* Define a function that computes `chains` independent sums of products in
+/* Define a function that computes `n_sums` independent sums of products in
  * registers. */
 #define PEAK(name, lanes, n_sums, options)                                     \
     typedef float name##_vec __attribute__((vector_size(4 * (lanes))));        \
@@ -50,7 +50,10 @@ enum { PRODUCTS = 24 * 10000 }; /* multiply-adds of one lane in one run */
 PEAK(peak_base_12, 4, 12, )
 PEAK(peak_base_8, 4, 8, )
 
-enum { LINE = 16, LINES = 4 }; /* in floats; read in one iteration */
+enum {
+    LINE = 16, /* floats of a cache line */
+    LINES = 4, /* cache lines that one iteration reads, of all streams */
+};
 
 /* Define a function that reads n streams of `lines` lines at the same time. */
 #define READ(name, lanes, n, options)                                          \

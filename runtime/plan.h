@@ -82,9 +82,9 @@ struct byi_step {
     const struct byi_kernel *kernel;
     const void *packed; /* constants that prepack.c packed; or NULL */
     uint32_t n_in, n_out, n_dead;
-    /* OP: its epilogue, whose operands follow the n_own operands of the
+    /* OP: its epilogue, whose operands follow the n_op_in operands of the
      * operator */
-    uint32_t n_own, n_epilogue;
+    uint32_t n_op_in, n_epilogue;
     const struct byi_epilogue_op *epilogue;
     const uint32_t *in, *out; /* values */
     /* n_dead values that no later step reads: functions, sequences, optionals
@@ -266,8 +266,8 @@ struct byoc_model {
                       * UINT32_MAX if neither */
     uint32_t *in_place; /* for each output: the input whose memory it may use;
                          * UINT32_MAX: none */
-    bool *open; /* for each symbol: it is the length of an input that grows, so
-                 * specialisations give it no size */
+    bool *open_symbols; /* for each symbol: it is the length of an input that
+                         * grows, so specialisations give it no size */
     struct byi_cache *cache; /* NULL: no symbols, `base` runs */
     /* indexed by kernel of the plan; NULL: its twin runs */
     byi_fused_fn *kernels;
@@ -362,14 +362,15 @@ enum byoc_status byi_region_load(const struct byi_plugin *plugin,
 /* --- specialise.c --------------------------------------------------------- */
 
 /* Set *specialisation to one for `sizes`, by symbol of the plan;
- * -1 for symbols that are not the inputs', and for those in model->open.
- * `flags` is 0 or a sum of BYI_LAST and BYI_TWINS. A region that its backend
- * cannot build gets a fault. If memory runs out, this is a fault with BYI_LAST,
- * otherwise an error. With BYI_TWINS backends build no region for these sizes:
- * a region that varies gets a fault, and the others stay as the model loaded
- * them. Free the specialisation with byi_specialisation_end. Errors: BYOC_ETYPE
- * (the model refuses these sizes), BYOC_ELIMIT, BYOC_ENOMEM. */
-enum { BYI_LAST = 1, BYI_TWINS = 2 };
+ * -1 for symbols that are not the inputs', and for those in
+ * model->open_symbols. `flags` is 0 or a sum of BYI_LAST_ATTEMPT and BYI_TWINS.
+ * A region that its backend cannot build gets a fault. If memory runs out, this
+ * is a fault with BYI_LAST_ATTEMPT, otherwise an error. With BYI_TWINS backends
+ * build no region for these sizes: a region that varies gets a fault, and the
+ * others stay as the model loaded them. Free the specialisation with
+ * byi_specialisation_end. Errors: BYOC_ETYPE (the model refuses these sizes),
+ * BYOC_ELIMIT, BYOC_ENOMEM. */
+enum { BYI_LAST_ATTEMPT = 1, BYI_TWINS = 2 };
 enum byoc_status byi_specialise(const struct byoc_model *model,
                                 const int64_t *sizes, unsigned flags,
                                 struct byi_specialisation *specialisation,
@@ -457,8 +458,8 @@ enum byoc_status byi_cache_take(const struct byoc_model *model,
                                 struct byoc_error *err);
 /* Return the lease's specialisation and memory to the cache. Threads: safe. */
 void byi_cache_put(const struct byoc_model *model, struct byi_lease *lease);
-/* Print the sizes of the inputs' symbols, such as "batch=3, sequence=7", into
- * `buf` of n bytes. Returns buf. */
+/* Print the sizes of the inputs' symbols, such as "batch=3, sequence=7" and
+ * "past=any" for an open one, into `buf` of n bytes. Returns buf. */
 char *byi_sizes_text(const struct byoc_model *model, const int64_t *sizes,
                      char *buf, size_t n);
 

@@ -238,7 +238,7 @@ static enum byoc_status infer_op(struct checker *c, struct byi_step *step,
     struct byi_infer t = {.arena = c->scratch,
                           .op = step->op,
                           .attrs = step->attrs,
-                          .n_in = step->n_own,
+                          .n_in = step->n_op_in,
                           .in = types,
                           .value = known,
                           .fresh = fresh_symbol,
@@ -259,7 +259,7 @@ static enum byoc_status infer_op(struct checker *c, struct byi_step *step,
          i < step->n_in && !byi_op_has(step->op->id, BYI_TRAIT_LIST); i++)
         if (!c->f->values[step->in[i]].fixed)
             step->infer = true; /* a rule may have relied on equal symbols */
-    if (byi_op_reads_unknown(step->op->id, step->n_own, known))
+    if (byi_op_reads_unknown(step->op->id, step->n_op_in, known))
         step->infer = true;
     return BYOC_OK;
 }
@@ -282,9 +282,9 @@ static enum byoc_status check_epilogue(struct checker *c,
 {
     const struct byi_value *values = c->f->values;
     const struct byi_type *out = values[step->out[0]].type;
-    uint32_t at = step->n_own;
-    if (step->n_own < 2 ||
-        !byi_epilogue_is_supported(step->op->id, step->attrs, step->n_own,
+    uint32_t at = step->n_op_in;
+    if (step->n_op_in < 2 ||
+        !byi_epilogue_is_supported(step->op->id, step->attrs, step->n_op_in,
                                    values[step->in[1]].type, out))
         return fail_step(c, "found an epilogue of %s, expected none",
                          step->name);
@@ -307,17 +307,17 @@ static enum byoc_status check_epilogue(struct checker *c,
 static enum byoc_status divide_operands(struct checker *c,
                                         struct byi_step *step)
 {
-    step->n_own = step->n_in;
+    step->n_op_in = step->n_in;
     for (uint32_t i = 0; i < step->n_epilogue; i++) {
         if (!byi_epilogue_is_binary(step->epilogue[i].op->id))
             continue;
-        if (step->n_own == 0)
+        if (step->n_op_in == 0)
             return fail_step(
                 c,
                 "found %u operands, expected those that the epilogue "
                 "reads, too",
                 step->n_in);
-        step->n_own--;
+        step->n_op_in--;
     }
     return BYOC_OK;
 }
@@ -377,8 +377,9 @@ static enum byoc_status check_condition(struct checker *c,
     const struct byi_type *cond = c->f->values[step->in[0]].type;
     if (cond->kind != BYI_TENSOR || cond->dtype != BYOC_BOOL)
         return fail_step(c, "in[0]: the condition is %s, expected bool",
-                         cond->kind == BYI_FUNC ? "a function"
-                                                : byoc_dtype_name(cond->dtype));
+                         cond->kind == BYI_TENSOR
+                             ? byoc_dtype_name(cond->dtype)
+                             : byi_type_kind_text(cond->kind));
     return BYOC_OK;
 }
 

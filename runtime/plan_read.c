@@ -186,9 +186,9 @@ static enum byoc_status read_object(struct plan_reader *r,
     if (v->kind == BYI_V_TEMP)
         return BYOC_OK;
     return byi_fail(r->err, BYOC_EPARSE,
-                    "%s.kind: found a function, sequence or optional of this "
-                    "kind, expected input or temp",
-                    at->path);
+                    "%s.kind: found %s, expected input or temp for a function, "
+                    "sequence or optional",
+                    at->path, kind_names[v->kind]);
 }
 
 static enum byoc_status read_value(void *ctx, uint32_t index,

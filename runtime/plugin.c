@@ -31,7 +31,7 @@ struct byi_library {
 static const pthread_mutex_t unlocked = PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP;
 static pthread_mutex_t lock = PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP;
 static struct byi_library *libraries; /* guarded by `lock` */
-static bool forks;                    /* the thread that forks holds `lock` */
+static bool locked_by_fork;           /* the thread that forks holds `lock` */
 
 /* --- calls ---------------------------------------------------------------- */
 
@@ -321,7 +321,7 @@ static void leave_library(struct byi_library *lib)
  * `lock`, and locking fails. */
 static void before_fork(void)
 {
-    forks = pthread_mutex_lock(&lock) == 0;
+    locked_by_fork = pthread_mutex_lock(&lock) == 0;
     byi_customs_lock();
     byi_loader_lock();
 }
@@ -330,7 +330,7 @@ static void after_fork(void)
 {
     byi_loader_unlock();
     byi_customs_unlock();
-    if (forks)
+    if (locked_by_fork)
         pthread_mutex_unlock(&lock);
 }
 

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct byoc_descriptor own_descriptor = BYOC_DESCRIPTOR;
+static const struct byoc_descriptor host_descriptor = BYOC_DESCRIPTOR;
 
 /* --- places of structs and members ---------------------------------------- */
 
@@ -58,9 +58,9 @@ static bool find_place(const struct field_places *list, uint32_t from,
  * versions may add members. */
 static bool may_grow(const char *name)
 {
-    const struct field_places list = {(const char *)own_descriptor.places,
-                                      own_descriptor.n_places,
-                                      own_descriptor.place_size};
+    const struct field_places list = {(const char *)host_descriptor.places,
+                                      host_descriptor.n_places,
+                                      host_descriptor.place_size};
     char first[80];
     struct byoc_place p;
     const int n = snprintf(first, sizeof first, "%s.struct_size", name);
@@ -149,17 +149,17 @@ static enum byoc_status check_version(const char *path,
                                       const struct byoc_descriptor *d,
                                       struct byoc_error *err)
 {
-    const uint32_t own_abi = BYOC_BACKEND_ABI;
-    const bool needs = d->abi >> 16 == own_abi >> 16;
-    if (needs && d->needs <= own_abi)
+    const uint32_t host_abi = BYOC_BACKEND_ABI;
+    const bool same_major = d->abi >> 16 == host_abi >> 16;
+    if (same_major && d->needs <= host_abi)
         return BYOC_OK;
-    const uint32_t asked = needs ? d->needs : d->abi;
+    const uint32_t asked = same_major ? d->needs : d->abi;
     return byi_fail(err, BYOC_EINCOMPATIBLE,
                     "%s: %s version %u.%u of byoc/backend.h, but this byoc "
                     "has version %u.%u; %s",
-                    path, needs ? "needs" : "built with", asked >> 16,
-                    asked & 0xffff, own_abi >> 16, own_abi & 0xffff,
-                    asked > own_abi ? "try a newer byoc" : "build it again");
+                    path, same_major ? "needs" : "built with", asked >> 16,
+                    asked & 0xffff, host_abi >> 16, host_abi & 0xffff,
+                    asked > host_abi ? "try a newer byoc" : "build it again");
 }
 
 /* Compare the sanitizers. A plug-in without a sanitizer runs in any host. */
@@ -172,7 +172,7 @@ static enum byoc_status check_tags(const char *path, uint32_t tags,
         [BYOC_TAG_THREAD] = "the thread sanitizer",
         [BYOC_TAG_MEMORY] = "the memory sanitizer",
     };
-    if (tags == 0 || tags == own_descriptor.tags)
+    if (tags == 0 || tags == host_descriptor.tags)
         return BYOC_OK;
     return byi_fail(err, BYOC_EINCOMPATIBLE,
                     "%s: built with %s, but this byoc with %s; build both with "
@@ -180,16 +180,16 @@ static enum byoc_status check_tags(const char *path, uint32_t tags,
                     path,
                     tags < BYI_COUNT(names) && names[tags] ? names[tags]
                                                            : "a sanitizer",
-                    names[own_descriptor.tags]);
+                    names[host_descriptor.tags]);
 }
 
 static enum byoc_status check_places(const char *path,
                                      const struct field_places *theirs,
                                      struct byoc_error *err)
 {
-    const struct field_places mine = {(const char *)own_descriptor.places,
-                                      own_descriptor.n_places,
-                                      own_descriptor.place_size};
+    const struct field_places mine = {(const char *)host_descriptor.places,
+                                      host_descriptor.n_places,
+                                      host_descriptor.place_size};
     char text[256];
     const struct finding finding = {text, sizeof text};
     if (!places_differ(theirs, &mine, &finding))

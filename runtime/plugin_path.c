@@ -232,8 +232,9 @@ static enum byoc_status search_list(struct path_search *w, const char *plugins,
 
 /* The libraries that may be plug-ins, and where they were searched. */
 struct candidates {
-    struct byi_text given, around; /* candidates from the list; candidates from
-                                    * the library's folder */
+    struct byi_text from_list,
+        from_folder; /* candidates from the list; candidates from
+                      * the library's folder */
     struct byi_text places;
     bool alone;
     /* the error of searching the library's folder; BYOC_OK: none */
@@ -241,7 +242,7 @@ struct candidates {
 };
 
 /* Search for candidates. If one backend is wanted, the candidates in the
- * library's folder are in `around`, otherwise all are in `given`. */
+ * library's folder are in `from_folder`, otherwise all are in `from_list`. */
 static enum byoc_status collect_candidates(const char *plugins,
                                            const char *wanted,
                                            struct candidates *c,
@@ -249,18 +250,18 @@ static enum byoc_status collect_candidates(const char *plugins,
 {
     struct candidates made = {.alone = false};
     struct path_search w = {.wanted = wanted,
-                            .paths = &made.given,
+                            .paths = &made.from_list,
                             .places = &made.places,
                             .err = err};
     BYI_BORDER(err);
     enum byoc_status status = search_list(&w, plugins, &made.alone);
     if (wanted) {
-        w.paths = &made.around;
+        w.paths = &made.from_folder;
         w.err = &made.why; /* reported only if the list has no such backend */
     }
     if (status == BYOC_OK && !made.alone) {
-        const enum byoc_status around = add_default(&w);
-        status = wanted ? status : around;
+        const enum byoc_status added = add_default(&w);
+        status = wanted ? status : added;
     }
     *c = made;
     return status;
@@ -268,8 +269,8 @@ static enum byoc_status collect_candidates(const char *plugins,
 
 static void free_candidates(struct candidates *c)
 {
-    byi_text_free(&c->given);
-    byi_text_free(&c->around);
+    byi_text_free(&c->from_list);
+    byi_text_free(&c->from_folder);
     byi_text_free(&c->places);
 }
 
@@ -280,8 +281,8 @@ enum byoc_status byoc_internal_plugin_list(const char *plugins,
 {
     struct candidates c = {.alone = false};
     const enum byoc_status status = collect_candidates(plugins, NULL, &c, err);
-    *paths = c.given;
-    c.given = (struct byi_text){0};
+    *paths = c.from_list;
+    c.from_list = (struct byi_text){0};
     if (places) {
         *places = c.places;
         c.places = (struct byi_text){0};
@@ -327,12 +328,12 @@ static enum byoc_status open_backend(struct candidates *c, const char *name,
                                      struct byi_plugin **plugin,
                                      struct byoc_error *err)
 {
-    BYI_TRY(open_one_of(&c->given, name, threads, plugin, err));
+    BYI_TRY(open_one_of(&c->from_list, name, threads, plugin, err));
     if (*plugin)
         return BYOC_OK;
     if (c->why.status != BYOC_OK)
         return byi_fail(err, c->why.status, "%s", c->why.text);
-    BYI_TRY(open_one_of(&c->around, name, threads, plugin, err));
+    BYI_TRY(open_one_of(&c->from_folder, name, threads, plugin, err));
     if (*plugin)
         return BYOC_OK;
     return byi_fail(err, BYOC_EIO,

@@ -188,7 +188,7 @@ static enum byoc_status begin_run(struct byoc_state *s, struct byoc_error *err)
     if (s->model->cache) {
         uint64_t begin = s->trace ? byi_now_ns() : 0;
         for (uint32_t i = 0; i < s->model->plan->n_symbols; i++)
-            s->dims[i] = s->model->open[i] ? -1 : s->dims[i];
+            s->dims[i] = s->model->open_symbols[i] ? -1 : s->dims[i];
         BYI_TRY(byi_cache_take(s->model, s->dims, false, &s->lease, err));
         if (s->trace && s->lease.made)
             byi_trace_event(
@@ -433,7 +433,7 @@ static enum byoc_status read_values(struct byoc_state *s,
 static enum byoc_status run_bound(struct byoc_state *s, const struct run_io *e,
                                   struct byoc_error *err)
 {
-    if (s->choosing)
+    if (s->skips_unneeded)
         BYI_TRY(byi_request_choose(s, err));
     BYI_TRY(place_inputs(s, err));
     BYI_TRY(read_values(s, e, err));
@@ -569,7 +569,7 @@ enum byoc_status byoc_run_request(struct byoc_state *state,
     const struct run_io e = {
         .request = &request, .in_at = state->in_at, .out_at = state->out_at};
     BYI_TRY(byi_request_place(state, &request, err));
-    state->choosing = !wants_all(state);
+    state->skips_unneeded = !wants_all(state);
     if (state->trace)
         byi_trace_tag(state->trace, request.tag);
     current_tag = request.tag;
@@ -577,6 +577,6 @@ enum byoc_status byoc_run_request(struct byoc_state *state,
     current_tag = before;
     if (state->trace)
         byi_trace_tag(state->trace, NULL);
-    state->choosing = false;
+    state->skips_unneeded = false;
     return status;
 }

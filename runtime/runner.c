@@ -11,7 +11,7 @@
  * that frees it.
  *
  * A forked child has none of these threads: it begins with empty queues and
- * idle states, and starts its own threads. */
+ * idle states, and starts its own_callbacks threads. */
 #include "state.h"
 
 #include <errno.h>
@@ -36,7 +36,7 @@ struct byi_runners {
 static struct {
     pthread_mutex_t lock;
     struct byi_runners *newest;
-    uint32_t process; /* number of forks */
+    uint32_t epoch; /* number of forks */
 } all_runners = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 /* The state whose callback this thread is in, unless the callback freed it. */
@@ -179,8 +179,8 @@ static int make_threads(struct byi_runners *r)
 /* The state's asynchronous run, reset if it began in the parent process. */
 static struct byi_async_run *async_run_of(struct byoc_state *s)
 {
-    if (s->async.process != all_runners.process)
-        s->async = (struct byi_async_run){.process = all_runners.process};
+    if (s->async.epoch != all_runners.epoch)
+        s->async = (struct byi_async_run){.epoch = all_runners.epoch};
     return &s->async;
 }
 
@@ -227,13 +227,13 @@ enum byoc_status byoc_run_async(struct byoc_state *state,
 void byi_runners_wait(struct byoc_state *state)
 {
     struct byi_runners *r = state->model->runners;
-    const uint32_t own = ending_state == state;
+    const uint32_t own_callbacks = ending_state == state;
     pthread_mutex_lock(&r->lock);
     const struct byi_async_run *run = async_run_of(state);
-    while (run->busy || run->callbacks > own)
+    while (run->busy || run->callbacks > own_callbacks)
         pthread_cond_wait(&r->ended, &r->lock);
     pthread_mutex_unlock(&r->lock);
-    if (own)
+    if (own_callbacks)
         ending_state = NULL;
 }
 
@@ -252,7 +252,7 @@ static void after_fork(void)
 static void reset_in_child(void)
 {
     pthread_mutex_init(&all_runners.lock, NULL);
-    all_runners.process++;
+    all_runners.epoch++;
     ending_state = NULL;
     for (struct byi_runners *r = all_runners.newest; r; r = r->older)
         init_runners(r);

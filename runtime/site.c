@@ -75,7 +75,7 @@ static void infer_results(struct site *s, const struct byi_step *step)
     struct byi_infer rule = {.arena = s->arena,
                              .op = step->op,
                              .attrs = step->attrs,
-                             .n_in = step->n_own,
+                             .n_in = step->n_op_in,
                              .in = in,
                              .value = known,
                              .err = &unused};

@@ -33,7 +33,7 @@ struct specialiser {
     struct byi_arena *arena, *scratch;
     /* indexed by symbol; -1: unknown (see byi_specialise) */
     const int64_t *sizes;
-    bool last;  /* BYI_LAST: use twins if memory runs out */
+    bool last;  /* BYI_LAST_ATTEMPT: use twins if memory runs out */
     bool twins; /* BYI_TWINS: no backend builds a region */
     /* for each function: its symbols may differ in size from the inputs'
      * symbols of the same name */
@@ -147,7 +147,7 @@ static enum byoc_status infer_results(struct specialiser *m,
     struct byi_infer infer = {.arena = m->scratch,
                               .op = step->op,
                               .attrs = step->attrs,
-                              .n_in = step->n_own,
+                              .n_in = step->n_op_in,
                               .in = types,
                               .value = values,
                               .err = m->err};
@@ -162,7 +162,7 @@ static enum byoc_status infer_results(struct specialiser *m,
     for (uint32_t i = 0; i < step->n_out; i++)
         BYI_TRY(
             set_type(m, f, step, step->out[i], tuple ? out->fields[i] : out));
-    step->infer = byi_op_reads_unknown(step->op->id, step->n_own, values);
+    step->infer = byi_op_reads_unknown(step->op->id, step->n_op_in, values);
     return BYOC_OK;
 }
 
@@ -321,12 +321,12 @@ static enum byoc_status specialise_region(struct specialiser *m,
                                           struct byi_step *step)
 {
     struct byi_region *region = &m->specialisation->regions[step->callee];
-    const bool backend = m->model->base.regions[step->callee].plugin;
+    const bool has_backend = m->model->base.regions[step->callee].plugin;
     struct byi_sized sized;
     if (m->tried[step->callee] || !m->plan->regions[step->callee].varies)
         return BYOC_OK;
     m->tried[step->callee] = true;
-    if (m->twins && backend) {
+    if (m->twins && has_backend) {
         region->fault = "its sizes are new, and recent sizes did not recur";
         return BYOC_OK;
     }
@@ -337,13 +337,13 @@ static enum byoc_status specialise_region(struct specialiser *m,
     if (status != BYOC_OK) {
         if (status == BYOC_ENOMEM && !m->last)
             return byi_fail(err, status, "%s", why.text);
-        if (m->model->require_backends && backend)
+        if (m->model->require_backends && has_backend)
             return byi_fail(err, BYOC_EBACKEND, "%s", why.text);
         region->fault = byi_arena_str(m->arena, why.text);
         m->specialisation->starved |= status == BYOC_ENOMEM;
         return BYOC_OK;
     }
-    for (uint32_t i = 0; i < step->n_out && backend; i++)
+    for (uint32_t i = 0; i < step->n_out && has_backend; i++)
         BYI_TRY(set_type(m, f, step, step->out[i], sized.outputs[i]));
     return BYOC_OK;
 }
@@ -651,11 +651,13 @@ static bool calls_with_other_sizes(const struct specialiser *m,
                                    uint32_t func)
 {
     const uint32_t n_in = m->plan->funcs[func].n_inputs;
-    const uint32_t own = step->kind == BYI_STEP_CLOSURE ? n_in - step->n_in : 0;
+    const uint32_t n_applied =
+        step->kind == BYI_STEP_CLOSURE ? n_in - step->n_in : 0;
     bool differ = false;
     for (uint32_t i = 0; i < n_in && !differ; i++)
         differ = may_differ(
-            m, i < own ? NULL : &f->values[step->in[at + i - own]], func, i);
+            m, i < n_applied ? NULL : &f->values[step->in[at + i - n_applied]],
+            func, i);
     return differ;
 }
 
@@ -762,7 +764,7 @@ enum byoc_status byi_specialise(const struct byoc_model *model,
     struct specialiser m = {.model = model,
                             .specialisation = specialisation,
                             .sizes = sizes,
-                            .last = flags & BYI_LAST,
+                            .last = flags & BYI_LAST_ATTEMPT,
                             .twins = flags & BYI_TWINS};
     struct byi_guard guard;
     *specialisation = (struct byi_specialisation){0};

@@ -104,7 +104,7 @@ void byoc_state_free(struct byoc_state **state)
     byi_exec_begin(s); /* frees the results of the last run */
     if (!s->model->cache)
         byi_work_free(&s->work);
-    byi_arena_free(&s->given);
+    byi_arena_free(&s->value_trees);
     for (uint32_t i = 0; s->out && i < plan->funcs[0].n_outputs; i++)
         byi_memory_release(s->model->memory, s->out[i]);
     byi_pool_free(&s->pool);

@@ -268,7 +268,7 @@ struct byi_async_run {
     uint32_t callbacks;      /* calls of `done` that have not returned */
     /* the number of forks when the other members were set; they are invalid if
      * that number has changed */
-    uint32_t process;
+    uint32_t epoch;
 };
 
 /* The state of a model for one run at a time. */
@@ -281,7 +281,7 @@ struct byoc_state {
     bool *needed; /* for each step of main: an output of the request depends on
                      it */
     size_t needed_capacity;
-    bool choosing; /* this run skips the steps that are not `needed` */
+    bool skips_unneeded; /* this run skips the steps that are not `needed` */
     const struct byi_specialisation *specialisation; /* the one that runs */
     struct byi_work *work;     /* the memory of that run */
     struct byi_lease lease;    /* during a run, if the model has a cache */
@@ -308,12 +308,13 @@ struct byoc_state {
                               * the current fused kernel */
     const struct byi_type **types; /* types of the operands, for a type rule */
     struct byi_type *type_store;
-    const struct byi_tensor **known;
+    const struct byi_tensor **known; /* values of the operands, for a type rule;
+                                      * NULL: not known */
     void *scratch;
     uint64_t scratch_bytes;
     struct byi_pool pool;
     struct byi_string_store strings; /* strings of the run and of its outputs */
-    struct byi_arena *given;         /* trees of outputs that are sequences or
+    struct byi_arena *value_trees;   /* trees of outputs that are sequences or
                                       * optionals */
     struct byi_arena *infer;         /* types of the results of the last steps
                                       * of this run */
@@ -383,8 +384,8 @@ enum byoc_status byi_read_condition(const struct byi_frame *fr,
 
 /* values.c: byi_value_check checks the kind of an input. byi_value_read
  * converts a caller's tree to an object, and byi_value_write an object to a
- * tree. The tree lives in state->given until the next run. `io` is the model's
- * declaration of the input or output. Errors: BYOC_ETYPE, BYOC_EINVAL,
+ * tree. The tree lives in state->value_trees until the next run. `io` is the
+ * model's declaration of the input or output. Errors: BYOC_ETYPE, BYOC_EINVAL,
  * BYOC_ELIMIT, BYOC_ENOMEM. */
 enum byoc_status byi_value_check(const struct byoc_value *value,
                                  const struct byoc_io *io,
@@ -469,9 +470,9 @@ struct byi_cost_region {
     const struct byi_plan_func *twin;
     /* for each step of the twin: the number of the primitive that computes it,
      * from 1; 0: none yet. NULL: an allocation failed, so nothing is counted */
-    uint32_t *taken;
-    uint32_t n, begin; /* number of primitives so far; all steps before `begin`
-                        * are taken */
+    uint32_t *primitive_of_step;
+    uint32_t n, begin; /* number of primitives so far; each step before `begin`
+                        * has its primitive */
 };
 /* Begin to count a run of a region; byi_cost_end frees what this allocates. */
 void byi_cost_begin(const struct byi_plan_tables *plan, uint32_t region,

@@ -289,7 +289,7 @@ static enum byoc_status write_tensor(struct byoc_state *s,
         memcpy(data, t->data, byi_tensor_bytes(t));
     }
     BYI_TRY(byi_own_strings(s, t, data, err));
-    struct byi_tensor *given = byi_arena_copy(s->given, t, sizeof *t);
+    struct byi_tensor *given = byi_arena_copy(s->value_trees, t, sizeof *t);
     given->data = data;
     *value = (struct byoc_value){.kind = BYOC_TENSOR,
                                  .tensor = byi_tensor_dlpack(given)};
@@ -302,10 +302,10 @@ enum byoc_status byi_value_write(struct byoc_state *s,
                                  struct byoc_value *value,
                                  struct byoc_error *err)
 {
-    if (!s->given)
-        byi_keep(s->given = byi_arena_new());
+    if (!s->value_trees)
+        byi_keep(s->value_trees = byi_arena_new());
     struct byoc_value *elements =
-        byi_arena_calloc(s->given, object->n + 1u, sizeof *elements);
+        byi_arena_calloc(s->value_trees, object->n + 1u, sizeof *elements);
     for (uint32_t i = 0; i < object->n; i++) {
         const struct byi_item *item = &object->at[i];
         if (item->object)

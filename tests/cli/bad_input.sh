@@ -363,7 +363,7 @@ bad 2 "found a ']' without its" opt text.ir "--passes=FoldConstant]"
 bad 2 "passes 'None': found no pass" check relu.onnx --pass "[FoldConstant,None]"
 bad 2 "found no pass that has it" check relu.onnx --pass-option FoldConstant.none=1
 bad 2 "expected PASS.NAME=VALUE" check relu.onnx --pass-option none
-bad 2 "$PWD/none.so: No such file" check relu.onnx --pass-plugin none.so
+bad 2 "$PWD/none.so: cannot open it: No such file" check relu.onnx --pass-plugin none.so
 bad 2 "No such file" check relu.onnx --pass-plugin /none/none.so
 bad 2 "/none/none: cannot create the folder: No such file" check relu.onnx --dump-passes /none/none
 bad 2 "BACKEND.WHAT=PATTERN" check relu.onnx --pattern none

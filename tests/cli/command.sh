@@ -217,7 +217,7 @@ ends 3 "libbyoc_backend_dnnl.so in $dir/folder; set" run dnnl.so \
 BYOC_PLUGIN_PATH=$dir/gone "$byoc" run dnnl.so --require-backends >out 2>err
 holds "a folder of the environment that is gone hides no other" test $? -eq 0
 BYOC_PLUGIN_PATH=$dir/gone "$byoc" backends >out 2>err
-holds "and is reported" grep -q "^rejected  $dir/gone: No such file" out
+holds "and is reported" grep -q "^rejected  $dir/gone: cannot open it: No such file" out
 chmod o+w folder
 BYOC_PLUGIN_PATH=$dir/folder "$byoc" check model.ir >out 2>err
 holds "a folder that everybody may write: $?" test $? -eq 2

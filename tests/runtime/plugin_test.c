@@ -296,7 +296,8 @@ static void test_native_only(void **state)
         &x, two_regions,
         &(struct byoc_load_params){.plugins = PLUGIN_DIR, .native_only = 1});
     assert_string_equal(byoc_model_warnings(model), "");
-    assert_true(!model->base.regions[0].plugin && !model->base.regions[1].plugin);
+    assert_true(!model->base.regions[0].plugin &&
+                !model->base.regions[1].plugin);
     check_runs(&x, model);
     byoc_model_free(&model);
     fixture_close(&x);
@@ -381,7 +382,8 @@ static void test_load_fails(void **state)
     assert_string_equal(byoc_model_warnings(model),
                         "region r1 runs its native twin: bad: r1: this "
                         "backend builds nothing\n");
-    assert_true(model->base.regions[0].plugin && !model->base.regions[1].plugin);
+    assert_true(model->base.regions[0].plugin &&
+                !model->base.regions[1].plugin);
     check_runs(&x, model);
     byoc_model_free(&model);
     fixture_close(&x);

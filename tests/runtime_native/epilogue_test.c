@@ -204,9 +204,9 @@ static void check_chain(const char *name, struct eval *e,
 {
     struct byi_epilogue_op ops[MOST];
     struct byi_tensor in[SCALED + MOST];
-    const uint32_t n = length_of(chain), n_own = e->n_in;
-    uint32_t n_in = n_own;
-    memcpy(in, e->in, n_own * sizeof *in);
+    const uint32_t n = length_of(chain), n_op_in = e->n_in;
+    uint32_t n_in = n_op_in;
+    memcpy(in, e->in, n_op_in * sizeof *in);
     assert_true(e->typed);
     assert_int_equal(run_fast(e, 1), BYOC_OK);
     struct byi_tensor want = empty_tensor(BYOC_F32, e->out->rank, e->out->dims);
@@ -236,7 +236,7 @@ static void check_chain(const char *name, struct eval *e,
     for (int isa = 0; isa < BYI_N_ISAS; isa++)
         if (use(isa))
             expect_both(&call, &want, name);
-    for (uint32_t i = n_own; i < n_in; i++)
+    for (uint32_t i = n_op_in; i < n_in; i++)
         release(&in[i]);
     release(&want);
     finish(e);
