@@ -177,8 +177,8 @@ void byi_dn_made_end(struct byi_program *program);
 /* made.c. Free a constant that no step reads. */
 void byi_dn_drop_made(struct byi_program *program, uint32_t made);
 
-/* exec.c. byi_dn_exec_new allocates what one run at a time of a program uses
- * and which refers to the program; byi_dn_exec_run runs all steps in the
+/* exec.c. byi_dn_exec_new allocates the state of a run, which refers to the
+ * program and serves one run at a time. byi_dn_exec_run runs all steps in the
  * scratch memory of the arguments, of byi_dn_exec_bytes bytes. Errors:
  * BYOC_ENOMEM, BYOC_ECANCELLED, BYOC_EBACKEND (oneDNN failed). */
 uint64_t byi_dn_exec_bytes(const struct byi_program *program);
@@ -431,6 +431,7 @@ void byi_dn_keep_prim(struct byi_build *b, const struct byi_creator_call *call,
 /* Drop the references to all remembered primitives. */
 void byi_dn_prims_free(struct byi_build *b);
 
+/* --- build.c: steps and views -------------------------------------------- */
 /* Append a step to b->emitted; takes ownership of the primitive. Always returns
  * BYOC_OK. */
 enum byoc_status byi_dn_emit(struct byi_build *b, struct byi_emit *e);

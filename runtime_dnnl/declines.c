@@ -51,9 +51,9 @@ static enum rating rate_reduction(const struct byoc_graph *g,
     return SLOWER;
 }
 
-/* A layer without gates multiplies few numbers in each step. oneDNN's overhead
- * of a step is longer than reading the weights, which is what a native kernel
- * takes. */
+/* A layer without gates multiplies few numbers in each step. A step of the
+ * native kernel takes as long as reading the weights, which is less than
+ * oneDNN's overhead of a step. */
 static enum rating rate_recurrent(const struct byoc_graph *g,
                                   const struct byoc_graph_kernel *k)
 {

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* runtime_dnnl/exec.c: runs a program in the host's scratch memory, one run at
  * a time. The memory objects of oneDNN are created in the first run, and again
- * when the scratch memory moves. A run sets the pointers
- * of the region's inputs and outputs, then executes the steps. These are the
- * steps that the program lists or, if it has a unit of C, those that the unit
- * requests. */
+ * when the scratch memory moves. A run sets the pointers of the region's inputs
+ * and outputs, then executes the steps. These are the steps that the program
+ * lists or, if it has a unit of C, those that the unit requests. */
 #include "core/base/clock.h"
 #include "runtime_dnnl/build.h"
 

@@ -287,17 +287,17 @@ static enum byoc_status make_attr(const struct byi_posts *posts,
                     byi_dnnl_version(), n, (int)status);
 }
 
-/* The post-ops with ReLU replaced, in `own`. */
+/* The post-ops with ReLU replaced, in `made`. */
 static struct byi_posts replace_relus(const struct byi_posts *posts,
-                                      struct byi_post own[BYI_MAX_POSTS])
+                                      struct byi_post made[BYI_MAX_POSTS])
 {
     const uint32_t n = posts ? posts->n : 0;
     for (uint32_t i = 0; i < n; i++) {
-        own[i] = posts->at[i];
-        if (own[i].kind == BYI_POST_ELT)
-            byi_elt_replace_relu(&own[i].alg, own[i].alpha, &own[i].beta);
+        made[i] = posts->at[i];
+        if (made[i].kind == BYI_POST_ELT)
+            byi_elt_replace_relu(&made[i].alg, made[i].alpha, &made[i].beta);
     }
-    return (struct byi_posts){n, own};
+    return (struct byi_posts){n, made};
 }
 
 enum byoc_status byi_pieces_make(struct byi_pieces *pieces, uint32_t n,
@@ -306,8 +306,8 @@ enum byoc_status byi_pieces_make(struct byi_pieces *pieces, uint32_t n,
                                  enum byi_unit_axes units,
                                  struct byoc_error *err)
 {
-    struct byi_post own[BYI_MAX_POSTS];
-    const struct byi_posts replaced = replace_relus(given, own);
+    struct byi_post made[BYI_MAX_POSTS];
+    const struct byi_posts replaced = replace_relus(given, made);
     const struct byi_posts *posts = &replaced;
     *pieces = (struct byi_pieces){.n = n};
     enum byoc_status status =

@@ -159,8 +159,9 @@ struct byi_bands;
 struct byi_bands *byi_bands_new(struct byi_arena *arena,
                                 struct byi_prim *const *prims, uint32_t n);
 /* Bytes of scratch memory that a run needs, as the scratch of the first call;
- * those of the others are not used. The implementation's name. */
+ * those of the others are not used. */
 uint64_t byi_bands_scratch(const struct byi_bands *bands);
+/* The name of the bands' implementation. */
 const char *byi_bands_impl(const struct byi_bands *bands);
 /* Run the calls of the primitives in bands. */
 void byi_bands_run(const struct byi_bands *bands,

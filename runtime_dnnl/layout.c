@@ -40,7 +40,6 @@ struct byi_desc byi_dn_channels_last(enum byoc_dtype dtype, uint32_t rank,
     return byi_dn_dense(dtype, rank, dims, order);
 }
 
-/* A stable insertion sort, since ranks are small. */
 void byi_dn_order(const struct byi_desc *desc, uint32_t *order)
 {
     byi_axes_sort(desc->rank, desc->strides, order);

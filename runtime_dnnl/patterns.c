@@ -22,6 +22,8 @@ enum { BYI_DN_REFUSALS(ID, COMMA) };
     " [" ELTWISE "(^) | " BINARY "(^, %other) | subtract|divide(%other, ^)"    \
     " | multiply(^, ^) | power(^, const %other) | nn.prelu(^, const %other)]*"
 
+/* The operators of attention after the product of queries and keys: scales and
+ * masks of the scores, their softmax, and the product with the values. */
 #define ATTENDS                                                                \
     " [multiply|add(^, %other) | divide|subtract(^, %other) | tanh(^)]*"       \
     " [nn.softmax(^)] [where(isnan(^), const %zero = 0, ^)]?"                  \

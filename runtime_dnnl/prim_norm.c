@@ -91,20 +91,22 @@ static const char *sum_name(const struct byi_dn_fast *fast)
 }
 
 enum {
-    COLUMNS = 1024, /* the sums of so many stay in the first-level cache */
-    ROWS = 4096,    /* most rows of a part: longer sums are less accurate */
-    PARTS = 8       /* most parts if only threads need more than one */
+    COLUMNS = 1024, /* so many columns have sums that stay in the first-level
+                     * cache */
+    ROWS = 4096,    /* most summed rows of a part: longer sums are less
+                     * accurate */
+    PARTS = 8,      /* most parts that are made only to give threads work */
+    PART_ROWS = 64  /* fewest rows of such a part */
 };
 
 /* The number of parts into which the n summed elements are divided. It does not
  * depend on the number of threads, so neither do the results. */
 static int64_t sum_parts(const struct byi_dn_fast *fast)
 {
-    enum { FEW = 64 };
     const int64_t least = byi_ceil_div(fast->sum.n, ROWS);
     return fast->sum.inner == 1
                ? least
-               : byi_max(least, byi_min(fast->sum.n / FEW, PARTS));
+               : byi_max(least, byi_min(fast->sum.n / PART_ROWS, PARTS));
 }
 
 /* The number of summed elements in a part. */
@@ -139,7 +141,8 @@ static void sum_columns(const struct byi_dn_fast *fast, const float *ones,
                 .y = to + at});
 }
 
-/* y[0, n) = the sums or means of the parts' sums, which follow one another. */
+/* Set y[0] to y[n - 1] to the sums or means of their columns. `sums` has n sums
+ * of the first part, then those of the other parts. */
 static void add_parts(const struct byi_dn_fast *fast, const float *sums,
                       int64_t n, float *y)
 {

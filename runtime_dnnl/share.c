@@ -47,8 +47,8 @@ static struct byi_shared **bucket_of(const void *src)
     return &shared_consts.buckets[(uintptr_t)src / BYI_ALIGN % BUCKETS];
 }
 
-/* Find a shared constant and add a reference to it. Call with
- * the lock of shared_consts. */
+/* Find a shared constant and add a reference to it. Call with the lock of
+ * shared_consts. */
 static struct byi_shared *find_and_ref(const struct byoc_host *host,
                                        const void *src,
                                        const struct byi_prim *reorder)
