@@ -283,7 +283,8 @@ struct byi_f32_kernels {
     void (*transpose)(const float *from, int64_t stride, int64_t rows,
                       int64_t columns, float *to, int64_t pitch);
     /* to[c * n + r] = rows[r][c] for n = 2 rows, or [1] 3 rows, c < columns */
-    void (*zip[2])(const float *const *rows, int64_t columns, float *to);
+    void (*interleave_rows[2])(const float *const *rows, int64_t columns,
+                               float *to);
     /* convert n elements of float16, or [1] bfloat16, to float32, and back,
      * rounding to nearest even */
     void (*widen[2])(const uint16_t *from, float *to, int64_t n);

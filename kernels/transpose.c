@@ -75,7 +75,7 @@ void byi_f32_transpose(const struct byi_f32_kernels *kernels, const float *from,
     if ((rows == 2 || rows == 3) && pitch == rows) { /* such as colour images */
         const float *const each[] = {from, from + stride,
                                      from + (rows - 1) * stride};
-        kernels->zip[rows - 2](each, columns, to);
+        kernels->interleave_rows[rows - 2](each, columns, to);
         return;
     }
     int64_t r = 0;

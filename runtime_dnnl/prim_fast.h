@@ -68,8 +68,8 @@ struct byi_dn_fast {
         } sum;
         struct { /* prim_move.c: a concatenation of rows */
             uint32_t n_sources;
-            bool zips;     /* the elements of the sources alternate */
-            int64_t outer; /* rows */
+            bool interleaves; /* the elements of the sources alternate */
+            int64_t outer;    /* rows */
             /* bytes of each source's row, and from one row to the next */
             int64_t length[BYI_DN_SOURCES], pitch[BYI_DN_SOURCES];
         };

@@ -106,8 +106,9 @@ static void copy_sources(const struct byi_dn_fast *fast,
 }
 
 /* Write rows [row, end) of the destination, in which the elements alternate. */
-static void zip_sources(const struct byi_dn_fast *fast, const char *const *from,
-                        char *to, int64_t row, int64_t end)
+static void interleave_sources(const struct byi_dn_fast *fast,
+                               const char *const *from, char *to, int64_t row,
+                               int64_t end)
 {
     const struct byi_f32_kernels *kernels = byi_f32_kernels();
     const uint32_t n = fast->n_sources;
@@ -116,8 +117,9 @@ static void zip_sources(const struct byi_dn_fast *fast, const char *const *from,
         for (uint32_t i = 0; i < n; i++)
             rows[i] =
                 (const float *)(const void *)(from[i] + row * fast->pitch[i]);
-        kernels->zip[n - 2](rows, fast->length[0] / (int64_t)sizeof(float),
-                            (float *)(void *)(to + row * n * fast->length[0]));
+        kernels->interleave_rows[n - 2](
+            rows, fast->length[0] / (int64_t)sizeof(float),
+            (float *)(void *)(to + row * n * fast->length[0]));
     }
 }
 
@@ -138,9 +140,9 @@ static void run_concat(const struct byi_dn_fast *fast, uint32_t n,
     (void)scratch;
 #pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
     for (int i = 0; i < team; i++)
-        if (fast->zips)
-            zip_sources(fast, from, to, fast->outer * i / team,
-                        fast->outer * (i + 1) / team);
+        if (fast->interleaves)
+            interleave_sources(fast, from, to, fast->outer * i / team,
+                               fast->outer * (i + 1) / team);
         else
             copy_sources(fast, from, all, to, bytes * i / team,
                          bytes * (i + 1) / team);
@@ -206,9 +208,9 @@ bool byi_dn_fast_concat(const struct byi_dnnl_concat *p,
         !byi_dn_is_dense(&p->dst))
         return false;
     int64_t row;
-    fast->zips = sources_alternate(p, &row);
-    row = fast->zips ? row * p->n
-                     : p->dst.dims[p->axis] * p->dst.strides[p->axis];
+    fast->interleaves = sources_alternate(p, &row);
+    row = fast->interleaves ? row * p->n
+                            : p->dst.dims[p->axis] * p->dst.strides[p->axis];
     fast->outer = byi_elements(p->dst.rank, p->dst.dims) / row;
     for (uint32_t i = 0; i < p->n; i++) {
         const struct byi_desc like = byi_dn_dense_like(&p->dst, p->src[i].dims);
