@@ -160,48 +160,49 @@ struct band_thread {
 };
 
 /* Compute lines `y` of result i, and write them to `to`. */
-static void run_lines(const struct band_thread *own, uint32_t i,
+static void run_lines(const struct band_thread *thread, uint32_t i,
                       struct band_lines y, float *to)
 {
-    const struct byi_f32_conv *conv = own->bands->convs[i];
+    const struct byi_f32_conv *conv = thread->bands->convs[i];
     struct byi_f32_conv some;
     const int64_t from = byi_f32_cut_lines(conv, y.from, y.end - y.from, &some);
-    struct byi_f32_conv_run run = own->runs[i];
-    const int64_t row = (own->image * conv->out[1] + y.from) * conv->out[2];
+    struct byi_f32_conv_run run = thread->runs[i];
+    const int64_t row = (thread->image * conv->out[1] + y.from) * conv->out[2];
     run.conv = &some;
-    run.x = i ? own->at[i - 1] + (from - own->has[i - 1].from) * line_of_x(conv)
-              : run.x + (own->image * conv->in[1] + from) * line_of_x(conv);
+    run.x = i ? thread->at[i - 1] +
+                    (from - thread->has[i - 1].from) * line_of_x(conv)
+              : run.x + (thread->image * conv->in[1] + from) * line_of_x(conv);
     for (uint32_t p = 0; p < conv->n_epilogue; p++) {
         const struct byi_f32_epilogue_op *op = &conv->epilogue[p];
         if (op->binary)
             run.operands[op->operand] += row / op->repeat * op->row;
     }
     run.y = to;
-    run.scratch = own->scratch;
+    run.scratch = thread->scratch;
     run.threads = 1;
     byi_f32_conv_run(&run);
 }
 
 /* Make lines `y` of intermediate result i available: keeps the lines that exist
  * already, and computes the others. */
-static void advance(struct band_thread *own, uint32_t i, struct band_lines y)
+static void advance(struct band_thread *thread, uint32_t i, struct band_lines y)
 {
-    const int64_t line = line_of_y(own->bands->convs[i]);
-    struct band_lines *has = &own->has[i];
+    const int64_t line = line_of_y(thread->bands->convs[i]);
+    struct band_lines *has = &thread->has[i];
     const int64_t kept = byi_max(byi_min(has->end, y.end) - y.from, 0);
-    memmove(own->at[i], own->at[i] + (y.from - has->from) * line,
+    memmove(thread->at[i], thread->at[i] + (y.from - has->from) * line,
             (size_t)(kept * line) * sizeof(float));
     const struct band_lines more = {y.from + kept, y.end};
     if (more.from < more.end)
-        run_lines(own, i, more, own->at[i] + kept * line);
+        run_lines(thread, i, more, thread->at[i] + kept * line);
     *has = y;
 }
 
 /* Compute lines `band` of the last result, after the lines of intermediate
  * results that these lines depend on. */
-static void run_band(struct band_thread *own, struct band_lines band)
+static void run_band(struct band_thread *thread, struct band_lines band)
 {
-    const struct byi_f32_bands *bands = own->bands;
+    const struct byi_f32_bands *bands = thread->bands;
     const uint32_t last = bands->n - 1;
     const struct byi_f32_conv *conv = bands->convs[last];
     struct band_lines y[BYI_F32_MAX_BAND_CONVS];
@@ -209,10 +210,10 @@ static void run_band(struct band_thread *own, struct band_lines band)
     for (uint32_t i = last; i-- > 0;)
         y[i] = lines_under(bands->convs[i + 1], y[i + 1]);
     for (uint32_t i = 0; i < last; i++)
-        advance(own, i, y[i]);
-    run_lines(own, last, band,
-              own->runs[last].y +
-                  (own->image * conv->out[1] + band.from) * line_of_y(conv));
+        advance(thread, i, y[i]);
+    run_lines(thread, last, band,
+              thread->runs[last].y +
+                  (thread->image * conv->out[1] + band.from) * line_of_y(conv));
 }
 
 /* Compute lines [begin, end) of the last result; lines are numbered through all
@@ -222,21 +223,22 @@ static void run_share(const struct byi_f32_bands *bands,
                       int64_t end, char *scratch)
 {
     const int64_t image_lines = bands->convs[bands->n - 1]->out[1];
-    struct band_thread own = {.bands = bands, .runs = runs, .scratch = scratch};
+    struct band_thread thread = {
+        .bands = bands, .runs = runs, .scratch = scratch};
     scratch += bands->kernels;
     for (uint32_t i = 0; i + 1 < bands->n; i++) {
-        own.at[i] = (float *)(void *)scratch;
+        thread.at[i] = (float *)(void *)scratch;
         scratch += result_bytes(bands, i);
     }
     while (begin < end) {
         const int64_t from = begin % image_lines;
         const int64_t lines = byi_min(image_lines - from, end - begin);
         const int64_t n = byi_ceil_div(lines, bands->band_lines);
-        own.image = begin / image_lines;
-        memset(own.has, 0, sizeof own.has);
+        thread.image = begin / image_lines;
+        memset(thread.has, 0, sizeof thread.has);
         for (int64_t i = 0; i < n; i++)
-            run_band(&own, (struct band_lines){from + lines * i / n,
-                                               from + lines * (i + 1) / n});
+            run_band(&thread, (struct band_lines){from + lines * i / n,
+                                                  from + lines * (i + 1) / n});
         begin += lines;
     }
 }
@@ -248,9 +250,9 @@ void byi_f32_bands_run(const struct byi_f32_bands *bands,
     const struct byi_f32_conv *last = bands->convs[bands->n - 1];
     const int64_t all = last->images * last->out[1];
     const int64_t team = byi_min(threads, all);
-    char *own = (char *)(uintptr_t)byi_align_bytes((uintptr_t)scratch);
+    char *at = (char *)(uintptr_t)byi_align_bytes((uintptr_t)scratch);
 #pragma omp parallel for num_threads((int)team) if (team > 1) schedule(static)
     for (int64_t i = 0; i < team; i++)
         run_share(bands, runs, all * i / team, all * (i + 1) / team,
-                  own + (uint64_t)i * bands->per_thread);
+                  at + (uint64_t)i * bands->per_thread);
 }

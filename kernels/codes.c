@@ -19,7 +19,7 @@ static int64_t panels_of(const struct byi_f32_codes *c)
 /* Bytes of a block of a panel. */
 static int64_t block_bytes(const struct byi_f32_codes *c)
 {
-    return BYI_F32_CODES_HEAD + BYI_F32_PANEL * c->block * c->bits / 8;
+    return BYI_F32_CODES_HEADER + BYI_F32_PANEL * c->block * c->bits / 8;
 }
 
 static int64_t panel_bytes(const struct byi_f32_codes *c)
@@ -44,9 +44,9 @@ static float scale_at(const struct byi_f32_codes_from *from, int64_t at)
     }
 }
 
-/* Pack block b of row j. `to` is that block of the row's panel: its head has
- * the scales and zero points of all rows of the panel, and is followed by the
- * words. */
+/* Pack block b of row j. `to` is that block of the row's panel: its header
+ * has the scales and zero points of all rows of the panel, and is followed by
+ * the words. */
 static void pack_block(const struct byi_f32_codes *c,
                        const struct byi_f32_codes_from *from, int64_t j,
                        int64_t b, uint8_t *to)
@@ -55,7 +55,7 @@ static void pack_block(const struct byi_f32_codes *c,
     const int64_t lane = j % BYI_F32_PANEL, at = j * blocks + b;
     const uint8_t *codes = from->codes + at * bytes;
     const uint8_t zero = from->zeros ? from->zeros[at] : from->zero;
-    uint8_t *words = to + BYI_F32_CODES_HEAD + lane * 4;
+    uint8_t *words = to + BYI_F32_CODES_HEADER + lane * 4;
     const float scale = scale_at(from, at);
     memcpy(to + lane * (int64_t)sizeof scale, &scale, sizeof scale);
     to[BYI_F32_PANEL * (int64_t)sizeof scale + lane] = zero;

@@ -129,7 +129,7 @@ struct byi_f32_vector {
 enum {
     /* bytes of scales and zero points in front of the codes of a panel's block
      */
-    BYI_F32_CODES_HEAD = BYI_F32_PANEL * 5,
+    BYI_F32_CODES_HEADER = BYI_F32_PANEL * 5,
     BYI_F32_CODES_PANELS = 4, /* most panels of a tile */
     BYI_F32_CODES_ROWS = 4    /* most rows of a tile */
 };
@@ -262,7 +262,7 @@ struct byi_f32_kernels {
     int codes_panels;
     int codes_rows; /* most rows for which codes_vector is faster than a product
                      * of expanded weights; a multiple of BYI_F32_CODES_ROWS */
-    void (*codes_vector[2][2][2])(const struct byi_f32_codes_tile *block);
+    void (*codes_vector[2][2][2])(const struct byi_f32_codes_tile *t);
     /* to[depth][BYI_F32_PANEL] = rows [k, k + depth) of a panel; prefetches
      * those of the panel that begins `ahead` bytes further on */
     void (*codes_expand[2])(const uint8_t *panel, int64_t block, int64_t k,

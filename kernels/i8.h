@@ -196,9 +196,9 @@ struct byi_i8_strip {
     int channels; /* at least 1 */
 };
 
-/* n vectors of words to make from rows of bytes: vector i is made from the 16
- * bytes at rows[r] + i * steps[r] of each of 4 (BYTES) or 2 (PAIRS) rows. Step
- * 0 repeats a row. */
+/* Weaving interleaves the bytes of rows: it makes n vectors of words, vector i
+ * from the 16 bytes at rows[r] + i * steps[r] of each of 4 (BYTES) or 2 (PAIRS)
+ * rows r. Word k has byte k of each row. Step 0 repeats a row. */
 struct byi_i8_weave {
     const uint8_t *rows[4];
     int64_t steps[4];
@@ -208,9 +208,9 @@ struct byi_i8_weave {
     uint32_t *to;
 };
 
-/* y = round(clamp(((a - a zero) * a scale + (b - b zero) * b scale) / scale)) +
- * zero; if `multiplies`, with the product of the two instead of their sum. A
- * flip is 0x80 for signed bytes, else 0. */
+/* y = round(clamp(((a - a zero) * a scale + (b - b zero) * b scale) / scale,
+ * low, high)) + zero; if `multiplies`, with the product of the two instead of
+ * their sum. A flip is 0x80 for signed bytes, else 0. */
 struct byi_i8_point {
     const uint8_t *a, *b;
     uint8_t *y;

@@ -5,12 +5,13 @@
  *
  *     sum = A' K [ sum over channels of (G g G') * (B' d B) ] K A / 576
  *
- * G is the matrix of real numbers multiplied by 24 and divided by K, so that it
- * has no fractions. The bracket consists of 36 products of matrices, (tiles,
+ * K is the diagonal matrix of 6, 4, 4, 1, 1 and 24. G is the usual matrix
+ * multiplied by 24, whose rows are then divided by the elements of K, so that
+ * it has no fractions. The bracket consists of 36 products of matrices, (tiles,
  * channels) by (channels, outputs), of 16-bit numbers. Everything is computed
- * modulo 2^32. 576 = 9 * 64:
- * 9 has an inverse modulo 2^32, and 64 times the sum is in range if the weights
- * of an output are not too large, which packing checks.
+ * modulo 2^32. 576 is 9 * 64: 9 has an inverse modulo 2^32, and 64 times the
+ * sum is in range if the weights of an output are not too large, which packing
+ * checks.
  *
  *     V[point][tile][channel]                transformed inputs, 16 bits
  *     U[panel][point][pair of channels][16]  transformed weights

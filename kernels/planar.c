@@ -79,15 +79,15 @@ static int64_t segment_at(const struct byi_f32_conv *conv, int64_t segment)
 static struct planar_scratch open_scratch(const struct planar *p, char *scratch)
 {
     int64_t *at = (int64_t *)(void *)scratch;
-    const struct planar_scratch own = {at, at + p->elements,
-                                       (float *)(void *)(at + 2 * p->elements)};
+    const struct planar_scratch memory = {
+        at, at + p->elements, (float *)(void *)(at + 2 * p->elements)};
     for (int64_t s = 0; s < p->segments; s++)
         for (int64_t k = 0; k < p->conv->size[2]; k++) {
             const int64_t i = s * p->conv->size[2] + k;
-            own.inside[i] = segment_at(p->conv, s) + k;
-            own.copied[i] = s * p->reach + k;
+            memory.inside[i] = segment_at(p->conv, s) + k;
+            memory.copied[i] = s * p->reach + k;
         }
-    return own;
+    return memory;
 }
 
 /* Copy the segments that begin at line `top` and column `left` of an image,
@@ -112,8 +112,9 @@ static void copy_segments(const struct planar *p, const float *image,
 /* Find the first element of a tile that begins at position `first` of line
  * `line` of the result; lines are numbered through all images. Tiles at the
  * border are copied. */
-static void find_tile(const struct planar *p, const struct planar_scratch *own,
-                      int64_t line, int64_t first, struct byi_f32_tile *t)
+static void find_tile(const struct planar *p,
+                      const struct planar_scratch *memory, int64_t line,
+                      int64_t first, struct byi_f32_tile *t)
 {
     const struct byi_f32_conv *conv = p->conv;
     const int64_t plane = conv->in[1] * conv->in[2];
@@ -125,12 +126,12 @@ static void find_tile(const struct planar *p, const struct planar_scratch *own,
     if (top >= 0 && last < conv->in[1] && left >= 0 &&
         left + p->reach <= conv->in[2]) {
         t->plane = image + top * conv->in[2] + left;
-        t->offsets = own->inside;
+        t->offsets = memory->inside;
         return;
     }
-    copy_segments(p, image, top, left, own->copy);
-    t->plane = own->copy;
-    t->offsets = own->copied;
+    copy_segments(p, image, top, left, memory->copy);
+    t->plane = memory->copy;
+    t->offsets = memory->copied;
 }
 
 /* Compute all columns of a tile whose first row is position `row` of the
@@ -166,7 +167,7 @@ static void run_share(const struct planar *p, int64_t begin, int64_t end,
                       char *scratch)
 {
     const struct byi_f32_conv *conv = p->conv;
-    const struct planar_scratch own = open_scratch(p, scratch);
+    const struct planar_scratch memory = open_scratch(p, scratch);
     const struct byi_f32_epilogue e =
         byi_f32_epilogue_at(p->run, 0, 0, 0, NULL);
     struct byi_f32_tile t = {.length = p->elements,
@@ -178,7 +179,7 @@ static void run_share(const struct planar *p, int64_t begin, int64_t end,
         const int64_t line = i / p->tiles;
         const int64_t first = byi_min(i % p->tiles * conv->kernels->rows,
                                       conv->out[2] - conv->kernels->rows);
-        find_tile(p, &own, line, first, &t);
+        find_tile(p, &memory, line, first, &t);
         run_tile(p, line * conv->out[2] + first, &t);
     }
 }
