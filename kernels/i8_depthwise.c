@@ -6,8 +6,8 @@
 #include <math.h>
 #include <string.h>
 
-/* Weave (kernels/i8.h) the words of the output row at `at` from its input rows,
- * for channels [c, c + columns). */
+/* Make the words of the output row at `at` from its input rows, for channels
+ * [c, c + columns). */
 static void weave_row(const struct i8_job *j, const struct i8_place *at,
                       int64_t c, int columns, uint32_t *to)
 {

@@ -17,13 +17,13 @@ static struct byi_f32_strides strides_of(const struct byi_tensor *t,
     for (uint32_t i = t->rank; i-- > 0;) {
         if (planes && planes->pitch && i + 1 == planes->axes)
             stride = (int64_t)(planes->pitch / byoc_dtype_size(t->dtype));
-        const int64_t own = t->dims[i] == 1 ? 0 : stride;
+        const int64_t step = t->dims[i] == 1 ? 0 : stride;
         if (i + 1 == t->rank)
-            s.column = own;
+            s.column = step;
         else if (i + 2 == t->rank)
-            s.row = own;
+            s.row = step;
         else
-            s.batch[BYI_F32_BATCH_AXES + 2 + i - t->rank] = own;
+            s.batch[BYI_F32_BATCH_AXES + 2 + i - t->rank] = step;
         stride *= t->dims[i];
     }
     return s;

@@ -25,8 +25,8 @@ static int64_t stride_at(const struct byi_tensor *t, uint32_t rank,
 {
     if (axis + t->rank < rank)
         return 0;
-    uint32_t own = axis + t->rank - rank;
-    return t->dims[own] == 1 ? 0 : byi_span(t, own + 1, t->rank);
+    uint32_t at = axis + t->rank - rank;
+    return t->dims[at] == 1 ? 0 : byi_span(t, at + 1, t->rank);
 }
 
 /* Whether an axis can be merged with the next inner one, of size `dim`. `outer`

@@ -220,9 +220,10 @@ static enum byoc_status read_number(const char *text, locale_t c,
     }
     const double value = text ? strtod_l(text, &end, c) : 0;
     if (!text || !*text || *end)
-        return byi_fail(err, BYOC_EINVAL,
-                        "cast: element %lld is \"%.40s\", expected a number",
-                        (long long)i, text ? text : "");
+        return byi_fail(
+            err, BYOC_EINVAL,
+            "cast: found \"%.40s\" as element %lld, expected a number",
+            text ? text : "", (long long)i);
     struct byi_tensor one = {.data = (void *)(uintptr_t)&value,
                              .dtype = BYOC_F64};
     struct byi_tensor to = *y;

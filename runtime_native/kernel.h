@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel.h: declarations that the kernel files share. These are lists of
- * element types for typed loops, tensor arithmetic, sizes of thread teams, and
- * the float32 loops that are compiled once per instruction set. */
+/* kernel.h: declarations that the kernel files share: lists of element types
+ * for typed loops, tensor arithmetic, sizes of thread teams, functions that
+ * several files call, and the loops that are compiled once per instruction set.
+ */
 #ifndef BYI_KERNEL_H
 #define BYI_KERNEL_H
 
@@ -585,8 +586,9 @@ typedef void (*byi_one_loop)(const void *x, void *y, int64_t n);
 /* y[i] = op(a[i], b[i]) */
 typedef void (*byi_pair_loop)(const void *a, const void *b, void *y, int64_t n);
 
-/* float32 loops, compiled once per instruction set. Entries by operator are
- * NULL if the operator has no such loop. */
+/* Loops of float32, unless a member says otherwise, compiled once per
+ * instruction set. Entries by operator or dtype are NULL if there is no such
+ * loop. */
 struct byi_simd {
     enum byi_isa isa;
     int64_t lanes; /* number of floats in a vector */

@@ -14,12 +14,12 @@
 static void batch_strides(const struct byi_tensor *t, uint32_t rank,
                           int64_t *strides)
 {
-    uint32_t own = t->rank > 2 ? t->rank - 2 : 0;
+    uint32_t axes = t->rank > 2 ? t->rank - 2 : 0;
     for (uint32_t i = 0; i < rank; i++) {
         strides[i] = 0;
-        if (i + own < rank)
+        if (i + axes < rank)
             continue;
-        uint32_t axis = i + own - rank;
+        uint32_t axis = i + axes - rank;
         if (t->dims[axis] != 1)
             strides[i] = byi_span(t, axis + 1, t->rank);
     }

@@ -120,8 +120,7 @@ static enum byoc_status batch_run_f32(const struct byi_call *call,
 
 BYI_FLOAT_KERNEL(batch, batch_run_f32, batch_scratch_f32)
 
-/* --- float32: many slices at a time ----------------------------------------
- */
+/* --- float32: many slices at a time --------------------------------------- */
 
 /* n adjacent slices, the first of which is number `first` of the call; each has
  * the elements of the box. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* simd.c: selects the table of float32 loops (struct byi_simd) for the CPU. */
+/* simd.c: selects the table of vector loops (struct byi_simd) for the CPU. */
 #include <stdatomic.h>
 
 #include "kernel.h"

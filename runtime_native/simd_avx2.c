@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* simd_avx2.c: the float32 loops for AVX2 and FMA. */
+/* simd_avx2.c: the vector loops for AVX2 and FMA. */
 #if defined(__x86_64__)
 #pragma GCC target("avx2,fma")
 /* lets the compiler compute both sides of ?: */

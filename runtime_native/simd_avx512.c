@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* simd_avx512.c: the float32 loops for AVX-512. */
+/* simd_avx512.c: the vector loops for AVX-512. */
 #if defined(__x86_64__)
 #pragma GCC target("avx512f,avx512dq,avx512vl,avx512bw")
 #pragma GCC target("fma,prefer-vector-width=512")

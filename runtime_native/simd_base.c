@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* simd_base.c: the float32 loops for every CPU that the build supports. */
+/* simd_base.c: the vector loops for every CPU that the build supports. */
 /* lets the compiler compute both sides of ?: */
 #pragma GCC optimize("no-trapping-math")
 #define TABLE byi_simd_base

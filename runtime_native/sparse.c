@@ -36,7 +36,7 @@ struct packed_sparse {
     int64_t at[];           /* first word of a block, by block and strip */
 };
 
-static int64_t head_bytes(int64_t strips, int64_t blocks)
+static int64_t header_bytes(int64_t strips, int64_t blocks)
 {
     return (int64_t)byi_align_bytes(sizeof(struct packed_sparse) +
                                     (uint64_t)(strips * blocks) *
@@ -46,7 +46,7 @@ static int64_t head_bytes(int64_t strips, int64_t blocks)
 static const uint32_t *block_of(const struct packed_sparse *s, int64_t block,
                                 int64_t strip)
 {
-    const char *words = (const char *)s + head_bytes(s->strips, s->blocks);
+    const char *words = (const char *)s + header_bytes(s->strips, s->blocks);
     return (const uint32_t *)(const void *)words +
            s->at[block * s->strips + strip];
 }
@@ -119,10 +119,10 @@ static uint64_t pack_weights(const float *weights, int64_t m, int64_t k,
                               .k = k,
                               .strips = byi_ceil_div(m, ROWS),
                               .blocks = byi_ceil_div(k, DEPTH)};
-    const int64_t head = head_bytes(s.strips, s.blocks);
+    const int64_t header = header_bytes(s.strips, s.blocks);
     struct packed_sparse *kept = to;
     uint32_t *words =
-        to ? (uint32_t *)(void *)((char *)to + head) : (uint32_t *)NULL;
+        to ? (uint32_t *)(void *)((char *)to + header) : (uint32_t *)NULL;
     int64_t n = 0;
     if (to)
         *kept = s;
@@ -135,7 +135,7 @@ static uint64_t pack_weights(const float *weights, int64_t m, int64_t k,
             kept->at[i] = n;
         n += write_block(&b, to ? words + n : NULL);
     }
-    return (uint64_t)head + (uint64_t)n * sizeof(uint32_t);
+    return (uint64_t)header + (uint64_t)n * sizeof(uint32_t);
 }
 
 /* --- the product ---------------------------------------------------------- */
@@ -461,8 +461,8 @@ static uint64_t scratch_of(const struct byi_call *call)
     if (dense.op->id == BYI_OP_NN_CONV2D)
         v = byi_conv_read(call);
     const struct sparse_product p = describe(call, &v);
-    const uint64_t own = sparse_bytes(&p, call->threads);
-    return own > bytes ? own : bytes;
+    const uint64_t sparse = sparse_bytes(&p, call->threads);
+    return sparse > bytes ? sparse : bytes;
 }
 
 static enum byoc_status run(const struct byi_call *call, struct byoc_error *err)

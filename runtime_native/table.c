@@ -20,6 +20,7 @@ const struct byi_kernel *byi_kernel_of(enum byi_op_id op)
 
 const struct byi_packing *byi_packing_of(enum byi_op_id op)
 {
+    /* operands 1 (2), 1 and 2 (6), 1 and 3 (10), or 1, 2 and 3 (14) */
     static const struct byi_packing packings[] = {
         {BYI_OP_NN_CONV1D, 2, byi_conv_pack},
         {BYI_OP_NN_CONV2D, 2, byi_conv_pack},
@@ -127,20 +128,20 @@ enum byoc_status byoc_internal_kernel_eval(
         .exact = true,
         .threads = threads ? threads : 1,
     };
-    const uint64_t own =
+    const uint64_t scratch =
         kernel->scratch ? byi_align_bytes(kernel->scratch(&call)) : 0;
     const uint64_t copies = copy_bytes(n_in, in);
     char *memory = NULL;
-    if (own + copies) {
-        memory = byi_acquire(own + copies);
+    if (scratch + copies) {
+        memory = byi_acquire(scratch + copies);
         if (!memory)
             return byi_fail(err, BYOC_ENOMEM,
                             "%s: out of memory for %llu bytes of scratch",
-                            op->name, (unsigned long long)(own + copies));
+                            op->name, (unsigned long long)(scratch + copies));
         call.scratch = memory;
     }
     if (copies)
-        call.in = align_operands(n_in, in, memory + own);
+        call.in = align_operands(n_in, in, memory + scratch);
     const enum byoc_status status = kernel->run(&call, err);
     byi_release(memory);
     return status;

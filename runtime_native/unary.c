@@ -162,7 +162,8 @@ static void range_half(const struct unary_job *job, int64_t begin, int64_t end)
     TYPED(op, U64, uint64_t, expr)
 #include "core/ops/unary.def"
 
-/* Each bound is rounded to the nearest value of the type. */
+/* Each bound is truncated to an integer, and limited to the range of the type;
+ * NaN becomes the lowest value. */
 #define CLIP(id, type, least, most)                                            \
     static type bound_##id(double v)                                           \
     {                                                                          \

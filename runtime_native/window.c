@@ -71,8 +71,8 @@ enum {
     MAX_BAND_FLOATS = 4096,    /* of the rows layout: fits in the L1 cache */
     MAX_INTERLEAVED_TAPS = 25, /* of the side-by-side layout */
     MAX_INTERLEAVED_FLOATS = 6144, /* of that layout: inputs and outputs */
-    /* the same by the stride: the rows layout would need two phases, and lines
-     * more of them */
+    /* the same for stride 2, for which the rows layout needs two phases, and
+     * for larger strides, for which lines need more of them */
     MAX_TWO_STEP_FLOATS = 10240,
     MAX_STRIDED_FLOATS = 20480,
     MAX_TAPS = 1024,
@@ -339,15 +339,15 @@ static struct sliding_scratch open_scratch(const struct byi_window *w,
                                            uint32_t threads, char *at)
 {
     const int64_t taps = byi_min(w->size[2], MAX_TAPS);
-    const uint64_t head = byi_align_bytes(2 * (uint64_t)taps * sizeof(int64_t) +
-                                          (uint64_t)(w->out[0] + w->out[1]) *
-                                              sizeof(struct row_span));
+    const uint64_t lists = byi_align_bytes(
+        2 * (uint64_t)taps * sizeof(int64_t) +
+        (uint64_t)(w->out[0] + w->out[1]) * sizeof(struct row_span));
     int64_t floats = line_of(w, NULL, NULL).floats;
     struct sliding_scratch s = {
         .starts = (int64_t *)(void *)at,
         .taps = (int64_t *)(void *)at + taps,
         .spans = (struct row_span *)(void *)((int64_t *)(void *)at + 2 * taps),
-        .threads = at + head,
+        .threads = at + lists,
         .pointers = byi_align_bytes((uint64_t)(w->size[0] * w->size[1]) *
                                     sizeof(float *)),
     };
@@ -357,7 +357,7 @@ static struct sliding_scratch open_scratch(const struct byi_window *w,
         floats = byi_max(floats, side_of(w).floats);
     s.per_thread =
         s.pointers + byi_align_bytes((uint64_t)floats * sizeof(float));
-    s.bytes = head + s.per_thread * threads;
+    s.bytes = lists + s.per_thread * threads;
     return s;
 }
 
@@ -453,9 +453,9 @@ static void run_item(const struct sliding_run *r, int64_t i,
 {
     const struct byi_sliding *v = r->v;
     const struct byi_band *rows = &r->rows;
-    char *own =
+    char *memory =
         scratch->threads + (uint64_t)byi_part_number() * scratch->per_thread;
-    float *buffer = (float *)(void *)(own + scratch->pointers);
+    float *buffer = (float *)(void *)(memory + scratch->pointers);
     const int64_t image = i / r->items, high = v->w->out[1];
     const int64_t side = i % r->items, rest = side - r->sides;
     if (rest < 0) {
@@ -470,7 +470,7 @@ static void run_item(const struct sliding_run *r, int64_t i,
         const int64_t chunks = r->bands / v->w->out[0];
         const int64_t h = part % chunks * LINES;
         run_lines(r, image * v->channels + c, part / chunks, h,
-                  byi_min(h + LINES, high), (const float **)(void *)own,
+                  byi_min(h + LINES, high), (const float **)(void *)memory,
                   buffer);
         return;
     }
