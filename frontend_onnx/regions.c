@@ -64,7 +64,7 @@ struct graph_copy {
 static struct copied_value *find_value(struct model_copy *copy,
                                        const char *name)
 {
-    const uint32_t i = byi_name_number(&copy->names, copy->arena, name);
+    const uint32_t i = byi_name_intern(&copy->names, copy->arena, name);
     while (copy->values.n <= i)
         BYI_PUSH(&copy->values, (struct copied_value){0});
     return &copy->values.at[i];
@@ -221,10 +221,10 @@ static void add_reads(struct model_copy *copy, struct graph_copy *g,
 static uint32_t number_regions(struct model_copy *copy, struct graph_copy *g)
 {
     struct byi_name_table regions = {0};
-    byi_name_number(&regions, copy->arena, "");
+    byi_name_intern(&regions, copy->arena, "");
     for (uint32_t i = 0; i < g->n; i++)
         g->region[i] =
-            byi_name_number(&regions, copy->arena, g->placements[i]->region);
+            byi_name_intern(&regions, copy->arena, g->placements[i]->region);
     return regions.n - 1;
 }
 
@@ -275,7 +275,7 @@ static char *make_function_name(struct model_copy *copy, const char *domain,
     for (uint32_t i = 2;; i++) {
         const uint32_t n = copy->functions.n;
         const char *key = byi_arena_printf(copy->arena, "%s\n%s", domain, name);
-        if (byi_name_number(&copy->functions, copy->arena, key) == n)
+        if (byi_name_intern(&copy->functions, copy->arena, key) == n)
             return name;
         name = byi_arena_printf(copy->arena, "%s_%u", region, i);
     }
@@ -343,7 +343,7 @@ static void list_inputs(struct model_copy *copy, const struct graph_copy *g,
                                 value->producer &&
                                 part_of[value->producer - 1] == own_part;
             if (!inside &&
-                byi_name_number(&seen, copy->arena, name) == f->n_input)
+                byi_name_intern(&seen, copy->arena, name) == f->n_input)
                 f->input[f->n_input++] = byi_arena_str(copy->arena, name);
         }
     }
@@ -604,7 +604,7 @@ static void set_call_regions(struct model_copy *copy)
     uint32_t *n_busy =
         byi_arena_calloc(copy->arena, copy->n_nodes, sizeof *n_busy);
     for (uint32_t i = 0; i < copy->n_nodes; i++)
-        byi_name_number(&calls, copy->arena, copy->placements[i].name);
+        byi_name_intern(&calls, copy->arena, copy->placements[i].name);
     for (uint32_t i = copy->n_nodes; i < copy->n_placements; i++) {
         const char *name = copy->placements[i].name, *slash = name;
         while ((slash = strchr(slash, '/'))) {
@@ -656,12 +656,12 @@ static void add_functions(struct model_copy *copy, Onnx__ModelProto *model)
     if (!n) /* before IR version 3 there was one opset */
         sets[model->n_opset_import++] = make_opset(copy, NULL);
     for (size_t i = 0; i < n; i++)
-        byi_name_number(&domains, copy->arena,
+        byi_name_intern(&domains, copy->arena,
                         byi_text_or(sets[i]->domain, ""));
     for (uint32_t i = 0; i < copy->part_functions.n; i++) {
         const uint32_t known = domains.n;
         char *domain = copy->part_functions.at[i]->domain;
-        if (byi_name_number(&domains, copy->arena, domain) == known)
+        if (byi_name_intern(&domains, copy->arena, domain) == known)
             sets[model->n_opset_import++] = make_opset(copy, domain);
         all[model->n_functions++] = copy->part_functions.at[i];
     }
@@ -700,7 +700,7 @@ static enum byoc_status copy_model(struct model_copy *copy, const char *to,
                         "the file has changed since the import",
                         copy->from, copy->n_nodes, copy->n_placements);
     for (size_t i = 0; i < model.n_functions; i++)
-        byi_name_number(
+        byi_name_intern(
             &copy->functions, copy->arena,
             byi_arena_printf(copy->arena, "%s\n%s",
                              byi_text_or(model.functions[i]->domain, ""),

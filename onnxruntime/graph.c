@@ -247,7 +247,7 @@ static enum byoc_status add_value(struct byi_ep_graph *g,
     if (*name == '\0')
         return BYOC_OK;
     const uint32_t known = g->names.n;
-    *number = byi_name_number(&g->names, g->arena, name);
+    *number = byi_name_intern(&g->names, g->arena, name);
     if (*number < known)
         return BYOC_OK;
     if (known == g->cap_values)

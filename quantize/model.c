@@ -25,7 +25,7 @@ struct quant_value *byi_quant_value(struct quant_model *m, const char *name)
 {
     if (!name || !*name)
         return NULL;
-    const uint32_t i = byi_name_number(&m->names, m->arena, name);
+    const uint32_t i = byi_name_intern(&m->names, m->arena, name);
     return i < m->n_values ? &m->values[i] : NULL;
 }
 
@@ -34,17 +34,17 @@ static void number_names(struct quant_model *m)
 {
     const Onnx__GraphProto *g = m->graph;
     for (size_t i = 0; i < g->n_input; i++)
-        byi_name_number(&m->names, m->arena, g->input[i]->name);
+        byi_name_intern(&m->names, m->arena, g->input[i]->name);
     for (size_t i = 0; i < g->n_initializer; i++)
-        byi_name_number(&m->names, m->arena, g->initializer[i]->name);
+        byi_name_intern(&m->names, m->arena, g->initializer[i]->name);
     for (size_t i = 0; i < g->n_output; i++)
-        byi_name_number(&m->names, m->arena, g->output[i]->name);
+        byi_name_intern(&m->names, m->arena, g->output[i]->name);
     for (size_t i = 0; i < g->n_node; i++) {
         const Onnx__NodeProto *node = g->node[i];
         for (size_t k = 0; k < node->n_input; k++)
-            byi_name_number(&m->names, m->arena, node->input[k]);
+            byi_name_intern(&m->names, m->arena, node->input[k]);
         for (size_t k = 0; k < node->n_output; k++)
-            byi_name_number(&m->names, m->arena, node->output[k]);
+            byi_name_intern(&m->names, m->arena, node->output[k]);
     }
     m->n_values = m->names.n;
     m->values = byi_arena_calloc(m->arena, m->n_values, sizeof *m->values);
@@ -96,7 +96,7 @@ static void index_graph(struct quant_model *m)
     const Onnx__GraphProto *g = m->graph;
     number_names(m);
     for (size_t i = 0; i < g->n_input; i++)
-        m->values[byi_name_number(&m->names, m->arena, g->input[i]->name)]
+        m->values[byi_name_intern(&m->names, m->arena, g->input[i]->name)]
             .input = true;
     for (size_t i = 0; i < g->n_initializer; i++) {
         struct quant_value *v = byi_quant_value(m, g->initializer[i]->name);
@@ -104,7 +104,7 @@ static void index_graph(struct quant_model *m)
             v->constant = g->initializer[i];
     }
     for (size_t i = 0; i < g->n_output; i++)
-        m->values[byi_name_number(&m->names, m->arena, g->output[i]->name)]
+        m->values[byi_name_intern(&m->names, m->arena, g->output[i]->name)]
             .output = true;
     for (size_t i = 0; i < g->n_node; i++)
         index_node(m, g->node[i]);
@@ -162,7 +162,7 @@ static void separate_inputs(struct quant_model *m)
     if (m->proto->ir_version < SEPARATE)
         m->proto->ir_version = SEPARATE;
     for (size_t i = 0; i < g->n_initializer; i++)
-        byi_name_number(&names, m->arena, g->initializer[i]->name);
+        byi_name_intern(&names, m->arena, g->initializer[i]->name);
     for (size_t i = 0; i < g->n_input; i++)
         if (byi_name_find(&names, g->input[i]->name) == UINT32_MAX)
             g->input[n++] = g->input[i];

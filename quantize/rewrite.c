@@ -41,7 +41,7 @@ static char *new_name(struct quant_rewrite *r, const char *stem,
     char *name = byi_arena_printf(r->arena, "%s_%s", stem, suffix);
     for (uint32_t i = 1;; i++) {
         const uint32_t n = r->m->names.n;
-        if (byi_name_number(&r->m->names, r->arena, name) == n)
+        if (byi_name_intern(&r->m->names, r->arena, name) == n)
             return name;
         name = byi_arena_printf(r->arena, "%s_%s_%u", stem, suffix, i);
     }
@@ -305,7 +305,7 @@ static void replace_initializers(struct quant_rewrite *r)
     size_t n = 0;
     mark_read(r->m, read);
     for (size_t i = 0; i < g->n_initializer; i++)
-        if (read[byi_name_number(&r->m->names, r->arena,
+        if (read[byi_name_intern(&r->m->names, r->arena,
                                  g->initializer[i]->name)])
             list[n++] = g->initializer[i];
     for (uint32_t i = 0; i < r->n_tensors; i++)

@@ -44,14 +44,14 @@ static void collect_names(struct quant_upgrade *u)
     const Onnx__GraphProto *g = u->m->graph;
     struct byi_arena *arena = u->m->arena;
     for (size_t i = 0; i < g->n_initializer; i++) {
-        byi_name_number(&u->names, arena, g->initializer[i]->name);
+        byi_name_intern(&u->names, arena, g->initializer[i]->name);
         add_tensor(u, g->initializer[i]);
     }
     for (size_t i = 0; i < g->n_input; i++)
-        byi_name_number(&u->names, arena, g->input[i]->name);
+        byi_name_intern(&u->names, arena, g->input[i]->name);
     for (size_t i = 0; i < g->n_node; i++)
         for (size_t k = 0; k < g->node[i]->n_output; k++)
-            byi_name_number(&u->names, arena, g->node[i]->output[k]);
+            byi_name_intern(&u->names, arena, g->node[i]->output[k]);
 }
 
 /* Make a constant of the attribute, a number or a list. Returns its name. */
@@ -66,7 +66,7 @@ static char *make_tensor(struct quant_upgrade *u, const Onnx__NodeProto *node,
     for (uint32_t i = 1; byi_name_find(&u->names, t->name) != UINT32_MAX; i++)
         t->name =
             byi_arena_printf(arena, "%s_%s_%u", node->output[0], a->name, i);
-    byi_name_number(&u->names, arena, t->name);
+    byi_name_intern(&u->names, arena, t->name);
     t->has_data_type = true;
     t->data_type = BYOC_I64;
     t->n_dims = 1;

@@ -26,7 +26,7 @@ static enum byoc_status read_tensor(struct region_reader *r,
     for (uint32_t i = 0; byi_json_next(&shape, &item, i); i++)
         if (r->varying && byi_json_as_string(&item, &name, NULL) == BYOC_OK)
             dims[i] =
-                -1 - (int64_t)byi_name_number(&r->symbols, r->arena, name);
+                -1 - (int64_t)byi_name_intern(&r->symbols, r->arena, name);
         else
             BYI_TRY(byi_json_as_int(&item, 0, INT64_MAX, &dims[i], r->err));
     *type = byi_type_tensor(r->arena, dtype, rank, dims);

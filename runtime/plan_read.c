@@ -47,7 +47,7 @@ static enum byoc_status read_type(struct plan_reader *r,
     bool fixed = true;
     for (uint32_t i = 0; byi_json_next(&shape, &item, i); i++) {
         if (byi_json_as_string(&item, &name, NULL) == BYOC_OK) {
-            dims[i] = -1 - (int64_t)byi_name_number(&r->symbols, r->plan->arena,
+            dims[i] = -1 - (int64_t)byi_name_intern(&r->symbols, r->plan->arena,
                                                     name);
             fixed = false;
             continue;

@@ -34,12 +34,13 @@ static inline int64_t byi_clamp(int64_t x, int64_t low, int64_t high)
     return x < low ? low : x > high ? high : x;
 }
 
-/* Whether c is an ASCII digit or letter, in any locale. */
+/* Whether c is an ASCII digit, in any locale. */
 static inline bool byi_is_digit(int c)
 {
     return c >= '0' && c <= '9';
 }
 
+/* Whether c is an ASCII letter, in any locale. */
 static inline bool byi_is_letter(int c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
@@ -270,11 +271,12 @@ struct byi_text {
     char *at;
     size_t n, cap;
 };
+/* Append n bytes, formatted text, a string, or a number in decimal. */
 void byi_text_add(struct byi_text *text, const char *bytes, size_t n);
 void byi_text_addf(struct byi_text *text, const char *fmt, ...)
     BYI_PRINTF(2, 3);
 void byi_text_put(struct byi_text *text, const char *words);
-void byi_text_int(struct byi_text *text, int64_t value); /* decimal */
+void byi_text_int(struct byi_text *text, int64_t value);
 void byi_text_free(struct byi_text *text);
 
 /* --- dtype.c ------------------------------------------------------------ */
@@ -390,6 +392,7 @@ static inline int64_t byi_count(const struct byi_tensor *t)
 int64_t byi_elements(uint32_t rank, const int64_t *dims);
 /* Bytes of a dense tensor; UINT64_MAX if byi_elements is -1. */
 uint64_t byi_tensor_bytes(const struct byi_tensor *t);
+/* Whether the dims `a`, of rank ra, equal the dims `b`, of rank rb. */
 bool byi_dims_equal(uint32_t ra, const int64_t *a, uint32_t rb,
                     const int64_t *b);
 /* Element i as int64 or double, for any real dtype and bool. byi_tensor_int
@@ -464,6 +467,7 @@ const struct byi_type *byi_type_list(struct byi_arena *arena,
 const struct byi_type *byi_type_of_any(struct byi_arena *arena,
                                        enum byi_type_kind kind,
                                        enum byoc_dtype dtype);
+/* Whether the type is a sequence or an optional; a "list" is either of them. */
 static inline bool byi_type_is_list(const struct byi_type *type)
 {
     return type->kind == BYI_SEQ || type->kind == BYI_OPTIONAL;
@@ -544,13 +548,15 @@ enum byoc_status byi_json_count(const struct byi_json *object,
                                 const struct byi_json_items *items,
                                 const char *key, uint32_t max, uint32_t *n,
                                 struct byoc_error *err);
-/* Read element `index`; `item` and `inner` are valid during the call. A status
+/* Read element `index`. `inner` has the elements of the item's own long arrays
+ * (see byi_json_each). `item` and `inner` are valid during the call. A status
  * other than BYOC_OK ends byi_json_each, which returns it. */
 typedef enum byoc_status byi_json_read(void *ctx, uint32_t index,
                                        const struct byi_json *item,
                                        const struct byi_json_items inner[2]);
 /* Parse each element of `items`, an array of `object`, with
- * byi_json_parse_around and these keys, and read it. Errors: as for
+ * byi_json_parse_around, and read it. `keys` are those of the long arrays in an
+ * element; NULL: parse elements completely. Errors: as for
  * byi_json_parse_around, with the element's path, and those of `read`. */
 enum byoc_status byi_json_each(const struct byi_json *object,
                                const struct byi_json_items *items,
@@ -606,7 +612,7 @@ const char *byi_json_path(const struct byi_json *item);
 enum byoc_status byi_json_only(const struct byi_json *object,
                                const char *const *keys, uint32_t n,
                                struct byoc_error *err);
-/* Check the members "format" and "version" of a part of an artifact. Errors:
+/* Check the members "format" and "version" of an artifact's document. Errors:
  * BYOC_EPARSE; BYOC_EINCOMPATIBLE, another version. */
 enum byoc_status byi_json_version(const struct byi_json *root,
                                   const char *format, int version,
@@ -715,7 +721,7 @@ void byi_destination_free(struct byi_destination *destination);
  * byi_file_abort free *file, also on errors. */
 struct byi_file {
     FILE *stream;
-    struct byi_file_own *own;
+    struct byi_file_resources *resources;
 };
 /* Errors: BYOC_EIO, BYOC_ENOMEM. */
 enum byoc_status byi_file_create(const char *path, struct byi_file *file,

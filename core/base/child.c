@@ -181,12 +181,12 @@ static struct tree_time time_of_tree(pid_t root)
 
 static struct child_clock begin_clock(const struct byi_child_time *t)
 {
-    struct tree_time own = {0};
+    struct tree_time self = {0};
     char pid[24];
     snprintf(pid, sizeof pid, "%d", (int)getpid());
-    add_thread(pid, pid, &own);
+    add_thread(pid, pid, &self);
     return (struct child_clock){.sampled = t->began,
-                                .has_cpu_time = own.ran > 0};
+                                .has_cpu_time = self.ran > 0};
 }
 
 /* Add the time since the last sample that counts. */
@@ -205,17 +205,18 @@ static void sample_clock(struct child_clock *c, pid_t child, uint64_t now)
 }
 
 /* Wait until the child ends. Kills it and returns false if it exceeds the limit
- * t, or `step` nanoseconds in one step. `w` says when the current step began;
- * NULL: the child has no steps. */
+ * t, or `step` nanoseconds in one step. `progress` says when the current step
+ * began; NULL: the child has no steps. */
 static bool wait_until(pid_t child, bool group, const struct byi_child_time *t,
-                       const struct child_shared *w, uint64_t step, int *status)
+                       const struct child_shared *progress, uint64_t step,
+                       int *status)
 {
     const bool polls = t->limit != UINT64_MAX || step != UINT64_MAX;
     struct child_clock clock = begin_clock(t);
     /* when the current step began, and clock.passed at that time */
     uint64_t began = 0, before = 0;
     for (long ns = 100000;; ns = ns < 2000000 ? 2 * ns : ns) {
-        const uint64_t begins = w ? w->began : 0;
+        const uint64_t begins = progress ? progress->began : 0;
         if (polls)
             sample_clock(&clock, child, byi_now_ns());
         if (begins != began) {
@@ -301,26 +302,27 @@ static _Noreturn void be_child(void (*run)(void *arg, struct byi_text *out),
 }
 
 /* Write child->how. */
-static void describe_end(struct byi_child *child, const struct child_shared *w,
+static void describe_end(struct byi_child *child,
+                         const struct child_shared *progress,
                          const struct byi_child_limits *limits)
 {
     const int status = child->status;
     char how[128];
     if (child->timed_out)
         snprintf(how, sizeof how, "timed out after %s s",
-                 BYI_FLOAT_TEXT(w->began && limits->step_seconds > 0
+                 BYI_FLOAT_TEXT(progress->began && limits->step_seconds > 0
                                     ? limits->step_seconds
                                     : limits->seconds));
-    else if (w->out_of_memory)
+    else if (progress->out_of_memory)
         snprintf(how, sizeof how, "ran out of memory");
     else if (WIFSIGNALED(status))
         snprintf(how, sizeof how, "crashed with signal %d (%s)",
                  WTERMSIG(status), strsignal(WTERMSIG(status)));
     else
         snprintf(how, sizeof how, "exited with code %d", WEXITSTATUS(status));
-    const char *when = w->began ? " in " : " after ";
-    snprintf(child->how, sizeof child->how, "%s%s%s", how, *w->text ? when : "",
-             w->text);
+    const char *when = progress->began ? " in " : " after ";
+    snprintf(child->how, sizeof child->how, "%s%s%s", how,
+             *progress->text ? when : "", progress->text);
 }
 
 static void map_bytes(struct byi_child *child, int fd)
@@ -339,39 +341,41 @@ void byi_child_run(void (*run)(void *arg, struct byi_text *out), void *arg,
                    const struct byi_child_limits *limits,
                    struct byi_child *child)
 {
-    struct child_shared *const w = byi_shared_new(sizeof *w);
+    struct child_shared *const progress = byi_shared_new(sizeof *progress);
     const int fd = memfd_create("result", MFD_CLOEXEC);
-    struct byi_temp *listed = NULL;
+    struct byi_temp *entry = NULL;
     pid_t pid = -1;
     *child = (struct byi_child){0};
     fflush(NULL); /* otherwise both processes would write the buffered output */
-    if (w && fd >= 0)
-        pid = byi_temp_fork(false, &listed);
+    if (progress && fd >= 0)
+        pid = byi_temp_fork(false, &entry);
     if (pid == 0) {
-        shared = w;
+        shared = progress;
         bytes_left = limits->step_bytes;
         be_child(run, arg, fd);
     }
     if (pid > 0) {
         child->started = true;
         const struct byi_child_time time = byi_child_time(limits->seconds);
-        child->timed_out = !wait_until(
-            pid, false, &time, w, as_ns(limits->step_seconds), &child->status);
+        child->timed_out =
+            !wait_until(pid, false, &time, progress,
+                        as_ns(limits->step_seconds), &child->status);
         child->returned =
-            w->returned && !child->timed_out && child->status == 0;
-        child->out_of_memory = w->out_of_memory && !w->began;
-        w->plugin[sizeof w->plugin - 1] = w->text[sizeof w->text - 1] = '\0';
-        memcpy(child->plugin, w->plugin, sizeof w->plugin);
-        memcpy(child->step, w->text, sizeof w->text);
+            progress->returned && !child->timed_out && child->status == 0;
+        child->out_of_memory = progress->out_of_memory && !progress->began;
+        progress->plugin[sizeof progress->plugin - 1] =
+            progress->text[sizeof progress->text - 1] = '\0';
+        memcpy(child->plugin, progress->plugin, sizeof progress->plugin);
+        memcpy(child->step, progress->text, sizeof progress->text);
         if (!child->returned)
-            describe_end(child, w, limits);
+            describe_end(child, progress, limits);
         map_bytes(child, fd);
     }
-    byi_temp_done(&listed);
+    byi_temp_done(&entry);
     const int why = errno;
     if (fd >= 0)
         close(fd);
-    byi_shared_free(w, sizeof *w);
+    byi_shared_free(progress, sizeof *progress);
     errno = why;
 }
 

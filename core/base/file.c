@@ -177,16 +177,16 @@ static int open_beside(const char *path, char *temp, size_t size)
 
 /* The resources that byi_file_commit and byi_file_abort release. The guard
  * calls end_file if an allocation fails. */
-struct byi_file_own {
+struct byi_file_resources {
     FILE *stream;
     struct byi_destination destination;
     char *temp; /* the path until the file is renamed; NULL: none */
-    struct byi_temp *listed;
+    struct byi_temp *entry;
 };
 
-static int open_destination(struct byi_file_own *own)
+static int open_destination(struct byi_file_resources *resources)
 {
-    const struct byi_destination *destination = &own->destination;
+    const struct byi_destination *destination = &resources->destination;
     const size_t size = strlen(destination->path) + 64;
     sigset_t before;
     int fd;
@@ -197,45 +197,45 @@ static int open_destination(struct byi_file_own *own)
     }
     if (destination->through)
         return open(destination->path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
-    own->temp = malloc(size);
-    if (!own->temp)
+    resources->temp = malloc(size);
+    if (!resources->temp)
         return -1;
     byi_temp_hold(&before);
-    fd = open_beside(destination->path, own->temp, size);
+    fd = open_beside(destination->path, resources->temp, size);
     if (fd >= 0)
-        own->listed = byi_temp_path(own->temp);
+        resources->entry = byi_temp_path(resources->temp);
     byi_temp_release(&before);
     if (fd >= 0 && destination->mode)
         (void)fchmod(fd, destination->mode); /* of the file that it replaces */
     if (fd < 0) {
-        free(own->temp);
-        own->temp = NULL;
+        free(resources->temp);
+        resources->temp = NULL;
     }
     return fd;
 }
 
 static void end_file(void *data)
 {
-    struct byi_file_own *own = data;
+    struct byi_file_resources *resources = data;
 
-    if (own->stream)
-        fclose(own->stream);
-    if (own->temp)
-        unlink(own->temp);
-    byi_temp_done(&own->listed);
-    byi_destination_free(&own->destination);
-    free(own->temp);
-    byi_vec_free(own);
+    if (resources->stream)
+        fclose(resources->stream);
+    if (resources->temp)
+        unlink(resources->temp);
+    byi_temp_done(&resources->entry);
+    byi_destination_free(&resources->destination);
+    free(resources->temp);
+    byi_vec_free(resources);
 }
 
-static enum byoc_status open_stream(struct byi_file_own *own, const char *path,
-                                    struct byoc_error *err)
+static enum byoc_status open_stream(struct byi_file_resources *resources,
+                                    const char *path, struct byoc_error *err)
 {
-    BYI_TRY(byi_destination_find(path, &own->destination, err));
-    const int fd = open_destination(own);
+    BYI_TRY(byi_destination_find(path, &resources->destination, err));
+    const int fd = open_destination(resources);
     if (fd >= 0)
-        own->stream = fdopen(fd, "wb");
-    if (own->stream)
+        resources->stream = fdopen(fd, "wb");
+    if (resources->stream)
         return BYOC_OK;
     const int why = errno;
     if (fd >= 0)
@@ -249,15 +249,16 @@ static enum byoc_status open_stream(struct byi_file_own *own, const char *path,
 enum byoc_status byi_file_create(const char *path, struct byi_file *file,
                                  struct byoc_error *err)
 {
-    struct byi_file_own *own = byi_own_try(1, sizeof *own, end_file);
+    struct byi_file_resources *resources =
+        byi_own_try(1, sizeof *resources, end_file);
 
     *file = (struct byi_file){.stream = NULL};
-    if (!own)
+    if (!resources)
         return byi_fail(err, BYOC_ENOMEM, "%s: out of memory", path);
-    own->destination.fd = -1;
-    file->own = own;
-    const enum byoc_status status = open_stream(own, path, err);
-    file->stream = own->stream;
+    resources->destination.fd = -1;
+    file->resources = resources;
+    const enum byoc_status status = open_stream(resources, path, err);
+    file->stream = resources->stream;
     if (status != BYOC_OK)
         byi_file_abort(file);
     return status;
@@ -294,26 +295,29 @@ static bool rename_fails(const char *from,
 
 enum byoc_status byi_file_commit(struct byi_file *file, struct byoc_error *err)
 {
-    struct byi_file_own *own = file->own;
+    struct byi_file_resources *resources = file->resources;
     enum byoc_status status = BYOC_OK;
     const char *why = NULL;
 
-    if (ferror(own->stream)) /* errno may have changed since the failed call */
+    if (ferror(resources
+                   ->stream)) /* errno may have changed since the failed call */
         why = "an earlier write failed; is the disk full?";
-    else if (fflush(own->stream) != 0 ||
-             (!own->destination.through && sync_fails(fileno(own->stream))))
+    else if (fflush(resources->stream) != 0 ||
+             (!resources->destination.through &&
+              sync_fails(fileno(resources->stream))))
         why = strerror(errno);
-    if (fclose(own->stream) != 0 && !why)
+    if (fclose(resources->stream) != 0 && !why)
         why = strerror(errno);
-    own->stream = NULL;
-    if (!why && own->temp && rename_fails(own->temp, &own->destination))
+    resources->stream = NULL;
+    if (!why && resources->temp &&
+        rename_fails(resources->temp, &resources->destination))
         why = strerror(errno);
     if (why) {
         status = byi_fail(err, BYOC_EIO, "%s: cannot write: %s",
-                          own->destination.path, why);
+                          resources->destination.path, why);
     } else {
-        free(own->temp);
-        own->temp = NULL;
+        free(resources->temp);
+        resources->temp = NULL;
     }
     byi_file_abort(file);
     return status;
@@ -321,8 +325,8 @@ enum byoc_status byi_file_commit(struct byi_file *file, struct byoc_error *err)
 
 void byi_file_abort(struct byi_file *file)
 {
-    if (file->own)
-        end_file(file->own);
+    if (file->resources)
+        end_file(file->resources);
     *file = (struct byi_file){.stream = NULL};
 }
 

@@ -12,7 +12,7 @@ uint32_t byi_name_find(const struct byi_name_table *names, const char *name)
     return UINT32_MAX;
 }
 
-uint32_t byi_name_number(struct byi_name_table *names, struct byi_arena *arena,
+uint32_t byi_name_intern(struct byi_name_table *names, struct byi_arena *arena,
                          const char *name)
 {
     const uint64_t hash = byi_hash_text(name);

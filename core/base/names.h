@@ -15,7 +15,7 @@ struct byi_name_table {
 
 /* Returns the index of `name`, adding it if it is new. Pass the same arena in
  * every call: it owns the copies. */
-uint32_t byi_name_number(struct byi_name_table *names, struct byi_arena *arena,
+uint32_t byi_name_intern(struct byi_name_table *names, struct byi_arena *arena,
                          const char *name);
 
 /* Returns the index of `name`, or UINT32_MAX if the table does not have it. */

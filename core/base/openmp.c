@@ -139,20 +139,20 @@ void GOMP_parallel(void (*fn)(void *), void *data, unsigned n, unsigned flags)
 struct extra_thread {
     struct team *team;
     uint32_t number;
-    _Atomic uint32_t taken; /* 1: the thread has read this struct */
+    _Atomic uint32_t was_read; /* 1: the thread has read this struct */
 };
 
-/* Run the part unless it has begun. Claims it before it sets `taken`, for which
- * the creator of this thread waits at the barrier. Afterwards another thread
- * may run the part and end the region, which frees `team`. */
+/* Run the part unless it has begun. Claims it before it sets `was_read`, for
+ * which the creator of this thread waits at the barrier. Afterwards another
+ * thread may run the part and end the region, which frees `team`. */
 static void *run_extra(void *arg)
 {
     struct extra_thread *extra = arg;
     struct team *team = extra->team;
     const uint32_t number = extra->number;
     const bool claimed = claim_part(team, number);
-    atomic_store(&extra->taken, 1);
-    byi_futex_wake(&extra->taken, 1);
+    atomic_store(&extra->was_read, 1);
+    byi_futex_wake(&extra->was_read, 1);
     if (claimed)
         run_claimed(team, number);
     return NULL;
@@ -171,8 +171,8 @@ static void start_missing(struct team *team)
             pthread_create(&thread, NULL, run_extra, &extra) != 0)
             continue;
         pthread_detach(thread);
-        while (!atomic_load(&extra.taken))
-            byi_futex_wait(&extra.taken, 0, 0);
+        while (!atomic_load(&extra.was_read))
+            byi_futex_wait(&extra.was_read, 0, 0);
     }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }

@@ -15,16 +15,16 @@ struct codes_row {
 /* Elements that are tested together, so that compilers use vectors. */
 enum { BLOCK = 256 };
 
-/* Elements [i, i + n) of the row, in place or copied to `own`. */
+/* Elements [i, i + n) of the row, in place or copied to `copy`. */
 static const float *read_block(const struct codes_row *row, int64_t i, int n,
-                               float *own)
+                               float *copy)
 {
     const float *at = row->at + i * row->stride;
     if (row->stride == 1)
         return at;
     for (int k = 0; k < n; k++)
-        own[k] = at[k * row->stride];
-    return own;
+        copy[k] = at[k * row->stride];
+    return copy;
 }
 
 /* Round x to an integer, halves to even; |x| must be below 2^22. */
@@ -54,10 +54,10 @@ static bool is_block_multiple(const float *x, int n, float scale,
 static bool is_multiple(const struct codes_row *row, float scale,
                         int16_t *integers)
 {
-    float own[BLOCK];
+    float copy[BLOCK];
     for (int64_t i = 0; i < row->n; i += BLOCK) {
         const int n = (int)byi_min(BLOCK, row->n - i);
-        if (!is_block_multiple(read_block(row, i, n, own), n, scale,
+        if (!is_block_multiple(read_block(row, i, n, copy), n, scale,
                                integers + i))
             return false;
     }
@@ -67,12 +67,12 @@ static bool is_multiple(const struct codes_row *row, float scale,
 /* The largest absolute value; not finite if an element is not. */
 static float largest_magnitude(const struct codes_row *row)
 {
-    float own[BLOCK], most;
+    float copy[BLOCK], most;
     /* positive floats order like the integers of their bits */
     int32_t bits = 0;
     for (int64_t i = 0; i < row->n; i += BLOCK) {
         const int n = (int)byi_min(BLOCK, row->n - i);
-        const float *x = read_block(row, i, n, own);
+        const float *x = read_block(row, i, n, copy);
         for (int k = 0; k < n; k++) {
             int32_t v;
             memcpy(&v, &x[k], sizeof v);
@@ -175,7 +175,7 @@ static bool is_exact(const struct codes_row *row, float scale,
 }
 
 bool byi_row_codes_find(const float *at, int64_t rows, int64_t columns,
-                        bool transposed, int16_t *row, void *to)
+                        bool transposed, int16_t *scratch, void *to)
 {
     float *scales = to;
     int8_t *codes = (int8_t *)to + scales_bytes(rows);
@@ -184,12 +184,12 @@ bool byi_row_codes_find(const float *at, int64_t rows, int64_t columns,
     float scale = 1;
     for (int64_t r = 0; r < rows; r++) {
         const struct codes_row from = {at + r * begin, columns, inner};
-        if (!byi_find_scale(from.at, columns, inner, scale, &scale, row) ||
-            !is_exact(&from, scale, row))
+        if (!byi_find_scale(from.at, columns, inner, scale, &scale, scratch) ||
+            !is_exact(&from, scale, scratch))
             return false;
         scales[r] = scale;
         for (int64_t i = 0; i < columns; i++)
-            codes[r * begin + i * inner] = (int8_t)row[i];
+            codes[r * begin + i * inner] = (int8_t)scratch[i];
     }
     return true;
 }

@@ -33,10 +33,10 @@ uint64_t byi_row_codes_bytes(int64_t rows, int64_t columns);
 struct byi_row_codes byi_row_codes_at(const void *at, int64_t rows,
                                       int64_t columns, bool transposed);
 /* Write the scales and codes of a float32 matrix to `to`, which has
- * byi_row_codes_bytes() bytes. `row` is scratch for `columns` integers. Returns
- * false if it finds no codes that give the floats bit for bit. */
+ * byi_row_codes_bytes() bytes. `scratch` has room for a row of integers.
+ * Returns false if it finds no codes that give the floats bit for bit. */
 bool byi_row_codes_find(const float *at, int64_t rows, int64_t columns,
-                        bool transposed, int16_t *row, void *to);
+                        bool transposed, int16_t *scratch, void *to);
 /* Write the codes times their scales to `to`, in the order of the codes. */
 void byi_row_codes_dequantize(const struct byi_row_codes *c, float *to);
 

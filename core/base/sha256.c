@@ -157,13 +157,13 @@ void byi_sha256_init(struct byi_sha256 *s)
 void byi_sha256_add(struct byi_sha256 *s, const void *data, size_t n)
 {
     const uint8_t *at = data;
-    size_t held = s->n % sizeof s->block;
+    size_t n_buffered = s->n % sizeof s->block;
 
     s->n += n;
-    if (held > 0) {
-        size_t left = sizeof s->block - held, take = n < left ? n : left;
+    if (n_buffered > 0) {
+        size_t left = sizeof s->block - n_buffered, take = n < left ? n : left;
         if (take > 0)
-            memcpy(s->block + held, at, take);
+            memcpy(s->block + n_buffered, at, take);
         if (take < left)
             return;
         compress(s->h, s->block, 1);
@@ -180,12 +180,13 @@ void byi_sha256_hex(struct byi_sha256 *s, char hex[65])
 {
     static const uint8_t padding[64] = {0x80};
     uint64_t bits = s->n * 8;
-    size_t held = s->n % 64;
+    size_t n_buffered = s->n % 64;
     uint8_t length[8];
 
     for (int i = 0; i < 8; i++)
         length[i] = (uint8_t)(bits >> (56 - 8 * i));
-    byi_sha256_add(s, padding, held < 56 ? 56 - held : 120 - held);
+    byi_sha256_add(s, padding,
+                   n_buffered < 56 ? 56 - n_buffered : 120 - n_buffered);
     byi_sha256_add(s, length, sizeof length);
     for (int i = 0; i < 8; i++)
         snprintf(hex + 8 * i, 9, "%08x", s->h[i]);

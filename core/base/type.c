@@ -100,7 +100,8 @@ bool byi_type_equal(const struct byi_type *a, const struct byi_type *b)
 }
 
 /* Whether both are tensor types of one dtype and rank. */
-static bool same_kind(const struct byi_type *a, const struct byi_type *b)
+static bool same_dtype_and_rank(const struct byi_type *a,
+                                const struct byi_type *b)
 {
     return a->kind == BYI_TENSOR && b->kind == BYI_TENSOR &&
            a->dtype == b->dtype && a->rank == b->rank;
@@ -108,7 +109,7 @@ static bool same_kind(const struct byi_type *a, const struct byi_type *b)
 
 bool byi_type_refines(const struct byi_type *type, const struct byi_type *of)
 {
-    bool fits = same_kind(type, of);
+    bool fits = same_dtype_and_rank(type, of);
 
     for (uint32_t d = 0; fits && d < of->rank; d++)
         fits = BYI_IS_SYMBOL(of->dims[d]) || type->dims[d] == of->dims[d];
@@ -117,17 +118,17 @@ bool byi_type_refines(const struct byi_type *type, const struct byi_type *of)
 
 bool byi_tensor_fits(const struct byi_tensor *t, const struct byi_type *type)
 {
-    const struct byi_type own = {.kind = BYI_TENSOR,
-                                 .dtype = t->dtype,
-                                 .rank = t->rank,
-                                 .dims = t->dims};
+    const struct byi_type exact = {.kind = BYI_TENSOR,
+                                   .dtype = t->dtype,
+                                   .rank = t->rank,
+                                   .dims = t->dims};
 
-    return byi_type_refines(&own, type);
+    return byi_type_refines(&exact, type);
 }
 
 bool byi_type_may_equal(const struct byi_type *a, const struct byi_type *b)
 {
-    bool may = same_kind(a, b);
+    bool may = same_dtype_and_rank(a, b);
 
     for (uint32_t d = 0; may && d < a->rank; d++)
         may = a->dims[d] == b->dims[d] || BYI_IS_SYMBOL(a->dims[d]) ||
