@@ -409,7 +409,7 @@ static uint32_t list_operators(const struct byi_module *m,
             uint32_t at = 0;
             while (at < n && strcmp(list[at].name, name) != 0)
                 at++;
-            if (at == n && n < found->plugins.n + m->targets.n)
+            if (at == n && n < found->plugins.n + m->backends.n)
                 list[n++] = (struct byi_manifest_backend){
                     .name = name,
                     .version = plugin ? plugin->backend->version : "",
@@ -426,21 +426,21 @@ enum byoc_status byi_built_model_manifest(
     struct byi_text *text, struct byoc_error *err)
 {
     struct byi_manifest_backend *backends = byi_arena_calloc(
-        arena, m->targets.n + found->plugins.n + 1u, sizeof *backends);
+        arena, m->backends.n + found->plugins.n + 1u, sizeof *backends);
     uint32_t n = 0;
-    for (uint32_t t = 0; t < m->targets.n; t++) {
+    for (uint32_t t = 0; t < m->backends.n; t++) {
         const struct byi_plugin *plugin =
-            byi_plugin_of_backend(found, m->targets.at[t]);
+            byi_plugin_of_backend(found, m->backends.at[t]);
         bool used = false;
         for (uint32_t i = 0; i < m->funcs.n && !used; i++) {
             const struct byi_func *f = m->funcs.at[i];
             used = !f->dead && f->attr.compiler &&
-                   strcmp(f->attr.compiler, m->targets.at[t]) == 0;
+                   strcmp(f->attr.compiler, m->backends.at[t]) == 0;
         }
         if (!used)
             continue;
         backends[n++] = (struct byi_manifest_backend){
-            .name = m->targets.at[t],
+            .name = m->backends.at[t],
             .version = plugin ? plugin->backend->version : "",
             .compat = plugin ? plugin->backend->compat : ""};
     }

@@ -101,7 +101,7 @@ enum byoc_status byi_built_model_plan(
     const struct byi_kernels *kernels, enum byoc_dtype store,
     struct byi_arena *arena, struct byi_plan *plan, struct byoc_error *err);
 /* Append the manifest of `image` to `text`. It lists the backends that have
- * regions, in the order of the module's targets, then other plug-ins whose
+ * regions, in the order of the module's backends, then other plug-ins whose
  * operators the module calls. `hashes`: include hashes, as in an artifact.
  * Errors: BYOC_EINVAL (the module has no entry function). */
 enum byoc_status byi_built_model_manifest(

@@ -56,9 +56,9 @@ static void put_module(const struct byi_module *m, int consts,
     put_text(out, &text);
     byi_text_free(&text);
     put_string(out, m->entry);
-    put_item(out, &m->targets.n, sizeof m->targets.n);
-    for (uint32_t i = 0; i < m->targets.n; i++)
-        put_string(out, m->targets.at[i]);
+    put_item(out, &m->backends.n, sizeof m->backends.n);
+    for (uint32_t i = 0; i < m->backends.n; i++)
+        put_string(out, m->backends.at[i]);
     put_item(out, &m->n_metadata, sizeof m->n_metadata);
     for (uint32_t i = 0; i < m->n_metadata; i++) {
         put_string(out, m->metadata[i].key);
@@ -202,10 +202,10 @@ static enum byoc_status get_module(struct result_reader *in, int consts,
     snprintf(side, sizeof side, "/proc/self/fd/%d", consts);
     BYI_TRY(byi_parse_module(text, n, "isolated compile", side, m, err));
     (*m)->entry = get_string(in);
-    const uint32_t n_targets = get_count(in);
-    for (uint32_t i = 0; i < n_targets; i++) {
-        uint32_t target;
-        BYI_TRY(byi_target_add(*m, get_name(in), &target, err));
+    const uint32_t n_backends = get_count(in);
+    for (uint32_t i = 0; i < n_backends; i++) {
+        uint32_t backend;
+        BYI_TRY(byi_backend_add(*m, get_name(in), &backend, err));
     }
     (*m)->n_metadata = get_count(in);
     (*m)->metadata =

@@ -18,10 +18,10 @@ static enum byoc_status mark_node(struct byi_module *m, struct byi_node *node,
 {
     const char *dot = strchr(composite, '.');
     size_t n = dot ? (size_t)(dot - composite) : strlen(composite);
-    uint32_t target = 0;
-    BYI_TRY(byi_target_add(m, byi_arena_strn(m->arena, composite, n), &target,
-                           err));
-    byi_node_mark(node, target, node->region);
+    uint32_t backend = 0;
+    BYI_TRY(byi_backend_add(m, byi_arena_strn(m->arena, composite, n), &backend,
+                            err));
+    byi_node_mark(node, backend, node->region);
     return BYOC_OK;
 }
 
@@ -62,7 +62,7 @@ static enum byoc_status annotate_target(struct byi_module *m, uint32_t func,
         if (body)
             BYI_TRY(mark_node(m, node, body->attr.composite, err));
         else if (node->kind == BYI_GET)
-            node->target = f->nodes.at[node->args[0]].target;
+            node->backend = f->nodes.at[node->args[0]].backend;
     }
     return BYOC_OK;
 }

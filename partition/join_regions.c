@@ -28,8 +28,8 @@ struct native_reads {
 struct joiner {
     const struct byi_func *f;
     struct byi_arena *scratch;
-    const uint32_t *target; /* of each region, 1 .. n */
-    uint32_t *into;         /* of each region: the region it was joined to */
+    const uint32_t *backend; /* of each region, 1 .. n */
+    uint32_t *into;          /* of each region: the region it was joined to */
     uint32_t n;
     region_set *direct; /* of each region: regions that it reads */
     /* of each region: regions that it reads through native nodes only */
@@ -197,7 +197,7 @@ static const uint64_t *regions_around(struct joiner *j, uint32_t region)
 
 static bool may_join(struct joiner *j, uint32_t a, uint32_t b)
 {
-    if (j->target[a] != j->target[b])
+    if (j->backend[a] != j->backend[b])
         return false;
     if (set_has(j->before[bit_of(b)], bit_of(a)) &&
         set_has(regions_around(j, b), bit_of(a)))
@@ -257,13 +257,13 @@ static void join_window(struct joiner *j)
 }
 
 const uint32_t *byi_join_regions(const struct byi_func *f, uint32_t n,
-                                 const uint32_t *target,
+                                 const uint32_t *backend,
                                  struct byi_arena *scratch)
 {
     struct joiner j = {
         .f = f,
         .scratch = scratch,
-        .target = target,
+        .backend = backend,
         .n = n,
         .into = byi_arena_calloc(scratch, n + 1, sizeof *j.into),
         .before = byi_arena_calloc(scratch, WINDOW, sizeof *j.before),

@@ -42,9 +42,9 @@ static void revert_node(const struct byi_module *m, struct byi_func *f,
     struct byi_node *node = &f->nodes.at[id];
     if (ledger && node->kind == BYI_CALL)
         byi_ledger_note(ledger, node->sources, reason,
-                        m->targets.at[node->target - 1], NULL, detail);
+                        m->backends.at[node->backend - 1], NULL, detail);
     node->region = 0;
-    node->target = 0;
+    node->backend = 0;
 }
 
 /* Whether the composite does more than move data. Recurses into the branches of
@@ -197,14 +197,14 @@ static void drop_excess(struct limiter *l)
 /* --- dropping regions ----------------------------------------------------- */
 
 static void note_reason(struct limiter *l, const struct listed_region *region,
-                        uint32_t target)
+                        uint32_t backend)
 {
-    const char *backend = l->m->targets.at[target - 1];
+    const char *name = l->m->backends.at[backend - 1];
     const struct byi_sources sources = {.n = region->sources.n,
                                         .at = region->sources.at};
     const struct byi_ledger_region entry = {
-        .name = byi_arena_printf(l->scratch, "%s.%u", backend, region->number),
-        .backend = backend,
+        .name = byi_arena_printf(l->scratch, "%s.%u", name, region->number),
+        .backend = name,
         .reason = region->reason,
         .detail = region->detail,
         .sources = &sources,
@@ -224,7 +224,7 @@ static void unmark(struct limiter *l, uint32_t first, uint32_t func)
         if (!region || !region->dropped)
             continue;
         if (byi_ledger_of(l->ctx) && !region->noted)
-            note_reason(l, region, node->target);
+            note_reason(l, region, node->backend);
         region->noted = true;
         revert_node(l->m, f, id, byi_ledger_of(l->ctx), region->reason,
                     region->detail);

@@ -26,18 +26,18 @@
 struct regions {
     struct byi_func *f;
     struct byi_arena *scratch;
-    uint32_t n_targets;
+    uint32_t n_backends;
     /* for each level and backend: the number of its region, or 0 */
     BYI_VEC(uint32_t) numbers;
-    uint32_t n;       /* regions, numbered from 1 */
-    uint32_t *target; /* of each region; set if there are several backends */
+    uint32_t n;        /* regions, numbered from 1 */
+    uint32_t *backend; /* of each region; set if there are several backends */
 };
 
 /* Returns the number of the region of a level and backend, a new one at first.
  */
-static uint32_t region_at(struct regions *r, uint32_t level, uint32_t target)
+static uint32_t region_at(struct regions *r, uint32_t level, uint32_t backend)
 {
-    const size_t at = (size_t)level * r->n_targets + target - 1;
+    const size_t at = (size_t)level * r->n_backends + backend - 1;
     while (r->numbers.n <= at)
         BYI_PUSH(&r->numbers, 0);
     if (!r->numbers.at[at])
@@ -50,37 +50,37 @@ static uint32_t region_at(struct regions *r, uint32_t level, uint32_t target)
 static void find_level(struct regions *r, byi_id id, uint32_t *required)
 {
     struct byi_node *node = &r->f->nodes.at[id];
-    const uint32_t n = r->n_targets, target = node->target;
+    const uint32_t n = r->n_backends, backend = node->backend;
     uint32_t *levels = &required[(size_t)id * n];
     for (uint32_t a = 0; a < node->n_args; a++) {
         const uint32_t *arg = &required[(size_t)node->args[a] * n];
         for (uint32_t t = 0; t < n; t++)
             levels[t] = arg[t] > levels[t] ? arg[t] : levels[t];
     }
-    if (!target) {
+    if (!backend) {
         for (uint32_t t = 0; t < n; t++)
             levels[t] += levels[t] & 1;
         node->region = 0;
         return;
     }
-    const uint32_t level = levels[target - 1] / 2;
+    const uint32_t level = levels[backend - 1] / 2;
     for (uint32_t t = 0; t < n; t++) {
-        const uint32_t least = 2 * (level + (t + 1 < target));
+        const uint32_t least = 2 * (level + (t + 1 < backend));
         levels[t] = least > levels[t] ? least : levels[t] & ~(uint32_t)1;
     }
-    levels[target - 1]++;
-    node->region = region_at(r, level, target);
+    levels[backend - 1]++;
+    node->region = region_at(r, level, backend);
 }
 
 /* Assign a level to every node in one pass over the nodes, the main cost for a
- * large graph. required[id * n_targets + t] is twice the least level of a node
+ * large graph. required[id * n_backends + t] is twice the least level of a node
  * of backend t that reads node id, plus one if id is a node of t: after a
  * foreign reader, the nodes of t are one level higher. */
 static void assign_levels(struct regions *r)
 {
     enum { PREFETCH = 32 };
     uint32_t *required = byi_arena_calloc(
-        r->scratch, (size_t)r->f->nodes.n * r->n_targets, sizeof *required);
+        r->scratch, (size_t)r->f->nodes.n * r->n_backends, sizeof *required);
     for (byi_id id = 0; id < r->f->nodes.n; id++) {
         /* prefetch across the end of a page, where the hardware stops */
         if (id + PREFETCH < r->f->nodes.n)
@@ -94,12 +94,12 @@ static void order_regions(struct regions *r)
 {
     uint32_t *fresh = byi_arena_calloc(r->scratch, r->n + 1, sizeof *fresh);
     uint32_t n = 0;
-    r->target = byi_arena_calloc(r->scratch, r->n + 1, sizeof *r->target);
+    r->backend = byi_arena_calloc(r->scratch, r->n + 1, sizeof *r->backend);
     for (uint32_t i = 0; i < r->numbers.n; i++) {
         if (!r->numbers.at[i])
             continue;
         fresh[r->numbers.at[i]] = ++n;
-        r->target[n] = i % r->n_targets + 1;
+        r->backend[n] = i % r->n_backends + 1;
     }
     for (byi_id id = 0; id < r->f->nodes.n; id++)
         r->f->nodes.at[id].region = fresh[r->f->nodes.at[id].region];
@@ -176,7 +176,7 @@ static void sort_regions(struct regions *r)
     for (byi_id id = 0; id < r->f->nodes.n; id++) {
         struct byi_node *node = &r->f->nodes.at[id];
         node->region = fresh[node->region];
-        r->target[node->region] = node->target;
+        r->backend[node->region] = node->backend;
     }
 }
 
@@ -189,7 +189,8 @@ static void join_all(struct regions *r)
     bool again = true;
     for (uint32_t i = 0; again && i < MAX_ROUNDS; i++) {
         const uint32_t n = r->n;
-        const uint32_t *into = byi_join_regions(r->f, n, r->target, r->scratch);
+        const uint32_t *into =
+            byi_join_regions(r->f, n, r->backend, r->scratch);
         for (byi_id id = 0; id < r->f->nodes.n; id++)
             if (r->f->nodes.at[id].region)
                 r->f->nodes.at[id].region = into[r->f->nodes.at[id].region];
@@ -223,11 +224,12 @@ static enum byoc_status merge_regions(struct byi_module *m, uint32_t func,
 {
     (void)ctx, (void)err;
     struct byi_func *f = m->funcs.at[func];
-    struct regions r = {.f = f, .scratch = scratch, .n_targets = m->targets.n};
-    if (!r.n_targets)
+    struct regions r = {
+        .f = f, .scratch = scratch, .n_backends = m->backends.n};
+    if (!r.n_backends)
         return BYOC_OK;
     assign_levels(&r);
-    if (r.n_targets > 1) {
+    if (r.n_backends > 1) {
         order_regions(&r);
         join_all(&r);
         renumber_regions(&r);

@@ -40,11 +40,11 @@ enum byoc_status byi_partition_function(struct byi_module *m, uint32_t func,
 /* join_regions.c: join regions 1 .. n of f, each of one backend, if no path
  * leads from one to the other through a node outside both. Exact among
  * BYI_JOIN_WINDOW consecutive regions. Numbers must ascend along every
- * path. target[r] is the backend of region r. Returns, in `scratch`, for each
+ * path. backend[r] is the backend of region r. Returns, in `scratch`, for each
  * region the region that it now belongs to. */
 enum { BYI_JOIN_WINDOW = 512 };
 const uint32_t *byi_join_regions(const struct byi_func *f, uint32_t n,
-                                 const uint32_t *target,
+                                 const uint32_t *backend,
                                  struct byi_arena *scratch);
 
 /* limits.c: unmark, and record in the ledger, regions that only move data or

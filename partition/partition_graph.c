@@ -43,7 +43,7 @@ struct partitioner {
     struct byi_arena *scratch;
     struct byoc_error *err;
     struct byi_uses uses;
-    /* for each target: the first to try for a new name */
+    /* for each backend: the first to try for a new name */
     uint32_t *next_numbers;
     uint32_t n_regions;
     struct new_region *regions; /* indexed by number, from 1 */
@@ -66,8 +66,8 @@ static const struct byi_func *composite_of(const struct partitioner *p,
 static enum byoc_status check_marks(struct partitioner *p)
 {
     const struct byi_func *f = p->f;
-    uint32_t *target =
-        byi_arena_calloc(p->scratch, (size_t)f->nodes.n + 1, sizeof *target);
+    uint32_t *backend =
+        byi_arena_calloc(p->scratch, (size_t)f->nodes.n + 1, sizeof *backend);
     for (byi_id id = 0; id < f->nodes.n; id++) {
         const struct byi_node *node = &f->nodes.at[id];
         if (!node->region)
@@ -77,12 +77,12 @@ static enum byoc_status check_marks(struct partitioner *p)
                             "found region %u in a function "
                             "with %u nodes, expected MergeRegions' numbers",
                             node->region, f->nodes.n);
-        uint32_t *expected = &target[node->region];
+        uint32_t *expected = &backend[node->region];
         if (!*expected)
-            *expected = node->target;
+            *expected = node->backend;
         const bool is_field = node->kind == BYI_GET &&
                               f->nodes.at[node->args[0]].region == node->region;
-        if (!*expected || node->target != *expected ||
+        if (!*expected || node->backend != *expected ||
             (!is_field && !composite_of(p, id)))
             return byi_fail(p->err, BYOC_EINVAL,
                             "region %u has a node that is not a composite of "
@@ -98,12 +98,12 @@ static enum byoc_status check_marks(struct partitioner *p)
 
 /* --- the regions' functions ----------------------------------------------- */
 
-static const char *new_region_name(struct partitioner *p, uint32_t target)
+static const char *new_region_name(struct partitioner *p, uint32_t backend)
 {
     for (;;) {
-        const char *name =
-            byi_arena_printf(p->m->arena, "%s_%u", p->m->targets.at[target - 1],
-                             p->next_numbers[target - 1]++);
+        const char *name = byi_arena_printf(p->m->arena, "%s_%u",
+                                            p->m->backends.at[backend - 1],
+                                            p->next_numbers[backend - 1]++);
         if (byi_func_find(p->m, name) == UINT32_MAX)
             return name;
     }
@@ -228,10 +228,10 @@ static enum byoc_status build_region(struct partitioner *p, uint32_t number)
     struct new_region *region = &p->regions[number];
     const struct byi_node *any =
         &p->f->nodes.at[p->members.at[p->members.first[number]]];
-    const char *backend = p->m->targets.at[any->target - 1];
-    region->func = byi_func_new(p->m, new_region_name(p, any->target));
+    const char *name = p->m->backends.at[any->backend - 1];
+    region->func = byi_func_new(p->m, new_region_name(p, any->backend));
     region->body = p->m->funcs.at[region->func];
-    region->body->attr.compiler = backend;
+    region->body->attr.compiler = name;
     region->body->attr.global_symbol = region->body->name;
     byi_id *entered;
     uint32_t n_entered = enter_operands(p, number, &entered);
@@ -533,17 +533,17 @@ static enum byoc_status partition_function(struct partitioner *p)
     return BYOC_OK;
 }
 
-/* Returns the first number to try for the name of a new region, by target.
+/* Returns the first number to try for the name of a new region, by backend.
  * Names are never reused, since the ledger refers to reverted regions by name.
  */
 static uint32_t *next_numbers(struct byi_module *m, struct byi_arena *scratch)
 {
-    uint32_t *next = byi_arena_calloc(scratch, m->targets.n, sizeof *next);
+    uint32_t *next = byi_arena_calloc(scratch, m->backends.n, sizeof *next);
     for (uint32_t i = 0; i < m->funcs.n; i++) {
         const struct byi_func *f = m->funcs.at[i];
-        for (uint32_t t = 0; f->attr.compiler && f->name && t < m->targets.n;
+        for (uint32_t t = 0; f->attr.compiler && f->name && t < m->backends.n;
              t++)
-            next[t] += strcmp(m->targets.at[t], f->attr.compiler) == 0;
+            next[t] += strcmp(m->backends.at[t], f->attr.compiler) == 0;
     }
     return next;
 }
@@ -582,7 +582,7 @@ static enum byoc_status partition_graph(struct byi_module *m,
                                         struct byoc_error *err)
 {
     uint32_t n_funcs = m->funcs.n; /* skip the regions made here */
-    if (m->targets.n == 0)
+    if (m->backends.n == 0)
         return BYOC_OK;
     BYI_TRY(check_all_marks(m, scratch, err));
     byi_limit_regions(m, ctx, scratch);

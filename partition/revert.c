@@ -49,8 +49,8 @@ static enum byoc_status inline_region(struct reverter *d, byi_id id,
     const struct byi_node *call = &d->f->nodes.at[id];
     const struct byi_func *body = d->m->funcs.at[revert->func];
     byi_id *map = byi_arena_calloc(d->scratch, body->nodes.n, sizeof *map);
-    uint32_t target = 0, n_subregions = 0;
-    BYI_TRY(byi_target_add(d->m, body->attr.compiler, &target, d->err));
+    uint32_t backend = 0, n_subregions = 0;
+    BYI_TRY(byi_backend_add(d->m, body->attr.compiler, &backend, d->err));
     for (byi_id i = 0; i < body->nodes.n; i++) {
         const struct byi_node *node = &body->nodes.at[i];
         if (node->kind == BYI_PARAM) {
@@ -61,7 +61,7 @@ static enum byoc_status inline_region(struct reverter *d, byi_id id,
         const uint32_t subregion = revert->nodes ? revert->nodes[i].region : 0;
         if (!subregion)
             continue;
-        byi_node_mark(&d->fresh->nodes.at[map[i]], target,
+        byi_node_mark(&d->fresh->nodes.at[map[i]], backend,
                       d->n_regions + subregion);
         n_subregions = subregion > n_subregions ? subregion : n_subregions;
     }
@@ -211,8 +211,8 @@ static enum byoc_status build_subregion(struct splitter *s, uint32_t first,
     const struct byi_func *f = s->m->funcs.at[s->func];
     const struct byi_node_revert *nodes = place_calls(s, first, end);
     byi_id *map = byi_arena_calloc(s->scratch, f->nodes.n, sizeof *map);
-    uint32_t target = 0;
-    BYI_TRY(byi_target_add(s->m, f->attr.compiler, &target, s->err));
+    uint32_t backend = 0;
+    BYI_TRY(byi_backend_add(s->m, f->attr.compiler, &backend, s->err));
     const uint32_t copy = byi_func_new(s->m, NULL);
     struct byi_func *fresh = s->m->funcs.at[copy];
     for (byi_id id = 0; id < f->nodes.n; id++) {
@@ -223,7 +223,7 @@ static enum byoc_status build_subregion(struct splitter *s, uint32_t first,
             continue;
         }
         BYI_TRY(byi_add_moved(s->m, fresh, f, id, map, &map[id], s->err));
-        byi_node_mark(&fresh->nodes.at[map[id]], nodes[id].region ? target : 0,
+        byi_node_mark(&fresh->nodes.at[map[id]], nodes[id].region ? backend : 0,
                       nodes[id].region);
     }
     fresh->result = map[f->result];

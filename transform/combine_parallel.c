@@ -75,7 +75,7 @@ static bool is_same_group(const struct combine_work *w, byi_id a, byi_id b,
 {
     const struct byi_node *x = node_of(w, a), *y = node_of(w, b);
     return x->op == y->op && x->args[0] == y->args[0] &&
-           x->target == y->target && x->region == y->region &&
+           x->backend == y->backend && x->region == y->region &&
            byi_attrs_equal(x->attrs, y->attrs) &&
            have_joinable_weights(node_of(w, x->args[1])->type,
                                  node_of(w, y->args[1])->type, axis);
@@ -224,7 +224,7 @@ static struct parallel_step *next_step(const struct combine_work *w,
             return NULL;
         const struct byi_node *a = node_of(w, at[0]), *b = node_of(w, at[i]);
         if (i &&
-            (other != side || a->op != b->op || a->target != b->target ||
+            (other != side || a->op != b->op || a->backend != b->backend ||
              a->region != b->region || !byi_attrs_equal(a->attrs, b->attrs)))
             return NULL;
     }
@@ -360,7 +360,7 @@ static enum byoc_status emit_step(struct combine_work *w,
     BYI_TRY(byi_add_op(w->m, fresh, node.op, args, node.n_args, node.attrs,
                        byi_sources_of_nodes(w->m, w->f, step->at, g->n), x,
                        err));
-    fresh->nodes.at[*x].target = node.target;
+    fresh->nodes.at[*x].backend = node.backend;
     fresh->nodes.at[*x].region = node.region;
     return BYOC_OK;
 }

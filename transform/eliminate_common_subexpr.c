@@ -132,7 +132,7 @@ static bool has_same_attrs(const struct byi_attrs *a, const struct byi_attrs *b)
 static bool is_same_node(const struct byi_node *a, const struct byi_node *b)
 {
     if (a->kind != b->kind || a->op != b->op || a->index != b->index ||
-        a->n_args != b->n_args || a->target != b->target ||
+        a->n_args != b->n_args || a->backend != b->backend ||
         a->region != b->region || !has_same_attrs(a->attrs, b->attrs) ||
         !byi_type_equal(a->type, b->type))
         return false;
@@ -214,7 +214,7 @@ static bool has_same_value(const struct byi_rewrite *rw,
                            const struct byi_node *a, const struct byi_node *b)
 {
     if (a->kind != b->kind || a->op != b->op || a->n_args != b->n_args ||
-        a->target != b->target || a->region != b->region ||
+        a->backend != b->backend || a->region != b->region ||
         !has_same_attrs(a->attrs, b->attrs))
         return false;
     if (a->kind == BYI_FN)

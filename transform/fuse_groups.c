@@ -104,7 +104,7 @@ static bool holds_tensors(const struct byi_type *tuple)
 static uint8_t node_kind(const struct grouper *g, byi_id id)
 {
     const struct byi_node *node = &g->f->nodes.at[id];
-    if (node->target || node->region)
+    if (node->backend || node->region)
         return KIND_OPAQUE; /* marked for a backend */
     if (node->kind == BYI_CALL_OP)
         return op_kind(g, id);
@@ -305,7 +305,7 @@ static void fuse_node(struct grouper *g, enum phase phase, byi_id id)
 bool byi_fuse_has_epilogue(const struct byi_func *f, byi_id id)
 {
     const struct byi_node *node = &f->nodes.at[id];
-    return node->kind == BYI_CALL_OP && !node->target && !node->region &&
+    return node->kind == BYI_CALL_OP && !node->backend && !node->region &&
            node->n_args >= 2 &&
            byi_epilogue_is_supported(node->op, node->attrs, node->n_args,
                                      f->nodes.at[node->args[1]].type,
@@ -323,7 +323,7 @@ byi_id byi_fuse_next_in_epilogue(const struct byi_func *f,
     const struct byi_node *reader = &f->nodes.at[next];
     const bool commutes = reader->kind == BYI_CALL_OP &&
                           byi_op_has(reader->op, BYI_TRAIT_COMMUTES);
-    if (reader->kind != BYI_CALL_OP || reader->target || reader->region ||
+    if (reader->kind != BYI_CALL_OP || reader->backend || reader->region ||
         reader->n_args == 0 || reader->n_args > 2 ||
         (reader->args[0] != id && !commutes) ||
         !byi_type_equal(reader->type, node->type))

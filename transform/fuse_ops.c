@@ -48,7 +48,7 @@ static bool is_op(const struct byi_func *f, byi_id id)
 {
     const struct byi_node *node = &f->nodes.at[id];
     return node->kind == BYI_CALL_OP && node->op != BYI_OP_STOP_FUSION &&
-           !node->target && !node->region;
+           !node->backend && !node->region;
 }
 
 /* Whether node `id` computes something, unlike a view; if `singles`, views

@@ -227,7 +227,7 @@ static void close_nested(struct inliner *s)
     const byi_id id =
         byi_add_fn(s->m, outer->to, frame.fresh, args, fn.n_args, fn.sources);
     outer->to->nodes.at[id].let = fn.let;
-    outer->to->nodes.at[id].target = fn.target;
+    outer->to->nodes.at[id].backend = fn.backend;
     outer->to->nodes.at[id].region = fn.region;
     outer->map[frame.place] = id;
     outer->at++;

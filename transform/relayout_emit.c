@@ -585,7 +585,7 @@ static void copy_annotations(struct byi_relayout *rl, byi_id fresh,
                              const struct byi_node *old)
 {
     struct byi_node *node = &rl->f->nodes.at[fresh];
-    node->target = old->target;
+    node->backend = old->backend;
     node->region = old->region;
     node->let = old->let;
     node->sources = byi_sources_join(rl->m, node->sources, old->sources);

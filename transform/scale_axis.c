@@ -674,7 +674,7 @@ static enum byoc_status emit_edited(struct byi_scaling *s,
                        collect_sources(s, node->sources, edit->by->sources),
                        made, err));
     fresh->nodes.at[*made].type = node->type; /* with its symbolic dims */
-    fresh->nodes.at[*made].target = node->target;
+    fresh->nodes.at[*made].backend = node->backend;
     fresh->nodes.at[*made].region = node->region;
     return BYOC_OK;
 }

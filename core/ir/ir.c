@@ -17,7 +17,7 @@ enum { FIRST_ARGS = 256, LAST_ARGS = 1 << 15 };
 /* The tables that find the contents of a module by name or hash, and memory
  * that is reused. */
 struct byi_module_tables {
-    struct byi_index consts, funcs, symbols, sources, targets;
+    struct byi_index consts, funcs, symbols, sources, backends;
     byi_id *args;       /* memory for operands */
     uint32_t n_args;    /* operands that still fit there */
     uint32_t next_args; /* operands of the next block of memory */
@@ -84,12 +84,12 @@ void byi_module_free(struct byi_module **module)
     byi_index_free(&tables->funcs);
     byi_index_free(&tables->symbols);
     byi_index_free(&tables->sources);
-    byi_index_free(&tables->targets);
+    byi_index_free(&tables->backends);
     byi_vec_free(m->funcs.at);
     byi_vec_free(m->consts.at);
     byi_vec_free(m->sources.at);
     byi_vec_free(m->symbols.at);
-    byi_vec_free(m->targets.at);
+    byi_vec_free(m->backends.at);
     arena = m->arena; /* m itself lives in it */
     byi_arena_free(&arena);
     *module = NULL;
@@ -278,7 +278,7 @@ struct byi_func *byi_func_like(struct byi_module *m,
         byi_id id = byi_add_param(m, f, like->param_names.at[i], old->type);
         struct byi_node *node = &f->nodes.at[id];
         node->sources = old->sources;
-        node->target = old->target;
+        node->backend = old->backend;
         node->region = old->region;
         if (map)
             map[like->params.at[i]] = id;
@@ -397,30 +397,30 @@ const char *byi_symbol_name(const struct byi_module *m, int64_t dim)
     return m->symbols.at[-1 - dim];
 }
 
-enum byoc_status byi_target_add(struct byi_module *m, const char *name,
-                                uint32_t *target, struct byoc_error *err)
+enum byoc_status byi_backend_add(struct byi_module *m, const char *name,
+                                 uint32_t *backend, struct byoc_error *err)
 {
-    struct byi_index *t = &m->tables->targets;
-    uint32_t i = find_name(t, m->targets.at, name);
+    struct byi_index *t = &m->tables->backends;
+    uint32_t i = find_name(t, m->backends.at, name);
 
     if (i == UINT32_MAX) {
-        i = m->targets.n;
-        if (i == BYI_MAX_TARGETS)
+        i = m->backends.n;
+        if (i == BYI_MAX_BACKENDS)
             return byi_fail(err, BYOC_ELIMIT,
-                            "found target '%.100s' after %d others, expected "
+                            "found backend '%.100s' after %d others, expected "
                             "at most %d in a module",
-                            name, BYI_MAX_TARGETS, BYI_MAX_TARGETS);
-        BYI_PUSH(&m->targets, byi_arena_str(m->arena, name));
+                            name, BYI_MAX_BACKENDS, BYI_MAX_BACKENDS);
+        BYI_PUSH(&m->backends, byi_arena_str(m->arena, name));
         byi_index_add(t, byi_hash_text(name), i);
     }
-    *target = i + 1;
+    *backend = i + 1;
     return BYOC_OK;
 }
 
-void byi_node_mark(struct byi_node *node, uint32_t target, uint32_t region)
+void byi_node_mark(struct byi_node *node, uint32_t backend, uint32_t region)
 {
-    assert(target <= BYI_MAX_TARGETS);
-    node->target = target & BYI_MAX_TARGETS;
+    assert(backend <= BYI_MAX_BACKENDS);
+    node->backend = backend & BYI_MAX_BACKENDS;
     node->region = region;
 }
 

@@ -40,7 +40,7 @@ struct byi_sources {
     const uint32_t *at; /* indices into the module's source table */
 };
 
-enum { BYI_TARGET_BITS = 11, BYI_MAX_TARGETS = (1 << BYI_TARGET_BITS) - 1 };
+enum { BYI_BACKEND_BITS = 11, BYI_MAX_BACKENDS = (1 << BYI_BACKEND_BITS) - 1 };
 
 struct byi_node {
     /* bit fields, since walks over large graphs are bound by memory reads */
@@ -49,8 +49,8 @@ struct byi_node {
     /* the text has `let`: the node is computed at this place, which does not
      * change its value */
     bool let : 1;
-    /* annotation: 0 none, otherwise 1 + index in the module's targets */
-    uint32_t target : BYI_TARGET_BITS;
+    /* annotation: 0 none, otherwise 1 + index in the module's backends */
+    uint32_t backend : BYI_BACKEND_BITS;
     uint32_t region; /* annotation: 0 none, else the region's number */
     uint32_t index;
     uint32_t n_args;
@@ -125,18 +125,18 @@ struct byi_source {
     uint32_t n_outputs;
 };
 
-/* A module. `sources`, `symbols` and `targets` are referred to by index. */
+/* A module. `sources`, `symbols` and `backends` are referred to by index. */
 struct byi_module {
     struct byi_arena *arena;          /* types, attributes, names, args   */
     BYI_VEC(struct byi_func *) funcs; /* index = id; dead ones stay       */
     BYI_VEC(struct byi_const) consts;
     BYI_VEC(struct byi_source) sources;
-    BYI_VEC(const char *) symbols; /* names of symbolic dims */
-    BYI_VEC(const char *) targets; /* names of backends */
-    uint64_t given_bytes;          /* of constants from the model */
-    uint64_t made_bytes;           /* of constants from byi_const_alloc */
-    const char *entry;             /* the entry function; NULL: main */
-    uint32_t n_metadata;           /* metadata of the model file */
+    BYI_VEC(const char *) symbols;  /* names of symbolic dims */
+    BYI_VEC(const char *) backends; /* names of backends */
+    uint64_t given_bytes;           /* of constants from the model */
+    uint64_t made_bytes;            /* of constants from byi_const_alloc */
+    const char *entry;              /* the entry function; NULL: main */
+    uint32_t n_metadata;            /* metadata of the model file */
     struct byoc_metadata *metadata;
     struct byi_module_tables *tables;
 };
@@ -181,13 +181,14 @@ int64_t byi_symbol(struct byi_module *m, const char *name);
 /* A new symbol, called "?0", "?1" and so on. */
 int64_t byi_symbol_fresh(struct byi_module *m);
 const char *byi_symbol_name(const struct byi_module *m, int64_t dim);
-/* Set *target to 1 + the index of the target `name`, as in nodes; it is added
- * to the module if new. Errors: BYOC_ELIMIT, more than BYI_MAX_TARGETS targets.
+/* Set *backend to 1 + the index of the backend `name`, as in nodes; it is added
+ * to the module if new. Errors: BYOC_ELIMIT, more than BYI_MAX_BACKENDS
+ * backends.
  */
-enum byoc_status byi_target_add(struct byi_module *m, const char *name,
-                                uint32_t *target, struct byoc_error *err);
-/* Annotate a node with a target from byi_target_add, or 0, and a region. */
-void byi_node_mark(struct byi_node *node, uint32_t target, uint32_t region);
+enum byoc_status byi_backend_add(struct byi_module *m, const char *name,
+                                 uint32_t *backend, struct byoc_error *err);
+/* Annotate a node with a backend from byi_backend_add, or 0, and a region. */
+void byi_node_mark(struct byi_node *node, uint32_t backend, uint32_t region);
 /* Add a model node as a source, and return its index. The name gets a suffix if
  * it is taken; without a name (NULL or ""), `op` with a suffix is the name. */
 uint32_t byi_source_new(struct byi_module *m, const char *name, const char *op);

@@ -720,7 +720,7 @@ static enum byoc_status add_copy(struct byi_module *m, struct byi_func *f,
         args[i] = map[node.args[i]];
     status = append_copy(m, f, from, &node, args, moves, id, err);
     if (status == BYOC_OK) {
-        f->nodes.at[*id].target = node.target;
+        f->nodes.at[*id].backend = node.backend;
         f->nodes.at[*id].region = node.region;
         f->nodes.at[*id].let = node.let;
         f->nodes.at[*id].sources = node.sources;

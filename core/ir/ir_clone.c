@@ -33,8 +33,8 @@ struct byi_module *byi_module_clone(const struct byi_module *m)
 
     for (uint32_t i = 0; i < m->symbols.n; i++)
         byi_symbol(to, m->symbols.at[i]);
-    for (uint32_t i = 0, target; i < m->targets.n; i++)
-        (void)byi_target_add(to, m->targets.at[i], &target, NULL);
+    for (uint32_t i = 0, backend; i < m->backends.n; i++)
+        (void)byi_backend_add(to, m->backends.at[i], &backend, NULL);
     for (uint32_t i = 0; i < m->sources.n; i++)
         byi_source_new(to, m->sources.at[i].name, m->sources.at[i].op);
     for (uint32_t i = 0; i < m->consts.n; i++) {

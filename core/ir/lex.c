@@ -189,7 +189,7 @@ static void read_mark(struct byi_lexer *lex)
     if (c == '-' && next == '>')
         read_fixed(lex, BYI_TOK_ARROW, 2);
     else if (c == '@' && next == '[')
-        read_fixed(lex, BYI_TOK_TARGET, 2);
+        read_fixed(lex, BYI_TOK_BACKEND, 2);
     else if (c == '#' && next == '[')
         read_fixed(lex, BYI_TOK_SOURCES, 2);
     else if (c == '%')

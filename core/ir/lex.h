@@ -17,7 +17,7 @@ enum {
     BYI_TOK_NUMBER,      /* 3, -1.5e-3, 2i32, 1.5f, -inf                */
     BYI_TOK_STRING,      /* "any text"                                  */
     BYI_TOK_ARROW,       /* ->                                          */
-    BYI_TOK_TARGET,      /* @[                                          */
+    BYI_TOK_BACKEND,     /* @[                                          */
     BYI_TOK_SOURCES,     /* #[                                          */
     BYI_TOK_BAD          /* not a token of the language; `at` describes it */
 };

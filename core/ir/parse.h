@@ -130,7 +130,7 @@ enum byoc_status byi_parse_attr_value(struct byi_parser *p,
 /* Annotations "@[...]" and "#[...]", in any order. */
 struct byi_parse_annotations {
     bool any; /* at least one was read */
-    uint32_t target, region;
+    uint32_t backend, region;
     const struct byi_sources *sources; /* or NULL */
 };
 enum byoc_status byi_parse_annotations(struct byi_parser *p,

@@ -429,7 +429,7 @@ static enum byoc_status parse_annotations(struct body *b)
         return byi_lex_fail(&p->lex, &tok, p->err,
                             "found an annotation of a name, expected it where "
                             "the value is made");
-    byi_node_mark(node, notes.target, notes.region);
+    byi_node_mark(node, notes.backend, notes.region);
     if (notes.sources)
         node->sources = notes.sources;
     return BYOC_OK;

@@ -362,8 +362,8 @@ enum byoc_status byi_parse_attr_value(struct byi_parser *p,
 
 /* Parse the rest after "@[": a backend's name, a region's number, or both:
  * dnnl.2 */
-static enum byoc_status parse_target(struct byi_parser *p,
-                                     struct byi_parse_annotations *notes)
+static enum byoc_status parse_backend(struct byi_parser *p,
+                                      struct byi_parse_annotations *notes)
 {
     const struct byi_token *tok = &p->lex.tok;
     bool named = false;
@@ -373,8 +373,8 @@ static enum byoc_status parse_target(struct byi_parser *p,
     named = tok->kind == BYI_TOK_IDENT || tok->kind == BYI_TOK_STRING;
     if (named) {
         struct byoc_error why;
-        if (byi_target_add(p->m, byi_lex_text(p->scratch, tok), &notes->target,
-                           &why) != BYOC_OK)
+        if (byi_backend_add(p->m, byi_lex_text(p->scratch, tok),
+                            &notes->backend, &why) != BYOC_OK)
             return byi_lex_fail(&p->lex, tok, p->err, "%s", why.text);
         byi_lex_next(&p->lex);
     }
@@ -452,15 +452,15 @@ enum byoc_status byi_parse_annotations(struct byi_parser *p,
 {
     *notes = (struct byi_parse_annotations){0};
     for (;; notes->any = true) {
-        bool target = byi_lex_is(&p->lex, BYI_TOK_TARGET);
+        bool backend = byi_lex_is(&p->lex, BYI_TOK_BACKEND);
         bool sources = byi_lex_is(&p->lex, BYI_TOK_SOURCES);
-        if ((target && (notes->target || notes->region)) ||
+        if ((backend && (notes->backend || notes->region)) ||
             (sources && notes->sources))
             return byi_lex_fail(&p->lex, &p->lex.tok, p->err,
                                 "found a second annotation of this kind, "
                                 "expected one");
-        if (target)
-            BYI_TRY(parse_target(p, notes));
+        if (backend)
+            BYI_TRY(parse_backend(p, notes));
         else if (sources)
             BYI_TRY(parse_sources(p, notes));
         else

@@ -79,7 +79,7 @@ static void indent(struct text_printer *p, uint32_t depth)
 
 static bool is_annotated(const struct byi_node *node)
 {
-    return node->sources->n > 0 || node->target != 0 || node->region != 0 ||
+    return node->sources->n > 0 || node->backend != 0 || node->region != 0 ||
            node->let;
 }
 
@@ -223,15 +223,15 @@ static void add_attrs(struct text_printer *p, const struct byi_node *node)
 
 /* --- annotations and sources -------------------------------------------- */
 
-static void add_target(struct text_printer *p, const struct byi_node *node)
+static void add_backend(struct text_printer *p, const struct byi_node *node)
 {
     const char *name = NULL;
 
-    if (!node->target && !node->region)
+    if (!node->backend && !node->region)
         return;
     add_text(p, " @[");
-    if (node->target && node->target <= p->m->targets.n)
-        name = p->m->targets.at[node->target - 1];
+    if (node->backend && node->backend <= p->m->backends.n)
+        name = p->m->backends.at[node->backend - 1];
     if (name && byi_lex_is_plain(name))
         add_text(p, name);
     else if (name)
@@ -297,7 +297,7 @@ static void end_statement(struct text_printer *p, byi_id id)
     const struct text_level *l = top_level(p);
     const struct byi_node *node = &l->f->nodes.at[id];
 
-    add_target(p, node);
+    add_backend(p, node);
     add_sources(p, node->sources);
     add_text(p, l->tail && id == l->last ? "\n" : ";\n");
 }

@@ -432,9 +432,9 @@ static enum byoc_status check_annotations(struct verifier *c,
 {
     const struct byi_sources *s = node->sources;
 
-    if (node->target > c->m->targets.n)
-        return fail_check(c, "its target is number %u, expected at most %u",
-                          node->target, c->m->targets.n);
+    if (node->backend > c->m->backends.n)
+        return fail_check(c, "its backend is number %u, expected at most %u",
+                          node->backend, c->m->backends.n);
     if (!s)
         return fail_check(c, "it has no set of sources, expected an empty one");
     for (uint32_t i = 0; i < s->n; i++)

@@ -77,32 +77,32 @@ static void test_symbols(void **state)
     assert_string_equal(byi_symbol_name(m, byi_symbol_fresh(m)), "?2");
 }
 
-static uint32_t target_named(const char *name)
+static uint32_t backend_named(const char *name)
 {
-    uint32_t target = 0;
+    uint32_t backend = 0;
 
-    assert_int_equal(byi_target_add(m, name, &target, NULL), BYOC_OK);
-    return target;
+    assert_int_equal(byi_backend_add(m, name, &backend, NULL), BYOC_OK);
+    return backend;
 }
 
 static void test_targets(void **state)
 {
-    uint32_t target = 0;
+    uint32_t backend = 0;
     char name[16];
 
     (void)state;
     err = (struct byoc_error){0};
-    assert_int_equal(target_named("dnnl"), 1);
-    assert_int_equal(target_named("other"), 2);
-    assert_int_equal(target_named("dnnl"), 1);
-    for (uint32_t i = 2; i < BYI_MAX_TARGETS; i++) {
+    assert_int_equal(backend_named("dnnl"), 1);
+    assert_int_equal(backend_named("other"), 2);
+    assert_int_equal(backend_named("dnnl"), 1);
+    for (uint32_t i = 2; i < BYI_MAX_BACKENDS; i++) {
         snprintf(name, sizeof name, "v%u", i);
-        assert_int_equal(target_named(name), i + 1);
+        assert_int_equal(backend_named(name), i + 1);
     }
-    assert_int_equal(byi_target_add(m, "more", &target, &err), BYOC_ELIMIT);
-    assert_string_equal(err.text, "found target 'more' after 2047 others, "
+    assert_int_equal(byi_backend_add(m, "more", &backend, &err), BYOC_ELIMIT);
+    assert_string_equal(err.text, "found backend 'more' after 2047 others, "
                                   "expected at most 2047 in a module");
-    assert_int_equal(target_named("other"), 2);
+    assert_int_equal(backend_named("other"), 2);
 }
 
 static void test_functions_by_name(void **state)
@@ -434,7 +434,7 @@ static void test_rebuild_keeps_everything(void **state)
     byi_source_new(m, "n", "Relu");
     r = add_op(f, BYI_OP_NN_RELU, x, BYI_NO_ID);
     f->nodes.at[r].sources = byi_sources_one(m, 0);
-    f->nodes.at[r].target = 1;
+    f->nodes.at[r].backend = 1;
     f->nodes.at[r].region = 5;
     y = byi_add_param(m, f, "y", f32(2, 3)); /* after other nodes */
     z = add_op(f, BYI_OP_NONZERO, r, BYI_NO_ID);
@@ -451,7 +451,7 @@ static void test_rebuild_keeps_everything(void **state)
     assert_string_equal(g->result_names.at[0], "out");
     assert_string_equal(g->param_names.at[1], "y");
     assert_int_equal(g->nodes.at[map[r]].sources->n, 1);
-    assert_int_equal(g->nodes.at[map[r]].target, 1);
+    assert_int_equal(g->nodes.at[map[r]].backend, 1);
     assert_int_equal(g->nodes.at[map[r]].region, 5);
     assert_int_equal(map[y], 1);
     /* the size that depends on data keeps its name */

@@ -57,10 +57,10 @@ static void same_notes(const struct byi_module *a, const struct byi_node *x,
 {
     assert_int_equal(x->region, y->region);
     assert_int_equal(x->let, y->let);
-    assert_int_equal(x->target == 0, y->target == 0);
-    if (x->target)
-        assert_string_equal(a->targets.at[x->target - 1],
-                            b->targets.at[y->target - 1]);
+    assert_int_equal(x->backend == 0, y->backend == 0);
+    if (x->backend)
+        assert_string_equal(a->backends.at[x->backend - 1],
+                            b->backends.at[y->backend - 1]);
     assert_int_equal(x->sources->n, y->sources->n);
     for (uint32_t i = 0; i < x->sources->n; i++) {
         const struct byi_source *s = &a->sources.at[x->sources->at[i]];

@@ -114,7 +114,7 @@ BREAK(fn_capture_type, args_of(m, node(m, BYI_FN))[0] = 1;)
 BREAK(tuple_type, node(m, BYI_MAKE_TUPLE)->type = scalar(m);)
 BREAK(if_condition, args_of(m, node(m, BYI_IF))[0] = 0;)
 BREAK(if_type, node(m, BYI_IF)->type = scalar(m);)
-BREAK(target, node(m, BYI_CALL_OP)->target = 9;)
+BREAK(backend, node(m, BYI_CALL_OP)->backend = 9;)
 BREAK(no_sources, node(m, BYI_CALL_OP)->sources = NULL;)
 BREAK(order_sources, node(m, BYI_CALL_OP)->sources = bad_sources(m, 1, 0);)
 BREAK(far_sources, node(m, BYI_CALL_OP)->sources = bad_sources(m, 0, 7);)
@@ -182,7 +182,7 @@ static const struct {
     {tuple_type, ", expected a tuple of 2"},
     {if_condition, "if: the condition is float32"},
     {if_type, "its type is Tensor[(), int8]"},
-    {target, "its target is number 9, expected at most 1"},
+    {backend, "its backend is number 9, expected at most 1"},
     {no_sources, "no set of sources"},
     {order_sources, ", expected ascending numbers below"},
     {far_sources, ", expected ascending numbers below"},

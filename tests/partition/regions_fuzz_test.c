@@ -39,8 +39,8 @@ static struct byi_module *random_graph(uint32_t n_backends, uint32_t n,
     const int64_t dims[] = {2};
     byi_id id =
         byi_add_param(m, f, "x", byi_type_tensor(m->arena, BYOC_F32, 1, dims));
-    for (uint32_t i = 0, target; i < n_backends; i++)
-        assert_int_equal(byi_target_add(m, names[i], &target, NULL), BYOC_OK);
+    for (uint32_t i = 0, backend; i < n_backends; i++)
+        assert_int_equal(byi_backend_add(m, names[i], &backend, NULL), BYOC_OK);
     while (f->nodes.n < n) {
         /* near operands make chains, far ones make branches */
         const uint32_t have = f->nodes.n;
@@ -69,16 +69,16 @@ static void merge(struct byi_module *m)
 /* Check that every offloaded node is in a region of its backend, no other node
  * is in one, and numbers have no gaps. Returns the number of regions, and the
  * backend of each. */
-static uint32_t read_regions(const struct byi_func *f, uint32_t *target)
+static uint32_t read_regions(const struct byi_func *f, uint32_t *backend)
 {
     uint32_t n = 0;
     for (byi_id id = 0; id < f->nodes.n; id++) {
         const struct byi_node *node = &f->nodes.at[id];
-        assert_int_equal(node->region != 0, node->target != 0);
+        assert_int_equal(node->region != 0, node->backend != 0);
         assert_true(node->region <= n + 1);
         if (node->region == n + 1)
-            target[++n] = node->target;
-        assert_true(!node->region || target[node->region] == node->target);
+            backend[++n] = node->backend;
+        assert_true(!node->region || backend[node->region] == node->backend);
     }
     return n;
 }
@@ -172,7 +172,7 @@ static void check_minimum(const struct byi_func *f, uint32_t n, uint64_t seed)
 {
     struct search s = {.f = f, .most = n - 1};
     for (byi_id id = 0; id < f->nodes.n; id++)
-        if (f->nodes.at[id].target)
+        if (f->nodes.at[id].backend)
             s.nodes[s.n++] = id;
     if (n > 1 && s.n <= 8 && can_do(&s, 0, 0))
         fail_msg("seed %llu: %u regions, but %u would do",
@@ -183,8 +183,8 @@ static void check_small(struct byi_module *m, uint32_t n_backends,
                         uint64_t seed)
 {
     const struct byi_func *f = m->funcs.at[0];
-    uint32_t target[SMALL + 1], region[SMALL];
-    const uint32_t n = read_regions(f, target);
+    uint32_t backend[SMALL + 1], region[SMALL];
+    const uint32_t n = read_regions(f, backend);
     struct closure c;
     for (byi_id id = 0; id < f->nodes.n; id++)
         region[id] = f->nodes.at[id].region;
@@ -194,7 +194,7 @@ static void check_small(struct byi_module *m, uint32_t n_backends,
                  (unsigned long long)seed);
     for (uint32_t a = 1; a <= n; a++)
         for (uint32_t b = a + 1; b <= n; b++) {
-            if (target[a] != target[b])
+            if (backend[a] != backend[b])
                 continue;
             close_over(f, region, a, b, &c);
             if (!is_cyclic(&c))
@@ -308,8 +308,8 @@ static void check_large(const struct byi_module *m, uint64_t seed)
 {
     struct byi_arena *arena = byi_arena_new();
     struct large l = {.f = m->funcs.at[0]};
-    uint32_t *target = byi_arena_calloc(arena, LARGE + 2, sizeof *target);
-    l.n_regions = read_regions(l.f, target);
+    uint32_t *backend = byi_arena_calloc(arena, LARGE + 2, sizeof *backend);
+    l.n_regions = read_regions(l.f, backend);
     l.uses = byi_uses_of(l.f, arena);
     list_units(&l, arena);
     const size_t n = l.n_regions + 1;
@@ -323,7 +323,7 @@ static void check_large(const struct byi_module *m, uint64_t seed)
     }
     for (uint32_t a = 1; a <= l.n_regions; a++)
         for (uint32_t b = a + 1; b <= l.n_regions; b++)
-            if (target[a] == target[b] && !around[a * n + b] &&
+            if (backend[a] == backend[b] && !around[a * n + b] &&
                 !around[b * n + a] && l.n_regions <= 512)
                 fail_msg("seed %llu: regions %u and %u could be one",
                          (unsigned long long)seed, a, b);
