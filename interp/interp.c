@@ -292,12 +292,12 @@ enum byoc_status byi_interp_perturbed(const struct byi_module *m, uint32_t func,
                                       struct byi_tensor *out, uint32_t max_out,
                                       uint32_t *n_out, struct byoc_error *err)
 {
-    struct byoc_error own;
+    struct byoc_error unread;
     struct interp i = {.m = m,
                        .arena = arena,
                        .perturb = perturb,
                        .perturb_ctx = perturb_ctx,
-                       .err = err ? err : &own};
+                       .err = err ? err : &unread};
     struct value result,
         *args = byi_arena_calloc(arena, n_in + 1, sizeof *args);
     for (uint32_t k = 0; k < n_in; k++)
@@ -314,7 +314,7 @@ enum byoc_status byi_interp_perturbed(const struct byi_module *m, uint32_t func,
 static double next_random(uint64_t *state)
 {
     *state = *state * 6364136223846793005u + 1442695040888963407u;
-    return (double)(*state >> 11) / 9007199254740992.0;
+    return (double)(*state >> 11) / 9007199254740992.0; /* 2^53 */
 }
 
 bool byi_interp_random(const struct byi_type *type, uint64_t seed,

@@ -644,16 +644,16 @@ static enum byoc_status retype_literal(struct byi_module *m,
     return status;
 }
 
-/* Copy a function literal. `own`: it is a function's literal of itself, whose
- * captures are the function's own, so that their types need no check. */
+/* Copy a function literal. `is_self`: it is a function's literal of itself,
+ * whose captures are the function's own, so that their types need no check. */
 static enum byoc_status copy_literal(struct byi_module *m, struct byi_func *f,
                                      const struct byi_node *old,
-                                     const byi_id *args, bool own, byi_id *id,
-                                     struct byoc_error *err)
+                                     const byi_id *args, bool is_self,
+                                     byi_id *id, struct byoc_error *err)
 {
     uint32_t func = old->index;
 
-    if (!own && !captures_fit(m, f, func, args, old->n_args))
+    if (!is_self && !captures_fit(m, f, func, args, old->n_args))
         BYI_TRY(
             retype_literal(m, f, old->index, args, old->n_args, &func, err));
     *id = byi_add_fn(m, f, func, args, old->n_args, old->sources);

@@ -457,8 +457,8 @@ enum byoc_status byi_parse_annotations(struct byi_parser *p,
         if ((backend && (notes->backend || notes->region)) ||
             (sources && notes->sources))
             return byi_lex_fail(&p->lex, &p->lex.tok, p->err,
-                                "found a second annotation of this kind, "
-                                "expected one");
+                                "found a second annotation %s, expected one",
+                                backend ? "@[...]" : "#[...]");
         if (backend)
             BYI_TRY(parse_backend(p, notes));
         else if (sources)

@@ -151,6 +151,7 @@ static uint32_t order_funcs(struct byi_module *m, struct byi_arena *arena,
 static void fetch_ahead(const struct byi_module *m, const uint32_t *order,
                         uint32_t i, uint32_t n)
 {
+    /* how many functions ahead the struct and its nodes are fetched */
     enum { HEAD = 16, NODES = 8 };
 
     if (i + HEAD < n)

@@ -25,14 +25,16 @@ struct byi_samples {
     bool *bound; /* for each symbol: a run binds it, as an input has it  */
     uint32_t n_symbols; /* of the module when `bound` was made            */
     uint32_t n_funcs;
-    /* the number of function literals around, which may never run */
+    /* how many function literals, which may never run, enclose the node that is
+     * visited */
     uint32_t literal_depth;
 };
 
 /* The larger sizes are for models that reject the first three, such as models
  * with reflective padding, which needs long axes. */
 static const int64_t usual_sizes[] = {1, 2, 64, 512, 4096, 32768};
-enum { N_FIRST = 3 }; /* of them, for models that accept these */
+/* only so many of the sizes are used for models that accept one of these */
+enum { N_FIRST = 3 };
 
 /* --- sizes ---------------------------------------------------------------- */
 

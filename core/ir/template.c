@@ -204,11 +204,11 @@ static enum byoc_status complete_operands(struct template_reader *r,
     return BYOC_OK;
 }
 
-/* Parse a call, from after its '(' on, and emit it. `own`: its attributes;
+/* Parse a call, from after its '(' on, and emit it. `fixed`: its attributes;
  * NULL: those in the text. */
 static enum byoc_status parse_call(struct template_reader *r,
                                    const struct byi_op *op,
-                                   const struct byi_attrs *own,
+                                   const struct byi_attrs *fixed,
                                    struct template_operand *x)
 {
     struct template_operand in[MAX_ARGS];
@@ -233,8 +233,9 @@ static enum byoc_status parse_call(struct template_reader *r,
     *x = (struct template_operand){.value = BYI_NO_ID};
     if (r->has_failed)
         return BYOC_OK;
-    x->value = own ? r->to->call(r->to->ctx, op->id, args, n, own->at, own->n)
-                   : r->to->call(r->to->ctx, op->id, args, n, attrs, n_attrs);
+    x->value =
+        r->to->call(r->to->ctx, op->id, args, n, fixed ? fixed->at : attrs,
+                    fixed ? fixed->n : n_attrs);
     r->has_failed = r->has_failed || x->value == BYI_NO_ID;
     return BYOC_OK;
 }
