@@ -61,7 +61,7 @@ static enum byoc_status custom_run(const struct byi_call *call,
     }
     c.call.text = allocate_text;
     c.call.ctx = (void *)(uintptr_t)call;
-    BYI_TRY(byi_custom_end(&c, true, err));
+    BYI_TRY(byi_custom_invoke(&c, true, err));
     return set_sizes(call, &c, err);
 }
 

@@ -20,6 +20,11 @@ static const char *const kind_names[] = {
     [BYI_ATTR_STRINGS] = "a list of strings",
 };
 
+const char *byi_attr_kind_text(enum byi_attr_kind kind)
+{
+    return kind_names[kind];
+}
+
 const struct byi_attr *byi_attr_find(const struct byi_attrs *attrs,
                                      const char *name)
 {

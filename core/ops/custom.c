@@ -8,7 +8,8 @@
 
 #include <string.h>
 
-/* The IR's kind of an attribute; tensors are digests. */
+/* The IR's kind of an attribute. A tensor or bytes are an operand of the call,
+ * and the attribute is a digest of their content. */
 static enum byi_attr_kind kind_of(uint32_t kind)
 {
     static const enum byi_attr_kind kinds[] = {

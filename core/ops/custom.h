@@ -55,8 +55,8 @@ enum byoc_status byi_custom_begin(const struct byi_attrs *attrs, uint32_t n,
                                   struct byi_custom_call *call,
                                   struct byoc_error *err);
 /* Call the operator's shape(), or run() if `run`. */
-enum byoc_status byi_custom_end(struct byi_custom_call *call, bool run,
-                                struct byoc_error *err);
+enum byoc_status byi_custom_invoke(struct byi_custom_call *call, bool run,
+                                   struct byoc_error *err);
 
 /* A row with the operator's name and its attributes, all of them required, in
  * the arena. It borrows the names from `op`. */

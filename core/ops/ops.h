@@ -58,6 +58,8 @@ const double *byi_attr_floats(const struct byi_attrs *attrs, const char *name,
 /* The attribute as a number for the formulas of unary.def: a string is 1 if it
  * is "tanh" (of nn.gelu's `approximate`), otherwise 0. Not for lists. */
 double byi_attr_number(const struct byi_attr *attr);
+/* "an integer", "a list of floats" and so on, for messages. */
+const char *byi_attr_kind_text(enum byi_attr_kind kind);
 /* Compares names and values; floats by their bits. */
 bool byi_attr_equal(const struct byi_attr *a, const struct byi_attr *b);
 /* Compares only the values; the names may be NULL. */

@@ -240,8 +240,7 @@ static void set_weights(const struct filter *f, const struct byi_taps *a,
 /* --- one axis ------------------------------------------------------------ */
 
 /* Read the part of the axis that roi, an attribute or operand, selects. */
-static void read_part(const struct byi_resample *r, uint32_t i,
-                      struct filter *f)
+static void read_roi(const struct byi_resample *r, uint32_t i, struct filter *f)
 {
     const uint32_t rank = r->x->rank;
     uint32_t n = 0;
@@ -329,7 +328,7 @@ static void fill_axis(struct byi_resample *r, uint32_t i)
     const bool f64 = r->x->dtype == BYOC_F64;
     const int64_t pitch = (f.out + LANES - 1) / LANES * LANES;
     const size_t size = f64 ? sizeof(double) : sizeof(float);
-    read_part(r, i, &f);
+    read_roi(r, i, &f);
     read_scale(r, i, &f);
     if (f.mode != NEAREST) {
         a->n = byi_clamp(2 * f.radius, 1, a->n);

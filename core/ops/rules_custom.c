@@ -86,22 +86,30 @@ enum byoc_status byi_custom_begin(const struct byi_attrs *attrs, uint32_t n,
     for (uint32_t i = 0; i < op->n_attrs; i++)
         c->call.n_tensors += byi_custom_is_tensor(op, i);
     BYI_TRY(check_counts(op, name, c, err));
+    if (listed && listed != n)
+        return byi_fail(err, BYOC_ETYPE,
+                        "%s: attribute operands has %u entries, expected %u, "
+                        "one for each operand",
+                        name, listed, n);
     for (uint32_t i = 0; i < n; i++) {
-        struct byoc_view *to =
-            listed && listed != n ? NULL : place_of(c, i, places, listed);
-        if (!to || to->dtype != BYOC_NONE)
+        struct byoc_view *to = place_of(c, i, places, listed);
+        if (!to)
             return byi_fail(err, BYOC_ETYPE,
-                            "%s: attribute operands has %u entries, which give "
-                            "operand %u no place, expected a different input "
-                            "or tensor for each of %u operands",
-                            name, listed, i, n);
+                            "%s: operand %u is input or tensor %lld, expected "
+                            "one that the operator has",
+                            name, i, (long long)(listed ? places[i] : i));
+        if (to->dtype != BYOC_NONE)
+            return byi_fail(err, BYOC_ETYPE,
+                            "%s: operand %u is input or tensor %lld, as an "
+                            "earlier one, expected a different one for each",
+                            name, i, (long long)(listed ? places[i] : i));
         *to = operands[i];
     }
     return BYOC_OK;
 }
 
-enum byoc_status byi_custom_end(struct byi_custom_call *call, bool run,
-                                struct byoc_error *err)
+enum byoc_status byi_custom_invoke(struct byi_custom_call *call, bool run,
+                                   struct byoc_error *err)
 {
     return custom_calls->call(call->op, run, &call->call, err);
 }
@@ -158,7 +166,7 @@ enum byoc_status byi_rule_custom(struct byi_infer *t,
     enum byoc_status status =
         byi_custom_begin(t->attrs, t->n_in, operands, &c, &err);
     if (status == BYOC_OK)
-        status = byi_custom_end(&c, false, &err);
+        status = byi_custom_invoke(&c, false, &err);
     if (status != BYOC_OK)
         return status == BYOC_ENOMEM ? byi_fail(t->err, status, "%s", err.text)
                                      : byi_rule_fail(t, "%s", err.text);

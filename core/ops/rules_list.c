@@ -162,8 +162,8 @@ enum byoc_status byi_rule_sequence_concatenate(struct byi_infer *t,
     BYI_TRY(byi_want_axis(t, byi_attr_int(t->attrs, "axis"), rank, &axis));
     for (uint32_t d = 0; d < rank; d++) {
         const bool joined = d == axis;
-        const int64_t own = stacked && joined ? 0 : x->dims[k++];
-        dims[d] = joined ? byi_rule_fresh(t) : own;
+        const int64_t size = stacked && joined ? 0 : x->dims[k++];
+        dims[d] = joined ? byi_rule_fresh(t) : size;
     }
     return byi_rule_tensor(t, x->dtype, rank, dims, out);
 }

@@ -312,14 +312,16 @@ enum byoc_status byi_rule_conv_transpose(struct byi_infer *t,
     BYI_TRY(byi_want_list(t, "output_padding", n, 0, MAX_WINDOW, &extra));
     const int64_t *x = c.x, *w = c.w, groups = c.groups;
     const int64_t channels = byi_dim_unify(x[1], w[0]);
-    if (!byi_dims_agree(x[1], w[0]) ||
-        (!BYI_IS_SYMBOL(channels) && channels % groups))
+    if (!byi_dims_agree(x[1], w[0]))
         return byi_rule_fail(t,
-                             "weights have %lld input channels, data has "
-                             "%lld in %lld groups, expected the channels of "
-                             "data, a multiple of the groups",
-                             (long long)w[0], (long long)x[1],
-                             (long long)groups);
+                             "weights have %lld input channels, expected %lld, "
+                             "as data has",
+                             (long long)w[0], (long long)x[1]);
+    if (!BYI_IS_SYMBOL(channels) && channels % groups)
+        return byi_rule_fail(t,
+                             "data has %lld channels, expected a multiple of "
+                             "%lld groups",
+                             (long long)channels, (long long)groups);
     int64_t dims[5] = {x[0], byi_dim_mul(t, w[1], groups)};
     for (uint32_t i = 0; i < n; i++) {
         const struct window window = window_at(&l, n, i, w[2 + i]);

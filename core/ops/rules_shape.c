@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rules_shape.c: type rules of the operators that change a shape, return a
  * shape as data (shape_of, size_of) or make a tensor of a given shape (full,
- * arange, random.*). Symbols are kept if the result provably
- * has the same dim.
+ * arange, random.*). Symbols are kept if the result provably has the same dim.
  */
 #include "rules.h"
 
@@ -463,8 +462,9 @@ enum byoc_status byi_rule_eye_like(struct byi_infer *t,
     return byi_rule_like(t, dtype, out);
 }
 
-/* Count the elements of start, start + delta, ... before limit; -1 if delta is
- * 0, an operand is NaN, or they exceed BYI_MAX_ELEMENTS. Exact for integers. */
+/* Count the elements of start, start + delta, ... before limit; -1 if an
+ * operand is NaN, or they exceed BYI_MAX_ELEMENTS. Exact for integers. `delta`
+ * is not 0. */
 static int64_t count_range(const struct byi_tensor *start,
                            const struct byi_tensor *limit,
                            const struct byi_tensor *delta)
@@ -473,8 +473,6 @@ static int64_t count_range(const struct byi_tensor *start,
         const __int128 span =
             (__int128)byi_tensor_int(limit, 0) - byi_tensor_int(start, 0);
         const __int128 step = byi_tensor_int(delta, 0);
-        if (step == 0)
-            return -1;
         if ((span > 0) != (step > 0) || span == 0)
             return 0;
         const __int128 n = (span + step + (step > 0 ? -1 : 1)) / step;
@@ -483,7 +481,7 @@ static int64_t count_range(const struct byi_tensor *start,
     const double n = __builtin_ceil(
         (byi_tensor_float(limit, 0) - byi_tensor_float(start, 0)) /
         byi_tensor_float(delta, 0));
-    if (!(n <= (double)BYI_MAX_ELEMENTS) || byi_tensor_float(delta, 0) == 0)
+    if (!(n <= (double)BYI_MAX_ELEMENTS))
         return -1;
     return n > 0 ? (int64_t)n : 0;
 }
@@ -500,13 +498,15 @@ enum byoc_status byi_rule_arange(struct byi_infer *t,
     }
     if (byi_known_value(t, 0) && byi_known_value(t, 1) &&
         byi_known_value(t, 2)) {
+        if (byi_tensor_float(byi_known_value(t, 2), 0) == 0)
+            return byi_rule_fail(t, "delta is 0, expected another number");
         n = count_range(byi_known_value(t, 0), byi_known_value(t, 1),
                         byi_known_value(t, 2));
         if (n < 0)
             return byi_rule_fail(
                 t,
-                "from %s to %s by %s has no end or more than 2^40 elements, "
-                "expected a delta other than 0 and at most 2^40 elements",
+                "found the numbers from %s to %s by %s, expected at most 2^40 "
+                "elements, and no NaN",
                 BYI_FLOAT_TEXT(byi_tensor_float(byi_known_value(t, 0), 0)),
                 BYI_FLOAT_TEXT(byi_tensor_float(byi_known_value(t, 1), 0)),
                 BYI_FLOAT_TEXT(byi_tensor_float(byi_known_value(t, 2), 0)));

@@ -134,13 +134,15 @@ static enum byoc_status check_grams(const struct byi_infer *t)
     const int64_t skips = byi_attr_int(t->attrs, "max_skip_count");
     uint32_t n;
     byi_attr_ints(t->attrs, "ngram_counts", &n);
-    if (least < 1 || most < least || most > n || skips < 0 || skips > INT32_MAX)
+    if (least < 1 || most < least || most > n)
         return byi_rule_fail(t,
-                             "n-grams have %lld to %lld items and skip %lld, "
-                             "expected 1 to %u items, the length of "
-                             "ngram_counts, and 0 or more skipped",
-                             (long long)least, (long long)most,
-                             (long long)skips, n);
+                             "n-grams have %lld to %lld items, expected 1 to "
+                             "%u, the length of ngram_counts",
+                             (long long)least, (long long)most, n);
+    if (skips < 0 || skips > INT32_MAX)
+        return byi_rule_fail(t,
+                             "max_skip_count is %lld, expected 0 to 2^31 - 1",
+                             (long long)skips);
     return BYOC_OK;
 }
 
@@ -173,12 +175,16 @@ enum byoc_status byi_rule_text_tf_idf(struct byi_infer *t,
                 (long long)indexes[i]);
         most = indexes[i] > most ? indexes[i] : most;
     }
-    if (n == 0 || n != grams || (n_weights && n_weights != n))
+    if (n == 0 || n != grams)
         return byi_rule_fail(t,
-                             "found %u ngram_indexes and %u weights for %u "
-                             "n-grams in the pool, expected one index for "
-                             "each, and one weight for each or none",
-                             n, n_weights, grams);
+                             "found %u ngram_indexes, expected one for each of "
+                             "the %u n-grams in the pool",
+                             n, grams);
+    if (n_weights && n_weights != n)
+        return byi_rule_fail(t,
+                             "found %u weights, expected none, or one for each "
+                             "of the %u n-grams in the pool",
+                             n_weights, grams);
     const int64_t dims[] = {x->dims[0], most + 1};
     return byi_rule_tensor(t, BYOC_F32, x->rank, dims + (x->rank == 1), out);
 }

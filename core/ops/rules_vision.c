@@ -178,12 +178,13 @@ enum byoc_status byi_rule_roi_align(struct byi_infer *t,
     if (!byi_dims_agree(rois->dims[1], 4))
         return byi_rule_fail(t, "rois have %lld coordinates, expected 4",
                              (long long)rois->dims[1]);
-    if (height < 1 || width < 1 || ratio < 0 || ratio > 4096)
+    if (height < 1 || width < 1)
         return byi_rule_fail(t,
-                             "output is %lld by %lld with sampling ratio "
-                             "%lld, expected sizes of 1 or more and a "
-                             "ratio of 0 to 4096",
-                             (long long)height, (long long)width,
+                             "output is %lld by %lld, expected sizes of 1 or "
+                             "more",
+                             (long long)height, (long long)width);
+    if (ratio < 0 || ratio > 4096)
+        return byi_rule_fail(t, "sampling_ratio is %lld, expected 0 to 4096",
                              (long long)ratio);
     const int64_t dims[] = {byi_dim_unify(rois->dims[0], batch->dims[0]),
                             x->dims[1], height, width};
@@ -242,14 +243,18 @@ enum byoc_status byi_rule_nms(struct byi_infer *t, const struct byi_type **out)
     if (!byi_dims_agree(boxes->dims[2], 4))
         return byi_rule_fail(t, "boxes have %lld coordinates, expected 4",
                              (long long)boxes->dims[2]);
-    if (!byi_dims_agree(boxes->dims[0], scores->dims[0]) ||
-        !byi_dims_agree(boxes->dims[1], scores->dims[2]))
-        return byi_rule_fail(
-            t,
-            "boxes are %lld batches of %lld, scores %lld batches of %lld, "
-            "expected the same",
-            (long long)boxes->dims[0], (long long)boxes->dims[1],
-            (long long)scores->dims[0], (long long)scores->dims[2]);
+    if (!byi_dims_agree(boxes->dims[0], scores->dims[0]))
+        return byi_rule_fail(t,
+                             "scores have batch size %lld, expected %lld, as "
+                             "boxes have",
+                             (long long)scores->dims[0],
+                             (long long)boxes->dims[0]);
+    if (!byi_dims_agree(boxes->dims[1], scores->dims[2]))
+        return byi_rule_fail(t,
+                             "scores are for %lld boxes, expected %lld, the "
+                             "number of boxes",
+                             (long long)scores->dims[2],
+                             (long long)boxes->dims[1]);
     const bool limited = t->n_in < 3 || byi_known_ints(t, 2, 1, &per_class, &n);
     if (limited && per_class <= 0)
         dims[0] = 0; /* ONNX: no maximum means no output */

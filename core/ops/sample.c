@@ -112,8 +112,8 @@ uint32_t byi_sampler_points(const struct byi_sampler *s,
     int64_t index[3][4];
     double w[3][4];
     uint32_t n = 0, tap[3] = {0};
-    for (uint32_t a = 0; a < s->axes;
-         a++) /* the grid has the last axis first */
+    /* the grid has the coordinate of the last axis first */
+    for (uint32_t a = 0; a < s->axes; a++)
         axis_taps(s, byi_tensor_float(grid, at * s->axes + s->axes - 1 - a),
                   s->dims[a], index[a], w[a]);
     for (uint32_t p = 0; p < s->points; p++) {

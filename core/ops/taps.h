@@ -8,8 +8,7 @@
 /* Position j of `out` reads the n inputs from first[j] on, all of them within
  * `in`. The weight of input first[j] + t is weight[j * stride_j + t *
  * stride_t]; an input of weight 0 is not read. `weight` is NULL if n is 1 and
- * all weights are
- * 1. Both lists are padded to a multiple of 16 positions. */
+ * all weights are 1. Both lists are padded to a multiple of 16 positions. */
 struct byi_taps {
     int64_t in, out; /* sizes of the axis before and after */
     int64_t n;
