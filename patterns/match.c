@@ -601,8 +601,7 @@ bool byi_match(const struct byi_module *m, const struct byi_func *f,
     const uint64_t left = !budget || *budget > MAX_GOALS ? MAX_GOALS : *budget;
     const uint32_t goals = left > MIN_GOALS ? (uint32_t)left : MIN_GOALS;
     struct byi_match_texts texts;
-    struct byi_match
-        match; /* large: only members that a search reads are set */
+    struct byi_match match; /* large: sets only members that a search reads */
     struct solver s;
     match.m = m;
     match.f = f;
@@ -620,17 +619,17 @@ bool byi_match(const struct byi_module *m, const struct byi_func *f,
     s.reach = reach;
     s.match = &match;
     struct goal goal = {.pat = pattern->root, .value = root};
-    bool taken = solve(&s, &goal);
+    bool found = solve(&s, &goal);
     const uint32_t used = goals - s.budget;
-    if (s.budget == 0 && !taken) {
+    if (s.budget == 0 && !found) {
         s.budget = MIN_GOALS;
         s.base_only = true;
-        taken = solve(&s, &goal);
+        found = solve(&s, &goal);
     }
     *tried = s.tried;
     if (budget)
         *budget -= used < *budget ? used : *budget;
-    return taken;
+    return found;
 }
 
 uint64_t byi_match_budget(const struct byi_func *f)

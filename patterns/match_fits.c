@@ -130,11 +130,11 @@ static bool value_fits(const struct byi_attr *attr, enum byi_cmp cmp,
 static bool test_fits(const struct byi_attr *attr,
                       const struct byi_pat_test *test)
 {
-    const bool not = test->cmp == BYI_NE;
+    const bool negated = test->cmp == BYI_NE;
     for (uint32_t i = 0; i < test->n; i++)
-        if (value_fits(attr, not ? BYI_EQ : test->cmp, &test->values[i]))
-            return !not ;
-    return not ;
+        if (value_fits(attr, negated ? BYI_EQ : test->cmp, &test->values[i]))
+            return !negated;
+    return negated;
 }
 
 bool byi_match_op_fits(const struct byi_pat *pat, const struct byi_node *node)

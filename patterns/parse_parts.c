@@ -136,9 +136,11 @@ static bool convert_value(struct byi_arena *arena, enum byi_attr_kind kind,
     } else if (kind == BYI_ATTR_FLOATS && value->kind == BYI_ATTR_INTS) {
         ints_to_floats(arena, value);
     } else if (kind == BYI_ATTR_DTYPE && value->kind == BYI_ATTR_STRING) {
+        const int64_t dtype = byi_dtype_of_name(value->s, strlen(value->s));
+        if (dtype == BYOC_NONE)
+            return false;
         value->kind = BYI_ATTR_DTYPE;
-        value->i = byi_dtype_of_name(value->s, strlen(value->s));
-        return value->i != 0;
+        value->i = dtype;
     }
     switch (kind) {
     case BYI_ATTR_INTS:
@@ -191,13 +193,19 @@ static enum byoc_status check_test(const struct byi_lexer *lex,
     for (uint32_t i = 0; i < pat->n_ops; i++) {
         const struct byi_op *op = byi_op(pat->ops[i]);
         const struct byi_attr_def *def = byi_op_attr(op, test->name);
+        if (!def)
+            return byi_lex_fail(lex, at, err,
+                                "%s has no attribute '%s', expected one of its "
+                                "attributes",
+                                op->name, test->name);
         for (uint32_t k = 0; k < test->n; k++)
-            if (!def || !convert_value(arena, def->kind, &values[k]))
-                return byi_lex_fail(lex, at, err, "%s has no attribute '%s'%s",
+            if (!convert_value(arena, def->kind, &values[k]))
+                return byi_lex_fail(lex, at, err,
+                                    "%s: found '%s' compared with %s, expected "
+                                    "%s",
                                     op->name, test->name,
-                                    def ? " of this kind, expected a value of "
-                                          "the attribute's kind"
-                                        : ", expected one of its attributes");
+                                    byi_attr_kind_text(values[k].kind),
+                                    byi_attr_kind_text(def->kind));
         if (test->cmp >= BYI_LT &&
             (test->n > 1 || (values[0].kind != BYI_ATTR_INT &&
                              values[0].kind != BYI_ATTR_FLOAT)))

@@ -152,6 +152,7 @@ enum byoc_status byi_patterns_compile_in(struct byi_arena *arena,
                                          struct byoc_error *err);
 /* Free the table and set *table to NULL; *table may be NULL. */
 void byi_patterns_free(struct byi_pattern_table **table);
+/* Whether both are the same test of a type. */
 bool byi_pat_type_equal(const struct byi_pat_type *a,
                         const struct byi_pat_type *b);
 
@@ -211,8 +212,8 @@ struct byi_match {
     byi_id root;
     uint32_t n_ops, n_bound, n_named;
     byi_id ops[BYI_MATCH_MAX_OPS];
-    struct byi_bound_operand bound[BYI_MATCH_MAX_OPERANDS];
-    char names[BYI_MATCH_MAX_OPERANDS][24];
+    struct byi_bound_operand bound[BYI_MATCH_MAX_OPERANDS]; /* operands */
+    char names[BYI_MATCH_MAX_OPERANDS][24]; /* memory for their names */
     struct byi_named_operator named[BYI_MATCH_MAX_OPS];
     struct byi_match_texts *texts;
 };
