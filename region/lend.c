@@ -7,11 +7,11 @@
 
 #include <string.h>
 
-/* The host's record of a graph that it lends to a backend. `lent` is the first
+/* The host's record of a graph that it lends to a backend. `graph` is the first
  * member, so that it has the record's address. */
 struct lent_graph {
-    struct byoc_graph lent;
-    struct byi_graph *read;
+    struct byoc_graph graph;
+    struct byi_graph *source; /* from the JSON; owns the memory of both */
 };
 
 /* The results of a node or step, as indices of values. */
@@ -281,12 +281,12 @@ static enum byoc_status read_and_lend(const struct byoc_region *region,
     struct lender l = {.from = read,
                        .region = region,
                        .arena = read->arena,
-                       .to = &to->lent,
+                       .to = &to->graph,
                        .err = err};
     const enum byoc_status status = lend_graph(&l);
-    to->read = read;
+    to->source = read;
     if (status == BYOC_OK)
-        *graph = &to->lent;
+        *graph = &to->graph;
     else
         byi_graph_free(&read);
     return status;
@@ -314,5 +314,5 @@ struct byoc_fail *byi_graph_open(const struct byoc_host *host,
 void byi_graph_close(struct byoc_graph *graph)
 {
     if (graph)
-        byi_graph_free(&((struct lent_graph *)graph)->read);
+        byi_graph_free(&((struct lent_graph *)graph)->source);
 }

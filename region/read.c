@@ -8,6 +8,8 @@
 
 #include <cjson/cJSON.h>
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -189,19 +191,36 @@ static int64_t make_symbol(void *ctx)
     return INT64_MIN + r->n_fresh++;
 }
 
-/* Whether the inferred type matches the stated one. A symbol in either matches
- * any size, since the type rule does not get the values of constants. */
-static bool fits_type(const struct byi_type *inferred,
-                      const struct byi_type *type)
+/* Checks that the type at path matches the inferred one. A symbol in either
+ * matches any size, since the type rule does not get the values of
+ * constants. */
+static enum byoc_status check_type(struct region_reader *r, const char *path,
+                                   const struct byi_type *type,
+                                   const struct byi_type *inferred)
 {
-    if (inferred->kind != BYI_TUPLE)
-        return byi_type_may_equal(inferred, type);
-    if (type->kind != BYI_TUPLE || inferred->n_fields != type->n_fields)
-        return false;
-    for (uint32_t i = 0; i < type->n_fields; i++)
-        if (!byi_type_may_equal(inferred->fields[i], type->fields[i]))
-            return false;
-    return true;
+    if (type->kind == BYI_TUPLE && inferred->kind == BYI_TUPLE) {
+        if (type->n_fields != inferred->n_fields)
+            return byi_fail(r->err, BYOC_ETYPE,
+                            "%s: found %" PRIu32 " fields, expected %" PRIu32
+                            " for these operands",
+                            path, type->n_fields, inferred->n_fields);
+        for (uint32_t i = 0; i < type->n_fields; i++) {
+            char field[512];
+            snprintf(field, sizeof field, "%s[%" PRIu32 "]", path, i);
+            enum byoc_status s =
+                check_type(r, field, type->fields[i], inferred->fields[i]);
+            if (s != BYOC_OK)
+                return s;
+        }
+        return BYOC_OK;
+    }
+    if (byi_type_may_equal(inferred, type))
+        return BYOC_OK;
+    char found[160], expected[160];
+    return byi_fail(r->err, BYOC_ETYPE,
+                    "%s: found %s, expected %s for these operands", path,
+                    byi_type_text(found, sizeof found, type),
+                    byi_type_text(expected, sizeof expected, inferred));
 }
 
 /* The type rule of "tuple", a step that makes a tuple of its args. It is not in
@@ -225,15 +244,18 @@ static enum byoc_status rule_if(struct byi_infer *t,
                                 const struct byi_type **out)
 {
     const struct byi_type *cond = t->in[0];
+    char text[2][160];
     if (cond->kind != BYI_TENSOR || cond->dtype != BYOC_BOOL ||
         byi_elements(cond->rank, cond->dims) != 1)
         return byi_fail(t->err, BYOC_ETYPE,
-                        "if: found a condition of another type, expected one "
-                        "bool");
+                        "if: found %s as the condition, expected one bool",
+                        byi_type_text(text[0], sizeof text[0], cond));
     if (!byi_type_equal(t->in[1], t->in[2]))
         return byi_fail(t->err, BYOC_ETYPE,
-                        "if: found branches with results of different types, "
-                        "expected the same type");
+                        "if: found branches with results %s and %s, expected "
+                        "the same type",
+                        byi_type_text(text[0], sizeof text[0], t->in[1]),
+                        byi_type_text(text[1], sizeof text[1], t->in[2]));
     *out = t->in[1];
     return BYOC_OK;
 }
@@ -278,12 +300,9 @@ static enum byoc_status check_step(struct region_reader *r,
     const struct byi_type *inferred;
     if (byi_infer_type(&infer, &inferred) != BYOC_OK)
         return byi_prefix(r->err, "%s", path);
-    if (!fits_type(inferred, step->type))
-        return byi_fail(r->err, BYOC_ETYPE,
-                        "%s.type: found another type than %s gives for these "
-                        "operands, expected the result's type",
-                        path, step->op->name);
-    return BYOC_OK;
+    char type_path[512];
+    snprintf(type_path, sizeof type_path, "%s.type", path);
+    return check_type(r, type_path, step->type, inferred);
 }
 
 static enum byoc_status read_branches(struct region_reader *r,

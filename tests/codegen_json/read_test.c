@@ -150,8 +150,13 @@ static void test_tuple(void **state)
     assert_int_equal(g->nodes[2].steps[1].op->id, BYI_OP_NONE);
     byi_graph_free(&g);
     free(text);
-    refuse(RELU, TUPLE("[0]", F32("[1,4,4,4]")), "another type than tuple");
-    refuse(RELU, TUPLE("[0]", "[" F32("[1,4,4,5]") "]"), "than tuple gives");
+    refuse(RELU, TUPLE("[0]", F32("[1,4,4,4]")),
+           "post_ops[0].type: found float32 (1, 4, 4, 4), expected a tuple");
+    refuse(RELU, TUPLE("[0]", "[" F32("[1,4,4,5]") "]"),
+           "post_ops[0].type[0]: found float32 (1, 4, 4, 5), expected float32 "
+           "(1, 4, 4, 4)");
+    refuse(RELU, TUPLE("[0]", "[" F32("[1,4,4,4]") "," F32("[1]") "]"),
+           "post_ops[0].type: found 2 fields, expected 1");
     refuse(RELU, TUPLE("[1]", "[" F32("[1,4,4,4]") "]"), "post_ops[0].args[0]");
 }
 
@@ -238,7 +243,8 @@ static void test_bad_if(void **state)
                  "post_ops[0].then.result");
     refuse_posts(IF("{\"steps\":[],\"result\":0,\"a\":0}", BRANCH("", "0")),
                  "post_ops[0].then.a");
-    refuse_posts(IF(BRANCH("", "\"c\""), BRANCH("", "0")), "different types");
+    refuse_posts(IF(BRANCH("", "\"c\""), BRANCH("", "0")),
+                 "found branches with results bool () and float32 (4,)");
     refuse_posts(IF(BRANCH("", "1"), BRANCH("", "0")), "then.result");
     refuse_posts(IF(BRANCH("", "7"), BRANCH("", "0")), "then.result");
     refuse_posts(IF(BRANCH(RELU_OF("0"), "2"), BRANCH("", "2")),
