@@ -42,6 +42,15 @@ struct byi_numbers byi_call_graph_number(const struct byi_module *m,
                                          const struct byi_call_graph *graph,
                                          struct byi_arena *arena);
 
+/* The node with this number. */
+static inline const struct byi_node *byi_numbers_node(
+    const struct byi_module *m, const struct byi_numbers *numbers,
+    uint32_t number)
+{
+    const uint32_t func = numbers->owner[number];
+    return &m->funcs.at[func]->nodes.at[number - numbers->base[func]];
+}
+
 /* Drop the functions that are not reachable from those with needed[func], also
  * as values. */
 void byi_call_graph_drop(struct byi_module *m, bool *needed,

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CanonicalizeOps: rewrite to canonical forms, so that a pattern needs one row.
  * requires: nothing
- * leaves:   constants on the right of commutative operators, without leading
- *           axes of size 1, except that a bias has the shape (O, 1, 1) after a
- *           2-D convolution; no subtraction of or division by a float constant
- *           whose negative or inverse is a normal number; no
- *           power 2, 1 or 1/2; clip and nn.relu instead of minimum and maximum
+ * leaves:   constants on the right of add, multiply, maximum, minimum, equal,
+ *           not_equal and logical operators; those of add and multiply without
+ *           leading axes of size 1, except that a bias has the shape (O, 1, 1)
+ *           after a 2-D convolution; no subtraction of or division by a float
+ *           constant whose negative or inverse is a normal number; no power 2,
+ *           1 or 1/2; clip and nn.relu instead of minimum and maximum
  *           with a scalar constant; global pooling operators instead of means
  *           and full windows; zero padding merged into convolutions and average
  *           pooling; no reshape, transpose, cast or broadcast_to without

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* FakeQuantizationToInteger: rewrite products between dequantize and quantize
  * (QDQ) to integer products.
- * requires: types                         breaks: nothing
+ * requires: nothing
  *
  *   %0 = qnn.dequantize(%x, const, const);
  *   %1 = nn.conv2d(%0, const[w]);            qnn.conv2d(%x, const[integers],

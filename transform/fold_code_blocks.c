@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* FoldCodeBlocks: compute with the codes of weights that are quantised in
  * blocks, instead of dequantising the weights.
- * requires: types                         breaks: nothing
+ * requires: nothing
  *
  *   %w = qnn.dequantize(const[codes], const[scales], const[zeros],
  *                       axis=0, block_size=32);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* FuseAttention: replace the products and the softmax of attention by one
  * operator, whose kernel keeps the scores in the cache.
- * requires: types                         breaks: nothing
+ * requires: nothing
  *
  *   %0 = nn.matmul(%q, %k, transpose_b=true);
  *   %1 = multiply(%0, const 0.125);
@@ -24,7 +24,7 @@
 
 enum { MASKS = 4 };
 
-/* What the walk from the last product to the first one finds. */
+/* The result of the walk from the last product to the first one. */
 struct attention_match {
     byi_id product; /* q k */
     uint32_t n_masks;
@@ -176,8 +176,8 @@ static byi_id find_softmax(const struct byi_rewrite *rw, byi_id at,
                                                                : BYI_NO_ID;
 }
 
-/* Views must not change what the kernel sees as a batch: the two products have
- * the same batch axes, and masks have none. */
+/* Whether views between the products keep the batch axes: the two products have
+ * the same ones, and masks have none. */
 static bool has_batch_axes(const struct byi_rewrite *rw, byi_id at,
                            const struct attention_match *m)
 {
@@ -207,14 +207,14 @@ static byi_id emit(struct byi_rewrite *rw, byi_id at,
          .i = byi_attr_int(product->attrs, "transpose_b")},
         {.name = "cap", .kind = BYI_ATTR_FLOAT, .f = m->cap},
         {.name = "zero_nan", .kind = BYI_ATTR_BOOL, .i = m->zero_nan}};
-    const int64_t minted = -1 - (int64_t)rw->m->symbols.n;
+    const int64_t first_new = -1 - (int64_t)rw->m->symbols.n;
     const byi_id out = byi_rw_call(rw, BYI_OP_NN_ATTENTION, args,
                                    3 + m->n_masks, given, BYI_COUNT(given));
     if (out == BYI_NO_ID)
         return out;
     /* the sizes of broadcast axes are those of the replaced node */
     const struct byi_type *type = byi_rw_node(rw, at)->type;
-    if (byi_type_fits(type, byi_rw_node(rw, out)->type, minted))
+    if (byi_type_fits(type, byi_rw_node(rw, out)->type, first_new))
         rw->f->nodes.at[out].type = type;
     return out;
 }

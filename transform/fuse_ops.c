@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* FuseOps: put operators that one loop nest can compute into one function.
- * requires: types                         breaks: nothing
+ * requires: nothing
  * leaves:   function literals with Primitive=1 and no captures, each called
  *           directly, once; no annotation.stop_fusion
  *

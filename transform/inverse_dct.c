@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* InverseDct: recognise products with the basis of the 8-point discrete cosine
  * transform, as in image decoders.
- * requires: types, constant bases          breaks: nothing
+ * requires: nothing; best after FoldConstant, which makes bases constant
  *
  *   nn.matmul(%x, const[C])               signal.idct8(%x, axes=[-1])
  *   nn.matmul(const[C^T], %x)      ==>    signal.idct8(%x, axes=[-2])

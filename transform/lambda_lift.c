@@ -62,8 +62,8 @@ struct lifter {
     struct value_list *outer_calls;
     /* for each value and function: 1 + the last function that recorded it */
     uint32_t *seen, *seen_func;
-    byi_id *local; /* for each value: its node in the function that is being
-                      built */
+    /* for each value: its node in the function that is being built */
+    byi_id *local;
     /* for each function: the function that replaces it */
     struct byi_func **fresh;
     uint32_t *order; /* functions, nested ones before their holder */
@@ -74,8 +74,7 @@ struct lifter {
 
 static const struct byi_node *node_of(const struct lifter *s, value v)
 {
-    const uint32_t func = s->values.owner[v];
-    return &s->m->funcs.at[func]->nodes.at[v - s->values.base[func]];
+    return byi_numbers_node(s->m, &s->values, v);
 }
 
 /* --- choosing the functions ----------------------------------------------- */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* NarrowWeights: narrow large float32 weights if the user requests it.
- * requires: types, constant weights       breaks: nothing
+ * requires: nothing; best after FoldConstant, which makes weights constant
  *
  *   to=int8, int4: blocks along the summed axis, each with a scale
  *     nn.dense(%x, const[w])      ==>   qnn.dense_blocks(%x, const[codes],

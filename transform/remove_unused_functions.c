@@ -2,8 +2,8 @@
 /* RemoveUnusedFunctions: drop the functions that no entry reaches.
  * requires: nothing
  * leaves:   the functions that `entry` names (by default the model's entry),
- * and the functions that they reach by calls or as values, also through
- * branches, literals and composites. Nodes are unchanged.
+ *           and the functions that they reach by calls or as values, also
+ *           through branches, literals and composites. Nodes are unchanged.
  *
  *   def @main(%x) { @used(%x) }         def @main(%x) { @used(%x) }
  *   def @used(%x) { abs(%x) }     ==>   def @used(%x) { abs(%x) }
@@ -16,8 +16,8 @@
 
 static const struct byi_pass_option options[] = {
     {"entry", BYI_ATTR_STRING, "",
-     "functions to keep, separated by commas: main,predict; none: where the "
-     "model starts"},
+     "functions to keep, separated by commas: main,predict; none: the "
+     "model's entry"},
     {.name = NULL},
 };
 

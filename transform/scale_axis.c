@@ -243,8 +243,8 @@ struct byi_scale_limits byi_scale_const_limits(struct byi_scaling *s, byi_id id)
         .most = largest_finite(t.dtype) / fmax(most, 1.0),
     };
     for (uint32_t a = 0; a < node->type->rank; a++) {
-        const int own = const_axis(&t, node->type, a);
-        if (one || (own >= 0 && t.dims[own] == node->type->dims[a]))
+        const int c_axis = const_axis(&t, node->type, a);
+        if (one || (c_axis >= 0 && t.dims[c_axis] == node->type->dims[a]))
             limits.axes |= 1u << a;
     }
     return limits;
@@ -274,7 +274,7 @@ struct byi_scale_sources *byi_scale_sources_join(struct byi_scaling *s,
     if (own->n == 0 && (!a || !b || a == b))
         return a ? a : b;
     struct byi_scale_sources *t = byi_arena_alloc(s->scratch, sizeof *t);
-    *t = (struct byi_scale_sources){.own = own, .next = {a, b}};
+    *t = (struct byi_scale_sources){.list = own, .next = {a, b}};
     return t;
 }
 
@@ -305,10 +305,10 @@ static int varying_axis(const struct byi_tensor *t, const struct byi_type *type)
 {
     int axis = -1;
     for (uint32_t a = 0; a < type->rank; a++) {
-        const int own = const_axis(t, type, a);
-        if (own < 0 || t->dims[own] == 1)
+        const int c_axis = const_axis(t, type, a);
+        if (c_axis < 0 || t->dims[c_axis] == 1)
             continue;
-        if (axis >= 0 || t->dims[own] != type->dims[a])
+        if (axis >= 0 || t->dims[c_axis] != type->dims[a])
             return -2;
         axis = (int)a;
     }
@@ -550,15 +550,15 @@ static const struct byi_type *edit_const(struct byi_scaling *s,
     const struct byi_scale *by = edit->by;
     int64_t dims[BYI_MAX_RANK];
     uint32_t rank = t->rank;
-    int own = by->axis < 0 ? 0 : const_axis(t, type, (uint32_t)by->axis);
-    if (own < 0) {
+    int c_axis = by->axis < 0 ? 0 : const_axis(t, type, (uint32_t)by->axis);
+    if (c_axis < 0) {
         rank = type->rank - (uint32_t)by->axis;
-        own = 0;
+        c_axis = 0;
     }
     for (uint32_t i = 0; i < rank; i++)
         dims[i] = rank == t->rank ? t->dims[i] : 1;
     if (by->n > 1)
-        dims[own] = by->n;
+        dims[c_axis] = by->n;
     const struct byi_type *made =
         byi_type_tensor(s->m->arena, t->dtype, rank, dims);
     if (!byi_const_alloc(s->m, made, out))
@@ -566,7 +566,8 @@ static const struct byi_type *edit_const(struct byi_scaling *s,
     const int64_t n = byi_elements(rank, dims);
     const bool one = byi_elements(t->rank, t->dims) == 1;
     const int64_t inner =
-        by->n > 1 ? byi_elements(rank - (uint32_t)own - 1, dims + own + 1) : 1;
+        by->n > 1 ? byi_elements(rank - (uint32_t)c_axis - 1, dims + c_axis + 1)
+                  : 1;
     for (int64_t i = 0; i < n; i++)
         byi_tensor_set(
             out, i,
@@ -595,8 +596,8 @@ struct byi_scaling byi_scaling_begin(struct byi_module *m, uint32_t func,
 typedef BYI_VEC(struct byi_scale_sources *) scale_sources_vec;
 typedef BYI_VEC(uint32_t) source_vec;
 
-/* Take the scale's sources that no other node has taken. Returns their union
- * with `own`. */
+/* Claim the scale's sources that no other node has claimed. Returns their union
+ * with `own`, the sources of the node that claims them. */
 static const struct byi_sources *collect_sources(
     struct byi_scaling *s, const struct byi_sources *own,
     struct byi_scale_sources *sources)
@@ -609,11 +610,11 @@ static const struct byi_sources *collect_sources(
         BYI_PUSH(&stack, sources);
     while (stack.n > 0) {
         struct byi_scale_sources *t = stack.at[--stack.n];
-        if (t->taken)
+        if (t->is_claimed)
             continue;
-        t->taken = true;
-        for (uint32_t i = 0; i < t->own->n; i++)
-            BYI_PUSH(&all, t->own->at[i]);
+        t->is_claimed = true;
+        for (uint32_t i = 0; i < t->list->n; i++)
+            BYI_PUSH(&all, t->list->at[i]);
         for (uint32_t i = 0; i < 2; i++)
             if (t->next[i])
                 BYI_PUSH(&stack, t->next[i]);

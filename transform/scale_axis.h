@@ -17,9 +17,10 @@
 /* Sources of the multiplications in a scale: the first node that absorbs the
  * scale inherits them. */
 struct byi_scale_sources {
-    const struct byi_sources *own;
-    struct byi_scale_sources *next[2];
-    bool taken;
+    const struct byi_sources *list;
+    struct byi_scale_sources
+        *next[2];    /* sources of two joined scales, or NULL */
+    bool is_claimed; /* a node has inherited them */
 };
 
 /* Factors for a tensor: one for all (axis -1), or one per index of `axis`. */
@@ -96,8 +97,8 @@ struct byi_scaling {
     struct byi_module *m;
     const struct byi_func *f; /* swept: every node is live       */
     struct byi_arena *scratch;
-    double *
-        largest; /* for each constant, its largest magnitude; 0: not computed */
+    /* for each constant: its largest magnitude; 0: not computed */
+    double *largest;
     uint32_t n_largest;
     struct byi_scale_edit *edits; /* indexed by node */
 };

@@ -36,7 +36,7 @@ struct scope_walk {
 
 struct byi_scopes {
     const struct byi_module *m;
-    struct byi_module *target; /* the module being rebuilt */
+    struct byi_module *rebuilt; /* the same module, when it is rebuilt */
     struct byi_arena *scratch;
     struct byi_call_graph graph;
     bool *branch; /* for each function: it is a branch of an `if` */
@@ -62,8 +62,7 @@ struct byi_scopes {
 
 static const struct byi_node *node_of(const struct byi_scopes *s, value v)
 {
-    const uint32_t func = s->values.owner[v];
-    return &s->m->funcs.at[func]->nodes.at[v - s->values.base[func]];
+    return byi_numbers_node(s->m, &s->values, v);
 }
 
 /* Whether the node is copied to each scope that reads it, instead of moved. */
@@ -160,8 +159,7 @@ uint32_t byi_scopes_holder(const struct byi_scopes *s, uint32_t func)
     return s->graph.root[func];
 }
 
-/* --- assigning scopes
- * --------------------------------------------------------- */
+/* --- assigning scopes ----------------------------------------------------- */
 
 /* Returns the lowest common ancestor of two scopes. */
 static uint32_t common_ancestor(const struct byi_scopes *s, uint32_t a,
@@ -398,7 +396,7 @@ static void begin_function(struct byi_scopes *s, uint32_t i)
 {
     struct scope_entry *scope = &s->scopes[i];
     const struct byi_func *old = s->m->funcs.at[scope->func];
-    struct byi_func *f = byi_func_like(s->target, old, NULL);
+    struct byi_func *f = byi_func_like(s->rebuilt, old, NULL);
     scope->fresh = f;
     if (i == s->first) {
         for (uint32_t k = 0; k < f->params.n; k++)
@@ -413,7 +411,7 @@ static void begin_function(struct byi_scopes *s, uint32_t i)
         char name[16];
         snprintf(name, sizeof name, "c%u", k);
         set_local(s, i, v,
-                  byi_add_param(s->target, f, name, node_of(s, v)->type));
+                  byi_add_param(s->rebuilt, f, name, node_of(s, v)->type));
     }
 }
 
@@ -449,7 +447,7 @@ static byi_id make_branch(struct byi_scopes *s, uint32_t scope,
                           const struct byi_node *fn)
 {
     const struct scope_entry *inner = &s->scopes[s->scope_of_func[fn->index]];
-    byi_id *args = byi_args_new(s->target, inner->n_captures);
+    byi_id *args = byi_args_new(s->rebuilt, inner->n_captures);
     for (uint32_t i = 0; i < inner->n_captures; i++)
         args[i] = value_in(s, scope, inner->captures[i]);
     return byi_add_like(s->scopes[scope].fresh, fn, args, inner->n_captures);
@@ -461,7 +459,7 @@ static void make_node(struct byi_scopes *s, uint32_t scope, value v,
     const uint32_t func = s->values.owner[v];
     const struct byi_func *f = s->m->funcs.at[func];
     const struct byi_node *node = node_of(s, v);
-    byi_id *args = byi_args_new(s->target, node->n_args);
+    byi_id *args = byi_args_new(s->rebuilt, node->n_args);
     for (uint32_t i = 0; i < node->n_args; i++) {
         const struct byi_node *arg = &f->nodes.at[node->args[i]];
         args[i] = node->kind == BYI_IF && i > 0 && is_branch(s, arg)
@@ -481,7 +479,7 @@ static bool rebuild_assigned(struct byi_scopes *s, struct byi_module *m,
                              enum byi_let let)
 {
     assert(m == s->m);
-    s->target = m;
+    s->rebuilt = m;
     sort_members(s);
     if (!find_captures(s))
         return false;

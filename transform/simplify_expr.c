@@ -3,12 +3,11 @@
  * consecutive steps.
  * requires: nothing; best after CanonicalizeOps, which moves constants to the
  *           right
- * leaves:   no match of a row of the table in this file. Elements
- *           keep their values, except that combined constants of float sums
- *           and products are rounded once (terms that cancel are not combined),
- *           that a product is scaled instead of its operands, and that -0 may
- *           become 0. x - x and x 0 stay: they are not 0 for
- *           every x.
+ * leaves:   no match of a row of the table in this file. Elements keep their
+ *           values, except that combined constants of float sums and products
+ *           are rounded once (terms that cancel are not combined), that a
+ *           product is scaled instead of its operands, and that -0 may become
+ *           0. x - x and x times 0 stay: they are not 0 for every x.
  *
  *   %0 = multiply(%x, const[a]);
  *   %1 = multiply(%0, const[b]);   ==>   multiply(%x, const[a b])

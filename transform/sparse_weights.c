@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* SparseWeights: use sparse products for pruned weights.
- * requires: types, constant weights       breaks: nothing
+ * requires: nothing; best after FoldConstant, which makes weights constant
  *
  *   nn.dense(%x, const[w])        ==>     nn.sparse_dense(%x, const[w])
  *   nn.matmul(%x, const[w])       ==>     nn.sparse_dense(%x, const[w^T])

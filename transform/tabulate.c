@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tabulate: replace a function from 8 bits to 8 bits by a look-up table of 256
  * entries.
- * requires: types                         breaks: nothing
+ * requires: nothing
  *
  *   %0 = qnn.dequantize(%x, const, const);
  *   %1 = sigmoid(%0);                        ==>  qnn.lookup(%x, const)

@@ -172,7 +172,7 @@ static bool read_attr(const struct byi_attr_def *def,
                               : NULL;
         return floats;
     case BYI_ATTR_STRINGS:
-        return false; /* no operator has an attribute of this kind */
+        return false; /* struct byoc_attr cannot give a list of strings */
     }
     byi_unreachable();
 }
