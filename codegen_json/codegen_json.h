@@ -35,7 +35,7 @@ enum byoc_status byi_composite_write(const struct byi_module *m, uint32_t func,
 
 /* A constant of the artifact: the module's constant and its offset in the
  * weights section. */
-struct byi_placed {
+struct byi_placed_const {
     uint32_t constant;
     uint64_t offset; /* multiple of BYI_ALIGN */
     uint64_t bytes;  /* as stored: strings are packed */
@@ -98,7 +98,7 @@ struct byi_plan_params {
  * function or another number of regions. Free with byi_plan_free. */
 struct byi_plan {
     struct byi_text json;
-    BYI_VEC(struct byi_placed) consts; /* in ascending order of offsets */
+    BYI_VEC(struct byi_placed_const) consts; /* in ascending order of offsets */
     uint64_t weights_bytes;
 };
 enum byoc_status byi_plan_write(const struct byi_module *m,

@@ -159,7 +159,7 @@ static enum byoc_status add_step(struct byi_planner *b,
 static uint32_t known_capture(const struct byi_planner *b, uint32_t func,
                               uint32_t i)
 {
-    const uint32_t *known = b->captures[func].func;
+    const uint32_t *known = b->captures[func].known;
     return known ? known[i] : 0;
 }
 
@@ -331,10 +331,10 @@ static enum byoc_status visit_param(struct byi_planner *b, uint32_t func,
 {
     const struct byi_func *f = b->m->funcs.at[func];
     const struct byi_node *node = &f->nodes.at[id];
-    uint32_t own = f->params.n - f->n_captures;
-    if (node->index < own)
+    uint32_t n_own = f->params.n - f->n_captures;
+    if (node->index < n_own)
         return push_leaves(b, node->type, BYI_P_INPUT, b->out.name, range);
-    return push_capture(b, func, node->index - own, range);
+    return push_capture(b, func, node->index - n_own, range);
 }
 
 /* --- nodes -------------------------------------------------------------- */
@@ -381,10 +381,10 @@ static void enter_literal(struct byi_planner *b, uint32_t caller, byi_id call,
     struct byi_plan_walk in = {.f = body, .call = call};
     in.range_of =
         byi_arena_calloc(b->arena, body->nodes.n, sizeof *in.range_of);
-    uint32_t own = body->params.n - body->n_captures;
+    uint32_t n_own = body->params.n - body->n_captures;
     for (uint32_t i = 0; i < body->params.n; i++)
         in.range_of[body->params.at[i]] =
-            i < own ? w->range_of[node->args[1 + i]] : c->captures[i - own];
+            i < n_own ? w->range_of[node->args[1 + i]] : c->captures[i - n_own];
     b->inlined += body->nodes.n;
     BYI_PUSH(&b->stack, in);
 }
@@ -467,7 +467,7 @@ static enum byoc_status visit_call(struct byi_planner *b, uint32_t at,
     bool fused = b->code && b->code->kernel_of[c->func];
     if (byi_epilogue_head(body) != BYI_NO_ID)
         return visit_epilogue(b, w, node, body, range);
-    if (!body->name && !b->captures[c->func].recursive && !fused &&
+    if (!body->name && !b->captures[c->func].is_recursive && !fused &&
         b->inlined + body->nodes.n <= b->may_inline) {
         enter_literal(b, at, id, c);
         return BYOC_OK;
@@ -607,9 +607,9 @@ static enum byoc_status claim_outputs(struct byi_planner *b,
 enum byoc_status byi_plan_body(struct byi_planner *b, uint32_t func)
 {
     const struct byi_func *f = b->m->funcs.at[func];
-    const struct byi_func *named = b->m->funcs.at[b->captures[func].named];
+    const struct byi_func *holder = b->m->funcs.at[b->captures[func].holder];
     b->out.name = f->name ? f->name
-                          : byi_arena_printf(b->arena, "%s.%u", named->name,
+                          : byi_arena_printf(b->arena, "%s.%u", holder->name,
                                              b->out_index);
     struct byi_plan_walk top = {.f = f, .call = BYI_NO_ID};
     top.range_of = byi_arena_calloc(b->arena, f->nodes.n, sizeof *top.range_of);

@@ -72,12 +72,13 @@ static inline uint32_t byi_planned_func_root(const struct byi_planned_func *f,
 /* The captures of a nested function. A captured function that is always the
  * same is not passed as a value; its own captures are passed instead. */
 struct byi_planned_captures {
-    /* for each capture: 1 + module function; NULL: all 0 */
-    const uint32_t *func;
-    uint32_t leaves; /* number of values of all captures */
-    uint32_t depth;  /* nesting depth of known functions */
-    uint32_t named;  /* the named function that contains this one */
-    bool recursive;  /* it contains a literal of itself */
+    /* for each capture: 1 + the module function that it always is, or 0; NULL:
+     * all 0 */
+    const uint32_t *known;
+    uint32_t leaves;   /* number of values of all captures */
+    uint32_t depth;    /* nesting depth of known functions */
+    uint32_t holder;   /* the named function that contains this one */
+    bool is_recursive; /* it contains a literal of itself */
 };
 
 struct byi_plan_walk;
@@ -90,7 +91,8 @@ struct byi_planner {
     const struct byi_plan_code *code; /* NULL: nothing is fused */
     bool exact;
     enum byoc_dtype store;
-    uint32_t *placed; /* for each module constant: 1 + its index in the plan */
+    /* for each module constant: 1 + its index in the plan, or 0 */
+    uint32_t *const_index;
     /* for each module constant: its value, if const_seen is this function */
     uint32_t *const_at;
     /* for each module constant: 1 + the last function that read it */
@@ -124,10 +126,10 @@ uint32_t byi_plan_leaves(const struct byi_type *type);
 /* stored.c: decide how the weights store the constant: set placed->bytes,
  * stored and axis. `store`: as in struct byi_plan_params. */
 void byi_stored_find(const struct byi_const *c, enum byoc_dtype store,
-                     struct byi_placed *placed);
+                     struct byi_placed_const *placed);
 /* The bytes that are stored: the constant's own, or a copy in `arena`. */
 const void *byi_stored_data(const struct byi_const *c,
-                            const struct byi_placed *placed,
+                            const struct byi_placed_const *placed,
                             struct byi_arena *arena);
 
 /* epilogue.c: returns the operator that follows node `from` in a group's

@@ -34,15 +34,15 @@ uint32_t byi_plan_leaves(const struct byi_type *type)
 
 uint32_t byi_plan_const(struct byi_planner *b, uint32_t constant)
 {
-    if (b->placed[constant] == 0) {
-        struct byi_placed p = {.constant = constant,
-                               .offset = b->plan->weights_bytes};
+    if (b->const_index[constant] == 0) {
+        struct byi_placed_const p = {.constant = constant,
+                                     .offset = b->plan->weights_bytes};
         byi_stored_find(&b->m->consts.at[constant], b->store, &p);
         b->plan->weights_bytes += byi_align_bytes(p.bytes);
         BYI_PUSH(&b->plan->consts, p);
-        b->placed[constant] = b->plan->consts.n;
+        b->const_index[constant] = b->plan->consts.n;
     }
-    return b->placed[constant] - 1;
+    return b->const_index[constant] - 1;
 }
 
 uint32_t byi_plan_func(struct byi_planner *b, uint32_t func)
@@ -73,12 +73,12 @@ static uint32_t known_node(const struct capture_finder *x, uint32_t func,
 {
     const struct byi_func *f = x->b->m->funcs.at[func];
     const struct byi_node *node = &f->nodes.at[id];
-    const uint32_t *known = x->b->captures[func].func;
-    uint32_t own = f->params.n - f->n_captures;
+    const uint32_t *known = x->b->captures[func].known;
+    uint32_t n_own = f->params.n - f->n_captures;
     if (node->kind == BYI_GLOBAL || node->kind == BYI_FN)
         return 1 + node->index;
-    if (node->kind == BYI_PARAM && node->index >= own && known)
-        return known[node->index - own];
+    if (node->kind == BYI_PARAM && node->index >= n_own && known)
+        return known[node->index - n_own];
     return 0;
 }
 
@@ -92,20 +92,20 @@ static void learn_captures(struct capture_finder *x, uint32_t func,
     uint64_t leaves = 0;
     for (uint32_t i = 0; i < fn->n_args; i++) {
         uint32_t known_func = only ? known_node(x, func, fn->args[i]) : 0;
-        const struct byi_planned_captures *its =
+        const struct byi_planned_captures *inner =
             known_func ? &x->b->captures[known_func - 1] : NULL;
-        if (!its || its->leaves > MAX_LEAVES || its->depth >= MAX_DEPTH) {
+        if (!inner || inner->leaves > MAX_LEAVES || inner->depth >= MAX_DEPTH) {
             const struct byi_func *f = x->b->m->funcs.at[func];
             leaves += byi_plan_leaves(f->nodes.at[fn->args[i]].type);
             continue;
         }
         known[i] = known_func;
-        leaves += its->leaves;
-        c->depth = its->depth + 1 > c->depth ? its->depth + 1 : c->depth;
+        leaves += inner->leaves;
+        c->depth = inner->depth + 1 > c->depth ? inner->depth + 1 : c->depth;
     }
-    c->func = known;
-    c->named =
-        x->b->m->funcs.at[func]->name ? func : x->b->captures[func].named;
+    c->known = known;
+    c->holder =
+        x->b->m->funcs.at[func]->name ? func : x->b->captures[func].holder;
     c->leaves = leaves > MAX_LEAVES ? MAX_LEAVES + 1 : (uint32_t)leaves;
 }
 
@@ -137,7 +137,7 @@ static void find_captures(struct byi_planner *b)
         for (byi_id id = 0; id < f->nodes.n && !f->dead; id++) {
             const struct byi_node *node = &f->nodes.at[id];
             if (node->kind == BYI_FN && node->index == i)
-                b->captures[i].recursive = true;
+                b->captures[i].is_recursive = true;
             else if (node->kind == BYI_FN)
                 x.literals[node->index]++;
         }
@@ -295,11 +295,12 @@ enum byoc_status byi_plan_write(const struct byi_module *m,
                             .code = params->code,
                             .exact = params->exact,
                             .store = params->store};
-    b.placed = byi_arena_calloc(b.arena, m->consts.n + 1, sizeof *b.placed);
-    b.const_at = byi_arena_calloc(b.arena, m->consts.n + 1, sizeof *b.placed);
-    b.const_seen = byi_arena_calloc(b.arena, m->consts.n + 1, sizeof *b.placed);
-    b.func_index = byi_arena_calloc(b.arena, m->funcs.n + 1, sizeof *b.placed);
-    b.region_of = byi_arena_calloc(b.arena, m->funcs.n + 1, sizeof *b.placed);
+    const uint32_t n_consts = m->consts.n + 1, n_funcs = m->funcs.n + 1;
+    b.const_index = byi_arena_calloc(b.arena, n_consts, sizeof(uint32_t));
+    b.const_at = byi_arena_calloc(b.arena, n_consts, sizeof(uint32_t));
+    b.const_seen = byi_arena_calloc(b.arena, n_consts, sizeof(uint32_t));
+    b.func_index = byi_arena_calloc(b.arena, n_funcs, sizeof(uint32_t));
+    b.region_of = byi_arena_calloc(b.arena, n_funcs, sizeof(uint32_t));
     enum byoc_status status =
         write_plan(&b, params->regions, params->n_regions);
     if (status != BYOC_OK)
@@ -326,7 +327,7 @@ const struct byi_weights_span *byi_plan_spans(const struct byi_module *m,
     struct byi_weights_span *spans =
         byi_arena_calloc(arena, plan->consts.n + 1, sizeof *spans);
     for (uint32_t i = 0; i < plan->consts.n; i++) {
-        const struct byi_placed *p = &plan->consts.at[i];
+        const struct byi_placed_const *p = &plan->consts.at[i];
         spans[i] = (struct byi_weights_span){
             .data = byi_stored_data(&m->consts.at[p->constant], p, arena),
             .bytes = p->bytes,

@@ -192,7 +192,7 @@ void byi_plan_print_consts(const struct byi_module *m,
 {
     byi_text_put(json, "\"consts\": [");
     for (uint32_t i = 0; i < plan->consts.n; i++) {
-        const struct byi_placed *p = &plan->consts.at[i];
+        const struct byi_placed_const *p = &plan->consts.at[i];
         const struct byi_const *c = &m->consts.at[p->constant];
         byi_text_addf(json, "%s\n{\"offset\": %llu, \"bytes\": %llu, ",
                       i ? "," : "", (unsigned long long)p->offset,

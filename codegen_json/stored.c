@@ -104,7 +104,7 @@ static bool find_codes(const struct byi_const *c, uint32_t axis,
 /* --- the choice ----------------------------------------------------------- */
 
 void byi_stored_find(const struct byi_const *c, enum byoc_dtype store,
-                     struct byi_placed *placed)
+                     struct byi_placed_const *placed)
 {
     const void *codes;
     placed->bytes = plain_bytes(c);
@@ -127,7 +127,7 @@ void byi_stored_find(const struct byi_const *c, enum byoc_dtype store,
 }
 
 const void *byi_stored_data(const struct byi_const *c,
-                            const struct byi_placed *placed,
+                            const struct byi_placed_const *placed,
                             struct byi_arena *arena)
 {
     const void *codes = NULL;

@@ -23,8 +23,8 @@ struct node_ref {
  * Indentation would take almost as much as the text itself. */
 struct region_writer {
     const struct byi_module *m;
-    struct byi_arena *arena; /* of the node being written */
-    struct byi_arena *kept;  /* of the whole region */
+    struct byi_arena *arena;        /* of the node being written */
+    struct byi_arena *region_arena; /* of the whole region */
     struct byi_text *json;
     uint32_t n_nodes;
     BYI_VEC(uint32_t) consts;
@@ -212,14 +212,18 @@ static enum byoc_status add_branch(struct step_list *s,
                                    const struct byi_node *fn,
                                    const struct role *around, cJSON *json)
 {
-    const struct byi_func *body =
-        fn->kind == BYI_FN ? s->w->m->funcs.at[fn->index] : NULL;
-    cJSON *list = byi_json_add(json, "steps", byi_json_list(s->w->arena));
-    if (!body || body->params.n != fn->n_args)
+    if (fn->kind != BYI_FN)
         return byi_fail(s->err, BYOC_EINVAL,
-                        "composite '%s': found a branch that is not a function "
-                        "literal, expected one without parameters",
+                        "composite '%s': found a branch that is a named "
+                        "function or a value, expected a function literal",
                         s->name);
+    const struct byi_func *body = s->w->m->funcs.at[fn->index];
+    cJSON *list = byi_json_add(json, "steps", byi_json_list(s->w->arena));
+    if (body->params.n != fn->n_args)
+        return byi_fail(s->err, BYOC_EINVAL,
+                        "composite '%s': found a branch with %u parameters, "
+                        "expected none",
+                        s->name, body->params.n - fn->n_args);
     if (s->depth == BYI_GRAPH_MAX_IFS)
         return byi_fail(s->err, BYOC_EINVAL,
                         "composite '%s': found too deeply nested 'if's, "
@@ -328,8 +332,8 @@ static enum byoc_status add_kernel(struct region_writer *w,
 static void open_graph(struct region_writer *w, const char *symbol)
 {
     w->arena = byi_arena_new();
-    w->const_node =
-        byi_arena_calloc(w->kept, w->m->consts.n, sizeof *w->const_node);
+    w->const_node = byi_arena_calloc(w->region_arena, w->m->consts.n,
+                                     sizeof *w->const_node);
     byi_text_put(w->json, "{\n  \"format\": \"byoc-graph\",\n"
                           "  \"version\": 1,\n  \"symbol\": ");
     byi_json_print_line(byi_json_text(w->arena, symbol), w->json);
@@ -354,7 +358,7 @@ static void close_graph(struct region_writer *w, uint32_t n_inputs,
     byi_json_print_line(list, w->json);
     byi_text_put(w->json, "\n}\n");
     *n_consts = w->consts.n;
-    *consts = byi_arena_copy(w->kept, w->consts.at,
+    *consts = byi_arena_copy(w->region_arena, w->consts.at,
                              w->consts.n * sizeof *w->consts.at);
     byi_vec_free(w->consts.at);
     byi_arena_free(&w->arena);
@@ -407,13 +411,14 @@ static uint32_t result_refs(const struct region_writer *w,
 {
     const struct byi_node *result = &f->nodes.at[f->result];
     if (result->kind == BYI_MAKE_TUPLE) {
-        *outputs = byi_arena_calloc(w->kept, result->n_args, sizeof **outputs);
+        *outputs =
+            byi_arena_calloc(w->region_arena, result->n_args, sizeof **outputs);
         for (uint32_t i = 0; i < result->n_args; i++)
             (*outputs)[i] = w->refs[result->args[i]];
         return result->n_args;
     }
     uint32_t n = result->type->kind == BYI_TUPLE ? result->type->n_fields : 1;
-    *outputs = byi_arena_calloc(w->kept, n, sizeof **outputs);
+    *outputs = byi_arena_calloc(w->region_arena, n, sizeof **outputs);
     for (uint32_t i = 0; i < n; i++)
         (*outputs)[i] = (struct node_ref){w->refs[f->result].node,
                                           w->refs[f->result].output + i};
@@ -426,7 +431,7 @@ enum byoc_status byi_region_write(const struct byi_module *m, uint32_t func,
                                   uint32_t *n_consts, struct byoc_error *err)
 {
     const struct byi_func *f = m->funcs.at[func];
-    struct region_writer w = {.m = m, .kept = arena, .json = json};
+    struct region_writer w = {.m = m, .region_arena = arena, .json = json};
     w.refs = byi_arena_calloc(arena, f->nodes.n, sizeof *w.refs);
     open_graph(&w, f->name);
     enum byoc_status status = BYOC_OK;
@@ -450,7 +455,7 @@ enum byoc_status byi_composite_write(const struct byi_module *m, uint32_t func,
                                      uint32_t *n_consts, struct byoc_error *err)
 {
     const struct byi_func *body = m->funcs.at[func];
-    struct region_writer w = {.m = m, .kept = arena, .json = json};
+    struct region_writer w = {.m = m, .region_arena = arena, .json = json};
     open_graph(&w, "probe");
     uint32_t n = body->params.n, n_inputs = 0;
     struct node_ref *operands = byi_arena_calloc(arena, n, sizeof *operands);
