@@ -25,23 +25,23 @@ enum { NOT_FOUND = 127 }; /* a shell's exit status for "command not found" */
 
 /* A temporary folder; byi_cc.folder points to `path`. */
 struct cc_folder {
-    struct byi_temp *listed;
+    struct byi_temp *entry;
     char path[];
 };
 
 static void remove_folder(void *data)
 {
-    struct cc_folder *own = data;
-    DIR *list = opendir(own->path);
-    const struct dirent *entry;
-    while (list && (entry = readdir(list)))
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-            unlinkat(dirfd(list), entry->d_name, 0);
+    struct cc_folder *folder = data;
+    DIR *list = opendir(folder->path);
+    const struct dirent *file;
+    while (list && (file = readdir(list)))
+        if (strcmp(file->d_name, ".") != 0 && strcmp(file->d_name, "..") != 0)
+            unlinkat(dirfd(list), file->d_name, 0);
     if (list)
         closedir(list);
-    rmdir(own->path);
-    byi_temp_done(&own->listed);
-    byi_vec_free(own);
+    rmdir(folder->path);
+    byi_temp_done(&folder->entry);
+    byi_vec_free(folder);
 }
 
 enum byoc_status byi_cc_open(struct byi_cc *cc, const char *prefix,
@@ -50,17 +50,17 @@ enum byoc_status byi_cc_open(struct byi_cc *cc, const char *prefix,
     const char *env = secure_getenv("CC");
     const size_t n = strlen(prefix) + sizeof "XXXXXX";
     cc->command = command ? command : env && *env ? env : "cc";
-    struct cc_folder *own = byi_own(sizeof *own + n, 1, remove_folder);
-    cc->folder = own->path;
+    struct cc_folder *folder = byi_own(sizeof *folder + n, 1, remove_folder);
+    cc->folder = folder->path;
     snprintf(cc->folder, n, "%sXXXXXX", prefix);
-    if (byi_temp_folder(cc->folder, &own->listed))
+    if (byi_temp_folder(cc->folder, &folder->entry))
         return BYOC_OK;
     const enum byoc_status status =
         byi_fail(err, BYOC_EIO,
                  "cannot create the temporary folder %s: %s; choose another "
                  "place that can be written",
                  cc->folder, strerror(errno));
-    byi_vec_free(own);
+    byi_vec_free(folder);
     cc->folder = NULL;
     return status;
 }
@@ -157,12 +157,12 @@ static void read_log(const struct byi_cc *cc, const char *name, char *text,
                      size_t n)
 {
     FILE *f = byi_cc_file(cc, name, "re");
-    size_t got = f ? fread(text, 1, n - 1, f) : 0;
+    size_t length = f ? fread(text, 1, n - 1, f) : 0;
     if (f)
         fclose(f);
-    while (got > 0 && text[got - 1] == '\n')
-        got--;
-    text[got] = '\0';
+    while (length > 0 && text[length - 1] == '\n')
+        length--;
+    text[length] = '\0';
     for (char *c = text; *c; c++)
         if (*c == '\n')
             *c = ' ';
@@ -190,15 +190,15 @@ static int spawn_driver(const struct byi_cc *cc, struct byi_cc_run *run,
     posix_spawn_file_actions_addopen(&actions, 2, log,
                                      O_WRONLY | O_CREAT | O_TRUNC, 0600);
     posix_spawn_file_actions_addchdir_np(&actions, cc->folder);
-    const int failed =
+    const int error =
         posix_spawnp(&run->pid, argv[0], &actions, &attributes, argv, environ);
-    if (!failed)
-        run->listed = byi_temp_child(-run->pid);
+    if (!error)
+        run->entry = byi_temp_child(-run->pid);
     byi_temp_release(&before);
     posix_spawn_file_actions_destroy(&actions);
     posix_spawnattr_destroy(&attributes);
     free(log);
-    return failed;
+    return error;
 }
 
 static enum byoc_status fail_no_driver(const struct byi_cc *cc, const char *why,
@@ -216,23 +216,25 @@ enum byoc_status byi_cc_start(const struct byi_cc *cc, const char *options,
     enum { MAX_WORDS = 96 };
     /* the shell sets a limit for the driver and its children, and a fixed
      * language for messages */
-    static char shell[] = "sh", with[] = "-c",
-                limited[] = "ulimit -v $1 && shift && LC_ALL=C exec \"$@\"";
+    static char shell[] = "sh", option[] = "-c",
+                script[] = "ulimit -v $1 && shift && LC_ALL=C exec \"$@\"";
     struct byi_text text = {0};
-    char most[24], *argv[MAX_WORDS + 6] = {shell, with, limited, shell, most};
+    char limit[24],
+        *argv[MAX_WORDS + 6] = {shell, option, script, shell, limit};
     char **words = argv + 5;
-    snprintf(most, sizeof most, "%llu", (unsigned long long)(cc->bytes >> 10));
+    snprintf(limit, sizeof limit, "%llu",
+             (unsigned long long)(cc->bytes >> 10));
     byi_text_addf(&text, "%s %s -o %s", cc->command, options, run->output);
     words[split_words(text.at, words, MAX_WORDS)] = NULL;
     run->time = byi_child_time(cc->seconds);
-    const int failed = words[0] && *cc->command
-                           ? spawn_driver(cc, run, cc->bytes ? argv : words)
-                           : EINVAL;
+    const int error = words[0] && *cc->command
+                          ? spawn_driver(cc, run, cc->bytes ? argv : words)
+                          : EINVAL;
     byi_text_free(&text);
-    if (!failed)
+    if (!error)
         return BYOC_OK;
     run->pid = 0;
-    return fail_no_driver(cc, strerror(failed), err);
+    return fail_no_driver(cc, strerror(error), err);
 }
 
 /* Check that the driver, which reported success, wrote its output. */
@@ -256,7 +258,7 @@ enum byoc_status byi_cc_finish(const struct byi_cc *cc, struct byi_cc_run *run,
     if (!run->pid)
         return before;
     const bool ended = byi_child_wait(run->pid, true, &run->time, &status);
-    byi_temp_done(&run->listed);
+    byi_temp_done(&run->entry);
     if (before != BYOC_OK)
         return before;
     if (ended && WIFEXITED(status) && WEXITSTATUS(status) == 0)

@@ -23,7 +23,7 @@ struct byi_cc {
 struct byi_cc_run {
     const char *output, *log;
     pid_t pid;                  /* also the id of its process group */
-    struct byi_temp *listed;    /* its entry for core/base/temp.h */
+    struct byi_temp *entry;     /* its entry for core/base/temp.h */
     struct byi_child_time time; /* its time limit */
 };
 

@@ -11,8 +11,8 @@ enum {
     MIN_STREAM = 8 << 20, /* results from this size on exceed the caches */
 };
 
-bool byi_nest_holds(const struct byi_printer *p, uint32_t nest, uint32_t level,
-                    bool only_reductions)
+bool byi_nest_has_values(const struct byi_printer *p, uint32_t nest,
+                         uint32_t level, bool only_reductions)
 {
     for (uint32_t v = 0; v < p->g->values.n; v++) {
         const struct byi_group_value *value = value_at(p, v);
@@ -167,19 +167,19 @@ void byi_nest_decide(struct byi_printer *p)
     p->tile = p->columns ? 0 : find_tile(p);
     const uint32_t last = p->n_loops - (p->columns || p->n_loops > 1);
     while (p->first + 1 < last && extent_of(p, p->loops[p->first]) < 4 &&
-           byi_nest_holds(p, 0, p->first + 1, false))
+           byi_nest_has_values(p, 0, p->first + 1, false))
         p->first++;
     p->parallel = 1;
     while (p->first + p->parallel < last &&
            count_steps(p, p->first, p->first + p->parallel) < BYI_MANY &&
-           !byi_nest_holds(p, 0, p->first + p->parallel, false))
+           !byi_nest_has_values(p, 0, p->first + p->parallel, false))
         p->parallel++;
     const uint64_t bytes =
         (uint64_t)results * byoc_dtype_size(value_at(p, p->g->result)->dtype);
     p->streams = !p->columns && !p->tile && bytes >= MIN_STREAM &&
                  p->n_loops > 0 &&
                  extent_of(p, p->loops[p->n_loops - 1]) >= BYI_STREAM_BLOCK &&
-                 !byi_nest_holds(p, 0, p->n_loops, true);
+                 !byi_nest_has_values(p, 0, p->n_loops, true);
 }
 
 /* Whether a load has a large stride along the innermost loop of its nest, even

@@ -163,8 +163,8 @@ bool byi_reduction_find(enum byi_op_id op, enum byoc_dtype dtype,
     return false;
 }
 
-static const char *find_row(const struct byi_node *node,
-                            enum byoc_dtype operand)
+static const char *find_formula(const struct byi_node *node,
+                                enum byoc_dtype operand)
 {
     for (size_t i = 0; i < BYI_COUNT(formulas); i++)
         if (formulas[i].op == node->op &&
@@ -222,14 +222,14 @@ static void print_attr(const struct byi_node *node, uint32_t i,
     print_float(single ? (double)(float)v : v, single, out);
 }
 
-/* --- rows as text ------------------------------------------------------- */
+/* --- formulas as text --------------------------------------------------- */
 
 static bool is_name_char(char c)
 {
     return isalnum((unsigned char)c) || c == '_';
 }
 
-/* In a row, x is operand 0; a, b and c are operands 0 to 2; p0 to p9 are
+/* In a formula, x is operand 0; a, b and c are operands 0 to 2; p0 to p9 are
  * attributes; T is the result's C type. Other names are copied. */
 static void expand_name(const char *name, size_t n, const struct byi_node *node,
                         const char *const *args, struct byi_text *out)
@@ -246,16 +246,16 @@ static void expand_name(const char *name, size_t n, const struct byi_node *node,
         byi_text_add(out, name, n);
 }
 
-static void expand_row(const char *row, const struct byi_node *node,
-                       const char *const *args, struct byi_text *out)
+static void expand_formula(const char *formula, const struct byi_node *node,
+                           const char *const *args, struct byi_text *out)
 {
-    for (size_t n; *row; row += n) {
-        for (n = 0; is_name_char(row[n]);)
+    for (size_t n; *formula; formula += n) {
+        for (n = 0; is_name_char(formula[n]);)
             n++;
         if (n)
-            expand_name(row, n, node, args, out);
+            expand_name(formula, n, node, args, out);
         else
-            byi_text_add(out, row, n = 1);
+            byi_text_add(out, formula, n = 1);
     }
 }
 
@@ -280,7 +280,7 @@ void byi_reduction_print(const char *text,
 
 /* The text of a cast. As in the native kernels, integers wrap, and floats are
  * converted to 64-bit integers first. */
-static const char *cast_row(enum byoc_dtype from, enum byoc_dtype to)
+static const char *cast_formula(enum byoc_dtype from, enum byoc_dtype to)
 {
     if (to == BYOC_BOOL)
         return "x != 0";
@@ -291,27 +291,28 @@ static const char *cast_row(enum byoc_dtype from, enum byoc_dtype to)
 }
 
 /* The text of a node's expression; NULL: there is none. */
-static const char *row_of(const struct byi_node *node, enum byoc_dtype operand)
+static const char *formula_of(const struct byi_node *node,
+                              enum byoc_dtype operand)
 {
     if (!class_of(operand) || !class_of(node->type->dtype))
         return NULL;
     if (node->op == BYI_OP_CAST)
-        return cast_row(operand, node->type->dtype);
-    return find_row(node, operand);
+        return cast_formula(operand, node->type->dtype);
+    return find_formula(node, operand);
 }
 
 bool byi_expr_has(const struct byi_node *node, enum byoc_dtype operand)
 {
-    return node->type->kind == BYI_TENSOR && row_of(node, operand) != NULL;
+    return node->type->kind == BYI_TENSOR && formula_of(node, operand) != NULL;
 }
 
 bool byi_expr_calls(const struct byi_node *node, enum byoc_dtype operand)
 {
-    return strstr(row_of(node, operand), "_of(") != NULL;
+    return strstr(formula_of(node, operand), "_of(") != NULL;
 }
 
 void byi_expr_print(const struct byi_node *node, enum byoc_dtype operand,
                     const char *const *args, struct byi_text *out)
 {
-    expand_row(row_of(node, operand), node, args, out);
+    expand_formula(formula_of(node, operand), node, args, out);
 }

@@ -33,14 +33,14 @@ static const struct byi_node *node_of(const struct byi_group *g, byi_id id)
 
 static void refuse(struct group_reader *r, const char *why)
 {
-    if (!r->g->refused)
-        r->g->refused = why;
+    if (!r->g->refusal)
+        r->g->refusal = why;
 }
 
 /* Whether the walk must end or restart. */
 static bool must_stop(const struct group_reader *r)
 {
-    return r->again || r->g->cut || r->g->refused;
+    return r->again || r->g->cut || r->g->refusal;
 }
 
 /* --- loops -------------------------------------------------------------- */
@@ -124,7 +124,7 @@ static struct byi_affine digit(struct group_reader *r,
                                int64_t dim)
 {
     struct byi_affine out = {.base = flat->base / stride % dim};
-    int64_t low = flat->base % stride, most = out.base;
+    int64_t low = flat->base % stride, high = out.base;
     for (uint32_t k = 0; k < r->g->n_loops && !must_stop(r); k++) {
         const int64_t c = flat->coef[k], extent = r->g->loops[k].extent;
         if (c < 0 || flat->base < 0) {
@@ -135,14 +135,14 @@ static struct byi_affine digit(struct group_reader *r,
             if (c * extent > stride * dim)
                 split_loop(r, k, stride * dim % c ? 0 : stride * dim / c);
             out.coef[k] = c / stride;
-            most += c / stride * (extent - 1);
+            high += c / stride * (extent - 1);
         } else {
             if (c * extent > stride)
                 split_loop(r, k, stride % c ? 0 : stride / c);
             low += c * (extent - 1);
         }
     }
-    if (!must_stop(r) && (low >= stride || most >= dim))
+    if (!must_stop(r) && (low >= stride || high >= dim))
         refuse(r, "a reshape carries from axis to axis");
     return out;
 }
@@ -379,13 +379,13 @@ static void cut_at_border(struct group_reader *r, const struct byi_affine *a,
 
 /* Returns 1 if the index is in [from, to) in all iterations, 0 if in none.
  * Otherwise cuts a loop, and returns -1. */
-static int is_within(struct group_reader *r, const struct byi_affine *a,
-                     int64_t from, int64_t to)
+static int test_range(struct group_reader *r, const struct byi_affine *a,
+                      int64_t from, int64_t to)
 {
     int64_t low = a->base, high = a->base;
     for (uint32_t k = 0; k < r->g->n_loops; k++) {
-        const int64_t most = a->coef[k] * (r->g->loops[k].extent - 1);
-        *(most < 0 ? &low : &high) += most;
+        const int64_t span = a->coef[k] * (r->g->loops[k].extent - 1);
+        *(span < 0 ? &low : &high) += span;
     }
     if (low >= to || high < from)
         return 0;
@@ -416,7 +416,8 @@ static void read_concatenate(struct group_reader *r, struct byi_group_value *v,
     memcpy(index.at, v->at, v->rank * sizeof index.at[0]);
     for (uint32_t i = 0; i < node->n_args; i++) {
         const int64_t dim = node_of(r->g, node->args[i])->type->dims[axis];
-        const int in = dim ? is_within(r, &v->at[axis], begin, begin + dim) : 0;
+        const int in =
+            dim ? test_range(r, &v->at[axis], begin, begin + dim) : 0;
         if (in < 0)
             return;
         if (in > 0) {
@@ -442,7 +443,7 @@ static void read_pad(struct group_reader *r, struct byi_group_value *v,
     }
     for (uint32_t d = 0; d < v->rank; d++) {
         const int64_t begin = byi_tensor_int(&pads, d);
-        const int in = is_within(r, &v->at[d], begin, begin + x->dims[d]);
+        const int in = test_range(r, &v->at[d], begin, begin + x->dims[d]);
         if (in < 0)
             return;
         if (in == 0) {
@@ -463,9 +464,10 @@ static void read_depth_to_space(struct group_reader *r,
     const struct byi_type *x = node_of(r->g, node->args[0])->type;
     const int64_t b = byi_attr_int(node->attrs, "block_size");
     const bool crd = strcmp(byi_attr_string(node->attrs, "mode"), "CRD") == 0;
-    const bool last =
+    const bool channels_last =
         strcmp(byi_attr_string(node->attrs, "layout"), "NHWC") == 0;
-    const uint32_t channels = last ? 3 : 1, high = last ? 1 : 2;
+    const uint32_t channels = channels_last ? 3 : 1,
+                   high = channels_last ? 1 : 2;
     const int64_t inner = crd ? 1 : x->dims[channels] / (b * b);
     struct index index = {.at = {[0] = v->at[0]}};
     add_scaled(&index.at[channels], &v->at[channels], crd ? b * b : 1);
@@ -503,15 +505,16 @@ static void read_op(struct group_reader *r, struct byi_group_value *v,
     }
 }
 
-/* Set gone[d] for every axis d that the node reduces. */
-static void find_reduced(const struct byi_node *node, uint32_t rank, bool *gone)
+/* Set is_reduced[d] for every axis d that the node reduces. */
+static void find_reduced(const struct byi_node *node, uint32_t rank,
+                         bool *is_reduced)
 {
     uint32_t n;
     const int64_t *axis = byi_attr_ints(node->attrs, "axis", &n);
     for (uint32_t d = 0; d < rank; d++)
-        gone[d] = n == 0 && !byi_attr_int(node->attrs, "noop_empty");
+        is_reduced[d] = n == 0 && !byi_attr_int(node->attrs, "noop_empty");
     for (uint32_t i = 0; i < n; i++)
-        gone[axis[i] < 0 ? axis[i] + rank : axis[i]] = true;
+        is_reduced[axis[i] < 0 ? axis[i] + rank : axis[i]] = true;
 }
 
 static void read_reduce(struct group_reader *r, struct byi_group_value *v,
@@ -519,19 +522,19 @@ static void read_reduce(struct group_reader *r, struct byi_group_value *v,
 {
     const struct byi_type *x = node_of(r->g, node->args[0])->type;
     const bool keeps = byi_attr_int(node->attrs, "keepdims") != 0;
-    bool gone[BYI_MAX_RANK] = {false};
+    bool is_reduced[BYI_MAX_RANK] = {false};
     struct index index = {0};
     if (r->values_of[v->node].n > 1) {
         refuse(r, "a reduction that is read at two indices");
         return;
     }
-    find_reduced(node, x->rank, gone);
+    find_reduced(node, x->rank, is_reduced);
     for (uint32_t d = 0, out = 0; d < x->rank; d++) {
-        if (gone[d])
+        if (is_reduced[d])
             index.at[d] = axis_index(r, v->node, d, x->dims[d]);
         else
             index.at[d] = v->at[out];
-        out += keeps || !gone[d];
+        out += keeps || !is_reduced[d];
     }
     v->kind = BYI_G_REDUCE;
     alloc_args(r, v, 1);
@@ -706,27 +709,27 @@ static void root_args(struct byi_group *g)
 
 static void check_types(struct byi_group *g)
 {
-    for (byi_id id = 0; id < g->f->nodes.n && !g->refused; id++) {
+    for (byi_id id = 0; id < g->f->nodes.n && !g->refusal; id++) {
         const struct byi_type *type = node_of(g, id)->type;
         if (type->kind != BYI_TENSOR)
             continue;
         const uint64_t bytes =
             byi_type_is_static(type) ? byi_type_bytes(type) : UINT64_MAX;
         if (bytes == 0 || bytes > BYI_MAX_C_BYTES)
-            g->refused = "a shape that is not static, is empty or is too large";
+            g->refusal = "a shape that is not static, is empty or is too large";
         else if (!byi_c_type(type->dtype))
-            g->refused = "an element type without a C type";
+            g->refusal = "an element type without a C type";
     }
 }
 
 static void check_form(struct byi_group *g)
 {
     if (g->f->nodes.n > BYI_MAX_GROUP)
-        g->refused = "too many nodes";
+        g->refusal = "too many nodes";
     else if (g->f->n_captures)
-        g->refused = "it captures values";
+        g->refusal = "it captures values";
     else if (node_of(g, g->f->result)->type->kind != BYI_TENSOR)
-        g->refused = "its result is a tuple";
+        g->refusal = "its result is a tuple";
     else
         check_types(g);
 }
@@ -746,14 +749,14 @@ void byi_group_read(struct byi_group *g)
 {
     struct group_reader r = {.g = g};
     check_form(g);
-    if (g->refused)
+    if (g->refusal)
         return;
     r.values_of =
         byi_arena_calloc(g->arena, g->f->nodes.n, sizeof *r.values_of);
     do
         read_values(&r);
-    while (r.again && !g->cut && !g->refused);
-    if (!g->refused && !g->cut) {
+    while (r.again && !g->cut && !g->refusal);
+    if (!g->refusal && !g->cut) {
         sort_values(&r);
         root_args(g);
         byi_group_place(g);

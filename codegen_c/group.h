@@ -79,7 +79,7 @@ struct byi_group {
     values;                  /* operands before their readers */
     uint32_t result;         /* index of the result's value */
     struct byi_affine store; /* offset of the result's element */
-    const char *refused;     /* why no code can be generated; NULL: it can */
+    const char *refusal;     /* why no code can be generated; NULL: it can */
     bool cut;                /* loop cut_loop must be cut in two */
     uint32_t cut_loop;
     int64_t cut_at; /* number of iterations in the first domain */
@@ -88,7 +88,7 @@ struct byi_group {
 /* --- group.c -------------------------------------------------------------- */
 
 /* Translate function `f`, over g->loops (none: the whole result), to values.
- * Sets g->refused if that is not possible. Sets g->cut if the domain has to be
+ * Sets g->refusal if that is not possible. Sets g->cut if the domain has to be
  * cut: then read the two domains of byi_group_cut instead. The caller frees
  * g->values.at with byi_vec_free. */
 void byi_group_read(struct byi_group *g);

@@ -20,8 +20,8 @@ enum {
 /* A resize, with its tables. */
 struct resize_kernel {
     struct byi_resample r;
-    struct byi_tensor x, y, given; /* the types of operand and result; the
-                                    * constant sizes or scales */
+    struct byi_tensor x, y;  /* the types of operand and result */
+    struct byi_tensor given; /* the constant sizes or scales */
     struct byi_planes planes;
 };
 

@@ -13,7 +13,7 @@
 #include <string.h>
 
 enum {
-    MIN_NODES = 2, /* operators of a group besides views */
+    MIN_OPERATORS = 2, /* operators of a group besides views */
     MAX_NAME = 64,
     MAX_DOMAINS = 64,  /* of a group */
     MAX_KERNELS = 1024 /* bounds the time of the C compiler */
@@ -24,8 +24,8 @@ struct kernel_writer {
     const struct byi_module *m;
     struct byi_kernels *out;
     BYI_VEC(const char *)
-    bodies;                  /* the kernels' C, in the order of out->list */
-    struct byi_text refused; /* C comments on groups without a kernel */
+    bodies;                   /* the kernels' C, in the order of out->list */
+    struct byi_text refusals; /* C comments on groups without a kernel */
 };
 
 /* --- names -------------------------------------------------------------- */
@@ -108,7 +108,7 @@ static bool is_group(const struct byi_module *m, const struct byi_func *f)
     for (byi_id id = 0; id < f->nodes.n; id++)
         work += f->nodes.at[id].kind == BYI_CALL_OP &&
                 !byi_op_has(f->nodes.at[id].op, BYI_TRAIT_VIEW);
-    return work >= MIN_NODES || byi_kernels_accept_alone(m, f, f->result);
+    return work >= MIN_OPERATORS || byi_kernels_accept_alone(m, f, f->result);
 }
 
 static void print_ops(struct byi_text *to, const struct byi_func *f)
@@ -155,24 +155,24 @@ static uint32_t find_kernel(struct kernel_writer *w, uint32_t func,
         if (strcmp(w->bodies.at[i], body) == 0 &&
             have_same_types(f, w->m->funcs.at[w->out->list.at[i].func]))
             return i;
-    const char *kept = byi_arena_str(w->out->arena, body);
+    const char *copy = byi_arena_str(w->out->arena, body);
     const struct byi_plan_fused kernel = {unique_name(w, f, sources), func};
     print_signature(w, f, kernel.symbol);
     byi_text_addf(&w->out->source, "%s", body);
-    BYI_PUSH(&w->bodies, kept);
+    BYI_PUSH(&w->bodies, copy);
     BYI_PUSH(&w->out->list, kernel);
     return w->bodies.n - 1;
 }
 
 /* Read a group over as many domains as necessary, and return their number. If
- * no kernel can be generated, sets *refused to the reason. */
+ * no kernel can be generated, sets *refusal to the reason. */
 static uint32_t read_domains(const struct kernel_writer *w, uint32_t func,
                              struct byi_arena *arena, struct byi_group *domains,
-                             const char **refused)
+                             const char **refusal)
 {
     struct byi_group_domain open[MAX_DOMAINS] = {{.n_loops = 0}};
     uint32_t n_open = 1, n = 0;
-    while (n_open > 0 && !*refused) {
+    while (n_open > 0 && !*refusal) {
         struct byi_group *g = &domains[n];
         const struct byi_group_domain *domain = &open[--n_open];
         *g = (struct byi_group){
@@ -181,7 +181,7 @@ static uint32_t read_domains(const struct kernel_writer *w, uint32_t func,
         g->n_loops = domain->n_loops;
         byi_group_read(g);
         if (g->cut && n + n_open + 2 > MAX_DOMAINS) {
-            *refused = "too many domains";
+            *refusal = "too many domains";
         } else if (g->cut) {
             byi_group_cut(g, &open[n_open + 1], &open[n_open]);
             byi_vec_free(g->values.at);
@@ -189,8 +189,8 @@ static uint32_t read_domains(const struct kernel_writer *w, uint32_t func,
             continue;
         }
         n++;
-        *refused = *refused     ? *refused
-                   : g->refused ? g->refused
+        *refusal = *refusal     ? *refusal
+                   : g->refusal ? g->refusal
                                 : byi_nest_refuse(g);
     }
     return n;
@@ -204,14 +204,14 @@ static void write_group(struct kernel_writer *w, uint32_t func,
     struct byi_group *domains =
         byi_arena_calloc(arena, MAX_DOMAINS, sizeof *domains);
     struct byi_text body = {0};
-    const char *refused = NULL;
+    const char *refusal = NULL;
     const struct byi_func *f = w->m->funcs.at[func];
     const bool image = byi_kernels_accept_alone(w->m, f, f->result);
     const uint32_t n =
-        image ? 0 : read_domains(w, func, arena, domains, &refused);
+        image ? 0 : read_domains(w, func, arena, domains, &refusal);
     if (w->out->list.n == MAX_KERNELS)
-        refused = "too many kernels";
-    if (!refused) {
+        refusal = "too many kernels";
+    if (!refusal) {
         if (image)
             byi_image_op_print(w->m, f, &body);
         else
@@ -220,9 +220,10 @@ static void write_group(struct kernel_writer *w, uint32_t func,
     } else {
         char name[MAX_NAME];
         make_name(w, f, sources, name, sizeof name);
-        byi_text_addf(&w->refused, "\n/* %s runs operator by operator (", name);
-        print_ops(&w->refused, f);
-        byi_text_addf(&w->refused, "): %s */\n", refused);
+        byi_text_addf(&w->refusals, "\n/* %s runs operator by operator (",
+                      name);
+        print_ops(&w->refusals, f);
+        byi_text_addf(&w->refusals, "): %s */\n", refusal);
     }
     for (uint32_t i = 0; i < n; i++)
         byi_vec_free(domains[i].values.at);
@@ -268,9 +269,9 @@ void byi_kernels_write(const struct byi_module *m, struct byi_kernels *kernels)
         if (!m->funcs.at[i]->dead && !m->funcs.at[i]->attr.primitive)
             write_calls(&w, m->funcs.at[i]);
     print_table(kernels);
-    if (w.refused.n)
-        byi_text_add(&kernels->source, w.refused.at, w.refused.n);
-    byi_text_free(&w.refused);
+    if (w.refusals.n)
+        byi_text_add(&kernels->source, w.refusals.at, w.refusals.n);
+    byi_text_free(&w.refusals);
     byi_vec_free(w.bodies.at);
     if (kernels->list.n == 0)
         byi_kernels_free(kernels);

@@ -144,7 +144,7 @@ static struct nest_reduction reduction_of(const struct byi_printer *p,
     for (uint32_t k = 0; k < r.n; k++)
         r.names.count *= extent_of(p, r.loops[k]);
     snprintf(r.sum, sizeof r.sum, "%s_sum", p->names[v]);
-    r.simd = r.n > 0 && !byi_nest_holds(p, v + 1, r.n, true);
+    r.simd = r.n > 0 && !byi_nest_has_values(p, v + 1, r.n, true);
     r.by_blocks = r.form.by_blocks && r.simd;
     r.nan = byi_dtype_is_float(arg->dtype) && r.form.merge[0] == 'm';
     return r;
@@ -379,10 +379,10 @@ static void print_store(struct byi_printer *p)
 static void print_pragma(struct byi_printer *p, uint32_t k)
 {
     const bool last = k + p->parallel == p->n_loops;
-    const bool simd = last && !byi_nest_holds(p, 0, p->n_loops, true);
+    const bool simd = last && !byi_nest_has_values(p, 0, p->n_loops, true);
     if (p->team > 1 && k == p->first)
         print_team(p, p->parallel, simd && !p->streams ? " simd" : "");
-    else if (k + 1 == p->n_loops && !byi_nest_holds(p, 0, k + 1, true))
+    else if (k + 1 == p->n_loops && !byi_nest_has_values(p, 0, k + 1, true))
         print_line(p, "#pragma omp simd");
 }
 

@@ -58,7 +58,7 @@ static inline int64_t extent_of(const struct byi_printer *p, uint32_t loop)
 void byi_nest_decide(struct byi_printer *p);
 /* Whether any value (or, if only_reductions, any reduction) is computed at
  * level `level` of a nest, as in struct byi_group_value. */
-bool byi_nest_holds(const struct byi_printer *p, uint32_t nest, uint32_t level,
-                    bool only_reductions);
+bool byi_nest_has_values(const struct byi_printer *p, uint32_t nest,
+                         uint32_t level, bool only_reductions);
 
 #endif

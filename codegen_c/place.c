@@ -73,9 +73,9 @@ static void sort_loops(struct byi_group *g)
             for (uint32_t v = 0; v <= g->values.n; v++) {
                 int64_t *c = v < g->values.n ? g->values.at[v]->offset.coef
                                              : g->store.coef;
-                const int64_t kept = c[i];
+                const int64_t coef = c[i];
                 c[i] = c[i - 1];
-                c[i - 1] = kept;
+                c[i - 1] = coef;
             }
         }
 }
