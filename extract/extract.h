@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* extract.h: turns one region of a model into a separate program, with the
- * inputs that the region has in a run. Reduces this program as long as a test
- * fails.
+/* extract/extract.h: turns one region of a model into a separate program, with
+ * the inputs that the region has in a run. Reduces this program as long as a
+ * test fails.
  */
 #ifndef BYI_EXTRACT_H
 #define BYI_EXTRACT_H

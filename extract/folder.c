@@ -125,14 +125,14 @@ enum byoc_status byi_extract_write(const struct byi_extract *x,
 {
     char temp[PATH];
     struct stat st;
-    struct byi_temp *listed = NULL;
+    struct byi_temp *entry = NULL;
     if (stat(folder, &st) == 0)
         return byi_fail(err, BYOC_EIO,
                         "%s: found an existing file or folder, expected the "
                         "name of a new one",
                         folder);
     const int n = snprintf(temp, sizeof temp, "%s.XXXXXX", folder);
-    if (n < 0 || n >= (int)sizeof temp || !byi_temp_folder(temp, &listed))
+    if (n < 0 || n >= (int)sizeof temp || !byi_temp_folder(temp, &entry))
         return byi_fail(err, BYOC_EIO, "%s: cannot create the folder: %s",
                         folder, strerror(errno));
     chmod(temp, 0755);
@@ -143,6 +143,6 @@ enum byoc_status byi_extract_write(const struct byi_extract *x,
                      folder, strerror(errno));
     if (status != BYOC_OK)
         byi_folder_remove(temp);
-    byi_temp_done(&listed);
+    byi_temp_done(&entry);
     return status;
 }

@@ -28,25 +28,26 @@ struct reduced_program {
 /* A change to make when the program is rewritten. A node that is BYI_NO_ID
  * stands for no change. */
 struct edit {
-    byi_id result;        /* the new result                                 */
-    byi_id input;         /* this node becomes an input                     */
-    byi_id gone, instead; /* readers of `gone` read `instead`               */
-    int64_t from, to;     /* size `from` becomes `to`; from 0: none         */
-    bool in_values;       /* also replace `from` in int64 constants         */
-    byi_id plain;         /* this parameter or constant gets simpler values */
-    double value;         /* value of its elements; NAN: round them         */
+    byi_id result; /* the new result */
+    byi_id input;  /* this node becomes an input */
+    /* readers of `replaced` read `replacement` */
+    byi_id replaced, replacement;
+    int64_t from, to;  /* size `from` becomes `to`; from 0: none */
+    bool in_values;    /* also replace `from` in int64 constants */
+    byi_id simplified; /* this parameter or constant gets simpler values */
+    double value;      /* value of its elements; NAN: round them */
 };
 
 static const struct edit no_edit = {.result = BYI_NO_ID,
                                     .input = BYI_NO_ID,
-                                    .gone = BYI_NO_ID,
-                                    .instead = BYI_NO_ID,
-                                    .plain = BYI_NO_ID};
+                                    .replaced = BYI_NO_ID,
+                                    .replacement = BYI_NO_ID,
+                                    .simplified = BYI_NO_ID};
 
 struct reducer {
     struct byi_region_reduction *r;
-    const struct byi_extract *x; /* the region to reduce */
-    struct reduced_program now;
+    const struct byi_extract *x;    /* the region to reduce */
+    struct reduced_program program; /* the result so far */
     struct byoc_error *err;
     enum byoc_status status; /* an error that ends the reduction */
 };
@@ -70,10 +71,10 @@ static int run_test(const struct byi_region_reduction *r, const char *folder,
                     struct byoc_error *err)
 {
     const double seconds = r->seconds > 0 ? r->seconds : 60;
-    struct byi_temp *listed = NULL;
+    struct byi_temp *entry = NULL;
     int status = 0;
     bool ended = false;
-    const pid_t child = byi_temp_fork(true, &listed);
+    const pid_t child = byi_temp_fork(true, &entry);
     const int error = errno;
     if (child == 0) {
         const int nothing = open("/dev/null", O_WRONLY);
@@ -87,7 +88,7 @@ static int run_test(const struct byi_region_reduction *r, const char *folder,
         const struct byi_child_time time = byi_child_time(seconds);
         ended = byi_child_wait(child, true, &time, &status);
     }
-    byi_temp_done(&listed);
+    byi_temp_done(&entry);
     if (child < 0)
         byi_fail(err, BYOC_EIO, "cannot start the test '%s': %s", r->test,
                  strerror(error));
@@ -109,11 +110,11 @@ static int try_program(struct reducer *d, const struct reduced_program *s,
                        struct byoc_error *err)
 {
     const char *base = secure_getenv("TMPDIR");
-    struct byi_temp *listed = NULL;
+    struct byi_temp *entry = NULL;
     char temp[4096], folder[4096 + 20];
     if (snprintf(temp, sizeof temp, "%s/byoc-reduce.XXXXXX",
                  base ? base : "/tmp") >= (int)sizeof temp ||
-        !byi_temp_folder(temp, &listed)) {
+        !byi_temp_folder(temp, &entry)) {
         d->status = byi_fail(d->err, BYOC_EIO,
                              "cannot create a folder for a test in %s: %s",
                              base ? base : "/tmp", strerror(errno));
@@ -127,7 +128,7 @@ static int try_program(struct reducer *d, const struct reduced_program *s,
         code = run_test(d->r, folder, err);
     byi_folder_remove(folder);
     rmdir(temp);
-    byi_temp_done(&listed);
+    byi_temp_done(&entry);
     d->r->n_tests++;
     return code;
 }
@@ -140,9 +141,9 @@ struct program_rewrite {
     const struct byi_func *f;
     const struct edit *edit;
     struct reduced_program to;
-    struct byi_func *fresh; /* @main of `to` */
-    byi_id *map;            /* from old to new nodes */
-    bool *used;             /* old nodes that the result depends on */
+    struct byi_func *main; /* @main of `to` */
+    byi_id *map;           /* from old to new nodes */
+    bool *used;            /* old nodes that the result depends on */
 };
 
 static int64_t new_size(const struct edit *e, int64_t size)
@@ -197,7 +198,7 @@ static bool add_input(struct program_rewrite *w, const struct byi_tensor *t,
                         BYI_EXTRACT_MAX_IO) == BYOC_OK;
     snprintf(name, sizeof name, "input%u", w->to.n_in);
     w->to.in[w->to.n_in++] = *t;
-    *id = byi_add_param(w->to.m, w->fresh, byi_arena_str(w->to.m->arena, name),
+    *id = byi_add_param(w->to.m, w->main, byi_arena_str(w->to.m->arena, name),
                         type_of(w, t));
     return true;
 }
@@ -208,20 +209,20 @@ static bool value_of(const struct reduced_program *s, byi_id id,
                      struct byoc_error *err)
 {
     struct byi_func *f = s->m->funcs.at[byi_func_find(s->m, "main")];
-    const byi_id kept = f->result;
+    const byi_id result = f->result;
     uint32_t n = 0;
     f->result = id;
     const bool fine =
         byi_interp_run(s->m, byi_func_find(s->m, "main"), s->in, s->n_in, arena,
                        out, 1, &n, err) == BYOC_OK;
-    f->result = kept;
+    f->result = result;
     return fine && n == 1;
 }
 
 /* The node that is read instead of `id`. */
 static byi_id source_of(const struct program_rewrite *w, byi_id id)
 {
-    return id == w->edit->gone ? w->edit->instead : id;
+    return id == w->edit->replaced ? w->edit->replacement : id;
 }
 
 /* Mark the nodes that the result depends on. */
@@ -256,7 +257,8 @@ static bool add_node(struct program_rewrite *w, byi_id id,
         args[a] = w->map[source_of(w, n->args[a])];
     switch (n->kind) {
     case BYI_PARAM:
-        t = new_tensor(w, &w->from->in[n->index], id == w->edit->plain, false);
+        t = new_tensor(w, &w->from->in[n->index], id == w->edit->simplified,
+                       false);
         return add_input(w, &t, &w->map[id], err);
     case BYI_CONST:
         if (!byi_const_view(w->from->m, w->f, id, &t))
@@ -264,20 +266,20 @@ static bool add_node(struct program_rewrite *w, byi_id id,
                        err, BYOC_EUNSUPPORTED,
                        "found a constant that is not in memory, expected one "
                        "that is") == BYOC_OK;
-        t = new_tensor(w, &t, id == w->edit->plain, true);
+        t = new_tensor(w, &t, id == w->edit->simplified, true);
         w->map[id] = byi_add_const(
-            w->to.m, w->fresh,
+            w->to.m, w->main,
             byi_const_add(w->to.m, type_of(w, &t), t.data, false), NULL);
         return true;
     case BYI_CALL_OP:
-        return byi_add_op(w->to.m, w->fresh, n->op, args, n->n_args,
+        return byi_add_op(w->to.m, w->main, n->op, args, n->n_args,
                           byi_attrs_copy(w->to.m->arena, n->attrs), NULL,
                           &w->map[id], err) == BYOC_OK;
     case BYI_MAKE_TUPLE:
-        w->map[id] = byi_add_tuple(w->to.m, w->fresh, args, n->n_args, NULL);
+        w->map[id] = byi_add_tuple(w->to.m, w->main, args, n->n_args, NULL);
         return true;
     case BYI_GET:
-        return byi_add_get(w->to.m, w->fresh, args[0], n->index, NULL,
+        return byi_add_get(w->to.m, w->main, args[0], n->index, NULL,
                            &w->map[id], err) == BYOC_OK;
     case BYI_CALL:
     case BYI_GLOBAL:
@@ -304,7 +306,7 @@ static bool rewrite_program(const struct reduced_program *from,
                                     .arena = byi_arena_new()};
     w.to.in = byi_arena_calloc(w.to.arena, BYI_EXTRACT_MAX_IO, sizeof *w.to.in);
     const uint32_t func = byi_func_new(w.to.m, "main");
-    w.fresh = w.to.m->funcs.at[func];
+    w.main = w.to.m->funcs.at[func];
     w.map = byi_arena_calloc(scratch, w.f->nodes.n, sizeof *w.map);
     w.used = byi_arena_calloc(scratch, w.f->nodes.n, sizeof *w.used);
     mark_used(&w, result);
@@ -313,7 +315,7 @@ static bool rewrite_program(const struct reduced_program *from,
         if (w.used[id])
             fine = add_node(&w, id, err);
     if (fine)
-        w.fresh->result = w.map[result];
+        w.main->result = w.map[result];
     byi_arena_free(&scratch);
     if (!fine)
         free_program(&w.to);
@@ -326,16 +328,16 @@ static bool try_edit(struct reducer *d, const struct edit *edit)
 {
     struct reduced_program next;
     struct byoc_error why;
-    const uint32_t most = d->r->max_tests ? d->r->max_tests : 500;
-    if (d->status != BYOC_OK || d->r->n_tests >= most ||
-        !rewrite_program(&d->now, edit, &next, &why))
+    const uint32_t max_tests = d->r->max_tests ? d->r->max_tests : 500;
+    if (d->status != BYOC_OK || d->r->n_tests >= max_tests ||
+        !rewrite_program(&d->program, edit, &next, &why))
         return false;
     if (try_program(d, &next, &why) != d->r->code) {
         free_program(&next);
         return false;
     }
-    free_program(&d->now);
-    d->now = next;
+    free_program(&d->program);
+    d->program = next;
     return true;
 }
 
@@ -345,7 +347,7 @@ static bool try_edit(struct reducer *d, const struct edit *edit)
  */
 static void report_size(const struct reducer *d, const char *what)
 {
-    const struct byi_func *f = main_of(&d->now);
+    const struct byi_func *f = main_of(&d->program);
     char line[160];
     uint32_t ops = 0;
     int64_t elements = 0;
@@ -358,8 +360,8 @@ static void report_size(const struct reducer *d, const char *what)
     snprintf(line, sizeof line,
              "%s: %u operator%s, %u input%s, %lld element%s of inputs and "
              "constants, after %u test%s",
-             what, ops, ops == 1 ? "" : "s", d->now.n_in,
-             d->now.n_in == 1 ? "" : "s", (long long)elements,
+             what, ops, ops == 1 ? "" : "s", d->program.n_in,
+             d->program.n_in == 1 ? "" : "s", (long long)elements,
              elements == 1 ? "" : "s", d->r->n_tests,
              d->r->n_tests == 1 ? "" : "s");
     if (d->r->say)
@@ -369,7 +371,7 @@ static void report_size(const struct reducer *d, const char *what)
 /* Make the first node the result with which the test still fails. */
 static bool end_earlier(struct reducer *d)
 {
-    const struct byi_func *f = main_of(&d->now);
+    const struct byi_func *f = main_of(&d->program);
     for (byi_id id = 0; id < f->nodes.n; id++) {
         struct edit e = no_edit;
         const enum byi_node_kind kind = f->nodes.at[id].kind;
@@ -386,7 +388,7 @@ static bool end_earlier(struct reducer *d)
 /* Make the last node an input with which the test still fails. */
 static bool begin_later(struct reducer *d)
 {
-    const struct byi_func *f = main_of(&d->now);
+    const struct byi_func *f = main_of(&d->program);
     for (byi_id id = f->nodes.n; id-- > 0;) {
         struct edit e = no_edit;
         const enum byi_node_kind kind = f->nodes.at[id].kind;
@@ -401,7 +403,7 @@ static bool begin_later(struct reducer *d)
 /* Replace a node by an operand of the same type. */
 static bool skip_node(struct reducer *d)
 {
-    const struct byi_func *f = main_of(&d->now);
+    const struct byi_func *f = main_of(&d->program);
     for (byi_id id = 0; id < f->nodes.n; id++) {
         const struct byi_node *n = &f->nodes.at[id];
         for (uint32_t a = 0; n->kind == BYI_CALL_OP && a < n->n_args; a++) {
@@ -409,8 +411,8 @@ static bool skip_node(struct reducer *d)
             if (id == f->result ||
                 !byi_type_equal(n->type, f->nodes.at[n->args[a]].type))
                 continue;
-            e.gone = id;
-            e.instead = n->args[a];
+            e.replaced = id;
+            e.replacement = n->args[a];
             if (try_edit(d, &e))
                 return true;
         }
@@ -421,7 +423,7 @@ static bool skip_node(struct reducer *d)
 /* The largest size below `under` of a parameter or constant; 0: none. */
 static int64_t next_size(const struct reducer *d, int64_t under)
 {
-    const struct byi_func *f = main_of(&d->now);
+    const struct byi_func *f = main_of(&d->program);
     int64_t most = 0;
     for (byi_id id = 0; id < f->nodes.n; id++) {
         const struct byi_node *n = &f->nodes.at[id];
@@ -475,7 +477,7 @@ static bool is_plain(const struct reduced_program *s, byi_id id, double value)
 static bool simplify_values(struct reducer *d)
 {
     static const double values[] = {0.0, 1.0, NAN};
-    const struct byi_func *f = main_of(&d->now);
+    const struct byi_func *f = main_of(&d->program);
     for (byi_id id = 0; id < f->nodes.n; id++) {
         const struct byi_node *n = &f->nodes.at[id];
         if ((n->kind != BYI_PARAM && n->kind != BYI_CONST) ||
@@ -483,9 +485,9 @@ static bool simplify_values(struct reducer *d)
             continue;
         for (size_t i = 0; i < BYI_COUNT(values); i++) {
             struct edit e = no_edit;
-            e.plain = id;
+            e.simplified = id;
             e.value = values[i];
-            if (is_plain(&d->now, id, e.value))
+            if (is_plain(&d->program, id, e.value))
                 break; /* the values are as simple as this already */
             if (try_edit(d, &e))
                 return true;
@@ -518,10 +520,10 @@ enum byoc_status byi_extract_reduce(struct byi_extract *x,
         .in = (struct byi_tensor *)(uintptr_t)x->in};
     struct byoc_error why;
     r->n_tests = 0;
-    if (!rewrite_program(&whole, &no_edit, &d.now, &why))
+    if (!rewrite_program(&whole, &no_edit, &d.program, &why))
         return byi_fail(err, BYOC_EUNSUPPORTED,
                         "the region cannot be reduced: %s", why.text);
-    r->code = try_program(&d, &d.now, &why);
+    r->code = try_program(&d, &d.program, &why);
     if (d.status == BYOC_OK && r->code < 0)
         d.status =
             byi_fail(err, why.status, "on the whole region: %s", why.text);
@@ -540,15 +542,15 @@ enum byoc_status byi_extract_reduce(struct byi_extract *x,
             i++;
         }
     if (d.status != BYOC_OK) {
-        free_program(&d.now);
+        free_program(&d.program);
         return d.status;
     }
     byi_module_free(&x->m);
     byi_arena_free(&x->arena);
-    x->m = d.now.m;
-    x->arena = d.now.arena;
-    x->in = d.now.in;
-    x->n_in = d.now.n_in;
+    x->m = d.program.m;
+    x->arena = d.program.arena;
+    x->in = d.program.in;
+    x->n_in = d.program.n_in;
     x->json = NULL;
     return BYOC_OK;
 }
