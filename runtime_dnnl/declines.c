@@ -15,6 +15,8 @@
  *   normalisation alone;
  *   up to ten times for a binary operator with a broadcast operand and rows
  *   that are no multiple of its vectors;
+ *   up to twenty times for nn.prelu with most shapes of slopes, for which it
+ *   has only a reference implementation;
  *   up to three times for a recurrent layer without gates;
  *   two to four times for elementwise operators of float16 and bfloat16, and
  *   up to six times for their softmax;
@@ -165,6 +167,8 @@ static bool broadcasts(const struct byoc_graph *g,
 static enum rating rate_binary(const struct byoc_graph *g,
                                const struct byoc_graph_kernel *k)
 {
+    if (strcmp(g->steps[k->first].name, "nn.prelu") == 0)
+        return SLOWER;
     if (dtype_of(g, k) != BYOC_F32)
         return broadcasts(g, &g->steps[k->first]) ? HEAVY : SLOWER;
     for (uint32_t i = 0; i < k->n_steps; i++) {
