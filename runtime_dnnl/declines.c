@@ -17,6 +17,7 @@
  *   that are no multiple of its vectors;
  *   up to twenty times for nn.prelu with most shapes of slopes, for which it
  *   has only a reference implementation;
+ *   up to six times for a product with one column;
  *   up to three times for a recurrent layer without gates;
  *   two to four times for elementwise operators of float16 and bfloat16, and
  *   up to six times for their softmax;
@@ -87,6 +88,13 @@ static int64_t row_length(const struct byoc_graph *g,
 {
     const struct byoc_graph_value *y = &g->values[step->outs[0]];
     return y->rank ? y->dims[y->rank - 1] : 1;
+}
+
+/* SLOWER for the product of a matrix and a vector. */
+static enum rating rate_product(const struct byoc_graph *g,
+                                const struct byoc_graph_kernel *k)
+{
+    return row_length(g, &g->steps[k->first]) == 1 ? SLOWER : HEAVY;
 }
 
 static enum rating rate_softmax(const struct byoc_graph *g,
@@ -188,6 +196,8 @@ static enum rating rate(const struct byoc_graph *g,
                             const struct byoc_graph_kernel *k);
     } rows[] = {
         {"dnnl.conv", rate_conv},
+        {"dnnl.matmul", rate_product},
+        {"dnnl.dense", rate_product},
         {"dnnl.pool", rate_image},
         {"dnnl.global_pool", rate_image},
         {"dnnl.resize", rate_image},

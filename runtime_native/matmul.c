@@ -167,7 +167,7 @@ static bool run_conv(const struct byi_product *p, const struct byi_call *call)
     return true;
 }
 
-/* --- float32, few rows: B is read once, unpacked ------------------------- */
+/* --- float32, few rows or one column: B is read once, unpacked ------------ */
 
 enum {
     FEW_DOTS = 8, /* most rows of A, if B's columns are contiguous */
@@ -175,15 +175,33 @@ enum {
     CHUNK = 512   /* columns of a task, if B's rows are contiguous */
 };
 
+/* The product of the transposed matrices, B^T A^T, which has the same elements
+ * in the same order if it has one row. */
+static struct byi_product transposed(const struct byi_product *p)
+{
+    struct byi_product t = *p;
+    t.m = p->n;
+    t.n = p->m;
+    t.a = p->b;
+    t.b = p->a;
+    t.a_rs = p->b_cs;
+    t.a_cs = p->b_rs;
+    t.b_rs = p->a_cs;
+    t.b_cs = p->a_rs;
+    memcpy(t.a_batch, p->b_batch, sizeof t.a_batch);
+    memcpy(t.b_batch, p->a_batch, sizeof t.b_batch);
+    return t;
+}
+
 /* Multiply few rows of A by B unpacked: most of a tile of the blocked product
  * would be empty. Returns false if A has more rows. */
-static bool run_thin(const struct byi_product *p, const struct byi_call *call)
+static bool run_rows(const struct byi_product *p, const struct byi_call *call)
 {
     const bool dots = p->m <= FEW_DOTS && p->b_rs == 1;
     const bool rows = p->m <= FEW_ROWS && p->b_cs == 1;
     if (p->n == 0 || p->a_cs != 1 || (!dots && !rows))
         return false;
-    const int64_t chunk = dots ? 16 : CHUNK;
+    const int64_t chunk = dots ? 64 : CHUNK;
     const int64_t chunks = byi_ceil_div(p->n, chunk);
     const int team = byi_team(call, p->batches * p->m * p->n * p->k);
     const struct byi_f32_kernels *kernels = byi_f32_kernels_of(byi_simd_isa());
@@ -204,6 +222,13 @@ static bool run_thin(const struct byi_product *p, const struct byi_call *call)
         }
     }
     return true;
+}
+
+/* The same, also for many rows of A if B has one column. */
+static bool run_thin(const struct byi_product *p, const struct byi_call *call)
+{
+    const struct byi_product row = transposed(p);
+    return run_rows(p->n == 1 ? &row : p, call);
 }
 
 /* --- other element types: triple loop ------------------------------------ */
@@ -287,7 +312,7 @@ static enum byoc_status product_run(const struct byi_call *call,
     BYI_TRY(byi_epilogue_check(call, err));
     struct byi_product p = byi_product_read(call);
     byi_product_fold(&p);
-    if (is_one_product(&p) && run_conv(&p, call))
+    if (p.n > 1 && is_one_product(&p) && run_conv(&p, call))
         return BYOC_OK;
     if (!run_thin(&p, call))
         run_product(&p, call);
@@ -328,6 +353,8 @@ uint64_t byi_matmul_pack(const struct byi_call *call, void *to)
     /* A may have unknown dims: pass B as A, whose members are set below */
     set_matrices(b, false, b, dense || byi_attr_int(call->attrs, "transpose_b"),
                  &p);
+    if (p.n == 1)
+        return 0;
     p.k = byi_count(b) / p.n;
     p.m = is_known(a) ? byi_count(a) / p.k : 2;
     struct byi_epilogue_data data;

@@ -40,6 +40,9 @@ static void test_matmul(void **state)
         {3, 3, {0, 3, 2}, {0, 2, 4}},
         {3, 2, {3, 1, 7}, {7, 6}},
         {2, 2, {130, 520}, {520, 530}},
+        {2, 2, {50, 7}, {7, 1}},
+        {3, 2, {3, 5, 70}, {70, 1}},
+        {4, 4, {3, 1, 50, 9}, {3, 2, 9, 1}},
     };
     (void)state;
     for (size_t i = 0; i < BYI_COUNT(shapes); i++)
@@ -73,7 +76,8 @@ static void test_dense(void **state)
     (void)state;
     for (int round = 0; round < 60; round++) {
         const int64_t m = random_in(1, round % 3 ? 40 : 3);
-        const int64_t n = random_in(1, 90), k = random_in(1, 600);
+        const int64_t n = round % 4 ? random_in(1, 90) : 1;
+        const int64_t k = random_in(1, 600);
         const struct byi_tensor in[] = {TENSOR(BYOC_F32, m, k),
                                         TENSOR(BYOC_F32, n, k)};
         struct eval e = prepare(BYI_OP_NN_DENSE, NULL, 0, in, 2);
