@@ -64,6 +64,7 @@ static inline const struct byi_kernel *byi_kernel_in(
     FAMILY(index)                                                              \
     FAMILY(fill)                                                               \
     FAMILY(select)                                                             \
+    FAMILY(cumsum)                                                             \
     FAMILY(resize)                                                             \
     FAMILY(sample)                                                             \
     FAMILY(nms)                                                                \

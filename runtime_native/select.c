@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* select.c: kernels that select elements by value (topk, nonzero, compress,
- * unique), and cumsum, which like topk works along one axis. topk and unique
- * compare 64-bit keys, so that one loop handles every type; NaN is the largest
- * number and equals itself, and -0 equals 0. */
+ * unique). topk and unique compare 64-bit keys, so that one loop handles every
+ * type; NaN is the largest number and equals itself, and -0 equals 0. */
 #include "move.h"
 
 #include "core/base/nonzero.h"
@@ -622,158 +621,10 @@ static enum byoc_status unique_run(const struct byi_call *call,
     return BYOC_OK;
 }
 
-#define IDENTITY(bits) (bits)
-
-/* --- cumsum ------------------------------------------------------------- */
-
-/* Number of adjacent lines that are summed together: in general, and for
- * float32, whose running sums are read from the result. */
-enum { CUMSUM_LINES = 512, CUMSUM_F32_LINES = 2048 };
-/* most lines whose sums are in registers */
-enum { CUMSUM_FEW = 4 };
-
-struct cumsum_lines {
-    int64_t n, stride, lines;
-    bool exclusive, product;
-};
-
-/* Define cumsum_ID(): add up (or multiply, if r->product) each line's n
- * elements, r->stride apart; a negative stride runs from the end. Integers
- * wrap, so they are computed as unsigned numbers. The sums of up to four lines
- * are in registers. */
-#define CUMSUM(id, bits_t, sum_t, get, set)                                    \
-    static inline void cumsum_some_##id(                                       \
-        const struct cumsum_lines *r, const bits_t *x, bits_t *restrict y,     \
-        const int64_t lines, const bool product)                               \
-    {                                                                          \
-        sum_t sum[CUMSUM_LINES];                                               \
-        for (int64_t l = 0; l < lines; l++)                                    \
-            sum[l] = product ? 1 : 0;                                          \
-        for (int64_t l = 0; r->exclusive && l < lines; l++)                    \
-            y[l] = (bits_t)set(sum[l]);                                        \
-        y += r->exclusive ? r->stride : 0;                                     \
-        for (int64_t i = r->exclusive; i < r->n; i++) {                        \
-            _Pragma("omp simd") for (int64_t l = 0; l < lines; l++)            \
-            {                                                                  \
-                const sum_t v = (sum_t)get(x[l]);                              \
-                sum[l] = product ? sum[l] * v : sum[l] + v;                    \
-                y[l] = (bits_t)set(sum[l]);                                    \
-            }                                                                  \
-            x += r->stride;                                                    \
-            y += r->stride;                                                    \
-        }                                                                      \
-    }                                                                          \
-    static void cumsum_##id(const struct cumsum_lines *r, const char *vx,      \
-                            char *vy)                                          \
-    {                                                                          \
-        const bits_t *x = (const bits_t *)(const void *)vx;                    \
-        bits_t *y = (bits_t *)(void *)vy;                                      \
-        const int64_t l = r->lines & 2;                                        \
-        if (r->product) {                                                      \
-            cumsum_some_##id(r, x, y, r->lines, true);                         \
-            return;                                                            \
-        }                                                                      \
-        if (r->lines > CUMSUM_FEW) {                                           \
-            cumsum_some_##id(r, x, y, r->lines, false);                        \
-            return;                                                            \
-        }                                                                      \
-        if (r->lines == 4)                                                     \
-            cumsum_some_##id(r, x, y, 4, false);                               \
-        if (r->lines & 2)                                                      \
-            cumsum_some_##id(r, x, y, 2, false);                               \
-        if (r->lines & 1)                                                      \
-            cumsum_some_##id(r, x + l, y + l, 1, false);                       \
-    }
-#define CUMSUM_FLOAT(id, T) CUMSUM(id, T, T, IDENTITY, IDENTITY)
-CUMSUM(U8, uint8_t, uint32_t, IDENTITY, IDENTITY)
-CUMSUM(U16, uint16_t, uint32_t, IDENTITY, IDENTITY)
-CUMSUM(U32, uint32_t, uint32_t, IDENTITY, IDENTITY)
-CUMSUM(U64, uint64_t, uint64_t, IDENTITY, IDENTITY)
-BYI_EACH_FLOAT(CUMSUM_FLOAT)
-CUMSUM(F16, uint16_t, float, byi_f16_to_f32, byi_f32_to_f16)
-CUMSUM(BF16, uint16_t, float, byi_bf16_to_f32, byi_f32_to_bf16)
-
-/* Adjacent lines of float32: each row of the result is the row before it plus a
- * row of x. */
-static void cumsum_rows(const struct cumsum_lines *r, const char *vx, char *vy)
-{
-    const enum byi_op_id op = r->product ? BYI_OP_MULTIPLY : BYI_OP_ADD;
-    const float *x = (const float *)(const void *)vx;
-    const float start = r->product ? 1 : 0, *before = &start;
-    float *y = (float *)(void *)vy;
-    int64_t step = 0, i = 0;
-    if (r->exclusive) {
-        for (int64_t l = 0; l < r->lines; l++)
-            y[l] = start;
-        before = y;
-        step = i = 1;
-    }
-    for (; i < r->n; i++, x += r->stride, step = 1) {
-        float *const to = y + i * r->stride;
-        byi_simd()->binary[op](before, step, x, 1, to, r->lines);
-        before = to;
-    }
-}
-
-typedef void (*cumsum_fn)(const struct cumsum_lines *, const char *, char *);
-
-static enum byoc_status cumsum_run(const struct byi_call *call,
-                                   struct byoc_error *err)
-{
-    static const cumsum_fn sums[BYI_DTYPES] = {
-        [BYOC_U8] = cumsum_U8,   [BYOC_I8] = cumsum_U8,
-        [BYOC_U16] = cumsum_U16, [BYOC_I16] = cumsum_U16,
-        [BYOC_U32] = cumsum_U32, [BYOC_I32] = cumsum_U32,
-        [BYOC_U64] = cumsum_U64, [BYOC_I64] = cumsum_U64,
-        [BYOC_F32] = cumsum_F32, [BYOC_F64] = cumsum_F64,
-        [BYOC_F16] = cumsum_F16, [BYOC_BF16] = cumsum_BF16,
-    };
-    const struct byi_tensor *x = call->in;
-    uint32_t axis = 0;
-    if (call->op->id == BYI_OP_DYN_CUMSUM)
-        BYI_TRY(byi_axis_operand(call, 0, x->rank, &axis, err));
-    else
-        axis = byi_attr_axis(call->attrs, x->rank);
-    const int64_t n = x->dims[axis];
-    const int64_t inner = byi_span(x, n == 1 ? 0 : axis + 1, x->rank);
-    const int64_t lines = n == 1 ? inner : byi_span(x, 0, axis) * inner;
-    const int64_t size = (int64_t)byi_dtype_bytes(x->dtype);
-    const bool back = byi_attr_int(call->attrs, "reverse") != 0;
-    const struct cumsum_lines all = {
-        .n = n,
-        .stride = back ? -inner : inner,
-        .exclusive = byi_attr_int(call->attrs, "exclusive") != 0,
-        .product = byi_attr_int(call->attrs, "product") != 0,
-    };
-    if (!sums[x->dtype])
-        return byi_bad_dtype(call, x->dtype, "a numeric type", err);
-    if (n == 0 || lines == 0)
-        return BYOC_OK;
-    const int team = byi_team(call, lines * n);
-    const bool floats = x->dtype == BYOC_F32 && inner >= 16;
-    const cumsum_fn run = floats ? cumsum_rows : sums[x->dtype];
-    const int64_t most = byi_min(floats ? CUMSUM_F32_LINES : CUMSUM_LINES,
-                                 byi_max(64, byi_ceil_div(inner, team)));
-    const int64_t line_blocks = byi_ceil_div(inner, most);
-#pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
-    for (int64_t task = 0; task < lines / inner * line_blocks; task++) {
-        const int64_t line = task % line_blocks * most;
-        const int64_t at =
-            (task / line_blocks * n + (back ? n - 1 : 0)) * inner + line;
-        struct cumsum_lines r = all;
-        r.lines = byi_min(most, inner - line);
-        run(&r, (const char *)x->data + at * size,
-            (char *)call->out->data + at * size);
-    }
-    return BYOC_OK;
-}
-
 static const struct byi_kernel_row rows[] = {
     {BYI_OP_TOPK, {topk_run, topk_scratch}},
     {BYI_OP_NONZERO, {nonzero_run, NULL}},
     {BYI_OP_COMPRESS, {compress_run, NULL}},
     {BYI_OP_UNIQUE, {unique_run, unique_scratch}},
-    {BYI_OP_CUMSUM, {cumsum_run, NULL}},
-    {BYI_OP_DYN_CUMSUM, {cumsum_run, NULL}},
 };
 const struct byi_kernel_rows byi_rows_select = {rows, BYI_COUNT(rows)};

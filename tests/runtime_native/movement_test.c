@@ -218,6 +218,7 @@ static void test_pad(void **state)
         const uint32_t rank = t.in[0].rank, mode = (uint32_t)pick(0, 2);
         struct pad pad = {.mode = "cer"[mode]};
         int64_t pads[2 * BYI_MAX_RANK];
+        const int64_t padded = pick(0, 63); /* bits: the axes with padding */
         for (uint32_t i = 0; i < 2 * rank; i++) {
             const int64_t dim = t.in[0].dims[i % rank];
             const int64_t most = mode == 0   ? 4
@@ -225,6 +226,7 @@ static void test_pad(void **state)
                                  : dim > 0   ? dim - 1
                                              : 0;
             pads[i] = pick(0, 5) ? pick(0, most) : -(dim / 3);
+            pads[i] = padded >> i % rank & 1 ? pads[i] : 0;
             if (i < rank)
                 pad.begin[i] = pads[i];
         }
@@ -622,13 +624,14 @@ static void test_cumsum(void **state)
     for (int round = 0; round < ROUNDS; round++) {
         static const int64_t inner[] = {1, 3, 8, 22, 70, 530};
         static const enum byoc_dtype types[] = {BYOC_F32, BYOC_F64, BYOC_I32,
-                                                BYOC_I64};
-        const int64_t dims[] = {2, pick(1, 9), inner[pick(0, 5)]};
+                                                BYOC_I64, BYOC_I8};
+        int64_t dims[] = {2, pick(1, 9), inner[pick(0, 5)]};
         const int form = round % 6;
         const bool exclusive = form & 1, reverse = form & 2;
         const bool product = form > 3;
         /* float32, whose lines are computed together, with exact products */
-        const enum byoc_dtype dtype = types[pick(0, 3)];
+        const enum byoc_dtype dtype = types[pick(0, product ? 3 : 4)];
+        dims[0] = dims[2] <= 3 ? pick(1, 600) : 2; /* many short lines */
         const bool whole = !byi_dtype_is_float(dtype);
         struct trial t = {.n_in = 1};
         t.in[0] = make(dtype, 3, dims);
