@@ -24,7 +24,10 @@ static int64_t source_of(int64_t at, int64_t begin, int64_t dim,
 
 /* A call of pad. */
 struct padding {
-    const struct byi_tensor *x, *y;
+    const char *x;
+    char *y;
+    uint32_t rank;                               /* at least 1 */
+    int64_t in[BYI_MAX_RANK], out[BYI_MAX_RANK]; /* sizes of axes */
     int64_t begin[BYI_MAX_RANK];   /* padding before x along each axis; below 0:
                                     * elements of x that are left out */
     int64_t strides[BYI_MAX_RANK]; /* of x */
@@ -37,8 +40,8 @@ struct padding {
  * src is NULL. */
 static void pad_row(const struct padding *p, const char *src, char *dst)
 {
-    const uint32_t last = p->y->rank - 1;
-    const int64_t n = p->y->dims[last], dim = p->x->dims[last];
+    const uint32_t last = p->rank - 1;
+    const int64_t n = p->out[last], dim = p->in[last];
     const int64_t begin = p->begin[last], size = (int64_t)p->size;
     if (!src) {
         byi_fill(dst, p->value, n, p->size);
@@ -62,20 +65,49 @@ static void pad_row(const struct padding *p, const char *src, char *dst)
 /* Write rows [first, last) of y. */
 static void pad_rows(const struct padding *p, int64_t first, int64_t last)
 {
-    const uint32_t outer = p->y->rank - 1;
-    const int64_t n = p->y->dims[outer], size = (int64_t)p->size;
+    const uint32_t outer = p->rank - 1;
+    const int64_t n = p->out[outer], size = (int64_t)p->size;
     int64_t at[BYI_MAX_RANK], none = 0;
-    byi_seek(outer, p->y->dims, p->strides, first, at);
+    byi_seek(outer, p->out, p->strides, first, at);
     for (int64_t r = first; r < last; r++) {
-        const char *src = p->x->data;
+        const char *src = p->x;
         for (uint32_t i = 0; i < outer && src; i++) {
             const int64_t from =
-                source_of(at[i], p->begin[i], p->x->dims[i], p->mode);
+                source_of(at[i], p->begin[i], p->in[i], p->mode);
             src = from < 0 ? NULL : src + from * p->strides[i] * size;
         }
-        pad_row(p, src, (char *)p->y->data + r * n * size);
-        byi_advance_position(outer, p->y->dims, p->strides, at, &none);
+        pad_row(p, src, p->y + r * n * size);
+        byi_advance_position(outer, p->out, p->strides, at, &none);
     }
+}
+
+static bool is_unpadded(const struct padding *p, uint32_t axis)
+{
+    return p->begin[axis] == 0 && p->in[axis] == p->out[axis];
+}
+
+/* Add the axes of x and y, from the outermost inwards. An axis without padding
+ * is merged with the one outside of it, if that has none either or the padding
+ * is constant. In the other modes the last axis, if it has no padding, becomes
+ * part of the element. */
+static void add_axes(const struct byi_call *call, struct padding *p)
+{
+    for (uint32_t i = 0; i < call->in->rank; i++) {
+        const uint32_t last = p->rank++;
+        p->in[last] = call->in->dims[i];
+        p->out[last] = call->out->dims[i];
+        p->begin[last] = byi_index_at(&call->in[1], i);
+        if (last == 0 || !is_unpadded(p, last) ||
+            (p->mode != CONSTANT && !is_unpadded(p, last - 1)))
+            continue;
+        p->begin[last - 1] *= p->in[last];
+        p->in[last - 1] *= p->in[last];
+        p->out[last - 1] *= p->out[last];
+        p->rank--;
+    }
+    if (p->rank > 1 && is_unpadded(p, p->rank - 1))
+        p->size *= (size_t)p->in[--p->rank];
+    byi_dense_strides(p->rank, p->in, p->strides);
 }
 
 /* operands x, pads (begins, then ends), value */
@@ -85,8 +117,8 @@ static enum byoc_status pad_run(const struct byi_call *call,
     (void)err;
     const char *mode = byi_attr_string(call->attrs, "mode");
     struct padding p = {
-        .x = call->in,
-        .y = call->out,
+        .x = call->in->data,
+        .y = call->out->data,
         .mode = mode[0] == 'c'   ? CONSTANT
                 : mode[0] == 'e' ? EDGE
                 : mode[0] == 'w' ? WRAP
@@ -94,17 +126,15 @@ static enum byoc_status pad_run(const struct byi_call *call,
         .value = call->in[2].data,
         .size = byi_dtype_bytes(call->in->dtype),
     };
-    const int64_t n = byi_count(p.y);
+    const int64_t n = byi_count(call->out);
     if (n == 0)
         return BYOC_OK;
-    if (p.y->rank == 0) {
-        byi_copy_element(p.y->data, p.x->data, p.size);
+    if (call->out->rank == 0) {
+        byi_copy_element(p.y, p.x, p.size);
         return BYOC_OK;
     }
-    byi_dense_strides(p.x->rank, p.x->dims, p.strides);
-    for (uint32_t i = 0; i < p.x->rank; i++)
-        p.begin[i] = byi_index_at(&call->in[1], i);
-    const int64_t count = n / p.y->dims[p.y->rank - 1];
+    add_axes(call, &p);
+    const int64_t count = byi_elements(p.rank - 1, p.out);
     const int64_t parts = byi_min(count, byi_team(call, n));
 #pragma omp parallel for num_threads((int)parts) if (parts > 1)
     for (int64_t i = 0; i < parts; i++)
