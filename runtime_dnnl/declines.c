@@ -169,16 +169,14 @@ static bool broadcasts(const struct byoc_graph *g,
     return false;
 }
 
-/* With a broadcast operand of float16 or bfloat16, oneDNN is as fast as native
- * kernels, so it keeps the region. With one of float32 it takes up to ten times
- * as long if rows end with a part of a vector. */
+/* SLOWER for float16 and bfloat16. With a broadcast operand of float32, oneDNN
+ * takes up to ten times as long if rows end with a part of a vector. */
 static enum rating rate_binary(const struct byoc_graph *g,
                                const struct byoc_graph_kernel *k)
 {
-    if (strcmp(g->steps[k->first].name, "nn.prelu") == 0)
+    if (dtype_of(g, k) != BYOC_F32 ||
+        strcmp(g->steps[k->first].name, "nn.prelu") == 0)
         return SLOWER;
-    if (dtype_of(g, k) != BYOC_F32)
-        return broadcasts(g, &g->steps[k->first]) ? HEAVY : SLOWER;
     for (uint32_t i = 0; i < k->n_steps; i++) {
         const struct byoc_graph_step *step = &g->steps[k->first + i];
         if (broadcasts(g, step) && (i > 0 || row_length(g, step) % LANES))
