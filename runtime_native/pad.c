@@ -163,17 +163,39 @@ struct triangles {
     char *y;
 };
 
-/* Copy row `row` of a matrix, or clear its elements. */
-static void copy_triangle_row(const struct triangles *t, int64_t row,
-                              const char *src, char *dst)
+/* Copy rows [row, end) of a matrix that lose the same elements, or clear these.
+ */
+static void copy_alike_rows(const struct triangles *t, int64_t row, int64_t end,
+                            const char *src, char *dst)
 {
     const int64_t at = row + t->k + (t->upper ? 0 : 1);
     const int64_t left = byi_max(0, byi_min(t->cols, at));
-    const int64_t cut = left * t->size, bytes = t->cols * t->size;
-    clear(t->dtype, t->upper ? dst : dst + cut,
-          t->upper ? left : t->cols - left, t->size);
-    memcpy(t->upper ? dst + cut : dst, t->upper ? src + cut : src,
-           (size_t)(t->upper ? bytes - cut : cut));
+    const int64_t all = (end - row) * t->cols;
+    const int64_t cut = left == t->cols ? all : left;
+    clear(t->dtype, t->upper ? dst : dst + cut * t->size,
+          t->upper ? cut : all - cut, t->size);
+    memcpy(t->upper ? dst + cut * t->size : dst,
+           t->upper ? src + cut * t->size : src,
+           (size_t)((t->upper ? all - cut : cut) * t->size));
+}
+
+/* Copy rows [row, end) of a matrix: those before the diagonal, those that it
+ * crosses, and those after it. */
+static void copy_triangle_rows(const struct triangles *t, int64_t row,
+                               int64_t end, const char *src, char *dst)
+{
+    const int64_t bytes = t->cols * t->size;
+    const int64_t first = (t->upper ? 1 : 0) - t->k; /* row of the diagonal */
+    while (row < end) {
+        const int64_t next = row < first                  ? first
+                             : row >= first + t->cols - 1 ? end
+                                                          : row + 1;
+        const int64_t some = byi_min(next, end) - row;
+        copy_alike_rows(t, row, row + some, src, dst);
+        row += some;
+        src += some * bytes;
+        dst += some * bytes;
+    }
 }
 
 enum { MASK = 4096 }; /* bytes */
@@ -186,8 +208,8 @@ static void mask_matrices(const struct triangles *t, int team)
     const int64_t row = t->cols * t->size, matrix = t->rows * row;
     const int64_t bytes = t->total * row, block = MASK / matrix * matrix;
     memset(ones, -1, sizeof ones);
-    for (int64_t r = 0; r < block / row; r++)
-        copy_triangle_row(t, r % t->rows, ones, mask + r * row);
+    for (int64_t at = 0; at < block; at += matrix)
+        copy_triangle_rows(t, 0, t->rows, ones, mask + at);
 #pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
     for (int64_t at = 0; at < bytes; at += block) {
         const char *restrict src = t->x + at;
@@ -225,9 +247,14 @@ static enum byoc_status trilu_run(const struct byi_call *call,
         mask_matrices(&t, team);
         return BYOC_OK;
     }
+    const int64_t parts = t.total / t.rows < team ? team : 1; /* of a matrix */
 #pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
-    for (int64_t r = 0; r < t.total; r++)
-        copy_triangle_row(&t, r % t.rows, t.x + r * row, t.y + r * row);
+    for (int64_t i = 0; i < t.total / t.rows * parts; i++) {
+        const int64_t first = t.rows * (i % parts) / parts;
+        const int64_t at = (i / parts * t.rows + first) * row;
+        copy_triangle_rows(&t, first, t.rows * (i % parts + 1) / parts,
+                           t.x + at, t.y + at);
+    }
     return BYOC_OK;
 }
 
