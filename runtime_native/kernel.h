@@ -727,6 +727,12 @@ struct byi_simd {
     void (*extreme_row[2][BYI_DTYPES])(const void *x, int64_t n, void *best);
     void (*extreme_rows[2][BYI_DTYPES])(const void *x, int64_t rows,
                                         int64_t pitch, void *y, int64_t n);
+    /* y[i] = the sum of the terms of row i of n numbers (enum byi_sum), for
+     * `rows` adjacent rows; NULL for other terms. extreme_lines: the extremes,
+     * as in extreme_row. */
+    void (*fold_lines[BYI_SUMS])(const float *x, int64_t rows, int64_t n,
+                                 float *y);
+    void (*extreme_lines[2])(const float *x, int64_t rows, int64_t n, float *y);
     /* The first or last of n numbers that is *best, which is one of them. */
     int64_t (*find[BYI_DTYPES])(const void *x, int64_t n, const void *best,
                                 bool last);

@@ -265,7 +265,8 @@ static bool keeps_innermost(const struct axes_reduction *r)
  * (.., outer, n, inner), of which n is reduced, in one of three ways:
  *   direct       the `inner` elements of a row (n, inner) are the columns
  *   lanes        inner is short, and so is n: blocks (lanes, n * inner) are
- *                transposed to (n, inner, lanes)
+ *                transposed to (n, inner, lanes), or if inner is 1 their rows
+ *                are folded to one row first
  *   groups       inner is short and n is not: `group` rows (n, inner) are one
  *                row of more columns, whose accumulators are added at the end
  */
@@ -379,13 +380,29 @@ static void add_rows(const struct axes_reduction *r, enum fold fold,
     }
 }
 
+/* The loop that folds rows of n float32 numbers; NULL if there is none, or rows
+ * are so short that they are transposed. */
+static void (*lines_loop(const struct axes_reduction *r, enum fold fold,
+                         int64_t n))(const float *, int64_t, int64_t, float *)
+{
+    const struct byi_simd *simd = byi_simd();
+    if (r->dtype != BYOC_F32 || n < simd->lanes)
+        return NULL;
+    return is_extreme(fold) ? simd->extreme_lines[fold == MIN]
+                            : simd->fold_lines[sum_of(fold)];
+}
+
 /* Add a line of elements (lanes, n, inner) from x on. */
 static void add_line(const struct axes_reduction *r, enum fold fold,
                      const struct tile *t, struct columns *c, const char *x)
 {
     const int64_t n = t->lines.n, columns = t->lanes * t->inner;
     _Alignas(64) char block[BYI_BLOCK_BYTES];
-    if (t->lanes > 1) {
+    if (t->lanes > 1 && t->inner == 1 && lines_loop(r, fold, n)) {
+        lines_loop(r, fold, n)((const float *)(const void *)x, t->lanes, n,
+                               (float *)(void *)block);
+        add_rows(r, is_extreme(fold) ? fold : ADD, c, block, 1, 0, columns);
+    } else if (t->lanes > 1) {
         byi_transpose((size_t)r->size, x, n * t->inner, t->lanes, n * t->inner,
                       block, t->lanes);
         add_rows(r, fold, c, block, n, columns, columns);

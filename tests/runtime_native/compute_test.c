@@ -227,6 +227,27 @@ static void test_int_extremes(void **state)
     byi_simd_use(byi_isa_widest());
 }
 
+/* Rows of a few vectors, with each instruction set; NaN in some extremes. */
+static void test_reduce_rows(void **state)
+{
+    (void)state;
+    for (int isa = 0; isa < BYI_N_ISAS; isa++)
+        for (uint32_t round = 0; use(isa) && round < 200; round++) {
+            const enum byi_op_id op = reductions[round % 10];
+            const int64_t dims[] = {random_in(1, 60), random_in(2, 270)};
+            const int64_t axis = 1;
+            const struct byi_attr given = INTS("axis", 1, &axis);
+            struct byi_tensor x = tensor(BYOC_F32, 2, dims);
+            for (int64_t i = 0; i < byi_count(&x); i++)
+                byi_tensor_set(&x, i, (double)random_in(1, 3) - (round & 1));
+            if (op == BYI_OP_MAX || op == BYI_OP_MIN)
+                byi_tensor_set(&x, random_in(0, byi_count(&x) - 1), NAN);
+            struct eval e = prepare(op, &given, 1, &x, 1);
+            expect_plain(&e, byi_reduce_plain, 1e-5, byi_op(op)->name);
+        }
+    byi_simd_use(byi_isa_widest());
+}
+
 /* Shapes with few or many elements in each axis, of which one or two are
  * reduced. */
 static void test_reduce_shapes(void **state)
@@ -693,6 +714,7 @@ int main(void)
         cmocka_unit_test(test_det),
         cmocka_unit_test(test_reduce),
         cmocka_unit_test(test_int_extremes),
+        cmocka_unit_test(test_reduce_rows),
         cmocka_unit_test(test_reduce_shapes),
         cmocka_unit_test(test_reduce_threads),
         cmocka_unit_test(test_reduce_by_hand),
