@@ -22,7 +22,7 @@
 
 #include <string.h>
 
-/* The state of the pass in one function. A target is a backend, from 1. */
+/* The state of the pass in one function. Backends are numbered from 1. */
 struct regions {
     struct byi_func *f;
     struct byi_arena *scratch;
