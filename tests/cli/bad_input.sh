@@ -22,7 +22,8 @@ fail() {
     sed 's/^/    /' "$dir/err"
 }
 
-# bad CODE WORDS ARG...: byoc ARG... ends with CODE and a line that has WORDS
+# bad CODE WORDS [env NAME=VALUE] ARG...: byoc ARG..., with the variable if one is given,
+# prints one line that contains WORDS, and ends with CODE
 bad() {
     code=$1 words=$2
     shift 2

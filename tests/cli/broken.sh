@@ -13,7 +13,7 @@ PATH=$(dirname "$byoc"):$PATH
 dir=$(mktemp -d) || exit 2
 trap 'rm -rf "$dir"' EXIT
 failed=0
-# they leak on purpose
+# the plug-ins leak on purpose
 export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0"
 cat >"$dir/model.ir" <<'IR'
 def @main(%x: Tensor[(4, 8), float32], %y: Tensor[(4, 8), float32]) -> Tensor[(4, 8), float32] {
@@ -33,7 +33,8 @@ holds() {
     echo "FAILED: $name: $1: found '$3', expected '$2'"
 }
 
-# first_failure: the rule that is broken and the sentence, of a scorecard
+# first_failure: read a scorecard from stdin; print the rule of its first failure and
+# the sentence
 first_failure() {
     sed -n '/^FAIL/{s/^FAIL [^ ]* (\([a-z.]*\):.*/\1/p;n;s/^ *//p;q;}' |
         tr '\n' '|' | sed "s,$plugins/,,g;s/|\$//;s/|/: /"
@@ -78,8 +79,9 @@ compile() {
 }
 
 name=
-# plugin NAME CASE CONFORM COMPILE ISOLATED [SECONDS]: a plug-in, and the
-# patterns of the messages; SECONDS: how long a plug-in that hangs may take
+# plugin NAME CASE CONFORM COMPILE ISOLATED [SECONDS]: run conform's CASE, a compile and
+# a compile --isolate with the plug-in NAME, and compare the messages with the patterns
+# CONFORM, COMPILE and ISOLATED; SECONDS: how long a plug-in that hangs may take
 plugin() {
     name=$1
     case $name in bad_*) backend=bad ;; *) backend=ref ;; esac

@@ -18,10 +18,11 @@ complain() {
     bad=1
 }
 
-# weights of a convolution, with a scale per channel, of a product whose rows are
-# columns in memory, and of a table that native kernels read; no mean lies halfway
-# between two steps, where the order of a sum decides
-model() { # SIZE
+# model SIZE: print a model with quantised weights: of a convolution, with a scale per
+# channel; of a product, whose matrix is transposed in memory; and of a table that
+# native kernels read. The scales are such that no average of the pool lies halfway
+# between two quantisation steps, where the order of summation would decide.
+model() {
     cat <<END
 def @main(%x: Tensor[($1, 64, 6, 6), float32], %i: Tensor[($1), int64]) {
   %0 = random[(64, 64, 3, 3), float32, seed=1];
@@ -76,7 +77,7 @@ check() {
 for file in fixed.ir varies.ir; do
     [ $file = fixed.ir ] && dim= || dim="--dim N=2"
     check $file "$dim"
-    # 238,656 bytes of float32
+    # as float32, the weights have 238,656 bytes
     [ "$size" -lt 160000 ] || complain "$file: $size bytes, expected fewer"
     # shellcheck disable=SC2086
     "$byoc" compare "$work/m.so" $dim >"$work/out" 2>&1 ||

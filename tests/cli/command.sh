@@ -52,8 +52,8 @@ IR
 : >err
 "$byoc" compile model.ir -q -o good.so || exit 1
 
-# --- every writer, over each kind of thing ---------------------------------
-# writes OPTION... : with the output's path as the last word
+# --- every command that writes a file, to each kind of file ----------------
+# writers: print the commands; the output's path, which they lack, is their last word
 writers() {
     echo "compile model.ir -q -o"
     echo "compile model.ir -q -o $dir/other.so --report"
@@ -70,7 +70,7 @@ writers | while read -r writer; do
     # shellcheck disable=SC2086
     set -- $writer
     if [ -w /dev/full ]; then
-        case $writer in *--consts) ;; *) # which writes nothing here
+        case $writer in *--consts) ;; *) # the model has no constants to write
             ends 2 "cannot write" "$@" /dev/full ;; esac
     fi
     holds "/dev/full is a device: $writer" test -c /dev/full
@@ -179,7 +179,8 @@ for name in INT TERM HUP; do
         sleep 0.1
         n=$((n + 1))
     done
-    # a shell makes its background jobs ignore SIGINT, and byoc does not change that
+    # TERM replaces INT: a shell makes its background jobs ignore SIGINT, and byoc does
+    # not change that
     [ $name != INT ] || name=TERM
     kill -$name $pid
     wait $pid

@@ -10,8 +10,8 @@ dir=$(mktemp -d) || exit 2
 trap 'rm -rf "$dir"' EXIT
 failed=0
 
-# finds CODE PLUGIN OPTIONS -- SENTENCE...: it ends with CODE, and prints each
-# SENTENCE
+# finds CODE PLUGIN OPTIONS -- SENTENCE...: `byoc conform` ends with CODE, and prints
+# each SENTENCE
 finds() {
     wanted=$1 plugin=$2
     shift 2
@@ -24,10 +24,13 @@ finds() {
     # shellcheck disable=SC2086
     "$byoc" conform "$plugin" $options >"$dir/card" 2>"$dir/err"
     code=$?
-    [ $code = "$wanted" ] || failed=1
+    [ $code = "$wanted" ] || {
+        echo "$plugin$options: exit code $code, expected $wanted"
+        failed=1
+    }
     for sentence in "$@"; do
         grep -qF -- "$sentence" "$dir/card" "$dir/err" && continue
-        echo "$plugin$options: exit code $code, nothing says '$sentence':"
+        echo "$plugin$options: expected '$sentence' in the output:"
         cat "$dir/card" "$dir/err"
         failed=1
     done
@@ -39,7 +42,7 @@ done >"$dir/layouts"
 for sentence in "(claims.opinion: " "prefers the data in 'NHCX', expected the axes" \
     "prefers the data in 'NNNNNNNNNNNNNNNNNNNNNNNN', expected a name"; do
     grep -qF "$sentence" "$dir/layouts" || {
-        echo "bad_layout: nothing says '$sentence':"
+        echo "bad_layout: expected '$sentence' in the output:"
         cat "$dir/layouts"
         failed=1
     }

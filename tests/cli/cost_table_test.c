@@ -45,7 +45,7 @@ static void save(struct byi_cost_table *t)
     byi_cost_table_close(t);
 }
 
-static void what_is_put_is_there_later(void **state)
+static void saved_times_are_read_back(void **state)
 {
     (void)state;
     struct byi_cost_table t;
@@ -66,7 +66,7 @@ static void what_is_put_is_there_later(void **state)
     byi_cost_table_close(&t);
 }
 
-static void what_others_wrote_meanwhile_stays(void **state)
+static void entries_of_a_concurrent_writer_are_kept(void **state)
 {
     (void)state;
     struct byi_cost_table a, b;
@@ -84,7 +84,7 @@ static void what_others_wrote_meanwhile_stays(void **state)
     byi_cost_table_close(&a);
 }
 
-static void the_oldest_go(void **state)
+static void oldest_entries_are_dropped(void **state)
 {
     (void)state;
     enum { MOST = 50000, N = MOST + 10 };
@@ -103,7 +103,7 @@ static void the_oldest_go(void **state)
     byi_cost_table_close(&t);
 }
 
-static void a_damaged_file_is_not_used_and_replaced(void **state)
+static void a_damaged_file_is_ignored_and_replaced(void **state)
 {
     (void)state;
 #define HEAD "{\"format\": \"byoc-costs\", \"version\": 1, \"costs\": ["
@@ -202,10 +202,10 @@ static void the_default_follows_the_environment(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_put_is_there_later),
-        cmocka_unit_test(what_others_wrote_meanwhile_stays),
-        cmocka_unit_test(the_oldest_go),
-        cmocka_unit_test(a_damaged_file_is_not_used_and_replaced),
+        cmocka_unit_test(saved_times_are_read_back),
+        cmocka_unit_test(entries_of_a_concurrent_writer_are_kept),
+        cmocka_unit_test(oldest_entries_are_dropped),
+        cmocka_unit_test(a_damaged_file_is_ignored_and_replaced),
         cmocka_unit_test(a_place_that_cannot_be_written_is_an_error),
         cmocka_unit_test(the_default_follows_the_environment),
     };

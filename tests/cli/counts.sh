@@ -1,8 +1,10 @@
 #!/bin/sh
 # counts.sh BYOC CHOOSY: `check` reports the same counts on the command line, in
 # the JSON, on the page and in a gate. None of them counts a region that its
-# backend refuses for the given sizes. A run with refused sizes warns once.
+# backend refuses for the given sizes. A run with refused sizes warns once. CHOOSY is
+# the path of the plug-in choosy.so, which refuses the size 13.
 # SPDX-License-Identifier: Apache-2.0
+[ $# -eq 2 ] && [ -x "$1" ] || { echo "usage: counts.sh BYOC CHOOSY" >&2; exit 2; }
 set -eu
 byoc=$1
 choosy=$2
@@ -52,15 +54,15 @@ run() {
     "$byoc" "$command" "$dir/model.so" --plugin "$choosy" --dim "N=$size" "$@" \
         >"$dir/out" 2>"$dir/err"
 }
-said() {
+count_warnings() {
     grep -c 'warning: region .* runs its native twin for N=13: ' "$dir/err" || :
 }
 run run 12 || fail "run N=12"
-[ "$(said)" = 0 ] || fail "run N=12 warns: $(cat "$dir/err")"
+[ "$(count_warnings)" = 0 ] || fail "run N=12 warns: $(cat "$dir/err")"
 run run 13 || fail "run N=13"
-[ "$(said)" = 1 ] || fail "run N=13 does not warn once: $(cat "$dir/err")"
+[ "$(count_warnings)" = 1 ] || fail "run N=13 does not warn once: $(cat "$dir/err")"
 run bench 13 --seconds 0 || fail "bench N=13"
-[ "$(said)" = 1 ] || fail "bench N=13 does not warn once: $(cat "$dir/err")"
+[ "$(count_warnings)" = 1 ] || fail "bench N=13 does not warn once: $(cat "$dir/err")"
 grep -q '1 regions refused' "$dir/out" || fail "bench N=13: $(cat "$dir/out")"
 ! run run 13 --require-backends || fail "run N=13 --require-backends passes"
 

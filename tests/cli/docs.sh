@@ -1,7 +1,7 @@
 #!/bin/sh
 # docs.sh BYOC: checks that the tables of docs/ list exactly the existing
 # passes, rows of oneDNN's table, reasons and rules, and debian/ the exported
-# functions; that docs/README.md lists every page; and that everything that
+# functions and the version; that docs/README.md lists every page; and that everything that
 # pages refer to exists: the files in docs/glossary.md, docs/tour.md and
 # tests/partition/README.md, the passes and options in the tables of
 # equivalents, and the targets of links between documents.

@@ -18,7 +18,7 @@ def @main(%x: Tensor[(1, 16, 12, 12), float32]) {
 }
 END
 
-# expect YES|NO WHAT FILE: is there a Winograd convolution in the file?
+# expect YES|NO WHAT FILE: YES: the file names a Winograd convolution
 expect() {
     found=NO
     ! grep -q winograd "$3" || found=YES
@@ -47,8 +47,8 @@ for codegen in json c; do
     done
 done
 
-# grouped FIRST: writes a model whose outputs are those of a convolution of 16 groups
-# of 4 from output FIRST; channel 0, of the first group, is NaN
+# grouped FIRST: write a model that returns the output channels from FIRST on of a
+# convolution with 16 groups of 4 channels; channel 0, in the first group, is NaN
 mask=nan
 for channel in $(seq 63); do
     mask="$mask, 1.0"

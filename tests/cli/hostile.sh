@@ -12,7 +12,7 @@ dir=$(mktemp -d) || exit 2
 trap 'rm -rf "$dir"' EXIT
 failed=0
 
-# within SECONDS WORDS ARG...: byoc ARG... ends without a crash, and prints WORDS
+# within SECONDS WORDS ARG...: byoc ARG... ends with exit code 0, and prints WORDS
 within() {
     seconds=$1 words=$2
     shift 2
@@ -29,7 +29,8 @@ within() {
     fi
 }
 
-# a norm without gamma and beta, which a pass would make of the declared size
+# a layer norm without gamma and beta: a pass that joins its operators must not create
+# constants of the declared size
 cat >"$dir/norm.ir" <<'EOF'
 def @main(%x: Tensor[(1, 1000000000), float32]) {
   %m = mean(%x, axis=[1], keepdims=true);
@@ -48,8 +49,8 @@ def @main(%x: Tensor[(5, 3, 1000000007), float32]) {
 EOF
 within 3 "prime factor" check --all "$dir/prime.ir"
 
-# a chain in which each product fits two steps of a pattern, and which no
-# convolution ends
+# a chain of epilogue operators that does not begin at a convolution; each
+# multiplication fits two alternatives of a pattern
 awk 'BEGIN {
     print "def @main(%x: Tensor[(2, 4), float32]) {"
     print "  %v0 = nn.relu(%x);"
@@ -67,7 +68,8 @@ awk 'BEGIN {
 }' >"$dir/chain.ir"
 within 10 "offloaded" check "$dir/chain.ir"
 
-# each step of a pattern fits in several ways, and no chain of them is closed
+# each operator fits an alternative of a pattern in several ways, and no chain of them
+# is a complete match
 for call in "multiply(%v, %v)" "add(%v, nn.relu(%v))" "add(%v, %w)"; do
     awk -v call="$call" 'BEGIN {
         print "def @main(%x: Tensor[(2, 4), float32]) {"

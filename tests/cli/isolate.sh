@@ -3,6 +3,7 @@
 # a warning, and the rest of the model is compiled as without it. If no plug-in
 # crashes, the results are the same as without --isolate.
 # SPDX-License-Identifier: Apache-2.0
+[ $# -eq 2 ] && [ -x "$1" ] || { echo "usage: isolate.sh BYOC PLUGINS" >&2; exit 2; }
 set -u
 byoc=$(cd "$(dirname "$1")" && pwd)/$(basename "$1") plugins=$(cd "$2" && pwd)
 digits=$(cd "$(dirname "$0")/../../examples/digits" && pwd)
@@ -10,8 +11,8 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 failed=0
 
-# model NAME OP: a backend's add between two operators, and a constant that the
-# text of a model does not hold
+# model NAME OP: write NAME.ir, with an add, which the backend ref runs, between calls
+# of OP; its random[...] is a constant whose values are not in the text
 model() {
     cat >"$dir/$1.ir" <<END
 def @main(%x: Tensor[(4, 8), float32], %y: Tensor[(8), float32]) {
@@ -26,12 +27,13 @@ END
 # expect NAME FILE WORD: the file contains WORD
 expect() {
     grep -qF -- "$3" "$2" && return
-    echo "$1: nothing says '$3':"
+    echo "$1: expected '$3' in the output:"
     sed 's/^/    /' "$2"
     failed=1
 }
 
-# falls OP WORD [SECONDS]: where and how the process of falls.so ended
+# falls OP WORD [SECONDS]: compile a model with OP, for which falls.so ends its process
+# in one way; the warning contains WORD, which says how and in which function
 falls() {
     model "$1" "$1"
     timeout 1200 "$byoc" compile "$dir/$1.ir" -o "$dir/$1.so" --isolate \

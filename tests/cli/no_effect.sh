@@ -35,8 +35,8 @@ refused() {
     fi
 }
 
-# taken ARG...: ends with 0
-taken() {
+# accepted ARG...: ends with 0
+accepted() {
     if "$byoc" "$@" >out 2>err; then
         passed=$((passed + 1))
     else
@@ -63,14 +63,17 @@ value() {
 
 # options of compiling have no effect on an artifact, and options of loading on a
 # command that only compiles
-compiles=$("$byoc" run --help | sed -n 's/^   *--\([a-z-]*\) .*/\1/p' |
+compile_options=$("$byoc" run --help | sed -n 's/^   *--\([a-z-]*\) .*/\1/p' |
     grep -vx -e native -e plugin -e threads -e dim -e require-backends \
         -e verify -e verbose -e npz -e data -e seed -e trace -e output -e input)
-[ "$(echo "$compiles" | wc -l)" -ge 30 ] || { echo "FAILED: options"; failed=1; }
+[ "$(echo "$compile_options" | wc -l)" -ge 30 ] || {
+    echo "FAILED: found fewer than 30 options in run --help: $compile_options"
+    failed=1
+}
 for command in run bench compare extract; do
     out= # extract needs a folder to make
     [ $command != extract ] || out="-o no"
-    for option in $compiles; do
+    for option in $compile_options; do
         case $option in
         forbid-ref | keep-nan | exact | time-passes | isolate)
             refused "an artifact is compiled already; give --$option" \
@@ -89,7 +92,7 @@ for command in compile partition opt; do
     done
 done
 
-# with another option, or without
+# options that need or exclude another option
 for pair in isolate-seconds=1:isolate isolate-mib=1:isolate \
     measure-seconds=1:partition-by cost-table=x:partition-by; do
     refused "has no effect without --${pair#*:}" check model.ir "--${pair%:*}"
@@ -98,7 +101,7 @@ for option in backend=dnnl exclude=x only=x forbid-ref keep-nan min-region-nodes
     min-region-flops=1 max-regions=1 partition-by=greedy codegen=json isolate; do
     refused "has no effect with --native" check model.ir --native "--$option"
 done
-taken partition model.ir --native --pattern 'a.relu=nn.relu(%a)' --max-regions 1
+accepted partition model.ir --native --pattern 'a.relu=nn.relu(%a)' --max-regions 1
 refused "--require-backends has no effect with --native" run varies.so --native \
     --require-backends
 refused "--all has no effect with --json" check model.ir --all --json
@@ -114,10 +117,10 @@ refused "--list-passes runs no pass" opt --list-passes --passes=FoldConstant
 refused "--desired has no effect" opt model.ir --desired nn.conv2d=NHWC
 
 # sizes
-taken run varies.so --dim batch=2
-taken bench varies.so --dim batch=2 --iterations 1 --seconds 0
-taken compare varies.so --dim batch=2
-taken run varies.so --dim batch=0
+accepted run varies.so --dim batch=2
+accepted bench varies.so --dim batch=2 --iterations 1 --seconds 0
+accepted compare varies.so --dim batch=2
+accepted run varies.so --dim batch=0
 for command in run bench compare; do
     refused "dim 'bach': no input has it; did you mean 'batch'?" $command \
         varies.so --dim bach=2
@@ -135,7 +138,7 @@ refused "expected NAME=SIZE" compile model.ir --warm batch=-1 -o no.so
 refused "expected NAME=SIZE" compile model.ir --warm batch -o no.so
 refused "a dim without a name, expected" compile model.ir --warm =1 -o no.so
 refused "seed" run fixed.so --input "image=$x" --seed 3
-taken run fixed.so --input "image=$x"
+accepted run fixed.so --input "image=$x"
 
 [ ! -e no.so ] && [ ! -e no ] || { echo "FAILED: files are left"; failed=1; }
 echo "$passed passed, $failed failed"

@@ -1,8 +1,8 @@
 #!/bin/sh
-# pictures.sh BYOC: the files that check and inspect write of a ledger: the page
-# and the graph have each node once, Graphviz reads the graph, and the ONNX
-# checker the model. Checks whose tools are not installed are skipped, and the
-# exit code is 77.
+# pictures.sh BYOC: tests the pages, graphs, charts and annotated models that check,
+# inspect, report and bench write: the page and the graph have each node once, Graphviz
+# reads the graph, and the ONNX checker the model. Checks whose tools are not installed
+# are skipped, and the exit code is 77.
 # SPDX-License-Identifier: Apache-2.0
 [ $# -eq 1 ] && [ -x "$1" ] || { echo "usage: pictures.sh BYOC" >&2; exit 2; }
 byoc=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
@@ -33,13 +33,13 @@ count() {
     grep -c -e "$1" "$2"
 }
 
-# The ledger in a page equals the output of --json.
+# in_page PAGE: print the ledger in the page, which equals the output of --json
 in_page() {
     sed -n '/ id="ledger">$/,/^<\/script>$/p' "$1" |
         sed '1d; $d; s/^{"byoc": .*, "ledger": //'
 }
 
-# check MODEL: of a model, the page and the graph
+# check MODEL: write the model's page and graph, and compare their nodes with the ledger
 check() {
     model=$1 name=$(basename "$1")
     "$byoc" check "$model" --html page.html --dot graph.dot --json \
@@ -71,9 +71,9 @@ check() {
 
 digits=$tests/../examples/digits/digits.onnx
 check "$digits"
-# only every fourth of these, to save time
+# goldens of partition without patterns or options of their own; one file in four, to
+# save time
 for golden in "$tests"/partition/*.ir; do
-    # goldens with their own patterns or options are left out
     n=$((${n:-0} + 1))
     [ $((n % 4)) = 1 ] || continue
     run=$(sed -n '1s/.*RUN: byoc partition //p' "$golden")
@@ -132,7 +132,7 @@ refused() {
 refused "an old ledger without a page" "no effect without --html" \
     check "$digits" --against old.json
 echo "{" >none.json
-refused "an old ledger that is none" "the old ledger: .*malformed" \
+refused "an old ledger that is malformed" "the old ledger: .*malformed" \
     check "$digits" --html page.html --against none.json
 refused "a page over the old ledger" "found the old ledger as the output" \
     check "$digits" --html old.json --against old.json
@@ -153,7 +153,7 @@ grep -q "only an ONNX model can be written as one" err || fail "$(cat err)"
 # the model with metadata compiles to the same artifact
 "$byoc" check "$digits" --json --dump-onnx digits.onnx >before &&
     "$byoc" check digits.onnx --json >after
-same "the ledger of a model with notes" "$(cksum <after)" "$(cksum <before)"
+same "the ledger of a model with metadata" "$(cksum <after)" "$(cksum <before)"
 python=
 for p in python3 /usr/bin/python3; do
     "$p" -c 'import onnx; onnx.load, onnx.checker' 2>/dev/null && python=$p

@@ -19,7 +19,7 @@
 #include "core/base/base.h"
 #include "../schema.h"
 
-/* A product with its epilogue, an operator that reads one row of a table. */
+/* A product with an epilogue, and a lookup of one row in a table. */
 static const char text[] =
     "def @main(%x: Tensor[(5, 3), float32], %n: Tensor[(1), int64]) {\n"
     "  %0 = nn.dense(%x, Tensor[(2, 3), float32] {1, 2, 3, 4, 5, 6});\n"

@@ -61,7 +61,7 @@ def on_terminal(*args):
 
 
 def main():
-    # at a rate that leaves the processor to others
+    # a low rate, so that the other commands get CPU time
     bench = ["bench", DIGITS, "--rate", "20", "--seconds"]
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor() as pool:
         # a compiler that takes three seconds

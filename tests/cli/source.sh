@@ -4,6 +4,7 @@
 # isolated, and each compile gives the same bytes. A region with invalid C runs
 # on native kernels, and the ledger has the reason.
 # SPDX-License-Identifier: Apache-2.0
+[ $# -eq 2 ] && [ -x "$1" ] || { echo "usage: source.sh BYOC PLUGINS" >&2; exit 2; }
 set -u
 byoc=$(cd "$(dirname "$1")" && pwd)/$(basename "$1") plugin=$(cd "$2" && pwd)/scribe.so
 dir=$(mktemp -d)
@@ -28,14 +29,15 @@ int SYMBOL(const float *x, float *y, int n)
     return 0;
 }'
 
-# fail NAME: print the outputs out and err
+# fail NAME: count a failure, and print the last command's output
 fail() {
     echo "FAILED: $*:"
     cat "$dir/out" "$dir/err" | sed 's/^/    /'
     failed=$((failed + 1))
 }
 
-# scribe COMMAND OPTIONS: run byoc with only the backend that returns the C in DIR/c
+# scribe COMMAND OPTIONS: run byoc with only scribe.so, a backend whose compile()
+# returns the content of $dir/c as the C of a region
 scribe() {
     command=$1
     shift
@@ -49,7 +51,7 @@ says() {
         fail "$1: found the text below, expected '$2' in it"
 }
 
-# refused NAME WORD [OPTION]: with the C in DIR/c, the region is reverted, and the
+# refused NAME WORD [OPTION]: with the C in $dir/c, the region is reverted, and the
 # reason contains WORD
 refused() {
     # shellcheck disable=SC2086
@@ -177,8 +179,8 @@ CC=/nonexistent/cc scribe check "$dir/model.ir" || fail "no compiler"
 says "no compiler" "cannot run the compiler driver"
 
 # --- the conformance kit
-# conforms WORD...: run the kit with the C in DIR/c; it reports each WORD, or no
-# error if there is none
+# conforms WORD...: run the kit with the C in $dir/c; it reports each WORD; without a
+# WORD, it reports no error
 conforms() {
     timeout 1200 "$byoc" conform "$plugin" --only numerics/scribe.negative/0 \
         >"$dir/out" 2>"$dir/err"

@@ -59,14 +59,15 @@ static void dequantized(void **unused)
     assert_int_equal(difference(found, expected, &two).n_bad, 1);
 }
 
-/* Numbers that are not on a grid; counts, or few values, which are on one. */
+/* No steps are allowed in numbers that are not multiples of a step, nor in
+ * integers, few values, values over more than 255 steps, and infinities. */
 static void others(void **unused)
 {
     static const struct {
         float step, off;
         int values;
     } cases[] = {
-        {0.0371f, 1e-3f, N},   /* one value is halfway between two steps */
+        {0.0371f, 1e-3f, N},   /* one value is between two steps   */
         {1, 0, N},             /* integers                         */
         {0.25f, 0, 8},         /* too few values                   */
         {0.0371f, 20.0f, N},   /* more than 255 steps              */

@@ -1,9 +1,9 @@
 #!/bin/sh
-# target.sh BYOC: compile --target aarch64 writes an artifact for that machine,
-# the same each time, all native, with the reason in its ledger; this machine
-# refuses to load it. BYOC_ARM64, a build for 64-bit ARM, and BYOC_ARM64_ROOT, the
-# libraries: the artifact also runs there under qemu, with the expected outputs.
-# Exits with 77 without the cross compiler.
+# target.sh BYOC: compile --target aarch64 (on ARM: x86_64) writes an artifact for that
+# machine, the same each time, all native, with the reason in its ledger; this machine
+# refuses to load it. If BYOC_ARM64 names a build for 64-bit ARM and BYOC_ARM64_ROOT
+# the folder of its libraries, the artifact also runs there under qemu, with the
+# expected outputs. Exits with 77 without the cross compiler.
 # SPDX-License-Identifier: Apache-2.0
 [ $# -eq 1 ] && [ -x "$1" ] || { echo "usage: target.sh BYOC" >&2; exit 2; }
 byoc=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")

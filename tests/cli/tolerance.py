@@ -31,7 +31,8 @@ def brains(*numbers):
     return b"".join(struct.pack("<f", x)[2:] for x in numbers)
 
 
-# type, numpy's name, how it is written, an error that it may have and one that not
+# type, NumPy's name of it, the function that writes it, an error within the tolerance
+# and one beyond it
 CASES = [("float32", "<f4", floats, 0.0005, 0.004), ("float16", "<f2", halves, 0.004, 0.03),
          ("bfloat16", "<u2", brains, 0.03125, 0.125)]
 failed = 0

@@ -16,7 +16,8 @@ complain() {
     bad=1
 }
 
-# a convolution, a product that the next one makes too large for float16
+# weights of a convolution and of two products; values of the second product's weights
+# are beyond the range of float16
 cat >"$work/m.ir" <<'END'
 def @main(%x: Tensor[(2, 64, 4, 4), float32]) {
   %0 = random[(64, 64, 3, 3), float32, seed=1];
@@ -41,7 +42,7 @@ compile() {
     size=$(wc -c <"$work/$name.so")
 }
 
-# expect NAME TEXT: the report of the compile has it
+# expect NAME TEXT: the report of the compile contains TEXT
 expect() {
     grep -q -- "$2" "$work/$1.txt" ||
         complain "$1: expected '$2' in the report:" "$work/$1.txt"
@@ -53,7 +54,8 @@ whole=$size
 
 for weights in fp16 bf16 int8 int4; do
     compile $weights --weights=$weights
-    # in bytes of float32: 147,456 of the convolution, 819,200 and 102,400
+    # as float32, the convolution's weights have 147,456 bytes, the products' 819,200
+    # and 102,400
     case $weights in
     fp16) most=$((whole - 475000)) ;;
     bf16) most=$((whole - 526000)) ;;
