@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The message, cut at the end of its room. */
-struct said {
+/* The message of a refusal. */
+struct message {
     char text[900];
     size_t n;
 };
@@ -19,8 +19,8 @@ struct said {
      (size_t)snprintf((said)->text + (said)->n,                                \
                       sizeof(said)->text - (said)->n, __VA_ARGS__))
 
-static void say_type(struct said *s, const char *of, int32_t is, uint32_t dtype,
-                     uint32_t rank, const int64_t *dims)
+static void say_type(struct message *s, const char *of, int32_t is,
+                     uint32_t dtype, uint32_t rank, const int64_t *dims)
 {
     SAY(s, " %s:", of);
     if (is)
@@ -29,7 +29,7 @@ static void say_type(struct said *s, const char *of, int32_t is, uint32_t dtype,
         SAY(s, "/%lld", (long long)dims[i]);
 }
 
-static void say_attributes(struct said *s, const struct byoc_host *host,
+static void say_attributes(struct message *s, const struct byoc_host *host,
                            const struct byoc_match *m, uint32_t op)
 {
     static const char *const names[] = {"direction", "activations",
@@ -57,10 +57,10 @@ static void say_attributes(struct said *s, const struct byoc_host *host,
     }
 }
 
-static const char *accept_all(const struct byoc_host *host,
-                              const struct byoc_match *m)
+static const char *refuse_with_message(const struct byoc_host *host,
+                                       const struct byoc_match *m)
 {
-    struct said s = {.n = 0};
+    struct message s = {.n = 0};
     uint32_t dtype = 0, rank = 0;
     const int64_t *dims = NULL;
     uint64_t bytes = 0;
@@ -105,7 +105,7 @@ static struct byoc_fail *run(const struct byoc_host *host, void *compiled,
 static const struct byoc_pattern patterns[] = {
     {.name = "asks.relu_of_rnn",
      .pattern = "nn.relu(%rnn.0) with %rnn = nn.rnn(%x, const %w, const %r)",
-     .accept = accept_all},
+     .accept = refuse_with_message},
 };
 
 static const struct byoc_backend backend = {

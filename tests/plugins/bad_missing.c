@@ -2,7 +2,7 @@
 /* bad_missing.c: a plug-in that needs a function that no library defines. */
 #include "bad.h"
 
-void byoc_test_nobody_has_this(void);
+void byoc_test_undefined(void);
 
 static const struct byoc_backend backend = {GOOD_BACKEND};
 
@@ -10,7 +10,7 @@ static const struct byoc_backend *query(const struct byoc_host *host, char *why,
                                         uint32_t why_bytes)
 {
     (void)host, (void)why, (void)why_bytes;
-    byoc_test_nobody_has_this();
+    byoc_test_undefined();
     return &backend;
 }
 

@@ -14,7 +14,7 @@ static struct byoc_fail *invalid(const struct byoc_host *host, const char *why)
     return host->fail(host->ctx, BYOC_FAIL_INVALID, why);
 }
 
-static void like(struct byoc_result *y, const struct byoc_view *x)
+static void copy_type(struct byoc_result *y, const struct byoc_view *x)
 {
     y->dtype = x->dtype;
     y->rank = x->rank;
@@ -68,7 +68,7 @@ static struct byoc_fail *mix_shape(const struct byoc_host *host,
 {
     if (call->inputs[0].dtype != BYOC_F32)
         return invalid(host, "x is not float32");
-    like(&call->results[0], &call->inputs[0]);
+    copy_type(&call->results[0], &call->inputs[0]);
     return NULL;
 }
 
@@ -112,7 +112,7 @@ static struct byoc_fail *positives_shape(const struct byoc_host *host,
 {
     const struct byoc_view *x = &call->inputs[0];
     if (x->rank != 1)
-        return invalid(host, "x is no vector");
+        return invalid(host, "x is not a vector");
     for (uint32_t i = 0; i < call->n_results; i++) {
         call->results[i].dtype = i ? BYOC_I64 : BYOC_F32;
         call->results[i].rank = 1;
@@ -159,7 +159,7 @@ static struct byoc_fail *twice_shape(const struct byoc_host *host,
                                      const struct byoc_operator_call *call)
 {
     (void)host;
-    like(&call->results[0], &call->inputs[0]);
+    copy_type(&call->results[0], &call->inputs[0]);
     return NULL;
 }
 
@@ -209,7 +209,7 @@ static const struct byoc_attr_row fail_attrs[] = {
     {"where", BYOC_ATTR_STRING, 0, NULL},
 };
 
-static bool is(const struct byoc_operator_call *call, const char *where)
+static bool fails_in(const struct byoc_operator_call *call, const char *where)
 {
     return strcmp(call->attrs[0].strings[0], where) == 0;
 }
@@ -217,14 +217,14 @@ static bool is(const struct byoc_operator_call *call, const char *where)
 static struct byoc_fail *fail_shape(const struct byoc_host *host,
                                     const struct byoc_operator_call *call)
 {
-    if (is(call, "shape"))
+    if (fails_in(call, "shape"))
         return invalid(host, "it was told to fail");
-    like(&call->results[0], &call->inputs[0]);
-    if (is(call, "size"))
+    copy_type(&call->results[0], &call->inputs[0]);
+    if (fails_in(call, "size"))
         call->results[0].dims[0] = -77777;
-    if (is(call, "rank"))
+    if (fails_in(call, "rank"))
         call->results[0].rank = 99;
-    if (is(call, "dtype"))
+    if (fails_in(call, "dtype"))
         call->results[0].dtype = 0;
     return NULL;
 }
@@ -232,7 +232,7 @@ static struct byoc_fail *fail_shape(const struct byoc_host *host,
 static struct byoc_fail *fail_run(const struct byoc_host *host,
                                   const struct byoc_operator_call *call)
 {
-    if (is(call, "grow")) {
+    if (fails_in(call, "grow")) {
         memset(call->results[0].data, 0, call->results[0].bytes);
         call->results[0].dims[0]++;
         return NULL;

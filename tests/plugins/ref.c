@@ -19,7 +19,7 @@ struct buffer {
     int rank;
     long dims[MAX_RANK];
     size_t count, item; /* elements, and bytes of one */
-    int input;          /* which of the run's, or -1 */
+    int input;          /* index among the region's inputs, or -1 */
     const float *constant;
 };
 
@@ -66,7 +66,8 @@ static int new_buffer(struct compiled *c, const cJSON *type)
     return c->n_buffers++;
 }
 
-/* An operand of a step: an earlier step by number, or the kernel's by name. */
+/* Returns the buffer of a step's operand, or -1. `arg` is the number of an
+ * earlier step, or the name of one of the kernel's operands. */
 static int find_arg(const cJSON *kernel, const cJSON *arg, const int *of_node,
                     int n_nodes, const int *of_step, int n_steps)
 {
@@ -119,19 +120,20 @@ static int add_step(struct compiled *c, const cJSON *step, const int *args,
     return -1;
 }
 
-/* A kernel that is being read, with the buffers of the nodes before it and of
- * its steps. */
-struct reading {
+/* The kernel that is read, with the buffers of the nodes before it and of its
+ * steps. */
+struct kernel_reader {
     const cJSON *kernel;
     const int *of_node;
     int n_nodes;
     int of_step[16], n_steps; /* in the order of the text */
 };
 
-static int read_step(struct compiled *c, struct reading *r, const cJSON *step);
+static int read_step(struct compiled *c, struct kernel_reader *r,
+                     const cJSON *step);
 
 /* Add the steps of a branch, and a copy of its result to `out`. */
-static int read_branch(struct compiled *c, struct reading *r,
+static int read_branch(struct compiled *c, struct kernel_reader *r,
                        const cJSON *branch, int out)
 {
     const cJSON *step;
@@ -148,8 +150,8 @@ static int read_branch(struct compiled *c, struct reading *r,
     return push(c, (struct step){'c', from, from, out, 0});
 }
 
-static int read_if(struct compiled *c, struct reading *r, const cJSON *step,
-                   int cond)
+static int read_if(struct compiled *c, struct kernel_reader *r,
+                   const cJSON *step, int cond)
 {
     int out = new_buffer(c, cJSON_GetObjectItem(step, "type"));
     if (out < 0 || cond < 0 || c->buffers[cond].item != 1)
@@ -169,7 +171,8 @@ static int read_if(struct compiled *c, struct reading *r, const cJSON *step,
 }
 
 /* Add a step, and the steps in its branches. */
-static int read_step(struct compiled *c, struct reading *r, const cJSON *step)
+static int read_step(struct compiled *c, struct kernel_reader *r,
+                     const cJSON *step)
 {
     int args[2] = {-1, -1}, n = 0, at = r->n_steps++;
     const cJSON *arg, *name = cJSON_GetObjectItem(step, "name");
@@ -193,7 +196,7 @@ static int read_step(struct compiled *c, struct reading *r, const cJSON *step)
 static int read_kernel(struct compiled *c, const cJSON *kernel,
                        const int *of_node, int n_nodes)
 {
-    struct reading r = {kernel, of_node, n_nodes, {0}, 0};
+    struct kernel_reader r = {kernel, of_node, n_nodes, {0}, 0};
     int last = read_step(c, &r, kernel);
     const cJSON *step;
     cJSON_ArrayForEach(step, cJSON_GetObjectItem(kernel, "post_ops"))
@@ -286,8 +289,8 @@ static struct byoc_fail *load(const struct byoc_host *host,
         if (c)
             unload(host, c);
         return host->fail(host->ctx, BYOC_FAIL_INVALID,
-                          "the region holds something else than float32 add, "
-                          "multiply, nn.relu and 'if'");
+                          "found another operator or type, expected float32 "
+                          "add, multiply, nn.relu and 'if'");
     }
     *compiled = c;
     return NULL;
@@ -439,7 +442,7 @@ static const char *accept(const struct byoc_host *host,
     uint32_t dtype, rank;
     const int64_t *dims;
     if (!host->match_type(m, NULL, &dtype, &rank, &dims) || dtype != BYOC_F32)
-        return host->match_say(m, "found %s, and float32 is all there is",
+        return host->match_say(m, "found %s, expected float32",
                                host->match_show(m, NULL));
     return NULL;
 }
@@ -501,6 +504,6 @@ static const struct byoc_backend *query(const struct byoc_host *host, char *why,
     return &backend;
 }
 
-#ifndef REF_IS_A_PART /* of another plug-in */
+#ifndef REF_IS_A_PART /* another plug-in includes this file */
 BYOC_BACKEND_DEFINE(query)
 #endif

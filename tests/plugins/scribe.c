@@ -38,19 +38,19 @@ static struct byoc_fail *compile(const struct byoc_host *host,
                                  struct byoc_blob *blob)
 {
     static const char word[] = "SYMBOL";
-    const size_t most = 1000;
+    const size_t room = 1000; /* bytes by which the names may lengthen the C */
     size_t n, k = 0;
     if (!region->symbol)
         return refuse(host, "it was given no symbol");
     char *text = read_file(getenv("SCRIBE"), &n);
-    char *data = text ? host->acquire(host->ctx, n + most) : NULL;
+    char *data = text ? host->acquire(host->ctx, n + room) : NULL;
     if (!data) {
         free(text);
         return refuse(host, "$SCRIBE names no file");
     }
     for (size_t i = 0; i < n;) {
         const int found = i + 6 <= n && memcmp(text + i, word, 6) == 0 &&
-                          k + strlen(region->symbol) < n + most;
+                          k + strlen(region->symbol) < n + room;
         if (found)
             k += (size_t)sprintf(data + k, "%s", region->symbol);
         else

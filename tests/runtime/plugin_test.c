@@ -37,8 +37,7 @@ static void test_failures(void **state)
     fails(PLUGIN_DIR "/none.so", BYOC_EIO, "No such file");
     fails(TEST_DIR "/CMakeLists.txt", BYOC_EPARSE, "not a shared library");
     fails(PLUGIN_DIR, BYOC_EPARSE, "not a shared library");
-    fails(PLUGIN_DIR "/bad_missing.so", BYOC_EBACKEND,
-          "byoc_test_nobody_has_this");
+    fails(PLUGIN_DIR "/bad_missing.so", BYOC_EBACKEND, "byoc_test_undefined");
     fails(PLUGIN_DIR "/bad_entry.so", BYOC_EBACKEND, "byoc_backend_query_v1");
     fails(PLUGIN_DIR "/bad_refuses.so", BYOC_EBACKEND, "no licence found");
     fails(PLUGIN_DIR "/bad_descriptor.so", BYOC_EINCOMPATIBLE,
