@@ -8,7 +8,8 @@
 #include <cmocka.h>
 #undef fail /* a member of struct byoc_host */
 
-/* oneDNN's are in this program as well */
+/* the program also contains oneDNN's backend, whose functions have these names
+ */
 #define byoc_backend_query_v1 blob_query
 #define byoc_backend_descriptor_v1 blob_descriptor
 #include "examples/blob/blob.c"
@@ -101,7 +102,8 @@ static struct byoc_region region_of(const void *bytes, uint64_t n)
                                 .consts = &constant};
 }
 
-/* The blob of the region, in which each `from` is replaced. */
+/* Set *blob to the result of compile() for the region's JSON, in which each
+ * `from` is replaced by `to`. */
 static struct byoc_fail *make(const char *from, const char *to,
                               struct byoc_blob *blob)
 {
@@ -236,7 +238,7 @@ static void refuses_short_blobs(void **unused)
     struct buffers b = new_buffers();
     assert_null(make("blob_0", "blob_0", &blob));
     for (uint64_t n = 0; n < blob.bytes; n++) {
-        char *part = malloc(n + (n == 0)); /* of its own size: ASan sees */
+        char *part = malloc(n + (n == 0)); /* ASan sees reads past it */
         memcpy(part, blob.data, n);
         struct byoc_fail *why = try_run(part, n, b.in, b.out);
         assert_non_null(why);

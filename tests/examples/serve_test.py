@@ -126,7 +126,7 @@ class Server:
             return post(self.port, IMAGES[0])[0] == 200
         return False
 
-    def said(self, text):
+    def log_has(self, text):
         self.log.flush()
         return text in pathlib.Path(self.log.name).read_text()
 
@@ -207,8 +207,8 @@ with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
         check("the old model after the new one", set(clients.served[8:]), {name})
     if kind == "asynchronous":
         server.replace(top / "damaged.so")
-        wait_until("the log has the reason", lambda: server.said("model.so") or
-              server.said("artifact"))  # fmt: skip
+        wait_until("the log has the reason", lambda: server.log_has("model.so") or
+              server.log_has("artifact"))  # fmt: skip
         check("the old model serves", post(server.port, IMAGES[0])[:2], (200, names[0]))
     clients.stop()
     check("failed requests", clients.faults, [])

@@ -183,7 +183,7 @@ static int count_open(void)
     return n;
 }
 
-static void test_again_and_again(void **state)
+static void test_reloads(void **state)
 {
     (void)state;
     static float y[N];
@@ -243,8 +243,8 @@ static void test_without(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_numbers),         cmocka_unit_test(test_levels),
-        cmocka_unit_test(test_again_and_again), cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_numbers), cmocka_unit_test(test_levels),
+        cmocka_unit_test(test_reloads), cmocka_unit_test(test_threads),
         cmocka_unit_test(test_without),
     };
     return cmocka_run_group_tests(tests, make_files, NULL);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tokens_train TEXT PREFIX VOCABULARY [LINE...]: train a unigram model of that
- * many pieces on the file TEXT and write it to PREFIX.model. Prints the
- * library's own pieces of each LINE, one line each, as ID@BYTE, where BYTE is
- * where the piece begins; "bos", "eos" and those numbers first.
+/* tokens_train TEXT PREFIX VOCABULARY [LINE...]: train a unigram model of
+ * VOCABULARY pieces on the file TEXT, and write it to PREFIX.model. Prints "bos ID eos
+ * ID", then, for each LINE, a line with the pieces that the library splits it into, as
+ * ID@BYTE, where BYTE is the offset at which the piece begins.
  */
 #include <sentencepiece_processor.h>
 #include <sentencepiece_trainer.h>

@@ -1,6 +1,7 @@
 #!/bin/sh
-# worked.sh BUILD: installs byoc into a folder, and follows the pages of docs/
-# there that work through a model of examples/.
+# worked.sh BUILD: installs byoc from the build folder BUILD into a new folder, and runs
+# there the commands of the pages of docs/ that work through a model of examples/.
+# Exits with 77 without cc, pkg-config or NumPy.
 # SPDX-License-Identifier: Apache-2.0
 [ $# -eq 1 ] && [ -d "$1" ] || { echo "usage: worked.sh BUILD" >&2; exit 2; }
 top=$(cd "$(dirname "$0")/../.." && pwd)

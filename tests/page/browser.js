@@ -1,10 +1,11 @@
-// SPDX-License-Identifier: Apache-2.0 browser.js CHROMIUM BYOC WORK [SHOTS
-// [MODEL...]]: tests the page of a ledger in a browser without a window. The
-// page is opened, expanded, searched, and operated with the keyboard. Ledgers
-// are also large, and have hostile names. Pages go to the folder WORK, pictures
-// to the folder SHOTS; with --docs instead, those that the documents show, to
-// docs/pictures. Talks to the browser through its debugging pipe, so that
-// nothing needs to be installed for it.
+// SPDX-License-Identifier: Apache-2.0
+// browser.js CHROMIUM BYOC WORK [SHOTS|--docs [MODEL...]]: tests the page of a
+// ledger in a browser without a window. It opens, expands and searches pages, and
+// operates them with the keyboard; some ledgers are large, or have hostile names.
+// Writes pages to the folder WORK and screenshots to the folder SHOTS; with --docs,
+// only the screenshots that the documents show, to docs/pictures. Talks to the
+// browser through its debugging pipe, which needs no package of Node. The exit code
+// is 0 if all checks passed, 1 otherwise.
 'use strict';
 
 const { execFileSync, spawn } = require('child_process');
@@ -14,7 +15,7 @@ const { pathToFileURL } = require('url');
 
 const [chromium, byoc, work, given] = process.argv.slice(2);
 const root = path.join(__dirname, '../..');
-// the pictures of the documents, by their names here
+// the names of the screenshots in docs/pictures, by their names in this file
 const PICTURES = { selected: 'page', 'times-expanded': 'times', 'times-chart':
     'chart', 'compare-selected': 'compare', 'compare-narrow': 'narrow' };
 const forDocs = given === '--docs';
@@ -54,8 +55,8 @@ class Browser {
                 this.hear(JSON.parse(rest.subarray(0, end).toString()));
         });
         this.process.on('exit', () => {
-            for (const { no } of this.waiting.values())
-                no(new Error('the browser ended'));
+            for (const { reject } of this.waiting.values())
+                reject(new Error('the browser ended'));
         });
     }
 
@@ -67,16 +68,16 @@ class Browser {
         }
         this.waiting.delete(message.id);
         if (message.error)
-            waiting.no(new Error(message.error.message));
+            waiting.reject(new Error(message.error.message));
         else
-            waiting.yes(message.result);
+            waiting.resolve(message.result);
     }
 
     send(method, params = {}) {
         const id = this.next++;
         this.process.stdio[3].write(JSON.stringify({ id, method, params,
             sessionId: this.session }) + '\0');
-        return new Promise((yes, no) => this.waiting.set(id, { yes, no }));
+        return new Promise((resolve, reject) => this.waiting.set(id, { resolve, reject }));
     }
 
     async start() {
@@ -95,7 +96,8 @@ class Browser {
             { width, height, deviceScaleFactor: 1, mobile: false });
     }
 
-    // A page, opened afresh: what it asks the network for, and complains of.
+    // Open a page; then `asked` has the addresses that it fetched, and `events` its
+    // errors.
     async open(file, hash = '') {
         await this.send('Page.navigate', { url: 'about:blank' });
         this.events = [];
@@ -105,7 +107,7 @@ class Browser {
             if (await this.ask('document.readyState === "complete" && ' +
                 'Boolean(document.querySelector("#timing")?.textContent)'))
                 break;
-            await new Promise((yes) => setTimeout(yes, 25));
+            await new Promise((resolve) => setTimeout(resolve, 25));
         }
         this.asked = this.events.filter((e) =>
             e.method === 'Network.requestWillBeSent')
@@ -158,8 +160,8 @@ class Browser {
     async shoot(name, clip) {
         if (!shots || (forDocs && !PICTURES[name]))
             return;
-        await this.ask('new Promise((yes) => requestAnimationFrame(() => ' +
-            'requestAnimationFrame(yes)))');
+        await this.ask('new Promise((resolve) => requestAnimationFrame(() => ' +
+            'requestAnimationFrame(resolve)))');
         const { data } = await this.send('Page.captureScreenshot',
             forDocs ? { format: 'webp', quality: 78, clip } : { clip });
         fs.writeFileSync(path.join(shots, forDocs ? PICTURES[name] + '.webp'
@@ -167,7 +169,7 @@ class Browser {
     }
 
     async stop() {
-        const gone = new Promise((yes) => this.process.on('exit', yes));
+        const gone = new Promise((resolve) => this.process.on('exit', resolve));
         this.send('Browser.close').catch(() => {});
         await gone;
     }
@@ -183,7 +185,7 @@ function pageOf(model, name, options = []) {
     return inWork(name);
 }
 
-// A page with a ledger of our own in it.
+// Write a copy of the page `like`, with another ledger in it.
 function pageWith(ledger, like, name) {
     const page = fs.readFileSync(like, 'utf8');
     const at = page.indexOf('id="ledger">') + 'id="ledger">'.length;
@@ -266,7 +268,7 @@ function hostileLedger() {
         gate: 'require-offload', wanted: 95, found: 12, passed: false }] });
 }
 
-// --- what must hold --------------------------------------------------------
+// --- checks ----------------------------------------------------------------
 // No two boxes overlap, except an open region and its members. Wires end at
 // boxes. Each node that is drawn has its own box or is in a collapsed region.
 const SOUND = `(() => {
@@ -447,12 +449,12 @@ async function standsHostile(browser, file) {
 // The page that is open, on a narrow screen, and then wide again.
 async function isNarrow(browser, name) {
     await browser.size(420, 800);
-    await browser.ask('new Promise((yes) => setTimeout(yes, 100))');
+    await browser.ask('new Promise((resolve) => setTimeout(resolve, 100))');
     await browser.shoot(name);
     check(name + ': nothing is cut off', await browser.ask(
         'document.documentElement.scrollWidth <= 420'));
     await browser.size(1400, 860);
-    await browser.ask('new Promise((yes) => setTimeout(yes, 100))');
+    await browser.ask('new Promise((resolve) => setTimeout(resolve, 100))');
 }
 
 // A selected node comes into view, from wherever the view was.
@@ -495,7 +497,7 @@ async function showsTimes(browser) {
     await isNarrow(browser, 'times-narrow');
     same('times: complaints', browser.complaints(), []);
     await browser.send('Page.navigate', { url: pathToFileURL(chart).href });
-    await new Promise((yes) => setTimeout(yes, 300));
+    await new Promise((resolve) => setTimeout(resolve, 300));
     const steps = await browser.ask('document.querySelectorAll("g rect").length');
     check('chart: a bar for the run, each operator, each step', steps >= 3 &&
         steps === 1 + await browser.ask('document.querySelectorAll(' +
@@ -562,8 +564,8 @@ async function compares(browser) {
     same('compare: complaints', browser.complaints(), []);
 }
 
-// How long a large page takes: a figure to read, since it depends on what else
-// the machine does.
+// Print how long a large page takes to open. The test does not bound the time, which
+// depends on the load of the machine.
 async function howQuick(browser, file, n) {
     const times = [];
     for (let i = 0; i < 5; i++) {

@@ -28,9 +28,10 @@
 
 enum { MAX_IO = 16, RUNS = 20, STATES = 3, SECONDS = 600 };
 
-#define MUST(what, ...)                                                        \
+/* Print the message and exit with 1 unless the condition holds. */
+#define MUST(condition, ...)                                                   \
     do {                                                                       \
-        if (!(what)) {                                                         \
+        if (!(condition)) {                                                    \
             fprintf(stderr, __VA_ARGS__);                                      \
             fprintf(stderr, "\n");                                             \
             exit(1);                                                           \
@@ -512,7 +513,7 @@ static void check_pids(const char *path)
     in_cgroup(folders, files, limits, expect_one_thread, path);
 }
 
-/* --- the rest ------------------------------------------------------------- */
+/* --- closing, affinity, states, hooks, waiting ---------------------------- */
 
 /* No thread remains after the runtime is closed. */
 static void check_close(const char *path)
@@ -630,11 +631,11 @@ static void check_policy(const char *path)
     const struct byoc_load_params odd = {.wait = (enum byoc_wait)9};
     MUST(rt.load(path, &odd, &model, &err) == BYOC_EINVAL &&
              strstr(err.text, "enum byoc_wait"),
-         "wait = 9 is taken");
+         "wait = 9 is accepted");
     setenv("BYOC_WAIT_POLICY", "forever", 1);
     MUST(rt.load(path, NULL, &model, &err) == BYOC_EINVAL &&
              strstr(err.text, "\"sleep\""),
-         "BYOC_WAIT_POLICY=forever is taken");
+         "BYOC_WAIT_POLICY=forever is accepted");
     setenv("BYOC_WAIT_POLICY", "sleep", 1);
     struct job j;
     start(&j, path, NULL);
@@ -686,8 +687,9 @@ static void check_rivals(const char *path)
 }
 
 #ifdef _OPENMP
-/* A host that has an OpenMP library keeps it; oneDNN then uses that. */
-static unsigned own_threads(void)
+/* Returns the number of threads of a parallel region of the host's own OpenMP
+ * library, which oneDNN uses too. */
+static unsigned omp_team_size(void)
 {
     unsigned n = 0;
 #pragma omp parallel num_threads(2) reduction(+ : n)
@@ -721,13 +723,13 @@ int main(int argc, char **argv)
     alarm(2 * SECONDS);
     open_runtime(argv[2]);
 #ifdef _OPENMP
-    MUST(own_threads() == 2, "OpenMP does not work");
+    MUST(omp_team_size() == 2, "OpenMP does not work");
 #endif
     for (size_t i = 0; i < sizeof checks / sizeof checks[0]; i++)
         if (strcmp(argv[1], checks[i].name) == 0) {
             checks[i].check(argv[3]);
 #ifdef _OPENMP
-            MUST(own_threads() == 2, "OpenMP does not work any more");
+            MUST(omp_team_size() == 2, "OpenMP does not work any more");
 #endif
             return 0;
         }

@@ -1,8 +1,10 @@
 #!/bin/sh
 # threads.sh BYOC RUNTIME HOST OMP_HOST: forks, unloading, affinity, exhaustion,
 # limits of the kernel, several states, and threads of the host and of its OpenMP
-# library: runs host.c on models of oneDNN and of native kernels.
+# library: runs host.c on models of oneDNN and of native kernels. HOST and OMP_HOST are
+# host.c built without and with OpenMP. Exits with 77 on a machine with one CPU.
 # SPDX-License-Identifier: Apache-2.0
+[ $# -eq 4 ] || { echo "usage: threads.sh BYOC RUNTIME HOST OMP_HOST" >&2; exit 2; }
 set -u
 byoc=$1 runtime=$2 host=$3 omp=$4
 dir=$(mktemp -d)
@@ -12,7 +14,7 @@ failed=0
 chmod 755 "$dir" # one check runs as another user
 [ "$(nproc)" -ge 2 ] || exit 77
 
-# convolution and matrix products, of which the one with a vector has barriers
+# a convolution and matrix products; the product with a vector has barriers
 cat >"$dir/model.ir" <<'END'
 def @main(%x: Tensor[(1, 16, 64, 64), float32], %w: Tensor[(32, 16, 3, 3), float32], %a: Tensor[(384, 512), float32], %b: Tensor[(512, 384), float32], %v: Tensor[(1, 4096), float32], %m: Tensor[(4096, 512), float32]) {
   %0 = nn.relu(nn.conv2d(%x, %w, padding=[1, 1, 1, 1]));
@@ -40,8 +42,8 @@ for so in dnnl native varying; do
     }
     for check in fork walk busy close affinity states exhaustion nproc space \
         quota pids hook policy; do
-        # oneDNN has locks of its own, which a child may find taken; the small
-        # model is for this check
+        # busy and walk fork while oneDNN may hold locks, which a child would find
+        # locked; the small model is only for busy
         case $check-$so in
         busy-dnnl | walk-dnnl) continue ;;
         busy-* | walk-native) ;;
