@@ -46,7 +46,7 @@ static void overwrite_number(struct fuzz_rng *rng, struct byi_text *t,
     size_t width = (size_t)1 << fuzz_below(rng, 4);
     if (width > t->n - at)
         width = t->n - at;
-    memcpy(t->at + at, &number, width); /* little-endian here or not */
+    memcpy(t->at + at, &number, width); /* in the byte order of this machine */
 }
 
 /* Find the n bytes of `what` in the text, starting at a random position;

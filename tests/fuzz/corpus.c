@@ -44,7 +44,7 @@ bool fuzz_pool_add(struct fuzz_pool *pool, char *bytes, const char *input,
 void fuzz_corpus_clear(struct fuzz_job *job)
 {
     struct fuzz_shared *s = job->shared;
-    s->execs = s->taken = s->edges = 0;
+    s->execs = s->accepted = s->edges = 0;
     memset(s->seen, 0, sizeof s->seen);
     s->corpus.n = s->n_seeds = s->n_tried = s->n_kept = s->n_read = 0;
     s->corpus.used = 0;
@@ -92,7 +92,7 @@ bool fuzz_run_input(struct fuzz_job *job, const char *bytes, uint32_t n,
     const bool good = job->reader->feed(&c);
     s->mutating = true;
     const bool fresh = fuzz_cover_merge(s->seen, &s->edges) != 0;
-    s->taken += c.taken;
+    s->accepted += c.accepted;
     free(exact);
     if (!good) {
         snprintf(s->why, sizeof s->why, "%s", c.why);
@@ -158,14 +158,14 @@ static void try_seed(struct fuzz_job *job)
 {
     struct fuzz_shared *s = job->shared;
     const uint32_t at = s->n_tried++;
-    const uint64_t taken = s->taken;
+    const uint64_t accepted = s->accepted;
     const struct fuzz_item *item = &s->corpus.items[at];
     fuzz_pool_add(&s->journal, s->journal_bytes, s->corpus_bytes + item->at,
                   item->n, item->origin);
     if (fuzz_run_input(job, s->corpus_bytes + item->at, item->n,
                        item->origin) ||
         !fuzz_covered() || s->n_kept == 0)
-        keep(s, at, s->taken > taken);
+        keep(s, at, s->accepted > accepted);
 }
 
 static void try_mutant(struct fuzz_job *job, struct fuzz_rng *rng)
@@ -175,7 +175,7 @@ static void try_mutant(struct fuzz_job *job, struct fuzz_rng *rng)
     const struct byi_text parent = view(s, from);
     const struct byi_text other = view(s, pick(s, rng));
     const uint32_t origin = s->corpus.items[from].origin;
-    const uint64_t taken = s->taken;
+    const uint64_t accepted = s->accepted;
     struct byi_text bytes = {0};
     byi_text_add(&bytes, parent.at, parent.n);
     job->reader->mutate(rng, &bytes, &other);
@@ -185,7 +185,7 @@ static void try_mutant(struct fuzz_job *job, struct fuzz_rng *rng)
     fuzz_pool_add(&s->journal, s->journal_bytes, bytes.at, n, origin);
     if (fuzz_run_input(job, bytes.at ? bytes.at : "", n, origin) &&
         fuzz_pool_add(&s->corpus, s->corpus_bytes, bytes.at, n, origin))
-        keep(s, s->corpus.n - 1, s->taken > taken);
+        keep(s, s->corpus.n - 1, s->accepted > accepted);
     byi_text_free(&bytes);
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cover.c: records the edges that instrumented code passes and the numbers that
  * it compares, and gives them to the fuzzer. This file must not be instrumented
- * itself (tests/CMakeLists.txt). */
+ * itself: the fuzzer's program is not made by byi_objects() of CMakeLists.txt,
+ * which instruments. */
 #include "cover.h"
 
 #include <string.h>

@@ -60,7 +60,7 @@ bool fuzz_feed_json(struct fuzz_case *c)
     struct byoc_error err;
     if (byi_json_parse(c->bytes, c->n, 1 << 20, &json, &err) != BYOC_OK)
         return fuzz_refused(c, "parse", &err);
-    c->taken = true;
+    c->accepted = true;
     bool good = true;
     byi_json_print(json, &first);
     if (byi_json_parse(first.at, first.n, 8 << 20, &again, &err) != BYOC_OK) {
@@ -97,7 +97,7 @@ static bool read_attributes(struct fuzz_case *c, const struct byi_op *op,
         struct cJSON *back = byi_attrs_to_json(arena, attrs);
         const struct byi_json root = byi_json_root(back);
         const struct byi_attrs *same;
-        c->taken = true;
+        c->accepted = true;
         if (byi_attrs_from_json(&root, arena, op, &same, &err) != BYOC_OK)
             good = fuzz_wrong(c, "attributes do not read back: ", err.text);
         else if (!byi_attrs_equal(attrs, same))
@@ -127,7 +127,7 @@ static bool read_ledger(struct fuzz_case *c)
     bool good = true;
     if (byi_report_read(c->bytes, c->n, &r, &err) != BYOC_OK)
         return fuzz_refused(c, "ledger", &err);
-    c->taken = true;
+    c->accepted = true;
     byi_report_add_text(&r, fuzz_below(&c->rng, 2), &out);
     if (r.n_nodes &&
         byi_report_add_node(&r, r.nodes[fuzz_below(&c->rng, r.n_nodes)].name,
@@ -148,7 +148,8 @@ bool fuzz_feed_ledger(struct fuzz_case *c)
         byi_ledger_write_page(c->bytes, c->n, NULL, &page, &err);
     bool good = status == BYOC_OK || fuzz_refused(c, "page", &err);
     if (byi_ledger_write_dot(c->bytes, c->n, &dot, &err) != status)
-        good = fuzz_wrong(c, "a page, and no dot, or the other way", "");
+        good =
+            fuzz_wrong(c, "only one of page and graph accepts the ledger", "");
     byi_text_free(&page);
     byi_text_free(&dot);
     return good && read_ledger(c);
@@ -162,7 +163,7 @@ bool fuzz_feed_costs(struct fuzz_case *c)
     double us;
     bool good = true;
     byi_cost_table_open(&table, fuzz_as_file(c, "mutant.costs"), &note);
-    c->taken = note.n == 0;
+    c->accepted = note.n == 0;
     if (note.n && strchr(note.at, '\n') != note.at + note.n - 1)
         good = fuzz_wrong(c, "more than one line: ", note.at);
     for (uint32_t i = 0; i < table.list.n && good; i++)
@@ -188,7 +189,7 @@ static bool read_elements(struct fuzz_case *c, enum byoc_status status,
     volatile double sum = 0;
     if (status != BYOC_OK)
         return fuzz_refused(c, "read", err);
-    c->taken = true;
+    c->accepted = true;
     if (byoc_dtype_size(t->dtype))
         for (int64_t i = 0; i < byi_elements(t->rank, t->dims); i++)
             sum = sum + byi_tensor_float(t, i);
@@ -250,7 +251,7 @@ bool fuzz_feed_value(struct fuzz_case *c)
         BYOC_OK)
         good = fuzz_refused(c, "read", &err);
     else
-        c->taken = true;
+        c->accepted = true;
     byi_arena_free(&arena);
     return good;
 }
@@ -263,7 +264,7 @@ bool fuzz_feed_plugin(struct fuzz_case *c)
     uint32_t abi;
     if (byi_plugin_agree(fuzz_as_file(c, "mutant.so"), &abi, &err) != BYOC_OK)
         return fuzz_refused(c, "agree", &err);
-    c->taken = true;
+    c->accepted = true;
     return true;
 }
 
@@ -290,7 +291,7 @@ bool fuzz_feed_cgroup(struct fuzz_case *c)
         return fuzz_wrong(c, "cannot write files", "");
     if (byi_threads_from(&facts, &threads, why, sizeof why, &err) != BYOC_OK)
         return fuzz_refused(c, "threads", &err);
-    c->taken = true;
+    c->accepted = true;
     return (threads >= 1 && threads <= 8) ||
            fuzz_wrong(c, "not 1 to 8 threads: ", why);
 }

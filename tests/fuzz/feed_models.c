@@ -66,7 +66,7 @@ bool fuzz_feed_onnx(struct fuzz_case *c)
     if (byi_onnx_import(path, &params, &m, &err) != BYOC_OK) {
         good = fuzz_refused(c, "import", &err);
     } else {
-        c->taken = true;
+        c->accepted = true;
         if (byi_verify(m, &err) != BYOC_OK)
             good = fuzz_wrong(c, "imported, but does not verify: ", err.text);
         good = good && print_and_parse(c, m);
@@ -97,7 +97,7 @@ bool fuzz_feed_text(struct fuzz_case *c)
     struct byoc_error err;
     if (byi_parse_module(c->bytes, c->n, "mutant", NULL, &m, &err) != BYOC_OK)
         return fuzz_refused(c, "parse", &err);
-    c->taken = true;
+    c->accepted = true;
     bool good = true;
     if (byi_verify(m, &err) != BYOC_OK)
         good = fuzz_wrong(c, "parsed, but does not verify: ", err.text);
@@ -125,7 +125,7 @@ bool fuzz_feed_consts(struct fuzz_case *c)
                          &m, &err) != BYOC_OK)
         good = fuzz_refused(c, "parse", &err);
     else
-        c->taken = true;
+        c->accepted = true;
     byi_module_free(&m);
     byi_text_free(&text);
     return good;
@@ -177,7 +177,7 @@ bool fuzz_feed_pattern(struct fuzz_case *c)
     if (byi_patterns_compile(rows, BYI_COUNT(rows), &table, &err) != BYOC_OK) {
         good = fuzz_refused(c, "compile", &err);
     } else {
-        c->taken = true;
+        c->accepted = true;
         good = check_pattern(c, &table->at[0]);
     }
     byi_patterns_free(&table);
@@ -222,7 +222,7 @@ bool fuzz_feed_passes(struct fuzz_case *c)
     if (good && byi_options_check(ctx.known, n, &ctx, &err) != BYOC_OK)
         good = fuzz_refused(c, "options", &err);
     else
-        c->taken = good;
+        c->accepted = good;
     byi_vec_free(list.passes.at);
     byi_arena_free(&arena);
     return good;
@@ -289,7 +289,7 @@ bool fuzz_feed_params(struct fuzz_case *c)
     if (byoc_compile(model, &params, &compiled, &err) != BYOC_OK)
         good = fuzz_refused(c, "compile", &err);
     else
-        c->taken = true;
+        c->accepted = true;
     byoc_compiled_free(&compiled);
     byi_arena_free(&arena);
     return good;

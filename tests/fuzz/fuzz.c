@@ -35,7 +35,7 @@ static const char help[] =
     "  fuzz READER --as-is FILE...\n"
     "      run files as they are\n"
     "  fuzz READER --minimise FILE\n"
-    "      make a file that fails small: FILE.min\n"
+    "      reduce a file that fails, and write it to FILE.min\n"
     "  fuzz READER --distil DIR\n"
     "      delete the files whose coverage smaller files reach as well\n"
     "  fuzz --corpus DIR\n"
@@ -200,7 +200,7 @@ static void find_leak(struct fuzz_job *job, struct findings *f)
 {
     struct fuzz_shared *s = job->shared;
     struct range r = {0, s->journal.n};
-    const uint64_t taken = s->taken;
+    const uint64_t accepted = s->accepted;
     while (r.to - r.from > 1) {
         struct range half = {r.from, r.from + (r.to - r.from) / 2};
         const struct fuzz_verdict v = fuzz_in_child(job, run_range, &half);
@@ -210,7 +210,7 @@ static void find_leak(struct fuzz_job *job, struct findings *f)
             r.from = half.to;
     }
     const struct fuzz_verdict v = fuzz_in_child(job, run_range, &r);
-    s->taken = taken;
+    s->accepted = accepted;
     if (v.leaked)
         report(job, f, &v);
     else
@@ -251,11 +251,11 @@ static void print_totals(const struct fuzz_job *job, const struct findings *f,
 {
     const struct fuzz_shared *s = job->shared;
     const double seconds = cpu_seconds() - before + 1e-3;
-    printf("%-11s %9llu inputs %8.1f s of CPU %7.0f/s %5.1f%% taken %7llu "
+    printf("%-11s %9llu inputs %8.1f s of CPU %7.0f/s %5.1f%% accepted %7llu "
            "edges %6u kept %3u findings\n",
            job->reader->name, (unsigned long long)s->execs, seconds,
            (double)s->execs / seconds,
-           s->execs ? 100.0 * (double)s->taken / (double)s->execs : 0.0,
+           s->execs ? 100.0 * (double)s->accepted / (double)s->execs : 0.0,
            (unsigned long long)s->edges, s->n_kept, f->list.n);
     fflush(stdout);
 }
@@ -340,8 +340,11 @@ static bool minimise(struct fuzz_job *job, const char *path)
     const bool good = v.bad && fuzz_write(to, bytes.at, bytes.n);
     if (good)
         printf("%s: %zu bytes of %zu: %s\n", to, bytes.n, before, v.what);
+    else if (v.bad)
+        printf("cannot write %s: %s\n", to, strerror(errno));
     else
-        printf("%s does not fail, or %s cannot be written\n", path, to);
+        printf("%s: found an input that passes, expected one that fails\n",
+               path);
     byi_text_free(&bytes);
     return good;
 }

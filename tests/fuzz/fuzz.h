@@ -77,7 +77,7 @@ struct fuzz_case {
     const char *temp;    /* a folder for files of this child  */
     const char *seeds;   /* the folder of seeds.c             */
     bool compare;        /* compare results with the plain ones */
-    bool taken;          /* set if the reader accepted it     */
+    bool accepted;       /* set if the reader accepted it     */
     char why[1024];      /* the reason of a failure           */
 };
 

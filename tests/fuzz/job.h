@@ -40,12 +40,12 @@ struct fuzz_shared {
     uint32_t n, origin;
     char input[FUZZ_MAX_INPUT];
     /* totals of a reader */
-    uint64_t execs, taken, edges;
+    uint64_t execs, accepted, edges;
     uint8_t seen[FUZZ_MAP];
     /* the corpus: first the seeds, then inputs that reached new coverage */
     struct fuzz_pool corpus;
     uint32_t n_seeds, n_tried; /* seeds, and those that have run         */
-    uint32_t n_kept, n_read;   /* kept, and those of them that were read   */
+    uint32_t n_kept, n_read;   /* kept, and those that the reader accepted */
     uint32_t kept[FUZZ_MAX_ITEMS];
     uint32_t read[FUZZ_MAX_ITEMS];
     struct fuzz_pool journal; /* inputs of this batch                   */

@@ -208,7 +208,7 @@ static void edit_tensor(const struct edit *e, Onnx__TensorProto *t)
 
 /* Copy the node's attributes, which it shares with the node they are from,
  * since two models that contain each other would nest without end. */
-static void own_attributes(const struct edit *e, Onnx__NodeProto *n)
+static void copy_attributes(const struct edit *e, Onnx__NodeProto *n)
 {
     Onnx__AttributeProto **mine =
         byi_arena_calloc(e->arena, n->n_attribute + 1, sizeof *mine);
@@ -219,7 +219,7 @@ static void own_attributes(const struct edit *e, Onnx__NodeProto *n)
 
 static void edit_attribute(const struct edit *e, Onnx__NodeProto *n)
 {
-    own_attributes(e, n);
+    copy_attributes(e, n);
     const Onnx__NodeProto *other = their_node(e);
     if (other && other->n_attribute &&
         below(e, 3) == 0) { /* add an attribute */
@@ -319,7 +319,7 @@ static void edit_nodes(const struct edit *e)
 }
 
 /* Remove an input or output of the graph, or repeat one. */
-static void edit_sides(const struct edit *e)
+static void edit_interface(const struct edit *e)
 {
     Onnx__GraphProto *g = e->g;
     const bool out = below(e, 2);
@@ -361,7 +361,7 @@ static void edit_model(struct edit *e, Onnx__ModelProto *model)
     else if (pick == 15 && g->n_output)
         edit_value(e, g->output[below(e, g->n_output)]);
     else if (pick == 16)
-        edit_sides(e);
+        edit_interface(e);
     else if (pick < 20)
         add_node(e);
     else

@@ -110,7 +110,7 @@ static bool run(struct fuzz_case *c, const struct byi_plugin *p,
         .outputs = out,
         .scratch = byi_acquire(byi_plugin_scratch_bytes(p, compiled))};
     fail = b->run(&p->host, compiled, state, &args);
-    c->taken = !fail;
+    c->accepted = !fail;
     bool good = is_proper(c, p, fail, "run");
     byi_plugin_state_free(p, compiled, state);
     byi_release(args.scratch);
@@ -223,7 +223,7 @@ static bool bind(struct fuzz_case *c, const struct byi_graph *g,
     if (byoc_internal_region_bind(c->bytes, c->n, &consts, g->n_inputs, in,
                                   arena, &bound, &err) != BYOC_OK)
         return fuzz_refused(c, "bind", &err);
-    c->taken = true;
+    c->accepted = true;
     if (byi_graph_read(bound.json, bound.json_bytes, &again, &err) != BYOC_OK)
         return fuzz_wrong(c, "a bound region does not read: ", err.text);
     byi_graph_free(&again);

@@ -138,8 +138,8 @@ static bool run(struct fuzz_case *c, const struct byoc_model *model,
         if (byoc_run(state, in, n_in, out, n_out, &err) != BYOC_OK)
             good = fuzz_refused(c, "run", &err);
         else
-            c->taken = true;
-    if (good && c->taken && results)
+            c->accepted = true;
+    if (good && c->accepted && results)
         keep(results, out, n_out);
     byoc_state_free(&state);
     byi_arena_free(&arena);

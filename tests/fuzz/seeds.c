@@ -48,14 +48,16 @@ bool fuzz_write(const char *path, const void *bytes, size_t n)
     return fclose(f) == 0 && good;
 }
 
-static bool part(const char *folder, const char *name, const char *suffix,
-                 const char *bytes, size_t n)
+/* Write the file FOLDER/NAME.SUFFIX. */
+static bool write_seed(const char *folder, const char *name, const char *suffix,
+                       const char *bytes, size_t n)
 {
     char path[512];
     snprintf(path, sizeof path, "%s/%s.%s", folder, name, suffix);
     return fuzz_write(path, bytes, n);
 }
 
+/* Write the plan, manifest, ledger and regions of the artifact `so`. */
 static bool take_apart(const char *folder, const char *name, const char *so)
 {
     struct byi_artifact a;
@@ -69,13 +71,14 @@ static bool take_apart(const char *folder, const char *name, const char *so)
     }
     const struct byi_image *i = &a.image;
     bool good =
-        part(folder, name, "plan", i->plan, i->plan_bytes) &&
-        part(folder, name, "manifest", i->manifest, i->manifest_bytes) &&
-        part(folder, name, "ledger", i->ledger, i->ledger_bytes);
+        write_seed(folder, name, "plan", i->plan, i->plan_bytes) &&
+        write_seed(folder, name, "manifest", i->manifest, i->manifest_bytes) &&
+        write_seed(folder, name, "ledger", i->ledger, i->ledger_bytes);
     for (uint32_t k = 0; k < plan->n_regions && good; k++) {
         snprintf(suffix, sizeof suffix, "%u.region", k);
-        good = part(folder, name, suffix, i->blobs + plan->regions[k].blob,
-                    (size_t)plan->regions[k].blob_bytes);
+        good =
+            write_seed(folder, name, suffix, i->blobs + plan->regions[k].blob,
+                       (size_t)plan->regions[k].blob_bytes);
     }
     byi_plan_tables_free(&plan);
     byoc_internal_artifact_close(&a);
@@ -157,15 +160,15 @@ static bool make_external(const char *folder)
     static const char zeros[4096];
     snprintf(path, sizeof path, "%s/external.bin", folder);
     return fuzz_write(path, zeros, sizeof zeros) &&
-           part(folder, "external", "onnx", (const char *)packed, bytes);
+           write_seed(folder, "external", "onnx", (const char *)packed, bytes);
 }
 
 /* --- texts ---------------------------------------------------------------- */
 
-static bool text(const char *folder, const char *name, const char *suffix,
-                 const struct byi_text *t)
+static bool write_text(const char *folder, const char *name, const char *suffix,
+                       const struct byi_text *t)
 {
-    return part(folder, name, suffix, t->at, t->n);
+    return write_seed(folder, name, suffix, t->at, t->n);
 }
 
 static bool make_patterns(const char *folder)
@@ -175,7 +178,7 @@ static bool make_patterns(const char *folder)
     for (uint32_t i = 0; i < byi_dnnl_n_patterns && good; i++) {
         const char *row = byi_dnnl_patterns[i].pattern;
         snprintf(name, sizeof name, "row%u", i);
-        good = part(folder, name, "pattern", row, strlen(row));
+        good = write_seed(folder, name, "pattern", row, strlen(row));
     }
     return good;
 }
@@ -202,7 +205,7 @@ static bool make_attributes(const char *folder)
         }
         byi_text_addf(&t, "}");
         snprintf(name, sizeof name, "op%u", i);
-        good = text(folder, name, "attributes", &t);
+        good = write_text(folder, name, "attributes", &t);
         byi_text_free(&t);
     }
     return good;
@@ -226,7 +229,7 @@ static bool make_large(const char *folder)
     if (good && side)
         byi_print_module(m, &printed, side);
     good = side && fclose(side) == 0 && good && printed.n &&
-           text(folder, "large", "ir", &printed);
+           write_text(folder, "large", "ir", &printed);
     byi_module_free(&m);
     byi_text_free(&t);
     byi_text_free(&printed);
@@ -254,8 +257,8 @@ static const struct {
 static bool make_texts(const char *folder)
 {
     for (size_t i = 0; i < BYI_COUNT(texts); i++)
-        if (!part(folder, texts[i].name, texts[i].suffix, texts[i].text,
-                  strlen(texts[i].text)))
+        if (!write_seed(folder, texts[i].name, texts[i].suffix, texts[i].text,
+                        strlen(texts[i].text)))
             return false;
     return true;
 }
@@ -264,7 +267,7 @@ static bool make_plugin(const char *folder)
 {
     struct byi_text bytes = {0};
     const bool good = fuzz_read(PLUGIN_DIR "/abi_this.so", &bytes) &&
-                      text(folder, "this", "plugin", &bytes);
+                      write_text(folder, "this", "plugin", &bytes);
     byi_text_free(&bytes);
     return good;
 }

@@ -88,8 +88,8 @@ static void replace(struct fuzz_rng *rng, const struct byi_text *t,
     }
 }
 
-/* The classes of tokens that may replace one another: numbers, strings, words
- * and the rest. */
+/* The classes of tokens that may replace one another: numbers, strings, words,
+ * and, for every other first character, the tokens that begin with it. */
 static int class_of(const struct byi_text *t, const struct token *token)
 {
     unsigned char first = (unsigned char)t->at[token->at];
