@@ -82,7 +82,7 @@ static const char *check_node(const cJSON *node, int n, const cJSON *regions,
     const char *reason = text(node, "reason"), *where = text(node, "where");
     const bool offloaded = strcmp(reason, "offloaded") == 0;
     const cJSON *tried;
-    bool told = false;
+    bool has_attempt = false; /* with the node's reason */
     t->offloaded += offloaded;
     t->native += strcmp(where, "native") == 0;
     t->folded += strcmp(where, "folded") == 0;
@@ -94,9 +94,10 @@ static const char *check_node(const cJSON *node, int n, const cJSON *regions,
     if (offloaded != (*text(node, "region") != '\0') ||
         offloaded != (*text(node, "pattern") != '\0'))
         return "only an offloaded node may have a region and a pattern";
-    cJSON_ArrayForEach(tried, member(node, "tried")) told =
-        told || strcmp(text(tried, "reason"), reason) == 0;
-    if (strcmp(where, "native") == 0 && !told && strcmp(reason, "no-backend"))
+    cJSON_ArrayForEach(tried, member(node, "tried")) has_attempt =
+        has_attempt || strcmp(text(tried, "reason"), reason) == 0;
+    if (strcmp(where, "native") == 0 && !has_attempt &&
+        strcmp(reason, "no-backend") != 0)
         return "no attempt has the node's reason";
     if (offloaded) {
         const cJSON *region;

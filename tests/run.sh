@@ -8,7 +8,8 @@
 # folder, relative to the root, so that messages are the same everywhere. %P is
 # the folder of the tests' plug-ins, %T a folder for temporary files.
 # BYOC is the command, such as build/byoc; FILE is relative to the root.
-# --bless replaces the expected output by the present one.
+# --bless replaces the expected output by the present one. The exit code is 0 if all
+# tests passed, 1 if one failed, and 2 for a usage error.
 # SPDX-License-Identifier: Apache-2.0
 bless=
 [ "$1" != --bless ] || { bless=1; shift; }
@@ -24,7 +25,7 @@ cd "$(dirname "$0")/.." || exit 2
 [ $# -gt 0 ] || set -- tests/*/*.ir tests/transform/*/*.ir
 tmp=$(mktemp -d) || exit 2
 trap 'rm -rf "$tmp"' EXIT
-if [ $# -gt 100 ]; then # in parts, several at once
+if [ $# -gt 100 ]; then # run 50 files in each process, several processes at once
     printf '%s\n' "$@" | xargs -P "$(nproc)" -n 50 tests/run.sh \
         ${bless:+--bless} "$byoc" >"$tmp/all"
     awk '/^[0-9]+ golden tests, [0-9]+ failed$/ { ran += $1; failed += $4; next }
@@ -35,7 +36,8 @@ if [ $# -gt 100 ]; then # in parts, several at once
 fi
 ran=0 failed=0
 
-# compare EXPECTED FOUND: equal, or a difference that is shown
+# compare EXPECTED FOUND: succeed if the files are equal, otherwise print the difference
+# and fail; with --bless, copy FOUND to EXPECTED instead
 compare() {
     cmp -s "$1" "$2" && return 0
     if [ "$bless" ]; then

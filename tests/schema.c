@@ -82,8 +82,8 @@ static bool check_enum(struct check *c, const cJSON *rule, const cJSON *schema,
     (void)schema;
     cJSON_ArrayForEach(allowed,
                        rule) if (cJSON_Compare(allowed, v, true)) return true;
-    return refuse(
-        c, "is none of the values:", cJSON_IsString(v) ? v->valuestring : "");
+    return refuse(c, "expected one of the schema's values, found",
+                  cJSON_IsString(v) ? v->valuestring : "another type");
 }
 
 static bool check_ref(struct check *c, const cJSON *rule, const cJSON *schema,
@@ -98,7 +98,8 @@ static bool check_ref(struct check *c, const cJSON *rule, const cJSON *schema,
     return to ? fits(c, to, v) : refuse(c, "refers to", rule->valuestring);
 }
 
-/* If the value fits none of the schemas, the reason is that of the last one. */
+/* If the value fits none of the schemas, `why` says why it does not fit the
+ * last one. */
 static bool check_one_of(struct check *c, const cJSON *rule,
                          const cJSON *schema, const cJSON *v)
 {
@@ -189,24 +190,24 @@ static bool check_size(struct check *c, const cJSON *rule, const cJSON *schema,
                        const cJSON *v)
 {
     const int n = cJSON_GetArraySize(v); /* of an object: its members */
-    const bool least = strncmp(rule->string, "min", 3) == 0;
+    const bool is_minimum = strncmp(rule->string, "min", 3) == 0;
     (void)schema;
     if (!cJSON_IsArray(v) && !cJSON_IsObject(v))
         return true;
-    return (least ? n >= rule->valuedouble : n <= rule->valuedouble) ||
-           refuse(c, "has another size than", rule->string);
+    return (is_minimum ? n >= rule->valuedouble : n <= rule->valuedouble) ||
+           refuse(c, "has a size that violates", rule->string);
 }
 
 static bool check_range(struct check *c, const cJSON *rule, const cJSON *schema,
                         const cJSON *v)
 {
-    const bool least = strncmp(rule->string, "min", 3) == 0;
+    const bool is_minimum = strncmp(rule->string, "min", 3) == 0;
     (void)schema;
     if (!cJSON_IsNumber(v))
         return true;
-    return (least ? v->valuedouble >= rule->valuedouble
-                  : v->valuedouble <= rule->valuedouble) ||
-           refuse(c, "is out of range:", rule->string);
+    return (is_minimum ? v->valuedouble >= rule->valuedouble
+                       : v->valuedouble <= rule->valuedouble) ||
+           refuse(c, "is a number that violates", rule->string);
 }
 
 static const struct {

@@ -29,7 +29,8 @@ static void keep_line(void *ctx, const char *line)
     snprintf((char *)ctx + n, sizeof lines - n, "%s\n", line);
 }
 
-/* Compile with old members from before and after the place of struct_size. */
+/* Compile with members that this old struct has; those after the place where
+ * the struct of today has struct_size are at other offsets today. */
 static void compile(const char *model)
 {
     static const char *const none[] = {NULL};

@@ -2,6 +2,7 @@
 # make_headers.sh DIR: generates possible future versions of byoc/backend.h from
 # the present one: DIR/NAME/byoc/backend.h and its layout.
 # SPDX-License-Identifier: Apache-2.0
+[ $# -eq 1 ] || { echo "usage: make_headers.sh DIR" >&2; exit 2; }
 set -eu
 root=$(cd "$(dirname "$0")/../.." && pwd)
 dir=$1

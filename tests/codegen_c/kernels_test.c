@@ -35,8 +35,8 @@ struct bench {
     uint32_t n_ids;                 /* the next %id */
 };
 
-/* Add the group `body` over these parameters (text: "%p0: TYPE, ...") to main,
- * called with `args`, which main has under the same names. */
+/* Add a group with these parameters ("%p0: TYPE, ..."), result type and body to
+ * main, and a call of it with `args`, parameters of main ("%x, ..."). */
 static void add_group(struct bench *b, const char *params, const char *args,
                       const char *type, const char *body)
 {
@@ -71,28 +71,28 @@ static uint64_t draw(uint64_t *state)
     return *state >> 33;
 }
 
-static double draw_float(uint64_t *state, bool odd)
+static double draw_float(uint64_t *state, bool with_special)
 {
     static const double special[] = {0.0,   -0.0,      0.5,      -0.5,  1.5,
                                      2.5,   -1e30,     1e30,     1e-40, -87.0,
                                      100.0, -INFINITY, INFINITY, NAN};
-    if (odd && draw(state) % 4 == 0)
+    if (with_special && draw(state) % 4 == 0)
         return special[draw(state) % BYI_COUNT(special)];
     return (double)draw(state) / (1u << 31) * 8 - 4;
 }
 
-static int64_t draw_int(uint64_t *state, bool odd)
+static int64_t draw_int(uint64_t *state, bool with_special)
 {
     static const int64_t special[] = {INT64_MIN, INT64_MAX, -1,  0,  1,
                                       -128,      127,       255, 64, 7};
-    if (odd && draw(state) % 4 == 0)
+    if (with_special && draw(state) % 4 == 0)
         return special[draw(state) % BYI_COUNT(special)];
     return (int64_t)(draw(state) % 40) - 20;
 }
 
-/* Fill a tensor with random values; `odd`: also with infinities, NaN, the
- * largest integers and so on. */
-static void fill(struct byi_tensor *t, uint64_t seed, bool odd)
+/* Fill a tensor with random values; `with_special`: also with infinities, NaN,
+ * the largest integers and so on. */
+static void fill(struct byi_tensor *t, uint64_t seed, bool with_special)
 {
     const int64_t n = byi_elements(t->rank, t->dims);
     const uint32_t size = byoc_dtype_size(t->dtype);
@@ -102,9 +102,9 @@ static void fill(struct byi_tensor *t, uint64_t seed, bool odd)
         if (t->dtype == BYOC_BOOL) {
             *at = (char)(draw(&state) % 2);
         } else if (byi_dtype_is_float(t->dtype)) {
-            byi_tensor_set(t, i, draw_float(&state, odd));
+            byi_tensor_set(t, i, draw_float(&state, with_special));
         } else {
-            const int64_t v = draw_int(&state, odd);
+            const int64_t v = draw_int(&state, with_special);
             memcpy(at, &v, size); /* the low bytes */
         }
     }
@@ -222,7 +222,8 @@ static void run_at(struct setup *s, const char *isa, uint32_t threads,
     byoc_model_free(&model);
 }
 
-static void run_all(struct setup *s, uint64_t seed, bool odd, double tolerance)
+static void run_all(struct setup *s, uint64_t seed, bool with_special,
+                    double tolerance)
 {
     static const char *const names[] = {
 #define LEVEL(id, name, options) name,
@@ -239,7 +240,7 @@ static void run_all(struct setup *s, uint64_t seed, bool odd, double tolerance)
     for (uint32_t i = 0; i < f->params.n; i++) {
         assert_true(byi_interp_random(f->nodes.at[f->params.at[i]].type,
                                       seed + i, s->x.arena, &in[i]));
-        fill(&in[i], seed + i, odd);
+        fill(&in[i], seed + i, with_special);
         views[i] = view_of(&in[i]);
     }
     if (byi_interp_run(s->x.m, main, in, f->params.n, s->x.arena, want,
@@ -456,7 +457,8 @@ static void add_unary(struct random *r, struct shape *s, const char *last,
     byi_text_addf(&r->body, "%s(%s);\n", ops[roll(r, 4)], last);
 }
 
-/* With an operand that is broadcast to it. */
+/* An operator of `last` and a new parameter, which is broadcast to its shape.
+ */
 static void add_binary(struct random *r, struct shape *s, const char *last,
                        uint32_t axis)
 {
@@ -472,7 +474,7 @@ static void add_binary(struct random *r, struct shape *s, const char *last,
     byi_text_addf(&r->body, "%s(%s, %s);\n", ops[roll(r, 5)], last, other);
 }
 
-/* It is broadcast, or meets a scalar. */
+/* The sum of `last` and a scalar constant. */
 static void add_scalar(struct random *r, struct shape *s, const char *last,
                        uint32_t axis)
 {
@@ -518,7 +520,8 @@ static void add_reshape(struct random *r, struct shape *s, const char *last,
     *s = t;
 }
 
-/* A reduction, and sometimes its result goes back. */
+/* A reduction of one axis; in half of the cases, also an operator that reads
+ * its result and `last`, so that the shape stays the same. */
 static void add_reduction(struct random *r, struct shape *s, const char *last,
                           uint32_t axis)
 {
@@ -565,7 +568,7 @@ static void add_pad(struct random *r, struct shape *s, const char *last,
         s->dims[axis] += 3;
 }
 
-/* With an earlier or later operand, or itself. */
+/* A concatenation of `last` and a new parameter or itself, in either order. */
 static void add_concatenate(struct random *r, struct shape *s, const char *last,
                             uint32_t axis)
 {
@@ -596,8 +599,7 @@ static void add_tile(struct random *r, struct shape *s, const char *last,
         s->dims[axis] *= 2;
 }
 
-/* Add a step after %last (shape *s); *last is the new value's name. */
-/* In blocks of 2 x 2, from channels that are on either side. */
+/* nn.depth_to_space with blocks of 2 x 2, in layout NCHW or NHWC. */
 static void add_depth_to_space(struct random *r, struct shape *s,
                                const char *last, uint32_t axis)
 {
@@ -616,7 +618,7 @@ static void add_depth_to_space(struct random *r, struct shape *s,
     s->dims[high + 1] *= 2;
 }
 
-/* One of two parts. */
+/* A split into two parts, of which one is read. */
 static void add_split(struct random *r, struct shape *s, const char *last,
                       uint32_t axis)
 {
@@ -635,6 +637,8 @@ static void add_split(struct random *r, struct shape *s, const char *last,
     s->dims[axis] = second ? s->dims[axis] - first : first;
 }
 
+/* Add a random step that reads `last`, of shape *s. Sets `last` to the name of
+ * its result and *s to its shape. */
 static void add_step(struct random *r, struct shape *s, char *last, size_t n)
 {
     static add_call_fn *const steps[] = {

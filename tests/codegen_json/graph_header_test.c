@@ -110,7 +110,7 @@ static struct byoc_fail *read_bytes(const char *text, size_t n,
     return why;
 }
 
-/* Replace the first `from`. */
+/* Read the text `good` with the first `from` replaced by `to`. */
 static struct byoc_fail *read_with(const char *from, const char *to,
                                    struct byoc_graph **g)
 {
@@ -124,7 +124,7 @@ static struct byoc_fail *read_with(const char *from, const char *to,
 
 /* --- tests ---------------------------------------------------------------- */
 
-static void gives_what_is_written(void **unused)
+static void returns_values_steps_and_kernels(void **unused)
 {
     (void)unused;
     struct byoc_graph *g;
@@ -252,7 +252,8 @@ static void refuses(void **unused)
         struct byoc_graph *g;
         struct byoc_fail *f = read_with(cases[i].from, cases[i].to, &g);
         if (!f)
-            print_error("took %s for %s\n", cases[i].to, cases[i].from);
+            print_error("%s in place of %s is accepted\n", cases[i].to,
+                        cases[i].from);
         assert_non_null(f);
         assert_int_equal(f->code, cases[i].code);
         if (!strstr(f->text, cases[i].why))
@@ -262,7 +263,7 @@ static void refuses(void **unused)
     }
 }
 
-static void needs_a_host_that_reads(void **unused)
+static void refuses_older_hosts(void **unused)
 {
     (void)unused;
     struct byoc_host old = host;
@@ -275,7 +276,7 @@ static void needs_a_host_that_reads(void **unused)
     byoc_graph_free(&old, g);
 }
 
-static void any_byte_may_be_another(void **unused)
+static void changed_bytes_do_not_crash(void **unused)
 {
     (void)unused;
     static const char other[] = "0123456789-.,:[]{}'ex\\ ";
@@ -318,13 +319,13 @@ static void layouts_are_orders_of_axes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gives_what_is_written),
+        cmocka_unit_test(returns_values_steps_and_kernels),
         cmocka_unit_test(tuples_are_their_fields),
         cmocka_unit_test(results_lie_apart),
         cmocka_unit_test(attributes_have_kinds),
         cmocka_unit_test(refuses),
-        cmocka_unit_test(needs_a_host_that_reads),
-        cmocka_unit_test(any_byte_may_be_another),
+        cmocka_unit_test(refuses_older_hosts),
+        cmocka_unit_test(changed_bytes_do_not_crash),
         cmocka_unit_test(layouts_are_orders_of_axes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -59,7 +59,7 @@ static void same_plan(const struct byi_plan *a, const struct byi_plan *b)
     assert_int_equal(a->consts.n, b->consts.n);
 }
 
-static void constants_have_no_place(void **state)
+static void positions_of_constants_do_not_matter(void **state)
 {
     struct byi_module *early = make(true), *late = make(false);
     struct byi_plan a, b;
@@ -76,7 +76,7 @@ static void constants_have_no_place(void **state)
 
 /* A nested function that is called at run time has a name of its own, which no
  * dead function before it may change. */
-static void nested_functions_count_plans(void **state)
+static void dead_functions_do_not_matter(void **state)
 {
     static const char text[] =
         "def @main(%n: Tensor[(), int64]) -> Tensor[(), int64] {\n"
@@ -112,8 +112,8 @@ static void nested_functions_count_plans(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(constants_have_no_place),
-        cmocka_unit_test(nested_functions_count_plans),
+        cmocka_unit_test(positions_of_constants_do_not_matter),
+        cmocka_unit_test(dead_functions_do_not_matter),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,20 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* main.c: damaged artifacts. Every byte of an artifact is changed, one at a
- * time, and it is cut at every length. Unless opening refuses the file, it is
- * loaded and run in a process of its own, with limits on time and memory.
+/* main.c: tests damaged artifacts. It changes every byte of an artifact, one at
+ * a time, and cuts the file at every length. Unless opening refuses the damaged
+ * file, it is loaded and run in a process of its own, with limits on time and
+ * memory. The test fails if such a process crashes or takes too long.
  *
  *   flips [--stride N] [--seconds S] [--mask XOR] MODEL...
  *
+ * --stride   change every N-th byte; without it, as many bytes as --seconds
+ *            allow, evenly spread
+ * --mask     XOR the byte with this number (default 0xff)
+ *
+ * The ways to damage the file, in the first column of the output:
  * as it is   one byte changes
- * no sum     the sum at the end is cut off as well
+ * no sum     one byte changes, and the sum at the end is cut off
  * forged     one byte of what the runtime reads itself (descriptor, manifest,
  *            plan, regions, weights, tables of code) changes, and hashes and
  *            the sum are made to agree, so that only the readers' own checks
  *            remain. Code, relocations and headers are left out: whoever can
  *            forge their sum can run any code.
  * cut        the file ends early
- *
- * Without --stride as many as --seconds allow, evenly spread.
  */
 #include <signal.h>
 #include <stdbool.h>
@@ -278,7 +282,7 @@ static enum outcome damage(const struct subject *s, enum way way, size_t at,
                      ways[way], place);
 }
 
-/* --- all of it ------------------------------------------------------------ */
+/* --- artifacts ------------------------------------------------------------ */
 
 static double now(void)
 {
@@ -287,9 +291,9 @@ static double now(void)
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-static uint64_t common(uint64_t a, uint64_t b)
+static uint64_t gcd(uint64_t a, uint64_t b)
 {
-    return b ? common(b, a % b) : a;
+    return b ? gcd(b, a % b) : a;
 }
 
 static bool try_way(const struct subject *s, enum way way,
@@ -299,7 +303,7 @@ static bool try_way(const struct subject *s, enum way way,
                      : way == NO_SUM ? s->n - BYI_SUM_BYTES
                                      : s->n;
     uint64_t step = o->stride ? o->stride : (uint64_t)((double)n * 0.618) | 1;
-    while (!o->stride && common(n, step) != 1)
+    while (!o->stride && gcd(n, step) != 1)
         step++;
     const uint64_t most = o->stride ? (n + step - 1) / step : n;
     const double end = now() + o->seconds / N_WAYS / n_models;
@@ -332,7 +336,7 @@ static void fail(const char *path)
     exit(2);
 }
 
-/* Where the parts of the artifact are. */
+/* Read the whole artifact, and find its parts and hashes. */
 static void open_whole(struct subject *s)
 {
     struct byi_artifact a;

@@ -491,7 +491,7 @@ static void choose_shape(struct byi_f32_conv *conv)
         conv->stride[2] = 1 + draw(4);
         conv->dilation[2] = 1;
     }
-    if (draw(40) == 0 && !product) /* more taps than are found at once */
+    if (draw(40) == 0 && !product) /* more taps than one group of pointers */
         conv->size[2] = BYI_F32_PIECES + 9;
     else if (!product && draw(2)) {
         const struct window *window = &windows[draw(BYI_COUNT(windows))];

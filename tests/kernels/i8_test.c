@@ -564,7 +564,7 @@ static void test_points(void **state)
     at_all_levels(run_points);
 }
 
-/* Matrices of few rows, of whole blocks, and of blocks with a rest. */
+/* Matrices of few rows, of whole blocks, and with a partial block. */
 static void run_transposes(void)
 {
     for (int64_t rows = 1; rows < 40; rows += rows < 5 ? 1 : 6)

@@ -460,14 +460,14 @@ static enum outcome attempt(const struct phase *p, struct subject *s,
 }
 
 /* The counts of a process in which no allocation failed. */
-struct counted {
+struct heap_counts {
     uint64_t calls, ledger;
     int64_t blocks; /* of the heap, at the end */
 };
 
-static struct counted count_calls(const struct phase *p, struct subject *s)
+static struct heap_counts count_calls(const struct phase *p, struct subject *s)
 {
-    struct counted counted;
+    struct heap_counts counts;
     heap.calls = 0;
     heap.fail_at = UINT64_MAX;
     heap.armed = 1;
@@ -477,11 +477,11 @@ static struct counted count_calls(const struct phase *p, struct subject *s)
         fprintf(stderr, "%s: %s: %s\n", s->path, p->name, err.text);
         exit(2);
     }
-    counted.calls = heap.calls;
-    counted.ledger = s->compiled ? ledger_hash(s) : 0;
+    counts.calls = heap.calls;
+    counts.ledger = s->compiled ? ledger_hash(s) : 0;
     drop(s);
-    counted.blocks = heap.blocks;
-    return counted;
+    counts.blocks = heap.blocks;
+    return counts;
 }
 
 struct options {
@@ -563,19 +563,19 @@ static bool try_phase(const struct phase *p, struct subject *s, uint64_t right,
         exit(2);
     }
     int ends[2];
-    struct counted counted = {0};
+    struct heap_counts counts = {0};
     if (pipe(ends) != 0)
         exit(2);
     if (fork() == 0) {
-        counted = count_calls(p, s);
-        _exit(write(ends[1], &counted, sizeof counted) != sizeof counted);
+        counts = count_calls(p, s);
+        _exit(write(ends[1], &counts, sizeof counts) != sizeof counts);
     }
-    if (read(ends[0], &counted, sizeof counted) != sizeof counted)
+    if (read(ends[0], &counts, sizeof counts) != sizeof counts)
         exit(2);
-    const uint64_t calls = counted.calls;
+    const uint64_t calls = counts.calls;
     if (p == &first_compile) {
-        s->ledger = counted.ledger;
-        s->blocks = counted.blocks;
+        s->ledger = counts.ledger;
+        s->blocks = counts.blocks;
     }
     wait(NULL);
     close(ends[0]);

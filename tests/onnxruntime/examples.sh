@@ -1,8 +1,9 @@
 #!/bin/sh
 # examples.sh PROVIDER INCLUDE LIBRARY PREFIX: the programs of
-# examples/onnxruntime find the digits' labels. INCLUDE has the headers of ONNX
-# Runtime, LIBRARY is one to run with; PREFIX is a folder that
-# scripts/fetch-onnxruntime filled; "" for either: without it.
+# examples/onnxruntime find the digits' labels. INCLUDE is the folder of ONNX Runtime's
+# headers, LIBRARY its library; PREFIX is a folder that scripts/fetch-onnxruntime
+# filled, whose Python runs the Python example. With "" for LIBRARY the C++ example is
+# left out, with "" for PREFIX the Python example.
 # SPDX-License-Identifier: Apache-2.0
 [ $# -eq 4 ] && [ -e "$1" ] || {
     echo "usage: examples.sh PROVIDER INCLUDE LIBRARY PREFIX" >&2
@@ -15,7 +16,7 @@ tmp=$(mktemp -d) || exit 2
 trap 'rm -rf "$tmp"' EXIT
 failed=0
 
-# finds NAME COMMAND...: at least 62 of the 64 labels
+# the expected labels, a line each
 "${PYTHON3:-python3}" - "$digits/batch0.labels.npy" >"$tmp/labels" <<'END'
 import struct
 import sys
@@ -28,6 +29,7 @@ n = (len(data) - head) // struct.calcsize(form)
 print(*struct.unpack_from("<%d%s" % (n, form), data, head), sep="\n")
 END
 [ "$(wc -l <"$tmp/labels")" -eq 64 ] || { echo "no labels"; exit 1; }
+# finds NAME COMMAND...: the command finds at least 62 of the 64 labels
 finds() {
     name=$1
     shift

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* session.c: see session.h. */
 #include "tests/onnxruntime/session.h"
 
 #include <cjson/cJSON.h>

@@ -15,7 +15,8 @@ extern OrtEnv *ort_env;
 /* Threads of each session. */
 extern int session_threads;
 
-/* Load ONNX Runtime, and register the provider. */
+/* Load ONNX Runtime from the file `library`, and register the provider, the
+ * file `provider`. */
 void sessions_begin(const char *library, const char *provider);
 void sessions_end(void);
 /* Whether this ONNX Runtime can run fused nodes in bodies of If, Loop and Scan,
@@ -67,7 +68,7 @@ void expect_claimed(struct build *b, const struct session_value *in,
 struct build start(void);
 void typed_input(struct build *b, const char *name, int dtype,
                  const char *dims);
-/* dims NULL: without a shape */
+/* dims: sizes and names of dims, with spaces between; NULL: without a shape. */
 void typed_output(struct build *b, const char *name, int dtype,
                   const char *dims);
 /* Between enter, which returns the outer graph, and leave, fill a body, which

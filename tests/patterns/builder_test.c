@@ -164,7 +164,7 @@ static void steps_and_names(void **state)
 
 /* Buffers of every length up to the required one: no byte after them is
  * written, and buffers that are too short give no pattern. */
-static void ends_with_its_room(void **state)
+static void never_writes_past_its_buffer(void **state)
 {
     (void)state;
     static const char want[] = "add(exp(%a), (abs(%b) | %c)) [nn.relu(^)]?";
@@ -194,7 +194,7 @@ int main(void)
         cmocka_unit_test(attributes_and_types),
         cmocka_unit_test(ifs),
         cmocka_unit_test(steps_and_names),
-        cmocka_unit_test(ends_with_its_room),
+        cmocka_unit_test(never_writes_past_its_buffer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

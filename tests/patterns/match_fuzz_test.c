@@ -35,13 +35,11 @@ static uint32_t draw(uint32_t n)
  * each other. */
 
 enum fact_kind {
-    ROLE,  /* value `key` is pattern node `is`                              */
+    ROLE,  /* value `key` matches pattern node `is`                         */
     BOUND, /* name `key`, in the repetition `depth`, is value `is`          */
-    COUNT, /* name `key` with '...' is so many values                       */
-    ONCE,  /* what stands once at pattern node `key` is value `is`          */
-    /* what stands once at pattern node `key`, value `depth`, does so in the way
-     * of that number */
-    WAY
+    COUNT, /* name `key` with '...' stands for `is` values                  */
+    ONCE,  /* the part defined once, pattern node `key`, matches value `is` */
+    WAY    /* that part matches value `depth` in the way of number `is`     */
 };
 
 struct fact {
@@ -127,7 +125,7 @@ static void append(struct naive *v, struct ways *to, struct ways from)
     free(from.at);
 }
 
-static struct ways just(struct naive *v, struct fact fact)
+static struct ways single_way(struct naive *v, struct fact fact)
 {
     struct ways ways = {0};
     const struct way way = {.n = 1, .at = {fact}};
@@ -187,7 +185,7 @@ static struct ways find_leaf(struct naive *v, const struct byi_pat *pat,
         fact.depth = ~value;
     else if (v->p->repeated[pat->name])
         fact.depth = depth_at(v, around);
-    return just(v, fact);
+    return single_way(v, fact);
 }
 
 static int order(double a, double b)
@@ -247,7 +245,7 @@ static bool op_holds(const struct byi_pat *pat, const struct byi_node *node)
     return one;
 }
 
-static bool swaps(enum byi_op_id op)
+static bool is_commutative(enum byi_op_id op)
 {
     return op == BYI_OP_ADD || op == BYI_OP_MULTIPLY || op == BYI_OP_MAXIMUM ||
            op == BYI_OP_MINIMUM;
@@ -259,18 +257,19 @@ static struct ways find_args(struct naive *v, uint32_t at, byi_id value,
     const struct byi_pat *pat = &v->p->nodes[at];
     const struct byi_node *node = node_of(v, value);
     struct ways all =
-        just(v, (struct fact){.kind = ROLE, .key = value, .is = at});
+        single_way(v, (struct fact){.kind = ROLE, .key = value, .is = at});
     if (pat->has_rest)
-        all = join(v, all,
-                   just(v, (struct fact){.kind = COUNT,
-                                         .key = pat->rest,
-                                         .is = node->n_args - pat->n_args}));
+        all = join(
+            v, all,
+            single_way(v, (struct fact){.kind = COUNT,
+                                        .key = pat->rest,
+                                        .is = node->n_args - pat->n_args}));
     for (uint32_t i = pat->n_args; pat->has_rest && i < node->n_args; i++)
         all = join(v, all,
-                   just(v, (struct fact){.kind = BOUND,
-                                         .key = pat->rest,
-                                         .depth = node->n_args - i,
-                                         .is = node->args[i]}));
+                   single_way(v, (struct fact){.kind = BOUND,
+                                               .key = pat->rest,
+                                               .depth = node->n_args - i,
+                                               .is = node->args[i]}));
     for (uint32_t i = 0; i < pat->n_args; i++)
         all = join(v, all,
                    find(v, pat->args[i], node->args[swap ? 1 - i : i], around));
@@ -289,7 +288,8 @@ static struct ways find_op(struct naive *v, uint32_t at, byi_id value,
         (node->n_args > pat->n_args && !pat->has_rest))
         return all;
     append(v, &all, find_args(v, at, value, false, around));
-    if (pat->n_args == 2 && node->kind == BYI_CALL_OP && swaps(node->op))
+    if (pat->n_args == 2 && node->kind == BYI_CALL_OP &&
+        is_commutative(node->op))
         append(v, &all, find_args(v, at, value, true, around));
     return all;
 }
@@ -386,9 +386,9 @@ static struct ways find_group(struct naive *v, uint32_t at, byi_id value,
         push(v, &ops, &(struct way){0});
         for (uint32_t k = 0; k < parts->n_ops; k++)
             ops = join(v, ops,
-                       just(v, (struct fact){.kind = ROLE,
-                                             .key = parts->ops[k],
-                                             .is = at}));
+                       single_way(v, (struct fact){.kind = ROLE,
+                                                   .key = parts->ops[k],
+                                                   .is = at}));
         permute(v, at, parts, 0, 0, ops, around, &all);
     }
     free(partings);
@@ -485,7 +485,8 @@ static struct ways find(struct naive *v, uint32_t at, byi_id value,
         return all;
     case BYI_PAT_ONCE:
         return join(
-            v, just(v, (struct fact){.kind = ONCE, .key = at, .is = value}),
+            v,
+            single_way(v, (struct fact){.kind = ONCE, .key = at, .is = value}),
             number(v, find(v, pat->args[0], value, around), at, value));
     }
     return all;
@@ -672,8 +673,7 @@ static struct byi_func *make_graph(struct byi_module *m)
     return f;
 }
 
-/* --- random rows
- * --------------------------------------------------------------
+/* --- random rows ----------------------------------------------------------
  *
  * A row mostly describes the graph from some root down; parts of it are written
  * in another way, and parts of it do not match. */

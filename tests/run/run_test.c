@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* run_test.c: runs every program of this folder, except those that never end,
- * by the interpreter, from memory, and from an artifact. Uses the whole
- * pipeline, and only its required passes. The results must be equal; the
- * goldens have the numbers.
+/* run_test.c: runs every program of this folder, except those that must fail
+ * (bad_*.ir): by the interpreter; compiled with only the required passes, in
+ * memory; and compiled with the whole pipeline, in memory and from an artifact.
+ * The results must be equal; the goldens have the numbers.
  */
 #include <setjmp.h>
 #include <stdarg.h>

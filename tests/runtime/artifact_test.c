@@ -187,7 +187,7 @@ static void test_flipped(void **state)
     free(data);
 }
 
-static void test_not_ours(void **state)
+static void test_not_an_artifact(void **state)
 {
     struct folder *f = *state;
     struct byoc_error err;
@@ -356,7 +356,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_load_and_run), TEST(test_verify),
         TEST(test_same_bytes),   TEST(test_truncated),
-        TEST(test_flipped),      TEST(test_not_ours),
+        TEST(test_flipped),      TEST(test_not_an_artifact),
         TEST(test_cannot_write), TEST(test_other_plan),
         TEST(test_descriptor),   TEST(test_no_descriptors_left),
         TEST(test_ledger),       TEST(test_packed_weights_dropped),

@@ -494,8 +494,8 @@ static void run_fails(struct byoc_state *s, const DLTensor *in, uint32_t n_in,
 
 /* A run without end fails with an error and leaks nothing, and the state can
  * run again. */
-static void limited(const char *ir, uint32_t depth, uint64_t calls,
-                    const char *word)
+static void expect_limit(const char *ir, uint32_t depth, uint64_t calls,
+                         const char *word)
 {
     struct fixture x;
     struct byoc_error err;
@@ -572,26 +572,27 @@ static void test_cancel_long_loop(void **state)
 static void test_endless(void **state)
 {
     (void)state;
-    limited("def @f(%n: " I64 ") -> " I64 " {\n"
-            "  if (equal(%n, 0)) { %n } else { add(@f(add(%n, 1)), 1) }\n"
-            "}\n"
-            "def @main(%n: " I64 ") { @f(%n) }\n",
-            5000, 1 << 20,
-            "@f.3: found too many nested calls, expected at most 5000");
-    limited("def @f(%n: " I64 ") -> " I64 " {\n"
-            "  if (equal(%n, 0)) { %n } else { @f(add(%n, 1)) }\n"
-            "}\n"
-            "def @main(%n: " I64 ") { @f(%n) }\n",
-            5000, 20000,
-            "found too many calls in one run, expected at most 20000");
-    limited("def @f(%g: fn (" I64 ") -> " I64 ", %n: " I64 ") -> " I64 " {\n"
-            "  if (equal(%n, 0)) { %n } else {\n"
-            "    %h = fn (%x: " I64 ") { %g(add(%x, 1)) };\n"
-            "    add(@f(%h, %h(%n)), 1)\n"
-            "  }\n"
-            "}\n"
-            "def @main(%n: " I64 ") { @f(fn (%x: " I64 ") { %x }, %n) }\n",
-            5000, 1 << 24, "look for a recursion");
+    expect_limit("def @f(%n: " I64 ") -> " I64 " {\n"
+                 "  if (equal(%n, 0)) { %n } else { add(@f(add(%n, 1)), 1) }\n"
+                 "}\n"
+                 "def @main(%n: " I64 ") { @f(%n) }\n",
+                 5000, 1 << 20,
+                 "@f.3: found too many nested calls, expected at most 5000");
+    expect_limit("def @f(%n: " I64 ") -> " I64 " {\n"
+                 "  if (equal(%n, 0)) { %n } else { @f(add(%n, 1)) }\n"
+                 "}\n"
+                 "def @main(%n: " I64 ") { @f(%n) }\n",
+                 5000, 20000,
+                 "found too many calls in one run, expected at most 20000");
+    expect_limit("def @f(%g: fn (" I64 ") -> " I64 ", %n: " I64 ") -> " I64
+                 " {\n"
+                 "  if (equal(%n, 0)) { %n } else {\n"
+                 "    %h = fn (%x: " I64 ") { %g(add(%x, 1)) };\n"
+                 "    add(@f(%h, %h(%n)), 1)\n"
+                 "  }\n"
+                 "}\n"
+                 "def @main(%n: " I64 ") { @f(fn (%x: " I64 ") { %x }, %n) }\n",
+                 5000, 1 << 24, "look for a recursion");
 }
 
 /* Tail calls need no frames: a loop by recursion may be longer than the 200

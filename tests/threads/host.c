@@ -235,8 +235,8 @@ static void check_fork(const char *path)
 
 static _Atomic bool stop;
 
-/* Load and free a model, so that locks are held, and instances are created, at
- * any moment. */
+/* Load and free a model, so that locks are held, and specialisations are built,
+ * at any moment. */
 static void *load_often(void *path)
 {
     while (!stop) {
