@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pool_test.c: tests blocks for values whose size varies. */
+/* pool_test.c: tests the pool of memory blocks for values whose size varies. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

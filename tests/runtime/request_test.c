@@ -273,7 +273,9 @@ static void test_alternate_outputs(void **state)
 
 /* --- callbacks ------------------------------------------------------------ */
 
-struct later {
+/* A run whose callback starts `again` further runs, one after the other. With
+ * -1, the callback frees the state. */
+struct chain {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     struct trial *t;
@@ -284,37 +286,37 @@ struct later {
 static void done(void *ctx, struct byoc_state *s, enum byoc_status status,
                  const struct byoc_error *e)
 {
-    struct later *l = ctx;
-    pthread_mutex_lock(&l->lock);
-    l->calls++;
-    l->status = status;
+    struct chain *c = ctx;
+    pthread_mutex_lock(&c->lock);
+    c->calls++;
+    c->status = status;
     if (status != BYOC_OK)
         assert_true(e->text[0] != '\0');
-    const int again = l->again-- > 0;
-    pthread_mutex_unlock(&l->lock);
-    if (again && byoc_run_async(s, &l->t->request, done, l, NULL) == BYOC_OK)
+    const int again = c->again-- > 0;
+    pthread_mutex_unlock(&c->lock);
+    if (again && byoc_run_async(s, &c->t->request, done, c, NULL) == BYOC_OK)
         return;
-    if (l->again < -1) /* the callback may free its state */
-        byoc_state_free(&l->t->state);
-    pthread_mutex_lock(&l->lock);
-    l->over = 1;
-    pthread_cond_signal(&l->changed);
-    pthread_mutex_unlock(&l->lock);
+    if (c->again < -1)
+        byoc_state_free(&c->t->state);
+    pthread_mutex_lock(&c->lock);
+    c->over = 1;
+    pthread_cond_signal(&c->changed);
+    pthread_mutex_unlock(&c->lock);
 }
 
-static void run_later(struct trial *t, struct later *l, int again)
+static void run_chain(struct trial *t, struct chain *c, int again)
 {
-    pthread_mutex_init(&l->lock, NULL);
-    pthread_cond_init(&l->changed, NULL);
-    l->t = t;
-    l->again = again;
-    l->calls = l->over = 0;
-    assert_int_equal(byoc_run_async(t->state, &t->request, done, l, &err),
+    pthread_mutex_init(&c->lock, NULL);
+    pthread_cond_init(&c->changed, NULL);
+    c->t = t;
+    c->again = again;
+    c->calls = c->over = 0;
+    assert_int_equal(byoc_run_async(t->state, &t->request, done, c, &err),
                      BYOC_OK);
-    pthread_mutex_lock(&l->lock);
-    while (!l->over)
-        pthread_cond_wait(&l->changed, &l->lock);
-    pthread_mutex_unlock(&l->lock);
+    pthread_mutex_lock(&c->lock);
+    while (!c->over)
+        pthread_cond_wait(&c->changed, &c->lock);
+    pthread_mutex_unlock(&c->lock);
 }
 
 static void test_callbacks(void **state)
@@ -322,23 +324,23 @@ static void test_callbacks(void **state)
     (void)state;
     const struct byoc_load_params load = {.struct_size = sizeof load,
                                           .runners = 3};
-    struct later l = {0};
+    struct chain chain = {0};
     struct trial t;
     begin(&t, fork_of_two, 2, 1, &load);
     t.out[0].name = "output_1";
-    run_later(&t, &l, 200);
-    assert_true(l.calls == 201 && l.status == BYOC_OK);
+    run_chain(&t, &chain, 200);
+    assert_true(chain.calls == 201 && chain.status == BYOC_OK);
     assert_true(data_of(&t.out[0])[1] == 11);
     /* a run that fails, or is cancelled, ends in the callback as well */
     t.out[0].name = "nothing";
-    run_later(&t, &l, 0);
-    assert_true(l.calls == 1 && l.status == BYOC_EINVAL);
+    run_chain(&t, &chain, 0);
+    assert_true(chain.calls == 1 && chain.status == BYOC_EINVAL);
     t.out[0] = (struct byoc_binding){.name = "output_1"};
     byoc_state_cancel(t.state);
-    run_later(&t, &l, 0);
-    assert_int_equal(l.status, BYOC_ECANCELLED);
-    run_later(&t, &l, -1);
-    assert_true(l.status == BYOC_OK && !t.state);
+    run_chain(&t, &chain, 0);
+    assert_int_equal(chain.status, BYOC_ECANCELLED);
+    run_chain(&t, &chain, -1);
+    assert_true(chain.status == BYOC_OK && !t.state);
     end(&t);
 }
 
@@ -572,7 +574,9 @@ static void test_memory(void **state)
     assert_int_equal(held, 0);
 }
 
-static void test_memory_for_nothing(void **state)
+/* A model loads with too little memory for a state; and `allocate` needs
+ * `release`. */
+static void test_too_little_memory(void **state)
 {
     (void)state;
     struct trial t;
@@ -687,7 +691,7 @@ int main(void)
         cmocka_unit_test(test_restart),
         cmocka_unit_test(test_fork),
         cmocka_unit_test(test_memory),
-        cmocka_unit_test(test_memory_for_nothing),
+        cmocka_unit_test(test_too_little_memory),
         cmocka_unit_test(test_tried),
         cmocka_unit_test(test_no_ledger),
     };

@@ -36,6 +36,7 @@ static void make_dir(const char *name)
     assert_int_equal(mkdir(path, 0700), 0);
 }
 
+/* Return the number of threads. `word` must occur in the reason for it. */
 static uint32_t decide(struct byi_thread_facts facts, const char *word)
 {
     struct byoc_error err;
@@ -52,7 +53,7 @@ static uint32_t decide(struct byi_thread_facts facts, const char *word)
 
 #define FACTS(...) ((struct byi_thread_facts){__VA_ARGS__})
 
-static void test_order(void **state)
+static void test_precedence(void **state)
 {
     (void)state;
     write_file("self", "");
@@ -71,7 +72,7 @@ static void test_order(void **state)
     assert_int_equal(decide(FACTS(.affinity = 0), "CPUs"), 1);
 }
 
-static void test_strict(void **state)
+static void test_malformed_variable(void **state)
 {
     (void)state;
     static const char *const bad[] = {"",   "0",   "-1",   "two",
@@ -181,8 +182,8 @@ static int make_tree(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_order),
-        cmocka_unit_test(test_strict),
+        cmocka_unit_test(test_precedence),
+        cmocka_unit_test(test_malformed_variable),
         cmocka_unit_test(test_memory_limit),
         cmocka_unit_test(test_cgroup_v2),
         cmocka_unit_test(test_cgroup_v1),
