@@ -11,20 +11,30 @@
 
 enum { DIGITS, SCORES, BOXES, OUTPUTS };
 
-/* Whether the outputs are classes (n, int64), scores (n) and boxes (n, 4). */
-static int is_detector(const struct byoc_model *model)
+/* Whether the model has one input, and the outputs are classes (n, int64),
+ * scores (n) and boxes (n, 4). If not, err has a message. */
+static int is_detector(const struct byoc_model *model, const char *path,
+                       struct byoc_error *err)
 {
     static const uint32_t ranks[] = {1, 1, 2};
-    if (byoc_model_n_inputs(model) != 1 ||
-        byoc_model_n_outputs(model) != OUTPUTS)
-        return 0;
-    for (uint32_t i = 0; i < OUTPUTS; i++) {
+    const uint32_t n_in = byoc_model_n_inputs(model);
+    const uint32_t n_out = byoc_model_n_outputs(model);
+    int good = n_in == 1 && n_out == OUTPUTS;
+    if (!good)
+        snprintf(err->text, sizeof err->text,
+                 "%s: found %u inputs and %u outputs, expected 1 and %d", path,
+                 n_in, n_out, OUTPUTS);
+    for (uint32_t i = 0; good && i < OUTPUTS; i++) {
         const struct byoc_io *io = byoc_model_output(model, i);
-        if (io->rank != ranks[i] ||
-            io->dtype != (i == DIGITS ? BYOC_I64 : BYOC_F32))
-            return 0;
+        good = io->rank == ranks[i] && (i != BOXES || io->dims[1] == 4) &&
+               io->dtype == (i == DIGITS ? BYOC_I64 : BYOC_F32);
+        if (!good)
+            snprintf(err->text, sizeof err->text,
+                     "%s: output %u: found another type, expected classes (n) "
+                     "of int64, then float32 scores (n) and boxes (n, 4)",
+                     path, i);
     }
-    return byoc_model_output(model, BOXES)->dims[1] == 4;
+    return good;
 }
 
 static void print_boxes(int image, const DLTensor out[OUTPUTS])
@@ -50,7 +60,7 @@ static int detect(struct byoc_model *model, struct byoc_state *state,
     DLTensor in = {.data = pixels,
                    .device = {kDLCPU, 0},
                    .ndim = (int)io->rank,
-                   .dtype = byoc_dtype_dlpack(io->dtype),
+                   .dtype = byoc_dtype_dlpack(BYOC_F32),
                    .shape = (int64_t *)io->dims};
     int code = 0, image = 0;
     while (pixels && n > 0 && code == 0 &&
@@ -73,14 +83,8 @@ int main(int argc, char **argv)
     int code = 2;
     if (argc == 2 && !byoc_model_load(argv[1], NULL, &model, &err) &&
         !byoc_state_new(model, &state, &err)) {
-        if (is_detector(model))
+        if (is_detector(model, argv[1], &err))
             code = detect(model, state, &err);
-        else
-            snprintf(err.text, sizeof err.text,
-                     "%s: found %u inputs and %u outputs, expected an image, "
-                     "and classes (n), scores (n) and boxes (n, 4)",
-                     argv[1], byoc_model_n_inputs(model),
-                     byoc_model_n_outputs(model));
     }
     if (code)
         fprintf(stderr, "%s\n", err.text);

@@ -32,6 +32,9 @@ def @main(%x: Tensor[(2, 3), float32]) {
 }
 END
 "$1" compile "$tmp/two.ir" -o "$tmp/two.so" >/dev/null || exit 1
+cat >"$tmp/three.ir" <<'END'
+def @main(%x: Tensor[(2, 3), float64]) { (nn.softmax(%x), %x, %x) }
+END
 
 says 0 'output_1: 6 elements, the first is 1' "$2/by_name" "$tmp/two.so"
 says 0 '^first .*cumsum' "$2/by_name" "$tmp/two.so" output_1
@@ -92,6 +95,16 @@ paste "$tmp/found.txt" "$tmp/expected.txt" | awk '
     failed=1
 }
 says 2 'usage: detect' "$2/detect"
-says 2 'expected an image, and classes' "$2/detect" "$tmp/model.so"
+says 2 'found 1 inputs and 1 outputs, expected 1 and 3' "$2/detect" "$tmp/model.so"
+"$1" compile "$tmp/three.ir" -o "$tmp/three.so" >/dev/null || exit 1
+says 2 'output 0: found another type, expected classes' "$2/detect" "$tmp/three.so"
+
+# classify reads float32; byoc refuses it for an input of another type.
+cat >"$tmp/double.ir" <<'END'
+def @main(%x: Tensor[(2, 3), float64]) { nn.softmax(%x) }
+END
+"$1" compile "$tmp/double.ir" -o "$tmp/double.so" >/dev/null || exit 1
+says 2 'float64' sh -c 'head -c 48 /dev/zero | "$1" "$2"' - "$2/classify" \
+    "$tmp/double.so"
 says 2 'expected a chunk and a state' "$2/stream" "$tmp/model.so"
 exit $failed
