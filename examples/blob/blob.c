@@ -42,12 +42,12 @@ static const char *check_type(const struct byoc_host *host,
 {
     uint32_t dtype, rank;
     const int64_t *dims;
-    int64_t own = 1;
+    int64_t n = 1;
     if (!host->match_type(m, name, &dtype, &rank, &dims))
         return NULL;
     for (uint32_t d = 0; d < rank; d++)
-        own *= dims[d];
-    if (dtype == BYOC_F32 && own > 0 && (own == count || own == 1))
+        n *= dims[d];
+    if (dtype == BYOC_F32 && n > 0 && (n == count || n == 1))
         return NULL;
     return host->match_say(m,
                            "found %s, expected float32 of the size of the "
@@ -251,10 +251,12 @@ static const char *check_value(struct loaded *l, uint32_t i,
     if (v->kind == BYOC_GRAPH_CONST && v->index >= region->n_consts)
         return "found a constant that does not exist";
     if (v->kind == BYOC_GRAPH_CONST &&
-        (region->consts[v->index].dtype != BYOC_F32 ||
-         region->consts[v->index].bytes !=
-             (v->many ? l->head.count : 1) * sizeof(float)))
-        return "found a constant of another type or size";
+        region->consts[v->index].dtype != BYOC_F32)
+        return "found a constant of another type, expected float32";
+    if (v->kind == BYOC_GRAPH_CONST &&
+        region->consts[v->index].bytes !=
+            (v->many ? l->head.count : 1) * sizeof(float))
+        return "found a constant of another size than its value";
     l->made[i] = v->kind != BYOC_GRAPH_RESULT;
     return NULL;
 }

@@ -2,7 +2,7 @@
 /* source.c: a backend that writes C: float32 arithmetic with broadcasting
  * becomes one loop nest, which the machine's C compiler optimises.
  */
-#define BYOC_BACKEND_NEEDS BYOC_ABI(1, 1)
+#define BYOC_BACKEND_NEEDS BYOC_ABI(1, 2)
 #include <byoc/backend.h>
 #include <byoc/graph.h>
 
@@ -122,9 +122,11 @@ static const char *find_fault(const struct byoc_graph *g, uint32_t n_consts)
     if (g->n_inputs + n_consts + g->n_outputs > MAX_TENSORS)
         return "found too many tensors, expected at most 64";
     for (uint32_t i = 0; i < g->n_values; i++)
-        if (g->values[i].dtype != BYOC_F32 || g->values[i].count == 0)
-            return "found a tensor that is empty or not float32, expected "
-                   "float32 with at least one element";
+        if (g->values[i].dtype != BYOC_F32)
+            return "found another element type, expected float32";
+    for (uint32_t i = 0; i < g->n_values; i++)
+        if (g->values[i].count == 0)
+            return "found an empty tensor, expected at least one element";
     for (uint32_t i = 0; i < g->n_outputs; i++) {
         const struct byoc_graph_value *v = &g->values[g->outputs[i]];
         if (v->rank != first->rank ||
@@ -385,12 +387,16 @@ static struct byoc_fail *load(const struct byoc_host *host,
 {
     const nest_fn code = (nest_fn)region->code;
     long at = 0;
-    if (!code || region->n_consts > MAX_TENSORS ||
+    if (!code)
+        return host->fail(host->ctx, BYOC_FAIL_INVALID,
+                          "found no code, expected code for this region; "
+                          "compile the model again");
+    if (region->n_consts > MAX_TENSORS ||
         !sizes_match(code, &at, region->consts, region->n_consts))
         return host->fail(
             host->ctx, BYOC_FAIL_INVALID,
-            "found no code, or code for constants of other sizes, expected "
-            "code for this region; compile the model again");
+            "found constants of other sizes, expected the sizes that the code "
+            "was compiled for; compile the model again");
     struct loaded *l = host->acquire(host->ctx, sizeof *l);
     if (!l)
         return host->fail(host->ctx, BYOC_FAIL_RESOURCE, "out of memory");
