@@ -139,8 +139,8 @@ int main(int argc, char **argv)
     const int64_t bytes = argc > 3 ? atol(argv[3]) : 200;
     const double temperature = argc > 4 ? atof(argv[4]) : 0.7;
     if (n > MAX_INPUTS || byoc_model_n_outputs(model) != n)
-        fail("found %u inputs and %u outputs, expected ids and caches, in and "
-             "out, at most %d",
+        fail("found %u inputs and %u outputs, expected ids and caches, and as "
+             "many outputs, at most %d",
              n, byoc_model_n_outputs(model), MAX_INPUTS);
     int64_t length = (int64_t)strlen(argv[2]); /* of the text so far */
     int64_t shape[] = {1, length};

@@ -51,10 +51,12 @@ static struct byoc_fail *decoder_shape(const struct byoc_host *host,
 {
     const struct byoc_view *file = &call->inputs[0];
     struct byoc_result *image = &call->results[0];
-    if (file->dtype != BYOC_U8 || file->rank != 1)
+    if (file->dtype != BYOC_U8)
         return host->fail(host->ctx, BYOC_FAIL_INVALID,
-                          "found an input of another type or rank, expected a "
-                          "vector of uint8");
+                          "found an input of another type, expected uint8");
+    if (file->rank != 1)
+        return host->fail(host->ctx, BYOC_FAIL_INVALID,
+                          "found an input of another rank, expected a vector");
     if (!has_format(call, "RGB") && !has_format(call, "BGR") &&
         !has_format(call, "Grayscale")) {
         char text[120];

@@ -232,7 +232,8 @@ const char *accept_pool(const struct byoc_host *host,
     const bool padded = pad && (pad[0] || pad[1] || pad[2] || pad[3]);
     if (strcmp(host->match_op(m, 0), "nn.max_pool2d") == 0)
         return dilated && padded ? "found a dilated window over padding, for "
-                                   "which XNNPACK reads the wrong elements"
+                                   "which XNNPACK reads the wrong elements, "
+                                   "expected dilation 1 or no padding"
                                  : NULL;
     if (dilated)
         return host->match_say(m,

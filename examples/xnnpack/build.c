@@ -253,9 +253,12 @@ static int read_weights(struct build *b, struct job *j, const char *axes)
     const struct byoc_graph_value *v = value_of(b, j->step->args[1]);
     static const char letters[] = "OHWI";
     size_t size[4] = {0}, step = 1;
-    if (v->kind != BYOC_GRAPH_CONST || v->rank != 4 || strlen(axes) != 4)
+    if (v->kind != BYOC_GRAPH_CONST)
         return refuse(b, BYOC_FAIL_UNSUPPORTED,
-                      "found other weights, expected a constant of four axes");
+                      "found computed weights, expected a constant");
+    if (v->rank != 4 || strlen(axes) != 4)
+        return refuse(b, BYOC_FAIL_UNSUPPORTED,
+                      "found weights of another rank, expected four axes");
     for (int d = 3; d >= 0; d--) {
         const char *at = strchr(letters, axes[d]);
         if (!at)
@@ -268,9 +271,12 @@ static int read_weights(struct build *b, struct job *j, const char *axes)
     }
     struct window *w = &j->op.window;
     w->groups = (uint32_t)byoc_graph_int(j->step, "groups", 1);
-    if (w->groups == 0 || size[0] * size[1] * size[2] * size[3] == 0)
+    if (w->groups == 0)
         return refuse(b, BYOC_FAIL_INVALID,
-                      "found 0 groups or empty weights, expected 1 or more");
+                      "found 0 groups, expected 1 or more");
+    if (size[0] * size[1] * size[2] * size[3] == 0)
+        return refuse(b, BYOC_FAIL_INVALID,
+                      "found empty weights, expected at least one element");
     w->size[0] = (uint32_t)size[1];
     w->size[1] = (uint32_t)size[2];
     w->out = size[0];
@@ -279,15 +285,19 @@ static int read_weights(struct build *b, struct job *j, const char *axes)
     return 1;
 }
 
-/* Set the operator's bias to the job's. Refuses one that is not a constant for
- * each of the channels. */
+/* Set the operator's bias to the job's, a constant with one element for each of
+ * the channels. Returns 0 for any other bias. */
 static int set_bias(struct build *b, struct job *j, size_t channels)
 {
     if (!j->bias)
         return 1;
-    if (j->bias->kind != BYOC_GRAPH_CONST || j->bias->count != channels)
+    if (j->bias->kind != BYOC_GRAPH_CONST)
         return refuse(b, BYOC_FAIL_UNSUPPORTED,
-                      "found another bias, expected a constant per channel");
+                      "found a computed bias, expected a constant");
+    if (j->bias->count != channels)
+        return refuse(b, BYOC_FAIL_UNSUPPORTED,
+                      "found a bias of another size, expected one element for "
+                      "each channel");
     j->op.bias = j->bias->data;
     return 1;
 }
@@ -301,10 +311,14 @@ static int build_convolution(struct build *b, struct job *j)
         !read_weights(b, j,
                       byoc_graph_string(j->step, "kernel_layout", "OIHW")))
         return 0;
-    if (w->out % w->groups || w->in * w->groups != j->op.image.c)
+    if (w->out % w->groups)
         return refuse(b, BYOC_FAIL_INVALID,
-                      "found weights for another number of channels than the "
-                      "image has");
+                      "found weights whose outputs the groups do not divide, "
+                      "expected as many outputs in each group");
+    if (w->in * w->groups != j->op.image.c)
+        return refuse(b, BYOC_FAIL_INVALID,
+                      "found weights for another number of channels, expected "
+                      "the image's");
     w->out /= w->groups;
     return set_bias(b, j, w->out * w->groups) && finish(b, j, layout);
 }
@@ -321,10 +335,14 @@ static int build_deconvolution(struct build *b, struct job *j)
         !read_weights(b, j,
                       byoc_graph_string(j->step, "kernel_layout", "IOHW")))
         return 0;
-    if (w->groups != 1 || w->in != j->op.image.c)
+    if (w->groups != 1)
         return refuse(b, BYOC_FAIL_UNSUPPORTED,
-                      "found a transposed convolution in several groups or of "
-                      "other channels than the image has, expected 1 group");
+                      "found a transposed convolution in several groups, "
+                      "expected 1");
+    if (w->in != j->op.image.c)
+        return refuse(b, BYOC_FAIL_INVALID,
+                      "found weights for another number of channels, expected "
+                      "the image's");
     byoc_graph_ints(j->step, "output_padding", output_padding, 2);
     w->output_padding[0] = (uint32_t)output_padding[0];
     w->output_padding[1] = (uint32_t)output_padding[1];
@@ -338,19 +356,26 @@ static int build_dense(struct build *b, struct job *j)
     const struct byoc_graph_value *v = value_of(b, j->step->args[1]);
     const int dense = strcmp(j->step->name, "nn.dense") == 0;
     j->op.kind = &kind_dense;
-    if (v->kind != BYOC_GRAPH_CONST || v->rank != 2 || in->rank == 0 ||
-        byoc_graph_int(j->step, "transpose_a", 0))
-        return refuse(
-            b, BYOC_FAIL_UNSUPPORTED,
-            "found other operands, expected rows and a constant matrix");
+    if (v->kind != BYOC_GRAPH_CONST || v->rank != 2)
+        return refuse(b, BYOC_FAIL_UNSUPPORTED,
+                      v->rank == 2
+                          ? "found computed weights, expected a constant"
+                          : "found weights of another rank, expected a matrix");
+    if (in->rank == 0 || byoc_graph_int(j->step, "transpose_a", 0))
+        return refuse(b, BYOC_FAIL_UNSUPPORTED,
+                      in->rank ? "found transpose_a = 1, expected 0"
+                               : "found one number, expected rows");
     j->op.transposed = !dense && !byoc_graph_int(j->step, "transpose_b", 0);
     j->op.window.in = (size_t)v->dims[j->op.transposed ? 0 : 1];
     j->op.window.out = (size_t)v->dims[j->op.transposed ? 1 : 0];
     j->op.weights = v->data;
-    if (j->op.window.in == 0 ||
-        j->op.window.in != (size_t)in->dims[in->rank - 1])
+    if (j->op.window.in == 0)
         return refuse(b, BYOC_FAIL_INVALID,
-                      "found weights for rows of another length");
+                      "found empty weights, expected at least one element");
+    if (j->op.window.in != (size_t)in->dims[in->rank - 1])
+        return refuse(b, BYOC_FAIL_INVALID,
+                      "found weights for rows of another length, expected the "
+                      "length of the operand's");
     j->op.rows = (size_t)in->count / j->op.window.in;
     return set_bias(b, j, j->op.window.out) && finish(b, j, PLAIN);
 }
@@ -427,12 +452,16 @@ static int build_prelu(struct build *b, struct job *j)
     const struct image image = image_of_value(slope);
     const size_t count = (size_t)slope->count;
     const int channels = in->rank == 4 && image.c == count;
-    if (slope->kind != BYOC_GRAPH_CONST || in->rank == 0 || count == 0 ||
+    if (slope->kind != BYOC_GRAPH_CONST)
+        return refuse(b, BYOC_FAIL_UNSUPPORTED,
+                      "found computed slopes, expected a constant");
+    if (in->rank == 0 || count == 0 ||
         (channels
              ? in->dims[1] != (int64_t)count
              : image.w != count || in->dims[in->rank - 1] != (int64_t)count))
         return refuse(b, BYOC_FAIL_UNSUPPORTED,
-                      "found other slopes, expected a constant per channel");
+                      "found slopes of another shape, expected one for each "
+                      "channel");
     j->op.kind = kind_of("nn.prelu");
     j->op.weights = slope->data;
     j->op.columns = count;
@@ -582,8 +611,8 @@ static int build_join(struct build *b, struct job *j)
         if (j->op.columns * j->op.rows != v->count ||
             j->op.first + j->op.columns > j->op.width)
             return refuse(b, BYOC_FAIL_INVALID,
-                          "found operands whose sizes do not add up to the "
-                          "result");
+                          "found operands of other sizes, expected sizes that "
+                          "add up to the result's");
         if (j->op.in[0] == NONE || j->op.out == NONE || !op_add(b, j->op))
             return 0;
         j->op.first += j->op.columns;
@@ -651,17 +680,29 @@ static int clamp(struct op *op, const struct byoc_graph_step *s)
     return 1;
 }
 
-/* Fail unless all values are float32, except the sizes of a reshape. */
+static int check_value(struct build *b, uint32_t v)
+{
+    if (value_of(b, v)->dtype != BYOC_F32)
+        return refuse(b, BYOC_FAIL_UNSUPPORTED,
+                      "found another element type, expected float32");
+    if (value_of(b, v)->count == 0)
+        return refuse(b, BYOC_FAIL_UNSUPPORTED,
+                      "found an empty tensor, expected at least one element");
+    return 1;
+}
+
+/* Refuse a step unless it has one result, and all its values are float32 and
+ * not empty. The sizes of a reshape may have another type. */
 static int check_types(struct build *b, const struct byoc_graph_step *s)
 {
     const uint32_t n = strcmp(s->name, "reshape") == 0 ? 1 : s->n_args;
-    int fit = s->n_outs == 1 && value_of(b, s->outs[0])->dtype == BYOC_F32 &&
-              value_of(b, s->outs[0])->count > 0;
-    for (uint32_t i = 0; fit && i < n; i++)
-        fit = value_of(b, s->args[i])->dtype == BYOC_F32 &&
-              value_of(b, s->args[i])->count > 0;
-    return fit || refuse(b, BYOC_FAIL_UNSUPPORTED,
-                         "found a tensor that is empty or not float32");
+    if (s->n_outs != 1)
+        return refuse(b, BYOC_FAIL_UNSUPPORTED,
+                      "found an operator with several results, expected one");
+    int good = check_value(b, s->outs[0]);
+    for (uint32_t i = 0; good && i < n; i++)
+        good = check_value(b, s->args[i]);
+    return good;
 }
 
 /* Add the operators of a kernel. Returns 0 on failure. */
@@ -672,9 +713,14 @@ static int build_kernel(struct build *b, const struct byoc_graph_kernel *k)
         .step = &steps[0],
         .op = {.in = {NONE, NONE}, .min = -INFINITY, .max = INFINITY}};
     b->kernel = k;
-    if (k->n_steps == 0 || k->n_outs != 1 || !check_types(b, j.step))
+    if (k->n_steps == 0)
         return refuse(b, BYOC_FAIL_INVALID,
-                      "found a kernel with no step or several results");
+                      "found a kernel without steps, expected at least one");
+    if (k->n_outs != 1)
+        return refuse(b, BYOC_FAIL_INVALID,
+                      "found a kernel with several results, expected one");
+    if (!check_types(b, j.step))
+        return 0;
     clamp(&j.op, j.step);
     j.out = steps[0].outs[0];
     for (uint32_t i = 1; i < k->n_steps; i++) {
@@ -683,7 +729,8 @@ static int build_kernel(struct build *b, const struct byoc_graph_kernel *k)
         if (!check_types(b, s) || last > 1 ||
             (s->args[0] != j.out && s->args[last] != j.out))
             return refuse(b, BYOC_FAIL_UNSUPPORTED,
-                          "found an epilogue that is not a chain");
+                          "found a step that does not read the one before it, "
+                          "expected a chain of steps");
         if (i == 1 && last == 1 && strcmp(s->name, "add") == 0)
             j.bias = value_of(b, s->args[with]);
         else if (last == 1 || !clamp(&j.op, s))

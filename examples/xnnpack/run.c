@@ -50,8 +50,8 @@ struct loaded {
 struct state {
     struct set *set;
     char *memory;
-    const void **bound; /* three entries by operator: the addresses of in[0],
-                         * in[1] and out; NULL: not bound */
+    const void **bound; /* for each operator three entries: the addresses of
+                         * in[0], in[1] and out; NULL: not bound */
     float **copies; /* for each input: the copy that readable() made, or NULL */
 };
 
