@@ -13,6 +13,7 @@ PATH=$(dirname "$byoc"):$PATH
 dir=$(mktemp -d) || exit 2
 trap 'rm -rf "$dir"' EXIT
 failed=0
+export BYOC_PROGRESS=0 # no lines of progress among the messages
 # the plug-ins leak on purpose
 export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0"
 cat >"$dir/model.ir" <<'IR'
