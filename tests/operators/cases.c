@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cases.c: generates a random call of each operator. Types are letters: f
  * floats of 32 and 64 bits, h of 16, i signed and u unsigned integers of 32 and
- * 64 bits, 6 those of 16 and 8 those of 8, b bool, s strings. A generator reads
+ * 64 bits, 6 those of 16 and 8 those of 8, b bool, s strings; "-" stands alone,
+ * for operators that are drawn once, with float32. A generator reads
  * op_now->flavour.
  */
 #include "fuzz.h"
@@ -46,7 +47,7 @@ static void broadcast(struct draw *d)
     draw_operand(d, d->dtype, rb, swap ? dims : b, op_now->flavour);
 }
 
-/* The divisor is not 0: ONNX Runtime's process ends there. */
+/* Divisors of integers are not 0: that division ends ONNX Runtime's process. */
 static void quotient(struct draw *d)
 {
     int64_t dims[BYI_MAX_RANK], b[BYI_MAX_RANK];
@@ -290,8 +291,8 @@ static void draw_window(struct draw *d, int64_t c, bool dilated,
         w->strides[i] = draw_int(d, 1, 3);
         w->dilations[i] = dilated && draw_chance(d, 25) ? 2 : 1;
         const int64_t reach = (w->kernel[i] - 1) * w->dilations[i] + 1;
-        w->pads[i] = draw_int(d, 0, (w->kernel[i] - 1) / 2 + 0);
-        w->pads[i + w->n] = draw_int(d, 0, (w->kernel[i] - 1) / 2 + 0);
+        w->pads[i] = draw_int(d, 0, (w->kernel[i] - 1) / 2);
+        w->pads[i + w->n] = draw_int(d, 0, (w->kernel[i] - 1) / 2);
         w->x[i + 2] = reach + draw_int(d, 0, draw_chance(d, 20) ? 30 : 8);
     }
 }
@@ -444,8 +445,8 @@ static void cast_narrow(struct draw *d)
     draw_attr_int(d, "to", d->dtype);
 }
 
-/* Types of less than 8 bits, of which the graph's inputs and outputs have none:
- * how the API gives their elements differs. */
+/* Types of at most 8 bits. No input or output of the graph has one of them,
+ * since byoc and ONNX Runtime store their elements in different ways. */
 static const struct narrow {
     enum byoc_dtype dtype;
     int low, high; /* range of the drawn values */
@@ -508,7 +509,7 @@ static void quantize_packed(struct draw *d)
               whole ? "narrow x1 zero" : "narrow x1", "y0");
 }
 
-/* Gelu: which formula; Swish: its factor. */
+/* Draw Gelu's formula or Swish's factor. */
 static void gate(struct draw *d)
 {
     draw_same(d);

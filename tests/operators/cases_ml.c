@@ -30,7 +30,8 @@ static void attr_halves(struct draw *d, const char *name, int64_t n)
     draw_attr_floats(d, name, (size_t)n, values);
 }
 
-/* 0, 1, ... n - 1 as the labels of classes, or words. */
+/* Set the labels of n classes: words, or distinct integers in the attribute
+ * `ints`. */
 static void attr_labels(struct draw *d, const char *ints, int64_t n)
 {
     static const char *const words[] = {"no", "yes", "maybe", "", "a", "b"};
@@ -42,7 +43,8 @@ static void attr_labels(struct draw *d, const char *ints, int64_t n)
         draw_attr_ints(d, ints, (size_t)n, numbers);
 }
 
-/* x: some rows of `width` features, of the case's type. */
+/* Draw the operand x: 1 to 9 rows of `width` features, of the case's type.
+ * Returns width. */
 static int64_t rows_of(struct draw *d, int64_t width)
 {
     const int64_t dims[] = {draw_int(d, 1, 9), width};

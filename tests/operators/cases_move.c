@@ -106,8 +106,6 @@ static void scatter(struct draw *d)
     dims[rank - 1] = draw_int(d, 1, size);
     struct byi_tensor *t = draw_operand(d, BYOC_I64, rank, dims, ORDINARY);
     for (int64_t i = 0; i < byi_elements(rank, dims); i++)
-        byi_tensor_set(t, i, (double)((i + i / dims[rank - 1]) % size));
-    for (int64_t i = 0; i < byi_elements(rank, dims); i++)
         byi_tensor_set(t, i, (double)(i % dims[rank - 1]));
     draw_operand(d, d->dtype, rank, dims, ORDINARY);
     draw_attr_int(d, "axis", -1);

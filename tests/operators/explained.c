@@ -29,7 +29,8 @@ static const Onnx__AttributeProto *attribute(const struct draw *d,
     return NULL;
 }
 
-static bool says(const struct draw *d, const char *name, const char *word)
+/* Whether the node has the string attribute `name`, and it is `word`. */
+static bool attr_is(const struct draw *d, const char *name, const char *word)
 {
     const Onnx__AttributeProto *a = attribute(d, name);
 
@@ -64,7 +65,7 @@ static bool no_rounds(const struct draw *d)
 
 static bool crops(const struct draw *d)
 {
-    return says(d, "coordinate_transformation_mode", "tf_crop_and_resize");
+    return attr_is(d, "coordinate_transformation_mode", "tf_crop_and_resize");
 }
 
 /* Whether a scale times its size is not an integer. */
@@ -72,7 +73,7 @@ static bool corners_between(const struct draw *d)
 {
     const struct byi_tensor *scales = &d->in[1], *x = &d->in[0];
 
-    if (!says(d, "coordinate_transformation_mode", "align_corners") ||
+    if (!attr_is(d, "coordinate_transformation_mode", "align_corners") ||
         scales->dtype != BYOC_F32)
         return false;
     for (uint32_t i = 0; i < x->rank; i++) {
@@ -150,10 +151,10 @@ static bool neighbour_moves(const struct draw *d)
 {
     const char *const place = "coordinate_transformation_mode";
     const struct byi_tensor *x = &d->in[0];
-    const double half = says(d, place, "asymmetric") ? 0 : 0.5;
+    const double half = attr_is(d, place, "asymmetric") ? 0 : 0.5;
 
-    if (d->in[1].dtype != BYOC_I64 || !says(d, "mode", "nearest") ||
-        says(d, place, "align_corners"))
+    if (d->in[1].dtype != BYOC_I64 || !attr_is(d, "mode", "nearest") ||
+        attr_is(d, place, "align_corners"))
         return false;
     for (uint32_t i = 0; i < x->rank; i++) {
         const double in = (double)x->dims[i];

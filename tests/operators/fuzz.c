@@ -10,9 +10,9 @@
  * compares the results with the kernel's plain form, if it has one; results of
  * float16 with those of float32; and all results with ONNX Runtime's, if its C
  * library is given. explained.c lists the known differences from ONNX Runtime.
- * Exits with 1 if a result differs. Each operator and type has a process of its
- * own, since ONNX Runtime ends some processes: such a case is skipped and
- * counted.
+ * Exits with 1 if a result differs, 2 for usage. Each operator and type has a
+ * process of its own, since ONNX Runtime ends some processes: such a case is
+ * skipped and counted.
  *
  * The second form compiles each call for a backend, on the instruction set that
  * BYOC_MAX_ISA and the backend's own variable allow. hostile.c describes the
@@ -42,8 +42,10 @@ struct options {
 struct tally {
     long at; /* the case under way */
     bool in_ort;
-    long same, differ, refused, plain, wide, ort, explained;
-    long ort_refused, ort_died;
+    long same, differ, refused; /* cases; refused: by the importer */
+    long plain, wide, ort;      /* comparisons with each of the three */
+    long explained;             /* differences that explained.c lists */
+    long ort_refused, ort_died; /* cases without a result of ONNX Runtime */
 };
 
 /* --- comparing ------------------------------------------------------------ */

@@ -14,7 +14,7 @@ enum { MAX_OPERANDS = 16, MAX_RESULTS = 16 };
 
 /* The distribution of an operand's elements. */
 enum flavour {
-    ORDINARY, /* -4 .. 4, halves among them so that values meet */
+    ORDINARY, /* multiples of 1/2 in -4 .. 4, so that some are equal */
     EXTREME,  /* also NaN, infinities, denormals, the ends of integers */
     POSITIVE, /* above 0 */
     UNIT      /* 0 .. 1 */
@@ -113,7 +113,7 @@ void draw_end(struct draw *d);
 struct op_case {
     const char *op;
     int64_t opset;
-    const char *types; /* letters, see type_of in fuzz.c; "-": one type */
+    const char *types; /* letters, see cases.c; "-" too */
     void (*make)(struct draw *d);
     enum flavour flavour;
     uint32_t results;

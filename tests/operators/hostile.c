@@ -3,7 +3,8 @@
  *
  * Every integer of a node (attributes, elements of lists, constant operands,
  * sizes of operands) is replaced by each of `extremes`. Every name that a node
- * or a body graph reads, makes or declares is left out. The model is then
+ * or a body graph reads, makes or declares is left out, or replaced by an
+ * unknown one. The model is then
  * imported and goes through the passes of a compile. It may be refused; it must
  * not crash, overflow (under the sanitizers) or take more than MAX_BYTES.
  */
@@ -87,7 +88,7 @@ static void visit_name(struct walk *w, const char *kind, size_t index,
                        char **name)
 {
     if (is_wanted(w, kind, *name, index, false))
-        *name = w->value ? byi_arena_str(w->d->arena, "nobody") : NULL;
+        *name = w->value ? byi_arena_str(w->d->arena, "missing") : NULL;
     if (!*name)
         *name = byi_arena_str(w->d->arena, "");
 }
