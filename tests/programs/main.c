@@ -21,8 +21,9 @@ static const char usage[] =
     "  --seed N       seed of the first program (default 1)\n"
     "  --jobs N       number of processes (default 1)\n"
     "  --size N       approximate number of statements of @main (default 20)\n"
-    "  --pass NAME    only this stage: a pass, text, plan, pipeline, "
-    "artifact\n"
+    "  --pass NAME    only this stage: text, a pass, pipeline, plan, "
+    "executor,\n"
+    "                 artifact\n"
     "  --artifact N   compile one program of N to a .so (default 1000; 0: "
     "none)\n"
     "  --seeds FILE   also the programs in the file, a line SEED SIZE for "
@@ -68,7 +69,9 @@ static void say_failed(void *ctx, const struct program *p,
     else
         fprintf(stderr, "programs --seed %llu --size %u",
                 (unsigned long long)p->seed, p->size);
-    fprintf(stderr, " --pass %s --dump\n", stage->name);
+    if (stage->check)
+        fprintf(stderr, " --pass %s", stage->name);
+    fputs(" --dump\n", stderr);
 }
 
 static void dump(struct run *run, const struct program *p)

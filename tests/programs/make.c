@@ -26,7 +26,7 @@ const struct byi_type *make_type_of(const struct scope *s, byi_id id)
 
 void make_push(struct scope *s, byi_id id, double bound)
 {
-    BYI_PUSH(&s->values, ((struct made){id, bound}));
+    BYI_PUSH(&s->values, ((struct bounded_value){id, bound}));
 }
 
 double make_bound(const struct scope *s, byi_id id)
@@ -76,9 +76,10 @@ static void add_params(struct maker *k, struct scope *s, uint32_t n,
 }
 
 /* Value `i` of the outer scope, as a parameter of this one. */
-static const struct made *import(struct maker *k, struct scope *s, uint32_t i)
+static const struct bounded_value *import(struct maker *k, struct scope *s,
+                                          uint32_t i)
 {
-    const struct made from = s->outer->values.at[i];
+    const struct bounded_value from = s->outer->values.at[i];
     char name[16];
     for (uint32_t c = 0; c < s->imported.n; c++)
         if (s->imported.at[c] == i)
@@ -111,8 +112,8 @@ static uint32_t find_index(struct maker *k, struct scope *s,
     return found;
 }
 
-const struct made *make_find(struct maker *k, struct scope *s,
-                             make_wanted_fn wanted, const void *ctx)
+const struct bounded_value *make_find(struct maker *k, struct scope *s,
+                                      make_wanted_fn wanted, const void *ctx)
 {
     struct scope *path[MAX_DEPTH + 4], *at = s;
     uint32_t n = 0, i = find_index(k, s, wanted, ctx);
@@ -127,7 +128,7 @@ const struct made *make_find(struct maker *k, struct scope *s,
         return n && (i = find_index(k, s, wanted, ctx)) != UINT32_MAX
                    ? &s->values.at[i]
                    : NULL;
-    const struct made *made = &at->values.at[i];
+    const struct bounded_value *made = &at->values.at[i];
     while (n > 0) {
         struct scope *in = path[--n];
         made = import(k, in, i);
@@ -222,7 +223,8 @@ static byi_id make_literal(struct maker *k, struct scope *outer,
     add_params(k, &s, n, types);
     s.steps = outer->depth >= MAX_DEPTH ? 0 : make_pick(k, 5);
     write_steps(k, &s);
-    const struct made *any = type ? NULL : make_find(k, &s, is_any, NULL);
+    const struct bounded_value *any =
+        type ? NULL : make_find(k, &s, is_any, NULL);
     const byi_id result = type  ? make_want(k, &s, type->result)
                           : any ? any->id
                                 : make_number(k, &s, BYOC_F32, 1.5);
@@ -250,8 +252,9 @@ static void add_literal(struct maker *k, struct scope *s)
 static byi_id want_float(struct maker *k, struct scope *s,
                          const struct byi_type *type)
 {
-    const struct made *found = make_find(k, s, make_is_float, NULL);
-    const struct made from = found ? *found : (struct made){.id = BYI_NO_ID};
+    const struct bounded_value *found = make_find(k, s, make_is_float, NULL);
+    const struct bounded_value from =
+        found ? *found : (struct bounded_value){.id = BYI_NO_ID};
     if (!byi_type_is_static(type))
         return BYI_NO_ID;
     const byi_id fill = make_const(k, s, type->dtype, type->rank, type->dims);
@@ -301,7 +304,7 @@ static byi_id want_tuple(struct maker *k, struct scope *s,
 
 byi_id make_want(struct maker *k, struct scope *s, const struct byi_type *type)
 {
-    const struct made *made =
+    const struct bounded_value *made =
         make_pick(k, 5) ? make_find(k, s, is_same, type) : NULL;
     byi_id id = made ? made->id : BYI_NO_ID;
     if (id != BYI_NO_ID)
@@ -324,7 +327,7 @@ static void add_tuple(struct maker *k, struct scope *s)
     byi_id fields[3];
     const uint32_t n = make_pick(k, 4);
     for (uint32_t i = 0; i < n; i++) {
-        const struct made *made = make_find(k, s, is_any, NULL);
+        const struct bounded_value *made = make_find(k, s, is_any, NULL);
         if (!made)
             return;
         fields[i] = made->id;
@@ -336,7 +339,7 @@ static void add_tuple(struct maker *k, struct scope *s)
 static void add_get(struct maker *k, struct scope *s)
 {
     static const enum byi_type_kind kind = BYI_TUPLE;
-    const struct made *made = make_find(k, s, is_kind, &kind);
+    const struct bounded_value *made = make_find(k, s, is_kind, &kind);
     byi_id id;
     if (!made || make_type_of(s, made->id)->n_fields == 0)
         return;
@@ -371,7 +374,7 @@ static byi_id make_branch(struct maker *k, struct scope *outer,
 
 static void add_if(struct maker *k, struct scope *s)
 {
-    const struct made *like = make_find(k, s, is_any, NULL);
+    const struct bounded_value *like = make_find(k, s, is_any, NULL);
     byi_id id;
     double cost = 0;
     if (!like || s->depth >= MAX_DEPTH)
@@ -421,7 +424,7 @@ static void add_call(struct maker *k, struct scope *s)
             apply(k, s, byi_add_global(k->m, s->f, g->func), g->cost);
         return;
     }
-    const struct made *made =
+    const struct bounded_value *made =
         what == 2 ? make_find(k, s, is_kind, &kind) : NULL;
     byi_id callee = made ? made->id : BYI_NO_ID;
     if (callee == BYI_NO_ID && s->depth < MAX_DEPTH)
@@ -471,7 +474,7 @@ static void add_plain_global(struct maker *k)
     add_params(k, &s, n, types);
     s.steps = 1 + make_pick(k, 8);
     write_steps(k, &s);
-    const struct made *result = make_find(k, &s, is_any, NULL);
+    const struct bounded_value *result = make_find(k, &s, is_any, NULL);
     s.f->result = result->id;
     byi_func_type(k->m, s.func);
     BYI_PUSH(&k->globals, ((struct global){s.func, s.cost + 1}));

@@ -13,7 +13,7 @@
 
 /* A value and an approximate bound of its elements. Values that get too large
  * are squashed, so that results stay comparable. */
-struct made {
+struct bounded_value {
     byi_id id;
     double bound;
 };
@@ -25,9 +25,10 @@ struct scope {
     uint32_t depth;
     uint32_t steps;      /* still to write                          */
     double cost, budget; /* nodes that one call executes, at most  */
-    BYI_VEC(struct made) values;
-    BYI_VEC(byi_id) captures;   /* in the outer function                   */
-    BYI_VEC(uint32_t) imported; /* of outer->values: which, parallel      */
+    BYI_VEC(struct bounded_value) values;
+    BYI_VEC(byi_id) captures; /* ids in the outer function */
+    BYI_VEC(uint32_t)
+    imported; /* of each capture: its index in outer->values */
 };
 
 /* A finished @global. */
@@ -57,8 +58,8 @@ const struct byi_type *make_type_of(const struct scope *s, byi_id id);
 /* A random visible value that is wanted, more often a recent one; NULL if there
  * is none. Values of outer scopes are captured. */
 typedef bool (*make_wanted_fn)(const struct byi_type *type, const void *ctx);
-const struct made *make_find(struct maker *k, struct scope *s,
-                             make_wanted_fn wanted, const void *ctx);
+const struct bounded_value *make_find(struct maker *k, struct scope *s,
+                                      make_wanted_fn wanted, const void *ctx);
 /* A value of this type, found or written; BYI_NO_ID if none can be written,
  * since no visible value has a symbolic dim of the type. */
 byi_id make_want(struct maker *k, struct scope *s, const struct byi_type *type);

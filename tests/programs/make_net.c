@@ -7,10 +7,10 @@
 
 /* Find a float image with a known number of channels. Returns false if there is
  * none. */
-static bool find_image(struct maker *k, struct scope *s, struct made *x,
-                       int64_t *channels)
+static bool find_image(struct maker *k, struct scope *s,
+                       struct bounded_value *x, int64_t *channels)
 {
-    const struct made *made = make_find(k, s, make_is_image, NULL);
+    const struct bounded_value *made = make_find(k, s, make_is_image, NULL);
     if (!made)
         return false;
     *x = *made;
@@ -146,7 +146,7 @@ static byi_id add_conv(struct maker *k, struct scope *s, const struct conv *c,
 
 static void add_conv_block(struct maker *k, struct scope *s)
 {
-    struct made x;
+    struct bounded_value x;
     int64_t channels;
     if (!find_image(k, s, &x, &channels))
         return;
@@ -162,7 +162,7 @@ static void add_conv_block(struct maker *k, struct scope *s)
  * needs. */
 static void add_parallel_convs(struct maker *k, struct scope *s)
 {
-    struct made x;
+    struct bounded_value x;
     int64_t channels;
     if (!find_image(k, s, &x, &channels))
         return;
@@ -183,7 +183,7 @@ static void add_parallel_convs(struct maker *k, struct scope *s)
 /* conv, conv, add: a block of a residual network */
 static void add_residual(struct maker *k, struct scope *s)
 {
-    struct made x;
+    struct bounded_value x;
     int64_t channels;
     if (!find_image(k, s, &x, &channels))
         return;
@@ -209,7 +209,7 @@ static void add_residual(struct maker *k, struct scope *s)
 
 static void add_image_step(struct maker *k, struct scope *s)
 {
-    struct made x;
+    struct bounded_value x;
     int64_t channels;
     if (find_image(k, s, &x, &channels))
         follow(k, s, x.id);
@@ -226,10 +226,10 @@ static bool is_matrix(const struct byi_type *type, const void *unused)
 /* Add one dense layer or several, sometimes with a scale, a bias and relu. */
 static void add_dense(struct maker *k, struct scope *s)
 {
-    const struct made *found = make_find(k, s, is_matrix, NULL);
+    const struct bounded_value *found = make_find(k, s, is_matrix, NULL);
     if (!found)
         return;
-    const struct made x = *found;
+    const struct bounded_value x = *found;
     const int64_t depth = make_type_of(s, x.id)->dims[1];
     const uint32_t n = 1 + make_pick(k, 4), same = make_pick(k, 2);
     int64_t out = 2 + make_pick(k, 3);
@@ -250,10 +250,10 @@ static void add_dense(struct maker *k, struct scope *s)
 
 static void add_matmul(struct maker *k, struct scope *s)
 {
-    const struct made *found = make_find(k, s, make_is_float, NULL);
+    const struct bounded_value *found = make_find(k, s, make_is_float, NULL);
     if (!found)
         return;
-    const struct made x = *found;
+    const struct bounded_value x = *found;
     const int64_t dims[] = {4, 4};
     const struct byi_attr turn = {
         .name = "transpose_b", .kind = BYI_ATTR_BOOL, .i = make_pick(k, 2)};
@@ -264,7 +264,7 @@ static void add_matmul(struct maker *k, struct scope *s)
 
 static void add_softmax(struct maker *k, struct scope *s)
 {
-    const struct made *found = make_find(k, s, make_is_float, NULL);
+    const struct bounded_value *found = make_find(k, s, make_is_float, NULL);
     if (!found)
         return;
     const byi_id x = found->id;
@@ -293,10 +293,10 @@ static byi_id number(struct maker *k, struct scope *s, double value)
 /* x / 2 (1 + erf(x / sqrt 2)) */
 static void add_gelu(struct maker *k, struct scope *s)
 {
-    const struct made *found = make_find(k, s, make_is_float, NULL);
+    const struct bounded_value *found = make_find(k, s, make_is_float, NULL);
     if (!found)
         return;
-    const struct made x = *found;
+    const struct bounded_value x = *found;
     byi_id y =
         two(k, s, BYI_OP_DIVIDE, x.id, number(k, s, 1.41421356), x.bound);
     y = one(k, s, BYI_OP_ERF, y, 1.0);
@@ -310,10 +310,10 @@ static void add_gelu(struct maker *k, struct scope *s)
 /* x clip(x + 3, 0, 6) / 6 */
 static void add_hard_swish(struct maker *k, struct scope *s)
 {
-    const struct made *found = make_find(k, s, make_is_float, NULL);
+    const struct bounded_value *found = make_find(k, s, make_is_float, NULL);
     if (!found)
         return;
-    const struct made x = *found;
+    const struct bounded_value x = *found;
     const struct byi_attr bounds[] = {
         {.name = "a_min", .kind = BYI_ATTR_FLOAT, .f = 0.0},
         {.name = "a_max", .kind = BYI_ATTR_FLOAT, .f = 6.0}};
@@ -327,11 +327,11 @@ static void add_hard_swish(struct maker *k, struct scope *s)
 /* (x - mean) / sqrt(mean (x - mean)^2 + epsilon) gamma + beta */
 static void add_layer_norm(struct maker *k, struct scope *s)
 {
-    const struct made *found = make_find(k, s, make_is_float, NULL);
+    const struct bounded_value *found = make_find(k, s, make_is_float, NULL);
     static const int64_t last[] = {-1};
     if (!found || make_type_of(s, found->id)->rank == 0)
         return;
-    const struct made x = *found;
+    const struct bounded_value x = *found;
     const struct byi_type *type = make_type_of(s, x.id);
     const int64_t dim = type->dims[type->rank - 1];
     const struct byi_attr axis = {

@@ -128,7 +128,7 @@ byi_id make_call(struct maker *k, struct scope *s, enum byi_op_id op,
 
 /* --- constants --------------------------------------------------- */
 
-static double telling(struct maker *k)
+static double special_number(struct maker *k)
 {
     static const double numbers[] = {0,    1,        0.5,        2,
                                      3,    6,        -1,         1.0 / 6,
@@ -148,10 +148,10 @@ byi_id make_const(struct maker *k, struct scope *s, enum byoc_dtype dtype,
         return BYI_NO_ID;
     memcpy(t.dims, type->dims, rank * sizeof *dims);
     t.data = byi_arena_alloc(k->m->arena, byi_tensor_bytes(&t) + 1);
-    double value = telling(k);
+    double value = special_number(k);
     for (int64_t i = 0; i < n; i++) {
         if (how == 1)
-            value = telling(k);
+            value = special_number(k);
         else if (how == 2)
             value = (double)make_pick(k, 4096) / 1024.0 - 2.0;
         byi_tensor_set(&t, i,
@@ -218,7 +218,7 @@ static void add_unary(struct maker *k, struct scope *s)
         BYI_OP_TANH,        BYI_OP_COPY,          BYI_OP_SIN,
         BYI_OP_NN_GELU,     BYI_OP_NN_SILU,       BYI_OP_NN_ELU,
         BYI_OP_NN_SOFTPLUS, BYI_OP_NN_LEAKY_RELU, BYI_OP_NN_HARD_SWISH};
-    const struct made *x = make_find(k, s, make_is_float, NULL);
+    const struct bounded_value *x = make_find(k, s, make_is_float, NULL);
     if (!x)
         return;
     const byi_id id = x->id;
@@ -242,12 +242,12 @@ static void add_binary(struct maker *k, struct scope *s)
         BYI_OP_ADD,      BYI_OP_ADD,      BYI_OP_ADD,
         BYI_OP_MULTIPLY, BYI_OP_MULTIPLY, BYI_OP_MAXIMUM,
         BYI_OP_MINIMUM,  BYI_OP_SUBTRACT, BYI_OP_SUBTRACT};
-    const struct made *x = make_find(k, s, is_number, NULL);
+    const struct bounded_value *x = make_find(k, s, is_number, NULL);
     if (!x)
         return;
-    const struct made a = *x;
+    const struct bounded_value a = *x;
     const struct byi_type *type = make_type_of(s, a.id);
-    struct made b = {BYI_NO_ID, 6.0};
+    struct bounded_value b = {BYI_NO_ID, 6.0};
     if (make_pick(k, 2) && (x = make_find(k, s, is_dtype, &type->dtype)))
         b = *x;
     else
@@ -262,7 +262,7 @@ static void add_binary(struct maker *k, struct scope *s)
 static void add_divide(struct maker *k, struct scope *s)
 {
     static const double divisors[] = {1, 2, 6, -3, 7, 1.41421356};
-    const struct made *x = make_find(k, s, is_number, NULL);
+    const struct bounded_value *x = make_find(k, s, is_number, NULL);
     if (!x)
         return;
     const byi_id id = x->id;
@@ -276,7 +276,7 @@ static void add_divide(struct maker *k, struct scope *s)
 
 static void add_power(struct maker *k, struct scope *s)
 {
-    const struct made *x = make_find(k, s, make_is_float, NULL);
+    const struct bounded_value *x = make_find(k, s, make_is_float, NULL);
     if (!x)
         return;
     const byi_id id = x->id;
@@ -289,7 +289,7 @@ static void add_power(struct maker *k, struct scope *s)
 static void add_clip(struct maker *k, struct scope *s)
 {
     static const double bounds[] = {-INFINITY, 0, 1, 6, INFINITY};
-    const struct made *x = make_find(k, s, make_is_float, NULL);
+    const struct bounded_value *x = make_find(k, s, make_is_float, NULL);
     if (!x)
         return;
     const byi_id id = x->id;
@@ -307,7 +307,7 @@ static void add_cast(struct maker *k, struct scope *s)
 {
     static const enum byoc_dtype to[] = {BYOC_F32, BYOC_F32, BYOC_F64,
                                          BYOC_I64, BYOC_I32, BYOC_BOOL};
-    const struct made *x = make_find(k, s, is_tensor, NULL);
+    const struct bounded_value *x = make_find(k, s, is_tensor, NULL);
     if (!x)
         return;
     const byi_id id = x->id;
@@ -326,7 +326,7 @@ static const enum byi_op_id compares[] = {
 
 static void add_compare(struct maker *k, struct scope *s)
 {
-    const struct made *x = make_find(k, s, is_number, NULL);
+    const struct bounded_value *x = make_find(k, s, is_number, NULL);
     if (!x)
         return;
     const byi_id a = x->id;
@@ -343,7 +343,7 @@ static void add_logical(struct maker *k, struct scope *s)
                                          BYI_OP_LOGICAL_XOR};
     byi_id args[2];
     for (uint32_t i = 0; i < 2; i++) {
-        const struct made *x = make_find(k, s, is_bool, NULL);
+        const struct bounded_value *x = make_find(k, s, is_bool, NULL);
         if (!x)
             return;
         args[i] = x->id;
@@ -356,7 +356,7 @@ static void add_logical(struct maker *k, struct scope *s)
 
 static void add_where(struct maker *k, struct scope *s)
 {
-    const struct made *x = make_find(k, s, is_bool, NULL);
+    const struct bounded_value *x = make_find(k, s, is_bool, NULL);
     byi_id args[3];
     if (!x)
         return;
@@ -376,7 +376,8 @@ byi_id make_condition(struct maker *k, struct scope *s)
 {
     const struct byi_attr keep = {.name = "keepdims", .kind = BYI_ATTR_BOOL};
     const uint32_t what = make_pick(k, 8);
-    const struct made *x = what < 3 ? make_find(k, s, is_flag, NULL) : NULL;
+    const struct bounded_value *x =
+        what < 3 ? make_find(k, s, is_flag, NULL) : NULL;
     if (x)
         return x->id;
     x = what < 7 ? make_find(k, s, is_number, NULL) : NULL;
@@ -403,7 +404,7 @@ static void add_reduce(struct maker *k, struct scope *s)
 {
     static const enum byi_op_id ops[] = {BYI_OP_MEAN, BYI_OP_SUM, BYI_OP_MAX,
                                          BYI_OP_MIN, BYI_OP_MEAN};
-    const struct made *x = make_find(k, s, is_number, NULL);
+    const struct bounded_value *x = make_find(k, s, is_number, NULL);
     if (!x)
         return;
     const byi_id id = x->id;
@@ -426,7 +427,7 @@ static void add_reduce(struct maker *k, struct scope *s)
 
 static void add_arg_reduce(struct maker *k, struct scope *s)
 {
-    const struct made *x = make_find(k, s, is_ranked, NULL);
+    const struct bounded_value *x = make_find(k, s, is_ranked, NULL);
     if (!x)
         return;
     const byi_id id = x->id;
@@ -445,7 +446,7 @@ static void add_arg_reduce(struct maker *k, struct scope *s)
 
 static void add_transpose(struct maker *k, struct scope *s)
 {
-    const struct made *x = make_find(k, s, is_ranked, NULL);
+    const struct bounded_value *x = make_find(k, s, is_ranked, NULL);
     int64_t axes[BYI_MAX_RANK];
     if (!x)
         return;
@@ -479,7 +480,7 @@ static void add_reshape(struct maker *k, struct scope *s)
         {4, 1, 2, 4, 4}, {4, 1, 4, 4, 2}, {4, 0, 8, 2, 2},  {4, 2, 1, 4, 4},
         {2, 0, -1},      {1, -1},         {2, 2, 4},        {3, 0, 0, -1},
         {2, -1, 4},      {4, 0, 0, 0, 0}, {4, 0, -1, 4, 4}, {3, 2, 2, 2}};
-    const struct made *x = make_find(k, s, is_tensor, NULL);
+    const struct bounded_value *x = make_find(k, s, is_tensor, NULL);
     if (!x)
         return;
     byi_id id = x->id;
@@ -495,7 +496,7 @@ static void add_reshape(struct maker *k, struct scope *s)
 
 static void add_axes(struct maker *k, struct scope *s)
 {
-    const struct made *x = make_find(k, s, is_tensor, NULL);
+    const struct bounded_value *x = make_find(k, s, is_tensor, NULL);
     if (!x)
         return;
     const byi_id id = x->id;
@@ -517,7 +518,7 @@ static void add_axes(struct maker *k, struct scope *s)
 
 static void add_slice(struct maker *k, struct scope *s)
 {
-    const struct made *x = make_find(k, s, is_ranked, NULL);
+    const struct bounded_value *x = make_find(k, s, is_ranked, NULL);
     if (!x)
         return;
     const byi_id id = x->id;
@@ -536,7 +537,7 @@ static void add_slice(struct maker *k, struct scope *s)
 
 static void add_concat(struct maker *k, struct scope *s)
 {
-    const struct made *x = make_find(k, s, is_ranked, NULL);
+    const struct bounded_value *x = make_find(k, s, is_ranked, NULL);
     byi_id args[3];
     if (!x)
         return;
@@ -558,7 +559,7 @@ static void add_concat(struct maker *k, struct scope *s)
 /* Add a split and some of its parts, which are sometimes concatenated again. */
 static void add_split(struct maker *k, struct scope *s)
 {
-    const struct made *x = make_find(k, s, is_ranked, NULL);
+    const struct bounded_value *x = make_find(k, s, is_ranked, NULL);
     if (!x)
         return;
     const byi_id id = x->id;
@@ -587,7 +588,7 @@ static void add_pad(struct maker *k, struct scope *s)
     static const int64_t pads[][8] = {{0, 0, 1, 0, 0, 0, 0, 1},
                                       {0, 0, 1, 1, 0, 0, 1, 1},
                                       {0, 0, 0, 0, 0, 0, 0, 0}};
-    const struct made *x = make_find(k, s, make_is_image, NULL);
+    const struct bounded_value *x = make_find(k, s, make_is_image, NULL);
     if (!x)
         return;
     const byi_id id = x->id;
@@ -601,7 +602,7 @@ static void add_pad(struct maker *k, struct scope *s)
 static void add_take(struct maker *k, struct scope *s)
 {
     static const int64_t places[] = {1, 0, 1};
-    const struct made *x = make_find(k, s, is_ranked, NULL);
+    const struct bounded_value *x = make_find(k, s, is_ranked, NULL);
     if (!x)
         return;
     const byi_id id = x->id;
@@ -620,7 +621,7 @@ static void add_broadcast(struct maker *k, struct scope *s)
 {
     static const int64_t shapes[][5] = {
         {2, 2, 4}, {4, 1, 2, 4, 4}, {1, 1}, {3, 2, 1, 4}};
-    const struct made *x = make_find(k, s, is_tensor, NULL);
+    const struct bounded_value *x = make_find(k, s, is_tensor, NULL);
     if (!x)
         return;
     const byi_id id = x->id;

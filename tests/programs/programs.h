@@ -56,8 +56,8 @@ struct program_stage {
     double seconds;
 };
 
-/* Set the stages: "text", "plan", every known pass, "pipeline", "artifact".
- * Returns how many there are. */
+/* Set the stages: "text", every known pass, "pipeline", "plan", "executor",
+ * "artifact". Returns how many there are. */
 uint32_t program_stages(struct program_stage stages[PROGRAM_MAX_STAGES]);
 
 /* Build the module of a program, which the caller frees. Returns the parser's
@@ -65,7 +65,8 @@ uint32_t program_stages(struct program_stage stages[PROGRAM_MAX_STAGES]);
 enum byoc_status program_build(const struct program *p, struct byi_module **m,
                                struct byoc_error *err);
 
-/* Counts of program_check(). Sharp results have a small tolerance. */
+/* Counts of program_check(). A result is sharp if the tolerance of each of its
+ * elements is finite. */
 struct program_totals {
     uint64_t programs, nodes, results, sharp;
     uint64_t stuck; /* programs that end in an error when run */
@@ -74,6 +75,7 @@ typedef void (*program_failed_fn)(void *ctx, const struct program *p,
                                   const struct program_stage *stage,
                                   const struct byoc_error *err);
 /* Run the stages on the program, and call failed(ctx, ...) for each that fails.
+ * A program that cannot be run at all fails in a stage without `check`.
  * Returns how many fail. Adds to the counts of `stages` and `totals`. */
 uint32_t program_check(const struct program *p, struct program_stage *stages,
                        uint32_t n, struct program_totals *totals,

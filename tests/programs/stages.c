@@ -646,8 +646,8 @@ static bool run_one(struct program_case *c, struct program_stage *stage,
 static void say_begin_failed(const struct program *p, struct byoc_error *err,
                              program_failed_fn failed, void *ctx)
 {
-    static const struct program_stage made = {.name = "made"};
-    failed(ctx, p, &made, err);
+    static const struct program_stage first = {.name = "first run"};
+    failed(ctx, p, &first, err);
 }
 
 uint32_t program_check(const struct program *p, struct program_stage *stages,
@@ -658,8 +658,9 @@ uint32_t program_check(const struct program *p, struct program_stage *stages,
     struct byoc_error err = {0};
     uint32_t n_failed = 0;
     c.sample = totals->programs++ % SAMPLE == 0;
-    snprintf(program_place, sizeof program_place, "seed %llu size %u: made\n",
-             (unsigned long long)p->seed, p->size);
+    snprintf(program_place, sizeof program_place,
+             "seed %llu size %u: first run\n", (unsigned long long)p->seed,
+             p->size);
     bool runs = false;
     enum byoc_status status = begin(&c, totals, &runs, &err);
     byi_module_free(&c.m);
