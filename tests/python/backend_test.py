@@ -144,7 +144,7 @@ class Calls(unittest.TestCase):
         self.assertEqual(model.ledger.nodes[0].pattern, "try.any")
         numpy.testing.assert_array_equal(model(X), numpy.maximum(X, 0))
 
-    def test_artifact_and_definition_of_now(self):
+    def test_artifact_uses_the_present_definition(self):
         plugin = define(TWO_ROWS, relu)
         compile(models.RELU, plugin).write("try.so")
         plugin = define(TWO_ROWS, lambda kernel, x: x * 2)

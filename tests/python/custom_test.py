@@ -222,7 +222,8 @@ class Imaging(unittest.TestCase):
         self.assertEqual(run(self.decoder(), file)[0][:, :, 0].tobytes(), b"abcd")
 
     def test_damaged(self):
-        """What cannot be read has no pixels: every prefix, and every byte."""
+        """A file that cannot be read gives an image without pixels, or one of its
+        size; every prefix, and every byte changed."""
         pixels = np.arange(12, dtype=np.uint8).reshape(2, 2, 3)
         whole, model = png(pixels), self.decoder()
         for n in range(len(whole) - 12):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The examples in the package's documentation strings, README.md and
-docs/python.md print the output shown. Every public name has a documentation
-string and is on the page."""
+"""The examples in the package's documentation strings and in docs/python.md
+print the output shown. Every public name has a documentation string and is on
+the page."""
 
 import doctest
 import importlib
@@ -38,7 +38,7 @@ def main():
     page = models.top / "docs" / "python.md"
     result = doctest.testfile(str(page), module_relative=False, optionflags=OPTIONS)
     failed, tried = failed + result.failed, tried + result.attempted
-    # what stands in indented blocks without ">>>" is a program
+    # an indented block that imports something and has no ">>>" is a program
     programs = [
         block
         for block in re.findall(r"(?:^    .*\n|^\n)+", page.read_text(), flags=re.M)
