@@ -344,7 +344,6 @@ static void states_grow(void **state)
     }
 }
 
-/* The condition ends the loop: 1, 2, 4, 8, until the state is not below 6. */
 /* The body declares the iteration number and the condition as vectors of one
  * element, as exporters do that slice with them. */
 static void counts_in_vectors(void **state)
@@ -372,6 +371,7 @@ static void counts_in_vectors(void **state)
     end(&b);
 }
 
+/* The condition ends the loop: 1, 2, 4, 8, until the state is not below 6. */
 static void condition_ends(void **state)
 {
     static const float last[1] = {8}, one = 1, six = 6;
@@ -618,8 +618,8 @@ static void scan_without_state(void **state)
 
 /* --- FlexAttention -------------------------------------------------------- */
 
-/* Queries of 4 heads, and attribute score_mod: a
- * graph of one node. */
+/* Queries of 4 heads, and the attribute score_mod: a graph of one node, `op`,
+ * with input `in` and output `out`. */
 static struct build with_flex(const char *dims, const char *op, const char *in,
                               const char *out)
 {

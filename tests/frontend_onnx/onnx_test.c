@@ -395,7 +395,7 @@ static void cycles(void **state)
            "node Exp_1 (Exp): value 'a' is not defined, expected");
 }
 
-/* Nodes before the producers of their values, twice removed. */
+/* Nodes stand before the producers of their operands. */
 static void unsorted(void **state)
 {
     struct build b = begin(13);
@@ -547,15 +547,15 @@ static void wrong_params(void **state)
     const struct byi_onnx_params bad_shape = {
         .shapes = (const char *const[]){"x=1x", NULL}};
     const struct byi_onnx_params *const all[] = {&no_dim, &bad_dim, &bad_shape};
-    static const char *const said[] = {"dim of the model's inputs: 'N'", "dim",
-                                       "shape"};
+    static const char *const messages[] = {"dim of the model's inputs: 'N'",
+                                           "dim", "shape"};
     (void)state;
 
     for (uint32_t i = 0; i < BYI_COUNT(all); i++) {
         struct build b = begin(13);
         input(&b, "x", "N");
         output(&b, "x");
-        refuse_with(&b, all[i], BYOC_EINVAL, said[i]);
+        refuse_with(&b, all[i], BYOC_EINVAL, messages[i]);
     }
 }
 

@@ -70,7 +70,7 @@ static void statistics_of_elements(void **state)
            "subtract(%x, %p)");
 }
 
-static void strings_have_no_signs(void **state)
+static void strings_have_no_erf(void **state)
 {
     struct build b = begin(13);
     (void)state;
@@ -81,7 +81,7 @@ static void strings_have_no_signs(void **state)
     refuse(&b, BYOC_ETYPE, "erf: x has type string");
 }
 
-static void strings_between_samples(void **state)
+static void strings_are_not_interpolated(void **state)
 {
     struct build b = begin(16);
     (void)state;
@@ -130,8 +130,8 @@ int main(void)
         cmocka_unit_test(strings),
         cmocka_unit_test(mixed_statistics),
         cmocka_unit_test(statistics_of_elements),
-        cmocka_unit_test(strings_have_no_signs),
-        cmocka_unit_test(strings_between_samples),
+        cmocka_unit_test(strings_have_no_erf),
+        cmocka_unit_test(strings_are_not_interpolated),
         cmocka_unit_test(packed_elements),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

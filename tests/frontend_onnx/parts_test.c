@@ -44,7 +44,7 @@ static void run(struct cut *c)
         assert_true(c->part_of[c->edges[i].from] <= c->part_of[c->edges[i].to]);
 }
 
-static void in_the_header(void **state)
+static void example_of_parts_h(void **state)
 {
     struct cut c = {.n = 4,
                     .n_regions = 1,
@@ -159,8 +159,10 @@ static void many_cuts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(in_the_header), cmocka_unit_test(each_other),
-        cmocka_unit_test(nothing),       cmocka_unit_test(random_graphs),
+        cmocka_unit_test(example_of_parts_h),
+        cmocka_unit_test(each_other),
+        cmocka_unit_test(nothing),
+        cmocka_unit_test(random_graphs),
         cmocka_unit_test(many_cuts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
