@@ -109,7 +109,7 @@ static void check_graph(uint64_t seed)
     byi_module_free(&m);
 }
 
-static void parents_are_what_they_are_by_definition(void **state)
+static void parents_match_the_definition(void **state)
 {
     (void)state;
     for (uint64_t seed = 1; seed <= N_GRAPHS; seed++)
@@ -119,7 +119,7 @@ static void parents_are_what_they_are_by_definition(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(parents_are_what_they_are_by_definition),
+        cmocka_unit_test(parents_match_the_definition),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
