@@ -132,7 +132,7 @@ static void a_slow_backend_loses_everything(void **state)
     byoc_compiled_free(&c);
 }
 
-static void a_fast_backend_keeps_what_greedy_gives_it(void **state)
+static void a_fast_backend_keeps_its_region(void **state)
 {
     (void)state;
     struct byoc_compiled *c =
@@ -167,7 +167,7 @@ static void check_where(enum byoc_partition partition_by, const char *where)
                    where);
 }
 
-static void of_two_backends_the_faster_one_gets_it(void **state)
+static void the_faster_backend_wins(void **state)
 {
     (void)state;
     check_where(BYOC_PARTITION_GREEDY, "snail"); /* by order of preference */
@@ -298,7 +298,7 @@ static void a_second_compile_measures_nothing(void **state)
     free(bytes[1]);
 }
 
-static void other_threads_are_another_machine(void **state)
+static void other_thread_counts_are_timed_again(void **state)
 {
     (void)state;
     struct byoc_compile_params params = {.plugins = SNAIL};
@@ -387,7 +387,7 @@ static void without_a_compiler_nothing_is_kept(void **state)
     byoc_compiled_free(&c);
 }
 
-static void what_cannot_be_asked_is_refused(void **state)
+static void invalid_options_are_refused(void **state)
 {
     (void)state;
     const char *patterns[] = {"me.relu=nn.relu(%x)", NULL};
@@ -480,19 +480,19 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_slow_backend_loses_everything),
-        cmocka_unit_test(a_fast_backend_keeps_what_greedy_gives_it),
-        cmocka_unit_test(of_two_backends_the_faster_one_gets_it),
+        cmocka_unit_test(a_fast_backend_keeps_its_region),
+        cmocka_unit_test(the_faster_backend_wins),
         cmocka_unit_test(the_lower_estimate_wins),
         cmocka_unit_test(a_backend_without_cost_keeps_its_place),
         cmocka_unit_test(excluded_nodes_stay_native),
         cmocka_unit_test(branches_are_measured_as_well),
         cmocka_unit_test(a_second_compile_measures_nothing),
-        cmocka_unit_test(other_threads_are_another_machine),
+        cmocka_unit_test(other_thread_counts_are_timed_again),
         cmocka_unit_test(a_damaged_table_is_a_warning),
         cmocka_unit_test(a_table_that_cannot_be_kept_is_a_warning),
         cmocka_unit_test(compiles_at_once_leave_a_whole_table),
         cmocka_unit_test(without_a_compiler_nothing_is_kept),
-        cmocka_unit_test(what_cannot_be_asked_is_refused),
+        cmocka_unit_test(invalid_options_are_refused),
         cmocka_unit_test(a_model_that_cannot_be_timed_is_a_warning),
         cmocka_unit_test(a_size_that_is_refused_is_replaced),
         cmocka_unit_test(a_busy_machine_decides_nothing),

@@ -178,8 +178,8 @@ static void a_subgraph_is_a_function(void **state)
                "}\n",
                1);
     find_candidates(&s);
-    assert_int_equal(s.candidates.list.n,
-                     2); /* a value read outside is not a part */
+    /* %1 is a result, so that no candidate contains %1 and %2 */
+    assert_int_equal(s.candidates.list.n, 2);
     const byi_id both[] = {s.candidates.list.at[0].at[0],
                            s.candidates.list.at[1].at[0]};
     const struct byi_subgraph subgraph = {s.candidates.list.at[0].func, 2,
@@ -214,7 +214,7 @@ static void sign(const char *text, char hex[65])
     close_scene(&s);
 }
 
-static void a_signature_is_what_a_clock_sees(void **state)
+static void signatures_of_equal_work_are_equal(void **state)
 {
     (void)state;
     static const struct {
@@ -310,7 +310,7 @@ static void composites_follow_the_assignment(void **state)
     close_scene(&s);
 }
 
-static void what_is_not_decided_is_free(void **state)
+static void nodes_without_assignment_are_free(void **state)
 {
     (void)state;
     struct scene s;
@@ -338,10 +338,10 @@ int main(void)
         cmocka_unit_test(fields_go_with_their_tuple),
         cmocka_unit_test(asking_changes_nothing),
         cmocka_unit_test(a_subgraph_is_a_function),
-        cmocka_unit_test(a_signature_is_what_a_clock_sees),
+        cmocka_unit_test(signatures_of_equal_work_are_equal),
         cmocka_unit_test(small_values_and_attributes_count),
         cmocka_unit_test(composites_follow_the_assignment),
-        cmocka_unit_test(what_is_not_decided_is_free),
+        cmocka_unit_test(nodes_without_assignment_are_free),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -157,7 +157,7 @@ static void functions(void **state)
                 "inner<a,b a b<inner call<inner,b");
 }
 
-static void a_loop_reads_its_last_turn(void **state)
+static void a_loop_reads_its_last_iteration(void **state)
 {
     (void)state;
     check_reads("def @main(%n: Tensor[(), int64], %x: " F4 ") -> " F4 " {\n"
@@ -209,15 +209,15 @@ static void ledgers_fit_the_schema(void **state)
     (void)state;
     const char *const patterns[] = {"a.relu=nn.relu(%x)", "b.exp=exp(%x)",
                                     NULL};
-    const char *const only[] = {"Relu", NULL}, *const nobody[] = {NULL};
+    const char *const only[] = {"Relu", NULL}, *const none[] = {NULL};
     const struct byoc_compile_params given[] = {
-        {.backends = nobody},
-        {.backends = nobody, .patterns = patterns},
-        {.backends = nobody, .patterns = patterns, .only = only},
-        {.backends = nobody, .patterns = patterns, .min_region_nodes = 2},
-        {.backends = nobody, .patterns = patterns, .max_regions = 1},
-        {.backends = nobody, .patterns = patterns, .require_offload = 50},
-        {.backends = nobody, .patterns = patterns, .require_offload_nodes = 99},
+        {.backends = none},
+        {.backends = none, .patterns = patterns},
+        {.backends = none, .patterns = patterns, .only = only},
+        {.backends = none, .patterns = patterns, .min_region_nodes = 2},
+        {.backends = none, .patterns = patterns, .max_regions = 1},
+        {.backends = none, .patterns = patterns, .require_offload = 50},
+        {.backends = none, .patterns = patterns, .require_offload_nodes = 99},
         {.plugins = BUILD_DIR "/libbyoc_backend_dnnl.so"},
         {.plugins = PLUGIN_DIR "/bad_load.so"}, /* refuses to load regions */
     };
@@ -286,7 +286,7 @@ static void set(cJSON *object, const char *key, cJSON *item)
 }
 
 /* The schema refuses documents with one fault each. */
-static void other_documents_do_not(void **state)
+static void other_documents_do_not_fit(void **state)
 {
     (void)state;
     enum { N = 12 };
@@ -428,7 +428,7 @@ static void times_and_regions(void **state)
 
 /* The reason is that of the attempt that got furthest; among equals, of the
  * last. */
-static void the_telling_reason(void **state)
+static void the_reason_of_the_furthest_attempt(void **state)
 {
     (void)state;
     static const struct {
@@ -490,14 +490,14 @@ int main(void)
         cmocka_unit_test(a_value_without_a_node),
         cmocka_unit_test(branches),
         cmocka_unit_test(functions),
-        cmocka_unit_test(a_loop_reads_its_last_turn),
+        cmocka_unit_test(a_loop_reads_its_last_iteration),
         cmocka_unit_test(ledgers_fit_the_schema),
         cmocka_unit_test(a_trained_model),
         cmocka_unit_test(names_of_onnx),
-        cmocka_unit_test(other_documents_do_not),
+        cmocka_unit_test(other_documents_do_not_fit),
         cmocka_unit_test(the_schema_has_every_reason),
         cmocka_unit_test(times_and_regions),
-        cmocka_unit_test(the_telling_reason),
+        cmocka_unit_test(the_reason_of_the_furthest_attempt),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -52,13 +52,13 @@ static void has(struct byoc_compiled *compiled, const char *what)
 }
 
 static void check(const char *text, int forbid_reference, unsigned probes,
-                  const char *const *said)
+                  const char *const *texts)
 {
     struct byoc_compiled *compiled;
     const unsigned n = probe(text, forbid_reference, &compiled);
     assert_true(probes == ANY || probes == n);
-    for (; *said; said++)
-        has(compiled, *said);
+    for (; *texts; texts++)
+        has(compiled, *texts);
     byoc_compiled_free(&compiled);
 }
 
@@ -80,7 +80,7 @@ static void equal_composites_are_probed_once(void **state)
 }
 
 /* A backend may read the values of small constants. */
-static void other_constants_are_other_questions(void **state)
+static void other_constants_are_probed_again(void **state)
 {
     (void)state;
     check("def @main(%x: Tensor[(4), float32]) {\n"
@@ -94,7 +94,7 @@ static void other_constants_are_other_questions(void **state)
 }
 
 /* The longer row is refused, and a shorter one is probed instead. */
-static void what_is_refused_is_not_promised(void **state)
+static void a_refused_match_is_not_offloaded(void **state)
 {
     (void)state;
     check("def @main(%x: Tensor[(11), float32]) {\n"
@@ -115,7 +115,7 @@ static const char slow[] = "def @main(%x: Tensor[(7), float32]) {\n"
                            "  add(%2, %x) #[\"d\": \"Add\"]\n"
                            "}\n";
 
-static void a_reference_is_taken_where_it_may_be(void **state)
+static void a_reference_kernel_is_accepted_by_default(void **state)
 {
     (void)state;
     check(slow, 0, 3,
@@ -123,7 +123,7 @@ static void a_reference_is_taken_where_it_may_be(void **state)
                                 NULL});
 }
 
-static void a_reference_is_refused_where_it_is_forbidden(void **state)
+static void a_forbidden_reference_kernel_is_refused(void **state)
 {
     (void)state;
     struct byoc_compiled *compiled;
@@ -140,10 +140,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(equal_composites_are_probed_once),
-        cmocka_unit_test(other_constants_are_other_questions),
-        cmocka_unit_test(what_is_refused_is_not_promised),
-        cmocka_unit_test(a_reference_is_taken_where_it_may_be),
-        cmocka_unit_test(a_reference_is_refused_where_it_is_forbidden),
+        cmocka_unit_test(other_constants_are_probed_again),
+        cmocka_unit_test(a_refused_match_is_not_offloaded),
+        cmocka_unit_test(a_reference_kernel_is_accepted_by_default),
+        cmocka_unit_test(a_forbidden_reference_kernel_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

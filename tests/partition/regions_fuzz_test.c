@@ -147,13 +147,14 @@ static bool is_cyclic(const struct closure *c)
 /* A search by brute force for a partition into fewer regions. */
 struct search {
     const struct byi_func *f;
-    byi_id nodes[SMALL]; /* the backend's */
-    uint32_t n, most;    /* at most so many regions */
+    byi_id nodes[SMALL]; /* the offloaded ones */
+    uint32_t n, most;    /* their number; at most so many regions */
     uint32_t region[SMALL];
 };
 
-/* Put node `at` and all later ones into regions, in every possible way. */
-static bool can_do(struct search *s, uint32_t at, uint32_t used)
+/* Put node `at` and all later ones into regions, in every possible way; `used`
+ * regions have nodes. Returns whether one way makes no cycle. */
+static bool find_acyclic(struct search *s, uint32_t at, uint32_t used)
 {
     struct closure c;
     if (at == s->n) {
@@ -162,7 +163,7 @@ static bool can_do(struct search *s, uint32_t at, uint32_t used)
     }
     for (uint32_t r = 1; r <= used + 1 && r <= s->most; r++) {
         s->region[s->nodes[at]] = r;
-        if (can_do(s, at + 1, r > used ? r : used))
+        if (find_acyclic(s, at + 1, r > used ? r : used))
             return true;
     }
     return false;
@@ -174,7 +175,7 @@ static void check_minimum(const struct byi_func *f, uint32_t n, uint64_t seed)
     for (byi_id id = 0; id < f->nodes.n; id++)
         if (f->nodes.at[id].backend)
             s.nodes[s.n++] = id;
-    if (n > 1 && s.n <= 8 && can_do(&s, 0, 0))
+    if (n > 1 && s.n <= 8 && find_acyclic(&s, 0, 0))
         fail_msg("seed %llu: %u regions, but %u would do",
                  (unsigned long long)seed, n, n - 1);
 }
@@ -247,7 +248,7 @@ struct large {
     uint32_t *stack, *seen;
 };
 
-static void list_units(struct large *l, struct byi_arena *arena)
+static void list_vertices(struct large *l, struct byi_arena *arena)
 {
     const uint32_t n = l->f->nodes.n;
     l->vertex = byi_arena_calloc(arena, n, sizeof *l->vertex);
@@ -311,7 +312,7 @@ static void check_large(const struct byi_module *m, uint64_t seed)
     uint32_t *backend = byi_arena_calloc(arena, LARGE + 2, sizeof *backend);
     l.n_regions = read_regions(l.f, backend);
     l.uses = byi_uses_of(l.f, arena);
-    list_units(&l, arena);
+    list_vertices(&l, arena);
     const size_t n = l.n_regions + 1;
     uint8_t *around = byi_arena_calloc(arena, n * n, 1);
     for (uint32_t a = 1; a <= l.n_regions; a++) {
@@ -349,8 +350,8 @@ static void merging_is_exact_in_large_graphs(void **state)
 }
 
 /* How many regions and native nodes can be placed one after the other: all of
- * them, `n_units`, where none depend on each other. */
-static uint32_t count_placed(const struct byi_func *f, uint32_t *n_units)
+ * them, `n_vertices`, where none depend on each other. */
+static uint32_t count_placed(const struct byi_func *f, uint32_t *n_vertices)
 {
     const uint32_t n = f->nodes.n;
     struct byi_arena *arena = byi_arena_new();
@@ -360,11 +361,11 @@ static uint32_t count_placed(const struct byi_func *f, uint32_t *n_units)
     uint32_t *vertex = byi_arena_calloc(arena, n, sizeof *vertex);
     bool *counted = byi_arena_calloc(arena, 2 * n + 1, sizeof *counted);
     uint32_t placed = 0, n_ready = 0;
-    *n_units = 0;
+    *n_vertices = 0;
     for (byi_id id = 0; id < n; id++) {
         const uint32_t region = f->nodes.at[id].region;
         vertex[id] = region ? n + region : id;
-        *n_units += !counted[vertex[id]];
+        *n_vertices += !counted[vertex[id]];
         counted[vertex[id]] = true;
         for (uint32_t a = 0; a < f->nodes.at[id].n_args; a++)
             waiting[vertex[id]] +=
@@ -397,10 +398,10 @@ static void huge_graphs_stay_acyclic(void **state)
     for (uint32_t i = 0; i < 40; i++) {
         rng = (i + 1) * 0x9e3779b97f4a7c15u;
         struct byi_module *m = random_graph(2, 20000, 1u << i % 10, draw(5));
-        uint32_t n_units;
+        uint32_t n_vertices;
         merge(m);
-        const uint32_t placed = count_placed(m->funcs.at[0], &n_units);
-        assert_int_equal(placed, n_units);
+        const uint32_t placed = count_placed(m->funcs.at[0], &n_vertices);
+        assert_int_equal(placed, n_vertices);
         byi_module_free(&m);
     }
 }

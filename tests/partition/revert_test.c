@@ -106,7 +106,8 @@ static void has(const char *ledger, const char *what)
 /* Compile, check the ledger's counts and texts, and check the results of a run.
  */
 static void check(const char *text, const char *plugin, int n,
-                  unsigned offloaded, unsigned regions, const char *const *said)
+                  unsigned offloaded, unsigned regions,
+                  const char *const *texts)
 {
     char line[64];
     struct byoc_compiled *compiled = compile(text, plugin);
@@ -115,8 +116,8 @@ static void check(const char *text, const char *plugin, int n,
     has(ledger, line);
     snprintf(line, sizeof line, "\"regions\": %u", regions);
     has(ledger, line);
-    for (; *said; said++)
-        has(ledger, *said);
+    for (; *texts; texts++)
+        has(ledger, *texts);
     check_numbers(compiled, text, plugin, n);
     byoc_compiled_free(&compiled);
 }
@@ -215,7 +216,7 @@ static void a_compile_without_a_blob_is_reverted(void **state)
 }
 
 /* Two kernels that cannot be in one region: the least number of regions. */
-static void a_pair_that_does_not_get_along_is_parted(void **state)
+static void a_pair_that_cannot_share_a_region_is_split(void **state)
 {
     (void)state;
     check("def @main(%x: Tensor[(5), float32]) {\n"
@@ -234,7 +235,7 @@ static void a_pair_that_does_not_get_along_is_parted(void **state)
 
 /* One kernel that cannot be built even alone is reverted, and the rest stays.
  */
-static void one_that_fails_alone_goes_alone(void **state)
+static void a_kernel_that_fails_alone_is_reverted_alone(void **state)
 {
     (void)state;
     check("def @main(%x: Tensor[(13), float32]) {\n"
@@ -318,8 +319,8 @@ int main(void)
         cmocka_unit_test(a_region_that_is_too_long_is_split),
         cmocka_unit_test(a_compile_that_refuses_is_split),
         cmocka_unit_test(a_compile_without_a_blob_is_reverted),
-        cmocka_unit_test(a_pair_that_does_not_get_along_is_parted),
-        cmocka_unit_test(one_that_fails_alone_goes_alone),
+        cmocka_unit_test(a_pair_that_cannot_share_a_region_is_split),
+        cmocka_unit_test(a_kernel_that_fails_alone_is_reverted_alone),
         cmocka_unit_test(regions_of_branches_are_split),
         cmocka_unit_test(long_regions_take_few_tries),
     };
