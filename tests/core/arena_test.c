@@ -28,7 +28,7 @@ static void test_arena_is_zeroed_and_aligned(void **state)
     byi_arena_free(&arena);
 }
 
-static void test_large_blocks_do_not_end_the_small(void **state)
+static void test_large_blocks_leave_the_small_block_open(void **state)
 {
     struct byi_arena *arena = byi_arena_new();
     char *a = byi_arena_alloc(arena, 16), *b = NULL;
@@ -267,7 +267,8 @@ static void test_dtypes(void **state)
                      BYOC_NONE);
 }
 
-/* Every half is exact in float, and halves between two round to even. */
+/* Every float16 and bfloat16 is exact in float32; a float32 half-way between
+ * two of them is rounded to the even one. */
 static void test_half_conversions(void **state)
 {
     (void)state;
@@ -528,7 +529,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_arena_is_zeroed_and_aligned),
-        cmocka_unit_test(test_large_blocks_do_not_end_the_small),
+        cmocka_unit_test(test_large_blocks_leave_the_small_block_open),
         cmocka_unit_test(test_strings),
         cmocka_unit_test(test_defer_calls_last_first),
         cmocka_unit_test(test_reset_gives_zeroed_memory),

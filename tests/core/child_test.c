@@ -121,7 +121,7 @@ static void expect_end(const char *what, const struct byi_child_limits *limits,
     byi_child_free(&child);
 }
 
-static void ends_are_told(void **state)
+static void ends_are_reported(void **state)
 {
     (void)state;
     const struct byi_child_limits step = {.step_seconds = 0.2};
@@ -140,7 +140,7 @@ static void ends_are_told(void **state)
         expect_end("m", &space, "me", "exited with code 3 in malloc()");
 }
 
-/* Memory that a step cpu_seconds counts against later steps; outside of steps
+/* The memory that a step takes counts against later steps; outside of steps
  * there is no limit. */
 static void take_twice(void *arg, struct byi_text *out)
 {
@@ -275,7 +275,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bytes_come_back),
-        cmocka_unit_test(ends_are_told),
+        cmocka_unit_test(ends_are_reported),
         cmocka_unit_test(steps_share_their_space),
         cmocka_unit_test(parents_have_no_steps),
         cmocka_unit_test(waits_end),

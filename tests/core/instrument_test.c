@@ -223,8 +223,8 @@ static void test_failing_pass(void **state)
                         "1:enter 2:enter 1< Fails 2< Fails 1:exit 2:exit ");
 }
 
-static enum byoc_status run_in_box(const struct byi_pass *pass,
-                                   struct byoc_instrument instrument)
+static enum byoc_status run_instrumented(const struct byi_pass *pass,
+                                         struct byoc_instrument instrument)
 {
     struct byi_pass_context ctx = {
         .opt_level = 3, .instruments = &instrument, .n_instruments = 1};
@@ -243,7 +243,7 @@ static void test_timing_is_a_tree(void **state)
     struct byi_text text = {0};
 
     (void)state;
-    assert_int_equal(run_in_box(&outer, byi_timing_instrument(&timing)),
+    assert_int_equal(run_instrumented(&outer, byi_timing_instrument(&timing)),
                      BYOC_OK);
     assert_int_equal(timing.passes.n, 5);
     for (uint32_t i = 0; i < 5; i++) {
@@ -278,10 +278,12 @@ static void test_printing(void **state)
     struct byi_printing all = {.after = "all", .print = keep};
 
     (void)state;
-    assert_int_equal(run_in_box(&pair, byi_printing_instrument(&one)), BYOC_OK);
+    assert_int_equal(run_instrumented(&pair, byi_printing_instrument(&one)),
+                     BYOC_OK);
     assert_string_equal(trace, "A afterA beforeB B ");
     trace[0] = '\0';
-    assert_int_equal(run_in_box(&pair, byi_printing_instrument(&all)), BYOC_OK);
+    assert_int_equal(run_instrumented(&pair, byi_printing_instrument(&all)),
+                     BYOC_OK);
     assert_string_equal(trace, "A afterA B afterB afterPair ");
 }
 
@@ -307,7 +309,8 @@ static void test_dump(void **state)
     assert_non_null(make_inner_folder(folder));
     snprintf(inside, sizeof inside, "%s/made", folder);
     struct byi_dump dump = {.folder = inside};
-    assert_int_equal(run_in_box(&pair, byi_dump_instrument(&dump)), BYOC_OK);
+    assert_int_equal(run_instrumented(&pair, byi_dump_instrument(&dump)),
+                     BYOC_OK);
     check_file(inside, "000-input.ir", "nn.relu(%x)");
     check_file(inside, "001-A.ir", "nn.relu(%0)");
     check_file(inside, "002-B.ir", "nn.relu(%1)");
@@ -325,7 +328,8 @@ static void test_dump_refused(void **state)
     struct byi_dump dump = {.folder = "/proc/no/such"};
 
     (void)state;
-    assert_int_equal(run_in_box(&pair, byi_dump_instrument(&dump)), BYOC_EIO);
+    assert_int_equal(run_instrumented(&pair, byi_dump_instrument(&dump)),
+                     BYOC_EIO);
     assert_non_null(strstr(err.text, "/proc/no/such: cannot create the folder: "
                                      "No such file or directory"));
     assert_string_equal(trace, "");

@@ -60,7 +60,7 @@ static void test_parse_refuses(void **state)
     assert_string_equal(err.text, "found 3 bytes of JSON, expected at most 2");
 }
 
-static void test_parse_takes(void **state)
+static void test_parse_accepts(void **state)
 {
     struct cJSON *root = NULL;
     char deep[129];
@@ -164,7 +164,7 @@ static void test_items(void **state)
     static const char bytes[] = "[]{},:\"\\ 1";
     char text[sizeof whole];
     struct byi_text one = {0}, other = {0};
-    uint32_t taken = 0, refused = 0;
+    uint32_t accepted = 0, refused = 0;
     (void)state;
     for (size_t at = 0; at < sizeof whole; at++)
         for (size_t b = 0; b < sizeof bytes; b++) { /* the last one cuts */
@@ -175,9 +175,9 @@ static void test_items(void **state)
                 fail_msg("%s: differs from %d", text, good);
             if (good && (one.n != other.n || memcmp(one.at, other.at, one.n)))
                 fail_msg("%s: %s, expected %s", text, other.at, one.at);
-            *(good ? &taken : &refused) += 1;
+            *(good ? &accepted : &refused) += 1;
         }
-    assert_true(taken > 100 && refused > 300);
+    assert_true(accepted > 100 && refused > 300);
     byi_text_free(&one);
     byi_text_free(&other);
 }
@@ -489,7 +489,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_parse_refuses),
-        cmocka_unit_test(test_parse_takes),
+        cmocka_unit_test(test_parse_accepts),
         cmocka_unit_test(test_parse_escapes),
         cmocka_unit_test(test_items),
         cmocka_unit_test(test_items_refused),

@@ -90,7 +90,7 @@ static void test_dims(void **state)
     assert_non_null(strstr(why, "does not divide"));
 }
 
-static void test_taken(void **state)
+static void test_accepted_layouts(void **state)
 {
     static const struct {
         const char *text, *first;
@@ -112,9 +112,13 @@ static void test_taken(void **state)
     for (size_t i = 0; i < BYI_COUNT(cases); i++) {
         const struct byi_layout l = parse(cases[i].text);
         const bool data = cases[i].first[0] == 'N';
-        if (data ? byi_layout_is_data(&l, cases[i].first) != cases[i].data
-                 : byi_layout_is_kernel(&l, cases[i].first) != cases[i].kernel)
-            fail_msg("%s beside %s", cases[i].text, cases[i].first);
+        const bool expected = data ? cases[i].data : cases[i].kernel;
+        if ((data ? byi_layout_is_data(&l, cases[i].first)
+                  : byi_layout_is_kernel(&l, cases[i].first)) != expected)
+            fail_msg("layout %s instead of %s: found %s, expected %s",
+                     cases[i].text, cases[i].first,
+                     expected ? "refused" : "accepted",
+                     expected ? "accepted" : "refused");
     }
 }
 
@@ -150,9 +154,12 @@ static void test_default(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_parse),       cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_permutation), cmocka_unit_test(test_dims),
-        cmocka_unit_test(test_taken),       cmocka_unit_test(test_default),
+        cmocka_unit_test(test_parse),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_permutation),
+        cmocka_unit_test(test_dims),
+        cmocka_unit_test(test_accepted_layouts),
+        cmocka_unit_test(test_default),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

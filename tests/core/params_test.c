@@ -48,7 +48,7 @@ static void test_sizes(void **state)
     assert_true(to.old == 2 && to.newer == 3);
 }
 
-static void test_sizes_that_never_were(void **state)
+static void test_sizes_too_small(void **state)
 {
     (void)state;
     struct sample from = {.struct_size = 4}, to;
@@ -104,7 +104,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sizes),
-        cmocka_unit_test(test_sizes_that_never_were),
+        cmocka_unit_test(test_sizes_too_small),
         cmocka_unit_test(test_sizes_of_garbage),
         cmocka_unit_test(test_newer_callers),
         cmocka_unit_test(test_enums),

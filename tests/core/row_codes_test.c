@@ -17,7 +17,8 @@ enum { ROWS = 5, COLUMNS = 300, ALL = ROWS * COLUMNS };
 
 static const float scales[ROWS] = {0.0123f, 1e-5f, 3, 0.7f, 1.0f / 3};
 
-/* Element i of row r is at r begin + i inner. */
+/* Element i of row r is w[r * COLUMNS + i], or w[i * ROWS + r] if transposed.
+ */
 static void fill(float *w, bool transposed)
 {
     for (int i = 0; i < COLUMNS; i++)
