@@ -58,7 +58,7 @@ static const char *const sums[] = {
 };
 /* clang-format on */
 
-static uint32_t n_taken;
+static uint32_t n_checked;
 
 /* Parse the program, and match it. Returns the number of composites; *func is
  * the last one's function. */
@@ -83,14 +83,14 @@ static void check_one(const struct base *base, const char *params,
     if (n != 1 || strcmp(m->funcs.at[func]->attr.composite, base->row) != 0 ||
         count_ops(main_of(m)) != 0)
         fail_msg("%u composites and %u operators outside: %s\n%s", n,
-                 count_ops(main_of(m)), heard, text);
+                 count_ops(main_of(m)), refusal_text, text);
     fill_inputs(main_of(plain), arena, in);
     if (byi_interp_run(plain, byi_func_find(plain, "main"), in,
                        main_of(plain)->params.n, arena, want, MAX_IO, &n_want,
                        &err))
         fail_msg("%s\n%s", err.text, text);
     run_composite(m, func, in, want, n_want, arena, text);
-    n_taken++;
+    n_checked++;
     byi_module_free(&plain);
     byi_module_free(&m);
     byi_arena_free(&arena);
@@ -144,12 +144,12 @@ static void each_is_one_composite(void **state)
             check_one(&bases[b], params, body);
         }
     byi_backends_free(&backends);
-    printf("%u composites, each matched, built, run and compared\n", n_taken);
+    printf("%u composites, each matched, built, run and compared\n", n_checked);
 }
 
 /* With another number the activation does not match: some operators stay
  * outside of the composite, and none in it has the activation's name. */
-static void another_constant_is_not_it(void **state)
+static void other_constants_do_not_match(void **state)
 {
     (void)state;
     open_backends(0);
@@ -178,7 +178,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_is_one_composite),
-        cmocka_unit_test(another_constant_is_not_it),
+        cmocka_unit_test(other_constants_do_not_match),
     };
     return cmocka_run_group_tests(tests, NULL, units_at_end);
 }

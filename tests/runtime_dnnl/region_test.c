@@ -247,7 +247,7 @@ static void test_conv_forms(void **state)
     }
 }
 
-/* the result of a kernel of one operator, for a list of operators */
+/* regions of one operator give the results of its reference kernel */
 static void test_pools(void **state)
 {
     static const struct {
@@ -766,7 +766,7 @@ static void test_borders(void **state)
 
 /* An elementwise function is fused with the primitive before it, and prelu of
  * channels with a convolution that runs on byoc's kernels. */
-static void test_rides(void **state)
+static void test_fused_functions(void **state)
 {
     static const struct {
         const char *op, *attrs, *trace;
@@ -912,8 +912,8 @@ static void *race(void *arg)
     struct racer *r = arg;
     const struct byoc_host *host = region_host();
     const struct byoc_backend *dnnl = region_backend();
-    void *own = NULL;
-    struct byoc_fail *fail = dnnl->state_new(host, r->compiled, &own);
+    void *state = NULL;
+    struct byoc_fail *fail = dnnl->state_new(host, r->compiled, &state);
     void *scratch =
         host->acquire(host->ctx, dnnl->scratch_bytes(host, r->compiled));
     const struct byoc_run_args args = {.struct_size = sizeof args,
@@ -923,10 +923,10 @@ static void *race(void *arg)
                                        .outputs = &r->output,
                                        .scratch = scratch};
     for (int i = 0; i < 50 && !fail; i++)
-        fail = dnnl->run(host, r->compiled, own, &args);
+        fail = dnnl->run(host, r->compiled, state, &args);
     r->why = fail ? region_fail_text(fail) : NULL;
-    if (own)
-        dnnl->state_free(host, r->compiled, own);
+    if (state)
+        dnnl->state_free(host, r->compiled, state);
     host->release(host->ctx, scratch);
     return NULL;
 }
@@ -1005,7 +1005,7 @@ int main(void)
         cmocka_unit_test(test_borders),
         cmocka_unit_test(test_dilated_pools),
         cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_rides),
+        cmocka_unit_test(test_fused_functions),
         cmocka_unit_test(test_probe),
         cmocka_unit_test(test_shared_weights),
         cmocka_unit_test(test_threads),

@@ -51,8 +51,8 @@ static char *body_of(const char *body, const char *dtype)
 
 /* Check a program, all of which must be one composite of the row; `dtype` is
  * the type of its floats. */
-static void check_taken_as(const char *params, const char *dtype,
-                           const char *given)
+static void check_composite_as(const char *params, const char *dtype,
+                               const char *given)
 {
     char *body = body_of(given, dtype);
     char *text = program_text(params, dtype, body);
@@ -73,8 +73,8 @@ static void check_taken_as(const char *params, const char *dtype,
     if (count_composites(m, &func) != 1 ||
         strcmp(m->funcs.at[func]->attr.composite, watched->name) != 0 ||
         count_ops(m->funcs.at[func]) != count_ops(main_of(plain)))
-        fail_msg("is not one composite of row %s: %s\n%s", watched->name, heard,
-                 text);
+        fail_msg("is not one composite of row %s: %s\n%s", watched->name,
+                 refusal_text, text);
     counts[row].matched++;
     counts[row].probed += probes != 0;
     note_ops(m->funcs.at[func]);
@@ -87,22 +87,22 @@ static void check_taken_as(const char *params, const char *dtype,
     byi_text_free(&(struct byi_text){.at = text});
 }
 
-static void check_taken(const char *params, const char *body)
+static void check_composite(const char *params, const char *body)
 {
-    check_taken_as(params, "float32", body);
+    check_composite_as(params, "float32", body);
 }
 
-static const char *const sentences[] = {
+static const char *const messages[] = {
 #define TEXT_OF(id, text) text
     BYI_DN_REFUSALS(TEXT_OF, COMMA)};
 #define ID_OF(id, text) id
-enum { BYI_DN_REFUSALS(ID_OF, COMMA), N_SENTENCES };
-static bool said[N_SENTENCES];
+enum { BYI_DN_REFUSALS(ID_OF, COMMA), N_MESSAGES };
+static bool raised[N_MESSAGES];
 
 /* The end of a message, after its last %s. */
-static const char *end_of(uint32_t sentence)
+static const char *end_of(uint32_t message)
 {
-    const char *last = sentences[sentence];
+    const char *last = messages[message];
     for (const char *p = last; (p = strstr(p, "%s")); p += 2)
         last = p + 2;
     return last;
@@ -110,12 +110,12 @@ static const char *end_of(uint32_t sentence)
 
 /* Record the messages that predicates gave for the last program. Returns
  * whether there are any. */
-static bool note_sentences(void)
+static bool note_messages(void)
 {
     bool any = false;
-    for (uint32_t i = 0; i < N_SENTENCES; i++)
-        if (strstr(heard, end_of(i)))
-            any = said[i] = true;
+    for (uint32_t i = 0; i < N_MESSAGES; i++)
+        if (strstr(refusal_text, end_of(i)))
+            any = raised[i] = true;
     return any;
 }
 
@@ -127,10 +127,10 @@ static void check_refused(const char *params, const char *dtype,
     char *text = program_text(params, dtype, body);
     struct byi_module *m = parse(text);
     merge(m, false, text);
-    if (!strstr(heard, says))
+    if (!strstr(refusal_text, says))
         fail_msg("row %s: expected '%s', found '%s'\n%s", watched->name, says,
-                 heard, text);
-    note_sentences();
+                 refusal_text, text);
+    note_messages();
     counts[row].refused++;
     byi_module_free(&m);
     byi_text_free(&(struct byi_text){.at = text});
@@ -173,8 +173,9 @@ static bool other_dims(const struct byi_tensor *t, enum other kind,
     return true;
 }
 
-/* `format` has a %s for the value before it and one for the operand, which is a
- * parameter of positive numbers or a constant. */
+/* Check the sample with a post-op that has an operand of this kind: a parameter
+ * of positive numbers or a constant. `format` has a %s for the sample's call
+ * and one for the operand. */
 static void check_other(const struct sample *sample, const char *format,
                         enum other kind, const struct byi_tensor *t,
                         bool constant)
@@ -189,7 +190,7 @@ static void check_other(const struct sample *sample, const char *format,
         snprintf(operand, sizeof operand, "random[(%s), float32, seed=5]",
                  dims);
     snprintf(body, sizeof body, format, sample->call, operand);
-    check_taken(constant ? sample->params : params, body);
+    check_composite(constant ? sample->params : params, body);
 }
 
 static const char *attrs_of(const char *op)
@@ -207,8 +208,8 @@ static bool is_one_of(const char *op, const char *list)
            (at[strlen(op)] == ' ' || !at[strlen(op)]);
 }
 
-/* The sample's operator after |x| + 1/2, for functions that need positive
- * numbers. */
+/* Write `op` of the sample's call: of |call| + 1/2 for functions of positive
+ * numbers, and of a number in -3 .. 1 for exp, so that results stay small. */
 static void eltwise_program(const char *op, const char *call, char body[2000])
 {
     if (is_one_of(op, "sqrt reciprocal"))
@@ -225,11 +226,11 @@ static void check_eltwise(const struct sample *sample)
     char body[2000];
     for (size_t i = 0; i < BYI_COUNT(ops); i++) {
         eltwise_program(ops[i], sample->call, body);
-        check_taken(sample->params, body);
+        check_composite(sample->params, body);
     }
     snprintf(body, sizeof body, "nn.gelu(%s, approximate=\"tanh\")",
              sample->call);
-    check_taken(sample->params, body);
+    check_composite(sample->params, body);
 }
 
 static void check_binary(const struct sample *sample,
@@ -263,11 +264,11 @@ static void check_forms(const struct sample *sample, const struct byi_tensor *t)
     char body[2000];
     for (size_t i = 0; i < BYI_COUNT(of_one); i++) {
         snprintf(body, sizeof body, of_one[i], sample->call);
-        check_taken(sample->params, body);
+        check_composite(sample->params, body);
     }
     snprintf(body, sizeof body, "%%0 = %s;\n  multiply(%%0, %%0)",
              sample->call);
-    check_taken(sample->params, body);
+    check_composite(sample->params, body);
     check_other(sample, "subtract(%2$s, %1$s)", WHOLE, t, false);
     check_other(sample, "tanh(maximum(nn.silu(%s), %s))", LAST, t, true);
     check_other(sample, "multiply(sigmoid(%s), %s)", CHANNELS, t, false);
@@ -275,6 +276,8 @@ static void check_forms(const struct sample *sample, const struct byi_tensor *t)
                 false);
 }
 
+/* Check that an operand with one more axis, which makes the result larger than
+ * the sample's, is refused. */
 static void check_growing(const struct sample *sample,
                           const struct byi_tensor *t, const char *says)
 {
@@ -299,7 +302,7 @@ static void check_type(const struct sample *sample)
     for (char *p = call; (p = strstr(p, "float32"));)
         memcpy(p, "float64", 7);
     check_refused(sample->params, "float64", call, "float64");
-    assert_true(note_sentences());
+    assert_true(note_messages());
     free(call);
 }
 
@@ -316,10 +319,10 @@ static void check_narrow(const struct sample *sample, bool posts)
         return;
     for (int i = 0; i < 2; i++) {
         table_tolerance = i == 0 ? 0x1p-9 : 0x1p-6;
-        check_taken_as(sample->params, types[i], sample->call);
+        check_composite_as(sample->params, types[i], sample->call);
         snprintf(body, sizeof body, "nn.relu(%s)", sample->call);
         if (posts)
-            check_taken_as(sample->params, types[i], body);
+            check_composite_as(sample->params, types[i], body);
     }
     table_tolerance = before;
 }
@@ -327,7 +330,7 @@ static void check_narrow(const struct sample *sample, bool posts)
 static void check_sample(const struct sample *sample, bool first, bool posts)
 {
     const struct byi_tensor t = shape_of(sample);
-    check_taken(sample->params, sample->call);
+    check_composite(sample->params, sample->call);
     if (first)
         check_type(sample);
     check_narrow(sample, posts);
@@ -341,7 +344,7 @@ static void check_sample(const struct sample *sample, bool first, bool posts)
     check_growing(sample, &t, end_of(RESHAPES));
 }
 
-static void nothing_untested(const struct byi_dn_row *r)
+static void check_coverage(const struct byi_dn_row *r)
 {
     static const char *const posts[] = {BYI_DN_ELTWISE(NAME_OF, COMMA),
                                         BYI_DN_BINARY(NAME_OF, COMMA), "power",
@@ -354,14 +357,17 @@ static void nothing_untested(const struct byi_dn_row *r)
     for (size_t i = 0; r->more == BYI_DN_POSTS && i < BYI_COUNT(posts); i++)
         if (!post_seen[byi_op_of_name(posts[i], strlen(posts[i]))->id])
             fail_msg("row %s: no sample has the post-op %s", r->name, posts[i]);
-    if (!counts[row].compared || !counts[row].refused)
-        fail_msg("row %s has no sample, or no refused program", r->name);
+    if (!counts[row].compared)
+        fail_msg("row %s has no sample; add one to samples.h", r->name);
+    if (!counts[row].refused)
+        fail_msg("row %s has no refused program; add one to samples.h",
+                 r->name);
     if (counts[row].units != counts[row].run)
         fail_msg("row %s: %u of %u programs ran as C", r->name,
                  counts[row].units, counts[row].run);
 }
 
-static void a_row(void **state)
+static void test_row(void **state)
 {
     row = (uint32_t)((const struct byoc_pattern *)*state - byi_dnnl_patterns);
     const struct byi_dn_row *r = &byi_dn_rows[row];
@@ -385,15 +391,15 @@ static void a_row(void **state)
     counts[row].units = units_check();
     if (!runs)
         needs_kernels();
-    nothing_untested(r);
+    check_coverage(r);
 }
 
-static void every_sentence_was_said(void **state)
+static void every_message_was_raised(void **state)
 {
     (void)state;
-    for (uint32_t i = 0; i < N_SENTENCES; i++)
-        if (!said[i])
-            fail_msg("no program was refused with '%s'", sentences[i]);
+    for (uint32_t i = 0; i < N_MESSAGES; i++)
+        if (!raised[i])
+            fail_msg("no program was refused with '%s'", messages[i]);
 }
 
 int main(void)
@@ -403,9 +409,9 @@ int main(void)
     for (uint32_t i = 0; i < n; i++)
         tests[i] = (struct CMUnitTest){
             .name = byi_dnnl_patterns[i].name,
-            .test_func = a_row,
+            .test_func = test_row,
             .initial_state = (void *)(uintptr_t)&byi_dnnl_patterns[i]};
-    tests[n] = (struct CMUnitTest)cmocka_unit_test(every_sentence_was_said);
+    tests[n] = (struct CMUnitTest)cmocka_unit_test(every_message_was_raised);
     const int failed =
         _cmocka_run_group_tests("table", tests, n + 1, NULL, NULL);
     printf("%-24s %7s %7s %7s %7s %8s %7s %7s\n", "row", "graphs", "matched",

@@ -81,31 +81,31 @@ static char *source_of(struct region *g, const char *json)
 
 /* The part of the source after the declarations, whose hash depends on all of
  * them. */
-static char *own_part(char *source)
+static char *part_after_declarations(char *source)
 {
-    char *own = strstr(source, "#include <math.h>");
-    assert_non_null(own);
-    char *id = strstr(own, ".id = 0x");
+    char *part = strstr(source, "#include <math.h>");
+    assert_non_null(part);
+    char *id = strstr(part, ".id = 0x");
     assert_non_null(id);
     memset(id + strlen(".id = 0x"), '0', 8);
-    return own;
+    return part;
 }
 
 static void check_golden(struct region *g, uint32_t id, const char *name)
 {
     char path[400], found[20000] = "";
-    char *own = own_part(source_of(g, region_json(g, 1, &id)));
+    char *part = part_after_declarations(source_of(g, region_json(g, 1, &id)));
     snprintf(path, sizeof path, "%s/runtime_dnnl/%s.golden", TEST_DIR, name);
     const bool bless = getenv("BYOC_BLESS") != NULL;
     FILE *file = fopen(path, bless ? "w" : "r");
     assert_non_null(file);
     if (bless)
-        fputs(own, file);
+        fputs(part, file);
     else
         found[fread(found, 1, sizeof found - 1, file)] = '\0';
     fclose(file);
-    if (!bless && strcmp(found, own) != 0)
-        fail_msg("%s differs from the C that is written now:\n%s", path, own);
+    if (!bless && strcmp(found, part) != 0)
+        fail_msg("%s differs from the C that is written now:\n%s", path, part);
     region_close(g);
 }
 
@@ -231,7 +231,7 @@ enum {
     RUNS_NOTHING = 128,
     NO_SUCH_PRIMITIVE = 256
 };
-static unsigned spoilt;
+static unsigned faults;
 static const struct byi_desc vector = {BYI_DESC_STRIDED, BYOC_F32, 1, {4}, {1}};
 
 static int build(const struct byi_operators *dn, struct byi_load *load)
@@ -242,16 +242,16 @@ static int build(const struct byi_operators *dn, struct byi_load *load)
         .from = {BYI_BUF_CONST, 0, 0}, .src = vector, .step = 7};
     const struct byi_pack outside = {
         .from = {BYI_BUF_CONST, 0, 8}, .src = vector, .arg = BYI_ARG_SRC};
-    if (spoilt & FAILS_TO_BUILD)
+    if (faults & FAILS_TO_BUILD)
         return BYOC_EINTERNAL;
-    if (spoilt & PACKS_TOO_EARLY)
+    if (faults & PACKS_TOO_EARLY)
         return dn->pack(load, &early);
-    if (spoilt & DROPS_NOTHING)
+    if (faults & DROPS_NOTHING)
         return dn->drop(load, 0);
-    if (spoilt & NO_SUCH_PRIMITIVE)
+    if (faults & NO_SUCH_PRIMITIVE)
         return dn->reorder(load, &wrong, NULL);
     const int bad = dn->eltwise(load, &relu, NULL);
-    return bad ? bad : spoilt & PACKS_NOTHING ? dn->pack(load, &outside) : 0;
+    return bad ? bad : faults & PACKS_NOTHING ? dn->pack(load, &outside) : 0;
 }
 
 static int run(const struct byi_operators *dn, struct byi_exec *exec)
@@ -264,14 +264,14 @@ static int run(const struct byi_operators *dn, struct byi_exec *exec)
     slots[0] = in;
     slots[1] = out;
     step = (struct byi_dnnl_step){.name = "relu", .n_slots = 2, .slots = slots};
-    if (spoilt & RUNS_NOTHING)
+    if (faults & RUNS_NOTHING)
         return 0;
-    if (spoilt & RUNS_ANOTHER)
+    if (faults & RUNS_ANOTHER)
         step.index = 1;
-    if (spoilt & READS_NOWHERE)
+    if (faults & READS_NOWHERE)
         slots[0].at.offset = 16;
     const int bad = dn->run(exec, &step);
-    return bad || !(spoilt & RUNS_TWICE) ? bad : dn->run(exec, &step);
+    return bad || !(faults & RUNS_TWICE) ? bad : dn->run(exec, &step);
 }
 
 static const uint64_t sixteen[] = {16};
@@ -313,7 +313,7 @@ static void check_refused(void (*code)(void), uint32_t n_consts,
 
 static void good_unit(void)
 {
-    spoilt = 0;
+    faults = 0;
     unit = (struct byi_dnnl_unit){.size = sizeof unit,
                                   .id = byi_dn_unit_id,
                                   .name = "by_hand",
@@ -342,10 +342,10 @@ static void test_other_declarations(void **state)
                   "compile the model again");
 }
 
-static void test_spoilt_units(void **state)
+static void test_faulty_units(void **state)
 {
     static const struct {
-        unsigned how;
+        unsigned fault;
         enum byoc_fail_code kind;
         const char *says;
     } cases[] = {
@@ -366,7 +366,7 @@ static void test_spoilt_units(void **state)
     (void)state;
     for (size_t i = 0; i < BYI_COUNT(cases); i++) {
         good_unit();
-        spoilt = cases[i].how;
+        faults = cases[i].fault;
         check_refused(code, 1, cases[i].kind, cases[i].says);
     }
     good_unit();
@@ -423,7 +423,7 @@ int main(void)
         cmocka_unit_test(test_packed_on_every_run),
         cmocka_unit_test(test_refused_symbols),
         cmocka_unit_test(test_other_declarations),
-        cmocka_unit_test(test_spoilt_units),
+        cmocka_unit_test(test_faulty_units),
         cmocka_unit_test(test_by_hand),
     };
     return cmocka_run_group_tests(tests, NULL, units_at_end);
