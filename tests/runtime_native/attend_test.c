@@ -46,7 +46,8 @@ static struct byi_tensor compose(const struct byi_tensor *in, uint32_t n_in,
     return apply(BYI_OP_NN_MATMUL, NULL, 0, x, 2, 1);
 }
 
-/* Mask the keys after each query's own, which count from the last one. */
+/* Mask for each query the keys after its own. The last query's own key is the
+ * last key. */
 static void make_causal(struct byi_tensor *mask)
 {
     const int64_t rows = mask->dims[mask->rank - 2];

@@ -173,11 +173,11 @@ static int try_layouts(uint32_t n, const struct shape *s, bool transposed,
     int tried = 0;
     const char *const *data = data_layouts[n - 1];
     const char *const *kernel = kernel_layouts[n - 1];
-    const char *own = kernel[transposed ? 4 : 0];
+    const char *first = kernel[transposed ? 4 : 0];
     const struct byi_tensor in[] = {tensor(dtype, n + 2, s->x),
                                     tensor(dtype, n + 2, s->w)};
     struct byi_tensor plain[MAX_OUT];
-    struct eval e = prepare_conv(op, n, s, transposed, data[0], own, in);
+    struct eval e = prepare_conv(op, n, s, transposed, data[0], first, in);
     assert_true(e.typed);
     run_plain(&e, transposed ? byi_conv_transpose_plain : byi_conv_plain,
               plain);
@@ -185,7 +185,7 @@ static int try_layouts(uint32_t n, const struct shape *s, bool transposed,
         struct byi_tensor to[2];
         if (!convert_layout(&in[0], data[0], data[i % 5], &to[0]))
             continue;
-        if (!convert_layout(&in[1], own, kernel[i / 5], &to[1])) {
+        if (!convert_layout(&in[1], first, kernel[i / 5], &to[1])) {
             release(&to[0]);
             continue;
         }
@@ -255,8 +255,9 @@ static void test_conv_large(void **state)
         try_layouts(2, &shapes[i], false, BYI_OP_NN_CONV2D, BYOC_F32);
 }
 
-/* Packed weights, Winograd's algorithm, and its equality for any number of
- * threads; `exact` keeps the sums of products. */
+/* With packed weights, results are near those of the plain form, and the same
+ * bits with any number of threads. Winograd's algorithm may run, except with
+ * `exact`, which keeps the sums of products. */
 static void test_conv_packed(void **state)
 {
     static const struct shape shapes[] = {
@@ -377,7 +378,7 @@ static void test_global(void **state)
     }
 }
 
-/* Half precision is computed in float32 in every layout. */
+/* The average of float16 elements, channels last. */
 static void test_half(void **state)
 {
     (void)state;

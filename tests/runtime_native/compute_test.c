@@ -356,8 +356,8 @@ static void test_arg(void **state)
     }
 }
 
-/* The index of the first or last maximum or minimum of n elements, which are
- * `step` apart. */
+/* The index of the first or last maximum or minimum of n elements, the first of
+ * which is x[from] and which are `step` apart. */
 static int64_t place_of(const struct byi_tensor *x, int64_t from, int64_t n,
                         int64_t step, bool largest, bool last)
 {

@@ -52,7 +52,7 @@ static void must_fail(struct trial *t, enum byi_op_id id, const char *text,
         fail_msg("found '%s', expected '%s'", t->err.text, why);
 }
 
-static void test_axes_of_one(void **state)
+static void test_expand_and_squeeze(void **state)
 {
     (void)state;
     for (int round = 0; round < ROUNDS; round++) {
@@ -105,7 +105,7 @@ static void test_reduce(void **state)
         const enum byi_op_id op = ops[(size_t)round % BYI_COUNT(ops)];
         const int64_t dims[] = {pick(1, 5), pick(1, 5), pick(1, 20)};
         struct trial a = {.n_in = 1, .in = {make(BYOC_F32, 3, dims)}}, b;
-        const char *const rest = pick(0, 1) ? "true" : "false";
+        const char *const keep = pick(0, 1) ? "true" : "false";
         const char *const noop = pick(0, 1) ? "true" : "false";
         int64_t axes[BYI_MAX_RANK];
         const uint32_t n = pick_axes(3, axes);
@@ -116,12 +116,12 @@ static void test_reduce(void **state)
         must_run(&a, op,
                  byi_arena_printf(
                      arena, "{%s, \"keepdims\": %s, \"noop_empty\": %s}",
-                     text_of("\"axis\": [%s]", n, axes), rest, noop));
+                     text_of("\"axis\": [%s]", n, axes), keep, noop));
         must_run(&b, BYI_OP_DYN_REDUCE,
                  byi_arena_printf(arena,
                                   "{\"function\": \"%s\", \"keepdims\": %s, "
                                   "\"noop_empty\": %s}",
-                                  byi_op(op)->name, rest, noop));
+                                  byi_op(op)->name, keep, noop));
         expect_same(&a, &b);
     }
 }
@@ -206,9 +206,12 @@ static void test_bad_values(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_axes_of_one), cmocka_unit_test(test_split),
-        cmocka_unit_test(test_reduce),      cmocka_unit_test(test_cumsum_trilu),
-        cmocka_unit_test(test_resize),      cmocka_unit_test(test_bad_values),
+        cmocka_unit_test(test_expand_and_squeeze),
+        cmocka_unit_test(test_split),
+        cmocka_unit_test(test_reduce),
+        cmocka_unit_test(test_cumsum_trilu),
+        cmocka_unit_test(test_resize),
+        cmocka_unit_test(test_bad_values),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

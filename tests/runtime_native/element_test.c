@@ -23,8 +23,8 @@ static int64_t samples(float *x, int64_t n)
     return n;
 }
 
-/* Results below this number may have the error that this number may have, since
- * gelu and similar functions subtract numbers of the size of x. */
+/* An error of 1e-6 times this number is allowed in addition to the relative
+ * one: gelu and similar functions subtract numbers of the size of x. */
 static double slack(enum byi_op_id op, double x)
 {
     switch (op) {
@@ -294,9 +294,10 @@ static void test_binary(void **state)
                     const double b = broadcast_at(&e.in[1], e.out, i);
                     const double want = binary_of(op, a, b);
                     if (byi_tensor_float(e.out, i) != want)
-                        fail_msg("%s %s, shapes %zu: %g and %g are %g",
+                        fail_msg("%s %s, pairs[%zu], of %g and %g: found %g, "
+                                 "expected %g",
                                  e.op->name, byoc_dtype_name(dtype), p, a, b,
-                                 byi_tensor_float(e.out, i));
+                                 byi_tensor_float(e.out, i), want);
                 }
                 finish(&e);
             }
@@ -459,17 +460,19 @@ static void test_cast(void **state)
                 const double got = byi_tensor_float(e.out, i);
                 if (b != BYOC_U64 && got != want &&
                     !(isnan(got) && isnan(want)))
-                    fail_msg("%s to %s: %g is %g", byoc_dtype_name(a),
-                             byoc_dtype_name(b), v, got);
+                    fail_msg("%s to %s of %g: found %g, expected %g",
+                             byoc_dtype_name(a), byoc_dtype_name(b), v, got,
+                             want);
                 release(&one);
             }
             finish(&e);
         }
 }
 
-/* Casts of float32 and float64 to integers with each instruction set equal
- * those of float64 that are done one by one, since another number is large: for
- * numbers of up to 31 bits, and for a larger one. */
+/* Casts of float32 and float64 to integers, with each instruction set, equal
+ * those of `longer`. It holds the same numbers and 1e300, for which vectors are
+ * not used, so that its numbers are cast one by one. All numbers but one have
+ * at most 31 bits. */
 static void test_cast_floats(void **state)
 {
     static const enum byoc_dtype dtypes[] = {BYOC_U8,  BYOC_I8,  BYOC_U16,

@@ -4,8 +4,8 @@
  */
 #include "kernels.h"
 
-/* Set all but `left` of each 8 coefficients to zero: the first ones stay, or
- * random ones. */
+/* Set coefficients to zero so that of each 8, the first `left` stay, or about
+ * `left` random ones. */
 static void thin_out(struct byi_tensor *t, int64_t left, bool first)
 {
     for (int64_t i = 0; i < byi_count(t); i++)
@@ -13,9 +13,9 @@ static void thin_out(struct byi_tensor *t, int64_t left, bool first)
             byi_tensor_set(t, i, i % 3 ? 0.0 : -0.0);
 }
 
-/* Every pattern of a row, blocks that are zero or have one coefficient, both
- * axes and each alone, odd widths, against the sum in double: 20 2^-24 of the
- * coefficients, none of which counts more than a half on an axis. */
+/* Blocks with no to 8 coefficients a row, both axes and each alone, odd widths,
+ * against the sum in double, within 20 roundings for each of 64 coefficients.
+ */
 static void test_idct8(void **state)
 {
     static const struct {

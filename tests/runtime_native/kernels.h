@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kernels.h: shared by the tests of kernels: makes random tensors and calls,
- * infers the types of results, and compares results. Buffers are exactly as
- * large as their tensors, so that a sanitizer reports accesses past them;
- * canaries detect writes without a sanitizer.
+ * infers the types of results, and compares results. A canary of CANARY
+ * bytes after each tensor detects writes past it.
  */
 #ifndef BYI_TEST_KERNELS_H
 #define BYI_TEST_KERNELS_H

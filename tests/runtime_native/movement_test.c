@@ -15,7 +15,7 @@ static void check_origins(const struct trial *t, origin_fn origin,
                           const void *ctx)
 {
     const struct byi_tensor *x = &t->in[0], *y = &t->out[0];
-    const size_t size = cell(x->dtype);
+    const size_t size = element_size(x->dtype);
     for (int64_t i = 0; i < count(y); i++) {
         int64_t at[2 * BYI_MAX_RANK] = {0}, from[2 * BYI_MAX_RANK] = {0};
         unflat(y, i, at);
@@ -629,7 +629,8 @@ static void test_cumsum(void **state)
         const int form = round % 6;
         const bool exclusive = form & 1, reverse = form & 2;
         const bool product = form > 3;
-        /* float32, whose lines are computed together, with exact products */
+        /* float32, whose lines are computed together; products are exact, since
+         * the numbers are small */
         const enum byoc_dtype dtype = types[pick(0, product ? 3 : 4)];
         dims[0] = dims[2] <= 3 ? pick(1, 600) : 2; /* many short lines */
         const bool whole = !byi_dtype_is_float(dtype);
@@ -658,7 +659,7 @@ static void test_cumsum(void **state)
 
 /* --- data from numbers, matrices, sequences ----------------------------- */
 
-static void test_made(void **state)
+static void test_shapes_and_ranges(void **state)
 {
     (void)state;
     const int64_t dims[] = {2, 3}, range[] = {7, -5, -4}, lengths[] = {2, 0, 1};
@@ -735,7 +736,7 @@ int main(void)
         cmocka_unit_test(test_nonzero_scalar),
         cmocka_unit_test(test_nonzero_compress),
         cmocka_unit_test(test_cumsum),
-        cmocka_unit_test(test_made),
+        cmocka_unit_test(test_shapes_and_ranges),
         cmocka_unit_test(test_one_hot),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sample_test.c: compares image.grid_sample with tables with sums in double. It
- * has every mode and padding, grids that reach far outside, NaN, every
- * instruction set, and tables made in advance and during the run.
+/* sample_test.c: compares image.grid_sample, which uses tables of positions and
+ * weights, with sums in double. It has every mode and padding, grids that reach
+ * far outside, NaN, every instruction set, and tables made in advance and
+ * during the run.
  */
 #include "kernels.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sparse_test.c: compares products with sparse weights with the plain dense
- * ones. It has every pattern of zeros, odd sizes, data with NaN and infinities,
- * every instruction set, packed weights and not, one thread and several.
+ * ones. It has random zeros, also in blocks of outputs, odd sizes, data with
+ * NaN and infinities, every instruction set, packed weights and not, one thread
+ * and several.
  */
 #include "kernels.h"
 
@@ -94,8 +95,9 @@ static void test_not_finite(void **state)
     }
 }
 
-/* With one pattern of zeros, and no more inputs than the dense product adds in
- * one slice, the sums are added in the same order, and the bits are equal. */
+/* If blocks of 4 outputs have the same zeros, and there are no more inputs than
+ * the dense product adds in one slice, the sums are added in the same order,
+ * and the bits are equal. */
 static void test_same_bits(void **state)
 {
     (void)state;
@@ -161,7 +163,8 @@ static void test_conv_groups(void **state)
     expect_plain(&e, plain_conv, 1e-3, "groups");
 }
 
-/* Packed weights that are all zero take little memory. */
+/* Packed weights of which 95% are zero take less than a sixth of the memory of
+ * dense ones. */
 static void test_packed_size(void **state)
 {
     (void)state;

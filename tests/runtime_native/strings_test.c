@@ -139,9 +139,9 @@ static void test_exhausted(void **state)
     byi_store_free(&store);
 }
 
-/* The bigrams of the example in ONNX's specification, and unigrams, of which
- * the last two have indices in another order than the pool: weights belong to
- * the grams. */
+/* The bigrams of the example in ONNX's specification, and unigrams. The last
+ * two bigrams have indices in another order than the pool: weights belong to
+ * the grams, not to the indices. */
 static void test_tf_idf(void **state)
 {
     static const int64_t counts[] = {0, 4}, indexes[] = {0, 1, 2, 3, 4, 6, 5};
@@ -349,7 +349,7 @@ static void test_store(void **state)
     byi_store_free(&store);
 }
 
-static void test_others(void **state)
+static void test_equal_and_unique(void **state)
 {
     const char *const a[] = {"b", "a", "b", ""}, *const b[] = {"b"};
     const struct byi_attr flat[] = {BOOL("flat", 1)};
@@ -365,13 +365,14 @@ static void test_others(void **state)
     assert_int_equal(run_text(&e), BYOC_OK);
     expect_strings(&e.out[0], 3, (const char *[]){"", "a", "b"});
     expect(&e.out[3], (const double[]){1, 1, 2});
-    e.out[0].dims[0] = e.out[1].dims[0] = e.out[3].dims[0] = 4; /* their room */
+    e.out[0].dims[0] = e.out[1].dims[0] = e.out[3].dims[0] =
+        4; /* as allocated */
     finish(&e);
 }
 
 /* Elements outside the triangle are empty strings; resizing repeats elements.
  */
-static void test_moved(void **state)
+static void test_trilu_and_resize(void **state)
 {
     const char *const x[] = {"a", "b", "c", "d"};
     const double twice[] = {1, 2};
@@ -437,8 +438,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_matches, setup, teardown),
         cmocka_unit_test_setup_teardown(test_many_matches, setup, teardown),
         cmocka_unit_test_setup_teardown(test_store, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_others, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_moved, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_equal_and_unique, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_trilu_and_resize, setup, teardown),
         cmocka_unit_test_setup_teardown(test_cast, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

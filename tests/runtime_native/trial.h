@@ -44,7 +44,7 @@ static inline int64_t pick(int64_t low, int64_t high)
     return low + (int64_t)(seed % (uint64_t)(high - low + 1));
 }
 
-static inline size_t cell(enum byoc_dtype dtype)
+static inline size_t element_size(enum byoc_dtype dtype)
 {
     return dtype == BYOC_STRING ? sizeof(char *) : byoc_dtype_size(dtype);
 }
@@ -54,13 +54,14 @@ static inline int64_t count(const struct byi_tensor *t)
     return byi_elements(t->rank, t->dims);
 }
 
+/* A tensor of random bytes, which the arena owns. */
 static inline struct byi_tensor make(enum byoc_dtype dtype, uint32_t rank,
                                      const int64_t *dims)
 {
     struct byi_tensor t = {.dtype = dtype, .rank = rank};
     if (rank)
         memcpy(t.dims, dims, rank * sizeof *dims);
-    const size_t bytes = (size_t)count(&t) * cell(dtype);
+    const size_t bytes = (size_t)count(&t) * element_size(dtype);
     unsigned char *data = byi_arena_alloc(arena, bytes + CANARY);
     for (size_t i = 0; i < bytes; i++)
         data[i] = (unsigned char)pick(0, 255);
@@ -162,13 +163,14 @@ static inline void must_run(struct trial *t, enum byi_op_id id,
         fail_msg("%s", t->err.text);
 }
 
+/* A copy of `format` with the n values, separated by commas, in place of its
+ * %s. */
 static inline char *text_of(const char *format, uint32_t n,
                             const int64_t *values)
 {
     struct byi_text text = {0};
     for (uint32_t i = 0; i < n; i++)
         byi_text_addf(&text, "%s%lld", i ? ", " : "", (long long)values[i]);
-    /* the one %s of `format` is the list */
     const char *at = strstr(format, "%s");
     char *result = byi_arena_printf(arena, "%.*s%s%s", (int)(at - format),
                                     format, n ? text.at : "", at + 2);
@@ -176,6 +178,7 @@ static inline char *text_of(const char *format, uint32_t n,
     return result;
 }
 
+/* The index of the element at the coordinates at[]; unflat() is its inverse. */
 static inline int64_t flat(const struct byi_tensor *t, const int64_t *at)
 {
     int64_t i = 0;

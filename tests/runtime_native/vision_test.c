@@ -8,7 +8,8 @@
 
 #include "runtime_native/kernel.h"
 
-/* A bilinear sample by its definition, with half-pixel centres. */
+/* The bilinear sample at row r and column c of a plane by its definition;
+ * positions outside are clamped. */
 static double bilinear(const struct byi_tensor *x, int64_t plane, double r,
                        double c)
 {
@@ -59,9 +60,9 @@ static void test_resize(void **state)
     }
 }
 
-/* The contribution of input i, which may be outside, at distance `away` from a
- * position. */
-static double counts(bool cubic, double a, double away)
+/* The weight of an input at distance `away` from a position; `a` is the
+ * coefficient of cubic interpolation. */
+static double weight_of(bool cubic, double a, double away)
 {
     const double d = fabs(away);
     if (!cubic)
@@ -84,9 +85,10 @@ static void matrix_row(int64_t in, int64_t out, int64_t j, bool corners,
     memset(row, 0, (size_t)in * sizeof *row);
     for (int64_t i = -4 * in - 4; i < 5 * in + 4; i++) {
         const int64_t end = i < 0 ? 0 : i >= in ? in - 1 : i;
-        const double w = i != end && exclude
-                             ? 0
-                             : counts(cubic, -0.75, ((double)i - at) * narrow);
+        const double w =
+            i != end && exclude
+                ? 0
+                : weight_of(cubic, -0.75, ((double)i - at) * narrow);
         row[end] += w;
         sum += w;
     }
