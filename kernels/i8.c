@@ -133,9 +133,10 @@ uint64_t byi_i8_conv_scratch(const struct byi_i8_conv *conv, int threads)
 /* Whether the kernels for strips support the convolution. */
 static bool has_strips(const struct byi_i8_conv *conv, enum byi_i8_form form)
 {
-    return conv->depthwise && conv->kernels->strip[0] && form == BYI_I8_BYTES &&
-           conv->result == BYI_I8_OCTETS && conv->size[2] == 3 &&
-           conv->size[1] <= 4 && conv->dilation[2] == 1 && conv->stride[2] <= 2;
+    return conv->depthwise && conv->kernels->strip[0] &&
+           form == conv->kernels->strip_form && conv->result == BYI_I8_OCTETS &&
+           conv->size[2] == 3 && conv->size[1] <= 4 && conv->dilation[2] == 1 &&
+           conv->stride[2] <= 2;
 }
 
 /* Whether to use blocks, which multiply bytes; they read signed bytes without

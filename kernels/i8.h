@@ -165,19 +165,21 @@ struct byi_i8_taps {
     int columns; /* channels that exist in y    */
 };
 
-/* Constants of a strip of 16 * lanes channels, in the order of a kernel whose
- * vectors have `lanes` lanes of 128 bits:
- * entry (j * lanes + L) * 4 + i is for channel 16 L + 4 j + i. */
+/* Constants of a strip of 4 * lanes * vectors channels, in the order of a kernel
+ * whose vectors have `lanes` lanes of 128 bits: entry (j * lanes + L) * 4 + i is
+ * for channel 4 * vectors * L + 4 j + i. There are 4 vectors in form BYTES, 2 in
+ * form PAIRS. */
 struct byi_i8_strip_weights {
     /* [output row][column]; the window of the second output row is a row
-     * further down */
+     * further down. In form PAIRS the words of rows 2 and 3 of the window follow
+     * those of rows 0 and 1. */
     _Alignas(64) uint32_t weights[2][3][BYI_I8_STRIP];
     _Alignas(64) int32_t add[BYI_I8_STRIP];
     _Alignas(64) float scale[BYI_I8_STRIP];
 };
 
-/* A row of n outputs, of up to 64 channels, of a depthwise convolution in form
- * BYTES whose window has 3 adjacent columns and up to 4 rows; or two such rows,
+/* A row of n outputs, of up to 64 channels, of a depthwise convolution whose
+ * window has 3 adjacent columns and up to 4 rows; or two such rows,
  * if the stride is 1 and windows have up to 3 rows. A column of x is padding,
  * or is at rows[i] + column * steps[i]. */
 struct byi_i8_strip {
@@ -277,6 +279,8 @@ struct byi_i8_kernels {
     void (*weave[BYI_I8_FORMS])(const struct byi_i8_weave *w);
     /* for up to 32 and up to 64 channels; NULL: use taps and weave */
     void (*strip[2])(const struct byi_i8_strip *s);
+    enum byi_i8_form strip_form;
+    int strip_channels; /* most channels: 16 or 64 */
     bool lifts; /* kernels support `lifted` */
     void (*winograd_inputs)(const struct byi_i8_window *w);
     void (*winograd_outputs)(const struct byi_i8_outputs *o);

@@ -7,5 +7,9 @@
 #define W 8
 #define MR 6
 #define PANELS 1
+#include "i8_strip_pairs.inc"
+#define STRIPS strip_pairs
+#define STRIP_FORM BYI_I8_PAIRS
+#define STRIP_CHANNELS 16
 #include "i8.inc"
 #endif

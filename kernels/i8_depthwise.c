@@ -41,24 +41,45 @@ static void weave_row(const struct i8_job *j, const struct i8_place *at,
     }
 }
 
-/* Set the constants of `columns` channels from c on, for strips of 16 * lanes
- * channels. The weights of the second output row are shifted by one byte, since
- * its window is a row further down. */
+/* Set the words of 4 channels, entries `to` to `to` + 3, from words a column of
+ * the window apart. The weights of the second output row are shifted by one
+ * element, since its window is a row further down. */
+static void fill_words(const struct i8_job *j, const uint32_t *from, int to,
+                       struct byi_i8_strip_weights *w)
+{
+    enum { PAIR = 16 }; /* from an entry to that of the next pair of rows */
+    static const uint32_t none[3 * BYI_I8_PANEL];
+    const uint32_t *next = j->words > 3 ? from + 3 * BYI_I8_PANEL : none;
+    for (int t = 0; t < 3; t++) {
+        uint32_t *one = w->weights[0][t] + to, *two = w->weights[1][t] + to;
+        for (int k = 0; j->form == BYI_I8_BYTES && k < 4; k++) {
+            one[k] = from[t * BYI_I8_PANEL + k];
+            two[k] = one[k] << 8;
+        }
+        for (int k = 0; j->form == BYI_I8_PAIRS && k < 4; k++) {
+            one[k] = from[t * BYI_I8_PANEL + k];
+            two[k] = one[k] << 16;
+            one[k + PAIR] = next[t * BYI_I8_PANEL + k];
+            two[k + PAIR] = one[k] >> 16 | one[k + PAIR] << 16;
+        }
+    }
+}
+
+/* Set the constants of `columns` channels from c on, for strips of `lanes`
+ * lanes. */
 static void fill_strip(const struct i8_job *j, int64_t c, int columns,
                        int lanes, struct byi_i8_strip_weights *w)
 {
-    if (columns < BYI_I8_PANEL * lanes)
+    const int wide = j->form == BYI_I8_BYTES ? 16 : 8; /* channels of a lane */
+    if (columns < wide * lanes)
         memset(w, 0, sizeof *w);
     for (int i = 0; i < columns; i += 4) {
-        const int to = (i % 16 / 4 * lanes + i / 16) * 4;
-        const uint32_t *from =
-            j->panels + (c + i) / BYI_I8_PANEL * j->words * BYI_I8_PANEL +
-            (c + i) % BYI_I8_PANEL;
-        for (int t = 0; t < 3; t++, from += BYI_I8_PANEL)
-            for (int k = 0; k < 4; k++) {
-                w->weights[0][t][to + k] = from[k];
-                w->weights[1][t][to + k] = from[k] << 8;
-            }
+        const int to = (i % wide / 4 * lanes + i / wide) * 4;
+        fill_words(j,
+                   j->panels +
+                       (c + i) / BYI_I8_PANEL * j->words * BYI_I8_PANEL +
+                       (c + i) % BYI_I8_PANEL,
+                   to, w);
         memcpy(w->add + to, j->e.add + c + i, 4 * sizeof *w->add);
         memcpy(w->scale + to, j->e.scale + c + i, 4 * sizeof *w->scale);
     }
@@ -126,8 +147,9 @@ void i8_depthwise_rows(const struct i8_job *j, int64_t begin, int64_t end,
     int64_t offsets[I8_PIECES];
     const int64_t from = first * BYI_I8_STRIP;
     const int64_t channels = byi_min(last * BYI_I8_STRIP, conv->channels);
-    for (int64_t c = from; j->strips && c < channels; c += BYI_I8_STRIP)
-        run_strips(j, begin, end, c, (int)byi_min(BYI_I8_STRIP, channels - c));
+    const int64_t strip = conv->kernels->strip_channels;
+    for (int64_t c = from; j->strips && c < channels; c += strip)
+        run_strips(j, begin, end, c, (int)byi_min(strip, channels - c));
     for (int64_t t = 0; t < j->words; t++)
         offsets[t] = (t / conv->size[2] * i8_woven_positions(conv) +
                       t % conv->size[2] * conv->dilation[2]) *

@@ -16,6 +16,8 @@
 #define LANES 4
 #include "i8_strip.inc"
 #define STRIPS strip32_run, strip64_run
+#define STRIP_FORM BYI_I8_BYTES
+#define STRIP_CHANNELS 64
 #include "i8.inc"
 
 #include "i8_amx.inc"

@@ -375,12 +375,13 @@ static void run_winograd(void)
 static void run_strips(void)
 {
     seed = 44;
-    for (int i = 0; i < test_share_of(60); i++) {
+    for (int i = 0; i < test_share_of(200); i++) {
         struct i8_case c;
         struct byi_i8_conv *v = &c.conv;
         choose_shape(v);
         v->groups = v->channels = v->outputs = 2 + draw(150);
-        v->w_signed = v->centred = true;
+        v->w_signed = draw(4) > 0;
+        v->centred = v->w_signed && draw(4) > 0;
         v->result = BYI_I8_OCTETS;
         const int64_t stride = 1 + draw(2);
         for (int k = 0; k < BYI_I8_AXES; k++) {
