@@ -71,6 +71,7 @@ static double measure_peak(void)
         rows[i] = x;
     const struct byi_i8_tile t = {
         .x = rows,
+        .tiles = 1,
         .n_pieces = 1,
         .words = WORDS,
         .weights = weights,

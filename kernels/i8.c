@@ -424,10 +424,32 @@ static void gather_row(const struct i8_job *j, int64_t group,
         }
 }
 
+/* Gather rows [row, row + n) of group `group`, if row i of x is row i of y. */
+static void gather_pointwise(const struct i8_job *j, int64_t group, int64_t row,
+                             int64_t n, char *to)
+{
+    struct byi_i8_lines l = {.from = (const uint8_t *)j->run->x +
+                                     row * j->conv->channels +
+                                     group * j->channels,
+                             .rows = n,
+                             .next = j->conv->channels,
+                             .lines = 1,
+                             .n = j->channels,
+                             .flip = j->flip,
+                             .to = to,
+                             .ld = j->ld};
+    l.loose = is_loose(j, l.from + (n - 1) * l.next + l.n);
+    j->conv->kernels->copy[j->form](&l);
+}
+
 /* Gather rows [row, row + n) of group `group`. */
 static void gather_rows(const struct i8_job *j, int64_t group, int64_t row,
                         int64_t n, char *to)
 {
+    if (j->pointwise) {
+        gather_pointwise(j, group, row, n, to);
+        return;
+    }
     struct i8_place place = i8_place_of(j, row);
     for (int64_t r = 0, done; r < n; r += done, to += done * j->ld) {
         done = gather_inside(j, &place, n - r, to);
@@ -440,26 +462,30 @@ static void gather_rows(const struct i8_job *j, int64_t group, int64_t row,
     }
 }
 
-/* Find or gather rows [row, row + n) of group `group`, and set
- * to[piece][row]. `at` is memory for gathered rows. */
-static void get_rows(const struct i8_job *j, int64_t group, int64_t row,
-                     int64_t n, char *at, const uint8_t **to)
-{
-    if (j->in_place) {
-        find_rows(j, group, row, n, to);
-        return;
-    }
-    gather_rows(j, group, row, n, at);
-    for (int64_t r = 0; r < n; r++)
-        to[r] = (const uint8_t *)at + r * j->ld;
-}
-
 /* --- tiles ---------------------------------------------------------------- */
 
 /* The first row of a tile. All tiles have about the same number of rows. */
 static int64_t first_row(const struct i8_job *j, int64_t tile)
 {
     return j->least * tile + byi_min(tile, j->larger);
+}
+
+/* Find or gather the rows of tiles [begin, end) for group `group`, and set
+ * to[tile][piece][row]. `at` is memory for gathered rows. */
+static void get_rows(const struct i8_job *j, int64_t group, int64_t begin,
+                     int64_t end, char *at, const uint8_t **to)
+{
+    const int64_t first = first_row(j, begin);
+    if (!j->in_place)
+        gather_rows(j, group, first, first_row(j, end) - first, at);
+    for (int64_t i = begin, row = first, next; i < end; i++, row = next) {
+        next = first_row(j, i + 1);
+        if (j->in_place)
+            find_rows(j, group, row, next - row, to);
+        for (int64_t r = row; !j->in_place && r < next; r++)
+            to[r - row] = (const uint8_t *)at + (r - first) * j->ld;
+        to += j->n_pieces * BYI_I8_ROWS;
+    }
 }
 
 /* Copy n bytes, at most 2 * 16: with two moves that overlap if n is large
@@ -515,6 +541,27 @@ static void run_partial(const struct i8_job *j, struct byi_i8_tile *t, int rows,
     copy_columns(y, ldy, results, t->ldy, columns * j->size, rows);
 }
 
+/* Run `count` tiles of `n` rows, of `columns` columns. */
+static void run_tiles(const struct i8_job *j, const struct byi_i8_tile *tile,
+                      int64_t count, int n, int64_t columns)
+{
+    const int64_t panels = byi_ceil_div(columns, BYI_I8_PANEL);
+    struct byi_i8_tile t = *tile;
+    const bool partial = columns % BYI_I8_PANEL;
+    t.tiles = partial ? 1 : count;
+    if (!partial)
+        j->conv->kernels->tile[j->form][panels - 1][n](&t);
+    for (int64_t i = 0; partial && i < count; i++) {
+        struct byi_i8_tile one = t;
+        one.fetch += i < t.fetches ? i * t.next * 4 : 0;
+        one.x += i * t.n_pieces * BYI_I8_ROWS;
+        one.y += i * n * t.ldy;
+        if (t.e.other.at)
+            one.e.other.at += i * n * t.ldy;
+        run_partial(j, &one, n, columns);
+    }
+}
+
 /* Multiply tiles [begin, end) of rows by a column block of a group. */
 static void run_column_block(const struct i8_job *j, const uint8_t *const *rows,
                              int64_t begin, int64_t end, int64_t group,
@@ -530,27 +577,24 @@ static void run_column_block(const struct i8_job *j, const uint8_t *const *rows,
                             .words = j->words / j->n_pieces,
                             .weights = j->panels + padded * j->words,
                             .next = j->words * BYI_I8_PANEL,
-                            .e = j->e};
+                            .fetches = panels,
+                            .e = j->e,
+                            .ldy = ldy};
     t.e.add += padded;
     t.e.scale += padded;
+    t.e.other.ld = ldy;
     /* the first tiles prefetch the weights of the next block */
-    const char *fetch = (const char *)(t.weights + panels * t.next);
-    for (int64_t i = begin; i < end; i++, rows += j->n_pieces * BYI_I8_ROWS) {
+    t.fetch = (const char *)(t.weights + panels * t.next);
+    /* first those that have one row more, then the others */
+    for (int64_t i = begin, next; i < end; i = next) {
         const int64_t row = first_row(j, i);
-        t.fetch = fetch + (i - begin < panels ? i - begin : 0) * t.next * 4;
-        const int n = (int)(first_row(j, i + 1) - row);
-        t.x = rows;
         const int64_t at = row * ldy + (group * j->outputs + column) * j->size;
+        next = i < j->larger ? byi_min(end, j->larger) : end;
+        t.x = rows + (i - begin) * j->n_pieces * BYI_I8_ROWS;
         t.y = (char *)j->run->y + at;
-        t.ldy = ldy;
-        if (conv->result == BYI_I8_ADDED) {
+        if (conv->result == BYI_I8_ADDED)
             t.e.other.at = j->e.other.at + at;
-            t.e.other.ld = ldy;
-        }
-        if (columns % BYI_I8_PANEL)
-            run_partial(j, &t, n, columns);
-        else
-            conv->kernels->tile[j->form][panels - 1][n](&t);
+        run_tiles(j, &t, next - i, (int)(first_row(j, i + 1) - row), columns);
     }
 }
 
@@ -568,13 +612,7 @@ static void run_share(const struct i8_job *j, int64_t begin, int64_t end,
         for (int64_t b = first, stop; b < last; b = stop) {
             const int64_t group = b / j->column_blocks;
             stop = byi_min(last, (group + 1) * j->column_blocks);
-            for (int64_t i = begin; i < next; i++) {
-                const int64_t row = first_row(j, i);
-                const int64_t n = first_row(j, i + 1) - row;
-                get_rows(j, group, row, n,
-                         scratch + (row - first_row(j, begin)) * j->ld,
-                         rows + (i - begin) * j->n_pieces * BYI_I8_ROWS);
-            }
+            get_rows(j, group, begin, next, scratch, rows);
             for (; b < stop; b++)
                 run_column_block(j, rows, begin, next, group,
                                  b % j->column_blocks);

@@ -88,15 +88,18 @@ enum { BYI_I8_TINY = 0x0380 };
 
 /* --- kernels of one instruction set --------------------------------------- */
 
-/* A tile of a product: some rows of x, each in `n_pieces` pieces of `words`
- * words, times one or two panels of weights. */
+/* Tiles of a product, one below the other: some rows of x, each in `n_pieces`
+ * pieces of `words` words, times one or two panels of weights. */
 struct byi_i8_tile {
-    const uint8_t *const *x; /* [n_pieces][BYI_I8_ROWS] */
+    int64_t tiles;
+    const uint8_t *const *x; /* [tiles][n_pieces][BYI_I8_ROWS] */
     int64_t n_pieces, words;
     const uint32_t *weights; /* the first panel */
     int64_t next;            /* words from one panel to the next */
-    /* memory to prefetch, of as many bytes as a panel's words */
+    /* memory to prefetch, of as many bytes as a panel's words, one after the
+     * other for the first `fetches` tiles */
     const char *fetch;
+    int64_t fetches;
     struct byi_i8_epilogue e;
     char *y;
     int64_t ldy; /* bytes between its rows */
@@ -165,14 +168,14 @@ struct byi_i8_taps {
     int columns; /* channels that exist in y    */
 };
 
-/* Constants of a strip of 4 * lanes * vectors channels, in the order of a kernel
- * whose vectors have `lanes` lanes of 128 bits: entry (j * lanes + L) * 4 + i is
- * for channel 4 * vectors * L + 4 j + i. There are 4 vectors in form BYTES, 2 in
- * form PAIRS. */
+/* Constants of a strip of 4 * lanes * vectors channels, in the order of a
+ * kernel whose vectors have `lanes` lanes of 128 bits: entry (j * lanes + L) *
+ * 4 + i is for channel 4 * vectors * L + 4 j + i. There are 4 vectors in form
+ * BYTES, 2 in form PAIRS. */
 struct byi_i8_strip_weights {
     /* [output row][column]; the window of the second output row is a row
-     * further down. In form PAIRS the words of rows 2 and 3 of the window follow
-     * those of rows 0 and 1. */
+     * further down. In form PAIRS the words of rows 2 and 3 of the window
+     * follow those of rows 0 and 1. */
     _Alignas(64) uint32_t weights[2][3][BYI_I8_STRIP];
     _Alignas(64) int32_t add[BYI_I8_STRIP];
     _Alignas(64) float scale[BYI_I8_STRIP];
@@ -281,7 +284,7 @@ struct byi_i8_kernels {
     void (*strip[2])(const struct byi_i8_strip *s);
     enum byi_i8_form strip_form;
     int strip_channels; /* most channels: 16 or 64 */
-    bool lifts; /* kernels support `lifted` */
+    bool lifts;         /* kernels support `lifted` */
     void (*winograd_inputs)(const struct byi_i8_window *w);
     void (*winograd_outputs)(const struct byi_i8_outputs *o);
     /* copy bytes to rows of elements: of bytes, or of 16 bits for PAIRS */

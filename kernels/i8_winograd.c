@@ -190,6 +190,7 @@ static void multiply(const struct winograd_job *j, const int16_t *v, int64_t n,
             for (int64_t r = row; r < end; r++)
                 x[r - row] = (const uint8_t *)(v + (p * j->point + r) * j->ldv);
             struct byi_i8_tile t = {
+                .tiles = 1,
                 .x = x,
                 .n_pieces = 1,
                 .words = words,
