@@ -6,6 +6,8 @@
 #include <math.h>
 #include <string.h>
 
+enum { BAND = 1 << 17 /* bytes of x for a band of output rows */ };
+
 /* Make the words of the output row at `at` from its input rows, for channels
  * [c, c + columns). */
 static void weave_row(const struct i8_job *j, const struct i8_place *at,
@@ -138,6 +140,14 @@ static void run_strips(const struct i8_job *j, int64_t begin, int64_t end,
     }
 }
 
+/* Output rows that all strips compute one after the other, so that lines of the
+ * cache, which have channels of several strips, are loaded once. */
+static int64_t band_of(const struct byi_i8_conv *conv)
+{
+    const int64_t line = conv->in[2] * conv->channels * conv->stride[1];
+    return byi_max(BAND / line / 2 * 2, 4);
+}
+
 void i8_depthwise_rows(const struct i8_job *j, int64_t begin, int64_t end,
                        int64_t first, int64_t last, char *scratch)
 {
@@ -147,9 +157,11 @@ void i8_depthwise_rows(const struct i8_job *j, int64_t begin, int64_t end,
     int64_t offsets[I8_PIECES];
     const int64_t from = first * BYI_I8_STRIP;
     const int64_t channels = byi_min(last * BYI_I8_STRIP, conv->channels);
-    const int64_t strip = conv->kernels->strip_channels;
-    for (int64_t c = from; j->strips && c < channels; c += strip)
-        run_strips(j, begin, end, c, (int)byi_min(strip, channels - c));
+    const int64_t strip = conv->kernels->strip_channels, band = band_of(conv);
+    for (int64_t row = begin; j->strips && row < end; row += band)
+        for (int64_t c = from; c < channels; c += strip)
+            run_strips(j, row, byi_min(end, row + band), c,
+                       (int)byi_min(strip, channels - c));
     for (int64_t t = 0; t < j->words; t++)
         offsets[t] = (t / conv->size[2] * i8_woven_positions(conv) +
                       t % conv->size[2] * conv->dilation[2]) *
