@@ -8,5 +8,9 @@
 #define W 16
 #define MR 14
 #define PANELS 2
+#include "i8_strip_pairs.inc"
+#define STRIPS strip_pairs
+#define STRIP_FORM BYI_I8_PAIRS
+#define STRIP_CHANNELS 16
 #include "i8.inc"
 #endif
