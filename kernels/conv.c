@@ -315,12 +315,14 @@ static bool product_pays(const struct byi_f32_conv *conv)
             !has_halves(conv));
 }
 
-/* For groups that are not depthwise: oneDNN is as fast on CPUs with 512-bit
- * vectors, and for groups that are merged and so multiply zeros. */
+/* For groups that are not depthwise: oneDNN is as fast with AVX-512, except for
+ * groups of 4 on CPUs that execute it in two halves, and for groups that are
+ * merged and so multiply zeros. */
 static bool groups_pay(const struct byi_f32_conv *conv)
 {
-    return (conv->kernels->rows == 6 || has_halves(conv)) &&
-           (conv->slim || conv->merged_outputs % BYI_F32_PANEL == 0);
+    return conv->kernels->rows > 6
+               ? conv->slim == 4 && has_halves(conv)
+               : conv->slim || conv->merged_outputs % BYI_F32_PANEL == 0;
 }
 
 /* For products and the remaining convolutions: oneDNN's kernels are as fast if
