@@ -113,6 +113,8 @@ static const char *run_convolution(struct work *w, bool deconv, bool *ran)
     c.groups = pick(3) ? 1 : between(2, 9);
     c.per_in = pick(4) ? between(1, c.groups > 1 ? 5 : 40) : 1;
     c.per_out = pick(4) ? between(1, c.groups > 1 ? 5 : 40) : 1;
+    if (c.groups > 1 && !pick(3)) /* groups that byoc's kernels compute */
+        c.per_in = c.per_out = 4 << between(0, 2);
     many[0] = few[0] = between(1, 3);
     (deconv ? few : many)[1] = c.per_in * c.groups;
     (deconv ? many : few)[1] = c.per_out * c.groups;
