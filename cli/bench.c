@@ -101,7 +101,7 @@ static void print_text(const struct result *r)
     if (r->twins.native)
         print_twins(&r->twins);
     printf("runs    %10u after %u of warm-up, %u thread%s (%s)\n", r->n,
-           r->warmup, r->threads, r->threads == 1 ? "" : "s", r->threads_from);
+           r->warmup, r->threads, byi_plural(r->threads), r->threads_from);
     if (r->profile)
         byi_profile_print(r->profile);
 }

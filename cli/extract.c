@@ -108,8 +108,7 @@ static enum byoc_status read_compiled(const struct byoc_compiled *compiled,
     return byi_fail(err, BYOC_EINVAL,
                     "--region %u: found %u region%s, expected %s%u; `byoc "
                     "check` lists them",
-                    r->number, n, n == 1 ? "" : "s", n == 1 ? "" : "0 to ",
-                    n - 1);
+                    r->number, n, byi_plural(n), n == 1 ? "" : "0 to ", n - 1);
 }
 
 /* Read the region from an artifact. */

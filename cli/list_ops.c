@@ -46,7 +46,7 @@ static void print_op(const struct byi_op *op)
     if (op->max_in == BYI_MAX_ARGS)
         printf("%u or more operands", op->min_in);
     else if (op->min_in == op->max_in)
-        printf("%u operand%s", op->min_in, op->min_in == 1 ? "" : "s");
+        printf("%u operand%s", op->min_in, byi_plural(op->min_in));
     else
         printf("%u to %u operands", op->min_in, op->max_in);
     printf(", %s\n    %s\n", op_kinds[op->kind], op->doc);

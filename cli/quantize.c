@@ -47,7 +47,7 @@ static void print_proposal(const struct byi_quantize_report *q)
            q->all,
            q->n_labels ? " percentage points of accuracy" : "% of the outputs",
            q->loss, q->n_labels ? "" : "%", q->n_trials,
-           q->n_trials == 1 ? "" : "s");
+           byi_plural(q->n_trials));
     printf("proposal: %u of %u layers stay float32\n", n, q->n_layers);
     for (uint32_t i = 0; i < q->n_layers; i++)
         if (q->layers[i].proposed)

@@ -253,7 +253,7 @@ static enum byoc_status find_named_plugin(const struct plugin_search *s,
         return BYOC_OK;
     return byi_fail(err, BYOC_EBACKEND,
                     "found no backend '%s' among %u plug-in%s in %s; %s", name,
-                    found->plugins.n, found->plugins.n == 1 ? "" : "s",
+                    found->plugins.n, byi_plural(found->plugins.n),
                     s->places.n ? s->places.at : "no folder",
                     s->failures.n ? s->failures.at : "try `byoc backends`");
 }

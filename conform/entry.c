@@ -86,7 +86,7 @@ void byi_kit_try_query(struct byi_kit *kit, const struct byi_kit_case *c)
                     "starts threads when it is loaded. The host cannot limit "
                     "them, and a child of fork() has none of them. Set "
                     "OPENBLAS_NUM_THREADS=1 or MKL_NUM_THREADS=1 to prevent it",
-                    opened - threads, opened - threads == 1 ? "" : "s");
+                    opened - threads, byi_plural(opened - threads));
 }
 
 /* Query as an incompatible host, with a buffer of `bytes` bytes for the reason.

@@ -427,7 +427,7 @@ static void load_damaged(struct byi_kit *kit, const struct byi_session *s,
             .struct_size = sizeof changed, .data = copy, .bytes = whole->bytes};
         snprintf(what, sizeof what,
                  "a blob with %u byte%s changed, the last at %llu (try %u)", n,
-                 n == 1 ? "" : "s", (unsigned long long)at, i);
+                 byi_plural(n), (unsigned long long)at, i);
         load_malformed(kit, s, &changed, what);
     }
     free(copy);

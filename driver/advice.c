@@ -497,11 +497,6 @@ static void print_changes(const struct advice_trial *t, struct byi_text *out)
     }
 }
 
-static const char *plural_suffix(uint32_t n)
-{
-    return n == 1 ? "" : "s";
-}
-
 /* "99.20% of 8.20 GFLOP WHAT, 121 operators; 0 stay native" */
 static void print_coverage(const struct byi_coverage *c, const char *what,
                            struct byi_text *out)
@@ -510,7 +505,7 @@ static void print_coverage(const struct byi_coverage *c, const char *what,
     byi_text_addf(out, " of ");
     byi_report_add_flops(out, c->flops);
     byi_text_addf(out, "%s, %u operator%s; %u stay native\n", what,
-                  c->offloaded, plural_suffix(c->offloaded), c->native);
+                  c->offloaded, byi_plural(c->offloaded), c->native);
 }
 
 static void print_text(const struct advisor *a, struct byi_text *out)
@@ -519,7 +514,7 @@ static void print_text(const struct advisor *a, struct byi_text *out)
     print_coverage(&a->now, " offloaded", out);
     if (!a->found.n)
         byi_text_addf(out, "none of the %u change%s tried offloads more\n",
-                      a->n_tried, plural_suffix(a->n_tried));
+                      a->n_tried, byi_plural(a->n_tried));
     else
         byi_text_addf(out, "changes that offload more, of %u tried:\n",
                       a->n_tried);

@@ -360,10 +360,10 @@ static void report_size(const struct reducer *d, const char *what)
     snprintf(line, sizeof line,
              "%s: %u operator%s, %u input%s, %lld element%s of inputs and "
              "constants, after %u test%s",
-             what, ops, ops == 1 ? "" : "s", d->program.n_in,
-             d->program.n_in == 1 ? "" : "s", (long long)elements,
-             elements == 1 ? "" : "s", d->r->n_tests,
-             d->r->n_tests == 1 ? "" : "s");
+             what, ops, byi_plural(ops), d->program.n_in,
+             byi_plural(d->program.n_in), (long long)elements,
+             byi_plural((double)elements), d->r->n_tests,
+             byi_plural(d->r->n_tests));
     if (d->r->say)
         d->r->say(d->r->say_ctx, line);
 }

@@ -414,7 +414,7 @@ static Onnx__NodeProto *make_function(struct model_copy *copy,
     f->name = make_function_name(copy, f->domain, placement->region);
     f->doc_string = byi_arena_printf(
         copy->arena, "Region %s of backend %s: %u node%s", placement->region,
-        placement->backend, part->n, part->n == 1 ? "" : "s");
+        placement->backend, part->n, byi_plural(part->n));
     BYI_PUSH(&copy->part_functions, f);
     return make_call(copy, f);
 }

@@ -140,14 +140,13 @@ static void drop_small(struct limiter *l, struct listed_region *region)
     if (!region->computes)
         drop_region(region, BYI_REASON_MOVES_ONLY, NULL);
     else if (count_nodes(region) < limits->min_nodes)
-        drop_region(
-            region, BYI_REASON_TOO_SMALL,
-            byi_arena_printf(arena,
-                             "its region has %u node%s, --min-region-nodes "
-                             "requires %u",
-                             count_nodes(region),
-                             count_nodes(region) == 1 ? "" : "s",
-                             limits->min_nodes));
+        drop_region(region, BYI_REASON_TOO_SMALL,
+                    byi_arena_printf(
+                        arena,
+                        "its region has %u node%s, --min-region-nodes "
+                        "requires %u",
+                        count_nodes(region), byi_plural(count_nodes(region)),
+                        limits->min_nodes));
     else if (region->flops < limits->min_flops)
         drop_region(
             region, BYI_REASON_FEW_FLOPS,

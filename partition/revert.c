@@ -302,8 +302,7 @@ static void finish_split(struct splitter *s, struct byi_revert *revert,
     if (stay)
         revert->detail = byi_arena_printf(
             s->scratch, "%s; %u of its %u composites stay, in %u region%s",
-            revert->detail, stay, s->n, n_subregions,
-            n_subregions == 1 ? "" : "s");
+            revert->detail, stay, s->n, n_subregions, byi_plural(n_subregions));
     revert->nodes = nodes;
 }
 

@@ -25,11 +25,6 @@ void byi_report_add_flops(struct byi_text *out, double flops)
     byi_text_addf(out, "%.0f FLOP", flops);
 }
 
-static const char *plural(double n)
-{
-    return n == 1 ? "" : "s";
-}
-
 /* Print 100 only if the part is the whole, and 0 only if the part is 0. */
 void byi_report_add_share(struct byi_text *out, double part, double whole)
 {
@@ -55,11 +50,11 @@ static void print_headline(const struct byi_report *r, struct byi_text *out)
         byi_text_addf(out, " and ");
     }
     byi_text_addf(out, "%u of %u operator%s offloaded, in %u region%s\n",
-                  c->offloaded, run, plural(run), c->regions,
-                  plural(c->regions));
+                  c->offloaded, run, byi_plural(run), c->regions,
+                  byi_plural(c->regions));
     byi_text_addf(out, "%u node%s in the model, %u folded, %u removed; ",
-                  c->nodes, plural(c->nodes), c->folded, c->removed);
-    byi_text_addf(out, "%u thread%s, %s\n", r->threads, plural(r->threads),
+                  c->nodes, byi_plural(c->nodes), c->folded, c->removed);
+    byi_text_addf(out, "%u thread%s, %s\n", r->threads, byi_plural(r->threads),
                   r->cpu);
 }
 
@@ -142,12 +137,12 @@ static void print_region(const struct byi_report_region *region,
                          struct byi_text *out)
 {
     byi_text_addf(out, "  %-12s %5u node%s, ", region->name, region->n_nodes,
-                  plural(region->n_nodes));
+                  byi_plural(region->n_nodes));
     byi_report_add_flops(out, region->flops);
     if (region->n_outputs)
         byi_text_addf(out, ", %u input%s, %u output%s", region->n_inputs,
-                      plural(region->n_inputs), region->n_outputs,
-                      plural(region->n_outputs));
+                      byi_plural(region->n_inputs), region->n_outputs,
+                      byi_plural(region->n_outputs));
     print_times(out, region->backend, region->backend_us, region->native_us);
     if (!region->kept)
         byi_text_addf(out, "; %s, %s: %s", region->outcome, region->reason,
@@ -179,7 +174,7 @@ static void print_regions(const struct byi_report *r, bool kept,
     }
     if (list.n > MAX_SHOWN)
         byi_text_addf(out, "  and %u smaller, %u node%s in all, %u at most\n",
-                      list.n - MAX_SHOWN, nodes, plural(nodes), most);
+                      list.n - MAX_SHOWN, nodes, byi_plural(nodes), most);
     byi_vec_free(list.at);
 }
 

@@ -264,8 +264,8 @@ static void print_backend(struct byi_text *out,
     if (v)
         byi_text_addf(out, "%s%s%u node%s in %u region%s", v->version,
                       *v->version ? ", " : "", v->n_nodes,
-                      v->n_nodes == 1 ? "" : "s", v->n_regions,
-                      v->n_regions == 1 ? "" : "s");
+                      byi_plural(v->n_nodes), v->n_regions,
+                      byi_plural(v->n_regions));
     else
         byi_text_addf(out, "absent");
 }

@@ -101,7 +101,7 @@ static void print_region(const struct byi_report_region *region,
 {
     byi_text_addf(out, "  region    %s of %s, %u node%s, ", region->name,
                   region->backend, region->n_nodes,
-                  region->n_nodes == 1 ? "" : "s");
+                  byi_plural(region->n_nodes));
     byi_report_add_flops(out, region->flops);
     byi_text_addf(out, ": ");
     if (region->kept)

@@ -278,6 +278,11 @@ void byi_text_addf(struct byi_text *text, const char *fmt, ...)
 void byi_text_put(struct byi_text *text, const char *words);
 void byi_text_int(struct byi_text *text, int64_t value);
 void byi_text_free(struct byi_text *text);
+/* The ending of a noun after the number n: "" if n is 1, otherwise "s". */
+static inline const char *byi_plural(double n)
+{
+    return n == 1 ? "" : "s";
+}
 
 /* --- dtype.c ------------------------------------------------------------ */
 
