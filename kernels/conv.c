@@ -316,8 +316,8 @@ static bool product_pays(const struct byi_f32_conv *conv)
 }
 
 /* For groups that are not depthwise: oneDNN is as fast with AVX-512, except for
- * groups of 4 on CPUs that execute it in two halves, and for groups that are
- * merged and so multiply zeros. */
+ * groups of 4 on CPUs that execute it in two halves. With AVX2 it is slower for
+ * groups that fill whole panels, also if several are merged to fill one. */
 static bool groups_pay(const struct byi_f32_conv *conv)
 {
     return conv->kernels->rows > 6

@@ -145,7 +145,7 @@ static void run_strips(const struct i8_job *j, int64_t begin, int64_t end,
 static int64_t band_of(const struct byi_i8_conv *conv)
 {
     const int64_t line = conv->in[2] * conv->channels * conv->stride[1];
-    return byi_max(BAND / line / 2 * 2, 4);
+    return byi_max(BAND / byi_max(line, 1) / 2 * 2, 4);
 }
 
 void i8_depthwise_rows(const struct i8_job *j, int64_t begin, int64_t end,

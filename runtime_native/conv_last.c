@@ -84,7 +84,8 @@ static bool pads_rows(const struct byi_conv *v, const struct conv_last *p)
     const struct byi_f32_conv *conv = &p->conv;
     const int64_t wide = (conv->out[2] - 1) * conv->stride[2] + conv->size[2];
     return conv->algorithm == BYI_F32_DIRECT && conv->merged_groups == 1 &&
-           conv->size[2] > 1 && conv->dilation[2] == 1 && conv->pad[2] >= 0 &&
+           !conv->slim && conv->size[2] > 1 && conv->dilation[2] == 1 &&
+           conv->pad[2] >= 0 &&
            (p->first ||
             (conv->channels < FEW_CHANNELS && wide != v->w.in[2])) &&
            byi_max(wide, conv->pad[2] + v->w.in[2]) <=
