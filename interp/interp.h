@@ -10,10 +10,11 @@
 
 /* Run function `func` of m. `in` has one tensor for each parameter. The result
  * is in out[0 .. *n_out-1]: a tensor, or the fields of a tuple in order, nested
- * tuples included. The memory of the results is in `arena`. Errors:
- * those of type rules and kernels; BYOC_EINVAL for another number of inputs;
- * BYOC_ELIMIT for more than max_out results, calls nested too deep, a result of
- * more than 4 GiB. */
+ * tuples included. Results may point into `arena`, to constants of m or to the
+ * data of `in`: they are valid while all three are. Errors: those of type rules
+ * and kernels; BYOC_EINVAL for another number of inputs; BYOC_ELIMIT for more
+ * than max_out results, calls nested too deep, a result of more than 4 GiB, or
+ * an operator with more than 512 operands or 16 results. */
 enum byoc_status byi_interp_run(const struct byi_module *m, uint32_t func,
                                 const struct byi_tensor *in, uint32_t n_in,
                                 struct byi_arena *arena, struct byi_tensor *out,
@@ -21,8 +22,8 @@ enum byoc_status byi_interp_run(const struct byi_module *m, uint32_t func,
                                 struct byoc_error *err);
 
 /* Perturbs a call of an operator. The interpreter calls this before the call,
- * with copies of the operands and NULL for the results, and after the call,
- * with its results. */
+ * with NULL for the results, and after the call, with its results. Float
+ * operands are copies, which it may change; it must not change the others. */
 typedef void (*byi_perturb_fn)(void *ctx, const struct byi_func *f,
                                const struct byi_node *node,
                                struct byi_tensor *operands,
