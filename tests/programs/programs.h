@@ -17,8 +17,9 @@ struct byi_module *program_make(uint64_t seed, uint32_t size);
 
 /* --- jitter.c ---------------------------------------------------- */
 
-/* Multiply floats all over the module by almost one: the changes of the results
- * show how exactly they can be expected. */
+/* Multiply floats all over the module by almost one, and let argmax and argmin
+ * take the last of equal numbers: the changes of the results show how exactly
+ * they can be expected. */
 void program_jitter(struct byi_module *m, uint64_t seed);
 
 /* --- backends.c ----------------------------------------------------------- */
@@ -32,8 +33,9 @@ enum { PROGRAM_MAX_STAGES = 64, PROGRAM_MAX_RESULTS = 64 };
 
 /* The source of a program: a text, or a seed. */
 struct program {
-    const char *file; /* the text's name, NULL: of the seed */
-    const char *text;
+    /* name of the text, for messages; NULL: the program comes from `seed` */
+    const char *file;
+    const char *text; /* NULL: generate the program from `seed` and `size` */
     size_t n;
     const char *side; /* path of the text's constants, or NULL */
     uint64_t seed;
@@ -84,8 +86,8 @@ uint32_t program_check(const struct program *p, struct program_stage *stages,
 /* The current step, which a report of a crash prints. */
 extern char program_place[128];
 
-/* Append the text of the module after the stage's pass, and the names of the
- * passes that ran. */
+/* Append the text of the module after the stage's pass; if it failed, the error
+ * as a comment first. */
 void program_print_after(const struct program *p,
                          const struct program_stage *stage,
                          struct byi_text *out);

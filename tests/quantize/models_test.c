@@ -64,8 +64,8 @@ static void check(struct build *b, bool selected)
     end(b);
 }
 
-/* Opset 9, in which weights are inputs with a default, of ONNX's domain in
- * either spelling. */
+/* Opset 9 with IR version 3, in which initializers must also be inputs;
+ * `domain` is ONNX's domain in either spelling. */
 static void check_old(char *domain)
 {
     struct build b = begin_conv(9);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tree_test.c: tests tree ensembles, compared with one walk for each row and
- * tree; and arrays that are not valid trees.
+ * tree; arrays that are not valid trees; and the coupling of pairwise
+ * probabilities.
  */
 #include "kernels.h"
 
@@ -197,7 +198,8 @@ static void coupling(void **state)
     finish(&e);
 }
 
-/* Invalid indices are refused in either branch. */
+/* Invalid indices are refused with few rows, where the kernel walks several
+ * trees at once, and with many, where it walks several rows. */
 static void invalid_indices(void **state)
 {
     static const struct {
