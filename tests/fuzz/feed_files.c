@@ -64,7 +64,7 @@ bool fuzz_feed_json(struct fuzz_case *c)
     bool good = true;
     byi_json_print(json, &first);
     if (byi_json_parse(first.at, first.n, 8 << 20, &again, &err) != BYOC_OK) {
-        good = fuzz_wrong(c, "the printed JSON does not read: ", err.text);
+        good = fuzz_wrong(c, "the printed JSON does not parse: ", err.text);
     } else {
         byi_json_print(again, &second);
         if (strcmp(first.at, second.at) != 0)

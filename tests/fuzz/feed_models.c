@@ -31,12 +31,12 @@ static bool print_and_parse(struct fuzz_case *c, const struct byi_module *m)
     bool good = true;
     if (byi_parse_module(first.at, first.n, "printed", side, &again, &err) !=
         BYOC_OK) {
-        good = fuzz_wrong(c, "the printed text does not read: ", err.text);
+        good = fuzz_wrong(c, "the printed text does not parse: ", err.text);
     } else {
         byi_print_module(again, &second, NULL);
         if (strcmp(first.at, second.at) != 0)
-            good =
-                fuzz_wrong(c, "the printed text reads as another module", "");
+            good = fuzz_wrong(
+                c, "the printed text parses to a different module", "");
     }
     byi_module_free(&again);
     byi_text_free(&first);
