@@ -7,7 +7,7 @@
  * the same as in passes.c.
  *     bench_partition [--shape NAME] [--max NODES]
  *     bench_partition --plugin FILE.so MODEL.onnx...
- * The second form runs the passes on models, as in a compile, for a backend's
+ * The second form runs the passes on models after Canonicalize, for a backend's
  * plug-in, without and with its probe, and prints milliseconds of each pass
  * (medians of 11).
  */
