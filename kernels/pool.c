@@ -28,8 +28,8 @@ static struct pool_span find_span(const struct byi_f32_pool *pool, int axis,
 struct pool_line {
     const struct byi_f32_pool *pool;
     const char *image;
-    int64_t pixel;              /* bytes of an element of all channels */
-    int64_t at[2];              /* the line's depth and height */
+    int64_t pixel; /* bytes of one position: its elements of all channels */
+    int64_t at[2]; /* the line's depth and height */
     struct pool_span inside[2]; /* of these axes */
 };
 
