@@ -589,7 +589,7 @@ static int build_hard_sigmoid(struct build *b, struct job *j)
 
 /* Concatenate along the last axis, or along the channels of images: each
  * operand is copied to its columns of the result's rows. */
-static int build_join(struct build *b, struct job *j)
+static int build_concatenate(struct build *b, struct job *j)
 {
     const struct byoc_graph_value *out = value_of(b, j->out);
     const int64_t rank = out->rank, axis = byoc_graph_int(j->step, "axis", 0);
@@ -600,7 +600,7 @@ static int build_join(struct build *b, struct job *j)
                       "last axis or an image's channels");
     const enum layout layout = channels ? LAST : PLAIN;
     const int64_t at = channels ? 1 : rank - 1;
-    j->op.kind = &kind_join;
+    j->op.kind = &kind_concatenate;
     j->op.width = (size_t)out->dims[at];
     j->op.rows = (size_t)out->count / j->op.width;
     j->op.out = result(b, j->out, layout);
@@ -648,7 +648,7 @@ static const struct {
     {"nn.prelu", 2, build_prelu},
     {"nn.silu", 1, build_silu},
     {"nn.hard_sigmoid", 1, build_hard_sigmoid},
-    {"concatenate", 0, build_join},
+    {"concatenate", 0, build_concatenate},
     {"nn.flatten", 1, build_view},
     {"squeeze", 1, build_view},
     {"expand_dims", 1, build_view},

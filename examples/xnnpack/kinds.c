@@ -187,7 +187,9 @@ const struct kind kind_global_average_pool = {"global_average_pooling_nwc_f32",
 
 /* --- rows and columns ----------------------------------------------------- */
 
-/* Define kind_ID, for an operator of XNNPACK on rows of op->columns numbers. */
+/* Define kind_ID, for an operator of XNNPACK on rows of op->columns numbers.
+ * `...`: the arguments of xnn_create_ID between the row sizes and the flags,
+ * each followed by a comma; EMPTY: none. */
 #define ROWS(id, ...)                                                          \
     static enum xnn_status create_##id(const struct op *op,                    \
                                        xnn_operator_t *made)                   \
@@ -219,24 +221,30 @@ ROWS(floor, EMPTY)
 ROWS(bankers_rounding, EMPTY)
 ROWS(square_root, EMPTY)
 
-static enum xnn_status create_join(const struct op *op, xnn_operator_t *made)
+/* Copy one operand of a concatenation to its columns of the result. */
+static enum xnn_status create_concatenate(const struct op *op,
+                                          xnn_operator_t *made)
 {
     return xnn_create_copy_nc_x32(op->columns, op->columns, op->width, 0, made);
 }
 
-static enum xnn_status setup_join(const struct op *op, xnn_operator_t made,
-                                  const float *a, const float *b, float *out,
-                                  pthreadpool_t pool)
+static enum xnn_status setup_concatenate(const struct op *op,
+                                         xnn_operator_t made, const float *a,
+                                         const float *b, float *out,
+                                         pthreadpool_t pool)
 {
     (void)b;
     return xnn_setup_copy_nc_x32(made, op->rows, a, out + op->first, pool);
 }
 
-const struct kind kind_join = {"copy_nc_x32", create_join, setup_join, NULL};
+const struct kind kind_concatenate = {"copy_nc_x32", create_concatenate,
+                                      setup_concatenate, NULL};
 
 /* --- two operands --------------------------------------------------------- */
 
-/* Define kind_ID, for an operator of XNNPACK on two operands. */
+/* Define kind_ID, for an operator of XNNPACK on two operands. `...`: the
+ * arguments of xnn_create_ID before the flags, each followed by a comma; EMPTY:
+ * none. */
 #define BINARY(id, ...)                                                        \
     static enum xnn_status create_##id(const struct op *op,                    \
                                        xnn_operator_t *made)                   \

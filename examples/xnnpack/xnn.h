@@ -102,7 +102,8 @@ struct program {
 /* --- kinds.c ------------------------------------------------------------ */
 
 extern const struct kind kind_convolution, kind_deconvolution, kind_dense,
-    kind_max_pool, kind_average_pool, kind_global_average_pool, kind_join;
+    kind_max_pool, kind_average_pool, kind_global_average_pool,
+    kind_concatenate;
 extern const struct kind kind_to_last, kind_from_last, kind_copy;
 
 /* The kind for an operator of the IR that works on rows or on two operands;

@@ -16,7 +16,7 @@ static const struct byoc_pattern patterns[] = {
     {"xnnpack.pool", "nn.max_pool2d|nn.avg_pool2d(%src)" CLAMP, accept_pool},
     {"xnnpack.global_pool", "nn.global_avg_pool2d(%src)" CLAMP, accept_global_pool},
     {"xnnpack.softmax", "nn.softmax(%src)", accept_axis},
-    {"xnnpack.join", "concatenate(%src...)", accept_axis},
+    {"xnnpack.concatenate", "concatenate(%src...)", accept_axis},
     {"xnnpack.prelu", "nn.prelu(%src, const %slope)", accept_prelu},
     {"xnnpack.binary", "add|subtract|multiply|divide(%src, %with)" CLAMP, accept_float},
     {"xnnpack.extreme", "maximum|minimum(%src, %with)", accept_float},
