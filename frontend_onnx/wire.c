@@ -41,6 +41,8 @@ bool byi_wire_read(struct byi_wire_reader *w, struct byi_field *f)
     f->number = tag >> 3;
     f->wire_type = (unsigned)(tag & 7);
     f->data = w->at;
+    if (f->number == 0)
+        return false;
     switch (f->wire_type) {
     case BYI_WIRE_VARINT:
         if (!read_varint(w, &n))
@@ -58,10 +60,11 @@ bool byi_wire_read(struct byi_wire_reader *w, struct byi_field *f)
     case BYI_WIRE_32_BITS:
         n = 4;
         break;
-    default: /* groups were dropped from the format before ONNX existed */
+    default: /* groups (3, 4) are deprecated and onnx.proto has none; 6 and 7
+              * are invalid */
         return false;
     }
-    if (f->number == 0 || n > (uint64_t)(w->end - w->at))
+    if (n > (uint64_t)(w->end - w->at))
         return false;
     w->at += n;
     f->n = (size_t)n;

@@ -247,6 +247,32 @@ static void nested(void **state)
     end(&b);
 }
 
+/* Field numbers start at 1; 0 is refused with every type of value. */
+static void field_zero(void **state)
+{
+    static const struct {
+        const char *bytes;
+        size_t n;
+    } fields[] = {
+        {"\x00\x01", 2},                             /* varint */
+        {"\x01\x00\x00\x00\x00\x00\x00\x00\x00", 9}, /* 64 bits */
+        {"\x02\x01\x00", 3},                         /* bytes */
+        {"\x05\x00\x00\x00\x00", 5},                 /* 32 bits */
+    };
+    struct build b = begin(13);
+    struct byi_module *m = NULL;
+    (void)state;
+
+    for (size_t i = 0; i < BYI_COUNT(fields); i++) {
+        struct byoc_error err = {0};
+        write_file(b.path, fields[i].bytes, fields[i].n);
+        assert_int_equal(byi_onnx_import(b.path, NULL, &m, &err), BYOC_EPARSE);
+        if (!strstr(err.text, "found an invalid field at byte 0 of"))
+            fail_msg("field %zu: %s", i, err.text);
+    }
+    end(&b);
+}
+
 static void no_model(void **state)
 {
     struct build b = begin(13);
@@ -267,15 +293,11 @@ static void no_model(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(typed_data),
-        cmocka_unit_test(mapped_weights),
-        cmocka_unit_test(wrong_tensors),
-        cmocka_unit_test(external_data),
-        cmocka_unit_test(wrong_external_data),
-        cmocka_unit_test(tensor_files),
-        cmocka_unit_test(truncated),
-        cmocka_unit_test(nested),
-        cmocka_unit_test(no_model),
+        cmocka_unit_test(typed_data),          cmocka_unit_test(mapped_weights),
+        cmocka_unit_test(wrong_tensors),       cmocka_unit_test(external_data),
+        cmocka_unit_test(wrong_external_data), cmocka_unit_test(tensor_files),
+        cmocka_unit_test(truncated),           cmocka_unit_test(nested),
+        cmocka_unit_test(field_zero),          cmocka_unit_test(no_model),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
