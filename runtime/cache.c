@@ -2,11 +2,11 @@
 /* cache.c: keeps specialisations in a cache. A model with symbolic dims in its
  * inputs has a specialisation for each set of sizes, created by the first run
  * with these sizes. Limits apply to the number of specialisations and to the
- * bytes of their plans, their frames and the memory that backends acquired for
- * them. The least recently used specialisation is evicted first; a running
- * specialisation stays until its runs end. One thread creates a specialisation,
- * without holding the lock; other threads that need the same specialisation
- * wait for it.
+ * bytes of their plans, their working memory and the memory that backends
+ * acquired for them. The least recently used specialisation is evicted first; a
+ * running specialisation stays until its runs end. One thread creates a
+ * specialisation, without holding the lock; other threads that need the same
+ * specialisation wait for it.
  */
 #include "state.h"
 
@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEFAULT_SHAPES = 32 };
+enum { DEFAULT_SPECIALISATIONS = 32 };
 #define DEFAULT_BYTES (UINT64_C(1) << 30)
 
 /* MAX_UNREPEATED: new sizes run on twins if the specialisations whose regions
@@ -24,8 +24,8 @@ enum { DEFAULT_SHAPES = 32 };
  * been reused this many times, backends build its regions. */
 enum { MAX_UNREPEATED = 8, MIN_REUSES = 4 };
 
-/* The stage of making an entry's specialisation. */
-enum cache_stage { BUILDING, READY, FAILED };
+/* The stage of creating an entry's specialisation. */
+enum cache_stage { CREATING, READY, FAILED };
 
 /* A specialisation in the cache, for one size of each symbol. */
 struct byi_cache_entry {
@@ -34,7 +34,7 @@ struct byi_cache_entry {
     /* active runs, and threads that wait for the specialisation */
     uint32_t users;
     bool listed;   /* false: the last user frees the entry */
-    bool twins;    /* made with BYI_TWINS: its regions run on their twins */
+    bool twins;    /* created with BYI_TWINS: its regions run on their twins */
     uint32_t runs; /* times that a specialisation with `twins` was reused */
     struct byi_cache_entry *newer, *older;
     struct byi_work *idle; /* list of working memory that no run uses */
@@ -49,7 +49,7 @@ struct byi_cache_entry {
 /* The specialisations of a model for the sizes of recent runs. */
 struct byi_cache {
     pthread_mutex_t lock;
-    pthread_cond_t made;
+    pthread_cond_t created;
     struct byi_cache *next; /* in the list of all caches of this process */
     bool locked_by_fork;    /* before_fork locked this cache, and after_fork
                              * unlocks it */
@@ -57,8 +57,10 @@ struct byi_cache {
     uint64_t entry_bytes;  /* bytes of all entries, including unlisted ones */
     uint64_t baseline;     /* bytes that backends had acquired when the cache
                             * was made */
-    uint64_t built, rerun; /* specialisations whose regions were built; second
-                            * and later runs of them */
+    uint64_t with_regions; /* specialisations whose regions were built */
+    uint64_t rerun;        /* second and later runs of them */
+    /* in the API, `shapes` is the number of specialisations, and `builds` that
+     * of specialisations that were created */
     struct byoc_cache_stats stats;
     bool warned[]; /* for each region: the warning that its twin runs was logged
                     */
@@ -216,8 +218,8 @@ char *byi_sizes_text(const struct byoc_model *model, const int64_t *sizes,
     return buf;
 }
 
-/* Whether region i runs its native twin in `specialisation`, although its
- * backend opened without a fault when the model was loaded. */
+/* Whether region i runs its native twin because its backend could not build it
+ * for these sizes; false if the specialisation was created with BYI_TWINS. */
 static bool is_refused(const struct byoc_model *model,
                        const struct byi_specialisation *specialisation,
                        uint32_t i)
@@ -234,7 +236,7 @@ static void log_specialised(const struct byoc_model *model,
     byi_sizes_text(model, sizes, text, sizeof text);
     for (uint32_t i = 0; i < model->plan->n_regions; i++)
         if (is_refused(model, &e->specialisation, i)) {
-            /* warn once for each region; the count includes all */
+            /* warn once for each region; stats.refusals counts every refusal */
             byi_log(&model->log,
                     model->cache->warned[i] ? BYOC_INFO : BYOC_WARNING,
                     "region %s runs its native twin for %s: %s",
@@ -257,15 +259,15 @@ static bool prefers_twins(const struct byoc_model *model)
         varies =
             model->base.regions[i].plugin && model->plan->regions[i].varies;
     return varies && !model->require_backends &&
-           c->built >= c->rerun + MAX_UNREPEATED;
+           c->with_regions >= c->rerun + MAX_UNREPEATED;
 }
 
 /* Create the entry's specialisation, and count its memory. Called with the
  * lock, which it releases while it creates the specialisation. */
-static enum byoc_status make_specialisation(const struct byoc_model *model,
-                                            const int64_t *sizes,
-                                            struct byi_cache_entry *e,
-                                            struct byoc_error *err)
+static enum byoc_status create_specialisation(const struct byoc_model *model,
+                                              const int64_t *sizes,
+                                              struct byi_cache_entry *e,
+                                              struct byoc_error *err)
 {
     struct byi_cache *c = model->cache;
     const uint64_t began = byi_now_ns();
@@ -289,7 +291,7 @@ static enum byoc_status make_specialisation(const struct byoc_model *model,
     for (uint32_t i = 0; i < model->plan->n_regions; i++)
         e->refused += is_refused(model, &e->specialisation, i);
     c->stats.builds++;
-    c->built += !e->twins;
+    c->with_regions += !e->twins;
     c->stats.refusals += e->refused;
     log_specialised(model, e, sizes);
     return BYOC_OK;
@@ -315,12 +317,12 @@ static struct byi_cache_entry *find_listed(const struct byoc_model *model,
 
 /* Wait until another thread has created the entry's specialisation. Returns its
  * error if that failed. Called with the lock. */
-static enum byoc_status wait_until_made(struct byi_cache *c,
-                                        struct byi_cache_entry *e,
-                                        struct byoc_error *err)
+static enum byoc_status wait_until_created(struct byi_cache *c,
+                                           struct byi_cache_entry *e,
+                                           struct byoc_error *err)
 {
-    while (e->stage == BUILDING)
-        pthread_cond_wait(&c->made, &c->lock);
+    while (e->stage == CREATING)
+        pthread_cond_wait(&c->created, &c->lock);
     if (e->stage == READY)
         return BYOC_OK;
     return byi_fail(err, e->why.status, "%s", e->why.text);
@@ -346,9 +348,9 @@ static enum byoc_status add_entry(const struct byoc_model *model,
     e->users = 1;
     e->twins = twins;
     list_entry(c, e);
-    enum byoc_status status = make_specialisation(model, sizes, e, &e->why);
+    enum byoc_status status = create_specialisation(model, sizes, e, &e->why);
     e->stage = status == BYOC_OK ? READY : FAILED;
-    pthread_cond_broadcast(&c->made);
+    pthread_cond_broadcast(&c->created);
     *entry = e;
     /* a specialisation that uses a twin for lack of memory is given only to the
      * threads that wait for it now */
@@ -388,7 +390,7 @@ static enum byoc_status find_entry(const struct byoc_model *model,
     e->users++;
     unlist_entry(c, e);
     list_entry(c, e);
-    return wait_until_made(c, e, err);
+    return wait_until_created(c, e, err);
 }
 
 /* Set lease->work to working memory for a run of lease->entry, idle or new.
@@ -467,7 +469,7 @@ static void init_locks(struct byi_cache *c)
     pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_ERRORCHECK);
     pthread_mutex_init(&c->lock, &attr);
     pthread_mutexattr_destroy(&attr);
-    pthread_cond_init(&c->made, NULL);
+    pthread_cond_init(&c->created, NULL);
 }
 
 /* If a callback of the host forks while its thread holds a cache's lock,
@@ -496,7 +498,7 @@ static void reset_in_child(void)
         init_locks(c);
         for (struct byi_cache_entry *e = c->oldest, *next; e; e = next) {
             next = e->newer;
-            if (e->stage == BUILDING)
+            if (e->stage == CREATING)
                 unlist_entry(c, e);
         }
     }
@@ -531,9 +533,9 @@ enum byoc_status byi_cache_new(struct byoc_model *model,
                                const struct byoc_load_params *params,
                                struct byoc_error *err)
 {
-    uint64_t shapes, bytes;
+    uint64_t specialisations, bytes;
     BYI_TRY(read_limit("BYOC_CACHE_SHAPES", params->cache_shapes,
-                       DEFAULT_SHAPES, &shapes, err));
+                       DEFAULT_SPECIALISATIONS, &specialisations, err));
     BYI_TRY(read_limit("BYOC_CACHE_BYTES", params->cache_bytes, DEFAULT_BYTES,
                        &bytes, err));
     struct byi_cache *c =
@@ -543,7 +545,8 @@ enum byoc_status byi_cache_new(struct byoc_model *model,
                         "out of memory for the cache of specialisations");
     init_locks(c);
     register_cache(c);
-    c->stats.max_shapes = shapes < UINT32_MAX ? (uint32_t)shapes : UINT32_MAX;
+    c->stats.max_shapes =
+        specialisations < UINT32_MAX ? (uint32_t)specialisations : UINT32_MAX;
     c->stats.max_bytes = bytes;
     model->cache = c;
     c->baseline = held_bytes(model);
@@ -563,7 +566,7 @@ void byi_cache_free(struct byoc_model *model)
         free_entry(e);
     }
     pthread_mutex_destroy(&c->lock);
-    pthread_cond_destroy(&c->made);
+    pthread_cond_destroy(&c->created);
     free(c);
 }
 
