@@ -592,10 +592,15 @@ static enum byoc_status bind_dims(const struct byoc_model *model,
         while (k < model->n_keys &&
                strcmp(model->plan->symbols[model->keys[k]], dims[i].name) != 0)
             k++;
-        if (k == model->n_keys || dims[i].size < 0)
+        if (k == model->n_keys)
             return byi_fail(err, BYOC_EINVAL,
-                            "dims: found %.40s=%lld, expected a symbolic dim "
-                            "of the inputs and a size of 0 or more",
+                            "dims: found the name '%.40s', expected a symbolic "
+                            "dim of the inputs",
+                            dims[i].name);
+        if (dims[i].size < 0)
+            return byi_fail(err, BYOC_EINVAL,
+                            "dims: found %.40s=%lld, expected a size of 0 or "
+                            "more",
                             dims[i].name, (long long)dims[i].size);
         sizes[model->keys[k]] = dims[i].size;
     }

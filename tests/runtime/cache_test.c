@@ -945,8 +945,9 @@ static void test_warm(void **state)
     struct byoc_state *s = new_state(&m);
     run_right(s, 5);
     assert_int_equal(stats_of(&m).hits, 1);
-    warm_fails(&m, "M", 5, "M=5");
-    warm_fails(&m, "N", -1, "N=-1");
+    warm_fails(&m, "M", 5,
+               "found the name 'M', expected a symbolic dim of the inputs");
+    warm_fails(&m, "N", -1, "found N=-1, expected a size of 0 or more");
     warm_fails(&m, NULL, 0, "for N");
     byoc_state_free(&s);
     close_model(&m);
