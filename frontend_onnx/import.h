@@ -493,26 +493,27 @@ struct byi_slices {
 /* A Loop or Scan, as byi_loop_make imports it. */
 struct byi_onnx_loop {
     /* inputs: iteration and condition (Loop), states, slices; outputs:
-     * condition (Loop), states, rows */
+     * condition (Loop), states, scan outputs */
     const Onnx__GraphProto *graph;
     byi_id trips; /* int64 scalar; BYI_NO_ID: unbounded */
     byi_id go;    /* bool scalar, the initial condition; BYI_NO_ID: true */
     bool is_loop; /* false: Scan */
-    uint32_t n_states, n_reads, n_rows;
-    /* rows in the function: 0 in the first pass, which infers their types */
+    uint32_t n_states, n_reads, n_scan_outputs;
+    /* scan outputs in the function: 0 in the first pass, which infers their
+     * types */
     uint32_t n_made;
     const byi_id *states;          /* initial values */
     const struct byi_type **types; /* of the states, in every iteration */
-    struct byi_slices *reads, *rows;
+    struct byi_slices *reads, *scan_outputs;
 };
 
 /* Add the loop as a function value of o->f. Parameters: iteration, condition
- * (if the loop has one), states, rows. Result: states, rows. */
+ * (if the loop has one), states, scan outputs. Result: states, scan outputs. */
 byi_id byi_loop_make(struct byi_import *o, struct byi_onnx_loop *loop);
 /* Emit the empty tensor or sequence that a scan output is before the first
  * iteration. */
 byi_id byi_loop_empty_output(struct byi_import *o,
-                             const struct byi_slices *rows);
+                             const struct byi_slices *output);
 /* Emit an empty sequence of tensors. */
 byi_id byi_o_empty_sequence(struct byi_import *o, enum byoc_dtype dtype);
 

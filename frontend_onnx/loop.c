@@ -77,7 +77,7 @@ static const struct byi_type *result_type(struct byi_import *o,
     }
     for (uint32_t i = 0; i < loop->n_made; i++)
         fields[loop->n_states + i] =
-            rows_type(o, &loop->rows[i], byi_symbol_fresh(o->m));
+            rows_type(o, &loop->scan_outputs[i], byi_symbol_fresh(o->m));
     return n == 1 ? fields[0] : byi_type_tuple(o->m->arena, n, fields);
 }
 
@@ -111,7 +111,7 @@ static void open_loop(struct byi_import *o, const struct byi_onnx_loop *loop,
     for (uint32_t i = 0; i < loop->n_made; i++) {
         snprintf(name, sizeof name, "rows%u", i);
         const struct byi_type *type =
-            rows_type(o, &loop->rows[i], byi_symbol_fresh(o->m));
+            rows_type(o, &loop->scan_outputs[i], byi_symbol_fresh(o->m));
         r->rows[i] = byi_o_body_param(o, func, name, type);
         BYI_PUSH(&params, type);
     }
@@ -348,8 +348,8 @@ static bool widen_types(struct byi_import *o, struct byi_onnx_loop *loop,
 
     for (uint32_t i = 0; i < loop->n_states && byi_o_ok(o); i++)
         again |= widen_state(o, loop, i, f->nodes.at[outputs[first + i]].type);
-    for (uint32_t i = 0; i < loop->n_rows && byi_o_ok(o); i++) {
-        struct byi_slices *row = &loop->rows[i];
+    for (uint32_t i = 0; i < loop->n_scan_outputs && byi_o_ok(o); i++) {
+        struct byi_slices *row = &loop->scan_outputs[i];
         const uint32_t k = first + loop->n_states + i;
         const struct byi_type *found = f->nodes.at[outputs[k]].type;
         const struct byi_type *before = row->slice_type;
@@ -366,7 +366,7 @@ static byi_id add_row(const struct byi_onnx_loop *loop, struct typed_pass *r,
                       uint32_t i, byi_id found)
 {
     struct byi_import *in = &r->then.inner;
-    const struct byi_slices *s = &loop->rows[i];
+    const struct byi_slices *s = &loop->scan_outputs[i];
     const byi_id rows = captured_value(r, r->row_at[i]);
 
     if (s->is_sequence && s->backward)
@@ -453,7 +453,7 @@ static byi_id make_exit_branch(const struct byi_onnx_loop *loop,
 static struct typed_pass typed_pass_new(struct byi_import *o,
                                         const struct byi_onnx_loop *loop)
 {
-    const uint32_t n = loop->n_states + 1, k = loop->n_rows + 1;
+    const uint32_t n = loop->n_states + 1, k = loop->n_scan_outputs + 1;
 
     return (struct typed_pass){
         .go = BYI_NO_ID,
@@ -510,7 +510,7 @@ static byi_id loop_pass(struct byi_import *o, struct byi_onnx_loop *loop)
 byi_id byi_loop_make(struct byi_import *o, struct byi_onnx_loop *loop)
 {
     const uint64_t n =
-        (uint64_t)loop->n_reads + loop->n_states + loop->n_rows + 2;
+        (uint64_t)loop->n_reads + loop->n_states + loop->n_scan_outputs + 2;
     byi_id fn = BYI_NO_ID;
 
     if (byi_o_ok(o) && n > BYI_MAX_ARGS) {
@@ -534,7 +534,7 @@ byi_id byi_loop_make(struct byi_import *o, struct byi_onnx_loop *loop)
     while (byi_o_ok(o) &&
            fn == BYI_NO_ID) { /* passes before the last widen types */
         fn = loop_pass(o, loop);
-        loop->n_made = loop->n_rows;
+        loop->n_made = loop->n_scan_outputs;
     }
     return fn;
 }
@@ -546,16 +546,16 @@ byi_id byi_o_empty_sequence(struct byi_import *o, enum byoc_dtype dtype)
 }
 
 byi_id byi_loop_empty_output(struct byi_import *o,
-                             const struct byi_slices *rows)
+                             const struct byi_slices *output)
 {
     int64_t none = 0;
     struct byi_tensor t = {.data = &none};
 
     if (!byi_o_ok(o))
         return BYI_NO_ID;
-    if (rows->is_sequence)
-        return byi_o_empty_sequence(o, rows->slice_type->dtype);
-    const struct byi_type *type = rows_type(o, rows, 0);
+    if (output->is_sequence)
+        return byi_o_empty_sequence(o, output->slice_type->dtype);
+    const struct byi_type *type = rows_type(o, output, 0);
     t.dtype = type->dtype;
     t.rank = type->rank;
     memcpy(t.dims, type->dims, type->rank * sizeof *type->dims);

@@ -200,7 +200,7 @@ static void run_loop(struct byi_import *o, struct byi_onnx_loop *loop)
 {
     const byi_id fn = byi_loop_make(o, loop);
     byi_id *args = byi_arena_calloc(
-        o->scratch, 2 + loop->n_states + loop->n_rows, sizeof *args);
+        o->scratch, 2 + loop->n_states + loop->n_scan_outputs, sizeof *args);
     byi_id id = BYI_NO_ID;
     uint32_t n = 0;
 
@@ -211,27 +211,28 @@ static void run_loop(struct byi_import *o, struct byi_onnx_loop *loop)
         args[n++] = loop->go;
     for (uint32_t i = 0; i < loop->n_states; i++)
         args[n++] = loop->states[i];
-    for (uint32_t i = 0; i < loop->n_rows; i++)
-        args[n++] = byi_loop_empty_output(o, &loop->rows[i]);
+    for (uint32_t i = 0; i < loop->n_scan_outputs; i++)
+        args[n++] = byi_loop_empty_output(o, &loop->scan_outputs[i]);
     if (!byi_o_ok(o))
         return;
     o->status =
         byi_add_apply(o->m, o->f, fn, args, n, o->sources, &id, &o->err);
     if (!byi_o_ok(o))
         byi_prefix(&o->err, "node %.200s (%.100s)", o->name, o->row->type);
-    take_results(o, id, loop->n_states + loop->n_rows);
+    take_results(o, id, loop->n_states + loop->n_scan_outputs);
     for (uint32_t i = loop->n_states; i < o->n_out && byi_o_ok(o); i++) {
-        const struct byi_slices *rows = &loop->rows[i - loop->n_states];
-        if (rows->stacked)
+        const struct byi_slices *output =
+            &loop->scan_outputs[i - loop->n_states];
+        if (output->stacked)
             o->out[i] = byi_o_emit(o, BYI_OP_SEQ_CONCATENATE, ARGS(o->out[i]),
-                                   ATTRS(AN_INT("axis", rows->axis),
+                                   ATTRS(AN_INT("axis", output->axis),
                                          A_BOOL("new_axis", true),
                                          A_BOOL("allow_empty", true)));
     }
 }
 
-/* Count the scan outputs: the outputs of the graph after the states. */
-static void count_rows(struct byi_import *o, struct byi_onnx_loop *loop)
+/* Count the scan outputs: the outputs of the body after the states. */
+static void count_scan_outputs(struct byi_import *o, struct byi_onnx_loop *loop)
 {
     const uint32_t first = loop->is_loop ? 1 : 0;
     const size_t n = loop->graph->n_output;
@@ -248,9 +249,9 @@ static void count_rows(struct byi_import *o, struct byi_onnx_loop *loop)
                    (int)first + BYI_MAX_ARGS / 2);
         return;
     }
-    loop->n_rows = (uint32_t)n - first - loop->n_states;
-    loop->rows =
-        byi_arena_calloc(o->scratch, loop->n_rows + 1, sizeof *loop->rows);
+    loop->n_scan_outputs = (uint32_t)n - first - loop->n_states;
+    loop->scan_outputs = byi_arena_calloc(o->scratch, loop->n_scan_outputs + 1,
+                                          sizeof *loop->scan_outputs);
 }
 
 static void convert_loop(struct byi_import *o)
@@ -277,7 +278,7 @@ static void convert_loop(struct byi_import *o)
                    "condition, states)",
                    loop.graph->n_input, 2 + loop.n_states);
     if (byi_o_ok(o))
-        count_rows(o, &loop);
+        count_scan_outputs(o, &loop);
     run_loop(o, &loop);
 }
 
@@ -312,13 +313,13 @@ static byi_id count_slices(struct byi_import *o, const struct byi_slices *s)
         ATTRS(AN_INT("axis", 0)));
 }
 
-/* Read the scan inputs and outputs; fails unless all inputs have the same
- * number of slices. */
+/* Read the scan inputs and outputs; fails if an input's fixed number of slices
+ * differs from a fixed number of input 0. */
 static void find_slices(struct byi_import *o, struct byi_onnx_loop *loop)
 {
     read_slices(o, loop->reads, loop->n_reads, "scan_input_axes",
                 o->opset < 9 ? "directions" : "scan_input_directions");
-    read_slices(o, loop->rows, loop->n_rows, "scan_output_axes",
+    read_slices(o, loop->scan_outputs, loop->n_scan_outputs, "scan_output_axes",
                 "scan_output_directions");
     for (uint32_t i = 0; i < loop->n_reads && byi_o_ok(o); i++) {
         struct byi_slices *s = &loop->reads[i];
@@ -357,7 +358,7 @@ static void convert_scan(struct byi_import *o)
     loop.n_reads = (uint32_t)n_reads;
     loop.n_states = o->n_in - loop.n_reads;
     loop.reads = byi_arena_calloc(o->scratch, loop.n_reads, sizeof *loop.reads);
-    count_rows(o, &loop);
+    count_scan_outputs(o, &loop);
     if (byi_o_ok(o))
         find_slices(o, &loop);
     if (byi_o_ok(o))

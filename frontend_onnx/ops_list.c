@@ -142,30 +142,31 @@ static void convert_map(struct byi_import *o)
         return;
     }
     loop.n_reads = o->n_in;
-    loop.n_rows = (uint32_t)graph->n_output;
+    loop.n_scan_outputs = (uint32_t)graph->n_output;
     loop.reads =
         byi_arena_calloc(o->scratch, loop.n_reads + 1, sizeof *loop.reads);
-    loop.rows =
-        byi_arena_calloc(o->scratch, loop.n_rows + 1, sizeof *loop.rows);
+    loop.scan_outputs = byi_arena_calloc(o->scratch, loop.n_scan_outputs + 1,
+                                         sizeof *loop.scan_outputs);
     for (uint32_t i = 0; i < loop.n_reads; i++) {
         loop.reads[i].whole = byi_o_in(o, i);
         loop.reads[i].is_sequence = kind_of(o, byi_o_in(o, i)) == BYI_SEQ;
         loop.reads[i].each = !loop.reads[i].is_sequence;
     }
-    for (uint32_t i = 0; i < loop.n_rows; i++)
-        loop.rows[i].is_sequence = true;
+    for (uint32_t i = 0; i < loop.n_scan_outputs; i++)
+        loop.scan_outputs[i].is_sequence = true;
     loop.trips = byi_o_call(o, BYI_OP_SEQ_LENGTH, byi_o_in(o, 0));
     const byi_id func = byi_loop_make(o, &loop);
-    byi_id *args = byi_arena_calloc(o->scratch, loop.n_rows + 1, sizeof *args);
+    byi_id *args =
+        byi_arena_calloc(o->scratch, loop.n_scan_outputs + 1, sizeof *args);
     args[0] = zero;
-    for (uint32_t i = 0; i < loop.n_rows && byi_o_ok(o); i++)
-        args[1 + i] = byi_loop_empty_output(o, &loop.rows[i]);
+    for (uint32_t i = 0; i < loop.n_scan_outputs && byi_o_ok(o); i++)
+        args[1 + i] = byi_loop_empty_output(o, &loop.scan_outputs[i]);
     if (!byi_o_ok(o))
         return;
-    o->status = byi_add_apply(o->m, o->f, func, args, loop.n_rows + 1,
+    o->status = byi_add_apply(o->m, o->f, func, args, loop.n_scan_outputs + 1,
                               o->sources, &id, &o->err);
     for (uint32_t i = 0; i < o->n_out && byi_o_ok(o); i++)
-        o->out[i] = loop.n_rows == 1 ? id : byi_o_get(o, id, i);
+        o->out[i] = loop.n_scan_outputs == 1 ? id : byi_o_get(o, id, i);
 }
 
 /* clang-format off */
