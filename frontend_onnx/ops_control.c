@@ -240,13 +240,13 @@ static void count_scan_outputs(struct byi_import *o, struct byi_onnx_loop *loop)
     if (n < first + loop->n_states || n - first > BYI_MAX_ARGS / 2 ||
         n - first < o->n_out || n == first) {
         byi_o_fail(o, BYOC_EPARSE,
-                   "its graph has %zu outputs for %u states and %u outputs, "
-                   "expected at least %u and at most %d",
-                   n, loop->n_states, o->n_out,
+                   "its body has %zu outputs, expected %u to %d for %u states "
+                   "and %u outputs of the node",
+                   n,
                    first + (loop->n_states > o->n_out ? loop->n_states
                             : o->n_out > 0            ? o->n_out
                                                       : 1),
-                   (int)first + BYI_MAX_ARGS / 2);
+                   (int)first + BYI_MAX_ARGS / 2, loop->n_states, o->n_out);
         return;
     }
     loop->n_scan_outputs = (uint32_t)n - first - loop->n_states;
@@ -274,7 +274,7 @@ static void convert_loop(struct byi_import *o)
                        "state %u has no initial value, expected one", i);
     if (loop.graph->n_input != 2 + loop.n_states)
         byi_o_fail(o, BYOC_EPARSE,
-                   "its graph has %zu inputs, expected %u (iteration, "
+                   "its body has %zu inputs, expected %u (iteration, "
                    "condition, states)",
                    loop.graph->n_input, 2 + loop.n_states);
     if (byi_o_ok(o))
@@ -344,11 +344,16 @@ static void convert_scan(struct byi_import *o)
 
     if (!byi_o_ok(o))
         return;
-    if (n_reads < 1 || n_reads > o->n_in || loop.graph->n_input != o->n_in) {
+    if (n_reads < 1 || n_reads > o->n_in) {
+        byi_o_fail(o, BYOC_EPARSE, "num_scan_inputs is %lld, expected 1 to %u",
+                   (long long)n_reads, o->n_in);
+        return;
+    }
+    if (loop.graph->n_input != o->n_in) {
         byi_o_fail(o, BYOC_EPARSE,
-                   "num_scan_inputs is %lld and the graph has %zu inputs, "
-                   "expected 1 to %u scan inputs and %u inputs of the graph",
-                   (long long)n_reads, loop.graph->n_input, o->n_in, o->n_in);
+                   "its body has %zu inputs, expected %u, one for each input "
+                   "of the node",
+                   loop.graph->n_input, o->n_in);
         return;
     }
     for (uint32_t i = 0; i < o->n_in; i++)

@@ -476,7 +476,11 @@ static void scan_of_a_batch(void **state)
     b = batched_scan("- x x", "N 3 2");
     refuse(&b, BYOC_EUNSUPPORTED, "found a symbolic batch, expected 1 to 64");
     b = batched_scan("- start", "2 3 2");
-    refuse(&b, BYOC_EPARSE, "1 scan inputs");
+    refuse(&b, BYOC_EPARSE,
+           "its body has 2 inputs, expected 1, one for each input of the node");
+    b = batched_scan("- start x", "2 3 2");
+    b.graph->node[0]->attribute[1]->i = 3;
+    refuse(&b, BYOC_EPARSE, "num_scan_inputs is 3, expected 1 to 2");
 }
 
 static void loops_that_do_not_fit(void **state)
@@ -486,7 +490,7 @@ static void loops_that_do_not_fit(void **state)
 
     refuse(&b, BYOC_EUNSUPPORTED, "never ends");
     b = doubling("trips go x x");
-    refuse(&b, BYOC_EPARSE, "its graph has 3 inputs, expected 4");
+    refuse(&b, BYOC_EPARSE, "its body has 3 inputs, expected 4");
     b = doubling("trips go -");
     refuse(&b, BYOC_EPARSE, "state 0 has no initial value");
     b = doubling("trips x x");
