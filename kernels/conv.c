@@ -430,6 +430,16 @@ uint64_t byi_f32_conv_packed(const struct byi_f32_conv *conv)
     return (uint64_t)(conv->merged_groups * group_floats(conv)) * sizeof(float);
 }
 
+/* Tap t of the weights, counted from its first tap at `from`. */
+static const float *tap_at(const struct byi_f32_conv *conv,
+                           const struct byi_f32_weights *weights,
+                           const float *from, int64_t t)
+{
+    return from + t / conv->size[2] / conv->size[1] * weights->tap[0] +
+           t / conv->size[2] % conv->size[1] * weights->tap[1] +
+           t % conv->size[2] * weights->tap[2];
+}
+
 static void pack_direct(const struct byi_f32_conv *conv,
                         const struct byi_f32_weights *weights, float *to)
 {
@@ -444,12 +454,8 @@ static void pack_direct(const struct byi_f32_conv *conv,
                (size_t)(conv->merged_groups * group_floats(conv)) * sizeof *to);
     for (int64_t g = 0; g < conv->groups; g++)
         for (int64_t t = 0; t < taps; t++) {
-            const int64_t tap[] = {t / conv->size[2] / conv->size[1],
-                                   t / conv->size[2] % conv->size[1],
-                                   t % conv->size[2]};
-            const float *from = weights->at + g * weights->group;
-            for (int i = 0; i < BYI_F32_AXES; i++)
-                from += tap[i] * weights->tap[i];
+            const float *from =
+                tap_at(conv, weights, weights->at + g * weights->group, t);
             byi_f32_pack_tap(
                 conv, weights, from, panel,
                 g % together * (conv->merged_outputs / together),
@@ -474,10 +480,7 @@ static void pack_slim(const struct byi_f32_conv *conv,
         float *panel = to + column / BYI_F32_PANEL * taps * n * BYI_F32_PANEL +
                        column % BYI_F32_PANEL;
         for (int64_t t = 0; t < taps; t++) {
-            const float *tap =
-                from + t / conv->size[2] / conv->size[1] * weights->tap[0] +
-                t / conv->size[2] % conv->size[1] * weights->tap[1] +
-                t % conv->size[2] * weights->tap[2];
+            const float *tap = tap_at(conv, weights, from, t);
             for (int64_t k = 0; k < n; k++)
                 panel[(t * n + k) * BYI_F32_PANEL] =
                     tap[(k / 4 * 4 + (o + k) % 4) * weights->channel];
