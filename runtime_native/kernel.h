@@ -587,8 +587,8 @@ typedef void (*byi_one_loop)(const void *x, void *y, int64_t n);
 typedef void (*byi_pair_loop)(const void *a, const void *b, void *y, int64_t n);
 
 /* Loops of float32, unless a member says otherwise, compiled once per
- * instruction set. Entries by operator or dtype are NULL if there is no such
- * loop. */
+ * instruction set. An entry of an array that is indexed by operator or dtype is
+ * NULL if that operator or dtype has no loop. */
 struct byi_simd {
     enum byi_isa isa;
     int64_t lanes; /* number of floats in a vector */

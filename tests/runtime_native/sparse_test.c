@@ -95,9 +95,9 @@ static void test_not_finite(void **state)
     }
 }
 
-/* If blocks of 4 outputs have the same zeros, and there are no more inputs than
- * the dense product adds in one slice, the sums are added in the same order,
- * and the bits are equal. */
+/* The sparse product gives the same bits as the dense one if the 4 outputs of
+ * each block have their zeros in the same places, and the dense product adds
+ * all inputs in one slice: both then add in the same order. */
 static void test_same_bits(void **state)
 {
     (void)state;
