@@ -320,10 +320,10 @@ void *byi_acquire(uint64_t bytes)
     const uint64_t align = bytes >= HUGE_PAGE ? HUGE_PAGE
                            : bytes >= PAGE    ? SMALL_PAGE
                                               : BYI_ALIGN;
-    bytes = (bytes + align - 1) & ~(align - 1);
-    void *at = aligned_alloc((size_t)align, (size_t)bytes);
+    void *at = aligned_alloc((size_t)align, (bytes + align - 1) & ~(align - 1));
+    /* small pages for the rest, so that it occupies no more than its size */
     if (at)
-        prefer_huge_pages(at, (size_t)bytes);
+        prefer_huge_pages(at, (size_t)bytes / HUGE_PAGE * HUGE_PAGE);
     return at;
 }
 

@@ -5,6 +5,7 @@
 #include <setjmp.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/base/base.h"
 #include "tests/folder.h"
@@ -165,6 +166,38 @@ static void test_heap(void **state)
     assert_null(byi_realloc(NULL, SIZE_MAX / 2, 4));
     assert_true(zero[0] == 0 && zero[3] == 0);
     free(zero);
+}
+
+/* The bytes of memory that the process occupies. */
+static uint64_t resident_bytes(void)
+{
+    FILE *f = fopen("/proc/self/statm", "r");
+    unsigned long total, resident;
+
+    assert_non_null(f);
+    assert_int_equal(fscanf(f, "%lu %lu", &total, &resident), 2);
+    fclose(f);
+    return (uint64_t)resident * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+/* Memory a little larger than a huge page (2 MiB) does not occupy two. */
+static void test_large_memory_occupies_its_size(void **state)
+{
+    enum { N = 16, BYTES = (2 << 20) + 8192 };
+    const uint64_t before = resident_bytes();
+    char *blocks[N];
+
+    (void)state;
+    for (int i = 0; i < N; i++) {
+        blocks[i] = byi_acquire(BYTES);
+        assert_non_null(blocks[i]);
+        memset(blocks[i], 1, BYTES);
+    }
+    /* the sanitizers' shadow memory comes on top */
+    assert_in_range(resident_bytes() - before, N * BYTES / 2,
+                    N * BYTES / 2 * 3);
+    for (int i = 0; i < N; i++)
+        byi_release(blocks[i]);
 }
 
 static void test_vec_and_text(void **state)
@@ -536,6 +569,7 @@ int main(void)
         cmocka_unit_test(test_equal_use_takes_equal_memory),
         cmocka_unit_test(test_exhaustion_calls_the_hook),
         cmocka_unit_test(test_heap),
+        cmocka_unit_test(test_large_memory_occupies_its_size),
         cmocka_unit_test(test_vec_and_text),
         cmocka_unit_test(test_messages),
         cmocka_unit_test(test_float_text),
