@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* frontend_onnx/attention.h: shared by the converters of attention operators of
- * ai.onnx and com.microsoft (ops_attention.c, ops_grouped.c, ops_rotary.c).
- * Dims: b sequences, n query heads, g query heads per key head, s queries, t
- * keys, h elements of a head. Errors are sticky, as in struct byi_import.
+ * ai.onnx, com.microsoft and ai.onnx.preview (ops_attention.c, ops_flex.c,
+ * ops_grouped.c, ops_rotary.c). Dims: b sequences, n query heads, g query heads
+ * per key head, s queries, t keys, h elements of a head. Errors are sticky, as
+ * in struct byi_import.
  */
 #ifndef BYI_FRONTEND_ONNX_ATTENTION_H
 #define BYI_FRONTEND_ONNX_ATTENTION_H
@@ -50,6 +51,15 @@ byi_id byi_group_heads(struct byi_import *o, const struct byi_attention *a,
  * of heads that a->q has. */
 byi_id byi_group_scores(struct byi_import *o, const struct byi_attention *a,
                         byi_id x);
+/* Reverse byi_group_scores: (b, n / g, g, s, t) or (b, n, s, t) to (b, n, s,
+ * t).
+ */
+byi_id byi_join_groups(struct byi_import *o, const struct byi_attention *a,
+                       byi_id x);
+/* Fail unless a->heads is a multiple of a->kv_heads, and `values`, the number
+ * of heads of the values, equals a->kv_heads. */
+void byi_check_heads(struct byi_import *o, const struct byi_attention *a,
+                     int64_t values);
 /* Split the last axis of x into three parts with these sizes. */
 void byi_split_qkv(struct byi_import *o, byi_id x, const int64_t sizes[3],
                    byi_id parts[3]);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops_attention.c: converts attention operators of ai.onnx, com.microsoft and
- * ai.onnx.preview to matrix products, sums and softmax. With b sequences, n
- * heads, s queries, t keys, h elements of a head:
+/* ops_attention.c: converts attention operators of ai.onnx and com.microsoft to
+ * matrix products, sums and softmax (ops_flex.c has FlexAttention). With b
+ * sequences, n heads, s queries, t keys, h elements of a head:
  *
  *   scores = nn.matmul(q, k, transpose_b=true) scale + bias + mask
  *   result = nn.matmul(nn.softmax(scores), v)
@@ -100,9 +100,8 @@ byi_id byi_group_scores(struct byi_import *o, const struct byi_attention *a,
                       ARGS(byi_group_heads(o, a, x, 3)), NO_ATTRS);
 }
 
-/* Reverse byi_group_scores: (b, n / g, g, s, t) -> (b, n, s, t) */
-static byi_id join_groups(struct byi_import *o, const struct byi_attention *a,
-                          byi_id x)
+byi_id byi_join_groups(struct byi_import *o, const struct byi_attention *a,
+                       byi_id x)
 {
     static const char text[] =
         "fn (%x) {"
@@ -594,9 +593,8 @@ static byi_id standard_mask(struct byi_import *o, const struct byi_attention *a)
     return byi_group_scores(o, a, mask);
 }
 
-/* Check the numbers of heads; `values` is the number of heads of the values. */
-static void check_heads(struct byi_import *o, const struct byi_attention *a,
-                        int64_t values)
+void byi_check_heads(struct byi_import *o, const struct byi_attention *a,
+                     int64_t values)
 {
     if (byi_o_ok(o) && (a->heads < 1 || a->kv_heads < 1 ||
                         a->heads % a->kv_heads || values != a->kv_heads))
@@ -619,7 +617,7 @@ static void read_standard(struct byi_import *o, struct byi_attention *a)
     if (precision == BYOC_F64 && byi_o_dtype(o, a->q) != BYOC_F64)
         byi_o_refuse(o, "softmax_precision is float64, expected at most "
                         "float32 for queries of another type");
-    check_heads(o, a, heads);
+    byi_check_heads(o, a, heads);
 }
 
 /* Attention: query, key, value, mask, past keys and values. From opset 24 on,
@@ -664,107 +662,16 @@ static void convert_standard(struct byi_import *o)
     if (lengths != BYI_NO_ID)
         a.bias = range_mask(o, &a, BYI_NO_ID, lengths);
     const byi_id y = attention_heads(o, &a, stages);
-    o->out[0] = flat ? join_heads(o, y) : join_groups(o, &a, y);
+    o->out[0] = flat ? join_heads(o, y) : byi_join_groups(o, &a, y);
     if (byi_o_wants(o, 3) && byi_o_ok(o))
-        o->out[3] = byi_o_cast(o, join_groups(o, &a, stages[mode]), a.dtype);
-}
-
-/* --- ai.onnx.preview ------------------------------------------------------ */
-
-/* Apply the graph of attribute `name`, if there is one, to the scores or
- * probabilities, which it takes as (b, n, s, t). */
-static byi_id modify(struct byi_import *o, const struct byi_attention *a,
-                     const char *name, byi_id x)
-{
-    byi_id y = BYI_NO_ID;
-
-    if (!byi_o_ok(o) || !byi_o_has(o, name))
-        return x;
-    const Onnx__GraphProto *graph = byi_o_graph(o, name);
-    if (byi_o_ok(o) && (graph->n_input != 1 || graph->n_output != 1))
-        byi_o_fail(o, BYOC_EPARSE,
-                   "%s has %zu inputs and %zu outputs, expected 1 and 1", name,
-                   graph->n_input, graph->n_output);
-    if (!byi_o_ok(o))
-        return BYI_NO_ID;
-    x = join_groups(o, a, x);
-    byi_o_inline(o, graph, &x, 1, &y);
-    if (byi_o_ok(o) &&
-        !byi_type_may_equal(o->f->nodes.at[y].type, o->f->nodes.at[x].type))
-        byi_o_fail(o, BYOC_ETYPE,
-                   "%s gives %s of rank %u, expected the type and the dims of "
-                   "its input, %s of rank 4",
-                   name, byoc_dtype_name(byi_o_dtype(o, y)), byi_o_rank(o, y),
-                   byoc_dtype_name(byi_o_dtype(o, x)));
-    return byi_group_scores(o, a, y);
-}
-
-static void read_flex(struct byi_import *o, struct byi_attention *a)
-{
-    for (uint32_t i = 0; i < 3; i++)
-        if (byi_o_ok(o) && byi_o_rank(o, byi_o_in(o, i)) != 4)
-            byi_o_fail(o, BYOC_ETYPE, "input %u has rank %u, expected 4", i,
-                       byi_o_rank(o, byi_o_in(o, i)));
-    a->q = byi_o_in(o, 0);
-    a->k = byi_o_in(o, 1);
-    a->v = byi_o_in(o, 2);
-    if (!byi_o_ok(o))
-        return;
-    a->heads = byi_o_dim(o, a->q, 1);
-    a->kv_heads = byi_o_dim(o, a->k, 1);
-    check_heads(o, a, byi_o_dim(o, a->v, 1));
-    if (!byi_o_has(o, "scale") && BYI_IS_SYMBOL(byi_o_dim(o, a->q, 3)))
-        byi_o_refuse(o, "found heads of symbolic size, expected a known size "
-                        "or attribute scale");
-}
-
-/* FlexAttention: query, key and value, and graphs that modify the scores and
- * the probabilities, which have the type softmax_precision. */
-static void convert_flex(struct byi_import *o)
-{
-    static const int64_t group[] = {2};
-    struct byi_attention a = {
-        .bias = BYI_NO_ID, .mask = BYI_NO_ID, .sink = BYI_NO_ID};
-
-    read_flex(o, &a);
-    if (!byi_o_ok(o))
-        return;
-    const enum byoc_dtype type = byi_o_dtype(o, a.q);
-    const int64_t precision = byi_o_int(o, "softmax_precision",
-                                        type == BYOC_F64 ? BYOC_F64 : BYOC_F32);
-    const double scale = byi_o_has(o, "scale")
-                             ? byi_o_float(o, "scale", 0)
-                             : 1.0 / sqrt((double)byi_o_dim(o, a.q, 3));
-    if (precision != BYOC_F16 && precision != BYOC_BF16 &&
-        precision != BYOC_F32 && precision != BYOC_F64)
-        byi_o_fail(o, BYOC_EPARSE,
-                   "softmax_precision is %lld, expected 1 (float32), 10 "
-                   "(float16), 11 (float64) or 16 (bfloat16)",
-                   (long long)precision);
-    byi_attention_widen(o, &a);
-    if (a.heads != a.kv_heads) {
-        a.q = byi_group_heads(o, &a, a.q, 1);
-        a.k = byi_o_expand(o, a.k, 1, group);
-        a.v = byi_o_expand(o, a.v, 1, group);
-    }
-    if (!byi_o_ok(o))
-        return;
-    byi_id x = byi_o_emit(o, BYI_OP_NN_MATMUL, ARGS(a.q, a.k),
-                          ATTRS(A_BOOL("transpose_b", true)));
-    x = byi_o_cast(o, byi_o_scale(o, x, scale), (enum byoc_dtype)precision);
-    x = byi_o_call(o, BYI_OP_NN_SOFTMAX, modify(o, &a, "score_mod", x));
-    x = byi_o_cast(o, modify(o, &a, "prob_mod", x), byi_o_dtype(o, a.v));
-    x = byi_o_call(o, BYI_OP_NN_MATMUL, x, a.v);
-    o->out[0] = byi_o_cast(o, join_groups(o, &a, x), type);
+        o->out[3] =
+            byi_o_cast(o, byi_join_groups(o, &a, stages[mode]), a.dtype);
 }
 
 /* clang-format off */
 static const struct byi_onnx_op standard[] = {
     {"Attention", 23, 3, 6, convert_standard, BYI_OP_NONE},
     {"Attention", 24, 3, 7, convert_standard, BYI_OP_NONE},
-};
-static const struct byi_onnx_op preview[] = {
-    {"FlexAttention", 1, 3, 3, convert_flex, BYI_OP_NONE},
 };
 static const struct byi_onnx_op rows[] = {
     {"Attention", 1, 2, 7, convert_attention, BYI_OP_NONE},
@@ -775,7 +682,5 @@ static const struct byi_onnx_op rows[] = {
 
 const struct byi_onnx_table byi_onnx_attention = {BYI_ONNX, standard,
                                                   BYI_COUNT(standard)};
-const struct byi_onnx_table byi_preview_attention = {BYI_PREVIEW, preview,
-                                                     BYI_COUNT(preview)};
 const struct byi_onnx_table byi_microsoft_attention = {BYI_MICROSOFT, rows,
                                                        BYI_COUNT(rows)};
