@@ -108,9 +108,9 @@ static const char *type_text(struct byi_import *o, byi_id id)
     return copy;
 }
 
-void byi_o_describe(struct byi_import *o, uint32_t source)
+void byi_import_describe(struct byi_import *o, uint32_t source)
 {
-    if (!byi_o_ok(o))
+    if (!byi_import_ok(o))
         return;
     const char **outputs =
         byi_arena_calloc(o->m->arena, o->n_out, sizeof *outputs);

@@ -25,23 +25,23 @@ static struct byi_dim_item *items_new(struct byi_import *o, size_t n)
     return byi_arena_calloc(o->scratch, n + 1, sizeof(struct byi_dim_item));
 }
 
-const struct byi_dim_item *byi_o_items(struct byi_import *o, byi_id id,
-                                       uint32_t *n)
+const struct byi_dim_item *byi_import_items(struct byi_import *o, byi_id id,
+                                            uint32_t *n)
 {
     struct byi_tensor t = {0};
 
     *n = 0;
-    if (!byi_o_ok(o) || id == BYI_NO_ID || byi_o_dtype(o, id) != BYOC_I64 ||
-        byi_o_rank(o, id) > 1)
+    if (!byi_import_ok(o) || id == BYI_NO_ID ||
+        byi_import_dtype(o, id) != BYOC_I64 || byi_import_rank(o, id) > 1)
         return NULL;
-    const int64_t size = byi_o_rank(o, id) ? byi_o_dim(o, id, 0) : 1;
+    const int64_t size = byi_import_rank(o, id) ? byi_import_dim(o, id, 0) : 1;
     if (size < 0 || size > MAX_ITEMS)
         return NULL;
     *n = (uint32_t)size;
     if (id < o->items.n && o->items.at[id])
         return o->items.at[id];
     struct byi_dim_item *items = items_new(o, *n);
-    const bool known = byi_o_value(o, id, &t);
+    const bool known = byi_import_value(o, id, &t);
     for (uint32_t i = 0; i < *n; i++) {
         items[i].kind = known ? BYI_NUMBER : BYI_UNKNOWN;
         items[i].value = known ? byi_tensor_int(&t, i) : 0;
@@ -97,11 +97,11 @@ static const struct byi_dim_item *through_take(struct dims_call *c)
 {
     struct byi_tensor index = {0};
     uint32_t n = 0;
-    const struct byi_dim_item *x = byi_o_items(c->o, c->args[0], &n);
+    const struct byi_dim_item *x = byi_import_items(c->o, c->args[0], &n);
     const int64_t axis = byi_attr_int(c->attrs, "axis");
 
-    if (!x || byi_o_rank(c->o, c->args[0]) != 1 || axis > 0 || axis < -1 ||
-        !byi_o_value(c->o, c->args[1], &index) || index.rank > 1)
+    if (!x || byi_import_rank(c->o, c->args[0]) != 1 || axis > 0 || axis < -1 ||
+        !byi_import_value(c->o, c->args[1], &index) || index.rank > 1)
         return NULL;
     const int64_t picked = byi_elements(index.rank, index.dims);
     if (picked > MAX_ITEMS)
@@ -127,8 +127,9 @@ static const struct byi_dim_item *through_concatenate(struct dims_call *c)
     c->rank = 1;
     for (uint32_t k = 0; k < c->n_args; k++) {
         uint32_t n = 0;
-        const struct byi_dim_item *x = byi_o_items(c->o, c->args[k], &n);
-        if (!x || byi_o_rank(c->o, c->args[k]) != 1 || n > MAX_ITEMS - c->n)
+        const struct byi_dim_item *x = byi_import_items(c->o, c->args[k], &n);
+        if (!x || byi_import_rank(c->o, c->args[k]) != 1 ||
+            n > MAX_ITEMS - c->n)
             return NULL;
         memcpy(all + c->n, x, n * sizeof *x);
         c->n += n;
@@ -143,7 +144,7 @@ static bool read_one_int(struct dims_call *c, uint32_t arg, int64_t *value)
 {
     struct byi_tensor t = {0};
 
-    if (!byi_o_value(c->o, c->args[arg], &t) ||
+    if (!byi_import_value(c->o, c->args[arg], &t) ||
         byi_elements(t.rank, t.dims) != 1)
         return false;
     *value = byi_tensor_int(&t, 0);
@@ -154,9 +155,9 @@ static const struct byi_dim_item *through_slice(struct dims_call *c)
 {
     int64_t begin, end, axis, step;
     uint32_t n = 0;
-    const struct byi_dim_item *x = byi_o_items(c->o, c->args[0], &n);
+    const struct byi_dim_item *x = byi_import_items(c->o, c->args[0], &n);
 
-    if (!x || c->n_args != 5 || byi_o_rank(c->o, c->args[0]) != 1 ||
+    if (!x || c->n_args != 5 || byi_import_rank(c->o, c->args[0]) != 1 ||
         !read_one_int(c, 1, &begin) || !read_one_int(c, 2, &end) ||
         !read_one_int(c, 3, &axis) || !read_one_int(c, 4, &step) || step != 1 ||
         axis < -1 || axis > 0)
@@ -175,8 +176,8 @@ static const struct byi_dim_item *through_slice(struct dims_call *c)
 static const struct byi_dim_item *through_view(struct dims_call *c,
                                                enum byi_op_id op)
 {
-    const uint32_t rank = byi_o_rank(c->o, c->args[0]);
-    const struct byi_dim_item *x = byi_o_items(c->o, c->args[0], &c->n);
+    const uint32_t rank = byi_import_rank(c->o, c->args[0]);
+    const struct byi_dim_item *x = byi_import_items(c->o, c->args[0], &c->n);
     uint32_t n = 0;
 
     c->rank = rank;
@@ -187,7 +188,7 @@ static const struct byi_dim_item *through_view(struct dims_call *c,
         c->rank = rank == 1 && c->n == 1 ? 0 : rank;
     } else if (op == BYI_OP_RESHAPE) {
         c->rank = 2;
-        if (byi_o_items(c->o, c->args[1], &n) && n <= 1)
+        if (byi_import_items(c->o, c->args[1], &n) && n <= 1)
             c->rank = n;
     } else if (byi_attr_int(c->attrs, "dtype") != BYOC_I64) {
         return NULL;
@@ -218,8 +219,8 @@ static const struct byi_dim_item *through_where(struct dims_call *c)
         return NULL;
     const byi_id ids[] = {test->args[0], test->args[1], c->args[1], c->args[2]};
     for (uint32_t i = 0; i < BYI_COUNT(ids); i++) {
-        operands[i] = byi_o_items(c->o, ids[i], &n[i]);
-        if (!operands[i] || byi_o_rank(c->o, ids[i]) != 1 || n[i] != n[0])
+        operands[i] = byi_import_items(c->o, ids[i], &n[i]);
+        if (!operands[i] || byi_import_rank(c->o, ids[i]) != 1 || n[i] != n[0])
             return NULL;
     }
     struct byi_dim_item *items = items_new(c->o, n[0]);
@@ -267,18 +268,17 @@ static bool is_tracked(enum byi_op_id op)
            op == BYI_OP_RESHAPE || op == BYI_OP_CAST || op == BYI_OP_WHERE;
 }
 
-const struct byi_dim_item *byi_o_items_of(struct byi_import *o,
-                                          enum byi_op_id op, uint32_t n,
-                                          const byi_id *args, uint32_t n_attrs,
-                                          const struct byi_attr *given,
-                                          uint32_t *n_items, uint32_t *rank)
+const struct byi_dim_item *byi_import_items_of(
+    struct byi_import *o, enum byi_op_id op, uint32_t n, const byi_id *args,
+    uint32_t n_attrs, const struct byi_attr *given, uint32_t *n_items,
+    uint32_t *rank)
 {
     struct dims_call c = {.o = o, .n_args = n, .args = args};
     const bool measures = op == BYI_OP_SHAPE_OF || op == BYI_OP_SIZE_OF;
 
     if (!is_tracked(op) || n < byi_op(op)->min_in ||
         (!measures &&
-         byi_o_dtype(o, args[op == BYI_OP_WHERE ? 1 : 0]) != BYOC_I64))
+         byi_import_dtype(o, args[op == BYI_OP_WHERE ? 1 : 0]) != BYOC_I64))
         return NULL;
     if (byi_attrs_make(o->scratch, byi_op(op), given, n_attrs, &c.attrs,
                        NULL) != BYOC_OK)
@@ -289,16 +289,17 @@ const struct byi_dim_item *byi_o_items_of(struct byi_import *o,
     return items;
 }
 
-void byi_o_remember(struct byi_import *o, byi_id id,
-                    const struct byi_dim_item *items)
+void byi_import_remember(struct byi_import *o, byi_id id,
+                         const struct byi_dim_item *items)
 {
     while (o->items.n <= id)
         BYI_PUSH(&o->items, NULL);
     o->items.at[id] = items;
 }
 
-bool byi_o_all_numbers(struct byi_import *o, const struct byi_dim_item *items,
-                       uint32_t n, uint32_t rank, byi_id *id)
+bool byi_import_all_numbers(struct byi_import *o,
+                            const struct byi_dim_item *items, uint32_t n,
+                            uint32_t rank, byi_id *id)
 {
     int64_t values[MAX_ITEMS + 1];
 
@@ -311,8 +312,8 @@ bool byi_o_all_numbers(struct byi_import *o, const struct byi_dim_item *items,
     }
     const struct byi_tensor t = {
         .data = values, .dtype = BYOC_I64, .rank = rank, .dims = {n}};
-    *id = byi_o_const_of(o, &t, false, o->sources);
-    return byi_o_ok(o);
+    *id = byi_import_const_of(o, &t, false, o->sources);
+    return byi_import_ok(o);
 }
 
 /* --- targets -------------------------------------------------------------- */
@@ -320,45 +321,47 @@ bool byi_o_all_numbers(struct byi_import *o, const struct byi_dim_item *items,
 /* The target has 0 where the dim equals x's on that axis, and -1 for one other
  * dim that is not a number. With several such dims the target stays a run-time
  * value. */
-byi_id byi_o_reshape_target(struct byi_import *o, byi_id x, byi_id shape)
+byi_id byi_import_reshape_target(struct byi_import *o, byi_id x, byi_id shape)
 {
-    const uint32_t rank = byi_o_rank(o, x);
+    const uint32_t rank = byi_import_rank(o, x);
     int64_t target[MAX_ITEMS];
     struct byi_tensor t = {0};
     uint32_t n = 0, inferred = 0;
-    const struct byi_dim_item *items = byi_o_items(o, shape, &n);
+    const struct byi_dim_item *items = byi_import_items(o, shape, &n);
 
-    if (!items || byi_o_rank(o, shape) != 1 || byi_o_value(o, shape, &t))
+    if (!items || byi_import_rank(o, shape) != 1 ||
+        byi_import_value(o, shape, &t))
         return shape;
     for (uint32_t i = 0; i < n; i++) {
         const bool same = items[i].kind == BYI_SYMBOL && i < rank &&
-                          byi_o_dim(o, x, i) == items[i].value;
+                          byi_import_dim(o, x, i) == items[i].value;
         target[i] = items[i].kind == BYI_NUMBER ? items[i].value
                     : same                      ? 0
                                                 : -1;
         inferred += target[i] == -1;
     }
-    return inferred <= 1 ? byi_o_vector(o, n, target) : shape;
+    return inferred <= 1 ? byi_import_vector(o, n, target) : shape;
 }
 
 /* The target has 1 where the dim equals x's, since broadcasting keeps x's. */
-byi_id byi_o_expand_target(struct byi_import *o, byi_id x, byi_id shape)
+byi_id byi_import_expand_target(struct byi_import *o, byi_id x, byi_id shape)
 {
-    const uint32_t rank = byi_o_rank(o, x);
+    const uint32_t rank = byi_import_rank(o, x);
     int64_t target[MAX_ITEMS];
     struct byi_tensor t = {0};
     uint32_t n = 0;
-    const struct byi_dim_item *items = byi_o_items(o, shape, &n);
+    const struct byi_dim_item *items = byi_import_items(o, shape, &n);
 
-    if (!items || byi_o_rank(o, shape) != 1 || byi_o_value(o, shape, &t))
+    if (!items || byi_import_rank(o, shape) != 1 ||
+        byi_import_value(o, shape, &t))
         return shape;
     for (uint32_t i = 0; i < n; i++) {
         target[i] = items[i].kind == BYI_NUMBER ? items[i].value : 1;
         if (items[i].kind == BYI_NUMBER)
             continue;
         if (items[i].kind == BYI_UNKNOWN || i + rank < n ||
-            byi_o_dim(o, x, i + rank - n) != items[i].value)
+            byi_import_dim(o, x, i + rank - n) != items[i].value)
             return shape;
     }
-    return byi_o_vector(o, n, target);
+    return byi_import_vector(o, n, target);
 }

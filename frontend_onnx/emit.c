@@ -8,62 +8,65 @@
 
 #include <math.h>
 
-byi_id byi_o_emit(struct byi_import *o, enum byi_op_id op, uint32_t n,
-                  const byi_id *args, uint32_t n_attrs,
-                  const struct byi_attr *attrs)
+byi_id byi_import_emit(struct byi_import *o, enum byi_op_id op, uint32_t n,
+                       const byi_id *args, uint32_t n_attrs,
+                       const struct byi_attr *attrs)
 {
     byi_id id = BYI_NO_ID;
     uint32_t n_items = 0, rank = 0;
 
-    for (uint32_t i = 0; i < n && byi_o_ok(o); i++)
+    for (uint32_t i = 0; i < n && byi_import_ok(o); i++)
         if (args[i] == BYI_NO_ID)
-            byi_o_fail(o, BYOC_EPARSE,
-                       "operand %u of %s is an omitted input, expected a value",
-                       i, byi_op(op)->name);
-    if (!byi_o_ok(o))
+            byi_import_fail(
+                o, BYOC_EPARSE,
+                "operand %u of %s is an omitted input, expected a value", i,
+                byi_op(op)->name);
+    if (!byi_import_ok(o))
         return BYI_NO_ID;
     const struct byi_dim_item *items =
-        byi_o_items_of(o, op, n, args, n_attrs, attrs, &n_items, &rank);
-    if (items && byi_o_all_numbers(o, items, n_items, rank, &id))
+        byi_import_items_of(o, op, n, args, n_attrs, attrs, &n_items, &rank);
+    if (items && byi_import_all_numbers(o, items, n_items, rank, &id))
         return id;
-    if (byi_o_fold(o, op, n, args, n_attrs, attrs, &id))
+    if (byi_import_fold(o, op, n, args, n_attrs, attrs, &id))
         return id;
-    if (!byi_o_ok(o))
+    if (!byi_import_ok(o))
         return BYI_NO_ID;
     o->status = byi_add_call(o->m, o->f, op, args, n, attrs, n_attrs,
                              o->sources, &id, &o->err);
-    if (!byi_o_ok(o))
+    if (!byi_import_ok(o))
         byi_prefix(&o->err, "node %.200s (%.100s)", o->name, o->row->type);
     else if (items)
-        byi_o_remember(o, id, items);
-    return byi_o_ok(o) ? id : BYI_NO_ID;
+        byi_import_remember(o, id, items);
+    return byi_import_ok(o) ? id : BYI_NO_ID;
 }
 
-byi_id byi_o_with(struct byi_import *o, enum byi_op_id op, byi_id a, double b)
+byi_id byi_import_with(struct byi_import *o, enum byi_op_id op, byi_id a,
+                       double b)
 {
-    return byi_o_call(o, op, a, byi_o_scalar(o, byi_o_dtype(o, a), b));
+    return byi_import_call(o, op, a,
+                           byi_import_scalar(o, byi_import_dtype(o, a), b));
 }
 
-byi_id byi_o_get(struct byi_import *o, byi_id tuple, uint32_t index)
+byi_id byi_import_get(struct byi_import *o, byi_id tuple, uint32_t index)
 {
     byi_id id = BYI_NO_ID;
 
-    if (!byi_o_ok(o))
+    if (!byi_import_ok(o))
         return BYI_NO_ID;
     o->status = byi_add_get(o->m, o->f, tuple, index, o->sources, &id, &o->err);
-    if (!byi_o_ok(o))
+    if (!byi_import_ok(o))
         byi_prefix(&o->err, "node %.200s (%.100s)", o->name, o->row->type);
     return id;
 }
 
-byi_id byi_o_cast(struct byi_import *o, byi_id id, enum byoc_dtype dtype)
+byi_id byi_import_cast(struct byi_import *o, byi_id id, enum byoc_dtype dtype)
 {
     struct byi_tensor t = {0};
 
-    if (!byi_o_ok(o) || byi_o_dtype(o, id) == dtype)
+    if (!byi_import_ok(o) || byi_import_dtype(o, id) == dtype)
         return id;
     /* shape integers are cast here, without a kernel */
-    if (dtype == BYOC_I64 && byi_o_value(o, id, &t) && t.rank <= 1 &&
+    if (dtype == BYOC_I64 && byi_import_value(o, id, &t) && t.rank <= 1 &&
         byi_dtype_is_int(t.dtype) && t.dtype != BYOC_U64) {
         const int64_t n = byi_elements(t.rank, t.dims);
         struct byi_tensor wide = t;
@@ -73,76 +76,79 @@ byi_id byi_o_cast(struct byi_import *o, byi_id id, enum byoc_dtype dtype)
             values[i] = byi_tensor_int(&t, i);
         wide.dtype = BYOC_I64;
         wide.data = values;
-        return byi_o_const(o, &wide, false);
+        return byi_import_const(o, &wide, false);
     }
-    return byi_o_emit(o, BYI_OP_CAST, ARGS(id), ATTRS(A_DTYPE("dtype", dtype)));
+    return byi_import_emit(o, BYI_OP_CAST, ARGS(id),
+                           ATTRS(A_DTYPE("dtype", dtype)));
 }
 
-byi_id byi_o_spread(struct byi_import *o, byi_id all, byi_id axes,
-                    byi_id values)
+byi_id byi_import_spread(struct byi_import *o, byi_id all, byi_id axes,
+                         byi_id values)
 {
-    const byi_id at = byi_o_cast(o, axes, BYOC_I64);
+    const byi_id at = byi_import_cast(o, axes, BYOC_I64);
     struct byi_tensor to, from, places;
 
-    if (!byi_o_value(o, all, &to) || !byi_o_value(o, values, &from) ||
-        !byi_o_value(o, at, &places) || to.dtype != BYOC_I64 ||
+    if (!byi_import_value(o, all, &to) || !byi_import_value(o, values, &from) ||
+        !byi_import_value(o, at, &places) || to.dtype != BYOC_I64 ||
         from.dtype != BYOC_I64 || places.dims[0] != from.dims[0])
-        return byi_o_emit(o, BYI_OP_SCATTER_ELEMENTS, ARGS(all, at, values),
-                          ATTRS(AN_INT("axis", 0)));
+        return byi_import_emit(o, BYI_OP_SCATTER_ELEMENTS,
+                               ARGS(all, at, values), ATTRS(AN_INT("axis", 0)));
     /* the usual case, without a kernel */
     const uint32_t n = (uint32_t)to.dims[0];
     int64_t *vector = byi_arena_calloc(o->scratch, n + 1, sizeof *vector);
     for (uint32_t i = 0; i < n; i++)
         vector[i] = byi_tensor_int(&to, i);
-    for (int64_t i = 0; i < places.dims[0] && byi_o_ok(o); i++)
-        vector[byi_o_axis(o, byi_tensor_int(&places, i), n)] =
+    for (int64_t i = 0; i < places.dims[0] && byi_import_ok(o); i++)
+        vector[byi_import_axis(o, byi_tensor_int(&places, i), n)] =
             byi_tensor_int(&from, i);
-    return byi_o_vector(o, n, vector);
+    return byi_import_vector(o, n, vector);
 }
 
-byi_id byi_o_expand(struct byi_import *o, byi_id id, uint32_t n,
-                    const int64_t *axes)
+byi_id byi_import_expand(struct byi_import *o, byi_id id, uint32_t n,
+                         const int64_t *axes)
 {
     if (n == 0)
         return id;
-    return byi_o_emit(o, BYI_OP_EXPAND_DIMS, ARGS(id),
-                      ATTRS(SOME_INTS("axis", n, axes)));
+    return byi_import_emit(o, BYI_OP_EXPAND_DIMS, ARGS(id),
+                           ATTRS(SOME_INTS("axis", n, axes)));
 }
 
-byi_id byi_o_row(struct byi_import *o, byi_id id)
+byi_id byi_import_row(struct byi_import *o, byi_id id)
 {
-    return byi_o_expand(o, id, 1, (const int64_t[]){0});
+    return byi_import_expand(o, id, 1, (const int64_t[]){0});
 }
 
-byi_id byi_o_reshape(struct byi_import *o, byi_id id, byi_id shape,
-                     bool allowzero)
+byi_id byi_import_reshape(struct byi_import *o, byi_id id, byi_id shape,
+                          bool allowzero)
 {
-    return byi_o_emit(o, BYI_OP_RESHAPE, ARGS(id, shape),
-                      ATTRS(A_BOOL("allowzero", allowzero)));
+    return byi_import_emit(o, BYI_OP_RESHAPE, ARGS(id, shape),
+                           ATTRS(A_BOOL("allowzero", allowzero)));
 }
 
-byi_id byi_o_shape_of(struct byi_import *o, byi_id id)
+byi_id byi_import_shape_of(struct byi_import *o, byi_id id)
 {
-    return byi_o_call(o, BYI_OP_SHAPE_OF, id);
+    return byi_import_call(o, BYI_OP_SHAPE_OF, id);
 }
 
-byi_id byi_o_as_scalar(struct byi_import *o, byi_id id)
+byi_id byi_import_as_scalar(struct byi_import *o, byi_id id)
 {
-    if (id == BYI_NO_ID || byi_o_rank(o, id) == 0)
+    if (id == BYI_NO_ID || byi_import_rank(o, id) == 0)
         return id;
-    return byi_o_reshape(o, id, byi_o_vector(o, 0, NULL), false);
+    return byi_import_reshape(o, id, byi_import_vector(o, 0, NULL), false);
 }
 
-byi_id byi_o_scale(struct byi_import *o, byi_id x, double factor)
+byi_id byi_import_scale(struct byi_import *o, byi_id x, double factor)
 {
-    const enum byoc_dtype dtype = byi_o_dtype(o, x);
+    const enum byoc_dtype dtype = byi_import_dtype(o, x);
 
     if (factor == 1.0)
         return x;
     if (!byi_dtype_is_float(dtype) && factor != rint(factor))
-        byi_o_refuse(o, "found the factor %s of integers, expected an integer",
-                     BYI_FLOAT_TEXT(factor));
-    return byi_o_call(o, BYI_OP_MULTIPLY, x, byi_o_scalar(o, dtype, factor));
+        byi_import_refuse(
+            o, "found the factor %s of integers, expected an integer",
+            BYI_FLOAT_TEXT(factor));
+    return byi_import_call(o, BYI_OP_MULTIPLY, x,
+                           byi_import_scalar(o, dtype, factor));
 }
 
 /* --- templates ------------------------------------------------------------ */
@@ -152,16 +158,16 @@ static byi_id emit_call(void *ctx, enum byi_op_id op, const byi_id *args,
                         uint32_t n_attrs)
 {
     if (op == BYI_OP_CAST)
-        return byi_o_cast(ctx, args[0], (enum byoc_dtype)attrs[0].i);
+        return byi_import_cast(ctx, args[0], (enum byoc_dtype)attrs[0].i);
     if (op == BYI_OP_EXPAND_DIMS)
-        return byi_o_expand(ctx, args[0], attrs[0].n, attrs[0].ints);
-    return byi_o_emit(ctx, op, n, args, n_attrs, attrs);
+        return byi_import_expand(ctx, args[0], attrs[0].n, attrs[0].ints);
+    return byi_import_emit(ctx, op, n, args, n_attrs, attrs);
 }
 
-void byi_o_texts(struct byi_import *o, const char *text, uint32_t n,
-                 const byi_id *args, uint32_t n_attrs,
-                 const struct byi_attr *attrs, uint32_t n_results,
-                 byi_id *results)
+void byi_import_texts(struct byi_import *o, const char *text, uint32_t n,
+                      const byi_id *args, uint32_t n_attrs,
+                      const struct byi_attr *attrs, uint32_t n_results,
+                      byi_id *results)
 {
     const struct byi_emitter to = {.ctx = o,
                                    .m = o->m,
@@ -174,21 +180,21 @@ void byi_o_texts(struct byi_import *o, const char *text, uint32_t n,
 
     for (uint32_t i = 0; i < n_results; i++)
         results[i] = BYI_NO_ID;
-    if (!byi_o_ok(o))
+    if (!byi_import_ok(o))
         return;
     const enum byoc_status status =
         byi_template(&to, text, &given, o->scratch, n_results, results, &err);
     if (status != BYOC_OK)
-        byi_o_fail(o, status, "%s", err.text);
+        byi_import_fail(o, status, "%s", err.text);
 }
 
-byi_id byi_o_text(struct byi_import *o, const char *text, uint32_t n,
-                  const byi_id *args, uint32_t n_attrs,
-                  const struct byi_attr *attrs)
+byi_id byi_import_text(struct byi_import *o, const char *text, uint32_t n,
+                       const byi_id *args, uint32_t n_attrs,
+                       const struct byi_attr *attrs)
 {
     byi_id result;
 
-    byi_o_texts(o, text, n, args, n_attrs, attrs, 1, &result);
+    byi_import_texts(o, text, n, args, n_attrs, attrs, 1, &result);
     return result;
 }
 
@@ -200,38 +206,38 @@ static bool read_same_attr(struct byi_import *o, const struct byi_attr_def *def,
                            struct byi_attr *a)
 {
     *a = (struct byi_attr){.name = def->name, .kind = def->kind};
-    if (!byi_o_has(o, def->name))
+    if (!byi_import_has(o, def->name))
         return false;
     switch (def->kind) {
     case BYI_ATTR_BOOL:
-        a->i = byi_o_int(o, def->name, 0) != 0;
+        a->i = byi_import_int(o, def->name, 0) != 0;
         return true;
     case BYI_ATTR_INT:
-        a->i = byi_o_int(o, def->name, 0);
+        a->i = byi_import_int(o, def->name, 0);
         return true;
     case BYI_ATTR_FLOAT:
-        a->f = byi_o_float(o, def->name, 0);
+        a->f = byi_import_float(o, def->name, 0);
         return true;
     case BYI_ATTR_STRING:
-        a->s = byi_o_string(o, def->name, "");
+        a->s = byi_import_string(o, def->name, "");
         return true;
     case BYI_ATTR_DTYPE:
-        a->i = byi_o_dtype_attr(o, def->name);
+        a->i = byi_import_dtype_attr(o, def->name);
         return true;
     case BYI_ATTR_INTS:
-        a->ints = byi_o_ints(o, def->name, &a->n);
+        a->ints = byi_import_ints(o, def->name, &a->n);
         return true;
     case BYI_ATTR_FLOATS:
-        a->floats = byi_o_floats(o, def->name, &a->n);
+        a->floats = byi_import_floats(o, def->name, &a->n);
         return true;
     case BYI_ATTR_STRINGS:
-        a->strings = byi_o_strings(o, def->name, &a->n);
+        a->strings = byi_import_strings(o, def->name, &a->n);
         return true;
     }
     return false;
 }
 
-void byi_o_convert_same(struct byi_import *o)
+void byi_import_convert_same(struct byi_import *o)
 {
     const struct byi_op *op = byi_op(o->row->op);
     struct byi_attr *attrs =
@@ -242,11 +248,11 @@ void byi_o_convert_same(struct byi_import *o)
         n_in--; /* trailing inputs may be omitted by an empty name */
     for (uint32_t i = 0; i < n_in; i++)
         if (o->in[i] == BYI_NO_ID) {
-            byi_o_refuse(o, "input %u is omitted, expected a value", i);
+            byi_import_refuse(o, "input %u is omitted, expected a value", i);
             return;
         }
     for (uint32_t i = 0; i < op->n_attrs; i++)
         if (read_same_attr(o, &op->attrs[i], &attrs[n]))
             n++;
-    o->out[0] = byi_o_emit(o, o->row->op, n_in, o->in, n, attrs);
+    o->out[0] = byi_import_emit(o, o->row->op, n_in, o->in, n, attrs);
 }

@@ -45,7 +45,7 @@ static bool evaluate(struct byi_import *o, const struct byi_op *op,
     for (uint32_t i = 0; i < n; i++) {
         types[i] = o->f->nodes.at[args[i]].type;
         known[i] = &values[i];
-        if (!is_small(types[i]) || !byi_o_value(o, args[i], &values[i]))
+        if (!is_small(types[i]) || !byi_import_value(o, args[i], &values[i]))
             return false;
     }
     struct byi_infer infer = {
@@ -66,13 +66,13 @@ static bool evaluate(struct byi_import *o, const struct byi_op *op,
     out.data = byi_arena_data(o->scratch, byi_type_bytes(type));
     if (o->params->eval(op, attrs, n, values, 1, &out, NULL) != BYOC_OK)
         return false;
-    *folded = byi_o_const_of(o, &out, false, o->sources);
+    *folded = byi_import_const_of(o, &out, false, o->sources);
     return true;
 }
 
-bool byi_o_fold(struct byi_import *o, enum byi_op_id id, uint32_t n,
-                const byi_id *args, uint32_t n_attrs,
-                const struct byi_attr *given, byi_id *folded)
+bool byi_import_fold(struct byi_import *o, enum byi_op_id id, uint32_t n,
+                     const byi_id *args, uint32_t n_attrs,
+                     const struct byi_attr *given, byi_id *folded)
 {
     const struct byi_op *op = byi_op(id);
     const struct byi_attrs *attrs = NULL;

@@ -81,13 +81,14 @@ static void read_fallbacks(struct byi_import *o, struct byi_expansion *e)
 
     e->fallbacks = byi_arena_calloc(o->scratch, message->n_unknown_fields + 1,
                                     sizeof(Onnx__AttributeProto *));
-    for (unsigned i = 0; i < message->n_unknown_fields && byi_o_ok(o); i++) {
+    for (unsigned i = 0; i < message->n_unknown_fields && byi_import_ok(o);
+         i++) {
         const ProtobufCMessageUnknownField *f = &message->unknown_fields[i];
         if (f->tag != FIELD_ATTRIBUTE_PROTO)
             continue;
         o->status = byi_onnx_attribute(o->file, f->data, f->len,
                                        &e->fallbacks[e->n_fallbacks], &o->err);
-        e->n_fallbacks += byi_o_ok(o);
+        e->n_fallbacks += byi_import_ok(o);
     }
 }
 
@@ -106,10 +107,11 @@ static Onnx__AttributeProto *resolve_attribute(struct byi_import *o,
     if (!found)
         return NULL;
     if (found->g || found->n_graphs)
-        byi_o_refuse(o,
-                     "attribute '%s' passes a graph to a function, expected "
-                     "another kind of attribute",
-                     byi_text_or(a->name, ""));
+        byi_import_refuse(
+            o,
+            "attribute '%s' passes a graph to a function, expected "
+            "another kind of attribute",
+            byi_text_or(a->name, ""));
     Onnx__AttributeProto *copy =
         byi_arena_copy(o->scratch, found, sizeof *found);
     copy->name = a->name;
@@ -127,10 +129,10 @@ const Onnx__NodeProto *byi_function_node(struct byi_import *o,
     if (!refers)
         return node;
     if (!o->expansion) {
-        byi_o_fail(o, BYOC_EPARSE,
-                   "attribute '%s' has ref_attr_name '%s', expected none "
-                   "outside of functions",
-                   byi_text_or(refers->name, ""), refers->ref_attr_name);
+        byi_import_fail(o, BYOC_EPARSE,
+                        "attribute '%s' has ref_attr_name '%s', expected none "
+                        "outside of functions",
+                        byi_text_or(refers->name, ""), refers->ref_attr_name);
         return node;
     }
     Onnx__NodeProto *copy = byi_arena_copy(o->scratch, node, sizeof *node);
@@ -158,18 +160,20 @@ void byi_function_afford(struct byi_import *o)
 {
     o->functions->name_bytes += strlen(o->name);
     if (o->functions->name_bytes > (uint64_t)MAX_NAMES_MIB << 20)
-        byi_o_fail(o, BYOC_ELIMIT,
-                   "the names of nodes in the model's functions, with those of "
-                   "the calls, are too long, expected at most %d MiB in all",
-                   MAX_NAMES_MIB);
+        byi_import_fail(
+            o, BYOC_ELIMIT,
+            "the names of nodes in the model's functions, with those of "
+            "the calls, are too long, expected at most %d MiB in all",
+            MAX_NAMES_MIB);
     const uint64_t taken =
         o->functions->bytes + memory_of(o) - o->expansion->before;
 
     if (taken > (uint64_t)MAX_MIB << 20)
-        byi_o_fail(o, BYOC_ELIMIT,
-                   "the model's functions expand to too much data, expected "
-                   "at most %d MiB",
-                   MAX_MIB);
+        byi_import_fail(
+            o, BYOC_ELIMIT,
+            "the model's functions expand to too much data, expected "
+            "at most %d MiB",
+            MAX_MIB);
 }
 
 static void check_call(struct byi_import *o, const struct byi_expansion *e)
@@ -179,30 +183,33 @@ static void check_call(struct byi_import *o, const struct byi_expansion *e)
 
     for (const struct byi_expansion *up = o->expansion; up; up = up->outer)
         if (up->function == f)
-            byi_o_refuse(o, "the model defines it as a function that calls "
-                            "itself");
+            byi_import_refuse(o,
+                              "the model defines it as a function that calls "
+                              "itself");
     if (e->depth > MAX_DEPTH)
-        byi_o_fail(
+        byi_import_fail(
             o, BYOC_ELIMIT,
             "functions are nested too deeply, expected at most %d levels",
             MAX_DEPTH);
     if (o->m->sources.n > MAX_EXPANDED)
-        byi_o_fail(o, BYOC_ELIMIT,
-                   "the model's functions expand to too many nodes, expected "
-                   "at most %d",
-                   MAX_EXPANDED);
+        byi_import_fail(
+            o, BYOC_ELIMIT,
+            "the model's functions expand to too many nodes, expected "
+            "at most %d",
+            MAX_EXPANDED);
     if (call->n_input > f->n_input || call->n_output > f->n_output)
-        byi_o_fail(o, BYOC_EPARSE,
-                   "found %zu inputs and %zu outputs, expected at most %zu "
-                   "and %zu as in its function",
-                   call->n_input, call->n_output, f->n_input, f->n_output);
+        byi_import_fail(
+            o, BYOC_EPARSE,
+            "found %zu inputs and %zu outputs, expected at most %zu "
+            "and %zu as in its function",
+            call->n_input, call->n_output, f->n_input, f->n_output);
     for (size_t i = 0; i < call->n_attribute; i++) {
         const char *name = byi_text_or(call->attribute[i]->name, "");
         bool known = find_attribute(e->n_fallbacks, e->fallbacks, name) != NULL;
         for (size_t k = 0; k < f->n_attribute; k++)
             known |= strcmp(f->attribute[k], name) == 0;
         if (!known)
-            byi_o_refuse(
+            byi_import_refuse(
                 o, "found attribute '%s', expected one of its function", name);
     }
 }
@@ -246,19 +253,19 @@ void byi_function_expand(struct byi_import *o, const Onnx__FunctionProto *f,
 
     read_fallbacks(o, &e);
     check_call(o, &e);
-    if (!byi_o_ok(o))
+    if (!byi_import_ok(o))
         return;
     struct byi_scope scope = {.graph = make_graph(o, f)};
     o->status = byi_scope_open(o, &scope);
-    for (uint32_t i = 0; i < f->n_input && byi_o_ok(o); i++) {
-        if (!byi_names_bind(&scope.names, f->input[i], byi_o_in(o, i))) {
-            byi_o_fail(o, BYOC_EPARSE,
-                       "its function has two inputs '%s', expected one",
-                       f->input[i]);
+    for (uint32_t i = 0; i < f->n_input && byi_import_ok(o); i++) {
+        if (!byi_names_bind(&scope.names, f->input[i], byi_import_in(o, i))) {
+            byi_import_fail(o, BYOC_EPARSE,
+                            "its function has two inputs '%s', expected one",
+                            f->input[i]);
             return;
         }
     }
-    byi_o_inline_scope(o, &scope, &e, o->out);
+    byi_import_inline_scope(o, &scope, &e, o->out);
     if (!o->expansion)
         o->functions->bytes += memory_of(o) - e.before;
 }

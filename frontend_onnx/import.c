@@ -52,10 +52,11 @@ static byi_id decode_initializer(struct byi_import *o,
     o->status = byi_onnx_decode(o->file, scope->graph->initializer[initializer],
                                 scope->raw ? &scope->raw[initializer] : NULL,
                                 &t, &o->err);
-    return byi_o_ok(o) ? byi_o_const(o, &t, true) : BYI_NO_ID;
+    return byi_import_ok(o) ? byi_import_const(o, &t, true) : BYI_NO_ID;
 }
 
-byi_id byi_o_read(struct byi_import *o, const char *text, const char *reader)
+byi_id byi_import_read(struct byi_import *o, const char *text,
+                       const char *reader)
 {
     struct byi_scope *scope = o->scope;
     struct byi_name *entry = byi_names_find(&scope->names, text);
@@ -145,8 +146,8 @@ static struct byi_node_sources *node_sources_new(struct byi_arena *arena)
     return sources;
 }
 
-uint32_t byi_o_source(struct byi_import *o, size_t index,
-                      const Onnx__NodeProto *node)
+uint32_t byi_import_source(struct byi_import *o, size_t index,
+                           const Onnx__NodeProto *node)
 {
     const struct byi_expansion *e = o->expansion;
     const uint32_t call = e ? e->source : UINT32_MAX;
@@ -174,7 +175,7 @@ static uint32_t begin_node(struct byi_import *o, size_t index,
 {
     const char *type = byi_text_or(node->op_type, "(none)");
     const char *domain = byi_onnx_domain(node->domain);
-    const uint32_t source = byi_o_source(o, index, node);
+    const uint32_t source = byi_import_source(o, index, node);
 
     o->node = node;
     o->name = o->m->sources.at[source].name;
@@ -194,15 +195,15 @@ static void read_operands(struct byi_import *o)
     o->in = byi_arena_calloc(o->scratch, node->n_input + 1, sizeof *o->in);
     for (uint32_t i = 0; i < o->n_in; i++)
         o->in[i] = BYI_NO_ID;
-    for (uint32_t i = 0; i < o->n_in && byi_o_ok(o); i++)
+    for (uint32_t i = 0; i < o->n_in && byi_import_ok(o); i++)
         if (*node->input[i])
-            o->in[i] = byi_o_read(o, node->input[i], NULL);
-    for (uint32_t i = 0; o->row && i < o->row->min_in && byi_o_ok(o); i++)
+            o->in[i] = byi_import_read(o, node->input[i], NULL);
+    for (uint32_t i = 0; o->row && i < o->row->min_in && byi_import_ok(o); i++)
         if (o->in[i] == BYI_NO_ID)
-            byi_o_fail(o, BYOC_EPARSE,
-                       "input %u is omitted by the call of the enclosing "
-                       "function, expected a value",
-                       i);
+            byi_import_fail(o, BYOC_EPARSE,
+                            "input %u is omitted by the call of the enclosing "
+                            "function, expected a value",
+                            i);
     o->n_out = (uint32_t)node->n_output;
     o->out = byi_arena_calloc(o->scratch, node->n_output + 1, sizeof *o->out);
     for (uint32_t i = 0; i < o->n_out; i++)
@@ -216,22 +217,24 @@ static bool check_arity(struct byi_import *o)
     const struct byi_onnx_op *row = o->row;
 
     if (o->node->n_input > row->max_in || o->node->n_input < row->min_in) {
-        byi_o_fail(o, BYOC_EPARSE, "found %zu inputs, expected %u to %u",
-                   o->node->n_input, row->min_in, row->max_in);
+        byi_import_fail(o, BYOC_EPARSE, "found %zu inputs, expected %u to %u",
+                        o->node->n_input, row->min_in, row->max_in);
         return false;
     }
     for (uint32_t i = 0; i < row->min_in; i++)
         if (*o->node->input[i] == '\0') {
-            byi_o_fail(o, BYOC_EPARSE, "input %u is omitted, expected a value",
-                       i);
+            byi_import_fail(o, BYOC_EPARSE,
+                            "input %u is omitted, expected a value", i);
             return false;
         }
     if (o->node->n_output == 0)
-        byi_o_fail(o, BYOC_EPARSE, "found no outputs, expected at least one");
+        byi_import_fail(o, BYOC_EPARSE,
+                        "found no outputs, expected at least one");
     if (o->node->n_attribute > 64) /* bits of o->seen */
-        byi_o_fail(o, BYOC_ELIMIT, "found %zu attributes, expected at most 64",
-                   o->node->n_attribute);
-    return byi_o_ok(o);
+        byi_import_fail(o, BYOC_ELIMIT,
+                        "found %zu attributes, expected at most 64",
+                        o->node->n_attribute);
+    return byi_import_ok(o);
 }
 
 /* Refuse attributes that the converter did not read: ignoring one could change
@@ -242,22 +245,22 @@ static void check_attributes(struct byi_import *o)
         const char *name = byi_text_or(o->node->attribute[i]->name, "");
         if (o->seen >> i & 1 || strcmp(name, "consumed_inputs") == 0)
             continue;
-        byi_o_refuse(
+        byi_import_refuse(
             o, "attribute '%s' is unknown, expected one of the operator", name);
     }
 }
 
 static void bind_outputs(struct byi_import *o)
 {
-    for (uint32_t i = 0; i < o->n_out && byi_o_ok(o); i++) {
+    for (uint32_t i = 0; i < o->n_out && byi_import_ok(o); i++) {
         const char *text = o->node->output[i];
         if (*text == '\0')
             continue;
         struct byi_name *entry = byi_names_add(&o->scope->names, text);
         if (!entry) {
-            byi_o_fail(o, BYOC_EPARSE,
-                       "output '%s' is defined twice, expected one definition",
-                       text);
+            byi_import_fail(
+                o, BYOC_EPARSE,
+                "output '%s' is defined twice, expected one definition", text);
             return;
         }
         entry->id = o->out[i];
@@ -287,27 +290,28 @@ static enum byoc_status convert_node(struct byi_import *o, size_t index,
     if (function) {
         o->row = NULL;
         read_operands(o);
-        if (byi_o_ok(o))
+        if (byi_import_ok(o))
             byi_function_expand(o, function, source);
-        if (byi_o_ok(o))
+        if (byi_import_ok(o))
             bind_outputs(o);
-        byi_o_describe(o, source);
+        byi_import_describe(o, source);
         return o->status;
     }
-    if (!o->row && byi_o_ok(o) && !byi_o_find_custom(o))
-        byi_o_refuse(o, is_training(node)
-                            ? "it is a training operator; export the model "
-                              "for inference"
-                            : "give a library that has it with --plugin");
-    if (byi_o_ok(o) && check_arity(o))
+    if (!o->row && byi_import_ok(o) && !byi_import_find_custom(o))
+        byi_import_refuse(o,
+                          is_training(node)
+                              ? "it is a training operator; export the model "
+                                "for inference"
+                              : "give a library that has it with --plugin");
+    if (byi_import_ok(o) && check_arity(o))
         read_operands(o);
-    if (byi_o_ok(o))
+    if (byi_import_ok(o))
         o->row->convert(o);
-    if (byi_o_ok(o))
+    if (byi_import_ok(o))
         check_attributes(o);
-    if (byi_o_ok(o))
+    if (byi_import_ok(o))
         bind_outputs(o);
-    byi_o_describe(o, source);
+    byi_import_describe(o, source);
     return o->status;
 }
 
@@ -315,7 +319,7 @@ enum byoc_status byi_onnx_nodes(struct byi_import *o)
 {
     const Onnx__GraphProto *graph = o->scope->graph;
 
-    const size_t *order = byi_o_order(o->scratch, graph);
+    const size_t *order = byi_import_order(o->scratch, graph);
 
     for (size_t i = 0; i < graph->n_node; i++) {
         const size_t at = order ? order[i] : i;
@@ -356,18 +360,18 @@ static enum byoc_status add_result(struct byi_import *o)
     o->sources = byi_sources_none();
     for (size_t i = 0; i < n; i++) {
         const char *name = byi_text_or(graph->output[i]->name, "");
-        const byi_id id = byi_o_read(o, name, "the graph's outputs");
-        if (!byi_o_ok(o))
+        const byi_id id = byi_import_read(o, name, "the graph's outputs");
+        if (!byi_import_ok(o))
             return o->status;
-        const bool map = byi_o_is_map(o, id);
-        ids[made++] = map ? byi_o_map_values(o, id)
+        const bool map = byi_import_is_map(o, id);
+        ids[made++] = map ? byi_import_map_values(o, id)
                           : unwrap_as_declared(o, graph->output[i]->type, id);
         BYI_PUSH(&o->f->result_names, byi_arena_str(o->m->arena, name));
         if (map) {
-            ids[made++] = byi_o_map_keys(o, id);
-            BYI_PUSH(&o->f->result_names, byi_o_keys_name(o, name));
+            ids[made++] = byi_import_map_keys(o, id);
+            BYI_PUSH(&o->f->result_names, byi_import_keys_name(o, name));
         }
-        if (!byi_o_ok(o))
+        if (!byi_import_ok(o))
             return o->status;
     }
     if (made > BYI_MAX_ARGS)
@@ -415,7 +419,7 @@ static enum byoc_status import_graph(struct byi_import *o, const char *path)
     const uint32_t main = byi_func_new(o->m, "main");
     o->f = o->m->funcs.at[main];
     o->sources = byi_sources_none();
-    byi_o_number(o, scope.graph); /* sources in the order of the file */
+    byi_import_number(o, scope.graph); /* sources in the order of the file */
     BYI_TRY(byi_scope_open(o, &scope));
     BYI_TRY(byi_onnx_add_inputs(o));
     BYI_TRY(byi_onnx_nodes(o));

@@ -163,7 +163,8 @@ struct byi_onnx_op {
     enum byi_op_id op; /* the IR operator, when `convert` serves many rows */
 };
 
-/* The state of one import. Errors are sticky. After the first failure the
+/* The state of one import, the first argument of every byi_import_NAME below;
+ * converters call it `o`. Errors are sticky. After the first failure the
  * functions below do nothing and return BYI_NO_ID, 0, NULL or their `fallback`.
  * So converters need not check each step. */
 struct byi_import {
@@ -206,100 +207,112 @@ enum byoc_status byi_onnx_add_inputs(struct byi_import *o);
 enum byoc_status byi_scope_open(struct byi_import *o, struct byi_scope *scope);
 /* order.c: returns the order in which to convert the graph's nodes, as indices
  * in the arena; NULL: the order of the file. */
-const size_t *byi_o_order(struct byi_arena *arena,
-                          const Onnx__GraphProto *graph);
+const size_t *byi_import_order(struct byi_arena *arena,
+                               const Onnx__GraphProto *graph);
 /* Convert the nodes of o->scope's graph. */
 enum byoc_status byi_onnx_nodes(struct byi_import *o);
 /* Look up the value `text` in o->scope; the error message names `reader`, or
  * o's node if `reader` is NULL. Returns BYI_NO_ID without a failure for an
  * omitted input of a function. */
-byi_id byi_o_read(struct byi_import *o, const char *text, const char *reader);
+byi_id byi_import_read(struct byi_import *o, const char *text,
+                       const char *reader);
 /* Returns the source of node `index` of its graph, the same one in every call.
  */
-uint32_t byi_o_source(struct byi_import *o, size_t index,
-                      const Onnx__NodeProto *node);
+uint32_t byi_import_source(struct byi_import *o, size_t index,
+                           const Onnx__NodeProto *node);
 
 /* Refuse the node: "node NAME: operator OP (domain D, opset N) is not
  * supported: " and why. */
-void byi_o_refuse(struct byi_import *o, const char *why, ...) BYI_PRINTF(2, 3);
+void byi_import_refuse(struct byi_import *o, const char *why, ...)
+    BYI_PRINTF(2, 3);
 /* Report an invalid node: "node NAME (OP): " and why. */
-void byi_o_fail(struct byi_import *o, enum byoc_status status, const char *why,
-                ...) BYI_PRINTF(3, 4);
+void byi_import_fail(struct byi_import *o, enum byoc_status status,
+                     const char *why, ...) BYI_PRINTF(3, 4);
 /* Whether the import has not failed yet. */
-bool byi_o_ok(const struct byi_import *o);
+bool byi_import_ok(const struct byi_import *o);
 /* Whether the node's output i has a name, and so may be read. */
-bool byi_o_wants(const struct byi_import *o, uint32_t i);
+bool byi_import_wants(const struct byi_import *o, uint32_t i);
 
 /* Attributes of the node, or the fallback when absent; lists and texts live
  * until the import ends. The importer refuses a node with an attribute that its
  * converter did not read. */
-bool byi_o_has(struct byi_import *o, const char *name);
-int64_t byi_o_int(struct byi_import *o, const char *name, int64_t fallback);
-double byi_o_float(struct byi_import *o, const char *name, double fallback);
-const char *byi_o_string(struct byi_import *o, const char *name,
-                         const char *fallback);
+bool byi_import_has(struct byi_import *o, const char *name);
+int64_t byi_import_int(struct byi_import *o, const char *name,
+                       int64_t fallback);
+double byi_import_float(struct byi_import *o, const char *name,
+                        double fallback);
+const char *byi_import_string(struct byi_import *o, const char *name,
+                              const char *fallback);
 /* These return a list of *n elements; NULL and *n = 0 when the attribute is
  * absent. */
-const int64_t *byi_o_ints(struct byi_import *o, const char *name, uint32_t *n);
+const int64_t *byi_import_ints(struct byi_import *o, const char *name,
+                               uint32_t *n);
 /* Read `n` numbers into the list; each is `fallback` when absent. */
-void byi_o_int_list(struct byi_import *o, const char *name, uint32_t n,
-                    int64_t fallback, int64_t *list);
-const double *byi_o_floats(struct byi_import *o, const char *name, uint32_t *n);
-const char *const *byi_o_strings(struct byi_import *o, const char *name,
-                                 uint32_t *n);
+void byi_import_int_list(struct byi_import *o, const char *name, uint32_t n,
+                         int64_t fallback, int64_t *list);
+const double *byi_import_floats(struct byi_import *o, const char *name,
+                                uint32_t *n);
+const char *const *byi_import_strings(struct byi_import *o, const char *name,
+                                      uint32_t *n);
 /* Returns the attribute, or NULL when absent; fails if it has another type than
  * `type` (AttributeProto.type). */
-const Onnx__AttributeProto *byi_o_attr(struct byi_import *o, const char *name,
-                                       int type);
+const Onnx__AttributeProto *byi_import_attr(struct byi_import *o,
+                                            const char *name, int type);
 /* Returns a required graph attribute; fails when absent. */
-const Onnx__GraphProto *byi_o_graph(struct byi_import *o, const char *name);
+const Onnx__GraphProto *byi_import_graph(struct byi_import *o,
+                                         const char *name);
 /* Decode a tensor attribute; false, and t unchanged, when it is absent. */
-bool byi_o_tensor(struct byi_import *o, const char *name, struct byi_tensor *t);
+bool byi_import_tensor(struct byi_import *o, const char *name,
+                       struct byi_tensor *t);
 /* Returns a dtype attribute; BYOC_NONE when absent. */
-enum byoc_dtype byi_o_dtype_attr(struct byi_import *o, const char *name);
+enum byoc_dtype byi_import_dtype_attr(struct byi_import *o, const char *name);
 
 /* Returns input i; BYI_NO_ID when it is omitted. */
-byi_id byi_o_in(const struct byi_import *o, uint32_t i);
+byi_id byi_import_in(const struct byi_import *o, uint32_t i);
 /* Return the rank, dtype or dim of a value; 0, BYOC_NONE and -1 after a
  * failure. */
-uint32_t byi_o_rank(const struct byi_import *o, byi_id id);
-enum byoc_dtype byi_o_dtype(const struct byi_import *o, byi_id id);
-int64_t byi_o_dim(const struct byi_import *o, byi_id id, uint32_t axis);
+uint32_t byi_import_rank(const struct byi_import *o, byi_id id);
+enum byoc_dtype byi_import_dtype(const struct byi_import *o, byi_id id);
+int64_t byi_import_dim(const struct byi_import *o, byi_id id, uint32_t axis);
 /* Returns the axis as a non-negative index; fails when it is out of range. */
-uint32_t byi_o_axis(struct byi_import *o, int64_t axis, uint32_t rank);
+uint32_t byi_import_axis(struct byi_import *o, int64_t axis, uint32_t rank);
 /* Returns n axes as non-negative indices, in scratch. */
-const int64_t *byi_o_axes(struct byi_import *o, const int64_t *axes, uint32_t n,
-                          uint32_t rank);
+const int64_t *byi_import_axes(struct byi_import *o, const int64_t *axes,
+                               uint32_t n, uint32_t rank);
 
 /* Add a constant without provenance, or with the given sources (for a node of
  * the model that becomes a constant). If `borrow`, the module uses the data in
  * place, and the data must outlive it. Otherwise the data is copied. */
-byi_id byi_o_const_of(struct byi_import *o, const struct byi_tensor *t,
-                      bool borrow, const struct byi_sources *sources);
-byi_id byi_o_const(struct byi_import *o, const struct byi_tensor *t,
-                   bool borrow);
+byi_id byi_import_const_of(struct byi_import *o, const struct byi_tensor *t,
+                           bool borrow, const struct byi_sources *sources);
+byi_id byi_import_const(struct byi_import *o, const struct byi_tensor *t,
+                        bool borrow);
 /* Add a constant vector of n elements, which are copied. */
-byi_id byi_o_array(struct byi_import *o, enum byoc_dtype dtype, uint32_t n,
-                   const void *elements);
+byi_id byi_import_array(struct byi_import *o, enum byoc_dtype dtype, uint32_t n,
+                        const void *elements);
 /* Add a constant int64 vector; the values are copied. */
-byi_id byi_o_vector(struct byi_import *o, uint32_t n, const int64_t *values);
+byi_id byi_import_vector(struct byi_import *o, uint32_t n,
+                         const int64_t *values);
 /* Add a constant scalar. */
-byi_id byi_o_scalar(struct byi_import *o, enum byoc_dtype dtype, double value);
+byi_id byi_import_scalar(struct byi_import *o, enum byoc_dtype dtype,
+                         double value);
 /* Whether the value is a constant; if so, *t borrows its data. */
-bool byi_o_value(const struct byi_import *o, byi_id id, struct byi_tensor *t);
+bool byi_import_value(const struct byi_import *o, byi_id id,
+                      struct byi_tensor *t);
 /* Whether input i is a constant; false if it is omitted. */
-bool byi_o_is_const(const struct byi_import *o, uint32_t i);
+bool byi_import_is_const(const struct byi_import *o, uint32_t i);
 /* Returns the elements of input i, or its one element; refuses the node unless
  * the input is constant. Messages call the input `what`. */
-const int64_t *byi_o_const_ints(struct byi_import *o, uint32_t i,
-                                const char *what, uint32_t *n);
-int64_t byi_o_const_int(struct byi_import *o, uint32_t i, const char *what);
+const int64_t *byi_import_const_ints(struct byi_import *o, uint32_t i,
+                                     const char *what, uint32_t *n);
+int64_t byi_import_const_int(struct byi_import *o, uint32_t i,
+                             const char *what);
 
 /* --- describe.c ---------------------------------------------------------- */
 
 /* Record the node's attributes and the types of its outputs, once they are
  * known, in its source. */
-void byi_o_describe(struct byi_import *o, uint32_t source);
+void byi_import_describe(struct byi_import *o, uint32_t source);
 
 /* --- emit.c ------------------------------------------------------------- */
 
@@ -308,48 +321,50 @@ void byi_o_describe(struct byi_import *o, uint32_t source);
 
 /* Append a call, or fold it when its operands are small constants. Returns its
  * value; fails if an operand is BYI_NO_ID. */
-byi_id byi_o_emit(struct byi_import *o, enum byi_op_id op, uint32_t n,
-                  const byi_id *args, uint32_t n_attrs,
-                  const struct byi_attr *attrs);
+byi_id byi_import_emit(struct byi_import *o, enum byi_op_id op, uint32_t n,
+                       const byi_id *args, uint32_t n_attrs,
+                       const struct byi_attr *attrs);
 /* Emit a field of a tuple. */
-byi_id byi_o_get(struct byi_import *o, byi_id tuple, uint32_t index);
+byi_id byi_import_get(struct byi_import *o, byi_id tuple, uint32_t index);
 /* Emit a call with these operands and no attributes. */
-#define byi_o_call(o, op, ...) byi_o_emit(o, op, ARGS(__VA_ARGS__), NO_ATTRS)
+#define byi_import_call(o, op, ...)                                            \
+    byi_import_emit(o, op, ARGS(__VA_ARGS__), NO_ATTRS)
 /* Emit a call with operands a and b, where b becomes a scalar of a's type. */
-byi_id byi_o_with(struct byi_import *o, enum byi_op_id op, byi_id a, double b);
+byi_id byi_import_with(struct byi_import *o, enum byi_op_id op, byi_id a,
+                       double b);
 /* Emit a cast to dtype; `id` itself if it has that dtype. */
-byi_id byi_o_cast(struct byi_import *o, byi_id id, enum byoc_dtype dtype);
+byi_id byi_import_cast(struct byi_import *o, byi_id id, enum byoc_dtype dtype);
 /* Emit the vector `all` with `values` at the indices `axes`, which may be
  * negative. */
-byi_id byi_o_spread(struct byi_import *o, byi_id all, byi_id axes,
-                    byi_id values);
+byi_id byi_import_spread(struct byi_import *o, byi_id all, byi_id axes,
+                         byi_id values);
 /* Insert n axes of size 1, which become the axes `axes` of the result. */
-byi_id byi_o_expand(struct byi_import *o, byi_id id, uint32_t n,
-                    const int64_t *axes);
+byi_id byi_import_expand(struct byi_import *o, byi_id id, uint32_t n,
+                         const int64_t *axes);
 /* Insert a first axis of size 1. */
-byi_id byi_o_row(struct byi_import *o, byi_id id);
+byi_id byi_import_row(struct byi_import *o, byi_id id);
 /* Emit a reshape to the dims in `shape`, an int64 vector; without allowzero, 0
  * keeps the size of an axis. */
-byi_id byi_o_reshape(struct byi_import *o, byi_id id, byi_id shape,
-                     bool allowzero);
+byi_id byi_import_reshape(struct byi_import *o, byi_id id, byi_id shape,
+                          bool allowzero);
 /* Emit the shape as an int64 vector. */
-byi_id byi_o_shape_of(struct byi_import *o, byi_id id);
+byi_id byi_import_shape_of(struct byi_import *o, byi_id id);
 /* Emit a template (core/ir/template.h) with these values and attributes.
  * Returns its one result, or writes its n_results results. */
-byi_id byi_o_text(struct byi_import *o, const char *text, uint32_t n,
-                  const byi_id *args, uint32_t n_attrs,
-                  const struct byi_attr *attrs);
-void byi_o_texts(struct byi_import *o, const char *text, uint32_t n,
-                 const byi_id *args, uint32_t n_attrs,
-                 const struct byi_attr *attrs, uint32_t n_results,
-                 byi_id *results);
+byi_id byi_import_text(struct byi_import *o, const char *text, uint32_t n,
+                       const byi_id *args, uint32_t n_attrs,
+                       const struct byi_attr *attrs);
+void byi_import_texts(struct byi_import *o, const char *text, uint32_t n,
+                      const byi_id *args, uint32_t n_attrs,
+                      const struct byi_attr *attrs, uint32_t n_results,
+                      byi_id *results);
 /* Emit a tensor of one element, of any rank, as a scalar. */
-byi_id byi_o_as_scalar(struct byi_import *o, byi_id id);
+byi_id byi_import_as_scalar(struct byi_import *o, byi_id id);
 /* Emit x times the factor, in x's type. */
-byi_id byi_o_scale(struct byi_import *o, byi_id x, double factor);
+byi_id byi_import_scale(struct byi_import *o, byi_id x, double factor);
 /* Convert an operator that maps one to one: pass on all inputs, and the
  * attributes of the same name and default. */
-void byi_o_convert_same(struct byi_import *o);
+void byi_import_convert_same(struct byi_import *o);
 
 /* ARGS and ATTRS: the length of a list and the list, as two arguments. */
 #define BYI_N(array) ((uint32_t)BYI_COUNT(array))
@@ -415,31 +430,34 @@ struct byi_outside {
  * are the values of the graph's inputs; `outputs` receives the values of its
  * outputs; both belong to the function. close returns the function as a value
  * of o->f, or drops it when result is BYI_NO_ID. */
-void byi_o_body_open(struct byi_import *o, const Onnx__GraphProto *graph,
-                     struct byi_body *body);
-byi_id byi_o_body_param(struct byi_import *o, struct byi_body *body,
-                        const char *name, const struct byi_type *type);
+void byi_import_body_open(struct byi_import *o, const Onnx__GraphProto *graph,
+                          struct byi_body *body);
+byi_id byi_import_body_param(struct byi_import *o, struct byi_body *body,
+                             const char *name, const struct byi_type *type);
 /* Capture value `outer` of o even if the graph does not read it; call before
- * byi_o_body_inputs. Returns its index in body->outside. */
-uint32_t byi_o_body_needs(struct byi_import *o, struct byi_body *body,
-                          byi_id outer);
-void byi_o_body_inputs(struct byi_import *o, struct byi_body *body);
-void byi_o_body_nodes(struct byi_import *o, struct byi_body *body,
-                      const byi_id *inputs, uint32_t n_inputs, byi_id *outputs);
-byi_id byi_o_body_close(struct byi_import *o, struct byi_body *body,
-                        byi_id result);
+ * byi_import_body_inputs. Returns its index in body->outside. */
+uint32_t byi_import_body_needs(struct byi_import *o, struct byi_body *body,
+                               byi_id outer);
+void byi_import_body_inputs(struct byi_import *o, struct byi_body *body);
+void byi_import_body_nodes(struct byi_import *o, struct byi_body *body,
+                           const byi_id *inputs, uint32_t n_inputs,
+                           byi_id *outputs);
+byi_id byi_import_body_close(struct byi_import *o, struct byi_body *body,
+                             byi_id result);
 /* Convert a graph in place of the node; `inputs` are the values of the graph's
  * inputs, and `outputs` receives those of its outputs. */
-void byi_o_inline(struct byi_import *o, const Onnx__GraphProto *graph,
-                  const byi_id *inputs, uint32_t n_inputs, byi_id *outputs);
-/* Like byi_o_inline, for an open scope of the function that `expansion`
+void byi_import_inline(struct byi_import *o, const Onnx__GraphProto *graph,
+                       const byi_id *inputs, uint32_t n_inputs,
+                       byi_id *outputs);
+/* Like byi_import_inline, for an open scope of the function that `expansion`
  * inlines. */
-void byi_o_inline_scope(struct byi_import *o, struct byi_scope *scope,
-                        const struct byi_expansion *expansion, byi_id *outputs);
+void byi_import_inline_scope(struct byi_import *o, struct byi_scope *scope,
+                             const struct byi_expansion *expansion,
+                             byi_id *outputs);
 /* Create the sources of a graph's nodes in file order, each node before the
  * nodes of its subgraphs. This includes nodes that never run. annotate.c relies
  * on this numbering. */
-void byi_o_number(struct byi_import *o, const Onnx__GraphProto *graph);
+void byi_import_number(struct byi_import *o, const Onnx__GraphProto *graph);
 
 /* --- function.c: model-local functions ------------------------------------ */
 
@@ -515,15 +533,15 @@ byi_id byi_loop_make(struct byi_import *o, struct byi_onnx_loop *loop);
 byi_id byi_loop_empty_output(struct byi_import *o,
                              const struct byi_slices *output);
 /* Emit an empty sequence of tensors. */
-byi_id byi_o_empty_sequence(struct byi_import *o, enum byoc_dtype dtype);
+byi_id byi_import_empty_sequence(struct byi_import *o, enum byoc_dtype dtype);
 
 /* --- fold.c ------------------------------------------------------------- */
 
 /* Fold a call if its operands are small constants. Returns whether it is
  * folded; *folded is then the constant. */
-bool byi_o_fold(struct byi_import *o, enum byi_op_id id, uint32_t n,
-                const byi_id *args, uint32_t n_attrs,
-                const struct byi_attr *given, byi_id *folded);
+bool byi_import_fold(struct byi_import *o, enum byi_op_id id, uint32_t n,
+                     const byi_id *args, uint32_t n_attrs,
+                     const struct byi_attr *given, byi_id *folded);
 
 /* --- dims.c: vectors of dims -------------------------------------------- */
 
@@ -535,27 +553,27 @@ struct byi_dim_item {
 
 /* Returns the elements of `id`, as far as they are known, in scratch; NULL
  * unless `id` is a small int64 scalar or vector. */
-const struct byi_dim_item *byi_o_items(struct byi_import *o, byi_id id,
-                                       uint32_t *n);
+const struct byi_dim_item *byi_import_items(struct byi_import *o, byi_id id,
+                                            uint32_t *n);
 /* Returns the elements of a call's result, as far as they follow from types and
  * constants, or NULL if they cannot be tracked. *rank: of the result, 0 or 1.
  */
-const struct byi_dim_item *byi_o_items_of(struct byi_import *o,
-                                          enum byi_op_id op, uint32_t n,
-                                          const byi_id *args, uint32_t n_attrs,
-                                          const struct byi_attr *given,
-                                          uint32_t *n_items, uint32_t *rank);
+const struct byi_dim_item *byi_import_items_of(
+    struct byi_import *o, enum byi_op_id op, uint32_t n, const byi_id *args,
+    uint32_t n_attrs, const struct byi_attr *given, uint32_t *n_items,
+    uint32_t *rank);
 /* Record the elements of node `id`. */
-void byi_o_remember(struct byi_import *o, byi_id id,
-                    const struct byi_dim_item *items);
+void byi_import_remember(struct byi_import *o, byi_id id,
+                         const struct byi_dim_item *items);
 /* Make a constant, *id, of the items if all are numbers; false otherwise. */
-bool byi_o_all_numbers(struct byi_import *o, const struct byi_dim_item *items,
-                       uint32_t n, uint32_t rank, byi_id *id);
+bool byi_import_all_numbers(struct byi_import *o,
+                            const struct byi_dim_item *items, uint32_t n,
+                            uint32_t rank, byi_id *id);
 /* Returns the target of a reshape or broadcast_to as an equivalent constant,
  * with 0, -1 or 1 for dims that are known only at run time. Returns `shape` if
  * there is no such constant. */
-byi_id byi_o_reshape_target(struct byi_import *o, byi_id x, byi_id shape);
-byi_id byi_o_expand_target(struct byi_import *o, byi_id x, byi_id shape);
+byi_id byi_import_reshape_target(struct byi_import *o, byi_id x, byi_id shape);
+byi_id byi_import_expand_target(struct byi_import *o, byi_id x, byi_id shape);
 
 /* --- ops.c: finding rows ------------------------------------------------ */
 
@@ -593,52 +611,54 @@ struct byi_onnx_table {
 BYI_ONNX_TABLES(BYI_ONNX_TABLE)
 
 /* ops_map.c: import a graph input of map type as a tuple of two parameters,
- * its values and, under byi_o_keys_name, its keys. Returns false if the type is
- * not a map between tensor element types. */
-bool byi_o_map_input(struct byi_import *o, const char *name,
-                     const Onnx__TypeProto *type, byi_id *id);
-const char *byi_o_keys_name(struct byi_import *o, const char *name);
+ * its values and, under byi_import_keys_name, its keys. Returns false if the
+ * type is not a map between tensor element types. */
+bool byi_import_map_input(struct byi_import *o, const char *name,
+                          const Onnx__TypeProto *type, byi_id *id);
+const char *byi_import_keys_name(struct byi_import *o, const char *name);
 /* ops_map.c: whether the value is a map, a tuple of values and keys. */
-bool byi_o_is_map(const struct byi_import *o, byi_id id);
+bool byi_import_is_map(const struct byi_import *o, byi_id id);
 /* ops_map.c: return the values of a map, and its keys. */
-byi_id byi_o_map_values(struct byi_import *o, byi_id map);
-byi_id byi_o_map_keys(struct byi_import *o, byi_id map);
+byi_id byi_import_map_values(struct byi_import *o, byi_id map);
+byi_id byi_import_map_keys(struct byi_import *o, byi_id map);
 
 /* ops_random.c: emit uniform float32 numbers in [0, 1) of the given shape, from
  * the node's seed. */
-byi_id byi_o_random_uniform(struct byi_import *o, byi_id shape);
+byi_id byi_import_random_uniform(struct byi_import *o, byi_id shape);
 /* Emit a convolution of the given values with the node's attributes; bias may
  * be BYI_NO_ID (ops_window.c). */
-byi_id byi_o_conv(struct byi_import *o, byi_id x, byi_id weights, byi_id bias);
+byi_id byi_import_conv(struct byi_import *o, byi_id x, byi_id weights,
+                       byi_id bias);
 /* ops_window.c: emit average pooling of x with the node's attributes. */
-byi_id byi_o_avg_pool(struct byi_import *o, byi_id x);
+byi_id byi_import_avg_pool(struct byi_import *o, byi_id x);
 /* ops_window.c: emit the average of x over its spatial axes, which keep size 1.
  */
-byi_id byi_o_global_avg_pool(struct byi_import *o, byi_id x);
+byi_id byi_import_global_avg_pool(struct byi_import *o, byi_id x);
 /* ops_window.c: transpose (N, ..., C) to (N, C, ...), and back. */
-byi_id byi_o_channels_first(struct byi_import *o, byi_id x);
-byi_id byi_o_channels_last(struct byi_import *o, byi_id x);
+byi_id byi_import_channels_first(struct byi_import *o, byi_id x);
+byi_id byi_import_channels_last(struct byi_import *o, byi_id x);
 /* ops_norm.c: emit nn.softmax or nn.log_softmax over all axes from `axis` on,
  * flattened. */
-byi_id byi_o_softmax_from(struct byi_import *o, enum byi_op_id op, byi_id x,
-                          int64_t axis);
+byi_id byi_import_softmax_from(struct byi_import *o, enum byi_op_id op,
+                               byi_id x, int64_t axis);
 /* ops_make.c: emit the size of an axis as an int64 scalar. */
-byi_id byi_o_length(struct byi_import *o, byi_id id, int64_t axis);
+byi_id byi_import_length(struct byi_import *o, byi_id id, int64_t axis);
 /* ops_make.c: emit the vector start .. end - 1; all are int64. */
-byi_id byi_o_count(struct byi_import *o, byi_id start, byi_id end);
+byi_id byi_import_count(struct byi_import *o, byi_id start, byi_id end);
 /* Concatenate a and b along an axis; a may be BYI_NO_ID (ops_shape.c). */
-byi_id byi_o_concat(struct byi_import *o, byi_id a, byi_id b, int64_t axis);
+byi_id byi_import_concat(struct byi_import *o, byi_id a, byi_id b,
+                         int64_t axis);
 /* Apply the activation of a fused operator, by its ONNX name. The n numbers
  * are its attributes; missing ones take their defaults. Returns x when the
  * name is empty (ops_element.c). */
-byi_id byi_o_activation(struct byi_import *o, byi_id x, const char *name,
-                        const double *numbers, uint32_t n);
+byi_id byi_import_activation(struct byi_import *o, byi_id x, const char *name,
+                             const double *numbers, uint32_t n);
 
 /* --- ops_custom.c: operators of plug-ins ---------------------------------- */
 
 /* Find the node's operator among the operators of plug-ins, and set o->custom
  * and o->row. Returns false if no plug-in has it. */
-bool byi_o_find_custom(struct byi_import *o);
+bool byi_import_find_custom(struct byi_import *o);
 
 /* --- ops_ml.c: shared by the operators of ai.onnx.ml ---------------------- */
 

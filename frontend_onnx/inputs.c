@@ -402,13 +402,13 @@ static enum byoc_status add_input(struct byi_import *o,
             byi_add_param(o->m, o->f, byi_arena_str(o->m->arena, name), list);
         return BYOC_OK;
     }
-    if (byi_o_map_input(o, name, info->type, &entry->id)) {
-        if (byi_names_add(&o->scope->names, byi_o_keys_name(o, name)))
+    if (byi_import_map_input(o, name, info->type, &entry->id)) {
+        if (byi_names_add(&o->scope->names, byi_import_keys_name(o, name)))
             return BYOC_OK;
         return byi_fail(&o->err, BYOC_EPARSE,
                         "input '%s' is a map, but the name of its keys, '%s', "
                         "is already defined, expected it to be free",
-                        name, byi_o_keys_name(o, name));
+                        name, byi_import_keys_name(o, name));
     }
     if (!info->type ||
         info->type->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE)

@@ -90,33 +90,33 @@ static void open_loop(struct byi_import *o, const struct byi_onnx_loop *loop,
     BYI_VEC(const struct byi_type *) params = {0};
     char name[24];
 
-    byi_o_body_open(o, loop->graph, func);
+    byi_import_body_open(o, loop->graph, func);
     if (loop->trips != BYI_NO_ID)
-        *trips_at = byi_o_body_needs(o, func, loop->trips);
+        *trips_at = byi_import_body_needs(o, func, loop->trips);
     for (uint32_t i = 0; i < loop->n_reads; i++)
-        r->read_at[i] = byi_o_body_needs(o, func, loop->reads[i].whole);
-    if (!byi_o_ok(o))
+        r->read_at[i] = byi_import_body_needs(o, func, loop->reads[i].whole);
+    if (!byi_import_ok(o))
         return;
-    r->i = byi_o_body_param(o, func, "i", scalar_type(o, BYOC_I64));
+    r->i = byi_import_body_param(o, func, "i", scalar_type(o, BYOC_I64));
     BYI_PUSH(&params, scalar_type(o, BYOC_I64));
     if (loop->go != BYI_NO_ID) {
-        r->go = byi_o_body_param(o, func, "go", scalar_type(o, BYOC_BOOL));
+        r->go = byi_import_body_param(o, func, "go", scalar_type(o, BYOC_BOOL));
         BYI_PUSH(&params, scalar_type(o, BYOC_BOOL));
     }
     for (uint32_t i = 0; i < loop->n_states; i++) {
         snprintf(name, sizeof name, "state%u", i);
-        r->states[i] = byi_o_body_param(o, func, name, loop->types[i]);
+        r->states[i] = byi_import_body_param(o, func, name, loop->types[i]);
         BYI_PUSH(&params, loop->types[i]);
     }
     for (uint32_t i = 0; i < loop->n_made; i++) {
         snprintf(name, sizeof name, "rows%u", i);
         const struct byi_type *type =
             rows_type(o, &loop->scan_outputs[i], byi_symbol_fresh(o->m));
-        r->rows[i] = byi_o_body_param(o, func, name, type);
+        r->rows[i] = byi_import_body_param(o, func, name, type);
         BYI_PUSH(&params, type);
     }
-    byi_o_body_inputs(o, func);
-    if (byi_o_ok(o))
+    byi_import_body_inputs(o, func);
+    if (byi_import_ok(o))
         func->inner.f->type = byi_type_func(o->m->arena, params.n, params.at,
                                             result_type(o, loop));
     byi_vec_free(params.at);
@@ -132,10 +132,10 @@ static byi_id emit_condition(const struct byi_onnx_loop *loop,
     if (loop->trips == BYI_NO_ID)
         return r->go;
     const byi_id trips = r->func.outside[trips_at].inner;
-    const byi_id less = byi_o_call(in, BYI_OP_LESS, r->i, trips);
+    const byi_id less = byi_import_call(in, BYI_OP_LESS, r->i, trips);
     if (loop->go == BYI_NO_ID)
         return less;
-    return byi_o_call(in, BYI_OP_LOGICAL_AND, less, r->go);
+    return byi_import_call(in, BYI_OP_LOGICAL_AND, less, r->go);
 }
 
 /* Add the function as a value in its own body, with the same captures. */
@@ -166,15 +166,17 @@ static byi_id read_slice(const struct byi_onnx_loop *loop, struct typed_pass *r,
     if (s->each)
         return captured_value(r, r->read_at[k]);
     if (s->is_sequence)
-        return byi_o_call(in, BYI_OP_SEQ_AT, captured_value(r, r->read_at[k]),
-                          at);
+        return byi_import_call(in, BYI_OP_SEQ_AT,
+                               captured_value(r, r->read_at[k]), at);
     if (s->backward) {
-        at = byi_o_call(in, BYI_OP_SUBTRACT, captured_value(r, trips_at), at);
-        at = byi_o_call(in, BYI_OP_SUBTRACT, at, byi_o_scalar(in, BYOC_I64, 1));
+        at = byi_import_call(in, BYI_OP_SUBTRACT, captured_value(r, trips_at),
+                             at);
+        at = byi_import_call(in, BYI_OP_SUBTRACT, at,
+                             byi_import_scalar(in, BYOC_I64, 1));
     }
-    return byi_o_emit(in, BYI_OP_TAKE,
-                      ARGS(captured_value(r, r->read_at[k]), at),
-                      ATTRS(AN_INT("axis", s->axis)));
+    return byi_import_emit(in, BYI_OP_TAKE,
+                           ARGS(captured_value(r, r->read_at[k]), at),
+                           ATTRS(AN_INT("axis", s->axis)));
 }
 
 /* The iteration number or condition `id`, as a vector of one element if input k
@@ -192,7 +194,7 @@ static byi_id as_declared(struct byi_import *in, const Onnx__GraphProto *body,
 
     if (!tensor || !tensor->shape || tensor->shape->n_dim != 1)
         return id;
-    return byi_o_reshape(in, id, byi_o_vector(in, 1, &one), false);
+    return byi_import_reshape(in, id, byi_import_vector(in, 1, &one), false);
 }
 
 /* Convert the graph in the branch that runs one iteration. */
@@ -206,8 +208,9 @@ static void convert_graph(const struct byi_onnx_loop *loop,
     uint32_t k = 0;
 
     if (loop->is_loop) {
-        const byi_id go = loop->go == BYI_NO_ID ? byi_o_scalar(in, BYOC_BOOL, 1)
-                                                : captured_value(r, r->go_at);
+        const byi_id go = loop->go == BYI_NO_ID
+                              ? byi_import_scalar(in, BYOC_BOOL, 1)
+                              : captured_value(r, r->go_at);
         inputs[k++] =
             as_declared(in, loop->graph, 0, captured_value(r, r->i_at));
         inputs[k++] = as_declared(in, loop->graph, 1, go);
@@ -216,7 +219,7 @@ static void convert_graph(const struct byi_onnx_loop *loop,
         inputs[k++] = captured_value(r, r->state_at[i]);
     for (uint32_t i = 0; i < loop->n_reads; i++)
         inputs[k++] = read_slice(loop, r, i, trips_at);
-    byi_o_body_nodes(&r->func.inner, &r->then, inputs, k, outputs);
+    byi_import_body_nodes(&r->func.inner, &r->then, inputs, k, outputs);
 }
 
 /* Open the branch, which captures all values of the function. Changes
@@ -228,21 +231,22 @@ static void open_iteration(const struct byi_onnx_loop *loop,
     struct byi_import *f = &r->func.inner;
     struct byi_body *then = &r->then;
 
-    byi_o_body_open(f, loop->graph, then);
-    r->i_at = byi_o_body_needs(f, then, r->i);
+    byi_import_body_open(f, loop->graph, then);
+    r->i_at = byi_import_body_needs(f, then, r->i);
     if (loop->go != BYI_NO_ID)
-        r->go_at = byi_o_body_needs(f, then, r->go);
+        r->go_at = byi_import_body_needs(f, then, r->go);
     for (uint32_t i = 0; i < loop->n_states; i++)
-        r->state_at[i] = byi_o_body_needs(f, then, r->states[i]);
+        r->state_at[i] = byi_import_body_needs(f, then, r->states[i]);
     for (uint32_t i = 0; i < loop->n_made; i++)
-        r->row_at[i] = byi_o_body_needs(f, then, r->rows[i]);
+        r->row_at[i] = byi_import_body_needs(f, then, r->rows[i]);
     for (uint32_t i = 0; i < loop->n_reads; i++)
-        r->read_at[i] =
-            byi_o_body_needs(f, then, r->func.outside[r->read_at[i]].inner);
+        r->read_at[i] = byi_import_body_needs(
+            f, then, r->func.outside[r->read_at[i]].inner);
     if (loop->n_reads)
-        *trips_at = byi_o_body_needs(f, then, r->func.outside[*trips_at].inner);
-    r->self_at = byi_o_body_needs(f, then, r->self);
-    byi_o_body_inputs(f, then);
+        *trips_at =
+            byi_import_body_needs(f, then, r->func.outside[*trips_at].inner);
+    r->self_at = byi_import_body_needs(f, then, r->self);
+    byi_import_body_inputs(f, then);
 }
 
 /* --- types of a pass ------------------------------------------------------ */
@@ -264,7 +268,7 @@ static bool widen_state(struct byi_import *o, struct byi_onnx_loop *loop,
             found = byi_type_list(o->m->arena, BYI_OPTIONAL, found);
         const struct byi_type *both = byi_type_join(o->m->arena, type, found);
         if (!both)
-            byi_o_refuse(
+            byi_import_refuse(
                 o,
                 "state %u after an iteration: found %s, expected %s, "
                 "as before the iteration",
@@ -276,11 +280,12 @@ static bool widen_state(struct byi_import *o, struct byi_onnx_loop *loop,
     }
     if (found->kind != BYI_TENSOR || found->dtype != type->dtype ||
         found->rank != type->rank) {
-        byi_o_refuse(o,
-                     "state %u after an iteration: found %s, expected %s, "
-                     "of which only dims may change",
-                     i, byi_text_type_buf(o->m, found, text[0], sizeof text[0]),
-                     byi_text_type_buf(o->m, type, text[1], sizeof text[1]));
+        byi_import_refuse(
+            o,
+            "state %u after an iteration: found %s, expected %s, "
+            "of which only dims may change",
+            i, byi_text_type_buf(o->m, found, text[0], sizeof text[0]),
+            byi_text_type_buf(o->m, type, text[1], sizeof text[1]));
         return false;
     }
     for (uint32_t d = 0; d < type->rank; d++) {
@@ -323,18 +328,18 @@ static bool set_slice_type(struct byi_import *o,
         row->stacked = row->stacked || BYI_IS_SYMBOL(dims[d]);
     }
     if (found->rank == BYI_MAX_RANK) {
-        byi_o_refuse(o, "a scan output has rank %u, expected at most %d",
-                     found->rank + 1, BYI_MAX_RANK);
+        byi_import_refuse(o, "a scan output has rank %u, expected at most %d",
+                          found->rank + 1, BYI_MAX_RANK);
         return false;
     }
-    row->axis = byi_o_axis(o, row->wanted_axis, found->rank + 1);
+    row->axis = byi_import_axis(o, row->wanted_axis, found->rank + 1);
     row->slice_type =
         byi_type_tensor(o->m->arena, found->dtype, found->rank, dims);
     row->is_sequence = row->stacked;
     if (row->is_sequence)
         row->slice_type =
             byi_type_list(o->m->arena, BYI_SEQ, row->slice_type)->fields[0];
-    return byi_o_ok(o);
+    return byi_import_ok(o);
 }
 
 /* Widen the types by the outputs of an iteration. Returns whether another pass
@@ -346,9 +351,9 @@ static bool widen_types(struct byi_import *o, struct byi_onnx_loop *loop,
     const uint32_t first = loop->is_loop ? 1 : 0;
     bool again = false;
 
-    for (uint32_t i = 0; i < loop->n_states && byi_o_ok(o); i++)
+    for (uint32_t i = 0; i < loop->n_states && byi_import_ok(o); i++)
         again |= widen_state(o, loop, i, f->nodes.at[outputs[first + i]].type);
-    for (uint32_t i = 0; i < loop->n_scan_outputs && byi_o_ok(o); i++) {
+    for (uint32_t i = 0; i < loop->n_scan_outputs && byi_import_ok(o); i++) {
         struct byi_slices *row = &loop->scan_outputs[i];
         const uint32_t k = first + loop->n_states + i;
         const struct byi_type *found = f->nodes.at[outputs[k]].type;
@@ -370,32 +375,32 @@ static byi_id add_row(const struct byi_onnx_loop *loop, struct typed_pass *r,
     const byi_id rows = captured_value(r, r->row_at[i]);
 
     if (s->is_sequence && s->backward)
-        return byi_o_call(in, BYI_OP_SEQ_INSERT, rows, found,
-                          byi_o_scalar(in, BYOC_I64, 0));
+        return byi_import_call(in, BYI_OP_SEQ_INSERT, rows, found,
+                               byi_import_scalar(in, BYOC_I64, 0));
     if (s->is_sequence)
-        return byi_o_call(in, BYI_OP_SEQ_INSERT, rows, found);
+        return byi_import_call(in, BYI_OP_SEQ_INSERT, rows, found);
     const struct byi_type *type = rows_type(in, s, 1);
 
     /* only the file declares some dims: reshape checks them at run time */
-    if (byi_o_ok(in) && byi_type_is_static(in->f->nodes.at[found].type))
-        found = byi_o_expand(in, found, 1, (const int64_t[]){s->axis});
+    if (byi_import_ok(in) && byi_type_is_static(in->f->nodes.at[found].type))
+        found = byi_import_expand(in, found, 1, (const int64_t[]){s->axis});
     else
-        found = byi_o_reshape(in, found,
-                              byi_o_vector(in, type->rank, type->dims), true);
+        found = byi_import_reshape(
+            in, found, byi_import_vector(in, type->rank, type->dims), true);
     const byi_id both[] = {s->backward ? found : rows,
                            s->backward ? rows : found};
-    return byi_o_emit(in, BYI_OP_CONCATENATE, 2, both,
-                      ATTRS(AN_INT("axis", s->axis)));
+    return byi_import_emit(in, BYI_OP_CONCATENATE, 2, both,
+                           ATTRS(AN_INT("axis", s->axis)));
 }
 
 /* Wrap the value in an optional if the state's type is an optional. */
 static byi_id wrap_state(struct byi_import *in, const struct byi_type *type,
                          byi_id value)
 {
-    if (!byi_o_ok(in) || type->kind != BYI_OPTIONAL ||
+    if (!byi_import_ok(in) || type->kind != BYI_OPTIONAL ||
         in->f->nodes.at[value].type->kind == BYI_OPTIONAL)
         return value;
-    return byi_o_call(in, BYI_OP_OPT_MAKE, value);
+    return byi_import_call(in, BYI_OP_OPT_MAKE, value);
 }
 
 /* Emit the tail call of the next iteration. */
@@ -409,15 +414,15 @@ static byi_id call_next_iteration(const struct byi_onnx_loop *loop,
     byi_id id = BYI_NO_ID;
     uint32_t n = 0;
 
-    args[n++] = byi_o_call(in, BYI_OP_ADD, captured_value(r, r->i_at),
-                           byi_o_scalar(in, BYOC_I64, 1));
+    args[n++] = byi_import_call(in, BYI_OP_ADD, captured_value(r, r->i_at),
+                                byi_import_scalar(in, BYOC_I64, 1));
     if (loop->go != BYI_NO_ID)
-        args[n++] = byi_o_as_scalar(in, outputs[0]);
+        args[n++] = byi_import_as_scalar(in, outputs[0]);
     for (uint32_t i = 0; i < loop->n_states; i++)
         args[n++] = wrap_state(in, loop->types[i], outputs[first + i]);
     for (uint32_t i = 0; i < loop->n_made; i++)
         args[n++] = add_row(loop, r, i, outputs[first + loop->n_states + i]);
-    if (!byi_o_ok(in))
+    if (!byi_import_ok(in))
         return BYI_NO_ID;
     in->status = byi_add_apply(in->m, in->f, captured_value(r, r->self_at),
                                args, n, in->sources, &id, &in->err);
@@ -479,9 +484,10 @@ static byi_id make_iteration(struct byi_import *o, struct byi_onnx_loop *loop,
     r->self = add_self(&r->func);
     open_iteration(loop, r, &trips_at);
     convert_graph(loop, r, trips_at, outputs);
-    if (byi_o_ok(in) && !widen_types(o, loop, r, outputs) && byi_o_ok(o))
+    if (byi_import_ok(in) && !widen_types(o, loop, r, outputs) &&
+        byi_import_ok(o))
         result = call_next_iteration(loop, r, outputs);
-    return byi_o_body_close(in, &r->then, result);
+    return byi_import_body_close(in, &r->then, result);
 }
 
 /* Run one pass: make the function with the current types. Returns BYI_NO_ID
@@ -494,7 +500,7 @@ static byi_id loop_pass(struct byi_import *o, struct byi_onnx_loop *loop)
 
     open_loop(o, loop, &r, &trips_at);
     struct byi_import *in = &r.func.inner;
-    if (byi_o_ok(o)) {
+    if (byi_import_ok(o)) {
         const byi_id cond = emit_condition(loop, &r, trips_at);
         const byi_id then = make_iteration(o, loop, &r, trips_at);
         if (then != BYI_NO_ID)
@@ -504,7 +510,7 @@ static byi_id loop_pass(struct byi_import *o, struct byi_onnx_loop *loop)
         if (result != BYI_NO_ID) /* the declared type has its own symbols */
             in->f->nodes.at[result].type = in->f->type->result;
     }
-    return byi_o_body_close(o, &r.func, result);
+    return byi_import_body_close(o, &r.func, result);
 }
 
 byi_id byi_loop_make(struct byi_import *o, struct byi_onnx_loop *loop)
@@ -513,25 +519,26 @@ byi_id byi_loop_make(struct byi_import *o, struct byi_onnx_loop *loop)
         (uint64_t)loop->n_reads + loop->n_states + loop->n_scan_outputs + 2;
     byi_id fn = BYI_NO_ID;
 
-    if (byi_o_ok(o) && n > BYI_MAX_ARGS) {
-        byi_o_refuse(o,
-                     "found a body with %llu inputs, states and outputs, "
-                     "expected at most %d",
-                     (unsigned long long)n, BYI_MAX_ARGS);
+    if (byi_import_ok(o) && n > BYI_MAX_ARGS) {
+        byi_import_refuse(o,
+                          "found a body with %llu inputs, states and outputs, "
+                          "expected at most %d",
+                          (unsigned long long)n, BYI_MAX_ARGS);
         return fn;
     }
     loop->types =
         byi_arena_calloc(o->scratch, loop->n_states + 1, sizeof *loop->types);
-    for (uint32_t i = 0; i < loop->n_states && byi_o_ok(o); i++) {
+    for (uint32_t i = 0; i < loop->n_states && byi_import_ok(o); i++) {
         loop->types[i] = o->f->nodes.at[loop->states[i]].type;
         if (loop->types[i]->kind == BYI_TUPLE ||
             loop->types[i]->kind == BYI_FUNC)
-            byi_o_refuse(o,
-                         "state %u is a map, expected a tensor, sequence or "
-                         "optional",
-                         i);
+            byi_import_refuse(
+                o,
+                "state %u is a map, expected a tensor, sequence or "
+                "optional",
+                i);
     }
-    while (byi_o_ok(o) &&
+    while (byi_import_ok(o) &&
            fn == BYI_NO_ID) { /* passes before the last widen types */
         fn = loop_pass(o, loop);
         loop->n_made = loop->n_scan_outputs;
@@ -539,10 +546,10 @@ byi_id byi_loop_make(struct byi_import *o, struct byi_onnx_loop *loop)
     return fn;
 }
 
-byi_id byi_o_empty_sequence(struct byi_import *o, enum byoc_dtype dtype)
+byi_id byi_import_empty_sequence(struct byi_import *o, enum byoc_dtype dtype)
 {
-    return byi_o_emit(o, BYI_OP_SEQ_MAKE, 0, NULL,
-                      ATTRS(A_DTYPE("dtype", dtype)));
+    return byi_import_emit(o, BYI_OP_SEQ_MAKE, 0, NULL,
+                           ATTRS(A_DTYPE("dtype", dtype)));
 }
 
 byi_id byi_loop_empty_output(struct byi_import *o,
@@ -551,13 +558,13 @@ byi_id byi_loop_empty_output(struct byi_import *o,
     int64_t none = 0;
     struct byi_tensor t = {.data = &none};
 
-    if (!byi_o_ok(o))
+    if (!byi_import_ok(o))
         return BYI_NO_ID;
     if (output->is_sequence)
-        return byi_o_empty_sequence(o, output->slice_type->dtype);
+        return byi_import_empty_sequence(o, output->slice_type->dtype);
     const struct byi_type *type = rows_type(o, output, 0);
     t.dtype = type->dtype;
     t.rank = type->rank;
     memcpy(t.dims, type->dims, type->rank * sizeof *type->dims);
-    return byi_o_const(o, &t, false);
+    return byi_import_const(o, &t, false);
 }

@@ -10,16 +10,16 @@
 
 /* --- failures ------------------------------------------------------------- */
 
-bool byi_o_ok(const struct byi_import *o)
+bool byi_import_ok(const struct byi_import *o)
 {
     return o->status == BYOC_OK;
 }
 
-void byi_o_refuse(struct byi_import *o, const char *why, ...)
+void byi_import_refuse(struct byi_import *o, const char *why, ...)
 {
     char text[400];
 
-    if (!byi_o_ok(o))
+    if (!byi_import_ok(o))
         return;
     BYI_FORMAT(text, why);
     o->status =
@@ -30,19 +30,19 @@ void byi_o_refuse(struct byi_import *o, const char *why, ...)
                  byi_onnx_domain(o->node->domain), (long long)o->opset, text);
 }
 
-void byi_o_fail(struct byi_import *o, enum byoc_status status, const char *why,
-                ...)
+void byi_import_fail(struct byi_import *o, enum byoc_status status,
+                     const char *why, ...)
 {
     char text[sizeof o->err.text];
 
-    if (!byi_o_ok(o))
+    if (!byi_import_ok(o))
         return;
     BYI_FORMAT(text, why);
     o->status = byi_fail(&o->err, status, "node %.200s (%.100s): %s", o->name,
                          o->node->op_type ? o->node->op_type : "(none)", text);
 }
 
-bool byi_o_wants(const struct byi_import *o, uint32_t i)
+bool byi_import_wants(const struct byi_import *o, uint32_t i)
 {
     return i < o->n_out && *o->node->output[i] != '\0';
 }
@@ -91,25 +91,25 @@ static const char *kind_of(const Onnx__AttributeProto *a, int expected)
                                                   : "of another type";
 }
 
-const Onnx__AttributeProto *byi_o_attr(struct byi_import *o, const char *name,
-                                       int type)
+const Onnx__AttributeProto *byi_import_attr(struct byi_import *o,
+                                            const char *name, int type)
 {
-    for (size_t i = 0; byi_o_ok(o) && i < o->node->n_attribute; i++) {
+    for (size_t i = 0; byi_import_ok(o) && i < o->node->n_attribute; i++) {
         const Onnx__AttributeProto *a = o->node->attribute[i];
         if (!a->name || strcmp(a->name, name) != 0)
             continue;
         o->seen |= UINT64_C(1) << i;
         if (has_field(a, type) && (!a->has_type || (int)a->type == type))
             return a;
-        byi_o_fail(o, BYOC_EPARSE, "attribute '%s' is %s, expected %s", name,
-                   kind_of(a, type), kinds[type]);
+        byi_import_fail(o, BYOC_EPARSE, "attribute '%s' is %s, expected %s",
+                        name, kind_of(a, type), kinds[type]);
     }
     return NULL;
 }
 
-bool byi_o_has(struct byi_import *o, const char *name)
+bool byi_import_has(struct byi_import *o, const char *name)
 {
-    for (size_t i = 0; byi_o_ok(o) && i < o->node->n_attribute; i++) {
+    for (size_t i = 0; byi_import_ok(o) && i < o->node->n_attribute; i++) {
         const Onnx__AttributeProto *a = o->node->attribute[i];
         if (a->name && strcmp(a->name, name) == 0)
             return true;
@@ -117,10 +117,10 @@ bool byi_o_has(struct byi_import *o, const char *name)
     return false;
 }
 
-int64_t byi_o_int(struct byi_import *o, const char *name, int64_t fallback)
+int64_t byi_import_int(struct byi_import *o, const char *name, int64_t fallback)
 {
     const Onnx__AttributeProto *a =
-        byi_o_attr(o, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT);
+        byi_import_attr(o, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT);
 
     return a ? a->i : fallback;
 }
@@ -139,70 +139,74 @@ static double shortest_double(float value)
     return (double)value;
 }
 
-double byi_o_float(struct byi_import *o, const char *name, double fallback)
+double byi_import_float(struct byi_import *o, const char *name, double fallback)
 {
     const Onnx__AttributeProto *a =
-        byi_o_attr(o, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT);
+        byi_import_attr(o, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT);
 
     return a ? shortest_double(a->f) : fallback;
 }
 
-const char *byi_o_string(struct byi_import *o, const char *name,
-                         const char *fallback)
+const char *byi_import_string(struct byi_import *o, const char *name,
+                              const char *fallback)
 {
     const Onnx__AttributeProto *a =
-        byi_o_attr(o, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRING);
+        byi_import_attr(o, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRING);
 
     if (!a)
         return fallback;
     return byi_arena_strn(o->scratch, (const char *)a->s.data, a->s.len);
 }
 
-const Onnx__GraphProto *byi_o_graph(struct byi_import *o, const char *name)
+const Onnx__GraphProto *byi_import_graph(struct byi_import *o, const char *name)
 {
     const Onnx__AttributeProto *a =
-        byi_o_attr(o, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__GRAPH);
+        byi_import_attr(o, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__GRAPH);
 
     if (!a)
-        byi_o_fail(o, BYOC_EPARSE, "found no graph '%s', expected one", name);
+        byi_import_fail(o, BYOC_EPARSE, "found no graph '%s', expected one",
+                        name);
     return a ? a->g : NULL;
 }
 
-const int64_t *byi_o_ints(struct byi_import *o, const char *name, uint32_t *n)
+const int64_t *byi_import_ints(struct byi_import *o, const char *name,
+                               uint32_t *n)
 {
     const Onnx__AttributeProto *a =
-        byi_o_attr(o, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS);
+        byi_import_attr(o, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS);
 
     *n = 0;
     if (!a)
         return NULL;
     if (a->n_ints > UINT32_MAX) {
-        byi_o_fail(o, BYOC_ELIMIT,
-                   "attribute '%s' has %zu entries, expected at most %u", name,
-                   a->n_ints, UINT32_MAX);
+        byi_import_fail(o, BYOC_ELIMIT,
+                        "attribute '%s' has %zu entries, expected at most %u",
+                        name, a->n_ints, UINT32_MAX);
         return NULL;
     }
     *n = (uint32_t)a->n_ints;
     return a->ints;
 }
 
-void byi_o_int_list(struct byi_import *o, const char *name, uint32_t n,
-                    int64_t fallback, int64_t *list)
+void byi_import_int_list(struct byi_import *o, const char *name, uint32_t n,
+                         int64_t fallback, int64_t *list)
 {
     uint32_t found = 0;
-    const int64_t *given = byi_o_ints(o, name, &found);
+    const int64_t *given = byi_import_ints(o, name, &found);
 
     if (given && found != n)
-        byi_o_fail(o, BYOC_ETYPE, "attribute '%s' has %u entries, expected %u",
-                   name, found, n);
+        byi_import_fail(o, BYOC_ETYPE,
+                        "attribute '%s' has %u entries, expected %u", name,
+                        found, n);
     for (uint32_t i = 0; i < n; i++)
         list[i] = given && found == n ? given[i] : fallback;
 }
 
-const double *byi_o_floats(struct byi_import *o, const char *name, uint32_t *n)
+const double *byi_import_floats(struct byi_import *o, const char *name,
+                                uint32_t *n)
 {
     const Onnx__AttributeProto *a =
-        byi_o_attr(o, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOATS);
+        byi_import_attr(o, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOATS);
 
     *n = 0;
     if (!a || a->n_floats > UINT32_MAX)
@@ -215,11 +219,11 @@ const double *byi_o_floats(struct byi_import *o, const char *name, uint32_t *n)
     return values;
 }
 
-const char *const *byi_o_strings(struct byi_import *o, const char *name,
-                                 uint32_t *n)
+const char *const *byi_import_strings(struct byi_import *o, const char *name,
+                                      uint32_t *n)
 {
-    const Onnx__AttributeProto *a =
-        byi_o_attr(o, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRINGS);
+    const Onnx__AttributeProto *a = byi_import_attr(
+        o, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRINGS);
 
     *n = 0;
     if (!a || a->n_strings > UINT32_MAX)
@@ -233,91 +237,93 @@ const char *const *byi_o_strings(struct byi_import *o, const char *name,
     return texts;
 }
 
-bool byi_o_tensor(struct byi_import *o, const char *name, struct byi_tensor *t)
+bool byi_import_tensor(struct byi_import *o, const char *name,
+                       struct byi_tensor *t)
 {
     const Onnx__AttributeProto *a =
-        byi_o_attr(o, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__TENSOR);
+        byi_import_attr(o, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__TENSOR);
 
-    if (a && byi_o_ok(o))
+    if (a && byi_import_ok(o))
         o->status = byi_onnx_decode(o->file, a->t, NULL, t, &o->err);
-    return a && byi_o_ok(o);
+    return a && byi_import_ok(o);
 }
 
-enum byoc_dtype byi_o_dtype_attr(struct byi_import *o, const char *name)
+enum byoc_dtype byi_import_dtype_attr(struct byi_import *o, const char *name)
 {
-    const int64_t value = byi_o_int(o, name, BYOC_NONE);
+    const int64_t value = byi_import_int(o, name, BYOC_NONE);
 
     if (value < 0 || value > BYI_LAST_DTYPE)
-        byi_o_refuse(o, "attribute '%s' is %lld, expected a known element type",
-                     name, (long long)value);
-    return byi_o_ok(o) ? (enum byoc_dtype)value : BYOC_NONE;
+        byi_import_refuse(
+            o, "attribute '%s' is %lld, expected a known element type", name,
+            (long long)value);
+    return byi_import_ok(o) ? (enum byoc_dtype)value : BYOC_NONE;
 }
 
 /* --- operands and their types --------------------------------------------- */
 
-byi_id byi_o_in(const struct byi_import *o, uint32_t i)
+byi_id byi_import_in(const struct byi_import *o, uint32_t i)
 {
-    return byi_o_ok(o) && i < o->n_in ? o->in[i] : BYI_NO_ID;
+    return byi_import_ok(o) && i < o->n_in ? o->in[i] : BYI_NO_ID;
 }
 
 static const struct byi_type *type_of(const struct byi_import *o, byi_id id)
 {
-    if (!byi_o_ok(o) || id == BYI_NO_ID)
+    if (!byi_import_ok(o) || id == BYI_NO_ID)
         return NULL;
     const struct byi_type *type = o->f->nodes.at[id].type;
     return type->kind == BYI_TENSOR ? type : NULL;
 }
 
-uint32_t byi_o_rank(const struct byi_import *o, byi_id id)
+uint32_t byi_import_rank(const struct byi_import *o, byi_id id)
 {
     const struct byi_type *type = type_of(o, id);
 
     return type ? type->rank : 0;
 }
 
-enum byoc_dtype byi_o_dtype(const struct byi_import *o, byi_id id)
+enum byoc_dtype byi_import_dtype(const struct byi_import *o, byi_id id)
 {
     const struct byi_type *type = type_of(o, id);
 
     return type ? type->dtype : BYOC_NONE;
 }
 
-int64_t byi_o_dim(const struct byi_import *o, byi_id id, uint32_t axis)
+int64_t byi_import_dim(const struct byi_import *o, byi_id id, uint32_t axis)
 {
     const struct byi_type *type = type_of(o, id);
 
     return type && axis < type->rank ? type->dims[axis] : -1;
 }
 
-uint32_t byi_o_axis(struct byi_import *o, int64_t axis, uint32_t rank)
+uint32_t byi_import_axis(struct byi_import *o, int64_t axis, uint32_t rank)
 {
     if (axis < -(int64_t)rank || axis >= (int64_t)rank) {
-        byi_o_fail(o, BYOC_ETYPE,
-                   "axis %lld is out of range for rank %u, expected %lld to "
-                   "%lld",
-                   (long long)axis, rank, -(long long)rank,
-                   (long long)rank - 1);
+        byi_import_fail(
+            o, BYOC_ETYPE,
+            "axis %lld is out of range for rank %u, expected %lld to "
+            "%lld",
+            (long long)axis, rank, -(long long)rank, (long long)rank - 1);
         return 0;
     }
     return byi_axis(axis, rank);
 }
 
-const int64_t *byi_o_axes(struct byi_import *o, const int64_t *axes, uint32_t n,
-                          uint32_t rank)
+const int64_t *byi_import_axes(struct byi_import *o, const int64_t *axes,
+                               uint32_t n, uint32_t rank)
 {
     int64_t *fixed = byi_arena_calloc(o->scratch, n + 1, sizeof *fixed);
 
     for (uint32_t i = 0; i < n; i++)
-        fixed[i] = byi_o_axis(o, axes[i], rank);
+        fixed[i] = byi_import_axis(o, axes[i], rank);
     return fixed;
 }
 
 /* --- constants ------------------------------------------------------------ */
 
-byi_id byi_o_const_of(struct byi_import *o, const struct byi_tensor *t,
-                      bool borrow, const struct byi_sources *sources)
+byi_id byi_import_const_of(struct byi_import *o, const struct byi_tensor *t,
+                           bool borrow, const struct byi_sources *sources)
 {
-    if (!byi_o_ok(o))
+    if (!byi_import_ok(o))
         return BYI_NO_ID;
     const struct byi_type *type =
         byi_type_tensor(o->m->arena, t->dtype, t->rank, t->dims);
@@ -325,14 +331,14 @@ byi_id byi_o_const_of(struct byi_import *o, const struct byi_tensor *t,
     return byi_add_const(o->m, o->f, index, sources);
 }
 
-byi_id byi_o_const(struct byi_import *o, const struct byi_tensor *t,
-                   bool borrow)
+byi_id byi_import_const(struct byi_import *o, const struct byi_tensor *t,
+                        bool borrow)
 {
-    return byi_o_const_of(o, t, borrow, byi_sources_none());
+    return byi_import_const_of(o, t, borrow, byi_sources_none());
 }
 
-byi_id byi_o_array(struct byi_import *o, enum byoc_dtype dtype, uint32_t n,
-                   const void *elements)
+byi_id byi_import_array(struct byi_import *o, enum byoc_dtype dtype, uint32_t n,
+                        const void *elements)
 {
     int64_t none = 0;
     const struct byi_tensor t = {
@@ -342,15 +348,17 @@ byi_id byi_o_array(struct byi_import *o, enum byoc_dtype dtype, uint32_t n,
         .dims = {n},
     };
 
-    return byi_o_const(o, &t, false);
+    return byi_import_const(o, &t, false);
 }
 
-byi_id byi_o_vector(struct byi_import *o, uint32_t n, const int64_t *values)
+byi_id byi_import_vector(struct byi_import *o, uint32_t n,
+                         const int64_t *values)
 {
-    return byi_o_array(o, BYOC_I64, n, values);
+    return byi_import_array(o, BYOC_I64, n, values);
 }
 
-byi_id byi_o_scalar(struct byi_import *o, enum byoc_dtype dtype, double value)
+byi_id byi_import_scalar(struct byi_import *o, enum byoc_dtype dtype,
+                         double value)
 {
     const char *nothing = "";
     int64_t storage[2] = {0};
@@ -359,33 +367,35 @@ byi_id byi_o_scalar(struct byi_import *o, enum byoc_dtype dtype, double value)
                         dtype == BYOC_BOOL || byi_narrow_bits(dtype);
     const uint64_t bytes = byoc_dtype_size(dtype);
 
-    if (!byi_o_ok(o))
+    if (!byi_import_ok(o))
         return BYI_NO_ID;
     if (dtype == BYOC_STRING) { /* the zero of strings is "" */
         t.data = &nothing;
-        return byi_o_const(o, &t, false);
+        return byi_import_const(o, &t, false);
     }
     if (number) {
         byi_tensor_set(&t, 0, value);
-        return byi_o_const(o, &t, false);
+        return byi_import_const(o, &t, false);
     }
     if (bytes > 0 && bytes <= sizeof storage && value == 0.0)
-        return byi_o_const(o, &t, false); /* a complex 0 */
-    byi_o_refuse(o, "element type %s, expected numbers, bool or string",
-                 byoc_dtype_name(dtype) ? byoc_dtype_name(dtype) : "none");
+        return byi_import_const(o, &t, false); /* a complex 0 */
+    byi_import_refuse(o, "element type %s, expected numbers, bool or string",
+                      byoc_dtype_name(dtype) ? byoc_dtype_name(dtype) : "none");
     return BYI_NO_ID;
 }
 
-bool byi_o_value(const struct byi_import *o, byi_id id, struct byi_tensor *t)
+bool byi_import_value(const struct byi_import *o, byi_id id,
+                      struct byi_tensor *t)
 {
-    return byi_o_ok(o) && id != BYI_NO_ID && byi_const_view(o->m, o->f, id, t);
+    return byi_import_ok(o) && id != BYI_NO_ID &&
+           byi_const_view(o->m, o->f, id, t);
 }
 
-bool byi_o_is_const(const struct byi_import *o, uint32_t i)
+bool byi_import_is_const(const struct byi_import *o, uint32_t i)
 {
     struct byi_tensor t = {0};
 
-    return byi_o_value(o, byi_o_in(o, i), &t);
+    return byi_import_value(o, byi_import_in(o, i), &t);
 }
 
 /* View input i. Fails and returns false unless it is a constant scalar or
@@ -393,22 +403,24 @@ bool byi_o_is_const(const struct byi_import *o, uint32_t i)
 static bool view_const_input(struct byi_import *o, uint32_t i, const char *what,
                              struct byi_tensor *t)
 {
-    if (!byi_o_value(o, byi_o_in(o, i), t)) {
-        byi_o_refuse(o, "input '%s' is computed, expected a constant", what);
+    if (!byi_import_value(o, byi_import_in(o, i), t)) {
+        byi_import_refuse(o, "input '%s' is computed, expected a constant",
+                          what);
         return false;
     }
     if (t->rank > 1 || t->dtype == BYOC_C64 || t->dtype == BYOC_C128) {
-        byi_o_fail(o, BYOC_ETYPE,
-                   "input '%s' has rank %u and type %s, expected a scalar or "
-                   "vector of numbers",
-                   what, t->rank, byoc_dtype_name(t->dtype));
+        byi_import_fail(
+            o, BYOC_ETYPE,
+            "input '%s' has rank %u and type %s, expected a scalar or "
+            "vector of numbers",
+            what, t->rank, byoc_dtype_name(t->dtype));
         return false;
     }
     return true;
 }
 
-const int64_t *byi_o_const_ints(struct byi_import *o, uint32_t i,
-                                const char *what, uint32_t *n)
+const int64_t *byi_import_const_ints(struct byi_import *o, uint32_t i,
+                                     const char *what, uint32_t *n)
 {
     struct byi_tensor t = {0};
 
@@ -417,9 +429,9 @@ const int64_t *byi_o_const_ints(struct byi_import *o, uint32_t i,
         return NULL;
     const int64_t elements = byi_elements(t.rank, t.dims);
     if (elements > BYI_MAX_ARGS) {
-        byi_o_fail(o, BYOC_ELIMIT,
-                   "input '%s' has %lld elements, expected at most %d", what,
-                   (long long)elements, BYI_MAX_ARGS);
+        byi_import_fail(o, BYOC_ELIMIT,
+                        "input '%s' has %lld elements, expected at most %d",
+                        what, (long long)elements, BYI_MAX_ARGS);
         return NULL;
     }
     int64_t *values =
@@ -430,13 +442,13 @@ const int64_t *byi_o_const_ints(struct byi_import *o, uint32_t i,
     return values;
 }
 
-int64_t byi_o_const_int(struct byi_import *o, uint32_t i, const char *what)
+int64_t byi_import_const_int(struct byi_import *o, uint32_t i, const char *what)
 {
     uint32_t n = 0;
-    const int64_t *values = byi_o_const_ints(o, i, what, &n);
+    const int64_t *values = byi_import_const_ints(o, i, what, &n);
 
-    if (byi_o_ok(o) && n != 1)
-        byi_o_fail(o, BYOC_ETYPE, "input '%s' has %u elements, expected one",
-                   what, n);
-    return byi_o_ok(o) ? values[0] : 0;
+    if (byi_import_ok(o) && n != 1)
+        byi_import_fail(o, BYOC_ETYPE,
+                        "input '%s' has %u elements, expected one", what, n);
+    return byi_import_ok(o) ? values[0] : 0;
 }

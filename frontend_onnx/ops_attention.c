@@ -24,22 +24,24 @@
 
 byi_id byi_transpose_heads(struct byi_import *o, byi_id x)
 {
-    return byi_o_text(o, "fn (%x) { transpose(%x, axes=[0, 2, 1, 3]) }",
-                      ARGS(x), NO_ATTRS);
+    return byi_import_text(o, "fn (%x) { transpose(%x, axes=[0, 2, 1, 3]) }",
+                           ARGS(x), NO_ATTRS);
 }
 
 byi_id byi_unflatten_heads(struct byi_import *o, byi_id x, int64_t heads)
 {
-    const int64_t width = byi_o_dim(o, x, 2);
+    const int64_t width = byi_import_dim(o, x, 2);
     const bool known = !BYI_IS_SYMBOL(width);
     const int64_t shape[] = {0, 0, heads, known ? width / heads : -1};
 
-    if (byi_o_ok(o) && (byi_o_rank(o, x) != 3 || (known && width % heads)))
-        byi_o_fail(o, BYOC_ETYPE,
-                   "an operand of rank %u and width %lld does not split into "
-                   "%lld heads, expected rank 3 and a multiple of them",
-                   byi_o_rank(o, x), (long long)width, (long long)heads);
-    return byi_o_reshape(o, x, byi_o_vector(o, 4, shape), false);
+    if (byi_import_ok(o) &&
+        (byi_import_rank(o, x) != 3 || (known && width % heads)))
+        byi_import_fail(
+            o, BYOC_ETYPE,
+            "an operand of rank %u and width %lld does not split into "
+            "%lld heads, expected rank 3 and a multiple of them",
+            byi_import_rank(o, x), (long long)width, (long long)heads);
+    return byi_import_reshape(o, x, byi_import_vector(o, 4, shape), false);
 }
 
 /* Emit x (b, s, n h) as (b, n, s, h). */
@@ -51,24 +53,26 @@ static byi_id split_heads(struct byi_import *o, byi_id x, int64_t heads)
 /* Emit x (b, n, s, h) or (b, n / g, g, s, h) as (b, s, n h). */
 static byi_id join_heads(struct byi_import *o, byi_id x)
 {
-    const bool grouped = byi_o_rank(o, x) == 5;
+    const bool grouped = byi_import_rank(o, x) == 5;
     int64_t width = 1;
 
     x = grouped
-            ? byi_o_text(o, "fn (%x) { transpose(%x, axes=[0, 3, 1, 2, 4]) }",
-                         ARGS(x), NO_ATTRS)
+            ? byi_import_text(o,
+                              "fn (%x) { transpose(%x, axes=[0, 3, 1, 2, 4]) }",
+                              ARGS(x), NO_ATTRS)
             : byi_transpose_heads(o, x);
-    for (uint32_t i = 2; i < byi_o_rank(o, x) && width > 0; i++)
-        width =
-            BYI_IS_SYMBOL(byi_o_dim(o, x, i)) ? -1 : width * byi_o_dim(o, x, i);
+    for (uint32_t i = 2; i < byi_import_rank(o, x) && width > 0; i++)
+        width = BYI_IS_SYMBOL(byi_import_dim(o, x, i))
+                    ? -1
+                    : width * byi_import_dim(o, x, i);
     const int64_t shape[] = {0, 0, width};
-    return byi_o_reshape(o, x, byi_o_vector(o, 3, shape), false);
+    return byi_import_reshape(o, x, byi_import_vector(o, 3, shape), false);
 }
 
 byi_id byi_group_heads(struct byi_import *o, const struct byi_attention *a,
                        byi_id x, uint32_t axis)
 {
-    const uint32_t rank = byi_o_rank(o, x);
+    const uint32_t rank = byi_import_rank(o, x);
     int64_t shape[BYI_MAX_RANK] = {0};
     uint32_t n = 0;
 
@@ -77,10 +81,10 @@ byi_id byi_group_heads(struct byi_import *o, const struct byi_attention *a,
             shape[n++] = a->kv_heads;
             shape[n] = a->heads / a->kv_heads;
         } else if (i > axis) {
-            const int64_t dim = byi_o_dim(o, x, i);
+            const int64_t dim = byi_import_dim(o, x, i);
             shape[n] = BYI_IS_SYMBOL(dim) ? -1 : dim;
         }
-    return byi_o_reshape(o, x, byi_o_vector(o, n, shape), false);
+    return byi_import_reshape(o, x, byi_import_vector(o, n, shape), false);
 }
 
 /* Other dims may be symbolic, so heads move to the last axis while they are
@@ -90,14 +94,14 @@ byi_id byi_group_scores(struct byi_import *o, const struct byi_attention *a,
 {
     static const int64_t one[] = {2};
 
-    if (x == BYI_NO_ID || byi_o_rank(o, a->q) == 4)
+    if (x == BYI_NO_ID || byi_import_rank(o, a->q) == 4)
         return x;
-    if (byi_o_dim(o, x, 1) == 1)
-        return byi_o_expand(o, x, 1, one);
-    x = byi_o_text(o, "fn (%x) { transpose(%x, axes=[0, 2, 3, 1]) }", ARGS(x),
-                   NO_ATTRS);
-    return byi_o_text(o, "fn (%x) { transpose(%x, axes=[0, 3, 4, 1, 2]) }",
-                      ARGS(byi_group_heads(o, a, x, 3)), NO_ATTRS);
+    if (byi_import_dim(o, x, 1) == 1)
+        return byi_import_expand(o, x, 1, one);
+    x = byi_import_text(o, "fn (%x) { transpose(%x, axes=[0, 2, 3, 1]) }",
+                        ARGS(x), NO_ATTRS);
+    return byi_import_text(o, "fn (%x) { transpose(%x, axes=[0, 3, 4, 1, 2]) }",
+                           ARGS(byi_group_heads(o, a, x, 3)), NO_ATTRS);
 }
 
 byi_id byi_join_groups(struct byi_import *o, const struct byi_attention *a,
@@ -110,29 +114,31 @@ byi_id byi_join_groups(struct byi_import *o, const struct byi_attention *a,
         "            axes=[0, 3, 1, 2])"
         "}";
 
-    return byi_o_rank(o, x) != 5
+    return byi_import_rank(o, x) != 5
                ? x
-               : byi_o_text(o, text, ARGS(x), ATTRS(AN_INT("heads", a->heads)));
+               : byi_import_text(o, text, ARGS(x),
+                                 ATTRS(AN_INT("heads", a->heads)));
 }
 
 /* Take x at `index` of the axis, which is removed. */
 static byi_id take_index(struct byi_import *o, byi_id x, int64_t axis,
                          double index)
 {
-    return byi_o_emit(o, BYI_OP_TAKE, ARGS(x, byi_o_scalar(o, BYOC_I64, index)),
-                      ATTRS(AN_INT("axis", axis)));
+    return byi_import_emit(o, BYI_OP_TAKE,
+                           ARGS(x, byi_import_scalar(o, BYOC_I64, index)),
+                           ATTRS(AN_INT("axis", axis)));
 }
 
 void byi_split_qkv(struct byi_import *o, byi_id x, const int64_t sizes[3],
                    byi_id parts[3])
 {
-    const byi_id tuple =
-        byi_o_emit(o, BYI_OP_SPLIT, ARGS(x),
-                   ATTRS(SOME_INTS("sizes", 3, sizes),
-                         AN_INT("axis", (int64_t)byi_o_rank(o, x) - 1)));
+    const byi_id tuple = byi_import_emit(
+        o, BYI_OP_SPLIT, ARGS(x),
+        ATTRS(SOME_INTS("sizes", 3, sizes),
+              AN_INT("axis", (int64_t)byi_import_rank(o, x) - 1)));
 
     for (uint32_t i = 0; i < 3; i++)
-        parts[i] = byi_o_get(o, tuple, i);
+        parts[i] = byi_import_get(o, tuple, i);
 }
 
 /* --- masks ---------------------------------------------------------------- */
@@ -141,13 +147,14 @@ byi_id byi_attention_mask(struct byi_import *o, const struct byi_attention *a,
                           byi_id allowed, double filter, uint32_t n,
                           const int64_t *axes)
 {
-    const enum byoc_dtype dtype = byi_o_dtype(o, a->q);
+    const enum byoc_dtype dtype = byi_import_dtype(o, a->q);
 
-    return byi_o_expand(o,
-                        byi_o_call(o, BYI_OP_WHERE, allowed,
-                                   byi_o_scalar(o, dtype, 0),
-                                   byi_o_scalar(o, dtype, filter)),
-                        n, axes);
+    return byi_import_expand(
+        o,
+        byi_import_call(o, BYI_OP_WHERE, allowed,
+                        byi_import_scalar(o, dtype, 0),
+                        byi_import_scalar(o, dtype, filter)),
+        n, axes);
 }
 
 /* Emit the additive mask that allows keys start[b] .. end[b] - 1 for sequence
@@ -163,17 +170,17 @@ static byi_id range_mask(struct byi_import *o, const struct byi_attention *a,
         "  logical_and(less(%keys, expand_dims(%end, axis=[1])),"
         "              greater_equal(%keys, expand_dims(%start, axis=[1])))"
         "}";
-    const byi_id n = byi_o_length(o, a->k, 2);
-    const byi_id keys =
-        byi_o_cast(o, byi_o_count(o, byi_o_scalar(o, BYOC_I64, 0), n),
-                   byi_o_dtype(o, end));
+    const byi_id n = byi_import_length(o, a->k, 2);
+    const byi_id keys = byi_import_cast(
+        o, byi_import_count(o, byi_import_scalar(o, BYOC_I64, 0), n),
+        byi_import_dtype(o, end));
     const byi_id allowed =
         start == BYI_NO_ID
-            ? byi_o_text(o, before, ARGS(keys, end), NO_ATTRS)
-            : byi_o_text(o, between, ARGS(keys, end, start), NO_ATTRS);
+            ? byi_import_text(o, before, ARGS(keys, end), NO_ATTRS)
+            : byi_import_text(o, between, ARGS(keys, end, start), NO_ATTRS);
 
-    return byi_attention_mask(o, a, allowed, a->filter, byi_o_rank(o, a->q) - 2,
-                              middle);
+    return byi_attention_mask(o, a, allowed, a->filter,
+                              byi_import_rank(o, a->q) - 2, middle);
 }
 
 /* Emit the additive mask for a mask of rank 1: (b) ends, or (2 b) ends, then
@@ -181,20 +188,22 @@ static byi_id range_mask(struct byi_import *o, const struct byi_attention *a,
 static byi_id index_mask(struct byi_import *o, const struct byi_attention *a,
                          byi_id mask)
 {
-    const int64_t n = byi_o_dim(o, mask, 0), batch = byi_o_dim(o, a->q, 0);
+    const int64_t n = byi_import_dim(o, mask, 0),
+                  batch = byi_import_dim(o, a->q, 0);
     const int64_t halves[] = {batch, batch};
 
     if (n == batch)
         return range_mask(o, a, BYI_NO_ID, mask);
     if (BYI_IS_SYMBOL(n) || BYI_IS_SYMBOL(batch) || n != 2 * batch) {
-        byi_o_refuse(o, "found a mask of rank 1 of symbolic or other size, "
-                        "expected one or two elements for each sequence");
+        byi_import_refuse(o,
+                          "found a mask of rank 1 of symbolic or other size, "
+                          "expected one or two elements for each sequence");
         return BYI_NO_ID;
     }
-    const byi_id both = byi_o_emit(o, BYI_OP_SPLIT, ARGS(mask),
-                                   ATTRS(SOME_INTS("sizes", 2, halves)));
-    const byi_id end = byi_o_get(o, both, 0);
-    return range_mask(o, a, byi_o_get(o, both, 1), end);
+    const byi_id both = byi_import_emit(o, BYI_OP_SPLIT, ARGS(mask),
+                                        ATTRS(SOME_INTS("sizes", 2, halves)));
+    const byi_id end = byi_import_get(o, both, 0);
+    return range_mask(o, a, byi_import_get(o, both, 1), end);
 }
 
 /* Emit the additive mask for the node's input: (b), (2 b), (b, t) or
@@ -203,18 +212,20 @@ static byi_id read_mask(struct byi_import *o, const struct byi_attention *a,
                         byi_id mask)
 {
     static const int64_t middle[] = {1, 2};
-    const uint32_t rank = byi_o_rank(o, mask);
+    const uint32_t rank = byi_import_rank(o, mask);
 
     if (mask == BYI_NO_ID)
         return BYI_NO_ID;
     if (rank == 1)
         return index_mask(o, a, mask);
     if (rank != 2 && rank != 3) {
-        byi_o_refuse(o, "found a mask of rank %u, expected 1, 2 or 3", rank);
+        byi_import_refuse(o, "found a mask of rank %u, expected 1, 2 or 3",
+                          rank);
         return BYI_NO_ID;
     }
-    const byi_id zero = byi_o_scalar(o, byi_o_dtype(o, mask), 0);
-    return byi_attention_mask(o, a, byi_o_call(o, BYI_OP_GREATER, mask, zero),
+    const byi_id zero = byi_import_scalar(o, byi_import_dtype(o, mask), 0);
+    return byi_attention_mask(o, a,
+                              byi_import_call(o, BYI_OP_GREATER, mask, zero),
                               a->filter, 4 - rank, middle);
 }
 
@@ -222,7 +233,7 @@ double byi_attention_lowest(struct byi_import *o, const struct byi_attention *a)
 {
     if (a->standard)
         return -INFINITY;
-    return byi_o_dtype(o, a->q) == BYOC_F64 ? -DBL_MAX : -(double)FLT_MAX;
+    return byi_import_dtype(o, a->q) == BYOC_F64 ? -DBL_MAX : -(double)FLT_MAX;
 }
 
 /* Emit the mask with which query i attends to the past keys and to the new keys
@@ -230,17 +241,19 @@ double byi_attention_lowest(struct byi_import *o, const struct byi_attention *a)
 static byi_id causal_mask(struct byi_import *o, const struct byi_attention *a)
 {
     static const int64_t column[] = {1}, front[] = {0, 1};
-    const byi_id all = byi_o_length(o, a->k, 2);
-    const byi_id past =
-        byi_o_call(o, BYI_OP_SUBTRACT, all, byi_o_length(o, a->new_k, 2));
-    const byi_id end =
-        byi_o_call(o, BYI_OP_ADD, past,
-                   byi_o_length(o, a->q, (int64_t)byi_o_rank(o, a->q) - 2));
-    const byi_id rows = byi_o_expand(o, byi_o_count(o, past, end), 1, column);
-    const byi_id keys = byi_o_count(o, byi_o_scalar(o, BYOC_I64, 0), all);
+    const byi_id all = byi_import_length(o, a->k, 2);
+    const byi_id past = byi_import_call(o, BYI_OP_SUBTRACT, all,
+                                        byi_import_length(o, a->new_k, 2));
+    const byi_id end = byi_import_call(
+        o, BYI_OP_ADD, past,
+        byi_import_length(o, a->q, (int64_t)byi_import_rank(o, a->q) - 2));
+    const byi_id rows =
+        byi_import_expand(o, byi_import_count(o, past, end), 1, column);
+    const byi_id keys =
+        byi_import_count(o, byi_import_scalar(o, BYOC_I64, 0), all);
 
     return byi_attention_mask(o, a,
-                              byi_o_call(o, BYI_OP_LESS_EQUAL, keys, rows),
+                              byi_import_call(o, BYI_OP_LESS_EQUAL, keys, rows),
                               byi_attention_lowest(o, a), 2, front);
 }
 
@@ -248,7 +261,7 @@ static byi_id causal_mask(struct byi_import *o, const struct byi_attention *a)
 
 static byi_id add_optional(struct byi_import *o, byi_id x, byi_id more)
 {
-    return more == BYI_NO_ID ? x : byi_o_call(o, BYI_OP_ADD, x, more);
+    return more == BYI_NO_ID ? x : byi_import_call(o, BYI_OP_ADD, x, more);
 }
 
 /* Emit softcap tanh(x scale / softcap), or x scale if the softcap is 0. */
@@ -256,9 +269,11 @@ static byi_id emit_softcap(struct byi_import *o, byi_id x, double scale,
                            double softcap)
 {
     if (softcap == 0.0)
-        return byi_o_scale(o, x, scale);
-    return byi_o_scale(
-        o, byi_o_call(o, BYI_OP_TANH, byi_o_scale(o, x, scale / softcap)),
+        return byi_import_scale(o, x, scale);
+    return byi_import_scale(
+        o,
+        byi_import_call(o, BYI_OP_TANH,
+                        byi_import_scale(o, x, scale / softcap)),
         softcap);
 }
 
@@ -279,12 +294,12 @@ static byi_id all_masks(struct byi_import *o, const struct byi_attention *a)
 /* Emit x where the query may attend to at least one key, otherwise 0. */
 static byi_id zero_masked_rows(struct byi_import *o, byi_id x, byi_id masks)
 {
-    return byi_o_text(o,
-                      "fn (%x, %masks) {"
-                      "  %most = max(%masks, axis=[-1], keepdims=true);"
-                      "  where(greater(%most, -inf), %x, 0)"
-                      "}",
-                      ARGS(x, masks), NO_ATTRS);
+    return byi_import_text(o,
+                           "fn (%x, %masks) {"
+                           "  %most = max(%masks, axis=[-1], keepdims=true);"
+                           "  where(greater(%most, -inf), %x, 0)"
+                           "}",
+                           ARGS(x, masks), NO_ATTRS);
 }
 
 /* Emit the scores of queries and keys k plus the masks `total`. Sets stages 0
@@ -292,12 +307,12 @@ static byi_id zero_masked_rows(struct byi_import *o, byi_id x, byi_id masks)
 static byi_id scores(struct byi_import *o, const struct byi_attention *a,
                      byi_id k, byi_id total, byi_id stages[4])
 {
-    const int64_t width = byi_o_dim(o, a->q, byi_o_rank(o, a->q) - 1);
+    const int64_t width = byi_import_dim(o, a->q, byi_import_rank(o, a->q) - 1);
     const double scale = a->scale != 0.0 ? a->scale : 1.0 / sqrt((double)width);
-    byi_id x = byi_o_emit(o, BYI_OP_NN_MATMUL, ARGS(a->q, k),
-                          ATTRS(A_BOOL("transpose_b", true)));
+    byi_id x = byi_import_emit(o, BYI_OP_NN_MATMUL, ARGS(a->q, k),
+                               ATTRS(A_BOOL("transpose_b", true)));
 
-    stages[0] = byi_o_scale(o, x, scale);
+    stages[0] = byi_import_scale(o, x, scale);
     stages[1] = emit_softcap(o, x, scale, a->softcap);
     stages[2] = add_optional(o, stages[1], total);
     return stages[2];
@@ -307,10 +322,10 @@ void byi_attention_widen(struct byi_import *o, struct byi_attention *a)
 {
     byi_id *const operands[] = {&a->q, &a->k, &a->v, &a->bias, &a->sink};
 
-    a->dtype = byi_o_dtype(o, a->q);
+    a->dtype = byi_import_dtype(o, a->q);
     for (uint32_t i = 0; i < BYI_COUNT(operands); i++)
         if (*operands[i] != BYI_NO_ID && byi_dtype_is_half(a->dtype))
-            *operands[i] = byi_o_cast(o, *operands[i], BYOC_F32);
+            *operands[i] = byi_import_cast(o, *operands[i], BYOC_F32);
 }
 
 /* Emit the factor by which a sink, one more term of each row's softmax, scales
@@ -318,7 +333,7 @@ void byi_attention_widen(struct byi_import *o, struct byi_attention *a)
  * sink). */
 static byi_id sink_factor(struct byi_import *o, byi_id x, byi_id sink)
 {
-    return byi_o_text(
+    return byi_import_text(
         o,
         "fn (%x, %sink) {"
         "  %sum = reduce_log_sum_exp(%x, axis=[-1], keepdims=true);"
@@ -334,30 +349,31 @@ static byi_id attention_heads(struct byi_import *o,
                               const struct byi_attention *a, byi_id stages[4])
 {
     static const int64_t group[] = {2};
-    const uint32_t rank = byi_o_rank(o, a->q);
+    const uint32_t rank = byi_import_rank(o, a->q);
     const bool shared = rank == 5;
 
-    if (a->scale == 0.0 && byi_o_ok(o) &&
-        BYI_IS_SYMBOL(byi_o_dim(o, a->q, rank - 1)))
-        byi_o_refuse(o, "found heads of symbolic size, expected a known size "
-                        "or attribute scale");
-    if (!byi_o_ok(o))
+    if (a->scale == 0.0 && byi_import_ok(o) &&
+        BYI_IS_SYMBOL(byi_import_dim(o, a->q, rank - 1)))
+        byi_import_refuse(o,
+                          "found heads of symbolic size, expected a known size "
+                          "or attribute scale");
+    if (!byi_import_ok(o))
         return BYI_NO_ID;
-    const byi_id k = shared ? byi_o_expand(o, a->k, 1, group) : a->k;
-    const byi_id v = shared ? byi_o_expand(o, a->v, 1, group) : a->v;
+    const byi_id k = shared ? byi_import_expand(o, a->k, 1, group) : a->k;
+    const byi_id v = shared ? byi_import_expand(o, a->v, 1, group) : a->v;
     byi_id unused[4];
     if (!stages)
         stages = unused;
     const byi_id total = all_masks(o, a), x = scores(o, a, k, total, stages);
-    stages[3] = byi_o_call(o, BYI_OP_NN_SOFTMAX, x);
-    byi_id y = byi_o_call(o, BYI_OP_NN_MATMUL, stages[3], v);
+    stages[3] = byi_import_call(o, BYI_OP_NN_SOFTMAX, x);
+    byi_id y = byi_import_call(o, BYI_OP_NN_MATMUL, stages[3], v);
     if (a->standard && (a->mask != BYI_NO_ID || a->bias != BYI_NO_ID)) {
         y = zero_masked_rows(o, y, total);
         stages[3] = zero_masked_rows(o, stages[3], total);
     }
     if (a->sink != BYI_NO_ID)
-        y = byi_o_call(o, BYI_OP_MULTIPLY, y, sink_factor(o, x, a->sink));
-    return byi_o_cast(o, y, a->dtype);
+        y = byi_import_call(o, BYI_OP_MULTIPLY, y, sink_factor(o, x, a->sink));
+    return byi_import_cast(o, y, a->dtype);
 }
 
 byi_id byi_attention_emit(struct byi_import *o, const struct byi_attention *a)
@@ -367,19 +383,19 @@ byi_id byi_attention_emit(struct byi_import *o, const struct byi_attention *a)
 
 struct byi_attention byi_attention_read(struct byi_import *o)
 {
-    struct byi_attention a = {.heads = byi_o_int(o, "num_heads", 0),
-                              .bias = BYI_NO_ID,
-                              .new_k = BYI_NO_ID,
-                              .mask = BYI_NO_ID,
-                              .sink = BYI_NO_ID,
-                              .filter =
-                                  byi_o_float(o, "mask_filter_value", -10000),
-                              .scale = byi_o_float(o, "scale", 0),
-                              .causal = byi_o_int(o, "unidirectional", 0) != 0};
+    struct byi_attention a = {
+        .heads = byi_import_int(o, "num_heads", 0),
+        .bias = BYI_NO_ID,
+        .new_k = BYI_NO_ID,
+        .mask = BYI_NO_ID,
+        .sink = BYI_NO_ID,
+        .filter = byi_import_float(o, "mask_filter_value", -10000),
+        .scale = byi_import_float(o, "scale", 0),
+        .causal = byi_import_int(o, "unidirectional", 0) != 0};
 
     if (a.heads < 1 || a.heads > BYI_MAX_ARGS)
-        byi_o_fail(o, BYOC_EPARSE, "num_heads is %lld, expected 1 to %d",
-                   (long long)a.heads, BYI_MAX_ARGS);
+        byi_import_fail(o, BYOC_EPARSE, "num_heads is %lld, expected 1 to %d",
+                        (long long)a.heads, BYI_MAX_ARGS);
     return a;
 }
 
@@ -388,8 +404,8 @@ static void add_past(struct byi_import *o, struct byi_attention *a,
                      byi_id past_k, byi_id past_v)
 {
     a->new_k = a->k;
-    a->k = byi_o_concat(o, past_k, a->k, 2);
-    a->v = byi_o_concat(o, past_v, a->v, 2);
+    a->k = byi_import_concat(o, past_k, a->k, 2);
+    a->v = byi_import_concat(o, past_v, a->v, 2);
 }
 
 /* Convert the node with data x and weights (width of x, widths of q + k + v),
@@ -400,26 +416,30 @@ static void attend_to_self(struct byi_import *o, byi_id x, byi_id weights,
 {
     static const int64_t front[] = {0};
     struct byi_attention a = byi_attention_read(o);
-    const int64_t third = byi_o_dim(o, weights, 1) / 3;
+    const int64_t third = byi_import_dim(o, weights, 1) / 3;
     int64_t sizes[3] = {third, third, third};
     uint32_t n = 0;
-    const int64_t *given = byi_o_ints(o, "qkv_hidden_sizes", &n);
+    const int64_t *given = byi_import_ints(o, "qkv_hidden_sizes", &n);
     byi_id parts[3];
 
-    if (byi_o_int(o, "do_rotary", 0) || byi_o_int(o, "rotary_embedding_dim", 0))
-        byi_o_refuse(o, "found rotary embeddings, expected none");
-    if (byi_o_int(o, "past_present_share_buffer", 0))
-        byi_o_refuse(o, "found past and present in one buffer, expected two");
+    if (byi_import_int(o, "do_rotary", 0) ||
+        byi_import_int(o, "rotary_embedding_dim", 0))
+        byi_import_refuse(o, "found rotary embeddings, expected none");
+    if (byi_import_int(o, "past_present_share_buffer", 0))
+        byi_import_refuse(o,
+                          "found past and present in one buffer, expected two");
     if (given && n != 3)
-        byi_o_fail(o, BYOC_EPARSE,
-                   "qkv_hidden_sizes has %u entries, expected 3", n);
-    if (byi_o_ok(o) && BYI_IS_SYMBOL(byi_o_dim(o, weights, 1)))
-        byi_o_refuse(o, "found weights of symbolic width, expected a number");
-    if (given && byi_o_ok(o))
+        byi_import_fail(o, BYOC_EPARSE,
+                        "qkv_hidden_sizes has %u entries, expected 3", n);
+    if (byi_import_ok(o) && BYI_IS_SYMBOL(byi_import_dim(o, weights, 1)))
+        byi_import_refuse(o,
+                          "found weights of symbolic width, expected a number");
+    if (given && byi_import_ok(o))
         memcpy(sizes, given, sizeof sizes);
     byi_split_qkv(o,
-                  add_optional(o, byi_o_call(o, BYI_OP_NN_MATMUL, x, weights),
-                               byi_o_in(o, 2)),
+                  add_optional(o,
+                               byi_import_call(o, BYI_OP_NN_MATMUL, x, weights),
+                               byi_import_in(o, 2)),
                   sizes, parts);
     a.q = split_heads(o, parts[0], a.heads);
     a.k = split_heads(o, parts[1], a.heads);
@@ -428,9 +448,10 @@ static void attend_to_self(struct byi_import *o, byi_id x, byi_id weights,
     add_past(o, &a, past == BYI_NO_ID ? past : take_index(o, past, 0, 0),
              past_v);
     a.bias = bias;
-    if (byi_o_wants(o, 1)) {
-        const byi_id v = byi_o_expand(o, a.v, 1, front);
-        o->out[1] = byi_o_concat(o, byi_o_expand(o, a.k, 1, front), v, 0);
+    if (byi_import_wants(o, 1)) {
+        const byi_id v = byi_import_expand(o, a.v, 1, front);
+        o->out[1] =
+            byi_import_concat(o, byi_import_expand(o, a.k, 1, front), v, 0);
     }
     byi_attention_widen(o, &a);
     a.mask = read_mask(o, &a, mask);
@@ -439,10 +460,12 @@ static void attend_to_self(struct byi_import *o, byi_id x, byi_id weights,
 
 static void convert_attention(struct byi_import *o)
 {
-    if (byi_o_in(o, 6) != BYI_NO_ID)
-        byi_o_refuse(o, "found past and present in one buffer, expected two");
-    attend_to_self(o, byi_o_in(o, 0), byi_o_in(o, 1), byi_o_in(o, 3),
-                   byi_o_in(o, 4), byi_o_in(o, 5));
+    if (byi_import_in(o, 6) != BYI_NO_ID)
+        byi_import_refuse(o,
+                          "found past and present in one buffer, expected two");
+    attend_to_self(o, byi_import_in(o, 0), byi_import_in(o, 1),
+                   byi_import_in(o, 3), byi_import_in(o, 4),
+                   byi_import_in(o, 5));
 }
 
 /* Dequantize the 8-bit input i to float32. Inputs `scale` and `zero` hold one
@@ -450,26 +473,28 @@ static void convert_attention(struct byi_import *o)
 static byi_id dequantize_input(struct byi_import *o, uint32_t i, uint32_t scale,
                                uint32_t zero)
 {
-    const enum byoc_dtype dtype = byi_o_dtype(o, byi_o_in(o, i));
-    const byi_id given = byi_o_in(o, zero);
-    const bool columns = byi_o_rank(o, byi_o_in(o, scale)) == 1 &&
-                         byi_o_dim(o, byi_o_in(o, scale), 0) != 1;
+    const enum byoc_dtype dtype = byi_import_dtype(o, byi_import_in(o, i));
+    const byi_id given = byi_import_in(o, zero);
+    const bool columns = byi_import_rank(o, byi_import_in(o, scale)) == 1 &&
+                         byi_import_dim(o, byi_import_in(o, scale), 0) != 1;
     const byi_id factor =
-        columns ? byi_o_in(o, scale) : byi_o_as_scalar(o, byi_o_in(o, scale));
-    byi_id x = byi_o_cast(o, byi_o_in(o, i), BYOC_F32);
+        columns ? byi_import_in(o, scale)
+                : byi_import_as_scalar(o, byi_import_in(o, scale));
+    byi_id x = byi_import_cast(o, byi_import_in(o, i), BYOC_F32);
 
     if (given != BYI_NO_ID) {
         const bool each =
-            byi_o_rank(o, given) == 1 && byi_o_dim(o, given, 0) != 1;
-        x = byi_o_call(
+            byi_import_rank(o, given) == 1 && byi_import_dim(o, given, 0) != 1;
+        x = byi_import_call(
             o, BYI_OP_SUBTRACT, x,
-            byi_o_cast(o, each ? given : byi_o_as_scalar(o, given), BYOC_F32));
+            byi_import_cast(o, each ? given : byi_import_as_scalar(o, given),
+                            BYOC_F32));
     }
-    if (dtype != BYOC_U8 && dtype != BYOC_I8 && byi_o_ok(o))
-        byi_o_fail(o, BYOC_ETYPE,
-                   "input %u has type %s, expected uint8 or int8", i,
-                   byoc_dtype_name(dtype));
-    return byi_o_call(o, BYI_OP_MULTIPLY, x, factor);
+    if (dtype != BYOC_U8 && dtype != BYOC_I8 && byi_import_ok(o))
+        byi_import_fail(o, BYOC_ETYPE,
+                        "input %u has type %s, expected uint8 or int8", i,
+                        byoc_dtype_name(dtype));
+    return byi_import_call(o, BYI_OP_MULTIPLY, x, factor);
 }
 
 /* QAttention: x and weights of 8 bits, bias, scale of x, of the weights, mask,
@@ -477,8 +502,8 @@ static byi_id dequantize_input(struct byi_import *o, uint32_t i, uint32_t scale,
 static void convert_quantized_attention(struct byi_import *o)
 {
     const byi_id weights = dequantize_input(o, 1, 4, 7);
-    attend_to_self(o, dequantize_input(o, 0, 3, 6), weights, byi_o_in(o, 5),
-                   byi_o_in(o, 8), BYI_NO_ID);
+    attend_to_self(o, dequantize_input(o, 0, 3, 6), weights,
+                   byi_import_in(o, 5), byi_import_in(o, 8), BYI_NO_ID);
 }
 
 /* Read q, k and v and add their parts of the bias. Each is (b, s, n h); or the
@@ -486,22 +511,26 @@ static void convert_quantized_attention(struct byi_import *o)
  * (b, s, n, 2, h); or k and v are (b, n, t, h). */
 static void read_operands(struct byi_import *o, struct byi_attention *a)
 {
-    const byi_id q = byi_o_in(o, 0), k = byi_o_in(o, 1), v = byi_o_in(o, 2);
-    const byi_id bias = byi_o_in(o, 3);
-    const uint32_t rank = k == BYI_NO_ID ? 0 : byi_o_rank(o, k);
+    const byi_id q = byi_import_in(o, 0), k = byi_import_in(o, 1),
+                 v = byi_import_in(o, 2);
+    const byi_id bias = byi_import_in(o, 3);
+    const uint32_t rank = k == BYI_NO_ID ? 0 : byi_import_rank(o, k);
     byi_id parts[3] = {BYI_NO_ID, BYI_NO_ID, BYI_NO_ID};
 
     if (bias != BYI_NO_ID && rank != 3)
-        byi_o_refuse(o, "found a bias and packed operands, expected separate "
-                        "operands of rank 3");
-    if (rank == 0 && byi_o_ok(o) && byi_o_rank(o, q) != 5)
-        byi_o_fail(o, BYOC_EPARSE,
-                   "found no key and a query of rank %u, expected a packed "
-                   "query of rank 5",
-                   byi_o_rank(o, q));
-    if (bias != BYI_NO_ID && byi_o_ok(o)) {
-        const int64_t sizes[] = {byi_o_dim(o, q, 2), byi_o_dim(o, k, 2),
-                                 byi_o_dim(o, v, 2)};
+        byi_import_refuse(o,
+                          "found a bias and packed operands, expected separate "
+                          "operands of rank 3");
+    if (rank == 0 && byi_import_ok(o) && byi_import_rank(o, q) != 5)
+        byi_import_fail(
+            o, BYOC_EPARSE,
+            "found no key and a query of rank %u, expected a packed "
+            "query of rank 5",
+            byi_import_rank(o, q));
+    if (bias != BYI_NO_ID && byi_import_ok(o)) {
+        const int64_t sizes[] = {byi_import_dim(o, q, 2),
+                                 byi_import_dim(o, k, 2),
+                                 byi_import_dim(o, v, 2)};
         byi_split_qkv(o, bias, sizes, parts);
     }
     if (rank == 0) {
@@ -528,17 +557,18 @@ static void convert_multi_head(struct byi_import *o)
 {
     struct byi_attention a = byi_attention_read(o);
 
-    if (byi_o_in(o, 8) != BYI_NO_ID || byi_o_in(o, 9) != BYI_NO_ID)
-        byi_o_refuse(o, "found past and present in one buffer, expected two");
+    if (byi_import_in(o, 8) != BYI_NO_ID || byi_import_in(o, 9) != BYI_NO_ID)
+        byi_import_refuse(o,
+                          "found past and present in one buffer, expected two");
     read_operands(o, &a);
-    add_past(o, &a, byi_o_in(o, 6), byi_o_in(o, 7));
-    a.bias = byi_o_in(o, 5);
-    if (byi_o_wants(o, 1))
+    add_past(o, &a, byi_import_in(o, 6), byi_import_in(o, 7));
+    a.bias = byi_import_in(o, 5);
+    if (byi_import_wants(o, 1))
         o->out[1] = a.k;
-    if (byi_o_wants(o, 2))
+    if (byi_import_wants(o, 2))
         o->out[2] = a.v;
     byi_attention_widen(o, &a);
-    a.mask = read_mask(o, &a, byi_o_in(o, 4));
+    a.mask = read_mask(o, &a, byi_import_in(o, 4));
     o->out[0] = byi_attention_emit(o, &a);
 }
 
@@ -548,16 +578,17 @@ static void convert_multi_head(struct byi_import *o)
  * attribute, and becomes n if the input has its own axis of heads. */
 static byi_id standard_operand(struct byi_import *o, uint32_t i, int64_t *heads)
 {
-    const byi_id x = byi_o_in(o, i);
+    const byi_id x = byi_import_in(o, i);
 
-    if (byi_o_rank(o, x) == 3 && *heads > 0)
+    if (byi_import_rank(o, x) == 3 && *heads > 0)
         return split_heads(o, x, *heads);
-    if (byi_o_ok(o) && byi_o_rank(o, x) != 4)
-        byi_o_fail(o, BYOC_ETYPE,
-                   "input %u has rank %u, expected 4, or 3 with the number of "
-                   "heads as an attribute",
-                   i, byi_o_rank(o, x));
-    *heads = byi_o_dim(o, x, 1);
+    if (byi_import_ok(o) && byi_import_rank(o, x) != 4)
+        byi_import_fail(
+            o, BYOC_ETYPE,
+            "input %u has rank %u, expected 4, or 3 with the number of "
+            "heads as an attribute",
+            i, byi_import_rank(o, x));
+    *heads = byi_import_dim(o, x, 1);
     return x;
 }
 
@@ -567,28 +598,30 @@ static byi_id standard_operand(struct byi_import *o, uint32_t i, int64_t *heads)
 static byi_id standard_mask(struct byi_import *o, const struct byi_attention *a)
 {
     static const int64_t front[] = {0, 1};
-    const enum byoc_dtype dtype = byi_o_dtype(o, a->q);
-    byi_id mask = byi_o_in(o, 3);
-    const uint32_t rank = byi_o_rank(o, mask);
-    const int64_t keys = byi_o_dim(o, a->k, 2);
-    const int64_t mask_keys = rank ? byi_o_dim(o, mask, rank - 1) : 1;
+    const enum byoc_dtype dtype = byi_import_dtype(o, a->q);
+    byi_id mask = byi_import_in(o, 3);
+    const uint32_t rank = byi_import_rank(o, mask);
+    const int64_t keys = byi_import_dim(o, a->k, 2);
+    const int64_t mask_keys = rank ? byi_import_dim(o, mask, rank - 1) : 1;
     int64_t pads[8] = {0};
 
-    if (mask == BYI_NO_ID || !byi_o_ok(o))
+    if (mask == BYI_NO_ID || !byi_import_ok(o))
         return mask;
     if (rank < 2 || rank > 4) {
-        byi_o_fail(o, BYOC_ETYPE, "attn_mask has rank %u, expected 2 to 4",
-                   rank);
+        byi_import_fail(o, BYOC_ETYPE, "attn_mask has rank %u, expected 2 to 4",
+                        rank);
         return BYI_NO_ID;
     }
-    mask = byi_o_dtype(o, mask) == BYOC_BOOL
+    mask = byi_import_dtype(o, mask) == BYOC_BOOL
                ? byi_attention_mask(o, a, mask, a->filter, 4 - rank, front)
-               : byi_o_cast(o, byi_o_expand(o, mask, 4 - rank, front), dtype);
+               : byi_import_cast(o, byi_import_expand(o, mask, 4 - rank, front),
+                                 dtype);
     if (!BYI_IS_SYMBOL(mask_keys) && !BYI_IS_SYMBOL(keys) && mask_keys != 1 &&
         mask_keys < keys) {
         pads[7] = keys - mask_keys;
-        mask = byi_o_call(o, BYI_OP_NN_PAD, mask, byi_o_vector(o, 8, pads),
-                          byi_o_scalar(o, dtype, -INFINITY));
+        mask = byi_import_call(o, BYI_OP_NN_PAD, mask,
+                               byi_import_vector(o, 8, pads),
+                               byi_import_scalar(o, dtype, -INFINITY));
     }
     return byi_group_scores(o, a, mask);
 }
@@ -596,27 +629,27 @@ static byi_id standard_mask(struct byi_import *o, const struct byi_attention *a)
 void byi_check_heads(struct byi_import *o, const struct byi_attention *a,
                      int64_t values)
 {
-    if (byi_o_ok(o) && (a->heads < 1 || a->kv_heads < 1 ||
-                        a->heads % a->kv_heads || values != a->kv_heads))
-        byi_o_fail(o, BYOC_ETYPE,
-                   "found %lld heads of queries, %lld of keys and %lld of "
-                   "values, expected known numbers, the first a multiple of "
-                   "the others",
-                   (long long)a->heads, (long long)a->kv_heads,
-                   (long long)values);
+    if (byi_import_ok(o) && (a->heads < 1 || a->kv_heads < 1 ||
+                             a->heads % a->kv_heads || values != a->kv_heads))
+        byi_import_fail(
+            o, BYOC_ETYPE,
+            "found %lld heads of queries, %lld of keys and %lld of "
+            "values, expected known numbers, the first a multiple of "
+            "the others",
+            (long long)a->heads, (long long)a->kv_heads, (long long)values);
 }
 
 static void read_standard(struct byi_import *o, struct byi_attention *a)
 {
-    const int64_t precision = byi_o_int(o, "softmax_precision", BYOC_F32);
+    const int64_t precision = byi_import_int(o, "softmax_precision", BYOC_F32);
 
     a->q = standard_operand(o, 0, &a->heads);
     a->k = standard_operand(o, 1, &a->kv_heads);
     int64_t heads = a->kv_heads;
     a->v = standard_operand(o, 2, &heads);
-    if (precision == BYOC_F64 && byi_o_dtype(o, a->q) != BYOC_F64)
-        byi_o_refuse(o, "softmax_precision is float64, expected at most "
-                        "float32 for queries of another type");
+    if (precision == BYOC_F64 && byi_import_dtype(o, a->q) != BYOC_F64)
+        byi_import_refuse(o, "softmax_precision is float64, expected at most "
+                             "float32 for queries of another type");
     byi_check_heads(o, a, heads);
 }
 
@@ -627,35 +660,35 @@ static void read_standard(struct byi_import *o, struct byi_attention *a)
  * the type of the query, which is also the type of the result. */
 static void convert_standard(struct byi_import *o)
 {
-    struct byi_attention a = {.heads = byi_o_int(o, "q_num_heads", 0),
-                              .kv_heads = byi_o_int(o, "kv_num_heads", 0),
+    struct byi_attention a = {.heads = byi_import_int(o, "q_num_heads", 0),
+                              .kv_heads = byi_import_int(o, "kv_num_heads", 0),
                               .bias = BYI_NO_ID,
                               .mask = BYI_NO_ID,
                               .sink = BYI_NO_ID,
                               .filter = -INFINITY,
-                              .scale = byi_o_float(o, "scale", 0),
-                              .softcap = byi_o_float(o, "softcap", 0),
-                              .causal = byi_o_int(o, "is_causal", 0) != 0,
+                              .scale = byi_import_float(o, "scale", 0),
+                              .softcap = byi_import_float(o, "softcap", 0),
+                              .causal = byi_import_int(o, "is_causal", 0) != 0,
                               .standard = true};
-    const bool flat = byi_o_rank(o, byi_o_in(o, 0)) == 3;
-    const int64_t mode = byi_o_int(o, "qk_matmul_output_mode", 0);
-    const byi_id lengths = byi_o_in(o, 6);
+    const bool flat = byi_import_rank(o, byi_import_in(o, 0)) == 3;
+    const int64_t mode = byi_import_int(o, "qk_matmul_output_mode", 0);
+    const byi_id lengths = byi_import_in(o, 6);
     byi_id stages[4];
 
     read_standard(o, &a);
     if (mode < 0 || mode > 3)
-        byi_o_fail(o, BYOC_EPARSE,
-                   "qk_matmul_output_mode is %lld, expected 0 to 3",
-                   (long long)mode);
-    add_past(o, &a, byi_o_in(o, 4), byi_o_in(o, 5));
-    if (byi_o_wants(o, 1))
+        byi_import_fail(o, BYOC_EPARSE,
+                        "qk_matmul_output_mode is %lld, expected 0 to 3",
+                        (long long)mode);
+    add_past(o, &a, byi_import_in(o, 4), byi_import_in(o, 5));
+    if (byi_import_wants(o, 1))
         o->out[1] = a.k;
-    if (byi_o_wants(o, 2))
+    if (byi_import_wants(o, 2))
         o->out[2] = a.v;
-    if (!byi_o_ok(o))
+    if (!byi_import_ok(o))
         return;
     byi_attention_widen(o, &a);
-    a.v = byi_o_cast(o, a.v, byi_o_dtype(o, a.q));
+    a.v = byi_import_cast(o, a.v, byi_import_dtype(o, a.q));
     if (a.heads != a.kv_heads)
         a.q = byi_group_heads(o, &a, a.q, 1);
     a.mask = standard_mask(o, &a);
@@ -663,9 +696,9 @@ static void convert_standard(struct byi_import *o)
         a.bias = range_mask(o, &a, BYI_NO_ID, lengths);
     const byi_id y = attention_heads(o, &a, stages);
     o->out[0] = flat ? join_heads(o, y) : byi_join_groups(o, &a, y);
-    if (byi_o_wants(o, 3) && byi_o_ok(o))
+    if (byi_import_wants(o, 3) && byi_import_ok(o))
         o->out[3] =
-            byi_o_cast(o, byi_join_groups(o, &a, stages[mode]), a.dtype);
+            byi_import_cast(o, byi_join_groups(o, &a, stages[mode]), a.dtype);
 }
 
 /* clang-format off */

@@ -13,7 +13,7 @@
 
 static byi_id make_tuple(struct byi_import *o, const byi_id *ids, uint32_t n)
 {
-    if (!byi_o_ok(o))
+    if (!byi_import_ok(o))
         return BYI_NO_ID;
     return n == 1 ? ids[0] : byi_add_tuple(o->m, o->f, ids, n, o->sources);
 }
@@ -31,23 +31,23 @@ static struct if_branch open_branch(struct byi_import *o,
     struct if_branch b = {.n = (uint32_t)graph->n_output};
 
     b.outputs = byi_arena_calloc(o->scratch, b.n + 1, sizeof *b.outputs);
-    byi_o_body_open(o, graph, &b.body);
-    byi_o_body_inputs(o, &b.body);
-    byi_o_body_nodes(o, &b.body, NULL, 0, b.outputs);
+    byi_import_body_open(o, graph, &b.body);
+    byi_import_body_inputs(o, &b.body);
+    byi_import_body_nodes(o, &b.body, NULL, 0, b.outputs);
     return b;
 }
 
 static byi_id close_branch(struct byi_import *o, struct if_branch *b)
 {
-    return byi_o_body_close(o, &b->body,
-                            make_tuple(&b->body.inner, b->outputs, b->n));
+    return byi_import_body_close(o, &b->body,
+                                 make_tuple(&b->body.inner, b->outputs, b->n));
 }
 
 static bool is_tensor(const struct if_branch *b, uint32_t i)
 {
     const struct byi_import *inner = &b->body.inner;
 
-    return byi_o_ok(inner) && b->outputs[i] != BYI_NO_ID &&
+    return byi_import_ok(inner) && b->outputs[i] != BYI_NO_ID &&
            inner->f->nodes.at[b->outputs[i]].type->kind == BYI_TENSOR;
 }
 
@@ -63,43 +63,44 @@ static void raise_ranks(struct if_branch *b, const struct if_branch *other)
     for (uint32_t i = 0; i < b->n; i++) {
         if (!is_tensor(b, i) || !is_tensor(other, i))
             continue;
-        const uint32_t rank = byi_o_rank(&b->body.inner, b->outputs[i]);
+        const uint32_t rank = byi_import_rank(&b->body.inner, b->outputs[i]);
         const uint32_t expected =
-            byi_o_rank(&other->body.inner, other->outputs[i]);
+            byi_import_rank(&other->body.inner, other->outputs[i]);
         bool ones = expected > rank && expected - rank <= BYI_COUNT(front);
         for (uint32_t k = 0; ones && k < expected - rank; k++)
-            ones = byi_o_dim(&other->body.inner, other->outputs[i], k) == 1;
+            ones =
+                byi_import_dim(&other->body.inner, other->outputs[i], k) == 1;
         if (ones)
-            b->outputs[i] = byi_o_expand(&b->body.inner, b->outputs[i],
-                                         expected - rank, front);
+            b->outputs[i] = byi_import_expand(&b->body.inner, b->outputs[i],
+                                              expected - rank, front);
     }
 }
 
 /* Make the fields of a function's result the outputs of the node. */
 static void take_results(struct byi_import *o, byi_id id, uint32_t n_fields)
 {
-    for (uint32_t i = 0; i < o->n_out && byi_o_ok(o); i++)
-        o->out[i] = n_fields == 1 ? id : byi_o_get(o, id, i);
+    for (uint32_t i = 0; i < o->n_out && byi_import_ok(o); i++)
+        o->out[i] = n_fields == 1 ? id : byi_import_get(o, id, i);
 }
 
 static void emit_if(struct byi_import *o, const Onnx__GraphProto *then,
                     const Onnx__GraphProto *otherwise)
 {
-    const byi_id cond = byi_o_as_scalar(o, byi_o_in(o, 0));
+    const byi_id cond = byi_import_as_scalar(o, byi_import_in(o, 0));
     byi_id id = BYI_NO_ID;
 
-    if (!byi_o_ok(o))
+    if (!byi_import_ok(o))
         return;
     struct if_branch a = open_branch(o, then), b = open_branch(o, otherwise);
-    if (byi_o_ok(o)) {
+    if (byi_import_ok(o)) {
         raise_ranks(&a, &b);
         raise_ranks(&b, &a);
     }
     const byi_id yes = close_branch(o, &a), no = close_branch(o, &b);
-    if (!byi_o_ok(o))
+    if (!byi_import_ok(o))
         return;
     o->status = byi_add_if(o->m, o->f, cond, yes, no, o->sources, &id, &o->err);
-    if (!byi_o_ok(o))
+    if (!byi_import_ok(o))
         byi_prefix(
             &o->err,
             "node %.200s (If), whose condition is not constant (try to fix "
@@ -117,7 +118,7 @@ static bool compares_dim_with_one(struct byi_import *o, byi_id cond,
     for (uint32_t i = 0; i < 2 && node->kind == BYI_CALL_OP; i++) {
         uint32_t n = 0;
         if (node->op == BYI_OP_EQUAL)
-            items[i] = byi_o_items(o, node->args[i], &n);
+            items[i] = byi_import_items(o, node->args[i], &n);
         if (n != 1)
             return false;
     }
@@ -151,12 +152,12 @@ static bool squeeze_if_one(struct byi_import *o, const Onnx__GraphProto *then,
 {
     int64_t dim;
     byi_id squeezed, x;
-    if (!byi_o_ok(o) || !is_squeeze_or_identity(then, otherwise) ||
-        !compares_dim_with_one(o, byi_o_in(o, 0), &dim))
+    if (!byi_import_ok(o) || !is_squeeze_or_identity(then, otherwise) ||
+        !compares_dim_with_one(o, byi_import_in(o, 0), &dim))
         return false;
-    byi_o_inline(o, then, NULL, 0, &squeezed);
-    byi_o_inline(o, otherwise, NULL, 0, &x);
-    if (!byi_o_ok(o))
+    byi_import_inline(o, then, NULL, 0, &squeezed);
+    byi_import_inline(o, otherwise, NULL, 0, &x);
+    if (!byi_import_ok(o))
         return true;
     const struct byi_node *node = &o->f->nodes.at[squeezed];
     uint32_t n = 0;
@@ -164,33 +165,33 @@ static bool squeeze_if_one(struct byi_import *o, const Onnx__GraphProto *then,
                               ? byi_attr_ints(node->attrs, "axis", &n)
                               : NULL;
     o->out[0] = squeezed;
-    return n == 1 && byi_o_dim(o, x, (uint32_t)axes[0]) == dim;
+    return n == 1 && byi_import_dim(o, x, (uint32_t)axes[0]) == dim;
 }
 
 static void convert_if(struct byi_import *o)
 {
-    const Onnx__GraphProto *then = byi_o_graph(o, "then_branch");
-    const Onnx__GraphProto *otherwise = byi_o_graph(o, "else_branch");
+    const Onnx__GraphProto *then = byi_import_graph(o, "then_branch");
+    const Onnx__GraphProto *otherwise = byi_import_graph(o, "else_branch");
     struct byi_tensor cond = {0};
 
-    if (!byi_o_ok(o))
+    if (!byi_import_ok(o))
         return;
     if (then->n_input || otherwise->n_input)
-        byi_o_fail(o, BYOC_EPARSE,
-                   "its branches have %zu and %zu inputs, expected none",
-                   then->n_input, otherwise->n_input);
+        byi_import_fail(o, BYOC_EPARSE,
+                        "its branches have %zu and %zu inputs, expected none",
+                        then->n_input, otherwise->n_input);
     if (then->n_output != o->n_out || otherwise->n_output != o->n_out)
-        byi_o_fail(o, BYOC_EPARSE,
-                   "its branches have %zu and %zu outputs, expected %u",
-                   then->n_output, otherwise->n_output, o->n_out);
-    if (!byi_o_value(o, byi_o_in(o, 0), &cond) || cond.dtype != BYOC_BOOL ||
-        byi_elements(cond.rank, cond.dims) != 1) {
+        byi_import_fail(o, BYOC_EPARSE,
+                        "its branches have %zu and %zu outputs, expected %u",
+                        then->n_output, otherwise->n_output, o->n_out);
+    if (!byi_import_value(o, byi_import_in(o, 0), &cond) ||
+        cond.dtype != BYOC_BOOL || byi_elements(cond.rank, cond.dims) != 1) {
         if (!squeeze_if_one(o, then, otherwise))
             emit_if(o, then, otherwise);
         return;
     }
     const bool holds = byi_tensor_int(&cond, 0) != 0;
-    byi_o_inline(o, holds ? then : otherwise, NULL, 0, o->out);
+    byi_import_inline(o, holds ? then : otherwise, NULL, 0, o->out);
 }
 
 /* --- Loop, Scan ----------------------------------------------------------- */
@@ -204,30 +205,30 @@ static void run_loop(struct byi_import *o, struct byi_onnx_loop *loop)
     byi_id id = BYI_NO_ID;
     uint32_t n = 0;
 
-    if (!byi_o_ok(o))
+    if (!byi_import_ok(o))
         return;
-    args[n++] = byi_o_scalar(o, BYOC_I64, 0);
+    args[n++] = byi_import_scalar(o, BYOC_I64, 0);
     if (loop->go != BYI_NO_ID)
         args[n++] = loop->go;
     for (uint32_t i = 0; i < loop->n_states; i++)
         args[n++] = loop->states[i];
     for (uint32_t i = 0; i < loop->n_scan_outputs; i++)
         args[n++] = byi_loop_empty_output(o, &loop->scan_outputs[i]);
-    if (!byi_o_ok(o))
+    if (!byi_import_ok(o))
         return;
     o->status =
         byi_add_apply(o->m, o->f, fn, args, n, o->sources, &id, &o->err);
-    if (!byi_o_ok(o))
+    if (!byi_import_ok(o))
         byi_prefix(&o->err, "node %.200s (%.100s)", o->name, o->row->type);
     take_results(o, id, loop->n_states + loop->n_scan_outputs);
-    for (uint32_t i = loop->n_states; i < o->n_out && byi_o_ok(o); i++) {
+    for (uint32_t i = loop->n_states; i < o->n_out && byi_import_ok(o); i++) {
         const struct byi_slices *output =
             &loop->scan_outputs[i - loop->n_states];
         if (output->stacked)
-            o->out[i] = byi_o_emit(o, BYI_OP_SEQ_CONCATENATE, ARGS(o->out[i]),
-                                   ATTRS(AN_INT("axis", output->axis),
-                                         A_BOOL("new_axis", true),
-                                         A_BOOL("allow_empty", true)));
+            o->out[i] = byi_import_emit(
+                o, BYI_OP_SEQ_CONCATENATE, ARGS(o->out[i]),
+                ATTRS(AN_INT("axis", output->axis), A_BOOL("new_axis", true),
+                      A_BOOL("allow_empty", true)));
     }
 }
 
@@ -239,14 +240,15 @@ static void count_scan_outputs(struct byi_import *o, struct byi_onnx_loop *loop)
 
     if (n < first + loop->n_states || n - first > BYI_MAX_ARGS / 2 ||
         n - first < o->n_out || n == first) {
-        byi_o_fail(o, BYOC_EPARSE,
-                   "its body has %zu outputs, expected %u to %d for %u states "
-                   "and %u outputs of the node",
-                   n,
-                   first + (loop->n_states > o->n_out ? loop->n_states
-                            : o->n_out > 0            ? o->n_out
-                                                      : 1),
-                   (int)first + BYI_MAX_ARGS / 2, loop->n_states, o->n_out);
+        byi_import_fail(
+            o, BYOC_EPARSE,
+            "its body has %zu outputs, expected %u to %d for %u states "
+            "and %u outputs of the node",
+            n,
+            first + (loop->n_states > o->n_out ? loop->n_states
+                     : o->n_out > 0            ? o->n_out
+                                               : 1),
+            (int)first + BYI_MAX_ARGS / 2, loop->n_states, o->n_out);
         return;
     }
     loop->n_scan_outputs = (uint32_t)n - first - loop->n_states;
@@ -256,28 +258,30 @@ static void count_scan_outputs(struct byi_import *o, struct byi_onnx_loop *loop)
 
 static void convert_loop(struct byi_import *o)
 {
-    struct byi_onnx_loop loop = {.graph = byi_o_graph(o, "body"),
-                                 .trips = byi_o_as_scalar(o, byi_o_in(o, 0)),
-                                 .go = byi_o_as_scalar(o, byi_o_in(o, 1)),
-                                 .is_loop = true,
-                                 .n_states = o->n_in > 2 ? o->n_in - 2 : 0,
-                                 .states = o->in + 2};
+    struct byi_onnx_loop loop = {
+        .graph = byi_import_graph(o, "body"),
+        .trips = byi_import_as_scalar(o, byi_import_in(o, 0)),
+        .go = byi_import_as_scalar(o, byi_import_in(o, 1)),
+        .is_loop = true,
+        .n_states = o->n_in > 2 ? o->n_in - 2 : 0,
+        .states = o->in + 2};
 
-    if (!byi_o_ok(o))
+    if (!byi_import_ok(o))
         return;
     if (loop.trips == BYI_NO_ID && loop.go == BYI_NO_ID)
-        byi_o_refuse(o, "found neither a trip count nor a condition, expected "
-                        "one, or the loop never ends");
+        byi_import_refuse(
+            o, "found neither a trip count nor a condition, expected "
+               "one, or the loop never ends");
     for (uint32_t i = 0; i < loop.n_states; i++)
         if (loop.states[i] == BYI_NO_ID)
-            byi_o_fail(o, BYOC_EPARSE,
-                       "state %u has no initial value, expected one", i);
+            byi_import_fail(o, BYOC_EPARSE,
+                            "state %u has no initial value, expected one", i);
     if (loop.graph->n_input != 2 + loop.n_states)
-        byi_o_fail(o, BYOC_EPARSE,
-                   "its body has %zu inputs, expected %u (iteration, "
-                   "condition, states)",
-                   loop.graph->n_input, 2 + loop.n_states);
-    if (byi_o_ok(o))
+        byi_import_fail(o, BYOC_EPARSE,
+                        "its body has %zu inputs, expected %u (iteration, "
+                        "condition, states)",
+                        loop.graph->n_input, 2 + loop.n_states);
+    if (byi_import_ok(o))
         count_scan_outputs(o, &loop);
     run_loop(o, &loop);
 }
@@ -287,14 +291,14 @@ static void read_slices(struct byi_import *o, struct byi_slices *slices,
                         uint32_t n, const char *axes, const char *directions)
 {
     uint32_t n_axes, n_directions;
-    const int64_t *axis = byi_o_ints(o, axes, &n_axes);
-    const int64_t *direction = byi_o_ints(o, directions, &n_directions);
+    const int64_t *axis = byi_import_ints(o, axes, &n_axes);
+    const int64_t *direction = byi_import_ints(o, directions, &n_directions);
 
     if ((axis && n_axes != n) || (direction && n_directions != n))
-        byi_o_fail(o, BYOC_EPARSE,
-                   "%s has %u entries and %s %u, expected %u or none", axes,
-                   n_axes, directions, n_directions, n);
-    for (uint32_t i = 0; i < n && byi_o_ok(o); i++) {
+        byi_import_fail(o, BYOC_EPARSE,
+                        "%s has %u entries and %s %u, expected %u or none",
+                        axes, n_axes, directions, n_directions, n);
+    for (uint32_t i = 0; i < n && byi_import_ok(o); i++) {
         slices[i].wanted_axis = axis ? axis[i] : 0;
         slices[i].backward = direction && direction[i] != 0;
     }
@@ -303,14 +307,14 @@ static void read_slices(struct byi_import *o, struct byi_slices *slices,
 /* Emit the trip count: the number of slices of a scan input. */
 static byi_id count_slices(struct byi_import *o, const struct byi_slices *s)
 {
-    const int64_t n = byi_o_dim(o, s->whole, s->axis);
+    const int64_t n = byi_import_dim(o, s->whole, s->axis);
 
     if (!BYI_IS_SYMBOL(n))
-        return byi_o_scalar(o, BYOC_I64, (double)n);
-    return byi_o_emit(
-        o, BYI_OP_TAKE,
-        ARGS(byi_o_shape_of(o, s->whole), byi_o_scalar(o, BYOC_I64, s->axis)),
-        ATTRS(AN_INT("axis", 0)));
+        return byi_import_scalar(o, BYOC_I64, (double)n);
+    return byi_import_emit(o, BYI_OP_TAKE,
+                           ARGS(byi_import_shape_of(o, s->whole),
+                                byi_import_scalar(o, BYOC_I64, s->axis)),
+                           ATTRS(AN_INT("axis", 0)));
 }
 
 /* Read the scan inputs and outputs; fails if an input's fixed number of slices
@@ -321,52 +325,56 @@ static void find_slices(struct byi_import *o, struct byi_onnx_loop *loop)
                 o->opset < 9 ? "directions" : "scan_input_directions");
     read_slices(o, loop->scan_outputs, loop->n_scan_outputs, "scan_output_axes",
                 "scan_output_directions");
-    for (uint32_t i = 0; i < loop->n_reads && byi_o_ok(o); i++) {
+    for (uint32_t i = 0; i < loop->n_reads && byi_import_ok(o); i++) {
         struct byi_slices *s = &loop->reads[i];
         s->whole = o->in[loop->n_states + i];
-        s->axis = byi_o_axis(o, s->wanted_axis, byi_o_rank(o, s->whole));
-        const int64_t n = byi_o_dim(o, s->whole, s->axis),
-                      first = byi_o_dim(o, loop->reads[0].whole,
-                                        loop->reads[0].axis);
+        s->axis =
+            byi_import_axis(o, s->wanted_axis, byi_import_rank(o, s->whole));
+        const int64_t n = byi_import_dim(o, s->whole, s->axis),
+                      first = byi_import_dim(o, loop->reads[0].whole,
+                                             loop->reads[0].axis);
         if (n != first && !BYI_IS_SYMBOL(n) && !BYI_IS_SYMBOL(first))
-            byi_o_fail(o, BYOC_ETYPE,
-                       "scan input %u has %lld slices, expected %lld as in "
-                       "scan input 0",
-                       i, (long long)n, (long long)first);
+            byi_import_fail(
+                o, BYOC_ETYPE,
+                "scan input %u has %lld slices, expected %lld as in "
+                "scan input 0",
+                i, (long long)n, (long long)first);
     }
 }
 
 static void convert_scan(struct byi_import *o)
 {
-    const int64_t n_reads = byi_o_int(o, "num_scan_inputs", 0);
+    const int64_t n_reads = byi_import_int(o, "num_scan_inputs", 0);
     struct byi_onnx_loop loop = {
-        .graph = byi_o_graph(o, "body"), .go = BYI_NO_ID, .states = o->in};
+        .graph = byi_import_graph(o, "body"), .go = BYI_NO_ID, .states = o->in};
 
-    if (!byi_o_ok(o))
+    if (!byi_import_ok(o))
         return;
     if (n_reads < 1 || n_reads > o->n_in) {
-        byi_o_fail(o, BYOC_EPARSE, "num_scan_inputs is %lld, expected 1 to %u",
-                   (long long)n_reads, o->n_in);
+        byi_import_fail(o, BYOC_EPARSE,
+                        "num_scan_inputs is %lld, expected 1 to %u",
+                        (long long)n_reads, o->n_in);
         return;
     }
     if (loop.graph->n_input != o->n_in) {
-        byi_o_fail(o, BYOC_EPARSE,
-                   "its body has %zu inputs, expected %u, one for each input "
-                   "of the node",
-                   loop.graph->n_input, o->n_in);
+        byi_import_fail(
+            o, BYOC_EPARSE,
+            "its body has %zu inputs, expected %u, one for each input "
+            "of the node",
+            loop.graph->n_input, o->n_in);
         return;
     }
     for (uint32_t i = 0; i < o->n_in; i++)
         if (o->in[i] == BYI_NO_ID)
-            byi_o_fail(o, BYOC_EPARSE, "input %u is omitted, expected a value",
-                       i);
+            byi_import_fail(o, BYOC_EPARSE,
+                            "input %u is omitted, expected a value", i);
     loop.n_reads = (uint32_t)n_reads;
     loop.n_states = o->n_in - loop.n_reads;
     loop.reads = byi_arena_calloc(o->scratch, loop.n_reads, sizeof *loop.reads);
     count_scan_outputs(o, &loop);
-    if (byi_o_ok(o))
+    if (byi_import_ok(o))
         find_slices(o, &loop);
-    if (byi_o_ok(o))
+    if (byi_import_ok(o))
         loop.trips = count_slices(o, &loop.reads[0]);
     run_loop(o, &loop);
 }
@@ -375,18 +383,18 @@ static void convert_scan(struct byi_import *o)
 static void scan_entry(struct byi_import *o, const byi_id *whole, uint32_t n,
                        int64_t entry)
 {
-    const byi_id at = byi_o_scalar(o, BYOC_I64, (double)entry);
+    const byi_id at = byi_import_scalar(o, BYOC_I64, (double)entry);
 
     o->n_in = n;
     o->in = byi_arena_calloc(o->scratch, n, sizeof *o->in);
     o->out = byi_arena_calloc(o->scratch, o->n_out + 1, sizeof *o->out);
     for (uint32_t i = 0; i < n; i++)
-        o->in[i] = byi_o_emit(o, BYI_OP_TAKE, ARGS(whole[i], at),
-                              ATTRS(AN_INT("axis", 0)));
+        o->in[i] = byi_import_emit(o, BYI_OP_TAKE, ARGS(whole[i], at),
+                                   ATTRS(AN_INT("axis", 0)));
     convert_scan(o);
     for (uint32_t i = 0; i < o->n_out; i++)
-        if (byi_o_wants(o, i))
-            o->out[i] = byi_o_row(o, o->out[i]);
+        if (byi_import_wants(o, i))
+            o->out[i] = byi_import_row(o, o->out[i]);
 }
 
 /* Before opset 9, inputs and outputs had a leading batch axis, and input 0 was
@@ -399,38 +407,42 @@ static void convert_scan_8(struct byi_import *o)
     byi_id *const joined = o->out, *entries[MAX_BATCH];
 
     for (uint32_t i = 0; i < n; i++)
-        if (whole[i] == BYI_NO_ID || byi_o_rank(o, whole[i]) == 0)
-            byi_o_fail(o, BYOC_ETYPE,
-                       "input %u is %s, expected a value with a batch axis",
-                       i + 1, whole[i] == BYI_NO_ID ? "omitted" : "a scalar");
+        if (whole[i] == BYI_NO_ID || byi_import_rank(o, whole[i]) == 0)
+            byi_import_fail(
+                o, BYOC_ETYPE,
+                "input %u is %s, expected a value with a batch axis", i + 1,
+                whole[i] == BYI_NO_ID ? "omitted" : "a scalar");
     if (n == 0)
-        byi_o_fail(o, BYOC_EPARSE, "found no scan inputs, expected 1 or more");
-    if (byi_o_in(o, 0) != BYI_NO_ID)
-        byi_o_refuse(o, "found input sequence_lens, expected it to be omitted");
-    const int64_t batch = byi_o_ok(o) ? byi_o_dim(o, whole[0], 0) : 0;
+        byi_import_fail(o, BYOC_EPARSE,
+                        "found no scan inputs, expected 1 or more");
+    if (byi_import_in(o, 0) != BYI_NO_ID)
+        byi_import_refuse(
+            o, "found input sequence_lens, expected it to be omitted");
+    const int64_t batch = byi_import_ok(o) ? byi_import_dim(o, whole[0], 0) : 0;
     if (BYI_IS_SYMBOL(batch))
-        byi_o_refuse(o,
-                     "found a symbolic batch, expected 1 to %d; fix it with "
-                     "--dim or --shape",
-                     MAX_BATCH);
+        byi_import_refuse(
+            o,
+            "found a symbolic batch, expected 1 to %d; fix it with "
+            "--dim or --shape",
+            MAX_BATCH);
     else if (batch < 1 || batch > MAX_BATCH)
-        byi_o_refuse(o, "found a batch of %lld, expected 1 to %d",
-                     (long long)batch, MAX_BATCH);
-    for (int64_t b = 0; b < batch && byi_o_ok(o); b++) {
+        byi_import_refuse(o, "found a batch of %lld, expected 1 to %d",
+                          (long long)batch, MAX_BATCH);
+    for (int64_t b = 0; b < batch && byi_import_ok(o); b++) {
         scan_entry(o, whole, n, b);
         entries[b] = o->out;
     }
     o->out = joined;
-    for (uint32_t i = 0; i < o->n_out && byi_o_ok(o); i++) {
+    for (uint32_t i = 0; i < o->n_out && byi_import_ok(o); i++) {
         byi_id parts[MAX_BATCH];
-        if (!byi_o_wants(o, i))
+        if (!byi_import_wants(o, i))
             continue;
         for (int64_t b = 0; b < batch; b++)
             parts[b] = entries[b][i];
-        joined[i] = batch == 1
-                        ? parts[0]
-                        : byi_o_emit(o, BYI_OP_CONCATENATE, (uint32_t)batch,
-                                     parts, ATTRS(AN_INT("axis", 0)));
+        joined[i] =
+            batch == 1 ? parts[0]
+                       : byi_import_emit(o, BYI_OP_CONCATENATE, (uint32_t)batch,
+                                         parts, ATTRS(AN_INT("axis", 0)));
     }
 }
 

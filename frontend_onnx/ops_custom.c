@@ -11,7 +11,7 @@ static bool read_bytes(struct byi_import *o, const char *name,
                        struct byi_tensor *t)
 {
     const Onnx__AttributeProto *a =
-        byi_o_attr(o, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRING);
+        byi_import_attr(o, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRING);
 
     if (!a)
         return false;
@@ -28,8 +28,8 @@ static const char *digest_of(struct byi_import *o, const struct byi_tensor *t)
     char text[65];
 
     if (t->dtype == BYOC_STRING) {
-        byi_o_refuse(o, "found a tensor attribute of strings, expected "
-                        "numbers");
+        byi_import_refuse(o, "found a tensor attribute of strings, expected "
+                             "numbers");
         return "";
     }
     byi_sha256_text(t->data, (size_t)byi_tensor_bytes(t), text);
@@ -44,12 +44,12 @@ static byi_id read_tensor(struct byi_import *o, const struct byoc_operator *op,
     struct byi_tensor t = {0};
     const bool found = op->attrs[i].kind == BYOC_ATTR_BYTES
                            ? read_bytes(o, a->name, &t)
-                           : byi_o_tensor(o, a->name, &t);
+                           : byi_import_tensor(o, a->name, &t);
 
     if (!found)
         return BYI_NO_ID;
     a->s = digest_of(o, &t);
-    return byi_o_const(o, &t, false);
+    return byi_import_const(o, &t, false);
 }
 
 /* Read attribute i, which the node must have. If it is a tensor, read the
@@ -63,17 +63,17 @@ static void read_attr(struct byi_import *o, const struct byoc_operator *op,
     if (byi_custom_is_tensor(op, i))
         *tensor = read_tensor(o, op, i, a);
     else if (a->kind == BYI_ATTR_INT)
-        a->i = byi_o_int(o, a->name, 0);
+        a->i = byi_import_int(o, a->name, 0);
     else if (a->kind == BYI_ATTR_FLOAT)
-        a->f = byi_o_float(o, a->name, 0);
+        a->f = byi_import_float(o, a->name, 0);
     else if (a->kind == BYI_ATTR_INTS)
-        a->ints = byi_o_ints(o, a->name, &a->n);
+        a->ints = byi_import_ints(o, a->name, &a->n);
     else if (a->kind == BYI_ATTR_FLOATS)
-        a->floats = byi_o_floats(o, a->name, &a->n);
+        a->floats = byi_import_floats(o, a->name, &a->n);
     else if (a->kind == BYI_ATTR_STRINGS)
-        a->strings = byi_o_strings(o, a->name, &a->n);
+        a->strings = byi_import_strings(o, a->name, &a->n);
     else
-        a->s = byi_o_string(o, a->name, "");
+        a->s = byi_import_string(o, a->name, "");
 }
 
 /* ImageDecoder(x, pixel_format="BGR") ->
@@ -102,18 +102,19 @@ static void convert_custom(struct byi_import *o)
     for (uint32_t i = 0; i < op->n_attrs; i++) {
         byi_id tensor = BYI_NO_ID;
         tensors += byi_custom_is_tensor(op, i);
-        if (byi_o_has(o, op->attrs[i].name))
+        if (byi_import_has(o, op->attrs[i].name))
             read_attr(o, op, i, &given[n_given++], &tensor);
         if (tensor != BYI_NO_ID) {
             operands[n] = -(int64_t)tensors;
             args[n++] = tensor;
         }
     }
-    if (byi_o_ok(o) && byi_custom_attributes(o->scratch, op, given, n_given,
-                                             &attributes, &o->err))
+    if (byi_import_ok(o) &&
+        byi_custom_attributes(o->scratch, op, given, n_given, &attributes,
+                              &o->err))
         o->status = byi_prefix(&o->err, "node %.200s (%.100s)", o->name,
                                o->node->op_type);
-    const byi_id all = byi_o_emit(
+    const byi_id all = byi_import_emit(
         o, BYI_OP_CUSTOM, n, args,
         ATTRS(A_STRING("op",
                        byi_arena_printf(o->scratch, "%s.%s@%u",
@@ -121,10 +122,10 @@ static void convert_custom(struct byi_import *o)
               A_STRING("attributes", attributes),
               SOME_INTS("operands", n, operands), AN_INT("results", o->n_out)));
     for (uint32_t i = 0; i < o->n_out; i++)
-        o->out[i] = o->n_out == 1 ? all : byi_o_get(o, all, i);
+        o->out[i] = o->n_out == 1 ? all : byi_import_get(o, all, i);
 }
 
-bool byi_o_find_custom(struct byi_import *o)
+bool byi_import_find_custom(struct byi_import *o)
 {
     const char *domain = byi_onnx_domain(o->node->domain);
     const struct byi_onnx_params *p = o->params;

@@ -13,114 +13,118 @@
 
 static void convert_identity(struct byi_import *o)
 {
-    o->out[0] = byi_o_in(o, 0);
+    o->out[0] = byi_import_in(o, 0);
 }
 
 /* Before opset 7, attribute `axis` is the axis of a that the first axis of b is
  * aligned with. */
 static void convert_binary_old(struct byi_import *o)
 {
-    const byi_id a = byi_o_in(o, 0);
-    byi_id b = byi_o_in(o, 1);
-    const int64_t ra = byi_o_rank(o, a), rb = byi_o_rank(o, b);
-    const bool aligned = byi_o_has(o, "axis");
-    int64_t axis = byi_o_int(o, "axis", 0), ends[BYI_MAX_RANK];
+    const byi_id a = byi_import_in(o, 0);
+    byi_id b = byi_import_in(o, 1);
+    const int64_t ra = byi_import_rank(o, a), rb = byi_import_rank(o, b);
+    const bool aligned = byi_import_has(o, "axis");
+    int64_t axis = byi_import_int(o, "axis", 0), ends[BYI_MAX_RANK];
 
-    byi_o_int(o, "broadcast", 0);
+    byi_import_int(o, "broadcast", 0);
     axis = axis < 0 ? axis + ra : axis;
     if (aligned && rb > 0 && axis < ra - rb && axis >= 0) {
         const int64_t n = ra - axis - rb;
         for (int64_t i = 0; i < n; i++)
             ends[i] = rb + i;
-        b = byi_o_expand(o, b, (uint32_t)n, ends);
+        b = byi_import_expand(o, b, (uint32_t)n, ends);
     } else if (aligned && (axis > ra - rb || axis < 0)) {
-        byi_o_fail(o, BYOC_ETYPE,
-                   "b of rank %lld at axis %lld does not fit rank %lld, "
-                   "expected an axis of 0 to %lld",
-                   (long long)rb, (long long)axis, (long long)ra,
-                   (long long)(ra - rb));
+        byi_import_fail(o, BYOC_ETYPE,
+                        "b of rank %lld at axis %lld does not fit rank %lld, "
+                        "expected an axis of 0 to %lld",
+                        (long long)rb, (long long)axis, (long long)ra,
+                        (long long)(ra - rb));
     }
-    o->out[0] = byi_o_call(o, o->row->op, a, b);
+    o->out[0] = byi_import_call(o, o->row->op, a, b);
 }
 
 /* A chain of binary operators, such as Max and Sum. */
 static void convert_chain(struct byi_import *o)
 {
-    byi_id y = byi_o_in(o, 0);
+    byi_id y = byi_import_in(o, 0);
 
     for (uint32_t i = 1; i < o->n_in; i++) {
         if (o->in[i] == BYI_NO_ID)
-            byi_o_fail(o, BYOC_EPARSE, "input %u is omitted, expected a value",
-                       i);
-        y = byi_o_call(o, o->row->op, y, byi_o_in(o, i));
+            byi_import_fail(o, BYOC_EPARSE,
+                            "input %u is omitted, expected a value", i);
+        y = byi_import_call(o, o->row->op, y, byi_import_in(o, i));
     }
     o->out[0] = y;
 }
 
 static void convert_mean(struct byi_import *o)
 {
-    const enum byoc_dtype dtype = byi_o_dtype(o, byi_o_in(o, 0));
+    const enum byoc_dtype dtype = byi_import_dtype(o, byi_import_in(o, 0));
 
     convert_chain(o);
     if (o->n_in > 1)
-        o->out[0] = byi_o_call(o, BYI_OP_DIVIDE, o->out[0],
-                               byi_o_scalar(o, dtype, (double)o->n_in));
+        o->out[0] =
+            byi_import_call(o, BYI_OP_DIVIDE, o->out[0],
+                            byi_import_scalar(o, dtype, (double)o->n_in));
 }
 
 static void convert_shift(struct byi_import *o)
 {
-    const char *direction = byi_o_string(o, "direction", "");
+    const char *direction = byi_import_string(o, "direction", "");
     enum byi_op_id op = BYI_OP_LEFT_SHIFT;
 
     if (strcmp(direction, "RIGHT") == 0)
         op = BYI_OP_RIGHT_SHIFT;
     else if (strcmp(direction, "LEFT") != 0)
-        byi_o_fail(o, BYOC_EPARSE, "direction is '%s', expected LEFT or RIGHT",
-                   direction);
-    o->out[0] = byi_o_call(o, op, byi_o_in(o, 0), byi_o_in(o, 1));
+        byi_import_fail(o, BYOC_EPARSE,
+                        "direction is '%s', expected LEFT or RIGHT", direction);
+    o->out[0] =
+        byi_import_call(o, op, byi_import_in(o, 0), byi_import_in(o, 1));
 }
 
 /* -1 - x, which flips the bits; for unsigned types, the largest value - x. */
 static void convert_bitwise_not(struct byi_import *o)
 {
-    const byi_id x = byi_o_in(o, 0);
-    const enum byoc_dtype dtype = byi_o_dtype(o, x);
+    const byi_id x = byi_import_in(o, 0);
+    const enum byoc_dtype dtype = byi_import_dtype(o, x);
     const double ones = byi_dtype_is_signed(dtype) ? -1 : 0x1p64;
 
-    o->out[0] = byi_o_call(o, BYI_OP_SUBTRACT, byi_o_scalar(o, dtype, ones), x);
+    o->out[0] = byi_import_call(o, BYI_OP_SUBTRACT,
+                                byi_import_scalar(o, dtype, ones), x);
 }
 
 /* Before opset 7 a slope of C elements is per channel, on axis 1. */
 static void convert_prelu_old(struct byi_import *o)
 {
-    const byi_id x = byi_o_in(o, 0);
-    byi_id slope = byi_o_in(o, 1);
-    const uint32_t rank = byi_o_rank(o, x);
+    const byi_id x = byi_import_in(o, 0);
+    byi_id slope = byi_import_in(o, 1);
+    const uint32_t rank = byi_import_rank(o, x);
     int64_t axes[BYI_MAX_RANK];
 
-    if (byi_o_rank(o, slope) == 1 && byi_o_dim(o, slope, 0) != 1 && rank > 2) {
+    if (byi_import_rank(o, slope) == 1 && byi_import_dim(o, slope, 0) != 1 &&
+        rank > 2) {
         for (uint32_t i = 0; i + 2 < rank; i++)
             axes[i] = i + 1;
-        slope = byi_o_expand(o, slope, rank - 2, axes);
+        slope = byi_import_expand(o, slope, rank - 2, axes);
     }
-    o->out[0] = byi_o_call(o, BYI_OP_NN_PRELU, x, slope);
+    o->out[0] = byi_import_call(o, BYI_OP_NN_PRELU, x, slope);
 }
 
 static byi_id emit_clip(struct byi_import *o, byi_id x, double min, double max)
 {
-    return byi_o_emit(o, BYI_OP_CLIP, ARGS(x),
-                      ATTRS(A_FLOAT("a_min", min), A_FLOAT("a_max", max)));
+    return byi_import_emit(o, BYI_OP_CLIP, ARGS(x),
+                           ATTRS(A_FLOAT("a_min", min), A_FLOAT("a_max", max)));
 }
 
 static void convert_clip_6(struct byi_import *o)
 {
-    double min = byi_o_float(o, "min", -INFINITY);
-    double max = byi_o_float(o, "max", INFINITY);
+    double min = byi_import_float(o, "min", -INFINITY);
+    double max = byi_import_float(o, "max", INFINITY);
 
     /* the declared defaults, which exporters also write out */
     min = min <= -(double)FLT_MAX ? -INFINITY : min;
     max = max >= (double)FLT_MAX ? INFINITY : max;
-    o->out[0] = emit_clip(o, byi_o_in(o, 0), min, max);
+    o->out[0] = emit_clip(o, byi_import_in(o, 0), min, max);
 }
 
 /* Whether bound i is omitted, or a constant that a float attribute holds
@@ -132,9 +136,9 @@ static bool is_fixed_bound(struct byi_import *o, uint32_t i, double fallback,
     struct byi_tensor t = {0};
 
     *bound = fallback;
-    if (byi_o_in(o, i) == BYI_NO_ID)
+    if (byi_import_in(o, i) == BYI_NO_ID)
         return true;
-    if (!byi_o_value(o, byi_o_in(o, i), &t) ||
+    if (!byi_import_value(o, byi_import_in(o, i), &t) ||
         byi_elements(t.rank, t.dims) != 1)
         return false;
     *bound = byi_tensor_float(&t, 0);
@@ -143,7 +147,7 @@ static bool is_fixed_bound(struct byi_import *o, uint32_t i, double fallback,
 
 static void convert_clip(struct byi_import *o)
 {
-    byi_id x = byi_o_in(o, 0);
+    byi_id x = byi_import_in(o, 0);
     double min, max;
     const bool fixed_min = is_fixed_bound(o, 1, -INFINITY, &min);
     const bool fixed_max = is_fixed_bound(o, 2, INFINITY, &max);
@@ -156,45 +160,46 @@ static void convert_clip(struct byi_import *o)
         o->out[0] = emit_clip(o, x, min, max);
         return;
     }
-    if (byi_o_in(o, 1) != BYI_NO_ID)
-        x = byi_o_call(o, BYI_OP_MAXIMUM, x, byi_o_in(o, 1));
-    if (byi_o_in(o, 2) != BYI_NO_ID)
-        x = byi_o_call(o, BYI_OP_MINIMUM, x, byi_o_in(o, 2));
+    if (byi_import_in(o, 1) != BYI_NO_ID)
+        x = byi_import_call(o, BYI_OP_MAXIMUM, x, byi_import_in(o, 1));
+    if (byi_import_in(o, 2) != BYI_NO_ID)
+        x = byi_import_call(o, BYI_OP_MINIMUM, x, byi_import_in(o, 2));
     o->out[0] = x;
 }
 
 static void emit_cast(struct byi_import *o, enum byoc_dtype dtype)
 {
     if (dtype == BYOC_NONE)
-        byi_o_refuse(o, "found no target type, expected a tensor type");
+        byi_import_refuse(o, "found no target type, expected a tensor type");
     /* these apply to casts to 8-bit floats and are ignored in others */
-    const bool saturate = byi_o_int(o, "saturate", 1) != 0;
-    const char *mode = byi_o_string(o, "round_mode", "up");
-    if (!byi_narrow_bits(dtype) || byi_o_dtype(o, byi_o_in(o, 0)) == dtype)
-        o->out[0] = byi_o_cast(o, byi_o_in(o, 0), dtype);
+    const bool saturate = byi_import_int(o, "saturate", 1) != 0;
+    const char *mode = byi_import_string(o, "round_mode", "up");
+    if (!byi_narrow_bits(dtype) ||
+        byi_import_dtype(o, byi_import_in(o, 0)) == dtype)
+        o->out[0] = byi_import_cast(o, byi_import_in(o, 0), dtype);
     else
-        o->out[0] = byi_o_emit(o, BYI_OP_CAST, ARGS(byi_o_in(o, 0)),
-                               ATTRS(A_DTYPE("dtype", dtype),
-                                     A_BOOL("saturate", saturate),
-                                     A_STRING("round_mode", mode)));
+        o->out[0] = byi_import_emit(o, BYI_OP_CAST, ARGS(byi_import_in(o, 0)),
+                                    ATTRS(A_DTYPE("dtype", dtype),
+                                          A_BOOL("saturate", saturate),
+                                          A_STRING("round_mode", mode)));
 }
 
 static void convert_cast(struct byi_import *o)
 {
-    emit_cast(o, byi_o_dtype_attr(o, "to"));
+    emit_cast(o, byi_import_dtype_attr(o, "to"));
 }
 
 /* Opset 1 names the type: "FLOAT", "INT64". */
 static void convert_cast_1(struct byi_import *o)
 {
-    const char *to = byi_o_string(o, "to", "");
+    const char *to = byi_import_string(o, "to", "");
     const ProtobufCEnumValue *value =
         protobuf_c_enum_descriptor_get_value_by_name(
             &onnx__tensor_proto__data_type__descriptor, to);
 
     if (!value)
-        byi_o_refuse(o, "attribute 'to' is '%s', expected a type such as FLOAT",
-                     to);
+        byi_import_refuse(
+            o, "attribute 'to' is '%s', expected a type such as FLOAT", to);
     else
         emit_cast(o, (enum byoc_dtype)value->value);
 }
@@ -202,26 +207,26 @@ static void convert_cast_1(struct byi_import *o)
 /* Erf accepts integers and returns their type. */
 static void convert_erf(struct byi_import *o)
 {
-    const byi_id x = byi_o_in(o, 0);
-    const enum byoc_dtype dtype = byi_o_dtype(o, x);
+    const byi_id x = byi_import_in(o, 0);
+    const enum byoc_dtype dtype = byi_import_dtype(o, x);
     const bool real = !byi_dtype_is_int(dtype);
-    const byi_id y =
-        byi_o_call(o, BYI_OP_ERF, real ? x : byi_o_cast(o, x, BYOC_F64));
+    const byi_id y = byi_import_call(
+        o, BYI_OP_ERF, real ? x : byi_import_cast(o, x, BYOC_F64));
 
-    o->out[0] = byi_o_cast(o, y, dtype);
+    o->out[0] = byi_import_cast(o, y, dtype);
 }
 
 static void convert_cast_like(struct byi_import *o)
 {
-    emit_cast(o, byi_o_dtype(o, byi_o_in(o, 1)));
+    emit_cast(o, byi_import_dtype(o, byi_import_in(o, 1)));
 }
 
 /* IsInf and IsNaN. 8-bit floats are cast to float32, which is exact. */
 static void convert_is_special(struct byi_import *o)
 {
-    if (byi_narrow_is_float(byi_o_dtype(o, o->in[0])))
-        o->in[0] = byi_o_cast(o, o->in[0], BYOC_F32);
-    byi_o_convert_same(o);
+    if (byi_narrow_is_float(byi_import_dtype(o, o->in[0])))
+        o->in[0] = byi_import_cast(o, o->in[0], BYOC_F32);
+    byi_import_convert_same(o);
 }
 
 /* Emit the mask of a Dropout in inference mode: all true or, before opset
@@ -229,16 +234,17 @@ static void convert_is_special(struct byi_import *o)
  */
 static byi_id emit_ones(struct byi_import *o, enum byoc_dtype dtype)
 {
-    return byi_o_emit(o, BYI_OP_FULL, ARGS(byi_o_shape_of(o, byi_o_in(o, 0))),
-                      ATTRS(A_FLOAT("value", 1.0), A_DTYPE("dtype", dtype)));
+    return byi_import_emit(
+        o, BYI_OP_FULL, ARGS(byi_import_shape_of(o, byi_import_in(o, 0))),
+        ATTRS(A_FLOAT("value", 1.0), A_DTYPE("dtype", dtype)));
 }
 
 static void emit_dropout_inference(struct byi_import *o)
 {
-    o->out[0] = byi_o_in(o, 0);
-    if (byi_o_wants(o, 1))
-        o->out[1] =
-            emit_ones(o, o->opset < 10 ? byi_o_dtype(o, o->out[0]) : BYOC_BOOL);
+    o->out[0] = byi_import_in(o, 0);
+    if (byi_import_wants(o, 1))
+        o->out[1] = emit_ones(o, o->opset < 10 ? byi_import_dtype(o, o->out[0])
+                                               : BYOC_BOOL);
 }
 
 /* In training mode each element is kept with probability 1 - ratio, and scaled
@@ -249,91 +255,96 @@ static void emit_dropout_inference(struct byi_import *o)
 static void emit_dropout_training(struct byi_import *o, byi_id training,
                                   byi_id ratio)
 {
-    const enum byoc_dtype x_dtype = byi_o_dtype(o, byi_o_in(o, 0));
+    const enum byoc_dtype x_dtype = byi_import_dtype(o, byi_import_in(o, 0));
     const enum byoc_dtype dtype =
         byi_narrow_is_float(x_dtype) ? BYOC_F32 : x_dtype;
-    const byi_id x = byi_o_cast(o, byi_o_in(o, 0), dtype);
-    const byi_id one = byi_o_scalar(o, BYOC_F32, 1);
-    const byi_id rate = byi_o_cast(o, byi_o_as_scalar(o, ratio), BYOC_F32);
-    const byi_id is_training = byi_o_as_scalar(o, training);
-    const byi_id drawn = byi_o_random_uniform(o, byi_o_shape_of(o, x));
-    const byi_id kept = byi_o_call(o, BYI_OP_GREATER_EQUAL, drawn, rate);
-    const byi_id mask =
-        byi_o_call(o, BYI_OP_LOGICAL_OR,
-                   byi_o_call(o, BYI_OP_LOGICAL_NOT, is_training), kept);
-    const byi_id scale = byi_o_call(o, BYI_OP_DIVIDE, one,
-                                    byi_o_call(o, BYI_OP_SUBTRACT, one, rate));
-    const byi_id factor = byi_o_cast(
-        o, byi_o_call(o, BYI_OP_WHERE, is_training, scale, one), dtype);
+    const byi_id x = byi_import_cast(o, byi_import_in(o, 0), dtype);
+    const byi_id one = byi_import_scalar(o, BYOC_F32, 1);
+    const byi_id rate =
+        byi_import_cast(o, byi_import_as_scalar(o, ratio), BYOC_F32);
+    const byi_id is_training = byi_import_as_scalar(o, training);
+    const byi_id drawn =
+        byi_import_random_uniform(o, byi_import_shape_of(o, x));
+    const byi_id kept = byi_import_call(o, BYI_OP_GREATER_EQUAL, drawn, rate);
+    const byi_id mask = byi_import_call(
+        o, BYI_OP_LOGICAL_OR,
+        byi_import_call(o, BYI_OP_LOGICAL_NOT, is_training), kept);
+    const byi_id scale = byi_import_call(
+        o, BYI_OP_DIVIDE, one, byi_import_call(o, BYI_OP_SUBTRACT, one, rate));
+    const byi_id factor = byi_import_cast(
+        o, byi_import_call(o, BYI_OP_WHERE, is_training, scale, one), dtype);
 
-    const byi_id y = byi_o_call(o, BYI_OP_WHERE, mask,
-                                byi_o_call(o, BYI_OP_MULTIPLY, x, factor),
-                                byi_o_scalar(o, dtype, 0));
-    o->out[0] = byi_o_cast(o, y, x_dtype);
-    if (byi_o_wants(o, 1))
+    const byi_id y = byi_import_call(
+        o, BYI_OP_WHERE, mask, byi_import_call(o, BYI_OP_MULTIPLY, x, factor),
+        byi_import_scalar(o, dtype, 0));
+    o->out[0] = byi_import_cast(o, y, x_dtype);
+    if (byi_import_wants(o, 1))
         o->out[1] = mask;
 }
 
 static void convert_dropout(struct byi_import *o)
 {
-    const double usual = byi_o_float(o, "ratio", 0.5);
-    const byi_id ratio = byi_o_in(o, 1), training = byi_o_in(o, 2);
+    const double usual = byi_import_float(o, "ratio", 0.5);
+    const byi_id ratio = byi_import_in(o, 1), training = byi_import_in(o, 2);
 
-    byi_o_int(o, "seed", 0);
-    if (o->opset < 7 && byi_o_int(o, "is_test", 0) == 0)
-        byi_o_refuse(o, "is_test is 0 (training mode), expected 1");
+    byi_import_int(o, "seed", 0);
+    if (o->opset < 7 && byi_import_int(o, "is_test", 0) == 0)
+        byi_import_refuse(o, "is_test is 0 (training mode), expected 1");
     struct byi_tensor rate = {0};
-    const bool none = ratio != BYI_NO_ID && byi_o_value(o, ratio, &rate) &&
+    const bool none = ratio != BYI_NO_ID && byi_import_value(o, ratio, &rate) &&
                       byi_tensor_float(&rate, 0) == 0;
 
     if (training == BYI_NO_ID || none ||
-        (byi_o_is_const(o, 2) && byi_o_const_int(o, 2, "training_mode") == 0))
+        (byi_import_is_const(o, 2) &&
+         byi_import_const_int(o, 2, "training_mode") == 0))
         emit_dropout_inference(o);
     else
         emit_dropout_training(
             o, training,
-            ratio != BYI_NO_ID ? ratio : byi_o_scalar(o, BYOC_F32, usual));
+            ratio != BYI_NO_ID ? ratio : byi_import_scalar(o, BYOC_F32, usual));
 }
 
 /* Affine, an experimental operator of opset 1: alpha x + beta */
 static void convert_affine(struct byi_import *o)
 {
-    const double alpha = byi_o_float(o, "alpha", 1.0);
+    const double alpha = byi_import_float(o, "alpha", 1.0);
 
-    o->out[0] = byi_o_with(o, BYI_OP_ADD, byi_o_scale(o, byi_o_in(o, 0), alpha),
-                           byi_o_float(o, "beta", 0.0));
+    o->out[0] = byi_import_with(o, BYI_OP_ADD,
+                                byi_import_scale(o, byi_import_in(o, 0), alpha),
+                                byi_import_float(o, "beta", 0.0));
 }
 
 /* Opset 1 declares rounded defaults. */
 static void convert_old_selu(struct byi_import *o)
 {
-    const double alpha = byi_o_float(o, "alpha", 1.6732);
-    const double gamma = byi_o_float(o, "gamma", 1.0507);
+    const double alpha = byi_import_float(o, "alpha", 1.6732);
+    const double gamma = byi_import_float(o, "gamma", 1.0507);
 
-    o->out[0] =
-        byi_o_emit(o, BYI_OP_NN_SELU, ARGS(byi_o_in(o, 0)),
-                   ATTRS(A_FLOAT("alpha", alpha), A_FLOAT("gamma", gamma)));
+    o->out[0] = byi_import_emit(
+        o, BYI_OP_NN_SELU, ARGS(byi_import_in(o, 0)),
+        ATTRS(A_FLOAT("alpha", alpha), A_FLOAT("gamma", gamma)));
 }
 
 /* x sigmoid(alpha x): Swish, QuickGelu */
 static void convert_swish(struct byi_import *o)
 {
-    const byi_id x = byi_o_in(o, 0);
+    const byi_id x = byi_import_in(o, 0);
     const bool quick = strcmp(o->row->type, "QuickGelu") == 0;
-    const double alpha = byi_o_float(o, "alpha", quick ? 1.702 : 1.0);
+    const double alpha = byi_import_float(o, "alpha", quick ? 1.702 : 1.0);
 
     if (alpha == 1.0) {
-        o->out[0] = byi_o_call(o, BYI_OP_NN_SILU, x);
+        o->out[0] = byi_import_call(o, BYI_OP_NN_SILU, x);
         return;
     }
-    const byi_id gate = byi_o_call(o, BYI_OP_SIGMOID, byi_o_scale(o, x, alpha));
-    o->out[0] = byi_o_call(o, BYI_OP_MULTIPLY, x, gate);
+    const byi_id gate =
+        byi_import_call(o, BYI_OP_SIGMOID, byi_import_scale(o, x, alpha));
+    o->out[0] = byi_import_call(o, BYI_OP_MULTIPLY, x, gate);
 }
 
 /* --- com.microsoft -------------------------------------------------------- */
 
-byi_id byi_o_activation(struct byi_import *o, byi_id x, const char *name,
-                        const double *numbers, uint32_t n)
+byi_id byi_import_activation(struct byi_import *o, byi_id x, const char *name,
+                             const double *numbers, uint32_t n)
 {
     static const struct {
         const char *name;
@@ -361,12 +372,13 @@ byi_id byi_o_activation(struct byi_import *o, byi_id x, const char *name,
         const uint32_t taken = n < op->n_attrs ? n : op->n_attrs;
         for (uint32_t k = 0; k < taken; k++)
             attrs[k] = (struct byi_attr)A_FLOAT(op->attrs[k].name, numbers[k]);
-        return byi_o_emit(o, op->id, ARGS(x), taken, attrs);
+        return byi_import_emit(o, op->id, ARGS(x), taken, attrs);
     }
-    byi_o_refuse(o,
-                 "activation '%s', expected Relu, Sigmoid, Tanh, LeakyRelu, "
-                 "Clip, HardSigmoid, Elu, Softplus, Softsign or HardSwish",
-                 name);
+    byi_import_refuse(
+        o,
+        "activation '%s', expected Relu, Sigmoid, Tanh, LeakyRelu, "
+        "Clip, HardSigmoid, Elu, Softplus, Softsign or HardSwish",
+        name);
     return BYI_NO_ID;
 }
 
@@ -374,21 +386,22 @@ byi_id byi_o_activation(struct byi_import *o, byi_id x, const char *name,
 static void convert_bias_gelu(struct byi_import *o)
 {
     const bool fast = strcmp(o->row->type, "FastGelu") == 0;
-    const byi_id bias = byi_o_in(o, 1);
-    byi_id x = byi_o_in(o, 0);
+    const byi_id bias = byi_import_in(o, 1);
+    byi_id x = byi_import_in(o, 0);
 
     if (bias != BYI_NO_ID)
-        x = byi_o_call(o, BYI_OP_ADD, x, bias);
+        x = byi_import_call(o, BYI_OP_ADD, x, bias);
     o->out[0] =
-        byi_o_emit(o, BYI_OP_NN_GELU, ARGS(x),
-                   ATTRS(A_STRING("approximate", fast ? "tanh" : "none")));
+        byi_import_emit(o, BYI_OP_NN_GELU, ARGS(x),
+                        ATTRS(A_STRING("approximate", fast ? "tanh" : "none")));
 }
 
-#define SAME byi_o_convert_same
+#define SAME byi_import_convert_same
 static void convert_bitcast(struct byi_import *o)
 {
-    o->out[0] = byi_o_emit(o, BYI_OP_BITCAST, ARGS(byi_o_in(o, 0)),
-                           ATTRS(A_DTYPE("dtype", byi_o_dtype_attr(o, "to"))));
+    o->out[0] = byi_import_emit(
+        o, BYI_OP_BITCAST, ARGS(byi_import_in(o, 0)),
+        ATTRS(A_DTYPE("dtype", byi_import_dtype_attr(o, "to"))));
 }
 
 /* clang-format off */

@@ -11,44 +11,47 @@ static byi_id modify(struct byi_import *o, const struct byi_attention *a,
 {
     byi_id y = BYI_NO_ID;
 
-    if (!byi_o_ok(o) || !byi_o_has(o, name))
+    if (!byi_import_ok(o) || !byi_import_has(o, name))
         return x;
-    const Onnx__GraphProto *graph = byi_o_graph(o, name);
-    if (byi_o_ok(o) && (graph->n_input != 1 || graph->n_output != 1))
-        byi_o_fail(o, BYOC_EPARSE,
-                   "%s has %zu inputs and %zu outputs, expected 1 and 1", name,
-                   graph->n_input, graph->n_output);
-    if (!byi_o_ok(o))
+    const Onnx__GraphProto *graph = byi_import_graph(o, name);
+    if (byi_import_ok(o) && (graph->n_input != 1 || graph->n_output != 1))
+        byi_import_fail(o, BYOC_EPARSE,
+                        "%s has %zu inputs and %zu outputs, expected 1 and 1",
+                        name, graph->n_input, graph->n_output);
+    if (!byi_import_ok(o))
         return BYI_NO_ID;
     x = byi_join_groups(o, a, x);
-    byi_o_inline(o, graph, &x, 1, &y);
-    if (byi_o_ok(o) &&
+    byi_import_inline(o, graph, &x, 1, &y);
+    if (byi_import_ok(o) &&
         !byi_type_may_equal(o->f->nodes.at[y].type, o->f->nodes.at[x].type))
-        byi_o_fail(o, BYOC_ETYPE,
-                   "%s gives %s of rank %u, expected the type and the dims of "
-                   "its input, %s of rank 4",
-                   name, byoc_dtype_name(byi_o_dtype(o, y)), byi_o_rank(o, y),
-                   byoc_dtype_name(byi_o_dtype(o, x)));
+        byi_import_fail(
+            o, BYOC_ETYPE,
+            "%s gives %s of rank %u, expected the type and the dims of "
+            "its input, %s of rank 4",
+            name, byoc_dtype_name(byi_import_dtype(o, y)),
+            byi_import_rank(o, y), byoc_dtype_name(byi_import_dtype(o, x)));
     return byi_group_scores(o, a, y);
 }
 
 static void read_flex(struct byi_import *o, struct byi_attention *a)
 {
     for (uint32_t i = 0; i < 3; i++)
-        if (byi_o_ok(o) && byi_o_rank(o, byi_o_in(o, i)) != 4)
-            byi_o_fail(o, BYOC_ETYPE, "input %u has rank %u, expected 4", i,
-                       byi_o_rank(o, byi_o_in(o, i)));
-    a->q = byi_o_in(o, 0);
-    a->k = byi_o_in(o, 1);
-    a->v = byi_o_in(o, 2);
-    if (!byi_o_ok(o))
+        if (byi_import_ok(o) && byi_import_rank(o, byi_import_in(o, i)) != 4)
+            byi_import_fail(o, BYOC_ETYPE, "input %u has rank %u, expected 4",
+                            i, byi_import_rank(o, byi_import_in(o, i)));
+    a->q = byi_import_in(o, 0);
+    a->k = byi_import_in(o, 1);
+    a->v = byi_import_in(o, 2);
+    if (!byi_import_ok(o))
         return;
-    a->heads = byi_o_dim(o, a->q, 1);
-    a->kv_heads = byi_o_dim(o, a->k, 1);
-    byi_check_heads(o, a, byi_o_dim(o, a->v, 1));
-    if (!byi_o_has(o, "scale") && BYI_IS_SYMBOL(byi_o_dim(o, a->q, 3)))
-        byi_o_refuse(o, "found heads of symbolic size, expected a known size "
-                        "or attribute scale");
+    a->heads = byi_import_dim(o, a->q, 1);
+    a->kv_heads = byi_import_dim(o, a->k, 1);
+    byi_check_heads(o, a, byi_import_dim(o, a->v, 1));
+    if (!byi_import_has(o, "scale") &&
+        BYI_IS_SYMBOL(byi_import_dim(o, a->q, 3)))
+        byi_import_refuse(o,
+                          "found heads of symbolic size, expected a known size "
+                          "or attribute scale");
 }
 
 /* FlexAttention: query, key and value, and graphs that modify the scores and
@@ -60,35 +63,37 @@ static void convert_flex(struct byi_import *o)
         .bias = BYI_NO_ID, .mask = BYI_NO_ID, .sink = BYI_NO_ID};
 
     read_flex(o, &a);
-    if (!byi_o_ok(o))
+    if (!byi_import_ok(o))
         return;
-    const enum byoc_dtype type = byi_o_dtype(o, a.q);
-    const int64_t precision = byi_o_int(o, "softmax_precision",
-                                        type == BYOC_F64 ? BYOC_F64 : BYOC_F32);
-    const double scale = byi_o_has(o, "scale")
-                             ? byi_o_float(o, "scale", 0)
-                             : 1.0 / sqrt((double)byi_o_dim(o, a.q, 3));
+    const enum byoc_dtype type = byi_import_dtype(o, a.q);
+    const int64_t precision = byi_import_int(
+        o, "softmax_precision", type == BYOC_F64 ? BYOC_F64 : BYOC_F32);
+    const double scale = byi_import_has(o, "scale")
+                             ? byi_import_float(o, "scale", 0)
+                             : 1.0 / sqrt((double)byi_import_dim(o, a.q, 3));
     if (precision != BYOC_F16 && precision != BYOC_BF16 &&
         precision != BYOC_F32 && precision != BYOC_F64)
-        byi_o_fail(o, BYOC_EPARSE,
-                   "softmax_precision is %lld, expected 1 (float32), 10 "
-                   "(float16), 11 (float64) or 16 (bfloat16)",
-                   (long long)precision);
+        byi_import_fail(o, BYOC_EPARSE,
+                        "softmax_precision is %lld, expected 1 (float32), 10 "
+                        "(float16), 11 (float64) or 16 (bfloat16)",
+                        (long long)precision);
     byi_attention_widen(o, &a);
     if (a.heads != a.kv_heads) {
         a.q = byi_group_heads(o, &a, a.q, 1);
-        a.k = byi_o_expand(o, a.k, 1, group);
-        a.v = byi_o_expand(o, a.v, 1, group);
+        a.k = byi_import_expand(o, a.k, 1, group);
+        a.v = byi_import_expand(o, a.v, 1, group);
     }
-    if (!byi_o_ok(o))
+    if (!byi_import_ok(o))
         return;
-    byi_id x = byi_o_emit(o, BYI_OP_NN_MATMUL, ARGS(a.q, a.k),
-                          ATTRS(A_BOOL("transpose_b", true)));
-    x = byi_o_cast(o, byi_o_scale(o, x, scale), (enum byoc_dtype)precision);
-    x = byi_o_call(o, BYI_OP_NN_SOFTMAX, modify(o, &a, "score_mod", x));
-    x = byi_o_cast(o, modify(o, &a, "prob_mod", x), byi_o_dtype(o, a.v));
-    x = byi_o_call(o, BYI_OP_NN_MATMUL, x, a.v);
-    o->out[0] = byi_o_cast(o, byi_join_groups(o, &a, x), type);
+    byi_id x = byi_import_emit(o, BYI_OP_NN_MATMUL, ARGS(a.q, a.k),
+                               ATTRS(A_BOOL("transpose_b", true)));
+    x = byi_import_cast(o, byi_import_scale(o, x, scale),
+                        (enum byoc_dtype)precision);
+    x = byi_import_call(o, BYI_OP_NN_SOFTMAX, modify(o, &a, "score_mod", x));
+    x = byi_import_cast(o, modify(o, &a, "prob_mod", x),
+                        byi_import_dtype(o, a.v));
+    x = byi_import_call(o, BYI_OP_NN_MATMUL, x, a.v);
+    o->out[0] = byi_import_cast(o, byi_join_groups(o, &a, x), type);
 }
 
 /* clang-format off */

@@ -39,35 +39,40 @@ struct grouped_attention {
 
 static void check_grouped(struct byi_import *o)
 {
-    if (byi_o_int(o, "sliding_window_cache", 0))
-        byi_o_refuse(o, "found a cache that keeps only the window, expected "
-                        "sliding_window_cache 0");
-    if (byi_o_int(o, "qk_output", 0) || byi_o_wants(o, 3))
-        byi_o_refuse(o, "found the scores as an output, expected qk_output 0");
-    if (byi_o_in(o, KEY_SCALE) != BYI_NO_ID ||
-        byi_o_in(o, VALUE_SCALE) != BYI_NO_ID ||
-        strcmp(byi_o_string(o, "k_quant_type", "NONE"), "NONE") != 0 ||
-        strcmp(byi_o_string(o, "v_quant_type", "NONE"), "NONE") != 0 ||
-        byi_o_int(o, "kv_cache_bit_width", 0))
-        byi_o_refuse(o, "found a quantised cache, expected floats");
-    if (byi_o_in(o, QUERY_NORM) != BYI_NO_ID ||
-        byi_o_in(o, KEY_NORM) != BYI_NO_ID)
-        byi_o_refuse(o, "found normalised queries and keys, expected these "
-                        "inputs to be omitted");
-    byi_o_float(o, "qk_norm_epsilon", 0);
-    if (byi_o_in(o, LAST_KEY) == BYI_NO_ID ||
-        byi_o_in(o, ALL_KEYS) == BYI_NO_ID)
-        byi_o_fail(o, BYOC_EPARSE,
-                   "input seqlens_k or total_sequence_length is omitted, "
-                   "expected both");
-    if ((byi_o_in(o, PAST_KEY) == BYI_NO_ID) !=
-        (byi_o_in(o, PAST_VALUE) == BYI_NO_ID))
-        byi_o_fail(o, BYOC_EPARSE,
-                   "found one of past_key and past_value, expected both or "
-                   "neither");
-    if ((byi_o_in(o, KEY) == BYI_NO_ID) != (byi_o_in(o, VALUE) == BYI_NO_ID))
-        byi_o_fail(o, BYOC_EPARSE,
-                   "found one of key and value, expected both or neither");
+    if (byi_import_int(o, "sliding_window_cache", 0))
+        byi_import_refuse(o,
+                          "found a cache that keeps only the window, expected "
+                          "sliding_window_cache 0");
+    if (byi_import_int(o, "qk_output", 0) || byi_import_wants(o, 3))
+        byi_import_refuse(
+            o, "found the scores as an output, expected qk_output 0");
+    if (byi_import_in(o, KEY_SCALE) != BYI_NO_ID ||
+        byi_import_in(o, VALUE_SCALE) != BYI_NO_ID ||
+        strcmp(byi_import_string(o, "k_quant_type", "NONE"), "NONE") != 0 ||
+        strcmp(byi_import_string(o, "v_quant_type", "NONE"), "NONE") != 0 ||
+        byi_import_int(o, "kv_cache_bit_width", 0))
+        byi_import_refuse(o, "found a quantised cache, expected floats");
+    if (byi_import_in(o, QUERY_NORM) != BYI_NO_ID ||
+        byi_import_in(o, KEY_NORM) != BYI_NO_ID)
+        byi_import_refuse(o,
+                          "found normalised queries and keys, expected these "
+                          "inputs to be omitted");
+    byi_import_float(o, "qk_norm_epsilon", 0);
+    if (byi_import_in(o, LAST_KEY) == BYI_NO_ID ||
+        byi_import_in(o, ALL_KEYS) == BYI_NO_ID)
+        byi_import_fail(o, BYOC_EPARSE,
+                        "input seqlens_k or total_sequence_length is omitted, "
+                        "expected both");
+    if ((byi_import_in(o, PAST_KEY) == BYI_NO_ID) !=
+        (byi_import_in(o, PAST_VALUE) == BYI_NO_ID))
+        byi_import_fail(
+            o, BYOC_EPARSE,
+            "found one of past_key and past_value, expected both or "
+            "neither");
+    if ((byi_import_in(o, KEY) == BYI_NO_ID) !=
+        (byi_import_in(o, VALUE) == BYI_NO_ID))
+        byi_import_fail(o, BYOC_EPARSE,
+                        "found one of key and value, expected both or neither");
 }
 
 /* Read queries, keys and values as (b, s, heads, h), from three inputs or one
@@ -76,18 +81,20 @@ static void read_grouped(struct byi_import *o, struct grouped_attention *g)
 {
     struct byi_attention *a = &g->a;
     const int64_t heads = a->heads + 2 * g->a.kv_heads;
-    const int64_t width = byi_o_dim(o, byi_o_in(o, QUERY), 2);
-    byi_id parts[] = {byi_o_in(o, QUERY), byi_o_in(o, KEY), byi_o_in(o, VALUE)};
+    const int64_t width = byi_import_dim(o, byi_import_in(o, QUERY), 2);
+    byi_id parts[] = {byi_import_in(o, QUERY), byi_import_in(o, KEY),
+                      byi_import_in(o, VALUE)};
 
-    if (parts[1] == BYI_NO_ID && byi_o_ok(o)) {
+    if (parts[1] == BYI_NO_ID && byi_import_ok(o)) {
         const int64_t h = width / heads;
         const int64_t sizes[] = {a->heads * h, g->a.kv_heads * h,
                                  g->a.kv_heads * h};
         if (BYI_IS_SYMBOL(width) || width % heads)
-            byi_o_fail(o, BYOC_ETYPE,
-                       "a packed query of width %lld does not split into %lld "
-                       "heads of queries, keys and values, expected a multiple",
-                       (long long)width, (long long)heads);
+            byi_import_fail(
+                o, BYOC_ETYPE,
+                "a packed query of width %lld does not split into %lld "
+                "heads of queries, keys and values, expected a multiple",
+                (long long)width, (long long)heads);
         else
             byi_split_qkv(o, parts[0], sizes, parts);
     }
@@ -101,51 +108,55 @@ static void read_grouped(struct byi_import *o, struct grouped_attention *g)
  * than the node has new ones (a shorter prompt, padded) has no past. */
 static void read_lengths(struct byi_import *o, struct grouped_attention *g)
 {
-    const byi_id zero = byi_o_scalar(o, BYOC_I64, 0);
+    const byi_id zero = byi_import_scalar(o, BYOC_I64, 0);
 
-    g->past = byi_o_text(
+    g->past = byi_import_text(
         o,
         "fn (%last, %keys) {"
         "  %all = add(cast(%last, dtype=%keys), 1);"
         "  maximum(subtract(%all, %keys), 0)"
         "}",
-        ARGS(byi_o_in(o, LAST_KEY), byi_o_length(o, g->a.k, 1)), NO_ATTRS);
-    g->positions = byi_o_text(
-        o, "fn (%past, %own) { add(expand_dims(%past, axis=[1]), %own) }",
-        ARGS(g->past, byi_o_count(o, zero, byi_o_length(o, g->a.q, 1))),
+        ARGS(byi_import_in(o, LAST_KEY), byi_import_length(o, g->a.k, 1)),
         NO_ATTRS);
-    g->total =
-        byi_o_as_scalar(o, byi_o_cast(o, byi_o_in(o, ALL_KEYS), BYOC_I64));
+    g->positions = byi_import_text(
+        o, "fn (%past, %own) { add(expand_dims(%past, axis=[1]), %own) }",
+        ARGS(g->past,
+             byi_import_count(o, zero, byi_import_length(o, g->a.q, 1))),
+        NO_ATTRS);
+    g->total = byi_import_as_scalar(
+        o, byi_import_cast(o, byi_import_in(o, ALL_KEYS), BYOC_I64));
 }
 
 static void rotate_grouped(struct byi_import *o, struct grouped_attention *g)
 {
-    const bool interleaved = byi_o_int(o, "rotary_interleaved", 0) != 0;
-    const bool given = byi_o_in(o, POSITIONS) != BYI_NO_ID;
-    byi_id tables[] = {byi_o_in(o, COSINES), byi_o_in(o, SINES)};
+    const bool interleaved = byi_import_int(o, "rotary_interleaved", 0) != 0;
+    const bool given = byi_import_in(o, POSITIONS) != BYI_NO_ID;
+    byi_id tables[] = {byi_import_in(o, COSINES), byi_import_in(o, SINES)};
 
-    if (!byi_o_int(o, "do_rotary", 0) || !byi_o_ok(o))
+    if (!byi_import_int(o, "do_rotary", 0) || !byi_import_ok(o))
         return;
     for (uint32_t i = 0; i < 2; i++)
-        if (tables[i] == BYI_NO_ID || byi_o_rank(o, tables[i]) != 2) {
-            byi_o_fail(
+        if (tables[i] == BYI_NO_ID || byi_import_rank(o, tables[i]) != 2) {
+            byi_import_fail(
                 o, BYOC_EPARSE, "do_rotary is 1, and %s %s, expected a matrix",
                 i ? "sin_cache" : "cos_cache",
                 tables[i] == BYI_NO_ID ? "is omitted" : "does not have rank 2");
             return;
         }
-    const int64_t head = byi_o_dim(o, g->a.q, 3);
-    const int64_t rotated = 2 * byi_o_dim(o, tables[0], 1);
+    const int64_t head = byi_import_dim(o, g->a.q, 3);
+    const int64_t rotated = 2 * byi_import_dim(o, tables[0], 1);
     if (BYI_IS_SYMBOL(head) || rotated < 2 || head < rotated) {
-        byi_o_fail(o, BYOC_ETYPE,
-                   "found heads of %lld elements, expected at least %lld, two "
-                   "for each column of cos_cache",
-                   (long long)head, (long long)rotated);
+        byi_import_fail(
+            o, BYOC_ETYPE,
+            "found heads of %lld elements, expected at least %lld, two "
+            "for each column of cos_cache",
+            (long long)head, (long long)rotated);
         return;
     }
     for (uint32_t i = 0; i < 2; i++)
         tables[i] = byi_rotary_rows(
-            o, tables[i], given ? byi_o_in(o, POSITIONS) : g->positions, false);
+            o, tables[i], given ? byi_import_in(o, POSITIONS) : g->positions,
+            false);
     g->a.q = byi_rotary_apply(o, g->a.q, tables, interleaved);
     g->a.k = byi_rotary_apply(o, g->a.k, tables, interleaved);
 }
@@ -176,7 +187,7 @@ static bool is_preallocated(const struct byi_import *o, uint32_t past,
     const Onnx__GraphProto *graph = o->scope->graph;
     const Onnx__TensorShapeProto__Dimension *a, *b;
 
-    if (o->expansion || !byi_o_wants(o, made))
+    if (o->expansion || !byi_import_wants(o, made))
         return false;
     a = declared_length(graph->input, graph->n_input, o->node->input[past]);
     b = declared_length(graph->output, graph->n_output, o->node->output[made]);
@@ -195,16 +206,16 @@ static byi_id append_to_cache(struct byi_import *o,
                               const struct grouped_attention *g, uint32_t old,
                               byi_id new)
 {
-    return byi_o_emit(o, BYI_OP_NN_CACHE_APPEND,
-                      ARGS(byi_o_in(o, old), new, g->past, g->total),
-                      ATTRS(A_BOOL("grows", !g->preallocated)));
+    return byi_import_emit(o, BYI_OP_NN_CACHE_APPEND,
+                           ARGS(byi_import_in(o, old), new, g->past, g->total),
+                           ATTRS(A_BOOL("grows", !g->preallocated)));
 }
 
 /* Emit the keys or values in a cache, without the room for more. */
 static byi_id emit_filled(struct byi_import *o,
                           const struct grouped_attention *g, byi_id cache)
 {
-    return byi_o_text(
+    return byi_import_text(
         o,
         "fn (%cache, %all) {"
         "  strided_slice(%cache, [0], expand_dims(%all, axis=[0]), [2], [1])"
@@ -219,16 +230,17 @@ static void cache_grouped(struct byi_import *o, struct grouped_attention *g)
 
     a->k = byi_transpose_heads(o, a->k);
     a->v = byi_transpose_heads(o, a->v);
-    const bool past = byi_o_in(o, PAST_KEY) != BYI_NO_ID && byi_o_ok(o);
+    const bool past =
+        byi_import_in(o, PAST_KEY) != BYI_NO_ID && byi_import_ok(o);
     if (past) {
         g->preallocated = is_preallocated(o, PAST_KEY, 1) &&
                           is_preallocated(o, PAST_VALUE, 2);
         a->k = append_to_cache(o, g, PAST_KEY, a->k);
         a->v = append_to_cache(o, g, PAST_VALUE, a->v);
     }
-    if (byi_o_wants(o, 1))
+    if (byi_import_wants(o, 1))
         o->out[1] = a->k;
-    if (byi_o_wants(o, 2))
+    if (byi_import_wants(o, 2))
         o->out[2] = a->v;
     if (past) {
         a->k = emit_filled(o, g, a->k);
@@ -244,32 +256,35 @@ static byi_id grouped_mask(struct byi_import *o,
 {
     static const int64_t columns[] = {1, 2}, last[] = {2};
     const int64_t heads[] = {1, 2};
-    const int64_t window = byi_o_int(o, "local_window_size", -1);
-    const bool causal = byi_o_int(o, "causal", 1) != 0;
-    const byi_id n_keys = byi_o_length(o, g->a.k, 2);
-    const byi_id keys = byi_o_count(o, byi_o_scalar(o, BYOC_I64, 0), n_keys);
-    const byi_id rows = byi_o_expand(o, g->positions, 1, last);
-    byi_id end = byi_o_expand(o, byi_o_cast(o, byi_o_in(o, LAST_KEY), BYOC_I64),
-                              2, columns);
+    const int64_t window = byi_import_int(o, "local_window_size", -1);
+    const bool causal = byi_import_int(o, "causal", 1) != 0;
+    const byi_id n_keys = byi_import_length(o, g->a.k, 2);
+    const byi_id keys =
+        byi_import_count(o, byi_import_scalar(o, BYOC_I64, 0), n_keys);
+    const byi_id rows = byi_import_expand(o, g->positions, 1, last);
+    byi_id end = byi_import_expand(
+        o, byi_import_cast(o, byi_import_in(o, LAST_KEY), BYOC_I64), 2,
+        columns);
 
     if (window == 0 || window < -1 || (window > 0 && !causal))
-        byi_o_fail(o, BYOC_EPARSE,
-                   "local_window_size is %lld%s, expected -1 or, with causal, "
-                   "at least 1",
-                   (long long)window, causal ? "" : " without causal");
+        byi_import_fail(
+            o, BYOC_EPARSE,
+            "local_window_size is %lld%s, expected -1 or, with causal, "
+            "at least 1",
+            (long long)window, causal ? "" : " without causal");
     if (causal)
-        end = byi_o_call(o, BYI_OP_MINIMUM, rows, end);
-    byi_id allowed = byi_o_call(o, BYI_OP_LESS_EQUAL, keys, end);
+        end = byi_import_call(o, BYI_OP_MINIMUM, rows, end);
+    byi_id allowed = byi_import_call(o, BYI_OP_LESS_EQUAL, keys, end);
     if (window > 0) {
         static const char inside[] =
             "fn (%allowed, %keys, %end) {"
             "  logical_and(%allowed, greater(%keys, subtract(%end, window)))"
             "}";
-        allowed = byi_o_text(o, inside, ARGS(allowed, keys, end),
-                             ATTRS(AN_INT("window", window)));
+        allowed = byi_import_text(o, inside, ARGS(allowed, keys, end),
+                                  ATTRS(AN_INT("window", window)));
     }
     return byi_attention_mask(o, &g->a, allowed, byi_attention_lowest(o, &g->a),
-                              byi_o_rank(o, g->a.q) == 5 ? 2 : 1, heads);
+                              byi_import_rank(o, g->a.q) == 5 ? 2 : 1, heads);
 }
 
 /* Emit the sink's score of each head: an input, or 0 with smooth_softmax.
@@ -278,14 +293,16 @@ static byi_id grouped_sink(struct byi_import *o,
                            const struct grouped_attention *g)
 {
     static const int64_t columns[] = {1, 2}, deeper[] = {2, 3};
-    const bool smooth = byi_o_int(o, "smooth_softmax", 0) > 0;
-    const byi_id sink = byi_o_in(o, SINK);
+    const bool smooth = byi_import_int(o, "smooth_softmax", 0) > 0;
+    const byi_id sink = byi_import_in(o, SINK);
 
     if (sink == BYI_NO_ID)
-        return smooth ? byi_o_scalar(o, byi_o_dtype(o, g->a.q), 0) : BYI_NO_ID;
-    return byi_o_rank(o, g->a.q) == 4
-               ? byi_o_expand(o, sink, 2, columns)
-               : byi_o_expand(o, byi_group_heads(o, &g->a, sink, 0), 2, deeper);
+        return smooth ? byi_import_scalar(o, byi_import_dtype(o, g->a.q), 0)
+                      : BYI_NO_ID;
+    return byi_import_rank(o, g->a.q) == 4
+               ? byi_import_expand(o, sink, 2, columns)
+               : byi_import_expand(o, byi_group_heads(o, &g->a, sink, 0), 2,
+                                   deeper);
 }
 
 /* Emit queries (b, s, n, h) as (b, n, s, h), or as (b, n / g, g, s, h). */
@@ -294,30 +311,32 @@ static byi_id grouped_queries(struct byi_import *o,
 {
     if (g->a.kv_heads == g->a.heads)
         return byi_transpose_heads(o, g->a.q);
-    return byi_o_text(o, "fn (%x) { transpose(%x, axes=[0, 2, 3, 1, 4]) }",
-                      ARGS(byi_group_heads(o, &g->a, g->a.q, 2)), NO_ATTRS);
+    return byi_import_text(o, "fn (%x) { transpose(%x, axes=[0, 2, 3, 1, 4]) }",
+                           ARGS(byi_group_heads(o, &g->a, g->a.q, 2)),
+                           NO_ATTRS);
 }
 
 static void convert_grouped(struct byi_import *o)
 {
     struct grouped_attention g = {.a = byi_attention_read(o)};
 
-    g.a.kv_heads = byi_o_int(o, "kv_num_heads", 0);
-    g.a.softcap = byi_o_float(o, "softcap", 0);
+    g.a.kv_heads = byi_import_int(o, "kv_num_heads", 0);
+    g.a.softcap = byi_import_float(o, "softcap", 0);
     check_grouped(o);
-    if (byi_o_ok(o) && (g.a.kv_heads < 1 || g.a.heads % g.a.kv_heads))
-        byi_o_fail(o, BYOC_EPARSE,
-                   "num_heads is %lld, expected a multiple of kv_num_heads, "
-                   "%lld",
-                   (long long)g.a.heads, (long long)g.a.kv_heads);
-    if (!byi_o_ok(o))
+    if (byi_import_ok(o) && (g.a.kv_heads < 1 || g.a.heads % g.a.kv_heads))
+        byi_import_fail(
+            o, BYOC_EPARSE,
+            "num_heads is %lld, expected a multiple of kv_num_heads, "
+            "%lld",
+            (long long)g.a.heads, (long long)g.a.kv_heads);
+    if (!byi_import_ok(o))
         return;
     read_grouped(o, &g);
     read_lengths(o, &g);
     rotate_grouped(o, &g);
     cache_grouped(o, &g);
     g.a.q = grouped_queries(o, &g);
-    g.a.bias = byi_group_scores(o, &g.a, byi_o_in(o, BIAS));
+    g.a.bias = byi_group_scores(o, &g.a, byi_import_in(o, BIAS));
     g.a.sink = grouped_sink(o, &g);
     byi_attention_widen(o, &g.a);
     g.a.mask = grouped_mask(o, &g);

@@ -12,7 +12,7 @@
 
 static const char *resize_mode(struct byi_import *o)
 {
-    const char *mode = byi_o_string(o, "mode", "nearest");
+    const char *mode = byi_import_string(o, "mode", "nearest");
 
     if (strcmp(mode, "bilinear") == 0 || strcmp(mode, "trilinear") == 0)
         return "linear"; /* names in opset 1 and of some exporters */
@@ -21,8 +21,8 @@ static const char *resize_mode(struct byi_import *o)
 
 static void emit_old_resize(struct byi_import *o, byi_id scales)
 {
-    o->out[0] = byi_o_emit(
-        o, BYI_OP_RESIZE, ARGS(byi_o_in(o, 0), scales),
+    o->out[0] = byi_import_emit(
+        o, BYI_OP_RESIZE, ARGS(byi_import_in(o, 0), scales),
         ATTRS(A_STRING("mode", resize_mode(o)),
               A_STRING("coordinate_transformation_mode", "asymmetric"),
               A_STRING("nearest_mode", "floor")));
@@ -31,41 +31,41 @@ static void emit_old_resize(struct byi_import *o, byi_id scales)
 /* In opset 1, x is (N, C, H, W), with a scale for each of the last two axes. */
 static void convert_upsample_1(struct byi_import *o)
 {
-    const float scales[] = {1, 1, (float)byi_o_float(o, "height_scale", 0),
-                            (float)byi_o_float(o, "width_scale", 0)};
+    const float scales[] = {1, 1, (float)byi_import_float(o, "height_scale", 0),
+                            (float)byi_import_float(o, "width_scale", 0)};
 
-    emit_old_resize(o, byi_o_array(o, BYOC_F32, 4, scales));
+    emit_old_resize(o, byi_import_array(o, BYOC_F32, 4, scales));
 }
 
 static void convert_upsample_7(struct byi_import *o)
 {
     uint32_t n = 0;
-    const double *given = byi_o_floats(o, "scales", &n);
+    const double *given = byi_import_floats(o, "scales", &n);
     float scales[BYI_MAX_RANK] = {0};
 
     if (n == 0 || n > BYI_MAX_RANK) {
-        byi_o_fail(o, BYOC_EPARSE, "found %u scales, expected 1 to %d", n,
-                   BYI_MAX_RANK);
+        byi_import_fail(o, BYOC_EPARSE, "found %u scales, expected 1 to %d", n,
+                        BYI_MAX_RANK);
         return;
     }
     for (uint32_t i = 0; i < n; i++)
         scales[i] = (float)given[i];
-    emit_old_resize(o, byi_o_array(o, BYOC_F32, n, scales));
+    emit_old_resize(o, byi_import_array(o, BYOC_F32, n, scales));
 }
 
 static void convert_resize_10(struct byi_import *o)
 {
-    emit_old_resize(o, byi_o_in(o, 1));
+    emit_old_resize(o, byi_import_in(o, 1));
 }
 
 /* Whether an input is present. In opset 11 an empty tensor stands for an
  * omitted input. */
 static bool is_given(const struct byi_import *o, uint32_t i)
 {
-    const byi_id id = byi_o_in(o, i);
+    const byi_id id = byi_import_in(o, i);
 
     return id != BYI_NO_ID &&
-           !(byi_o_rank(o, id) == 1 && byi_o_dim(o, id, 0) == 0);
+           !(byi_import_rank(o, id) == 1 && byi_import_dim(o, id, 0) == 0);
 }
 
 /* Returns the constant roi of tf_crop_and_resize, the part of x that is
@@ -77,17 +77,17 @@ static const double *read_roi(struct byi_import *o, const char *transform,
     struct byi_tensor t = {0};
 
     *n = 0;
-    if (strcmp(transform, "tf_crop_and_resize") != 0 || !byi_o_ok(o) ||
-        byi_o_has(o, "axes"))
+    if (strcmp(transform, "tf_crop_and_resize") != 0 || !byi_import_ok(o) ||
+        byi_import_has(o, "axes"))
         return NULL;
-    if (!byi_o_value(o, byi_o_in(o, 1), &t))
+    if (!byi_import_value(o, byi_import_in(o, 1), &t))
         return NULL;
     if (t.rank != 1 || t.dims[0] > 2 * BYI_MAX_RANK) {
-        byi_o_refuse(o,
-                     "input 'roi' has rank %u and %lld elements, expected a "
-                     "vector of at most %d",
-                     t.rank, (long long)byi_elements(t.rank, t.dims),
-                     2 * BYI_MAX_RANK);
+        byi_import_refuse(
+            o,
+            "input 'roi' has rank %u and %lld elements, expected a "
+            "vector of at most %d",
+            t.rank, (long long)byi_elements(t.rank, t.dims), 2 * BYI_MAX_RANK);
         return NULL;
     }
     *n = (uint32_t)t.dims[0];
@@ -101,29 +101,29 @@ static const double *read_roi(struct byi_import *o, const char *transform,
  * The other axes get the whole range, 0 to 1. */
 static byi_id complete_roi(struct byi_import *o)
 {
-    const byi_id roi = byi_o_in(o, 1);
-    const int64_t rank = byi_o_rank(o, byi_o_in(o, 0));
+    const byi_id roi = byi_import_in(o, 1);
+    const int64_t rank = byi_import_rank(o, byi_import_in(o, 0));
     float whole[2 * BYI_MAX_RANK] = {0};
     int64_t places[2 * BYI_MAX_RANK];
     uint32_t n = 0;
-    const int64_t *axes = byi_o_ints(o, "axes", &n);
+    const int64_t *axes = byi_import_ints(o, "axes", &n);
 
     if (roi == BYI_NO_ID)
-        byi_o_fail(o, BYOC_EPARSE,
-                   "input 'roi' is omitted, expected one for "
-                   "tf_crop_and_resize");
-    if (n == 0 || n > rank || !byi_o_ok(o))
+        byi_import_fail(o, BYOC_EPARSE,
+                        "input 'roi' is omitted, expected one for "
+                        "tf_crop_and_resize");
+    if (n == 0 || n > rank || !byi_import_ok(o))
         return roi;
     for (uint32_t i = 0; i < n; i++) {
-        places[i] = byi_o_axis(o, axes[i], (uint32_t)rank);
+        places[i] = byi_import_axis(o, axes[i], (uint32_t)rank);
         places[n + i] = places[i] + rank;
     }
     for (int64_t i = rank; i < 2 * rank; i++)
         whole[i] = 1;
-    const byi_id ends = byi_o_cast(o, roi, BYOC_F32);
-    const byi_id at = byi_o_vector(o, 2 * n, places);
-    const byi_id all = byi_o_array(o, BYOC_F32, 2 * (uint32_t)rank, whole);
-    return byi_o_spread(o, all, at, ends);
+    const byi_id ends = byi_import_cast(o, roi, BYOC_F32);
+    const byi_id at = byi_import_vector(o, 2 * n, places);
+    const byi_id all = byi_import_array(o, BYOC_F32, 2 * (uint32_t)rank, whole);
+    return byi_import_spread(o, all, at, ends);
 }
 
 /* Replace the sizes of the axes in `resized` by sizes that keep x's aspect
@@ -135,15 +135,16 @@ static void keep_ratio(struct byi_import *o, const bool *resized, bool smaller,
     double scale = smaller ? INFINITY : 0;
 
     for (uint32_t i = 0; i < rank; i++) {
-        const double ratio =
-            (double)sizes[i] / (double)byi_o_dim(o, byi_o_in(o, 0), i);
+        const double ratio = (double)sizes[i] /
+                             (double)byi_import_dim(o, byi_import_in(o, 0), i);
         if (resized[i])
             scale = smaller ? fmin(scale, ratio) : fmax(scale, ratio);
     }
     for (uint32_t i = 0; i < rank; i++)
         if (resized[i])
             sizes[i] = (int64_t)floor(
-                scale * (double)byi_o_dim(o, byi_o_in(o, 0), i) + 0.5);
+                scale * (double)byi_import_dim(o, byi_import_in(o, 0), i) +
+                0.5);
 }
 
 /* Like keep_ratio, for sizes or dims that are known only at run time; `dims`
@@ -160,23 +161,24 @@ static byi_id emit_kept_ratio(struct byi_import *o, byi_id sizes, byi_id dims,
         "  %real = multiply(cast(%dims, dtype=\"float32\"), %scale);"
         "  cast(floor(add(%real, 0.5)), dtype=\"int64\")"
         "}";
-    const byi_id scale =
-        byi_o_emit(o, smaller ? BYI_OP_MIN : BYI_OP_MAX,
-                   ARGS(byi_o_text(o, ratios, ARGS(sizes, dims), NO_ATTRS)),
-                   ATTRS(A_BOOL("keepdims", false)));
+    const byi_id scale = byi_import_emit(
+        o, smaller ? BYI_OP_MIN : BYI_OP_MAX,
+        ARGS(byi_import_text(o, ratios, ARGS(sizes, dims), NO_ATTRS)),
+        ATTRS(A_BOOL("keepdims", false)));
 
-    return byi_o_text(o, rounded, ARGS(dims, scale), NO_ATTRS);
+    return byi_import_text(o, rounded, ARGS(dims, scale), NO_ATTRS);
 }
 
 /* Like complete_size, for values or dims that are known only at run time. */
 static byi_id emit_size(struct byi_import *o, byi_id given, bool sized,
                         const int64_t *axes, uint32_t n, const char *policy)
 {
-    const uint32_t rank = byi_o_rank(o, byi_o_in(o, 0));
-    const byi_id dims = byi_o_shape_of(o, byi_o_in(o, 0));
-    const byi_id at = n ? byi_o_vector(o, n, axes) : BYI_NO_ID;
+    const uint32_t rank = byi_import_rank(o, byi_import_in(o, 0));
+    const byi_id dims = byi_import_shape_of(o, byi_import_in(o, 0));
+    const byi_id at = n ? byi_import_vector(o, n, axes) : BYI_NO_ID;
     const byi_id resized_dims =
-        n ? byi_o_emit(o, BYI_OP_TAKE, ARGS(dims, at), ATTRS(AN_INT("axis", 0)))
+        n ? byi_import_emit(o, BYI_OP_TAKE, ARGS(dims, at),
+                            ATTRS(AN_INT("axis", 0)))
           : dims;
     const int64_t count = rank;
 
@@ -187,45 +189,47 @@ static byi_id emit_size(struct byi_import *o, byi_id given, bool sized,
         return given;
     const byi_id rest =
         sized ? dims
-              : byi_o_emit(
-                    o, BYI_OP_FULL, ARGS(byi_o_vector(o, 1, &count)),
+              : byi_import_emit(
+                    o, BYI_OP_FULL, ARGS(byi_import_vector(o, 1, &count)),
                     ATTRS(A_FLOAT("value", 1.0), A_DTYPE("dtype", BYOC_F32)));
-    return byi_o_spread(o, rest, at, given);
+    return byi_import_spread(o, rest, at, given);
 }
 
 /* Complete sizes or scales that are given for some axes only, and apply the
  * aspect ratio policy. */
 static byi_id complete_size(struct byi_import *o, byi_id given, bool sized)
 {
-    const char *policy = byi_o_string(o, "keep_aspect_ratio_policy", "stretch");
+    const char *policy =
+        byi_import_string(o, "keep_aspect_ratio_policy", "stretch");
     const bool stretch = !sized || strcmp(policy, "stretch") == 0;
     uint32_t n = 0;
-    const int64_t *axes = byi_o_ints(o, "axes", &n);
-    const uint32_t rank = byi_o_rank(o, byi_o_in(o, 0));
+    const int64_t *axes = byi_import_ints(o, "axes", &n);
+    const uint32_t rank = byi_import_rank(o, byi_import_in(o, 0));
     bool resized[BYI_MAX_RANK] = {false};
     int64_t sizes[BYI_MAX_RANK];
     float scales[BYI_MAX_RANK];
     struct byi_tensor t;
 
-    if ((n == 0 && stretch) || !byi_o_ok(o))
+    if ((n == 0 && stretch) || !byi_import_ok(o))
         return given;
-    bool known = byi_o_value(o, given, &t);
+    bool known = byi_import_value(o, given, &t);
     for (uint32_t i = 0; i < rank; i++)
-        known = known && (!sized || byi_o_dim(o, byi_o_in(o, 0), i) > 0);
+        known =
+            known && (!sized || byi_import_dim(o, byi_import_in(o, 0), i) > 0);
     if (!known)
         return emit_size(o, given, sized, axes, n, policy);
     if (t.rank != 1 || t.dims[0] != (n ? n : rank)) {
-        byi_o_fail(o, BYOC_EPARSE, "found %lld %s, expected %u",
-                   (long long)t.dims[0], sized ? "sizes" : "scales",
-                   n ? n : rank);
+        byi_import_fail(o, BYOC_EPARSE, "found %lld %s, expected %u",
+                        (long long)t.dims[0], sized ? "sizes" : "scales",
+                        n ? n : rank);
         return BYI_NO_ID;
     }
     for (uint32_t i = 0; i < rank; i++) {
-        sizes[i] = byi_o_dim(o, byi_o_in(o, 0), i);
+        sizes[i] = byi_import_dim(o, byi_import_in(o, 0), i);
         scales[i] = 1;
     }
     for (uint32_t i = 0; i < t.dims[0]; i++) {
-        const uint32_t axis = n ? byi_o_axis(o, axes[i], rank) : i;
+        const uint32_t axis = n ? byi_import_axis(o, axes[i], rank) : i;
         resized[axis] = true;
         scales[axis] = (float)byi_tensor_float(&t, i);
         if (sized)
@@ -233,50 +237,53 @@ static byi_id complete_size(struct byi_import *o, byi_id given, bool sized)
     }
     if (!stretch)
         keep_ratio(o, resized, strcmp(policy, "not_larger") == 0, rank, sizes);
-    return sized ? byi_o_vector(o, rank, sizes)
-                 : byi_o_array(o, BYOC_F32, rank, scales);
+    return sized ? byi_import_vector(o, rank, sizes)
+                 : byi_import_array(o, BYOC_F32, rank, scales);
 }
 
 static void convert_resize(struct byi_import *o)
 {
     const bool sized = is_given(o, 3);
-    byi_id size = byi_o_in(o, 2);
+    byi_id size = byi_import_in(o, 2);
     uint32_t n = 0;
 
     if (sized == is_given(o, 2))
-        byi_o_fail(o, BYOC_EPARSE, "found %s, expected one of scales and sizes",
-                   sized ? "both" : "neither");
+        byi_import_fail(o, BYOC_EPARSE,
+                        "found %s, expected one of scales and sizes",
+                        sized ? "both" : "neither");
     if (sized)
-        size = byi_o_cast(o, byi_o_in(o, 3), BYOC_I64);
+        size = byi_import_cast(o, byi_import_in(o, 3), BYOC_I64);
     size = complete_size(o, size, sized);
     const char *transform =
-        byi_o_string(o, "coordinate_transformation_mode", "half_pixel");
+        byi_import_string(o, "coordinate_transformation_mode", "half_pixel");
     const double *roi = read_roi(o, transform, &n);
     const struct byi_attr attrs[] = {
         A_STRING("mode", resize_mode(o)),
         A_STRING("coordinate_transformation_mode", transform),
         A_STRING("nearest_mode",
-                 byi_o_string(o, "nearest_mode", "round_prefer_floor")),
-        A_FLOAT("cubic_coeff_a", byi_o_float(o, "cubic_coeff_a", -0.75)),
-        A_BOOL("exclude_outside", byi_o_int(o, "exclude_outside", 0) != 0),
+                 byi_import_string(o, "nearest_mode", "round_prefer_floor")),
+        A_FLOAT("cubic_coeff_a", byi_import_float(o, "cubic_coeff_a", -0.75)),
+        A_BOOL("exclude_outside", byi_import_int(o, "exclude_outside", 0) != 0),
         A_FLOAT("extrapolation_value",
-                byi_o_float(o, "extrapolation_value", 0)),
-        A_BOOL("antialias", byi_o_int(o, "antialias", 0) != 0),
+                byi_import_float(o, "extrapolation_value", 0)),
+        A_BOOL("antialias", byi_import_int(o, "antialias", 0) != 0),
         {.name = "roi", .kind = BYI_ATTR_FLOATS, .n = n, .floats = roi},
     };
     if (!roi && strcmp(transform, "tf_crop_and_resize") == 0)
-        o->out[0] = byi_o_emit(o, BYI_OP_DYN_RESIZE,
-                               ARGS(byi_o_in(o, 0), size, complete_roi(o)),
-                               BYI_N(attrs) - 1, attrs);
+        o->out[0] =
+            byi_import_emit(o, BYI_OP_DYN_RESIZE,
+                            ARGS(byi_import_in(o, 0), size, complete_roi(o)),
+                            BYI_N(attrs) - 1, attrs);
     else
-        o->out[0] = byi_o_emit(o, BYI_OP_RESIZE, ARGS(byi_o_in(o, 0), size),
-                               BYI_N(attrs) - (n == 0), attrs);
+        o->out[0] =
+            byi_import_emit(o, BYI_OP_RESIZE, ARGS(byi_import_in(o, 0), size),
+                            BYI_N(attrs) - (n == 0), attrs);
 }
 
 /* Returns the mode by its name before opset 20, which renames two modes. */
 static const char *sample_mode(struct byi_import *o)
 {
-    const char *mode = byi_o_string(o, "mode", "linear");
+    const char *mode = byi_import_string(o, "mode", "linear");
 
     return strcmp(mode, "linear") == 0  ? "bilinear"
            : strcmp(mode, "cubic") == 0 ? "bicubic"
@@ -295,11 +302,13 @@ static byi_id emit_coordinates(struct byi_import *o, byi_id size, bool corners,
         "}";
     static const char of_centres[] =
         "fn (%n, %i) { subtract(divide(add(multiply(%i, 2), 1), %n), 1) }";
-    const byi_id i = byi_o_count(o, byi_o_scalar(o, BYOC_I64, 0), size);
+    const byi_id i =
+        byi_import_count(o, byi_import_scalar(o, BYOC_I64, 0), size);
 
-    return byi_o_text(o, corners ? of_corners : of_centres,
-                      ARGS(byi_o_cast(o, size, dtype), byi_o_cast(o, i, dtype)),
-                      NO_ATTRS);
+    return byi_import_text(
+        o, corners ? of_corners : of_centres,
+        ARGS(byi_import_cast(o, size, dtype), byi_import_cast(o, i, dtype)),
+        NO_ATTRS);
 }
 
 /* AffineGrid: theta is (n, d, d + 1), and size is n, channels, and d lengths.
@@ -307,73 +316,81 @@ static byi_id emit_coordinates(struct byi_import *o, byi_id size, bool corners,
  * grid of these lengths: (x, y, 1), or (x, y, z, 1) if d is 3. */
 static void convert_affine_grid(struct byi_import *o)
 {
-    const byi_id theta = byi_o_in(o, 0), size = byi_o_in(o, 1);
-    const bool corners = byi_o_int(o, "align_corners", 0) != 0;
-    const enum byoc_dtype dtype = byi_o_dtype(o, theta);
-    const int64_t d = byi_o_dim(o, theta, 1);
+    const byi_id theta = byi_import_in(o, 0), size = byi_import_in(o, 1);
+    const bool corners = byi_import_int(o, "align_corners", 0) != 0;
+    const enum byoc_dtype dtype = byi_import_dtype(o, theta);
+    const int64_t d = byi_import_dim(o, theta, 1);
     const int64_t zero = 0, two = 2, one = 1;
     byi_id columns[4];
 
-    if (byi_o_ok(o) && (byi_o_rank(o, theta) != 3 || (d != 2 && d != 3)))
-        byi_o_refuse(o,
-                     "theta has rank %u and %lld rows, expected (N, 2, 3) or "
-                     "(N, 3, 4)",
-                     byi_o_rank(o, theta), (long long)d);
-    if (!byi_o_ok(o))
+    if (byi_import_ok(o) &&
+        (byi_import_rank(o, theta) != 3 || (d != 2 && d != 3)))
+        byi_import_refuse(
+            o,
+            "theta has rank %u and %lld rows, expected (N, 2, 3) or "
+            "(N, 3, 4)",
+            byi_import_rank(o, theta), (long long)d);
+    if (!byi_import_ok(o))
         return;
     const int64_t flat[] = {-1, d + 1}, end = d + 2;
-    const byi_id lengths =
-        byi_o_call(o, BYI_OP_STRIDED_SLICE, byi_o_cast(o, size, BYOC_I64),
-                   byi_o_vector(o, 1, &two), byi_o_vector(o, 1, &end),
-                   byi_o_vector(o, 1, &zero), byi_o_vector(o, 1, &one));
-    const byi_id shape = byi_o_concat(o, lengths, byi_o_vector(o, 1, &one), 0);
+    const byi_id lengths = byi_import_call(
+        o, BYI_OP_STRIDED_SLICE, byi_import_cast(o, size, BYOC_I64),
+        byi_import_vector(o, 1, &two), byi_import_vector(o, 1, &end),
+        byi_import_vector(o, 1, &zero), byi_import_vector(o, 1, &one));
+    const byi_id shape =
+        byi_import_concat(o, lengths, byi_import_vector(o, 1, &one), 0);
     for (int64_t i = 0; i < d; i++) { /* x runs along the last axis */
         const int64_t axis = d - 1 - i;
         int64_t others[4];
         for (int64_t k = 0; k <= d; k++)
             others[k] = k + 1;
-        const byi_id length =
-            byi_o_emit(o, BYI_OP_TAKE,
-                       ARGS(lengths, byi_o_scalar(o, BYOC_I64, (double)axis)),
-                       ATTRS(AN_INT("axis", 0)));
-        columns[i] = byi_o_call(
+        const byi_id length = byi_import_emit(
+            o, BYI_OP_TAKE,
+            ARGS(lengths, byi_import_scalar(o, BYOC_I64, (double)axis)),
+            ATTRS(AN_INT("axis", 0)));
+        columns[i] = byi_import_call(
             o, BYI_OP_BROADCAST_TO,
-            byi_o_expand(o, emit_coordinates(o, length, corners, dtype),
-                         (uint32_t)(d - axis), others),
+            byi_import_expand(o, emit_coordinates(o, length, corners, dtype),
+                              (uint32_t)(d - axis), others),
             shape);
     }
-    columns[d] =
-        byi_o_call(o, BYI_OP_BROADCAST_TO, byi_o_scalar(o, dtype, 1), shape);
-    const byi_id points = byi_o_emit(o, BYI_OP_CONCATENATE, (uint32_t)d + 1,
-                                     columns, ATTRS(AN_INT("axis", d)));
-    const byi_id y = byi_o_emit(
+    columns[d] = byi_import_call(o, BYI_OP_BROADCAST_TO,
+                                 byi_import_scalar(o, dtype, 1), shape);
+    const byi_id points =
+        byi_import_emit(o, BYI_OP_CONCATENATE, (uint32_t)d + 1, columns,
+                        ATTRS(AN_INT("axis", d)));
+    const byi_id y = byi_import_emit(
         o, BYI_OP_NN_MATMUL,
-        ARGS(byi_o_reshape(o, points, byi_o_vector(o, 2, flat), false), theta),
+        ARGS(
+            byi_import_reshape(o, points, byi_import_vector(o, 2, flat), false),
+            theta),
         ATTRS(A_BOOL("transpose_b", true)));
-    const byi_id n =
-        byi_o_emit(o, BYI_OP_SHAPE_OF, ARGS(theta), ATTRS(AN_INT("end", 1)));
-    const byi_id last = byi_o_vector(o, 1, &d);
-    const byi_id front = byi_o_concat(o, n, lengths, 0);
-    o->out[0] = byi_o_reshape(o, y, byi_o_concat(o, front, last, 0), false);
+    const byi_id n = byi_import_emit(o, BYI_OP_SHAPE_OF, ARGS(theta),
+                                     ATTRS(AN_INT("end", 1)));
+    const byi_id last = byi_import_vector(o, 1, &d);
+    const byi_id front = byi_import_concat(o, n, lengths, 0);
+    o->out[0] =
+        byi_import_reshape(o, y, byi_import_concat(o, front, last, 0), false);
 }
 
 /* Integers and bools are sampled in float64 and cast back. */
 static void convert_grid_sample(struct byi_import *o)
 {
-    const byi_id x = byi_o_in(o, 0), grid = byi_o_in(o, 1);
-    const enum byoc_dtype dtype = byi_o_dtype(o, x);
+    const byi_id x = byi_import_in(o, 0), grid = byi_import_in(o, 1);
+    const enum byoc_dtype dtype = byi_import_dtype(o, x);
     const bool real = !byi_dtype_is_int(dtype) && dtype != BYOC_BOOL;
 
-    o->out[0] = byi_o_cast(
+    o->out[0] = byi_import_cast(
         o,
-        byi_o_emit(o, BYI_OP_GRID_SAMPLE,
-                   ARGS(real ? x : byi_o_cast(o, x, BYOC_F64),
-                        real ? grid : byi_o_cast(o, grid, BYOC_F64)),
-                   ATTRS(A_STRING("mode", sample_mode(o)),
-                         A_STRING("padding_mode",
-                                  byi_o_string(o, "padding_mode", "zeros")),
-                         A_BOOL("align_corners",
-                                byi_o_int(o, "align_corners", 0) != 0))),
+        byi_import_emit(
+            o, BYI_OP_GRID_SAMPLE,
+            ARGS(real ? x : byi_import_cast(o, x, BYOC_F64),
+                 real ? grid : byi_import_cast(o, grid, BYOC_F64)),
+            ATTRS(A_STRING("mode", sample_mode(o)),
+                  A_STRING("padding_mode",
+                           byi_import_string(o, "padding_mode", "zeros")),
+                  A_BOOL("align_corners",
+                         byi_import_int(o, "align_corners", 0) != 0))),
         dtype);
 }
 
@@ -382,24 +399,25 @@ static void convert_grid_sample(struct byi_import *o)
 static void convert_image_scaler(struct byi_import *o)
 {
     static const int64_t space[] = {1, 2};
-    const byi_id x = byi_o_in(o, 0);
+    const byi_id x = byi_import_in(o, 0);
     float bias[64];
     uint32_t n = 0;
-    const double *given = byi_o_floats(o, "bias", &n);
-    byi_id y = byi_o_scale(o, x, byi_o_float(o, "scale", 1.0));
+    const double *given = byi_import_floats(o, "bias", &n);
+    byi_id y = byi_import_scale(o, x, byi_import_float(o, "scale", 1.0));
 
     if (n > BYI_N(bias))
-        byi_o_refuse(o, "found a bias of %u channels, expected at most %u", n,
-                     BYI_N(bias));
-    if (given && byi_o_ok(o)) {
+        byi_import_refuse(o, "found a bias of %u channels, expected at most %u",
+                          n, BYI_N(bias));
+    if (given && byi_import_ok(o)) {
         for (uint32_t i = 0; i < n; i++)
             bias[i] = (float)given[i];
-        y = byi_o_call(
+        y = byi_import_call(
             o, BYI_OP_ADD, y,
-            byi_o_expand(o,
-                         byi_o_cast(o, byi_o_array(o, BYOC_F32, n, bias),
-                                    byi_o_dtype(o, x)),
-                         2, space));
+            byi_import_expand(
+                o,
+                byi_import_cast(o, byi_import_array(o, BYOC_F32, n, bias),
+                                byi_import_dtype(o, x)),
+                2, space));
     }
     o->out[0] = y;
 }
@@ -411,26 +429,28 @@ static void convert_crop(struct byi_import *o)
 {
     static const int64_t axes[] = {2, 3}, ones[] = {1, 1};
     uint32_t n = 0, n_size = 0;
-    const int64_t *border = byi_o_ints(o, "border", &n);
-    const int64_t *size = byi_o_ints(o, "scale", &n_size);
+    const int64_t *border = byi_import_ints(o, "border", &n);
+    const int64_t *size = byi_import_ints(o, "scale", &n_size);
 
     if (n != 4 || (n_size != 0 && n_size != 2))
-        byi_o_fail(o, BYOC_EPARSE,
-                   "found %u elements in 'border' and %u in 'scale', expected "
-                   "4 in 'border', and 0 or 2 in 'scale'",
-                   n, n_size);
-    if (!byi_o_ok(o))
+        byi_import_fail(
+            o, BYOC_EPARSE,
+            "found %u elements in 'border' and %u in 'scale', expected "
+            "4 in 'border', and 0 or 2 in 'scale'",
+            n, n_size);
+    if (!byi_import_ok(o))
         return;
     for (uint32_t i = 0; i < 2; i++)
         if (border[i] < 0 || border[2 + i] < 0 || border[i] > INT32_MAX ||
             border[2 + i] > INT32_MAX ||
             (n_size && (size[i] < 0 || size[i] > INT32_MAX)))
-            byi_o_fail(o, BYOC_EPARSE,
-                       "found border %lld and %lld, and scale %lld, expected 0 "
-                       "to 2^31 - 1",
-                       (long long)border[i], (long long)border[2 + i],
-                       n_size ? (long long)size[i] : 0);
-    if (!byi_o_ok(o))
+            byi_import_fail(
+                o, BYOC_EPARSE,
+                "found border %lld and %lld, and scale %lld, expected 0 "
+                "to 2^31 - 1",
+                (long long)border[i], (long long)border[2 + i],
+                n_size ? (long long)size[i] : 0);
+    if (!byi_import_ok(o))
         return;
     const int64_t begin[] = {border[1], border[0]};
     int64_t end[] = {-border[3], -border[2]};
@@ -440,9 +460,10 @@ static void convert_crop(struct byi_import *o)
         else if (end[i] == 0)
             end[i] = INT64_MAX;
     }
-    o->out[0] = byi_o_call(o, BYI_OP_STRIDED_SLICE, byi_o_in(o, 0),
-                           byi_o_vector(o, 2, begin), byi_o_vector(o, 2, end),
-                           byi_o_vector(o, 2, axes), byi_o_vector(o, 2, ones));
+    o->out[0] = byi_import_call(
+        o, BYI_OP_STRIDED_SLICE, byi_import_in(o, 0),
+        byi_import_vector(o, 2, begin), byi_import_vector(o, 2, end),
+        byi_import_vector(o, 2, axes), byi_import_vector(o, 2, ones));
 }
 
 /* Before opset 16 coordinates were not shifted by half a pixel, and there was
@@ -450,26 +471,28 @@ static void convert_crop(struct byi_import *o)
 static void convert_roi_align_10(struct byi_import *o)
 {
     const struct byi_attr attrs[] = {
-        A_STRING("mode", byi_o_string(o, "mode", "avg")),
-        AN_INT("output_height", byi_o_int(o, "output_height", 1)),
-        AN_INT("output_width", byi_o_int(o, "output_width", 1)),
-        AN_INT("sampling_ratio", byi_o_int(o, "sampling_ratio", 0)),
-        A_FLOAT("spatial_scale", byi_o_float(o, "spatial_scale", 1.0)),
+        A_STRING("mode", byi_import_string(o, "mode", "avg")),
+        AN_INT("output_height", byi_import_int(o, "output_height", 1)),
+        AN_INT("output_width", byi_import_int(o, "output_width", 1)),
+        AN_INT("sampling_ratio", byi_import_int(o, "sampling_ratio", 0)),
+        A_FLOAT("spatial_scale", byi_import_float(o, "spatial_scale", 1.0)),
         A_STRING("coordinate_transformation_mode", "output_half_pixel"),
     };
 
-    o->out[0] = byi_o_emit(o, BYI_OP_ROI_ALIGN, 3, o->in, BYI_N(attrs), attrs);
+    o->out[0] =
+        byi_import_emit(o, BYI_OP_ROI_ALIGN, 3, o->in, BYI_N(attrs), attrs);
 }
 
 static void convert_max_roi_pool(struct byi_import *o)
 {
     uint32_t n = 0;
-    const int64_t *size = byi_o_ints(o, "pooled_shape", &n);
+    const int64_t *size = byi_import_ints(o, "pooled_shape", &n);
 
-    o->out[0] = byi_o_emit(
-        o, BYI_OP_ROI_POOL, ARGS(byi_o_in(o, 0), byi_o_in(o, 1)),
+    o->out[0] = byi_import_emit(
+        o, BYI_OP_ROI_POOL, ARGS(byi_import_in(o, 0), byi_import_in(o, 1)),
         ATTRS(SOME_INTS("pooled_size", n, size),
-              A_FLOAT("spatial_scale", byi_o_float(o, "spatial_scale", 1.0))));
+              A_FLOAT("spatial_scale",
+                      byi_import_float(o, "spatial_scale", 1.0))));
 }
 
 /* Omitted inputs in the middle get their defaults here; trailing ones get them
@@ -482,17 +505,17 @@ static void convert_nms(struct byi_import *o)
     while (n > 2 && o->in[n - 1] == BYI_NO_ID)
         n--;
     for (uint32_t i = 0; i < n; i++) {
-        args[i] = byi_o_in(o, i);
+        args[i] = byi_import_in(o, i);
         if (args[i] == BYI_NO_ID) /* max boxes per class, IoU threshold */
-            args[i] = byi_o_scalar(o, i == 2 ? BYOC_I64 : BYOC_F32, 0);
+            args[i] = byi_import_scalar(o, i == 2 ? BYOC_I64 : BYOC_F32, 0);
     }
-    o->out[0] =
-        byi_o_emit(o, BYI_OP_NMS, n, args,
-                   ATTRS(A_BOOL("center_point_box",
-                                byi_o_int(o, "center_point_box", 0) != 0)));
+    o->out[0] = byi_import_emit(
+        o, BYI_OP_NMS, n, args,
+        ATTRS(A_BOOL("center_point_box",
+                     byi_import_int(o, "center_point_box", 0) != 0)));
 }
 
-#define SAME byi_o_convert_same
+#define SAME byi_import_convert_same
 /* clang-format off */
 static const struct byi_onnx_op rows[] = {
     {"AffineGrid", 20, 2, 2, convert_affine_grid, BYI_OP_NONE},

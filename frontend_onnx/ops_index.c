@@ -9,38 +9,39 @@
 /* Cast indices to int64 unless they are int32: the IR accepts both. */
 static byi_id cast_index(struct byi_import *o, byi_id id)
 {
-    if (byi_o_dtype(o, id) == BYOC_I32)
+    if (byi_import_dtype(o, id) == BYOC_I32)
         return id;
-    return byi_o_cast(o, id, BYOC_I64);
+    return byi_import_cast(o, id, BYOC_I64);
 }
 
 /* Without axis, x is flattened first. */
 static void convert_compress(struct byi_import *o)
 {
-    const bool flat = !byi_o_has(o, "axis");
+    const bool flat = !byi_import_has(o, "axis");
 
-    o->out[0] = byi_o_emit(
-        o, BYI_OP_COMPRESS, ARGS(byi_o_in(o, 0), byi_o_in(o, 1)),
-        ATTRS(AN_INT("axis", byi_o_int(o, "axis", 0)), A_BOOL("flat", flat)));
+    o->out[0] = byi_import_emit(
+        o, BYI_OP_COMPRESS, ARGS(byi_import_in(o, 0), byi_import_in(o, 1)),
+        ATTRS(AN_INT("axis", byi_import_int(o, "axis", 0)),
+              A_BOOL("flat", flat)));
 }
 
 static void convert_cumulative(struct byi_import *o)
 {
     const bool product = strcmp(o->row->type, "CumProd") == 0;
-    const byi_id x = byi_o_in(o, 0);
-    const bool exclusive = byi_o_int(o, "exclusive", 0) != 0;
-    const bool reverse = byi_o_int(o, "reverse", 0) != 0;
+    const byi_id x = byi_import_in(o, 0);
+    const bool exclusive = byi_import_int(o, "exclusive", 0) != 0;
+    const bool reverse = byi_import_int(o, "reverse", 0) != 0;
 
-    if (!byi_o_is_const(o, 1)) {
-        o->out[0] = byi_o_emit(
-            o, BYI_OP_DYN_CUMSUM, ARGS(x, cast_index(o, byi_o_in(o, 1))),
+    if (!byi_import_is_const(o, 1)) {
+        o->out[0] = byi_import_emit(
+            o, BYI_OP_DYN_CUMSUM, ARGS(x, cast_index(o, byi_import_in(o, 1))),
             ATTRS(A_BOOL("exclusive", exclusive), A_BOOL("reverse", reverse),
                   A_BOOL("product", product)));
         return;
     }
-    const uint32_t axis =
-        byi_o_axis(o, byi_o_const_int(o, 1, "axis"), byi_o_rank(o, x));
-    o->out[0] = byi_o_emit(
+    const uint32_t axis = byi_import_axis(o, byi_import_const_int(o, 1, "axis"),
+                                          byi_import_rank(o, x));
+    o->out[0] = byi_import_emit(
         o, BYI_OP_CUMSUM, ARGS(x),
         ATTRS(AN_INT("axis", (int64_t)axis), A_BOOL("exclusive", exclusive),
               A_BOOL("reverse", reverse), A_BOOL("product", product)));
@@ -51,97 +52,100 @@ static void convert_nonzero(struct byi_import *o)
 {
     const char *none = "";
     const struct byi_tensor empty = {.data = &none, .dtype = BYOC_STRING};
-    byi_id x = byi_o_in(o, 0);
+    byi_id x = byi_import_in(o, 0);
 
-    if (byi_o_dtype(o, x) == BYOC_STRING)
-        x = byi_o_call(o, BYI_OP_NOT_EQUAL, x, byi_o_const(o, &empty, false));
-    o->out[0] = byi_o_call(o, BYI_OP_NONZERO, x);
+    if (byi_import_dtype(o, x) == BYOC_STRING)
+        x = byi_import_call(o, BYI_OP_NOT_EQUAL, x,
+                            byi_import_const(o, &empty, false));
+    o->out[0] = byi_import_call(o, BYI_OP_NONZERO, x);
 }
 
 static void convert_trilu(struct byi_import *o)
 {
-    const bool upper = byi_o_int(o, "upper", 1) != 0;
+    const bool upper = byi_import_int(o, "upper", 1) != 0;
 
-    if (byi_o_in(o, 1) != BYI_NO_ID && !byi_o_is_const(o, 1)) {
-        o->out[0] =
-            byi_o_emit(o, BYI_OP_DYN_TRILU,
-                       ARGS(byi_o_in(o, 0), cast_index(o, byi_o_in(o, 1))),
-                       ATTRS(A_BOOL("upper", upper)));
+    if (byi_import_in(o, 1) != BYI_NO_ID && !byi_import_is_const(o, 1)) {
+        o->out[0] = byi_import_emit(
+            o, BYI_OP_DYN_TRILU,
+            ARGS(byi_import_in(o, 0), cast_index(o, byi_import_in(o, 1))),
+            ATTRS(A_BOOL("upper", upper)));
         return;
     }
     const int64_t k =
-        byi_o_in(o, 1) == BYI_NO_ID ? 0 : byi_o_const_int(o, 1, "k");
+        byi_import_in(o, 1) == BYI_NO_ID ? 0 : byi_import_const_int(o, 1, "k");
 
-    o->out[0] = byi_o_emit(o, BYI_OP_TRILU, ARGS(byi_o_in(o, 0)),
-                           ATTRS(AN_INT("k", k), A_BOOL("upper", upper)));
+    o->out[0] = byi_import_emit(o, BYI_OP_TRILU, ARGS(byi_import_in(o, 0)),
+                                ATTRS(AN_INT("k", k), A_BOOL("upper", upper)));
 }
 
 static void emit_topk(struct byi_import *o, byi_id k)
 {
-    const byi_id both =
-        byi_o_emit(o, BYI_OP_TOPK, ARGS(byi_o_in(o, 0), k),
-                   ATTRS(AN_INT("axis", byi_o_int(o, "axis", -1)),
-                         A_BOOL("largest", byi_o_int(o, "largest", 1) != 0),
-                         A_BOOL("sorted", byi_o_int(o, "sorted", 1) != 0)));
+    const byi_id both = byi_import_emit(
+        o, BYI_OP_TOPK, ARGS(byi_import_in(o, 0), k),
+        ATTRS(AN_INT("axis", byi_import_int(o, "axis", -1)),
+              A_BOOL("largest", byi_import_int(o, "largest", 1) != 0),
+              A_BOOL("sorted", byi_import_int(o, "sorted", 1) != 0)));
 
     for (uint32_t i = 0; i < 2; i++)
-        if (byi_o_wants(o, i))
-            o->out[i] = byi_o_get(o, both, i);
+        if (byi_import_wants(o, i))
+            o->out[i] = byi_import_get(o, both, i);
 }
 
 static void convert_topk_1(struct byi_import *o)
 {
-    const int64_t k = byi_o_int(o, "k", 0);
+    const int64_t k = byi_import_int(o, "k", 0);
 
-    emit_topk(o, byi_o_vector(o, 1, &k));
+    emit_topk(o, byi_import_vector(o, 1, &k));
 }
 
 static void convert_topk(struct byi_import *o)
 {
-    emit_topk(o, byi_o_cast(o, byi_o_in(o, 1), BYOC_I64));
+    emit_topk(o, byi_import_cast(o, byi_import_in(o, 1), BYOC_I64));
 }
 
 static void convert_one_hot(struct byi_import *o)
 {
-    const byi_id indices = byi_o_cast(o, byi_o_in(o, 0), BYOC_I64);
-    const byi_id depth = byi_o_cast(o, byi_o_in(o, 1), BYOC_I64);
+    const byi_id indices = byi_import_cast(o, byi_import_in(o, 0), BYOC_I64);
+    const byi_id depth = byi_import_cast(o, byi_import_in(o, 1), BYOC_I64);
 
-    o->out[0] =
-        byi_o_emit(o, BYI_OP_ONE_HOT, ARGS(indices, depth, byi_o_in(o, 2)),
-                   ATTRS(AN_INT("axis", byi_o_int(o, "axis", -1))));
+    o->out[0] = byi_import_emit(
+        o, BYI_OP_ONE_HOT, ARGS(indices, depth, byi_import_in(o, 2)),
+        ATTRS(AN_INT("axis", byi_import_int(o, "axis", -1))));
 }
 
 static void convert_take(struct byi_import *o)
 {
-    const byi_id indices = cast_index(o, byi_o_in(o, 1));
+    const byi_id indices = cast_index(o, byi_import_in(o, 1));
 
-    o->out[0] = byi_o_emit(o, BYI_OP_TAKE, ARGS(byi_o_in(o, 0), indices),
-                           ATTRS(AN_INT("axis", byi_o_int(o, "axis", 0))));
+    o->out[0] =
+        byi_import_emit(o, BYI_OP_TAKE, ARGS(byi_import_in(o, 0), indices),
+                        ATTRS(AN_INT("axis", byi_import_int(o, "axis", 0))));
 }
 
 static void convert_reverse_sequence(struct byi_import *o)
 {
-    const byi_id lengths = byi_o_cast(o, byi_o_in(o, 1), BYOC_I64);
+    const byi_id lengths = byi_import_cast(o, byi_import_in(o, 1), BYOC_I64);
 
-    o->out[0] =
-        byi_o_emit(o, BYI_OP_REVERSE_SEQUENCE, ARGS(byi_o_in(o, 0), lengths),
-                   ATTRS(AN_INT("batch_axis", byi_o_int(o, "batch_axis", 1)),
-                         AN_INT("time_axis", byi_o_int(o, "time_axis", 0))));
+    o->out[0] = byi_import_emit(
+        o, BYI_OP_REVERSE_SEQUENCE, ARGS(byi_import_in(o, 0), lengths),
+        ATTRS(AN_INT("batch_axis", byi_import_int(o, "batch_axis", 1)),
+              AN_INT("time_axis", byi_import_int(o, "time_axis", 0))));
 }
 
 /* Without the attribute axis, the elements of x are compared, not its slices.
  */
 static void convert_unique(struct byi_import *o)
 {
-    const bool flat = !byi_o_has(o, "axis");
-    const byi_id all = byi_o_emit(
-        o, BYI_OP_UNIQUE, ARGS(byi_o_in(o, 0)),
-        ATTRS(AN_INT("axis", byi_o_int(o, "axis", 0)), A_BOOL("flat", flat),
-              A_BOOL("sorted", byi_o_int(o, "sorted", 1) != 0)));
+    const bool flat = !byi_import_has(o, "axis");
+    const byi_id all = byi_import_emit(
+        o, BYI_OP_UNIQUE, ARGS(byi_import_in(o, 0)),
+        ATTRS(AN_INT("axis", byi_import_int(o, "axis", 0)),
+              A_BOOL("flat", flat),
+              A_BOOL("sorted", byi_import_int(o, "sorted", 1) != 0)));
 
     for (uint32_t i = 0; i < o->n_out && i < 4; i++)
-        if (byi_o_wants(o, i))
-            o->out[i] = byi_o_get(o, all, i);
+        if (byi_import_wants(o, i))
+            o->out[i] = byi_import_get(o, all, i);
 }
 
 /* TensorScatter: write `update` (b, ..., s, ...) into the cache x (b, ..., t,
@@ -149,35 +153,39 @@ static void convert_unique(struct byi_import *o)
  * the mode is circular, indices past the end wrap around to the front. */
 static void convert_tensor_scatter(struct byi_import *o)
 {
-    const byi_id x = byi_o_in(o, 0), update = byi_o_in(o, 1);
-    const byi_id starts = byi_o_in(o, 2), zero = byi_o_scalar(o, BYOC_I64, 0);
-    const uint32_t rank = byi_o_rank(o, x);
-    const uint32_t axis = byi_o_axis(o, byi_o_int(o, "axis", -2), rank);
-    const char *mode = byi_o_string(o, "mode", "linear");
+    const byi_id x = byi_import_in(o, 0), update = byi_import_in(o, 1);
+    const byi_id starts = byi_import_in(o, 2),
+                 zero = byi_import_scalar(o, BYOC_I64, 0);
+    const uint32_t rank = byi_import_rank(o, x);
+    const uint32_t axis =
+        byi_import_axis(o, byi_import_int(o, "axis", -2), rank);
+    const char *mode = byi_import_string(o, "mode", "linear");
     int64_t inner[BYI_MAX_RANK]; /* the axes after the first */
 
-    if (byi_o_ok(o) && axis == 0)
-        byi_o_fail(o, BYOC_ETYPE,
-                   "axis is 0, the batch axis, expected an axis after it");
+    if (byi_import_ok(o) && axis == 0)
+        byi_import_fail(o, BYOC_ETYPE,
+                        "axis is 0, the batch axis, expected an axis after it");
     for (uint32_t i = 1; i < rank; i++)
         inner[i - 1] = i;
-    byi_id at =
-        byi_o_expand(o, byi_o_count(o, zero, byi_o_length(o, update, axis)),
-                     rank - 1 - axis, inner);
+    byi_id at = byi_import_expand(
+        o, byi_import_count(o, zero, byi_import_length(o, update, axis)),
+        rank - 1 - axis, inner);
     if (starts != BYI_NO_ID)
-        at = byi_o_call(
+        at = byi_import_call(
             o, BYI_OP_ADD, at,
-            byi_o_expand(o, byi_o_cast(o, starts, BYOC_I64), rank - 1, inner));
+            byi_import_expand(o, byi_import_cast(o, starts, BYOC_I64), rank - 1,
+                              inner));
     if (strcmp(mode, "circular") == 0)
-        at = byi_o_call(o, BYI_OP_MOD, at, byi_o_length(o, x, axis));
+        at = byi_import_call(o, BYI_OP_MOD, at, byi_import_length(o, x, axis));
     else if (strcmp(mode, "linear") != 0)
-        byi_o_refuse(o, "mode is '%s', expected linear or circular", mode);
-    at = byi_o_call(o, BYI_OP_BROADCAST_TO, at, byi_o_shape_of(o, update));
-    o->out[0] = byi_o_emit(o, BYI_OP_SCATTER_ELEMENTS, ARGS(x, at, update),
-                           ATTRS(AN_INT("axis", (int64_t)axis)));
+        byi_import_refuse(o, "mode is '%s', expected linear or circular", mode);
+    at = byi_import_call(o, BYI_OP_BROADCAST_TO, at,
+                         byi_import_shape_of(o, update));
+    o->out[0] = byi_import_emit(o, BYI_OP_SCATTER_ELEMENTS, ARGS(x, at, update),
+                                ATTRS(AN_INT("axis", (int64_t)axis)));
 }
 
-#define SAME byi_o_convert_same
+#define SAME byi_import_convert_same
 /* clang-format off */
 static const struct byi_onnx_op rows[] = {
     {"Compress", 9, 2, 2, convert_compress, BYI_OP_NONE},

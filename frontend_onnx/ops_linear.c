@@ -10,27 +10,30 @@
 
 static byi_id emit_gemm(struct byi_import *o)
 {
-    const byi_id a = byi_o_in(o, 0), b = byi_o_in(o, 1), c = byi_o_in(o, 2);
-    const bool flip_a = byi_o_int(o, "transA", 0) != 0;
-    const bool flip_b = byi_o_int(o, "transB", 0) != 0;
-    const double alpha = byi_o_float(o, "alpha", 1.0);
-    const double beta = byi_o_float(o, "beta", 1.0);
+    const byi_id a = byi_import_in(o, 0), b = byi_import_in(o, 1),
+                 c = byi_import_in(o, 2);
+    const bool flip_a = byi_import_int(o, "transA", 0) != 0;
+    const bool flip_b = byi_import_int(o, "transB", 0) != 0;
+    const double alpha = byi_import_float(o, "alpha", 1.0);
+    const double beta = byi_import_float(o, "beta", 1.0);
     byi_id y;
 
-    byi_o_int(o, "broadcast", 0); /* before opset 7; c broadcasts anyway */
-    if (byi_o_ok(o) && (byi_o_rank(o, a) != 2 || byi_o_rank(o, b) != 2))
-        byi_o_fail(o, BYOC_ETYPE, "a has rank %u, b %u, expected 2",
-                   byi_o_rank(o, a), byi_o_rank(o, b));
+    byi_import_int(o, "broadcast", 0); /* before opset 7; c broadcasts anyway */
+    if (byi_import_ok(o) &&
+        (byi_import_rank(o, a) != 2 || byi_import_rank(o, b) != 2))
+        byi_import_fail(o, BYOC_ETYPE, "a has rank %u, b %u, expected 2",
+                        byi_import_rank(o, a), byi_import_rank(o, b));
     if (flip_b && !flip_a && alpha == 1.0)
-        y = byi_o_call(o, BYI_OP_NN_DENSE, a, b);
+        y = byi_import_call(o, BYI_OP_NN_DENSE, a, b);
     else
-        y = byi_o_scale(o,
-                        byi_o_emit(o, BYI_OP_NN_MATMUL, ARGS(a, b),
-                                   ATTRS(A_BOOL("transpose_a", flip_a),
-                                         A_BOOL("transpose_b", flip_b))),
-                        alpha);
+        y = byi_import_scale(
+            o,
+            byi_import_emit(o, BYI_OP_NN_MATMUL, ARGS(a, b),
+                            ATTRS(A_BOOL("transpose_a", flip_a),
+                                  A_BOOL("transpose_b", flip_b))),
+            alpha);
     if (c != BYI_NO_ID && beta != 0.0)
-        y = byi_o_call(o, BYI_OP_ADD, y, byi_o_scale(o, c, beta));
+        y = byi_import_call(o, BYI_OP_ADD, y, byi_import_scale(o, c, beta));
     return y;
 }
 
@@ -43,22 +46,22 @@ static void convert_gemm(struct byi_import *o)
 
 static void convert_fused_gemm(struct byi_import *o)
 {
-    const double numbers[] = {byi_o_float(o, "activation_alpha", NAN),
-                              byi_o_float(o, "activation_beta", NAN),
-                              byi_o_float(o, "activation_gamma", NAN)};
-    const char *name = byi_o_string(o, "activation", "");
+    const double numbers[] = {byi_import_float(o, "activation_alpha", NAN),
+                              byi_import_float(o, "activation_beta", NAN),
+                              byi_import_float(o, "activation_gamma", NAN)};
+    const char *name = byi_import_string(o, "activation", "");
     uint32_t n = 0;
 
     while (n < BYI_N(numbers) && !isnan(numbers[n]))
         n++;
-    o->out[0] = byi_o_activation(o, emit_gemm(o), name, numbers, n);
+    o->out[0] = byi_import_activation(o, emit_gemm(o), name, numbers, n);
 }
 
 /* If `enabled`, move axis 0 to a place after the batch axes: (a, b, c, n)
  * becomes (b, c, a, n). */
 static byi_id move_batch_first(struct byi_import *o, byi_id x, bool enabled)
 {
-    const uint32_t rank = byi_o_rank(o, x);
+    const uint32_t rank = byi_import_rank(o, x);
     int64_t axes[BYI_MAX_RANK];
 
     if (!enabled || rank < 3)
@@ -66,8 +69,8 @@ static byi_id move_batch_first(struct byi_import *o, byi_id x, bool enabled)
     for (uint32_t i = 0; i < rank; i++)
         axes[i] = i + 2 < rank ? i + 1 : i;
     axes[rank - 2] = 0;
-    return byi_o_emit(o, BYI_OP_TRANSPOSE, ARGS(x),
-                      ATTRS(SOME_INTS("axes", rank, axes)));
+    return byi_import_emit(o, BYI_OP_TRANSPOSE, ARGS(x),
+                           ATTRS(SOME_INTS("axes", rank, axes)));
 }
 
 /* FusedMatMul(a, b, transB=1, alpha=2)
@@ -75,26 +78,28 @@ static byi_id move_batch_first(struct byi_import *o, byi_id x, bool enabled)
  * The transposition of a vector is ignored. */
 static void convert_fused_matmul(struct byi_import *o)
 {
-    const byi_id a = move_batch_first(o, byi_o_in(o, 0),
-                                      byi_o_int(o, "transBatchA", 0) != 0);
-    const byi_id b = move_batch_first(o, byi_o_in(o, 1),
-                                      byi_o_int(o, "transBatchB", 0) != 0);
-    const bool flip_a = byi_o_int(o, "transA", 0) && byi_o_rank(o, a) > 1;
-    const bool flip_b = byi_o_int(o, "transB", 0) && byi_o_rank(o, b) > 1;
-    const byi_id y = byi_o_emit(
+    const byi_id a = move_batch_first(o, byi_import_in(o, 0),
+                                      byi_import_int(o, "transBatchA", 0) != 0);
+    const byi_id b = move_batch_first(o, byi_import_in(o, 1),
+                                      byi_import_int(o, "transBatchB", 0) != 0);
+    const bool flip_a =
+        byi_import_int(o, "transA", 0) && byi_import_rank(o, a) > 1;
+    const bool flip_b =
+        byi_import_int(o, "transB", 0) && byi_import_rank(o, b) > 1;
+    const byi_id y = byi_import_emit(
         o, BYI_OP_NN_MATMUL, ARGS(a, b),
         ATTRS(A_BOOL("transpose_a", flip_a), A_BOOL("transpose_b", flip_b)));
 
-    o->out[0] = byi_o_scale(o, y, byi_o_float(o, "alpha", 1.0));
+    o->out[0] = byi_import_scale(o, y, byi_import_float(o, "alpha", 1.0));
 }
 
 /* clang-format off */
 static const struct byi_onnx_op rows[] = {
-    {"Einsum", 12, 1, BYI_MAX_ARGS, byi_o_convert_same, BYI_OP_EINSUM},
-    {"Det", 11, 1, 1, byi_o_convert_same, BYI_OP_DET},
+    {"Einsum", 12, 1, BYI_MAX_ARGS, byi_import_convert_same, BYI_OP_EINSUM},
+    {"Det", 11, 1, 1, byi_import_convert_same, BYI_OP_DET},
     {"Gemm", 1, 3, 3, convert_gemm, BYI_OP_NONE},
     {"Gemm", 11, 2, 3, convert_gemm, BYI_OP_NONE},
-    {"MatMul", 1, 2, 2, byi_o_convert_same, BYI_OP_NN_MATMUL},
+    {"MatMul", 1, 2, 2, byi_import_convert_same, BYI_OP_NN_MATMUL},
 };
 /* clang-format on */
 

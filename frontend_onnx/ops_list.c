@@ -13,8 +13,8 @@
 /* Returns the kind of a value's type; BYI_TENSOR if the value is omitted. */
 static enum byi_type_kind kind_of(const struct byi_import *o, byi_id id)
 {
-    return byi_o_ok(o) && id != BYI_NO_ID ? o->f->nodes.at[id].type->kind
-                                          : BYI_TENSOR;
+    return byi_import_ok(o) && id != BYI_NO_ID ? o->f->nodes.at[id].type->kind
+                                               : BYI_TENSOR;
 }
 
 /* The IR operator has the same operands; trailing ones may be omitted. */
@@ -24,36 +24,37 @@ static void convert_same_operands(struct byi_import *o)
 
     while (n > 0 && o->in[n - 1] == BYI_NO_ID)
         n--;
-    o->out[0] = byi_o_emit(o, o->row->op, n, o->in, NO_ATTRS);
+    o->out[0] = byi_import_emit(o, o->row->op, n, o->in, NO_ATTRS);
 }
 
 static void convert_empty(struct byi_import *o)
 {
-    const enum byoc_dtype given = byi_o_dtype_attr(o, "dtype");
+    const enum byoc_dtype given = byi_import_dtype_attr(o, "dtype");
 
-    o->out[0] = byi_o_empty_sequence(o, given == BYOC_NONE ? BYOC_F32 : given);
+    o->out[0] =
+        byi_import_empty_sequence(o, given == BYOC_NONE ? BYOC_F32 : given);
 }
 
 static void convert_split(struct byi_import *o)
 {
-    const byi_id x = byi_o_in(o, 0), sizes = byi_o_in(o, 1);
+    const byi_id x = byi_import_in(o, 0), sizes = byi_import_in(o, 1);
     const struct byi_attr attrs[] = {
-        AN_INT("axis", byi_o_int(o, "axis", 0)),
-        A_BOOL("keepdims", byi_o_int(o, "keepdims", 1) != 0)};
+        AN_INT("axis", byi_import_int(o, "axis", 0)),
+        A_BOOL("keepdims", byi_import_int(o, "keepdims", 1) != 0)};
     const byi_id args[] = {x, sizes};
 
-    o->out[0] = byi_o_emit(o, BYI_OP_SEQ_SPLIT, sizes == BYI_NO_ID ? 1 : 2,
-                           args, BYI_N(attrs), attrs);
+    o->out[0] = byi_import_emit(o, BYI_OP_SEQ_SPLIT, sizes == BYI_NO_ID ? 1 : 2,
+                                args, BYI_N(attrs), attrs);
 }
 
 static void convert_concat(struct byi_import *o)
 {
     const struct byi_attr attrs[] = {
-        AN_INT("axis", byi_o_int(o, "axis", 0)),
-        A_BOOL("new_axis", byi_o_int(o, "new_axis", 0) != 0)};
+        AN_INT("axis", byi_import_int(o, "axis", 0)),
+        A_BOOL("new_axis", byi_import_int(o, "new_axis", 0) != 0)};
 
-    o->out[0] = byi_o_emit(o, BYI_OP_SEQ_CONCATENATE, ARGS(byi_o_in(o, 0)),
-                           BYI_N(attrs), attrs);
+    o->out[0] = byi_import_emit(o, BYI_OP_SEQ_CONCATENATE,
+                                ARGS(byi_import_in(o, 0)), BYI_N(attrs), attrs);
 }
 
 /* Returns a type in the notation of ONNX, such as "map" or "seq(map)". */
@@ -83,8 +84,8 @@ static void convert_optional(struct byi_import *o)
             type = o->node->attribute[i]->tp;
             o->seen |= UINT64_C(1) << i;
         }
-    if (byi_o_in(o, 0) != BYI_NO_ID) {
-        o->out[0] = byi_o_call(o, BYI_OP_OPT_MAKE, byi_o_in(o, 0));
+    if (byi_import_in(o, 0) != BYI_NO_ID) {
+        o->out[0] = byi_import_call(o, BYI_OP_OPT_MAKE, byi_import_in(o, 0));
         return;
     }
     const bool sequence =
@@ -92,53 +93,55 @@ static void convert_optional(struct byi_import *o)
     if (sequence)
         type = type->sequence_type->elem_type;
     if (!type || type->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE) {
-        byi_o_refuse(o,
-                     "attribute type: found %s, expected a tensor or a "
-                     "sequence of tensors",
-                     type_name(o, type, sequence));
+        byi_import_refuse(o,
+                          "attribute type: found %s, expected a tensor or a "
+                          "sequence of tensors",
+                          type_name(o, type, sequence));
         return;
     }
-    o->out[0] = byi_o_emit(o, BYI_OP_OPT_NONE, 0, NULL,
-                           ATTRS(A_DTYPE("dtype", type->tensor_type->elem_type),
-                                 A_BOOL("sequence", sequence)));
+    o->out[0] =
+        byi_import_emit(o, BYI_OP_OPT_NONE, 0, NULL,
+                        ATTRS(A_DTYPE("dtype", type->tensor_type->elem_type),
+                              A_BOOL("sequence", sequence)));
 }
 
 static void convert_has(struct byi_import *o)
 {
-    const byi_id x = byi_o_in(o, 0);
+    const byi_id x = byi_import_in(o, 0);
 
     if (kind_of(o, x) != BYI_OPTIONAL) /* an omitted input has no element */
-        o->out[0] = byi_o_scalar(o, BYOC_BOOL, x != BYI_NO_ID);
+        o->out[0] = byi_import_scalar(o, BYOC_BOOL, x != BYI_NO_ID);
     else
-        o->out[0] = byi_o_call(o, BYI_OP_OPT_HAS, x);
+        o->out[0] = byi_import_call(o, BYI_OP_OPT_HAS, x);
 }
 
 static void convert_get(struct byi_import *o)
 {
-    const byi_id x = byi_o_in(o, 0);
+    const byi_id x = byi_import_in(o, 0);
 
     if (kind_of(o, x) != BYI_OPTIONAL)
         o->out[0] = x;
     else
-        o->out[0] = byi_o_call(o, BYI_OP_OPT_GET, x);
+        o->out[0] = byi_import_call(o, BYI_OP_OPT_GET, x);
 }
 
 /* --- SequenceMap ---------------------------------------------------------- */
 
 static void convert_map(struct byi_import *o)
 {
-    const Onnx__GraphProto *graph = byi_o_graph(o, "body");
-    const byi_id zero = byi_o_scalar(o, BYOC_I64, 0);
+    const Onnx__GraphProto *graph = byi_import_graph(o, "body");
+    const byi_id zero = byi_import_scalar(o, BYOC_I64, 0);
     struct byi_onnx_loop loop = {.graph = graph, .go = BYI_NO_ID};
     byi_id id = BYI_NO_ID;
 
-    if (!byi_o_ok(o))
+    if (!byi_import_ok(o))
         return;
     if (graph->n_input != o->n_in || graph->n_output < o->n_out) {
-        byi_o_fail(o, BYOC_EPARSE,
-                   "its body has %zu inputs and %zu outputs, expected %u and "
-                   "at least %u",
-                   graph->n_input, graph->n_output, o->n_in, o->n_out);
+        byi_import_fail(
+            o, BYOC_EPARSE,
+            "its body has %zu inputs and %zu outputs, expected %u and "
+            "at least %u",
+            graph->n_input, graph->n_output, o->n_in, o->n_out);
         return;
     }
     loop.n_reads = o->n_in;
@@ -148,25 +151,25 @@ static void convert_map(struct byi_import *o)
     loop.scan_outputs = byi_arena_calloc(o->scratch, loop.n_scan_outputs + 1,
                                          sizeof *loop.scan_outputs);
     for (uint32_t i = 0; i < loop.n_reads; i++) {
-        loop.reads[i].whole = byi_o_in(o, i);
-        loop.reads[i].is_sequence = kind_of(o, byi_o_in(o, i)) == BYI_SEQ;
+        loop.reads[i].whole = byi_import_in(o, i);
+        loop.reads[i].is_sequence = kind_of(o, byi_import_in(o, i)) == BYI_SEQ;
         loop.reads[i].each = !loop.reads[i].is_sequence;
     }
     for (uint32_t i = 0; i < loop.n_scan_outputs; i++)
         loop.scan_outputs[i].is_sequence = true;
-    loop.trips = byi_o_call(o, BYI_OP_SEQ_LENGTH, byi_o_in(o, 0));
+    loop.trips = byi_import_call(o, BYI_OP_SEQ_LENGTH, byi_import_in(o, 0));
     const byi_id func = byi_loop_make(o, &loop);
     byi_id *args =
         byi_arena_calloc(o->scratch, loop.n_scan_outputs + 1, sizeof *args);
     args[0] = zero;
-    for (uint32_t i = 0; i < loop.n_scan_outputs && byi_o_ok(o); i++)
+    for (uint32_t i = 0; i < loop.n_scan_outputs && byi_import_ok(o); i++)
         args[1 + i] = byi_loop_empty_output(o, &loop.scan_outputs[i]);
-    if (!byi_o_ok(o))
+    if (!byi_import_ok(o))
         return;
     o->status = byi_add_apply(o->m, o->f, func, args, loop.n_scan_outputs + 1,
                               o->sources, &id, &o->err);
-    for (uint32_t i = 0; i < o->n_out && byi_o_ok(o); i++)
-        o->out[i] = loop.n_scan_outputs == 1 ? id : byi_o_get(o, id, i);
+    for (uint32_t i = 0; i < o->n_out && byi_import_ok(o); i++)
+        o->out[i] = loop.n_scan_outputs == 1 ? id : byi_import_get(o, id, i);
 }
 
 /* clang-format off */

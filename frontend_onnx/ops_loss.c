@@ -19,55 +19,57 @@ struct loss_target {
 static struct loss_target read_target(struct byi_import *o,
                                       enum byoc_dtype dtype)
 {
-    const byi_id weights = byi_o_in(o, 2);
+    const byi_id weights = byi_import_in(o, 2);
     struct loss_target l = {.ignored = BYI_NO_ID, .weight = BYI_NO_ID};
     static const char ignore[] = "fn (%target) {"
                                  "  %ignored = equal(%target, index);"
                                  "  (%ignored, where(%ignored, 0, %target))"
                                  "}";
 
-    l.target = byi_o_cast(o, byi_o_in(o, 1), BYOC_I64);
-    if (byi_o_has(o, "ignore_index")) {
+    l.target = byi_import_cast(o, byi_import_in(o, 1), BYOC_I64);
+    if (byi_import_has(o, "ignore_index")) {
         byi_id results[2];
-        byi_o_texts(o, ignore, ARGS(l.target),
-                    ATTRS(AN_INT("index", byi_o_int(o, "ignore_index", 0))), 2,
-                    results);
+        byi_import_texts(
+            o, ignore, ARGS(l.target),
+            ATTRS(AN_INT("index", byi_import_int(o, "ignore_index", 0))), 2,
+            results);
         l.ignored = results[0];
         l.target = results[1];
     }
     if (weights != BYI_NO_ID)
-        l.weight = byi_o_emit(o, BYI_OP_TAKE, ARGS(weights, l.target),
-                              ATTRS(AN_INT("axis", 0)));
+        l.weight = byi_import_emit(o, BYI_OP_TAKE, ARGS(weights, l.target),
+                                   ATTRS(AN_INT("axis", 0)));
     if (l.ignored == BYI_NO_ID)
         return l;
     if (weights == BYI_NO_ID)
-        l.weight = byi_o_scalar(o, dtype, 1);
-    l.weight =
-        byi_o_text(o, "fn (%ignored, %weight) { where(%ignored, 0, %weight) }",
-                   ARGS(l.ignored, l.weight), NO_ATTRS);
+        l.weight = byi_import_scalar(o, dtype, 1);
+    l.weight = byi_import_text(
+        o, "fn (%ignored, %weight) { where(%ignored, 0, %weight) }",
+        ARGS(l.ignored, l.weight), NO_ATTRS);
     return l;
 }
 
 static byi_id sum_all(struct byi_import *o, enum byi_op_id op, byi_id x)
 {
-    return byi_o_emit(o, op, ARGS(x), ATTRS(A_BOOL("keepdims", false)));
+    return byi_import_emit(o, op, ARGS(x), ATTRS(A_BOOL("keepdims", false)));
 }
 
 static byi_id reduce_loss(struct byi_import *o, byi_id loss, byi_id weight)
 {
-    const char *reduction = byi_o_string(o, "reduction", "mean");
+    const char *reduction = byi_import_string(o, "reduction", "mean");
 
     if (strcmp(reduction, "none") == 0)
         return loss;
     if (strcmp(reduction, "sum") == 0)
         return sum_all(o, BYI_OP_SUM, loss);
     if (strcmp(reduction, "mean") != 0)
-        byi_o_refuse(o, "reduction '%s', expected none, sum or mean",
-                     reduction);
+        byi_import_refuse(o, "reduction '%s', expected none, sum or mean",
+                          reduction);
     if (weight == BYI_NO_ID)
         return sum_all(o, BYI_OP_MEAN, loss);
     weight = sum_all(o, BYI_OP_SUM, weight);
-    return byi_o_call(o, BYI_OP_DIVIDE, sum_all(o, BYI_OP_SUM, loss), weight);
+    return byi_import_call(o, BYI_OP_DIVIDE, sum_all(o, BYI_OP_SUM, loss),
+                           weight);
 }
 
 static byi_id emit_nll(struct byi_import *o, byi_id x)
@@ -77,27 +79,30 @@ static byi_id emit_nll(struct byi_import *o, byi_id x)
         "  %picked = gather(%x, expand_dims(%target, axis=[1]), axis=1);"
         "  negative(squeeze(%picked, axis=[1]))"
         "}";
-    const struct loss_target l = read_target(o, byi_o_dtype(o, x));
+    const struct loss_target l = read_target(o, byi_import_dtype(o, x));
 
-    if (byi_o_ok(o) && byi_o_rank(o, x) != byi_o_rank(o, l.target) + 1)
-        byi_o_fail(o, BYOC_ETYPE,
-                   "scores have rank %u, the target has %u, expected one less",
-                   byi_o_rank(o, x), byi_o_rank(o, l.target));
-    byi_id loss = byi_o_text(o, text, ARGS(x, l.target), NO_ATTRS);
+    if (byi_import_ok(o) &&
+        byi_import_rank(o, x) != byi_import_rank(o, l.target) + 1)
+        byi_import_fail(
+            o, BYOC_ETYPE,
+            "scores have rank %u, the target has %u, expected one less",
+            byi_import_rank(o, x), byi_import_rank(o, l.target));
+    byi_id loss = byi_import_text(o, text, ARGS(x, l.target), NO_ATTRS);
     if (l.weight != BYI_NO_ID)
-        loss = byi_o_call(o, BYI_OP_MULTIPLY, loss, l.weight);
+        loss = byi_import_call(o, BYI_OP_MULTIPLY, loss, l.weight);
     return reduce_loss(o, loss, l.weight);
 }
 
 static void convert_nll(struct byi_import *o)
 {
-    o->out[0] = emit_nll(o, byi_o_in(o, 0));
+    o->out[0] = emit_nll(o, byi_import_in(o, 0));
 }
 
 static void convert_cross_entropy(struct byi_import *o)
 {
-    const byi_id x = byi_o_emit(o, BYI_OP_NN_LOG_SOFTMAX, ARGS(byi_o_in(o, 0)),
-                                ATTRS(AN_INT("axis", 1)));
+    const byi_id x =
+        byi_import_emit(o, BYI_OP_NN_LOG_SOFTMAX, ARGS(byi_import_in(o, 0)),
+                        ATTRS(AN_INT("axis", 1)));
 
     o->out[0] = emit_nll(o, x);
     if (o->n_out > 1)

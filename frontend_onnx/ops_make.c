@@ -13,19 +13,19 @@ static void decode_attribute(struct byi_import *o,
                              const Onnx__TensorProto *proto,
                              struct byi_tensor *t)
 {
-    if (!byi_o_ok(o))
+    if (!byi_import_ok(o))
         return;
     o->status = byi_onnx_decode(o->file, proto, NULL, t, &o->err);
-    if (!byi_o_ok(o))
+    if (!byi_import_ok(o))
         byi_prefix(&o->err, "node %.200s (%.100s)", o->name, o->row->type);
 }
 
 static byi_id add_string_vector(struct byi_import *o)
 {
     uint32_t n = 0;
-    const char *const *values = byi_o_strings(o, "value_strings", &n);
+    const char *const *values = byi_import_strings(o, "value_strings", &n);
 
-    return byi_o_array(o, BYOC_STRING, n, values);
+    return byi_import_array(o, BYOC_STRING, n, values);
 }
 
 /* Exactly one attribute holds the value. */
@@ -39,36 +39,39 @@ static void convert_constant(struct byi_import *o)
     uint32_t n = 0;
 
     if (o->node->n_attribute != 1) {
-        byi_o_fail(o, BYOC_EPARSE, "found %zu attributes, expected one",
-                   o->node->n_attribute);
-    } else if (byi_o_has(o, "value")) {
-        const Onnx__AttributeProto *a = byi_o_attr(o, "value", TENSOR);
+        byi_import_fail(o, BYOC_EPARSE, "found %zu attributes, expected one",
+                        o->node->n_attribute);
+    } else if (byi_import_has(o, "value")) {
+        const Onnx__AttributeProto *a = byi_import_attr(o, "value", TENSOR);
         if (a)
             decode_attribute(o, a->t, &t);
-        o->out[0] = byi_o_const_of(o, &t, true, o->sources);
-    } else if (byi_o_has(o, "value_int")) {
-        int64_t value = byi_o_int(o, "value_int", 0);
+        o->out[0] = byi_import_const_of(o, &t, true, o->sources);
+    } else if (byi_import_has(o, "value_int")) {
+        int64_t value = byi_import_int(o, "value_int", 0);
         t = (struct byi_tensor){.data = &value, .dtype = BYOC_I64};
-        o->out[0] = byi_o_const(o, &t, false);
-    } else if (byi_o_has(o, "value_float")) {
-        o->out[0] = byi_o_scalar(o, BYOC_F32, byi_o_float(o, "value_float", 0));
-    } else if (byi_o_has(o, "value_ints")) {
-        const int64_t *values = byi_o_ints(o, "value_ints", &n);
-        o->out[0] = byi_o_vector(o, n, values);
-    } else if (byi_o_has(o, "value_floats")) {
-        const Onnx__AttributeProto *a = byi_o_attr(o, "value_floats", FLOATS);
+        o->out[0] = byi_import_const(o, &t, false);
+    } else if (byi_import_has(o, "value_float")) {
+        o->out[0] = byi_import_scalar(o, BYOC_F32,
+                                      byi_import_float(o, "value_float", 0));
+    } else if (byi_import_has(o, "value_ints")) {
+        const int64_t *values = byi_import_ints(o, "value_ints", &n);
+        o->out[0] = byi_import_vector(o, n, values);
+    } else if (byi_import_has(o, "value_floats")) {
+        const Onnx__AttributeProto *a =
+            byi_import_attr(o, "value_floats", FLOATS);
         if (a && a->n_floats <= UINT32_MAX)
             o->out[0] =
-                byi_o_array(o, BYOC_F32, (uint32_t)a->n_floats, a->floats);
-    } else if (byi_o_has(o, "value_string")) {
-        const char *value = byi_o_string(o, "value_string", "");
+                byi_import_array(o, BYOC_F32, (uint32_t)a->n_floats, a->floats);
+    } else if (byi_import_has(o, "value_string")) {
+        const char *value = byi_import_string(o, "value_string", "");
         t = (struct byi_tensor){.data = &value, .dtype = BYOC_STRING};
-        o->out[0] = byi_o_const(o, &t, false);
-    } else if (byi_o_has(o, "value_strings")) {
+        o->out[0] = byi_import_const(o, &t, false);
+    } else if (byi_import_has(o, "value_strings")) {
         o->out[0] = add_string_vector(o);
     } else {
-        byi_o_refuse(o, "attribute '%s', expected value, value_int or similar",
-                     byi_text_or(o->node->attribute[0]->name, ""));
+        byi_import_refuse(
+            o, "attribute '%s', expected value, value_int or similar",
+            byi_text_or(o->node->attribute[0]->name, ""));
     }
 }
 
@@ -78,63 +81,64 @@ static void convert_constant(struct byi_import *o)
  * broadcast_to(value). */
 static void convert_constant_of_shape(struct byi_import *o)
 {
-    const Onnx__AttributeProto *a =
-        byi_o_attr(o, "value", ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__TENSOR);
-    const byi_id shape = byi_o_cast(o, byi_o_in(o, 0), BYOC_I64);
+    const Onnx__AttributeProto *a = byi_import_attr(
+        o, "value", ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__TENSOR);
+    const byi_id shape = byi_import_cast(o, byi_import_in(o, 0), BYOC_I64);
     float zero = 0;
     struct byi_tensor t = {.data = &zero, .dtype = BYOC_F32};
 
     if (a)
         decode_attribute(o, a->t, &t);
-    if (!byi_o_ok(o))
+    if (!byi_import_ok(o))
         return;
     if (byi_elements(t.rank, t.dims) != 1 || byoc_dtype_size(t.dtype) == 0 ||
         byoc_dtype_size(t.dtype) > 8) {
-        byi_o_refuse(o,
-                     "attribute 'value' has %lld elements of type %s, expected "
-                     "one number",
-                     (long long)byi_elements(t.rank, t.dims),
-                     byoc_dtype_name(t.dtype));
+        byi_import_refuse(
+            o,
+            "attribute 'value' has %lld elements of type %s, expected "
+            "one number",
+            (long long)byi_elements(t.rank, t.dims), byoc_dtype_name(t.dtype));
         return;
     }
     const double value = byi_tensor_float(&t, 0);
     if (byi_dtype_is_float(t.dtype) || fabs(value) < 0x1p53) {
-        o->out[0] = byi_o_emit(
+        o->out[0] = byi_import_emit(
             o, BYI_OP_FULL, ARGS(shape),
             ATTRS(A_FLOAT("value", value), A_DTYPE("dtype", t.dtype)));
         return;
     }
     t.rank = 0;
-    o->out[0] =
-        byi_o_call(o, BYI_OP_BROADCAST_TO, byi_o_const(o, &t, false), shape);
+    o->out[0] = byi_import_call(o, BYI_OP_BROADCAST_TO,
+                                byi_import_const(o, &t, false), shape);
 }
 
 static void convert_eye_like(struct byi_import *o)
 {
-    const byi_id x = byi_o_in(o, 0);
-    const enum byoc_dtype given = byi_o_dtype_attr(o, "dtype");
+    const byi_id x = byi_import_in(o, 0);
+    const enum byoc_dtype given = byi_import_dtype_attr(o, "dtype");
     const enum byoc_dtype dtype =
-        given == BYOC_NONE ? byi_o_dtype(o, x) : given;
+        given == BYOC_NONE ? byi_import_dtype(o, x) : given;
 
-    o->out[0] = byi_o_emit(
+    o->out[0] = byi_import_emit(
         o, BYI_OP_EYE_LIKE, ARGS(x),
-        ATTRS(AN_INT("k", byi_o_int(o, "k", 0)), A_DTYPE("dtype", dtype)));
+        ATTRS(AN_INT("k", byi_import_int(o, "k", 0)), A_DTYPE("dtype", dtype)));
 }
 
-byi_id byi_o_length(struct byi_import *o, byi_id id, int64_t axis)
+byi_id byi_import_length(struct byi_import *o, byi_id id, int64_t axis)
 {
-    return byi_o_as_scalar(
-        o, byi_o_emit(o, BYI_OP_SHAPE_OF, ARGS(id),
-                      ATTRS(AN_INT("start", axis), AN_INT("end", axis + 1))));
+    return byi_import_as_scalar(
+        o,
+        byi_import_emit(o, BYI_OP_SHAPE_OF, ARGS(id),
+                        ATTRS(AN_INT("start", axis), AN_INT("end", axis + 1))));
 }
 
-byi_id byi_o_count(struct byi_import *o, byi_id start, byi_id end)
+byi_id byi_import_count(struct byi_import *o, byi_id start, byi_id end)
 {
-    return byi_o_call(o, BYI_OP_ARANGE, start, end,
-                      byi_o_scalar(o, BYOC_I64, 1));
+    return byi_import_call(o, BYI_OP_ARANGE, start, end,
+                           byi_import_scalar(o, BYOC_I64, 1));
 }
 
-#define SAME byi_o_convert_same
+#define SAME byi_import_convert_same
 /* clang-format off */
 static const struct byi_onnx_op rows[] = {
     {"Constant", 1, 0, 0, convert_constant, BYI_OP_NONE},

@@ -14,24 +14,24 @@
 /* Returns part 0 of a map, its values, or part 1, its keys. */
 static byi_id part_of(struct byi_import *o, byi_id map, uint32_t part)
 {
-    if (byi_o_ok(o) && o->f->nodes.at[map].kind == BYI_MAKE_TUPLE)
+    if (byi_import_ok(o) && o->f->nodes.at[map].kind == BYI_MAKE_TUPLE)
         return o->f->nodes.at[map].args[part];
-    return byi_o_get(o, map, part);
+    return byi_import_get(o, map, part);
 }
 
-byi_id byi_o_map_values(struct byi_import *o, byi_id map)
+byi_id byi_import_map_values(struct byi_import *o, byi_id map)
 {
     return part_of(o, map, 0);
 }
 
-byi_id byi_o_map_keys(struct byi_import *o, byi_id map)
+byi_id byi_import_map_keys(struct byi_import *o, byi_id map)
 {
     return part_of(o, map, 1);
 }
 
 /* --- inputs and outputs --------------------------------------------------- */
 
-const char *byi_o_keys_name(struct byi_import *o, const char *name)
+const char *byi_import_keys_name(struct byi_import *o, const char *name)
 {
     return byi_arena_printf(o->m->arena, "%s.keys", name);
 }
@@ -47,8 +47,8 @@ static enum byoc_dtype value_type(const Onnx__TypeProto__Map *map)
     return (enum byoc_dtype)type->tensor_type->elem_type;
 }
 
-bool byi_o_map_input(struct byi_import *o, const char *name,
-                     const Onnx__TypeProto *type, byi_id *id)
+bool byi_import_map_input(struct byi_import *o, const char *name,
+                          const Onnx__TypeProto *type, byi_id *id)
 {
     if (!type || type->value_case != ONNX__TYPE_PROTO__VALUE_MAP_TYPE)
         return false;
@@ -63,14 +63,14 @@ bool byi_o_map_input(struct byi_import *o, const char *name,
     const byi_id parts[] = {
         byi_add_param(o->m, o->f, byi_arena_str(o->m->arena, name),
                       byi_type_tensor(o->m->arena, value, 1, &n)),
-        byi_add_param(o->m, o->f, byi_o_keys_name(o, name),
+        byi_add_param(o->m, o->f, byi_import_keys_name(o, name),
                       byi_type_tensor(o->m->arena, key, 1, &n)),
     };
     *id = byi_add_tuple(o->m, o->f, parts, 2, byi_sources_none());
     return true;
 }
 
-bool byi_o_is_map(const struct byi_import *o, byi_id id)
+bool byi_import_is_map(const struct byi_import *o, byi_id id)
 {
     return o->f->nodes.at[id].type->kind == BYI_TUPLE;
 }
@@ -80,10 +80,10 @@ bool byi_o_is_map(const struct byi_import *o, byi_id id)
 /* Returns the operand, and fails unless it is a map. */
 static byi_id read_map(struct byi_import *o)
 {
-    const byi_id map = byi_o_in(o, 0);
+    const byi_id map = byi_import_in(o, 0);
 
-    if (byi_o_ok(o) && !byi_o_is_map(o, map))
-        byi_o_fail(o, BYOC_ETYPE, "its input is not a map, expected one");
+    if (byi_import_ok(o) && !byi_import_is_map(o, map))
+        byi_import_fail(o, BYOC_ETYPE, "its input is not a map, expected one");
     return map;
 }
 
@@ -91,16 +91,16 @@ static void convert_zip_map(struct byi_import *o)
 {
     uint32_t n = 0;
     const byi_id labels = byi_ml_labels(o, "classlabels_int64s", &n);
-    const byi_id scores =
-        byi_ml_matrix(o, byi_o_in(o, 0), byi_o_dtype(o, byi_o_in(o, 0)));
-    const int64_t columns = byi_o_dim(o, scores, 1);
+    const byi_id scores = byi_ml_matrix(
+        o, byi_import_in(o, 0), byi_import_dtype(o, byi_import_in(o, 0)));
+    const int64_t columns = byi_import_dim(o, scores, 1);
 
-    if (byi_o_ok(o) && columns >= 0 && columns != n)
-        byi_o_fail(o, BYOC_ETYPE,
-                   "found %u labels, expected %lld, one for "
-                   "each score",
-                   n, (long long)columns);
-    if (byi_o_ok(o))
+    if (byi_import_ok(o) && columns >= 0 && columns != n)
+        byi_import_fail(o, BYOC_ETYPE,
+                        "found %u labels, expected %lld, one for "
+                        "each score",
+                        n, (long long)columns);
+    if (byi_import_ok(o))
         o->out[0] = byi_add_tuple(o->m, o->f, (byi_id[]){scores, labels}, 2,
                                   o->sources);
 }
@@ -112,10 +112,10 @@ static byi_id emit_no_value(struct byi_import *o, enum byoc_dtype dtype,
 {
     static const int64_t front[] = {0};
     const struct byi_tensor t = {.data = &text, .dtype = BYOC_STRING};
-    const byi_id none = dtype == BYOC_STRING ? byi_o_const(o, &t, false)
-                                             : byi_o_scalar(o, dtype, 0);
+    const byi_id none = dtype == BYOC_STRING ? byi_import_const(o, &t, false)
+                                             : byi_import_scalar(o, dtype, 0);
 
-    return byi_o_expand(o, none, rank, front);
+    return byi_import_expand(o, none, rank, front);
 }
 
 /* Add the vocabulary attribute for keys of that type as a vector. */
@@ -124,17 +124,19 @@ static byi_id read_vocabulary(struct byi_import *o, bool texts)
     uint32_t n = 0;
 
     if (texts) {
-        const char *const *words = byi_o_strings(o, "string_vocabulary", &n);
+        const char *const *words =
+            byi_import_strings(o, "string_vocabulary", &n);
         if (n)
-            return byi_o_array(o, BYOC_STRING, n, words);
+            return byi_import_array(o, BYOC_STRING, n, words);
     } else {
-        const int64_t *words = byi_o_ints(o, "int64_vocabulary", &n);
+        const int64_t *words = byi_import_ints(o, "int64_vocabulary", &n);
         if (n)
-            return byi_o_vector(o, n, words);
+            return byi_import_vector(o, n, words);
     }
-    byi_o_fail(o, BYOC_EPARSE,
-               "found no vocabulary of the keys' type, expected %s_vocabulary",
-               texts ? "string" : "int64");
+    byi_import_fail(
+        o, BYOC_EPARSE,
+        "found no vocabulary of the keys' type, expected %s_vocabulary",
+        texts ? "string" : "int64");
     return BYI_NO_ID;
 }
 
@@ -144,53 +146,54 @@ static void convert_dict_vectorizer(struct byi_import *o)
 {
     static const int64_t last[] = {1};
     const byi_id map = read_map(o);
-    const byi_id values = byi_o_map_values(o, map),
-                 keys = byi_o_map_keys(o, map);
-    const bool texts = byi_o_dtype(o, keys) == BYOC_STRING;
+    const byi_id values = byi_import_map_values(o, map),
+                 keys = byi_import_map_keys(o, map);
+    const bool texts = byi_import_dtype(o, keys) == BYOC_STRING;
     const byi_id words = read_vocabulary(o, texts);
 
-    const byi_id column = byi_o_expand(o, words, 1, last);
-    const byi_id same =
-        byi_o_cast(o, byi_o_call(o, BYI_OP_EQUAL, column, keys), BYOC_I32);
-    const byi_id any =
-        byi_o_cast(o, byi_o_call(o, BYI_OP_EQUAL, column, column), BYOC_I32);
-    const byi_id at =
-        byi_o_emit(o, BYI_OP_ARGMAX, ARGS(byi_o_concat(o, same, any, 1)),
-                   ATTRS(AN_INT("axis", 1), A_BOOL("keepdims", false)));
-    const byi_id all = byi_o_concat(
-        o, values, emit_no_value(o, byi_o_dtype(o, values), "", 1), 0);
+    const byi_id column = byi_import_expand(o, words, 1, last);
+    const byi_id same = byi_import_cast(
+        o, byi_import_call(o, BYI_OP_EQUAL, column, keys), BYOC_I32);
+    const byi_id any = byi_import_cast(
+        o, byi_import_call(o, BYI_OP_EQUAL, column, column), BYOC_I32);
+    const byi_id at = byi_import_emit(
+        o, BYI_OP_ARGMAX, ARGS(byi_import_concat(o, same, any, 1)),
+        ATTRS(AN_INT("axis", 1), A_BOOL("keepdims", false)));
+    const byi_id all = byi_import_concat(
+        o, values, emit_no_value(o, byi_import_dtype(o, values), "", 1), 0);
 
-    o->out[0] = byi_o_row(o, byi_ml_label(o, all, at));
+    o->out[0] = byi_import_row(o, byi_ml_label(o, all, at));
 }
 
 /* Emit the values, sorted by their keys. */
 static byi_id sort_by_key(struct byi_import *o, byi_id keys, byi_id values)
 {
-    const byi_id n = byi_o_shape_of(o, keys);
+    const byi_id n = byi_import_shape_of(o, keys);
     const byi_id sorted =
-        byi_o_emit(o, BYI_OP_TOPK, ARGS(keys, n),
-                   ATTRS(AN_INT("axis", 0), A_BOOL("largest", false)));
+        byi_import_emit(o, BYI_OP_TOPK, ARGS(keys, n),
+                        ATTRS(AN_INT("axis", 0), A_BOOL("largest", false)));
 
-    return byi_ml_label(o, values, byi_o_get(o, sorted, 1));
+    return byi_ml_label(o, values, byi_import_get(o, sorted, 1));
 }
 
 /* Emit a vector of max_map elements, of which element i is the value of key i.
  */
 static byi_id scatter_by_key(struct byi_import *o, byi_id keys, byi_id values)
 {
-    const int64_t n = byi_o_int(o, "max_map", 1);
+    const int64_t n = byi_import_int(o, "max_map", 1);
 
     if (n < 1 || n > UINT32_MAX) {
-        byi_o_fail(o, BYOC_EPARSE, "max_map is %lld, expected 1 to 2^32 - 1",
-                   (long long)n);
+        byi_import_fail(o, BYOC_EPARSE,
+                        "max_map is %lld, expected 1 to 2^32 - 1",
+                        (long long)n);
         return BYI_NO_ID;
     }
     const byi_id none =
-        byi_o_call(o, BYI_OP_BROADCAST_TO,
-                   emit_no_value(o, byi_o_dtype(o, values), "0.f", 0),
-                   byi_o_vector(o, 1, &n));
-    return byi_o_emit(o, BYI_OP_SCATTER_ELEMENTS, ARGS(none, keys, values),
-                      ATTRS(AN_INT("axis", 0)));
+        byi_import_call(o, BYI_OP_BROADCAST_TO,
+                        emit_no_value(o, byi_import_dtype(o, values), "0.f", 0),
+                        byi_import_vector(o, 1, &n));
+    return byi_import_emit(o, BYI_OP_SCATTER_ELEMENTS, ARGS(none, keys, values),
+                           ATTRS(AN_INT("axis", 0)));
 }
 
 static void convert_cast_map(struct byi_import *o)
@@ -201,31 +204,32 @@ static void convert_cast_map(struct byi_import *o)
     } types[] = {{"TO_FLOAT", BYOC_F32},
                  {"TO_STRING", BYOC_STRING},
                  {"TO_INT64", BYOC_I64}};
-    const char *to = byi_o_string(o, "cast_to", "TO_FLOAT");
-    const char *form = byi_o_string(o, "map_form", "DENSE");
+    const char *to = byi_import_string(o, "cast_to", "TO_FLOAT");
+    const char *form = byi_import_string(o, "map_form", "DENSE");
     const byi_id map = read_map(o);
-    const byi_id keys = byi_o_map_keys(o, map);
+    const byi_id keys = byi_import_map_keys(o, map);
     enum byoc_dtype dtype = BYOC_NONE;
 
     for (uint32_t i = 0; i < BYI_COUNT(types); i++)
         if (strcmp(to, types[i].name) == 0)
             dtype = types[i].dtype;
     if (dtype == BYOC_NONE) {
-        byi_o_fail(o, BYOC_EPARSE,
-                   "cast_to is '%s', expected TO_FLOAT, TO_STRING or TO_INT64",
-                   to);
+        byi_import_fail(
+            o, BYOC_EPARSE,
+            "cast_to is '%s', expected TO_FLOAT, TO_STRING or TO_INT64", to);
         return;
     }
-    const byi_id values = byi_o_cast(o, byi_o_map_values(o, map), dtype);
+    const byi_id values =
+        byi_import_cast(o, byi_import_map_values(o, map), dtype);
     if (strcmp(form, "SPARSE") == 0) {
-        o->out[0] = byi_o_row(o, scatter_by_key(o, keys, values));
+        o->out[0] = byi_import_row(o, scatter_by_key(o, keys, values));
         return;
     }
-    byi_o_int(o, "max_map", 1);
+    byi_import_int(o, "max_map", 1);
     if (strcmp(form, "DENSE") != 0)
-        byi_o_fail(o, BYOC_EPARSE, "map_form is '%s', expected DENSE or SPARSE",
-                   form);
-    o->out[0] = byi_o_row(o, sort_by_key(o, keys, values));
+        byi_import_fail(o, BYOC_EPARSE,
+                        "map_form is '%s', expected DENSE or SPARSE", form);
+    o->out[0] = byi_import_row(o, sort_by_key(o, keys, values));
 }
 
 /* clang-format off */

@@ -20,7 +20,7 @@ static byi_id add_vector(struct byi_import *o, enum byoc_dtype dtype, size_t n,
 
     for (size_t i = 0; i < n; i++)
         byi_tensor_set(&t, (int64_t)i, (double)values[i]);
-    return byi_o_const(o, &t, false);
+    return byi_import_const(o, &t, false);
 }
 
 /* Add the numbers of attribute `name` as a vector. Returns BYI_NO_ID and sets
@@ -29,7 +29,7 @@ static byi_id add_numbers(struct byi_import *o, const char *name,
                           enum byoc_dtype dtype, uint32_t *n)
 {
     const Onnx__AttributeProto *a =
-        byi_o_attr(o, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOATS);
+        byi_import_attr(o, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOATS);
 
     *n = 0;
     if (!a || a->n_floats > UINT32_MAX)
@@ -41,56 +41,57 @@ static byi_id add_numbers(struct byi_import *o, const char *name,
 byi_id byi_ml_matrix(struct byi_import *o, byi_id x, enum byoc_dtype dtype)
 {
     static const int64_t front[] = {0};
-    const uint32_t rank = byi_o_rank(o, x);
+    const uint32_t rank = byi_import_rank(o, x);
 
-    if (byi_o_ok(o) && rank != 1 && rank != 2)
-        byi_o_fail(o, BYOC_ETYPE, "x has rank %u, expected 1 or 2", rank);
-    return byi_o_cast(o, byi_o_expand(o, x, rank == 1 ? 1 : 0, front), dtype);
+    if (byi_import_ok(o) && rank != 1 && rank != 2)
+        byi_import_fail(o, BYOC_ETYPE, "x has rank %u, expected 1 or 2", rank);
+    return byi_import_cast(o, byi_import_expand(o, x, rank == 1 ? 1 : 0, front),
+                           dtype);
 }
 
 byi_id byi_ml_labels(struct byi_import *o, const char *ints, uint32_t *n)
 {
-    const int64_t *numbers = byi_o_ints(o, ints, n);
+    const int64_t *numbers = byi_import_ints(o, ints, n);
 
     if (numbers && *n)
-        return byi_o_vector(o, *n, numbers);
-    const char *const *texts = byi_o_strings(o, "classlabels_strings", n);
+        return byi_import_vector(o, *n, numbers);
+    const char *const *texts = byi_import_strings(o, "classlabels_strings", n);
     if (texts && *n)
-        return byi_o_array(o, BYOC_STRING, *n, texts);
-    byi_o_fail(o, BYOC_EPARSE,
-               "found no class labels, expected %s or classlabels_strings",
-               ints);
+        return byi_import_array(o, BYOC_STRING, *n, texts);
+    byi_import_fail(o, BYOC_EPARSE,
+                    "found no class labels, expected %s or classlabels_strings",
+                    ints);
     return BYI_NO_ID;
 }
 
 byi_id byi_ml_label(struct byi_import *o, byi_id labels, byi_id index)
 {
-    return byi_o_emit(o, BYI_OP_TAKE,
-                      ARGS(labels, byi_o_cast(o, index, BYOC_I64)),
-                      ATTRS(AN_INT("axis", 0)));
+    return byi_import_emit(o, BYI_OP_TAKE,
+                           ARGS(labels, byi_import_cast(o, index, BYOC_I64)),
+                           ATTRS(AN_INT("axis", 0)));
 }
 
 byi_id byi_ml_best(struct byi_import *o, byi_id scores)
 {
-    return byi_o_emit(o, BYI_OP_ARGMAX, ARGS(scores),
-                      ATTRS(AN_INT("axis", 1), A_BOOL("keepdims", false)));
+    return byi_import_emit(o, BYI_OP_ARGMAX, ARGS(scores),
+                           ATTRS(AN_INT("axis", 1), A_BOOL("keepdims", false)));
 }
 
 byi_id byi_ml_above(struct byi_import *o, byi_id score, double limit)
 {
-    return byi_o_text(
+    return byi_import_text(
         o, "fn (%score) { squeeze(greater(%score, limit), axis=[1]) }",
         ARGS(score), ATTRS(A_FLOAT("limit", limit)));
 }
 
 byi_id byi_ml_pair(struct byi_import *o, byi_id first, byi_id second)
 {
-    return byi_o_concat(o, first, second, 1);
+    return byi_import_concat(o, first, second, 1);
 }
 
 byi_id byi_ml_complement(struct byi_import *o, byi_id p)
 {
-    return byi_o_text(o, "fn (%p) { subtract(1, %p) }", ARGS(p), NO_ATTRS);
+    return byi_import_text(o, "fn (%p) { subtract(1, %p) }", ARGS(p), NO_ATTRS);
 }
 
 /* --- post transforms ------------------------------------------------------ */
@@ -126,19 +127,20 @@ byi_id byi_ml_transform(struct byi_import *o, byi_id scores, const char *name)
     if (strcmp(name, "NONE") == 0)
         return scores;
     if (strcmp(name, "LOGISTIC") == 0)
-        return byi_o_call(o, BYI_OP_SIGMOID, scores);
+        return byi_import_call(o, BYI_OP_SIGMOID, scores);
     if (strcmp(name, "SOFTMAX") == 0)
-        return byi_o_call(o, BYI_OP_NN_SOFTMAX, scores);
+        return byi_import_call(o, BYI_OP_NN_SOFTMAX, scores);
     if (strcmp(name, "SOFTMAX_ZERO") == 0)
-        return byi_o_text(o, softmax_zero, ARGS(scores), NO_ATTRS);
+        return byi_import_text(o, softmax_zero, ARGS(scores), NO_ATTRS);
     if (strcmp(name, "PROBIT") == 0)
-        return byi_o_text(o, probit, ARGS(scores),
-                          ATTRS(A_FLOAT("two_by_pi_a", 2 / (3.14159 * 0.147)),
-                                A_FLOAT("one_by_a", 1 / 0.147)));
-    byi_o_refuse(o,
-                 "post_transform '%s', expected NONE, LOGISTIC, SOFTMAX, "
-                 "SOFTMAX_ZERO or PROBIT",
-                 name);
+        return byi_import_text(
+            o, probit, ARGS(scores),
+            ATTRS(A_FLOAT("two_by_pi_a", 2 / (3.14159 * 0.147)),
+                  A_FLOAT("one_by_a", 1 / 0.147)));
+    byi_import_refuse(o,
+                      "post_transform '%s', expected NONE, LOGISTIC, SOFTMAX, "
+                      "SOFTMAX_ZERO or PROBIT",
+                      name);
     return BYI_NO_ID;
 }
 
@@ -148,14 +150,14 @@ byi_id byi_ml_transform(struct byi_import *o, byi_id scores, const char *name)
 static void convert_scaler(struct byi_import *o)
 {
     uint32_t n = 0;
-    byi_id x = byi_o_cast(o, byi_o_in(o, 0), BYOC_F32);
+    byi_id x = byi_import_cast(o, byi_import_in(o, 0), BYOC_F32);
     const byi_id offset = add_numbers(o, "offset", BYOC_F32, &n);
     const byi_id scale = add_numbers(o, "scale", BYOC_F32, &n);
 
     if (offset != BYI_NO_ID)
-        x = byi_o_call(o, BYI_OP_SUBTRACT, x, offset);
+        x = byi_import_call(o, BYI_OP_SUBTRACT, x, offset);
     if (scale != BYI_NO_ID)
-        x = byi_o_call(o, BYI_OP_MULTIPLY, x, scale);
+        x = byi_import_call(o, BYI_OP_MULTIPLY, x, scale);
     o->out[0] = x;
 }
 
@@ -163,9 +165,9 @@ static void convert_scaler(struct byi_import *o)
  * unchanged. */
 static void convert_normalizer(struct byi_import *o)
 {
-    const char *norm = byi_o_string(o, "norm", "MAX");
-    const byi_id x = byi_o_cast(o, byi_o_in(o, 0), BYOC_F32);
-    const int64_t last[] = {(int64_t)byi_o_rank(o, x) - 1};
+    const char *norm = byi_import_string(o, "norm", "MAX");
+    const byi_id x = byi_import_cast(o, byi_import_in(o, 0), BYOC_F32);
+    const int64_t last[] = {(int64_t)byi_import_rank(o, x) - 1};
     enum byi_op_id op = BYI_OP_MAX;
 
     if (strcmp(norm, "L1") == 0)
@@ -173,60 +175,62 @@ static void convert_normalizer(struct byi_import *o)
     else if (strcmp(norm, "L2") == 0)
         op = BYI_OP_L2;
     else if (strcmp(norm, "MAX") != 0)
-        byi_o_refuse(o, "norm '%s', expected MAX, L1 or L2", norm);
-    const byi_id size =
-        byi_o_emit(o, op, ARGS(x),
-                   ATTRS(SOME_INTS("axis", 1, last), A_BOOL("keepdims", true)));
-    o->out[0] = byi_o_text(
+        byi_import_refuse(o, "norm '%s', expected MAX, L1 or L2", norm);
+    const byi_id size = byi_import_emit(
+        o, op, ARGS(x),
+        ATTRS(SOME_INTS("axis", 1, last), A_BOOL("keepdims", true)));
+    o->out[0] = byi_import_text(
         o, "fn (%x, %size) { divide(%x, where(equal(%size, 0), 1, %size)) }",
         ARGS(x, size), NO_ATTRS);
 }
 
 static void convert_binarizer(struct byi_import *o)
 {
-    o->out[0] =
-        byi_o_text(o, "fn (%x) { cast(greater(%x, threshold), dtype=%x) }",
-                   ARGS(byi_o_in(o, 0)),
-                   ATTRS(A_FLOAT("threshold", byi_o_float(o, "threshold", 0))));
+    o->out[0] = byi_import_text(
+        o, "fn (%x) { cast(greater(%x, threshold), dtype=%x) }",
+        ARGS(byi_import_in(o, 0)),
+        ATTRS(A_FLOAT("threshold", byi_import_float(o, "threshold", 0))));
 }
 
 /* Replace elements equal to replaced_value by the imputed value of their
  * feature. */
 static void convert_imputer(struct byi_import *o)
 {
-    const byi_id x = byi_o_in(o, 0);
-    const enum byoc_dtype dtype = byi_o_dtype(o, x);
+    const byi_id x = byi_import_in(o, 0);
+    const enum byoc_dtype dtype = byi_import_dtype(o, x);
     const bool whole = byi_dtype_is_int(dtype);
-    const double old_float = byi_o_float(o, "replaced_value_float", 0);
-    const int64_t old_int = byi_o_int(o, "replaced_value_int64", 0);
+    const double old_float = byi_import_float(o, "replaced_value_float", 0);
+    const int64_t old_int = byi_import_int(o, "replaced_value_int64", 0);
     uint32_t n = 0, n_ints = 0;
-    const int64_t *ints = byi_o_ints(o, "imputed_value_int64s", &n_ints);
+    const int64_t *ints = byi_import_ints(o, "imputed_value_int64s", &n_ints);
     byi_id fresh =
         add_numbers(o, "imputed_value_floats", whole ? BYOC_F32 : dtype, &n);
 
     if (whole)
-        fresh = ints ? byi_o_cast(o, byi_o_vector(o, n_ints, ints), dtype)
-                     : BYI_NO_ID;
+        fresh =
+            ints ? byi_import_cast(o, byi_import_vector(o, n_ints, ints), dtype)
+                 : BYI_NO_ID;
     if (fresh == BYI_NO_ID)
-        byi_o_fail(o, BYOC_EPARSE,
-                   "found no imputed values, expected some of x's type, %s",
-                   byoc_dtype_name(dtype));
+        byi_import_fail(
+            o, BYOC_EPARSE,
+            "found no imputed values, expected some of x's type, %s",
+            byoc_dtype_name(dtype));
     byi_id found;
     if (!whole && isnan(old_float))
-        found = byi_o_call(o, BYI_OP_ISNAN, x);
+        found = byi_import_call(o, BYI_OP_ISNAN, x);
     else
-        found = byi_o_call(
+        found = byi_import_call(
             o, BYI_OP_EQUAL, x,
-            whole ? byi_o_cast(
-                        o,
-                        byi_o_const(o,
-                                    &(struct byi_tensor){
-                                        .data = (void *)(uintptr_t)&old_int,
-                                        .dtype = BYOC_I64},
-                                    false),
-                        dtype)
-                  : byi_o_scalar(o, dtype, old_float));
-    o->out[0] = byi_o_call(o, BYI_OP_WHERE, found, fresh, x);
+            whole ? byi_import_cast(o,
+                                    byi_import_const(
+                                        o,
+                                        &(struct byi_tensor){
+                                            .data = (void *)(uintptr_t)&old_int,
+                                            .dtype = BYOC_I64},
+                                        false),
+                                    dtype)
+                  : byi_import_scalar(o, dtype, old_float));
+    o->out[0] = byi_import_call(o, BYI_OP_WHERE, found, fresh, x);
 }
 
 /* --- features ------------------------------------------------------------- */
@@ -235,39 +239,41 @@ static void convert_imputer(struct byi_import *o)
 static void convert_array_feature(struct byi_import *o)
 {
     static const int64_t all[] = {-1}, front[] = {0};
-    const byi_id x = byi_o_in(o, 0);
-    const byi_id index =
-        byi_o_reshape(o, byi_o_in(o, 1), byi_o_vector(o, 1, all), false);
-    const byi_id y =
-        byi_o_emit(o, BYI_OP_TAKE, ARGS(x, index),
-                   ATTRS(AN_INT("axis", (int64_t)byi_o_rank(o, x) - 1)));
+    const byi_id x = byi_import_in(o, 0);
+    const byi_id index = byi_import_reshape(
+        o, byi_import_in(o, 1), byi_import_vector(o, 1, all), false);
+    const byi_id y = byi_import_emit(
+        o, BYI_OP_TAKE, ARGS(x, index),
+        ATTRS(AN_INT("axis", (int64_t)byi_import_rank(o, x) - 1)));
 
-    o->out[0] = byi_o_expand(o, y, byi_o_rank(o, x) == 1 ? 1 : 0, front);
+    o->out[0] =
+        byi_import_expand(o, y, byi_import_rank(o, x) == 1 ? 1 : 0, front);
 }
 
 /* Encode each element as one-hot in a new last axis. */
 static void convert_one_hot(struct byi_import *o)
 {
-    const byi_id x = byi_o_in(o, 0);
-    const bool text = byi_o_dtype(o, x) == BYOC_STRING;
-    const int64_t last[] = {byi_o_rank(o, x)};
+    const byi_id x = byi_import_in(o, 0);
+    const bool text = byi_import_dtype(o, x) == BYOC_STRING;
+    const int64_t last[] = {byi_import_rank(o, x)};
     uint32_t n = 0, n_texts = 0;
-    const int64_t *ints = byi_o_ints(o, "cats_int64s", &n);
-    const char *const *texts = byi_o_strings(o, "cats_strings", &n_texts);
+    const int64_t *ints = byi_import_ints(o, "cats_int64s", &n);
+    const char *const *texts = byi_import_strings(o, "cats_strings", &n_texts);
 
-    if (byi_o_int(o, "zeros", 1) == 0)
-        byi_o_refuse(o, "zeros is 0, so that unknown categories are errors, "
-                        "expected 1");
+    if (byi_import_int(o, "zeros", 1) == 0)
+        byi_import_refuse(o,
+                          "zeros is 0, so that unknown categories are errors, "
+                          "expected 1");
     if ((text ? n_texts : n) == 0)
-        byi_o_fail(o, BYOC_EPARSE,
-                   "found no categories of x's type, expected %s",
-                   text ? "cats_strings" : "cats_int64s");
-    const byi_id known = text ? byi_o_array(o, BYOC_STRING, n_texts, texts)
-                              : byi_o_vector(o, n, ints);
-    const byi_id wide =
-        byi_o_expand(o, text ? x : byi_o_cast(o, x, BYOC_I64), 1, last);
-    o->out[0] =
-        byi_o_cast(o, byi_o_call(o, BYI_OP_EQUAL, wide, known), BYOC_F32);
+        byi_import_fail(o, BYOC_EPARSE,
+                        "found no categories of x's type, expected %s",
+                        text ? "cats_strings" : "cats_int64s");
+    const byi_id known = text ? byi_import_array(o, BYOC_STRING, n_texts, texts)
+                              : byi_import_vector(o, n, ints);
+    const byi_id wide = byi_import_expand(
+        o, text ? x : byi_import_cast(o, x, BYOC_I64), 1, last);
+    o->out[0] = byi_import_cast(
+        o, byi_import_call(o, BYI_OP_EQUAL, wide, known), BYOC_F32);
 }
 
 /* --- label encoders ------------------------------------------------------- */
@@ -280,19 +286,19 @@ static byi_id read_any_list(struct byi_import *o, const char *stem)
     const char *name = byi_arena_printf(o->scratch, "%s_tensor", stem);
     struct byi_tensor t;
 
-    if (byi_o_tensor(o, name, &t))
-        return byi_o_const(o, &t, false);
+    if (byi_import_tensor(o, name, &t))
+        return byi_import_const(o, &t, false);
     name = byi_arena_printf(o->scratch, "%s_floats", stem);
-    if (byi_o_has(o, name))
+    if (byi_import_has(o, name))
         return add_numbers(o, name, BYOC_F32, &n);
     name = byi_arena_printf(o->scratch, "%s_int64s", stem);
-    if (byi_o_has(o, name)) {
-        const int64_t *ints = byi_o_ints(o, name, &n);
-        return byi_o_vector(o, n, ints);
+    if (byi_import_has(o, name)) {
+        const int64_t *ints = byi_import_ints(o, name, &n);
+        return byi_import_vector(o, n, ints);
     }
     name = byi_arena_printf(o->scratch, "%s_strings", stem);
-    const char *const *texts = byi_o_strings(o, name, &n);
-    return texts ? byi_o_array(o, BYOC_STRING, n, texts) : BYI_NO_ID;
+    const char *const *texts = byi_import_strings(o, name, &n);
+    return texts ? byi_import_array(o, BYOC_STRING, n, texts) : BYI_NO_ID;
 }
 
 /* Emit values[i] where keys[i] == x, or the node's default of the values' type.
@@ -300,42 +306,43 @@ static byi_id read_any_list(struct byi_import *o, const char *stem)
 static byi_id map_keys(struct byi_import *o, byi_id x, byi_id keys,
                        byi_id values)
 {
-    const int64_t other = byi_o_int(o, "default_int64", -1);
-    const double other_float = byi_o_float(o, "default_float", -0.0);
-    const char *other_text = byi_o_string(o, "default_string", "_Unused");
+    const int64_t other = byi_import_int(o, "default_int64", -1);
+    const double other_float = byi_import_float(o, "default_float", -0.0);
+    const char *other_text = byi_import_string(o, "default_string", "_Unused");
     const struct byi_tensor number = {.data = (void *)(uintptr_t)&other,
                                       .dtype = BYOC_I64};
     const struct byi_tensor text = {.data = (void *)(uintptr_t)&other_text,
                                     .dtype = BYOC_STRING};
     const enum byoc_dtype dtype =
-        values == BYI_NO_ID ? BYOC_NONE : byi_o_dtype(o, values);
+        values == BYI_NO_ID ? BYOC_NONE : byi_import_dtype(o, values);
     struct byi_tensor given;
     byi_id fallback;
 
     if (keys == BYI_NO_ID || values == BYI_NO_ID ||
-        byi_o_dim(o, keys, 0) != byi_o_dim(o, values, 0) ||
-        byi_o_rank(o, keys) != 1 || byi_o_rank(o, values) != 1 ||
-        byi_o_dim(o, keys, 0) == 0)
-        byi_o_fail(o, BYOC_EPARSE,
-                   "found %lld keys and %lld values, expected vectors of the "
-                   "same length, at least 1",
-                   keys == BYI_NO_ID ? 0 : (long long)byi_o_dim(o, keys, 0),
-                   values == BYI_NO_ID ? 0
-                                       : (long long)byi_o_dim(o, values, 0));
-    if (byi_o_tensor(o, "default_tensor", &given)) {
+        byi_import_dim(o, keys, 0) != byi_import_dim(o, values, 0) ||
+        byi_import_rank(o, keys) != 1 || byi_import_rank(o, values) != 1 ||
+        byi_import_dim(o, keys, 0) == 0)
+        byi_import_fail(
+            o, BYOC_EPARSE,
+            "found %lld keys and %lld values, expected vectors of the "
+            "same length, at least 1",
+            keys == BYI_NO_ID ? 0 : (long long)byi_import_dim(o, keys, 0),
+            values == BYI_NO_ID ? 0 : (long long)byi_import_dim(o, values, 0));
+    if (byi_import_tensor(o, "default_tensor", &given)) {
         if (byi_elements(given.rank, given.dims) != 1)
-            byi_o_fail(o, BYOC_EPARSE,
-                       "default_tensor has %lld elements, "
-                       "expected 1",
-                       (long long)byi_elements(given.rank, given.dims));
+            byi_import_fail(o, BYOC_EPARSE,
+                            "default_tensor has %lld elements, "
+                            "expected 1",
+                            (long long)byi_elements(given.rank, given.dims));
         given.rank = 0;
-        fallback = byi_o_const(o, &given, false);
+        fallback = byi_import_const(o, &given, false);
     } else if (dtype == BYOC_STRING || dtype == BYOC_I64)
-        fallback = byi_o_const(o, dtype == BYOC_I64 ? &number : &text, false);
+        fallback =
+            byi_import_const(o, dtype == BYOC_I64 ? &number : &text, false);
     else
-        fallback = byi_o_scalar(
+        fallback = byi_import_scalar(
             o, dtype, byi_dtype_is_int(dtype) ? (double)other : other_float);
-    return byi_o_call(o, BYI_OP_ML_MAP, x, keys, values, fallback);
+    return byi_import_call(o, BYI_OP_ML_MAP, x, keys, values, fallback);
 }
 
 static void convert_label_encoder(struct byi_import *o)
@@ -343,14 +350,14 @@ static void convert_label_encoder(struct byi_import *o)
     const byi_id keys = read_any_list(o, "keys"),
                  values = read_any_list(o, "values");
 
-    o->out[0] = map_keys(o, byi_o_in(o, 0), keys, values);
+    o->out[0] = map_keys(o, byi_import_in(o, 0), keys, values);
 }
 
 /* Map strings to their integers, or integers to their strings. */
 static void map_labels(struct byi_import *o, byi_id texts, byi_id places)
 {
-    const byi_id x = byi_o_in(o, 0);
-    const bool forward = byi_o_dtype(o, x) == BYOC_STRING;
+    const byi_id x = byi_import_in(o, 0);
+    const bool forward = byi_import_dtype(o, x) == BYOC_STRING;
 
     o->out[0] =
         map_keys(o, x, forward ? texts : places, forward ? places : texts);
@@ -359,49 +366,50 @@ static void map_labels(struct byi_import *o, byi_id texts, byi_id places)
 static void convert_label_encoder_1(struct byi_import *o)
 {
     const byi_id texts = read_any_list(o, "classes");
-    const int64_t n = texts == BYI_NO_ID ? 0 : byi_o_dim(o, texts, 0);
+    const int64_t n = texts == BYI_NO_ID ? 0 : byi_import_dim(o, texts, 0);
     int64_t *places = byi_arena_calloc(o->scratch, (size_t)(n > 0 ? n : 0) + 1,
                                        sizeof *places);
 
     for (int64_t i = 0; i < n; i++)
         places[i] = i;
-    if (byi_o_ok(o))
-        map_labels(o, texts, byi_o_vector(o, (uint32_t)n, places));
+    if (byi_import_ok(o))
+        map_labels(o, texts, byi_import_vector(o, (uint32_t)n, places));
 }
 
 static void convert_category_mapper(struct byi_import *o)
 {
     uint32_t n = 0, n_texts = 0;
-    const int64_t *places = byi_o_ints(o, "cats_int64s", &n);
-    const char *const *texts = byi_o_strings(o, "cats_strings", &n_texts);
+    const int64_t *places = byi_import_ints(o, "cats_int64s", &n);
+    const char *const *texts = byi_import_strings(o, "cats_strings", &n_texts);
 
-    if (!byi_o_ok(o))
+    if (!byi_import_ok(o))
         return;
-    const byi_id all = byi_o_vector(o, n, places);
-    map_labels(o, byi_o_array(o, BYOC_STRING, n_texts, texts), all);
+    const byi_id all = byi_import_vector(o, n, places);
+    map_labels(o, byi_import_array(o, BYOC_STRING, n_texts, texts), all);
 }
 
 /* Concatenate the columns of all inputs. */
 static void convert_feature_vectorizer(struct byi_import *o)
 {
     uint32_t n = 0;
-    const int64_t *widths = byi_o_ints(o, "inputdimensions", &n);
+    const int64_t *widths = byi_import_ints(o, "inputdimensions", &n);
     byi_id *parts = byi_arena_calloc(o->scratch, o->n_in + 1, sizeof *parts);
 
     if (n != o->n_in)
-        byi_o_fail(o, BYOC_EPARSE,
-                   "inputdimensions has %u entries, expected %u", n, o->n_in);
-    for (uint32_t i = 0; i < o->n_in && byi_o_ok(o); i++) {
-        parts[i] = byi_ml_matrix(o, byi_o_in(o, i), BYOC_F32);
-        if (byi_o_dim(o, parts[i], 1) != widths[i])
-            byi_o_refuse(o,
-                         "input %u has %lld columns, expected %lld as in "
-                         "inputdimensions",
-                         i, (long long)byi_o_dim(o, parts[i], 1),
-                         (long long)widths[i]);
+        byi_import_fail(o, BYOC_EPARSE,
+                        "inputdimensions has %u entries, expected %u", n,
+                        o->n_in);
+    for (uint32_t i = 0; i < o->n_in && byi_import_ok(o); i++) {
+        parts[i] = byi_ml_matrix(o, byi_import_in(o, i), BYOC_F32);
+        if (byi_import_dim(o, parts[i], 1) != widths[i])
+            byi_import_refuse(o,
+                              "input %u has %lld columns, expected %lld as in "
+                              "inputdimensions",
+                              i, (long long)byi_import_dim(o, parts[i], 1),
+                              (long long)widths[i]);
     }
-    o->out[0] = byi_o_emit(o, BYI_OP_CONCATENATE, o->n_in, parts,
-                           ATTRS(AN_INT("axis", 1)));
+    o->out[0] = byi_import_emit(o, BYI_OP_CONCATENATE, o->n_in, parts,
+                                ATTRS(AN_INT("axis", 1)));
 }
 
 /* --- linear models -------------------------------------------------------- */
@@ -409,36 +417,37 @@ static void convert_feature_vectorizer(struct byi_import *o)
 /* Emit x coefficients^T + intercepts, for `n` targets. */
 static byi_id emit_linear(struct byi_import *o, uint32_t n)
 {
-    const byi_id x = byi_ml_matrix(o, byi_o_in(o, 0), BYOC_F32);
+    const byi_id x = byi_ml_matrix(o, byi_import_in(o, 0), BYOC_F32);
     uint32_t n_weights = 0, n_intercepts = 0;
     const byi_id flat = add_numbers(o, "coefficients", BYOC_F32, &n_weights);
     const byi_id intercepts =
         add_numbers(o, "intercepts", BYOC_F32, &n_intercepts);
 
     if (n == 0 || n_weights % n || n_weights == 0)
-        byi_o_fail(o, BYOC_EPARSE,
-                   "found %u coefficients, expected a multiple of %u",
-                   n_weights, n);
+        byi_import_fail(o, BYOC_EPARSE,
+                        "found %u coefficients, expected a multiple of %u",
+                        n_weights, n);
     if (n_intercepts && n_intercepts != n)
-        byi_o_fail(o, BYOC_EPARSE, "found %u intercepts, expected %u",
-                   n_intercepts, n);
-    if (!byi_o_ok(o))
+        byi_import_fail(o, BYOC_EPARSE, "found %u intercepts, expected %u",
+                        n_intercepts, n);
+    if (!byi_import_ok(o))
         return BYI_NO_ID;
     const int64_t shape[] = {n, n_weights / n};
-    const byi_id y =
-        byi_o_call(o, BYI_OP_NN_DENSE, x,
-                   byi_o_reshape(o, flat, byi_o_vector(o, 2, shape), false));
-    return n_intercepts ? byi_o_call(o, BYI_OP_ADD, y, intercepts) : y;
+    const byi_id y = byi_import_call(
+        o, BYI_OP_NN_DENSE, x,
+        byi_import_reshape(o, flat, byi_import_vector(o, 2, shape), false));
+    return n_intercepts ? byi_import_call(o, BYI_OP_ADD, y, intercepts) : y;
 }
 
 static void convert_linear_regressor(struct byi_import *o)
 {
-    const int64_t targets = byi_o_int(o, "targets", 1);
-    const char *transform = byi_o_string(o, "post_transform", "NONE");
+    const int64_t targets = byi_import_int(o, "targets", 1);
+    const char *transform = byi_import_string(o, "post_transform", "NONE");
 
     if (targets < 1 || targets > UINT32_MAX)
-        byi_o_fail(o, BYOC_EPARSE, "targets is %lld, expected 1 to 2^32 - 1",
-                   (long long)targets);
+        byi_import_fail(o, BYOC_EPARSE,
+                        "targets is %lld, expected 1 to 2^32 - 1",
+                        (long long)targets);
     o->out[0] =
         byi_ml_transform(o, emit_linear(o, (uint32_t)targets), transform);
 }
@@ -447,16 +456,16 @@ static void convert_linear_regressor(struct byi_import *o)
  * single score means two classes. */
 static void convert_linear_classifier(struct byi_import *o)
 {
-    const char *transform = byi_o_string(o, "post_transform", "NONE");
+    const char *transform = byi_import_string(o, "post_transform", "NONE");
     uint32_t n_labels = 0, n = 0;
     const byi_id labels = byi_ml_labels(o, "classlabels_ints", &n_labels);
 
-    byi_o_int(o, "multi_class", 0);
+    byi_import_int(o, "multi_class", 0);
     add_numbers(o, "intercepts", BYOC_F32, &n);
     n = n ? n : n_labels;
     if (n_labels != (n == 1 ? 2 : n))
-        byi_o_fail(o, BYOC_EPARSE, "found %u labels, expected %u", n_labels,
-                   n == 1 ? 2 : n);
+        byi_import_fail(o, BYOC_EPARSE, "found %u labels, expected %u",
+                        n_labels, n == 1 ? 2 : n);
     const byi_id scores = emit_linear(o, n);
     const byi_id y = byi_ml_transform(o, scores, transform);
     if (n > 1) {

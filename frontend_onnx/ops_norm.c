@@ -16,7 +16,7 @@ static uint32_t list_axes_from(const struct byi_import *o, byi_id x,
 {
     uint32_t n = 0;
 
-    for (uint32_t i = axis; i < byi_o_rank(o, x); i++)
+    for (uint32_t i = axis; i < byi_import_rank(o, x); i++)
         axes[n++] = i;
     return n;
 }
@@ -44,16 +44,17 @@ static void train_batch_norm(struct byi_import *o, double momentum)
     uint32_t n = 0;
     byi_id results[4];
 
-    for (uint32_t i = 0; i < byi_o_rank(o, o->in[0]); i++)
+    for (uint32_t i = 0; i < byi_import_rank(o, o->in[0]); i++)
         if (i != 1)
             axes[n++] = i;
-    byi_o_texts(o, batch_statistics, ARGS(o->in[0], o->in[3], o->in[4]),
-                ATTRS(SOME_INTS("axes", n, axes), A_FLOAT("momentum", momentum),
-                      A_FLOAT("rest", 1 - momentum)),
-                4, results);
+    byi_import_texts(o, batch_statistics, ARGS(o->in[0], o->in[3], o->in[4]),
+                     ATTRS(SOME_INTS("axes", n, axes),
+                           A_FLOAT("momentum", momentum),
+                           A_FLOAT("rest", 1 - momentum)),
+                     4, results);
     for (uint32_t i = 0; i < 2; i++) {
         o->in[3 + i] = results[i];
-        if (byi_o_wants(o, 1 + i))
+        if (byi_import_wants(o, 1 + i))
             o->out[1 + i] = results[2 + i];
     }
 }
@@ -62,14 +63,15 @@ static void train_batch_norm(struct byi_import *o, double momentum)
  * type, all to float32. Returns the type that x had. */
 static enum byoc_dtype unify_types(struct byi_import *o)
 {
-    const enum byoc_dtype x_dtype = byi_o_dtype(o, byi_o_in(o, 0));
+    const enum byoc_dtype x_dtype = byi_import_dtype(o, byi_import_in(o, 0));
     enum byoc_dtype dtype = x_dtype;
 
     for (uint32_t i = 1; i < 5; i++)
-        if (byi_o_dtype(o, o->in[i]) != x_dtype && byi_dtype_is_half(x_dtype))
+        if (byi_import_dtype(o, o->in[i]) != x_dtype &&
+            byi_dtype_is_half(x_dtype))
             dtype = BYOC_F32;
     for (uint32_t i = 0; i < 5; i++)
-        o->in[i] = byi_o_cast(o, o->in[i], dtype);
+        o->in[i] = byi_import_cast(o, o->in[i], dtype);
     return x_dtype;
 }
 
@@ -82,77 +84,80 @@ static const char norm_by_element[] =
 
 static void convert_batch_norm(struct byi_import *o)
 {
-    const double momentum = byi_o_float(o, "momentum", 0.9);
+    const double momentum = byi_import_float(o, "momentum", 0.9);
 
-    if (o->opset < 7 && byi_o_int(o, "is_test", 0) == 0)
-        byi_o_refuse(o, "is_test is 0 (training mode), expected 1");
-    const double epsilon = byi_o_float(o, "epsilon", 1e-5);
-    const bool by_channel = byi_o_int(o, "spatial", 1) != 0;
-    if (byi_o_int(o, "training_mode", 0) != 0 && byi_o_ok(o))
+    if (o->opset < 7 && byi_import_int(o, "is_test", 0) == 0)
+        byi_import_refuse(o, "is_test is 0 (training mode), expected 1");
+    const double epsilon = byi_import_float(o, "epsilon", 1e-5);
+    const bool by_channel = byi_import_int(o, "spatial", 1) != 0;
+    if (byi_import_int(o, "training_mode", 0) != 0 && byi_import_ok(o))
         train_batch_norm(o, momentum);
     const enum byoc_dtype dtype = unify_types(o);
     const struct byi_attr attr[] = {A_FLOAT("epsilon", epsilon)};
     const byi_id y =
-        by_channel ? byi_o_emit(o, BYI_OP_NN_BATCH_NORM, 5, o->in, 1, attr)
-                   : byi_o_text(o, norm_by_element, 5, o->in, 1, attr);
-    o->out[0] = byi_o_cast(o, y, dtype);
+        by_channel ? byi_import_emit(o, BYI_OP_NN_BATCH_NORM, 5, o->in, 1, attr)
+                   : byi_import_text(o, norm_by_element, 5, o->in, 1, attr);
+    o->out[0] = byi_import_cast(o, y, dtype);
 }
 
-byi_id byi_o_softmax_from(struct byi_import *o, enum byi_op_id op, byi_id x,
-                          int64_t axis)
+byi_id byi_import_softmax_from(struct byi_import *o, enum byi_op_id op,
+                               byi_id x, int64_t axis)
 {
-    const uint32_t rank = byi_o_rank(o, x);
+    const uint32_t rank = byi_import_rank(o, x);
     uint32_t wide = 0, last = rank ? rank - 1 : 0;
 
     if (axis < -(int64_t)rank || axis > (int64_t)rank || rank == 0) {
-        byi_o_fail(o, BYOC_ETYPE,
-                   "axis %lld is out of range for rank %u, expected rank 1 or "
-                   "more and axis -rank to rank",
-                   (long long)axis, rank);
+        byi_import_fail(
+            o, BYOC_ETYPE,
+            "axis %lld is out of range for rank %u, expected rank 1 or "
+            "more and axis -rank to rank",
+            (long long)axis, rank);
         return BYI_NO_ID;
     }
     axis = axis < 0 ? axis + rank : axis;
     for (uint32_t i = (uint32_t)axis; i < rank; i++)
-        if (byi_o_dim(o, x, i) != 1) {
+        if (byi_import_dim(o, x, i) != 1) {
             wide++;
             last = i;
         }
     if (wide <= 1 && axis < (int64_t)rank)
-        return byi_o_emit(o, op, ARGS(x), ATTRS(AN_INT("axis", (int64_t)last)));
-    const byi_id flat =
-        byi_o_emit(o, BYI_OP_FLATTEN, ARGS(x), ATTRS(AN_INT("axis", axis)));
-    const byi_id y = byi_o_emit(o, op, ARGS(flat), ATTRS(AN_INT("axis", 1)));
-    return byi_o_reshape(o, y, byi_o_shape_of(o, x), false);
+        return byi_import_emit(o, op, ARGS(x),
+                               ATTRS(AN_INT("axis", (int64_t)last)));
+    const byi_id flat = byi_import_emit(o, BYI_OP_FLATTEN, ARGS(x),
+                                        ATTRS(AN_INT("axis", axis)));
+    const byi_id y =
+        byi_import_emit(o, op, ARGS(flat), ATTRS(AN_INT("axis", 1)));
+    return byi_import_reshape(o, y, byi_import_shape_of(o, x), false);
 }
 
 static void convert_softmax_1(struct byi_import *o)
 {
-    o->out[0] = byi_o_softmax_from(o, o->row->op, byi_o_in(o, 0),
-                                   byi_o_int(o, "axis", 1));
+    o->out[0] = byi_import_softmax_from(o, o->row->op, byi_import_in(o, 0),
+                                        byi_import_int(o, "axis", 1));
 }
 
 static void convert_mvn(struct byi_import *o)
 {
     static const int64_t usual[] = {0, 2, 3};
     uint32_t n = 0;
-    const int64_t *axes = byi_o_ints(o, "axes", &n);
+    const int64_t *axes = byi_import_ints(o, "axes", &n);
 
     if (!axes) {
         axes = usual;
         n = BYI_N(usual);
     }
-    axes = byi_o_axes(o, axes, n, byi_o_rank(o, byi_o_in(o, 0)));
-    o->out[0] = byi_o_emit(o, BYI_OP_MVN, ARGS(byi_o_in(o, 0)),
-                           ATTRS(SOME_INTS("axis", n, axes)));
+    axes = byi_import_axes(o, axes, n, byi_import_rank(o, byi_import_in(o, 0)));
+    o->out[0] = byi_import_emit(o, BYI_OP_MVN, ARGS(byi_import_in(o, 0)),
+                                ATTRS(SOME_INTS("axis", n, axes)));
 }
 
 static void check_stash_type(struct byi_import *o)
 {
-    const int64_t type = byi_o_int(o, "stash_type", BYOC_F32);
+    const int64_t type = byi_import_int(o, "stash_type", BYOC_F32);
 
     if (type != BYOC_F32)
-        byi_o_refuse(o, "stash_type is %lld, expected 1 (float32)",
-                     (long long)type);
+        byi_import_refuse(o, "stash_type is %lld, expected 1 (float32)",
+                          (long long)type);
 }
 
 /* The optional results of LayerNormalization, over the axes from `axis` on. */
@@ -167,23 +172,23 @@ static const char layer_statistics[] =
 
 static void convert_layer_norm(struct byi_import *o)
 {
-    const byi_id x = byi_o_in(o, 0);
-    const double epsilon = byi_o_float(o, "epsilon", 1e-5);
-    const uint32_t axis =
-        byi_o_axis(o, byi_o_int(o, "axis", -1), byi_o_rank(o, x));
-    const bool bias = byi_o_in(o, 2) != BYI_NO_ID;
+    const byi_id x = byi_import_in(o, 0);
+    const double epsilon = byi_import_float(o, "epsilon", 1e-5);
+    const uint32_t axis = byi_import_axis(o, byi_import_int(o, "axis", -1),
+                                          byi_import_rank(o, x));
+    const bool bias = byi_import_in(o, 2) != BYI_NO_ID;
 
     check_stash_type(o);
-    o->out[0] = byi_o_emit(
+    o->out[0] = byi_import_emit(
         o, BYI_OP_NN_LAYER_NORM, bias ? 3 : 2, o->in,
         ATTRS(AN_INT("axis", (int64_t)axis), A_FLOAT("epsilon", epsilon)));
-    if (byi_o_wants(o, 1) || byi_o_wants(o, 2)) {
+    if (byi_import_wants(o, 1) || byi_import_wants(o, 2)) {
         int64_t axes[BYI_MAX_RANK];
         const uint32_t n = list_axes_from(o, x, axis, axes);
-        byi_o_texts(
+        byi_import_texts(
             o, layer_statistics, ARGS(x),
             ATTRS(SOME_INTS("axes", n, axes), A_FLOAT("epsilon", epsilon)),
-            byi_o_wants(o, 2) ? 2 : 1, o->out + 1);
+            byi_import_wants(o, 2) ? 2 : 1, o->out + 1);
     }
 }
 
@@ -202,14 +207,15 @@ static const char rms_text[] =
 static void emit_rms_norm(struct byi_import *o, byi_id x, byi_id gamma,
                           uint32_t axis, double epsilon, byi_id results[2])
 {
-    const enum byoc_dtype dtype = byi_o_dtype(o, x);
+    const enum byoc_dtype dtype = byi_import_dtype(o, x);
     int64_t axes[BYI_MAX_RANK];
     const uint32_t n = list_axes_from(o, x, axis, axes);
 
-    byi_o_texts(o, rms_text, ARGS(x, gamma),
-                ATTRS(SOME_INTS("axes", n, axes), A_FLOAT("epsilon", epsilon),
-                      A_DTYPE("wide", dtype == BYOC_F64 ? dtype : BYOC_F32)),
-                2, results);
+    byi_import_texts(
+        o, rms_text, ARGS(x, gamma),
+        ATTRS(SOME_INTS("axes", n, axes), A_FLOAT("epsilon", epsilon),
+              A_DTYPE("wide", dtype == BYOC_F64 ? dtype : BYOC_F32)),
+        2, results);
 }
 
 /* The value of each group for each of its n channels: (groups) -> (groups n) */
@@ -221,40 +227,41 @@ static const char per_channel[] =
 /* Before opset 21, scale and bias have one element for each group. */
 static void convert_group_norm(struct byi_import *o)
 {
-    const byi_id x = byi_o_in(o, 0);
-    const int64_t groups = byi_o_int(o, "num_groups", 0);
-    const int64_t channels = byi_o_dim(o, x, 1);
-    byi_id scale_bias[] = {byi_o_in(o, 1), byi_o_in(o, 2)};
+    const byi_id x = byi_import_in(o, 0);
+    const int64_t groups = byi_import_int(o, "num_groups", 0);
+    const int64_t channels = byi_import_dim(o, x, 1);
+    byi_id scale_bias[] = {byi_import_in(o, 1), byi_import_in(o, 2)};
 
     check_stash_type(o);
     if (groups < 1 || channels % groups)
-        byi_o_fail(o, BYOC_ETYPE,
-                   "%lld channels do not split into %lld groups, expected a "
-                   "divisor",
-                   (long long)channels, (long long)groups);
-    for (uint32_t i = 0; i < 2 && o->opset < 21 && byi_o_ok(o); i++)
-        scale_bias[i] = byi_o_text(o, per_channel, ARGS(scale_bias[i]),
-                                   ATTRS(AN_INT("n", channels / groups)));
-    o->out[0] = byi_o_emit(
+        byi_import_fail(
+            o, BYOC_ETYPE,
+            "%lld channels do not split into %lld groups, expected a "
+            "divisor",
+            (long long)channels, (long long)groups);
+    for (uint32_t i = 0; i < 2 && o->opset < 21 && byi_import_ok(o); i++)
+        scale_bias[i] = byi_import_text(o, per_channel, ARGS(scale_bias[i]),
+                                        ATTRS(AN_INT("n", channels / groups)));
+    o->out[0] = byi_import_emit(
         o, BYI_OP_NN_GROUP_NORM, ARGS(x, scale_bias[0], scale_bias[1]),
         ATTRS(AN_INT("num_groups", groups),
-              A_FLOAT("epsilon", byi_o_float(o, "epsilon", 1e-5))));
+              A_FLOAT("epsilon", byi_import_float(o, "epsilon", 1e-5))));
 }
 
 /* RMSNormalization, and SimplifiedLayerNormalization, ONNX Runtime's older name
  * for it, whose second result is the inverse RMS. */
 static void convert_simplified_norm(struct byi_import *o)
 {
-    const byi_id x = byi_o_in(o, 0);
-    const uint32_t axis =
-        byi_o_axis(o, byi_o_int(o, "axis", -1), byi_o_rank(o, x));
-    const double epsilon = byi_o_float(o, "epsilon", 1e-5);
+    const byi_id x = byi_import_in(o, 0);
+    const uint32_t axis = byi_import_axis(o, byi_import_int(o, "axis", -1),
+                                          byi_import_rank(o, x));
+    const double epsilon = byi_import_float(o, "epsilon", 1e-5);
     byi_id results[2];
 
     check_stash_type(o);
-    emit_rms_norm(o, x, byi_o_in(o, 1), axis, epsilon, results);
+    emit_rms_norm(o, x, byi_import_in(o, 1), axis, epsilon, results);
     o->out[0] = results[0];
-    if (byi_o_wants(o, 1))
+    if (byi_import_wants(o, 1))
         o->out[1] = results[1];
 }
 
@@ -266,36 +273,38 @@ static byi_id emit_last_axis_norm(struct byi_import *o, byi_id x, byi_id gamma,
 {
     const byi_id args[] = {x, gamma, beta};
 
-    return byi_o_emit(o, BYI_OP_NN_LAYER_NORM, beta == BYI_NO_ID ? 2 : 3, args,
-                      ATTRS(A_FLOAT("epsilon", epsilon)));
+    return byi_import_emit(o, BYI_OP_NN_LAYER_NORM, beta == BYI_NO_ID ? 2 : 3,
+                           args, ATTRS(A_FLOAT("epsilon", epsilon)));
 }
 
 /* SkipLayerNormalization: the norm of x + skip + bias; output 3 is the sum. */
 static void convert_skip_norm(struct byi_import *o)
 {
     const bool simplified = strstr(o->row->type, "Simplified");
-    const byi_id bias = byi_o_in(o, simplified ? 3 : 4);
-    const double epsilon = byi_o_float(o, "epsilon", 1e-12);
-    byi_id x = byi_o_call(o, BYI_OP_ADD, byi_o_in(o, 0), byi_o_in(o, 1));
+    const byi_id bias = byi_import_in(o, simplified ? 3 : 4);
+    const double epsilon = byi_import_float(o, "epsilon", 1e-12);
+    byi_id x = byi_import_call(o, BYI_OP_ADD, byi_import_in(o, 0),
+                               byi_import_in(o, 1));
 
     if (bias != BYI_NO_ID)
-        x = byi_o_call(o, BYI_OP_ADD, x, bias);
+        x = byi_import_call(o, BYI_OP_ADD, x, bias);
     byi_id results[2];
     if (simplified)
-        emit_rms_norm(o, x, byi_o_in(o, 2), byi_o_axis(o, -1, byi_o_rank(o, x)),
-                      epsilon, results);
+        emit_rms_norm(o, x, byi_import_in(o, 2),
+                      byi_import_axis(o, -1, byi_import_rank(o, x)), epsilon,
+                      results);
     else
-        results[0] =
-            emit_last_axis_norm(o, x, byi_o_in(o, 2), byi_o_in(o, 3), epsilon);
+        results[0] = emit_last_axis_norm(o, x, byi_import_in(o, 2),
+                                         byi_import_in(o, 3), epsilon);
     o->out[0] = results[0];
-    if (byi_o_wants(o, 3))
+    if (byi_import_wants(o, 3))
         o->out[3] = x;
 }
 
 static byi_id take_rows(struct byi_import *o, byi_id table, byi_id ids)
 {
-    return byi_o_emit(o, BYI_OP_TAKE, ARGS(table, ids),
-                      ATTRS(AN_INT("axis", 0)));
+    return byi_import_emit(o, BYI_OP_TAKE, ARGS(table, ids),
+                           ATTRS(AN_INT("axis", 0)));
 }
 
 /* The first rows of the table; their number is the size of axis 1 of ids. */
@@ -315,39 +324,40 @@ static byi_id emit_mask_index(struct byi_import *o, byi_id ids, byi_id mask)
         "      keepdims=false)"
         "}";
 
-    return mask == BYI_NO_ID ? byi_o_text(o, none, ARGS(ids), NO_ATTRS)
-                             : byi_o_text(o, ones, ARGS(mask), NO_ATTRS);
+    return mask == BYI_NO_ID ? byi_import_text(o, none, ARGS(ids), NO_ATTRS)
+                             : byi_import_text(o, ones, ARGS(mask), NO_ATTRS);
 }
 
 /* EmbedLayerNormalization: word ids, segment ids; tables of words, positions
  * and segments; gamma, beta, mask, position ids. */
 static void convert_embed_norm(struct byi_import *o)
 {
-    const byi_id ids = byi_o_in(o, 0), segments = byi_o_in(o, 1);
-    const byi_id positions = byi_o_in(o, 3), position_ids = byi_o_in(o, 8);
-    const double epsilon = byi_o_float(o, "epsilon", 1e-12);
+    const byi_id ids = byi_import_in(o, 0), segments = byi_import_in(o, 1);
+    const byi_id positions = byi_import_in(o, 3),
+                 position_ids = byi_import_in(o, 8);
+    const double epsilon = byi_import_float(o, "epsilon", 1e-12);
 
-    byi_o_int(o, "mask_index_type", 0);
+    byi_import_int(o, "mask_index_type", 0);
     /* separate statements, since C leaves the evaluation order of arguments
      * open */
     const byi_id rows =
         position_ids == BYI_NO_ID
-            ? byi_o_text(o, first_rows, ARGS(positions, ids), NO_ATTRS)
+            ? byi_import_text(o, first_rows, ARGS(positions, ids), NO_ATTRS)
             : take_rows(o, positions, position_ids);
-    const byi_id words = take_rows(o, byi_o_in(o, 2), ids);
-    byi_id x = byi_o_call(o, BYI_OP_ADD, words, rows);
+    const byi_id words = take_rows(o, byi_import_in(o, 2), ids);
+    byi_id x = byi_import_call(o, BYI_OP_ADD, words, rows);
     if (segments != BYI_NO_ID)
-        x = byi_o_call(o, BYI_OP_ADD, x,
-                       take_rows(o, byi_o_in(o, 4), segments));
-    o->out[0] =
-        emit_last_axis_norm(o, x, byi_o_in(o, 5), byi_o_in(o, 6), epsilon);
-    if (byi_o_wants(o, 1))
-        o->out[1] = emit_mask_index(o, ids, byi_o_in(o, 7));
-    if (byi_o_wants(o, 2))
+        x = byi_import_call(o, BYI_OP_ADD, x,
+                            take_rows(o, byi_import_in(o, 4), segments));
+    o->out[0] = emit_last_axis_norm(o, x, byi_import_in(o, 5),
+                                    byi_import_in(o, 6), epsilon);
+    if (byi_import_wants(o, 1))
+        o->out[1] = emit_mask_index(o, ids, byi_import_in(o, 7));
+    if (byi_import_wants(o, 2))
         o->out[2] = x;
 }
 
-#define SAME byi_o_convert_same
+#define SAME byi_import_convert_same
 /* clang-format off */
 static const struct byi_onnx_op rows[] = {
     {"BatchNormalization", 1, 5, 5, convert_batch_norm, BYI_OP_NONE},

@@ -13,12 +13,12 @@
 static void read_list(struct byi_import *o, const char *name, uint32_t n,
                       int64_t min, int64_t fallback, int64_t *list)
 {
-    byi_o_int_list(o, name, n, fallback, list);
+    byi_import_int_list(o, name, n, fallback, list);
     for (uint32_t i = 0; i < n; i++) {
         if (list[i] >= min && list[i] <= 1 << 30)
             continue;
-        byi_o_fail(o, BYOC_ETYPE, "%s[%u] is %lld, expected %lld to 2^30", name,
-                   i, (long long)list[i], (long long)min);
+        byi_import_fail(o, BYOC_ETYPE, "%s[%u] is %lld, expected %lld to 2^30",
+                        name, i, (long long)list[i], (long long)min);
         list[i] = fallback;
     }
 }
@@ -27,25 +27,25 @@ static void read_list(struct byi_import *o, const char *name, uint32_t n,
 
 static byi_id emit_sum(struct byi_import *o, byi_id a, byi_id b)
 {
-    return byi_o_call(o, BYI_OP_ADD, a, b);
+    return byi_import_call(o, BYI_OP_ADD, a, b);
 }
 
 static byi_id emit_product(struct byi_import *o, byi_id a, byi_id b)
 {
-    return byi_o_call(o, BYI_OP_MULTIPLY, a, b);
+    return byi_import_call(o, BYI_OP_MULTIPLY, a, b);
 }
 
 /* Emit the vector 0 .. n - 1 for an int64 scalar n. */
 static byi_id emit_count(struct byi_import *o, byi_id n)
 {
-    return byi_o_count(o, byi_o_scalar(o, BYOC_I64, 0), n);
+    return byi_import_count(o, byi_import_scalar(o, BYOC_I64, 0), n);
 }
 
 static byi_id take_element(struct byi_import *o, byi_id vector, uint32_t i)
 {
-    return byi_o_emit(o, BYI_OP_TAKE,
-                      ARGS(vector, byi_o_scalar(o, BYOC_I64, i)),
-                      ATTRS(AN_INT("axis", 0)));
+    return byi_import_emit(o, BYI_OP_TAKE,
+                           ARGS(vector, byi_import_scalar(o, BYOC_I64, i)),
+                           ATTRS(AN_INT("axis", 0)));
 }
 
 /* Expand x to `rank` axes. Bit i of `bits`: axis i is an axis of x; the other
@@ -59,7 +59,7 @@ static byi_id expand_to_axes(struct byi_import *o, byi_id x, uint32_t rank,
     for (uint32_t i = 0; i < rank; i++)
         if (!(bits >> i & 1))
             axes[n++] = i;
-    return byi_o_expand(o, x, n, axes);
+    return byi_import_expand(o, x, n, axes);
 }
 
 /* Emit a shape: the n numbers of `first`, then dims start .. 3 of x. */
@@ -67,10 +67,10 @@ static byi_id emit_shape(struct byi_import *o, uint32_t n, const int64_t *first,
                          byi_id x, int64_t start)
 {
     const byi_id dims =
-        byi_o_emit(o, BYI_OP_SHAPE_OF, ARGS(x),
-                   ATTRS(AN_INT("start", start), AN_INT("end", 4)));
+        byi_import_emit(o, BYI_OP_SHAPE_OF, ARGS(x),
+                        ATTRS(AN_INT("start", start), AN_INT("end", 4)));
 
-    return byi_o_concat(o, byi_o_vector(o, n, first), dims, 0);
+    return byi_import_concat(o, byi_import_vector(o, n, first), dims, 0);
 }
 
 /* --- Col2Im --------------------------------------------------------------- */
@@ -102,27 +102,27 @@ static void add_axis(struct byi_import *o, struct patches *p, uint32_t axis)
         AN_INT("dilation", p->dilations[axis]), AN_INT("begin", -p->pads[axis]),
         AN_INT("span", p->pads[axis] + p->pads[axis + p->n] - 1)};
     const byi_id places =
-        byi_o_text(o, text, ARGS(length, taps), BYI_N(attrs), attrs);
+        byi_import_text(o, text, ARGS(length, taps), BYI_N(attrs), attrs);
     const byi_id starts =
-        byi_o_text(o, "fn (%k) { add(multiply(%k, stride), begin) }",
-                   ARGS(emit_count(o, places)), BYI_N(attrs), attrs);
+        byi_import_text(o, "fn (%k) { add(multiply(%k, stride), begin) }",
+                        ARGS(emit_count(o, places)), BYI_N(attrs), attrs);
     const byi_id offsets =
-        byi_o_text(o, "fn (%k) { multiply(%k, dilation) }",
-                   ARGS(emit_count(o, taps)), BYI_N(attrs), attrs);
+        byi_import_text(o, "fn (%k) { multiply(%k, dilation) }",
+                        ARGS(emit_count(o, taps)), BYI_N(attrs), attrs);
     const byi_id base =
         expand_to_axes(o, starts, 2 * p->n, 1u << (axis + p->n));
     const byi_id at =
         emit_sum(o, expand_to_axes(o, offsets, 2 * p->n, 1u << axis), base);
-    const byi_id inside =
-        byi_o_text(o,
-                   "fn (%at, %length) {"
-                   "  logical_and(greater_equal(%at, 0), less(%at, %length))"
-                   "}",
-                   ARGS(at, length), NO_ATTRS);
+    const byi_id inside = byi_import_text(
+        o,
+        "fn (%at, %length) {"
+        "  logical_and(greater_equal(%at, 0), less(%at, %length))"
+        "}",
+        ARGS(at, length), NO_ATTRS);
 
     p->flat = axis ? emit_sum(o, emit_product(o, p->flat, length), at) : at;
-    p->inside =
-        axis ? byi_o_call(o, BYI_OP_LOGICAL_AND, p->inside, inside) : inside;
+    p->inside = axis ? byi_import_call(o, BYI_OP_LOGICAL_AND, p->inside, inside)
+                     : inside;
 }
 
 /* Whether constant blocks tile the image, so that no elements are added up.
@@ -133,10 +133,10 @@ static bool are_tiles(struct byi_import *o, const struct patches *p,
 {
     uint32_t n_image = 0, n_block = 0;
 
-    if (!byi_o_is_const(o, 1) || !byi_o_is_const(o, 2))
+    if (!byi_import_is_const(o, 1) || !byi_import_is_const(o, 2))
         return false;
-    *image = byi_o_const_ints(o, 1, "image_shape", &n_image);
-    *block = byi_o_const_ints(o, 2, "block_shape", &n_block);
+    *image = byi_import_const_ints(o, 1, "image_shape", &n_image);
+    *block = byi_import_const_ints(o, 2, "block_shape", &n_block);
     if (!*image || !*block || n_image != p->n || n_block != p->n)
         return false;
     for (uint32_t i = 0; i < p->n; i++) {
@@ -166,13 +166,13 @@ static byi_id place_tiles(struct byi_import *o, const struct patches *p,
         axes[2 + 2 * i] = 2 + p->n + i;
         axes[3 + 2 * i] = 2 + i;
     }
-    const byi_id parts =
-        byi_o_call(o, BYI_OP_RESHAPE, x, byi_o_vector(o, 2 + 2 * p->n, apart));
+    const byi_id parts = byi_import_call(
+        o, BYI_OP_RESHAPE, x, byi_import_vector(o, 2 + 2 * p->n, apart));
     const byi_id placed =
-        byi_o_emit(o, BYI_OP_TRANSPOSE, ARGS(parts),
-                   ATTRS(SOME_INTS("axes", 2 + 2 * p->n, axes)));
-    return byi_o_call(o, BYI_OP_RESHAPE, placed,
-                      byi_o_vector(o, 2 + p->n, whole));
+        byi_import_emit(o, BYI_OP_TRANSPOSE, ARGS(parts),
+                        ATTRS(SOME_INTS("axes", 2 + 2 * p->n, axes)));
+    return byi_import_call(o, BYI_OP_RESHAPE, placed,
+                           byi_import_vector(o, 2 + p->n, whole));
 }
 
 /* Col2Im: x is (n, channels block, places), the elements of each channel's
@@ -197,36 +197,41 @@ static void convert_col2im(struct byi_import *o)
         "  reshape(strided_slice(%sum, [0], %end, [2], [1]),"
         "          concatenate(%planes, %image, axis=0))"
         "}";
-    struct patches p = {.image = byi_o_cast(o, byi_o_in(o, 1), BYOC_I64),
-                        .block = byi_o_cast(o, byi_o_in(o, 2), BYOC_I64)};
-    const bool truth = byi_o_dtype(o, byi_o_in(o, 0)) == BYOC_BOOL;
-    const byi_id x =
-        truth ? byi_o_cast(o, byi_o_in(o, 0), BYOC_I64) : byi_o_in(o, 0);
-    const int64_t n = byi_o_dim(o, p.image, 0), *block, *image;
+    struct patches p = {
+        .image = byi_import_cast(o, byi_import_in(o, 1), BYOC_I64),
+        .block = byi_import_cast(o, byi_import_in(o, 2), BYOC_I64)};
+    const bool truth = byi_import_dtype(o, byi_import_in(o, 0)) == BYOC_BOOL;
+    const byi_id x = truth ? byi_import_cast(o, byi_import_in(o, 0), BYOC_I64)
+                           : byi_import_in(o, 0);
+    const int64_t n = byi_import_dim(o, p.image, 0), *block, *image;
     int64_t tiles[MAX_SPACE];
 
-    if (byi_o_ok(o) && (n < 1 || n > MAX_SPACE || byi_o_rank(o, x) != 3))
-        byi_o_refuse(o,
-                     "found an input of rank %u and an image of %lld axes, "
-                     "expected rank 3 and 1 to %d axes",
-                     byi_o_rank(o, x), (long long)n, MAX_SPACE);
-    if (!byi_o_ok(o))
+    if (byi_import_ok(o) &&
+        (n < 1 || n > MAX_SPACE || byi_import_rank(o, x) != 3))
+        byi_import_refuse(
+            o,
+            "found an input of rank %u and an image of %lld axes, "
+            "expected rank 3 and 1 to %d axes",
+            byi_import_rank(o, x), (long long)n, MAX_SPACE);
+    if (!byi_import_ok(o))
         return;
     p.n = (uint32_t)n;
     read_list(o, "strides", p.n, 1, 1, p.strides);
     read_list(o, "dilations", p.n, 1, 1, p.dilations);
     read_list(o, "pads", 2 * p.n, 0, 0, p.pads);
     if (are_tiles(o, &p, &block, &image, tiles)) {
-        o->out[0] = place_tiles(o, &p, byi_o_in(o, 0), block, image, tiles);
+        o->out[0] =
+            place_tiles(o, &p, byi_import_in(o, 0), block, image, tiles);
         return;
     }
     for (uint32_t axis = 0; axis < p.n; axis++)
         add_axis(o, &p, axis);
-    const byi_id y = byi_o_text(o, text,
-                                ARGS(x, byi_o_scalar(o, byi_o_dtype(o, x), 0),
-                                     p.inside, p.flat, p.image),
-                                NO_ATTRS);
-    o->out[0] = truth ? byi_o_cast(o, y, BYOC_BOOL) : y;
+    const byi_id y =
+        byi_import_text(o, text,
+                        ARGS(x, byi_import_scalar(o, byi_import_dtype(o, x), 0),
+                             p.inside, p.flat, p.image),
+                        NO_ATTRS);
+    o->out[0] = truth ? byi_import_cast(o, y, BYOC_BOOL) : y;
 }
 
 /* --- DeformConv ----------------------------------------------------------- */
@@ -255,18 +260,19 @@ static byi_id emit_positions(struct byi_import *o,
     for (int64_t i = 0; i < d->taps; i++)
         moved[i] =
             i / step % d->kernel[axis] * d->dilations[axis] - d->pads[axis];
-    const byi_id starts =
-        byi_o_with(o, BYI_OP_MULTIPLY,
-                   emit_count(o, byi_o_length(o, d->offsets, axis + 2)),
-                   (double)d->strides[axis]);
+    const byi_id starts = byi_import_with(
+        o, BYI_OP_MULTIPLY,
+        emit_count(o, byi_import_length(o, d->offsets, axis + 2)),
+        (double)d->strides[axis]);
     const byi_id base = expand_to_axes(o, starts, 3, 2u << axis);
     const byi_id plain = emit_sum(
-        o, expand_to_axes(o, byi_o_vector(o, (uint32_t)d->taps, moved), 3, 1),
+        o,
+        expand_to_axes(o, byi_import_vector(o, (uint32_t)d->taps, moved), 3, 1),
         base);
-    const byi_id moves = byi_o_emit(
-        o, BYI_OP_TAKE, ARGS(offsets, byi_o_scalar(o, BYOC_I64, axis)),
+    const byi_id moves = byi_import_emit(
+        o, BYI_OP_TAKE, ARGS(offsets, byi_import_scalar(o, BYOC_I64, axis)),
         ATTRS(AN_INT("axis", 2)));
-    return byi_o_text(
+    return byi_import_text(
         o,
         "fn (%moves, %plain, %length) {"
         "  %at = add(%moves, cast(%plain, dtype=%moves));"
@@ -274,7 +280,7 @@ static byi_id emit_positions(struct byi_import *o,
         "                                               dtype=%moves));"
         "  expand_dims(subtract(%part, 1), axis=[4])"
         "}",
-        ARGS(moves, plain, byi_o_length(o, d->x, axis + 2)), NO_ATTRS);
+        ARGS(moves, plain, byi_import_length(o, d->x, axis + 2)), NO_ATTRS);
 }
 
 /* Emit x at the moved taps, (n offset_groups, channels / offset_groups,
@@ -286,25 +292,27 @@ static byi_id sample_taps(struct byi_import *o, const struct deformed_conv *d)
     const int64_t planes[] = {-1, channels / d->offset_groups},
                   rows[] = {0, -1};
     const byi_id shape = emit_shape(o, 3, moves, d->offsets, 2);
-    const byi_id offsets =
-        byi_o_reshape(o, byi_o_cast(o, d->offsets, BYOC_F64), shape, false);
+    const byi_id offsets = byi_import_reshape(
+        o, byi_import_cast(o, d->offsets, BYOC_F64), shape, false);
     const byi_id down = emit_positions(o, d, offsets, 0);
     const byi_id grid =
-        byi_o_concat(o, emit_positions(o, d, offsets, 1), down, 4);
+        byi_import_concat(o, emit_positions(o, d, offsets, 1), down, 4);
     const byi_id wide = emit_shape(o, 2, rows, d->offsets, 3);
-    const byi_id two = byi_o_vector(o, 1, (const int64_t[]){2});
-    const byi_id y = byi_o_call(
+    const byi_id two = byi_import_vector(o, 1, (const int64_t[]){2});
+    const byi_id y = byi_import_call(
         o, BYI_OP_GRID_SAMPLE,
-        byi_o_reshape(o, d->x, emit_shape(o, 2, planes, d->x, 2), false),
-        byi_o_reshape(o, grid, byi_o_concat(o, wide, two, 0), false));
+        byi_import_reshape(o, d->x, emit_shape(o, 2, planes, d->x, 2), false),
+        byi_import_reshape(o, grid, byi_import_concat(o, wide, two, 0), false));
 
     if (d->mask == BYI_NO_ID)
         return y;
-    const byi_id mask = byi_o_reshape(
+    const byi_id mask = byi_import_reshape(
         o,
-        byi_o_reshape(o, d->mask, emit_shape(o, 2, masks, d->mask, 2), false),
+        byi_import_reshape(o, d->mask, emit_shape(o, 2, masks, d->mask, 2),
+                           false),
         wide, false);
-    return emit_product(o, y, byi_o_expand(o, mask, 1, (const int64_t[]){1}));
+    return emit_product(o, y,
+                        byi_import_expand(o, mask, 1, (const int64_t[]){1}));
 }
 
 static void read_deformed(struct byi_import *o, struct deformed_conv *d)
@@ -312,72 +320,76 @@ static void read_deformed(struct byi_import *o, struct deformed_conv *d)
     const byi_id operands[] = {d->x, d->weights, d->offsets};
 
     for (uint32_t i = 0; i < BYI_COUNT(operands); i++)
-        if (byi_o_rank(o, operands[i]) != 4)
-            byi_o_refuse(o, "input %u has rank %u, expected 4", i,
-                         byi_o_rank(o, operands[i]));
-    if (!byi_o_ok(o))
+        if (byi_import_rank(o, operands[i]) != 4)
+            byi_import_refuse(o, "input %u has rank %u, expected 4", i,
+                              byi_import_rank(o, operands[i]));
+    if (!byi_import_ok(o))
         return;
     read_list(o, "kernel_shape", 2, 0, 0, d->kernel);
     read_list(o, "strides", 2, 1, 1, d->strides);
     read_list(o, "dilations", 2, 1, 1, d->dilations);
     read_list(o, "pads", 4, 0, 0, d->pads);
-    d->outputs = byi_o_dim(o, d->weights, 0);
-    d->inputs = byi_o_dim(o, d->weights, 1);
+    d->outputs = byi_import_dim(o, d->weights, 0);
+    d->inputs = byi_import_dim(o, d->weights, 1);
     for (uint32_t i = 0; i < 2; i++) {
-        const int64_t dim = byi_o_dim(o, d->weights, i + 2);
+        const int64_t dim = byi_import_dim(o, d->weights, i + 2);
         if (d->kernel[i] && d->kernel[i] != dim)
-            byi_o_fail(o, BYOC_ETYPE,
-                       "kernel_shape[%u] is %lld, expected %lld as in the "
-                       "weights",
-                       i, (long long)d->kernel[i], (long long)dim);
+            byi_import_fail(o, BYOC_ETYPE,
+                            "kernel_shape[%u] is %lld, expected %lld as in the "
+                            "weights",
+                            i, (long long)d->kernel[i], (long long)dim);
         d->kernel[i] = dim;
     }
     const bool countable =
         !__builtin_mul_overflow(d->kernel[0], d->kernel[1], &d->taps);
-    d->groups = byi_o_int(o, "group", 1);
-    d->offset_groups = byi_o_int(o, "offset_group", 1);
+    d->groups = byi_import_int(o, "group", 1);
+    d->offset_groups = byi_import_int(o, "offset_group", 1);
     if (d->outputs < 1 || d->inputs < 1 || d->kernel[0] < 1 ||
         d->kernel[1] < 1 || !countable || d->taps > 1 << 20)
-        byi_o_refuse(o, "found weights of symbolic, empty or huge shape, "
-                        "expected known sizes and at most 2^20 taps");
+        byi_import_refuse(o, "found weights of symbolic, empty or huge shape, "
+                             "expected known sizes and at most 2^20 taps");
     else if (d->groups < 1 || d->offset_groups < 1 || d->outputs % d->groups ||
              d->inputs > (1 << 30) / d->groups ||
              d->inputs * d->groups % d->offset_groups)
-        byi_o_fail(o, BYOC_ETYPE,
-                   "found %lld groups and %lld offset groups, expected "
-                   "divisors of the channels",
-                   (long long)d->groups, (long long)d->offset_groups);
+        byi_import_fail(o, BYOC_ETYPE,
+                        "found %lld groups and %lld offset groups, expected "
+                        "divisors of the channels",
+                        (long long)d->groups, (long long)d->offset_groups);
 }
 
 /* DeformConv is a convolution whose taps are moved by offsets, and multiplied
  * by a mask (Zhu et al., "Deformable ConvNets v2", 2018). */
 static void convert_deform_conv(struct byi_import *o)
 {
-    struct deformed_conv d = {.x = byi_o_in(o, 0),
-                              .weights = byi_o_in(o, 1),
-                              .offsets = byi_o_in(o, 2),
-                              .mask = byi_o_in(o, 4)};
-    const byi_id bias = byi_o_in(o, 3);
+    struct deformed_conv d = {.x = byi_import_in(o, 0),
+                              .weights = byi_import_in(o, 1),
+                              .offsets = byi_import_in(o, 2),
+                              .mask = byi_import_in(o, 4)};
+    const byi_id bias = byi_import_in(o, 3);
 
     read_deformed(o, &d);
-    if (!byi_o_ok(o))
+    if (!byi_import_ok(o))
         return;
     const int64_t columns[] = {-1, d.groups, d.inputs * d.taps};
     const int64_t rows[] = {d.groups, d.outputs / d.groups, d.inputs * d.taps};
     const int64_t y_shape[] = {-1, d.outputs}, zero = 0;
-    const byi_id width = byi_o_length(o, d.offsets, 3);
-    const byi_id places = byi_o_expand(
-        o, emit_product(o, byi_o_length(o, d.offsets, 2), width), 1, &zero);
+    const byi_id width = byi_import_length(o, d.offsets, 3);
+    const byi_id places = byi_import_expand(
+        o, emit_product(o, byi_import_length(o, d.offsets, 2), width), 1,
+        &zero);
     const byi_id shape =
-        byi_o_concat(o, byi_o_vector(o, 3, columns), places, 0);
-    const byi_id samples = byi_o_reshape(o, sample_taps(o, &d), shape, false);
-    const byi_id products = byi_o_call(
+        byi_import_concat(o, byi_import_vector(o, 3, columns), places, 0);
+    const byi_id samples =
+        byi_import_reshape(o, sample_taps(o, &d), shape, false);
+    const byi_id products = byi_import_call(
         o, BYI_OP_NN_MATMUL,
-        byi_o_reshape(o, d.weights, byi_o_vector(o, 3, rows), false), samples);
-    byi_id y = byi_o_reshape(o, products,
-                             emit_shape(o, 2, y_shape, d.offsets, 2), false);
+        byi_import_reshape(o, d.weights, byi_import_vector(o, 3, rows), false),
+        samples);
+    byi_id y = byi_import_reshape(
+        o, products, emit_shape(o, 2, y_shape, d.offsets, 2), false);
     if (bias != BYI_NO_ID)
-        y = emit_sum(o, y, byi_o_expand(o, bias, 2, (const int64_t[]){1, 2}));
+        y = emit_sum(o, y,
+                     byi_import_expand(o, bias, 2, (const int64_t[]){1, 2}));
     o->out[0] = y;
 }
 

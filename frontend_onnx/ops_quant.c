@@ -18,13 +18,14 @@
 static byi_id emit_qdq(struct byi_import *o, enum byi_op_id op, byi_id x,
                        byi_id scale, byi_id zero, int64_t axis)
 {
-    if (byi_o_rank(o, scale) != byi_o_rank(o, zero)) {
-        if (byi_o_dim(o, scale, 0) == 1)
-            scale = byi_o_as_scalar(o, scale);
-        if (byi_o_dim(o, zero, 0) == 1)
-            zero = byi_o_as_scalar(o, zero);
+    if (byi_import_rank(o, scale) != byi_import_rank(o, zero)) {
+        if (byi_import_dim(o, scale, 0) == 1)
+            scale = byi_import_as_scalar(o, scale);
+        if (byi_import_dim(o, zero, 0) == 1)
+            zero = byi_import_as_scalar(o, zero);
     }
-    return byi_o_emit(o, op, ARGS(x, scale, zero), ATTRS(AN_INT("axis", axis)));
+    return byi_import_emit(o, op, ARGS(x, scale, zero),
+                           ATTRS(AN_INT("axis", axis)));
 }
 
 /* Returns the zero point `given`, or zeros of the scale's shape if it is
@@ -35,10 +36,11 @@ static byi_id make_zero_point(struct byi_import *o, byi_id scale, byi_id given,
 {
     if (given != BYI_NO_ID)
         return given;
-    if (byi_o_rank(o, scale) == 0)
-        return byi_o_scalar(o, dtype, 0);
-    return byi_o_emit(o, BYI_OP_FULL, ARGS(byi_o_shape_of(o, scale)),
-                      ATTRS(A_FLOAT("value", 0.0), A_DTYPE("dtype", dtype)));
+    if (byi_import_rank(o, scale) == 0)
+        return byi_import_scalar(o, dtype, 0);
+    return byi_import_emit(
+        o, BYI_OP_FULL, ARGS(byi_import_shape_of(o, scale)),
+        ATTRS(A_FLOAT("value", 0.0), A_DTYPE("dtype", dtype)));
 }
 
 /* QuantizeLinear and DequantizeLinear with the features of opset 19 and later:
@@ -46,12 +48,13 @@ static byi_id make_zero_point(struct byi_import *o, byi_id scale, byi_id given,
 static void emit_qdq_blocks(struct byi_import *o, enum byi_op_id op,
                             byi_id scale, enum byoc_dtype dtype)
 {
-    const byi_id args[] = {byi_o_in(o, 0), scale,
-                           make_zero_point(o, scale, byi_o_in(o, 2), dtype)};
-    const int64_t axis = byi_o_int(o, "axis", 1);
-    const int64_t block = byi_o_int(o, "block_size", 0);
+    const byi_id args[] = {
+        byi_import_in(o, 0), scale,
+        make_zero_point(o, scale, byi_import_in(o, 2), dtype)};
+    const int64_t axis = byi_import_int(o, "axis", 1);
+    const int64_t block = byi_import_int(o, "block_size", 0);
     const bool saturate =
-        op == BYI_OP_DEQUANTIZE || byi_o_int(o, "saturate", 1) != 0;
+        op == BYI_OP_DEQUANTIZE || byi_import_int(o, "saturate", 1) != 0;
     const struct byi_attr attrs[] = {AN_INT("axis", axis),
                                      AN_INT("block_size", block),
                                      A_BOOL("saturate", saturate)};
@@ -59,42 +62,43 @@ static void emit_qdq_blocks(struct byi_import *o, enum byi_op_id op,
     if (block == 0 && saturate)
         o->out[0] = emit_qdq(o, op, args[0], args[1], args[2], axis);
     else
-        o->out[0] =
-            byi_o_emit(o, op, 3, args, op == BYI_OP_QUANTIZE ? 3 : 2, attrs);
+        o->out[0] = byi_import_emit(o, op, 3, args,
+                                    op == BYI_OP_QUANTIZE ? 3 : 2, attrs);
 }
 
 /* Cast a scale of int32, or of at most 8 bits, to a float type that holds all
  * its values. */
 static byi_id cast_scale(struct byi_import *o, byi_id scale)
 {
-    const enum byoc_dtype dtype = byi_o_dtype(o, scale);
+    const enum byoc_dtype dtype = byi_import_dtype(o, scale);
 
-    return dtype == BYOC_I32        ? byi_o_cast(o, scale, BYOC_F64)
-           : byi_narrow_bits(dtype) ? byi_o_cast(o, scale, BYOC_F32)
+    return dtype == BYOC_I32        ? byi_import_cast(o, scale, BYOC_F64)
+           : byi_narrow_bits(dtype) ? byi_import_cast(o, scale, BYOC_F32)
                                     : scale;
 }
 
 static void convert_quantize(struct byi_import *o)
 {
-    const enum byoc_dtype given = byi_o_dtype_attr(o, "output_dtype");
-    const enum byoc_dtype precision = byi_o_dtype_attr(o, "precision");
+    const enum byoc_dtype given = byi_import_dtype_attr(o, "output_dtype");
+    const enum byoc_dtype precision = byi_import_dtype_attr(o, "precision");
 
     if (precision != BYOC_NONE && precision != BYOC_F32)
-        byi_o_refuse(o, "precision is %s, expected float32",
-                     byoc_dtype_name(precision));
-    emit_qdq_blocks(o, BYI_OP_QUANTIZE, cast_scale(o, byi_o_in(o, 1)),
+        byi_import_refuse(o, "precision is %s, expected float32",
+                          byoc_dtype_name(precision));
+    emit_qdq_blocks(o, BYI_OP_QUANTIZE, cast_scale(o, byi_import_in(o, 1)),
                     given == BYOC_NONE ? BYOC_U8 : given);
 }
 
 /* The result has the scale's type unless output_dtype names another. */
 static void convert_dequantize(struct byi_import *o)
 {
-    const byi_id scale = cast_scale(o, byi_o_in(o, 1));
-    const enum byoc_dtype given = byi_o_dtype_attr(o, "output_dtype");
+    const byi_id scale = cast_scale(o, byi_import_in(o, 1));
+    const enum byoc_dtype given = byi_import_dtype_attr(o, "output_dtype");
 
     emit_qdq_blocks(o, BYI_OP_DEQUANTIZE,
-                    given == BYOC_NONE ? scale : byi_o_cast(o, scale, given),
-                    byi_o_dtype(o, byi_o_in(o, 0)));
+                    given == BYOC_NONE ? scale
+                                       : byi_import_cast(o, scale, given),
+                    byi_import_dtype(o, byi_import_in(o, 0)));
 }
 
 /* Quantise x to uint8 with the scale and zero point that map [min(x, 0), max(x,
@@ -114,7 +118,7 @@ static byi_id quantize_dynamic(struct byi_import *o, byi_id x, byi_id *scale_of,
         "}";
     byi_id results[2];
 
-    byi_o_texts(o, text, ARGS(x), NO_ATTRS, 2, results);
+    byi_import_texts(o, text, ARGS(x), NO_ATTRS, 2, results);
     *scale_of = results[0];
     *zero_of = results[1];
     return emit_qdq(o, BYI_OP_QUANTIZE, x, results[0], results[1], 1);
@@ -124,7 +128,7 @@ static void convert_dynamic(struct byi_import *o)
 {
     byi_id scale, zero;
 
-    o->out[0] = quantize_dynamic(o, byi_o_in(o, 0), &scale, &zero);
+    o->out[0] = quantize_dynamic(o, byi_import_in(o, 0), &scale, &zero);
     if (o->n_out > 1)
         o->out[1] = scale;
     if (o->n_out > 2)
@@ -140,35 +144,36 @@ static byi_id emit_centred(struct byi_import *o, byi_id x, byi_id zero,
 {
     int64_t axes[BYI_MAX_RANK];
 
-    x = byi_o_cast(o, x, BYOC_I32);
+    x = byi_import_cast(o, x, BYOC_I32);
     if (zero == BYI_NO_ID)
         return x;
-    zero = byi_o_cast(o, zero, BYOC_I32);
-    if (byi_o_rank(o, zero) == 1 && byi_o_dim(o, zero, 0) != 1) {
+    zero = byi_import_cast(o, zero, BYOC_I32);
+    if (byi_import_rank(o, zero) == 1 && byi_import_dim(o, zero, 0) != 1) {
         for (uint32_t k = 0; k < inner; k++)
             axes[k] = k + 1;
-        zero = byi_o_expand(o, zero, inner, axes);
+        zero = byi_import_expand(o, zero, inner, axes);
     }
-    return byi_o_call(o, BYI_OP_SUBTRACT, x, zero);
+    return byi_import_call(o, BYI_OP_SUBTRACT, x, zero);
 }
 
 static void convert_matmul_integer(struct byi_import *o)
 {
-    const byi_id b = emit_centred(o, byi_o_in(o, 1), byi_o_in(o, 3), 0);
-    o->out[0] =
-        byi_o_call(o, BYI_OP_NN_MATMUL,
-                   emit_centred(o, byi_o_in(o, 0), byi_o_in(o, 2), 1), b);
+    const byi_id b =
+        emit_centred(o, byi_import_in(o, 1), byi_import_in(o, 3), 0);
+    o->out[0] = byi_import_call(
+        o, BYI_OP_NN_MATMUL,
+        emit_centred(o, byi_import_in(o, 0), byi_import_in(o, 2), 1), b);
 }
 
 static void convert_conv_integer(struct byi_import *o)
 {
-    const uint32_t rank = byi_o_rank(o, byi_o_in(o, 1));
+    const uint32_t rank = byi_import_rank(o, byi_import_in(o, 1));
 
-    const byi_id weights =
-        emit_centred(o, byi_o_in(o, 1), byi_o_in(o, 3), rank ? rank - 1 : 0);
-    o->out[0] =
-        byi_o_conv(o, emit_centred(o, byi_o_in(o, 0), byi_o_in(o, 2), 0),
-                   weights, BYI_NO_ID);
+    const byi_id weights = emit_centred(
+        o, byi_import_in(o, 1), byi_import_in(o, 3), rank ? rank - 1 : 0);
+    o->out[0] = byi_import_conv(
+        o, emit_centred(o, byi_import_in(o, 0), byi_import_in(o, 2), 0),
+        weights, BYI_NO_ID);
 }
 
 /* Scale an integer product, or its int32 bias, to float32. */
@@ -181,19 +186,20 @@ static const char product_scaled[] =
  * (int32, its scale is x's times w's). */
 static void convert_qlinear_conv(struct byi_import *o)
 {
-    const byi_id bias = byi_o_in(o, 8);
-    const byi_id x = emit_qdq(o, BYI_OP_DEQUANTIZE, byi_o_in(o, 0),
-                              byi_o_in(o, 1), byi_o_in(o, 2), 1);
-    const byi_id w = emit_qdq(o, BYI_OP_DEQUANTIZE, byi_o_in(o, 3),
-                              byi_o_in(o, 4), byi_o_in(o, 5), 0);
+    const byi_id bias = byi_import_in(o, 8);
+    const byi_id x = emit_qdq(o, BYI_OP_DEQUANTIZE, byi_import_in(o, 0),
+                              byi_import_in(o, 1), byi_import_in(o, 2), 1);
+    const byi_id w = emit_qdq(o, BYI_OP_DEQUANTIZE, byi_import_in(o, 3),
+                              byi_import_in(o, 4), byi_import_in(o, 5), 0);
     byi_id b = BYI_NO_ID;
 
     if (bias != BYI_NO_ID)
-        b = byi_o_text(o, product_scaled,
-                       ARGS(bias, byi_o_in(o, 1), byi_o_in(o, 4)), NO_ATTRS);
-    const byi_id y = byi_o_conv(o, x, w, b);
-    o->out[0] =
-        emit_qdq(o, BYI_OP_QUANTIZE, y, byi_o_in(o, 6), byi_o_in(o, 7), 1);
+        b = byi_import_text(
+            o, product_scaled,
+            ARGS(bias, byi_import_in(o, 1), byi_import_in(o, 4)), NO_ATTRS);
+    const byi_id y = byi_import_conv(o, x, w, b);
+    o->out[0] = emit_qdq(o, BYI_OP_QUANTIZE, y, byi_import_in(o, 6),
+                         byi_import_in(o, 7), 1);
 }
 
 /* QLinearMatMul: a, scale, zero, b, scale, zero, scale, zero of the result. */
@@ -202,18 +208,19 @@ static void convert_qlinear_matmul(struct byi_import *o)
     byi_id ab[2];
 
     for (uint32_t i = 0; i < 2; i++) {
-        const byi_id x = byi_o_in(o, 3 * i), scale = byi_o_in(o, 3 * i + 1);
-        if (byi_o_ok(o) && byi_o_rank(o, scale) > 1)
-            byi_o_refuse(o, "found a scale of rank %u, expected 0 or 1",
-                         byi_o_rank(o, scale));
+        const byi_id x = byi_import_in(o, 3 * i),
+                     scale = byi_import_in(o, 3 * i + 1);
+        if (byi_import_ok(o) && byi_import_rank(o, scale) > 1)
+            byi_import_refuse(o, "found a scale of rank %u, expected 0 or 1",
+                              byi_import_rank(o, scale));
         /* scales of a are per row, of b per column */
-        const int64_t axis = i == 0 ? (int64_t)byi_o_rank(o, x) - 2 : -1;
-        ab[i] = emit_qdq(o, BYI_OP_DEQUANTIZE, x, scale, byi_o_in(o, 3 * i + 2),
-                         axis < 0 ? -1 : axis);
+        const int64_t axis = i == 0 ? (int64_t)byi_import_rank(o, x) - 2 : -1;
+        ab[i] = emit_qdq(o, BYI_OP_DEQUANTIZE, x, scale,
+                         byi_import_in(o, 3 * i + 2), axis < 0 ? -1 : axis);
     }
-    const byi_id y = byi_o_call(o, BYI_OP_NN_MATMUL, ab[0], ab[1]);
-    o->out[0] =
-        emit_qdq(o, BYI_OP_QUANTIZE, y, byi_o_in(o, 6), byi_o_in(o, 7), 1);
+    const byi_id y = byi_import_call(o, BYI_OP_NN_MATMUL, ab[0], ab[1]);
+    o->out[0] = emit_qdq(o, BYI_OP_QUANTIZE, y, byi_import_in(o, 6),
+                         byi_import_in(o, 7), 1);
 }
 
 /* --- com.microsoft -------------------------------------------------------- */
@@ -221,11 +228,12 @@ static void convert_qlinear_matmul(struct byi_import *o)
 /* Dequantise inputs i, i + 1, i + 2: numbers, scale, zero point. */
 static byi_id dequantize_inputs(struct byi_import *o, uint32_t i)
 {
-    const byi_id x = byi_o_in(o, i), scale = byi_o_in(o, i + 1);
+    const byi_id x = byi_import_in(o, i), scale = byi_import_in(o, i + 1);
 
-    return emit_qdq(
-        o, BYI_OP_DEQUANTIZE, x, scale,
-        make_zero_point(o, scale, byi_o_in(o, i + 2), byi_o_dtype(o, x)), 1);
+    return emit_qdq(o, BYI_OP_DEQUANTIZE, x, scale,
+                    make_zero_point(o, scale, byi_import_in(o, i + 2),
+                                    byi_import_dtype(o, x)),
+                    1);
 }
 
 /* Quantise y with the scale and zero point in inputs i and i + 1. Without a
@@ -233,12 +241,13 @@ static byi_id dequantize_inputs(struct byi_import *o, uint32_t i)
 static byi_id quantize_result(struct byi_import *o, byi_id y, uint32_t i,
                               uint32_t like)
 {
-    const byi_id scale = byi_o_in(o, i);
+    const byi_id scale = byi_import_in(o, i);
 
-    return emit_qdq(o, BYI_OP_QUANTIZE, y, scale,
-                    make_zero_point(o, scale, byi_o_in(o, i + 1),
-                                    byi_o_dtype(o, byi_o_in(o, like))),
-                    1);
+    return emit_qdq(
+        o, BYI_OP_QUANTIZE, y, scale,
+        make_zero_point(o, scale, byi_import_in(o, i + 1),
+                        byi_import_dtype(o, byi_import_in(o, like))),
+        1);
 }
 
 /* QLinearAdd, QLinearMul: a, scale, zero, b, scale, zero, scale, zero. */
@@ -246,7 +255,7 @@ static void convert_qlinear_binary(struct byi_import *o)
 {
     const byi_id b = dequantize_inputs(o, 3);
     o->out[0] = quantize_result(
-        o, byi_o_call(o, o->row->op, dequantize_inputs(o, 0), b), 6, 0);
+        o, byi_import_call(o, o->row->op, dequantize_inputs(o, 0), b), 6, 0);
 }
 
 /* A function of one operand: x, scale, zero, scale, zero. */
@@ -256,40 +265,42 @@ static void convert_qlinear_unary(struct byi_import *o)
     const byi_id x = dequantize_inputs(o, 0);
 
     if (op->id == BYI_OP_NN_LEAKY_RELU)
-        o->out[0] =
-            byi_o_emit(o, op->id, ARGS(x),
-                       ATTRS(A_FLOAT("alpha", byi_o_float(o, "alpha", 0.01))));
+        o->out[0] = byi_import_emit(
+            o, op->id, ARGS(x),
+            ATTRS(A_FLOAT("alpha", byi_import_float(o, "alpha", 0.01))));
     else
-        o->out[0] = byi_o_call(o, op->id, x);
+        o->out[0] = byi_import_call(o, op->id, x);
     o->out[0] = quantize_result(o, o->out[0], 3, 0);
 }
 
 static void convert_qlinear_pool(struct byi_import *o)
 {
-    const bool last = byi_o_int(o, "channels_last", 0) != 0;
-    const byi_id x = last ? byi_o_channels_first(o, dequantize_inputs(o, 0))
-                          : dequantize_inputs(o, 0);
+    const bool last = byi_import_int(o, "channels_last", 0) != 0;
+    const byi_id x = last
+                         ? byi_import_channels_first(o, dequantize_inputs(o, 0))
+                         : dequantize_inputs(o, 0);
     const bool global = strcmp(o->row->type, "QLinearGlobalAveragePool") == 0;
     const byi_id y =
-        global ? byi_o_global_avg_pool(o, x) : byi_o_avg_pool(o, x);
+        global ? byi_import_global_avg_pool(o, x) : byi_import_avg_pool(o, x);
 
-    o->out[0] = quantize_result(o, last ? byi_o_channels_last(o, y) : y, 3, 0);
+    o->out[0] =
+        quantize_result(o, last ? byi_import_channels_last(o, y) : y, 3, 0);
 }
 
 /* QLinearSoftmax has the opset of its Softmax as an attribute: before 13, axes
  * from `axis` on are flattened. */
 static void convert_qlinear_softmax(struct byi_import *o)
 {
-    const bool old = byi_o_int(o, "opset", 13) < 13;
-    const int64_t axis = byi_o_int(o, "axis", old ? 1 : -1);
+    const bool old = byi_import_int(o, "opset", 13) < 13;
+    const int64_t axis = byi_import_int(o, "axis", old ? 1 : -1);
     const byi_id x = dequantize_inputs(o, 0);
 
-    o->out[0] =
-        quantize_result(o,
-                        old ? byi_o_softmax_from(o, BYI_OP_NN_SOFTMAX, x, axis)
-                            : byi_o_emit(o, BYI_OP_NN_SOFTMAX, ARGS(x),
-                                         ATTRS(AN_INT("axis", axis))),
-                        3, 0);
+    o->out[0] = quantize_result(
+        o,
+        old ? byi_import_softmax_from(o, BYI_OP_NN_SOFTMAX, x, axis)
+            : byi_import_emit(o, BYI_OP_NN_SOFTMAX, ARGS(x),
+                              ATTRS(AN_INT("axis", axis))),
+        3, 0);
 }
 
 /* QLinearConcat: scale, zero point of the result, then x, scale, zero point of
@@ -300,12 +311,13 @@ static void convert_qlinear_concat(struct byi_import *o)
     byi_id *parts = byi_arena_calloc(o->scratch, n + 1, sizeof *parts);
 
     if (n == 0 || o->n_in != 3 * n + 2)
-        byi_o_fail(o, BYOC_EPARSE,
-                   "found %u inputs, expected 2 + 3 per operand", o->n_in);
+        byi_import_fail(o, BYOC_EPARSE,
+                        "found %u inputs, expected 2 + 3 per operand", o->n_in);
     for (uint32_t i = 0; i < n; i++)
         parts[i] = dequantize_inputs(o, 2 + 3 * i);
-    const byi_id y = byi_o_emit(o, BYI_OP_CONCATENATE, n, parts,
-                                ATTRS(AN_INT("axis", byi_o_int(o, "axis", 0))));
+    const byi_id y =
+        byi_import_emit(o, BYI_OP_CONCATENATE, n, parts,
+                        ATTRS(AN_INT("axis", byi_import_int(o, "axis", 0))));
     o->out[0] = quantize_result(o, y, 0, 2);
 }
 
@@ -314,31 +326,31 @@ static void convert_qlinear_concat(struct byi_import *o)
  */
 static byi_id emit_qgemm_product(struct byi_import *o, byi_id a, byi_id b)
 {
-    return byi_o_emit(
+    return byi_import_emit(
         o, BYI_OP_NN_MATMUL, ARGS(a, b),
-        ATTRS(A_BOOL("transpose_a", byi_o_int(o, "transA", 0) != 0),
-              A_BOOL("transpose_b", byi_o_int(o, "transB", 0) != 0)));
+        ATTRS(A_BOOL("transpose_a", byi_import_int(o, "transA", 0) != 0),
+              A_BOOL("transpose_b", byi_import_int(o, "transB", 0) != 0)));
 }
 
 /* Emit a QGemm as a product of dequantised operands, which backends match. */
 static byi_id emit_qgemm_floats(struct byi_import *o, byi_id a_scale)
 {
-    const byi_id a = byi_o_in(o, 0), b = byi_o_in(o, 3), c = byi_o_in(o, 6),
-                 scale = byi_o_in(o, 4);
-    const byi_id a_zero =
-        make_zero_point(o, a_scale, byi_o_in(o, 2), byi_o_dtype(o, a));
+    const byi_id a = byi_import_in(o, 0), b = byi_import_in(o, 3),
+                 c = byi_import_in(o, 6), scale = byi_import_in(o, 4);
+    const byi_id a_zero = make_zero_point(o, a_scale, byi_import_in(o, 2),
+                                          byi_import_dtype(o, a));
     const byi_id left = emit_qdq(o, BYI_OP_DEQUANTIZE, a, a_scale, a_zero, 1);
     const byi_id b_zero =
-        make_zero_point(o, scale, byi_o_in(o, 5), byi_o_dtype(o, b));
+        make_zero_point(o, scale, byi_import_in(o, 5), byi_import_dtype(o, b));
     const byi_id right = emit_qdq(o, BYI_OP_DEQUANTIZE, b, scale, b_zero,
-                                  byi_o_int(o, "transB", 0) != 0 ? 0 : 1);
+                                  byi_import_int(o, "transB", 0) != 0 ? 0 : 1);
     const byi_id y = emit_qgemm_product(o, left, right);
 
     if (c == BYI_NO_ID)
         return y;
-    return byi_o_call(
+    return byi_import_call(
         o, BYI_OP_ADD, y,
-        byi_o_text(o, product_scaled, ARGS(c, a_scale, scale), NO_ATTRS));
+        byi_import_text(o, product_scaled, ARGS(c, a_scale, scale), NO_ATTRS));
 }
 
 /* Emit a QGemm as ONNX Runtime computes it: the sums are exact, and one factor
@@ -350,19 +362,21 @@ static byi_id emit_qgemm_integers(struct byi_import *o, byi_id a_scale)
         "fn (%sums, %scale) {"
         "  multiply(cast(%sums, dtype=\"float32\"), %scale)"
         "}";
-    const byi_id c = byi_o_in(o, 6), y_scale = byi_o_in(o, 7);
-    const bool transpose_b = byi_o_int(o, "transB", 0) != 0;
-    const byi_id a = emit_centred(o, byi_o_in(o, 0), byi_o_in(o, 2), 0);
+    const byi_id c = byi_import_in(o, 6), y_scale = byi_import_in(o, 7);
+    const bool transpose_b = byi_import_int(o, "transB", 0) != 0;
+    const byi_id a =
+        emit_centred(o, byi_import_in(o, 0), byi_import_in(o, 2), 0);
     const byi_id b =
-        emit_centred(o, byi_o_in(o, 3), byi_o_in(o, 5), transpose_b);
+        emit_centred(o, byi_import_in(o, 3), byi_import_in(o, 5), transpose_b);
     byi_id sums = emit_qgemm_product(o, a, b);
-    byi_id scale = byi_o_call(o, BYI_OP_MULTIPLY, a_scale, byi_o_in(o, 4));
+    byi_id scale =
+        byi_import_call(o, BYI_OP_MULTIPLY, a_scale, byi_import_in(o, 4));
 
     if (c != BYI_NO_ID)
-        sums = byi_o_call(o, BYI_OP_ADD, sums, c);
+        sums = byi_import_call(o, BYI_OP_ADD, sums, c);
     if (y_scale != BYI_NO_ID)
-        scale = byi_o_call(o, BYI_OP_DIVIDE, scale, y_scale);
-    return byi_o_text(o, scaled, ARGS(sums, scale), NO_ATTRS);
+        scale = byi_import_call(o, BYI_OP_DIVIDE, scale, y_scale);
+    return byi_import_text(o, scaled, ARGS(sums, scale), NO_ATTRS);
 }
 
 /* QGemm: a, scale, zero, b, scale, zero, c (int32, its scale is the product's),
@@ -370,11 +384,11 @@ static byi_id emit_qgemm_integers(struct byi_import *o, byi_id a_scale)
  * zero point may be one for each column. */
 static void convert_qgemm(struct byi_import *o)
 {
-    const double alpha = byi_o_float(o, "alpha", 1.0);
-    const byi_id a_scale = byi_o_scale(o, byi_o_in(o, 1), alpha);
-    const byi_id y_scale = byi_o_in(o, 7);
+    const double alpha = byi_import_float(o, "alpha", 1.0);
+    const byi_id a_scale = byi_import_scale(o, byi_import_in(o, 1), alpha);
+    const byi_id y_scale = byi_import_in(o, 7);
 
-    if (alpha > 0 && byi_o_is_const(o, 1) && byi_o_is_const(o, 4)) {
+    if (alpha > 0 && byi_import_is_const(o, 1) && byi_import_is_const(o, 4)) {
         const byi_id y = emit_qgemm_floats(o, a_scale);
         o->out[0] = y_scale == BYI_NO_ID ? y : quantize_result(o, y, 7, 0);
         return;
@@ -382,9 +396,10 @@ static void convert_qgemm(struct byi_import *o)
     o->out[0] = emit_qgemm_integers(o, a_scale);
     if (y_scale == BYI_NO_ID)
         return;
-    const byi_id one = byi_o_scalar(o, BYOC_F32, 1);
-    const byi_id zero = make_zero_point(o, y_scale, byi_o_in(o, 8),
-                                        byi_o_dtype(o, byi_o_in(o, 0)));
+    const byi_id one = byi_import_scalar(o, BYOC_F32, 1);
+    const byi_id zero =
+        make_zero_point(o, y_scale, byi_import_in(o, 8),
+                        byi_import_dtype(o, byi_import_in(o, 0)));
     o->out[0] = emit_qdq(o, BYI_OP_QUANTIZE, o->out[0], one, zero, 1);
 }
 
@@ -393,8 +408,8 @@ static void convert_qgemm(struct byi_import *o)
 static void convert_qlinear_where(struct byi_import *o)
 {
     const byi_id y =
-        byi_o_call(o, BYI_OP_WHERE, byi_o_in(o, 0), dequantize_inputs(o, 1),
-                   dequantize_inputs(o, 4));
+        byi_import_call(o, BYI_OP_WHERE, byi_import_in(o, 0),
+                        dequantize_inputs(o, 1), dequantize_inputs(o, 4));
 
     o->out[0] = quantize_result(o, y, 7, 1);
 }
@@ -403,32 +418,35 @@ static void convert_qlinear_where(struct byi_import *o)
 static byi_id emit_integer_product(struct byi_import *o, byi_id a, byi_id b,
                                    byi_id a_scale, byi_id b_scale, byi_id bias)
 {
-    const byi_id scaled = byi_o_text(
+    const byi_id scaled = byi_import_text(
         o, product_scaled,
-        ARGS(byi_o_call(o, BYI_OP_NN_MATMUL, a, b), a_scale, b_scale),
+        ARGS(byi_import_call(o, BYI_OP_NN_MATMUL, a, b), a_scale, b_scale),
         NO_ATTRS);
 
-    return bias == BYI_NO_ID ? scaled : byi_o_call(o, BYI_OP_ADD, scaled, bias);
+    return bias == BYI_NO_ID ? scaled
+                             : byi_import_call(o, BYI_OP_ADD, scaled, bias);
 }
 
 /* MatMulIntegerToFloat: a, b, their scales, their zero points, bias. */
 static void convert_matmul_to_float(struct byi_import *o)
 {
-    const byi_id b = emit_centred(o, byi_o_in(o, 1), byi_o_in(o, 5), 0);
+    const byi_id b =
+        emit_centred(o, byi_import_in(o, 1), byi_import_in(o, 5), 0);
     o->out[0] = emit_integer_product(
-        o, emit_centred(o, byi_o_in(o, 0), byi_o_in(o, 4), 1), b,
-        byi_o_in(o, 2), byi_o_in(o, 3), byi_o_in(o, 6));
+        o, emit_centred(o, byi_import_in(o, 0), byi_import_in(o, 4), 1), b,
+        byi_import_in(o, 2), byi_import_in(o, 3), byi_import_in(o, 6));
 }
 
 /* DynamicQuantizeMatMul: a in float32, b, its scale and zero point, bias. */
 static void convert_dynamic_matmul(struct byi_import *o)
 {
     byi_id scale, zero;
-    const byi_id a = quantize_dynamic(o, byi_o_in(o, 0), &scale, &zero);
-    const byi_id b = emit_centred(o, byi_o_in(o, 1), byi_o_in(o, 3), 0);
+    const byi_id a = quantize_dynamic(o, byi_import_in(o, 0), &scale, &zero);
+    const byi_id b =
+        emit_centred(o, byi_import_in(o, 1), byi_import_in(o, 3), 0);
 
     o->out[0] = emit_integer_product(o, emit_centred(o, a, zero, 1), b, scale,
-                                     byi_o_in(o, 2), byi_o_in(o, 4));
+                                     byi_import_in(o, 2), byi_import_in(o, 4));
 }
 
 /* --- 4-bit and 8-bit weights ---------------------------------------------- */
@@ -447,15 +465,16 @@ static byi_id unpack_codes(struct byi_import *o, byi_id bytes, int64_t rows,
         "          [rows, n])"
         "}";
 
-    return byi_o_text(o, text, ARGS(bytes),
-                      ATTRS(AN_INT("rows", rows), AN_INT("n", 2 * n)));
+    return byi_import_text(o, text, ARGS(bytes),
+                           ATTRS(AN_INT("rows", rows), AN_INT("n", 2 * n)));
 }
 
 /* Emit the first n columns of x. */
 static byi_id take_columns(struct byi_import *o, byi_id x, int64_t n)
 {
-    return byi_o_text(o, "fn (%x) { strided_slice(%x, [0], [n], [1], [1]) }",
-                      ARGS(x), ATTRS(AN_INT("n", n)));
+    return byi_import_text(o,
+                           "fn (%x) { strided_slice(%x, [0], [n], [1], [1]) }",
+                           ARGS(x), ATTRS(AN_INT("n", n)));
 }
 
 /* Emit x in the shape (a, b, c), or (a, b) if c is 0. */
@@ -464,7 +483,8 @@ static byi_id reshape_to(struct byi_import *o, byi_id x, int64_t a, int64_t b,
 {
     const int64_t shape[] = {a, b, c};
 
-    return byi_o_reshape(o, x, byi_o_vector(o, c ? 3 : 2, shape), false);
+    return byi_import_reshape(o, x, byi_import_vector(o, c ? 3 : 2, shape),
+                              false);
 }
 
 /* The weights (n, k) of a MatMulNBits. */
@@ -480,12 +500,12 @@ struct block_weights {
 static byi_id read_block_zeros(struct byi_import *o,
                                const struct block_weights *w)
 {
-    const byi_id given = byi_o_in(o, 3);
+    const byi_id given = byi_import_in(o, 3);
     const int64_t bytes = (w->n_blocks * w->bits + 7) / 8;
 
     if (given == BYI_NO_ID)
-        return byi_o_scalar(o, BYOC_U8, w->bits == 4 ? 8 : 128);
-    if (byi_o_dtype(o, given) != BYOC_U8)
+        return byi_import_scalar(o, BYOC_U8, w->bits == 4 ? 8 : 128);
+    if (byi_import_dtype(o, given) != BYOC_U8)
         return reshape_to(o, given, w->n, w->n_blocks, 0);
     const byi_id zeros = reshape_to(o, given, w->n, bytes, 0);
     return w->bits == 4 ? take_columns(o, unpack_codes(o, zeros, w->n, bytes),
@@ -497,16 +517,16 @@ static byi_id read_block_zeros(struct byi_import *o,
 static byi_id spread_blocks(struct byi_import *o, const struct block_weights *w,
                             byi_id blocks)
 {
-    const byi_id wide = byi_o_cast(o, blocks, BYOC_F32);
-    const byi_id groups = byi_o_in(o, 4);
+    const byi_id wide = byi_import_cast(o, blocks, BYOC_F32);
+    const byi_id groups = byi_import_in(o, 4);
     const int64_t shape[] = {w->n, w->n_blocks, w->block_size};
 
     if (groups != BYI_NO_ID)
-        return byi_o_emit(o, BYI_OP_TAKE, ARGS(wide, groups),
-                          ATTRS(AN_INT("axis", 1)));
-    const byi_id each = byi_o_call(o, BYI_OP_BROADCAST_TO,
-                                   reshape_to(o, wide, w->n, w->n_blocks, 1),
-                                   byi_o_vector(o, 3, shape));
+        return byi_import_emit(o, BYI_OP_TAKE, ARGS(wide, groups),
+                               ATTRS(AN_INT("axis", 1)));
+    const byi_id each = byi_import_call(
+        o, BYI_OP_BROADCAST_TO, reshape_to(o, wide, w->n, w->n_blocks, 1),
+        byi_import_vector(o, 3, shape));
     return take_columns(
         o, reshape_to(o, each, w->n, w->n_blocks * w->block_size, 0), w->k);
 }
@@ -518,24 +538,25 @@ static byi_id emit_expanded_product(struct byi_import *o,
                                     const struct block_weights *w)
 {
     const int64_t bytes = w->n_blocks * w->block_size * w->bits / 8;
-    byi_id codes = reshape_to(o, byi_o_in(o, 1), w->n, bytes, 0);
+    byi_id codes = reshape_to(o, byi_import_in(o, 1), w->n, bytes, 0);
 
     if (w->bits == 4)
         codes = unpack_codes(o, codes, w->n, bytes);
-    codes = byi_o_cast(o, take_columns(o, codes, w->k), BYOC_F32);
+    codes = byi_import_cast(o, take_columns(o, codes, w->k), BYOC_F32);
     byi_id zeros = read_block_zeros(o, w);
-    zeros = byi_o_rank(o, zeros) == 0 ? byi_o_cast(o, zeros, BYOC_F32)
-                                      : spread_blocks(o, w, zeros);
+    zeros = byi_import_rank(o, zeros) == 0 ? byi_import_cast(o, zeros, BYOC_F32)
+                                           : spread_blocks(o, w, zeros);
     const byi_id scales = spread_blocks(
-        o, w, reshape_to(o, byi_o_in(o, 2), w->n, w->n_blocks, 0));
-    const byi_id weights =
-        byi_o_call(o, BYI_OP_MULTIPLY,
-                   byi_o_call(o, BYI_OP_SUBTRACT, codes, zeros), scales);
-    return byi_o_cast(
+        o, w, reshape_to(o, byi_import_in(o, 2), w->n, w->n_blocks, 0));
+    const byi_id weights = byi_import_call(
+        o, BYI_OP_MULTIPLY, byi_import_call(o, BYI_OP_SUBTRACT, codes, zeros),
+        scales);
+    return byi_import_cast(
         o,
-        byi_o_emit(o, BYI_OP_NN_MATMUL,
-                   ARGS(byi_o_cast(o, byi_o_in(o, 0), BYOC_F32), weights),
-                   ATTRS(A_BOOL("transpose_b", true))),
+        byi_import_emit(
+            o, BYI_OP_NN_MATMUL,
+            ARGS(byi_import_cast(o, byi_import_in(o, 0), BYOC_F32), weights),
+            ATTRS(A_BOOL("transpose_b", true))),
         w->dtype);
 }
 
@@ -543,14 +564,14 @@ static byi_id emit_expanded_product(struct byi_import *o,
 static byi_id emit_block_product(struct byi_import *o,
                                  const struct block_weights *w)
 {
-    const byi_id codes = reshape_to(o, byi_o_in(o, 1), w->n, w->n_blocks,
+    const byi_id codes = reshape_to(o, byi_import_in(o, 1), w->n, w->n_blocks,
                                     w->block_size * w->bits / 8);
-    const byi_id scales = byi_o_cast(
-        o, reshape_to(o, byi_o_in(o, 2), w->n, w->n_blocks, 0), w->dtype);
+    const byi_id scales = byi_import_cast(
+        o, reshape_to(o, byi_import_in(o, 2), w->n, w->n_blocks, 0), w->dtype);
 
-    return byi_o_emit(
+    return byi_import_emit(
         o, BYI_OP_QNN_DENSE_BLOCKS,
-        ARGS(byi_o_in(o, 0), codes, scales, read_block_zeros(o, w)),
+        ARGS(byi_import_in(o, 0), codes, scales, read_block_zeros(o, w)),
         ATTRS(AN_INT("bits", w->bits), AN_INT("block_size", w->block_size)));
 }
 
@@ -558,35 +579,37 @@ static byi_id emit_block_product(struct byi_import *o,
  * for each block, g_idx, bias (N). */
 static void convert_matmul_bits(struct byi_import *o)
 {
-    struct block_weights w = {.k = byi_o_int(o, "K", 0),
-                              .n = byi_o_int(o, "N", 0),
-                              .bits = byi_o_int(o, "bits", 4),
-                              .block_size = byi_o_int(o, "block_size", 0),
-                              .dtype = byi_o_dtype(o, byi_o_in(o, 0))};
-    const byi_id zeros = byi_o_in(o, 3);
+    struct block_weights w = {.k = byi_import_int(o, "K", 0),
+                              .n = byi_import_int(o, "N", 0),
+                              .bits = byi_import_int(o, "bits", 4),
+                              .block_size = byi_import_int(o, "block_size", 0),
+                              .dtype =
+                                  byi_import_dtype(o, byi_import_in(o, 0))};
+    const byi_id zeros = byi_import_in(o, 3);
 
     /* only allows a runtime to round x; read, so that it is not refused */
-    byi_o_int(o, "accuracy_level", 0);
+    byi_import_int(o, "accuracy_level", 0);
     if (w.bits != 4 && w.bits != 8)
-        byi_o_refuse(o, "found weights of %lld bits, expected 4 or 8",
-                     (long long)w.bits);
+        byi_import_refuse(o, "found weights of %lld bits, expected 4 or 8",
+                          (long long)w.bits);
     if (w.k < 1 || w.n < 1 || w.block_size < 2 || w.k > INT32_MAX ||
         w.n > INT32_MAX || w.block_size > INT32_MAX || w.block_size % 2)
-        byi_o_fail(o, BYOC_EPARSE,
-                   "K, N and block_size are %lld, %lld, %lld, expected "
-                   "positive int32 numbers and an even block_size",
-                   (long long)w.k, (long long)w.n, (long long)w.block_size);
-    if (!byi_o_ok(o))
+        byi_import_fail(o, BYOC_EPARSE,
+                        "K, N and block_size are %lld, %lld, %lld, expected "
+                        "positive int32 numbers and an even block_size",
+                        (long long)w.k, (long long)w.n,
+                        (long long)w.block_size);
+    if (!byi_import_ok(o))
         return;
     w.n_blocks = (w.k + w.block_size - 1) / w.block_size;
     const bool plain =
-        byi_o_in(o, 4) == BYI_NO_ID && w.block_size * w.bits % 32 == 0 &&
-        (zeros == BYI_NO_ID || byi_o_dtype(o, zeros) == BYOC_U8) &&
+        byi_import_in(o, 4) == BYI_NO_ID && w.block_size * w.bits % 32 == 0 &&
+        (zeros == BYI_NO_ID || byi_import_dtype(o, zeros) == BYOC_U8) &&
         byi_dtype_is_float(w.dtype) && w.dtype != BYOC_F64;
     byi_id y = plain ? emit_block_product(o, &w) : emit_expanded_product(o, &w);
-    if (byi_o_in(o, 5) != BYI_NO_ID)
-        y = byi_o_call(o, BYI_OP_ADD, y,
-                       byi_o_cast(o, byi_o_in(o, 5), w.dtype));
+    if (byi_import_in(o, 5) != BYI_NO_ID)
+        y = byi_import_call(o, BYI_OP_ADD, y,
+                            byi_import_cast(o, byi_import_in(o, 5), w.dtype));
     o->out[0] = y;
 }
 
@@ -597,20 +620,20 @@ static byi_id unpack_block_codes(struct byi_import *o, byi_id x, int64_t bits,
                                  int64_t last)
 {
     int64_t dims[BYI_MAX_RANK], rows = 1;
-    const uint32_t rank = byi_o_rank(o, x);
+    const uint32_t rank = byi_import_rank(o, x);
 
-    if (bits == 8 || byi_o_dtype(o, x) != BYOC_U8)
+    if (bits == 8 || byi_import_dtype(o, x) != BYOC_U8)
         return x;
     for (uint32_t i = 0; i < rank; i++)
-        dims[i] = byi_o_dim(o, x, i);
+        dims[i] = byi_import_dim(o, x, i);
     for (uint32_t i = 0; i + 1 < rank; i++)
         rows *= dims[i];
     const int64_t bytes = dims[rank - 1];
     dims[rank - 1] = last;
-    const byi_id shape = byi_o_vector(o, rank, dims);
-    return byi_o_reshape(o,
-                         take_columns(o, unpack_codes(o, x, rows, bytes), last),
-                         shape, false);
+    const byi_id shape = byi_import_vector(o, rank, dims);
+    return byi_import_reshape(
+        o, take_columns(o, unpack_codes(o, x, rows, bytes), last), shape,
+        false);
 }
 
 /* The inputs and attributes of a GatherBlockQuantized. */
@@ -624,24 +647,26 @@ static void check_block_axes(struct byi_import *o,
                              const struct gathered_blocks *g)
 {
     if (g->bits != 4 && g->bits != 8)
-        byi_o_refuse(o, "found codes of %lld bits, expected 4 or 8",
-                     (long long)g->bits);
+        byi_import_refuse(o, "found codes of %lld bits, expected 4 or 8",
+                          (long long)g->bits);
     if (g->block_size < 1)
-        byi_o_fail(o, BYOC_EPARSE,
-                   "block_size is %lld, expected a positive number",
-                   (long long)g->block_size);
+        byi_import_fail(o, BYOC_EPARSE,
+                        "block_size is %lld, expected a positive number",
+                        (long long)g->block_size);
     if (g->gather_axis < 0 || g->gather_axis >= g->rank || g->block_axis < 0 ||
         g->block_axis >= g->rank || g->gather_axis == g->block_axis)
-        byi_o_fail(o, BYOC_EPARSE,
-                   "gather_axis is %lld and quantize_axis is %lld, expected "
-                   "two different axes of data of rank %lld",
-                   (long long)g->gather_axis, (long long)g->block_axis,
-                   (long long)g->rank);
+        byi_import_fail(
+            o, BYOC_EPARSE,
+            "gather_axis is %lld and quantize_axis is %lld, expected "
+            "two different axes of data of rank %lld",
+            (long long)g->gather_axis, (long long)g->block_axis,
+            (long long)g->rank);
     if (g->is_uint8 && g->bits == 4 && g->block_axis != g->rank - 1)
-        byi_o_fail(o, BYOC_EPARSE,
-                   "quantize_axis is %lld, expected %lld, the last axis, for "
-                   "4-bit codes in uint8",
-                   (long long)g->block_axis, (long long)(g->rank - 1));
+        byi_import_fail(
+            o, BYOC_EPARSE,
+            "quantize_axis is %lld, expected %lld, the last axis, for "
+            "4-bit codes in uint8",
+            (long long)g->block_axis, (long long)(g->rank - 1));
 }
 
 /* Check the rank and dims of an input of a GatherBlockQuantized; `name` is its
@@ -649,22 +674,23 @@ static void check_block_axes(struct byi_import *o,
 static void check_block_input(struct byi_import *o, byi_id x, int64_t rank,
                               const char *name)
 {
-    if (byi_o_ok(o) && byi_o_rank(o, x) != rank)
-        byi_o_fail(o, BYOC_ETYPE,
-                   "%s: found rank %u, expected %lld, as data has", name,
-                   byi_o_rank(o, x), (long long)rank);
-    for (uint32_t i = 0; byi_o_ok(o) && i < byi_o_rank(o, x); i++) {
-        const int64_t dim = byi_o_dim(o, x, i);
+    if (byi_import_ok(o) && byi_import_rank(o, x) != rank)
+        byi_import_fail(o, BYOC_ETYPE,
+                        "%s: found rank %u, expected %lld, as data has", name,
+                        byi_import_rank(o, x), (long long)rank);
+    for (uint32_t i = 0; byi_import_ok(o) && i < byi_import_rank(o, x); i++) {
+        const int64_t dim = byi_import_dim(o, x, i);
         if (BYI_IS_SYMBOL(dim))
-            byi_o_refuse(o,
-                         "%s: found a symbolic dim, expected known dims; fix "
-                         "it with --dim or --shape",
-                         name);
+            byi_import_refuse(
+                o,
+                "%s: found a symbolic dim, expected known dims; fix "
+                "it with --dim or --shape",
+                name);
         else if (dim > INT64_MAX / 2) /* two codes per byte would overflow */
-            byi_o_fail(o, BYOC_ELIMIT,
-                       "%s: found a dim of %lld, expected at "
-                       "most %lld",
-                       name, (long long)dim, (long long)(INT64_MAX / 2));
+            byi_import_fail(o, BYOC_ELIMIT,
+                            "%s: found a dim of %lld, expected at "
+                            "most %lld",
+                            name, (long long)dim, (long long)(INT64_MAX / 2));
     }
 }
 
@@ -673,18 +699,18 @@ static void check_block_input(struct byi_import *o, byi_id x, int64_t rank,
 static void convert_gather_blocks(struct byi_import *o)
 {
     struct gathered_blocks g = {
-        .codes = byi_o_in(o, 0),
-        .indices = byi_o_in(o, 1),
-        .scales = byi_o_in(o, 2),
-        .zeros = byi_o_in(o, 3),
-        .bits = byi_o_int(o, "bits", 4),
-        .gather_axis = byi_o_int(o, "gather_axis", 0),
-        .block_axis = byi_o_int(o, "quantize_axis", 1),
-        .block_size = byi_o_int(o, "block_size", 128),
+        .codes = byi_import_in(o, 0),
+        .indices = byi_import_in(o, 1),
+        .scales = byi_import_in(o, 2),
+        .zeros = byi_import_in(o, 3),
+        .bits = byi_import_int(o, "bits", 4),
+        .gather_axis = byi_import_int(o, "gather_axis", 0),
+        .block_axis = byi_import_int(o, "quantize_axis", 1),
+        .block_size = byi_import_int(o, "block_size", 128),
     };
 
-    g.rank = byi_o_rank(o, g.codes);
-    g.is_uint8 = byi_o_dtype(o, g.codes) == BYOC_U8;
+    g.rank = byi_import_rank(o, g.codes);
+    g.is_uint8 = byi_import_dtype(o, g.codes) == BYOC_U8;
     g.gather_axis += g.gather_axis < 0 ? g.rank : 0;
     g.block_axis += g.block_axis < 0 ? g.rank : 0;
     check_block_axes(o, &g);
@@ -692,27 +718,28 @@ static void convert_gather_blocks(struct byi_import *o)
     check_block_input(o, g.scales, g.rank, "scales");
     if (g.zeros != BYI_NO_ID)
         check_block_input(o, g.zeros, g.rank, "zero_points");
-    if (!byi_o_ok(o))
+    if (!byi_import_ok(o))
         return;
     const uint32_t last = (uint32_t)g.rank - 1;
     const int64_t packed = g.is_uint8 && g.bits == 4 ? 2 : 1;
     const byi_id zeros =
         g.zeros != BYI_NO_ID
             ? unpack_block_codes(o, g.zeros, g.bits,
-                                 byi_o_dim(o, g.scales, last))
-            : byi_o_emit(
-                  o, BYI_OP_FULL, ARGS(byi_o_shape_of(o, g.scales)),
+                                 byi_import_dim(o, g.scales, last))
+            : byi_import_emit(
+                  o, BYI_OP_FULL, ARGS(byi_import_shape_of(o, g.scales)),
                   ATTRS(A_FLOAT("value", g.is_uint8 ? 1 << (g.bits - 1) : 0),
-                        A_DTYPE("dtype", byi_o_dtype(o, g.codes))));
-    byi_id parts[] = {unpack_block_codes(o, g.codes, g.bits,
-                                         byi_o_dim(o, g.codes, last) * packed),
-                      g.scales, zeros};
+                        A_DTYPE("dtype", byi_import_dtype(o, g.codes))));
+    byi_id parts[] = {
+        unpack_block_codes(o, g.codes, g.bits,
+                           byi_import_dim(o, g.codes, last) * packed),
+        g.scales, zeros};
     for (int i = 0; i < 3; i++)
-        parts[i] = byi_o_emit(o, BYI_OP_TAKE, ARGS(parts[i], g.indices),
-                              ATTRS(AN_INT("axis", g.gather_axis)));
+        parts[i] = byi_import_emit(o, BYI_OP_TAKE, ARGS(parts[i], g.indices),
+                                   ATTRS(AN_INT("axis", g.gather_axis)));
     if (g.block_axis > g.gather_axis)
-        g.block_axis += (int64_t)byi_o_rank(o, g.indices) - 1;
-    o->out[0] = byi_o_emit(
+        g.block_axis += (int64_t)byi_import_rank(o, g.indices) - 1;
+    o->out[0] = byi_import_emit(
         o, BYI_OP_DEQUANTIZE, 3, parts, 2,
         (const struct byi_attr[]){AN_INT("axis", g.block_axis),
                                   AN_INT("block_size", g.block_size)});

@@ -15,12 +15,12 @@
 /* Returns the node's seed, or the seed derived from its index. */
 static double seed_of(struct byi_import *o)
 {
-    const bool given = byi_o_has(o, "seed");
+    const bool given = byi_import_has(o, "seed");
     const int64_t source = o->sources->n ? o->sources->at[0] : 0;
 
     if (given && o->row->op == BYI_OP_NONE) /* Dropout's seed is an int */
-        return (double)byi_o_int(o, "seed", 0);
-    return given ? byi_o_float(o, "seed", 0) : -1.0 - (double)source;
+        return (double)byi_import_int(o, "seed", 0);
+    return given ? byi_import_float(o, "seed", 0) : -1.0 - (double)source;
 }
 
 /* Emit random numbers of the node's dtype or, if it has none, of dtype `usual`.
@@ -31,62 +31,64 @@ static byi_id emit_random(struct byi_import *o, byi_id shape,
     const bool normal = o->row->op == BYI_OP_RANDOM_NORMAL;
     const char *const names[] = {normal ? "mean" : "low",
                                  normal ? "scale" : "high"};
-    const double first = byi_o_float(o, names[0], 0);
-    const double second = byi_o_float(o, names[1], 1);
-    const enum byoc_dtype given = byi_o_dtype_attr(o, "dtype");
+    const double first = byi_import_float(o, names[0], 0);
+    const double second = byi_import_float(o, names[1], 1);
+    const enum byoc_dtype given = byi_import_dtype_attr(o, "dtype");
     const enum byoc_dtype dtype = given == BYOC_NONE ? usual : given;
 
-    return byi_o_emit(o, o->row->op, ARGS(shape),
-                      ATTRS(A_FLOAT(names[0], first), A_FLOAT(names[1], second),
-                            A_DTYPE("dtype", dtype),
-                            A_FLOAT("seed", seed_of(o))));
+    return byi_import_emit(
+        o, o->row->op, ARGS(shape),
+        ATTRS(A_FLOAT(names[0], first), A_FLOAT(names[1], second),
+              A_DTYPE("dtype", dtype), A_FLOAT("seed", seed_of(o))));
 }
 
 static void convert_random(struct byi_import *o)
 {
     uint32_t n = 0;
-    const int64_t *dims = byi_o_ints(o, "shape", &n);
+    const int64_t *dims = byi_import_ints(o, "shape", &n);
 
-    if (!byi_o_has(o, "shape"))
-        byi_o_fail(o, BYOC_EPARSE,
-                   "attribute 'shape' is missing, expected a list of sizes");
-    o->out[0] = emit_random(o, byi_o_vector(o, n, dims), BYOC_F32);
+    if (!byi_import_has(o, "shape"))
+        byi_import_fail(
+            o, BYOC_EPARSE,
+            "attribute 'shape' is missing, expected a list of sizes");
+    o->out[0] = emit_random(o, byi_import_vector(o, n, dims), BYOC_F32);
 }
 
 static void convert_random_like(struct byi_import *o)
 {
-    const byi_id x = byi_o_in(o, 0);
+    const byi_id x = byi_import_in(o, 0);
 
-    o->out[0] = emit_random(o, byi_o_shape_of(o, x), byi_o_dtype(o, x));
+    o->out[0] =
+        emit_random(o, byi_import_shape_of(o, x), byi_import_dtype(o, x));
 }
 
-byi_id byi_o_random_uniform(struct byi_import *o, byi_id shape)
+byi_id byi_import_random_uniform(struct byi_import *o, byi_id shape)
 {
-    return byi_o_emit(o, BYI_OP_RANDOM_UNIFORM, ARGS(shape),
-                      ATTRS(A_FLOAT("seed", seed_of(o))));
+    return byi_import_emit(o, BYI_OP_RANDOM_UNIFORM, ARGS(shape),
+                           ATTRS(A_FLOAT("seed", seed_of(o))));
 }
 
 static void convert_bernoulli(struct byi_import *o)
 {
-    const byi_id x = byi_o_in(o, 0);
-    const enum byoc_dtype given = byi_o_dtype_attr(o, "dtype");
-    const byi_id drawn = byi_o_emit(
-        o, BYI_OP_RANDOM_UNIFORM, ARGS(byi_o_shape_of(o, x)),
+    const byi_id x = byi_import_in(o, 0);
+    const enum byoc_dtype given = byi_import_dtype_attr(o, "dtype");
+    const byi_id drawn = byi_import_emit(
+        o, BYI_OP_RANDOM_UNIFORM, ARGS(byi_import_shape_of(o, x)),
         ATTRS(A_DTYPE("dtype", BYOC_F64), A_FLOAT("seed", seed_of(o))));
     const byi_id below =
-        byi_o_call(o, BYI_OP_LESS, drawn, byi_o_cast(o, x, BYOC_F64));
+        byi_import_call(o, BYI_OP_LESS, drawn, byi_import_cast(o, x, BYOC_F64));
 
-    o->out[0] =
-        byi_o_cast(o, below, given == BYOC_NONE ? byi_o_dtype(o, x) : given);
+    o->out[0] = byi_import_cast(
+        o, below, given == BYOC_NONE ? byi_import_dtype(o, x) : given);
 }
 
 static void convert_multinomial(struct byi_import *o)
 {
-    const enum byoc_dtype given = byi_o_dtype_attr(o, "dtype");
+    const enum byoc_dtype given = byi_import_dtype_attr(o, "dtype");
 
-    o->out[0] = byi_o_emit(
-        o, BYI_OP_RANDOM_MULTINOMIAL, ARGS(byi_o_in(o, 0)),
-        ATTRS(AN_INT("sample_size", byi_o_int(o, "sample_size", 1)),
+    o->out[0] = byi_import_emit(
+        o, BYI_OP_RANDOM_MULTINOMIAL, ARGS(byi_import_in(o, 0)),
+        ATTRS(AN_INT("sample_size", byi_import_int(o, "sample_size", 1)),
               A_DTYPE("dtype", given == BYOC_NONE ? BYOC_I32 : given),
               A_FLOAT("seed", seed_of(o))));
 }

@@ -13,69 +13,69 @@
 static void emit_reduce(struct byi_import *o, const int64_t *axes, uint32_t n,
                         bool noop)
 {
-    const byi_id x = byi_o_in(o, 0);
-    const bool keep = byi_o_int(o, "keepdims", 1) != 0;
+    const byi_id x = byi_import_in(o, 0);
+    const bool keep = byi_import_int(o, "keepdims", 1) != 0;
 
     if (n == 0 && noop) {
         o->out[0] = x;
         return;
     }
-    axes = byi_o_axes(o, axes, n, byi_o_rank(o, x));
-    o->out[0] =
-        byi_o_emit(o, o->row->op, ARGS(x),
-                   ATTRS(SOME_INTS("axis", n, axes), A_BOOL("keepdims", keep)));
+    axes = byi_import_axes(o, axes, n, byi_import_rank(o, x));
+    o->out[0] = byi_import_emit(
+        o, o->row->op, ARGS(x),
+        ATTRS(SOME_INTS("axis", n, axes), A_BOOL("keepdims", keep)));
 }
 
 static void convert_reduce(struct byi_import *o)
 {
     uint32_t n = 0;
-    const int64_t *axes = byi_o_ints(o, "axes", &n);
+    const int64_t *axes = byi_import_ints(o, "axes", &n);
 
     emit_reduce(o, axes, n, false);
 }
 
 static void emit_dynamic_reduce(struct byi_import *o, bool noop)
 {
-    const byi_id axes = byi_o_cast(o, byi_o_in(o, 1), BYOC_I64);
+    const byi_id axes = byi_import_cast(o, byi_import_in(o, 1), BYOC_I64);
 
-    o->out[0] =
-        byi_o_emit(o, BYI_OP_DYN_REDUCE, ARGS(byi_o_in(o, 0), axes),
-                   ATTRS(A_STRING("function", byi_op(o->row->op)->name),
-                         A_BOOL("keepdims", byi_o_int(o, "keepdims", 1) != 0),
-                         A_BOOL("noop_empty", noop)));
+    o->out[0] = byi_import_emit(
+        o, BYI_OP_DYN_REDUCE, ARGS(byi_import_in(o, 0), axes),
+        ATTRS(A_STRING("function", byi_op(o->row->op)->name),
+              A_BOOL("keepdims", byi_import_int(o, "keepdims", 1) != 0),
+              A_BOOL("noop_empty", noop)));
 }
 
 static void convert_reduce_input(struct byi_import *o)
 {
-    const bool noop = byi_o_int(o, "noop_with_empty_axes", 0) != 0;
+    const bool noop = byi_import_int(o, "noop_with_empty_axes", 0) != 0;
     uint32_t n = 0;
     const int64_t *axes = NULL;
 
-    if (byi_o_in(o, 1) != BYI_NO_ID && !byi_o_is_const(o, 1)) {
+    if (byi_import_in(o, 1) != BYI_NO_ID && !byi_import_is_const(o, 1)) {
         emit_dynamic_reduce(o, noop);
         return;
     }
-    if (byi_o_in(o, 1) != BYI_NO_ID)
-        axes = byi_o_const_ints(o, 1, "axes", &n);
+    if (byi_import_in(o, 1) != BYI_NO_ID)
+        axes = byi_import_const_ints(o, 1, "axes", &n);
     emit_reduce(o, axes, n, noop);
 }
 
 /* ReduceMax and ReduceMin compute on bools as 0 and 1. */
 static void convert_reduce_bool(struct byi_import *o)
 {
-    const bool truth = byi_o_dtype(o, byi_o_in(o, 0)) == BYOC_BOOL;
+    const bool truth = byi_import_dtype(o, byi_import_in(o, 0)) == BYOC_BOOL;
 
     if (truth)
-        o->in[0] = byi_o_cast(o, o->in[0], BYOC_U8);
+        o->in[0] = byi_import_cast(o, o->in[0], BYOC_U8);
     convert_reduce_input(o);
     if (truth)
-        o->out[0] = byi_o_cast(o, o->out[0], BYOC_BOOL);
+        o->out[0] = byi_import_cast(o, o->out[0], BYOC_BOOL);
 }
 
 /* clang-format off */
 static const struct byi_onnx_op rows[] = {
-    {"ArgMax", 1, 1, 1, byi_o_convert_same, BYI_OP_ARGMAX},
-    {"ArgMin", 1, 1, 1, byi_o_convert_same, BYI_OP_ARGMIN},
+    {"ArgMax", 1, 1, 1, byi_import_convert_same, BYI_OP_ARGMAX},
+    {"ArgMin", 1, 1, 1, byi_import_convert_same, BYI_OP_ARGMIN},
     {"ReduceL1", 1, 1, 1, convert_reduce, BYI_OP_L1},
     {"ReduceL1", 18, 1, 2, convert_reduce_input, BYI_OP_L1},
     {"ReduceL2", 1, 1, 1, convert_reduce, BYI_OP_L2},

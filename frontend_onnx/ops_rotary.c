@@ -9,7 +9,7 @@
 byi_id byi_rotary_rows(struct byi_import *o, byi_id table, byi_id positions,
                        bool heads_first)
 {
-    return byi_o_text(
+    return byi_import_text(
         o,
         "fn (%table, %positions) {"
         "  expand_dims(take(%table, %positions, axis=0), axis=[heads])"
@@ -23,13 +23,13 @@ static byi_id emit_positions(struct byi_import *o, byi_id positions, byi_id s)
 {
     static const int64_t front[] = {0};
 
-    if (byi_o_rank(o, positions) >= 2)
+    if (byi_import_rank(o, positions) >= 2)
         return positions;
-    positions = byi_o_as_scalar(o, positions);
-    positions =
-        byi_o_call(o, BYI_OP_ADD,
-                   byi_o_count(o, byi_o_scalar(o, BYOC_I64, 0), s), positions);
-    return byi_o_expand(o, positions, 1, front);
+    positions = byi_import_as_scalar(o, positions);
+    positions = byi_import_call(
+        o, BYI_OP_ADD,
+        byi_import_count(o, byi_import_scalar(o, BYOC_I64, 0), s), positions);
+    return byi_import_expand(o, positions, 1, front);
 }
 
 /* Rotate each pair (a, b): (a cos - b sin, a sin + b cos). */
@@ -56,7 +56,7 @@ static byi_id rotate_pairs(struct byi_import *o, byi_id x,
                            const byi_id tables[2], int64_t rotated,
                            bool interleaved)
 {
-    return byi_o_text(
+    return byi_import_text(
         o, interleaved ? rotate_adjacent : rotate_halves,
         ARGS(x, tables[0], tables[1]),
         ATTRS(AN_INT("half", rotated / 2), AN_INT("rotated", rotated)));
@@ -65,20 +65,20 @@ static byi_id rotate_pairs(struct byi_import *o, byi_id x,
 byi_id byi_rotary_apply(struct byi_import *o, byi_id x, const byi_id tables[2],
                         bool interleaved)
 {
-    const int64_t head = byi_o_dim(o, x, 3);
-    const int64_t rotated = 2 * byi_o_dim(o, tables[0], 3);
+    const int64_t head = byi_import_dim(o, x, 3);
+    const int64_t rotated = 2 * byi_import_dim(o, tables[0], 3);
     const int64_t sizes[] = {rotated, head - rotated};
 
     if (head == rotated)
         return rotate_pairs(o, x, tables, rotated, interleaved);
     const byi_id parts =
-        byi_o_emit(o, BYI_OP_SPLIT, ARGS(x),
-                   ATTRS(SOME_INTS("sizes", 2, sizes), AN_INT("axis", 3)));
-    const byi_id kept = byi_o_get(o, parts, 1);
-    return byi_o_concat(
-        o,
-        rotate_pairs(o, byi_o_get(o, parts, 0), tables, rotated, interleaved),
-        kept, 3);
+        byi_import_emit(o, BYI_OP_SPLIT, ARGS(x),
+                        ATTRS(SOME_INTS("sizes", 2, sizes), AN_INT("axis", 3)));
+    const byi_id kept = byi_import_get(o, parts, 1);
+    return byi_import_concat(o,
+                             rotate_pairs(o, byi_import_get(o, parts, 0),
+                                          tables, rotated, interleaved),
+                             kept, 3);
 }
 
 /* Emit the rows of a table at the tokens' positions. Without positions, the
@@ -89,7 +89,7 @@ static byi_id emit_token_rows(struct byi_import *o, byi_id table,
     const int64_t heads[] = {heads_first ? 1 : 2};
 
     return positions == BYI_NO_ID
-               ? byi_o_expand(o, table, 1, heads)
+               ? byi_import_expand(o, table, 1, heads)
                : byi_rotary_rows(o, table, positions, heads_first);
 }
 
@@ -104,31 +104,35 @@ struct rotary_sizes {
 static void check_rotary(struct byi_import *o, const struct rotary_sizes *sizes,
                          int64_t rotary_dim)
 {
-    const uint32_t rank = byi_o_rank(o, byi_o_in(o, 0));
+    const uint32_t rank = byi_import_rank(o, byi_import_in(o, 0));
 
-    if (!byi_o_ok(o))
+    if (!byi_import_ok(o))
         return;
     if (rank != 3 && rank != 4)
-        byi_o_fail(o, BYOC_ETYPE, "found x of rank %u, expected 3 or 4", rank);
+        byi_import_fail(o, BYOC_ETYPE, "found x of rank %u, expected 3 or 4",
+                        rank);
     else if (sizes->rotated < 2)
-        byi_o_fail(o, BYOC_ETYPE,
-                   "found cos_cache without a fixed number of columns, "
-                   "expected at least 1");
+        byi_import_fail(o, BYOC_ETYPE,
+                        "found cos_cache without a fixed number of columns, "
+                        "expected at least 1");
     else if (rotary_dim > 0 && rotary_dim != sizes->rotated)
-        byi_o_fail(o, BYOC_ETYPE,
-                   "rotary_embedding_dim is %lld, expected %lld, two for each "
-                   "column of cos_cache",
-                   (long long)rotary_dim, (long long)sizes->rotated);
+        byi_import_fail(
+            o, BYOC_ETYPE,
+            "rotary_embedding_dim is %lld, expected %lld, two for each "
+            "column of cos_cache",
+            (long long)rotary_dim, (long long)sizes->rotated);
     else if (sizes->last < 1)
-        byi_o_fail(o, BYOC_ETYPE,
-                   "found x without a fixed last dim, expected at least 1");
+        byi_import_fail(
+            o, BYOC_ETYPE,
+            "found x without a fixed last dim, expected at least 1");
     else if (sizes->head < sizes->rotated)
-        byi_o_fail(o, BYOC_ETYPE,
-                   "found heads of %lld elements, expected at least %lld, two "
-                   "for each column of cos_cache",
-                   (long long)sizes->head, (long long)sizes->rotated);
+        byi_import_fail(
+            o, BYOC_ETYPE,
+            "found heads of %lld elements, expected at least %lld, two "
+            "for each column of cos_cache",
+            (long long)sizes->head, (long long)sizes->rotated);
     else if (sizes->last % sizes->head)
-        byi_o_fail(
+        byi_import_fail(
             o, BYOC_ETYPE,
             "found x whose last dim is %lld, expected a multiple of %lld, "
             "the size of a head",
@@ -143,44 +147,47 @@ static void convert_rotary(struct byi_import *o)
 {
     const bool standard = o->row->since == 23;
     const uint32_t table = standard ? 1 : 2;
-    const byi_id given = byi_o_in(o, standard ? 3 : 1);
+    const byi_id given = byi_import_in(o, standard ? 3 : 1);
     const uint32_t table_axis = given == BYI_NO_ID ? 2 : 1;
-    const bool heads_first = byi_o_rank(o, byi_o_in(o, 0)) == 4;
-    const bool interleaved = byi_o_int(o, "interleaved", 0) != 0;
-    const int64_t rotary_dim = byi_o_int(o, "rotary_embedding_dim", 0);
-    const int64_t heads = byi_o_int(o, "num_heads", 0);
-    const int64_t half = byi_o_dim(o, byi_o_in(o, table), table_axis);
+    const bool heads_first = byi_import_rank(o, byi_import_in(o, 0)) == 4;
+    const bool interleaved = byi_import_int(o, "interleaved", 0) != 0;
+    const int64_t rotary_dim = byi_import_int(o, "rotary_embedding_dim", 0);
+    const int64_t heads = byi_import_int(o, "num_heads", 0);
+    const int64_t half = byi_import_dim(o, byi_import_in(o, table), table_axis);
     const int64_t rotated = half < 0 || half > INT64_MAX / 2 ? -1 : 2 * half;
-    const int64_t last = byi_o_dim(o, byi_o_in(o, 0), heads_first ? 3 : 2);
+    const int64_t last =
+        byi_import_dim(o, byi_import_in(o, 0), heads_first ? 3 : 2);
     const int64_t head = heads_first ? last
                          : (rotary_dim > 0 || standard) && heads > 0
                              ? last / heads
                              : rotated;
     const struct rotary_sizes sizes = {last, head, rotated};
-    byi_id x = byi_o_in(o, 0);
+    byi_id x = byi_import_in(o, 0);
 
     if (!standard) {
-        byi_o_float(o, "scale", 1.0);
-        if (byi_o_int(o, "is_packed_batching", 0))
-            byi_o_refuse(o, "is_packed_batching is 1, expected 0");
+        byi_import_float(o, "scale", 1.0);
+        if (byi_import_int(o, "is_packed_batching", 0))
+            byi_import_refuse(o, "is_packed_batching is 1, expected 0");
     }
     check_rotary(o, &sizes, rotary_dim);
-    if (!byi_o_ok(o))
+    if (!byi_import_ok(o))
         return;
     if (!heads_first) {
         const int64_t shape[] = {0, 0, last / head, head};
-        x = byi_o_reshape(o, x, byi_o_vector(o, 4, shape), false);
+        x = byi_import_reshape(o, x, byi_import_vector(o, 4, shape), false);
     }
     const byi_id positions =
         given == BYI_NO_ID
             ? given
-            : emit_positions(o, given, byi_o_length(o, x, heads_first ? 2 : 1));
+            : emit_positions(o, given,
+                             byi_import_length(o, x, heads_first ? 2 : 1));
     const byi_id tables[] = {
-        emit_token_rows(o, byi_o_in(o, table), positions, heads_first),
-        emit_token_rows(o, byi_o_in(o, table + 1), positions, heads_first)};
-    const byi_id shape = byi_o_shape_of(o, byi_o_in(o, 0));
-    o->out[0] = byi_o_reshape(o, byi_rotary_apply(o, x, tables, interleaved),
-                              shape, false);
+        emit_token_rows(o, byi_import_in(o, table), positions, heads_first),
+        emit_token_rows(o, byi_import_in(o, table + 1), positions,
+                        heads_first)};
+    const byi_id shape = byi_import_shape_of(o, byi_import_in(o, 0));
+    o->out[0] = byi_import_reshape(
+        o, byi_rotary_apply(o, x, tables, interleaved), shape, false);
 }
 
 /* clang-format off */

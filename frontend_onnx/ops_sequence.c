@@ -43,7 +43,7 @@ static const struct rnn_function *find_function(struct byi_import *o,
     for (size_t i = 0; i < BYI_COUNT(functions); i++)
         if (strcasecmp(functions[i].onnx, name) == 0)
             return &functions[i];
-    byi_o_refuse(
+    byi_import_refuse(
         o, "activation '%.40s', expected one that ONNX defines for RNN", name);
     return NULL;
 }
@@ -75,16 +75,17 @@ static bool is_written_default(const struct byi_import *o,
 static void read_activations(struct byi_import *o, struct rnn_activations *a)
 {
     uint32_t n_alpha, n_beta, at_alpha = 0, at_beta = 0;
-    const char *const *names = byi_o_strings(o, "activations", &a->n);
-    const double *alpha = byi_o_floats(o, "activation_alpha", &n_alpha);
-    const double *beta = byi_o_floats(o, "activation_beta", &n_beta);
+    const char *const *names = byi_import_strings(o, "activations", &a->n);
+    const double *alpha = byi_import_floats(o, "activation_alpha", &n_alpha);
+    const double *beta = byi_import_floats(o, "activation_beta", &n_beta);
 
     if (is_written_default(o, names, a->n))
         a->n = 0;
     if (a->n > MAX_FUNCTIONS)
-        byi_o_fail(o, BYOC_ETYPE, "found %u activations, expected at most %d",
-                   a->n, MAX_FUNCTIONS);
-    for (uint32_t i = 0; byi_o_ok(o) && i < a->n; i++) {
+        byi_import_fail(o, BYOC_ETYPE,
+                        "found %u activations, expected at most %d", a->n,
+                        MAX_FUNCTIONS);
+    for (uint32_t i = 0; byi_import_ok(o) && i < a->n; i++) {
         const struct rnn_function *f = find_function(o, names[i]);
         if (!f)
             return;
@@ -108,23 +109,24 @@ static const byi_id *read_inputs(struct byi_import *o, uint32_t *n)
     while (*n > 3 && o->in[*n - 1] == BYI_NO_ID)
         (*n)--;
     for (uint32_t i = 0; i < *n; i++) {
-        args[i] = byi_o_in(o, i);
+        args[i] = byi_import_in(o, i);
         if (args[i] == BYI_NO_ID)
-            args[i] = byi_o_array(o, BYOC_F32, 0, NULL);
+            args[i] = byi_import_array(o, BYOC_F32, 0, NULL);
     }
     return args;
 }
 
 static void check_hidden(struct byi_import *o)
 {
-    const byi_id r = byi_o_in(o, 2);
-    const int64_t given = byi_o_int(o, "hidden_size", byi_o_dim(o, r, 2));
+    const byi_id r = byi_import_in(o, 2);
+    const int64_t given =
+        byi_import_int(o, "hidden_size", byi_import_dim(o, r, 2));
 
-    if (byi_o_ok(o) && byi_o_rank(o, r) == 3 && byi_o_dim(o, r, 2) >= 0 &&
-        given != byi_o_dim(o, r, 2))
-        byi_o_fail(o, BYOC_ETYPE,
-                   "hidden_size is %lld, expected the %lld columns of R",
-                   (long long)given, (long long)byi_o_dim(o, r, 2));
+    if (byi_import_ok(o) && byi_import_rank(o, r) == 3 &&
+        byi_import_dim(o, r, 2) >= 0 && given != byi_import_dim(o, r, 2))
+        byi_import_fail(o, BYOC_ETYPE,
+                        "hidden_size is %lld, expected the %lld columns of R",
+                        (long long)given, (long long)byi_import_dim(o, r, 2));
 }
 
 static void convert_recurrent(struct byi_import *o)
@@ -134,10 +136,11 @@ static void convert_recurrent(struct byi_import *o)
     struct byi_attr attrs[8];
 
     check_hidden(o);
-    byi_o_int(o, "output_sequence", 0); /* before opset 7: whether y is read */
+    byi_import_int(o, "output_sequence",
+                   0); /* before opset 7: whether y is read */
     read_activations(o, &a);
     attrs[n_attrs++] = (struct byi_attr)A_STRING(
-        "direction", byi_o_string(o, "direction", "forward"));
+        "direction", byi_import_string(o, "direction", "forward"));
     if (a.n) {
         attrs[n_attrs++] = (struct byi_attr){.name = "activations",
                                              .kind = BYI_ATTR_STRINGS,
@@ -152,22 +155,23 @@ static void convert_recurrent(struct byi_import *o)
                                              .n = a.n,
                                              .floats = a.beta};
     }
-    if (byi_o_has(o, "clip"))
+    if (byi_import_has(o, "clip"))
         attrs[n_attrs++] =
-            (struct byi_attr)A_FLOAT("clip", byi_o_float(o, "clip", 0));
-    attrs[n_attrs++] =
-        (struct byi_attr)A_BOOL("batch_first", byi_o_int(o, "layout", 0) != 0);
+            (struct byi_attr)A_FLOAT("clip", byi_import_float(o, "clip", 0));
+    attrs[n_attrs++] = (struct byi_attr)A_BOOL(
+        "batch_first", byi_import_int(o, "layout", 0) != 0);
     if (o->row->op == BYI_OP_NN_GRU)
         attrs[n_attrs++] = (struct byi_attr)A_BOOL(
-            "linear_before_reset", byi_o_int(o, "linear_before_reset", 0) != 0);
+            "linear_before_reset",
+            byi_import_int(o, "linear_before_reset", 0) != 0);
     if (o->row->op == BYI_OP_NN_LSTM)
         attrs[n_attrs++] = (struct byi_attr)A_BOOL(
-            "input_forget", byi_o_int(o, "input_forget", 0) != 0);
+            "input_forget", byi_import_int(o, "input_forget", 0) != 0);
     const byi_id *args = read_inputs(o, &n);
-    const byi_id all = byi_o_emit(o, o->row->op, n, args, n_attrs, attrs);
+    const byi_id all = byi_import_emit(o, o->row->op, n, args, n_attrs, attrs);
     for (uint32_t i = 0; i < o->n_out && i < byi_op(o->row->op)->n_out; i++)
-        if (byi_o_wants(o, i))
-            o->out[i] = byi_o_get(o, all, i);
+        if (byi_import_wants(o, i))
+            o->out[i] = byi_import_get(o, all, i);
 }
 
 /* --- linear attention ----------------------------------------------------- */
@@ -177,9 +181,9 @@ static void convert_recurrent(struct byi_import *o)
 static byi_id read_linear_input(struct byi_import *o, uint32_t i,
                                 enum byoc_dtype dtype)
 {
-    const byi_id x = byi_o_in(o, i);
-    return x == BYI_NO_ID ? byi_o_array(o, BYOC_F32, 0, NULL)
-                          : byi_o_cast(o, x, dtype);
+    const byi_id x = byi_import_in(o, i);
+    return x == BYI_NO_ID ? byi_import_array(o, BYOC_F32, 0, NULL)
+                          : byi_import_cast(o, x, dtype);
 }
 
 /* Fail unless the node has exactly those of the inputs decay and beta that its
@@ -193,35 +197,36 @@ static void check_update_rule(struct byi_import *o)
                  {"gated", true, false},
                  {"delta", false, true},
                  {"gated_delta", true, true}};
-    const char *rule = byi_o_string(o, "update_rule", "gated_delta");
-    const bool decay = byi_o_in(o, 4) != BYI_NO_ID;
-    const bool beta = byi_o_in(o, 5) != BYI_NO_ID;
+    const char *rule = byi_import_string(o, "update_rule", "gated_delta");
+    const bool decay = byi_import_in(o, 4) != BYI_NO_ID;
+    const bool beta = byi_import_in(o, 5) != BYI_NO_ID;
     uint32_t i = 0;
 
     while (i < BYI_COUNT(known) && strcmp(known[i].name, rule) != 0)
         i++;
     if (i == BYI_COUNT(known))
-        byi_o_fail(o, BYOC_EPARSE,
-                   "update_rule is '%.40s', expected linear, gated, delta or "
-                   "gated_delta",
-                   rule);
+        byi_import_fail(
+            o, BYOC_EPARSE,
+            "update_rule is '%.40s', expected linear, gated, delta or "
+            "gated_delta",
+            rule);
     else if (decay != known[i].decay)
-        byi_o_fail(o, BYOC_EPARSE, "update_rule '%s': found %s, expected %s",
-                   rule, decay ? "input decay" : "no input decay",
-                   decay ? "none" : "one");
+        byi_import_fail(
+            o, BYOC_EPARSE, "update_rule '%s': found %s, expected %s", rule,
+            decay ? "input decay" : "no input decay", decay ? "none" : "one");
     else if (beta != known[i].beta)
-        byi_o_fail(o, BYOC_EPARSE, "update_rule '%s': found %s, expected %s",
-                   rule, beta ? "input beta" : "no input beta",
-                   beta ? "none" : "one");
+        byi_import_fail(
+            o, BYOC_EPARSE, "update_rule '%s': found %s, expected %s", rule,
+            beta ? "input beta" : "no input beta", beta ? "none" : "one");
 }
 
 /* Returns the attribute scale, or 1 / sqrt(elements of a query's head). */
 static double linear_scale(struct byi_import *o, int64_t heads)
 {
-    const double scale = byi_o_float(o, "scale", 0);
-    const int64_t width = byi_o_dim(o, byi_o_in(o, 0), 2);
+    const double scale = byi_import_float(o, "scale", 0);
+    const int64_t width = byi_import_dim(o, byi_import_in(o, 0), 2);
 
-    if (scale != 0 || !byi_o_ok(o) || heads < 1 || width < heads)
+    if (scale != 0 || !byi_import_ok(o) || heads < 1 || width < heads)
         return scale; /* the type rule refuses the widths */
     const int64_t size = width / heads;
     return 1 / sqrt((double)size);
@@ -232,33 +237,34 @@ static double linear_scale(struct byi_import *o, int64_t heads)
  * calls. chunk_size affects only the speed. */
 static void convert_linear_attention(struct byi_import *o)
 {
-    const enum byoc_dtype type = byi_o_dtype(o, byi_o_in(o, 0));
+    const enum byoc_dtype type = byi_import_dtype(o, byi_import_in(o, 0));
     const enum byoc_dtype wide = type == BYOC_F64 ? BYOC_F64 : BYOC_F32;
-    const byi_id past = byi_o_in(o, 3);
-    const int64_t heads = byi_o_int(o, "q_num_heads", 0);
-    const int64_t kv_heads = byi_o_int(o, "kv_num_heads", 0);
+    const byi_id past = byi_import_in(o, 3);
+    const int64_t heads = byi_import_int(o, "q_num_heads", 0);
+    const int64_t kv_heads = byi_import_int(o, "kv_num_heads", 0);
     /* an attribute of com.microsoft's variant */
-    const int64_t window = byi_o_int(o, "state_window", 0);
+    const int64_t window = byi_import_int(o, "state_window", 0);
 
-    byi_o_int(o, "chunk_size", 64);
+    byi_import_int(o, "chunk_size", 64);
     if (window != 0)
-        byi_o_refuse(o, "state_window is %lld, expected 0, a single state",
-                     (long long)window);
+        byi_import_refuse(o, "state_window is %lld, expected 0, a single state",
+                          (long long)window);
     check_update_rule(o);
     const double scale = linear_scale(o, heads);
-    if (!byi_o_ok(o))
+    if (!byi_import_ok(o))
         return;
-    const byi_id all = byi_o_emit(
+    const byi_id all = byi_import_emit(
         o, BYI_OP_NN_LINEAR_ATTENTION,
         ARGS(read_linear_input(o, 0, wide), read_linear_input(o, 1, wide),
              read_linear_input(o, 2, wide), read_linear_input(o, 3, wide),
              read_linear_input(o, 4, wide), read_linear_input(o, 5, wide)),
         ATTRS(AN_INT("heads", heads), AN_INT("kv_heads", kv_heads),
               A_FLOAT("scale", scale)));
-    o->out[0] = byi_o_cast(o, byi_o_get(o, all, 0), type);
-    if (byi_o_wants(o, 1))
-        o->out[1] = byi_o_cast(o, byi_o_get(o, all, 1),
-                               past == BYI_NO_ID ? type : byi_o_dtype(o, past));
+    o->out[0] = byi_import_cast(o, byi_import_get(o, all, 0), type);
+    if (byi_import_wants(o, 1))
+        o->out[1] = byi_import_cast(
+            o, byi_import_get(o, all, 1),
+            past == BYI_NO_ID ? type : byi_import_dtype(o, past));
 }
 
 /* clang-format off */

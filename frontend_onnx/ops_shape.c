@@ -10,7 +10,7 @@
 
 static byi_id cast_int64(struct byi_import *o, byi_id id)
 {
-    return byi_o_cast(o, id, BYOC_I64);
+    return byi_import_cast(o, id, BYOC_I64);
 }
 
 /* --- reshape and similar operators ---------------------------------------- */
@@ -18,22 +18,22 @@ static byi_id cast_int64(struct byi_import *o, byi_id id)
 static void convert_reshape_1(struct byi_import *o)
 {
     uint32_t n = 0;
-    const int64_t *shape = byi_o_ints(o, "shape", &n);
+    const int64_t *shape = byi_import_ints(o, "shape", &n);
 
-    o->out[0] =
-        byi_o_reshape(o, byi_o_in(o, 0), byi_o_vector(o, n, shape), false);
+    o->out[0] = byi_import_reshape(o, byi_import_in(o, 0),
+                                   byi_import_vector(o, n, shape), false);
 }
 
 static void convert_reshape(struct byi_import *o)
 {
-    const bool allowzero = byi_o_int(o, "allowzero", 0) != 0;
+    const bool allowzero = byi_import_int(o, "allowzero", 0) != 0;
 
-    const byi_id x = byi_o_in(o, 0);
-    byi_id shape = cast_int64(o, byi_o_in(o, 1));
+    const byi_id x = byi_import_in(o, 0);
+    byi_id shape = cast_int64(o, byi_import_in(o, 1));
 
     if (!allowzero)
-        shape = byi_o_reshape_target(o, x, shape);
-    o->out[0] = byi_o_reshape(o, x, shape, allowzero);
+        shape = byi_import_reshape_target(o, x, shape);
+    o->out[0] = byi_import_reshape(o, x, shape, allowzero);
 }
 
 /* Returns the axes of Squeeze or Unsqueeze, from the attribute or the constant
@@ -41,11 +41,11 @@ static void convert_reshape(struct byi_import *o)
 static const int64_t *read_axes(struct byi_import *o, uint32_t *n)
 {
     if (o->opset < 13)
-        return byi_o_ints(o, "axes", n);
+        return byi_import_ints(o, "axes", n);
     *n = 0;
-    if (byi_o_in(o, 1) == BYI_NO_ID)
+    if (byi_import_in(o, 1) == BYI_NO_ID)
         return NULL;
-    return byi_o_const_ints(o, 1, "axes", n);
+    return byi_import_const_ints(o, 1, "axes", n);
 }
 
 /* Returns the axes counted from 0, in ascending order, so that equal calls have
@@ -58,17 +58,17 @@ static const int64_t *sort_axes(struct byi_import *o, const int64_t *axes,
     uint32_t k = 0;
 
     if (n > BYI_MAX_RANK || rank > BYI_MAX_RANK) {
-        byi_o_fail(o, BYOC_ELIMIT,
-                   "found %u axes of rank %u, expected at most %d", n, rank,
-                   BYI_MAX_RANK);
+        byi_import_fail(o, BYOC_ELIMIT,
+                        "found %u axes of rank %u, expected at most %d", n,
+                        rank, BYI_MAX_RANK);
         return sorted;
     }
     for (uint32_t i = 0; i < n; i++) {
-        const uint32_t axis = byi_o_axis(o, axes[i], rank);
-        if (byi_o_ok(o) && flags[axis])
-            byi_o_fail(o, BYOC_ETYPE, "axis %u is repeated, expected it once",
-                       axis);
-        if (!byi_o_ok(o))
+        const uint32_t axis = byi_import_axis(o, axes[i], rank);
+        if (byi_import_ok(o) && flags[axis])
+            byi_import_fail(o, BYOC_ETYPE,
+                            "axis %u is repeated, expected it once", axis);
+        if (!byi_import_ok(o))
             return sorted;
         flags[axis] = true;
     }
@@ -82,9 +82,11 @@ static const int64_t *sort_axes(struct byi_import *o, const int64_t *axes,
  * operand for the axes, and returns true. */
 static bool emit_dynamic_axes(struct byi_import *o, enum byi_op_id op)
 {
-    if (o->opset < 13 || byi_o_in(o, 1) == BYI_NO_ID || byi_o_is_const(o, 1))
+    if (o->opset < 13 || byi_import_in(o, 1) == BYI_NO_ID ||
+        byi_import_is_const(o, 1))
         return false;
-    o->out[0] = byi_o_call(o, op, byi_o_in(o, 0), cast_int64(o, o->in[1]));
+    o->out[0] =
+        byi_import_call(o, op, byi_import_in(o, 0), cast_int64(o, o->in[1]));
     return true;
 }
 
@@ -98,9 +100,9 @@ static const int64_t *axes_of_size_1(struct byi_import *o, byi_id x,
     bool symbols = false;
 
     *n = 0;
-    for (uint32_t i = 0; i < byi_o_rank(o, x); i++) {
-        symbols |= BYI_IS_SYMBOL(byi_o_dim(o, x, i));
-        if (byi_o_dim(o, x, i) == 1)
+    for (uint32_t i = 0; i < byi_import_rank(o, x); i++) {
+        symbols |= BYI_IS_SYMBOL(byi_import_dim(o, x, i));
+        if (byi_import_dim(o, x, i) == 1)
             axes[(*n)++] = i;
     }
     *n = symbols ? *n : 0;
@@ -109,7 +111,7 @@ static const int64_t *axes_of_size_1(struct byi_import *o, byi_id x,
 
 static void convert_squeeze(struct byi_import *o)
 {
-    const byi_id x = byi_o_in(o, 0);
+    const byi_id x = byi_import_in(o, 0);
     bool exact = false;
     uint32_t n = 0;
 
@@ -120,41 +122,42 @@ static void convert_squeeze(struct byi_import *o)
         axes = axes_of_size_1(o, x, &n);
         exact = axes;
     }
-    axes = sort_axes(o, axes, n, byi_o_rank(o, x));
-    o->out[0] =
-        byi_o_emit(o, BYI_OP_SQUEEZE, ARGS(x),
-                   ATTRS(SOME_INTS("axis", n, axes), A_BOOL("exact", exact)));
+    axes = sort_axes(o, axes, n, byi_import_rank(o, x));
+    o->out[0] = byi_import_emit(
+        o, BYI_OP_SQUEEZE, ARGS(x),
+        ATTRS(SOME_INTS("axis", n, axes), A_BOOL("exact", exact)));
 }
 
 static void convert_unsqueeze(struct byi_import *o)
 {
-    const byi_id x = byi_o_in(o, 0);
+    const byi_id x = byi_import_in(o, 0);
     uint32_t n = 0;
 
     if (emit_dynamic_axes(o, BYI_OP_DYN_EXPAND_DIMS))
         return;
     const int64_t *axes = read_axes(o, &n);
-    axes = sort_axes(o, axes, n, byi_o_rank(o, x) + n);
-    o->out[0] = byi_o_expand(o, x, n, axes);
+    axes = sort_axes(o, axes, n, byi_import_rank(o, x) + n);
+    o->out[0] = byi_import_expand(o, x, n, axes);
 }
 
 static void convert_flatten(struct byi_import *o)
 {
-    const byi_id x = byi_o_in(o, 0);
-    const int64_t rank = byi_o_rank(o, x), axis = byi_o_int(o, "axis", 1);
+    const byi_id x = byi_import_in(o, 0);
+    const int64_t rank = byi_import_rank(o, x),
+                  axis = byi_import_int(o, "axis", 1);
 
-    o->out[0] = byi_o_emit(
+    o->out[0] = byi_import_emit(
         o, BYI_OP_FLATTEN, ARGS(x),
         ATTRS(AN_INT("axis", axis < 0 && axis >= -rank ? axis + rank : axis)));
 }
 
 static void convert_transpose(struct byi_import *o)
 {
-    const byi_id x = byi_o_in(o, 0);
-    const uint32_t rank = byi_o_rank(o, x);
+    const byi_id x = byi_import_in(o, 0);
+    const uint32_t rank = byi_import_rank(o, x);
     int64_t reversed[BYI_MAX_RANK];
     uint32_t n = 0;
-    const int64_t *perm = byi_o_ints(o, "perm", &n);
+    const int64_t *perm = byi_import_ints(o, "perm", &n);
 
     if (!perm) {
         for (uint32_t i = 0; i < rank; i++)
@@ -162,69 +165,72 @@ static void convert_transpose(struct byi_import *o)
         perm = reversed;
         n = rank;
     }
-    o->out[0] = byi_o_emit(o, BYI_OP_TRANSPOSE, ARGS(x),
-                           ATTRS(SOME_INTS("axes", n, perm)));
+    o->out[0] = byi_import_emit(o, BYI_OP_TRANSPOSE, ARGS(x),
+                                ATTRS(SOME_INTS("axes", n, perm)));
 }
 
 static void convert_expand(struct byi_import *o)
 {
-    const byi_id x = byi_o_in(o, 0);
-    const byi_id shape = cast_int64(o, byi_o_in(o, 1));
+    const byi_id x = byi_import_in(o, 0);
+    const byi_id shape = cast_int64(o, byi_import_in(o, 1));
 
-    o->out[0] =
-        byi_o_call(o, BYI_OP_BROADCAST_TO, x, byi_o_expand_target(o, x, shape));
+    o->out[0] = byi_import_call(o, BYI_OP_BROADCAST_TO, x,
+                                byi_import_expand_target(o, x, shape));
 }
 
 static void convert_tile(struct byi_import *o)
 {
-    o->out[0] = byi_o_call(o, BYI_OP_TILE, byi_o_in(o, 0),
-                           cast_int64(o, byi_o_in(o, 1)));
+    o->out[0] = byi_import_call(o, BYI_OP_TILE, byi_import_in(o, 0),
+                                cast_int64(o, byi_import_in(o, 1)));
 }
 
 /* Opset 1 repeats along one axis: Tile(x, tiles, axis), both scalars. */
 static void convert_tile_1(struct byi_import *o)
 {
     static const int64_t one = 1;
-    const byi_id x = byi_o_in(o, 0);
-    const uint32_t rank = byi_o_rank(o, x);
-    const uint32_t axis = byi_o_axis(o, byi_o_const_int(o, 2, "axis"), rank);
-    const byi_id shape = byi_o_vector(o, 1, &one);
+    const byi_id x = byi_import_in(o, 0);
+    const uint32_t rank = byi_import_rank(o, x);
+    const uint32_t axis =
+        byi_import_axis(o, byi_import_const_int(o, 2, "axis"), rank);
+    const byi_id shape = byi_import_vector(o, 1, &one);
     const byi_id tiles =
-        byi_o_reshape(o, cast_int64(o, byi_o_in(o, 1)), shape, false);
+        byi_import_reshape(o, cast_int64(o, byi_import_in(o, 1)), shape, false);
     byi_id parts[BYI_MAX_RANK];
 
     for (uint32_t i = 0; i < rank; i++)
-        parts[i] = i == axis ? tiles : byi_o_vector(o, 1, &one);
-    const byi_id repeats = byi_o_emit(o, BYI_OP_CONCATENATE, rank, parts,
-                                      ATTRS(AN_INT("axis", 0)));
-    o->out[0] = byi_o_call(o, BYI_OP_TILE, x, repeats);
+        parts[i] = i == axis ? tiles : byi_import_vector(o, 1, &one);
+    const byi_id repeats = byi_import_emit(o, BYI_OP_CONCATENATE, rank, parts,
+                                           ATTRS(AN_INT("axis", 0)));
+    o->out[0] = byi_import_call(o, BYI_OP_TILE, x, repeats);
 }
 
 /* --- concatenation, splitting, slicing, padding --------------------------- */
 
-byi_id byi_o_concat(struct byi_import *o, byi_id a, byi_id b, int64_t axis)
+byi_id byi_import_concat(struct byi_import *o, byi_id a, byi_id b, int64_t axis)
 {
     if (a == BYI_NO_ID)
         return b;
-    return byi_o_emit(o, BYI_OP_CONCATENATE, ARGS(a, b),
-                      ATTRS(AN_INT("axis", axis)));
+    return byi_import_emit(o, BYI_OP_CONCATENATE, ARGS(a, b),
+                           ATTRS(AN_INT("axis", axis)));
 }
 
 static void convert_concat(struct byi_import *o)
 {
-    const int64_t axis = byi_o_int(o, "axis", 1); /* required from opset 4 */
-    const uint32_t fixed = byi_o_axis(o, axis, byi_o_rank(o, byi_o_in(o, 0)));
+    const int64_t axis =
+        byi_import_int(o, "axis", 1); /* required from opset 4 */
+    const uint32_t fixed =
+        byi_import_axis(o, axis, byi_import_rank(o, byi_import_in(o, 0)));
 
     for (uint32_t i = 0; i < o->n_in; i++)
         if (o->in[i] == BYI_NO_ID)
-            byi_o_fail(o, BYOC_EPARSE, "input %u is omitted, expected a value",
-                       i);
+            byi_import_fail(o, BYOC_EPARSE,
+                            "input %u is omitted, expected a value", i);
     if (o->n_in == 1) {
-        o->out[0] = byi_o_in(o, 0);
+        o->out[0] = byi_import_in(o, 0);
         return;
     }
-    o->out[0] = byi_o_emit(o, BYI_OP_CONCATENATE, o->n_in, o->in,
-                           ATTRS(AN_INT("axis", (int64_t)fixed)));
+    o->out[0] = byi_import_emit(o, BYI_OP_CONCATENATE, o->n_in, o->in,
+                                ATTRS(AN_INT("axis", (int64_t)fixed)));
 }
 
 /* Returns the sizes of n equal parts of axis `axis`, whose size is `dim`; if
@@ -238,15 +244,17 @@ static const int64_t *equal_sizes(struct byi_import *o, int64_t dim,
     int64_t rest = dim;
 
     if (BYI_IS_SYMBOL(dim))
-        byi_o_refuse(o,
-                     "found equal parts of symbolic axis %u, expected sizes "
-                     "of the parts",
-                     axis);
+        byi_import_refuse(
+            o,
+            "found equal parts of symbolic axis %u, expected sizes "
+            "of the parts",
+            axis);
     else if (n == 0 || (dim % n != 0 && !uneven))
-        byi_o_fail(o, BYOC_ETYPE,
-                   "axis %u of size %lld does not split into %u equal parts, "
-                   "expected a divisor of it",
-                   axis, (long long)dim, n);
+        byi_import_fail(
+            o, BYOC_ETYPE,
+            "axis %u of size %lld does not split into %u equal parts, "
+            "expected a divisor of it",
+            axis, (long long)dim, n);
     for (uint32_t i = 0; i < n; i++) {
         sizes[i] = part < rest ? part : rest;
         rest -= sizes[i];
@@ -257,43 +265,43 @@ static const int64_t *equal_sizes(struct byi_import *o, int64_t dim,
 static void get_parts(struct byi_import *o, byi_id parts)
 {
     for (uint32_t i = 0; i < o->n_out; i++)
-        if (byi_o_wants(o, i))
-            o->out[i] = byi_o_get(o, parts, i);
+        if (byi_import_wants(o, i))
+            o->out[i] = byi_import_get(o, parts, i);
 }
 
 static void convert_split(struct byi_import *o)
 {
-    const byi_id x = byi_o_in(o, 0), given = byi_o_in(o, 1);
+    const byi_id x = byi_import_in(o, 0), given = byi_import_in(o, 1);
     const uint32_t axis =
-        byi_o_axis(o, byi_o_int(o, "axis", 0), byi_o_rank(o, x));
+        byi_import_axis(o, byi_import_int(o, "axis", 0), byi_import_rank(o, x));
     uint32_t n = 0;
-    const int64_t *sizes = byi_o_ints(o, "split", &n);
+    const int64_t *sizes = byi_import_ints(o, "split", &n);
 
-    if (given != BYI_NO_ID && !byi_o_is_const(o, 1)) {
-        get_parts(o,
-                  byi_o_emit(o, BYI_OP_DYN_SPLIT, ARGS(x, cast_int64(o, given)),
-                             ATTRS(AN_INT("axis", (int64_t)axis))));
+    if (given != BYI_NO_ID && !byi_import_is_const(o, 1)) {
+        get_parts(o, byi_import_emit(o, BYI_OP_DYN_SPLIT,
+                                     ARGS(x, cast_int64(o, given)),
+                                     ATTRS(AN_INT("axis", (int64_t)axis))));
         return;
     }
     if (given != BYI_NO_ID)
-        sizes = byi_o_const_ints(o, 1, "split", &n);
-    const int64_t expected_parts = byi_o_int(o, "num_outputs", 0);
+        sizes = byi_import_const_ints(o, 1, "split", &n);
+    const int64_t expected_parts = byi_import_int(o, "num_outputs", 0);
     if (!sizes) {
         n = o->n_out;
         if (expected_parts != 0 && expected_parts != n)
-            byi_o_fail(o, BYOC_EPARSE,
-                       "num_outputs is %lld, expected %u, the number of "
-                       "outputs",
-                       (long long)expected_parts, n);
-        sizes =
-            equal_sizes(o, byi_o_dim(o, x, axis), axis, n, expected_parts != 0);
+            byi_import_fail(o, BYOC_EPARSE,
+                            "num_outputs is %lld, expected %u, the number of "
+                            "outputs",
+                            (long long)expected_parts, n);
+        sizes = equal_sizes(o, byi_import_dim(o, x, axis), axis, n,
+                            expected_parts != 0);
     }
     if (n < o->n_out)
-        byi_o_fail(o, BYOC_ETYPE,
-                   "found %u sizes, expected %u, one for each "
-                   "output",
-                   n, o->n_out);
-    const byi_id parts = byi_o_emit(
+        byi_import_fail(o, BYOC_ETYPE,
+                        "found %u sizes, expected %u, one for each "
+                        "output",
+                        n, o->n_out);
+    const byi_id parts = byi_import_emit(
         o, BYI_OP_SPLIT, ARGS(x),
         ATTRS(SOME_INTS("sizes", n, sizes), AN_INT("axis", (int64_t)axis)));
     get_parts(o, parts);
@@ -304,15 +312,15 @@ static void convert_split(struct byi_import *o)
 static void emit_slice(struct byi_import *o, byi_id begin, byi_id end,
                        byi_id axes, byi_id steps)
 {
-    const int64_t n = byi_o_dim(o, begin, 0);
+    const int64_t n = byi_import_dim(o, begin, 0);
     int64_t *list = NULL;
 
-    if ((axes == BYI_NO_ID || steps == BYI_NO_ID) && byi_o_ok(o)) {
+    if ((axes == BYI_NO_ID || steps == BYI_NO_ID) && byi_import_ok(o)) {
         if (n < 0 || n > BYI_MAX_RANK) {
-            byi_o_refuse(o,
-                         "found a symbolic number of axes, or too many, "
-                         "expected at most %d",
-                         BYI_MAX_RANK);
+            byi_import_refuse(o,
+                              "found a symbolic number of axes, or too many, "
+                              "expected at most %d",
+                              BYI_MAX_RANK);
             return;
         }
         list = byi_arena_calloc(o->scratch, (size_t)n + 1, sizeof *list);
@@ -320,27 +328,27 @@ static void emit_slice(struct byi_import *o, byi_id begin, byi_id end,
     if (axes == BYI_NO_ID && list) {
         for (int64_t i = 0; i < n; i++)
             list[i] = i;
-        axes = byi_o_vector(o, (uint32_t)n, list);
+        axes = byi_import_vector(o, (uint32_t)n, list);
     }
     if (steps == BYI_NO_ID && list) {
         for (int64_t i = 0; i < n; i++)
             list[i] = 1;
-        steps = byi_o_vector(o, (uint32_t)n, list);
+        steps = byi_import_vector(o, (uint32_t)n, list);
     }
-    o->out[0] = byi_o_call(o, BYI_OP_STRIDED_SLICE, byi_o_in(o, 0), begin, end,
-                           axes, steps);
+    o->out[0] = byi_import_call(o, BYI_OP_STRIDED_SLICE, byi_import_in(o, 0),
+                                begin, end, axes, steps);
 }
 
 static void convert_slice_1(struct byi_import *o)
 {
     uint32_t n = 0, n_ends = 0, n_axes = 0;
-    const int64_t *starts = byi_o_ints(o, "starts", &n);
-    const int64_t *ends = byi_o_ints(o, "ends", &n_ends);
-    const int64_t *axes = byi_o_ints(o, "axes", &n_axes);
+    const int64_t *starts = byi_import_ints(o, "starts", &n);
+    const int64_t *ends = byi_import_ints(o, "ends", &n_ends);
+    const int64_t *axes = byi_import_ints(o, "axes", &n_axes);
 
-    const byi_id along = axes ? byi_o_vector(o, n_axes, axes) : BYI_NO_ID;
-    const byi_id end = byi_o_vector(o, n_ends, ends);
-    emit_slice(o, byi_o_vector(o, n, starts), end, along, BYI_NO_ID);
+    const byi_id along = axes ? byi_import_vector(o, n_axes, axes) : BYI_NO_ID;
+    const byi_id end = byi_import_vector(o, n_ends, ends);
+    emit_slice(o, byi_import_vector(o, n, starts), end, along, BYI_NO_ID);
 }
 
 static void convert_slice(struct byi_import *o)
@@ -348,8 +356,8 @@ static void convert_slice(struct byi_import *o)
     byi_id given[5] = {BYI_NO_ID, BYI_NO_ID, BYI_NO_ID, BYI_NO_ID, BYI_NO_ID};
 
     for (uint32_t i = 1; i < 5; i++)
-        if (byi_o_in(o, i) != BYI_NO_ID)
-            given[i] = cast_int64(o, byi_o_in(o, i));
+        if (byi_import_in(o, i) != BYI_NO_ID)
+            given[i] = cast_int64(o, byi_import_in(o, i));
     emit_slice(o, given[1], given[2], given[3], given[4]);
 }
 
@@ -359,7 +367,7 @@ static bool are_all_zero(const struct byi_import *o, byi_id id)
 {
     struct byi_tensor t = {0};
 
-    if (!byi_o_value(o, id, &t))
+    if (!byi_import_value(o, id, &t))
         return false;
     for (int64_t i = 0; i < byi_elements(t.rank, t.dims); i++)
         if (byi_tensor_int(&t, i) != 0)
@@ -369,28 +377,28 @@ static bool are_all_zero(const struct byi_import *o, byi_id id)
 
 static void emit_pad(struct byi_import *o, byi_id pads, byi_id value)
 {
-    const byi_id x = byi_o_in(o, 0);
-    const char *mode = byi_o_string(o, "mode", "constant");
+    const byi_id x = byi_import_in(o, 0);
+    const char *mode = byi_import_string(o, "mode", "constant");
 
     if (are_all_zero(o, pads) &&
-        byi_o_dim(o, pads, 0) == 2 * (int64_t)byi_o_rank(o, x)) {
+        byi_import_dim(o, pads, 0) == 2 * (int64_t)byi_import_rank(o, x)) {
         o->out[0] = x;
         return;
     }
-    o->out[0] = byi_o_emit(o, BYI_OP_NN_PAD, ARGS(x, pads, value),
-                           ATTRS(A_STRING("mode", mode)));
+    o->out[0] = byi_import_emit(o, BYI_OP_NN_PAD, ARGS(x, pads, value),
+                                ATTRS(A_STRING("mode", mode)));
 }
 
 static void convert_pad_2(struct byi_import *o)
 {
     const char *const name = o->opset < 2 ? "paddings" : "pads";
-    const double value = byi_o_float(o, "value", 0);
+    const double value = byi_import_float(o, "value", 0);
     uint32_t n = 0;
-    const int64_t *pads = byi_o_ints(o, name, &n);
+    const int64_t *pads = byi_import_ints(o, name, &n);
 
     const byi_id filled =
-        byi_o_scalar(o, byi_o_dtype(o, byi_o_in(o, 0)), value);
-    emit_pad(o, byi_o_vector(o, n, pads), filled);
+        byi_import_scalar(o, byi_import_dtype(o, byi_import_in(o, 0)), value);
+    emit_pad(o, byi_import_vector(o, n, pads), filled);
 }
 
 /* Emit elements from .. to - 1 of a vector. */
@@ -399,9 +407,10 @@ static byi_id emit_elements(struct byi_import *o, byi_id vector, int64_t from,
 {
     const int64_t zero = 0, one = 1;
 
-    return byi_o_call(o, BYI_OP_STRIDED_SLICE, vector,
-                      byi_o_vector(o, 1, &from), byi_o_vector(o, 1, &to),
-                      byi_o_vector(o, 1, &zero), byi_o_vector(o, 1, &one));
+    return byi_import_call(
+        o, BYI_OP_STRIDED_SLICE, vector, byi_import_vector(o, 1, &from),
+        byi_import_vector(o, 1, &to), byi_import_vector(o, 1, &zero),
+        byi_import_vector(o, 1, &one));
 }
 
 /* Emit the pads of all axes from the pads of the axes in input 3; the other
@@ -409,84 +418,89 @@ static byi_id emit_elements(struct byi_import *o, byi_id vector, int64_t from,
 static byi_id spread_pads(struct byi_import *o, uint32_t rank)
 {
     const int64_t none[BYI_MAX_RANK] = {0};
-    const byi_id axes = byi_o_in(o, 3), pads = cast_int64(o, byi_o_in(o, 1));
-    const int64_t n = byi_o_dim(o, axes, 0);
-    const byi_id zeros = byi_o_vector(o, rank, none);
+    const byi_id axes = byi_import_in(o, 3),
+                 pads = cast_int64(o, byi_import_in(o, 1));
+    const int64_t n = byi_import_dim(o, axes, 0);
+    const byi_id zeros = byi_import_vector(o, rank, none);
 
-    if (byi_o_ok(o) && (BYI_IS_SYMBOL(n) || byi_o_rank(o, axes) != 1))
-        byi_o_refuse(o,
-                     "found axes of rank %u or of symbolic number, expected "
-                     "a vector of known length",
-                     byi_o_rank(o, axes));
-    if (byi_o_ok(o) && byi_o_dim(o, pads, 0) != 2 * n)
-        byi_o_fail(o, BYOC_ETYPE,
-                   "found %lld pads for %lld axes, expected two each",
-                   (long long)byi_o_dim(o, pads, 0), (long long)n);
+    if (byi_import_ok(o) && (BYI_IS_SYMBOL(n) || byi_import_rank(o, axes) != 1))
+        byi_import_refuse(
+            o,
+            "found axes of rank %u or of symbolic number, expected "
+            "a vector of known length",
+            byi_import_rank(o, axes));
+    if (byi_import_ok(o) && byi_import_dim(o, pads, 0) != 2 * n)
+        byi_import_fail(o, BYOC_ETYPE,
+                        "found %lld pads for %lld axes, expected two each",
+                        (long long)byi_import_dim(o, pads, 0), (long long)n);
     const byi_id ends =
-        byi_o_spread(o, zeros, axes, emit_elements(o, pads, n, 2 * n));
-    return byi_o_concat(
-        o, byi_o_spread(o, zeros, axes, emit_elements(o, pads, 0, n)), ends, 0);
+        byi_import_spread(o, zeros, axes, emit_elements(o, pads, n, 2 * n));
+    return byi_import_concat(
+        o, byi_import_spread(o, zeros, axes, emit_elements(o, pads, 0, n)),
+        ends, 0);
 }
 
 static void convert_pad(struct byi_import *o)
 {
-    const byi_id x = byi_o_in(o, 0);
-    byi_id value = byi_o_in(o, 2);
+    const byi_id x = byi_import_in(o, 0);
+    byi_id value = byi_import_in(o, 2);
 
     if (value == BYI_NO_ID)
-        value = byi_o_scalar(o, byi_o_dtype(o, x), 0);
-    if (byi_o_in(o, 3) != BYI_NO_ID)
-        emit_pad(o, spread_pads(o, byi_o_rank(o, x)), value);
+        value = byi_import_scalar(o, byi_import_dtype(o, x), 0);
+    if (byi_import_in(o, 3) != BYI_NO_ID)
+        emit_pad(o, spread_pads(o, byi_import_rank(o, x)), value);
     else
-        emit_pad(o, cast_int64(o, byi_o_in(o, 1)), value);
+        emit_pad(o, cast_int64(o, byi_import_in(o, 1)), value);
 }
 
 /* CenterCropPad crops or pads the axes to the sizes of input `shape`, equally
  * on both sides. An odd element is cropped or padded at the end. */
 static void convert_center(struct byi_import *o)
 {
-    const byi_id x = byi_o_in(o, 0), dims = byi_o_shape_of(o, x);
-    const uint32_t rank = byi_o_rank(o, x);
+    const byi_id x = byi_import_in(o, 0), dims = byi_import_shape_of(o, x);
+    const uint32_t rank = byi_import_rank(o, x);
     int64_t every[BYI_MAX_RANK], ones[BYI_MAX_RANK];
     uint32_t n = 0;
-    const int64_t *axes = byi_o_ints(o, "axes", &n);
-    byi_id target = cast_int64(o, byi_o_in(o, 1));
+    const int64_t *axes = byi_import_ints(o, "axes", &n);
+    byi_id target = cast_int64(o, byi_import_in(o, 1));
 
     for (uint32_t i = 0; i < rank; i++) {
         every[i] = i;
         ones[i] = 1;
     }
     if (axes)
-        target = byi_o_spread(o, dims, byi_o_vector(o, n, axes), target);
-    const byi_id cropped = byi_o_call(o, BYI_OP_MINIMUM, dims, target);
-    const byi_id begin = byi_o_with(
-        o, BYI_OP_DIVIDE, byi_o_call(o, BYI_OP_SUBTRACT, dims, cropped), 2);
-    const byi_id missing = byi_o_call(o, BYI_OP_SUBTRACT, target, cropped);
-    const byi_id before = byi_o_with(o, BYI_OP_DIVIDE, missing, 2);
-    const byi_id y =
-        byi_o_call(o, BYI_OP_STRIDED_SLICE, x, begin,
-                   byi_o_call(o, BYI_OP_ADD, begin, cropped),
-                   byi_o_vector(o, rank, every), byi_o_vector(o, rank, ones));
-    o->out[0] = byi_o_call(
+        target =
+            byi_import_spread(o, dims, byi_import_vector(o, n, axes), target);
+    const byi_id cropped = byi_import_call(o, BYI_OP_MINIMUM, dims, target);
+    const byi_id begin =
+        byi_import_with(o, BYI_OP_DIVIDE,
+                        byi_import_call(o, BYI_OP_SUBTRACT, dims, cropped), 2);
+    const byi_id missing = byi_import_call(o, BYI_OP_SUBTRACT, target, cropped);
+    const byi_id before = byi_import_with(o, BYI_OP_DIVIDE, missing, 2);
+    const byi_id y = byi_import_call(
+        o, BYI_OP_STRIDED_SLICE, x, begin,
+        byi_import_call(o, BYI_OP_ADD, begin, cropped),
+        byi_import_vector(o, rank, every), byi_import_vector(o, rank, ones));
+    o->out[0] = byi_import_call(
         o, BYI_OP_NN_PAD, y,
-        byi_o_concat(o, before, byi_o_call(o, BYI_OP_SUBTRACT, missing, before),
-                     0),
-        byi_o_scalar(o, byi_o_dtype(o, x), 0));
+        byi_import_concat(
+            o, before, byi_import_call(o, BYI_OP_SUBTRACT, missing, before), 0),
+        byi_import_scalar(o, byi_import_dtype(o, x), 0));
 }
 
 static void convert_depth_to_space(struct byi_import *o)
 {
-    o->out[0] =
-        byi_o_emit(o, BYI_OP_DEPTH_TO_SPACE, ARGS(byi_o_in(o, 0)),
-                   ATTRS(AN_INT("block_size", byi_o_int(o, "blocksize", 0)),
-                         A_STRING("mode", byi_o_string(o, "mode", "DCR"))));
+    o->out[0] = byi_import_emit(
+        o, BYI_OP_DEPTH_TO_SPACE, ARGS(byi_import_in(o, 0)),
+        ATTRS(AN_INT("block_size", byi_import_int(o, "blocksize", 0)),
+              A_STRING("mode", byi_import_string(o, "mode", "DCR"))));
 }
 
 static void convert_space_to_depth(struct byi_import *o)
 {
-    o->out[0] =
-        byi_o_emit(o, BYI_OP_SPACE_TO_DEPTH, ARGS(byi_o_in(o, 0)),
-                   ATTRS(AN_INT("block_size", byi_o_int(o, "blocksize", 0))));
+    o->out[0] = byi_import_emit(
+        o, BYI_OP_SPACE_TO_DEPTH, ARGS(byi_import_in(o, 0)),
+        ATTRS(AN_INT("block_size", byi_import_int(o, "blocksize", 0))));
 }
 
 /* clang-format off */

@@ -19,29 +19,30 @@ static const double pi = 3.14159265358979323846;
 /* Emit the vector 0, 1, ..., limit - 1, of limit's type. */
 static byi_id emit_count(struct byi_import *o, byi_id limit)
 {
-    const enum byoc_dtype dtype = byi_o_dtype(o, limit);
+    const enum byoc_dtype dtype = byi_import_dtype(o, limit);
 
-    return byi_o_call(o, BYI_OP_ARANGE, byi_o_scalar(o, dtype, 0), limit,
-                      byi_o_scalar(o, dtype, 1));
+    return byi_import_call(o, BYI_OP_ARANGE, byi_import_scalar(o, dtype, 0),
+                           limit, byi_import_scalar(o, dtype, 1));
 }
 
 /* Emit input i, a single number, as a scalar of type dtype. */
 static byi_id read_scalar(struct byi_import *o, uint32_t i,
                           enum byoc_dtype dtype)
 {
-    return byi_o_cast(o, byi_o_as_scalar(o, byi_o_in(o, i)), dtype);
+    return byi_import_cast(o, byi_import_as_scalar(o, byi_import_in(o, i)),
+                           dtype);
 }
 
 /* Emit a vector of n elements as a column, (n, 1). */
 static byi_id emit_column(struct byi_import *o, byi_id vector)
 {
-    return byi_o_expand(o, vector, 1, (const int64_t[]){1});
+    return byi_import_expand(o, vector, 1, (const int64_t[]){1});
 }
 
 /* Returns the type named by attribute output_datatype; float32 without it. */
 static enum byoc_dtype read_output_type(struct byi_import *o)
 {
-    const enum byoc_dtype given = byi_o_dtype_attr(o, "output_datatype");
+    const enum byoc_dtype given = byi_import_dtype_attr(o, "output_datatype");
 
     return given == BYOC_NONE ? BYOC_F32 : given;
 }
@@ -65,18 +66,18 @@ static void emit_window(struct byi_import *o, double a0, double a1, double a2)
         "      multiply(cos(multiply(%angle, 2)), a2))"
         "}";
     const enum byoc_dtype dtype = read_output_type(o);
-    const bool periodic = byi_o_int(o, "periodic", 1) != 0;
+    const bool periodic = byi_import_int(o, "periodic", 1) != 0;
     const byi_id size = read_scalar(o, 0, BYOC_F64);
-    const byi_id n = periodic
-                         ? size
-                         : byi_o_text(o, "fn (%n) { maximum(add(%n, -1), 1) }",
-                                      ARGS(size), NO_ATTRS);
-    const byi_id y = byi_o_text(
+    const byi_id n =
+        periodic ? size
+                 : byi_import_text(o, "fn (%n) { maximum(add(%n, -1), 1) }",
+                                   ARGS(size), NO_ATTRS);
+    const byi_id y = byi_import_text(
         o, a2 == 0 ? two_terms : three_terms, ARGS(n, emit_count(o, size)),
         ATTRS(A_FLOAT("two_pi", 2 * pi), A_FLOAT("a0", a0), A_FLOAT("a1", -a1),
               A_FLOAT("a2", a2)));
 
-    o->out[0] = byi_o_cast(o, y, dtype);
+    o->out[0] = byi_import_cast(o, y, dtype);
 }
 
 static void convert_hann(struct byi_import *o)
@@ -114,12 +115,12 @@ static byi_id emit_band_edges(struct byi_import *o, byi_id bands)
         "  %hertz = multiply(add(exp(multiply(%mel, to_hertz)), -1), 700);"
         "  floor(divide(multiply(%hertz, add(%length, 1)), %rate))"
         "}";
-    const byi_id points = byi_o_with(o, BYI_OP_ADD, bands, 2);
+    const byi_id points = byi_import_with(o, BYI_OP_ADD, bands, 2);
     byi_id in[5];
 
     for (uint32_t i = 1; i < 5; i++)
         in[i] = read_scalar(o, i, BYOC_F64);
-    return byi_o_text(
+    return byi_import_text(
         o, text,
         ARGS(in[1], in[2], in[3], in[4], points, emit_count(o, points)),
         ATTRS(MEL_FACTORS));
@@ -149,16 +150,16 @@ static void convert_mel(struct byi_import *o)
     const enum byoc_dtype dtype = read_output_type(o);
     const byi_id bands = read_scalar(o, 0, BYOC_F64);
     const byi_id length = read_scalar(o, 1, BYOC_I64);
-    const byi_id bins = byi_o_text(o, "fn (%n) { add(divide(%n, 2), 1) }",
-                                   ARGS(length), NO_ATTRS);
+    const byi_id bins = byi_import_text(o, "fn (%n) { add(divide(%n, 2), 1) }",
+                                        ARGS(length), NO_ATTRS);
     const byi_id y =
-        byi_o_text(o, text,
-                   ARGS(emit_band_edges(o, bands),
-                        emit_count(o, byi_o_cast(o, bands, BYOC_I64)),
-                        emit_count(o, bins)),
-                   NO_ATTRS);
+        byi_import_text(o, text,
+                        ARGS(emit_band_edges(o, bands),
+                             emit_count(o, byi_import_cast(o, bands, BYOC_I64)),
+                             emit_count(o, bins)),
+                        NO_ATTRS);
 
-    o->out[0] = byi_o_cast(o, y, dtype);
+    o->out[0] = byi_import_cast(o, y, dtype);
 }
 
 /* --- transforms ----------------------------------------------------------- */
@@ -166,15 +167,15 @@ static void convert_mel(struct byi_import *o)
 static byi_id emit_dft(struct byi_import *o, byi_id x, int64_t axis)
 {
     byi_id args[] = {x, BYI_NO_ID};
-    const bool given = byi_o_in(o, 1) != BYI_NO_ID;
+    const bool given = byi_import_in(o, 1) != BYI_NO_ID;
 
     if (given)
         args[1] = read_scalar(o, 1, BYOC_I64);
-    return byi_o_emit(
+    return byi_import_emit(
         o, BYI_OP_DFT, given ? 2 : 1, args,
         ATTRS(AN_INT("axis", axis),
-              A_BOOL("inverse", byi_o_int(o, "inverse", 0) != 0),
-              A_BOOL("onesided", byi_o_int(o, "onesided", 0) != 0)));
+              A_BOOL("inverse", byi_import_int(o, "inverse", 0) != 0),
+              A_BOOL("onesided", byi_import_int(o, "onesided", 0) != 0)));
 }
 
 /* Emit the product of the dims whose index satisfies `index op axis`; `places`
@@ -182,9 +183,9 @@ static byi_id emit_dft(struct byi_import *o, byi_id x, int64_t axis)
 static byi_id emit_product_where(struct byi_import *o, enum byi_op_id op,
                                  byi_id places, byi_id axis, byi_id dims)
 {
-    return byi_o_text(
+    return byi_import_text(
         o, "fn (%is, %dims) { prod(where(%is, %dims, 1), keepdims=false) }",
-        ARGS(byi_o_call(o, op, places, axis), dims), NO_ATTRS);
+        ARGS(byi_import_call(o, op, places, axis), dims), NO_ATTRS);
 }
 
 /* Emit the DFT along an axis that is known only at run time. Reshape x to
@@ -192,69 +193,73 @@ static byi_id emit_product_where(struct byi_import *o, enum byi_op_id op,
  * BYI_NO_ID on error. */
 static byi_id emit_dynamic_dft(struct byi_import *o, byi_id x, byi_id axis)
 {
-    const uint32_t rank = byi_o_rank(o, x);
+    const uint32_t rank = byi_import_rank(o, x);
     int64_t places[BYI_MAX_RANK];
 
-    if (byi_o_ok(o) && rank < 2)
-        byi_o_fail(o, BYOC_ETYPE, "x has rank %u, expected at least 2", rank);
-    if (!byi_o_ok(o))
+    if (byi_import_ok(o) && rank < 2)
+        byi_import_fail(o, BYOC_ETYPE, "x has rank %u, expected at least 2",
+                        rank);
+    if (!byi_import_ok(o))
         return BYI_NO_ID;
     for (uint32_t i = 0; i < rank; i++)
         places[i] = i;
-    const byi_id at = byi_o_vector(o, rank, places);
-    const byi_id shape = byi_o_emit(o, BYI_OP_SHAPE_OF, ARGS(x),
-                                    ATTRS(AN_INT("end", (int64_t)rank - 1)));
-    const byi_id parts = byi_o_vector(o, 1, (const int64_t[]){1});
-    const byi_id dims = byi_o_concat(o, shape, parts, 0);
-    axis = byi_o_text(
+    const byi_id at = byi_import_vector(o, rank, places);
+    const byi_id shape = byi_import_emit(
+        o, BYI_OP_SHAPE_OF, ARGS(x), ATTRS(AN_INT("end", (int64_t)rank - 1)));
+    const byi_id parts = byi_import_vector(o, 1, (const int64_t[]){1});
+    const byi_id dims = byi_import_concat(o, shape, parts, 0);
+    axis = byi_import_text(
         o, "fn (%axis) { where(less(%axis, 0), add(%axis, rank), %axis) }",
         ARGS(axis), ATTRS(AN_INT("rank", rank)));
     const byi_id sizes[] = {
         emit_product_where(o, BYI_OP_LESS, at, axis, dims),
         emit_product_where(o, BYI_OP_EQUAL, at, axis, dims),
         emit_product_where(o, BYI_OP_GREATER, at, axis, dims),
-        byi_o_length(o, x, (int64_t)rank - 1),
+        byi_import_length(o, x, (int64_t)rank - 1),
     };
     byi_id target = BYI_NO_ID;
     for (uint32_t i = 0; i < BYI_COUNT(sizes); i++)
-        target = byi_o_concat(o, target, byi_o_row(o, sizes[i]), 0);
-    const byi_id y = emit_dft(o, byi_o_reshape(o, x, target, false), 1);
-    const byi_id two = byi_o_vector(o, 1, (const int64_t[]){2});
-    const byi_id whole =
-        byi_o_call(o, BYI_OP_WHERE, byi_o_call(o, BYI_OP_EQUAL, at, axis),
-                   byi_o_length(o, y, 1), byi_o_concat(o, shape, two, 0));
-    return byi_o_reshape(o, y, whole, false);
+        target = byi_import_concat(o, target, byi_import_row(o, sizes[i]), 0);
+    const byi_id y = emit_dft(o, byi_import_reshape(o, x, target, false), 1);
+    const byi_id two = byi_import_vector(o, 1, (const int64_t[]){2});
+    const byi_id whole = byi_import_call(
+        o, BYI_OP_WHERE, byi_import_call(o, BYI_OP_EQUAL, at, axis),
+        byi_import_length(o, y, 1), byi_import_concat(o, shape, two, 0));
+    return byi_import_reshape(o, y, whole, false);
 }
 
 static void convert_dft(struct byi_import *o)
 {
     const int64_t usual = o->opset < 20 ? 1 : -2;
 
-    if (byi_o_in(o, 2) == BYI_NO_ID)
-        o->out[0] = emit_dft(o, byi_o_in(o, 0), byi_o_int(o, "axis", usual));
-    else if (byi_o_is_const(o, 2))
-        o->out[0] = emit_dft(o, byi_o_in(o, 0), byi_o_const_int(o, 2, "axis"));
-    else
+    if (byi_import_in(o, 2) == BYI_NO_ID)
         o->out[0] =
-            emit_dynamic_dft(o, byi_o_in(o, 0), read_scalar(o, 2, BYOC_I64));
+            emit_dft(o, byi_import_in(o, 0), byi_import_int(o, "axis", usual));
+    else if (byi_import_is_const(o, 2))
+        o->out[0] = emit_dft(o, byi_import_in(o, 0),
+                             byi_import_const_int(o, 2, "axis"));
+    else
+        o->out[0] = emit_dynamic_dft(o, byi_import_in(o, 0),
+                                     read_scalar(o, 2, BYOC_I64));
 }
 
 /* Emit the length of a frame: input 3 or, without it, the window's length. */
 static byi_id emit_frame_length(struct byi_import *o)
 {
-    if (byi_o_in(o, 3) != BYI_NO_ID)
+    if (byi_import_in(o, 3) != BYI_NO_ID)
         return read_scalar(o, 3, BYOC_I64);
-    if (byi_o_in(o, 2) == BYI_NO_ID)
-        byi_o_fail(o, BYOC_EPARSE,
-                   "found neither a window nor a frame_length, expected one");
-    return byi_o_call(o, BYI_OP_SIZE_OF, byi_o_in(o, 2));
+    if (byi_import_in(o, 2) == BYI_NO_ID)
+        byi_import_fail(
+            o, BYOC_EPARSE,
+            "found neither a window nor a frame_length, expected one");
+    return byi_import_call(o, BYI_OP_SIZE_OF, byi_import_in(o, 2));
 }
 
 /* Emit the signal positions of each complete frame, (frames, length). */
 static byi_id emit_frame_positions(struct byi_import *o, byi_id x, byi_id step,
                                    byi_id length)
 {
-    const byi_id frames = byi_o_text(
+    const byi_id frames = byi_import_text(
         o,
         "fn (%x, %step, %length) {"
         "  %span = subtract(take(shape_of(%x), 1i64, axis=0), %length);"
@@ -262,7 +267,7 @@ static byi_id emit_frame_positions(struct byi_import *o, byi_id x, byi_id step,
         "}",
         ARGS(x, step, length), NO_ATTRS);
 
-    return byi_o_text(
+    return byi_import_text(
         o,
         "fn (%frames, %step, %own) {"
         "  add(expand_dims(multiply(%frames, %step), axis=[1]), %own)"
@@ -274,28 +279,30 @@ static byi_id emit_frame_positions(struct byi_import *o, byi_id x, byi_id step,
  * and window would add noise to every frequency. */
 static void convert_stft(struct byi_import *o)
 {
-    const enum byoc_dtype dtype = byi_o_dtype(o, byi_o_in(o, 0));
+    const enum byoc_dtype dtype = byi_import_dtype(o, byi_import_in(o, 0));
     const enum byoc_dtype wide = dtype == BYOC_F64 ? BYOC_F64 : BYOC_F32;
-    const byi_id x = byi_o_cast(o, byi_o_in(o, 0), wide);
-    const byi_id given = byi_o_in(o, 2);
-    const bool onesided = byi_o_int(o, "onesided", 1) != 0;
+    const byi_id x = byi_import_cast(o, byi_import_in(o, 0), wide);
+    const byi_id given = byi_import_in(o, 2);
+    const bool onesided = byi_import_int(o, "onesided", 1) != 0;
     const byi_id step = read_scalar(o, 1, BYOC_I64);
     const byi_id length = emit_frame_length(o);
 
-    if (byi_o_ok(o) && byi_o_rank(o, x) != 3)
-        byi_o_fail(o, BYOC_ETYPE,
-                   "the signal has rank %u, expected 3 (batch, time, parts)",
-                   byi_o_rank(o, x));
-    byi_id frames = byi_o_emit(
+    if (byi_import_ok(o) && byi_import_rank(o, x) != 3)
+        byi_import_fail(
+            o, BYOC_ETYPE,
+            "the signal has rank %u, expected 3 (batch, time, parts)",
+            byi_import_rank(o, x));
+    byi_id frames = byi_import_emit(
         o, BYI_OP_TAKE, ARGS(x, emit_frame_positions(o, x, step, length)),
         ATTRS(AN_INT("axis", 1)));
     if (given != BYI_NO_ID)
-        frames = byi_o_call(o, BYI_OP_MULTIPLY, frames,
-                            emit_column(o, byi_o_cast(o, given, wide)));
+        frames =
+            byi_import_call(o, BYI_OP_MULTIPLY, frames,
+                            emit_column(o, byi_import_cast(o, given, wide)));
     const byi_id y =
-        byi_o_emit(o, BYI_OP_DFT, ARGS(frames),
-                   ATTRS(AN_INT("axis", 2), A_BOOL("onesided", onesided)));
-    o->out[0] = byi_o_cast(o, y, dtype);
+        byi_import_emit(o, BYI_OP_DFT, ARGS(frames),
+                        ATTRS(AN_INT("axis", 2), A_BOOL("onesided", onesided)));
+    o->out[0] = byi_import_cast(o, y, dtype);
 }
 
 /* clang-format off */

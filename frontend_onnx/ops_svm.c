@@ -31,14 +31,14 @@ static byi_id add_matrix(struct byi_import *o, uint32_t rows, uint32_t cols,
                                  .rank = 2,
                                  .dims = {rows, cols}};
 
-    return byi_o_const(o, &t, false);
+    return byi_import_const(o, &t, false);
 }
 
 /* Emit op(a, b), where b is a number of type float64. */
 static byi_id emit_with_number(struct byi_import *o, enum byi_op_id op,
                                byi_id a, double b)
 {
-    return byi_o_call(o, op, a, byi_o_scalar(o, BYOC_F64, b));
+    return byi_import_call(o, op, a, byi_import_scalar(o, BYOC_F64, b));
 }
 
 /* --- kernels -------------------------------------------------------------- */
@@ -58,31 +58,32 @@ static const char radial[] =
  * error. */
 static byi_id emit_kernel(struct byi_import *o, byi_id x, byi_id vectors)
 {
-    const char *kind = byi_o_string(o, "kernel_type", "LINEAR");
+    const char *kind = byi_import_string(o, "kernel_type", "LINEAR");
     uint32_t n = 0;
-    const double *params = byi_o_floats(o, "kernel_params", &n);
-    const byi_id products = byi_o_call(o, BYI_OP_NN_DENSE, x, vectors);
+    const double *params = byi_import_floats(o, "kernel_params", &n);
+    const byi_id products = byi_import_call(o, BYI_OP_NN_DENSE, x, vectors);
 
     if (strcmp(kind, "LINEAR") == 0)
         return products;
     if (n != 3) {
-        byi_o_fail(o, BYOC_EPARSE,
-                   "kernel_params has %u entries, expected gamma, coef0 and "
-                   "degree",
-                   n);
+        byi_import_fail(
+            o, BYOC_EPARSE,
+            "kernel_params has %u entries, expected gamma, coef0 and "
+            "degree",
+            n);
         return BYI_NO_ID;
     }
     if (strcmp(kind, "RBF") == 0)
-        return byi_o_text(o, radial, ARGS(x, vectors, products),
-                          ATTRS(A_FLOAT("factor", -params[0])));
+        return byi_import_text(o, radial, ARGS(x, vectors, products),
+                               ATTRS(A_FLOAT("factor", -params[0])));
     const byi_id line = emit_with_number(
-        o, BYI_OP_ADD, byi_o_scale(o, products, params[0]), params[1]);
+        o, BYI_OP_ADD, byi_import_scale(o, products, params[0]), params[1]);
     if (strcmp(kind, "POLY") == 0)
         return emit_with_number(o, BYI_OP_POWER, line, params[2]);
     if (strcmp(kind, "SIGMOID") == 0)
-        return byi_o_call(o, BYI_OP_TANH, line);
-    byi_o_refuse(o, "kernel_type '%s', expected LINEAR, RBF, POLY or SIGMOID",
-                 kind);
+        return byi_import_call(o, BYI_OP_TANH, line);
+    byi_import_refuse(
+        o, "kernel_type '%s', expected LINEAR, RBF, POLY or SIGMOID", kind);
     return BYI_NO_ID;
 }
 
@@ -90,12 +91,13 @@ static byi_id emit_kernel(struct byi_import *o, byi_id x, byi_id vectors)
 
 static void read_svm(struct byi_import *o, struct svm *s)
 {
-    s->x = byi_ml_matrix(o, byi_o_in(o, 0), BYOC_F64);
-    s->coefficients = byi_o_floats(o, "coefficients", &s->n_coefficients);
-    s->rho = byi_o_floats(o, "rho", &s->n_rho);
-    if (byi_o_ok(o) && s->n_rho == 0)
-        byi_o_fail(o, BYOC_EPARSE,
-                   "attribute 'rho' is missing, expected 1 or more numbers");
+    s->x = byi_ml_matrix(o, byi_import_in(o, 0), BYOC_F64);
+    s->coefficients = byi_import_floats(o, "coefficients", &s->n_coefficients);
+    s->rho = byi_import_floats(o, "rho", &s->n_rho);
+    if (byi_import_ok(o) && s->n_rho == 0)
+        byi_import_fail(
+            o, BYOC_EPARSE,
+            "attribute 'rho' is missing, expected 1 or more numbers");
 }
 
 /* Emit the kernel of s->x and each of the s->n_vectors support vectors, which
@@ -103,12 +105,13 @@ static void read_svm(struct byi_import *o, struct svm *s)
 static byi_id emit_vector_kernels(struct byi_import *o, const struct svm *s)
 {
     uint32_t n = 0;
-    const double *values = byi_o_floats(o, "support_vectors", &n);
+    const double *values = byi_import_floats(o, "support_vectors", &n);
 
     if (n == 0 || n % s->n_vectors) {
-        byi_o_fail(o, BYOC_EPARSE,
-                   "support_vectors has %u entries, expected a multiple of %u",
-                   n, s->n_vectors);
+        byi_import_fail(
+            o, BYOC_EPARSE,
+            "support_vectors has %u entries, expected a multiple of %u", n,
+            s->n_vectors);
         return BYI_NO_ID;
     }
     return emit_kernel(o, s->x,
@@ -121,19 +124,19 @@ static byi_id emit_vector_kernels(struct byi_import *o, const struct svm *s)
 static byi_id emit_linear(struct byi_import *o, const struct svm *s,
                           uint32_t rows)
 {
-    byi_o_string(o, "kernel_type", "");
-    byi_o_attr(o, "kernel_params",
-               ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOATS);
+    byi_import_string(o, "kernel_type", "");
+    byi_import_attr(o, "kernel_params",
+                    ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOATS);
     if (s->n_coefficients == 0 || rows == 0 || s->n_coefficients % rows) {
-        byi_o_fail(o, BYOC_EPARSE,
-                   "found %u coefficients, expected a multiple of %u",
-                   s->n_coefficients, rows);
+        byi_import_fail(o, BYOC_EPARSE,
+                        "found %u coefficients, expected a multiple of %u",
+                        s->n_coefficients, rows);
         return BYI_NO_ID;
     }
     const byi_id weights =
         add_matrix(o, rows, s->n_coefficients / rows, s->coefficients);
     return emit_with_number(o, BYI_OP_ADD,
-                            byi_o_call(o, BYI_OP_NN_DENSE, s->x, weights),
+                            byi_import_call(o, BYI_OP_NN_DENSE, s->x, weights),
                             s->rho[0]);
 }
 
@@ -141,34 +144,36 @@ static byi_id emit_linear(struct byi_import *o, const struct svm *s,
 
 static void convert_svm_regressor(struct byi_import *o)
 {
-    const int64_t n = byi_o_int(o, "n_supports", 0);
-    const bool one_class = byi_o_int(o, "one_class", 0) != 0;
+    const int64_t n = byi_import_int(o, "n_supports", 0);
+    const bool one_class = byi_import_int(o, "one_class", 0) != 0;
     struct svm s = {.n_vectors = n > 0 && n <= UINT32_MAX ? (uint32_t)n : 0};
     byi_id y;
 
     /* ignored: the output is a single number, not a distribution */
-    byi_o_string(o, "post_transform", "NONE");
+    byi_import_string(o, "post_transform", "NONE");
     read_svm(o, &s);
-    if (!byi_o_ok(o))
+    if (!byi_import_ok(o))
         return;
     if (s.n_vectors == 0) {
         y = emit_linear(o, &s, 1);
     } else if (s.n_coefficients != s.n_vectors) {
-        byi_o_fail(o, BYOC_EPARSE, "found %u coefficients, expected %u",
-                   s.n_coefficients, s.n_vectors);
+        byi_import_fail(o, BYOC_EPARSE, "found %u coefficients, expected %u",
+                        s.n_coefficients, s.n_vectors);
         return;
     } else {
         const byi_id weights = add_matrix(o, 1, s.n_vectors, s.coefficients);
-        y = byi_o_call(o, BYI_OP_NN_DENSE, emit_vector_kernels(o, &s), weights);
+        y = byi_import_call(o, BYI_OP_NN_DENSE, emit_vector_kernels(o, &s),
+                            weights);
         y = emit_with_number(o, BYI_OP_ADD, y, s.rho[0]);
     }
     if (one_class) /* y > 0 ? 1 : -1 */
-        y = byi_o_text(o,
-                       "fn (%y, %one) {"
-                       "  where(greater(%y, 0), %one, -1)"
-                       "}",
-                       ARGS(y, byi_o_scalar(o, BYOC_F64, 1)), NO_ATTRS);
-    o->out[0] = byi_o_cast(o, y, BYOC_F32);
+        y = byi_import_text(o,
+                            "fn (%y, %one) {"
+                            "  where(greater(%y, 0), %one, -1)"
+                            "}",
+                            ARGS(y, byi_import_scalar(o, BYOC_F64, 1)),
+                            NO_ATTRS);
+    o->out[0] = byi_import_cast(o, y, BYOC_F32);
 }
 
 /* --- classifiers ---------------------------------------------------------- */
@@ -222,13 +227,14 @@ static byi_id emit_votes(struct byi_import *o, const struct class_pairs *p,
             moved[(size_t)j * p->n + pair] = -1;
             lost[j] += 1;
         }
-    const byi_id won =
-        byi_o_cast(o, emit_with_number(o, BYI_OP_GREATER, scores, 0), BYOC_F64);
-    const byi_id bias = byi_o_array(o, BYOC_F64, p->n_classes, lost);
-    return byi_o_call(o, BYI_OP_ADD,
-                      byi_o_call(o, BYI_OP_NN_DENSE, won,
-                                 add_matrix(o, p->n_classes, p->n, moved)),
-                      bias);
+    const byi_id won = byi_import_cast(
+        o, emit_with_number(o, BYI_OP_GREATER, scores, 0), BYOC_F64);
+    const byi_id bias = byi_import_array(o, BYOC_F64, p->n_classes, lost);
+    return byi_import_call(
+        o, BYI_OP_ADD,
+        byi_import_call(o, BYI_OP_NN_DENSE, won,
+                        add_matrix(o, p->n_classes, p->n, moved)),
+        bias);
 }
 
 /* Emit the class probabilities from the scores of the n pairs: Platt scaling,
@@ -238,23 +244,23 @@ static byi_id emit_probabilities(struct byi_import *o, uint32_t n,
                                  byi_id scores)
 {
     uint32_t n_a = 0, n_b = 0;
-    const double *a = byi_o_floats(o, "prob_a", &n_a);
-    const double *b = byi_o_floats(o, "prob_b", &n_b);
+    const double *a = byi_import_floats(o, "prob_a", &n_a);
+    const double *b = byi_import_floats(o, "prob_b", &n_b);
 
     if (n_a != n || n_b != n) {
-        byi_o_fail(o, BYOC_EPARSE,
-                   "prob_a has %u entries and prob_b %u, expected %u", n_a, n_b,
-                   n);
+        byi_import_fail(o, BYOC_EPARSE,
+                        "prob_a has %u entries and prob_b %u, expected %u", n_a,
+                        n_b, n);
         return BYI_NO_ID;
     }
-    return byi_o_text(o,
-                      "fn (%scores, %a, %b) {"
-                      "  %line = add(multiply(%scores, %a), %b);"
-                      "  ml.pairwise_coupling(sigmoid(negative(%line)))"
-                      "}",
-                      ARGS(scores, byi_o_array(o, BYOC_F64, n, a),
-                           byi_o_array(o, BYOC_F64, n, b)),
-                      NO_ATTRS);
+    return byi_import_text(o,
+                           "fn (%scores, %a, %b) {"
+                           "  %line = add(multiply(%scores, %a), %b);"
+                           "  ml.pairwise_coupling(sigmoid(negative(%line)))"
+                           "}",
+                           ARGS(scores, byi_import_array(o, BYOC_F64, n, a),
+                                byi_import_array(o, BYOC_F64, n, b)),
+                           NO_ATTRS);
 }
 
 /* Emit the scores of two classes, (rows, 2), from the score of their pair. */
@@ -262,10 +268,12 @@ static byi_id emit_two_scores(struct byi_import *o, byi_id score,
                               const char *transform)
 {
     if (strcmp(transform, "NONE") == 0)
-        return byi_ml_pair(o, byi_o_call(o, BYI_OP_NEGATIVE, score), score);
+        return byi_ml_pair(o, byi_import_call(o, BYI_OP_NEGATIVE, score),
+                           score);
     if (strcmp(transform, "PROBIT") == 0)
-        byi_o_refuse(o, "found PROBIT of one score for two classes, expected "
-                        "another post_transform");
+        byi_import_refuse(o,
+                          "found PROBIT of one score for two classes, expected "
+                          "another post_transform");
     if (strcmp(transform, "LOGISTIC") == 0)
         score = byi_ml_transform(o, score, transform);
     return byi_ml_pair(o, byi_ml_complement(o, score), score);
@@ -280,7 +288,7 @@ static bool read_pairs(struct byi_import *o, struct svm *s,
     uint32_t n = 0;
     uint64_t sum = 0;
 
-    p->counts = byi_o_ints(o, "vectors_per_class", &n);
+    p->counts = byi_import_ints(o, "vectors_per_class", &n);
     for (uint32_t i = 0; i < n; i++)
         sum += p->counts[i] < 0 || p->counts[i] > INT32_MAX
                    ? UINT32_MAX
@@ -289,12 +297,13 @@ static bool read_pairs(struct byi_import *o, struct svm *s,
     s->n_vectors = (uint32_t)sum;
     if (n != p->n_classes || n < 2 || sum > INT32_MAX ||
         s->n_coefficients != (n - 1) * sum || s->n_rho != p->n) {
-        byi_o_fail(o, BYOC_EPARSE,
-                   "found %u coefficients and %u rho for %u classes with %llu "
-                   "support vectors and %u labels, expected a label per class, "
-                   "%u rho, and (classes - 1) * vectors coefficients",
-                   s->n_coefficients, s->n_rho, n, (unsigned long long)sum,
-                   p->n_classes, p->n);
+        byi_import_fail(
+            o, BYOC_EPARSE,
+            "found %u coefficients and %u rho for %u classes with %llu "
+            "support vectors and %u labels, expected a label per class, "
+            "%u rho, and (classes - 1) * vectors coefficients",
+            s->n_coefficients, s->n_rho, n, (unsigned long long)sum,
+            p->n_classes, p->n);
         return false;
     }
     return true;
@@ -308,38 +317,39 @@ static void classify_linear(struct byi_import *o, const struct svm *s,
     const byi_id scores = emit_linear(o, s, n);
 
     o->out[0] = byi_ml_label(o, labels, byi_ml_best(o, scores));
-    o->out[1] = byi_o_cast(o, byi_ml_transform(o, scores, transform), BYOC_F32);
+    o->out[1] =
+        byi_import_cast(o, byi_ml_transform(o, scores, transform), BYOC_F32);
 }
 
 static void convert_svm_classifier(struct byi_import *o)
 {
-    const char *transform = byi_o_string(o, "post_transform", "NONE");
+    const char *transform = byi_import_string(o, "post_transform", "NONE");
     struct svm s = {0};
     struct class_pairs p = {0};
     const byi_id labels = byi_ml_labels(o, "classlabels_ints", &p.n_classes);
 
     read_svm(o, &s);
-    if (!byi_o_ok(o))
+    if (!byi_import_ok(o))
         return;
-    if (!byi_o_has(o, "vectors_per_class")) {
+    if (!byi_import_has(o, "vectors_per_class")) {
         classify_linear(o, &s, labels, p.n_classes, transform);
         return;
     }
     if (!read_pairs(o, &s, &p))
         return;
-    const byi_id bias = byi_o_array(o, BYOC_F64, p.n, s.rho);
-    const byi_id scores =
-        byi_o_call(o, BYI_OP_ADD,
-                   byi_o_call(o, BYI_OP_NN_DENSE, emit_vector_kernels(o, &s),
-                              add_pair_weights(o, &s, &p)),
-                   bias);
-    const bool coupled = byi_o_has(o, "prob_a");
+    const byi_id bias = byi_import_array(o, BYOC_F64, p.n, s.rho);
+    const byi_id scores = byi_import_call(
+        o, BYI_OP_ADD,
+        byi_import_call(o, BYI_OP_NN_DENSE, emit_vector_kernels(o, &s),
+                        add_pair_weights(o, &s, &p)),
+        bias);
+    const bool coupled = byi_import_has(o, "prob_a");
     byi_id y = coupled ? emit_probabilities(o, p.n, scores) : scores;
     y = p.n == 1 && !coupled ? emit_two_scores(o, y, transform)
                              : byi_ml_transform(o, y, transform);
     o->out[0] =
         byi_ml_label(o, labels, byi_ml_best(o, emit_votes(o, &p, scores)));
-    o->out[1] = byi_o_cast(o, y, BYOC_F32);
+    o->out[1] = byi_import_cast(o, y, BYOC_F32);
 }
 
 /* clang-format off */

@@ -9,7 +9,7 @@ static struct byi_attr read_strings(struct byi_import *o, const char *name)
 {
     struct byi_attr a = {.name = name, .kind = BYI_ATTR_STRINGS};
 
-    a.strings = byi_o_strings(o, name, &a.n);
+    a.strings = byi_import_strings(o, name, &a.n);
     return a;
 }
 
@@ -18,35 +18,36 @@ static struct byi_attr read_strings(struct byi_import *o, const char *name)
 static void convert_normalizer(struct byi_import *o)
 {
     const struct byi_attr attrs[] = {
-        A_STRING("case", byi_o_string(o, "case_change_action", "NONE")),
-        A_BOOL("case_sensitive", byi_o_int(o, "is_case_sensitive", 0) != 0),
-        A_STRING("locale", byi_o_string(o, "locale", "")),
+        A_STRING("case", byi_import_string(o, "case_change_action", "NONE")),
+        A_BOOL("case_sensitive",
+               byi_import_int(o, "is_case_sensitive", 0) != 0),
+        A_STRING("locale", byi_import_string(o, "locale", "")),
         read_strings(o, "stopwords"),
     };
 
-    o->out[0] = byi_o_emit(o, BYI_OP_TEXT_NORMALIZE, ARGS(byi_o_in(o, 0)),
-                           BYI_N(attrs), attrs);
+    o->out[0] = byi_import_emit(o, BYI_OP_TEXT_NORMALIZE,
+                                ARGS(byi_import_in(o, 0)), BYI_N(attrs), attrs);
 }
 
 static void convert_split(struct byi_import *o)
 {
-    const int64_t most = byi_o_int(o, "maxsplit", INT32_MAX);
-    const byi_id both = byi_o_emit(
-        o, BYI_OP_TEXT_SPLIT, ARGS(byi_o_in(o, 0)),
-        ATTRS(A_STRING("delimiter", byi_o_string(o, "delimiter", "")),
+    const int64_t most = byi_import_int(o, "maxsplit", INT32_MAX);
+    const byi_id both = byi_import_emit(
+        o, BYI_OP_TEXT_SPLIT, ARGS(byi_import_in(o, 0)),
+        ATTRS(A_STRING("delimiter", byi_import_string(o, "delimiter", "")),
               AN_INT("maxsplit", most)));
 
-    o->out[0] = byi_o_get(o, both, 0);
-    o->out[1] = byi_o_get(o, both, 1);
+    o->out[0] = byi_import_get(o, both, 0);
+    o->out[1] = byi_import_get(o, both, 1);
 }
 
 /* clang-format off */
 static const struct byi_onnx_op rows[] = {
-    {"RegexFullMatch", 20, 1, 1, byi_o_convert_same, BYI_OP_TEXT_MATCHES},
-    {"StringConcat", 20, 2, 2, byi_o_convert_same, BYI_OP_TEXT_CONCATENATE},
+    {"RegexFullMatch", 20, 1, 1, byi_import_convert_same, BYI_OP_TEXT_MATCHES},
+    {"StringConcat", 20, 2, 2, byi_import_convert_same, BYI_OP_TEXT_CONCATENATE},
     {"StringNormalizer", 10, 1, 1, convert_normalizer, BYI_OP_NONE},
     {"StringSplit", 20, 1, 1, convert_split, BYI_OP_NONE},
-    {"TfIdfVectorizer", 9, 1, 1, byi_o_convert_same, BYI_OP_TEXT_TF_IDF},
+    {"TfIdfVectorizer", 9, 1, 1, byi_import_convert_same, BYI_OP_TEXT_TF_IDF},
 };
 /* clang-format on */
 

@@ -33,12 +33,12 @@ void byi_tree_ints(struct byi_import *o, uint32_t n, uint32_t n_rows,
 {
     for (uint32_t i = 0; i < n_rows; i++) {
         uint32_t found = 0;
-        if (rows[i].optional && !byi_o_has(o, rows[i].name))
+        if (rows[i].optional && !byi_import_has(o, rows[i].name))
             continue;
-        *rows[i].to = byi_o_ints(o, rows[i].name, &found);
-        if (byi_o_ok(o) && found != n)
-            byi_o_fail(o, BYOC_EPARSE, "%s has %u entries, expected %u",
-                       rows[i].name, found, n);
+        *rows[i].to = byi_import_ints(o, rows[i].name, &found);
+        if (byi_import_ok(o) && found != n)
+            byi_import_fail(o, BYOC_EPARSE, "%s has %u entries, expected %u",
+                            rows[i].name, found, n);
     }
 }
 
@@ -94,10 +94,11 @@ void byi_tree_index(struct byi_import *o, struct byi_trees *l)
     for (uint32_t i = 1; i < l->n; i++)
         if (l->node_keys[i].tree == l->node_keys[i - 1].tree &&
             l->node_keys[i].node == l->node_keys[i - 1].node)
-            byi_o_fail(o, BYOC_EPARSE,
-                       "tree %lld has two nodes with number %lld, expected one",
-                       (long long)l->node_keys[i].tree,
-                       (long long)l->node_keys[i].node);
+            byi_import_fail(
+                o, BYOC_EPARSE,
+                "tree %lld has two nodes with number %lld, expected one",
+                (long long)l->node_keys[i].tree,
+                (long long)l->node_keys[i].node);
 }
 
 /* Read the attributes; the names of the weights' attributes begin with PREFIX_.
@@ -118,18 +119,19 @@ static void read_lists(struct byi_import *o, const char *prefix,
         {byi_arena_printf(o->scratch, "%s_ids", prefix), &l->targets, false}};
     uint32_t n_modes = 0;
 
-    l->trees = byi_o_ints(o, "nodes_treeids", &l->n);
+    l->trees = byi_import_ints(o, "nodes_treeids", &l->n);
     byi_tree_ints(o, l->n, BYI_N(of_nodes), of_nodes);
-    l->modes = byi_o_strings(o, "nodes_modes", &n_modes);
-    l->weight_trees = byi_o_ints(o, trees, &l->n_weights);
+    l->modes = byi_import_strings(o, "nodes_modes", &n_modes);
+    l->weight_trees = byi_import_ints(o, trees, &l->n_weights);
     byi_tree_ints(o, l->n_weights, BYI_N(of_weights), of_weights);
     if (l->n == 0 || n_modes != l->n || l->n > INT32_MAX ||
         l->n_weights > INT32_MAX)
-        byi_o_fail(o, BYOC_EPARSE,
-                   "found %u nodes and %u modes, expected the same number, "
-                   "at least 1",
-                   l->n, n_modes);
-    if (byi_o_ok(o))
+        byi_import_fail(
+            o, BYOC_EPARSE,
+            "found %u nodes and %u modes, expected the same number, "
+            "at least 1",
+            l->n, n_modes);
+    if (byi_import_ok(o))
         byi_tree_index(o, l);
 }
 
@@ -170,11 +172,11 @@ static bool read_mode(struct byi_import *o, const struct byi_trees *l,
         return true;
     }
     if (strcmp(l->modes[at], "LEAF") != 0)
-        byi_o_refuse(o,
-                     "a node of mode '%s', expected LEAF, BRANCH_LEQ, "
-                     "BRANCH_LT, BRANCH_GTE, BRANCH_GT, BRANCH_EQ or "
-                     "BRANCH_NEQ",
-                     l->modes[at]);
+        byi_import_refuse(o,
+                          "a node of mode '%s', expected LEAF, BRANCH_LEQ, "
+                          "BRANCH_LT, BRANCH_GTE, BRANCH_GT, BRANCH_EQ or "
+                          "BRANCH_NEQ",
+                          l->modes[at]);
     return false;
 }
 
@@ -213,14 +215,15 @@ static void write_tree(struct byi_import *o, const struct byi_trees *l,
 
     BYI_PUSH(&f->roots, (int32_t)f->n);
     BYI_PUSH(&stack, ((struct tree_visit){root, -1}));
-    while (stack.n && byi_o_ok(o)) {
+    while (stack.n && byi_import_ok(o)) {
         const struct tree_visit w = stack.at[--stack.n];
         const int32_t place = (int32_t)f->n;
         bool swap = false;
         if (visited[w.at]) {
-            byi_o_fail(o, BYOC_EPARSE,
-                       "node %lld of tree %lld has two parents, expected one",
-                       (long long)l->nodes[w.at], (long long)l->trees[w.at]);
+            byi_import_fail(
+                o, BYOC_EPARSE,
+                "node %lld of tree %lld has two parents, expected one",
+                (long long)l->nodes[w.at], (long long)l->trees[w.at]);
             break;
         }
         visited[w.at] = true;
@@ -238,18 +241,20 @@ static void write_tree(struct byi_import *o, const struct byi_trees *l,
         const uint32_t other =
             find_key(l->node_keys, l->n, l->trees[w.at], swap ? yes : no);
         if (next == l->n || other == l->n)
-            byi_o_fail(o, BYOC_EPARSE,
-                       "node %lld of tree %lld has child %lld, expected a node "
-                       "of the tree",
-                       (long long)l->nodes[w.at], (long long)l->trees[w.at],
-                       (long long)((next == l->n) != swap ? yes : no));
+            byi_import_fail(
+                o, BYOC_EPARSE,
+                "node %lld of tree %lld has child %lld, expected a node "
+                "of the tree",
+                (long long)l->nodes[w.at], (long long)l->trees[w.at],
+                (long long)((next == l->n) != swap ? yes : no));
         else if (l->features[w.at] < 0 || l->features[w.at] > INT32_MAX)
-            byi_o_fail(o, BYOC_EPARSE,
-                       "node %lld of tree %lld has feature %lld, expected 0 to "
-                       "%d",
-                       (long long)l->nodes[w.at], (long long)l->trees[w.at],
-                       (long long)l->features[w.at], INT32_MAX);
-        if (!byi_o_ok(o))
+            byi_import_fail(
+                o, BYOC_EPARSE,
+                "node %lld of tree %lld has feature %lld, expected 0 to "
+                "%d",
+                (long long)l->nodes[w.at], (long long)l->trees[w.at],
+                (long long)l->features[w.at], INT32_MAX);
+        if (!byi_import_ok(o))
             break;
         f->splits[place][0] = (int32_t)l->features[w.at];
         f->special |= f->modes[place] != 0;
@@ -294,14 +299,15 @@ static void write_trees(struct byi_import *o, const struct byi_trees *l,
     f->modes = byi_arena_calloc(o->scratch, l->n, sizeof *f->modes);
     f->weight_from =
         byi_arena_calloc(o->scratch, l->n_weights + 1, sizeof(uint32_t));
-    for (uint32_t i = 0; i < l->n && byi_o_ok(o); i++)
+    for (uint32_t i = 0; i < l->n && byi_import_ok(o); i++)
         if (!child[i])
             write_tree(o, l, i, visited, f);
-    if (byi_o_ok(o) && f->n != l->n)
-        byi_o_fail(o, BYOC_EPARSE,
-                   "only %u of %u nodes can be reached from roots; the others "
-                   "form cycles",
-                   f->n, l->n);
+    if (byi_import_ok(o) && f->n != l->n)
+        byi_import_fail(
+            o, BYOC_EPARSE,
+            "only %u of %u nodes can be reached from roots; the others "
+            "form cycles",
+            f->n, l->n);
 }
 
 /* --- operands ------------------------------------------------------------- */
@@ -312,7 +318,7 @@ static void read_numbers(struct byi_import *o, const char *name, uint32_t n,
                          struct byi_tensor *t)
 {
     const Onnx__AttributeProto *a =
-        byi_o_attr(o, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOATS);
+        byi_import_attr(o, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOATS);
     const char *tensor = byi_arena_printf(o->scratch, "%s_as_tensor", name);
 
     *t = (struct byi_tensor){.dtype = BYOC_F32, .rank = 1};
@@ -320,14 +326,14 @@ static void read_numbers(struct byi_import *o, const char *name, uint32_t n,
         t->data = a->floats;
         t->dims[0] = (int64_t)a->n_floats;
     }
-    byi_o_tensor(o, tensor, t);
-    if (byi_o_ok(o) && !byi_dtype_is_float(t->dtype))
-        byi_o_fail(o, BYOC_ETYPE, "%s has type %s, expected floats", name,
-                   byoc_dtype_name(t->dtype));
-    if (byi_o_ok(o) && n != UINT32_MAX &&
+    byi_import_tensor(o, tensor, t);
+    if (byi_import_ok(o) && !byi_dtype_is_float(t->dtype))
+        byi_import_fail(o, BYOC_ETYPE, "%s has type %s, expected floats", name,
+                        byoc_dtype_name(t->dtype));
+    if (byi_import_ok(o) && n != UINT32_MAX &&
         byi_elements(t->rank, t->dims) != (int64_t)n)
-        byi_o_fail(o, BYOC_EPARSE, "%s has %lld entries, expected %u", name,
-                   (long long)byi_elements(t->rank, t->dims), n);
+        byi_import_fail(o, BYOC_EPARSE, "%s has %lld entries, expected %u",
+                        name, (long long)byi_elements(t->rank, t->dims), n);
 }
 
 /* Add a constant vector of the n elements t[from[0]], ..., t[from[n - 1]].
@@ -342,11 +348,11 @@ static byi_id select_elements(struct byi_import *o, enum byoc_dtype dtype,
         .rank = 1,
         .dims = {n}};
 
-    if (!byi_o_ok(o))
+    if (!byi_import_ok(o))
         return BYI_NO_ID;
     for (uint32_t i = 0; i < n; i++)
         byi_tensor_set(&picked, i, byi_tensor_float(t, from[i]));
-    return byi_o_const(o, &picked, false);
+    return byi_import_const(o, &picked, false);
 }
 
 /* Add a constant: a vector of n elements if columns is 1, otherwise (n,
@@ -359,7 +365,7 @@ static byi_id add_constant(struct byi_import *o, enum byoc_dtype dtype,
                                  .rank = columns > 1 ? 2 : 1,
                                  .dims = {n, columns}};
 
-    return byi_o_const(o, &t, false);
+    return byi_import_const(o, &t, false);
 }
 
 /* Whether each of the n targets has a tree whose leaves have one weight each,
@@ -395,19 +401,19 @@ static bool covers_targets(struct byi_import *o, const struct flat_trees *f,
 static void set_facts(struct byi_import *o, const struct flat_trees *f,
                       const struct byi_tensor *weights, struct byi_ensemble *e)
 {
-    for (uint32_t i = 0; i < f->targets.n && byi_o_ok(o); i++) {
+    for (uint32_t i = 0; i < f->targets.n && byi_import_ok(o); i++) {
         const int32_t to = f->targets.at[i];
         if (to < 0 || to >= e->n) {
-            byi_o_fail(o, BYOC_EPARSE,
-                       "found a weight for target %d, expected 0 to %lld", to,
-                       (long long)e->n - 1);
+            byi_import_fail(o, BYOC_EPARSE,
+                            "found a weight for target %d, expected 0 to %lld",
+                            to, (long long)e->n - 1);
             return;
         }
         if (to < 2)
             e->used[to] = true;
         e->negative |= byi_tensor_float(weights, f->weight_from[i]) < 0;
     }
-    if (e->partial && byi_o_ok(o))
+    if (e->partial && byi_import_ok(o))
         e->partial = !covers_targets(o, f, e->n);
 }
 
@@ -416,9 +422,9 @@ static byi_id emit_ensemble(struct byi_import *o, const struct flat_trees *f,
                             const struct byi_tensor *weights,
                             const char *aggregate, const struct byi_ensemble *e)
 {
-    const enum byoc_dtype dtype = byi_o_dtype(o, x);
+    const enum byoc_dtype dtype = byi_import_dtype(o, x);
 
-    return byi_o_emit(
+    return byi_import_emit(
         o, BYI_OP_TREE_ENSEMBLE,
         ARGS(x, add_constant(o, BYOC_I32, f->roots.at, f->roots.n, 1),
              add_constant(o, BYOC_I32, f->splits, f->n, 2),
@@ -437,19 +443,19 @@ void byi_tree_add(struct byi_import *o, const struct byi_trees *l,
                   const struct byi_tensor *weights, const char *aggregate,
                   struct byi_ensemble *e)
 {
-    const byi_id given = byi_o_in(o, 0);
-    const bool wide = byi_o_dtype(o, given) == BYOC_F64;
+    const byi_id given = byi_import_in(o, 0);
+    const bool wide = byi_import_dtype(o, given) == BYOC_F64;
     const byi_id x = byi_ml_matrix(o, given, wide ? BYOC_F64 : BYOC_F32);
     struct flat_trees f = {0};
 
     if (e->n < 1 || e->n > INT32_MAX)
-        byi_o_fail(o, BYOC_EPARSE, "found %lld targets, expected 1 to %d",
-                   (long long)e->n, INT32_MAX);
-    if (byi_o_ok(o))
+        byi_import_fail(o, BYOC_EPARSE, "found %lld targets, expected 1 to %d",
+                        (long long)e->n, INT32_MAX);
+    if (byi_import_ok(o))
         write_trees(o, l, &f);
-    if (byi_o_ok(o))
+    if (byi_import_ok(o))
         set_facts(o, &f, weights, e);
-    if (byi_o_ok(o))
+    if (byi_import_ok(o))
         e->sums = emit_ensemble(o, &f, x, thresholds, weights, aggregate, e);
     byi_vec_free(f.roots.at);
     byi_vec_free(f.targets.at);
@@ -476,7 +482,7 @@ static byi_id add_base_values(struct byi_import *o, byi_id sums, uint32_t *n)
     struct byi_tensor t;
 
     read_numbers(o, "base_values", UINT32_MAX, &t);
-    if (!byi_o_ok(o))
+    if (!byi_import_ok(o))
         return BYI_NO_ID;
     const int64_t count = byi_elements(t.rank, t.dims);
     uint32_t *all =
@@ -484,7 +490,7 @@ static byi_id add_base_values(struct byi_import *o, byi_id sums, uint32_t *n)
     for (int64_t i = 0; i < count; i++)
         all[i] = (uint32_t)i;
     *n = (uint32_t)count;
-    return count ? select_elements(o, byi_o_dtype(o, sums), &t, all, *n)
+    return count ? select_elements(o, byi_import_dtype(o, sums), &t, all, *n)
                  : BYI_NO_ID;
 }
 
@@ -494,9 +500,9 @@ static void convert_tree_regressor(struct byi_import *o)
 {
     static const char *const names[][2] = {
         {"SUM", "sum"}, {"AVERAGE", "average"}, {"MIN", "min"}, {"MAX", "max"}};
-    const char *aggregate = byi_o_string(o, "aggregate_function", "SUM");
-    const char *transform = byi_o_string(o, "post_transform", "NONE");
-    struct byi_ensemble e = {.n = byi_o_int(o, "n_targets", 1)};
+    const char *aggregate = byi_import_string(o, "aggregate_function", "SUM");
+    const char *transform = byi_import_string(o, "post_transform", "NONE");
+    struct byi_ensemble e = {.n = byi_import_int(o, "n_targets", 1)};
     const char *combine = NULL;
     uint32_t n = 0;
 
@@ -504,19 +510,20 @@ static void convert_tree_regressor(struct byi_import *o)
         if (strcmp(aggregate, names[i][0]) == 0)
             combine = names[i][1];
     if (!combine) {
-        byi_o_refuse(o,
-                     "aggregate_function '%s', expected SUM, AVERAGE, MIN or "
-                     "MAX",
-                     aggregate);
+        byi_import_refuse(
+            o,
+            "aggregate_function '%s', expected SUM, AVERAGE, MIN or "
+            "MAX",
+            aggregate);
         return;
     }
     read_ensemble(o, "target", combine, &e);
     const byi_id base = add_base_values(o, e.sums, &n);
     if (n && n != e.n)
-        byi_o_fail(o, BYOC_EPARSE, "found %u base_values, expected %lld", n,
-                   (long long)e.n);
-    byi_id y = n ? byi_o_call(o, BYI_OP_ADD, e.sums, base) : e.sums;
-    y = byi_o_cast(o, y, BYOC_F32);
+        byi_import_fail(o, BYOC_EPARSE, "found %u base_values, expected %lld",
+                        n, (long long)e.n);
+    byi_id y = n ? byi_import_call(o, BYI_OP_ADD, e.sums, base) : e.sums;
+    y = byi_import_cast(o, y, BYOC_F32);
     /* a single number is not a distribution: only PROBIT applies */
     if (e.n == 1 && strcmp(transform, "PROBIT") != 0)
         transform = "NONE";
@@ -532,17 +539,18 @@ static void classify_binary(struct byi_import *o, const struct byi_ensemble *e,
     byi_id first;
 
     if (strcmp(transform, "PROBIT") == 0)
-        byi_o_refuse(o, "found PROBIT of one score for two classes, expected "
-                        "another post_transform");
+        byi_import_refuse(o,
+                          "found PROBIT of one score for two classes, expected "
+                          "another post_transform");
     o->out[0] =
         byi_ml_label(o, labels, byi_ml_above(o, p, e->negative ? 0 : 0.5));
-    p = byi_o_cast(o, p, BYOC_F32);
+    p = byi_import_cast(o, p, BYOC_F32);
     if (logistic)
         p = byi_ml_transform(o, p, transform);
     if (logistic || !e->negative)
         first = byi_ml_complement(o, p);
     else
-        first = byi_o_call(o, BYI_OP_NEGATIVE, p);
+        first = byi_import_call(o, BYI_OP_NEGATIVE, p);
     o->out[1] = byi_ml_pair(o, first, p);
 }
 
@@ -551,11 +559,12 @@ static byi_id emit_column(struct byi_import *o, byi_id sums, double i)
 {
     static const int64_t last[] = {1};
 
-    return byi_o_expand(o,
-                        byi_o_emit(o, BYI_OP_TAKE,
-                                   ARGS(sums, byi_o_scalar(o, BYOC_I64, i)),
-                                   ATTRS(AN_INT("axis", 1))),
-                        1, last);
+    return byi_import_expand(
+        o,
+        byi_import_emit(o, BYI_OP_TAKE,
+                        ARGS(sums, byi_import_scalar(o, BYOC_I64, i)),
+                        ATTRS(AN_INT("axis", 1))),
+        1, last);
 }
 
 /* Emit the results for several sums. The label is the class with the largest
@@ -563,16 +572,17 @@ static byi_id emit_column(struct byi_import *o, byi_id sums, double i)
 static void classify_multi(struct byi_import *o, const struct byi_ensemble *e,
                            byi_id sums, byi_id labels, const char *transform)
 {
-    const enum byoc_dtype dtype = byi_o_dtype(o, sums);
+    const enum byoc_dtype dtype = byi_import_dtype(o, sums);
 
     o->out[0] = byi_ml_label(o, labels, byi_ml_best(o, sums));
     if (e->partial) {
-        const byi_id none = byi_o_call(o, BYI_OP_EQUAL, sums,
-                                       byi_o_scalar(o, dtype, -INFINITY));
-        sums =
-            byi_o_call(o, BYI_OP_WHERE, none, byi_o_scalar(o, dtype, 0), sums);
+        const byi_id none = byi_import_call(
+            o, BYI_OP_EQUAL, sums, byi_import_scalar(o, dtype, -INFINITY));
+        sums = byi_import_call(o, BYI_OP_WHERE, none,
+                               byi_import_scalar(o, dtype, 0), sums);
     }
-    o->out[1] = byi_ml_transform(o, byi_o_cast(o, sums, BYOC_F32), transform);
+    o->out[1] =
+        byi_ml_transform(o, byi_import_cast(o, sums, BYOC_F32), transform);
 }
 
 /* base_values has an entry for every class, or one for a binary classifier with
@@ -580,11 +590,11 @@ static void classify_multi(struct byi_import *o, const struct byi_ensemble *e,
 static void convert_tree_classifier(struct byi_import *o)
 {
     static const int64_t two[] = {0, 1};
-    const char *transform = byi_o_string(o, "post_transform", "NONE");
+    const char *transform = byi_import_string(o, "post_transform", "NONE");
     uint32_t n_labels = 0, n = 0;
     const byi_id labels = byi_ml_labels(o, "classlabels_int64s", &n_labels);
-    const bool based =
-        byi_o_has(o, "base_values") || byi_o_has(o, "base_values_as_tensor");
+    const bool based = byi_import_has(o, "base_values") ||
+                       byi_import_has(o, "base_values_as_tensor");
     struct byi_ensemble e = {.n = n_labels, .partial = n_labels > 2 && !based};
 
     read_ensemble(o, "class", "sum", &e);
@@ -592,23 +602,23 @@ static void convert_tree_classifier(struct byi_import *o)
     const bool single = n_labels == 2 && e.used[0] != e.used[1] &&
                         (n == 0 || (n == 1 && e.used[0]));
     if (n && n != n_labels && !single)
-        byi_o_refuse(o,
-                     "found %u base_values for %u classes, expected one each",
-                     n, n_labels);
-    if (!byi_o_ok(o))
+        byi_import_refuse(
+            o, "found %u base_values for %u classes, expected one each", n,
+            n_labels);
+    if (!byi_import_ok(o))
         return;
     byi_id sums = single && e.used[0] ? emit_column(o, e.sums, 0) : e.sums;
     if (n)
-        sums = byi_o_call(o, BYI_OP_ADD, sums, base);
+        sums = byi_import_call(o, BYI_OP_ADD, sums, base);
     if (n_labels == 1) {
         const byi_id above = byi_ml_above(o, sums, 0);
-        o->out[0] = byi_ml_label(o, byi_o_vector(o, 2, two), above);
-        o->out[1] = byi_o_cast(o, sums, BYOC_F32);
+        o->out[0] = byi_ml_label(o, byi_import_vector(o, 2, two), above);
+        o->out[1] = byi_import_cast(o, sums, BYOC_F32);
     } else if (single && e.used[0]) {
         classify_binary(o, &e, sums, labels, transform);
     } else if (single) { /* class 0 scores 0; class 1 decides */
         o->out[1] =
-            byi_ml_transform(o, byi_o_cast(o, sums, BYOC_F32), transform);
+            byi_ml_transform(o, byi_import_cast(o, sums, BYOC_F32), transform);
         o->out[0] = byi_ml_label(
             o, labels,
             byi_ml_above(o, emit_column(o, sums, 1), e.negative ? 0 : 0.5));

@@ -44,12 +44,13 @@ static uint32_t count_listed(const struct inner_nodes *t, uint32_t i,
 static void read_tensor(struct byi_import *o, const char *name, uint32_t n,
                         struct byi_tensor *t)
 {
-    const bool given = byi_o_tensor(o, name, t);
+    const bool given = byi_import_tensor(o, name, t);
 
-    if (byi_o_ok(o) && n != UINT32_MAX &&
+    if (byi_import_ok(o) && n != UINT32_MAX &&
         (!given || byi_elements(t->rank, t->dims) != (int64_t)n))
-        byi_o_fail(o, BYOC_EPARSE, "%s has %lld entries, expected %u", name,
-                   given ? (long long)byi_elements(t->rank, t->dims) : 0, n);
+        byi_import_fail(
+            o, BYOC_EPARSE, "%s has %lld entries, expected %u", name,
+            given ? (long long)byi_elements(t->rank, t->dims) : 0, n);
 }
 
 static void read_inner_nodes(struct byi_import *o, struct inner_nodes *t)
@@ -62,19 +63,19 @@ static void read_inner_nodes(struct byi_import *o, struct inner_nodes *t)
         {"nodes_missing_value_tracks_true", &t->missing, true}};
     int64_t member = 0;
 
-    t->features = byi_o_ints(o, "nodes_featureids", &t->n);
+    t->features = byi_import_ints(o, "nodes_featureids", &t->n);
     byi_tree_ints(o, t->n, BYI_N(lists), lists);
-    t->leaf_targets = byi_o_ints(o, "leaf_targetids", &t->n_leaves);
+    t->leaf_targets = byi_import_ints(o, "leaf_targetids", &t->n_leaves);
     read_tensor(o, "nodes_modes", t->n, &t->modes);
     read_tensor(o, "nodes_splits", t->n, &t->splits);
     read_tensor(o, "leaf_weights", t->n_leaves, &t->weights);
     read_tensor(o, "membership_values", UINT32_MAX, &t->members);
     read_tensor(o, "nodes_hitrates", UINT32_MAX, &(struct byi_tensor){0});
-    if (byi_o_ok(o) && (t->n == 0 || t->n > INT32_MAX / 4))
-        byi_o_fail(o, BYOC_EPARSE, "found %u nodes, expected 1 to %d", t->n,
-                   INT32_MAX / 4);
+    if (byi_import_ok(o) && (t->n == 0 || t->n > INT32_MAX / 4))
+        byi_import_fail(o, BYOC_EPARSE, "found %u nodes, expected 1 to %d",
+                        t->n, INT32_MAX / 4);
     t->start = byi_arena_calloc(o->scratch, t->n + 2, sizeof *t->start);
-    for (uint32_t i = 0; byi_o_ok(o) && i < t->n; i++)
+    for (uint32_t i = 0; byi_import_ok(o) && i < t->n; i++)
         t->start[i + 1] = t->start[i] + count_listed(t, i, &member);
 }
 
@@ -113,10 +114,10 @@ static int64_t add_child(struct byi_import *o, const struct inner_nodes *t,
                          struct tree_lists *m, int64_t child, bool leaf)
 {
     if (child < 0 || child >= (leaf ? t->n_leaves : t->n)) {
-        byi_o_fail(o, BYOC_EPARSE,
-                   "found %s %lld, expected one of %u, from 0 on",
-                   leaf ? "leaf" : "node", (long long)child,
-                   leaf ? t->n_leaves : t->n);
+        byi_import_fail(o, BYOC_EPARSE,
+                        "found %s %lld, expected one of %u, from 0 on",
+                        leaf ? "leaf" : "node", (long long)child,
+                        leaf ? t->n_leaves : t->n);
         return -1;
     }
     if (!leaf)
@@ -144,8 +145,8 @@ static void add_inner(struct byi_import *o, const struct inner_nodes *t,
     const int64_t no = add_child(o, t, m, t->no[i], t->no_leaf[i] != 0);
 
     if (mode < 0 || mode > IN_SET) {
-        byi_o_refuse(o, "a node of mode %lld, expected 0 to %d",
-                     (long long)mode, IN_SET);
+        byi_import_refuse(o, "a node of mode %lld, expected 0 to %d",
+                          (long long)mode, IN_SET);
         return;
     }
     count_listed(t, i, member);
@@ -170,13 +171,13 @@ static void add_inner(struct byi_import *o, const struct inner_nodes *t,
 static void check_roots(struct byi_import *o, const struct inner_nodes *t)
 {
     uint32_t n = 0;
-    const int64_t *roots = byi_o_ints(o, "tree_roots", &n);
+    const int64_t *roots = byi_import_ints(o, "tree_roots", &n);
 
     for (uint32_t i = 0; i < n; i++)
         if (roots[i] < 0 || roots[i] >= t->n)
-            byi_o_fail(o, BYOC_EPARSE,
-                       "found root %lld, expected one of %u, from 0 on",
-                       (long long)roots[i], t->n);
+            byi_import_fail(o, BYOC_EPARSE,
+                            "found root %lld, expected one of %u, from 0 on",
+                            (long long)roots[i], t->n);
 }
 
 static void read_tree_ensemble(struct byi_import *o, const char *aggregate,
@@ -188,12 +189,12 @@ static void read_tree_ensemble(struct byi_import *o, const char *aggregate,
 
     read_inner_nodes(o, &t);
     check_roots(o, &t);
-    if (!byi_o_ok(o))
+    if (!byi_import_ok(o))
         return;
     make_lists(o, &t, &m);
-    for (uint32_t i = 0; i < t.n && byi_o_ok(o); i++)
+    for (uint32_t i = 0; i < t.n && byi_import_ok(o); i++)
         add_inner(o, &t, i, &member, &m);
-    if (!byi_o_ok(o))
+    if (!byi_import_ok(o))
         return;
     const struct byi_tensor thresholds = {
         .data = m.thresholds, .dtype = BYOC_F64, .rank = 1, .dims = {m.n}};
@@ -221,21 +222,21 @@ static void convert_tree_ensemble(struct byi_import *o)
     static const char *const aggregates[] = {"average", "sum", "min", "max"};
     static const char *const transforms[] = {"NONE", "SOFTMAX", "LOGISTIC",
                                              "SOFTMAX_ZERO", "PROBIT"};
-    const int64_t aggregate = byi_o_int(o, "aggregate_function", 1);
-    const int64_t transform = byi_o_int(o, "post_transform", 0);
-    struct byi_ensemble e = {.n = byi_o_int(o, "n_targets", 0)};
+    const int64_t aggregate = byi_import_int(o, "aggregate_function", 1);
+    const int64_t transform = byi_import_int(o, "post_transform", 0);
+    struct byi_ensemble e = {.n = byi_import_int(o, "n_targets", 0)};
 
     if (aggregate < 0 || aggregate >= (int64_t)BYI_COUNT(aggregates) ||
         transform < 0 || transform >= (int64_t)BYI_COUNT(transforms)) {
-        byi_o_refuse(o,
-                     "aggregate_function %lld with post_transform %lld, "
-                     "expected 0 to 3 and 0 to 4",
-                     (long long)aggregate, (long long)transform);
+        byi_import_refuse(o,
+                          "aggregate_function %lld with post_transform %lld, "
+                          "expected 0 to 3 and 0 to 4",
+                          (long long)aggregate, (long long)transform);
         return;
     }
     read_tree_ensemble(o, aggregates[aggregate], &e);
     o->out[0] = byi_ml_transform(
-        o, byi_o_cast(o, e.sums, byi_o_dtype(o, byi_o_in(o, 0))),
+        o, byi_import_cast(o, e.sums, byi_import_dtype(o, byi_import_in(o, 0))),
         transforms[transform]);
 }
 

@@ -26,8 +26,9 @@ static void check_range(struct byi_import *o, const char *name, uint32_t n,
 {
     for (uint32_t i = 0; i < n; i++)
         if (list[i] < min || list[i] > MAX_WINDOW)
-            byi_o_fail(o, BYOC_ETYPE, "%s[%u] is %lld, expected %lld to %d",
-                       name, i, (long long)list[i], (long long)min, MAX_WINDOW);
+            byi_import_fail(o, BYOC_ETYPE,
+                            "%s[%u] is %lld, expected %lld to %d", name, i,
+                            (long long)list[i], (long long)min, MAX_WINDOW);
 }
 
 /* Divide the padding `total` of axis i between both sides; an odd element goes
@@ -47,15 +48,16 @@ static void pad_same(struct byi_import *o, byi_id x, struct onnx_window *w,
                      bool upper)
 {
     for (uint32_t i = 0; i < w->n; i++) {
-        const int64_t dim = byi_o_dim(o, x, i + 2);
+        const int64_t dim = byi_import_dim(o, x, i + 2);
         const int64_t reach = (w->kernel[i] - 1) * w->dilations[i] + 1;
         int64_t total = reach - 1;
         if (w->strides[i] != 1) {
             if (BYI_IS_SYMBOL(dim)) {
-                byi_o_refuse(o,
-                             "found auto_pad with a symbolic axis %u, expected "
-                             "a known size; fix it with --dim or --shape",
-                             i + 2);
+                byi_import_refuse(
+                    o,
+                    "found auto_pad with a symbolic axis %u, expected "
+                    "a known size; fix it with --dim or --shape",
+                    i + 2);
                 return;
             }
             /* the end of the last of ceil(dim / stride) windows, computed in
@@ -74,24 +76,24 @@ static const char *read_auto_pad(struct byi_import *o)
 {
     static const char *const modes[] = {"NOTSET", "VALID", "SAME_UPPER",
                                         "SAME_LOWER"};
-    const char *mode = byi_o_string(o, "auto_pad", "NOTSET");
+    const char *mode = byi_import_string(o, "auto_pad", "NOTSET");
 
     for (uint32_t i = 0; i < BYI_COUNT(modes); i++)
         if (strcmp(mode, modes[i]) == 0)
             return i == 0 ? NULL : mode;
-    byi_o_refuse(o,
-                 "auto_pad '%s', expected NOTSET, VALID, SAME_UPPER or "
-                 "SAME_LOWER",
-                 mode);
+    byi_import_refuse(o,
+                      "auto_pad '%s', expected NOTSET, VALID, SAME_UPPER or "
+                      "SAME_LOWER",
+                      mode);
     return NULL;
 }
 
 /* Read strides, dilations and pads; w->kernel is set already. */
 static void read_window(struct byi_import *o, struct onnx_window *w)
 {
-    byi_o_int_list(o, "strides", w->n, 1, w->strides);
-    byi_o_int_list(o, "dilations", w->n, 1, w->dilations);
-    byi_o_int_list(o, "pads", 2 * w->n, 0, w->pads);
+    byi_import_int_list(o, "strides", w->n, 1, w->strides);
+    byi_import_int_list(o, "dilations", w->n, 1, w->dilations);
+    byi_import_int_list(o, "pads", 2 * w->n, 0, w->pads);
     check_range(o, "kernel_shape", w->n, w->kernel, 1);
     check_range(o, "strides", w->n, w->strides, 1);
     check_range(o, "dilations", w->n, w->dilations, 1);
@@ -104,7 +106,7 @@ static void apply_auto_pad(struct byi_import *o, byi_id x,
 {
     const char *mode = read_auto_pad(o);
 
-    if (!byi_o_ok(o) || !mode)
+    if (!byi_import_ok(o) || !mode)
         return;
     memset(w->pads, 0, sizeof w->pads);
     if (strcmp(mode, "VALID") != 0)
@@ -115,12 +117,12 @@ static void apply_auto_pad(struct byi_import *o, byi_id x,
  * axis, or with more than `max`. */
 static uint32_t count_spatial(struct byi_import *o, byi_id x, uint32_t max)
 {
-    const uint32_t rank = byi_o_rank(o, x);
+    const uint32_t rank = byi_import_rank(o, x);
 
-    if (byi_o_ok(o) && (rank < 3 || rank > max + 2))
-        byi_o_refuse(o, "found an input of rank %u, expected 3 to %u", rank,
-                     max + 2);
-    return byi_o_ok(o) ? rank - 2 : 0;
+    if (byi_import_ok(o) && (rank < 3 || rank > max + 2))
+        byi_import_refuse(o, "found an input of rank %u, expected 3 to %u",
+                          rank, max + 2);
+    return byi_import_ok(o) ? rank - 2 : 0;
 }
 
 /* --- convolutions --------------------------------------------------------- */
@@ -130,25 +132,27 @@ static uint32_t count_spatial(struct byi_import *o, byi_id x, uint32_t max)
 static void read_conv(struct byi_import *o, byi_id x, byi_id weights,
                       struct onnx_window *w)
 {
-    const bool given = byi_o_has(o, "kernel_shape");
+    const bool given = byi_import_has(o, "kernel_shape");
 
     w->n = count_spatial(o, x, 3);
-    if (byi_o_ok(o) && byi_o_rank(o, weights) != w->n + 2)
-        byi_o_fail(o, BYOC_ETYPE,
-                   "the weights have rank %u, expected %u, the rank of the "
-                   "data",
-                   byi_o_rank(o, weights), w->n + 2);
-    byi_o_int_list(o, "kernel_shape", w->n, 0, w->kernel);
+    if (byi_import_ok(o) && byi_import_rank(o, weights) != w->n + 2)
+        byi_import_fail(
+            o, BYOC_ETYPE,
+            "the weights have rank %u, expected %u, the rank of the "
+            "data",
+            byi_import_rank(o, weights), w->n + 2);
+    byi_import_int_list(o, "kernel_shape", w->n, 0, w->kernel);
     for (uint32_t i = 0; i < w->n; i++) {
-        const int64_t dim = byi_o_dim(o, weights, i + 2);
+        const int64_t dim = byi_import_dim(o, weights, i + 2);
         if (!given && BYI_IS_SYMBOL(dim))
-            byi_o_refuse(o, "found weights of symbolic kernel size, expected "
-                            "a known size or kernel_shape");
+            byi_import_refuse(o,
+                              "found weights of symbolic kernel size, expected "
+                              "a known size or kernel_shape");
         if (given && !BYI_IS_SYMBOL(dim) && dim != w->kernel[i])
-            byi_o_fail(o, BYOC_ETYPE,
-                       "kernel_shape[%u] is %lld, expected %lld as in the "
-                       "weights",
-                       i, (long long)w->kernel[i], (long long)dim);
+            byi_import_fail(o, BYOC_ETYPE,
+                            "kernel_shape[%u] is %lld, expected %lld as in the "
+                            "weights",
+                            i, (long long)w->kernel[i], (long long)dim);
         w->kernel[i] = given ? w->kernel[i] : dim;
     }
     read_window(o, w);
@@ -164,22 +168,23 @@ static byi_id emit_bias(struct byi_import *o, byi_id x, byi_id bias, uint32_t n)
 
     if (bias == BYI_NO_ID)
         return x;
-    if (byi_o_rank(o, bias) != 1)
-        byi_o_fail(o, BYOC_ETYPE, "the bias has rank %u, expected 1",
-                   byi_o_rank(o, bias));
-    if (byi_o_value(o, bias, &t)) {
+    if (byi_import_rank(o, bias) != 1)
+        byi_import_fail(o, BYOC_ETYPE, "the bias has rank %u, expected 1",
+                        byi_import_rank(o, bias));
+    if (byi_import_value(o, bias, &t)) {
         for (uint32_t i = 0; i < n; i++)
             t.dims[t.rank++] = 1;
-        bias = byi_o_const(o, &t, true);
+        bias = byi_import_const(o, &t, true);
     } else {
         for (uint32_t i = 0; i < n; i++)
             axes[i] = i + 1;
-        bias = byi_o_expand(o, bias, n, axes);
+        bias = byi_import_expand(o, bias, n, axes);
     }
-    return byi_o_call(o, BYI_OP_ADD, x, bias);
+    return byi_import_call(o, BYI_OP_ADD, x, bias);
 }
 
-byi_id byi_o_conv(struct byi_import *o, byi_id x, byi_id weights, byi_id bias)
+byi_id byi_import_conv(struct byi_import *o, byi_id x, byi_id weights,
+                       byi_id bias)
 {
     static const enum byi_op_id ops[] = {BYI_OP_NONE, BYI_OP_NN_CONV1D,
                                          BYI_OP_NN_CONV2D, BYI_OP_NN_CONV3D};
@@ -188,17 +193,18 @@ byi_id byi_o_conv(struct byi_import *o, byi_id x, byi_id weights, byi_id bias)
     read_conv(o, x, weights, &w);
     apply_auto_pad(o, x, &w);
     const byi_id y =
-        byi_o_emit(o, ops[w.n], ARGS(x, weights),
-                   ATTRS(SOME_INTS("strides", w.n, w.strides),
-                         SOME_INTS("padding", 2 * w.n, w.pads),
-                         SOME_INTS("dilation", w.n, w.dilations),
-                         AN_INT("groups", byi_o_int(o, "group", 1))));
+        byi_import_emit(o, ops[w.n], ARGS(x, weights),
+                        ATTRS(SOME_INTS("strides", w.n, w.strides),
+                              SOME_INTS("padding", 2 * w.n, w.pads),
+                              SOME_INTS("dilation", w.n, w.dilations),
+                              AN_INT("groups", byi_import_int(o, "group", 1))));
     return emit_bias(o, y, bias, w.n);
 }
 
 static void convert_conv(struct byi_import *o)
 {
-    o->out[0] = byi_o_conv(o, byi_o_in(o, 0), byi_o_in(o, 1), byi_o_in(o, 2));
+    o->out[0] = byi_import_conv(o, byi_import_in(o, 0), byi_import_in(o, 1),
+                                byi_import_in(o, 2));
 }
 
 /* CausalConvWithState: a depthwise convolution of x (n, channels, time) after
@@ -206,65 +212,68 @@ static void convert_conv(struct byi_import *o)
  * positions are the next state. */
 static void convert_causal_conv(struct byi_import *o)
 {
-    const byi_id x = byi_o_in(o, 0), weights = byi_o_in(o, 1);
-    const byi_id state = byi_o_in(o, 3);
-    const char *activation = byi_o_string(o, "activation", "none");
+    const byi_id x = byi_import_in(o, 0), weights = byi_import_in(o, 1);
+    const byi_id state = byi_import_in(o, 3);
+    const char *activation = byi_import_string(o, "activation", "none");
     const bool smooth =
         strcmp(activation, "silu") == 0 || strcmp(activation, "swish") == 0;
-    const int64_t groups = byi_o_dim(o, weights, 0);
-    const int64_t k = byi_o_dim(o, weights, 2);
+    const int64_t groups = byi_import_dim(o, weights, 0);
+    const int64_t k = byi_import_dim(o, weights, 2);
     const int64_t before[] = {0, 0, k - 1, 0, 0, 0}, last[] = {1 - k};
     byi_id all = x;
 
     /* an attribute of com.microsoft's variant */
-    const int64_t ndim = byi_o_int(o, "ndim", 1);
+    const int64_t ndim = byi_import_int(o, "ndim", 1);
     if (ndim != 1)
-        byi_o_refuse(o, "ndim is %lld, expected 1", (long long)ndim);
+        byi_import_refuse(o, "ndim is %lld, expected 1", (long long)ndim);
     if (!smooth && strcmp(activation, "none") != 0)
-        byi_o_refuse(o, "activation '%s', expected none, silu or swish",
-                     activation);
-    if (byi_o_rank(o, x) != 3 || byi_o_rank(o, weights) != 3)
-        byi_o_refuse(o,
-                     "found an input of rank %u with weights of rank %u, "
-                     "expected 3 and 3",
-                     byi_o_rank(o, x), byi_o_rank(o, weights));
+        byi_import_refuse(o, "activation '%s', expected none, silu or swish",
+                          activation);
+    if (byi_import_rank(o, x) != 3 || byi_import_rank(o, weights) != 3)
+        byi_import_refuse(o,
+                          "found an input of rank %u with weights of rank %u, "
+                          "expected 3 and 3",
+                          byi_import_rank(o, x), byi_import_rank(o, weights));
     if (BYI_IS_SYMBOL(groups) || BYI_IS_SYMBOL(k))
-        byi_o_refuse(o, "found weights of symbolic size, expected numbers");
-    if (!byi_o_ok(o))
+        byi_import_refuse(o,
+                          "found weights of symbolic size, expected numbers");
+    if (!byi_import_ok(o))
         return;
     if (k > 1 && state != BYI_NO_ID)
-        all = byi_o_concat(o, state, x, 2);
+        all = byi_import_concat(o, state, x, 2);
     else if (k > 1)
-        all = byi_o_call(o, BYI_OP_NN_PAD, x, byi_o_vector(o, 6, before),
-                         byi_o_scalar(o, byi_o_dtype(o, x), 0));
+        all = byi_import_call(o, BYI_OP_NN_PAD, x,
+                              byi_import_vector(o, 6, before),
+                              byi_import_scalar(o, byi_import_dtype(o, x), 0));
     const byi_id y =
         emit_bias(o,
-                  byi_o_emit(o, BYI_OP_NN_CONV1D, ARGS(all, weights),
-                             ATTRS(AN_INT("groups", groups))),
-                  byi_o_in(o, 2), 1);
-    o->out[0] = smooth ? byi_o_call(o, BYI_OP_MULTIPLY, y,
-                                    byi_o_call(o, BYI_OP_SIGMOID, y))
+                  byi_import_emit(o, BYI_OP_NN_CONV1D, ARGS(all, weights),
+                                  ATTRS(AN_INT("groups", groups))),
+                  byi_import_in(o, 2), 1);
+    o->out[0] = smooth ? byi_import_call(o, BYI_OP_MULTIPLY, y,
+                                         byi_import_call(o, BYI_OP_SIGMOID, y))
                        : y;
-    o->out[1] =
-        byi_o_call(o, BYI_OP_STRIDED_SLICE, all,
-                   byi_o_vector(o, 1, k > 1 ? last : (const int64_t[]){0}),
-                   byi_o_vector(o, 1, (const int64_t[]){k > 1 ? INT64_MAX : 0}),
-                   byi_o_vector(o, 1, (const int64_t[]){2}),
-                   byi_o_vector(o, 1, (const int64_t[]){1}));
+    o->out[1] = byi_import_call(
+        o, BYI_OP_STRIDED_SLICE, all,
+        byi_import_vector(o, 1, k > 1 ? last : (const int64_t[]){0}),
+        byi_import_vector(o, 1, (const int64_t[]){k > 1 ? INT64_MAX : 0}),
+        byi_import_vector(o, 1, (const int64_t[]){2}),
+        byi_import_vector(o, 1, (const int64_t[]){1}));
 }
 
 /* com.microsoft's FusedConv: activation(conv(x, w, b) + z) */
 static void convert_fused_conv(struct byi_import *o)
 {
-    const byi_id z = byi_o_in(o, 3);
-    const char *name = byi_o_string(o, "activation", "");
+    const byi_id z = byi_import_in(o, 3);
+    const char *name = byi_import_string(o, "activation", "");
     uint32_t n = 0;
-    const double *numbers = byi_o_floats(o, "activation_params", &n);
-    byi_id y = byi_o_conv(o, byi_o_in(o, 0), byi_o_in(o, 1), byi_o_in(o, 2));
+    const double *numbers = byi_import_floats(o, "activation_params", &n);
+    byi_id y = byi_import_conv(o, byi_import_in(o, 0), byi_import_in(o, 1),
+                               byi_import_in(o, 2));
 
     if (z != BYI_NO_ID)
-        y = byi_o_call(o, BYI_OP_ADD, y, z);
-    o->out[0] = byi_o_activation(o, y, name, numbers, n);
+        y = byi_import_call(o, BYI_OP_ADD, y, z);
+    o->out[0] = byi_import_activation(o, y, name, numbers, n);
 }
 
 /* Compute the pads for output_shape or, without it, for outputs of dim * stride
@@ -273,30 +282,32 @@ static void convert_fused_conv(struct byi_import *o)
 static void pad_to_shape(struct byi_import *o, struct onnx_window *w,
                          int64_t *output_padding, const char *mode)
 {
-    const bool given = byi_o_has(o, "output_shape");
+    const bool given = byi_import_has(o, "output_shape");
     const bool upper = mode && strcmp(mode, "SAME_UPPER") == 0;
     int64_t shape[BYI_MAX_RANK];
 
-    byi_o_int_list(o, "output_shape", w->n, 0, shape);
-    for (uint32_t i = 0; byi_o_ok(o) && i < w->n; i++) {
-        const int64_t dim = byi_o_dim(o, byi_o_in(o, 0), i + 2);
+    byi_import_int_list(o, "output_shape", w->n, 0, shape);
+    for (uint32_t i = 0; byi_import_ok(o) && i < w->n; i++) {
+        const int64_t dim = byi_import_dim(o, byi_import_in(o, 0), i + 2);
         const int64_t reach = (w->kernel[i] - 1) * w->dilations[i] + 1;
         int64_t total = output_padding[i] + reach - w->strides[i];
         if (given && BYI_IS_SYMBOL(dim))
-            byi_o_refuse(o,
-                         "found output_shape with a symbolic axis %u, expected "
-                         "a known size; fix it with --dim or --shape",
-                         i + 2);
+            byi_import_refuse(
+                o,
+                "found output_shape with a symbolic axis %u, expected "
+                "a known size; fix it with --dim or --shape",
+                i + 2);
         if (given && dim > MAX_WINDOW)
-            byi_o_fail(o, BYOC_ETYPE,
-                       "found size %lld on axis %u of data, expected at most "
-                       "%d, as output_shape is given",
-                       (long long)dim, i + 2, MAX_WINDOW);
+            byi_import_fail(
+                o, BYOC_ETYPE,
+                "found size %lld on axis %u of data, expected at most "
+                "%d, as output_shape is given",
+                (long long)dim, i + 2, MAX_WINDOW);
         if (given && (shape[i] < 0 || shape[i] > MAX_WINDOW))
-            byi_o_fail(o, BYOC_ETYPE,
-                       "output_shape[%u] is %lld, expected 0 to %d", i,
-                       (long long)shape[i], MAX_WINDOW);
-        if (given && byi_o_ok(o))
+            byi_import_fail(o, BYOC_ETYPE,
+                            "output_shape[%u] is %lld, expected 0 to %d", i,
+                            (long long)shape[i], MAX_WINDOW);
+        if (given && byi_import_ok(o))
             total += dim * w->strides[i] - shape[i];
         if (total < 0) {
             output_padding[i] -= total;
@@ -315,21 +326,22 @@ static void convert_conv_transpose(struct byi_import *o)
     struct onnx_window w = {0};
 
     const char *mode = read_auto_pad(o);
-    read_conv(o, byi_o_in(o, 0), byi_o_in(o, 1), &w);
-    byi_o_int_list(o, "output_padding", w.n, 0, output_padding);
+    read_conv(o, byi_import_in(o, 0), byi_import_in(o, 1), &w);
+    byi_import_int_list(o, "output_padding", w.n, 0, output_padding);
     check_range(o, "output_padding", w.n, output_padding, 0);
     if (mode)
         memset(w.pads, 0, sizeof w.pads);
-    if ((mode && strcmp(mode, "VALID") != 0) || byi_o_has(o, "output_shape"))
+    if ((mode && strcmp(mode, "VALID") != 0) ||
+        byi_import_has(o, "output_shape"))
         pad_to_shape(o, &w, output_padding, mode);
-    const byi_id y =
-        byi_o_emit(o, ops[w.n], ARGS(byi_o_in(o, 0), byi_o_in(o, 1)),
-                   ATTRS(SOME_INTS("strides", w.n, w.strides),
-                         SOME_INTS("padding", 2 * w.n, w.pads),
-                         SOME_INTS("output_padding", w.n, output_padding),
-                         SOME_INTS("dilation", w.n, w.dilations),
-                         AN_INT("groups", byi_o_int(o, "group", 1))));
-    o->out[0] = emit_bias(o, y, byi_o_in(o, 2), w.n);
+    const byi_id y = byi_import_emit(
+        o, ops[w.n], ARGS(byi_import_in(o, 0), byi_import_in(o, 1)),
+        ATTRS(SOME_INTS("strides", w.n, w.strides),
+              SOME_INTS("padding", 2 * w.n, w.pads),
+              SOME_INTS("output_padding", w.n, output_padding),
+              SOME_INTS("dilation", w.n, w.dilations),
+              AN_INT("groups", byi_import_int(o, "group", 1))));
+    o->out[0] = emit_bias(o, y, byi_import_in(o, 2), w.n);
 }
 
 /* --- pooling -------------------------------------------------------------- */
@@ -340,17 +352,17 @@ static void convert_conv_transpose(struct byi_import *o)
         SOME_INTS("strides", w.n, w.strides),                                  \
         SOME_INTS("padding", 2 * w.n, w.pads),                                 \
         SOME_INTS("dilation", w.n, w.dilations),                               \
-        A_BOOL("ceil_mode", byi_o_int(o, "ceil_mode", 0) != 0)
+        A_BOOL("ceil_mode", byi_import_int(o, "ceil_mode", 0) != 0)
 
 static void read_pool(struct byi_import *o, byi_id x, struct onnx_window *w,
                       uint32_t max)
 {
     w->n = count_spatial(o, x, max);
-    if (!byi_o_has(o, "kernel_shape"))
-        byi_o_fail(o, BYOC_EPARSE,
-                   "attribute 'kernel_shape' is missing, expected %u numbers",
-                   w->n);
-    byi_o_int_list(o, "kernel_shape", w->n, 1, w->kernel);
+    if (!byi_import_has(o, "kernel_shape"))
+        byi_import_fail(
+            o, BYOC_EPARSE,
+            "attribute 'kernel_shape' is missing, expected %u numbers", w->n);
+    byi_import_int_list(o, "kernel_shape", w->n, 1, w->kernel);
     read_window(o, w);
     apply_auto_pad(o, x, w);
 }
@@ -360,23 +372,24 @@ static void convert_max_pool(struct byi_import *o)
     static const enum byi_op_id ops[] = {BYI_OP_NONE, BYI_OP_NN_MAX_POOL1D,
                                          BYI_OP_NN_MAX_POOL2D,
                                          BYI_OP_NN_MAX_POOL3D};
-    const bool indices = byi_o_wants(o, 1);
+    const bool indices = byi_import_wants(o, 1);
     struct onnx_window w = {0};
 
-    read_pool(o, byi_o_in(o, 0), &w, indices ? BYI_MAX_RANK - 2 : 3);
+    read_pool(o, byi_import_in(o, 0), &w, indices ? BYI_MAX_RANK - 2 : 3);
     const struct byi_attr attrs[] = {
         POOL_ATTRS,
-        A_BOOL("column_major", byi_o_int(o, "storage_order", 0) != 0),
+        A_BOOL("column_major", byi_import_int(o, "storage_order", 0) != 0),
     };
     if (!indices) { /* storage_order matters for the indices only */
-        o->out[0] = byi_o_emit(o, ops[w.n], ARGS(byi_o_in(o, 0)),
-                               BYI_N(attrs) - 1, attrs);
+        o->out[0] = byi_import_emit(o, ops[w.n], ARGS(byi_import_in(o, 0)),
+                                    BYI_N(attrs) - 1, attrs);
         return;
     }
-    const byi_id both = byi_o_emit(o, BYI_OP_NN_MAX_POOL_INDICES,
-                                   ARGS(byi_o_in(o, 0)), BYI_N(attrs), attrs);
-    o->out[0] = byi_o_get(o, both, 0);
-    o->out[1] = byi_o_get(o, both, 1);
+    const byi_id both =
+        byi_import_emit(o, BYI_OP_NN_MAX_POOL_INDICES,
+                        ARGS(byi_import_in(o, 0)), BYI_N(attrs), attrs);
+    o->out[0] = byi_import_get(o, both, 0);
+    o->out[1] = byi_import_get(o, both, 1);
 }
 
 /* Emit the input shape of a pool with this window and output x: (dim - 1)
@@ -397,15 +410,16 @@ static byi_id emit_unpooled_shape(struct byi_import *o, byi_id x,
             __builtin_sub_overflow(offset[i], w->pads[i - 2], &offset[i]) ||
             __builtin_sub_overflow(offset[i], w->pads[i - 2 + w->n],
                                    &offset[i]))
-            byi_o_fail(o, BYOC_ETYPE,
-                       "the window of axis %u is larger than any tensor, "
-                       "expected smaller pads",
-                       i);
+            byi_import_fail(o, BYOC_ETYPE,
+                            "the window of axis %u is larger than any tensor, "
+                            "expected smaller pads",
+                            i);
     }
-    const byi_id factors = byi_o_vector(o, w->n + 2, scale);
+    const byi_id factors = byi_import_vector(o, w->n + 2, scale);
     const byi_id scaled =
-        byi_o_call(o, BYI_OP_MULTIPLY, byi_o_shape_of(o, x), factors);
-    return byi_o_call(o, BYI_OP_ADD, scaled, byi_o_vector(o, w->n + 2, offset));
+        byi_import_call(o, BYI_OP_MULTIPLY, byi_import_shape_of(o, x), factors);
+    return byi_import_call(o, BYI_OP_ADD, scaled,
+                           byi_import_vector(o, w->n + 2, offset));
 }
 
 /* MaxUnpool scatters the elements of x into a tensor of zeros that has the
@@ -413,61 +427,61 @@ static byi_id emit_unpooled_shape(struct byi_import *o, byi_id x,
  * order. If input output_shape is larger, the result is padded at the end. */
 static void convert_max_unpool(struct byi_import *o)
 {
-    const byi_id x = byi_o_in(o, 0), target = byi_o_in(o, 2);
-    const enum byoc_dtype dtype = byi_o_dtype(o, x);
+    const byi_id x = byi_import_in(o, 0), target = byi_import_in(o, 2);
+    const enum byoc_dtype dtype = byi_import_dtype(o, x);
     const int64_t all = -1, none[BYI_MAX_RANK] = {0};
     struct onnx_window w = {0};
 
-    read_pool(o, byi_o_in(o, 0), &w, BYI_MAX_RANK - 2);
+    read_pool(o, byi_import_in(o, 0), &w, BYI_MAX_RANK - 2);
     const byi_id shape = emit_unpooled_shape(o, x, &w);
-    const byi_id size = byi_o_call(o, BYI_OP_PROD, shape);
-    const byi_id zeros =
-        byi_o_emit(o, BYI_OP_FULL, ARGS(size), ATTRS(A_DTYPE("dtype", dtype)));
-    const byi_id flat = byi_o_vector(o, 1, &all);
-    const byi_id y =
-        byi_o_reshape(o,
-                      byi_o_call(o, BYI_OP_SCATTER_ELEMENTS, zeros,
-                                 byi_o_reshape(o, byi_o_in(o, 1), flat, false),
-                                 byi_o_reshape(o, x, flat, false)),
-                      shape, true);
+    const byi_id size = byi_import_call(o, BYI_OP_PROD, shape);
+    const byi_id zeros = byi_import_emit(o, BYI_OP_FULL, ARGS(size),
+                                         ATTRS(A_DTYPE("dtype", dtype)));
+    const byi_id flat = byi_import_vector(o, 1, &all);
+    const byi_id y = byi_import_reshape(
+        o,
+        byi_import_call(o, BYI_OP_SCATTER_ELEMENTS, zeros,
+                        byi_import_reshape(o, byi_import_in(o, 1), flat, false),
+                        byi_import_reshape(o, x, flat, false)),
+        shape, true);
     o->out[0] = y;
     if (target == BYI_NO_ID)
         return;
-    const byi_id more =
-        byi_o_call(o, BYI_OP_SUBTRACT, byi_o_cast(o, target, BYOC_I64), shape);
-    const byi_id pads =
-        byi_o_call(o, BYI_OP_CONCATENATE, byi_o_vector(o, w.n + 2, none), more);
-    o->out[0] =
-        byi_o_call(o, BYI_OP_NN_PAD, y, pads, byi_o_scalar(o, dtype, 0));
+    const byi_id more = byi_import_call(
+        o, BYI_OP_SUBTRACT, byi_import_cast(o, target, BYOC_I64), shape);
+    const byi_id pads = byi_import_call(
+        o, BYI_OP_CONCATENATE, byi_import_vector(o, w.n + 2, none), more);
+    o->out[0] = byi_import_call(o, BYI_OP_NN_PAD, y, pads,
+                                byi_import_scalar(o, dtype, 0));
 }
 
-byi_id byi_o_channels_first(struct byi_import *o, byi_id x)
+byi_id byi_import_channels_first(struct byi_import *o, byi_id x)
 {
-    const uint32_t rank = byi_o_rank(o, x);
+    const uint32_t rank = byi_import_rank(o, x);
     int64_t axes[BYI_MAX_RANK] = {0, (int64_t)rank - 1};
 
     if (rank < 3)
         return x;
     for (uint32_t i = 2; i < rank; i++)
         axes[i] = i - 1;
-    return byi_o_emit(o, BYI_OP_TRANSPOSE, ARGS(x),
-                      ATTRS(SOME_INTS("axes", rank, axes)));
+    return byi_import_emit(o, BYI_OP_TRANSPOSE, ARGS(x),
+                           ATTRS(SOME_INTS("axes", rank, axes)));
 }
 
-byi_id byi_o_channels_last(struct byi_import *o, byi_id x)
+byi_id byi_import_channels_last(struct byi_import *o, byi_id x)
 {
-    const uint32_t rank = byi_o_rank(o, x);
+    const uint32_t rank = byi_import_rank(o, x);
     int64_t axes[BYI_MAX_RANK] = {0};
 
     if (rank < 3)
         return x;
     for (uint32_t i = 1; i < rank; i++)
         axes[i] = i + 1 < rank ? i + 1 : 1;
-    return byi_o_emit(o, BYI_OP_TRANSPOSE, ARGS(x),
-                      ATTRS(SOME_INTS("axes", rank, axes)));
+    return byi_import_emit(o, BYI_OP_TRANSPOSE, ARGS(x),
+                           ATTRS(SOME_INTS("axes", rank, axes)));
 }
 
-byi_id byi_o_avg_pool(struct byi_import *o, byi_id x)
+byi_id byi_import_avg_pool(struct byi_import *o, byi_id x)
 {
     static const enum byi_op_id ops[] = {BYI_OP_NONE, BYI_OP_NN_AVG_POOL1D,
                                          BYI_OP_NN_AVG_POOL2D,
@@ -475,49 +489,51 @@ byi_id byi_o_avg_pool(struct byi_import *o, byi_id x)
     struct onnx_window w = {0};
 
     read_pool(o, x, &w, 3);
-    return byi_o_emit(
+    return byi_import_emit(
         o, ops[w.n], ARGS(x),
-        ATTRS(POOL_ATTRS, A_BOOL("count_include_pad",
-                                 byi_o_int(o, "count_include_pad", 0) != 0)));
+        ATTRS(POOL_ATTRS,
+              A_BOOL("count_include_pad",
+                     byi_import_int(o, "count_include_pad", 0) != 0)));
 }
 
 static void convert_avg_pool(struct byi_import *o)
 {
-    o->out[0] = byi_o_avg_pool(o, byi_o_in(o, 0));
+    o->out[0] = byi_import_avg_pool(o, byi_import_in(o, 0));
 }
 
 /* Returns attribute p, which is a float in opset 1; 2 without it. */
 static int64_t read_p(struct byi_import *o)
 {
     if (o->opset > 1)
-        return byi_o_int(o, "p", 2);
-    const double p = byi_o_float(o, "p", 2);
+        return byi_import_int(o, "p", 2);
+    const double p = byi_import_float(o, "p", 2);
     if (p != (double)(int32_t)p)
-        byi_o_refuse(o, "p is %s, expected an integer", BYI_FLOAT_TEXT(p));
-    return byi_o_ok(o) ? (int64_t)p : 2;
+        byi_import_refuse(o, "p is %s, expected an integer", BYI_FLOAT_TEXT(p));
+    return byi_import_ok(o) ? (int64_t)p : 2;
 }
 
 static void convert_lp_pool(struct byi_import *o)
 {
     struct onnx_window w = {0};
 
-    read_pool(o, byi_o_in(o, 0), &w, BYI_MAX_RANK - 2);
-    o->out[0] = byi_o_emit(o, BYI_OP_NN_LP_POOL, ARGS(byi_o_in(o, 0)),
-                           ATTRS(POOL_ATTRS, AN_INT("p", read_p(o))));
+    read_pool(o, byi_import_in(o, 0), &w, BYI_MAX_RANK - 2);
+    o->out[0] = byi_import_emit(o, BYI_OP_NN_LP_POOL, ARGS(byi_import_in(o, 0)),
+                                ATTRS(POOL_ATTRS, AN_INT("p", read_p(o))));
 }
 
 static void convert_global_lp_pool_1(struct byi_import *o)
 {
-    o->out[0] = byi_o_emit(o, BYI_OP_NN_GLOBAL_LP_POOL, ARGS(byi_o_in(o, 0)),
-                           ATTRS(AN_INT("p", read_p(o))));
+    o->out[0] =
+        byi_import_emit(o, BYI_OP_NN_GLOBAL_LP_POOL, ARGS(byi_import_in(o, 0)),
+                        ATTRS(AN_INT("p", read_p(o))));
 }
 
 /* com.microsoft's NhwcMaxPool: channels are the last axis. */
 static void convert_nhwc_max_pool(struct byi_import *o)
 {
-    o->in[0] = byi_o_channels_first(o, byi_o_in(o, 0));
+    o->in[0] = byi_import_channels_first(o, byi_import_in(o, 0));
     convert_max_pool(o);
-    o->out[0] = byi_o_channels_last(o, o->out[0]);
+    o->out[0] = byi_import_channels_last(o, o->out[0]);
 }
 
 /* Emit a global pool of x. `op` is the operator for one spatial axis; in
@@ -527,17 +543,17 @@ static byi_id emit_global_pool(struct byi_import *o, enum byi_op_id op,
 {
     const uint32_t n = count_spatial(o, x, 3);
 
-    return byi_o_call(o, (enum byi_op_id)(op + n - 1), x);
+    return byi_import_call(o, (enum byi_op_id)(op + n - 1), x);
 }
 
-byi_id byi_o_global_avg_pool(struct byi_import *o, byi_id x)
+byi_id byi_import_global_avg_pool(struct byi_import *o, byi_id x)
 {
     return emit_global_pool(o, BYI_OP_NN_GLOBAL_AVG_POOL1D, x);
 }
 
 static void convert_global(struct byi_import *o)
 {
-    o->out[0] = emit_global_pool(o, o->row->op, byi_o_in(o, 0));
+    o->out[0] = emit_global_pool(o, o->row->op, byi_import_in(o, 0));
 }
 
 _Static_assert(BYI_OP_NN_GLOBAL_MAX_POOL3D == BYI_OP_NN_GLOBAL_MAX_POOL1D + 2,
@@ -553,7 +569,7 @@ static const struct byi_onnx_op rows[] = {
     {"ConvTranspose", 1, 2, 3, convert_conv_transpose, BYI_OP_NONE},
     {"GlobalAveragePool", 1, 1, 1, convert_global, BYI_OP_NN_GLOBAL_AVG_POOL1D},
     {"GlobalLpPool", 1, 1, 1, convert_global_lp_pool_1, BYI_OP_NONE},
-    {"GlobalLpPool", 2, 1, 1, byi_o_convert_same, BYI_OP_NN_GLOBAL_LP_POOL},
+    {"GlobalLpPool", 2, 1, 1, byi_import_convert_same, BYI_OP_NN_GLOBAL_LP_POOL},
     {"GlobalMaxPool", 1, 1, 1, convert_global, BYI_OP_NN_GLOBAL_MAX_POOL1D},
     {"LpPool", 1, 1, 1, convert_lp_pool, BYI_OP_NONE},
     {"LpPool", 2, 1, 1, convert_lp_pool, BYI_OP_NONE},

@@ -96,8 +96,8 @@ static void visit(struct node_order *order, size_t root, size_t *next,
     }
 }
 
-const size_t *byi_o_order(struct byi_arena *arena,
-                          const Onnx__GraphProto *graph)
+const size_t *byi_import_order(struct byi_arena *arena,
+                               const Onnx__GraphProto *graph)
 {
     const size_t n = graph->n_node;
     struct node_order order = {.producers = byi_names_new(arena)};

@@ -500,7 +500,7 @@ static enum byoc_status copy_nodes(struct model_copy *copy,
                                    struct graph_copy *g,
                                    const Onnx__GraphProto *from)
 {
-    const size_t *order = byi_o_order(copy->arena, from);
+    const size_t *order = byi_import_order(copy->arena, from);
     Onnx__NodeProto **nodes =
         byi_arena_calloc(copy->arena, g->n, sizeof *nodes);
     struct byi_onnx_placement **placements =

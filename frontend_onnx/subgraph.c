@@ -82,17 +82,17 @@ static void find_free(struct byi_import *o, const Onnx__GraphProto *graph,
     body->max_outside = outside.names.n;
     body->outside = byi_arena_calloc(o->scratch, body->max_outside + 1,
                                      sizeof *body->outside);
-    for (uint32_t i = 0; i < outside.names.n && byi_o_ok(o); i++)
+    for (uint32_t i = 0; i < outside.names.n && byi_import_ok(o); i++)
         body->outside[body->n_outside++] = (struct byi_outside){
             .name = outside.names.at[i],
-            .outer = byi_o_read(o, outside.names.at[i], reader)};
+            .outer = byi_import_read(o, outside.names.at[i], reader)};
     byi_vec_free(outside.names.at);
 }
 
 /* --- a graph as a separate function --------------------------------------- */
 
-void byi_o_body_open(struct byi_import *o, const Onnx__GraphProto *graph,
-                     struct byi_body *body)
+void byi_import_body_open(struct byi_import *o, const Onnx__GraphProto *graph,
+                          struct byi_body *body)
 {
     *body = (struct byi_body){.graph = graph, .inner = *o};
     body->inner.items.at = NULL;
@@ -104,8 +104,8 @@ void byi_o_body_open(struct byi_import *o, const Onnx__GraphProto *graph,
     body->inner.f = o->m->funcs.at[body->func];
 }
 
-uint32_t byi_o_body_needs(struct byi_import *o, struct byi_body *body,
-                          byi_id outer)
+uint32_t byi_import_body_needs(struct byi_import *o, struct byi_body *body,
+                               byi_id outer)
 {
     if (body->n_outside >= body->max_outside) {
         body->max_outside = 2 * body->n_outside + 16;
@@ -125,7 +125,7 @@ static void copy_items(const struct byi_import *o, byi_id outer,
                        struct byi_import *inner, byi_id param)
 {
     if (outer < o->items.n && o->items.at[outer])
-        byi_o_remember(inner, param, o->items.at[outer]);
+        byi_import_remember(inner, param, o->items.at[outer]);
 }
 
 /* Capture value `outer` of `o` as a parameter of inner's function, or add the
@@ -145,18 +145,18 @@ static byi_id capture(const struct byi_import *o, byi_id outer,
     return param;
 }
 
-void byi_o_body_inputs(struct byi_import *o, struct byi_body *body)
+void byi_import_body_inputs(struct byi_import *o, struct byi_body *body)
 {
     struct byi_import *inner = &body->inner;
     uint32_t n = 0;
 
-    if (!byi_o_ok(o))
+    if (!byi_import_ok(o))
         return;
     body->captures = byi_arena_calloc(o->scratch, body->n_outside + 1,
                                       sizeof *body->captures);
     o->status = byi_scope_open(inner, &body->scope);
     for (int constants = 0; constants < 2; constants++) /* parameters first */
-        for (uint32_t i = 0; i < body->n_outside && byi_o_ok(o); i++) {
+        for (uint32_t i = 0; i < body->n_outside && byi_import_ok(o); i++) {
             struct byi_outside *x = &body->outside[i];
             const bool absent = x->outer == BYI_NO_ID;
             const bool is_const =
@@ -169,12 +169,12 @@ void byi_o_body_inputs(struct byi_import *o, struct byi_body *body)
             if (!is_const)
                 body->captures[n++] = x->outer;
         }
-    if (!byi_o_ok(o))
+    if (!byi_import_ok(o))
         o->err = inner->err;
 }
 
-byi_id byi_o_body_param(struct byi_import *o, struct byi_body *body,
-                        const char *name, const struct byi_type *type)
+byi_id byi_import_body_param(struct byi_import *o, struct byi_body *body,
+                             const char *name, const struct byi_type *type)
 {
     return byi_add_param(o->m, body->inner.f, byi_arena_str(o->m->arena, name),
                          type);
@@ -187,14 +187,16 @@ static void bind_input(struct byi_import *o, struct byi_scope *scope,
     const char *name = byi_text_or(scope->graph->input[input]->name, "");
     const char *graph = byi_text_or(scope->graph->name, "");
     if (*name == '\0')
-        byi_o_fail(o, BYOC_EPARSE,
-                   "input %u of its graph '%s' has no name, expected a name",
-                   input, graph);
+        byi_import_fail(
+            o, BYOC_EPARSE,
+            "input %u of its graph '%s' has no name, expected a name", input,
+            graph);
     else if (!byi_names_bind(&scope->names, name, value))
-        byi_o_fail(o, BYOC_EPARSE,
-                   "input '%s' of its graph '%s': the name is already defined, "
-                   "expected a new one",
-                   name, graph);
+        byi_import_fail(
+            o, BYOC_EPARSE,
+            "input '%s' of its graph '%s': the name is already defined, "
+            "expected a new one",
+            name, graph);
 }
 
 /* Convert the nodes of inner's graph, an attribute of o's node, and look up the
@@ -207,27 +209,28 @@ static void convert_graph(struct byi_import *o, struct byi_import *inner,
         o->scratch, "the outputs of the graph in node %.200s", o->name);
 
     inner->status = byi_onnx_nodes(inner);
-    for (size_t i = 0; i < graph->n_output && byi_o_ok(inner); i++) {
+    for (size_t i = 0; i < graph->n_output && byi_import_ok(inner); i++) {
         const char *name = byi_text_or(graph->output[i]->name, "");
-        outputs[i] = byi_o_read(inner, name, reader);
-        if (byi_o_ok(inner) && outputs[i] == BYI_NO_ID)
+        outputs[i] = byi_import_read(inner, name, reader);
+        if (byi_import_ok(inner) && outputs[i] == BYI_NO_ID)
             inner->status = byi_fail(
                 &inner->err, BYOC_EPARSE,
                 "%s: '%s' is an omitted input, expected a value", reader, name);
     }
     o->status = inner->status;
-    if (!byi_o_ok(o))
+    if (!byi_import_ok(o))
         o->err = inner->err;
 }
 
-void byi_o_body_nodes(struct byi_import *o, struct byi_body *body,
-                      const byi_id *inputs, uint32_t n_inputs, byi_id *outputs)
+void byi_import_body_nodes(struct byi_import *o, struct byi_body *body,
+                           const byi_id *inputs, uint32_t n_inputs,
+                           byi_id *outputs)
 {
     struct byi_import *inner = &body->inner;
 
-    for (uint32_t i = 0; i < n_inputs && byi_o_ok(o); i++)
+    for (uint32_t i = 0; i < n_inputs && byi_import_ok(o); i++)
         bind_input(o, &body->scope, i, inputs[i]);
-    if (!byi_o_ok(o))
+    if (!byi_import_ok(o))
         return;
     convert_graph(o, inner, outputs);
     /* later additions to the function have the node itself as their source */
@@ -237,15 +240,15 @@ void byi_o_body_nodes(struct byi_import *o, struct byi_body *body,
     inner->sources = o->sources;
 }
 
-byi_id byi_o_body_close(struct byi_import *o, struct byi_body *body,
-                        byi_id result)
+byi_id byi_import_body_close(struct byi_import *o, struct byi_body *body,
+                             byi_id result)
 {
-    if (byi_o_ok(o) && !byi_o_ok(&body->inner)) {
+    if (byi_import_ok(o) && !byi_import_ok(&body->inner)) {
         o->status = body->inner.status;
         o->err = body->inner.err;
     }
     byi_vec_free(body->inner.items.at);
-    if (!byi_o_ok(o) || result == BYI_NO_ID) {
+    if (!byi_import_ok(o) || result == BYI_NO_ID) {
         for (uint32_t i = body->func; i < o->m->funcs.n; i++)
             o->m->funcs.at[i]->dead = true;
         return BYI_NO_ID;
@@ -257,12 +260,13 @@ byi_id byi_o_body_close(struct byi_import *o, struct byi_body *body,
 
 /* --- a graph inlined in place of its node --------------------------------- */
 
-void byi_o_inline_scope(struct byi_import *o, struct byi_scope *scope,
-                        const struct byi_expansion *expansion, byi_id *outputs)
+void byi_import_inline_scope(struct byi_import *o, struct byi_scope *scope,
+                             const struct byi_expansion *expansion,
+                             byi_id *outputs)
 {
     struct byi_import inner = *o;
 
-    if (!byi_o_ok(o))
+    if (!byi_import_ok(o))
         return;
     inner.scope = scope;
     inner.expansion = expansion;
@@ -270,24 +274,24 @@ void byi_o_inline_scope(struct byi_import *o, struct byi_scope *scope,
     o->items = inner.items;
 }
 
-void byi_o_inline(struct byi_import *o, const Onnx__GraphProto *graph,
-                  const byi_id *inputs, uint32_t n_inputs, byi_id *outputs)
+void byi_import_inline(struct byi_import *o, const Onnx__GraphProto *graph,
+                       const byi_id *inputs, uint32_t n_inputs, byi_id *outputs)
 {
     struct byi_scope scope = {.graph = graph, .outer = o->scope};
 
     o->status = byi_scope_open(o, &scope);
-    for (uint32_t i = 0; i < n_inputs && byi_o_ok(o); i++)
+    for (uint32_t i = 0; i < n_inputs && byi_import_ok(o); i++)
         bind_input(o, &scope, i, inputs[i]);
-    byi_o_inline_scope(o, &scope, o->expansion, outputs);
+    byi_import_inline_scope(o, &scope, o->expansion, outputs);
 }
 
-void byi_o_number(struct byi_import *o, const Onnx__GraphProto *graph)
+void byi_import_number(struct byi_import *o, const Onnx__GraphProto *graph)
 {
     for (size_t i = 0; i < graph->n_node; i++) {
         const Onnx__NodeProto *node = graph->node[i];
-        byi_o_source(o, i, node);
+        byi_import_source(o, i, node);
         for (size_t a = 0; a < node->n_attribute; a++)
             if (node->attribute[a]->g)
-                byi_o_number(o, node->attribute[a]->g);
+                byi_import_number(o, node->attribute[a]->g);
     }
 }
