@@ -17,9 +17,9 @@ bool byi_nest_has_values(const struct byi_printer *p, uint32_t nest,
     for (uint32_t v = 0; v < p->g->values.n; v++) {
         const struct byi_group_value *value = value_at(p, v);
         if (value->nest == nest && value->level == level &&
-            (value->kind == BYI_G_REDUCE ||
-             (!only_reductions && value->kind != BYI_G_SCALAR &&
-              value->kind != BYI_G_ALIAS)))
+            (value->kind == BYI_GROUP_REDUCE ||
+             (!only_reductions && value->kind != BYI_GROUP_SCALAR &&
+              value->kind != BYI_GROUP_ALIAS)))
             return true;
     }
     return false;
@@ -33,7 +33,7 @@ static void count_loads(const struct byi_printer *p, uint32_t loop,
     *along = *across = 0;
     for (uint32_t v = 0; v < p->g->values.n; v++) {
         const struct byi_group_value *value = value_at(p, v);
-        if (value->kind != BYI_G_LOAD || value->offset.coef[loop] == 0)
+        if (value->kind != BYI_GROUP_LOAD || value->offset.coef[loop] == 0)
             continue;
         *(value->offset.coef[loop] == 1 ? along : across) += 1;
     }
@@ -44,7 +44,8 @@ static void count_loads(const struct byi_printer *p, uint32_t loop,
 static bool is_far(const struct byi_printer *p, uint32_t v, uint32_t loop)
 {
     const struct byi_group_value *value = value_at(p, v);
-    const int64_t c = value->kind == BYI_G_LOAD ? value->offset.coef[loop] : 0;
+    const int64_t c =
+        value->kind == BYI_GROUP_LOAD ? value->offset.coef[loop] : 0;
     const struct byi_type *type = p->g->f->nodes.at[value->node].type;
     return (c < -4 || c > 4) && byi_type_bytes(type) > NEAR;
 }
@@ -55,7 +56,7 @@ static uint32_t find_tile(const struct byi_printer *p)
 {
     uint32_t found = 0;
     for (uint32_t v = 0; v < p->g->values.n && p->n_loops > 1; v++) {
-        if (value_at(p, v)->kind == BYI_G_REDUCE)
+        if (value_at(p, v)->kind == BYI_GROUP_REDUCE)
             return 0;
         if (!is_far(p, v, p->loops[p->n_loops - 1]))
             continue;
@@ -73,9 +74,9 @@ static uint32_t find_columns(const struct byi_printer *p)
 {
     uint32_t found = 0, n = 0, along, across, loops[BYI_MAX_LOOPS];
     for (uint32_t v = 0; v < p->g->values.n; v++) {
-        n += value_at(p, v)->kind == BYI_G_REDUCE;
-        if (value_at(p, v)->kind == BYI_G_REDUCE && value_at(p, v)->nest == 0 &&
-            value_at(p, v)->level == p->n_loops)
+        n += value_at(p, v)->kind == BYI_GROUP_REDUCE;
+        if (value_at(p, v)->kind == BYI_GROUP_REDUCE &&
+            value_at(p, v)->nest == 0 && value_at(p, v)->level == p->n_loops)
             found = v + 1;
     }
     if (!found || n != 1 || p->n_loops == 0)
@@ -118,7 +119,7 @@ static int64_t reduced_steps(const struct byi_printer *p, uint32_t *reduction)
     int64_t most = 1;
     for (uint32_t v = 0; v < p->g->values.n; v++) {
         const struct byi_group_value *value = value_at(p, v);
-        if (value->kind != BYI_G_REDUCE)
+        if (value->kind != BYI_GROUP_REDUCE)
             continue;
         const uint32_t level = value->nest ? p->n_loops : value->level;
         const int64_t n = count_steps(p, 0, level) * count_reduced(p, v);
@@ -138,7 +139,7 @@ static int64_t team_of(const struct byi_printer *p, int64_t steps)
     int64_t cost = 1;
     for (uint32_t v = 0; v < p->g->values.n; v++) {
         const struct byi_group_value *value = value_at(p, v);
-        if (value->kind == BYI_G_OP &&
+        if (value->kind == BYI_GROUP_OP &&
             byi_expr_calls(node_of(p, v), value_at(p, value->args[0])->dtype))
             cost += FUNCTION;
     }
@@ -193,7 +194,7 @@ static bool reads_across(const struct byi_printer *p)
         const uint32_t loop = p->columns ? p->loops[p->n_loops - 1]
                               : n        ? loops[n - 1]
                                          : 0;
-        if (value->kind == BYI_G_LOAD && (n || p->columns) &&
+        if (value->kind == BYI_GROUP_LOAD && (n || p->columns) &&
             is_far(p, v, loop) &&
             !(p->tile && value->offset.coef[p->loops[p->tile - 1]] == 1))
             return true;

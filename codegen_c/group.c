@@ -247,7 +247,7 @@ static void make_alias(struct group_reader *r, struct byi_group_value *v,
 {
     if (must_stop(r))
         return;
-    v->kind = BYI_G_ALIAS;
+    v->kind = BYI_GROUP_ALIAS;
     alloc_args(r, v, 1);
     v->args[0] = request(r, of, index);
 }
@@ -496,7 +496,7 @@ static void read_tile(struct group_reader *r, struct byi_group_value *v,
 static void read_op(struct group_reader *r, struct byi_group_value *v,
                     const struct byi_node *node)
 {
-    v->kind = BYI_G_OP;
+    v->kind = BYI_GROUP_OP;
     alloc_args(r, v, node->n_args);
     for (uint32_t i = 0; i < node->n_args; i++) {
         const struct byi_type *to = node_of(r->g, node->args[i])->type;
@@ -536,7 +536,7 @@ static void read_reduce(struct group_reader *r, struct byi_group_value *v,
             index.at[d] = v->at[out];
         out += keeps || !is_reduced[d];
     }
-    v->kind = BYI_G_REDUCE;
+    v->kind = BYI_GROUP_REDUCE;
     alloc_args(r, v, 1);
     v->args[0] = request(r, node->args[0], &index);
 }
@@ -623,12 +623,12 @@ static void read_value(struct group_reader *r, struct byi_group_value *v)
     struct byi_tensor t;
     switch (node->kind) {
     case BYI_PARAM:
-        v->kind = BYI_G_LOAD;
+        v->kind = BYI_GROUP_LOAD;
         v->index = node->index;
         v->offset = flatten(node->type, v->at);
         return;
     case BYI_CONST:
-        v->kind = BYI_G_SCALAR;
+        v->kind = BYI_GROUP_SCALAR;
         if (!byi_const_view(r->g->m, r->g->f, v->node, &t) ||
             byi_elements(t.rank, t.dims) != 1)
             refuse(r, "a constant that is not a scalar");
@@ -690,7 +690,7 @@ static void sort_values(struct group_reader *r)
 /* Follow aliases from `value` to the value that is computed. */
 static uint32_t follow_aliases(const struct byi_group *g, uint32_t value)
 {
-    while (g->values.at[value]->kind == BYI_G_ALIAS)
+    while (g->values.at[value]->kind == BYI_GROUP_ALIAS)
         value = g->values.at[value]->args[0];
     return value;
 }

@@ -43,11 +43,11 @@ struct byi_group_domain {
 
 /* How a value of a group is computed. */
 enum byi_group_value_kind {
-    BYI_G_LOAD,   /* an element of parameter `index`, at `offset` */
-    BYI_G_SCALAR, /* a constant */
-    BYI_G_ALIAS,  /* the same as args[0]: its operator moves data */
-    BYI_G_OP,     /* computed from args */
-    BYI_G_REDUCE  /* args[0] reduced over the loops that its node owns */
+    BYI_GROUP_LOAD,   /* an element of parameter `index`, at `offset` */
+    BYI_GROUP_SCALAR, /* a constant */
+    BYI_GROUP_ALIAS,  /* the same as args[0]: its operator moves data */
+    BYI_GROUP_OP,     /* computed from args */
+    BYI_GROUP_REDUCE  /* args[0] reduced over the loops that its node owns */
 };
 
 /* A node's value at one index: one variable in C. */

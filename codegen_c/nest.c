@@ -90,18 +90,18 @@ static void print_value(struct byi_printer *p, uint32_t v)
 {
     const struct byi_group_value *value = value_at(p, v);
     switch (value->kind) {
-    case BYI_G_LOAD:
+    case BYI_GROUP_LOAD:
         print_line(p, "const %s %s = x%u[%s];", byi_c_type(value->dtype),
                    p->names[v], value->index, affine_text(p, &value->offset));
         return;
-    case BYI_G_OP:
+    case BYI_GROUP_OP:
         print_op(p, v);
         return;
-    case BYI_G_REDUCE:
+    case BYI_GROUP_REDUCE:
         print_reduce(p, v);
         return;
-    case BYI_G_SCALAR: /* printed as a literal in its readers */
-    case BYI_G_ALIAS:
+    case BYI_GROUP_SCALAR: /* printed as a literal in its readers */
+    case BYI_GROUP_ALIAS:
         return;
     }
 }
@@ -601,9 +601,9 @@ static void name_values(struct byi_printer *p)
     for (uint32_t v = 0; v < p->g->values.n; v++) {
         const struct byi_group_value *value = value_at(p, v);
         struct byi_tensor t;
-        if (value->kind != BYI_G_SCALAR) {
+        if (value->kind != BYI_GROUP_SCALAR) {
             p->names[v] = byi_arena_printf(p->g->arena, "v%u", n);
-            n += value->kind != BYI_G_ALIAS;
+            n += value->kind != BYI_GROUP_ALIAS;
             continue;
         }
         struct byi_text text = {0};
@@ -617,7 +617,7 @@ static void name_values(struct byi_printer *p)
 static bool reads_param(const struct byi_group *g, uint32_t param)
 {
     for (uint32_t v = 0; v < g->values.n; v++)
-        if (g->values.at[v]->kind == BYI_G_LOAD &&
+        if (g->values.at[v]->kind == BYI_GROUP_LOAD &&
             g->values.at[v]->index == param)
             return true;
     return false;

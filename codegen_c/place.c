@@ -26,7 +26,7 @@ static bool can_fuse(const struct byi_group *g, uint32_t k)
         !is_contiguous(&g->store, k, extent))
         return false;
     for (uint32_t i = 0; i < g->values.n; i++)
-        if (g->values.at[i]->kind == BYI_G_LOAD &&
+        if (g->values.at[i]->kind == BYI_GROUP_LOAD &&
             !is_contiguous(&g->values.at[i]->offset, k, extent))
             return false;
     return true;
@@ -108,11 +108,11 @@ static void find_loops(struct byi_group *g)
 {
     for (uint32_t i = 0; i < g->values.n; i++) {
         struct byi_group_value *v = g->values.at[i];
-        for (uint32_t k = 0; v->kind == BYI_G_LOAD && k < g->n_loops; k++)
+        for (uint32_t k = 0; v->kind == BYI_GROUP_LOAD && k < g->n_loops; k++)
             v->loops |= (uint64_t)(v->offset.coef[k] != 0) << k;
         for (uint32_t k = 0; k < v->n_args; k++)
             v->loops |= g->values.at[v->args[k]]->loops;
-        if (v->kind == BYI_G_REDUCE)
+        if (v->kind == BYI_GROUP_REDUCE)
             v->loops &= ~nest_bits(g, i + 1);
     }
 }
@@ -126,7 +126,7 @@ static void place_values(struct byi_group *g)
         struct byi_group_value *v = g->values.at[i];
         uint32_t loops[BYI_MAX_LOOPS];
         for (uint32_t k = i + 1; k < g->values.n && !v->nest; k++)
-            if (g->values.at[k]->kind == BYI_G_REDUCE &&
+            if (g->values.at[k]->kind == BYI_GROUP_REDUCE &&
                 (v->loops & nest_bits(g, k + 1)))
                 v->nest = k + 1;
         for (uint32_t n = byi_group_nest(g, v->nest, loops); n > 0; n--)

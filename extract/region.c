@@ -136,9 +136,9 @@ static enum byoc_status read_nodes(struct region_import *r,
             byi_add_param(r->m, r->f, byi_arena_str(r->m->arena, name), type);
     }
     for (uint32_t i = 0; i < g->n_nodes; i++) {
-        if (g->nodes[i].kind == BYI_G_CONST)
+        if (g->nodes[i].kind == BYI_GRAPH_CONST)
             BYI_TRY(read_const(r, i, consts, n_consts));
-        else if (g->nodes[i].kind == BYI_G_KERNEL)
+        else if (g->nodes[i].kind == BYI_GRAPH_KERNEL)
             BYI_TRY(read_kernel(r, i));
     }
     return BYOC_OK;

@@ -20,7 +20,7 @@ enum {
     BYI_GRAPH_MAX_IFS = 8 /* nested `if`s */
 };
 
-enum byi_graph_node_kind { BYI_G_INPUT, BYI_G_CONST, BYI_G_KERNEL };
+enum byi_graph_node_kind { BYI_GRAPH_INPUT, BYI_GRAPH_CONST, BYI_GRAPH_KERNEL };
 
 /* A value: output `output` of node `node`. */
 struct byi_graph_ref {

@@ -218,9 +218,9 @@ static enum byoc_status lend_node(struct lender *l,
                                   const struct byi_graph_node *n,
                                   struct lent_outs *outs)
 {
-    if (n->kind == BYI_G_KERNEL)
+    if (n->kind == BYI_GRAPH_KERNEL)
         return lend_kernel(l, n, outs);
-    if (n->kind == BYI_G_CONST)
+    if (n->kind == BYI_GRAPH_CONST)
         return lend_const(l, n, outs);
     return lend_values(l, n->out[0], BYOC_GRAPH_INPUT, 0, outs);
 }
@@ -231,8 +231,8 @@ static void alloc_lent(struct lender *l)
     uint32_t values = 0, steps = 0, kernels = 0;
     for (uint32_t i = 0; i < l->from->n_nodes; i++) {
         const struct byi_graph_node *n = &l->from->nodes[i];
-        values += n->kind != BYI_G_KERNEL;
-        kernels += n->kind == BYI_G_KERNEL;
+        values += n->kind != BYI_GRAPH_KERNEL;
+        kernels += n->kind == BYI_GRAPH_KERNEL;
         steps += n->n_steps;
         for (uint32_t s = 0; s < n->n_steps; s++)
             values += count_results(n->steps[s].type);

@@ -580,9 +580,9 @@ static enum byoc_status read_node(void *ctx, uint32_t index,
                                  const struct byi_json *,
                                  struct byi_graph_node *);
     } kinds[] = {
-        {"input", BYI_G_INPUT, read_input},
-        {"const", BYI_G_CONST, read_const},
-        {"kernel", BYI_G_KERNEL, read_kernel},
+        {"input", BYI_GRAPH_INPUT, read_input},
+        {"const", BYI_GRAPH_CONST, read_const},
+        {"kernel", BYI_GRAPH_KERNEL, read_kernel},
     };
     struct region_reader *r = ctx;
     struct byi_graph_node *node = &r->nodes[index];
@@ -615,7 +615,7 @@ static enum byoc_status read_inputs(struct region_reader *r,
         int64_t node;
         BYI_TRY(
             byi_json_as_int(&item, 0, (int64_t)r->n_read - 1, &node, r->err));
-        if (r->nodes[node].kind != BYI_G_INPUT)
+        if (r->nodes[node].kind != BYI_GRAPH_INPUT)
             return byi_fail(r->err, BYOC_EPARSE,
                             "%s: found node %lld, which is not an input, "
                             "expected an input",
@@ -629,7 +629,7 @@ static enum byoc_status read_inputs(struct region_reader *r,
         inputs[i] = (uint32_t)node;
     }
     for (uint32_t i = 0; i < r->n_read; i++)
-        n_nodes += r->nodes[i].kind == BYI_G_INPUT;
+        n_nodes += r->nodes[i].kind == BYI_GRAPH_INPUT;
     if (n_nodes != n)
         return byi_fail(r->err, BYOC_EPARSE,
                         "inputs: found %u nodes, expected all %u input nodes",

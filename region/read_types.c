@@ -78,10 +78,11 @@ enum byoc_status byi_region_outs(struct region_reader *r,
     const struct byi_type **types;
     BYI_TRY(byi_json_array(object, "out", BYI_GRAPH_MAX_OUTPUTS, &json,
                            &node->n_out, r->err));
-    if (node->n_out == 0 || (node->kind != BYI_G_KERNEL && node->n_out != 1))
+    if (node->n_out == 0 ||
+        (node->kind != BYI_GRAPH_KERNEL && node->n_out != 1))
         return byi_fail(r->err, BYOC_EPARSE, "%s: found %u types, expected %s",
                         json.path, node->n_out,
-                        node->kind == BYI_G_KERNEL ? "at least 1" : "1");
+                        node->kind == BYI_GRAPH_KERNEL ? "at least 1" : "1");
     BYI_TRY(read_tensors(r, &json, node->n_out, &types));
     node->out = types;
     return BYOC_OK;

@@ -100,7 +100,7 @@ static const struct byi_type *arg_type(const struct binder *b,
     }
     const struct byi_graph_ref ref = node->operands[arg.index].ref;
     const struct byi_graph_node *from = &b->g->nodes[ref.node];
-    if (from->kind == BYI_G_CONST && from->data < b->consts->n) {
+    if (from->kind == BYI_GRAPH_CONST && from->data < b->consts->n) {
         const struct byoc_view *view = &b->consts->at[from->data];
         struct byi_tensor *t = byi_arena_calloc(b->arena, 1, sizeof *t);
         *t = (struct byi_tensor){.data = view->data,
@@ -232,9 +232,9 @@ static enum byoc_status bind_nodes(struct binder *b, cJSON *root)
     cJSON *json = cJSON_GetObjectItemCaseSensitive(root, "nodes")->child;
     for (uint32_t i = 0; i < b->g->n_nodes; i++, json = json->next) {
         const struct byi_graph_node *node = &b->g->nodes[i];
-        if (node->kind == BYI_G_CONST)
+        if (node->kind == BYI_GRAPH_CONST)
             b->out[i][0] = node->out[0];
-        if (node->kind == BYI_G_KERNEL)
+        if (node->kind == BYI_GRAPH_KERNEL)
             BYI_TRY(bind_kernel(b, i, json));
         replace_out_types(b, json, i);
     }

@@ -167,19 +167,19 @@ static void add_to_heap(struct keyed_index *heap, int64_t i, int64_t k,
 }
 
 /* Select k of n elements in a heap or a sorted list, then sort the heap. */
-static void select_best(const struct key_format *kind, const char *data,
+static void select_best(const struct key_format *keys, const char *data,
                         int64_t n, bool largest, struct keyed_index *best,
                         int64_t k)
 {
     int64_t (*const skip)(const void *, int64_t, int64_t, int64_t) =
-        n > 32 ? byi_simd()->skip[!largest][kind->dtype] : NULL;
+        n > 32 ? byi_simd()->skip[!largest][keys->dtype] : NULL;
     const bool list = is_short(n, k);
     for (int64_t i = 0; i < n; i++) {
         if (i >= k && skip)
             i = skip(data, i, n, best[list ? k - 1 : 0].index);
         if (i >= n)
             break;
-        const uint64_t key = key_at(kind, data, i);
+        const uint64_t key = key_at(keys, data, i);
         const struct keyed_index c = {largest ? key : ~key, i};
         if (!list)
             add_to_heap(best, i, k, c);
@@ -196,16 +196,16 @@ static void select_best(const struct key_format *kind, const char *data,
 
 /* Sort all n elements in the order of the result. Returns the one of `from` and
  * `to` that has the result. */
-static struct keyed_index *sort_all(const struct key_format *kind,
+static struct keyed_index *sort_all(const struct key_format *keys,
                                     const char *data, int64_t n, bool largest,
                                     struct keyed_index *from,
                                     struct keyed_index *to)
 {
     for (int64_t i = 0; i < n; i++) {
-        const uint64_t key = key_at(kind, data, i);
+        const uint64_t key = key_at(keys, data, i);
         from[i] = (struct keyed_index){largest ? ~key : key, i};
     }
-    return sort_keys(from, to, n, kind->size);
+    return sort_keys(from, to, n, keys->size);
 }
 
 /* A call of topk: selects k of n elements in each line of x (outer, n, inner),
@@ -213,7 +213,7 @@ static struct keyed_index *sort_all(const struct key_format *kind,
  * to contiguous memory first. */
 struct topk {
     const struct byi_call *call;
-    struct key_format kind;
+    struct key_format keys;
     bool largest;
     int64_t n, k, inner;
 };
@@ -226,7 +226,7 @@ static struct topk read_topk(const struct byi_call *call)
     const uint32_t axis = byi_attr_axis(call->attrs, x->rank);
     return (struct topk){
         .call = call,
-        .kind = key_format_of(x->dtype),
+        .keys = key_format_of(x->dtype),
         .largest = byi_attr_int(call->attrs, "largest") != 0,
         .n = x->dims[axis],
         .k = y->dims[axis],
@@ -251,7 +251,7 @@ static uint64_t topk_bytes(const struct topk *t)
 {
     const uint64_t lines = t->inner > 1 ? TOPK_LINES : 0;
     return selection_bytes(t) +
-           byi_align_bytes(lines * (uint64_t)t->n * t->kind.size);
+           byi_align_bytes(lines * (uint64_t)t->n * t->keys.size);
 }
 
 static uint64_t topk_scratch(const struct byi_call *call)
@@ -265,16 +265,16 @@ static uint64_t topk_scratch(const struct byi_call *call)
 static void topk_line(const struct topk *t, const char *src, int64_t to,
                       struct keyed_index *heap)
 {
-    const int64_t size = (int64_t)t->kind.size;
+    const int64_t size = (int64_t)t->keys.size;
     int64_t *index = t->call->out[1].data;
     char *values = t->call->out->data;
     if (sorts(t))
-        heap = sort_all(&t->kind, src, t->n, t->largest, heap, heap + t->n);
+        heap = sort_all(&t->keys, src, t->n, t->largest, heap, heap + t->n);
     else
-        select_best(&t->kind, src, t->n, t->largest, heap, t->k);
+        select_best(&t->keys, src, t->n, t->largest, heap, t->k);
     for (int64_t j = 0; j < t->k; j++, to += t->inner) {
         byi_copy_element(values + to * size, src + heap[j].index * size,
-                         t->kind.size);
+                         t->keys.size);
         index[to] = heap[j].index;
     }
 }
@@ -283,13 +283,13 @@ static void topk_line(const struct topk *t, const char *src, int64_t to,
 static void topk_lines(const struct topk *t, int64_t outer, int64_t from,
                        int64_t lines, char *scratch)
 {
-    const int64_t size = (int64_t)t->kind.size;
+    const int64_t size = (int64_t)t->keys.size;
     struct keyed_index *heap = (void *)scratch;
     char *buffer = scratch + selection_bytes(t);
     const char *src = (const char *)t->call->in->data +
                       (outer * t->n * t->inner + from) * size;
     if (t->inner > 1)
-        byi_transpose(t->kind.size, src, t->inner, t->n, lines, buffer, t->n);
+        byi_transpose(t->keys.size, src, t->inner, t->n, lines, buffer, t->n);
     for (int64_t l = 0; l < lines; l++)
         topk_line(t, t->inner > 1 ? buffer + l * t->n * size : src,
                   outer * t->k * t->inner + from + l, heap);
@@ -299,15 +299,15 @@ static void topk_lines(const struct topk *t, int64_t outer, int64_t from,
  * argmin finds a NaN, which topk finds last. */
 static bool is_extreme(const struct topk *t)
 {
-    return t->k == 1 && !byi_dtype_is_half(t->kind.dtype) &&
-           (t->largest || !t->kind.is_float || t->n == 1);
+    return t->k == 1 && !byi_dtype_is_half(t->keys.dtype) &&
+           (t->largest || !t->keys.is_float || t->n == 1);
 }
 
 static void run_extreme(const struct topk *t)
 {
     const struct byi_tensor *x = t->call->in;
     const struct byi_index_search p = {
-        .dtype = t->kind.dtype,
+        .dtype = t->keys.dtype,
         .outer = byi_count(x) / (t->n * t->inner),
         .n = t->n,
         .inner = t->inner,
@@ -324,8 +324,8 @@ static void run_extreme(const struct topk *t)
                         ? line * t->n + index[line]
                         : (line / t->inner * t->n + index[line]) * t->inner +
                               line % t->inner;
-        byi_gather_elements(values + i * (int64_t)t->kind.size, x->data, at,
-                            some, t->kind.size);
+        byi_gather_elements(values + i * (int64_t)t->keys.size, x->data, at,
+                            some, t->keys.size);
     }
 }
 
@@ -472,7 +472,7 @@ static enum byoc_status compress_run(const struct byi_call *call,
 
 /* Slices along the middle axis of x (outer, n, inner). */
 struct unique_slices {
-    struct key_format kind;
+    struct key_format keys;
     bool strings;
     const char *x;
     int64_t outer, n, inner;
@@ -484,8 +484,8 @@ static int compare_elements(const struct unique_slices *s, int64_t a, int64_t b)
         const char *const *at = (const char *const *)(const void *)s->x;
         return strcmp(at[a], at[b]);
     }
-    const uint64_t ka = key_at(&s->kind, s->x, a);
-    const uint64_t kb = key_at(&s->kind, s->x, b);
+    const uint64_t ka = key_at(&s->keys, s->x, a);
+    const uint64_t kb = key_at(&s->keys, s->x, b);
     return ka == kb ? 0 : ka < kb ? -1 : 1;
 }
 
@@ -520,11 +520,11 @@ static void sort_elements(const struct unique_slices *s,
                           struct keyed_index *buffer, int64_t *order)
 {
     for (int64_t i = 0; i < s->n; i++)
-        buffer[i] = (struct keyed_index){key_at(&s->kind, s->x, i), i};
+        buffer[i] = (struct keyed_index){key_at(&s->keys, s->x, i), i};
     if (s->n == 0)
         return;
     const struct keyed_index *sorted =
-        sort_keys(buffer, buffer + s->n, s->n, s->kind.size);
+        sort_keys(buffer, buffer + s->n, s->n, s->keys.size);
     for (int64_t i = 0; i < s->n; i++)
         order[i] = sorted[i].index;
 }
@@ -591,7 +591,7 @@ static enum byoc_status unique_run(const struct byi_call *call,
     const uint32_t axis =
         is_flat(call) ? 0 : byi_attr_axis(call->attrs, x->rank);
     const struct unique_slices s = {
-        .kind = key_format_of(x->dtype),
+        .keys = key_format_of(x->dtype),
         .strings = x->dtype == BYOC_STRING,
         .x = x->data,
         .outer = is_flat(call) ? 1 : byi_span(x, 0, axis),
@@ -604,7 +604,7 @@ static enum byoc_status unique_run(const struct byi_call *call,
     int64_t *counts = call->out[3].data;
     const int64_t count = number_slices(
         &s, byi_attr_int(call->attrs, "sorted") != 0, order, first, position);
-    const int64_t run = s.inner * (int64_t)s.kind.size;
+    const int64_t run = s.inner * (int64_t)s.keys.size;
     BYI_TRY(lower_dim(call, axis, count, err));
     call->out[1].dims[0] = call->out[3].dims[0] = count;
     for (int64_t i = 0; i < s.n; i++) {

@@ -125,7 +125,7 @@ static struct byoc_view *make_consts(struct fuzz_case *c,
     struct byoc_view *consts =
         byi_arena_calloc(arena, g->n_consts, sizeof *consts);
     for (uint32_t i = 0; i < g->n_nodes; i++)
-        if (g->nodes[i].kind == BYI_G_CONST)
+        if (g->nodes[i].kind == BYI_GRAPH_CONST)
             consts[g->nodes[i].data] = make_view(c, g->nodes[i].out[0], arena);
     return consts;
 }
@@ -194,7 +194,7 @@ static bool small_consts(const struct byi_graph *g)
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < g->n_nodes; i++) {
         const struct byi_type *type = g->nodes[i].out[0];
-        if (g->nodes[i].kind != BYI_G_CONST)
+        if (g->nodes[i].kind != BYI_GRAPH_CONST)
             continue;
         for (uint32_t k = 0; k < type->rank; k++)
             if (type->dims[k] < 0)
