@@ -4,6 +4,8 @@
  */
 #include "layout.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 static bool is_upper(char c)
@@ -102,43 +104,66 @@ bool byi_layout_permutation(const struct byi_layout *from,
     return true;
 }
 
-/* Convert the dim of an axis in blocks of `from` elements to blocks of `to`
- * elements. Returns NULL, or the error. */
-static const char *convert_dim(int64_t dim, int64_t from, int64_t to,
-                               int64_t *out)
+/* Write the reason why dims cannot be converted. Returns false. */
+static BYI_PRINTF(2, 3) bool refuse(char why[BYI_LAYOUT_WHY], const char *fmt,
+                                    ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(why, BYI_LAYOUT_WHY, fmt, args);
+    va_end(args);
+    return false;
+}
+
+/* Convert the dim of axis `letter` in blocks of `from` elements to blocks of
+ * `to` elements. Returns false with the reason in `why`. */
+static bool convert_dim(char letter, int64_t dim, int64_t from, int64_t to,
+                        int64_t *out, char why[BYI_LAYOUT_WHY])
 {
     *out = dim;
     if (from == to)
-        return NULL;
+        return true;
     if (from % to && to % from)
-        return "neither block size of the axis divides the other";
+        return refuse(why,
+                      "axis %c has blocks of %lld, expected blocks whose size "
+                      "divides %lld or is a multiple of it",
+                      letter, (long long)from, (long long)to);
     if (BYI_IS_SYMBOL(dim))
-        return "an axis of unknown size cannot be put into blocks";
-    if (__builtin_mul_overflow(dim, from, out) || *out % to)
-        return "the block does not divide its axis";
+        return refuse(why,
+                      "axis %c has a symbolic size, expected a known one, "
+                      "which blocks of %lld need",
+                      letter, (long long)(from > to ? from : to));
+    if (__builtin_mul_overflow(dim, from, out))
+        return refuse(why,
+                      "axis %c has %lld blocks of %lld, expected at most "
+                      "2^63 - 1 elements",
+                      letter, (long long)dim, (long long)from);
+    if (*out % to)
+        return refuse(why,
+                      "axis %c has %lld elements, expected a multiple of the "
+                      "block, %lld",
+                      letter, (long long)*out, (long long)to);
     *out /= to;
-    return NULL;
+    return true;
 }
 
-const char *byi_layout_dims(const struct byi_layout *from,
-                            const struct byi_layout *to, const int64_t *dims,
-                            int64_t out[BYI_MAX_RANK])
+bool byi_layout_dims(const struct byi_layout *from, const struct byi_layout *to,
+                     const int64_t *dims, int64_t out[BYI_MAX_RANK],
+                     char why[BYI_LAYOUT_WHY])
 {
     if (!same_letters(from, to))
-        return "the two layouts have different axes";
+        return refuse(why, "found layouts with different axes, expected the "
+                           "same axes in both");
     for (uint32_t i = 0; i < to->n; i++) {
         const char letter = to->at[i].letter;
-        if (to->at[i].block) {
+        if (to->at[i].block)
             out[i] = to->at[i].block;
-            continue;
-        }
-        const char *why = convert_dim(dims[byi_layout_find(from, letter)],
-                                      byi_layout_block(from, letter),
-                                      byi_layout_block(to, letter), &out[i]);
-        if (why)
-            return why;
+        else if (!convert_dim(letter, dims[byi_layout_find(from, letter)],
+                              byi_layout_block(from, letter),
+                              byi_layout_block(to, letter), &out[i], why))
+            return false;
     }
-    return NULL;
+    return true;
 }
 
 /* --- the layouts that operators accept ------------------------------------ */

@@ -34,15 +34,15 @@ bool byi_layout_is_plain(const struct byi_layout *l);
 bool byi_layout_permutation(const struct byi_layout *from,
                             const struct byi_layout *to,
                             int64_t axes[BYI_MAX_RANK]);
-/* The dims in layout `to` of a tensor that has `dims` in `from`; a symbolic dim
- * can move, but not be split into blocks. Returns NULL, or a static text of the
- * error. Errors are that the letters differ, a block does not divide its axis,
- * a symbolic dim would be divided, or neither of two block sizes divides the
- * other.
- */
-const char *byi_layout_dims(const struct byi_layout *from,
-                            const struct byi_layout *to, const int64_t *dims,
-                            int64_t out[BYI_MAX_RANK]);
+/* Convert `dims`, of a tensor in layout `from`, to its dims in layout `to`. A
+ * symbolic dim can move, but neither be split into blocks nor joined from them.
+ * Returns false, with the reason for a message in `why`, if the letters differ,
+ * a block does not divide its axis, a symbolic dim has blocks in one of the
+ * layouts, or neither of two block sizes divides the other. */
+enum { BYI_LAYOUT_WHY = 128 }; /* bytes of a reason */
+bool byi_layout_dims(const struct byi_layout *from, const struct byi_layout *to,
+                     const int64_t *dims, int64_t out[BYI_MAX_RANK],
+                     char why[BYI_LAYOUT_WHY]);
 
 /* The layouts that operators accept. `first` is the plain one with channels
  * first ("NCHW", "OIHW"). */

@@ -44,8 +44,8 @@ static enum byoc_status plain_dims(const struct byi_infer *t, uint32_t i,
     struct byi_layout plain;
     byi_layout_parse(first, &plain);
     BYI_TRY(want_layout(t, i, name, operand, layout));
-    const char *why = byi_layout_dims(layout, &plain, t->in[i]->dims, dims);
-    if (why)
+    char why[BYI_LAYOUT_WHY];
+    if (!byi_layout_dims(layout, &plain, t->in[i]->dims, dims, why))
         return byi_rule_fail(t, "%s: %s", operand, why);
     return BYOC_OK;
 }
@@ -92,10 +92,9 @@ static enum byoc_status data_result(const struct byi_infer *t,
     struct byi_layout plain;
     int64_t given[BYI_MAX_RANK];
     byi_layout_parse(first, &plain);
-    const char *why = byi_layout_dims(&plain, layout, dims, given);
-    if (why)
-        return byi_rule_fail(t, "the result has %lld channels: %s",
-                             (long long)dims[1], why);
+    char why[BYI_LAYOUT_WHY];
+    if (!byi_layout_dims(&plain, layout, dims, given, why))
+        return byi_rule_fail(t, "the result: %s", why);
     return byi_rule_tensor(t, t->in[0]->dtype, layout->n, given, out);
 }
 
@@ -509,9 +508,8 @@ enum byoc_status byi_rule_layout_transform(struct byi_infer *t,
                                  names[i], text, why);
     }
     BYI_TRY(want_layout(t, 0, names[0], "x", &layouts[0]));
-    const char *why =
-        byi_layout_dims(&layouts[0], &layouts[1], t->in[0]->dims, dims);
-    if (why)
+    char why[BYI_LAYOUT_WHY];
+    if (!byi_layout_dims(&layouts[0], &layouts[1], t->in[0]->dims, dims, why))
         return byi_rule_fail(t, "%s to %s: %s",
                              byi_attr_string(t->attrs, names[0]),
                              byi_attr_string(t->attrs, names[1]), why);

@@ -80,14 +80,19 @@ static void test_dims(void **state)
     (void)state;
     const struct byi_layout first = parse("NCHW"), blocked = parse("NHWC8c");
     int64_t dims[BYI_MAX_RANK], back[BYI_MAX_RANK];
-    assert_null(
-        byi_layout_dims(&first, &blocked, (int64_t[]){-1, 24, 5, -2}, dims));
+    char why[BYI_LAYOUT_WHY];
+    assert_true(byi_layout_dims(&first, &blocked, (int64_t[]){-1, 24, 5, -2},
+                                dims, why));
     assert_memory_equal(dims, ((int64_t[]){-1, 5, -2, 3, 8}), 5 * sizeof *dims);
-    assert_null(byi_layout_dims(&blocked, &first, dims, back));
+    assert_true(byi_layout_dims(&blocked, &first, dims, back, why));
     assert_memory_equal(back, ((int64_t[]){-1, 24, 5, -2}), 4 * sizeof *dims);
-    const char *why = byi_layout_dims(
-        &blocked, &first, (int64_t[]){1, 1, 1, INT64_MAX / 4, 8}, dims);
-    assert_non_null(strstr(why, "does not divide"));
+    assert_false(byi_layout_dims(
+        &blocked, &first, (int64_t[]){1, 1, 1, INT64_MAX / 4, 8}, dims, why));
+    assert_non_null(strstr(why, "at most 2^63 - 1 elements"));
+    assert_false(
+        byi_layout_dims(&first, &blocked, (int64_t[]){1, 20, 5, 5}, dims, why));
+    assert_string_equal(why, "axis C has 20 elements, expected a multiple of "
+                             "the block, 8");
 }
 
 static void test_accepted_layouts(void **state)

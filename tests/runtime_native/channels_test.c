@@ -42,7 +42,8 @@ static bool convert_layout(const struct byi_tensor *t, const char *from,
     int64_t dims[BYI_MAX_RANK], letters[128];
     assert_null(byi_layout_parse(from, &f));
     assert_null(byi_layout_parse(to, &g));
-    if (byi_layout_dims(&f, &g, t->dims, dims))
+    char why[BYI_LAYOUT_WHY];
+    if (!byi_layout_dims(&f, &g, t->dims, dims, why))
         return false;
     *out = empty_tensor(t->dtype, g.n, dims);
     for (int64_t i = 0; i < byi_count(out); i++) {
@@ -194,7 +195,7 @@ static int try_layouts(uint32_t n, const struct shape *s, bool transposed,
         char what[64];
         snprintf(what, sizeof what, "%s, %s", data[i % 5], kernel[i / 5]);
         if (!other.typed) { /* the result's channels do not divide */
-            assert_non_null(strstr(err.text, "channels: the block"));
+            assert_non_null(strstr(err.text, "a multiple of the block"));
             finish(&other);
             continue;
         }
