@@ -315,11 +315,13 @@ static void print_sizes(struct byi_text *out, const struct byi_report *r)
         byi_text_addf(out, "%s nodes)", n > SHOWN ? ", ..." : "");
 }
 
-static void print_text(const struct ledger_comparison *d, bool worse,
+static void print_text(const struct ledger_comparison *d, double tolerance,
                        struct byi_text *out)
 {
     byi_text_addf(out, "%s -> %s: %s\n", d->old->model, d->new->model,
-                  worse ? "less is offloaded" : "no less is offloaded");
+                  is_worse(d, tolerance) ? "less is offloaded"
+                  : is_worse(d, 0) ? "less is offloaded, within the tolerance"
+                                   : "no less is offloaded");
     print_change(out, "operations", byi_report_flops_share(d->old),
                  byi_report_flops_share(d->new));
     print_change(out, "operators of both", d->old_nodes, d->new_nodes);
@@ -429,7 +431,7 @@ bool byi_report_add_diff(const struct byi_report *old,
     if (json)
         print_json(&d, worse, out);
     else
-        print_text(&d, worse, out);
+        print_text(&d, tolerance, out);
     byi_vec_free(d.moved.at);
     byi_vec_free(d.rebuilt.at);
     byi_vec_free(d.other.at);

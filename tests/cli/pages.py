@@ -144,8 +144,9 @@ class Shell:
 
     def answer(self, last="END42\nREADY> "):
         """What the shell prints until `last`. At its prompt it reads keys; at
-        other times the terminal would interpret them."""
-        found, until = "", time.monotonic() + 30
+        other times the terminal would interpret them. zsh lists completions in
+        a second, and in more than 30 on a machine with other work."""
+        found, until = "", time.monotonic() + 240
         while last not in found:
             if not select.select([self.fd], [], [], 1)[0]:
                 if time.monotonic() > until:
