@@ -24,10 +24,11 @@ struct byi_cost_table {
     bool changed;
 };
 /* Read the table at `path`; NULL: $BYOC_CACHE_DIR/costs.json, otherwise
- * $XDG_CACHE_HOME/byoc/costs.json, otherwise ~/.cache/byoc/costs.json. If there
- * is no file, the table is empty. A file that cannot be read, is damaged, or is
- * not a cost table of this version is not used, and saving replaces it. A line
- * is added to `note` for such a file, and if no folder for the table is known.
+ * $XDG_CACHE_HOME/byoc/costs.json, otherwise ~/.cache/byoc/costs.json;
+ * variables that are not absolute paths are ignored. If there is no file, the
+ * table is empty. A file that cannot be read, is damaged, or is not a cost
+ * table of this version is not used, and saving replaces it. A line is added to
+ * `note` for such a file, and if no folder for the table is known.
  */
 void byi_cost_table_open(struct byi_cost_table *t, const char *path,
                          struct byi_text *note);

@@ -12,7 +12,8 @@
  *
  * A compiled model may be used by one thread at a time; several threads may
  * compile at once. The library prints nothing. The only program that it
- * executes is the C compiler, to write an artifact.
+ * executes is the C compiler: to write an artifact, to compile the C of a
+ * backend, and to time candidates (BYOC_PARTITION_MEASURED).
  */
 #ifndef BYOC_BYOC_H
 #define BYOC_BYOC_H
@@ -231,7 +232,7 @@ BYOC_API const char *byoc_compiled_verdict(
 /* The ledger as JSON (docs/ledger.md); valid as long as `compiled`. */
 BYOC_API const char *byoc_compiled_ledger(const struct byoc_compiled *compiled);
 /* The module as text after the last pass. Made on first use; valid as long
- * as `compiled`. */
+ * as `compiled`. NULL if an allocation fails. */
 BYOC_API const char *byoc_compiled_ir(struct byoc_compiled *compiled);
 
 /* Warnings, one line each; "" if there are none. Lives as long as `compiled`.
@@ -243,11 +244,14 @@ BYOC_API const char *byoc_compiled_warnings(
 BYOC_API uint32_t byoc_compiled_timed(const struct byoc_compiled *compiled);
 
 /* The passes that ran, as a table: a sequence above its members, total and own
- * milliseconds, shares, nodes before and after. Lives as long as `compiled`. */
+ * milliseconds, shares, nodes before and after. Lives as long as `compiled`.
+ * NULL if an allocation fails. */
 BYOC_API const char *byoc_compiled_times(struct byoc_compiled *compiled);
 
 /* Write the large constants that the text of byoc_compiled_ir names by digest
- * (docs/text.md): to read NAME.ir back, store them as NAME.consts beside it. */
+ * (docs/text.md): to read NAME.ir back, store them as NAME.consts beside it.
+ * The file is replaced as a whole, as byoc_compiled_write does. Errors:
+ * BYOC_EIO. */
 BYOC_API BYOC_CHECKED enum byoc_status byoc_compiled_consts(
     const struct byoc_compiled *compiled, const char *path,
     struct byoc_error *err);

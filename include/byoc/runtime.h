@@ -22,10 +22,10 @@
  *     struct byoc_load_params params = {.struct_size = sizeof params,
  *                                       .threads = 2};
  *
- * Elements of arrays (struct byoc_dim, byoc_value, byoc_binding) and results
- * that the caller provides (struct byoc_error, byoc_cache_stats) never grow.
- * Structs that the library returns by pointer (struct byoc_io, byoc_event) may
- * grow at their end.
+ * Elements of arrays (struct byoc_dim, byoc_value, byoc_binding, byoc_metadata)
+ * and results that the caller provides (struct byoc_error, byoc_cache_stats)
+ * never grow. Structs that the library returns by pointer (struct byoc_io,
+ * byoc_event) may grow at their end.
  *
  *     struct byoc_error err;
  *     struct byoc_model *model = NULL;
