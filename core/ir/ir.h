@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ir.h: the compiler's IR: modules, functions, nodes, their text form, the
- * verifier and the pass manager.
+ * verifier, the pass manager and its instruments.
  */
 #ifndef BYI_IR_H
 #define BYI_IR_H

@@ -34,12 +34,12 @@ bool byi_layout_is_plain(const struct byi_layout *l);
 bool byi_layout_permutation(const struct byi_layout *from,
                             const struct byi_layout *to,
                             int64_t axes[BYI_MAX_RANK]);
+enum { BYI_LAYOUT_WHY = 128 }; /* bytes of a reason of byi_layout_dims */
 /* Convert `dims`, of a tensor in layout `from`, to its dims in layout `to`. A
- * symbolic dim can move, but neither be split into blocks nor joined from them.
- * Returns false, with the reason for a message in `why`, if the letters differ,
- * a block does not divide its axis, a symbolic dim has blocks in one of the
- * layouts, or neither of two block sizes divides the other. */
-enum { BYI_LAYOUT_WHY = 128 }; /* bytes of a reason */
+ * symbolic dim can move, but its blocks cannot change. Returns false, with the
+ * reason for a message in `why`, if the letters differ, a block does not divide
+ * its axis, the blocks of a symbolic dim would change, neither of two block
+ * sizes divides the other, or the elements of an axis exceed int64_t. */
 bool byi_layout_dims(const struct byi_layout *from, const struct byi_layout *to,
                      const int64_t *dims, int64_t out[BYI_MAX_RANK],
                      char why[BYI_LAYOUT_WHY]);
