@@ -727,6 +727,10 @@ struct byi_simd {
     void (*extreme_row[2][BYI_DTYPES])(const void *x, int64_t n, void *best);
     void (*extreme_rows[2][BYI_DTYPES])(const void *x, int64_t rows,
                                         int64_t pitch, void *y, int64_t n);
+    /* y (blocks, inner) = the extremes of the n rows of each block of x
+     * (blocks, n, inner); of the numbers of a row if inner is 1 */
+    void (*extreme_blocks[2][BYI_DTYPES])(const void *x, int64_t blocks,
+                                          int64_t n, int64_t inner, void *y);
     /* y[i] = the sum of the terms of row i of n numbers (enum byi_sum), for
      * `rows` adjacent rows; NULL for other terms. extreme_lines: the extremes,
      * as in extreme_row. */

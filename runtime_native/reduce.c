@@ -639,6 +639,33 @@ static void run_columns(const struct axes_reduction *r, const struct tiling *t,
     }
 }
 
+/* Whether the results are extremes of the rows of adjacent small blocks (n,
+ * inner), or of long rows. */
+static bool has_blocks(const struct axes_reduction *r, const struct tiling *t)
+{
+    const int64_t n = t->lines.n;
+    if (!is_extreme(r->fold) || r->axes.reduced.rank != 1)
+        return false;
+    return t->inner == 1
+               ? t->lanes == 1 && t->lines.stride == 1
+               : n < BYI_NARROW && n * t->inner * r->size <= BYI_BLOCK_BYTES;
+}
+
+static void run_blocks(const struct axes_reduction *r, const struct tiling *t,
+                       int team)
+{
+    const int64_t blocks = r->axes.kept.count / t->inner;
+    const int64_t bytes = t->inner * r->size;
+#pragma omp parallel for num_threads(team) if (team > 1)
+    for (int64_t part = 0; part < team; part++) {
+        const int64_t first = blocks * part / team;
+        byi_simd()->extreme_blocks[r->fold == MIN][r->dtype](
+            (const char *)r->x + first * t->lines.n * bytes,
+            blocks * (part + 1) / team - first, t->lines.n, t->inner,
+            (char *)r->y + first * bytes);
+    }
+}
+
 /* --- the kernel of reductions ------------------------------------------- */
 
 static enum byoc_status read_axes(const struct byi_call *call,
@@ -707,6 +734,8 @@ static void run_fast(const struct byi_call *call,
     const int team = byi_team(call, byi_count(call->in));
     if (copies(r))
         memcpy(r->y, r->x, (size_t)(r->axes.kept.count * r->size));
+    else if (has_blocks(r, &t))
+        run_blocks(r, &t, team);
     else if (t.lanes > 1)
         run_lanes(r, &t, team);
     else if (row_loop(r))
