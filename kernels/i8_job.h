@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernels/i8_job.h: the state of a run of an 8-bit convolution, which i8.c and
- * i8_depthwise.c share. */
+/* kernels/i8_job.h: the state of a run of an 8-bit convolution, which i8.c
+ * shares with the files that compute its parts. */
 #ifndef BYI_I8_JOB_H
 #define BYI_I8_JOB_H
 
@@ -93,6 +93,26 @@ static inline const uint8_t *i8_line_at(const struct byi_i8_conv *conv,
         return NULL;
     return at->image + (z * conv->in[1] + y) * conv->in[2] * conv->channels;
 }
+
+/* i8_rows.c. Find pointers to the pieces of rows [row, row + n) of group
+ * `group`. */
+void i8_find_rows(const struct i8_job *j, int64_t group, int64_t row, int64_t n,
+                  const uint8_t **to);
+/* Gather rows [row, row + n) of group `group`. */
+void i8_gather_rows(const struct i8_job *j, int64_t group, int64_t row,
+                    int64_t n, char *to);
+
+/* i8_tiles.c. Multiply tiles [begin, end) by column blocks [first, last),
+ * numbered through all groups. `scratch` belongs to the calling thread. */
+void i8_run_tiles(const struct i8_job *j, int64_t begin, int64_t end,
+                  int64_t first, int64_t last, char *scratch);
+
+/* i8_blocks.c. Bytes of a thread's scratch for the rows of a block. */
+int64_t i8_block_bytes(const struct byi_i8_conv *conv);
+/* Multiply rows [begin, end) by column blocks [first, last), numbered through
+ * all groups. `scratch` belongs to the calling thread. */
+void i8_run_blocks(const struct i8_job *j, int64_t begin, int64_t end,
+                   int64_t first, int64_t last, char *scratch);
 
 /* i8_depthwise.c. Compute output rows [begin, end), numbered through all
  * images, of strips [first, last) of channels. `scratch` belongs to the calling

@@ -84,6 +84,15 @@ static inline int64_t i8_words_of(const struct byi_i8_conv *conv,
     return byi_ceil_div(i8_bytes_of(conv), i8_each(form));
 }
 
+/* Bytes from one gathered row to the next. */
+static inline int64_t i8_row_bytes(const struct byi_i8_conv *conv,
+                                   enum byi_i8_form form)
+{
+    /* not a multiple of 1024, so that rows map to different cache sets */
+    const int64_t n = i8_words_of(conv, form) * 4 + 2 * BYI_I8_COLUMNS;
+    return i8_align(n) % 1024 ? i8_align(n) : i8_align(n) + 64;
+}
+
 /* --- i8_winograd.c -------------------------------------------------------- */
 /* Whether Winograd's algorithm is possible and pays. */
 bool i8_suits_winograd(const struct byi_i8_conv *conv);

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kernels/i8_tiles.c: multiplies tiles of rows of an 8-bit convolution by
+ * panels of weights. */
+#include "kernels/i8_job.h"
+
+#include <string.h>
+
+/* The first row of a tile. All tiles have about the same number of rows. */
+static int64_t first_row(const struct i8_job *j, int64_t tile)
+{
+    return j->least * tile + byi_min(tile, j->larger);
+}
+
+/* Find or gather the rows of tiles [begin, end) for group `group`, and set
+ * to[tile][piece][row]. `at` is memory for gathered rows. */
+static void get_rows(const struct i8_job *j, int64_t group, int64_t begin,
+                     int64_t end, char *at, const uint8_t **to)
+{
+    const int64_t first = first_row(j, begin);
+    if (!j->in_place)
+        i8_gather_rows(j, group, first, first_row(j, end) - first, at);
+    for (int64_t i = begin, row = first, next; i < end; i++, row = next) {
+        next = first_row(j, i + 1);
+        if (j->in_place)
+            i8_find_rows(j, group, row, next - row, to);
+        for (int64_t r = row; !j->in_place && r < next; r++)
+            to[r - row] = (const uint8_t *)at + (r - first) * j->ld;
+        to += j->n_pieces * BYI_I8_ROWS;
+    }
+}
+
+/* Copy n bytes, at most 2 * 16: with two moves that overlap if n is large
+ * enough. A call of memcpy() takes longer than a row of results. */
+static void copy_short(char *to, const char *from, int64_t n)
+{
+    char first[16], last[16];
+    if (n >= 16) {
+        memcpy(first, from, 16);
+        memcpy(last, from + n - 16, 16);
+        memcpy(to, first, 16);
+        memcpy(to + n - 16, last, 16);
+    } else if (n >= 8) {
+        memcpy(first, from, 8);
+        memcpy(last, from + n - 8, 8);
+        memcpy(to, first, 8);
+        memcpy(to + n - 8, last, 8);
+    } else {
+        for (int64_t i = 0; i < n; i++)
+            to[i] = from[i];
+    }
+}
+
+/* Copy rows of n bytes. */
+static void copy_columns(char *to, int64_t ldto, const char *from, int64_t ld,
+                         int64_t n, int rows)
+{
+    for (int r = 0; r < rows; r++, to += ldto, from += ld)
+        if (n <= 32)
+            copy_short(to, from, n);
+        else
+            memcpy(to, from, (size_t)n);
+}
+
+/* Run a tile whose last panel has more columns than y. */
+static void run_partial(const struct i8_job *j, struct byi_i8_tile *t, int rows,
+                        int64_t columns)
+{
+    char results[BYI_I8_ROWS * BYI_I8_COLUMNS * 4];
+    uint8_t other[BYI_I8_ROWS * BYI_I8_COLUMNS] = {0};
+    const int64_t panels = byi_ceil_div(columns, BYI_I8_PANEL);
+    char *y = t->y;
+    const int64_t ldy = t->ldy;
+    t->y = results;
+    t->ldy = panels * BYI_I8_PANEL * j->size;
+    if (j->conv->result == BYI_I8_ADDED) {
+        copy_columns((char *)other, t->ldy, (const char *)t->e.other.at, ldy,
+                     columns, rows);
+        t->e.other.at = other;
+        t->e.other.ld = t->ldy;
+    }
+    j->conv->kernels->tile[j->form][panels - 1][rows](t);
+    copy_columns(y, ldy, results, t->ldy, columns * j->size, rows);
+}
+
+/* Run `count` tiles of `n` rows, of `columns` columns. */
+static void run_equal_tiles(const struct i8_job *j,
+                            const struct byi_i8_tile *tile, int64_t count,
+                            int n, int64_t columns)
+{
+    const int64_t panels = byi_ceil_div(columns, BYI_I8_PANEL);
+    struct byi_i8_tile t = *tile;
+    const bool partial = columns % BYI_I8_PANEL;
+    t.tiles = partial ? 1 : count;
+    if (!partial)
+        j->conv->kernels->tile[j->form][panels - 1][n](&t);
+    for (int64_t i = 0; partial && i < count; i++) {
+        struct byi_i8_tile one = t;
+        one.fetch += i < t.fetches ? i * t.next * 4 : 0;
+        one.x += i * t.n_pieces * BYI_I8_ROWS;
+        one.y += i * n * t.ldy;
+        if (t.e.other.at)
+            one.e.other.at += i * n * t.ldy;
+        run_partial(j, &one, n, columns);
+    }
+}
+
+/* Multiply tiles [begin, end) of rows by a column block of a group. */
+static void run_column_block(const struct i8_job *j, const uint8_t *const *rows,
+                             int64_t begin, int64_t end, int64_t group,
+                             int64_t block)
+{
+    const struct byi_i8_conv *conv = j->conv;
+    const int64_t column = block * j->wide;
+    const int64_t columns = byi_min(j->wide, j->outputs - column);
+    const int64_t panels = byi_ceil_div(columns, BYI_I8_PANEL);
+    const int64_t padded = group * i8_padded_outputs(conv) + column;
+    const int64_t ldy = conv->outputs * j->size;
+    struct byi_i8_tile t = {.n_pieces = j->n_pieces,
+                            .words = j->words / j->n_pieces,
+                            .weights = j->panels + padded * j->words,
+                            .next = j->words * BYI_I8_PANEL,
+                            .fetches = panels,
+                            .e = j->e,
+                            .ldy = ldy};
+    t.e.add += padded;
+    t.e.scale += padded;
+    t.e.other.ld = ldy;
+    /* the first tiles prefetch the weights of the next block */
+    t.fetch = (const char *)(t.weights + panels * t.next);
+    /* first those that have one row more, then the others */
+    for (int64_t i = begin, next; i < end; i = next) {
+        const int64_t row = first_row(j, i);
+        const int64_t at = row * ldy + (group * j->outputs + column) * j->size;
+        next = i < j->larger ? byi_min(end, j->larger) : end;
+        t.x = rows + (i - begin) * j->n_pieces * BYI_I8_ROWS;
+        t.y = (char *)j->run->y + at;
+        if (conv->result == BYI_I8_ADDED)
+            t.e.other.at = j->e.other.at + at;
+        run_equal_tiles(j, &t, next - i, (int)(first_row(j, i + 1) - row),
+                        columns);
+    }
+}
+
+/* Multiply tiles [begin, end) by column blocks [first, last), numbered
+ * through all groups. The rows of as many tiles as fit are found or gathered
+ * once for all columns of a group; the weights of a column block stay in the
+ * cache while its tiles are computed. */
+void i8_run_tiles(const struct i8_job *j, int64_t begin, int64_t end,
+                  int64_t first, int64_t last, char *scratch)
+{
+    const uint8_t *rows[I8_PIECES * BYI_I8_ROWS];
+    const int64_t most = byi_min(j->most, I8_PIECES);
+    for (int64_t next; begin < end; begin = next) {
+        next = byi_min(end, begin + most);
+        for (int64_t b = first, stop; b < last; b = stop) {
+            const int64_t group = b / j->column_blocks;
+            stop = byi_min(last, (group + 1) * j->column_blocks);
+            get_rows(j, group, begin, next, scratch, rows);
+            for (; b < stop; b++)
+                run_column_block(j, rows, begin, next, group,
+                                 b % j->column_blocks);
+        }
+    }
+}
