@@ -52,30 +52,51 @@ struct byi_box_rows byi_box_rows(const struct byi_box *box)
                                  box->strides[box->rank - 1]};
 }
 
-/* Define transpose_ID(): byi_transpose() for elements of a size. The loops for
- * few columns have constant strides. */
-#define TRANSPOSE(bits)                                                        \
-    static inline void transpose_some_##bits(                                  \
-        const uint##bits##_t *restrict from, int64_t stride, int64_t rows,     \
-        int64_t columns, uint##bits##_t *restrict to, int64_t pitch)           \
-    {                                                                          \
-        for (int64_t c = 0; c < columns; c++)                                  \
-            for (int64_t r = 0; r < rows; r++)                                 \
-                to[c * pitch + r] = from[r * stride + c];                      \
-    }                                                                          \
-    static void transpose_##bits(const void *from, int64_t stride,             \
-                                 int64_t rows, int64_t columns, void *to,      \
-                                 int64_t pitch)                                \
-    {                                                                          \
-        if (columns == 2 && stride == 2)                                       \
-            transpose_some_##bits(from, 2, rows, 2, to, pitch);                \
-        else if (columns == 3 && stride == 3)                                  \
-            transpose_some_##bits(from, 3, rows, 3, to, pitch);                \
-        else                                                                   \
-            transpose_some_##bits(from, stride, rows, columns, to, pitch);     \
+static inline void transpose_some(const uint32_t *restrict from, int64_t stride,
+                                  int64_t rows, int64_t columns,
+                                  uint32_t *restrict to, int64_t pitch)
+{
+    for (int64_t c = 0; c < columns; c++)
+        for (int64_t r = 0; r < rows; r++)
+            to[c * pitch + r] = from[r * stride + c];
+}
+
+/* byi_transpose() of fewer than 4 columns of 4 bytes. The loops for adjacent
+ * rows have constant strides. */
+static void transpose_narrow(const void *from, int64_t stride, int64_t rows,
+                             int64_t columns, void *to, int64_t pitch)
+{
+    if (columns == 2 && stride == 2)
+        transpose_some(from, 2, rows, 2, to, pitch);
+    else if (columns == 3 && stride == 3)
+        transpose_some(from, 3, rows, 3, to, pitch);
+    else
+        transpose_some(from, stride, rows, columns, to, pitch);
+}
+
+typedef uint64_t pair64 __attribute__((vector_size(16), aligned(8), may_alias));
+
+/* byi_transpose() of elements of 8 bytes, two columns of two rows at a time. */
+static void transpose_wide(const uint64_t *from, int64_t stride, int64_t rows,
+                           int64_t columns, uint64_t *to, int64_t pitch)
+{
+    for (; columns >= 2; columns -= 2, from += 2, to += 2 * pitch) {
+        const uint64_t *x = from;
+        int64_t r = 0;
+        for (; r + 2 <= rows; r += 2, x += 2 * stride) {
+            const pair64 a = *(const pair64 *)x;
+            const pair64 b = *(const pair64 *)(x + stride);
+            *(pair64 *)(to + r) = (pair64){a[0], b[0]};
+            *(pair64 *)(to + pitch + r) = (pair64){a[1], b[1]};
+        }
+        if (r < rows) {
+            to[r] = x[0];
+            to[pitch + r] = x[1];
+        }
     }
-TRANSPOSE(32)
-TRANSPOSE(64)
+    for (int64_t r = 0; columns && r < rows; r++)
+        to[r] = from[r * stride];
+}
 
 void byi_transpose(size_t size, const void *from, int64_t stride, int64_t rows,
                    int64_t columns, void *to, int64_t pitch)
@@ -83,9 +104,9 @@ void byi_transpose(size_t size, const void *from, int64_t stride, int64_t rows,
     if (size < 4)
         byi_square_copy(size, from, stride, rows, columns, to, pitch);
     else if (size == 8)
-        transpose_64(from, stride, rows, columns, to, pitch);
+        transpose_wide(from, stride, rows, columns, to, pitch);
     else if (columns < 4)
-        transpose_32(from, stride, rows, columns, to, pitch);
+        transpose_narrow(from, stride, rows, columns, to, pitch);
     else
         byi_f32_transpose(byi_f32_kernels_of(byi_simd_isa()), from, stride,
                           rows, columns, to, pitch);

@@ -564,6 +564,7 @@ enum byoc_status byi_recurrent_plain(const struct byi_call *call,
 /* Elements beyond the end of rows that some loops read or write; rows of
  * weights per pattern of a sparse product. */
 enum { BYI_SLACK = 64, BYI_SPARSE_ROWS = 4 };
+enum { BYI_TOP_LINES = 16 }; /* from which `top` selects at once */
 
 /* How byi_simd's `offsets` turns indices into offsets. An index is below `size`
  * and is multiplied by `stride`; i * step is added for index number i. */
@@ -748,6 +749,16 @@ struct byi_simd {
      * or [1] not >= that; NaN is neither. n if there is none. */
     int64_t (*skip[2][BYI_DTYPES])(const void *x, int64_t i, int64_t n,
                                    int64_t worst);
+    /* Set to[] to keys of n elements, indexed by their dtype: int32, or int64
+     * for elements of 8 bytes. Larger numbers have larger keys, unless
+     * `smallest`; NaN is the largest number. */
+    void (*keys[BYI_DTYPES])(const void *x, int64_t n, bool smallest, void *to);
+    /* Continue to select the k largest of each of BYI_TOP_LINES lines, of which
+     * the first equals come first: `keys` are elements first .. first + rows -
+     * 1 (rows, BYI_TOP_LINES), best[] and index[] are (k, BYI_TOP_LINES), of
+     * which min(first, k) rows are in use. All are int32, for [1] int64. */
+    void (*top[2])(const void *keys, int64_t rows, int64_t first, int64_t k,
+                   void *best, void *index);
     /* Sparse products, indexed by pattern: bit r is set if row r of c
      * (BYI_SPARSE_ROWS, panel) has a weight for each of the n listed rows of x.
      * Row p is at x + at[p] and has `panel` columns; its weights are

@@ -137,21 +137,6 @@ static bool after(const struct keyed_index *a, const struct keyed_index *b)
     return a->key != b->key ? a->key < b->key : a->index > b->index;
 }
 
-/* Move c up in the sorted list best[0..n), which has a place after its end. */
-static void insert_sorted(struct keyed_index *best, int64_t n,
-                          const struct keyed_index c)
-{
-    for (; n > 0 && after(&best[n - 1], &c); n--)
-        best[n] = best[n - 1];
-    best[n] = c;
-}
-
-/* Whether a sorted list is faster than a heap of k of n elements. */
-static bool is_short(int64_t n, int64_t k)
-{
-    return k <= 8 || n <= 32;
-}
-
 /* Add c to a heap of i elements, or replace the worst of k, which is first. */
 static void add_to_heap(struct keyed_index *heap, int64_t i, int64_t k,
                         const struct keyed_index c)
@@ -166,27 +151,22 @@ static void add_to_heap(struct keyed_index *heap, int64_t i, int64_t k,
     }
 }
 
-/* Select k of n elements in a heap or a sorted list, then sort the heap. */
+/* Select k of n elements in a heap, then sort it. */
 static void select_best(const struct key_format *keys, const char *data,
                         int64_t n, bool largest, struct keyed_index *best,
                         int64_t k)
 {
     int64_t (*const skip)(const void *, int64_t, int64_t, int64_t) =
         n > 32 ? byi_simd()->skip[!largest][keys->dtype] : NULL;
-    const bool list = is_short(n, k);
     for (int64_t i = 0; i < n; i++) {
         if (i >= k && skip)
-            i = skip(data, i, n, best[list ? k - 1 : 0].index);
+            i = skip(data, i, n, best[0].index);
         if (i >= n)
             break;
         const uint64_t key = key_at(keys, data, i);
-        const struct keyed_index c = {largest ? key : ~key, i};
-        if (!list)
-            add_to_heap(best, i, k, c);
-        else if (i < k || after(&best[k - 1], &c))
-            insert_sorted(best, byi_min(i, k - 1), c);
+        add_to_heap(best, i, k, (struct keyed_index){largest ? key : ~key, i});
     }
-    for (int64_t last = k - 1; !list && last > 0; last--) {
+    for (int64_t last = k - 1; last > 0; last--) {
         const struct keyed_index end = best[0];
         best[0] = best[last];
         best[last] = end;
@@ -215,10 +195,13 @@ struct topk {
     const struct byi_call *call;
     struct key_format keys;
     bool largest;
-    int64_t n, k, inner;
+    int64_t lines, n, k, inner;
 };
 
-enum { TOPK_LINES = 16 };
+enum {
+    TOPK_LINES = BYI_TOP_LINES,
+    TOPK_ROWS = 64 /* elements of each line whose keys are computed together */
+};
 
 static struct topk read_topk(const struct byi_call *call)
 {
@@ -228,6 +211,7 @@ static struct topk read_topk(const struct byi_call *call)
         .call = call,
         .keys = key_format_of(x->dtype),
         .largest = byi_attr_int(call->attrs, "largest") != 0,
+        .lines = byi_span(x, 0, axis) * byi_span(x, axis + 1, x->rank),
         .n = x->dims[axis],
         .k = y->dims[axis],
         .inner = byi_span(x, axis + 1, x->rank),
@@ -240,8 +224,27 @@ static bool sorts(const struct topk *t)
     return t->n >= 64 && t->k >= t->n / 8;
 }
 
+/* Whether to select from TOPK_LINES lines at once, each in a lane: for each
+ * element, each of k places is compared. Of long contiguous lines, most
+ * elements are skipped faster in a line alone. */
+static bool in_lanes(const struct topk *t)
+{
+    if (t->lines < TOPK_LINES / 2 || t->n > INT32_MAX)
+        return false;
+    return (t->inner > 1 && t->k <= 8) || (t->n <= 512 && t->n * t->k <= 16384);
+}
+
+/* Bytes of the keys and of the indices of the best of TOPK_LINES lines. */
+static uint64_t lanes_bytes(const struct topk *t)
+{
+    return TOPK_LINES * (uint64_t)t->k * sizeof(int64_t);
+}
+
 static uint64_t selection_bytes(const struct topk *t)
 {
+    if (in_lanes(t))
+        return 2 * lanes_bytes(t);
+
     const int64_t candidates = sorts(t) ? 2 * t->n : t->k;
     return byi_align_bytes((uint64_t)candidates * sizeof(struct keyed_index));
 }
@@ -249,7 +252,7 @@ static uint64_t selection_bytes(const struct topk *t)
 /* Bytes of scratch of a thread. */
 static uint64_t topk_bytes(const struct topk *t)
 {
-    const uint64_t lines = t->inner > 1 ? TOPK_LINES : 0;
+    const uint64_t lines = t->inner > 1 && !in_lanes(t) ? TOPK_LINES : 0;
     return selection_bytes(t) +
            byi_align_bytes(lines * (uint64_t)t->n * t->keys.size);
 }
@@ -329,31 +332,133 @@ static void run_extreme(const struct topk *t)
     }
 }
 
+/* --- topk of TOPK_LINES lines at once ----------------------------------- */
+
+/* Set to[] to the keys of n elements, as byi_simd's `keys` does, also of bools
+ * and halves. */
+static void load_keys(const struct topk *t, const char *src, int64_t n,
+                      void *to)
+{
+    const int32_t flip = t->largest ? 0 : -1;
+    int32_t *keys = to;
+    if (byi_simd()->keys[t->keys.dtype]) {
+        byi_simd()->keys[t->keys.dtype](src, n, !t->largest, to);
+        return;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        const uint64_t key = key_at(&t->keys, src, i);
+        keys[i] = (key < INT32_MAX ? (int32_t)key : INT32_MAX) ^ flip; /* NaN */
+    }
+}
+
+/* Set keys (rows, TOPK_LINES) to those of elements `row` and following of lines
+ * [line, line + lines); `size` is that of a key. The keys of adjacent elements
+ * are computed together. */
+static void load_lanes(const struct topk *t, int64_t line, int64_t lines,
+                       int64_t row, int64_t rows, size_t size, char *keys)
+{
+    _Alignas(64) char turned[TOPK_LINES * TOPK_ROWS * sizeof(int64_t)];
+    const int64_t width = (int64_t)size, inner = t->inner;
+    for (int64_t l = 0, some = 1; l < lines; l += some) {
+        const int64_t at = (line + l) % inner;
+        const char *src =
+            (const char *)t->call->in->data +
+            ((line + l - at) * t->n + row * inner) * (int64_t)t->keys.size;
+        some = byi_min(lines - l, inner - at);
+        if (inner == 1)
+            load_keys(t, src, rows, turned + l * rows * width);
+        else if (inner < TOPK_LINES)
+            load_keys(t, src, rows * inner, turned);
+        for (int64_t r = 0; inner > 1 && r < rows; r++) {
+            char *to = keys + (r * TOPK_LINES + l) * width;
+            if (inner < TOPK_LINES)
+                memcpy(to, turned + (r * inner + at) * width,
+                       (size_t)(some * width));
+            else
+                load_keys(t, src + (r * inner + at) * (int64_t)t->keys.size,
+                          some, to);
+        }
+    }
+    if (inner == 1)
+        byi_transpose(size, turned, rows, lines, rows, keys, TOPK_LINES);
+}
+
+/* Write the results of lane `lane`, whose indices are at index[]. */
+static void store_lane(const struct topk *t, int64_t line, int64_t lane,
+                       size_t size, const char *index)
+{
+    const int64_t element = (int64_t)t->keys.size;
+    const int64_t outer = line / t->inner, inner = line % t->inner;
+    const char *src = t->call->in->data;
+    char *values = t->call->out->data;
+    int64_t *indices = t->call->out[1].data;
+    for (int64_t j = 0; j < t->k; j++) {
+        const int64_t at = j * TOPK_LINES + lane;
+        const int64_t i = size == sizeof(int64_t)
+                              ? ((const int64_t *)(const void *)index)[at]
+                              : ((const int32_t *)(const void *)index)[at];
+        const int64_t from = (outer * t->n + i) * t->inner + inner;
+        const int64_t to = (outer * t->k + j) * t->inner + inner;
+        byi_copy_element(values + to * element, src + from * element,
+                         t->keys.size);
+        indices[to] = i;
+    }
+}
+
+/* Select from lines [line, line + lines). */
+static void select_lanes(const struct topk *t, int64_t line, int64_t lines,
+                         char *best)
+{
+    _Alignas(64) char keys[TOPK_LINES * TOPK_ROWS * sizeof(int64_t)];
+    const size_t size = t->keys.size == 8 ? sizeof(int64_t) : sizeof(int32_t);
+    char *index = best + lanes_bytes(t);
+    memset(keys, 0, sizeof keys); /* also of the lanes without a line */
+    for (int64_t row = 0; row < t->n; row += TOPK_ROWS) {
+        const int64_t rows = byi_min(TOPK_ROWS, t->n - row);
+        load_lanes(t, line, lines, row, rows, size, keys);
+        byi_simd()->top[size == sizeof(int64_t)](keys, rows, row, t->k, best,
+                                                 index);
+    }
+    for (int64_t l = 0; l < lines; l++)
+        store_lane(t, line + l, l, size, index);
+}
+
+/* Compute task i of those that topk_run() describes. */
+static void topk_task(const struct topk *t, int64_t i, char *scratch)
+{
+    const int64_t blocks = byi_ceil_div(t->inner, TOPK_LINES);
+    const int64_t from = in_lanes(t) ? i * TOPK_LINES : i % blocks * TOPK_LINES;
+    if (in_lanes(t))
+        select_lanes(t, from, byi_min(TOPK_LINES, t->lines - from), scratch);
+    else
+        topk_lines(t, i / blocks, from, byi_min(TOPK_LINES, t->inner - from),
+                   scratch);
+}
+
+/* A task has TOPK_LINES adjacent lines: of one outer index, unless they are
+ * selected from in lanes. */
 static enum byoc_status topk_run(const struct byi_call *call,
                                  struct byoc_error *err)
 {
     (void)err;
     const struct topk t = read_topk(call);
-    const int64_t line_blocks = byi_ceil_div(t.inner, TOPK_LINES);
     if (t.k == 0 || t.inner == 0 || byi_count(call->in) == 0)
         return BYOC_OK;
     if (is_extreme(&t)) {
         run_extreme(&t);
         return BYOC_OK;
     }
-    const int64_t tasks = byi_count(call->in) / (t.n * t.inner) * line_blocks;
+    const int64_t tasks =
+        in_lanes(&t) ? byi_ceil_div(t.lines, TOPK_LINES)
+                     : t.lines / t.inner * byi_ceil_div(t.inner, TOPK_LINES);
     const int64_t weight = sorts(&t) ? 32 : 8; /* operations per element */
     const int64_t team =
         byi_min(tasks, byi_team(call, weight * byi_count(call->in)));
 #pragma omp parallel for num_threads((int)team) if (team > 1)
     for (int64_t p = 0; p < team; p++) {
         char *scratch = (char *)call->scratch + (uint64_t)p * topk_bytes(&t);
-        for (int64_t i = tasks * p / team; i < tasks * (p + 1) / team; i++) {
-            const int64_t block = line_blocks > 1 ? i % line_blocks : 0;
-            const int64_t from = block * TOPK_LINES;
-            topk_lines(&t, line_blocks > 1 ? i / line_blocks : i, from,
-                       byi_min(TOPK_LINES, t.inner - from), scratch);
-        }
+        for (int64_t i = tasks * p / team; i < tasks * (p + 1) / team; i++)
+            topk_task(&t, i, scratch);
     }
     return BYOC_OK;
 }

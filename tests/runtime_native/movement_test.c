@@ -486,20 +486,22 @@ static void test_topk(void **state)
 {
     (void)state;
     for (int round = 0; round < ROUNDS; round++) {
-        /* a heap selects few elements of a long line, sorting selects many */
-        const int64_t dims[] = {pick(1, 3),
+        /* a heap selects few elements of a long line, sorting selects many;
+         * lanes select from many lines at once */
+        const int64_t dims[] = {round % 5 ? pick(1, 3) : pick(8, 40),
                                 round % 2 ? pick(1, 30) : pick(64, 300),
                                 round % 3 ? pick(1, 3) : pick(4, 20)};
         const int64_t k = pick(0, round % 4 ? dims[1] : dims[1] / 10);
         const bool largest = pick(0, 1);
         static const enum byoc_dtype types[] = {BYOC_F32, BYOC_I8,  BYOC_F64,
                                                 BYOC_F16, BYOC_I64, BYOC_U16,
-                                                BYOC_U32};
+                                                BYOC_U32, BYOC_U64};
+        byi_simd_use((enum byi_isa)(round % BYI_N_ISAS)); /* if it exists */
         struct trial t = {.n_in = 2};
-        t.in[0] = make(types[round % 7], 3, dims);
+        t.in[0] = make(types[round % 8], 3, dims);
         for (int64_t i = 0; i < count(&t.in[0]); i++)
             byi_tensor_set(&t.in[0], i,
-                           (double)pick(round % 7 > 4 ? 0
+                           (double)pick(round % 8 > 4 ? 0
                                         : round % 4   ? -9
                                                       : -99,
                                         9));
@@ -529,6 +531,30 @@ static void test_topk(void **state)
                 assert_true(byi_tensor_float(&t.out[0], at) == top);
             }
         }
+    }
+    byi_simd_use(byi_isa_widest());
+}
+
+/* NaN is the largest number, and -0 equals 0; of equal ones, the first comes
+ * first. Few lines are selected from one after the other, many at once. */
+static void test_topk_nan(void **state)
+{
+    static const double line[] = {0, NAN, -INFINITY, -0.0, NAN, INFINITY};
+    static const int64_t most[] = {1, 4, 5, 0, 3, 2}, k = 6;
+    static const int64_t least[] = {2, 0, 3, 5, 1, 4};
+    static const enum byoc_dtype types[] = {BYOC_F32, BYOC_F64, BYOC_BF16};
+    (void)state;
+    for (int round = 0; round < 12; round++) {
+        const int64_t dims[] = {round % 2 ? 20 : 2, 6};
+        const bool largest = round / 2 % 2;
+        struct trial t = {.n_in = 2, .in = {make(types[round / 4], 2, dims)}};
+        for (int64_t i = 0; i < count(&t.in[0]); i++)
+            byi_tensor_set(&t.in[0], i, line[i % 6]);
+        t.in[1] = ints(1, &k);
+        must_run(&t, BYI_OP_TOPK, largest ? "{}" : "{\"largest\": false}");
+        for (int64_t i = 0; i < dims[0]; i++)
+            assert_memory_equal((const int64_t *)t.out[1].data + i * k,
+                                largest ? most : least, sizeof most);
     }
 }
 
@@ -732,6 +758,7 @@ int main(void)
         cmocka_unit_test(test_scatter_slices),
         cmocka_unit_test(test_bad_indices),
         cmocka_unit_test(test_topk),
+        cmocka_unit_test(test_topk_nan),
         cmocka_unit_test(test_cache_append),
         cmocka_unit_test(test_nonzero_scalar),
         cmocka_unit_test(test_nonzero_compress),
