@@ -106,12 +106,16 @@ byi_id byi_import_softmax_from(struct byi_import *o, enum byi_op_id op,
     const uint32_t rank = byi_import_rank(o, x);
     uint32_t wide = 0, last = rank ? rank - 1 : 0;
 
-    if (axis < -(int64_t)rank || axis > (int64_t)rank || rank == 0) {
+    if (rank == 0) {
+        byi_import_fail(o, BYOC_ETYPE,
+                        "found a scalar, expected rank 1 or more");
+        return BYI_NO_ID;
+    }
+    if (axis < -(int64_t)rank || axis > (int64_t)rank) {
         byi_import_fail(
             o, BYOC_ETYPE,
-            "axis %lld is out of range for rank %u, expected rank 1 or "
-            "more and axis -rank to rank",
-            (long long)axis, rank);
+            "axis %lld is out of range for rank %u, expected -%u to %u",
+            (long long)axis, rank, rank, rank);
         return BYI_NO_ID;
     }
     axis = axis < 0 ? axis + rank : axis;

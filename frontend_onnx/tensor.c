@@ -45,7 +45,12 @@ static enum byoc_status decode_header(const Onnx__TensorProto *proto,
                         "tensor '%s' has rank %zu, expected at most %d", name,
                         proto->n_dims, BYI_MAX_RANK);
     t->dtype = (enum byoc_dtype)proto->data_type;
-    if (!proto->has_data_type || !byoc_dtype_name(t->dtype))
+    if (!proto->has_data_type)
+        return byi_fail(err, BYOC_EUNSUPPORTED,
+                        "tensor '%s' has no element type (data_type), expected "
+                        "one of TensorProto.DataType",
+                        name);
+    if (!byoc_dtype_name(t->dtype))
         return byi_fail(
             err, BYOC_EUNSUPPORTED,
             "tensor '%s' has the unknown element type %d, expected one "
@@ -54,13 +59,19 @@ static enum byoc_status decode_header(const Onnx__TensorProto *proto,
     t->rank = (uint32_t)proto->n_dims;
     if (t->rank)
         memcpy(t->dims, proto->dims, t->rank * sizeof *t->dims);
+    byi_dims_text(text, sizeof text, t->rank, t->dims);
+    for (uint32_t i = 0; i < t->rank; i++)
+        if (t->dims[i] < 0)
+            return byi_fail(err, BYOC_EPARSE,
+                            "tensor '%s' has dims %s, expected sizes of 0 or "
+                            "more",
+                            name, text);
     if (byi_elements(t->rank, t->dims) < 0 ||
         (t->dtype != BYOC_STRING && byi_tensor_bytes(t) == UINT64_MAX))
-        return byi_fail(
-            err, BYOC_EPARSE,
-            "tensor '%s' has invalid dims %s, expected sizes of 0 or "
-            "more whose product fits in 64 bits",
-            name, byi_dims_text(text, sizeof text, t->rank, t->dims));
+        return byi_fail(err, BYOC_EPARSE,
+                        "tensor '%s' has dims %s, expected a product that "
+                        "fits in 64 bits",
+                        name, text);
     return BYOC_OK;
 }
 

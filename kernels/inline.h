@@ -18,7 +18,8 @@
 #define BYI_ALWAYS_INLINE static inline
 #endif
 
-/* Prefetch `rows` rows of `columns` floats, for writing or reading. */
+/* Prefetch `rows` rows of `columns` floats, which are `ld` floats apart; for
+ * writing if `write`, otherwise for reading. */
 BYI_ALWAYS_INLINE void byi_f32_prefetch(const float *at, int64_t ld, int rows,
                                         int64_t columns, bool write)
 {

@@ -190,14 +190,14 @@ static enum byoc_status check_test(const struct byi_lexer *lex,
                                    struct byi_attr *values,
                                    struct byoc_error *err)
 {
+    char known[256];
     for (uint32_t i = 0; i < pat->n_ops; i++) {
         const struct byi_op *op = byi_op(pat->ops[i]);
         const struct byi_attr_def *def = byi_op_attr(op, test->name);
         if (!def)
-            return byi_lex_fail(lex, at, err,
-                                "%s has no attribute '%s', expected one of its "
-                                "attributes",
-                                op->name, test->name);
+            return byi_lex_fail(
+                lex, at, err, "%s has no attribute '%s', expected %s", op->name,
+                test->name, byi_op_attrs_text(known, sizeof known, op));
         for (uint32_t k = 0; k < test->n; k++)
             if (!convert_value(arena, def->kind, &values[k]))
                 return byi_lex_fail(lex, at, err,
@@ -206,13 +206,16 @@ static enum byoc_status check_test(const struct byi_lexer *lex,
                                     op->name, test->name,
                                     byi_attr_kind_text(values[k].kind),
                                     byi_attr_kind_text(def->kind));
-        if (test->cmp >= BYI_LT &&
-            (test->n > 1 || (values[0].kind != BYI_ATTR_INT &&
-                             values[0].kind != BYI_ATTR_FLOAT)))
+        if (test->cmp >= BYI_LT && test->n > 1)
             return byi_lex_fail(lex, at, err,
-                                "found '%s' of '%s' with a list, a text or "
-                                "several values, expected one number",
-                                byi_cmp_text[test->cmp], test->name);
+                                "'%s' %s: found %u values, expected one number",
+                                test->name, byi_cmp_text[test->cmp], test->n);
+        if (test->cmp >= BYI_LT && values[0].kind != BYI_ATTR_INT &&
+            values[0].kind != BYI_ATTR_FLOAT)
+            return byi_lex_fail(lex, at, err,
+                                "'%s' %s: found %s, expected one number",
+                                test->name, byi_cmp_text[test->cmp],
+                                byi_attr_kind_text(values[0].kind));
         if (pat->ops[i] == BYI_OP_CUSTOM && strcmp(test->name, "op") == 0)
             BYI_TRY(check_custom_name(lex, at, test, values, err));
     }

@@ -20,6 +20,9 @@ enum byoc_status byi_library_file_open(struct byi_library_file *file,
         file->machine ? file->machine : byi_machine_host()->elf;
     const bool fits = byi_elf_read(&file->elf, ET_DYN);
     const Elf64_Ehdr *h = &file->elf.header;
+    if (h->e_ident[EI_CLASS] == ELFCLASS32)
+        return refuse_file(
+            file, "it is a 32-bit file, expected a 64-bit shared library", err);
     if (h->e_type != ET_DYN)
         return refuse_file(
             file,
@@ -32,8 +35,7 @@ enum byoc_status byi_library_file_open(struct byi_library_file *file,
                         file->path, h->e_machine, machine);
     return fits ? BYOC_OK
                 : refuse_file(file,
-                              "its section table is damaged, or it is not a "
-                              "64-bit library of this byte order; is it "
+                              "its section table is damaged; is the file "
                               "truncated?",
                               err);
 }

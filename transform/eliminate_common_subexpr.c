@@ -3,11 +3,12 @@
  * requires: nothing
  * leaves:   no two nodes of one function with the same operator, attributes,
  *           annotations and operands (in either order if the operator is
- *           commutative): calls, tuples, tuple fields, function literals and
- *           ifs. Constants are equal if their content is; their nodes are not
- *           merged, so that each keeps its sources. Function literals are equal
- *           if their bodies are, node by node; nested literals must be
- *           identical.
+ *           commutative): calls (except of operators that draw random
+ *           numbers), globals, tuples, tuple fields, ifs, and function literals
+ *           with parameters. Constants are equal if their content is; their
+ *           nodes are not merged, so that each keeps its sources. Function
+ *           literals are equal if their bodies are, node by node; nested
+ *           literals must be identical.
  *
  *   %0 = exp(%x);
  *   %1 = exp(%x);      ==>   %0 = exp(%x);

@@ -7,7 +7,8 @@
 
 /* --- recompose_gate.c: x times a gate, or a gate ------------------------- */
 
-/* The rule (rewrite.h) for activations such as gelu, silu and hard_sigmoid. */
+/* The rule (rewrite.h) for activations such as gelu, silu and hard_sigmoid.
+ * Returns the replacement of node `at`; BYI_NO_ID: keep the node. */
 byi_id byi_recompose_gate(struct byi_rewrite *rw, byi_id at);
 
 /* --- recompose_norm.c: layer normalisation ------------------------------- */

@@ -317,9 +317,9 @@ static void resolve_sources(struct byi_rewrite *rw)
         seen[id] = id + 1;
         while (stack.n > 0) {
             const byi_id at = stack.at[--stack.n];
-            const struct byi_sources *own = f->nodes.at[at].sources;
-            for (uint32_t i = 0; i < own->n; i++)
-                BYI_PUSH(&all, own->at[i]);
+            const struct byi_sources *sources = f->nodes.at[at].sources;
+            for (uint32_t i = 0; i < sources->n; i++)
+                BYI_PUSH(&all, sources->at[i]);
             for (struct source_link *l = rw->notes.at[at].merged; l;
                  l = l->next) {
                 if (seen[l->from] == id + 1)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* onnx_signal_test.c: tests importing windows, transforms and other operators
- * that become several operators of the IR: unpooling, batch statistics.
+/* onnx_signal_test.c: tests importing windows, Fourier transforms, unpooling,
+ * batch statistics, Unique with chosen outputs, and the refusal of training
+ * operators.
  */
 #include "models.h"
 

@@ -31,7 +31,7 @@ static double step_flops(const struct byi_graph *g,
     return byi_op_flops(s->op, s->attrs, in, s->type);
 }
 
-static bool small(const struct byi_graph *g, struct byi_arena *arena)
+static bool is_small(const struct byi_graph *g, struct byi_arena *arena)
 {
     uint64_t bytes = 0;
     double flops = 0;
@@ -161,7 +161,7 @@ bool fuzz_feed_region_run(struct fuzz_case *c)
     struct byi_arena *arena = byi_arena_new();
     struct byi_plugin *plugin = NULL;
     bool good = true;
-    if (small(g, arena)) {
+    if (is_small(g, arena)) {
         if (byoc_internal_plugin_open(BUILD_DIR "/libbyoc_backend_dnnl.so", 1,
                                       &plugin, &err) != BYOC_OK)
             good = fuzz_refused(c, "plug-in", &err);
@@ -175,9 +175,9 @@ bool fuzz_feed_region_run(struct fuzz_case *c)
 }
 
 /* The type of an input with random sizes for its symbolic dims. */
-static const struct byi_type *sized(struct fuzz_case *c,
-                                    const struct byi_type *type,
-                                    struct byi_arena *arena)
+static const struct byi_type *with_sizes(struct fuzz_case *c,
+                                         const struct byi_type *type,
+                                         struct byi_arena *arena)
 {
     struct byi_type *t = byi_arena_copy(arena, type, sizeof *type);
     int64_t *dims = byi_arena_calloc(arena, t->rank + 1, sizeof *dims);
@@ -189,7 +189,7 @@ static const struct byi_type *sized(struct fuzz_case *c,
 }
 
 /* Whether all constants have known, small sizes. */
-static bool small_consts(const struct byi_graph *g)
+static bool has_small_consts(const struct byi_graph *g)
 {
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < g->n_nodes; i++) {
@@ -219,7 +219,7 @@ static bool bind(struct fuzz_case *c, const struct byi_graph *g,
     struct byi_graph *again = NULL;
     struct byoc_error err;
     for (uint32_t i = 0; i < g->n_inputs; i++)
-        in[i] = sized(c, g->nodes[g->inputs[i]].out[0], arena);
+        in[i] = with_sizes(c, g->nodes[g->inputs[i]].out[0], arena);
     if (byoc_internal_region_bind(c->bytes, c->n, &consts, g->n_inputs, in,
                                   arena, &bound, &err) != BYOC_OK)
         return fuzz_refused(c, "bind", &err);
@@ -237,7 +237,7 @@ bool fuzz_feed_region(struct fuzz_case *c)
     if (byi_graph_read_varying(c->bytes, c->n, &g, &err) != BYOC_OK)
         return fuzz_refused(c, "read", &err);
     struct byi_arena *arena = byi_arena_new();
-    const bool good = !small_consts(g) || bind(c, g, arena);
+    const bool good = !has_small_consts(g) || bind(c, g, arena);
     byi_arena_free(&arena);
     byi_graph_free(&g);
     return good;

@@ -366,6 +366,9 @@ static const struct {
                  {0, BYI_F32_MUL, mul_of},
                  {BYI_OP_NN_SILU, 0, silu_of}};
 
+/* Append functions[function] to the epilogue. `shape` is that of the operand of
+ * a binary one, 0: as the result; 1: a number for each output; 2: a number for
+ * each image and output; 3: a number for each position. */
 static void add_epilogue_op(struct byi_f32_conv *conv, int function, int shape)
 {
     const struct byi_f32_kernels *kernels = byi_f32_kernels();
@@ -592,7 +595,7 @@ static void random_shapes(void)
         const uint32_t n = draw(4);
         for (uint32_t p = 0; p < n; p++) {
             kinds[p] = (int)draw(BYI_COUNT(functions));
-            c.sums |= p == 0 && kinds[0] == 2 && draw(2);
+            c.sums |= p == 0 && kinds[0] == ADD && draw(2);
             add_epilogue_op(&c.conv, kinds[p],
                             c.sums && p == 0 ? 0 : (int)draw(4));
         }
@@ -895,10 +898,10 @@ static void gathered(void)
         }
 }
 
-/* Narrow data of one source, which the kernel scales. `own`: each image by its
- * own scale. */
+/* Narrow data of one source, which the kernel scales, by a scale for each
+ * channel or, if `by_image`, for each image and channel. */
 static void scale_narrow(enum byi_f32_type type, int64_t images,
-                         int64_t channels, bool own)
+                         int64_t channels, bool by_image)
 {
     struct conv_case c = {.threads = 1 + (int)draw(3)};
     c.conv = three_by_three(images, 7, channels, 40);
@@ -908,7 +911,7 @@ static void scale_narrow(enum byi_f32_type type, int64_t images,
         c.conv.in[1] = c.conv.out[1] = 1;
     c.conv.type = type;
     c.conv.scales = true;
-    c.conv.scale_image = own ? channels : 0;
+    c.conv.scale_image = by_image ? channels : 0;
     add_epilogue_op(&c.conv, 0, 0);
     byi_f32_conv_plan(&c.conv, false);
     c.conv.cache = 1 << (10 + draw(8)); /* several strips */
@@ -936,9 +939,9 @@ static void scales_narrow(void)
     for (int type = BYI_F32_F16; type < BYI_F32_TYPES; type++)
         for (size_t i = 0; i < BYI_COUNT(channels); i++)
             for (int64_t images = 1; images < 7; images += 2)
-                for (int own = 0; own < 2; own++)
+                for (int by_image = 0; by_image < 2; by_image++)
                     scale_narrow((enum byi_f32_type)type, images, channels[i],
-                                 own);
+                                 by_image);
 }
 
 static void test_scales_narrow(void **state)
@@ -1117,8 +1120,8 @@ static const char *name_of_layer(enum byi_f32_type type, int64_t window)
     return byi_f32_conv_name(&conv);
 }
 
-/* AVX-512's BF16 multiplies bfloat16 numbers, except where F(4 x 4) needs fewer
- * multiplications than it saves. */
+/* Layers of bfloat16 numbers run on AVX-512's BF16, except those for which
+ * Winograd's algorithm on float32 is faster. */
 static void test_bf16_layers(void **state)
 {
     (void)state;

@@ -86,7 +86,7 @@ static const struct {
     {"nn.leaky_relu(%x){alpha=}", "expected a number, a string"},
     {"nn.leaky_relu(%x){alpha=1", "expected ',' or '}'"},
     {"nn.leaky_relu(%x){beta=1}",
-     "nn.leaky_relu has no attribute 'beta', expected one of its attributes"},
+     "nn.leaky_relu has no attribute 'beta', expected alpha"},
     {"nn.leaky_relu(%x){alpha=\"1\"}",
      "nn.leaky_relu: found 'alpha' compared with a string, expected a float"},
     {"nn.softmax(%x){axis=1.5}", "compared with a float, expected an integer"},
@@ -96,7 +96,7 @@ static const struct {
     /* attributes: comparisons, choices, lists */
     {"nn.softmax(%x){axis!1}", "column 21: found '1', expected '!='"},
     {"nn.softmax(%x){axis~1}", "expected '=', '!=', '<', '<=', '>' or '>='"},
-    {"nn.softmax(%x){axis<1|2}", "found '<' of 'axis' with a list"},
+    {"nn.softmax(%x){axis<1|2}", "found 2 values, expected one number"},
     {"nn.gelu(%x){approximate<\"none\"}", "expected one number"},
     {"nn.gelu(%x){approximate=\"none\"|}", "expected a number, a string"},
     {"nn.gelu(%x){approximate=[\"none\"]}",

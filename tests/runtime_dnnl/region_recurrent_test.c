@@ -16,12 +16,16 @@ static const char *const ops[] = {"nn.rnn", "nn.gru", "nn.lstm"};
 static const int gates_of[] = {1, 3, 4};
 
 struct layer {
-    int op, time, batch, input, hidden;
-    int directions;         /* 1, 2 */
-    const char *attrs;      /* more of them: "\"clip\":3.0" */
-    bool bias, h, c, first; /* first: batch_first */
-    int lengths;            /* 0: none, 1: all the time, 2: shorter */
-    bool lengths_vary, bias_varies, peepholes;
+    int op; /* index into ops */
+    int time, batch, input, hidden;
+    int directions;    /* 1 or 2 */
+    const char *attrs; /* further attributes: "\"clip\":3.0"; or NULL */
+    bool bias;
+    bool h, c;   /* has an initial hidden state, an initial cell state */
+    bool first;  /* the attribute batch_first */
+    int lengths; /* 0: no operand; 1: all are `time`; 2: the last is shorter */
+    bool lengths_vary, bias_varies; /* an input, not a constant */
+    bool peepholes;
 };
 
 static uint32_t add_lengths(struct region *g, const struct layer *l)

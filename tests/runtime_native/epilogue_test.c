@@ -8,15 +8,16 @@
 #include "core/ops/epilogue.h"
 
 enum {
-    MOST = 4,
+    MOST = 4,  /* operators of a chain */
     SCALED = 6 /* operands of a qnn.matmul with a float result */
 };
 
-/* One operator of an epilogue, and the shape of its other operand. */
+/* One operator of an epilogue, and the shape of its other operand: one number,
+ * a number for each position of the last axis, or the result's shape. */
 struct follower {
     enum byi_op_id op;
     enum { NONE, NUMBER, ROW, WHOLE } operand;
-    double p0, p1;
+    double p0, p1; /* bounds of `clip` */
 };
 
 static const struct follower chains[][MOST] = {
@@ -35,13 +36,13 @@ static const struct follower chains[][MOST] = {
      {BYI_OP_TANH, NONE, 0, 0}},
 };
 
-/* A call before the chains. */
+/* The convolution or product before a chain. */
 struct front {
     const char *name;
     enum byi_op_id op;
-    int64_t x[5], w[5];
+    int64_t x[5], w[5]; /* dims of data and weights, of these ranks */
     uint32_t ranks[2], n;
-    struct byi_attr attrs[4];
+    struct byi_attr attrs[4]; /* n attributes */
 };
 
 #define AROUND INTS("padding", 4, ((const int64_t[]){1, 1, 1, 1}))
