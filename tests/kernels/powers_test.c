@@ -62,7 +62,7 @@ static double expected_of(enum byi_op_id id, bool by_tanh, double x,
         return x * (1 + erf(x / sqrt(2))) / 2;
     }
     const double expected = id == BYI_OP_NN_SILU ? x * logistic : logistic;
-    *error = 4e-7 * fabs(expected);
+    *error = 3e-7 * fabs(expected);
     return expected;
 }
 
