@@ -279,11 +279,11 @@ void byi_f32_conv_plan(struct byi_f32_conv *conv, bool exact)
 /* --- compared with oneDNN ------------------------------------------------- */
 
 /* Whether the epilogue computes the logistic function, SiLU, GELU or tanh, for
- * which oneDNN takes twice as long with AVX-512. */
+ * which oneDNN takes two to three times as long with AVX2 and AVX-512. */
 static bool has_fast_function(const struct byi_f32_conv *conv)
 {
     byi_f32_unary_fn *const *unary = conv->kernels->unary;
-    if (conv->kernels->rows <= 6)
+    if (conv->kernels->rows < 6)
         return false;
     for (uint32_t i = conv->next; i < conv->n_epilogue; i++) {
         const struct byi_f32_epilogue_op *op = &conv->epilogue[i];
@@ -296,13 +296,13 @@ static bool has_fast_function(const struct byi_f32_conv *conv)
     return false;
 }
 
-/* For pointwise convolutions: oneDNN's kernels for AVX2 are as fast. Its
- * kernels for AVX-512 wait for weights if these are read for few positions,
- * store parts of vectors slowly, and take longer to create; otherwise they are
- * as fast. */
+/* For pointwise convolutions: oneDNN's kernels for AVX2 are as fast, except for
+ * these functions. Its kernels for AVX-512 wait for weights if these are read
+ * for few positions, store parts of vectors slowly, and take longer to create;
+ * otherwise they are as fast. */
 static bool pointwise_pays(const struct byi_f32_conv *conv)
 {
-    return conv->kernels->rows > 6;
+    return conv->kernels->rows > 6 || has_fast_function(conv);
 }
 
 /* For products: oneDNN's kernels are as fast if there are few channels, except
@@ -344,16 +344,16 @@ static bool direct_pays(const struct byi_f32_conv *conv)
 }
 
 /* For depthwise convolutions: without AVX-512, oneDNN is faster for two axes
- * and small windows that are not dilated or have at most nine taps. For others
- * it uses slow general kernels. */
+ * and small windows that are not dilated or have at most nine taps, except for
+ * these functions. For others it uses slow general kernels. */
 static bool depthwise_pays(const struct byi_f32_conv *conv)
 {
     const int64_t taps = byi_f32_product_of(conv->size);
     const bool line = conv->in[1] == 1 && conv->size[1] == 1;
     const bool dilated = conv->dilation[1] > 1 || conv->dilation[2] > 1;
     return conv->channels >= BYI_F32_PANEL &&
-           (conv->kernels->rows > 6 || line || conv->size[2] > 7 ||
-            (dilated && taps > 9));
+           (conv->kernels->rows > 6 || has_fast_function(conv) || line ||
+            conv->size[2] > 7 || (dilated && taps > 9));
 }
 
 /* For transposed convolutions: oneDNN computes the gradient of a convolution,
