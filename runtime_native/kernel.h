@@ -778,16 +778,4 @@ enum byi_isa byi_simd_isa(void);
  * and changes nothing if the build or the CPU lacks `isa`. */
 bool byi_simd_use(enum byi_isa isa);
 
-/* --- lookup.c ------------------------------------------------------------ */
-
-/* A loop of qnn.lookup, y[i] = table[x[i]]. The kernel uses the first entry
- * whose `isa` is in use and whose runs() returns true. */
-struct byi_lookup {
-    enum byi_isa isa;
-    bool (*runs)(void);
-    void (*run)(const uint8_t *x, const uint8_t *table, uint8_t *y, int64_t n);
-};
-extern const struct byi_lookup byi_lookups[];
-extern const uint32_t byi_n_lookups;
-
 #endif

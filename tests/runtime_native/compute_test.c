@@ -4,6 +4,7 @@
  * loop in this file. Also tests refusals, and that every operator has a kernel.
  */
 #include "kernels.h"
+#include "kernels/lookup.h"
 
 /* --- the table ---------------------------------------------------------- */
 
