@@ -614,6 +614,15 @@ enum byoc_status byi_dn_emit_items(struct byi_build *b,
 /* --- quant.c ------------------------------------------------------------- */
 
 bool byi_dn_is_same_quant(const struct byi_quant *a, const struct byi_quant *b);
+/* Set *q to the quantisation of this kernel's result and return true, if the
+ * only reader of the result quantises it. */
+bool byi_dn_is_quantized_after(const struct byi_build *b, struct byi_quant *q);
+/* Set *to to a value whose views hold the integers of `value` in quantisation
+ * `q`. */
+enum byoc_status byi_dn_requantize(struct byi_build *b,
+                                   const struct byi_dnnl_value *value,
+                                   const struct byi_quant *q,
+                                   struct byi_dnnl_value **to);
 
 /* Step 0, a convolution or product of quantised data and constant weights,
  * which byoc's own kernels compute in integers, exactly on every CPU. */

@@ -260,21 +260,13 @@ static struct byi_desc split_channels(const struct byi_desc *desc, int64_t n)
     return out;
 }
 
-/* Operand i, or its integers if `dtype`, of the joined data, is an integer. */
-static struct byi_dnnl_value *source_of(struct byi_build *b, uint32_t i,
-                                        enum byoc_dtype dtype)
-{
-    struct byi_dnnl_value *value = byi_dn_operand(b, byi_dn_arg0(b, i));
-    return byi_dn_is_float(dtype) ? value : value->integers;
-}
-
-/* Get a view of operand i whose rows can be copied. It need not be dense: a
- * slice of another value has such rows. */
+/* Get a view of source i, `value`, whose rows can be copied. It need not be
+ * dense: a slice of another value has such rows. */
 static enum byoc_status want_rows(struct byi_build *b,
                                   const struct byi_dnnl_concat *p, uint32_t i,
-                                  bool shuffled, struct byi_dnnl_view *view)
+                                  struct byi_dnnl_value *value, bool shuffled,
+                                  struct byi_dnnl_view *view)
 {
-    struct byi_dnnl_value *value = source_of(b, i, p->dst.dtype);
     const struct byi_desc like = byi_dn_dense_like(&p->dst, p->src[i].dims);
     for (uint32_t v = 0; v < value->n_views; v++) {
         *view = value->views[v];
@@ -294,11 +286,12 @@ static enum byoc_status want_rows(struct byi_build *b,
     return BYOC_OK;
 }
 
-/* Join the operands along `axis`. If `split` is not NULL, shuffle their
+/* Join n values along `axis`. If `split` is not NULL, shuffle their
  * channels: the result is a view of value *split, see is_shuffled(). */
-static enum byoc_status join(struct byi_build *b, uint32_t n, uint32_t axis,
-                             const struct byi_desc *joined, struct byi_emit *e,
-                             const uint32_t *split,
+static enum byoc_status join(struct byi_build *b,
+                             struct byi_dnnl_value *const *sources, uint32_t n,
+                             uint32_t axis, const struct byi_desc *joined,
+                             struct byi_emit *e, const uint32_t *split,
                              struct byi_dnnl_view *result)
 {
     struct byi_desc *descs =
@@ -309,13 +302,13 @@ static enum byoc_status join(struct byi_build *b, uint32_t n, uint32_t axis,
                                       .dst = split ? split_channels(joined, n)
                                                    : *joined};
     for (uint32_t i = 0; i < n; i++) {
-        descs[i] = source_of(b, i, joined->dtype)->views[0].desc;
+        descs[i] = sources[i]->views[0].desc;
         if (split)
             descs[i] = split_channels(&descs[i], 1);
     }
     for (uint32_t i = 0; i < n; i++) {
         struct byi_dnnl_view view;
-        BYI_TRY(want_rows(b, &p, i, split, &view));
+        BYI_TRY(want_rows(b, &p, i, sources[i], split, &view));
         descs[i] = view.desc;
         byi_dn_use(e, BYI_ARG_MULTI + (int)i, &view);
     }
@@ -331,30 +324,48 @@ static enum byoc_status join(struct byi_build *b, uint32_t n, uint32_t axis,
     return BYOC_OK;
 }
 
-/* If all n operands are dequantised with one scale and zero point, also join
- * their integers; a step whose result is not read is dropped later. `dst`
- * describes the joined floats. */
+/* If all n operands are dequantised, set *q to the quantisation of their joined
+ * integers and return true: that of the result if its only reader quantises it,
+ * otherwise the one that all operands have. */
+static bool joined_quant(const struct byi_build *b, uint32_t n,
+                         struct byi_dnnl_value *const *operands,
+                         struct byi_quant *q)
+{
+    bool same = true;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct byi_dnnl_value *value = operands[i];
+        if (!value->integers || value->integers->n_views == 0)
+            return false;
+        same &= byi_dn_is_same_quant(&value->quant, &operands[0]->quant);
+    }
+    if (byi_dn_is_quantized_after(b, q))
+        return true;
+    *q = operands[0]->quant;
+    return same;
+}
+
+/* Also join the integers of dequantised operands, if possible; a step whose
+ * result is not read is dropped later. `dst` describes the joined floats. */
 static enum byoc_status join_integers(struct byi_build *b, uint32_t n,
+                                      struct byi_dnnl_value *const *operands,
                                       uint32_t axis, const struct byi_desc *dst)
 {
-    const struct byi_dnnl_value *first = byi_dn_operand(b, byi_dn_arg0(b, 0));
     struct byi_dnnl_value *result = &b->values[b->kernel->outs[0]];
+    struct byi_dnnl_value *sources[MAX_CONCAT];
     struct byi_emit e = {.name = byi_dn_step0(b)->name};
     struct byi_desc joined = *dst;
-    for (uint32_t i = 0; i < n; i++) {
-        const struct byi_dnnl_value *value =
-            byi_dn_operand(b, byi_dn_arg0(b, i));
-        if (!value->integers || value->integers->n_views == 0 ||
-            !byi_dn_is_same_quant(&value->quant, &first->quant))
-            return BYOC_OK;
-    }
-    joined.dtype = first->quant.dtype;
+    struct byi_quant q;
+    if (!joined_quant(b, n, operands, &q))
+        return BYOC_OK;
+    for (uint32_t i = 0; i < n; i++)
+        BYI_TRY(byi_dn_requantize(b, operands[i], &q, &sources[i]));
+    joined.dtype = q.dtype;
     struct byi_dnnl_view *y = byi_arena_alloc(b->arena, sizeof *y);
-    BYI_TRY(join(b, n, axis, &joined, &e, NULL, y));
+    BYI_TRY(join(b, sources, n, axis, &joined, &e, NULL, y));
     result->integers = byi_arena_alloc(b->arena, sizeof *result->integers);
     *result->integers =
         (struct byi_dnnl_value){.n_views = 1, .cap_views = 1, .views = y};
-    result->quant = first->quant;
+    result->quant = q;
     return BYOC_OK;
 }
 
@@ -382,11 +393,15 @@ enum byoc_status byi_dn_build_concat(struct byi_build *b)
         return status;
     uint32_t split;
     struct byi_dnnl_view view;
+    struct byi_dnnl_value *operands[MAX_CONCAT];
+    for (uint32_t i = 0; i < n; i++)
+        operands[i] = byi_dn_operand(b, step->args[i]);
     if (axis == 1 && chain.n == 0 && is_shuffled(b, n, &dst, &split))
-        return join(b, n, 1, &dst, &e, &split, &view);
-    BYI_TRY(join(b, n, (uint32_t)axis, &dst, &e, NULL, &view));
+        return join(b, operands, n, 1, &dst, &e, &split, &view);
+    BYI_TRY(join(b, operands, n, (uint32_t)axis, &dst, &e, NULL, &view));
     BYI_TRY(byi_dn_emit_items(b, &chain, 0, view));
-    return chain.n == 0 ? join_integers(b, n, (uint32_t)axis, &dst) : BYOC_OK;
+    return chain.n == 0 ? join_integers(b, n, operands, (uint32_t)axis, &dst)
+                        : BYOC_OK;
 }
 
 /* --- one reorder --------------------------------------------------------- */

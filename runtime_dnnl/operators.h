@@ -244,7 +244,8 @@ enum byi_qelementwise_kind {
     BYI_QELEMENTWISE_QUANTIZE,   /* src is float32 */
     BYI_QELEMENTWISE_DEQUANTIZE, /* dst is float32 */
     BYI_QELEMENTWISE_ADD,        /* src + src1 of equal layout */
-    BYI_QELEMENTWISE_MUL
+    BYI_QELEMENTWISE_MUL,
+    BYI_QELEMENTWISE_REQUANTIZE /* src */
 };
 struct byi_dnnl_qelementwise {
     enum byi_qelementwise_kind kind;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/base/openmp.h"
+#include "kernels/lookup.h"
 
 /* An xor with this byte converts bytes of the type to unsigned bytes. */
 static uint8_t flip_of(enum byoc_dtype dtype)
@@ -181,6 +182,23 @@ static const char *qelementwise_name(const struct byi_dn_fast *fast)
     return "i8_elementwise";
 }
 
+/* Convert n bytes, by a table of the results for all bytes. */
+static void requantize(const struct byi_dnnl_qelementwise *p, const uint8_t *x,
+                       int64_t n, uint8_t *y)
+{
+    enum { ENTRIES = 256 };
+    const struct byi_i8_kernels *k = byi_i8_kernels();
+    uint8_t bytes[ENTRIES], table[ENTRIES];
+    float real[ENTRIES];
+    for (int i = 0; i < ENTRIES; i++)
+        bytes[i] = (uint8_t)i;
+    k->dequantize(bytes, ENTRIES, flip_of(p->src.dtype),
+                  flipped_zero(p->src_zero, p->src.dtype), p->src_scale, real);
+    k->quantize(real, ENTRIES, p->scale, p->low, p->high, (int32_t)p->zero,
+                table);
+    byi_lookup_of(byi_isa_widest())->run(x, table, y, n);
+}
+
 /* Compute elements [at, at + n). */
 static void run_range(const struct byi_dnnl_qelementwise *p, const void *src,
                       const void *src1, void *dst, int64_t at, int64_t n)
@@ -192,6 +210,10 @@ static void run_range(const struct byi_dnnl_qelementwise *p, const void *src,
     if (p->kind == BYI_QELEMENTWISE_QUANTIZE) {
         k->quantize((const float *)src + at, n, p->scale, p->low, p->high,
                     (int32_t)p->zero, (uint8_t *)dst + at);
+        return;
+    }
+    if (p->kind == BYI_QELEMENTWISE_REQUANTIZE) {
+        requantize(p, x, n, (uint8_t *)dst + at);
         return;
     }
     if (p->kind == BYI_QELEMENTWISE_DEQUANTIZE) {

@@ -55,28 +55,41 @@ static void read_range(const struct byi_quant *q, float *low, float *high)
     *high = (float)(is_signed ? INT8_MAX : UINT8_MAX) - q->zero;
 }
 
-/* Emit one primitive on one or two tensors of equal layout. Sets their
- * descriptors in `p`. */
-static enum byoc_status emit_qelementwise(struct byi_build *b,
+/* Emit one primitive on one or two tensors of equal layout, whose result is
+ * *dst. Sets their descriptors in `p`. */
+static enum byoc_status emit_qelementwise(struct byi_build *b, const char *name,
                                           struct byi_dnnl_qelementwise *p,
                                           const struct byi_dnnl_view *src,
                                           const struct byi_dnnl_view *src1,
-                                          enum byoc_dtype dtype)
+                                          enum byoc_dtype dtype,
+                                          struct byi_dnnl_view *dst)
 {
-    struct byi_emit e = {.name = byi_dn_joined_name(b)};
-    struct byi_dnnl_view dst = {.desc = src->desc};
-    dst.desc.dtype = dtype;
+    struct byi_emit e = {.name = name};
+    *dst = (struct byi_dnnl_view){.desc = src->desc};
+    dst->desc.dtype = dtype;
     p->src = src->desc;
-    p->dst = dst.desc;
+    p->dst = dst->desc;
     if (src1)
         p->src1 = src1->desc;
     BYI_TRY(byi_dn_qelementwise_new(b, p, NULL, &e.prim));
-    dst.buf = byi_dn_temp(b, byi_dn_desc_bytes(&dst.desc));
+    dst->buf = byi_dn_temp(b, byi_dn_desc_bytes(&dst->desc));
     byi_dn_use(&e, BYI_ARG_SRC, src);
     if (src1)
         byi_dn_use(&e, BYI_ARG_SRC1, src1);
-    byi_dn_use(&e, BYI_ARG_DST, &dst);
-    BYI_TRY(byi_dn_emit(b, &e));
+    byi_dn_use(&e, BYI_ARG_DST, dst);
+    return byi_dn_emit(b, &e);
+}
+
+/* Emit one primitive whose result is the kernel's. */
+static enum byoc_status define_qelementwise(struct byi_build *b,
+                                            struct byi_dnnl_qelementwise *p,
+                                            const struct byi_dnnl_view *src,
+                                            const struct byi_dnnl_view *src1,
+                                            enum byoc_dtype dtype)
+{
+    struct byi_dnnl_view dst;
+    BYI_TRY(
+        emit_qelementwise(b, byi_dn_joined_name(b), p, src, src1, dtype, &dst));
     byi_dn_define(b, 0, &dst);
     return BYOC_OK;
 }
@@ -105,7 +118,7 @@ enum byoc_status byi_dn_build_dequantize(struct byi_build *b)
     struct byi_dnnl_qelementwise p = {.kind = BYI_QELEMENTWISE_DEQUANTIZE,
                                       .src_zero = (int64_t)result->quant.zero,
                                       .src_scale = result->quant.scale};
-    return emit_qelementwise(b, &p, &src, NULL, BYOC_F32);
+    return define_qelementwise(b, &p, &src, NULL, BYOC_F32);
 }
 
 enum byoc_status byi_dn_build_quantize(struct byi_build *b)
@@ -126,7 +139,30 @@ enum byoc_status byi_dn_build_quantize(struct byi_build *b)
                                       .zero = (int64_t)q.zero,
                                       .scale = q.scale};
     read_range(&q, &p.low, &p.high);
-    return emit_qelementwise(b, &p, &src, NULL, q.dtype);
+    return define_qelementwise(b, &p, &src, NULL, q.dtype);
+}
+
+enum byoc_status byi_dn_requantize(struct byi_build *b,
+                                   const struct byi_dnnl_value *value,
+                                   const struct byi_quant *q,
+                                   struct byi_dnnl_value **to)
+{
+    *to = value->integers;
+    if (byi_dn_is_same_quant(&value->quant, q))
+        return BYOC_OK;
+    struct byi_dnnl_view src, *dst = byi_arena_alloc(b->arena, sizeof *dst);
+    BYI_TRY(byi_dn_want_dense(b, value->integers, &src));
+    struct byi_dnnl_qelementwise p = {.kind = BYI_QELEMENTWISE_REQUANTIZE,
+                                      .src_zero = (int64_t)value->quant.zero,
+                                      .src_scale = value->quant.scale,
+                                      .zero = (int64_t)q->zero,
+                                      .scale = q->scale};
+    read_range(q, &p.low, &p.high);
+    BYI_TRY(emit_qelementwise(b, byi_dn_step0(b)->name, &p, &src, NULL,
+                              q->dtype, dst));
+    *to = byi_arena_alloc(b->arena, sizeof **to);
+    **to = (struct byi_dnnl_value){.n_views = 1, .cap_views = 1, .views = dst};
+    return BYOC_OK;
 }
 
 /* --- products ------------------------------------------------------------- */
@@ -139,9 +175,7 @@ static bool has_const_weights(const struct byi_build *b)
     return w->kind == BYOC_GRAPH_CONST && w->dtype == BYOC_F32;
 }
 
-/* Set *q to the quantisation of this kernel's result and return true, if the
- * only reader of the result quantises it. */
-static bool is_quantized_after(struct byi_build *b, struct byi_quant *q)
+bool byi_dn_is_quantized_after(const struct byi_build *b, struct byi_quant *q)
 {
     const struct byoc_graph *g = b->graph;
     const uint32_t reader = b->reader[b->kernel->outs[0]];
@@ -179,7 +213,7 @@ static enum byoc_status read_int8_result(struct byi_build *b,
 {
     struct byi_dnnl_view bias;
     uint32_t next = 0;
-    if (!is_quantized_after(b, &x->out))
+    if (!byi_dn_is_quantized_after(b, &x->out))
         return BYOC_EUNSUPPORTED;
     BYI_TRY(byi_dn_chain_bias(b, &x->chain, dst, axis, &bias, &next));
     if (next) {
@@ -371,7 +405,7 @@ enum byoc_status byi_dn_integer_elementwise(struct byi_build *b)
     struct byi_quant q[2], out;
     struct byi_chain chain;
     if ((!byi_dn_is(step, "add") && !multiplies) ||
-        !is_quantized_after(b, &out))
+        !byi_dn_is_quantized_after(b, &out))
         return BYOC_EUNSUPPORTED;
     for (uint32_t i = 0; i < 2; i++) {
         struct byi_dnnl_value *value = byi_dn_operand(b, byi_dn_arg0(b, i));
@@ -410,7 +444,7 @@ enum byoc_status byi_dn_integer_elementwise(struct byi_build *b)
     for (uint32_t i = 2; i-- > 0 && !multiplies && status == BYOC_EUNSUPPORTED;)
         status = add_in_product(b, &p, i);
     if (status == BYOC_EUNSUPPORTED)
-        status = emit_qelementwise(b, &p, &src[0], &src[1], out.dtype);
+        status = define_qelementwise(b, &p, &src[0], &src[1], out.dtype);
     if (status == BYOC_OK)
         mark_integers(b, &out);
     return status;

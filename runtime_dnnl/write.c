@@ -63,7 +63,8 @@ static const char *const rnn_kinds[] = {NAME(BYI_RNN_PLAIN), NAME(BYI_RNN_LSTM),
                                         NAME(BYI_RNN_GRU_LINEAR)};
 static const char *const qelementwise_kinds[] = {
     NAME(BYI_QELEMENTWISE_QUANTIZE), NAME(BYI_QELEMENTWISE_DEQUANTIZE),
-    NAME(BYI_QELEMENTWISE_ADD), NAME(BYI_QELEMENTWISE_MUL)};
+    NAME(BYI_QELEMENTWISE_ADD), NAME(BYI_QELEMENTWISE_MUL),
+    NAME(BYI_QELEMENTWISE_REQUANTIZE)};
 static const char *const buf_kinds[] = {
     NAME(BYI_BUF_INPUT), NAME(BYI_BUF_OUTPUT), NAME(BYI_BUF_CONST),
     NAME(BYI_BUF_MADE), NAME(BYI_BUF_TEMP)};
