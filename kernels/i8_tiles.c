@@ -61,24 +61,39 @@ static void copy_columns(char *to, int64_t ldto, const char *from, int64_t ld,
             memcpy(to, from, (size_t)n);
 }
 
-/* Run a tile whose last panel has more columns than y. */
-static void run_partial(const struct i8_job *j, struct byi_i8_tile *t, int rows,
+/* The kernel for tiles of `columns` columns. Sets *wide to the columns that it
+ * computes. */
+static byi_i8_tile_fn *find_tile(const struct i8_job *j, int rows,
+                                 int64_t columns, int64_t *wide)
+{
+    const struct byi_i8_kernels *k = j->conv->kernels;
+    const int64_t panels = byi_ceil_div(columns, BYI_I8_PANEL);
+    if (columns <= BYI_I8_PANEL / 2 && k->half_tile[j->form][rows]) {
+        *wide = BYI_I8_PANEL / 2;
+        return k->half_tile[j->form][rows];
+    }
+    *wide = panels * BYI_I8_PANEL;
+    return k->tile[j->form][panels - 1][rows];
+}
+
+/* Run a tile that is wider than y, `wide` columns. */
+static void run_partial(const struct i8_job *j, struct byi_i8_tile *t,
+                        byi_i8_tile_fn *tile, int64_t wide, int rows,
                         int64_t columns)
 {
     char results[BYI_I8_ROWS * BYI_I8_COLUMNS * 4];
     uint8_t other[BYI_I8_ROWS * BYI_I8_COLUMNS] = {0};
-    const int64_t panels = byi_ceil_div(columns, BYI_I8_PANEL);
     char *y = t->y;
     const int64_t ldy = t->ldy;
     t->y = results;
-    t->ldy = panels * BYI_I8_PANEL * j->size;
+    t->ldy = wide * j->size;
     if (j->conv->result == BYI_I8_ADDED) {
         copy_columns((char *)other, t->ldy, (const char *)t->e.other.at, ldy,
                      columns, rows);
         t->e.other.at = other;
         t->e.other.ld = t->ldy;
     }
-    j->conv->kernels->tile[j->form][panels - 1][rows](t);
+    tile(t);
     copy_columns(y, ldy, results, t->ldy, columns * j->size, rows);
 }
 
@@ -87,12 +102,13 @@ static void run_equal_tiles(const struct i8_job *j,
                             const struct byi_i8_tile *tile, int64_t count,
                             int n, int64_t columns)
 {
-    const int64_t panels = byi_ceil_div(columns, BYI_I8_PANEL);
     struct byi_i8_tile t = *tile;
-    const bool partial = columns % BYI_I8_PANEL;
+    int64_t wide;
+    byi_i8_tile_fn *run = find_tile(j, n, columns, &wide);
+    const bool partial = columns != wide;
     t.tiles = partial ? 1 : count;
     if (!partial)
-        j->conv->kernels->tile[j->form][panels - 1][n](&t);
+        run(&t);
     for (int64_t i = 0; partial && i < count; i++) {
         struct byi_i8_tile one = t;
         one.fetch += i < t.fetches ? i * t.next * 4 : 0;
@@ -100,7 +116,7 @@ static void run_equal_tiles(const struct i8_job *j,
         one.y += i * n * t.ldy;
         if (t.e.other.at)
             one.e.other.at += i * n * t.ldy;
-        run_partial(j, &one, n, columns);
+        run_partial(j, &one, run, wide, n, columns);
     }
 }
 
