@@ -449,57 +449,6 @@ struct byi_linear_head {
 enum byoc_status byi_linear_plain(const struct byi_call *call,
                                   struct byoc_error *err);
 
-/* --- sequence.c --------------------------------------------------------- */
-
-/* A call of nn.rnn, nn.gru or nn.lstm with its operands by name; absent
- * operands are NULL. Of the results only y_c may be NULL, for operators without
- * a cell state. */
-struct byi_sequence {
-    struct byi_recurrent r;
-    enum byi_op_id op;
-    bool batch_first;
-    bool linear_before_reset, input_forget;
-    double clip;
-    int64_t time, batch, input, hidden;
-    const struct byi_tensor *x, *weights, *recurrent, *bias, *lengths;
-    const struct byi_tensor *initial_h, *initial_c, *peepholes;
-    struct byi_tensor *y, *y_h, *y_c;
-};
-/* Read the call's attributes and operands; *s points into the call. */
-void byi_sequence_read(const struct byi_call *call, struct byi_sequence *s);
-/* Check that no length is negative or larger than `time`. Errors: BYOC_EINVAL.
- */
-enum byoc_status byi_sequence_check(const struct byi_sequence *s,
-                                    const struct byi_call *call,
-                                    struct byoc_error *err);
-/* Number of steps of sequence n. */
-static inline int64_t byi_sequence_length(const struct byi_sequence *s,
-                                          int64_t n)
-{
-    return s->lengths ? ((const int32_t *)s->lengths->data)[n] : s->time;
-}
-/* Offsets of the first element at time t, of sequence n, in direction d: in x,
- * in y, and in the states. */
-static inline int64_t byi_sequence_x(const struct byi_sequence *s, int64_t t,
-                                     int64_t n)
-{
-    return (s->batch_first ? n * s->time + t : t * s->batch + n) * s->input;
-}
-static inline int64_t byi_sequence_y(const struct byi_sequence *s, int64_t d,
-                                     int64_t t, int64_t n)
-{
-    const int64_t directions = s->r.directions;
-    return (s->batch_first ? (n * s->time + t) * directions + d
-                           : (t * directions + d) * s->batch + n) *
-           s->hidden;
-}
-static inline int64_t byi_sequence_state(const struct byi_sequence *s,
-                                         int64_t d, int64_t n)
-{
-    return (s->batch_first ? n * s->r.directions + d : d * s->batch + n) *
-           s->hidden;
-}
-
 /* --- pack() of struct byi_packing, by operator ---------------------------- */
 
 /* byi_map_pack builds the hash table of the keys. */
@@ -580,6 +529,18 @@ enum byi_sum {
     BYI_ADD_EXP,
     BYI_TIMES,
     BYI_SUMS
+};
+
+/* C (m, n) = A (m, k) B (k, n), or C += A B if `add`; n columns are at most the
+ * panel_bytes of struct byi_simd. The strides are from one row (rs) or column
+ * (cs) to the next; columns of B and C are adjacent. B has all columns of the
+ * panel, even if n is smaller. */
+struct byi_panel {
+    const void *a, *b;
+    void *c;
+    int64_t m, n, k;
+    int64_t a_rs, a_cs, b_rs, c_rs;
+    bool add;
 };
 
 /* y[i] = op(x[i]) */
@@ -759,6 +720,13 @@ struct byi_simd {
      * which min(first, k) rows are in use. All are int32, for [1] int64. */
     void (*top[2])(const void *keys, int64_t rows, int64_t first, int64_t k,
                    void *best, void *index);
+    /* Products, indexed by dtype: of float64, and of integers of 32 and 64
+     * bits. dots: y[j] = the sum over i < k of x[i] * b[j * pitch + i], for j <
+     * n. */
+    int64_t panel_bytes;
+    void (*product_panel[BYI_DTYPES])(const struct byi_panel *p);
+    void (*dots[BYI_DTYPES])(const void *x, const void *b, int64_t pitch,
+                             int64_t n, int64_t k, void *y);
     /* Sparse products, indexed by pattern: bit r is set if row r of c
      * (BYI_SPARSE_ROWS, panel) has a weight for each of the n listed rows of x.
      * Row p is at x + at[p] and has `panel` columns; its weights are

@@ -277,6 +277,129 @@ enum byoc_status byi_matmul_plain(const struct byi_call *call,
     return BYOC_OK;
 }
 
+/* --- float64 and wide integers ------------------------------------------- */
+
+enum {
+    PANEL_ROWS = 128,   /* rows of a task */
+    FEW_PANEL_ROWS = 8, /* fewer rows do not pay for packing B */
+    MIN_DOT = 16        /* elements of a dot product that is computed alone */
+};
+
+static const char *element(const void *from, int64_t i, int64_t size)
+{
+    return (const char *)from + i * size;
+}
+
+/* Copy rows [first, first + rows) of `columns` columns of B, from b on, to
+ * `to`, whose rows are `pitch` elements apart. */
+static void pack_panel(const struct byi_product *p, const char *b,
+                       int64_t first, int64_t rows, int64_t columns,
+                       int64_t size, int64_t pitch, char *to)
+{
+    const char *from = b + first * p->b_rs * size;
+    if (p->b_cs != 1)
+        byi_transpose((size_t)size, from, p->b_cs, columns, rows, to, pitch);
+    for (int64_t k = 0; p->b_cs == 1 && k < rows; k++)
+        memcpy(to + k * pitch * size, from + k * p->b_rs * size,
+               (size_t)(columns * size));
+}
+
+/* Compute `panel`, whose A and C are set; B begins at b. */
+static void run_panel(const struct byi_product *p, enum byoc_dtype dtype,
+                      struct byi_panel *panel, const char *b)
+{
+    const struct byi_simd *simd = byi_simd();
+    const int64_t size = (int64_t)byoc_dtype_size(dtype);
+    const int64_t wide = simd->panel_bytes / size;
+    _Alignas(64) char packed[BYI_BLOCK_BYTES];
+    if (p->b_cs == 1 && p->m < FEW_PANEL_ROWS && panel->n == wide) {
+        panel->b = b;
+        panel->b_rs = p->b_rs;
+        panel->k = p->k;
+        simd->product_panel[dtype](panel);
+        return;
+    }
+    memset(packed, 0, sizeof packed); /* also of columns that do not exist */
+    panel->b = packed;
+    panel->b_rs = wide;
+    for (int64_t k = 0; k < p->k; k += panel->k) {
+        panel->k = byi_min(p->k - k, BYI_BLOCK_BYTES / simd->panel_bytes);
+        panel->add = k > 0;
+        pack_panel(p, b, k, panel->k, panel->n, size, wide, packed);
+        simd->product_panel[dtype](panel);
+        panel->a = element(panel->a, panel->k * p->a_cs, size);
+    }
+}
+
+static void run_panels(const struct byi_product *p, const struct byi_call *call)
+{
+    const enum byoc_dtype dtype = call->in->dtype;
+    const int64_t size = (int64_t)byoc_dtype_size(dtype);
+    const int64_t wide = byi_simd()->panel_bytes / size;
+    const int64_t panels = byi_ceil_div(p->n, wide);
+    const int64_t blocks = byi_ceil_div(p->m, PANEL_ROWS);
+    const int team =
+        byi_team_of_products(call, p->batches * p->m * p->n * p->k);
+#pragma omp parallel for num_threads(team) if (team > 1)
+    for (int64_t task = 0; task < p->batches * blocks * panels; task++) {
+        const int64_t batch = task / panels / blocks;
+        const int64_t i = task / panels % blocks * PANEL_ROWS;
+        const int64_t j = task % panels * wide;
+        const int64_t a = byi_product_offset(p, p->a_batch, batch);
+        const int64_t b = byi_product_offset(p, p->b_batch, batch);
+        struct byi_panel panel = {
+            .a = element(p->a, a + i * p->a_rs, size),
+            .c = (char *)p->c + ((batch * p->m + i) * p->n + j) * size,
+            .m = byi_min(PANEL_ROWS, p->m - i),
+            .n = byi_min(wide, p->n - j),
+            .a_rs = p->a_rs,
+            .a_cs = p->a_cs,
+            .c_rs = p->n,
+        };
+        run_panel(p, dtype, &panel, element(p->b, b + j * p->b_cs, size));
+    }
+}
+
+/* Compute few rows as dot products with the columns of B, which are contiguous.
+ */
+static void run_dots(const struct byi_product *p, const struct byi_call *call)
+{
+    const enum byoc_dtype dtype = call->in->dtype;
+    const int64_t size = (int64_t)byoc_dtype_size(dtype), chunk = 64;
+    const int64_t chunks = byi_ceil_div(p->n, chunk);
+    const int team =
+        byi_team_of_products(call, p->batches * p->m * p->n * p->k);
+#pragma omp parallel for num_threads(team) if (team > 1)
+    for (int64_t task = 0; task < p->batches * p->m * chunks; task++) {
+        const int64_t row = task / chunks, j = task % chunks * chunk;
+        const int64_t batch = row / p->m;
+        const int64_t a = byi_product_offset(p, p->a_batch, batch);
+        const int64_t b = byi_product_offset(p, p->b_batch, batch);
+        byi_simd()->dots[dtype](element(p->a, a + row % p->m * p->a_rs, size),
+                                element(p->b, b + j * p->b_cs, size), p->b_cs,
+                                byi_min(chunk, p->n - j), p->k,
+                                (char *)p->c + (row * p->n + j) * size);
+    }
+}
+
+/* Multiply matrices of another type than float32. */
+static enum byoc_status run_other(const struct byi_call *call,
+                                  struct byoc_error *err)
+{
+    struct byi_product p = byi_product_read(call);
+    byi_product_fold(&p);
+    if (!byi_simd()->product_panel[call->in->dtype] || p.k == 0 ||
+        byi_count(call->out) == 0)
+        return byi_matmul_plain(call, err);
+    if (p.n == 1)
+        p = transposed(&p);
+    if (p.m < FEW_DOTS && p.k >= MIN_DOT && p.a_cs == 1 && p.b_rs == 1)
+        run_dots(&p, call);
+    else
+        run_panels(&p, call);
+    return BYOC_OK;
+}
+
 /* --- the kernel ---------------------------------------------------------- */
 
 /* Whether A is one dense row-major matrix, all of its rows are multiplied by
@@ -308,7 +431,7 @@ static enum byoc_status product_run(const struct byi_call *call,
                                     struct byoc_error *err)
 {
     if (call->in->dtype != BYOC_F32)
-        return byi_matmul_plain(call, err);
+        return run_other(call, err);
     BYI_TRY(byi_epilogue_check(call, err));
     struct byi_product p = byi_product_read(call);
     byi_product_fold(&p);

@@ -8,7 +8,7 @@
  * both directions at once, while a single thread runs one after the other.
  * There is a barrier after each step and, without linear_before_reset, after
  * GRU's reset gate. A sequence that has ended keeps its state. */
-#include "kernel.h"
+#include "sequence.h"
 
 #include "kernels/product.h"
 

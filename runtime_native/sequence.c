@@ -11,7 +11,7 @@
  *         c' = j * c + i * g(Wc x + Rc h)
  *         o = f(Wo x + Ro h + Po * c')   h' = o * h(c')
  */
-#include "kernel.h"
+#include "sequence.h"
 
 static bool flag(const struct byi_call *call, const char *name)
 {

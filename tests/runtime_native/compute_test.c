@@ -72,6 +72,30 @@ static void test_matmul(void **state)
         }
 }
 
+/* float64 and integers, with matrices of few and many rows, columns and
+ * elements of a sum. */
+static void test_matmul_types(void **state)
+{
+    static const enum byoc_dtype dtypes[] = {BYOC_F64, BYOC_I32, BYOC_U32,
+                                             BYOC_I64, BYOC_U64, BYOC_I16};
+    (void)state;
+    for (int round = 0; round < 160; round++) {
+        const enum byoc_dtype dtype = dtypes[round % 6];
+        const int flips = (int)random_in(0, 3);
+        const int64_t m = random_in(1, round % 4 ? 12 : 150);
+        const int64_t n = round % 5 ? random_in(1, round % 3 ? 40 : 90) : 1;
+        const int64_t k = random_in(0, round % 7 ? 50 : 300);
+        const int64_t shared = random_in(1, 2);
+        const struct byi_tensor in[] = {
+            TENSOR(dtype, 2, flips & 1 ? k : m, flips & 1 ? m : k),
+            TENSOR(dtype, shared, flips & 2 ? n : k, flips & 2 ? k : n)};
+        const struct byi_attr given[] = {BOOL("transpose_a", flips & 1),
+                                         BOOL("transpose_b", flips / 2)};
+        struct eval e = prepare(BYI_OP_NN_MATMUL, given, 2, in, 2);
+        expect_plain(&e, byi_matmul_plain, 1e-9, "matmul");
+    }
+}
+
 static void test_dense(void **state)
 {
     (void)state;
@@ -710,6 +734,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_operator),
         cmocka_unit_test(test_matmul),
+        cmocka_unit_test(test_matmul_types),
         cmocka_unit_test(test_dense),
         cmocka_unit_test(test_einsum),
         cmocka_unit_test(test_det),
