@@ -319,7 +319,8 @@ static void run_panel(const struct byi_product *p, enum byoc_dtype dtype,
         simd->product_panel[dtype](panel);
         return;
     }
-    memset(packed, 0, sizeof packed); /* also of columns that do not exist */
+    if (panel->n < wide) /* some columns do not exist */
+        memset(packed, 0, sizeof packed);
     panel->b = packed;
     panel->b_rs = wide;
     for (int64_t k = 0; k < p->k; k += panel->k) {
