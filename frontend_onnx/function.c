@@ -165,10 +165,10 @@ void byi_function_afford(struct byi_import *o)
             "the names of nodes in the model's functions, with those of "
             "the calls, are too long, expected at most %d MiB in all",
             MAX_NAMES_MIB);
-    const uint64_t taken =
+    const uint64_t bytes =
         o->functions->bytes + memory_of(o) - o->expansion->before;
 
-    if (taken > (uint64_t)MAX_MIB << 20)
+    if (bytes > (uint64_t)MAX_MIB << 20)
         byi_import_fail(
             o, BYOC_ELIMIT,
             "the model's functions expand to too much data, expected "

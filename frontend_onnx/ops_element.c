@@ -369,10 +369,10 @@ byi_id byi_import_activation(struct byi_import *o, byi_id x, const char *name,
         const struct byi_op *op = byi_op(known[i].op);
         if (strcmp(known[i].name, name) != 0)
             continue;
-        const uint32_t taken = n < op->n_attrs ? n : op->n_attrs;
-        for (uint32_t k = 0; k < taken; k++)
+        const uint32_t n_used = n < op->n_attrs ? n : op->n_attrs;
+        for (uint32_t k = 0; k < n_used; k++)
             attrs[k] = (struct byi_attr)A_FLOAT(op->attrs[k].name, numbers[k]);
-        return byi_import_emit(o, op->id, ARGS(x), taken, attrs);
+        return byi_import_emit(o, op->id, ARGS(x), n_used, attrs);
     }
     byi_import_refuse(
         o,

@@ -222,7 +222,7 @@ enum byoc_status byi_dn_build_instance_norm(struct byi_build *b)
     BYI_TRY(add_extra(b, &p, BYI_ARG_SHIFT, byi_dn_arg0(b, 2), want.dims[1]));
     p.batch = (struct byi_dnnl_batch_norm){
         .epsilon = (float)byoc_graph_float(byi_dn_step0(b), "epsilon", 0),
-        .own = true,
+        .computes_mean = true,
         .src = want};
     const struct byi_core core = {.make = byi_dn_make_batch_norm,
                                   .params = &p.batch,

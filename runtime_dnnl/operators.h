@@ -194,10 +194,10 @@ struct byi_dnnl_layer_norm {
     struct byi_desc src;
 };
 /* over axis 1; scale and shift per channel; mean and variance are operands or,
- * with `own`, computed from src */
+ * with `computes_mean`, computed from src */
 struct byi_dnnl_batch_norm {
     float epsilon;
-    bool own;
+    bool computes_mean;
     struct byi_desc src;
 };
 /* over axis 1, across channels */

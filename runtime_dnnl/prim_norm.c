@@ -264,8 +264,9 @@ enum byoc_status byi_prim_new_batch_norm(const struct byi_dnnl *lib,
                                          struct byoc_error *err)
 {
     BYI_TRY(byi_fault_status(byi_fault_elt_only(posts), err));
-    const unsigned flags = (p->own ? 0u : (unsigned)dnnl_use_global_stats) |
-                           (unsigned)dnnl_use_scale | (unsigned)dnnl_use_shift;
+    const unsigned flags =
+        (p->computes_mean ? 0u : (unsigned)dnnl_use_global_stats) |
+        (unsigned)dnnl_use_scale | (unsigned)dnnl_use_shift;
     const struct byi_desc *const descs[] = {&p->src};
     struct byi_pieces s;
     BYI_TRY(byi_pieces_make(&s, 1, descs, posts, BYI_UNITS_WINDOWS, err));

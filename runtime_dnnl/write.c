@@ -118,7 +118,7 @@ static const struct param_member layer_norm[] = {
     MEMBER(byi_dnnl_layer_norm, src, DESC)};
 static const struct param_member batch_norm[] = {
     MEMBER(byi_dnnl_batch_norm, epsilon, FLOAT),
-    MEMBER(byi_dnnl_batch_norm, own, BOOL),
+    MEMBER(byi_dnnl_batch_norm, computes_mean, BOOL),
     MEMBER(byi_dnnl_batch_norm, src, DESC)};
 static const struct param_member lrn[] = {
     MEMBER(byi_dnnl_lrn, size, I64), MEMBER(byi_dnnl_lrn, alpha, FLOAT),

@@ -287,8 +287,8 @@ struct columns {
     } acc;
     float partial[BYI_COLUMNS], shift[BYI_COLUMNS];
     int64_t n;
-    int64_t held; /* number of rows in partial[] */
-    bool empty;   /* no element was added to extremes[] */
+    int64_t n_partial; /* number of rows in partial[] */
+    bool empty;        /* no element was added to extremes[] */
 };
 
 /* The columns of results [out, out + lanes * inner). */
@@ -328,7 +328,7 @@ static void start_columns(const struct axes_reduction *r, enum fold fold,
                           struct columns *c, int64_t n)
 {
     c->n = n;
-    c->held = 0;
+    c->n_partial = 0;
     c->empty = true;
     if (is_extreme(fold)) /* the first row replaces them */
         return;
@@ -347,7 +347,7 @@ static void add_partial_sums(struct columns *c)
         c->acc.floats[i] += (double)c->partial[i];
         c->partial[i] = 0;
     }
-    c->held = 0;
+    c->n_partial = 0;
 }
 
 /* Add n > 0 columns of `rows` > 0 rows x, `pitch` elements apart. */
@@ -371,11 +371,11 @@ static void add_rows(const struct axes_reduction *r, enum fold fold,
     }
     const float *at = x;
     for (int64_t i = 0, some = 0; i < rows; i += some) {
-        some = byi_min(rows - i, SUMMED_ROWS - c->held);
+        some = byi_min(rows - i, SUMMED_ROWS - c->n_partial);
         simd->accumulate[fold](at + i * pitch, some, pitch, c->shift,
                                c->partial, n);
-        c->held += some;
-        if (c->held == SUMMED_ROWS)
+        c->n_partial += some;
+        if (c->n_partial == SUMMED_ROWS)
             add_partial_sums(c);
     }
 }

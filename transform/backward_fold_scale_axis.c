@@ -147,9 +147,9 @@ static void scale_product(struct backward *b, byi_id id,
                           const struct byi_scale *requested)
 {
     byi_id x = BYI_NO_ID;
-    const struct byi_scale *own = byi_scale_of(&b->s, id, &x);
+    const struct byi_scale *factor = byi_scale_of(&b->s, id, &x);
     const struct byi_scale *all =
-        own ? byi_scale_times(&b->s, own, requested) : NULL;
+        factor ? byi_scale_times(&b->s, factor, requested) : NULL;
     if (all && b->reads[x] == 1 && byi_scale_limits_fit(&b->limits[x], all)) {
         b->requested[x] = all;
         byi_scale_edit(&b->s, id, BYI_EDIT_REMOVE, x, NULL);

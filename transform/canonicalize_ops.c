@@ -313,12 +313,12 @@ bool byi_binds_padded_conv(struct byi_row_match *r)
 {
     int64_t pads[2 * BYI_MAX_RANK];
     uint32_t n;
-    const int64_t *own =
+    const int64_t *padding =
         byi_attr_ints(byi_rw_node(r->rw, r->root)->attrs, "padding", &n);
     if (!read_zero_pads(r, pads))
         return false;
     for (uint32_t i = 0; i < n; i++)
-        pads[i] += own[i];
+        pads[i] += padding[i];
     return bind_padded(r, pads, false);
 }
 

@@ -87,18 +87,19 @@ static void drop_args(struct byi_module *m, struct byi_node *node,
 static void drop_params(struct sweeper *s, uint32_t func, const bool *drop)
 {
     struct byi_func *f = s->m->funcs.at[func];
-    const uint32_t n = f->params.n, own = n - f->n_captures;
+    const uint32_t n = f->params.n, n_declared = n - f->n_captures;
     uint32_t kept = 0, captures = 0;
     for (byi_id id = 0; id < f->nodes.n; id++)
         if (f->nodes.at[id].kind == BYI_FN && f->nodes.at[id].index == func)
-            drop_args(s->m, &f->nodes.at[id], 0, drop + own, n - own);
+            drop_args(s->m, &f->nodes.at[id], 0, drop + n_declared,
+                      n - n_declared);
     for (uint32_t i = 0; i < n; i++) {
         struct byi_node *node = &f->nodes.at[f->params.at[i]];
         if (drop[i]) {
             node->kind = BYI_MAKE_TUPLE;
             continue;
         }
-        captures += i >= own;
+        captures += i >= n_declared;
         node->index = kept;
         f->params.at[kept] = f->params.at[i];
         f->param_names.at[kept++] = f->param_names.at[i];
@@ -130,17 +131,18 @@ static bool trim_literal(struct sweeper *s, struct byi_node *fn, bool called)
 {
     struct byi_func *g = s->m->funcs.at[fn->index];
     bool *drop = s->unread[fn->index];
-    const uint32_t own = g->params.n - g->n_captures;
+    const uint32_t n_declared = g->params.n - g->n_captures;
     bool any = false;
     for (uint32_t i = 0; i < g->params.n; i++) {
         const struct byi_type *type = g->nodes.at[g->params.at[i]].type;
-        drop[i] = drop[i] && (i >= own || (called && byi_type_is_static(type) &&
-                                           !s->graph.recursive[fn->index]));
+        drop[i] = drop[i] &&
+                  (i >= n_declared || (called && byi_type_is_static(type) &&
+                                       !s->graph.recursive[fn->index]));
         any = any || drop[i];
     }
     if (!any)
         return false;
-    drop_args(s->m, fn, 0, drop + own, g->n_captures);
+    drop_args(s->m, fn, 0, drop + n_declared, g->n_captures);
     drop_params(s, fn->index, drop);
     fn->type = byi_func_type(s->m, fn->index);
     return true;

@@ -135,9 +135,9 @@ static void scale_product(struct forward *f, byi_id id)
 {
     const struct byi_node *node = byi_scale_node(&f->s, id);
     byi_id x = BYI_NO_ID;
-    const struct byi_scale *own = byi_scale_of(&f->s, id, &x);
+    const struct byi_scale *factor = byi_scale_of(&f->s, id, &x);
     const struct byi_scale *all =
-        own ? byi_scale_times(&f->s, own, f->deferred[x]) : NULL;
+        factor ? byi_scale_times(&f->s, factor, f->deferred[x]) : NULL;
     if (all && byi_scale_limits_fit(&f->limits[id], all)) {
         f->deferred[id] = all;
         byi_scale_edit(&f->s, id, BYI_EDIT_REMOVE, x, NULL);

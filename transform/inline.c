@@ -154,11 +154,12 @@ static void open_callee(struct inliner *s, byi_id place)
         .is_only_copy = s->reads[callee->index] == 1,
         .nodes_before = outer->to->nodes.n,
     };
-    const uint32_t own = call->n_args - 1;
-    for (uint32_t i = 0; i < own; i++)
+    const uint32_t n_declared = call->n_args - 1;
+    for (uint32_t i = 0; i < n_declared; i++)
         frame.map[body->params.at[i]] = outer->map[call->args[i + 1]];
     for (uint32_t i = 0; callee->kind == BYI_FN && i < callee->n_args; i++)
-        frame.map[body->params.at[own + i]] = outer->map[callee->args[i]];
+        frame.map[body->params.at[n_declared + i]] =
+            outer->map[callee->args[i]];
     BYI_PUSH(&s->frames, frame);
 }
 
@@ -173,12 +174,12 @@ static void open_nested(struct inliner *s, byi_id place)
                                  .place = place,
                                  .is_only_copy = outer->is_only_copy};
     const struct byi_func *from = s->m->funcs.at[fn->index];
-    const uint32_t own = from->params.n - from->n_captures;
+    const uint32_t n_declared = from->params.n - from->n_captures;
     frame.to = byi_func_like(s->m, from, frame.map);
     if (!frame.is_only_copy)
         frame.to->origin = NULL;
     for (uint32_t i = 0; i < fn->n_args; i++)
-        frame.to->nodes.at[frame.to->params.at[own + i]].type =
+        frame.to->nodes.at[frame.to->params.at[n_declared + i]].type =
             outer->to->nodes.at[outer->map[fn->args[i]]].type;
     s->m->funcs.at[frame.fresh]->type = from->type;
     BYI_PUSH(&s->size, s->size.at[fn->index]);
@@ -284,10 +285,11 @@ static bool captures_fit(const struct inliner *s,
                          const struct byi_node *fn)
 {
     const struct byi_func *inner = s->m->funcs.at[fn->index];
-    const uint32_t own = inner->params.n - inner->n_captures;
+    const uint32_t n_declared = inner->params.n - inner->n_captures;
     for (uint32_t i = 0; i < fn->n_args; i++)
-        if (!byi_type_equal(frame->to->nodes.at[frame->map[fn->args[i]]].type,
-                            inner->nodes.at[inner->params.at[own + i]].type))
+        if (!byi_type_equal(
+                frame->to->nodes.at[frame->map[fn->args[i]]].type,
+                inner->nodes.at[inner->params.at[n_declared + i]].type))
             return false;
     return true;
 }

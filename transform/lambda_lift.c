@@ -144,9 +144,9 @@ static void enter_literal(struct lifter *s, uint32_t outer,
                           const struct byi_node *fn, uint32_t *next)
 {
     const struct byi_func *body = s->m->funcs.at[fn->index];
-    const uint32_t own = body->params.n - body->n_captures;
+    const uint32_t n_declared = body->params.n - body->n_captures;
     for (uint32_t i = 0; i < fn->n_args; i++)
-        s->def[s->values.base[fn->index] + body->params.at[own + i]] =
+        s->def[s->values.base[fn->index] + body->params.at[n_declared + i]] =
             s->def[s->values.base[outer] + fn->args[i]];
     if (s->lift[fn->index])
         name_function(s, fn->index, next);
@@ -283,12 +283,12 @@ static bool add_outer_captures(struct lifter *s)
     for (uint32_t i = s->n_order; i-- > 0;) {
         const uint32_t func = s->order[i];
         const struct byi_func *f = s->m->funcs.at[func];
-        const struct value_list own = s->captures[func];
+        const struct value_list captures = s->captures[func];
         if (s->outer_calls[func].n > 0) {
             s->reads.n = 0;
-            for (uint32_t k = 0; k < own.n; k++) {
-                s->seen[own.at[k]] = func + 1;
-                BYI_PUSH(&s->reads, own.at[k]);
+            for (uint32_t k = 0; k < captures.n; k++) {
+                s->seen[captures.at[k]] = func + 1;
+                BYI_PUSH(&s->reads, captures.at[k]);
             }
             for (uint32_t k = 0; k < s->outer_calls[func].n; k++)
                 record_captures(s, func, s->outer_calls[func].at[k]);
@@ -315,17 +315,17 @@ static byi_id node_in_func(const struct lifter *s, uint32_t func, value v)
     return s->local[v];
 }
 
-/* Returns the next of the names c0, c1, ... that none of the function's `own`
- * first parameters has. */
+/* Returns the next of the names c0, c1, ... that none of the function's
+ * `n_declared` first parameters has. */
 static const char *capture_name(struct lifter *s, const struct byi_func *f,
-                                uint32_t own, uint32_t *next)
+                                uint32_t n_declared, uint32_t *next)
 {
     for (;;) {
         const char *name = byi_arena_printf(s->scratch, "c%u", (*next)++);
         uint32_t i = 0;
-        while (i < own && strcmp(f->param_names.at[i], name) != 0)
+        while (i < n_declared && strcmp(f->param_names.at[i], name) != 0)
             i++;
-        if (i == own)
+        if (i == n_declared)
             return name;
     }
 }
@@ -333,11 +333,11 @@ static const char *capture_name(struct lifter *s, const struct byi_func *f,
 /* Append the captures to the parameters of the lifted function. */
 static void add_captures(struct lifter *s, uint32_t func, struct byi_func *f)
 {
-    const uint32_t own = f->params.n;
+    const uint32_t n_declared = f->params.n;
     uint32_t next = 0;
     for (uint32_t i = 0; i < s->captures[func].n; i++) {
         const value v = s->captures[func].at[i];
-        byi_add_param(s->m, f, capture_name(s, f, own, &next),
+        byi_add_param(s->m, f, capture_name(s, f, n_declared, &next),
                       node_of(s, v)->type);
     }
 }
@@ -345,14 +345,14 @@ static void add_captures(struct lifter *s, uint32_t func, struct byi_func *f)
 static const struct byi_type *global_type(struct lifter *s, uint32_t func)
 {
     const struct byi_func *f = s->m->funcs.at[func];
-    const uint32_t own = f->params.n - f->n_captures;
-    const uint32_t n = own + s->captures[func].n;
+    const uint32_t n_declared = f->params.n - f->n_captures;
+    const uint32_t n = n_declared + s->captures[func].n;
     const struct byi_type **types =
         byi_arena_calloc(s->scratch, n, sizeof *types);
-    for (uint32_t i = 0; i < own; i++)
+    for (uint32_t i = 0; i < n_declared; i++)
         types[i] = f->nodes.at[f->params.at[i]].type;
-    for (uint32_t i = own; i < n; i++)
-        types[i] = node_of(s, s->captures[func].at[i - own])->type;
+    for (uint32_t i = n_declared; i < n; i++)
+        types[i] = node_of(s, s->captures[func].at[i - n_declared])->type;
     return byi_type_func(s->m->arena, n, types, f->nodes.at[f->result].type);
 }
 
@@ -370,14 +370,14 @@ static byi_id add_global(struct lifter *s, struct byi_func *f, uint32_t func)
 static uint32_t make_closure(struct lifter *s, uint32_t func)
 {
     const struct byi_func *old = s->m->funcs.at[func];
-    const uint32_t own = old->params.n - old->n_captures;
+    const uint32_t n_declared = old->params.n - old->n_captures;
     const uint32_t index = byi_func_new(s->m, NULL);
     struct byi_func *f = s->m->funcs.at[index];
-    for (uint32_t i = 0; i < own; i++)
+    for (uint32_t i = 0; i < n_declared; i++)
         byi_add_param(s->m, f, old->param_names.at[i],
                       old->nodes.at[old->params.at[i]].type);
     add_captures(s, func, f);
-    f->n_captures = f->params.n - own;
+    f->n_captures = f->params.n - n_declared;
     const struct byi_node call = {.kind = BYI_CALL,
                                   .type = old->nodes.at[old->result].type,
                                   .sources = byi_sources_none()};
@@ -460,18 +460,19 @@ static void build(struct lifter *s, uint32_t func)
     const struct byi_func *old = s->m->funcs.at[func];
     struct byi_func *f = byi_func_like(s->m, old, NULL);
     s->fresh[func] = f;
-    uint32_t own = f->params.n;
+    uint32_t n_declared = f->params.n;
     if (s->inner[func]) {
-        own -= old->n_captures;
-        f->nodes.n = f->params.n = f->param_names.n = own;
+        n_declared -= old->n_captures;
+        f->nodes.n = f->params.n = f->param_names.n = n_declared;
         add_captures(s, func, f);
         f->n_captures = s->lift[func] ? 0 : s->captures[func].n;
     }
-    for (uint32_t i = 0; i < own; i++)
+    for (uint32_t i = 0; i < n_declared; i++)
         set_local(s, func, s->values.base[func] + old->params.at[i],
                   f->params.at[i]);
-    for (uint32_t i = own; i < f->params.n; i++)
-        set_local(s, func, s->captures[func].at[i - own], f->params.at[i]);
+    for (uint32_t i = n_declared; i < f->params.n; i++)
+        set_local(s, func, s->captures[func].at[i - n_declared],
+                  f->params.at[i]);
     for (byi_id id = 0; id < old->nodes.n; id++)
         build_node(s, func, id);
     f->result =

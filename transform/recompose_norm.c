@@ -83,10 +83,10 @@ static bool read_attributes(const struct byi_row_match *r, int64_t *axis,
         }
         if (node->op != BYI_OP_MEAN)
             continue;
-        const int64_t own = first_of_last_axes(r->rw, id);
-        if (own == 0 || (*axis != 0 && own != *axis))
+        const int64_t norm_axis = first_of_last_axes(r->rw, id);
+        if (norm_axis == 0 || (*axis != 0 && norm_axis != *axis))
             return false;
-        *axis = own;
+        *axis = norm_axis;
     }
     return byi_rw_splat(r->rw, given, epsilon) && *epsilon >= 0.0;
 }

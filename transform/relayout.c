@@ -413,12 +413,12 @@ static void analyse_node(struct byi_relayout *rl, byi_id id)
     site->move_cost = bytes_of(node->type) + CALL_COST;
     if (is_transposition(rl, id, &layout)) {
         const struct byi_site *arg = &rl->sites[node->args[0]];
-        const byi_rl_layout_id own =
+        const byi_rl_layout_id moved =
             byi_rl_layout_intern(&rl->layouts, &layout);
         site->origin = arg->origin;
         site->root = arg->root;
         site->rel =
-            byi_rl_layout_compose(&rl->layouts, arg->rel, own, layout.rank);
+            byi_rl_layout_compose(&rl->layouts, arg->rel, moved, layout.rank);
         return;
     }
     if (node->kind == BYI_GET && byi_rl_type(rl, id) &&

@@ -407,17 +407,17 @@ static enum byoc_status rewrite_layout(struct byi_relayout *rl,
     return BYOC_OK;
 }
 
-/* Whether a layout without blocks leaves the first `lead` axes in place. *own
+/* Whether a layout without blocks leaves the first `lead` axes in place. *inner
  * becomes the layout of the other axes. */
 static bool keeps_lead(const struct byi_rl_layout *layout, uint32_t lead,
-                       struct byi_rl_layout *own)
+                       struct byi_rl_layout *inner)
 {
-    *own = (struct byi_rl_layout){.rank = (uint8_t)(layout->rank - lead)};
+    *inner = (struct byi_rl_layout){.rank = (uint8_t)(layout->rank - lead)};
     for (uint32_t i = 0; i < layout->rank; i++) {
         if (i < lead && layout->at[i] != i)
             return false;
         if (i >= lead)
-            own->at[i - lead] = (uint8_t)(layout->at[i] - lead);
+            inner->at[i - lead] = (uint8_t)(layout->at[i] - lead);
     }
     return layout->block == 0;
 }
@@ -451,11 +451,11 @@ static enum byoc_status align_operand(struct byi_relayout *rl,
     byi_id *x = &call->args[i];
     const bool same = byi_type_is_static(wide) &&
                       byi_rl_layout_same_order(&plain, &call->layout, wide);
-    struct byi_rl_layout own;
-    if (!same && keeps_lead(&call->layout, lead, &own)) {
+    struct byi_rl_layout inner;
+    if (!same && keeps_lead(&call->layout, lead, &inner)) {
         const struct byi_rl_layout as_is =
             byi_rl_layout_at(&rl->layouts, 0, type->rank);
-        return convert(rl, *x, type, &as_is, &own, x, err);
+        return convert(rl, *x, type, &as_is, &inner, x, err);
     }
     if (!same) {
         const struct byi_attr axis = {

@@ -199,19 +199,19 @@ static void rename_symbols(struct byi_rewrite *rw, const struct byi_type *type,
 {
     const struct byi_type *inferred = byi_rw_node(rw, out)->type;
     for (byi_id id = from->node; id <= out; id++) {
-        const struct byi_type *own = byi_rw_node(rw, id)->type;
+        const struct byi_type *old = byi_rw_node(rw, id)->type;
         int64_t dims[BYI_MAX_RANK];
-        if (own->kind != BYI_TENSOR)
+        if (old->kind != BYI_TENSOR)
             continue;
-        for (uint32_t i = 0; i < own->rank; i++) {
-            dims[i] = own->dims[i];
+        for (uint32_t i = 0; i < old->rank; i++) {
+            dims[i] = old->dims[i];
             for (uint32_t k = 0; k < type->rank && dims[i] <= from->symbol; k++)
                 if (inferred->dims[k] == dims[i])
                     dims[i] = type->dims[k];
         }
-        if (!byi_dims_equal(own->rank, dims, own->rank, own->dims))
+        if (!byi_dims_equal(old->rank, dims, old->rank, old->dims))
             rw->f->nodes.at[id].type =
-                byi_type_tensor(rw->m->arena, own->dtype, own->rank, dims);
+                byi_type_tensor(rw->m->arena, old->dtype, old->rank, dims);
     }
 }
 

@@ -266,15 +266,14 @@ bool byi_scaling_is_needed(const struct byi_scaling *s)
 
 /* --- scales -------------------------------------------------------------- */
 
-struct byi_scale_sources *byi_scale_sources_join(struct byi_scaling *s,
-                                                 const struct byi_sources *own,
-                                                 struct byi_scale_sources *a,
-                                                 struct byi_scale_sources *b)
+struct byi_scale_sources *byi_scale_sources_join(
+    struct byi_scaling *s, const struct byi_sources *node_sources,
+    struct byi_scale_sources *a, struct byi_scale_sources *b)
 {
-    if (own->n == 0 && (!a || !b || a == b))
+    if (node_sources->n == 0 && (!a || !b || a == b))
         return a ? a : b;
     struct byi_scale_sources *t = byi_arena_alloc(s->scratch, sizeof *t);
-    *t = (struct byi_scale_sources){.list = own, .next = {a, b}};
+    *t = (struct byi_scale_sources){.list = node_sources, .next = {a, b}};
     return t;
 }
 
@@ -597,15 +596,15 @@ typedef BYI_VEC(struct byi_scale_sources *) scale_sources_vec;
 typedef BYI_VEC(uint32_t) source_vec;
 
 /* Claim the scale's sources that no other node has claimed. Returns their union
- * with `own`, the sources of the node that claims them. */
+ * with `node_sources`, those of the node that claims them. */
 static const struct byi_sources *collect_sources(
-    struct byi_scaling *s, const struct byi_sources *own,
+    struct byi_scaling *s, const struct byi_sources *node_sources,
     struct byi_scale_sources *sources)
 {
     scale_sources_vec stack = {0};
     source_vec all = {0};
-    for (uint32_t i = 0; i < own->n; i++)
-        BYI_PUSH(&all, own->at[i]);
+    for (uint32_t i = 0; i < node_sources->n; i++)
+        BYI_PUSH(&all, node_sources->at[i]);
     if (sources)
         BYI_PUSH(&stack, sources);
     while (stack.n > 0) {
@@ -619,8 +618,8 @@ static const struct byi_sources *collect_sources(
             if (t->next[i])
                 BYI_PUSH(&stack, t->next[i]);
     }
-    const struct byi_sources *made = own;
-    if (all.n > own->n)
+    const struct byi_sources *made = node_sources;
+    if (all.n > node_sources->n)
         made = byi_sources_of(s->m, all.at, all.n);
     byi_vec_free(stack.at);
     byi_vec_free(all.at);

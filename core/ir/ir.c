@@ -551,9 +551,9 @@ const struct byi_sources *byi_sources_of_nodes(struct byi_module *m,
     BYI_VEC(uint32_t) all = {0};
 
     for (uint32_t i = 0; i < n; i++) {
-        const struct byi_sources *own = f->nodes.at[nodes[i]].sources;
-        for (uint32_t k = 0; k < own->n; k++)
-            BYI_PUSH(&all, own->at[k]);
+        const struct byi_sources *sources = f->nodes.at[nodes[i]].sources;
+        for (uint32_t k = 0; k < sources->n; k++)
+            BYI_PUSH(&all, sources->at[k]);
     }
     const struct byi_sources *joined = byi_sources_of(m, all.at, all.n);
     byi_vec_free(all.at);

@@ -271,7 +271,7 @@ enum byoc_status byi_rule_conv(struct byi_infer *t, const struct byi_type **out)
 }
 
 /* Set *out to the outputs of a transposed window, the inverse of window_size:
- * stride * (in - 1) + output padding + extent - padding. */
+ * stride * (in - 1) + output padding (`extra`) + extent - padding. */
 static enum byoc_status transposed_size(const struct byi_infer *t,
                                         const struct window *w, int64_t extra,
                                         uint32_t axis, int64_t in, int64_t *out)
@@ -282,6 +282,11 @@ static enum byoc_status transposed_size(const struct byi_infer *t,
         *out = same ? in : byi_rule_fresh(t);
         return BYOC_OK;
     }
+    if (in <= 0)
+        return byi_rule_fail(t,
+                             "spatial axis %u has %lld elements, expected 1 or "
+                             "more",
+                             axis, (long long)in);
     /* stride < 2^31, in <= 2^40: clamped to 2^61, so that the extent, which
      * is below 2^62, still fits beside it. */
     const int64_t most = (int64_t)1 << 61;
@@ -289,7 +294,7 @@ static enum byoc_status transposed_size(const struct byi_infer *t,
     if (__builtin_mul_overflow(w->stride, in - 1, &grown) || grown > most)
         grown = most;
     *out = grown + (w->kernel - 1) * w->dilation + 1 + extra - w->pad;
-    if (in > 0 && *out >= 0)
+    if (*out >= 0)
         return BYOC_OK;
     return byi_rule_fail(t,
                          "spatial axis %u of size %lld would become %lld, "

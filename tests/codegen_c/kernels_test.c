@@ -578,10 +578,10 @@ static void add_concatenate(struct random *r, struct shape *s, const char *last,
         add_pad(r, s, last, axis);
         return;
     }
-    const bool before = roll(r, 2), own = roll(r, 4) == 0;
-    t.dims[axis] = own ? s->dims[axis] : 1 + roll(r, 9);
+    const bool before = roll(r, 2), with_itself = roll(r, 4) == 0;
+    t.dims[axis] = with_itself ? s->dims[axis] : 1 + roll(r, 9);
     snprintf(other, sizeof other, "%s", last);
-    if (!own)
+    if (!with_itself)
         add_param(r, &t, other, sizeof other);
     byi_text_addf(&r->body, "concatenate(%s, %s, axis=%u);\n",
                   before ? other : last, before ? last : other, axis);

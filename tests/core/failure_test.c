@@ -33,7 +33,7 @@ static void keeps_text(void **state)
 static void survives_no_memory(void **state)
 {
     struct rlimit before, none;
-    void *taken = NULL;
+    void *blocks = NULL;
     (void)state;
     if (getenv("BYOC_EMULATED")) /* qemu lets a program set no such limit */
         skip();
@@ -41,15 +41,15 @@ static void survives_no_memory(void **state)
     none = before;
     none.rlim_cur = 0;
     assert_int_equal(setrlimit(RLIMIT_AS, &none), 0);
-    for (void **more; (more = malloc(sizeof *more)); taken = more)
-        *more = taken;
+    for (void **more; (more = malloc(sizeof *more)); blocks = more)
+        *more = blocks;
     struct byoc_fail *fail = byi_failure_new(BYOC_FAIL_INVALID, "no");
     const uint32_t code = byi_failure_code(fail);
     byi_failure_free(fail);
-    while (taken) {
-        void *next = *(void **)taken;
-        free(taken);
-        taken = next;
+    while (blocks) {
+        void *next = *(void **)blocks;
+        free(blocks);
+        blocks = next;
     }
     assert_int_equal(setrlimit(RLIMIT_AS, &before), 0);
     assert_int_equal(code, BYOC_FAIL_RESOURCE);

@@ -156,7 +156,8 @@ enum byoc_status compiled_run(const char *path, struct draw *d,
  * how many failed; adds the number of the others to *done. */
 long hostile_run(enum byoc_dtype dtype, long *done);
 
-/* ort.c: ONNX Runtime through its C library. */
+/* ort.c: open ONNX Runtime's C library. Returns false, with a message on
+ * stderr, if that fails. */
 bool ort_open(const char *library);
 /* Compute the results, in the arena. Returns false with the reason if it
  * refuses. */

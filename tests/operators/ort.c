@@ -72,15 +72,16 @@ bool ort_open(const char *library)
     }
     memcpy(&base, &symbol, sizeof base);
     api = base()->get_api(1);
-    return !failed(api[CREATE_ENV](LOG_FATAL, "fuzz", &env), why, sizeof why) &&
-           !failed(api[CREATE_SESSION_OPTIONS](&options), why, sizeof why) &&
-           !failed(api[SET_LOG_SEVERITY](options, LOG_FATAL), why,
-                   sizeof why) &&
-           !failed(api[SET_OPTIMIZATION_LEVEL](options, 0), why, sizeof why) &&
-           !failed(api[SET_INTRA_THREADS](options, 1), why, sizeof why) &&
-           !failed(api[CREATE_CPU_MEMORY_INFO](1, 0, &memory), why,
-                   sizeof why) &&
-           !failed(api[DEFAULT_ALLOCATOR](&allocator), why, sizeof why);
+    if (!failed(api[CREATE_ENV](LOG_FATAL, "fuzz", &env), why, sizeof why) &&
+        !failed(api[CREATE_SESSION_OPTIONS](&options), why, sizeof why) &&
+        !failed(api[SET_LOG_SEVERITY](options, LOG_FATAL), why, sizeof why) &&
+        !failed(api[SET_OPTIMIZATION_LEVEL](options, 0), why, sizeof why) &&
+        !failed(api[SET_INTRA_THREADS](options, 1), why, sizeof why) &&
+        !failed(api[CREATE_CPU_MEMORY_INFO](1, 0, &memory), why, sizeof why) &&
+        !failed(api[DEFAULT_ALLOCATOR](&allocator), why, sizeof why))
+        return true;
+    fprintf(stderr, "%s: %s\n", library, why);
+    return false;
 }
 
 /* Read strings, which ONNX Runtime returns as one block of bytes with the

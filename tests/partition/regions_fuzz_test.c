@@ -15,6 +15,8 @@
 
 #include <cmocka.h>
 
+/* The most nodes of a graph: for the transitive closure, for the search by
+ * brute force, and for a search from every region. */
 enum { SMALL = 24, FEW = 14, LARGE = 1500 };
 
 static uint64_t rng;
@@ -114,13 +116,13 @@ static void close_over(const struct byi_func *f, const uint32_t *region,
     memset(c, 0, sizeof *c);
     memset(vertex_of_region, 0xff, sizeof vertex_of_region);
     for (byi_id id = 0; id < f->nodes.n; id++) {
-        const uint32_t own = region[id] == b ? a : region[id];
-        if (!own)
+        const uint32_t merged = region[id] == b ? a : region[id];
+        if (!merged)
             c->vertex[id] = c->n++;
-        else if (vertex_of_region[own] == UINT32_MAX)
-            c->vertex[id] = vertex_of_region[own] = c->n++;
+        else if (vertex_of_region[merged] == UINT32_MAX)
+            c->vertex[id] = vertex_of_region[merged] = c->n++;
         else
-            c->vertex[id] = vertex_of_region[own];
+            c->vertex[id] = vertex_of_region[merged];
     }
     for (byi_id id = 0; id < f->nodes.n; id++)
         for (uint32_t k = 0; k < f->nodes.at[id].n_args; k++) {

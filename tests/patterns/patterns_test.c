@@ -560,13 +560,13 @@ static void check_matching(const struct matching *want)
     const struct byi_func *f = m->funcs.at[byi_func_find(m, "main")];
     struct seen seen = {.refuse = want->refuse};
     uint32_t tried = 0;
-    const bool taken = byi_match(m, f, &table->at[0], f->result, NULL, NULL,
-                                 note, &seen, &tried);
+    const bool matched = byi_match(m, f, &table->at[0], f->result, NULL, NULL,
+                                   note, &seen, &tried);
     const char *text = seen.text.n ? seen.text.at : "";
     if (strcmp(text, want->seen) != 0)
         fail_msg("'%s' at %s: found \"%s\", expected \"%s\"", want->pattern,
                  want->body, text, want->seen);
-    assert_int_equal(taken, tried > 0 && tried > want->refuse);
+    assert_int_equal(matched, tried > 0 && tried > want->refuse);
     byi_text_free(&seen.text);
     byi_module_free(&m);
     byi_patterns_free(&table);

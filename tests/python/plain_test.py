@@ -37,13 +37,13 @@ class Plain(unittest.TestCase):
         # and a tensor is an input
         self.assertEqual(bytes(models.compile(models.RELU)(y)), bytes(y))
 
-    def test_scalars_and_nothing(self):
+    def test_scalars_and_results_as_inputs(self):
         scalar = models.compile("def @main(%x: Tensor[(), int64]) { add(%x, 1) }")
         four = memoryview(array.array("q", [4])).cast("B").cast("q", ())
         self.assertEqual(memoryview(scalar(four)).tolist(), 5)
-        empty = models.compile(models.VARIES)
-        x = models.compile(models.VARIES)(memoryview(bytes(12)).cast("f", (1, 3)))
-        self.assertEqual(empty(x).shape, (1, 3))
+        model = models.compile(models.VARIES)
+        result = model(memoryview(bytes(12)).cast("f", (1, 3)))
+        self.assertEqual(model(result).shape, (1, 3))
 
     def test_refusals(self):
         model = models.compile(models.RELU)

@@ -110,11 +110,11 @@ static void test_other_machine(void **state)
     char *copy = malloc(n);
     memcpy(copy, at, n);
     byi_unmap(at, n);
-    const char own = copy[18];
+    const char machine = copy[18];
     copy[18] = 40; /* e_machine: EM_ARM */
     assert_int_equal(write(fd, copy, n), n);
     fails(path, BYOC_EINCOMPATIBLE, "another processor (ELF machine 40");
-    copy[18] = own;
+    copy[18] = machine;
     char *magic = memmem(copy, n, BYOC_BACKEND_MAGIC, 8);
     assert_non_null(magic);
     magic[7] = '!';

@@ -155,14 +155,14 @@ static void add_arg(struct work *w, int arg, void *data)
     w->data[w->n++] = data;
 }
 
-static void own(struct work *w, void *memory)
+static void free_at_end(struct work *w, void *memory)
 {
     w->owned[w->n_owned++] = memory;
 }
 
 static struct tensor add_tensor(struct work *w, int arg, struct tensor t)
 {
-    own(w, t.data);
+    free_at_end(w, t.data);
     add_arg(w, arg, t.data);
     return t;
 }
@@ -237,7 +237,7 @@ static void random_posts(struct work *w, const struct byi_desc *dst)
                 dims[a] = a == axis ? dst->dims[a] : 1;
             p->kind = BYI_POST_PRELU;
             w->others[i] = make(dense(dst->rank, dims, false));
-            own(w, w->others[i].data);
+            free_at_end(w, w->others[i].data);
             p->desc = w->others[i].desc;
             sloped = true;
         } else if (kind == 3) {
@@ -261,7 +261,7 @@ static void random_posts(struct work *w, const struct byi_desc *dst)
             if (p->alg == BYI_BIN_DIV)
                 p->alg = BYI_BIN_MUL;
             w->others[i] = make(byi_dn_dense_like(dst, dims));
-            own(w, w->others[i].data);
+            free_at_end(w, w->others[i].data);
             p->desc = w->others[i].desc;
         }
     }
@@ -379,7 +379,7 @@ static void open_dst(struct work *w, struct byi_desc desc)
 static void add_packed(struct work *w, const struct tensor *weights)
 {
     struct byi_prim *reorder = NULL;
-    own(w, weights->data);
+    free_at_end(w, weights->data);
     if (byi_prim_wants(w->prim, BYI_ARG_WEIGHTS, &weights->desc)) {
         add_arg(w, BYI_ARG_WEIGHTS, weights->data);
         return;
@@ -400,7 +400,7 @@ static void add_packed(struct work *w, const struct tensor *weights)
     byi_bound_free(&call);
     byi_prim_free(&reorder);
     byi_release(scratch);
-    own(w, packed);
+    free_at_end(w, packed);
     add_arg(w, BYI_ARG_WEIGHTS, packed);
 }
 

@@ -144,7 +144,7 @@ static const char *run_convolution(struct work *w, bool deconv, bool *ran)
     }
     random_posts(w, &p.dst);
     if (byi_prim_new_conv(lib, &p, &w->posts, &w->prim, &w->err)) {
-        own(w, wt.data);
+        free_at_end(w, wt.data);
         return NULL;
     }
     add_packed(w, &wt);
@@ -206,7 +206,7 @@ static const char *multiply(struct work *w, bool moved, bool *ran)
     }
     random_posts(w, &p.dst);
     if (byi_prim_new_matmul(lib, &p, &w->posts, &w->prim, &w->err)) {
-        own(w, wt.data);
+        free_at_end(w, wt.data);
         return NULL;
     }
     add_packed(w, &wt);

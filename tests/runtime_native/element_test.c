@@ -235,9 +235,9 @@ static double broadcast_at(const struct byi_tensor *t,
     for (uint32_t i = 0; i < out->rank; i++) {
         const int64_t dim = out->dims[out->rank - 1 - i];
         if (i < t->rank) {
-            const int64_t own = t->dims[t->rank - 1 - i];
-            at += own == 1 ? 0 : flat % dim * run_times;
-            run_times *= own;
+            const int64_t size = t->dims[t->rank - 1 - i];
+            at += size == 1 ? 0 : flat % dim * run_times;
+            run_times *= size;
         }
         flat /= dim;
     }

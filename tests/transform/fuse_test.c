@@ -73,13 +73,13 @@ static void fuse(struct graph *g, uint32_t *n_groups, uint32_t *n_ops)
     *n_groups = *n_ops = 0;
     for (uint32_t i = 0; i < g->m->funcs.n; i++) {
         const struct byi_func *f = g->m->funcs.at[i];
-        uint32_t own = 0;
+        uint32_t n_calls = 0;
         for (byi_id id = 0; id < f->nodes.n; id++)
-            own += f->nodes.at[id].kind == BYI_CALL_OP;
+            n_calls += f->nodes.at[id].kind == BYI_CALL_OP;
         if (f->attr.primitive)
-            assert_in_range(own, 2, 256);
+            assert_in_range(n_calls, 2, 256);
         *n_groups += f->attr.primitive;
-        *n_ops += own;
+        *n_ops += n_calls;
     }
     byi_module_free(&g->m);
 }
