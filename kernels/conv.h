@@ -246,9 +246,9 @@ uint64_t byi_f32_strips_scratch(const struct byi_f32_conv *conv, int threads);
 void byi_f32_strips_run(const struct byi_f32_conv_run *run);
 
 /* --- tiles.c --------------------------------------------------------------
- * Convolutions and products of narrow numbers on AMX's tiles. x has
- * bfloat16 numbers, or float16 numbers, each split into a sum of two bfloat16
- * numbers; see x_type, y_type and pitch of struct byi_f32_conv. */
+ * Convolutions and products of narrow numbers: of bfloat16 on AMX's tiles or
+ * AVX-512's BF16; of float16 on AMX's tiles, each number split into a sum of
+ * two bfloat16 numbers. See x_type, y_type and pitch of struct byi_f32_conv. */
 /* Whether tiles can compute the convolution, and are faster than the float32
  * kernels. */
 bool byi_f32_tiles_suit(const struct byi_f32_conv *conv);

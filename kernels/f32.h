@@ -220,7 +220,7 @@ enum byi_f32_algorithm {
     BYI_F32_TRANSPOSED, /* transposed convolution */
     BYI_F32_VECTOR,     /* a vector by an unpacked matrix */
     BYI_F32_TILES,   /* AMX's tiles of bfloat16, or of float16 as a sum of two
-                      * numbers of bfloat16 */
+                      * numbers of bfloat16; AVX-512's BF16 (tiles.c) */
     BYI_F32_PLANAR,  /* images of few channels, channels first */
     BYI_F32_SHIFTED, /* few outputs: a sum for each tap, added up at shifted
                       * positions */

@@ -10,7 +10,7 @@
 /* Build the composite's function, *func, and set its attributes. Its parameters
  * are the operands that are not constants, in binding order. On an error *func
  * is the incomplete function, which the caller must mark dead. `scratch` is
- * used only during the call. */
+ * used only during the call. Errors: those of type rules (byi_add_op). */
 enum byoc_status byi_composite_build(struct byi_module *m,
                                      const struct byi_match *match,
                                      struct byi_arena *scratch, uint32_t *func,

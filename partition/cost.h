@@ -34,7 +34,8 @@ struct byi_assignment *byi_assignment_copy(const struct byi_assignment *a,
 
 /* Find the composites that MergeComposite would make of function `func` for one
  * backend, without changing the function. (*claimed)[id] is 1 + the composite
- * of node id, or 0. The array is in `arena`. */
+ * of node id, or 0. The array is in `arena`. Errors: those of byi_probe and
+ * byi_composite_build. */
 enum byoc_status byi_find_composites(struct byi_module *m, uint32_t func,
                                      struct byi_pass_context *ctx,
                                      const struct byi_backend *backend,
@@ -62,7 +63,9 @@ struct byi_candidates {
 enum { BYI_MAX_COST_BACKENDS = 63 };
 /* Find the candidates of every function that is not yet offloaded. The
  * backends' probes add dead functions to `m`; its other functions are
- * unchanged. In `arena` and on the heap: free with byi_candidates_free. */
+ * unchanged. In `arena` and on the heap: free with byi_candidates_free, also
+ * after an error. The context has at most BYI_MAX_COST_BACKENDS backends.
+ * Errors: those of byi_find_composites. */
 enum byoc_status byi_candidates_find(struct byi_module *m,
                                      struct byi_pass_context *ctx,
                                      struct byi_arena *arena,

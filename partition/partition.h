@@ -164,7 +164,8 @@ struct byi_revert {
 };
 /* Inline backends' functions at their calls, record this in the context's
  * ledger, and partition the callers again under the current limits. Strings of
- * `list` are copied. The caller must fuse the reverted operators. */
+ * `list` are copied. The caller must fuse the reverted operators. Errors: those
+ * of byi_add_copy and byi_partition_function. */
 enum byoc_status byi_revert_regions(struct byi_module *m,
                                     const struct byi_revert *list, uint32_t n,
                                     struct byi_pass_context *ctx,
@@ -183,7 +184,9 @@ struct byi_build_check {
  * found with at most 128 tries. Sets revert->nodes, in `arena`; composites that
  * cannot be built even as separate regions are reverted. Leaves it NULL if
  * there is nothing to split, or if the whole can be built after all, so that
- * the fault lies elsewhere. The module is unchanged. */
+ * the fault lies elsewhere. The module gets dead functions; all others are
+ * unchanged. Errors: those of builds.ask, byi_add_moved and
+ * byi_partition_function. */
 enum byoc_status byi_split_region(struct byi_module *m,
                                   struct byi_build_check builds,
                                   struct byi_arena *arena,
