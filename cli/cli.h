@@ -411,7 +411,8 @@ struct byi_pictures {
     }
 
 /* Write the requested files. `model` is the model's path, `ledger` the JSON of
- * its ledger. Fails if a file would overwrite the model or the old ledger. */
+ * its ledger. Errors: BYOC_EINVAL (a file would overwrite the model or the old
+ * ledger), and those of reading the old ledger and of writing. */
 enum byoc_status byi_write_pictures(const struct byi_pictures *pictures,
                                     const char *model, const char *ledger,
                                     struct byoc_error *err);

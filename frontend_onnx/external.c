@@ -107,11 +107,16 @@ static enum byoc_status open_external(struct byi_onnx_file *file,
                                       const struct byi_external **found,
                                       struct byoc_error *err)
 {
-    if (!location || !is_safe_location(location) || !file->folder)
+    if (!location || !is_safe_location(location))
         return byi_fail(err, BYOC_EUNSUPPORTED,
                         "tensor '%s': found external data at '%s', expected a "
                         "relative path without '..', inside the model's folder",
                         name, location ? location : "");
+    if (!file->folder)
+        return byi_fail(err, BYOC_EUNSUPPORTED,
+                        "tensor '%s': found external data at '%s' for a model "
+                        "in memory, expected all data inside the model",
+                        name, location);
     const char *path =
         byi_arena_printf(file->arena, "%s/%s", file->folder, location);
     char *resolved = realpath(path, NULL);
@@ -131,33 +136,46 @@ static enum byoc_status open_external(struct byi_onnx_file *file,
     return status;
 }
 
+/* Set *value to the number that the external data have as entry `key`; without
+ * this entry it is unchanged. */
+static enum byoc_status read_entry(const Onnx__TensorProto *proto,
+                                   const char *key, uint64_t *value,
+                                   struct byoc_error *err)
+{
+    const char *text = find_entry(proto, key);
+    return !text || read_number(text, value)
+               ? BYOC_OK
+               : byi_fail(err, BYOC_EPARSE,
+                          "tensor '%s': its external data has %s '%s', "
+                          "expected a number",
+                          proto->name ? proto->name : "", key, text);
+}
+
 enum byoc_status byi_onnx_external(struct byi_onnx_file *file,
                                    const Onnx__TensorProto *proto,
                                    uint64_t bytes, struct byi_range *range,
                                    struct byoc_error *err)
 {
     const char *name = proto->name ? proto->name : "";
-    const char *offset_text = find_entry(proto, "offset");
-    const char *length_text = find_entry(proto, "length");
     const struct byi_external *found = NULL;
     uint64_t offset = 0, length = bytes;
 
     BYI_TRY(
         open_external(file, name, find_entry(proto, "location"), &found, err));
-    if ((offset_text && !read_number(offset_text, &offset)) ||
-        (length_text && !read_number(length_text, &length)))
+    BYI_TRY(read_entry(proto, "offset", &offset, err));
+    BYI_TRY(read_entry(proto, "length", &length, err));
+    if (length != bytes)
         return byi_fail(err, BYOC_EPARSE,
-                        "tensor '%s': its external data has offset '%s' and "
-                        "length '%s', expected numbers",
-                        name, offset_text ? offset_text : "",
-                        length_text ? length_text : "");
-    if (offset > found->n || length > found->n - offset || length != bytes)
+                        "tensor '%s': its external data is %llu bytes long, "
+                        "expected %llu",
+                        name, (unsigned long long)length,
+                        (unsigned long long)bytes);
+    if (offset > found->n || length > found->n - offset)
         return byi_fail(err, BYOC_EPARSE,
                         "tensor '%s': its external data is %llu bytes at "
-                        "offset %llu, expected %llu bytes inside a file of %zu",
+                        "offset %llu, expected them inside a file of %zu bytes",
                         name, (unsigned long long)length,
-                        (unsigned long long)offset, (unsigned long long)bytes,
-                        found->n);
+                        (unsigned long long)offset, found->n);
     static const uint8_t nothing[1];
     range->at = length ? found->at + offset : nothing;
     range->n = (size_t)length;

@@ -34,13 +34,16 @@ byi_id byi_unflatten_heads(struct byi_import *o, byi_id x, int64_t heads)
     const bool known = !BYI_IS_SYMBOL(width);
     const int64_t shape[] = {0, 0, heads, known ? width / heads : -1};
 
-    if (byi_import_ok(o) &&
-        (byi_import_rank(o, x) != 3 || (known && width % heads)))
-        byi_import_fail(
-            o, BYOC_ETYPE,
-            "an operand of rank %u and width %lld does not split into "
-            "%lld heads, expected rank 3 and a multiple of them",
-            byi_import_rank(o, x), (long long)width, (long long)heads);
+    if (byi_import_ok(o) && byi_import_rank(o, x) != 3)
+        byi_import_fail(o, BYOC_ETYPE,
+                        "an operand to split into heads has rank %u, expected "
+                        "3",
+                        byi_import_rank(o, x));
+    if (byi_import_ok(o) && known && width % heads)
+        byi_import_fail(o, BYOC_ETYPE,
+                        "an operand of width %lld does not split into %lld "
+                        "heads, expected a multiple of them",
+                        (long long)width, (long long)heads);
     return byi_import_reshape(o, x, byi_import_vector(o, 4, shape), false);
 }
 
@@ -194,10 +197,18 @@ static byi_id index_mask(struct byi_import *o, const struct byi_attention *a,
 
     if (n == batch)
         return range_mask(o, a, BYI_NO_ID, mask);
-    if (BYI_IS_SYMBOL(n) || BYI_IS_SYMBOL(batch) || n != 2 * batch) {
+    if (BYI_IS_SYMBOL(n) || BYI_IS_SYMBOL(batch)) {
         byi_import_refuse(o,
-                          "found a mask of rank 1 of symbolic or other size, "
-                          "expected one or two elements for each sequence");
+                          "found a mask of rank 1 whose symbolic size differs "
+                          "from the batch's, expected known sizes; fix them "
+                          "with --dim or --shape");
+        return BYI_NO_ID;
+    }
+    if (n != 2 * batch) {
+        byi_import_refuse(o,
+                          "found a mask of %lld elements for %lld sequences, "
+                          "expected one or two for each",
+                          (long long)n, (long long)batch);
         return BYI_NO_ID;
     }
     const byi_id both = byi_import_emit(o, BYI_OP_SPLIT, ARGS(mask),

@@ -294,10 +294,14 @@ static void read_slices(struct byi_import *o, struct byi_slices *slices,
     const int64_t *axis = byi_import_ints(o, axes, &n_axes);
     const int64_t *direction = byi_import_ints(o, directions, &n_directions);
 
-    if ((axis && n_axes != n) || (direction && n_directions != n))
+    if (axis && n_axes != n)
         byi_import_fail(o, BYOC_EPARSE,
-                        "%s has %u entries and %s %u, expected %u or none",
-                        axes, n_axes, directions, n_directions, n);
+                        "%s has %u entries, expected %u or none", axes, n_axes,
+                        n);
+    if (direction && n_directions != n)
+        byi_import_fail(o, BYOC_EPARSE,
+                        "%s has %u entries, expected %u or none", directions,
+                        n_directions, n);
     for (uint32_t i = 0; i < n && byi_import_ok(o); i++) {
         slices[i].wanted_axis = axis ? axis[i] : 0;
         slices[i].backward = direction && direction[i] != 0;

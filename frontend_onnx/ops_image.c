@@ -422,6 +422,16 @@ static void convert_image_scaler(struct byi_import *o)
     o->out[0] = y;
 }
 
+static void check_crop(struct byi_import *o, const char *name,
+                       const int64_t *values, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (values[i] < 0 || values[i] > INT32_MAX)
+            byi_import_fail(o, BYOC_EPARSE,
+                            "%s[%u] is %lld, expected 0 to 2^31 - 1", name, i,
+                            (long long)values[i]);
+}
+
 /* Crop, an experimental operator of opset 1: the image without its border
  * (left, top, right, bottom), or `scale` (height, width) from the left and top
  * on. */
@@ -432,24 +442,14 @@ static void convert_crop(struct byi_import *o)
     const int64_t *border = byi_import_ints(o, "border", &n);
     const int64_t *size = byi_import_ints(o, "scale", &n_size);
 
-    if (n != 4 || (n_size != 0 && n_size != 2))
-        byi_import_fail(
-            o, BYOC_EPARSE,
-            "found %u elements in 'border' and %u in 'scale', expected "
-            "4 in 'border', and 0 or 2 in 'scale'",
-            n, n_size);
-    if (!byi_import_ok(o))
-        return;
-    for (uint32_t i = 0; i < 2; i++)
-        if (border[i] < 0 || border[2 + i] < 0 || border[i] > INT32_MAX ||
-            border[2 + i] > INT32_MAX ||
-            (n_size && (size[i] < 0 || size[i] > INT32_MAX)))
-            byi_import_fail(
-                o, BYOC_EPARSE,
-                "found border %lld and %lld, and scale %lld, expected 0 "
-                "to 2^31 - 1",
-                (long long)border[i], (long long)border[2 + i],
-                n_size ? (long long)size[i] : 0);
+    if (n != 4)
+        byi_import_fail(o, BYOC_EPARSE, "border has %u elements, expected 4",
+                        n);
+    if (n_size != 0 && n_size != 2)
+        byi_import_fail(o, BYOC_EPARSE,
+                        "scale has %u elements, expected 0 or 2", n_size);
+    check_crop(o, "border", border, n);
+    check_crop(o, "scale", size, n_size);
     if (!byi_import_ok(o))
         return;
     const int64_t begin[] = {border[1], border[0]};

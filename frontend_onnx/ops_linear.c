@@ -19,10 +19,12 @@ static byi_id emit_gemm(struct byi_import *o)
     byi_id y;
 
     byi_import_int(o, "broadcast", 0); /* before opset 7; c broadcasts anyway */
-    if (byi_import_ok(o) &&
-        (byi_import_rank(o, a) != 2 || byi_import_rank(o, b) != 2))
-        byi_import_fail(o, BYOC_ETYPE, "a has rank %u, b %u, expected 2",
-                        byi_import_rank(o, a), byi_import_rank(o, b));
+    if (byi_import_ok(o) && byi_import_rank(o, a) != 2)
+        byi_import_fail(o, BYOC_ETYPE, "a has rank %u, expected 2",
+                        byi_import_rank(o, a));
+    if (byi_import_ok(o) && byi_import_rank(o, b) != 2)
+        byi_import_fail(o, BYOC_ETYPE, "b has rank %u, expected 2",
+                        byi_import_rank(o, b));
     if (flip_b && !flip_a && alpha == 1.0)
         y = byi_import_call(o, BYI_OP_NN_DENSE, a, b);
     else

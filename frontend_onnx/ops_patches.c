@@ -206,13 +206,12 @@ static void convert_col2im(struct byi_import *o)
     const int64_t n = byi_import_dim(o, p.image, 0), *block, *image;
     int64_t tiles[MAX_SPACE];
 
-    if (byi_import_ok(o) &&
-        (n < 1 || n > MAX_SPACE || byi_import_rank(o, x) != 3))
-        byi_import_refuse(
-            o,
-            "found an input of rank %u and an image of %lld axes, "
-            "expected rank 3 and 1 to %d axes",
-            byi_import_rank(o, x), (long long)n, MAX_SPACE);
+    if (byi_import_ok(o) && byi_import_rank(o, x) != 3)
+        byi_import_refuse(o, "found an input of rank %u, expected 3",
+                          byi_import_rank(o, x));
+    if (byi_import_ok(o) && (n < 1 || n > MAX_SPACE))
+        byi_import_refuse(o, "found an image of %lld axes, expected 1 to %d",
+                          (long long)n, MAX_SPACE);
     if (!byi_import_ok(o))
         return;
     p.n = (uint32_t)n;
@@ -344,17 +343,26 @@ static void read_deformed(struct byi_import *o, struct deformed_conv *d)
         !__builtin_mul_overflow(d->kernel[0], d->kernel[1], &d->taps);
     d->groups = byi_import_int(o, "group", 1);
     d->offset_groups = byi_import_int(o, "offset_group", 1);
-    if (d->outputs < 1 || d->inputs < 1 || d->kernel[0] < 1 ||
-        d->kernel[1] < 1 || !countable || d->taps > 1 << 20)
-        byi_import_refuse(o, "found weights of symbolic, empty or huge shape, "
-                             "expected known sizes and at most 2^20 taps");
-    else if (d->groups < 1 || d->offset_groups < 1 || d->outputs % d->groups ||
-             d->inputs > (1 << 30) / d->groups ||
-             d->inputs * d->groups % d->offset_groups)
+    if (d->outputs < 1 || d->inputs < 1 || d->kernel[0] < 1 || d->kernel[1] < 1)
+        byi_import_refuse(o, "found weights with a symbolic or empty axis, "
+                             "expected known sizes of at least 1");
+    else if (!countable || d->taps > 1 << 20)
+        byi_import_refuse(o,
+                          "found a window of %lld by %lld, expected at most "
+                          "2^20 elements",
+                          (long long)d->kernel[0], (long long)d->kernel[1]);
+    else if (d->groups < 1 || d->outputs % d->groups ||
+             d->inputs > (1 << 30) / d->groups)
         byi_import_fail(o, BYOC_ETYPE,
-                        "found %lld groups and %lld offset groups, expected "
-                        "divisors of the channels",
-                        (long long)d->groups, (long long)d->offset_groups);
+                        "group is %lld, expected a divisor of the %lld output "
+                        "channels",
+                        (long long)d->groups, (long long)d->outputs);
+    else if (d->offset_groups < 1 || d->inputs * d->groups % d->offset_groups)
+        byi_import_fail(o, BYOC_ETYPE,
+                        "offset_group is %lld, expected a divisor of the %lld "
+                        "input channels",
+                        (long long)d->offset_groups,
+                        (long long)(d->inputs * d->groups));
 }
 
 /* DeformConv is a convolution whose taps are moved by offsets, and multiplied

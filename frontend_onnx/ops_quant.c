@@ -575,6 +575,13 @@ static byi_id emit_block_product(struct byi_import *o,
         ATTRS(AN_INT("bits", w->bits), AN_INT("block_size", w->block_size)));
 }
 
+static void check_size(struct byi_import *o, const char *name, int64_t size)
+{
+    if (size < 1 || size > INT32_MAX)
+        byi_import_fail(o, BYOC_EPARSE, "%s is %lld, expected 1 to %d", name,
+                        (long long)size, INT32_MAX);
+}
+
 /* MatMulNBits: x (..., K), weights (N, blocks, bytes), a scale and a zero point
  * for each block, g_idx, bias (N). */
 static void convert_matmul_bits(struct byi_import *o)
@@ -592,12 +599,12 @@ static void convert_matmul_bits(struct byi_import *o)
     if (w.bits != 4 && w.bits != 8)
         byi_import_refuse(o, "found weights of %lld bits, expected 4 or 8",
                           (long long)w.bits);
-    if (w.k < 1 || w.n < 1 || w.block_size < 2 || w.k > INT32_MAX ||
-        w.n > INT32_MAX || w.block_size > INT32_MAX || w.block_size % 2)
+    check_size(o, "K", w.k);
+    check_size(o, "N", w.n);
+    check_size(o, "block_size", w.block_size);
+    if (w.block_size % 2)
         byi_import_fail(o, BYOC_EPARSE,
-                        "K, N and block_size are %lld, %lld, %lld, expected "
-                        "positive int32 numbers and an even block_size",
-                        (long long)w.k, (long long)w.n,
+                        "block_size is %lld, expected an even number",
                         (long long)w.block_size);
     if (!byi_import_ok(o))
         return;
@@ -643,6 +650,16 @@ struct gathered_blocks {
     bool is_uint8; /* codes; 4-bit ones are packed in pairs */
 };
 
+static void check_block_axis(struct byi_import *o, const char *name,
+                             int64_t axis, int64_t rank)
+{
+    if (axis < 0 || axis >= rank)
+        byi_import_fail(o, BYOC_EPARSE,
+                        "%s is %lld, expected an axis of data, which has rank "
+                        "%lld",
+                        name, (long long)axis, (long long)rank);
+}
+
 static void check_block_axes(struct byi_import *o,
                              const struct gathered_blocks *g)
 {
@@ -653,14 +670,13 @@ static void check_block_axes(struct byi_import *o,
         byi_import_fail(o, BYOC_EPARSE,
                         "block_size is %lld, expected a positive number",
                         (long long)g->block_size);
-    if (g->gather_axis < 0 || g->gather_axis >= g->rank || g->block_axis < 0 ||
-        g->block_axis >= g->rank || g->gather_axis == g->block_axis)
-        byi_import_fail(
-            o, BYOC_EPARSE,
-            "gather_axis is %lld and quantize_axis is %lld, expected "
-            "two different axes of data of rank %lld",
-            (long long)g->gather_axis, (long long)g->block_axis,
-            (long long)g->rank);
+    check_block_axis(o, "gather_axis", g->gather_axis, g->rank);
+    check_block_axis(o, "quantize_axis", g->block_axis, g->rank);
+    if (g->gather_axis == g->block_axis)
+        byi_import_fail(o, BYOC_EPARSE,
+                        "gather_axis and quantize_axis are both %lld, expected "
+                        "two different axes",
+                        (long long)g->gather_axis);
     if (g->is_uint8 && g->bits == 4 && g->block_axis != g->rank - 1)
         byi_import_fail(
             o, BYOC_EPARSE,

@@ -58,9 +58,9 @@ static const int64_t *sort_axes(struct byi_import *o, const int64_t *axes,
     uint32_t k = 0;
 
     if (n > BYI_MAX_RANK || rank > BYI_MAX_RANK) {
-        byi_import_fail(o, BYOC_ELIMIT,
-                        "found %u axes of rank %u, expected at most %d", n,
-                        rank, BYI_MAX_RANK);
+        byi_import_fail(o, BYOC_ELIMIT, "found %s %u, expected at most %d",
+                        n > BYI_MAX_RANK ? "a list of axes of length" : "rank",
+                        n > BYI_MAX_RANK ? n : rank, BYI_MAX_RANK);
         return sorted;
     }
     for (uint32_t i = 0; i < n; i++) {
@@ -423,12 +423,12 @@ static byi_id spread_pads(struct byi_import *o, uint32_t rank)
     const int64_t n = byi_import_dim(o, axes, 0);
     const byi_id zeros = byi_import_vector(o, rank, none);
 
-    if (byi_import_ok(o) && (BYI_IS_SYMBOL(n) || byi_import_rank(o, axes) != 1))
-        byi_import_refuse(
-            o,
-            "found axes of rank %u or of symbolic number, expected "
-            "a vector of known length",
-            byi_import_rank(o, axes));
+    if (byi_import_ok(o) && byi_import_rank(o, axes) != 1)
+        byi_import_refuse(o, "found axes of rank %u, expected a vector",
+                          byi_import_rank(o, axes));
+    if (byi_import_ok(o) && BYI_IS_SYMBOL(n))
+        byi_import_refuse(o, "found a symbolic number of axes, expected a "
+                             "known one");
     if (byi_import_ok(o) && byi_import_dim(o, pads, 0) != 2 * n)
         byi_import_fail(o, BYOC_ETYPE,
                         "found %lld pads for %lld axes, expected two each",

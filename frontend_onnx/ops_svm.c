@@ -295,18 +295,22 @@ static bool read_pairs(struct byi_import *o, struct svm *s,
                    : (uint64_t)p->counts[i];
     p->n = p->n_classes * (p->n_classes - 1) / 2;
     s->n_vectors = (uint32_t)sum;
-    if (n != p->n_classes || n < 2 || sum > INT32_MAX ||
-        s->n_coefficients != (n - 1) * sum || s->n_rho != p->n) {
-        byi_import_fail(
-            o, BYOC_EPARSE,
-            "found %u coefficients and %u rho for %u classes with %llu "
-            "support vectors and %u labels, expected a label per class, "
-            "%u rho, and (classes - 1) * vectors coefficients",
-            s->n_coefficients, s->n_rho, n, (unsigned long long)sum,
-            p->n_classes, p->n);
-        return false;
-    }
-    return true;
+    if (n != p->n_classes || n < 2)
+        byi_import_fail(o, BYOC_EPARSE,
+                        "vectors_per_class has %u entries, expected %u, one "
+                        "for each label, and at least 2",
+                        n, p->n_classes);
+    else if (s->n_rho != p->n)
+        byi_import_fail(o, BYOC_EPARSE,
+                        "rho has %u entries, expected %u, one for each pair of "
+                        "classes",
+                        s->n_rho, p->n);
+    else if (sum > INT32_MAX || s->n_coefficients != (n - 1) * sum)
+        byi_import_fail(o, BYOC_EPARSE,
+                        "found %u coefficients for %llu support vectors, "
+                        "expected %u for each",
+                        s->n_coefficients, (unsigned long long)sum, n - 1);
+    return byi_import_ok(o);
 }
 
 /* Emit the results of a classifier without support vectors, which has one row

@@ -124,13 +124,17 @@ static void read_lists(struct byi_import *o, const char *prefix,
     l->modes = byi_import_strings(o, "nodes_modes", &n_modes);
     l->weight_trees = byi_import_ints(o, trees, &l->n_weights);
     byi_tree_ints(o, l->n_weights, BYI_N(of_weights), of_weights);
-    if (l->n == 0 || n_modes != l->n || l->n > INT32_MAX ||
-        l->n_weights > INT32_MAX)
-        byi_import_fail(
-            o, BYOC_EPARSE,
-            "found %u nodes and %u modes, expected the same number, "
-            "at least 1",
-            l->n, n_modes);
+    if (l->n == 0 || l->n > INT32_MAX)
+        byi_import_fail(o, BYOC_EPARSE, "found %u nodes, expected 1 to %d",
+                        l->n, INT32_MAX);
+    if (n_modes != l->n)
+        byi_import_fail(o, BYOC_EPARSE,
+                        "nodes_modes has %u entries, expected %u, one for each "
+                        "node",
+                        n_modes, l->n);
+    if (l->n_weights > INT32_MAX)
+        byi_import_fail(o, BYOC_EPARSE, "found %u weights, expected at most %d",
+                        l->n_weights, INT32_MAX);
     if (byi_import_ok(o))
         byi_tree_index(o, l);
 }

@@ -46,11 +46,15 @@ static void read_tensor(struct byi_import *o, const char *name, uint32_t n,
 {
     const bool given = byi_import_tensor(o, name, t);
 
-    if (byi_import_ok(o) && n != UINT32_MAX &&
-        (!given || byi_elements(t->rank, t->dims) != (int64_t)n))
-        byi_import_fail(
-            o, BYOC_EPARSE, "%s has %lld entries, expected %u", name,
-            given ? (long long)byi_elements(t->rank, t->dims) : 0, n);
+    if (!byi_import_ok(o) || n == UINT32_MAX)
+        return;
+    if (!given)
+        byi_import_fail(o, BYOC_EPARSE,
+                        "%s is missing, expected a tensor of %u entries", name,
+                        n);
+    else if (byi_elements(t->rank, t->dims) != (int64_t)n)
+        byi_import_fail(o, BYOC_EPARSE, "%s has %lld entries, expected %u",
+                        name, (long long)byi_elements(t->rank, t->dims), n);
 }
 
 static void read_inner_nodes(struct byi_import *o, struct inner_nodes *t)
@@ -226,12 +230,14 @@ static void convert_tree_ensemble(struct byi_import *o)
     const int64_t transform = byi_import_int(o, "post_transform", 0);
     struct byi_ensemble e = {.n = byi_import_int(o, "n_targets", 0)};
 
-    if (aggregate < 0 || aggregate >= (int64_t)BYI_COUNT(aggregates) ||
-        transform < 0 || transform >= (int64_t)BYI_COUNT(transforms)) {
-        byi_import_refuse(o,
-                          "aggregate_function %lld with post_transform %lld, "
-                          "expected 0 to 3 and 0 to 4",
-                          (long long)aggregate, (long long)transform);
+    if (aggregate < 0 || aggregate >= (int64_t)BYI_COUNT(aggregates)) {
+        byi_import_refuse(o, "aggregate_function %lld, expected 0 to 3",
+                          (long long)aggregate);
+        return;
+    }
+    if (transform < 0 || transform >= (int64_t)BYI_COUNT(transforms)) {
+        byi_import_refuse(o, "post_transform %lld, expected 0 to 4",
+                          (long long)transform);
         return;
     }
     read_tree_ensemble(o, aggregates[aggregate], &e);

@@ -83,10 +83,20 @@ static enum byoc_status read_shape(const char *header, const char *path,
         const char *start = at;
         for (; byi_is_digit(*at) && dim < (INT64_C(1) << 40); at++)
             dim = dim * 10 + (*at - '0');
-        if (at == start || t->rank == BYI_MAX_RANK || dim >= (INT64_C(1) << 40))
+        if (at == start)
             return byi_fail(err, BYOC_EPARSE,
-                            "%s: found a malformed shape, expected up to %d "
-                            "sizes below 2^40",
+                            "%s: found '%.20s' in the shape, expected a number "
+                            "or ')'",
+                            path, at);
+        if (dim >= (INT64_C(1) << 40))
+            return byi_fail(err, BYOC_EPARSE,
+                            "%s: found size %lld or more in the shape, "
+                            "expected less than 2^40",
+                            path, (long long)dim);
+        if (t->rank == BYI_MAX_RANK)
+            return byi_fail(err, BYOC_EPARSE,
+                            "%s: found more than %d sizes in the shape, "
+                            "expected at most as many",
                             path, BYI_MAX_RANK);
         t->dims[t->rank++] = dim;
     }

@@ -174,13 +174,16 @@ static enum byoc_status put_type(const OrtApi *ort, const OrtTypeInfo *info,
         put_message(out, TENSOR, &inner);
         return BYOC_OK;
     }
-    if ((kind != ONNX_TYPE_SEQUENCE && kind != ONNX_TYPE_OPTIONAL) ||
-        depth == MAX_DEPTH)
+    if (kind != ONNX_TYPE_SEQUENCE && kind != ONNX_TYPE_OPTIONAL)
         return byi_fail(err, BYOC_EUNSUPPORTED,
-                        "found a value of ONNX Runtime's type %d at depth %u, "
-                        "expected a tensor, or a sequence or optional of at "
-                        "most depth %d",
-                        (int)kind, depth, MAX_DEPTH - 1);
+                        "found a value of ONNX Runtime's type %d, expected a "
+                        "tensor, sequence or optional",
+                        (int)kind);
+    if (depth == MAX_DEPTH)
+        return byi_fail(err, BYOC_EUNSUPPORTED,
+                        "found more than %d sequences and optionals inside "
+                        "each other, expected at most as many",
+                        MAX_DEPTH);
     OrtTypeInfo *of;
     BYI_TRY(get_element_type(ort, info, kind, &of, err));
     const enum byoc_status status = put_type(ort, of, &element, depth + 1, err);

@@ -334,11 +334,13 @@ static enum byoc_status parse_args(struct parser *p, struct byi_pat *pat)
     if (byi_lex_accept(&p->lex, ')'))
         return BYOC_OK;
     do {
-        if ((pat->n_args == BYI_PATTERN_MAX_ARGS && !is_at_rest(p)) ||
-            pat->has_rest)
+        if (pat->has_rest)
             return byi_lex_fail(&p->lex, &p->lex.tok, p->err,
-                                "found another operand, expected at most %d, "
-                                "of which one with '...' is the last",
+                                "found an operand after one with '...', "
+                                "expected that one last");
+        if (pat->n_args == BYI_PATTERN_MAX_ARGS && !is_at_rest(p))
+            return byi_lex_fail(&p->lex, &p->lex.tok, p->err,
+                                "found another operand, expected at most %d",
                                 BYI_PATTERN_MAX_ARGS);
         BYI_TRY(parse_arg(p, pat, &args[pat->n_args]));
     } while (byi_lex_accept(&p->lex, ','));

@@ -203,12 +203,15 @@ static enum byoc_status compare_labels(struct quantization *q, const char *file,
     BYI_TRY(byi_npy_read(file, q->quantized.run.arena, &labels, err));
     const int64_t n = byi_elements(labels.rank, labels.dims);
     const int64_t all = byi_elements(scores->rank, scores->dims);
-    if (!byi_dtype_is_int(labels.dtype) || n <= 0 || all <= n || all % n)
+    if (!byi_dtype_is_int(labels.dtype))
         return byi_fail(err, BYOC_ETYPE,
-                        "%s: found %lld labels of %s for a first output of "
-                        "%lld elements, expected an integer for each row of it",
-                        file, (long long)n, byoc_dtype_name(labels.dtype),
-                        (long long)all);
+                        "%s: found labels of %s, expected integers", file,
+                        byoc_dtype_name(labels.dtype));
+    if (n <= 0 || all <= n || all % n)
+        return byi_fail(err, BYOC_ETYPE,
+                        "%s: found %lld labels for a first output of %lld "
+                        "elements, expected one for each row of it",
+                        file, (long long)n, (long long)all);
     q->n_labels += n;
     q->correct[0] += count_correct(scores, &labels);
     q->correct[1] += count_correct(&q->quantized.run.outputs[0], &labels);

@@ -74,8 +74,9 @@ struct byi_quantize_report {
  * report; *report is in `arena`. The same model and samples give the same file.
  * Errors: those of reading and compiling; BYOC_EINVAL (an unknown node, no
  * sample, nothing to quantise, no choice of layers keeps the loss within
- * max_loss); BYOC_EUNSUPPORTED (opset below 9, external weights); BYOC_ETYPE (a
- * sample or its labels have another shape); BYOC_EIO. */
+ * max_loss); BYOC_EUNSUPPORTED (external weights, and the errors of
+ * byi_quant_upgrade in model.h); BYOC_ETYPE (a sample or its labels have
+ * another shape); BYOC_EIO. */
 enum byoc_status byi_quantize(const char *path,
                               const struct byi_quantize_params *params,
                               const char *to, struct byi_arena *arena,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime_dnnl/layer.h: one interface to oneDNN 2.6 and 3.x. Only layer*.c and
- * prim_*.c include dnnl.h. Enumerators and signatures differ between the major
- * versions, so the version is fixed when they are compiled.
+/* runtime_dnnl/layer.h: one interface to oneDNN 2.6 and 3.x. Only
+ * layer_dnnl.h includes dnnl.h, for layer*.c and prim_*.c. Enumerators and
+ * signatures differ between the major versions, so the version is fixed when
+ * these files are compiled.
  *
  * Tensors are described by values of struct byi_desc. These can express every
  * layout except those that oneDNN chooses for packed weights, which stay inside

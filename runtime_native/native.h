@@ -40,7 +40,7 @@ void byi_store_free(struct byi_string_store *store);
 
 /* One call of a kernel. Tensors are dense and row-major; outputs have dtype,
  * dims and memory. Outputs do not overlap inputs, except that an output of
- * concatenate or of a scatter may be at the address of in[0]. */
+ * concatenate, nn.cache_append or a scatter may be at the address of in[0]. */
 struct byi_call {
     const struct byi_op *op;
     const struct byi_attrs *attrs;

@@ -306,13 +306,19 @@ static enum byoc_status read_roi(const struct byi_call *call, int64_t i,
                         "expected 0 to %lld",
                         call->op->name, (long long)r->batch, (long long)i,
                         (long long)x->dims[0] - 1);
-    if (!(rows <= MAX_GRID && cols <= MAX_GRID) || !isfinite(r->left) ||
-        !isfinite(r->top) || !isfinite(width) || !isfinite(height))
+    if (!isfinite(r->left) || !isfinite(r->top) || !isfinite(width) ||
+        !isfinite(height))
         return byi_fail(err, BYOC_EINVAL,
-                        "%s: roi %lld at (%s, %s) needs %s by %s sample points "
-                        "per bin, expected at most %d and finite corners",
+                        "%s: roi %lld is at (%s, %s) and %s by %s, expected "
+                        "finite numbers",
                         call->op->name, (long long)i, BYI_FLOAT_TEXT(r->left),
-                        BYI_FLOAT_TEXT(r->top), BYI_FLOAT_TEXT(rows),
+                        BYI_FLOAT_TEXT(r->top), BYI_FLOAT_TEXT(width),
+                        BYI_FLOAT_TEXT(height));
+    if (!(rows <= MAX_GRID && cols <= MAX_GRID))
+        return byi_fail(err, BYOC_EINVAL,
+                        "%s: roi %lld needs %s by %s sample points per bin, "
+                        "expected at most %d on each side",
+                        call->op->name, (long long)i, BYI_FLOAT_TEXT(rows),
                         BYI_FLOAT_TEXT(cols), MAX_GRID);
     r->rows = rows > 0 ? (int64_t)rows : 0;
     r->cols = cols > 0 ? (int64_t)cols : 0;
@@ -590,16 +596,19 @@ static enum byoc_status roi_pool_float(const struct byi_call *call,
         for (int k = 0; k < 5; k++)
             roi[k] = k ? round(byi_get_real(rois, i * 5 + k) * scale)
                        : byi_get_real(rois, i * 5);
-        if (!(roi[0] >= 0 && roi[0] < (double)x->dims[0]) ||
-            !isfinite(roi[1] + roi[2] + roi[3] + roi[4]))
+        if (!(roi[0] >= 0 && roi[0] < (double)x->dims[0]))
             return byi_fail(err, BYOC_EINVAL,
-                            "%s: roi %lld has batch index %s and corners (%s, "
-                            "%s) and (%s, %s), expected an index from 0 to "
-                            "%lld and finite corners",
+                            "%s: batch index %s of roi %lld is out of range, "
+                            "expected 0 to %lld",
+                            call->op->name, BYI_FLOAT_TEXT(roi[0]),
+                            (long long)i, (long long)x->dims[0] - 1);
+        if (!isfinite(roi[1] + roi[2] + roi[3] + roi[4]))
+            return byi_fail(err, BYOC_EINVAL,
+                            "%s: roi %lld has corners (%s, %s) and (%s, %s), "
+                            "expected finite ones",
                             call->op->name, (long long)i,
-                            BYI_FLOAT_TEXT(roi[0]), BYI_FLOAT_TEXT(roi[1]),
-                            BYI_FLOAT_TEXT(roi[2]), BYI_FLOAT_TEXT(roi[3]),
-                            BYI_FLOAT_TEXT(roi[4]), (long long)x->dims[0] - 1);
+                            BYI_FLOAT_TEXT(roi[1]), BYI_FLOAT_TEXT(roi[2]),
+                            BYI_FLOAT_TEXT(roi[3]), BYI_FLOAT_TEXT(roi[4]));
         const double rows = fmax(roi[4] - roi[2] + 1, 1);
         const double cols = fmax(roi[3] - roi[1] + 1, 1);
         const int64_t first = (int64_t)roi[0] * channels;

@@ -180,12 +180,16 @@ static enum byoc_status make_random(const struct byoc_io *io, int64_t size,
     for (uint32_t d = 0; d < io->rank; d++)
         t.dims[d] = dims[d] = io->dims[d] < 0 ? size : io->dims[d];
     const uint64_t bytes = byi_tensor_bytes(&t);
-    if (io->dtype == BYOC_STRING || bytes >= SIZE_MAX - BYI_ALIGN)
+    if (io->dtype == BYOC_STRING)
         return byi_fail(err, BYOC_EUNSUPPORTED,
-                        "input \"%.100s\": found dtype %s and %llu bytes, "
-                        "expected numbers that fit in memory",
-                        io->name, byoc_dtype_name(io->dtype),
-                        (unsigned long long)bytes);
+                        "input \"%.100s\": found dtype string, expected "
+                        "numbers or bools",
+                        io->name);
+    if (bytes >= SIZE_MAX - BYI_ALIGN)
+        return byi_fail(err, BYOC_EUNSUPPORTED,
+                        "input \"%.100s\": found dims whose tensor does not "
+                        "fit in memory, expected smaller ones",
+                        io->name);
     const uintptr_t at =
         (uintptr_t)byi_arena_alloc(arena, (size_t)bytes + BYI_ALIGN);
     t.data = (void *)((at + BYI_ALIGN - 1) / BYI_ALIGN * BYI_ALIGN);

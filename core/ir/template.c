@@ -218,11 +218,14 @@ static enum byoc_status parse_call(struct template_reader *r,
     while (!byi_lex_is(&r->lex, ')')) {
         const bool named = byi_lex_is(&r->lex, BYI_TOK_IDENT) &&
                            byi_lex_peek(&r->lex).kind == '=';
-        if (n == MAX_ARGS || n_attrs == MAX_ATTRS)
+        if (!named && n == MAX_ARGS)
             return byi_lex_fail(&r->lex, &r->lex.tok, r->err,
-                                "found too many operands or attributes, "
-                                "expected at most %d and %d",
-                                MAX_ARGS, MAX_ATTRS);
+                                "found another operand, expected at most %d",
+                                MAX_ARGS);
+        if (named && n_attrs == MAX_ATTRS)
+            return byi_lex_fail(&r->lex, &r->lex.tok, r->err,
+                                "found another attribute, expected at most %d",
+                                MAX_ATTRS);
         BYI_TRY(named ? parse_attribute(r, &attrs[n_attrs++])
                       : parse_expression(r, &in[n++]));
         if (!byi_lex_accept(&r->lex, ','))

@@ -135,12 +135,14 @@ static enum byoc_status check_tensor(struct verifier *c,
 {
     if (type->kind != BYI_TENSOR)
         return BYOC_OK;
-    if (type->rank > BYI_MAX_RANK || !byoc_dtype_name(type->dtype) ||
-        type->dtype == BYOC_NONE)
+    if (type->rank > BYI_MAX_RANK)
+        return fail_check(c, "its type has rank %u, expected at most %d",
+                          type->rank, BYI_MAX_RANK);
+    if (!byoc_dtype_name(type->dtype) || type->dtype == BYOC_NONE)
         return fail_check(c,
-                          "its type has rank %u and element type %d, expected "
-                          "a rank up to %d and a known type",
-                          type->rank, (int)type->dtype, BYI_MAX_RANK);
+                          "its type has element type %d, expected one of enum "
+                          "byoc_dtype",
+                          (int)type->dtype);
     for (uint32_t i = 0; i < type->rank; i++)
         if (-1 - type->dims[i] >= (int64_t)c->m->symbols.n)
             return fail_check(
@@ -502,14 +504,21 @@ static enum byoc_status check_params(struct verifier *c)
     uint32_t n_own = f->params.n - f->n_captures;
     const char **names = NULL;
 
-    if (f->n_captures > f->params.n || f->param_names.n != f->params.n ||
-        (f->name && f->n_captures))
-        return fail_check(
-            c,
-            "it has %u parameters, %u names and %u captures, expected "
-            "a name for each parameter, and captures only among the "
-            "parameters of a nested function",
-            f->params.n, f->param_names.n, f->n_captures);
+    if (f->param_names.n != f->params.n)
+        return fail_check(c,
+                          "it has %u names of parameters, expected %u, one for "
+                          "each parameter",
+                          f->param_names.n, f->params.n);
+    if (f->n_captures > f->params.n)
+        return fail_check(c,
+                          "it has %u captures, expected at most %u, the number "
+                          "of its parameters",
+                          f->n_captures, f->params.n);
+    if (f->name && f->n_captures)
+        return fail_check(c,
+                          "it has %u captures, expected none: only functions "
+                          "without a name capture values",
+                          f->n_captures);
     for (uint32_t i = 0; i < f->params.n; i++) {
         if (f->params.at[i] >= f->nodes.n ||
             f->nodes.at[f->params.at[i]].kind != BYI_PARAM)

@@ -123,13 +123,16 @@ static enum byoc_status result_type(const struct byi_infer *t,
 {
     int64_t dims[BYI_MAX_RANK];
     const char *name = byi_attr_string(t->attrs, "op");
-    if (r->dtype == BYOC_NONE || r->dtype > BYI_LAST_DTYPE ||
-        r->rank > BYI_MAX_RANK)
+    if (r->dtype == BYOC_NONE || r->dtype > BYI_LAST_DTYPE)
         return byi_rule_fail(t,
-                             "%s: its shape() gave result %u element type %u "
-                             "and rank %u, expected a known type and a rank up "
-                             "to %d",
-                             name, i, r->dtype, r->rank, BYI_MAX_RANK);
+                             "%s: its shape() gave result %u element type %u, "
+                             "expected one of enum byoc_dtype",
+                             name, i, r->dtype);
+    if (r->rank > BYI_MAX_RANK)
+        return byi_rule_fail(t,
+                             "%s: its shape() gave result %u rank %u, expected "
+                             "at most %d",
+                             name, i, r->rank, BYI_MAX_RANK);
     for (uint32_t d = 0; d < r->rank; d++) {
         bool known = r->dims[d] >= 0;
         for (uint32_t k = 0; k < t->n_in; k++)

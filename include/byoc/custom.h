@@ -61,7 +61,7 @@ struct byoc_result {
     uint32_t rank;
     int64_t dims[BYOC_RESULT_RANK];
     void *data;
-    uint64_t bytes;
+    uint64_t bytes; /* of the memory at `data`, as shape()'s dims require */
 };
 
 /* A call of an operator. All of it is lent for the duration of the call. */

@@ -190,7 +190,7 @@ static const struct {
     {param_names, "@main: it has two parameters %x"},
     {lost_name, "parameter 1 has no name"},
     {param_list, "expected a parameter node"},
-    {captures, "2 parameters, 2 names and 1 captures"},
+    {captures, "it has 1 captures, expected none"},
     {outputs, "2 names for its results, expected 1"},
     {other_captures, "it is the function itself with %1 as capture 0"},
 };

@@ -279,8 +279,8 @@ static void gather_blocks_refused(void **state)
         {"m i m", "block_size is 0, expected a positive number", 0, 1, 0,
          BYOC_EPARSE},
         {"m i m",
-         "gather_axis is 1 and quantize_axis is 1, expected two different axes "
-         "of data of rank 2",
+         "gather_axis and quantize_axis are both 1, expected two different "
+         "axes",
          1, -1, 16, BYOC_EPARSE},
         {"m i w", "scales: found rank 1, expected 2, as data has", 0, 1, 16,
          BYOC_ETYPE},

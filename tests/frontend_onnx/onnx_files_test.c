@@ -161,7 +161,7 @@ static void wrong_external_data(void **state)
     refuse_external("w.bin", "18446744073709551615", BYOC_EPARSE,
                     "inside a file of 8");
     refuse_external("w.bin", "-1", BYOC_EPARSE,
-                    "offset '-1' and length '', expected numbers");
+                    "offset '-1', expected a number");
 }
 
 static void tensor_files(void **state)

@@ -218,10 +218,9 @@ static void invalid_support_vectors(void **state)
          1,
          {2, 1},
          "LINEAR",
-         "found 2 coefficients and 1 rho for 2 classes "
-         "with 3 support vectors",
+         "found 2 coefficients for 3 support vectors, expected 1 for each",
          BYOC_EPARSE},
-        {2, 2, {1, 1}, "LINEAR", "and 2 rho", BYOC_EPARSE},
+        {2, 2, {1, 1}, "LINEAR", "rho has 2 entries, expected 1", BYOC_EPARSE},
         {3,
          1,
          {2, 1},

@@ -40,7 +40,7 @@ static const struct {
     {"nn.relu(%a, %b, %c, %d...)", "nn.relu: found 3 operands, expected 1"},
     {"concatenate(%a,%b,%c,%d,%e,%f,%g,%h,%i)",
      "found another operand, expected at most 8"},
-    {"concatenate(%a..., %b)", "of which one with '...' is the last"},
+    {"concatenate(%a..., %b)", "found an operand after one with '...'"},
     {"concatenate(const %a...)", "column 21: found '.', expected ',' or ')'"},
     {"concatenate(nn.relu(%a)...)", "column 24: found '.', expected"},
     {"concatenate(%a..)", "column 17: found ')', expected '...'"},

@@ -176,7 +176,7 @@ class Errors(unittest.TestCase):
         for where, expected in (
                 ("shape", "it was told to fail"),
                 ("size", "the size -77777, which no input has"),
-                ("rank", "and rank 99"), ("dtype", "element type 0")):
+                ("rank", "rank 99"), ("dtype", "element type 0")):
             self.refused(expected, "Fail", [(F32, [3])], where=where)
 
     def test_run(self):

@@ -102,7 +102,7 @@ to="-o $work/none.onnx"
     refuse 'found no sample' "$model" --calibrate "$work/empty" $to
     refuse 'expected a folder' "$model" --calibrate "$work/nowhere" $to
     refuse 'expected' "$model" --calibrate "$work/wrong" $to
-    refuse 'an integer for each row' "$model" --calibrate "$work/labels" $to
+    refuse 'expected integers' "$model" --calibrate "$work/labels" $to
     refuse "found no node of the name 'x'" "$model" --calibrate "$digits" \
         --keep x $to
     refuse "did you mean 'Conv'" "$model" --calibrate "$digits" \
