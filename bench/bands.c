@@ -2,7 +2,9 @@
 /* bands.c: times blocks of mobile networks in two ways, in turns: in
  * bands (kernels/bands.h), and one convolution after the other.
  *
- *     [BYOC_MAX_ISA=avx2] build/bands [THREADS]
+ *     [BYOC_MAX_ISA=avx2] build/bands [THREADS]      (default: 1)
+ *
+ * Exit code 2 after wrong arguments, or if the CPU lacks the instruction set.
  */
 #include "kernels/bands.h"
 

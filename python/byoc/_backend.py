@@ -170,7 +170,10 @@ def find(name: str, source: str) -> Any:
         except Exception as error:
             raise ImportError(f"{source}: {describe(error)[1]}") from error
     if name not in _definitions:
-        raise ImportError(f"{source}: found no byoc.PythonBackend called {name}")
+        raise ImportError(
+            f"{source}: found no byoc.PythonBackend called {name}, expected its "
+            "definition"
+        )
     return _definitions[name]._capsule
 
 

@@ -18,10 +18,9 @@
 #include <unistd.h>
 
 enum {
-    MAX_SECONDS = 10,      /* of CPU time, for one input */
-    MAX_WALL_SECONDS = 60, /* of wall time, for one input */
-    KEPT_MEMORY = 16 << 20,
-    EXIT_WRONG = 91,
+    MAX_SECONDS = 10,       /* of CPU time, for one input */
+    MAX_WALL_SECONDS = 60,  /* of wall time, for one input */
+    KEPT_MEMORY = 16 << 20, /* bytes */
     EXIT_LEAK = 92
 };
 #define MAX_MEMORY ((size_t)3 << 29) /* 1.5 GB allocated at a time */
@@ -249,7 +248,7 @@ static struct fuzz_verdict judge(struct fuzz_job *job, int status, bool ended,
     struct fuzz_verdict v = {.bad = true};
     if (code == 0)
         return (struct fuzz_verdict){0};
-    if (code == EXIT_WRONG) {
+    if (code == FUZZ_EXIT_WRONG) {
         add_plain(v.key, sizeof v.key / 2, s->why);
         snprintf(v.what, sizeof v.what, "wrong: %s", s->why);
         return v;

@@ -12,8 +12,7 @@
 enum {
     BATCH_MS = 4000, /* of CPU time, so that load does not add forks */
     BATCH_INPUTS = 20000,
-    LARGE = 4096,
-    EXIT_WRONG = 91 /* as in child.c */
+    LARGE = 4096 /* bytes of an input */
 };
 
 uint32_t fuzz_origin(struct fuzz_job *job, const char *path)
@@ -96,7 +95,7 @@ bool fuzz_run_input(struct fuzz_job *job, const char *bytes, uint32_t n,
     free(exact);
     if (!good) {
         snprintf(s->why, sizeof s->why, "%s", c.why);
-        _exit(EXIT_WRONG);
+        _exit(FUZZ_EXIT_WRONG);
     }
     return fresh;
 }

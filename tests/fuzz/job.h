@@ -11,10 +11,11 @@
 #include "cover.h"
 
 enum {
-    FUZZ_MAX_INPUT = 1 << 20,
+    FUZZ_MAX_INPUT = 1 << 20, /* bytes */
     FUZZ_MAX_ITEMS = 1 << 18,
-    FUZZ_POOL = 1 << 30,    /* bytes of the corpus, mostly untouched pages */
-    FUZZ_JOURNAL = 64 << 20 /* bytes of the inputs of one batch            */
+    FUZZ_POOL = 1 << 30,     /* bytes of the corpus, mostly untouched pages */
+    FUZZ_JOURNAL = 64 << 20, /* bytes of the inputs of one batch            */
+    FUZZ_EXIT_WRONG = 91     /* exit code of a child after a wrong result   */
 };
 
 /* An input in one of the pools: n bytes at offset `at` of the pool's bytes. */

@@ -5,12 +5,14 @@
 #include "kernels.h"
 #include "tests/share.h"
 
-/* A random window over n spatial axes that fits. */
+/* The shape of a convolution or pooling: dims of data and weights, and the
+ * window; `extra` is output_padding. */
 struct shape {
     int64_t x[5], w[5];
     int64_t strides[3], padding[6], dilation[3], extra[3], groups;
 };
 
+/* A random window over n spatial axes that fits. */
 static struct shape random_shape(uint32_t n, bool transposed)
 {
     struct shape s = {.groups = random_in(1, 3)};
