@@ -224,6 +224,17 @@ void byi_f32_fetch(struct byi_f32_tile *t, int64_t i, int64_t n,
 /* Bytes of a thread's pointers, for rows of `pieces` pieces. */
 uint64_t byi_f32_pointer_bytes(int64_t pieces);
 
+/* --- scaled.c ------------------------------------------------------------- */
+/* Whether to multiply the weights, not the rows, by the scale: less work if an
+ * image has more positions than outputs. All images must have the same scale,
+ * since a tile may have rows of several images. */
+bool byi_f32_scales_weights(const struct byi_f32_conv *conv);
+/* The convolution by scaled weights. */
+struct byi_f32_conv byi_f32_scaled_conv(const struct byi_f32_conv *conv);
+/* Multiply row k of panels [first, end) of the weights by scale[k]. */
+void byi_f32_scale_weights(const struct byi_f32_conv_run *run, int64_t first,
+                           int64_t end, float *to);
+
 /* conv.c. The number of threads, at most `threads`, for which the work pays. */
 int byi_f32_conv_team(const struct byi_f32_conv *conv, int threads);
 

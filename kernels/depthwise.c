@@ -101,30 +101,55 @@ static void run_block(const struct byi_f32_conv_run *run, int64_t begin,
     }
 }
 
-/* Compute rows [begin, end) of the result. */
-static void run_rows(const struct byi_f32_conv_run *run, int64_t begin,
-                     int64_t end, const float **pointers)
+/* Compute channels [first, last) of rows [begin, end) of the result, in blocks
+ * of channels. */
+static void run_blocks(const struct byi_f32_conv_run *run, int64_t begin,
+                       int64_t end, int64_t first, int64_t last,
+                       const float **pointers)
 {
-    const int64_t channels = run->conv->channels, block = block_of(run->conv);
-    for (int64_t first = 0; first < channels; first += block)
-        run_block(run, begin, end, first, byi_min(first + block, channels),
+    const int64_t block = block_of(run->conv);
+    for (; first < last; first += block)
+        run_block(run, begin, end, first, byi_min(first + block, last),
                   pointers);
+}
+
+/* Whether to divide channels, not rows, among threads. A 1 x 1 convolution that
+ * produces such a small image from a sixth of its channels divides its columns
+ * (see direct.c), so that each thread reads what it has written. */
+static bool divides_channels(const struct byi_f32_conv *conv)
+{
+    return conv->channels > 7 * conv->images * byi_f32_product_of(conv->in);
+}
+
+/* Compute share i of n shares. */
+static void run_thread(const struct byi_f32_conv_run *run, int64_t i, int64_t n,
+                       const float **pointers)
+{
+    const struct byi_f32_conv *conv = run->conv;
+    const int64_t rows = conv->images * byi_f32_product_of(conv->out);
+    const int64_t line = conv->out[2], channels = conv->channels;
+    if (divides_channels(conv)) {
+        const int64_t blocks = byi_ceil_div(channels, BYI_F32_COLUMNS);
+        run_blocks(run, 0, rows, blocks * i / n * BYI_F32_COLUMNS,
+                   byi_min(blocks * (i + 1) / n * BYI_F32_COLUMNS, channels),
+                   pointers);
+        return;
+    }
+    /* give threads whole lines if there are enough */
+    const int64_t unit = rows / line >= 3 * n ? line : 1;
+    run_blocks(run, rows / unit * i / n * unit,
+               rows / unit * (i + 1) / n * unit, 0, channels, pointers);
 }
 
 void byi_f32_depthwise_run(const struct byi_f32_conv_run *run)
 {
     const struct byi_f32_conv *conv = run->conv;
     const int64_t n = run->threads;
-    const int64_t last = conv->out[2];
     const uint64_t per_thread =
         byi_f32_pointer_bytes(byi_f32_product_of(conv->size));
-    const int64_t rows = conv->images * byi_f32_product_of(conv->out);
-    /* give threads whole lines if there are enough */
-    const int64_t unit = rows / last >= 3 * n ? last : 1;
 #pragma omp parallel for num_threads(run->threads) if (run->threads > 1)       \
     schedule(static)
     for (int64_t i = 0; i < n; i++)
-        run_rows(run, rows / unit * i / n * unit,
-                 rows / unit * (i + 1) / n * unit,
-                 (void *)((char *)run->scratch + (uint64_t)i * per_thread));
+        run_thread(run, i, n,
+                   (void *)((char *)run->scratch + (uint64_t)i * per_thread));
 }

@@ -251,23 +251,6 @@ uint64_t byi_f32_pointer_bytes(int64_t pieces)
     return (uint64_t)(most * BYI_F32_ROWS) * sizeof(float *);
 }
 
-/* Whether to multiply the weights, not the rows, by the scale: less work if an
- * image has more positions than outputs. All images must have the same scale,
- * since a tile may have rows of several images. */
-static bool scales_weights(const struct byi_f32_conv *conv)
-{
-    return conv->scales && (conv->images == 1 || conv->scale_image == 0) &&
-           byi_f32_product_of(conv->out) > conv->outputs;
-}
-
-/* The convolution by scaled weights. */
-static struct byi_f32_conv scaled_conv(const struct byi_f32_conv *conv)
-{
-    struct byi_f32_conv plain = *conv;
-    plain.gathers = plain.scales = false;
-    return plain;
-}
-
 /* Bytes of a thread's copy of the scaled weights. */
 static uint64_t scaled_bytes(const struct byi_f32_conv *conv)
 {
@@ -277,9 +260,9 @@ static uint64_t scaled_bytes(const struct byi_f32_conv *conv)
 
 uint64_t byi_f32_direct_scratch(const struct byi_f32_conv *conv, int threads)
 {
-    if (!scales_weights(conv))
+    if (!byi_f32_scales_weights(conv))
         return describe(conv).per_thread * (uint64_t)threads;
-    const struct byi_f32_conv plain = scaled_conv(conv);
+    const struct byi_f32_conv plain = byi_f32_scaled_conv(conv);
     return BYI_ALIGN + (scaled_bytes(conv) + describe(&plain).per_thread) *
                            (uint64_t)threads;
 }
@@ -725,60 +708,77 @@ static void run_share(const struct direct *d, int64_t begin, int64_t end,
     }
 }
 
-/* Multiply row k of panels [first, end) of the weights by scale[k]. */
-static void scale_weights(const struct byi_f32_conv_run *run, int64_t first,
-                          int64_t end, float *to)
+/* Whether to divide tiles, not blocks, among threads. Each thread then reads
+ * all weights, otherwise it reads all rows, and writes parts of rows, which
+ * other threads read in the next layer. */
+static bool divides_rows(const struct direct *d, int64_t blocks)
 {
-    const struct byi_f32_conv *conv = run->conv;
-    const int64_t floats = conv->channels * BYI_F32_PANEL;
-    for (int64_t i = first; i < end; i++) {
-        const struct byi_f32_block panel = {.y = to + i * floats,
-                                            .ld = BYI_F32_PANEL,
-                                            .rows = conv->channels,
-                                            .n = BYI_F32_PANEL};
-        memcpy(panel.y, run->weights + i * floats,
-               (size_t)floats * sizeof *panel.y);
-        conv->kernels->binary[BYI_F32_MUL](&panel, run->scale, 1, 0);
+    const struct byi_f32_conv *conv = d->conv;
+    const int64_t weights = conv->merged_groups * byi_f32_direct_floats(conv);
+    return d->tiles >= blocks ||
+           (d->tiles >= 2 * d->run->threads &&
+            weights <= d->rows * (conv->channels + conv->outputs));
+}
+
+/* The pairs of a tile and a block are numbered tile by tile if `by_rows`,
+ * otherwise block by block; `inner` is the number of pairs of a tile or block.
+ * Compute pairs [from, to). */
+static void run_pairs(const struct direct *d, bool by_rows, int64_t inner,
+                      int64_t from, int64_t to, void *scratch)
+{
+    for (int64_t n; from < to; from += n) {
+        const int64_t outer = from / inner, at = from % inner;
+        const int64_t whole = at ? 0 : (to - from) / inner;
+        n = whole ? whole * inner : byi_min(inner - at, to - from);
+        const int64_t end = whole ? outer + whole : outer + 1;
+        const int64_t last = whole ? inner : at + n;
+        if (by_rows)
+            run_share(d, outer, end, at, last, scratch);
+        else
+            run_share(d, at, last, outer, end, scratch);
     }
 }
 
-/* Compute share i of the run; each thread has one. If weights are scaled, a
- * thread scales those that it reads: data that another core has written takes
- * longer to read than to compute. */
+/* Compute share i of the run; each thread has one. A share ends within a tile
+ * or block only if threads have few of them. If weights are scaled, a thread
+ * scales those that it reads: data that another core has written takes longer
+ * to read than to compute. */
 static void run_thread(const struct direct *d, int64_t i, bool scales)
 {
+    enum { FEW = 16 };
     const struct byi_f32_conv *conv = d->conv;
     const int64_t n = d->run->threads, blocks = conv->merged_groups * d->blocks;
     const uint64_t bytes = scales ? scaled_bytes(conv) : 0;
     char *scratch =
         (char *)d->run->scratch + (uint64_t)i * (bytes + d->per_thread);
-    /* each thread reads the weights of its columns and the rows of its tiles */
-    const bool by_rows =
-        d->tiles >= blocks ||
-        (d->tiles >= 2 * n &&
-         byi_f32_product_of(conv->size) * conv->outputs <= d->rows);
-    const int64_t first = by_rows ? 0 : blocks * i / n;
-    const int64_t last = by_rows ? blocks : blocks * (i + 1) / n;
+    if (d->tiles == 0)
+        return;
+    const bool by_rows = divides_rows(d, blocks);
+    const int64_t inner = by_rows ? blocks : d->tiles;
+    const int64_t outer = by_rows ? d->tiles : blocks;
+    const int64_t unit = outer < FEW * n && !conv->expand ? 1 : inner;
+    const int64_t from = outer * inner / unit * i / n * unit;
+    const int64_t to = outer * inner / unit * (i + 1) / n * unit;
     struct byi_f32_conv_run run = *d->run;
     struct direct share = *d;
     if (scales) {
+        const int64_t first = by_rows ? 0 : from / inner;
+        const int64_t last = by_rows ? blocks : byi_ceil_div(to, inner);
         run.weights = (const float *)(const void *)scratch;
         share.run = &run;
-        scale_weights(
+        byi_f32_scale_weights(
             d->run, first_column(d, first) / BYI_F32_PANEL,
             byi_min(first_column(d, last) / BYI_F32_PANEL,
                     byi_ceil_div(conv->merged_outputs, BYI_F32_PANEL)),
             (float *)(void *)scratch);
     }
-    run_share(&share, by_rows ? d->tiles * i / n : 0,
-              by_rows ? d->tiles * (i + 1) / n : d->tiles, first, last,
-              scratch + bytes);
+    run_pairs(&share, by_rows, inner, from, to, scratch + bytes);
 }
 
 void byi_f32_direct_run(const struct byi_f32_conv_run *given)
 {
-    const bool scales = scales_weights(given->conv);
-    const struct byi_f32_conv plain = scaled_conv(given->conv);
+    const bool scales = byi_f32_scales_weights(given->conv);
+    const struct byi_f32_conv plain = byi_f32_scaled_conv(given->conv);
     struct byi_f32_conv_run run = *given;
     if (scales) {
         run.conv = &plain;
