@@ -317,12 +317,15 @@ static bool product_pays(const struct byi_f32_conv *conv)
 
 /* For groups that are not depthwise: oneDNN is as fast with AVX-512, except for
  * groups of 4 on CPUs that execute it in two halves. With AVX2 it is slower for
- * groups that fill whole panels, also if several are merged to fill one. */
+ * groups that fill whole panels, also if several are merged to fill one, and
+ * takes three to ten times as long for groups of fewer outputs than a vector.
+ */
 static bool groups_pay(const struct byi_f32_conv *conv)
 {
     return conv->kernels->rows > 6
                ? conv->slim == 4 && has_halves(conv)
-               : conv->slim || conv->merged_outputs % BYI_F32_PANEL == 0;
+               : conv->slim || conv->merged_outputs % BYI_F32_PANEL == 0 ||
+                     conv->outputs / conv->groups < conv->kernels->width;
 }
 
 /* For products and the remaining convolutions: oneDNN's kernels are as fast if
