@@ -269,7 +269,8 @@ struct byi_i8_kernels {
     enum byi_i8_bytes bytes;
     /* [form][panels - 1][rows] */
     byi_i8_tile_fn *tile[BYI_I8_FORMS][2][BYI_I8_ROWS + 1];
-    /* of the first BYI_I8_PANEL / 2 columns of a panel; or NULL */
+    /* [form][rows], of `panels` panels without the last BYI_I8_PANEL / 2
+     * columns */
     byi_i8_tile_fn *half_tile[BYI_I8_FORMS][BYI_I8_ROWS + 1];
     void (*block)(const struct byi_i8_block *b); /* NULL: tiles */
     const char *block_names[2];                  /* of bytes, of bfloat16 */

@@ -68,10 +68,9 @@ static byi_i8_tile_fn *find_tile(const struct i8_job *j, int rows,
 {
     const struct byi_i8_kernels *k = j->conv->kernels;
     const int64_t panels = byi_ceil_div(columns, BYI_I8_PANEL);
-    if (columns <= BYI_I8_PANEL / 2 && k->half_tile[j->form][rows]) {
-        *wide = BYI_I8_PANEL / 2;
+    *wide = k->panels * BYI_I8_PANEL - BYI_I8_PANEL / 2;
+    if (panels == k->panels && columns <= *wide)
         return k->half_tile[j->form][rows];
-    }
     *wide = panels * BYI_I8_PANEL;
     return k->tile[j->form][panels - 1][rows];
 }
