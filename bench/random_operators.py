@@ -8,7 +8,8 @@ seed, its number and the rows of DRAWS, so that a run of one case repeats it.
 import numpy as np
 
 TYPES = {"f": np.float32, "d": np.float64, "h": np.float16, "b": np.uint8,
-         "c": np.int8, "w": np.int32, "i": np.int64, "?": np.bool_}
+         "c": np.int8, "w": np.int32, "i": np.int64, "u": np.uint32,
+         "?": np.bool_}
 # sizes of axes: few, odd, those of layers, long
 SIZES = ((1, 2, 3, 4, 5, 7, 8), (9, 13, 17, 24, 31, 33, 49, 63, 65),
          (64, 80, 96, 128, 192, 197, 256, 300, 384, 500, 512, 768, 1000),
@@ -84,8 +85,15 @@ def draw_binary(d, op, letter):
             d.tensor(broadcast(d, dims), letter, op == "Pow")]
     if op == "Pow":
         pair[0] = abs(pair[0])
-    keep = op in ("Pow", "PRelu") or d.chance(70)
-    return pair if keep else pair[::-1], [], {}
+    keep = op in ("Pow", "PRelu", "BitShift") or d.chance(70)
+    attrs = {"direction": d.pick(("LEFT", "RIGHT"))} if op == "BitShift" else {}
+    return pair if keep else pair[::-1], [], attrs
+
+
+def draw_variadic(d, op, letter):
+    dims = d.shape()
+    return [d.tensor(s, letter) for s in [dims] + [
+        broadcast(d, dims) for _ in range(d.pick((1, 2, 2, 5)))]], [], {}
 
 
 def draw_where(d, op, letter):
@@ -231,7 +239,7 @@ def draw_scatter(d, op, letter):
     rest = at.shape if attrs else at.shape[:-1] + x.shape[at.shape[-1]:]
     if np.prod(rest) > 4 * MOST:
         return draw_scatter(d, op, letter)
-    attrs["reduction"] = d.pick(("none", "none", "add", "max"))
+    attrs["reduction"] = d.pick(("none", "none", "add", "max", "min", "mul"))
     return [x, at, d.tensor(rest, letter)], [], attrs
 
 
@@ -251,6 +259,16 @@ def draw_other(d, op, letter):
         return [x], [d.random.rand(dims[axis]) > 0.5], {"axis": axis}
     if op == "NonZero":
         return [x * (x > d.pick((0, 1)))], [], {}
+    if op == "Trilu":
+        return [x], [np.array(d.pick((0, 0, 1, -3, 20)))], {
+            "upper": d.pick((0, 1))}
+    if op == "Unique":
+        x = d.ints(d.pick((2, 99, 1 << 40)), *dims).astype(TYPES[letter])
+        return [x], [], {"outputs": 4, "sorted": d.pick((0, 1))}
+    if op == "Einsum":
+        n = d.pick((3, 16, 40))
+        return [x, d.tensor([dims[-1], n], letter)], [], {
+            "equation": "...j,jk->" + d.pick(("...k", "k..."))}
     return [x], [], {}
 
 
@@ -268,8 +286,15 @@ def draw_pool(d, op, letter):
     if op.startswith("Global"):
         return [x], [], {}
     n = d.pick((2, 3, 3, 5))
-    return [x], [], {"kernel_shape": [n, n], "pads": [n // 2] * 4,
-                     "strides": [d.pick((1, 2))] * 2}
+    more = {"p": d.pick((1, 2))} if op == "LpPool" else {}
+    if op == "MaxPool" and d.chance(20):
+        more = {"dilations": [2, 2]}
+    if op == "AveragePool":
+        more = {"count_include_pad": d.pick((0, 1))}
+    return [x], [], {"kernel_shape": [n, n if d.chance(80) else 1],
+                     "pads": [d.pick((0, n // 2)), 0] * 2,
+                     "strides": [d.pick((1, 2, 3, n)), d.pick((1, 2, 3, n))],
+                     **more}
 
 
 def draw_space(d, op, letter):
@@ -282,9 +307,13 @@ def draw_space(d, op, letter):
 
 def draw_resize(d, op, letter):
     x = image(d, letter)
-    scale = d.pick(((2, 2), (1.5, 1.3), (0.5, 0.7)))
+    scale = d.pick(((2, 2), (1.5, 1.3), (0.5, 0.7), (3, 1), (0.3, 0.3)))
+    mode = d.pick(("nearest", "linear", "cubic"))
+    more = {"antialias": 1} if mode != "nearest" and d.chance(20) else {}
     return [x], [None, np.array([1, 1, *scale], np.float32)], {
-        "mode": d.pick(("nearest", "linear", "cubic"))}
+        "mode": mode, "coordinate_transformation_mode": d.pick(
+            ("half_pixel", "half_pixel", "align_corners", "asymmetric")),
+        **more}
 
 
 def draw_conv(d, op, letter):
@@ -297,7 +326,10 @@ def draw_conv(d, op, letter):
 
 
 def draw_matmul(d, op, letter):
-    m, n, k = [d.pick((1, 3, 8, 17, 64, 100, 256, 768)) for _ in range(3)]
+    m, n, k = [d.pick((1, 1, 3, 8, 17, 31, 64, 100, 256, 768))
+               for _ in range(3)]
+    while m * n * k < LEAST:
+        m *= 5
     if op == "Gemm":
         return [d.tensor([m, k], letter)], [
             d.tensor([n, k], letter), d.tensor([n], letter)], {"transB": 1}
@@ -309,18 +341,58 @@ def draw_matmul(d, op, letter):
         [x], [d.tensor([k, n], letter)], {})
 
 
+def draw_contrib(d, op, letter):
+    """Operators of com.microsoft."""
+    dims = d.shape(3, 3)
+    x, n = d.tensor(dims, letter), dims[-1]
+    rows = [d.tensor([n], letter) for _ in range(3)]
+    attrs = {"domain": "com.microsoft"}
+    if op == "QuickGelu":
+        return [x], [], attrs
+    if op in ("FastGelu", "BiasGelu"):
+        return [x], rows[:1], attrs
+    if op == "SkipLayerNormalization":
+        return [x, d.tensor(dims, letter)], rows[:d.pick((1, 2, 3))], attrs
+    if op == "SkipSimplifiedLayerNormalization":
+        return [x, d.tensor(dims, letter)], rows[:1], attrs
+    attrs["transB"] = d.pick((0, 1)) # FusedMatMul
+    y = [dims[0], 17, n] if attrs["transB"] else [dims[0], n, 17]
+    return [x, d.tensor(y, letter)], [], {"alpha": 0.5, **attrs}
+
+
+def draw_heads(d, op, letter):
+    """Operators of transformers since opset 23."""
+    batch, heads, time = d.pick((1, 1, 4)), d.pick((2, 8, 12)), d.pick(
+        (1, 17, 64, 128))
+    size = d.pick((32, 64, 80))
+    dims = [batch, heads, time, size]
+    if op == "RotaryEmbedding":
+        return [d.tensor(dims, letter)] + [
+            d.tensor([batch, time, size // 2], letter) for _ in range(2)], [], {
+                "opset": 23, "interleaved": d.pick((0, 1))}
+    keys = [batch, d.pick((heads, heads // 2)), d.pick((time, 200)), size]
+    return [d.tensor(dims, letter), d.tensor(keys, letter),
+            d.tensor(keys, letter)], [], {"opset": 23,
+                                          "is_causal": d.pick((0, 1))}
+
+
 # group: operators with the letters of their element types
 DRAWS = {
     "unary": ("Relu Exp Tanh Erf Sigmoid Log Sqrt Sin Gelu HardSwish Softplus "
-              "Floor Mish Neg:fwi Abs:fwi Not:? Clip:f", "fh"),
+              "Floor Mish Neg:fwi Abs:fwi Not:? Clip:f Sign:fwi Round:fd "
+              "Ceil:fd Reciprocal:fd Cos:f Tan:f Atan:f Sinh:f Asinh:f "
+              "LeakyRelu:f Elu:f Selu:f Celu:f Softsign:f HardSigmoid:f "
+              "ThresholdedRelu:f IsNaN:fd IsInf:fd BitwiseNot:wi", "fh"),
     "cast": ("Cast", "fhbwi?d"),
     "binary": ("Add:fhdwi Sub:fwi Mul:fhwi Div:fwi Pow Max:fwi Min:fwi Mod:wi "
-               "Equal:fwi Less:fwi Greater:fi And:? PRelu", "f"),
-    "where": ("Where", "fbwi"),
+               "Equal:fwi? Less:fwi Greater:fi And:? Or:? Xor:? PRelu "
+               "LessOrEqual:fd BitwiseAnd:wi BitwiseXor:wi BitShift:u", "f"),
+    "variadic": ("Sum:fd Mean:f Max:fwi Min:fd", "f"),
+    "where": ("Where", "fbwid"),
     "quantize": ("QuantizeLinear DequantizeLinear", "bc"),
-    "reduce": ("ReduceSum:ffhwi ReduceMean:ffhwi ReduceMax:ffhwibc "
-               "ReduceMin:ffhwibc ReduceProd:fwi ReduceL1:fw ReduceL2:f "
-               "ReduceSumSquare:fw ReduceLogSum ReduceLogSumExp", "f"),
+    "reduce": ("ReduceSum:ffhwid ReduceMean:ffhwid ReduceMax:ffhwibcd "
+               "ReduceMin:ffhwibcd ReduceProd:fwi ReduceL1:fw ReduceL2:fd "
+               "ReduceSumSquare:fwd ReduceLogSum ReduceLogSumExp", "f"),
     "softmax": ("Softmax LogSoftmax Hardmax:f", "fffhd"),
     "arg": ("ArgMax:ffwibc ArgMin:ffwi", "f"),
     "cumsum": ("CumSum", "ffwid"),
@@ -336,13 +408,18 @@ DRAWS = {
     "pad": ("Pad", "fi"),
     "repeat": ("Tile Expand", "fbi"),
     "gather": ("Gather GatherElements GatherND", "fbi"),
-    "scatter": ("ScatterElements ScatterND", "fi"),
-    "other": ("OneHot:fi ReverseSequence Compress NonZero Trilu", "f"),
-    "pool": ("MaxPool:f AveragePool GlobalAveragePool GlobalMaxPool", "f"),
+    "scatter": ("ScatterElements ScatterND", "fidw"),
+    "other": ("OneHot:fi ReverseSequence Compress:fi NonZero:fi Trilu:fi "
+              "Unique:fib Einsum:fd", "f"),
+    "pool": ("MaxPool:ffbcd AveragePool LpPool GlobalAveragePool "
+             "GlobalMaxPool", "f"),
     "space": ("DepthToSpace SpaceToDepth", "f"),
     "resize": ("Resize", "f"),
     "conv": ("Conv", "f"),
-    "matmul": ("MatMul:ffh Gemm MatMulInteger:b", "f"),
+    "matmul": ("MatMul:ffhdwi Gemm:ffd MatMulInteger:bc", "f"),
+    "contrib": ("FastGelu BiasGelu QuickGelu SkipLayerNormalization "
+                "SkipSimplifiedLayerNormalization FusedMatMul", "f"),
+    "heads": ("Attention RotaryEmbedding", "f"),
 }
 
 
