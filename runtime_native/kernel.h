@@ -591,6 +591,9 @@ struct byi_simd {
     void (*affine_rows)(const float *x, int64_t rows, int64_t pitch,
                         const double *mul, const double *add, float *y,
                         int64_t n);
+    /* y[i] = (x[i] - mean) * scale, computed in double */
+    void (*standardize)(const float *x, int64_t n, double mean, double scale,
+                        float *y);
     /* y[i] = e^(x[i] - shift), which is at most 1; returns the sum of y */
     double (*exp_sum)(const float *x, float *y, int64_t n, float shift);
     /* y[i] = e^(x[i] - top[i]), which is added to sum[i]; x may be y */

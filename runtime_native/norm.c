@@ -507,9 +507,7 @@ static void mvn_rows(const struct byi_call *call, const struct byi_box *reduced,
     const double scale = 1 / (sqrt(squares < 0 ? 0 : squares / count) + 1e-9);
     for (int64_t i = 0; i < rows.rows; i++) {
         const int64_t at = byi_box_offset(reduced, i * rows.n);
-#pragma omp simd
-        for (int64_t j = 0; j < rows.n; j++)
-            y[at + j] = (float)(((double)x[at + j] - mean) * scale);
+        simd->standardize(x + at, rows.n, mean, scale, y + at);
     }
 }
 
