@@ -32,11 +32,11 @@ struct byi_bench_load {
 };
 
 /* Run until both the number of runs and the time are reached, or after
- * BYI_BENCH_MAX_RUNS. If the clients
- * cannot keep up with the rate, runs that have not begun when the time is over
- * are dropped. Each client has its own state, which it runs once before the
- * clock starts. Results are set on success only. Errors: BYOC_ENOMEM,
- * BYOC_ELIMIT (too many threads), and the errors of byoc_run. */
+ * BYI_BENCH_MAX_RUNS. If the clients cannot keep up with the rate, runs that
+ * have not begun when the time is over are dropped. Each client has its own
+ * state, which it runs once before the clock starts. Results are set on success
+ * only. Errors: BYOC_ENOMEM, BYOC_ELIMIT (too many threads), and the errors of
+ * byoc_run. */
 enum byoc_status byi_load_run(struct byi_bench_load *load,
                               struct byi_arena *arena, struct byoc_error *err);
 

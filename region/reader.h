@@ -23,8 +23,7 @@ struct region_reader {
 };
 
 /* Read member "type" of a step: a tensor or, for a tuple, a list of tensors.
- * Errors: BYOC_EPARSE, BYOC_ELIMIT (tensors of 2^63 elements or
- * 2^64 bytes). */
+ * Errors: BYOC_EPARSE, BYOC_ELIMIT (tensors of 2^63 elements or 2^64 bytes). */
 enum byoc_status byi_region_type(struct region_reader *r,
                                  const struct byi_json *object,
                                  const struct byi_type **type);

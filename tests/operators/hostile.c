@@ -4,9 +4,9 @@
  * Every integer of a node (attributes, elements of lists, constant operands,
  * sizes of operands) is replaced by each of `extremes`. Every name that a node
  * or a body graph reads, makes or declares is left out, or replaced by an
- * unknown one. The model is then
- * imported and goes through the passes of a compile. It may be refused; it must
- * not crash, overflow (under the sanitizers) or take more than MAX_BYTES.
+ * unknown one. The model is then imported and goes through the passes of a
+ * compile. It may be refused; it must not crash, overflow (under the
+ * sanitizers) or take more than MAX_BYTES.
  */
 #include "fuzz.h"
 
