@@ -174,7 +174,7 @@ int main(int argc, char **argv)
            "6g,\"runs\":%u,"
            "\"version\":\"%s\"}\n",
            1e3 * load, 1e3 * first, 1e3 * runs.at[0], 1e3 * runs.at[runs.n / 2],
-           1e3 * sum / runs.n, 1e3 * p99, (double)usage.ru_maxrss / 1024,
+           1e3 * sum / runs.n, 1e3 * p99, (double)usage.ru_maxrss * 1024 / 1e6,
            runs.n, base()->get_version());
     fflush(stdout);
     _exit(0); /* skip the library's destructors */

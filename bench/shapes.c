@@ -184,7 +184,8 @@ static int report(const struct byoc_model *model, double seconds)
     printf("held       %10.1f MB of %.1f, %.1f at most\n",
            (double)s.bytes / 1e6, (double)s.max_bytes / 1e6,
            (double)s.peak_bytes / 1e6);
-    printf("process    %10.1f MB at most\n", (double)usage.ru_maxrss / 1024);
+    printf("process    %10.1f MB at most\n",
+           (double)usage.ru_maxrss * 1024 / 1e6);
     return s.shapes <= s.max_shapes && s.bytes <= s.max_bytes ? 0 : 1;
 }
 

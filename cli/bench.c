@@ -256,7 +256,7 @@ static enum byoc_status bench(const struct byoc_model *model,
         byi_profile_measure_peak(r->profile, r->threads);
     struct rusage usage;
     getrusage(RUSAGE_SELF, &usage);
-    r->peak_mb = (double)usage.ru_maxrss / 1024;
+    r->peak_mb = (double)usage.ru_maxrss * 1024 / 1e6;
     byoc_model_cache(model, &r->cache);
     byoc_state_free(&state);
     return status;

@@ -221,6 +221,13 @@ static void convert_cast_like(struct byi_import *o)
     emit_cast(o, byi_import_dtype(o, byi_import_in(o, 1)));
 }
 
+static void convert_bitcast(struct byi_import *o)
+{
+    o->out[0] = byi_import_emit(
+        o, BYI_OP_BITCAST, ARGS(byi_import_in(o, 0)),
+        ATTRS(A_DTYPE("dtype", byi_import_dtype_attr(o, "to"))));
+}
+
 /* IsInf and IsNaN. 8-bit floats are cast to float32, which is exact. */
 static void convert_is_special(struct byi_import *o)
 {
@@ -397,12 +404,6 @@ static void convert_bias_gelu(struct byi_import *o)
 }
 
 #define SAME byi_import_convert_same
-static void convert_bitcast(struct byi_import *o)
-{
-    o->out[0] = byi_import_emit(
-        o, BYI_OP_BITCAST, ARGS(byi_import_in(o, 0)),
-        ATTRS(A_DTYPE("dtype", byi_import_dtype_attr(o, "to"))));
-}
 
 /* clang-format off */
 static const struct byi_onnx_op rows[] = {

@@ -413,9 +413,8 @@ void byi_workers_enter(struct byi_turn *turn,
         (struct byi_turn){.parallelism = *parallelism, .outer = current_turn};
     if (turn->parallelism.threads == 0)
         turn->parallelism.threads = 1;
-    if (!current_turn && !in_part) {
+    if (!current_turn && !in_part)
         begin_turn(turn);
-    }
     current_turn = turn;
     turn->host = (struct byi_omp_host){
         .parallel_for = run_by_turn,

@@ -52,9 +52,11 @@ static const char *move_channels_last(const char *first, bool batch,
                  : byi_arena_printf(arena, "%sIO", first + 2);
 }
 
-static enum byoc_status report_unknown_op(const char *name, size_t n,
-                                          struct byi_arena *arena,
-                                          struct byoc_error *err)
+/* Fail because `op`, which is called `name` in the option, has no layout, or
+ * because there is no operator of that name. */
+static enum byoc_status report_bad_op(const struct byi_op *op, const char *name,
+                                      size_t n, struct byi_arena *arena,
+                                      struct byoc_error *err)
 {
     struct byi_text text = {0};
     for (uint32_t id = 1; id < BYI_N_OPS; id++)
@@ -62,10 +64,9 @@ static enum byoc_status report_unknown_op(const char *name, size_t n,
             byi_text_addf(&text, "%s%s", text.n ? ", " : "", byi_op(id)->name);
     const char *list = byi_arena_str(arena, text.at);
     byi_text_free(&text);
-    return byi_fail(err, BYOC_EINVAL,
-                    "desired: '%.*s' has no layout attribute, expected one of "
-                    "%s",
-                    (int)n, name, list);
+    return byi_fail(
+        err, BYOC_EINVAL, "desired: '%.*s' %s, expected one of %s", (int)n,
+        name, op ? "has no layout attribute" : "is not an operator", list);
 }
 
 static enum byoc_status check_data(struct desired_layout *desired,
@@ -130,7 +131,7 @@ static enum byoc_status read_desired(const char *text, size_t n,
                         copy);
     desired->op = byi_op_of_name(copy, name);
     if (!desired->op || desired->op->layout != BYI_LAYOUT_SENSITIVE)
-        return report_unknown_op(copy, name, arena, err);
+        return report_bad_op(desired->op, copy, name, arena, err);
     desired->data = byi_arena_strn(arena, copy + name + 1, data - name - 1);
     desired->kernel = copy[data] ? copy + data + 1 : NULL;
     BYI_TRY(check_data(desired, arena, err));

@@ -371,15 +371,15 @@ static enum byoc_status run(struct byi_module *m, uint32_t func,
                             struct byi_pass_context *ctx,
                             struct byi_arena *scratch, struct byoc_error *err)
 {
-    struct byi_narrow_list own = {0};
+    struct byi_narrow_list unlisted = {0};
     struct narrowing_state s = {.list = byi_narrow_list_of(ctx)};
     BYI_TRY(read_options(ctx, &s, err));
     if (s.form == FORM_NONE)
         return BYOC_OK;
-    s.list = s.list ? s.list : &own;
+    s.list = s.list ? s.list : &unlisted;
     const enum byoc_status status =
         byi_rewrite(m, func, rules, BYI_COUNT(rules), ctx, scratch, &s, err);
-    byi_narrow_list_free(&own);
+    byi_narrow_list_free(&unlisted);
     return status;
 }
 

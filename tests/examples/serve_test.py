@@ -2,8 +2,8 @@
 """serve_test.py prefork|asynchronous: a server of examples/serve answers clients that
 never pause, while its model is replaced twice: no request fails, each answer is right,
 and the new model serves. Malformed requests and a damaged replacement are refused
-with the reason. Exits with 77 if gunicorn or uvicorn are not installed. PYTHONPATH
-leads to the package byoc."""
+with the reason. Exits with 77 if byoc, NumPy, or gunicorn (prefork) or uvicorn
+(asynchronous) is not installed. PYTHONPATH leads to the package byoc."""
 
 import contextlib
 import http.client
