@@ -266,7 +266,8 @@ void byi_f32_conv_plan(struct byi_f32_conv *conv, bool exact)
         conv->kernels = byi_f32_kernels();
     split_epilogue(conv);
     merge_groups(conv, exact);
-    conv->algorithm = conv->transposed              ? BYI_F32_TRANSPOSED
+    conv->algorithm = byi_f32_spread_suits(conv)    ? BYI_F32_SPREAD
+                      : conv->transposed            ? BYI_F32_TRANSPOSED
                       : conv->planar                ? BYI_F32_PLANAR
                       : byi_f32_is_depthwise(conv)  ? BYI_F32_DEPTHWISE
                       : is_vector(conv)             ? BYI_F32_VECTOR
@@ -346,28 +347,45 @@ static bool direct_pays(const struct byi_f32_conv *conv)
     return conv->kernels->rows == 6 || conv->channels >= 64;
 }
 
+/* Whether the window slides along one axis. */
+static bool is_line(const struct byi_f32_conv *conv)
+{
+    return conv->in[1] == 1 && conv->size[1] == 1;
+}
+
 /* For depthwise convolutions: without AVX-512, oneDNN is faster for two axes
  * and small windows that are not dilated or have at most nine taps, except for
  * these functions. For others it uses slow general kernels. */
 static bool depthwise_pays(const struct byi_f32_conv *conv)
 {
     const int64_t taps = byi_f32_product_of(conv->size);
-    const bool line = conv->in[1] == 1 && conv->size[1] == 1;
     const bool dilated = conv->dilation[1] > 1 || conv->dilation[2] > 1;
     return conv->channels >= BYI_F32_PANEL &&
-           (conv->kernels->rows > 6 || has_fast_function(conv) || line ||
-            conv->size[2] > 7 || (dilated && taps > 9));
+           (conv->kernels->rows > 6 || has_fast_function(conv) ||
+            is_line(conv) || conv->size[2] > 7 || (dilated && taps > 9));
 }
 
 /* For transposed convolutions: oneDNN computes the gradient of a convolution,
  * far from the peak. It is as fast only with SSE2 and windows that do not
- * overlap. */
+ * overlap, and along one axis. With groups or few channels, it takes up to 30
+ * times as long, but along one axis it is faster, unless depthwise. */
 static bool transposed_pays(const struct byi_f32_conv *conv)
 {
+    if (!is_line(conv) && (conv->groups > 1 || conv->channels < BYI_F32_PANEL))
+        return true;
+    if (conv->groups > 1 && !byi_f32_is_depthwise(conv))
+        return false;
     const bool overlap =
         conv->stride[1] < conv->size[1] || conv->stride[2] < conv->size[2];
     return conv->channels >= BYI_F32_PANEL &&
            (overlap || conv->kernels->rows >= 6);
+}
+
+/* oneDNN is faster only along one axis: for one channel, or with SSE2. */
+static bool spread_pays(const struct byi_f32_conv *conv)
+{
+    return !is_line(conv) || conv->groups > 1 ||
+           (conv->channels > 1 && conv->kernels->rows >= 6);
 }
 
 /* A tile computes whole panels. oneDNN is up to twice as fast if there are
@@ -398,6 +416,8 @@ bool byi_f32_conv_pays(const struct byi_f32_conv *conv)
         return depthwise_pays(conv);
     case BYI_F32_TRANSPOSED:
         return transposed_pays(conv);
+    case BYI_F32_SPREAD:
+        return spread_pays(conv);
     default:
         return true;
     }
@@ -419,6 +439,8 @@ static int64_t group_floats(const struct byi_f32_conv *conv)
         return byi_f32_winograd_floats(conv);
     if (conv->algorithm == BYI_F32_SHIFTED)
         return byi_f32_shifted_floats(conv);
+    if (conv->algorithm == BYI_F32_SPREAD)
+        return byi_f32_spread_floats(conv);
     return byi_f32_direct_floats(conv);
 }
 
@@ -431,16 +453,6 @@ uint64_t byi_f32_conv_packed(const struct byi_f32_conv *conv)
         return (uint64_t)(taps * conv->channels + BYI_F32_PANEL) *
                sizeof(float);
     return (uint64_t)(conv->merged_groups * group_floats(conv)) * sizeof(float);
-}
-
-/* Tap t of the weights, counted from its first tap at `from`. */
-static const float *tap_at(const struct byi_f32_conv *conv,
-                           const struct byi_f32_weights *weights,
-                           const float *from, int64_t t)
-{
-    return from + t / conv->size[2] / conv->size[1] * weights->tap[0] +
-           t / conv->size[2] % conv->size[1] * weights->tap[1] +
-           t % conv->size[2] * weights->tap[2];
 }
 
 static void pack_direct(const struct byi_f32_conv *conv,
@@ -457,8 +469,8 @@ static void pack_direct(const struct byi_f32_conv *conv,
                (size_t)(conv->merged_groups * group_floats(conv)) * sizeof *to);
     for (int64_t g = 0; g < conv->groups; g++)
         for (int64_t t = 0; t < taps; t++) {
-            const float *from =
-                tap_at(conv, weights, weights->at + g * weights->group, t);
+            const float *from = byi_f32_tap_at(
+                conv, weights, weights->at + g * weights->group, t);
             byi_f32_pack_tap(
                 conv, weights, from, panel,
                 g % together * (conv->merged_outputs / together),
@@ -483,7 +495,7 @@ static void pack_slim(const struct byi_f32_conv *conv,
         float *panel = to + column / BYI_F32_PANEL * taps * n * BYI_F32_PANEL +
                        column % BYI_F32_PANEL;
         for (int64_t t = 0; t < taps; t++) {
-            const float *tap = tap_at(conv, weights, from, t);
+            const float *tap = byi_f32_tap_at(conv, weights, from, t);
             for (int64_t k = 0; k < n; k++)
                 panel[(t * n + k) * BYI_F32_PANEL] =
                     tap[(k / 4 * 4 + (o + k) % 4) * weights->channel];
@@ -521,6 +533,9 @@ static void pack_serially(const struct byi_f32_conv *conv,
     case BYI_F32_TRANSPOSED:
         byi_f32_transposed_pack(conv, weights, to);
         break;
+    case BYI_F32_SPREAD:
+        byi_f32_spread_pack(conv, weights, to);
+        break;
     case BYI_F32_SHIFTED:
         byi_f32_shifted_pack(conv, weights, to);
         break;
@@ -553,8 +568,8 @@ static void pack_all(const struct byi_f32_conv *conv,
                      const struct byi_f32_weights *weights, float *to,
                      int threads)
 {
-    const bool apart = conv->algorithm != BYI_F32_DEPTHWISE &&
-                       conv->algorithm != BYI_F32_TRANSPOSED;
+    const bool apart =
+        conv->algorithm != BYI_F32_DEPTHWISE && !conv->transposed;
     if (conv->merged_groups > 1 && apart) {
         const int64_t some = byi_min(threads, conv->merged_groups);
 #pragma omp parallel for num_threads((int)some) if (some > 1) schedule(static)
@@ -565,8 +580,7 @@ static void pack_all(const struct byi_f32_conv *conv,
     }
     const int64_t panels = byi_ceil_div(conv->merged_outputs, BYI_F32_PANEL);
     const int64_t floats = group_floats(conv) / byi_max(panels, 1);
-    const bool by_panels = conv->groups == 1 &&
-                           conv->algorithm != BYI_F32_TRANSPOSED &&
+    const bool by_panels = conv->groups == 1 && !conv->transposed &&
                            conv->algorithm != BYI_F32_SHIFTED;
     const int64_t n = by_panels ? byi_min(threads, panels) : 1;
 #pragma omp parallel for num_threads((int)n) if (n > 1) schedule(static)
@@ -634,6 +648,8 @@ uint64_t byi_f32_conv_scratch(const struct byi_f32_conv *conv, int threads)
         return zeros_bytes(conv) + byi_f32_planar_scratch(conv, threads);
     case BYI_F32_SHIFTED:
         return zeros_bytes(conv) + byi_f32_shifted_scratch(conv, threads);
+    case BYI_F32_SPREAD:
+        return zeros_bytes(conv) + byi_f32_spread_scratch(conv, threads);
     default:
         return zeros_bytes(conv) +
                (uint64_t)threads * byi_f32_pointer_bytes(taps);
@@ -677,6 +693,9 @@ void byi_f32_conv_run(const struct byi_f32_conv_run *given)
         break;
     case BYI_F32_TRANSPOSED:
         byi_f32_transposed_run(run);
+        break;
+    case BYI_F32_SPREAD:
+        byi_f32_spread_run(run);
         break;
     case BYI_F32_SHIFTED:
         byi_f32_shifted_run(run);

@@ -206,6 +206,16 @@ static inline const float *byi_f32_element(const struct byi_f32_conv *conv,
     return (const float *)(const void *)((const char *)from + i * size);
 }
 
+/* Tap t of the weights, counted from their first tap at `from`. */
+static inline const float *byi_f32_tap_at(const struct byi_f32_conv *conv,
+                                          const struct byi_f32_weights *weights,
+                                          const float *from, int64_t t)
+{
+    return from + t / conv->size[2] / conv->size[1] * weights->tap[0] +
+           t / conv->size[2] % conv->size[1] * weights->tap[1] +
+           t % conv->size[2] * weights->tap[2];
+}
+
 /* --- one_tile.c ----------------------------------------------------------- */
 /* Run a tile whose result has `rows` rows and `columns` columns, which may end
  * within a panel. */
@@ -285,6 +295,9 @@ void byi_f32_tiles_run(const struct byi_f32_conv_run *run);
 /* shifted.c. Whether the convolution has so few outputs, and so many taps along
  * a line, that this is faster than direct.c. */
 bool byi_f32_shifted_suits(const struct byi_f32_conv *conv);
+/* spread.c. Whether the transposed convolution has so few outputs that this is
+ * faster than transposed.c. */
+bool byi_f32_spread_suits(const struct byi_f32_conv *conv);
 
 /* direct.c, depthwise.c, planar.c, transposed.c, vector.c and so on. Packing,
  * scratch and run of each algorithm, as in struct byi_f32_conv_run; sizes of
@@ -305,6 +318,11 @@ void byi_f32_shifted_pack(const struct byi_f32_conv *conv,
                           const struct byi_f32_weights *weights, float *to);
 uint64_t byi_f32_shifted_scratch(const struct byi_f32_conv *conv, int threads);
 void byi_f32_shifted_run(const struct byi_f32_conv_run *run);
+int64_t byi_f32_spread_floats(const struct byi_f32_conv *conv);
+void byi_f32_spread_pack(const struct byi_f32_conv *conv,
+                         const struct byi_f32_weights *weights, float *to);
+uint64_t byi_f32_spread_scratch(const struct byi_f32_conv *conv, int threads);
+void byi_f32_spread_run(const struct byi_f32_conv_run *run);
 void byi_f32_vector_run(const struct byi_f32_conv_run *run);
 void byi_f32_transposed_pack(const struct byi_f32_conv *conv,
                              const struct byi_f32_weights *weights, float *to);

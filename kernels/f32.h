@@ -224,6 +224,7 @@ enum byi_f32_algorithm {
     BYI_F32_PLANAR,  /* images of few channels, channels first */
     BYI_F32_SHIFTED, /* few outputs: a sum for each tap, added up at shifted
                       * positions */
+    BYI_F32_SPREAD,  /* transposed convolution with few outputs */
     BYI_F32_ALGORITHMS
 };
 

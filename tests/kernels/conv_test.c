@@ -544,6 +544,8 @@ static bool is_large(const struct byi_f32_conv *conv)
 static bool fits(const struct byi_f32_conv *conv,
                  enum byi_f32_algorithm algorithm)
 {
+    if (algorithm == BYI_F32_SPREAD)
+        return byi_f32_spread_suits(conv);
     if (conv->transposed || algorithm == BYI_F32_TRANSPOSED)
         return conv->transposed && algorithm == BYI_F32_TRANSPOSED;
     if (algorithm == BYI_F32_VECTOR) /* in vectors() */
@@ -1329,6 +1331,51 @@ static void test_groups(void **state)
     at_all_levels(keeps_groups_apart);
 }
 
+/* Which kernel a transposed convolution of stride 2 along two axes, or along
+ * the last one, has, and whether it is faster than oneDNN's. */
+static void transposed_layers(void)
+{
+    static const struct {
+        int64_t channels, outputs, groups, size;
+        bool line;
+        enum byi_f32_algorithm algorithm;
+        bool pays;
+    } layers[] = {
+        {12, 24, 4, 3, false, BYI_F32_TRANSPOSED, true},
+        {8, 64, 1, 2, false, BYI_F32_TRANSPOSED, true},
+        {64, 64, 64, 4, false, BYI_F32_TRANSPOSED, true},
+        {64, 64, 64, 4, true, BYI_F32_TRANSPOSED, true},
+        {16, 16, 4, 8, true, BYI_F32_TRANSPOSED, false},
+        {64, 3, 1, 4, false, BYI_F32_SPREAD, true},
+        {8, 8, 2, 2, true, BYI_F32_SPREAD, true},
+        {1, 1, 1, 8, true, BYI_F32_SPREAD, false},
+    };
+    for (size_t i = 0; i < BYI_COUNT(layers); i++) {
+        const int64_t lines = layers[i].line ? 1 : 20;
+        struct byi_f32_conv conv = {
+            .images = 1,
+            .in = {1, lines, 20},
+            .out = {1, layers[i].line ? 1 : 38 + layers[i].size,
+                    38 + layers[i].size},
+            .channels = layers[i].channels,
+            .outputs = layers[i].outputs,
+            .groups = layers[i].groups,
+            .transposed = true,
+            .size = {1, layers[i].line ? 1 : layers[i].size, layers[i].size},
+            .stride = {1, layers[i].line ? 1 : 2, 2},
+            .dilation = {1, 1, 1}};
+        byi_f32_conv_plan(&conv, false);
+        assert_int_equal(conv.algorithm, layers[i].algorithm);
+        assert_int_equal(byi_f32_conv_pays(&conv), layers[i].pays);
+    }
+}
+
+static void test_transposed(void **state)
+{
+    (void)state;
+    at_all_levels(transposed_layers);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -1349,6 +1396,7 @@ int main(void)
         cmocka_unit_test(test_team),
         cmocka_unit_test(test_planes),
         cmocka_unit_test(test_few_outputs),
+        cmocka_unit_test(test_transposed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
