@@ -175,7 +175,7 @@ static void test_random(void **state)
     int ran = 0;
     (void)state;
     needs_kernels();
-    for (int round = 0; round < 60; round++) {
+    for (int round = 0; round < 80; round++) {
         struct region g;
         region_open(&g);
         g.seed += (uint64_t)round;
@@ -685,8 +685,8 @@ static void test_relu_of_infinite_input(void **state)
         {"multiply", "{}", {2, 3, 5, 4, -1, -1}, {2, 3, 5, 4, -1, -1}},
         {"multiply", "{}", {2, 3, 5, 4, -1, -1}, {3, 1, 1, -1, -1, -1}},
         {"add", "{}", {2, 3, 2, 4, 3, 2}, {2, 3, 2, 4, 3, 2}},
-        {"add", "{}", {2, 3, 2, 4, 3, 2}, {2, 1, 2, 1, 3, 1}},
-        {"add", "{}", {2, 3, 5, 4, 2, -1}, {3, 1, 4, 1, -1, -1}},
+        {"add", "{}", {2, 2, 2, 2, 3, 2}, {2, 1, 2, 1, 3, 1}},
+        {"add", "{}", {2, 3, 2, 4, 2, -1}, {3, 1, 4, 1, -1, -1}},
         {"mean", "{\"axis\":[1]}", {2, 3, 5, 4, -1, -1}, {0}},
         {"sum", "{\"axis\":[2,3]}", {2, 3, 5, 4, -1, -1}, {0}},
         {"nn.avg_pool2d", "{\"pool_size\":[2,2]}", {2, 3, 5, 4, -1, -1}, {0}},

@@ -854,6 +854,14 @@ static void test_refusals(void **state)
     refused(&g, region_end(&g), "both operands are broadcast");
     region_close(&g);
 
+    /* a rotary embedding of few elements */
+    region_open(&g);
+    a = region_input(&g, 2, 10, 4, 4, -1);
+    b = region_input(&g, 2, 10, 1, 4, -1);
+    region_kernel(&g, "multiply", "{}", IDS(a, b));
+    refused(&g, region_end(&g), "reference implementation");
+    region_close(&g);
+
     region_open(&g);
     x = region_input(&g, 1, 2, 4, 4, -1);
     uint32_t w = region_const(&g, 2, 2, 3, 3, -1);
