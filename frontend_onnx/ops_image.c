@@ -128,11 +128,14 @@ static byi_id complete_roi(struct byi_import *o)
 
 /* Replace the sizes of the axes in `resized` by sizes that keep x's aspect
  * ratio. These are the largest that fit in the given sizes if `smaller`,
- * otherwise the smallest that cover them. */
-static void keep_ratio(struct byi_import *o, const bool *resized, bool smaller,
-                       uint32_t rank, int64_t *sizes)
+ * otherwise the smallest that cover them. ONNX rounds these sizes, and maps
+ * positions by the scale that all axes share: it is stored in `scales`. Returns
+ * whether a size was rounded, so that the scale does not follow from it. */
+static bool keep_ratio(struct byi_import *o, const bool *resized, bool smaller,
+                       uint32_t rank, int64_t *sizes, float *scales)
 {
     double scale = smaller ? INFINITY : 0;
+    bool rounded = false;
 
     for (uint32_t i = 0; i < rank; i++) {
         const double ratio = (double)sizes[i] /
@@ -140,15 +143,20 @@ static void keep_ratio(struct byi_import *o, const bool *resized, bool smaller,
         if (resized[i])
             scale = smaller ? fmin(scale, ratio) : fmax(scale, ratio);
     }
-    for (uint32_t i = 0; i < rank; i++)
-        if (resized[i])
-            sizes[i] = (int64_t)floor(
-                scale * (double)byi_import_dim(o, byi_import_in(o, 0), i) +
-                0.5);
+    for (uint32_t i = 0; i < rank; i++) {
+        const double length =
+            scale * (double)byi_import_dim(o, byi_import_in(o, 0), i);
+        if (!resized[i])
+            continue;
+        sizes[i] = (int64_t)floor(length + 0.5);
+        scales[i] = (float)scale;
+        rounded |= fabs(length - (double)sizes[i]) > 1e-6;
+    }
+    return rounded;
 }
 
-/* Like keep_ratio, for sizes or dims that are known only at run time; `dims`
- * are x's dims at the axes. */
+/* The scale that keep_ratio finds, for sizes or dims that are known only at run
+ * time, once for each axis; `dims` are x's dims at the axes. */
 static byi_id emit_kept_ratio(struct byi_import *o, byi_id sizes, byi_id dims,
                               bool smaller)
 {
@@ -156,17 +164,16 @@ static byi_id emit_kept_ratio(struct byi_import *o, byi_id sizes, byi_id dims,
                                  "  divide(cast(%sizes, dtype=\"float32\"),"
                                  "         cast(%dims, dtype=\"float32\"))"
                                  "}";
-    static const char rounded[] =
+    static const char repeated[] =
         "fn (%dims, %scale) {"
-        "  %real = multiply(cast(%dims, dtype=\"float32\"), %scale);"
-        "  cast(floor(add(%real, 0.5)), dtype=\"int64\")"
+        "  add(multiply(cast(%dims, dtype=\"float32\"), 0.0), %scale)"
         "}";
     const byi_id scale = byi_import_emit(
         o, smaller ? BYI_OP_MIN : BYI_OP_MAX,
         ARGS(byi_import_text(o, ratios, ARGS(sizes, dims), NO_ATTRS)),
         ATTRS(A_BOOL("keepdims", false)));
 
-    return byi_import_text(o, rounded, ARGS(dims, scale), NO_ATTRS);
+    return byi_import_text(o, repeated, ARGS(dims, scale), NO_ATTRS);
 }
 
 /* Like complete_size, for values or dims that are known only at run time. */
@@ -182,9 +189,11 @@ static byi_id emit_size(struct byi_import *o, byi_id given, bool sized,
           : dims;
     const int64_t count = rank;
 
-    if (sized && strcmp(policy, "stretch") != 0)
+    if (sized && strcmp(policy, "stretch") != 0) {
         given = emit_kept_ratio(o, given, resized_dims,
                                 strcmp(policy, "not_larger") == 0);
+        sized = false;
+    }
     if (n == 0)
         return given;
     const byi_id rest =
@@ -196,8 +205,10 @@ static byi_id emit_size(struct byi_import *o, byi_id given, bool sized,
 }
 
 /* Complete sizes or scales that are given for some axes only, and apply the
- * aspect ratio policy. */
-static byi_id complete_size(struct byi_import *o, byi_id given, bool sized)
+ * aspect ratio policy: *rounds says whether dims times scales are rounded to
+ * the nearest integers. */
+static byi_id complete_size(struct byi_import *o, byi_id given, bool sized,
+                            bool *rounds)
 {
     const char *policy =
         byi_import_string(o, "keep_aspect_ratio_policy", "stretch");
@@ -216,6 +227,7 @@ static byi_id complete_size(struct byi_import *o, byi_id given, bool sized)
     for (uint32_t i = 0; i < rank; i++)
         known =
             known && (!sized || byi_import_dim(o, byi_import_in(o, 0), i) > 0);
+    *rounds = !stretch;
     if (!known)
         return emit_size(o, given, sized, axes, n, policy);
     if (t.rank != 1 || t.dims[0] != (n ? n : rank)) {
@@ -236,14 +248,16 @@ static byi_id complete_size(struct byi_import *o, byi_id given, bool sized)
             sizes[axis] = byi_tensor_int(&t, i);
     }
     if (!stretch)
-        keep_ratio(o, resized, strcmp(policy, "not_larger") == 0, rank, sizes);
-    return sized ? byi_import_vector(o, rank, sizes)
-                 : byi_import_array(o, BYOC_F32, rank, scales);
+        *rounds = keep_ratio(o, resized, strcmp(policy, "not_larger") == 0,
+                             rank, sizes, scales);
+    return sized && !*rounds ? byi_import_vector(o, rank, sizes)
+                             : byi_import_array(o, BYOC_F32, rank, scales);
 }
 
 static void convert_resize(struct byi_import *o)
 {
     const bool sized = is_given(o, 3);
+    bool rounds = false;
     byi_id size = byi_import_in(o, 2);
     uint32_t n = 0;
 
@@ -253,7 +267,7 @@ static void convert_resize(struct byi_import *o)
                         sized ? "both" : "neither");
     if (sized)
         size = byi_import_cast(o, byi_import_in(o, 3), BYOC_I64);
-    size = complete_size(o, size, sized);
+    size = complete_size(o, size, sized, &rounds);
     const char *transform =
         byi_import_string(o, "coordinate_transformation_mode", "half_pixel");
     const double *roi = read_roi(o, transform, &n);
@@ -267,13 +281,14 @@ static void convert_resize(struct byi_import *o)
         A_FLOAT("extrapolation_value",
                 byi_import_float(o, "extrapolation_value", 0)),
         A_BOOL("antialias", byi_import_int(o, "antialias", 0) != 0),
+        A_BOOL("round_dims", rounds),
         {.name = "roi", .kind = BYI_ATTR_FLOATS, .n = n, .floats = roi},
     };
     if (!roi && strcmp(transform, "tf_crop_and_resize") == 0)
         o->out[0] =
             byi_import_emit(o, BYI_OP_DYN_RESIZE,
                             ARGS(byi_import_in(o, 0), size, complete_roi(o)),
-                            BYI_N(attrs) - 1, attrs);
+                            BYI_N(attrs) - 2, attrs);
     else
         o->out[0] =
             byi_import_emit(o, BYI_OP_RESIZE, ARGS(byi_import_in(o, 0), size),

@@ -44,7 +44,7 @@ struct filter {
     enum coordinates coordinates;
     enum nearest nearest;
     double cubic_a;
-    bool exclude_outside, antialias;
+    bool exclude_outside, antialias, round_dims;
     int64_t in, out;
     bool sized;           /* sizes are given, not scales */
     double scale, length; /* out / in; the length that scale stands for */
@@ -76,6 +76,8 @@ static struct filter read_filter(const struct byi_resample *r, uint32_t axis)
         .cubic_a = byi_attr_float(attrs, "cubic_coeff_a"),
         .exclude_outside = byi_attr_int(attrs, "exclude_outside") != 0,
         .antialias = byi_attr_int(attrs, "antialias") != 0,
+        .round_dims =
+            r->op == BYI_OP_RESIZE && byi_attr_int(attrs, "round_dims") != 0,
         .in = r->x->dims[axis],
         .out = r->y->dims[axis],
         .narrow = 1,
@@ -89,7 +91,9 @@ static struct filter read_filter(const struct byi_resample *r, uint32_t axis)
 static int64_t most_taps(const struct filter *f)
 {
     const double support = f->mode == CUBIC ? 2 : 1;
-    const double shrinks = (double)f->in / (double)f->out;
+    /* the least length that rounds to `out` */
+    const double length = (double)f->out - (f->round_dims ? 0.5 : 0);
+    const double shrinks = (double)f->in / length;
     if (f->mode == NEAREST)
         return 1;
     double most = 2 * support;
@@ -128,9 +132,13 @@ uint64_t byi_resample_plan(struct byi_resample *r, void *memory)
 
 /* Divide by the scale. If sizes are given, it is the ratio of two integers.
  * Multiplying first makes every position exact that is an integer, or halfway
- * between two. The nearest input depends on it. */
+ * between two. The nearest input depends on it. A scale that keeps the aspect
+ * ratio is such a ratio, rounded to float32: a quotient in float32 makes these
+ * positions exact again. */
 static double divide_by_scale(const struct filter *f, double at)
 {
+    if (f->mode == NEAREST && f->round_dims && !f->sized)
+        return (double)((float)at / (float)f->scale);
     return f->sized ? at * (double)f->in / (double)f->out : at / f->scale;
 }
 
@@ -265,10 +273,11 @@ static void read_scale(const struct byi_resample *r, uint32_t i,
     f->length = (double)f->out;
     f->sized = r->given->dtype != BYOC_F32;
     if (!f->sized) {
-        /* The length follows from the scale and is not rounded down, as in the
-         * reference and its test data. */
         f->scale = byi_tensor_float(r->given, i);
-        f->length = f->scale * (double)f->in;
+        /* A length that would be rounded down is not rounded, as in the
+         * reference and its test data. */
+        if (!f->round_dims)
+            f->length = f->scale * (double)f->in;
     }
     if (f->antialias && f->scale < 1)
         f->narrow = f->scale;

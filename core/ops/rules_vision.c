@@ -5,8 +5,19 @@
 #include <math.h>
 #include <string.h>
 
-/* Multiply *dim by its scale and by the fraction `span` that is resized. ONNX
- * computes the product in float32, so that 0.7f * 10 is 7. */
+/* The dim that follows from a scale for `dim` elements, of which the fraction
+ * `span` is resized. ONNX computes the product in float32, so that 0.7f * 10 is
+ * 7. It rounds the product down, but to the nearest if it chooses the scale to
+ * keep the aspect ratio: then the scale is that of the whole axis. */
+static float scaled_dim(const struct byi_infer *t, int64_t dim, double scale,
+                        double span)
+{
+    if (t->op->id == BYI_OP_RESIZE && byi_attr_int(t->attrs, "round_dims") != 0)
+        return floorf((float)dim * (float)scale + 0.5f);
+    return floorf((float)dim * (float)span * (float)scale);
+}
+
+/* Multiply *dim by its scale and by the fraction `span` that is resized. */
 static enum byoc_status scale_dim(const struct byi_infer *t, uint32_t axis,
                                   double scale, double span, int64_t *dim)
 {
@@ -18,7 +29,7 @@ static enum byoc_status scale_dim(const struct byi_infer *t, uint32_t axis,
             *dim = byi_rule_fresh(t);
         return BYOC_OK;
     }
-    const float size = floorf((float)*dim * (float)span * (float)scale);
+    const float size = scaled_dim(t, *dim, scale, span);
     if (!(size <= (float)BYI_MAX_ELEMENTS))
         return byi_rule_fail(t,
                              "axis %u would have %s elements, expected at most "

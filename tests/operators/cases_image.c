@@ -95,7 +95,9 @@ static void resize_axes(struct draw *d)
 {
     static const char *const places[] = {"half_pixel", "half_pixel_symmetric"};
     const bool sized = draw_chance(d, 50);
-    const int64_t axes[] = {draw_chance(d, 50) ? -2 : 2, 3};
+    const bool keeps_ratio = sized && draw_chance(d, 50);
+    /* ONNX Runtime keeps the ratio of no axis that is given as negative */
+    const int64_t axes[] = {!keeps_ratio && draw_chance(d, 50) ? -2 : 2, 3};
     const int64_t sizes[] = {draw_int(d, 1, 9), draw_int(d, 1, 9)};
     const double scales[] = {(double)draw_int(d, 2, 9) / 4,
                              (double)draw_int(d, 2, 9) / 4};
@@ -110,6 +112,9 @@ static void resize_axes(struct draw *d)
     } else {
         draw_floats(d, 2, scales, draw_chance(d, 50));
     }
+    if (keeps_ratio)
+        draw_attr_string(d, "keep_aspect_ratio_policy",
+                         draw_chance(d, 50) ? "not_larger" : "not_smaller");
     draw_attr_ints(d, "axes", 2, axes);
     draw_attr_string(d, "mode", draw_chance(d, 50) ? "nearest" : "linear");
     draw_attr_string(d, "coordinate_transformation_mode",
