@@ -4,7 +4,8 @@
  * 1e6 nodes of several shapes, each in a separate process. Prints nanoseconds
  * per node, and the peak memory without the module itself. Also prints the
  * ratio of the time per node at 1e6 to that at 1e4 nodes; at most 2 counts as
- * linear. All are medians of 11 processes up to 1e4 nodes, of 5 above.
+ * linear. Times are medians of 11 processes up to 1e4 nodes, of 5 above; the
+ * memory is that of the process with the median time.
  *     bench_passes [--shape NAME] [--pass NAME] [--max NODES]
  *                  [--plugin FILE.so]
  * --plugin partitions for that backend; without it all nodes stay native.
@@ -74,7 +75,8 @@ static enum byoc_status verify(struct byi_module *m, struct byoc_error *err)
     return byi_verify(m, err);
 }
 
-/* Passes that only accept a module after another pass, `first`. */
+/* Passes that fail, or have nothing to do, unless another pass, `first`, has
+ * run. */
 static const struct {
     const char *name, *first;
 } prerequisites[] = {

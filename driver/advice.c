@@ -504,8 +504,9 @@ static void print_coverage(const struct byi_coverage *c, const char *what,
     byi_report_add_share(out, c->flops_offloaded, c->flops);
     byi_text_addf(out, " of ");
     byi_report_add_flops(out, c->flops);
-    byi_text_addf(out, "%s, %u operator%s; %u stay native\n", what,
-                  c->offloaded, byi_plural(c->offloaded), c->native);
+    byi_text_addf(out, "%s, %u operator%s; %u stay%s native\n", what,
+                  c->offloaded, byi_plural(c->offloaded), c->native,
+                  c->native == 1 ? "s" : "");
 }
 
 static void print_text(const struct advisor *a, struct byi_text *out)

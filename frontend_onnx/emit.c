@@ -145,7 +145,7 @@ byi_id byi_import_scale(struct byi_import *o, byi_id x, double factor)
         return x;
     if (!byi_dtype_is_float(dtype) && factor != rint(factor))
         byi_import_refuse(
-            o, "found the factor %s of integers, expected an integer",
+            o, "found factor %s for integer operands, expected an integer",
             BYI_FLOAT_TEXT(factor));
     return byi_import_call(o, BYI_OP_MULTIPLY, x,
                            byi_import_scalar(o, dtype, factor));

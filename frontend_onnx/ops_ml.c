@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops_ml.c: converts scalers, encoders and linear models of ai.onnx.ml to
- * simpler operators. Scalers and linear models compute in float32.
+/* ops_ml.c: converts operators of ai.onnx.ml that prepare features (scalers,
+ * imputers, encoders, extractors), and linear models, to simpler operators.
+ * Scalers and linear models compute in float32.
  */
 #include "frontend_onnx/import.h"
 
@@ -211,10 +212,10 @@ static void convert_imputer(struct byi_import *o)
             ints ? byi_import_cast(o, byi_import_vector(o, n_ints, ints), dtype)
                  : BYI_NO_ID;
     if (fresh == BYI_NO_ID)
-        byi_import_fail(
-            o, BYOC_EPARSE,
-            "found no imputed values, expected some of x's type, %s",
-            byoc_dtype_name(dtype));
+        byi_import_fail(o, BYOC_EPARSE,
+                        "found no imputed values, expected %s for x of type %s",
+                        whole ? "imputed_value_int64s" : "imputed_value_floats",
+                        byoc_dtype_name(dtype));
     byi_id found;
     if (!whole && isnan(old_float))
         found = byi_import_call(o, BYI_OP_ISNAN, x);
@@ -301,6 +302,33 @@ static byi_id read_any_list(struct byi_import *o, const char *stem)
     return texts ? byi_import_array(o, BYOC_STRING, n, texts) : BYI_NO_ID;
 }
 
+/* Refuse keys and values that are not vectors of the same length. */
+static void check_pairs(struct byi_import *o, byi_id keys, byi_id values)
+{
+    if (keys == BYI_NO_ID || values == BYI_NO_ID) {
+        byi_import_fail(o, BYOC_EPARSE,
+                        "found no %s, expected an attribute with them",
+                        keys == BYI_NO_ID ? "keys" : "values");
+        return;
+    }
+    const uint32_t rank = byi_import_rank(o, keys);
+    const uint32_t rank_of_values = byi_import_rank(o, values);
+    if (rank != 1 || rank_of_values != 1) {
+        byi_import_fail(
+            o, BYOC_EPARSE,
+            "keys have rank %u and values rank %u, expected vectors", rank,
+            rank_of_values);
+        return;
+    }
+    const int64_t n = byi_import_dim(o, keys, 0);
+    const int64_t n_values = byi_import_dim(o, values, 0);
+    if (n == 0 || n != n_values)
+        byi_import_fail(o, BYOC_EPARSE,
+                        "found %lld keys and %lld values, expected vectors of "
+                        "the same length, at least 1",
+                        (long long)n, (long long)n_values);
+}
+
 /* Emit values[i] where keys[i] == x, or the node's default of the values' type.
  */
 static byi_id map_keys(struct byi_import *o, byi_id x, byi_id keys,
@@ -318,16 +346,7 @@ static byi_id map_keys(struct byi_import *o, byi_id x, byi_id keys,
     struct byi_tensor given;
     byi_id fallback;
 
-    if (keys == BYI_NO_ID || values == BYI_NO_ID ||
-        byi_import_dim(o, keys, 0) != byi_import_dim(o, values, 0) ||
-        byi_import_rank(o, keys) != 1 || byi_import_rank(o, values) != 1 ||
-        byi_import_dim(o, keys, 0) == 0)
-        byi_import_fail(
-            o, BYOC_EPARSE,
-            "found %lld keys and %lld values, expected vectors of the "
-            "same length, at least 1",
-            keys == BYI_NO_ID ? 0 : (long long)byi_import_dim(o, keys, 0),
-            values == BYI_NO_ID ? 0 : (long long)byi_import_dim(o, values, 0));
+    check_pairs(o, keys, values);
     if (byi_import_tensor(o, "default_tensor", &given)) {
         if (byi_elements(given.rank, given.dims) != 1)
             byi_import_fail(o, BYOC_EPARSE,
@@ -388,6 +407,24 @@ static void convert_category_mapper(struct byi_import *o)
     map_labels(o, byi_import_array(o, BYOC_STRING, n_texts, texts), all);
 }
 
+/* Refuse input i, a matrix, unless it has `width` columns. */
+static void check_columns(struct byi_import *o, uint32_t i, byi_id matrix,
+                          int64_t width)
+{
+    const int64_t columns = byi_import_dim(o, matrix, 1);
+
+    if (columns < 0)
+        byi_import_refuse(o,
+                          "input %u has a symbolic number of columns, expected "
+                          "%lld as in inputdimensions; set it with --dim",
+                          i, (long long)width);
+    else if (columns != width)
+        byi_import_refuse(o,
+                          "input %u has %lld columns, expected %lld as in "
+                          "inputdimensions",
+                          i, (long long)columns, (long long)width);
+}
+
 /* Concatenate the columns of all inputs. */
 static void convert_feature_vectorizer(struct byi_import *o)
 {
@@ -401,12 +438,7 @@ static void convert_feature_vectorizer(struct byi_import *o)
                         o->n_in);
     for (uint32_t i = 0; i < o->n_in && byi_import_ok(o); i++) {
         parts[i] = byi_ml_matrix(o, byi_import_in(o, i), BYOC_F32);
-        if (byi_import_dim(o, parts[i], 1) != widths[i])
-            byi_import_refuse(o,
-                              "input %u has %lld columns, expected %lld as in "
-                              "inputdimensions",
-                              i, (long long)byi_import_dim(o, parts[i], 1),
-                              (long long)widths[i]);
+        check_columns(o, i, parts[i], widths[i]);
     }
     o->out[0] = byi_import_emit(o, BYI_OP_CONCATENATE, o->n_in, parts,
                                 ATTRS(AN_INT("axis", 1)));
@@ -425,7 +457,8 @@ static byi_id emit_linear(struct byi_import *o, uint32_t n)
 
     if (n == 0 || n_weights % n || n_weights == 0)
         byi_import_fail(o, BYOC_EPARSE,
-                        "found %u coefficients, expected a multiple of %u",
+                        "found %u coefficients, expected a positive multiple "
+                        "of %u, the number of targets or scores",
                         n_weights, n);
     if (n_intercepts && n_intercepts != n)
         byi_import_fail(o, BYOC_EPARSE, "found %u intercepts, expected %u",
@@ -464,7 +497,9 @@ static void convert_linear_classifier(struct byi_import *o)
     add_numbers(o, "intercepts", BYOC_F32, &n);
     n = n ? n : n_labels;
     if (n_labels != (n == 1 ? 2 : n))
-        byi_import_fail(o, BYOC_EPARSE, "found %u labels, expected %u",
+        byi_import_fail(o, BYOC_EPARSE,
+                        "found %u class labels, expected %u: one for each "
+                        "score, or two for a single score",
                         n_labels, n == 1 ? 2 : n);
     const byi_id scores = emit_linear(o, n);
     const byi_id y = byi_ml_transform(o, scores, transform);

@@ -286,8 +286,9 @@ static void copy_border(const struct byi_f32_conv *conv, const float *line,
 }
 
 /* Find the pieces of a window that is partly outside of the image and whose
- * first tap is at `at`. If a piece is all taps of a line, pieces are copied to
- * `border`, with their padding. */
+ * first tap is at `at`. If a piece is all taps of a line and lines are padded,
+ * pieces of lines inside of the image are copied to `border`, with their
+ * padding. */
 static void find_border(const struct direct *d, const float *image,
                         const int64_t at[BYI_F32_AXES], const float **piece,
                         float *border)
@@ -576,8 +577,9 @@ static void run_tile(const struct direct *d, struct direct_block *b, int n)
     conv->kernels->slim[conv->slim == 4][n](&b->tile);
 }
 
-/* Multiply the rows of a chunk by the columns of some blocks, at most up to
- * `end`, of a merged group. If `whole`, the caller applies the rest of the
+/* Multiply the rows of a chunk by the columns of some blocks, beginning with
+ * `block` of a merged group and at most up to `end`, which may be in a later
+ * group. If `whole`, the caller applies the rest of the
  * epilogue, once all columns of the rows are computed. Returns the number of
  * these blocks. */
 static int64_t run_blocks(const struct direct *d, const struct direct_chunk *c,

@@ -28,7 +28,7 @@ struct byi_f32_recurrent_run {
     const struct byi_f32_recurrent *layer;
     const float *x, *weights, *recurrent; /* `weights` and `recurrent` are
                                            * packed */
-    const float *bias;                    /* (directions, biases, hidden) */
+    const float *bias;                    /* (directions, 4, hidden)      */
     const float *h, *c;                   /* initial states; NULL: zero   */
     float *y, *y_h, *y_c;                 /* y_h and y_c may be NULL */
     void *scratch;                        /* aligned for pointers */

@@ -11,7 +11,7 @@
 enum { LABEL_MAX = 48 /* bytes; of a longer name, only the end is shown */ };
 
 /* Colours that colour-blind people can distinguish, as on the page; `fill` is a
- * light tint of `line`. */
+ * light tint of `line`, or white. */
 struct colour {
     const char *line, *fill;
 };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* combine_parallel.c: see combine_parallel.h. A hash table groups the operators
  * that may be combined, in the order of the function. Elementwise operators
- * that follow all members of a group in the same way, each with one reader,
- * join the group. The rebuild emits a group at the position of its first
- * member, where all its operands exist.
+ * that follow all members of a group in the same way, each the only reader of
+ * its operand, join the group. The rebuild emits a group at the position of its
+ * first member, where all its operands exist.
  */
 #include "combine_parallel.h"
 
@@ -208,8 +208,8 @@ static bool may_follow(const struct combine_work *w, byi_id id, byi_id x,
            fits_channels(w, node->args[1 - *side], type, axis);
 }
 
-/* Returns the next common step of all branches; NULL if their readers differ.
- */
+/* Returns the next common step of all branches; NULL if there is none: a value
+ * does not have exactly one reader, a reader cannot join, or readers differ. */
 static struct parallel_step *next_step(const struct combine_work *w,
                                        const struct parallel_group *g,
                                        const struct parallel_step *end)

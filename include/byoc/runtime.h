@@ -132,8 +132,9 @@ struct byoc_load_params {
      * by ':'; NULL: the entries of the environment's BYOC_PLUGIN_PATH. After
      * them come the folder of libbyoc_runtime.so and its subfolder "byoc",
      * unless one of the entries is the word "only". Plug-ins of the environment
-     * and of these folders are not loaded if everybody may write to them. Their
-     * owner must be root, this user or the owner of libbyoc_runtime.so. */
+     * and of these folders are not loaded if everybody may write to them or to
+     * the folder in which they were found. The owner of both must be root, this
+     * user or the owner of libbyoc_runtime.so. */
     const char *plugins;
     /* Not 0: every region runs its native twin. */
     int native_only;
@@ -145,14 +146,15 @@ struct byoc_load_params {
     uint32_t cache_shapes;
     /* Not 0: check every hash of the artifact before it is used. This includes
      * the hash of the weights, which reads all of them. Damage is BYOC_EPARSE.
-     * 0: check all but the weights. */
+     * 0: check the file's checksum, which covers all but the weights, and the
+     * hashes of sections of at most 64 MiB. */
     int verify;
     /* The limit on the bytes of memory for specialisations. 0: the
      * environment's BYOC_CACHE_BYTES, otherwise 1 GiB. */
     uint64_t cache_bytes;
-    /* For programs that were compiled before `log` had a severity: gets the
-     * lines that `log` would get, with "warning: " before warnings. Used if
-     * `log` is NULL. */
+    /* For programs that were compiled before `log` had a severity: gets lines
+     * of at least log_severity (0: all lines), with "warning: " before warnings
+     * and errors. Used if `log` is NULL. */
     void (*log_line)(void *ctx, const char *line);
     void *log_ctx;       /* for log and log_line; must outlive the model */
     enum byoc_wait wait; /* how threads wait for work          */
@@ -198,11 +200,12 @@ struct byoc_state; /* memory of one run at a time: one per thread */
 /* Load the artifact at `path` (made by `byoc compile`) into *model. Maps the
  * weights, loads the backends' plug-ins, builds their primitives and packs
  * their weights: all slow work is done here. params NULL: the defaults. Errors:
- * BYOC_EIO (no such file), BYOC_EPARSE (not an artifact, or a damaged one),
- * BYOC_EINCOMPATIBLE (other version), BYOC_EBACKEND (require_backends),
- * BYOC_EINVAL (invalid threads or wait, also in BYOC_NUM_THREADS or
- * BYOC_WAIT_POLICY), BYOC_ELIMIT, BYOC_ENOMEM. On failure *model is NULL, and
- * only libraries of backends that cannot be closed stay loaded. Threads: safe.
+ * BYOC_EIO (no such file, or no plug-in of operators that the model calls),
+ * BYOC_EPARSE (not an artifact, or a damaged one), BYOC_EINCOMPATIBLE (other
+ * version), BYOC_EBACKEND (require_backends), BYOC_EINVAL (invalid threads or
+ * wait, also in BYOC_NUM_THREADS or BYOC_WAIT_POLICY), BYOC_ELIMIT,
+ * BYOC_ENOMEM. On failure *model is NULL, and only libraries of backends that
+ * cannot be closed stay loaded. Threads: safe.
  */
 BYOC_API BYOC_CHECKED enum byoc_status byoc_model_load(
     const char *path, const struct byoc_load_params *params,
@@ -345,7 +348,8 @@ struct byoc_cache_stats {
     /* regions that run their native twin because their backend refused the
      * sizes of a build */
     uint64_t refusals;
-    /* specialisations that were dropped to respect the limits */
+    /* specialisations that were dropped: to respect the limits, after a failed
+     * allocation, or to build their regions because their sizes recur */
     uint64_t evictions;
     /* held now: plans, memory of runs, and memory that backends acquired from
      * the host for them */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* goldens_test.c: executes every golden of partitioning. Each .ir file in this
- * folder is compiled by the command in its first line and run in the
- * interpreter before and after, on the same random inputs. Then it is compiled
- * by the whole pipeline and run by the runtime. The second line says how many
- * composites are called and how many regions there are afterwards:
+/* goldens_test.c: executes the goldens of partitioning. Each .ir file in this
+ * folder, except those that expect an error (.err), is compiled by the command
+ * in its first line and run in the interpreter before and after, on the same
+ * random inputs. Then it is compiled by the whole pipeline and run by the
+ * runtime. The second line says how many composites are called and how many
+ * regions there are afterwards:
  *     // RUN: byoc opt --native --pattern 'a.add=add(%a, %b)' --passes=... %s
  *     // EXPECT: composites=1 regions=0
  */
@@ -145,8 +146,8 @@ static void check_counts(const struct byi_module *m, const struct run *run)
                  composites, regions, run->composites, run->regions);
 }
 
-/* Check that no constant is all zeros, which would hide a kernel that does not
- * read its weights. */
+/* Check that no constant of more than 8 bytes is all zeros, which would hide a
+ * kernel that does not read its weights. */
 static void check_data(const struct byi_module *m)
 {
     for (uint32_t i = 0; i < m->consts.n; i++) {
@@ -214,7 +215,9 @@ static struct byi_tensor tensor_of(const DLTensor *view,
     return t;
 }
 
-/* Run by the whole pipeline and the runtime, including the backends' code. */
+/* Compile the file by the whole pipeline, run it by the runtime with the
+ * backends' code, and compare the results with `want` and the ledger with
+ * `run`. */
 static void run_compiled(const char *path, const struct run *run,
                          const struct byi_module *m,
                          const struct byi_tensor *want, uint32_t n_want)

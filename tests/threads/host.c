@@ -126,7 +126,9 @@ static void start(struct job *j, const char *path,
     MUST(!rt.new_state(j->model, &j->state, &err), "state: %s", err.text);
     j->n_in = rt.n_inputs(j->model);
     j->n_out = rt.n_outputs(j->model);
-    MUST(j->n_in <= MAX_IO && j->n_out <= MAX_IO, "too many inputs, outputs");
+    MUST(j->n_in <= MAX_IO && j->n_out <= MAX_IO,
+         "found %u inputs and %u outputs, expected at most %d of each", j->n_in,
+         j->n_out, MAX_IO);
     for (uint32_t i = 0; i < j->n_in; i++)
         fill(&j->in[i], rt.input(j->model, i));
 }
@@ -558,7 +560,7 @@ static void *run_state(void *arg)
     return NULL;
 }
 
-/* Several models, with several states each, run at the same time and share the
+/* Several models, each with one state, run at the same time and share the
  * workers. */
 static void check_states(const char *path)
 {
@@ -578,7 +580,7 @@ static void check_states(const char *path)
              "no thread");
     for (int i = 0; i < STATES; i++)
         pthread_join(threads[i], NULL);
-#ifndef _OPENMP /* whose library makes a team for each thread that calls it */
+#ifndef _OPENMP /* OpenMP's library makes a team of threads for each caller */
     MUST(count_tasks() <= before + 1, "%u workers for 2 CPUs",
          count_tasks() - before);
 #endif
