@@ -113,9 +113,10 @@ static void run_blocks(const struct byi_f32_conv_run *run, int64_t begin,
                   pointers);
 }
 
-/* Whether to divide channels, not rows, among threads. A 1 x 1 convolution that
- * produces such a small image from a sixth of its channels divides its columns
- * (see direct.c), so that each thread reads what it has written. */
+/* Whether to divide channels, not rows, among threads. direct.c divides the
+ * columns of the 1 x 1 convolution that computes x if the image is this small
+ * and the convolution has six times as many outputs as channels. Each thread
+ * then reads the channels that it has written. */
 static bool divides_channels(const struct byi_f32_conv *conv)
 {
     return conv->channels > 7 * conv->images * byi_f32_product_of(conv->in);
