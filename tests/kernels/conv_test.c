@@ -1104,20 +1104,27 @@ static void keeps_infinity(void)
     }
 }
 
-/* The name of the kernel for a square window on a map of 28 x 28. */
+/* A convolution of a map of 28 x 28 by a square window. */
+static struct byi_f32_conv layer_of(int64_t channels, int64_t groups,
+                                    int64_t window)
+{
+    return (struct byi_f32_conv){.images = 1,
+                                 .channels = channels,
+                                 .outputs = channels,
+                                 .groups = groups,
+                                 .in = {1, 28, 28},
+                                 .out = {1, 28, 28},
+                                 .size = {1, window, window},
+                                 .stride = {1, 1, 1},
+                                 .dilation = {1, 1, 1},
+                                 .pad = {0, window / 2, window / 2}};
+}
+
+/* The name of the kernel for 64 channels. */
 static const char *name_of_layer(enum byi_f32_type type, int64_t window)
 {
-    struct byi_f32_conv conv = {.images = 1,
-                                .channels = 64,
-                                .outputs = 64,
-                                .groups = 1,
-                                .in = {1, 28, 28},
-                                .out = {1, 28, 28},
-                                .size = {1, window, window},
-                                .stride = {1, 1, 1},
-                                .dilation = {1, 1, 1},
-                                .pad = {0, window / 2, window / 2},
-                                .type = type};
+    struct byi_f32_conv conv = layer_of(64, 1, window);
+    conv.type = type;
     byi_f32_conv_plan(&conv, false);
     return byi_f32_conv_name(&conv);
 }
@@ -1146,17 +1153,8 @@ static void test_bf16_layers(void **state)
 static bool layer_pays(int64_t channels, int64_t groups, int64_t window,
                        enum byi_op_id op)
 {
-    struct byi_f32_conv conv = {.images = 1,
-                                .channels = channels,
-                                .outputs = channels,
-                                .groups = groups,
-                                .in = {1, 28, 28},
-                                .out = {1, 28, 28},
-                                .size = {1, window, window},
-                                .stride = {1, 1, 1},
-                                .dilation = {1, 1, 1},
-                                .pad = {0, window / 2, window / 2},
-                                .n_epilogue = 1};
+    struct byi_f32_conv conv = layer_of(channels, groups, window);
+    conv.n_epilogue = 1;
     conv.epilogue[0].unary = byi_f32_kernels()->unary[op];
     conv.epilogue[0].p1 = 6;
     byi_f32_conv_plan(&conv, false);
