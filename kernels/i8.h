@@ -11,6 +11,13 @@
  *   ADDED   round(clamp((q * scale' + (b - b zero) * b scale) / scale'',
  *           low'', high'')) + zero'', where b is another tensor of bytes
  *
+ * Blocks also multiply bfloat16 numbers and split float16 numbers. Their sums
+ * and biases are float32, and b, if there is one, has elements like y:
+ *
+ *   FLOATS     clamp(sum + b, low, high), then SiLU if `silu`
+ *   FLOAT16S   the same, rounded to float16
+ *   BFLOAT16S  the same, rounded to bfloat16
+ *
  * Kernels multiply words of 32 bits, which have consecutive elements of a sum:
  * with form BYTES, 4 unsigned bytes by 4 signed ones; with form PAIRS, 2 by 2
  * numbers of 16 bits. Weights are packed in panels of BYI_I8_PANEL columns,
@@ -39,7 +46,7 @@ enum byi_i8_form { BYI_I8_PAIRS, BYI_I8_BYTES, BYI_I8_FORMS };
 enum byi_i8_result {
     BYI_I8_SUMS,
     BYI_I8_FLOATS,
-    BYI_I8_FLOAT16S, /* of sums of bfloat16 and split numbers only */
+    BYI_I8_FLOAT16S, /* this and the next: of bfloat16 and split numbers only */
     BYI_I8_BFLOAT16S,
     BYI_I8_OCTETS,
     BYI_I8_ADDED
@@ -48,12 +55,12 @@ enum byi_i8_result {
 /* The other tensor of ADDED, and how to convert the sum of both to bytes.
  * `flip` is xored with its bytes, which makes them unsigned. */
 struct byi_i8_other {
-    const uint8_t *at;               /* with the layout of y */
-    int64_t ld;                      /* bytes between its rows */
-    uint8_t flip;                    /* 0x80 for signed bytes  */
-    int32_t b_zero;                  /* of the flipped bytes   */
-    float own_scale, b_scale, scale; /* scale', b scale and scale'' above */
-    float low, high;                 /* bounds of the quotient */
+    const uint8_t *at;             /* with the layout of y */
+    int64_t ld;                    /* bytes between its rows */
+    uint8_t flip;                  /* 0x80 for signed bytes */
+    int32_t b_zero;                /* of the flipped bytes */
+    float q_scale, b_scale, scale; /* scale', b scale and scale'' above */
+    float low, high;               /* bounds of the quotient */
     int32_t zero;
 };
 
@@ -324,8 +331,8 @@ struct byi_i8_conv {
     bool x_signed, w_signed;
     bool centred; /* weights are signed and have no zero points */
     /* x and weights are bfloat16, and each number counts as 2 channels; sums
-     * and biases are float32, and the result is FLOATS. Only for kernels with
-     * blocks. */
+     * and biases are float32, and the result is FLOATS, FLOAT16S or BFLOAT16S.
+     * Only for kernels with blocks. */
     bool bfloat16;
     /* of bfloat16: each tap has the high parts of all numbers, then the low
      * parts; parts are multiples of a tile's 32 numbers */

@@ -121,6 +121,7 @@ int64_t i8_winograd_scratch(const struct byi_i8_conv *conv)
     return v_bytes(conv) + POINTS * tiles_at_once(conv) * BYI_I8_COLUMNS * 4;
 }
 
+/* A run, which threads divide among themselves. */
 struct winograd_job {
     const struct byi_i8_conv_run *run;
     const struct byi_i8_conv *conv;

@@ -108,7 +108,7 @@ static struct byi_i8_other read_other(const struct byi_dnnl_qelementwise *p)
     return (struct byi_i8_other){.flip = flip_of(p->src1.dtype),
                                  .b_zero =
                                      flipped_zero(p->src1_zero, p->src1.dtype),
-                                 .own_scale = p->src_scale,
+                                 .q_scale = p->src_scale,
                                  .b_scale = p->src1_scale,
                                  .scale = p->scale,
                                  .low = p->low,

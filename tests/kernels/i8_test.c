@@ -130,9 +130,9 @@ static void result_at(const struct i8_case *c, int64_t row, int64_t column,
     const struct byi_i8_other *o = &c->run.other;
     const int32_t b =
         (o->at[row * c->conv.outputs + column] ^ o->flip) - o->b_zero;
-    const volatile float own = rintf(v) * o->own_scale,
+    const volatile float q = rintf(v) * o->q_scale,
                          other = (float)b * o->b_scale;
-    const volatile float both = own + other;
+    const volatile float both = q + other;
     v = both / o->scale;
     v = v > o->low ? v : o->low;
     v = v < o->high ? v : o->high;
@@ -209,7 +209,7 @@ static struct byi_i8_other choose_other(int64_t results)
         .at = octets(results),
         .flip = (uint8_t)(draw(2) ? 0x80 : 0),
         .b_zero = (int32_t)draw(256),
-        .own_scale = (float)(1 + draw(100)) / 777,
+        .q_scale = (float)(1 + draw(100)) / 777,
         .b_scale = (float)(1 + draw(100)) / 999,
         .scale = (float)(1 + draw(100)) / 555,
         .low = (float)(least + (int)draw(20) - zero),
