@@ -297,10 +297,10 @@ static bool has_fast_function(const struct byi_f32_conv *conv)
     return false;
 }
 
-/* For pointwise convolutions: oneDNN's kernels for AVX2 are as fast, except for
- * these functions. Its kernels for AVX-512 wait for weights if these are read
- * for few positions, store parts of vectors slowly, and take longer to create;
- * otherwise they are as fast. */
+/* For pointwise convolutions: oneDNN's kernels for AVX2 are as fast, unless the
+ * epilogue has a function of has_fast_function(). Its kernels for AVX-512 wait
+ * for weights if these are read for few positions, store parts of vectors
+ * slowly, and take longer to create; otherwise they are as fast. */
 static bool pointwise_pays(const struct byi_f32_conv *conv)
 {
     return conv->kernels->rows > 6 || has_fast_function(conv);
@@ -354,8 +354,9 @@ static bool is_line(const struct byi_f32_conv *conv)
 }
 
 /* For depthwise convolutions: without AVX-512, oneDNN is faster for two axes
- * and small windows that are not dilated or have at most nine taps, except for
- * these functions. For others it uses slow general kernels. */
+ * and small windows that are not dilated or have at most nine taps, unless the
+ * epilogue has a function of has_fast_function(). For other windows it uses
+ * slow general kernels. */
 static bool depthwise_pays(const struct byi_f32_conv *conv)
 {
     const int64_t taps = byi_f32_product_of(conv->size);
@@ -366,9 +367,10 @@ static bool depthwise_pays(const struct byi_f32_conv *conv)
 }
 
 /* For transposed convolutions: oneDNN computes the gradient of a convolution,
- * far from the peak. It is as fast only with SSE2 and windows that do not
- * overlap, and along one axis. With groups or few channels, it takes up to 30
- * times as long, but along one axis it is faster, unless depthwise. */
+ * far from the peak. For images it takes up to 30 times as long with groups or
+ * few channels. Along one axis it is faster with groups that are not depthwise,
+ * and with few channels. Otherwise it is as fast only with SSE2, and only if
+ * windows do not overlap. */
 static bool transposed_pays(const struct byi_f32_conv *conv)
 {
     if (!is_line(conv) && (conv->groups > 1 || conv->channels < BYI_F32_PANEL))
@@ -480,8 +482,9 @@ static void pack_direct(const struct byi_f32_conv *conv,
         }
 }
 
-/* Pack slim groups. Row k of a tap has the weights of the four channels of
- * which k is one: in lane o, that of channel (o + k) % 4 of these. */
+/* Pack slim groups. Row k of a tap has weights of the channels c to c + 3,
+ * where c is k rounded down to a multiple of 4: for output o of a group, the
+ * weight of channel c + (o + k) % 4. */
 static void pack_slim(const struct byi_f32_conv *conv,
                       const struct byi_f32_weights *weights, float *to)
 {

@@ -23,9 +23,10 @@ enum {
 };
 
 /* The part of an image that a thread computes: outputs [begin, end) along
- * `axis`, before which axes have one position. They depend on positions
- * [from, to) of x, counted through all its axes, and are `places` outputs,
- * from `first` on, both counted through all images. */
+ * `axis`, the first axis with more than one position. They depend on positions
+ * [from, to) of x, counted through all its axes. The part has `places` output
+ * positions, the first of which has number `first`, counted through all
+ * images. */
 struct spread_part {
     int axis;
     int64_t image, begin, end, from, to, first, places;

@@ -29,9 +29,9 @@ struct strips {
     int64_t each, n;     /* strips of `units`; strips of the convolution */
     int64_t positions;   /* positions of the result in a unit */
     enum byi_f32_type reads; /* not 0: the kernel converts x of this type */
-    /* A copy of x for AMX's tiles has `each_floats` floats for a position, and
-     * `pitch` positions from one line to the next. each_floats 0: there is no
-     * copy; pitch 0: the copy has no padding. */
+    /* A copy of x for the kernels of tiles.c has `each_floats` floats for a
+     * position, and `pitch` positions from one line to the next. each_floats 0:
+     * there is no such copy; pitch 0: the copy has no padding. */
     int64_t each_floats, pitch;
     enum byi_f32_type writes; /* not 0: the kernel writes y in this type */
     bool together; /* all threads compute one strip after the other */

@@ -265,7 +265,7 @@ static int64_t locate(const struct winograd *w, int64_t tile, int64_t at[2])
 }
 
 /* Swap rows and columns: the transforms of one axis run along rows. */
-static void lay_patch(struct byi_f32_patch *p)
+static void swap_patch_axes(struct byi_f32_patch *p)
 {
     const struct byi_f32_patch upright = *p;
     p->ldrow = upright.ldcol, p->ldcol = upright.ldrow;
@@ -273,7 +273,7 @@ static void lay_patch(struct byi_f32_patch *p)
     p->bottom = upright.right, p->right = upright.bottom;
 }
 
-static void lay_outputs(struct byi_f32_outputs *o)
+static void swap_output_axes(struct byi_f32_outputs *o)
 {
     const struct byi_f32_outputs upright = *o;
     o->rows = upright.columns, o->columns = upright.rows;
@@ -315,7 +315,7 @@ static void transform_inputs(const struct winograd *w, float *v, int64_t first,
             .point = w->block * w->ldv,
         };
         if (is_upright(conv))
-            lay_patch(&patch);
+            swap_patch_axes(&patch);
         conv->kernels->winograd[form_index(conv)].input(&patch);
     }
 }
@@ -396,7 +396,7 @@ static void transform_output(const struct winograd *w, const float *m,
         .ldcol = d[1] * conv->outputs,
     };
     if (is_upright(conv))
-        lay_outputs(&o);
+        swap_output_axes(&o);
     conv->kernels->winograd[form_index(conv)].output(&o);
     if (conv->next == conv->n_epilogue)
         return;
