@@ -156,7 +156,7 @@ static uint64_t memory_of(const struct byi_import *o)
     return byi_arena_bytes(o->m->arena) + byi_arena_bytes(o->scratch);
 }
 
-void byi_function_afford(struct byi_import *o)
+void byi_function_check_limits(struct byi_import *o)
 {
     o->functions->name_bytes += strlen(o->name);
     if (o->functions->name_bytes > (uint64_t)MAX_NAMES_MIB << 20)

@@ -284,7 +284,7 @@ static enum byoc_status convert_node(struct byi_import *o, size_t index,
 {
     const uint32_t source = begin_node(o, index, node);
     if (o->expansion)
-        byi_function_afford(o);
+        byi_function_check_limits(o);
     const Onnx__FunctionProto *function = byi_function_find(o, node);
 
     if (function) {

@@ -478,7 +478,7 @@ struct byi_expansion {
 enum byoc_status byi_functions_open(struct byi_import *o);
 /* Count the memory that o's node, an inlined one, takes; fail if the model's
  * inlined nodes together exceed the limits on memory and on names. */
-void byi_function_afford(struct byi_import *o);
+void byi_function_check_limits(struct byi_import *o);
 /* Returns the model-local function that the node calls, or NULL. */
 const Onnx__FunctionProto *byi_function_find(struct byi_import *o,
                                              const Onnx__NodeProto *node);
@@ -504,7 +504,7 @@ struct byi_slices {
     /* of an output: the rows have unknown dims, so the loop collects them in a
      * sequence, which is stacked afterwards */
     bool stacked;
-    bool each; /* of an input: every iteration reads the whole tensor */
+    bool reads_whole; /* of an input: every iteration reads all of it */
     const struct byi_type *slice_type; /* of an output; NULL: not known yet */
 };
 
@@ -644,7 +644,7 @@ byi_id byi_import_softmax_from(struct byi_import *o, enum byi_op_id op,
 /* ops_make.c: emit the size of an axis as an int64 scalar. */
 byi_id byi_import_length(struct byi_import *o, byi_id id, int64_t axis);
 /* ops_make.c: emit the vector start .. end - 1; all are int64. */
-byi_id byi_import_count(struct byi_import *o, byi_id start, byi_id end);
+byi_id byi_import_arange(struct byi_import *o, byi_id start, byi_id end);
 /* Concatenate a and b along an axis; a may be BYI_NO_ID (ops_shape.c). */
 byi_id byi_import_concat(struct byi_import *o, byi_id a, byi_id b,
                          int64_t axis);

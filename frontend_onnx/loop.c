@@ -163,7 +163,7 @@ static byi_id read_slice(const struct byi_onnx_loop *loop, struct typed_pass *r,
     const struct byi_slices *s = &loop->reads[k];
     byi_id at = captured_value(r, r->i_at);
 
-    if (s->each)
+    if (s->reads_whole)
         return captured_value(r, r->read_at[k]);
     if (s->is_sequence)
         return byi_import_call(in, BYI_OP_SEQ_AT,

@@ -175,7 +175,7 @@ static byi_id range_mask(struct byi_import *o, const struct byi_attention *a,
         "}";
     const byi_id n = byi_import_length(o, a->k, 2);
     const byi_id keys = byi_import_cast(
-        o, byi_import_count(o, byi_import_scalar(o, BYOC_I64, 0), n),
+        o, byi_import_arange(o, byi_import_scalar(o, BYOC_I64, 0), n),
         byi_import_dtype(o, end));
     const byi_id allowed =
         start == BYI_NO_ID
@@ -259,9 +259,9 @@ static byi_id causal_mask(struct byi_import *o, const struct byi_attention *a)
         o, BYI_OP_ADD, past,
         byi_import_length(o, a->q, (int64_t)byi_import_rank(o, a->q) - 2));
     const byi_id rows =
-        byi_import_expand(o, byi_import_count(o, past, end), 1, column);
+        byi_import_expand(o, byi_import_arange(o, past, end), 1, column);
     const byi_id keys =
-        byi_import_count(o, byi_import_scalar(o, BYOC_I64, 0), all);
+        byi_import_arange(o, byi_import_scalar(o, BYOC_I64, 0), all);
 
     return byi_attention_mask(o, a,
                               byi_import_call(o, BYI_OP_LESS_EQUAL, keys, rows),

@@ -121,7 +121,7 @@ static void read_lengths(struct byi_import *o, struct grouped_attention *g)
     g->positions = byi_import_text(
         o, "fn (%past, %own) { add(expand_dims(%past, axis=[1]), %own) }",
         ARGS(g->past,
-             byi_import_count(o, zero, byi_import_length(o, g->a.q, 1))),
+             byi_import_arange(o, zero, byi_import_length(o, g->a.q, 1))),
         NO_ATTRS);
     g->total = byi_import_as_scalar(
         o, byi_import_cast(o, byi_import_in(o, ALL_KEYS), BYOC_I64));
@@ -260,7 +260,7 @@ static byi_id grouped_mask(struct byi_import *o,
     const bool causal = byi_import_int(o, "causal", 1) != 0;
     const byi_id n_keys = byi_import_length(o, g->a.k, 2);
     const byi_id keys =
-        byi_import_count(o, byi_import_scalar(o, BYOC_I64, 0), n_keys);
+        byi_import_arange(o, byi_import_scalar(o, BYOC_I64, 0), n_keys);
     const byi_id rows = byi_import_expand(o, g->positions, 1, last);
     byi_id end = byi_import_expand(
         o, byi_import_cast(o, byi_import_in(o, LAST_KEY), BYOC_I64), 2,

@@ -318,7 +318,7 @@ static byi_id emit_coordinates(struct byi_import *o, byi_id size, bool corners,
     static const char of_centres[] =
         "fn (%n, %i) { subtract(divide(add(multiply(%i, 2), 1), %n), 1) }";
     const byi_id i =
-        byi_import_count(o, byi_import_scalar(o, BYOC_I64, 0), size);
+        byi_import_arange(o, byi_import_scalar(o, BYOC_I64, 0), size);
 
     return byi_import_text(
         o, corners ? of_corners : of_centres,

@@ -168,7 +168,7 @@ static void convert_tensor_scatter(struct byi_import *o)
     for (uint32_t i = 1; i < rank; i++)
         inner[i - 1] = i;
     byi_id at = byi_import_expand(
-        o, byi_import_count(o, zero, byi_import_length(o, update, axis)),
+        o, byi_import_arange(o, zero, byi_import_length(o, update, axis)),
         rank - 1 - axis, inner);
     if (starts != BYI_NO_ID)
         at = byi_import_call(

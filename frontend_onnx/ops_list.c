@@ -153,7 +153,7 @@ static void convert_map(struct byi_import *o)
     for (uint32_t i = 0; i < loop.n_reads; i++) {
         loop.reads[i].whole = byi_import_in(o, i);
         loop.reads[i].is_sequence = kind_of(o, byi_import_in(o, i)) == BYI_SEQ;
-        loop.reads[i].each = !loop.reads[i].is_sequence;
+        loop.reads[i].reads_whole = !loop.reads[i].is_sequence;
     }
     for (uint32_t i = 0; i < loop.n_scan_outputs; i++)
         loop.scan_outputs[i].is_sequence = true;

@@ -132,7 +132,7 @@ byi_id byi_import_length(struct byi_import *o, byi_id id, int64_t axis)
                         ATTRS(AN_INT("start", axis), AN_INT("end", axis + 1))));
 }
 
-byi_id byi_import_count(struct byi_import *o, byi_id start, byi_id end)
+byi_id byi_import_arange(struct byi_import *o, byi_id start, byi_id end)
 {
     return byi_import_call(o, BYI_OP_ARANGE, start, end,
                            byi_import_scalar(o, BYOC_I64, 1));

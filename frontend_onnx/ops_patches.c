@@ -36,9 +36,9 @@ static byi_id emit_product(struct byi_import *o, byi_id a, byi_id b)
 }
 
 /* Emit the vector 0 .. n - 1 for an int64 scalar n. */
-static byi_id emit_count(struct byi_import *o, byi_id n)
+static byi_id emit_arange(struct byi_import *o, byi_id n)
 {
-    return byi_import_count(o, byi_import_scalar(o, BYOC_I64, 0), n);
+    return byi_import_arange(o, byi_import_scalar(o, BYOC_I64, 0), n);
 }
 
 static byi_id take_element(struct byi_import *o, byi_id vector, uint32_t i)
@@ -105,10 +105,10 @@ static void add_axis(struct byi_import *o, struct patches *p, uint32_t axis)
         byi_import_text(o, text, ARGS(length, taps), BYI_N(attrs), attrs);
     const byi_id starts =
         byi_import_text(o, "fn (%k) { add(multiply(%k, stride), begin) }",
-                        ARGS(emit_count(o, places)), BYI_N(attrs), attrs);
+                        ARGS(emit_arange(o, places)), BYI_N(attrs), attrs);
     const byi_id offsets =
         byi_import_text(o, "fn (%k) { multiply(%k, dilation) }",
-                        ARGS(emit_count(o, taps)), BYI_N(attrs), attrs);
+                        ARGS(emit_arange(o, taps)), BYI_N(attrs), attrs);
     const byi_id base =
         expand_to_axes(o, starts, 2 * p->n, 1u << (axis + p->n));
     const byi_id at =
@@ -261,7 +261,7 @@ static byi_id emit_positions(struct byi_import *o,
             i / step % d->kernel[axis] * d->dilations[axis] - d->pads[axis];
     const byi_id starts = byi_import_with(
         o, BYI_OP_MULTIPLY,
-        emit_count(o, byi_import_length(o, d->offsets, axis + 2)),
+        emit_arange(o, byi_import_length(o, d->offsets, axis + 2)),
         (double)d->strides[axis]);
     const byi_id base = expand_to_axes(o, starts, 3, 2u << axis);
     const byi_id plain = emit_sum(

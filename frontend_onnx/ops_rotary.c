@@ -28,7 +28,7 @@ static byi_id emit_positions(struct byi_import *o, byi_id positions, byi_id s)
     positions = byi_import_as_scalar(o, positions);
     positions = byi_import_call(
         o, BYI_OP_ADD,
-        byi_import_count(o, byi_import_scalar(o, BYOC_I64, 0), s), positions);
+        byi_import_arange(o, byi_import_scalar(o, BYOC_I64, 0), s), positions);
     return byi_import_expand(o, positions, 1, front);
 }
 

@@ -17,7 +17,7 @@ static const double pi = 3.14159265358979323846;
 /* --- small arithmetic ----------------------------------------------------- */
 
 /* Emit the vector 0, 1, ..., limit - 1, of limit's type. */
-static byi_id emit_count(struct byi_import *o, byi_id limit)
+static byi_id emit_arange(struct byi_import *o, byi_id limit)
 {
     const enum byoc_dtype dtype = byi_import_dtype(o, limit);
 
@@ -73,7 +73,7 @@ static void emit_window(struct byi_import *o, double a0, double a1, double a2)
                  : byi_import_text(o, "fn (%n) { maximum(add(%n, -1), 1) }",
                                    ARGS(size), NO_ATTRS);
     const byi_id y = byi_import_text(
-        o, a2 == 0 ? two_terms : three_terms, ARGS(n, emit_count(o, size)),
+        o, a2 == 0 ? two_terms : three_terms, ARGS(n, emit_arange(o, size)),
         ATTRS(A_FLOAT("two_pi", 2 * pi), A_FLOAT("a0", a0), A_FLOAT("a1", -a1),
               A_FLOAT("a2", a2)));
 
@@ -122,7 +122,7 @@ static byi_id emit_band_edges(struct byi_import *o, byi_id bands)
         in[i] = read_scalar(o, i, BYOC_F64);
     return byi_import_text(
         o, text,
-        ARGS(in[1], in[2], in[3], in[4], points, emit_count(o, points)),
+        ARGS(in[1], in[2], in[3], in[4], points, emit_arange(o, points)),
         ATTRS(MEL_FACTORS));
 }
 
@@ -152,12 +152,12 @@ static void convert_mel(struct byi_import *o)
     const byi_id length = read_scalar(o, 1, BYOC_I64);
     const byi_id bins = byi_import_text(o, "fn (%n) { add(divide(%n, 2), 1) }",
                                         ARGS(length), NO_ATTRS);
-    const byi_id y =
-        byi_import_text(o, text,
-                        ARGS(emit_band_edges(o, bands),
-                             emit_count(o, byi_import_cast(o, bands, BYOC_I64)),
-                             emit_count(o, bins)),
-                        NO_ATTRS);
+    const byi_id y = byi_import_text(
+        o, text,
+        ARGS(emit_band_edges(o, bands),
+             emit_arange(o, byi_import_cast(o, bands, BYOC_I64)),
+             emit_arange(o, bins)),
+        NO_ATTRS);
 
     o->out[0] = byi_import_cast(o, y, dtype);
 }
@@ -272,7 +272,7 @@ static byi_id emit_frame_positions(struct byi_import *o, byi_id x, byi_id step,
         "fn (%frames, %step, %own) {"
         "  add(expand_dims(multiply(%frames, %step), axis=[1]), %own)"
         "}",
-        ARGS(emit_count(o, frames), step, emit_count(o, length)), NO_ATTRS);
+        ARGS(emit_arange(o, frames), step, emit_arange(o, length)), NO_ATTRS);
 }
 
 /* STFT of 16-bit floats is computed in float32: rounding the product of frame
