@@ -122,7 +122,8 @@ static enum byoc_status open_external(struct byi_onnx_file *file,
     char *resolved = realpath(path, NULL);
     if (!resolved)
         return byi_fail(err, BYOC_EIO,
-                        "tensor '%s': external data '%s' cannot be read: %s",
+                        "tensor '%s': cannot open its external data '%s': %s, "
+                        "expected a file in the model's folder",
                         name, location, strerror(errno));
     enum byoc_status status = BYOC_OK;
     if (!is_in_folder(resolved, file->folder))

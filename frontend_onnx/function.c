@@ -163,7 +163,9 @@ void byi_function_check_limits(struct byi_import *o)
         byi_import_fail(
             o, BYOC_ELIMIT,
             "the names of nodes in the model's functions, with those of "
-            "the calls, are too long, expected at most %d MiB in all",
+            "the calls, take %llu MiB, expected at most %d MiB in all; give "
+            "nodes shorter names",
+            (unsigned long long)(o->functions->name_bytes >> 20),
             MAX_NAMES_MIB);
     const uint64_t bytes =
         o->functions->bytes + memory_of(o) - o->expansion->before;
@@ -171,9 +173,9 @@ void byi_function_check_limits(struct byi_import *o)
     if (bytes > (uint64_t)MAX_MIB << 20)
         byi_import_fail(
             o, BYOC_ELIMIT,
-            "the model's functions expand to too much data, expected "
-            "at most %d MiB",
-            MAX_MIB);
+            "the calls of the model's functions expand to %llu MiB, expected "
+            "at most %d MiB; nest fewer calls",
+            (unsigned long long)(bytes >> 20), MAX_MIB);
 }
 
 static void check_call(struct byi_import *o, const struct byi_expansion *e)
@@ -185,18 +187,19 @@ static void check_call(struct byi_import *o, const struct byi_expansion *e)
         if (up->function == f)
             byi_import_refuse(o,
                               "the model defines it as a function that calls "
-                              "itself");
+                              "itself, expected no recursion");
     if (e->depth > MAX_DEPTH)
         byi_import_fail(
             o, BYOC_ELIMIT,
-            "functions are nested too deeply, expected at most %d levels",
-            MAX_DEPTH);
+            "found functions nested in %u levels, expected at most %d; inline "
+            "some of them",
+            e->depth, MAX_DEPTH);
     if (o->m->sources.n > MAX_EXPANDED)
         byi_import_fail(
             o, BYOC_ELIMIT,
-            "the model's functions expand to too many nodes, expected "
-            "at most %d",
-            MAX_EXPANDED);
+            "the calls of the model's functions expand to %u nodes, expected "
+            "at most %d; nest fewer calls",
+            o->m->sources.n, MAX_EXPANDED);
     if (call->n_input > f->n_input || call->n_output > f->n_output)
         byi_import_fail(
             o, BYOC_EPARSE,
@@ -210,7 +213,8 @@ static void check_call(struct byi_import *o, const struct byi_expansion *e)
             known |= strcmp(f->attribute[k], name) == 0;
         if (!known)
             byi_import_refuse(
-                o, "found attribute '%s', expected one of its function", name);
+                o, "found attribute '%s', expected one that its function has",
+                name);
     }
 }
 

@@ -102,7 +102,8 @@ enum byoc_status byi_onnx_external(struct byi_onnx_file *file,
 /* A value's name. */
 struct byi_name {
     const char *text;
-    /* BYI_NO_ID: an initializer not read yet, or an omitted input */
+    /* BYI_NO_ID: an initializer not read yet, an omitted input, or an output
+     * that is not supported */
     byi_id id;
     /* of the initializer, or UINT32_MAX for other values; in the table of
      * functions, of the function; in order.c, of the producer */
@@ -413,7 +414,7 @@ struct byi_body {
     struct byi_import inner; /* imports into the function */
     uint32_t func;
     struct byi_outside *outside;     /* values of the enclosing function */
-    uint32_t n_outside, max_outside; /* max: elements of `outside` */
+    uint32_t n_outside, max_outside; /* max_outside: its capacity */
     byi_id *captures; /* the values in `outside` that are not constants */
 };
 

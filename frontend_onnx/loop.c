@@ -179,8 +179,9 @@ static byi_id read_slice(const struct byi_onnx_loop *loop, struct typed_pass *r,
                            ATTRS(AN_INT("axis", s->axis)));
 }
 
-/* The iteration number or condition `id`, as a vector of one element if input k
- * of the body is declared as one: the standard allows both. */
+/* Emit the iteration number or condition `id` as a vector of one element if
+ * input k of the body is declared as one, since the standard allows both;
+ * otherwise return `id`. */
 static byi_id as_declared(struct byi_import *in, const Onnx__GraphProto *body,
                           size_t k, byi_id id)
 {
@@ -282,8 +283,8 @@ static bool widen_state(struct byi_import *o, struct byi_onnx_loop *loop,
         found->rank != type->rank) {
         byi_import_refuse(
             o,
-            "state %u after an iteration: found %s, expected %s, "
-            "of which only dims may change",
+            "state %u after an iteration: found %s, expected %s; only its "
+            "dims may change",
             i, byi_text_type_buf(o->m, found, text[0], sizeof text[0]),
             byi_text_type_buf(o->m, type, text[1], sizeof text[1]));
         return false;

@@ -155,8 +155,9 @@ static bool keep_ratio(struct byi_import *o, const bool *resized, bool smaller,
     return rounded;
 }
 
-/* The scale that keep_ratio finds, for sizes or dims that are known only at run
- * time, once for each axis; `dims` are x's dims at the axes. */
+/* Emit the scale that keep_ratio computes, for sizes or dims that are known
+ * only at run time, as a vector that has it once for each axis; `dims` are x's
+ * dims at the axes. */
 static byi_id emit_kept_ratio(struct byi_import *o, byi_id sizes, byi_id dims,
                               bool smaller)
 {

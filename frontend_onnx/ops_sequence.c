@@ -8,7 +8,7 @@
  * ONNX's activation_alpha and _beta have entries only for activations that take
  * such a parameter; the IR has an entry for every activation.
  *
- * LinearAttention is nn.linear_attention.
+ * LinearAttention becomes nn.linear_attention.
  */
 #include "frontend_onnx/import.h"
 

@@ -309,8 +309,8 @@ static void write_trees(struct byi_import *o, const struct byi_trees *l,
     if (byi_import_ok(o) && f->n != l->n)
         byi_import_fail(
             o, BYOC_EPARSE,
-            "only %u of %u nodes can be reached from roots; the others "
-            "form cycles",
+            "found %u of %u nodes on a path from a root, expected all: the "
+            "others form cycles",
             f->n, l->n);
 }
 

@@ -232,7 +232,8 @@ static void calls_itself(void **state)
     output(&b, "y");
     refuse(&b, BYOC_EUNSUPPORTED,
            "node A_0/B_0/A_0: operator A (domain mine, opset 1) is not "
-           "supported: the model defines it as a function that calls itself");
+           "supported: the model defines it as a function that calls itself, "
+           "expected no recursion");
 }
 
 /* `depth` functions, each of which calls the next one `times` times. Nodes
@@ -294,16 +295,16 @@ static void bounded(void **state)
     EXPECT(&b, "nn.relu(%x)");
     b = nested(40, 1);
     refuse(&b, BYOC_ELIMIT,
-           "functions are nested too deeply, expected at most 32");
+           "found functions nested in 33 levels, expected at most 32");
     b = nested(4, 40);
-    refuse(&b, BYOC_ELIMIT,
-           "expand to too many nodes, expected at most 524288");
+    refuse(&b, BYOC_ELIMIT, "nodes, expected at most 524288; nest fewer calls");
     b = nested_named(18, 1, 60000);
     EXPECT(&b, "nn.relu(%x)");
     b = nested_named(18, 2, 60000);
-    refuse(&b, BYOC_ELIMIT, "are too long, expected at most 64 MiB");
+    refuse(&b, BYOC_ELIMIT,
+           "MiB, expected at most 64 MiB in all; give nodes shorter");
     b = wide(4000, 17);
-    refuse(&b, BYOC_ELIMIT, "too much data, expected at most 512 MiB");
+    refuse(&b, BYOC_ELIMIT, "MiB, expected at most 512 MiB; nest fewer calls");
 }
 
 static void calls_that_do_not_fit(void **state)
@@ -316,7 +317,7 @@ static void calls_that_do_not_fit(void **state)
          BYOC_EPARSE},
         {"x", "y z", NULL, "found 1 inputs and 2 outputs", BYOC_EPARSE},
         {"x", "y", "slipe",
-         "found attribute 'slipe', expected one of its function",
+         "found attribute 'slipe', expected one that its function has",
          BYOC_EUNSUPPORTED},
         {"-", "y", NULL, "input 0 is omitted by the call", BYOC_EPARSE},
     };

@@ -156,7 +156,7 @@ static void wrong_external_data(void **state)
     refuse_external("/etc/passwd", "0", BYOC_EUNSUPPORTED, "relative path");
     refuse_external("a/../../x", "0", BYOC_EUNSUPPORTED, "without '..'");
     refuse_external("link", "0", BYOC_EUNSUPPORTED, "a link out of");
-    refuse_external("none", "0", BYOC_EIO, "cannot be read");
+    refuse_external("none", "0", BYOC_EIO, "cannot open its external data");
     refuse_external("w.bin", "4", BYOC_EPARSE, "inside a file of 8");
     refuse_external("w.bin", "18446744073709551615", BYOC_EPARSE,
                     "inside a file of 8");

@@ -113,7 +113,7 @@ static void invalid_trees(void **state)
         "tree 0 has two nodes with number 1",
         "node 2 of tree 0 has child 7, expected a node of the tree",
         "node 1 of tree 0 has two parents",
-        "only 0 of 5 nodes can be reached",
+        "found 0 of 5 nodes on a path from a root",
         "found a weight for target 2, expected 0 to 1",
         "a node of mode 'BRANCH_MEMBER'",
         "node 2 of tree 0 has feature -1, expected 0 to",
