@@ -92,12 +92,12 @@ static enum byoc_status read_limit(const char *name, uint64_t option,
 
 /* Bytes of all entries, and bytes that backends acquired since the cache was
  * made. */
-static uint64_t held_bytes(const struct byoc_model *model)
+static uint64_t bytes_in_use(const struct byoc_model *model)
 {
     const struct byi_cache *c = model->cache;
     uint64_t bytes = 0;
     for (const struct byi_plugin *p = model->plugins; p; p = p->next)
-        bytes += byi_plugin_held(p);
+        bytes += byi_plugin_acquired(p);
     return c->entry_bytes + (bytes > c->baseline ? bytes - c->baseline : 0);
 }
 
@@ -171,7 +171,7 @@ static void evict_excess(const struct byoc_model *model)
     struct byi_cache *c = model->cache;
     for (;;) {
         const bool many = c->stats.shapes > c->stats.max_shapes;
-        c->stats.bytes = held_bytes(model);
+        c->stats.bytes = bytes_in_use(model);
         if (c->stats.bytes > c->stats.peak_bytes)
             c->stats.peak_bytes = c->stats.bytes;
         struct byi_cache_entry *e = NULL;
@@ -549,7 +549,7 @@ enum byoc_status byi_cache_new(struct byoc_model *model,
         specialisations < UINT32_MAX ? (uint32_t)specialisations : UINT32_MAX;
     c->stats.max_bytes = bytes;
     model->cache = c;
-    c->baseline = held_bytes(model);
+    c->baseline = bytes_in_use(model);
     return BYOC_OK;
 }
 
@@ -578,7 +578,7 @@ void byoc_model_cache(const struct byoc_model *model,
     if (!c)
         return;
     pthread_mutex_lock(&c->lock);
-    c->stats.bytes = held_bytes(model);
+    c->stats.bytes = bytes_in_use(model);
     *stats = c->stats;
     pthread_mutex_unlock(&c->lock);
 }

@@ -15,21 +15,22 @@ static void *host_acquire(void *ctx, uint64_t bytes)
     struct byi_plugin *plugin = ctx;
     void *at = byi_memory_allocate(plugin->memory, bytes);
     if (at)
-        atomic_fetch_add_explicit(&plugin->held, bytes, memory_order_relaxed);
+        atomic_fetch_add_explicit(&plugin->acquired, bytes,
+                                  memory_order_relaxed);
     return at;
 }
 
 static void host_release(void *ctx, void *memory)
 {
     struct byi_plugin *plugin = ctx;
-    atomic_fetch_sub_explicit(&plugin->held,
+    atomic_fetch_sub_explicit(&plugin->acquired,
                               byi_memory_release(plugin->memory, memory),
                               memory_order_relaxed);
 }
 
-uint64_t byi_plugin_held(const struct byi_plugin *plugin)
+uint64_t byi_plugin_acquired(const struct byi_plugin *plugin)
 {
-    return atomic_load_explicit(&plugin->held, memory_order_relaxed);
+    return atomic_load_explicit(&plugin->acquired, memory_order_relaxed);
 }
 
 static struct byoc_fail *host_fail(void *ctx, uint32_t code, const char *text)

@@ -338,7 +338,7 @@ struct byi_memory {
     void *ctx; /* passed to both functions. If they are NULL, byi_acquire and
                 * byi_release are called instead */
     uint64_t limit;
-    _Atomic uint64_t held, peak; /* bytes */
+    _Atomic uint64_t allocated, peak; /* bytes, now and at most */
     /* NULL, or a mapped file whose pages are dropped now and then while weights
      * are packed. So memory never holds both the whole file and all packed
      * copies. */
@@ -385,7 +385,7 @@ struct byi_plugin {
                          * NULL: it uses the host's threads */
     struct byi_log log;
     struct byi_memory *memory; /* the memory of its model, or NULL */
-    _Atomic uint64_t held;     /* bytes that the backend acquired and has not
+    _Atomic uint64_t acquired; /* bytes that the backend acquired and has not
                                 * released */
     struct byi_plugin *next;
 };
@@ -426,7 +426,7 @@ BYOC_API enum byoc_status byoc_internal_plugin_find(const char *plugins,
                                                     struct byoc_error *err);
 /* Bytes that the plug-in has acquired from its host and not released. Threads:
  * safe. */
-uint64_t byi_plugin_held(const struct byi_plugin *plugin);
+uint64_t byi_plugin_acquired(const struct byi_plugin *plugin);
 /* Convert the result of a call of a plug-in to a status. NULL becomes BYOC_OK.
  * A failure, which is freed, becomes the status for its code, by default
  * BYOC_EBACKEND, with the message "BACKEND: WHERE: TEXT". */

@@ -43,18 +43,20 @@ void byi_memory_free(struct byi_memory **memory)
     *memory = NULL;
 }
 
-/* Add the bytes to m->held; returns false, without adding them, if that would
- * exceed the limit. */
+/* Add the bytes to m->allocated; returns false, without adding them, if that
+ * would exceed the limit. */
 static bool charge(struct byi_memory *m, uint64_t bytes)
 {
-    uint64_t held = atomic_load_explicit(&m->held, memory_order_relaxed);
+    uint64_t allocated =
+        atomic_load_explicit(&m->allocated, memory_order_relaxed);
     do {
-        if (held > m->limit || bytes > m->limit - held)
+        if (allocated > m->limit || bytes > m->limit - allocated)
             return false;
-    } while (!atomic_compare_exchange_weak(&m->held, &held, held + bytes));
+    } while (!atomic_compare_exchange_weak(&m->allocated, &allocated,
+                                           allocated + bytes));
     uint64_t peak = atomic_load_explicit(&m->peak, memory_order_relaxed);
-    while (peak < held + bytes &&
-           !atomic_compare_exchange_weak(&m->peak, &peak, held + bytes))
+    while (peak < allocated + bytes &&
+           !atomic_compare_exchange_weak(&m->peak, &peak, allocated + bytes))
         ;
     return true;
 }
@@ -117,7 +119,7 @@ void *byi_memory_allocate(struct byi_memory *m, uint64_t bytes)
     char *at = allocate(m, all);
     if (!at) {
         if (m)
-            atomic_fetch_sub(&m->held, all);
+            atomic_fetch_sub(&m->allocated, all);
         return NULL;
     }
     if (m)
@@ -139,7 +141,7 @@ uint64_t byi_memory_release(struct byi_memory *m, void *memory)
     else
         byi_release(at);
     if (m)
-        atomic_fetch_sub(&m->held, bytes + head);
+        atomic_fetch_sub(&m->allocated, bytes + head);
     return bytes;
 }
 
@@ -148,5 +150,5 @@ uint64_t byoc_model_memory(const struct byoc_model *model, uint64_t *peak)
     const struct byi_memory *m = model->memory;
     if (peak)
         *peak = atomic_load(&m->peak);
-    return atomic_load(&m->held);
+    return atomic_load(&m->allocated);
 }
