@@ -87,49 +87,49 @@ struct run_io {
 };
 
 /* The value given for input i; NULL: the caller gave tensors. */
-static const struct byoc_value *value_in(const struct run_io *e, uint32_t i)
+static const struct byoc_value *value_in(const struct run_io *run, uint32_t i)
 {
-    if (e->request)
-        return &e->request->inputs[e->in_at[i]].value;
-    return e->values_in ? &e->values_in[i] : NULL;
+    if (run->request)
+        return &run->request->inputs[run->in_at[i]].value;
+    return run->values_in ? &run->values_in[i] : NULL;
 }
 
-static bool is_wanted(const struct run_io *e, uint32_t i)
+static bool is_wanted(const struct run_io *run, uint32_t i)
 {
-    return !e->request || e->out_at[i] != UINT32_MAX;
+    return !run->request || run->out_at[i] != UINT32_MAX;
 }
 
 /* The value for output i; NULL if the caller gave a tensor, or did not request
  * the output. */
-static struct byoc_value *value_out(const struct run_io *e, uint32_t i)
+static struct byoc_value *value_out(const struct run_io *run, uint32_t i)
 {
-    if (e->request)
-        return is_wanted(e, i) ? &e->request->outputs[e->out_at[i]].value
-                               : NULL;
-    return e->values_out ? &e->values_out[i] : NULL;
+    if (run->request)
+        return is_wanted(run, i) ? &run->request->outputs[run->out_at[i]].value
+                                 : NULL;
+    return run->values_out ? &run->values_out[i] : NULL;
 }
 
-static const DLTensor *input_of(const struct run_io *e, uint32_t i)
+static const DLTensor *input_of(const struct run_io *run, uint32_t i)
 {
-    const struct byoc_value *value = value_in(e, i);
-    return value ? &value->tensor : &e->in[i];
+    const struct byoc_value *value = value_in(run, i);
+    return value ? &value->tensor : &run->in[i];
 }
 
 /* The view for output i, which the caller requested. */
-static DLTensor *output_of(const struct run_io *e, uint32_t i)
+static DLTensor *output_of(const struct run_io *run, uint32_t i)
 {
-    struct byoc_value *value = value_out(e, i);
-    return value ? &value->tensor : &e->out[i];
+    struct byoc_value *value = value_out(run, i);
+    return value ? &value->tensor : &run->out[i];
 }
 
 /* Check that input i is of the kind that the model expects. */
 static enum byoc_status check_value(const struct byoc_state *s,
-                                    const struct run_io *e, uint32_t i,
+                                    const struct run_io *run, uint32_t i,
                                     struct byoc_error *err)
 {
     const struct byoc_io *io = &s->model->inputs[i];
-    if (value_in(e, i))
-        return byi_value_check(value_in(e, i), io, err);
+    if (value_in(run, i))
+        return byi_value_check(value_in(run, i), io, err);
     return byi_fail(err, BYOC_EINVAL,
                     "input \"%s\": found a tensor, expected %s; run the model "
                     "with byoc_run_values",
@@ -138,7 +138,7 @@ static enum byoc_status check_value(const struct byoc_state *s,
 }
 
 static enum byoc_status bind_inputs(struct byoc_state *s,
-                                    const struct run_io *e,
+                                    const struct run_io *run,
                                     struct byoc_error *err)
 {
     const struct byi_plan_func *f = &s->model->plan->funcs[0];
@@ -148,11 +148,11 @@ static enum byoc_status bind_inputs(struct byoc_state *s,
         struct byi_tensor *t = &s->inputs[i];
         const struct byoc_io *io = &s->model->inputs[i];
         if (io->kind != BYOC_TENSOR ||
-            (value_in(e, i) && value_in(e, i)->kind != BYOC_TENSOR)) {
-            BYI_TRY(check_value(s, e, i, err));
+            (value_in(run, i) && value_in(run, i)->kind != BYOC_TENSOR)) {
+            BYI_TRY(check_value(s, run, i, err));
             continue;
         }
-        BYI_TRY(byi_check_view(input_of(e, i), "input", io, t,
+        BYI_TRY(byi_check_view(input_of(run, i), "input", io, t,
                                s->model->grows[i], &s->planes[i], err));
         BYI_TRY(check_strings(&s->model->inputs[i], t, err));
         BYI_TRY(bind_symbols(s, i, t, err));
@@ -333,7 +333,7 @@ static enum byoc_status bind_given(struct byoc_state *s, const DLTensor *view,
 }
 
 static enum byoc_status bind_outputs(struct byoc_state *s,
-                                     const struct run_io *e,
+                                     const struct run_io *run,
                                      struct byoc_error *err)
 {
     const struct byi_plan_func *f = &s->specialisation->plan->funcs[0];
@@ -342,14 +342,14 @@ static enum byoc_status bind_outputs(struct byoc_state *s,
         const struct byoc_io *io = &s->model->outputs[i];
         fr->dest[i].data = NULL;
         fr->dest_planes[i] = (struct byi_row_planes){0};
-        if (!is_wanted(e, i)) { /* another output may need its step */
+        if (!is_wanted(run, i)) { /* another output may need its step */
             const struct byi_value *v = &f->values[f->outputs[i]];
             if (v->kind == BYI_V_OUTPUT && v->fixed)
                 BYI_TRY(take_output(s, i, err));
             continue;
         }
         if (io->kind != BYOC_TENSOR) {
-            if (!value_out(e, i))
+            if (!value_out(run, i))
                 return byi_fail(err, BYOC_EINVAL,
                                 "output \"%s\": found a tensor, expected %s; "
                                 "run the model with byoc_run_values",
@@ -358,8 +358,8 @@ static enum byoc_status bind_outputs(struct byoc_state *s,
                                                           : "an optional");
             continue;
         }
-        if (output_of(e, i)->data) {
-            BYI_TRY(bind_given(s, output_of(e, i), i, err));
+        if (output_of(run, i)->data) {
+            BYI_TRY(bind_given(s, output_of(run, i), i, err));
             if (f->values[f->outputs[i]].fixed)
                 BYI_TRY(byi_exec_check_dest(f, i, &fr->t[f->outputs[i]],
                                             &fr->dest[i], err));
@@ -375,7 +375,7 @@ static enum byoc_status bind_outputs(struct byoc_state *s,
  * that lives in an input or a constant is copied, since it must stay valid
  * until the next run. */
 static enum byoc_status set_outputs(struct byoc_state *s,
-                                    const struct run_io *e,
+                                    const struct run_io *run,
                                     struct byoc_error *err)
 {
     BYI_BORDER(err);
@@ -385,16 +385,16 @@ static enum byoc_status set_outputs(struct byoc_state *s,
         uint32_t v = f->outputs[i], root = f->values[v].root;
         struct byi_tensor *t = &fr->t[v];
         void *data = fr->dest[i].data;
-        if (!is_wanted(e, i))
+        if (!is_wanted(run, i))
             continue;
         if (s->model->outputs[i].kind != BYOC_TENSOR) {
             BYI_TRY(byi_value_write(s, fr->obj[v], &s->model->outputs[i],
-                                    value_out(e, i), err));
+                                    value_out(run, i), err));
             continue;
         }
-        if (value_out(e, i))
-            value_out(e, i)->kind = BYOC_TENSOR;
-        if (output_of(e, i)->data) {
+        if (value_out(run, i))
+            value_out(run, i)->kind = BYOC_TENSOR;
+        if (output_of(run, i)->data) {
             BYI_TRY(byi_own_strings(s, t, data, err));
             continue;
         }
@@ -409,48 +409,50 @@ static enum byoc_status set_outputs(struct byoc_state *s,
         s->results[i] = *t;
         s->results[i].data = data;
         BYI_TRY(byi_own_strings(s, t, data, err));
-        *output_of(e, i) = byi_tensor_dlpack(&s->results[i]);
+        *output_of(run, i) = byi_tensor_dlpack(&s->results[i]);
     }
     return BYOC_OK;
 }
 
 /* Bind the sequences and optionals among the inputs to main's frame. */
 static enum byoc_status read_values(struct byoc_state *s,
-                                    const struct run_io *e,
+                                    const struct run_io *run,
                                     struct byoc_error *err)
 {
     const struct byi_plan_func *f = &s->specialisation->plan->funcs[0];
     for (uint32_t i = 0; i < f->n_inputs; i++) {
         const struct byoc_io *io = &s->model->inputs[i];
         if (io->kind != BYOC_TENSOR)
-            BYI_TRY(byi_value_read(s, value_in(e, i), io,
+            BYI_TRY(byi_value_read(s, value_in(run, i), io,
                                    &s->work->frames[0]->obj[f->inputs[i]],
                                    err));
     }
     return BYOC_OK;
 }
 
-static enum byoc_status run_bound(struct byoc_state *s, const struct run_io *e,
+static enum byoc_status run_bound(struct byoc_state *s,
+                                  const struct run_io *run,
                                   struct byoc_error *err)
 {
     if (s->skips_unneeded)
         BYI_TRY(byi_request_choose(s, err));
     BYI_TRY(place_inputs(s, err));
-    BYI_TRY(read_values(s, e, err));
-    BYI_TRY(bind_outputs(s, e, err));
+    BYI_TRY(read_values(s, run, err));
+    BYI_TRY(bind_outputs(s, run, err));
     BYI_TRY(byi_exec_provide_scratch(s, s->work->scratch, err));
     BYI_TRY(byi_exec_main(s, err));
-    return set_outputs(s, e, err);
+    return set_outputs(s, run, err);
 }
 
-static enum byoc_status run_inputs(struct byoc_state *s, const struct run_io *e,
+static enum byoc_status run_inputs(struct byoc_state *s,
+                                   const struct run_io *run,
                                    struct byoc_error *err)
 {
     struct byi_turn turn;
     enum byoc_status status = begin_run(s, err);
     if (status == BYOC_OK) {
         byi_workers_enter(&turn, &s->model->parallelism);
-        status = run_bound(s, e, err);
+        status = run_bound(s, run, err);
         byi_workers_leave(&turn);
         end_run(s);
     }
@@ -459,12 +461,12 @@ static enum byoc_status run_inputs(struct byoc_state *s, const struct run_io *e,
 
 /* Whether an earlier run set `data` in the view for output i. A request may
  * pass the view of another output of that run. */
-static bool is_result(const struct byoc_state *s, const struct run_io *e,
+static bool is_result(const struct byoc_state *s, const struct run_io *run,
                       uint32_t i, const void *data)
 {
     const uint32_t n = s->model->plan->funcs[0].n_outputs;
     bool found = s->results[i].data == data;
-    for (uint32_t k = 0; e->request && !found && k < n; k++)
+    for (uint32_t k = 0; run->request && !found && k < n; k++)
         found = s->results[k].data == data;
     return found;
 }
@@ -473,31 +475,32 @@ static bool is_result(const struct byoc_state *s, const struct run_io *e,
  * the state's memory, which this run may reuse. A later request may pass the
  * views of outputs that this request omits. Their memory stays reserved, so
  * that no other value gets the same address. */
-static void forget_results(struct byoc_state *s, const struct run_io *e)
+static void forget_results(struct byoc_state *s, const struct run_io *run)
 {
     const uint32_t n = s->model->plan->funcs[0].n_outputs;
     for (uint32_t i = 0; i < n; i++) {
-        DLTensor *view = is_wanted(e, i) ? output_of(e, i) : NULL;
-        if (view && view->data && is_result(s, e, i, view->data))
+        DLTensor *view = is_wanted(run, i) ? output_of(run, i) : NULL;
+        if (view && view->data && is_result(s, run, i, view->data))
             view->data = NULL;
     }
     for (uint32_t i = 0; i < n; i++) {
-        if (is_wanted(e, i))
+        if (is_wanted(run, i))
             s->results[i].data = NULL;
         else if (s->results[i].data)
             byi_pool_keep(&s->pool, s->results[i].data);
     }
 }
 
-/* Run main with the inputs and outputs of `e`. */
+/* Run main with the inputs and outputs of `run`. */
 static enum byoc_status run_main(struct byoc_state *state,
-                                 const struct run_io *e, struct byoc_error *err)
+                                 const struct run_io *run,
+                                 struct byoc_error *err)
 {
-    forget_results(state, e);
+    forget_results(state, run);
     byi_exec_begin(state);
-    BYI_TRY(bind_inputs(state, e, err));
+    BYI_TRY(bind_inputs(state, run, err));
     uint64_t begin = state->trace ? byi_now_ns() : 0;
-    enum byoc_status status = run_inputs(state, e, err);
+    enum byoc_status status = run_inputs(state, run, err);
     if (state->trace)
         byi_trace_event(
             state->trace,
@@ -508,7 +511,7 @@ static enum byoc_status run_main(struct byoc_state *state,
 }
 
 static enum byoc_status check_counts_and_run(struct byoc_state *state,
-                                             const struct run_io *e,
+                                             const struct run_io *run,
                                              uint32_t n_inputs,
                                              uint32_t n_outputs,
                                              struct byoc_error *err)
@@ -519,15 +522,15 @@ static enum byoc_status check_counts_and_run(struct byoc_state *state,
                         "found %u inputs and %u outputs, expected the model's "
                         "%u and %u",
                         n_inputs, n_outputs, f->n_inputs, f->n_outputs);
-    return run_main(state, e, err);
+    return run_main(state, run, err);
 }
 
 enum byoc_status byoc_run(struct byoc_state *state, const DLTensor *inputs,
                           uint32_t n_inputs, DLTensor *outputs,
                           uint32_t n_outputs, struct byoc_error *err)
 {
-    const struct run_io e = {.in = inputs, .out = outputs};
-    return check_counts_and_run(state, &e, n_inputs, n_outputs, err);
+    const struct run_io run = {.in = inputs, .out = outputs};
+    return check_counts_and_run(state, &run, n_inputs, n_outputs, err);
 }
 
 enum byoc_status byoc_run_values(struct byoc_state *state,
@@ -536,9 +539,9 @@ enum byoc_status byoc_run_values(struct byoc_state *state,
                                  uint32_t n_outputs, struct byoc_error *err)
 {
     static const struct byoc_value none;
-    const struct run_io e = {.values_in = inputs ? inputs : &none,
-                             .values_out = outputs};
-    return check_counts_and_run(state, &e, n_inputs, n_outputs, err);
+    const struct run_io run = {.values_in = inputs ? inputs : &none,
+                               .values_out = outputs};
+    return check_counts_and_run(state, &run, n_inputs, n_outputs, err);
 }
 
 /* The tag of the run that this thread executes. */
@@ -566,14 +569,14 @@ enum byoc_status byoc_run_request(struct byoc_state *state,
     BYI_TRY(byi_params_read(&request, BYI_PARAMS_SIZE(byoc_request, tag), given,
                             err));
     BYI_TRY(byi_reserved_check(request.reserved, err));
-    const struct run_io e = {
+    const struct run_io run = {
         .request = &request, .in_at = state->in_at, .out_at = state->out_at};
     BYI_TRY(byi_request_place(state, &request, err));
     state->skips_unneeded = !wants_all(state);
     if (state->trace)
         byi_trace_tag(state->trace, request.tag);
     current_tag = request.tag;
-    const enum byoc_status status = run_main(state, &e, err);
+    const enum byoc_status status = run_main(state, &run, err);
     current_tag = before;
     if (state->trace)
         byi_trace_tag(state->trace, NULL);
