@@ -105,8 +105,8 @@ static enum byoc_status find_sections(struct file *f)
     for (uint32_t k = 0; k < N_NEEDED; k++)
         if (!f->sections[k].data)
             return byi_fail(f->err, BYOC_EPARSE,
-                            "%s: not an artifact of byoc compile: it has no "
-                            "section %s",
+                            "%s: not an artifact of byoc compile: found no "
+                            "section %s, expected one",
                             f->library.path, section_names[k]);
     return BYOC_OK;
 }
@@ -155,7 +155,8 @@ static enum byoc_status check_descriptor(struct file *f)
                             (unsigned long long)described[k].bytes,
                             (long long)described[k].place);
     if (s[WEIGHTS].addr % BYI_ALIGN != 0)
-        return refuse_file(f, "found weights that are not aligned to 64 bytes");
+        return refuse_file(f, "found weights at an address that is not a "
+                              "multiple of 64, expected an aligned one");
     for (uint32_t k = MANIFEST; k < N_NEEDED; k++)
         /* linkers drop empty sections, so each has an extra byte at its end */
         f->sections[k].bytes--;

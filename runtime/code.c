@@ -12,7 +12,8 @@
 #include "core/base/isa.h"
 #include "core/base/openmp.h"
 
-/* Fail because `fault`, which ends a sentence about the code of `whose`. */
+/* Fail with the message "the WHOSE' code FAULT; copy or compile the artifact
+ * again". */
 static enum byoc_status fail_damaged(struct byoc_error *err, const char *whose,
                                      const char *fault)
 {

@@ -52,7 +52,10 @@ static enum byoc_status take_symbol(const struct byi_library_file *file,
         return BYOC_OK;
     if (at > section.sh_size || s->st_size > section.sh_size - at ||
         !byi_elf_contains(&file->elf, section.sh_offset, section.sh_size))
-        return refuse_file(file, "a symbol lies outside its section", err);
+        return refuse_file(file,
+                           "a symbol lies outside its section, expected it "
+                           "inside; is the file truncated?",
+                           err);
     symbol->data = file->elf.at + section.sh_offset + at;
     return BYOC_OK;
 }
@@ -65,7 +68,10 @@ static enum byoc_status search_table(const struct byi_library_file *file,
     const struct byi_elf *elf = &file->elf;
     if (!byi_elf_contains(elf, table->sh_offset, table->sh_size) ||
         !byi_elf_string(elf, table->sh_link, 0))
-        return refuse_file(file, "its table of symbols is damaged", err);
+        return refuse_file(file,
+                           "its table of symbols lies outside the file, "
+                           "expected it inside; is the file truncated?",
+                           err);
     for (uint64_t i = 0; i < table->sh_size / sizeof(Elf64_Sym); i++) {
         Elf64_Sym s;
         memcpy(&s, elf->at + table->sh_offset + i * sizeof s, sizeof s);

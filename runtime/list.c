@@ -262,8 +262,10 @@ static enum byoc_status run_get(struct byoc_state *s, struct byi_frame *fr,
 {
     const struct byi_object *value = fr->obj[step->in[0]];
     if (value->n == 0)
-        return fail_list(step, BYOC_EINVAL, err,
-                         "found no value; test it with optional.has first");
+        return fail_list(
+            step, BYOC_EINVAL, err,
+            "found an empty optional, expected a value; test it with "
+            "optional.has first");
     return take_item(s, fr, step, &value->at[0], err);
 }
 

@@ -409,7 +409,7 @@ enum byoc_status byi_code_bind(struct byoc_model *model,
 
 /* --- append.c ------------------------------------------------------------ */
 
-/* Set the members grows, in_place and open of the model. */
+/* Set the members grows, in_place and open_symbols of the model. */
 void byi_append_find(struct byoc_model *model);
 
 /* --- work.c: functions that a run may call ------------------------------- */

@@ -11,7 +11,7 @@
  * that frees it.
  *
  * A forked child has none of these threads: it begins with empty queues and
- * idle states, and starts its own_callbacks threads. */
+ * idle states, and starts its own threads. */
 #include "state.h"
 
 #include <errno.h>

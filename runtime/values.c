@@ -80,12 +80,13 @@ static enum byoc_status check_layout(const DLTensor *view, const char *what,
     if (planes && axis < (uint32_t)view->ndim) {
         if (byi_row_planes_read(view, axis, planes))
             return BYOC_OK;
-        return byi_fail(err, BYOC_EINVAL,
-                        "%s \"%s\": found strides %s, expected dense and "
-                        "row-major ones from axis %u on, along which it grows, "
-                        "and room for its %lld rows in those before",
-                        what, io->name, strides_text(view, strides), axis,
-                        (long long)view->shape[axis]);
+        return byi_fail(
+            err, BYOC_EINVAL,
+            "%s \"%s\": found strides %s, expected dense, row-major "
+            "strides from axis %u on, along which it grows, and "
+            "strides before it that leave room for %lld rows",
+            what, io->name, strides_text(view, strides), axis,
+            (long long)view->shape[axis]);
     }
     return is_dense(view)
                ? BYOC_OK

@@ -327,7 +327,7 @@ static void test_refused(void **state)
     refuse(&m, rows_of(a, 5, ROOM), rows_of(a + SIZE, 6, ROOM),
            "rows begin elsewhere");
     refuse(&m, rows_of(a, 5, 0), rows_of(a, 6, 0), "rows begin elsewhere");
-    refuse(&m, rows_of(a, 5, 5), rows_of(a, 6, 5), "room for its 6 rows");
+    refuse(&m, rows_of(a, 5, 5), rows_of(a, 6, 5), "leave room for 6 rows");
     refuse(&m, rows_of(a, 5, ROOM), rows_of(a, 7, ROOM), "memory of shape");
     wrong.strides[3] = 2;
     refuse(&m, rows_of(a, 5, ROOM), wrong, "found strides (960, 320, 4, 2)");

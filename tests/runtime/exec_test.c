@@ -304,7 +304,7 @@ static void test_lists_refused(void **state)
         {"sequence.concatenate(sequence.erase(sequence.erase(%s)), axis=0)",
          "found an empty sequence"},
         {"optional.get(optional.none(dtype=\"float32\", sequence=true))",
-         "found no value"},
+         "found an empty optional"},
     };
     (void)state;
     for (size_t i = 0; i < BYI_COUNT(rows); i++) {
