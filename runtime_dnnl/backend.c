@@ -151,7 +151,7 @@ static struct byoc_fail *check_compat(const struct byoc_host *host,
         return NULL;
     struct byoc_error err;
     byi_fail(&err, BYOC_EINCOMPATIBLE,
-             "the regions were compiled for %s, this is %s; compile the model "
+             "found regions compiled for %s, expected %s; compile the model "
              "again",
              compat, byi_dnnl_compat());
     return make_fail(host, BYOC_EINCOMPATIBLE, &err);
@@ -189,7 +189,8 @@ static struct byoc_fail *write_region(const struct byoc_host *host,
         return NULL;
     if (!is_identifier(region->symbol)) {
         byi_fail(&err, BYOC_EINVAL,
-                 "the symbol \"%.40s\" is not a C identifier", region->symbol);
+                 "found symbol \"%.40s\", expected a C identifier",
+                 region->symbol);
         return make_fail(host, BYOC_EINVAL, &err);
     }
     struct byoc_fail *fail = make_program(host, region, BYI_TO_WRITE, &program);

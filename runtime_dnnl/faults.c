@@ -15,7 +15,7 @@
 const char *byi_fault_desc(const struct byi_desc *desc)
 {
     if (desc->rank == 0 || desc->rank > BYI_MAX_RANK)
-        return "oneDNN takes tensors of rank 1 to 12";
+        return "found a tensor of rank 0 or above 12, expected rank 1 to 12";
     for (uint32_t i = 0; i < desc->rank; i++) {
         if (desc->dims[i] <= 0)
             return "found an empty tensor, expected at least one element";
@@ -24,7 +24,7 @@ const char *byi_fault_desc(const struct byi_desc *desc)
                    "count in 32 bits";
     }
     if (byi_elements(desc->rank, desc->dims) < 0)
-        return "found a tensor of more than 2^63 elements";
+        return "found a tensor of more than 2^63 elements, expected fewer";
     return NULL;
 }
 
@@ -45,21 +45,22 @@ const char *byi_fault_posts(int major, const struct byi_posts *posts)
     for (uint32_t i = 0; i < posts->n; i++)
         slopes += posts->at[i].kind == BYI_POST_PRELU;
     if (slopes && major < 3)
-        return "oneDNN 2.x has prelu as a post-op only in its reference "
-               "implementations";
+        return "found prelu as a post-op, expected none, since oneDNN 2.x has "
+               "it only in its reference implementations";
     if (slopes > 1)
         return "found several prelu post-ops, expected at most one per "
                "primitive";
     /* 3.x: the reference kernels index slopes by the first five axes only */
     for (uint32_t i = 0; i < posts->n; i++)
         if (posts->at[i].kind == BYI_POST_PRELU && posts->at[i].desc.rank > 5)
-            return "oneDNN 3.x misreads the slopes of a prelu as a post-op of "
-                   "more than 5 axes";
+            return "found a prelu post-op of more than 5 axes, expected at "
+                   "most 5, since oneDNN 3.x misreads its slopes";
     for (uint32_t i = 0; i < posts->n && major < 3; i++)
         for (uint32_t j = i + 1; j < posts->n; j++)
             if (share_constants(&posts->at[i], &posts->at[j]))
-                return "oneDNN 2.x confuses two post-ops of one function with "
-                       "different parameters";
+                return "found two post-ops of one function with different "
+                       "parameters, expected different functions, since "
+                       "oneDNN 2.x confuses their parameters";
     return NULL;
 }
 
@@ -106,12 +107,14 @@ const char *byi_fault_conv(int major, const struct byi_dnnl_conv *p,
     const uint32_t first = p->weights.rank > w->n + 2; /* skips the groups */
     if (p->weights.dtype == BYOC_I8 && p->weights.dims[first + 1] == 1 &&
         p->weights.dims[first] > 1)
-        return "oneDNN errs on integer convolutions of one input channel and "
-               "several output channels per group";
+        return "found an integer convolution of one input channel and several "
+               "output channels per group, expected several input channels, "
+               "since oneDNN computes wrong results";
     for (uint32_t i = 0; i < w->n && !p->deconv; i++) {
         /* all versions: wrong results or a crash with post-ops */
         if (misses_input(w, &p->src, &p->dst, i))
-            return "a window of the convolution lies entirely in the padding";
+            return "found a window of the convolution that lies entirely in "
+                   "the padding, expected it to cover part of the input";
         /* a dilated window of more than 3 taps, most of them outside of the
          * input, crashes all versions; if it steps over the whole input, 2.x is
          * wrong */
@@ -119,8 +122,9 @@ const char *byi_fault_conv(int major, const struct byi_dnnl_conv *p,
         const bool padded = w->begin[i] > reach / 2 || w->end[i] > reach / 2;
         if (w->dilation[i] > 1 && w->kernel[i] > 3 &&
             (padded || (major < 3 && reach >= p->src.dims[2 + i])))
-            return "a dilated window of more than 3 taps extends far beyond "
-                   "the input, where oneDNN errs";
+            return "found a dilated window of more than 3 taps that extends "
+                   "far beyond the input, expected most taps inside, since "
+                   "oneDNN crashes or computes wrong results";
     }
     return NULL;
 }
@@ -172,19 +176,22 @@ const char *byi_fault_matmul(int major, const struct byi_dnnl_matmul *p,
 {
     (void)posts;
     if (major >= 3 && is_scattered(&p->src))
-        return "oneDNN 3.x misreads a source whose batch is stored between "
-               "its columns or in another order";
+        return "found a source whose batch is stored between its columns or "
+               "in another order, expected the order of its axes, since oneDNN "
+               "3.x misreads it";
     /* 3.12.1 with AVX-512 */
     if (major >= 3 && is_interleaved(&p->src))
-        return "oneDNN 3.x misreads a source of rank 5 or more whose batch is "
-               "stored between its rows";
+        return "found a source of rank 5 or more whose batch is stored between "
+               "its rows, expected whole matrices, since oneDNN 3.x misreads "
+               "it";
     if (major >= 3 && byi_desc_permutes_batch(&p->weights))
-        return "oneDNN 3.x misreads weights whose batch is stored in another "
-               "order";
+        return "found weights whose batch is stored in another order, expected "
+               "the order of their axes, since oneDNN 3.x misreads them";
     /* 3.12.1, for example a result (11, 5, 5, 11) stored by its second axis */
     if (major >= 3 && byi_desc_permutes_batch(&p->dst))
-        return "oneDNN 3.x writes results whose batch is stored in another "
-               "order to wrong addresses";
+        return "found a result whose batch is stored in another order, "
+               "expected the order of its axes, since oneDNN 3.x writes it to "
+               "wrong addresses";
     /* 2.6, and 3.x up to 3.12.1: weights that are broadcast over the whole
      * batch cause a crash or wrong results; callers fold the batch into M */
     int64_t src_batch = 1, weights_batch = 1;
@@ -193,8 +200,8 @@ const char *byi_fault_matmul(int major, const struct byi_dnnl_matmul *p,
         weights_batch *= p->weights.dims[i];
     }
     if (weights_batch == 1 && src_batch > 1)
-        return "the weights broadcast over the whole batch, expected the "
-               "batch folded into M";
+        return "found weights that broadcast over the whole batch, expected "
+               "the batch folded into M";
     return NULL;
 }
 
@@ -204,7 +211,8 @@ const char *byi_fault_elt_only(const struct byi_posts *posts)
 {
     for (uint32_t i = 0; posts && i < posts->n; i++)
         if (posts->at[i].kind != BYI_POST_ELT)
-            return "oneDNN fuses only elementwise post-ops here";
+            return "found a post-op with an operand, expected only elementwise "
+                   "post-ops, since oneDNN fuses no others here";
     return NULL;
 }
 
@@ -215,11 +223,13 @@ const char *byi_fault_pool(int major, const struct byi_dnnl_pool *p)
     for (uint32_t i = 0; i < w->n; i++) {
         const int64_t reach = (w->kernel[i] - 1) * w->dilation[i] + 1;
         if (w->begin[i] >= reach || w->end[i] >= reach)
-            return "the padding of a pooling is not smaller than its window";
+            return "found padding as large as the window of the pooling, "
+                   "expected smaller padding";
         /* all versions: the maximum of no elements is -FLT_MAX, not -infinity
          */
         if (misses_input(w, &p->src, &p->dst, i))
-            return "a window of the pooling lies entirely in the padding";
+            return "found a window of the pooling that lies entirely in the "
+                   "padding, expected it to cover part of the input";
     }
     return NULL;
 }
@@ -233,8 +243,9 @@ const char *byi_fault_pool_impl(int major, const struct byi_dnnl_pool *p,
     const int64_t left = p->src.dims[1] % 8;
     if (major < 3 && posts && posts->n && strstr(impl, "sse41") && left > 0 &&
         left <= 4)
-        return "oneDNN 2.x crashes on post-ops of a pooling over this number "
-               "of channels on SSE4.1";
+        return "found post-ops of a pooling over a number of channels of which "
+               "1 to 4 remain after multiples of 8, expected none, since "
+               "oneDNN 2.x crashes on SSE4.1";
     return NULL;
 }
 
@@ -247,8 +258,8 @@ const char *byi_fault_prelu(const struct byi_dnnl_prelu *p)
         byi_elements(slopes->rank, slopes->dims) == 1 ||
         byi_dims_equal(src->rank, src->dims, slopes->rank, slopes->dims))
         return NULL;
-    return "oneDNN misreads the slopes of a prelu on data that is neither "
-           "row-major nor channels-last";
+    return "found a prelu on data that is neither row-major nor channels-last, "
+           "expected one of these, since oneDNN misreads the slopes";
 }
 
 /* Whether the operand is neither a scalar nor one value per channel. */
@@ -276,14 +287,16 @@ const char *byi_fault_binary(int major, const struct byi_dnnl_binary *p,
     for (uint32_t k = 0; posts && k < posts->n; k++) {
         const struct byi_desc *d = &posts->at[k].desc;
         if (posts->at[k].kind == BYI_POST_PRELU)
-            return "oneDNN takes no prelu as a post-op of a binary operator";
+            return "found prelu as a post-op of a binary operator, expected "
+                   "none, since oneDNN refuses it";
         if (posts->at[k].kind != BYI_POST_BIN ||
             byi_elements(d->rank, d->dims) == 1 ||
             byi_dims_equal(d->rank, d->dims, dst->rank, dst->dims))
             continue;
         if (!known_order || is_wide(d) || (dst->rank > 2 && space == 1))
-            return "oneDNN misreads a post-op operand of this shape on a "
-                   "binary operator";
+            return "found a post-op operand of a binary operator that is "
+                   "neither one value, nor a whole tensor, nor one value per "
+                   "channel, expected one of these, since oneDNN misreads it";
     }
     return NULL;
 }
@@ -300,27 +313,32 @@ const char *byi_fault_impl(int major, const struct byi_dnnl_conv *p,
     /* all versions: slow; 2.x: also wrong unless the channels of a group are a
      * multiple of 16 */
     if (p->weights.dtype == BYOC_I8 && strstr(impl, "gemm"))
-        return "oneDNN would run this integer convolution as a matrix "
-               "product, which is slow, and wrong in 2.x";
+        return "found an integer convolution that oneDNN runs as a matrix "
+               "product, expected another implementation, since this is slow, "
+               "and wrong in 2.x";
     if (!posts || major >= 3)
         return NULL;
     for (uint32_t i = 0; i < posts->n && strstr(impl, "dw:sse41"); i++)
         if (posts->at[i].kind == BYI_POST_SUM)
-            return "oneDNN 2.x crashes on a sum with unaligned data in a "
-                   "depthwise convolution on SSE4.1";
+            return "found a sum post-op of a depthwise convolution, expected "
+                   "none, since oneDNN 2.x crashes on unaligned data on "
+                   "SSE4.1";
     const bool depthwise = strstr(impl, "dw") && p->dst.dims[1] % 16 != 0;
     for (uint32_t i = 0; i < posts->n && depthwise; i++)
         if (posts->at[i].kind == BYI_POST_BIN &&
             byi_elements(posts->at[i].desc.rank, posts->at[i].desc.dims) > 1)
-            return "oneDNN 2.x would read past the end of an operand that is "
-                   "fused into a depthwise convolution";
+            return "found a post-op operand of a depthwise convolution whose "
+                   "channels are no multiple of 16, expected one value, since "
+                   "oneDNN 2.x reads past the operand's end";
     for (uint32_t i = 0; i < posts->n && strstr(impl, "gemm"); i++) {
         const struct byi_desc *d = &posts->at[i].desc;
         if (posts->at[i].kind == BYI_POST_BIN &&
             (is_wide(d) || ((groups || p->window.n == 3) &&
                             byi_elements(d->rank, d->dims) > 1)))
-            return "oneDNN 2.x would misread this operand, which is fused into "
-                   "a convolution by matrix product";
+            return "found a post-op operand of a convolution by matrix "
+                   "product, expected one value or, without groups and on at "
+                   "most two axes, one value per channel, since oneDNN 2.x "
+                   "misreads others";
     }
     return NULL;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* runtime_dnnl/gather.c: finds values that need not be stored. The input of a
  * pointwise convolution may be a concatenation of channels, a multiplication by
- * a scale per channel, a shift and ReLU. The scale is of
- * squeeze-and-excitation, or of a BatchNorm that cannot be folded. The
+ * a scale per channel, a shift and ReLU. Such a scale comes from
+ * squeeze-and-excitation, or from a BatchNorm that cannot be folded. The
  * convolution computes these operators itself. It does so for a few positions
  * at a time, whose rows stay in the first-level cache:
  *

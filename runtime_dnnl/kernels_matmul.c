@@ -118,8 +118,8 @@ static enum byoc_status want_operand(struct byi_build *b,
     if (!try_view(s, &plain, &desc))
         return byi_dn_refuse(
             b,
-            "%s: oneDNN's matmul cannot read an operand in any of its "
-            "layouts",
+            "%s: found an operand in no layout that oneDNN's matmul reads, "
+            "expected dense matrices",
             byi_dn_step0(b)->name);
     view->desc = desc;
     return BYOC_OK;

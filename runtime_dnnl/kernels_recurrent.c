@@ -104,15 +104,17 @@ static enum byoc_status check_lengths(struct byi_build *b,
         byi_dn_const_data(b, byi_dn_arg0(b, LENGTHS), &dtype, &n);
     if (!lengths)
         return byi_dn_refuse(b,
-                             "%s: found lengths that are not constant; oneDNN "
-                             "runs every sequence to its end",
+                             "%s: found computed lengths, expected constants, "
+                             "since oneDNN runs every sequence to its end",
                              op_name(b));
     for (int64_t i = 0; i < n; i++)
         if (lengths[i] != m->time)
-            return byi_dn_refuse(b,
-                                 "%s: found a sequence of length %d of %lld "
-                                 "steps; oneDNN runs every sequence to its end",
-                                 op_name(b), lengths[i], (long long)m->time);
+            return byi_dn_refuse(
+                b,
+                "%s: found a sequence of length %d, expected "
+                "%lld, since oneDNN runs every sequence to its "
+                "end",
+                op_name(b), lengths[i], (long long)m->time);
     return BYOC_OK;
 }
 
@@ -132,15 +134,19 @@ static enum byoc_status check_features(struct byi_build *b, struct recurrent *m)
                                  op_name(b),
                                  i == BIAS ? "a bias" : "a weight matrix");
     if (clip < 1e30)
-        return byi_dn_refuse(b, "%s: found clip %s, which oneDNN lacks",
+        return byi_dn_refuse(b,
+                             "%s: found clip %s, expected none, since oneDNN "
+                             "lacks it",
                              op_name(b), BYI_FLOAT_TEXT(clip));
     if (has_flag(b, "input_forget"))
-        return byi_dn_refuse(b, "%s: found input_forget, which oneDNN lacks",
+        return byi_dn_refuse(b,
+                             "%s: found input_forget, expected 0, since oneDNN "
+                             "lacks it",
                              op_name(b));
     if (is_given(b, PEEPHOLES))
         return byi_dn_refuse(b,
-                             "%s: found peepholes, which are not passed to "
-                             "oneDNN",
+                             "%s: found peepholes, expected none, since they "
+                             "are not passed to oneDNN",
                              op_name(b));
     BYI_TRY(read_functions(b, m));
     return check_lengths(b, m);

@@ -355,8 +355,9 @@ static enum byoc_status choose_average(struct byi_build *b,
     for (uint32_t i = 0; i < w->n; i++)
         if (w->end[i] > padding[w->n + i])
             return byi_dn_refuse(b,
-                                 "%s: found ceil_mode with count_include_pad; "
-                                 "oneDNN divides such windows differently",
+                                 "%s: found ceil_mode with count_include_pad, "
+                                 "expected one of them, since oneDNN divides "
+                                 "such windows differently",
                                  step->name);
     return BYOC_OK;
 }
@@ -475,8 +476,9 @@ static enum byoc_status check_scales(struct byi_build *b,
     for (uint32_t i = 0; i < p->src.rank; i++) {
         if (i < 2 && p->src.dims[i] != p->dst.dims[i])
             return byi_dn_refuse(b,
-                                 "image.resize: axis %u is resized; oneDNN "
-                                 "resizes only spatial axes",
+                                 "image.resize: found a resized axis %u, "
+                                 "expected only spatial axes, which oneDNN "
+                                 "resizes",
                                  image->order[i]);
         const uint32_t at = image->order[i];
         if (dtype == BYOC_F32 && at < n &&
@@ -484,8 +486,8 @@ static enum byoc_status check_scales(struct byi_build *b,
                 (float)p->dst.dims[i])
             return byi_dn_refuse(
                 b,
-                "image.resize: scale %s of axis %u does not "
-                "give an integral size",
+                "image.resize: found scale %s of axis %u, expected one that "
+                "gives an integral size",
                 BYI_FLOAT_TEXT((double)((const float *)data)[at]), at);
     }
     return BYOC_OK;

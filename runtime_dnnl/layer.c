@@ -25,7 +25,7 @@ static void open_library(void)
              v->minor, byi_dnnl_isa());
     if (v->major != DNNL_VERSION_MAJOR) {
         snprintf(library_why, sizeof library_why,
-                 "oneDNN %d.%d.%d was loaded, this plug-in was built for %d.x",
+                 "found oneDNN %d.%d.%d, expected %d.x, as at build time",
                  v->major, v->minor, v->patch, DNNL_VERSION_MAJOR);
         return;
     }

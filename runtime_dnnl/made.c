@@ -352,8 +352,8 @@ static enum byoc_status split_into(const struct byi_integers *p,
         return byi_fail(err, BYOC_ENOMEM, "out of memory");
     return done ? BYOC_OK
                 : byi_fail(err, BYOC_EUNSUPPORTED,
-                           "found weights that are not integers times a scale "
-                           "per row");
+                           "found weights that are not int8 numbers times a "
+                           "scale per row, expected such weights");
 }
 
 /* The codes of the weights, if the constant is stored as codes of these rows,

@@ -196,9 +196,10 @@ static void test_refused(void **state)
                                .bias = true};
     struct layer l = lstm;
     l.attrs = "\"clip\":3.0";
-    refuse(&l, "nn.lstm: found clip 3, which oneDNN lacks");
+    refuse(&l, "nn.lstm: found clip 3, expected none, since oneDNN lacks it");
     l.attrs = "\"input_forget\":true";
-    refuse(&l, "nn.lstm: found input_forget, which oneDNN lacks");
+    refuse(&l,
+           "nn.lstm: found input_forget, expected 0, since oneDNN lacks it");
     l.attrs = "\"activations\":[\"sigmoid\",\"tanh\",\"nn.relu\"]";
     refuse(&l, "nn.lstm: found activation nn.relu, expected tanh, the only one "
                "that oneDNN has there");
@@ -207,9 +208,9 @@ static void test_refused(void **state)
     refuse(&l, "nn.lstm: found peepholes");
     l = lstm;
     l.lengths = 2;
-    refuse(&l, "nn.lstm: found a sequence of length 4 of 5 steps");
+    refuse(&l, "nn.lstm: found a sequence of length 4, expected 5");
     l.lengths_vary = true;
-    refuse(&l, "nn.lstm: found lengths that are not constant");
+    refuse(&l, "nn.lstm: found computed lengths, expected constants");
 
     struct layer rnn = lstm;
     rnn.op = 0;

@@ -207,7 +207,7 @@ static void test_refused_symbols(void **state)
         const struct byoc_fail *fail = compile(&g, json, symbols[i], &blob);
         assert_non_null(fail);
         assert_int_equal(fail->code, BYOC_FAIL_INVALID);
-        assert_non_null(strstr(fail->text, "is not a C identifier"));
+        assert_non_null(strstr(fail->text, "expected a C identifier"));
         assert_null(blob.data);
     }
     const struct byoc_fail *fail = compile(&g, "{}", "region", &blob);
