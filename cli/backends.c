@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* backends.c: `byoc backends`: lists the plug-ins and whether each can be
- * used; `--lint` checks every row of their tables, or the rows of `--pattern`.
+ * used; `--lint` checks every row of their pattern tables, or the rows of
+ * `--pattern`.
  */
 #include "cli.h"
 
@@ -214,7 +215,7 @@ static int run(int argc, char **argv)
          "more plug-ins or folders of plug-ins; \"only\": no others"},
         {"json", 0, BYI_OPTION_FLAG, &json, NULL, "print JSON"},
         {"lint", 0, BYI_OPTION_FLAG, &lint, NULL,
-         "check the rows of their tables, and whether each matches in the "
+         "check the plug-ins' pattern rows, and whether each matches in the "
          "models"},
         {"pattern", 0, BYI_OPTION_LIST, &o.patterns, "NAME=PATTERN",
          "check these rows instead"},

@@ -98,9 +98,8 @@ static void add_bar(struct byi_text *out, double x, int row, double width,
     byi_text_addf(out, "</g>\n");
 }
 
-/* Whether the step counts under this operator: a fused step under its first
- * one.
- */
+/* Whether the step counts under this operator. A fused step "a+b" counts under
+ * "a". */
 static bool is_step_of(const cJSON *step, const char *operator)
 {
     const char *name = text_of(step, "operators");

@@ -12,8 +12,11 @@
 /* Exit codes. */
 enum {
     BYI_EXIT_OK = 0,
-    BYI_EXIT_VERDICT = 1,     /* a mismatch, or a gate that failed */
-    BYI_EXIT_USAGE = 2,       /* usage, or bad input */
+    /* a negative result, such as a mismatch, a failed gate or test, or a
+     * plug-in that cannot be used */
+    BYI_EXIT_VERDICT = 1,
+    /* usage, bad input, a failed read or write, or out of memory */
+    BYI_EXIT_USAGE = 2,
     BYI_EXIT_BACKEND = 3,     /* a backend failed */
     BYI_EXIT_INCOMPATIBLE = 4 /* an artifact of another version or machine */
 };

@@ -18,12 +18,12 @@ enum { NOT_GIVEN = -1 }; /* a tolerance: use the default */
 static struct byi_tolerance tolerance_for(const struct byi_tolerance *given,
                                           enum byoc_dtype dtype)
 {
-    static const struct byi_tolerance wide = {.rtol = 1e-3, .stol = 1e-4},
+    static const struct byi_tolerance single = {.rtol = 1e-3, .stol = 1e-4},
                                       half = {.rtol = 1e-2, .stol = 2e-3},
                                       brain = {.rtol = 5e-2, .stol = 2e-2};
     const struct byi_tolerance *usual = dtype == BYOC_F16    ? &half
                                         : dtype == BYOC_BF16 ? &brain
-                                                             : &wide;
+                                                             : &single;
     struct byi_tolerance t = *given;
     if (t.rtol == NOT_GIVEN)
         t.rtol = usual->rtol;

@@ -106,9 +106,9 @@ static enum byoc_status read_compiled(const struct byoc_compiled *compiled,
                         "`byoc check` says why",
                         r->number);
     return byi_fail(err, BYOC_EINVAL,
-                    "--region %u: found %u region%s, expected %s%u; `byoc "
-                    "check` lists them",
-                    r->number, n, byi_plural(n), n == 1 ? "" : "0 to ", n - 1);
+                    "--region %u: found %u region%s in the model, expected a "
+                    "number from 0 to %u; `byoc check` lists them",
+                    r->number, n, byi_plural(n), n - 1);
 }
 
 /* Read the region from an artifact. */

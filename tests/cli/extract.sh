@@ -102,7 +102,7 @@ holds "and says how many" \
     grep -q "region 0: found 514 operands, expected at most 512" err
 
 mkdir here
-refused "no such region" "region 7: found 2 regions, expected 0 to 1" --region 7 -o no
+refused "no such region" "region 7: found 2 regions in the model, expected a number from 0 to 1" --region 7 -o no
 refused "a folder that is there" "here: found an existing file" --region 0 -o here
 refused "a folder that cannot be" "cannot create the folder" -o nowhere/no
 refused "a test that succeeds" "the test succeeds on the whole region" \
