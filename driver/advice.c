@@ -255,7 +255,8 @@ static void add_shapes(struct advisor *a, struct advice_trial *t, int64_t dim)
 
 /* A symbol of the model's inputs. */
 struct input_symbol {
-    int64_t dim, size;
+    int64_t dim;      /* as in struct byi_type */
+    int64_t size;     /* from usual_size */
     const char *name; /* NULL: without a name, or the model does not compile
                          if the name is fixed */
 };

@@ -112,13 +112,14 @@ enum byoc_status byoc_compiled_write(const struct byoc_compiled *c,
 /* --- loading from memory -------------------------------------------------- */
 
 /* Whether the model that try_regions loaded has the parameters `p`. */
-static bool fits_tried(const struct byoc_compiled *c,
-                       const struct byoc_load_params *p)
+static bool fits_preloaded(const struct byoc_compiled *c,
+                           const struct byoc_load_params *p)
 {
-    const bool same_plugins = p->plugins && c->tried_plugins
-                                  ? strcmp(p->plugins, c->tried_plugins) == 0
-                                  : p->plugins == c->tried_plugins;
-    return c->tried && same_plugins && p->threads == c->tried_threads &&
+    const bool same_plugins =
+        p->plugins && c->preloaded_plugins
+            ? strcmp(p->plugins, c->preloaded_plugins) == 0
+            : p->plugins == c->preloaded_plugins;
+    return c->preloaded && same_plugins && p->threads == c->preloaded_threads &&
            !p->native_only && !p->allocate && !p->memory_bytes &&
            p->runners <= 1 && !p->parallel_for && !p->wait &&
            !p->cache_shapes && !p->cache_bytes;
@@ -134,9 +135,9 @@ enum byoc_status byoc_compiled_load(struct byoc_compiled *c,
     BYI_BORDER(err);
     BYI_TRY(byi_load_params_read(&load, params, err));
     BYI_TRY(check_plan(c, err));
-    if (fits_tried(c, &load)) {
-        *model = c->tried;
-        c->tried = NULL;
+    if (fits_preloaded(c, &load)) {
+        *model = c->preloaded;
+        c->preloaded = NULL;
         byoc_internal_model_adopt(*model, &load);
         return BYOC_OK;
     }
@@ -217,7 +218,7 @@ void byoc_compiled_free(struct byoc_compiled **compiled)
     if (!c)
         return;
     *compiled = NULL;
-    byoc_model_free(&c->tried);
+    byoc_model_free(&c->preloaded);
     byi_built_model_free(&c->built);
     byi_text_free(&c->by_cost.notes);
     byi_text_free(&c->ledger_json);

@@ -13,8 +13,8 @@
 #include "transform/narrow_weights.h"
 #include "tuner/by_cost.h"
 
-/* See byoc.h. Members that no comment explains are those of a running compile
- * until it ends, and its result then. */
+/* See byoc.h. Holds the state of a compile while it runs, and its result
+ * afterwards. */
 struct byoc_compiled {
     struct byi_module *m;
     struct byi_arena *arena;         /* of the strings below */
@@ -37,9 +37,9 @@ struct byoc_compiled {
     enum byoc_dtype store;
     /* the model that byi_try_regions loaded, with these threads and plug-ins,
      * for the first byoc_compiled_load whose parameters it fits; or NULL */
-    struct byoc_model *tried;
-    uint32_t tried_threads;
-    const char *tried_plugins;
+    struct byoc_model *preloaded;
+    uint32_t preloaded_threads;
+    const char *preloaded_plugins;
 };
 
 /* Returns the module after the last pass, and its coverage; both belong to c.
@@ -67,7 +67,7 @@ struct byoc_compiled *byi_compiled_new(
  * their backend has describe(). */
 void byi_record_implementations(struct byoc_compiled *c);
 /* try_regions.c: load the image, and set the fault of each region that fails.
- * Keeps the model as c->tried if all regions load. */
+ * Keeps the model as c->preloaded if all regions load. */
 enum byoc_status byi_try_regions(struct byoc_compiled *c,
                                  const struct byoc_compile_params *params,
                                  struct byoc_error *err);

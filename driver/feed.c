@@ -497,7 +497,7 @@ struct byi_tensor byi_feed_tensor(const DLTensor *view)
     return t;
 }
 
-/* Check that dtypes, up to bool, and shapes are equal. */
+/* Check that shapes and dtypes are equal; bool equals any type of one byte. */
 static enum byoc_status check_types(const struct byi_tensor *a,
                                     const struct byi_tensor *b,
                                     struct byoc_error *err)

@@ -22,7 +22,8 @@ struct byi_feed_params {
 /* The values of all inputs or outputs, in `arena`. */
 struct byi_feed {
     uint32_t n;
-    struct byi_tensor *at;     /* all zero for a sequence or optional */
+    /* all zero for a sequence or optional; byi_feed_outputs leaves it NULL */
+    struct byi_tensor *at;
     DLTensor *views;           /* of the memory of `at` */
     struct byoc_value *values; /* the views, or sequences and optionals */
     bool lists;                /* a value is a sequence or optional */

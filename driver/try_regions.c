@@ -76,14 +76,14 @@ static enum byoc_status ask_runtime(struct byoc_compiled *c,
 }
 
 /* A region of the model that byi_try_regions loaded. */
-struct tried_region {
+struct preloaded_region {
     const struct byoc_model *model;
     uint32_t region;
 };
 
-static void describe_tried(const void *ctx, byoc_trace_fn say, void *to)
+static void describe_preloaded(const void *ctx, byoc_trace_fn say, void *to)
 {
-    const struct tried_region *at = ctx;
+    const struct preloaded_region *at = ctx;
     byoc_internal_region_describe(at->model, at->region, say, to);
 }
 
@@ -99,18 +99,19 @@ enum byoc_status byi_try_regions(struct byoc_compiled *c,
     if (!c->built.regions.n)
         return BYOC_OK;
     BYI_TRY(byoc_internal_model_open(&image, &load, &model, err));
-    c->tried = model;
+    c->preloaded = model;
     bool asked = false;
     enum byoc_status status = ask_runtime(c, model, &asked, err);
     if (c->found.isolated || status != BYOC_OK) {
-        byoc_model_free(&c->tried);
+        byoc_model_free(&c->preloaded);
         return status == BYOC_OK ? try_isolated(c, err) : status;
     }
-    bool whole = true;
+    bool all_load = true;
     for (uint32_t i = 0; i < c->built.regions.n && status == BYOC_OK; i++) {
         struct byi_built_region *r = &c->built.regions.at[i];
         const char *fault = byoc_internal_region_fault(model, i);
-        whole = whole && !fault && !r->fault; /* compile() may have refused */
+        all_load =
+            all_load && !fault && !r->fault; /* compile() may have refused */
         const struct byi_plugin *plugin = byi_plugin_of_backend(
             &c->found, c->m->funcs.at[r->func]->attr.compiler);
         if (!plugin || r->fault)
@@ -122,14 +123,15 @@ enum byoc_status byi_try_regions(struct byoc_compiled *c,
             status = byi_try_region(c->m, r->func, &c->found, c->arena,
                                     &r->fault, err);
         else if (!r->varies)
-            status = byi_describe_region(r, c->arena, describe_tried,
-                                         &(struct tried_region){model, i}, err);
-        whole = whole && !r->fault;
+            status =
+                byi_describe_region(r, c->arena, describe_preloaded,
+                                    &(struct preloaded_region){model, i}, err);
+        all_load = all_load && !r->fault;
     }
-    if (!whole || status != BYOC_OK)
-        byoc_model_free(&c->tried);
-    c->tried_threads = params->threads;
-    c->tried_plugins =
+    if (!all_load || status != BYOC_OK)
+        byoc_model_free(&c->preloaded);
+    c->preloaded_threads = params->threads;
+    c->preloaded_plugins =
         params->plugins ? byi_arena_str(c->arena, params->plugins) : NULL;
     return status;
 }

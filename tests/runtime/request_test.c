@@ -651,17 +651,17 @@ static void test_tried(void **state)
     struct byoc_model *model = NULL;
     assert_int_equal(byoc_compile(TEST_DIR "/abi/relu.ir", &compile, &c, &err),
                      BYOC_OK);
-    const struct byoc_model *const tried = c->tried;
-    assert_non_null(tried);
+    const struct byoc_model *const preloaded = c->preloaded;
+    assert_non_null(preloaded);
     for (int i = 0; i < N_OTHERS; i++) {
         if (byoc_compiled_load(c, &others[i], &model, &err) != BYOC_OK)
             fail_msg("%s", err.text);
-        assert_ptr_not_equal(model, tried);
+        assert_ptr_not_equal(model, preloaded);
         byoc_model_free(&model);
     }
     assert_int_equal(byoc_compiled_load(c, &same, &model, &err), BYOC_OK);
-    assert_ptr_equal(model, tried);
-    assert_null(c->tried);
+    assert_ptr_equal(model, preloaded);
+    assert_null(c->preloaded);
     byoc_model_free(&model);
     byoc_compiled_free(&c);
 }
