@@ -256,8 +256,8 @@ static enum byi_reason reason_of(const struct byi_ledger *l,
     return best;
 }
 
-static void put_tried(const struct byi_ledger *l, struct byi_text *out,
-                      const struct byi_ledger_entry *e)
+static void put_attempts(const struct byi_ledger *l, struct byi_text *out,
+                         const struct byi_ledger_entry *e)
 {
     put_key(out, "tried");
     put(out, "[");
@@ -298,7 +298,7 @@ static void put_node(const struct byi_ledger *l, struct byi_text *out,
     put_times(out, &e->times);
     put_numbers_member(out, "inputs", from < to ? reads->at + from : NULL,
                        to - from);
-    put_tried(l, out, e);
+    put_attempts(l, out, e);
     put(out, "}");
 }
 

@@ -24,7 +24,8 @@ struct reads_finder {
     uint32_t *base; /* of each function; base[n] is the total */
     uint32_t *func; /* of each value */
     struct byi_number_sets captured; /* of each parameter: captured values */
-    struct byi_number_sets given;    /* of each parameter: operands of calls */
+    /* of each parameter: captured values, and operands of calls */
+    struct byi_number_sets bound;
     uint32_t *seen; /* of each value: the last reader it was visited for */
     uint32_t steps;
     BYI_VEC(uint32_t) stack;
@@ -161,9 +162,9 @@ static void follow_value(struct reads_finder *r, uint32_t value,
     const uint32_t base = r->base[r->func[value]];
     uint32_t n = node->n_args;
     if (node->kind == BYI_PARAM)
-        for (uint32_t i = r->given.first[value]; i < r->given.first[value + 1];
+        for (uint32_t i = r->bound.first[value]; i < r->bound.first[value + 1];
              i++)
-            push_value(r, r->given.at[i], reader);
+            push_value(r, r->bound.at[i], reader);
     if (byi_node_refers(node)) {
         const struct byi_func *fn = r->m->funcs.at[node->index];
         if (fn->result < fn->nodes.n)
@@ -212,7 +213,7 @@ struct byi_number_sets byi_sources_reads(const struct byi_module *m,
     struct reads_finder r = {.m = m, .scratch = byi_arena_new()};
     number_values(&r);
     r.captured = list_param_values(&r, false);
-    r.given = list_param_values(&r, true);
+    r.bound = list_param_values(&r, true);
     for (uint32_t i = 0; i < m->funcs.n; i++)
         for (uint32_t v = r.base[i]; v < r.base[i + 1]; v++)
             if (!m->funcs.at[i]->dead)

@@ -23,9 +23,9 @@ struct byi_report_node {
     uint32_t n_outputs;
     const char *detail; /* of the attempt that set its reason */
     double flops, backend_us, native_us;
-    uint32_t n_inputs, n_tried;
+    uint32_t n_inputs, n_attempts;
     const uint32_t *inputs; /* the nodes that it reads */
-    const struct byi_report_attempt *tried;
+    const struct byi_report_attempt *attempts;
 };
 /* A region, kept or reverted. */
 struct byi_report_region {

@@ -116,11 +116,11 @@ static void print_region(const struct byi_report_region *region,
     byi_text_addf(out, "\n");
 }
 
-static void print_tried(const struct byi_report_node *node,
-                        struct byi_text *out)
+static void print_attempts(const struct byi_report_node *node,
+                           struct byi_text *out)
 {
-    for (uint32_t i = 0; i < node->n_tried; i++) {
-        const struct byi_report_attempt *t = &node->tried[i];
+    for (uint32_t i = 0; i < node->n_attempts; i++) {
+        const struct byi_report_attempt *t = &node->attempts[i];
         const char *who = *t->pattern ? t->pattern : t->backend;
         byi_text_addf(out, "  %-9s %s%s%s: %s\n", i ? "" : "tried", who,
                       *who ? ", " : "", t->reason, t->detail);
@@ -191,7 +191,7 @@ enum byoc_status byi_report_add_node(const struct byi_report *r,
         return fail_unknown_node(r, name, err);
     print_verdict(r, at, out);
     print_neighbours(r, at, out);
-    print_tried(&r->nodes[at], out);
+    print_attempts(&r->nodes[at], out);
     for (uint32_t i = 0; i < r->n_regions; i++)
         if (byi_has_id(r->regions[i].nodes, r->regions[i].n_nodes, at))
             print_region(&r->regions[i], out);

@@ -10,7 +10,7 @@
 #include <string.h>
 
 /* Limits of the lists of a ledger, of a node's attempts and of its outputs. */
-enum { MAX_NODES = 1 << 23, MAX_TRIED = 1 << 16, MAX_OUTPUTS = 1 << 16 };
+enum { MAX_NODES = 1 << 23, MAX_ATTEMPTS = 1 << 16, MAX_OUTPUTS = 1 << 16 };
 
 /* Read a string; if it is optional and absent, "". */
 static enum byoc_status get_text(const struct byi_json *object, const char *key,
@@ -81,17 +81,17 @@ static enum byoc_status get_indices(struct byi_report *r,
     return BYOC_OK;
 }
 
-static enum byoc_status read_tried(struct byi_report *r,
-                                   const struct byi_json *object,
-                                   struct byi_report_node *node,
-                                   struct byoc_error *err)
+static enum byoc_status read_attempts(struct byi_report *r,
+                                      const struct byi_json *object,
+                                      struct byi_report_node *node,
+                                      struct byoc_error *err)
 {
     struct byi_json list, item = {0};
-    BYI_TRY(
-        byi_json_array(object, "tried", MAX_TRIED, &list, &node->n_tried, err));
+    BYI_TRY(byi_json_array(object, "tried", MAX_ATTEMPTS, &list,
+                           &node->n_attempts, err));
     struct byi_report_attempt *at =
-        byi_arena_calloc(r->arena, node->n_tried, sizeof *at);
-    node->tried = at;
+        byi_arena_calloc(r->arena, node->n_attempts, sizeof *at);
+    node->attempts = at;
     node->detail = byi_reason_text(BYI_REASON_NO_BACKEND);
     for (uint32_t i = 0; byi_json_next(&list, &item, i); i++) {
         BYI_TRY(get_text(&item, "reason", true, &at[i].reason, err));
@@ -144,7 +144,7 @@ static enum byoc_status read_node(struct byi_report *r,
     BYI_TRY(get_time(item, "native_us", &node->native_us, err));
     BYI_TRY(
         get_indices(r, item, "inputs", &node->inputs, &node->n_inputs, err));
-    return read_tried(r, item, node, err);
+    return read_attempts(r, item, node, err);
 }
 
 static enum byoc_status read_region(struct byi_report *r,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// compare.js: draws an old ledger beside the graph. Finds the nodes that are the
-// same, their changes, and the place of the older graph at which the same nodes
+// compare.js: draws an old ledger beside the graph. Matches the nodes of the two
+// graphs, finds their changes, and scrolls the older graph so that matching nodes
 // are side by side.
 'use strict';
 
@@ -14,8 +14,9 @@ const CHANGES = [
     ['other', 'other change of placement', (a, b) => a.where !== b.where],
 ];
 
-// Keys by which the nodes of two graphs are matched: the node's name or, if it has
-// none, its operator, then the number of earlier nodes with the same one.
+// Keys by which the nodes of two graphs are matched: the node's name, or its
+// operator if it has no name, then the number of earlier nodes with this name or
+// operator.
 function keysOf(graph) {
     const counts = new Map();
     return new Map(graph.nodes.map((node) => {
@@ -69,10 +70,10 @@ class OlderGraph {
 
     // Show what is selected and matched in the newer graph.
     show({ paint, selected, matches }) {
-        const mine = (item) => item?.before ||
+        const counterpart = (item) => item?.before ||
             this.regionOf(item?.members?.find((n) => n.before));
         this.drawing.show({ graph: this.graph, arrangement: this.arrangement,
-            paint, selected: mine(selected) || null, path: null,
+            paint, selected: counterpart(selected) || null, path: null,
             matches: matches && new Set([...matches].map((n) => n.before)
                 .filter(Boolean)) });
     }
@@ -92,23 +93,23 @@ class OlderGraph {
             const node = box.item.kind === 'node' ? box.item
                 : box.open ? null : box.item.members.find((n) => n.before);
             const { at } = this.arrangement;
-            const mine = node?.before && (at.get(node.before) ||
+            const counterpart = node?.before && (at.get(node.before) ||
                 at.get(node.before.container));
             const far = box.item === selected ? -1
                 : Math.hypot(box.x + box.w / 2 - mx, box.y + box.h / 2 - my);
-            if (mine && far < least)
-                [best, least] = [[box, mine], far];
+            if (counterpart && far < least)
+                [best, least] = [[box, counterpart], far];
         }
-        const mine = this.drawing.view, { w, h } = this.drawing.size();
-        mine.scale = view.scale;
+        const older = this.drawing.view, { w, h } = this.drawing.size();
+        older.scale = view.scale;
         if (best) {
             const [box, at] = best;
-            mine.x = at.x + at.w / 2 - (box.x + box.w / 2 - view.x) * w /
+            older.x = at.x + at.w / 2 - (box.x + box.w / 2 - view.x) * w /
                 size.w;
-            mine.y = at.y - (box.y - view.y) * h / size.h;
+            older.y = at.y - (box.y - view.y) * h / size.h;
         } else {
-            mine.x = this.arrangement.width / 2 - w / 2 / mine.scale;
-            mine.y = -32 / mine.scale;
+            older.x = this.arrangement.width / 2 - w / 2 / older.scale;
+            older.y = -32 / older.scale;
         }
     }
 

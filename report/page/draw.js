@@ -168,11 +168,12 @@ class Drawing {
         pen.strokeStyle = scene.matches ? mix(scene.paint.wire,
             scene.paint.paper, 0.5) : scene.paint.wire;
         pen.beginPath();
-        for (const { points, own } of scene.arrangement.wires) {
-            const high = Math.min(points[own + 1], points[points.length - 1]);
-            const low = Math.max(points[own + 1], points[points.length - 1]);
+        for (const { points, drawFrom } of scene.arrangement.wires) {
+            const start = points[drawFrom + 1];
+            const high = Math.min(start, points[points.length - 1]);
+            const low = Math.max(start, points[points.length - 1]);
             if (low >= edge.top && high <= edge.bottom)
-                trace(pen, points, own);
+                trace(pen, points, drawFrom);
         }
         pen.stroke();
         if (!scene.path)
@@ -343,8 +344,8 @@ class Drawing {
         pen.fillStyle = paint.soft;
         pen.fillText(fit(pen, item.label, box.w - 24, true), box.x + 13,
             box.y + 29);
-        if (item.sets)
-            pen.fillText(fit(pen, item.sets, box.w - 24), box.x + 13,
+        if (item.attributeLine)
+            pen.fillText(fit(pen, item.attributeLine, box.w - 24), box.x + 13,
                 box.y + 29 + BOX.line);
         this.writeType(box);
     }

@@ -9,7 +9,7 @@ const BOX = { node: [184, 40], line: 14, region: [232, 70], header: 34,
 
 // The box of a node with attributes is one line higher.
 const sizeOf = (node) => [BOX.node[0],
-    BOX.node[1] + (node.sets ? BOX.line : 0)];
+    BOX.node[1] + (node.attributeLine ? BOX.line : 0)];
 
 // Read the page's data: the graph of the ledger, with the older graph to compare
 // and the times of a profile if there are any.
@@ -30,7 +30,7 @@ function readLedger(ledger) {
         inputs: (node.inputs || []).filter((i) => ledger.nodes[i]),
         tried: node.tried || [], eliminated: isEliminated(node.where),
         title: node.op || '?', label: node.name || '#' + index,
-        sets: sayAttributes(node.attributes || '').split(DOT)
+        attributeLine: sayAttributes(node.attributes || '').split(DOT)
             .filter((a) => !USUAL.test(a)).join(DOT),
         types: (node.outputs || []).map(sayType),
     }));
@@ -112,7 +112,7 @@ function visibleEdges(graph, showEliminated) {
 }
 
 // A layered drawing under construction: boxes and wires by key.
-class Plan {
+class Layering {
     constructor() {
         this.items = [];
         this.numbers = new Map();
@@ -161,46 +161,46 @@ class Plan {
 // for each box outside that it reads from. On its lower side it has a port for
 // each member that is read outside.
 function openRegion(graph, region, { reads, readers }, boxOf) {
-    const plan = new Plan(), inside = new Set(), edges = [];
+    const layering = new Layering(), inside = new Set(), edges = [];
     for (const node of region.members)
         inside.add(node.index);
     for (const node of region.members)
-        plan.add(node, ...sizeOf(node));
+        layering.add(node, ...sizeOf(node));
     for (const node of region.members) {
-        const me = plan.numbers.get(node);
+        const me = layering.numbers.get(node);
         for (const i of reads[node.index]) {
-            const far = boxOf(graph.nodes[i]);
-            const from = inside.has(i) ? plan.numbers.get(graph.nodes[i])
-                : plan.add('in' + far, 0, 0, -1);
+            const outside = boxOf(graph.nodes[i]);
+            const from = inside.has(i) ? layering.numbers.get(graph.nodes[i])
+                : layering.add('in' + outside, 0, 0, -1);
             edges.push({ s: i, t: node.index,
-                wire: plan.wire(from, 0, me, 0) });
+                wire: layering.wire(from, 0, me, 0) });
         }
     }
     for (const node of region.members)
         if (readers[node.index].some((r) => !inside.has(r))) {
-            const port = plan.add('out' + node.index, 0, 0, 1);
+            const port = layering.add('out' + node.index, 0, 0, 1);
             edges.push({ s: node.index, t: -1, wire:
-                plan.wire(plan.numbers.get(node), 0, port, 0) });
+                layering.wire(layering.numbers.get(node), 0, port, 0) });
         }
-    const size = plan.lay(() => 0);
+    const size = layering.lay(() => 0);
     const w = Math.max(size.width + 2 * BOX.pad, BOX.region[0]);
     const shift = (w - size.width) / 2, ins = new Map(), outs = new Map();
-    for (const item of plan.items) {
+    for (const item of layering.items) {
         if (item.pin < 0)
             ins.set(item.key.slice(2), item.x + shift - w / 2);
         else if (item.pin > 0)
             outs.set(item.key.slice(3), item.x + shift - w / 2);
     }
-    return { plan, edges, ins, outs, w, h: size.height + BOX.header + BOX.pad,
+    return { layering, edges, ins, outs, w, h: size.height + BOX.header + BOX.pad,
         wires: size.wires, shift };
 }
 
 // Everything that is drawn if the regions in `open` are open.
 //   boxes  {node | region, x, y, w, h, open}: corners; open ones come first
-//   wires  {points, own}: see layOut
+//   wires  {points, drawFrom}: see layOut
 //   paths  of an edge "s>t" of the model: the wires it runs through
 function arrange(graph, open, showEliminated) {
-    const seen = visibleEdges(graph, showEliminated), plan = new Plan();
+    const seen = visibleEdges(graph, showEliminated), layering = new Layering();
     const isCollapsed = (node) => node.container && !open.has(node.container.name);
     const boxOf = (node) => (isCollapsed(node) ? node.container.name + ' ' :
         node.index + '');
@@ -208,15 +208,15 @@ function arrange(graph, open, showEliminated) {
     for (const region of graph.regions)
         if (open.has(region.name))
             inner.set(region, openRegion(graph, region, seen, boxOf));
-    const numberOf = (node) => plan.numbers.get(node.container || node);
+    const numberOf = (node) => layering.numbers.get(node.container || node);
     for (const node of graph.nodes) {
         const region = node.container, inside = inner.get(region);
         if (inside)
-            plan.add(region, inside.w, inside.h);
+            layering.add(region, inside.w, inside.h);
         else if (region)
-            plan.add(region, ...BOX.region);
+            layering.add(region, ...BOX.region);
         else if (showEliminated || !node.eliminated)
-            plan.add(node, ...sizeOf(node));
+            layering.add(node, ...sizeOf(node));
     }
     const edges = [];
     for (const node of graph.nodes) {
@@ -224,20 +224,20 @@ function arrange(graph, open, showEliminated) {
         for (const i of b === undefined ? [] : seen.reads[node.index]) {
             const from = graph.nodes[i], a = numberOf(from);
             if (a !== b)
-                edges.push({ s: i, t: node.index, wire: plan.wire(a,
+                edges.push({ s: i, t: node.index, wire: layering.wire(a,
                     inner.has(from.container) ? i : '', b,
                     inner.has(node.container) ? boxOf(from) : '') });
         }
     }
-    const size = plan.lay((number, port, side) => {
-        const inside = inner.get(plan.items[number].key);
+    const size = layering.lay((number, port, side) => {
+        const inside = inner.get(layering.items[number].key);
         return inside ? inside[side].get(port + '') || 0 : 0;
     });
-    return gather(graph, plan, size, inner, edges);
+    return gather(graph, layering, size, inner, edges);
 }
 
-// Collect the boxes and wires of all plans in one system of coordinates.
-function gather(graph, plan, size, inner, edges) {
+// Collect the boxes and wires of all layerings in one system of coordinates.
+function gather(graph, layering, size, inner, edges) {
     const boxes = [], wires = [], paths = new Map(), at = new Map();
     const put = (item, x, y, more) => {
         const box = { item, x: x - (more.w || item.w) / 2,
@@ -249,17 +249,17 @@ function gather(graph, plan, size, inner, edges) {
         if (wire.points)
             paths.set(key, (paths.get(key) || []).concat(wire));
     };
-    for (const { key, x, y, w, h } of plan.items)
+    for (const { key, x, y, w, h } of layering.items)
         if (inner.has(key))
             put(key, x, y, { w, h, open: true });
-    for (const { key, x, y, w, h } of plan.items) {
+    for (const { key, x, y, w, h } of layering.items) {
         const inside = inner.get(key);
         if (!inside) {
             put(key, x, y, { w, h, open: false });
             continue;
         }
         const left = x - w / 2 + inside.shift, top = y - h / 2 + BOX.header;
-        for (const item of inside.plan.items)
+        for (const item of inside.layering.items)
             if (!item.pin)
                 put(item.key, left + item.x, top + item.y,
                     { w: item.w, h: item.h, open: false });
@@ -281,7 +281,7 @@ function gather(graph, plan, size, inner, edges) {
 
 // Extend a wire that begins or ends at a port to the region's side.
 function stretch(wire, inside, top, bottom) {
-    const p = wire.points, items = inside.plan.items;
+    const p = wire.points, items = inside.layering.items;
     if (items[wire.a].pin < 0)
         p[1] = top;
     if (items[wire.b].pin > 0)

@@ -15,8 +15,8 @@ const MAX_POINTS = 40000;
 // lower side of a to the upper side of b, ax and bx from their middles.
 // pin[i] (or no pin): -1 for the first rank, 1 for the last, 0 between.
 // Returns the middles x, y, and the size. Sets each edge's `points` [x, y, ...],
-// and `own`, the index of the first of them that no earlier edge of the same
-// origin has.
+// and `drawFrom`, an index of `points`: earlier edges of the same origin draw the
+// part before it.
 function layOut(n, w, h, edges, pin) {
     const g = { n, w, h, pin, edges: edges.filter((e) => e.a !== e.b) };
     breakCycles(g);
@@ -167,7 +167,8 @@ function addPoints(g) {
         }
         let drawn = 0;
         for (const e of chain.edges) {
-            e.own = e === top || !e.via ? 0 : Math.min(drawn, e.via.length);
+            e.shared = e === top || !e.via ? 0
+                : Math.min(drawn, e.via.length);
             drawn = Math.max(drawn, e.via ? e.via.length : 0);
         }
     }
@@ -443,7 +444,7 @@ function route(g) {
                 g.x[p] - left, bottom[g.rank[p]]);
         points.push(x[e.b] + e.bx, y[e.b] - g.h[e.b] / 2);
         e.edge.points = points;
-        e.edge.own = 4 * e.own;
+        e.edge.drawFrom = 4 * e.shared;
     }
     return { x, y, width: right - left,
         height: bottom.length ? bottom[bottom.length - 1] : 0 };

@@ -231,7 +231,7 @@ function ledgerOf(nodes, regions, more = {}) {
     const flops = (list) => list.reduce((sum, n) => sum + n.flops, 0);
     const kept = regions.filter((r) => r.outcome === 'kept').length;
     const names = [...new Set(regions.map((r) => r.backend)), 'native'];
-    return { format: 'byoc-ledger', version: 2, model: 'made.onnx',
+    return { format: 'byoc-ledger', version: 4, model: 'made.onnx',
         threads: 2, cpu: 'x86_64', gates: [],
         backends: names.map((name) => ({ name, version: '1', regions: kept,
             nodes: of(name).length, flops: flops(of(name)) })),
@@ -358,7 +358,7 @@ async function isUsed(browser, file) {
         check('the panel has the ' + key, text.includes(node[key]), node[key]);
     for (const words of ['float32 64\u00d732\u00d78\u00d78', 'kernel_shape=[3, 3]'])
         check('the panel has ' + words, text.includes(words), text);
-    same('a box has attributes', await browser.ask('state.selected.sets'),
+    same('a box has attributes', await browser.ask('state.selected.attributeLine'),
         'kernel_shape 3\u00d73 \u00b7 pads 1');
     same('short types and attributes', await browser.ask('[sayType("Tensor[()' +
         ', int64]"), sayType("Seq[Tensor[(N, 3), float32]]"), sayType(""), ' +
