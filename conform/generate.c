@@ -9,9 +9,9 @@
 
 enum {
     MAX_STEPS = 3, /* repetitions of a chain's step beyond the required ones */
-    MAX_CAPTURED = 32,
-    MAX_OUTSIDE = 4096, /* nodes of the function around a branch */
-    MAX_POOL = 32,
+    MAX_CAPTURED = 32,   /* values that a branch captures */
+    MAX_OUTSIDE = 4096,  /* nodes of the function around a branch */
+    MAX_POOL = 32,       /* results of rows, kept for later rows */
     MAX_REST = 4,        /* operands of a pattern's `...` */
     MAX_RESULT = 1 << 18 /* elements of a result */
 };

@@ -308,9 +308,10 @@ static uint64_t heap_now(void)
     return (uint64_t)info.uordblks + (uint64_t)info.hblkhd;
 }
 
-/* Measure the heap n times, with `cycles` calls between. End the case if it
- * grows by 16 bytes a call or more each time, which is a leak. Growth that
- * stops is a cache of the plug-in or of malloc(). */
+/* heap[] has n sizes of the heap, with `cycles` calls between two of them. End
+ * the case if each is larger than the one before by 16 bytes a call or more,
+ * which is a leak. Growth that stops is a cache of the plug-in or of malloc().
+ */
 static void check_level(struct byi_kit *kit, const uint64_t *heap, uint32_t n,
                         uint32_t cycles, const char *what)
 {

@@ -17,8 +17,8 @@ enum {
     MAX_ROWS = 4096  /* rows of a plug-in that are wrapped */
 };
 
-static const struct byoc_backend *own_backend; /* the plug-in's */
-/* a copy of `own_backend` with wrapped predicates and probe */
+static const struct byoc_backend *plugin_backend;
+/* a copy of `plugin_backend` with wrapped predicates and probe */
 static struct byoc_backend wrapped;
 static struct byoc_pattern wrapped_rows[MAX_ROWS];
 static struct byi_kit *current_kit;
@@ -29,13 +29,13 @@ const struct byoc_backend *byi_kit_backend(struct byi_kit *kit)
 {
     struct byi_plugin *plugin;
     struct byoc_error err;
-    if (own_backend)
-        return own_backend;
+    if (plugin_backend)
+        return plugin_backend;
     byi_child_step(NULL, "opening the library");
     if (byoc_internal_plugin_open(kit->path, 2, &plugin, &err) != BYOC_OK)
         byi_kit_failed(kit, BYI_RULE_OPENS, "%s", err.text);
     byi_child_step(NULL, "the kit");
-    return own_backend = plugin->backend;
+    return plugin_backend = plugin->backend;
 }
 
 /* --- wrapped predicates and probe ----------------------------------------- */
@@ -53,7 +53,7 @@ static const char *accept(const struct byoc_host *host,
 {
     const struct byi_match *match = (const void *)m;
     const struct byoc_pattern *row =
-        &own_backend->patterns[match->pattern->row - wrapped_rows];
+        &plugin_backend->patterns[match->pattern->row - wrapped_rows];
     if (!row->accept)
         return NULL;
     char before[sizeof last_reason] = "";
@@ -84,7 +84,7 @@ static struct byoc_fail *probe(const struct byoc_host *host,
 {
     const struct byi_host_records before = byi_host_records();
     byi_child_step(NULL, "probe()");
-    struct byoc_fail *fail = own_backend->probe(host, graph, result);
+    struct byoc_fail *fail = plugin_backend->probe(host, graph, result);
     if (fail) {
         if (!*host->fail_text(fail))
             byi_kit_failed(current_kit, BYI_RULE_REASON,
