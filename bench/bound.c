@@ -11,7 +11,8 @@
  * finds. Every turn of the chain follows a run of the model, and reads the data
  * that the run left in the buffers. Inputs are read from NAME.input_K.npy
  * beside the model, or are random if there are no such files. --all also prints
- * a table of the primitives.
+ * a table of the primitives. Exits with 1 if the model cannot be measured, and
+ * with 2 for wrong arguments.
  */
 #include <byoc/byoc.h>
 

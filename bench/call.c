@@ -3,6 +3,7 @@
  * bench/python-overhead.
  *     call MODEL.so RUNS
  * The model has one input and one output, whose memory the caller provides.
+ * Exits with 2 for wrong arguments, or if the model cannot be loaded or run.
  */
 #include <byoc/runtime.h>
 #include <stdio.h>

@@ -6,6 +6,8 @@
  * next of several sets, which exceed the caches.
  *
  *     [BYOC_MAX_ISA=sse2|avx2] build/codes
+ *
+ * Exits with 1 if memory runs out.
  */
 #include "kernels/codes.h"
 

@@ -7,7 +7,8 @@
  *     [BYOC_MAX_ISA=sse2|avx2] build/f32 [THREADS [float16|bfloat16]]
  *
  * If a type is given, inputs and results have it, and each layer also runs on
- * float32 data, for comparison.
+ * float32 data, for comparison. Exits with 2 for wrong arguments, or if the CPU
+ * lacks the instruction set.
  */
 #include "kernels/conv.h"
 

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* forms.c: compares optimised implementations of operators with plain ones, on
- * native kernels, in turns in one process, for every instruction set.
+/* forms.c: compares optimised implementations of operators with plain ones and
+ * with oneDNN, in turns in one process, for SSE4.2, AVX2 and AVX-512 if the
+ * machine has them. Prints a table in Markdown.
+ *
  *     forms [--threads N] resize|tables|math|sparse|idct|warps
+ *
+ * Exits with 1 if a benchmark fails, and with 2 for wrong arguments.
  */
 #include "turns.h"
 

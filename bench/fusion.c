@@ -5,7 +5,10 @@
  * turns. Also prints the bandwidth of a fused chain, and the bandwidth of plain
  * loops that read and write as many bytes with as many threads. --keep-c writes
  * the C of the fused models to DIR.
+ *
  *     fusion [--threads N] [--keep-c DIR] [MODEL...]
+ *
+ * Exits with 2 for wrong arguments, or if a model cannot be compiled or run.
  */
 #include "turns.h"
 

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* i8.c: times the 8-bit kernels of kernels/ on layers of common networks.
- * Prints the time, Gop/s, and the share of the peak of integer operations,
- * which is measured before and after each layer.
+ * Prints whether the weights fit in 7 bits, for which some kernels are faster,
+ * the time, Gop/s, and the share of the peak of integer operations, which is
+ * measured before and after each layer.
  *
  *     [BYOC_MAX_ISA=sse2|avx2|avx512_vnni] build/i8 [THREADS]
+ *
+ * Exits with 2 for wrong arguments, or if the CPU lacks the instruction set.
  */
 #include "kernels/i8.h"
 

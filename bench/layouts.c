@@ -7,7 +7,8 @@
  * channels-last, row-major, or in the layout that oneDNN chooses, and prints
  * the table of docs/layouts.md. oneDNN chooses the layout of the weights. The
  * primitives come from runtime_dnnl's layer, as in regions. The layer describes
- * activations by strides, so oneDNN's blocked layouts are missing.
+ * activations by strides, so oneDNN's blocked layouts are missing. Exits with 1
+ * if oneDNN fails, and with 2 for wrong arguments.
  */
 #include "runtime_dnnl/layer.h"
 

@@ -9,7 +9,8 @@
  * divided by the other time, as a median over the rounds: above 1, native
  * kernels are slower. With one thread this is CPU time, which other load
  * disturbs least. oneDNN's convolutions are channels-last, as in byoc's
- * regions; native ones have ONNX's layout.
+ * regions; native ones have ONNX's layout. Exits with 2 for wrong arguments, or
+ * if a case cannot be compiled or run.
  */
 #include "turns.h"
 

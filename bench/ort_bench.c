@@ -7,7 +7,8 @@
  * Opens the library at run time, so that it can be built without ONNX Runtime.
  * Calls it through its versioned function table (OrtGetApiBase, ABI version 1,
  * to which new versions only append). Inputs are PREFIX.input_K.npy. The
- * session uses all graph optimisations and sequential execution.
+ * session uses all graph optimisations and sequential execution. Exits with 1
+ * if the model cannot be loaded or run, and with 2 for wrong arguments.
  */
 #include "npy/npy.h"
 

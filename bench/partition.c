@@ -9,7 +9,7 @@
  *     bench_partition --plugin FILE.so MODEL.onnx...
  * The second form runs the passes on models after Canonicalize, for a backend's
  * plug-in, without and with its probe, and prints milliseconds of each pass
- * (medians of 11).
+ * (medians of 11). Exits with 2 for wrong arguments.
  */
 #include "graphs.h"
 #include "measure.h"

@@ -6,14 +6,16 @@
  * each model how many nodes the provider claimed, and the largest difference of
  * its outputs from ONNX Runtime's, relative to the largest value. Then come
  * medians: milliseconds of each turn, and the ratios of the provider to byoc
- * and to the floor.
+ * and to the floor. The last column is the ratio of the provider's fastest run
+ * to byoc's. At the end prints the geometric mean of these last ratios.
  *
  *     provider [--threads N] [--rounds N] [--option KEY=VALUE]...
  *         LIBONNXRUNTIME LIBBYOC_ONNXRUNTIME MODEL.onnx...
  *
  * Each engine has N threads. Inputs are NAME.input_K.npy beside NAME.onnx. A
  * round runs each engine once to warm up, then at least three times and for at
- * least 40 ms. Options go to byoc's execution provider.
+ * least 40 ms. Options go to byoc's execution provider. With one thread, times
+ * are CPU time. Exits with 2 for wrong arguments, or if an engine fails.
  */
 #include <dlfcn.h>
 #include <glob.h>
