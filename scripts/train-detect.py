@@ -99,7 +99,7 @@ def train(images, labels):
     model = Detector()
     rng = np.random.default_rng(7)
     optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
-    plan = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, STEPS)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, STEPS)
     for _ in range(STEPS):
         x, digits, boxes = batch(images, labels, rng)
         logits, found = model.raw(x)
@@ -110,7 +110,7 @@ def train(images, labels):
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-        plan.step()
+        schedule.step()
     return model.eval()
 
 

@@ -5,9 +5,9 @@
 A bank of learned filters and a GRU compute, for each 32 ms of sound at 8 kHz, the
 probability that somebody speaks; the GRU's state is an input and an output. The
 sound is synthetic: harmonics of a gliding pitch through three formants, in syllables
-and phrases, with noise, mains hum and clicks. Writes beside the
-model eight seconds of sound that were not trained on, PyTorch's results for them,
-and when the voice speaks.
+and phrases, with noise, mains hum and clicks. Writes beside the model eight seconds
+of sound that were not trained on, PyTorch's results for them, and the times at which
+the voice speaks.
 
 Needs the distribution's python3-torch. Not needed to build or run anything: its
 output is in the repository.
@@ -97,7 +97,7 @@ def train():
     pool = [chunks(rng, 4 * LENGTH) for _ in range(48)]
     model = Voice()
     optimizer = torch.optim.Adam(model.parameters(), lr=4e-3)
-    plan = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, STEPS)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, STEPS)
     loss_of = nn.BCEWithLogitsLoss()
     for _ in range(STEPS):
         picked = []
@@ -113,7 +113,7 @@ def train():
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-        plan.step()
+        schedule.step()
     return model.eval()
 
 
