@@ -86,8 +86,8 @@ static enum byoc_status read_partition(const struct given_option *o)
 static enum byoc_status read_pool(const struct given_option *o)
 {
     o->options->pool =
-        strcmp(o->value, "byoc") == 0 ? BYI_EP_POOL_OWN : BYI_EP_POOL_ORT;
-    if (o->options->pool == BYI_EP_POOL_OWN ||
+        strcmp(o->value, "byoc") == 0 ? BYI_EP_POOL_BYOC : BYI_EP_POOL_ORT;
+    if (o->options->pool == BYI_EP_POOL_BYOC ||
         strcmp(o->value, "onnxruntime") == 0)
         return BYOC_OK;
     return reject(o, "onnxruntime or byoc");

@@ -28,7 +28,7 @@
 /* --- options.c ------------------------------------------------------------ */
 
 /* The threads that run parallel loops: ONNX Runtime's, or byoc's own. */
-enum byi_ep_pool { BYI_EP_POOL_ORT, BYI_EP_POOL_OWN };
+enum byi_ep_pool { BYI_EP_POOL_ORT, BYI_EP_POOL_BYOC };
 
 /* The options of a session. The pointers are to memory of the session's arena.
  */
