@@ -71,7 +71,7 @@ int main(int argc, char **argv)
         else
             snprintf(err.text, sizeof err.text,
                      "%s: found %u inputs and %u outputs, expected a chunk "
-                     "and a state, in and out",
+                     "and a state as inputs, a result and a state as outputs",
                      argv[1], byoc_model_n_inputs(model),
                      byoc_model_n_outputs(model));
     }

@@ -112,9 +112,9 @@ static const char *find_count(const struct byoc_graph *g, uint64_t *count)
     for (uint32_t i = 0; i < g->n_values; i++) {
         const struct byoc_graph_value *v = &g->values[i];
         if (v->dtype != BYOC_F32)
-            return "found another element type than float32";
+            return "found another element type, expected float32";
         if (v->count == 0)
-            return "found a tensor without elements";
+            return "found an empty tensor, expected at least one element";
         if (v->count > 1 && *count > 1 && v->count != *count)
             return "found tensors of different sizes, expected one size";
         if (v->count > 1)
@@ -210,8 +210,8 @@ struct loaded {
     struct step *steps;
     uint32_t *outputs;
     const float **consts;
-    char *made; /* for each value: 1 if it is an input, a constant, or computed
-                 * by a step so far */
+    char *is_set; /* for each value: 1 if it is an input, a constant, or
+                   * computed by a step so far */
     uint32_t threads;
 };
 
@@ -223,7 +223,7 @@ static void unload(const struct byoc_host *host, void *compiled)
     free(l->steps);
     free(l->outputs);
     free(l->consts);
-    free(l->made);
+    free(l->is_set);
     free(l);
 }
 
@@ -243,21 +243,22 @@ static const char *check_value(struct loaded *l, uint32_t i,
 {
     const struct value *v = &l->values[i];
     if (v->kind > BYOC_GRAPH_RESULT)
-        return "found a value of an unknown kind";
+        return "found a value of unknown kind, expected input, constant or "
+               "result";
     if (v->many > 1)
-        return "found a value that has neither one element nor all";
+        return "found a value of unknown size, expected one element or `count`";
     if (v->kind == BYOC_GRAPH_INPUT && v->index >= l->head.n_inputs)
-        return "found an input that does not exist";
+        return "found an index of an input that the region does not have";
     if (v->kind == BYOC_GRAPH_CONST && v->index >= region->n_consts)
-        return "found a constant that does not exist";
+        return "found an index of a constant that the region does not have";
     if (v->kind == BYOC_GRAPH_CONST &&
         region->consts[v->index].dtype != BYOC_F32)
         return "found a constant of another type, expected float32";
     if (v->kind == BYOC_GRAPH_CONST &&
         region->consts[v->index].bytes !=
             (v->many ? l->head.count : 1) * sizeof(float))
-        return "found a constant of another size than its value";
-    l->made[i] = v->kind != BYOC_GRAPH_RESULT;
+        return "found a constant of another size, expected that of its value";
+    l->is_set[i] = v->kind != BYOC_GRAPH_RESULT;
     return NULL;
 }
 
@@ -265,14 +266,14 @@ static const char *check_step(struct loaded *l, const struct step *s)
 {
     const uint32_t n = l->head.n_values;
     if (s->op >= N_OPS)
-        return "found an unknown instruction";
+        return "found an unknown operator, expected one of the table";
     if (s->a >= n || s->b >= n || s->to >= n)
-        return "found a step with a value that does not exist";
-    if (!l->made[s->a] || !l->made[s->b])
-        return "found a step that reads a value before it is computed";
-    if (l->made[s->to])
-        return "found a step that computes a value a second time";
-    l->made[s->to] = 1;
+        return "found an index of a value that the blob does not have";
+    if (!l->is_set[s->a] || !l->is_set[s->b])
+        return "found a step that reads a value that no earlier step computes";
+    if (l->is_set[s->to])
+        return "found a step that computes a value again, expected new values";
+    l->is_set[s->to] = 1;
     return NULL;
 }
 
@@ -288,8 +289,8 @@ static const char *check_blob(struct loaded *l,
     for (uint32_t i = 0; !why && i < h->n_steps; i++)
         why = check_step(l, &l->steps[i]);
     for (uint32_t i = 0; !why && i < h->n_outputs; i++)
-        if (l->outputs[i] >= h->n_values || !l->made[l->outputs[i]])
-            why = "found an output that no step computes";
+        if (l->outputs[i] >= h->n_values || !l->is_set[l->outputs[i]])
+            why = "found an output that no step computes, expected a result";
     return why;
 }
 
@@ -302,21 +303,21 @@ static const char *read_blob(struct loaded *l, const struct byoc_region *region)
     struct head *h = &l->head;
     const char *at = region->json;
     if (region->json_bytes < sizeof *h)
-        return "found only a part of its header";
+        return "found a part of a header, expected a whole one";
     memcpy(h, at, sizeof *h);
     at += sizeof *h;
     if (memcmp(h->magic, magic, sizeof magic) != 0)
-        return "found other data than a blob of this backend";
+        return "found other data, expected a blob of this backend";
     if (region->json_bytes != bytes_of(h->n_values, h->n_steps, h->n_outputs))
-        return "found a size that differs from the one in its header";
+        return "found another size, expected the one in the header";
     if (h->count == 0 || h->count > UINT64_MAX / 64)
-        return "found an invalid number of elements in its header";
+        return "found an invalid count in the header, expected 1 to 2^58 - 1";
     l->values = copy(&at, h->n_values, sizeof *l->values);
     l->steps = copy(&at, h->n_steps, sizeof *l->steps);
     l->outputs = copy(&at, h->n_outputs, sizeof *l->outputs);
     l->consts = malloc((region->n_consts + 1u) * sizeof *l->consts);
-    l->made = calloc(h->n_values + 1u, 1);
-    if (!l->values || !l->steps || !l->outputs || !l->consts || !l->made)
+    l->is_set = calloc(h->n_values + 1u, 1);
+    if (!l->values || !l->steps || !l->outputs || !l->consts || !l->is_set)
         return no_memory;
     for (uint32_t i = 0; i < region->n_consts; i++)
         l->consts[i] = region->consts[i].data;
@@ -336,7 +337,8 @@ static struct byoc_fail *load(const struct byoc_host *host,
     }
     if (l)
         unload(host, l);
-    snprintf(text, sizeof text, "the region's blob: %s", why);
+    snprintf(text, sizeof text, "the region's blob: %s%s", why,
+             why == no_memory ? "" : "; compile the model again");
     return host->fail(host->ctx,
                       why == no_memory ? BYOC_FAIL_RESOURCE : BYOC_FAIL_INVALID,
                       text);

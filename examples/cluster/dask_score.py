@@ -23,9 +23,9 @@ def main(scheduler, artifact, inputs, outputs):
     with Client(scheduler) as client:
         client.wait_for_workers(1)
         workers = client.scheduler_info()["workers"]
-        one_each = {worker["host"]: name for name, worker in workers.items()}
+        worker_of = {worker["host"]: name for name, worker in workers.items()}
         (path,) = set(
-            client.run(scoring.place, artifact, workers=[*one_each.values()]).values()
+            client.run(scoring.place, artifact, workers=[*worker_of.values()]).values()
         )
         runs = [
             client.submit(scoring.score, path, inputs, outputs, name, pure=False)

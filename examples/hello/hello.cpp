@@ -24,7 +24,8 @@ int main(int argc, char **argv)
         byoc_compiled_load(compiled, nullptr, &model, &err) ||
         byoc_state_new(model, &state, &err) ||
         byoc_run(state, &in, 1, &out, 1, &err)) {
-        std::cerr << (argc == 2 ? err.text : "usage: hello MODEL.onnx") << '\n';
+        std::cerr << (argc == 2 ? err.text : "usage: hello MODEL.onnx <IMAGES")
+                  << '\n';
         return 2;
     }
     auto row = static_cast<const float *>(out.data);

@@ -38,8 +38,8 @@ static const struct format *find_format(struct encoded file, int64_t *width,
 }
 
 /* Whether the attribute pixel_format has this value. */
-static bool has_format(const struct byoc_operator_call *call,
-                       const char *pixel_format)
+static bool has_pixel_format(const struct byoc_operator_call *call,
+                             const char *pixel_format)
 {
     return strcmp(call->attrs[0].strings[0], pixel_format) == 0;
 }
@@ -51,15 +51,19 @@ static struct byoc_fail *decoder_shape(const struct byoc_host *host,
 {
     const struct byoc_view *file = &call->inputs[0];
     struct byoc_result *image = &call->results[0];
+    char text[120];
     if (file->dtype != BYOC_U8)
         return host->fail(host->ctx, BYOC_FAIL_INVALID,
-                          "found an input of another type, expected uint8");
-    if (file->rank != 1)
-        return host->fail(host->ctx, BYOC_FAIL_INVALID,
-                          "found an input of another rank, expected a vector");
-    if (!has_format(call, "RGB") && !has_format(call, "BGR") &&
-        !has_format(call, "Grayscale")) {
-        char text[120];
+                          "input 0: found another type, expected uint8");
+    if (file->rank != 1) {
+        snprintf(text, sizeof text,
+                 "input 0: found rank %u, expected the bytes of a file as a "
+                 "vector",
+                 file->rank);
+        return host->fail(host->ctx, BYOC_FAIL_INVALID, text);
+    }
+    if (!has_pixel_format(call, "RGB") && !has_pixel_format(call, "BGR") &&
+        !has_pixel_format(call, "Grayscale")) {
         snprintf(text, sizeof text,
                  "pixel_format: found %.40s, expected RGB, BGR or Grayscale",
                  call->attrs[0].strings[0]);
@@ -68,7 +72,7 @@ static struct byoc_fail *decoder_shape(const struct byoc_host *host,
     image->dtype = BYOC_U8;
     image->rank = 3;
     image->dims[0] = image->dims[1] = BYOC_SIZE_UNKNOWN;
-    image->dims[2] = has_format(call, "Grayscale") ? 1 : 3;
+    image->dims[2] = has_pixel_format(call, "Grayscale") ? 1 : 3;
     if (!file->data)
         return NULL;
     const struct encoded bytes = {file->data, file->bytes};
@@ -107,7 +111,7 @@ static struct byoc_fail *decoder_run(const struct byoc_host *host,
         pixels ? find_format(bytes, &width, &height) : NULL;
     if (!format)
         return NULL;
-    const bool gray = has_format(call, "Grayscale");
+    const bool gray = has_pixel_format(call, "Grayscale");
     uint8_t *rgb =
         gray ? host->acquire(host->ctx, 3 * (uint64_t)pixels) : image->data;
     if (!rgb)
@@ -117,7 +121,7 @@ static struct byoc_fail *decoder_run(const struct byoc_host *host,
         image->dims[0] = image->dims[1] = 0;
     else if (gray)
         to_gray(rgb, image->data, pixels);
-    else if (has_format(call, "BGR"))
+    else if (has_pixel_format(call, "BGR"))
         swap_channels(rgb, pixels);
     if (gray)
         host->release(host->ctx, rgb);

@@ -57,7 +57,7 @@ static struct byoc_fail *load(const struct byoc_host *host,
         if (!is_known(g, &g->steps[i]))
             fail = host->fail(
                 host->ctx, BYOC_FAIL_UNSUPPORTED,
-                "found a step other than a float32 add, multiply or relu");
+                "found another step, expected a float32 add, multiply or relu");
     if (fail)
         byoc_graph_free(host, g);
     else

@@ -17,16 +17,16 @@ def stream(model: byoc.Model, text: bytes, count: int, temperature: float):
     """The bytes that follow the text, one at a time."""
     random = numpy.random.default_rng(7)
     ids = numpy.array([list(text)], numpy.int64)
-    caches, made = {}, 0
+    caches, rows = {}, 0
     for value in model.inputs[1:]:
         shape = list(value.shape)
         shape[model.in_place["present" + value.name[4:]][1]] = len(text) + count
         caches[value.name] = numpy.zeros(shape, numpy.float32)
     for _ in range(count):
-        past = {name: a[:, :, :made] for name, a in caches.items()}
-        made += ids.shape[1]
+        past = {name: a[:, :, :rows] for name, a in caches.items()}
+        rows += ids.shape[1]
         present = {
-            output: caches[name][:, :, :made]
+            output: caches[name][:, :, :rows]
             for output, (name, axis) in model.in_place.items()
         }
         logits = model.run(None, {"ids": ids, **past}, out=present)[0][0, -1]

@@ -95,16 +95,18 @@ byoc_fail *make(const byoc_host *host, const byoc_operator_call *call,
 {
     return guarded(host, [&]() -> byoc_fail * {
         const byoc_view &model = call->tensors[0];
-        const std::string_view given(static_cast<const char *>(model.data),
+        const std::string_view bytes(static_cast<const char *>(model.data),
                                      model.bytes);
-        const std::string decoded = from_base64(given);
+        const std::string decoded = from_base64(bytes);
         auto processor = std::make_unique<SentencePieceProcessor>();
         const auto status = processor->LoadFromSerializedProto(
-            decoded.empty() ? given : std::string_view(decoded));
+            decoded.empty() ? bytes : std::string_view(decoded));
         if (!status.ok())
-            return invalid(host,
-                           "attribute 'model' is not a SentencePiece model: " +
-                               status.ToString());
+            return invalid(
+                host, "attribute 'model': found " +
+                          std::to_string(model.bytes) +
+                          " other bytes, expected a SentencePiece model: " +
+                          status.ToString());
         *made = processor.release();
         return nullptr;
     });
@@ -291,9 +293,11 @@ byoc_fail *decoder_run(const byoc_host *host, const byoc_operator_call *call)
             const int64_t id =
                 x[i] >= 0 && flag(call, 1) ? from_fairseq(x[i]) : x[i];
             if (id < 0 || id >= p->GetPieceSize())
-                return invalid(host, "the id " + std::to_string(x[i]) +
-                                         " is not in the vocabulary of " +
-                                         std::to_string(p->GetPieceSize()));
+                return invalid(host, "input 0: found the id " +
+                                         std::to_string(x[i]) +
+                                         ", expected one of the " +
+                                         std::to_string(p->GetPieceSize()) +
+                                         " tokens of the model");
             ids.push_back(static_cast<int>(id));
         }
         std::string text;

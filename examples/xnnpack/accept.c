@@ -186,7 +186,7 @@ const char *accept_dense(const struct byoc_host *host,
         !host->match_op_type(m, 0, &out.dtype, &out.rank, &out.dims))
         return why;
     if (weights.rank != 2)
-        return host->match_say(m, "weights are %s, expected a matrix",
+        return host->match_say(m, "found weights %s, expected a matrix",
                                host->match_show(m, "weights"));
     if (int_of(host, m, "transpose_a"))
         return "found transpose_a = 1, expected 0: XNNPACK cannot transpose "
@@ -271,11 +271,11 @@ static const char *check_axis(const struct byoc_host *host,
     if (rank > 0 &&
         (axis == -1 || axis == rank - 1 || (rank == 4 && axis == 1)))
         return NULL;
-    return host->match_say(m,
-                           "%s along axis %lld of %s, expected the last one or "
-                           "an image's channels",
-                           host->match_op(m, 0), (long long)axis,
-                           host->match_show(m, NULL));
+    return host->match_say(
+        m,
+        "found %s along axis %lld of %s, expected the last one or "
+        "an image's channels",
+        host->match_op(m, 0), (long long)axis, host->match_show(m, NULL));
 }
 
 const char *accept_axis(const struct byoc_host *host,
@@ -301,7 +301,7 @@ const char *accept_prelu(const struct byoc_host *host,
         fit = slope.dims[d] == 1 || d == slope.rank - 1 - behind;
     return fit ? NULL
                : host->match_say(m,
-                                 "slopes are %s, expected one for each "
+                                 "found slopes %s, expected one for each "
                                  "channel",
                                  host->match_show(m, "slope"));
 }

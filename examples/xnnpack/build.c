@@ -16,7 +16,7 @@ struct build {
     const struct byoc_graph *g;
     struct program *p;
     /* for each value and layout: its tensor, or NONE */
-    uint32_t (*made)[N_LAYOUTS];
+    uint32_t (*tensors)[N_LAYOUTS];
     const struct byoc_graph_kernel *kernel; /* the current one; or NULL */
     enum byoc_fail_code code;               /* of the failure; 0: none */
     const char *why;
@@ -131,10 +131,10 @@ static uint32_t constant(struct build *b, const struct byoc_graph_value *v,
         to_last(image_of_value(v), v->data, t.data);
     else
         memcpy(t.data, v->data, t.bytes);
-    const uint32_t made = tensor_new(b, t);
-    if (made == NONE)
+    const uint32_t index = tensor_new(b, t);
+    if (index == NONE)
         b->host->release(b->host->ctx, t.data);
-    return made;
+    return index;
 }
 
 /* A new tensor in the state's memory; NONE on failure. */
@@ -147,7 +147,7 @@ static uint32_t memory(struct build *b, size_t bytes)
  * Returns the new tensor, or NONE. */
 static uint32_t move(struct build *b, uint32_t v, enum layout layout)
 {
-    const uint32_t from = b->made[v][layout == LAST ? PLAIN : LAST];
+    const uint32_t from = b->tensors[v][layout == LAST ? PLAIN : LAST];
     const uint32_t to = memory(b, (size_t)value_of(b, v)->bytes);
     const struct op op = {.kind =
                               layout == LAST ? &kind_to_last : &kind_from_last,
@@ -165,7 +165,7 @@ static uint32_t tensor_of(struct build *b, uint32_t v, enum layout layout)
     const struct byoc_graph_value *value = value_of(b, v);
     if (same_layouts(value))
         layout = PLAIN;
-    uint32_t *at = &b->made[v][layout];
+    uint32_t *at = &b->tensors[v][layout];
     if (*at == NONE && value->kind == BYOC_GRAPH_CONST)
         *at = constant(b, value, layout);
     else if (*at == NONE && value->kind == BYOC_GRAPH_INPUT && layout == PLAIN)
@@ -174,7 +174,7 @@ static uint32_t tensor_of(struct build *b, uint32_t v, enum layout layout)
                                             .bytes = (size_t)value->bytes});
     else if (*at == NONE && value->kind == BYOC_GRAPH_INPUT)
         *at = tensor_of(b, v, PLAIN) == NONE ? NONE : move(b, v, LAST);
-    else if (*at == NONE && b->made[v][!layout] != NONE)
+    else if (*at == NONE && b->tensors[v][!layout] != NONE)
         *at = move(b, v, layout);
     if (*at == NONE)
         refuse(b, BYOC_FAIL_INTERNAL,
@@ -186,14 +186,14 @@ static uint32_t tensor_of(struct build *b, uint32_t v, enum layout layout)
 static uint32_t result(struct build *b, uint32_t v, enum layout layout)
 {
     const struct byoc_graph_value *value = value_of(b, v);
-    return b->made[v][same_layouts(value) ? PLAIN : layout] =
+    return b->tensors[v][same_layouts(value) ? PLAIN : layout] =
                memory(b, (size_t)value->bytes);
 }
 
 /* The layout in which an operator that supports both layouts reads `v`. */
 static enum layout layout_of(const struct build *b, uint32_t v)
 {
-    return b->made[v][LAST] != NONE ? LAST : PLAIN;
+    return b->tensors[v][LAST] != NONE ? LAST : PLAIN;
 }
 
 /* --- kernels -------------------------------------------------------------- */
@@ -625,7 +625,7 @@ static int build_concatenate(struct build *b, struct job *j)
 static int build_view(struct build *b, struct job *j)
 {
     const uint32_t x = tensor_of(b, j->step->args[0], PLAIN);
-    b->made[j->out][PLAIN] = x;
+    b->tensors[j->out][PLAIN] = x;
     return x != NONE;
 }
 
@@ -831,20 +831,20 @@ struct byoc_fail *program_new(const struct byoc_host *host,
 {
     struct program *p = calloc(1, sizeof *p);
     struct build b = {.host = host, .g = graph, .p = p};
-    b.made = malloc((graph->n_values + 1) * sizeof *b.made);
+    b.tensors = malloc((graph->n_values + 1) * sizeof *b.tensors);
     if (p)
         p->graph = graph;
     else
         byoc_graph_free(host, graph);
-    int ok = p && b.made;
+    int ok = p && b.tensors;
     if (!ok)
         refuse(&b, BYOC_FAIL_RESOURCE, "out of memory");
     for (uint32_t i = 0; ok && i < graph->n_values; i++)
-        b.made[i][PLAIN] = b.made[i][LAST] = NONE;
+        b.tensors[i][PLAIN] = b.tensors[i][LAST] = NONE;
     for (uint32_t i = 0; ok && i < graph->n_kernels; i++)
         ok = build_kernel(&b, &graph->kernels[i]);
     ok = ok && build_outputs(&b);
-    free(b.made);
+    free(b.tensors);
     if (ok) {
         place(p);
         *program = p;

@@ -33,7 +33,7 @@ static const float *packed(const struct op *op, float **copy)
 }
 
 static enum xnn_status create_convolution(const struct op *op,
-                                          xnn_operator_t *made)
+                                          xnn_operator_t *xnn_op)
 {
     const struct window *w = &op->window;
     float *copy;
@@ -44,18 +44,18 @@ static enum xnn_status create_convolution(const struct op *op,
         w->pad[0], w->pad[3], w->pad[2], w->pad[1], w->size[0], w->size[1],
         w->stride[0], w->stride[1], w->dilation[0], w->dilation[1], w->groups,
         w->in, w->out, w->groups * w->in, w->groups * w->out, weights, op->bias,
-        op->min, op->max, 0, made);
+        op->min, op->max, 0, xnn_op);
     free(copy);
     return status;
 }
 
 static enum xnn_status setup_convolution(const struct op *op,
-                                         xnn_operator_t made, const float *a,
+                                         xnn_operator_t xnn_op, const float *a,
                                          const float *b, float *out,
                                          pthreadpool_t pool)
 {
     (void)b;
-    return xnn_setup_convolution2d_nhwc_f32(made, op->image.n, op->image.h,
+    return xnn_setup_convolution2d_nhwc_f32(xnn_op, op->image.n, op->image.h,
                                             op->image.w, a, out, pool);
 }
 
@@ -63,7 +63,7 @@ const struct kind kind_convolution = {
     "convolution2d_nhwc_f32", create_convolution, setup_convolution, NULL};
 
 static enum xnn_status create_deconvolution(const struct op *op,
-                                            xnn_operator_t *made)
+                                            xnn_operator_t *xnn_op)
 {
     const struct window *w = &op->window;
     float *copy;
@@ -74,19 +74,19 @@ static enum xnn_status create_deconvolution(const struct op *op,
         w->pad[0], w->pad[3], w->pad[2], w->pad[1], w->size[0], w->size[1],
         w->stride[0], w->stride[1], w->dilation[0], w->dilation[1], w->groups,
         w->in, w->out, w->groups * w->in, w->groups * w->out, weights, op->bias,
-        op->min, op->max, 0, made);
+        op->min, op->max, 0, xnn_op);
     free(copy);
     return status;
 }
 
 static enum xnn_status setup_deconvolution(const struct op *op,
-                                           xnn_operator_t made, const float *a,
-                                           const float *b, float *out,
-                                           pthreadpool_t pool)
+                                           xnn_operator_t xnn_op,
+                                           const float *a, const float *b,
+                                           float *out, pthreadpool_t pool)
 {
     (void)b;
     return xnn_setup_deconvolution2d_nhwc_f32(
-        made, op->image.n, op->image.h, op->image.w,
+        xnn_op, op->image.n, op->image.h, op->image.w,
         op->window.output_padding[0], op->window.output_padding[1], a, out,
         pool);
 }
@@ -95,20 +95,20 @@ const struct kind kind_deconvolution = {"deconvolution2d_nhwc_f32",
                                         create_deconvolution,
                                         setup_deconvolution, NULL};
 
-static enum xnn_status create_dense(const struct op *op, xnn_operator_t *made)
+static enum xnn_status create_dense(const struct op *op, xnn_operator_t *xnn_op)
 {
     const size_t in = op->window.in, out = op->window.out;
     return xnn_create_fully_connected_nc_f32(
         in, out, in, out, op->weights, op->bias, op->min, op->max,
-        op->transposed ? XNN_FLAG_TRANSPOSE_WEIGHTS : 0, made);
+        op->transposed ? XNN_FLAG_TRANSPOSE_WEIGHTS : 0, xnn_op);
 }
 
-static enum xnn_status setup_dense(const struct op *op, xnn_operator_t made,
+static enum xnn_status setup_dense(const struct op *op, xnn_operator_t xnn_op,
                                    const float *a, const float *b, float *out,
                                    pthreadpool_t pool)
 {
     (void)b;
-    return xnn_setup_fully_connected_nc_f32(made, op->rows, a, out, pool);
+    return xnn_setup_fully_connected_nc_f32(xnn_op, op->rows, a, out, pool);
 }
 
 const struct kind kind_dense = {"fully_connected_nc_f32", create_dense,
@@ -117,22 +117,23 @@ const struct kind kind_dense = {"fully_connected_nc_f32", create_dense,
 /* --- windows -------------------------------------------------------------- */
 
 static enum xnn_status create_max_pool(const struct op *op,
-                                       xnn_operator_t *made)
+                                       xnn_operator_t *xnn_op)
 {
     const struct window *w = &op->window;
     const size_t c = op->image.c;
     return xnn_create_max_pooling2d_nhwc_f32(
         w->pad[0], w->pad[3], w->pad[2], w->pad[1], w->size[0], w->size[1],
         w->stride[0], w->stride[1], w->dilation[0], w->dilation[1], c, c, c,
-        op->min, op->max, 0, made);
+        op->min, op->max, 0, xnn_op);
 }
 
-static enum xnn_status setup_max_pool(const struct op *op, xnn_operator_t made,
-                                      const float *a, const float *b,
-                                      float *out, pthreadpool_t pool)
+static enum xnn_status setup_max_pool(const struct op *op,
+                                      xnn_operator_t xnn_op, const float *a,
+                                      const float *b, float *out,
+                                      pthreadpool_t pool)
 {
     (void)b;
-    return xnn_setup_max_pooling2d_nhwc_f32(made, op->image.n, op->image.h,
+    return xnn_setup_max_pooling2d_nhwc_f32(xnn_op, op->image.n, op->image.h,
                                             op->image.w, a, out, pool);
 }
 
@@ -140,23 +141,23 @@ const struct kind kind_max_pool = {"max_pooling2d_nhwc_f32", create_max_pool,
                                    setup_max_pool, NULL};
 
 static enum xnn_status create_average_pool(const struct op *op,
-                                           xnn_operator_t *made)
+                                           xnn_operator_t *xnn_op)
 {
     const struct window *w = &op->window;
     const size_t c = op->image.c;
     return xnn_create_average_pooling2d_nhwc_f32(
         w->pad[0], w->pad[3], w->pad[2], w->pad[1], w->size[0], w->size[1],
-        w->stride[0], w->stride[1], c, c, c, op->min, op->max, 0, made);
+        w->stride[0], w->stride[1], c, c, c, op->min, op->max, 0, xnn_op);
 }
 
 static enum xnn_status setup_average_pool(const struct op *op,
-                                          xnn_operator_t made, const float *a,
+                                          xnn_operator_t xnn_op, const float *a,
                                           const float *b, float *out,
                                           pthreadpool_t pool)
 {
     (void)b;
-    return xnn_setup_average_pooling2d_nhwc_f32(made, op->image.n, op->image.h,
-                                                op->image.w, a, out, pool);
+    return xnn_setup_average_pooling2d_nhwc_f32(
+        xnn_op, op->image.n, op->image.h, op->image.w, a, out, pool);
 }
 
 const struct kind kind_average_pool = {"average_pooling2d_nhwc_f32",
@@ -164,21 +165,21 @@ const struct kind kind_average_pool = {"average_pooling2d_nhwc_f32",
                                        NULL};
 
 static enum xnn_status create_global_average_pool(const struct op *op,
-                                                  xnn_operator_t *made)
+                                                  xnn_operator_t *xnn_op)
 {
     const size_t c = op->image.c;
     return xnn_create_global_average_pooling_nwc_f32(c, c, c, op->min, op->max,
-                                                     0, made);
+                                                     0, xnn_op);
 }
 
 static enum xnn_status setup_global_average_pool(const struct op *op,
-                                                 xnn_operator_t made,
+                                                 xnn_operator_t xnn_op,
                                                  const float *a, const float *b,
                                                  float *out, pthreadpool_t pool)
 {
     (void)b;
     return xnn_setup_global_average_pooling_nwc_f32(
-        made, op->image.n, op->image.h * op->image.w, a, out, pool);
+        xnn_op, op->image.n, op->image.h * op->image.w, a, out, pool);
 }
 
 const struct kind kind_global_average_pool = {"global_average_pooling_nwc_f32",
@@ -192,17 +193,17 @@ const struct kind kind_global_average_pool = {"global_average_pooling_nwc_f32",
  * each followed by a comma; EMPTY: none. */
 #define ROWS(id, ...)                                                          \
     static enum xnn_status create_##id(const struct op *op,                    \
-                                       xnn_operator_t *made)                   \
+                                       xnn_operator_t *xnn_op)                 \
     {                                                                          \
         const size_t c = op->columns;                                          \
-        return xnn_create_##id##_nc_f32(c, c, c, __VA_ARGS__ 0, made);         \
+        return xnn_create_##id##_nc_f32(c, c, c, __VA_ARGS__ 0, xnn_op);       \
     }                                                                          \
     static enum xnn_status setup_##id(                                         \
-        const struct op *op, xnn_operator_t made, const float *a,              \
+        const struct op *op, xnn_operator_t xnn_op, const float *a,            \
         const float *b, float *out, pthreadpool_t pool)                        \
     {                                                                          \
         (void)b;                                                               \
-        return xnn_setup_##id##_nc_f32(made, op->rows, a, out, pool);          \
+        return xnn_setup_##id##_nc_f32(xnn_op, op->rows, a, out, pool);        \
     }                                                                          \
     static const struct kind kind_##id = {#id "_nc_f32", create_##id,          \
                                           setup_##id, NULL};
@@ -223,18 +224,19 @@ ROWS(square_root, EMPTY)
 
 /* Copy one operand of a concatenation to its columns of the result. */
 static enum xnn_status create_concatenate(const struct op *op,
-                                          xnn_operator_t *made)
+                                          xnn_operator_t *xnn_op)
 {
-    return xnn_create_copy_nc_x32(op->columns, op->columns, op->width, 0, made);
+    return xnn_create_copy_nc_x32(op->columns, op->columns, op->width, 0,
+                                  xnn_op);
 }
 
 static enum xnn_status setup_concatenate(const struct op *op,
-                                         xnn_operator_t made, const float *a,
+                                         xnn_operator_t xnn_op, const float *a,
                                          const float *b, float *out,
                                          pthreadpool_t pool)
 {
     (void)b;
-    return xnn_setup_copy_nc_x32(made, op->rows, a, out + op->first, pool);
+    return xnn_setup_copy_nc_x32(xnn_op, op->rows, a, out + op->first, pool);
 }
 
 const struct kind kind_concatenate = {"copy_nc_x32", create_concatenate,
@@ -247,16 +249,16 @@ const struct kind kind_concatenate = {"copy_nc_x32", create_concatenate,
  * none. */
 #define BINARY(id, ...)                                                        \
     static enum xnn_status create_##id(const struct op *op,                    \
-                                       xnn_operator_t *made)                   \
+                                       xnn_operator_t *xnn_op)                 \
     {                                                                          \
         (void)op;                                                              \
-        return xnn_create_##id##_nd_f32(__VA_ARGS__ 0, made);                  \
+        return xnn_create_##id##_nd_f32(__VA_ARGS__ 0, xnn_op);                \
     }                                                                          \
     static enum xnn_status setup_##id(                                         \
-        const struct op *op, xnn_operator_t made, const float *a,              \
+        const struct op *op, xnn_operator_t xnn_op, const float *a,            \
         const float *b, float *out, pthreadpool_t pool)                        \
     {                                                                          \
-        return xnn_setup_##id##_nd_f32(made, op->n_dims[0], op->dims[0],       \
+        return xnn_setup_##id##_nd_f32(xnn_op, op->n_dims[0], op->dims[0],     \
                                        op->n_dims[1], op->dims[1], a, b, out,  \
                                        pool);                                  \
     }                                                                          \

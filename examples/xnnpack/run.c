@@ -104,7 +104,7 @@ static void set_free(const struct program *p, struct set *set)
 }
 
 static struct byoc_fail *set_new(const struct byoc_host *host,
-                                 const struct program *p, struct set **made)
+                                 const struct program *p, struct set **out)
 {
     struct set *set = calloc(1, sizeof *set + p->n_ops * sizeof *set->at);
     if (!set)
@@ -117,10 +117,10 @@ static struct byoc_fail *set_new(const struct byoc_host *host,
         if (status != xnn_status_success) {
             set->at[i] = NULL;
             set_free(p, set);
-            return fail_of(host, status, "making", op);
+            return fail_of(host, status, "creating", op);
         }
     }
-    *made = set;
+    *out = set;
     return NULL;
 }
 
@@ -171,11 +171,11 @@ static void pool_leave(struct pool *p)
 static pthreadpool_t pool_take(struct pool *p)
 {
     pthread_mutex_lock(&lock);
-    const int mine = p && !p->busy;
-    if (mine)
+    const int is_free = p && !p->busy;
+    if (is_free)
         p->busy = 1;
     pthread_mutex_unlock(&lock);
-    return mine ? p->at : NULL;
+    return is_free ? p->at : NULL;
 }
 
 static void do_nothing(void *unused, size_t i)
@@ -392,7 +392,7 @@ static const void *readable(const struct byoc_host *host, struct state *s,
 }
 
 /* A run: its region, state and arguments. */
-struct running {
+struct run {
     const struct byoc_host *host;
     const struct loaded *l;
     struct state *s;
@@ -401,8 +401,8 @@ struct running {
 };
 
 /* The address from which an operator reads tensor t, or NULL if t is NONE or
- * memory is exhausted. `moved`: the operator has a move() function. */
-static const void *operand_address(struct running *r, uint32_t t, int moved)
+ * memory is exhausted. `has_move`: the operator has a move() function. */
+static const void *operand_address(struct run *r, uint32_t t, int has_move)
 {
     const struct tensor *tensor = t == NONE ? NULL : &r->l->program->tensors[t];
     if (!tensor || is_fixed(r->l->program, t))
@@ -410,22 +410,22 @@ static const void *operand_address(struct running *r, uint32_t t, int moved)
     if (tensor->where == OUTPUT)
         return r->args->outputs[tensor->index].data;
     const struct byoc_view *view = &r->args->inputs[tensor->index];
-    return moved ? view->data : readable(r->host, r->s, view, tensor->index);
+    return has_move ? view->data : readable(r->host, r->s, view, tensor->index);
 }
 
-static struct byoc_fail *run_op(struct running *r, uint32_t i)
+static struct byoc_fail *run_op(struct run *r, uint32_t i)
 {
     const struct program *p = r->l->program;
     const struct op *op = &p->ops[i];
-    const int moved = op->kind->move != NULL;
-    const void *a = operand_address(r, op->in[0], moved);
-    const void *b = operand_address(r, op->in[1], moved);
+    const int has_move = op->kind->move != NULL;
+    const void *a = operand_address(r, op->in[0], has_move);
+    const void *b = operand_address(r, op->in[1], has_move);
     void *out = is_fixed(p, op->out)
                     ? fixed(p, r->s, op->out)
                     : r->args->outputs[p->tensors[op->out].index].data;
     if (!a || (!b && op->in[1] != NONE))
         return out_of_memory(r->host);
-    if (moved) {
+    if (has_move) {
         op->kind->move(op, a, out);
         return NULL;
     }
@@ -446,7 +446,7 @@ static uint64_t now_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-static struct byoc_fail *run_all(struct running *r)
+static struct byoc_fail *run_all(struct run *r)
 {
     const struct program *p = r->l->program;
     struct byoc_fail *fail = NULL;
@@ -472,7 +472,7 @@ struct byoc_fail *xnn_run(const struct byoc_host *host, void *compiled,
                  args->n_inputs, args->n_outputs, g->n_inputs, g->n_outputs);
         return host->fail(host->ctx, BYOC_FAIL_INVALID, text);
     }
-    struct running r = {host, l, state, args, pool_take(l->pool)};
+    struct run r = {host, l, state, args, pool_take(l->pool)};
     struct byoc_fail *fail = run_all(&r);
     if (r.pool)
         pool_release(l->pool);

@@ -84,8 +84,8 @@ struct kind {
     const char *name;
     /* create XNNPACK's operator; bind it to addresses. Both NULL: move()
      * computes it */
-    enum xnn_status (*create)(const struct op *op, xnn_operator_t *made);
-    enum xnn_status (*setup)(const struct op *op, xnn_operator_t made,
+    enum xnn_status (*create)(const struct op *op, xnn_operator_t *xnn_op);
+    enum xnn_status (*setup)(const struct op *op, xnn_operator_t xnn_op,
                              const float *a, const float *b, float *out,
                              pthreadpool_t pool);
     void (*move)(const struct op *op, const float *in, float *out);

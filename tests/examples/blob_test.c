@@ -219,7 +219,7 @@ static void refuses_regions(void **unused)
          BYOC_FAIL_INVALID},
         {"'y','out':[{'dtype':'float32'", "'y','out':[{'dtype':'float64'",
          "nodes[4]", BYOC_FAIL_INVALID},
-        {"[600]", "[0]", "without elements", BYOC_FAIL_UNSUPPORTED},
+        {"[600]", "[0]", "an empty tensor", BYOC_FAIL_UNSUPPORTED},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct byoc_blob blob;
