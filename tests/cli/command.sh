@@ -171,7 +171,8 @@ still_there() {
 }
 for name in INT TERM HUP; do
     : >pids
-    PIDS=$dir/pids CC=$dir/slow "$byoc" compile "$digits/digits.onnx" -q \
+    # a shell without job control makes its background jobs ignore SIGINT
+    PIDS=$dir/pids CC=$dir/slow env --default-signal=INT "$byoc" compile "$digits/digits.onnx" -q \
         --native -o made/out.so >out 2>err &
     pid=$!
     n=0
@@ -179,14 +180,10 @@ for name in INT TERM HUP; do
         sleep 0.1
         n=$((n + 1))
     done
-    # TERM replaces INT: a shell makes its background jobs ignore SIGINT, and byoc does
-    # not change that
-    [ $name != INT ] || name=TERM
     kill -$name $pid
     wait $pid
     code=$?
-    number=$(kill -l $name 2>/dev/null)
-    case $name in HUP) number=1 ;; TERM) number=15 ;; esac
+    case $name in HUP) number=1 ;; INT) number=2 ;; TERM) number=15 ;; esac
     holds "SIG$name ends it by that signal: $code" test $code -eq $((128 + number))
     holds "SIG$name leaves no files: $(ls -A made)" test -z "$(ls -A made)"
     n=0
