@@ -70,7 +70,7 @@ struct region_report {
 };
 /* Load the region, run it twice, and compare its results with those of the
  * native kernels within `tolerance` (absolute, and relative to the larger
- * values). Keeps the region, so that units_at_end() can compare JSON with C.
+ * values). Keeps the region, so that regions_as_c() can compare JSON with C.
  * Returns NULL, or the error in a static buffer. */
 static const char *region_check(struct region *g, uint32_t n,
                                 const uint32_t *outputs, double tolerance,

@@ -378,7 +378,7 @@ int main(void)
         cmocka_unit_test(test_convs),    cmocka_unit_test(test_dense),
         cmocka_unit_test(test_residual), cmocka_unit_test(test_sum),
         cmocka_unit_test(test_random),   cmocka_unit_test(test_uneven_bias),
-        cmocka_unit_test(test_concat),
+        cmocka_unit_test(test_concat),   cmocka_unit_test(regions_as_c),
     };
-    return cmocka_run_group_tests(tests, NULL, units_at_end);
+    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -234,6 +234,7 @@ int main(void)
         cmocka_unit_test(test_random),
         cmocka_unit_test(test_stacked),
         cmocka_unit_test(test_refused),
+        cmocka_unit_test(regions_as_c),
     };
-    return cmocka_run_group_tests(tests, NULL, units_at_end);
+    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -247,12 +247,13 @@ static void test_conv_forms(void **state)
     }
 }
 
-/* regions of one operator give the results of its reference kernel */
-static void test_pools(void **state)
+/* Operators at the region's border, and after a convolution, give the results
+ * of their native kernels. */
+static void test_single_operators(void **state)
 {
     static const struct {
         const char *op, *attrs;
-    } pools[] = {
+    } cases[] = {
         {"nn.max_pool2d", "{\"pool_size\":[3,3],\"strides\":[2,2],"
                           "\"padding\":[1,1,1,1]}"},
         {"nn.max_pool2d", "{\"pool_size\":[3,2],\"strides\":[2,2],"
@@ -285,21 +286,21 @@ static void test_pools(void **state)
     };
     (void)state;
     needs_kernels();
-    for (size_t i = 0; i < BYI_COUNT(pools); i++) {
+    for (size_t i = 0; i < BYI_COUNT(cases); i++) {
         struct region g;
         region_open(&g);
         uint32_t x = region_input(&g, 2, 8, 9, 7, -1);
         /* from the border, and from inside */
-        region_kernel(&g, pools[i].op, pools[i].attrs, IDS(x));
+        region_kernel(&g, cases[i].op, cases[i].attrs, IDS(x));
         uint32_t outs[2] = {region_end(&g), 0};
         uint32_t w = region_const(&g, 8, 8, 1, 1, -1);
         region_kernel(&g, "nn.conv2d", "{}", IDS(x, w));
         uint32_t y = region_end(&g);
-        region_kernel(&g, pools[i].op, pools[i].attrs, IDS(y));
+        region_kernel(&g, cases[i].op, cases[i].attrs, IDS(y));
         outs[1] = region_end(&g);
         const char *why = region_check(&g, 2, outs, tolerance, NULL);
         if (why)
-            fail_msg("%s %s: %s", pools[i].op, pools[i].attrs, why);
+            fail_msg("%s %s: %s", cases[i].op, cases[i].attrs, why);
         region_close(&g);
     }
 }
@@ -889,22 +890,50 @@ static void test_probe(void **state)
     region_close(&g);
 }
 
-/* weights are packed once for two readers of one constant */
+/* A chain of three convolutions that read one constant, or one constant each.
+ * Returns the last one's node. */
+static uint32_t conv_chain(struct region *g, bool is_shared)
+{
+    region_open(g);
+    uint32_t y = region_input(g, 1, 32, 10, 10, -1);
+    uint32_t w = region_const(g, 32, 32, 3, 3, -1);
+    for (uint32_t i = 0; i < 3; i++) {
+        if (i && !is_shared)
+            w = region_const(g, 32, 32, 3, 3, -1);
+        region_kernel(g, "nn.conv2d", PAD1, IDS(y, w));
+        region_post(g, "tanh", "{}", NONE, false);
+        y = region_end(g);
+    }
+    return y;
+}
+
+/* The bytes of memory that loading the chain acquires. */
+static uint64_t bytes_of_load(bool is_shared)
+{
+    struct region g;
+    const uint32_t out = conv_chain(&g, is_shared);
+    struct job *job = calloc(1, sizeof *job);
+    void *compiled = NULL;
+    fill_job(&g, job, region_json(&g, 1, &out));
+    const uint64_t before = region_bytes;
+    assert_null(region_backend()->load(region_host(), &job->region, &compiled));
+    const uint64_t bytes = region_bytes - before;
+    region_backend()->unload(region_host(), compiled);
+    free(job);
+    region_close(&g);
+    return bytes;
+}
+
+/* Weights are packed once for three readers of one constant. */
 static void test_shared_weights(void **state)
 {
     (void)state;
     struct region g;
-    region_open(&g);
-    uint32_t x = region_input(&g, 1, 32, 10, 10, -1);
-    uint32_t w = region_const(&g, 32, 32, 3, 3, -1);
-    uint32_t y = x;
-    for (int i = 0; i < 3; i++) {
-        region_kernel(&g, "nn.conv2d", PAD1, IDS(y, w));
-        region_post(&g, "tanh", "{}", NONE, false);
-        y = region_end(&g);
-    }
-    expect(&g, y, 5e-4, NULL); /* each layer amplifies the error before */
+    const uint32_t out = conv_chain(&g, true);
+    expect(&g, out, 5e-4, NULL); /* each layer amplifies the error before */
     region_close(&g);
+    const uint64_t weights = 32 * 32 * 9 * sizeof(float);
+    assert_true(bytes_of_load(false) >= bytes_of_load(true) + 2 * weights);
 }
 
 /* --- threads -------------------------------------------------------------- */
@@ -994,7 +1023,7 @@ int main(void)
         cmocka_unit_test(test_activations),
         cmocka_unit_test(test_chains),
         cmocka_unit_test(test_conv_forms),
-        cmocka_unit_test(test_pools),
+        cmocka_unit_test(test_single_operators),
         cmocka_unit_test(test_resize),
         cmocka_unit_test(test_dense),
         cmocka_unit_test(test_matmul_shapes),
@@ -1017,6 +1046,7 @@ int main(void)
         cmocka_unit_test(test_probe),
         cmocka_unit_test(test_shared_weights),
         cmocka_unit_test(test_threads),
+        cmocka_unit_test(regions_as_c),
     };
-    return cmocka_run_group_tests(tests, NULL, units_at_end);
+    return cmocka_run_group_tests(tests, NULL, NULL);
 }

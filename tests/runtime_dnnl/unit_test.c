@@ -425,6 +425,7 @@ int main(void)
         cmocka_unit_test(test_other_declarations),
         cmocka_unit_test(test_faulty_units),
         cmocka_unit_test(test_by_hand),
+        cmocka_unit_test(regions_as_c),
     };
-    return cmocka_run_group_tests(tests, NULL, units_at_end);
+    return cmocka_run_group_tests(tests, NULL, NULL);
 }
