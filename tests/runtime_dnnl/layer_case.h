@@ -47,6 +47,7 @@ struct tensor {
     int64_t n;
 };
 
+/* A dense layout; `last`: with the channels, axis 1, last in memory. */
 static struct byi_desc dense(uint32_t rank, const int64_t *dims, bool last)
 {
     struct byi_desc d = {

@@ -6,7 +6,7 @@
  *   layer_random_test [CASES [SEED [FIRST]]]   cases per family, 100 by
  *                                              default, from number FIRST on
  *
- * The environment's BYOC_RANDOM_CASES does the same under ctest. A failure
+ * Under ctest the environment's BYOC_RANDOM_CASES gives CASES. A failure
  * prints its family, case and seed.
  */
 #include "layer_case.h"
@@ -42,7 +42,7 @@ static void split(int64_t x, uint32_t n, const int64_t *dims, int64_t *out)
 
 /* Add src(n, c, in) w(g, o, i, k) to dst(n, o, out) for all taps; for a
  * transposed convolution dst and src are exchanged. */
-static void run_conv(const struct conv_loop *c, double *want)
+static void convolve(const struct conv_loop *c, double *want)
 {
     const struct byi_dnnl_window *w = &c->p->window;
     const struct byi_desc *many = c->p->deconv ? &c->p->dst : &c->p->src;
@@ -152,16 +152,16 @@ static const char *run_convolution(struct work *w, bool deconv, bool *ran)
     const int64_t plane = volume(p.dst.dims + 2, p.window.n);
     for (int64_t i = 0; bias.data && i < w->dst.n; i++)
         w->want[i] = (double)bias.data[i / plane % n_out];
-    run_conv(&c, w->want);
+    convolve(&c, w->want);
     return finish(w);
 }
 
-static const char *run_forward(struct work *w, bool *ran)
+static const char *run_conv(struct work *w, bool *ran)
 {
     return run_convolution(w, false, ran);
 }
 
-static const char *run_backward(struct work *w, bool *ran)
+static const char *run_deconv(struct work *w, bool *ran)
 {
     return run_convolution(w, true, ran);
 }
@@ -625,8 +625,8 @@ static void run_family(const char *name, family_fn run)
         (void)state;                                                           \
         run_family(#name, run_##name);                                         \
     }
-FAMILY(forward)
-FAMILY(backward)
+FAMILY(conv)
+FAMILY(deconv)
 FAMILY(matmul)
 FAMILY(moved_matmul)
 FAMILY(pool)
@@ -655,7 +655,7 @@ int main(int argc, char **argv)
         return 1;
     }
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_forward),    cmocka_unit_test(test_backward),
+        cmocka_unit_test(test_conv),       cmocka_unit_test(test_deconv),
         cmocka_unit_test(test_matmul),     cmocka_unit_test(test_moved_matmul),
         cmocka_unit_test(test_pool),       cmocka_unit_test(test_binary),
         cmocka_unit_test(test_prelu),      cmocka_unit_test(test_softmax),

@@ -98,7 +98,7 @@ static struct byoc_host host_of(struct counts *counts)
                               .graph_close = byi_graph_close};
 }
 
-static const struct byoc_backend *dnnl; /* of main */
+static const struct byoc_backend *dnnl; /* set by main() */
 
 /* --- a convolution -------------------------------------------------------- */
 
