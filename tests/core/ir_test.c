@@ -85,7 +85,7 @@ static uint32_t backend_named(const char *name)
     return backend;
 }
 
-static void test_targets(void **state)
+static void test_backends(void **state)
 {
     uint32_t backend = 0;
     char name[16];
@@ -603,7 +603,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         TEST(test_symbols),
-        TEST(test_targets),
+        TEST(test_backends),
         TEST(test_functions_by_name),
         TEST(test_source_names_are_unique),
         TEST(test_sources_join),

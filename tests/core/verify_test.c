@@ -265,7 +265,7 @@ static void test_sizes(void **state)
         "abs(%x) }\n";
     struct byi_module *m = NULL;
     struct byoc_error err;
-    const struct byi_func *f = NULL;
+    struct byi_func *f = NULL;
 
     (void)state;
     if (byi_parse_module(sizes, strlen(sizes), "t.ir", NULL, &m, &err))
@@ -276,6 +276,9 @@ static void test_sizes(void **state)
     assert_string_equal(byi_symbol_name(m, f->nodes.at[4].type->dims[1]),
                         "rows");
     assert_int_equal(byi_symbol_name(m, f->nodes.at[2].type->dims[1])[0], '?');
+    assert_int_equal(byi_verify(m, &err), BYOC_OK);
+    f->nodes.at[4].type = f->nodes.at[2].type;
+    assert_int_equal(byi_verify(m, &err), BYOC_ETYPE);
     byi_module_free(&m);
 }
 
