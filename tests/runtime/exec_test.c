@@ -293,7 +293,7 @@ static void test_lists(void **state)
 static void test_lists_refused(void **state)
 {
     static const struct {
-        const char *body, *word;
+        const char *body, *word; /* of the message; NULL: the run succeeds */
     } rows[] = {
         {"sequence.at(%s, %p)", "found position 7, expected -2 to 1"},
         {"sequence.erase(%s, %p)", "found position 7"},

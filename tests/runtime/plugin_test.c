@@ -388,7 +388,8 @@ static void test_load_fails(void **state)
     fixture_close(&x);
 }
 
-/* A cancelled run ends in the backend, and the next run is not cancelled. */
+/* A run that is cancelled before it begins fails, and the next run is not
+ * cancelled. */
 static void test_cancel(void **state)
 {
     (void)state;

@@ -344,7 +344,7 @@ static void test_callbacks(void **state)
     end(&t);
 }
 
-/* The run of `first` has ended, and its callback holds the model's runner until
+/* A run that has ended, and whose callback holds the model's runner until
  * release(). */
 struct held {
     pthread_mutex_t lock;
