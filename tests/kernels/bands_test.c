@@ -94,8 +94,8 @@ static int64_t operand_floats(const struct byi_f32_conv *conv,
            (conv->outputs - 1) * op->column + 1;
 }
 
-/* A convolution of n x n taps with random epilogue operations; `from` gives its
- * images. */
+/* A convolution of n x n taps on images of in[1] x in[2] positions, with random
+ * epilogue operations. */
 static void plan(struct byi_f32_conv *conv, int64_t images, const int64_t *in,
                  int64_t channels, int64_t outputs, int64_t n, bool depthwise)
 {
@@ -237,7 +237,7 @@ static void compare_all(void)
     assert_true(found >= test_share_of(60));
 }
 
-/* Levels that have bands. */
+/* Call `test` with the kernels of each instruction set that have bands. */
 static void at_all_levels(void (*test)(void))
 {
     const struct byi_f32_kernels *before = NULL;

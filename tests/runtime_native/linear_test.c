@@ -94,9 +94,12 @@ static void test_by_hand(void **state_)
     set(&in[3], (const double[]){2, 4, 6, 8});
     set(&in[4], (const double[]){-ln2, ln2});
     set(&in[5], (const double[]){0.5, 1});
-    /* S / 2 = 1 2 / 3 4, which returns 7 10; 0.5 (9 - 7, 7 - 10) = 1 -1.5;
-     * S = 2 0.5 / 5 1. 2 S = 4 1 / 10 2 returns -10 -2; 2 + 10, 1 + 2 = 12 3;
-     * S = 4 1 / -2 -1 */
+    /* Step 1: the decay exp(-ln 2) gives the state [1 2; 3 4], of which the key
+     * (1, 2) reads (7, 10). The difference to the value, (2, -3), times 0.5 is
+     * (1, -1.5), which the key adds: [2 0.5; 5 1]. The query gives 2 (7, 1.5).
+     * Step 2: the decay exp(ln 2) gives [4 1; 10 2], of which the key (0, -1)
+     * reads (-10, -2). The difference (12, 3) gives the state [4 1; -2 -1], and
+     * the query 2 (-2, -1). */
     struct eval e = prepare(BYI_OP_NN_LINEAR_ATTENTION, attrs, 3, in, 6);
     assert_true(e.typed);
     assert_int_equal(run_fast(&e, 1), BYOC_OK);
