@@ -32,14 +32,14 @@ expect() {
     failed=1
 }
 
-# falls OP WORD [SECONDS]: compile a model with OP, for which falls.so ends its process
-# in one way; the warning contains WORD, which says how and in which function
-falls() {
+# crashes OP WORD [SECONDS]: compile a model with OP, for which crashes.so crashes, exits or
+# hangs; the warning contains WORD, which says how and in which function
+crashes() {
     model "$1" "$1"
     timeout 1200 "$byoc" compile "$dir/$1.ir" -o "$dir/$1.so" --isolate \
         --isolate-seconds "${3:-30}" --isolate-mib 128 --report "$dir/$1.json" \
-        --plugin "only:$plugins/falls.so:$plugins/libbyoc_backend_ref.so" \
-        --backend falls,ref >"$dir/out" 2>"$dir/err"
+        --plugin "only:$plugins/crashes.so:$plugins/libbyoc_backend_ref.so" \
+        --backend crashes,ref >"$dir/out" 2>"$dir/err"
     code=$?
     [ "$code" = 0 ] || {
         echo "$1: exit code $code, expected 0:"
@@ -47,25 +47,25 @@ falls() {
         failed=1
         return
     }
-    expect "$1" "$dir/err" "falls was left out: its process "
+    expect "$1" "$dir/err" "crashes was left out: its process "
     expect "$1" "$dir/err" "$2"
     expect "$1" "$dir/$1.json" '"backend-failed"'
     expect "$1" "$dir/$1.json" '"ref.add"'
 }
 
-falls tanh 'crashed with signal 11 (Segmentation fault) in accept() of falls.any'
-falls exp 'timed out after 1 s in probe()' 1
-falls sqrt ' in compile()'
-falls sigmoid 'exited with code 3 in load or unload()'
-falls abs 'crashed with signal 6 (Aborted) in load or unload()'
-falls cos 'crashed with signal 25 (File size limit exceeded) after load or unload()'
+crashes tanh 'crashed with signal 11 (Segmentation fault) in accept() of crashes.any'
+crashes exp 'timed out after 1 s in probe()' 1
+crashes sqrt ' in compile()'
+crashes sigmoid 'exited with code 3 in load or unload()'
+crashes abs 'crashed with signal 6 (Aborted) in load or unload()'
+crashes cos 'crashed with signal 25 (File size limit exceeded) after load or unload()'
 
 # alike MODEL BACKENDS: if no plug-in crashes, the bytes are the same with and
 # without --isolate
 alike() {
     for how in "" --isolate; do
         "$byoc" compile "$1" -o "$dir/good$how.so" $how --backend "$2" \
-            --plugin "only:$plugins:$plugins/falls.so:${byoc%/*}" \
+            --plugin "only:$plugins:$plugins/crashes.so:${byoc%/*}" \
             --report "$dir/good$how.json" >"$dir/out" 2>"$dir/err" || {
             echo "$2 $how: failed:"
             sed 's/^/    /' "$dir/err"
@@ -77,8 +77,8 @@ alike() {
 }
 
 model good negative
-alike "$dir/good.ir" falls,ref
-alike "$dir/good.ir" ref,falls
+alike "$dir/good.ir" crashes,ref
+alike "$dir/good.ir" ref,crashes
 alike "$digits/digits.onnx" ref,dnnl
 expect good "$dir/good.json" '"reason": "offloaded"'
 

@@ -8,24 +8,24 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The message of a refusal. */
+/* The message of a refusal, of n bytes. */
 struct message {
     char text[900];
     size_t n;
 };
 
-#define SAY(said, ...)                                                         \
-    ((said)->n +=                                                              \
-     (size_t)snprintf((said)->text + (said)->n,                                \
-                      sizeof(said)->text - (said)->n, __VA_ARGS__))
+#define SAY(message, ...)                                                      \
+    ((message)->n +=                                                           \
+     (size_t)snprintf((message)->text + (message)->n,                          \
+                      sizeof(message)->text - (message)->n, __VA_ARGS__))
 
-static void say_type(struct message *s, const char *of, int32_t is,
+static void say_type(struct message *s, const char *name, int32_t has_type,
                      uint32_t dtype, uint32_t rank, const int64_t *dims)
 {
-    SAY(s, " %s:", of);
-    if (is)
+    SAY(s, " %s:", name);
+    if (has_type)
         SAY(s, "%u", dtype);
-    for (uint32_t i = 0; is && i < rank; i++)
+    for (uint32_t i = 0; has_type && i < rank; i++)
         SAY(s, "/%lld", (long long)dims[i]);
 }
 
@@ -64,12 +64,12 @@ static const char *refuse_with_message(const struct byoc_host *host,
     uint32_t dtype = 0, rank = 0;
     const int64_t *dims = NULL;
     uint64_t bytes = 0;
-    int32_t is = host->match_type(m, "x", &dtype, &rank, &dims);
-    say_type(&s, "x", is, dtype, rank, dims);
-    is = host->match_type(m, "nothing", &dtype, &rank, &dims);
-    say_type(&s, "nothing", is, dtype, rank, dims);
-    is = host->match_op_type(m, 1, &dtype, &rank, &dims);
-    say_type(&s, "op 1", is, dtype, rank, dims);
+    int32_t has_type = host->match_type(m, "x", &dtype, &rank, &dims);
+    say_type(&s, "x", has_type, dtype, rank, dims);
+    has_type = host->match_type(m, "nothing", &dtype, &rank, &dims);
+    say_type(&s, "nothing", has_type, dtype, rank, dims);
+    has_type = host->match_op_type(m, 1, &dtype, &rank, &dims);
+    say_type(&s, "op 1", has_type, dtype, rank, dims);
     const float *w = host->match_const(m, "w", &bytes);
     SAY(&s, " w:%g/%llu", w ? (double)w[0] : -1, (unsigned long long)bytes);
     SAY(&s, " x const:%d", host->match_const(m, "x", &bytes) != NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* choosy.c: the backend of ref.c with many refusals. Its load() refuses regions
- * of more than four kernels, a kernel "ref.add_relu" after another one, and a
+ * of more than four kernels, regions with two kernels "ref.add_relu", and a
  * "ref.relu" of 13 numbers even alone. Its probe refuses additions of 11
  * numbers, and reports that "ref.multiply" of 7 is slow. It counts the calls.
  * With CHOOSY_COMPILES its compile() refuses instead of load(). Its blob of a
@@ -59,8 +59,8 @@ static const char *reason_to_refuse(const cJSON *root)
     return add_relus > 1 ? "two of ref.add_relu do not get along" : NULL;
 }
 
-static struct byoc_fail *judge(const struct byoc_host *host,
-                               const struct byoc_region *region)
+static struct byoc_fail *check_region(const struct byoc_host *host,
+                                      const struct byoc_region *region)
 {
     cJSON *root = cJSON_ParseWithLength(region->json, region->json_bytes);
     const char *why = root ? reason_to_refuse(root) : "no JSON";
@@ -112,7 +112,7 @@ static struct byoc_fail *choosy_compile(const struct byoc_host *host,
                                         const struct byoc_region *region,
                                         struct byoc_blob *blob)
 {
-    struct byoc_fail *fail = judge(host, region);
+    struct byoc_fail *fail = check_region(host, region);
     if (fail)
         return fail;
     blob->bytes = multiplies(region, 16) ? 0 : region->json_bytes;
@@ -129,7 +129,7 @@ static struct byoc_fail *choosy_load(const struct byoc_host *host,
                                      const struct byoc_region *region,
                                      void **compiled)
 {
-    struct byoc_fail *fail = judge(host, region);
+    struct byoc_fail *fail = check_region(host, region);
     return fail ? fail : load(host, region, compiled);
 }
 #endif

@@ -401,7 +401,8 @@ static struct byoc_fail *run(const struct byoc_host *host, void *compiled,
     if (args->n_inputs != (uint32_t)c->n_inputs ||
         args->n_outputs != (uint32_t)c->n_outputs)
         return host->fail(host->ctx, BYOC_FAIL_INVALID,
-                          "not as many inputs or outputs as the region has");
+                          "found other numbers of inputs or outputs than the "
+                          "region has");
     for (int i = 0; i < c->n_steps; i++) {
         const struct step *s = &c->steps[i];
         if (strchr("?>", s->op)) {
@@ -460,7 +461,7 @@ static struct byoc_pattern patterns[] = {
 #endif
 };
 
-static void make_row(void)
+static void make_rows(void)
 {
     if (patterns[0].pattern)
         return;
@@ -500,7 +501,7 @@ static const struct byoc_backend *query(const struct byoc_host *host, char *why,
                                         uint32_t why_bytes)
 {
     (void)host, (void)why, (void)why_bytes;
-    make_row();
+    make_rows();
     return &backend;
 }
 

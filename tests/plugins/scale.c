@@ -95,7 +95,7 @@ static struct byoc_fail *load(const struct byoc_host *host,
         if (strcmp(g->steps[i].name, "nn.relu") &&
             !read_factor(&g->steps[i], &c->factors[i]))
             fail = host->fail(host->ctx, BYOC_FAIL_UNSUPPORTED,
-                              "a step is no Scale and no nn.relu");
+                              "found another step, expected Scale or nn.relu");
     }
     if (fail) {
         host->release(host->ctx, c);

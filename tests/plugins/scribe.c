@@ -46,7 +46,7 @@ static struct byoc_fail *compile(const struct byoc_host *host,
     char *data = text ? host->acquire(host->ctx, n + room) : NULL;
     if (!data) {
         free(text);
-        return refuse(host, "$SCRIBE names no file");
+        return refuse(host, "cannot read the file that $SCRIBE names");
     }
     for (size_t i = 0; i < n;) {
         const int found = i + 6 <= n && memcmp(text + i, word, 6) == 0 &&
@@ -90,7 +90,7 @@ static struct byoc_fail *run(const struct byoc_host *host, void *compiled,
     memcpy(&code, &compiled, sizeof code);
     if (code(args->inputs[0].data, args->outputs[0].data,
              (int)(args->inputs[0].bytes / sizeof(float))) != 0)
-        return refuse(host, "the code says no");
+        return refuse(host, "the code returned an error");
     return NULL;
 }
 

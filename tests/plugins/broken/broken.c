@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* broken.c: the backend of ref.c with one fault that checks of its struct
- * cannot find; -DBROKEN selects it. tests/cli/broken.sh has the expected
- * messages.
+ * cannot find; -DBROKEN selects it. tests/cli/broken.sh and
+ * tests/cli/conform.sh have the expected messages.
  */
 #define REF_IS_A_PART
 #include "../ref.c"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* falls.c: a backend whose process ends in a function that the operator
- * selects. Each operator ends it in another way: tanh in the predicate, exp in
- * the probe, sqrt in compile(), sigmoid in load(), abs in unload(), cos after
- * all calls, when the process writes its result. Other operators of its row
- * succeed; nothing is computed.
+/* crashes.c: a backend that crashes, exits or hangs in the function that the
+ * operator selects: tanh raises SIGSEGV in the predicate, exp hangs in the
+ * probe, sqrt exhausts the memory in compile(), sigmoid exits in load(), abs
+ * aborts in unload(), and cos ends the process after all calls, when it writes
+ * its result. `negative` succeeds. The backend computes nothing.
  */
 #define _GNU_SOURCE /* memmem */
 #include <byoc/backend.h>
@@ -87,14 +87,14 @@ static struct byoc_fail *run(const struct byoc_host *host, void *compiled,
 }
 
 static const struct byoc_pattern patterns[] = {
-    {"falls.any", "tanh|exp|sqrt|sigmoid|abs|cos|negative(%x)", accept_tanh},
+    {"crashes.any", "tanh|exp|sqrt|sigmoid|abs|cos|negative(%x)", accept_tanh},
 };
 
 static const struct byoc_backend backend = {
     .struct_size = sizeof(struct byoc_backend),
-    .name = "falls",
+    .name = "crashes",
     .version = "1",
-    .compat = "falls-1",
+    .compat = "crashes-1",
     .patterns = patterns,
     .n_patterns = 1,
     .probe = probe,
