@@ -67,6 +67,7 @@ holds "with the same results" cmp text/output_0.npy artifact/output_0.npy
 test="'$byoc' compare region.ir --data . --plugin 'only:$wrong' --backend ref"
 holds "a smaller one" "$byoc" extract model.ir --plugin "only:$wrong" \
     --backend ref --region 1 -o small --reduce --test "$test"
+# two lines have a name before a bracket: def @main( and the operator
 holds "has one operator" test "$(grep -c '[a-z](' small/region.ir)" -eq 2
 holds "and one number" grep -q 'input0: Tensor\[([1, ]*), float32\]) ' \
     small/region.ir

@@ -15,8 +15,8 @@
 
 enum { N = 100 };
 
-static const struct byi_tolerance strict = {.rtol = 1e-3},
-                                  two = {.rtol = 1e-3, .steps = 2};
+static const struct byi_tolerance no_steps = {.rtol = 1e-3},
+                                  two_steps = {.rtol = 1e-3, .steps = 2};
 
 static struct byi_difference difference(float *found, float *expected,
                                         const struct byi_tolerance *tolerance)
@@ -38,7 +38,7 @@ static void fill(float *at, float step, int values)
         at[i] = (float)(i % values - 20) * step;
 }
 
-static void dequantized(void **unused)
+static void steps_of_dequantised_values(void **unused)
 {
     float found[N], expected[N];
     (void)unused;
@@ -46,22 +46,22 @@ static void dequantized(void **unused)
     fill(found, 0.0371f, N);
     found[7] += 0.0371f;
     found[8] -= 2 * 0.0371f;
-    struct byi_difference d = difference(found, expected, &two);
+    struct byi_difference d = difference(found, expected, &two_steps);
     assert_int_equal(d.n_bad, 0);
     assert_int_equal(d.n_steps, 2);
     assert_float_equal(d.step, 0.0371, 1e-6);
-    assert_int_equal(difference(found, expected, &strict).n_bad, 2);
+    assert_int_equal(difference(found, expected, &no_steps).n_bad, 2);
     found[9] += 3 * 0.0371f;
-    d = difference(found, expected, &two);
+    d = difference(found, expected, &two_steps);
     assert_int_equal(d.n_bad, 1);
     assert_int_equal(d.n_steps, 2);
     found[9] = NAN;
-    assert_int_equal(difference(found, expected, &two).n_bad, 1);
+    assert_int_equal(difference(found, expected, &two_steps).n_bad, 1);
 }
 
 /* No steps are allowed in numbers that are not multiples of a step, nor in
  * integers, few values, values over more than 255 steps, and infinities. */
-static void others(void **unused)
+static void no_steps_in_other_values(void **unused)
 {
     static const struct {
         float step, off;
@@ -80,7 +80,7 @@ static void others(void **unused)
         expected[50] += cases[i].off;
         memcpy(found, expected, sizeof found);
         found[7] += cases[i].step;
-        const struct byi_difference d = difference(found, expected, &two);
+        const struct byi_difference d = difference(found, expected, &two_steps);
         assert_int_equal(d.n_bad, 1);
         assert_int_equal(d.n_steps, 0);
     }
@@ -103,18 +103,20 @@ static void infinities(void **unused)
         memcpy(found, expected, sizeof found);
         found[3] = cases[i].found;
         expected[3] = cases[i].expected;
-        assert_int_equal(difference(found, expected, &two).n_bad, cases[i].bad);
+        assert_int_equal(difference(found, expected, &two_steps).n_bad,
+                         cases[i].bad);
         /* and the other elements are compared as strictly as without it */
         found[60] += 1;
-        assert_int_equal(difference(found, expected, &two).n_bad,
+        assert_int_equal(difference(found, expected, &two_steps).n_bad,
                          cases[i].bad + 1);
     }
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(dequantized),
-                                       cmocka_unit_test(others),
-                                       cmocka_unit_test(infinities)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(steps_of_dequantised_values),
+        cmocka_unit_test(no_steps_in_other_values),
+        cmocka_unit_test(infinities)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
