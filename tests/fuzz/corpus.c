@@ -151,8 +151,8 @@ static void keep(struct fuzz_shared *s, uint32_t item, bool was_read)
         s->read[s->n_read++] = item;
 }
 
-/* A seed is kept if it reaches something new, or always if the build has no
- * coverage. */
+/* Run the next seed. It is kept if it is the first one or reaches something
+ * new, or always if the build has no coverage. */
 static void try_seed(struct fuzz_job *job)
 {
     struct fuzz_shared *s = job->shared;

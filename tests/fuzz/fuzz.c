@@ -17,7 +17,12 @@
 
 #include "tests/folder.h"
 
-enum { MAX_FINDINGS = 60, MAX_SEED = 65536, VARIANTS = 12, MAX_LEAKS = 5 };
+enum {
+    MAX_FINDINGS = 60, /* of a reader; then the next reader's turn comes     */
+    MAX_SEED = 65536,  /* bytes; larger files are not used, except artifacts */
+    VARIANTS = 12,     /* runs of a file by --as-is, with other choices      */
+    MAX_LEAKS = 5      /* of a reader; then leaks are no longer looked for   */
+};
 
 static const char help[] =
     "fuzz: coverage-guided fuzzing of everything that reads bytes from "
@@ -124,8 +129,8 @@ static bool make_seeds(const char *folder)
     return pid > 0 && waitpid(pid, &status, 0) == pid && status == 0;
 }
 
-/* Make the path OUT/READER/FOLDER/ORIGIN-NUMBER.SUFFIX; false if it is too
- * long. */
+/* Make the path OUT/READER/FOLDER/ORIGIN-NUMBER.SUFFIX, and its folders.
+ * Returns false without --out. */
 static bool path_of(const struct fuzz_job *job, const char *folder,
                     uint32_t origin, uint64_t number, char path[1024])
 {

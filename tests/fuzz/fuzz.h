@@ -8,7 +8,7 @@
  *                 the code that they reach, minimise.c makes inputs small
  *     bytes.c, tokens.c, trees.c, onnx.c, sections.c   mutators
  *     feed_*.c, region.c, run.c   feed an input to the code under test
- *     seeds.c     inputs that only a compile can make
+ *     seeds.c     writes the seeds that are not files of the tree
  *     libfuzzer.c the same table for clang's libFuzzer
  */
 #ifndef BYI_FUZZ_H

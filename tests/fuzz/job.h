@@ -65,7 +65,7 @@ struct fuzz_job {
     const char *temp, *seeds;    /* folders                               */
     const char *out;             /* a folder for findings, corpora        */
     bool compare;
-    bool leaks; /* look for them                         */
+    bool leaks; /* look for leaks                        */
     uint64_t seed, count;
     uint64_t variant; /* other choices for the same input       */
     int64_t deadline; /* milliseconds; INT64_MAX: none         */
@@ -93,7 +93,8 @@ bool fuzz_run_input(struct fuzz_job *job, const char *bytes, uint32_t n,
 
 /* --- child.c -------------------------------------------------------------- */
 
-/* How a child ended; `bad`: not as it should. */
+/* How a child ended. It is bad if an input crashed, took too long, leaked, or
+ * violated a condition of its feed function. */
 struct fuzz_verdict {
     bool bad, leaked;
     char key[160];   /* the same for inputs that show the same defect */
@@ -114,8 +115,8 @@ void fuzz_print_log(const struct fuzz_job *job);
 
 /* --- minimise.c ----------------------------------------------------------- */
 
-/* Minimise `input`, in place in `bytes`, while a child reports the same error.
- * Deterministic. */
+/* Minimise the input `bytes` in place, as long as a child reports a defect with
+ * this key. The same input gives the same result. */
 void fuzz_minimise(struct fuzz_job *job, struct byi_text *bytes,
                    uint32_t origin, const char *key);
 /* Select the smallest seeds of the corpus that together reach the coverage of

@@ -30,11 +30,16 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     const char *name = getenv("BYOC_FUZZ_READER");
     reader = fuzz_find_reader(name ? name : "");
     setenv("BYOC_NUM_THREADS", "1", 0);
-    if (!reader || !mkdtemp(temp) || (reader->made && !fuzz_make_seeds(temp))) {
-        fprintf(stderr, "BYOC_FUZZ_READER: name a reader of fuzz --list\n");
-        exit(2);
-    }
-    return 0;
+    if (!reader)
+        fprintf(stderr,
+                "BYOC_FUZZ_READER: found '%s', expected a reader of "
+                "fuzz --list\n",
+                name ? name : "");
+    else if (!mkdtemp(temp) || (reader->made && !fuzz_make_seeds(temp)))
+        fprintf(stderr, "cannot make the seeds in %s\n", temp);
+    else
+        return 0;
+    exit(2);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)

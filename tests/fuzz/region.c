@@ -7,6 +7,7 @@
 #include "region/graph.h"
 #include "runtime/internal.h"
 
+/* Limits of the values and operations of a region that runs. */
 enum { MAX_BYTES = 8 << 20, MAX_FLOPS = 20 << 20 };
 
 static const struct byi_type *type_of(const struct byi_graph *g,

@@ -12,9 +12,9 @@
 #include "runtime/state.h"
 
 enum {
-    MAX_BYTES = 8 << 20,
-    MAX_FLOPS = 20 << 20,
-    MAX_CALLS = 2000 /* in a run, since a mutant may recurse without end */
+    MAX_BYTES = 8 << 20,  /* of the inputs and outputs of a model that runs */
+    MAX_FLOPS = 20 << 20, /* of a model that runs */
+    MAX_CALLS = 2000      /* in a run, since a mutant may recurse without end */
 };
 
 static double flops(const char *ledger)

@@ -53,7 +53,8 @@ static bool find_parts(struct byi_text *bytes, struct parts *p)
     return p->manifest.at && p->plan.at && p->ledger.at && p->blobs.at;
 }
 
-/* The hash of the section in the manifest: 64 digits after "hashes". */
+/* Write the hash of the section into the manifest: 64 digits after the key,
+ * which is after "hashes". */
 static void fix_hash(const struct parts *p, const char *key,
                      const struct part *part)
 {

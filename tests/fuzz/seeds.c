@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* seeds.c: seeds that only a compile can produce: artifacts and their parts. */
+/* seeds.c: writes the seeds that are not files of the tree: artifacts and their
+ * parts, a model with external weights, patterns, attributes and small texts.
+ */
 #include <byoc/byoc.h>
 
 #include <string.h>
