@@ -248,7 +248,8 @@ static void det(struct draw *d)
     draw_operand(d, d->dtype, 3, dims, ORDINARY);
 }
 
-/* RNN, GRU, LSTM: x, weights, recurrent, bias; forward or both ways. */
+/* RNN, GRU, LSTM: x, weights, recurrent weights, bias; forward, reverse or
+ * both. */
 static void recurrent(struct draw *d)
 {
     static const char *const ways[] = {"forward", "reverse", "bidirectional"};

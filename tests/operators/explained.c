@@ -68,7 +68,7 @@ static bool crops(const struct draw *d)
     return attr_is(d, "coordinate_transformation_mode", "tf_crop_and_resize");
 }
 
-/* Whether a scale times its size is not an integer. */
+/* Whether a scale times its size is not an integer, with align_corners. */
 static bool corners_between(const struct draw *d)
 {
     const struct byi_tensor *scales = &d->in[1], *x = &d->in[0];
@@ -114,7 +114,7 @@ static double given_for(const struct draw *d, uint32_t axis, double rest)
     return rest;
 }
 
-/* Whether the scales keep all sizes. */
+/* Whether the scales keep all sizes, though one of them is not 1. */
 static bool sizes_stay(const struct draw *d)
 {
     const struct byi_tensor *x = &d->in[0];
@@ -211,8 +211,9 @@ static bool no_variance(const struct draw *d)
     return false;
 }
 
-/* Whether a group has a zero, or none, and the product of its elements above 1
- * is above `most`. */
+/* Whether the product of the elements above 1 (in magnitude) of some group is
+ * above `most`; only groups with a zero count if `zero`, only those without one
+ * otherwise. */
 static bool product_above(const struct draw *d, bool zero, double most)
 {
     const Onnx__AttributeProto *a = attribute(d, "axes");

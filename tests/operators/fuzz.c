@@ -8,11 +8,11 @@
  * The first form imports N calls (200) for each operator and type, and runs
  * them on the native kernels with every instruction set of this machine. It
  * compares the results with the kernel's plain form, if it has one; results of
- * float16 with those of float32; and all results with ONNX Runtime's, if its C
- * library is given. explained.c lists the known differences from ONNX Runtime.
- * Exits with 1 if a result differs, 2 for usage. Each operator and type has a
- * process of its own, since ONNX Runtime ends some processes: such a case is
- * skipped and counted.
+ * float16 and bfloat16 with those of float32; and all results with ONNX
+ * Runtime's, if its C library is given. explained.c lists the known differences
+ * from ONNX Runtime. Exits with 1 if a result differs, 2 for usage. Each
+ * operator and type has a process of its own, since ONNX Runtime ends some
+ * processes: such a case is skipped and counted.
  *
  * The second form compiles each call for a backend, on the instruction set that
  * BYOC_MAX_ISA and the backend's own variable allow. hostile.c describes the
@@ -434,8 +434,8 @@ static bool run_all(const struct byi_module *m, const char *path,
     return true;
 }
 
-/* Compare results in float16 with those of the same model in float32, rounded
- * to float16. */
+/* Compare results in float16 or bfloat16 with those of the same model in
+ * float32, rounded to that type. */
 static bool check_wide(const struct options *o, const struct draw *narrow,
                        long i, const struct byi_tensor *out, uint32_t n_out,
                        struct tally *tally, char *why, size_t why_bytes)

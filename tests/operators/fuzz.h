@@ -31,7 +31,7 @@ struct draw {
     Onnx__NodeProto *at; /* the node that draw_attr_... extends */
     bool placed; /* the node is in the graph; otherwise it is added last */
     enum byoc_dtype dtype; /* the main one, of the case */
-    bool wide;    /* float16 becomes float32, to compare float16 results with */
+    bool wide;    /* 16-bit floats become float32, to compare results with */
     bool weights; /* all operands but the first are initializers: backends
                      take a convolution only with constant weights */
     uint32_t n;

@@ -170,7 +170,8 @@ static void visit_graph(struct walk *w, Onnx__GraphProto *g)
 }
 
 /* Import the model, and run all passes. Returns false if byoc refuses without a
- * message; a refusal with a message is not a failure of the test. */
+ * message, or with BYOC_EINTERNAL; any other refusal is no failure of the test.
+ */
 static bool survives(const char *path, char *why, size_t why_bytes)
 {
     const struct byi_onnx_params params = {.eval = byi_kernel_eval};
