@@ -93,7 +93,7 @@ struct fault {
     uint32_t n; /* which occurrence of `from` */
     const char *to;
     enum byoc_status status;
-    const char *word; /* part of the message */
+    const char *message; /* part of it */
 };
 
 static void check(const struct fault *fault, bool manifest)
@@ -105,9 +105,9 @@ static void check(const struct fault *fault, bool manifest)
     enum byoc_status status =
         open_with(manifest ? opened.plan.json.at : text,
                   manifest ? text : opened.manifest.at, &err);
-    if (status != fault->status || !strstr(err.text, fault->word))
+    if (status != fault->status || !strstr(err.text, fault->message))
         fail_msg("%s -> %s: %d \"%s\" does not say \"%s\"\n%s", fault->from,
-                 fault->to, (int)status, err.text, fault->word, text);
+                 fault->to, (int)status, err.text, fault->message, text);
     free(text);
 }
 
@@ -123,59 +123,90 @@ static void test_plan_faults(void **state)
 {
     (void)state;
     static const struct fault faults[] = {
-        {"byoc-plan", 0, "byoc-graph", BYOC_EPARSE, "format"},
-        {"\"version\": 1", 0, "\"version\": 99", BYOC_EINCOMPATIBLE, "compile"},
-        {"\"arena\"", 0, "\"areas\"", BYOC_EPARSE, "areas"},
+        {"byoc-plan", 0, "byoc-graph", BYOC_EPARSE,
+         "format: found \"byoc-graph\""},
+        {"\"version\": 1", 0, "\"version\": 99", BYOC_EINCOMPATIBLE,
+         "version: found 99, expected 1; compile"},
+        {"\"arena\"", 0, "\"areas\"", BYOC_EPARSE,
+         "functions[0].areas: found an unknown member"},
         {"\"functions\": [", 0, "\"functions\": [], \"f\": [", BYOC_EPARSE,
-         "f"},
+         "plan: f: found an unknown member"},
         {"float32", 0, "float33", BYOC_EPARSE, "values[0].dtype"},
-        {"[2, 4]", 0, "[2, -4]", BYOC_EPARSE, "shape"},
-        {"[2, 4]", 0, "[2, 4.5]", BYOC_EPARSE, "shape"},
-        {"[2, 4]", 0, "[2, 5]", BYOC_ETYPE, "steps[0]"},
-        {"\"input\": 0", 0, "\"input\": 1", BYOC_EPARSE, "input"},
-        {"\"input\": 0", 0, "\"input\": 9", BYOC_EPARSE, "input"},
-        {"\"const\": 0", 0, "\"const\": 9", BYOC_EPARSE, "const"},
-        {"\"kind\": \"temp\"", 0, "\"kind\": \"tmp\"", BYOC_EPARSE, "kind"},
-        {"\"offset\": 0", 0, "\"offset\": 8", BYOC_EPARSE, "offset"},
-        {"\"offset\": 0", 0, "\"offset\": 6400", BYOC_EPARSE, "offset"},
-        {"\"offset\": 64", 0, "\"offset\": 0", BYOC_EPARSE, "overlaps"},
-        {"\"of\": ", 0, "\"of\": 99, \"offset\": ", BYOC_EPARSE, "of"},
-        {"\"op\": \"add\"", 0, "\"op\": \"no\"", BYOC_EPARSE, "\"no\""},
+        {"[2, 4]", 0, "[2, -4]", BYOC_EPARSE, "values[0].shape[1]: found -4"},
+        {"[2, 4]", 0, "[2, 4.5]", BYOC_EPARSE, "values[0].shape[1]: found 4.5"},
+        {"[2, 4]", 0, "[2, 5]", BYOC_ETYPE,
+         "steps[0]: add: shapes (2, 5) and (4,) do not broadcast"},
+        {"\"input\": 0", 0, "\"input\": 1", BYOC_EPARSE,
+         "inputs[0]: found value 0"},
+        {"\"input\": 0", 0, "\"input\": 9", BYOC_EPARSE,
+         "values[0].input: found index 9"},
+        {"\"const\": 0", 0, "\"const\": 9", BYOC_EPARSE,
+         "values[2].const: found index 9"},
+        {"\"kind\": \"temp\"", 0, "\"kind\": \"tmp\"", BYOC_EPARSE,
+         "values[3].kind: found \"tmp\""},
+        {"\"offset\": 0", 0, "\"offset\": 8", BYOC_EPARSE,
+         "values[3].offset: found 32 bytes at 8"},
+        {"\"offset\": 0", 0, "\"offset\": 6400", BYOC_EPARSE,
+         "values[3].offset: found 32 bytes at 6400"},
+        {"\"offset\": 64", 0, "\"offset\": 0", BYOC_EPARSE,
+         "out[0] overlaps in[0] in the arena"},
+        {"\"of\": ", 0, "\"of\": 99, \"offset\": ", BYOC_EPARSE,
+         "values[7].of: found index 99"},
+        {"\"op\": \"add\"", 0, "\"op\": \"no\"", BYOC_EPARSE,
+         "steps[0].op: found \"no\""},
         {"\"op\": \"add\"", 0, "\"op\": \"power2\"", BYOC_EPARSE, "power2"},
-        {"\"op\": \"exp\"", 0, "\"op\": \"sum\"", BYOC_EPARSE, "functions[1]"},
+        {"\"op\": \"exp\"", 0, "\"op\": \"sum\"", BYOC_EPARSE,
+         "functions[1].steps[0]: out[0]: found float32 (2, 4)"},
         {"\"op\": \"nn.softmax\"", 0, "\"op\": \"nn.relu\"", BYOC_EPARSE,
-         "attrs"},
-        {"\"axis\": 0", 0, "\"axis\": 3", BYOC_ETYPE, "steps["},
-        {"\"in\": [", 0, "\"in\": [77, ", BYOC_EPARSE, "in[0]"},
-        {"\"in\": [", 1, "\"in\": [0, ", BYOC_EPARSE, "steps[1]"},
-        {"\"region\": 0", 0, "\"region\": 1", BYOC_EPARSE, "region"},
+         "steps[3].attrs.axis: found an attribute that nn.relu does not have"},
+        {"\"axis\": 0", 0, "\"axis\": 3", BYOC_ETYPE,
+         "steps[3]: nn.softmax: axis 3 is out of range"},
+        {"\"in\": [", 0, "\"in\": [77, ", BYOC_EPARSE,
+         "steps[0].in[0]: found index 77"},
+        {"\"in\": [", 1, "\"in\": [0, ", BYOC_EPARSE,
+         "steps[1]: found 2 operands, expected 1"},
+        {"\"region\": 0", 0, "\"region\": 1", BYOC_EPARSE,
+         "steps[1].region: found index 1"},
         {"\"op\": \"add\"", 0, "\"op\": \"add\", \"region\": 0", BYOC_EPARSE,
          "found both op and region"},
         {"\"call\": 1", 0, "\"call\": 1, \"closure\": 1", BYOC_EPARSE,
          "found both call and closure"},
-        {"\"call\": 1", 0, "\"call\": 1, \"attrs\": {}", BYOC_EPARSE, "attrs"},
+        {"\"call\": 1", 0, "\"call\": 1, \"attrs\": {}", BYOC_EPARSE,
+         "steps[2].attrs: found an unknown member"},
         {"\"call\": 1", 0, "\"call\": 1, \"epilogue\": []", BYOC_EPARSE,
-         "epilogue"},
-        {"\"call\": 1", 0, "\"call\": 0", BYOC_EPARSE, "for function 0"},
-        {"\"call\": 1", 0, "\"call\": 5", BYOC_EPARSE, "call"},
-        {"\"twin\": 2", 0, "\"twin\": 0", BYOC_EPARSE, "for function 0"},
-        {"\"blob\": [0, ", 0, "\"blob\": [1, ", BYOC_EPARSE, "blob"},
-        {"\"blob\": [0, ", 0, "\"blob\": [0, 4, ", BYOC_ELIMIT, "blob"},
-        {"\"bytes\": 16", 0, "\"bytes\": 32", BYOC_EPARSE, "consts[0]"},
+         "steps[2].epilogue: found an unknown member"},
+        {"\"call\": 1", 0, "\"call\": 0", BYOC_EPARSE,
+         "steps[2]: found 1 operands and 1 results, expected 2 and 2 for "
+         "function 0"},
+        {"\"call\": 1", 0, "\"call\": 5", BYOC_EPARSE,
+         "steps[2].call: found index 5"},
+        {"\"twin\": 2", 0, "\"twin\": 0", BYOC_EPARSE,
+         "steps[1]: found 1 operands and 1 results, expected 2 and 2 for "
+         "function 0"},
+        {"\"blob\": [0, ", 0, "\"blob\": [1, ", BYOC_EPARSE,
+         "regions[0].blob: found [1, "},
+        {"\"blob\": [0, ", 0, "\"blob\": [0, 4, ", BYOC_ELIMIT,
+         "regions[0].blob: found too many items"},
+        {"\"bytes\": 16", 0, "\"bytes\": 32", BYOC_EPARSE,
+         "consts[0]: found 32 bytes at 0"},
         {"\"bytes\": 16", 0, "\"stored\": \"float16\", \"bytes\": 16",
-         BYOC_EPARSE, "consts[0]"},
+         BYOC_EPARSE, "consts[0]: found 16 bytes at 0"},
         {"\"bytes\": 16", 0, "\"stored\": \"int8\", \"bytes\": 4", BYOC_EPARSE,
-         "consts[0].axis"},
+         "consts[0].axis: found nothing"},
         {"\"bytes\": 16", 0, "\"stored\": \"int8\", \"axis\": 2, \"bytes\": 4",
-         BYOC_EPARSE, "consts[0].axis"},
+         BYOC_EPARSE, "consts[0].axis: found 2, expected"},
         {"\"bytes\": 16", 0, "\"stored\": \"int8\", \"axis\": 0, \"bytes\": 4",
-         BYOC_EPARSE, "consts[0]"},
+         BYOC_EPARSE, "consts[0].axis: found 0 of 1 axes"},
         {"\"bytes\": 16", 0, "\"stored\": \"int16\", \"bytes\": 8", BYOC_EPARSE,
-         "consts[0].stored"},
+         "consts[0].stored: found \"int16\" of float32"},
         {"\"bytes\": 16", 0, "\"stored\": 2, \"bytes\": 8", BYOC_EPARSE,
-         "consts[0].stored"},
-        {"\"outputs\": [", 0, "\"outputs\": [0, ", BYOC_EPARSE, "output"},
-        {"{\"format\"", 0, "[{\"format\"", BYOC_EPARSE, "plan"},
+         "consts[0].stored: found a number"},
+        {"\"outputs\": [", 0, "\"outputs\": [0, ", BYOC_EPARSE,
+         "found value 8 as output 0, expected value 0"},
+        {"\"op\": \"reshape\"", 0, "\"op\": \"squeeze\"", BYOC_EPARSE,
+         "attrs.allowzero: found an attribute that squeeze does not have"},
+        {"{\"format\"", 0, "[{\"format\"", BYOC_EPARSE,
+         "plan: malformed JSON at byte"},
     };
     for (size_t i = 0; i < BYI_COUNT(faults); i++)
         check(&faults[i], false);
@@ -220,8 +251,10 @@ static const char epilogue_ir[] =
 static void test_epilogue_faults(void **state)
 {
     static const struct fault faults[] = {
-        {"\"epilogue\"", 0, "\"epilog\"", BYOC_EPARSE, "epilog"},
-        {"[{\"op\": \"add\"}, ", 0, "[", BYOC_ETYPE, "steps[0]"},
+        {"\"epilogue\"", 0, "\"epilog\"", BYOC_EPARSE,
+         "steps[0].epilog: found an unknown member"},
+        {"[{\"op\": \"add\"}, ", 0, "[", BYOC_ETYPE,
+         "steps[0]: nn.dense: 3 operands"},
         {"[{\"op\": \"add\"}, ", 0,
          "[{\"op\": \"add\"}, {\"op\": \"add\"}, {\"op\": \"add\"}, "
          "{\"op\": \"add\"}, {\"op\": \"add\"}, ",
@@ -229,11 +262,13 @@ static void test_epilogue_faults(void **state)
         {"[{\"op\": \"add\"}", 0, "[{\"op\": \"plus\"}", BYOC_EPARSE,
          "found \"plus\""},
         {"[{\"op\": \"add\"}", 0, "[{\"op\": \"maximum\"}", BYOC_ETYPE,
-         "steps[0]"},
-        {"[{\"op\": \"add\"}", 0, "[{\"op\": \"sum\"}", BYOC_ETYPE, "steps[0]"},
+         "steps[0]: nn.dense: 3 operands"},
+        {"[{\"op\": \"add\"}", 0, "[{\"op\": \"sum\"}", BYOC_ETYPE,
+         "steps[0]: nn.dense: 3 operands"},
         {"{\"op\": \"multiply\"}]", 0, "{\"op\": \"multiply\"}, 7]",
-         BYOC_EPARSE, "epilogue"},
-        {"\"a_min\"", 0, "\"a_least\"", BYOC_EPARSE, "a_least"},
+         BYOC_EPARSE, "epilogue[3]: found a number"},
+        {"\"a_min\"", 0, "\"a_least\"", BYOC_EPARSE,
+         "attrs.a_least: found an attribute that clip does not have"},
         {"\"in\": [0, 1, 2, 3]", 0, "\"in\": [0, 1, 3, 2]", BYOC_OK, ""},
         {"\"in\": [0, 1, 2, 3]", 0, "\"in\": [0, 1, 0, 3]", BYOC_EPARSE,
          "epilogue[0]: found add, expected an operator that can follow "
@@ -257,7 +292,9 @@ static void test_missing_step(void **state)
 {
     (void)state;
     static const struct fault fault = {
-        "\"op\": \"reshape\"", 0, "\"op\": \"squeeze\"", BYOC_EPARSE, "steps["};
+        ",\n{\"op\": \"reshape\", \"in\": [9, 10], \"out\": [11],"
+        " \"attrs\": {\"allowzero\": false}\n, \"source\": []}",
+        0, "", BYOC_EPARSE, "outputs[1]: value 11 is never written"};
     check(&fault, false);
 }
 
@@ -265,13 +302,18 @@ static void test_manifest_faults(void **state)
 {
     (void)state;
     static const struct fault faults[] = {
-        {"byoc-model", 0, "byoc-plan", BYOC_EPARSE, "format"},
-        {"\"version\": 2", 0, "\"version\": 7", BYOC_EINCOMPATIBLE, "version"},
-        {"byoc_model_", 0, "model_", BYOC_EPARSE, "symbol"},
-        {"\"isa\"", 0, "\"isb\"", BYOC_EPARSE, "is"},
-        {"[2, 4]", 0, "[2, 5]", BYOC_EPARSE, "\"x\""},
-        {"[\"N\"]", 0, "[\"M\"]", BYOC_EPARSE, "\"n\""},
-        {"float32", 0, "float64", BYOC_EPARSE, "\"x\""},
+        {"byoc-model", 0, "byoc-plan", BYOC_EPARSE,
+         "format: found \"byoc-plan\""},
+        {"\"version\": 2", 0, "\"version\": 7", BYOC_EINCOMPATIBLE,
+         "version: found 7"},
+        {"byoc_model_", 0, "model_", BYOC_EPARSE, "symbol: found \"model_"},
+        {"\"isa\"", 0, "\"isb\"", BYOC_EPARSE, "isb: found an unknown member"},
+        {"[2, 4]", 0, "[2, 5]", BYOC_EPARSE,
+         "found another type of input \"x\""},
+        {"[\"N\"]", 0, "[\"M\"]", BYOC_EPARSE,
+         "found another type of input \"n\""},
+        {"float32", 0, "float64", BYOC_EPARSE,
+         "found another type of input \"x\""},
     };
     for (size_t i = 0; i < BYI_COUNT(faults); i++)
         check(&faults[i], true);
