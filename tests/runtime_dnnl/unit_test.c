@@ -288,7 +288,7 @@ static const struct byi_dnnl_unit *no_unit(void)
 }
 
 /* Check that loading the unit `code` fails with this code, and a message that
- * contains `says`. */
+ * contains `says`, or an empty one if `says` is empty. */
 static void check_refused(void (*code)(void), uint32_t n_consts,
                           enum byoc_fail_code kind, const char *says)
 {
@@ -305,7 +305,9 @@ static void check_refused(void (*code)(void), uint32_t n_consts,
         region_backend()->load(region_host(), &region, &compiled);
     if (!fail)
         fail_msg("found a loaded unit, expected '%s'", says);
-    if (fail->code != kind || !strstr(fail->text, says))
+    const bool is_said =
+        *says ? strstr(fail->text, says) != NULL : !*fail->text;
+    if (fail->code != kind || !is_said)
         fail_msg("expected '%s', found '%s' (%d)", says, fail->text,
                  (int)fail->code);
     assert_null(compiled);
@@ -425,7 +427,6 @@ int main(void)
         cmocka_unit_test(test_other_declarations),
         cmocka_unit_test(test_faulty_units),
         cmocka_unit_test(test_by_hand),
-        cmocka_unit_test(regions_as_c),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
