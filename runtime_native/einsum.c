@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* einsum.c: Einstein summation. Every letter (and axis of "...") is a label
- * with a size, and a stride in each operand. Two float32 operands run as matrix
+ * with a size, and a stride in each operand. Two operands run as matrix
  * products if both have every summed label. Copies of them are multiplied if no
  * single stride covers the summed labels. All other calls loop over every
  * combination of labels.
  */
 #include "kernel.h"
 
-#include "kernels/product.h"
+#include "matmul.h"
 #include "move.h"
 
 enum { LETTERS = 52, LABELS = LETTERS + BYI_MAX_RANK };
@@ -20,7 +20,7 @@ struct einsum {
     int64_t size[LABELS];
     bool in_result[LABELS];
     int64_t (*strides)[LABELS];
-    const float *data[2];   /* of the first operands, or of their copies */
+    const void *data[2];    /* of the first operands, or of their copies */
     int64_t results, terms; /* iterations of the two loops */
     /* labels whose size is not 1: list[0] has the summed labels, list[1] the
      * result's; their numbers */
@@ -188,7 +188,7 @@ static void run_plain(const struct einsum *s)
         (floats ? plain_float : plain_int)(s, result);
 }
 
-/* --- float32: as matrix products ----------------------------------------- */
+/* --- as matrix products --------------------------------------------------- */
 
 /* An axis into which several labels are merged: its size, and its strides in a,
  * b and c. */
@@ -198,10 +198,9 @@ struct einsum_axis {
 
 struct einsum_product {
     struct einsum_axis m, n, k;
-    struct einsum_axis batch[LABELS];
+    struct einsum_axis batch[BYI_MAX_RANK];
     uint32_t n_batch;
-    const float *a, *b;
-    float *c;
+    const void *a, *b;
 };
 
 static bool is_contiguous(const struct einsum_axis *inner,
@@ -272,7 +271,7 @@ static bool is_product(const struct einsum *s, int left,
                        struct einsum_product *p)
 {
     const struct byi_call *call = s->call;
-    if (call->n_in != 2 || call->in->dtype != BYOC_F32)
+    if (call->n_in != 2)
         return false;
     *p = (struct einsum_product){
         .m = {.size = 1},
@@ -280,7 +279,6 @@ static bool is_product(const struct einsum *s, int left,
         .k = {.size = 1},
         .a = s->data[left],
         .b = s->data[1 - left],
-        .c = call->out->data,
     };
     int order[LABELS];
     const uint32_t n = order_labels(s, order);
@@ -304,7 +302,7 @@ static bool is_any_product(const struct einsum *s, struct einsum_product *p)
  * label. */
 static bool suits_copies(const struct einsum *s)
 {
-    bool both = s->call->n_in == 2 && s->call->in->dtype == BYOC_F32;
+    bool both = s->call->n_in == 2;
     for (uint32_t k = 0; both && k < s->n[0]; k++)
         both = s->strides[0][s->list[0][k]] && s->strides[1][s->list[0][k]];
     return both;
@@ -313,7 +311,7 @@ static bool suits_copies(const struct einsum *s)
 /* Copy an operand to `to`, with its labels in the given order, which begins
  * with the innermost one. Sets its strides to those of the copy. */
 static void copy_operand(struct einsum *s, uint32_t operand, const int *order,
-                         uint32_t n, float *to)
+                         uint32_t n, void *to)
 {
     int64_t *strides = s->strides[operand], dense = 1;
     struct byi_view view = {0};
@@ -322,7 +320,8 @@ static void copy_operand(struct einsum *s, uint32_t operand, const int *order,
             view.dims[view.rank] = s->size[order[i]];
             view.strides[view.rank++] = strides[order[i]];
         }
-    byi_view_copy(s->call, &view, s->data[operand], to, sizeof *to);
+    byi_view_copy(s->call, &view, s->data[operand], to,
+                  byoc_dtype_size(s->call->in->dtype));
     s->data[operand] = to;
     for (uint32_t i = 0; i < n; i++)
         if (strides[order[i]]) {
@@ -333,7 +332,8 @@ static void copy_operand(struct einsum *s, uint32_t operand, const int *order,
 
 static uint64_t copy_bytes(const struct byi_tensor *t)
 {
-    return byi_align_bytes((uint64_t)byi_span(t, 0, t->rank) * sizeof(float));
+    return byi_align_bytes((uint64_t)byi_span(t, 0, t->rank) *
+                           byoc_dtype_size(t->dtype));
 }
 
 /* Copy both operands, with their summed labels in one order. */
@@ -342,23 +342,9 @@ static void copy_operands(struct einsum *s, char *to)
     int order[LABELS];
     const uint32_t n = order_labels(s, order);
     for (uint32_t i = 0; i < 2; i++) {
-        copy_operand(s, i, order, n, (float *)(void *)to);
+        copy_operand(s, i, order, n, to);
         to += copy_bytes(&s->call->in[i]);
     }
-}
-
-static struct byi_f32_matrices matrices_of(const void *ctx, int64_t batch)
-{
-    const struct einsum_product *p = ctx;
-    struct byi_f32_matrices at = {p->a, p->b, p->c};
-    for (uint32_t i = 0; i < p->n_batch; i++) {
-        const int64_t index = batch % p->batch[i].size;
-        batch /= p->batch[i].size;
-        at.a += index * p->batch[i].a;
-        at.b += index * p->batch[i].b;
-        at.c += index * p->batch[i].c;
-    }
-    return at;
 }
 
 static uint64_t stride_bytes(const struct byi_call *call)
@@ -368,17 +354,12 @@ static uint64_t stride_bytes(const struct byi_call *call)
 
 static uint64_t product_bytes(const struct byi_call *call)
 {
-    return byi_align_bytes(byi_f32_product_scratch((int)call->threads));
+    return byi_align_bytes(byi_product_scratch(call));
 }
 
 static void run_product(const struct einsum *s, const struct einsum_product *p)
 {
-    int64_t batches = 1;
-    for (uint32_t i = 0; i < p->n_batch; i++)
-        batches *= p->batch[i].size;
-    const struct byi_f32_product product = {
-        .kernels = byi_f32_kernels_of(byi_simd_isa()),
-        .batches = batches,
+    struct byi_product product = {
         .m = p->m.size,
         .n = p->n.size,
         .k = p->k.size,
@@ -386,12 +367,24 @@ static void run_product(const struct einsum *s, const struct einsum_product *p)
         .a_cs = p->k.a,
         .b_rs = p->k.b,
         .b_cs = p->n.b,
-        .ldc = p->m.size == 1 ? p->n.size : p->m.c,
-        .at = matrices_of,
-        .ctx = p,
+        .c_rs = p->m.size == 1 ? p->n.size : p->m.c,
+        .rank = p->n_batch,
+        .batches = 1,
+        .a = p->a,
+        .b = p->b,
+        .c = s->call->out->data,
     };
-    byi_f32_product_run(&product, (int)s->call->threads,
-                        (char *)s->call->scratch + stride_bytes(s->call));
+    /* the innermost label is first, but the last axis of a product */
+    for (uint32_t i = 0; i < p->n_batch; i++) {
+        const struct einsum_axis *batch = &p->batch[p->n_batch - 1 - i];
+        product.dims[i] = batch->size;
+        product.a_batch[i] = batch->a;
+        product.b_batch[i] = batch->b;
+        product.c_batch[i] = batch->c;
+        product.batches *= batch->size;
+    }
+    byi_product_run(&product, s->call,
+                    (char *)s->call->scratch + stride_bytes(s->call));
 }
 
 /* --- the kernel --------------------------------------------------------- */

@@ -43,6 +43,7 @@ static void set_matrices(const struct byi_tensor *a, bool transpose_a,
     p->n = transpose_b ? rows : columns;
     p->b_rs = transpose_b ? 1 : columns;
     p->b_cs = transpose_b ? columns : 1;
+    p->c_rs = p->n;
 }
 
 struct byi_product byi_product_read(const struct byi_call *call)
@@ -58,8 +59,9 @@ struct byi_product byi_product_read(const struct byi_call *call)
     batch_strides(a, p.rank, p.a_batch);
     batch_strides(b, p.rank, p.b_batch);
     p.batches = 1;
-    for (uint32_t i = 0; i < p.rank; i++) {
+    for (uint32_t i = p.rank; i-- > 0;) {
         p.dims[i] = call->out->dims[i];
+        p.c_batch[i] = p.m * p.n * p.batches;
         p.batches *= p.dims[i];
     }
     return p;
@@ -99,11 +101,11 @@ static struct byi_f32_matrices matrices_of(const void *ctx, int64_t batch)
     return (struct byi_f32_matrices){
         .a = (const float *)p->a + byi_product_offset(p, p->a_batch, batch),
         .b = (const float *)p->b + byi_product_offset(p, p->b_batch, batch),
-        .c = (float *)p->c + batch * p->m * p->n};
+        .c = (float *)p->c + byi_product_offset(p, p->c_batch, batch)};
 }
 
 static void run_product(const struct byi_product *p,
-                        const struct byi_call *call)
+                        const struct byi_call *call, void *scratch)
 {
     const struct byi_f32_product product = {
         .kernels = byi_f32_kernels_of(byi_simd_isa()),
@@ -115,11 +117,11 @@ static void run_product(const struct byi_product *p,
         .a_cs = p->a_cs,
         .b_rs = p->b_rs,
         .b_cs = p->b_cs,
-        .ldc = p->n,
+        .ldc = p->c_rs,
         .at = matrices_of,
         .ctx = p,
     };
-    byi_f32_product_run(&product, (int)call->threads, call->scratch);
+    byi_f32_product_run(&product, (int)call->threads, scratch);
 }
 
 /* --- float32, B shared by all batches: a pointwise convolution ------------ */
@@ -176,7 +178,7 @@ enum {
 };
 
 /* The product of the transposed matrices, B^T A^T, which has the same elements
- * in the same order if it has one row. */
+ * in the same order if it has one row: C's column, which must be dense. */
 static struct byi_product transposed(const struct byi_product *p)
 {
     struct byi_product t = *p;
@@ -188,6 +190,7 @@ static struct byi_product transposed(const struct byi_product *p)
     t.a_cs = p->b_rs;
     t.b_rs = p->a_cs;
     t.b_cs = p->a_rs;
+    t.c_rs = t.n;
     memcpy(t.a_batch, p->b_batch, sizeof t.a_batch);
     memcpy(t.b_batch, p->a_batch, sizeof t.b_batch);
     return t;
@@ -215,7 +218,7 @@ static bool run_rows(const struct byi_product *p, const struct byi_call *call)
                                              .n = p->k,
                                              .row = p->b_rs,
                                              .column = p->b_cs,
-                                             .y = at.c + i * p->n + j,
+                                             .y = at.c + i * p->c_rs + j,
                                              .columns =
                                                  byi_min(chunk, p->n - j)};
             kernels->vector[BYI_F32_WIDE][!dots](&v);
@@ -224,11 +227,16 @@ static bool run_rows(const struct byi_product *p, const struct byi_call *call)
     return true;
 }
 
+static bool is_dense_column(const struct byi_product *p)
+{
+    return p->n == 1 && p->c_rs == 1;
+}
+
 /* The same, also for many rows of A if B has one column. */
 static bool run_thin(const struct byi_product *p, const struct byi_call *call)
 {
     const struct byi_product row = transposed(p);
-    return run_rows(p->n == 1 ? &row : p, call);
+    return run_rows(is_dense_column(p) ? &row : p, call);
 }
 
 /* --- other element types: triple loop ------------------------------------ */
@@ -242,7 +250,8 @@ static bool run_thin(const struct byi_product *p, const struct byi_call *call)
                         i * p->a_rs;                                           \
         const type *b =                                                        \
             (const type *)p->b + byi_product_offset(p, p->b_batch, batch);     \
-        type *c = (type *)p->c + (batch * p->m + i) * p->n;                    \
+        type *c = (type *)p->c + byi_product_offset(p, p->c_batch, batch) +    \
+                  i * p->c_rs;                                                 \
         for (int64_t j = 0; j < p->n; j++) {                                   \
             wide sum = 0;                                                      \
             for (int64_t k = 0; k < p->k; k++)                                 \
@@ -260,20 +269,30 @@ static void (*const plain[BYI_DTYPES])(const struct byi_product *, int64_t,
 #undef ROW
 };
 
+static void run_plain(const struct byi_product *p, const struct byi_call *call)
+{
+    const int64_t rows = p->batches * p->m;
+    const int team = byi_team(call, rows * p->n * p->k);
+#pragma omp parallel for num_threads(team) if (team > 1)
+    for (int64_t row = 0; row < rows; row++)
+        plain[call->in->dtype](p, row / p->m, row % p->m);
+}
+
+static enum byoc_status check_dtype(const struct byi_call *call,
+                                    struct byoc_error *err)
+{
+    if (plain[call->in->dtype])
+        return BYOC_OK;
+    return byi_bad_dtype(call, call->in->dtype, "a float or an integer type",
+                         err);
+}
+
 enum byoc_status byi_matmul_plain(const struct byi_call *call,
                                   struct byoc_error *err)
 {
     const struct byi_product p = byi_product_read(call);
-    void (*run)(const struct byi_product *, int64_t, int64_t) =
-        plain[call->in->dtype];
-    if (!run)
-        return byi_bad_dtype(call, call->in->dtype,
-                             "a float or an integer type", err);
-    const int64_t rows = p.batches * p.m;
-    const int team = byi_team(call, rows * p.n * p.k);
-#pragma omp parallel for num_threads(team) if (team > 1)
-    for (int64_t row = 0; row < rows; row++)
-        run(&p, row / p.m, row % p.m);
+    BYI_TRY(check_dtype(call, err));
+    run_plain(&p, call);
     return BYOC_OK;
 }
 
@@ -348,14 +367,15 @@ static void run_panels(const struct byi_product *p, const struct byi_call *call)
         const int64_t j = task % panels * wide;
         const int64_t a = byi_product_offset(p, p->a_batch, batch);
         const int64_t b = byi_product_offset(p, p->b_batch, batch);
+        const int64_t c = byi_product_offset(p, p->c_batch, batch);
         struct byi_panel panel = {
             .a = element(p->a, a + i * p->a_rs, size),
-            .c = (char *)p->c + ((batch * p->m + i) * p->n + j) * size,
+            .c = (char *)p->c + (c + i * p->c_rs + j) * size,
             .m = byi_min(PANEL_ROWS, p->m - i),
             .n = byi_min(wide, p->n - j),
             .a_rs = p->a_rs,
             .a_cs = p->a_cs,
-            .c_rs = p->n,
+            .c_rs = p->c_rs,
         };
         run_panel(p, dtype, &panel, element(p->b, b + j * p->b_cs, size));
     }
@@ -372,33 +392,47 @@ static void run_dots(const struct byi_product *p, const struct byi_call *call)
         byi_team_of_products(call, p->batches * p->m * p->n * p->k);
 #pragma omp parallel for num_threads(team) if (team > 1)
     for (int64_t task = 0; task < p->batches * p->m * chunks; task++) {
-        const int64_t row = task / chunks, j = task % chunks * chunk;
-        const int64_t batch = row / p->m;
+        const int64_t i = task / chunks % p->m, j = task % chunks * chunk;
+        const int64_t batch = task / chunks / p->m;
         const int64_t a = byi_product_offset(p, p->a_batch, batch);
         const int64_t b = byi_product_offset(p, p->b_batch, batch);
-        byi_simd()->dots[dtype](element(p->a, a + row % p->m * p->a_rs, size),
+        const int64_t c = byi_product_offset(p, p->c_batch, batch);
+        byi_simd()->dots[dtype](element(p->a, a + i * p->a_rs, size),
                                 element(p->b, b + j * p->b_cs, size), p->b_cs,
                                 byi_min(chunk, p->n - j), p->k,
-                                (char *)p->c + (row * p->n + j) * size);
+                                (char *)p->c + (c + i * p->c_rs + j) * size);
     }
 }
 
 /* Multiply matrices of another type than float32. */
-static enum byoc_status run_other(const struct byi_call *call,
-                                  struct byoc_error *err)
+static void run_other(const struct byi_product *given,
+                      const struct byi_call *call)
 {
-    struct byi_product p = byi_product_read(call);
-    byi_product_fold(&p);
+    const struct byi_product p =
+        is_dense_column(given) ? transposed(given) : *given;
     if (!byi_simd()->product_panel[call->in->dtype] || p.k == 0 ||
         byi_count(call->out) == 0)
-        return byi_matmul_plain(call, err);
-    if (p.n == 1)
-        p = transposed(&p);
-    if (p.m < FEW_DOTS && p.k >= MIN_DOT && p.a_cs == 1 && p.b_rs == 1)
+        run_plain(&p, call);
+    else if (p.m < FEW_DOTS && p.k >= MIN_DOT && p.a_cs == 1 && p.b_rs == 1)
         run_dots(&p, call);
     else
         run_panels(&p, call);
-    return BYOC_OK;
+}
+
+void byi_product_run(const struct byi_product *p, const struct byi_call *call,
+                     void *scratch)
+{
+    if (call->in->dtype != BYOC_F32)
+        run_other(p, call);
+    else if (!run_thin(p, call))
+        run_product(p, call, scratch);
+}
+
+uint64_t byi_product_scratch(const struct byi_call *call)
+{
+    return call->in->dtype == BYOC_F32
+               ? byi_f32_product_scratch((int)call->threads)
+               : 0;
 }
 
 /* --- the kernel ---------------------------------------------------------- */
@@ -431,16 +465,15 @@ static uint64_t product_scratch(const struct byi_call *call)
 static enum byoc_status product_run(const struct byi_call *call,
                                     struct byoc_error *err)
 {
-    if (call->in->dtype != BYOC_F32)
-        return run_other(call, err);
-    BYI_TRY(byi_epilogue_check(call, err));
+    const bool is_f32 = call->in->dtype == BYOC_F32;
+    BYI_TRY(is_f32 ? byi_epilogue_check(call, err) : check_dtype(call, err));
     struct byi_product p = byi_product_read(call);
     byi_product_fold(&p);
-    if (p.n > 1 && is_one_product(&p) && run_conv(&p, call))
+    if (is_f32 && p.n > 1 && is_one_product(&p) && run_conv(&p, call))
         return BYOC_OK;
-    if (!run_thin(&p, call))
-        run_product(&p, call);
-    byi_epilogue_apply(call, p.n);
+    byi_product_run(&p, call, call->scratch);
+    if (is_f32)
+        byi_epilogue_apply(call, p.n);
     return BYOC_OK;
 }
 

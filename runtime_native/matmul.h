@@ -7,12 +7,13 @@
 #include "kernel.h"
 
 /* A product of batches of matrices A (m, k) and B (k, n), with strides in
- * elements; C (m, n) is dense. */
+ * elements. The rows of C (m, n) are dense. */
 struct byi_product {
     int64_t m, n, k;
-    int64_t a_rs, a_cs, b_rs, b_cs;
+    int64_t a_rs, a_cs, b_rs, b_cs, c_rs;
     uint32_t rank; /* number of batch axes */
-    int64_t dims[BYI_MAX_RANK], a_batch[BYI_MAX_RANK], b_batch[BYI_MAX_RANK];
+    int64_t dims[BYI_MAX_RANK], a_batch[BYI_MAX_RANK], b_batch[BYI_MAX_RANK],
+        c_batch[BYI_MAX_RANK];
     int64_t batches;
     const void *a, *b;
     void *c;
@@ -27,5 +28,11 @@ void byi_product_fold(struct byi_product *p);
 /* Offset, in elements, of `batch` in the operand with these strides. */
 int64_t byi_product_offset(const struct byi_product *p, const int64_t *strides,
                            int64_t batch);
+/* Compute C without packed weights. Its elements have the type of the call's
+ * operands, floats of 32 or 64 bits or integers. `scratch` has
+ * byi_product_scratch bytes. */
+void byi_product_run(const struct byi_product *p, const struct byi_call *call,
+                     void *scratch);
+uint64_t byi_product_scratch(const struct byi_call *call);
 
 #endif

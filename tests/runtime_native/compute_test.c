@@ -160,8 +160,12 @@ static void test_einsum(void **state)
         {"iik,kj->ij", 2, {3, 2}, {{3, 3, 4}, {4, 5}}},
         {"akcb,bdk->acd", 2, {4, 3}, {{3, 2, 4, 5}, {5, 6, 2}}},
         {"xaby,yxbc->bac", 2, {4, 4}, {{3, 2, 4, 5}, {5, 3, 4, 6}}},
+        {"ij,jk->ki", 2, {2, 2}, {{140, 70}, {70, 90}}},
+        {"bij,j->bi", 2, {3, 1}, {{4, 40, 70}, {70}}},
+        {"bij,kj->ibk", 2, {3, 2}, {{3, 50, 70}, {1, 70}}},
     };
-    static const enum byoc_dtype dtypes[] = {BYOC_F32, BYOC_F64, BYOC_I32};
+    static const enum byoc_dtype dtypes[] = {BYOC_F32, BYOC_F64, BYOC_I32,
+                                             BYOC_U8, BYOC_I64};
     (void)state;
     for (size_t i = 0; i < BYI_COUNT(cases); i++)
         for (size_t d = 0; d < BYI_COUNT(dtypes); d++) {
