@@ -8,22 +8,19 @@
  */
 #include "frontend_onnx/import.h"
 
-/* Reduce x over n axes. If n is 0, reduce it over all axes or, if `noop`, leave
- * it as it is. */
+/* Reduce x over n axes. If n is 0, reduce it over all axes or, if `noop`, over
+ * none: ReduceL1 is then |x|. */
 static void emit_reduce(struct byi_import *o, const int64_t *axes, uint32_t n,
                         bool noop)
 {
     const byi_id x = byi_import_in(o, 0);
     const bool keep = byi_import_int(o, "keepdims", 1) != 0;
 
-    if (n == 0 && noop) {
-        o->out[0] = x;
-        return;
-    }
     axes = byi_import_axes(o, axes, n, byi_import_rank(o, x));
-    o->out[0] = byi_import_emit(
-        o, o->row->op, ARGS(x),
-        ATTRS(SOME_INTS("axis", n, axes), A_BOOL("keepdims", keep)));
+    o->out[0] = byi_import_emit(o, o->row->op, ARGS(x),
+                                ATTRS(SOME_INTS("axis", n, axes),
+                                      A_BOOL("keepdims", keep),
+                                      A_BOOL("noop_empty", n == 0 && noop)));
 }
 
 static void convert_reduce(struct byi_import *o)

@@ -166,6 +166,22 @@ static void opset_18(void **state)
     EXPECT(&b, "split(%x, sizes=[4, 3])", "[0, 1, 0, 2]", "axis=[1]");
 }
 
+/* ReduceL1 over no axes is |x|, not x. */
+static void no_axes_to_reduce(void **state)
+{
+    struct build b = begin(18);
+    (void)state;
+
+    input(&b, "x", "7 2");
+    ints(&b, "none", 0, NULL);
+    attr_int(&b, node(&b, "ReduceMax", "x none", "m"), "noop_with_empty_axes",
+             1);
+    attr_int(&b, node(&b, "ReduceL1", "m none", "y"), "noop_with_empty_axes",
+             1);
+    output(&b, "y");
+    EXPECT(&b, "max(%x, noop_empty=true)", "reduce_l1(%0, noop_empty=true)");
+}
+
 static void dropout_and_identity_vanish(void **state)
 {
     struct build b = begin(13);
@@ -650,6 +666,7 @@ int main(void)
         cmocka_unit_test(fixed_value),
         cmocka_unit_test(two_outputs),
         cmocka_unit_test(opset_18),
+        cmocka_unit_test(no_axes_to_reduce),
         cmocka_unit_test(dropout_and_identity_vanish),
         cmocka_unit_test(old_softmax_is_flat),
         cmocka_unit_test(old_softmax_is_plain_on_the_last_axis),
