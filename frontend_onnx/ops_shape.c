@@ -234,8 +234,8 @@ static void convert_concat(struct byi_import *o)
 }
 
 /* Returns the sizes of n equal parts of axis `axis`, whose size is `dim`; if
- * `uneven`, the last parts may be smaller. Records an error if dim is symbolic
- * or not divisible. */
+ * `uneven`, the last parts may be smaller. Records an error if dim is not
+ * divisible. */
 static const int64_t *equal_sizes(struct byi_import *o, int64_t dim,
                                   uint32_t axis, uint32_t n, bool uneven)
 {
@@ -243,13 +243,7 @@ static const int64_t *equal_sizes(struct byi_import *o, int64_t dim,
     const int64_t part = n ? dim / n + (dim % n != 0) : 0;
     int64_t rest = dim;
 
-    if (BYI_IS_SYMBOL(dim))
-        byi_import_refuse(
-            o,
-            "found equal parts of symbolic axis %u, expected sizes "
-            "of the parts",
-            axis);
-    else if (n == 0 || (dim % n != 0 && !uneven))
+    if (n == 0 || (dim % n != 0 && !uneven))
         byi_import_fail(
             o, BYOC_ETYPE,
             "axis %u of size %lld does not split into %u equal parts, "
@@ -262,6 +256,33 @@ static const int64_t *equal_sizes(struct byi_import *o, int64_t dim,
     return sizes;
 }
 
+/* Emit the same sizes for an axis of symbolic size. If it is not divisible,
+ * sizes without `uneven` add up to less, which a run refuses. */
+static byi_id emit_equal_sizes(struct byi_import *o, byi_id x, uint32_t axis,
+                               uint32_t n, bool uneven)
+{
+    int64_t *places = byi_arena_calloc(o->scratch, n + 1, sizeof *places);
+    const byi_id length = byi_import_emit(
+        o, BYI_OP_SHAPE_OF, ARGS(x),
+        ATTRS(AN_INT("start", (int64_t)axis), AN_INT("end", axis + 1LL)));
+
+    for (uint32_t i = 0; i < n; i++)
+        places[i] = i;
+    return byi_import_text(
+        o,
+        uneven ? "fn (%length, %places, %n) {"
+                 "  %part = divide(add(%length, subtract(%n, 1)), %n);"
+                 "  %rest = subtract(%length, multiply(%places, %part));"
+                 "  minimum(%part, maximum(%rest, 0))"
+                 "}"
+               : "fn (%length, %places, %n) {"
+                 "  broadcast_to(divide(%length, %n), shape_of(%places))"
+                 "}",
+        ARGS(length, byi_import_vector(o, n, places),
+             byi_import_scalar(o, BYOC_I64, n)),
+        NO_ATTRS);
+}
+
 static void get_parts(struct byi_import *o, byi_id parts)
 {
     for (uint32_t i = 0; i < o->n_out; i++)
@@ -269,32 +290,44 @@ static void get_parts(struct byi_import *o, byi_id parts)
             o->out[i] = byi_import_get(o, parts, i);
 }
 
+static void split_at_run(struct byi_import *o, byi_id x, byi_id sizes,
+                         uint32_t axis)
+{
+    get_parts(o, byi_import_emit(o, BYI_OP_DYN_SPLIT, ARGS(x, sizes),
+                                 ATTRS(AN_INT("axis", (int64_t)axis))));
+}
+
 static void convert_split(struct byi_import *o)
 {
     const byi_id x = byi_import_in(o, 0), given = byi_import_in(o, 1);
     const uint32_t axis =
         byi_import_axis(o, byi_import_int(o, "axis", 0), byi_import_rank(o, x));
+    const int64_t expected_parts = byi_import_int(o, "num_outputs", 0);
     uint32_t n = 0;
     const int64_t *sizes = byi_import_ints(o, "split", &n);
 
     if (given != BYI_NO_ID && !byi_import_is_const(o, 1)) {
-        get_parts(o, byi_import_emit(o, BYI_OP_DYN_SPLIT,
-                                     ARGS(x, cast_int64(o, given)),
-                                     ATTRS(AN_INT("axis", (int64_t)axis))));
+        split_at_run(o, x, cast_int64(o, given), axis);
         return;
     }
     if (given != BYI_NO_ID)
         sizes = byi_import_const_ints(o, 1, "split", &n);
-    const int64_t expected_parts = byi_import_int(o, "num_outputs", 0);
     if (!sizes) {
+        const int64_t dim = byi_import_dim(o, x, axis);
+
         n = o->n_out;
         if (expected_parts != 0 && expected_parts != n)
             byi_import_fail(o, BYOC_EPARSE,
                             "num_outputs is %lld, expected %u, the number of "
                             "outputs",
                             (long long)expected_parts, n);
-        sizes = equal_sizes(o, byi_import_dim(o, x, axis), axis, n,
-                            expected_parts != 0);
+        if (BYI_IS_SYMBOL(dim) && n > 0) {
+            split_at_run(o, x,
+                         emit_equal_sizes(o, x, axis, n, expected_parts != 0),
+                         axis);
+            return;
+        }
+        sizes = equal_sizes(o, dim, axis, n, expected_parts != 0);
     }
     if (n < o->n_out)
         byi_import_fail(o, BYOC_ETYPE,

@@ -182,6 +182,22 @@ static void no_axes_to_reduce(void **state)
     EXPECT(&b, "max(%x, noop_empty=true)", "reduce_l1(%0, noop_empty=true)");
 }
 
+static void equal_parts_of_symbolic_axis(void **state)
+{
+    struct build b = begin(13);
+    (void)state;
+
+    input(&b, "x", "N 2");
+    node(&b, "Split", "x", "l r");
+    output(&b, "l");
+    EXPECT(&b, "shape_of(%x, end=1)", "divide(%0, 2)", "dyn.split(%x, %3)");
+    b = begin(18);
+    input(&b, "x", "N 2");
+    attr_int(&b, node(&b, "Split", "x", "l r"), "num_outputs", 2);
+    output(&b, "r");
+    EXPECT(&b, "minimum(", "dyn.split(%x");
+}
+
 static void dropout_and_identity_vanish(void **state)
 {
     struct build b = begin(13);
@@ -667,6 +683,7 @@ int main(void)
         cmocka_unit_test(two_outputs),
         cmocka_unit_test(opset_18),
         cmocka_unit_test(no_axes_to_reduce),
+        cmocka_unit_test(equal_parts_of_symbolic_axis),
         cmocka_unit_test(dropout_and_identity_vanish),
         cmocka_unit_test(old_softmax_is_flat),
         cmocka_unit_test(old_softmax_is_plain_on_the_last_axis),
