@@ -4,6 +4,7 @@
  */
 #include "cli.h"
 
+#include "core/base/elf.h"
 #include "runtime/internal.h"
 
 #include <string.h>
@@ -49,6 +50,10 @@ static const struct input_kind plugin_kind = {
 static const struct input_kind library_kind = {
     NULL, 0, 0, "a shared library that byoc did not make",
     "compile a model with `byoc compile MODEL -o MODEL.so`"};
+static const struct input_kind cut_kind = {
+    NULL, 0, 0, "a shared library without its end", "copy or compile it again"};
+static const struct input_kind empty_kind = {NULL, 0, 0, "an empty file",
+                                             "copy or compile it again"};
 static const struct input_kind other_kind = {
     NULL, 0, 0, "a file that is not a shared library",
     "compile a model with `byoc compile FILE -o MODEL.so`"};
@@ -72,9 +77,25 @@ static bool is_tensor(const unsigned char *at, size_t n)
     return i < n && (at[i] == 0x10 || (i == 0 && at[i] == 0x0a));
 }
 
-static const struct input_kind *kind_of_elf(const char *path)
+/* Whether the file ends before its section table does. */
+static bool is_cut(const char *data, size_t n)
+{
+    Elf64_Ehdr header;
+    if (n < sizeof header)
+        return true;
+    memcpy(&header, data, sizeof header);
+    const struct byi_elf elf = {.at = data, .n = n};
+    return header.e_ident[EI_CLASS] == ELFCLASS64 &&
+           !byi_elf_contains(&elf, header.e_shoff,
+                             (uint64_t)header.e_shnum * sizeof(Elf64_Shdr));
+}
+
+static const struct input_kind *kind_of_elf(const char *path, const char *data,
+                                            size_t n)
 {
     struct byi_artifact a;
+    if (is_cut(data, n))
+        return &cut_kind;
     if (byoc_internal_artifact_open(path, &a, NULL) == BYOC_OK) {
         byoc_internal_artifact_close(&a);
         return &artifact_kind;
@@ -87,7 +108,7 @@ static const struct input_kind *kind_of(const char *path, const char *data,
                                         size_t n)
 {
     if (is_elf(data, n))
-        return kind_of_elf(path);
+        return kind_of_elf(path, data, n);
     for (size_t i = 0; i < BYI_COUNT(magic_kinds); i++)
         if (magic_kinds[i].offset + magic_kinds[i].magic_bytes <= n &&
             memcmp(data + magic_kinds[i].offset, magic_kinds[i].magic,
@@ -129,7 +150,7 @@ enum byoc_status byi_explain_artifact(const char *path, enum byoc_status status,
     size_t n;
     if (status != BYOC_EPARSE || byi_map_file(path, &data, &n, NULL) != BYOC_OK)
         return status;
-    const struct input_kind *kind = n ? kind_of(path, data, n) : NULL;
+    const struct input_kind *kind = n ? kind_of(path, data, n) : &empty_kind;
     const bool ours = is_elf(data, n) && memmem(data, n, ".byoc.model", 11);
     byi_unmap(data, n);
     if (ours || kind == &artifact_kind)

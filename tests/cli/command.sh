@@ -241,6 +241,14 @@ ends 2 "an artifact, which is compiled already" compile good.so -o no.so
 ends 2 "a backend's plug-in" check "$plugins/libbyoc_backend_ref.so"
 ends 2 "a backend's plug-in" run "$plugins/libbyoc_backend_ref.so"
 ends 2 "did not make" run "$plugins/tanh_gelu.so"
+head -c 2000 good.so >cut.so
+head -c 20 good.so >cut_header.so
+: >empty.so
+for command in run inspect verify; do
+    ends 2 "without its end; copy or compile it again" "$command" cut.so
+    ends 2 "without its end; copy or compile it again" "$command" cut_header.so
+    ends 2 "found an empty file" "$command" empty.so
+done
 ends 2 "not a shared library" verify "$digits/digits.onnx"
 ends 2 "not a shared library" inspect "$digits/digits.onnx"
 ends 2 "HTML or XML" check page.onnx
