@@ -275,11 +275,12 @@ static bool write_all(int fd, const char *data, size_t n)
     return true;
 }
 
-/* Let fatal signals end the child, even if its parent has handlers for them,
+/* Let fatal signals end the child, even if its parent handles or ignores them,
  * without a core file; kill the child if its parent ends. */
 static void set_signals(void)
 {
-    static const int deadly[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+    static const int deadly[] = {SIGSEGV, SIGBUS,  SIGFPE,
+                                 SIGILL,  SIGABRT, SIGXFSZ};
     for (size_t i = 0; i < BYI_COUNT(deadly); i++)
         signal(deadly[i], SIG_DFL);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
