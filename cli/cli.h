@@ -88,8 +88,9 @@ void byi_progress_end(void);
 
 /* --- interrupt.c ---------------------------------------------------------- */
 
-/* Install the handler of SIGHUP, SIGINT, SIGPIPE and SIGTERM, except where the
- * signal does not have its default action, such as SIGHUP under nohup. */
+/* Install the handler of SIGHUP, SIGINT, SIGPIPE, SIGTERM and SIGXCPU, except
+ * where the signal does not have its default action, such as SIGHUP under
+ * nohup. Ignore SIGXFSZ. */
 void byi_interrupt_watch(void);
 
 /* --- options.c ------------------------------------------------------------ */

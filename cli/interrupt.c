@@ -19,11 +19,12 @@ static void end_process(int number)
 
 void byi_interrupt_watch(void)
 {
-    static const int numbers[] = {SIGHUP, SIGINT, SIGPIPE, SIGTERM};
+    static const int numbers[] = {SIGHUP, SIGINT, SIGPIPE, SIGTERM, SIGXCPU};
     struct sigaction before, action = {.sa_handler = end_process};
     sigfillset(&action.sa_mask);
     for (size_t i = 0; i < BYI_COUNT(numbers); i++)
         if (sigaction(numbers[i], NULL, &before) == 0 &&
             before.sa_handler == SIG_DFL) /* nohup ignores SIGHUP */
             (void)sigaction(numbers[i], &action, NULL);
+    (void)signal(SIGXFSZ, SIG_IGN); /* write() then fails with EFBIG */
 }

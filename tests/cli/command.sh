@@ -198,6 +198,11 @@ for name in INT TERM HUP; do
     rm -f pids.*
 done
 
+(ulimit -f 40; exec "$byoc" compile "$digits/digits.onnx" -q -o made/out.so) >out 2>err
+holds "a file larger than ulimit -f: $?" test $? -eq 2
+holds "a sentence for it" grep -q "File too large" err
+holds "it leaves no files: $(ls -A made)" test -z "$(ls -A made)"
+
 # --- plug-in folders -------------------------------------------------------
 cp "$plugins/libbyoc_backend_ref.so" folder/
 "$byoc" backends --plugin folder >out 2>err
