@@ -179,15 +179,16 @@ static enum byoc_status find_previous(struct byi_build *b, uint32_t at,
         if (is_step(b, step->args[i]) &&
             (step->args[i] != before->outs[0] || before->n_outs != 1))
             return byi_dn_refuse(b,
-                                 "%s: found an operand from an earlier step; "
-                                 "a post-op reads only the previous step",
+                                 "%s: found an operand from an earlier step, "
+                                 "expected a post-op to read only the "
+                                 "previous step",
                                  step->name);
     for (*previous = 0; *previous < step->n_args; ++*previous)
         if (is_step(b, step->args[*previous]))
             return BYOC_OK;
     return byi_dn_refuse(b,
                          "%s: found no operand that is the result of the "
-                         "previous step, which a post-op must read",
+                         "previous step, expected one, since it is a post-op",
                          step->name);
 }
 

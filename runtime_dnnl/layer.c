@@ -124,7 +124,7 @@ enum byoc_status byi_md_make(const struct byi_desc *given,
         return BYOC_OK;
     if (!byi_dnnl_has_dtype(given->dtype))
         return byi_fail(err, BYOC_EUNSUPPORTED,
-                        "oneDNN lacks the element type %s",
+                        "found element type %s, expected one of oneDNN's",
                         byoc_dtype_name(given->dtype));
     BYI_TRY(byi_fault_status(byi_fault_desc(given), err));
     const struct byi_desc canonical = byi_desc_canonical(given, units);

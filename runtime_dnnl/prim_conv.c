@@ -94,12 +94,14 @@ enum byoc_status byi_prim_new_conv(const struct byi_dnnl *lib,
         return byi_prim_wrap_fast(&fast, prim, err);
     if (p->gather.n)
         return byi_fail(err, BYOC_EUNSUPPORTED,
-                        "convolution: found data to be gathered, which oneDNN "
-                        "lacks");
+                        "%s: found data to be gathered, expected none, since "
+                        "oneDNN does not gather them",
+                        what);
     if (suits_planes(p, &fast))
         return byi_fail(err, BYOC_EUNSUPPORTED,
-                        "convolution: found post-ops that byoc's kernels for "
-                        "channels-first data lack");
+                        "%s: found post-ops that byoc's kernels for "
+                        "channels-first data lack, expected none",
+                        what);
     BYI_TRY(byi_fault_status(byi_fault_conv(byi_dnnl_major(), p, posts), err));
     const struct byi_desc *const descs[N_CONV] = {
         [CONV_SRC] = &p->src,

@@ -16,7 +16,8 @@ enum byoc_status byi_prim_new_eltwise(const struct byi_dnnl *lib,
     byi_elt_replace_relu(&alg, alpha, &beta);
     if (!byi_elt_translate((enum byi_elt)alg, &alpha, &beta, &kind))
         return byi_fail(err, BYOC_EUNSUPPORTED,
-                        "oneDNN %s lacks this elementwise function",
+                        "found an elementwise function that oneDNN %s lacks, "
+                        "expected one that it has",
                         byi_dnnl_version());
     const struct byi_desc *const descs[] = {&p->src};
     struct byi_pieces s;
@@ -128,9 +129,9 @@ static enum byoc_status check_sizes(const struct byi_desc *desc,
         if (desc->dims[i] > MOST && (desc->dims[i] > (int64_t)MOST * MOST ||
                                      largest_factor(desc->dims[i]) > MOST))
             return byi_fail(err, BYOC_EUNSUPPORTED,
-                            "found a reorder of an axis of size %lld with a "
-                            "prime factor over %d, which takes oneDNN seconds "
-                            "to prepare",
+                            "found a reorder of an axis of size %lld, expected "
+                            "a size without a prime factor over %d, since "
+                            "oneDNN would take seconds to prepare it",
                             (long long)desc->dims[i], MOST);
     return BYOC_OK;
 }

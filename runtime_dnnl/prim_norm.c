@@ -225,7 +225,8 @@ enum byoc_status byi_prim_new_reduce(const struct byi_dnnl *lib,
         if (!posts || !posts->n)
             return byi_prim_wrap_fast(&fast, prim, err);
         return byi_fail(err, BYOC_EUNSUPPORTED,
-                        "found %u post-ops; byoc's own reduction takes none",
+                        "reduction: found %u post-ops, expected none, since "
+                        "byoc's own kernel has none",
                         posts->n);
     }
     const struct byi_desc *const descs[] = {&p->src, &p->dst};

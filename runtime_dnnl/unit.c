@@ -82,9 +82,9 @@ static enum byoc_status check_unit(const struct byi_dnnl_unit *unit,
     if (unit && unit->size == sizeof *unit && unit->id == byi_dn_unit_id)
         return BYOC_OK;
     return byi_fail(err, BYOC_EINCOMPATIBLE,
-                    "the region's C was compiled with declarations %08x of %u "
-                    "bytes, this plug-in has %08x of %zu bytes; compile the "
-                    "model again",
+                    "found the region's C compiled with declarations %08x of "
+                    "%u bytes, expected this plug-in's, %08x of %zu bytes; "
+                    "compile the model again",
                     unit ? unit->id : 0, unit ? unit->size : 0, byi_dn_unit_id,
                     sizeof *unit);
 }
@@ -110,7 +110,8 @@ static enum byoc_status check_consts(const struct byi_dnnl_unit *unit,
     for (uint32_t i = 0; i < n_consts; i++)
         if (consts[i].bytes != unit->const_bytes[i])
             return byi_fail(err, BYOC_EINVAL,
-                            "%s: constant %u has %llu bytes, expected %llu",
+                            "%s: found constant %u with %llu bytes, expected "
+                            "%llu; compile the model again",
                             unit->name, i, (unsigned long long)consts[i].bytes,
                             (unsigned long long)unit->const_bytes[i]);
     return BYOC_OK;

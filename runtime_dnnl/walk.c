@@ -33,16 +33,27 @@ bool byi_dn_row_has(const struct byi_dn_row *row, const char *operator)
     return true;
 }
 
-/* The row with the name of the kernel's pattern; NULL if it does not accept
+/* Set *row to the row with the name of the kernel's pattern, which must accept
  * step 0. */
-static const struct byi_dn_row *find_row(const struct byi_build *b)
+static enum byoc_status find_row(struct byi_build *b,
+                                 const struct byi_dn_row **row)
 {
-    for (uint32_t i = 0; i < byi_dn_n_rows; i++)
-        if (strcmp(byi_dn_rows[i].name, b->kernel->pattern) == 0)
-            return byi_dn_row_has(&byi_dn_rows[i], byi_dn_step0(b)->name)
-                       ? &byi_dn_rows[i]
-                       : NULL;
-    return NULL;
+    const char *pattern = b->kernel->pattern, *op = byi_dn_step0(b)->name;
+    uint32_t i = 0;
+    while (i < byi_dn_n_rows && strcmp(byi_dn_rows[i].name, pattern) != 0)
+        i++;
+    if (i == byi_dn_n_rows)
+        return byi_dn_refuse(b,
+                             "found pattern %s, expected one of this "
+                             "plug-in's patterns",
+                             pattern);
+    *row = &byi_dn_rows[i];
+    if (byi_dn_row_has(*row, op))
+        return BYOC_OK;
+    return byi_dn_refuse(b,
+                         "pattern %s: found %s as its first operator, expected "
+                         "one that the pattern has there",
+                         pattern, op);
 }
 
 /* Count the uses of values: every read by a kernel and every region output is
@@ -133,21 +144,18 @@ static enum byoc_status build_kernel(struct byi_build *b)
     BYI_TRY(check_types(b));
     if (!returns_last_step(b))
         return byi_dn_refuse(b,
-                             "pattern %s: found a result that is not one of "
-                             "its last step",
+                             "pattern %s: found results of an earlier step, "
+                             "expected those of the last step",
                              b->kernel->pattern);
     const struct byoc_graph_step *step = byi_dn_step0(b);
-    const struct byi_dn_row *row = find_row(b);
-    if (!row)
-        return byi_dn_refuse(b,
-                             "pattern %s with %s as its first operator is not "
-                             "in oneDNN's pattern table",
-                             b->kernel->pattern, step->name);
+    const struct byi_dn_row *row = NULL;
+    BYI_TRY(find_row(b, &row));
     if (row->more == BYI_DN_NOTHING && b->kernel->n_steps > 1)
         return byi_dn_refuse(b,
-                             "%s: found %s after it; this pattern takes no "
+                             "pattern %s: found %s after %s, expected no "
                              "epilogue",
-                             step->name, byi_dn_step(b, 1)->name);
+                             b->kernel->pattern, byi_dn_step(b, 1)->name,
+                             step->name);
     b->sources = NULL;
     BYI_TRY(row->build(b));
     release_operands(b);

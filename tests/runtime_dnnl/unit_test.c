@@ -375,7 +375,7 @@ static void test_faulty_units(void **state)
     check_refused(code, 0, BYOC_FAIL_INVALID,
                   "found 0 constants in the artifact, expected 1");
     check_refused(code, 2, BYOC_FAIL_INVALID,
-                  "constant 0 has 12 bytes, expected 16");
+                  "found constant 0 with 12 bytes, expected 16");
 }
 
 /* The unit without faults runs. */
