@@ -11,10 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct byi_object *byi_object_share(struct byi_object *c)
+struct byi_object *byi_object_share(struct byi_object *object)
 {
-    c->readers++;
-    return c;
+    object->readers++;
+    return object;
 }
 
 enum byoc_status byi_object_new(struct byoc_state *s, uint32_t n,
@@ -37,25 +37,25 @@ enum byoc_status byi_object_new(struct byoc_state *s, uint32_t n,
 
 /* Keeps a list of the objects to free instead of recursing, since closures may
  * capture closures to any depth. */
-void byi_object_release(struct byoc_state *s, struct byi_object *c)
+void byi_object_release(struct byoc_state *s, struct byi_object *object)
 {
-    if (!c || --c->readers > 0)
+    if (!object || --object->readers > 0)
         return;
-    c->next = NULL;
-    while (c) {
-        struct byi_object *rest = c->next;
-        for (uint32_t i = 0; i < c->n; i++) {
-            struct byi_object *inner = c->at[i].object;
-            if (c->at[i].block)
-                byi_pool_drop(&s->pool, c->at[i].block - 1);
+    object->next = NULL;
+    while (object) {
+        struct byi_object *rest = object->next;
+        for (uint32_t i = 0; i < object->n; i++) {
+            struct byi_object *inner = object->at[i].object;
+            if (object->at[i].block)
+                byi_pool_drop(&s->pool, object->at[i].block - 1);
             if (!inner || --inner->readers > 0)
                 continue;
             inner->next = rest;
             rest = inner;
         }
-        byi_pool_refund(&s->pool, byi_object_bytes(c->capacity));
-        free(c);
-        c = rest;
+        byi_pool_refund(&s->pool, byi_object_bytes(object->capacity));
+        free(object);
+        object = rest;
     }
 }
 

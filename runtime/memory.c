@@ -128,18 +128,18 @@ void *byi_memory_allocate(struct byi_memory *m, uint64_t bytes)
     return at + head;
 }
 
-uint64_t byi_memory_release(struct byi_memory *m, void *memory)
+uint64_t byi_memory_release(struct byi_memory *m, void *at)
 {
     uint64_t bytes;
-    if (!memory)
+    if (!at)
         return 0;
-    memcpy(&bytes, (char *)memory - sizeof bytes, sizeof bytes);
+    memcpy(&bytes, (char *)at - sizeof bytes, sizeof bytes);
     const uint64_t head = head_bytes(m, bytes);
-    char *at = (char *)memory - head;
+    char *block = (char *)at - head;
     if (m && m->release)
-        m->release(m->ctx, at, bytes + head);
+        m->release(m->ctx, block, bytes + head);
     else
-        byi_release(at);
+        byi_release(block);
     if (m)
         atomic_fetch_sub(&m->allocated, bytes + head);
     return bytes;
