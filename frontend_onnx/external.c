@@ -128,8 +128,9 @@ static enum byoc_status open_external(struct byi_onnx_file *file,
     enum byoc_status status = BYOC_OK;
     if (!is_in_folder(resolved, file->folder))
         status = byi_fail(err, BYOC_EUNSUPPORTED,
-                          "tensor '%s': external data '%s' is a link out of "
-                          "the model's folder; put the file itself there",
+                          "tensor '%s': found external data '%s' that is a "
+                          "link out of the model's folder, expected a file in "
+                          "it; put the file itself there",
                           name, location);
     else if ((status = map_once(file, resolved, found, err)) != BYOC_OK)
         byi_prefix(err, "tensor '%s'", name);

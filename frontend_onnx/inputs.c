@@ -229,8 +229,8 @@ static enum byoc_status read_input_dims(struct byi_import *o, const char *input,
         return BYOC_OK;
     if (!shape)
         return byi_fail(&o->err, BYOC_EUNSUPPORTED,
-                        "input '%s' has no shape; give one with --shape, such "
-                        "as %s=1x3x224x224",
+                        "input '%s': found no shape, expected one; give it "
+                        "with --shape, such as %s=1x3x224x224",
                         input, input);
     if (shape->n_dim > BYI_MAX_RANK)
         return byi_fail(&o->err, BYOC_ELIMIT,
@@ -266,9 +266,10 @@ static byi_id make_fixed_input(struct byi_import *o, const char *input,
     if (byi_type_is_static(type) &&
         !byi_consts_can_grow(o->m, byi_type_bytes(type))) {
         o->status = byi_fail(&o->err, BYOC_ELIMIT,
-                             "value of '%s': the constant would take %llu "
-                             "bytes; give the input a smaller shape, or do not "
-                             "fix its value",
+                             "value of '%s': found a constant of %llu bytes, "
+                             "expected one within the limit on constants; give "
+                             "the input a smaller shape, or do not fix its "
+                             "value",
                              input, (unsigned long long)byi_type_bytes(type));
         return BYI_NO_ID;
     }
