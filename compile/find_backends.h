@@ -55,11 +55,11 @@ struct byi_found_backends {
 };
 
 /* Find the backends of `params`. First come the backends of its patterns, then
- * the plug-ins of the backends that it names, in its order. If it names none,
- * all plug-ins follow. Errors: BYOC_EBACKEND (a named backend is missing, or a
- * plug-in of the user cannot be opened), BYOC_EINVAL (a malformed pattern, an
- * unknown machine), BYOC_ENOMEM. The caller calls byi_found_backends_free even
- * after an error. */
+ * the plug-ins of the backends that it names, in its order. If its list of
+ * backends is NULL, all plug-ins follow. Errors: BYOC_EBACKEND (a named backend
+ * is missing, or a plug-in of the user cannot be opened), BYOC_EINVAL (a
+ * malformed pattern, an unknown machine), BYOC_ENOMEM. The caller calls
+ * byi_found_backends_free even after an error. */
 enum byoc_status byi_find_backends(struct byi_found_backends *found,
                                    struct byi_arena *arena,
                                    const struct byoc_compile_params *params,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* lint.c: finds errors in a table of rows without a model. These are rows that
- * do not compile, and rows that are unreachable because an earlier one always
- * matches.
+ * do not compile, rows with the name of an earlier one, and rows that are
+ * unreachable because an earlier one always matches.
  */
 #include "patterns.h"
 
@@ -203,7 +203,8 @@ static bool covers(struct cover *c, struct pattern_place a,
 
 /* Whether covers() can compare the pattern. It cannot if a name must have the
  * same value in several places, an operator is in two places, or there are
- * counted steps or groups. If `whole`, a leaf must not be in two places either.
+ * counted steps, steps with '~' or groups. If `whole`, a leaf must not be in
+ * two places either.
  */
 static bool is_plain(const struct byi_pattern *p, bool whole)
 {

@@ -12,8 +12,9 @@
  *
  * fuse_groups.c finds the groups. At level 0 every operator becomes a function.
  * At higher levels a group with only one operator that computes (views do not)
- * stays unfused, unless FuseOps.singles is set. A function's parameters are
- * %p0, %p1, ... in the order in which its body reads them, each value once.
+ * stays unfused, unless FuseOps.singles is set, or FuseOps.generated is set and
+ * C is generated for that operator alone. A function's parameters are %p0, %p1,
+ * ... in the order in which its body reads them, each value once.
  * Constants of one element and constants that sizes depend on are embedded in
  * the body. The nodes of a group keep their sources; the call has their union.
  */

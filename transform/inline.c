@@ -5,11 +5,14 @@
  * leaves:   no direct call of a @global or function literal that is marked
  *           Inline=1 or has a single call in the module. Exceptions: recursive
  *           functions; regions, composites and fused groups; bodies of
- *           more than max_nodes nodes, counting nested and inlined ones; and
- *           bodies whose result has another type than the call, unless it only
- *           has more static dims and no node refers to the caller. Functions
- *           without calls stay (RemoveUnusedFunctions drops them); values
- *           without readers are dropped.
+ *           more than max_nodes nodes, counting nested and inlined ones, or
+ *           with which the module would exceed MAX_MODULE nodes; bodies with
+ *           certain nested literals if an argument has another type than its
+ *           parameter (renames_sizes); bodies that do not type-check at the
+ *           call; and bodies whose result has another type than the call,
+ *           unless it only has more static dims and no node refers to the
+ *           caller. Functions without calls stay (RemoveUnusedFunctions drops
+ *           them); values without readers are dropped.
  *
  *   def @f(%a) { exp(%a) }
  *   def @main(%x) { abs(@f(%x)) }    ==>    def @main(%x) { abs(exp(%x)) }

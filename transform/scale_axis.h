@@ -165,10 +165,9 @@ const struct byi_scale *byi_scale_make(struct byi_scaling *s, int axis,
                                        int64_t n, const double *values,
                                        struct byi_scale_sources *sources);
 /* Join a node's sources with those of two scales, which may be NULL. */
-struct byi_scale_sources *byi_scale_sources_join(struct byi_scaling *s,
-                                                 const struct byi_sources *own,
-                                                 struct byi_scale_sources *a,
-                                                 struct byi_scale_sources *b);
+struct byi_scale_sources *byi_scale_sources_join(
+    struct byi_scaling *s, const struct byi_sources *node_sources,
+    struct byi_scale_sources *a, struct byi_scale_sources *b);
 
 /* Translate limits or a scale of a node's result to its operand `arg`, and
  * back. Limits lose the axes that have no counterpart; a scale's axis must have
