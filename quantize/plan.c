@@ -130,8 +130,10 @@ static enum byoc_status check_kept(const struct quant_model *m,
         const char *nearest = found ? NULL : byi_nearest(*list, names, n);
         if (!found)
             return byi_fail(err, BYOC_EINVAL,
-                            "%s: found no node of the %s '%s'%s%s%s", m->path,
-                            type ? "operator" : "name", *list,
+                            "%s: found no node of the %s '%s', expected %s of "
+                            "the model%s%s%s",
+                            m->path, type ? "operator" : "name", *list,
+                            type ? "an operator" : "the name of a node",
                             nearest ? "; did you mean '" : "",
                             nearest ? nearest : "", nearest ? "'?" : "");
     }
