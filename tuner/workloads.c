@@ -233,7 +233,7 @@ static void time_alternatives(struct byi_workloads *d, struct byi_workload *p,
 }
 
 static void time_workload(struct byi_workloads *d, struct byi_workload *p,
-                          struct byi_module *natives,
+                          struct byi_module *native_module,
                           const struct byi_compiled_groups *groups,
                           const char *entry)
 {
@@ -241,8 +241,9 @@ static void time_workload(struct byi_workloads *d, struct byi_workload *p,
     struct workload_alternatives *f = byi_arena_alloc(d->arena, sizeof *f);
     for (uint32_t l = 0; l < d->n_labels; l++)
         p->us[l] = (double)NAN;
-    if (byi_module_entry_set(natives, entry, "workloads", &err) != BYOC_OK ||
-        byi_alternative_open(&d->meter, natives, groups, &f->at[0], &err))
+    if (byi_module_entry_set(native_module, entry, "workloads", &err) !=
+            BYOC_OK ||
+        byi_alternative_open(&d->meter, native_module, groups, &f->at[0], &err))
         return;
     f->running[f->n++] = &f->at[0];
     for (uint32_t l = 1; l < d->n_labels; l++) {
@@ -272,37 +273,39 @@ static void report_progress(struct byi_workloads *d)
         d->progress(d->progress_ctx, "measuring", d->n_done, d->n_total);
 }
 
-static bool is_tried(const struct byi_workload *p)
+static bool is_looked_up(const struct byi_workload *p)
 {
-    return (p->labels & ~p->tried) == 0;
+    return (p->labels & ~p->looked_up) == 0;
 }
 
-/* Look up the workloads that were not tried yet. List in `missing` those whose
- * times are not all known, and add a function for each to `natives`. The times
- * of one that cannot become a function stay unknown. Returns their number. */
+/* Look up the times of the workloads in the table, if that was not done before.
+ * List in `missing` the workloads whose times are not all known, and add a
+ * function for each to `native_module`. The times of a workload that cannot
+ * become a function stay unknown. Returns the number of missing workloads. */
 static uint32_t find_missing(struct byi_workloads *d,
-                             struct byi_module *natives, uint32_t *missing)
+                             struct byi_module *native_module,
+                             uint32_t *missing)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < d->list.n; i++) {
         struct byi_workload *p = &d->list.at[i];
         struct byoc_error why;
-        if (is_tried(p))
+        if (is_looked_up(p))
             continue;
         look_up_times(d, p);
-        p->tried = p->labels;
+        p->looked_up = p->labels;
         char entry[32];
         snprintf(entry, sizeof entry, "workload%u", i);
         if (!byi_workload_is_known(d, p) && byi_now() < d->deadline &&
-            byi_subgraph_add(d->work, &p->subgraph, natives, entry, &why) ==
-                BYOC_OK)
+            byi_subgraph_add(d->work, &p->subgraph, native_module, entry,
+                             &why) == BYOC_OK)
             missing[n++] = i;
     }
     return n;
 }
 
 static enum byoc_status time_missing(struct byi_workloads *d,
-                                     struct byi_module *natives,
+                                     struct byi_module *native_module,
                                      const uint32_t *missing, uint32_t n,
                                      struct byoc_error *err)
 {
@@ -310,15 +313,16 @@ static enum byoc_status time_missing(struct byi_workloads *d,
     char entry[32];
     /* the plan needs an entry function, which may be any workload; it is set
      * after the passes, since these would drop the other functions */
-    BYI_TRY(byi_meter_passes(&d->meter, natives, NULL, err));
+    BYI_TRY(byi_meter_passes(&d->meter, native_module, NULL, err));
     snprintf(entry, sizeof entry, "workload%u", missing[0]);
-    BYI_TRY(byi_module_entry_set(natives, entry, "workloads", err));
-    byi_meter_compile(&d->meter, natives, &groups);
+    BYI_TRY(byi_module_entry_set(native_module, entry, "workloads", err));
+    byi_meter_compile(&d->meter, native_module, &groups);
     d->n_total += n;
     for (uint32_t i = 0; i < n; i++) {
         snprintf(entry, sizeof entry, "workload%u", missing[i]);
         if (byi_now() < d->deadline)
-            time_workload(d, &d->list.at[missing[i]], natives, &groups, entry);
+            time_workload(d, &d->list.at[missing[i]], native_module, &groups,
+                          entry);
         d->n_done++;
         report_progress(d);
     }
@@ -329,12 +333,12 @@ static enum byoc_status time_missing(struct byi_workloads *d,
 enum byoc_status byi_workloads_time(struct byi_workloads *d,
                                     struct byoc_error *err)
 {
-    struct byi_module *natives = byi_module_new();
+    struct byi_module *native_module = byi_module_new();
     uint32_t *missing = byi_arena_calloc(d->arena, d->list.n, sizeof *missing);
-    const uint32_t n = find_missing(d, natives, missing);
+    const uint32_t n = find_missing(d, native_module, missing);
     enum byoc_status status =
-        n ? time_missing(d, natives, missing, n, err) : BYOC_OK;
-    byi_module_free(&natives);
+        n ? time_missing(d, native_module, missing, n, err) : BYOC_OK;
+    byi_module_free(&native_module);
     return status;
 }
 

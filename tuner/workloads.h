@@ -15,8 +15,8 @@
 /* A workload, and its time by label: 0 is native, 1 + v is backend v. */
 struct byi_workload {
     struct byi_subgraph subgraph;
-    uint64_t labels; /* bit l: label l is of interest */
-    uint64_t tried;  /* bit l: its time was looked up */
+    uint64_t labels;    /* bit l: label l is of interest */
+    uint64_t looked_up; /* bit l: its time was looked up in the table */
     double *us;   /* indexed by label; NAN: unknown; INFINITY: it cannot run */
     char key[65]; /* hash of the subgraph, in hex digits */
 };
@@ -76,7 +76,7 @@ enum byoc_status byi_workloads_time(struct byi_workloads *workloads,
                                     struct byoc_error *err);
 /* Whether the times with all labels of interest are known. */
 bool byi_workload_is_known(const struct byi_workloads *workloads,
-                           const struct byi_workload *p);
+                           const struct byi_workload *workload);
 /* Hash into `s` all properties of the label's backend that its times depend on:
  * name, versions, and restrictions on kernels. `label` is not 0. */
 void byi_workloads_hash_backend(const struct byi_workloads *workloads,
