@@ -14,7 +14,7 @@ int main(int argc, char **argv)
     DLTensor in{images.data(), {kDLCPU, 0}, 4, {kDLFloat, 32, 1},
                 shape,         nullptr,     0};
     DLTensor out{}; // without data: the state's own memory
-    byoc_error err{};
+    byoc_error err{BYOC_EINVAL, "usage: hello MODEL.onnx <IMAGES"};
     byoc_compiled *compiled = nullptr;
     byoc_model *model = nullptr;
     byoc_state *state = nullptr;
@@ -24,8 +24,7 @@ int main(int argc, char **argv)
         byoc_compiled_load(compiled, nullptr, &model, &err) ||
         byoc_state_new(model, &state, &err) ||
         byoc_run(state, &in, 1, &out, 1, &err)) {
-        std::cerr << (argc == 2 ? err.text : "usage: hello MODEL.onnx <IMAGES")
-                  << '\n';
+        std::cerr << err.text << '\n';
         return 2;
     }
     auto row = static_cast<const float *>(out.data);
