@@ -530,15 +530,16 @@ static void print_line(struct byi_text *text, const char *name, int64_t n,
 }
 
 /* Print the module of an affine warp. Constant folding computes its grid; if
- * `given`, the grid is a parameter of @main. */
-static void print_warp(const struct warp *w, bool given, struct byi_text *text)
+ * `is_parameter`, the grid is a parameter of @main. */
+static void print_warp(const struct warp *w, bool is_parameter,
+                       struct byi_text *text)
 {
     const long long n = w->out, in = w->in, channels = w->channels;
     char shape[64];
     byi_text_addf(text,
                   "def @main(%%x: Tensor[(1, %lld, %lld, %lld), float32]%s",
-                  channels, in, in, given ? "" : ") {\n");
-    if (given) {
+                  channels, in, in, is_parameter ? "" : ") {\n");
+    if (is_parameter) {
         byi_text_addf(text, ", %%g: Tensor[(1, %lld, %lld, 2), float32]) {\n",
                       n, n);
     } else {

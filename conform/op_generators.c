@@ -312,8 +312,8 @@ static int64_t draw_axis(struct byi_opgen *d, uint32_t rank)
 static bool give_axis(struct byi_opgen *d, uint32_t rank, int64_t value,
                       int64_t *axis)
 {
-    const int64_t given = byi_opgen_give_int(d, "axis", value);
-    *axis = given < 0 ? given + (int64_t)rank : given;
+    const int64_t number = byi_opgen_give_int(d, "axis", value);
+    *axis = number < 0 ? number + (int64_t)rank : number;
     return *axis >= 0 && *axis < (int64_t)rank;
 }
 

@@ -42,9 +42,10 @@ struct advisor {
 
 /* --- trying --------------------------------------------------------------- */
 
-/* Returns the values of `option`: the caller's, then the trial's; only the
- * trial's if the trial drops the option. */
-static const char *const *list_with(struct advisor *a, const char *const *given,
+/* Returns the values of `option`: the caller's `values`, then the trial's; only
+ * the trial's if the trial drops the option. */
+static const char *const *list_with(struct advisor *a,
+                                    const char *const *values,
                                     const struct advice_trial *t,
                                     const char *option)
 {
@@ -54,8 +55,8 @@ static const char *const *list_with(struct advisor *a, const char *const *given,
     for (uint32_t i = 0; i < t->changes.n; i++)
         keep = keep && (t->changes.at[i].value ||
                         strcmp(t->changes.at[i].option, option) != 0);
-    for (; keep && given && *given; given++)
-        BYI_PUSH(&list, *given);
+    for (; keep && values && *values; values++)
+        BYI_PUSH(&list, *values);
     for (uint32_t i = 0; i < t->changes.n; i++)
         if (t->changes.at[i].value &&
             strcmp(t->changes.at[i].option, option) == 0)
@@ -191,7 +192,7 @@ static void try_limits(struct advisor *a)
     const struct byoc_compile_params *p = a->params;
     const struct {
         const char *option;
-        bool given;
+        bool is_set;
     } limits[] = {
         {"--native", p->backends && !*p->backends},
         {"--exclude", p->exclude && *p->exclude},
@@ -206,7 +207,7 @@ static void try_limits(struct advisor *a)
     };
 
     for (size_t i = 0; i < BYI_COUNT(limits); i++)
-        if (limits[i].given)
+        if (limits[i].is_set)
             try_one(a, limits[i].option, NULL);
 }
 

@@ -123,12 +123,12 @@ static void compile_in_child(void *arg, struct byi_text *out)
 /* --- reading -------------------------------------------------------------- */
 
 /* The unread bytes of the result. Reading after the end gives empty values and
- * sets `bad`: a plug-in may have damaged the child's memory. */
+ * sets `damaged`: a plug-in may have damaged the child's memory. */
 struct result_reader {
     const char *at;
     size_t n;
     struct byi_arena *arena;
-    bool bad;
+    bool damaged;
 };
 
 /* Returns the bytes of the next item, in the child's result; *n becomes their
@@ -137,15 +137,15 @@ static const char *get_item(struct result_reader *in, size_t *n)
 {
     const char *at = in->at + sizeof *n;
     *n = 0;
-    if (!in->bad && in->n >= sizeof *n)
+    if (!in->damaged && in->n >= sizeof *n)
         memcpy(n, in->at, sizeof *n);
-    in->bad = in->bad || in->n < sizeof *n || *n > in->n - sizeof *n;
-    if (in->bad)
+    in->damaged = in->damaged || in->n < sizeof *n || *n > in->n - sizeof *n;
+    if (in->damaged)
         *n = 0;
     else
         in->at = at + *n;
-    in->n -= in->bad ? 0 : sizeof *n + *n;
-    return in->bad ? "" : at;
+    in->n -= in->damaged ? 0 : sizeof *n + *n;
+    return in->damaged ? "" : at;
 }
 
 /* Read the next item, which must have n bytes. */
@@ -153,28 +153,28 @@ static void get_value(struct result_reader *in, void *value, size_t n)
 {
     size_t found;
     const char *at = get_item(in, &found);
-    in->bad = in->bad || found != n;
+    in->damaged = in->damaged || found != n;
     memset(value, 0, n);
-    if (!in->bad)
+    if (!in->damaged)
         memcpy(value, at, n);
 }
 
 /* Read a number of items, each of which needs at least a size_t. A number that
- * the rest of the bytes cannot hold sets `bad`. */
+ * the rest of the bytes cannot hold sets `damaged`. */
 static uint32_t get_count(struct result_reader *in)
 {
     uint32_t n;
     get_value(in, &n, sizeof n);
-    in->bad = in->bad || n > in->n / sizeof(size_t);
-    return in->bad ? 0 : n;
+    in->damaged = in->damaged || n > in->n / sizeof(size_t);
+    return in->damaged ? 0 : n;
 }
 
 static const char *get_string(struct result_reader *in)
 {
     size_t n;
     const char *at = get_item(in, &n);
-    in->bad = in->bad || (n && at[n - 1]);
-    return n && !in->bad ? byi_arena_str(in->arena, at) : NULL;
+    in->damaged = in->damaged || (n && at[n - 1]);
+    return n && !in->damaged ? byi_arena_str(in->arena, at) : NULL;
 }
 
 /* Returns the same as get_string, with "" for NULL. */
@@ -285,7 +285,7 @@ static enum byoc_status read_result(const struct isolated_compile *job,
     get_text(&in, &(*c)->ledger_json);
     get_text(&in, &(*c)->warnings);
     byi_text_put(&(*c)->times, get_name(&in));
-    if (in.bad)
+    if (in.damaged)
         return byi_fail(err, BYOC_EBACKEND,
                         "the process of an isolated compile sent a malformed "
                         "result; a backend may have damaged its memory");

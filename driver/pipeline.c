@@ -26,13 +26,13 @@ static enum byoc_status list_passes(struct byoc_compiled *c,
                                     struct byoc_error *err)
 {
     const struct byi_pass *const *pipeline = byi_passes_pipeline();
-    const char *const *given = params->passes;
-    if (!given) {
+    const char *const *lists = params->passes;
+    if (!lists) {
         BYI_PUSH(&c->list.passes, *pipeline++); /* the clean-up passes */
-        given = params->add_passes;
+        lists = params->add_passes;
     }
-    for (; given && *given; given++)
-        BYI_TRY(byi_passes_parse(*given, c->arena, &c->list, err));
+    for (; lists && *lists; lists++)
+        BYI_TRY(byi_passes_parse(*lists, c->arena, &c->list, err));
     if (!params->passes)
         c->n_added = c->list.passes.n - 1;
     for (; !params->passes && *pipeline; pipeline++)
