@@ -29,7 +29,7 @@ struct byi_graph_ref {
 
 /* An operand of a kernel, by its name in the pattern. */
 struct byi_graph_operand {
-    const char *name; /* "src", "weights"; "other.0", "other.1" in repetition */
+    const char *name; /* "src", "weights"; "other0" in a repeated step */
     struct byi_graph_ref ref;
 };
 
