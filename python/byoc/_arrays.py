@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-# indexed by the numbers of byoc/dtype.h; NumPy has none from 16 (bfloat16) on
+# indexed by the numbers of byoc/dtype.h; NumPy has no dtypes from 16 (bfloat16) on
 _names = (
     "- float32 uint8 int8 uint16 int16 int32 int64 object bool float16 float64 "
     "uint32 uint64 complex64 complex128" + 11 * " -"
