@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cases.c: generates a random call of each operator. Types are letters: f
  * floats of 32 and 64 bits, h of 16, i signed and u unsigned integers of 32 and
- * 64 bits, 6 those of 16 and 8 those of 8, b bool, s strings; "-" stands alone,
- * for operators that are drawn once, with float32. A generator reads
- * op_now->flavour.
+ * 64 bits, 6 those of 16 and 8 those of 8, 7 the signed ones of 8 and 16, b
+ * bool, s strings, F float32 and I int64; "-" stands alone, for operators that
+ * are drawn once, with float32. A generator reads op_now->flavour.
  */
 #include "fuzz.h"
 
@@ -617,7 +617,7 @@ static const struct op_case rows[] = {
     {"Mish", 18, "fh", draw_same, EXTREME, 1, 1e-5, NULL, false},
     {"Mod", 13, "fhiu86", quotient, ORDINARY, 1, 1e-6, NULL, false},
     {"Mul", 14, "fhiu86", broadcast, EXTREME, 1, 0, NULL, false},
-    {"Neg", 13, "fhi86", draw_same, EXTREME, 1, 0, NULL, false},
+    {"Neg", 13, "fhi7", draw_same, EXTREME, 1, 0, NULL, false},
     {"NonZero", 13, "fhiu86bs", with_axes, ORDINARY, 1, 0, NULL, false},
     {"Not", 1, "b", draw_same, ORDINARY, 1, 0, NULL, false},
     {"Or", 7, "b", broadcast, ORDINARY, 1, 0, NULL, false},

@@ -354,10 +354,10 @@ static void trees(struct draw *d)
 static const struct op_case rows[] = {
     {"ArrayFeatureExtractor", 1, "fis", array_feature, ORDINARY, 1, 0, ML, false},
     {"Binarizer", 1, "f", binarizer, ORDINARY, 1, 0, ML, false},
-    {"CategoryMapper", 1, "is", category_mapper, ORDINARY, 1, 0, ML, true},
+    {"CategoryMapper", 1, "Is", category_mapper, ORDINARY, 1, 0, ML, true},
     {"FeatureVectorizer", 1, "fi", feature_vectorizer, ORDINARY, 1, 0, ML, false},
     {"Imputer", 1, "fi", imputer, ORDINARY, 1, 0, ML, false},
-    {"LabelEncoder", 2, "fis", label_encoder, ORDINARY, 1, 0, ML, true},
+    {"LabelEncoder", 2, "FIs", label_encoder, ORDINARY, 1, 0, ML, true},
     {"LinearClassifier", 1, "fi", linear, ORDINARY, 2, 1e-4, ML, true},
     {"LinearRegressor", 1, "f", linear, ORDINARY, 1, 1e-4, ML, false},
     {"Normalizer", 1, "fi", normalizer, ORDINARY, 1, 1e-5, ML, false},

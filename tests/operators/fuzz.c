@@ -10,9 +10,10 @@
  * compares the results with the kernel's plain form, if it has one; results of
  * float16 and bfloat16 with those of float32; and all results with ONNX
  * Runtime's, if its C library is given. explained.c lists the known differences
- * from ONNX Runtime. Exits with 1 if a result differs, 2 for usage. Each
- * operator and type has a process of its own, since ONNX Runtime ends some
- * processes: such a case is skipped and counted.
+ * from ONNX Runtime. Exits with 1 if a result differs, or all cases of an
+ * operator and type are refused; 2 for usage. Each operator and type has a
+ * process of its own, since ONNX Runtime ends some processes: such a case is
+ * skipped and counted.
  *
  * The second form compiles each call for a backend, on the instruction set that
  * BYOC_MAX_ISA and the backend's own variable allow. hostile.c describes the
@@ -587,6 +588,9 @@ static const struct {
     {'8', {BYOC_U8, BYOC_I8, BYOC_NONE}},
     {'6', {BYOC_U16, BYOC_I16, BYOC_NONE}},
     {'s', {BYOC_STRING, BYOC_NONE, BYOC_NONE}},
+    {'7', {BYOC_I8, BYOC_I16, BYOC_NONE}},
+    {'F', {BYOC_F32, BYOC_NONE, BYOC_NONE}},
+    {'I', {BYOC_I64, BYOC_NONE, BYOC_NONE}},
     {'-', {BYOC_F32, BYOC_NONE, BYOC_NONE}},
 };
 
@@ -616,6 +620,11 @@ static void run_op(const struct options *o, struct tally *tally,
                        tally->same, tally->differ, tally->refused, tally->plain,
                        tally->wide, tally->ort, tally->explained,
                        tally->ort_refused, tally->ort_died);
+                if (o->count > 0 && tally->same + tally->differ == 0) {
+                    printf("%s %s: all cases are refused\n", op_now->op,
+                           byoc_dtype_name(letters[i].types[k]));
+                    tally->differ++;
+                }
                 add_up(all, tally);
             }
 }
@@ -684,9 +693,15 @@ int main(int argc, char **argv)
             else
                 run_op(&o, tally, &all);
         }
+    if (done + failed + all.same + all.differ == 0) {
+        fprintf(stderr,
+                "operators_fuzz: found no case, expected a --count above "
+                "0 and an operator such as Conv\n");
+        return 2;
+    }
     if (o.hostile) {
         printf("%ld of %ld hostile models failed\n", failed, done + failed);
-        return failed != 0 || done == 0;
+        return failed != 0;
     }
     printf("%ld cases differ of %ld: %ld held against plain forms, %ld "
            "against float32, %ld against ONNX Runtime (%ld differ from it for "
