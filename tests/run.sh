@@ -9,7 +9,7 @@
 # the folder of the tests' plug-ins, %T a folder for temporary files.
 # BYOC is the command, such as build/byoc; FILE is relative to the root.
 # --bless replaces the expected output by the present one. The exit code is 0 if all
-# tests passed, 1 if one failed, and 2 for a usage error.
+# tests passed, 1 if one failed or none ran, and 2 for a usage error.
 # SPDX-License-Identifier: Apache-2.0
 bless=
 [ "$1" != --bless ] || { bless=1; shift; }
@@ -28,10 +28,16 @@ trap 'rm -rf "$tmp"' EXIT
 if [ $# -gt 100 ]; then # run 50 files in each process, several processes at once
     printf '%s\n' "$@" | xargs -P "$(nproc)" -n 50 tests/run.sh \
         ${bless:+--bless} "$byoc" >"$tmp/all"
-    awk '/^[0-9]+ golden tests, [0-9]+ failed$/ { ran += $1; failed += $4; next }
+    awk -v processes=$((($# + 49) / 50)) '
+        /^[0-9]+ golden tests, [0-9]+ failed$/ {
+            ran += $1; failed += $4; ended++; next
+        }
         { print }
-        END { print ran " golden tests, " failed " failed"; exit failed > 0 || !ran }' \
-        "$tmp/all"
+        END {
+            print ran " golden tests, " failed " failed"
+            if (ended != processes) print processes - ended " processes did not end"
+            exit failed > 0 || !ran || ended != processes
+        }' "$tmp/all"
     exit
 fi
 ran=0 failed=0
@@ -51,27 +57,33 @@ compare() {
 
 # check FILE COMMAND: run COMMAND and compare its output with the files beside FILE
 check() {
-    base=${1%.ir} ok=0
+    base=${1%.ir} status=0
     sh -c "$2" >"$tmp/out" 2>"$tmp/err"
     code=$?
     if [ -e "$base.err" ]; then
-        [ $code -ne 0 ] || { echo "exit code 0, expected a failure"; ok=1; }
-        compare "$base.err" "$tmp/err" || ok=1
+        [ $code -ne 0 ] || { echo "exit code 0, expected a failure"; status=1; }
+        compare "$base.err" "$tmp/err" || status=1
     elif [ $code -ne 0 ]; then
         echo "exit code $code:" && head -5 "$tmp/err"
         return 1
     fi
     if [ -e "$base.out" ] || [ ! -e "$base.err" ]; then
-        compare "$base.out" "$tmp/out" || ok=1
+        compare "$base.out" "$tmp/out" || status=1
     fi
-    return $ok
+    return $status
 }
 
 for file in "$@"; do
     read -r line <"$file"
     case $line in
     "// RUN: byoc "*) ;;
-    *) continue ;;
+    *)
+        # an input of other tests, which has no expected output
+        [ -e "${file%.ir}.out" ] || [ -e "${file%.ir}.err" ] || continue
+        ran=$((ran + 1)) failed=$((failed + 1))
+        echo "FAILED $file: the first line is no // RUN: byoc"
+        continue
+        ;;
     esac
     dir=$(dirname "$file")
     command=$(printf '%s\n' "${line#// RUN: }" |
@@ -83,4 +95,4 @@ for file in "$@"; do
     echo "FAILED $file: $command"
 done
 echo "$ran golden tests, $failed failed"
-[ "$failed" -eq 0 ]
+[ "$failed" -eq 0 ] && [ "$ran" -gt 0 ]
