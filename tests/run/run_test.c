@@ -128,9 +128,12 @@ static void programs_run_the_same(void **unused)
     (void)unused;
     glob_t found;
     uint32_t n = 0;
-    assert_int_equal(glob(TEST_DIR "/run/[!b]*.ir", 0, NULL, &found), 0);
-    for (size_t i = 0; i < found.gl_pathc; i++, n++) {
+    assert_int_equal(glob(TEST_DIR "/run/*.ir", 0, NULL, &found), 0);
+    for (size_t i = 0; i < found.gl_pathc; i++) {
         struct program p = {.path = found.gl_pathv[i]};
+        if (strstr(p.path, "/run/bad_"))
+            continue;
+        n++;
         interpret(&p);
         run_compiled(&p, 0, false);
         run_compiled(&p, 3, true);
