@@ -48,6 +48,7 @@ struct step_table {
     uint32_t next;                     /* step of the run with backends */
     bool recorded;                     /* `native` is complete */
     struct byi_text first; /* the first step that differs; empty: none */
+    bool rounded;          /* a result of 8 bits was rounded otherwise */
 };
 
 static void record_step(struct step_table *s, const struct byi_tensor *value)
@@ -60,6 +61,15 @@ static void record_step(struct step_table *s, const struct byi_tensor *value)
         memcpy(copy.data, value->data, bytes);
     }
     BYI_PUSH(&s->native, copy);
+}
+
+/* Whether a result differs from that of native kernels by no more than rounding
+ * to 8 bits explains. Other roundings add up over layers: after the fifty of
+ * mobilenet_v2, elements differ by up to a tenth of the largest one, on average
+ * by 0.8% of it. */
+static bool is_rounding(const struct byi_difference *d)
+{
+    return d->max_abs <= d->largest / 8 && d->mean_abs <= d->largest / 64;
 }
 
 /* Record a step's result, or compare it with the recorded one. */
@@ -77,12 +87,14 @@ static void watch_step(void *ctx, const char *step, const char *sources,
         return;
     }
     const struct byi_tensor *native = &s->native.at[s->next++];
-    const struct byi_tolerance tolerance =
-        tolerance_for(s->tolerance, native->dtype);
+    struct byi_tolerance tolerance = tolerance_for(s->tolerance, native->dtype);
     struct byoc_error err;
+    tolerance.octets = true;
     const bool fits =
         byi_compare_tensors(value, native, &tolerance, &d, &err) == BYOC_OK;
-    if (fits && !d.n_bad)
+    if (fits && d.max_abs > 0 && (d.step > 0 || s->rounded))
+        s->rounded = is_rounding(&d);
+    if (fits && (!d.n_bad || s->rounded))
         return;
     byi_text_addf(&s->first, "%s%s%s: ", step, *sources ? ", from " : "",
                   sources);

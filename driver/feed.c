@@ -537,31 +537,50 @@ static enum byoc_status compare_strings(const struct byi_tensor *found,
  * as quantised, not as a coincidence. */
 #define MIN_VALUES 16
 
-/* Set *step to the step of an 8-bit quantisation of which all n float32 values
- * are multiples; to 0 if there is none. */
+/* Whether n integers from -255 to 255 have at least MIN_VALUES different
+ * values.
+ */
+static bool varies(const int16_t *integers, int64_t n)
+{
+    uint8_t seen[2 * UINT8_MAX + 1] = {0};
+    int distinct = 0;
+    for (int64_t i = 0; i < n; i++) {
+        uint8_t *at = &seen[integers[i] + UINT8_MAX];
+        distinct += !*at;
+        *at = 1;
+    }
+    return distinct >= MIN_VALUES;
+}
+
+/* Set *step to the step of an 8-bit quantisation of which all n values, float32
+ * or 8-bit integers, are multiples; to 0 if there is none. */
 static enum byoc_status read_step(const struct byi_tensor *t, int64_t n,
                                   double *step, struct byoc_error *err)
 {
-    uint8_t seen[2 * UINT8_MAX + 1] = {0};
     int16_t *integers = byi_alloc((size_t)n, sizeof *integers);
-    float found;
-    int distinct = 0;
-    *step = 0;
+    float found = 1;
     if (!integers)
         return byi_fail(err, BYOC_ENOMEM,
                         "out of memory for the comparison of %lld elements",
                         (long long)n);
-    if (byi_find_scale(t->data, n, 1, 0, &found, integers)) {
-        for (int64_t i = 0; i < n; i++) {
-            uint8_t *at = &seen[integers[i] + UINT8_MAX];
-            distinct += !*at;
-            *at = 1;
-        }
-        if (distinct >= MIN_VALUES && rintf(found) != found)
-            *step = (double)found;
+    if (t->dtype != BYOC_F32) {
+        for (int64_t i = 0; i < n; i++)
+            integers[i] = (int16_t)byi_tensor_float(t, i);
+        *step = varies(integers, n);
+    } else if (byi_find_scale(t->data, n, 1, 0, &found, integers)) {
+        *step = varies(integers, n) && rintf(found) != found ? found : 0;
     }
     byi_release(integers);
     return BYOC_OK;
+}
+
+/* Whether values of this type may be quantised. */
+static bool may_be_quantised(const struct byi_tolerance *tolerance,
+                             enum byoc_dtype dtype)
+{
+    return tolerance->steps > 0 &&
+           (dtype == BYOC_F32 ||
+            (tolerance->octets && (dtype == BYOC_U8 || dtype == BYOC_I8)));
 }
 
 enum byoc_status byi_compare_tensors(const struct byi_tensor *found,
@@ -576,7 +595,7 @@ enum byoc_status byi_compare_tensors(const struct byi_tensor *found,
     if (found->dtype == BYOC_STRING)
         return compare_strings(found, expected, n, d);
     double scale = 0, sum = 0;
-    if (tolerance->steps > 0 && expected->dtype == BYOC_F32 && n >= MIN_VALUES)
+    if (n >= MIN_VALUES && may_be_quantised(tolerance, expected->dtype))
         BYI_TRY(read_step(expected, n, &d->step, err));
     for (int64_t i = 0; i < n; i++) {
         double e = fabs(byi_tensor_float(expected, i));
@@ -607,5 +626,6 @@ enum byoc_status byi_compare_tensors(const struct byi_tensor *found,
         }
     }
     d->mean_abs = n > 0 ? sum / (double)n : 0;
+    d->largest = scale;
     return BYOC_OK;
 }

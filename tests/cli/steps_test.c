@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* steps_test.c: tests that byi_compare_tensors() allows quantisation steps only
- * in outputs that were dequantised from 8 bits.
+ * in values that were quantised to 8 bits.
  */
 #include <float.h>
 #include <math.h>
@@ -86,6 +86,37 @@ static void no_steps_in_other_values(void **unused)
     }
 }
 
+/* 8-bit integers count as quantised only if `octets` says so, and if there are
+ * enough different ones. */
+static void octets(void **unused)
+{
+    static const struct byi_tolerance both = {
+        .rtol = 1e-3, .steps = 2, .octets = true};
+    static const struct {
+        const struct byi_tolerance *tolerance;
+        int values, bad;
+    } cases[] = {{&both, N, 1}, {&two_steps, N, 3}, {&both, 15, 3}};
+    (void)unused;
+    for (size_t i = 0; i < BYI_COUNT(cases); i++) {
+        uint8_t found[N], expected[N];
+        struct byi_difference d;
+        struct byoc_error err;
+        for (int k = 0; k < N; k++)
+            found[k] = expected[k] = (uint8_t)(k % cases[i].values);
+        found[7] += 1;
+        found[8] += 2;
+        found[9] += 3;
+        const struct byi_tensor f = {
+            .dtype = BYOC_U8, .rank = 1, .dims = {N}, .data = found};
+        const struct byi_tensor e = {
+            .dtype = BYOC_U8, .rank = 1, .dims = {N}, .data = expected};
+        assert_int_equal(
+            byi_compare_tensors(&f, &e, cases[i].tolerance, &d, &err), BYOC_OK);
+        assert_int_equal(d.n_bad, cases[i].bad);
+        assert_float_equal(d.largest, cases[i].values - 1, 0);
+    }
+}
+
 /* Nothing but an infinity of the same sign is near an infinity. */
 static void infinities(void **unused)
 {
@@ -116,7 +147,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(steps_of_dequantised_values),
-        cmocka_unit_test(no_steps_in_other_values),
+        cmocka_unit_test(no_steps_in_other_values), cmocka_unit_test(octets),
         cmocka_unit_test(infinities)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
