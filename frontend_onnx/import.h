@@ -663,8 +663,9 @@ bool byi_import_find_custom(struct byi_import *o);
 
 /* --- ops_ml.c: shared by the operators of ai.onnx.ml ---------------------- */
 
-/* Emit x as rows of features; a vector is one row. */
-byi_id byi_ml_matrix(struct byi_import *o, byi_id x, enum byoc_dtype dtype);
+/* Emit input i as rows of features; a vector is one row. Fails if it has
+ * another rank than 1 or 2. */
+byi_id byi_ml_matrix(struct byi_import *o, uint32_t i, enum byoc_dtype dtype);
 /* Add the vector of class labels, from attribute `ints` or classlabels_strings;
  * *n: their number. */
 byi_id byi_ml_labels(struct byi_import *o, const char *ints, uint32_t *n);

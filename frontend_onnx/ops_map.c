@@ -91,8 +91,8 @@ static void convert_zip_map(struct byi_import *o)
 {
     uint32_t n = 0;
     const byi_id labels = byi_ml_labels(o, "classlabels_int64s", &n);
-    const byi_id scores = byi_ml_matrix(
-        o, byi_import_in(o, 0), byi_import_dtype(o, byi_import_in(o, 0)));
+    const byi_id scores =
+        byi_ml_matrix(o, 0, byi_import_dtype(o, byi_import_in(o, 0)));
     const int64_t columns = byi_import_dim(o, scores, 1);
 
     if (byi_import_ok(o) && columns >= 0 && columns != n)

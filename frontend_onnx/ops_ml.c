@@ -39,13 +39,15 @@ static byi_id add_numbers(struct byi_import *o, const char *name,
     return add_vector(o, dtype, a->n_floats, a->floats);
 }
 
-byi_id byi_ml_matrix(struct byi_import *o, byi_id x, enum byoc_dtype dtype)
+byi_id byi_ml_matrix(struct byi_import *o, uint32_t i, enum byoc_dtype dtype)
 {
     static const int64_t front[] = {0};
+    const byi_id x = byi_import_in(o, i);
     const uint32_t rank = byi_import_rank(o, x);
 
     if (byi_import_ok(o) && rank != 1 && rank != 2)
-        byi_import_fail(o, BYOC_ETYPE, "x has rank %u, expected 1 or 2", rank);
+        byi_import_fail(o, BYOC_ETYPE, "input %u has rank %u, expected 1 or 2",
+                        i, rank);
     return byi_import_cast(o, byi_import_expand(o, x, rank == 1 ? 1 : 0, front),
                            dtype);
 }
@@ -437,7 +439,7 @@ static void convert_feature_vectorizer(struct byi_import *o)
                         "inputdimensions has %u entries, expected %u", n,
                         o->n_in);
     for (uint32_t i = 0; i < o->n_in && byi_import_ok(o); i++) {
-        parts[i] = byi_ml_matrix(o, byi_import_in(o, i), BYOC_F32);
+        parts[i] = byi_ml_matrix(o, i, BYOC_F32);
         check_columns(o, i, parts[i], widths[i]);
     }
     o->out[0] = byi_import_emit(o, BYI_OP_CONCATENATE, o->n_in, parts,
@@ -449,7 +451,7 @@ static void convert_feature_vectorizer(struct byi_import *o)
 /* Emit x coefficients^T + intercepts, for `n` targets. */
 static byi_id emit_linear(struct byi_import *o, uint32_t n)
 {
-    const byi_id x = byi_ml_matrix(o, byi_import_in(o, 0), BYOC_F32);
+    const byi_id x = byi_ml_matrix(o, 0, BYOC_F32);
     uint32_t n_weights = 0, n_intercepts = 0;
     const byi_id flat = add_numbers(o, "coefficients", BYOC_F32, &n_weights);
     const byi_id intercepts =

@@ -91,7 +91,7 @@ static byi_id emit_kernel(struct byi_import *o, byi_id x, byi_id vectors)
 
 static void read_svm(struct byi_import *o, struct svm *s)
 {
-    s->x = byi_ml_matrix(o, byi_import_in(o, 0), BYOC_F64);
+    s->x = byi_ml_matrix(o, 0, BYOC_F64);
     s->coefficients = byi_import_floats(o, "coefficients", &s->n_coefficients);
     s->rho = byi_import_floats(o, "rho", &s->n_rho);
     if (byi_import_ok(o) && s->n_rho == 0)

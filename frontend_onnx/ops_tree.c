@@ -447,9 +447,8 @@ void byi_tree_add(struct byi_import *o, const struct byi_trees *l,
                   const struct byi_tensor *weights, const char *aggregate,
                   struct byi_ensemble *e)
 {
-    const byi_id given = byi_import_in(o, 0);
-    const bool wide = byi_import_dtype(o, given) == BYOC_F64;
-    const byi_id x = byi_ml_matrix(o, given, wide ? BYOC_F64 : BYOC_F32);
+    const bool wide = byi_import_dtype(o, byi_import_in(o, 0)) == BYOC_F64;
+    const byi_id x = byi_ml_matrix(o, 0, wide ? BYOC_F64 : BYOC_F32);
     struct flat_trees f = {0};
 
     if (e->n < 1 || e->n > INT32_MAX)

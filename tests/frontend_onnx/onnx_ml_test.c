@@ -171,6 +171,19 @@ static void empty_nodes(void **state)
     }
 }
 
+static void features_of_rank_3(void **state)
+{
+    struct build b = begin_ml();
+    (void)state;
+
+    input(&b, "x", "2 3");
+    input(&b, "w", "2 3 4");
+    attr_ints(&b, add_ml_node(&b, "FeatureVectorizer", "x w", "y"),
+              "inputdimensions", 2, (const int64_t[]){3, 4});
+    output(&b, "y");
+    refuse(&b, BYOC_ETYPE, "input 1 has rank 3, expected 1 or 2");
+}
+
 /* --- support vectors ------------------------------------------------------ */
 
 static Onnx__NodeProto *add_svm_classifier(struct build *b,
@@ -327,6 +340,7 @@ int main(void)
         cmocka_unit_test(trees_depth_first),
         cmocka_unit_test(invalid_trees),
         cmocka_unit_test(empty_nodes),
+        cmocka_unit_test(features_of_rank_3),
         cmocka_unit_test(support_vectors),
         cmocka_unit_test(invalid_support_vectors),
         cmocka_unit_test(maps),
