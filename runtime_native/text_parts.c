@@ -265,6 +265,18 @@ static int match_one(const void *code, const char *text, void *data)
                : found;
 }
 
+static enum byoc_status bad_match(const struct byi_call *call, int64_t i,
+                                  int error, struct byoc_error *err)
+{
+    uint8_t text[160] = "out of memory";
+    pcre2.message(error, text, sizeof text);
+    return byi_fail(err, BYOC_ELIMIT,
+                    "%s: pattern '%s' cannot be matched with element %lld: %s; "
+                    "use a simpler pattern or shorter strings",
+                    call->op->name, byi_attr_string(call->attrs, "pattern"),
+                    (long long)i, (const char *)text);
+}
+
 static enum byoc_status match_all(const struct byi_call *call, const void *code,
                                   void *data, struct byoc_error *err)
 {
@@ -274,7 +286,7 @@ static enum byoc_status match_all(const struct byi_call *call, const void *code,
         const int found = match_one(code, x[i], data);
         if (found < 0 && found != NO_MATCH &&
             (found < FIRST_UTF_ERROR || found > LAST_UTF_ERROR))
-            return bad_pattern(call, found, err);
+            return bad_match(call, i, found, err);
         y[i] = found >= 0;
     }
     return BYOC_OK;

@@ -318,6 +318,20 @@ static void test_many_matches(void **state)
     }
 }
 
+/* A pattern with which a string can match in too many ways for PCRE2. */
+static void test_match_limit(void **state)
+{
+    static const char *const x[] = {
+        "ab", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaabc"};
+    static const struct byi_attr attrs[] = {STRING("pattern", "(a|a)*b")};
+    struct byi_tensor in = strings(1, DIMS(2), x);
+    struct eval e = prepare(BYI_OP_TEXT_MATCHES, attrs, 1, &in, 1);
+    (void)state;
+    assert_int_equal(run_text(&e), BYOC_ELIMIT);
+    assert_non_null(strstr(err.text, "element 1: match limit exceeded"));
+    finish(&e);
+}
+
 static char *store_text(const char *text)
 {
     char *at = byi_store_string(&store, strlen(text));
@@ -437,6 +451,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_split, setup, teardown),
         cmocka_unit_test_setup_teardown(test_matches, setup, teardown),
         cmocka_unit_test_setup_teardown(test_many_matches, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_match_limit, setup, teardown),
         cmocka_unit_test_setup_teardown(test_store, setup, teardown),
         cmocka_unit_test_setup_teardown(test_equal_and_unique, setup, teardown),
         cmocka_unit_test_setup_teardown(test_trilu_and_resize, setup, teardown),
