@@ -83,14 +83,14 @@ enum {
 #define UNARY_NATIVE(id, wide) HAS_##id,
 #define UNARY_TEST(id, expr) HAS_##id,
 #define UNARY_BOOL(id, expr) HAS_##id,
-#define UNARY_OWN(id) HAS_##id,
+#define UNARY_BY_HAND(id) HAS_##id,
 #include "core/ops/unary.def"
 #define BINARY(id, floats, of_signed, of_unsigned) HAS_##id,
 #define BINARY_INTS(id, of_signed, of_unsigned) HAS_##id,
 #define BINARY_BOOL(id, expr) HAS_##id,
 #define BINARY_COMPARE(id, expr) HAS_##id,
 #define BINARY_EQUALITY(id, numbers, bools, strings) HAS_##id,
-#define BINARY_OWN(id) HAS_##id,
+#define BINARY_BY_HAND(id) HAS_##id,
 #include "core/ops/binary.def"
     HAS_ALL = 0
 #define HAS_ELEMWISE(id) +HAS_##id
