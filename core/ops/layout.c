@@ -21,7 +21,7 @@ static const char *read_block(const char **text, struct byi_layout *l)
         if (size <= BYI_MAX_BLOCK)
             size = size * 10 + (**text - '0');
     if (size < 1 || size > BYI_MAX_BLOCK)
-        return "a block has 0 or more than 64 elements";
+        return "a block has 0 elements or more than 64";
     const char c = **text;
     if (c < 'a' || c > 'z')
         return "a block size is not followed by a lower-case axis letter";

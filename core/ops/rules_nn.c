@@ -383,7 +383,7 @@ static enum byoc_status infer_pool(struct byi_infer *t,
     return image_result(t, n, &layout, dims, out);
 }
 
-/* Check p of the p-norms: a whole number from 1 on. */
+/* Check p of the p-norms: a whole number from 1 to 1000. */
 static enum byoc_status check_p(const struct byi_infer *t)
 {
     const int64_t p = byi_attr_int(t->attrs, "p");
