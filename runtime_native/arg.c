@@ -60,15 +60,16 @@ static void index_columns(const struct byi_index_search *p, const char *x,
         y[i] = index[i];
 }
 
-/* Number of adjacent rows of few columns that are one row of more columns, of
- * which there are at least 8. */
+/* How many adjacent rows of few columns to treat as one long row, so that at
+ * least 8 long rows remain. */
 static int64_t folded_rows(const struct byi_index_search *p)
 {
     return byi_min(BYI_COLUMNS / p->inner, p->n / 8);
 }
 
-/* Find where few columns have the extremes best[], in whole rows of `fold` rows
- * each, then in the others. Lists -1 where none is found. */
+/* Set y[] to the row in which each of few columns has its extreme best[], in
+ * the first p->n / fold long rows of `fold` rows each. Leaves y[i], which is a
+ * row or -1, if the extreme is not in these rows. */
 static void find_folded(const struct byi_index_search *p, const char *x,
                         const char *best, int64_t fold, int64_t *y)
 {

@@ -65,7 +65,7 @@ static struct byi_f32_attention describe(const struct byi_call *call,
                                          const struct byi_head_planes *planes)
 {
     const struct byi_tensor *in = call->in, *y = call->out;
-    const bool turn = byi_attr_int(call->attrs, "transpose_k") != 0;
+    const bool transposes = byi_attr_int(call->attrs, "transpose_k") != 0;
     struct byi_f32_attention a = {
         .kernels = byi_f32_kernels_of(byi_simd_isa()),
         .rows = y->dims[y->rank - 2],
@@ -78,9 +78,9 @@ static struct byi_f32_attention describe(const struct byi_call *call,
         .y = strides_of(y, NULL),
         .type = byi_f32_type_of(y->dtype),
         .scale = (float)byi_attr_float(call->attrs, "scale")};
-    if (turn)
+    if (transposes)
         a.k = transposed(a.k);
-    a.keys = common(a.keys, in[K].dims[in[K].rank - (turn ? 2 : 1)]);
+    a.keys = common(a.keys, in[K].dims[in[K].rank - (transposes ? 2 : 1)]);
     describe_scores(call, &a);
     for (int i = 0; i < BYI_F32_BATCH_AXES; i++) {
         const int64_t at = (int64_t)y->rank - 2 + i - BYI_F32_BATCH_AXES;

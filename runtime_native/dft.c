@@ -62,10 +62,10 @@ static struct complex_number *transform(const struct dft *d,
 {
     for (int64_t done = 1; done < d->length;) {
         const int64_t p = smallest_factor(d->length / done);
-        struct complex_number *made = b;
+        struct complex_number *result = b;
         run_stage(d, done, p, a, b);
         b = a;
-        a = made;
+        a = result;
         done *= p;
     }
     return a;
@@ -85,12 +85,12 @@ static void transform_line(const struct dft *d, int64_t line,
         buffer[k].im =
             inside && d->components == 2 ? byi_get_real(d->x, at + 1) : 0;
     }
-    const struct complex_number *made =
+    const struct complex_number *result =
         transform(d, buffer, buffer + d->length);
     for (int64_t k = 0; k < d->bins; k++) {
         const int64_t at = ((o * d->bins + k) * d->inner + i) * 2;
-        byi_put_real(d->y, at, made[k].re * d->scale);
-        byi_put_real(d->y, at + 1, made[k].im * d->scale);
+        byi_put_real(d->y, at, result[k].re * d->scale);
+        byi_put_real(d->y, at + 1, result[k].im * d->scale);
     }
 }
 

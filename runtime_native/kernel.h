@@ -513,7 +513,7 @@ enum byoc_status byi_recurrent_plain(const struct byi_call *call,
 /* Elements beyond the end of rows that some loops read or write; rows of
  * weights per pattern of a sparse product. */
 enum { BYI_SLACK = 64, BYI_SPARSE_ROWS = 4 };
-enum { BYI_TOP_LINES = 16 }; /* from which `top` selects at once */
+enum { BYI_TOP_LINES = 16 }; /* lines from which `top` selects together */
 
 /* How byi_simd's `offsets` turns indices into offsets. An index is below `size`
  * and is multiplied by `stride`; i * step is added for index number i. */

@@ -163,8 +163,8 @@ struct triangles {
     char *y;
 };
 
-/* Copy rows [row, end) of a matrix that lose the same elements, or clear these.
- */
+/* Copy the kept elements of rows [row, end) of a matrix, and clear the others:
+ * of one row, or of rows that keep all elements or none. */
 static void copy_alike_rows(const struct triangles *t, int64_t row, int64_t end,
                             const char *src, char *dst)
 {

@@ -12,6 +12,10 @@
 
 enum pool_kind { MAXIMUM, MEAN, NORM };
 
+/* of a window in the fast loops, which would visit the taps without data of far
+ * larger windows */
+enum { MAX_TAPS = 1024 };
+
 /* A call. */
 struct pooling {
     struct byi_window w;
@@ -389,9 +393,9 @@ MAX_ROWS(I8, int8_t, INT8_MIN)
 static plane_fn separable_loop(const struct pooling *v, enum byoc_dtype dtype)
 {
     const struct byi_window *w = &v->w;
-    if (v->kind != MAXIMUM || v->indices || v->block != 1 || w->taps > 1024 ||
-        w->in[0] != 1 || w->size[0] != 1 || w->out[0] != 1 || w->pad[0] != 0 ||
-        w->in[2] > ROW)
+    if (v->kind != MAXIMUM || v->indices || v->block != 1 ||
+        w->taps > MAX_TAPS || w->in[0] != 1 || w->size[0] != 1 ||
+        w->out[0] != 1 || w->pad[0] != 0 || w->in[2] > ROW)
         return NULL;
     return dtype == BYOC_U8   ? max_rows_U8
            : dtype == BYOC_I8 ? max_rows_I8
@@ -459,20 +463,19 @@ static void indexed_plane(const struct pooling *v, int64_t plane)
 
 /* --- float32: choosing the algorithm -------------------------------------- */
 
-/* Whether the float32 loops support the call. In windows far larger than the
- * data they would visit taps without data, and sums of very many floats need
- * double. */
+/* Whether the float32 loops support the call. Sums of more than MAX_TAPS floats
+ * need double. */
 static bool has_float_loops(const struct pooling *v, enum byoc_dtype dtype)
 {
     return dtype == BYOC_F32 && v->kind != NORM && !v->indices &&
-           v->w.taps <= 1024;
+           v->w.taps <= MAX_TAPS;
 }
 
 /* Whether indexed_plane() supports the call, with 32-bit positions. */
 static bool is_indexed(const struct pooling *v, enum byoc_dtype dtype)
 {
     return dtype == BYOC_F32 && v->indices && !v->column_major &&
-           v->block == 1 && v->w.taps <= 1024 && v->w.in_count <= INT32_MAX;
+           v->block == 1 && v->w.taps <= MAX_TAPS && v->w.in_count <= INT32_MAX;
 }
 
 static bool uses_planes(const struct pooling *v, enum byoc_dtype dtype)

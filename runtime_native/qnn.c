@@ -13,8 +13,8 @@
 
 /* Whether the weights are signed and all their zero points are 0, so that they
  * can be used as signed bytes directly. */
-static bool is_plain(const struct byi_tensor *weights,
-                     const struct byi_tensor *zeros)
+static bool is_centred(const struct byi_tensor *weights,
+                       const struct byi_tensor *zeros)
 {
     if (weights->dtype != BYOC_I8 || !zeros->data)
         return false;
@@ -53,7 +53,7 @@ void byi_qnn_read(const struct byi_call *call, struct byi_i8_conv *conv,
     conv->kernels = byi_i8_kernels_of(byi_simd_isa());
     conv->x_signed = in[BYI_QNN_X].dtype == BYOC_I8;
     conv->w_signed = in[BYI_QNN_WEIGHTS].dtype == BYOC_I8;
-    conv->centred = is_plain(&in[BYI_QNN_WEIGHTS], zeros);
+    conv->centred = is_centred(&in[BYI_QNN_WEIGHTS], zeros);
     conv->result = !scaled             ? BYI_I8_SUMS
                    : n <= BYI_QNN_ZERO ? BYI_I8_FLOATS
                                        : BYI_I8_OCTETS;

@@ -25,37 +25,37 @@ static const struct simd_row {
 #endif
 };
 
-static _Atomic(const struct simd_row *) used;
+static _Atomic(const struct simd_row *) chosen_row;
 
-static const struct simd_row *row_used(void)
+static const struct simd_row *current_row(void)
 {
     const struct simd_row *row =
-        atomic_load_explicit(&used, memory_order_relaxed);
+        atomic_load_explicit(&chosen_row, memory_order_relaxed);
     if (row)
         return row;
     const enum byi_isa widest = byi_isa_widest();
     row = rows;
     while (row->isa > widest)
         row++;
-    atomic_store_explicit(&used, row, memory_order_relaxed);
+    atomic_store_explicit(&chosen_row, row, memory_order_relaxed);
     return row;
 }
 
 const struct byi_simd *byi_simd(void)
 {
-    return row_used()->table;
+    return current_row()->table;
 }
 
 enum byi_isa byi_simd_isa(void)
 {
-    return row_used()->isa;
+    return current_row()->isa;
 }
 
 bool byi_simd_use(enum byi_isa isa)
 {
     for (uint32_t i = 0; i < BYI_COUNT(rows); i++)
         if (rows[i].isa == isa && byi_isa_runs(isa)) {
-            atomic_store_explicit(&used, &rows[i], memory_order_relaxed);
+            atomic_store_explicit(&chosen_row, &rows[i], memory_order_relaxed);
             return true;
         }
     return false;
