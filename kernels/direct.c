@@ -471,7 +471,7 @@ struct direct_chunk {
 struct direct_block {
     int64_t column, columns, panel; /* panel: elements of a panel */
     struct byi_f32_tile tile;
-    int64_t padded; /* column that the bias below begins with; -1: none */
+    int64_t bias_column; /* at which the bias below begins; -1: none */
     float bias[BYI_F32_COLUMNS];
 };
 
@@ -485,7 +485,7 @@ static void start_slice(const struct direct *d, const struct direct_chunk *c,
     const bool ends = c->to == d->length;
     b->panel = (conv->expand ? c->to - c->from : d->n_pieces * d->length) *
                BYI_F32_PANEL;
-    b->padded = -1;
+    b->bias_column = -1;
     b->tile = (struct byi_f32_tile){
         .n_pieces = d->n_pieces,
         .step = d->blocks == 1 ? conv->merged_channels : 0,
@@ -533,11 +533,11 @@ static void start_block(const struct direct *d, const struct direct_chunk *c,
     b->tile.bias = d->run->bias + b->column;
     if (b->columns % BYI_F32_PANEL == 0)
         return;
-    if (b->padded != b->column) {
+    if (b->bias_column != b->column) {
         memset(b->bias, 0, sizeof b->bias);
         memcpy(b->bias, b->tile.bias, (size_t)b->columns * sizeof *b->bias);
     }
-    b->padded = b->column;
+    b->bias_column = b->column;
     b->tile.bias = b->bias;
 }
 

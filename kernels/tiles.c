@@ -144,11 +144,11 @@ static void copy_positions(const struct byi_f32_conv *conv,
 }
 
 void byi_f32_tiles_copy(const struct byi_f32_conv *conv, const uint16_t *from,
-                        float *given, int threads)
+                        float *copy, int threads)
 {
     const int64_t each = position_bytes(conv), wide = conv->in[2];
     const int64_t lines = lines_of(conv, conv->out[1]);
-    char *to = (char *)(void *)given;
+    char *to = (char *)(void *)copy;
     if (!conv->pitch) {
         copy_positions(conv, from, to, threads);
         return;
