@@ -331,10 +331,10 @@ static enum byoc_status visit_param(struct byi_planner *b, uint32_t func,
 {
     const struct byi_func *f = b->m->funcs.at[func];
     const struct byi_node *node = &f->nodes.at[id];
-    uint32_t n_own = f->params.n - f->n_captures;
-    if (node->index < n_own)
+    uint32_t n_declared = f->params.n - f->n_captures;
+    if (node->index < n_declared)
         return push_leaves(b, node->type, BYI_P_INPUT, b->out.name, range);
-    return push_capture(b, func, node->index - n_own, range);
+    return push_capture(b, func, node->index - n_declared, range);
 }
 
 /* --- nodes -------------------------------------------------------------- */
@@ -381,10 +381,11 @@ static void enter_literal(struct byi_planner *b, uint32_t caller, byi_id call,
     struct byi_plan_walk in = {.f = body, .call = call};
     in.range_of =
         byi_arena_calloc(b->arena, body->nodes.n, sizeof *in.range_of);
-    uint32_t n_own = body->params.n - body->n_captures;
+    uint32_t n_declared = body->params.n - body->n_captures;
     for (uint32_t i = 0; i < body->params.n; i++)
-        in.range_of[body->params.at[i]] =
-            i < n_own ? w->range_of[node->args[1 + i]] : c->captures[i - n_own];
+        in.range_of[body->params.at[i]] = i < n_declared
+                                              ? w->range_of[node->args[1 + i]]
+                                              : c->captures[i - n_declared];
     b->inlined += body->nodes.n;
     BYI_PUSH(&b->stack, in);
 }

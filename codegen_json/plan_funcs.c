@@ -74,11 +74,11 @@ static uint32_t known_node(const struct capture_finder *x, uint32_t func,
     const struct byi_func *f = x->b->m->funcs.at[func];
     const struct byi_node *node = &f->nodes.at[id];
     const uint32_t *known = x->b->captures[func].known;
-    uint32_t n_own = f->params.n - f->n_captures;
+    uint32_t n_declared = f->params.n - f->n_captures;
     if (node->kind == BYI_GLOBAL || node->kind == BYI_FN)
         return 1 + node->index;
-    if (node->kind == BYI_PARAM && node->index >= n_own && known)
-        return known[node->index - n_own];
+    if (node->kind == BYI_PARAM && node->index >= n_declared && known)
+        return known[node->index - n_declared];
     return 0;
 }
 

@@ -560,8 +560,8 @@ struct byi_timing {
     uint32_t depth;
 };
 struct byoc_instrument byi_timing_instrument(struct byi_timing *timing);
-/* A table: pass, total and own milliseconds, share of the total and of the
- * enclosing sequence, nodes before and after. */
+/* A table: pass, milliseconds with and without those of its members, share of
+ * the total and of the enclosing sequence, nodes before and after. */
 void byi_timing_print(const struct byi_timing *timing, struct byi_text *out);
 void byi_timing_free(struct byi_timing *timing);
 

@@ -613,16 +613,16 @@ static bool captures_fit(const struct byi_module *m, const struct byi_func *f,
 static enum byoc_status retype_literal(struct byi_module *m,
                                        const struct byi_func *f, uint32_t func,
                                        const byi_id *args, uint32_t n,
-                                       uint32_t *made, struct byoc_error *err)
+                                       uint32_t *copy, struct byoc_error *err)
 {
     const struct byi_func *body = m->funcs.at[func];
     byi_id *map = byi_own(body->nodes.n + 1u, sizeof *map, NULL);
     enum byoc_status status = BYOC_OK;
     struct byi_func *fresh;
 
-    *made = byi_func_new(m, NULL);
-    m->funcs.at[*made]->type = body->type;
-    m->funcs.at[*made]->n_captures = n;
+    *copy = byi_func_new(m, NULL);
+    m->funcs.at[*copy]->type = body->type;
+    m->funcs.at[*copy]->n_captures = n;
     fresh = byi_func_like(m, body, map);
     for (uint32_t i = 0; i < n; i++) {
         byi_id param = fresh->params.at[fresh->params.n - n + i];
@@ -635,11 +635,11 @@ static enum byoc_status retype_literal(struct byi_module *m,
         status = byi_add_copy(m, fresh, body, id, map, &map[id], err);
         if (status == BYOC_OK && node->kind == BYI_FN && node->index == func)
             /* the function calls itself */
-            fresh->nodes.at[map[id]].index = *made;
+            fresh->nodes.at[map[id]].index = *copy;
     }
     if (status == BYOC_OK)
         fresh->result = map[body->result];
-    byi_func_replace(m, *made, fresh);
+    byi_func_replace(m, *copy, fresh);
     byi_vec_free(map);
     return status;
 }

@@ -32,7 +32,7 @@ struct byi_parse_binding {
 struct byi_parse_scope {
     uint32_t func;
     struct byi_func *f;
-    uint32_t n_own;           /* parameters that are not captures */
+    uint32_t n_declared;      /* parameters that are not captures */
     uint32_t bindings;        /* number of bindings outside */
     byi_id self;              /* the function as a value; BYI_NO_ID: not used */
     BYI_VEC(byi_id) captures; /* values of the enclosing scope */

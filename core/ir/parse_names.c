@@ -132,7 +132,7 @@ enum byoc_status byi_parse_enter(struct byi_parser *p, uint32_t func,
     struct byi_parse_scope scope = {
         .func = func,
         .f = f,
-        .n_own = f->params.n,
+        .n_declared = f->params.n,
         .bindings = p->bindings.n,
         .self = BYI_NO_ID,
     };
@@ -231,21 +231,21 @@ static void drop_unread_captures(struct byi_parse_scope *s)
 {
     struct byi_func *f = s->f;
     bool *read = byi_own(f->nodes.n, sizeof *read, NULL);
-    uint32_t n = s->n_own;
+    uint32_t n = s->n_declared;
 
     for (byi_id id = 0; id < f->nodes.n; id++)
         for (uint32_t i = 0; i < f->nodes.at[id].n_args; i++)
             read[f->nodes.at[id].args[i]] = true;
     read[f->result] = true;
-    for (uint32_t i = s->n_own; i < f->params.n; i++) {
+    for (uint32_t i = s->n_declared; i < f->params.n; i++) {
         const byi_id param = f->params.at[i];
         f->nodes.at[param].index = read[param] ? n : BYI_NO_ID;
         if (!read[param])
             continue;
-        s->captures.at[n - s->n_own] = s->captures.at[i - s->n_own];
+        s->captures.at[n - s->n_declared] = s->captures.at[i - s->n_declared];
         n++;
     }
-    s->captures.n = n - s->n_own;
+    s->captures.n = n - s->n_declared;
     f->params.n = f->param_names.n = n;
     byi_vec_free(read);
 }
@@ -271,7 +271,7 @@ static void move_captures(struct byi_parse_scope *s)
             *arg = to[*arg];
         }
     }
-    for (uint32_t i = s->n_own; i < f->params.n; i++)
+    for (uint32_t i = s->n_declared; i < f->params.n; i++)
         f->params.at[i] = i;
     f->result = to[f->result];
     if (s->self != BYI_NO_ID)

@@ -434,15 +434,8 @@ static enum byoc_status parse_sources(struct byi_parser *p,
     source_list list = {0};
     enum byoc_status status = read_sources(p, &list);
 
-    if (status == BYOC_OK) {
-        struct byi_sources *s = byi_arena_alloc(p->m->arena, sizeof *s);
-        const uint32_t n = byi_ids_sort(list.at, list.n);
-        *s = (struct byi_sources){
-            .n = n,
-            .at = byi_arena_copy(p->m->arena, list.at, n * sizeof *list.at),
-        };
-        notes->sources = s;
-    }
+    if (status == BYOC_OK)
+        notes->sources = byi_sources_of(p->m, list.at, list.n);
     byi_vec_free(list.at);
     return status;
 }

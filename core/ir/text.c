@@ -318,16 +318,16 @@ static bool has_name(const struct text_printer *p,
 static void name_params(struct text_printer *p, struct text_level *l)
 {
     const struct byi_func *f = l->f;
-    uint32_t n = f->params.n, n_own = n - f->n_captures;
+    uint32_t n = f->params.n, n_declared = n - f->n_captures;
     struct byi_index index = {.arena = p->arena}; /* into p->names */
 
-    for (uint32_t i = n_own; i < n; i++) {
+    for (uint32_t i = n_declared; i < n; i++) {
         struct text_ref ref = l->refs[f->params.at[i]];
         if (ref.kind == NAME)
             byi_index_add(&index, byi_hash_text(p->names.at[ref.index]),
                           ref.index);
     }
-    for (uint32_t i = 0; i < n_own; i++) {
+    for (uint32_t i = 0; i < n_declared; i++) {
         const char *name = f->param_names.at[i];
         for (uint32_t k = 1; has_name(p, &index, name); k++)
             name = byi_arena_printf(p->arena, "%s_%u", f->param_names.at[i], k);
@@ -460,7 +460,7 @@ static void enter_level(struct text_printer *p, const struct byi_func *f,
                         const byi_id *captures, byi_id owner, enum close close)
 {
     struct text_level l = {.f = f, .close = close, .owner = owner};
-    uint32_t n = f->nodes.n, n_own = f->params.n - f->n_captures;
+    uint32_t n = f->nodes.n, n_declared = f->params.n - f->n_captures;
 
     /* otherwise a function would contain itself */
     assert(p->levels.n <= p->m->funcs.n);
@@ -468,7 +468,7 @@ static void enter_level(struct text_printer *p, const struct byi_func *f,
     l.uses = byi_arena_calloc(p->arena, n, sizeof *l.uses);
     l.hidden = byi_arena_calloc(p->arena, n, sizeof *l.hidden);
     for (uint32_t i = 0; i < f->n_captures; i++)
-        l.refs[f->params.at[n_own + i]] = top_level(p)->refs[captures[i]];
+        l.refs[f->params.at[n_declared + i]] = top_level(p)->refs[captures[i]];
     for (byi_id id = 0; close == CLOSE_FN && id < n; id++) {
         if (!is_self(p, f, id))
             continue;
@@ -524,10 +524,10 @@ static void add_signature(struct text_printer *p)
 {
     const struct text_level *l = top_level(p);
     const struct byi_func *f = l->f;
-    uint32_t n_own = f->params.n - f->n_captures;
+    uint32_t n_declared = f->params.n - f->n_captures;
 
     add_text(p, "(");
-    for (uint32_t i = 0; i < n_own; i++) {
+    for (uint32_t i = 0; i < n_declared; i++) {
         const struct byi_type *type = f->nodes.at[f->params.at[i]].type;
         add_text(p, i ? ", " : "");
         add_ref(p, f->params.at[i]);
@@ -535,7 +535,7 @@ static void add_signature(struct text_printer *p)
         byi_text_type(p->m, type, p->out);
         learn_type(p, type);
     }
-    add_func_attrs(p, f, n_own == 0);
+    add_func_attrs(p, f, n_declared == 0);
     add_text(p, ")");
     if (f->result < f->nodes.n) {
         add_text(p, " -> ");

@@ -168,14 +168,14 @@ static enum byoc_status check_func_type(struct verifier *c,
                                         const struct byi_func *g)
 {
     const struct byi_type *type = c->f->nodes.at[c->id].type;
-    uint32_t n_own = g->params.n - g->n_captures;
+    uint32_t n_declared = g->params.n - g->n_captures;
     char found[300];
 
-    if (type->kind != BYI_FUNC || type->n_fields != n_own)
+    if (type->kind != BYI_FUNC || type->n_fields != n_declared)
         return fail_check(c, "its type is %s, expected a function of %u",
                           byi_text_type_buf(c->m, type, found, sizeof found),
-                          n_own);
-    for (uint32_t i = 0; i < n_own; i++) {
+                          n_declared);
+    for (uint32_t i = 0; i < n_declared; i++) {
         const struct byi_type *param = g->nodes.at[g->params.at[i]].type;
         if (!byi_type_equal(type->fields[i], param))
             return wrong_type(c, "a parameter's type", type->fields[i], param);
@@ -379,14 +379,14 @@ static enum byoc_status check_self(struct verifier *c,
                                    const struct byi_node *node)
 {
     const struct byi_func *f = c->f;
-    uint32_t n_own = f->params.n - f->n_captures;
+    uint32_t n_declared = f->params.n - f->n_captures;
 
     for (uint32_t i = 0; i < node->n_args; i++)
-        if (node->args[i] != f->params.at[n_own + i])
+        if (node->args[i] != f->params.at[n_declared + i])
             return fail_check(c,
                               "it is the function itself with %%%u as capture "
                               "%u, expected its own, %%%u",
-                              node->args[i], i, f->params.at[n_own + i]);
+                              node->args[i], i, f->params.at[n_declared + i]);
     return BYOC_OK;
 }
 
@@ -394,17 +394,17 @@ static enum byoc_status check_fn(struct verifier *c,
                                  const struct byi_node *node)
 {
     const struct byi_func *g = NULL;
-    uint32_t n_own = 0;
+    uint32_t n_declared = 0;
 
     BYI_TRY(check_func_ref(c, node, &g));
     if (g->n_captures != node->n_args)
         return fail_check(c, "it captures %u values, expected %u", node->n_args,
                           g->n_captures);
-    n_own = g->params.n - g->n_captures;
+    n_declared = g->params.n - g->n_captures;
     for (uint32_t i = 0; i < node->n_args; i++) {
         const struct byi_type *found = c->f->nodes.at[node->args[i]].type;
         const struct byi_type *param =
-            g->nodes.at[g->params.at[n_own + i]].type;
+            g->nodes.at[g->params.at[n_declared + i]].type;
         if (!byi_type_equal(found, param))
             return wrong_type(c, "a captured value's type", found, param);
     }
@@ -488,9 +488,10 @@ bool byi_sizes_depend_on_data(const struct byi_module *m,
                          .err = &err};
     const int64_t first = c.next_symbol;
 
-    const bool made = check_node(&c) == BYOC_OK && c.next_symbol != first;
+    const bool creates_symbols =
+        check_node(&c) == BYOC_OK && c.next_symbol != first;
     byi_arena_free(&c.arena);
-    return made;
+    return creates_symbols;
 }
 
 static int compare_names(const void *a, const void *b)
@@ -501,7 +502,7 @@ static int compare_names(const void *a, const void *b)
 static enum byoc_status check_params(struct verifier *c)
 {
     const struct byi_func *f = c->f;
-    uint32_t n_own = f->params.n - f->n_captures;
+    uint32_t n_declared = f->params.n - f->n_captures;
     const char **names = NULL;
 
     if (f->param_names.n != f->params.n)
@@ -528,12 +529,12 @@ static enum byoc_status check_params(struct verifier *c)
         if (!f->param_names.at[i])
             return fail_check(c, "parameter %u has no name, expected one", i);
     }
-    names = byi_arena_calloc(c->arena, n_own, sizeof *names);
-    if (n_own > 0) {
-        memcpy(names, f->param_names.at, n_own * sizeof *names);
-        qsort(names, n_own, sizeof *names, compare_names);
+    names = byi_arena_calloc(c->arena, n_declared, sizeof *names);
+    if (n_declared > 0) {
+        memcpy(names, f->param_names.at, n_declared * sizeof *names);
+        qsort(names, n_declared, sizeof *names, compare_names);
     }
-    for (uint32_t i = 1; i < n_own; i++)
+    for (uint32_t i = 1; i < n_declared; i++)
         if (strcmp(names[i - 1], names[i]) == 0)
             return fail_check(
                 c,

@@ -243,9 +243,9 @@ BYOC_API const char *byoc_compiled_warnings(
  * not count. */
 BYOC_API uint32_t byoc_compiled_timed(const struct byoc_compiled *compiled);
 
-/* The passes that ran, as a table: a sequence above its members, total and own
- * milliseconds, shares, nodes before and after. Lives as long as `compiled`.
- * NULL if an allocation fails. */
+/* The passes that ran, as a table: a sequence above its members, milliseconds
+ * with and without those of the members, shares, nodes before and after. Lives
+ * as long as `compiled`. NULL if an allocation fails. */
 BYOC_API const char *byoc_compiled_times(struct byoc_compiled *compiled);
 
 /* Write the large constants that the text of byoc_compiled_ir names by digest
