@@ -25,8 +25,8 @@ struct block {
     _Alignas(ARENA_ALIGN) char data[];
 };
 
-struct deferred {
-    struct deferred *next;
+struct deferred_call {
+    struct deferred_call *next;
     void (*fn)(void *);
     void *arg;
 };
@@ -37,7 +37,7 @@ struct byi_arena {
     size_t most;          /* largest number of bytes in use before a reset */
     char *at, *end;
     size_t next_size;
-    struct deferred *deferred;
+    struct deferred_call *deferred_calls;
 };
 
 static void call_oom(size_t bytes)
@@ -74,9 +74,9 @@ static void free_blocks(struct block **blocks)
 
 static void run_deferred(struct byi_arena *arena)
 {
-    for (struct deferred *d = arena->deferred; d; d = d->next)
+    for (struct deferred_call *d = arena->deferred_calls; d; d = d->next)
         d->fn(d->arg);
-    arena->deferred = NULL;
+    arena->deferred_calls = NULL;
 }
 
 void byi_arena_free(struct byi_arena **arena)
@@ -299,14 +299,15 @@ char *byi_arena_printf(struct byi_arena *arena, const char *fmt, ...)
 
 void byi_arena_defer(struct byi_arena *arena, void (*fn)(void *), void *arg)
 {
-    struct deferred *d = try_alloc(arena, sizeof *d);
+    struct deferred_call *d = try_alloc(arena, sizeof *d);
 
     if (!d) {
         fn(arg);
         call_oom(sizeof *d);
     }
-    *d = (struct deferred){.next = arena->deferred, .fn = fn, .arg = arg};
-    arena->deferred = d;
+    *d = (struct deferred_call){
+        .next = arena->deferred_calls, .fn = fn, .arg = arg};
+    arena->deferred_calls = d;
 }
 
 void *byi_acquire(uint64_t bytes)

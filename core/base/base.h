@@ -742,10 +742,10 @@ enum byoc_status byi_file_write(const char *path, const void *data, size_t n,
                                 struct byoc_error *err);
 /* Like byi_file_commit, for a file that was created next to the destination. It
  * is renamed, or copied if the destination is a device, FIFO or standard
- * stream. The caller removes `made` unless it was renamed. Errors: BYOC_EIO,
+ * stream. The caller removes `file` unless it was renamed. Errors: BYOC_EIO,
  * BYOC_ENOMEM.
  */
-enum byoc_status byi_file_place(const char *made,
+enum byoc_status byi_file_place(const char *file,
                                 const struct byi_destination *destination,
                                 struct byoc_error *err);
 

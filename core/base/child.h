@@ -19,7 +19,8 @@ void byi_shared_free(void *memory, size_t bytes);
  * the child is ready and waits for a processor does not count: a busy machine
  * does not make a child hang. */
 struct byi_child_time {
-    uint64_t began, limit; /* nanoseconds, on the clock of byi_now_ns */
+    uint64_t began; /* a time of byi_now_ns */
+    uint64_t limit; /* nanoseconds; UINT64_MAX: none */
 };
 struct byi_child_time byi_child_time(double seconds);
 /* Wait for a child; *status is as for waitpid(). `group`: the child leads a

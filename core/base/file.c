@@ -144,8 +144,8 @@ enum byoc_status byi_destination_find(const char *path,
                         "%s: cannot write: found a dangling symbolic link; "
                         "remove it, or name another path",
                         path);
-    destination->path =
-        copy_path(path); /* creating the file reports other errors */
+    /* creating the file reports other errors */
+    destination->path = copy_path(path);
     return destination->path
                ? BYOC_OK
                : byi_fail(err, BYOC_ENOMEM, "%s: out of memory", path);
@@ -299,8 +299,8 @@ enum byoc_status byi_file_commit(struct byi_file *file, struct byoc_error *err)
     enum byoc_status status = BYOC_OK;
     const char *why = NULL;
 
-    if (ferror(resources
-                   ->stream)) /* errno may have changed since the failed call */
+    /* errno may have changed since an earlier call failed */
+    if (ferror(resources->stream))
         why = "an earlier write failed; is the disk full?";
     else if (fflush(resources->stream) != 0 ||
              (!resources->destination.through &&
@@ -354,27 +354,27 @@ enum byoc_status byi_file_write(const char *path, const void *data, size_t n,
     return byi_file_commit(&file, err);
 }
 
-static enum byoc_status copy_file(const char *made, const char *path,
+static enum byoc_status copy_file(const char *file, const char *path,
                                   struct byoc_error *err)
 {
     const void *data;
     size_t n;
 
-    BYI_TRY(byi_map_file(made, &data, &n, err));
+    BYI_TRY(byi_map_file(file, &data, &n, err));
     const enum byoc_status status = byi_file_write(path, data, n, err);
     byi_unmap(data, n);
     return status;
 }
 
-enum byoc_status byi_file_place(const char *made,
+enum byoc_status byi_file_place(const char *file,
                                 const struct byi_destination *destination,
                                 struct byoc_error *err)
 {
     if (destination->through)
-        return copy_file(made, destination->path, err);
-    int fd = open(made, O_RDONLY | O_CLOEXEC);
+        return copy_file(file, destination->path, err);
+    int fd = open(file, O_RDONLY | O_CLOEXEC);
     const bool fails =
-        fd < 0 || sync_fails(fd) || rename_fails(made, destination);
+        fd < 0 || sync_fails(fd) || rename_fails(file, destination);
     const int why = errno;
     if (fd >= 0)
         close(fd);

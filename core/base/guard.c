@@ -46,7 +46,7 @@ void *byi_owned_resize(void *old, size_t bytes, void (*end)(void *data))
         o->prev = o->next = o;
         o->end = old ? o->end : end;
         if (!old && top)
-            insert_owned(o, &top->made);
+            insert_owned(o, &top->ring);
         return o + 1;
     }
     o->prev->next = o;
@@ -92,7 +92,7 @@ void byi_adopt(void *memory)
     if (!memory || !top)
         return;
     take_out(owned_of(memory)); /* if it is in a ring of this library */
-    insert_owned(owned_of(memory), &top->made);
+    insert_owned(owned_of(memory), &top->ring);
 }
 
 /* --- guards ------------------------------------------------------------- */
@@ -100,7 +100,7 @@ void byi_adopt(void *memory)
 void byi_guard_begin(struct byi_guard *guard)
 {
     guard->up = top;
-    guard->made = (struct byi_owned){&guard->made, &guard->made, NULL};
+    guard->ring = (struct byi_owned){&guard->ring, &guard->ring, NULL};
     guard->bytes = 0;
     guard->active = true;
     guard->failed = false;
@@ -125,10 +125,10 @@ void (*byi_oom)(size_t bytes) = jump_to_guard;
 
 /* Release the list, oldest first, so that an owner frees the memory it owns,
  * which takes that off the list. */
-static void end_made(struct byi_guard *guard)
+static void end_ring(struct byi_guard *guard)
 {
-    while (guard->made.prev != &guard->made) {
-        struct byi_owned *o = guard->made.prev;
+    while (guard->ring.prev != &guard->ring) {
+        struct byi_owned *o = guard->ring.prev;
         take_out(o);
         if (o->end)
             o->end(o + 1);
@@ -141,11 +141,11 @@ static void end_made(struct byi_guard *guard)
  * leaves all guards. */
 static void move_to_outer(struct byi_guard *guard)
 {
-    while (guard->made.prev != &guard->made) { /* oldest first */
-        struct byi_owned *o = guard->made.prev;
+    while (guard->ring.prev != &guard->ring) { /* oldest first */
+        struct byi_owned *o = guard->ring.prev;
         take_out(o);
         if (guard->up)
-            insert_owned(o, &guard->up->made);
+            insert_owned(o, &guard->up->ring);
     }
 }
 
@@ -156,7 +156,7 @@ void byi_guard_leave(struct byi_guard *guard)
         guard->active = false;
         move_to_outer(guard);
     } else if (guard->failed) {
-        end_made(guard);
+        end_ring(guard);
         guard->failed = false;
     }
 }

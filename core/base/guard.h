@@ -45,7 +45,7 @@ struct byi_owned {
 
 struct byi_guard {
     struct byi_guard *up;  /* enclosing, same thread           */
-    struct byi_owned made; /* the ring's head                  */
+    struct byi_owned ring; /* its head                         */
     size_t bytes;          /* of the allocation that failed */
     bool active;           /* begun, and neither left nor jumped to */
     bool failed;           /* jumped to, and not left */

@@ -174,8 +174,8 @@ static void remove_path(const char *path)
     rmdir(path);
 }
 
-/* Ask a child to end, then kill it: compilers remove their own files when
- * asked. */
+/* Ask a child to end, and kill it after half a second: compilers remove their
+ * own files when asked. */
 static void end_child(pid_t child)
 {
     const struct timespec moment = {.tv_nsec = 2000000};
