@@ -151,11 +151,11 @@ static int64_t new_size(const struct edit *e, int64_t size)
     return e->from && size == e->from ? e->to : size;
 }
 
-/* Copy the elements of `t` that are within the new sizes. `plain`: replace them
- * by the edit's simpler values. `constant`: the edit may also replace sizes
- * among the values. */
+/* Copy the elements of `t` that are within the new sizes. `simplifies`: replace
+ * them by the edit's simpler values. `constant`: the edit may also replace
+ * sizes among the values. */
 static struct byi_tensor new_tensor(struct program_rewrite *w,
-                                    const struct byi_tensor *t, bool plain,
+                                    const struct byi_tensor *t, bool simplifies,
                                     bool constant)
 {
     const struct edit *e = w->edit;
@@ -175,7 +175,7 @@ static struct byi_tensor new_tensor(struct program_rewrite *w,
         double x = byi_tensor_float(t, at);
         if (constant && e->in_values && t->dtype == BYOC_I64)
             x = (double)new_size(e, (int64_t)x);
-        if (plain)
+        if (simplifies)
             x = isnan(e->value) ? round(x) : e->value;
         byi_tensor_set(&out, i, x);
     }
@@ -368,7 +368,8 @@ static void report_size(const struct reducer *d, const char *what)
         d->r->say(d->r->say_ctx, line);
 }
 
-/* Make the first node the result with which the test still fails. */
+/* End the program at an earlier node: at the first one with which the test
+ * still fails. */
 static bool end_earlier(struct reducer *d)
 {
     const struct byi_func *f = main_of(&d->program);
@@ -385,7 +386,8 @@ static bool end_earlier(struct reducer *d)
     return false;
 }
 
-/* Make the last node an input with which the test still fails. */
+/* Let the program begin later: make a node an input, the last one with which
+ * the test still fails. */
 static bool begin_later(struct reducer *d)
 {
     const struct byi_func *f = main_of(&d->program);
@@ -457,7 +459,7 @@ static bool shrink_size(struct reducer *d)
 
 /* Whether all elements equal `value`; if it is NAN, whether they are integers.
  */
-static bool is_plain(const struct reduced_program *s, byi_id id, double value)
+static bool is_simple(const struct reduced_program *s, byi_id id, double value)
 {
     const struct byi_func *f = main_of(s);
     struct byi_tensor t;
@@ -487,7 +489,7 @@ static bool simplify_values(struct reducer *d)
             struct edit e = no_edit;
             e.simplified = id;
             e.value = values[i];
-            if (is_plain(&d->program, id, e.value))
+            if (is_simple(&d->program, id, e.value))
                 break; /* the values are as simple as this already */
             if (try_edit(d, &e))
                 return true;

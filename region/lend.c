@@ -275,20 +275,20 @@ static enum byoc_status read_and_lend(const struct byoc_region *region,
                                       struct byoc_error *err)
 {
     BYI_BORDER(err);
-    struct byi_graph *read = NULL;
-    BYI_TRY(byi_graph_read(region->json, region->json_bytes, &read, err));
-    struct lent_graph *to = byi_arena_calloc(read->arena, 1, sizeof *to);
-    struct lender l = {.from = read,
+    struct byi_graph *source = NULL;
+    BYI_TRY(byi_graph_read(region->json, region->json_bytes, &source, err));
+    struct lent_graph *to = byi_arena_calloc(source->arena, 1, sizeof *to);
+    struct lender l = {.from = source,
                        .region = region,
-                       .arena = read->arena,
+                       .arena = source->arena,
                        .to = &to->graph,
                        .err = err};
     const enum byoc_status status = lend_graph(&l);
-    to->source = read;
+    to->source = source;
     if (status == BYOC_OK)
         *graph = &to->graph;
     else
-        byi_graph_free(&read);
+        byi_graph_free(&source);
     return status;
 }
 

@@ -191,9 +191,9 @@ static int64_t make_symbol(void *ctx)
     return INT64_MIN + r->n_fresh++;
 }
 
-/* Checks that the type at path matches the inferred one. A symbol in either
- * matches any size, since the type rule does not get the values of
- * constants. */
+/* Check that the type at `path` matches the inferred one. A symbol in either
+ * matches any size, since the type rule does not get the values of constants.
+ */
 static enum byoc_status check_type(struct region_reader *r, const char *path,
                                    const struct byi_type *type,
                                    const struct byi_type *inferred)
@@ -445,7 +445,7 @@ static enum byoc_status read_branches(struct region_reader *r,
 static uint32_t count_steps(const cJSON *list);
 
 /* Count the steps in the branches of a step. The recursion is at most as deep
- * as the JSON, whose depth cJSON limits. */
+ * as the JSON, whose depth byi_json_parse limits. */
 static uint32_t count_in_branches(const cJSON *step)
 {
     static const char *const keys[] = {"then", "else"};
