@@ -48,21 +48,21 @@ enum byoc_status byi_ep_constant_inputs_list(
             if (!value->is_input || !value->constant ||
                 strcmp(value->name, inputs[i]) != 0)
                 continue;
-            struct byi_ep_constant_input *f = &(*list)[(*n)++];
-            f->name = byi_arena_str(arena, inputs[i]);
-            f->index = i;
+            struct byi_ep_constant_input *input = &(*list)[(*n)++];
+            input->name = byi_arena_str(arena, inputs[i]);
+            input->index = i;
             const void *data;
             size_t bytes;
             BYI_TRY(
                 read_value(graph->ort, value->constant, &data, &bytes, err));
-            byi_sha256_text(data, bytes, f->digest);
-            f->sample_hash = hash_samples(data, bytes);
+            byi_sha256_text(data, bytes, input->digest);
+            input->sample_hash = hash_samples(data, bytes);
         }
     return BYOC_OK;
 }
 
 static enum byoc_status check_initializer(const OrtApi *ort,
-                                          struct byi_ep_constant_input *f,
+                                          struct byi_ep_constant_input *input,
                                           const OrtKernelContext *context,
                                           struct byoc_error *err)
 {
@@ -70,22 +70,22 @@ static enum byoc_status check_initializer(const OrtApi *ort,
     const void *data = NULL;
     size_t bytes = 0;
     char digest[65];
-    BYI_ORT(ort, KernelContext_GetInput(context, f->index, &value));
+    BYI_ORT(ort, KernelContext_GetInput(context, input->index, &value));
     if (!value)
         return BYOC_OK;
     BYI_TRY(read_value(ort, value, &data, &bytes, err));
-    if (data == atomic_load_explicit(&f->address, memory_order_relaxed) &&
-        hash_samples(data, bytes) == f->sample_hash)
+    if (data == atomic_load_explicit(&input->address, memory_order_relaxed) &&
+        hash_samples(data, bytes) == input->sample_hash)
         return BYOC_OK;
     byi_sha256_text(data, bytes, digest);
-    if (strcmp(digest, f->digest) != 0)
+    if (strcmp(digest, input->digest) != 0)
         return byi_fail(err, BYOC_EINVAL,
                         "input %s: found another value than the model's, "
                         "expected the model's value or none, because of the "
                         "option initializers=constant; try "
                         "initializers=replaceable",
-                        f->name);
-    atomic_store_explicit(&f->address, data, memory_order_relaxed);
+                        input->name);
+    atomic_store_explicit(&input->address, data, memory_order_relaxed);
     return BYOC_OK;
 }
 
