@@ -6,7 +6,7 @@ A small convolutional network finds handwritten digits (scikit-learn's, 8x8) of
 several sizes in noisy scenes of 48x48. Each of 6x6 cells predicts a box and the
 scores of ten digits; NonMaxSuppression, added to the exported model, keeps one box
 for each digit. The last 448 images of digits are held out; 12 scenes of these and
-what is in them are written beside the model.
+the digits in them are written beside the model.
 
 Needs the distribution's python3-torch, python3-sklearn and python3-onnx. Not
 needed to build or run anything: its output is in the repository.
@@ -64,19 +64,19 @@ class Detector(nn.Module):
 def scene(images, labels, rng):
     """An image with one to four digits that do not touch, and [(digit, box)]"""
     image = rng.normal(0.1, 0.08, (SIDE, SIDE)).astype(np.float32)
-    there = []
+    placed = []
     for _ in range(rng.integers(1, 5)):
         pick, side = rng.integers(len(images)), int(rng.integers(11, 20))
         y, x = rng.integers(0, SIDE - side, 2)
         if any(y < b[2] + 2 and b[0] < y + side + 2 and x < b[3] + 2 and
-               b[1] < x + side + 2 for _, b in there):
+               b[1] < x + side + 2 for _, b in placed):
             continue
         drawn = functional.interpolate(
             torch.from_numpy(images[pick]).reshape(1, 1, 8, 8), (side, side),
             mode="bilinear", align_corners=False).numpy()[0, 0]
         image[y:y + side, x:x + side] += drawn * rng.uniform(0.6, 1.0)
-        there.append((int(labels[pick]), (y, x, y + side, x + side)))
-    return image, there
+        placed.append((int(labels[pick]), (y, x, y + side, x + side)))
+    return image, placed
 
 
 def batch(images, labels, rng):
@@ -85,8 +85,8 @@ def batch(images, labels, rng):
     digits = np.zeros((BATCH, 10, CELLS * CELLS), np.float32)
     boxes = np.zeros((BATCH, CELLS * CELLS, 4), np.float32)
     for i in range(BATCH):
-        x[i, 0], there = scene(images, labels, rng)
-        for digit, box in there:
+        x[i, 0], placed = scene(images, labels, rng)
+        for digit, box in placed:
             middle = (np.arange(CELLS) + 0.5) * CELL
             near = (np.abs(middle[:, None] - (box[0] + box[2]) / 2) <= CELL * 0.8) \
                 & (np.abs(middle[None] - (box[1] + box[3]) / 2) <= CELL * 0.8)
@@ -103,10 +103,10 @@ def train(images, labels):
     for _ in range(STEPS):
         x, digits, boxes = batch(images, labels, rng)
         logits, found = model.raw(x)
-        there = digits.amax(1) > 0
+        has_digit = digits.amax(1) > 0
         loss = functional.binary_cross_entropy_with_logits(
             logits, digits, pos_weight=torch.tensor(3.0)) * 10
-        loss = loss + (found - boxes).abs()[there].mean() / CELL
+        loss = loss + (found - boxes).abs()[has_digit].mean() / CELL
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -160,13 +160,13 @@ def main() -> int:
     out.mkdir(parents=True, exist_ok=True)
     onnx.save(exported(model), str(out / "detect.onnx"))
     rng = np.random.default_rng(8)
-    held = [scene(images[-HELD_OUT:], labels[-HELD_OUT:], rng)
-            for _ in range(SCENES)]
-    np.save(out / "scenes.npy", np.stack([image for image, _ in held]))
+    scenes = [scene(images[-HELD_OUT:], labels[-HELD_OUT:], rng)
+              for _ in range(SCENES)]
+    np.save(out / "scenes.npy", np.stack([image for image, _ in scenes]))
     with open(out / "truth.txt", "w", encoding="ascii") as file:
         for line in sorted("scene %d: digit %d\n" % (i, digit)
-                           for i, (_, there) in enumerate(held)
-                           for digit, _ in there):
+                           for i, (_, placed) in enumerate(scenes)
+                           for digit, _ in placed):
             file.write(line)
     return 0
 

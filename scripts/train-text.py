@@ -118,16 +118,16 @@ def main() -> int:
     model = Decoder()
     train(model, read_text(), float(sys.argv[2]) if len(sys.argv) > 2 else 120)
     names = [f"{i}.{t}" for i in range(LAYERS) for t in ("key", "value")]
-    given = ["ids"] + ["past." + n for n in names]
-    made = ["logits"] + ["present." + n for n in names]
+    inputs = ["ids"] + ["past." + n for n in names]
+    outputs = ["logits"] + ["present." + n for n in names]
     axes = {"ids": {1: "new"}, "logits": {1: "new"}}
     axes.update({"past." + n: {2: "past"} for n in names})
     axes.update({"present." + n: {2: "all"} for n in names})
     model.eval()
     torch.onnx.export(
         model, (torch.randint(WORDS, (1, 3)), *caches(1, 5)),
-        str(pathlib.Path(sys.argv[1]) / "text.onnx"), input_names=given,
-        output_names=made, dynamic_axes=axes, opset_version=16)
+        str(pathlib.Path(sys.argv[1]) / "text.onnx"), input_names=inputs,
+        output_names=outputs, dynamic_axes=axes, opset_version=16)
     return 0
 
 
