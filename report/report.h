@@ -27,7 +27,7 @@ struct byi_report_node {
     const uint32_t *inputs; /* the nodes that it reads */
     const struct byi_report_attempt *attempts;
 };
-/* A region, kept or reverted. */
+/* A region: kept, split into others, or reverted. */
 struct byi_report_region {
     const char *name, *backend, *outcome, *reason, *detail;
     bool kept;
