@@ -138,7 +138,7 @@ static void write_artifact(struct setup *s)
     struct byoc_error err;
     const struct byi_plan_code code = {s->kernels.list.n, s->kernels.list.at,
                                        s->kernels.kernel_of};
-    const struct byi_plan_params params = {.code = &code};
+    const struct byi_plan_params params = {.code = code.n ? &code : NULL};
     const struct byi_manifest what = {.name = "test", .hashes = true};
     assert_int_equal(byi_plan_write(s->x.m, &params, &s->plan, &err), BYOC_OK);
     struct byi_image image = s->x.image;
@@ -880,24 +880,34 @@ static void test_images(void **state)
     tear_down(&s);
 }
 
-/* Groups without C run operator by operator: in one artifact with groups that
- * have C, and alone. */
+/* Groups without C run operator by operator: alone, and in one artifact with a
+ * group that has C. */
 static void test_refused(void **state)
 {
-    struct bench b = {0};
-    struct setup s;
     (void)state;
-    byi_text_addf(&b.params, "%%x: Tensor[(4, 6), float32], "
-                             "%%i: Tensor[(3), int64]");
-    add_group(&b, "%p0: Tensor[(4, 6), float32], %p1: Tensor[(3), int64]",
-              "%x, %i", "Tensor[(3, 6), float32]",
-              "    %0 = take(%p0, %p1);\n    nn.relu(%0)");
-    add_group(&b, "%p0: Tensor[(4, 6), float32]", "%x",
-              "Tensor[(4, 6), float32]", "    %0 = sin(%p0);\n    nn.relu(%0)");
-    set_up(&s, finish_text(&b));
-    assert_int_equal(s.kernels.list.n, 0);
-    assert_null(s.kernels.source.at);
-    tear_down(&s);
+    for (uint32_t with_c = 0; with_c < 2; with_c++) {
+        struct bench b = {0};
+        struct setup s;
+        /* indices are from -20 to 19: see draw_int() */
+        byi_text_addf(&b.params, "%%x: Tensor[(20, 6), float32], "
+                                 "%%i: Tensor[(3), int64]");
+        add_group(&b, "%p0: Tensor[(20, 6), float32], %p1: Tensor[(3), int64]",
+                  "%x, %i", "Tensor[(3, 6), float32]",
+                  "    %0 = take(%p0, %p1);\n    nn.relu(%0)");
+        add_group(&b, "%p0: Tensor[(20, 6), float32]", "%x",
+                  "Tensor[(20, 6), float32]",
+                  "    %0 = sin(%p0);\n    nn.relu(%0)");
+        if (with_c)
+            add_group(&b, "%p0: Tensor[(20, 6), float32]", "%x",
+                      "Tensor[(20, 6), float32]",
+                      "    %0 = abs(%p0);\n    nn.relu(%0)");
+        set_up(&s, finish_text(&b));
+        assert_int_equal(s.kernels.list.n, with_c);
+        assert_int_equal(s.kernels.source.at != NULL, with_c);
+        write_artifact(&s);
+        run_all(&s, 8, false, 1e-6);
+        tear_down(&s);
+    }
 }
 
 /* --- plans with kernels --------------------------------------------------- */
