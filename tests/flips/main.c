@@ -6,8 +6,10 @@
  *
  *   flips [--stride N] [--seconds S] [--mask XOR] MODEL...
  *
+ * Exits with 1 if the test fails, 2 if a model does not run, or for usage.
+ *
  * --stride   change every N-th byte; without it, as many bytes as --seconds
- *            allow, evenly spread
+ *            (default 10) allow, evenly spread
  * --mask     XOR the byte with this number (default 0xff)
  *
  * The ways to damage the file, in the first column of the output:
@@ -73,8 +75,7 @@ struct subject {
     struct range readable[MAX_RANGES]; /* the bytes that `forged` changes */
     uint32_t n_readable;
     struct range weights;
-    /* as the manifest has them: plan, ledger, blobs, weights */
-    char hashes[4][65];
+    char hashes[3][65]; /* of plan, ledger and blobs, as in the manifest */
     uint64_t results;
 };
 
@@ -260,7 +261,8 @@ static size_t place_of(const struct subject *s, size_t at)
 
 enum way { AS_IS, NO_SUM, FORGED, CUT, N_WAYS };
 static const char *const ways[] = {"as it is", "no sum", "forged", "cut"};
-enum { MANIFEST, PLAN, LEDGER, BLOBS }; /* the first readable one */
+/* Indices of the first of subject.readable[]. */
+enum { MANIFEST, PLAN, LEDGER, BLOBS };
 
 static enum outcome damage(const struct subject *s, enum way way, size_t at,
                            int mask, char *bytes)

@@ -9,9 +9,14 @@
  *
  * --stride     every N-th allocation; without it, as many as --seconds allow,
  *              evenly spread
+ * --seconds    for all models together (default 20)
  * --in-a-row   N allocations in a row fail
  * --all        allocations of oneDNN, OpenMP and the loader fail as well
+ * --only       one phase, by its name in `phases`, or "1st comp"
  * --at         only allocation N fails, in this process: for a debugger
+ *
+ * Exits with 1 if an attempt ends in another way, 2 if a model does not run, or
+ * for usage.
  */
 #include <fcntl.h>
 #include <malloc.h>
@@ -42,13 +47,14 @@ enum outcome {
     ENOMEM_SAID,
     BAD_STATUS,
     LEAK,
-    PINNED,
+    RETRY_FAILED,
     DIFFERENT,
     CRASHED
 };
 static const char *const outcome_names[] = {
-    "ok",   "ok, natively",      "ENOMEM",    "other status",
-    "leak", "no second attempt", "different", "crashed"};
+    "ok",           "ok, natively", "ENOMEM",
+    "other status", "leak",         "the second attempt fails",
+    "different",    "crashed"};
 enum { N_OUTCOMES = sizeof outcome_names / sizeof *outcome_names };
 
 /* The model under test, and what the phases make of it. */
@@ -414,7 +420,7 @@ static uint64_t ledger_hash(const struct subject *s)
 }
 
 /* Whether the next run finds a kept specialisation that runs a native twin. */
-static bool is_pinned(struct subject *s)
+static bool keeps_twin(struct subject *s)
 {
     struct byoc_cache_stats before, now;
     byoc_model_cache(s->model, &before);
@@ -447,14 +453,14 @@ static enum outcome attempt(const struct phase *p, struct subject *s,
         p->undo(s);
     if ((status != BYOC_OK && p->act(s) != BYOC_OK) || p->after(s) != BYOC_OK) {
         s->why = err.text;
-        return PINNED;
+        return RETRY_FAILED;
     }
     if (s->compiled && ledger_hash(s) != s->ledger)
         outcome = FALLBACK;
     else if (s->hash != right)
         return DIFFERENT;
-    if (is_pinned(s))
-        return PINNED;
+    if (keeps_twin(s))
+        return RETRY_FAILED;
     drop(s);
     return heap.blocks > s->blocks ? LEAK : outcome;
 }
@@ -681,7 +687,7 @@ int main(int argc, char **argv)
         return 2;
     printf("%-14s %-10s %8s %7s %7s %7s %7s %7s %7s %7s %7s %7s\n", "model",
            "phase", "calls", "points", "ok", "native", "ENOMEM", "other",
-           "leak", "pinned", "differ", "crash");
+           "leak", "retry", "differ", "crash");
     fine = try_first_compile(argv[first], &o);
     for (int i = first; i < argc; i++)
         fine = try_model(argv[i], folder, &o, (uint32_t)(argc - first)) && fine;
