@@ -68,7 +68,7 @@ static void run(struct byoc_compiled *compiled, const char *plugin,
     byoc_model_free(&model);
 }
 
-/* Offload all of `text` as one region, whose function has the attribute
+/* Offload all of `text` as one region, of which a composite has the attribute
  * `operators`; both branches give the native results, which differ. */
 static void check(const char *text, const char *operators)
 {
@@ -76,7 +76,8 @@ static void check(const char *text, const char *operators)
     struct byoc_compiled *native = compile(text, NULL);
     float results[2][N];
     if (!strstr(byoc_compiled_ir(with), operators) ||
-        !strstr(byoc_compiled_ledger(with), "\"native\": 0"))
+        !strstr(byoc_compiled_ledger(with), "\"native\": 0,") ||
+        !strstr(byoc_compiled_ledger(with), "\"regions\": 1, "))
         fail_msg("%s\n%s", byoc_compiled_ir(with), byoc_compiled_ledger(with));
     for (int cond = 0; cond < 2; cond++) {
         float want[N];

@@ -114,7 +114,7 @@ static void check(const char *text, const char *plugin, int n,
     const char *ledger = byoc_compiled_ledger(compiled);
     snprintf(line, sizeof line, "\"offloaded\": %u,", offloaded);
     has(ledger, line);
-    snprintf(line, sizeof line, "\"regions\": %u", regions);
+    snprintf(line, sizeof line, "\"regions\": %u,", regions);
     has(ledger, line);
     for (; *texts; texts++)
         has(ledger, *texts);
@@ -144,7 +144,7 @@ static void a_region_that_loads_stays(void **state)
     float out[MAX_OUT][16];
     struct byoc_compiled *compiled = compile(single, willing);
     const char *ledger = byoc_compiled_ledger(compiled);
-    has(ledger, "\"regions\": 1");
+    has(ledger, "\"regions\": 1,");
     assert_null(strstr(ledger, "region-failed"));
     run(compiled, willing, 4, out); /* the model that compiling tried */
     run(compiled, willing, 4, out); /* one of its own */
@@ -296,7 +296,7 @@ static void long_regions_take_few_tries(void **state)
     *(void **)&probes = dlsym(library, "choosy_probes");
     const unsigned loads_before = loads(), probes_before = probes();
     struct byoc_compiled *compiled = compile(text, choosy);
-    has(byoc_compiled_ledger(compiled), "\"regions\": 25");
+    has(byoc_compiled_ledger(compiled), "\"regions\": 25,");
     assert_true(loads() - loads_before <= 1 + 128 + 25);
     /* equal signatures are probed once: %0 and the rest */
     assert_int_equal(probes() - probes_before, 2);
