@@ -552,7 +552,7 @@ static bool way_text(const struct naive *v, const struct way *way,
     return true;
 }
 
-/* A set of texts; the first one is kept in its place. */
+/* A set of texts, in the order in which they were added. */
 struct texts {
     uint32_t n;
     char *at[MAX_WAYS];

@@ -270,7 +270,7 @@ static void indexes_roots(void **state)
     assert_true(at[0].roots[BYI_OP_ADD]);
     assert_true(at[0].roots[BYI_OP_NN_RELU]);
     assert_false(at[0].roots[BYI_OP_TANH]);
-    assert_true(at[1].roots[BYI_OP_TANH]); /* the step must stand */
+    assert_true(at[1].roots[BYI_OP_TANH]); /* not optional */
     assert_false(at[1].roots[BYI_OP_ADD]);
     assert_true(at[2].roots[BYI_OP_EXP]);
     assert_false(at[2].roots[BYI_OP_ABS]);
