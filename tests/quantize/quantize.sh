@@ -101,7 +101,7 @@ to="-o $work/none.onnx"
     refuse 'expected -o FILE.onnx' "$model" --calibrate "$digits"
     refuse 'found no sample' "$model" --calibrate "$work/empty" $to
     refuse 'expected a folder' "$model" --calibrate "$work/nowhere" $to
-    refuse 'expected' "$model" --calibrate "$work/wrong" $to
+    refuse 'found int64, expected float32' "$model" --calibrate "$work/wrong" $to
     refuse 'expected integers' "$model" --calibrate "$work/labels" $to
     refuse "found no node of the name 'x'" "$model" --calibrate "$digits" \
         --keep x $to
