@@ -251,16 +251,12 @@ static void external_weights(void **state)
 static void add_branch(struct build *b, Onnx__NodeProto *of, const char *name,
                        const char *op)
 {
-    static const Onnx__GraphProto graph = ONNX__GRAPH_PROTO__INIT;
-    Onnx__GraphProto *outer = b->graph;
+    Onnx__GraphProto *outer = enter(b);
     char *out = byi_arena_printf(b->arena, "%s_out", name);
 
-    b->graph = byi_arena_copy(b->arena, &graph, sizeof graph);
     node(b, op, "x", out);
     output(b, out);
-    attr(b, of, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__GRAPH)->g =
-        b->graph;
-    b->graph = outer;
+    attr_graph(b, of, name, leave(b, outer));
 }
 
 /* Nodes of inner graphs get notes by the source names that the importer gives

@@ -6,41 +6,6 @@
 #include "interp/interp.h"
 #include "tests/compare.h"
 
-/* Add nodes, outputs and so on to an inner graph from now on, until leave(),
- * which gets the outer graph that this returns. */
-static Onnx__GraphProto *enter(struct build *b)
-{
-    static const Onnx__GraphProto graph = ONNX__GRAPH_PROTO__INIT;
-    Onnx__GraphProto *outer = b->graph;
-
-    b->graph = byi_arena_copy(b->arena, &graph, sizeof graph);
-    return outer;
-}
-
-static Onnx__GraphProto *leave(struct build *b, Onnx__GraphProto *outer)
-{
-    Onnx__GraphProto *inner = b->graph;
-
-    b->graph = outer;
-    return inner;
-}
-
-static void attr_graph(struct build *b, Onnx__NodeProto *n, const char *name,
-                       Onnx__GraphProto *graph)
-{
-    Onnx__AttributeProto *a =
-        attr(b, n, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__GRAPH);
-
-    a->g = graph;
-}
-
-static void typed_input(struct build *b, const char *name, int dtype,
-                        const char *dims)
-{
-    b->graph->input = list_add(b->arena, b->graph->input, &b->graph->n_input,
-                               value(b, name, dtype, dims));
-}
-
 /* A graph of one node; its outputs are the node's. */
 static Onnx__GraphProto *one_node(struct build *b, const char *op,
                                   const char *in, const char *out)
@@ -627,20 +592,14 @@ static void scan_without_state(void **state)
 static struct build with_flex(const char *dims, const char *op, const char *in,
                               const char *out)
 {
-    static const Onnx__OperatorSetIdProto id =
-        ONNX__OPERATOR_SET_ID_PROTO__INIT;
+    static char domain[] = "ai.onnx.preview";
     struct build b = begin(24);
-    Onnx__OperatorSetIdProto *set = byi_arena_copy(b.arena, &id, sizeof id);
 
-    set->domain = byi_arena_str(b.arena, "ai.onnx.preview");
-    set->has_version = 1;
-    set->version = 1;
-    b.model->opset_import =
-        list_add(b.arena, b.model->opset_import, &b.model->n_opset_import, set);
+    import_opset(&b, domain, 1);
     input(&b, "q", "N 4 S 8");
     input(&b, "k", dims);
     Onnx__NodeProto *n = node(&b, "FlexAttention", "q k k", "y");
-    n->domain = set->domain;
+    n->domain = domain;
     Onnx__GraphProto *outer = enter(&b);
     typed_input(&b, "x", FLOAT, "N 4 S T");
     Onnx__NodeProto *inner = node(&b, op, in, out);

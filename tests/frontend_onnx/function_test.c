@@ -5,35 +5,12 @@
 
 enum { FLOAT_ATTR = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT };
 
-/* Add nodes to a function from now on, until leave(), which gets the outer
- * graph that this returns. */
-static Onnx__GraphProto *enter(struct build *b)
-{
-    static const Onnx__GraphProto graph = ONNX__GRAPH_PROTO__INIT;
-    Onnx__GraphProto *outer = b->graph;
-
-    b->graph = byi_arena_copy(b->arena, &graph, sizeof graph);
-    return outer;
-}
-
-static Onnx__OperatorSetIdProto *opset(struct build *b, const char *domain,
-                                       int64_t version)
-{
-    static const Onnx__OperatorSetIdProto id =
-        ONNX__OPERATOR_SET_ID_PROTO__INIT;
-    Onnx__OperatorSetIdProto *set = byi_arena_copy(b->arena, &id, sizeof id);
-
-    set->domain = byi_arena_str(b->arena, domain);
-    set->has_version = 1;
-    set->version = version;
-    return set;
-}
-
 /* Make a function of domain "mine" of the nodes that were added since enter().
  * It imports that domain and ONNX's operators of the given opset. */
-static Onnx__FunctionProto *leave(struct build *b, Onnx__GraphProto *outer,
-                                  const char *name, int64_t version,
-                                  const char *in, const char *out)
+static Onnx__FunctionProto *end_function(struct build *b,
+                                         Onnx__GraphProto *outer,
+                                         const char *name, int64_t version,
+                                         const char *in, const char *out)
 {
     static const Onnx__FunctionProto proto = ONNX__FUNCTION_PROTO__INIT;
     Onnx__FunctionProto *f = byi_arena_copy(b->arena, &proto, sizeof proto);
@@ -44,10 +21,10 @@ static Onnx__FunctionProto *leave(struct build *b, Onnx__GraphProto *outer,
     f->node = b->graph->node;
     f->input = names(b, in, &f->n_input);
     f->output = names(b, out, &f->n_output);
-    f->opset_import =
-        list_add(b->arena, NULL, &f->n_opset_import, opset(b, "", version));
+    f->opset_import = list_add(b->arena, NULL, &f->n_opset_import,
+                               opset_id(b->arena, "", version));
     f->opset_import = list_add(b->arena, f->opset_import, &f->n_opset_import,
-                               opset(b, "mine", 1));
+                               opset_id(b->arena, "mine", 1));
     b->model->functions =
         list_add(b->arena, b->model->functions, &b->model->n_functions, f);
     b->graph = outer;
@@ -63,15 +40,6 @@ static Onnx__NodeProto *call(struct build *b, const char *op, const char *in,
     return n;
 }
 
-static void attr_float(struct build *b, Onnx__NodeProto *n, const char *name,
-                       float v)
-{
-    Onnx__AttributeProto *a = attr(b, n, name, FLOAT_ATTR);
-
-    a->has_f = 1;
-    a->f = v;
-}
-
 static void attr_ref(struct build *b, Onnx__NodeProto *n, const char *name,
                      const char *to)
 {
@@ -82,9 +50,7 @@ static struct build begin_mine(void)
 {
     struct build b = begin(17);
 
-    b.model->opset_import =
-        list_add(b.arena, b.model->opset_import, &b.model->n_opset_import,
-                 opset(&b, "mine", 1));
+    import_opset(&b, "mine", 1);
     return b;
 }
 
@@ -94,7 +60,7 @@ static Onnx__FunctionProto *add_leaky(struct build *b)
     Onnx__GraphProto *outer = enter(b);
 
     attr_ref(b, node(b, "LeakyRelu", "x", "y"), "alpha", "slope");
-    Onnx__FunctionProto *f = leave(b, outer, "Leaky", 17, "x", "y");
+    Onnx__FunctionProto *f = end_function(b, outer, "Leaky", 17, "x", "y");
     f->attribute = names(b, "slope", &f->n_attribute);
     return f;
 }
@@ -107,7 +73,7 @@ static void body_in_place_of_the_call(void **state)
     Onnx__GraphProto *outer = enter(&b);
     node(&b, "MatMul", "x w", "t")->name = byi_arena_str(b.arena, "product");
     node(&b, "Relu", "t", "y");
-    leave(&b, outer, "Layer", 17, "x w", "y");
+    end_function(&b, outer, "Layer", 17, "x w", "y");
     input(&b, "x", "N 8");
     floats(&b, "w", 2, (const int64_t[]){8, 8});
     call(&b, "Layer", "x w", "t")->name = byi_arena_str(b.arena, "first");
@@ -126,7 +92,7 @@ static void attributes_refer_to_the_call(void **state)
     add_leaky(&b);
     Onnx__GraphProto *outer = enter(&b);
     attr_ref(&b, call(&b, "Leaky", "x", "y"), "slope", "outer_slope");
-    Onnx__FunctionProto *f = leave(&b, outer, "Twice", 17, "x", "y");
+    Onnx__FunctionProto *f = end_function(&b, outer, "Twice", 17, "x", "y");
     f->attribute = names(&b, "outer_slope", &f->n_attribute);
     input(&b, "x", "4");
     attr_float(&b, call(&b, "Leaky", "x", "a"), "slope", 0.3f);
@@ -176,7 +142,7 @@ static void own_opsets(void **state)
 
     Onnx__GraphProto *outer = enter(&b);
     node(&b, "Softmax", "x", "y");
-    leave(&b, outer, "Old", 12, "x", "y");
+    end_function(&b, outer, "Old", 12, "x", "y");
     input(&b, "x", "2 3 4");
     call(&b, "Old", "x", "a");
     node(&b, "Softmax", "a", "y");
@@ -192,23 +158,19 @@ static void inputs_left_out(void **state)
     struct build b = begin_mine();
     (void)state;
 
-    Onnx__GraphProto *outer = enter(&b), *mine = b.graph;
-    Onnx__GraphProto *then = (enter(&b), b.graph);
+    Onnx__GraphProto *outer = enter(&b), *mine = enter(&b);
     node(&b, "Clip", "x low high", "t");
     output(&b, "t");
-    Onnx__GraphProto *other = (enter(&b), b.graph);
+    Onnx__GraphProto *then = leave(&b, mine);
+    enter(&b);
     node(&b, "Neg", "x", "e");
     output(&b, "e");
-    b.graph = mine;
+    Onnx__GraphProto *other = leave(&b, mine);
     Onnx__NodeProto *n = node(&b, "If", "c", "y");
-    attr(&b, n, "then_branch", ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__GRAPH)
-        ->g = then;
-    attr(&b, n, "else_branch", ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__GRAPH)
-        ->g = other;
-    leave(&b, outer, "Choose", 17, "c x low high", "y");
-    b.graph->input =
-        list_add(b.arena, b.graph->input, &b.graph->n_input,
-                 value(&b, "c", ONNX__TENSOR_PROTO__DATA_TYPE__BOOL, ""));
+    attr_graph(&b, n, "then_branch", then);
+    attr_graph(&b, n, "else_branch", other);
+    end_function(&b, outer, "Choose", 17, "c x low high", "y");
+    typed_input(&b, "c", ONNX__TENSOR_PROTO__DATA_TYPE__BOOL, "");
     input(&b, "x", "4");
     input(&b, "low", "");
     call(&b, "Choose", "c x low", "t"); /* t is a name inside as well */
@@ -223,10 +185,10 @@ static void calls_itself(void **state)
 
     Onnx__GraphProto *outer = enter(&b);
     call(&b, "B", "x", "y");
-    leave(&b, outer, "A", 17, "x", "y");
+    end_function(&b, outer, "A", 17, "x", "y");
     outer = enter(&b);
     call(&b, "A", "x", "y");
-    leave(&b, outer, "B", 17, "x", "y");
+    end_function(&b, outer, "B", 17, "x", "y");
     input(&b, "x", "4");
     call(&b, "A", "x", "y");
     output(&b, "y");
@@ -255,7 +217,7 @@ static struct build nested_named(int depth, int times, int length)
             n->name =
                 length ? byi_arena_printf(b.arena, "%0*d", length, k) : n->name;
         }
-        leave(&b, outer, name, 17, "v0", to);
+        end_function(&b, outer, name, 17, "v0", to);
     }
     input(&b, "x", "4");
     call(&b, "F0", "x", "y");

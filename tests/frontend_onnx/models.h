@@ -41,21 +41,39 @@ static inline void *list_add(struct byi_arena *arena, void *list, size_t *n,
     return longer;
 }
 
+static inline Onnx__OperatorSetIdProto *opset_id(struct byi_arena *arena,
+                                                 const char *domain,
+                                                 int64_t version)
+{
+    static const Onnx__OperatorSetIdProto proto =
+        ONNX__OPERATOR_SET_ID_PROTO__INIT;
+    Onnx__OperatorSetIdProto *id = byi_arena_copy(arena, &proto, sizeof proto);
+
+    id->domain = byi_arena_str(arena, domain);
+    id->has_version = 1;
+    id->version = version;
+    return id;
+}
+
+/* Let the model use a version of the operators of a domain. */
+static inline void import_opset(struct build *b, const char *domain,
+                                int64_t version)
+{
+    b->model->opset_import =
+        list_add(b->arena, b->model->opset_import, &b->model->n_opset_import,
+                 opset_id(b->arena, domain, version));
+}
+
+/* A model of version `opset` of ONNX's operators. */
 static inline struct build begin(int64_t opset)
 {
     static const Onnx__ModelProto model = ONNX__MODEL_PROTO__INIT;
     static const Onnx__GraphProto graph = ONNX__GRAPH_PROTO__INIT;
-    static const Onnx__OperatorSetIdProto id =
-        ONNX__OPERATOR_SET_ID_PROTO__INIT;
     struct build b = {.arena = byi_arena_new()};
 
     b.model = byi_arena_copy(b.arena, &model, sizeof model);
     b.graph = byi_arena_copy(b.arena, &graph, sizeof graph);
-    Onnx__OperatorSetIdProto *set = byi_arena_copy(b.arena, &id, sizeof id);
-    set->has_version = 1;
-    set->version = opset;
-    b.model->opset_import =
-        list_add(b.arena, NULL, &b.model->n_opset_import, set);
+    import_opset(&b, "", opset);
     b.model->has_ir_version = 1;
     b.model->ir_version = 8;
     b.model->graph = b.graph;
@@ -69,6 +87,8 @@ static inline void end(struct build *b)
     byi_arena_free(&b->arena);
 }
 
+/* A named value; `dims` are its sizes and symbolic dims, separated by blanks;
+ * NULL: without a shape. */
 static inline Onnx__ValueInfoProto *value(struct build *b, const char *name,
                                           int dtype, const char *dims)
 {
@@ -109,18 +129,55 @@ static inline Onnx__ValueInfoProto *value(struct build *b, const char *name,
     return v;
 }
 
+static inline void typed_input(struct build *b, const char *name, int dtype,
+                               const char *dims)
+{
+    b->graph->input = list_add(b->arena, b->graph->input, &b->graph->n_input,
+                               value(b, name, dtype, dims));
+}
+
+static inline void typed_output(struct build *b, const char *name, int dtype,
+                                const char *dims)
+{
+    b->graph->output = list_add(b->arena, b->graph->output, &b->graph->n_output,
+                                value(b, name, dtype, dims));
+}
+
 static inline void input(struct build *b, const char *name, const char *dims)
 {
-    b->graph->input =
-        list_add(b->arena, b->graph->input, &b->graph->n_input,
-                 value(b, name, ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT, dims));
+    typed_input(b, name, ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT, dims);
+}
+
+static inline void int_input(struct build *b, const char *name,
+                             const char *dims)
+{
+    typed_input(b, name, ONNX__TENSOR_PROTO__DATA_TYPE__INT64, dims);
 }
 
 static inline void output(struct build *b, const char *name)
 {
-    b->graph->output =
-        list_add(b->arena, b->graph->output, &b->graph->n_output,
-                 value(b, name, ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT, NULL));
+    typed_output(b, name, ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT, NULL);
+}
+
+/* Add nodes, inputs and outputs to an inner graph from now on, until leave(),
+ * which gets the outer graph that this returns. */
+static inline Onnx__GraphProto *enter(struct build *b)
+{
+    static const Onnx__GraphProto graph = ONNX__GRAPH_PROTO__INIT;
+    Onnx__GraphProto *outer = b->graph;
+
+    b->graph = byi_arena_copy(b->arena, &graph, sizeof graph);
+    b->graph->name = byi_arena_str(b->arena, "inner");
+    return outer;
+}
+
+/* Return to the outer graph. Returns the inner one. */
+static inline Onnx__GraphProto *leave(struct build *b, Onnx__GraphProto *outer)
+{
+    Onnx__GraphProto *inner = b->graph;
+
+    b->graph = outer;
+    return inner;
 }
 
 /* Split a text at blanks to names; '-' is the empty name. */
@@ -171,6 +228,22 @@ static inline void attr_int(struct build *b, Onnx__NodeProto *n,
     a->i = v;
 }
 
+static inline void attr_float(struct build *b, Onnx__NodeProto *n,
+                              const char *name, float v)
+{
+    Onnx__AttributeProto *a =
+        attr(b, n, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT);
+
+    a->has_f = 1;
+    a->f = v;
+}
+
+static inline void attr_graph(struct build *b, Onnx__NodeProto *n,
+                              const char *name, Onnx__GraphProto *graph)
+{
+    attr(b, n, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__GRAPH)->g = graph;
+}
+
 static inline void attr_string(struct build *b, Onnx__NodeProto *n,
                                const char *name, const char *v)
 {
@@ -190,6 +263,32 @@ static inline void attr_ints(struct build *b, Onnx__NodeProto *n,
 
     a->n_ints = count;
     a->ints = byi_arena_copy(b->arena, v, count * sizeof *v);
+}
+
+static inline void attr_floats(struct build *b, Onnx__NodeProto *n,
+                               const char *name, size_t count, const float *v)
+{
+    Onnx__AttributeProto *a =
+        attr(b, n, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOATS);
+
+    a->n_floats = count;
+    a->floats = byi_arena_copy(b->arena, v, count * sizeof *v);
+}
+
+/* A list of strings, which blanks separate in `text`. */
+static inline void attr_strings(struct build *b, Onnx__NodeProto *n,
+                                const char *name, const char *text)
+{
+    Onnx__AttributeProto *a =
+        attr(b, n, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRINGS);
+    char **list = names(b, text, &a->n_strings);
+
+    a->strings =
+        byi_arena_calloc(b->arena, a->n_strings + 1, sizeof *a->strings);
+    for (size_t i = 0; i < a->n_strings; i++) {
+        a->strings[i].len = strlen(list[i]);
+        a->strings[i].data = (uint8_t *)list[i];
+    }
 }
 
 static inline Onnx__TensorProto *tensor(struct build *b, const char *name,

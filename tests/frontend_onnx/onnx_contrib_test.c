@@ -9,15 +9,8 @@
 static struct build begin_contrib(int64_t opset)
 {
     struct build b = begin(opset);
-    static const Onnx__OperatorSetIdProto id =
-        ONNX__OPERATOR_SET_ID_PROTO__INIT;
-    Onnx__OperatorSetIdProto *set = byi_arena_copy(b.arena, &id, sizeof id);
 
-    set->domain = byi_arena_str(b.arena, "com.microsoft");
-    set->has_version = 1;
-    set->version = 1;
-    b.model->opset_import =
-        list_add(b.arena, b.model->opset_import, &b.model->n_opset_import, set);
+    import_opset(&b, "com.microsoft", 1);
     return b;
 }
 
@@ -30,13 +23,6 @@ static Onnx__NodeProto *contrib(struct build *b, const char *op, const char *in,
     return n;
 }
 
-static void input_of(struct build *b, const char *name, int dtype,
-                     const char *dims)
-{
-    b->graph->input = list_add(b->arena, b->graph->input, &b->graph->n_input,
-                               value(b, name, dtype, dims));
-}
-
 static void activations(void **state)
 {
     struct build b = begin_contrib(17);
@@ -47,9 +33,7 @@ static void activations(void **state)
     contrib(&b, "BiasGelu", "x b", "c");
     contrib(&b, "FastGelu", "c", "d");
     Onnx__NodeProto *quick = contrib(&b, "QuickGelu", "d", "y");
-    attr(&b, quick, "alpha", ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT)
-        ->has_f = 1;
-    quick->attribute[0]->f = 1.0f;
+    attr_float(&b, quick, "alpha", 1.0f);
     output(&b, "y");
     EXPECT(&b, "%0 = add(%x, %b)", "%1 = nn.gelu(%0)",
            "%2 = nn.gelu(%1, approximate=\"tanh\")", "nn.silu(%2)");
@@ -83,20 +67,18 @@ static void quantized_gemm(void **state)
     struct build b = begin_contrib(17);
     (void)state;
 
-    input_of(&b, "a", ONNX__TENSOR_PROTO__DATA_TYPE__INT8, "5 16");
-    input_of(&b, "za", ONNX__TENSOR_PROTO__DATA_TYPE__INT8, "");
-    input_of(&b, "w", ONNX__TENSOR_PROTO__DATA_TYPE__INT8, "2 16");
-    input_of(&b, "zw", ONNX__TENSOR_PROTO__DATA_TYPE__INT8, "2");
-    input_of(&b, "c", ONNX__TENSOR_PROTO__DATA_TYPE__INT32, "2");
-    input_of(&b, "zy", ONNX__TENSOR_PROTO__DATA_TYPE__INT8, "");
+    typed_input(&b, "a", ONNX__TENSOR_PROTO__DATA_TYPE__INT8, "5 16");
+    typed_input(&b, "za", ONNX__TENSOR_PROTO__DATA_TYPE__INT8, "");
+    typed_input(&b, "w", ONNX__TENSOR_PROTO__DATA_TYPE__INT8, "2 16");
+    typed_input(&b, "zw", ONNX__TENSOR_PROTO__DATA_TYPE__INT8, "2");
+    typed_input(&b, "c", ONNX__TENSOR_PROTO__DATA_TYPE__INT32, "2");
+    typed_input(&b, "zy", ONNX__TENSOR_PROTO__DATA_TYPE__INT8, "");
     input(&b, "s", "");
     input(&b, "t", "2");
     input(&b, "u", "");
     Onnx__NodeProto *gemm = contrib(&b, "QGemm", "a s za w t zw c u zy", "y");
     attr_int(&b, gemm, "transB", 1);
-    attr(&b, gemm, "alpha", ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT)
-        ->has_f = 1;
-    gemm->attribute[1]->f = 0.5f;
+    attr_float(&b, gemm, "alpha", 0.5f);
     output(&b, "y");
     EXPECT(&b, "multiply(%s, 0.5f)", "expand_dims(", "nn.matmul(", "multiply(",
            "add(", "%c)", "divide(", "%u)", "cast(", "dtype=\"float32\"",
@@ -128,8 +110,8 @@ static void grouped_attention(void **state)
     input(&b, "q", "N s 32");
     input(&b, "k", "N s 16");
     input(&b, "v", "N s 16");
-    input_of(&b, "last", ONNX__TENSOR_PROTO__DATA_TYPE__INT32, "N");
-    input_of(&b, "all", ONNX__TENSOR_PROTO__DATA_TYPE__INT32, "");
+    typed_input(&b, "last", ONNX__TENSOR_PROTO__DATA_TYPE__INT32, "N");
+    typed_input(&b, "all", ONNX__TENSOR_PROTO__DATA_TYPE__INT32, "");
     Onnx__NodeProto *n =
         contrib(&b, "GroupQueryAttention", "q k v - - last all", "y pk pv");
     attr_int(&b, n, "num_heads", 4);
@@ -185,9 +167,10 @@ static void grouped_refused(void **state)
         input(&b, "k", "1 3 6");
         input(&b, "v", "1 3 6");
         input(&b, "c", "1 1 5 6");
-        input_of(&b, "z", ONNX__TENSOR_PROTO__DATA_TYPE__COMPLEX64, "1 3 12");
-        input_of(&b, "l", ONNX__TENSOR_PROTO__DATA_TYPE__INT32, "1");
-        input_of(&b, "t", ONNX__TENSOR_PROTO__DATA_TYPE__INT32, "");
+        typed_input(&b, "z", ONNX__TENSOR_PROTO__DATA_TYPE__COMPLEX64,
+                    "1 3 12");
+        typed_input(&b, "l", ONNX__TENSOR_PROTO__DATA_TYPE__INT32, "1");
+        typed_input(&b, "t", ONNX__TENSOR_PROTO__DATA_TYPE__INT32, "");
         floats(&b, "w", 2, (const int64_t[]){4, 9});
         Onnx__NodeProto *n =
             contrib(&b, "GroupQueryAttention", cases[i].in, "y");
@@ -258,7 +241,7 @@ static void rotary_refused(void **state)
     for (uint32_t i = 0; i < BYI_COUNT(cases); i++) {
         struct build b = begin_contrib(17);
         input(&b, "x", cases[i].x);
-        input_of(&b, "p", ONNX__TENSOR_PROTO__DATA_TYPE__INT64, "2 3");
+        typed_input(&b, "p", ONNX__TENSOR_PROTO__DATA_TYPE__INT64, "2 3");
         floats(&b, "t", 2, (const int64_t[]){5, cases[i].half});
         Onnx__NodeProto *n = contrib(&b, "RotaryEmbedding", "x p t t", "y");
         attr_int(&b, n, "rotary_embedding_dim", cases[i].rotary_dim);

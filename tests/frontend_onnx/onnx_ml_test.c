@@ -4,20 +4,11 @@
  * cases_test.c tests the results of valid ones. */
 #include "models.h"
 
-#define TYPE(name) ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__##name
-
 static struct build begin_ml(void)
 {
     struct build b = begin(17);
-    static const Onnx__OperatorSetIdProto id =
-        ONNX__OPERATOR_SET_ID_PROTO__INIT;
-    Onnx__OperatorSetIdProto *set = byi_arena_copy(b.arena, &id, sizeof id);
 
-    set->domain = byi_arena_str(b.arena, "ai.onnx.ml");
-    set->has_version = 1;
-    set->version = 3;
-    b.model->opset_import =
-        list_add(b.arena, b.model->opset_import, &b.model->n_opset_import, set);
+    import_opset(&b, "ai.onnx.ml", 3);
     return b;
 }
 
@@ -28,30 +19,6 @@ static Onnx__NodeProto *add_ml_node(struct build *b, const char *op,
 
     n->domain = byi_arena_str(b->arena, "ai.onnx.ml");
     return n;
-}
-
-static void attr_floats(struct build *b, Onnx__NodeProto *n, const char *name,
-                        size_t count, const float *v)
-{
-    Onnx__AttributeProto *a = attr(b, n, name, TYPE(FLOATS));
-
-    a->n_floats = count;
-    a->floats = byi_arena_copy(b->arena, v, count * sizeof *v);
-}
-
-static void attr_strings(struct build *b, Onnx__NodeProto *n, const char *name,
-                         const char *text)
-{
-    Onnx__AttributeProto *a = attr(b, n, name, TYPE(STRINGS));
-    size_t count = 0;
-    char **words = names(b, text, &count);
-
-    a->n_strings = count;
-    a->strings = byi_arena_calloc(b->arena, count + 1, sizeof *a->strings);
-    for (size_t i = 0; i < count; i++) {
-        a->strings[i].len = strlen(words[i]);
-        a->strings[i].data = (uint8_t *)words[i];
-    }
 }
 
 /* A tree of five nodes: node 0 branches to leaf 1 or to node 2, which branches

@@ -3,30 +3,6 @@
  * the errors for invalid ones. */
 #include "models.h"
 
-static void attr_strings(struct build *b, Onnx__NodeProto *n, const char *name,
-                         const char *words)
-{
-    Onnx__AttributeProto *a =
-        attr(b, n, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRINGS);
-    char **list = names(b, words, &a->n_strings);
-
-    a->strings = byi_arena_calloc(b->arena, a->n_strings, sizeof *a->strings);
-    for (size_t i = 0; i < a->n_strings; i++) {
-        a->strings[i].data = (uint8_t *)list[i];
-        a->strings[i].len = strlen(list[i]);
-    }
-}
-
-static void attr_floats(struct build *b, Onnx__NodeProto *n, const char *name,
-                        size_t count, const float *v)
-{
-    Onnx__AttributeProto *a =
-        attr(b, n, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOATS);
-
-    a->n_floats = count;
-    a->floats = byi_arena_copy(b->arena, v, count * sizeof *v);
-}
-
 /* x (T, N, 3) and weights for 2 hidden elements in one direction. */
 static struct build begin_with(int64_t opset, int64_t gates)
 {
@@ -77,9 +53,7 @@ static void numbers_of_activations(void **state)
     attr_strings(&b, lstm, "activations", "HardSigmoid tanh ScaledTanh");
     attr_floats(&b, lstm, "activation_alpha", 2, (const float[]){0.5f, 1.5f});
     attr_floats(&b, lstm, "activation_beta", 1, (const float[]){0.25f});
-    attr(&b, lstm, "clip", ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT);
-    lstm->attribute[3]->has_f = 1;
-    lstm->attribute[3]->f = 3.0f;
+    attr_float(&b, lstm, "clip", 3.0f);
     attr_int(&b, lstm, "input_forget", 1);
     output(&b, "y");
     EXPECT(&b, "activations=[\"nn.hard_sigmoid\", \"tanh\", \"scaled_tanh\"]",

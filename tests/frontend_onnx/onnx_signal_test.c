@@ -5,19 +5,12 @@
  */
 #include "models.h"
 
-static void add_ints(struct build *b, const char *name, const char *dims)
-{
-    b->graph->input =
-        list_add(b->arena, b->graph->input, &b->graph->n_input,
-                 value(b, name, ONNX__TENSOR_PROTO__DATA_TYPE__INT64, dims));
-}
-
 static void windows(void **state)
 {
     struct build b = begin(17);
     (void)state;
 
-    add_ints(&b, "n", "");
+    int_input(&b, "n", "");
     node(&b, "HannWindow", "n", "a");
     node(&b, "HammingWindow", "n", "b");
     attr_int(&b, node(&b, "BlackmanWindow", "n", "c"), "periodic", 0);
@@ -36,7 +29,7 @@ static void transforms(void **state)
 
     input(&b, "x", "2 64 1");
     input(&b, "w", "16");
-    add_ints(&b, "n", "");
+    int_input(&b, "n", "");
     Onnx__NodeProto *dft = node(&b, "DFT", "x n", "a");
     attr_int(&b, dft, "onesided", 1);
     attr_int(&b, node(&b, "DFT", "a", "b"), "inverse", 1);
@@ -65,7 +58,7 @@ static void bad_transforms(void **state)
     for (uint32_t i = 0; i < BYI_COUNT(cases); i++) {
         struct build b = begin(17);
         input(&b, "x", cases[i].dims);
-        add_ints(&b, "n", "");
+        int_input(&b, "n", "");
         node(&b, cases[i].op, cases[i].in, "y");
         output(&b, "y");
         refuse(&b, cases[i].status, cases[i].why);
@@ -78,7 +71,7 @@ static void unpooled(void **state)
     (void)state;
 
     input(&b, "x", "1 1 2 3");
-    add_ints(&b, "i", "1 1 2 3");
+    int_input(&b, "i", "1 1 2 3");
     Onnx__NodeProto *n = node(&b, "MaxUnpool", "x i", "y");
     attr_ints(&b, n, "kernel_shape", 2, (const int64_t[]){2, 3});
     attr_ints(&b, n, "strides", 2, (const int64_t[]){2, 2});

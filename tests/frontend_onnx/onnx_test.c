@@ -52,10 +52,7 @@ static void gemm_scales(void **state)
     input(&b, "w", "8 4");
     Onnx__NodeProto *gemm = node(&b, "Gemm", "x w", "y");
     attr_int(&b, gemm, "transA", 1);
-    Onnx__AttributeProto *alpha =
-        attr(&b, gemm, "alpha", ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT);
-    alpha->has_f = 1;
-    alpha->f = 0.1f;
+    attr_float(&b, gemm, "alpha", 0.1f);
     output(&b, "y");
     EXPECT(&b, "nn.matmul(%x, %w, transpose_a=true)", "multiply(%0, 0.1f)");
 }
@@ -495,22 +492,15 @@ static void names_twice(void **state)
     refuse(&b, BYOC_EPARSE, "found an input without a name");
 }
 
-static void add_ints(struct build *b, const char *name, const char *dims)
-{
-    b->graph->input =
-        list_add(b->arena, b->graph->input, &b->graph->n_input,
-                 value(b, name, ONNX__TENSOR_PROTO__DATA_TYPE__INT64, dims));
-}
-
 static void axes_at_run(void **state)
 {
     struct build b = begin(13);
     (void)state;
 
     input(&b, "x", "4 1 6");
-    add_ints(&b, "axes", "1");
-    add_ints(&b, "sizes", "2");
-    add_ints(&b, "k", "");
+    int_input(&b, "axes", "1");
+    int_input(&b, "sizes", "2");
+    int_input(&b, "k", "");
     node(&b, "Squeeze", "x axes", "a");
     node(&b, "Unsqueeze", "x axes", "b");
     attr_int(&b, node(&b, "ReduceSum", "x axes", "c"), "keepdims", 0);
@@ -523,7 +513,7 @@ static void axes_at_run(void **state)
            "dyn.split(%x, %sizes)", "dyn.cumsum(%x, %k)");
     b = begin(14);
     input(&b, "x", "4 6");
-    add_ints(&b, "k", "");
+    int_input(&b, "k", "");
     attr_int(&b, node(&b, "Trilu", "x k", "y"), "upper", 0);
     output(&b, "y");
     EXPECT(&b, "dyn.trilu(%x, %k, upper=false)");
@@ -535,7 +525,7 @@ static void axes_that_vary(void **state)
     (void)state;
 
     input(&b, "x", "4 1");
-    add_ints(&b, "axes", "N");
+    int_input(&b, "axes", "N");
     node(&b, "Squeeze", "x axes", "y");
     output(&b, "y");
     refuse(&b, BYOC_ETYPE,
@@ -580,7 +570,8 @@ static void wrong_params(void **state)
         .shapes = (const char *const[]){"x=1x", NULL}};
     const struct byi_onnx_params *const all[] = {&no_dim, &bad_dim, &bad_shape};
     static const char *const messages[] = {"dim of the model's inputs: 'N'",
-                                           "dim", "shape"};
+                                           "dim 'N': found '-5'",
+                                           "shape of 'x': found '1x'"};
     (void)state;
 
     for (uint32_t i = 0; i < BYI_COUNT(all); i++) {

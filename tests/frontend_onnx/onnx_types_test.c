@@ -4,19 +4,12 @@
  */
 #include "models.h"
 
-static void typed(struct build *b, const char *name, int dtype,
-                  const char *dims)
-{
-    b->graph->input = list_add(b->arena, b->graph->input, &b->graph->n_input,
-                               value(b, name, dtype, dims));
-}
-
 static void whole_numbers(void **state)
 {
     struct build b = begin(16);
     (void)state;
 
-    typed(&b, "x", ONNX__TENSOR_PROTO__DATA_TYPE__INT64, "1 1 2 2");
+    typed_input(&b, "x", ONNX__TENSOR_PROTO__DATA_TYPE__INT64, "1 1 2 2");
     input(&b, "grid", "1 2 2 2");
     node(&b, "Erf", "x", "y");
     attr_string(&b, node(&b, "GridSample", "x grid", "z"), "mode", "nearest");
@@ -32,7 +25,7 @@ static void strings(void **state)
     struct build b = begin(14);
     (void)state;
 
-    typed(&b, "x", ONNX__TENSOR_PROTO__DATA_TYPE__STRING, "2 3");
+    typed_input(&b, "x", ONNX__TENSOR_PROTO__DATA_TYPE__STRING, "2 3");
     node(&b, "NonZero", "x", "y");
     node(&b, "Trilu", "x", "z");
     output(&b, "y");
@@ -48,7 +41,7 @@ static void mixed_statistics(void **state)
     struct build b = begin(15);
     (void)state;
 
-    typed(&b, "x", ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT16, "2 3");
+    typed_input(&b, "x", ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT16, "2 3");
     input(&b, "p", "3");
     node(&b, "BatchNormalization", "x p p p p", "y");
     output(&b, "y");
@@ -75,7 +68,7 @@ static void strings_have_no_erf(void **state)
     struct build b = begin(13);
     (void)state;
 
-    typed(&b, "x", ONNX__TENSOR_PROTO__DATA_TYPE__STRING, "1 1 2 2");
+    typed_input(&b, "x", ONNX__TENSOR_PROTO__DATA_TYPE__STRING, "1 1 2 2");
     node(&b, "Erf", "x", "y");
     output(&b, "y");
     refuse(&b, BYOC_ETYPE, "erf: x has type string");
@@ -86,7 +79,7 @@ static void strings_are_not_interpolated(void **state)
     struct build b = begin(16);
     (void)state;
 
-    typed(&b, "x", ONNX__TENSOR_PROTO__DATA_TYPE__STRING, "1 1 2 2");
+    typed_input(&b, "x", ONNX__TENSOR_PROTO__DATA_TYPE__STRING, "1 1 2 2");
     input(&b, "grid", "1 2 2 2");
     node(&b, "GridSample", "x grid", "y");
     output(&b, "y");

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* provider.c: tests the execution provider in ONNX Runtime.
  *
- *     provider LIBONNXRUNTIME.so LIBBYOC_ONNXRUNTIME.so [PART-OF-A-NAME]
+ *     provider LIBONNXRUNTIME.so LIBBYOC_ONNXRUNTIME.so [PATTERN]
  *
+ * PATTERN selects tests by their names; * and ? stand for any characters.
  * Most tests run a model in two sessions, one of which has the provider.
  */
 #include "tests/onnxruntime/session.h"
@@ -137,7 +138,7 @@ static void sizes_vary(void **state)
     typed_output(&b, "y", FLOAT, "N 4");
     typed_output(&b, "z", INT64, "2 M");
     OrtSession *plain = session_of(&b, NULL);
-    OrtSession *byoc = session_of(&b, PLAIN);
+    OrtSession *byoc = session_of(&b, NO_OPTIONS);
     static const int64_t sizes[] = {1, 7, 64, 0, 7};
     for (size_t i = 0; i < BYI_COUNT(sizes); i++)
         expect_same(plain, byoc,
@@ -179,7 +180,7 @@ static void add_loop(struct build *b, bool with_inverse)
     weight(b, trips);
     floats(b, "w", 2, (int64_t[]){3, 3});
     Onnx__NodeProto *loop = node(b, "Loop", "trips - x", "last rows");
-    Onnx__GraphProto *outer = enter(b, "body");
+    Onnx__GraphProto *outer = enter(b);
     typed_input(b, "i", INT64, "");
     typed_input(b, "go", BOOL, "");
     input(b, "s", "3 3");
@@ -195,7 +196,7 @@ static void add_loop(struct build *b, bool with_inverse)
     typed_output(b, "goes", BOOL, "");
     typed_output(b, "next", FLOAT, "3 3");
     typed_output(b, "row", FLOAT, "3 3");
-    leave(b, outer, loop, "body");
+    attr_graph(b, loop, "body", leave(b, outer));
     typed_output(b, "last", FLOAT, "3 3");
     typed_output(b, "rows", FLOAT, NULL);
 }
@@ -234,14 +235,14 @@ static void branches(void **state)
     input(&b, "x", "3 3");
     floats(&b, "w", 2, (int64_t[]){3, 3});
     Onnx__NodeProto *n = node(&b, "If", "c", "y");
-    Onnx__GraphProto *outer = enter(&b, "then");
+    Onnx__GraphProto *outer = enter(&b);
     node(&b, "MatMul", "x w", "t");
     typed_output(&b, "t", FLOAT, "3 3");
-    leave(&b, outer, n, "then_branch");
-    outer = enter(&b, "else");
+    attr_graph(&b, n, "then_branch", leave(&b, outer));
+    outer = enter(&b);
     node(&b, "Sub", "x w", "s");
     typed_output(&b, "s", FLOAT, "3 3");
-    leave(&b, outer, n, "else_branch");
+    attr_graph(&b, n, "else_branch", leave(&b, outer));
     typed_output(&b, "y", FLOAT, "3 3");
     OrtSession *plain = session_of(&b, NULL);
     OrtSession *byoc = session_of(&b, WITH("report", b.folder));
@@ -261,15 +262,15 @@ static void add_rank_choice(struct build *b)
 {
     const int64_t axis = 0;
     Onnx__NodeProto *n = node(b, "If", "c", "r");
-    Onnx__GraphProto *outer = enter(b, "squeezed");
+    Onnx__GraphProto *outer = enter(b);
     ints(b, "axis", 1, &axis);
     node(b, "Squeeze", "x axis", "q");
     typed_output(b, "q", FLOAT, "3");
-    leave(b, outer, n, "then_branch");
-    outer = enter(b, "same");
+    attr_graph(b, n, "then_branch", leave(b, outer));
+    outer = enter(b);
     node(b, "Identity", "x", "i");
     typed_output(b, "i", FLOAT, "n 3");
-    leave(b, outer, n, "else_branch");
+    attr_graph(b, n, "else_branch", leave(b, outer));
     node(b, "Relu", "r", "y");
     typed_output(b, "y", FLOAT, NULL);
 }
@@ -382,7 +383,7 @@ static void ledger(void **state)
     close_digits(&d);
 }
 
-/* Each value of each option gives the same results. */
+/* Values of options that must not change the results. */
 static void options(void **state)
 {
     static const char *const values[][2] = {
@@ -420,7 +421,7 @@ static void no_compiler(void **state)
     open_digits(&d);
     OrtSession *plain = session_open(d.model, d.n, NULL);
     assert_int_equal(setenv("CC", "/nowhere/cc", 1), 0);
-    OrtSession *byoc = session_open(d.model, d.n, PLAIN);
+    OrtSession *byoc = session_open(d.model, d.n, NO_OPTIONS);
     assert_int_equal(unsetenv("CC"), 0);
     expect_same(plain, byoc, &d.in, 1);
     ort->ReleaseSession(plain);
@@ -473,7 +474,7 @@ static void fixed_weights(void **state)
     (void)state;
     input(&b, "w", "3 3");
     OrtSession *plain = session_of(&b, NULL);
-    OrtSession *usual = session_of(&b, PLAIN);
+    OrtSession *usual = session_of(&b, NO_OPTIONS);
     OrtSession *fixed = session_of(&b, WITH("initializers", "constant"));
     in[1].name = "w";
     for (int i = 0; i < 2; i++) {
@@ -576,7 +577,7 @@ static void failing_run(void **state)
     node(&b, "Exp", "g", "y");
     typed_output(&b, "y", FLOAT, "1 3");
     OrtSession *plain = session_of(&b, NULL);
-    OrtSession *byoc = session_of(&b, PLAIN);
+    OrtSession *byoc = session_of(&b, NO_OPTIONS);
     struct session_value in[] = {square_x, {"at", INT64, 1, {1}, bad}};
     for (int i = 0; i < 3; i++) {
         char *why = session_try_run(byoc, in, 2, &out, 1);
@@ -682,7 +683,7 @@ static void many_threads(void **state)
     node(&b, "Add", "x x", "d");
     node(&b, "Add", "d w", "y");
     typed_output(&b, "y", FLOAT, "N 3");
-    OrtSession *session = session_of(&b, PLAIN);
+    OrtSession *session = session_of(&b, NO_OPTIONS);
     for (unsigned i = 0; i < THREADS; i++) {
         callers[i] = (struct caller){.session = session, .seed = i};
         assert_int_equal(
@@ -810,7 +811,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(fixed_weights),
     };
     if (argc < 3) {
-        fprintf(stderr, "usage: %s LIBONNXRUNTIME LIBBYOC_ONNXRUNTIME [NAME]\n",
+        fprintf(stderr,
+                "usage: %s LIBONNXRUNTIME LIBBYOC_ONNXRUNTIME [PATTERN]\n",
                 argv[0]);
         return 2;
     }

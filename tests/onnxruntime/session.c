@@ -320,45 +320,8 @@ void expect_claimed(struct build *b, const struct session_value *in,
 
 struct build start(void)
 {
-    static const Onnx__OperatorSetIdProto id =
-        ONNX__OPERATOR_SET_ID_PROTO__INIT;
     struct build b = begin(17);
-    Onnx__OperatorSetIdProto *set = byi_arena_copy(b.arena, &id, sizeof id);
-    set->domain = "com.microsoft";
-    set->has_version = 1;
-    set->version = 1;
-    b.model->opset_import =
-        list_add(b.arena, b.model->opset_import, &b.model->n_opset_import, set);
+    import_opset(&b, "com.microsoft", 1);
     b.graph->name = "test";
     return b;
-}
-
-void typed_input(struct build *b, const char *name, int dtype, const char *dims)
-{
-    b->graph->input = list_add(b->arena, b->graph->input, &b->graph->n_input,
-                               value(b, name, dtype, dims));
-}
-
-void typed_output(struct build *b, const char *name, int dtype,
-                  const char *dims)
-{
-    b->graph->output = list_add(b->arena, b->graph->output, &b->graph->n_output,
-                                value(b, name, dtype, dims));
-}
-
-Onnx__GraphProto *enter(struct build *b, const char *name)
-{
-    static const Onnx__GraphProto graph = ONNX__GRAPH_PROTO__INIT;
-    Onnx__GraphProto *outer = b->graph;
-    b->graph = byi_arena_copy(b->arena, &graph, sizeof graph);
-    b->graph->name = byi_arena_str(b->arena, name);
-    return outer;
-}
-
-void leave(struct build *b, Onnx__GraphProto *outer, Onnx__NodeProto *n,
-           const char *name)
-{
-    attr(b, n, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__GRAPH)->g =
-        b->graph;
-    b->graph = outer;
 }

@@ -34,7 +34,7 @@ typedef const char *const *session_options;
     {                                                                          \
         __VA_ARGS__, NULL                                                      \
     }
-#define PLAIN ((const char *const[]){NULL})
+#define NO_OPTIONS ((const char *const[]){NULL})
 
 /* Open a session; session_try returns NULL on failure, with the message in
  * `why`. The caller releases the session. */
@@ -66,15 +66,5 @@ void expect_claimed(struct build *b, const struct session_value *in,
 
 /* A model to fill, of opset 17 and com.microsoft 1. */
 struct build start(void);
-void typed_input(struct build *b, const char *name, int dtype,
-                 const char *dims);
-/* dims: sizes and names of dims, with spaces between; NULL: without a shape. */
-void typed_output(struct build *b, const char *name, int dtype,
-                  const char *dims);
-/* Between enter, which returns the outer graph, and leave, fill a body, which
- * becomes the attribute `name` of node n. */
-Onnx__GraphProto *enter(struct build *b, const char *name);
-void leave(struct build *b, Onnx__GraphProto *outer, Onnx__NodeProto *n,
-           const char *name);
 
 #endif

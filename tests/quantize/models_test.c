@@ -138,16 +138,11 @@ static void test_body(void **state)
     floats(&b, "more", 1, &one);
     Onnx__NodeProto *choice = node(&b, "If", "if", "y");
     for (int i = 0; i < 2; i++) {
-        static const Onnx__GraphProto empty = ONNX__GRAPH_PROTO__INIT;
-        Onnx__GraphProto *outer = b.graph;
-        Onnx__GraphProto *body = b.graph =
-            byi_arena_copy(b.arena, &empty, sizeof empty);
+        Onnx__GraphProto *outer = enter(&b);
         node(&b, i ? "Sub" : "Add", "c more", "r");
         output(&b, "r");
-        b.graph = outer;
-        attr(&b, choice, i ? "else_branch" : "then_branch",
-             ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__GRAPH)
-            ->g = body;
+        attr_graph(&b, choice, i ? "else_branch" : "then_branch",
+                   leave(&b, outer));
     }
     output(&b, "y");
     check(&b, false);
