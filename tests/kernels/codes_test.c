@@ -14,6 +14,8 @@
 
 #include <cmocka.h>
 
+#include "levels.h"
+
 static uint64_t seed;
 
 static uint32_t draw(uint32_t n)
@@ -124,17 +126,9 @@ static void random_products(void)
 
 static void test_random(void **state)
 {
-    static const char *const levels[] = {"sse2", "avx2", "avx512"};
-    const struct byi_f32_kernels *before = NULL;
     (void)state;
     seed = 1;
-    for (size_t i = 0; i < BYI_COUNT(levels); i++) {
-        setenv("BYOC_MAX_ISA", levels[i], 1);
-        if (byi_f32_kernels() != before)
-            random_products();
-        before = byi_f32_kernels();
-    }
-    unsetenv("BYOC_MAX_ISA");
+    with_each_f32_kernels(random_products);
 }
 
 int main(void)

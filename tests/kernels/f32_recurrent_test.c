@@ -14,6 +14,8 @@
 
 #include <cmocka.h>
 
+#include "levels.h"
+
 static uint64_t seed;
 
 static uint32_t draw(uint32_t n)
@@ -181,21 +183,6 @@ static void check_sequence(const struct layer_case *l, int64_t d, int64_t b)
     free(x);
 }
 
-static const char *const levels[] = {"sse2", "avx2", "avx512"};
-
-/* Run `body` under every instruction set that the machine has. */
-static void at_all_levels(void (*body)(void))
-{
-    const char *last = NULL;
-    for (size_t i = 0; i < BYI_COUNT(levels); i++) {
-        setenv("BYOC_MAX_ISA", levels[i], 1);
-        if (last != byi_f32_kernels()->name)
-            body();
-        last = byi_f32_kernels()->name;
-    }
-    unsetenv("BYOC_MAX_ISA");
-}
-
 static void random_sizes(void)
 {
     for (int i = 0; i < 150; i++) {
@@ -219,7 +206,7 @@ static void test_random(void **state)
 {
     (void)state;
     seed = 1;
-    at_all_levels(random_sizes);
+    with_each_f32_kernels(random_sizes);
 }
 
 /* The results do not depend on the number of threads, also if several threads
@@ -254,7 +241,7 @@ static void threads(void)
 static void test_threads(void **state)
 {
     (void)state;
-    at_all_levels(threads);
+    with_each_f32_kernels(threads);
 }
 
 /* A NaN in one sequence reaches its later steps and no other sequence. */
@@ -282,7 +269,7 @@ static void keeps_nan(void)
 static void test_nan(void **state)
 {
     (void)state;
-    at_all_levels(keeps_nan);
+    with_each_f32_kernels(keeps_nan);
 }
 
 /* Layers whose packed weights differ in any way do not share them. */

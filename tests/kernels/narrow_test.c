@@ -14,25 +14,14 @@
 
 #include <cmocka.h>
 
+#include "levels.h"
+
 static uint64_t seed;
 
 static uint32_t draw(uint32_t n)
 {
     seed = seed * 6364136223846793005u + 1442695040888963407u;
     return (uint32_t)(seed >> 33) % n;
-}
-
-static void at_all_levels(void (*body)(void))
-{
-    static const char *const levels[] = {"sse2", "avx2", "avx512"};
-    const struct byi_f32_kernels *before = NULL;
-    for (size_t i = 0; i < BYI_COUNT(levels); i++) {
-        setenv("BYOC_MAX_ISA", levels[i], 1);
-        if (byi_f32_kernels() != before)
-            body();
-        before = byi_f32_kernels();
-    }
-    unsetenv("BYOC_MAX_ISA");
 }
 
 static float wide_of(bool bf16, uint16_t x)
@@ -128,8 +117,8 @@ static void test_conversions(void **state)
 {
     (void)state;
     seed = 1;
-    at_all_levels(all_codes);
-    at_all_levels(rounding);
+    with_each_f32_kernels(all_codes);
+    with_each_f32_kernels(rounding);
 }
 
 /* --- copies --------------------------------------------------------------- */
@@ -294,7 +283,7 @@ static void test_pools(void **state)
 {
     (void)state;
     seed = 3;
-    at_all_levels(pools);
+    with_each_f32_kernels(pools);
 }
 
 int main(void)
