@@ -327,7 +327,7 @@ static void check_large(const struct byi_module *m, uint64_t seed)
     for (uint32_t a = 1; a <= l.n_regions; a++)
         for (uint32_t b = a + 1; b <= l.n_regions; b++)
             if (backend[a] == backend[b] && !around[a * n + b] &&
-                !around[b * n + a] && l.n_regions <= 512)
+                !around[b * n + a] && l.n_regions <= BYI_JOIN_WINDOW)
                 fail_msg("seed %llu: regions %u and %u could be one",
                          (unsigned long long)seed, a, b);
     byi_arena_free(&arena);
@@ -393,7 +393,8 @@ static uint32_t count_placed(const struct byi_func *f, uint32_t *n_vertices)
     return placed;
 }
 
-/* Graphs with more regions than MergeRegions considers together. */
+/* Graphs with more regions than MergeRegions considers together
+ * (BYI_JOIN_WINDOW). */
 static void huge_graphs_stay_acyclic(void **state)
 {
     (void)state;
