@@ -209,6 +209,8 @@ static const char *const marks[] = {
     "ERROR: AddressSanitizer: ", "runtime error: ", "Assertion ",
     "ERROR: more than",          "ERROR: signal",   "ERROR: LeakSanitizer"};
 
+/* Append the kind of the report in the file `log` to the key, and the first
+ * three frames of its backtrace that are byoc's. */
 static void add_report(char *key, size_t key_bytes, const char *log)
 {
     char line[1024];
@@ -230,7 +232,8 @@ static void add_report(char *key, size_t key_bytes, const char *log)
             frames += add_frame(key, key_bytes, line);
         /* glibc's lines of a backtrace: program(+0x12345) */
         const char *offset = strstr(line, "(+0x");
-        if (marked && offset && frames++ < 5) {
+        if (marked && offset) {
+            frames++;
             const size_t n = strlen(key);
             snprintf(key + n, key_bytes - n, " %.*s", (int)strcspn(offset, ")"),
                      offset);

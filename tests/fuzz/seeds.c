@@ -276,12 +276,21 @@ static bool make_plugin(const char *folder)
 
 bool fuzz_make_seeds(const char *folder)
 {
-    static bool (*const makers[])(const char *) = {
-        make_external, make_patterns, make_attributes,
-        make_large,    make_texts,    make_plugin};
+    static const struct {
+        bool (*make)(const char *folder);
+        const char *seeds;
+    } makers[] = {
+        {make_external, "a model with external weights"},
+        {make_patterns, "patterns"},
+        {make_attributes, "attributes of operators"},
+        {make_large, "a text with a large constant"},
+        {make_texts, "texts"},
+        {make_plugin, "a plug-in"},
+    };
     for (size_t i = 0; i < BYI_COUNT(makers); i++)
-        if (!makers[i](folder)) {
-            printf("cannot make seeds of kind %zu\n", i);
+        if (!makers[i].make(folder)) {
+            printf("cannot make the seeds of %s in %s\n", makers[i].seeds,
+                   folder);
             return false;
         }
     for (size_t i = 0; i < BYI_COUNT(models); i++)
