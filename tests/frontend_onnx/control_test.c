@@ -459,7 +459,7 @@ static void loops_that_do_not_fit(void **state)
     b = doubling("trips go -");
     refuse(&b, BYOC_EPARSE, "state 0 has no initial value");
     b = doubling("trips x x");
-    refuse(&b, BYOC_ETYPE, "reshape");
+    refuse(&b, BYOC_ETYPE, "reshape: x of shape (2,) does not fit shape ()");
 }
 
 /* Rows of unknown sizes are collected in a sequence, and stacked at the end. */
