@@ -80,7 +80,6 @@ enum {
 #define UNARY_FLOAT32(id, wide, single) HAS_##id,
 #define UNARY_CHOICE(id, wide, single, other) HAS_##id,
 #define UNARY_BOUNDED(id, wide, single, most) HAS_##id,
-#define UNARY_NATIVE(id, wide) HAS_##id,
 #define UNARY_TEST(id, expr) HAS_##id,
 #define UNARY_BOOL(id, expr) HAS_##id,
 #define UNARY_BY_HAND(id) HAS_##id,

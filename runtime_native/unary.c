@@ -14,27 +14,27 @@ static double clamp(double x, double low, double high)
     return t > high ? high : t;
 }
 
-#define UNARY_NATIVE(id, expr)                                                 \
+#define PLAIN_FORM(id, expr)                                                   \
     static double id##_plain(double x, const double *p)                        \
     {                                                                          \
         const double p0 = p[0], p1 = p[1];                                     \
         (void)p0, (void)p1;                                                    \
         return expr;                                                           \
     }
-#define UNARY(id, wide, single) UNARY_NATIVE(id, wide)
-#define UNARY_FLOAT32(id, wide, single) UNARY_NATIVE(id, wide)
-#define UNARY_CHOICE(id, wide, single, other) UNARY_NATIVE(id, wide)
-#define UNARY_BOUNDED(id, wide, single, most) UNARY_NATIVE(id, wide)
+#define UNARY(id, wide, single) PLAIN_FORM(id, wide)
+#define UNARY_FLOAT32(id, wide, single) PLAIN_FORM(id, wide)
+#define UNARY_CHOICE(id, wide, single, other) PLAIN_FORM(id, wide)
+#define UNARY_BOUNDED(id, wide, single, most) PLAIN_FORM(id, wide)
 #include "core/ops/unary.def"
 
 typedef double (*plain_fn)(double x, const double *p);
 
 static const plain_fn plain[BYI_N_OPS] = {
-#define UNARY_NATIVE(id, expr) [BYI_OP_##id] = id##_plain,
-#define UNARY(id, wide, single) UNARY_NATIVE(id, )
-#define UNARY_FLOAT32(id, wide, single) UNARY_NATIVE(id, )
-#define UNARY_CHOICE(id, wide, single, other) UNARY_NATIVE(id, )
-#define UNARY_BOUNDED(id, wide, single, most) UNARY_NATIVE(id, )
+#define PLAIN_ROW(id) [BYI_OP_##id] = id##_plain,
+#define UNARY(id, wide, single) PLAIN_ROW(id)
+#define UNARY_FLOAT32(id, wide, single) PLAIN_ROW(id)
+#define UNARY_CHOICE(id, wide, single, other) PLAIN_ROW(id)
+#define UNARY_BOUNDED(id, wide, single, most) PLAIN_ROW(id)
 #include "core/ops/unary.def"
 };
 
@@ -349,13 +349,13 @@ static enum byoc_status copy_run(const struct byi_call *call,
 }
 
 static const struct byi_kernel_row rows[] = {
-#define UNARY_NATIVE(id, expr) {BYI_OP_##id, {unary_run, NULL}},
-#define UNARY(id, wide, single) UNARY_NATIVE(id, )
-#define UNARY_FLOAT32(id, wide, single) UNARY_NATIVE(id, )
-#define UNARY_CHOICE(id, wide, single, other) UNARY_NATIVE(id, )
-#define UNARY_BOUNDED(id, wide, single, most) UNARY_NATIVE(id, )
-#define UNARY_TEST(id, expr) UNARY_NATIVE(id, )
-#define UNARY_BOOL(id, expr) UNARY_NATIVE(id, )
+#define KERNEL_ROW(id) {BYI_OP_##id, {unary_run, NULL}},
+#define UNARY(id, wide, single) KERNEL_ROW(id)
+#define UNARY_FLOAT32(id, wide, single) KERNEL_ROW(id)
+#define UNARY_CHOICE(id, wide, single, other) KERNEL_ROW(id)
+#define UNARY_BOUNDED(id, wide, single, most) KERNEL_ROW(id)
+#define UNARY_TEST(id, expr) KERNEL_ROW(id)
+#define UNARY_BOOL(id, expr) KERNEL_ROW(id)
 #include "core/ops/unary.def"
     {BYI_OP_ISINF, {unary_run, NULL}},
     {BYI_OP_COPY, {copy_run, NULL}},

@@ -23,7 +23,10 @@ static const struct {
     {BYI_OP_SQRT, 0.5},    {BYI_OP_RSQRT, 1.5}, {BYI_OP_RECIPROCAL, 0.5},
     {BYI_OP_EXP, 1.1},     {BYI_OP_LOG, 2},     {BYI_OP_TANH, 2.7},
     {BYI_OP_SIGMOID, 2.5}, {BYI_OP_ERF, 3.2},   {BYI_OP_SIN, 1.5},
-    {BYI_OP_COS, 1.5},
+    {BYI_OP_COS, 1.5},     {BYI_OP_TAN, 3.2},   {BYI_OP_ASIN, 1.8},
+    {BYI_OP_ACOS, 1.5},    {BYI_OP_ATAN, 1.9},  {BYI_OP_SINH, 2},
+    {BYI_OP_COSH, 1.6},    {BYI_OP_ASINH, 3.2}, {BYI_OP_ACOSH, 2.9},
+    {BYI_OP_ATANH, 2.2},
 };
 
 /* The distance of two neighbours of float32 at v. */
