@@ -376,6 +376,8 @@ static const struct byi_row rows[] = {
     /* products of two operands */
     BYI_ROW_RULE(BYI_OP_EINSUM, byi_split_einsum),
     BYI_ROW_RULE(BYI_OP_EINSUM, byi_sum_in_einsum),
+    BYI_ROW_RULE(BYI_OP_EINSUM, byi_einsum_of_one),
+    BYI_ROW_RULE(BYI_OP_EINSUM, byi_einsum_of_elements),
     /* movement */
     BYI_ROW_SAME_TYPE("reshape|broadcast_to|cast"),
     BYI_ROWS_VIEWS("reshape"),

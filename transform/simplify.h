@@ -94,6 +94,10 @@ bool byi_repeats_heads(struct byi_row_match *match);
 byi_id byi_split_einsum(struct byi_rewrite *rw, byi_id at);
 /* einsum of two operands that sums over a label of one of them */
 byi_id byi_sum_in_einsum(struct byi_rewrite *rw, byi_id at);
+/* einsum of one operand */
+byi_id byi_einsum_of_one(struct byi_rewrite *rw, byi_id at);
+/* einsum of two operands whose elements are multiplied and not added */
+byi_id byi_einsum_of_elements(struct byi_rewrite *rw, byi_id at);
 
 /* --- canonicalize_ops.c -------------------------------------------------- */
 

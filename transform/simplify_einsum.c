@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* simplify_einsum.c: rules that bring einsum to products of two operands, which
- * the kernel runs as matrix products. See simplify.h.
+ * the kernel runs as matrix products, or to sums, transposes and products of
+ * elements. See simplify.h.
  */
 #include "simplify.h"
 
@@ -41,18 +42,16 @@ static bool read_labels(const char *from, const char *to, char *text,
 
 /* Read the equation of node `at`. False if the rules of this file do not
  * support it. It must have "->", and neither "..." nor a label twice in a term.
- * It must not be of 16-bit floats, whose partial results would be rounded. */
+ */
 static bool read_equation(struct byi_rewrite *rw, byi_id at,
                           struct einsum_terms *e)
 {
     const struct byi_node *node = byi_rw_node(rw, at);
-    const struct byi_type *type = byi_rw_tensor(rw, at);
     const char *text = byi_attr_string(node->attrs, "equation");
     const char *arrow = strstr(text, "->");
     char *copy = byi_arena_alloc(rw->scratch, strlen(text) + 1);
 
-    if (!arrow || node->n_args > MAX_TERMS || !type ||
-        byi_dtype_is_half(type->dtype))
+    if (!arrow || node->n_args > MAX_TERMS || !byi_rw_tensor(rw, at))
         return false;
     e->n = node->n_args;
     for (uint32_t i = 0; i <= e->n; i++) {
@@ -67,6 +66,13 @@ static bool read_equation(struct byi_rewrite *rw, byi_id at,
         text = end == arrow ? arrow + 2 : end + 1;
     }
     return true;
+}
+
+/* Whether partial results would be rounded: 16-bit floats. */
+static bool rounds(struct byi_rewrite *rw, byi_id at)
+{
+    const struct byi_type *type = byi_rw_tensor(rw, at);
+    return type && byi_dtype_is_half(type->dtype);
 }
 
 static byi_id emit_einsum(struct byi_rewrite *rw, const byi_id *args,
@@ -175,7 +181,8 @@ static byi_id split_pair(struct byi_rewrite *rw, byi_id at,
 byi_id byi_split_einsum(struct byi_rewrite *rw, byi_id at)
 {
     struct einsum_terms e;
-    if (byi_rw_node(rw, at)->n_args < 3 || !read_equation(rw, at, &e))
+    if (byi_rw_node(rw, at)->n_args < 3 || rounds(rw, at) ||
+        !read_equation(rw, at, &e))
         return BYI_NO_ID;
     uint32_t a = 0, b = 1, length = 0;
     double least = work_of(rw, at, &e, 0, 1);
@@ -197,6 +204,16 @@ byi_id byi_split_einsum(struct byi_rewrite *rw, byi_id at)
 
 /* --- labels of one operand ------------------------------------------------ */
 
+/* Sum x over n axes; x itself for n = 0. */
+static byi_id emit_sum(struct byi_rewrite *rw, byi_id x, const int64_t *axes,
+                       uint32_t n)
+{
+    const struct byi_attr attrs[] = {
+        {.name = "axis", .kind = BYI_ATTR_INTS, .n = n, .ints = axes},
+        {.name = "keepdims", .kind = BYI_ATTR_BOOL, .i = 0}};
+    return n ? byi_rw_call(rw, BYI_OP_SUM, &x, 1, attrs, BYI_COUNT(attrs)) : x;
+}
+
 /* Sum an operand first over the labels that only this operand has and that the
  * result does not have.
  *
@@ -207,7 +224,8 @@ byi_id byi_split_einsum(struct byi_rewrite *rw, byi_id at)
 byi_id byi_sum_in_einsum(struct byi_rewrite *rw, byi_id at)
 {
     struct einsum_terms e;
-    if (byi_rw_node(rw, at)->n_args != 2 || !read_equation(rw, at, &e))
+    if (byi_rw_node(rw, at)->n_args != 2 || rounds(rw, at) ||
+        !read_equation(rw, at, &e))
         return BYI_NO_ID;
     char text[TEXT];
     uint32_t n_text = 0, found = 0;
@@ -224,16 +242,87 @@ byi_id byi_sum_in_einsum(struct byi_rewrite *rw, byi_id at)
                 kept[n_kept++] = e.labels[t][i];
             else
                 axes[n++] = i;
-        const struct byi_attr attrs[] = {
-            {.name = "axis", .kind = BYI_ATTR_INTS, .n = n, .ints = axes},
-            {.name = "keepdims", .kind = BYI_ATTR_BOOL, .i = 0}};
-        args[t] = byi_rw_arg(rw, at, t);
-        if (n)
-            args[t] = byi_rw_call(rw, BYI_OP_SUM, &args[t], 1, attrs,
-                                  BYI_COUNT(attrs));
+        args[t] = emit_sum(rw, byi_rw_arg(rw, at, t), axes, n);
         append_labels(text, &n_text, kept, n_kept, t ? "," : "");
         found += n;
     }
     append_labels(text, &n_text, e.labels[2], e.length[2], "->");
     return found ? emit_einsum(rw, args, 2, text) : BYI_NO_ID;
+}
+
+/* --- without matrix products ---------------------------------------------- */
+
+/* The operand with its axes in the order of the result's labels; a label that
+ * only the result has is an axis of size 1, one that only the operand has is
+ * summed. */
+static byi_id emit_arranged(struct byi_rewrite *rw, byi_id x,
+                            const struct einsum_terms *e, uint32_t term)
+{
+    int64_t summed[BYI_MAX_RANK], order[BYI_MAX_RANK], missing[BYI_MAX_RANK];
+    char kept[BYI_MAX_RANK];
+    uint32_t n_summed = 0, n_kept = 0, n_order = 0, n_missing = 0;
+    bool moves = false;
+    for (uint32_t i = 0; i < e->length[term]; i++)
+        if (has_label(e, e->n, e->labels[term][i]))
+            kept[n_kept++] = e->labels[term][i];
+        else
+            summed[n_summed++] = i;
+    for (uint32_t i = 0; i < e->length[e->n]; i++) {
+        const char *at = memchr(kept, e->labels[e->n][i], n_kept);
+        if (!at) {
+            missing[n_missing++] = i;
+            continue;
+        }
+        moves = moves || at - kept != n_order;
+        order[n_order++] = at - kept;
+    }
+    x = emit_sum(rw, x, summed, n_summed);
+    const struct byi_attr axes = {
+        .name = "axes", .kind = BYI_ATTR_INTS, .n = n_order, .ints = order};
+    if (moves)
+        x = byi_rw_call(rw, BYI_OP_TRANSPOSE, &x, 1, &axes, 1);
+    const struct byi_attr axis = {
+        .name = "axis", .kind = BYI_ATTR_INTS, .n = n_missing, .ints = missing};
+    return n_missing ? byi_rw_call(rw, BYI_OP_EXPAND_DIMS, &x, 1, &axis, 1) : x;
+}
+
+/* einsum(a, equation="ijk->ki")
+ *    ==>
+ * transpose(sum(a, axis=[1]), axes=[1, 0])
+ */
+byi_id byi_einsum_of_one(struct byi_rewrite *rw, byi_id at)
+{
+    struct einsum_terms e;
+    if (byi_rw_node(rw, at)->n_args != 1 || !read_equation(rw, at, &e) ||
+        e.length[0] > BYI_MAX_RANK || e.length[1] > BYI_MAX_RANK)
+        return BYI_NO_ID;
+    return emit_arranged(rw, byi_rw_arg(rw, at, 0), &e, 0);
+}
+
+/* Whether operand `of` and the result have each label of operand `term`, and no
+ * label is summed. */
+static bool broadcasts(const struct einsum_terms *e, uint32_t term, uint32_t of)
+{
+    bool all = e->length[e->n] == e->length[of];
+    for (uint32_t i = 0; i < e->length[term]; i++)
+        all = all && has_label(e, of, e->labels[term][i]);
+    for (uint32_t i = 0; i < e->length[of]; i++)
+        all = all && has_label(e, e->n, e->labels[of][i]);
+    return all && e->length[of] <= BYI_MAX_RANK;
+}
+
+/* einsum(a, b, equation="ij,j->ij")
+ *    ==>
+ * multiply(a, expand_dims(b, axis=[0]))
+ */
+byi_id byi_einsum_of_elements(struct byi_rewrite *rw, byi_id at)
+{
+    struct einsum_terms e;
+    if (byi_rw_node(rw, at)->n_args != 2 || !read_equation(rw, at, &e) ||
+        (!broadcasts(&e, 0, 1) && !broadcasts(&e, 1, 0)))
+        return BYI_NO_ID;
+    byi_id args[2];
+    for (uint32_t t = 0; t < 2; t++)
+        args[t] = emit_arranged(rw, byi_rw_arg(rw, at, t), &e, t);
+    return byi_rw_call(rw, BYI_OP_MULTIPLY, args, 2, NULL, 0);
 }
