@@ -1,10 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* nms.c: vision.non_max_suppression (ONNX NonMaxSuppression): a greedy search,
  * highest score first, for each class and batch. Candidates are in a binary
- * heap, so that not all of them are sorted if the limit per class is low. Each
- * candidate is compared with all selected boxes at once; their corners are
- * stored as rows. */
+ * heap, so that not all of them are sorted if the limit per class is low. The
+ * corners of the selected boxes are stored as rows. Each candidate is compared
+ * with many of them at once: with those in the strips of the first axis that it
+ * may touch. Exporters of detectors move the boxes of each class apart and
+ * search all classes as one, so that most boxes are far from a candidate. */
 #include "move.h"
+
+enum {
+    STRIPS = 128,     /* most strips */
+    STRIP_BOXES = 512 /* candidates for each strip */
+};
 
 struct nms_candidate {
     float score;
@@ -19,6 +26,13 @@ struct nms {
     struct nms_candidate *heap;
     float *corners; /* of the selected boxes, for byi_simd's overlaps */
     int64_t pitch;  /* floats from one row of corners to the next */
+    /* A box is in the strip of its low 0. */
+    float least;                /* the least low 0 of a candidate */
+    double scale;               /* strips for each unit of axis 0 */
+    double longest;             /* along axis 0, of the selected boxes */
+    int32_t strips;             /* number of strips */
+    int64_t first[STRIPS];      /* where a strip's corners begin */
+    int64_t n_selected[STRIPS]; /* of a strip */
 };
 
 /* Whether a precedes b: it has a higher score, or the same score and an earlier
@@ -54,14 +68,75 @@ static int64_t fill_heap(const struct nms *s, const float *scores)
     return n;
 }
 
+static int32_t strip_of(const struct nms *s, double low)
+{
+    const double at = (low - (double)s->least) * s->scale;
+    const int32_t last = s->strips - 1;
+    return at >= last ? last : at >= 0 ? (int32_t)at : 0; /* NaN: 0 */
+}
+
+/* Divide axis 0 into strips, with room for the corners of n candidates. */
+static void plan_strips(struct nms *s, int64_t n)
+{
+    float most = -INFINITY, corners[5];
+    s->least = INFINITY;
+    s->longest = 0;
+    s->strips = (int32_t)byi_min(n / STRIP_BOXES + 1, STRIPS);
+    memset(s->first, 0, sizeof s->first);
+    memset(s->n_selected, 0, sizeof s->n_selected);
+    for (int i = 0; i < 5; i++)
+        memset(s->corners + i * s->pitch, 0,
+               (size_t)(n + BYI_SLACK) * sizeof(float));
+    if (s->strips == 1)
+        return;
+    for (int64_t i = 0; i < n; i++) {
+        read_box(s, s->heap[i].box, corners);
+        s->least = fminf(s->least, corners[0]);
+        most = fmaxf(most, corners[0]);
+    }
+    s->scale = s->strips / ((double)most - (double)s->least);
+    for (int64_t i = 0; i < n; i++) {
+        read_box(s, s->heap[i].box, corners);
+        const int32_t strip = strip_of(s, (double)corners[0]);
+        if (strip + 1 < s->strips)
+            s->first[strip + 1]++;
+    }
+    for (int32_t i = 1; i < s->strips; i++)
+        s->first[i] += s->first[i - 1];
+}
+
+/* Whether a selected box overlaps `box` by more than the threshold. Boxes of
+ * the next strips that byi_simd's overlaps reads too are also selected ones. */
+static bool is_suppressed(const struct nms *s, const float *box)
+{
+    const double low = (double)box[0];
+    const int32_t last = strip_of(s, (double)box[2]);
+    int32_t strip = strip_of(s, low - s->longest);
+    /* one more, since the difference is rounded */
+    for (strip = strip > 0 ? strip - 1 : 0; strip <= last; strip++)
+        if (byi_simd()->overlaps(s->corners + s->first[strip], s->pitch,
+                                 s->n_selected[strip], box, s->iou))
+            return true;
+    return false;
+}
+
+static void add_selected(struct nms *s, const float *box)
+{
+    const int32_t strip = strip_of(s, (double)box[0]);
+    const int64_t at = s->first[strip] + s->n_selected[strip]++;
+    for (int i = 0; i < 5; i++)
+        s->corners[i * s->pitch + at] = box[i];
+    s->longest = fmax(s->longest, (double)box[2] - (double)box[0]);
+}
+
 /* Select boxes of one class, at most s->most and at most `max_rows`, into the
  * third column of rows (k, 3). Returns their number. */
-static int64_t select_class(const struct nms *s, const float *scores,
+static int64_t select_class(struct nms *s, const float *scores,
                             int64_t *selected, int64_t max_rows)
 {
     const int64_t most = byi_min(s->most, max_rows);
     int64_t n = fill_heap(s, scores), count = 0;
-    memset(s->corners, 0, (size_t)(5 * s->pitch) * sizeof(float));
+    plan_strips(s, n);
     while (n > 0 && count < most) {
         const int64_t box = s->heap[0].box;
         s->heap[0] = s->heap[--n];
@@ -69,10 +144,9 @@ static int64_t select_class(const struct nms *s, const float *scores,
             BYI_SIFT_DOWN(s->heap, n, 0, before);
         float corners[5];
         read_box(s, box, corners);
-        if (byi_simd()->overlaps(s->corners, s->pitch, count, corners, s->iou))
+        if (is_suppressed(s, corners))
             continue;
-        for (int i = 0; i < 5; i++)
-            s->corners[i * s->pitch + count] = corners[i];
+        add_selected(s, corners);
         selected[3 * count++ + 2] = box;
     }
     return count;

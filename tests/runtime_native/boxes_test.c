@@ -5,7 +5,7 @@
  */
 #include "kernels.h"
 
-enum { MOST_BOXES = 200 };
+enum { FEW_BOXES = 200, MOST_BOXES = 3000 };
 
 struct boxes {
     int64_t n, classes, most;
@@ -76,9 +76,25 @@ static void fill_boxes(struct byi_tensor *boxes, struct byi_tensor *scores)
             random_in(0, 30) ? (float)random_in(0, 60) / 64 : NAN;
 }
 
-static void run_case(int isa)
+/* Move groups of boxes apart, as exporters of detectors do with classes; some
+ * to infinity or NaN. */
+static void move_boxes(struct byi_tensor *boxes, bool centers)
 {
-    const int64_t n = random_in(0, MOST_BOXES), classes = random_in(1, 3);
+    float *at = boxes->data;
+    for (int64_t i = 0; i < boxes->dims[1]; i++, at += 4) {
+        const float by = random_in(0, 300) ? 11 * (float)random_in(0, 30)
+                         : random_in(0, 1) ? INFINITY
+                                           : NAN;
+        for (int k = 0; k < (centers ? 2 : 4); k++)
+            at[k] += by;
+    }
+}
+
+static void run_case(int isa, int64_t most_boxes)
+{
+    const int64_t n =
+        random_in(most_boxes > FEW_BOXES ? most_boxes / 2 : 0, most_boxes);
+    const int64_t classes = random_in(1, 3);
     const double most = (double)random_in(0, n), ious[] = {0, 0.25, 0.5, 1};
     const double iou = ious[random_in(0, 3)];
     const bool centers = random_in(0, 1);
@@ -86,6 +102,8 @@ static void run_case(int isa)
         TENSOR(BYOC_F32, 1, n, 4), TENSOR(BYOC_F32, 1, classes, n),
         TENSOR(BYOC_I64, 1), TENSOR(BYOC_F32, 1), TENSOR(BYOC_F32, 1)};
     fill_boxes(&in[0], &in[1]);
+    if (most_boxes > FEW_BOXES)
+        move_boxes(&in[0], centers);
     byi_tensor_set(&in[2], 0, most);
     byi_tensor_set(&in[3], 0, iou);
     byi_tensor_set(&in[4], 0, 0.25);
@@ -121,13 +139,23 @@ static void test_boxes(void **state)
     (void)state;
     for (int isa = 0; isa < BYI_N_ISAS; isa++)
         for (int round = 0; use(isa) && round < 200; round++)
-            run_case(isa);
+            run_case(isa, FEW_BOXES);
+}
+
+/* Enough boxes for several strips. */
+static void test_many_boxes(void **state)
+{
+    (void)state;
+    for (int isa = 0; isa < BYI_N_ISAS; isa++)
+        for (int round = 0; use(isa) && round < 4; round++)
+            run_case(isa, MOST_BOXES);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_boxes, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_many_boxes, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
