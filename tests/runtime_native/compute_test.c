@@ -238,9 +238,9 @@ static void test_reduce(void **state)
  * than a vector; NaN in some. */
 static void test_extremes(void **state)
 {
-    static const enum byoc_dtype dtypes[] = {BYOC_U8,  BYOC_I8,  BYOC_U16,
-                                             BYOC_I16, BYOC_U32, BYOC_I32,
-                                             BYOC_U64, BYOC_I64, BYOC_F32};
+    static const enum byoc_dtype dtypes[] = {
+        BYOC_U8,  BYOC_I8,  BYOC_U16, BYOC_I16, BYOC_U32,
+        BYOC_I32, BYOC_U64, BYOC_I64, BYOC_F32, BYOC_F64};
     static const enum byi_op_id ops[] = {BYI_OP_MAX, BYI_OP_MIN};
     (void)state;
     for (size_t d = 0; d < BYI_COUNT(dtypes); d++)
@@ -252,7 +252,7 @@ static void test_extremes(void **state)
             struct byi_tensor x = tensor(dtypes[d], 3, dims);
             for (int64_t i = 0; i < byi_count(&x); i++)
                 byi_tensor_set(&x, i, (double)random_in(0, 250) - 125);
-            if (dtypes[d] == BYOC_F32)
+            if (byi_dtype_is_float(dtypes[d]))
                 byi_tensor_set(&x, random_in(0, byi_count(&x) - 1), NAN);
             struct eval e = prepare(ops[round / 6 % 2], &given, 1, &x, 1);
             expect_plain(&e, byi_reduce_plain, 0, "extremes");
