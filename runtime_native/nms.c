@@ -10,7 +10,7 @@
 
 enum {
     STRIPS = 128,     /* most strips */
-    STRIP_BOXES = 512 /* candidates for each strip */
+    STRIP_BOXES = 256 /* candidates for each strip */
 };
 
 struct nms_candidate {
@@ -42,15 +42,26 @@ static bool before(const struct nms_candidate *a, const struct nms_candidate *b)
     return a->score != b->score ? a->score > b->score : a->box < b->box;
 }
 
+/* fminf and fmaxf, which a NaN operand does not change; inline */
+static inline float smaller(float a, float b)
+{
+    return a < b || b != b ? a : b;
+}
+
+static inline float larger(float a, float b)
+{
+    return a > b || b != b ? a : b;
+}
+
 /* Read low 0, low 1, high 0, high 1 and the area of a box. */
-static void read_box(const struct nms *s, int64_t box, float to[5])
+static inline void read_box(const struct nms *s, int64_t box, float to[5])
 {
     for (int axis = 0; axis < 2; axis++) {
         const float *at = s->boxes + 4 * box + axis;
         const float a = s->centers ? at[0] - at[2] / 2 : at[0];
         const float b = s->centers ? at[0] + at[2] / 2 : at[2];
-        to[axis] = fminf(a, b);
-        to[2 + axis] = fmaxf(a, b);
+        to[axis] = smaller(a, b);
+        to[2 + axis] = larger(a, b);
     }
     to[4] = (to[2] - to[0]) * (to[3] - to[1]);
 }
@@ -91,8 +102,8 @@ static void plan_strips(struct nms *s, int64_t n)
         return;
     for (int64_t i = 0; i < n; i++) {
         read_box(s, s->heap[i].box, corners);
-        s->least = fminf(s->least, corners[0]);
-        most = fmaxf(most, corners[0]);
+        s->least = smaller(s->least, corners[0]);
+        most = larger(most, corners[0]);
     }
     s->scale = s->strips / ((double)most - (double)s->least);
     for (int64_t i = 0; i < n; i++) {
@@ -126,7 +137,8 @@ static void add_selected(struct nms *s, const float *box)
     const int64_t at = s->first[strip] + s->n_selected[strip]++;
     for (int i = 0; i < 5; i++)
         s->corners[i * s->pitch + at] = box[i];
-    s->longest = fmax(s->longest, (double)box[2] - (double)box[0]);
+    const double length = (double)box[2] - (double)box[0];
+    s->longest = length > s->longest ? length : s->longest;
 }
 
 /* Select boxes of one class, at most s->most and at most `max_rows`, into the
