@@ -283,6 +283,18 @@ static int team_of(const struct byi_i8_conv *conv, int threads)
     return most < 1 ? 1 : most < threads ? (int)most : threads;
 }
 
+/* Whether n threads divide the rows, not the blocks of columns. With few tiles,
+ * one thread would have more of them than the others: 5 of the 9 tiles of 7 x 7
+ * positions with AVX2. */
+static bool divides_rows(const struct i8_job *j, int64_t blocks, int n)
+{
+    if (j->by_blocks)
+        return j->rows >= 4 * BYI_I8_BLOCK * n || blocks < n;
+    const int64_t by_rows = byi_ceil_div(j->tiles, n) * blocks;
+    const int64_t by_columns = byi_ceil_div(blocks, n) * j->tiles;
+    return 20 * by_rows <= 21 * by_columns;
+}
+
 void byi_i8_conv_run(const struct byi_i8_conv_run *run)
 {
     const struct i8_job job = open_job(run), *j = &job;
@@ -293,9 +305,7 @@ void byi_i8_conv_run(const struct byi_i8_conv_run *run)
         i8_winograd_run(run, j->panels, &j->e, j->scratch, j->per_thread, n);
         return;
     }
-    const bool by_rows = j->by_blocks
-                             ? j->rows >= 4 * BYI_I8_BLOCK * n || blocks < n
-                             : j->tiles >= 2 * n || j->tiles >= blocks;
+    const bool by_rows = divides_rows(j, blocks, n);
     /* with few rows, threads divide the channels: their shares have equal
      * sizes, and no element of x is read twice */
     const int64_t strips = byi_ceil_div(j->conv->channels, BYI_I8_STRIP);
