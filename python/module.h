@@ -48,6 +48,9 @@ PyObject *pyb_array_new(enum byoc_dtype dtype, uint32_t rank,
 /* The dtype of a buffer's elements; BYOC_NONE: byoc has no such type. Objects
  * (format "O") are BYOC_STRING. */
 enum byoc_dtype pyb_dtype_of_buffer(const Py_buffer *buffer);
+/* Whether the object is a byoc.Tensor of a dtype that the buffer protocol has
+ * no format for. */
+bool pyb_tensor_lacks_format(PyObject *object);
 
 /* --- params.c ------------------------------------------------------------- */
 

@@ -118,10 +118,11 @@ static int get_buffer(PyObject *self, Py_buffer *buffer, int flags)
 {
     struct tensor *t = (struct tensor *)self;
     const char *format = pyb_format_of_dtype(t->dtype);
-    if (!format) {
+    if (!format && flags & PyBUF_FORMAT) {
         PyErr_Format(PyExc_BufferError,
                      "found %s, for which the buffer protocol has no format; "
-                     "use from_dlpack()",
+                     "use from_dlpack(), or numpy.frombuffer() with a dtype of "
+                     "ml_dtypes",
                      byoc_dtype_name(t->dtype));
         return -1;
     }
@@ -181,10 +182,33 @@ static PyObject *to_dlpack(PyObject *self, PyObject *args, PyObject *named)
     return capsule;
 }
 
+/* __array__(). Without it, numpy.asarray() would make an array of one object.
+ */
+static PyObject *to_array(PyObject *self, PyObject *args, PyObject *named)
+{
+    PyObject *module = PyImport_ImportModule("byoc._arrays"), *array = NULL;
+    PyObject *make = module ? PyObject_GetAttrString(module, "widen") : NULL;
+    PyObject *first = make ? PyTuple_Pack(1, self) : NULL;
+    PyObject *all = first ? PySequence_Concat(first, args) : NULL;
+    if (all)
+        array = PyObject_Call(make, all, named);
+    Py_XDECREF(all);
+    Py_XDECREF(first);
+    Py_XDECREF(make);
+    Py_XDECREF(module);
+    return array;
+}
+
 static PyObject *dlpack_device(PyObject *self, PyObject *unused)
 {
     (void)self, (void)unused;
     return Py_BuildValue("ii", kDLCPU, 0);
+}
+
+bool pyb_tensor_lacks_format(PyObject *object)
+{
+    return Py_TYPE(object) == tensor_type &&
+           !pyb_format_of_dtype(((struct tensor *)object)->dtype);
 }
 
 int pyb_tensor_register(PyObject *module)
@@ -192,6 +216,8 @@ int pyb_tensor_register(PyObject *module)
     static PyMethodDef methods[] = {
         {"__dlpack__", (PyCFunction)(void (*)(void))to_dlpack,
          METH_VARARGS | METH_KEYWORDS, "A DLPack capsule of the memory."},
+        {"__array__", (PyCFunction)(void (*)(void))to_array,
+         METH_VARARGS | METH_KEYWORDS, "bfloat16 as a float32 array."},
         {"__dlpack_device__", dlpack_device, METH_NOARGS, "The CPU."},
         {0}};
     static PyMemberDef members[] = {

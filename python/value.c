@@ -128,29 +128,100 @@ static bool is_read_only(PyObject *object)
 {
     Py_buffer b;
     PyErr_Clear();
-    if (PyObject_GetBuffer(object, &b, PyBUF_STRIDES | PyBUF_FORMAT))
+    if (PyObject_GetBuffer(object, &b, PyBUF_STRIDES | PyBUF_FORMAT)) {
+        PyErr_Clear();
         return false;
+    }
     PyBuffer_Release(&b);
     return true;
+}
+
+/* dtypes of the package ml_dtypes. The buffer protocol has no formats for them,
+ * so that their arrays are read as unsigned integers. */
+static const struct {
+    const char *name;
+    enum byoc_dtype dtype;
+} ml_dtypes[] = {
+    {"bfloat16", BYOC_BF16},
+    {"float8_e4m3fn", BYOC_F8E4M3FN},
+    {"float8_e5m2", BYOC_F8E5M2},
+    {"float8_e4m3fnuz", BYOC_F8E4M3FNUZ},
+    {"float8_e5m2fnuz", BYOC_F8E5M2FNUZ},
+    {"float8_e8m0fnu", BYOC_F8E8M0},
+    {"float4_e2m1fn", BYOC_F4E2M1},
+    {"int4", BYOC_I4},
+    {"uint4", BYOC_U4},
+    {"int2", BYOC_I2},
+    {"uint2", BYOC_U2},
+};
+
+/* str(object.dtype), or the name of the object's type. */
+static PyObject *name_of_elements(PyObject *object)
+{
+    PyObject *dtype = PyObject_GetAttrString(object, "dtype");
+    PyObject *name = dtype ? PyObject_Str(dtype) : NULL;
+    Py_XDECREF(dtype);
+    PyErr_Clear();
+    return name ? name : PyType_GetName(Py_TYPE(object));
+}
+
+/* Get the buffer of an array of one of ml_dtypes, whose dtype is `name`.
+ * Returns BYOC_NONE, perhaps with an exception, if it is another array. */
+static enum byoc_dtype get_ml_buffer(struct pyb_hold *hold, PyObject *object,
+                                     const char *name, int flags)
+{
+    for (size_t i = 0; i < sizeof ml_dtypes / sizeof ml_dtypes[0]; i++) {
+        if (strcmp(name, ml_dtypes[i].name) != 0)
+            continue;
+        const bool wide = byoc_dtype_size(ml_dtypes[i].dtype) == 2;
+        hold->object =
+            PyObject_CallMethod(object, "view", "s", wide ? "u2" : "u1");
+        return hold->object &&
+                       !PyObject_GetBuffer(hold->object, &hold->buffer, flags)
+                   ? ml_dtypes[i].dtype
+                   : BYOC_NONE;
+    }
+    return BYOC_NONE;
+}
+
+/* Get the buffer of an array, and return its dtype. Returns BYOC_NONE, perhaps
+ * with an exception, if byoc has no such dtype or the memory is not usable. */
+static enum byoc_dtype get_buffer(struct pyb_hold *hold,
+                                  const struct byoc_io *io, const char *what,
+                                  const char *name, PyObject *object)
+{
+    const bool writes = what[0] == 'o';
+    const int flags =
+        PyBUF_STRIDES | PyBUF_FORMAT | (writes ? PyBUF_WRITABLE : 0);
+    if (PyObject_GetBuffer(object, &hold->buffer, flags) == 0)
+        return pyb_dtype_of_buffer(&hold->buffer);
+    PyErr_Clear();
+    PyObject *found = name_of_elements(object);
+    const char *text = found ? PyUnicode_AsUTF8AndSize(found, NULL) : NULL;
+    const enum byoc_dtype dtype =
+        text ? get_ml_buffer(hold, object, text, flags) : BYOC_NONE;
+    if (text && dtype == BYOC_NONE) {
+        if (writes && is_read_only(hold->object ? hold->object : object))
+            pyb_raisef(BYOC_EINVAL,
+                       "%s \"%s\": found a read-only array, expected one that "
+                       "can be written",
+                       what, name);
+        else
+            pyb_raisef(BYOC_ETYPE, "%s \"%s\": found %s, expected %s", what,
+                       name, text, byoc_dtype_name(io->dtype));
+    }
+    Py_XDECREF(found);
+    return dtype;
 }
 
 static int read_buffer(struct pyb_hold *hold, const struct byoc_io *io,
                        const char *what, const char *name, PyObject *object,
                        DLTensor *to)
 {
-    Py_buffer *b = &hold->buffer;
-    const bool writes = what[0] == 'o';
-    if (PyObject_GetBuffer(object, b,
-                           PyBUF_STRIDES | PyBUF_FORMAT |
-                               (writes ? PyBUF_WRITABLE : 0))) {
-        if (writes && is_read_only(object))
-            pyb_raisef(BYOC_EINVAL,
-                       "%s \"%s\": found a read-only array, expected one that "
-                       "can be written",
-                       what, name);
+    const Py_buffer *b = &hold->buffer;
+    const enum byoc_dtype dtype = get_buffer(hold, io, what, name, object);
+    if (PyErr_Occurred())
         return -1;
-    }
-    const enum byoc_dtype dtype = pyb_dtype_of_buffer(b);
     if (dtype == BYOC_NONE || dtype == BYOC_STRING)
         pyb_raisef(BYOC_ETYPE,
                    "%s \"%s\": found elements of format \"%s\", expected %s",
@@ -203,7 +274,7 @@ static int read_tensor(struct pyb_hold **holds, const struct byoc_io *io,
         return -1;
     if (io->dtype == BYOC_STRING && what[0] != 'o')
         return read_strings(hold, name, object, to);
-    if (PyObject_CheckBuffer(object))
+    if (PyObject_CheckBuffer(object) && !pyb_tensor_lacks_format(object))
         return read_buffer(hold, io, what, name, object, to);
     if (PyObject_HasAttrString(object, "__dlpack__"))
         return read_dlpack(hold, object, to);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""numpy.empty and NumPy's dtypes, for the extension; None without NumPy."""
+"""What the extension needs of NumPy; without NumPy, None and no dtypes."""
 
 from __future__ import annotations
 
@@ -21,3 +21,17 @@ except ImportError:
 else:
     empty = numpy.empty
     dtypes = [None if name == "-" else numpy.dtype(name) for name in _names]
+
+
+def widen(tensor: Any, dtype: Any = None, copy: bool | None = None) -> Any:
+    """Tensor.__array__(): bfloat16 as float32, which has all of its values."""
+    if tensor.dtype != "bfloat16":
+        raise TypeError(
+            f"found {tensor.dtype}, which NumPy does not have; "
+            "numpy.frombuffer() with a dtype of ml_dtypes reads it"
+        )
+    if copy is False:
+        raise ValueError("found bfloat16, which NumPy does not have, and copy=False")
+    bits = numpy.frombuffer(tensor, numpy.uint16).astype(numpy.uint32) << 16
+    array = bits.view(numpy.float32).reshape(tensor.shape)
+    return array if dtype is None else array.astype(dtype)

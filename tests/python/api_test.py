@@ -19,6 +19,10 @@ try:
     import numpy
 except ImportError:
     models.skip("NumPy is not installed")
+try:
+    import ml_dtypes
+except ImportError:
+    ml_dtypes = None
 
 import byoc
 
@@ -134,6 +138,50 @@ class Values(unittest.TestCase):
             y = models.compile(cast)(ones(2, 3))
             self.assertIsInstance(y, byoc.Tensor)
             self.assertEqual((y.shape, y.dtype), ((2, 3), dtype))
+
+    def test_bfloat16_without_torch(self):
+        cast = models.typed("float32", 'cast(%x, dtype="bfloat16")')
+        back = models.compile(models.typed("bfloat16", 'cast(%x, dtype="float32")'))
+        x = ones(2, 3) * numpy.arange(3, dtype="f")
+        y = models.compile(cast)(x)
+        self.assertEqual(back(y).tolist(), x.tolist())
+        self.assertEqual(numpy.asarray(y).tolist(), x.tolist())
+        self.assertEqual(numpy.array(y, dtype=int).dtype, int)
+        self.assertEqual(numpy.frombuffer(y, "u2").tolist(), [0, 0x3F80, 0x4000] * 2)
+        with self.assertRaises(BufferError):
+            memoryview(y)
+        cast = models.typed("float32", 'cast(%x, dtype="float8e5m2")')
+        with self.assertRaisesRegex(TypeError, "found float8e5m2"):
+            numpy.asarray(models.compile(cast)(x))
+
+    @unittest.skipUnless(ml_dtypes, "ml_dtypes is not installed")
+    def test_ml_dtypes(self):
+        x = numpy.arange(6).reshape(2, 3)
+        for theirs, ours in (
+            ("bfloat16", "bfloat16"),
+            ("float8_e4m3fn", "float8e4m3fn"),
+            ("int4", "int4"),
+        ):
+            array = x.astype(getattr(ml_dtypes, theirs))
+            model = models.compile(models.typed(ours, 'cast(%x, dtype="float32")'))
+            self.assertEqual(model(array).tolist(), x.tolist())
+        with self.assertRaisesRegex(byoc.MismatchError, "found float8e5m2, expected i"):
+            model(x.astype(ml_dtypes.float8_e5m2))
+        copy = models.compile(models.typed("bfloat16", "transpose(%x, axes=[1, 0])"))
+        out = numpy.zeros((3, 2), ml_dtypes.bfloat16)
+        copy.run(None, {"x": x.astype(out.dtype)}, out={copy.outputs[0].name: out})
+        self.assertEqual(out.tolist(), x.T.tolist())
+        out.setflags(write=False)
+        with self.assertRaisesRegex(byoc.InvalidError, "read-only"):
+            copy.run(None, {"x": x.astype(out.dtype)}, out={copy.outputs[0].name: out})
+
+    def test_dtypes_without_buffers(self):
+        model = models.compile(models.RELU)
+        days = numpy.zeros((2, 3), "M8[D]")
+        with self.assertRaisesRegex(byoc.MismatchError, '"x": found datetime64.*32'):
+            model(days)
+        with self.assertRaisesRegex(byoc.MismatchError, "output.*found datetime64"):
+            model.run(None, {"x": ones(2, 3)}, out={model.outputs[0].name: days})
 
     def test_shapes_that_vary(self):
         model = models.compile(models.VARIES)
