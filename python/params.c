@@ -76,10 +76,14 @@ static int read_count(const char *name, PyObject *object, uint64_t most,
                       uint64_t *to)
 {
     *to = PyLong_AsUnsignedLongLong(object);
-    if (!PyErr_Occurred() && *to > most)
-        PyErr_Format(PyExc_OverflowError, "%s: found %R, expected at most %llu",
-                     name, object, (unsigned long long)most);
-    return PyErr_Occurred() ? -1 : 0;
+    if (!PyErr_Occurred() && *to <= most)
+        return 0;
+    const bool other =
+        PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_OverflowError);
+    PyErr_Format(other ? PyExc_TypeError : PyExc_OverflowError,
+                 "%s: found %R, expected a whole number from 0 to %llu", name,
+                 object, (unsigned long long)most);
+    return -1;
 }
 
 static int read_option(struct pyb_params *p, const struct row *row,
@@ -100,10 +104,15 @@ static int read_option(struct pyb_params *p, const struct row *row,
         return read_count(row->name, object, UINT64_MAX, to);
     case U32:
     case INT:
-        if (read_count(row->name, object, INT32_MAX, &n) == 0)
-            *(uint32_t *)to = (uint32_t)n;
+        if (read_count(row->name, object, INT32_MAX, &n))
+            return -1;
+        *(uint32_t *)to = (uint32_t)n;
     }
-    return PyErr_Occurred() ? -1 : 0;
+    if (!PyErr_Occurred())
+        return 0;
+    PyErr_Format(PyExc_TypeError, "%s: found %R, expected %s", row->name,
+                 object, row->kind == TEXT ? "a text" : "a number");
+    return -1;
 }
 
 /* Read an option if it is in the table `rows`. Returns 1 if it is, 0 if not, or

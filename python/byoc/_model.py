@@ -117,6 +117,12 @@ class Model(_byoc.Model):
     of NumPy or a list. A model is also a context manager, which closes it.
     """
 
+    def __reduce__(self) -> Any:
+        raise TypeError(
+            "found a byoc.Model, which cannot be pickled or copied; write() it, and "
+            "load() the file in the other process"
+        )
+
     def __enter__(self) -> Model:
         return self
 
@@ -299,14 +305,14 @@ _SEVERITIES = {1: logging.DEBUG, 2: logging.INFO, 3: logging.WARNING, 4: logging
 
 
 def _pair(name: str, key: str, value: Any) -> str:
-    if name == "shapes":
+    if name == "shapes" and not isinstance(value, str):
         value = "x".join(str(size) for size in value)
     return f"{key}={value}"
 
 
-def _option(name: str, value: Any) -> Any:
+def _convert(name: str, value: Any) -> Any:
     """Convert a value for the extension module: to a str, list of str, or number."""
-    if name in _CHOICES and isinstance(value, str):
+    if name in _CHOICES:
         choices = _CHOICES[name]
         if value not in choices[1:]:
             raise ValueError(f"{name}: found {value!r}, expected one of {choices[1:]}")
@@ -319,6 +325,31 @@ def _option(name: str, value: Any) -> Any:
     if name in _PATHS:
         return os.fspath(value)
     return value
+
+
+def _option(name: str, value: Any) -> Any:
+    """As _convert(), with messages that name the option."""
+    try:
+        return _convert(name, value)
+    except (TypeError, AttributeError):
+        expected = (
+            "a dict"
+            if name in _DICTS
+            else "a name, or a list of names" if name in _LISTS else "a path"
+        )
+        raise TypeError(f"{name}: found {value!r}, expected {expected}") from None
+
+
+def _source(source: Any, name: str, expected: str) -> Any:
+    """What the extension opens: a path, or bytes."""
+    if isinstance(source, (str, os.PathLike)):
+        return os.fspath(source)
+    try:
+        memoryview(source)
+    except TypeError:
+        found = "None" if source is None else type(source).__name__
+        raise TypeError(f"{name}: found {found}, expected {expected}") from None
+    return source
 
 
 def _options(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -410,12 +441,9 @@ def compile(  # noqa: A001
     source, name = given.pop("model"), given.pop("name")
     if isolate and progress:
         raise ValueError("progress: found a callable, expected None with isolate")
-    if source is None:
-        raise TypeError("model: found None, expected a path, bytes or a model")
     if hasattr(source, "SerializeToString"):
         source = source.SerializeToString()
-    if isinstance(source, (str, os.PathLike)):
-        source = os.fspath(source)
+    source = _source(source, "model", "a path, bytes or a model")
     compiled = _byoc.open(Model, source, name, _options(given))
     verdict = compiled._text("verdict")
     if verdict:
@@ -455,8 +483,8 @@ def load(
     """
     given = dict(locals())
     source = given.pop("artifact")
-    if isinstance(source, (str, os.PathLike)):
-        source = os.fspath(source)
+    if not isinstance(source, int):
+        source = _source(source, "artifact", "a path, a descriptor or bytes")
     return _byoc.open(Model, source, None, _options(given))
 
 

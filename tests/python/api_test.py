@@ -6,6 +6,7 @@ import ctypes
 import gc
 import logging
 import mmap
+import pickle
 import resource
 import subprocess
 import sys
@@ -444,6 +445,24 @@ class Compile(unittest.TestCase):
         refuse(TypeError, "digits.onnx", no_such_option=1)
         refuse(TypeError, "digits.onnx", threads="2")
         refuse(OverflowError, "digits.onnx", threads=-1)
+        for wrong, kind, message in (
+            ({"threads": "2"}, TypeError, "threads: found '2', expected a whole"),
+            ({"measure_seconds": "x"}, TypeError, "measure_seconds: found 'x', exp"),
+            ({"function": 1}, TypeError, "function: found 1, expected a text"),
+            ({"dims": [1]}, TypeError, "dims: found .1., expected a dict"),
+            ({"backends": 5}, TypeError, "backends: found 5, expected a name, or"),
+            ({"plugins": 5}, TypeError, "plugins: found 5, expected a path"),
+            ({"opt_level": 2}, ValueError, "opt_level: found 2, expected one of"),
+        ):
+            with self.assertRaisesRegex(kind, message):
+                byoc.compile("digits.onnx", **wrong)
+        with self.assertRaisesRegex(TypeError, "model: found int, expected a path"):
+            byoc.compile(3)
+        with self.assertRaisesRegex(TypeError, "artifact: found list, expected a"):
+            byoc.load([])
+        with self.assertRaisesRegex(TypeError, "write.. it, and load"):
+            pickle.dumps(models.compile(models.RELU))
+        byoc.compile("digits.onnx", shapes={"image": "64x1x8x8"})
         refuse(OverflowError, "digits.onnx", threads=1 << 40)
         refuse(TypeError, "digits.onnx", backends=[1])
         refuse(TypeError, 1.5)
