@@ -176,6 +176,25 @@ static uint64_t nms_scratch(const struct byi_call *call)
     return heap_bytes(call) + 5 * pitch * sizeof(float);
 }
 
+/* Check the values that are known only in a run. */
+static enum byoc_status check_values(const struct byi_call *call,
+                                     const struct nms *s, int64_t need,
+                                     struct byoc_error *err)
+{
+    if (!(s->iou >= 0 && s->iou <= 1))
+        return byi_fail(err, BYOC_EINVAL,
+                        "%s: found an IoU threshold of %g, expected 0 to 1",
+                        call->op->name, (double)s->iou);
+    if (need > call->out->dims[0])
+        return byi_fail(err, BYOC_EINVAL,
+                        "%s: found a result of at most %lld rows, expected "
+                        "%lld, one for each box that may be selected; raise "
+                        "the result's bound",
+                        call->op->name, (long long)call->out->dims[0],
+                        (long long)need);
+    return BYOC_OK;
+}
+
 /* boxes (batches, boxes, 4), scores (batches, classes, boxes) -> rows of
  * (batch, class, box) */
 static enum byoc_status nms_run(const struct byi_call *call,
@@ -196,13 +215,7 @@ static enum byoc_status nms_run(const struct byi_call *call,
         .pitch = boxes->dims[1] + BYI_SLACK,
     };
     const int64_t need = batches * classes * byi_max(0, byi_min(s.most, s.n));
-    if (need > call->out->dims[0])
-        return byi_fail(err, BYOC_EINVAL,
-                        "%s: found a result of at most %lld rows, expected "
-                        "%lld, one for each box that may be selected; raise "
-                        "the result's bound",
-                        call->op->name, (long long)call->out->dims[0],
-                        (long long)need);
+    BYI_TRY(check_values(call, &s, need, err));
     for (int64_t b = 0; b < batches && s.most > 0; b++) {
         s.boxes = (const float *)boxes->data + b * s.n * 4;
         for (int64_t c = 0; c < classes; c++) {

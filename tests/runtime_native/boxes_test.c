@@ -151,11 +151,40 @@ static void test_many_boxes(void **state)
             run_case(isa, MOST_BOXES);
 }
 
+/* Far boxes are not compared, so a negative threshold would not suppress
+ * them. */
+static void test_thresholds(void **state)
+{
+    static const struct {
+        double iou;
+        const char *text;
+    } cases[] = {{-0.5, "found an IoU threshold of -0.5, expected 0 to 1"},
+                 {1.5, "found an IoU threshold of 1.5, expected 0 to 1"},
+                 {NAN, "found an IoU threshold of nan, expected 0 to 1"}};
+    (void)state;
+    for (size_t i = 0; i < BYI_COUNT(cases); i++) {
+        struct byi_tensor in[] = {TENSOR(BYOC_F32, 1, 2, 4),
+                                  TENSOR(BYOC_F32, 1, 1, 2),
+                                  TENSOR(BYOC_I64, 1), TENSOR(BYOC_F32, 1)};
+        fill_boxes(&in[0], &in[1]);
+        byi_tensor_set(&in[2], 0, 2);
+        byi_tensor_set(&in[3], 0, cases[i].iou);
+        struct eval e = prepare(BYI_OP_NMS, NULL, 0, in, BYI_COUNT(in));
+        assert_true(e.typed);
+        assert_int_equal(run_fast(&e, 1), BYOC_EINVAL);
+        assert_non_null(strstr(err.text, cases[i].text));
+        for (uint32_t k = 0; k < e.n_in; k++)
+            release(&e.in[k]);
+        free(e.out[0].data);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_boxes, setup, teardown),
         cmocka_unit_test_setup_teardown(test_many_boxes, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_thresholds, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
