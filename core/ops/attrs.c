@@ -361,7 +361,7 @@ enum byoc_status byi_attrs_make(struct byi_arena *arena,
     enum { MAX_ATTRS = 32 };
     bool seen[MAX_ATTRS] = {0};
     struct byi_attr *at = NULL;
-    struct byi_attrs *made = NULL;
+    struct byi_attrs *result = NULL;
 
     assert(op->n_attrs <= MAX_ATTRS);
     if (op->n_attrs > 0)
@@ -384,8 +384,8 @@ enum byoc_status byi_attrs_make(struct byi_arena *arena,
         at[i].kind = def->kind;
         parse_default(arena, def, &at[i]);
     }
-    made = byi_arena_alloc(arena, sizeof *made);
-    *made = (struct byi_attrs){.n = op->n_attrs, .at = at};
-    *attrs = made;
+    result = byi_arena_alloc(arena, sizeof *result);
+    *result = (struct byi_attrs){.n = op->n_attrs, .at = at};
+    *attrs = result;
     return BYOC_OK;
 }
