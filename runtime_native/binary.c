@@ -531,12 +531,48 @@ static void power_ints(const struct binary_job *job, const void *a, int64_t sa,
                                             byi_tensor_int(&vb, i * sb)));
 }
 
+/* y[i] = a[i]^b for the exponents 2, 3 and -1; false for other ones */
+#define POWER_FEW(id, type)                                                    \
+    static bool power_few_##id(const void *va, double b, void *vy, int64_t n)  \
+    {                                                                          \
+        const type *a = va;                                                    \
+        type *y = vy;                                                          \
+        if (b == 2)                                                            \
+            for (int64_t i = 0; i < n; i++)                                    \
+                y[i] = a[i] * a[i];                                            \
+        else if (b == 3)                                                       \
+            for (int64_t i = 0; i < n; i++)                                    \
+                y[i] = a[i] * a[i] * a[i];                                     \
+        else if (b == -1)                                                      \
+            for (int64_t i = 0; i < n; i++)                                    \
+                y[i] = 1 / a[i];                                               \
+        return b == 2 || b == 3 || b == -1;                                    \
+    }
+POWER_FEW(F32, float)
+POWER_FEW(F64, double)
+
+/* The same for operands of any type, if one exponent is for all of a. */
+static bool power_few(const struct binary_job *job, const void *a, int64_t sa,
+                      const void *b, int64_t sb, void *y, int64_t n)
+{
+    const struct byi_tensor *in = job->call->in;
+    double exponent;
+    if (sa != 1 || sb != 0)
+        return false;
+    load_floats(&in[1], b, 0, 1, &exponent);
+    return in->dtype == BYOC_F32   ? power_few_F32(a, exponent, y, n)
+           : in->dtype == BYOC_F64 ? power_few_F64(a, exponent, y, n)
+                                   : false;
+}
+
 static void power_any(const struct binary_job *job, const void *va, int64_t sa,
                       const void *vb, int64_t sb, void *vy, int64_t n)
 {
     const struct byi_tensor *in = job->call->in;
     struct byi_tensor out = *job->call->out;
     double a[BLOCK], b[BLOCK];
+    if (power_few(job, va, sa, vb, sb, vy, n))
+        return;
     for (int64_t at = 0; at < n; at += BLOCK) {
         const int64_t m = byi_min(BLOCK, n - at);
         load_floats(&in[0], (const char *)va + at * sa * (int64_t)job->size[0],
@@ -554,21 +590,10 @@ static void power_f32(const struct binary_job *job, const void *va, int64_t sa,
 {
     const float *a = va, *b = vb;
     float *y = vy;
-    const bool one = sb == 0 && sa == 1;
-    (void)job;
-    if (one && b[0] == 2.0f) {
-        for (int64_t i = 0; i < n; i++)
-            y[i] = a[i] * a[i];
-    } else if (one && b[0] == 3.0f) {
-        for (int64_t i = 0; i < n; i++)
-            y[i] = a[i] * a[i] * a[i];
-    } else if (one && b[0] == -1.0f) {
-        for (int64_t i = 0; i < n; i++)
-            y[i] = 1.0f / a[i];
-    } else {
-        for (int64_t i = 0; i < n; i++)
-            y[i] = powf(a[i * sa], b[i * sb]);
-    }
+    if (power_few(job, va, sa, vb, sb, vy, n))
+        return;
+    for (int64_t i = 0; i < n; i++)
+        y[i] = powf(a[i * sa], b[i * sb]);
 }
 
 static enum byoc_status power_run(const struct byi_call *call,

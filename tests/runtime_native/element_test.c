@@ -366,6 +366,28 @@ static void test_integer_edges(void **state)
     }
 }
 
+/* One exponent for all numbers, for which no pow() is called. */
+static void test_small_powers(void **state)
+{
+    static const enum byoc_dtype dtypes[] = {BYOC_F32, BYOC_F64, BYOC_I64};
+    static const struct {
+        double exponent, expected[4];
+    } cases[] = {{2, {1, 4, 16, 0.25}},
+                 {3, {1, 8, -64, 0.125}},
+                 {-1, {1, 0.5, -0.25, 2}}};
+    (void)state;
+    for (size_t i = 0; i < 9 * BYI_COUNT(cases); i++) {
+        struct byi_tensor in[] = {TENSOR(dtypes[i % 2], 4),
+                                  TENSOR(dtypes[i / 2 % 3], 1)};
+        set(&in[0], (const double[]){1, 2, -4, 0.5});
+        set(&in[1], &cases[i / 9].exponent);
+        struct eval e = prepare(BYI_OP_POWER, NULL, 0, in, 2);
+        assert_int_equal(run_fast(&e, 1), BYOC_OK);
+        expect(e.out, cases[i / 9].expected);
+        finish(&e);
+    }
+}
+
 /* Quotients and remainders of integers of at most 32 bits, which are computed
  * with floats, against the plain loops; many are next to a whole number. */
 static void test_quotients(void **state)
@@ -543,6 +565,7 @@ int main(void)
         cmocka_unit_test(test_unary_ints),
         cmocka_unit_test(test_binary),
         cmocka_unit_test(test_binary_fast),
+        cmocka_unit_test(test_small_powers),
         cmocka_unit_test(test_quotients),
         cmocka_unit_test(test_integer_edges),
         cmocka_unit_test(test_where),
