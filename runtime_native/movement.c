@@ -194,6 +194,20 @@ struct axis_strip {
     int64_t outer, whole, part, at;
 };
 
+/* Copy rows of one small element to `part`; false if they are longer. */
+static bool gather_strip(const struct byi_call *call,
+                         const struct axis_strip *s, const char *whole,
+                         char *part)
+{
+    const int64_t size = s->part;
+    const struct byi_view rows = {
+        .rank = 1, .dims = {s->outer}, .strides = {s->whole / size}};
+    if (size > 16 || (size & (size - 1)) || s->whole % size || s->at % size)
+        return false;
+    byi_view_copy(call, &rows, whole + s->at, part, (size_t)size);
+    return true;
+}
+
 /* Copy `part` to `whole` if `join`, otherwise from `whole` to `part`. */
 static void copy_strip(const struct byi_call *call, const struct axis_strip *s,
                        char *whole, char *part, bool join)
@@ -204,6 +218,8 @@ static void copy_strip(const struct byi_call *call, const struct axis_strip *s,
                        join ? part : whole + s->at, (size_t)s->part);
         return;
     }
+    if (!join && gather_strip(call, s, whole, part))
+        return;
 #pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
     for (int64_t i = 0; i < s->outer; i++) {
         char *w = whole + i * s->whole + s->at, *p = part + i * s->part;
