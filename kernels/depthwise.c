@@ -55,15 +55,18 @@ static void run_part(const struct byi_f32_conv_run *run, const float *add,
 
 /* Channels of a block. The lines of x that a line of the result reads stay in
  * the first-level cache until the next line of the result has read them. A
- * block has at least as many channels as are fast to read from memory in
- * sequence. */
+ * block has at least as many channels as are fast to read in sequence; half as
+ * many are, if the image fits the second-level cache. */
 static int64_t block_of(const struct byi_f32_conv *conv)
 {
     const int64_t lines = conv->size[0] * conv->size[1];
     const int64_t fit =
         LINES / byi_max(lines * conv->in[2], 1) / BYI_F32_COLUMNS;
-    return fit * BYI_F32_COLUMNS >= MIN_BLOCK ? fit * BYI_F32_COLUMNS
-                                              : conv->channels;
+    const int64_t image = byi_f32_product_of(conv->in) * conv->channels;
+    const bool near = image * (int64_t)sizeof(float) <= conv->cache;
+    return fit * BYI_F32_COLUMNS >= (near ? MIN_BLOCK / 2 : MIN_BLOCK)
+               ? fit * BYI_F32_COLUMNS
+               : conv->channels;
 }
 
 /* Compute channels [first, last) of rows [begin, end) of the result. */
