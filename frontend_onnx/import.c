@@ -16,17 +16,27 @@
 
 enum { MIN_OPSET = 1, MAX_OPSET = 27 };
 
+/* The initializers of a graph, sparse ones last. */
+static size_t n_initializers(const Onnx__GraphProto *graph)
+{
+    return graph->n_initializer + graph->n_sparse_initializer;
+}
+
+static const char *initializer_name(const Onnx__GraphProto *graph, size_t i)
+{
+    return i < graph->n_initializer
+               ? byi_text_or(graph->initializer[i]->name, "")
+               : byi_onnx_sparse_name(
+                     graph->sparse_initializer[i - graph->n_initializer]);
+}
+
 enum byoc_status byi_scope_open(struct byi_import *o, struct byi_scope *scope)
 {
     const Onnx__GraphProto *graph = scope->graph;
 
     scope->names = byi_names_new(o->scratch);
-    if (graph->n_sparse_initializer)
-        return byi_fail(&o->err, BYOC_EUNSUPPORTED,
-                        "found %zu sparse initializers, expected dense ones",
-                        graph->n_sparse_initializer);
-    for (size_t i = 0; i < graph->n_initializer; i++) {
-        const char *name = byi_text_or(graph->initializer[i]->name, "");
+    for (size_t i = 0; i < n_initializers(graph); i++) {
+        const char *name = initializer_name(graph, i);
         if (*name == '\0')
             return byi_fail(&o->err, BYOC_EPARSE,
                             "initializer %zu has no name, expected a name", i);
@@ -47,11 +57,18 @@ static byi_id decode_initializer(struct byi_import *o,
                                  const struct byi_scope *scope,
                                  uint32_t initializer)
 {
+    const Onnx__GraphProto *graph = scope->graph;
+    const size_t dense = graph->n_initializer;
     struct byi_tensor t = {0};
 
-    o->status = byi_onnx_decode(o->file, scope->graph->initializer[initializer],
-                                scope->raw ? &scope->raw[initializer] : NULL,
-                                &t, &o->err);
+    if (initializer >= dense)
+        o->status = byi_onnx_decode_sparse(
+            o->file, graph->sparse_initializer[initializer - dense], &t,
+            &o->err);
+    else
+        o->status = byi_onnx_decode(
+            o->file, graph->initializer[initializer],
+            scope->raw ? &scope->raw[initializer] : NULL, &t, &o->err);
     return byi_import_ok(o) ? byi_import_const(o, &t, true) : BYI_NO_ID;
 }
 

@@ -87,6 +87,17 @@ enum byoc_status byi_onnx_decode(struct byi_onnx_file *file,
                                  struct byi_tensor *tensor,
                                  struct byoc_error *err);
 
+/* --- sparse.c ----------------------------------------------------------- */
+
+/* Decode a SparseTensorProto to a dense tensor in file->arena. Errors: as for
+ * byi_onnx_decode. */
+enum byoc_status byi_onnx_decode_sparse(struct byi_onnx_file *file,
+                                        const Onnx__SparseTensorProto *proto,
+                                        struct byi_tensor *tensor,
+                                        struct byoc_error *err);
+/* The name of a sparse initializer; "": it has none. */
+const char *byi_onnx_sparse_name(const Onnx__SparseTensorProto *proto);
+
 /* --- external.c --------------------------------------------------------- */
 
 /* Find the `bytes` bytes of a tensor whose data is outside the model file; they
@@ -105,8 +116,8 @@ struct byi_name {
     /* BYI_NO_ID: an initializer not read yet, an omitted input, or an output
      * that is not supported */
     byi_id id;
-    /* of the initializer, or UINT32_MAX for other values; in the table of
-     * functions, of the function; in order.c, of the producer */
+    /* of the initializer, sparse ones last, or UINT32_MAX for other values; in
+     * the table of functions, of the function; in order.c, of the producer */
     uint32_t index;
     /* of an unsupported output: its node, for the message */
     const char *producer;

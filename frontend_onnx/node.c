@@ -58,6 +58,7 @@ static const char *const kinds[] = {
     [ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOATS] = "floats",
     [ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS] = "ints",
     [ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRINGS] = "strings",
+    [ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__SPARSE_TENSOR] = "a sparse tensor",
 };
 
 /* Whether the attribute has the field for `type`. */
@@ -74,6 +75,8 @@ static bool has_field(const Onnx__AttributeProto *a, int type)
         return a->t != NULL;
     case ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__GRAPH:
         return a->g != NULL;
+    case ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__SPARSE_TENSOR:
+        return a->sparse_tensor != NULL;
     default: /* an empty list has no field */
         return true;
     }

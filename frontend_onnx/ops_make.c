@@ -28,6 +28,22 @@ static byi_id add_string_vector(struct byi_import *o)
     return byi_import_array(o, BYOC_STRING, n, values);
 }
 
+static byi_id add_sparse(struct byi_import *o)
+{
+    const Onnx__AttributeProto *a =
+        byi_import_attr(o, "sparse_value",
+                        ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__SPARSE_TENSOR);
+    struct byi_tensor t = {0};
+
+    if (!a || !byi_import_ok(o))
+        return BYI_NO_ID;
+    o->status = byi_onnx_decode_sparse(o->file, a->sparse_tensor, &t, &o->err);
+    if (byi_import_ok(o))
+        return byi_import_const_of(o, &t, true, o->sources);
+    byi_prefix(&o->err, "node %.200s (%.100s)", o->name, o->row->type);
+    return BYI_NO_ID;
+}
+
 /* Exactly one attribute holds the value. */
 static void convert_constant(struct byi_import *o)
 {
@@ -46,6 +62,8 @@ static void convert_constant(struct byi_import *o)
         if (a)
             decode_attribute(o, a->t, &t);
         o->out[0] = byi_import_const_of(o, &t, true, o->sources);
+    } else if (byi_import_has(o, "sparse_value")) {
+        o->out[0] = add_sparse(o);
     } else if (byi_import_has(o, "value_int")) {
         int64_t value = byi_import_int(o, "value_int", 0);
         t = (struct byi_tensor){.data = &value, .dtype = BYOC_I64};

@@ -158,6 +158,8 @@ static void define_names(struct model_copy *copy, const Onnx__GraphProto *g)
         define_name(copy, byi_text_or(g->input[i]->name, ""), 0);
     for (size_t i = 0; i < g->n_initializer; i++)
         define_name(copy, byi_text_or(g->initializer[i]->name, ""), 0);
+    for (size_t i = 0; i < g->n_sparse_initializer; i++)
+        define_name(copy, byi_onnx_sparse_name(g->sparse_initializer[i]), 0);
     for (size_t i = 0; i < g->n_node; i++)
         for (size_t k = 0; k < g->node[i]->n_output; k++)
             define_name(copy, g->node[i]->output[k], (uint32_t)i + 1);

@@ -34,6 +34,9 @@ static void collect_defined(const Onnx__GraphProto *graph,
         byi_names_add(names, byi_text_or(graph->input[i]->name, ""));
     for (size_t i = 0; i < graph->n_initializer; i++)
         byi_names_add(names, byi_text_or(graph->initializer[i]->name, ""));
+    for (size_t i = 0; i < graph->n_sparse_initializer; i++)
+        byi_names_add(names,
+                      byi_onnx_sparse_name(graph->sparse_initializer[i]));
     for (size_t i = 0; i < graph->n_node; i++) {
         const Onnx__NodeProto *node = graph->node[i];
         for (size_t k = 0; k < node->n_output; k++)
