@@ -33,7 +33,8 @@ void byi_extract_free(struct byi_extract *x);
 /* Convert a region ("byoc-graph" JSON) to a module, which the caller frees;
  * consts[i] is constant i of the JSON, and is copied. On an error *m is NULL.
  * Errors: those of byi_graph_read; BYOC_EPARSE (a constant that does not exist
- * or has another size); BYOC_EUNSUPPORTED (an `if`). */
+ * or has another size); BYOC_EINVAL (a symbolic dim); BYOC_EUNSUPPORTED (an
+ * `if`). */
 enum byoc_status byi_region_module(const char *json, size_t n,
                                    const struct byi_tensor *consts,
                                    uint32_t n_consts, struct byi_module **m,

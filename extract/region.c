@@ -162,7 +162,16 @@ enum byoc_status byi_region_module(const char *json, size_t n,
 {
     struct byi_graph *graph = NULL;
     *m = NULL;
-    BYI_TRY(byi_graph_read(json, n, &graph, err));
+    BYI_TRY(byi_graph_read_varying(json, n, &graph, err));
+    if (graph->n_symbols) {
+        const enum byoc_status status = byi_fail(
+            err, BYOC_EINVAL,
+            "the region has the symbolic dim '%s', expected sizes; extract it "
+            "from the model, with --dim %s=1 or --shape",
+            graph->symbols[0], graph->symbols[0]);
+        byi_graph_free(&graph);
+        return status;
+    }
     struct region_import r = {.graph = graph,
                               .m = byi_module_new(),
                               .arena = byi_arena_new(),

@@ -50,6 +50,12 @@ def @main(%x: Tensor[(4, 6, 8), float32], %y: Tensor[(8), float32]) -> Tensor[(4
 }
 IR
 
+sed 's/(4, 6, 8)/(N, 6, 8)/g' model.ir >varying.ir
+"$byoc" extract varying.ir --plugin "only:$ref" --region 1 -o no >out 2>err
+holds "a symbolic dim is refused: $?" test $? -eq 2
+holds "with advice" grep -q "has the symbolic dim 'N', .* with --dim N=1" err
+holds "it leaves no folder" test ! -e no
+
 holds "a region of a text" "$byoc" extract model.ir --plugin "only:$ref" \
     --region 1 -o text
 holds "it has its JSON" grep -q '"format": *"byoc-graph"' text/region.json
