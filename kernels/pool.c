@@ -58,11 +58,13 @@ static int64_t find_taps(const struct pool_line *l, int64_t w,
     return n;
 }
 
-/* Whether all columns of the window of output w are inside. */
-static bool is_whole(const struct byi_f32_pool *p, int64_t w)
+/* The outputs of a line whose windows have all columns inside. */
+static struct pool_span find_whole(const struct byi_f32_pool *p)
 {
-    const struct pool_span wide = find_span(p, 2, w);
-    return wide.first == 0 && wide.end == p->size[2];
+    const int64_t reach = (p->size[2] - 1) * p->dilation[2] + 1;
+    const int64_t left = p->in[2] + p->pad[2] - reach;
+    return (struct pool_span){byi_ceil_div(p->pad[2], p->stride[2]),
+                              left < 0 ? 0 : left / p->stride[2] + 1};
 }
 
 static void run_line(const struct byi_f32_pool *pool, const char *x, char *y,
@@ -82,9 +84,10 @@ static void run_line(const struct byi_f32_pool *pool, const char *x, char *y,
     y += line * out[2] * l.pixel;
     const int64_t all = byi_f32_product_of(pool->size);
     const int64_t step = pool->stride[2] * l.pixel;
+    const struct pool_span whole = find_whole(pool);
     int64_t n = 0;
     for (int64_t w = 0; w < out[2]; w++, y += l.pixel) {
-        if (w > 0 && is_whole(pool, w - 1) && is_whole(pool, w))
+        if (w > whole.first && w < whole.end)
             for (int64_t i = 0; i < n; i++)
                 taps[i] += step;
         else
