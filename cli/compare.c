@@ -8,15 +8,47 @@
 
 #include "runtime/internal.h"
 
+#include <limits.h>
+#include <math.h>
 #include <string.h>
 
 enum { NOT_GIVEN = -1 }; /* a tolerance: use the default */
 
+/* The type that float32 values were computed in: a narrower one if all of them
+ * are its values, and span more bits than it has. Integers and dequantised
+ * numbers, which are multiples of one step, do not. */
+static enum byoc_dtype computed_in(const struct byi_tensor *t)
+{
+    const int64_t n = byi_elements(t->rank, t->dims);
+    int top = INT_MIN, low = INT_MAX, precision = 0;
+    if (t->dtype != BYOC_F32)
+        return t->dtype;
+    for (int64_t i = 0; i < n; i++) {
+        const float x = ((const float *)t->data)[i];
+        int exponent, bits = 24; /* x = 2^(exponent - bits) * an odd integer */
+        if (x == 0 || !isfinite(x))
+            continue;
+        uint32_t integer = (uint32_t)fabsf(ldexpf(frexpf(x, &exponent), bits));
+        for (; integer % 2 == 0; integer /= 2)
+            bits--;
+        if (bits > 11) /* float16's */
+            return BYOC_F32;
+        precision = bits > precision ? bits : precision;
+        top = exponent > top ? exponent : top;
+        low = exponent - bits < low ? exponent - bits : low;
+    }
+    if (precision == 0 || top - low < 12 || top - low < precision + 3)
+        return BYOC_F32;
+    return precision <= 8            ? BYOC_BF16
+           : top <= 16 && low >= -24 ? BYOC_F16
+                                     : BYOC_F32;
+}
+
 /* The tolerance for results of this type. The defaults allow for the unit
  * roundoff of the type as it accumulates over the layers of a network: 2^-24
  * for float32, 2^-11 for float16, 2^-8 for bfloat16. */
-static struct byi_tolerance tolerance_for(const struct byi_tolerance *given,
-                                          enum byoc_dtype dtype)
+static struct byi_tolerance tolerance_of_type(const struct byi_tolerance *given,
+                                              enum byoc_dtype dtype)
 {
     static const struct byi_tolerance single = {.rtol = 1e-3, .stol = 1e-4},
                                       half = {.rtol = 1e-2, .stol = 2e-3},
@@ -30,6 +62,12 @@ static struct byi_tolerance tolerance_for(const struct byi_tolerance *given,
     if (t.stol == NOT_GIVEN)
         t.stol = usual->stol;
     return t;
+}
+
+static struct byi_tolerance tolerance_for(const struct byi_tolerance *given,
+                                          const struct byi_tensor *expected)
+{
+    return tolerance_of_type(given, computed_in(expected));
 }
 
 /* The options of `byoc compare`. */
@@ -87,7 +125,7 @@ static void watch_step(void *ctx, const char *step, const char *sources,
         return;
     }
     const struct byi_tensor *native = &s->native.at[s->next++];
-    struct byi_tolerance tolerance = tolerance_for(s->tolerance, native->dtype);
+    struct byi_tolerance tolerance = tolerance_for(s->tolerance, native);
     struct byoc_error err;
     tolerance.octets = true;
     const bool fits =
@@ -120,14 +158,14 @@ static enum byoc_status run_once(const struct byoc_model *model,
     return byi_feed_run(*state, in, out, err);
 }
 
-/* Print the tolerances; defaults are those of the first output's type. */
-static void print_tolerance(const struct byoc_model *model, const char *against,
+/* Print the tolerances; defaults are those of the first output. */
+static void print_tolerance(const struct byi_feed *expected,
+                            const char *against,
                             const struct byi_tolerance *given)
 {
-    const enum byoc_dtype dtype = byoc_model_n_outputs(model)
-                                      ? byoc_model_output(model, 0)->dtype
-                                      : BYOC_F32;
-    const struct byi_tolerance t = tolerance_for(given, dtype);
+    const struct byi_tolerance t = expected->n
+                                       ? tolerance_for(given, &expected->at[0])
+                                       : tolerance_of_type(given, BYOC_F32);
     printf("against %s, atol %s, rtol %s, stol %s, steps %s\n", against,
            BYI_FLOAT_TEXT(t.atol), BYI_FLOAT_TEXT(t.rtol),
            BYI_FLOAT_TEXT(t.stol), BYI_FLOAT_TEXT(t.steps));
@@ -175,7 +213,7 @@ static enum byoc_status compare_values(const struct byoc_value *found,
         return BYOC_OK;
     const struct byi_tensor f = byi_feed_tensor(&found->tensor);
     const struct byi_tensor e = byi_feed_tensor(&expected->tensor);
-    const struct byi_tolerance limits = tolerance_for(tolerance, e.dtype);
+    const struct byi_tolerance limits = tolerance_for(tolerance, &e);
     BYI_TRY(byi_compare_tensors(&f, &e, &limits, &d, err));
     d.n_bad += worst->n_bad;
     if (worst->worst < 0 || d.max_abs > worst->max_abs)
@@ -205,7 +243,7 @@ static int compare_all(const struct byoc_model *model,
             if (io->dtype == BYOC_BOOL)
                 found.dtype = BYOC_BOOL;
             const struct byi_tolerance limits =
-                tolerance_for(tolerance, expected->at[i].dtype);
+                tolerance_for(tolerance, &expected->at[i]);
             fits = byi_compare_tensors(&found, &expected->at[i], &limits, &d,
                                        &err) == BYOC_OK;
         }
@@ -284,7 +322,7 @@ static enum byoc_status compare(const char *path,
             run_once(open.model, &in, &out, found ? NULL : &steps, &state, err);
     }
     if (status == BYOC_OK) {
-        print_tolerance(open.model, found ? c->feed.data : "the native kernels",
+        print_tolerance(&expected, found ? c->feed.data : "the native kernels",
                         &c->tolerance);
         *code = judge_steps(
             &steps, compare_all(open.model, &out, &expected, &c->tolerance));
