@@ -557,6 +557,9 @@ struct byi_simd {
     /* y[i] = op(x[i]); p has the attributes in the order of ops.def */
     void (*unary[BYI_N_OPS])(const float *x, float *y, int64_t n,
                              const float *p);
+    /* the same, of operators that do not approximate a function */
+    void (*unary_f64[BYI_N_OPS])(const double *x, double *y, int64_t n,
+                                 const double *p);
     /* y[i] = op(a[i * sa], b[i * sb]); sa and sb are 0 or 1, not both 0 */
     void (*binary[BYI_N_OPS])(const float *a, int64_t sa, const float *b,
                               int64_t sb, float *y, int64_t n);

@@ -61,6 +61,7 @@ struct unary_job {
     const struct byi_tensor *x;
     struct byi_tensor *y;
     void (*fast)(const float *x, float *y, int64_t n, const float *p);
+    void (*fast_f64)(const double *x, double *y, int64_t n, const double *p);
     plain_fn plain;
     byi_one_loop one; /* of integers and bools, or NULL */
     float bound;      /* bounds[] */
@@ -118,6 +119,10 @@ static void range_f64(const struct unary_job *job, int64_t begin, int64_t end)
 {
     const double *x = job->x->data;
     double *y = job->y->data;
+    if (job->fast_f64) {
+        job->fast_f64(x + begin, y + begin, end - begin, job->p);
+        return;
+    }
     for (int64_t i = begin; i < end; i++)
         y[i] = job->plain(x[i], job->p);
 }
@@ -226,7 +231,13 @@ static void range_one(const struct unary_job *job, int64_t begin, int64_t end)
     TEST(op, F16, uint16_t, float, byi_f16_to_f32, expr)                       \
     TEST(op, BF16, uint16_t, float, byi_bf16_to_f32, expr)
 #define UNARY_BOOL(op, expr) TEST(op, BOOL, uint8_t, uint8_t, IDENTITY, expr)
-UNARY_TEST(ISINF, isinf(x) && (x < 0 ? p0 : p1))
+#define IS_INF isinf(x) && (x < 0 ? p0 : p1)
+/* without branches, so that the loop vectorises */
+TEST(ISINF, F32, float, float, IDENTITY,
+     ((x == -INFINITY) & p0) | ((x == INFINITY) & p1))
+TEST(ISINF, F64, double, double, IDENTITY, IS_INF)
+TEST(ISINF, F16, uint16_t, float, byi_f16_to_f32, IS_INF)
+TEST(ISINF, BF16, uint16_t, float, byi_bf16_to_f32, IS_INF)
 #include "core/ops/unary.def"
 
 /* The loop for this operator and type, or NULL if there is no special one. */
@@ -317,6 +328,7 @@ static enum byoc_status unary_run(const struct byi_call *call,
         .x = call->in,
         .y = call->out,
         .fast = byi_simd()->unary[call->op->id],
+        .fast_f64 = byi_simd()->unary_f64[call->op->id],
         .plain = plain[call->op->id],
         .bound = bounds[call->op->id],
     };
