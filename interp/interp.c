@@ -104,6 +104,7 @@ static enum byoc_status call_op(struct interp *in, const struct byi_func *f,
                               .n_in = node->n_args,
                               .in = types,
                               .value = values,
+                              .bounds = true,
                               .fresh = fresh_symbol,
                               .fresh_ctx = in,
                               .err = in->err};

@@ -139,6 +139,7 @@ static enum byoc_status infer_step(struct byoc_state *s,
                               .n_in = step->n_op_in,
                               .in = s->types,
                               .value = s->known,
+                              .bounds = true,
                               .err = err};
     const struct byi_type *out;
     enum byoc_status status = byi_infer_type(&infer, &out);

@@ -235,6 +235,9 @@ struct byi_infer {
     /* tensor types, except for operators on lists */
     const struct byi_type *const *in;
     const struct byi_tensor *const *value; /* value[i]: NULL if unknown */
+    /* in a run: a dim that only the kernel determines is an upper bound, which
+     * the kernel lowers; otherwise it is a fresh symbol */
+    bool bounds;
     /* a new symbol, as a dim; NULL: always the first one, for callers that only
      * test whether a dim is unknown */
     int64_t (*fresh)(void *ctx);

@@ -477,8 +477,7 @@ enum byoc_status byi_rule_compress(struct byi_infer *t,
     return byi_rule_tensor(t, x->dtype, rank, dims, out);
 }
 
-/* The number of distinct slices depends on x: if x is known (in a run), the dim
- * is an upper bound that the kernel lowers. */
+/* Only the kernel finds the number of distinct slices, even if x is known. */
 enum byoc_status byi_rule_unique(struct byi_infer *t,
                                  const struct byi_type **out)
 {
@@ -494,7 +493,7 @@ enum byoc_status byi_rule_unique(struct byi_infer *t,
         BYI_TRY(
             byi_want_axis(t, byi_attr_int(t->attrs, "axis"), x->rank, &axis));
     const int64_t slices = dims[axis];
-    if (!byi_known_value(t, 0))
+    if (!t->bounds)
         dims[axis] = byi_rule_fresh(t);
     const int64_t count = dims[axis];
     BYI_TRY(byi_rule_tensor(t, x->dtype, flat ? 1 : x->rank, dims, &fields[0]));

@@ -232,9 +232,8 @@ static int64_t count_boxes(const struct byi_infer *t, int64_t per_class)
     return byi_dim_mul(t, byi_dim_mul(t, scores[0], scores[1]), most);
 }
 
-/* The number of rows depends on the values of boxes and scores. If these are
- * unknown, it is a new symbol. If they are known, as in a run, it is an upper
- * bound that the kernel lowers. */
+/* Only the kernel finds the number of rows, even if boxes and scores are known.
+ */
 enum byoc_status byi_rule_nms(struct byi_infer *t, const struct byi_type **out)
 {
     static const char *const names[] = {"boxes", "scores", "max per class",
@@ -269,7 +268,7 @@ enum byoc_status byi_rule_nms(struct byi_infer *t, const struct byi_type **out)
     const bool limited = t->n_in < 3 || byi_known_ints(t, 2, 1, &per_class, &n);
     if (limited && per_class <= 0)
         dims[0] = 0; /* ONNX: no maximum means no output */
-    else if (limited && byi_known_value(t, 0) && byi_known_value(t, 1))
+    else if (limited && t->bounds)
         dims[0] = count_boxes(t, per_class);
     else
         dims[0] = byi_rule_fresh(t);

@@ -161,6 +161,7 @@ static inline struct eval prepare(enum byi_op_id op,
         .n_in = n_in,
         .in = types,
         .value = values,
+        .bounds = true,
         .err = &err,
     };
     if (byi_infer_type(&infer, &out) != BYOC_OK)

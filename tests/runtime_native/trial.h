@@ -137,6 +137,7 @@ static inline enum byoc_status run(struct trial *t, enum byi_op_id id,
                               .n_in = t->n_in,
                               .in = in,
                               .value = values,
+                              .bounds = true,
                               .fresh = no_symbol,
                               .err = &t->err};
     BYI_TRY(byi_infer_type(&infer, &out));
