@@ -8,13 +8,13 @@
 #include <stddef.h>
 #include <cmocka.h>
 
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "codegen_c/cc.h"
 #include "codegen_c/codegen_c.h"
+#include "tests/open_files.h"
 
 static const char source[] = "#include <math.h>\n"
                              "static const double half = 0.5;\n"
@@ -78,25 +78,13 @@ static void test_every_level(void **state)
     byi_c_unit_free(&unit);
 }
 
-/* The number of files that this process has open. */
-static int count_open(void)
-{
-    DIR *list = opendir("/proc/self/fd");
-    int n = 0;
-    assert_non_null(list);
-    while (readdir(list))
-        n++;
-    closedir(list);
-    return n;
-}
-
 static void test_many_mappings(void **state)
 {
     (void)state;
     struct byi_c_unit unit = compiled();
     struct byoc_error err;
     char name[256];
-    const int before = count_open();
+    const int before = count_open_files();
     for (int i = 0; i < 1000; i++) {
         struct byi_memory_library a, b;
         assert_int_equal(byoc_internal_library_map(unit.library.at,
@@ -111,7 +99,7 @@ static void test_many_mappings(void **state)
         byoc_internal_library_unmap(&a);
         byoc_internal_library_unmap(&b);
     }
-    assert_int_equal(count_open(), before);
+    assert_int_equal(count_open_files(), before);
     byi_c_unit_free(&unit);
 }
 

@@ -11,7 +11,6 @@
 
 #include <byoc/byoc.h>
 
-#include <dirent.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +18,7 @@
 #include <unistd.h>
 
 #include "tests/folder.h"
+#include "tests/open_files.h"
 
 #define PLUGIN PLUGIN_DIR "/source.so"
 
@@ -172,22 +172,11 @@ static void test_levels(void **state)
     unsetenv("BYOC_MAX_ISA");
 }
 
-static int count_open(void)
-{
-    DIR *list = opendir("/proc/self/fd");
-    int n = 0;
-    assert_non_null(list);
-    while (readdir(list))
-        n++;
-    closedir(list);
-    return n;
-}
-
 static void test_reloads(void **state)
 {
     (void)state;
     static float y[N];
-    const int open = count_open();
+    const int open = count_open_files();
     for (int i = 0; i < 200; i++) {
         struct byoc_model *a = load(1, 0), *b = load(1, 0);
         byoc_model_free(&a);
@@ -196,7 +185,7 @@ static void test_reloads(void **state)
         check(y);
         byoc_model_free(&b);
     }
-    assert_int_equal(count_open(), open);
+    assert_int_equal(count_open_files(), open);
 }
 
 static void *run_along(void *m)

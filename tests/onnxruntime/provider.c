@@ -19,6 +19,7 @@
 
 #include "npy/npy.h"
 #include "tests/folder.h"
+#include "tests/open_files.h"
 
 #define FLOAT ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT
 #define INT64 ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64
@@ -711,15 +712,6 @@ static unsigned count_mappings(void)
     return n;
 }
 
-static unsigned count_files(void)
-{
-    glob_t found;
-    assert_int_equal(glob("/proc/self/fd/*", 0, NULL, &found), 0);
-    const size_t n = found.gl_pathc;
-    globfree(&found);
-    return (unsigned)n;
-}
-
 /* Open and close a number of sessions; returns by how much the heap grew. */
 static size_t open_sessions(const void *model, size_t n, int times,
                             const char *folder, OrtSession *plain)
@@ -772,14 +764,15 @@ static void many_sessions(void **state)
     OrtSession *plain = session_open(model, n, NULL);
     const size_t usual = usual_growth(model, n, NULL, plain);
     open_sessions(model, n, TIMES, folder, plain);
-    const unsigned mappings = count_mappings(), files = count_files();
+    const unsigned mappings = count_mappings();
+    const int files = count_open_files();
     const size_t grown = usual_growth(model, n, folder, plain);
     if (grown > usual + SLACK)
         fail_msg("the heap grows by %zu bytes in %d sessions, by %zu without "
                  "the provider",
                  grown, TIMES, usual);
     assert_int_equal(count_mappings(), mappings);
-    assert_int_equal(count_files(), files);
+    assert_int_equal(count_open_files(), files);
     ort->ReleaseSession(plain);
     end(&b);
 }
