@@ -1,10 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tests/compare.h: compares results with expected ones.
+/* tests/compare.h: passes tensors to a run, and compares its results with
+ * expected ones.
  */
 #ifndef BYI_TESTS_COMPARE_H
 #define BYI_TESTS_COMPARE_H
 
+#include <byoc/runtime.h>
+
 #include "core/base/base.h"
+
+/* The tensor as an argument of byoc_run(); it points to the dims and data of
+ * *t. */
+DLTensor view_of(struct byi_tensor *t);
 
 /* Check that |a - b| <= atol + rtol |b| for all elements; NaN equals NaN.
  * Otherwise returns an error, and err has the first difference. */

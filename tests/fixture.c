@@ -108,15 +108,6 @@ void fixture_close(struct fixture *x)
     byi_arena_free(&x->arena);
 }
 
-static DLTensor view_of(struct byi_tensor *t)
-{
-    return (DLTensor){.data = t->data,
-                      .device = {kDLCPU, 0},
-                      .ndim = (int)t->rank,
-                      .dtype = byoc_dtype_dlpack(t->dtype),
-                      .shape = t->dims};
-}
-
 static enum byoc_status compare(const DLTensor *found, struct byi_tensor *want,
                                 struct byoc_error *err)
 {

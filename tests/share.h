@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tests/share.h: how many of its random or sampled cases a test tries.
+/* tests/share.h: how many of its random or sampled cases a test tries, and
+ * which.
  *
  * Sanitizers report the first access that is wrong, and any case of a kind may
  * be the first. They need every kind of case, not every number. A plain build
@@ -10,6 +11,7 @@
 #ifndef BYI_TESTS_SHARE_H
 #define BYI_TESTS_SHARE_H
 
+#include <stdint.h>
 #include <stdlib.h>
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -30,6 +32,13 @@ static inline int test_share(void)
 static inline int test_share_of(int n)
 {
     return (n + test_share() - 1) / test_share();
+}
+
+/* The number that an environment variable has; `fallback` if it is not set. */
+static inline uint64_t number_from(const char *variable, uint64_t fallback)
+{
+    const char *text = getenv(variable);
+    return text ? strtoull(text, NULL, 10) : fallback;
 }
 
 #endif

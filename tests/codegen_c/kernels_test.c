@@ -21,6 +21,7 @@
 #include "interp/interp.h"
 #include "tests/fixture.h"
 #include "tests/folder.h"
+#include "tests/share.h"
 
 enum { MAX_INPUTS = 512, MAX_OUTPUTS = 1024 };
 
@@ -166,15 +167,6 @@ static void tear_down(struct setup *s)
     byi_text_free(&s->manifest);
     byi_kernels_free(&s->kernels);
     fixture_close(&s->x);
-}
-
-static DLTensor view_of(struct byi_tensor *t)
-{
-    return (DLTensor){.data = t->data,
-                      .device = {kDLCPU, 0},
-                      .ndim = (int)t->rank,
-                      .dtype = byoc_dtype_dlpack(t->dtype),
-                      .shape = t->dims};
 }
 
 static void compare_outputs(const struct setup *s, const DLTensor *found,
@@ -675,19 +667,13 @@ static void add_random(struct bench *b, uint64_t seed)
     byi_text_free(&r.args);
 }
 
-/* A number from the environment: KERNELS_SEED and KERNELS_ROUNDS select other
- * random groups, and how many. */
-static uint64_t number_of(const char *name, uint64_t fallback)
-{
-    const char *text = getenv(name);
-    return text ? strtoull(text, NULL, 10) : fallback;
-}
-
+/* KERNELS_SEED and KERNELS_ROUNDS in the environment select other random
+ * groups, and how many. */
 static void test_random(void **state)
 {
     enum { GROUPS = 40 };
-    const uint64_t first = number_of("KERNELS_SEED", 1);
-    const uint64_t rounds = number_of("KERNELS_ROUNDS", 1);
+    const uint64_t first = number_from("KERNELS_SEED", 1);
+    const uint64_t rounds = number_from("KERNELS_ROUNDS", 1);
     (void)state;
     for (uint64_t round = first; round < first + rounds; round++) {
         struct bench b = {0};

@@ -196,15 +196,6 @@ static void same(const struct byi_tensor *found, uint32_t n_found,
             fail_msg("result %u: %s", i, err.text);
 }
 
-static DLTensor view_of(struct byi_tensor *t)
-{
-    return (DLTensor){.data = t->data,
-                      .device = {kDLCPU, 0},
-                      .ndim = (int)t->rank,
-                      .dtype = byoc_dtype_dlpack(t->dtype),
-                      .shape = t->dims};
-}
-
 static struct byi_tensor tensor_of(const DLTensor *view,
                                    const struct byi_tensor *like)
 {

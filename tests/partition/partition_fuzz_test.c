@@ -16,6 +16,7 @@
 #include "partition/partition.h"
 #include "transform/transform.h"
 #include "tests/compare.h"
+#include "tests/share.h"
 
 enum { MAX_IO = 16, MAX_ROWS = 8, MAX_VALUES = 32 };
 
@@ -218,17 +219,11 @@ static void check_seed(uint64_t seed)
     byi_arena_free(&t.arena);
 }
 
-static uint64_t env_number(const char *name, uint64_t fallback)
-{
-    const char *text = getenv(name);
-    return text ? strtoull(text, NULL, 10) : fallback;
-}
-
 static void partitioning_changes_no_result(void **state)
 {
     (void)state;
-    const uint64_t n = env_number("BYOC_FUZZ_GRAPHS", 2000);
-    const uint64_t first = env_number("BYOC_FUZZ_SEED", 1);
+    const uint64_t n = number_from("BYOC_FUZZ_GRAPHS", 2000);
+    const uint64_t first = number_from("BYOC_FUZZ_SEED", 1);
     for (uint64_t seed = first; seed < first + n; seed++)
         check_seed(seed);
 }

@@ -15,6 +15,8 @@
 
 #include <cmocka.h>
 
+#include "tests/share.h"
+
 /* The most nodes of a graph: for the transitive closure, for the search by
  * brute force, and for a search from every region. */
 enum { SMALL = 24, FEW = 14, LARGE = 1500 };
@@ -208,17 +210,11 @@ static void check_small(struct byi_module *m, uint32_t n_backends,
         check_minimum(f, n, seed);
 }
 
-static uint64_t env_number(const char *name, uint64_t fallback)
-{
-    const char *text = getenv(name);
-    return text ? strtoull(text, NULL, 10) : fallback;
-}
-
 static void merging_is_exact(void **state)
 {
     (void)state;
-    const uint64_t n = env_number("BYOC_FUZZ_GRAPHS", 20000);
-    const uint64_t first = env_number("BYOC_FUZZ_SEED", 1);
+    const uint64_t n = number_from("BYOC_FUZZ_GRAPHS", 20000);
+    const uint64_t first = number_from("BYOC_FUZZ_SEED", 1);
     for (uint64_t seed = first; seed < first + n; seed++) {
         rng = seed * 0x9e3779b97f4a7c15u;
         /* most with two backends, alternating between at most 14 and at most 24
@@ -337,8 +333,8 @@ static void check_large(const struct byi_module *m, uint64_t seed)
 static void merging_is_exact_in_large_graphs(void **state)
 {
     (void)state;
-    const uint64_t n = 20 + env_number("BYOC_FUZZ_GRAPHS", 20000) / 500;
-    const uint64_t first = env_number("BYOC_FUZZ_SEED", 1);
+    const uint64_t n = 20 + number_from("BYOC_FUZZ_GRAPHS", 20000) / 500;
+    const uint64_t first = number_from("BYOC_FUZZ_SEED", 1);
     for (uint64_t seed = first; seed < first + n; seed++) {
         rng = seed * 0x9e3779b97f4a7c15u;
         const uint32_t far = 1u << draw(10);

@@ -19,6 +19,7 @@
 #include "interp/interp.h"
 #include "partition/partition.h"
 #include "runtime_native/native.h"
+#include "tests/compare.h"
 #include "tests/fixture.h"
 #include "tests/folder.h"
 
@@ -418,15 +419,6 @@ void program_print_after(const struct program *p,
 }
 
 /* --- the runtime ------------------------------------------------- */
-
-static DLTensor view_of(const struct byi_tensor *t)
-{
-    return (DLTensor){.data = t->data,
-                      .device = {kDLCPU, 0},
-                      .ndim = (int)t->rank,
-                      .dtype = byoc_dtype_dlpack(t->dtype),
-                      .shape = (int64_t *)(uintptr_t)t->dims};
-}
 
 static enum byoc_status run_state(struct program_case *c,
                                   struct byoc_state *state, double scale,
