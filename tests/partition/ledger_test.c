@@ -426,8 +426,9 @@ static void times_and_regions(void **state)
     byi_module_free(&m);
 }
 
-/* The reason is that of the attempt that got furthest; among equals, of the
- * last. */
+/* The reason is that of the attempt that got furthest; of several that passed
+ * all stages, such as TOO_SMALL and NOT_BUILT, it is that of the last. An
+ * attempt that repeats an earlier one is not listed. */
 static void the_reason_of_the_furthest_attempt(void **state)
 {
     (void)state;
