@@ -8,15 +8,17 @@
  *   %4 = %3(%1) @[dnnl]                    %4 = %3(%1) @[dnnl.1]
  *   %6 = %5(%2) @[dnnl]                    %6 = %5(%2) @[dnnl.2]
  *
- * Every node gets a level: how often the best path to it must leave a backend
- * and return. A backend's node has the level of its deepest operand, plus one
- * if that operand is foreign. The nodes of one backend on one level form a
- * region. Paths never descend to a lower level, and within a level they cross
- * between backends in one fixed direction. So no two regions depend on each
- * other. With one backend, two levels can never be merged, since a node of the
- * higher one depends on a foreign node on the lower one. With several, the
- * fixed direction can separate regions unnecessarily: join_regions.c merges
- * such pairs while the condensed graph stays acyclic.
+ * Every node of a backend gets the least level that two rules allow along each
+ * path. A path that leaves the backend on level L and returns to it through
+ * native nodes returns on level L + 1 or a higher one. A path from backend a to
+ * backend b stays on its level if a < b, and ascends at least one if a > b. The
+ * nodes of one backend on one level form a region. Paths never descend to a
+ * lower level, and within a level they cross between backends in one fixed
+ * direction. So no two regions depend on each other. With one backend, two
+ * levels can never be merged, since a path leads from the lower one through a
+ * native node to the higher one. With several, the fixed direction can separate
+ * regions unnecessarily: join_regions.c merges such pairs while the condensed
+ * graph stays acyclic.
  */
 #include "partition.h"
 
