@@ -14,7 +14,7 @@
 
 enum {
     MAX_DEPTH = 32,
-    MAX_EXPANDED = 1 << 19,     /* sources of a model with functions */
+    MAX_EXPANDED = 1 << 19,     /* nodes of a model, all calls inlined */
     MAX_MIB = 512,              /* of memory that inlining takes */
     MAX_NAMES_MIB = 64,         /* a compile takes 8 times as much for names */
     FIELD_ATTRIBUTE_PROTO = 11, /* of FunctionProto, from ONNX 1.13 on */
@@ -75,20 +75,20 @@ static const Onnx__AttributeProto *find_attribute(
 
 /* Read the defaults of a function's attributes (attribute_proto), a field that
  * this program's onnx.proto may not have. */
-static void read_fallbacks(struct byi_import *o, struct byi_expansion *e)
+static void read_defaults(struct byi_import *o, struct byi_expansion *e)
 {
     const ProtobufCMessage *message = &e->function->base;
 
-    e->fallbacks = byi_arena_calloc(o->scratch, message->n_unknown_fields + 1,
-                                    sizeof(Onnx__AttributeProto *));
+    e->defaults = byi_arena_calloc(o->scratch, message->n_unknown_fields + 1,
+                                   sizeof(Onnx__AttributeProto *));
     for (unsigned i = 0; i < message->n_unknown_fields && byi_import_ok(o);
          i++) {
         const ProtobufCMessageUnknownField *f = &message->unknown_fields[i];
         if (f->tag != FIELD_ATTRIBUTE_PROTO)
             continue;
         o->status = byi_onnx_attribute(o->file, f->data, f->len,
-                                       &e->fallbacks[e->n_fallbacks], &o->err);
-        e->n_fallbacks += byi_import_ok(o);
+                                       &e->defaults[e->n_defaults], &o->err);
+        e->n_defaults += byi_import_ok(o);
     }
 }
 
@@ -103,7 +103,7 @@ static Onnx__AttributeProto *resolve_attribute(struct byi_import *o,
         find_attribute(call->n_attribute, call->attribute, a->ref_attr_name);
 
     if (!found)
-        found = find_attribute(e->n_fallbacks, e->fallbacks, a->ref_attr_name);
+        found = find_attribute(e->n_defaults, e->defaults, a->ref_attr_name);
     if (!found)
         return NULL;
     if (found->g || found->n_graphs)
@@ -197,7 +197,7 @@ static void check_call(struct byi_import *o, const struct byi_expansion *e)
     if (o->m->sources.n > MAX_EXPANDED)
         byi_import_fail(
             o, BYOC_ELIMIT,
-            "the calls of the model's functions expand to %u nodes, expected "
+            "the model has %u nodes when its functions are inlined, expected "
             "at most %d; nest fewer calls",
             o->m->sources.n, MAX_EXPANDED);
     if (call->n_input > f->n_input || call->n_output > f->n_output)
@@ -208,7 +208,7 @@ static void check_call(struct byi_import *o, const struct byi_expansion *e)
             call->n_input, call->n_output, f->n_input, f->n_output);
     for (size_t i = 0; i < call->n_attribute; i++) {
         const char *name = byi_text_or(call->attribute[i]->name, "");
-        bool known = find_attribute(e->n_fallbacks, e->fallbacks, name) != NULL;
+        bool known = find_attribute(e->n_defaults, e->defaults, name) != NULL;
         for (size_t k = 0; k < f->n_attribute; k++)
             known |= strcmp(f->attribute[k], name) == 0;
         if (!known)
@@ -218,8 +218,8 @@ static void check_call(struct byi_import *o, const struct byi_expansion *e)
     }
 }
 
-/* Make a graph of the function, in the scratch arena. It has no inputs: the
- * caller binds their names. */
+/* Make a graph of the function, in the scratch arena, without inputs: the
+ * caller binds the names of the function's inputs to the call's operands. */
 static Onnx__GraphProto *make_graph(struct byi_import *o,
                                     const Onnx__FunctionProto *f)
 {
@@ -255,7 +255,7 @@ void byi_function_expand(struct byi_import *o, const Onnx__FunctionProto *f,
         .outer = o->expansion,
     };
 
-    read_fallbacks(o, &e);
+    read_defaults(o, &e);
     check_call(o, &e);
     if (!byi_import_ok(o))
         return;

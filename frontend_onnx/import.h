@@ -481,8 +481,8 @@ struct byi_expansion {
     uint32_t source;             /* of the call */
     uint32_t depth;
     uint64_t before; /* memory of the import when the outermost call began */
-    uint32_t n_fallbacks;
-    Onnx__AttributeProto **fallbacks;  /* the function's default attributes */
+    uint32_t n_defaults;
+    Onnx__AttributeProto **defaults;   /* the function's default attributes */
     const struct byi_expansion *outer; /* the call around this one, or NULL */
 };
 
