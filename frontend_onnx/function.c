@@ -197,8 +197,8 @@ static void check_call(struct byi_import *o, const struct byi_expansion *e)
     if (o->m->sources.n > MAX_EXPANDED)
         byi_import_fail(
             o, BYOC_ELIMIT,
-            "the model has %u nodes when its functions are inlined, expected "
-            "at most %d; nest fewer calls",
+            "with its functions inlined the model has %u nodes, expected at "
+            "most %d; nest fewer calls",
             o->m->sources.n, MAX_EXPANDED);
     if (call->n_input > f->n_input || call->n_output > f->n_output)
         byi_import_fail(

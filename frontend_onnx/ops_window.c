@@ -208,14 +208,14 @@ static void convert_conv(struct byi_import *o)
 }
 
 /* CausalConvWithState: a depthwise convolution of x (n, channels, time) after
- * the k - 1 positions of the state, which are zeros at first. The last k - 1
- * positions are the next state. */
+ * the k - 1 positions of the state, or zeros if that input is omitted. The last
+ * k - 1 positions are the next state. */
 static void convert_causal_conv(struct byi_import *o)
 {
     const byi_id x = byi_import_in(o, 0), weights = byi_import_in(o, 1);
     const byi_id state = byi_import_in(o, 3);
     const char *activation = byi_import_string(o, "activation", "none");
-    const bool smooth =
+    const bool silu =
         strcmp(activation, "silu") == 0 || strcmp(activation, "swish") == 0;
     const int64_t groups = byi_import_dim(o, weights, 0);
     const int64_t k = byi_import_dim(o, weights, 2);
@@ -226,7 +226,7 @@ static void convert_causal_conv(struct byi_import *o)
     const int64_t ndim = byi_import_int(o, "ndim", 1);
     if (ndim != 1)
         byi_import_refuse(o, "ndim is %lld, expected 1", (long long)ndim);
-    if (!smooth && strcmp(activation, "none") != 0)
+    if (!silu && strcmp(activation, "none") != 0)
         byi_import_refuse(o, "activation '%s', expected none, silu or swish",
                           activation);
     if (byi_import_rank(o, x) != 3 || byi_import_rank(o, weights) != 3)
@@ -250,9 +250,9 @@ static void convert_causal_conv(struct byi_import *o)
                   byi_import_emit(o, BYI_OP_NN_CONV1D, ARGS(all, weights),
                                   ATTRS(AN_INT("groups", groups))),
                   byi_import_in(o, 2), 1);
-    o->out[0] = smooth ? byi_import_call(o, BYI_OP_MULTIPLY, y,
-                                         byi_import_call(o, BYI_OP_SIGMOID, y))
-                       : y;
+    o->out[0] = silu ? byi_import_call(o, BYI_OP_MULTIPLY, y,
+                                       byi_import_call(o, BYI_OP_SIGMOID, y))
+                     : y;
     o->out[1] = byi_import_call(
         o, BYI_OP_STRIDED_SLICE, all,
         byi_import_vector(o, 1, k > 1 ? last : (const int64_t[]){0}),

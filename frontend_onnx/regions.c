@@ -18,7 +18,7 @@
 #include <string.h>
 
 enum {
-    FUNCTIONS_SINCE = 8,       /* the IR version that has functions */
+    FUNCTIONS_SINCE = 8,       /* ONNX's first ir_version with functions */
     FIELD_FUNCTION_VALUES = 12 /* FunctionProto.value_info */
 };
 
@@ -230,8 +230,8 @@ static uint32_t number_regions(struct model_copy *copy, struct graph_copy *g)
     return regions.n - 1;
 }
 
-/* Put each idle node whose readers are all in one region into that region.
- * Readers are visited before producers. */
+/* Put each idle node (folded or removed) whose readers are all in one region
+ * into that region. Readers are visited before producers. */
 static void join_idle(struct model_copy *copy, struct graph_copy *g)
 {
     enum { NO_READER = UINT32_MAX };
@@ -304,8 +304,8 @@ static void add_value_info(struct model_copy *copy, Onnx__FunctionProto *f,
                                        .data = data};
 }
 
-/* Returns, by value, whether another part reads the value or it is a result of
- * the graph. */
+/* Returns an array indexed by value: whether another part reads the value, or
+ * it is a result of the graph. */
 static bool *mark_outside(struct model_copy *copy, const struct graph_copy *g,
                           const uint32_t *part_of)
 {
@@ -698,9 +698,11 @@ static enum byoc_status copy_model(struct model_copy *copy, const char *to,
     if (copy->n_nodes > copy->n_placements ||
         (!model.n_functions && copy->n_nodes != copy->n_placements))
         return byi_fail(copy->err, BYOC_EINVAL,
-                        "%s: found %u nodes, expected %u, as in the ledger; "
+                        "%s: found %u nodes, expected %s%u, as in the ledger; "
                         "the file has changed since the import",
-                        copy->from, copy->n_nodes, copy->n_placements);
+                        copy->from, copy->n_nodes,
+                        model.n_functions ? "at most " : "",
+                        copy->n_placements);
     for (size_t i = 0; i < model.n_functions; i++)
         byi_name_intern(
             &copy->functions, copy->arena,
