@@ -33,8 +33,8 @@ enum byoc_status byi_npz_read(const char *path, const char *name,
  * are code points of 32 bits. */
 bool byi_npy_is_text(const char *descr, size_t *width, bool *wide);
 /* Read the strings of an array whose shape is in *t into t->data, in `arena`;
- * `path` is for messages. Errors: BYOC_EPARSE, the bytes are not that many
- * strings. */
+ * `path` is for messages. Errors: BYOC_EPARSE (the bytes are not that many
+ * strings; more than 2^24 strings of 0 bytes). */
 enum byoc_status byi_npy_read_text(const uint8_t *bytes, uint64_t n_bytes,
                                    size_t width, bool wide, const char *path,
                                    struct byi_arena *arena,

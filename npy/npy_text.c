@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { MAX_EMPTY = 1 << 24 }; /* strings of 0 bytes, which take no data */
+
 static uint32_t code_at(const uint8_t *at)
 {
     return (uint32_t)at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 |
@@ -61,8 +63,13 @@ enum byoc_status byi_npy_read_text(const uint8_t *bytes, uint64_t n_bytes,
     const int64_t n = byi_elements(t->rank, t->dims);
     struct byi_text text = {0};
 
-    if (n < 0 || (width && (uint64_t)n > n_bytes / width) ||
-        (uint64_t)n * width != n_bytes || (width == 0 && n > 1 << 24))
+    if (n < 0 || (width == 0 && n > MAX_EMPTY))
+        return byi_fail(err, BYOC_EPARSE,
+                        "%s: found a shape of more than %d strings of %zu "
+                        "bytes, expected a smaller shape",
+                        path, MAX_EMPTY, width);
+    if ((width && (uint64_t)n > n_bytes / width) ||
+        (uint64_t)n * width != n_bytes)
         return byi_fail(
             err, BYOC_EPARSE,
             "%s: found %llu bytes of data, expected %lld strings of "
