@@ -16,8 +16,8 @@
 
 static const struct byi_pass_option options[] = {
     {"entry", BYI_ATTR_STRING, "",
-     "functions to keep, separated by commas: main,predict; none: the "
-     "model's entry"},
+     "functions to keep, separated by commas: main,predict (default: the "
+     "model's entry)"},
     {.name = NULL},
 };
 
@@ -30,9 +30,15 @@ static enum byoc_status report_unknown_entry(const struct byi_module *m,
         if (!m->funcs.at[i]->dead && m->funcs.at[i]->name)
             byi_text_addf(&names, "%s@%s", names.n ? ", " : "",
                           m->funcs.at[i]->name);
-    const enum byoc_status status = byi_fail(
-        err, BYOC_EINVAL, "found the entry '%.80s', expected one of %.700s",
-        name, names.n ? names.at : "a module with functions");
+    const enum byoc_status status =
+        names.n
+            ? byi_fail(err, BYOC_EINVAL,
+                       "found the entry '%.80s', expected one of %.700s", name,
+                       names.at)
+            : byi_fail(err, BYOC_EINVAL,
+                       "found no functions in the module, expected the entry "
+                       "'%.80s'",
+                       name);
     byi_text_free(&names);
     return status;
 }

@@ -76,7 +76,8 @@ struct byi_row_table {
 enum byoc_status byi_rows_prepare(const struct byi_pass *pass,
                                   const void **prepared,
                                   struct byoc_error *err);
-/* Rewrite function `func` with the rows in ctx->prepared. */
+/* Rewrite function `func` with the rows in ctx->prepared. On an error the
+ * function is unchanged. */
 enum byoc_status byi_rows_run(struct byi_module *m, uint32_t func,
                               struct byi_pass_context *ctx,
                               struct byi_arena *scratch,
@@ -95,7 +96,8 @@ const struct byi_node *byi_row_node(const struct byi_row_match *match,
 bool byi_row_is_of_floats(struct byi_row_match *match);
 /* Bind a name of the replacement to a value or an attribute, at most 4 of each.
  * The name may be new or the pattern's, and must be valid as long as the match.
- * Return true, or false if the value is BYI_NO_ID. */
+ * byi_row_bind_ints copies `values`; the data of `attr` is borrowed as the name
+ * is. Return true, or false if the value is BYI_NO_ID. */
 bool byi_row_bind(struct byi_row_match *match, const char *name, byi_id value);
 bool byi_row_bind_attr(struct byi_row_match *match, struct byi_attr attr);
 bool byi_row_bind_int(struct byi_row_match *match, const char *name, int64_t i);
