@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* resample.c: computes the taps of image.resize (resample.h). An output
- * position lies somewhere between inputs; the filter gives the weights of the
- * inputs around it. Weights beyond an end of the axis are added to the last
- * input there.
+/* resample.c: computes the taps of image.resize and dyn.resize (resample.h). An
+ * output position lies somewhere between inputs; the filter gives the weights
+ * of the inputs around it. Weights beyond an end of the axis are added to the
+ * last input there.
  */
 #include "resample.h"
 
@@ -10,7 +10,7 @@
 #include <string.h>
 
 enum {
-    LANES = 16, /* lists are padded to a multiple of this */
+    LANES = 16, /* taps and weights are padded to a multiple of this */
     FAR = 4,    /* positions are clamped to FAR + radius outside the input */
     SHORT_TAPS = 8, /* with at most this many taps, vectorise over positions */
     /* cost of a row that is not vectorised over positions, relative to a sum of
@@ -48,7 +48,7 @@ struct filter {
     int64_t in, out;
     bool sized;           /* sizes are given, not scales */
     double scale, length; /* out / in; the length that scale stands for */
-    double begin, end;    /* of the resized part */
+    double begin, end;    /* of the resized part, as fractions of the axis */
     double narrow;  /* distances are multiplied by it; antialiasing: < 1 */
     int64_t radius; /* taps on each side; nearest: 0 */
 };
@@ -130,11 +130,11 @@ uint64_t byi_resample_plan(struct byi_resample *r, void *memory)
 
 /* --- one position -------------------------------------------------------- */
 
-/* Divide by the scale. If sizes are given, it is the ratio of two integers.
- * Multiplying first makes every position exact that is an integer, or halfway
- * between two. The nearest input depends on it. A scale that keeps the aspect
- * ratio is such a ratio, rounded to float32: a quotient in float32 makes these
- * positions exact again. */
+/* Divide by the scale. The result must be exact if it is an integer or halfway
+ * between two, since rounding it then decides which input is the nearest. If
+ * sizes are given, the scale is out / in: multiply before dividing. If scales
+ * are given with round_dims, they keep an aspect ratio, and each is a ratio of
+ * two integers rounded to float32: division in float32 undoes the rounding. */
 static double divide_by_scale(const struct filter *f, double at)
 {
     if (f->mode == NEAREST && f->round_dims && !f->sized)
@@ -149,7 +149,8 @@ static double source_of(const struct filter *f, int64_t j)
     switch (f->coordinates) {
     case HALF_PIXEL:
         return divide_by_scale(f, at + 0.5) - 0.5;
-    case HALF_PIXEL_SYMMETRIC: /* rounding shortens both ends alike */
+    case HALF_PIXEL_SYMMETRIC:
+        /* `out` is `length` rounded: the output is centred on the input */
         return (double)f->in / 2 * (1 - (double)f->out / f->length) +
                divide_by_scale(f, at + 0.5) - 0.5;
     case PYTORCH_HALF_PIXEL:
@@ -302,7 +303,8 @@ static bool is_copy(const struct byi_taps *a, int64_t j, bool f64,
     return weights || a->first[j] == j;
 }
 
-/* Whether two vectors of `width` inputs cover all taps of `width` positions. */
+/* Whether two vectors of `width` inputs cover all taps of any `width` adjacent
+ * positions, and a position has at most SHORT_TAPS taps. */
 static bool fits_vectors(const struct byi_taps *a, int64_t width)
 {
     for (int64_t j = 0; j < a->out; j++) {

@@ -17,7 +17,7 @@ struct byi_taps {
     int64_t stride_j, stride_t;
     /* bits 8 and 16: bit W is set if the taps of W positions, beginning at any
      * multiple of W, are among the 2 W inputs from the first position's `first`
-     * on */
+     * on, and n is at most 8 */
     uint32_t fits;
 };
 
