@@ -89,7 +89,7 @@ void byi_ledger_revert(struct byi_ledger *ledger, const struct byi_module *m,
                        const struct byi_samples *samples, uint32_t func,
                        enum byi_reason reason, const char *detail);
 /* Record the measured times of a region, by name, or of the nodes with these
- * sources, which share them equally. In microseconds; negative: not measured.
+ * sources, which share them equally. In microseconds; 0 or less: not measured.
  */
 void byi_ledger_set_region_times(struct byi_ledger *ledger, const char *region,
                                  double backend_us, double native_us);

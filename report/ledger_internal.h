@@ -67,12 +67,12 @@ struct byi_texts {
     struct byi_index index;
 };
 
-/* All memory but the vectors is in `arena`. */
+/* All memory but the vectors and texts.index is in `arena`. */
 struct byi_ledger {
     struct byi_arena *arena;
     struct byi_texts texts;
     struct byi_ledger_facts facts;
-    struct byi_number_sets reads;
+    struct byi_number_sets reads; /* of each source: the sources it reads */
     BYI_VEC(struct byi_attempt) attempts;
     BYI_VEC(struct byi_ledger_entry) entries; /* indexed by source */
     BYI_VEC(struct byi_region_entry) regions;
