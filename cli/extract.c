@@ -66,8 +66,8 @@ static enum byoc_status run_once(const struct byoc_model *model,
     if (status == BYOC_OK && !r->seen)
         status = byi_fail(err, BYOC_EINVAL,
                           "region %u: found no run of the region with these "
-                          "inputs, since its branch was not taken; give other "
-                          "inputs",
+                          "inputs, expected one; give inputs for which the "
+                          "model takes its branch or enters its loop",
                           r->number);
     if (status == BYOC_OK && r->n_in > BYI_EXTRACT_MAX_IO)
         status = byi_fail(err, BYOC_ELIMIT,
@@ -199,13 +199,13 @@ static int run(int argc, char **argv)
     struct byi_region_reduction reduce = {.say = print_line};
     struct region region = {.n_in = 0};
     const char *folder = NULL, *path;
-    bool shrink = false;
+    bool reduces = false;
     uint32_t seed = 1, n;
     const struct byi_option options[] = {
         {"region", 0, BYI_OPTION_COUNT, &region.number, "N",
          "number of the region, from 0 (default: 0)"},
         {"output", 'o', BYI_OPTION_TEXT, &folder, "DIR", "folder to create"},
-        {"reduce", 0, BYI_OPTION_FLAG, &shrink, NULL,
+        {"reduce", 0, BYI_OPTION_FLAG, &reduces, NULL,
          "make the region smaller while --test fails"},
         {"test", 0, BYI_OPTION_TEXT, &reduce.test, "COMMAND",
          "shell command that fails while the fault is there; run in a copy of "
@@ -227,12 +227,12 @@ static int run(int argc, char **argv)
                           argc, argv, 1, 1, &path, &n);
     if (code >= 0)
         return code;
-    if (!folder || shrink != (reduce.test != NULL)) {
+    if (!folder || reduces != (reduce.test != NULL)) {
         fprintf(stderr, "byoc extract: found %s, expected %s\n",
-                !folder  ? "no -o"
-                : shrink ? "--reduce without --test"
-                         : "--test without --reduce",
-                !folder ? "-o DIR, the folder to make"
+                !folder   ? "no -o"
+                : reduces ? "--reduce without --test"
+                          : "--test without --reduce",
+                !folder ? "-o DIR, the folder to create"
                         : "both: --reduce keeps a change if --test still "
                           "fails");
         return BYI_EXIT_USAGE;
@@ -251,7 +251,7 @@ static int run(int argc, char **argv)
 
 const struct byi_command byi_command_extract = {
     .name = "extract",
-    .usage = "MODEL.onnx|MODEL.so --region N -o DIR [OPTIONS]",
+    .usage = "MODEL.onnx|MODEL.so [--region N] -o DIR [OPTIONS]",
     .summary = "write one region of a model as a separate program",
     .example = "byoc extract digits.so --region 0 -o region_0\n",
     .steps = BYI_COMPILES | BYI_LOADS,
