@@ -68,7 +68,7 @@ static void describe(struct byi_f32_conv *conv, int64_t map, int64_t channels,
     byi_f32_conv_plan(conv, true);
 }
 
-/* Pack random weights; the caller frees them. */
+/* Pack the weights numbers() makes; the caller frees the result. */
 static const float *packed(const struct byi_f32_conv *conv)
 {
     const int64_t taps = byi_f32_product_of(conv->size);
@@ -86,7 +86,7 @@ static const float *packed(const struct byi_f32_conv *conv)
 }
 
 /* Set convs[] to the convolutions of a block. Returns their number. */
-static uint32_t open_block(size_t at, struct byi_f32_conv *convs)
+static uint32_t describe_block(size_t at, struct byi_f32_conv *convs)
 {
     const int64_t map = blocks[at].map, wide = blocks[at].expanded;
     struct byi_f32_conv *middle = &convs[1];
@@ -116,7 +116,7 @@ static void measure(size_t at, int threads)
 {
     struct byi_f32_conv convs[BYI_F32_MAX_BAND_CONVS];
     struct byi_f32_conv_run runs[BYI_F32_MAX_BAND_CONVS];
-    struct byi_f32_bands bands = {.n = open_block(at, convs)};
+    struct byi_f32_bands bands = {.n = describe_block(at, convs)};
     uint64_t scratch = 0;
     for (uint32_t i = 0; i < bands.n; i++) {
         const uint64_t bytes = byi_f32_conv_scratch(&convs[i], threads);
@@ -165,8 +165,10 @@ int main(int argc, char **argv)
     const int threads = argc > 1 ? atoi(argv[1]) : 1;
     struct byoc_error err;
     if (threads < 1)
-        return fprintf(stderr, "usage: bands [THREADS]; BYOC_MAX_ISA limits "
-                               "the instruction set\n"),
+        return fprintf(stderr,
+                       "bands: found THREADS '%s', expected a number of 1 or "
+                       "more; BYOC_MAX_ISA limits the instruction set\n",
+                       argv[1]),
                2;
     if (byi_isa_check(&err) != BYOC_OK)
         return fprintf(stderr, "bands: %s\n", err.text), 2;
