@@ -10,18 +10,18 @@
 
 #include <string.h>
 
-/* The implementations of the model's nodes. */
-struct source_names {
+/* The implementations of the model's nodes, found by a node's name. */
+struct node_impls {
     struct byoc_compiled *c;
     struct byi_index index; /* from names to positions in c->m->sources */
     const char **impls;     /* of each source, joined by '+'; NULL: none */
 };
 
-static void add_names(struct source_names *names)
+static void add_names(struct node_impls *all)
 {
-    for (uint32_t i = 0; i < names->c->m->sources.n; i++) {
-        const char *name = names->c->m->sources.at[i].name;
-        byi_index_add(&names->index, byi_hash_text(name), i);
+    for (uint32_t i = 0; i < all->c->m->sources.n; i++) {
+        const char *name = all->c->m->sources.at[i].name;
+        byi_index_add(&all->index, byi_hash_text(name), i);
     }
 }
 
@@ -40,18 +40,18 @@ static bool has_impl(const char *list, const char *impl)
 
 /* Add `impl` to the implementations of all model nodes whose name is the `n`
  * bytes at `at`. */
-static void add_impl(const struct source_names *names, const char *at, size_t n,
+static void add_impl(const struct node_impls *all, const char *at, size_t n,
                      const char *impl)
 {
-    BYI_INDEX_EACH (&names->index, byi_hash(0, at, n), i) {
-        const char *name = names->c->m->sources.at[i].name;
-        const char **impls = &names->impls[i];
+    BYI_INDEX_EACH (&all->index, byi_hash(0, at, n), i) {
+        const char *name = all->c->m->sources.at[i].name;
+        const char **impls = &all->impls[i];
         if (strncmp(name, at, n) != 0 || name[n] != '\0')
             continue;
         if (!*impls)
             *impls = impl;
         else if (!has_impl(*impls, impl))
-            *impls = byi_arena_printf(names->c->arena, "%s+%s", *impls, impl);
+            *impls = byi_arena_printf(all->c->arena, "%s+%s", *impls, impl);
     }
 }
 
@@ -64,12 +64,12 @@ static void drop_probed(struct byoc_compiled *c, const struct byi_func *f)
 }
 
 /* Add the step's implementation to its nodes. */
-static void add_step(const struct source_names *names,
+static void add_step(const struct node_impls *all,
                      const struct byi_built_step *step)
 {
     for (const char *at = step->sources; *at;) {
         const size_t n = strcspn(at, ",");
-        add_impl(names, at, n, step->impl);
+        add_impl(all, at, n, step->impl);
         at += n + (at[n] == ',');
     }
 }
@@ -77,20 +77,20 @@ static void add_step(const struct source_names *names,
 void byi_record_implementations(struct byoc_compiled *c)
 {
     const uint32_t n = c->m->sources.n;
-    struct source_names names = {
+    struct node_impls all = {
         .c = c, .impls = byi_arena_calloc(c->arena, n, sizeof(char *))};
-    add_names(&names);
+    add_names(&all);
     for (uint32_t i = 0; i < c->built.regions.n; i++) {
         const struct byi_built_region *r = &c->built.regions.at[i];
         if (r->steps)
             drop_probed(c, c->m->funcs.at[r->func]);
         for (const struct byi_built_step *s = r->steps; s; s = s->next)
-            add_step(&names, s);
+            add_step(&all, s);
     }
     for (uint32_t i = 0; i < n; i++)
-        if (names.impls[i])
+        if (all.impls[i])
             byi_ledger_set_impl(c->ledger,
                                 &(struct byi_sources){.n = 1, .at = &i},
-                                names.impls[i]);
-    byi_index_free(&names.index);
+                                all.impls[i]);
+    byi_index_free(&all.index);
 }
