@@ -121,8 +121,9 @@ static enum byoc_status pass_captures(struct byoc_state *s,
 /* --- results ------------------------------------------------------------- */
 
 /* Set the destinations of the results of `to`: the memory of the step's results
- * if their sizes are known. Otherwise the callee allocates memory, which the
- * caller takes over when the callee ends. */
+ * if their sizes are known. Otherwise the callee allocates memory; when it
+ * ends, the caller shares this block, or copies the result if its own memory
+ * for it is given. */
 static enum byoc_status place_results(struct byoc_state *s,
                                       struct byi_frame *fr,
                                       const struct byi_step *step,
