@@ -32,8 +32,9 @@ enum { BYI_DN_REFUSALS(ID, COMMA) };
 static const char *const refusals[] = {BYI_DN_REFUSALS(REFUSAL, COMMA)};
 
 /* Accepts a match if its source and the results of its operators have one of n
- * types. Results that are tuples are not checked. The messages for results and
- * for the source are refusals[for_result] and refusals[for_source]. */
+ * types. Results of isnan and results that are tuples are not checked. The
+ * messages for results and for the source are refusals[for_result] and
+ * refusals[for_source]. */
 static const char *accept_types(const struct byoc_host *host,
                                 const struct byoc_match *m,
                                 const uint32_t *types, uint32_t n,
@@ -77,8 +78,8 @@ static const char *accept_float32(const struct byoc_host *host,
     return accept_types(host, m, types, 1, TAKES_WIDE, TAKES_WIDE);
 }
 
-/* Whether a and b are the same shape; `varies`: a size that varies, which is
- * below 0, may turn out to be any size. */
+/* Whether a and b are the same shape. If `varies`, a symbolic size, which is
+ * below 0, counts as equal to any size. */
 static bool is_same_shape(uint32_t rank, const int64_t *a, const int64_t *b,
                           bool varies)
 {
