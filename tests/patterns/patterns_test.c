@@ -239,7 +239,7 @@ static void has_limits(void **state)
     byi_patterns_free(&table);
     free(text);
     free(deep);
-    /* one name more than there is room for: it must not be written */
+    /* more names than there is room for: none is written past the end */
     char names[4096] = "((";
     for (int i = 0; i < 300; i++)
         sprintf(names + strlen(names), "%s%%n%d",
@@ -256,6 +256,7 @@ static void indexes_roots(void **state)
     const struct byoc_pattern rows[] = {
         {.name = "t.a", .pattern = "add(%x, %y) [nn.relu(^) | exp(^)]?"},
         {.name = "t.b", .pattern = "(exp(%x) | add(%x, %y)) [tanh(^)]"},
+        /* exp has one operand, so %y... matches none */
         {.name = "t.c", .pattern = "add|exp(abs(%x), %y...)"},
         {.name = "t.d", .pattern = "multiply(%x, / %y)"},
         {.name = "t.e", .pattern = "(abs(%x), exp(%x))"},
@@ -263,7 +264,6 @@ static void indexes_roots(void **state)
     };
     struct byi_pattern_table *table = NULL;
     struct byoc_error err;
-    /* exp has one operand, so `...` matches no further ones */
     if (byi_patterns_compile(rows, 6, &table, &err))
         fail_msg("%s", err.text);
     const struct byi_pattern *at = table->at;

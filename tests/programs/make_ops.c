@@ -17,7 +17,7 @@ int64_t make_elements(const struct byi_type *type)
     return n;
 }
 
-/* --- expressions that passes look for ---------------------------- */
+/* --- predicates on types ----------------------------------------- */
 
 bool make_is_float(const struct byi_type *type, const void *unused)
 {
@@ -117,7 +117,7 @@ byi_id make_call(struct maker *k, struct scope *s, enum byi_op_id op,
     const bool real =
         type->kind == BYI_TENSOR && byi_dtype_is_float(type->dtype);
     if (!is_small(type) || (!real && bound > 1e6))
-        return BYI_NO_ID; /* not used */
+        return BYI_NO_ID; /* the call stays, and no node reads it */
     if (real && bound > LARGE) {
         id = squash(k, s, id);
         bound = 4.0;
@@ -473,7 +473,8 @@ static void add_transpose(struct maker *k, struct scope *s)
     make_call(k, s, BYI_OP_TRANSPOSE, &id, 1, &undo, 1, bound);
 }
 
-/* Reshape to dims in another grouping; one of them may be -1, another 0. */
+/* Reshape to dims in another grouping. Some of them may be 0 (the operand's
+ * dim), and one may be -1 (the rest). */
 static void add_reshape(struct maker *k, struct scope *s)
 {
     static const int64_t shapes[][5] = {
@@ -503,7 +504,7 @@ static void add_axes(struct maker *k, struct scope *s)
     const double bound = x->bound;
     const struct byi_type *type = make_type_of(s, id);
     const int64_t axis = make_pick(k, type->rank + 1);
-    /* which axes are 1 is not known of symbols */
+    /* squeeze of all axes of size 1 needs a type without symbolic dims */
     const bool all = byi_type_is_static(type) && make_pick(k, 2);
     const struct byi_attr attr = {
         .name = "axis", .kind = BYI_ATTR_INTS, .n = 1, .ints = &axis};

@@ -19,7 +19,8 @@
 
 #define CHOOSY PLUGIN_DIR "/choosy.so"
 
-static int64_t fail_at = -1; /* the call from now on that fails; -1: none */
+/* the number of calls that succeed before one fails; -1: none fails */
+static int64_t fail_at = -1;
 
 void *__real_aligned_alloc(size_t alignment, size_t bytes);
 void *__wrap_aligned_alloc(size_t alignment, size_t bytes);
@@ -31,8 +32,8 @@ void *__wrap_aligned_alloc(size_t alignment, size_t bytes)
     return __real_aligned_alloc(alignment, bytes);
 }
 
-/* exp runs natively, and relu on the backend, on 2 N values, so that the inner
- * size differs from the input's. */
+/* relu runs on the backend, on N values; concatenate runs natively and has 2 N
+ * results, so that the output's size differs from the input's. */
 static const char varying[] =
     "def @r0(%i: Tensor[(N), float32], Compiler=\"ref\") {\n"
     "  %f = fn (%x: Tensor[(N), float32], Composite=\"ref.relu\") {\n"
@@ -97,7 +98,8 @@ static struct byoc_state *new_state(const struct model *m)
     return s;
 }
 
-/* Run `varying` on n numbers. Returns false if the result is wrong. */
+/* Run a model on n numbers. Returns false if it fails, or if the result is not
+ * relu(x) followed by x, as `varying` computes it. */
 static bool run(struct byoc_state *s, int64_t n, enum byoc_status *status,
                 struct byoc_error *err)
 {
@@ -498,8 +500,8 @@ static void test_unnamed_axis(void **state)
     close_model(&m);
 }
 
-/* The symbols of a recursive function are sizes of each call, which are twice
- * as large each time. */
+/* Each call of a recursive function binds the function's symbols to the sizes
+ * of its own operands: N doubles from one call to the next. */
 static void test_recursion(void **state)
 {
     (void)state;
@@ -644,8 +646,9 @@ static void test_data_dependent(void **state)
     }
 }
 
-/* Views that the program passes again as the previous run has set them, for
- * more runs than the state keeps idle memory. */
+/* The program passes the output view again with the dims and data that the
+ * previous run set. After a few runs the pool releases blocks that are no
+ * longer used; the test runs longer than that. */
 static void test_same_views(void **state)
 {
     (void)state;
@@ -802,7 +805,7 @@ static void test_no_memory(void **state)
 
 /* --- threads -------------------------------------------------------------- */
 
-struct worker {
+struct model_user {
     const struct model *m;
     pthread_barrier_t *start;
     uint64_t seed;
@@ -813,44 +816,44 @@ struct worker {
 
 static void *work(void *ctx)
 {
-    struct worker *w = ctx;
+    struct model_user *u = ctx;
     struct byoc_error err;
     enum byoc_status status;
     struct byoc_state *s = NULL;
-    w->wrong = byoc_state_new(w->m->model, &s, &err) != BYOC_OK;
-    pthread_barrier_wait(w->start);
-    for (int i = 0; i < w->runs && !w->wrong; i++) {
-        w->seed = w->seed * 6364136223846793005u + 1442695040888963407u;
-        const int64_t n = w->size ? w->size : (int64_t)(w->seed >> 33) % 16;
-        w->wrong = !run(s, n, &status, &err);
+    u->wrong = byoc_state_new(u->m->model, &s, &err) != BYOC_OK;
+    pthread_barrier_wait(u->start);
+    for (int i = 0; i < u->runs && !u->wrong; i++) {
+        u->seed = u->seed * 6364136223846793005u + 1442695040888963407u;
+        const int64_t n = u->size ? u->size : (int64_t)(u->seed >> 33) % 16;
+        u->wrong = !run(s, n, &status, &err);
     }
     byoc_state_free(&s);
     return NULL;
 }
 
-enum { WORKERS = 8 };
+enum { USERS = 8 };
 
 /* Run work() in half of the threads, and `other` in the others. */
 static void run_threads(const struct model *m, int runs, int64_t size,
                         void *(*other)(void *))
 {
-    pthread_t threads[WORKERS];
-    struct worker workers[WORKERS];
+    pthread_t threads[USERS];
+    struct model_user users[USERS];
     pthread_barrier_t start;
-    pthread_barrier_init(&start, NULL, WORKERS);
-    for (int i = 0; i < WORKERS; i++) {
-        workers[i] = (struct worker){.m = m,
-                                     .start = &start,
-                                     .seed = (uint64_t)i + 1,
-                                     .runs = runs,
-                                     .size = size};
-        assert_int_equal(pthread_create(&threads[i], NULL, i % 2 ? other : work,
-                                        &workers[i]),
-                         0);
+    pthread_barrier_init(&start, NULL, USERS);
+    for (int i = 0; i < USERS; i++) {
+        users[i] = (struct model_user){.m = m,
+                                       .start = &start,
+                                       .seed = (uint64_t)i + 1,
+                                       .runs = runs,
+                                       .size = size};
+        assert_int_equal(
+            pthread_create(&threads[i], NULL, i % 2 ? other : work, &users[i]),
+            0);
     }
-    for (int i = 0; i < WORKERS; i++) {
+    for (int i = 0; i < USERS; i++) {
         pthread_join(threads[i], NULL);
-        assert_false(workers[i].wrong);
+        assert_false(users[i].wrong);
     }
     pthread_barrier_destroy(&start);
 }
@@ -862,7 +865,7 @@ static void test_threads(void **state)
     open_model(&m, varying, (struct byoc_load_params){.cache_shapes = 5});
     run_threads(&m, 300, 0, work);
     const struct byoc_cache_stats stats = stats_of(&m);
-    assert_int_equal(stats.hits + stats.misses, WORKERS * 300);
+    assert_int_equal(stats.hits + stats.misses, USERS * 300);
     assert_int_equal(stats.builds, stats.misses);
     assert_int_equal(stats.builds, stats.evictions + stats.shapes);
     assert_int_equal(stats.failures, 0);
@@ -877,7 +880,7 @@ static void test_same_sizes_at_once(void **state)
     open_model(&m, varying, (struct byoc_load_params){0});
     run_threads(&m, 1, 9, work);
     assert_int_equal(stats_of(&m).builds, 1);
-    assert_int_equal(stats_of(&m).hits, WORKERS - 1);
+    assert_int_equal(stats_of(&m).hits, USERS - 1);
     close_model(&m);
 }
 
@@ -885,18 +888,18 @@ static void test_same_sizes_at_once(void **state)
  * states. */
 static void *disturb(void *ctx)
 {
-    struct worker *w = ctx;
+    struct model_user *u = ctx;
     struct byoc_error err;
-    pthread_barrier_wait(w->start);
-    for (int i = 0; i < w->runs && !w->wrong; i++) {
+    pthread_barrier_wait(u->start);
+    for (int i = 0; i < u->runs && !u->wrong; i++) {
         struct byoc_state *s = NULL;
         enum byoc_status status;
-        w->seed = w->seed * 6364136223846793005u + 1442695040888963407u;
-        const struct byoc_dim dim = {"N", (int64_t)(w->seed >> 33) % 16};
-        const struct byoc_cache_stats stats = stats_of(w->m);
-        w->wrong = stats.hits + stats.misses < stats.builds ||
-                   byoc_model_warm(w->m->model, &dim, 1, &err) != BYOC_OK ||
-                   byoc_state_new(w->m->model, &s, &err) != BYOC_OK ||
+        u->seed = u->seed * 6364136223846793005u + 1442695040888963407u;
+        const struct byoc_dim dim = {"N", (int64_t)(u->seed >> 33) % 16};
+        const struct byoc_cache_stats stats = stats_of(u->m);
+        u->wrong = stats.hits + stats.misses < stats.builds ||
+                   byoc_model_warm(u->m->model, &dim, 1, &err) != BYOC_OK ||
+                   byoc_state_new(u->m->model, &s, &err) != BYOC_OK ||
                    !run(s, dim.size, &status, &err);
         byoc_state_free(&s);
     }
