@@ -58,8 +58,14 @@ def main():
         if name not in page.read_text():
             print(f"docs/python.md does not name {name}")
             failed += 1
+    if tried < 40 or not programs:
+        print(
+            f"found {tried} examples and {len(programs)} programs, "
+            "expected at least 40 and 1"
+        )
+        failed += 1
     print(f"{tried} examples and {len(programs)} programs, {failed} failed")
-    return 1 if failed or tried < 40 or not programs else 0
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":
