@@ -8,7 +8,8 @@
  * pairs of classes, K W^T + rho. Row (i, j) of W has the coefficients of the
  * support vectors of i and j, and 0 elsewhere. The label is the class with most
  * votes. Pair probabilities, if the model has them, are combined into class
- * probabilities by pairwise coupling (ml.pairwise_coupling).
+ * probabilities by pairwise coupling (ml.pairwise_coupling). A model without
+ * support vectors is linear: x coefficients^T + rho.
  */
 #include "frontend_onnx/import.h"
 
@@ -44,8 +45,8 @@ static byi_id emit_with_number(struct byi_import *o, enum byi_op_id op,
 /* --- kernels -------------------------------------------------------------- */
 
 /* The radial basis kernel exp(factor |x - s|^2), (rows, vectors). The square
- * |x - s|^2 = x^2 - 2 x s + s^2 is clamped to 0: rounding can make the sum
- * negative. */
+ * |x - s|^2 = x^2 - 2 x s + s^2 is at least 0, but rounding can make the sum
+ * negative; it is then replaced by 0. */
 static const char radial[] =
     "fn (%x, %vectors, %products) {"
     "  %own = reduce_sum_square(%x, axis=[1], keepdims=true);"
@@ -83,7 +84,7 @@ static byi_id emit_kernel(struct byi_import *o, byi_id x, byi_id vectors)
     if (strcmp(kind, "SIGMOID") == 0)
         return byi_import_call(o, BYI_OP_TANH, line);
     byi_import_refuse(
-        o, "kernel_type '%s', expected LINEAR, RBF, POLY or SIGMOID", kind);
+        o, "kernel_type is '%s', expected LINEAR, RBF, POLY or SIGMOID", kind);
     return BYI_NO_ID;
 }
 
@@ -97,11 +98,11 @@ static void read_svm(struct byi_import *o, struct svm *s)
     if (byi_import_ok(o) && s->n_rho == 0)
         byi_import_fail(
             o, BYOC_EPARSE,
-            "attribute 'rho' is missing, expected 1 or more numbers");
+            "attribute 'rho' is missing or empty, expected 1 or more numbers");
 }
 
-/* Emit the kernel of s->x and each of the s->n_vectors support vectors, which
- * must have equal size: (rows, vectors). BYI_NO_ID on error. */
+/* Emit the kernel of s->x and each of the s->n_vectors > 0 support vectors,
+ * which must have equal size: (rows, vectors). BYI_NO_ID on error. */
 static byi_id emit_vector_kernels(struct byi_import *o, const struct svm *s)
 {
     uint32_t n = 0;
@@ -110,8 +111,9 @@ static byi_id emit_vector_kernels(struct byi_import *o, const struct svm *s)
     if (n == 0 || n % s->n_vectors) {
         byi_import_fail(
             o, BYOC_EPARSE,
-            "support_vectors has %u entries, expected a multiple of %u", n,
-            s->n_vectors);
+            "support_vectors has %u entries, expected a positive multiple of "
+            "%u, the number of support vectors",
+            n, s->n_vectors);
         return BYI_NO_ID;
     }
     return emit_kernel(o, s->x,
@@ -119,17 +121,18 @@ static byi_id emit_vector_kernels(struct byi_import *o, const struct svm *s)
 }
 
 /* Emit x coefficients^T + rho[0], for a model without support vectors, whose
- * coefficients are `rows` vectors. The kernel attributes are read, because an
- * unread attribute is an error, but have no effect. BYI_NO_ID on error. */
+ * coefficients are `rows` > 0 vectors. The kernel attributes are read, because
+ * an unread attribute is an error, but have no effect. BYI_NO_ID on error. */
 static byi_id emit_linear(struct byi_import *o, const struct svm *s,
                           uint32_t rows)
 {
     byi_import_string(o, "kernel_type", "");
     byi_import_attr(o, "kernel_params",
                     ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOATS);
-    if (s->n_coefficients == 0 || rows == 0 || s->n_coefficients % rows) {
+    if (s->n_coefficients == 0 || s->n_coefficients % rows) {
         byi_import_fail(o, BYOC_EPARSE,
-                        "found %u coefficients, expected a multiple of %u",
+                        "found %u coefficients, expected a positive multiple "
+                        "of %u, the number of results",
                         s->n_coefficients, rows);
         return BYI_NO_ID;
     }
@@ -157,7 +160,9 @@ static void convert_svm_regressor(struct byi_import *o)
     if (s.n_vectors == 0) {
         y = emit_linear(o, &s, 1);
     } else if (s.n_coefficients != s.n_vectors) {
-        byi_import_fail(o, BYOC_EPARSE, "found %u coefficients, expected %u",
+        byi_import_fail(o, BYOC_EPARSE,
+                        "found %u coefficients, expected %u, one for each "
+                        "support vector",
                         s.n_coefficients, s.n_vectors);
         return;
     } else {
@@ -186,8 +191,9 @@ struct class_pairs {
 };
 
 /* Add the constant W (see the top of this file). The attribute `coefficients`
- * is (classes - 1, vectors). Row (i, j) of W takes the vectors of class i from
- * its row j - 1. It takes the vectors of class j from its row i. */
+ * is (classes - 1, vectors). Row (i, j) of W takes the coefficients of class
+ * i's vectors from row j - 1 of the attribute, and those of class j's vectors
+ * from row i. */
 static byi_id add_pair_weights(struct byi_import *o, const struct svm *s,
                                const struct class_pairs *p)
 {
@@ -279,9 +285,10 @@ static byi_id emit_two_scores(struct byi_import *o, byi_id score,
     return byi_ml_pair(o, byi_ml_complement(o, score), score);
 }
 
-/* Read the vectors of each class and compare the sizes of all attributes with
- * them; p->n_classes is given. Sets the other members of p, and s->n_vectors.
- * Returns false after an error. */
+/* Read the number of support vectors of each class, and check the sizes of
+ * attributes rho and coefficients; p->n_classes is given. Sets the other
+ * members of p, and s->n_vectors, which is not 0. Returns false after an error.
+ */
 static bool read_pairs(struct byi_import *o, struct svm *s,
                        struct class_pairs *p)
 {
@@ -289,10 +296,15 @@ static bool read_pairs(struct byi_import *o, struct svm *s,
     uint64_t sum = 0;
 
     p->counts = byi_import_ints(o, "vectors_per_class", &n);
-    for (uint32_t i = 0; i < n; i++)
-        sum += p->counts[i] < 0 || p->counts[i] > INT32_MAX
-                   ? UINT32_MAX
-                   : (uint64_t)p->counts[i];
+    for (uint32_t i = 0; i < n; i++) {
+        if (p->counts[i] < 0 || p->counts[i] > INT32_MAX) {
+            byi_import_fail(o, BYOC_EPARSE,
+                            "vectors_per_class[%u] is %lld, expected 0 to %d",
+                            i, (long long)p->counts[i], INT32_MAX);
+            return false;
+        }
+        sum += (uint64_t)p->counts[i];
+    }
     p->n = p->n_classes * (p->n_classes - 1) / 2;
     s->n_vectors = (uint32_t)sum;
     if (n != p->n_classes || n < 2)
@@ -305,7 +317,12 @@ static bool read_pairs(struct byi_import *o, struct svm *s,
                         "rho has %u entries, expected %u, one for each pair of "
                         "classes",
                         s->n_rho, p->n);
-    else if (sum > INT32_MAX || s->n_coefficients != (n - 1) * sum)
+    else if (sum == 0 || sum > INT32_MAX)
+        byi_import_fail(o, BYOC_EPARSE,
+                        "the sum of vectors_per_class is %llu, expected 1 to "
+                        "%d",
+                        (unsigned long long)sum, INT32_MAX);
+    else if (s->n_coefficients != (n - 1) * sum)
         byi_import_fail(o, BYOC_EPARSE,
                         "found %u coefficients for %llu support vectors, "
                         "expected %u for each",
