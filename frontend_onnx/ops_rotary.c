@@ -93,14 +93,15 @@ static byi_id emit_token_rows(struct byi_import *o, byi_id table,
                : byi_rotary_rows(o, table, positions, heads_first);
 }
 
-/* The sizes of a RotaryEmbedding; negative: not fixed. */
+/* The sizes of a RotaryEmbedding; negative: symbolic. */
 struct rotary_sizes {
     int64_t last;    /* last dim of x */
     int64_t head;    /* elements of a head */
     int64_t rotated; /* elements of a head that are rotated, the first ones */
 };
 
-/* Fail unless x has 3 or 4 axes, and heads that have the rotated elements. */
+/* Fail unless x has rank 3 or 4, its last dim is a whole number of heads, and a
+ * head has at least the rotated elements. All these sizes must be known. */
 static void check_rotary(struct byi_import *o, const struct rotary_sizes *sizes,
                          int64_t rotary_dim)
 {
@@ -111,20 +112,27 @@ static void check_rotary(struct byi_import *o, const struct rotary_sizes *sizes,
     if (rank != 3 && rank != 4)
         byi_import_fail(o, BYOC_ETYPE, "found x of rank %u, expected 3 or 4",
                         rank);
-    else if (sizes->rotated < 2)
+    else if (sizes->rotated < 0)
         byi_import_fail(o, BYOC_ETYPE,
-                        "found cos_cache without a fixed number of columns, "
-                        "expected at least 1");
+                        "found cos_cache with a symbolic number of columns, "
+                        "expected a known number; fix it with --dim or "
+                        "--shape");
+    else if (sizes->rotated == 0)
+        byi_import_fail(o, BYOC_ETYPE,
+                        "found cos_cache without columns, expected at least 1");
     else if (rotary_dim > 0 && rotary_dim != sizes->rotated)
         byi_import_fail(
             o, BYOC_ETYPE,
             "rotary_embedding_dim is %lld, expected %lld, two for each "
             "column of cos_cache",
             (long long)rotary_dim, (long long)sizes->rotated);
-    else if (sizes->last < 1)
-        byi_import_fail(
-            o, BYOC_ETYPE,
-            "found x without a fixed last dim, expected at least 1");
+    else if (sizes->last < 0)
+        byi_import_fail(o, BYOC_ETYPE,
+                        "found x with a symbolic last dim, expected a known "
+                        "one; fix it with --dim or --shape");
+    else if (sizes->last == 0)
+        byi_import_fail(o, BYOC_ETYPE,
+                        "found x whose last dim is 0, expected at least 1");
     else if (sizes->head < sizes->rotated)
         byi_import_fail(
             o, BYOC_ETYPE,
@@ -154,9 +162,10 @@ static void convert_rotary(struct byi_import *o)
     const int64_t rotary_dim = byi_import_int(o, "rotary_embedding_dim", 0);
     const int64_t heads = byi_import_int(o, "num_heads", 0);
     const int64_t half = byi_import_dim(o, byi_import_in(o, table), table_axis);
-    const int64_t rotated = half < 0 || half > INT64_MAX / 2 ? -1 : 2 * half;
+    const int64_t rotated = half < 0 ? half : 2 * byi_min(half, INT64_MAX / 2);
     const int64_t last =
         byi_import_dim(o, byi_import_in(o, 0), heads_first ? 3 : 2);
+    /* com.microsoft's num_heads applies only if rotary_embedding_dim is set */
     const int64_t head = heads_first ? last
                          : (rotary_dim > 0 || standard) && heads > 0
                              ? last / heads
@@ -165,9 +174,11 @@ static void convert_rotary(struct byi_import *o)
     byi_id x = byi_import_in(o, 0);
 
     if (!standard) {
+        /* read, so that it is not refused, but ignored, as by ONNX Runtime */
         byi_import_float(o, "scale", 1.0);
         if (byi_import_int(o, "is_packed_batching", 0))
-            byi_import_refuse(o, "is_packed_batching is 1, expected 0");
+            byi_import_refuse(o, "found packed batching, expected "
+                                 "is_packed_batching to be 0");
     }
     check_rotary(o, &sizes, rotary_dim);
     if (!byi_import_ok(o))

@@ -232,7 +232,9 @@ static void rotary_refused(void **state)
         {"3 8", 2, 0, 0, "found x of rank 2, expected 3 or 4"},
         {"2 3 8", 2, 6, 2, "rotary_embedding_dim is 6, expected 4, two for"},
         {"2 3 N", 2, 0, 0,
-         "found x without a fixed last dim, expected at least 1"},
+         "found x with a symbolic last dim, expected a known one"},
+        {"2 3 0", 2, 0, 0, "found x whose last dim is 0, expected at least 1"},
+        {"2 3 8", 0, 0, 0, "found cos_cache without columns, expected at"},
         {"2 3 8", 2, 4, 4, "found heads of 2 elements, expected at least 4"},
         {"2 3 8", 3, 0, 0, "last dim is 8, expected a multiple of 6"},
     };
