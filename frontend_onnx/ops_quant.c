@@ -2,8 +2,8 @@
 /* ops_quant.c: converts quantised operators.
  *
  * Operators on quantised numbers become floating-point operators between
- * dequantise and quantise (QDQ). Operators with integer results subtract the
- * zero points and compute in int32:
+ * dequantise and quantise (QDQ). Integer products subtract the zero points and
+ * compute in int32, also if their results are then scaled to float32:
  *   MatMulInteger(a, b, za, zb)
  *     -> nn.matmul(cast(%a) - cast(%za), cast(%b) - cast(%zb))
  */
@@ -168,7 +168,6 @@ static void convert_matmul_integer(struct byi_import *o)
 static void convert_conv_integer(struct byi_import *o)
 {
     const uint32_t rank = byi_import_rank(o, byi_import_in(o, 1));
-
     const byi_id weights = emit_centred(
         o, byi_import_in(o, 1), byi_import_in(o, 3), rank ? rank - 1 : 0);
     o->out[0] = byi_import_conv(
@@ -211,8 +210,8 @@ static void convert_qlinear_matmul(struct byi_import *o)
         const byi_id x = byi_import_in(o, 3 * i),
                      scale = byi_import_in(o, 3 * i + 1);
         if (byi_import_ok(o) && byi_import_rank(o, scale) > 1)
-            byi_import_refuse(o, "found a scale of rank %u, expected 0 or 1",
-                              byi_import_rank(o, scale));
+            byi_import_refuse(o, "found %c_scale of rank %u, expected 0 or 1",
+                              i == 0 ? 'a' : 'b', byi_import_rank(o, scale));
         /* scales of a are per row, of b per column */
         const int64_t axis = i == 0 ? (int64_t)byi_import_rank(o, x) - 2 : -1;
         ab[i] = emit_qdq(o, BYI_OP_DEQUANTIZE, x, scale,
@@ -388,6 +387,7 @@ static void convert_qgemm(struct byi_import *o)
     const byi_id a_scale = byi_import_scale(o, byi_import_in(o, 1), alpha);
     const byi_id y_scale = byi_import_in(o, 7);
 
+    /* backends match products of operands with constant, positive scales */
     if (alpha > 0 && byi_import_is_const(o, 1) && byi_import_is_const(o, 4)) {
         const byi_id y = emit_qgemm_floats(o, a_scale);
         o->out[0] = y_scale == BYI_NO_ID ? y : quantize_result(o, y, 7, 0);
@@ -513,7 +513,8 @@ static byi_id read_block_zeros(struct byi_import *o,
                         : zeros;
 }
 
-/* Expand one value per block to one per column (k of them), in float32. */
+/* Expand one value per block to one per column (k of them), in float32. Input
+ * g_idx, if present, has the block of each column. */
 static byi_id spread_blocks(struct byi_import *o, const struct block_weights *w,
                             byi_id blocks)
 {
@@ -532,8 +533,8 @@ static byi_id spread_blocks(struct byi_import *o, const struct block_weights *w,
 }
 
 /* Multiply by weights that are dequantised to float32, for cases that
- * qnn.dense_blocks does not support: groups in any order, float zero points,
- * other block sizes. */
+ * qnn.dense_blocks does not support: blocks assigned by g_idx, zero points of
+ * another type than uint8, other block sizes, float64. */
 static byi_id emit_expanded_product(struct byi_import *o,
                                     const struct block_weights *w)
 {
@@ -609,11 +610,11 @@ static void convert_matmul_bits(struct byi_import *o)
     if (!byi_import_ok(o))
         return;
     w.n_blocks = (w.k + w.block_size - 1) / w.block_size;
-    const bool plain =
+    const bool fits =
         byi_import_in(o, 4) == BYI_NO_ID && w.block_size * w.bits % 32 == 0 &&
         (zeros == BYI_NO_ID || byi_import_dtype(o, zeros) == BYOC_U8) &&
         byi_dtype_is_float(w.dtype) && w.dtype != BYOC_F64;
-    byi_id y = plain ? emit_block_product(o, &w) : emit_expanded_product(o, &w);
+    byi_id y = fits ? emit_block_product(o, &w) : emit_expanded_product(o, &w);
     if (byi_import_in(o, 5) != BYI_NO_ID)
         y = byi_import_call(o, BYI_OP_ADD, y,
                             byi_import_cast(o, byi_import_in(o, 5), w.dtype));
@@ -654,10 +655,12 @@ static void check_block_axis(struct byi_import *o, const char *name,
                              int64_t axis, int64_t rank)
 {
     if (axis < 0 || axis >= rank)
-        byi_import_fail(o, BYOC_EPARSE,
-                        "%s is %lld, expected an axis of data, which has rank "
-                        "%lld",
-                        name, (long long)axis, (long long)rank);
+        byi_import_fail(
+            o, BYOC_EPARSE,
+            "%s is %lld, expected an axis of data, which has rank "
+            "%lld",
+            name, (long long)(axis < 0 ? axis - rank : axis), /* as given */
+            (long long)rank);
 }
 
 static void check_block_axes(struct byi_import *o,
@@ -674,13 +677,13 @@ static void check_block_axes(struct byi_import *o,
     check_block_axis(o, "quantize_axis", g->block_axis, g->rank);
     if (g->gather_axis == g->block_axis)
         byi_import_fail(o, BYOC_EPARSE,
-                        "gather_axis and quantize_axis are both %lld, expected "
-                        "two different axes",
+                        "gather_axis and quantize_axis are both axis %lld, "
+                        "expected two different axes",
                         (long long)g->gather_axis);
     if (g->is_uint8 && g->bits == 4 && g->block_axis != g->rank - 1)
         byi_import_fail(
             o, BYOC_EPARSE,
-            "quantize_axis is %lld, expected %lld, the last axis, for "
+            "quantize_axis is axis %lld, expected %lld, the last axis, for "
             "4-bit codes in uint8",
             (long long)g->block_axis, (long long)(g->rank - 1));
 }

@@ -264,13 +264,17 @@ static void gather_blocks_refused(void **state)
         {"m i m", "block_size is 0, expected a positive number", 0, 1, 0,
          BYOC_EPARSE},
         {"m i m",
-         "gather_axis and quantize_axis are both 1, expected two different "
+         "gather_axis and quantize_axis are both axis 1, expected two "
+         "different "
          "axes",
          1, -1, 16, BYOC_EPARSE},
+        {"m i m", "quantize_axis is -3, expected an axis of data", 0, -3, 16,
+         BYOC_EPARSE},
         {"m i w", "scales: found rank 1, expected 2, as data has", 0, 1, 16,
          BYOC_ETYPE},
         {"u i m",
-         "quantize_axis is 0, expected 1, the last axis, for 4-bit codes in "
+         "quantize_axis is axis 0, expected 1, the last axis, for 4-bit codes "
+         "in "
          "uint8",
          1, 0, 16, BYOC_EPARSE},
     };
