@@ -36,14 +36,14 @@ byi_id byi_unflatten_heads(struct byi_import *o, byi_id x, int64_t heads)
 
     if (byi_import_ok(o) && byi_import_rank(o, x) != 3)
         byi_import_fail(o, BYOC_ETYPE,
-                        "an operand to split into heads has rank %u, expected "
-                        "3",
+                        "found queries, keys or values of rank %u, expected 3",
                         byi_import_rank(o, x));
     if (byi_import_ok(o) && known && width % heads)
-        byi_import_fail(o, BYOC_ETYPE,
-                        "an operand of width %lld does not split into %lld "
-                        "heads, expected a multiple of them",
-                        (long long)width, (long long)heads);
+        byi_import_fail(
+            o, BYOC_ETYPE,
+            "found queries, keys or values of width %lld, expected a "
+            "multiple of %lld, the number of heads",
+            (long long)width, (long long)heads);
     return byi_import_reshape(o, x, byi_import_vector(o, 4, shape), false);
 }
 
@@ -199,9 +199,9 @@ static byi_id index_mask(struct byi_import *o, const struct byi_attention *a,
         return range_mask(o, a, BYI_NO_ID, mask);
     if (BYI_IS_SYMBOL(n) || BYI_IS_SYMBOL(batch)) {
         byi_import_refuse(o,
-                          "found a mask of rank 1 whose symbolic size differs "
-                          "from the batch's, expected known sizes; fix them "
-                          "with --dim or --shape");
+                          "found a mask of rank 1 and a batch, one of symbolic "
+                          "size, expected known sizes; fix them with --dim or "
+                          "--shape");
         return BYI_NO_ID;
     }
     if (n != 2 * batch) {
@@ -410,7 +410,7 @@ struct byi_attention byi_attention_read(struct byi_import *o)
     return a;
 }
 
-/* Prepend the past keys and values to the node's. */
+/* Prepend the past keys and values, if any, to the node's. */
 static void add_past(struct byi_import *o, struct byi_attention *a,
                      byi_id past_k, byi_id past_v)
 {
@@ -419,9 +419,9 @@ static void add_past(struct byi_import *o, struct byi_attention *a,
     a->v = byi_import_concat(o, past_v, a->v, 2);
 }
 
-/* Convert the node with data x and weights (width of x, widths of q + k + v),
- * whose bias is input 2. `past` is (2, b, n, t, h); `bias` is added to the
- * scores. mask, past and bias may be BYI_NO_ID. */
+/* Convert the node with data x and weights (width of x, widths of q + k + v).
+ * Input 2 is the bias of that product, `bias` the bias of the scores. `past` is
+ * (2, b, n, past keys, h). mask, past and bias may be BYI_NO_ID. */
 static void attend_to_self(struct byi_import *o, byi_id x, byi_id weights,
                            byi_id mask, byi_id past, byi_id bias)
 {
@@ -479,7 +479,7 @@ static void convert_attention(struct byi_import *o)
                    byi_import_in(o, 5));
 }
 
-/* Dequantize the 8-bit input i to float32. Inputs `scale` and `zero` hold one
+/* Dequantise the 8-bit input i to float32. Inputs `scale` and `zero` hold one
  * number, or one for each column. */
 static byi_id dequantize_input(struct byi_import *o, uint32_t i, uint32_t scale,
                                uint32_t zero)
@@ -517,9 +517,10 @@ static void convert_quantized_attention(struct byi_import *o)
                    byi_import_in(o, 5), byi_import_in(o, 8), BYI_NO_ID);
 }
 
-/* Read q, k and v and add their parts of the bias. Each is (b, s, n h); or the
- * query packs all three as (b, s, n, 3, h); or the key packs k and v as
- * (b, s, n, 2, h); or k and v are (b, n, t, h). */
+/* Read q, k and v and add their parts of the bias. The query is (b, s, n h),
+ * key and value are (b, t, n h); or the query packs all three as (b, s, n, 3,
+ * h); or the key packs k and v as (b, t, n, 2, h); or k and v are (b, n, t, h).
+ */
 static void read_operands(struct byi_import *o, struct byi_attention *a)
 {
     const byi_id q = byi_import_in(o, 0), k = byi_import_in(o, 1),
@@ -528,10 +529,13 @@ static void read_operands(struct byi_import *o, struct byi_attention *a)
     const uint32_t rank = k == BYI_NO_ID ? 0 : byi_import_rank(o, k);
     byi_id parts[3] = {BYI_NO_ID, BYI_NO_ID, BYI_NO_ID};
 
-    if (bias != BYI_NO_ID && rank != 3)
-        byi_import_refuse(o,
-                          "found a bias and packed operands, expected separate "
-                          "operands of rank 3");
+    if (bias != BYI_NO_ID && rank == 0)
+        byi_import_refuse(o, "found a bias and a packed query, expected a "
+                             "query, key and value of rank 3");
+    else if (bias != BYI_NO_ID && rank != 3)
+        byi_import_refuse(
+            o, "found a bias and a key of rank %u, expected a key of rank 3",
+            rank);
     if (rank == 0 && byi_import_ok(o) && byi_import_rank(o, q) != 5)
         byi_import_fail(
             o, BYOC_EPARSE,
@@ -568,9 +572,11 @@ static void convert_multi_head(struct byi_import *o)
 {
     struct byi_attention a = byi_attention_read(o);
 
-    if (byi_import_in(o, 8) != BYI_NO_ID || byi_import_in(o, 9) != BYI_NO_ID)
+    if (byi_import_in(o, 8) != BYI_NO_ID)
         byi_import_refuse(o,
                           "found past and present in one buffer, expected two");
+    if (byi_import_in(o, 9) != BYI_NO_ID)
+        byi_import_refuse(o, "found input cache_indirection, expected none");
     read_operands(o, &a);
     add_past(o, &a, byi_import_in(o, 6), byi_import_in(o, 7));
     a.bias = byi_import_in(o, 5);
@@ -604,8 +610,9 @@ static byi_id standard_operand(struct byi_import *o, uint32_t i, int64_t *heads)
 }
 
 /* Emit the additive mask (b or 1, n or 1, s, t) of input attn_mask, which
- * broadcasts to these dims. attn_mask may cover only the first keys; the others
- * are masked. If its number of keys is symbolic, it covers all. */
+ * broadcasts to these dims, with its heads grouped as in a->q. attn_mask may
+ * cover only the first keys; the others are masked. If a number of keys is
+ * symbolic, it covers all. */
 static byi_id standard_mask(struct byi_import *o, const struct byi_attention *a)
 {
     static const int64_t front[] = {0, 1};
@@ -645,8 +652,8 @@ void byi_check_heads(struct byi_import *o, const struct byi_attention *a,
         byi_import_fail(
             o, BYOC_ETYPE,
             "found %lld heads of queries, %lld of keys and %lld of "
-            "values, expected known numbers, the first a multiple of "
-            "the others",
+            "values, expected known numbers, as many of values as of keys, "
+            "and a multiple of them of queries",
             (long long)a->heads, (long long)a->kv_heads, (long long)values);
 }
 
@@ -667,8 +674,8 @@ static void read_standard(struct byi_import *o, struct byi_attention *a)
 /* Attention: query, key, value, mask, past keys and values. From opset 24 on,
  * also the number of keys of each sequence, if k and v are padded. The soft cap
  * comes before the mask, as in the standard since its correction in 1.21
- * (github.com/onnx/onnx/pull/7867). Keys and values of another type are cast to
- * the type of the query, which is also the type of the result. */
+ * (github.com/onnx/onnx/pull/7867). Values of another type are cast to the type
+ * of queries and keys, which is also the type of the result. */
 static void convert_standard(struct byi_import *o)
 {
     struct byi_attention a = {.heads = byi_import_int(o, "q_num_heads", 0),
