@@ -436,21 +436,23 @@ struct byi_outside {
     byi_id outer, inner;
 };
 
-/* Call in this order: open; needs; param for each parameter of the function;
- * inputs, which adds the captures; nodes, at most once; any other additions to
- * the function, through body->inner; then close, also after a failure. `inputs`
- * are the values of the graph's inputs; `outputs` receives the values of its
- * outputs; both belong to the function. close returns the function as a value
- * of o->f, or drops it when result is BYI_NO_ID. */
+/* Call in this order: open; capture; param for each parameter of the function;
+ * add_captures, which adds the values that the graph reads or that were
+ * requested by capture, constants as constants; nodes, at most once; any other
+ * additions to the function, through body->inner; then close, also after a
+ * failure. `inputs` are the values of the graph's inputs; `outputs` receives
+ * the values of its outputs; both belong to the function. close returns the
+ * function as a value of o->f, or drops it when result is BYI_NO_ID. */
 void byi_import_body_open(struct byi_import *o, const Onnx__GraphProto *graph,
                           struct byi_body *body);
 byi_id byi_import_body_param(struct byi_import *o, struct byi_body *body,
                              const char *name, const struct byi_type *type);
-/* Capture value `outer` of o even if the graph does not read it; call before
- * byi_import_body_inputs. Returns its index in body->outside. */
-uint32_t byi_import_body_needs(struct byi_import *o, struct byi_body *body,
-                               byi_id outer);
-void byi_import_body_inputs(struct byi_import *o, struct byi_body *body);
+/* Request to capture value `outer` of o even if the graph does not read it.
+ * Call before byi_import_body_add_captures. Returns its index in body->outside.
+ */
+uint32_t byi_import_body_capture(struct byi_import *o, struct byi_body *body,
+                                 byi_id outer);
+void byi_import_body_add_captures(struct byi_import *o, struct byi_body *body);
 void byi_import_body_nodes(struct byi_import *o, struct byi_body *body,
                            const byi_id *inputs, uint32_t n_inputs,
                            byi_id *outputs);

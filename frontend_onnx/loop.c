@@ -92,9 +92,9 @@ static void open_loop(struct byi_import *o, const struct byi_onnx_loop *loop,
 
     byi_import_body_open(o, loop->graph, func);
     if (loop->trips != BYI_NO_ID)
-        *trips_at = byi_import_body_needs(o, func, loop->trips);
+        *trips_at = byi_import_body_capture(o, func, loop->trips);
     for (uint32_t i = 0; i < loop->n_reads; i++)
-        r->read_at[i] = byi_import_body_needs(o, func, loop->reads[i].whole);
+        r->read_at[i] = byi_import_body_capture(o, func, loop->reads[i].whole);
     if (!byi_import_ok(o))
         return;
     r->i = byi_import_body_param(o, func, "i", scalar_type(o, BYOC_I64));
@@ -115,7 +115,7 @@ static void open_loop(struct byi_import *o, const struct byi_onnx_loop *loop,
         r->rows[i] = byi_import_body_param(o, func, name, type);
         BYI_PUSH(&params, type);
     }
-    byi_import_body_inputs(o, func);
+    byi_import_body_add_captures(o, func);
     if (byi_import_ok(o))
         func->inner.f->type = byi_type_func(o->m->arena, params.n, params.at,
                                             result_type(o, loop));
@@ -233,21 +233,21 @@ static void open_iteration(const struct byi_onnx_loop *loop,
     struct byi_body *then = &r->then;
 
     byi_import_body_open(f, loop->graph, then);
-    r->i_at = byi_import_body_needs(f, then, r->i);
+    r->i_at = byi_import_body_capture(f, then, r->i);
     if (loop->go != BYI_NO_ID)
-        r->go_at = byi_import_body_needs(f, then, r->go);
+        r->go_at = byi_import_body_capture(f, then, r->go);
     for (uint32_t i = 0; i < loop->n_states; i++)
-        r->state_at[i] = byi_import_body_needs(f, then, r->states[i]);
+        r->state_at[i] = byi_import_body_capture(f, then, r->states[i]);
     for (uint32_t i = 0; i < loop->n_made; i++)
-        r->row_at[i] = byi_import_body_needs(f, then, r->rows[i]);
+        r->row_at[i] = byi_import_body_capture(f, then, r->rows[i]);
     for (uint32_t i = 0; i < loop->n_reads; i++)
-        r->read_at[i] = byi_import_body_needs(
+        r->read_at[i] = byi_import_body_capture(
             f, then, r->func.outside[r->read_at[i]].inner);
     if (loop->n_reads)
         *trips_at =
-            byi_import_body_needs(f, then, r->func.outside[*trips_at].inner);
-    r->self_at = byi_import_body_needs(f, then, r->self);
-    byi_import_body_inputs(f, then);
+            byi_import_body_capture(f, then, r->func.outside[*trips_at].inner);
+    r->self_at = byi_import_body_capture(f, then, r->self);
+    byi_import_body_add_captures(f, then);
 }
 
 /* --- types of a pass ------------------------------------------------------ */

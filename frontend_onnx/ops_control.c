@@ -32,7 +32,7 @@ static struct if_branch open_branch(struct byi_import *o,
 
     b.outputs = byi_arena_calloc(o->scratch, b.n + 1, sizeof *b.outputs);
     byi_import_body_open(o, graph, &b.body);
-    byi_import_body_inputs(o, &b.body);
+    byi_import_body_add_captures(o, &b.body);
     byi_import_body_nodes(o, &b.body, NULL, 0, b.outputs);
     return b;
 }

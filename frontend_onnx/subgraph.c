@@ -80,8 +80,9 @@ static void find_free(struct byi_import *o, const Onnx__GraphProto *graph,
 
     collect_defined(graph, &outside.inside);
     collect_free(graph, &outside);
-    const char *reader = byi_arena_printf(
-        o->scratch, "node %.200s (%.100s), inside", o->name, o->row->type);
+    const char *reader =
+        byi_arena_printf(o->scratch, "a graph of node %.200s (%.100s)", o->name,
+                         byi_text_or(o->node->op_type, "(none)"));
     body->max_outside = outside.names.n;
     body->outside = byi_arena_calloc(o->scratch, body->max_outside + 1,
                                      sizeof *body->outside);
@@ -107,8 +108,8 @@ void byi_import_body_open(struct byi_import *o, const Onnx__GraphProto *graph,
     body->inner.f = o->m->funcs.at[body->func];
 }
 
-uint32_t byi_import_body_needs(struct byi_import *o, struct byi_body *body,
-                               byi_id outer)
+uint32_t byi_import_body_capture(struct byi_import *o, struct byi_body *body,
+                                 byi_id outer)
 {
     if (body->n_outside >= body->max_outside) {
         body->max_outside = 2 * body->n_outside + 16;
@@ -122,8 +123,8 @@ uint32_t byi_import_body_needs(struct byi_import *o, struct byi_body *body,
     return body->n_outside++;
 }
 
-/* Remember inside what is known about the elements of a captured shape vector.
- */
+/* Pass the known elements of a captured shape vector on to the function, where
+ * its value is `param`. */
 static void copy_items(const struct byi_import *o, byi_id outer,
                        struct byi_import *inner, byi_id param)
 {
@@ -148,7 +149,7 @@ static byi_id capture(const struct byi_import *o, byi_id outer,
     return param;
 }
 
-void byi_import_body_inputs(struct byi_import *o, struct byi_body *body)
+void byi_import_body_add_captures(struct byi_import *o, struct byi_body *body)
 {
     struct byi_import *inner = &body->inner;
     uint32_t n = 0;
@@ -209,16 +210,18 @@ static void convert_graph(struct byi_import *o, struct byi_import *inner,
 {
     const Onnx__GraphProto *graph = inner->scope->graph;
     const char *reader = byi_arena_printf(
-        o->scratch, "the outputs of the graph in node %.200s", o->name);
+        o->scratch, "the outputs of a graph of node %.200s (%.100s)", o->name,
+        byi_text_or(o->node->op_type, "(none)"));
 
     inner->status = byi_onnx_nodes(inner);
     for (size_t i = 0; i < graph->n_output && byi_import_ok(inner); i++) {
         const char *name = byi_text_or(graph->output[i]->name, "");
         outputs[i] = byi_import_read(inner, name, reader);
         if (byi_import_ok(inner) && outputs[i] == BYI_NO_ID)
-            inner->status = byi_fail(
-                &inner->err, BYOC_EPARSE,
-                "%s: '%s' is an omitted input, expected a value", reader, name);
+            inner->status =
+                byi_fail(&inner->err, BYOC_EPARSE,
+                         "%s: found '%s', an omitted input, expected a value",
+                         reader, name);
     }
     o->status = inner->status;
     if (!byi_import_ok(o))

@@ -151,7 +151,7 @@ static void branches_that_do_not_fit(void **state)
     refuse(&b, BYOC_EPARSE, "its branches have 1 and 1 outputs, expected 2");
     b = with_branches("nowhere", "Exp", "Neg", "y");
     refuse(&b, BYOC_EPARSE,
-           "node If_0 (If), inside: value 'nowhere' is not defined");
+           "a graph of node If_0 (If): value 'nowhere' is not defined");
     b = with_branches("s", "Exp", "Neg", "y"); /* the other branch's value */
     refuse(&b, BYOC_EPARSE, "value 's' is not defined");
     b = with_branches("x", "NoSuchOp", "Neg", "y");
