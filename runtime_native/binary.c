@@ -5,7 +5,11 @@
  * equal shapes, scalars and per-channel operands share one row loop. */
 #include "move.h"
 
-enum { BLOCK = 512, CHUNK = 16384, OPERANDS = 3 };
+enum {
+    BLOCK = 512,   /* elements that are converted or expanded together */
+    CHUNK = 16384, /* elements of a parallel task */
+    OPERANDS = 3
+};
 
 /* --- broadcasting ------------------------------------------------------- */
 
@@ -171,7 +175,10 @@ static void run_rows(const struct binary_job *job, int64_t begin, int64_t end,
  *   a  a0 a1 a2 | a3 a4 a5 | ...     as it is, dense
  *   b  b0 b0 b0 | b1 b1 b1 | ...     expanded to a block
  */
-enum { SHORT_ROW = 64, SPREAD = 16 };
+enum {
+    SHORT_ROW = 64, /* elements of the longest row that is short */
+    SPREAD = 16     /* bytes that spread_element writes at once */
+};
 
 /* How a block reads an operand. */
 enum expansion {
@@ -220,7 +227,8 @@ static uint64_t repeated_bits(const char *from, size_t size)
  * SPREAD bytes after them to anything. */
 static void spread_element(const char *from, size_t size, int64_t n, char *to)
 {
-    /* in registers: loads of bytes that were just stored in pieces wait */
+    /* in registers: a load of bytes from several recent stores would stall,
+     * since the processor cannot forward them */
     const uint64_t bits = repeated_bits(from, size);
     const uint64_t pattern[] = {bits, bits};
     for (size_t i = 0; i < (size_t)n * size; i += SPREAD)
@@ -343,7 +351,8 @@ static struct binary_job describe(const struct byi_call *call)
     BINARY_BOOL(op, bools) LOOP(op, STRING, const char *, uint8_t, strings)
 #include "core/ops/binary.def"
 
-/* The remainder of a division by zero is 0. */
+/* The remainder of a division by zero is 0, and so is that of a division by -1,
+ * which could overflow. */
 #define INT_MOD(id, type)                                                      \
     static type mod_one_##id(type a, type b, bool fmod)                        \
     {                                                                          \
@@ -429,9 +438,9 @@ static void run_pairs(const struct binary_job *job, const void *a,
         job->plain(job, a, 1, b, 1, y, n);
 }
 
-/* Call job->pair or job->plain on two arrays, for which both are vectorised. If
- * an operand has one element for the whole row, its array is a block filled
- * with that element. */
+/* Call job->pair or job->plain on two dense arrays, the case in which these
+ * loops are vectorised. If an operand has one element for the whole row, its
+ * array is a block filled with that element. */
 static void pair_loop(const struct binary_job *job, const void *va, int64_t sa,
                       const void *vb, int64_t sb, void *vy, int64_t n)
 {
@@ -551,7 +560,8 @@ static void power_ints(const struct binary_job *job, const void *a, int64_t sa,
 POWER_FEW(F32, float)
 POWER_FEW(F64, double)
 
-/* The same for operands of any type, if one exponent is for all of a. */
+/* The same for a base of float32 or float64, and one exponent of any type for
+ * the whole row. Returns false for other operands. */
 static bool power_few(const struct binary_job *job, const void *a, int64_t sa,
                       const void *b, int64_t sb, void *y, int64_t n)
 {
@@ -703,14 +713,14 @@ static enum byoc_status where_run(const struct byi_call *call,
 }
 
 static const struct byi_kernel_row rows[] = {
-#define ROW(id) {BYI_OP_##id, {binary_run_f32, NULL}},
+#define ROW(id) {BYI_OP_##id, {binary_run_fast, NULL}},
 #define BINARY(id, floats, of_signed, of_unsigned) ROW(id)
 #define BINARY_INTS(id, of_signed, of_unsigned) ROW(id)
 #define BINARY_BOOL(id, expr) ROW(id)
 #define BINARY_COMPARE(id, expr) ROW(id)
 #define BINARY_EQUALITY(id, numbers, bools, strings) ROW(id)
 #include "core/ops/binary.def"
-    {BYI_OP_MOD, {binary_run_f32, NULL}},
+    {BYI_OP_MOD, {binary_run_fast, NULL}},
     {BYI_OP_POWER, {power_run, NULL}},
     {BYI_OP_WHERE, {where_run, NULL}},
 };

@@ -180,7 +180,7 @@ enum byoc_status byi_bad_dtype(const struct byi_call *call,
         return byi_scratch_float(call, &name##_kernel);                        \
     }
 
-/* Define byi_NAME_plain(), the reference for tests, and NAME_run_f32() by
+/* Define byi_NAME_plain(), the reference for tests, and NAME_run_fast() by
  * run_NAME(call, fast, err). */
 #define BYI_PLAIN_AND_FAST(name)                                               \
     enum byoc_status byi_##name##_plain(const struct byi_call *call,           \
@@ -188,8 +188,8 @@ enum byoc_status byi_bad_dtype(const struct byi_call *call,
     {                                                                          \
         return run_##name(call, false, err);                                   \
     }                                                                          \
-    static enum byoc_status name##_run_f32(const struct byi_call *call,        \
-                                           struct byoc_error *err)             \
+    static enum byoc_status name##_run_fast(const struct byi_call *call,       \
+                                            struct byoc_error *err)            \
     {                                                                          \
         return run_##name(call, true, err);                                    \
     }

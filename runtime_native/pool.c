@@ -535,7 +535,7 @@ static uint64_t pool_scratch_f32(const struct byi_call *call)
     return factor_bytes(&v) + byi_sliding_scratch(&v.w, call->threads);
 }
 
-BYI_FLOAT_KERNEL(pool, pool_run_f32, pool_scratch_f32)
+BYI_FLOAT_KERNEL(pool, pool_run_fast, pool_scratch_f32)
 
 /* --- over all spatial axes ----------------------------------------------- */
 

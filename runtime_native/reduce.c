@@ -769,7 +769,7 @@ static enum byoc_status run_reduce(const struct byi_call *call, bool fast,
 
 BYI_PLAIN_AND_FAST(reduce)
 
-BYI_FLOAT_KERNEL(reduce, reduce_run_f32, NULL)
+BYI_FLOAT_KERNEL(reduce, reduce_run_fast, NULL)
 
 #define REDUCE(id)                                                             \
     {                                                                          \

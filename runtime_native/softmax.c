@@ -306,7 +306,7 @@ static enum byoc_status run_softmax(const struct byi_call *call, bool fast,
 
 BYI_PLAIN_AND_FAST(softmax)
 
-BYI_FLOAT_KERNEL(softmax, softmax_run_f32, softmax_scratch_f32)
+BYI_FLOAT_KERNEL(softmax, softmax_run_fast, softmax_scratch_f32)
 
 static const struct byi_kernel_row rows[] = {
     {BYI_OP_NN_SOFTMAX, {softmax_run, softmax_scratch}},
