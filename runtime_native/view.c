@@ -74,7 +74,7 @@ static struct byi_view simplify(const struct byi_view *v)
     }
 FOR_SIZES(ROW)
 
-/* dst[r * out + c] = src[r + c * in] for a block of r by c elements */
+/* dst[r * out + c] = src[r + c * in] for r < rows, c < cols */
 #define SQUARE(size)                                                           \
     static void square_##size(char *dst, int64_t out, const char *src,         \
                               int64_t in, int64_t rows, int64_t cols)          \
@@ -118,10 +118,14 @@ static void square16_bytes(const uint8_t *src, int64_t in, uint8_t *dst,
         *(bytes16 *)(dst + r * out) = row[r];
 }
 
-/* SQUARE(1) and SQUARE(2), in squares of `side` by `side`. The last squares
- * overlap the squares before them. If there are fewer rows, the squares also
- * have elements after these rows, up to the end of the last column; their rows
- * are buffered, since short writes to many rows in turn are slow. */
+/* SQUARE(1) and SQUARE(2) in vectors, by squares of `side` by `side` elements.
+ * The last squares overlap the squares before them.
+ *
+ * If there are fewer than `side` rows, name_few() copies up to BLOCK bytes of
+ * each row, and returns the number of columns that it copied; 0 if no square
+ * fits. Its squares also read the source elements behind the rows, but none
+ * behind the last column. It transposes to a buffer and copies the rows from
+ * there, since short writes that alternate between many rows are slow. */
 #define SQUARES(name, square, side, size, type)                                \
     static int64_t name##_few(char *dst, int64_t out, const char *src,         \
                               int64_t in, int64_t rows, int64_t cols)          \
@@ -226,9 +230,10 @@ static int64_t end_of(const struct byi_view *v)
     return end;
 }
 
-/* Copy contiguous rows [first, last) of few bytes in whole spans, where these
- * end before the result and the data do: the excess of a row is replaced by the
- * next row. */
+/* Copy contiguous rows [first, last) of few bytes in spans of SPAN bytes. The
+ * last span of a row may be longer than the row: the next row overwrites the
+ * excess. Rows whose spans would end behind the source or behind row `last` are
+ * copied exactly. */
 static void copy_short_rows(const struct byi_view *v, int64_t first,
                             int64_t last, const char *src, char *dst,
                             int64_t size)
@@ -298,10 +303,13 @@ static void copy_rows(const struct byi_view *v, int64_t first, int64_t last,
 }
 
 enum {
-    FEW_ROWS = 3,          /* fewer rows are not copied in squares */
-    MIN_FAR = 1 << 20,     /* bytes that do not stay in the cache */
-    FAR_COLUMNS = 2048,    /* bytes between columns that are not prefetched */
-    MIN_FETCHED = 1 << 22, /* bytes of a result that comes from memory */
+    FEW_ROWS = 3, /* fewer rows are not copied in squares */
+    /* least bytes of data for which near_axis() accepts a short axis */
+    MIN_FAR = 1 << 20,
+    /* least bytes from a column to the next, and of the data, for software
+     * prefetching: the hardware does not prefetch columns so far apart */
+    FAR_COLUMNS = 2048,
+    MIN_FETCHED = 1 << 22,
 };
 
 /* The axis before the last along which source elements are contiguous; v->rank
@@ -332,7 +340,7 @@ struct blocked_transpose {
     int64_t rows, cols, in, row_out;
     /* columns of a block; rows of a group; groups per outer step */
     int64_t wide, high, per_outer;
-    bool fetches; /* prefetch blocks: the data do not stay in the cache */
+    bool fetches; /* prefetch blocks by software, see FAR_COLUMNS */
 };
 
 static struct blocked_transpose plan_blocks(const struct byi_view *v, int64_t n,
@@ -444,7 +452,7 @@ static void copy_view(const struct byi_call *call, const struct byi_view *v,
         copy_rows(v, rows * p / parts, rows * (p + 1) / parts, src, dst, size);
 }
 
-/* Bytes of a block that is repeated as a whole, with long copies. */
+/* Least bytes of a block that is repeated as a whole, with long copies. */
 enum { MIN_REPEATED = 1 << 16 };
 
 /* If the whole block below the first axis is repeated, remove that axis and
@@ -557,6 +565,11 @@ enum byoc_status byi_check_indices(const struct byi_call *call,
                              : any_outside_I32(indices->data, n, size);
     if (!outside)
         return BYOC_OK;
+    if (size == 0)
+        return byi_fail(err, BYOC_EINVAL,
+                        "%s: found index %lld for an axis of size 0, expected "
+                        "no index",
+                        call->op->name, (long long)byi_index_at(indices, 0));
     for (int64_t i = 0; i < n; i++) {
         const int64_t index = byi_index_at(indices, i);
         if (index < -size || index >= size)
