@@ -3,15 +3,16 @@
  * algorithm (Lavin and Gray, arXiv 1509.09308) with tiles of 4 x 4 outputs, in
  * integers and exact:
  *
- *     sum = A' K [ sum over channels of (G g G') * (B' d B) ] K A / 576
+ *     sum = A^T K [ sum over channels of (G g G^T) . (B^T d B) ] K A / 576
  *
- * K is the diagonal matrix of 6, 4, 4, 1, 1 and 24. G is the usual matrix
- * multiplied by 24, whose rows are then divided by the elements of K, so that
- * it has no fractions. The bracket consists of 36 products of matrices, (tiles,
- * channels) by (channels, outputs), of 16-bit numbers. Everything is computed
- * modulo 2^32. 576 is 9 * 64: 9 has an inverse modulo 2^32, and 64 times the
- * sum is in range if the weights of an output are not too large, which packing
- * checks.
+ * The product "." is elementwise; its operands are transformed tiles of 6 x 6
+ * elements, the points. K is the diagonal matrix of 6, 4, 4, 1, 1 and 24. G is
+ * the usual matrix multiplied by 24, whose rows are then divided by the
+ * elements of K, so that it has no fractions. The bracket consists of 36
+ * products of matrices, (tiles, channels) by (channels, outputs), of 16-bit
+ * numbers. Everything is computed modulo 2^32. 576 is 9 * 64: 9 has an inverse
+ * modulo 2^32, and 64 times the sum is in range if the weights of an output are
+ * not too large, which packing checks.
  *
  *     V[point][tile][channel]                transformed inputs, 16 bits
  *     U[panel][point][pair of channels][16]  transformed weights
@@ -95,8 +96,8 @@ bool i8_winograd_pack(const struct byi_i8_conv *conv,
 
 /* --- a run ---------------------------------------------------------------- */
 
-/* Number of tiles whose V exists at a time, in whole tiles of the product: up
- * to 4 of them, for about a quarter of a megabyte. */
+/* Number of tiles of outputs whose inputs are in V at a time: 1 to 4 times the
+ * rows of the micro-kernel, so that V has about 256 KiB or less if possible. */
 static int64_t tiles_at_once(const struct byi_i8_conv *conv)
 {
     const int64_t rows = conv->kernels->rows;
@@ -127,7 +128,7 @@ struct winograd_job {
     const struct byi_i8_conv *conv;
     const uint32_t *weights;
     const struct byi_i8_epilogue *e;
-    int64_t high, wide; /* tiles of an image along each axis */
+    int64_t high, wide; /* tiles of outputs of an image along each axis */
     int64_t ldv;        /* elements of a row of V */
     int64_t point;      /* rows of V from one point to the next */
     int64_t size;       /* bytes of a result */
@@ -183,10 +184,10 @@ static void multiply(const struct winograd_job *j, const int16_t *v, int64_t n,
     const struct byi_i8_kernels *k = j->conv->kernels;
     const int64_t words = j->conv->channels / 2;
     const int64_t panel = POINTS * words * BYI_I8_PANEL;
-    const int64_t tiles = byi_ceil_div(n, k->rows);
+    const int64_t calls = byi_ceil_div(n, k->rows); /* of the micro-kernel */
     for (int64_t p = 0; p < POINTS; p++)
-        for (int64_t i = 0; i < tiles; i++) {
-            const int64_t row = n * i / tiles, end = n * (i + 1) / tiles;
+        for (int64_t i = 0; i < calls; i++) {
+            const int64_t row = n * i / calls, end = n * (i + 1) / calls;
             const uint8_t *x[BYI_I8_ROWS];
             for (int64_t r = row; r < end; r++)
                 x[r - row] = (const uint8_t *)(v + (p * j->point + r) * j->ldv);
@@ -252,6 +253,7 @@ void i8_winograd_run(const struct byi_i8_conv_run *run, const uint32_t *weights,
     const struct winograd_job *j = &job;
     const int64_t tiles = conv->images * conv->out[0] * job.high * job.wide;
     const int64_t columns = conv->kernels->panels * BYI_I8_PANEL;
+    /* tiles of a round; all threads have equally many rounds */
     const int64_t each = byi_ceil_div(
         tiles, byi_ceil_div(byi_ceil_div(tiles, job.point), threads) * threads);
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
