@@ -149,10 +149,11 @@ static enum byoc_status place_results(struct byoc_state *s,
     return BYOC_OK;
 }
 
-/* Whether `to` may write the results of `fr` directly: the results whose sizes
- * are fixed are the same in both functions. */
-static bool can_stand_in(const struct byoc_state *s, const struct byi_frame *fr,
-                         const struct byi_frame *to)
+/* Whether callee `to` can replace its caller `fr` and write its results: the
+ * same results have fixed sizes in both functions. */
+static bool can_replace_caller(const struct byoc_state *s,
+                               const struct byi_frame *fr,
+                               const struct byi_frame *to)
 {
     const struct byi_plan_func *f = func_of(s, fr), *callee = func_of(s, to);
     for (uint32_t i = 0; i < f->n_outputs; i++)
@@ -259,7 +260,7 @@ static enum byoc_status enter_call(struct byoc_state *s, struct byi_frame *fr,
     BYI_TRY(check_limits(s, call, err));
     BYI_TRY(byi_frame_take(s, call->func, &to, err));
     bool tail = call->step->tail && s->depth >= TAIL_DEPTH && fr->up &&
-                can_stand_in(s, fr, to);
+                can_replace_caller(s, fr, to);
     enum byoc_status status = bind_call(s, fr, call, to, tail, err);
     if (status != BYOC_OK) {
         byi_frame_release(s, to);

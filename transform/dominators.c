@@ -42,8 +42,8 @@ static byi_id ancestor_at(const struct byi_dominator *tree, byi_id at,
     return at;
 }
 
-/* Returns the lowest common ancestor; *kind becomes the maximum of the kinds on
- * both paths. Nodes of equal depth have jumps of equal length. */
+/* Returns the lowest common ancestor; *kind becomes the strongest of *kind and
+ * the kinds on both paths. Nodes of equal depth have jumps of equal length. */
 static byi_id common_ancestor(const struct byi_dominator *tree, byi_id a,
                               byi_id b, uint8_t *kind)
 {

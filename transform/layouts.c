@@ -101,8 +101,8 @@ static struct byi_rl_layout drop_axes(const struct byi_rl_layout *x,
     return y;
 }
 
-/* Returns the layout of a tensor of the given rank, whose axes in `mask` are
- * new and stay where they are. */
+/* Returns the layout of a tensor of the given rank, after the axes in `mask`
+ * are inserted. New axis i is stored at position i. */
 static struct byi_rl_layout insert_axes(const struct byi_rl_layout *x,
                                         uint32_t rank, uint32_t mask)
 {
@@ -120,7 +120,7 @@ static struct byi_rl_layout insert_axes(const struct byi_rl_layout *x,
 
 /* Returns the layout of a tensor of the given rank after each axis of x becomes
  * a group of consecutive axes. `begins` is the mask of the groups' first axes.
- */
+ * x has no block. */
 static struct byi_rl_layout ungroup_axes(const struct byi_rl_layout *x,
                                          uint32_t rank, uint32_t begins)
 {
@@ -136,7 +136,8 @@ static struct byi_rl_layout ungroup_axes(const struct byi_rl_layout *x,
     return y;
 }
 
-/* Invert ungroup_axes: each group of axes of x becomes one axis. */
+/* Invert ungroup_axes: each group of axes of x becomes one axis. A block of x
+ * is dropped. */
 static struct byi_rl_layout group_axes(const struct byi_rl_layout *x,
                                        uint32_t begins)
 {

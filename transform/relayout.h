@@ -67,11 +67,11 @@ enum byi_rl_change {
     BYI_RL_DROP_AXES, /* the blocked axis must not be dropped */
     /* new axis i is stored at position i */
     BYI_RL_INSERT_AXES,
-    /* from a layout of groups of axes to a layout of the axes; groups begin at
-     * the axes of the mask */
+    /* from a layout of groups of axes, without a block, to a layout of the
+     * axes; groups begin at the axes of the mask */
     BYI_RL_UNGROUP,
     /* the reverse: groups are stored in the order of their first axes, even if
-     * one is not contiguous */
+     * one is not contiguous; a block is dropped */
     BYI_RL_MAKE_GROUPS
 };
 /* Returns layout `id` after the change. `axes` is its mask, and `rank` the rank
