@@ -20,12 +20,14 @@ static int run(int argc, char **argv)
                              &err) != BYOC_OK)
         return byi_cli_print_error(&byi_command_verify, &err);
     enum byoc_status status = byoc_internal_artifact_verify(&a, &err);
-    if (status == BYOC_OK)
+    if (status == BYOC_OK) {
         printf("ok %s: the checksum of headers, code and relocations and the "
                "hashes of plan, ledger, blobs and weights match (%zu bytes)\n",
                path, a.map_bytes);
-    else
+    } else {
+        byi_prefix(&err, "%s", path);
         byi_cli_print_error(&byi_command_verify, &err);
+    }
     byoc_internal_artifact_close(&a);
     return status == BYOC_OK ? BYI_EXIT_OK : BYI_EXIT_VERDICT;
 }
