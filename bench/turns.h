@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* turns.h: compiles several models, for benchmarks that run them in turns in
- * one process, so that other load disturbs all of them alike.
+/* turns.h: compiles and runs several models, for benchmarks that alternate
+ * between them in one process, so that other load disturbs all of them alike.
+ * The functions are not thread-safe.
  */
 #ifndef BENCH_TURNS_H
 #define BENCH_TURNS_H
@@ -24,7 +25,7 @@ struct bench_side {
 extern clockid_t bench_clock;
 /* The time in seconds. */
 double bench_now(void);
-/* The median; sorts the list. */
+/* The median of n > 0 numbers, the upper one if n is even; sorts the list. */
 double bench_median(double *list, size_t n);
 
 /* A temporary folder for models and texts, which the first call creates. If
@@ -33,13 +34,14 @@ const char *bench_folder(void);
 /* Remove the folder, which must be empty. */
 void bench_folder_remove(void);
 
-/* Compile a model, write NAME.so to the folder, and load it. Returns false,
- * with nothing to close, if a gate of the params fails. Any other failure ends
- * the program with status 2, and the reason on stderr. */
+/* Compile a model, write NAME.so to the folder, load it and remove the file.
+ * Symbolic dims of its inputs become 1. Inputs get pseudo-random values.
+ * Returns false, with nothing to close, if a gate of the params fails. Any
+ * other failure ends the program with status 2, and the reason on stderr. */
 bool bench_open(const char *path, const char *name,
                 const struct byoc_compile_params *params, uint32_t threads,
                 struct bench_side *side);
-/* Free the model, its inputs and its outputs. */
+/* Free the model, its state, its inputs and its outputs. */
 void bench_close(struct bench_side *side);
 /* Run once. Returns the time in seconds. A failure ends the program with status
  * 2. */

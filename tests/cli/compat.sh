@@ -1,8 +1,8 @@
 #!/bin/sh
-# compat.sh BYOC PLUGINS: an artifact with other versions of its backend: the
-# next version runs it and recommends to compile again; for the version after
-# that, the native twin runs, or loading fails. Also `byoc backends --json`,
-# line by line.
+# compat.sh BYOC PLUGINS: runs an artifact with later versions of its backend,
+# which plugins/aging.c takes from the variable AGE. The next version runs it and
+# recommends to compile again; for the version after that, the native twin runs,
+# or loading fails. Also compares the output of `byoc backends --json`.
 # SPDX-License-Identifier: Apache-2.0
 [ $# -eq 2 ] && [ -x "$1" ] || { echo "usage: compat.sh BYOC PLUGINS" >&2; exit 2; }
 byoc=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
@@ -21,13 +21,20 @@ runs() {
     code=$?
     [ $code != 0 ] || [ -e first ] || cp -r out first
     grep -q "made at" err || echo nothing >>err
-    if [ $code = "$wanted" ] && [ "$(grep -cF -- "$sentence" err)" = 1 ] &&
-        { [ $code != 0 ] || cmp out/output_0.npy first/output_0.npy; }; then
-        return
-    fi
-    echo "age $age $*: exit code $code, expected $wanted and '$sentence':"
-    cat err
-    failed=1
+    [ $code = "$wanted" ] || {
+        echo "age $age $*: found exit code $code, expected $wanted:"
+        cat err
+        failed=1
+    }
+    [ "$(grep -cF -- "$sentence" err)" = 1 ] || {
+        echo "age $age $*: expected '$sentence' once in stderr, found:"
+        cat err
+        failed=1
+    }
+    [ $code != 0 ] || cmp out/output_0.npy first/output_0.npy || {
+        echo "age $age $*: found other outputs, expected those of the first run"
+        failed=1
+    }
 }
 
 cat >model.ir <<'IR'
@@ -48,7 +55,11 @@ runs 3 3 "made at the age of 1, now it is 3" --require-backends
 
 "$byoc" backends --json --plugin \
     "only:$plugins/libbyoc_backend_ref.so:$plugins/bad_refuses.so" >list
-[ $? = 1 ] || failed=1
+code=$?
+[ $code = 1 ] || {
+    echo "byoc backends --json: found exit code $code, expected 1"
+    failed=1
+}
 version=$("$byoc" --version | sed 's/^byoc //;s/ .*//')
 cat >expected <<END
 {"plugins": [

@@ -1,7 +1,8 @@
 #!/bin/sh
-# weights.sh BYOC: --weights narrows large weights: the artifact is smaller and
-# gives the results of the model in memory; the report has the error; weights
-# that cannot be narrowed stay float32, and the report has the reason.
+# weights.sh BYOC: --weights narrows large weights: the artifact is smaller, and
+# running it gives the same results as `byoc run` of the model; the compile prints
+# the error; weights that cannot be narrowed stay float32, and it prints the
+# reason.
 # SPDX-License-Identifier: Apache-2.0
 [ $# -eq 1 ] && [ -x "$1" ] || { echo "usage: weights.sh BYOC" >&2; exit 2; }
 byoc=$1
@@ -9,7 +10,7 @@ work=$(mktemp -d) || exit 2
 trap 'rm -rf "$work"' EXIT
 bad=0
 
-# complain TEXT [FILE]
+# complain TEXT [FILE]: print TEXT and the contents of FILE; the test fails
 complain() {
     echo "$1"
     [ -z "$2" ] || sed 's/^/    /' "$2"
@@ -42,10 +43,10 @@ compile() {
     size=$(wc -c <"$work/$name.so")
 }
 
-# expect NAME TEXT: the report of the compile contains TEXT
+# expect NAME PATTERN: the output of the compile matches PATTERN
 expect() {
     grep -q -- "$2" "$work/$1.txt" ||
-        complain "$1: expected '$2' in the report:" "$work/$1.txt"
+        complain "$1: expected output that matches '$2', found:" "$work/$1.txt"
 }
 
 compile none
@@ -77,7 +78,8 @@ for weights in fp16 bf16 int8 int4; do
     done
     "$byoc" verify "$work/$weights.so" >"$work/out" 2>&1 ||
         complain "$weights: verify failed" "$work/out"
-    "$byoc" report show "$work/$weights.so" >"$work/shown" || bad=1
+    "$byoc" report show "$work/$weights.so" >"$work/shown" ||
+        complain "$weights: report show failed" "$work/shown"
     grep -q "^weights to $weights: " "$work/shown" ||
         complain "$weights: report show has no weights" "$work/shown"
 done
@@ -93,7 +95,8 @@ for words in "--weights=int7" "--weights=fp16 --pass-option=NarrowWeights.block=
     # shellcheck disable=SC2086
     ! "$byoc" compile "$work/m.ir" $words -o "$work/no.so" >"$work/out" 2>&1 ||
         complain "'$words' was accepted"
-    grep -q 'expected' "$work/out" || complain "'$words': message" "$work/out"
+    grep -q 'expected' "$work/out" ||
+        complain "'$words': expected a message with 'expected', found:" "$work/out"
 done
 ! "$byoc" opt "$work/m.ir" --passes=FoldConstant --weights=fp16 >"$work/out" 2>&1 ||
     complain "a list of passes was accepted with --weights"

@@ -12,14 +12,14 @@ top = pathlib.Path(__file__).resolve().parents[2]
 digits = top / "examples" / "digits"
 text = top / "examples" / "generate" / "text.onnx"
 
-# Seconds after which a wait fails. Much more than any takes, since a clock goes on
-# while the process is suspended.
+# Seconds after which a test gives up waiting. Much more than any wait takes, since the
+# clock also counts the time in which the process is suspended.
 PATIENCE = 600
 
 
 def folder():
-    """Make a new folder with the models of examples/ the working folder; it is
-    removed at the end."""
+    """Create a temporary folder with copies of examples/digits and text.onnx, and make
+    it the working folder. It is removed when the process exits."""
     path = tempfile.mkdtemp(prefix="byoc-python-")
     atexit.register(shutil.rmtree, path)
     for file in [*digits.iterdir(), text]:
@@ -40,12 +40,14 @@ def @main(%x: Tensor[(2, 3), float32], %y: Tensor[(2, 3), float32]) {
   %2 = cumsum(%0, axis=1);
   (%1, %2)
 }"""
+# the size of the input, and that of the result, may vary
 VARIES = "def @main(%x: Tensor[(N, 3), float32]) { nn.softmax(%x) }"
+# the size of the result depends on the values of the input
 DEPENDS = "def @main(%x: Tensor[(N), float32]) { nonzero(%x) }"
 
 
 def typed(dtype, op="%x"):
-    """A model that returns its input of a dtype."""
+    """A model with an input %x of a dtype; it returns the expression `op`."""
     return f"def @main(%x: Tensor[(2, 3), {dtype}]) {{ {op} }}"
 
 
