@@ -426,6 +426,8 @@ static void reduce(struct draw *d)
     }
     draw_operand(d, d->dtype, rank, dims, op_now->flavour);
     draw_attr_int(d, "keepdims", draw_int(d, 0, 1));
+    if (operand && draw_chance(d, 40))
+        draw_attr_int(d, "noop_with_empty_axes", 1);
     if (operand && n)
         draw_ints(d, BYOC_I64, (int64_t)n, axes, draw_chance(d, 50));
     else if (n)
@@ -625,8 +627,11 @@ static const struct op_case rows[] = {
     {"Pow", 15, "fhi", power, ORDINARY, 1, 1e-5, NULL, false},
     {"Reciprocal", 13, "fh", draw_same, EXTREME, 1, 1e-6, NULL, false},
     {"ReduceL1", 13, "fhiu", reduce, ORDINARY, 1, 1e-5, NULL, false},
+    {"ReduceL1", 18, "fhiu", reduce, ORDINARY, 1, 1e-5, NULL, false},
     {"ReduceL2", 13, "fhiu", reduce, ORDINARY, 1, 1e-5, NULL, false},
+    {"ReduceL2", 18, "fhiu", reduce, ORDINARY, 1, 1e-5, NULL, false},
     {"ReduceLogSum", 13, "fhiu", reduce, POSITIVE, 1, 1e-5, NULL, false},
+    {"ReduceLogSum", 18, "fhiu", reduce, POSITIVE, 1, 1e-5, NULL, false},
     {"ReduceLogSumExp", 13, "fhiu", reduce, ORDINARY, 1, 1e-5, NULL, false},
     {"ReduceMax", 20, "fhiu8b", reduce, ORDINARY, 1, 0, NULL, false},
     {"ReduceMax", 13, "fhiu8", reduce, ORDINARY, 1, 0, NULL, false},
@@ -635,6 +640,7 @@ static const struct op_case rows[] = {
     {"ReduceProd", 13, "fhiu", reduce, ORDINARY, 1, 1e-4, NULL, false},
     {"ReduceSum", 13, "fhiu", reduce, ORDINARY, 1, 1e-5, NULL, false},
     {"ReduceSumSquare", 13, "fhiu", reduce, ORDINARY, 1, 1e-5, NULL, false},
+    {"ReduceSumSquare", 18, "fhiu", reduce, ORDINARY, 1, 1e-5, NULL, false},
     {"Relu", 14, "fhi86", draw_same, EXTREME, 1, 0, NULL, false},
     {"Round", 11, "fh", draw_same, EXTREME, 1, 0, NULL, false},
     {"Selu", 6, "fh", draw_same, EXTREME, 1, 1e-6, NULL, false},
