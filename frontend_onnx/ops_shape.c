@@ -36,6 +36,15 @@ static void convert_reshape(struct byi_import *o)
     o->out[0] = byi_import_reshape(o, x, shape, allowzero);
 }
 
+/* Whether the node has an input with axes. Empty axes are like omitted ones. */
+static bool has_axes_input(const struct byi_import *o)
+{
+    const byi_id axes = byi_import_in(o, 1);
+
+    return o->opset >= 13 && axes != BYI_NO_ID &&
+           !(byi_import_rank(o, axes) == 1 && byi_import_dim(o, axes, 0) == 0);
+}
+
 /* Returns the axes of Squeeze or Unsqueeze, from the attribute or the constant
  * input; *n: their number. NULL if the node names no axes. */
 static const int64_t *read_axes(struct byi_import *o, uint32_t *n)
@@ -43,9 +52,7 @@ static const int64_t *read_axes(struct byi_import *o, uint32_t *n)
     if (o->opset < 13)
         return byi_import_ints(o, "axes", n);
     *n = 0;
-    if (byi_import_in(o, 1) == BYI_NO_ID)
-        return NULL;
-    return byi_import_const_ints(o, 1, "axes", n);
+    return has_axes_input(o) ? byi_import_const_ints(o, 1, "axes", n) : NULL;
 }
 
 /* Returns the axes counted from 0, in ascending order, so that equal calls have
@@ -82,8 +89,7 @@ static const int64_t *sort_axes(struct byi_import *o, const int64_t *axes,
  * operand for the axes, and returns true. */
 static bool emit_dynamic_axes(struct byi_import *o, enum byi_op_id op)
 {
-    if (o->opset < 13 || byi_import_in(o, 1) == BYI_NO_ID ||
-        byi_import_is_const(o, 1))
+    if (!has_axes_input(o) || byi_import_is_const(o, 1))
         return false;
     o->out[0] =
         byi_import_call(o, op, byi_import_in(o, 0), cast_int64(o, o->in[1]));
