@@ -187,12 +187,17 @@ static void convert_normalizer(struct byi_import *o)
         ARGS(x, size), NO_ATTRS);
 }
 
+/* An integer is above the threshold if it is above the threshold's floor, which
+ * is an integer too. */
 static void convert_binarizer(struct byi_import *o)
 {
+    const byi_id x = byi_import_in(o, 0);
+    const double threshold = byi_import_float(o, "threshold", 0);
+    const bool whole = byi_dtype_is_int(byi_import_dtype(o, x));
+
     o->out[0] = byi_import_text(
-        o, "fn (%x) { cast(greater(%x, threshold), dtype=%x) }",
-        ARGS(byi_import_in(o, 0)),
-        ATTRS(A_FLOAT("threshold", byi_import_float(o, "threshold", 0))));
+        o, "fn (%x) { cast(greater(%x, threshold), dtype=%x) }", ARGS(x),
+        ATTRS(A_FLOAT("threshold", whole ? floor(threshold) : threshold)));
 }
 
 /* Replace elements equal to replaced_value by the imputed value of their
