@@ -3,7 +3,7 @@
  *
  * Upsample, and Resize before opset 11, have one coordinate transformation:
  * image.resize(coordinate_transformation_mode="asymmetric",
- *              nearest_mode="floor").
+ *              nearest_mode="floor"), or "ceil" where Resize shrinks an axis.
  */
 #include "frontend_onnx/import.h"
 
@@ -19,13 +19,19 @@ static const char *resize_mode(struct byi_import *o)
     return mode;
 }
 
-static void emit_old_resize(struct byi_import *o, byi_id scales)
+static byi_id resize_asymmetric(struct byi_import *o, byi_id x, byi_id scales,
+                                const char *nearest)
 {
-    o->out[0] = byi_import_emit(
-        o, BYI_OP_RESIZE, ARGS(byi_import_in(o, 0), scales),
+    return byi_import_emit(
+        o, BYI_OP_RESIZE, ARGS(x, scales),
         ATTRS(A_STRING("mode", resize_mode(o)),
               A_STRING("coordinate_transformation_mode", "asymmetric"),
-              A_STRING("nearest_mode", "floor")));
+              A_STRING("nearest_mode", nearest)));
+}
+
+static void emit_old_resize(struct byi_import *o, byi_id scales)
+{
+    o->out[0] = resize_asymmetric(o, byi_import_in(o, 0), scales, "floor");
 }
 
 /* In opset 1, x is (N, C, H, W), with a scale for each of the last two axes. */
@@ -53,9 +59,39 @@ static void convert_upsample_7(struct byi_import *o)
     emit_old_resize(o, byi_import_array(o, BYOC_F32, n, scales));
 }
 
-static void convert_resize_10(struct byi_import *o)
+static void convert_upsample_9(struct byi_import *o)
 {
     emit_old_resize(o, byi_import_in(o, 1));
+}
+
+/* Whether the scales are constants of at least 1. */
+static bool never_shrink(struct byi_import *o, byi_id scales)
+{
+    struct byi_tensor t;
+
+    if (!byi_import_value(o, scales, &t))
+        return false;
+    for (int64_t i = 0; i < byi_elements(t.rank, t.dims); i++)
+        if (!(byi_tensor_float(&t, i) >= 1))
+            return false;
+    return true;
+}
+
+/* In opset 10, ONNX's cases take the element after a position, not the one
+ * before it, on an axis that shrinks. So these axes are resized first, without
+ * the others. */
+static void convert_resize_10(struct byi_import *o)
+{
+    const byi_id x = byi_import_in(o, 0), scales = byi_import_in(o, 1);
+
+    if (strcmp(resize_mode(o), "nearest") != 0 || never_shrink(o, scales)) {
+        emit_old_resize(o, scales);
+        return;
+    }
+    const byi_id smaller = resize_asymmetric(
+        o, x, byi_import_with(o, BYI_OP_MINIMUM, scales, 1), "ceil");
+    o->out[0] = resize_asymmetric(
+        o, smaller, byi_import_with(o, BYI_OP_MAXIMUM, scales, 1), "floor");
 }
 
 /* Whether an input is present. In opset 11 an empty tensor stands for an
@@ -546,7 +582,7 @@ static const struct byi_onnx_op rows[] = {
     {"RoiAlign", 16, 3, 3, SAME, BYI_OP_ROI_ALIGN},
     {"Upsample", 1, 1, 1, convert_upsample_1, BYI_OP_NONE},
     {"Upsample", 7, 1, 1, convert_upsample_7, BYI_OP_NONE},
-    {"Upsample", 9, 2, 2, convert_resize_10, BYI_OP_NONE},
+    {"Upsample", 9, 2, 2, convert_upsample_9, BYI_OP_NONE},
 };
 /* clang-format on */
 

@@ -147,12 +147,15 @@ static void experimental(struct draw *d)
 
 static void upsample(struct draw *d)
 {
-    int64_t dims[4];
-    const double scales[] = {1, 1, (double)draw_int(d, 2, 6) / 2,
-                             (double)draw_int(d, 2, 6) / 2};
+    const bool shrinks = strcmp(op_now->op, "Resize") == 0;
+    const int64_t low = shrinks ? 2 : 4; /* scales in quarters */
+    const int64_t dims[] = {draw_int(d, 1, 6), draw_int(d, 1, 6),
+                            draw_int(d, 2, 6), draw_int(d, 2, 6)};
+    const double scales[] = {1, 1, (double)draw_int(d, low, 12) / 4,
+                             (double)draw_int(d, low, 12) / 4};
 
-    draw_operand(d, d->dtype, 4, fresh_dims(dims, d, 4, 6), ORDINARY);
-    draw_floats(d, 4, scales, true);
+    draw_operand(d, d->dtype, 4, dims, ORDINARY);
+    draw_floats(d, 4, scales, !shrinks || draw_chance(d, 50));
     draw_attr_string(d, "mode", draw_chance(d, 50) ? "nearest" : "linear");
 }
 
@@ -429,6 +432,7 @@ static void deform_conv(struct draw *d)
 static const struct op_case rows[] = {
     {"Col2Im", 18, "fh", col2im, ORDINARY, 1, 1e-4, NULL, false},
     {"DeformConv", 19, "f", deform_conv, ORDINARY, 1, 1e-4, NULL, false},
+    {"Resize", 10, "f", upsample, ORDINARY, 1, 1e-5, NULL, false},
     {"Resize", 13, "fh", resize, ORDINARY, 1, 1e-5, NULL, false},
     {"Resize", 13, "iu86", resize, ORDINARY, 1, 1, NULL, false},
     {"Resize", 19, "f", resize_axes, ORDINARY, 1, 1e-5, NULL, false},
