@@ -390,13 +390,21 @@ static bool spread_pays(const struct byi_f32_conv *conv)
            (conv->channels > 1 && conv->kernels->rows >= 6);
 }
 
-/* A tile computes whole panels. oneDNN is up to twice as fast if there are
- * fewer outputs than a panel has columns. The same holds if the last panel must
- * be copied, because the kernels cannot store a part of it. AMX's blocks of
- * narrow numbers are faster, too. */
+/* Whether a tile multiplies half a panel in half the time. */
+static bool halves_planes(void)
+{
+    return byi_f32_kernels()->partial && byi_isa_halves_512();
+}
+
+/* A tile computes whole panels, except for half a panel where halves_planes().
+ * oneDNN is up to twice as fast with other numbers of outputs below a panel.
+ * The same holds if the last panel must be copied, because the kernels cannot
+ * store a part of it. AMX's blocks of narrow numbers are faster, too. */
 bool byi_f32_planar_pays(const struct byi_f32_conv *conv)
 {
-    return conv->outputs >= BYI_F32_PANEL && !byi_f32_tiles_suit(conv) &&
+    return (conv->outputs >= BYI_F32_PANEL ||
+            (conv->outputs == BYI_F32_PANEL / 2 && halves_planes())) &&
+           !byi_f32_tiles_suit(conv) &&
            (byi_f32_kernels()->partial || conv->outputs % BYI_F32_PANEL == 0);
 }
 

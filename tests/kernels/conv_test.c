@@ -1237,13 +1237,16 @@ static void test_team(void **state)
     assert_int_equal(byi_f32_conv_team(&small, 2), 1);
 }
 
-/* Planes pay if tiles are full, or can store a part of a panel, and no blocks
- * multiply narrow numbers. */
+/* Planes pay if tiles are full, can store a part of a panel, or multiply half
+ * of one in half the time, and no blocks multiply narrow numbers. */
 static void planes_pay(void)
 {
     struct byi_f32_conv conv = three_by_three(1, 64, 3, 3);
     assert_true(byi_f32_planar_suits(&conv));
     assert_false(byi_f32_planar_pays(&conv));
+    conv.outputs = 8;
+    assert_int_equal(byi_f32_planar_pays(&conv),
+                     byi_f32_kernels()->partial && byi_isa_halves_512());
     conv.outputs = 16;
     assert_true(byi_f32_planar_pays(&conv));
     conv.type = BYI_F32_BF16;
