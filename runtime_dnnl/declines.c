@@ -29,6 +29,8 @@
  *
  * A region is therefore declined if it has no HEAVY kernel and at least one
  * SLOWER kernel, but no more SLOWER kernels than inputs and outputs together.
+ * It is also declined if all its kernels are LIGHT and several are elementwise:
+ * each reads and writes memory, and native kernels are fused into one loop.
  */
 #include "runtime_dnnl/build.h"
 
@@ -209,6 +211,10 @@ static enum rating rate(const struct byoc_graph *g,
         {"dnnl.reshape", rate_light},
         {"dnnl.view", rate_light},
         {"dnnl.copy", rate_light},
+        {"dnnl.concat", rate_light},
+        {"dnnl.split", rate_light},
+        {"dnnl.slice", rate_light},
+        {"dnnl.transpose", rate_light},
     };
     for (uint32_t i = 0; i < BYI_COUNT(rows); i++)
         if (strcmp(rows[i].pattern, k->pattern) == 0)
@@ -229,16 +235,23 @@ static bool is_measured(const struct byoc_graph *g,
     return dtype_of(g, k) == BYOC_F32;
 }
 
+static bool is_elementwise(const struct byoc_graph_kernel *k)
+{
+    return strcmp(k->pattern, "dnnl.binary") == 0 ||
+           strcmp(k->pattern, "dnnl.eltwise") == 0;
+}
+
 bool byi_dn_declines(const struct byoc_graph *g)
 {
-    uint32_t n = 0;
+    uint32_t slower = 0, elementwise = 0;
     for (uint32_t i = 0; i < g->n_kernels; i++) {
         const struct byoc_graph_kernel *k = &g->kernels[i];
         const enum rating rating =
             k->n_steps && is_measured(g, k) ? rate(g, k) : HEAVY;
         if (rating == HEAVY)
             return false;
-        n += rating == SLOWER;
+        slower += rating == SLOWER;
+        elementwise += is_elementwise(k);
     }
-    return n > 0 && n <= g->n_inputs + g->n_outputs;
+    return slower ? slower <= g->n_inputs + g->n_outputs : elementwise > 1;
 }
