@@ -30,8 +30,8 @@ struct strips {
     int64_t positions;   /* positions of the result in a unit */
     enum byi_f32_type reads; /* not 0: the kernel converts x of this type */
     /* A copy of x for the kernels of tiles.c has `each_floats` floats for a
-     * position, and `pitch` positions from one line to the next. each_floats 0:
-     * there is no such copy; pitch 0: the copy has no padding. */
+     * position, and `pitch` positions from one line to the next. The copy
+     * does not exist if each_floats is 0. It has no padding if pitch is 0. */
     int64_t each_floats, pitch;
     enum byi_f32_type writes; /* not 0: the kernel writes y in this type */
     bool together; /* all threads compute one strip after the other */

@@ -21,7 +21,7 @@ enum {
     MAX_FINDINGS = 60, /* of a reader; then the next reader's turn comes     */
     MAX_SEED = 65536,  /* bytes; larger files are not used, except artifacts */
     VARIANTS = 12,     /* runs of a file by --as-is, with other choices      */
-    MAX_LEAKS = 5      /* of a reader; then leaks are no longer looked for   */
+    MAX_LEAKS = 5      /* of a reader; then the search for leaks stops       */
 };
 
 static const char help[] =

@@ -170,7 +170,7 @@ static void visit_graph(struct walk *w, Onnx__GraphProto *g)
 }
 
 /* Import the model, and run all passes. Returns false if byoc refuses without a
- * message, or with BYOC_EINTERNAL; any other refusal is no failure of the test.
+ * message, or with BYOC_EINTERNAL; the test accepts all other refusals.
  */
 static bool survives(const char *path, char *why, size_t why_bytes)
 {
