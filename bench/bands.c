@@ -22,16 +22,31 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* A block on an image of map x map: channels -> 1x1 -> expanded -> depthwise
- * (window size x size) -> 1x1 -> outputs. If outputs is 0, the block ends with
- * the depthwise convolution. */
+/* A layer of a block; a depthwise one has as many outputs as channels. */
+enum { DEPTHWISE = -1 };
+struct layer {
+    int64_t outputs, size, stride;
+};
+
+/* A block on an image of map x map; a layer without outputs ends it. An image
+ * of 3 channels is planar. */
 static const struct {
-    int64_t map, channels, expanded, outputs, size, stride;
+    int64_t map, channels;
+    struct layer layers[BYI_F32_MAX_BAND_CONVS + 1];
 } blocks[] = {
-    {112, 16, 96, 24, 3, 2}, {56, 24, 144, 24, 3, 1}, {56, 24, 144, 32, 3, 2},
-    {28, 32, 192, 32, 3, 1}, {112, 16, 96, 0, 3, 2},  {56, 24, 144, 0, 3, 1},
-    {56, 24, 144, 0, 5, 2},  {224, 16, 64, 24, 3, 2}, {160, 16, 96, 24, 3, 2},
-    {80, 24, 144, 24, 3, 1},
+    {112, 16, {{96, 1, 1}, {DEPTHWISE, 3, 2}, {24, 1, 1}}},
+    {56, 24, {{144, 1, 1}, {DEPTHWISE, 3, 1}, {24, 1, 1}}},
+    {56, 24, {{144, 1, 1}, {DEPTHWISE, 3, 2}, {32, 1, 1}}},
+    {28, 32, {{192, 1, 1}, {DEPTHWISE, 3, 1}, {32, 1, 1}}},
+    {112, 16, {{96, 1, 1}, {DEPTHWISE, 3, 2}}},
+    {56, 24, {{144, 1, 1}, {DEPTHWISE, 3, 1}}},
+    {56, 24, {{144, 1, 1}, {DEPTHWISE, 5, 2}}},
+    {224, 16, {{64, 1, 1}, {DEPTHWISE, 3, 2}, {24, 1, 1}}},
+    {160, 16, {{96, 1, 1}, {DEPTHWISE, 3, 2}, {24, 1, 1}}},
+    {80, 24, {{144, 1, 1}, {DEPTHWISE, 3, 1}, {24, 1, 1}}},
+    {224, 3, {{32, 3, 2}, {DEPTHWISE, 3, 1}, {16, 1, 1}}},
+    {112, 32, {{DEPTHWISE, 3, 1}, {64, 1, 1}, {DEPTHWISE, 3, 2}}},
+    {112, 24, {{DEPTHWISE, 3, 1}, {24, 1, 1}}},
 };
 
 /* Allocate n floats between -1 and 1; the caller frees them. */
@@ -43,22 +58,25 @@ static float *numbers(int64_t n)
     return at;
 }
 
+/* Set *conv to a layer on an image of map x map. */
 static void describe(struct byi_f32_conv *conv, int64_t map, int64_t channels,
-                     int64_t outputs, int64_t groups, int64_t size,
-                     int64_t stride)
+                     const struct layer *layer)
 {
+    const int64_t size = layer->size, stride = layer->stride;
     const int64_t out = (map + size / 2 * 2 - size) / stride + 1;
+    const bool depthwise = layer->outputs == DEPTHWISE;
     *conv = (struct byi_f32_conv){
         .images = 1,
         .in = {1, map, map},
         .out = {1, out, out},
         .channels = channels,
-        .outputs = outputs,
-        .groups = groups,
+        .outputs = depthwise ? channels : layer->outputs,
+        .groups = depthwise ? channels : 1,
         .size = {1, size, size},
         .stride = {1, stride, stride},
         .dilation = {1, 1, 1},
         .pad = {0, size / 2, size / 2},
+        .planar = channels == 3,
         .kernels = byi_f32_kernels(),
         .n_epilogue = 1,
         .epilogue = {{.unary = byi_f32_kernels()->unary[BYI_OP_CLIP],
@@ -88,14 +106,21 @@ static const float *packed(const struct byi_f32_conv *conv)
 /* Set convs[] to the convolutions of a block. Returns their number. */
 static uint32_t describe_block(size_t at, struct byi_f32_conv *convs)
 {
-    const int64_t map = blocks[at].map, wide = blocks[at].expanded;
-    struct byi_f32_conv *middle = &convs[1];
-    describe(&convs[0], map, blocks[at].channels, wide, 1, 1, 1);
-    describe(middle, map, wide, wide, wide, blocks[at].size, blocks[at].stride);
-    if (blocks[at].outputs == 0)
-        return 2;
-    describe(&convs[2], middle->out[1], wide, blocks[at].outputs, 1, 1, 1);
-    return 3;
+    const struct layer *layers = blocks[at].layers;
+    int64_t map = blocks[at].map, channels = blocks[at].channels;
+    uint32_t n = 0;
+    printf("%3lld^2 %3lld", (long long)map, (long long)channels);
+    for (; layers[n].outputs; n++) {
+        describe(&convs[n], map, channels, &layers[n]);
+        map = convs[n].out[1];
+        channels = convs[n].outputs;
+        printf(" -> %3lld (%lld x %lld /%lld%s)", (long long)channels,
+               (long long)layers[n].size, (long long)layers[n].size,
+               (long long)layers[n].stride,
+               layers[n].outputs == DEPTHWISE ? ", depthwise" : "");
+    }
+    printf(": ");
+    return n;
 }
 
 /* The time in seconds of a run in bands or, if `apart`, of separate runs. */
@@ -123,11 +148,6 @@ static void measure(size_t at, int threads)
         bands.convs[i] = &convs[i];
         scratch = bytes > scratch ? bytes : scratch;
     }
-    printf("%3lld^2 %3lld -> %3lld -> %3lld, %lld x %lld /%lld: ",
-           (long long)blocks[at].map, (long long)blocks[at].channels,
-           (long long)blocks[at].expanded, (long long)blocks[at].outputs,
-           (long long)blocks[at].size, (long long)blocks[at].size,
-           (long long)blocks[at].stride);
     if (!byi_f32_bands_plan(&bands)) {
         printf("not in bands\n");
         return;

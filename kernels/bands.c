@@ -9,10 +9,16 @@ struct band_lines {
     int64_t from, end;
 };
 
-/* Elements of a line of x. */
+/* Elements of x from the beginning of a line to that of the next. */
 static int64_t line_of_x(const struct byi_f32_conv *conv)
 {
-    return conv->in[2] * conv->channels;
+    return conv->planar ? conv->in[2] : conv->in[2] * conv->channels;
+}
+
+/* Elements of an image of x. */
+static int64_t image_of_x(const struct byi_f32_conv *conv)
+{
+    return byi_f32_product_of(conv->in) * conv->channels;
 }
 
 /* Elements of a line of y. */
@@ -33,14 +39,15 @@ static struct band_lines lines_under(const struct byi_f32_conv *conv,
 
 /* --- planning ------------------------------------------------------------- */
 
-/* Whether the kernels can compute lines separately, including the epilogue,
- * and lines are long enough for that. */
-static bool suits(const struct byi_f32_conv *conv)
+/* Whether the kernel can compute lines separately, including the epilogue, and
+ * lines are long enough for that. `first`: it is the first convolution. */
+static bool suits(const struct byi_f32_conv *conv, bool first)
 {
+    const enum byi_f32_algorithm algorithm = conv->algorithm;
     if (conv->type || conv->gathers || conv->out[2] < 8 ||
         !byi_f32_has_lines(conv) ||
-        (conv->algorithm != BYI_F32_DIRECT &&
-         conv->algorithm != BYI_F32_DEPTHWISE))
+        (algorithm != BYI_F32_DIRECT && algorithm != BYI_F32_DEPTHWISE &&
+         (algorithm != BYI_F32_PLANAR || !first)))
         return false;
     const int64_t positions = byi_f32_product_of(conv->out);
     for (uint32_t i = 0; i < conv->n_epilogue; i++) {
@@ -122,12 +129,15 @@ bool byi_f32_bands_plan(struct byi_f32_bands *bands)
     if (last->kernels->rows < 6)
         return false;
     int64_t weights = 0;
+    bool depthwise = false;
     for (uint32_t i = 0; i < bands->n; i++) {
-        const bool middle = bands->convs[i]->algorithm == BYI_F32_DEPTHWISE;
-        if (middle != (i == 1) || !suits(bands->convs[i]))
+        if (!suits(bands->convs[i], i == 0))
             return false;
         weights += (int64_t)byi_f32_conv_packed(bands->convs[i]);
+        depthwise |= bands->convs[i]->algorithm == BYI_F32_DEPTHWISE;
     }
+    if (!depthwise)
+        return false;
     bands->band_lines = last->out[1];
     if (last->images * bytes_between(bands) <= last->cache ||
         weights > last->cache / 4)
@@ -168,10 +178,12 @@ static void run_lines(const struct band_thread *thread, uint32_t i,
     const int64_t from = byi_f32_cut_lines(conv, y.from, y.end - y.from, &some);
     struct byi_f32_conv_run run = thread->runs[i];
     const int64_t row = (thread->image * conv->out[1] + y.from) * conv->out[2];
+    some.plane = conv->in[1] * conv->in[2];
     run.conv = &some;
-    run.x = i ? thread->at[i - 1] +
-                    (from - thread->has[i - 1].from) * line_of_x(conv)
-              : run.x + (thread->image * conv->in[1] + from) * line_of_x(conv);
+    run.x =
+        i ? thread->at[i - 1] +
+                (from - thread->has[i - 1].from) * line_of_x(conv)
+          : run.x + thread->image * image_of_x(conv) + from * line_of_x(conv);
     for (uint32_t p = 0; p < conv->n_epilogue; p++) {
         const struct byi_f32_epilogue_op *op = &conv->epilogue[p];
         if (op->binary)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kernels/bands.h: computes a chain of float32 convolutions together, in bands
- * of lines of the last result. The first convolution increases the channels of
- * an image, the second is depthwise, and an optional third reduces the channels
- * again. A thread has memory for the lines of intermediate results that one
- * band needs. This memory stays in the second-level cache, whereas separate
- * runs write and read whole images:
+ * of lines of the last result. A thread has memory for the lines of
+ * intermediate results that one band needs. This memory stays in the
+ * second-level cache, whereas separate runs write and read whole images. A
+ * block of a mobile network increases the channels of an image, filters them,
+ * and reduces them again:
  *
  *     x  ->  1x1, 16 -> 96  ->  3x3 depthwise  ->  1x1, 96 -> 24  ->  y
  *                        lines of 96 channels
@@ -30,10 +30,11 @@ struct byi_f32_bands {
 };
 
 /* Choose the number of lines of a band. Returns false if the convolutions
- * cannot be computed in bands, or if separate runs are as fast. They are as
- * fast if all intermediate results fit a core's second-level cache. They are
- * also as fast if the weights, or the intermediate lines of a band of two
- * lines, fill more than a quarter of it. */
+ * cannot be computed in bands: only direct and depthwise ones can, and as the
+ * first one a planar one. One of them must be depthwise. Also returns false if
+ * separate runs are as fast. They are as fast if all intermediate results fit a
+ * core's second-level cache. They are also as fast if the weights, or the
+ * intermediate lines of a band of two lines, fill more than a quarter of it. */
 bool byi_f32_bands_plan(struct byi_f32_bands *bands);
 /* Bytes of scratch for a run with at most `threads` threads. */
 uint64_t byi_f32_bands_scratch(const struct byi_f32_bands *bands, int threads);

@@ -42,6 +42,8 @@ struct byi_f32_conv {
     bool transposed; /* the window slides over y, so `pad` pads y */
     bool exact;      /* as given to byi_f32_conv_plan(), which sets it */
     bool planar;     /* x is channels-first; see byi_f32_planar_suits() */
+    int64_t plane;   /* if `planar`: elements from a channel of x to the next;
+                      * 0: its planes are adjacent */
     int64_t size[BYI_F32_AXES], stride[BYI_F32_AXES], dilation[BYI_F32_AXES];
     int64_t pad[BYI_F32_AXES];
     /* For a product: strides of the unpacked weights, like `output` and

@@ -68,12 +68,18 @@ uint64_t byi_f32_planar_scratch(const struct byi_f32_conv *conv, int threads)
     return describe(conv).per_thread * (uint64_t)threads;
 }
 
+/* Elements from a channel of x to the next. */
+static int64_t plane_of(const struct byi_f32_conv *conv)
+{
+    return conv->plane ? conv->plane : conv->in[1] * conv->in[2];
+}
+
 /* The offset of a segment from the first element of the window. */
 static int64_t segment_at(const struct byi_f32_conv *conv, int64_t segment)
 {
     const int64_t channel = segment / conv->size[1],
                   line = segment % conv->size[1];
-    return (channel * conv->in[1] + line * conv->dilation[1]) * conv->in[2];
+    return channel * plane_of(conv) + line * conv->dilation[1] * conv->in[2];
 }
 
 static struct planar_scratch open_scratch(const struct planar *p, char *scratch)
@@ -117,9 +123,8 @@ static void find_tile(const struct planar *p,
                       int64_t first, struct byi_f32_tile *t)
 {
     const struct byi_f32_conv *conv = p->conv;
-    const int64_t plane = conv->in[1] * conv->in[2];
     const float *image =
-        p->run->x + line / conv->out[1] * conv->channels * plane;
+        p->run->x + line / conv->out[1] * conv->channels * plane_of(conv);
     const int64_t top = line % conv->out[1] * conv->stride[1] - conv->pad[1];
     const int64_t left = first * conv->stride[2] - conv->pad[2];
     const int64_t last = top + (conv->size[1] - 1) * conv->dilation[1];

@@ -2,7 +2,8 @@
 /* runtime_dnnl/bands.c: finds convolutions that byoc's own kernels run in bands
  * (kernels/bands.h). In mobile networks, a pointwise convolution increases the
  * channels of a large image for a depthwise convolution. Another pointwise one
- * reduces them again. The large results between them are not stored. */
+ * reduces them again. The large results between them are not stored. Nor are
+ * those between the first convolution of a network and a depthwise one. */
 #include "runtime_dnnl/build.h"
 
 #include <byoc/graph.h>
@@ -47,13 +48,20 @@ static bool begins_with(const struct byi_build *b,
            kind(b, step);
 }
 
-/* Whether `value` is a float32 image that is larger than the second-level
- * cache, so that its reader would read it from memory. */
-static bool is_large(const struct byi_build *b, uint32_t value)
+/* Whether an image of so many bytes is lost from the second-level cache, at
+ * least in part, until it is read. Without AVX-512, the image must be larger
+ * than the cache: byoc's depthwise kernel, which bands need, is then slower
+ * than oneDNN's. */
+static bool is_large(uint64_t bytes)
+{
+    const int64_t cache = byi_f32_second_cache();
+    return (int64_t)bytes > (byi_f32_kernels()->rows > 6 ? cache / 2 : cache);
+}
+
+static bool is_large_image(const struct byi_build *b, uint32_t value)
 {
     const struct byoc_graph_value *type = &b->graph->values[value];
-    return type->rank == 4 && type->dtype == BYOC_F32 &&
-           (int64_t)type->bytes > byi_f32_second_cache();
+    return type->rank == 4 && type->dtype == BYOC_F32 && is_large(type->bytes);
 }
 
 /* The only reader of the large result of `kernel`, if it reads the result as
@@ -62,7 +70,7 @@ static const struct byoc_graph_kernel *reader_of(
     const struct byi_build *b, const struct byoc_graph_kernel *kernel)
 {
     const uint32_t value = kernel->outs[0], at = b->reader[value];
-    if (kernel->n_outs != 1 || at == BYI_NO_INDEX || !is_large(b, value))
+    if (kernel->n_outs != 1 || at == BYI_NO_INDEX || !is_large_image(b, value))
         return NULL;
     const struct byoc_graph_kernel *reader = &b->graph->kernels[at];
     return first_step(b, reader)->args[0] == value ? reader : NULL;
@@ -122,7 +130,7 @@ static bool follows(const struct byi_build *b, uint32_t i, const uint32_t *uses)
     const struct byi_use *to = find_use(&b->emitted.at[i], BYI_ARG_SRC);
     return from && to && from->buf == to->buf && from->offset == to->offset &&
            b->bufs.at[to->buf].kind == BYI_BUF_TEMP && uses[to->buf] == 2 &&
-           (int64_t)b->bufs.at[to->buf].bytes > byi_f32_second_cache();
+           is_large(b->bufs.at[to->buf].bytes);
 }
 
 /* Whether the last of n steps writes to a buffer that an earlier one uses. */

@@ -110,7 +110,7 @@ static void plan(struct byi_f32_conv *conv, int64_t images, const int64_t *in,
                                   .dilation = {1, 1, 1},
                                   .bias = draw(2),
                                   .kernels = kernels};
-    for (int i = 1; depthwise && i < BYI_F32_AXES; i++) {
+    for (int i = 1; n > 1 && i < BYI_F32_AXES; i++) {
         conv->stride[i] = 1 + draw(2);
         conv->dilation[i] = 1 + draw(2);
         conv->pad[i] = draw(n + 1);
@@ -146,23 +146,46 @@ static void open_run(struct byi_f32_conv_run *run,
                 numbers(operand_floats(conv, &conv->epilogue[i]));
 }
 
-/* A random block; false if it has too few lines for bands. */
+/* Describe a random convolution whose input is that of the block or the result
+ * of the convolution before it; false if no position is left. */
+static bool draw_conv(struct block *b, uint32_t i, int64_t images,
+                      const int64_t *in, int64_t channels)
+{
+    const bool planes = i == 0 && channels <= 4; /* of an image */
+    const bool depthwise = !planes && channels > 1 && draw(2);
+    struct byi_f32_conv *conv = &b->convs[i];
+    plan(conv, images, in, channels, depthwise ? channels : 1 + draw(70),
+         planes || depthwise || draw(3) == 0 ? 1 + draw(5) : 1, depthwise);
+    return conv->out[1] > 0 && conv->out[2] > 0;
+}
+
+/* Let the first convolution read its input channels-first, if it can. */
+static void read_planes(struct byi_f32_conv *conv)
+{
+    if (!byi_f32_planar_suits(conv) || conv->adds)
+        return;
+    conv->planar = true;
+    byi_f32_conv_plan(conv, true);
+}
+
+/* A random block; false if it cannot run in bands, or has too few lines. */
 static bool open_block(struct block *b)
 {
     const int64_t in[] = {1, 9 + draw(40), 8 + draw(30)};
-    const int64_t images = 1 + draw(3), channels = 1 + draw(20);
-    const int64_t wide = 2 + draw(70), cache = (8 + draw(200)) << 10;
+    const int64_t images = 1 + draw(3), cache = (8 + draw(200)) << 10;
+    const int64_t channels = 1 + draw(draw(2) ? 4 : 20);
     memset(b, 0, sizeof *b);
     b->bands.n = 2 + (uint32_t)draw(2);
-    plan(&b->convs[0], images, in, channels, wide, 1, false);
-    plan(&b->convs[1], images, in, wide, wide, 1 + draw(5), true);
-    plan(&b->convs[2], images, b->convs[1].out, wide, 1 + draw(40), 1, false);
     for (uint32_t i = 0; i < b->bands.n; i++) {
-        b->convs[i].cache = cache;
+        if (!draw_conv(b, i, images, i ? b->convs[i - 1].out : in,
+                       i ? b->convs[i - 1].outputs : channels))
+            return false;
         b->bands.convs[i] = &b->convs[i];
     }
-    if (b->convs[1].out[1] < 1 || b->convs[1].out[2] < 1 ||
-        !byi_f32_bands_plan(&b->bands))
+    read_planes(&b->convs[0]);
+    for (uint32_t i = 0; i < b->bands.n; i++)
+        b->convs[i].cache = cache;
+    if (!byi_f32_bands_plan(&b->bands))
         return false;
     for (uint32_t i = 0; i < b->bands.n; i++) {
         open_run(&b->runs[i], &b->convs[i]);
@@ -223,8 +246,8 @@ static void compare(struct block *b, int threads)
 
 static void compare_all(void)
 {
-    int found = 0;
-    for (int i = 0; i < test_share_of(400); i++) {
+    int found = 0, planar = 0;
+    for (int i = 0; i < test_share_of(4000); i++) {
         struct block b;
         if (!open_block(&b))
             continue;
@@ -233,8 +256,10 @@ static void compare_all(void)
             compare(&b, threads);
         close_block(&b);
         found++;
+        planar += b.convs[0].planar;
     }
-    assert_true(found >= test_share_of(60));
+    assert_true(found >= test_share_of(240));
+    assert_true(planar >= test_share_of(24));
 }
 
 /* Call `test` with the kernels of each instruction set that have bands. */
@@ -274,8 +299,12 @@ static void refuses(void)
     one.cache = middle.cache = last.cache = 256 << 10;
     assert_true(is_planned(&one, &middle, &last));
     assert_true(is_planned(&one, &middle, NULL));
-    assert_false(is_planned(&middle, &last, NULL));
+    assert_true(is_planned(&middle, &last, NULL));
+    /* no depthwise convolution, or a planar one that is not the first */
     assert_false(is_planned(&one, &last, NULL));
+    other = one;
+    other.algorithm = BYI_F32_PLANAR;
+    assert_false(is_planned(&middle, &other, NULL));
     /* a few of its lines fill the cache, or all of them fit */
     middle.cache = 8 << 10;
     assert_false(is_planned(&one, &middle, NULL));

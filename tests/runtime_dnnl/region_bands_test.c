@@ -118,6 +118,40 @@ static void test_pair(void **state)
     expect(&g, 2, outs, "nn.conv2d+add+nn.relu+nn.conv2d+add+nn.relu:bands:");
 }
 
+/* With AVX2, oneDNN runs a depthwise convolution that does not read a wide
+ * image of a pointwise one. */
+static void expect_avx512(struct region *g, uint32_t out, const char *bands)
+{
+    expect(g, 1, &out, byi_f32_kernels()->rows > 6 ? bands : NULL);
+}
+
+static void test_first_depthwise(void **state)
+{
+    (void)state;
+    needs_kernels();
+    struct region g;
+    region_open(&g);
+    const uint32_t x = region_input(&g, 1, MIDDLE, HIGH, WIDE, -1);
+    expect_avx512(&g, narrow(&g, depthwise(&g, x)),
+                  "nn.conv2d+add+nn.relu+nn.conv2d+add:bands:");
+}
+
+/* The first convolution of a network reads an image of 3 channels. */
+static void test_planes(void **state)
+{
+    (void)state;
+    needs_kernels();
+    struct region g;
+    region_open(&g);
+    const uint32_t x = region_input(&g, 1, 3, 2 * HIGH, 2 * WIDE, -1);
+    const uint32_t w = region_const(&g, MIDDLE, 3, 3, 3, -1);
+    region_kernel(&g, "nn.conv2d", "{\"strides\":[2,2],\"padding\":[1,1,1,1]}",
+                  IDS(x, w));
+    const uint32_t wide = region_end(&g);
+    expect_avx512(&g, narrow(&g, depthwise(&g, wide)),
+                  "nn.conv2d+nn.conv2d+add+nn.relu+nn.conv2d+add:bands:");
+}
+
 static void test_none(void **state)
 {
     (void)state;
@@ -127,10 +161,10 @@ static void test_none(void **state)
     const uint32_t wide = widen(&g, image(&g));
     const uint32_t outs[] = {wide, depthwise(&g, wide)};
     expect(&g, 2, outs, NULL);
-    /* nothing widens */
+    /* none is depthwise */
     region_open(&g);
-    const uint32_t x = region_input(&g, 1, MIDDLE, HIGH, WIDE, -1);
-    const uint32_t out = narrow(&g, depthwise(&g, x));
+    const uint32_t x = region_input(&g, 1, CHANNELS, HIGH, WIDE, -1);
+    const uint32_t out = narrow(&g, widen(&g, x));
     expect(&g, 1, &out, NULL);
     /* the wide image stays in the cache */
     region_open(&g);
@@ -142,8 +176,12 @@ static void test_none(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_block),   cmocka_unit_test(test_residual),
-        cmocka_unit_test(test_pair),    cmocka_unit_test(test_none),
+        cmocka_unit_test(test_block),
+        cmocka_unit_test(test_residual),
+        cmocka_unit_test(test_pair),
+        cmocka_unit_test(test_none),
+        cmocka_unit_test(test_first_depthwise),
+        cmocka_unit_test(test_planes),
         cmocka_unit_test(regions_as_c),
     };
     /* with AVX2, and with all instruction sets of this machine */
