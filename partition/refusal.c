@@ -29,6 +29,15 @@ static bool is_named(const struct byi_merger *g, const char *const *list,
     return false;
 }
 
+/* Backends compute nn.leaky_relu with alpha 0 as nn.relu. */
+static bool may_hide_nan(const struct byi_node *node)
+{
+    return node->kind == BYI_CALL_OP &&
+           (byi_op_has(node->op, BYI_TRAIT_HIDES_NAN) ||
+            (node->op == BYI_OP_NN_LEAKY_RELU &&
+             byi_attr_float(node->attrs, "alpha") == 0));
+}
+
 static bool has_other_than_tensors(const struct byi_node *node)
 {
     for (uint32_t i = 0;
@@ -157,8 +166,7 @@ const char *byi_merger_refusal(const struct byi_merger *g,
         *reason = BYI_REASON_EXCLUDED;
         if (is_named(g, backends->exclude, node))
             return "named by --exclude";
-        if (backends->keep_nan && node->kind == BYI_CALL_OP &&
-            byi_op_has(node->op, BYI_TRAIT_HIDES_NAN))
+        if (backends->keep_nan && may_hide_nan(node))
             return "it may give a number for NaN, which --keep-nan forbids";
         *reason = BYI_REASON_NOT_NAMED;
         if (backends->only && *backends->only && node->kind == BYI_CALL_OP &&

@@ -146,7 +146,7 @@ static enum byoc_status read_prelu(struct byi_build *b, uint32_t operand,
                                    const struct byi_chain_item *like)
 {
     float slope;
-    if (byi_dn_read_const_scalar(b, operand, &slope)) {
+    if (byi_dn_read_const_scalar(b, operand, &slope) && slope != 0) {
         add_elt(c, like, BYI_ELT_RELU, slope, 0);
         return BYOC_OK;
     }
