@@ -150,9 +150,9 @@ static double source_of(const struct filter *f, int64_t j)
     case HALF_PIXEL:
         return divide_by_scale(f, at + 0.5) - 0.5;
     case HALF_PIXEL_SYMMETRIC:
-        /* `out` is `length` rounded: the output is centred on the input */
-        return (double)f->in / 2 * (1 - (double)f->out / f->length) +
-               divide_by_scale(f, at + 0.5) - 0.5;
+        /* The centres of input and output coincide. Distances from them keep
+         * integers and halves exact. */
+        return last / 2 + divide_by_scale(f, (2 * at + 1 - (double)f->out) / 2);
     case PYTORCH_HALF_PIXEL:
         return f->out > 1 ? divide_by_scale(f, at + 0.5) - 0.5 : 0;
     case ALIGN_CORNERS:

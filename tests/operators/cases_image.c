@@ -52,14 +52,15 @@ static void wanted_size(struct draw *d, uint32_t rank, const int64_t *dims,
     }
 }
 
+static const char *const roundings[] = {"round_prefer_floor",
+                                        "round_prefer_ceil", "floor", "ceil"};
+
 static void resize(struct draw *d)
 {
     static const char *const modes[] = {"nearest", "linear", "cubic"};
     static const char *const places[] = {"half_pixel", "asymmetric",
                                          "align_corners", "pytorch_half_pixel",
                                          "tf_crop_and_resize"};
-    static const char *const roundings[] = {
-        "round_prefer_floor", "round_prefer_ceil", "floor", "ceil"};
     const int64_t mode = draw_int(d, 0, 2), place = draw_int(d, 0, 4);
     const uint32_t space = mode == 1 ? (uint32_t)draw_int(d, 1, 3) : 2;
     const uint32_t rank = space + 2;
@@ -117,6 +118,7 @@ static void resize_axes(struct draw *d)
                          draw_chance(d, 50) ? "not_larger" : "not_smaller");
     draw_attr_ints(d, "axes", 2, axes);
     draw_attr_string(d, "mode", draw_chance(d, 50) ? "nearest" : "linear");
+    draw_attr_string(d, "nearest_mode", ONE_OF(d, roundings));
     draw_attr_string(d, "coordinate_transformation_mode",
                      places[sized ? 0 : draw_int(d, 0, 1)]);
 }

@@ -146,6 +146,22 @@ static bool position_moves(double in, double out, double half)
     return false;
 }
 
+/* The same for half_pixel_symmetric and a given scale. */
+static bool centred_position_moves(double in, double given)
+{
+    const double out = floor(in * given), half = 0.5;
+    const float scale = (float)given, length = scale * (float)in;
+    const float offset = (float)in / 2 * (1 - (float)out / length);
+
+    for (double j = 0; j < out; j++) {
+        const double at = (in - 1) / 2 + (j + half - out / 2) / given;
+        const float theirs = offset + (float)(j + half) / scale - (float)half;
+        if (2 * at == floor(2 * at) && (double)theirs != at)
+            return true;
+    }
+    return false;
+}
+
 /* Whether such a position chooses the nearest element. */
 static bool neighbour_moves(const struct draw *d)
 {
@@ -153,6 +169,11 @@ static bool neighbour_moves(const struct draw *d)
     const struct byi_tensor *x = &d->in[0];
     const double half = attr_is(d, place, "asymmetric") ? 0 : 0.5;
 
+    for (uint32_t i = 0; i < x->rank && d->in[1].dtype == BYOC_F32 &&
+                         attr_is(d, place, "half_pixel_symmetric");
+         i++)
+        if (centred_position_moves((double)x->dims[i], given_for(d, i, 1)))
+            return attr_is(d, "mode", "nearest");
     if (d->in[1].dtype != BYOC_I64 || !attr_is(d, "mode", "nearest") ||
         attr_is(d, place, "align_corners"))
         return false;

@@ -190,19 +190,18 @@ static int64_t floor_div(int64_t a, int64_t b)
     return a >= 0 ? a / b : -((b - 1 - a) / b);
 }
 
-/* The element of an axis of `in` that is nearest to position j of one of `out`,
- * in exact arithmetic: the position is p / q, and `add` and `less` come from
- * the coordinates, (j + add / 2) in / out - less / 2. */
-static int64_t nearest_of(int64_t in, int64_t out, int64_t j, int64_t add,
-                          int64_t less, int rounding)
+/* The element of an axis of `in` that is nearest to position p / (2 half), in
+ * exact arithmetic. */
+static int64_t nearest_of(int64_t in, int64_t p, int64_t half, int rounding)
 {
-    const int64_t p = (2 * j + add) * in - less * out, q = 2 * out;
-    const int64_t found[] = {-floor_div(out - p, q), floor_div(p + out, q),
+    const int64_t q = 2 * half;
+    const int64_t found[] = {-floor_div(half - p, q), floor_div(p + half, q),
                              floor_div(p, q), -floor_div(-p, q)};
 
     return byi_clamp(found[rounding], 0, in - 1);
 }
 
+/* Positions are (j + add / 2) in / out - less / 2. */
 static const struct {
     const char *name;
     int64_t add, less;
@@ -226,8 +225,10 @@ static void check_nearest(int64_t in, int64_t out, uint32_t place, int rounding)
         byi_tensor_set(&t.in[0], i, (double)i);
     must_run(&t, BYI_OP_RESIZE, attrs);
     for (int64_t j = 0; j < out; j++) {
-        const int64_t want = nearest_of(in, out, j, placements[place].add,
-                                        placements[place].less, rounding);
+        const int64_t add = placements[place].add,
+                      less = placements[place].less;
+        const int64_t want =
+            nearest_of(in, (2 * j + add) * in - less * out, out, rounding);
         if (byi_tensor_int(&t.out[0], j) != want)
             fail_msg("%s: element %lld of %lld from %lld is %lld, expected "
                      "%lld",
@@ -244,6 +245,38 @@ static void test_resize_exact(void **state)
             for (uint32_t i = 0; i < BYI_COUNT(placements); i++)
                 for (int k = 0; k < 4; k++)
                     check_nearest(in, out, i, k);
+}
+
+/* Positions are exact, too, if the scale is 1 / `shrinks` and the output is
+ * centred on the input. */
+static void check_centred(int64_t in, int64_t shrinks, int rounding)
+{
+    const int64_t one = 1, out = in / shrinks;
+    struct trial t = {.n_in = 2,
+                      .in = {make(BYOC_F32, 1, &in), make(BYOC_F32, 1, &one)}};
+    char attrs[160];
+
+    snprintf(attrs, sizeof attrs,
+             "{\"mode\": \"nearest\", \"coordinate_transformation_mode\": "
+             "\"half_pixel_symmetric\", \"nearest_mode\": \"%s\"}",
+             roundings[rounding]);
+    for (int64_t i = 0; i < in; i++)
+        byi_tensor_set(&t.in[0], i, (double)i);
+    byi_tensor_set(&t.in[1], 0, 1 / (double)shrinks);
+    must_run(&t, BYI_OP_RESIZE, attrs);
+    for (int64_t j = 0; j < out; j++)
+        assert_int_equal(
+            byi_tensor_int(&t.out[0], j),
+            nearest_of(in, in - 1 + shrinks * (2 * j + 1 - out), 1, rounding));
+}
+
+static void test_resize_centred(void **state)
+{
+    (void)state;
+    for (int64_t in = 8; in <= 40; in++)
+        for (int64_t shrinks = 1; shrinks <= 8; shrinks *= 2)
+            for (int k = 0; k < 4; k++)
+                check_centred(in, shrinks, k);
 }
 
 /* If a resized axis has one element, it is the first one of the input, as in
@@ -396,6 +429,7 @@ int main(void)
         cmocka_unit_test(test_resize_odd),
         cmocka_unit_test(test_resize_to_one),
         cmocka_unit_test(test_resize_exact),
+        cmocka_unit_test(test_resize_centred),
         cmocka_unit_test(test_samples),
         cmocka_unit_test(test_roi_means),
         cmocka_unit_test(test_roi_pool),
