@@ -5,9 +5,9 @@
 
 enum pad_mode { CONSTANT, EDGE, REFLECT, WRAP };
 
-/* The source of position `at` of a padded axis whose source has size dim; -1 if
- * the position gets the padding value. */
-static int64_t source_of(int64_t at, int64_t begin, int64_t dim,
+/* The source of position `at` of an axis of size dim that becomes one of size
+ * `out`; -1 if the position gets the padding value. */
+static int64_t source_of(int64_t at, int64_t begin, int64_t dim, int64_t out,
                          enum pad_mode mode)
 {
     const int64_t i = at - begin;
@@ -17,8 +17,11 @@ static int64_t source_of(int64_t at, int64_t begin, int64_t dim,
         return -1;
     if (mode == EDGE)
         return i < 0 ? 0 : dim - 1;
-    if (mode == WRAP)
-        return (i % dim + dim) % dim;
+    if (mode == WRAP) { /* around the elements that are not cropped */
+        const int64_t low = byi_max(-begin, 0);
+        const int64_t kept = byi_min(dim, out - begin) - low;
+        return low + ((i - low) % kept + kept) % kept;
+    }
     return i < 0 ? -i : 2 * (dim - 1) - i;
 }
 
@@ -56,7 +59,7 @@ static void pad_row(const struct padding *p, const char *src, char *dst)
             i = stop - 1;
             continue;
         }
-        const int64_t from = source_of(i, begin, dim, p->mode);
+        const int64_t from = source_of(i, begin, dim, n, p->mode);
         byi_copy_element(dst + i * size,
                          from < 0 ? p->value : src + from * size, p->size);
     }
@@ -73,7 +76,7 @@ static void pad_rows(const struct padding *p, int64_t first, int64_t last)
         const char *src = p->x;
         for (uint32_t i = 0; i < outer && src; i++) {
             const int64_t from =
-                source_of(at[i], p->begin[i], p->in[i], p->mode);
+                source_of(at[i], p->begin[i], p->in[i], p->out[i], p->mode);
             src = from < 0 ? NULL : src + from * p->strides[i] * size;
         }
         pad_row(p, src, p->y + r * n * size);

@@ -586,7 +586,8 @@ enum byoc_status byi_rule_channel_same(struct byi_infer *t,
 
 /* --- padding ------------------------------------------------------------ */
 
-/* The size of a padded dim. Negative padding crops. */
+/* The size of a padded dim. Negative padding crops, before the other end is
+ * padded. */
 static enum byoc_status pad_dim(const struct byi_infer *t, const char *mode,
                                 uint32_t axis, int64_t begin, int64_t end,
                                 int64_t *dim)
@@ -613,13 +614,14 @@ static enum byoc_status pad_dim(const struct byi_infer *t, const char *mode,
                              (long long)begin, (long long)end, (long long)in,
                              axis);
     const int64_t most = begin > end ? begin : end;
+    const int64_t kept = in + (begin < 0 ? begin : 0) + (end < 0 ? end : 0);
     if (most > 0 &&
-        ((mode[0] == 'r' && most >= in) || (mode[0] != 'c' && in == 0)))
+        ((mode[0] == 'r' && most >= kept) || (mode[0] != 'c' && kept == 0)))
         return byi_rule_fail(t,
                              "padding of %lld in mode %s needs more than "
                              "the %lld elements of axis %u, expected less "
                              "padding",
-                             (long long)most, mode, (long long)in, axis);
+                             (long long)most, mode, (long long)kept, axis);
     return BYOC_OK;
 }
 

@@ -121,9 +121,13 @@ static void pad(struct draw *d)
 
     for (uint32_t i = 0; i < rank; i++) {
         dims[i] = mode && !dims[i] ? 3 : dims[i];
-        const int64_t most = mode == 2 ? dims[i] - 1 : mode == 3 ? dims[i] : 4;
-        pads[i] = draw_int(d, mode ? 0 : -dims[i] / 2, most);
-        pads[i + rank] = draw_int(d, mode ? 0 : -dims[i] / 2, most);
+        const bool crops = mode == 0 || draw_chance(d, 30);
+        const int64_t least = crops ? -dims[i] / 3 : 0;
+        /* ONNX Runtime refuses larger ones, or gives zeros for them */
+        const int64_t kept = dims[i] + 2 * least;
+        const int64_t most = mode == 2 ? kept - 1 : mode == 3 ? kept : 4;
+        pads[i] = draw_int(d, least, most);
+        pads[i + rank] = draw_int(d, least, most);
     }
     draw_operand(d, d->dtype, rank, dims, ORDINARY);
     draw_ints(d, BYOC_I64, 2 * (int64_t)rank, pads, draw_chance(d, 60));

@@ -184,7 +184,7 @@ static void test_slice(void **state)
 }
 
 struct pad {
-    int64_t begin[BYI_MAX_RANK];
+    int64_t pads[2 * BYI_MAX_RANK]; /* begins, then ends */
     char mode;
 };
 
@@ -193,13 +193,18 @@ static bool by_pad(const void *ctx, const struct trial *t, const int64_t *at,
 {
     const struct pad *pad = ctx;
     for (uint32_t i = 0; i < t->in[0].rank; i++) {
+        const uint32_t rank = t->in[0].rank;
         const int64_t dim = t->in[0].dims[i];
-        from[i] = at[i] - pad->begin[i];
+        const int64_t low = byi_max(-pad->pads[i], 0);
+        const int64_t kept = dim - low - byi_max(-pad->pads[i + rank], 0);
+        from[i] = at[i] - pad->pads[i];
         if (from[i] >= 0 && from[i] < dim)
             continue;
         if (pad->mode == 'c')
             return false;
-        if (pad->mode == 'e')
+        if (pad->mode == 'w')
+            from[i] = low + (from[i] - low + 9 * kept) % kept;
+        else if (pad->mode == 'e')
             from[i] = from[i] < 0 ? 0 : dim - 1;
         else
             from[i] = from[i] < 0 ? -from[i] : 2 * dim - 2 - from[i];
@@ -210,27 +215,25 @@ static bool by_pad(const void *ctx, const struct trial *t, const int64_t *at,
 static void test_pad(void **state)
 {
     (void)state;
-    static const char *const modes[] = {"{\"mode\": \"constant\"}",
-                                        "{\"mode\": \"edge\"}",
-                                        "{\"mode\": \"reflect\"}"};
+    static const char *const modes[] = {
+        "{\"mode\": \"constant\"}", "{\"mode\": \"edge\"}",
+        "{\"mode\": \"reflect\"}", "{\"mode\": \"wrap\"}"};
     for (int round = 0; round < ROUNDS; round++) {
         struct trial t = {.n_in = 3, .in = {random_tensor(6)}};
-        const uint32_t rank = t.in[0].rank, mode = (uint32_t)pick(0, 2);
-        struct pad pad = {.mode = "cer"[mode]};
-        int64_t pads[2 * BYI_MAX_RANK];
+        const uint32_t rank = t.in[0].rank, mode = (uint32_t)pick(0, 3);
+        struct pad pad = {.mode = "cerw"[mode]};
         const int64_t padded = pick(0, 63); /* bits: the axes with padding */
         for (uint32_t i = 0; i < 2 * rank; i++) {
             const int64_t dim = t.in[0].dims[i % rank];
+            const int64_t cropped = dim / 3;
             const int64_t most = mode == 0   ? 4
-                                 : mode == 1 ? (dim ? 4 : 0)
-                                 : dim > 0   ? dim - 1
-                                             : 0;
-            pads[i] = pick(0, 5) ? pick(0, most) : -(dim / 3);
-            pads[i] = padded >> i % rank & 1 ? pads[i] : 0;
-            if (i < rank)
-                pad.begin[i] = pads[i];
+                                 : dim == 0  ? 0
+                                 : mode == 2 ? dim - 2 * cropped - 1
+                                             : 4;
+            const int64_t p = pick(0, 5) ? pick(0, most) : -cropped;
+            pad.pads[i] = padded >> i % rank & 1 ? p : 0;
         }
-        t.in[1] = ints(2 * rank, pads);
+        t.in[1] = ints(2 * rank, pad.pads);
         t.in[2] = make(t.in[0].dtype, 0, NULL);
         must_run(&t, BYI_OP_NN_PAD, modes[mode]);
         check_origins(&t, by_pad, &pad);
