@@ -368,6 +368,12 @@ static byi_id map_keys(struct byi_import *o, byi_id x, byi_id keys,
     else
         fallback = byi_import_scalar(
             o, dtype, byi_dtype_is_int(dtype) ? (double)other : other_float);
+    /* before version 4 a NaN equals no key, not even NaN */
+    if (o->opset < 4 && byi_import_ok(o) &&
+        byi_dtype_is_float(byi_import_dtype(o, keys)))
+        values = byi_import_call(o, BYI_OP_WHERE,
+                                 byi_import_call(o, BYI_OP_ISNAN, keys),
+                                 fallback, values);
     return byi_import_call(o, BYI_OP_ML_MAP, x, keys, values, fallback);
 }
 
@@ -509,12 +515,19 @@ static void convert_linear_classifier(struct byi_import *o)
                         "score, or two for a single score",
                         n_labels, n == 1 ? 2 : n);
     const byi_id scores = emit_linear(o, n);
-    const byi_id y = byi_ml_transform(o, scores, transform);
     if (n > 1) {
         o->out[0] = byi_ml_label(o, labels, byi_ml_best(o, scores));
-        o->out[1] = y;
+        o->out[1] = byi_ml_transform(o, scores, transform);
         return;
     }
+    if (strcmp(transform, "PROBIT") == 0)
+        byi_import_refuse(o,
+                          "found PROBIT of one score for two classes, expected "
+                          "another post_transform");
+    /* a single score is not a distribution: softmax does not apply, as in
+     * ONNX Runtime */
+    const bool softmax = strncmp(transform, "SOFTMAX", 7) == 0;
+    const byi_id y = byi_ml_transform(o, scores, softmax ? "NONE" : transform);
     o->out[0] = byi_ml_label(o, labels, byi_ml_above(o, scores, 0));
     o->out[1] = byi_ml_pair(o, byi_ml_complement(o, y), y);
 }

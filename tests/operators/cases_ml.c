@@ -163,13 +163,17 @@ static void category_mapper(struct draw *d)
 /* From words, numbers or floats to one of the others. */
 static void label_encoder(struct draw *d)
 {
-    static const float some_floats[] = {0.5f, -1.5f, 2, 0};
+    float some_floats[] = {0.5f, -1.5f, 2, 0};
     const size_t n = (size_t)draw_int(d, 1, 4);
 
     if (d->dtype == BYOC_STRING)
         draw_operand(d, d->dtype, 1, (int64_t[]){9}, ORDINARY);
     else
         rows_of(d, draw_int(d, 1, 5));
+    if (d->dtype == BYOC_F32 && draw_chance(d, 50)) {
+        byi_tensor_set(&d->in[0], 0, (double)NAN);
+        some_floats[draw_int(d, 0, 3)] = NAN;
+    }
     if (d->dtype == BYOC_STRING)
         draw_attr_words(d, "keys_strings", n, some_words);
     else if (d->dtype == BYOC_I64)
@@ -197,15 +201,16 @@ static void linear(struct draw *d)
 {
     const bool classes = is_op("LinearClassifier");
     const int64_t width = rows_of(d, draw_int(d, 1, 6));
-    const int64_t n = draw_int(d, classes ? 2 : 1, 5);
+    const int64_t n = draw_int(d, 1, 5);
     const char *transform = ONE_OF(d, transforms);
 
     attr_halves(d, "coefficients", n * width);
     if (classes || draw_chance(d, 60))
         attr_halves(d, "intercepts", n);
-    draw_attr_string(d, "post_transform", n > 1 ? transform : "NONE");
+    draw_attr_string(d, "post_transform",
+                     classes || n > 1 ? transform : "NONE");
     if (classes)
-        attr_labels(d, "classlabels_ints", n);
+        attr_labels(d, "classlabels_ints", n > 1 ? n : 2);
     else
         draw_attr_int(d, "targets", n);
 }
@@ -358,6 +363,7 @@ static const struct op_case rows[] = {
     {"FeatureVectorizer", 1, "fi", feature_vectorizer, ORDINARY, 1, 0, ML, false},
     {"Imputer", 1, "fi", imputer, ORDINARY, 1, 0, ML, false},
     {"LabelEncoder", 2, "FIs", label_encoder, ORDINARY, 1, 0, ML, true},
+    {"LabelEncoder", 4, "FIs", label_encoder, ORDINARY, 1, 0, ML, true},
     {"LinearClassifier", 1, "fi", linear, ORDINARY, 2, 1e-4, ML, true},
     {"LinearRegressor", 1, "f", linear, ORDINARY, 1, 1e-4, ML, false},
     {"Normalizer", 1, "fi", normalizer, ORDINARY, 1, 1e-5, ML, false},
