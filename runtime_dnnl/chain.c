@@ -117,7 +117,8 @@ static bool read_binary(const struct byoc_graph_step *step, uint32_t previous,
     return false;
 }
 
-/* Read x^e, for the exponents that oneDNN computes fast. */
+/* Read x^e, for the exponents that oneDNN computes fast. Not 1/2, since
+ * oneDNN's root of minus infinity is NaN, and its power is infinity. */
 static enum byoc_status read_power(struct byi_build *b, uint32_t operand,
                                    struct byi_chain *c,
                                    const struct byi_chain_item *like)
@@ -126,17 +127,15 @@ static enum byoc_status read_power(struct byi_build *b, uint32_t operand,
     if (!byi_dn_read_const_scalar(b, operand, &e))
         return byi_dn_refuse(b,
                              "power: found an exponent that is not a constant "
-                             "scalar, expected 2, 0.5, -1 or 1");
+                             "scalar, expected 2, -1 or 1");
     if (e == 2.0f)
         add_elt(c, like, BYI_ELT_SQUARE, 0, 0);
-    else if (e == 0.5f)
-        add_elt(c, like, BYI_ELT_SQRT, 0, 0);
     else if (e == -1.0f)
         add_elt(c, like, BYI_ELT_POW, 1, -1);
     else if (e != 1.0f)
         return byi_dn_refuse(b,
-                             "power: found exponent %s, expected 2, 0.5, -1 or "
-                             "1, since oneDNN is slow for others",
+                             "power: found exponent %s, expected 2, -1 or 1, "
+                             "since oneDNN is slow or inexact for others",
                              BYI_FLOAT_TEXT((double)e));
     return BYOC_OK;
 }

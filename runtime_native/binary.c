@@ -540,8 +540,9 @@ static void power_ints(const struct binary_job *job, const void *a, int64_t sa,
                                             byi_tensor_int(&vb, i * sb)));
 }
 
-/* y[i] = a[i]^b for the exponents 2, 3 and -1; false for other ones */
-#define POWER_FEW(id, type)                                                    \
+/* y[i] = a[i]^b for the exponents 2, 3, -1 and 1/2; false for other ones. The
+ * power 1/2 of -inf is inf, and that of -0 is 0. */
+#define POWER_FEW(id, type, root)                                              \
     static bool power_few_##id(const void *va, double b, void *vy, int64_t n)  \
     {                                                                          \
         const type *a = va;                                                    \
@@ -555,10 +556,14 @@ static void power_ints(const struct binary_job *job, const void *a, int64_t sa,
         else if (b == -1)                                                      \
             for (int64_t i = 0; i < n; i++)                                    \
                 y[i] = 1 / a[i];                                               \
-        return b == 2 || b == 3 || b == -1;                                    \
+        else if (b == 0.5)                                                     \
+            for (int64_t i = 0; i < n; i++)                                    \
+                y[i] =                                                         \
+                    a[i] == -(type)INFINITY ? (type)INFINITY : root(a[i] + 0); \
+        return b == 2 || b == 3 || b == -1 || b == 0.5;                        \
     }
-POWER_FEW(F32, float)
-POWER_FEW(F64, double)
+POWER_FEW(F32, float, sqrtf)
+POWER_FEW(F64, double, sqrt)
 
 /* The same for a base of float32 or float64, and one exponent of any type for
  * the whole row. Returns false for other operands. */

@@ -5,13 +5,12 @@
  *           not_equal and logical operators; those of add and multiply without
  *           leading axes of size 1, except that a bias has the shape (O, 1, 1)
  *           after a 2-D convolution; no subtraction of or division by a float
- *           constant whose negative or inverse is a normal number; no power 2,
- *           1 or 1/2; clip and nn.relu instead of minimum and maximum
- *           with a scalar constant; global pooling operators instead of means
- *           and full windows; zero padding merged into convolutions and average
- *           pooling; no reshape, transpose, cast or broadcast_to without
- *           effect, and no two consecutive ones of a kind; einsum of at most
- *           two operands
+ *           constant whose negative or inverse is a normal number; no power 2
+ *           or 1, and no power 1/2 of sums of squares; clip and nn.relu instead
+ * of minimum and maximum with a scalar constant; global pooling operators
+ * instead of means and full windows; zero padding merged into convolutions and
+ * average pooling; no reshape, transpose, cast or broadcast_to without effect,
+ * and no two consecutive ones of a kind; einsum of at most two operands
  *
  *   %0 = subtract(%x, const[c]);        %0 = add(%x, const[-c]);
  *   %1 = maximum(const(0), %0);   ==>   %1 = nn.relu(%0);
@@ -46,12 +45,18 @@ static const enum byi_op_id convs[] = {
     BYI_OP_NN_CONV2D_TRANSPOSE, BYI_OP_NN_CONV3D_TRANSPOSE,
 };
 
-static bool is_conv(const struct byi_rewrite *rw, byi_id id)
+static bool is_one_of(const struct byi_rewrite *rw, byi_id id,
+                      const enum byi_op_id *ops, size_t n)
 {
-    for (size_t i = 0; i < BYI_COUNT(convs); i++)
-        if (byi_rw_is(rw, id, convs[i]))
+    for (size_t i = 0; i < n; i++)
+        if (byi_rw_is(rw, id, ops[i]))
             return true;
     return false;
+}
+
+static bool is_conv(const struct byi_rewrite *rw, byi_id id)
+{
+    return is_one_of(rw, id, convs, BYI_COUNT(convs));
 }
 
 /* Returns the canonical rank of constant c, which is an operand beside x. A
@@ -338,6 +343,51 @@ bool byi_binds_padded_pool(struct byi_row_match *r)
     return bind_padded(r, pads, true);
 }
 
+/* --- powers --------------------------------------------------------------- */
+
+enum { NEAR = 8 }; /* operators between a square and its root */
+
+/* Operators whose results are at least 0, or NaN. */
+static const enum byi_op_id not_negative[] = {
+    BYI_OP_ABS,  BYI_OP_EXP, BYI_OP_SIGMOID, BYI_OP_NN_RELU,
+    BYI_OP_SQRT, BYI_OP_L1,  BYI_OP_L2,      BYI_OP_SUM_SQUARE};
+/* Operators that give such results if their first operand is such. */
+static const enum byi_op_id keeps_sign[] = {
+    BYI_OP_MEAN,
+    BYI_OP_SUM,
+    BYI_OP_RESHAPE,
+    BYI_OP_SQUEEZE,
+    BYI_OP_EXPAND_DIMS,
+    BYI_OP_NN_GLOBAL_AVG_POOL1D,
+    BYI_OP_NN_GLOBAL_AVG_POOL2D,
+    BYI_OP_NN_GLOBAL_AVG_POOL3D,
+};
+
+/* Whether x is not negative, for example a sum of squares plus a constant. For
+ * minus infinity a power of 1/2 is infinity and a square root is NaN. */
+static bool is_not_negative(struct byi_row_match *r)
+{
+    const struct byi_rewrite *rw = r->rw;
+    byi_id x = byi_row_value(r, "x");
+    double c;
+    for (int i = 0; i < NEAR && byi_row_is_of_floats(r); i++) {
+        const bool scales = byi_rw_is(rw, x, BYI_OP_MULTIPLY);
+        if (is_one_of(rw, x, not_negative, BYI_COUNT(not_negative)) ||
+            (scales && byi_rw_arg(rw, x, 0) == byi_rw_arg(rw, x, 1)))
+            return true;
+        if (byi_rw_is(rw, x, BYI_OP_CLIP))
+            return byi_attr_float(byi_rw_node(rw, x)->attrs, "a_min") >= 0;
+        if (scales || byi_rw_is(rw, x, BYI_OP_ADD)) {
+            if (!byi_rw_splat(rw, byi_rw_arg(rw, x, 1), &c) || !(c >= 0))
+                return false;
+        } else if (!is_one_of(rw, x, keeps_sign, BYI_COUNT(keeps_sign))) {
+            return false;
+        }
+        x = byi_rw_arg(rw, x, 0);
+    }
+    return false;
+}
+
 /* clang-format off */
 #define ROWS_MEAN(rank, pool)                                                  \
     BYI_ROW_IF("mean(%x: Tensor[rank=" rank "]){keepdims=true}",               \
@@ -357,7 +407,7 @@ static const struct byi_row rows[] = {
     BYI_ROW_IF("add|multiply(%x, const %c)", "again(%x, %shaped)",
                has_other_shape),
     BYI_ROW_IF("power(%x, const %two)", "multiply(%x, %x)", byi_row_is_of_floats),
-    BYI_ROW_IF("power(%x, const %half)", "sqrt(%x)", byi_row_is_of_floats),
+    BYI_ROW_IF("power(%x, const %half)", "sqrt(%x)", is_not_negative),
     BYI_ROW_IF("power(%x, const %one)", "%x", byi_row_is_of_floats),
     /* bounds */
     BYI_ROW_IF("maximum|minimum(%x, const %c)", "clip(%x, a_min=lo, a_max=hi)",

@@ -65,7 +65,17 @@ static void power(struct draw *d)
 {
     int64_t dims[BYI_MAX_RANK], b[BYI_MAX_RANK];
     const uint32_t rank = draw_shape(d, 0, 3, dims);
+    const double few[] = {0.5, 1, 2, 3, -1, -0.5, 0, 1.5};
 
+    if (byi_dtype_is_float(d->dtype) && draw_chance(d, 40)) {
+        const double e = few[draw_int(d, 0, BYI_COUNT(few) - 1)];
+        draw_operand(d, d->dtype, rank, dims, EXTREME);
+        if (d->dtype == BYOC_F32)
+            draw_floats(d, -1, &e, draw_chance(d, 70));
+        else
+            byi_tensor_set(draw_operand(d, d->dtype, 0, NULL, ORDINARY), 0, e);
+        return;
+    }
     draw_operand(d, d->dtype, rank, dims, POSITIVE);
     const uint32_t rb = draw_narrower(d, rank, dims, b);
     draw_operand(d, d->dtype, rb, b,
