@@ -354,6 +354,92 @@ static void trees(struct draw *d)
     }
 }
 
+/* Inner nodes, leaves and sets of TreeEnsemble, version 5. */
+struct forest_5 {
+    size_t n, leaves, members;
+    int64_t feature[MOST], missing[MOST];
+    int64_t child[2][MOST], is_leaf[2][MOST]; /* of true, and of false */
+    double split[MOST], mode[MOST];
+    int64_t target[MOST_LEAVES];
+    double weight[MOST_LEAVES], member[4 * MOST];
+};
+
+enum { IN_SET = 6 };
+
+/* A complete tree: inner node i has children 2 i + 1 and 2 i + 2. Numbers of
+ * sets are small positive integers, since ONNX Runtime gets others wrong. */
+static void grow_5(struct draw *d, struct forest_5 *f, int64_t width,
+                   int64_t targets, int64_t inner)
+{
+    const int64_t root = (int64_t)f->n;
+
+    for (int64_t i = 0; i < inner; i++) {
+        const size_t k = f->n++;
+        f->feature[k] = draw_int(d, 0, width - 1);
+        f->missing[k] = draw_int(d, 0, 1);
+        f->mode[k] = (double)draw_int(d, 0, IN_SET);
+        f->split[k] = (double)half(d);
+        for (int64_t m = draw_int(d, 1, 3); f->mode[k] == IN_SET && m-- > 0;)
+            f->member[f->members++] = (double)draw_int(d, 1, 4);
+        if (f->mode[k] == IN_SET)
+            f->member[f->members++] = (double)NAN;
+        for (int64_t side = 0; side < 2; side++) {
+            const bool leaf = 2 * i + 1 >= inner;
+            f->is_leaf[side][k] = leaf;
+            f->child[side][k] =
+                leaf ? (int64_t)f->leaves : root + 2 * i + 1 + side;
+            if (!leaf)
+                continue;
+            f->target[f->leaves] = draw_int(d, 0, targets - 1);
+            f->weight[f->leaves++] = (double)half(d);
+        }
+    }
+}
+
+static void attr_forest_5(struct draw *d, const struct forest_5 *f)
+{
+    draw_attr_ints(d, "nodes_featureids", f->n, f->feature);
+    draw_attr_ints(d, "nodes_truenodeids", f->n, f->child[0]);
+    draw_attr_ints(d, "nodes_falsenodeids", f->n, f->child[1]);
+    draw_attr_ints(d, "nodes_trueleafs", f->n, f->is_leaf[0]);
+    draw_attr_ints(d, "nodes_falseleafs", f->n, f->is_leaf[1]);
+    if (draw_chance(d, 50))
+        draw_attr_ints(d, "nodes_missing_value_tracks_true", f->n, f->missing);
+    draw_attr_vector(d, "nodes_modes", BYOC_U8, (int64_t)f->n, f->mode);
+    draw_attr_vector(d, "nodes_splits", d->dtype, (int64_t)f->n, f->split);
+    if (f->members)
+        draw_attr_vector(d, "membership_values", d->dtype, (int64_t)f->members,
+                         f->member);
+    draw_attr_ints(d, "leaf_targetids", f->leaves, f->target);
+    draw_attr_vector(d, "leaf_weights", d->dtype, (int64_t)f->leaves,
+                     f->weight);
+}
+
+static void trees_5(struct draw *d)
+{
+    const int64_t width = rows_of(d, draw_int(d, 1, 6));
+    const int64_t targets = draw_int(d, 1, 4), count = draw_int(d, 1, 4);
+    /* transforms 1 and 2 have each other's place in ONNX Runtime */
+    static const int64_t transforms_5[] = {0, 3};
+    struct forest_5 f = {0};
+    int64_t roots[4];
+
+    for (int64_t i = 0; i < byi_elements(2, d->in[0].dims); i++)
+        byi_tensor_set(&d->in[0], i, (double)draw_int(d, -3, 5));
+    if (draw_chance(d, 30))
+        byi_tensor_set(&d->in[0], 0, (double)NAN);
+    for (int64_t i = 0; i < count; i++) {
+        roots[i] = (int64_t)f.n;
+        grow_5(d, &f, width, targets, (INT64_C(1) << draw_int(d, 1, 3)) - 1);
+    }
+    attr_forest_5(d, &f);
+    draw_attr_ints(d, "tree_roots", (size_t)count, roots);
+    draw_attr_int(d, "n_targets", targets);
+    draw_attr_int(d, "aggregate_function", draw_int(d, 0, 3));
+    draw_attr_int(d, "post_transform",
+                  targets > 1 ? ONE_OF(d, transforms_5) : 0);
+}
+
 #define ML "ai.onnx.ml"
 /* clang-format off */
 static const struct op_case rows[] = {
@@ -371,6 +457,7 @@ static const struct op_case rows[] = {
     {"SVMClassifier", 1, "fi", svm_classifier, ORDINARY, 2, 1e-3, ML, true},
     {"SVMRegressor", 1, "f", svm_regressor, ORDINARY, 1, 1e-3, ML, false},
     {"Scaler", 1, "fi", scaler, ORDINARY, 1, 1e-6, ML, false},
+    {"TreeEnsemble", 5, "f", trees_5, ORDINARY, 1, 1e-4, ML, false},
     {"TreeEnsembleClassifier", 1, "fi", trees, ORDINARY, 2, 1e-4, ML, true},
     {"TreeEnsembleRegressor", 1, "f", trees, ORDINARY, 1, 1e-4, ML, false},
 };

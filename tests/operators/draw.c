@@ -402,6 +402,18 @@ void draw_attr_tensor(struct draw *d, const char *name, enum byoc_dtype dtype,
         tensor_of(d, name, &t);
 }
 
+void draw_attr_vector(struct draw *d, const char *name, enum byoc_dtype dtype,
+                      int64_t n, const double *values)
+{
+    struct byi_tensor t = {.dtype = dtype, .rank = 1, .dims = {n}};
+
+    t.data = byi_arena_calloc(d->arena, (size_t)byi_tensor_bytes(&t) + 8, 1);
+    for (int64_t i = 0; i < n; i++)
+        byi_tensor_set(&t, i, values[i]);
+    attr(d, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__TENSOR)->t =
+        tensor_of(d, name, &t);
+}
+
 /* --- other nodes, and bodies ---------------------------------------------- */
 
 /* Split a text at blanks to names; "-" is the empty name. */

@@ -83,6 +83,9 @@ void draw_attr_words(struct draw *d, const char *name, size_t n,
                      const char *const *v);
 void draw_attr_tensor(struct draw *d, const char *name, enum byoc_dtype dtype,
                       uint32_t rank, const int64_t *dims, enum flavour flavour);
+/* The same for a vector of n given numbers. */
+void draw_attr_vector(struct draw *d, const char *name, enum byoc_dtype dtype,
+                      int64_t n, const double *values);
 /* Add another node to the model's graph, or to a body; blanks separate names,
  * "-" is the empty name. draw_attr_...() extend it from now on. */
 void draw_node(struct draw *d, Onnx__GraphProto *graph, const char *op,
