@@ -589,7 +589,8 @@ static void classify_multi(struct byi_import *o, const struct byi_ensemble *e,
 }
 
 /* base_values has an entry for every class, or one for a binary classifier with
- * a single sum. */
+ * a single sum. This one belongs to class 0: as in ONNX Runtime, it has no
+ * effect if all votes are for class 1. */
 static void convert_tree_classifier(struct byi_import *o)
 {
     static const int64_t two[] = {0, 1};
@@ -602,8 +603,7 @@ static void convert_tree_classifier(struct byi_import *o)
 
     read_ensemble(o, "class", "sum", &e);
     const byi_id base = add_base_values(o, e.sums, &n);
-    const bool single = n_labels == 2 && e.used[0] != e.used[1] &&
-                        (n == 0 || (n == 1 && e.used[0]));
+    const bool single = n_labels == 2 && e.used[0] != e.used[1] && n < 2;
     if (n && n != n_labels && !single)
         byi_import_refuse(
             o, "found %u base_values for %u classes, expected one each", n,
@@ -611,7 +611,7 @@ static void convert_tree_classifier(struct byi_import *o)
     if (!byi_import_ok(o))
         return;
     byi_id sums = single && e.used[0] ? emit_column(o, e.sums, 0) : e.sums;
-    if (n)
+    if (n && (!single || e.used[0]))
         sums = byi_import_call(o, BYI_OP_ADD, sums, base);
     if (n_labels == 1) {
         const byi_id above = byi_ml_above(o, sums, 0);
