@@ -84,8 +84,12 @@ static const char norm_by_element[] =
 
 static void convert_batch_norm(struct byi_import *o)
 {
+    static const int64_t one[] = {1};
     const double momentum = byi_import_float(o, "momentum", 0.9);
+    const bool single = byi_import_rank(o, byi_import_in(o, 0)) == 1;
 
+    if (single) /* (N) is (N, 1): one channel */
+        o->in[0] = byi_import_expand(o, o->in[0], 1, one);
     if (o->opset < 7 && byi_import_int(o, "is_test", 0) == 0)
         byi_import_refuse(o, "is_test is 0 (training mode), expected 1");
     const double epsilon = byi_import_float(o, "epsilon", 1e-5);
@@ -98,6 +102,9 @@ static void convert_batch_norm(struct byi_import *o)
         by_channel ? byi_import_emit(o, BYI_OP_NN_BATCH_NORM, 5, o->in, 1, attr)
                    : byi_import_text(o, norm_by_element, 5, o->in, 1, attr);
     o->out[0] = byi_import_cast(o, y, dtype);
+    if (single)
+        o->out[0] = byi_import_emit(o, BYI_OP_SQUEEZE, ARGS(o->out[0]),
+                                    ATTRS(SOME_INTS("axis", 1, one)));
 }
 
 byi_id byi_import_softmax_from(struct byi_import *o, enum byi_op_id op,
@@ -174,6 +181,50 @@ static const char layer_statistics[] =
     "  (%mean, rsqrt(add(%variance, epsilon)))"
     "}";
 
+/* Whether a scale or bias must be broadcast to the axes of x from `axis` on. */
+static bool is_broadcast(struct byi_import *o, byi_id x, byi_id scale,
+                         uint32_t axis)
+{
+    const uint32_t rank = byi_import_rank(o, x) - axis;
+
+    if (!byi_import_ok(o) || scale == BYI_NO_ID)
+        return false;
+    if (byi_import_rank(o, scale) != rank)
+        return true;
+    for (uint32_t i = 0; i < rank; i++)
+        if (byi_import_dim(o, scale, i) == 1 &&
+            byi_import_dim(o, x, axis + i) != 1)
+            return true;
+    return false;
+}
+
+/* nn.layer_norm for a scale or bias of another shape than the normalised axes.
+ * It computes in float32, or in float64 if x is float64. */
+static const char broadcast_norm[] =
+    "fn (%x, %scale) {"
+    "  %w = cast(%x, dtype=wide);"
+    "  %centred = subtract(%w, mean(%w, axis=axes, keepdims=true));"
+    "  %variance = mean(multiply(%centred, %centred), axis=axes,"
+    "                   keepdims=true);"
+    "  %y = divide(%centred, sqrt(add(%variance, epsilon)));"
+    "  multiply(cast(%y, dtype=%x), %scale)"
+    "}";
+
+static byi_id emit_broadcast_norm(struct byi_import *o, uint32_t axis,
+                                  double epsilon)
+{
+    const byi_id x = byi_import_in(o, 0), bias = byi_import_in(o, 2);
+    const bool f64 = byi_import_dtype(o, x) == BYOC_F64;
+    int64_t axes[BYI_MAX_RANK];
+    const uint32_t n = list_axes_from(o, x, axis, axes);
+    const byi_id y = byi_import_text(
+        o, broadcast_norm, ARGS(x, byi_import_in(o, 1)),
+        ATTRS(SOME_INTS("axes", n, axes), A_FLOAT("epsilon", epsilon),
+              A_DTYPE("wide", f64 ? BYOC_F64 : BYOC_F32)));
+
+    return bias == BYI_NO_ID ? y : byi_import_call(o, BYI_OP_ADD, y, bias);
+}
+
 static void convert_layer_norm(struct byi_import *o)
 {
     const byi_id x = byi_import_in(o, 0);
@@ -183,9 +234,13 @@ static void convert_layer_norm(struct byi_import *o)
     const bool bias = byi_import_in(o, 2) != BYI_NO_ID;
 
     check_stash_type(o);
-    o->out[0] = byi_import_emit(
-        o, BYI_OP_NN_LAYER_NORM, bias ? 3 : 2, o->in,
-        ATTRS(AN_INT("axis", (int64_t)axis), A_FLOAT("epsilon", epsilon)));
+    if (is_broadcast(o, x, byi_import_in(o, 1), axis) ||
+        is_broadcast(o, x, byi_import_in(o, 2), axis))
+        o->out[0] = emit_broadcast_norm(o, axis, epsilon);
+    else
+        o->out[0] = byi_import_emit(
+            o, BYI_OP_NN_LAYER_NORM, bias ? 3 : 2, o->in,
+            ATTRS(AN_INT("axis", (int64_t)axis), A_FLOAT("epsilon", epsilon)));
     if (byi_import_wants(o, 1) || byi_import_wants(o, 2)) {
         int64_t axes[BYI_MAX_RANK];
         const uint32_t n = list_axes_from(o, x, axis, axes);

@@ -337,8 +337,8 @@ static void channel_norm(struct draw *d)
     const bool batch = strcmp(op_now->op, "BatchNormalization") == 0;
     const bool group = strcmp(op_now->op, "GroupNormalization") == 0;
     const int64_t groups = draw_int(d, 1, 3);
-    int64_t dims[BYI_MAX_RANK];
-    const uint32_t rank = draw_shape(d, batch ? 2 : 3, 5, dims);
+    int64_t dims[BYI_MAX_RANK] = {0, 1};
+    const uint32_t rank = draw_shape(d, batch ? 1 : 3, 5, dims);
 
     for (uint32_t i = 0; i < rank; i++)
         dims[i] = dims[i] ? dims[i] : 2;
@@ -356,16 +356,22 @@ static void channel_norm(struct draw *d)
 
 static void layer_norm(struct draw *d)
 {
-    int64_t dims[BYI_MAX_RANK];
+    const bool bias =
+        strcmp(op_now->op, "RMSNormalization") != 0 && draw_chance(d, 60);
+    int64_t dims[BYI_MAX_RANK], part[BYI_MAX_RANK];
     const uint32_t rank = draw_shape(d, 1, 4, dims);
     const uint32_t axis = (uint32_t)draw_int(d, 0, rank - 1);
 
     for (uint32_t i = 0; i < rank; i++)
         dims[i] = dims[i] ? dims[i] : 2;
     draw_operand(d, d->dtype, rank, dims, ORDINARY);
-    draw_operand(d, d->dtype, rank - axis, dims + axis, ORDINARY);
-    if (strcmp(op_now->op, "RMSNormalization") != 0 && draw_chance(d, 60))
-        draw_operand(d, d->dtype, rank - axis, dims + axis, ORDINARY);
+    for (int i = 0; i < (bias ? 2 : 1); i++) {
+        const uint32_t whole = rank - axis;
+        const uint32_t n = draw_narrower(d, whole, dims + axis, part);
+        const bool all = draw_chance(d, 70);
+        draw_operand(d, d->dtype, all ? whole : n, all ? dims + axis : part,
+                     ORDINARY);
+    }
     draw_attr_int(d, "axis", draw_chance(d, 50) ? axis : (int64_t)axis - rank);
     draw_attr_float(d, "epsilon", 0.01f);
 }
