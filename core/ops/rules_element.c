@@ -256,6 +256,12 @@ enum byoc_status byi_rule_dyn_reduce(struct byi_infer *t,
                              "such as \"sum\"",
                              function);
     BYI_TRY(byi_want_dtype(t, 0, BYI_NUMERIC, "x"));
+    BYI_TRY(byi_want_ints(t, 1, -1, "axes"));
+    if (keep && BYI_IS_SYMBOL(t->in[1]->dims[0])) {
+        for (uint32_t i = 0; i < x->rank; i++)
+            dims[i] = byi_rule_fresh(t);
+        return byi_rule_tensor(t, x->dtype, x->rank, dims, out);
+    }
     BYI_TRY(byi_want_axis_operand(t, axes, &n, &known));
     if (n > x->rank)
         return byi_rule_fail(t,
