@@ -383,11 +383,38 @@ static void convert_scan(struct byi_import *o)
     run_loop(o, &loop);
 }
 
-/* Scan one entry of the batch: every input without its first axis. */
+/* Append rows of zeros to y until it has as many rows as x; `length` is the
+ * number of its rows, a vector of one element. */
+static byi_id append_rows(struct byi_import *o, byi_id y, byi_id length,
+                          byi_id x)
+{
+    const int64_t none[BYI_MAX_RANK] = {0};
+    const uint32_t rank = byi_import_rank(o, y);
+    const byi_id missing = byi_import_text(
+        o,
+        "fn (%x, %length) {"
+        "  subtract(strided_slice(shape_of(%x), [0], [1], [0], [1]), %length)"
+        "}",
+        ARGS(x, length), NO_ATTRS);
+    byi_id pads =
+        byi_import_concat(o, byi_import_vector(o, rank, none), missing, 0);
+
+    if (rank > 1)
+        pads =
+            byi_import_concat(o, pads, byi_import_vector(o, rank - 1, none), 0);
+    return byi_import_call(o, BYI_OP_NN_PAD, y, pads,
+                           byi_import_scalar(o, byi_import_dtype(o, y), 0));
+}
+
+/* Scan one entry of the batch: every input without its first axis. `lengths`
+ * has the number of iterations of each entry, unless it is BYI_NO_ID: scan
+ * inputs are cut, and zeros appended to scan outputs. */
 static void scan_entry(struct byi_import *o, const byi_id *whole, uint32_t n,
-                       int64_t entry)
+                       byi_id lengths, int64_t entry)
 {
     const byi_id at = byi_import_scalar(o, BYOC_I64, (double)entry);
+    const int64_t n_reads = byi_import_int(o, "num_scan_inputs", 0);
+    byi_id length = BYI_NO_ID, longest = BYI_NO_ID;
 
     o->n_in = n;
     o->in = byi_arena_calloc(o->scratch, n, sizeof *o->in);
@@ -395,10 +422,26 @@ static void scan_entry(struct byi_import *o, const byi_id *whole, uint32_t n,
     for (uint32_t i = 0; i < n; i++)
         o->in[i] = byi_import_emit(o, BYI_OP_TAKE, ARGS(whole[i], at),
                                    ATTRS(AN_INT("axis", 0)));
+    if (lengths != BYI_NO_ID) {
+        length = byi_import_emit(o, BYI_OP_TAKE,
+                                 ARGS(byi_import_cast(o, lengths, BYOC_I64),
+                                      byi_import_vector(o, 1, &entry)),
+                                 ATTRS(AN_INT("axis", 0)));
+        longest = o->in[n - 1];
+    }
+    for (uint32_t i = 0; i < n && lengths != BYI_NO_ID; i++)
+        if (i + n_reads >= n)
+            o->in[i] = byi_import_text(
+                o, "fn (%x, %n) { strided_slice(%x, [0], %n, [0], [1]) }",
+                ARGS(o->in[i], length), NO_ATTRS);
     convert_scan(o);
-    for (uint32_t i = 0; i < o->n_out; i++)
-        if (byi_import_wants(o, i))
-            o->out[i] = byi_import_row(o, o->out[i]);
+    for (uint32_t i = 0; i < o->n_out && byi_import_ok(o); i++) {
+        if (!byi_import_wants(o, i))
+            continue;
+        if (lengths != BYI_NO_ID && i + n_reads >= n)
+            o->out[i] = append_rows(o, o->out[i], length, longest);
+        o->out[i] = byi_import_row(o, o->out[i]);
+    }
 }
 
 /* Before opset 9, inputs and outputs had a leading batch axis, and input 0 was
@@ -406,7 +449,7 @@ static void scan_entry(struct byi_import *o, const byi_id *whole, uint32_t n,
 static void convert_scan_8(struct byi_import *o)
 {
     enum { MAX_BATCH = 64 };
-    const byi_id *whole = o->in + 1;
+    const byi_id *whole = o->in + 1, lengths = byi_import_in(o, 0);
     const uint32_t n = o->n_in ? o->n_in - 1 : 0;
     byi_id *const joined = o->out, *entries[MAX_BATCH];
 
@@ -419,9 +462,6 @@ static void convert_scan_8(struct byi_import *o)
     if (n == 0)
         byi_import_fail(o, BYOC_EPARSE,
                         "found no scan inputs, expected 1 or more");
-    if (byi_import_in(o, 0) != BYI_NO_ID)
-        byi_import_refuse(
-            o, "found input sequence_lens, expected it to be omitted");
     const int64_t batch = byi_import_ok(o) ? byi_import_dim(o, whole[0], 0) : 0;
     if (BYI_IS_SYMBOL(batch))
         byi_import_refuse(
@@ -433,7 +473,7 @@ static void convert_scan_8(struct byi_import *o)
         byi_import_refuse(o, "found a batch of %lld, expected 1 to %d",
                           (long long)batch, MAX_BATCH);
     for (int64_t b = 0; b < batch && byi_import_ok(o); b++) {
-        scan_entry(o, whole, n, b);
+        scan_entry(o, whole, n, lengths, b);
         entries[b] = o->out;
     }
     o->out = joined;
