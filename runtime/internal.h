@@ -271,6 +271,11 @@ enum byoc_status byi_library_check(const char *path, const char *name,
  * byi_library_check, and BYOC_EBACKEND with the loader's message. */
 enum byoc_status byi_library_open(const char *path, const char *name,
                                   void **handle, struct byoc_error *err);
+/* As byi_library_open, even if the loader has another library that was opened
+ * by this path and whose file has been replaced since. Needs /proc. Errors:
+ * also BYOC_EIO (the file cannot be opened). */
+enum byoc_status byi_library_open_anew(const char *path, const char *name,
+                                       void **handle, struct byoc_error *err);
 void *byi_library_symbol(void *handle, const char *name); /* NULL: none */
 void byi_library_close(void *handle);                     /* may be NULL */
 /* Call dl_iterate_phdr with the lock of core/base/loader.h, which all code of
@@ -288,8 +293,6 @@ BYOC_API enum byoc_status byoc_internal_library_find(const char *path,
  * that has no name. */
 struct byi_memory_library {
     void *handle; /* NULL: not open */
-    int fd;       /* the file in memory, which stays open; -1: opened by its
-                   * path */
 };
 /* Write n bytes to a new file in memory that has no name and that only this
  * user can read. The caller closes *fd. Errors: BYOC_ENOMEM, BYOC_EIO. */

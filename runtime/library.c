@@ -10,6 +10,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -142,22 +143,53 @@ enum byoc_status byi_memory_file(const void *data, size_t n, int *fd,
         strerror(why));
 }
 
-/* The loader identifies a library by its path, here /proc/self/fd/N. The
- * descriptor therefore stays open as long as the library, so that no other
- * library gets that path. */
+/* The loader identifies a library by the paths it was opened by, and keeps them
+ * as long as the library is loaded: if a file was renamed to such a path, or
+ * the number of a closed descriptor is used again, it returns the old library.
+ * So each call here spells /proc/self/fd/N in another way: before N are the
+ * bits of a counter, "./" for 0 and "../fd/" for 1. */
+static void *open_anew(int fd)
+{
+    static atomic_ullong calls = 1; /* 0 spells it in the usual way */
+    char path[24 + 64 * 6 + 12] = "/proc/self/fd/";
+    size_t n = strlen(path);
+    for (unsigned long long i = atomic_fetch_add(&calls, 1); i > 0; i >>= 1)
+        n += (size_t)snprintf(path + n, sizeof path - n, "%s",
+                              i & 1 ? "../fd/" : "./");
+    snprintf(path + n, sizeof path - n, "%d", fd);
+    return open_locked(path);
+}
+
+enum byoc_status byi_library_open_anew(const char *path, const char *name,
+                                       void **handle, struct byoc_error *err)
+{
+    *handle = NULL;
+    BYI_TRY(byi_library_check(path, name, err));
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return byi_fail(err, BYOC_EIO, "%s: cannot open it: %s; try again",
+                        name, strerror(errno));
+    *handle = open_anew(fd);
+    const char *why = *handle ? NULL : dlerror();
+    close(fd);
+    if (*handle)
+        return BYOC_OK;
+    return byi_fail(err, BYOC_EBACKEND, "%s: the loader says: %s", name,
+                    why ? why : "nothing");
+}
+
 enum byoc_status byoc_internal_library_map(const void *data, size_t n,
                                            struct byi_memory_library *library,
                                            struct byoc_error *err)
 {
-    char path[40];
+    int fd;
     *library = (struct byi_memory_library){0};
-    BYI_TRY(byi_memory_file(data, n, &library->fd, err));
-    snprintf(path, sizeof path, "/proc/self/fd/%d", library->fd);
-    library->handle = open_locked(path);
+    BYI_TRY(byi_memory_file(data, n, &fd, err));
+    library->handle = open_anew(fd);
+    const char *why = library->handle ? NULL : dlerror();
+    close(fd);
     if (library->handle)
         return BYOC_OK;
-    const char *why = dlerror();
-    close(library->fd);
     return byi_fail(err, BYOC_EBACKEND, "the loader says: %s",
                     why ? why : "nothing");
 }
@@ -176,8 +208,6 @@ void byoc_internal_library_unmap(struct byi_memory_library *library)
     if (!library->handle)
         return;
     close_locked(library->handle);
-    if (library->fd >= 0)
-        close(library->fd);
     *library = (struct byi_memory_library){0};
 }
 

@@ -36,6 +36,32 @@ static enum byoc_status resolve_path(const char *path, struct model_file *file,
                     path, strerror(errno));
 }
 
+/* Open the artifact with the loader, and find the struct byi_descriptor that is
+ * equal to the file's. A model loaded from a file that had this path before may
+ * still be in use. The loader then returns the library of that file, so the
+ * second attempt opens the file by a path that is new to the loader. */
+static enum byoc_status find_descriptor(const struct model_file *file,
+                                        const struct byi_artifact *a,
+                                        const char *symbol, void **library,
+                                        const struct byi_descriptor **d,
+                                        struct byoc_error *err)
+{
+    static enum byoc_status (*const open_by[])(
+        const char *path, const char *name, void **handle,
+        struct byoc_error *err) = {byi_library_open, byi_library_open_anew};
+    for (size_t i = 0; i < BYI_COUNT(open_by); i++) {
+        byi_library_close(*library);
+        BYI_TRY(open_by[i](file->path, file->name, library, err));
+        *d = byi_library_symbol(*library, symbol);
+        if (*d && memcmp(*d, a->descriptor, sizeof **d) == 0)
+            return BYOC_OK;
+    }
+    return byi_fail(err, BYOC_EPARSE,
+                    "%s: found symbol %.60s %s, expected the file's "
+                    "descriptor; was the file edited?",
+                    file->name, symbol, *d ? "with other contents" : "missing");
+}
+
 /* Let the loader map the artifact, and compare its struct byi_descriptor with
  * the file's. The image then points to the mapped weights, which every process
  * that loads the file shares, and to the mapped code. */
@@ -48,17 +74,9 @@ static enum byoc_status map_artifact(const struct model_file *file,
     struct byi_arena *arena = byi_arena_new();
     enum byoc_status status = byi_manifest_read(
         a->image.manifest, a->image.manifest_bytes, arena, &manifest, err);
+    const struct byi_descriptor *d = NULL;
     if (status == BYOC_OK)
-        status = byi_library_open(file->path, file->name, library, err);
-    const struct byi_descriptor *d =
-        status == BYOC_OK ? byi_library_symbol(*library, manifest.symbol)
-                          : NULL;
-    if (status == BYOC_OK && (!d || memcmp(d, a->descriptor, sizeof *d) != 0))
-        status = byi_fail(err, BYOC_EPARSE,
-                          "%s: found symbol %.60s %s, expected the file's "
-                          "descriptor; was the file edited?",
-                          file->name, manifest.symbol,
-                          d ? "with other contents" : "missing");
+        status = find_descriptor(file, a, manifest.symbol, library, &d, err);
     if (status == BYOC_OK && a->image.weights_bytes > 0) {
         a->image.weights = (const char *)d + d->weights;
         a->image.weights_mapped = true;
@@ -125,8 +143,7 @@ static enum byoc_status load_file(const struct model_file *file,
         return status;
     }
     (*model)->artifact = a;
-    (*model)->library =
-        (struct byi_memory_library){.handle = library, .fd = -1};
+    (*model)->library.handle = library;
     return BYOC_OK;
 }
 
@@ -143,9 +160,7 @@ enum byoc_status byoc_model_load(const char *path,
     return load_file(&file, &load, model, err);
 }
 
-/* Load the artifact in descriptor `fd`, which the model owns from now on;
- * closes it on failure. The loader identifies libraries by path: the model
- * keeps the descriptor open, so that no other library gets its path. */
+/* Load the artifact in descriptor `fd`, and close it. */
 static enum byoc_status load_descriptor(int fd, const char *name,
                                         const struct byoc_load_params *params,
                                         struct byoc_model **model,
@@ -154,10 +169,7 @@ static enum byoc_status load_descriptor(int fd, const char *name,
     struct model_file file = {.name = name};
     snprintf(file.path, sizeof file.path, "/proc/self/fd/%d", fd);
     const enum byoc_status status = load_file(&file, params, model, err);
-    if (status == BYOC_OK)
-        (*model)->library.fd = fd;
-    else
-        close(fd);
+    close(fd);
     return status;
 }
 

@@ -18,6 +18,7 @@
 #include "codegen_c/codegen_c.h"
 #include "tests/fixture.h"
 #include "tests/folder.h"
+#include "tests/open_files.h"
 
 static const char ir[] =
     "def @main(%x: Tensor[(2, 4), float32]) {\n"
@@ -65,22 +66,29 @@ static void write_model(struct folder *f, const char *path)
         fail_msg("%s", err.text);
 }
 
+/* Run a loaded model, compare with plain loops, and free it. */
+static void run_and_free(struct fixture *x, struct byoc_model **model)
+{
+    struct byoc_error err;
+    struct byoc_state *s = NULL;
+    assert_int_equal(byoc_state_new(*model, &s, &err), BYOC_OK);
+    if (fixture_run(x, s, 1, true, &err) != BYOC_OK)
+        fail_msg("%s", err.text);
+    byoc_state_free(&s);
+    byoc_model_free(model);
+}
+
 static void test_load_and_run(void **state)
 {
     struct folder *f = *state;
     struct byoc_error err;
     struct byoc_model *model = NULL;
-    struct byoc_state *s = NULL;
     write_model(f, f->model);
     if (byoc_model_load(f->model, NULL, &model, &err) != BYOC_OK)
         fail_msg("%s", err.text);
-    assert_int_equal(byoc_state_new(model, &s, &err), BYOC_OK);
-    if (fixture_run(&f->x, s, 1, true, &err) != BYOC_OK)
-        fail_msg("%s", err.text);
     assert_string_equal(byoc_model_input(model, 0)->name, "x");
     assert_null(byoc_model_input(model, 1));
-    byoc_state_free(&s);
-    byoc_model_free(&model);
+    run_and_free(&f->x, &model);
 }
 
 static void test_verify(void **state)
@@ -113,6 +121,65 @@ static void write_file(const char *path, const void *data, size_t n)
     assert_non_null(f);
     assert_int_equal(fwrite(data, 1, n, f), n);
     assert_int_equal(fclose(f), 0);
+}
+
+/* The model of `ir` with another operator. */
+static void make_other(struct folder *f, struct fixture *other)
+{
+    struct byoc_error err;
+    char *text = strdup(ir);
+    memcpy(strstr(text, "nn.relu"), "sigmoid", 7);
+    if (fixture_open(other, text, &err) != BYOC_OK ||
+        byi_artifact_write(f->other, &other->image, NULL, &err) != BYOC_OK)
+        fail_msg("%s", err.text);
+    free(text);
+}
+
+/* A file that is renamed to the path of a loaded model loads beside it. */
+static void test_replaced(void **state)
+{
+    struct folder *f = *state;
+    struct byoc_error err;
+    struct byoc_model *old = NULL, *model = NULL;
+    struct fixture other;
+    write_model(f, f->model);
+    make_other(f, &other);
+    if (byoc_model_load(f->model, NULL, &old, &err) != BYOC_OK)
+        fail_msg("%s", err.text);
+    assert_int_equal(rename(f->other, f->model), 0);
+    if (byoc_model_load(f->model, NULL, &model, &err) != BYOC_OK)
+        fail_msg("%s", err.text);
+    run_and_free(&other, &model);
+    run_and_free(&f->x, &old);
+    fixture_close(&other);
+}
+
+/* A file that is loaded twice, through two descriptors, is one library to the
+ * loader. One of the descriptors is then the number of another file. */
+static void test_descriptor_used_again(void **state)
+{
+    struct folder *f = *state;
+    struct byoc_error err;
+    struct byoc_model *models[3] = {NULL};
+    struct fixture other;
+    size_t n;
+    write_model(f, f->model);
+    make_other(f, &other);
+    void *data = read_file(f->other, &n);
+    const int fd = open(f->model, O_RDONLY | O_CLOEXEC);
+    const int before = count_open_files();
+    for (int i = 0; i < 2; i++)
+        if (byoc_model_load_fd(fd, NULL, &models[i], &err) != BYOC_OK)
+            fail_msg("%s", err.text);
+    run_and_free(&f->x, &models[0]);
+    if (byoc_model_load_memory(data, n, NULL, &models[2], &err) != BYOC_OK)
+        fail_msg("%s", err.text);
+    assert_int_equal(count_open_files(), before);
+    run_and_free(&other, &models[2]);
+    run_and_free(&f->x, &models[1]);
+    fixture_close(&other);
+    close(fd);
+    free(data);
 }
 
 static void test_same_bytes(void **state)
@@ -360,6 +427,7 @@ int main(void)
         TEST(test_cannot_write), TEST(test_other_plan),
         TEST(test_descriptor),   TEST(test_no_descriptors_left),
         TEST(test_ledger),       TEST(test_packed_weights_dropped),
+        TEST(test_replaced),     TEST(test_descriptor_used_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
