@@ -140,6 +140,9 @@ def main():
     except ImportError:
         pass
     objects = [None, True, False, x, feeds, words, byoc.Model, byoc.Error, "x"]
+    # Since Python 3.12 some are immortal (PEP 683): Python does not count references
+    # to them, but an extension with the stable ABI of 3.11 does, so that counts drift.
+    objects = [o for o in objects if sys.getrefcount(o) < 1 << 30]
     failed = 0
     for name, call in calls.items():
         times = 20 if name.endswith(("load", "compile")) else 200
