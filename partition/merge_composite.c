@@ -232,19 +232,39 @@ static bool has_symbolic_dims(const struct byi_match *match)
     return false;
 }
 
+/* Whether a value of the match with a symbolic dim is empty in this round. */
+static bool has_empty_value(const struct byi_merger *g,
+                            const struct byi_match *match, uint32_t round)
+{
+    for (uint32_t i = 0; i < match->n_bound + match->n_ops; i++) {
+        const byi_id value = i < match->n_bound
+                                 ? match->bound[i].value
+                                 : match->ops[i - match->n_bound];
+        const struct byi_type *type = byi_merger_sample(g, match, value, round);
+        if (!byi_type_has_static_sizes(byi_match_node(match, value)->type) &&
+            type && type->kind == BYI_TENSOR &&
+            byi_elements(type->rank, type->dims) == 0)
+            return true;
+    }
+    return false;
+}
+
 /* Probe with the sizes of every round in which the match's shapes are known and
- * its operators accept them. probed->refused is set if a probe refuses, or if
- * there is no such round. */
+ * its operators accept them. Rounds with an empty value, such as the second
+ * part of a split of n = 1, are used only if there are no others.
+ * probed->refused is set if a probe refuses, or if there is no such round. */
 static enum byoc_status probe_samples(struct byi_merger *g,
                                       const struct byi_match *match,
                                       uint32_t func, const uint32_t *none,
                                       struct byi_probe_result *probed)
 {
     bool asked = false, reference = false;
+    const uint32_t rounds = byi_samples_rounds(g->samples);
     *probed = (struct byi_probe_result){.impl = ""};
-    for (uint32_t r = 0; r < byi_samples_rounds(g->samples); r++) {
+    for (uint32_t k = 0; k < 2 * rounds && !(asked && k >= rounds); k++) {
+        const uint32_t r = k % rounds;
         const struct byi_type *const *types = param_types(g, match, r);
-        if (!types)
+        if (!types || has_empty_value(g, match, r) != (k >= rounds))
             continue;
         BYI_TRY(byi_probe(g->backends, g->backend, g->m, func, none, types,
                           probed, g->err));
