@@ -22,6 +22,7 @@ struct byi_samples {
     uint32_t n_rounds;
     struct shapes **shapes; /* indexed by round and function */
     const char **fault; /* for each round: why the model rejects it           */
+    uint32_t *n_empty;  /* for each round: the operators' empty results      */
     bool *bound; /* for each symbol: a run binds it, as an input has it  */
     uint32_t n_symbols; /* of the module when `bound` was made            */
     uint32_t n_funcs;
@@ -31,9 +32,10 @@ struct byi_samples {
 };
 
 /* The larger sizes are for models that reject the first three, such as models
- * with reflective padding, which needs long axes. */
+ * with reflective padding, which needs long axes, or that have empty values for
+ * all of them. */
 static const int64_t usual_sizes[] = {1, 2, 64, 512, 4096, 32768};
-/* only so many of the sizes are used for models that accept one of these */
+/* only so many of the sizes are used for other models */
 enum { N_FIRST = 3 };
 
 /* --- sizes ---------------------------------------------------------------- */
@@ -147,6 +149,8 @@ static void visit_op(struct byi_samples *s, uint32_t round,
     }
     if (!byi_type_has_static_sizes(type))
         return;
+    s->n_empty[round] +=
+        type->kind == BYI_TENSOR && byi_elements(type->rank, type->dims) == 0;
     sh->type[id] = type;
     sh->value[id] = compute_value(s, node, in, known, type);
 }
@@ -351,6 +355,20 @@ static void add_round(struct byi_samples *s)
     }
 }
 
+/* Add rounds as long as each of them leaves fewer values empty: for n = 64, the
+ * rows behind the first hundred are. */
+static void add_larger_rounds(struct byi_samples *s, uint32_t most)
+{
+    uint32_t n = s->n_rounds;
+    while (n < most && !s->fault[n - 1] && s->n_empty[n - 1] > 0) {
+        add_round(s);
+        if (s->fault[n] || s->n_empty[n] >= s->n_empty[n - 1])
+            break;
+        n++;
+    }
+    s->n_rounds = n;
+}
+
 struct byi_samples *byi_samples_new(const struct byi_module *m,
                                     const struct byi_pass_context *ctx,
                                     struct byi_arena *arena)
@@ -371,10 +389,12 @@ struct byi_samples *byi_samples_new(const struct byi_module *m,
                               : (uint32_t)BYI_COUNT(usual_sizes);
     s->shapes = byi_arena_calloc(arena, most, sizeof *s->shapes);
     s->fault = byi_arena_calloc(arena, most, sizeof *s->fault);
+    s->n_empty = byi_arena_calloc(arena, most, sizeof *s->n_empty);
     while (s->n_rounds < first)
         add_round(s);
     while (s->n_rounds < most && byi_sample_fault(s))
         add_round(s);
+    add_larger_rounds(s, most);
     return s;
 }
 

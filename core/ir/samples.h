@@ -21,9 +21,9 @@ struct byi_sizes {
 
 /* The shapes of all values of the module, in several rounds. A round uses the
  * sizes that the user gave, or 1, 2 or 64. If the model accepts none of these,
- * larger ones follow. NULL if the inputs have no symbolic dims. The samples
- * live in `arena`, and are valid until the module changes; m and ctx must
- * outlive them. */
+ * or if values are empty for 64, larger ones follow. NULL if the inputs have no
+ * symbolic dims. The samples live in `arena`, and are valid until the module
+ * changes; m and ctx must outlive them. */
 struct byi_samples;
 struct byi_samples *byi_samples_new(const struct byi_module *m,
                                     const struct byi_pass_context *ctx,
