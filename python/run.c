@@ -297,6 +297,12 @@ static int bind_all_outputs(struct pyb_job *job, PyObject *out)
 /* Bind the named outputs. Keeps the names for the run in job->holds. */
 static int bind_names(struct pyb_job *job, PyObject *names, PyObject *out)
 {
+    if (PyUnicode_Check(names)) {
+        PyErr_SetString(PyExc_TypeError,
+                        "names: found a string, expected None or a list of "
+                        "strings");
+        return -1;
+    }
     PyObject *list = PySequence_Tuple(names);
     struct pyb_hold *hold = list ? pyb_hold_add(&job->holds) : NULL;
     if (!hold) {

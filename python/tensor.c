@@ -158,13 +158,45 @@ static void drop_capsule(PyObject *capsule)
     managed->deleter(managed);
 }
 
-/* __dlpack__(). Ignores the keyword arguments of the protocol, since a tensor
- * is on the CPU and is never copied. */
+static PyObject *dlpack_device(PyObject *self, PyObject *unused)
+{
+    (void)self, (void)unused;
+    return Py_BuildValue("ii", kDLCPU, 0);
+}
+
+/* Refuse a request for a copy, or for a device other than the CPU. Ignores the
+ * other arguments of the protocol: a consumer must accept an unversioned
+ * capsule, and a CPU has no streams. */
+static int check_lending(PyObject *named)
+{
+    PyObject *copy = named ? PyDict_GetItemString(named, "copy") : NULL;
+    PyObject *device = named ? PyDict_GetItemString(named, "dl_device") : NULL;
+    if (copy == Py_True) {
+        PyErr_SetString(PyExc_BufferError,
+                        "copy: found True, expected None or False, since a "
+                        "tensor lends its memory; copy the result");
+        return -1;
+    }
+    if (!device || device == Py_None)
+        return 0;
+    PyObject *cpu = dlpack_device(NULL, NULL);
+    const int same = cpu ? PyObject_RichCompareBool(device, cpu, Py_EQ) : -1;
+    Py_XDECREF(cpu);
+    if (same == 0)
+        PyErr_SetString(PyExc_BufferError,
+                        "dl_device: found another device, expected (1, 0), the "
+                        "CPU; move the result");
+    return same == 1 ? 0 : -1;
+}
+
+/* __dlpack__() */
 static PyObject *to_dlpack(PyObject *self, PyObject *args, PyObject *named)
 {
     struct tensor *t = (struct tensor *)self;
+    (void)args;
+    if (check_lending(named))
+        return NULL;
     DLManagedTensor *lent = calloc(1, sizeof *lent);
-    (void)args, (void)named;
     if (!lent)
         return PyErr_NoMemory();
     lent->dl_tensor = (DLTensor){.data = t->data,
@@ -197,12 +229,6 @@ static PyObject *to_array(PyObject *self, PyObject *args, PyObject *named)
     Py_XDECREF(make);
     Py_XDECREF(module);
     return array;
-}
-
-static PyObject *dlpack_device(PyObject *self, PyObject *unused)
-{
-    (void)self, (void)unused;
-    return Py_BuildValue("ii", kDLCPU, 0);
 }
 
 bool pyb_tensor_lacks_format(PyObject *object)

@@ -251,14 +251,22 @@ static int read_buffer(struct pyb_hold *hold, const struct byoc_io *io,
 
 /* Read the tensor of a DLPack capsule. The capsule is not renamed to
  * "used_dltensor", so that its destructor frees the tensor. */
-static int read_dlpack(struct pyb_hold *hold, PyObject *object, DLTensor *to)
+static int read_dlpack(struct pyb_hold *hold, const char *what,
+                       const char *name, PyObject *object, DLTensor *to)
 {
     enum { DLPACK_BOOL = 6 }; /* type code since DLPack 0.8 */
     hold->object = PyObject_CallMethod(object, "__dlpack__", NULL);
-    DLManagedTensor *lent =
-        hold->object ? PyCapsule_GetPointer(hold->object, "dltensor") : NULL;
-    if (!lent)
+    if (!hold->object)
         return -1;
+    if (!PyCapsule_IsValid(hold->object, "dltensor")) {
+        pyb_raisef(BYOC_ETYPE,
+                   "%s \"%s\": found another result of __dlpack__(), expected "
+                   "a new capsule \"dltensor\"",
+                   what, name);
+        return -1;
+    }
+    const DLManagedTensor *lent =
+        PyCapsule_GetPointer(hold->object, "dltensor");
     *to = lent->dl_tensor;
     if (to->dtype.code == DLPACK_BOOL && to->dtype.bits == 8)
         to->dtype.code = kDLUInt;
@@ -277,7 +285,7 @@ static int read_tensor(struct pyb_hold **holds, const struct byoc_io *io,
     if (PyObject_CheckBuffer(object) && !pyb_tensor_lacks_format(object))
         return read_buffer(hold, io, what, name, object, to);
     if (PyObject_HasAttrString(object, "__dlpack__"))
-        return read_dlpack(hold, object, to);
+        return read_dlpack(hold, what, name, object, to);
     PyObject *type = PyType_GetName(Py_TYPE(object));
     if (type)
         pyb_raisef(BYOC_ETYPE,

@@ -93,8 +93,10 @@ static enum byoc_status check_layout(const DLTensor *view, const char *what,
                : byi_fail(
                      err, BYOC_EINVAL,
                      "%s \"%s\": found strides %s, which are not dense and "
-                     "row-major, expected dense data; copy it first",
-                     what, io->name, strides_text(view, strides));
+                     "row-major, expected dense data; %s",
+                     what, io->name, strides_text(view, strides),
+                     strcmp(what, "output") == 0 ? "give other memory"
+                                                 : "copy it first");
 }
 
 static enum byoc_status fail_dtype(const DLTensor *view, const char *what,

@@ -290,6 +290,8 @@ class Names(unittest.TestCase):
         for names, feeds in ((None, None), (7, {}), ([7], self.feeds), (None, {7: 1})):
             with self.assertRaises(TypeError):
                 self.model.run(names, feeds)
+        with self.assertRaisesRegex(TypeError, "names: found a string"):
+            self.model.run("output_1", self.feeds)
         # and the model still runs
         self.assertEqual(len(self.model.run(None, self.feeds)), 2)
 
@@ -329,6 +331,7 @@ class Refusals(unittest.TestCase):
         out = lambda a: {"out": {"output_0": a}}  # noqa: E731
         self.refuse(ValueError, "overlaps", x, **out(x))
         self.refuse(ValueError, r"expected \(2, 3\)", x, **out(ones(3, 2)))
+        self.refuse(ValueError, "not dense.* give other", x, **out(ones(3, 2).T))
         self.refuse(TypeError, "float64", x, **out(ones(2, 3, dtype="f8")))
         frozen = ones(2, 3)
         frozen.flags.writeable = False

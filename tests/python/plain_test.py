@@ -4,6 +4,7 @@
 import array
 import gc
 import sys
+import types
 import unittest
 
 import byoc
@@ -34,6 +35,11 @@ class Plain(unittest.TestCase):
         del capsule
         self.assertEqual(sys.getrefcount(y), count)
         self.assertEqual(y.__dlpack_device__(), (1, 0))
+        y.__dlpack__(max_version=(1, 0), dl_device=(1, 0), copy=False)
+        y.__dlpack__(dl_device=None, copy=None)
+        for wrong in ({"copy": True}, {"dl_device": (2, 0)}, {"dl_device": 1}):
+            with self.assertRaises(BufferError):
+                y.__dlpack__(**wrong)
         # and a tensor is an input
         self.assertEqual(bytes(models.compile(models.RELU)(y)), bytes(y))
 
@@ -51,6 +57,10 @@ class Plain(unittest.TestCase):
             model(array.array("f", range(6)))
         with self.assertRaises(byoc.MismatchError):
             model(bytes(24))
+        for result in (None, 5, model(memoryview(bytes(24)).cast("f", (2, 3)))):
+            lender = types.SimpleNamespace(__dlpack__=lambda result=result: result)
+            with self.assertRaisesRegex(byoc.MismatchError, 'input "x": .*capsule'):
+                model(lender)
         strings = models.compile(models.typed("string", "transpose(%x, axes=[1, 0])"))
         with self.assertRaises(ImportError):
             strings([["a", "b", "c"]] * 2)
