@@ -134,9 +134,9 @@ static enum byoc_status compile_levels(const struct unit_job *j)
         status = start_level(j, i, &runs[i]);
     }
     for (uint32_t i = 0; i < BYI_N_CODE_LEVELS; i++) {
-        const bool good = status == BYOC_OK;
+        const bool was_ok = status == BYOC_OK;
         status = byi_cc_finish(&j->cc, &runs[i], status, j->err);
-        if (good && status != BYOC_OK)
+        if (was_ok && status != BYOC_OK)
             failed = i;
     }
     return failed == BYI_N_CODE_LEVELS

@@ -46,9 +46,9 @@ static bool has_values(const struct byi_const *c, enum byoc_dtype store)
     for (uint64_t i = 0; i < c->bytes / sizeof(float); i++) {
         const float x = float_at(c, i);
         const uint16_t bits = narrow_bits(x, store);
-        const float back =
+        const float widened =
             store == BYOC_F16 ? byi_f16_to_f32(bits) : byi_bf16_to_f32(bits);
-        if (memcmp(&x, &back, sizeof x) != 0)
+        if (memcmp(&x, &widened, sizeof x) != 0)
             return false;
     }
     return true;

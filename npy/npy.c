@@ -132,25 +132,25 @@ static enum byoc_status parse_npy(const uint8_t *bytes, size_t n,
         byi_arena_strn(arena, (const char *)bytes + head, (size_t)length);
     BYI_TRY(read_descr(header, path, &t->dtype, err));
     BYI_TRY(read_shape(header, path, t, err));
-    uint64_t want = byi_tensor_bytes(t), have = n - head - length;
+    uint64_t bytes_needed = byi_tensor_bytes(t), bytes_left = n - head - length;
     size_t width;
     bool wide;
     if (t->dtype == BYOC_STRING &&
         byi_npy_is_text(find_key(header, "'descr'") + 2, &width, &wide))
-        return byi_npy_read_text(bytes + head + length, have, width, wide, path,
-                                 arena, t, err);
-    if (want != have)
+        return byi_npy_read_text(bytes + head + length, bytes_left, width, wide,
+                                 path, arena, t, err);
+    if (bytes_needed != bytes_left)
         return byi_fail(err, BYOC_EPARSE,
                         "%s: found %llu bytes of data, expected %llu for its "
                         "shape",
-                        path, (unsigned long long)have,
-                        (unsigned long long)want);
-    t->data = byi_acquire(want ? want : 1);
+                        path, (unsigned long long)bytes_left,
+                        (unsigned long long)bytes_needed);
+    t->data = byi_acquire(bytes_needed ? bytes_needed : 1);
     if (!t->data)
         return byi_fail(err, BYOC_ENOMEM, "%s: out of memory for %llu bytes",
-                        path, (unsigned long long)want);
+                        path, (unsigned long long)bytes_needed);
     byi_arena_defer(arena, byi_release, t->data);
-    memcpy(t->data, bytes + head + length, want);
+    memcpy(t->data, bytes + head + length, bytes_needed);
     return BYOC_OK;
 }
 

@@ -18,12 +18,15 @@ static uint32_t code_at(const uint8_t *at)
 static void add_code(struct byi_text *out, uint32_t c)
 {
     c = c > 0x10ffff ? 0xfffd : c; /* not a character: U+FFFD */
-    const int more = c < 0x80 ? 0 : c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
-    char head = (char)(more ? 0xf00 >> (more + 1) & 0xff : 0);
+    const int continuations = c < 0x80      ? 0
+                              : c < 0x800   ? 1
+                              : c < 0x10000 ? 2
+                                            : 3;
+    char head = (char)(continuations ? 0xf00 >> (continuations + 1) & 0xff : 0);
 
-    head = (char)(head | (char)(c >> (6 * more)));
+    head = (char)(head | (char)(c >> (6 * continuations)));
     byi_text_add(out, &head, 1);
-    for (int i = more; i-- > 0;) {
+    for (int i = continuations; i-- > 0;) {
         const char tail = (char)(0x80 | (c >> (6 * i) & 0x3f));
         byi_text_add(out, &tail, 1);
     }
@@ -90,17 +93,20 @@ enum byoc_status byi_npy_read_text(const uint8_t *bytes, uint64_t n_bytes,
 static uint32_t next_code(const char **text)
 {
     const uint8_t *at = (const uint8_t *)*text;
-    const int more = at[0] < 0xc0 ? 0 : at[0] < 0xe0 ? 1 : at[0] < 0xf0 ? 2 : 3;
-    uint32_t c = more ? at[0] & (0x3fu >> more) : at[0];
+    const int continuations = at[0] < 0xc0   ? 0
+                              : at[0] < 0xe0 ? 1
+                              : at[0] < 0xf0 ? 2
+                                             : 3;
+    uint32_t c = continuations ? at[0] & (0x3fu >> continuations) : at[0];
 
-    for (int i = 1; i <= more; i++) {
+    for (int i = 1; i <= continuations; i++) {
         if ((at[i] & 0xc0) != 0x80) {
             *text += 1;
             return at[0];
         }
         c = c << 6 | (at[i] & 0x3fu);
     }
-    *text += more + 1;
+    *text += continuations + 1;
     return c;
 }
 

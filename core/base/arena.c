@@ -253,13 +253,13 @@ void *byi_arena_copy(struct byi_arena *arena, const void *src, size_t bytes)
 void *byi_arena_grow(struct byi_arena *arena, const void *at, uint32_t *cap,
                      size_t size)
 {
-    const uint32_t more = *cap ? 2 * *cap : 32;
-    void *grown = byi_arena_calloc(arena, more, size);
+    const uint32_t capacity = *cap ? 2 * *cap : 32;
+    void *grown = byi_arena_calloc(arena, capacity, size);
 
-    assert(more > *cap);
+    assert(capacity > *cap);
     if (*cap)
         memcpy(grown, at, *cap * size);
-    *cap = more;
+    *cap = capacity;
     return grown;
 }
 
@@ -282,18 +282,18 @@ char *byi_arena_str(struct byi_arena *arena, const char *text)
 
 char *byi_arena_printf(struct byi_arena *arena, const char *fmt, ...)
 {
-    va_list args, again;
+    va_list args, copy;
     char *text;
     int n;
 
     va_start(args, fmt);
-    va_copy(again, args);
+    va_copy(copy, args);
     n = vsnprintf(NULL, 0, fmt, args);
     va_end(args);
     assert(n >= 0);
     text = byi_arena_alloc(arena, (size_t)n + 1);
-    vsnprintf(text, (size_t)n + 1, fmt, again);
-    va_end(again);
+    vsnprintf(text, (size_t)n + 1, fmt, copy);
+    va_end(copy);
     return text;
 }
 
@@ -373,12 +373,12 @@ void byi_vec_free(void *at)
     byi_owned_free(at);
 }
 
-static void text_reserve(struct byi_text *text, size_t more)
+static void text_reserve(struct byi_text *text, size_t bytes)
 {
     size_t need = 0, cap = text->cap < 64 ? 64 : text->cap;
     char *grown = NULL;
 
-    if (__builtin_add_overflow(text->n, more, &need) || need == SIZE_MAX)
+    if (__builtin_add_overflow(text->n, bytes, &need) || need == SIZE_MAX)
         call_oom(SIZE_MAX);
     need++; /* NUL */
     if (need <= text->cap)
@@ -403,20 +403,20 @@ void byi_text_add(struct byi_text *text, const char *bytes, size_t n)
 
 void byi_text_addf(struct byi_text *text, const char *fmt, ...)
 {
-    va_list args, again;
+    va_list args, copy;
     int n;
 
     text_reserve(text, LINE); /* usually enough, then one call formats it */
     va_start(args, fmt);
-    va_copy(again, args);
+    va_copy(copy, args);
     n = vsnprintf(text->at + text->n, LINE + 1, fmt, args);
     va_end(args);
     assert(n >= 0);
     if (n > LINE) {
         text_reserve(text, (size_t)n);
-        vsnprintf(text->at + text->n, (size_t)n + 1, fmt, again);
+        vsnprintf(text->at + text->n, (size_t)n + 1, fmt, copy);
     }
-    va_end(again);
+    va_end(copy);
     text->n += (size_t)n;
 }
 
@@ -428,11 +428,11 @@ void byi_text_put(struct byi_text *text, const char *words)
 void byi_text_int(struct byi_text *text, int64_t value)
 {
     char digits[24], *at = digits + sizeof digits;
-    uint64_t left = value < 0 ? -(uint64_t)value : (uint64_t)value;
+    uint64_t rest = value < 0 ? -(uint64_t)value : (uint64_t)value;
 
     do
-        *--at = (char)('0' + left % 10);
-    while (left /= 10);
+        *--at = (char)('0' + rest % 10);
+    while (rest /= 10);
     if (value < 0)
         *--at = '-';
     byi_text_add(text, at, (size_t)(digits + sizeof digits - at));

@@ -81,10 +81,10 @@ enum byoc_status byi_prefix(struct byoc_error *err, const char *fmt, ...)
     replace_controls(text);
     n = strlen(text);
     if (n + 3 < sizeof text) {
-        size_t left = sizeof text - n - 3, len = strlen(err->text);
+        size_t room = sizeof text - n - 3, length = strlen(err->text);
         memcpy(text + n, ": ", 2);
-        memcpy(text + n + 2, err->text, len < left ? len : left);
-        text[n + 2 + (len < left ? len : left)] = '\0';
+        memcpy(text + n + 2, err->text, length < room ? length : room);
+        text[n + 2 + (length < room ? length : room)] = '\0';
     }
     memcpy(err->text, text, sizeof text);
     return err->status;
@@ -127,8 +127,8 @@ char *byi_float_text(char buf[32], double value, bool single)
     before = uselocale(c);
     for (int digits = whole_digits(value); digits <= 17; digits++) {
         snprintf(buf, 32, "%.*g", digits, value);
-        const double back = strtod(buf, NULL);
-        if (single ? (float)back == (float)value : back == value)
+        const double parsed = strtod(buf, NULL);
+        if (single ? (float)parsed == (float)value : parsed == value)
             break;
     }
     uselocale(before);

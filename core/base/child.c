@@ -227,10 +227,10 @@ static bool wait_until(pid_t child, bool group, const struct byi_child_time *t,
             clock.passed > t->limit || (began && clock.passed - before > step);
         /* waitpid() follows the time check, since a child that ended while this
          * process waited for a processor was not late */
-        const pid_t got = waitpid(child, status, polls ? WNOHANG : 0);
-        if (got == child)
+        const pid_t ended = waitpid(child, status, polls ? WNOHANG : 0);
+        if (ended == child)
             return true;
-        if (got < 0 && errno != EINTR) { /* the process ignores SIGCHLD */
+        if (ended < 0 && errno != EINTR) { /* the process ignores SIGCHLD */
             *status = 0;
             return true;
         }

@@ -35,14 +35,14 @@ static void take_out(struct byi_owned *o)
 void *byi_owned_resize(void *old, size_t bytes, void (*end)(void *data))
 {
     struct byi_owned *o = old ? owned_of(old) : NULL;
-    const bool alone = o && o->next == o;
+    const bool is_single = o && o->next == o;
 
     if (bytes > SIZE_MAX - sizeof *o)
         return NULL;
     o = realloc(o, sizeof *o + bytes);
     if (!o)
         return NULL;
-    if (!old || alone) {
+    if (!old || is_single) {
         o->prev = o->next = o;
         o->end = old ? o->end : end;
         if (!old && top)

@@ -29,7 +29,7 @@ uint64_t byi_hash(uint64_t seed, const void *data, size_t n)
     uint64_t stream[4] = {seed, ~seed, seed + 1, seed - 1};
     uint64_t word[4] = {0}, h = 0;
 
-    for (size_t left = n / 32; left > 0; left--, at += 32) {
+    for (size_t blocks = n / 32; blocks > 0; blocks--, at += 32) {
         memcpy(word, at, 32);
         for (int i = 0; i < 4; i++)
             stream[i] = mix(stream[i], word[i]);

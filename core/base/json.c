@@ -491,13 +491,13 @@ enum byoc_status byi_json_only(const struct byi_json *object,
     cJSON_ArrayForEach(item, object->at)
     {
         uint32_t i = find_key(keys, n, item->string);
-        bool again = i < n && (seen >> i & 1);
-        if (i < n && !again) {
+        bool is_repeated = i < n && (seen >> i & 1);
+        if (i < n && !is_repeated) {
             seen |= (uint64_t)1 << i;
             continue;
         }
         join_path(path, object->path, item->string);
-        if (again)
+        if (is_repeated)
             return byi_fail(err, BYOC_EPARSE, "%s: found twice, expected once",
                             path);
         return byi_fail(err, BYOC_EPARSE,
@@ -551,13 +551,13 @@ enum byoc_status byi_json_each(const struct byi_json *object,
                                void *ctx, struct byoc_error *err)
 {
     const char *text = items->text;
-    size_t left = items->bytes;
+    size_t rest = items->bytes;
     char path[160];
     enum byoc_status status = BYOC_OK;
 
     join_path(path, object->path, items->key);
     for (uint32_t i = 0; i < items->n && status == BYOC_OK; i++) {
-        const size_t n = element_end(text, left, 0);
+        const size_t n = element_end(text, rest, 0);
         struct byi_json_items inner[2];
         struct byi_json item;
         cJSON *tree = NULL;
@@ -567,8 +567,8 @@ enum byoc_status byi_json_each(const struct byi_json *object,
         status = status == BYOC_OK ? read(ctx, i, &item, inner)
                                    : byi_prefix(err, "%s", item.path);
         byi_json_free(&tree);
-        text += n < left ? n + 1 : n;
-        left -= n < left ? n + 1 : n;
+        text += n < rest ? n + 1 : n;
+        rest -= n < rest ? n + 1 : n;
     }
     return status;
 }

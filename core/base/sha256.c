@@ -161,10 +161,10 @@ void byi_sha256_add(struct byi_sha256 *s, const void *data, size_t n)
 
     s->n += n;
     if (n_buffered > 0) {
-        size_t left = sizeof s->block - n_buffered, take = n < left ? n : left;
+        size_t room = sizeof s->block - n_buffered, take = n < room ? n : room;
         if (take > 0)
             memcpy(s->block + n_buffered, at, take);
-        if (take < left)
+        if (take < room)
             return;
         compress(s->h, s->block, 1);
         at += take;

@@ -41,20 +41,20 @@ static struct byi_temp *add_entry(struct byi_temp *temp)
 
 struct byi_temp *byi_temp_path(const char *path)
 {
-    char here[4096] = "";
+    char folder[4096] = "";
     struct byi_temp *temp;
     size_t n;
 
-    if (path[0] != '/' && !getcwd(here, sizeof here - 1))
+    if (path[0] != '/' && !getcwd(folder, sizeof folder - 1))
         return NULL;
-    if (*here)
-        strcat(here, "/");
-    n = strlen(here) + strlen(path) + 1;
+    if (*folder)
+        strcat(folder, "/");
+    n = strlen(folder) + strlen(path) + 1;
     temp = byi_alloc(1, sizeof *temp + n);
     if (!temp)
         return NULL;
     temp->owner = getpid();
-    snprintf(temp->path, n, "%s%s", here, path);
+    snprintf(temp->path, n, "%s%s", folder, path);
     return add_entry(temp);
 }
 
@@ -75,8 +75,8 @@ void byi_temp_done(struct byi_temp **temp)
 
     *temp = NULL;
     for (size_t i = 0; t && i < MAX_TEMPS; i++) {
-        struct byi_temp *same = t;
-        if (atomic_compare_exchange_strong(&temps[i], &same, NULL)) {
+        struct byi_temp *expected = t;
+        if (atomic_compare_exchange_strong(&temps[i], &expected, NULL)) {
             free(t);
             return;
         }
@@ -103,12 +103,12 @@ bool byi_temp_folder(char *name, struct byi_temp **temp)
     sigset_t before;
 
     byi_temp_hold(&before);
-    const bool made = mkdtemp(name) != NULL;
+    const bool created = mkdtemp(name) != NULL;
     const int why = errno;
-    *temp = made ? byi_temp_path(name) : NULL;
+    *temp = created ? byi_temp_path(name) : NULL;
     byi_temp_release(&before);
     errno = why;
-    return made;
+    return created;
 }
 
 pid_t byi_temp_fork(bool group, struct byi_temp **temp)

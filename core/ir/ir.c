@@ -312,12 +312,12 @@ const uint32_t *byi_open_funcs(struct byi_module *m, uint32_t *n)
     /* functions are scattered in memory: prefetch them */
     enum { PREFETCH = 16 };
     struct byi_module_tables *tables = m->tables;
-    uint32_t kept = 0;
+    uint32_t n_open = 0;
 
     for (uint32_t i = 0; i < tables->open.n; i++)
         if (!stays_closed(m->funcs.at[tables->open.at[i]]))
-            tables->open.at[kept++] = tables->open.at[i];
-    tables->open.n = kept;
+            tables->open.at[n_open++] = tables->open.at[i];
+    tables->open.n = n_open;
     for (; tables->n_checked < m->funcs.n; tables->n_checked++) {
         if (tables->n_checked + PREFETCH < m->funcs.n)
             __builtin_prefetch(
@@ -499,19 +499,19 @@ const struct byi_sources *byi_sources_join(struct byi_module *m,
                                            const struct byi_sources *a,
                                            const struct byi_sources *b)
 {
-    uint32_t more = a == b ? 0 : count_new(a, b), n = a->n + more;
+    uint32_t n_new = a == b ? 0 : count_new(a, b), n = a->n + n_new;
     uint32_t *at = NULL;
 
-    if (more == 0)
+    if (n_new == 0)
         return a;
     if (n == b->n)
         return b;
     at = byi_arena_calloc(m->arena, n, sizeof *at);
     for (uint32_t i = 0, j = 0, k = 0; k < n; k++) {
-        bool left = j == b->n || (i < a->n && a->at[i] <= b->at[j]);
-        if (left && j < b->n && a->at[i] == b->at[j])
+        bool from_a = j == b->n || (i < a->n && a->at[i] <= b->at[j]);
+        if (from_a && j < b->n && a->at[i] == b->at[j])
             j++;
-        at[k] = left ? a->at[i++] : b->at[j++];
+        at[k] = from_a ? a->at[i++] : b->at[j++];
     }
     return make_sources(m, n, at);
 }
@@ -524,24 +524,25 @@ static int compare_ids(const void *a, const void *b)
 
 uint32_t byi_ids_sort(uint32_t *at, uint32_t n)
 {
-    uint32_t kept = 0;
+    uint32_t count = 0;
 
     if (n)
         qsort(at, n, sizeof *at, compare_ids);
     for (uint32_t i = 0; i < n; i++)
-        if (!kept || at[i] != at[kept - 1])
-            at[kept++] = at[i];
-    return kept;
+        if (!count || at[i] != at[count - 1])
+            at[count++] = at[i];
+    return count;
 }
 
 const struct byi_sources *byi_sources_of(struct byi_module *m, uint32_t *at,
                                          uint32_t n)
 {
-    const uint32_t kept = byi_ids_sort(at, n);
+    const uint32_t count = byi_ids_sort(at, n);
 
-    return kept ? make_sources(m, kept,
-                               byi_arena_copy(m->arena, at, kept * sizeof *at))
-                : byi_sources_none();
+    return count
+               ? make_sources(m, count,
+                              byi_arena_copy(m->arena, at, count * sizeof *at))
+               : byi_sources_none();
 }
 
 const struct byi_sources *byi_sources_of_nodes(struct byi_module *m,

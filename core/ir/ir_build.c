@@ -123,16 +123,16 @@ static const char *describe_type(char buf[160], const struct byi_type *type)
         n += snprintf(buf + n, 160 - (size_t)n, "%s of ",
                       byi_type_kind_text(type->kind));
     char *rest = buf + n;
-    const size_t left = 160 - (size_t)n;
+    const size_t room = 160 - (size_t)n;
     if (type->kind == BYI_TENSOR)
-        snprintf(rest, left, "%s %s", byoc_dtype_name(type->dtype),
+        snprintf(rest, room, "%s %s", byoc_dtype_name(type->dtype),
                  byi_dims_text(dims, sizeof dims, type->rank, type->dims));
     else if (type->kind == BYI_ANY_TENSOR || type->kind == BYI_NO_TENSOR)
-        snprintf(rest, left, "%s %s",
+        snprintf(rest, room, "%s %s",
                  type->kind == BYI_ANY_TENSOR ? "any" : "no",
                  byoc_dtype_name(type->dtype));
     else
-        snprintf(rest, left, "%s of %u", byi_type_kind_text(type->kind),
+        snprintf(rest, room, "%s of %u", byi_type_kind_text(type->kind),
                  type->n_fields);
     return buf;
 }

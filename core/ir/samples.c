@@ -467,7 +467,7 @@ const char *byi_sample_text(const struct byi_samples *s, uint32_t round)
             byi_text_addf(&text, "%s%s=%lld", text.n ? ", " : "",
                           s->m->symbols.at[i],
                           (long long)size_of(s, round, -1 - (int64_t)i));
-    const char *kept = byi_arena_str(s->arena, text.at ? text.at : "");
+    const char *in_arena = byi_arena_str(s->arena, text.at ? text.at : "");
     byi_text_free(&text);
-    return kept;
+    return in_arena;
 }

@@ -86,8 +86,8 @@ static bool is_annotated(const struct byi_node *node)
 /* --- symbols: a node's type is printed if it introduces one ------------- */
 
 struct text_symbols {
-    bool any; /* the type has symbols */
-    bool new; /* one of them was not known */
+    bool has_any; /* the type has symbols */
+    bool has_new; /* one of them was not known */
 };
 
 /* Mark the symbols of a type as known. Returns whether it has any, and any that
@@ -96,10 +96,10 @@ static struct text_symbols learn_type(struct text_printer *p,
                                       const struct byi_type *type)
 {
     BYI_VEC(const struct byi_type *) work = {0};
-    struct text_symbols found = {0};
+    struct text_symbols symbols = {0};
 
     if (p->m->symbols.n == 0)
-        return found;
+        return symbols;
     BYI_PUSH(&work, type);
     while (work.n > 0) {
         type = work.at[--work.n];
@@ -107,8 +107,8 @@ static struct text_symbols learn_type(struct text_printer *p,
             int64_t s = -1 - type->dims[i];
             if (s < 0 || s >= (int64_t)p->m->symbols.n)
                 continue;
-            found.any = true;
-            found.new |= p->known[s] != p->stamp;
+            symbols.has_any = true;
+            symbols.has_new |= p->known[s] != p->stamp;
             p->known[s] = p->stamp;
         }
         for (uint32_t i = 0; type->kind != BYI_TENSOR && i < type->n_fields;
@@ -118,20 +118,20 @@ static struct text_symbols learn_type(struct text_printer *p,
             BYI_PUSH(&work, type->result);
     }
     byi_vec_free(work.at);
-    return found;
+    return symbols;
 }
 
-/* Whether the printed text declares the type of the node, since it introduces a
- * symbol. Only calls and `if` can introduce one. */
+/* Whether the text declares the node's type, since it introduces a symbol. */
 static bool brings_symbols(struct text_printer *p, const struct byi_func *f,
                            byi_id id)
 {
     const struct byi_node *node = &f->nodes.at[id];
-    struct text_symbols found = {0};
+    struct text_symbols symbols = {0};
     if (node->kind == BYI_CALL_OP || node->kind == BYI_IF ||
         node->kind == BYI_CALL)
-        found = learn_type(p, node->type);
-    return found.new || (found.any && byi_sizes_depend_on_data(p->m, f, id));
+        symbols = learn_type(p, node->type);
+    return symbols.has_new ||
+           (symbols.has_any && byi_sizes_depend_on_data(p->m, f, id));
 }
 
 /* --- references to values ----------------------------------------------- */
@@ -269,27 +269,27 @@ static int by_mention(const void *a, const void *b, void *mentions)
 static void add_sources(struct text_printer *p,
                         const struct byi_sources *sources)
 {
-    BYI_VEC(uint32_t) old = {0};
+    BYI_VEC(uint32_t) known = {0};
     bool first = true;
 
     if (sources->n == 0)
         return;
     for (uint32_t i = 0; i < sources->n; i++)
         if (p->mentions[sources->at[i]])
-            BYI_PUSH(&old, sources->at[i]);
-    if (old.n > 0)
-        qsort_r(old.at, old.n, sizeof *old.at, by_mention, p->mentions);
+            BYI_PUSH(&known, sources->at[i]);
+    if (known.n > 0)
+        qsort_r(known.at, known.n, sizeof *known.at, by_mention, p->mentions);
     add_text(p, " #[");
-    for (uint32_t i = 0, known = old.n; i < known + sources->n; i++) {
-        bool again = i < known;
-        uint32_t s = again ? old.at[i] : sources->at[i - known];
-        if (!again && p->mentions[s])
+    for (uint32_t i = 0, n_known = known.n; i < n_known + sources->n; i++) {
+        bool is_known = i < n_known;
+        uint32_t s = is_known ? known.at[i] : sources->at[i - n_known];
+        if (!is_known && p->mentions[s])
             continue;
         add_source(p, s, first);
         first = false;
     }
     add_text(p, "]");
-    byi_vec_free(old.at);
+    byi_vec_free(known.at);
 }
 
 static void end_statement(struct text_printer *p, byi_id id)

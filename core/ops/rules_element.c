@@ -307,17 +307,17 @@ static enum byoc_status check_blocks(const struct byi_infer *t, int64_t size)
     BYI_TRY(byi_want_rank(t, 2, x->rank, "zero point"));
     BYI_TRY(byi_want_axis(t, byi_attr_int(t->attrs, "axis"), x->rank, &axis));
     for (uint32_t i = 0; i < x->rank; i++) {
-        int64_t want = x->dims[i];
-        if (i == axis && !BYI_IS_SYMBOL(want))
-            want = want / size + (want % size != 0);
+        int64_t expected = x->dims[i];
+        if (i == axis && !BYI_IS_SYMBOL(expected))
+            expected = expected / size + (expected % size != 0);
         for (uint32_t k = 1; k < 3; k++)
-            if (!(i == axis && BYI_IS_SYMBOL(want)) &&
-                !byi_dims_agree(t->in[k]->dims[i], want))
+            if (!(i == axis && BYI_IS_SYMBOL(expected)) &&
+                !byi_dims_agree(t->in[k]->dims[i], expected))
                 return byi_rule_fail(t,
                                      "scale or zero point has %lld elements "
                                      "along axis %u, expected %lld",
                                      (long long)t->in[k]->dims[i], i,
-                                     (long long)want);
+                                     (long long)expected);
     }
     return BYOC_OK;
 }

@@ -285,13 +285,13 @@ static enum byoc_status want_nd_updates(const struct byi_infer *t)
     const uint32_t lead = idx->rank - 1;
     BYI_TRY(byi_want_rank(t, 2, lead + x->rank - depth, "updates"));
     for (uint32_t i = 0; i < u->rank; i++) {
-        const int64_t want =
+        const int64_t expected =
             i < lead ? idx->dims[i] : x->dims[depth + i - lead];
-        if (!byi_dims_agree(u->dims[i], want))
+        if (!byi_dims_agree(u->dims[i], expected))
             return byi_rule_fail(t,
                                  "updates have size %lld on axis %u, "
                                  "expected %lld",
-                                 (long long)u->dims[i], i, (long long)want);
+                                 (long long)u->dims[i], i, (long long)expected);
     }
     return BYOC_OK;
 }

@@ -63,22 +63,23 @@ static enum byoc_status fail_shape(const struct byi_infer *t, uint32_t n,
                          n ? text : "");
 }
 
-/* Find the dim that -1 stands for: the elements of x (`have`) divided by the
- * other dims (`want`). Returns false if they are known not to divide. */
-static bool infer_rest(const struct byi_infer *t, const struct product *have,
-                       const struct product *want, int64_t *dim)
+/* Find the dim that -1 stands for: the elements of x, `of_x`, divided by the
+ * product of the other entries, `of_shape`. Returns false if the quotient is
+ * known not to be an integer. */
+static bool infer_rest(const struct byi_infer *t, const struct product *of_x,
+                       const struct product *of_shape, int64_t *dim)
 {
-    if (want->n > 0) {
+    if (of_shape->n > 0) {
         *dim = byi_rule_fresh(t);
         return true;
     }
-    if (want->number == 0 || have->number % want->number)
-        return have->n > 0 && want->number != 0
+    if (of_shape->number == 0 || of_x->number % of_shape->number)
+        return of_x->n > 0 && of_shape->number != 0
                    ? (*dim = byi_rule_fresh(t), true)
                    : false;
-    const int64_t rest = have->number / want->number;
-    *dim = have->n == 0                ? rest
-           : have->n == 1 && rest == 1 ? have->symbols[0]
+    const int64_t rest = of_x->number / of_shape->number;
+    *dim = of_x->n == 0                ? rest
+           : of_x->n == 1 && rest == 1 ? of_x->symbols[0]
            : rest == 0                 ? 0
                                        : byi_rule_fresh(t);
     return true;
@@ -90,7 +91,7 @@ static enum byoc_status infer_reshape(const struct byi_infer *t, uint32_t n,
 {
     const struct byi_type *x = t->in[0];
     const bool copy = !byi_attr_int(t->attrs, "allowzero");
-    struct product have = {.number = 1}, want = {.number = 1};
+    struct product of_x = {.number = 1}, of_shape = {.number = 1};
     uint32_t rest = UINT32_MAX;
     for (uint32_t i = 0; i < n; i++) {
         dims[i] = shape[i];
@@ -102,7 +103,7 @@ static enum byoc_status infer_reshape(const struct byi_infer *t, uint32_t n,
                                  "a single -1",
                                  i, (long long)shape[i]);
         else if (shape[i] > 0 || !copy)
-            if (!multiply_product(&want, shape[i]))
+            if (!multiply_product(&of_shape, shape[i]))
                 return fail_shape(t, n, shape);
         if (shape[i] == 0 && copy) {
             if (i >= x->rank)
@@ -116,14 +117,14 @@ static enum byoc_status infer_reshape(const struct byi_infer *t, uint32_t n,
     /* A copied dim is on both sides and cancels, even if it is 0. */
     for (uint32_t i = 0; i < x->rank; i++)
         if (!(copy && i < n && shape[i] == 0))
-            if (!multiply_product(&have, x->dims[i]))
+            if (!multiply_product(&of_x, x->dims[i]))
                 return fail_shape(t, n, shape);
-    cancel_symbols(&have, &want);
+    cancel_symbols(&of_x, &of_shape);
     if (rest != UINT32_MAX)
-        return infer_rest(t, &have, &want, &dims[rest])
+        return infer_rest(t, &of_x, &of_shape, &dims[rest])
                    ? BYOC_OK
                    : fail_shape(t, n, shape);
-    if (have.n == 0 && want.n == 0 && have.number != want.number)
+    if (of_x.n == 0 && of_shape.n == 0 && of_x.number != of_shape.number)
         return fail_shape(t, n, shape);
     return BYOC_OK;
 }
