@@ -247,10 +247,10 @@ enum { MASK_BLOCK = 16 }; /* elements of a mask that are compared at a time */
 static int64_t count_keys(const float *mask, int64_t keys, float low)
 {
     for (; keys >= MASK_BLOCK; keys -= MASK_BLOCK) {
-        int more = 0;
+        int exceeds = 0;
         for (int64_t i = 0; i < MASK_BLOCK; i++)
-            more |= !(mask[keys - MASK_BLOCK + i] <= low);
-        if (more)
+            exceeds |= !(mask[keys - MASK_BLOCK + i] <= low);
+        if (exceeds)
             break;
     }
     while (keys > 0 && mask[keys - 1] <= low)

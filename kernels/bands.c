@@ -83,9 +83,9 @@ static uint64_t kernel_bytes(const struct byi_f32_conv *conv, int64_t lines)
 {
     uint64_t most = 0;
     for (int64_t n = 1; n <= lines; n++) {
-        struct byi_f32_conv some;
-        byi_f32_cut_lines(conv, 0, n, &some);
-        const uint64_t bytes = byi_f32_conv_scratch(&some, 1);
+        struct byi_f32_conv strip;
+        byi_f32_cut_lines(conv, 0, n, &strip);
+        const uint64_t bytes = byi_f32_conv_scratch(&strip, 1);
         most = bytes > most ? bytes : most;
     }
     return byi_align_bytes(most);
@@ -159,12 +159,12 @@ uint64_t byi_f32_bands_scratch(const struct byi_f32_bands *bands, int threads)
 }
 
 /* The state of a thread: its image, and for each intermediate result the lines
- * that exist now, `has`, and their memory, `at`. */
+ * that exist now, `stored`, and their memory, `at`. */
 struct band_thread {
     const struct byi_f32_bands *bands;
     const struct byi_f32_conv_run *runs;
     int64_t image;
-    struct band_lines has[BYI_F32_MAX_BAND_CONVS];
+    struct band_lines stored[BYI_F32_MAX_BAND_CONVS];
     float *at[BYI_F32_MAX_BAND_CONVS];
     void *scratch;
 };
@@ -174,15 +174,16 @@ static void run_lines(const struct band_thread *thread, uint32_t i,
                       struct band_lines y, float *to)
 {
     const struct byi_f32_conv *conv = thread->bands->convs[i];
-    struct byi_f32_conv some;
-    const int64_t from = byi_f32_cut_lines(conv, y.from, y.end - y.from, &some);
+    struct byi_f32_conv strip;
+    const int64_t from =
+        byi_f32_cut_lines(conv, y.from, y.end - y.from, &strip);
     struct byi_f32_conv_run run = thread->runs[i];
     const int64_t row = (thread->image * conv->out[1] + y.from) * conv->out[2];
-    some.plane = conv->in[1] * conv->in[2];
-    run.conv = &some;
+    strip.plane = conv->in[1] * conv->in[2];
+    run.conv = &strip;
     run.x =
         i ? thread->at[i - 1] +
-                (from - thread->has[i - 1].from) * line_of_x(conv)
+                (from - thread->stored[i - 1].from) * line_of_x(conv)
           : run.x + thread->image * image_of_x(conv) + from * line_of_x(conv);
     for (uint32_t p = 0; p < conv->n_epilogue; p++) {
         const struct byi_f32_epilogue_op *op = &conv->epilogue[p];
@@ -200,14 +201,14 @@ static void run_lines(const struct band_thread *thread, uint32_t i,
 static void advance(struct band_thread *thread, uint32_t i, struct band_lines y)
 {
     const int64_t line = line_of_y(thread->bands->convs[i]);
-    struct band_lines *has = &thread->has[i];
-    const int64_t kept = byi_max(byi_min(has->end, y.end) - y.from, 0);
-    memmove(thread->at[i], thread->at[i] + (y.from - has->from) * line,
+    struct band_lines *stored = &thread->stored[i];
+    const int64_t kept = byi_max(byi_min(stored->end, y.end) - y.from, 0);
+    memmove(thread->at[i], thread->at[i] + (y.from - stored->from) * line,
             (size_t)(kept * line) * sizeof(float));
-    const struct band_lines more = {y.from + kept, y.end};
-    if (more.from < more.end)
-        run_lines(thread, i, more, thread->at[i] + kept * line);
-    *has = y;
+    const struct band_lines missing = {y.from + kept, y.end};
+    if (missing.from < missing.end)
+        run_lines(thread, i, missing, thread->at[i] + kept * line);
+    *stored = y;
 }
 
 /* Compute lines `band` of the last result, after the lines of intermediate
@@ -247,7 +248,7 @@ static void run_share(const struct byi_f32_bands *bands,
         const int64_t lines = byi_min(image_lines - from, end - begin);
         const int64_t n = byi_ceil_div(lines, bands->band_lines);
         thread.image = begin / image_lines;
-        memset(thread.has, 0, sizeof thread.has);
+        memset(thread.stored, 0, sizeof thread.stored);
         for (int64_t i = 0; i < n; i++)
             run_band(&thread, (struct band_lines){from + lines * i / n,
                                                   from + lines * (i + 1) / n});

@@ -160,10 +160,10 @@ static void run_part(const struct codes_rows *r, int64_t i, int64_t p,
 static void run_panels(const struct codes_rows *r, int64_t begin, int64_t end)
 {
     const int64_t most = r->codes->kernels->codes_panels;
-    for (int64_t p = begin, some; p < end; p += some) {
-        some = end - p < most ? 1 : most;
+    for (int64_t p = begin, panels; p < end; p += panels) {
+        panels = end - p < most ? 1 : most;
         for (int64_t i = 0; i < r->m; i += part_rows(r->m, i))
-            run_part(r, i, p, some);
+            run_part(r, i, p, panels);
     }
 }
 

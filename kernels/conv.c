@@ -104,12 +104,12 @@ static void merge_groups(struct byi_f32_conv *conv, bool exact)
         conv->merged_outputs = conv->outputs;
         return;
     }
-    int64_t together = 1;
+    int64_t merged = 1;
     for (int64_t n = 2;
          !exact && n <= conv->groups && n * columns <= BYI_F32_PANEL; n++)
         if (conv->groups % n == 0)
-            together = n;
-    conv->merged_groups = conv->groups / together;
+            merged = n;
+    conv->merged_groups = conv->groups / merged;
     conv->merged_channels = conv->channels / conv->merged_groups;
     conv->merged_outputs = conv->outputs / conv->merged_groups;
 }
@@ -469,12 +469,12 @@ static void pack_direct(const struct byi_f32_conv *conv,
                         const struct byi_f32_weights *weights, float *to)
 {
     const int64_t taps = byi_f32_product_of(conv->size);
-    const int64_t together = conv->groups / conv->merged_groups;
+    const int64_t merged = conv->groups / conv->merged_groups;
     const int64_t panel = taps * conv->merged_channels * BYI_F32_PANEL;
     const int64_t channels = conv->channels / conv->groups;
     /* if groups are merged, or the last panel is not full, some weights
      * are zero */
-    if (together > 1 || conv->merged_outputs % BYI_F32_PANEL != 0)
+    if (merged > 1 || conv->merged_outputs % BYI_F32_PANEL != 0)
         memset(to, 0,
                (size_t)(conv->merged_groups * group_floats(conv)) * sizeof *to);
     for (int64_t g = 0; g < conv->groups; g++)
@@ -483,9 +483,9 @@ static void pack_direct(const struct byi_f32_conv *conv,
                 conv, weights, weights->at + g * weights->group, t);
             byi_f32_pack_tap(
                 conv, weights, from, panel,
-                g % together * (conv->merged_outputs / together),
-                to + g / together * group_floats(conv) +
-                    (t * conv->merged_channels + g % together * channels) *
+                g % merged * (conv->merged_outputs / merged),
+                to + g / merged * group_floats(conv) +
+                    (t * conv->merged_channels + g % merged * channels) *
                         BYI_F32_PANEL);
         }
 }
@@ -559,19 +559,19 @@ static void pack_serially(const struct byi_f32_conv *conv,
 }
 
 /* Pack merged groups [first, end). */
-static void pack_some(const struct byi_f32_conv *conv,
-                      const struct byi_f32_weights *weights, int64_t first,
-                      int64_t end, float *to)
+static void pack_groups(const struct byi_f32_conv *conv,
+                        const struct byi_f32_weights *weights, int64_t first,
+                        int64_t end, float *to)
 {
-    const int64_t together = conv->groups / conv->merged_groups;
-    struct byi_f32_conv some = *conv;
+    const int64_t merged = conv->groups / conv->merged_groups;
+    struct byi_f32_conv part = *conv;
     struct byi_f32_weights from = *weights;
-    some.merged_groups = end - first;
-    some.groups = together * some.merged_groups;
-    some.channels = conv->merged_channels * some.merged_groups;
-    some.outputs = conv->merged_outputs * some.merged_groups;
-    from.at += first * together * weights->group;
-    pack_serially(&some, &from, to + first * group_floats(conv));
+    part.merged_groups = end - first;
+    part.groups = merged * part.merged_groups;
+    part.channels = conv->merged_channels * part.merged_groups;
+    part.outputs = conv->merged_outputs * part.merged_groups;
+    from.at += first * merged * weights->group;
+    pack_serially(&part, &from, to + first * group_floats(conv));
 }
 
 /* Pack the weights of any algorithm except BYI_F32_TILES. */
@@ -579,14 +579,14 @@ static void pack_all(const struct byi_f32_conv *conv,
                      const struct byi_f32_weights *weights, float *to,
                      int threads)
 {
-    const bool apart =
+    const bool by_groups =
         conv->algorithm != BYI_F32_DEPTHWISE && !conv->transposed;
-    if (conv->merged_groups > 1 && apart) {
-        const int64_t some = byi_min(threads, conv->merged_groups);
-#pragma omp parallel for num_threads((int)some) if (some > 1) schedule(static)
-        for (int64_t i = 0; i < some; i++)
-            pack_some(conv, weights, conv->merged_groups * i / some,
-                      conv->merged_groups * (i + 1) / some, to);
+    if (conv->merged_groups > 1 && by_groups) {
+        const int64_t team = byi_min(threads, conv->merged_groups);
+#pragma omp parallel for num_threads((int)team) if (team > 1) schedule(static)
+        for (int64_t i = 0; i < team; i++)
+            pack_groups(conv, weights, conv->merged_groups * i / team,
+                        conv->merged_groups * (i + 1) / team, to);
         return;
     }
     const int64_t panels = byi_ceil_div(conv->merged_outputs, BYI_F32_PANEL);
@@ -597,14 +597,14 @@ static void pack_all(const struct byi_f32_conv *conv,
 #pragma omp parallel for num_threads((int)n) if (n > 1) schedule(static)
     for (int64_t i = 0; i < n; i++) {
         const int64_t first = panels * i / n * BYI_F32_PANEL;
-        struct byi_f32_conv some = *conv;
+        struct byi_f32_conv part = *conv;
         struct byi_f32_weights from = *weights;
         if (n > 1)
-            some.outputs = some.merged_outputs =
+            part.outputs = part.merged_outputs =
                 byi_min(panels * (i + 1) / n * BYI_F32_PANEL, conv->outputs) -
                 first;
         from.at += first * from.output;
-        pack_serially(&some, &from, to + first / BYI_F32_PANEL * floats);
+        pack_serially(&part, &from, to + first / BYI_F32_PANEL * floats);
     }
 }
 

@@ -378,19 +378,19 @@ static void find_rows(const struct direct *d, int64_t row, int64_t n,
                                 row / out[2] % out[1], row % out[2]};
     const int64_t step = conv->stride[2] * conv->channels;
     const int64_t pieces = d->n_pieces;
-    for (int64_t r = 0, left = -1; r < n; r++) {
-        /* the next `left` windows are inside, too */
-        if (left-- > 0)
+    for (int64_t r = 0, inside = -1; r < n; r++) {
+        /* the next `inside` windows are inside of the image, too */
+        if (inside-- > 0)
             for (int64_t t = 0; t < pieces; t++)
                 to[t * BYI_F32_ROWS + r] =
                     byi_f32_element(conv, to[t * BYI_F32_ROWS + r - 1], step);
         else
-            left = find_row(d, x, at, to + r, border + r * d->border);
+            inside = find_row(d, x, at, to + r, border + r * d->border);
         int axis = BYI_F32_AXES - 1;
         while (axis >= 0 && ++at[axis] == out[axis])
             at[axis--] = 0;
         if (axis < BYI_F32_AXES - 1)
-            left = 0;
+            inside = 0;
         if (axis < 0)
             x = byi_f32_element(conv, x, image);
     }
@@ -437,9 +437,9 @@ static void gather_rows(const struct direct *d, int64_t row, int64_t n,
     const int64_t positions = byi_f32_product_of(d->conv->out);
     for (int64_t r = 0; r < n; r++)
         rows[r] = to + r * d->copy_ld;
-    for (int64_t r = 0, some; r < n; r += some) {
-        some = byi_min(n - r, positions - (row + r) % positions);
-        gather_image(d, row + r, some, to + r * d->copy_ld);
+    for (int64_t r = 0, count; r < n; r += count) {
+        count = byi_min(n - r, positions - (row + r) % positions);
+        gather_image(d, row + r, count, to + r * d->copy_ld);
     }
 }
 

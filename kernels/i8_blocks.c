@@ -107,15 +107,15 @@ static void gather_split(const struct i8_job *j, int64_t row, int64_t n,
                          char *to)
 {
     char rows[SPLIT_ROWS * SPLIT_BYTES + 2 * BYI_I8_COLUMNS];
-    struct i8_job some = *j;
-    some.ld = i8_bytes_of(j->conv);
+    struct i8_job gathered = *j;
+    gathered.ld = i8_bytes_of(j->conv);
     for (int64_t done = 0; done < n; done += SPLIT_ROWS) {
-        const int64_t more = byi_min(SPLIT_ROWS, n - done);
-        i8_gather_rows(&some, 0, row + done, more, rows);
-        for (int64_t r = 0; r < more; r++)
+        const int64_t count = byi_min(SPLIT_ROWS, n - done);
+        i8_gather_rows(&gathered, 0, row + done, count, rows);
+        for (int64_t r = 0; r < count; r++)
             j->conv->kernels->split(
-                (const uint16_t *)(const void *)(rows + r * some.ld), 1,
-                some.ld / 2, j->words,
+                (const uint16_t *)(const void *)(rows + r * gathered.ld), 1,
+                gathered.ld / 2, j->words,
                 (uint16_t *)(void *)(to + (done + r) * j->ld));
     }
 }

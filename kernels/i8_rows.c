@@ -85,9 +85,9 @@ static int64_t gather_inside(const struct i8_job *j, const struct i8_place *at,
         at->first[2] + conv->size[2] > conv->in[2] ||
         at->first[1] + (conv->size[1] - 1) * conv->dilation[1] >= conv->in[1])
         return 0;
-    const int64_t more =
+    const int64_t further =
         (conv->in[2] - conv->size[2] - at->first[2]) / conv->stride[2];
-    n = byi_min(n, byi_min(conv->out[2] - at->out[2], more + 1));
+    n = byi_min(n, byi_min(conv->out[2] - at->out[2], further + 1));
     struct byi_i8_lines l = {.from = i8_line_at(conv, at, 0, 0) +
                                      at->first[2] * conv->channels,
                              .rows = n,

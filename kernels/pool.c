@@ -18,10 +18,10 @@ static struct pool_span find_span(const struct byi_f32_pool *pool, int axis,
 {
     const int64_t d = pool->dilation[axis];
     const int64_t begin = at * pool->stride[axis] - pool->pad[axis];
-    const int64_t left = pool->in[axis] - begin;
+    const int64_t room = pool->in[axis] - begin;
     return (struct pool_span){
         begin < 0 ? byi_ceil_div(-begin, d) : 0,
-        left <= 0 ? 0 : byi_min(pool->size[axis], byi_ceil_div(left, d))};
+        room <= 0 ? 0 : byi_min(pool->size[axis], byi_ceil_div(room, d))};
 }
 
 /* A line of outputs. */
@@ -62,9 +62,9 @@ static int64_t find_taps(const struct pool_line *l, int64_t w,
 static struct pool_span find_whole(const struct byi_f32_pool *p)
 {
     const int64_t reach = (p->size[2] - 1) * p->dilation[2] + 1;
-    const int64_t left = p->in[2] + p->pad[2] - reach;
+    const int64_t last = p->in[2] + p->pad[2] - reach;
     return (struct pool_span){byi_ceil_div(p->pad[2], p->stride[2]),
-                              left < 0 ? 0 : left / p->stride[2] + 1};
+                              last < 0 ? 0 : last / p->stride[2] + 1};
 }
 
 static void run_line(const struct byi_f32_pool *pool, const char *x, char *y,

@@ -75,10 +75,10 @@ static void pack_block(const struct product_tasks *t, const float *b, int64_t k,
     b += k * p->b_rs + first * p->b_cs;
     for (int64_t j = 0; j < n;
          j += BYI_F32_PANEL, to += depth * BYI_F32_PANEL) {
-        const int64_t some = byi_min(BYI_F32_PANEL, n - j);
-        if (some < BYI_F32_PANEL)
+        const int64_t columns = byi_min(BYI_F32_PANEL, n - j);
+        if (columns < BYI_F32_PANEL)
             memset(to, 0, (size_t)(depth * BYI_F32_PANEL) * sizeof *to);
-        byi_f32_gather(p->kernels, b + j * p->b_cs, p->b_cs, p->b_rs, some,
+        byi_f32_gather(p->kernels, b + j * p->b_cs, p->b_cs, p->b_rs, columns,
                        depth, to, BYI_F32_PANEL);
     }
 }

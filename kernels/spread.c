@@ -51,10 +51,11 @@ static int64_t row_of_sums(const struct byi_f32_conv *conv)
 bool byi_f32_spread_suits(const struct byi_f32_conv *conv)
 {
     const int64_t panels = byi_ceil_div(columns_of(conv), BYI_F32_PANEL);
-    const int64_t apart = byi_f32_product_of(conv->size) *
-                          byi_ceil_div(conv->merged_outputs, BYI_F32_PANEL);
+    const int64_t tap_panels =
+        byi_f32_product_of(conv->size) *
+        byi_ceil_div(conv->merged_outputs, BYI_F32_PANEL);
     return conv->transposed && columns_of(conv) <= COLUMNS &&
-           2 * panels <= apart;
+           2 * panels <= tap_panels;
 }
 
 int64_t byi_f32_spread_floats(const struct byi_f32_conv *conv)
@@ -65,15 +66,15 @@ int64_t byi_f32_spread_floats(const struct byi_f32_conv *conv)
 void byi_f32_spread_pack(const struct byi_f32_conv *conv,
                          const struct byi_f32_weights *weights, float *to)
 {
-    const int64_t together = conv->groups / conv->merged_groups;
+    const int64_t merged = conv->groups / conv->merged_groups;
     const int64_t floats = byi_f32_spread_floats(conv);
     const int64_t panel = conv->merged_channels * BYI_F32_PANEL;
     memset(to, 0, (size_t)(conv->merged_groups * floats) * sizeof *to);
     for (int64_t g = 0; g < conv->groups; g++) {
-        const int64_t column = g % together * (conv->merged_outputs / together);
+        const int64_t column = g % merged * (conv->merged_outputs / merged);
         float *group =
-            to + g / together * floats +
-            g % together * (conv->merged_channels / together) * BYI_F32_PANEL;
+            to + g / merged * floats +
+            g % merged * (conv->merged_channels / merged) * BYI_F32_PANEL;
         for (int64_t t = 0; t < byi_f32_product_of(conv->size); t++)
             byi_f32_pack_tap(conv, weights,
                              byi_f32_tap_at(conv, weights,
@@ -160,9 +161,9 @@ static void spread_rows(const struct byi_f32_conv_run *run,
     const int64_t taps = byi_f32_product_of(conv->size);
     struct spread_line line = {.row = 0};
     for (; line.row < n; line.row += line.n) {
-        int64_t left = row + line.row;
-        for (int i = LAST; i >= 0; left /= conv->in[i--])
-            line.at[i] = left % conv->in[i];
+        int64_t index = row + line.row;
+        for (int i = LAST; i >= 0; index /= conv->in[i--])
+            line.at[i] = index % conv->in[i];
         line.n = byi_min(conv->in[LAST] - line.at[LAST], n - line.row);
         for (int64_t t = 0; t < taps; t++) {
             const int64_t k[BYI_F32_AXES] = {t / conv->size[2] / conv->size[1],
@@ -182,8 +183,8 @@ static void run_tile(const struct byi_f32_conv_run *run, int64_t group,
     const struct byi_f32_conv *conv = run->conv;
     const int64_t panel = conv->merged_channels * BYI_F32_PANEL;
     const int64_t panels = row_of_sums(conv) / BYI_F32_PANEL;
-    for (int64_t p = 0, some; p < panels; p += some) {
-        some = byi_min(conv->kernels->panels, panels - p);
+    for (int64_t p = 0, count; p < panels; p += count) {
+        count = byi_min(conv->kernels->panels, panels - p);
         const struct byi_f32_tile t = {
             .x = rows,
             .n_pieces = 1,
@@ -196,7 +197,7 @@ static void run_tile(const struct byi_f32_conv_run *run, int64_t group,
             .high = INFINITY,
             .y = sums + p * BYI_F32_PANEL,
             .ldy = row_of_sums(conv)};
-        conv->kernels->tile[some - 1][n](&t);
+        conv->kernels->tile[count - 1][n](&t);
     }
 }
 
@@ -225,11 +226,11 @@ static void multiply(const struct byi_f32_conv_run *run, int64_t group,
                      const float *x, int64_t n, const float **rows, float *sums)
 {
     const struct byi_f32_conv *conv = run->conv;
-    for (int64_t done = 0, some; done < n; done += some) {
-        some = byi_min(conv->kernels->rows, n - done);
-        for (int64_t r = 0; r < some; r++)
+    for (int64_t done = 0, count; done < n; done += count) {
+        count = byi_min(conv->kernels->rows, n - done);
+        for (int64_t r = 0; r < count; r++)
             rows[r] = x + (done + r) * conv->channels;
-        run_tile(run, group, some, rows, sums + done * row_of_sums(conv));
+        run_tile(run, group, count, rows, sums + done * row_of_sums(conv));
     }
 }
 

@@ -328,12 +328,13 @@ static void scale(const struct strip *strip, const struct byi_f32_conv *conv,
     const int64_t c = conv->channels, each = byi_f32_product_of(conv->in);
     const int64_t first = strip->x / c; /* position */
     const int64_t n = strip->conv.images * byi_f32_product_of(strip->conv.in);
-    const int64_t some = byi_ceil_div(PIECE, c), pieces = byi_ceil_div(n, some);
+    const int64_t piece = byi_ceil_div(PIECE, c),
+                  pieces = byi_ceil_div(n, piece);
 #pragma omp parallel for num_threads(threads) if (threads > 1 && pieces > 2)   \
     schedule(static)
     for (int64_t i = 0; i < pieces; i++) {
-        int64_t at = i * some;
-        const int64_t end = byi_min(at + some, n);
+        int64_t at = i * piece;
+        const int64_t end = byi_min(at + piece, n);
         while (at < end) { /* one image after the other */
             const int64_t image = (first + at) / each;
             const int64_t rows = byi_min(end, (image + 1) * each - first) - at;

@@ -118,8 +118,8 @@ int64_t byi_f32_tiles_positions(const struct byi_f32_conv *conv, int64_t lines)
            BYI_I8_BLOCK;
 }
 
-static void copy_some(const struct byi_f32_conv *conv, const uint16_t *from,
-                      int64_t positions, char *to)
+static void copy_numbers(const struct byi_f32_conv *conv, const uint16_t *from,
+                         int64_t positions, char *to)
 {
     if (splits(conv))
         byi_i8_kernels()->split(from, positions, conv->channels,
@@ -134,13 +134,13 @@ static void copy_positions(const struct byi_f32_conv *conv,
 {
     enum { PIECE = 1 << 14 }; /* elements that a thread copies at a time */
     const int64_t n = conv->images * byi_f32_product_of(conv->in);
-    const int64_t some = byi_ceil_div(PIECE, conv->channels);
-    const int64_t pieces = byi_ceil_div(n, some), each = position_bytes(conv);
+    const int64_t piece = byi_ceil_div(PIECE, conv->channels);
+    const int64_t pieces = byi_ceil_div(n, piece), each = position_bytes(conv);
 #pragma omp parallel for num_threads(threads) if (threads > 1 && pieces > 2)   \
     schedule(static)
     for (int64_t i = 0; i < pieces; i++)
-        copy_some(conv, from + i * some * conv->channels,
-                  byi_min(some, n - i * some), to + i * some * each);
+        copy_numbers(conv, from + i * piece * conv->channels,
+                     byi_min(piece, n - i * piece), to + i * piece * each);
 }
 
 void byi_f32_tiles_copy(const struct byi_f32_conv *conv, const uint16_t *from,
@@ -160,10 +160,10 @@ void byi_f32_tiles_copy(const struct byi_f32_conv *conv, const uint16_t *from,
     for (int64_t i = 0; i < lines; i++) {
         const int64_t line = i - conv->pad[1];
         const bool inside = line >= 0 && line < conv->in[1];
-        const int64_t some = inside ? wide : 0;
+        const int64_t width = inside ? wide : 0;
         char *at = to + i * conv->pitch * each;
-        copy_some(conv, from + line * some * conv->channels, some, at);
-        memset(at + some * each, 0, (size_t)((conv->pitch - some) * each));
+        copy_numbers(conv, from + line * width * conv->channels, width, at);
+        memset(at + width * each, 0, (size_t)((conv->pitch - width) * each));
     }
 }
 

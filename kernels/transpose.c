@@ -15,13 +15,13 @@ typedef int quad_ids __attribute__((vector_size(16)));
 typedef float quad_any __attribute__((vector_size(16), aligned(4), may_alias));
 
 /* to[c * pitch + r] = from[r][c] for four rows. Reads along the rows, which are
- * long, and writes columns, which stay in the cache. Up to three elements after
- * the rows are read if `more` elements exist there. */
+ * long, and writes columns, which stay in the cache. If `overreads`, reads up
+ * to three elements after each row, which must exist. */
 static void transpose_four(const float *const from[4], int64_t columns,
-                           bool more, float *to, int64_t pitch)
+                           bool overreads, float *to, int64_t pitch)
 {
     int64_t c = 0;
-    for (; more ? c < columns : c + 4 <= columns; c += 4) {
+    for (; overreads ? c < columns : c + 4 <= columns; c += 4) {
         const quad a = *(const quad_any *)(from[0] + c);
         const quad b = *(const quad_any *)(from[1] + c);
         const quad d = *(const quad_any *)(from[2] + c);

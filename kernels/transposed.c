@@ -97,9 +97,9 @@ static void pack_group(const struct byi_f32_conv *conv,
                        const struct byi_f32_weights *weights, int64_t g,
                        float *to)
 {
-    const int64_t together = conv->groups / conv->merged_groups;
-    const int64_t columns = conv->merged_outputs / together;
-    const int64_t channels = conv->merged_channels / together;
+    const int64_t merged = conv->groups / conv->merged_groups;
+    const int64_t columns = conv->merged_outputs / merged;
+    const int64_t channels = conv->merged_channels / merged;
     for (int64_t t = 0; t < p->taps; t++) {
         const float *from = weights->at + g * weights->group;
         int64_t at[BYI_F32_AXES];
@@ -109,8 +109,8 @@ static void pack_group(const struct byi_f32_conv *conv,
         byi_f32_pack_tap(
             conv, weights, from,
             p->taps * conv->merged_channels * BYI_F32_PANEL,
-            g % together * columns,
-            to + (t * conv->merged_channels + g % together * channels) *
+            g % merged * columns,
+            to + (t * conv->merged_channels + g % merged * channels) *
                      BYI_F32_PANEL);
     }
 }
@@ -211,9 +211,9 @@ static void find_rows(const struct byi_f32_conv_run *run,
     enum { LAST = BYI_F32_AXES - 1 };
     struct line_part part = {.at = place_of(p, begin)};
     for (; part.row < n; part.row += part.n) {
-        const int64_t left = p->on[LAST].outputs - part.at.k[LAST];
+        const int64_t rest = p->on[LAST].outputs - part.at.k[LAST];
         const int64_t first = position_of(run->conv, p, &part.at);
-        part.n = byi_min(left, n - part.row);
+        part.n = byi_min(rest, n - part.row);
         find_pieces(run, p, &part, rows);
         for (int64_t r = 0; r < part.n; r++)
             places[part.row + r] = first + r * run->conv->stride[LAST];

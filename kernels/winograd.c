@@ -205,9 +205,10 @@ static struct winograd plan(const struct byi_f32_conv_run *run,
     fits = fits < rows ? rows : fits;
     const int64_t weights =
         byi_f32_winograd_floats(conv) * (int64_t)sizeof(float);
-    const int64_t again = byi_ceil_div(w.tiles, fits) - 1;
+    const int64_t repeats = byi_ceil_div(w.tiles, fits) - 1;
     const int64_t columns = byi_ceil_div(conv->merged_outputs, w.columns);
-    w.block = again * weights > w.tiles * tile * (2 + columns) ? w.tiles : fits;
+    w.block =
+        repeats * weights > w.tiles * tile * (2 + columns) ? w.tiles : fits;
     int64_t blocks = byi_ceil_div(w.tiles, w.block);
     w.whole = threads > 1 && w.tiles >= threads &&
               (w.tiles >= threads * BYI_F32_ROWS || columns < 2 * threads);
