@@ -149,13 +149,13 @@ static void run_lanes(const struct byi_index_search *p, int64_t lanes, int team,
     const int64_t all = p->n * p->inner;
 #pragma omp parallel for num_threads(team) if (team > 1)
     for (int64_t at = 0; at < p->outer; at += lanes) {
-        const int64_t some = byi_min(lanes, p->outer - at);
+        const int64_t count = byi_min(lanes, p->outer - at);
         _Alignas(64) char block[BYI_BLOCK_BYTES];
         int64_t turned[BYI_COLUMNS];
         byi_transpose(size, (const char *)p->x + at * all * (int64_t)size, all,
-                      some, all, block, some);
-        index_columns(p, block, some * p->inner, turned, some * p->inner);
-        byi_transpose(sizeof *y, turned, some, p->inner, some,
+                      count, all, block, count);
+        index_columns(p, block, count * p->inner, turned, count * p->inner);
+        byi_transpose(sizeof *y, turned, count, p->inner, count,
                       y + at * p->inner, p->inner);
     }
 }

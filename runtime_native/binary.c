@@ -131,10 +131,10 @@ static struct row_cursor cursor_at(const struct broadcast *s, int64_t row)
 static void next_row(const struct broadcast *s, struct row_cursor *c)
 {
     for (uint32_t i = s->rank; i-- > 0;) {
-        int64_t back = ++c->at[i] < s->dims[i] ? 0 : s->dims[i];
+        int64_t wrapped = ++c->at[i] < s->dims[i] ? 0 : s->dims[i];
         for (uint32_t o = 0; o < OPERANDS; o++)
-            c->offset[o] += (1 - back) * s->strides[o][i];
-        if (!back)
+            c->offset[o] += (1 - wrapped) * s->strides[o][i];
+        if (!wrapped)
             break;
         c->at[i] = 0;
     }

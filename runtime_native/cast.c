@@ -211,11 +211,11 @@ static enum byoc_status read_number(const char *text, locale_t c,
     const long long integer = text ? strtoll(text, &end, 10) : 0;
     if (text && *text && !*end && !errno && !byi_dtype_is_float(y->dtype)) {
         const int64_t value = integer;
-        struct byi_tensor one = {.data = (void *)(uintptr_t)&value,
-                                 .dtype = BYOC_I64};
+        struct byi_tensor element = {.data = (void *)(uintptr_t)&value,
+                                     .dtype = BYOC_I64};
         struct byi_tensor to = *y;
         to.data = (char *)y->data + (size_t)i * byoc_dtype_size(y->dtype);
-        cast_block(&one, &to, 0, 1, narrowing);
+        cast_block(&element, &to, 0, 1, narrowing);
         return BYOC_OK;
     }
     const double value = text ? strtod_l(text, &end, c) : 0;
@@ -224,11 +224,11 @@ static enum byoc_status read_number(const char *text, locale_t c,
             err, BYOC_EINVAL,
             "cast: found \"%.40s\" as element %lld, expected a number",
             text ? text : "", (long long)i);
-    struct byi_tensor one = {.data = (void *)(uintptr_t)&value,
-                             .dtype = BYOC_F64};
+    struct byi_tensor element = {.data = (void *)(uintptr_t)&value,
+                                 .dtype = BYOC_F64};
     struct byi_tensor to = *y;
     to.data = (char *)y->data + (size_t)i * byoc_dtype_size(y->dtype);
-    cast_block(&one, &to, 0, 1, narrowing);
+    cast_block(&element, &to, 0, 1, narrowing);
     return BYOC_OK;
 }
 
@@ -276,8 +276,8 @@ static void write_number(const struct byi_tensor *x, int64_t i, char text[32])
     } else {
         for (int digits = 6; digits <= most; digits++) {
             snprintf(text, 32, "%.*g", digits, value);
-            const double back = strtod(text, NULL);
-            if (most == 9 ? (float)back == (float)value : back == value)
+            const double parsed = strtod(text, NULL);
+            if (most == 9 ? (float)parsed == (float)value : parsed == value)
                 break;
         }
     }

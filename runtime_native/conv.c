@@ -39,15 +39,15 @@ enum byoc_status byi_conv_planes(const struct byi_call *call,
                                  const byi_conv_plane run[BYI_DTYPES],
                                  struct byoc_error *err)
 {
-    const byi_conv_plane one = run[call->in->dtype];
-    if (!one)
+    const byi_conv_plane run_plane = run[call->in->dtype];
+    if (!run_plane)
         return byi_bad_dtype(call, call->in->dtype,
                              "a float or an integer type", err);
     const int64_t planes = v->n * v->groups * v->o;
     const int team = byi_team(call, planes * positions * v->c * v->w.taps);
 #pragma omp parallel for num_threads(team) if (team > 1)
     for (int64_t plane = 0; plane < planes; plane++)
-        one(v, plane);
+        run_plane(v, plane);
     return BYOC_OK;
 }
 

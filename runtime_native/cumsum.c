@@ -102,22 +102,22 @@ static void cumsum_lanes(const struct byi_call *call,
                          int64_t outer, int64_t lanes)
 {
     const size_t size = byi_dtype_bytes(call->in->dtype);
-    const bool back = all->stride < 0;
-    const int64_t inner = back ? -all->stride : all->stride;
+    const bool reverse = all->stride < 0;
+    const int64_t inner = reverse ? -all->stride : all->stride;
     const int64_t block = all->n * inner, bytes = (int64_t)size;
     const int team = byi_team(call, outer * block);
 #pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
     for (int64_t i = 0; i < outer; i += lanes) {
-        const int64_t some = byi_min(lanes, outer - i);
-        const int64_t first = back ? (block - inner) * some * bytes : 0;
+        const int64_t count = byi_min(lanes, outer - i);
+        const int64_t first = reverse ? (block - inner) * count * bytes : 0;
         _Alignas(64) char from[BYI_BLOCK_BYTES], to[BYI_BLOCK_BYTES];
         struct cumsum_lines r = *all;
-        r.lines = some * inner;
-        r.stride = all->stride * some;
+        r.lines = count * inner;
+        r.stride = all->stride * count;
         byi_transpose(size, (const char *)call->in->data + i * block * bytes,
-                      block, some, block, from, some);
+                      block, count, block, from, count);
         run(&r, from + first, to + first);
-        byi_transpose(size, to, some, block, some,
+        byi_transpose(size, to, count, block, count,
                       (char *)call->out->data + i * block * bytes, block);
     }
 }
@@ -143,10 +143,10 @@ static enum byoc_status cumsum_run(const struct byi_call *call,
     const int64_t inner = byi_span(x, n == 1 ? 0 : axis + 1, x->rank);
     const int64_t lines = n == 1 ? inner : byi_span(x, 0, axis) * inner;
     const int64_t size = (int64_t)byi_dtype_bytes(x->dtype);
-    const bool back = byi_attr_int(call->attrs, "reverse") != 0;
+    const bool reverse = byi_attr_int(call->attrs, "reverse") != 0;
     const struct cumsum_lines all = {
         .n = n,
-        .stride = back ? -inner : inner,
+        .stride = reverse ? -inner : inner,
         .exclusive = byi_attr_int(call->attrs, "exclusive") != 0,
         .product = byi_attr_int(call->attrs, "product") != 0,
     };
@@ -170,7 +170,7 @@ static enum byoc_status cumsum_run(const struct byi_call *call,
     for (int64_t task = 0; task < lines / inner * line_blocks; task++) {
         const int64_t line = task % line_blocks * most;
         const int64_t at =
-            (task / line_blocks * n + (back ? n - 1 : 0)) * inner + line;
+            (task / line_blocks * n + (reverse ? n - 1 : 0)) * inner + line;
         struct cumsum_lines r = all;
         r.lines = byi_min(most, inner - line);
         run(&r, (const char *)x->data + at * size,

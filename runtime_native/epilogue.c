@@ -81,7 +81,7 @@ enum byoc_status byi_epilogue_check(const struct byi_call *call,
         return BYOC_OK;
     const struct byi_tensor *out = call->out;
     const int64_t last = out->dims[out->rank - 1];
-    char found[128], want[128];
+    char found[128], expected[128];
     for (uint32_t i = call->n_in - byi_epilogue_operands(call); i < call->n_in;
          i++) {
         const struct byi_tensor *t = &call->in[i];
@@ -90,13 +90,14 @@ enum byoc_status byi_epilogue_check(const struct byi_call *call,
             n == 1 || (n == last && t->rank && t->dims[t->rank - 1] == last);
         if (row || byi_dims_equal(t->rank, t->dims, out->rank, out->dims))
             continue;
-        return byi_fail(err, BYOC_ETYPE,
-                        "%s: operand %u has shape %s, expected the result's "
-                        "shape %s, its last axis, or one element; check the "
-                        "inputs' shapes",
-                        call->op->name, i,
-                        byi_dims_text(found, sizeof found, t->rank, t->dims),
-                        byi_dims_text(want, sizeof want, out->rank, out->dims));
+        return byi_fail(
+            err, BYOC_ETYPE,
+            "%s: operand %u has shape %s, expected the result's "
+            "shape %s, its last axis, or one element; check the "
+            "inputs' shapes",
+            call->op->name, i,
+            byi_dims_text(found, sizeof found, t->rank, t->dims),
+            byi_dims_text(expected, sizeof expected, out->rank, out->dims));
     }
     return BYOC_OK;
 }

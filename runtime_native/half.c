@@ -83,13 +83,13 @@ static void convert_all(const struct byi_call *call,
     const int team = byi_team(call, n);
 #pragma omp parallel for num_threads(team) if (team > 1)
     for (int64_t at = 0; at < n; at += BLOCK) {
-        const int64_t some = byi_min(BLOCK, n - at);
+        const int64_t count = byi_min(BLOCK, n - at);
         if (byi_dtype_is_half(from->dtype))
             byi_widen(from->dtype, (const uint16_t *)from->data + at,
-                      (float *)to->data + at, some);
+                      (float *)to->data + at, count);
         else
             byi_narrow(to->dtype, (const float *)from->data + at,
-                       (uint16_t *)to->data + at, some);
+                       (uint16_t *)to->data + at, count);
     }
 }
 

@@ -166,15 +166,15 @@ static enum byoc_status gather_run(const struct byi_call *call,
     if (byi_count(e.idx) == 0)
         return BYOC_OK;
     const int team = byi_team(call, e.n_rows * e.row);
-    const int64_t some = e.row < SHORT ? ELEMENTS / e.row : 1;
+    const int64_t group = e.row < SHORT ? ELEMENTS / e.row : 1;
     /* indices are checked in this loop, since there may be more of them than
      * elements of x, so that a separate pass would be slow */
 #pragma omp parallel for num_threads(team) if (team > 1) schedule(static)      \
     reduction(||                                                               \
               : outside)
-    for (int64_t r = 0; r < e.n_rows; r += some)
+    for (int64_t r = 0; r < e.n_rows; r += group)
         outside =
-            outside || gather_rows(call, &e, r, byi_min(some, e.n_rows - r));
+            outside || gather_rows(call, &e, r, byi_min(group, e.n_rows - r));
     return outside ? byi_check_indices(call, e.idx, e.size, err) : BYOC_OK;
 }
 
@@ -274,12 +274,12 @@ static enum byoc_status gather_nd_run(const struct byi_call *call,
     BYI_TRY(check_tuples(call, &s, err));
     const int team = byi_team(call, s.n * s.slice);
     const int64_t share = byi_max(1, byi_ceil_div(s.n, team));
-    const int64_t some = byi_min(ELEMENTS, share);
+    const int64_t chunk = byi_min(ELEMENTS, share);
     const char *src = s.x->data;
     char *dst = call->out->data;
 #pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
-    for (int64_t i = 0; i < s.n; i += some) {
-        const int64_t n = byi_min(some, s.n - i);
+    for (int64_t i = 0; i < s.n; i += chunk) {
+        const int64_t n = byi_min(chunk, s.n - i);
         int64_t at[ELEMENTS];
         tuple_offsets(&s, i, n, at);
         if (s.slice == 1)
@@ -443,13 +443,13 @@ static enum byoc_status scatter_run(const struct byi_call *call,
     BYI_TRY(begin_scatter(call, &r, err));
     if (byi_count(e.idx) == 0)
         return BYOC_OK;
-    const int64_t some = e.row < SHORT ? ELEMENTS / e.row : 1;
-    for (int64_t i = 0; i < e.n_rows; i += some) {
+    const int64_t group = e.row < SHORT ? ELEMENTS / e.row : 1;
+    for (int64_t i = 0; i < e.n_rows; i += group) {
         const int64_t base = row_offset(&e, i);
-        const int64_t all = byi_min(some, e.n_rows - i) * e.row;
+        const int64_t elements = byi_min(group, e.n_rows - i) * e.row;
         int64_t at[ELEMENTS];
-        for (int64_t k = 0; k < all; k += ELEMENTS) {
-            const int64_t n = byi_min(ELEMENTS, all - k);
+        for (int64_t k = 0; k < elements; k += ELEMENTS) {
+            const int64_t n = byi_min(ELEMENTS, elements - k);
             if (e.row < SHORT)
                 offsets_of_rows(&e, i, n / e.row, at);
             else

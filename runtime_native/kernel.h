@@ -708,10 +708,10 @@ struct byi_simd {
     /* The first or last of n numbers that is *best, which is one of them. */
     int64_t (*find[BYI_DTYPES])(const void *x, int64_t n, const void *best,
                                 bool last);
-    /* index[i] = k where x[i] is best[i] or NaN; unless `again`, only where
-     * index[i] is negative */
+    /* index[i] = k where x[i] is best[i] or NaN; unless `overwrites`, only
+     * where index[i] is negative */
     void (*mark[BYI_DTYPES])(const void *x, const void *best, int32_t k,
-                             bool again, int32_t *index, int64_t n);
+                             bool overwrites, int32_t *index, int64_t n);
     /* The index of the first of numbers i..n - 1 that is not <= number `worst`,
      * or [1] not >= that; NaN is neither. n if there is none. */
     int64_t (*skip[2][BYI_DTYPES])(const void *x, int64_t i, int64_t n,

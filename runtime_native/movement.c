@@ -227,24 +227,25 @@ static void copy_strip(const struct byi_call *call, const struct axis_strip *s,
     }
 }
 
-/* Copy from `one` to the n tensors `many` or, if `join`, from these to `one`.
- * The tensors `many` divide the axis of the call's attribute among them. */
+/* Copy from `joined` to the n tensors `parts` or, if `join`, from these to
+ * `joined`. The parts divide the axis of the call's attribute among them. */
 static void copy_strips(const struct byi_call *call,
-                        const struct byi_tensor *one, uint32_t n,
-                        const struct byi_tensor *many, bool join)
+                        const struct byi_tensor *joined, uint32_t n,
+                        const struct byi_tensor *parts, bool join)
 {
-    const uint32_t axis = byi_attr_axis(call->attrs, one->rank);
-    const int64_t inner = byi_span(one, axis + 1, one->rank) *
-                          (int64_t)byi_dtype_bytes(one->dtype);
-    struct axis_strip s = {.outer = byi_span(one, 0, axis),
-                           .whole = one->dims[axis] * inner};
-    if (byi_count(one) == 0)
+    const uint32_t axis = byi_attr_axis(call->attrs, joined->rank);
+    const int64_t inner = byi_span(joined, axis + 1, joined->rank) *
+                          (int64_t)byi_dtype_bytes(joined->dtype);
+    struct axis_strip s = {.outer = byi_span(joined, 0, axis),
+                           .whole = joined->dims[axis] * inner};
+    if (byi_count(joined) == 0)
         return;
     for (uint32_t i = 0; i < n; i++) {
-        s.part = many[i].dims[axis] * inner;
+        s.part = parts[i].dims[axis] * inner;
         if (s.part > 0 &&
-            (i > 0 || many[i].data != one->data)) /* otherwise it is in place */
-            copy_strip(call, &s, one->data, many[i].data, join);
+            (i > 0 ||
+             parts[i].data != joined->data)) /* otherwise it is in place */
+            copy_strip(call, &s, joined->data, parts[i].data, join);
         s.at += s.part;
     }
 }

@@ -223,13 +223,13 @@ static void run_lanes(const struct byi_call *call, int64_t rows, int64_t n,
 {
 #pragma omp parallel for num_threads(team) if (team > 1)
     for (int64_t row = 0; row < rows; row += lanes) {
-        const int64_t some = byi_min(lanes, rows - row);
-        const struct byi_box box = {1, {n}, {some}, n};
+        const int64_t count = byi_min(lanes, rows - row);
+        const struct byi_box box = {1, {n}, {count}, n};
         _Alignas(64) float block[BYI_BLOCK_BYTES / sizeof(float)];
         byi_transpose(sizeof *block, (const float *)call->in->data + row * n, n,
-                      some, n, block, some);
-        run(&(struct norm_columns){call, &box, block, block, some, row});
-        byi_transpose(sizeof *block, block, some, n, some,
+                      count, n, block, count);
+        run(&(struct norm_columns){call, &box, block, block, count, row});
+        byi_transpose(sizeof *block, block, count, n, count,
                       (float *)call->out->data + row * n, n);
     }
 }
@@ -413,8 +413,8 @@ static enum byoc_status lrn_run_f32(const struct byi_call *call,
     for (int64_t plane = 0; plane < planes; plane++) {
         const int64_t c = plane % l.channels, first = plane - c;
         const int64_t from = first + byi_max(0, c - byi_min(c, l.before));
-        const int64_t left = l.channels - 1 - c;
-        const int64_t to = plane + byi_min(left, l.after) + 1;
+        const int64_t following = l.channels - 1 - c;
+        const int64_t to = plane + byi_min(following, l.after) + 1;
         lrn_plane(&l, plane, from, to);
     }
     return BYOC_OK;

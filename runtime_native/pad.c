@@ -172,14 +172,14 @@ static void copy_alike_rows(const struct triangles *t, int64_t row, int64_t end,
                             const char *src, char *dst)
 {
     const int64_t at = row + t->k + (t->upper ? 0 : 1);
-    const int64_t left = byi_max(0, byi_min(t->cols, at));
-    const int64_t all = (end - row) * t->cols;
-    const int64_t cut = left == t->cols ? all : left;
+    const int64_t before = byi_max(0, byi_min(t->cols, at));
+    const int64_t elements = (end - row) * t->cols;
+    const int64_t cut = before == t->cols ? elements : before;
     clear(t->dtype, t->upper ? dst : dst + cut * t->size,
-          t->upper ? cut : all - cut, t->size);
+          t->upper ? cut : elements - cut, t->size);
     memcpy(t->upper ? dst + cut * t->size : dst,
            t->upper ? src + cut * t->size : src,
-           (size_t)((t->upper ? all - cut : cut) * t->size));
+           (size_t)((t->upper ? elements - cut : cut) * t->size));
 }
 
 /* Copy rows [row, end) of a matrix: those before the diagonal, those that it
@@ -193,11 +193,11 @@ static void copy_triangle_rows(const struct triangles *t, int64_t row,
         const int64_t next = row < first                  ? first
                              : row >= first + t->cols - 1 ? end
                                                           : row + 1;
-        const int64_t some = byi_min(next, end) - row;
-        copy_alike_rows(t, row, row + some, src, dst);
-        row += some;
-        src += some * bytes;
-        dst += some * bytes;
+        const int64_t rows = byi_min(next, end) - row;
+        copy_alike_rows(t, row, row + rows, src, dst);
+        row += rows;
+        src += rows * bytes;
+        dst += rows * bytes;
     }
 }
 

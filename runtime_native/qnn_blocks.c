@@ -24,7 +24,7 @@ static struct dense_blocks describe_weights(const struct byi_call *call)
 {
     const struct byi_tensor *codes = &call->in[CODES];
     const struct byi_tensor *zero = &call->in[ZERO];
-    const bool one = zero->rank == 0;
+    const bool is_scalar = zero->rank == 0;
     const int64_t size = byi_attr_int(call->attrs, "block_size");
     return (struct dense_blocks){
         .codes = {.kernels = byi_f32_kernels_of(byi_simd_isa()),
@@ -35,8 +35,9 @@ static struct dense_blocks describe_weights(const struct byi_call *call)
         .from = {.codes = codes->data,
                  .scales = call->in[SCALE].data,
                  .type = byi_f32_type_of(call->in[SCALE].dtype),
-                 .zeros = one ? NULL : zero->data,
-                 .zero = one && zero->data ? *(const uint8_t *)zero->data : 0}};
+                 .zeros = is_scalar ? NULL : zero->data,
+                 .zero = is_scalar && zero->data ? *(const uint8_t *)zero->data
+                                                 : 0}};
 }
 
 static struct dense_blocks describe(const struct byi_call *call)

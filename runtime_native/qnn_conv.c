@@ -30,8 +30,8 @@ static void describe_weights(const struct byi_call *call, int64_t groups,
     q->conv.outputs = w->dims[0];
     int64_t stride = 1;
     for (uint32_t i = BYI_I8_AXES; i-- > 0;) {
-        const bool has = i + n >= BYI_I8_AXES;
-        q->conv.size[i] = has ? w->dims[2 + i + n - BYI_I8_AXES] : 1;
+        const bool exists = i + n >= BYI_I8_AXES;
+        q->conv.size[i] = exists ? w->dims[2 + i + n - BYI_I8_AXES] : 1;
         q->weights.strides[2 + i] = stride;
         stride *= q->conv.size[i];
     }

@@ -136,7 +136,7 @@ static void list_offsets(const struct recurrent_plan *p)
 static void set_bias(const struct recurrent_plan *p)
 {
     const struct byi_sequence *s = &p->s;
-    const bool apart = s->linear_before_reset;
+    const bool separate = s->linear_before_reset;
     for (int64_t d = 0; d < s->r.directions; d++) {
         float *to = p->bias + d * (p->rows + s->hidden);
         memset(to, 0, (size_t)(p->rows + s->hidden) * sizeof *to);
@@ -145,8 +145,9 @@ static void set_bias(const struct recurrent_plan *p)
         const float *of_x = (const float *)s->bias->data + 2 * d * p->rows;
         const float *of_h = of_x + p->rows;
         for (int64_t i = 0; i < p->rows; i++)
-            to[i] = apart && i >= 2 * s->hidden ? of_x[i] : of_x[i] + of_h[i];
-        for (int64_t k = 0; apart && k < s->hidden; k++)
+            to[i] =
+                separate && i >= 2 * s->hidden ? of_x[i] : of_x[i] + of_h[i];
+        for (int64_t k = 0; separate && k < s->hidden; k++)
             to[p->rows + k] = of_h[2 * s->hidden + k];
     }
 }
@@ -310,11 +311,11 @@ static void multiply(const struct recurrent_block *b, int64_t gate,
                   : (const float *)s->recurrent->data +
                         (at * hidden + b->k0) * hidden;
     h += b->d * p->h_floats;
-    for (int64_t n = 0, some; n < s->batch; n += some) {
+    for (int64_t n = 0, count; n < s->batch; n += count) {
         float *to = gate_row(b, gate, n);
-        some = p->few ? 1 : byi_min(p->kernels->rows, s->batch - n);
+        count = p->few ? 1 : byi_min(p->kernels->rows, s->batch - n);
         if (!p->few)
-            multiply_tile(b, panel, h + n * hidden, some, to);
+            multiply_tile(b, panel, h + n * hidden, count, to);
         else if (p->packed)
             byi_simd()->taps(panel, p->offsets, h + n * hidden, hidden, to,
                              b->n);

@@ -370,11 +370,11 @@ static void add_rows(const struct axes_reduction *r, enum fold fold,
         return;
     }
     const float *at = x;
-    for (int64_t i = 0, some = 0; i < rows; i += some) {
-        some = byi_min(rows - i, SUMMED_ROWS - c->n_partial);
-        simd->accumulate[fold](at + i * pitch, some, pitch, c->shift,
+    for (int64_t i = 0, count = 0; i < rows; i += count) {
+        count = byi_min(rows - i, SUMMED_ROWS - c->n_partial);
+        simd->accumulate[fold](at + i * pitch, count, pitch, c->shift,
                                c->partial, n);
-        c->n_partial += some;
+        c->n_partial += count;
         if (c->n_partial == SUMMED_ROWS)
             add_partial_sums(c);
     }
@@ -427,13 +427,13 @@ static void fold_groups(const struct axes_reduction *r, enum fold fold,
     const enum byi_sum sum = fold == MUL ? BYI_TIMES : BYI_ADD;
     for (int64_t half; group > 1; group = half) {
         half = (group + 1) / 2;
-        const int64_t at = half * n, some = (group - half) * n;
+        const int64_t at = half * n, count = (group - half) * n;
         if (is_extreme(fold))
             simd->extreme_rows[fold == MIN][r->dtype](
-                c->acc.extremes + at * r->size, 1, 0, c->acc.extremes, some);
+                c->acc.extremes + at * r->size, 1, 0, c->acc.extremes, count);
         else
             simd->accumulate_wide[sum][wide](c->acc.ints + at, 1, 0,
-                                             c->acc.ints, some);
+                                             c->acc.ints, count);
     }
 }
 
@@ -700,12 +700,12 @@ static enum byi_op_id function_of(const struct byi_call *call)
 }
 
 static void run_each(const struct byi_call *call,
-                     const struct axes_reduction *r, one_fn one)
+                     const struct axes_reduction *r, one_fn reduce)
 {
     const int team = byi_team(call, r->axes.kept.count * r->axes.reduced.count);
 #pragma omp parallel for num_threads(team) if (team > 1)
     for (int64_t out = 0; out < r->axes.kept.count; out++)
-        one(r, out);
+        reduce(r, out);
 }
 
 /* The loop for one result whose elements are in long rows; NULL if there is

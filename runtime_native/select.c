@@ -97,9 +97,9 @@ static void sort_digit(const struct keyed_index *from, struct keyed_index *to,
     }
     memset(next_count, 0, RADIX * sizeof *next_count);
     for (int64_t i = 0; i < n; i++) {
-        const struct keyed_index one = from[i];
-        next_count[one.key >> 8 * next & 255]++;
-        to[count[one.key >> 8 * digit & 255]++] = one;
+        const struct keyed_index item = from[i];
+        next_count[item.key >> 8 * next & 255]++;
+        to[count[item.key >> 8 * digit & 255]++] = item;
     }
 }
 
@@ -321,14 +321,14 @@ static void run_extreme(const struct topk *t)
     char *values = t->call->out->data;
     byi_index_search_run(&p, byi_team(t->call, byi_count(x)), index);
     for (int64_t i = 0; i < p.outer * t->inner; i += TOPK_LINES) {
-        const int64_t some = byi_min(TOPK_LINES, p.outer * t->inner - i);
-        for (int64_t l = 0, line = i; l < some; l++, line++)
+        const int64_t count = byi_min(TOPK_LINES, p.outer * t->inner - i);
+        for (int64_t l = 0, line = i; l < count; l++, line++)
             at[l] = t->inner == 1
                         ? line * t->n + index[line]
                         : (line / t->inner * t->n + index[line]) * t->inner +
                               line % t->inner;
         byi_gather_elements(values + i * (int64_t)t->keys.size, x->data, at,
-                            some, t->keys.size);
+                            count, t->keys.size);
     }
 }
 
@@ -359,12 +359,12 @@ static void load_lanes(const struct topk *t, int64_t line, int64_t lines,
 {
     _Alignas(64) char turned[TOPK_LINES * TOPK_ROWS * sizeof(int64_t)];
     const int64_t width = (int64_t)size, inner = t->inner;
-    for (int64_t l = 0, some = 1; l < lines; l += some) {
+    for (int64_t l = 0, count = 1; l < lines; l += count) {
         const int64_t at = (line + l) % inner;
         const char *src =
             (const char *)t->call->in->data +
             ((line + l - at) * t->n + row * inner) * (int64_t)t->keys.size;
-        some = byi_min(lines - l, inner - at);
+        count = byi_min(lines - l, inner - at);
         if (inner == 1)
             load_keys(t, src, rows, turned + l * rows * width);
         else if (inner < TOPK_LINES)
@@ -373,10 +373,10 @@ static void load_lanes(const struct topk *t, int64_t line, int64_t lines,
             char *to = keys + (r * TOPK_LINES + l) * width;
             if (inner < TOPK_LINES)
                 memcpy(to, turned + (r * inner + at) * width,
-                       (size_t)(some * width));
+                       (size_t)(count * width));
             else
                 load_keys(t, src + (r * inner + at) * (int64_t)t->keys.size,
-                          some, to);
+                          count, to);
         }
     }
     if (inner == 1)

@@ -143,10 +143,10 @@ static void step_gru(const struct sequence_step *p)
     for (int64_t k = 0; k < hidden; k++) {
         const double z = apply(s, p->d, 0, of_both(p, k));
         const int64_t row = 2 * hidden + k;
-        const double back = s->linear_before_reset
-                                ? p->reset[k] * of_h(p, row, p->h)
-                                : of_h(p, row, p->reset);
-        const double n = apply(s, p->d, 1, of_x(p, row) + back);
+        const double recurrent = s->linear_before_reset
+                                     ? p->reset[k] * of_h(p, row, p->h)
+                                     : of_h(p, row, p->reset);
+        const double n = apply(s, p->d, 1, of_x(p, row) + recurrent);
         p->next_h[k] = (1 - z) * n + z * p->h[k];
     }
 }

@@ -91,16 +91,16 @@ struct softmax_columns {
 static void exp_rows(const struct softmax_columns *c, const float *top,
                      double *sum)
 {
-    float some[COLUMNS], unused[COLUMNS];
+    float partial[COLUMNS], unused[COLUMNS];
     for (int64_t k = 0; k < c->rows; k += ROWS) {
-        memset(some, 0, (size_t)c->n * sizeof *some);
+        memset(partial, 0, (size_t)c->n * sizeof *partial);
         for (int64_t row = k; row < byi_min(k + ROWS, c->rows); row++)
             byi_simd()->exp_rows(
                 c->x + row * c->pitch, top,
                 c->op == BYI_OP_NN_SOFTMAX ? c->y + row * c->pitch : unused,
-                some, c->n);
+                partial, c->n);
         for (int64_t i = 0; i < c->n; i++)
-            sum[i] += (double)some[i];
+            sum[i] += (double)partial[i];
     }
 }
 

@@ -120,19 +120,19 @@ static uint64_t pack_weights(const float *weights, int64_t m, int64_t k,
                               .strips = byi_ceil_div(m, ROWS),
                               .blocks = byi_ceil_div(k, DEPTH)};
     const int64_t header = header_bytes(s.strips, s.blocks);
-    struct packed_sparse *kept = to;
+    struct packed_sparse *packed = to;
     uint32_t *words =
         to ? (uint32_t *)(void *)((char *)to + header) : (uint32_t *)NULL;
     int64_t n = 0;
     if (to)
-        *kept = s;
+        *packed = s;
     for (int64_t i = 0; i < s.blocks * s.strips; i++) {
         const int64_t k0 = i / s.strips * DEPTH, m0 = i % s.strips * ROWS;
         struct sparse_block b;
         read_block(weights + m0 * k + k0, k, byi_min(ROWS, m - m0),
                    byi_min(DEPTH, k - k0), &b);
         if (to)
-            kept->at[i] = n;
+            packed->at[i] = n;
         n += write_block(&b, to ? words + n : NULL);
     }
     return (uint64_t)header + (uint64_t)n * sizeof(uint32_t);

@@ -27,11 +27,11 @@ char *byi_store_string(struct byi_string_store *store, size_t n)
         const size_t next = !chunk                        ? MIN_CHUNK
                             : chunk->size < MAX_CHUNK / 2 ? 2 * chunk->size
                                                           : MAX_CHUNK;
-        const uint64_t left = store->limit - store->bytes;
+        const uint64_t room = store->limit - store->bytes;
         const size_t size =
-            n < next && next + sizeof *chunk <= left ? next : n + 1;
+            n < next && next + sizeof *chunk <= room ? next : n + 1;
         const uint64_t bytes = sizeof *chunk + (uint64_t)size;
-        if (n >= SIZE_MAX / 2 || bytes > left)
+        if (n >= SIZE_MAX / 2 || bytes > room)
             return NULL;
         chunk = byi_alloc(1, (size_t)bytes);
         if (!chunk)
@@ -77,13 +77,13 @@ static void free_chunks(struct byi_string_chunk *chunk)
 
 void byi_store_reset(struct byi_string_store *store)
 {
-    struct byi_string_chunk *kept = store->chunks;
-    if (!kept)
+    struct byi_string_chunk *newest = store->chunks;
+    if (!newest)
         return;
-    free_chunks(kept->next);
-    kept->next = NULL;
-    kept->used = 0;
-    store->bytes = sizeof *kept + (uint64_t)kept->size;
+    free_chunks(newest->next);
+    newest->next = NULL;
+    newest->used = 0;
+    store->bytes = sizeof *newest + (uint64_t)newest->size;
 }
 
 void byi_store_free(struct byi_string_store *store)
@@ -118,39 +118,39 @@ static enum byoc_status normalize_run(const struct byi_call *call,
 {
     static const char *const cases[] = {"NONE", "LOWER", "UPPER"};
     const char *const *x = call->in->data, **y = call->out->data;
-    const char *wanted = byi_attr_string(call->attrs, "case");
+    const char *case_name = byi_attr_string(call->attrs, "case");
     const char *name = byi_attr_string(call->attrs, "locale");
     const struct byi_attr *stop = byi_attr_find(call->attrs, "stopwords");
     const bool any_case = !byi_attr_int(call->attrs, "case_sensitive");
     const int64_t n = byi_count(call->in), capacity = byi_count(call->out);
     const locale_t locale = byi_string_locale(name);
     enum byi_case to = BYI_CASE_KEEP;
-    int64_t kept = 0;
+    int64_t n_results = 0;
     bool stored = true;
 
     for (int i = 0; i < 3; i++)
-        if (strcmp(cases[i], wanted) == 0)
+        if (strcmp(cases[i], case_name) == 0)
             to = (enum byi_case)i;
-    for (int64_t i = 0; i < n && kept < capacity && stored; i++) {
+    for (int64_t i = 0; i < n && n_results < capacity && stored; i++) {
         bool drop = false;
         for (uint32_t k = 0; k < stop->n && !drop; k++)
             drop = byi_string_equal(x[i], stop->strings[k], any_case, locale);
         if (drop)
             continue;
-        y[kept] = x[i];
+        y[n_results] = x[i];
         if (to != BYI_CASE_KEEP && call->strings) {
             const size_t length = byi_string_case(x[i], to, locale, NULL);
             char *text = byi_store_string(call->strings, length);
             if (text)
                 byi_string_case(x[i], to, locale, text);
-            y[kept] = text;
+            y[n_results] = text;
         }
-        stored = y[kept++] && (to == BYI_CASE_KEEP || call->strings);
+        stored = y[n_results++] && (to == BYI_CASE_KEEP || call->strings);
     }
     if (locale)
         freelocale(locale);
-    for (; kept < capacity; kept++)
-        y[kept] = "";
+    for (; n_results < capacity; n_results++)
+        y[n_results] = "";
     return stored ? BYOC_OK : byi_no_store(call, err);
 }
 

@@ -14,12 +14,12 @@
 static void broadcast_strides(const struct byi_tensor *t, uint32_t rank,
                               int64_t *strides)
 {
-    const uint32_t more = rank - t->rank;
+    const uint32_t missing = rank - t->rank;
     memset(strides, 0, rank * sizeof *strides);
-    byi_dense_strides(t->rank, t->dims, strides + more);
+    byi_dense_strides(t->rank, t->dims, strides + missing);
     for (uint32_t i = 0; i < t->rank; i++)
         if (t->dims[i] == 1)
-            strides[more + i] = 0;
+            strides[missing + i] = 0;
 }
 
 /* Copy n bytes; short strings without a call of memcpy, in two moves that may

@@ -66,9 +66,9 @@ static bool leaf_weights(const struct tree_forest *f, int32_t leaf,
 
 /* Combine a weight with the sum of a row's earlier weights. */
 static double combine(const struct tree_forest *f, double sum, double weight,
-                      bool met)
+                      bool has_weight)
 {
-    if (!met)
+    if (!has_weight)
         return weight;
     switch (f->combine) {
     case MIN:
@@ -83,12 +83,12 @@ static double combine(const struct tree_forest *f, double sum, double weight,
 /* The sums (rows, targets). */
 struct tree_sums {
     double *at;
-    bool *met; /* whether a leaf has contributed to the sum */
+    bool *has_weight; /* whether a leaf has contributed to the sum */
 };
 
-static double finish(const struct tree_forest *f, double sum, bool met)
+static double finish(const struct tree_forest *f, double sum, bool has_weight)
 {
-    if (!met)
+    if (!has_weight)
         return f->absent;
     return f->combine == AVERAGE ? sum / (double)f->trees : sum;
 }
@@ -145,8 +145,9 @@ static double finish(const struct tree_forest *f, double sum, bool met)
             const int64_t at = row * f->targets + f->to[k];                    \
             if (f->to[k] < 0 || f->to[k] >= f->targets)                        \
                 return false;                                                  \
-            s->at[at] = combine(f, s->at[at], (double)weights[k], s->met[at]); \
-            s->met[at] = true;                                                 \
+            s->at[at] =                                                        \
+                combine(f, s->at[at], (double)weights[k], s->has_weight[at]);  \
+            s->has_weight[at] = true;                                          \
         }                                                                      \
         return true;                                                           \
     }
@@ -217,8 +218,8 @@ static enum byoc_status tree_run(const struct byi_call *call,
     const int64_t n = byi_count(call->out);
     const struct tree_sums s = {
         .at = call->scratch,
-        .met = (bool *)call->scratch +
-               byi_align_bytes((uint64_t)n * sizeof(double)),
+        .has_weight = (bool *)call->scratch +
+                      byi_align_bytes((uint64_t)n * sizeof(double)),
     };
     const int team = byi_team(call, byi_min(f.rows, INT32_MAX) * f.trees);
     bool ok = true;
@@ -228,7 +229,7 @@ static enum byoc_status tree_run(const struct byi_call *call,
     if (n == 0)
         return BYOC_OK;
     memset(s.at, 0, (size_t)n * sizeof *s.at);
-    memset(s.met, 0, (size_t)n * sizeof *s.met);
+    memset(s.has_weight, 0, (size_t)n * sizeof *s.has_weight);
 #pragma omp parallel for num_threads(team) if (team > 1) reduction(&& : ok)
     for (int64_t begin = 0; begin < f.rows; begin += BLOCK) {
         const int64_t end = byi_min(begin + BLOCK, f.rows);
@@ -236,7 +237,7 @@ static enum byoc_status tree_run(const struct byi_call *call,
                    : rows_float(&f, call, &s, begin, end)) &&
              ok;
         for (int64_t i = begin * f.targets; i < end * f.targets; i++)
-            byi_tensor_set(call->out, i, finish(&f, s.at[i], s.met[i]));
+            byi_tensor_set(call->out, i, finish(&f, s.at[i], s.has_weight[i]));
     }
     return ok ? BYOC_OK : bad_forest(call, &f, err);
 }

@@ -149,10 +149,10 @@ static void square16_bytes(const uint8_t *src, int64_t in, uint8_t *dst,
             return;                                                            \
         }                                                                      \
         if (rows < side) {                                                     \
-            int64_t c = 0, some = 1;                                           \
-            for (; some > 0; c += some)                                        \
-                some = name##_few(dst + c * size, out, src + c * in * size,    \
-                                  in, rows, cols - c);                         \
+            int64_t c = 0, copied = 1;                                         \
+            for (; copied > 0; c += copied)                                    \
+                copied = name##_few(dst + c * size, out, src + c * in * size,  \
+                                    in, rows, cols - c);                       \
             square_##size(dst + c * size, out, src + c * in * size, in, rows,  \
                           cols - c);                                           \
             return;                                                            \
@@ -206,9 +206,9 @@ static void repeat_row(char *to, int64_t bytes, int64_t rows)
 {
     enum { MAX_BYTES = 16384 }; /* of a copy, so that its source is cached */
     const int64_t most = bytes < MAX_BYTES ? MAX_BYTES / byi_max(bytes, 1) : 1;
-    for (int64_t done = 1, some; done < rows; done += some) {
-        some = byi_min(byi_min(done, most), rows - done);
-        memcpy(to + done * bytes, to, (size_t)(some * bytes));
+    for (int64_t done = 1, count; done < rows; done += count) {
+        count = byi_min(byi_min(done, most), rows - done);
+        memcpy(to + done * bytes, to, (size_t)(count * bytes));
     }
 }
 

@@ -235,8 +235,8 @@ static struct byi_band side_of(const struct byi_window *w)
  * vectors. */
 static bool computes_every_column(const struct byi_line *l)
 {
-    const int64_t more = l->size * (l->stride - 1);
-    return l->stride > 2 && more <= (l->phases - 1) * byi_simd()->lanes;
+    const int64_t steps = l->size * (l->stride - 1);
+    return l->stride > 2 && steps <= (l->phases - 1) * byi_simd()->lanes;
 }
 
 /* Set the phases of a line, and the taps. Taps share phases if there are more
