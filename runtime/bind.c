@@ -28,61 +28,62 @@ struct binder {
 
 /* --- types ---------------------------------------------------------------- */
 
-/* Bind the symbols of input i to the sizes in `have`. A symbol must have the
+/* Bind the symbols of input i to the sizes in `given`. A symbol must have the
  * same size in all inputs of a region. */
 static enum byoc_status bind_input(struct binder *b, uint32_t i,
-                                   const struct byi_type *have)
+                                   const struct byi_type *given)
 {
     const struct byi_graph_node *node = &b->g->nodes[b->g->inputs[i]];
-    const struct byi_type *want = node->out[0];
+    const struct byi_type *declared = node->out[0];
     char found[128], expected[128];
-    if (!byi_type_is_static(have) || !byi_type_refines(have, want))
+    if (!byi_type_is_static(given) || !byi_type_refines(given, declared))
         return byi_fail(
             b->err, BYOC_ETYPE,
             "%s: found input %u of type %s %s, expected %s %s", b->g->symbol, i,
-            byoc_dtype_name(have->dtype),
-            byi_dims_text(found, sizeof found, have->rank, have->dims),
-            byoc_dtype_name(want->dtype),
-            byi_dims_text(expected, sizeof expected, want->rank, want->dims));
-    for (uint32_t d = 0; d < want->rank; d++) {
-        if (!BYI_IS_SYMBOL(want->dims[d]))
+            byoc_dtype_name(given->dtype),
+            byi_dims_text(found, sizeof found, given->rank, given->dims),
+            byoc_dtype_name(declared->dtype),
+            byi_dims_text(expected, sizeof expected, declared->rank,
+                          declared->dims));
+    for (uint32_t d = 0; d < declared->rank; d++) {
+        if (!BYI_IS_SYMBOL(declared->dims[d]))
             continue;
-        int64_t *size = &b->sizes[-1 - want->dims[d]];
-        if (*size >= 0 && *size != have->dims[d])
+        int64_t *size = &b->sizes[-1 - declared->dims[d]];
+        if (*size >= 0 && *size != given->dims[d])
             return byi_fail(b->err, BYOC_ETYPE,
                             "%s: found %lld as dim %u of input %u, expected "
                             "%lld, the size of %s in an earlier dim",
-                            b->g->symbol, (long long)have->dims[d], d, i,
+                            b->g->symbol, (long long)given->dims[d], d, i,
                             (long long)*size,
-                            b->g->symbols[-1 - want->dims[d]]);
-        *size = have->dims[d];
+                            b->g->symbols[-1 - declared->dims[d]]);
+        *size = given->dims[d];
     }
     /* type rules check the sizes of results; inputs are checked here, since it
      * may be that no rule reads them */
-    if (have->dtype != BYOC_STRING && byi_type_bytes(have) == UINT64_MAX)
+    if (given->dtype != BYOC_STRING && byi_type_bytes(given) == UINT64_MAX)
         return byi_fail(b->err, BYOC_ELIMIT,
                         "%s: found input %u of type %s, expected fewer than "
                         "2^63 elements and 2^64 bytes",
                         b->g->symbol, i,
-                        byi_type_text(found, sizeof found, have));
-    b->out[b->g->inputs[i]][0] = have;
+                        byi_type_text(found, sizeof found, given));
+    b->out[b->g->inputs[i]][0] = given;
     return BYOC_OK;
 }
 
-/* Whether the inferred type *have of a step fits the type *want in the JSON. If
+/* Whether the type *inferred of a step fits the type *declared in the JSON. If
  * only a field of a tuple does not, sets both to the types of the field. */
-static bool fits_step(const struct byi_type **have,
-                      const struct byi_type **want)
+static bool fits_step(const struct byi_type **inferred,
+                      const struct byi_type **declared)
 {
-    const struct byi_type *h = *have, *w = *want;
+    const struct byi_type *h = *inferred, *w = *declared;
     if (w->kind != BYI_TUPLE || h->kind != BYI_TUPLE ||
         h->n_fields != w->n_fields)
         return w->kind != BYI_TUPLE && byi_type_refines(h, w);
     bool fit = true;
     for (uint32_t i = 0; fit && i < w->n_fields; i++) {
-        *have = h->fields[i];
-        *want = w->fields[i];
-        fit = byi_type_refines(*have, *want);
+        *inferred = h->fields[i];
+        *declared = w->fields[i];
+        fit = byi_type_refines(*inferred, *declared);
     }
     return fit;
 }
@@ -141,14 +142,14 @@ static enum byoc_status infer_step(struct binder *b,
                         "expected one that follows from the inputs' sizes",
                         b->g->symbol, step->op->name);
     char found[160], expected[160];
-    const struct byi_type *have = b->steps[at], *want = step->type;
-    if (!fits_step(&have, &want))
+    const struct byi_type *inferred = b->steps[at], *declared = step->type;
+    if (!fits_step(&inferred, &declared))
         return byi_fail(b->err, BYOC_ETYPE,
                         "%s: found a result of %s of type %s, expected %s, for "
                         "which the region was compiled",
                         b->g->symbol, step->op->name,
-                        byi_type_text(found, sizeof found, have),
-                        byi_type_text(expected, sizeof expected, want));
+                        byi_type_text(found, sizeof found, inferred),
+                        byi_type_text(expected, sizeof expected, declared));
     return BYOC_OK;
 }
 

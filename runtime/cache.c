@@ -380,7 +380,7 @@ static enum byoc_status find_entry(const struct byoc_model *model,
     lease->entry = e;
     if (!e) {
         c->stats.misses++;
-        lease->made = true;
+        lease->created = true;
         return add_entry(model, sizes,
                          !recurs && !regions && prefers_twins(model),
                          &lease->entry, err);

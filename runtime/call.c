@@ -26,13 +26,14 @@ static enum byoc_status fail_shape(const struct byi_step *step,
                                    const struct byi_tensor *t,
                                    struct byoc_error *err)
 {
-    char found[128], want[128];
-    return byi_fail(err, BYOC_ETYPE,
-                    "call of @%s (%s): found %s %s as %s %u, expected %s %s",
-                    callee->name, step->sources, byoc_dtype_name(t->dtype),
-                    byi_dims_text(found, sizeof found, t->rank, t->dims), what,
-                    i, byoc_dtype_name(type->dtype),
-                    byi_dims_text(want, sizeof want, type->rank, type->dims));
+    char found[128], expected[128];
+    return byi_fail(
+        err, BYOC_ETYPE,
+        "call of @%s (%s): found %s %s as %s %u, expected %s %s", callee->name,
+        step->sources, byoc_dtype_name(t->dtype),
+        byi_dims_text(found, sizeof found, t->rank, t->dims), what, i,
+        byoc_dtype_name(type->dtype),
+        byi_dims_text(expected, sizeof expected, type->rank, type->dims));
 }
 
 /* --- operands ------------------------------------------------------------ */
@@ -311,19 +312,20 @@ static enum byoc_status check_arg_type(const struct byi_step *step,
                                        const char *what, uint32_t i,
                                        const struct byi_plan_func *callee,
                                        const struct byi_type *need,
-                                       const struct byi_type *have,
+                                       const struct byi_type *actual,
                                        struct byoc_error *err)
 {
-    char found[160], want[160];
-    const bool same = need->kind == BYI_TENSOR ? byi_type_may_equal(need, have)
-                      : byi_type_is_list(need) ? byi_type_accepts(need, have)
-                                               : need->kind == have->kind;
+    char found[160], expected[160];
+    const bool same = need->kind == BYI_TENSOR
+                          ? byi_type_may_equal(need, actual)
+                      : byi_type_is_list(need) ? byi_type_accepts(need, actual)
+                                               : need->kind == actual->kind;
     if (same)
         return BYOC_OK;
     return byi_fail(
         err, BYOC_ETYPE, "call of @%s (%s): found %s as %s %u, expected %s",
-        callee->name, step->sources, byi_type_text(found, sizeof found, have),
-        what, i, byi_type_text(want, sizeof want, need));
+        callee->name, step->sources, byi_type_text(found, sizeof found, actual),
+        what, i, byi_type_text(expected, sizeof expected, need));
 }
 
 static enum byoc_status check_apply(const struct byoc_state *s,

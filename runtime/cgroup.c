@@ -14,9 +14,9 @@ bool byi_cgroup_read_line(const char *path, char *line, size_t n)
     FILE *f = fopen(path, "re");
     if (!f)
         return false;
-    bool got = fgets(line, (int)n, f) != NULL;
+    bool was_read = fgets(line, (int)n, f) != NULL;
     fclose(f);
-    return got;
+    return was_read;
 }
 
 /* The lower of two limits, of which 0 means no limit. */

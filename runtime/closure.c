@@ -22,16 +22,16 @@ enum byoc_status byi_object_new(struct byoc_state *s, uint32_t n,
                                 struct byoc_error *err)
 {
     BYI_TRY(byi_pool_charge(&s->pool, byi_object_bytes(n), err));
-    struct byi_object *made = byi_alloc(1, byi_object_bytes(n));
-    if (!made) {
+    struct byi_object *fresh = byi_alloc(1, byi_object_bytes(n));
+    if (!fresh) {
         byi_pool_refund(&s->pool, byi_object_bytes(n));
         return byi_fail(err, BYOC_ENOMEM,
                         "out of memory for a sequence or closure of %u values",
                         n);
     }
-    made->readers = 1;
-    made->n = made->capacity = n;
-    *object = made;
+    fresh->readers = 1;
+    fresh->n = fresh->capacity = n;
+    *object = fresh;
     return BYOC_OK;
 }
 

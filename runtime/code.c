@@ -38,13 +38,13 @@ struct range {
  * readable segment of this library contains the range. */
 static int find_segment(struct dl_phdr_info *info, size_t size, void *ctx)
 {
-    const struct range *want = ctx;
+    const struct range *range = ctx;
     (void)size;
     for (uint32_t i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *p = &info->dlpi_phdr[i];
-        const uintptr_t skip = want->at - info->dlpi_addr - p->p_vaddr;
+        const uintptr_t skip = range->at - info->dlpi_addr - p->p_vaddr;
         if (p->p_type == PT_LOAD && (p->p_flags & PF_R) && skip <= p->p_memsz &&
-            want->bytes <= p->p_memsz - skip)
+            range->bytes <= p->p_memsz - skip)
             return 1;
     }
     return 0;

@@ -70,36 +70,36 @@ static enum byoc_status provide_appended(struct byoc_state *s,
 
 static enum byoc_status fail_type(const struct byi_plan_func *f,
                                   const struct byi_step *step, uint32_t i,
-                                  const struct byi_type *have,
+                                  const struct byi_type *inferred,
                                   struct byoc_error *err)
 {
     char found[160], expected[160];
-    const struct byi_type *want = f->values[step->out[i]].type;
+    const struct byi_type *declared = f->values[step->out[i]].type;
     return byi_fail(
         err, BYOC_ETYPE,
         "%s (%s): found %s as result %u, expected %s; check the inputs' shapes",
-        step->name, step->sources, byi_type_text(found, sizeof found, have), i,
-        byi_type_text(expected, sizeof expected, want));
+        step->name, step->sources, byi_type_text(found, sizeof found, inferred),
+        i, byi_type_text(expected, sizeof expected, declared));
 }
 
 /* Set the dims of result i from its inferred type. */
 static enum byoc_status set_dims(const struct byi_plan_func *f,
                                  struct byi_frame *fr,
                                  const struct byi_step *step, uint32_t i,
-                                 const struct byi_type *have,
+                                 const struct byi_type *inferred,
                                  struct byoc_error *err)
 {
-    const struct byi_type *want = f->values[step->out[i]].type;
+    const struct byi_type *declared = f->values[step->out[i]].type;
     struct byi_tensor *t = &fr->t[step->out[i]];
-    if (have->kind != BYI_TENSOR || have->dtype != want->dtype ||
-        have->rank != want->rank)
-        return fail_type(f, step, i, have, err);
-    for (uint32_t d = 0; d < have->rank; d++) {
-        bool number = !BYI_IS_SYMBOL(want->dims[d]);
-        if (BYI_IS_SYMBOL(have->dims[d]) ||
-            (number && have->dims[d] != want->dims[d]))
-            return fail_type(f, step, i, have, err);
-        t->dims[d] = have->dims[d];
+    if (inferred->kind != BYI_TENSOR || inferred->dtype != declared->dtype ||
+        inferred->rank != declared->rank)
+        return fail_type(f, step, i, inferred, err);
+    for (uint32_t d = 0; d < inferred->rank; d++) {
+        bool number = !BYI_IS_SYMBOL(declared->dims[d]);
+        if (BYI_IS_SYMBOL(inferred->dims[d]) ||
+            (number && inferred->dims[d] != declared->dims[d]))
+            return fail_type(f, step, i, inferred, err);
+        t->dims[d] = inferred->dims[d];
     }
     return BYOC_OK;
 }
@@ -189,14 +189,14 @@ static enum byoc_status take_dims(const struct byi_plan_func *f,
         struct byi_tensor *t = &fr->t[step->out[i]];
         if (have_same_dims(&out[i], t))
             continue;
-        char found[128], want[128];
+        char found[128], expected[128];
         if (f->values[step->out[i]].fixed)
             return byi_fail(
                 err, BYOC_ETYPE,
                 "%s (%s): found shape %s of result %u, expected %s", step->name,
                 step->sources,
                 byi_dims_text(found, sizeof found, out[i].rank, out[i].dims), i,
-                byi_dims_text(want, sizeof want, t->rank, t->dims));
+                byi_dims_text(expected, sizeof expected, t->rank, t->dims));
         memcpy(t->dims, out[i].dims, sizeof t->dims);
     }
     return BYOC_OK;
@@ -407,14 +407,14 @@ enum byoc_status byi_exec_check_dest(const struct byi_plan_func *f,
                                      const struct byi_tensor *dest,
                                      struct byoc_error *err)
 {
-    char found[128], want[128];
+    char found[128], expected[128];
     if (have_same_dims(t, dest))
         return BYOC_OK;
     return byi_fail(err, BYOC_ETYPE,
                     "output %u of @%s: found memory of shape %s, expected %s",
                     output, f->name,
                     byi_dims_text(found, sizeof found, dest->rank, dest->dims),
-                    byi_dims_text(want, sizeof want, t->rank, t->dims));
+                    byi_dims_text(expected, sizeof expected, t->rank, t->dims));
 }
 
 /* Copy the results that were not computed in place. */

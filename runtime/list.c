@@ -119,13 +119,13 @@ static enum byoc_status take_tensor(struct byoc_state *s, struct byi_frame *fr,
         &s->specialisation->plan->funcs[fr->func].values[v];
     const struct byi_type *type = value->type;
     if (!byi_tensor_fits(&item->t, type)) {
-        char found[128], want[128];
+        char found[128], expected[128];
         return fail_list(
             step, BYOC_ETYPE, err, "found an element of %s %s, expected %s %s",
             byoc_dtype_name(item->t.dtype),
             byi_dims_text(found, sizeof found, item->t.rank, item->t.dims),
             byoc_dtype_name(type->dtype),
-            byi_dims_text(want, sizeof want, type->rank, type->dims));
+            byi_dims_text(expected, sizeof expected, type->rank, type->dims));
     }
     memcpy(fr->t[v].dims, item->t.dims, sizeof item->t.dims);
     if (item->block && value->kind == BYI_V_TEMP && !value->fixed) {
@@ -379,13 +379,13 @@ static enum byoc_status compute_joined_dims(const struct byi_object *list,
             k++;
         }
         if (!fits) {
-            char found[128], want[128];
+            char found[128], expected[128];
             return fail_list(
                 step, BYOC_EINVAL, err,
                 "found shape %s of element %u, expected one that fits element "
                 "0, of shape %s",
                 byi_dims_text(found, sizeof found, t->rank, t->dims), i,
-                byi_dims_text(want, sizeof want, list->at[0].t.rank,
+                byi_dims_text(expected, sizeof expected, list->at[0].t.rank,
                               list->at[0].t.dims));
         }
         sum += stacked ? 1 : t->dims[axis];

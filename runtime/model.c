@@ -190,9 +190,9 @@ static enum byoc_status make_workers(struct byoc_model *model,
                                      const struct byoc_load_params *params,
                                      struct byoc_error *err)
 {
-    const uint32_t wanted = model->threads;
+    const uint32_t requested = model->threads;
     model->parallelism =
-        (struct byi_parallelism){.threads = wanted,
+        (struct byi_parallelism){.threads = requested,
                                  .parallel_for = params->parallel_for,
                                  .ctx = params->parallel_ctx,
                                  .run_times = &model->run_times};
@@ -200,12 +200,12 @@ static enum byoc_status make_workers(struct byoc_model *model,
                             &model->parallelism.adapts, err));
     if (params->parallel_for)
         return BYOC_OK;
-    const uint32_t got = byi_workers_reserve(wanted);
-    if (got < wanted) {
-        model->threads = got;
+    const uint32_t granted = byi_workers_reserve(requested);
+    if (granted < requested) {
+        model->threads = granted;
         snprintf(model->threads_why, sizeof model->threads_why,
-                 "%u: the system refused more threads; requested %u", got,
-                 wanted);
+                 "%u: the system refused more threads; requested %u", granted,
+                 requested);
     }
     model->parallelism.threads = model->threads;
     return BYOC_OK;

@@ -438,7 +438,7 @@ struct byi_lease {
     struct byi_cache_entry *entry;
     const struct byi_specialisation *specialisation;
     struct byi_work *work;
-    bool made; /* this lease created the specialisation */
+    bool created; /* this lease created the specialisation */
 };
 /* Create the model's cache. Call it after the backends are open. Errors:
  * BYOC_EINVAL (BYOC_CACHE_SHAPES or BYOC_CACHE_BYTES is not a number),

@@ -191,28 +191,29 @@ static int64_t fresh_symbol(void *ctx)
 static enum byoc_status match_types(struct checker *c, struct byi_step *step,
                                     const char *what, uint32_t i,
                                     const struct byi_type *need,
-                                    const struct byi_type *have)
+                                    const struct byi_type *actual)
 {
-    bool same = need->kind == have->kind && need->dtype == have->dtype &&
-                need->rank == have->rank;
+    bool same = need->kind == actual->kind && need->dtype == actual->dtype &&
+                need->rank == actual->rank;
     if (same && byi_type_is_list(need))
-        same = what[0] == 'i' ? byi_type_accepts(need, have)
-                              : byi_type_accepts(have, need);
+        same = what[0] == 'i' ? byi_type_accepts(need, actual)
+                              : byi_type_accepts(actual, need);
     for (uint32_t d = 0; same && d < need->rank; d++) {
-        if (BYI_IS_SYMBOL(need->dims[d]) || BYI_IS_SYMBOL(have->dims[d]))
+        if (BYI_IS_SYMBOL(need->dims[d]) || BYI_IS_SYMBOL(actual->dims[d]))
             step->infer = true;
         else
-            same = need->dims[d] == have->dims[d];
+            same = need->dims[d] == actual->dims[d];
     }
-    char found[160], want[160];
+    char found[160], expected[160];
     return same ? BYOC_OK
                 : fail_step(
                       c,
                       "%s[%u]: found %s as the type of value %u, expected %s "
                       "for %s",
-                      what, i, byi_type_text(found, sizeof found, have),
+                      what, i, byi_type_text(found, sizeof found, actual),
                       what[0] == 'i' ? step->in[i] : step->out[i],
-                      byi_type_text(want, sizeof want, need), step->name);
+                      byi_type_text(expected, sizeof expected, need),
+                      step->name);
 }
 
 static void tensor_of(const struct checker *c, uint32_t v, struct byi_tensor *t)

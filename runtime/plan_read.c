@@ -637,15 +637,15 @@ static enum byoc_status read_region_entry(struct plan_reader *r,
         BYI_TRY(byi_json_as_int(&item, 0, INT64_C(1) << 50, &place[i], r->err));
     entry->blob = (uint64_t)place[0];
     entry->blob_bytes = (uint64_t)place[1];
-    uint64_t have = r->image->blobs_bytes;
-    if (n == 2 && entry->blob <= have &&
-        entry->blob_bytes <= have - entry->blob)
+    uint64_t all_bytes = r->image->blobs_bytes;
+    if (n == 2 && entry->blob <= all_bytes &&
+        entry->blob_bytes <= all_bytes - entry->blob)
         return BYOC_OK;
     return byi_fail(r->err, BYOC_EPARSE,
                     "%s.blob: found [%lld, %lld], expected [offset, bytes] "
                     "inside the blobs' %llu bytes",
                     at->path, (long long)place[0], (long long)place[1],
-                    (unsigned long long)have);
+                    (unsigned long long)all_bytes);
 }
 
 static enum byoc_status read_kernel(struct plan_reader *r,

@@ -178,17 +178,17 @@ static enum byoc_status add_entry(const struct path_search *w, const char *path)
                     path);
 }
 
-/* Add the candidates of a list's entries. Sets *alone if the list contains
+/* Add the candidates of a list's entries. Sets *only_list if the list contains
  * "only". */
 static enum byoc_status add_list(const struct path_search *w, const char *list,
-                                 bool *alone)
+                                 bool *only_list)
 {
     static const char word[] = "only";
     while (*list) {
         const size_t n = strcspn(list, ":");
         char path[PATH_BYTES];
         if (n == strlen(word) && memcmp(list, word, n) == 0)
-            *alone = true;
+            *only_list = true;
         else if (n >= sizeof path || (n > 0 && list[0] != '/'))
             return byi_fail(w->err, BYOC_EINVAL,
                             "found \"%.*s\" in the list of plug-ins, expected "
@@ -219,15 +219,15 @@ static enum byoc_status add_default(struct path_search *w)
 }
 
 /* Add the candidates of the caller's list, otherwise of BYOC_PLUGIN_PATH. Sets
- * *alone if no other folder may be searched. */
+ * *only_list if no other folder may be searched. */
 static enum byoc_status search_list(struct path_search *w, const char *plugins,
-                                    bool *alone)
+                                    bool *only_list)
 {
     w->named = plugins != NULL;
-    *alone = false;
+    *only_list = false;
     if (!plugins)
         plugins = secure_getenv("BYOC_PLUGIN_PATH");
-    return plugins ? add_list(w, plugins, alone) : BYOC_OK;
+    return plugins ? add_list(w, plugins, only_list) : BYOC_OK;
 }
 
 /* The libraries that may be plug-ins, and where they were searched. */
@@ -236,7 +236,7 @@ struct candidates {
         from_folder; /* candidates from the list; candidates from
                       * the library's folder */
     struct byi_text places;
-    bool alone;
+    bool only_list;
     /* the error of searching the library's folder; BYOC_OK: none */
     struct byoc_error why;
 };
@@ -248,22 +248,22 @@ static enum byoc_status collect_candidates(const char *plugins,
                                            struct candidates *c,
                                            struct byoc_error *err)
 {
-    struct candidates made = {.alone = false};
+    struct candidates found = {.only_list = false};
     struct path_search w = {.wanted = wanted,
-                            .paths = &made.from_list,
-                            .places = &made.places,
+                            .paths = &found.from_list,
+                            .places = &found.places,
                             .err = err};
     BYI_BORDER(err);
-    enum byoc_status status = search_list(&w, plugins, &made.alone);
+    enum byoc_status status = search_list(&w, plugins, &found.only_list);
     if (wanted) {
-        w.paths = &made.from_folder;
-        w.err = &made.why; /* reported only if the list has no such backend */
+        w.paths = &found.from_folder;
+        w.err = &found.why; /* reported only if the list has no such backend */
     }
-    if (status == BYOC_OK && !made.alone) {
+    if (status == BYOC_OK && !found.only_list) {
         const enum byoc_status added = add_default(&w);
         status = wanted ? status : added;
     }
-    *c = made;
+    *c = found;
     return status;
 }
 
@@ -279,7 +279,7 @@ enum byoc_status byoc_internal_plugin_list(const char *plugins,
                                            struct byi_text *places,
                                            struct byoc_error *err)
 {
-    struct candidates c = {.alone = false};
+    struct candidates c = {.only_list = false};
     const enum byoc_status status = collect_candidates(plugins, NULL, &c, err);
     *paths = c.from_list;
     c.from_list = (struct byi_text){0};
@@ -306,10 +306,11 @@ static enum byoc_status open_one_of(struct byi_text *paths, const char *name,
     for (char *rest,
          *path = strtok_r(paths->at ? paths->at : none, "\n", &rest);
          path; path = strtok_r(NULL, "\n", &rest)) {
-        struct byoc_error one;
-        if (byoc_internal_plugin_open(path, threads, plugin, &one) != BYOC_OK) {
-            why = one;
-            if (one.status == BYOC_ENOMEM)
+        struct byoc_error failure;
+        if (byoc_internal_plugin_open(path, threads, plugin, &failure) !=
+            BYOC_OK) {
+            why = failure;
+            if (failure.status == BYOC_ENOMEM)
                 break;
             continue;
         }
@@ -347,7 +348,7 @@ enum byoc_status byoc_internal_plugin_find(const char *plugins,
                                            struct byi_plugin **plugin,
                                            struct byoc_error *err)
 {
-    struct candidates c = {.alone = false};
+    struct candidates c = {.only_list = false};
     *plugin = NULL;
     enum byoc_status status = collect_candidates(plugins, name, &c, err);
     if (status == BYOC_OK)

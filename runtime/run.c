@@ -190,7 +190,7 @@ static enum byoc_status begin_run(struct byoc_state *s, struct byoc_error *err)
         for (uint32_t i = 0; i < s->model->plan->n_symbols; i++)
             s->dims[i] = s->model->open_symbols[i] ? -1 : s->dims[i];
         BYI_TRY(byi_cache_take(s->model, s->dims, false, &s->lease, err));
-        if (s->trace && s->lease.made)
+        if (s->trace && s->lease.created)
             byi_trace_event(
                 s->trace,
                 &(struct byoc_event){.kind = "specialise",

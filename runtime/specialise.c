@@ -41,7 +41,7 @@ struct specialiser {
     enum specialise_stage *stage; /* indexed by function */
     uint32_t *callers; /* for each function: steps that may call it */
     uint32_t *uses;    /* for each region: steps that run it */
-    bool *tried;       /* for each region: a step has specialised it */
+    bool *attempted;   /* for each region: a step has specialised it */
     const struct byi_tensor ***known; /* indexed by function and value */
     bool **removed;                   /* indexed by function and step */
     BYI_VEC(struct activation) stack;
@@ -83,22 +83,23 @@ static enum byoc_status check_bytes(struct specialiser *m,
 /* Set the type of value v of f to a tensor type whose dims are numbers. */
 static enum byoc_status set_type(struct specialiser *m, struct byi_plan_func *f,
                                  const struct byi_step *step, uint32_t v,
-                                 const struct byi_type *have)
+                                 const struct byi_type *inferred)
 {
-    const struct byi_type *want = f->values[v].type;
-    if (!byi_type_refines(have, want)) {
+    const struct byi_type *declared = f->values[v].type;
+    if (!byi_type_refines(inferred, declared)) {
         char found[160], expected[160];
         return byi_fail(
             m->err, BYOC_ETYPE,
             "%s (%s): for these sizes found a result of type %s, expected %s, "
             "for which the model was compiled",
-            step->name, step->sources, byi_type_text(found, sizeof found, have),
-            byi_type_text(expected, sizeof expected, want));
+            step->name, step->sources,
+            byi_type_text(found, sizeof found, inferred),
+            byi_type_text(expected, sizeof expected, declared));
     }
-    f->values[v].type =
-        byi_type_tensor(m->arena, have->dtype, have->rank, have->dims);
+    f->values[v].type = byi_type_tensor(m->arena, inferred->dtype,
+                                        inferred->rank, inferred->dims);
     f->values[v].fixed = true;
-    return check_bytes(m, have);
+    return check_bytes(m, inferred);
 }
 
 /* --- operators ------------------------------------------------------------ */
@@ -323,9 +324,9 @@ static enum byoc_status specialise_region(struct specialiser *m,
     struct byi_region *region = &m->specialisation->regions[step->callee];
     const bool has_backend = m->model->base.regions[step->callee].plugin;
     struct byi_sized sized;
-    if (m->tried[step->callee] || !m->plan->regions[step->callee].varies)
+    if (m->attempted[step->callee] || !m->plan->regions[step->callee].varies)
         return BYOC_OK;
-    m->tried[step->callee] = true;
+    m->attempted[step->callee] = true;
     if (m->twins && has_backend) {
         region->fault = "its sizes are new, and recent sizes did not recur";
         return BYOC_OK;
@@ -693,7 +694,8 @@ static enum byoc_status specialise_plan(struct specialiser *m)
     m->callers =
         byi_arena_calloc(m->scratch, plan->n_funcs, sizeof *m->callers);
     m->uses = byi_arena_calloc(m->scratch, plan->n_regions, sizeof *m->uses);
-    m->tried = byi_arena_calloc(m->scratch, plan->n_regions, sizeof *m->tried);
+    m->attempted =
+        byi_arena_calloc(m->scratch, plan->n_regions, sizeof *m->attempted);
     m->known = byi_arena_calloc(m->scratch, plan->n_funcs, sizeof *m->known);
     m->removed =
         byi_arena_calloc(m->scratch, plan->n_funcs, sizeof *m->removed);
@@ -709,9 +711,9 @@ static enum byoc_status specialise_plan(struct specialiser *m)
     return byi_consts_read(m->specialisation, m->plan->consts, m->err);
 }
 
-/* Specialise the plan once. Sets *again if functions were specialised for
+/* Specialise the plan once. Sets *repeat if functions were specialised for
  * wrong sizes; m->varying now marks these functions. */
-static enum byoc_status specialise_once(struct specialiser *m, bool *again)
+static enum byoc_status specialise_once(struct specialiser *m, bool *repeat)
 {
     const struct byoc_model *model = m->model;
     struct byi_arena *arena = m->arena = byi_arena_new();
@@ -732,8 +734,8 @@ static enum byoc_status specialise_once(struct specialiser *m, bool *again)
         }
     m->stack.n = m->consts.n = 0;
     enum byoc_status status = specialise_plan(m);
-    *again = status == BYOC_OK && find_varying(m);
-    if (*again)
+    *repeat = status == BYOC_OK && find_varying(m);
+    if (*repeat)
         byi_specialisation_end(m->specialisation);
     return status;
 }
@@ -745,14 +747,14 @@ static enum byoc_status specialise_until_stable(void *arg,
 {
     struct specialiser *m = arg;
     enum byoc_status status;
-    bool again;
+    bool repeat;
     m->err = err;
     m->scratch = byi_arena_new();
     m->varying = byi_arena_calloc(m->scratch, m->model->plan->n_funcs,
                                   sizeof *m->varying);
     do
-        status = specialise_once(m, &again);
-    while (again);
+        status = specialise_once(m, &repeat);
+    while (repeat);
     return status;
 }
 

@@ -103,7 +103,8 @@ static enum byoc_status fail_dtype(const DLTensor *view, const char *what,
                                    const struct byoc_io *io,
                                    struct byoc_error *err)
 {
-    const DLDataType want = byoc_dtype_dlpack(io->dtype), given = view->dtype;
+    const DLDataType expected = byoc_dtype_dlpack(io->dtype),
+                     given = view->dtype;
     const char *name = byoc_dtype_name(byi_dtype_of_dlpack(given));
     if (name)
         return byi_fail(err, BYOC_ETYPE, "%s \"%s\": found %s, expected %s",
@@ -112,7 +113,7 @@ static enum byoc_status fail_dtype(const DLTensor *view, const char *what,
                     "%s \"%s\": found DLPack type {%u, %u, %u}, expected %s, "
                     "which is {%u, %u, 1}",
                     what, io->name, given.code, given.bits, given.lanes,
-                    byoc_dtype_name(io->dtype), want.code, want.bits);
+                    byoc_dtype_name(io->dtype), expected.code, expected.bits);
 }
 
 enum byoc_status byi_check_view(const DLTensor *view, const char *what,
@@ -120,20 +121,21 @@ enum byoc_status byi_check_view(const DLTensor *view, const char *what,
                                 uint32_t axis, struct byi_row_planes *planes,
                                 struct byoc_error *err)
 {
-    DLDataType want = byoc_dtype_dlpack(io->dtype);
+    DLDataType expected = byoc_dtype_dlpack(io->dtype);
     char shape[320];
     if (view->device.device_type != kDLCPU)
         return byi_fail(err, BYOC_EINVAL,
                         "%s \"%s\" is on DLPack device %d, expected CPU memory",
                         what, io->name, (int)view->device.device_type);
-    if (view->dtype.code != want.code || view->dtype.bits != want.bits ||
-        view->dtype.lanes != 1)
+    if (view->dtype.code != expected.code ||
+        view->dtype.bits != expected.bits || view->dtype.lanes != 1)
         return fail_dtype(view, what, io, err);
-    bool any = io->rank == UINT32_MAX && view->ndim <= BYI_MAX_RANK;
-    bool fits = view->ndim >= 0 && (any || (uint32_t)view->ndim == io->rank);
+    bool any_shape = io->rank == UINT32_MAX && view->ndim <= BYI_MAX_RANK;
+    bool fits =
+        view->ndim >= 0 && (any_shape || (uint32_t)view->ndim == io->rank);
     for (int d = 0; fits && d < view->ndim; d++) {
-        fits = any || io->dims[d] < 0 ? view->shape[d] >= 0
-                                      : view->shape[d] == io->dims[d];
+        fits = any_shape || io->dims[d] < 0 ? view->shape[d] >= 0
+                                            : view->shape[d] == io->dims[d];
         t->dims[d] = view->shape[d];
     }
     if (!fits)

@@ -58,29 +58,29 @@ struct batch {
 static void hash_piece(void *arg, uint32_t i)
 {
     struct batch *b = arg;
-    struct byi_sha256 one;
+    struct byi_sha256 piece;
     const uint64_t begin = (b->first + i) * PIECE_BYTES;
     uint64_t end = begin + PIECE_BYTES;
     if (end > b->image->weights_bytes)
         end = b->image->weights_bytes;
-    byi_sha256_init(&one);
-    add_range(&one, b->image, begin, end);
-    byi_sha256_hex(&one, b->digests[i]);
+    byi_sha256_init(&piece);
+    add_range(&piece, b->image, begin, end);
+    byi_sha256_hex(&piece, b->digests[i]);
 }
 
 void byoc_internal_weights_hash(const struct byi_image *image, char hex[65])
 {
-    struct byi_sha256 all;
-    byi_sha256_init(&all);
+    struct byi_sha256 whole;
+    byi_sha256_init(&whole);
     const uint64_t pieces =
         (image->weights_bytes + PIECE_BYTES - 1) / PIECE_BYTES;
     struct batch b = {.image = image};
     for (; b.first < pieces; b.first += BATCH) {
-        const uint64_t left = pieces - b.first;
-        const uint32_t n = left < BATCH ? (uint32_t)left : BATCH;
+        const uint64_t rest = pieces - b.first;
+        const uint32_t n = rest < BATCH ? (uint32_t)rest : BATCH;
         byi_parallel_for(n, hash_piece, &b);
         for (uint32_t i = 0; i < n; i++)
-            byi_sha256_add(&all, b.digests[i], 64);
+            byi_sha256_add(&whole, b.digests[i], 64);
     }
-    byi_sha256_hex(&all, hex);
+    byi_sha256_hex(&whole, hex);
 }

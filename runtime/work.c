@@ -44,9 +44,9 @@ void byi_work_mark_functions(const struct byi_specialisation *specialisation,
         const struct byi_plan_func *f = &specialisation->plan->funcs[list[i]];
         for (uint32_t k = 0; k < f->n_steps; k++) {
             uint32_t callees[2];
-            const uint32_t more =
+            const uint32_t n_callees =
                 byi_step_callees(specialisation, &f->steps[k], callees);
-            for (uint32_t c = 0; c < more; c++) {
+            for (uint32_t c = 0; c < n_callees; c++) {
                 if (!runs[callees[c]])
                     list[n++] = callees[c];
                 runs[callees[c]] = true;
@@ -71,9 +71,9 @@ static enum byoc_status make_frames(struct byi_work *w, uint32_t *list,
             return byi_fail_memory(err, f->arena, "a run");
         for (uint32_t k = 0; k < f->n_steps; k++) {
             uint32_t callees[2];
-            uint32_t more =
+            uint32_t n_callees =
                 byi_step_callees(w->specialisation, &f->steps[k], callees);
-            for (uint32_t c = 0; c < more; c++) {
+            for (uint32_t c = 0; c < n_callees; c++) {
                 if (w->frames[callees[c]])
                     continue;
                 w->frames[callees[c]] =

@@ -387,7 +387,7 @@ static void begin_turn(struct byi_turn *turn)
     turn->begin.wall_ns = byi_now_ns();
     if (parallelism->adapts && is_busy(turn->begin.wall_ns))
         parallelism->spin_ns = 0;
-    const bool alone =
+    const bool runs_alone =
         parallelism->spin_ns == 0 &&
         (parallelism->openmp
              ? parallelism->adapts
@@ -401,7 +401,7 @@ static void begin_turn(struct byi_turn *turn)
     pool.turns++;
     turn->epoch = pool.epoch;
     lost_parts = false;
-    if (pooled && !alone)
+    if (pooled && !runs_alone)
         take_workers(turn);
     pthread_mutex_unlock(&pool.lock);
 }
@@ -500,21 +500,21 @@ static void finish_part(struct byi_worker *w, struct job *job)
 
 static void run_on_workers(struct job *job, struct byi_worker *workers)
 {
-    uint32_t given = 1;
-    for (struct byi_worker *w = workers; w && given < job->n; w = w->next)
-        given++;
-    atomic_init(&job->next, given);
+    uint32_t n_parts = 1;
+    for (struct byi_worker *w = workers; w && n_parts < job->n; w = w->next)
+        n_parts++;
+    atomic_init(&job->next, n_parts);
     struct byi_worker *w = workers;
-    for (uint32_t part = 1; part < given; part++, w = w->next)
+    for (uint32_t part = 1; part < n_parts; part++, w = w->next)
         assign_part(w, job, part);
     run_part(job, 0);
     run_rest(job);
     w = workers;
-    for (uint32_t part = 1; part < given && !is_in_child(job); part++) {
+    for (uint32_t part = 1; part < n_parts && !is_in_child(job); part++) {
         finish_part(w, job);
         w = w->next;
     }
-    lost_parts |= given > 1 && is_in_child(job);
+    lost_parts |= n_parts > 1 && is_in_child(job);
 }
 
 static void run_openmp_thread(void *job)
