@@ -655,14 +655,15 @@ static inline uint32_t byoc_backend_agree(const struct byoc_host *host,
                                           uint32_t needs, char *why,
                                           uint32_t why_bytes)
 {
-    const char *said = "found a host of another version of byoc/backend.h, "
-                       "expected one that this backend supports; update byoc";
+    const char *message =
+        "found a host of another version of byoc/backend.h, "
+        "expected one that this backend supports; update byoc";
     if (host && host->struct_size >= offsetof(struct byoc_host, ctx) &&
         host->abi >> 16 == BYOC_BACKEND_ABI >> 16 && host->abi >= needs)
         return host->abi < BYOC_BACKEND_ABI ? host->abi : BYOC_BACKEND_ABI;
     for (uint32_t i = 0; why && i < why_bytes; i++) {
-        why[i] = i + 1 < why_bytes ? said[i] : '\0';
-        if (!said[i])
+        why[i] = i + 1 < why_bytes ? message[i] : '\0';
+        if (!message[i])
             break;
     }
     return 0;

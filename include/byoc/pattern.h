@@ -48,13 +48,13 @@ static inline const char *
 byoc_pat_text(struct byoc_pat *t, const char *format, ...)
 {
     char *text = t->at + t->used;
-    const size_t left = t->size - t->used;
+    const size_t room = t->size - t->used;
     va_list list;
     int n;
     va_start(list, format);
-    n = vsnprintf(text, left, format, list);
+    n = vsnprintf(text, room, format, list);
     va_end(list);
-    if (n < 0 || (size_t)n + 1 >= left) {
+    if (n < 0 || (size_t)n + 1 >= room) {
         t->used = t->size;
         return "";
     }
