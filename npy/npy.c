@@ -110,35 +110,54 @@ static enum byoc_status read_shape(const char *header, const char *path,
     return BYOC_OK;
 }
 
+/* Find the header of a .npy file of n bytes: its first byte and its length. */
+static enum byoc_status find_header(const uint8_t *bytes, size_t n,
+                                    const char *path, size_t *first,
+                                    uint64_t *length, struct byoc_error *err)
+{
+    if (n < 10 || memcmp(bytes, "\x93NUMPY", 6) != 0)
+        return byi_fail(err, BYOC_EPARSE,
+                        "%s: not a .npy file: found %zu bytes, expected "
+                        "\\x93NUMPY and a header at the start; save it with "
+                        "numpy.save",
+                        path, n);
+    *first = bytes[6] == 1 ? 10 : 12;
+    *length = bytes[8] | (uint64_t)bytes[9] << 8;
+    if (bytes[6] != 1 && n >= 12)
+        *length |= (uint64_t)bytes[10] << 16 | (uint64_t)bytes[11] << 24;
+    if (n < *first || *length > n - *first)
+        return byi_fail(
+            err, BYOC_EPARSE,
+            "%s: found a file of %zu bytes, expected the header's %llu bytes "
+            "after byte %zu; the file is cut off, save it again",
+            path, n, (unsigned long long)*length, *first);
+    if (*length > 65536)
+        return byi_fail(err, BYOC_EPARSE,
+                        "%s: found a header of %llu bytes, expected at most "
+                        "65536 bytes",
+                        path, (unsigned long long)*length);
+    return BYOC_OK;
+}
+
 static enum byoc_status parse_npy(const uint8_t *bytes, size_t n,
                                   const char *path, struct byi_arena *arena,
                                   struct byi_tensor *t, struct byoc_error *err)
 {
-    if (n < 10 || memcmp(bytes, "\x93NUMPY", 6) != 0)
-        return byi_fail(err, BYOC_EPARSE,
-                        "%s: not a .npy file, expected numpy's magic bytes",
-                        path);
-    size_t head = bytes[6] == 1 ? 10 : 12;
-    uint64_t length = bytes[8] | (uint64_t)bytes[9] << 8;
-    if (bytes[6] != 1 && n >= 12)
-        length |= (uint64_t)bytes[10] << 16 | (uint64_t)bytes[11] << 24;
-    if (n < head || length > n - head || length > 65536)
-        return byi_fail(
-            err, BYOC_EPARSE,
-            "%s: found a header of %llu bytes in a file of %zu, expected "
-            "a whole header of at most 65536; save it again",
-            path, (unsigned long long)length, n);
+    size_t first = 0;
+    uint64_t length = 0;
+    BYI_TRY(find_header(bytes, n, path, &first, &length, err));
     const char *header =
-        byi_arena_strn(arena, (const char *)bytes + head, (size_t)length);
+        byi_arena_strn(arena, (const char *)bytes + first, (size_t)length);
     BYI_TRY(read_descr(header, path, &t->dtype, err));
     BYI_TRY(read_shape(header, path, t, err));
-    uint64_t bytes_needed = byi_tensor_bytes(t), bytes_left = n - head - length;
+    uint64_t bytes_needed = byi_tensor_bytes(t),
+             bytes_left = n - first - length;
     size_t width;
     bool wide;
     if (t->dtype == BYOC_STRING &&
         byi_npy_is_text(find_key(header, "'descr'") + 2, &width, &wide))
-        return byi_npy_read_text(bytes + head + length, bytes_left, width, wide,
-                                 path, arena, t, err);
+        return byi_npy_read_text(bytes + first + length, bytes_left, width,
+                                 wide, path, arena, t, err);
     if (bytes_needed != bytes_left)
         return byi_fail(err, BYOC_EPARSE,
                         "%s: found %llu bytes of data, expected %llu for its "
@@ -150,7 +169,7 @@ static enum byoc_status parse_npy(const uint8_t *bytes, size_t n,
         return byi_fail(err, BYOC_ENOMEM, "%s: out of memory for %llu bytes",
                         path, (unsigned long long)bytes_needed);
     byi_arena_defer(arena, byi_release, t->data);
-    memcpy(t->data, bytes + head + length, bytes_needed);
+    memcpy(t->data, bytes + first + length, bytes_needed);
     return BYOC_OK;
 }
 
