@@ -68,14 +68,16 @@ static enum byoc_status check_leaf(struct byi_planner *b,
 {
     if (type->kind == BYI_FUNC && kind == BYI_P_INPUT && b->out_index == 0)
         return byi_fail(b->err, BYOC_EUNSUPPORTED,
-                        "@%s: found an input that is a function, expected only "
-                        "tensors; choose another --function",
+                        "@%s: found an input that is a function, expected a "
+                        "tensor, sequence or optional; choose another "
+                        "--function",
                         name);
     return BYOC_OK;
 }
 
-/* Add a value for every tensor and function in `type`, from left to right, to
- * the flat list, and set *range to them. `name` is for messages. */
+/* Add a value for `type`, or for every type in it that is not a tuple, from
+ * left to right, to the flat list, and set *range to them. `name` is for
+ * messages. */
 static enum byoc_status push_leaves(struct byi_planner *b,
                                     const struct byi_type *type,
                                     enum byi_planned_value_kind kind,
@@ -163,7 +165,7 @@ static uint32_t known_capture(const struct byi_planner *b, uint32_t func,
     return known ? known[i] : 0;
 }
 
-/* Append a range of the flat list to this list. */
+/* Append the values of a range of the flat list to the flat list. */
 static void append_range(struct byi_planner *b, const struct value_range *range)
 {
     for (uint32_t k = 0; k < range->n; k++) {
@@ -592,8 +594,8 @@ static enum byoc_status claim_outputs(struct byi_planner *b,
         if (root->type->kind == BYI_FUNC && b->out_index == 0)
             return byi_fail(b->err, BYOC_EUNSUPPORTED,
                             "@%s: result %u: found a function, expected a "
-                            "tensor; call the function, or choose another "
-                            "--function",
+                            "tensor, sequence or optional; call the function, "
+                            "or choose another --function",
                             b->out.name, i);
         bool in_place = root->fixed == b->out.values.at[v].fixed &&
                         (root->fixed || root == &b->out.values.at[v]);

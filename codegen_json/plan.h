@@ -23,7 +23,7 @@ struct byi_planned_value {
     enum byi_planned_value_kind kind;
     uint32_t index;
     const struct byi_type *type;
-    bool fixed;      /* no dim varies; false for functions */
+    bool fixed;      /* a tensor whose dims are all known */
     uint64_t offset; /* of a fixed temporary */
 };
 
@@ -120,7 +120,8 @@ enum byoc_status byi_plan_body(struct byi_planner *b, uint32_t func);
 uint32_t byi_plan_func(struct byi_planner *b, uint32_t func);
 /* The index in the plan of a module constant; adds it if it is missing. */
 uint32_t byi_plan_const(struct byi_planner *b, uint32_t constant);
-/* The number of tensors and functions in a type. */
+/* The number of values of a type: 1, or for a tuple, the number of types in it
+ * that are not tuples. */
 uint32_t byi_plan_leaves(const struct byi_type *type);
 
 /* stored.c: decide how the weights store the constant: set placed->bytes,
