@@ -59,9 +59,9 @@ static enum byoc_status begin_pass(void *ctx, const char *pass,
 
     if (t->depth == BYI_COUNT(t->open))
         return byi_fail(err, BYOC_ELIMIT,
-                        "%s: found too many nested sequences, expected at "
-                        "most %zu",
-                        pass, BYI_COUNT(t->open));
+                        "%s: found a pass inside %u sequences of passes, "
+                        "expected at most %zu",
+                        pass, t->depth, BYI_COUNT(t->open) - 1);
     t->open[t->depth++] = t->passes.n;
     timed.nodes_before = byoc_module_nodes(module);
     timed.begin = byi_now_ns();

@@ -85,14 +85,14 @@ enum byoc_status byi_custom_attributes(struct byi_arena *arena,
                                        const char **text,
                                        struct byoc_error *err)
 {
-    const struct byi_op *all = byi_custom_row(arena, op);
+    const struct byi_op *row = byi_custom_row(arena, op);
     struct byi_attr_def *defs =
         byi_arena_calloc(arena, op->n_attrs + 1u, sizeof *defs);
     const char **texts =
         byi_arena_calloc(arena, op->n_attrs + 1u, sizeof *texts);
     struct byi_attr *attrs =
         byi_arena_calloc(arena, op->n_attrs + 1u, sizeof *attrs);
-    struct byi_op missing = *all; /* with only the attributes not given */
+    struct byi_op missing = *row; /* with only the attributes not given */
     const struct byi_attrs *rest;
     missing.attrs = defs;
     missing.n_attrs = 0;
@@ -101,11 +101,12 @@ enum byoc_status byi_custom_attributes(struct byi_arena *arena,
         if (find_given(given, n, name))
             continue;
         if (!value)
-            return byi_fail(err, BYOC_EPARSE,
-                            "attribute '%s' is missing, expected it, since the "
-                            "operator's library requires it",
-                            name);
-        defs[missing.n_attrs] = all->attrs[i];
+            return byi_fail(
+                err, BYOC_EPARSE,
+                "attribute '%s' is missing, expected a value, since "
+                "the operator has no default for it",
+                name);
+        defs[missing.n_attrs] = row->attrs[i];
         texts[missing.n_attrs++] = byi_custom_is_tensor(op, i) ? "\"\"" : value;
     }
     BYI_TRY(read_defaults(arena, &missing, texts, &rest, err));

@@ -20,7 +20,7 @@ struct byi_custom;
 
 /* Implemented by runtime/custom.c. */
 struct byi_custom_calls {
-    /* name: "imaging.ImageDecoder", plug-in and operator. Errors:
+    /* name: "imaging.ImageDecoder@20": plug-in, operator and version. Errors:
      * BYOC_EBACKEND if no open plug-in has it. */
     enum byoc_status (*find)(const char *name, const char *attributes,
                              const struct byi_custom **op,

@@ -20,8 +20,10 @@ static const char *read_block(const char **text, struct byi_layout *l)
     for (; byi_is_digit(**text); (*text)++)
         if (size <= BYI_MAX_BLOCK)
             size = size * 10 + (**text - '0');
-    if (size < 1 || size > BYI_MAX_BLOCK)
-        return "a block has 0 elements or more than 64";
+    if (size < 1)
+        return "a block has 0 elements, expected 1 to 64";
+    if (size > BYI_MAX_BLOCK)
+        return "a block has more than 64 elements";
     const char c = **text;
     if (c < 'a' || c > 'z')
         return "a block size is not followed by a lower-case axis letter";

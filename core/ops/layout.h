@@ -19,9 +19,10 @@ struct byi_layout {
 };
 
 /* Parse a layout's name. Returns NULL, or a static text of the error. Errors
- * are a name without letters, a letter that occurs twice, more than
- * BYI_MAX_RANK axes, a block without its axis before it, and a block of more
- * than BYI_MAX_BLOCK elements. */
+ * are a name without letters, a character that is neither a digit nor an
+ * upper-case letter, a letter that occurs twice, more than BYI_MAX_RANK axes, a
+ * block without a lower-case letter after it or its axis before it, two blocks
+ * of an axis, and a block of 0 or more than BYI_MAX_BLOCK elements. */
 const char *byi_layout_parse(const char *text, struct byi_layout *layout);
 /* The index of the axis `letter`; -1 if the layout does not have it. */
 int byi_layout_find(const struct byi_layout *l, char letter);

@@ -390,7 +390,7 @@ enum byoc_status byi_infer_type(struct byi_infer *t,
 {
     const struct byi_op *op = t->op;
     if (t->n_in < op->min_in || t->n_in > op->max_in)
-        return byi_rule_fail(t, "%u operands, expected %u to %u", t->n_in,
+        return byi_rule_fail(t, "found %u operands, expected %u to %u", t->n_in,
                              op->min_in, op->max_in);
     for (uint32_t i = 0; i < t->n_in; i++) {
         const struct byi_type *in = t->in[i];

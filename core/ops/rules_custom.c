@@ -72,7 +72,10 @@ enum byoc_status byi_custom_begin(const struct byi_attrs *attrs, uint32_t n,
     memset(c, 0, sizeof *c);
     if (!custom_calls)
         return byi_fail(err, BYOC_EBACKEND,
-                        "%s: this library has no custom operators", name);
+                        "%s: found an operator of a plug-in, expected an "
+                        "operator of byoc, since this program opens no "
+                        "plug-ins",
+                        name);
     BYI_TRY(custom_calls->find(name, byi_attr_string(attrs, "attributes"),
                                &c->op, err));
     const struct byoc_operator *op = custom_calls->operator_of(c->op);
@@ -96,8 +99,10 @@ enum byoc_status byi_custom_begin(const struct byi_attrs *attrs, uint32_t n,
         if (!to)
             return byi_fail(err, BYOC_ETYPE,
                             "%s: operand %u is input or tensor %lld, expected "
-                            "one that the operator has",
-                            name, i, (long long)(listed ? places[i] : i));
+                            "an input from 0 on, or one of the operator's %u "
+                            "tensors, counted -1, -2, ...",
+                            name, i, (long long)(listed ? places[i] : i),
+                            c->call.n_tensors);
         if (to->dtype != BYOC_NONE)
             return byi_fail(err, BYOC_ETYPE,
                             "%s: operand %u is input or tensor %lld, as an "

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rules_element.c: type rules of elementwise operators, with and without
- * broadcasting, of reductions, and of quantisation.
+ * broadcasting, of other operators whose result has x's shape, of reductions,
+ * and of quantisation.
  */
 #include "rules.h"
 
@@ -123,12 +124,14 @@ enum byoc_status byi_rule_bitcast(struct byi_infer *t,
     const enum byoc_dtype from = t->in[0]->dtype;
     const enum byoc_dtype to = (enum byoc_dtype)byi_attr_int(t->attrs, "dtype");
     BYI_TRY(byi_want_dtype(t, 0, types, "x"));
-    if ((unsigned)to >= 32 || !(BYI_BIT(to) & types) ||
-        byi_dtype_bytes(from) != byi_dtype_bytes(to)) {
-        const char *name = byoc_dtype_name(to);
+    const char *name = byoc_dtype_name(to);
+    if ((unsigned)to >= 32 || !(BYI_BIT(to) & types))
+        return byi_rule_fail(t,
+                             "dtype is %s, expected a number of 8 bits or more",
+                             name ? name : "unknown");
+    if (byi_dtype_bytes(from) != byi_dtype_bytes(to))
         return byi_rule_fail(t, "dtype is %s, expected as many bits as %s has",
-                             name ? name : "unknown", byoc_dtype_name(from));
-    }
+                             name, byoc_dtype_name(from));
     return byi_rule_like(t, to, out);
 }
 
@@ -314,8 +317,9 @@ static enum byoc_status check_blocks(const struct byi_infer *t, int64_t size)
             if (!(i == axis && BYI_IS_SYMBOL(expected)) &&
                 !byi_dims_agree(t->in[k]->dims[i], expected))
                 return byi_rule_fail(t,
-                                     "scale or zero point has %lld elements "
-                                     "along axis %u, expected %lld",
+                                     "%s has %lld elements along axis %u, "
+                                     "expected %lld",
+                                     k == 1 ? "scale" : "zero point",
                                      (long long)t->in[k]->dims[i], i,
                                      (long long)expected);
     }

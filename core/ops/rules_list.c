@@ -94,9 +94,10 @@ static enum byoc_status take_element(const struct byi_infer *t,
     if (byi_type_is_list(element))
         return BYOC_OK;
     if (element->kind != BYI_TENSOR)
-        return byi_rule_fail(t, "the rank of its elements is not known, "
-                                "expected one rank for all; insert tensors of "
-                                "one rank, or declare their shape");
+        return byi_rule_fail(t,
+                             "the rank of operand 0's elements is not known, "
+                             "expected one rank for all; insert tensors of "
+                             "one rank, or declare their shape");
     for (uint32_t d = 0; d < element->rank; d++)
         dims[d] = element->dims[d] == BYI_ANY_DIM ? byi_rule_fresh(t)
                                                   : element->dims[d];
@@ -122,7 +123,8 @@ enum byoc_status byi_rule_sequence_split(struct byi_infer *t,
                                          const struct byi_type **out)
 {
     const struct byi_type *x = t->in[0];
-    const bool kept = t->n_in > 1 || byi_attr_int(t->attrs, "keepdims") != 0;
+    const bool keeps_axis =
+        t->n_in > 1 || byi_attr_int(t->attrs, "keepdims") != 0;
     int64_t dims[BYI_MAX_RANK];
     uint32_t axis = 0, rank = 0;
     BYI_TRY(want_kind(t, 0, BYI_TENSOR));
@@ -136,7 +138,7 @@ enum byoc_status byi_rule_sequence_split(struct byi_infer *t,
                                  t->in[1]->rank);
     }
     for (uint32_t d = 0; d < x->rank; d++)
-        if (d != axis || kept)
+        if (d != axis || keeps_axis)
             dims[rank++] = d != axis     ? x->dims[d]
                            : t->n_in > 1 ? BYI_ANY_DIM
                                          : 1;

@@ -90,12 +90,12 @@ static enum byoc_status data_result(const struct byi_infer *t,
                                     const struct byi_type **out)
 {
     struct byi_layout plain;
-    int64_t given[BYI_MAX_RANK];
+    int64_t result[BYI_MAX_RANK];
     byi_layout_parse(first, &plain);
     char why[BYI_LAYOUT_WHY];
-    if (!byi_layout_dims(&plain, layout, dims, given, why))
+    if (!byi_layout_dims(&plain, layout, dims, result, why))
         return byi_rule_fail(t, "the result: %s", why);
-    return byi_rule_tensor(t, t->in[0]->dtype, layout->n, given, out);
+    return byi_rule_tensor(t, t->in[0]->dtype, layout->n, result, out);
 }
 
 /* --- windows ------------------------------------------------------------ */
@@ -574,7 +574,10 @@ enum byoc_status byi_rule_channel_same(struct byi_infer *t,
     BYI_TRY(byi_want_channels(t, 2, x->dims[1], "beta"));
     if (t->op->id == BYI_OP_NN_GROUP_NORM) {
         const int64_t groups = byi_attr_int(t->attrs, "num_groups");
-        if (groups < 1 || (x->dims[1] > 0 && x->dims[1] % groups))
+        if (groups < 1)
+            return byi_rule_fail(t, "num_groups is %lld, expected 1 or more",
+                                 (long long)groups);
+        if (x->dims[1] > 0 && x->dims[1] % groups)
             return byi_rule_fail(t,
                                  "num_groups is %lld, expected a divisor "
                                  "of %lld channels",
@@ -596,8 +599,8 @@ static enum byoc_status pad_dim(const struct byi_infer *t, const char *mode,
     if (begin < -BYI_MAX_ELEMENTS || begin > BYI_MAX_ELEMENTS ||
         end < -BYI_MAX_ELEMENTS || end > BYI_MAX_ELEMENTS)
         return byi_rule_fail(t,
-                             "padding of %lld and %lld on axis %u is out "
-                             "of range, expected at most 2^40",
+                             "padding of %lld and %lld on axis %u, expected "
+                             "-2^40 to 2^40",
                              (long long)begin, (long long)end, axis);
     if (begin == 0 && end == 0)
         return BYOC_OK;

@@ -14,17 +14,17 @@ static int64_t count_kept(const struct byi_infer *t, const struct byi_tensor *x)
     const locale_t locale =
         byi_string_locale(byi_attr_string(t->attrs, "locale"));
     const char *const *at = x->data;
-    int64_t n = byi_elements(x->rank, x->dims), kept = 0;
+    int64_t n = byi_elements(x->rank, x->dims), rest = 0;
 
     for (int64_t i = 0; i < n; i++) {
         bool drop = false;
         for (uint32_t k = 0; k < stop->n && !drop; k++)
             drop = byi_string_equal(at[i], stop->strings[k], any_case, locale);
-        kept += !drop;
+        rest += !drop;
     }
     if (locale)
         freelocale(locale);
-    return kept ? kept : 1;
+    return rest ? rest : 1;
 }
 
 enum byoc_status byi_rule_text_normalize(struct byi_infer *t,
@@ -136,8 +136,9 @@ static enum byoc_status check_grams(const struct byi_infer *t)
     byi_attr_ints(t->attrs, "ngram_counts", &n);
     if (least < 1 || most < least || most > n)
         return byi_rule_fail(t,
-                             "n-grams have %lld to %lld items, expected 1 to "
-                             "%u, the length of ngram_counts",
+                             "min_gram_length is %lld and max_gram_length "
+                             "%lld, expected 1 to %u, the length of "
+                             "ngram_counts, in this order",
                              (long long)least, (long long)most, n);
     if (skips < 0 || skips > INT32_MAX)
         return byi_rule_fail(t,
@@ -175,7 +176,9 @@ enum byoc_status byi_rule_text_tf_idf(struct byi_infer *t,
                 (long long)indexes[i]);
         most = indexes[i] > most ? indexes[i] : most;
     }
-    if (n == 0 || n != grams)
+    if (n == 0)
+        return byi_rule_fail(t, "found 0 ngram_indexes, expected 1 or more");
+    if (n != grams)
         return byi_rule_fail(t,
                              "found %u ngram_indexes, expected one for each of "
                              "the %u n-grams in the pool",

@@ -45,7 +45,7 @@ static void test_refused(void **state)
         {"NCHW16C", "lower-case axis letter"},
         {"16cNCHW", "not named before"},
         {"NHW16c", "not named before"},
-        {"NCHW0c", "0 elements or more than 64"},
+        {"NCHW0c", "0 elements, expected 1 to 64"},
         {"NCHW99999999999999999999c", "more than 64"},
         {"NCHW1c1c", "two blocks"},
         {"ABCDEFGHIJKLM", "more than 12 axes"},
