@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* descriptor.h: the descriptor, the one exported symbol of an artifact.
- * codegen_c/artifact.c writes it as assembler, runtime/model.c reads it.
+ * codegen_c/artifact.c writes it as assembler; runtime/artifact.c and
+ * runtime/load.c read it.
  * Offsets are relative to the descriptor, so nothing needs relocation.
  */
 #ifndef BYI_DESCRIPTOR_H
@@ -72,7 +73,7 @@ struct byi_unit_table {
 enum { BYI_MAX_CODE_LEVELS = 3 }; /* of any machine */
 /* runtime/artifact.c: like byoc_internal_artifact_open, for a file that is
  * being written and has no checksum yet. `machine` is its e_machine. The caller
- * closes *a. */
+ * closes *a. Errors: those of byoc_internal_artifact_open. */
 struct byi_artifact;
 BYOC_API enum byoc_status byoc_internal_artifact_unsummed(
     const char *path, uint16_t machine, struct byi_artifact *a,

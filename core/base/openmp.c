@@ -45,7 +45,7 @@ struct team {
     _Atomic uint32_t passed;  /* barriers that all parts have passed */
     _Atomic uint32_t done;    /* parts that have ended */
     _Atomic int64_t at;       /* the dynamic loop's next iteration */
-    _Atomic uint64_t begun[MAX_PARTS / WORD];
+    _Atomic uint64_t begun[MAX_PARTS / WORD]; /* a bit for each part */
 };
 
 /* The part that a thread is running. */

@@ -21,6 +21,7 @@ struct hole {
     uint64_t at, bytes;
 };
 
+/* The memory below `end`, whose free parts are the holes. */
 struct placer {
     BYI_VEC(struct hole) holes; /* ascending, never adjacent */
     uint64_t end;

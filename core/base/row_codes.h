@@ -8,10 +8,11 @@
 
 #include "base.h"
 
-/* Find the largest scale such that each of the n floats is an integer from -255
- * to 255 times the scale, bit for bit except for the sign of zero. The floats
- * are `stride` floats apart. Writes the scale and the n integers. Tries
- * `guess`, and multiples of it, first. Returns false if it finds no scale. */
+/* Find a scale such that each of the n floats is an integer from -255 to 255
+ * times the scale, bit for bit except for the sign of zero. The floats are
+ * `stride` floats apart. Tries `guess` first. Multiplies the scale by the
+ * greatest common divisor of the integers, unless rounding prevents it. Writes
+ * the scale and the n integers. Returns false if it finds no scale. */
 bool byi_find_scale(const float *at, int64_t n, int64_t stride, float guess,
                     float *scale, int16_t *integers);
 

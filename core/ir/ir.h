@@ -163,7 +163,7 @@ uint32_t byi_module_entry(const struct byi_module *m);
 enum byoc_status byi_module_entry_set(struct byi_module *m, const char *name,
                                       const char *where,
                                       struct byoc_error *err);
-/* Whether it is closed, so that passes do not change its body: a function with
+/* Whether f is closed, so that passes do not change its body: a function with
  * Compiler, Composite or Primitive, or a branch in a composite. */
 bool byi_is_closed(const struct byi_func *f);
 /* The indices, in order, and the number of functions that may be open: neither
@@ -320,6 +320,8 @@ enum byoc_status byi_add_moved(struct byi_module *m, struct byi_func *f,
                                const struct byi_func *from, byi_id old,
                                const byi_id *map, byi_id *id,
                                struct byoc_error *err);
+
+/* --- ir.c: functions and their nodes -------------------------------------- */
 
 /* Replace function `index` by `fresh`, from byi_func_like. The name and the
  * attributes stay unless `fresh` sets them. The nodes of the old function are
@@ -529,7 +531,9 @@ struct byi_pass {
  * because another needed it is not repeated at its own place in the list. The
  * verifier runs after each pass when ctx->verify. Errors: of passes and
  * instruments; BYOC_EINVAL for options that no pass of ctx->known (or, if that
- * is NULL, of the list) has. */
+ * is NULL, of the list) has, and for a needed pass that is disabled or in
+ * neither list, or that needs the pass in turn; BYOC_EINTERNAL, the verifier
+ * refused the module that a pass left. */
 enum byoc_status byi_run_passes(struct byi_module *m,
                                 const struct byi_pass *const *passes,
                                 uint32_t n, struct byi_pass_context *ctx,

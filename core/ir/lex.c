@@ -271,20 +271,20 @@ bool byi_lex_is_word(const struct byi_lexer *lex, const char *word)
 
 bool byi_lex_accept(struct byi_lexer *lex, int kind)
 {
-    bool yes = byi_lex_is(lex, kind);
+    bool accepted = byi_lex_is(lex, kind);
 
-    if (yes)
+    if (accepted)
         byi_lex_next(lex);
-    return yes;
+    return accepted;
 }
 
 bool byi_lex_accept_word(struct byi_lexer *lex, const char *word)
 {
-    bool yes = byi_lex_is_word(lex, word);
+    bool accepted = byi_lex_is_word(lex, word);
 
-    if (yes)
+    if (accepted)
         byi_lex_next(lex);
-    return yes;
+    return accepted;
 }
 
 enum byoc_status byi_lex_expect(struct byi_lexer *lex, int kind,
@@ -414,7 +414,7 @@ enum byoc_status byi_lex_attr(struct byi_lexer *lex, const char *what,
                               struct byi_arena *arena, struct byi_attr *attr,
                               struct byoc_error *err)
 {
-    const bool yes = byi_lex_is_word(lex, "true");
+    const bool is_true = byi_lex_is_word(lex, "true");
     bool is_float = false;
     int64_t i = 0;
     double f = 0;
@@ -425,9 +425,9 @@ enum byoc_status byi_lex_attr(struct byi_lexer *lex, const char *what,
         byi_lex_next(lex);
         return BYOC_OK;
     }
-    if (yes || byi_lex_is_word(lex, "false")) {
+    if (is_true || byi_lex_is_word(lex, "false")) {
         attr->kind = BYI_ATTR_BOOL;
-        attr->i = yes;
+        attr->i = is_true;
         byi_lex_next(lex);
         return BYOC_OK;
     }

@@ -107,7 +107,7 @@ static enum byoc_status put_element(struct byi_parser *p, enum byoc_dtype dtype,
                                     struct byi_text *data)
 {
     const struct byi_token *tok = &p->lex.tok;
-    bool yes = byi_lex_is_word(&p->lex, "true");
+    bool is_true = byi_lex_is_word(&p->lex, "true");
 
     if (dtype == BYOC_STRING) {
         const char *text = NULL;
@@ -116,9 +116,9 @@ static enum byoc_status put_element(struct byi_parser *p, enum byoc_dtype dtype,
         text = byi_lex_text(p->scratch, tok);
         put_bytes(data, &text, sizeof text);
     } else if (dtype == BYOC_BOOL) {
-        if (!yes && !byi_lex_is_word(&p->lex, "false"))
+        if (!is_true && !byi_lex_is_word(&p->lex, "false"))
             return out_of_range(p, dtype);
-        put_bytes(data, &yes, 1);
+        put_bytes(data, &is_true, 1);
     } else {
         if (tok->kind == BYI_TOK_NUMBER && byi_lex_digits(tok) != tok->n)
             return out_of_range(p, dtype);

@@ -94,7 +94,7 @@ static uint32_t name_of_number(struct byi_parser *p, uint32_t number)
  * that it differs from %"007". */
 uint32_t byi_parse_name(struct byi_parser *p, const struct byi_token *tok)
 {
-    char few[64] = "\1";
+    char short_text[64] = "\1";
     size_t mark = !tok->quoted && byi_is_digit(tok->at[0]);
     uint32_t number = number_of(tok);
 
@@ -102,10 +102,10 @@ uint32_t byi_parse_name(struct byi_parser *p, const struct byi_token *tok)
         return name_of_number(p, number);
     if (tok->quoted)
         return find_or_add_name(p, byi_lex_text(p->scratch, tok));
-    char *text = few;
-    if (tok->n >= sizeof few - 1) {
+    char *text = short_text;
+    if (tok->n >= sizeof short_text - 1) {
         text = byi_arena_alloc(p->scratch, mark + tok->n + 1);
-        text[0] = few[0];
+        text[0] = short_text[0];
     }
     memcpy(text + mark, tok->at, tok->n);
     text[mark + tok->n] = '\0';

@@ -313,10 +313,10 @@ static enum byoc_status run_listed(struct pass_run *run,
                                    const struct byi_pass *pass, bool may_skip)
 {
     struct pass_record *record = record_of(run, pass);
-    bool done = record->ahead && record->progress == DONE;
+    bool ran_early = record->ahead && record->progress == DONE;
 
     record->ahead = false;
-    if (done || run->stopped || (may_skip && !is_enabled(run, pass)))
+    if (ran_early || run->stopped || (may_skip && !is_enabled(run, pass)))
         return BYOC_OK;
     return run_with_needs(run, pass);
 }

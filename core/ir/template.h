@@ -54,7 +54,7 @@ struct byi_template_given {
  * Errors: BYOC_EPARSE, if the text is not a template; BYOC_EINVAL, if the text
  * has another number of values or results; BYOC_ETYPE, for a field of a value
  * that is not a tuple; BYOC_EUNSUPPORTED, for a number among operands of a type
- * without numbers. Threads: one for each module. */
+ * without numbers. Threads: one call at a time on a module. */
 enum byoc_status byi_template(const struct byi_emitter *to, const char *text,
                               const struct byi_template_given *given,
                               struct byi_arena *scratch, uint32_t n,

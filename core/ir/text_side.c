@@ -23,11 +23,13 @@ struct side_header {
 static_assert(sizeof(struct side_header) == 2 * BYI_ALIGN,
               "the file format has headers of 128 bytes");
 
+/* A record; `data` follows its header in the file. */
 struct side_entry {
     struct side_header header;
     const void *data;
 };
 
+/* The file `path`, mapped to the n bytes at `map`. */
 struct byi_side {
     struct byi_arena *arena;
     const char *path;
