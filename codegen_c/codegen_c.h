@@ -79,7 +79,7 @@ enum byoc_status byi_object_check(const struct byi_text *object,
  * the same bytes. docs/artifact.md lists the sections. Errors: BYOC_EIO (the
  * file cannot be written, or the compiler is missing or fails, with its
  * message), BYOC_EPARSE (the manifest does not match the other members),
- * BYOC_EINVAL (the manifest has no valid symbol). */
+ * BYOC_EINVAL (the manifest has no valid symbol), BYOC_ENOMEM. */
 enum byoc_status byi_artifact_write(const char *path,
                                     const struct byi_image *image,
                                     const char *cc, struct byoc_error *err);

@@ -60,16 +60,16 @@ void byi_grid_print(const struct byi_module *m, const struct byi_func *f,
     byi_const_view(m, f, node->args[1], &grid);
     const int64_t n = byi_elements(grid.rank - 2, grid.dims + 1);
     const int64_t points = s.points;
-    const int64_t all = grid.dims[0] * n * points;
-    int32_t *at = byi_arena_calloc(arena, (size_t)all, sizeof *at);
-    float *weight = byi_arena_calloc(arena, (size_t)all, sizeof *weight);
+    const int64_t entries = grid.dims[0] * n * points;
+    int32_t *at = byi_arena_calloc(arena, (size_t)entries, sizeof *at);
+    float *weight = byi_arena_calloc(arena, (size_t)entries, sizeof *weight);
     for (int64_t i = 0; i < grid.dims[0]; i++)
         byi_sampler_list(&s, &grid, i * n, n, n, at + i * n * points,
                          weight + i * n * points);
     const int64_t planes = x->dims[0] * x->dims[1];
     const int64_t team = planes * n * points / BYI_SMALL_WORK;
     byi_text_addf(out, "{\n");
-    print_tables(at, weight, all, out);
+    print_tables(at, weight, entries, out);
     byi_text_addf(
         out,
         "    enum { PLANES = %lld, CHANNELS = %lld, IN = %lld, OUT = %lld,\n"

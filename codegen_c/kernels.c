@@ -14,6 +14,7 @@
 
 enum {
     MIN_OPERATORS = 2, /* operators of a group besides views */
+    /* bytes of a kernel's name and its NUL, before a number makes it unique */
     MAX_NAME = 64,
     MAX_DOMAINS = 64,  /* of a group */
     MAX_KERNELS = 1024 /* bounds the time of the C compiler */

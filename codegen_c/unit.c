@@ -12,9 +12,9 @@
 #include <string.h>
 
 enum {
-    MAX_MIB = 16, /* limit of the source */
-    SECONDS = 60, /* limit of a run of the compiler */
-    MAX_SYMBOL = 200
+    MAX_MIB = 16,    /* limit of the source */
+    SECONDS = 60,    /* limit of a run of the compiler */
+    MAX_SYMBOL = 200 /* bytes of the symbol in names of files */
 };
 
 static const char *const level_options[] = {

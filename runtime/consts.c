@@ -187,15 +187,15 @@ void *byi_const_data(const struct byoc_model *model, uint32_t index)
 static uint32_t list_read(const struct byi_specialisation *specialisation,
                           const bool *runs, uint32_t *list)
 {
-    const struct byi_plan_tables *all = specialisation->model->plan;
+    const struct byi_plan_tables *tables = specialisation->model->plan;
     uint32_t n = 0;
-    bool *seen = (bool *)(list + all->n_consts);
+    bool *seen = (bool *)(list + tables->n_consts);
     for (uint32_t i = 0; i < specialisation->plan->n_funcs; i++) {
         const struct byi_plan_func *f = &specialisation->plan->funcs[i];
         for (uint32_t v = 0; runs[i] && v < f->n_values; v++) {
             const uint32_t at = f->values[v].index;
-            if (f->values[v].kind != BYI_V_CONST || at >= all->n_consts ||
-                !all->consts[at].narrow || seen[at])
+            if (f->values[v].kind != BYI_V_CONST || at >= tables->n_consts ||
+                !tables->consts[at].narrow || seen[at])
                 continue;
             seen[at] = true;
             list[n++] = at;

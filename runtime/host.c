@@ -57,10 +57,10 @@ static uint32_t host_threads(void *ctx)
     return granted ? granted : plugin->threads;
 }
 
-bool byi_plugin_set_running(bool now)
+bool byi_plugin_set_running(bool running)
 {
     const bool before = in_run;
-    in_run = now;
+    in_run = running;
     return before;
 }
 

@@ -175,8 +175,9 @@ struct byi_sized {
 /* Specialise the region `json` of n bytes, whose dims may be symbolic, for
  * inputs of these types. Allocates the members of `sized` in `arena`. Errors:
  * BYOC_ETYPE (an input does not fit, a symbol has two sizes, an operator
- * refuses these sizes), BYOC_EUNSUPPORTED (a size depends on data), and those
- * of reading the region. */
+ * refuses these sizes), BYOC_EUNSUPPORTED (a size depends on data), BYOC_ELIMIT
+ * (an input of 2^63 elements or 2^64 bytes), BYOC_EINVAL (another number of
+ * inputs), and those of reading the region. */
 BYOC_API enum byoc_status byoc_internal_region_bind(
     const char *json, size_t n, const struct byi_region_consts *consts,
     uint32_t n_inputs, const struct byi_type *const *inputs,
@@ -362,8 +363,8 @@ void byi_image_drop_const(const struct byi_image *image, const void *at,
 /* Record that the calling thread starts (true) or stops (false) packing
  * weights. Threads: safe. */
 void byi_memory_set_packing(struct byi_memory *memory, bool packs);
-/* Free it after everything that was allocated from it. *memory may be NULL and
- * becomes NULL. */
+/* Free *memory after everything that was allocated from it. *memory may be NULL
+ * and becomes NULL. */
 void byi_memory_free(struct byi_memory **memory);
 /* Allocate memory aligned to BYI_ALIGN; NULL if that fails or exceeds the
  * limit. `memory` NULL: no limit and no allocator. Threads: safe. */
@@ -456,7 +457,7 @@ struct byoc_fail *byi_plugin_run(const struct byi_plugin *plugin,
                                  const struct byoc_run_args *args);
 /* Record whether the calling thread is in run() of a backend or operator;
  * returns the previous value. */
-bool byi_plugin_set_running(bool now);
+bool byi_plugin_set_running(bool running);
 /* Call the backend's state_new() and state_free() for `compiled`. Without them,
  * the state is memory of state_bytes() bytes from the host, or NULL. */
 struct byoc_fail *byi_plugin_state_new(const struct byi_plugin *plugin,

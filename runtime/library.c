@@ -58,10 +58,10 @@ enum byoc_status byi_library_check(const char *path, const char *name,
             strerror(errno));
     struct stat st;
     char magic[4] = "";
-    bool read_it = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
+    bool is_read = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
                    read(fd, magic, sizeof magic) == sizeof magic;
     close(fd);
-    if (!read_it || memcmp(magic, "\177ELF", sizeof magic) != 0)
+    if (!is_read || memcmp(magic, "\177ELF", sizeof magic) != 0)
         return byi_fail(err, BYOC_EPARSE,
                         "%s: not a shared library, expected an ELF file", name);
     if (st.st_mode & S_IWOTH)

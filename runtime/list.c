@@ -320,7 +320,7 @@ static enum byoc_status run_split(struct byoc_state *s, struct byi_frame *fr,
         step->n_in > 1 ? &fr->t[step->in[1]] : NULL;
     const uint32_t axis = byi_attr_axis(step->attrs, x->rank);
     const bool listed = sizes && sizes->rank == 1;
-    const bool kept = sizes || byi_attr_int(step->attrs, "keepdims") != 0;
+    const bool keeps_axis = sizes || byi_attr_int(step->attrs, "keepdims") != 0;
     const int64_t whole = x->dims[axis];
     const int64_t part_size = sizes && !listed ? byi_tensor_int(sizes, 0) : 1;
     if (part_size < 1)
@@ -348,7 +348,8 @@ static enum byoc_status run_split(struct byoc_state *s, struct byi_frame *fr,
                 "found size %lld of part %lld, expected 0 to %lld, "
                 "the remaining size",
                 (long long)size, (long long)i, (long long)(whole - from));
-        BYI_TRY(cut_part(s, x, axis, from, size, kept, &list->at[i], err));
+        BYI_TRY(
+            cut_part(s, x, axis, from, size, keeps_axis, &list->at[i], err));
         from += size;
     }
     if (from == whole)

@@ -53,13 +53,13 @@ enum byoc_status byi_list_type_read(const struct byi_json *at,
                                     const struct byi_type **type,
                                     struct byoc_error *err)
 {
-    enum { NESTED = 4 };
+    enum { NESTED = 4 }; /* most lists around the type of an element */
     enum byi_type_kind kinds[NESTED];
-    struct byi_json now = *at, of;
+    struct byi_json current = *at, of;
     const char *dtype;
     uint32_t n = 0;
     for (;;) {
-        BYI_TRY(byi_json_string(&now, "dtype", &dtype, err));
+        BYI_TRY(byi_json_string(&current, "dtype", &dtype, err));
         const enum byi_type_kind kind = byi_list_kind(dtype);
         if (kind == BYI_TENSOR)
             break;
@@ -67,12 +67,12 @@ enum byoc_status byi_list_type_read(const struct byi_json *at,
             return byi_fail(err, BYOC_ELIMIT,
                             "%s: found a type inside %d sequences and "
                             "optionals, expected a tensor there",
-                            now.path, NESTED);
+                            current.path, NESTED);
         kinds[n++] = kind;
-        BYI_TRY(byi_json_get(&now, "of", &of, err));
-        now = of;
+        BYI_TRY(byi_json_get(&current, "of", &of, err));
+        current = of;
     }
-    BYI_TRY(read_element(&now, arena, type, err));
+    BYI_TRY(read_element(&current, arena, type, err));
     while (n-- > 0)
         *type = byi_type_list(arena, kinds[n], *type);
     return BYOC_OK;
