@@ -202,12 +202,12 @@ static void advance(struct band_thread *thread, uint32_t i, struct band_lines y)
 {
     const int64_t line = line_of_y(thread->bands->convs[i]);
     struct band_lines *stored = &thread->stored[i];
-    const int64_t kept = byi_max(byi_min(stored->end, y.end) - y.from, 0);
+    const int64_t reused = byi_max(byi_min(stored->end, y.end) - y.from, 0);
     memmove(thread->at[i], thread->at[i] + (y.from - stored->from) * line,
-            (size_t)(kept * line) * sizeof(float));
-    const struct band_lines missing = {y.from + kept, y.end};
+            (size_t)(reused * line) * sizeof(float));
+    const struct band_lines missing = {y.from + reused, y.end};
     if (missing.from < missing.end)
-        run_lines(thread, i, missing, thread->at[i] + kept * line);
+        run_lines(thread, i, missing, thread->at[i] + reused * line);
     *stored = y;
 }
 

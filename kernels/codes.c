@@ -230,12 +230,12 @@ static struct byi_f32_conv product_of(const struct byi_f32_codes *c, int64_t m)
 
 uint64_t byi_f32_codes_scratch(const struct byi_f32_codes *c, int threads)
 {
-    const uint64_t few =
+    const uint64_t row_bytes =
         (uint64_t)(c->kernels->codes_rows * row_floats(c)) * sizeof(float);
     /* the scratch of two rows suffices for any number of rows */
     const struct byi_f32_conv conv = product_of(c, 2);
     const uint64_t product = byi_f32_direct_scratch(&conv, threads);
-    return few > product ? few : product;
+    return row_bytes > product ? row_bytes : product;
 }
 
 void byi_f32_codes_run(const struct byi_f32_codes *c, const void *packed,

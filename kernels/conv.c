@@ -399,7 +399,8 @@ static bool halves_planes(void)
 /* A tile computes whole panels, except for half a panel where halves_planes().
  * oneDNN is up to twice as fast with other numbers of outputs below a panel.
  * The same holds if the last panel must be copied, because the kernels cannot
- * store a part of it. AMX's blocks of narrow numbers are faster, too. */
+ * store a part of it. Where byi_f32_tiles_suit(), blocks of narrow numbers on
+ * AMX's tiles are faster than planar data. */
 bool byi_f32_planar_pays(const struct byi_f32_conv *conv)
 {
     return (conv->outputs >= BYI_F32_PANEL ||

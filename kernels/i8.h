@@ -135,9 +135,8 @@ struct byi_i8_block {
     int64_t words, columns;
     const uint32_t *weights;
     enum byi_i8_values values;
-    /* BFLOAT16 and SPLIT: words of a tap of the window. Not NULL: the
-     * distances of the taps of a row, in bytes; otherwise they are adjacent. */
-    int64_t tap_words;
+    int64_t tap_words; /* BFLOAT16 and SPLIT: words of a tap of the window */
+    /* the distances of the taps of a row, in bytes; NULL: taps are adjacent */
     const int64_t *taps;
     /* Not 0: of each `pitch` rows, from row 0 of x on, only the first `wide`
      * have results; y is the result of row 0. */

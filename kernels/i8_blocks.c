@@ -16,9 +16,9 @@ enum {
 /* Number of rows of a block, in whole tiles. */
 static int64_t block_rows(const struct byi_i8_conv *conv)
 {
-    const int64_t all = conv->images * i8_positions_of(conv);
+    const int64_t rows = conv->images * i8_positions_of(conv);
     const int64_t most = BLOCK / i8_row_bytes(conv, BYI_I8_BYTES);
-    const int64_t n = byi_min(all, byi_max(most, 4 * BYI_I8_BLOCK));
+    const int64_t n = byi_min(rows, byi_max(most, 4 * BYI_I8_BLOCK));
     return byi_ceil_div(n, 2 * BYI_I8_BLOCK) * 2 * BYI_I8_BLOCK;
 }
 
@@ -27,8 +27,8 @@ int64_t i8_block_bytes(const struct byi_i8_conv *conv)
     return i8_align(block_rows(conv) * i8_row_bytes(conv, BYI_I8_BYTES));
 }
 
-/* Set to[] to the distances of the taps of a row in bytes, where x includes its
- * padding. */
+/* Set to[] to the distance, in bytes, of each tap of a row from the first tap,
+ * where x includes its padding. */
 static void find_taps(const struct byi_i8_conv *conv, int64_t *to)
 {
     for (int64_t h = 0; h < conv->size[1]; h++)

@@ -152,8 +152,8 @@ void byi_f32_move_run(const struct byi_f32_move *given, const uint16_t *from,
         planes *= i == a ? 1 : m.dims[i];
     const int64_t lines = byi_max(PIECE / m.dims[b], 8);
     const int64_t pieces = byi_ceil_div(m.dims[a], lines);
-    const int64_t all = planes * m.dims[a] * m.dims[b];
-    const int team = all < (int64_t)threads << 15 ? 1 : threads;
+    const int64_t count = planes * m.dims[a] * m.dims[b];
+    const int team = count < (int64_t)threads << 15 ? 1 : threads;
 #pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
     for (int64_t i = 0; i < planes * pieces; i++) {
         int64_t x, y;

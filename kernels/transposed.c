@@ -48,7 +48,7 @@ static struct axis_phase phase_on(const struct byi_f32_conv *conv, int axis,
     return p;
 }
 
-enum { OUTPUTS, TAPS };
+enum { OUTPUTS, TAPS }; /* indices of output_phase.limits */
 
 /* A phase: its axes, its sizes and its weights. */
 struct output_phase {
@@ -274,13 +274,13 @@ static void run_tile(const struct byi_f32_conv_run *run,
             .y = sums,
             .ldy = panels * BYI_F32_PANEL,
         };
-        const struct byi_f32_block all = {sums, 0, 1, n * t.ldy};
+        const struct byi_f32_block block = {sums, 0, 1, n * t.ldy};
         conv->kernels->tile[panels - 1][n](&t);
         uint32_t next = conv->adds ? 1 : conv->next;
         for (; !conv->adds && next < conv->n_epilogue &&
                conv->epilogue[next].unary;
              next++)
-            conv->epilogue[next].unary(&all, conv->epilogue[next].p0,
+            conv->epilogue[next].unary(&block, conv->epilogue[next].p0,
                                        conv->epilogue[next].p1);
         for (int64_t r = 0; r < n; r++)
             finish_row(run, next, sums + r * t.ldy, places[r], column, columns);

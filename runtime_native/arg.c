@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* arg.c: argmax and argmin along an axis: x (outer, n, inner) -> (outer,
- * inner). float32 and integers have two fast paths: rows, if inner is 1, and
- * columns. */
+ * inner). float32 and integers have fast paths: rows, if inner is 1; columns;
+ * and, for a small inner, several blocks (n, inner) at a time. */
 #include "kernel.h"
 
 #define NAN_OF(v) ((v) != (v))
@@ -141,7 +141,8 @@ static void run_columns(const struct byi_index_search *p, int team, int64_t *y)
     }
 }
 
-/* Transpose `lanes` blocks (n, inner) at a time. */
+/* Compute the results of `lanes` blocks (n, inner) at a time, transposed so
+ * that each block is a column of every row. */
 static void run_lanes(const struct byi_index_search *p, int64_t lanes, int team,
                       int64_t *y)
 {
@@ -187,11 +188,11 @@ void byi_index_search_run(const struct byi_index_search *p, int team,
         run_columns(p, team, y);
         return;
     }
-    int64_t (*const one)(const struct byi_index_search *, int64_t) =
+    int64_t (*const find)(const struct byi_index_search *, int64_t) =
         fast ? index_row : plain[p->dtype];
 #pragma omp parallel for num_threads(team) if (team > 1)
     for (int64_t out = 0; out < p->outer * p->inner; out++)
-        y[out] = one(p, out);
+        y[out] = find(p, out);
 }
 
 static enum byoc_status arg_run_f32(const struct byi_call *call,

@@ -664,8 +664,8 @@ struct element128 {
     _Pragma("omp simd") for (int64_t i = 0; i < n; i++)                        \
     {                                                                          \
         const bool where = (c) != 0;                                           \
-        const type yes = a, no = b;                                            \
-        y[i] = choose(type, where, yes, no);                                   \
+        const type if_true = a, if_false = b;                                  \
+        y[i] = choose(type, where, if_true, if_false);                         \
     }
 
 /* If the whole row has the same condition, the row is a copy of one operand. */

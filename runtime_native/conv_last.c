@@ -23,6 +23,7 @@ struct packed_header {
     enum byi_f32_algorithm algorithm;
 };
 
+/* How to run a convolution on the kernels. */
 struct conv_last {
     struct byi_f32_conv conv; /* describes the images of one chunk */
     struct byi_f32_weights weights;

@@ -2,7 +2,7 @@
 /* idct.c: signal.idct8, the inverse of the transform of core/ops/dct.h along
  * the last axis, the second to last, or both. The float32 loops skip zero
  * coefficients, the majority in compressed images (idct.inc); float64 has plain
- * loops. The error of a float32 element is at most 20 2^-24 times the sum of
+ * loops. The error of a float32 element is at most 20 * 2^-24 times the sum of
  * the absolute values of its terms (coefficient times basis value). */
 #include "kernel.h"
 

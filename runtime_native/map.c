@@ -6,7 +6,7 @@
  * converted to 0. */
 #include "move.h"
 
-enum { BLOCK = 256 };
+enum { BLOCK = 256 }; /* elements of x that a task looks up */
 
 /* A slot of the table: the word of a key, or the hash of a string, and the
  * number of the key, counted from 1. In a free slot the number is 0. */

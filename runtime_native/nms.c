@@ -2,10 +2,11 @@
 /* nms.c: vision.non_max_suppression (ONNX NonMaxSuppression): a greedy search,
  * highest score first, for each class and batch. Candidates are in a binary
  * heap, so that not all of them are sorted if the limit per class is low. The
- * corners of the selected boxes are stored as rows. Each candidate is compared
- * with many of them at once: with those in the strips of the first axis that it
- * may touch. Exporters of detectors move the boxes of each class apart and
- * search all classes as one, so that most boxes are far from a candidate. */
+ * corners of the selected boxes are stored as rows. A candidate is compared
+ * with many selected boxes at once: those in the strips of the first axis that
+ * the candidate may touch. Exporters of detectors move the boxes of each class
+ * apart and search all classes as one, so that most boxes are far from a
+ * candidate. */
 #include "move.h"
 
 enum {

@@ -47,8 +47,9 @@ static struct row_stats stats_of(const struct byi_call *call, int64_t at,
         sum = byi_simd()->sum(x, n);
         /* shifted by the mean rounded to float, which is corrected below */
         const float shift = (float)(sum / (double)n);
-        const double off = sum / (double)n - (double)shift;
-        squares = byi_simd()->sum_squares(x, n, shift) - off * off * (double)n;
+        const double rounding = sum / (double)n - (double)shift;
+        squares = byi_simd()->sum_squares(x, n, shift) -
+                  rounding * rounding * (double)n;
     } else {
         const double *x = (const double *)call->in->data + at;
         for (int64_t i = 0; i < n; i++)
@@ -180,6 +181,7 @@ static void mvn_columns(const struct norm_columns *c)
     double mul[BYI_COLUMNS], add[BYI_COLUMNS];
     column_stats(c, add, mul);
     for (int64_t i = 0; i < c->n; i++) {
+        /* 1e-9: as in mvn_ID() below */
         mul[i] = 1 / (sqrt(mul[i] / (double)c->reduced->count) + 1e-9);
         add[i] *= -mul[i];
     }
@@ -347,6 +349,8 @@ BYI_FLOAT_KERNEL(layer, layer_run_f32, NULL)
 
 /* --- local response normalisation: over neighbouring channels ------------- */
 
+/* A call. The neighbours of a channel are `before` channels before it, and
+ * `after` channels after it; a plane has `space` elements. */
 struct lrn {
     int64_t channels, space, before, after;
     double alpha, beta, bias; /* alpha is already divided by the size */
@@ -499,11 +503,11 @@ static void mvn_rows(const struct byi_call *call, const struct byi_box *reduced,
     for (int64_t i = 0; i < rows.rows; i++)
         sum += simd->sum(x + byi_box_offset(reduced, i * rows.n), rows.n);
     const double count = (double)reduced->count, mean = sum / count;
-    const double off = mean - (double)(float)mean;
+    const double rounding = mean - (double)(float)mean;
     for (int64_t i = 0; i < rows.rows; i++)
         squares += simd->sum_squares(x + byi_box_offset(reduced, i * rows.n),
                                      rows.n, (float)mean);
-    squares = squares - off * off * count;
+    squares = squares - rounding * rounding * count;
     const double scale = 1 / (sqrt(squares < 0 ? 0 : squares / count) + 1e-9);
     for (int64_t i = 0; i < rows.rows; i++) {
         const int64_t at = byi_box_offset(reduced, i * rows.n);

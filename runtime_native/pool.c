@@ -172,10 +172,10 @@ static int64_t index_of(const struct pooling *v, int64_t plane,
             int64_t best_position = -1;                                        \
             box_of(&v->w, p, &box);                                            \
             FOR_TAPS(&v->w, box, at, {                                         \
-                const type now = x[at * step];                                 \
-                if (best_position < 0 || now > best ||                         \
-                    (is_nan(now) && !is_nan(best))) {                          \
-                    best = now;                                                \
+                const type element = x[at * step];                             \
+                if (best_position < 0 || element > best ||                     \
+                    (is_nan(element) && !is_nan(best))) {                      \
+                    best = element;                                            \
                     best_position = at;                                        \
                 }                                                              \
             })                                                                 \
@@ -378,8 +378,8 @@ enum { ROW = 4096 }; /* largest number of inputs in a row */
                 byi_window_outputs(w, k, &first, &last);                       \
                 const int64_t at = k * w->dilation[2] - w->pad[2];             \
                 for (int64_t i = first; i < last; i++) {                       \
-                    const type now = best[at + i * stride];                    \
-                    y[i] = now > y[i] ? now : y[i];                            \
+                    const type element = best[at + i * stride];                \
+                    y[i] = element > y[i] ? element : y[i];                    \
                 }                                                              \
             }                                                                  \
         }                                                                      \

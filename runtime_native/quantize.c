@@ -154,9 +154,13 @@ static void dequantize_any(const struct quant *q, int64_t row, int64_t from,
 
 /* --- short rows of float32 ------------------------------------------------ */
 
-/* The scales and zero points of all elements of some rows are listed once, and
- * then used for each of these rows (n, inner) along the axes before them. */
-enum { SHORT_ROW = 64, LISTED = 1024, REPEATED = 256 };
+/* The scale and zero point of each element of some adjacent rows are listed
+ * once, and then used for these rows of every block (n, inner). */
+enum {
+    SHORT_ROW = 64, /* rows with fewer elements are short */
+    LISTED = 1024,  /* most elements that are listed */
+    REPEATED = 256  /* small blocks are listed until they have so many */
+};
 
 static bool has_short_rows(const struct quant *q)
 {
@@ -240,7 +244,7 @@ static void run_short_rows(const struct byi_call *call, const struct quant *q,
 static void run_rows(const struct byi_call *call, const struct quant *q,
                      row_fn run)
 {
-    enum { CHUNK = 8192 };
+    enum { CHUNK = 8192 }; /* elements of a task */
     if (byi_count(q->x) == 0)
         return;
     const int64_t rows = byi_count(q->x) / q->inner;

@@ -11,6 +11,7 @@
 
 enum { ROUNDS = 10, WORDS = 4 };
 
+/* The key, and the number of earlier draws, which is half of the counter. */
 struct stream {
     uint32_t key[2], draw[2];
 };

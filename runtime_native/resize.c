@@ -193,8 +193,8 @@ static const void *run_steps(const struct byi_call *call,
     const uint32_t n = byi_resample_steps(&s->r, f64 ? 1 : 2, steps);
     for (uint32_t i = 0; i < n; i++) {
         const struct byi_planes *p = &steps[i];
-        char *const other = s->buffers[from == s->buffers[0]];
-        void *into = i + 1 == n && to ? to : other;
+        char *const next = s->buffers[from == s->buffers[0]];
+        void *into = i + 1 == n && to ? to : next;
         if (f64 && p->high.n)
             axis_double(&p->high, p->planes, p->inner, from, into);
         else if (f64)

@@ -58,11 +58,11 @@ struct softmax_slices {
             sum += power;                                                      \
             y[i * step] = (type)(s->op == BYI_OP_NN_SOFTMAX ? power : v);      \
         }                                                                      \
-        const double rest = log(sum);                                          \
+        const double shift = log(sum);                                         \
         for (int64_t i = 0; i < s->n; i++)                                     \
             y[i * step] = (type)(s->op == BYI_OP_NN_SOFTMAX                    \
                                      ? (double)y[i * step] / sum               \
-                                     : (double)y[i * step] - rest);            \
+                                     : (double)y[i * step] - shift);           \
     }
 BYI_EACH_FLOAT(PLAIN)
 
@@ -70,9 +70,9 @@ BYI_EACH_FLOAT(PLAIN)
 
 static void fast_row(const struct softmax_slices *s, int64_t row)
 {
-    const bool log_of = s->op == BYI_OP_NN_LOG_SOFTMAX;
+    const bool is_log = s->op == BYI_OP_NN_LOG_SOFTMAX;
     byi_f32_kernels_of(byi_simd_isa())
-        ->softmax[log_of]((const float *)s->x + row * s->n,
+        ->softmax[is_log]((const float *)s->x + row * s->n,
                           (float *)s->y + row * s->n, s->n);
 }
 
@@ -146,28 +146,28 @@ static void repeat_group(float *v, int64_t group, int64_t n)
 static void softmax_of_columns(const struct softmax_columns *c, int64_t group)
 {
     const struct softmax_columns rest = rest_of(c, group);
-    struct softmax_columns all = *c;
+    struct softmax_columns joined = *c;
     float top[COLUMNS], last[COLUMNS];
     double sum[COLUMNS] = {0};
-    all.rows /= group;
-    all.n *= group;
-    all.pitch *= group;
+    joined.rows /= group;
+    joined.n *= group;
+    joined.pitch *= group;
     void (*const larger)(const void *, int64_t, int64_t, void *, int64_t) =
         byi_simd()->extreme_rows[0][BYOC_F32];
-    memcpy(top, c->x, (size_t)all.n * sizeof *top);
-    larger(all.x, all.rows, all.pitch, top, all.n);
+    memcpy(top, c->x, (size_t)joined.n * sizeof *top);
+    larger(joined.x, joined.rows, joined.pitch, top, joined.n);
     larger(rest.x, rest.rows, 0, top, rest.n);
     larger(top + c->n, group - 1, c->n, top, c->n);
     repeat_group(top, group, c->n);
-    exp_rows(&all, top, sum);
+    exp_rows(&joined, top, sum);
     exp_rows(&rest, top, sum);
-    for (int64_t i = c->n; i < all.n; i++)
+    for (int64_t i = c->n; i < joined.n; i++)
         sum[i % c->n] += sum[i];
     for (int64_t i = 0; i < c->n; i++)
         last[i] =
             (float)(c->op == BYI_OP_NN_SOFTMAX ? 1 / sum[i] : log(sum[i]));
     repeat_group(last, group, c->n);
-    finish_rows(&all, top, last);
+    finish_rows(&joined, top, last);
     finish_rows(&rest, top, last);
 }
 

@@ -201,12 +201,12 @@ static bool same_item(struct ngram_item a, struct ngram_item b)
 static uint32_t gram_at(const struct ngram_pool *p, uint32_t gram,
                         uint32_t *size)
 {
-    const uint32_t all = p->strings->n ? p->strings->n : p->ints->n;
+    const uint32_t n_items = p->strings->n ? p->strings->n : p->ints->n;
 
     for (uint32_t n = 1; n <= p->counts->n; n++) {
         const uint32_t begin = (uint32_t)p->counts->ints[n - 1];
         const uint32_t end =
-            n < p->counts->n ? (uint32_t)p->counts->ints[n] : all;
+            n < p->counts->n ? (uint32_t)p->counts->ints[n] : n_items;
         if (gram < (end - begin) / n) {
             *size = n;
             return begin + gram * n;

@@ -119,15 +119,16 @@ static double finish(const struct tree_forest *f, double sum, bool has_weight)
                 const int32_t feature = f->splits[node][0];                    \
                 if (feature < 0)                                               \
                     continue;                                                  \
-                const int32_t other = f->splits[node][1];                      \
-                if (feature >= f->features || other <= node ||                 \
-                    other >= f->nodes || node + 1 >= f->nodes)                 \
+                const int32_t false_child = f->splits[node][1];                \
+                if (feature >= f->features || false_child <= node ||           \
+                    false_child >= f->nodes || node + 1 >= f->nodes)           \
                     return false;                                              \
                 const T v = x[i][feature];                                     \
-                const bool yes = f->modes ? takes_true_##T(f->modes[node], v,  \
-                                                           thresholds[node])   \
-                                          : v <= thresholds[node];             \
-                at[i] = yes ? node + 1 : other;                                \
+                const bool is_true =                                           \
+                    f->modes                                                   \
+                        ? takes_true_##T(f->modes[node], v, thresholds[node])  \
+                        : v <= thresholds[node];                               \
+                at[i] = is_true ? node + 1 : false_child;                      \
                 moved = true;                                                  \
             }                                                                  \
         }                                                                      \

@@ -75,13 +75,13 @@ enum {
      * for larger strides, for which lines need more of them */
     MAX_TWO_STEP_FLOATS = 10240,
     MAX_STRIDED_FLOATS = 20480,
-    MAX_TAPS = 1024,
+    MAX_TAPS = 1024,   /* of maxima and sums */
     MAX_WEIGHTS = 128, /* of a plane: their vectors stay in the L1 cache */
     LINES = 16         /* rows of outputs of an item */
 };
 
-/* Whether planes are bands, which support the window if they are side by side.
- */
+/* Whether bands can hold the inputs of the window: its planes have two
+ * dimensions. Bands side by side support every such window. */
 static bool has_bands(const struct byi_window *w)
 {
     return w->in[0] == 1 && w->out[0] == 1 && w->size[0] == 1 &&
