@@ -188,7 +188,8 @@ static int run_lint(const struct byi_model_options *o,
     struct byoc_error err;
     bool broken = false;
     int code = BYI_EXIT_OK;
-    if (byoc_patterns_lint(o->plugins, o->patterns.at, add_row, &lint, &err))
+    if (byoc_patterns_lint(o->compile.plugins, o->compile.patterns, add_row,
+                           &lint, &err))
         code = byi_cli_print_error(&byi_command_backends, &err);
     for (uint32_t i = 0; i < lint.rows.n; i++)
         broken = broken || (lint.rows.at[i].finding &&
@@ -211,13 +212,13 @@ static int run(int argc, char **argv)
     bool lint = false, json = false;
     const char *models[MAX_MODELS];
     const struct byi_option options[] = {
-        {"plugin", 0, BYI_OPTION_PATHS, &o.plugins, "PATH[:PATH]",
+        {"plugin", 0, BYI_OPTION_PATHS, &o.compile.plugins, "PATH[:PATH]",
          "more plug-ins or folders of plug-ins; \"only\": no others"},
         {"json", 0, BYI_OPTION_FLAG, &json, NULL, "print JSON"},
         {"lint", 0, BYI_OPTION_FLAG, &lint, NULL,
          "check the plug-ins' pattern rows, and whether each matches in the "
          "models"},
-        {"pattern", 0, BYI_OPTION_LIST, &o.patterns, "NAME=PATTERN",
+        {"pattern", 0, BYI_OPTION_LIST, &o.compile.patterns, "NAME=PATTERN",
          "check these rows instead"},
     };
     uint32_t n;
@@ -226,17 +227,17 @@ static int run(int argc, char **argv)
                           argc, argv, 0, MAX_MODELS, models, &n);
     if (code >= 0)
         return code;
-    if (!lint && (n || o.patterns.n)) {
+    if (!lint && (n || o.compile.patterns)) {
         fprintf(stderr,
                 "byoc backends: %s: found no --lint, expected --lint with "
                 "models or --pattern\n",
                 n ? models[0] : "--pattern");
         return BYI_EXIT_USAGE;
     }
-    o.native = o.patterns.n > 0;
+    o.native = o.compile.patterns;
     if (lint)
         return run_lint(&o, models, n);
-    return list_backends(o.plugins, json);
+    return list_backends(o.compile.plugins, json);
 }
 
 const struct byi_command byi_command_backends = {

@@ -95,24 +95,20 @@ void byi_interrupt_watch(void);
 
 /* --- options.c ------------------------------------------------------------ */
 
-/* The kind of an option's value, and the type of byi_option.to. */
+/* The kind of an option's value, and the type of byi_option.to. A list ends in
+ * NULL; an empty one is NULL. */
 enum byi_option_kind {
     BYI_OPTION_FLAG,   /* bool * */
     BYI_OPTION_TEXT,   /* const char ** */
-    BYI_OPTION_LIST,   /* struct byi_list *: may be given many times */
-    BYI_OPTION_PATH,   /* struct byi_list *: paths, made absolute */
+    BYI_OPTION_LIST,   /* const char *const **: may be given many times */
+    BYI_OPTION_PATH,   /* const char *const **: paths, made absolute */
     BYI_OPTION_PATHS,  /* const char **: paths A:B:C, made absolute, joined */
-    BYI_OPTION_COMMAS, /* struct byi_list *: A,B,C */
+    BYI_OPTION_COMMAS, /* const char *const **: A,B,C */
     BYI_OPTION_COUNT,  /* uint32_t *: 0 .. 2^31 - 1 */
-    BYI_OPTION_CHOICE, /* int *: 1 + the index of a word of `value`, "a|b|c" */
+    BYI_OPTION_CHOICE, /* int * or enum *: 1 + the index of a word of `value`,
+                        * "a|b|c" */
     BYI_OPTION_NUMBER, /* double *: not negative; may end in % */
-    BYI_OPTION_LEVEL   /* int *: -O0 .. -O3, an enum byoc_opt */
-};
-
-/* A list of n strings; at[n] is NULL, `at` is NULL if n is 0. */
-struct byi_list {
-    const char **at;
-    uint32_t n;
+    BYI_OPTION_LEVEL   /* enum byoc_opt *: -O0 .. -O3 */
 };
 
 /* An option: "--name VALUE", "--name=VALUE", and "-x VALUE" if it has a short
@@ -149,7 +145,7 @@ extern byi_print_options *byi_help_printer;
 extern const struct byi_command *const
     *byi_commands; /* ends in NULL; set by main */
 /* Append `text`, which must outlive the list; the list is never freed. */
-void byi_option_list_add(struct byi_list *list, const char *text);
+void byi_option_list_add(const char *const **list, const char *text);
 /* Whether the option of that name was given; -O is called "O". */
 bool byi_option_is_given(const char *name);
 
@@ -179,218 +175,112 @@ enum byoc_status byi_explain_artifact(const char *path, enum byoc_status status,
  * BYI_MODEL_OPTIONS, their meaning in struct byoc_compile_params and struct
  * byoc_load_params. */
 struct byi_model_options {
-    struct byi_list backends, patterns, dims, shapes, values, warm;
-    struct byi_list exclude, only, disable;
-    struct byi_list require, add_passes, pass_plugins, pass_options;
-    const char *plugins, *print_before, *print_after, *stop_after, *report;
-    const char *dump_passes, *keep_c, *function;
-    const char *cost_table, *target;
-    int partition_by, codegen, weights; /* values of enums of byoc.h */
-    const char *const *passes;          /* run only these; NULL: the pipeline */
-    uint32_t threads, min_region_nodes, max_regions;
-    int opt_level;
-    bool native, forbid_ref, keep_nan, exact, require_backends, time_passes,
-        verify, verbose;
+    struct byoc_compile_params compile; /* its plugins and threads also load */
     const struct byi_command *command;
-    bool twins; /* compile for backends, but run the regions' native twins */
-    double min_region_flops;
-    double require_offload, require_offload_nodes; /* percent */
-    double measure_seconds;
-    bool isolate;
-    double isolate_seconds;
+    const char *report;
     uint32_t isolate_mib;
+    bool native, forbid_ref, keep_nan, exact, isolate, require_backends,
+        time_passes, verify, verbose;
+    bool twins; /* compile for backends, but run the regions' native twins */
 };
 
 /* The rows of a command's option table that set `o`, a byi_model_options. */
-#define BYI_MODEL_OPTIONS(o)                                                     \
-    {"backend",         0,                                                       \
-     BYI_OPTION_COMMAS, &(o).backends,                                           \
-     "NAME[,NAME]",     "backends, in order of preference (default: all)"},      \
-        {"function",    0,      BYI_OPTION_TEXT,                                 \
-         &(o).function, "NAME", "entry function of a text (default: main)"},     \
-        {"native",    0,    BYI_OPTION_FLAG,                                     \
-         &(o).native, NULL, "native kernels only"},                              \
-        {"plugin",                                                               \
-         0,                                                                      \
-         BYI_OPTION_PATHS,                                                       \
-         &(o).plugins,                                                           \
-         "PATH[:PATH]",                                                          \
-         "more plug-ins or folders of plug-ins; \"only\": no others"},           \
-        {"pattern",                                                              \
-         0,                                                                      \
-         BYI_OPTION_LIST,                                                        \
-         &(o).patterns,                                                          \
-         "NAME=PATTERN",                                                         \
-         "add a row of a backend without a plug-in, to try patterns"},           \
-        {"threads",                                                              \
-         0,                                                                      \
-         BYI_OPTION_COUNT,                                                       \
-         &(o).threads,                                                           \
-         "N",                                                                    \
-         "threads of a run (default: all CPUs of this process)"},                \
-        {"dim",                                                                  \
-         0,                                                                      \
-         BYI_OPTION_LIST,                                                        \
-         &(o).dims,                                                              \
-         "N=1",                                                                  \
-         "fix a symbolic dim; for an artifact: of the random inputs"},           \
-        {"shape",         0,                                                     \
-         BYI_OPTION_LIST, &(o).shapes,                                           \
-         "x=1x3x224x224", "fix an input's shape"},                               \
-        {"warm",                                                                 \
-         0,                                                                      \
-         BYI_OPTION_LIST,                                                        \
-         &(o).warm,                                                              \
-         "N=1,2,8[,M=16]",                                                       \
-         "prepare for these sizes of symbolic dims, in all combinations"},       \
-        {"const",                                                                \
-         0,                                                                      \
-         BYI_OPTION_LIST,                                                        \
-         &(o).values,                                                            \
-         "x=0.5",                                                                \
-         "make an input a constant with this value in each element"},            \
-        {"require-backends",                                                     \
-         0,                                                                      \
-         BYI_OPTION_FLAG,                                                        \
-         &(o).require_backends,                                                  \
-         NULL,                                                                   \
-         "fail if a backend is missing, instead of running native twins"},       \
-        {"exclude",       0,                                                     \
-         BYI_OPTION_LIST, &(o).exclude,                                          \
-         "NAME|OP",       "keep a node, or every node of an operator, native"},  \
-        {"only",    0,         BYI_OPTION_LIST,                                  \
-         &(o).only, "NAME|OP", "keep every other node native"},                  \
-        {"forbid-ref",    0,    BYI_OPTION_FLAG,                                 \
-         &(o).forbid_ref, NULL, "refuse backends' reference implementations"},   \
-        {"keep-nan",                                                             \
-         0,                                                                      \
-         BYI_OPTION_FLAG,                                                        \
-         &(o).keep_nan,                                                          \
-         NULL,                                                                   \
-         "keep operators native for which backends may lose NaN"},               \
-        {"exact",                                                                \
-         0,                                                                      \
-         BYI_OPTION_FLAG,                                                        \
-         &(o).exact,                                                             \
-         NULL,                                                                   \
-         "use no algorithm that rounds more than plain sums of products"},       \
-        {"min-region-nodes",                                                     \
-         0,                                                                      \
-         BYI_OPTION_COUNT,                                                       \
-         &(o).min_region_nodes,                                                  \
-         "N",                                                                    \
-         "make no region with fewer nodes of the model"},                        \
-        {"min-region-flops",                                                     \
-         0,                                                                      \
-         BYI_OPTION_NUMBER,                                                      \
-         &(o).min_region_flops,                                                  \
-         "N",                                                                    \
-         "make no region with fewer floating-point operations, such as 1e6"},    \
-        {"max-regions",                                                          \
-         0,                                                                      \
-         BYI_OPTION_COUNT,                                                       \
-         &(o).max_regions,                                                       \
-         "N",                                                                    \
-         "keep the N regions with the most operations (0: all)"},                \
-        {"partition-by",                                                         \
-         0,                                                                      \
-         BYI_OPTION_CHOICE,                                                      \
-         &(o).partition_by,                                                      \
-         "greedy|estimated|measured",                                            \
-         "place nodes on backends if possible, or by cost (default: greedy)"},   \
-        {"cost-table",    0,                                                     \
-         BYI_OPTION_TEXT, &(o).cost_table,                                       \
-         "FILE",          "file of measured times (default: in ~/.cache/byoc)"}, \
-        {"measure-seconds",    0,   BYI_OPTION_NUMBER,                           \
-         &(o).measure_seconds, "S", "time limit of measuring (default: 60)"},    \
-        {"codegen",                                                              \
-         0,                                                                      \
-         BYI_OPTION_CHOICE,                                                      \
-         &(o).codegen,                                                           \
-         "auto|c|json",                                                          \
-         "which backends generate C; auto: those that generate only C; c: "      \
-         "all; json: none"},                                                     \
-        {"weights",                                                              \
-         0,                                                                      \
-         BYI_OPTION_CHOICE,                                                      \
-         &(o).weights,                                                           \
-         "fp16|bf16|int8|int4",                                                  \
-         "narrow large float32 weights, and report the error it costs"},         \
-        {"isolate",                                                              \
-         0,                                                                      \
-         BYI_OPTION_FLAG,                                                        \
-         &(o).isolate,                                                           \
-         NULL,                                                                   \
-         "compile in a child process, which a backend may crash"},               \
-        {"isolate-seconds",                                                      \
-         0,                                                                      \
-         BYI_OPTION_NUMBER,                                                      \
-         &(o).isolate_seconds,                                                   \
-         "S",                                                                    \
-         "time limit of one call of a backend in that process (default: 10)"},   \
-        {"isolate-mib",                                                          \
-         0,                                                                      \
-         BYI_OPTION_COUNT,                                                       \
-         &(o).isolate_mib,                                                       \
-         "N",                                                                    \
-         "memory that backends may add in that process (default: 4096)"},        \
-        {"",                                                                     \
-         'O',                                                                    \
-         BYI_OPTION_LEVEL,                                                       \
-         &(o).opt_level,                                                         \
-         "0..3",                                                                 \
-         "optimisation level (default: 2)"},                                     \
-        {"disable-pass", 0,      BYI_OPTION_LIST,                                \
-         &(o).disable,   "PASS", "do not run a pass"},                           \
-        {"require-pass", 0,      BYI_OPTION_LIST,                                \
-         &(o).require,   "PASS", "run a pass at every level"},                   \
-        {"pass",          0,         BYI_OPTION_LIST,                            \
-         &(o).add_passes, "A,[B,C]", "more passes to run, before partitioning"}, \
-        {"pass-option",                                                          \
-         0,                                                                      \
-         BYI_OPTION_LIST,                                                        \
-         &(o).pass_options,                                                      \
-         "PASS.NAME=VALUE",                                                      \
-         "set an option of a pass (see `byoc opt --list-passes`)"},              \
-        {"pass-plugin",     0,      BYI_OPTION_PATH,                             \
-         &(o).pass_plugins, "PATH", "load a library with passes"},               \
-        {"print-before",  0,                                                     \
-         BYI_OPTION_TEXT, &(o).print_before,                                     \
-         "PASS|all",      "print the IR before a pass, to stderr"},              \
-        {"print-after",    0,          BYI_OPTION_TEXT,                          \
-         &(o).print_after, "PASS|all", "print the IR after a pass, to stderr"},  \
-        {"dump-passes",    0,        BYI_OPTION_TEXT,                            \
-         &(o).dump_passes, "FOLDER", "write the IR after every pass, numbered"}, \
-        {"time-passes",                                                          \
-         0,                                                                      \
-         BYI_OPTION_FLAG,                                                        \
-         &(o).time_passes,                                                       \
-         NULL,                                                                   \
-         "print times and nodes of every pass, to stderr"},                      \
-        {"verify",                                                               \
-         0,                                                                      \
-         BYI_OPTION_FLAG,                                                        \
-         &(o).verify,                                                            \
-         NULL,                                                                   \
-         "check an artifact's hashes, or a model's IR after every pass"},        \
-        {"report",    0,      BYI_OPTION_TEXT,                                   \
-         &(o).report, "FILE", "write the ledger's JSON"},                        \
-        {"require-offload",                                                      \
-         0,                                                                      \
-         BYI_OPTION_NUMBER,                                                      \
-         &(o).require_offload,                                                   \
-         "%",                                                                    \
-         "exit with 1 if a smaller share of the FLOP is offloaded"},             \
-        {"require-offload-nodes",                                                \
-         0,                                                                      \
-         BYI_OPTION_NUMBER,                                                      \
-         &(o).require_offload_nodes,                                             \
-         "%",                                                                    \
-         "exit with 1 if a smaller share of the operators is offloaded"},        \
-    {                                                                            \
-        "verbose", 'v', BYI_OPTION_FLAG, &(o).verbose, NULL,                     \
-            "print progress to stderr"                                           \
-    }
+/* clang-format off */
+#define BYI_MODEL_OPTIONS(o)                                                   \
+    {"backend", 0, BYI_OPTION_COMMAS, &(o).compile.backends, "NAME[,NAME]",    \
+     "backends, in order of preference (default: all)"},                       \
+    {"function", 0, BYI_OPTION_TEXT, &(o).compile.function, "NAME",            \
+     "entry function of a text (default: main)"},                              \
+    {"native", 0, BYI_OPTION_FLAG, &(o).native, NULL, "native kernels only"},  \
+    {"plugin", 0, BYI_OPTION_PATHS, &(o).compile.plugins, "PATH[:PATH]",       \
+     "more plug-ins or folders of plug-ins; \"only\": no others"},             \
+    {"pattern", 0, BYI_OPTION_LIST, &(o).compile.patterns, "NAME=PATTERN",     \
+     "add a row of a backend without a plug-in, to try patterns"},             \
+    {"threads", 0, BYI_OPTION_COUNT, &(o).compile.threads, "N",                \
+     "threads of a run (default: all CPUs of this process)"},                  \
+    {"dim", 0, BYI_OPTION_LIST, &(o).compile.dims, "N=1",                      \
+     "fix a symbolic dim; for an artifact: of the random inputs"},             \
+    {"shape", 0, BYI_OPTION_LIST, &(o).compile.shapes, "x=1x3x224x224",        \
+     "fix an input's shape"},                                                  \
+    {"warm", 0, BYI_OPTION_LIST, &(o).compile.warm, "N=1,2,8[,M=16]",          \
+     "prepare for these sizes of symbolic dims, in all combinations"},         \
+    {"const", 0, BYI_OPTION_LIST, &(o).compile.values, "x=0.5",                \
+     "make an input a constant with this value in each element"},              \
+    {"require-backends", 0, BYI_OPTION_FLAG, &(o).require_backends, NULL,      \
+     "fail if a backend is missing, instead of running native twins"},         \
+    {"exclude", 0, BYI_OPTION_LIST, &(o).compile.exclude, "NAME|OP",           \
+     "keep a node, or every node of an operator, native"},                     \
+    {"only", 0, BYI_OPTION_LIST, &(o).compile.only, "NAME|OP",                 \
+     "keep every other node native"},                                          \
+    {"forbid-ref", 0, BYI_OPTION_FLAG, &(o).forbid_ref, NULL,                  \
+     "refuse backends' reference implementations"},                            \
+    {"keep-nan", 0, BYI_OPTION_FLAG, &(o).keep_nan, NULL,                      \
+     "keep operators native for which backends may lose NaN"},                 \
+    {"exact", 0, BYI_OPTION_FLAG, &(o).exact, NULL,                            \
+     "use no algorithm that rounds more than plain sums of products"},         \
+    {"min-region-nodes", 0, BYI_OPTION_COUNT,                                  \
+     &(o).compile.min_region_nodes, "N",                                       \
+     "make no region with fewer nodes of the model"},                          \
+    {"min-region-flops", 0, BYI_OPTION_NUMBER,                                 \
+     &(o).compile.min_region_flops, "N",                                       \
+     "make no region with fewer floating-point operations, such as 1e6"},      \
+    {"max-regions", 0, BYI_OPTION_COUNT, &(o).compile.max_regions, "N",        \
+     "keep the N regions with the most operations (0: all)"},                  \
+    {"partition-by", 0, BYI_OPTION_CHOICE,                                     \
+     &(o).compile.partition_by, "greedy|estimated|measured",                   \
+     "place nodes on backends if possible, or by cost (default: greedy)"},     \
+    {"cost-table", 0, BYI_OPTION_TEXT, &(o).compile.cost_table, "FILE",        \
+     "file of measured times (default: in ~/.cache/byoc)"},                    \
+    {"measure-seconds", 0, BYI_OPTION_NUMBER,                                  \
+     &(o).compile.measure_seconds, "S",                                        \
+     "time limit of measuring (default: 60)"},                                 \
+    {"codegen", 0, BYI_OPTION_CHOICE, &(o).compile.codegen, "auto|c|json",     \
+     "which backends generate C; auto: those that generate only C; c: all; "   \
+     "json: none"},                                                            \
+    {"weights", 0, BYI_OPTION_CHOICE,                                          \
+     &(o).compile.weights, "fp16|bf16|int8|int4",                              \
+     "narrow large float32 weights, and report the error it costs"},           \
+    {"isolate", 0, BYI_OPTION_FLAG, &(o).isolate, NULL,                        \
+     "compile in a child process, which a backend may crash"},                 \
+    {"isolate-seconds", 0, BYI_OPTION_NUMBER,                                  \
+     &(o).compile.isolate_seconds, "S",                                        \
+     "time limit of one call of a backend in that process (default: 10)"},     \
+    {"isolate-mib", 0, BYI_OPTION_COUNT, &(o).isolate_mib, "N",                \
+     "memory that backends may add in that process (default: 4096)"},          \
+    {"", 'O', BYI_OPTION_LEVEL, &(o).compile.opt_level, "0..3",                \
+     "optimisation level (default: 2)"},                                       \
+    {"disable-pass", 0, BYI_OPTION_LIST, &(o).compile.disable, "PASS",         \
+     "do not run a pass"},                                                     \
+    {"require-pass", 0, BYI_OPTION_LIST, &(o).compile.require, "PASS",         \
+     "run a pass at every level"},                                             \
+    {"pass", 0, BYI_OPTION_LIST, &(o).compile.add_passes, "A,[B,C]",           \
+     "more passes to run, before partitioning"},                               \
+    {"pass-option", 0, BYI_OPTION_LIST,                                        \
+     &(o).compile.options, "PASS.NAME=VALUE",                                  \
+     "set an option of a pass (see `byoc opt --list-passes`)"},                \
+    {"pass-plugin", 0, BYI_OPTION_PATH, &(o).compile.pass_plugins, "PATH",     \
+     "load a library with passes"},                                            \
+    {"print-before", 0, BYI_OPTION_TEXT, &(o).compile.print_before, "PASS|all",\
+     "print the IR before a pass, to stderr"},                                 \
+    {"print-after", 0, BYI_OPTION_TEXT, &(o).compile.print_after, "PASS|all",  \
+     "print the IR after a pass, to stderr"},                                  \
+    {"dump-passes", 0, BYI_OPTION_TEXT, &(o).compile.dump_passes, "FOLDER",    \
+     "write the IR after every pass, numbered"},                               \
+    {"time-passes", 0, BYI_OPTION_FLAG, &(o).time_passes, NULL,                \
+     "print times and nodes of every pass, to stderr"},                        \
+    {"verify", 0, BYI_OPTION_FLAG, &(o).verify, NULL,                          \
+     "check an artifact's hashes, or a model's IR after every pass"},          \
+    {"report", 0, BYI_OPTION_TEXT, &(o).report, "FILE",                        \
+     "write the ledger's JSON"},                                               \
+    {"require-offload", 0, BYI_OPTION_NUMBER,                                  \
+     &(o).compile.require_offload, "%",                                        \
+     "exit with 1 if a smaller share of the FLOP is offloaded"},               \
+    {"require-offload-nodes", 0, BYI_OPTION_NUMBER,                            \
+     &(o).compile.require_offload_nodes, "%",                                  \
+     "exit with 1 if a smaller share of the operators is offloaded"},          \
+    {"verbose", 'v', BYI_OPTION_FLAG, &(o).verbose, NULL,                      \
+     "print progress to stderr"}
+/* clang-format on */
 
 /* --- pictures.c ----------------------------------------------------------- */
 
@@ -404,15 +294,15 @@ struct byi_pictures {
         *profile; /* from byi_profile_add_json; for html and svg */
 };
 
-#define BYI_PICTURE_OPTIONS(p)                                                  \
-    {"html",    0,      BYI_OPTION_TEXT,                                        \
-     &(p).html, "FILE", "write a page that shows the graph and the placement"}, \
-        {"against",    0,     BYI_OPTION_TEXT,                                  \
-         &(p).against, "OLD", "compare with the ledger in OLD on that page"},   \
-    {                                                                           \
-        "dot", 0, BYI_OPTION_TEXT, &(p).dot, "FILE",                            \
-            "write the graph for Graphviz, with a cluster for each region"      \
-    }
+/* clang-format off */
+#define BYI_PICTURE_OPTIONS(p)                                                 \
+    {"html", 0, BYI_OPTION_TEXT, &(p).html, "FILE",                            \
+     "write a page that shows the graph and the placement"},                   \
+    {"against", 0, BYI_OPTION_TEXT, &(p).against, "OLD",                       \
+     "compare with the ledger in OLD on that page"},                           \
+    {"dot", 0, BYI_OPTION_TEXT, &(p).dot, "FILE",                              \
+     "write the graph for Graphviz, with a cluster for each region"}
+/* clang-format on */
 
 /* Write the requested files. `model` is the model's path, `ledger` the JSON of
  * its ledger. Errors: BYOC_EINVAL (a file would overwrite the model or the old
@@ -474,8 +364,8 @@ void byi_list_ops(bool json);
 /* The parts of a ledger to print. */
 struct byi_ledger_view {
     bool json;
-    bool all_nodes;          /* not only native ones */
-    struct byi_list explain; /* these nodes; empty: the report */
+    bool all_nodes;             /* not only native ones */
+    const char *const *explain; /* these nodes; NULL: the report */
 };
 /* Append a ledger's JSON, from a file of --report or from an artifact. Errors:
  * BYOC_EINVAL (an artifact without a ledger), BYOC_ELIMIT, those of reading. */

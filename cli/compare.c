@@ -343,13 +343,12 @@ static int run(int argc, char **argv)
     struct compare c = {
         .feed = {.seed = 1},
         .tolerance = {.rtol = NOT_GIVEN, .stol = NOT_GIVEN, .steps = 2}};
-    struct byi_list inputs = {0};
     const char *path;
     uint32_t seed = 1, n;
     const struct byi_option options[] = {
         {"data", 0, BYI_OPTION_TEXT, &c.feed.data, "DIR|PREFIX.",
          "read input_K and output_K, .npy or .pb"},
-        {"input", 'i', BYI_OPTION_LIST, &inputs, "NAME=FILE",
+        {"input", 'i', BYI_OPTION_LIST, &c.feed.inputs, "NAME=FILE",
          "read an input from a .npy or .pb file"},
         {"npz", 0, BYI_OPTION_TEXT, &c.feed.npz, "FILE",
          "read all inputs from an .npz; its keys are their names"},
@@ -371,7 +370,6 @@ static int run(int argc, char **argv)
                           argc, argv, 1, 1, &path, &n);
     if (code >= 0)
         return code;
-    c.feed.inputs = inputs.at;
     c.feed.seed = seed;
     c.feed.seeded = byi_option_is_given("seed");
     c.arena = byi_arena_new();

@@ -25,10 +25,10 @@ static int run(int argc, char **argv)
          "report every node, not only the native ones"},
         {"quiet", 'q', BYI_OPTION_FLAG, &quiet, NULL,
          "print no report and no progress"},
-        {"keep-c", 0, BYI_OPTION_TEXT, &o.keep_c, "DIR",
+        {"keep-c", 0, BYI_OPTION_TEXT, &o.compile.keep_c, "DIR",
          "keep the generated C: fused kernels in kernels.c, each region in a "
          "file"},
-        {"target", 0, BYI_OPTION_TEXT, &o.target, "ARCH",
+        {"target", 0, BYI_OPTION_TEXT, &o.compile.target, "ARCH",
          "compile for aarch64, x86_64 or riscv64, all native"},
         BYI_MODEL_OPTIONS(o),
     };

@@ -195,7 +195,6 @@ static int run(int argc, char **argv)
 {
     struct byi_model_options o = {.command = &byi_command_extract};
     struct byi_feed_params feed = {.seed = 1};
-    struct byi_list inputs = {0};
     struct byi_region_reduction reduce = {.say = print_line};
     struct region region = {.n_in = 0};
     const char *folder = NULL, *path;
@@ -214,7 +213,7 @@ static int run(int argc, char **argv)
          "maximum number of tests (default: 500)"},
         {"test-seconds", 0, BYI_OPTION_NUMBER, &reduce.seconds, "S",
          "time limit of one test (default: 60)"},
-        {"input", 'i', BYI_OPTION_LIST, &inputs, "NAME=FILE",
+        {"input", 'i', BYI_OPTION_LIST, &feed.inputs, "NAME=FILE",
          "read an input from a .npy or .pb file"},
         {"data", 0, BYI_OPTION_TEXT, &feed.data, "DIR|PREFIX.",
          "read all inputs from input_K.npy or .pb there"},
@@ -237,7 +236,6 @@ static int run(int argc, char **argv)
                           "fails");
         return BYI_EXIT_USAGE;
     }
-    feed.inputs = inputs.at;
     feed.seed = seed;
     feed.seeded = byi_option_is_given("seed");
     region.arena = byi_arena_new();

@@ -50,53 +50,22 @@ static struct byoc_compile_params params_of(const struct byi_model_options *o)
     static const char *const none[] = {NULL};
     static const struct byoc_instrument passes = {.before = enter_pass,
                                                   .exit = leave_passes};
-    return (struct byoc_compile_params){
-        .struct_size = sizeof(struct byoc_compile_params),
-        .backends = o->native ? none : o->backends.at,
-        .plugins = o->plugins,
-        .patterns = o->patterns.at,
-        .dims = o->dims.at,
-        .shapes = o->shapes.at,
-        .values = o->values.at,
-        .warm = o->warm.at,
-        .exclude = o->exclude.at,
-        .only = o->only.at,
-        .disable = o->disable.at,
-        .require = o->require.at,
-        .opt_level = (enum byoc_opt)o->opt_level,
-        .forbid_reference = o->forbid_ref,
-        .keep_nan = o->keep_nan,
-        .exact = o->exact,
-        .min_region_nodes = o->min_region_nodes,
-        .min_region_flops = o->min_region_flops,
-        .max_regions = o->max_regions,
-        .require_offload = o->require_offload,
-        .require_offload_nodes = o->require_offload_nodes,
-        .threads = o->threads,
-        .passes = o->passes,
-        .stop_after = o->stop_after,
-        .add_passes = o->add_passes.at,
-        .pass_plugins = o->pass_plugins.at,
-        .options = o->pass_options.at,
-        .print_before = o->print_before,
-        .print_after = o->print_after,
-        .print = o->print_before || o->print_after ? print_ir : NULL,
-        .dump_passes = o->dump_passes,
-        .keep_c = o->keep_c,
-        .verify = o->verify,
-        .function = o->function,
-        .partition_by = (enum byoc_partition)o->partition_by,
-        .cost_table = o->cost_table,
-        .codegen = (enum byoc_codegen)o->codegen,
-        .weights = (enum byoc_weights)o->weights,
-        .target = o->target,
-        .measure_seconds = o->measure_seconds,
-        .isolate = o->isolate,
-        .isolate_seconds = o->isolate_seconds,
-        .isolate_bytes = (uint64_t)o->isolate_mib << 20,
-        .instruments = &passes,
-        .n_instruments = 1,
-        .progress = print_progress};
+    struct byoc_compile_params params = o->compile;
+    params.struct_size = sizeof params;
+    if (o->native)
+        params.backends = none;
+    params.forbid_reference = o->forbid_ref;
+    params.keep_nan = o->keep_nan;
+    params.exact = o->exact;
+    params.verify = o->verify;
+    params.isolate = o->isolate;
+    params.isolate_bytes = (uint64_t)o->isolate_mib << 20;
+    if (params.print_before || params.print_after)
+        params.print = print_ir;
+    params.instruments = &passes;
+    params.n_instruments = 1;
+    params.progress = print_progress;
+    return params;
 }
 
 /* The model options that affect only the compile or only the load. */
@@ -220,8 +189,8 @@ enum byoc_status byi_open_model(const char *path,
 {
     const struct byoc_load_params load = {
         .struct_size = sizeof load,
-        .threads = o->threads,
-        .plugins = o->plugins,
+        .threads = o->compile.threads,
+        .plugins = o->compile.plugins,
         .native_only = o->native || o->twins,
         .require_backends = o->require_backends,
         .verify = o->verify,
@@ -232,7 +201,7 @@ enum byoc_status byi_open_model(const char *path,
     enum byoc_status status;
     if (byi_is_artifact(path)) {
         BYI_TRY(check_effects(path, BYI_LOADS, o->command, err));
-        open->dims = o->dims.at;
+        open->dims = o->compile.dims;
         status = byi_explain_artifact(
             path, byoc_model_load(path, &load, &open->model, err), err);
     } else {

@@ -51,12 +51,11 @@ static enum byoc_status check_list(const struct listing *list,
 }
 
 /* Print the lists. Returns the exit code. */
-static int print_lists(const struct listing *list,
-                       const struct byi_list *plugins)
+static int print_lists(const struct listing *list, const char *const *plugins)
 {
     struct byoc_error err;
-    for (uint32_t i = 0; i < plugins->n; i++)
-        if (byi_passes_load(plugins->at[i], &err) != BYOC_OK)
+    for (uint32_t i = 0; plugins && plugins[i]; i++)
+        if (byi_passes_load(plugins[i], &err) != BYOC_OK)
             return byi_cli_print_error(&byi_command_opt, &err);
     if (list->passes)
         list_passes();
@@ -99,7 +98,7 @@ static int run(int argc, char **argv)
     if (check_list(&list, passes, desired, n, &fault) != BYOC_OK)
         return byi_cli_print_error(&byi_command_opt, &fault);
     if (list.passes || list.ops)
-        return print_lists(&list, &o.pass_plugins);
+        return print_lists(&list, o.compile.pass_plugins);
     struct byoc_error err = {.status = BYOC_EINVAL,
                              .text = "found no input, expected FILE.ir or "
                                      "MODEL.onnx; see `byoc opt --help`"};
@@ -108,10 +107,10 @@ static int run(int argc, char **argv)
     struct byi_text layouts = {0};
     if (desired) {
         byi_text_addf(&layouts, "ConvertLayout.desired=%s", desired);
-        byi_option_list_add(&o.pass_options, layouts.at);
+        byi_option_list_add(&o.compile.options, layouts.at);
     }
     const char *const given[] = {passes, NULL};
-    o.passes = given;
+    o.compile.passes = given;
     o.verify = true;
     struct byoc_compiled *compiled = NULL;
     if (byi_compile_model(path, &o, &compiled, &gate, &err) != BYOC_OK) {

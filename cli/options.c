@@ -19,25 +19,27 @@ static struct byi_arena *option_arena(void)
 }
 
 /* The names of the options that the command line contains. */
-static struct byi_list given_options;
+static const char *const *given_options;
 
 bool byi_option_is_given(const char *name)
 {
-    for (uint32_t i = 0; i < given_options.n; i++)
-        if (strcmp(given_options.at[i], name) == 0)
-            return true;
-    return false;
+    const char *const *given = given_options;
+    while (given && *given && strcmp(*given, name) != 0)
+        given++;
+    return given && *given;
 }
 
-void byi_option_list_add(struct byi_list *list, const char *text)
+void byi_option_list_add(const char *const **list, const char *text)
 {
+    size_t n = 0;
+    while (*list && (*list)[n])
+        n++;
     const char **longer =
-        byi_arena_calloc(option_arena(), list->n + 2, sizeof *longer);
-    for (uint32_t i = 0; i < list->n; i++)
-        longer[i] = list->at[i];
-    list->at = longer;
-    list->at[list->n++] = text;
-    list->at[list->n] = NULL;
+        byi_arena_calloc(option_arena(), n + 2, sizeof *longer);
+    for (size_t i = 0; i < n; i++)
+        longer[i] = (*list)[i];
+    longer[n] = text;
+    *list = longer;
 }
 
 void byi_print_help(const struct byi_command *command,
@@ -102,7 +104,7 @@ static int refuse_value(const struct byi_command *command,
 }
 
 /* Append the words of "A,B,C" to a list. */
-static void split_commas(struct byi_list *list, const char *value)
+static void split_commas(const char *const **list, const char *value)
 {
     char *copy = byi_arena_str(option_arena(), value), *next = NULL;
     for (char *part = strtok_r(copy, ",", &next); part;
@@ -221,7 +223,7 @@ static int set_value(const struct byi_command *command,
     case BYI_OPTION_LEVEL:
         if (strlen(value) != 1 || *value < '0' || *value > '3')
             return refuse_value(command, o, value, "a level of 0 to 3");
-        *(int *)o->to = (int)BYOC_O0 + (*value - '0');
+        *(enum byoc_opt *)o->to = (enum byoc_opt)(BYOC_O0 + (*value - '0'));
         return -1;
     }
     byi_unreachable();

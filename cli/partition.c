@@ -7,7 +7,7 @@ static int run(int argc, char **argv)
     struct byi_model_options o = {.command = &byi_command_partition};
     const char *consts = NULL;
     const struct byi_option options[] = {
-        {"stop-after", 0, BYI_OPTION_TEXT, &o.stop_after, "PASS",
+        {"stop-after", 0, BYI_OPTION_TEXT, &o.compile.stop_after, "PASS",
          "stop after this pass"},
         {"consts", 0, BYI_OPTION_TEXT, &consts, "FILE.consts",
          "write the large constants to this file, which readers of the text "

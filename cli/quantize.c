@@ -116,7 +116,6 @@ static enum byoc_status check_arguments(
 static int run(int argc, char **argv)
 {
     struct byi_quantize_params params = {.percentile = 99.99};
-    struct byi_list keep = {0}, keep_type = {0};
     const char *to = NULL, *path;
     int method = 1;
     uint32_t n;
@@ -131,9 +130,9 @@ static int run(int argc, char **argv)
          "how to choose ranges (default: minmax)"},
         {"percentile", 0, BYI_OPTION_NUMBER, &params.percentile, "P",
          "percentage of values inside the range (default: 99.99)"},
-        {"keep", 0, BYI_OPTION_LIST, &keep, "NODE",
+        {"keep", 0, BYI_OPTION_LIST, &params.keep, "NODE",
          "leave a node in float32, by its name"},
-        {"keep-type", 0, BYI_OPTION_LIST, &keep_type, "OP",
+        {"keep-type", 0, BYI_OPTION_LIST, &params.keep_type, "OP",
          "leave all nodes of an operator in float32, such as Gemm"},
         {"max-loss", 0, BYI_OPTION_NUMBER, &params.max_loss, "P%",
          "leave layers in float32 so that the loss stays within P percent"},
@@ -147,8 +146,6 @@ static int run(int argc, char **argv)
         return code;
     params.method = (enum byi_range_method)(method - 1);
     params.limited = byi_option_is_given("max-loss");
-    params.keep = keep.at;
-    params.keep_type = keep_type.at;
     struct byi_arena *arena = byi_arena_new();
     struct byi_quantize_report report;
     struct byoc_error err;

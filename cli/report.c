@@ -14,13 +14,12 @@ struct report_options {
     struct byi_pictures pictures; /* of a comparison */
 };
 
-static enum byoc_status explain(const char *ledger,
-                                const struct byi_list *nodes,
+static enum byoc_status explain(const char *ledger, const char *const *nodes,
                                 struct byoc_error *err)
 {
-    for (uint32_t i = 0; i < nodes->n; i++) {
+    for (uint32_t i = 0; nodes[i]; i++) {
         char *text;
-        BYI_TRY(byoc_ledger_explain(ledger, nodes->at[i], &text, err));
+        BYI_TRY(byoc_ledger_explain(ledger, nodes[i], &text, err));
         printf("%s%s", i ? "\n" : "", text);
         byoc_string_free(text);
     }
@@ -33,19 +32,19 @@ int byi_print_ledger(const struct byi_command *command, const char *path,
     struct byoc_error err;
     char *text = NULL;
     enum byoc_status status = BYOC_OK;
-    if (view->explain.n && (view->json || view->all_nodes))
+    if (view->explain && (view->json || view->all_nodes))
         status = byi_fail(&err, BYOC_EINVAL,
                           "--explain excludes --json and --all, expected one "
                           "of them");
-    else if (view->explain.n)
-        status = explain(ledger, &view->explain, &err);
+    else if (view->explain)
+        status = explain(ledger, view->explain, &err);
     else if (!view->json)
         status = byoc_ledger_text(ledger, view->all_nodes, &text, &err);
     if (status != BYOC_OK) {
         byi_prefix(&err, "%s", path);
         return byi_cli_print_error(command, &err);
     }
-    if (!view->explain.n)
+    if (!view->explain)
         fputs(view->json ? ledger : text, stdout);
     byoc_string_free(text);
     return BYI_EXIT_OK;
@@ -153,7 +152,7 @@ static const char *find_misplaced(const struct report_options *q, bool is_diff)
         return q->tolerance > 0   ? "--tolerance"
                : q->pictures.html ? "--html"
                                   : NULL;
-    return q->view.explain.n ? "--explain" : q->view.all_nodes ? "--all" : NULL;
+    return q->view.explain ? "--explain" : q->view.all_nodes ? "--all" : NULL;
 }
 
 static int run(int argc, char **argv)

@@ -123,11 +123,10 @@ static int run(int argc, char **argv)
 {
     struct byi_model_options o = {.command = &byi_command_run};
     struct byi_feed_params feed = {.seed = 1};
-    struct byi_list inputs = {0};
     const char *folder = NULL, *trace = NULL, *path;
     uint32_t seed = 1, n;
     const struct byi_option options[] = {
-        {"input", 'i', BYI_OPTION_LIST, &inputs, "NAME=FILE",
+        {"input", 'i', BYI_OPTION_LIST, &feed.inputs, "NAME=FILE",
          "read an input from a .npy or .pb file"},
         {"npz", 0, BYI_OPTION_TEXT, &feed.npz, "FILE",
          "read all inputs from an .npz; its keys are their names"},
@@ -145,7 +144,6 @@ static int run(int argc, char **argv)
                                  argc, argv, 1, 1, &path, &n);
     if (code >= 0)
         return code;
-    feed.inputs = inputs.at;
     feed.seed = seed;
     feed.seeded = byi_option_is_given("seed");
     struct byoc_error err;
