@@ -68,69 +68,45 @@ static struct byoc_compile_params params_of(const struct byi_model_options *o)
     return params;
 }
 
-/* The model options that affect only the compile or only the load. */
-static const struct {
-    const char *name;
-    unsigned step; /* BYI_COMPILES or BYI_LOADS */
-} effects[] = {
-    {"backend", BYI_COMPILES},
-    {"function", BYI_COMPILES},
-    {"pattern", BYI_COMPILES},
-    {"shape", BYI_COMPILES},
-    {"warm", BYI_COMPILES},
-    {"const", BYI_COMPILES},
-    {"exclude", BYI_COMPILES},
-    {"only", BYI_COMPILES},
-    {"forbid-ref", BYI_COMPILES},
-    {"keep-nan", BYI_COMPILES},
-    {"exact", BYI_COMPILES},
-    {"min-region-nodes", BYI_COMPILES},
-    {"min-region-flops", BYI_COMPILES},
-    {"max-regions", BYI_COMPILES},
-    {"partition-by", BYI_COMPILES},
-    {"cost-table", BYI_COMPILES},
-    {"measure-seconds", BYI_COMPILES},
-    {"codegen", BYI_COMPILES},
-    {"weights", BYI_COMPILES},
-    {"isolate", BYI_COMPILES},
-    {"isolate-seconds", BYI_COMPILES},
-    {"isolate-mib", BYI_COMPILES},
-    {"O", BYI_COMPILES},
-    {"disable-pass", BYI_COMPILES},
-    {"require-pass", BYI_COMPILES},
-    {"pass", BYI_COMPILES},
-    {"pass-option", BYI_COMPILES},
-    {"pass-plugin", BYI_COMPILES},
-    {"print-before", BYI_COMPILES},
-    {"print-after", BYI_COMPILES},
-    {"dump-passes", BYI_COMPILES},
-    {"time-passes", BYI_COMPILES},
-    {"report", BYI_COMPILES},
-    {"require-offload", BYI_COMPILES},
-    {"require-offload-nodes", BYI_COMPILES},
-    {"require-backends", BYI_LOADS},
-    {"verbose", BYI_LOADS},
-};
+/* The model options that affect only the compile, and those that affect only
+ * the load. */
+/* clang-format off */
+static const char *const of_compile[] = {
+    "backend", "function", "pattern", "shape", "warm", "const", "exclude",
+    "only", "forbid-ref", "keep-nan", "exact", "min-region-nodes",
+    "min-region-flops", "max-regions", "partition-by", "cost-table",
+    "measure-seconds", "codegen", "weights", "isolate", "isolate-seconds",
+    "isolate-mib", "O", "disable-pass", "require-pass", "pass", "pass-option",
+    "pass-plugin", "print-before", "print-after", "dump-passes", "time-passes",
+    "report", "require-offload", "require-offload-nodes", NULL};
+/* clang-format on */
+static const char *const of_load[] = {"require-backends", "verbose", NULL};
+
+/* Returns the first of these options that was given, or NULL. */
+static const char *find_given(const char *const *names)
+{
+    while (*names && !byi_option_is_given(*names))
+        names++;
+    return *names;
+}
 
 /* Refuse options that affect none of the steps. */
 static enum byoc_status check_effects(const char *path, unsigned steps,
                                       const struct byi_command *command,
                                       struct byoc_error *err)
 {
-    for (size_t i = 0; i < BYI_COUNT(effects); i++) {
-        if (!byi_option_is_given(effects[i].name) || effects[i].step & steps)
-            continue;
-        const char *dash = effects[i].name[1] ? "--" : "-";
-        if (effects[i].step == BYI_COMPILES)
-            return byi_fail(err, BYOC_EINVAL,
-                            "%s: an artifact is compiled already; give %s%s to "
-                            "`byoc compile`",
-                            path, dash, effects[i].name);
+    const char *compile = steps & BYI_COMPILES ? NULL : find_given(of_compile);
+    const char *load = steps & BYI_LOADS ? NULL : find_given(of_load);
+    if (compile)
         return byi_fail(err, BYOC_EINVAL,
-                        "%s%s has no effect here: `byoc %s` loads no model; "
+                        "%s: an artifact is compiled already; give %s%s to "
+                        "`byoc compile`",
+                        path, compile[1] ? "--" : "-", compile);
+    if (load)
+        return byi_fail(err, BYOC_EINVAL,
+                        "--%s has no effect here: `byoc %s` loads no model; "
                         "give it to `byoc run`",
-                        dash, effects[i].name, command->name);
-    }
+                        load, command->name);
     return BYOC_OK;
 }
 

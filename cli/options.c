@@ -261,51 +261,39 @@ static const struct byi_option *find_option(const struct byi_option *options,
 static int check_pairs(const struct byi_command *command)
 {
     static const struct {
-        const char *option, *other;
-        bool needs; /* has no effect without the other option */
+        const char *other;
+        bool needs; /* the options have no effect without the other one */
+        const char *options[14];
     } pairs[] = {
-        {"isolate-seconds", "isolate", true},
-        {"isolate-mib", "isolate", true},
-        {"measure-seconds", "partition-by", true},
-        {"cost-table", "partition-by", true},
-        {"max-tests", "reduce", true},
-        {"test-seconds", "reduce", true},
-        {"all", "json", false},
-        {"all", "quiet", false},
-        {"all", "advise", false},
-        {"explain", "advise", false},
-        {"report", "advise", false},
-        {"against", "html", true},
-        {"json", "lint", false},
-        {"profile", "clients", false},
-        {"profile", "rate", false},
-        {"html", "clients", false},
-        {"html", "rate", false},
-        {"svg", "clients", false},
-        {"svg", "rate", false},
-        {"backend", "native", false},
-        {"exclude", "native", false},
-        {"only", "native", false},
-        {"forbid-ref", "native", false},
-        {"keep-nan", "native", false},
-        {"min-region-nodes", "native", false},
-        {"min-region-flops", "native", false},
-        {"max-regions", "native", false},
-        {"partition-by", "native", false},
-        {"codegen", "native", false},
-        {"isolate", "native", false},
-        {"require-backends", "native", false},
+        {"isolate", true, {"isolate-seconds", "isolate-mib"}},
+        {"partition-by", true, {"measure-seconds", "cost-table"}},
+        {"reduce", true, {"max-tests", "test-seconds"}},
+        {"json", false, {"all"}},
+        {"quiet", false, {"all"}},
+        {"advise", false, {"all", "explain", "report"}},
+        {"html", true, {"against"}},
+        {"lint", false, {"json"}},
+        {"clients", false, {"profile", "html", "svg"}},
+        {"rate", false, {"profile", "html", "svg"}},
+        {"native",
+         false,
+         {"backend", "exclude", "only", "forbid-ref", "keep-nan",
+          "min-region-nodes", "min-region-flops", "max-regions", "partition-by",
+          "codegen", "isolate", "require-backends"}},
     };
     for (size_t i = 0; i < BYI_COUNT(pairs); i++) {
-        if (!byi_option_is_given(pairs[i].option) ||
-            byi_option_is_given(pairs[i].other) == pairs[i].needs ||
-            (strcmp(pairs[i].other, "native") == 0 &&
-             byi_option_is_given("pattern")))
+        const char *other = pairs[i].other;
+        const char *const *option = pairs[i].options;
+        if (byi_option_is_given(other) == pairs[i].needs ||
+            (strcmp(other, "native") == 0 && byi_option_is_given("pattern")))
             continue; /* --pattern rows are matched despite --native */
-        return refuse(
-            command, "--%s has no effect %s --%s; %s", pairs[i].option,
-            pairs[i].needs ? "without" : "with", pairs[i].other,
-            pairs[i].needs ? "give both, or neither" : "leave out one");
+        while (*option && !byi_option_is_given(*option))
+            option++;
+        if (*option)
+            return refuse(command, "--%s has no effect %s --%s; %s", *option,
+                          pairs[i].needs ? "without" : "with", other,
+                          pairs[i].needs ? "give both, or neither"
+                                         : "leave out one");
     }
     return -1;
 }
