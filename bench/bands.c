@@ -6,6 +6,7 @@
  *
  * Exit code 2 after wrong arguments, or if the CPU lacks the instruction set.
  */
+#include "core/base/clock.h"
 #include "kernels/bands.h"
 
 #include "runtime/internal.h"
@@ -13,14 +14,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* A layer of a block; a depthwise one has as many outputs as channels. */
 enum { DEPTHWISE = -1 };
@@ -127,13 +120,13 @@ static uint32_t describe_block(size_t at, struct byi_f32_conv *convs)
 static double time_of(const struct byi_f32_bands *bands,
                       const struct byi_f32_conv_run *runs, bool apart)
 {
-    const double began = now();
+    const double began = byi_now();
     if (apart)
         for (uint32_t i = 0; i < bands->n; i++)
             byi_f32_conv_run(&runs[i]);
     else
         byi_f32_bands_run(bands, runs, runs[0].scratch, runs[0].threads);
-    return now() - began;
+    return byi_now() - began;
 }
 
 /* Time block `at`, and print a line. */
@@ -164,7 +157,7 @@ static void measure(size_t at, int threads)
             .scratch = memory,
             .threads = threads};
     double least[2] = {1e9, 1e9};
-    for (const double until = now() + 0.6; now() < until;)
+    for (const double until = byi_now() + 0.6; byi_now() < until;)
         for (int apart = 0; apart < 2; apart++) {
             const double time = time_of(&bands, runs, apart);
             least[apart] = time < least[apart] ? time : least[apart];

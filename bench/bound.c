@@ -17,6 +17,7 @@
 #include <byoc/byoc.h>
 
 #include "bench/bound.h"
+#include "core/base/clock.h"
 #include "core/base/openmp.h"
 #include "driver/feed.h"
 #include "runtime_dnnl/build.h"
@@ -85,23 +86,10 @@ struct bench {
     void *saved; /* as large as the largest result */
 };
 
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static int by_time(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* The median; sorts the times. */
 static double median(struct times *t)
 {
-    qsort(t->at, t->n, sizeof *t->at, by_time);
+    qsort(t->at, t->n, sizeof *t->at, byi_compare_doubles);
     return t->n % 2 ? t->at[t->n / 2]
                     : (t->at[t->n / 2 - 1] + t->at[t->n / 2]) / 2;
 }
@@ -112,10 +100,10 @@ static enum byoc_status run_model(struct bench *b, struct byoc_error *err)
 {
     b->record->n = 0;
     b->record->ns = 0;
-    double began = now();
+    double began = byi_now();
     BYI_TRY(
         byoc_run(b->state, b->in.views, b->in.n, b->out.views, b->out.n, err));
-    double took = now() - began;
+    double took = byi_now() - began;
     for (uint32_t i = 0; i < b->out.n; i++)
         b->out.views[i].data = NULL; /* the next run sets it again */
     BYI_PUSH(&b->run, took);
@@ -244,10 +232,10 @@ static enum byoc_status list_primitives(struct bench *b, struct byoc_error *err)
 
 static enum byoc_status run_chain(struct bench *b, struct byoc_error *err)
 {
-    double began = now();
+    double began = byi_now();
     for (uint32_t i = 0; i < b->prims.n; i++)
         BYI_TRY(run_primitive(&b->prims.at[i], err));
-    BYI_PUSH(&b->chain, now() - began);
+    BYI_PUSH(&b->chain, byi_now() - began);
     return BYOC_OK;
 }
 
@@ -256,8 +244,8 @@ static enum byoc_status time_turns(struct bench *b, double seconds,
                                    struct byoc_error *err)
 {
     b->run.n = b->outside.n = 0;
-    for (double began = now();
-         b->run.n < LEAST_TURNS || now() - began < seconds;) {
+    for (double began = byi_now();
+         b->run.n < LEAST_TURNS || byi_now() - began < seconds;) {
         BYI_TRY(run_model(b, err));
         BYI_TRY(run_chain(b, err));
         BYI_PUSH(&b->ratio,
@@ -279,9 +267,9 @@ static enum byoc_status time_alone(struct bench *b, struct primitive *p,
         memcpy(b->saved, result, bytes);
     BYI_TRY(run_primitive(p, err)); /* warms the caches again */
     for (uint32_t i = 0; i < reps; i++) {
-        double began = now();
+        double began = byi_now();
         BYI_TRY(run_primitive(p, err));
-        BYI_PUSH(&p->alone, now() - began);
+        BYI_PUSH(&p->alone, byi_now() - began);
     }
     if (result)
         memcpy(result, b->saved, bytes);

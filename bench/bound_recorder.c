@@ -5,10 +5,10 @@
  */
 #include "bench/bound.h"
 #include "core/base/base.h"
+#include "core/base/clock.h"
 
 #include <dlfcn.h>
 #include <string.h>
-#include <time.h>
 
 extern struct bound_record bound_record;
 BYOC_API struct bound_record bound_record;
@@ -19,22 +19,15 @@ static struct byoc_fail *(*run_wrapped)(const struct byoc_host *host,
                                         void *compiled, void *state,
                                         const struct byoc_run_args *args);
 
-static uint64_t now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 static struct byoc_fail *run(const struct byoc_host *host, void *compiled,
                              void *state, const struct byoc_run_args *args)
 {
     const struct bound_call call = {
         .compiled = compiled, .state = state, .outputs = args->outputs};
     BYI_PUSH(&bound_record, call);
-    const uint64_t begin = now();
+    const uint64_t begin = byi_now_ns();
     struct byoc_fail *fail = run_wrapped(host, compiled, state, args);
-    bound_record.ns += now() - begin;
+    bound_record.ns += byi_now_ns() - begin;
     return fail;
 }
 

@@ -9,6 +9,7 @@
  *
  * Exits with 1 if memory runs out.
  */
+#include "core/base/clock.h"
 #include "kernels/codes.h"
 
 #include "core/base/isa.h"
@@ -17,16 +18,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { SIZE = 4096, SETS = 8, ROWS = 128, ROUNDS = 40 };
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 typedef uint64_t eight __attribute__((vector_size(64), aligned(8), may_alias));
 
@@ -65,19 +58,19 @@ static void measure(int bits, int64_t block, char *packed, float *x, float *y)
     double one = 1e9, many = 1e9, reading = 1e9;
     uint64_t bits_read = 0; /* printed, so that the compiler keeps the reads */
     for (int i = 0; scratch && i < ROUNDS; i++) {
-        double from = now();
+        double from = byi_now();
         byi_f32_codes_run(&c, packed + bytes * (uint64_t)(i % SETS), 1, x, y,
                           scratch, 1);
-        one = least(one, now() - from);
-        from = now();
+        one = least(one, byi_now() - from);
+        from = byi_now();
         bits_read ^=
             read_all(packed + bytes * (uint64_t)((i + 3) % SETS), bytes);
-        reading = least(reading, now() - from);
+        reading = least(reading, byi_now() - from);
     }
     for (int i = 0; scratch && i < 3; i++) {
-        const double from = now();
+        const double from = byi_now();
         byi_f32_codes_run(&c, packed, ROWS, x, y, scratch, 1);
-        many = least(many, now() - from);
+        many = least(many, byi_now() - from);
     }
     const double peak = byoc_internal_peak_flops(1);
     printf("%-6s %d bits, blocks of %3lld: %6.3f ms %5.1f GB/s, %3.0f%% of a "

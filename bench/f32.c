@@ -10,6 +10,7 @@
  * float32 data, for comparison. Exits with 2 for wrong arguments, or if the CPU
  * lacks the instruction set.
  */
+#include "core/base/clock.h"
 #include "kernels/conv.h"
 
 #include "core/base/isa.h"
@@ -20,13 +21,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 enum { COLD = 64 << 20 }; /* bytes of weights that exceed the caches */
 
@@ -101,12 +95,12 @@ static double least_time(struct byi_f32_conv_run *run, int64_t each,
 {
     const float *first = run->weights;
     double least = 1e9;
-    const double until = now() + 0.15;
-    for (int64_t n = 0; n < 5 || now() < until; n++) {
+    const double until = byi_now() + 0.15;
+    for (int64_t n = 0; n < 5 || byi_now() < until; n++) {
         run->weights = first + n % sets * each;
-        const double began = now();
+        const double began = byi_now();
         byi_f32_conv_run(run);
-        const double time = now() - began;
+        const double time = byi_now() - began;
         least = time < least ? time : least;
     }
     run->weights = first;

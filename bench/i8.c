@@ -8,6 +8,7 @@
  *
  * Exits with 2 for wrong arguments, or if the CPU lacks the instruction set.
  */
+#include "core/base/clock.h"
 #include "kernels/i8.h"
 
 #include "core/base/isa.h"
@@ -15,14 +16,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* Measure the peak of one core in operations per second with the block kernel.
  * All rows of the block are the same row, and panels stay in the L1 cache. */
@@ -45,10 +38,10 @@ static double measure_block_peak(const struct byi_i8_kernels *k)
         .ldy = BYI_I8_COLUMNS * 4};
     double least = 1e9;
     for (int i = 0; i < 20; i++) {
-        const double began = now();
+        const double began = byi_now();
         for (int r = 0; r < ROUNDS; r++)
             k->block(&b);
-        const double time = now() - began;
+        const double time = byi_now() - began;
         least = time < least ? time : least;
     }
     return 2.0 * ROWS * BYI_I8_COLUMNS * WORDS * 4 * ROUNDS / least;
@@ -84,10 +77,10 @@ static double measure_peak(void)
         .ldy = BYI_I8_COLUMNS * 4};
     double least = 1e9;
     for (int i = 0; i < 20; i++) {
-        const double began = now();
+        const double began = byi_now();
         for (int r = 0; r < ROUNDS; r++)
             k->tile[form][k->panels - 1][k->rows](&t);
-        const double time = now() - began;
+        const double time = byi_now() - began;
         least = time < least ? time : least;
     }
     return 2.0 * (form == BYI_I8_BYTES ? 4 : 2) * BYI_I8_PANEL * k->panels *
@@ -165,11 +158,11 @@ static void measure(size_t i, int threads)
         .threads = threads};
     byi_i8_conv_pack(&conv, &weights, packed);
     double least = 1e9, peak = measure_peak();
-    const double until = now() + 0.15;
-    for (int n = 0; n < 5 || now() < until; n++) {
-        const double began = now();
+    const double until = byi_now() + 0.15;
+    for (int n = 0; n < 5 || byi_now() < until; n++) {
+        const double began = byi_now();
         byi_i8_conv_run(&run);
-        const double time = now() - began;
+        const double time = byi_now() - began;
         least = time < least ? time : least;
     }
     const double after = measure_peak();

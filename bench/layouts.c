@@ -10,9 +10,8 @@
  * activations by strides, so oneDNN's blocked layouts are missing. Exits with 1
  * if oneDNN fails, and with 2 for wrong arguments.
  */
+#include "core/base/clock.h"
 #include "runtime_dnnl/layer.h"
-
-#include <time.h>
 
 enum { ROUNDS = 25, RANK = 4, N_BUFFERS = 4 };
 
@@ -43,13 +42,6 @@ struct variant {
     void *buffers[N_BUFFERS], *scratch;
     double best; /* seconds */
 };
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* --- preparation ---------------------------------------------------------- */
 
@@ -158,9 +150,9 @@ static void drop(struct variant *c)
 static enum byoc_status take_turn(struct variant *c, struct byoc_error *err)
 {
     BYI_TRY(byi_bound_run(c->call, err));
-    const double began = now();
+    const double began = byi_now();
     BYI_TRY(byi_bound_run(c->call, err));
-    const double took = now() - began;
+    const double took = byi_now() - began;
     c->best = took < c->best ? took : c->best;
     return BYOC_OK;
 }

@@ -10,6 +10,7 @@
  * session uses all graph optimisations and sequential execution. Exits with 1
  * if the model cannot be loaded or run, and with 2 for wrong arguments.
  */
+#include "core/base/clock.h"
 #include "npy/npy.h"
 
 #include <dlfcn.h>
@@ -57,19 +58,6 @@ static void must(void *status)
     fprintf(stderr, "ort_bench: %s\n",
             (const char *)api[GET_ERROR_MESSAGE](status));
     exit(1);
-}
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static int by_time(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
 }
 
 struct session {
@@ -127,10 +115,10 @@ static void read_inputs(struct session *s, const char *prefix)
 static double run_once(const struct session *s)
 {
     void *out[MAX_IO] = {0};
-    double began = now();
+    double began = byi_now();
     must(api[RUN](s->session, (void *)0, s->in_names, s->in, s->n_in,
                   s->out_names, s->n_out, out));
-    double took = now() - began;
+    double took = byi_now() - began;
     for (size_t i = 0; i < s->n_out; i++)
         api[RELEASE_VALUE](out[i]);
     return took;
@@ -153,20 +141,20 @@ int main(int argc, char **argv)
     memcpy(&base, &symbol, sizeof base);
     api = base()->get_api(1);
     struct session s = {0};
-    double began = now();
+    double began = byi_now();
     open_session(&s, argv[2], atoi(argv[4]));
-    double load = now() - began, seconds = atof(argv[5]);
+    double load = byi_now() - began, seconds = atof(argv[5]);
     read_inputs(&s, argv[3]);
     double first = run_once(&s);
     for (int i = 1; i < 5; i++)
         run_once(&s);
     BYI_VEC(double) runs = {0};
-    for (began = now(); runs.n < 10 || now() - began < seconds;)
+    for (began = byi_now(); runs.n < 10 || byi_now() - began < seconds;)
         BYI_PUSH(&runs, run_once(&s));
     double sum = 0;
     for (uint32_t i = 0; i < runs.n; i++)
         sum += runs.at[i];
-    qsort(runs.at, runs.n, sizeof *runs.at, by_time);
+    qsort(runs.at, runs.n, sizeof *runs.at, byi_compare_doubles);
     const double p99 = runs.at[(runs.n * 99 + 99) / 100 - 1];
     struct rusage usage;
     getrusage(RUSAGE_SELF, &usage);

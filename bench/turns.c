@@ -35,15 +35,9 @@ double bench_now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static int by_value(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 double bench_median(double *list, size_t n)
 {
-    qsort(list, n, sizeof *list, by_value);
+    qsort(list, n, sizeof *list, byi_compare_doubles);
     return list[n / 2];
 }
 

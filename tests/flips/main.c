@@ -29,11 +29,11 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <byoc/byoc.h>
 
+#include "core/base/clock.h"
 #include "core/base/descriptor.h"
 #include "runtime/internal.h"
 #include "runtime/state.h"
@@ -286,13 +286,6 @@ static enum outcome damage(const struct subject *s, enum way way, size_t at,
 
 /* --- artifacts ------------------------------------------------------------ */
 
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
-
 static uint64_t gcd(uint64_t a, uint64_t b)
 {
     return b ? gcd(b, a % b) : a;
@@ -308,11 +301,11 @@ static bool try_way(const struct subject *s, enum way way,
     while (!o->stride && gcd(n, step) != 1)
         step++;
     const uint64_t most = o->stride ? (n + step - 1) / step : n;
-    const double end = now() + o->seconds / N_WAYS / n_models;
+    const double end = byi_now() + o->seconds / N_WAYS / n_models;
     memset(&peak, 0, sizeof peak);
     uint64_t found[N_OUTCOMES] = {0}, tried = 0;
     char *bytes = malloc(s->n);
-    for (; tried < most && (o->stride || now() < end); tried++)
+    for (; tried < most && (o->stride || byi_now() < end); tried++)
         found[damage(s, way, tried * step % n, o->mask, bytes)]++;
     free(bytes);
     const char *name = strrchr(s->path, '/');

@@ -28,11 +28,11 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <byoc/byoc.h>
 
+#include "core/base/clock.h"
 #include "heap.h"
 #include "tests/folder.h"
 #include "tests/watchdog.h"
@@ -497,13 +497,6 @@ struct options {
     const char *only;
 };
 
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
-
 static enum outcome fork_attempt(const struct phase *p, struct subject *s,
                                  uint64_t right, uint64_t at,
                                  const struct options *o)
@@ -590,8 +583,8 @@ static bool try_phase(const struct phase *p, struct subject *s, uint64_t right,
         exit((int)attempt(p, s, right, o->at, o->in_a_row));
     const uint64_t step = o->stride ? o->stride : golden_step(calls);
     const uint64_t most = o->stride ? (calls + step - 1) / step : calls;
-    const double end = now() + seconds_of(o, p, n_models);
-    for (; points < most && (o->stride || now() < end); points++)
+    const double end = byi_now() + seconds_of(o, p, n_models);
+    for (; points < most && (o->stride || byi_now() < end); points++)
         n[fork_attempt(p, s, right, points * step % calls, o)]++;
     drop(s);
     const char *name = strrchr(s->path, '/');

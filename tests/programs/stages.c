@@ -12,10 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "compile/passes.h"
+#include "core/base/clock.h"
 #include "interp/interp.h"
 #include "partition/partition.h"
 #include "runtime_native/native.h"
@@ -567,13 +567,6 @@ uint32_t program_stages(struct program_stage stages[PROGRAM_MAX_STAGES])
     return n;
 }
 
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 /* Remove dead nodes, which most passes drop as well. */
 static char *print_needed(struct byi_module *m, struct byi_text *text)
 {
@@ -616,11 +609,11 @@ static enum byoc_status check_well(struct program_case *c,
 static bool run_one(struct program_case *c, struct program_stage *stage,
                     struct byoc_error *err)
 {
-    const double began = now();
+    const double began = byi_now();
     snprintf(program_place, sizeof program_place, "seed %llu size %u: %s\n",
              (unsigned long long)c->p->seed, c->p->size, stage->name);
     const enum byoc_status status = check_well(c, stage, err);
-    stage->seconds += now() - began;
+    stage->seconds += byi_now() - began;
     stage->runs++;
     if (status == BYOC_OK && c->sample && stage->pass) {
         stage->sampled++;
