@@ -7,6 +7,7 @@
 #include "core/ir/template.h"
 
 #include <math.h>
+#include <string.h>
 
 byi_id byi_import_emit(struct byi_import *o, enum byi_op_id op, uint32_t n,
                        const byi_id *args, uint32_t n_attrs,
@@ -57,6 +58,13 @@ byi_id byi_import_get(struct byi_import *o, byi_id tuple, uint32_t index)
     if (!byi_import_ok(o))
         byi_prefix(&o->err, "node %.200s (%.100s)", o->name, o->row->type);
     return id;
+}
+
+void byi_import_get_outputs(struct byi_import *o, byi_id tuple, uint32_t n)
+{
+    for (uint32_t i = 0; i < n && i < o->n_out; i++)
+        if (byi_import_wants(o, i))
+            o->out[i] = byi_import_get(o, tuple, i);
 }
 
 byi_id byi_import_cast(struct byi_import *o, byi_id id, enum byoc_dtype dtype)
@@ -200,38 +208,59 @@ byi_id byi_import_text(struct byi_import *o, const char *text, uint32_t n,
 
 /* --- operators that map one to one ---------------------------------------- */
 
+/* Returns ONNX's name of an attribute of an operator. */
+static const char *onnx_name(enum byi_op_id op, const char *name)
+{
+    static const struct {
+        enum byi_op_id op;
+        const char *name, *onnx;
+    } renamed[] = {
+        {BYI_OP_BITCAST, "dtype", "to"},
+        {BYI_OP_ROI_POOL, "pooled_size", "pooled_shape"},
+        {BYI_OP_TEXT_NORMALIZE, "case", "case_change_action"},
+        {BYI_OP_TEXT_NORMALIZE, "case_sensitive", "is_case_sensitive"},
+    };
+
+    for (uint32_t i = 0; i < BYI_COUNT(renamed); i++)
+        if (renamed[i].op == op && strcmp(renamed[i].name, name) == 0)
+            return renamed[i].onnx;
+    return name;
+}
+
 /* Read the node's attribute that `def` declares. False if the node does not
  * have it. */
 static bool read_same_attr(struct byi_import *o, const struct byi_attr_def *def,
                            struct byi_attr *a)
 {
+    const char *name = onnx_name(o->row->op, def->name);
+
     *a = (struct byi_attr){.name = def->name, .kind = def->kind};
-    if (!byi_import_has(o, def->name))
+    if (!byi_import_has(o, name))
         return false;
     switch (def->kind) {
     case BYI_ATTR_BOOL:
-        a->i = byi_import_int(o, def->name, 0) != 0;
+        a->i = byi_import_int(o, name, 0) != 0;
         return true;
     case BYI_ATTR_INT:
-        a->i = byi_import_int(o, def->name, 0);
+        a->i = byi_import_int(o, name, 0);
         return true;
     case BYI_ATTR_FLOAT:
-        a->f = byi_import_float(o, def->name, 0);
+        a->f = byi_import_float(o, name, 0);
         return true;
     case BYI_ATTR_STRING:
-        a->s = byi_import_string(o, def->name, "");
+        a->s = byi_import_string(o, name, "");
         return true;
     case BYI_ATTR_DTYPE:
-        a->i = byi_import_dtype_attr(o, def->name);
+        a->i = byi_import_dtype_attr(o, name);
         return true;
     case BYI_ATTR_INTS:
-        a->ints = byi_import_ints(o, def->name, &a->n);
+        a->ints = byi_import_ints(o, name, &a->n);
         return true;
     case BYI_ATTR_FLOATS:
-        a->floats = byi_import_floats(o, def->name, &a->n);
+        a->floats = byi_import_floats(o, name, &a->n);
         return true;
     case BYI_ATTR_STRINGS:
-        a->strings = byi_import_strings(o, def->name, &a->n);
+        a->strings = byi_import_strings(o, name, &a->n);
         return true;
     }
     return false;
@@ -254,5 +283,9 @@ void byi_import_convert_same(struct byi_import *o)
     for (uint32_t i = 0; i < op->n_attrs; i++)
         if (read_same_attr(o, &op->attrs[i], &attrs[n]))
             n++;
-    o->out[0] = byi_import_emit(o, o->row->op, n_in, o->in, n, attrs);
+    const byi_id y = byi_import_emit(o, o->row->op, n_in, o->in, n, attrs);
+    if (op->n_out == 1)
+        o->out[0] = y;
+    else
+        byi_import_get_outputs(o, y, op->n_out);
 }

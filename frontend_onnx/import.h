@@ -338,6 +338,9 @@ byi_id byi_import_emit(struct byi_import *o, enum byi_op_id op, uint32_t n,
                        const struct byi_attr *attrs);
 /* Emit a field of a tuple. */
 byi_id byi_import_get(struct byi_import *o, byi_id tuple, uint32_t index);
+/* Set those of the node's first n outputs that may be read to the fields of a
+ * tuple. */
+void byi_import_get_outputs(struct byi_import *o, byi_id tuple, uint32_t n);
 /* Emit a call with these operands and no attributes. */
 #define byi_import_call(o, op, ...)                                            \
     byi_import_emit(o, op, ARGS(__VA_ARGS__), NO_ATTRS)
@@ -375,7 +378,8 @@ byi_id byi_import_as_scalar(struct byi_import *o, byi_id id);
 /* Emit x times the factor, in x's type. */
 byi_id byi_import_scale(struct byi_import *o, byi_id x, double factor);
 /* Convert an operator that maps one to one: pass on all inputs, and the
- * attributes of the same name and default. */
+ * attributes of the same default, whose names are the same or in a table of
+ * emit.c. */
 void byi_import_convert_same(struct byi_import *o);
 
 /* ARGS and ATTRS: the length of a list and the list, as two arguments. */
@@ -546,8 +550,6 @@ byi_id byi_loop_make(struct byi_import *o, struct byi_onnx_loop *loop);
  * iteration. */
 byi_id byi_loop_empty_output(struct byi_import *o,
                              const struct byi_slices *output);
-/* Emit an empty sequence of tensors. */
-byi_id byi_import_empty_sequence(struct byi_import *o, enum byoc_dtype dtype);
 
 /* --- fold.c ------------------------------------------------------------- */
 

@@ -547,12 +547,6 @@ byi_id byi_loop_make(struct byi_import *o, struct byi_onnx_loop *loop)
     return fn;
 }
 
-byi_id byi_import_empty_sequence(struct byi_import *o, enum byoc_dtype dtype)
-{
-    return byi_import_emit(o, BYI_OP_SEQ_MAKE, 0, NULL,
-                           ATTRS(A_DTYPE("dtype", dtype)));
-}
-
 byi_id byi_loop_empty_output(struct byi_import *o,
                              const struct byi_slices *output)
 {
@@ -562,7 +556,9 @@ byi_id byi_loop_empty_output(struct byi_import *o,
     if (!byi_import_ok(o))
         return BYI_NO_ID;
     if (output->is_sequence)
-        return byi_import_empty_sequence(o, output->slice_type->dtype);
+        return byi_import_emit(
+            o, BYI_OP_SEQ_MAKE, 0, NULL,
+            ATTRS(A_DTYPE("dtype", output->slice_type->dtype)));
     const struct byi_type *type = rows_type(o, output, 0);
     t.dtype = type->dtype;
     t.rank = type->rank;

@@ -221,13 +221,6 @@ static void convert_cast_like(struct byi_import *o)
     emit_cast(o, byi_import_dtype(o, byi_import_in(o, 1)));
 }
 
-static void convert_bitcast(struct byi_import *o)
-{
-    o->out[0] = byi_import_emit(
-        o, BYI_OP_BITCAST, ARGS(byi_import_in(o, 0)),
-        ATTRS(A_DTYPE("dtype", byi_import_dtype_attr(o, "to"))));
-}
-
 /* IsInf and IsNaN. 8-bit floats are cast to float32, which is exact. */
 static void convert_is_special(struct byi_import *o)
 {
@@ -424,7 +417,7 @@ static const struct byi_onnx_op rows[] = {
     {"BitwiseNot", 18, 1, 1, convert_bitwise_not, BYI_OP_NONE},
     {"BitwiseOr", 18, 2, 2, SAME, BYI_OP_BITWISE_OR},
     {"BitwiseXor", 18, 2, 2, SAME, BYI_OP_BITWISE_XOR},
-    {"BitCast", 26, 1, 1, convert_bitcast, BYI_OP_BITCAST},
+    {"BitCast", 26, 1, 1, SAME, BYI_OP_BITCAST},
     {"Cast", 1, 1, 1, convert_cast_1, BYI_OP_CAST},
     {"Cast", 6, 1, 1, convert_cast, BYI_OP_CAST},
     {"CastLike", 15, 2, 2, convert_cast_like, BYI_OP_CAST},

@@ -535,18 +535,6 @@ static void convert_roi_align_10(struct byi_import *o)
         byi_import_emit(o, BYI_OP_ROI_ALIGN, 3, o->in, BYI_N(attrs), attrs);
 }
 
-static void convert_max_roi_pool(struct byi_import *o)
-{
-    uint32_t n = 0;
-    const int64_t *size = byi_import_ints(o, "pooled_shape", &n);
-
-    o->out[0] = byi_import_emit(
-        o, BYI_OP_ROI_POOL, ARGS(byi_import_in(o, 0), byi_import_in(o, 1)),
-        ATTRS(SOME_INTS("pooled_size", n, size),
-              A_FLOAT("spatial_scale",
-                      byi_import_float(o, "spatial_scale", 1.0))));
-}
-
 /* Omitted inputs in the middle get their defaults here; trailing ones get them
  * from the IR operator. */
 static void convert_nms(struct byi_import *o)
@@ -574,7 +562,7 @@ static const struct byi_onnx_op rows[] = {
     {"Crop", 1, 1, 1, convert_crop, BYI_OP_NONE},
     {"GridSample", 16, 2, 2, convert_grid_sample, BYI_OP_NONE},
     {"ImageScaler", 1, 1, 1, convert_image_scaler, BYI_OP_NONE},
-    {"MaxRoiPool", 1, 2, 2, convert_max_roi_pool, BYI_OP_NONE},
+    {"MaxRoiPool", 1, 2, 2, SAME, BYI_OP_ROI_POOL},
     {"NonMaxSuppression", 10, 2, 5, convert_nms, BYI_OP_NONE},
     {"Resize", 10, 2, 2, convert_resize_10, BYI_OP_NONE},
     {"Resize", 11, 1, 4, convert_resize, BYI_OP_NONE},

@@ -86,9 +86,7 @@ static void emit_topk(struct byi_import *o, byi_id k)
               A_BOOL("largest", byi_import_int(o, "largest", 1) != 0),
               A_BOOL("sorted", byi_import_int(o, "sorted", 1) != 0)));
 
-    for (uint32_t i = 0; i < 2; i++)
-        if (byi_import_wants(o, i))
-            o->out[i] = byi_import_get(o, both, i);
+    byi_import_get_outputs(o, both, 2);
 }
 
 static void convert_topk_1(struct byi_import *o)
@@ -105,31 +103,21 @@ static void convert_topk(struct byi_import *o)
 
 static void convert_one_hot(struct byi_import *o)
 {
-    const byi_id indices = byi_import_cast(o, byi_import_in(o, 0), BYOC_I64);
-    const byi_id depth = byi_import_cast(o, byi_import_in(o, 1), BYOC_I64);
-
-    o->out[0] = byi_import_emit(
-        o, BYI_OP_ONE_HOT, ARGS(indices, depth, byi_import_in(o, 2)),
-        ATTRS(AN_INT("axis", byi_import_int(o, "axis", -1))));
+    for (uint32_t i = 0; i < 2; i++) /* indices, depth */
+        o->in[i] = byi_import_cast(o, o->in[i], BYOC_I64);
+    byi_import_convert_same(o);
 }
 
 static void convert_take(struct byi_import *o)
 {
-    const byi_id indices = cast_index(o, byi_import_in(o, 1));
-
-    o->out[0] =
-        byi_import_emit(o, BYI_OP_TAKE, ARGS(byi_import_in(o, 0), indices),
-                        ATTRS(AN_INT("axis", byi_import_int(o, "axis", 0))));
+    o->in[1] = cast_index(o, o->in[1]);
+    byi_import_convert_same(o);
 }
 
 static void convert_reverse_sequence(struct byi_import *o)
 {
-    const byi_id lengths = byi_import_cast(o, byi_import_in(o, 1), BYOC_I64);
-
-    o->out[0] = byi_import_emit(
-        o, BYI_OP_REVERSE_SEQUENCE, ARGS(byi_import_in(o, 0), lengths),
-        ATTRS(AN_INT("batch_axis", byi_import_int(o, "batch_axis", 1)),
-              AN_INT("time_axis", byi_import_int(o, "time_axis", 0))));
+    o->in[1] = byi_import_cast(o, o->in[1], BYOC_I64);
+    byi_import_convert_same(o);
 }
 
 /* Without the attribute axis, the elements of x are compared, not its slices.
@@ -143,9 +131,7 @@ static void convert_unique(struct byi_import *o)
               A_BOOL("flat", flat),
               A_BOOL("sorted", byi_import_int(o, "sorted", 1) != 0)));
 
-    for (uint32_t i = 0; i < o->n_out && i < 4; i++)
-        if (byi_import_wants(o, i))
-            o->out[i] = byi_import_get(o, all, i);
+    byi_import_get_outputs(o, all, 4);
 }
 
 /* TensorScatter: write `update` (b, ..., s, ...) into the cache x (b, ..., t,
@@ -191,12 +177,12 @@ static const struct byi_onnx_op rows[] = {
     {"Compress", 9, 2, 2, convert_compress, BYI_OP_NONE},
     {"CumProd", 26, 2, 2, convert_cumulative, BYI_OP_NONE},
     {"CumSum", 11, 2, 2, convert_cumulative, BYI_OP_NONE},
-    {"Gather", 1, 2, 2, convert_take, BYI_OP_NONE},
+    {"Gather", 1, 2, 2, convert_take, BYI_OP_TAKE},
     {"GatherElements", 11, 2, 2, SAME, BYI_OP_GATHER},
     {"GatherND", 11, 2, 2, SAME, BYI_OP_GATHER_ND},
     {"NonZero", 9, 1, 1, convert_nonzero, BYI_OP_NONE},
-    {"OneHot", 9, 3, 3, convert_one_hot, BYI_OP_NONE},
-    {"ReverseSequence", 10, 2, 2, convert_reverse_sequence, BYI_OP_NONE},
+    {"OneHot", 9, 3, 3, convert_one_hot, BYI_OP_ONE_HOT},
+    {"ReverseSequence", 10, 2, 2, convert_reverse_sequence, BYI_OP_REVERSE_SEQUENCE},
     {"Scatter", 9, 3, 3, SAME, BYI_OP_SCATTER_ELEMENTS},
     {"ScatterElements", 11, 3, 3, SAME, BYI_OP_SCATTER_ELEMENTS},
     {"ScatterND", 11, 3, 3, SAME, BYI_OP_SCATTER_ND},

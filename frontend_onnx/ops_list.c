@@ -17,36 +17,6 @@ static enum byi_type_kind kind_of(const struct byi_import *o, byi_id id)
                                                : BYI_TENSOR;
 }
 
-/* The IR operator has the same operands; trailing ones may be omitted. */
-static void convert_same_operands(struct byi_import *o)
-{
-    uint32_t n = o->n_in;
-
-    while (n > 0 && o->in[n - 1] == BYI_NO_ID)
-        n--;
-    o->out[0] = byi_import_emit(o, o->row->op, n, o->in, NO_ATTRS);
-}
-
-static void convert_empty(struct byi_import *o)
-{
-    const enum byoc_dtype given = byi_import_dtype_attr(o, "dtype");
-
-    o->out[0] =
-        byi_import_empty_sequence(o, given == BYOC_NONE ? BYOC_F32 : given);
-}
-
-static void convert_split(struct byi_import *o)
-{
-    const byi_id x = byi_import_in(o, 0), sizes = byi_import_in(o, 1);
-    const struct byi_attr attrs[] = {
-        AN_INT("axis", byi_import_int(o, "axis", 0)),
-        A_BOOL("keepdims", byi_import_int(o, "keepdims", 1) != 0)};
-    const byi_id args[] = {x, sizes};
-
-    o->out[0] = byi_import_emit(o, BYI_OP_SEQ_SPLIT, sizes == BYI_NO_ID ? 1 : 2,
-                                args, BYI_N(attrs), attrs);
-}
-
 static void convert_concat(struct byi_import *o)
 {
     const struct byi_attr attrs[] = {
@@ -172,20 +142,21 @@ static void convert_map(struct byi_import *o)
         o->out[i] = loop.n_scan_outputs == 1 ? id : byi_import_get(o, id, i);
 }
 
+#define SAME byi_import_convert_same
 /* clang-format off */
 static const struct byi_onnx_op rows[] = {
     {"ConcatFromSequence", 11, 1, 1, convert_concat, BYI_OP_NONE},
     {"Optional", 15, 0, 1, convert_optional, BYI_OP_NONE},
     {"OptionalGetElement", 15, 1, 1, convert_get, BYI_OP_NONE},
     {"OptionalHasElement", 15, 0, 1, convert_has, BYI_OP_NONE},
-    {"SequenceAt", 11, 2, 2, convert_same_operands, BYI_OP_SEQ_AT},
-    {"SequenceConstruct", 11, 1, BYI_MAX_ARGS, convert_same_operands, BYI_OP_SEQ_MAKE},
-    {"SequenceEmpty", 11, 0, 0, convert_empty, BYI_OP_NONE},
-    {"SequenceErase", 11, 1, 2, convert_same_operands, BYI_OP_SEQ_ERASE},
-    {"SequenceInsert", 11, 2, 3, convert_same_operands, BYI_OP_SEQ_INSERT},
-    {"SequenceLength", 11, 1, 1, convert_same_operands, BYI_OP_SEQ_LENGTH},
+    {"SequenceAt", 11, 2, 2, SAME, BYI_OP_SEQ_AT},
+    {"SequenceConstruct", 11, 1, BYI_MAX_ARGS, SAME, BYI_OP_SEQ_MAKE},
+    {"SequenceEmpty", 11, 0, 0, SAME, BYI_OP_SEQ_MAKE},
+    {"SequenceErase", 11, 1, 2, SAME, BYI_OP_SEQ_ERASE},
+    {"SequenceInsert", 11, 2, 3, SAME, BYI_OP_SEQ_INSERT},
+    {"SequenceLength", 11, 1, 1, SAME, BYI_OP_SEQ_LENGTH},
     {"SequenceMap", 17, 1, BYI_MAX_ARGS / 2, convert_map, BYI_OP_NONE},
-    {"SplitToSequence", 11, 1, 2, convert_split, BYI_OP_NONE},
+    {"SplitToSequence", 11, 1, 2, SAME, BYI_OP_SEQ_SPLIT},
 };
 /* clang-format on */
 

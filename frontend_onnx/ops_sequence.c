@@ -169,9 +169,7 @@ static void convert_recurrent(struct byi_import *o)
             "input_forget", byi_import_int(o, "input_forget", 0) != 0);
     const byi_id *args = read_inputs(o, &n);
     const byi_id all = byi_import_emit(o, o->row->op, n, args, n_attrs, attrs);
-    for (uint32_t i = 0; i < o->n_out && i < byi_op(o->row->op)->n_out; i++)
-        if (byi_import_wants(o, i))
-            o->out[i] = byi_import_get(o, all, i);
+    byi_import_get_outputs(o, all, byi_op(o->row->op)->n_out);
 }
 
 /* --- linear attention ----------------------------------------------------- */

@@ -289,18 +289,14 @@ static byi_id emit_equal_sizes(struct byi_import *o, byi_id x, uint32_t axis,
         NO_ATTRS);
 }
 
-static void get_parts(struct byi_import *o, byi_id parts)
-{
-    for (uint32_t i = 0; i < o->n_out; i++)
-        if (byi_import_wants(o, i))
-            o->out[i] = byi_import_get(o, parts, i);
-}
-
 static void split_at_run(struct byi_import *o, byi_id x, byi_id sizes,
                          uint32_t axis)
 {
-    get_parts(o, byi_import_emit(o, BYI_OP_DYN_SPLIT, ARGS(x, sizes),
-                                 ATTRS(AN_INT("axis", (int64_t)axis))));
+    byi_import_get_outputs(
+        o,
+        byi_import_emit(o, BYI_OP_DYN_SPLIT, ARGS(x, sizes),
+                        ATTRS(AN_INT("axis", (int64_t)axis))),
+        o->n_out);
 }
 
 static void convert_split(struct byi_import *o)
@@ -343,7 +339,7 @@ static void convert_split(struct byi_import *o)
     const byi_id parts = byi_import_emit(
         o, BYI_OP_SPLIT, ARGS(x),
         ATTRS(SOME_INTS("sizes", n, sizes), AN_INT("axis", (int64_t)axis)));
-    get_parts(o, parts);
+    byi_import_get_outputs(o, parts, o->n_out);
 }
 
 /* Emit strided_slice of input 0. Without axes (BYI_NO_ID) it applies to the

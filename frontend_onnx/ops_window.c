@@ -388,8 +388,7 @@ static void convert_max_pool(struct byi_import *o)
     const byi_id both =
         byi_import_emit(o, BYI_OP_NN_MAX_POOL_INDICES,
                         ARGS(byi_import_in(o, 0)), BYI_N(attrs), attrs);
-    o->out[0] = byi_import_get(o, both, 0);
-    o->out[1] = byi_import_get(o, both, 1);
+    byi_import_get_outputs(o, both, 2);
 }
 
 /* Emit the input shape of a pool with this window and output x: (dim - 1)
