@@ -28,6 +28,7 @@ struct annotation {
     const char *from, *to; /* paths of the model and of the copy */
     const struct byi_onnx_notes *nodes, *model;
     uint32_t n_nodes, next;              /* the next node's number */
+    bool functions;                      /* the model has functions */
     struct byi_text fresh;               /* all new bytes */
     BYI_VEC(struct output_chunk) chunks; /* the output, in order */
 };
@@ -107,20 +108,25 @@ static bool is_byoc_note(const struct byi_field *note)
 
 /* Check that the node has the op_type that was imported under its number. */
 static enum byoc_status check_node(const struct annotation *a,
-                                   const struct byi_field *type,
+                                   const struct byi_field *node,
                                    struct byoc_error *err)
 {
+    struct byi_wire_reader w = {node->data, node->data + node->n};
     const char *expected =
         a->next < a->n_nodes ? a->nodes[a->next].op_type : "no further node";
+    struct byi_field f, type = {0};
 
-    if (a->next < a->n_nodes && type->n == strlen(expected) &&
-        (!type->n || memcmp(type->data, expected, type->n) == 0))
+    while (w.at < w.end && byi_wire_read(&w, &f))
+        if (f.number == BYI_FIELD_OP_TYPE && f.wire_type == BYI_WIRE_BYTES)
+            type = f;
+    if (a->next < a->n_nodes && type.n == strlen(expected) &&
+        (!type.n || memcmp(type.data, expected, type.n) == 0))
         return BYOC_OK;
     return byi_fail(err, BYOC_EINVAL,
                     "%s: node %u is %.*s, expected %s, as in the ledger; the "
                     "file has changed since the import",
-                    a->from, a->next, (int)(type->n < 64 ? type->n : 64),
-                    type->n ? (const char *)type->data : "", expected);
+                    a->from, a->next, (int)(type.n < 64 ? type.n : 64),
+                    type.n ? (const char *)type.data : "", expected);
 }
 
 /* Reserve the chunk for a message's tag and length. */
@@ -139,75 +145,68 @@ static void close_message(struct annotation *a, uint32_t head, unsigned number)
         (struct output_chunk){.at = before, .n = a->fresh.n - before};
 }
 
-static enum byoc_status annotate_graph(struct annotation *a,
-                                       const struct byi_field *graph,
-                                       struct byoc_error *err);
+/* The messages that contain nodes: the field with the next message inside, and
+ * the field with notes (0: none). */
+enum message_kind { MODEL, GRAPH, NODE, ATTRIBUTE };
+static const struct {
+    unsigned field, note;
+    enum message_kind inside;
+} messages[] = {
+    [MODEL] = {BYI_FIELD_GRAPH, BYI_FIELD_MODEL_NOTE, GRAPH},
+    [GRAPH] = {BYI_FIELD_NODE, 0, NODE},
+    [NODE] = {BYI_FIELD_ATTRIBUTE, BYI_FIELD_NODE_NOTE, ATTRIBUTE},
+    [ATTRIBUTE] = {BYI_FIELD_ATTRIBUTE_GRAPH, 0, GRAPH},
+};
 
-/* Annotate the nodes of an attribute's graph. */
-static enum byoc_status annotate_attribute(struct annotation *a,
-                                           const struct byi_field *attribute,
-                                           struct byoc_error *err)
+static enum byoc_status annotate_message(struct annotation *a,
+                                         enum message_kind kind,
+                                         const struct byi_field *message,
+                                         struct byoc_error *err);
+
+/* Output the n bytes of a message, with `notes`, unless NULL, in place of the
+ * notes of an earlier run. */
+static enum byoc_status annotate_fields(struct annotation *a,
+                                        enum message_kind kind,
+                                        const uint8_t *data, size_t n,
+                                        const struct byi_onnx_notes *notes,
+                                        struct byoc_error *err)
 {
-    struct byi_wire_reader w = {attribute->data,
-                                attribute->data + attribute->n};
-    const uint32_t head = open_message(a);
+    struct byi_wire_reader w = {data, data + n};
     struct byi_field f;
 
     while (w.at < w.end && byi_wire_read(&w, &f)) {
-        if (f.number == BYI_FIELD_ATTRIBUTE_GRAPH &&
-            f.wire_type == BYI_WIRE_BYTES)
-            BYI_TRY(annotate_graph(a, &f, err));
-        else
+        const bool is_message = f.wire_type == BYI_WIRE_BYTES;
+        if (kind == MODEL && f.number == BYI_FIELD_FUNCTION)
+            a->functions = true;
+        if (is_message && f.number == messages[kind].field)
+            BYI_TRY(annotate_message(a, messages[kind].inside, &f, err));
+        else if (!is_message || f.number != messages[kind].note ||
+                 !is_byoc_note(&f))
             add_field(a, &f);
     }
-    close_message(a, head, BYI_FIELD_ATTRIBUTE);
-    return BYOC_OK;
-}
-
-static enum byoc_status annotate_node(struct annotation *a,
-                                      const struct byi_field *node,
-                                      struct byoc_error *err)
-{
-    struct byi_wire_reader w = {node->data, node->data + node->n};
-    const uint32_t head = open_message(a);
-    struct byi_field f, type = {0};
-
-    while (w.at < w.end && byi_wire_read(&w, &f))
-        if (f.number == BYI_FIELD_OP_TYPE && f.wire_type == BYI_WIRE_BYTES)
-            type = f;
-    BYI_TRY(check_node(a, &type, err));
-    const struct byi_onnx_notes *notes = &a->nodes[a->next++];
-    w.at = node->data;
-    while (w.at < w.end && byi_wire_read(&w, &f)) {
-        if (f.number == BYI_FIELD_ATTRIBUTE && f.wire_type == BYI_WIRE_BYTES)
-            BYI_TRY(annotate_attribute(a, &f, err));
-        else if (f.number != BYI_FIELD_NODE_NOTE ||
-                 f.wire_type != BYI_WIRE_BYTES || !is_byoc_note(&f))
-            add_field(a, &f);
-    }
+    if (!notes)
+        return BYOC_OK;
     const size_t before = a->fresh.n;
-    add_notes(&a->fresh, BYI_FIELD_NODE_NOTE, notes);
+    add_notes(&a->fresh, messages[kind].note, notes);
     add_fresh(a, before);
-    close_message(a, head, BYI_FIELD_NODE);
     return BYOC_OK;
 }
 
-/* Recurses once per nested graph; byi_wire_walk bounds the nesting. */
-static enum byoc_status annotate_graph(struct annotation *a,
-                                       const struct byi_field *graph,
-                                       struct byoc_error *err)
+/* Recurses once per nested message; byi_wire_walk bounds the nesting. */
+static enum byoc_status annotate_message(struct annotation *a,
+                                         enum message_kind kind,
+                                         const struct byi_field *message,
+                                         struct byoc_error *err)
 {
-    struct byi_wire_reader w = {graph->data, graph->data + graph->n};
+    const struct byi_onnx_notes *notes = NULL;
     const uint32_t head = open_message(a);
-    struct byi_field f;
 
-    while (w.at < w.end && byi_wire_read(&w, &f)) {
-        if (f.number == BYI_FIELD_NODE && f.wire_type == BYI_WIRE_BYTES)
-            BYI_TRY(annotate_node(a, &f, err));
-        else
-            add_field(a, &f);
+    if (kind == NODE) {
+        BYI_TRY(check_node(a, message, err));
+        notes = &a->nodes[a->next++];
     }
-    close_message(a, head, (unsigned)graph->number);
+    BYI_TRY(annotate_fields(a, kind, message->data, message->n, notes, err));
+    close_message(a, head, (unsigned)message->number);
     return BYOC_OK;
 }
 
@@ -215,24 +214,10 @@ static enum byoc_status annotate_model(struct annotation *a,
                                        const uint8_t *data, size_t n,
                                        struct byoc_error *err)
 {
-    struct byi_wire_reader w = {data, data + n};
-    bool functions = false;
-    struct byi_field f;
-
-    while (w.at < w.end && byi_wire_read(&w, &f)) {
-        functions |= f.number == BYI_FIELD_FUNCTION;
-        if (f.number == BYI_FIELD_GRAPH && f.wire_type == BYI_WIRE_BYTES)
-            BYI_TRY(annotate_graph(a, &f, err));
-        else if (f.number != BYI_FIELD_MODEL_NOTE ||
-                 f.wire_type != BYI_WIRE_BYTES || !is_byoc_note(&f))
-            add_field(a, &f);
-    }
-    const size_t before = a->fresh.n;
-    add_notes(&a->fresh, BYI_FIELD_MODEL_NOTE, a->model);
-    add_fresh(a, before);
+    BYI_TRY(annotate_fields(a, MODEL, data, n, a->model, err));
     /* a model with functions has more sources: those of inlined nodes follow
      * those of the graph */
-    if (functions ? a->next > a->n_nodes : a->next != a->n_nodes)
+    if (a->functions ? a->next > a->n_nodes : a->next != a->n_nodes)
         return byi_fail(err, BYOC_EINVAL,
                         "%s: found %u nodes, expected %u, as in the ledger; "
                         "the file has changed since the import",
