@@ -223,47 +223,40 @@ static void add_attr(struct byi_opgen *d, struct byi_attr attr)
         d->given[d->n_given++] = attr;
 }
 
-int64_t byi_opgen_give_int(struct byi_opgen *d, const char *name, int64_t value)
+/* Give an attribute of one value: one of those that the pattern requires,
+ * otherwise `value`, which has only the member of its kind. Returns the value,
+ * which is not given if the operator has no such attribute. */
+static struct byi_attr give_one(struct byi_opgen *d, struct byi_attr value)
 {
-    const struct byi_pat_test *pin = byi_opgen_pinned(d, name);
-    const struct byi_attr_def *def = byi_op_attr(d->op, name);
+    const struct byi_pat_test *pin = byi_opgen_pinned(d, value.name);
+    const struct byi_attr_def *def = byi_op_attr(d->op, value.name);
     if (!def)
         return value;
-    if (pin && pin->values[0].kind != BYI_ATTR_INTS)
-        value = pin->values[byi_opgen_draw_below(d, pin->n)].i;
-    add_attr(
-        d, (struct byi_attr){.name = def->name, .kind = def->kind, .i = value});
+    if (pin && pin->values[0].kind != BYI_ATTR_INTS) {
+        value = pin->values[byi_opgen_draw_below(d, pin->n)];
+        if (def->kind == BYI_ATTR_FLOAT && value.kind == BYI_ATTR_INT)
+            value.f = (double)value.i;
+    }
+    value.name = def->name;
+    value.kind = def->kind;
+    add_attr(d, value);
     return value;
+}
+
+int64_t byi_opgen_give_int(struct byi_opgen *d, const char *name, int64_t value)
+{
+    return give_one(d, (struct byi_attr){.name = name, .i = value}).i;
 }
 
 double byi_opgen_give_float(struct byi_opgen *d, const char *name, double value)
 {
-    const struct byi_pat_test *pin = byi_opgen_pinned(d, name);
-    const struct byi_attr_def *def = byi_op_attr(d->op, name);
-    if (!def)
-        return value;
-    if (pin) {
-        const struct byi_attr *v =
-            &pin->values[byi_opgen_draw_below(d, pin->n)];
-        value = v->kind == BYI_ATTR_INT ? (double)v->i : v->f;
-    }
-    add_attr(d, (struct byi_attr){
-                    .name = def->name, .kind = BYI_ATTR_FLOAT, .f = value});
-    return value;
+    return give_one(d, (struct byi_attr){.name = name, .f = value}).f;
 }
 
 const char *byi_opgen_give_string(struct byi_opgen *d, const char *name,
                                   const char *value)
 {
-    const struct byi_pat_test *pin = byi_opgen_pinned(d, name);
-    const struct byi_attr_def *def = byi_op_attr(d->op, name);
-    if (!def)
-        return value;
-    if (pin)
-        value = pin->values[byi_opgen_draw_below(d, pin->n)].s;
-    add_attr(d, (struct byi_attr){
-                    .name = def->name, .kind = BYI_ATTR_STRING, .s = value});
-    return value;
+    return give_one(d, (struct byi_attr){.name = name, .s = value}).s;
 }
 
 void byi_opgen_give_ints(struct byi_opgen *d, const char *name, int64_t *values,
