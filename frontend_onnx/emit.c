@@ -251,7 +251,7 @@ static bool read_same_attr(struct byi_import *o, const struct byi_attr_def *def,
         a->s = byi_import_string(o, name, "");
         return true;
     case BYI_ATTR_DTYPE:
-        a->i = byi_import_dtype_attr(o, name);
+        a->i = byi_import_dtype_attr(o, name, BYOC_NONE);
         return true;
     case BYI_ATTR_INTS:
         a->ints = byi_import_ints(o, name, &a->n);

@@ -276,8 +276,9 @@ const Onnx__GraphProto *byi_import_graph(struct byi_import *o,
 /* Decode a tensor attribute; false, and t unchanged, when it is absent. */
 bool byi_import_tensor(struct byi_import *o, const char *name,
                        struct byi_tensor *t);
-/* Returns a dtype attribute; BYOC_NONE when absent. */
-enum byoc_dtype byi_import_dtype_attr(struct byi_import *o, const char *name);
+/* Returns a dtype attribute, or the fallback when it is absent or undefined. */
+enum byoc_dtype byi_import_dtype_attr(struct byi_import *o, const char *name,
+                                      enum byoc_dtype fallback);
 
 /* Returns input i; BYI_NO_ID when it is omitted. */
 byi_id byi_import_in(const struct byi_import *o, uint32_t i);

@@ -251,7 +251,8 @@ bool byi_import_tensor(struct byi_import *o, const char *name,
     return a && byi_import_ok(o);
 }
 
-enum byoc_dtype byi_import_dtype_attr(struct byi_import *o, const char *name)
+enum byoc_dtype byi_import_dtype_attr(struct byi_import *o, const char *name,
+                                      enum byoc_dtype fallback)
 {
     const int64_t value = byi_import_int(o, name, BYOC_NONE);
 
@@ -259,7 +260,8 @@ enum byoc_dtype byi_import_dtype_attr(struct byi_import *o, const char *name)
         byi_import_refuse(
             o, "attribute '%s' is %lld, expected a known element type", name,
             (long long)value);
-    return byi_import_ok(o) ? (enum byoc_dtype)value : BYOC_NONE;
+    return byi_import_ok(o) && value != BYOC_NONE ? (enum byoc_dtype)value
+                                                  : fallback;
 }
 
 /* --- operands and their types --------------------------------------------- */

@@ -186,7 +186,7 @@ static void emit_cast(struct byi_import *o, enum byoc_dtype dtype)
 
 static void convert_cast(struct byi_import *o)
 {
-    emit_cast(o, byi_import_dtype_attr(o, "to"));
+    emit_cast(o, byi_import_dtype_attr(o, "to", BYOC_NONE));
 }
 
 /* Opset 1 names the type: "FLOAT", "INT64". */

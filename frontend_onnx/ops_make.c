@@ -133,9 +133,8 @@ static void convert_constant_of_shape(struct byi_import *o)
 static void convert_eye_like(struct byi_import *o)
 {
     const byi_id x = byi_import_in(o, 0);
-    const enum byoc_dtype given = byi_import_dtype_attr(o, "dtype");
     const enum byoc_dtype dtype =
-        given == BYOC_NONE ? byi_import_dtype(o, x) : given;
+        byi_import_dtype_attr(o, "dtype", byi_import_dtype(o, x));
 
     o->out[0] = byi_import_emit(
         o, BYI_OP_EYE_LIKE, ARGS(x),

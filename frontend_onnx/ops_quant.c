@@ -79,25 +79,24 @@ static byi_id cast_scale(struct byi_import *o, byi_id scale)
 
 static void convert_quantize(struct byi_import *o)
 {
-    const enum byoc_dtype given = byi_import_dtype_attr(o, "output_dtype");
-    const enum byoc_dtype precision = byi_import_dtype_attr(o, "precision");
+    const enum byoc_dtype precision =
+        byi_import_dtype_attr(o, "precision", BYOC_F32);
 
-    if (precision != BYOC_NONE && precision != BYOC_F32)
+    if (precision != BYOC_F32)
         byi_import_refuse(o, "precision is %s, expected float32",
                           byoc_dtype_name(precision));
     emit_qdq_blocks(o, BYI_OP_QUANTIZE, cast_scale(o, byi_import_in(o, 1)),
-                    given == BYOC_NONE ? BYOC_U8 : given);
+                    byi_import_dtype_attr(o, "output_dtype", BYOC_U8));
 }
 
 /* The result has the scale's type unless output_dtype names another. */
 static void convert_dequantize(struct byi_import *o)
 {
     const byi_id scale = cast_scale(o, byi_import_in(o, 1));
-    const enum byoc_dtype given = byi_import_dtype_attr(o, "output_dtype");
+    const enum byoc_dtype dtype =
+        byi_import_dtype_attr(o, "output_dtype", byi_import_dtype(o, scale));
 
-    emit_qdq_blocks(o, BYI_OP_DEQUANTIZE,
-                    given == BYOC_NONE ? scale
-                                       : byi_import_cast(o, scale, given),
+    emit_qdq_blocks(o, BYI_OP_DEQUANTIZE, byi_import_cast(o, scale, dtype),
                     byi_import_dtype(o, byi_import_in(o, 0)));
 }
 

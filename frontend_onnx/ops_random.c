@@ -33,8 +33,7 @@ static byi_id emit_random(struct byi_import *o, byi_id shape,
                                  normal ? "scale" : "high"};
     const double first = byi_import_float(o, names[0], 0);
     const double second = byi_import_float(o, names[1], 1);
-    const enum byoc_dtype given = byi_import_dtype_attr(o, "dtype");
-    const enum byoc_dtype dtype = given == BYOC_NONE ? usual : given;
+    const enum byoc_dtype dtype = byi_import_dtype_attr(o, "dtype", usual);
 
     return byi_import_emit(
         o, o->row->op, ARGS(shape),
@@ -71,26 +70,25 @@ byi_id byi_import_random_uniform(struct byi_import *o, byi_id shape)
 static void convert_bernoulli(struct byi_import *o)
 {
     const byi_id x = byi_import_in(o, 0);
-    const enum byoc_dtype given = byi_import_dtype_attr(o, "dtype");
+    const enum byoc_dtype dtype =
+        byi_import_dtype_attr(o, "dtype", byi_import_dtype(o, x));
     const byi_id drawn = byi_import_emit(
         o, BYI_OP_RANDOM_UNIFORM, ARGS(byi_import_shape_of(o, x)),
         ATTRS(A_DTYPE("dtype", BYOC_F64), A_FLOAT("seed", seed_of(o))));
     const byi_id below =
         byi_import_call(o, BYI_OP_LESS, drawn, byi_import_cast(o, x, BYOC_F64));
 
-    o->out[0] = byi_import_cast(
-        o, below, given == BYOC_NONE ? byi_import_dtype(o, x) : given);
+    o->out[0] = byi_import_cast(o, below, dtype);
 }
 
 static void convert_multinomial(struct byi_import *o)
 {
-    const enum byoc_dtype given = byi_import_dtype_attr(o, "dtype");
+    const enum byoc_dtype dtype = byi_import_dtype_attr(o, "dtype", BYOC_I32);
 
     o->out[0] = byi_import_emit(
         o, BYI_OP_RANDOM_MULTINOMIAL, ARGS(byi_import_in(o, 0)),
         ATTRS(AN_INT("sample_size", byi_import_int(o, "sample_size", 1)),
-              A_DTYPE("dtype", given == BYOC_NONE ? BYOC_I32 : given),
-              A_FLOAT("seed", seed_of(o))));
+              A_DTYPE("dtype", dtype), A_FLOAT("seed", seed_of(o))));
 }
 
 /* clang-format off */

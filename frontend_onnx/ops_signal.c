@@ -39,14 +39,6 @@ static byi_id emit_column(struct byi_import *o, byi_id vector)
     return byi_import_expand(o, vector, 1, (const int64_t[]){1});
 }
 
-/* Returns the type named by attribute output_datatype; float32 without it. */
-static enum byoc_dtype read_output_type(struct byi_import *o)
-{
-    const enum byoc_dtype given = byi_import_dtype_attr(o, "output_datatype");
-
-    return given == BYOC_NONE ? BYOC_F32 : given;
-}
-
 /* --- windows -------------------------------------------------------------- */
 
 /* Emit a0 - a1 cos(2 pi k / n) + a2 cos(4 pi k / n) for k = 0 .. size - 1,
@@ -65,7 +57,8 @@ static void emit_window(struct byi_import *o, double a0, double a1, double a2)
         "  add(add(multiply(cos(%angle), a1), a0),"
         "      multiply(cos(multiply(%angle, 2)), a2))"
         "}";
-    const enum byoc_dtype dtype = read_output_type(o);
+    const enum byoc_dtype dtype =
+        byi_import_dtype_attr(o, "output_datatype", BYOC_F32);
     const bool periodic = byi_import_int(o, "periodic", 1) != 0;
     const byi_id size = read_scalar(o, 0, BYOC_F64);
     const byi_id n =
@@ -147,7 +140,8 @@ static void convert_mel(struct byi_import *o)
         "  %left = where(equal(%low, %centre), 1, %up);"
         "  where(%falls, %down, where(%rises, %left, 0))"
         "}";
-    const enum byoc_dtype dtype = read_output_type(o);
+    const enum byoc_dtype dtype =
+        byi_import_dtype_attr(o, "output_datatype", BYOC_F32);
     const byi_id bands = read_scalar(o, 0, BYOC_F64);
     const byi_id length = read_scalar(o, 1, BYOC_I64);
     const byi_id bins = byi_import_text(o, "fn (%n) { add(divide(%n, 2), 1) }",
