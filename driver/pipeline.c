@@ -192,31 +192,6 @@ static enum byoc_status set_partition_by(struct byoc_compiled *c,
     return BYOC_OK;
 }
 
-static enum byoc_status check_pass_names(
-    const struct byoc_compile_params *params, struct byoc_error *err)
-{
-    const char *one[] = {params->stop_after, NULL};
-    const char *before[] = {params->print_before, NULL};
-    const char *after[] = {params->print_after, NULL};
-    const struct {
-        const char *option;
-        const char *const *names;
-        bool may_be_all;
-    } lists[] = {
-        {"disable-pass", params->disable, false},
-        {"require-pass", params->require, false},
-        {"stop-after", one, false},
-        {"print-before", before, true},
-        {"print-after", after, true},
-    };
-    for (size_t i = 0; i < BYI_COUNT(lists); i++)
-        for (const char *const *name = lists[i].names; name && *name; name++)
-            if (!(lists[i].may_be_all && strcmp(*name, "all") == 0) &&
-                !byi_pass_named(lists[i].option, *name, err))
-                return BYOC_EINVAL;
-    return BYOC_OK;
-}
-
 /* Returns the passes of c->list and their members, up to `stop_after` (NULL:
  * all); if `members`, only the members of sequences. */
 static struct byi_pass_list list_running(const struct byoc_compiled *c,
@@ -258,42 +233,50 @@ static enum byoc_status check_runs(const char *option, const char *pass,
     return status;
 }
 
-/* Refuse options that name passes that do not run: they would have no effect.
- */
-static enum byoc_status check_effects(const struct byoc_compiled *c,
-                                      const struct byoc_compile_params *p,
-                                      struct byoc_error *err)
+/* Refuse options that name passes that do not exist, or that do not run: they
+ * would have no effect. */
+static enum byoc_status check_passes(const struct byoc_compiled *c,
+                                     const struct byoc_compile_params *p,
+                                     struct byoc_error *err)
 {
+    enum form { NAME, NAME_OR_ALL, OPTION }; /* OPTION: "PASS.NAME=VALUE" */
     const char *before[] = {p->print_before, NULL};
     const char *after[] = {p->print_after, NULL};
     const char *stop[] = {p->stop_after, NULL};
     const struct {
         const char *option;
         const char *const *names;
+        enum form form;
         /* only members of sequences in `passes` can be disabled */
         bool members;
         /* NULL: all; advice stops a compile early, and later passes may be
          * named */
         const char *stop_after;
     } lists[] = {
-        {"disable-pass", p->disable, p->passes != NULL, NULL},
-        {"require-pass", p->require, p->passes != NULL, NULL},
-        {"pass-option", p->options, false, NULL},
-        {"stop-after", stop, false, NULL},
-        {"print-before", before, false, p->stop_after},
-        {"print-after", after, false, p->stop_after},
+        {"disable-pass", p->disable, NAME, p->passes != NULL, NULL},
+        {"require-pass", p->require, NAME, p->passes != NULL, NULL},
+        {"pass-option", p->options, OPTION, false, NULL},
+        {"stop-after", stop, NAME, false, NULL},
+        {"print-before", before, NAME_OR_ALL, false, p->stop_after},
+        {"print-after", after, NAME_OR_ALL, false, p->stop_after},
     };
     enum byoc_status status = BYOC_OK;
     for (size_t i = 0; i < BYI_COUNT(lists) && status == BYOC_OK; i++) {
         const char *const *name = lists[i].names;
+        const enum form form = lists[i].form;
         struct byi_pass_list running = {0};
         if (name && *name)
             running = list_running(c, lists[i].members, lists[i].stop_after);
         for (; name && *name && status == BYOC_OK; name++) {
-            const char *pass = /* an option: "PASS.NAME=VALUE" */
-                byi_arena_strn(c->arena, *name, strcspn(*name, "."));
-            if (byi_pass_find(pass)) /* not "all", nor malformed options */
+            const size_t n = strcspn(*name, form == OPTION ? "." : "");
+            const char *pass = byi_arena_strn(c->arena, *name, n);
+            if (byi_pass_find(pass))
                 status = check_runs(lists[i].option, pass, &running, err);
+            else if (form == NAME ||
+                     (form == NAME_OR_ALL && strcmp(pass, "all") != 0))
+                status = byi_pass_named(lists[i].option, pass, err)
+                             ? BYOC_OK
+                             : BYOC_EINVAL;
         }
         byi_vec_free(running.passes.at);
     }
@@ -606,12 +589,11 @@ static enum byoc_status compile_model(struct byoc_compiled *c,
         return byi_fail(err, BYOC_EINVAL,
                         "weights: has no effect on a list of passes; give the "
                         "pass NarrowWeights and its option 'to'");
-    BYI_TRY(check_pass_names(params, err));
     BYI_TRY(check_percent("require-offload", params->require_offload, err));
     BYI_TRY(check_percent("require-offload-nodes",
                           params->require_offload_nodes, err));
     BYI_TRY(list_passes(c, params, err));
-    BYI_TRY(check_effects(c, params, err));
+    BYI_TRY(check_passes(c, params, err));
     BYI_TRY(byi_find_backends(&c->found, c->arena, params, err));
     BYI_TRY(import_model(c, source, params, err));
     if (!params->passes && !params->stop_after)
