@@ -20,7 +20,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { COLD = 64 << 20 }; /* bytes of weights that exceed the caches */
 

@@ -3,7 +3,6 @@
 #include "graphs.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 enum {
     DEPTH = 100, /* levels of nested branches */

@@ -15,7 +15,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* Measure the peak of one core in operations per second with the block kernel.
  * All rows of the block are the same row, and panels stay in the L1 cache. */

@@ -17,7 +17,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { MAX_IO = 16, CPU_ARENA = 1, DEFAULT_MEMORY = 0, OPTIMIZE_ALL = 99 };

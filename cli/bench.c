@@ -14,7 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <time.h>
 
 /* The number and the floating-point operations of all regions of the model, and
  * of the regions that run as native twins because their backend is missing or

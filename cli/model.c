@@ -5,7 +5,6 @@
 #include "cli.h"
 
 #include <string.h>
-#include <unistd.h>
 
 static void print_ir(void *ctx, const char *when, const char *pass,
                      const char *ir)

@@ -4,8 +4,6 @@
  */
 #include "plan.h"
 
-#include <string.h>
-
 #include "core/base/descriptor.h"
 #include "core/base/machine.h"
 

@@ -8,7 +8,6 @@
 #include "plan.h"
 
 #include <assert.h>
-#include <string.h>
 
 enum { MAX_STEPS = 16 << 20 /* of one function */ };
 

@@ -5,8 +5,6 @@
  */
 #include "plan.h"
 
-#include <string.h>
-
 enum {
     /* A known function that is captured is passed as its own captures, up to
      * this number of values and this nesting depth. Otherwise it is passed as a

@@ -10,7 +10,6 @@
 
 #include <cjson/cJSON.h>
 
-#include <assert.h>
 #include <string.h>
 
 /* A value of the region: output `output` of JSON node `node`. */

@@ -5,7 +5,6 @@
 #include "code.h"
 
 #include <ctype.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* --- names ---------------------------------------------------------------- */

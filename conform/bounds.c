@@ -7,7 +7,6 @@
 
 #include <float.h>
 #include <math.h>
-#include <string.h>
 
 double byi_kit_epsilon(enum byoc_dtype dtype)
 {

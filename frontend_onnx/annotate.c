@@ -11,7 +11,6 @@
 #include "frontend_onnx/wire.h"
 
 #include <limits.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 

@@ -9,7 +9,6 @@
  */
 #include "frontend_onnx/import.h"
 
-#include <assert.h>
 #include <string.h>
 
 enum { MAX_ITEMS = 64 };

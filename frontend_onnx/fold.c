@@ -9,7 +9,6 @@
  */
 #include "frontend_onnx/import.h"
 
-#include <assert.h>
 #include <string.h>
 
 /* Limits of a foldable operator: elements per tensor, and number of operands.

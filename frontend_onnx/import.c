@@ -11,7 +11,6 @@
  */
 #include "frontend_onnx/import.h"
 
-#include <assert.h>
 #include <string.h>
 
 enum { MIN_OPSET = 1, MAX_OPSET = 27 };

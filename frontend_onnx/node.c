@@ -4,7 +4,6 @@
  */
 #include "frontend_onnx/import.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 

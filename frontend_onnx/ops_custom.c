@@ -3,8 +3,6 @@
 #include "core/ops/custom.h"
 #include "frontend_onnx/import.h"
 
-#include <string.h>
-
 /* Read the bytes of a string attribute as a vector of uint8, which borrows
  * them. False if the node does not have the attribute. */
 static bool read_bytes(struct byi_import *o, const char *name,

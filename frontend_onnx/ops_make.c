@@ -5,7 +5,6 @@
 #include "frontend_onnx/import.h"
 
 #include <math.h>
-#include <string.h>
 
 /* --- Constant ------------------------------------------------------------- */
 

@@ -10,8 +10,6 @@
  */
 #include "frontend_onnx/import.h"
 
-#include <string.h>
-
 /* Returns the node's seed, or the seed derived from its index. */
 static double seed_of(struct byi_import *o)
 {

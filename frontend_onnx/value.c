@@ -6,8 +6,6 @@
 #include "frontend_onnx/import.h"
 #include "frontend_onnx/wire.h"
 
-#include <string.h>
-
 /* Returns the number of the field for elements of this kind. */
 static uint64_t element_field(const struct byoc_io *element)
 {

@@ -20,8 +20,6 @@
  */
 #include "kernels/i8_shape.h"
 
-#include <string.h>
-
 enum { POINTS = 36, INPUTS = 6, OUTPUTS = 4 };
 
 /* Whether to use the algorithm: only for whole panels and vectors, and if the

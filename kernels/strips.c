@@ -11,8 +11,6 @@
  * matrix. */
 #include "kernels/conv.h"
 
-#include <string.h>
-
 enum {
     /* unit of a strip's lines, since a tile of Winograd's F(4 x 4) has 4 */
     TILE_LINES = 4,

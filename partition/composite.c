@@ -6,7 +6,6 @@
 #include "composite.h"
 
 #include <assert.h>
-#include <string.h>
 
 const char *byi_composite_op(const struct byi_node *node)
 {

@@ -8,7 +8,6 @@
 #include "partition.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 /* A region: marked nodes of a function, or a backend's function. */
 struct listed_region {

@@ -20,7 +20,6 @@
 
 #include "core/base/child.h"
 
-#include <assert.h>
 #include <string.h>
 
 /* Marks in `claimed` every node of a function that a match claimed as a branch.

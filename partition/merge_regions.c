@@ -22,8 +22,6 @@
  */
 #include "partition.h"
 
-#include <string.h>
-
 /* The state of the pass in one function. Backends are numbered from 1. */
 struct regions {
     struct byi_func *f;

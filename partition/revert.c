@@ -14,8 +14,6 @@
 
 #include "transform/rewrite.h"
 
-#include <string.h>
-
 /* --- inlining regions ---------------------------------------------------- */
 
 /* The state of byi_revert_regions in one caller, f, which `fresh` replaces. */

@@ -7,7 +7,6 @@
 #include "patterns.h"
 
 #include <assert.h>
-#include <math.h>
 #include <string.h>
 
 /* A repetition of a step, for the '^' in it. */

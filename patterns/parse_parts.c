@@ -4,7 +4,6 @@
  */
 #include "parse.h"
 
-#include <math.h>
 #include <string.h>
 
 enum { MAX_TESTS = 16, MAX_VALUES = 32 };

@@ -6,7 +6,6 @@
  */
 #include "quantize/model.h"
 
-#include <math.h>
 #include <string.h>
 
 enum quant_role {

@@ -6,7 +6,6 @@
 #include "core/base/guard.h"
 #include "core/ir/samples.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* The rows of reasons.def. */

@@ -6,7 +6,6 @@
 #include "ledger_internal.h"
 
 #include <math.h>
-#include <string.h>
 
 static void put(struct byi_text *out, const char *text)
 {

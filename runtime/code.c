@@ -6,7 +6,6 @@
 #include "plan.h"
 
 #include <link.h>
-#include <string.h>
 
 #include "core/base/descriptor.h"
 #include "core/base/isa.h"

@@ -8,7 +8,6 @@
 #include "workers.h"
 
 #include <stdatomic.h>
-#include <string.h>
 
 static void *host_acquire(void *ctx, uint64_t bytes)
 {

@@ -6,7 +6,6 @@
  * copy. */
 #include "state.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* Fail with `status` and a message that begins with the step's operator and

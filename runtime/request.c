@@ -3,7 +3,6 @@
  * name, and the steps that the requested outputs depend on. */
 #include "state.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* --- names ---------------------------------------------------------------- */

@@ -5,7 +5,6 @@
 
 #include "core/base/guard.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* --- callers' views ----------------------------------------------------- */

@@ -14,7 +14,6 @@
  * idle states, and starts its own threads. */
 #include "state.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>

@@ -12,8 +12,6 @@
  */
 #include "plan.h"
 
-#include <string.h>
-
 #include "core/base/guard.h"
 
 /* How far a function has been specialised. */

@@ -6,8 +6,6 @@
 #include "internal.h"
 #include "workers.h"
 
-#include <string.h>
-
 enum { PIECE_BYTES = 4 << 20, BATCH = 32 };
 
 /* Add the bytes [begin, end) of the weights; bytes between spans are zeros. */

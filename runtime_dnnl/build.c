@@ -6,7 +6,6 @@
 #include "runtime_dnnl/build.h"
 
 #include <assert.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum byoc_status byi_dn_refuse(struct byi_build *b, const char *fmt, ...)

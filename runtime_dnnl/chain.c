@@ -7,8 +7,6 @@
  * items after it as post-ops. */
 #include "runtime_dnnl/build.h"
 
-#include <assert.h>
-#include <math.h>
 #include <string.h>
 
 /* --- reading ------------------------------------------------------------- */

@@ -8,8 +8,6 @@
 
 #include <byoc/graph.h>
 
-#include <string.h>
-
 struct byi_image_axes byi_dn_image(uint32_t rank, bool last)
 {
     struct byi_image_axes image = {.channel = last ? rank - 1 : 1,

@@ -5,7 +5,6 @@
 #include "runtime_dnnl/layer_dnnl.h"
 
 #include <assert.h>
-#include <string.h>
 
 #include "core/base/openmp.h"
 #include "kernels/lookup.h"

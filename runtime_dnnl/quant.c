@@ -8,7 +8,6 @@
 #include "runtime_dnnl/build.h"
 
 #include <math.h>
-#include <string.h>
 
 /* --- scales and zero points ---------------------------------------------- */
 

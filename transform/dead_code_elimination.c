@@ -22,8 +22,6 @@
 #include "call_graph.h"
 #include "rewrite.h"
 
-#include <string.h>
-
 struct sweeper {
     struct byi_module *m;
     struct byi_arena *scratch;

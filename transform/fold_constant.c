@@ -15,8 +15,6 @@
  */
 #include "transform.h"
 
-#include <string.h>
-
 #include "rewrite.h"
 
 /* Largest result in bytes. */

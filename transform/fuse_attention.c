@@ -18,8 +18,6 @@
  */
 #include "transform.h"
 
-#include <string.h>
-
 #include "rewrite.h"
 
 enum { MASKS = 4 };

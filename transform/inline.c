@@ -22,8 +22,6 @@
 #include "call_graph.h"
 #include "rewrite.h"
 
-#include <string.h>
-
 enum { MAX_MODULE = 4 << 20 /* nodes; the limit of the text form */ };
 
 static const struct byi_pass_option options[] = {

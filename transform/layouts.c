@@ -5,7 +5,6 @@
 #include "relayout.h"
 
 #include <assert.h>
-#include <stdlib.h>
 #include <string.h>
 
 void byi_rl_layouts_free(struct byi_rl_layouts *layouts)

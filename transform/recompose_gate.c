@@ -12,7 +12,6 @@
  *   silu        x g            g = sigmoid(x)
  */
 #include <math.h>
-#include <string.h>
 
 #include "recompose.h"
 

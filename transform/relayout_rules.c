@@ -4,7 +4,6 @@
  */
 #include "relayout.h"
 
-#include <assert.h>
 #include <string.h>
 
 #include "core/ops/layout.h"

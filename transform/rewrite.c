@@ -8,8 +8,6 @@
 #include "rewrite.h"
 
 #include <assert.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum {
     MAX_ROUNDS = 16, /* rule applications per node, against cycles */

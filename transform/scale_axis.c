@@ -11,7 +11,6 @@
 #include <assert.h>
 #include <float.h>
 #include <math.h>
-#include <string.h>
 
 const struct byi_scale_limits byi_scale_limits_none = {.most = 0};
 const struct byi_scale_limits byi_scale_limits_any = {.axes = ~0u,

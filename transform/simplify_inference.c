@@ -19,7 +19,6 @@
 #include "transform.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "rows.h"
 

@@ -7,7 +7,6 @@
 
 #include "rewrite.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* The state of one rewrite. `rewriter`, which the rules see, comes first,

@@ -6,7 +6,6 @@
 #include "base.h"
 
 #include <math.h>
-#include <string.h>
 
 #include <cjson/cJSON.h>
 

@@ -4,8 +4,6 @@
  */
 #include "base.h"
 
-#include <string.h>
-
 void byi_json_quote(struct byi_text *out, const char *text)
 {
     byi_text_add(out, "\"", 1);

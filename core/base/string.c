@@ -5,7 +5,6 @@
  */
 #include "base.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <wctype.h>
 

@@ -3,8 +3,6 @@
  * arena, compared by structure. */
 #include "base.h"
 
-#include <string.h>
-
 const struct byi_type *byi_type_tensor(struct byi_arena *arena,
                                        enum byoc_dtype dtype, uint32_t rank,
                                        const int64_t *dims)

@@ -6,7 +6,6 @@
 #include "core/base/clock.h"
 #include "core/base/guard.h"
 
-#include <assert.h>
 #include <string.h>
 
 static const struct byi_module *module_of(const struct byoc_module *module)

@@ -6,7 +6,6 @@
 #include "core/base/guard.h"
 
 #include <assert.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* --- nodes -------------------------------------------------------------- */

@@ -6,7 +6,6 @@
  */
 #include "parse.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* --- signatures ----------------------------------------------------------- */

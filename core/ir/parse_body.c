@@ -6,7 +6,6 @@
  */
 #include "parse.h"
 
-#include <assert.h>
 #include <string.h>
 
 enum { MAX_FRAMES = 1 << 20 };

@@ -4,7 +4,6 @@
  */
 #include "parse.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -7,8 +7,6 @@
 #include "parse.h"
 #include "core/base/guard.h"
 
-#include <assert.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum byoc_status byi_parse_limit(struct byi_parser *p,

@@ -7,7 +7,6 @@
 #include "lex.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* --- types -------------------------------------------------------------- */

@@ -5,8 +5,6 @@
  */
 #include "rules.h"
 
-#include <string.h>
-
 /* --- reshape ------------------------------------------------------------ */
 
 /* A product of dims: a number, and symbols that may be cancelled. */
