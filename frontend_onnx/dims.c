@@ -54,6 +54,7 @@ const struct byi_dim_item *byi_import_items(struct byi_import *o, byi_id id,
  * and sets n and rank, or returns NULL if the elements cannot be tracked. */
 struct dims_call {
     struct byi_import *o;
+    enum byi_op_id op;
     uint32_t n_args;
     const byi_id *args;
     const struct byi_attrs *attrs;
@@ -172,9 +173,9 @@ static const struct byi_dim_item *through_slice(struct dims_call *c)
 
 /* Track an operator that keeps the elements. Returns NULL for results of rank 2
  * or more, or of another type than int64. */
-static const struct byi_dim_item *through_view(struct dims_call *c,
-                                               enum byi_op_id op)
+static const struct byi_dim_item *through_view(struct dims_call *c)
 {
+    const enum byi_op_id op = c->op;
     const uint32_t rank = byi_import_rank(c->o, c->args[0]);
     const struct byi_dim_item *x = byi_import_items(c->o, c->args[0], &c->n);
     uint32_t n = 0;
@@ -233,56 +234,42 @@ static const struct byi_dim_item *through_where(struct dims_call *c)
     return items;
 }
 
-static const struct byi_dim_item *through_operator(struct dims_call *c,
-                                                   enum byi_op_id op)
-{
-    switch (op) {
-    case BYI_OP_SHAPE_OF:
-        return through_shape_of(c);
-    case BYI_OP_SIZE_OF:
-        return through_size_of(c);
-    case BYI_OP_TAKE:
-        return through_take(c);
-    case BYI_OP_CONCATENATE:
-        return through_concatenate(c);
-    case BYI_OP_STRIDED_SLICE:
-        return through_slice(c);
-    case BYI_OP_WHERE:
-        return through_where(c);
-    case BYI_OP_EXPAND_DIMS:
-    case BYI_OP_SQUEEZE:
-    case BYI_OP_RESHAPE:
-    case BYI_OP_CAST:
-        return through_view(c, op);
-    default:
-        return NULL;
-    }
-}
-
-static bool is_tracked(enum byi_op_id op)
-{
-    return op == BYI_OP_SHAPE_OF || op == BYI_OP_SIZE_OF || op == BYI_OP_TAKE ||
-           op == BYI_OP_CONCATENATE || op == BYI_OP_STRIDED_SLICE ||
-           op == BYI_OP_EXPAND_DIMS || op == BYI_OP_SQUEEZE ||
-           op == BYI_OP_RESHAPE || op == BYI_OP_CAST || op == BYI_OP_WHERE;
-}
+/* The operators whose results are tracked. */
+static const struct {
+    enum byi_op_id op;
+    const struct byi_dim_item *(*through)(struct dims_call *c);
+} tracked[] = {
+    {BYI_OP_SHAPE_OF, through_shape_of},
+    {BYI_OP_SIZE_OF, through_size_of},
+    {BYI_OP_TAKE, through_take},
+    {BYI_OP_CONCATENATE, through_concatenate},
+    {BYI_OP_STRIDED_SLICE, through_slice},
+    {BYI_OP_WHERE, through_where},
+    {BYI_OP_EXPAND_DIMS, through_view},
+    {BYI_OP_SQUEEZE, through_view},
+    {BYI_OP_RESHAPE, through_view},
+    {BYI_OP_CAST, through_view},
+};
 
 const struct byi_dim_item *byi_import_items_of(
     struct byi_import *o, enum byi_op_id op, uint32_t n, const byi_id *args,
     uint32_t n_attrs, const struct byi_attr *given, uint32_t *n_items,
     uint32_t *rank)
 {
-    struct dims_call c = {.o = o, .n_args = n, .args = args};
+    struct dims_call c = {.o = o, .op = op, .n_args = n, .args = args};
     const bool measures = op == BYI_OP_SHAPE_OF || op == BYI_OP_SIZE_OF;
+    uint32_t row = 0;
 
-    if (!is_tracked(op) || n < byi_op(op)->min_in ||
+    while (row < BYI_COUNT(tracked) && tracked[row].op != op)
+        row++;
+    if (row == BYI_COUNT(tracked) || n < byi_op(op)->min_in ||
         (!measures &&
          byi_import_dtype(o, args[op == BYI_OP_WHERE ? 1 : 0]) != BYOC_I64))
         return NULL;
     if (byi_attrs_make(o->scratch, byi_op(op), given, n_attrs, &c.attrs,
                        NULL) != BYOC_OK)
         return NULL;
-    const struct byi_dim_item *items = through_operator(&c, op);
+    const struct byi_dim_item *items = tracked[row].through(&c);
     *n_items = c.n;
     *rank = c.rank;
     return items;
