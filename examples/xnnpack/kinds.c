@@ -32,6 +32,7 @@ static const float *packed(const struct op *op, float **copy)
     return *copy;
 }
 
+/* Create a convolution or its transpose, which have the same parameters. */
 static enum xnn_status create_convolution(const struct op *op,
                                           xnn_operator_t *xnn_op)
 {
@@ -40,173 +41,102 @@ static enum xnn_status create_convolution(const struct op *op,
     const float *weights = packed(op, &copy);
     if (!weights)
         return xnn_status_out_of_memory;
-    enum xnn_status status = xnn_create_convolution2d_nhwc_f32(
-        w->pad[0], w->pad[3], w->pad[2], w->pad[1], w->size[0], w->size[1],
-        w->stride[0], w->stride[1], w->dilation[0], w->dilation[1], w->groups,
-        w->in, w->out, w->groups * w->in, w->groups * w->out, weights, op->bias,
-        op->min, op->max, 0, xnn_op);
+    enum xnn_status status =
+        (op->kind == &kind_convolution ? xnn_create_convolution2d_nhwc_f32
+                                       : xnn_create_deconvolution2d_nhwc_f32)(
+            w->pad[0], w->pad[3], w->pad[2], w->pad[1], w->size[0], w->size[1],
+            w->stride[0], w->stride[1], w->dilation[0], w->dilation[1],
+            w->groups, w->in, w->out, w->groups * w->in, w->groups * w->out,
+            weights, op->bias, op->min, op->max, 0, xnn_op);
     free(copy);
     return status;
 }
 
-static enum xnn_status setup_convolution(const struct op *op,
-                                         xnn_operator_t xnn_op, const float *a,
-                                         const float *b, float *out,
-                                         pthreadpool_t pool)
-{
-    (void)b;
-    return xnn_setup_convolution2d_nhwc_f32(xnn_op, op->image.n, op->image.h,
-                                            op->image.w, a, out, pool);
-}
+/* --- XNNPACK's calls ------------------------------------------------------ */
 
-const struct kind kind_convolution = {
-    "convolution2d_nhwc_f32", create_convolution, setup_convolution, NULL};
-
-static enum xnn_status create_deconvolution(const struct op *op,
-                                            xnn_operator_t *xnn_op)
-{
-    const struct window *w = &op->window;
-    float *copy;
-    const float *weights = packed(op, &copy);
-    if (!weights)
-        return xnn_status_out_of_memory;
-    enum xnn_status status = xnn_create_deconvolution2d_nhwc_f32(
-        w->pad[0], w->pad[3], w->pad[2], w->pad[1], w->size[0], w->size[1],
-        w->stride[0], w->stride[1], w->dilation[0], w->dilation[1], w->groups,
-        w->in, w->out, w->groups * w->in, w->groups * w->out, weights, op->bias,
-        op->min, op->max, 0, xnn_op);
-    free(copy);
-    return status;
-}
-
-static enum xnn_status setup_deconvolution(const struct op *op,
-                                           xnn_operator_t xnn_op,
-                                           const float *a, const float *b,
-                                           float *out, pthreadpool_t pool)
-{
-    (void)b;
-    return xnn_setup_deconvolution2d_nhwc_f32(
-        xnn_op, op->image.n, op->image.h, op->image.w,
-        op->window.output_padding[0], op->window.output_padding[1], a, out,
-        pool);
-}
-
-const struct kind kind_deconvolution = {"deconvolution2d_nhwc_f32",
-                                        create_deconvolution,
-                                        setup_deconvolution, NULL};
-
-static enum xnn_status create_dense(const struct op *op, xnn_operator_t *xnn_op)
-{
-    const size_t in = op->window.in, out = op->window.out;
-    return xnn_create_fully_connected_nc_f32(
-        in, out, in, out, op->weights, op->bias, op->min, op->max,
-        op->transposed ? XNN_FLAG_TRANSPOSE_WEIGHTS : 0, xnn_op);
-}
-
-static enum xnn_status setup_dense(const struct op *op, xnn_operator_t xnn_op,
-                                   const float *a, const float *b, float *out,
-                                   pthreadpool_t pool)
-{
-    (void)b;
-    return xnn_setup_fully_connected_nc_f32(xnn_op, op->rows, a, out, pool);
-}
-
-const struct kind kind_dense = {"fully_connected_nc_f32", create_dense,
-                                setup_dense, NULL};
-
-/* --- windows -------------------------------------------------------------- */
-
-static enum xnn_status create_max_pool(const struct op *op,
-                                       xnn_operator_t *xnn_op)
-{
-    const struct window *w = &op->window;
-    const size_t c = op->image.c;
-    return xnn_create_max_pooling2d_nhwc_f32(
-        w->pad[0], w->pad[3], w->pad[2], w->pad[1], w->size[0], w->size[1],
-        w->stride[0], w->stride[1], w->dilation[0], w->dilation[1], c, c, c,
-        op->min, op->max, 0, xnn_op);
-}
-
-static enum xnn_status setup_max_pool(const struct op *op,
-                                      xnn_operator_t xnn_op, const float *a,
-                                      const float *b, float *out,
-                                      pthreadpool_t pool)
-{
-    (void)b;
-    return xnn_setup_max_pooling2d_nhwc_f32(xnn_op, op->image.n, op->image.h,
-                                            op->image.w, a, out, pool);
-}
-
-const struct kind kind_max_pool = {"max_pooling2d_nhwc_f32", create_max_pool,
-                                   setup_max_pool, NULL};
-
-static enum xnn_status create_average_pool(const struct op *op,
-                                           xnn_operator_t *xnn_op)
-{
-    const struct window *w = &op->window;
-    const size_t c = op->image.c;
-    return xnn_create_average_pooling2d_nhwc_f32(
-        w->pad[0], w->pad[3], w->pad[2], w->pad[1], w->size[0], w->size[1],
-        w->stride[0], w->stride[1], c, c, c, op->min, op->max, 0, xnn_op);
-}
-
-static enum xnn_status setup_average_pool(const struct op *op,
-                                          xnn_operator_t xnn_op, const float *a,
-                                          const float *b, float *out,
-                                          pthreadpool_t pool)
-{
-    (void)b;
-    return xnn_setup_average_pooling2d_nhwc_f32(
-        xnn_op, op->image.n, op->image.h, op->image.w, a, out, pool);
-}
-
-const struct kind kind_average_pool = {"average_pooling2d_nhwc_f32",
-                                       create_average_pool, setup_average_pool,
-                                       NULL};
-
-static enum xnn_status create_global_average_pool(const struct op *op,
-                                                  xnn_operator_t *xnn_op)
-{
-    const size_t c = op->image.c;
-    return xnn_create_global_average_pooling_nwc_f32(c, c, c, op->min, op->max,
-                                                     0, xnn_op);
-}
-
-static enum xnn_status setup_global_average_pool(const struct op *op,
-                                                 xnn_operator_t xnn_op,
-                                                 const float *a, const float *b,
-                                                 float *out, pthreadpool_t pool)
-{
-    (void)b;
-    return xnn_setup_global_average_pooling_nwc_f32(
-        xnn_op, op->image.n, op->image.h * op->image.w, a, out, pool);
-}
-
-const struct kind kind_global_average_pool = {"global_average_pooling_nwc_f32",
-                                              create_global_average_pool,
-                                              setup_global_average_pool, NULL};
-
-/* --- rows and columns ----------------------------------------------------- */
-
-/* Define kind_ID, for an operator of XNNPACK on rows of op->columns numbers.
- * `...`: the arguments of xnn_create_ID between the row sizes and the flags,
- * each followed by a comma; EMPTY: none. */
-#define ROWS(id, ...)                                                          \
+/* Define create_ID and setup_ID, which make one call each. */
+#define CREATE(id, call)                                                       \
     static enum xnn_status create_##id(const struct op *op,                    \
                                        xnn_operator_t *xnn_op)                 \
     {                                                                          \
-        const size_t c = op->columns;                                          \
-        return xnn_create_##id##_nc_f32(c, c, c, __VA_ARGS__ 0, xnn_op);       \
-    }                                                                          \
+        (void)op;                                                              \
+        return call;                                                           \
+    }
+#define SETUP(id, call)                                                        \
     static enum xnn_status setup_##id(                                         \
         const struct op *op, xnn_operator_t xnn_op, const float *a,            \
         const float *b, float *out, pthreadpool_t pool)                        \
     {                                                                          \
         (void)b;                                                               \
-        return xnn_setup_##id##_nc_f32(xnn_op, op->rows, a, out, pool);        \
-    }                                                                          \
-    static const struct kind kind_##id = {#id "_nc_f32", create_##id,          \
-                                          setup_##id, NULL};
+        return call;                                                           \
+    }
+/* Define kind_ID from these; NAME: the operator's in XNNPACK. */
+#define KIND(id, name)                                                         \
+    const struct kind kind_##id = {name, create_##id, setup_##id, NULL};
+
+#define IMAGE op->image.n, op->image.h, op->image.w
+#define WINDOW                                                                 \
+    op->window.pad[0], op->window.pad[3], op->window.pad[2],                   \
+        op->window.pad[1], op->window.size[0], op->window.size[1],             \
+        op->window.stride[0], op->window.stride[1]
+#define CHANNELS op->image.c, op->image.c, op->image.c
+
+/* clang-format off */
+SETUP(convolution,
+      xnn_setup_convolution2d_nhwc_f32(xnn_op, IMAGE, a, out, pool))
+KIND(convolution, "convolution2d_nhwc_f32")
+
+SETUP(deconvolution,
+      xnn_setup_deconvolution2d_nhwc_f32(xnn_op, IMAGE,
+                                         op->window.output_padding[0],
+                                         op->window.output_padding[1], a, out,
+                                         pool))
+const struct kind kind_deconvolution = {
+    "deconvolution2d_nhwc_f32", create_convolution, setup_deconvolution, NULL};
+
+CREATE(dense, xnn_create_fully_connected_nc_f32(
+                  op->window.in, op->window.out, op->window.in, op->window.out,
+                  op->weights, op->bias, op->min, op->max,
+                  op->transposed ? XNN_FLAG_TRANSPOSE_WEIGHTS : 0, xnn_op))
+SETUP(dense, xnn_setup_fully_connected_nc_f32(xnn_op, op->rows, a, out, pool))
+KIND(dense, "fully_connected_nc_f32")
+
+CREATE(max_pool, xnn_create_max_pooling2d_nhwc_f32(
+                     WINDOW, op->window.dilation[0], op->window.dilation[1],
+                     CHANNELS, op->min, op->max, 0, xnn_op))
+SETUP(max_pool, xnn_setup_max_pooling2d_nhwc_f32(xnn_op, IMAGE, a, out, pool))
+KIND(max_pool, "max_pooling2d_nhwc_f32")
+
+CREATE(average_pool, xnn_create_average_pooling2d_nhwc_f32(
+                         WINDOW, CHANNELS, op->min, op->max, 0, xnn_op))
+SETUP(average_pool,
+      xnn_setup_average_pooling2d_nhwc_f32(xnn_op, IMAGE, a, out, pool))
+KIND(average_pool, "average_pooling2d_nhwc_f32")
+
+CREATE(global_average_pool,
+       xnn_create_global_average_pooling_nwc_f32(CHANNELS, op->min, op->max, 0,
+                                                 xnn_op))
+SETUP(global_average_pool,
+      xnn_setup_global_average_pooling_nwc_f32(
+          xnn_op, op->image.n, op->image.h * op->image.w, a, out, pool))
+KIND(global_average_pool, "global_average_pooling_nwc_f32")
+
+/* Copy one operand of a concatenation to its columns of the result. */
+CREATE(concatenate, xnn_create_copy_nc_x32(op->columns, op->columns, op->width,
+                                           0, xnn_op))
+SETUP(concatenate,
+      xnn_setup_copy_nc_x32(xnn_op, op->rows, a, out + op->first, pool))
+KIND(concatenate, "copy_nc_x32")
+/* clang-format on */
+
+/* Define kind_ID, for an operator of XNNPACK on rows of op->columns numbers.
+ * `...`: the arguments of xnn_create_ID between the row sizes and the flags,
+ * each followed by a comma; EMPTY: none. */
+#define ROWS(id, ...)                                                          \
+    CREATE(id, xnn_create_##id##_nc_f32(op->columns, op->columns, op->columns, \
+                                        __VA_ARGS__ 0, xnn_op))                \
+    SETUP(id, xnn_setup_##id##_nc_f32(xnn_op, op->rows, a, out, pool))         \
+    static KIND(id, #id "_nc_f32")
 #define EMPTY
 ROWS(softmax, EMPTY)
 ROWS(prelu, op->weights, )
@@ -222,48 +152,15 @@ ROWS(floor, EMPTY)
 ROWS(bankers_rounding, EMPTY)
 ROWS(square_root, EMPTY)
 
-/* Copy one operand of a concatenation to its columns of the result. */
-static enum xnn_status create_concatenate(const struct op *op,
-                                          xnn_operator_t *xnn_op)
-{
-    return xnn_create_copy_nc_x32(op->columns, op->columns, op->width, 0,
-                                  xnn_op);
-}
-
-static enum xnn_status setup_concatenate(const struct op *op,
-                                         xnn_operator_t xnn_op, const float *a,
-                                         const float *b, float *out,
-                                         pthreadpool_t pool)
-{
-    (void)b;
-    return xnn_setup_copy_nc_x32(xnn_op, op->rows, a, out + op->first, pool);
-}
-
-const struct kind kind_concatenate = {"copy_nc_x32", create_concatenate,
-                                      setup_concatenate, NULL};
-
-/* --- two operands --------------------------------------------------------- */
-
 /* Define kind_ID, for an operator of XNNPACK on two operands. `...`: the
  * arguments of xnn_create_ID before the flags, each followed by a comma; EMPTY:
  * none. */
 #define BINARY(id, ...)                                                        \
-    static enum xnn_status create_##id(const struct op *op,                    \
-                                       xnn_operator_t *xnn_op)                 \
-    {                                                                          \
-        (void)op;                                                              \
-        return xnn_create_##id##_nd_f32(__VA_ARGS__ 0, xnn_op);                \
-    }                                                                          \
-    static enum xnn_status setup_##id(                                         \
-        const struct op *op, xnn_operator_t xnn_op, const float *a,            \
-        const float *b, float *out, pthreadpool_t pool)                        \
-    {                                                                          \
-        return xnn_setup_##id##_nd_f32(xnn_op, op->n_dims[0], op->dims[0],     \
-                                       op->n_dims[1], op->dims[1], a, b, out,  \
-                                       pool);                                  \
-    }                                                                          \
-    static const struct kind kind_##id = {#id "_nd_f32", create_##id,          \
-                                          setup_##id, NULL};
+    CREATE(id, xnn_create_##id##_nd_f32(__VA_ARGS__ 0, xnn_op))                \
+    SETUP(id, xnn_setup_##id##_nd_f32(xnn_op, op->n_dims[0], op->dims[0],      \
+                                      op->n_dims[1], op->dims[1], a, b, out,   \
+                                      pool))                                   \
+    static KIND(id, #id "_nd_f32")
 BINARY(add, op->min, op->max, )
 BINARY(subtract, op->min, op->max, )
 BINARY(multiply, op->min, op->max, )
