@@ -72,31 +72,20 @@ static void check(enum byoc_status status, const struct byoc_error *err)
     exit(2);
 }
 
-static const char *write_program(const char *text)
-{
-    static char path[64];
-    snprintf(path, sizeof path, "%s/program.ir", bench_folder());
-    FILE *f = fopen(path, "w");
-    fputs(text, f);
-    fclose(f);
-    return path;
-}
-
 /* Compile the text twice: the second time without the passes `disable`, and
  * with the additional passes `add`. Either list may be NULL. */
 static void compile_both(const char *text, const char *const *disable,
                          const char *const *add, struct bench_side both[2])
 {
     static const char *const none[] = {NULL};
-    const char *path = write_program(text);
     for (int i = 0; i < 2; i++) {
         const struct byoc_compile_params params = {
             .backends = none,
             .disable = i ? disable : NULL,
             .add_passes = i ? add : NULL};
-        bench_open(path, i ? "plain" : "fast", &params, n_threads, &both[i]);
+        bench_open_text(text, i ? "plain" : "fast", &params, n_threads,
+                        &both[i]);
     }
-    unlink(path);
 }
 
 /* Limit oneDNN to the instruction set `isa`. */
@@ -117,15 +106,13 @@ static void compile_three(const char *text, const char *const *options,
     const char *const disable[] = {without, NULL};
     static const char *const none[] = {NULL}, *const dnnl[] = {"dnnl", NULL};
     static const char *const names[] = {"fast", "plain", "backend"};
-    const char *path = write_program(text);
     for (int i = 0; i < 3; i++) {
         const struct byoc_compile_params params = {
             .backends = i == 2 ? dnnl : none,
             .options = i ? NULL : options,
             .disable = i ? disable : NULL};
-        bench_open(path, names[i], &params, n_threads, &sides[i]);
+        bench_open_text(text, names[i], &params, n_threads, &sides[i]);
     }
-    unlink(path);
 }
 
 static void measure_three(struct bench_side sides[3],
@@ -573,10 +560,8 @@ static void bench_warp(const char *isa, const struct warp *w)
         const struct byoc_compile_params params = {.backends = none,
                                                    .disable = i ? fuse : NULL};
         print_warp(w, i == 2, &text);
-        const char *path = write_program(text.at);
-        bench_open(path, names[i], &params, n_threads, &sides[i]);
+        bench_open_text(text.at, names[i], &params, n_threads, &sides[i]);
         byi_text_free(&text);
-        unlink(path);
     }
     measure_three(sides, variants, ratios);
     printf(

@@ -265,17 +265,6 @@ static void add_rows(const struct row *rows, size_t n, bool moves)
 
 /* --- measuring ------------------------------------------------------------ */
 
-static char *write_text(const char *text)
-{
-    char *path = print("%s/case.ir", bench_folder());
-    FILE *f = fopen(path, "w");
-    if (!f || fputs(text, f) < 0 || fclose(f) != 0) {
-        perror(path);
-        exit(2);
-    }
-    return path;
-}
-
 static bool open_side(const char *text, bool native, struct bench_side *side)
 {
     static const char *const none[] = {NULL}, *const dnnl[] = {"dnnl", NULL};
@@ -283,12 +272,8 @@ static bool open_side(const char *text, bool native, struct bench_side *side)
                                                .require_offload_nodes =
                                                    native ? 0 : 100,
                                                .threads = n_threads};
-    char *path = write_text(text);
-    const bool passed = bench_open(path, native ? "native" : "backend", &params,
-                                   n_threads, side);
-    unlink(path);
-    free(path);
-    return passed;
+    return bench_open_text(text, native ? "native" : "backend", &params,
+                           n_threads, side);
 }
 
 /* Buffers for a copy of as many bytes as the results have. */

@@ -133,6 +133,22 @@ bool bench_open(const char *path, const char *name,
     return true;
 }
 
+bool bench_open_text(const char *text, const char *name,
+                     const struct byoc_compile_params *params, uint32_t threads,
+                     struct bench_side *side)
+{
+    char path[128];
+    snprintf(path, sizeof path, "%s/%s.ir", bench_folder(), name);
+    FILE *f = fopen(path, "w");
+    if (!f || fputs(text, f) < 0 || fclose(f) != 0) {
+        perror(path);
+        exit(2);
+    }
+    const bool passed = bench_open(path, name, params, threads, side);
+    unlink(path);
+    return passed;
+}
+
 void bench_close(struct bench_side *side)
 {
     for (uint32_t i = 0; i < byoc_model_n_inputs(side->model); i++) {

@@ -41,6 +41,10 @@ void bench_folder_remove(void);
 bool bench_open(const char *path, const char *name,
                 const struct byoc_compile_params *params, uint32_t threads,
                 struct bench_side *side);
+/* Like bench_open, for the text of a module. */
+bool bench_open_text(const char *text, const char *name,
+                     const struct byoc_compile_params *params, uint32_t threads,
+                     struct bench_side *side);
 /* Free the model, its state, its inputs and its outputs. */
 void bench_close(struct bench_side *side);
 /* Run once. Returns the time in seconds. A failure ends the program with status
