@@ -344,7 +344,7 @@ static int run(int argc, char **argv)
         .feed = {.seed = 1},
         .tolerance = {.rtol = NOT_GIVEN, .stol = NOT_GIVEN, .steps = 2}};
     const char *path;
-    uint32_t seed = 1, n;
+    uint32_t n;
     const struct byi_option options[] = {
         {"data", 0, BYI_OPTION_TEXT, &c.feed.data, "DIR|PREFIX.",
          "read input_K and output_K, .npy or .pb"},
@@ -352,7 +352,7 @@ static int run(int argc, char **argv)
          "read an input from a .npy or .pb file"},
         {"npz", 0, BYI_OPTION_TEXT, &c.feed.npz, "FILE",
          "read all inputs from an .npz; its keys are their names"},
-        {"seed", 0, BYI_OPTION_COUNT, &seed, "N",
+        {"seed", 0, BYI_OPTION_COUNT, &c.feed.seed, "N",
          "seed of inputs without a file (default: 1)"},
         {"atol", 0, BYI_OPTION_NUMBER, &c.tolerance.atol, "X",
          "absolute tolerance (default: 0)"},
@@ -370,7 +370,6 @@ static int run(int argc, char **argv)
                           argc, argv, 1, 1, &path, &n);
     if (code >= 0)
         return code;
-    c.feed.seed = seed;
     c.feed.seeded = byi_option_is_given("seed");
     c.arena = byi_arena_new();
     struct byoc_error err;

@@ -199,7 +199,7 @@ static int run(int argc, char **argv)
     struct region region = {.n_in = 0};
     const char *folder = NULL, *path;
     bool reduces = false;
-    uint32_t seed = 1, n;
+    uint32_t n;
     const struct byi_option options[] = {
         {"region", 0, BYI_OPTION_COUNT, &region.number, "N",
          "number of the region, from 0 (default: 0)"},
@@ -217,7 +217,7 @@ static int run(int argc, char **argv)
          "read an input from a .npy or .pb file"},
         {"data", 0, BYI_OPTION_TEXT, &feed.data, "DIR|PREFIX.",
          "read all inputs from input_K.npy or .pb there"},
-        {"seed", 0, BYI_OPTION_COUNT, &seed, "N",
+        {"seed", 0, BYI_OPTION_COUNT, &feed.seed, "N",
          "seed of inputs without a file (default: 1)"},
         BYI_MODEL_OPTIONS(o),
     };
@@ -236,7 +236,6 @@ static int run(int argc, char **argv)
                           "fails");
         return BYI_EXIT_USAGE;
     }
-    feed.seed = seed;
     feed.seeded = byi_option_is_given("seed");
     region.arena = byi_arena_new();
     struct byoc_error err;

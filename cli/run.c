@@ -124,7 +124,7 @@ static int run(int argc, char **argv)
     struct byi_model_options o = {.command = &byi_command_run};
     struct byi_feed_params feed = {.seed = 1};
     const char *folder = NULL, *trace = NULL, *path;
-    uint32_t seed = 1, n;
+    uint32_t n;
     const struct byi_option options[] = {
         {"input", 'i', BYI_OPTION_LIST, &feed.inputs, "NAME=FILE",
          "read an input from a .npy or .pb file"},
@@ -132,7 +132,7 @@ static int run(int argc, char **argv)
          "read all inputs from an .npz; its keys are their names"},
         {"data", 0, BYI_OPTION_TEXT, &feed.data, "DIR|PREFIX.",
          "read all inputs from input_K.npy or .pb there"},
-        {"seed", 0, BYI_OPTION_COUNT, &seed, "N",
+        {"seed", 0, BYI_OPTION_COUNT, &feed.seed, "N",
          "seed of inputs without a file (default: 1)"},
         {"output", 'o', BYI_OPTION_TEXT, &folder, "DIR",
          "write output_K.npy there"},
@@ -144,7 +144,6 @@ static int run(int argc, char **argv)
                                  argc, argv, 1, 1, &path, &n);
     if (code >= 0)
         return code;
-    feed.seed = seed;
     feed.seeded = byi_option_is_given("seed");
     struct byoc_error err;
     struct byi_open_model open;

@@ -406,9 +406,9 @@ enum byoc_status byi_feed_inputs(const struct byoc_model *model,
     BYI_TRY(check_dims(model, params, feed, arena, err));
     if (params->seeded && !feed->n_random)
         return byi_fail(err, BYOC_EINVAL,
-                        "seed %llu: every input is from a file, so it has no "
+                        "seed %u: every input is from a file, so it has no "
                         "effect; leave it out",
-                        (unsigned long long)params->seed);
+                        params->seed);
     struct dim_sizes dim_sizes;
     choose_sizes(model, params, feed, &dim_sizes);
     for (uint32_t i = 0; i < n; i++) {

@@ -15,7 +15,7 @@ struct byi_feed_params {
     const char *npz;           /* an archive with the inputs' names as keys */
     const char *const *inputs; /* "NAME=FILE.npy|.pb", NULL-ended           */
     const char *const *dims;   /* "N=4": sizes of symbolic dims, NULL-ended */
-    uint64_t seed;             /* of random inputs */
+    uint32_t seed;             /* of random inputs */
     bool seeded;               /* the seed was given */
 };
 
