@@ -412,13 +412,14 @@ static enum byoc_status rebuild(struct combine_work *w, uint32_t func,
 }
 
 enum byoc_status byi_combine_parallel(struct byi_module *m, uint32_t func,
-                                      byi_combine_fn is_combinable,
-                                      int64_t min_branches,
+                                      struct byi_pass_context *ctx,
                                       struct byi_arena *scratch,
                                       struct byoc_error *err)
 {
+    const struct byi_combine *of_pass = ctx->pass->data;
+    const int64_t min_branches = byi_option_int(ctx, of_pass->min_branches);
     struct combine_work w = {
-        .m = m, .is_combinable = is_combinable, .scratch = scratch};
+        .m = m, .is_combinable = of_pass->is_combinable, .scratch = scratch};
     enum byoc_status status = BYOC_OK;
     byi_sweep(m, m->funcs.at[func], scratch);
     w.f = m->funcs.at[func];

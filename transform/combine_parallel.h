@@ -21,12 +21,18 @@ typedef bool (*byi_combine_fn)(const struct byi_module *m,
                                const struct byi_func *f, byi_id id,
                                struct byi_channels *out);
 
-/* Combine the operators of `func` that `is_combinable` accepts, in groups of at
+/* The data of a pass that combines operators; its run_func is
+ * byi_combine_parallel. */
+struct byi_combine {
+    byi_combine_fn is_combinable;
+    const char *min_branches; /* the name of the pass's option */
+};
+
+/* Combine the operators of `func` that is_combinable accepts, in groups of at
  * least min_branches; fewer than 2 means 2. Errors: BYOC_ELIMIT (joined
  * constants exceed the budget of byi_consts_can_grow). */
 enum byoc_status byi_combine_parallel(struct byi_module *m, uint32_t func,
-                                      byi_combine_fn is_combinable,
-                                      int64_t min_branches,
+                                      struct byi_pass_context *ctx,
                                       struct byi_arena *scratch,
                                       struct byoc_error *err);
 

@@ -31,15 +31,8 @@ static bool is_combinable(const struct byi_module *m, const struct byi_func *f,
     return w.dims[0] > 0;
 }
 
-static enum byoc_status run(struct byi_module *m, uint32_t func,
-                            struct byi_pass_context *ctx,
-                            struct byi_arena *scratch, struct byoc_error *err)
-{
-    return byi_combine_parallel(
-        m, func, is_combinable,
-        byi_option_int(ctx, "CombineParallelConv2D.min_branches"), scratch,
-        err);
-}
+static const struct byi_combine combine = {
+    is_combinable, "CombineParallelConv2D.min_branches"};
 
 static const struct byi_pass_option options[] = {
     {"min_branches", BYI_ATTR_INT, "3", "fewest convolutions to combine"},
@@ -51,5 +44,6 @@ const struct byi_pass byi_pass_combine_parallel_conv2d = {
     .summary = "combine convolutions of one input",
     .opt_level = 3,
     .options = options,
-    .run_func = run,
+    .data = &combine,
+    .run_func = byi_combine_parallel,
 };

@@ -32,14 +32,8 @@ static bool is_combinable(const struct byi_module *m, const struct byi_func *f,
     return w.dims[out->weight_axis] > 0;
 }
 
-static enum byoc_status run(struct byi_module *m, uint32_t func,
-                            struct byi_pass_context *ctx,
-                            struct byi_arena *scratch, struct byoc_error *err)
-{
-    return byi_combine_parallel(
-        m, func, is_combinable,
-        byi_option_int(ctx, "CombineParallelDense.min_branches"), scratch, err);
-}
+static const struct byi_combine combine = {is_combinable,
+                                           "CombineParallelDense.min_branches"};
 
 static const struct byi_pass_option options[] = {
     {"min_branches", BYI_ATTR_INT, "3", "fewest products to combine"},
@@ -51,5 +45,6 @@ const struct byi_pass byi_pass_combine_parallel_dense = {
     .summary = "combine matrix products of one input",
     .opt_level = 3,
     .options = options,
-    .run_func = run,
+    .data = &combine,
+    .run_func = byi_combine_parallel,
 };
