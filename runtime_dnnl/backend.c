@@ -170,10 +170,10 @@ static enum byoc_status write_program(const struct byi_program *program,
                                       const char *symbol, struct byi_text *text,
                                       struct byoc_error *err)
 {
-    struct byi_text made = {0};
+    struct byi_text out = {0};
     BYI_BORDER(err);
-    byi_dn_write(program, symbol, &made);
-    *text = made;
+    byi_dn_write(program, symbol, &out);
+    *text = out;
     return BYOC_OK;
 }
 
@@ -274,9 +274,10 @@ static struct byoc_fail *check_memory(const struct byoc_host *host)
 {
     enum { BYTES = 1 << 16 };
     void *volatile memory = malloc(BYTES);
-    const bool has = memory;
+    const bool has_memory = memory;
     free(memory);
-    return has ? NULL
+    return has_memory
+               ? NULL
                : host->fail(host->ctx, BYOC_FAIL_RESOURCE,
                             "out of memory for oneDNN's thread-local data");
 }

@@ -126,18 +126,18 @@ uint32_t byi_dn_temp(struct byi_build *b, uint64_t bytes)
         b, (struct byi_buf){.kind = BYI_BUF_TEMP, .bytes = bytes});
 }
 
-uint32_t byi_dn_made_buf(struct byi_build *b, uint32_t made)
+uint32_t byi_dn_computed_buf(struct byi_build *b, uint32_t computed)
 {
     return byi_dn_add_buf(
-        b, (struct byi_buf){.kind = BYI_BUF_MADE,
-                            .index = made,
-                            .bytes = b->program->made.at[made].bytes});
+        b, (struct byi_buf){.kind = BYI_BUF_COMPUTED,
+                            .index = computed,
+                            .bytes = b->program->computed.at[computed].bytes});
 }
 
 static bool is_constant(const struct byi_build *b, uint32_t buf)
 {
     const enum byi_buf_kind kind = b->bufs.at[buf].kind;
-    return kind == BYI_BUF_CONST || kind == BYI_BUF_MADE;
+    return kind == BYI_BUF_CONST || kind == BYI_BUF_COMPUTED;
 }
 
 static uint64_t offset_bytes(const struct byi_dnnl_view *view)
@@ -268,7 +268,7 @@ enum byoc_status byi_dn_reorder(struct byi_build *b,
         const struct byi_copy copy = {
             .from = byi_dn_place(b, src), .src = src->desc, .dst = *desc};
         BYI_TRY(byi_dn_make_copy(b->program, &copy, b->err));
-        view->buf = byi_dn_made_buf(b, b->program->made.n - 1);
+        view->buf = byi_dn_computed_buf(b, b->program->computed.n - 1);
         return BYOC_OK;
     }
     const struct byi_dnnl_reorder p = {.src = src->desc, .dst = *desc};
@@ -395,9 +395,9 @@ enum byoc_status byi_dn_want_packed(struct byi_build *b,
     const struct byi_pack pack = {
         .from = byi_dn_place(b, src), .src = src->desc, .arg = arg};
     BYI_TRY(byi_dn_make_pack(b->program, &pack, prim, b->err));
-    use->buf = byi_dn_made_buf(b, b->program->made.n - 1);
-    const struct byi_packed_const made = {
+    use->buf = byi_dn_computed_buf(b, b->program->computed.n - 1);
+    const struct byi_packed_const packed = {
         .src = *src, .prim = prim, .arg = arg, .buf = use->buf};
-    BYI_PUSH(&b->packs, made);
+    BYI_PUSH(&b->packs, packed);
     return BYOC_OK;
 }

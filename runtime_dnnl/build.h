@@ -21,8 +21,8 @@
 /* --- the program --------------------------------------------------------- */
 
 /* A constant that is computed at load. */
-struct byi_made_const {
-    void *data; /* NULL if it was not computed, or after byi_dn_drop_made */
+struct byi_computed_const {
+    void *data; /* NULL if it was not computed, or after byi_dn_drop_computed */
     uint64_t bytes;
     /* The owner of the data: `shared` if not NULL; another constant or the
      * artifact if `borrowed`; otherwise this constant. */
@@ -45,8 +45,8 @@ struct byi_creation {
     const void *params;
     const struct byi_posts *posts; /* may be NULL */
     const char *pattern;           /* "" for steps at a border of the region */
-    uint32_t made, n_made;         /* number of the first constant that it
-                                    * makes, and how many */
+    /* index of the first constant that it makes, and their number */
+    uint32_t computed, n_computed;
 };
 
 /* A region that is ready to run: its primitives, steps and constants. */
@@ -67,13 +67,13 @@ struct byi_program {
     BYI_VEC(struct byi_dnnl_step) steps;
     struct byi_bands **bands; /* for each step: the bands of the step and those
                                * that join it, or NULL */
-    BYI_VEC(struct byi_made_const) made;
+    BYI_VEC(struct byi_computed_const) computed;
     BYI_VEC(struct byi_creation)
-    creations;                    /* for BYI_TO_WRITE */
-    uint64_t temp_bytes;          /* of the temporaries */
-    struct byi_made_block *block; /* the block that is being filled */
-    uint64_t unblocked_bytes;     /* bytes of constants outside of blocks */
-    uint64_t scratch_bytes;       /* maximum over the primitives */
+    creations;                        /* for BYI_TO_WRITE */
+    uint64_t temp_bytes;              /* of the temporaries */
+    struct byi_computed_block *block; /* the block that is being filled */
+    uint64_t unblocked_bytes;         /* bytes of constants outside of blocks */
+    uint64_t scratch_bytes;           /* maximum over the primitives */
 };
 
 /* program.c. Create an empty program with the region's constants. Constants
@@ -140,8 +140,9 @@ void byi_dn_bands_end(struct byi_program *program);
  * it in bands. */
 const char *byi_dn_step_impl(const struct byi_program *program, uint32_t step);
 
-/* made.c. Append a constant that is computed from others at load; only programs
- * that are BYI_TO_RUN compute it. byi_dn_make_pack packs weights for `prim`. */
+/* computed.c. Append a constant that is computed from others at load; only
+ * programs that are BYI_TO_RUN compute it. byi_dn_make_pack packs weights for
+ * `prim`. */
 enum byoc_status byi_dn_make_pack(struct byi_program *program,
                                   const struct byi_pack *p,
                                   const struct byi_prim *prim,
@@ -164,18 +165,18 @@ enum byoc_status byi_dn_make_gate_weights(struct byi_program *program,
 enum byoc_status byi_dn_make_gate_biases(struct byi_program *program,
                                          const struct byi_gates *p,
                                          struct byoc_error *err);
-/* made_memory.c. Allocate memory for a constant with the host's allocator,
+/* computed_memory.c. Allocate memory for a constant with the host's allocator,
  * aligned to BYI_ALIGN; NULL if that fails. Any thread may free it with
- * byi_dn_made_free, even after the program was freed. `brief`: the constant is
- * freed before the load ends, so it shares no block with others. */
-void *byi_dn_made_alloc(struct byi_program *program, uint64_t bytes,
-                        bool brief);
-/* Free memory of byi_dn_made_alloc; `data` may be NULL. */
-void byi_dn_made_free(const struct byoc_host *host, void *data);
+ * byi_dn_computed_free, even after the program was freed. `brief`: the constant
+ * is freed before the load ends, so it shares no block with others. */
+void *byi_dn_computed_alloc(struct byi_program *program, uint64_t bytes,
+                            bool brief);
+/* Free memory of byi_dn_computed_alloc; `data` may be NULL. */
+void byi_dn_computed_free(const struct byoc_host *host, void *data);
 /* Call when the program will allocate no more constants. */
-void byi_dn_made_end(struct byi_program *program);
-/* made.c. Free a constant that no step reads. */
-void byi_dn_drop_made(struct byi_program *program, uint32_t made);
+void byi_dn_computed_end(struct byi_program *program);
+/* computed.c. Free a constant that no step reads. */
+void byi_dn_drop_computed(struct byi_program *program, uint32_t computed);
 
 /* exec.c. byi_dn_exec_new allocates the state of a run, which refers to the
  * program and serves one run at a time. byi_dn_exec_run runs all steps in the
@@ -207,11 +208,11 @@ struct byi_shared;
 struct byi_shared *byi_dn_share_find(const struct byoc_host *host,
                                      const void *src,
                                      const struct byi_prim *reorder);
-/* Share `data`, which byi_dn_made_alloc allocated and *reorder computed. Takes
- * ownership of both and sets *reorder to NULL. If another thread has shared an
- * equal result meanwhile, frees `data`, returns that result, and leaves
- * *reorder to the caller. Returns NULL if an allocation fails; the caller then
- * keeps both. */
+/* Share `data`, which byi_dn_computed_alloc allocated and *reorder computed.
+ * Takes ownership of both and sets *reorder to NULL. If another thread has
+ * shared an equal result meanwhile, frees `data`, returns that result, and
+ * leaves *reorder to the caller. Returns NULL if an allocation fails; the
+ * caller then keeps both. */
 struct byi_shared *byi_dn_share(const struct byoc_host *host, const void *src,
                                 struct byi_prim **reorder, void *data);
 /* The shared constant; it is valid until byi_dn_share_release. */
@@ -381,9 +382,9 @@ enum byoc_status byi_dn_want_packed(struct byi_build *b,
 /* Append a buffer, or a TEMP buffer of `bytes` bytes; returns its index. */
 uint32_t byi_dn_add_buf(struct byi_build *b, struct byi_buf buf);
 uint32_t byi_dn_temp(struct byi_build *b, uint64_t bytes);
-/* byi_dn_made_buf appends a buffer for constant `made` of the program and
- * returns its index; byi_dn_place is the place of a view's data. */
-uint32_t byi_dn_made_buf(struct byi_build *b, uint32_t made);
+/* byi_dn_computed_buf appends a buffer for constant `computed` of the program
+ * and returns its index; byi_dn_place is the place of a view's data. */
+uint32_t byi_dn_computed_buf(struct byi_build *b, uint32_t computed);
 struct byi_place byi_dn_place(const struct byi_build *b,
                               const struct byi_dnnl_view *view);
 /* Whether the current kernel may overwrite the buffer of `view`: it is a

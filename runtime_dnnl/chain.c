@@ -281,8 +281,8 @@ enum byoc_status byi_dn_chain_bias(struct byi_build *b,
 struct byi_fusion {
     struct byi_posts posts; /* points to post[] */
     struct byi_post post[BYI_MAX_POSTS];
-    struct byi_desc want[BYI_MAX_POSTS]; /* layouts of the operands, in the
-                                          * graph's dims */
+    struct byi_desc wanted[BYI_MAX_POSTS]; /* layouts of the operands, in the
+                                            * graph's dims */
     uint32_t sum; /* index of the sum, or BYI_MAX_POSTS if there is none */
 };
 
@@ -308,7 +308,7 @@ static bool fold_operand(const struct byi_desc *dst,
  * does not broadcast to dst. */
 static bool find_operand_layout(const struct byi_desc *operand,
                                 const struct byi_desc *dst,
-                                struct byi_desc *want)
+                                struct byi_desc *wanted)
 {
     if (operand->rank > dst->rank || operand->dtype != dst->dtype)
         return false;
@@ -316,8 +316,8 @@ static bool find_operand_layout(const struct byi_desc *operand,
     for (uint32_t i = 0; i < dst->rank; i++)
         if (padded.dims[i] != 1 && padded.dims[i] != dst->dims[i])
             return false;
-    *want = byi_dn_dense_like(dst, padded.dims);
-    want->dtype = operand->dtype;
+    *wanted = byi_dn_dense_like(dst, padded.dims);
+    wanted->dtype = operand->dtype;
     return true;
 }
 
@@ -325,20 +325,22 @@ static bool find_operand_layout(const struct byi_desc *operand,
  * it. */
 static bool may_sum(struct byi_build *b, const struct byi_core *core,
                     const struct byi_chain_item *item,
-                    const struct byi_desc *want)
+                    const struct byi_desc *wanted)
 {
     if (item->kind != BYI_ITEM_BIN || item->alg != BYI_BIN_ADD ||
-        !byi_dims_equal(want->rank, want->dims, core->dst.rank, core->dst.dims))
+        !byi_dims_equal(wanted->rank, wanted->dims, core->dst.rank,
+                        core->dst.dims))
         return false;
     struct byi_dnnl_value *value = byi_dn_operand(b, item->operand);
     const struct byi_desc unpadded =
-        byi_dn_lead(want, value->views[0].desc.rank);
+        byi_dn_lead(wanted, value->views[0].desc.rank);
     const struct byi_dnnl_view *found = byi_dn_find(value, &unpadded);
     if (found)
         return byi_dn_may_overwrite(b, found);
     /* the operand will be copied to this layout for this reader only */
     const enum byi_buf_kind kind = b->bufs.at[value->views[0].buf].kind;
-    return value->uses == 1 && kind != BYI_BUF_CONST && kind != BYI_BUF_MADE;
+    return value->uses == 1 && kind != BYI_BUF_CONST &&
+           kind != BYI_BUF_COMPUTED;
 }
 
 /* Whether at most one axis is longer than 1. */
@@ -374,11 +376,13 @@ static bool plan_fusion(struct byi_build *b, const struct byi_core *core,
         const struct byi_dnnl_value *value = byi_dn_operand(b, item->operand);
         post->kind = BYI_POST_BIN;
         if (core->elt_only || !find_operand_layout(&value->views[0].desc,
-                                                   &core->dst, &f->want[i]))
+                                                   &core->dst, &f->wanted[i]))
             return false;
-        post->desc = core->order ? byi_dn_permute_desc(&f->want[i], core->order)
-                                 : f->want[i];
-        if (core->folded && !fold_operand(&core->dst, &f->want[i], &post->desc))
+        post->desc = core->order
+                         ? byi_dn_permute_desc(&f->wanted[i], core->order)
+                         : f->wanted[i];
+        if (core->folded &&
+            !fold_operand(&core->dst, &f->wanted[i], &post->desc))
             return false;
         if (item->kind == BYI_ITEM_PRELU) {
             post->kind = BYI_POST_PRELU;
@@ -386,7 +390,7 @@ static bool plan_fusion(struct byi_build *b, const struct byi_core *core,
                 return false;
         }
         if (with_sum && f->sum == BYI_MAX_POSTS &&
-            may_sum(b, core, item, &f->want[i])) {
+            may_sum(b, core, item, &f->wanted[i])) {
             post->kind = BYI_POST_SUM;
             f->sum = i;
         }
@@ -490,7 +494,7 @@ static enum byoc_status emit_core(struct byi_build *b, struct byi_core *core,
         struct byi_dnnl_value *value =
             byi_dn_operand(b, chain->at[*next + i].operand);
         const struct byi_desc unpadded =
-            byi_dn_lead(&f->want[i], value->views[0].desc.rank);
+            byi_dn_lead(&f->wanted[i], value->views[0].desc.rank);
         struct byi_dnnl_view operand;
         status = byi_dn_want(b, value, &unpadded, &operand);
         if (i == f->sum) {
@@ -537,9 +541,9 @@ static enum byoc_status want_other(struct byi_build *b,
                                    struct item_primitive *p)
 {
     struct byi_dnnl_value *value = byi_dn_operand(b, item->operand);
-    struct byi_desc want;
+    struct byi_desc wanted;
     const struct byi_desc *other = &value->views[0].desc, *src = &p->src.desc;
-    if (!find_operand_layout(other, src, &want)) {
+    if (!find_operand_layout(other, src, &wanted)) {
         char found[2][128];
         return byi_dn_refuse(
             b,
@@ -551,9 +555,9 @@ static enum byoc_status want_other(struct byi_build *b,
             byi_dims_text(found[1], sizeof found[1], other->rank, other->dims));
     }
     const struct byi_desc unpadded =
-        byi_dn_lead(&want, value->views[0].desc.rank);
+        byi_dn_lead(&wanted, value->views[0].desc.rank);
     BYI_TRY(byi_dn_want(b, value, &unpadded, &p->other));
-    p->other.desc = want;
+    p->other.desc = wanted;
     return BYOC_OK;
 }
 
@@ -576,20 +580,20 @@ static enum byoc_status swap_operands(struct byi_build *b,
                              "the former",
                              name);
     BYI_TRY(byi_dn_want_dense(b, value, &whole));
-    struct byi_desc want;
+    struct byi_desc wanted;
     if (!have_same_dims(item->type, &whole.desc) ||
-        !find_operand_layout(&p->src.desc, &whole.desc, &want))
+        !find_operand_layout(&p->src.desc, &whole.desc, &wanted))
         return byi_dn_refuse(b,
                              "%s: both operands are broadcast, expected one "
                              "with the result's shape",
                              name);
-    const struct byi_desc unpadded = byi_dn_lead(&want, p->src.desc.rank);
+    const struct byi_desc unpadded = byi_dn_lead(&wanted, p->src.desc.rank);
     struct byi_dnnl_view moved = p->src;
     if (!byi_dn_same_layout(&unpadded, &p->src.desc))
         BYI_TRY(byi_dn_reorder(b, &p->src, &unpadded, &moved));
     p->src = whole;
     p->other = moved;
-    p->other.desc = want;
+    p->other.desc = wanted;
     return BYOC_OK;
 }
 

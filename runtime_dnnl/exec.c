@@ -28,8 +28,8 @@ static void *place_data(const struct byi_exec *exec, const struct byi_place *at)
     switch (at->kind) {
     case BYI_BUF_CONST:
         return (char *)exec->program->consts[at->index].data + at->offset;
-    case BYI_BUF_MADE:
-        return (char *)exec->program->made.at[at->index].data + at->offset;
+    case BYI_BUF_COMPUTED:
+        return (char *)exec->program->computed.at[at->index].data + at->offset;
     case BYI_BUF_TEMP:
         return exec->memory + at->offset;
     case BYI_BUF_INPUT:
@@ -181,9 +181,9 @@ static bool is_in_buffer(const struct byi_program *p,
     case BYI_BUF_CONST:
         return at->index < p->n_consts &&
                at->offset < p->consts[at->index].bytes;
-    case BYI_BUF_MADE:
-        return at->index < p->made.n && p->made.at[at->index].data &&
-               at->offset < p->made.at[at->index].bytes;
+    case BYI_BUF_COMPUTED:
+        return at->index < p->computed.n && p->computed.at[at->index].data &&
+               at->offset < p->computed.at[at->index].bytes;
     case BYI_BUF_TEMP:
         return at->offset < p->temp_bytes;
     }

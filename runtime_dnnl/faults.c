@@ -240,9 +240,9 @@ const char *byi_fault_pool(int major, const struct byi_dnnl_pool *p)
 const char *byi_fault_pool_impl(int major, const struct byi_dnnl_pool *p,
                                 const struct byi_posts *posts, const char *impl)
 {
-    const int64_t left = p->src.dims[1] % 8;
-    if (major < 3 && posts && posts->n && strstr(impl, "sse41") && left > 0 &&
-        left <= 4)
+    const int64_t last_block = p->src.dims[1] % 8;
+    if (major < 3 && posts && posts->n && strstr(impl, "sse41") &&
+        last_block > 0 && last_block <= 4)
         return "found post-ops of a pooling over a number of channels of which "
                "1 to 4 remain after multiples of 8, expected none, since "
                "oneDNN 2.x crashes on SSE4.1";

@@ -159,7 +159,7 @@ static bool is_constant(const struct byi_build *b,
                         const struct byi_dnnl_view *view)
 {
     const enum byi_buf_kind kind = b->bufs.at[view->buf].kind;
-    return kind == BYI_BUF_CONST || kind == BYI_BUF_MADE;
+    return kind == BYI_BUF_CONST || kind == BYI_BUF_COMPUTED;
 }
 
 static enum byoc_status want_operands(struct byi_build *b, struct matmul *m,

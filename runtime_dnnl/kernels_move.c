@@ -275,12 +275,12 @@ static enum byoc_status want_rows(struct byi_build *b,
         if (byi_dn_row_pitch(&view->desc, &like, byi_dn_concat_row(p, i)))
             return BYOC_OK;
     }
-    struct byi_desc want = like;
+    struct byi_desc wanted = like;
     if (shuffled) { /* drop the axis again */
-        want = value->views[0].desc;
-        want = byi_dn_channels_last(want.dtype, want.rank, want.dims);
+        wanted = value->views[0].desc;
+        wanted = byi_dn_channels_last(wanted.dtype, wanted.rank, wanted.dims);
     }
-    BYI_TRY(byi_dn_want(b, value, &want, view));
+    BYI_TRY(byi_dn_want(b, value, &wanted, view));
     if (shuffled)
         view->desc = split_channels(&view->desc, 1);
     return BYOC_OK;

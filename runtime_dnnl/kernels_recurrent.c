@@ -162,10 +162,10 @@ static enum byoc_status want_order(struct byi_build *b,
 {
     const uint32_t order[] = {swap ? 1 : 0, swap ? 0 : 1, 2};
     const struct byi_desc *main = &value->views[0].desc;
-    const struct byi_desc want =
+    const struct byi_desc wanted =
         byi_dn_dense(main->dtype, main->rank, main->dims, order);
-    BYI_TRY(byi_dn_want(b, value, &want, view));
-    view->desc = byi_dn_permute_desc(&want, order);
+    BYI_TRY(byi_dn_want(b, value, &wanted, view));
+    view->desc = byi_dn_permute_desc(&wanted, order);
     return BYOC_OK;
 }
 
@@ -185,7 +185,7 @@ static enum byoc_status want_state(struct byi_build *b, struct recurrent *m,
         BYI_TRY(want_order(b, value_of(b, operand), m->batch_first, view));
     } else {
         BYI_TRY(byi_dn_make_fill(b->program, &zeros, b->err));
-        view->buf = byi_dn_made_buf(b, b->program->made.n - 1);
+        view->buf = byi_dn_computed_buf(b, b->program->computed.n - 1);
     }
     view->desc = desc;
     return BYOC_OK;
@@ -215,7 +215,7 @@ static enum byoc_status make_bias(struct byi_build *b, struct recurrent *m)
 {
     const struct byi_gates p = gates_of(b, m, BIAS, m->hidden);
     BYI_TRY(byi_dn_make_gate_biases(b->program, &p, b->err));
-    m->bias.buf = byi_dn_made_buf(b, b->program->made.n - 1);
+    m->bias.buf = byi_dn_computed_buf(b, b->program->computed.n - 1);
     m->bias.desc = byi_dn_dense(
         BYOC_F32, 4,
         (const int64_t[]){1, m->directions, m->n_biases, m->hidden}, NULL);
@@ -251,7 +251,7 @@ static enum byoc_status pack_weights(struct byi_build *b,
         const struct byi_gates p = gates_of(b, m, operand, m->hidden * n);
         BYI_TRY(byi_dn_make_gate_weights(b->program, &p, b->err));
         view = (struct byi_dnnl_view){
-            .buf = byi_dn_made_buf(b, b->program->made.n - 1)};
+            .buf = byi_dn_computed_buf(b, b->program->computed.n - 1)};
     }
     view.desc = weights_desc(m, n);
     return byi_dn_want_packed(b, &view, e->prim, arg, &e->uses[e->n++]);
@@ -279,9 +279,9 @@ static enum byoc_status read_layer(struct byi_build *b, struct recurrent *m)
                  : m->p.kind == BYI_RNN_LSTM ? 4
                                              : 3;
     m->n_biases = m->n_gates + (m->p.kind == BYI_RNN_GRU_LINEAR);
-    m->p.both = strcmp(direction, "bidirectional") == 0;
+    m->p.bidirectional = strcmp(direction, "bidirectional") == 0;
     m->p.reverse = strcmp(direction, "reverse") == 0;
-    m->directions = m->p.both ? 2 : 1;
+    m->directions = m->p.bidirectional ? 2 : 1;
     return BYOC_OK;
 }
 

@@ -287,17 +287,17 @@ static enum byoc_status make_attr(const struct byi_posts *posts,
                     byi_dnnl_version(), n, (int)status);
 }
 
-/* The post-ops with ReLU replaced, in `made`. */
+/* The post-ops with ReLU replaced, in `copy`. */
 static struct byi_posts replace_relus(const struct byi_posts *posts,
-                                      struct byi_post made[BYI_MAX_POSTS])
+                                      struct byi_post copy[BYI_MAX_POSTS])
 {
     const uint32_t n = posts ? posts->n : 0;
     for (uint32_t i = 0; i < n; i++) {
-        made[i] = posts->at[i];
-        if (made[i].kind == BYI_POST_ELT)
-            byi_elt_replace_relu(&made[i].alg, made[i].alpha, &made[i].beta);
+        copy[i] = posts->at[i];
+        if (copy[i].kind == BYI_POST_ELT)
+            byi_elt_replace_relu(&copy[i].alg, copy[i].alpha, &copy[i].beta);
     }
-    return (struct byi_posts){n, made};
+    return (struct byi_posts){n, copy};
 }
 
 enum byoc_status byi_pieces_make(struct byi_pieces *pieces, uint32_t n,
@@ -306,8 +306,8 @@ enum byoc_status byi_pieces_make(struct byi_pieces *pieces, uint32_t n,
                                  enum byi_unit_axes units,
                                  struct byoc_error *err)
 {
-    struct byi_post made[BYI_MAX_POSTS];
-    const struct byi_posts replaced = replace_relus(given, made);
+    struct byi_post copy[BYI_MAX_POSTS];
+    const struct byi_posts replaced = replace_relus(given, copy);
     const struct byi_posts *posts = &replaced;
     *pieces = (struct byi_pieces){.n = n};
     enum byoc_status status =
@@ -531,8 +531,8 @@ bool byi_prim_wants(const struct byi_prim *prim, int arg,
         return false;
     if (byi_md_make(desc, BYI_UNITS_PLAIN, &md, NULL))
         return false;
-    BYI_MD_PTR want = byi_prim_query(prim, arg);
-    const bool same = want && dnnl_memory_desc_equal(BYI_MD(&md), want);
+    BYI_MD_PTR wanted = byi_prim_query(prim, arg);
+    const bool same = wanted && dnnl_memory_desc_equal(BYI_MD(&md), wanted);
     byi_md_drop(&md);
     return same;
 }

@@ -232,7 +232,7 @@ enum byi_rnn_kind {
 struct byi_dnnl_rnn {
     enum byi_rnn_kind kind;
     enum byi_elt activation; /* PLAIN */
-    bool both;               /* two directions: D is 2 */
+    bool bidirectional;      /* D is 2 */
     bool reverse; /* the only direction is from the end to the beginning */
     struct byi_desc src, src_h, src_c, weights, recurrent, bias;
     struct byi_desc dst, dst_h, dst_c;
@@ -258,26 +258,26 @@ struct byi_dnnl_qelementwise {
  * exactly (kernels/i8.h): src u8 or s8 with a zero point, dims (N, C,
  * spatial...); weights s8 (O, I/G, k...); bias (O) int32 and scale (O) float32;
  * dst is float32, sum * scale, or u8 or s8, round(clamp(sum * scale)) + zero.
- * If `more` is an ADD, dst is its result for these bytes as src, which has no
+ * If `add` is an ADD, dst is its result for these bytes as src, which has no
  * zero point, and src1. */
 struct byi_dnnl_qconv {
     struct byi_dnnl_window window; /* its n is 0 for a product */
     struct byi_desc src, weights, dst;
     int64_t src_zero, zero;
     float low, high; /* bounds before the zero point is added */
-    struct byi_dnnl_qelementwise more; /* a BYI_QELEMENTWISE_ADD, or all zero if
-                                        * there is none */
+    struct byi_dnnl_qelementwise add; /* a BYI_QELEMENTWISE_ADD, or all zero if
+                                       * there is none */
 };
 
 /* --- memory -------------------------------------------------------------- */
 
 /* The memory of a buffer. */
 enum byi_buf_kind {
-    BYI_BUF_INPUT,  /* input `index` of the region, in the caller's memory */
-    BYI_BUF_OUTPUT, /* output `index` of the region, in the caller's memory */
-    BYI_BUF_CONST,  /* constant `index` of the artifact */
-    BYI_BUF_MADE,   /* constant `index` computed at load */
-    BYI_BUF_TEMP    /* a temporary; index is 0 */
+    BYI_BUF_INPUT,    /* input `index` of the region, in the caller's memory */
+    BYI_BUF_OUTPUT,   /* output `index` of the region, in the caller's memory */
+    BYI_BUF_CONST,    /* constant `index` of the artifact */
+    BYI_BUF_COMPUTED, /* constant `index` computed at load */
+    BYI_BUF_TEMP      /* a temporary; index is 0 */
 };
 
 /* A place in a buffer. */
@@ -288,7 +288,7 @@ struct byi_place {
 };
 
 /* The following structs describe constants that are computed at load from other
- * constants, which are CONST or MADE. */
+ * constants, which are CONST or COMPUTED. */
 
 /* Weights in the layout that argument `arg` of the primitive of step `step`
  * needs. They are not copied if they have that layout already. */
@@ -394,8 +394,8 @@ struct byi_operators {
     BYI_MAKER(integers, byi_integers);
     BYI_MAKER(gate_weights, byi_gates);
     BYI_MAKER(gate_biases, byi_gates);
-    /* Free constant `made`, which was needed only to make others. */
-    int (*drop)(struct byi_load *load, uint32_t made);
+    /* Free constant `computed`, which was needed only to make others. */
+    int (*drop)(struct byi_load *load, uint32_t computed);
     /* Run a step. The step exists as long as the unit. */
     int (*run)(struct byi_exec *exec, const struct byi_dnnl_step *step);
 };
@@ -405,7 +405,7 @@ struct byi_dnnl_unit {
     uint32_t size; /* sizeof(struct byi_dnnl_unit) */
     uint32_t id;   /* hash of these declarations: byi_dn_unit_id */
     const char *name;
-    uint32_t n_steps, n_made;
+    uint32_t n_steps, n_computed;
     uint32_t n_inputs, n_outputs, n_consts;
     const uint64_t *input_bytes, *output_bytes, *const_bytes;
     uint64_t temp_bytes; /* bytes of memory for temporaries */

@@ -77,16 +77,16 @@ enum byoc_status byi_prim_new_concat(const struct byi_dnnl *lib,
 #else
     dnnl_memory_desc_t *src = byi_alloc(p->n, sizeof *src);
 #endif
-    enum byoc_status made =
+    enum byoc_status descs_status =
         md && src ? BYOC_OK : byi_fail(err, BYOC_ENOMEM, "out of memory");
-    for (uint32_t i = 0; i < p->n && made == BYOC_OK; i++) {
-        made = byi_md_make(&p->src[i], BYI_UNITS_PLAIN, &md[i], err);
-        if (made == BYOC_OK)
+    for (uint32_t i = 0; i < p->n && descs_status == BYOC_OK; i++) {
+        descs_status = byi_md_make(&p->src[i], BYI_UNITS_PLAIN, &md[i], err);
+        if (descs_status == BYOC_OK)
             src[i] = md[i].md;
     }
     dnnl_primitive_desc_t pd = NULL;
     dnnl_status_t status = dnnl_out_of_memory;
-    if (made == BYOC_OK)
+    if (descs_status == BYOC_OK)
 #if BYI_V3
         status = dnnl_concat_primitive_desc_create(&pd, lib->engine,
                                                    BYI_MD(&s.md[0]), (int)p->n,
@@ -100,9 +100,9 @@ enum byoc_status byi_prim_new_concat(const struct byi_dnnl *lib,
         byi_md_drop(&md[i]);
     byi_release(md);
     byi_release(src);
-    if (made != BYOC_OK) {
+    if (descs_status != BYOC_OK) {
         byi_pieces_drop(&s);
-        return made;
+        return descs_status;
     }
     s.narrow.sources = p->n;
     return byi_prim_wrap(status, pd, &s, "concatenation", prim, err);

@@ -514,8 +514,8 @@ bool byi_dn_fast_rnn(const struct byi_dnnl_rnn *p, struct byi_dn_fast *fast)
                                    .batch = p->src.dims[1],
                                    .input = p->src.dims[2],
                                    .hidden = p->recurrent.dims[2],
-                                   .directions = 1 + p->both,
-                                   .reverse = !p->both && p->reverse};
+                                   .directions = 1 + p->bidirectional,
+                                   .reverse = !p->bidirectional && p->reverse};
     byi_f32_recurrent_plan(&fast->recurrent);
     return byi_f32_recurrent_pays(&fast->recurrent);
 }

@@ -99,7 +99,7 @@ static const struct byi_dn_fast_kind qconv_kind = {
 
 static bool has_sum(const struct byi_dnnl_qconv *p)
 {
-    return p->more.kind == BYI_QELEMENTWISE_ADD;
+    return p->add.kind == BYI_QELEMENTWISE_ADD;
 }
 
 static struct byi_i8_other read_other(const struct byi_dnnl_qelementwise *p)
@@ -168,7 +168,7 @@ enum byoc_status byi_prim_new_qconv(const struct byi_dnnl *lib,
     fast.zero = p->zero;
     fast.low = p->low;
     fast.high = p->high;
-    fast.other = read_other(&p->more);
+    fast.other = read_other(&p->add);
     fast.threads = omp_get_max_threads();
     return byi_prim_wrap_fast(&fast, prim, err);
 }

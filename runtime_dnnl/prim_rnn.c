@@ -4,9 +4,9 @@
 
 static dnnl_rnn_direction_t translate_direction(const struct byi_dnnl_rnn *p)
 {
-    return p->both      ? dnnl_bidirectional_concat
-           : p->reverse ? dnnl_unidirectional_right2left
-                        : dnnl_unidirectional_left2right;
+    return p->bidirectional ? dnnl_bidirectional_concat
+           : p->reverse     ? dnnl_unidirectional_right2left
+                            : dnnl_unidirectional_left2right;
 }
 
 enum {
@@ -34,25 +34,25 @@ static dnnl_status_t make_pd(const struct byi_dnnl *lib,
                              dnnl_primitive_desc_t *pd)
 {
     const dnnl_prop_kind_t prop = dnnl_forward_inference;
-    const dnnl_rnn_direction_t way = translate_direction(p);
+    const dnnl_rnn_direction_t direction = translate_direction(p);
     switch (p->kind) {
     case BYI_RNN_PLAIN:
         return dnnl_vanilla_rnn_forward_primitive_desc_create(
-            pd, lib->engine, prop, activation, way, SOURCES(s), WEIGHTS_OF(s),
-            RESULTS(s), 0, 0.0f, 0.0f, s->attr);
+            pd, lib->engine, prop, activation, direction, SOURCES(s),
+            WEIGHTS_OF(s), RESULTS(s), 0, 0.0f, 0.0f, s->attr);
     case BYI_RNN_LSTM:
         return dnnl_lstm_forward_primitive_desc_create(
-            pd, lib->engine, prop, way, SOURCES(s), BYI_MD(&s->md[SRC_C]),
+            pd, lib->engine, prop, direction, SOURCES(s), BYI_MD(&s->md[SRC_C]),
             WEIGHTS_OF(s), NULL, NULL, RESULTS(s), BYI_MD(&s->md[DST_C]), 0,
             s->attr);
     case BYI_RNN_GRU:
         return dnnl_gru_forward_primitive_desc_create(
-            pd, lib->engine, prop, way, SOURCES(s), WEIGHTS_OF(s), RESULTS(s),
-            0, s->attr);
+            pd, lib->engine, prop, direction, SOURCES(s), WEIGHTS_OF(s),
+            RESULTS(s), 0, s->attr);
     case BYI_RNN_GRU_LINEAR:
         return dnnl_lbr_gru_forward_primitive_desc_create(
-            pd, lib->engine, prop, way, SOURCES(s), WEIGHTS_OF(s), RESULTS(s),
-            0, s->attr);
+            pd, lib->engine, prop, direction, SOURCES(s), WEIGHTS_OF(s),
+            RESULTS(s), 0, s->attr);
     }
     byi_unreachable();
 }
@@ -63,26 +63,26 @@ static dnnl_status_t make_pd(const struct byi_dnnl *lib,
                              dnnl_primitive_desc_t *pd)
 {
     const dnnl_prop_kind_t prop = dnnl_forward_inference;
-    const dnnl_rnn_direction_t way = translate_direction(p);
+    const dnnl_rnn_direction_t direction = translate_direction(p);
     dnnl_rnn_desc_t d;
     dnnl_status_t status = dnnl_unimplemented;
     switch (p->kind) {
     case BYI_RNN_PLAIN:
-        status = dnnl_vanilla_rnn_forward_desc_init(&d, prop, activation, way,
-                                                    SOURCES(s), WEIGHTS_OF(s),
-                                                    RESULTS(s), 0, 0.0f, 0.0f);
+        status = dnnl_vanilla_rnn_forward_desc_init(
+            &d, prop, activation, direction, SOURCES(s), WEIGHTS_OF(s),
+            RESULTS(s), 0, 0.0f, 0.0f);
         break;
     case BYI_RNN_LSTM:
         status = dnnl_lstm_forward_desc_init(
-            &d, prop, way, SOURCES(s), BYI_MD(&s->md[SRC_C]), WEIGHTS_OF(s),
-            RESULTS(s), BYI_MD(&s->md[DST_C]), 0);
+            &d, prop, direction, SOURCES(s), BYI_MD(&s->md[SRC_C]),
+            WEIGHTS_OF(s), RESULTS(s), BYI_MD(&s->md[DST_C]), 0);
         break;
     case BYI_RNN_GRU:
-        status = dnnl_gru_forward_desc_init(&d, prop, way, SOURCES(s),
+        status = dnnl_gru_forward_desc_init(&d, prop, direction, SOURCES(s),
                                             WEIGHTS_OF(s), RESULTS(s), 0);
         break;
     case BYI_RNN_GRU_LINEAR:
-        status = dnnl_lbr_gru_forward_desc_init(&d, prop, way, SOURCES(s),
+        status = dnnl_lbr_gru_forward_desc_init(&d, prop, direction, SOURCES(s),
                                                 WEIGHTS_OF(s), RESULTS(s), 0);
         break;
     }

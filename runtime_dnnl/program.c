@@ -58,15 +58,15 @@ void byi_dn_program_free(struct byi_program **program)
         return;
     for (uint32_t i = 0; i < p->prims.n; i++)
         byi_prim_free(&p->prims.at[i]);
-    for (uint32_t i = 0; i < p->made.n; i++)
-        if (p->made.at[i].shared)
-            byi_dn_share_release(p->made.at[i].shared);
-        else if (!p->made.at[i].borrowed)
-            byi_dn_made_free(p->host, p->made.at[i].data);
-    byi_dn_made_end(p);
+    for (uint32_t i = 0; i < p->computed.n; i++)
+        if (p->computed.at[i].shared)
+            byi_dn_share_release(p->computed.at[i].shared);
+        else if (!p->computed.at[i].borrowed)
+            byi_dn_computed_free(p->host, p->computed.at[i].data);
+    byi_dn_computed_end(p);
     byi_vec_free(p->prims.at);
     byi_vec_free(p->steps.at);
-    byi_vec_free(p->made.at);
+    byi_vec_free(p->computed.at);
     byi_vec_free(p->creations.at);
     byi_arena_free(&p->arena);
     byi_vec_free(p);

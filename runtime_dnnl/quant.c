@@ -255,10 +255,10 @@ enum byoc_status byi_dn_integer_open(struct byi_build *b,
     if (status == BYOC_EUNSUPPORTED) /* retry without the bias */
         status = byi_dn_make_integers(b->program, &f32_result, b->err);
     BYI_TRY(status);
-    const uint32_t made = b->program->made.n - 3;
-    x->weights.buf = byi_dn_made_buf(b, made);
-    x->scale.buf = byi_dn_made_buf(b, made + 1);
-    x->bias.buf = byi_dn_made_buf(b, made + 2);
+    const uint32_t computed = b->program->computed.n - 3;
+    x->weights.buf = byi_dn_computed_buf(b, computed);
+    x->scale.buf = byi_dn_computed_buf(b, computed + 1);
+    x->bias.buf = byi_dn_computed_buf(b, computed + 2);
     x->src = src->integers;
     return BYOC_OK;
 }
@@ -302,7 +302,7 @@ enum byoc_status byi_dn_integer_emit(struct byi_build *b,
         byi_dn_abandon(b, &e.prim);
         return status;
     }
-    byi_dn_drop_made(b->program, b->bufs.at[x->weights.buf].index);
+    byi_dn_drop_computed(b->program, b->bufs.at[x->weights.buf].index);
     byi_dn_use(&e, BYI_ARG_BIAS, &x->bias);
     byi_dn_use(&e, BYI_ARG_SCALE, &x->scale);
     y.buf = byi_dn_temp(b, byi_dn_desc_bytes(&y.desc));
@@ -363,14 +363,14 @@ static enum byoc_status add_in_product(struct byi_build *b,
     const struct byi_dnnl_view *found = byi_dn_find(other, &like);
     if (!found || !is_complete_before(b, found->buf, integers->qconv->index))
         return BYOC_EUNSUPPORTED;
-    conv.more = *p;
-    conv.more.src_zero = 0;
+    conv.add = *p;
+    conv.add.src_zero = 0;
     if (which == 1) {
-        conv.more.src = p->src1;
-        conv.more.src1 = p->src;
-        conv.more.src1_zero = p->src_zero;
-        conv.more.src_scale = p->src1_scale;
-        conv.more.src1_scale = p->src_scale;
+        conv.add.src = p->src1;
+        conv.add.src1 = p->src;
+        conv.add.src1_zero = p->src_zero;
+        conv.add.src_scale = p->src1_scale;
+        conv.add.src1_scale = p->src_scale;
     }
     struct byi_emit e = {.n = 0};
     struct byi_dnnl_view y = {.desc = like};

@@ -15,7 +15,7 @@ struct byi_shared {
     const struct byoc_host *host;
     const void *src;          /* the constant that was reordered */
     struct byi_prim *reorder; /* identifies both layouts */
-    void *data;               /* the result, from byi_dn_made_alloc() */
+    void *data;               /* the result, from byi_dn_computed_alloc() */
     uint32_t refs;            /* number of programs that use it */
 };
 
@@ -97,7 +97,7 @@ struct byi_shared *byi_dn_share(const struct byoc_host *host, const void *src,
     }
     pthread_mutex_unlock(&shared_consts.lock);
     if (s != fresh) {
-        byi_dn_made_free(host, data);
+        byi_dn_computed_free(host, data);
         byi_release(fresh);
     }
     return s;
@@ -120,7 +120,7 @@ void byi_dn_share_release(struct byi_shared *shared)
     pthread_mutex_unlock(&shared_consts.lock);
     if (!last)
         return;
-    byi_dn_made_free(shared->host, shared->data);
+    byi_dn_computed_free(shared->host, shared->data);
     byi_prim_free(&shared->reorder);
     byi_release(shared);
 }

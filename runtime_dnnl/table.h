@@ -15,7 +15,7 @@ struct byi_build;
 #include "runtime_dnnl/patterns.def"
 
 /* The steps that may follow step 0 in a match of the row. */
-enum byi_dn_more {
+enum byi_dn_following {
     BYI_DN_NOTHING,
     BYI_DN_POSTS,
     BYI_DN_ATTENDS /* attention's steps, which must follow */
@@ -25,7 +25,7 @@ enum byi_dn_more {
 struct byi_dn_row {
     const char *name;
     const char *operators; /* alternatives for step 0, separated by "|" */
-    enum byi_dn_more more;
+    enum byi_dn_following following;
     enum byoc_status (*build)(struct byi_build *b);
 };
 extern const struct byi_dn_row byi_dn_rows[]; /* walk.c */

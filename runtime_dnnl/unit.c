@@ -50,14 +50,15 @@ MAKER(integers, byi_integers)
 MAKER(gate_weights, byi_gates)
 MAKER(gate_biases, byi_gates)
 
-static int drop_const(struct byi_load *load, uint32_t made)
+static int drop_const(struct byi_load *load, uint32_t computed)
 {
-    if (made >= load->program->made.n)
+    if (computed >= load->program->computed.n)
         return (int)byi_fail(load->err, BYOC_EINVAL,
                              "%s: found constant %u, which is not made yet, "
                              "expected one of the first %u",
-                             load->program->name, made, load->program->made.n);
-    byi_dn_drop_made(load->program, made);
+                             load->program->name, computed,
+                             load->program->computed.n);
+    byi_dn_drop_computed(load->program, computed);
     return 0;
 }
 
@@ -136,8 +137,8 @@ static enum byoc_status build_from_unit(void *arg, struct byoc_error *err)
                         unit->n_steps, err));
     BYI_TRY(check_count(unit, "steps run by the region's C", p->steps.n,
                         unit->n_steps, err));
-    return check_count(unit, "constants made by the region's C", p->made.n,
-                       unit->n_made, err);
+    return check_count(unit, "constants made by the region's C", p->computed.n,
+                       unit->n_computed, err);
 }
 
 enum byoc_status byi_dn_unit_load(const struct byi_dnnl *lib,

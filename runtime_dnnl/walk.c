@@ -150,7 +150,7 @@ static enum byoc_status build_kernel(struct byi_build *b)
     const struct byoc_graph_step *step = byi_dn_step0(b);
     const struct byi_dn_row *row = NULL;
     BYI_TRY(find_row(b, &row));
-    if (row->more == BYI_DN_NOTHING && b->kernel->n_steps > 1)
+    if (row->following == BYI_DN_NOTHING && b->kernel->n_steps > 1)
         return byi_dn_refuse(b,
                              "pattern %s: found %s after %s, expected no "
                              "epilogue",
@@ -326,8 +326,8 @@ static void drop_unread(struct byi_build *b)
 {
     for (uint32_t i = 0; i < b->bufs.n; i++) {
         const struct byi_buf *buf = &b->bufs.at[i];
-        if (buf->kind == BYI_BUF_MADE && buf->first == UINT32_MAX)
-            byi_dn_drop_made(b->program, buf->index);
+        if (buf->kind == BYI_BUF_COMPUTED && buf->first == UINT32_MAX)
+            byi_dn_drop_computed(b->program, buf->index);
     }
 }
 

@@ -67,7 +67,7 @@ static const char *const qelementwise_kinds[] = {
     NAME(BYI_QELEMENTWISE_REQUANTIZE)};
 static const char *const buf_kinds[] = {
     NAME(BYI_BUF_INPUT), NAME(BYI_BUF_OUTPUT), NAME(BYI_BUF_CONST),
-    NAME(BYI_BUF_MADE), NAME(BYI_BUF_TEMP)};
+    NAME(BYI_BUF_COMPUTED), NAME(BYI_BUF_TEMP)};
 static const char *const args[] = {
     NAME(BYI_ARG_SRC),   NAME(BYI_ARG_SRC1),  NAME(BYI_ARG_WEIGHTS),
     NAME(BYI_ARG_BIAS),  NAME(BYI_ARG_MEAN),  NAME(BYI_ARG_VARIANCE),
@@ -132,12 +132,18 @@ static const struct param_member concat[] = {
 static const struct param_member reorder[] = {
     MEMBER(byi_dnnl_reorder, src, DESC), MEMBER(byi_dnnl_reorder, dst, DESC)};
 static const struct param_member rnn[] = {
-    ENUM(byi_dnnl_rnn, kind, rnn_kinds),   ENUM(byi_dnnl_rnn, activation, elts),
-    MEMBER(byi_dnnl_rnn, both, BOOL),      MEMBER(byi_dnnl_rnn, reverse, BOOL),
-    MEMBER(byi_dnnl_rnn, src, DESC),       MEMBER(byi_dnnl_rnn, src_h, DESC),
-    MEMBER(byi_dnnl_rnn, src_c, DESC),     MEMBER(byi_dnnl_rnn, weights, DESC),
-    MEMBER(byi_dnnl_rnn, recurrent, DESC), MEMBER(byi_dnnl_rnn, bias, DESC),
-    MEMBER(byi_dnnl_rnn, dst, DESC),       MEMBER(byi_dnnl_rnn, dst_h, DESC),
+    ENUM(byi_dnnl_rnn, kind, rnn_kinds),
+    ENUM(byi_dnnl_rnn, activation, elts),
+    MEMBER(byi_dnnl_rnn, bidirectional, BOOL),
+    MEMBER(byi_dnnl_rnn, reverse, BOOL),
+    MEMBER(byi_dnnl_rnn, src, DESC),
+    MEMBER(byi_dnnl_rnn, src_h, DESC),
+    MEMBER(byi_dnnl_rnn, src_c, DESC),
+    MEMBER(byi_dnnl_rnn, weights, DESC),
+    MEMBER(byi_dnnl_rnn, recurrent, DESC),
+    MEMBER(byi_dnnl_rnn, bias, DESC),
+    MEMBER(byi_dnnl_rnn, dst, DESC),
+    MEMBER(byi_dnnl_rnn, dst_h, DESC),
     MEMBER(byi_dnnl_rnn, dst_c, DESC)};
 static const struct param_member qconv[] = {
     MEMBER(byi_dnnl_qconv, window, WINDOW),
@@ -148,17 +154,17 @@ static const struct param_member qconv[] = {
     MEMBER(byi_dnnl_qconv, zero, I64),
     MEMBER(byi_dnnl_qconv, low, FLOAT),
     MEMBER(byi_dnnl_qconv, high, FLOAT),
-    ENUM(byi_dnnl_qconv, more.kind, qelementwise_kinds),
-    MEMBER(byi_dnnl_qconv, more.src, DESC),
-    MEMBER(byi_dnnl_qconv, more.src1, DESC),
-    MEMBER(byi_dnnl_qconv, more.dst, DESC),
-    MEMBER(byi_dnnl_qconv, more.src1_zero, I64),
-    MEMBER(byi_dnnl_qconv, more.zero, I64),
-    MEMBER(byi_dnnl_qconv, more.src_scale, FLOAT),
-    MEMBER(byi_dnnl_qconv, more.src1_scale, FLOAT),
-    MEMBER(byi_dnnl_qconv, more.scale, FLOAT),
-    MEMBER(byi_dnnl_qconv, more.low, FLOAT),
-    MEMBER(byi_dnnl_qconv, more.high, FLOAT)};
+    ENUM(byi_dnnl_qconv, add.kind, qelementwise_kinds),
+    MEMBER(byi_dnnl_qconv, add.src, DESC),
+    MEMBER(byi_dnnl_qconv, add.src1, DESC),
+    MEMBER(byi_dnnl_qconv, add.dst, DESC),
+    MEMBER(byi_dnnl_qconv, add.src1_zero, I64),
+    MEMBER(byi_dnnl_qconv, add.zero, I64),
+    MEMBER(byi_dnnl_qconv, add.src_scale, FLOAT),
+    MEMBER(byi_dnnl_qconv, add.src1_scale, FLOAT),
+    MEMBER(byi_dnnl_qconv, add.scale, FLOAT),
+    MEMBER(byi_dnnl_qconv, add.low, FLOAT),
+    MEMBER(byi_dnnl_qconv, add.high, FLOAT)};
 static const struct param_member attention[] = {
     MEMBER(byi_dnnl_attention, src, DESC),
     MEMBER(byi_dnnl_attention, weights, DESC),
@@ -239,8 +245,8 @@ struct unit_writer {
     struct byi_text *text;
     struct byi_arena *arena;
     /* for each constant: its number in the unit, or BYI_NO_INDEX */
-    uint32_t *made;
-    uint32_t n_made;
+    uint32_t *computed;
+    uint32_t n_computed;
     uint32_t *step; /* for each creation: the first step that needs it */
     int *arg;       /* for each creation: the argument that it packs */
     bool *read;     /* for each constant: a step reads it */
@@ -350,7 +356,8 @@ static void add_gather(struct byi_text *t, const struct byi_dnnl_gather *g)
 static void add_place(const struct unit_writer *w, const struct byi_place *at)
 {
     byi_text_addf(w->text, "{%s, %u, %llu}", buf_kinds[at->kind],
-                  at->kind == BYI_BUF_MADE ? w->made[at->index] : at->index,
+                  at->kind == BYI_BUF_COMPUTED ? w->computed[at->index]
+                                               : at->index,
                   (unsigned long long)at->offset);
 }
 
@@ -459,10 +466,10 @@ static const struct byi_place *source_of(const struct byi_creation *r)
 static uint32_t *creations_of(const struct unit_writer *w)
 {
     const struct byi_program *p = w->program;
-    uint32_t *of = byi_arena_calloc(w->arena, p->made.n, sizeof *of);
+    uint32_t *of = byi_arena_calloc(w->arena, p->computed.n, sizeof *of);
     for (uint32_t r = 0; r < p->creations.n; r++)
-        for (uint32_t i = 0; i < p->creations.at[r].n_made; i++)
-            of[p->creations.at[r].made + i] = r;
+        for (uint32_t i = 0; i < p->creations.at[r].n_computed; i++)
+            of[p->creations.at[r].computed + i] = r;
     return of;
 }
 
@@ -479,7 +486,7 @@ static void place_creations(struct unit_writer *w)
     for (uint32_t s = p->steps.n; s-- > 0;)
         for (uint32_t i = 0; i < p->steps.at[s].n_slots; i++) {
             const struct byi_dnnl_slot *slot = &p->steps.at[s].slots[i];
-            if (slot->at.kind != BYI_BUF_MADE)
+            if (slot->at.kind != BYI_BUF_COMPUTED)
                 continue;
             w->read[slot->at.index] = true;
             w->step[of[slot->at.index]] = s;
@@ -487,7 +494,7 @@ static void place_creations(struct unit_writer *w)
         }
     for (uint32_t r = p->creations.n; r-- > 0;) {
         const struct byi_place *from = source_of(&p->creations.at[r]);
-        if (from && from->kind == BYI_BUF_MADE &&
+        if (from && from->kind == BYI_BUF_COMPUTED &&
             w->step[r] < w->step[of[from->index]])
             w->step[of[from->index]] = w->step[r];
     }
@@ -516,9 +523,10 @@ static void write_creation(struct unit_writer *w, uint32_t r)
     const struct byi_creation *creation = &w->program->creations.at[r];
     const struct unit_function *op = find_function(creation->function);
     char variable[32];
-    for (uint32_t i = 0; i < creation->n_made; i++)
-        w->made[creation->made + i] = w->n_made++;
-    snprintf(variable, sizeof variable, "made_%u", w->made[creation->made]);
+    for (uint32_t i = 0; i < creation->n_computed; i++)
+        w->computed[creation->computed + i] = w->n_computed++;
+    snprintf(variable, sizeof variable, "computed_%u",
+             w->computed[creation->computed]);
     write_params(w, op, variable, creation->params);
     if (strcmp(op->name, "pack") == 0) {
         byi_text_addf(w->text,
@@ -676,9 +684,9 @@ static void write_build(const struct unit_writer *w)
                   "byi_load *load)\n{\n");
     for (uint32_t i = 0; i < p->steps.n; i++)
         byi_text_addf(t, "    DO(make_%u(dn, load));\n", i);
-    for (uint32_t i = 0; i < p->made.n; i++)
-        if (w->made[i] != BYI_NO_INDEX && !w->read[i])
-            byi_text_addf(t, "    DO(dn->drop(load, %u));\n", w->made[i]);
+    for (uint32_t i = 0; i < p->computed.n; i++)
+        if (w->computed[i] != BYI_NO_INDEX && !w->read[i])
+            byi_text_addf(t, "    DO(dn->drop(load, %u));\n", w->computed[i]);
     byi_text_addf(t, "    return 0;\n}\n\n");
 }
 
@@ -709,10 +717,10 @@ static void write_unit(const struct unit_writer *w, const char *symbol)
                   symbol, symbol, byi_dn_unit_id);
     add_string(t, p->name);
     byi_text_addf(t,
-                  ",\n        .n_steps = %u,\n        .n_made = %u,\n"
+                  ",\n        .n_steps = %u,\n        .n_computed = %u,\n"
                   "        .n_inputs = %u,\n        .n_outputs = %u,\n"
                   "        .n_consts = %u,\n",
-                  p->steps.n, w->n_made, p->n_inputs, p->n_outputs,
+                  p->steps.n, w->n_computed, p->n_inputs, p->n_outputs,
                   p->n_consts);
     const struct {
         const char *member, *name;
@@ -744,19 +752,19 @@ static bool can_write(const struct byi_program *p)
 bool byi_dn_write(const struct byi_program *program, const char *symbol,
                   struct byi_text *text)
 {
-    const uint32_t n = program->creations.n, n_made = program->made.n;
+    const uint32_t n = program->creations.n, n_computed = program->computed.n;
     if (!can_write(program))
         return false;
     struct unit_writer w = {
         .program = program, .text = text, .arena = byi_arena_new()};
-    w.made = byi_arena_calloc(w.arena, n_made, sizeof *w.made);
-    w.read = byi_arena_calloc(w.arena, n_made, sizeof *w.read);
+    w.computed = byi_arena_calloc(w.arena, n_computed, sizeof *w.computed);
+    w.read = byi_arena_calloc(w.arena, n_computed, sizeof *w.read);
     w.step = byi_arena_calloc(w.arena, n, sizeof *w.step);
     w.arg = byi_arena_calloc(w.arena, n, sizeof *w.arg);
     w.next = byi_arena_calloc(w.arena, n, sizeof *w.next);
     w.first = byi_arena_calloc(w.arena, program->steps.n, sizeof *w.first);
-    for (uint32_t i = 0; i < n_made; i++)
-        w.made[i] = BYI_NO_INDEX;
+    for (uint32_t i = 0; i < n_computed; i++)
+        w.computed[i] = BYI_NO_INDEX;
     place_creations(&w);
     write_header(&w, symbol);
     for (uint32_t i = 0; i < program->steps.n; i++)

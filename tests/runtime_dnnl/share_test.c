@@ -302,7 +302,7 @@ static void test_blocks(void **state)
     struct byi_program p = {.host = &host};
     char *at[PIECES];
     for (int i = 0; i < PIECES; i++) {
-        at[i] = byi_dn_made_alloc(&p, PIECE, false);
+        at[i] = byi_dn_computed_alloc(&p, PIECE, false);
         assert_non_null(at[i]);
         assert_true((uintptr_t)at[i] % BYI_ALIGN == 0);
         memset(at[i], i, PIECE);
@@ -310,25 +310,25 @@ static void test_blocks(void **state)
             assert_int_equal(counts.acquired, i + 1);
     }
     assert_in_range(counts.acquired, 4 + 3, 4 + 5); /* 30 MB */
-    void *large = byi_dn_made_alloc(&p, 5 << 20, false);
+    void *large = byi_dn_computed_alloc(&p, 5 << 20, false);
     const int acquired = counts.acquired;
-    void *other = byi_dn_made_alloc(&p, 5 << 20, false);
+    void *other = byi_dn_computed_alloc(&p, 5 << 20, false);
     assert_non_null(other);
     assert_int_equal(counts.acquired, acquired + 1); /* memory of its own */
     const int64_t held = counts.held;
-    void *brief = byi_dn_made_alloc(&p, PIECE, true);
+    void *brief = byi_dn_computed_alloc(&p, PIECE, true);
     assert_non_null(brief);
-    byi_dn_made_free(&host, brief); /* freed while blocks are still used */
+    byi_dn_computed_free(&host, brief); /* freed while blocks are still used */
     assert_int_equal(counts.held, held);
-    byi_dn_made_free(&host, large);
-    byi_dn_made_end(&p);
+    byi_dn_computed_free(&host, large);
+    byi_dn_computed_end(&p);
     for (int i = 0; i < PIECES; i++) {
         for (int k = 0; k < PIECE; k += 4096)
             assert_int_equal(at[i][k], i);
-        byi_dn_made_free(&host, at[i]);
+        byi_dn_computed_free(&host, at[i]);
     }
     assert_in_range(counts.held, 5 << 20, 6 << 20);
-    byi_dn_made_free(&host, other);
+    byi_dn_computed_free(&host, other);
     assert_int_equal(counts.held, 0);
 }
 
@@ -340,19 +340,19 @@ static void test_no_block(void **state)
     struct byi_program p = {.host = &host};
     void *at[5];
     counts.fail_at = 0;
-    assert_null(byi_dn_made_alloc(&p, PIECE, false));
-    assert_null(byi_dn_made_alloc(&p, UINT64_MAX, false));
+    assert_null(byi_dn_computed_alloc(&p, PIECE, false));
+    assert_null(byi_dn_computed_alloc(&p, UINT64_MAX, false));
     for (int i = 0; i < 5; i++) { /* no block: each has memory of its own */
         counts.fail_at = i == 4 ? 0 : -1;
-        at[i] = byi_dn_made_alloc(&p, PIECE, false);
+        at[i] = byi_dn_computed_alloc(&p, PIECE, false);
         assert_non_null(at[i]);
     }
     assert_int_equal(counts.acquired, 5);
     assert_true(counts.held < 5 * (PIECE + 1000));
-    byi_dn_made_free(&host, NULL);
-    byi_dn_made_end(&p);
+    byi_dn_computed_free(&host, NULL);
+    byi_dn_computed_end(&p);
     for (int i = 0; i < 5; i++)
-        byi_dn_made_free(&host, at[i]);
+        byi_dn_computed_free(&host, at[i]);
     assert_int_equal(counts.held, 0);
 }
 

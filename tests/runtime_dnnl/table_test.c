@@ -354,7 +354,8 @@ static void check_coverage(const struct byi_dn_row *r)
         if (byi_dn_row_has(r, name) && !operator_seen[i])
             fail_msg("row %s: no sample has %s", r->name, name);
     }
-    for (size_t i = 0; r->more == BYI_DN_POSTS && i < BYI_COUNT(posts); i++)
+    for (size_t i = 0; r->following == BYI_DN_POSTS && i < BYI_COUNT(posts);
+         i++)
         if (!post_seen[byi_op_of_name(posts[i], strlen(posts[i]))->id])
             fail_msg("row %s: no sample has the post-op %s", r->name, posts[i]);
     if (!counts[row].compared)
@@ -380,7 +381,7 @@ static void test_row(void **state)
     for (size_t i = 0; i < BYI_COUNT(samples); i++) {
         if (!runs || strcmp(samples[i].row, r->name) != 0)
             continue;
-        check_sample(&samples[i], first, r->more == BYI_DN_POSTS);
+        check_sample(&samples[i], first, r->following == BYI_DN_POSTS);
         first = false;
     }
     for (size_t i = 0; i < BYI_COUNT(refusals); i++)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime_dnnl/made_memory.c: allocates memory for constants that are computed
- * at load. A program with many constants puts them in large blocks, because the
- * host uses large pages for large blocks. Weights are then read from memory up
- * to 1.6 times as fast.
+/* runtime_dnnl/computed_memory.c: allocates memory for constants that are
+ * computed at load. A program with many constants puts them in large blocks,
+ * because the host uses large pages for large blocks. Weights are then read
+ * from memory up to 1.6 times as fast.
  *     | header | constant's bytes |
  *              ^ the address returned
  */
@@ -21,24 +21,24 @@ enum {
 };
 
 /* A block's header, which the constants follow. */
-struct byi_made_block {
+struct byi_computed_block {
     atomic_uint users; /* number of its constants, plus one while a program
                         * puts constants in it */
     uint64_t used;     /* bytes */
 };
 
 /* Precedes the bytes of a constant. */
-struct made_header {
-    struct byi_made_block *block; /* NULL: the constant is not in a block */
+struct computed_header {
+    struct byi_computed_block *block; /* NULL: the constant is not in a block */
 };
 
-_Static_assert(sizeof(struct made_header) <= HEADER_BYTES,
+_Static_assert(sizeof(struct computed_header) <= HEADER_BYTES,
                "a header fits in one line");
-_Static_assert(sizeof(struct byi_made_block) <= HEADER_BYTES,
+_Static_assert(sizeof(struct byi_computed_block) <= HEADER_BYTES,
                "a block's header fits in one line");
 
 static void leave_block(const struct byoc_host *host,
-                        struct byi_made_block *block)
+                        struct byi_computed_block *block)
 {
     if (atomic_fetch_sub(&block->users, 1) == 1)
         host->release(host->ctx, block);
@@ -46,12 +46,13 @@ static void leave_block(const struct byoc_host *host,
 
 /* The program's block if it has room for the bytes, otherwise a new one. NULL
  * if an allocation fails. */
-static struct byi_made_block *find_block(struct byi_program *p, uint64_t bytes)
+static struct byi_computed_block *find_block(struct byi_program *p,
+                                             uint64_t bytes)
 {
     const struct byoc_host *host = p->host;
     if (p->block && bytes <= BLOCK_BYTES - p->block->used)
         return p->block;
-    struct byi_made_block *fresh = host->acquire(host->ctx, BLOCK_BYTES);
+    struct byi_computed_block *fresh = host->acquire(host->ctx, BLOCK_BYTES);
     if (!fresh)
         return NULL;
     atomic_init(&fresh->users, 1);
@@ -61,11 +62,11 @@ static struct byi_made_block *find_block(struct byi_program *p, uint64_t bytes)
     return p->block = fresh;
 }
 
-void *byi_dn_made_alloc(struct byi_program *p, uint64_t bytes, bool brief)
+void *byi_dn_computed_alloc(struct byi_program *p, uint64_t bytes, bool brief)
 {
     const uint64_t all =
         HEADER_BYTES + (bytes + BYI_ALIGN - 1) / BYI_ALIGN * BYI_ALIGN;
-    struct byi_made_block *block = NULL;
+    struct byi_computed_block *block = NULL;
     if (all < bytes)
         return NULL;
     if (all < LARGE_BYTES && p->unblocked_bytes >= FEW_BYTES && !brief)
@@ -81,22 +82,22 @@ void *byi_dn_made_alloc(struct byi_program *p, uint64_t bytes, bool brief)
     } else if (!brief) {
         p->unblocked_bytes += all;
     }
-    ((struct made_header *)(void *)at)->block = block;
+    ((struct computed_header *)(void *)at)->block = block;
     return at + HEADER_BYTES;
 }
 
-void byi_dn_made_free(const struct byoc_host *host, void *data)
+void byi_dn_computed_free(const struct byoc_host *host, void *data)
 {
     if (!data)
         return;
-    struct made_header *header = (void *)((char *)data - HEADER_BYTES);
+    struct computed_header *header = (void *)((char *)data - HEADER_BYTES);
     if (header->block)
         leave_block(host, header->block);
     else
         host->release(host->ctx, header);
 }
 
-void byi_dn_made_end(struct byi_program *p)
+void byi_dn_computed_end(struct byi_program *p)
 {
     if (p->block)
         leave_block(p->host, p->block);

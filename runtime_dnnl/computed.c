@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime_dnnl/made.c: computes constants at load: packed weights, copies in
- * another layout, and the few constants that builders introduce. For regions
+/* runtime_dnnl/computed.c: computes constants at load: packed weights, copies
+ * in another layout, and the few constants that builders introduce. For regions
  * from JSON and from C alike, structs of operators.h describe them. */
 #include "core/base/row_codes.h"
 #include "runtime_dnnl/build.h"
@@ -11,44 +11,45 @@
 
 /* --- memory of constants -------------------------------------------------- */
 
-static enum byoc_status allocate_made(struct byi_program *p,
-                                      struct byi_made_const *made, bool brief,
-                                      struct byoc_error *err)
+static enum byoc_status allocate_computed(struct byi_program *p,
+                                          struct byi_computed_const *computed,
+                                          bool brief, struct byoc_error *err)
 {
-    made->data = byi_dn_made_alloc(p, made->bytes + BYI_DNNL_SLACK, brief);
-    if (made->data)
+    computed->data =
+        byi_dn_computed_alloc(p, computed->bytes + BYI_DNNL_SLACK, brief);
+    if (computed->data)
         return BYOC_OK;
     return byi_fail(err, BYOC_ENOMEM,
                     "out of memory for a constant of %llu bytes",
-                    (unsigned long long)made->bytes);
+                    (unsigned long long)computed->bytes);
 }
 
 /* Append a constant of `bytes` bytes. If `allocates`, allocate its memory and
  * set *data to it, otherwise set *data to NULL. The constant is appended before
  * its memory is allocated, so that the program frees it after a failure. */
-static enum byoc_status add_made(struct byi_program *p, uint64_t bytes,
-                                 bool allocates, void **data,
-                                 struct byoc_error *err)
+static enum byoc_status add_computed(struct byi_program *p, uint64_t bytes,
+                                     bool allocates, void **data,
+                                     struct byoc_error *err)
 {
-    struct byi_made_const none = {.bytes = bytes};
-    BYI_PUSH(&p->made, none);
-    struct byi_made_const *made = &p->made.at[p->made.n - 1];
+    struct byi_computed_const none = {.bytes = bytes};
+    BYI_PUSH(&p->computed, none);
+    struct byi_computed_const *computed = &p->computed.at[p->computed.n - 1];
     if (allocates)
-        BYI_TRY(allocate_made(p, made, false, err));
-    *data = made->data;
+        BYI_TRY(allocate_computed(p, computed, false, err));
+    *data = computed->data;
     return BYOC_OK;
 }
 
-void byi_dn_drop_made(struct byi_program *program, uint32_t made)
+void byi_dn_drop_computed(struct byi_program *program, uint32_t computed)
 {
-    struct byi_made_const *m = &program->made.at[made];
+    struct byi_computed_const *m = &program->computed.at[computed];
     if (m->shared) /* kept: its address identifies constants made from it */
         return;
-    for (uint32_t i = 0; i < program->made.n; i++)
-        if (i != made && m->data && program->made.at[i].data == m->data)
+    for (uint32_t i = 0; i < program->computed.n; i++)
+        if (i != computed && m->data && program->computed.at[i].data == m->data)
             return; /* kept: another constant uses its memory */
     if (!m->borrowed)
-        byi_dn_made_free(program->host, m->data);
+        byi_dn_computed_free(program->host, m->data);
     m->data = NULL;
 }
 
@@ -62,9 +63,9 @@ static enum byoc_status read_place(struct byi_program *p,
     if (at->kind == BYI_BUF_CONST && at->index < p->n_consts) {
         from = byi_dn_const(p, at->index);
         has = p->consts[at->index].bytes;
-    } else if (at->kind == BYI_BUF_MADE && at->index < p->made.n) {
-        from = p->made.at[at->index].data;
-        has = p->made.at[at->index].bytes;
+    } else if (at->kind == BYI_BUF_COMPUTED && at->index < p->computed.n) {
+        from = p->computed.at[at->index].data;
+        has = p->computed.at[at->index].bytes;
     }
     if (at->offset > has || bytes > has - at->offset)
         return byi_fail(err, BYOC_EINVAL,
@@ -88,8 +89,8 @@ static enum byoc_status note_creation(struct byi_program *p,
     const struct byi_creation creation = {
         .function = function,
         .params = byi_arena_copy(p->arena, params, size),
-        .made = p->made.n - n,
-        .n_made = n};
+        .computed = p->computed.n - n,
+        .n_computed = n};
     BYI_PUSH(&p->creations, creation);
     return BYOC_OK;
 }
@@ -135,7 +136,7 @@ static enum byoc_status run_now(const struct byi_program *p,
 static bool address_identifies(const struct byi_program *p,
                                const struct byi_place *at)
 {
-    return at->kind == BYI_BUF_CONST || p->made.at[at->index].shared;
+    return at->kind == BYI_BUF_CONST || p->computed.at[at->index].shared;
 }
 
 /* Append a reordered constant, or share the result of another program of the
@@ -148,21 +149,21 @@ static enum byoc_status reorder_now(struct byi_program *p,
 {
     const bool shareable = address_identifies(p, from);
     void *data;
-    BYI_TRY(add_made(p, bytes, false, &data, err));
-    struct byi_made_const *made = &p->made.at[p->made.n - 1];
+    BYI_TRY(add_computed(p, bytes, false, &data, err));
+    struct byi_computed_const *computed = &p->computed.at[p->computed.n - 1];
     if (shareable)
-        made->shared = byi_dn_share_find(p->host, src, *reorder);
-    if (made->shared) {
-        made->data = byi_dn_shared_data(made->shared);
+        computed->shared = byi_dn_share_find(p->host, src, *reorder);
+    if (computed->shared) {
+        computed->data = byi_dn_shared_data(computed->shared);
         return BYOC_OK;
     }
-    BYI_TRY(allocate_made(p, made, false, err));
-    data = made->data;
+    BYI_TRY(allocate_computed(p, computed, false, err));
+    data = computed->data;
     BYI_TRY(run_now(p, *reorder, src, data, err));
     if (shareable)
-        made->shared = byi_dn_share(p->host, src, reorder, data);
-    if (made->shared)
-        made->data = byi_dn_shared_data(made->shared);
+        computed->shared = byi_dn_share(p->host, src, reorder, data);
+    if (computed->shared)
+        computed->data = byi_dn_shared_data(computed->shared);
     return BYOC_OK;
 }
 
@@ -177,7 +178,7 @@ static enum byoc_status add_reordered(struct byi_program *p,
     const enum byoc_status status =
         p->purpose == BYI_TO_RUN
             ? reorder_now(p, reorder, from, src, bytes, err)
-            : add_made(p, bytes, false, &none, err);
+            : add_computed(p, bytes, false, &none, err);
     byi_prim_free(reorder);
     return status;
 }
@@ -190,10 +191,11 @@ enum byoc_status byi_dn_make_pack(struct byi_program *program,
     const void *src;
     BYI_TRY(read_place(program, &p->from, span_of(&p->src), &src, err));
     if (byi_prim_wants(prim, p->arg, &p->src)) {
-        const struct byi_made_const borrowed = {.data = (void *)(uintptr_t)src,
-                                                .bytes = span_of(&p->src),
-                                                .borrowed = true};
-        BYI_PUSH(&program->made, borrowed);
+        const struct byi_computed_const borrowed = {.data =
+                                                        (void *)(uintptr_t)src,
+                                                    .bytes = span_of(&p->src),
+                                                    .borrowed = true};
+        BYI_PUSH(&program->computed, borrowed);
     } else {
         struct byi_prim *reorder = NULL;
         BYI_TRY(
@@ -227,8 +229,8 @@ enum byoc_status byi_dn_make_fill(struct byi_program *program,
                                   struct byoc_error *err)
 {
     void *data;
-    BYI_TRY(add_made(program, (uint64_t)p->n * sizeof(float),
-                     program->purpose == BYI_TO_RUN, &data, err));
+    BYI_TRY(add_computed(program, (uint64_t)p->n * sizeof(float),
+                         program->purpose == BYI_TO_RUN, &data, err));
     float *to = data;
     for (int64_t i = 0; to && i < p->n; i++)
         to[i] = p->value;
@@ -381,16 +383,18 @@ static enum byoc_status add_integers(struct byi_program *program,
                                      const struct byoc_codes *codes,
                                      void **data, struct byoc_error *err)
 {
-    BYI_TRY(
-        add_made(program, (uint64_t)(p->rows * p->columns), false, data, err));
-    struct byi_made_const *made = &program->made.at[program->made.n - 1];
+    BYI_TRY(add_computed(program, (uint64_t)(p->rows * p->columns), false, data,
+                         err));
+    struct byi_computed_const *computed =
+        &program->computed.at[program->computed.n - 1];
     if (codes && !p->transposed) {
-        made->data = (void *)(uintptr_t)codes->at;
-        made->borrowed = true;
+        computed->data = (void *)(uintptr_t)codes->at;
+        computed->borrowed = true;
     }
     const enum byoc_status status =
-        made->data ? BYOC_OK : allocate_made(program, made, true, err);
-    *data = made->data;
+        computed->data ? BYOC_OK
+                       : allocate_computed(program, computed, true, err);
+    *data = computed->data;
     return status;
 }
 
@@ -401,7 +405,7 @@ enum byoc_status byi_dn_make_integers(struct byi_program *program,
                                       struct byoc_error *err)
 {
     const uint64_t n = (uint64_t)(p->rows * p->columns);
-    const uint32_t first = program->made.n;
+    const uint32_t first = program->computed.n;
     const struct byoc_codes *codes = find_codes(program, p);
     const void *floats = NULL, *bias = NULL;
     void *data[3];
@@ -412,16 +416,16 @@ enum byoc_status byi_dn_make_integers(struct byi_program *program,
                            (uint64_t)p->n_bias * sizeof(float), &bias, err));
     enum byoc_status status = add_integers(program, p, codes, &data[0], err);
     for (uint32_t i = 1; i < 3 && status == BYOC_OK; i++)
-        status = add_made(program, (uint64_t)p->rows * sizeof(float), true,
-                          &data[i], err);
+        status = add_computed(program, (uint64_t)p->rows * sizeof(float), true,
+                              &data[i], err);
     const struct product_weights w = {floats, codes};
     if (status == BYOC_OK)
         status = split_into(p, &w, bias, data, err);
     if (status == BYOC_OK)
         return note_creation(program, "integers", p, sizeof *p, 3);
-    while (program->made.n > first) {
-        byi_dn_drop_made(program, program->made.n - 1);
-        program->made.n--;
+    while (program->computed.n > first) {
+        byi_dn_drop_computed(program, program->computed.n - 1);
+        program->computed.n--;
     }
     return status;
 }
@@ -438,8 +442,8 @@ enum byoc_status byi_dn_make_gate_weights(struct byi_program *program,
     void *data;
     BYI_TRY(
         read_place(program, &p->from, n * size * sizeof(float), &from, err));
-    BYI_TRY(add_made(program, n * size * sizeof(float),
-                     program->purpose == BYI_TO_RUN, &data, err));
+    BYI_TRY(add_computed(program, n * size * sizeof(float),
+                         program->purpose == BYI_TO_RUN, &data, err));
     float *to = data;
     for (uint32_t i = 0; to && i < n; i++) {
         const uint32_t gate = i % p->gates;
@@ -462,8 +466,9 @@ enum byoc_status byi_dn_make_gate_biases(struct byi_program *program,
         BYI_TRY(read_place(program, &p->from,
                            2 * p->directions * rows * sizeof(float), &from,
                            err));
-    BYI_TRY(add_made(program, p->directions * n_biases * size * sizeof(float),
-                     program->purpose == BYI_TO_RUN, &data, err));
+    BYI_TRY(add_computed(program,
+                         p->directions * n_biases * size * sizeof(float),
+                         program->purpose == BYI_TO_RUN, &data, err));
     float *to = data;
     if (to)
         memset(to, 0, p->directions * n_biases * size * sizeof *to);
