@@ -59,11 +59,36 @@ static bool has_nul(const char *text, size_t from, size_t end)
     return false;
 }
 
+/* A text without the elements of long arrays, of which messages give places in
+ * the whole text. */
+struct shortened_text {
+    const char *text, *whole;
+    size_t n, whole_n;
+    const struct byi_json_items *items; /* the two removed parts; NULL: none */
+};
+
+/* Returns where byte `at` of the shortened text is in the whole text. */
+static size_t place_in_whole(const struct shortened_text *s, size_t at)
+{
+    const struct byi_json_items *items = s->items;
+    const bool swapped =
+        items && items[1].text && items[1].text < items[0].text;
+
+    for (uint32_t k = 0; items && k < 2; k++) {
+        const struct byi_json_items *removed = &items[swapped ? 1 - k : k];
+        if (removed->text && at >= (size_t)(removed->text - s->whole))
+            at += removed->bytes;
+    }
+    return at;
+}
+
 /* Refuse input that cJSON accepts but byoc must not: deep nesting, since cJSON
  * recurses, and NULs, also as \u0000, which would end a string early. */
-static enum byoc_status check_text(const char *text, size_t n,
+static enum byoc_status check_text(const struct shortened_text *s,
                                    struct byoc_error *err)
 {
+    const char *text = s->text;
+    const size_t n = s->n;
     uint32_t depth = 0;
 
     for (size_t i = 0; i < n; i++) {
@@ -71,7 +96,8 @@ static enum byoc_status check_text(const char *text, size_t n,
         if (c == '\0')
             return byi_fail(
                 err, BYOC_EPARSE,
-                "malformed JSON: found a NUL at byte %zu, expected text", i);
+                "malformed JSON: found a NUL at byte %zu, expected text",
+                place_in_whole(s, i));
         if (c == '"') {
             const size_t end = string_end(text, n, i);
             if (has_nul(text, i + 1, end))
@@ -79,14 +105,14 @@ static enum byoc_status check_text(const char *text, size_t n,
                     err, BYOC_EPARSE,
                     "malformed JSON: found a NUL in the string at byte %zu, "
                     "expected text",
-                    i);
+                    place_in_whole(s, i));
             i = end;
         } else if (c == '[' || c == '{') {
             if (++depth > MAX_DEPTH)
                 return byi_fail(err, BYOC_ELIMIT,
                                 "found too deeply nested JSON at byte %zu, "
                                 "expected at most %d levels",
-                                i, MAX_DEPTH);
+                                place_in_whole(s, i), MAX_DEPTH);
         } else if ((c == ']' || c == '}') && depth > 0) {
             depth--;
         }
@@ -123,27 +149,23 @@ static cJSON *own_tree(cJSON *tree)
     return root;
 }
 
-enum byoc_status byi_json_parse(const char *text, size_t n, size_t max_bytes,
-                                struct cJSON **root, struct byoc_error *err)
+static enum byoc_status parse_text(const struct shortened_text *s,
+                                   struct cJSON **root, struct byoc_error *err)
 {
+    const size_t n = s->n;
     const char *end = NULL;
     char *copy = NULL;
     cJSON *tree = NULL;
     bool whole = false, exhausted = false;
     enum byoc_status status = BYOC_OK;
 
-    *root = NULL;
-    if (n > max_bytes)
-        return byi_fail(err, BYOC_ELIMIT,
-                        "found %zu bytes of JSON, expected at most %zu", n,
-                        max_bytes);
-    BYI_TRY(check_text(text, n, err));
+    BYI_TRY(check_text(s, err));
     /* Older cJSON reads one byte past a text that has no NUL. */
     copy = byi_alloc(n + 1, 1);
     if (!copy)
         return byi_fail_memory(err, n, "JSON");
     if (n)
-        memcpy(copy, text, n);
+        memcpy(copy, s->text, n);
     /* cJSON returns NULL for malformed text and for a failed allocation; only
      * the latter sets errno (POSIX's malloc) */
     errno = 0;
@@ -158,9 +180,24 @@ enum byoc_status byi_json_parse(const char *text, size_t n, size_t max_bytes,
         status = byi_fail_memory(err, n, "JSON");
     else if (!whole)
         status = byi_fail(err, BYOC_EPARSE, "malformed JSON at byte %zu of %zu",
-                          end ? (size_t)(end - copy) : (size_t)0, n);
+                          place_in_whole(s, end ? (size_t)(end - copy) : 0),
+                          s->whole_n);
     free(copy);
     return status;
+}
+
+enum byoc_status byi_json_parse(const char *text, size_t n, size_t max_bytes,
+                                struct cJSON **root, struct byoc_error *err)
+{
+    const struct shortened_text whole = {
+        .text = text, .n = n, .whole = text, .whole_n = n};
+
+    *root = NULL;
+    if (n > max_bytes)
+        return byi_fail(err, BYOC_ELIMIT,
+                        "found %zu bytes of JSON, expected at most %zu", n,
+                        max_bytes);
+    return parse_text(&whole, root, err);
 }
 
 /* --- long arrays, whose elements are parsed one at a time ------------------ *
@@ -258,8 +295,13 @@ enum byoc_status byi_json_parse_around(
         at = element_end(text, n, from);
     }
     byi_text_add(&rest, text + copied, n - copied);
-    const enum byoc_status status =
-        byi_json_parse(rest.at, rest.n, max_bytes, root, err);
+    const struct shortened_text shortened = {.text = rest.at,
+                                             .n = rest.n,
+                                             .whole = text,
+                                             .whole_n = n,
+                                             .items = items};
+    *root = NULL;
+    const enum byoc_status status = parse_text(&shortened, root, err);
     byi_text_free(&rest);
     return status;
 }

@@ -210,6 +210,32 @@ static void test_items_refused(void **state)
     byi_text_free(&out);
 }
 
+/* Messages give places in the whole text, as if it were parsed at once. */
+static void test_items_places(void **state)
+{
+    static const char *const keys[2] = {"items", "more"};
+    static const char *const texts[] = {
+        "{x, \"items\": [1, 2], \"more\": [3]}",
+        "{\"items\": [1, 2], x, \"more\": [3]}",
+        "{\"more\": [3], \"items\": [1, 2], x}",
+        "{\"items\": [1, 2], \"x\": \"\\u0000\"}",
+    };
+    struct byi_json_items items[2];
+    struct byoc_error whole;
+    struct cJSON *tree = NULL;
+    (void)state;
+    for (size_t i = 0; i < BYI_COUNT(texts); i++) {
+        const size_t n = strlen(texts[i]);
+        assert_int_equal(byi_json_parse(texts[i], n, 99, &tree, &whole),
+                         BYOC_EPARSE);
+        assert_int_equal(
+            byi_json_parse_around(texts[i], n, 99, keys, items, &tree, &err),
+            BYOC_EPARSE);
+        assert_string_equal(err.text, whole.text);
+        assert_null(tree);
+    }
+}
+
 static void test_members(void **state)
 {
     struct cJSON *tree = NULL;
@@ -493,6 +519,7 @@ int main(void)
         cmocka_unit_test(test_parse_escapes),
         cmocka_unit_test(test_items),
         cmocka_unit_test(test_items_refused),
+        cmocka_unit_test(test_items_places),
         cmocka_unit_test(test_members),
         cmocka_unit_test(test_arrays),
         cmocka_unit_test(test_only),
