@@ -35,7 +35,7 @@ uint64_t byi_plugin_acquired(const struct byi_plugin *plugin)
 static struct byoc_fail *host_fail(void *ctx, uint32_t code, const char *text)
 {
     (void)ctx;
-    return byi_failure_new(code, text ? text : "(no reason given)");
+    return byi_failure_new(code, text && *text ? text : "(no reason given)");
 }
 
 static void host_log(void *ctx, const char *line)

@@ -153,8 +153,8 @@ struct byoc_host {
     void *(*acquire)(void *ctx, uint64_t bytes);
     void (*release)(void *ctx, void *memory);
     /* Make a failure, with a byoc_fail_code; copies `text`: one sentence,
-     * lower-case, what was found and what was expected; NULL: no reason given.
-     * Never returns NULL. */
+     * lower-case, what was found and what was expected; NULL or "": no reason
+     * given. Never returns NULL. */
     struct byoc_fail *(*fail)(void *ctx, uint32_t code, const char *text);
     /* The text and the code of a failure, and the function that frees it. Only
      * the side that received the failure may call them; the text is valid as

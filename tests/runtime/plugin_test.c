@@ -188,6 +188,11 @@ static void test_host(void **state)
     assert_int_equal(host->fail_code(fail), BYOC_FAIL_RESOURCE);
     assert_int_equal(byi_plugin_status(fail, p, "ref_0", &err), BYOC_ENOMEM);
     assert_string_equal(err.text, "ref: ref_0: no device");
+    for (int i = 0; i < 2; i++) {
+        fail = (host->fail)(host->ctx, BYOC_FAIL_INVALID, i ? "" : NULL);
+        assert_string_equal(host->fail_text(fail), "(no reason given)");
+        host->fail_free(fail);
+    }
     byoc_internal_plugin_close(&p);
 }
 
