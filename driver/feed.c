@@ -395,9 +395,9 @@ enum byoc_status byi_feed_inputs(const struct byoc_model *model,
                 byi_npz_read(params->npz, io->name, arena, &feed->at[i], err));
         else if (params->data)
             return byi_fail(err, BYOC_EIO,
-                            "input %u ('%s') is missing: no input_%u.npy or "
-                            "input_%u.pb at %s",
-                            i, io->name, i, i, params->data);
+                            "input '%s': found no input_%u.npy or input_%u.pb "
+                            "at %s, expected one of them",
+                            io->name, i, i, params->data);
         else {
             feed->random[i] = true;
             feed->n_random++;
@@ -443,10 +443,9 @@ enum byoc_status byi_feed_expected(const struct byoc_model *model,
         const char *path = find_file(params->data, "output", i, arena);
         if (!path)
             return byi_fail(err, BYOC_EIO,
-                            "output %u ('%s') is missing: no output_%u.npy or "
-                            "output_%u.pb at %s",
-                            i, byoc_model_output(model, i)->name, i, i,
-                            params->data);
+                            "output '%s': found no output_%u.npy or "
+                            "output_%u.pb at %s, expected one of them",
+                            io->name, i, i, params->data);
         if (io->kind != BYOC_TENSOR) {
             BYI_TRY(read_list(path, io, arena, &feed->values[i], err));
             continue;

@@ -185,7 +185,7 @@ bad 2 "found a folder" run good.so --input image=folder.npy
 bad 2 "not a .npy" run good.so --input image=empty.npy
 bad 2 "expected one of these" run good.so --input image=good.so
 bad 2 "found int64, expected float32" run good.so --input "image=$labels"
-bad 2 "input 0 ('image') is missing" run good.so --data folder.onnx
+bad 2 "input 'image': found no input_0.npy or input_0.pb" run good.so --data folder.onnx
 bad 2 "cannot open" run good.so --npz none.npz
 bad 2 "a zip archive" run good.so --npz text.so
 
