@@ -72,9 +72,8 @@ enum byoc_status byi_custom_begin(const struct byi_attrs *attrs, uint32_t n,
     memset(c, 0, sizeof *c);
     if (!custom_calls)
         return byi_fail(err, BYOC_EBACKEND,
-                        "%s: found an operator of a plug-in, expected an "
-                        "operator of byoc, since this program opens no "
-                        "plug-ins",
+                        "%s: found a custom operator, expected an operator of "
+                        "byoc, since this library opens no plug-ins",
                         name);
     BYI_TRY(custom_calls->find(name, byi_attr_string(attrs, "attributes"),
                                &c->op, err));
