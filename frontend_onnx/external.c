@@ -107,11 +107,16 @@ static enum byoc_status open_external(struct byi_onnx_file *file,
                                       const struct byi_external **found,
                                       struct byoc_error *err)
 {
-    if (!location || !is_safe_location(location))
+    if (!location)
+        return byi_fail(err, BYOC_EPARSE,
+                        "tensor '%s': found external data without a location, "
+                        "expected the path of a file in the model's folder",
+                        name);
+    if (!is_safe_location(location))
         return byi_fail(err, BYOC_EUNSUPPORTED,
                         "tensor '%s': found external data at '%s', expected a "
                         "relative path without '..', inside the model's folder",
-                        name, location ? location : "");
+                        name, location);
     if (!file->folder)
         return byi_fail(err, BYOC_EUNSUPPORTED,
                         "tensor '%s': found external data at '%s' for a model "

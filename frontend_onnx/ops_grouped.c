@@ -60,9 +60,10 @@ static void check_grouped(struct byi_import *o)
     byi_import_float(o, "qk_norm_epsilon", 0);
     if (byi_import_in(o, LAST_KEY) == BYI_NO_ID ||
         byi_import_in(o, ALL_KEYS) == BYI_NO_ID)
-        byi_import_fail(o, BYOC_EPARSE,
-                        "input seqlens_k or total_sequence_length is omitted, "
-                        "expected both");
+        byi_import_fail(o, BYOC_EPARSE, "input %s is omitted, expected a value",
+                        byi_import_in(o, LAST_KEY) == BYI_NO_ID
+                            ? "seqlens_k"
+                            : "total_sequence_length");
     if ((byi_import_in(o, PAST_KEY) == BYI_NO_ID) !=
         (byi_import_in(o, PAST_VALUE) == BYI_NO_ID))
         byi_import_fail(
@@ -178,19 +179,19 @@ static const Onnx__TensorShapeProto__Dimension *declared_length(
     return NULL;
 }
 
-/* Whether the model declares that output `made` is as long as input `past`, by
+/* Whether the model declares that output `out` is as long as input `past`, by
  * the same number or name. Then the cache is a buffer with room for all keys.
  */
 static bool is_preallocated(const struct byi_import *o, uint32_t past,
-                            uint32_t made)
+                            uint32_t out)
 {
     const Onnx__GraphProto *graph = o->scope->graph;
     const Onnx__TensorShapeProto__Dimension *a, *b;
 
-    if (o->expansion || !byi_import_wants(o, made))
+    if (o->expansion || !byi_import_wants(o, out))
         return false;
     a = declared_length(graph->input, graph->n_input, o->node->input[past]);
-    b = declared_length(graph->output, graph->n_output, o->node->output[made]);
+    b = declared_length(graph->output, graph->n_output, o->node->output[out]);
     if (!a || !b || a->value_case != b->value_case)
         return false;
     if (a->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE)

@@ -332,7 +332,7 @@ static void read_deformed(struct byi_import *o, struct deformed_conv *d)
     d->inputs = byi_import_dim(o, d->weights, 1);
     for (uint32_t i = 0; i < 2; i++) {
         const int64_t dim = byi_import_dim(o, d->weights, i + 2);
-        if (d->kernel[i] && d->kernel[i] != dim)
+        if (d->kernel[i] && d->kernel[i] != dim && !BYI_IS_SYMBOL(dim))
             byi_import_fail(o, BYOC_ETYPE,
                             "kernel_shape[%u] is %lld, expected %lld as in the "
                             "weights",
@@ -343,9 +343,13 @@ static void read_deformed(struct byi_import *o, struct deformed_conv *d)
         !__builtin_mul_overflow(d->kernel[0], d->kernel[1], &d->taps);
     d->groups = byi_import_int(o, "group", 1);
     d->offset_groups = byi_import_int(o, "offset_group", 1);
-    if (d->outputs < 1 || d->inputs < 1 || d->kernel[0] < 1 || d->kernel[1] < 1)
-        byi_import_refuse(o, "found weights with a symbolic or empty axis, "
-                             "expected known sizes of at least 1");
+    if (BYI_IS_SYMBOL(d->outputs) || BYI_IS_SYMBOL(d->inputs) ||
+        BYI_IS_SYMBOL(d->kernel[0]) || BYI_IS_SYMBOL(d->kernel[1]))
+        byi_import_refuse(o, "found weights with a symbolic dim, expected "
+                             "known dims");
+    else if (!d->outputs || !d->inputs || !d->kernel[0] || !d->kernel[1])
+        byi_import_refuse(o, "found weights with a dim of 0, expected dims of "
+                             "at least 1");
     else if (!countable || d->taps > 1 << 20)
         byi_import_refuse(o,
                           "found a window of %lld by %lld, expected at most "

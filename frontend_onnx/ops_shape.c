@@ -351,11 +351,14 @@ static void emit_slice(struct byi_import *o, byi_id begin, byi_id end,
     int64_t *list = NULL;
 
     if ((axes == BYI_NO_ID || steps == BYI_NO_ID) && byi_import_ok(o)) {
-        if (n < 0 || n > BYI_MAX_RANK) {
-            byi_import_refuse(o,
-                              "found a symbolic number of axes, or too many, "
-                              "expected at most %d",
-                              BYI_MAX_RANK);
+        if (BYI_IS_SYMBOL(n)) {
+            byi_import_refuse(o, "found a symbolic number of axes, expected a "
+                                 "known one");
+            return;
+        }
+        if (n > BYI_MAX_RANK) {
+            byi_import_refuse(o, "found %lld axes, expected at most %d",
+                              (long long)n, BYI_MAX_RANK);
             return;
         }
         list = byi_arena_calloc(o->scratch, (size_t)n + 1, sizeof *list);

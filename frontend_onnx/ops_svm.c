@@ -98,7 +98,7 @@ static void read_svm(struct byi_import *o, struct svm *s)
     if (byi_import_ok(o) && s->n_rho == 0)
         byi_import_fail(
             o, BYOC_EPARSE,
-            "attribute 'rho' is missing or empty, expected 1 or more numbers");
+            "found no numbers in attribute 'rho', expected at least one");
 }
 
 /* Emit the kernel of s->x and each of the s->n_vectors > 0 support vectors,

@@ -24,9 +24,9 @@ static enum byoc_status decode_parts(struct byi_onnx_file *file,
 {
     if (!s->proto->values || !s->proto->indices)
         return byi_fail(err, BYOC_EPARSE,
-                        "sparse tensor '%s' has no values or no indices, "
-                        "expected both",
-                        s->name);
+                        "sparse tensor '%s' has no %s, expected values and "
+                        "indices",
+                        s->name, s->proto->values ? "indices" : "values");
     BYI_TRY(byi_onnx_decode(file, s->proto->values, NULL, &s->values, err));
     BYI_TRY(byi_onnx_decode(file, s->proto->indices, NULL, &s->indices, err));
     if (s->values.dtype == BYOC_STRING)

@@ -143,7 +143,8 @@ static void refuse_external(const char *location, const char *offset,
     snprintf(path, sizeof path, "%s/link", b.folder);
     assert_int_equal(symlink("/dev/null", path), 0);
     Onnx__TensorProto *t = floats(&b, "w", 1, (const int64_t[]){2});
-    external(&b, t, "location", location);
+    if (location)
+        external(&b, t, "location", location);
     external(&b, t, "offset", offset);
     node(&b, "Identity", "w", "y");
     output(&b, "y");
@@ -153,6 +154,7 @@ static void refuse_external(const char *location, const char *offset,
 static void wrong_external_data(void **state)
 {
     (void)state;
+    refuse_external(NULL, "0", BYOC_EPARSE, "without a location");
     refuse_external("/etc/passwd", "0", BYOC_EUNSUPPORTED, "relative path");
     refuse_external("a/../../x", "0", BYOC_EUNSUPPORTED, "without '..'");
     refuse_external("link", "0", BYOC_EUNSUPPORTED, "a link out of");

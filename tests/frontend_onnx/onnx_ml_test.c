@@ -114,7 +114,7 @@ static void empty_nodes(void **state)
         {"ZipMap", "found no class labels", BYOC_EPARSE},
         {"CastMap", "its input is not a map", BYOC_ETYPE},
         {"DictVectorizer", "its input is not a map", BYOC_ETYPE},
-        {"SVMRegressor", "attribute 'rho' is missing or empty", BYOC_EPARSE},
+        {"SVMRegressor", "found no numbers in attribute 'rho'", BYOC_EPARSE},
         {"SVMClassifier", "found no class labels", BYOC_EPARSE},
         {"LinearClassifier", "found no class labels", BYOC_EPARSE},
         {"LinearRegressor",

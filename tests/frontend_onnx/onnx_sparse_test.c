@@ -122,7 +122,7 @@ static void refused(void **state)
     initializer(&b, s);
     node(&b, "Identity", "w", "y");
     output(&b, "y");
-    refuse(&b, BYOC_EPARSE, "sparse tensor 'w' has no values or no indices");
+    refuse(&b, BYOC_EPARSE, "sparse tensor 'w' has no indices, expected");
 }
 
 /* The body of a branch has names of its own. */

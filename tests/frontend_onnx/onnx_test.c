@@ -375,6 +375,40 @@ static void newer_operator(void **state)
            "operator Erf (domain ai.onnx, opset 8) is not supported");
 }
 
+static void refuse_weights(const char *dims, const char *why)
+{
+    struct build b = begin(19);
+
+    input(&b, "x", "1 2 5 5");
+    input(&b, "w", dims);
+    input(&b, "offset", "1 8 4 4");
+    Onnx__NodeProto *conv = node(&b, "DeformConv", "x w offset", "y");
+    attr_ints(&b, conv, "kernel_shape", 2, (const int64_t[]){2, 2});
+    output(&b, "y");
+    refuse(&b, BYOC_EUNSUPPORTED, why);
+}
+
+static void refuse_slice(const char *begins, const char *why)
+{
+    struct build b = begin(13);
+
+    input(&b, "x", "4");
+    int_input(&b, "begin", begins);
+    int_input(&b, "end", begins);
+    node(&b, "Slice", "x begin end", "y");
+    output(&b, "y");
+    refuse(&b, BYOC_EUNSUPPORTED, why);
+}
+
+static void sizes_that_must_be_known(void **state)
+{
+    (void)state;
+    refuse_weights("3 2 2 K", "weights with a symbolic dim");
+    refuse_weights("0 2 2 2", "weights with a dim of 0");
+    refuse_slice("N", "a symbolic number of axes");
+    refuse_slice("200", "found 200 axes, expected at most");
+}
+
 static void unknown_attribute(void **state)
 {
     struct build b = begin(13);
@@ -686,6 +720,7 @@ int main(void)
         cmocka_unit_test(names_are_made_unique),
         cmocka_unit_test(unknown_operator),
         cmocka_unit_test(newer_operator),
+        cmocka_unit_test(sizes_that_must_be_known),
         cmocka_unit_test(unknown_attribute),
         cmocka_unit_test(attribute_of_another_type),
         cmocka_unit_test(shapes_that_do_not_fit),
