@@ -59,7 +59,7 @@ class UnsupportedError(Error, NotImplementedError):
 
 
 class NoMemoryError(Error, MemoryError):
-    """An allocation failed, or exceeds the limit of the model's memory."""
+    """An allocation failed, or would exceed the option memory_bytes."""
 
     status = Status.NO_MEMORY
 
