@@ -37,7 +37,7 @@ static const struct byi_rule rules[] = {{BYI_OP_NONE, widen}, {0}};
 
 const struct byi_pass byi_pass_exact_math = {
     .name = "ExactMath",
-    .summary = "functions of float32 through float64, not approximated",
+    .summary = "compute functions of float32 in float64",
     .opt_level = 3,
     .data = rules,
     .run_func = byi_rules_run,

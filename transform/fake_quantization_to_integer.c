@@ -655,7 +655,7 @@ static const struct byi_rule rules[] = {
 
 const struct byi_pass byi_pass_fake_quantization_to_integer = {
     .name = "FakeQuantizationToInteger",
-    .summary = "products of dequantised numbers as products of 8-bit integers",
+    .summary = "replace products of dequantised numbers by 8-bit products",
     .opt_level = 1,
     .data = rules,
     .run_func = byi_rules_run,
@@ -668,7 +668,7 @@ static const struct byi_rule scale_rules[] = {
 
 const struct byi_pass byi_pass_scale_integer_products = {
     .name = "ScaleIntegerProducts",
-    .summary = "products of 8-bit integers with the scale of their sums",
+    .summary = "fold the scale of the sums into products of 8-bit integers",
     .opt_level = 1,
     .data = scale_rules,
     .run_func = byi_rules_run,

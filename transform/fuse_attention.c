@@ -239,7 +239,7 @@ static const struct byi_rule rules[] = {
 
 const struct byi_pass byi_pass_fuse_attention = {
     .name = "FuseAttention",
-    .summary = "products and softmax of attention as one operator",
+    .summary = "replace products and softmax of attention by one operator",
     .opt_level = 1,
     .data = rules,
     .run_func = byi_rules_run,

@@ -91,7 +91,7 @@ static const struct byi_rule rules[] = {
 
 const struct byi_pass byi_pass_inverse_dct = {
     .name = "InverseDct",
-    .summary = "products with the 8-point DCT's basis as inverse transforms",
+    .summary = "replace products with the 8-point DCT's basis by inverse DCTs",
     .opt_level = 1,
     .data = rules,
     .run_func = byi_rules_run,
