@@ -125,9 +125,9 @@ static byi_id map_const(struct byi_rewrite *rw, byi_id c, double (*f)(double))
     for (int64_t i = 0; i < n; i++) {
         const double exact = f(byi_tensor_float(&in, i));
         byi_tensor_set(&out, i, exact);
-        const double made = byi_tensor_float(&out, i);
-        if ((made != 0.0 ? !isnormal(made) : f == invert) ||
-            (byi_dtype_is_half(in.dtype) && made != exact))
+        const double rounded = byi_tensor_float(&out, i);
+        if ((rounded != 0.0 ? !isnormal(rounded) : f == invert) ||
+            (byi_dtype_is_half(in.dtype) && rounded != exact))
             return BYI_NO_ID;
     }
     return byi_rw_const(rw, type, &out);

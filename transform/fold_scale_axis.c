@@ -5,7 +5,7 @@
  */
 #include "transform.h"
 
-static const struct byi_pass *const both[] = {
+static const struct byi_pass *const directions[] = {
     &byi_pass_backward_fold_scale_axis,
     &byi_pass_forward_fold_scale_axis,
     NULL,
@@ -15,5 +15,5 @@ const struct byi_pass byi_pass_fold_scale_axis = {
     .name = "FoldScaleAxis",
     .summary = "fold multiplications into weights on either side",
     .opt_level = 3,
-    .sequence = both,
+    .sequence = directions,
 };

@@ -103,8 +103,8 @@ static const char *find_obstacle(struct byi_module *m, const void *at,
     return NULL;
 }
 
-/* Add the rounded weights as a constant, weight->made. False if it would exceed
- * the module's budget of constants. */
+/* Add the rounded weights as a constant, weight->rounded. False if it would
+ * exceed the module's budget of constants. */
 static bool round_weights(struct byi_rewrite *rw, const struct byi_tensor *view,
                           enum narrow_form form,
                           struct byi_narrowed_weight *weight)
@@ -121,7 +121,7 @@ static bool round_weights(struct byi_rewrite *rw, const struct byi_tensor *view,
         add_error(&sums, w, to[i]);
     }
     set_error(&sums, weight);
-    weight->made = byi_const_add(rw->m, weight->type, to, true);
+    weight->rounded = byi_const_add(rw->m, weight->type, to, true);
     weight->narrow = weight->bytes / 2;
     return true;
 }
@@ -239,7 +239,7 @@ static struct byi_narrowed_weight *find_weight(struct byi_narrow_list *list,
 {
     BYI_INDEX_EACH (&list->places, constant, i)
         if (list->all.at[i].constant == constant ||
-            list->all.at[i].made == constant)
+            list->all.at[i].rounded == constant)
             return &list->all.at[i];
     return NULL;
 }
@@ -248,8 +248,8 @@ static void add_weight(struct byi_narrow_list *list,
                        const struct byi_narrowed_weight *weight)
 {
     byi_index_add(&list->places, weight->constant, list->all.n);
-    if (weight->made != weight->constant)
-        byi_index_add(&list->places, weight->made, list->all.n);
+    if (weight->rounded != weight->constant)
+        byi_index_add(&list->places, weight->rounded, list->all.n);
     BYI_PUSH(&list->all, *weight);
 }
 
@@ -260,9 +260,9 @@ void byi_narrow_list_free(struct byi_narrow_list *list)
     *list = (struct byi_narrow_list){0};
 }
 
-/* Emit the same node with constant `made` as its weights. */
+/* Emit the same node with constant `rounded` as its weights. */
 static byi_id emit_with_weights(struct byi_rewrite *rw, byi_id at,
-                                uint32_t made)
+                                uint32_t rounded)
 {
     byi_id args[8];
     const struct byi_node *node = byi_rw_node(rw, at);
@@ -270,7 +270,7 @@ static byi_id emit_with_weights(struct byi_rewrite *rw, byi_id at,
     if (n > BYI_COUNT(args))
         return BYI_NO_ID;
     memcpy(args, node->args, n * sizeof *args);
-    args[1] = byi_add_const(rw->m, rw->f, made, NULL);
+    args[1] = byi_add_const(rw->m, rw->f, rounded, NULL);
     return byi_rw_again(rw, at, args);
 }
 
@@ -293,7 +293,7 @@ static byi_id narrow_weights(struct byi_rewrite *rw, byi_id at,
     if (codes)
         id = encode_product(rw, node->args[0], &w, weight);
     else if (round_weights(rw, view, s->form, weight))
-        id = emit_with_weights(rw, at, weight->made);
+        id = emit_with_weights(rw, at, weight->rounded);
     if (id == BYI_NO_ID)
         weight->kept = "another constant would exceed the limit of constants";
     return id;
@@ -314,14 +314,14 @@ static byi_id narrow_node(struct byi_rewrite *rw, byi_id at)
                                          .type = constant->type,
                                          .bytes = byi_tensor_bytes(&view),
                                          .constant = constant->index,
-                                         .made = constant->index};
+                                         .rounded = constant->index};
     const struct byi_narrowed_weight *seen =
         find_weight(s->list, constant->index);
-    if (seen &&
-        (seen->kept || (is_16_bit(s->form) && seen->made == constant->index)))
+    if (seen && (seen->kept ||
+                 (is_16_bit(s->form) && seen->rounded == constant->index)))
         return BYI_NO_ID;
     if (seen && is_16_bit(s->form))
-        return emit_with_weights(rw, at, seen->made);
+        return emit_with_weights(rw, at, seen->rounded);
     const byi_id id = narrow_weights(rw, at, &view, &weight);
     if (!seen)
         add_weight(s->list, &weight);
@@ -386,8 +386,9 @@ static enum byoc_status run(struct byi_module *m, uint32_t func,
 static const struct byi_pass_option options[] = {
     {"to", BYI_ATTR_STRING, "none", "none, fp16, bf16, int8 or int4"},
     {"least", BYI_ATTR_INT, "16384",
-     "elements of a weight; smaller ones stay as they are"},
-    {"block", BYI_ATTR_INT, "32", "weights that share a scale, of int8, int4"},
+     "fewest elements of a weight that is narrowed"},
+    {"block", BYI_ATTR_INT, "32",
+     "number of weights that share a scale, for int8 and int4"},
     {0},
 };
 

@@ -20,14 +20,14 @@ struct byi_narrowed_weight {
     double largest, rms;
     const char *kept;  /* why it stays float32; NULL: it was narrowed */
     uint32_t constant; /* index of the module's constant */
-    uint32_t made;     /* index of the rounded constant, otherwise `constant` */
+    uint32_t rounded;  /* index of the rounded constant, otherwise `constant` */
 };
 
 /* Owned by the caller of the passes. Texts are static or in the module's arena.
  */
 struct byi_narrow_list {
     BYI_VEC(struct byi_narrowed_weight) all;
-    struct byi_index places; /* in `all`, by `constant` and by `made` */
+    struct byi_index places; /* in `all`, by `constant` and by `rounded` */
 };
 void byi_narrow_list_free(struct byi_narrow_list *list);
 BYI_CONTEXT_ENTRY(narrow_list)

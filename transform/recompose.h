@@ -5,7 +5,7 @@
 
 #include "rows.h"
 
-/* --- recompose_gate.c: x times a gate, or a gate ------------------------- */
+/* --- recompose_gate.c: activations that are x times a gate --------------- */
 
 /* The rule (rewrite.h) for activations such as gelu, silu and hard_sigmoid.
  * Returns the replacement of node `at`; BYI_NO_ID: keep the node. */

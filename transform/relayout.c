@@ -511,7 +511,7 @@ void byi_relayout_free(struct byi_relayout *rl)
 {
     byi_rl_layouts_free(&rl->layouts);
     byi_vec_free(rl->needs.at);
-    byi_vec_free(rl->made.at);
+    byi_vec_free(rl->conversions.at);
     byi_vec_free(rl->pending.at);
 }
 

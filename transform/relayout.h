@@ -187,11 +187,12 @@ struct byi_relayout {
     struct byi_index long_needs;
     uint32_t *first_need; /* for each root: its needs, linked; 0: none */
     byi_id *map;          /* old -> fresh, of nodes that are copied */
-    BYI_VEC(struct byi_relayout_value) made; /* conversions              */
-    struct byi_index made_index;             /* by origin and layout */
-    BYI_VEC(uint32_t) pending;               /* sources of removed transposes */
-    uint64_t before; /* cost of the original transposes */
-    bool changed;    /* a pin differs from the original */
+    BYI_VEC(struct byi_relayout_value) conversions;
+    struct byi_index
+        conversion_index;      /* of conversions, by origin and layout */
+    BYI_VEC(uint32_t) pending; /* sources of removed transposes */
+    uint64_t before;           /* cost of the original transposes */
+    bool changed;              /* a pin differs from the original */
 };
 
 /* Analyse function `func`: find the values that are other values in another

@@ -164,21 +164,23 @@ static enum byoc_status convert(struct byi_relayout *rl, byi_id x,
 
 /* Returns the conversion of `origin` to `layout`, or NULL if there is none yet.
  */
-static const struct byi_relayout_value *find_made(const struct byi_relayout *rl,
-                                                  byi_id origin,
-                                                  byi_rl_layout_id layout)
+static const struct byi_relayout_value *find_conversion(
+    const struct byi_relayout *rl, byi_id origin, byi_rl_layout_id layout)
 {
-    BYI_INDEX_EACH (&rl->made_index, byi_rl_hash(origin, layout), i)
-        if (rl->made.at[i].origin == origin && rl->made.at[i].layout == layout)
-            return &rl->made.at[i];
+    BYI_INDEX_EACH (&rl->conversion_index, byi_rl_hash(origin, layout), i)
+        if (rl->conversions.at[i].origin == origin &&
+            rl->conversions.at[i].layout == layout)
+            return &rl->conversions.at[i];
     return NULL;
 }
 
-static void keep_made(struct byi_relayout *rl, byi_id origin,
-                      byi_rl_layout_id layout, byi_id node)
+static void add_conversion(struct byi_relayout *rl, byi_id origin,
+                           byi_rl_layout_id layout, byi_id node)
 {
-    byi_index_add(&rl->made_index, byi_rl_hash(origin, layout), rl->made.n);
-    BYI_PUSH(&rl->made, ((struct byi_relayout_value){origin, layout, node}));
+    byi_index_add(&rl->conversion_index, byi_rl_hash(origin, layout),
+                  rl->conversions.n);
+    BYI_PUSH(&rl->conversions,
+             ((struct byi_relayout_value){origin, layout, node}));
 }
 
 /* Set *out to the fresh node of value `id` of the old function in layout
@@ -195,9 +197,10 @@ static enum byoc_status fetch(struct byi_relayout *rl, byi_id id,
     *out = site->base;
     if (layout == site->base_layout)
         return BYOC_OK;
-    const struct byi_relayout_value *made = find_made(rl, origin, layout);
-    if (made) {
-        *out = made->node;
+    const struct byi_relayout_value *converted =
+        find_conversion(rl, origin, layout);
+    if (converted) {
+        *out = converted->node;
         return BYOC_OK;
     }
     const struct byi_type *type = byi_rl_type(rl, origin);
@@ -207,7 +210,7 @@ static enum byoc_status fetch(struct byi_relayout *rl, byi_id id,
         byi_rl_layout_at(&rl->layouts, layout, type->rank);
     BYI_TRY(convert(rl, site->base, type, &from, &to, out, err));
     move_sources(rl, *out, first);
-    keep_made(rl, origin, layout, *out);
+    add_conversion(rl, origin, layout, *out);
     return BYOC_OK;
 }
 
@@ -369,20 +372,21 @@ static enum byoc_status fetch_kernel(struct byi_relayout *rl,
     const uint64_t hash = byi_hash_text(to);
     const byi_rl_layout_id number = (byi_rl_layout_id)hash | KERNEL_LAYOUTS;
     const byi_id origin = rl->sites[byi_rl_node(rl, call->old)->args[1]].origin;
-    const struct byi_relayout_value *made = find_made(rl, origin, number);
+    const struct byi_relayout_value *converted =
+        find_conversion(rl, origin, number);
     byi_id *x = &call->args[1];
-    if (made) {
-        const struct byi_node *node = &rl->f->nodes.at[made->node];
+    if (converted) {
+        const struct byi_node *node = &rl->f->nodes.at[converted->node];
         if (node->args[0] == *x &&
             strcmp(byi_attr_find(node->attrs, "dst_layout")->s, to) == 0 &&
             strcmp(byi_attr_find(node->attrs, "src_layout")->s, from) == 0) {
-            *x = made->node;
+            *x = converted->node;
             return BYOC_OK;
         }
     }
     BYI_TRY(add_layout_transform(rl, *x, from, to, x, err));
-    if (!made && rl->f->nodes.at[*x].kind == BYI_CALL_OP)
-        keep_made(rl, origin, number, *x);
+    if (!converted && rl->f->nodes.at[*x].kind == BYI_CALL_OP)
+        add_conversion(rl, origin, number, *x);
     return BYOC_OK;
 }
 
@@ -639,8 +643,8 @@ static enum byoc_status emit_state(struct byi_relayout *rl, byi_id id,
         byi_add_call(rl->m, rl->f, call.op, call.args, node->n_args, call.attrs,
                      call.n_attrs, NULL, &fresh, NULL) != BYOC_OK)
         return BYOC_OK;
-    struct byi_node *made = &rl->f->nodes.at[fresh];
-    if (!is_stored(rl, made->type, node->type,
+    struct byi_node *emitted = &rl->f->nodes.at[fresh];
+    if (!is_stored(rl, emitted->type, node->type,
                    byi_rl_out(rl, id, site->state))) {
         rl->f->nodes.n--;
         return BYOC_OK;
@@ -726,7 +730,7 @@ enum byoc_status byi_rl_emit(struct byi_relayout *rl, struct byoc_error *err)
     const struct byi_func *old = rl->old;
     rl->map = byi_arena_calloc(rl->scratch, old->nodes.n + 1, sizeof *rl->map);
     rl->f = byi_func_like(rl->m, old, rl->map);
-    rl->made_index.arena = rl->scratch;
+    rl->conversion_index.arena = rl->scratch;
     for (byi_id id = 0; id < old->nodes.n; id++) {
         struct byi_site *site = &rl->sites[id];
         if (byi_rl_node(rl, id)->kind == BYI_PARAM)

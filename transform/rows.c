@@ -89,11 +89,11 @@ bool byi_row_bind_float(struct byi_row_match *r, const char *name, double f)
 bool byi_row_bind_ints(struct byi_row_match *r, const char *name,
                        const int64_t *values, uint32_t n)
 {
-    const int64_t *kept =
+    const int64_t *copy =
         byi_arena_copy(r->rw->scratch, values, n * sizeof *values);
     return byi_row_bind_attr(
         r, (struct byi_attr){
-               .name = name, .kind = BYI_ATTR_INTS, .n = n, .ints = kept});
+               .name = name, .kind = BYI_ATTR_INTS, .n = n, .ints = copy});
 }
 
 /* --- matching ------------------------------------------------------------- */
@@ -372,21 +372,21 @@ enum byoc_status byi_rows_prepare(const struct byi_pass *pass,
                                   const void **prepared, struct byoc_error *err)
 {
     const struct byi_row_table *given = pass->data;
-    const struct byi_compiled_rows *kept =
+    const struct byi_compiled_rows *compiled =
         atomic_load_explicit(given->compiled, memory_order_acquire);
-    if (!kept) {
+    if (!compiled) {
         struct byi_arena *arena = byi_arena_new();
         struct byi_compiled_rows *rows = NULL;
         const enum byoc_status status = compile_rows(given, arena, &rows, err);
         if (status == BYOC_OK &&
-            atomic_compare_exchange_strong(given->compiled, &kept, rows)) {
-            kept = rows;
+            atomic_compare_exchange_strong(given->compiled, &compiled, rows)) {
+            compiled = rows;
             byi_keep(arena); /* until the process ends */
         } else {
             byi_arena_free(&arena);
         }
         BYI_TRY(status);
     }
-    *prepared = kept;
+    *prepared = compiled;
     return BYOC_OK;
 }

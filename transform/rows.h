@@ -35,7 +35,7 @@ struct byi_row {
      */
     bool shared;
     /* If there is no pattern: a rule (rewrite.h) for nodes of this kind, an
-     * operator or a BYI_ROOT. */
+     * operator, BYI_ROOT_TUPLE or BYI_ROOT_IF. */
     uint32_t root;
     byi_id (*apply)(struct byi_rewrite *rw, byi_id at);
 };

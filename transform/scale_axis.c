@@ -280,21 +280,21 @@ const struct byi_scale *byi_scale_make(struct byi_scaling *s, int axis,
                                        int64_t n, const double *values,
                                        struct byi_scale_sources *sources)
 {
-    struct byi_scale *made = byi_arena_alloc(s->scratch, sizeof *made);
-    *made = (struct byi_scale){.axis = axis,
-                               .n = n,
-                               .values = values,
-                               .min = INFINITY,
-                               .least = INFINITY,
-                               .sources = sources};
+    struct byi_scale *scale = byi_arena_alloc(s->scratch, sizeof *scale);
+    *scale = (struct byi_scale){.axis = axis,
+                                .n = n,
+                                .values = values,
+                                .min = INFINITY,
+                                .least = INFINITY,
+                                .sources = sources};
     for (int64_t i = 0; i < n; i++) {
-        made->min = fmin(made->min, values[i]);
-        made->least = fmin(made->least, fabs(values[i]));
-        made->most = fmax(made->most, fabs(values[i]));
+        scale->min = fmin(scale->min, values[i]);
+        scale->least = fmin(scale->least, fabs(values[i]));
+        scale->most = fmax(scale->most, fabs(values[i]));
         if (!isfinite(values[i]))
             return NULL;
     }
-    return made;
+    return scale;
 }
 
 /* Returns the axis of `type` along which the constant varies; -1 if there is
@@ -557,9 +557,9 @@ static const struct byi_type *edit_const(struct byi_scaling *s,
         dims[i] = rank == t->rank ? t->dims[i] : 1;
     if (by->n > 1)
         dims[c_axis] = by->n;
-    const struct byi_type *made =
+    const struct byi_type *shape =
         byi_type_tensor(s->m->arena, t->dtype, rank, dims);
-    if (!byi_const_alloc(s->m, made, out))
+    if (!byi_const_alloc(s->m, shape, out))
         return NULL;
     const int64_t n = byi_elements(rank, dims);
     const bool one = byi_elements(t->rank, t->dims) == 1;
@@ -571,7 +571,7 @@ static const struct byi_type *edit_const(struct byi_scaling *s,
             out, i,
             edit_value(edit->kind, byi_tensor_float(t, one ? 0 : i),
                        factor_at(by, inner > 0 ? i / inner % by->n : 0)));
-    return made;
+    return shape;
 }
 
 /* --- the rebuild --------------------------------------------------------- */
@@ -617,12 +617,12 @@ static const struct byi_sources *collect_sources(
             if (t->next[i])
                 BYI_PUSH(&stack, t->next[i]);
     }
-    const struct byi_sources *made = node_sources;
+    const struct byi_sources *merged = node_sources;
     if (all.n > node_sources->n)
-        made = byi_sources_of(s->m, all.at, all.n);
+        merged = byi_sources_of(s->m, all.at, all.n);
     byi_vec_free(stack.at);
     byi_vec_free(all.at);
-    return made;
+    return merged;
 }
 
 /* Emit the constant that replaces operand `arg`. Returns BYI_NO_ID if it
@@ -654,7 +654,7 @@ static byi_id emit_const(struct byi_scaling *s, struct byi_func *fresh,
 
 static enum byoc_status emit_edited(struct byi_scaling *s,
                                     struct byi_func *fresh, byi_id id,
-                                    const byi_id *map, byi_id *made,
+                                    const byi_id *map, byi_id *out,
                                     struct byoc_error *err)
 {
     const struct byi_scale_edit *edit = &s->edits[id];
@@ -671,10 +671,10 @@ static enum byoc_status emit_edited(struct byi_scaling *s,
     BYI_TRY(byi_add_op(s->m, fresh, under ? BYI_OP_MULTIPLY : node->op, args, 2,
                        under ? NULL : node->attrs,
                        collect_sources(s, node->sources, edit->by->sources),
-                       made, err));
-    fresh->nodes.at[*made].type = node->type; /* with its symbolic dims */
-    fresh->nodes.at[*made].backend = node->backend;
-    fresh->nodes.at[*made].region = node->region;
+                       out, err));
+    fresh->nodes.at[*out].type = node->type; /* with its symbolic dims */
+    fresh->nodes.at[*out].backend = node->backend;
+    fresh->nodes.at[*out].region = node->region;
     return BYOC_OK;
 }
 

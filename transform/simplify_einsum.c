@@ -154,23 +154,23 @@ static void append_labels(char *text, uint32_t *n, const char *labels,
 static byi_id split_pair(struct byi_rewrite *rw, byi_id at,
                          const struct einsum_terms *e, uint32_t a, uint32_t b)
 {
-    char pair[TEXT], rest[TEXT], made[TEXT];
-    uint32_t n_pair = 0, n_rest = 0, n = 1;
-    const uint32_t n_made = product_labels(e, a, b, made);
+    char pair[TEXT], whole[TEXT], product[TEXT];
+    uint32_t n_pair = 0, n_whole = 0, n = 1;
+    const uint32_t n_product = product_labels(e, a, b, product);
     append_labels(pair, &n_pair, e->labels[a], e->length[a], "");
     append_labels(pair, &n_pair, e->labels[b], e->length[b], ",");
-    append_labels(pair, &n_pair, made, n_made, "->");
-    append_labels(rest, &n_rest, made, n_made, "");
+    append_labels(pair, &n_pair, product, n_product, "->");
+    append_labels(whole, &n_whole, product, n_product, "");
     byi_id args[MAX_TERMS];
     args[0] = emit_einsum(
         rw, (byi_id[]){byi_rw_arg(rw, at, a), byi_rw_arg(rw, at, b)}, 2, pair);
     for (uint32_t i = 0; i < e->n; i++)
         if (i != a && i != b) {
-            append_labels(rest, &n_rest, e->labels[i], e->length[i], ",");
+            append_labels(whole, &n_whole, e->labels[i], e->length[i], ",");
             args[n++] = byi_rw_arg(rw, at, i);
         }
-    append_labels(rest, &n_rest, e->labels[e->n], e->length[e->n], "->");
-    return emit_einsum(rw, args, n, rest);
+    append_labels(whole, &n_whole, e->labels[e->n], e->length[e->n], "->");
+    return emit_einsum(rw, args, n, whole);
 }
 
 /* einsum(a, b, c, equation="bik,kj,bj->bi")

@@ -58,8 +58,10 @@ static bool put_exact(struct byi_tensor *out, int64_t i, double v)
     if (!is_float && !(fabs(v) < 2147483648.0))
         return false;
     byi_tensor_set(out, i, v);
-    const double kept = byi_tensor_float(out, i);
-    return !is_float ? kept == v : kept == 0.0 ? v == 0.0 : isnormal(kept);
+    const double stored = byi_tensor_float(out, i);
+    return !is_float       ? stored == v
+           : stored == 0.0 ? v == 0.0
+                           : isnormal(stored);
 }
 
 /* Emit two constants combined elementwise; scalars broadcast. Returns BYI_NO_ID

@@ -83,13 +83,13 @@ static byi_id emit_channel_const(struct byi_rewrite *rw,
     struct byi_tensor t;
     for (uint32_t i = axis; i < type->rank; i++)
         dims[i - axis] = i == axis ? type->dims[axis] : 1;
-    const struct byi_type *made =
+    const struct byi_type *scalar =
         byi_type_tensor(rw->m->arena, type->dtype, type->rank - axis, dims);
-    if (!byi_rw_alloc(rw, made, &t))
+    if (!byi_rw_alloc(rw, scalar, &t))
         return BYI_NO_ID;
     for (int64_t i = 0; i < dims[0]; i++)
         byi_tensor_set(&t, i, values[i]);
-    return byi_rw_const(rw, made, &t);
+    return byi_rw_const(rw, scalar, &t);
 }
 
 /* Returns the row of `op`, which must be in the table. */

@@ -421,19 +421,20 @@ static enum byoc_status check_pass(const struct byoc_pass *pass,
 }
 
 enum byoc_status byi_user_pass(const struct byoc_pass *pass,
-                               struct byi_pass **made, struct byoc_error *err)
+                               struct byi_pass **new_pass,
+                               struct byoc_error *err)
 {
-    *made = NULL;
+    *new_pass = NULL;
     BYI_TRY(check_pass(pass, err));
-    *made = byi_alloc(1, sizeof **made);
-    if (!*made)
+    *new_pass = byi_alloc(1, sizeof **new_pass);
+    if (!*new_pass)
         return byi_fail(err, BYOC_ENOMEM, "out of memory for the pass '%s'",
                         pass->name);
-    **made = (struct byi_pass){.name = pass->name,
-                               .summary = pass->summary,
-                               .opt_level = pass->opt_level,
-                               .needs = pass->needs,
-                               .run_func = run_user,
-                               .data = pass};
+    **new_pass = (struct byi_pass){.name = pass->name,
+                                   .summary = pass->summary,
+                                   .opt_level = pass->opt_level,
+                                   .needs = pass->needs,
+                                   .run_func = run_user,
+                                   .data = pass};
     return BYOC_OK;
 }
