@@ -367,7 +367,7 @@ static enum byoc_status add_result(struct byi_import *o)
     const Onnx__GraphProto *graph = o->scope->graph;
     const size_t n = graph->n_output;
     byi_id *ids = byi_arena_calloc(o->scratch, 2 * n + 1, sizeof *ids);
-    uint32_t made = 0;
+    uint32_t n_ids = 0;
 
     if (n == 0 || n > BYI_MAX_ARGS)
         return byi_fail(&o->err, BYOC_EPARSE,
@@ -380,23 +380,23 @@ static enum byoc_status add_result(struct byi_import *o)
         if (!byi_import_ok(o))
             return o->status;
         const bool map = byi_import_is_map(o, id);
-        ids[made++] = map ? byi_import_map_values(o, id)
-                          : unwrap_as_declared(o, graph->output[i]->type, id);
+        ids[n_ids++] = map ? byi_import_map_values(o, id)
+                           : unwrap_as_declared(o, graph->output[i]->type, id);
         BYI_PUSH(&o->f->result_names, byi_arena_str(o->m->arena, name));
         if (map) {
-            ids[made++] = byi_import_map_keys(o, id);
+            ids[n_ids++] = byi_import_map_keys(o, id);
             BYI_PUSH(&o->f->result_names, byi_import_keys_name(o, name));
         }
         if (!byi_import_ok(o))
             return o->status;
     }
-    if (made > BYI_MAX_ARGS)
+    if (n_ids > BYI_MAX_ARGS)
         return byi_fail(&o->err, BYOC_ELIMIT,
                         "the graph has %u outputs, including the keys of "
                         "maps, expected at most %d",
-                        made, BYI_MAX_ARGS);
+                        n_ids, BYI_MAX_ARGS);
     o->f->result =
-        made == 1 ? ids[0] : byi_add_tuple(o->m, o->f, ids, made, o->sources);
+        n_ids == 1 ? ids[0] : byi_add_tuple(o->m, o->f, ids, n_ids, o->sources);
     return BYOC_OK;
 }
 

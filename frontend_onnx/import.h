@@ -33,8 +33,8 @@ struct byi_onnx_file {
     const char *folder;            /* resolved; external data is inside it */
     BYI_VEC(struct byi_range) raw; /* parallel to graph->initializer */
     BYI_VEC(struct byi_external) external;
-    BYI_VEC(ProtobufCMessage *) more; /* messages unpacked separately */
-    struct byi_arena *arena;          /* owns the mappings */
+    BYI_VEC(ProtobufCMessage *) separate; /* messages unpacked on their own */
+    struct byi_arena *arena;              /* owns the mappings */
 };
 
 /* Map and unpack the model at `path`. The mapping lives as long as `arena`;
@@ -536,9 +536,9 @@ struct byi_onnx_loop {
     byi_id go;    /* bool scalar, the initial condition; BYI_NO_ID: true */
     bool is_loop; /* false: Scan */
     uint32_t n_states, n_reads, n_scan_outputs;
-    /* scan outputs in the function: 0 in the first pass, which infers their
-     * types */
-    uint32_t n_made;
+    /* number of scan outputs with known types: none in the first pass, which
+     * infers the types, then all */
+    uint32_t n_typed;
     const byi_id *states;          /* initial values */
     const struct byi_type **types; /* of the states, in every iteration */
     struct byi_slices *reads, *scan_outputs;

@@ -59,7 +59,7 @@ static const struct byi_type *rows_type(struct byi_import *o,
 static const struct byi_type *result_type(struct byi_import *o,
                                           const struct byi_onnx_loop *loop)
 {
-    const uint32_t n = loop->n_states + loop->n_made;
+    const uint32_t n = loop->n_states + loop->n_typed;
     const struct byi_type **fields =
         byi_arena_calloc(o->scratch, n + 1, sizeof *fields);
 
@@ -75,7 +75,7 @@ static const struct byi_type *result_type(struct byi_import *o,
                                                       : byi_symbol_fresh(o->m);
         fields[i] = byi_type_tensor(o->m->arena, type->dtype, type->rank, dims);
     }
-    for (uint32_t i = 0; i < loop->n_made; i++)
+    for (uint32_t i = 0; i < loop->n_typed; i++)
         fields[loop->n_states + i] =
             rows_type(o, &loop->scan_outputs[i], byi_symbol_fresh(o->m));
     return n == 1 ? fields[0] : byi_type_tuple(o->m->arena, n, fields);
@@ -108,7 +108,7 @@ static void open_loop(struct byi_import *o, const struct byi_onnx_loop *loop,
         r->states[i] = byi_import_body_param(o, func, name, loop->types[i]);
         BYI_PUSH(&params, loop->types[i]);
     }
-    for (uint32_t i = 0; i < loop->n_made; i++) {
+    for (uint32_t i = 0; i < loop->n_typed; i++) {
         snprintf(name, sizeof name, "rows%u", i);
         const struct byi_type *type =
             rows_type(o, &loop->scan_outputs[i], byi_symbol_fresh(o->m));
@@ -238,7 +238,7 @@ static void open_iteration(const struct byi_onnx_loop *loop,
         r->go_at = byi_import_body_capture(f, then, r->go);
     for (uint32_t i = 0; i < loop->n_states; i++)
         r->state_at[i] = byi_import_body_capture(f, then, r->states[i]);
-    for (uint32_t i = 0; i < loop->n_made; i++)
+    for (uint32_t i = 0; i < loop->n_typed; i++)
         r->row_at[i] = byi_import_body_capture(f, then, r->rows[i]);
     for (uint32_t i = 0; i < loop->n_reads; i++)
         r->read_at[i] = byi_import_body_capture(
@@ -267,16 +267,16 @@ static bool widen_state(struct byi_import *o, struct byi_onnx_loop *loop,
     if (byi_type_is_list(type)) {
         if (type->kind == BYI_OPTIONAL && found->kind != BYI_OPTIONAL)
             found = byi_type_list(o->m->arena, BYI_OPTIONAL, found);
-        const struct byi_type *both = byi_type_join(o->m->arena, type, found);
-        if (!both)
+        const struct byi_type *joined = byi_type_join(o->m->arena, type, found);
+        if (!joined)
             byi_import_refuse(
                 o,
                 "state %u after an iteration: found %s, expected %s, "
                 "as before the iteration",
                 i, byi_text_type_buf(o->m, found, text[0], sizeof text[0]),
                 byi_text_type_buf(o->m, type, text[1], sizeof text[1]));
-        wider = both && !byi_type_equal(both, type);
-        loop->types[i] = both ? both : type;
+        wider = joined && !byi_type_equal(joined, type);
+        loop->types[i] = joined ? joined : type;
         return wider;
     }
     if (found->kind != BYI_TENSOR || found->dtype != type->dtype ||
@@ -388,9 +388,9 @@ static byi_id add_row(const struct byi_onnx_loop *loop, struct typed_pass *r,
     else
         found = byi_import_reshape(
             in, found, byi_import_vector(in, type->rank, type->dims), true);
-    const byi_id both[] = {s->backward ? found : rows,
-                           s->backward ? rows : found};
-    return byi_import_emit(in, BYI_OP_CONCATENATE, 2, both,
+    const byi_id pieces[] = {s->backward ? found : rows,
+                             s->backward ? rows : found};
+    return byi_import_emit(in, BYI_OP_CONCATENATE, 2, pieces,
                            ATTRS(AN_INT("axis", s->axis)));
 }
 
@@ -411,7 +411,7 @@ static byi_id call_next_iteration(const struct byi_onnx_loop *loop,
     struct byi_import *in = &r->then.inner;
     const uint32_t first = loop->is_loop ? 1 : 0;
     byi_id *args = byi_arena_calloc(
-        in->scratch, 2 + loop->n_states + loop->n_made, sizeof *args);
+        in->scratch, 2 + loop->n_states + loop->n_typed, sizeof *args);
     byi_id id = BYI_NO_ID;
     uint32_t n = 0;
 
@@ -421,7 +421,7 @@ static byi_id call_next_iteration(const struct byi_onnx_loop *loop,
         args[n++] = byi_import_as_scalar(in, outputs[0]);
     for (uint32_t i = 0; i < loop->n_states; i++)
         args[n++] = wrap_state(in, loop->types[i], outputs[first + i]);
-    for (uint32_t i = 0; i < loop->n_made; i++)
+    for (uint32_t i = 0; i < loop->n_typed; i++)
         args[n++] = add_row(loop, r, i, outputs[first + loop->n_states + i]);
     if (!byi_import_ok(in))
         return BYI_NO_ID;
@@ -435,7 +435,7 @@ static byi_id make_exit_branch(const struct byi_onnx_loop *loop,
                                struct typed_pass *r)
 {
     struct byi_import *in = &r->func.inner;
-    const uint32_t n = loop->n_states + loop->n_made;
+    const uint32_t n = loop->n_states + loop->n_typed;
     byi_id *outer = byi_arena_calloc(in->scratch, n + 1, sizeof *outer);
     byi_id *inner = byi_arena_calloc(in->scratch, n + 1, sizeof *inner);
     const uint32_t index = byi_func_new(in->m, NULL);
@@ -542,7 +542,7 @@ byi_id byi_loop_make(struct byi_import *o, struct byi_onnx_loop *loop)
     while (byi_import_ok(o) &&
            fn == BYI_NO_ID) { /* passes before the last widen types */
         fn = loop_pass(o, loop);
-        loop->n_made = loop->n_scan_outputs;
+        loop->n_typed = loop->n_scan_outputs;
     }
     return fn;
 }

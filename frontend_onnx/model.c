@@ -264,7 +264,7 @@ enum byoc_status byi_onnx_attribute(struct byi_onnx_file *file,
         unpack_message(&onnx__attribute_proto__descriptor, w.at, n, place, err);
     if (!message)
         return BYOC_EPARSE;
-    BYI_PUSH(&file->more, message);
+    BYI_PUSH(&file->separate, message);
     *attribute = (Onnx__AttributeProto *)message;
     return BYOC_OK;
 }
@@ -272,11 +272,11 @@ enum byoc_status byi_onnx_attribute(struct byi_onnx_file *file,
 void byi_onnx_close(struct byi_onnx_file *file)
 {
     free_message((ProtobufCMessage *)file->model);
-    for (uint32_t i = 0; i < file->more.n; i++)
-        free_message(file->more.at[i]);
-    byi_vec_free(file->more.at);
-    file->more.at = NULL;
-    file->more.n = 0;
+    for (uint32_t i = 0; i < file->separate.n; i++)
+        free_message(file->separate.at[i]);
+    byi_vec_free(file->separate.at);
+    file->separate.at = NULL;
+    file->separate.n = 0;
     byi_vec_free(file->raw.at);
     byi_vec_free(file->external.at);
     file->model = NULL;

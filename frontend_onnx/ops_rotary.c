@@ -74,11 +74,11 @@ byi_id byi_rotary_apply(struct byi_import *o, byi_id x, const byi_id tables[2],
     const byi_id parts =
         byi_import_emit(o, BYI_OP_SPLIT, ARGS(x),
                         ATTRS(SOME_INTS("sizes", 2, sizes), AN_INT("axis", 3)));
-    const byi_id kept = byi_import_get(o, parts, 1);
+    const byi_id unrotated = byi_import_get(o, parts, 1);
     return byi_import_concat(o,
                              rotate_pairs(o, byi_import_get(o, parts, 0),
                                           tables, rotated, interleaved),
-                             kept, 3);
+                             unrotated, 3);
 }
 
 /* Emit the rows of a table at the tokens' positions. Without positions, the

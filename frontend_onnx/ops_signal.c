@@ -263,8 +263,8 @@ static byi_id emit_frame_positions(struct byi_import *o, byi_id x, byi_id step,
 
     return byi_import_text(
         o,
-        "fn (%frames, %step, %own) {"
-        "  add(expand_dims(multiply(%frames, %step), axis=[1]), %own)"
+        "fn (%frames, %step, %within) {"
+        "  add(expand_dims(multiply(%frames, %step), axis=[1]), %within)"
         "}",
         ARGS(emit_arange(o, frames), step, emit_arange(o, length)), NO_ATTRS);
 }
