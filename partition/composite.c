@@ -220,10 +220,10 @@ static enum byoc_status add_branch(const struct open_function *outer, byi_id op,
 /* The copy in a composite computes the same as the matched operator, so
  * symbolic sizes that the operator introduces keep their outer names.
  * `first_new` is the first symbol that the copy introduced. */
-static void keep_sizes(const struct open_function *to, byi_id made,
+static void keep_sizes(const struct open_function *to, byi_id id,
                        const struct byi_node *node, int64_t first_new)
 {
-    const struct byi_type **type = &to->f->nodes.at[made].type;
+    const struct byi_type **type = &to->f->nodes.at[id].type;
     if (byi_type_fits(node->type, *type, first_new))
         *type = node->type;
 }

@@ -108,9 +108,9 @@ static const struct native_reads *native_reads_of(
     for (uint32_t a = 0; a < node->n_args && window != UINT32_MAX; a++) {
         const uint32_t region = j->f->nodes.at[node->args[a]].region;
         const struct native_reads *arg = reads[node->args[a]];
-        const bool here =
+        const bool in_window =
             region ? window_of(region) == window : arg && arg->window == window;
-        if (!here || (!region && arg == shared))
+        if (!in_window || (!region && arg == shared))
             continue;
         if (!region && !shared) {
             shared = arg;

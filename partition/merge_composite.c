@@ -257,10 +257,10 @@ static enum byoc_status probe_samples(struct byi_merger *g,
                                       uint32_t func, const uint32_t *none,
                                       struct byi_probe_result *probed)
 {
-    bool asked = false, reference = false;
+    bool known = false, reference = false;
     const uint32_t rounds = byi_samples_rounds(g->samples);
     *probed = (struct byi_probe_result){.impl = ""};
-    for (uint32_t k = 0; k < 2 * rounds && !(asked && k >= rounds); k++) {
+    for (uint32_t k = 0; k < 2 * rounds && !(known && k >= rounds); k++) {
         const uint32_t r = k % rounds;
         const struct byi_type *const *types = param_types(g, match, r);
         if (!types || has_empty_value(g, match, r) != (k >= rounds))
@@ -269,7 +269,7 @@ static enum byoc_status probe_samples(struct byi_merger *g,
                           probed, g->err));
         if (probed->misfit)
             continue;
-        asked = true;
+        known = true;
         if (probed->refused) {
             probed->refused = byi_arena_printf(g->scratch, "for %s: %s",
                                                byi_sample_text(g->samples, r),
@@ -279,7 +279,7 @@ static enum byoc_status probe_samples(struct byi_merger *g,
         reference = reference || probed->reference;
     }
     probed->reference = reference;
-    if (!asked)
+    if (!known)
         probed->refused = "none of the tried sizes determines all its shapes";
     return BYOC_OK;
 }

@@ -414,16 +414,17 @@ static bool solve_split(struct solver *s, const struct goal *goal,
                         const struct byi_node *node, uint32_t set, bool flip)
 {
     const bool same = node->args[0] == node->args[1] && !flip;
-    for (uint32_t left = (set - 1) & set; left; left = (left - 1) & set) {
+    for (uint32_t subset = (set - 1) & set; subset;
+         subset = (subset - 1) & set) {
         struct goal right = *goal, first = *goal;
-        if (same && left < (set ^ left))
+        if (same && subset < (set ^ subset))
             /* the remaining splits repeat these with the operands exchanged */
             break;
         right.value = arg_of(s, goal->value, 1);
-        right.set = set ^ left;
+        right.set = set ^ subset;
         right.inverse = goal->inverse != flip;
         first.value = arg_of(s, goal->value, 0);
-        first.set = left;
+        first.set = subset;
         first.next = &right;
         if (solve(s, &first))
             return true;
@@ -597,8 +598,8 @@ bool byi_match(const struct byi_module *m, const struct byi_func *f,
                const uint32_t *reach, uint64_t *budget, byi_match_fn take,
                void *ctx, uint32_t *tried)
 {
-    const uint64_t left = !budget || *budget > MAX_GOALS ? MAX_GOALS : *budget;
-    const uint32_t goals = left > MIN_GOALS ? (uint32_t)left : MIN_GOALS;
+    const uint64_t limit = !budget || *budget > MAX_GOALS ? MAX_GOALS : *budget;
+    const uint32_t goals = limit > MIN_GOALS ? (uint32_t)limit : MIN_GOALS;
     struct byi_match_texts texts;
     struct byi_match match; /* large: sets only members that a search reads */
     struct solver s;
