@@ -173,28 +173,29 @@ static void add_skipped(const struct byi_card *card, struct byi_text *out)
     }
 }
 
-/* Add the rows for which no case ran a graph, with the reason of one case. */
+/* Add the rows for which no case n_ran a graph, with the reason of one case. */
 static void add_untested(const struct byi_card *card, struct byi_text *out)
 {
     const char *row = card->listing->rows;
     for (uint32_t i = 0; i < card->listing->n_rows;
          i++, row += strlen(row) + 1) {
-        const struct byi_card_entry *why = NULL;
-        uint32_t tried = 0, ran = 0;
+        const struct byi_card_entry *example = NULL;
+        uint32_t n_cases = 0, n_ran = 0;
         for (uint32_t k = 0; k < card->entries.n; k++) {
             const struct byi_card_entry *e = &card->entries.at[k];
             if (!e->test.row || strcmp(e->test.row, row) != 0 ||
                 strncmp(e->test.name, "numerics/", 9) != 0)
                 continue;
-            tried++;
-            ran += e->verdict.outcome == BYI_PASSED ||
-                   e->verdict.outcome == BYI_FAILED;
-            if (!why || e->verdict.outcome == BYI_REFUSED)
-                why = e;
+            n_cases++;
+            n_ran += e->verdict.outcome == BYI_PASSED ||
+                     e->verdict.outcome == BYI_FAILED;
+            if (!example || e->verdict.outcome == BYI_REFUSED)
+                example = e;
         }
-        if (tried && !ran)
+        if (n_cases && !n_ran)
             byi_text_addf(out, "\nnot tested: %s: %s: %.300s\n", row,
-                          outcomes[why->verdict.outcome], why->verdict.text);
+                          outcomes[example->verdict.outcome],
+                          example->verdict.text);
     }
 }
 

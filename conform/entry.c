@@ -208,7 +208,7 @@ void byi_kit_try_row(struct byi_kit *kit, const struct byi_kit_case *c)
             byi_kit_failed(kit, BYI_RULE_ROW, "%s", findings[i]);
 }
 
-/* --- manners -------------------------------------------------------------- */
+/* --- the state of the process -------------------------------------------- */
 
 /* The state of the process that a plug-in must not change. */
 struct process {

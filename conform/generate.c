@@ -18,7 +18,7 @@ enum {
 
 /* The result of a pattern node: a value, or an operand to be created when its
  * reader has chosen its type. */
-struct made_value {
+struct generated_value {
     byi_id id; /* BYI_NO_ID: not created yet */
     const struct byi_pat *leaf;
     const struct byi_pat_type *required; /* by the pattern, or NULL */
@@ -41,8 +41,9 @@ struct graph_generator {
     byi_id *inside; /* in a branch: copies of outer values, by outer id */
     byi_id captured[MAX_CAPTURED];
     uint32_t n_captured;
-    struct made_value hole; /* operand of a chain's step: the value before it */
-    byi_id pool[MAX_POOL];  /* results of previous rows */
+    struct generated_value
+        hole;              /* operand of a chain's step: the value before it */
+    byi_id pool[MAX_POOL]; /* results of previous rows */
     uint32_t n_pool;
     uint32_t n_before; /* pool[n_before..] are results of the last row */
     enum byi_topology topology;
@@ -51,7 +52,7 @@ struct graph_generator {
 };
 
 static enum byoc_status make_pattern(struct graph_generator *g, uint32_t at,
-                                     struct made_value *out);
+                                     struct generated_value *out);
 
 /* Fail because the random choices do not fit together; byi_sample_make then
  * tries other ones. */
@@ -126,11 +127,11 @@ static byi_id add_param(struct graph_generator *g, const struct byi_type *type)
 /* Create operand i of the call from its slot. */
 static enum byoc_status make_operand(struct graph_generator *g,
                                      struct byi_opgen *d, uint32_t i,
-                                     struct made_value *made,
+                                     struct generated_value *operand,
                                      const struct byi_attrs *attrs)
 {
     const struct byi_slot *s = &d->operands[i];
-    const struct byi_pat *leaf = made->leaf;
+    const struct byi_pat *leaf = operand->leaf;
     const bool number = leaf && leaf->kind == BYI_PAT_CONST && leaf->has_value;
     int64_t ones[BYI_MAX_RANK];
     for (uint32_t k = 0; k < BYI_MAX_RANK; k++)
@@ -143,22 +144,22 @@ static enum byoc_status make_operand(struct graph_generator *g,
         types[k] = d->operands[k].type ? d->operands[k].type : type;
     const bool constant =
         number || s->constant || s->n || (leaf && leaf->kind == BYI_PAT_CONST);
-    struct byi_func *here = g->f;
+    struct byi_func *inner = g->f;
     if (g->outer)
         g->f = g->outer; /* a branch captures its operands */
     if (number)
-        made->id = add_number(g, type, leaf->value);
+        operand->id = add_number(g, type, leaf->value);
     else if (constant || (i > 0 && byi_draw_below(&g->state, 100) < 20))
-        made->id =
+        operand->id =
             add_const(g, type, s, byi_domain_of(d->op, attrs, types, d->n, i));
     else
-        made->id = add_param(g, type);
-    g->f = here;
-    if (made->id == BYI_NO_ID)
+        operand->id = add_param(g, type);
+    g->f = inner;
+    if (operand->id == BYI_NO_ID)
         return fail_misfit(g, "a constant that is too large");
     if (leaf && leaf->name != BYI_NO_NAME && leaf->kind != BYI_PAT_ONCE)
-        g->named[leaf->name] = made->id;
-    made->id = capture_value(g, made->id);
+        g->named[leaf->name] = operand->id;
+    operand->id = capture_value(g, operand->id);
     d->operands[i].type = type;
     return BYOC_OK;
 }
@@ -169,36 +170,38 @@ static enum byoc_status make_operand(struct graph_generator *g,
  * first operand of a row that can be any value is always the result of the
  * previous row. */
 static void use_earlier_result(struct graph_generator *g,
-                               struct made_value *made)
+                               struct generated_value *operand)
 {
-    const struct byi_pat *leaf = made->leaf;
+    const struct byi_pat *leaf = operand->leaf;
     const bool next = g->topology == BYI_TOPOLOGY_CHAIN && !g->linked;
     const uint32_t percent = next                                ? 100
                              : g->topology == BYI_TOPOLOGY_CHAIN ? 25
                                                                  : 60;
     const uint32_t from = next ? g->n_before : 0;
-    if (made->id != BYI_NO_ID || g->n_pool == from || g->outer ||
+    if (operand->id != BYI_NO_ID || g->n_pool == from || g->outer ||
         (leaf && leaf->kind != BYI_PAT_ANY) ||
         byi_draw_below(&g->state, 100) >= percent)
         return;
-    made->id = g->pool[from + byi_draw_below(&g->state, g->n_pool - from)];
+    operand->id = g->pool[from + byi_draw_below(&g->state, g->n_pool - from)];
     g->linked = true;
     if (leaf)
-        g->named[leaf->name] = made->id;
+        g->named[leaf->name] = operand->id;
 }
 
 /* Use the value that has the operand's name in the pattern, if it exists. */
-static void use_named_value(struct graph_generator *g, struct made_value *made)
+static void use_named_value(struct graph_generator *g,
+                            struct generated_value *operand)
 {
-    if (made->id == BYI_NO_ID && made->leaf && made->leaf->name != BYI_NO_NAME)
-        made->id = capture_value(g, g->named[made->leaf->name]);
+    if (operand->id == BYI_NO_ID && operand->leaf &&
+        operand->leaf->name != BYI_NO_NAME)
+        operand->id = capture_value(g, g->named[operand->leaf->name]);
 }
 
 /* Add a call of `op`, creating operands that do not exist yet. `pat`: the
  * pattern's operator; NULL: it has no requirements. */
 static enum byoc_status add_call(struct graph_generator *g,
                                  const struct byi_pat *pat, enum byi_op_id op,
-                                 struct made_value *args, uint32_t n,
+                                 struct generated_value *args, uint32_t n,
                                  byi_id *id)
 {
     static const struct byi_pat plain = {.kind = BYI_PAT_OP};
@@ -248,10 +251,10 @@ static enum byoc_status add_call(struct graph_generator *g,
 
 static enum byoc_status make_op(struct graph_generator *g,
                                 const struct byi_pat *pat,
-                                struct made_value *out)
+                                struct generated_value *out)
 {
     const enum byi_op_id op = pat->ops[byi_draw_below(&g->state, pat->n_ops)];
-    struct made_value args[BYI_MAX_SLOTS];
+    struct generated_value args[BYI_MAX_SLOTS];
     uint32_t n = pat->n_args;
     if (n > BYI_MAX_SLOTS - MAX_REST)
         return byi_fail(g->err, BYOC_EUNSUPPORTED,
@@ -263,7 +266,7 @@ static enum byoc_status make_op(struct graph_generator *g,
     const struct byi_op *row = byi_op(op);
     uint32_t more = pat->has_rest ? byi_draw_below(&g->state, MAX_REST) : 0;
     while (pat->has_rest && n < row->max_in && (more > 0 || n < row->min_in)) {
-        args[n++] = (struct made_value){.id = BYI_NO_ID};
+        args[n++] = (struct generated_value){.id = BYI_NO_ID};
         more -= more > 0;
     }
     out->leaf = NULL;
@@ -274,11 +277,11 @@ static enum byoc_status make_op(struct graph_generator *g,
  * divide last. */
 static enum byoc_status make_group(struct graph_generator *g,
                                    const struct byi_pat *pat,
-                                   struct made_value *out)
+                                   struct generated_value *out)
 {
     const bool sum = pat->ops[0] == BYI_OP_ADD;
-    struct made_value args[BYI_PATTERN_MAX_ARGS];
-    struct made_value all = {.id = BYI_NO_ID};
+    struct generated_value args[BYI_PATTERN_MAX_ARGS];
+    struct generated_value all = {.id = BYI_NO_ID};
     bool any = false;
     for (uint32_t i = 0; i < pat->n_args; i++)
         BYI_TRY(make_pattern(g, pat->args[i], &args[i]));
@@ -291,7 +294,7 @@ static enum byoc_status make_group(struct graph_generator *g,
                 any = true;
                 continue;
             }
-            struct made_value pair[2] = {all, args[i]};
+            struct generated_value pair[2] = {all, args[i]};
             BYI_TRY(add_call(g, NULL,
                              sum ? (inverse ? BYI_OP_SUBTRACT : BYI_OP_ADD)
                                  : (inverse ? BYI_OP_DIVIDE : BYI_OP_MULTIPLY),
@@ -302,13 +305,13 @@ static enum byoc_status make_group(struct graph_generator *g,
     return BYOC_OK;
 }
 
-/* Create the value of *made, unless it exists. */
+/* Create the value of *operand, unless it exists. */
 static enum byoc_status make_value(struct graph_generator *g,
                                    const struct byi_pat *pat,
-                                   struct made_value *made)
+                                   struct generated_value *operand)
 {
-    use_named_value(g, made);
-    if (made->id != BYI_NO_ID)
+    use_named_value(g, operand);
+    if (operand->id != BYI_NO_ID)
         return BYOC_OK;
     struct byi_opgen d = {.op = byi_op(BYI_OP_COPY),
                           .pat = pat,
@@ -317,24 +320,24 @@ static enum byoc_status make_value(struct graph_generator *g,
                           .state = &g->state,
                           .arena = g->m->arena,
                           .n = 1};
-    d.operands[0].required = made->required;
+    d.operands[0].required = operand->required;
     if (!byi_opgen_fill(&d))
         return fail_misfit(g, "a value for which no shape fits");
-    return make_operand(g, &d, 0, made, NULL);
+    return make_operand(g, &d, 0, operand, NULL);
 }
 
 static enum byoc_status make_tuple(struct graph_generator *g,
                                    const struct byi_pat *pat,
-                                   struct made_value *out)
+                                   struct generated_value *out)
 {
     byi_id ids[BYI_PATTERN_MAX_ARGS];
     for (uint32_t i = 0; i < pat->n_args; i++) {
-        struct made_value field;
+        struct generated_value field;
         BYI_TRY(make_pattern(g, pat->args[i], &field));
         BYI_TRY(make_value(g, pat, &field));
         ids[i] = field.id;
     }
-    *out = (struct made_value){
+    *out = (struct generated_value){
         .id = byi_add_tuple(g->m, g->f, ids, pat->n_args, NULL)};
     return BYOC_OK;
 }
@@ -346,7 +349,7 @@ static enum byoc_status make_branch(struct graph_generator *g,
 {
     struct byi_func *outer = g->f;
     const uint32_t func = byi_func_new(g->m, NULL);
-    struct made_value result;
+    struct generated_value result;
     g->inside = byi_arena_calloc(g->arena, MAX_OUTSIDE, sizeof *g->inside);
     memset(g->inside, 0xff, MAX_OUTSIDE * sizeof *g->inside);
     g->n_captured = 0;
@@ -366,9 +369,9 @@ static enum byoc_status make_branch(struct graph_generator *g,
 
 static enum byoc_status make_if(struct graph_generator *g,
                                 const struct byi_pat *pat,
-                                struct made_value *out)
+                                struct generated_value *out)
 {
-    struct made_value cond;
+    struct generated_value cond;
     byi_id fn[2];
     if (g->outer)
         return byi_fail(g->err, BYOC_EUNSUPPORTED,
@@ -400,13 +403,13 @@ static void forget_repeated(struct graph_generator *g)
 
 static enum byoc_status make_chain(struct graph_generator *g,
                                    const struct byi_pat *pat,
-                                   struct made_value *out)
+                                   struct generated_value *out)
 {
     const uint32_t n_extra =
         pat->max - pat->min < MAX_STEPS ? pat->max - pat->min : MAX_STEPS;
     const uint32_t n =
         pat->min + (n_extra ? byi_draw_below(&g->state, n_extra + 1) : 0);
-    const struct made_value before = g->hole;
+    const struct generated_value before = g->hole;
     BYI_TRY(make_pattern(g, pat->args[0], out));
     for (uint32_t i = 0; i < n; i++) {
         if (pat->max > 1)
@@ -421,7 +424,7 @@ static enum byoc_status make_chain(struct graph_generator *g,
 /* The value of a BYI_PAT_ONCE node: created at its first use, then shared. */
 static enum byoc_status make_once(struct graph_generator *g, uint32_t at,
                                   const struct byi_pat *pat,
-                                  struct made_value *out)
+                                  struct generated_value *out)
 {
     if (g->outer)
         return byi_fail(g->err, BYOC_EUNSUPPORTED,
@@ -430,14 +433,14 @@ static enum byoc_status make_once(struct graph_generator *g, uint32_t at,
         BYI_TRY(make_pattern(g, pat->args[0], out));
         g->once[at] = out->id;
     } else {
-        *out = (struct made_value){.id = g->once[at]};
+        *out = (struct generated_value){.id = g->once[at]};
     }
     return BYOC_OK;
 }
 
 static enum byoc_status make_get(struct graph_generator *g,
                                  const struct byi_pat *pat,
-                                 struct made_value *out)
+                                 struct generated_value *out)
 {
     BYI_TRY(make_pattern(g, pat->args[0], out));
     if (out->id == BYI_NO_ID || type_of(g, out->id)->kind != BYI_TUPLE ||
@@ -449,10 +452,10 @@ static enum byoc_status make_get(struct graph_generator *g,
 /* Create the graph of pattern node `at`. The recursion is as deep as the
  * pattern's text is nested. */
 static enum byoc_status make_pattern(struct graph_generator *g, uint32_t at,
-                                     struct made_value *out)
+                                     struct generated_value *out)
 {
     const struct byi_pat *pat = &g->p->nodes[at];
-    *out = (struct made_value){.id = BYI_NO_ID};
+    *out = (struct generated_value){.id = BYI_NO_ID};
     switch (pat->kind) {
     case BYI_PAT_ANY:
     case BYI_PAT_CONST:
@@ -515,7 +518,7 @@ static enum byoc_status add_result(struct graph_generator *g, byi_id id)
 static enum byoc_status make_row(struct graph_generator *g,
                                  const struct byi_pattern *row, byi_id *id)
 {
-    struct made_value root;
+    struct generated_value root;
     g->p = row;
     g->linked = false;
     g->named = byi_arena_calloc(g->arena, row->n_names + 1, sizeof *g->named);
@@ -537,9 +540,9 @@ static byi_id result_of(struct graph_generator *g, byi_id last)
         return byi_add_tuple(g->m, g->f, g->pool, g->n_pool, NULL);
     if (!g->n_before || byi_draw_below(&g->state, 4))
         return last;
-    const byi_id both[] = {g->pool[byi_draw_below(&g->state, g->n_before)],
-                           g->pool[g->n_pool - 1]};
-    return byi_add_tuple(g->m, g->f, both, 2, NULL);
+    const byi_id values[] = {g->pool[byi_draw_below(&g->state, g->n_before)],
+                             g->pool[g->n_pool - 1]};
+    return byi_add_tuple(g->m, g->f, values, 2, NULL);
 }
 
 /* Refuse graphs with an input of unknown size. The branches of an `if` may have

@@ -40,7 +40,7 @@ static void call_cost(struct byi_kit *kit, const struct byoc_region *graph)
 static void check_preference(struct byi_kit *kit, const char *tensor,
                              const char *name, size_t bytes, const char *now)
 {
-    struct byi_layout preferred, has;
+    struct byi_layout preferred, actual;
     if (!memchr(name, '\0', bytes))
         byi_kit_failed(
             kit, BYI_RULE_OPINION,
@@ -49,13 +49,13 @@ static void check_preference(struct byi_kit *kit, const char *tensor,
             tensor, (int)bytes, name);
     if (!*name)
         return;
-    byi_layout_parse(now, &has);
+    byi_layout_parse(now, &actual);
     const char *wrong = byi_layout_parse(name, &preferred);
     for (uint32_t i = 0; !wrong && i < preferred.n; i++)
-        if (byi_layout_find(&has, preferred.at[i].letter) < 0)
+        if (byi_layout_find(&actual, preferred.at[i].letter) < 0)
             wrong = "it has another axis";
-    for (uint32_t i = 0; !wrong && i < has.n; i++)
-        if (byi_layout_find(&preferred, has.at[i].letter) < 0)
+    for (uint32_t i = 0; !wrong && i < actual.n; i++)
+        if (byi_layout_find(&preferred, actual.at[i].letter) < 0)
             wrong = "an axis is missing";
     if (wrong)
         byi_kit_failed(kit, BYI_RULE_OPINION,
