@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pictures.c: writes a ledger as a page, as a graph for Graphviz, or into a
- * copy of the model. There it becomes metadata, or regions become functions.
+ * copy of the model, as metadata of the nodes or with regions as functions.
  * Writes a profile as a chart.
  */
 #include "cli.h"
@@ -62,11 +62,11 @@ static enum byoc_status write_page(const struct byi_pictures *pictures,
                           : BYOC_OK;
     char *profile =
         pictures->profile ? cJSON_PrintUnformatted(pictures->profile) : NULL;
-    const struct byi_page more = {.against = pictures->against ? old.at : NULL,
+    const struct byi_page page = {.against = pictures->against ? old.at : NULL,
                                   .profile = profile};
     if (status == BYOC_OK)
         status =
-            byi_ledger_write_page(ledger, strlen(ledger), &more, &text, err);
+            byi_ledger_write_page(ledger, strlen(ledger), &page, &text, err);
     status = write_text(status, pictures->html, &text, err);
     cJSON_free(profile);
     byi_text_free(&old);

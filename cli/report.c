@@ -57,9 +57,9 @@ static enum byoc_status read_artifact(const char *path, struct byi_text *ledger,
     struct byi_artifact a;
     BYI_TRY(byoc_internal_artifact_open(path, &a, err));
     byi_text_add(ledger, a.image.ledger, a.image.ledger_bytes);
-    const bool there = a.image.ledger_bytes > 0;
+    const bool found = a.image.ledger_bytes > 0;
     byoc_internal_artifact_close(&a);
-    return there
+    return found
                ? BYOC_OK
                : byi_fail(err, BYOC_EINVAL,
                           "%s: found no ledger in the artifact, expected one; "

@@ -239,7 +239,7 @@ static enum byoc_status make_pattern_backends(struct byi_found_backends *found,
 }
 
 /* Find the plug-in of a requested backend. It may be a plug-in that crashed
- * before it told its name. */
+ * before it returned its name. */
 static enum byoc_status find_named_plugin(const struct plugin_search *s,
                                           const char *name,
                                           struct byi_plugin **plugin,

@@ -445,12 +445,12 @@ enum byoc_status byi_built_model_manifest(
             .compat = plugin ? plugin->backend->compat : ""};
     }
     n = list_operators(m, found, arena, backends, n);
-    const struct byi_manifest what = {.name = byi_module_entry_name(m),
-                                      .backends = backends,
-                                      .n_backends = n,
-                                      .warm = found->warm,
-                                      .hashes = hashes};
-    return byi_manifest_write(m, &what, image, text, err);
+    const struct byi_manifest manifest = {.name = byi_module_entry_name(m),
+                                          .backends = backends,
+                                          .n_backends = n,
+                                          .warm = found->warm,
+                                          .hashes = hashes};
+    return byi_manifest_write(m, &manifest, image, text, err);
 }
 
 /* --- building ------------------------------------------------------------- */

@@ -156,13 +156,13 @@ static enum byoc_status append_pass(const struct byi_pass *pass,
 static enum byoc_status add_user_pass(const struct byoc_pass *pass,
                                       struct byoc_error *err)
 {
-    struct byi_pass *made;
-    BYI_TRY(byi_user_pass(pass, &made, err));
+    struct byi_pass *added;
+    BYI_TRY(byi_user_pass(pass, &added, err));
     pthread_mutex_lock(&passes_lock);
-    enum byoc_status status = append_pass(made, err);
+    enum byoc_status status = append_pass(added, err);
     pthread_mutex_unlock(&passes_lock);
     if (status != BYOC_OK)
-        free(made);
+        free(added);
     return status;
 }
 

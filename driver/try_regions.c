@@ -36,10 +36,10 @@ static enum byoc_status try_isolated(struct byoc_compiled *c,
 /* Ask the runtime which regions with symbolic dims it could specialise, for the
  * sizes of --warm, otherwise for one sample size of each symbol. A region that
  * the runtime refuses gets a fault, and is not counted as offloaded. Sets
- * *asked if the model accepts some of the sizes. */
+ * *accepted if the model accepts some of the sizes. */
 static enum byoc_status ask_runtime(struct byoc_compiled *c,
-                                    const struct byoc_model *model, bool *asked,
-                                    struct byoc_error *err)
+                                    const struct byoc_model *model,
+                                    bool *accepted, struct byoc_error *err)
 {
     const uint32_t n = c->built.regions.n;
     const struct byi_pass_context ctx = {.eval = byi_kernel_eval,
@@ -48,20 +48,20 @@ static enum byoc_status ask_runtime(struct byoc_compiled *c,
     struct byi_warm_set sample = {0};
     struct byi_warm sets = c->found.warm;
     struct byoc_error why;
-    bool any = false;
+    bool any_varies = false;
     for (uint32_t i = 0; i < n; i++)
-        any = any || c->built.regions.at[i].varies;
-    if (any && sets.n == 0) {
+        any_varies = any_varies || c->built.regions.at[i].varies;
+    if (any_varies && sets.n == 0) {
         sample.n = byi_sample_dims(byi_samples_new(c->m, &ctx, c->arena),
                                    &sample.dims);
         sets = (struct byi_warm){.n = sample.n > 0, .at = &sample};
     }
-    for (uint32_t s = 0; any && s < sets.n; s++) {
+    for (uint32_t s = 0; any_varies && s < sets.n; s++) {
         const enum byoc_status status = byoc_internal_region_faults(
             model, sets.at[s].dims, sets.at[s].n, c->arena, faults, &why);
         if (status == BYOC_ENOMEM)
             return byi_fail(err, status, "%s", why.text);
-        *asked = *asked || status == BYOC_OK;
+        *accepted = *accepted || status == BYOC_OK;
     }
     for (uint32_t i = 0; i < n; i++) {
         struct byi_built_region *r = &c->built.regions.at[i];
@@ -100,8 +100,8 @@ enum byoc_status byi_try_regions(struct byoc_compiled *c,
         return BYOC_OK;
     BYI_TRY(byoc_internal_model_open(&image, &load, &model, err));
     c->preloaded = model;
-    bool asked = false;
-    enum byoc_status status = ask_runtime(c, model, &asked, err);
+    bool accepted = false;
+    enum byoc_status status = ask_runtime(c, model, &accepted, err);
     if (c->found.isolated || status != BYOC_OK) {
         byoc_model_free(&c->preloaded);
         return status == BYOC_OK ? try_isolated(c, err) : status;
@@ -119,7 +119,7 @@ enum byoc_status byi_try_regions(struct byoc_compiled *c,
         r->reason = BYI_REASON_NOT_BUILT;
         if (fault)
             r->fault = byi_arena_str(c->arena, fault);
-        else if (r->varies && !asked)
+        else if (r->varies && !accepted)
             status = byi_try_region(c->m, r->func, &c->found, c->arena,
                                     &r->fault, err);
         else if (!r->varies)

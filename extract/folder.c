@@ -122,7 +122,7 @@ void byi_folder_remove(const char *folder)
 enum byoc_status byi_extract_write(const struct byi_extract *x,
                                    const char *folder, struct byoc_error *err)
 {
-    char temp[PATH];
+    char unfinished[PATH];
     struct stat st;
     struct byi_temp *entry = NULL;
     if (stat(folder, &st) == 0)
@@ -130,18 +130,19 @@ enum byoc_status byi_extract_write(const struct byi_extract *x,
                         "%s: found an existing file or folder, expected the "
                         "name of a new one",
                         folder);
-    const int n = snprintf(temp, sizeof temp, "%s.XXXXXX", folder);
-    if (n < 0 || n >= (int)sizeof temp || !byi_temp_folder(temp, &entry))
+    const int n = snprintf(unfinished, sizeof unfinished, "%s.XXXXXX", folder);
+    if (n < 0 || n >= (int)sizeof unfinished ||
+        !byi_temp_folder(unfinished, &entry))
         return byi_fail(err, BYOC_EIO, "%s: cannot create the folder: %s",
                         folder, strerror(errno));
-    chmod(temp, 0755);
-    enum byoc_status status = fill_folder(x, temp, err);
-    if (status == BYOC_OK && rename(temp, folder) != 0)
+    chmod(unfinished, 0755);
+    enum byoc_status status = fill_folder(x, unfinished, err);
+    if (status == BYOC_OK && rename(unfinished, folder) != 0)
         status =
             byi_fail(err, BYOC_EIO, "%s: cannot rename the finished folder: %s",
                      folder, strerror(errno));
     if (status != BYOC_OK)
-        byi_folder_remove(temp);
+        byi_folder_remove(unfinished);
     byi_temp_done(&entry);
     return status;
 }

@@ -111,10 +111,10 @@ static int try_program(struct reducer *d, const struct reduced_program *s,
 {
     const char *base = secure_getenv("TMPDIR");
     struct byi_temp *entry = NULL;
-    char temp[4096], folder[4096 + 20];
-    if (snprintf(temp, sizeof temp, "%s/byoc-reduce.XXXXXX",
-                 base ? base : "/tmp") >= (int)sizeof temp ||
-        !byi_temp_folder(temp, &entry)) {
+    char parent[4096], folder[4096 + 20];
+    if (snprintf(parent, sizeof parent, "%s/byoc-reduce.XXXXXX",
+                 base ? base : "/tmp") >= (int)sizeof parent ||
+        !byi_temp_folder(parent, &entry)) {
         d->status = byi_fail(d->err, BYOC_EIO,
                              "cannot create a folder for a test in %s: %s",
                              base ? base : "/tmp", strerror(errno));
@@ -123,11 +123,11 @@ static int try_program(struct reducer *d, const struct reduced_program *s,
     int code = -1;
     const struct byi_extract x = {
         .m = s->m, .n_in = s->n_in, .in = s->in, .backend = d->x->backend};
-    snprintf(folder, sizeof folder, "%s/region", temp);
+    snprintf(folder, sizeof folder, "%s/region", parent);
     if (byi_extract_write(&x, folder, err) == BYOC_OK)
         code = run_test(d->r, folder, err);
     byi_folder_remove(folder);
-    rmdir(temp);
+    rmdir(parent);
     byi_temp_done(&entry);
     d->r->n_tests++;
     return code;

@@ -197,15 +197,15 @@ static void region_free(const struct byoc_host *host, struct py_region *region)
     free(region);
 }
 
-/* Read a region and make the callables of its kernels. Sets *made, which
+/* Read a region and make the callables of its kernels. Sets *out, which
  * region_free frees, to NULL on failure. */
 static struct byoc_fail *region_new(const struct byoc_host *host,
                                     const struct byoc_region *text,
-                                    struct py_region **made)
+                                    struct py_region **out)
 {
     struct py_region *region = calloc(1, sizeof *region);
     struct byoc_fail *fail;
-    *made = NULL;
+    *out = NULL;
     if (!region)
         return host->fail(host->ctx, BYOC_FAIL_RESOURCE, "out of memory");
     fail = byoc_graph_read(host, text, &region->graph);
@@ -219,7 +219,7 @@ static struct byoc_fail *region_new(const struct byoc_host *host,
     if (fail)
         region_free(host, region);
     else
-        *made = region;
+        *out = region;
     return fail;
 }
 

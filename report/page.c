@@ -54,14 +54,14 @@ static void add_member(struct byi_text *out, const char *name, const char *json)
 }
 
 enum byoc_status byi_ledger_write_page(const char *json, size_t n,
-                                       const struct byi_page *more,
+                                       const struct byi_page *page,
                                        struct byi_text *out,
                                        struct byoc_error *err)
 {
     BYI_TRY(check_ledger(json, n, err));
-    if (more && more->against) {
+    if (page && page->against) {
         const enum byoc_status status =
-            check_ledger(more->against, strlen(more->against), err);
+            check_ledger(page->against, strlen(page->against), err);
         if (status != BYOC_OK)
             return byi_prefix(err, "the old ledger");
     }
@@ -70,9 +70,9 @@ enum byoc_status byi_ledger_write_page(const char *json, size_t n,
     add_reasons(out);
     byi_text_addf(out, "}, \"ledger\": ");
     add_json(out, json, n);
-    if (more) {
-        add_member(out, "against", more->against);
-        add_member(out, "profile", more->profile);
+    if (page) {
+        add_member(out, "against", page->against);
+        add_member(out, "profile", page->profile);
     }
     byi_text_addf(out, "}\n");
     byi_text_add(out, byi_page_tail, strlen(byi_page_tail));

@@ -13,9 +13,9 @@ struct byi_page {
     const char *profile; /* times: docs/byoc-profile.schema.json */
 };
 /* page.c: append the ledger, n bytes of JSON, as one self-contained HTML page.
- * `more` may be NULL; it is not kept. Errors: those of byi_report_read. */
+ * `page` may be NULL; it is not kept. Errors: those of byi_report_read. */
 enum byoc_status byi_ledger_write_page(const char *json, size_t n,
-                                       const struct byi_page *more,
+                                       const struct byi_page *page,
                                        struct byi_text *out,
                                        struct byoc_error *err);
 /* dot.c: append the ledger, n bytes of JSON, as a graph for Graphviz, with a

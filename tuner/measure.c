@@ -70,10 +70,10 @@ static enum byoc_status compile_groups(const struct byi_meter *meter,
                                        struct byi_compiled_groups *groups,
                                        struct byoc_error *err)
 {
-    const char *tmp = secure_getenv("TMPDIR");
+    const char *base = secure_getenv("TMPDIR");
     struct byi_temp *listed = NULL;
     char *folder = byi_arena_printf(meter->arena, "%s/byoc-XXXXXX",
-                                    tmp && *tmp ? tmp : "/tmp");
+                                    base && *base ? base : "/tmp");
     if (!byi_temp_folder(folder, &listed))
         return byi_fail(err, BYOC_EIO,
                         "%s: cannot create this folder: %s; set TMPDIR to a "
@@ -343,12 +343,12 @@ static enum byoc_status compare_alternatives(struct comparison *r,
 {
     const double margin = 0.1;
     const double began = byi_now();
-    double gone = 0;
+    double elapsed = 0;
     while (r->rounds < MAX_ROUNDS &&
-           (r->rounds < MIN_ROUNDS || gone < seconds) &&
+           (r->rounds < MIN_ROUNDS || elapsed < seconds) &&
            !(r->rounds >= ROUNDS_IF_CLEAR && is_clear(r, margin))) {
         BYI_TRY(run_round(r, failed, err));
-        gone = byi_now() - began;
+        elapsed = byi_now() - began;
     }
     for (uint32_t i = 0; i < r->n; i++) {
         const struct time_spread s = spread_of(r, i);

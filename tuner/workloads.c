@@ -208,17 +208,19 @@ static void drop_alternative(struct workload_alternatives *f, uint32_t i)
 static void time_alternatives(struct byi_workloads *d, struct byi_workload *p,
                               struct workload_alternatives *f)
 {
-    const double each = 0.015; /* seconds */
+    const double seconds_each = 0.015;
     struct byoc_error err;
     uint32_t failed;
-    while (f->n > 1 && byi_alternatives_time(f->running, f->n, each * f->n,
-                                             &failed, &err) != BYOC_OK) {
+    while (f->n > 1 &&
+           byi_alternatives_time(f->running, f->n, seconds_each * f->n, &failed,
+                                 &err) != BYOC_OK) {
         if (failed == 0)
             return;
         p->us[f->label[failed]] = (double)INFINITY;
         drop_alternative(f, failed);
     }
-    if (f->n == 1 && byi_alternatives_time(f->running, 1, each, &failed, &err))
+    if (f->n == 1 &&
+        byi_alternatives_time(f->running, 1, seconds_each, &failed, &err))
         return;
     d->n_timed++;
     if (!byi_alternatives_are_decided(f->running, f->n)) {
