@@ -211,10 +211,10 @@ static byi_id index_mask(struct byi_import *o, const struct byi_attention *a,
                           (long long)n, (long long)batch);
         return BYI_NO_ID;
     }
-    const byi_id both = byi_import_emit(o, BYI_OP_SPLIT, ARGS(mask),
-                                        ATTRS(SOME_INTS("sizes", 2, halves)));
-    const byi_id end = byi_import_get(o, both, 0);
-    return range_mask(o, a, byi_import_get(o, both, 1), end);
+    const byi_id ends_and_starts = byi_import_emit(
+        o, BYI_OP_SPLIT, ARGS(mask), ATTRS(SOME_INTS("sizes", 2, halves)));
+    const byi_id end = byi_import_get(o, ends_and_starts, 0);
+    return range_mask(o, a, byi_import_get(o, ends_and_starts, 1), end);
 }
 
 /* Emit the additive mask for the node's input: (b), (2 b), (b, t) or

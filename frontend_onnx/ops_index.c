@@ -80,13 +80,13 @@ static void convert_trilu(struct byi_import *o)
 
 static void emit_topk(struct byi_import *o, byi_id k)
 {
-    const byi_id both = byi_import_emit(
+    const byi_id results = byi_import_emit(
         o, BYI_OP_TOPK, ARGS(byi_import_in(o, 0), k),
         ATTRS(AN_INT("axis", byi_import_int(o, "axis", -1)),
               A_BOOL("largest", byi_import_int(o, "largest", 1) != 0),
               A_BOOL("sorted", byi_import_int(o, "sorted", 1) != 0)));
 
-    byi_import_get_outputs(o, both, 2);
+    byi_import_get_outputs(o, results, 2);
 }
 
 static void convert_topk_1(struct byi_import *o)

@@ -282,12 +282,12 @@ static bool *find_children(struct byi_import *o, const struct byi_trees *l)
     for (uint32_t i = 0; i < l->n; i++) {
         if (strcmp(l->modes[i], "LEAF") == 0)
             continue;
-        const uint32_t both[] = {
+        const uint32_t children[] = {
             find_key(l->node_keys, l->n, l->trees[i], l->yes[i]),
             find_key(l->node_keys, l->n, l->trees[i], l->no[i])};
         for (uint32_t k = 0; k < 2; k++)
-            if (both[k] < l->n)
-                child[l->node_keys[both[k]].index] = true;
+            if (children[k] < l->n)
+                child[l->node_keys[children[k]].index] = true;
     }
     return child;
 }

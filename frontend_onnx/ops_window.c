@@ -385,10 +385,10 @@ static void convert_max_pool(struct byi_import *o)
                                     BYI_N(attrs) - 1, attrs);
         return;
     }
-    const byi_id both =
+    const byi_id results =
         byi_import_emit(o, BYI_OP_NN_MAX_POOL_INDICES,
                         ARGS(byi_import_in(o, 0)), BYI_N(attrs), attrs);
-    byi_import_get_outputs(o, both, 2);
+    byi_import_get_outputs(o, results, 2);
 }
 
 /* Emit the input shape of a pool with this window and output x: (dim - 1)
