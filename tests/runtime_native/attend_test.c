@@ -4,11 +4,11 @@
 #include "tests/share.h"
 
 /* The result of an operator; releases the operands in `spent`, a mask. */
-static struct byi_tensor apply(enum byi_op_id op, const struct byi_attr *given,
+static struct byi_tensor apply(enum byi_op_id op, const struct byi_attr *attrs,
                                uint32_t n, const struct byi_tensor *in,
                                uint32_t n_in, unsigned spent)
 {
-    struct eval e = prepare(op, given, n, in, n_in);
+    struct eval e = prepare(op, attrs, n, in, n_in);
     if (!e.typed || run_fast(&e, 1) != BYOC_OK)
         fail_msg("%s", err.text);
     for (uint32_t i = 0; i < n_in; i++)

@@ -42,17 +42,17 @@ static bool overlap(const struct boxes *b, int64_t i, int64_t j)
 static int64_t select_boxes(const struct boxes *b, int64_t class, int64_t *to)
 {
     const float *scores = b->scores + class * b->n;
-    bool seen[MOST_BOXES] = {false};
+    bool selected[MOST_BOXES] = {false};
     int64_t count = 0;
     for (int64_t round = 0; round < b->n && count < b->most; round++) {
         int64_t best = -1;
         for (int64_t i = 0; i < b->n; i++)
-            if (!seen[i] && scores[i] > b->score &&
+            if (!selected[i] && scores[i] > b->score &&
                 (best < 0 || scores[i] > scores[best]))
                 best = i;
         if (best < 0)
             break;
-        seen[best] = true;
+        selected[best] = true;
         bool keep = true;
         for (int64_t k = 0; k < count; k++)
             keep = keep && !overlap(b, best, to[3 * k + 2]);

@@ -84,14 +84,14 @@ static void test_transform(void **state)
     for (size_t i = 0; i < BYI_COUNT(layouts) * BYI_COUNT(layouts); i++) {
         const char *from = layouts[i % BYI_COUNT(layouts)];
         const char *to = layouts[i / BYI_COUNT(layouts)];
-        const struct byi_attr given[] = {STRING("src_layout", from),
+        const struct byi_attr attrs[] = {STRING("src_layout", from),
                                          STRING("dst_layout", to)};
         struct byi_tensor plain = TENSOR(dtypes[i % 4], 2, 8 * random_in(0, 5),
                                          random_in(1, 9), random_in(1, 40));
         struct byi_tensor x, expected;
         assert_true(convert_layout(&plain, "NCHW", from, &x));
         assert_true(convert_layout(&plain, "NCHW", to, &expected));
-        struct eval e = prepare(BYI_OP_LAYOUT_TRANSFORM, given, 2, &x, 1);
+        struct eval e = prepare(BYI_OP_LAYOUT_TRANSFORM, attrs, 2, &x, 1);
         assert_true(e.typed);
         assert_int_equal(run_fast(&e, 2), BYOC_OK);
         assert_near(e.out, &expected, 0, to);
@@ -157,13 +157,13 @@ static struct eval prepare_conv(enum byi_op_id op, uint32_t n,
                                 const char *data, const char *kernel,
                                 const struct byi_tensor in[2])
 {
-    const struct byi_attr given[] = {
+    const struct byi_attr attrs[] = {
         INTS("strides", n, s->strides),      INTS("padding", 2 * n, s->padding),
         INTS("dilation", n, s->dilation),    INT("groups", s->groups),
         STRING("data_layout", data),         STRING("kernel_layout", kernel),
         INTS("output_padding", n, s->extra),
     };
-    return prepare(op, given, transposed ? 7 : 6, in, 2);
+    return prepare(op, attrs, transposed ? 7 : 6, in, 2);
 }
 
 /* Check one shape in all layouts of data and weights that its channels allow.
@@ -171,7 +171,7 @@ static struct eval prepare_conv(enum byi_op_id op, uint32_t n,
 static int try_layouts(uint32_t n, const struct shape *s, bool transposed,
                        enum byi_op_id op, enum byoc_dtype dtype)
 {
-    int tried = 0;
+    int n_layouts = 0;
     const char *const *data = data_layouts[n - 1];
     const char *const *kernel = kernel_layouts[n - 1];
     const char *first = kernel[transposed ? 4 : 0];
@@ -200,27 +200,27 @@ static int try_layouts(uint32_t n, const struct shape *s, bool transposed,
             continue;
         }
         expect_moved(&other, plain, data[0], data[i % 5], 1e-4, what);
-        tried++;
+        n_layouts++;
     }
     release(plain);
     finish(&e);
-    return tried;
+    return n_layouts;
 }
 
 static void test_conv(void **state)
 {
     static const enum byi_op_id ops[] = {BYI_OP_NN_CONV1D, BYI_OP_NN_CONV2D,
                                          BYI_OP_NN_CONV3D};
-    int tried = 0;
+    int n_layouts = 0;
     (void)state;
     for (int round = 0; round < 27; round++) {
         const uint32_t n = 1 + (uint32_t)round % 3;
         const enum form form = (enum form)(round / 3 % N_FORMS);
         const struct shape s = random_shape(n, form, false);
-        tried += try_layouts(n, &s, false, ops[n - 1],
-                             round % 9 == 8 ? BYOC_F64 : BYOC_F32);
+        n_layouts += try_layouts(n, &s, false, ops[n - 1],
+                                 round % 9 == 8 ? BYOC_F64 : BYOC_F32);
     }
-    assert_true(tried > 27 * 15);
+    assert_true(n_layouts > 27 * 15);
 }
 
 static void test_conv_transpose(void **state)
@@ -228,15 +228,15 @@ static void test_conv_transpose(void **state)
     static const enum byi_op_id ops[] = {BYI_OP_NN_CONV1D_TRANSPOSE,
                                          BYI_OP_NN_CONV2D_TRANSPOSE,
                                          BYI_OP_NN_CONV3D_TRANSPOSE};
-    int tried = 0;
+    int n_layouts = 0;
     (void)state;
     for (int round = 0; round < 27; round++) {
         const uint32_t n = 1 + (uint32_t)round % 3;
         const enum form form = (enum form)(round / 3 % N_FORMS);
         const struct shape s = random_shape(n, form, true);
-        tried += try_layouts(n, &s, true, ops[n - 1], BYOC_F32);
+        n_layouts += try_layouts(n, &s, true, ops[n - 1], BYOC_F32);
     }
-    assert_true(tried > 27 * 15);
+    assert_true(n_layouts > 27 * 15);
 }
 
 /* Shapes that fill whole tiles of the matrix product, and whose sums are
@@ -272,12 +272,12 @@ static void test_conv_packed(void **state)
     (void)state;
     for (size_t i = 0; i < 2 * BYI_COUNT(shapes); i++) {
         const struct shape *s = &shapes[i / 2];
-        const struct byi_attr given[] = {
+        const struct byi_attr attrs[] = {
             INTS("strides", 2, s->strides), INTS("padding", 4, s->padding),
             INTS("dilation", 2, s->dilation), INT("groups", s->groups)};
         const struct byi_tensor in[] = {tensor(BYOC_F32, 4, s->x),
                                         tensor(BYOC_F32, 4, s->w)};
-        struct eval e = prepare(BYI_OP_NN_CONV2D, given, 4, in, 2);
+        struct eval e = prepare(BYI_OP_NN_CONV2D, attrs, 4, in, 2);
         struct byi_tensor plain[MAX_OUT], first = {0};
         run_plain(&e, byi_conv_plain, plain);
         double most = 0;
@@ -321,7 +321,7 @@ static void test_pool(void **state)
         const struct shape s = random_shape(n, DENSE, false);
         const int mean = round / 3 % 2;
         const char *const *layouts = data_layouts[n - 1];
-        struct byi_attr given[] = {
+        struct byi_attr attrs[] = {
             INTS("pool_size", n, s.w + 2),
             INTS("strides", n, s.strides),
             INTS("padding", 2 * n, s.padding),
@@ -333,15 +333,15 @@ static void test_pool(void **state)
         struct byi_tensor x = tensor(BYOC_F32, n + 2, s.x), plain[MAX_OUT];
         if (round % 5 == 0)
             byi_tensor_set(&x, random_in(0, byi_count(&x) - 1), NAN);
-        struct eval e = prepare(ops[n - 1][mean], given, mean ? 7 : 6, &x, 1);
+        struct eval e = prepare(ops[n - 1][mean], attrs, mean ? 7 : 6, &x, 1);
         run_plain(&e, byi_pool_plain, plain);
         for (int i = 1; i < 5; i++) {
             struct byi_tensor to;
             if (!convert_layout(&x, layouts[0], layouts[i], &to))
                 continue;
-            given[4].s = layouts[i];
+            attrs[4].s = layouts[i];
             struct eval other =
-                prepare(ops[n - 1][mean], given, mean ? 7 : 6, &to, 1);
+                prepare(ops[n - 1][mean], attrs, mean ? 7 : 6, &to, 1);
             struct byi_tensor again[MAX_OUT], back;
             run_plain(&other, byi_pool_plain, again);
             assert_true(convert_layout(again, layouts[i], layouts[0], &back));
@@ -370,11 +370,11 @@ static void test_global(void **state)
         struct eval e = prepare(op, NULL, 0, &x, 1);
         assert_int_equal(run_fast(&e, 1), BYOC_OK);
         for (int i = 1; i < 5; i++) {
-            const struct byi_attr given[] = {STRING("layout", layouts[i])};
+            const struct byi_attr attrs[] = {STRING("layout", layouts[i])};
             struct byi_tensor to;
             if (!convert_layout(&x, layouts[0], layouts[i], &to))
                 continue;
-            struct eval other = prepare(op, given, 1, &to, 1);
+            struct eval other = prepare(op, attrs, 1, &to, 1);
             expect_moved(&other, e.out, layouts[0], layouts[i], 1e-6,
                          layouts[i]);
         }
@@ -386,10 +386,10 @@ static void test_global(void **state)
 static void test_half(void **state)
 {
     (void)state;
-    const struct byi_attr given[] = {STRING("layout", "NHWC")};
+    const struct byi_attr attrs[] = {STRING("layout", "NHWC")};
     struct byi_tensor x = TENSOR(BYOC_F16, 1, 2, 2, 1);
     set(&x, (const double[]){1, 2, 3, 6});
-    struct eval e = prepare(BYI_OP_NN_GLOBAL_AVG_POOL2D, given, 1, &x, 1);
+    struct eval e = prepare(BYI_OP_NN_GLOBAL_AVG_POOL2D, attrs, 1, &x, 1);
     assert_int_equal(run_fast(&e, 1), BYOC_OK);
     expect(e.out, (const double[]){3});
     finish(&e);
@@ -412,12 +412,12 @@ static void test_batch_norm(void **state)
             static const char *const layouts[] = {"NHWC", "CNHW", "NCHW",
                                                   "NHCW"};
             const char *layout = layouts[axis + 1];
-            const struct byi_attr given[] = {INT("axis", axis)};
+            const struct byi_attr attrs[] = {INT("axis", axis)};
             struct byi_tensor to[5];
             for (int i = 1; i < 5; i++)
                 assert_true(convert_layout(&in[i], "C", "C", &to[i]));
             assert_true(convert_layout(&in[0], "NCHW", layout, &to[0]));
-            struct eval other = prepare(BYI_OP_NN_BATCH_NORM, given, 1, to, 5);
+            struct eval other = prepare(BYI_OP_NN_BATCH_NORM, attrs, 1, to, 5);
             expect_moved(&other, e.out, "NCHW", layout, 1e-5, layout);
         }
         finish(&e);
@@ -432,7 +432,7 @@ static void test_depth(void **state)
     for (int round = 0; round < 60; round++) {
         const enum byi_op_id op = ops[round % 2];
         const int64_t b = random_in(1, 3);
-        const struct byi_attr given[] = {
+        const struct byi_attr attrs[] = {
             INT("block_size", b),
             STRING("layout", "NHWC"),
             STRING("mode", round / 2 % 2 ? "CRD" : "DCR"),
@@ -441,12 +441,12 @@ static void test_depth(void **state)
         struct byi_tensor x =
             TENSOR(round % 3 ? BYOC_F32 : BYOC_U8, 2, b * b * random_in(1, 4),
                    b * random_in(1, 4), b * random_in(1, 4));
-        const struct byi_attr first[] = {given[0], given[2]};
+        const struct byi_attr first[] = {attrs[0], attrs[2]};
         const bool depth = op == BYI_OP_DEPTH_TO_SPACE;
         struct eval e = prepare(op, first, depth ? 2 : 1, &x, 1);
         assert_int_equal(run_fast(&e, 1), BYOC_OK);
         assert_true(convert_layout(&x, "NCHW", "NHWC", &to));
-        struct eval other = prepare(op, given, depth ? 3 : 2, &to, 1);
+        struct eval other = prepare(op, attrs, depth ? 3 : 2, &to, 1);
         expect_moved(&other, e.out, "NCHW", "NHWC", 0, "NHWC");
         finish(&e);
     }

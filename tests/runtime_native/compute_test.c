@@ -60,11 +60,11 @@ static void test_matmul(void **state)
                 b[rb - 1] = shapes[i].b[rb - 2];
                 b[rb - 2] = shapes[i].b[rb - 1];
             }
-            const struct byi_attr given[] = {BOOL("transpose_a", flips & 1),
+            const struct byi_attr attrs[] = {BOOL("transpose_a", flips & 1),
                                              BOOL("transpose_b", flips / 2)};
             const struct byi_tensor in[] = {tensor(BYOC_F32, ra, a),
                                             tensor(BYOC_F32, rb, b)};
-            struct eval e = prepare(BYI_OP_NN_MATMUL, given, 2, in, 2);
+            struct eval e = prepare(BYI_OP_NN_MATMUL, attrs, 2, in, 2);
             const bool turns_vector =
                 ((flips & 1) && ra == 1) || ((flips & 2) && rb == 1);
             assert_int_equal(e.typed, !turns_vector);
@@ -92,9 +92,9 @@ static void test_matmul_types(void **state)
         const struct byi_tensor in[] = {
             TENSOR(dtype, 2, flips & 1 ? k : m, flips & 1 ? m : k),
             TENSOR(dtype, shared, flips & 2 ? n : k, flips & 2 ? k : n)};
-        const struct byi_attr given[] = {BOOL("transpose_a", flips & 1),
+        const struct byi_attr attrs[] = {BOOL("transpose_a", flips & 1),
                                          BOOL("transpose_b", flips / 2)};
-        struct eval e = prepare(BYI_OP_NN_MATMUL, given, 2, in, 2);
+        struct eval e = prepare(BYI_OP_NN_MATMUL, attrs, 2, in, 2);
         expect_plain(&e, byi_matmul_plain, 1e-9, "matmul");
     }
 }
@@ -169,19 +169,19 @@ static void test_einsum(void **state)
     (void)state;
     for (size_t i = 0; i < BYI_COUNT(cases); i++)
         for (size_t d = 0; d < BYI_COUNT(dtypes); d++) {
-            const struct byi_attr given = STRING("equation", cases[i].equation);
+            const struct byi_attr attrs = STRING("equation", cases[i].equation);
             struct byi_tensor in[3];
             for (uint32_t o = 0; o < cases[i].n; o++)
                 in[o] = tensor(dtypes[d], cases[i].rank[o], cases[i].dims[o]);
-            struct eval e = prepare(BYI_OP_EINSUM, &given, 1, in, cases[i].n);
+            struct eval e = prepare(BYI_OP_EINSUM, &attrs, 1, in, cases[i].n);
             expect_plain(&e, byi_einsum_plain, 1e-5, cases[i].equation);
         }
     /* results computed by hand, "ij,jk->ki" */
-    const struct byi_attr given = STRING("equation", "ij,jk->ki");
+    const struct byi_attr attrs = STRING("equation", "ij,jk->ki");
     struct byi_tensor in[] = {TENSOR(BYOC_F32, 2, 2), TENSOR(BYOC_F32, 2, 2)};
     set(&in[0], (const double[]){1, 2, 3, 4});
     set(&in[1], (const double[]){5, 6, 7, 8});
-    struct eval e = prepare(BYI_OP_EINSUM, &given, 1, in, 2);
+    struct eval e = prepare(BYI_OP_EINSUM, &attrs, 1, in, 2);
     assert_int_equal(run_fast(&e, 1), BYOC_OK);
     expect(e.out, (const double[]){19, 43, 22, 50});
     finish(&e);
@@ -217,7 +217,7 @@ static void test_reduce(void **state)
             for (uint32_t i = 0; i < 4; i++)
                 if (mask & (1u << i))
                     axes[n++] = i % 2 ? i : (int64_t)i - 4;
-            const struct byi_attr given[] = {INTS("axis", n, axes),
+            const struct byi_attr attrs[] = {INTS("axis", n, axes),
                                              BOOL("keepdims", mask % 3 == 0)};
             struct byi_tensor x = tensor(BYOC_F32, 4, dims);
             if (reductions[o] == BYI_OP_MAX || reductions[o] == BYI_OP_MIN)
@@ -228,7 +228,7 @@ static void test_reduce(void **state)
             if (reductions[o] == BYI_OP_PROD)
                 for (int64_t i = 0; i < byi_count(&x); i++)
                     byi_tensor_set(&x, i, random_in(0, 1) ? 1 : -1);
-            struct eval e = prepare(reductions[o], given, 2, &x, 1);
+            struct eval e = prepare(reductions[o], attrs, 2, &x, 1);
             expect_plain(&e, byi_reduce_plain, 1e-5,
                          byi_op(reductions[o])->name);
         }
@@ -248,13 +248,13 @@ static void test_extremes(void **state)
             const int64_t dims[] = {random_in(1, 9), random_in(1, 70),
                                     random_in(1, round % 2 ? 20 : 300)};
             const int64_t axis = round / 2 % 3;
-            const struct byi_attr given = INTS("axis", 1, &axis);
+            const struct byi_attr attrs = INTS("axis", 1, &axis);
             struct byi_tensor x = tensor(dtypes[d], 3, dims);
             for (int64_t i = 0; i < byi_count(&x); i++)
                 byi_tensor_set(&x, i, (double)random_in(0, 250) - 125);
             if (byi_dtype_is_float(dtypes[d]))
                 byi_tensor_set(&x, random_in(0, byi_count(&x) - 1), NAN);
-            struct eval e = prepare(ops[round / 6 % 2], &given, 1, &x, 1);
+            struct eval e = prepare(ops[round / 6 % 2], &attrs, 1, &x, 1);
             expect_plain(&e, byi_reduce_plain, 0, "extremes");
         }
 }
@@ -268,13 +268,13 @@ static void test_reduce_rows(void **state)
             const enum byi_op_id op = reductions[round % 10];
             const int64_t dims[] = {random_in(1, 60), random_in(2, 270)};
             const int64_t axis = 1;
-            const struct byi_attr given = INTS("axis", 1, &axis);
+            const struct byi_attr attrs = INTS("axis", 1, &axis);
             struct byi_tensor x = tensor(BYOC_F32, 2, dims);
             for (int64_t i = 0; i < byi_count(&x); i++)
                 byi_tensor_set(&x, i, (double)random_in(1, 3) - (round & 1));
             if (op == BYI_OP_MAX || op == BYI_OP_MIN)
                 byi_tensor_set(&x, random_in(0, byi_count(&x) - 1), NAN);
-            struct eval e = prepare(op, &given, 1, &x, 1);
+            struct eval e = prepare(op, &attrs, 1, &x, 1);
             expect_plain(&e, byi_reduce_plain, 1e-5, byi_op(op)->name);
         }
     byi_simd_use(byi_isa_widest());
@@ -297,11 +297,11 @@ static void test_reduce_shapes(void **state)
             dims[i] = sizes[random_in(0, i == 3 ? 6 : 4)];
         dims[random_in(0, 3)] = random_in(1, 300);
         axes[1] = (axes[0] + 2) % 4;
-        const struct byi_attr given = INTS("axis", 1 + round / 80 % 2, axes);
+        const struct byi_attr attrs = INTS("axis", 1 + round / 80 % 2, axes);
         struct byi_tensor x = tensor(dtype, 4, dims);
         for (int64_t i = 0; i < byi_count(&x); i++)
             byi_tensor_set(&x, i, (double)random_in(1, 3) - (round & 1));
-        struct eval e = prepare(op, &given, 1, &x, 1);
+        struct eval e = prepare(op, &attrs, 1, &x, 1);
         expect_plain(&e, byi_reduce_plain, byi_dtype_is_float(dtype) ? 1e-5 : 0,
                      byi_op(op)->name);
     }
@@ -312,12 +312,12 @@ static void test_reduce_shapes(void **state)
 static void test_reduce_threads(void **state)
 {
     (void)state;
-    const struct byi_attr given = INTS("axis", 2, DIMS(0, 2));
+    const struct byi_attr attrs = INTS("axis", 2, DIMS(0, 2));
     for (size_t o = 0; o < BYI_COUNT(reductions); o++) {
         struct byi_tensor x = TENSOR(BYOC_F32, 7, 3, 50, 300);
         byi_tensor_set(&x, 5, INFINITY);
         byi_tensor_set(&x, 299, -INFINITY);
-        struct eval e = prepare(reductions[o], &given, 1, &x, 1);
+        struct eval e = prepare(reductions[o], &attrs, 1, &x, 1);
         struct byi_tensor one = e.out[0];
         assert_int_equal(run_fast(&e, 1), BYOC_OK);
         for (uint32_t threads = 2; threads <= 4; threads++) {
@@ -350,12 +350,12 @@ static void test_reduce_by_hand(void **state)
         {BYI_OP_LOG_SUM_EXP, BYOC_F32, {2.3139281, 5.1429316}},
     };
     (void)state;
-    const struct byi_attr given[] = {INTS("axis", 1, DIMS(-1)),
+    const struct byi_attr attrs[] = {INTS("axis", 1, DIMS(-1)),
                                      BOOL("keepdims", 0)};
     for (size_t i = 0; i < BYI_COUNT(cases); i++) {
         struct byi_tensor x = TENSOR(cases[i].dtype, 2, 3);
         set(&x, (const double[]){-5, 1, 2, 1, 3, 5});
-        struct eval e = prepare(cases[i].op, given, 2, &x, 1);
+        struct eval e = prepare(cases[i].op, attrs, 2, &x, 1);
         assert_int_equal(run_fast(&e, 1), BYOC_OK);
         expect(e.out, cases[i].expected);
         finish(&e);
@@ -376,12 +376,12 @@ static void test_arg(void **state)
     };
     (void)state;
     for (size_t i = 0; i < BYI_COUNT(cases); i++) {
-        const struct byi_attr given[] = {
+        const struct byi_attr attrs[] = {
             INT("axis", 0), BOOL("keepdims", 0),
             BOOL("select_last_index", cases[i].last)};
         struct byi_tensor x = TENSOR(BYOC_F32, 2, 3);
         set(&x, (const double[]){4, -1, 7, 4, 2, NAN});
-        struct eval e = prepare(cases[i].op, given, 3, &x, 1);
+        struct eval e = prepare(cases[i].op, attrs, 3, &x, 1);
         assert_int_equal(run_fast(&e, 1), BYOC_OK);
         expect(e.out, cases[i].expected);
         finish(&e);
@@ -425,11 +425,11 @@ static void test_places(void **state)
             struct byi_tensor x = TENSOR(dtypes[round % 10], outer, n, inner);
             if (round % 10 == 0 && round % 3 == 0)
                 byi_tensor_set(&x, random_in(0, byi_count(&x) - 1), NAN);
-            const struct byi_attr given[] = {INT("axis", 1),
+            const struct byi_attr attrs[] = {INT("axis", 1),
                                              BOOL("keepdims", 0),
                                              BOOL("select_last_index", last)};
             struct eval e = prepare(largest ? BYI_OP_ARGMAX : BYI_OP_ARGMIN,
-                                    given, 3, &x, 1);
+                                    attrs, 3, &x, 1);
             assert_int_equal(run_fast(&e, 1), BYOC_OK);
             for (int64_t i = 0; i < outer * inner; i++)
                 assert_int_equal(byi_tensor_int(e.out, i),
@@ -449,11 +449,11 @@ static void test_softmax(void **state)
     (void)state;
     for (size_t o = 0; o < BYI_COUNT(ops); o++)
         for (int64_t axis = 0; axis < 3; axis++) {
-            const struct byi_attr given = INT("axis", axis);
+            const struct byi_attr attrs = INT("axis", axis);
             struct byi_tensor x = TENSOR(BYOC_F32, 4, 37, 70);
             byi_tensor_set(&x, 5, 1000);
             byi_tensor_set(&x, 9000, -INFINITY);
-            struct eval e = prepare(ops[o], &given, 1, &x, 1);
+            struct eval e = prepare(ops[o], &attrs, 1, &x, 1);
             expect_plain(&e, byi_softmax_plain, 2e-6, byi_op(ops[o])->name);
         }
 }
@@ -466,7 +466,7 @@ static void test_softmax_shapes(void **state)
     (void)state;
     for (int round = 0; round < 150; round++) {
         const int64_t axis = round % 3;
-        const struct byi_attr given = INT("axis", axis);
+        const struct byi_attr attrs = INT("axis", axis);
         int64_t dims[3];
         for (int i = 0; i < 3; i++)
             dims[i] = random_in(1, 20);
@@ -474,7 +474,7 @@ static void test_softmax_shapes(void **state)
         struct byi_tensor x = tensor(BYOC_F32, 3, dims);
         byi_tensor_set(&x, byi_count(&x) / 2, 200);
         const enum byi_op_id op = ops[round / 3 % 3];
-        struct eval e = prepare(op, &given, 1, &x, 1);
+        struct eval e = prepare(op, &attrs, 1, &x, 1);
         expect_plain(&e, byi_softmax_plain, 5e-6, byi_op(op)->name);
     }
 }
@@ -500,13 +500,13 @@ static void test_norm_shapes(void **state)
             for (int64_t i = 0; i < byi_count(&x[0][k]); i++)
                 byi_tensor_set(&x[1][k], i, byi_tensor_float(&x[0][k], i));
         }
-        const struct byi_attr given[][2] = {
+        const struct byi_attr attrs[][2] = {
             {INT("axis", axes[0]), INT("p", 1 + round % 2)},
             {INTS("axis", axes[0] == 2 ? 1u : 2u, axes)},
             {FLOAT("epsilon", 1e-3)}};
         const uint32_t n_attrs = round % 3 == 0 ? 2 : 1;
-        struct eval e = prepare(op, given[round % 3], n_attrs, x[0], n_in);
-        struct eval f = prepare(op, given[round % 3], n_attrs, x[1], n_in);
+        struct eval e = prepare(op, attrs[round % 3], n_attrs, x[0], n_in);
+        struct eval f = prepare(op, attrs[round % 3], n_attrs, x[1], n_in);
         assert_int_equal(run_fast(&f, 1), BYOC_OK);
         for (uint32_t threads = 1; threads <= 3; threads += 2) {
             assert_int_equal(run_fast(&e, threads), BYOC_OK);
@@ -551,13 +551,13 @@ static void test_norms(void **state)
                                       BYI_OP_NN_INSTANCE_NORM,
                                       BYI_OP_NN_GROUP_NORM};
         for (int o = 0; o < 3; o++) {
-            const struct byi_attr given = INT("num_groups", 3);
+            const struct byi_attr attrs = INT("num_groups", 3);
             const bool layer = o == 0;
             const int64_t channels = layer ? 35 : 6;
             struct byi_tensor in[] = {TENSOR(dtypes[d], 2, 6, 35),
                                       TENSOR(dtypes[d], channels),
                                       TENSOR(dtypes[d], channels)};
-            struct eval e = prepare(ops[o], &given, o == 2, in, 3);
+            struct eval e = prepare(ops[o], &attrs, o == 2, in, 3);
             struct byi_tensor want = TENSOR(dtypes[d], 2, 6, 35);
             assert_int_equal(run_fast(&e, 2), BYOC_OK);
             naive_norm(e.in, o == 2 ? 70 : 35, channels, layer ? 1 : 35, &want);

@@ -15,9 +15,9 @@ static uint32_t pick_axes(uint32_t rank, int64_t *axes)
             axes[n++] = pick(0, 1) ? (int64_t)i : (int64_t)i - (int64_t)rank;
     for (uint32_t i = n; i-- > 1;) {
         const uint32_t k = (uint32_t)pick(0, i);
-        const int64_t kept = axes[i];
+        const int64_t swapped = axes[i];
         axes[i] = axes[k];
-        axes[k] = kept;
+        axes[k] = swapped;
     }
     return n;
 }

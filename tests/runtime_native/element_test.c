@@ -63,16 +63,16 @@ static void test_unary_loops(void **state)
                 const double pd[4] = {(double)pf[0], (double)pf[1], 0, 0};
                 const double want =
                     (double)(float)byi_unary_plain(id, (double)x[i], pd);
-                const double got = (double)y[i];
+                const double found = (double)y[i];
                 const double room =
                     1e-6 * (fabs(want) + slack(id, (double)x[i]));
-                if (isnan(want) ? isnan(got) : got == want)
+                if (isnan(want) ? isnan(found) : found == want)
                     continue;
-                if (isfinite(want) && fabs(got - want) <= room)
+                if (isfinite(want) && fabs(found - want) <= room)
                     continue;
                 fail_msg("%s %s(%.9g) is %.9g, expected %.9g",
                          byi_isa_name(simd->isa), byi_op(id)->name,
-                         (double)x[i], got, want);
+                         (double)x[i], found, want);
             }
         }
     }
@@ -358,8 +358,8 @@ static void test_integer_edges(void **state)
         struct byi_tensor in[] = {TENSOR(BYOC_I8, 6), TENSOR(BYOC_I8, 6)};
         set(&in[0], (const double[]){7, -128, -7, -7, 7, 1});
         set(&in[1], (const double[]){0, -1, 2, -2, -2, 3});
-        const struct byi_attr given = BOOL("fmod", cases[i].fmod);
-        struct eval e = prepare(cases[i].op, &given, cases[i].fmod >= 0, in, 2);
+        const struct byi_attr attrs = BOOL("fmod", cases[i].fmod);
+        struct eval e = prepare(cases[i].op, &attrs, cases[i].fmod >= 0, in, 2);
         assert_int_equal(run_fast(&e, 1), BYOC_OK);
         expect(e.out, cases[i].expected);
         finish(&e);
@@ -457,9 +457,9 @@ static void test_cast(void **state)
                 a == BYOC_C64 || b == BYOC_C64 ||
                 b == BYOC_F8E8M0 /* rounds up, arena_test */)
                 continue;
-            const struct byi_attr given = DTYPE("dtype", b);
+            const struct byi_attr attrs = DTYPE("dtype", b);
             struct byi_tensor x = TENSOR(a, 1300);
-            struct eval e = prepare(BYI_OP_CAST, &given, 1, &x, 1);
+            struct eval e = prepare(BYI_OP_CAST, &attrs, 1, &x, 1);
             assert_int_equal(run_fast(&e, 2), BYOC_OK);
             for (int64_t i = 0; i < 1300; i++) {
                 double v = byi_tensor_float(&e.in[0], i);
@@ -479,11 +479,11 @@ static void test_cast(void **state)
                     byi_tensor_set(&one, 0, v + ldexp(1, bits));
                 }
                 const double want = byi_tensor_float(&one, 0);
-                const double got = byi_tensor_float(e.out, i);
-                if (b != BYOC_U64 && got != want &&
-                    !(isnan(got) && isnan(want)))
+                const double found = byi_tensor_float(e.out, i);
+                if (b != BYOC_U64 && found != want &&
+                    !(isnan(found) && isnan(want)))
                     fail_msg("%s to %s of %g: found %g, expected %g",
-                             byoc_dtype_name(a), byoc_dtype_name(b), v, got,
+                             byoc_dtype_name(a), byoc_dtype_name(b), v, found,
                              want);
                 release(&one);
             }
@@ -505,7 +505,7 @@ static void test_cast_floats(void **state)
     for (int isa = 0; isa < BYI_N_ISAS; isa++)
         for (int round = 0; use(isa) && round < 8 * 5; round++) {
             const enum byoc_dtype dtype = dtypes[round % 8];
-            const struct byi_attr given = DTYPE("dtype", dtype);
+            const struct byi_attr attrs = DTYPE("dtype", dtype);
             struct byi_tensor x = TENSOR(BYOC_F32, 1300);
             struct byi_tensor wide = TENSOR(BYOC_F64, 1300);
             struct byi_tensor longer = TENSOR(BYOC_F64, 1301);
@@ -520,7 +520,7 @@ static void test_cast_floats(void **state)
             const struct byi_tensor in[] = {x, wide, longer};
             struct eval e[3];
             for (int i = 0; i < 3; i++) {
-                e[i] = prepare(BYI_OP_CAST, &given, 1, &in[i], 1);
+                e[i] = prepare(BYI_OP_CAST, &attrs, 1, &in[i], 1);
                 assert_int_equal(run_fast(&e[i], 1), BYOC_OK);
             }
             for (int i = 0; i < 2; i++)
@@ -537,10 +537,10 @@ static void test_cast_strings(void **state)
     static const char *const good[] = {"3.5", "-1e2", "INF", "NaN", "7"};
     static const char *const bad[] = {"", "3x", "x", "1 "};
     (void)state;
-    const struct byi_attr given = DTYPE("dtype", BYOC_F32);
+    const struct byi_attr attrs = DTYPE("dtype", BYOC_F32);
     struct byi_tensor x = empty_tensor(BYOC_STRING, 1, DIMS(5));
     memcpy(x.data, good, sizeof good);
-    struct eval e = prepare(BYI_OP_CAST, &given, 1, &x, 1);
+    struct eval e = prepare(BYI_OP_CAST, &attrs, 1, &x, 1);
     assert_int_equal(run_fast(&e, 1), BYOC_OK);
     expect(e.out, (const double[]){3.5, -100, INFINITY, NAN, 7});
     for (size_t i = 0; i < BYI_COUNT(bad); i++) {

@@ -38,12 +38,12 @@ static void test_idct8(void **state)
     for (size_t c = 0; c < BYI_COUNT(cases); c++)
         for (int64_t left = 0; left < 9; left++)
             for (int first = 0; first < 2; first++) {
-                const struct byi_attr given[] = {
+                const struct byi_attr attrs[] = {
                     INTS("axes", cases[c].n, cases[c].axes)};
                 struct byi_tensor x =
                     tensor(BYOC_F32, cases[c].rank, cases[c].dims);
                 thin_out(&x, left, first);
-                struct eval e = prepare(BYI_OP_IDCT8, given, 1, &x, 1);
+                struct eval e = prepare(BYI_OP_IDCT8, attrs, 1, &x, 1);
                 expect_plain(&e, byi_idct8_plain, 20 * 64 * 0x1p-24, "idct8");
             }
 }
@@ -51,12 +51,12 @@ static void test_idct8(void **state)
 /* All 256 patterns of zeros of a row, against the sums. */
 static void test_idct8_patterns(void **state)
 {
-    const struct byi_attr given[] = {INTS("axes", 1, (const int64_t[]){-1})};
+    const struct byi_attr attrs[] = {INTS("axes", 1, (const int64_t[]){-1})};
     struct byi_tensor x = TENSOR(BYOC_F32, 256, 8);
     (void)state;
     for (int64_t i = 0; i < 256 * 8; i++)
         byi_tensor_set(&x, i, i / 8 >> i % 8 & 1 ? (double)(i % 8) - 9 : 0);
-    struct eval e = prepare(BYI_OP_IDCT8, given, 1, &x, 1);
+    struct eval e = prepare(BYI_OP_IDCT8, attrs, 1, &x, 1);
     for (int isa = 0; isa < BYI_N_ISAS; isa++) {
         if (!use(isa))
             continue;
@@ -81,12 +81,12 @@ static void test_idct8_patterns(void **state)
  */
 static void test_idct8_not_finite(void **state)
 {
-    const struct byi_attr given[] = {INTS("axes", 1, (const int64_t[]){-1})};
+    const struct byi_attr attrs[] = {INTS("axes", 1, (const int64_t[]){-1})};
     struct byi_tensor x = TENSOR(BYOC_F32, 4, 8);
     (void)state;
     for (int64_t i = 0; i < 32; i++)
         byi_tensor_set(&x, i, i == 3 ? NAN : i == 18 ? INFINITY : 0);
-    struct eval e = prepare(BYI_OP_IDCT8, given, 1, &x, 1);
+    struct eval e = prepare(BYI_OP_IDCT8, attrs, 1, &x, 1);
     expect_plain(&e, byi_idct8_plain, 0, "idct8 not finite");
 }
 

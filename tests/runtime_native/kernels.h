@@ -141,14 +141,14 @@ struct eval {
 };
 
 static inline struct eval prepare(enum byi_op_id op,
-                                  const struct byi_attr *given, uint32_t n,
+                                  const struct byi_attr *attrs, uint32_t n,
                                   const struct byi_tensor *in, uint32_t n_in)
 {
     struct eval e = {.op = byi_op(op), .n_in = n_in};
     const struct byi_type *types[8], *out = NULL;
     const struct byi_tensor *values[8];
     err = (struct byoc_error){0};
-    assert_int_equal(byi_attrs_make(arena, e.op, given, n, &e.attrs, &err), 0);
+    assert_int_equal(byi_attrs_make(arena, e.op, attrs, n, &e.attrs, &err), 0);
     for (uint32_t i = 0; i < n_in; i++) {
         e.in[i] = in[i];
         types[i] = byi_type_tensor(arena, in[i].dtype, in[i].rank, in[i].dims);

@@ -62,13 +62,13 @@ static uint32_t add_operands(struct byi_tensor *in, int64_t channels)
 
 /* Add a_min and a_max if results have 8 bits. Returns the number of attributes.
  */
-static uint32_t add_bounds(uint32_t n_in, struct byi_attr *given)
+static uint32_t add_bounds(uint32_t n_in, struct byi_attr *attrs)
 {
     const int64_t low = random_in(-128, 127);
     if (n_in <= ZERO || random_in(0, 1))
         return 0;
-    given[0] = (struct byi_attr)INT("a_min", low);
-    given[1] = (struct byi_attr)INT("a_max", random_in(low, 255));
+    attrs[0] = (struct byi_attr)INT("a_min", low);
+    attrs[1] = (struct byi_attr)INT("a_max", random_in(low, 255));
     return 2;
 }
 
@@ -102,7 +102,7 @@ static struct shape random_shape(uint32_t n)
 
 static struct eval prepare_conv(uint32_t n, const struct shape *s)
 {
-    struct byi_attr given[6] = {
+    struct byi_attr attrs[6] = {
         INTS("strides", n, s->strides),
         INTS("padding", 2 * n, s->padding),
         INTS("dilation", n, s->dilation),
@@ -111,8 +111,8 @@ static struct eval prepare_conv(uint32_t n, const struct shape *s)
     struct byi_tensor in[OPERANDS] = {octets(random_bytes(), n + 2, s->x),
                                       octets(random_bytes(), n + 2, s->w)};
     const uint32_t n_in = add_operands(in, s->w[0]);
-    const uint32_t more = add_bounds(n_in, given + 4);
-    return prepare((enum byi_op_id)(BYI_OP_QNN_CONV1D + n - 1), given, 4 + more,
+    const uint32_t more = add_bounds(n_in, attrs + 4);
+    return prepare((enum byi_op_id)(BYI_OP_QNN_CONV1D + n - 1), attrs, 4 + more,
                    in, n_in);
 }
 
@@ -167,14 +167,14 @@ static void test_matmul(void **state)
         const int64_t batch = random_in(1, 3), shared = random_in(0, 1);
         const int64_t a[] = {batch, turn_a ? k : m, turn_a ? m : k};
         const int64_t b[] = {batch, turn_b ? n : k, turn_b ? k : n};
-        struct byi_attr given[4] = {BOOL("transpose_a", turn_a),
+        struct byi_attr attrs[4] = {BOOL("transpose_a", turn_a),
                                     BOOL("transpose_b", turn_b)};
         struct byi_tensor in[OPERANDS] = {
             octets(random_bytes(), 3, a),
             octets(random_bytes(), shared ? 2 : 3, b + shared)};
         const uint32_t n_in = add_operands(in, n);
-        const uint32_t more = add_bounds(n_in, given + 2);
-        struct eval e = prepare(BYI_OP_QNN_MATMUL, given, 2 + more, in, n_in);
+        const uint32_t more = add_bounds(n_in, attrs + 2);
+        struct eval e = prepare(BYI_OP_QNN_MATMUL, attrs, 2 + more, in, n_in);
         expect_plain(&e, byi_qnn_plain, 0, "qnn.matmul");
     }
 }

@@ -9,14 +9,14 @@ enum { COUNT = 40000 };
 
 /* Run `op` for a shape of COUNT elements, with n attributes; `number` counts
  * the draws of a run. The caller releases the result. */
-static struct byi_tensor draw(enum byi_op_id op, const struct byi_attr *given,
+static struct byi_tensor draw(enum byi_op_id op, const struct byi_attr *attrs,
                               uint32_t n, uint64_t number, uint32_t threads)
 {
     const int64_t count = COUNT;
     struct byi_tensor shape = {
         .data = (void *)(uintptr_t)&count, .dtype = BYOC_I64, .rank = 1};
     shape.dims[0] = 1;
-    struct eval e = prepare(op, given, n, &shape, 1);
+    struct eval e = prepare(op, attrs, n, &shape, 1);
     assert_true(e.typed);
     const struct byi_call call = {.op = e.op,
                                   .attrs = e.attrs,

@@ -73,28 +73,28 @@ static struct eval prepare_case(const struct shape *s, const struct setting *c)
         for (int64_t n = 0; given && i == 4 && n < s->batch; n++)
             byi_tensor_set(&in[i], n, (double)random_in(0, s->time));
     }
-    struct byi_attr given[8] = {STRING("direction", directions[c->direction]),
+    struct byi_attr attrs[8] = {STRING("direction", directions[c->direction]),
                                 BOOL("batch_first", c->batch_first),
                                 FLOAT("clip", c->clip)};
     uint32_t n = 3;
     if (c->op)
-        given[n++] = (struct byi_attr)BOOL(
+        attrs[n++] = (struct byi_attr)BOOL(
             c->op == 1 ? "linear_before_reset" : "input_forget", c->variant);
     if (c->n_fns) {
-        given[n++] = (struct byi_attr){.name = "activations",
+        attrs[n++] = (struct byi_attr){.name = "activations",
                                        .kind = BYI_ATTR_STRINGS,
                                        .n = c->n_fns,
                                        .strings = c->fns};
-        given[n++] = (struct byi_attr){.name = "activation_alpha",
+        attrs[n++] = (struct byi_attr){.name = "activation_alpha",
                                        .kind = BYI_ATTR_FLOATS,
                                        .n = c->n_fns,
                                        .floats = c->alpha};
-        given[n++] = (struct byi_attr){.name = "activation_beta",
+        attrs[n++] = (struct byi_attr){.name = "activation_beta",
                                        .kind = BYI_ATTR_FLOATS,
                                        .n = c->n_fns,
                                        .floats = c->beta};
     }
-    return prepare(ops[c->op], given, n, in, most);
+    return prepare(ops[c->op], attrs, n, in, most);
 }
 
 static void check_case(const struct shape *s, const struct setting *c)
@@ -236,8 +236,8 @@ static void test_by_hand(void **state_)
     expect(&g.out[0], (const double[]){(1 - z) * usual - 0.5 * z});
     for (uint32_t i = 0; i < g.n_out; i++)
         release(&g.out[i]);
-    const struct byi_attr given[] = {BOOL("linear_before_reset", true)};
-    g = prepare(BYI_OP_NN_GRU, given, 1, gru, 6);
+    const struct byi_attr attrs[] = {BOOL("linear_before_reset", true)};
+    g = prepare(BYI_OP_NN_GRU, attrs, 1, gru, 6);
     assert_int_equal(run_fast(&g, 1), BYOC_OK);
     expect(&g.out[1], (const double[]){(1 - z) * linear - 0.5 * z});
     finish(&g);

@@ -12,7 +12,7 @@ static const char *const paddings[] = {"zeros", "border", "reflection"};
 static struct eval prepare_sample(const int64_t *x, const int64_t *grid,
                                   enum byoc_dtype dtype, int variant)
 {
-    const struct byi_attr given[] = {
+    const struct byi_attr attrs[] = {
         STRING("mode", modes[variant % 3]),
         STRING("padding_mode", paddings[variant / 3 % 3]),
         BOOL("align_corners", variant / 9 % 2)};
@@ -20,7 +20,7 @@ static struct eval prepare_sample(const int64_t *x, const int64_t *grid,
     for (int64_t i = 0; i < byi_count(&in[1]); i++) /* -4 .. 4 before */
         byi_tensor_set(&in[1], i,
                        byi_tensor_float(&in[1], i) * (i % 3 ? 0.3 : 0.6));
-    return prepare(BYI_OP_GRID_SAMPLE, given, 3, in, 2);
+    return prepare(BYI_OP_GRID_SAMPLE, attrs, 3, in, 2);
 }
 
 static void test_sizes(void **state)
@@ -66,7 +66,7 @@ static void test_odd_numbers(void **state)
 /* -1.5 is rounded to -2, then reflected to 1; the other order would give 0. */
 static void test_halfway(void **state)
 {
-    const struct byi_attr given[] = {STRING("mode", "nearest"),
+    const struct byi_attr attrs[] = {STRING("mode", "nearest"),
                                      STRING("padding_mode", "reflection"),
                                      BOOL("align_corners", 0)};
     struct byi_tensor in[] = {tensor(BYOC_F32, 4, DIMS(1, 1, 1, 4)),
@@ -74,7 +74,7 @@ static void test_halfway(void **state)
     (void)state;
     set(&in[0], (double[]){10, 20, 30, 40});
     set(&in[1], (double[]){-1.5, 0});
-    struct eval e = prepare(BYI_OP_GRID_SAMPLE, given, 3, in, 2);
+    struct eval e = prepare(BYI_OP_GRID_SAMPLE, attrs, 3, in, 2);
     assert_int_equal(run_fast(&e, 1), BYOC_OK);
     expect(&e.out[0], (double[]){20});
     finish(&e);

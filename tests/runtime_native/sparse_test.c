@@ -30,9 +30,9 @@ static void prune(struct byi_tensor *w, int64_t block, int64_t percent)
     float *at = w->data;
     for (int64_t m = 0; m < w->dims[0]; m += block)
         for (int64_t i = 0; i < k; i++) {
-            const bool kept = random_in(1, 100) <= percent;
+            const bool is_kept = random_in(1, 100) <= percent;
             for (int64_t r = m; r < byi_min(m + block, w->dims[0]); r++)
-                at[r * k + i] *= kept ? 1.0f : 0.0f;
+                at[r * k + i] *= is_kept ? 1.0f : 0.0f;
         }
 }
 
@@ -136,7 +136,7 @@ static void test_conv(void **state)
     (void)state;
     for (size_t i = 0; i < 3 * BYI_COUNT(cases); i++) {
         const size_t c = i / 3;
-        const struct byi_attr given[] = {
+        const struct byi_attr attrs[] = {
             INTS("strides", 2, cases[c].strides),
             INTS("padding", 4, cases[c].padding),
             INTS("dilation", 2, cases[c].dilation)};
@@ -145,7 +145,7 @@ static void test_conv(void **state)
         prune(&in[1], (int64_t)(i % 3) + 1, 25);
         if (i % 3 == 2 && byi_count(&in[0]))
             ((float *)in[0].data)[byi_count(&in[0]) / 2] = NAN;
-        struct eval e = prepare(BYI_OP_NN_SPARSE_CONV2D, given, 3, in, 2);
+        struct eval e = prepare(BYI_OP_NN_SPARSE_CONV2D, attrs, 3, in, 2);
         expect_plain(&e, plain_conv, 1e-3, "sparse conv");
     }
 }
@@ -153,12 +153,12 @@ static void test_conv(void **state)
 /* Groups and other layouts run on the dense kernel. */
 static void test_conv_groups(void **state)
 {
-    const struct byi_attr given[] = {INT("groups", 2)};
+    const struct byi_attr attrs[] = {INT("groups", 2)};
     struct byi_tensor in[] = {TENSOR(BYOC_F32, 1, 8, 6, 6),
                               TENSOR(BYOC_F32, 4, 4, 3, 3)};
     (void)state;
     prune(&in[1], 1, 25);
-    struct eval e = prepare(BYI_OP_NN_SPARSE_CONV2D, given, 1, in, 2);
+    struct eval e = prepare(BYI_OP_NN_SPARSE_CONV2D, attrs, 1, in, 2);
     assert_false(run_packed(&e, 1));
     expect_plain(&e, plain_conv, 1e-3, "groups");
 }

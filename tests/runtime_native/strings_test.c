@@ -428,8 +428,8 @@ static void test_cast(void **state)
     struct eval e = prepare(BYI_OP_CAST, to_text, 1, &in, 1);
     assert_int_equal(run_text(&e), BYOC_OK);
     expect_strings(&e.out[0], 8, text);
-    struct byi_tensor made = strings(1, DIMS(8), e.out[0].data);
-    struct eval back = prepare(BYI_OP_CAST, to_float, 1, &made, 1);
+    struct byi_tensor texts = strings(1, DIMS(8), e.out[0].data);
+    struct eval back = prepare(BYI_OP_CAST, to_float, 1, &texts, 1);
     assert_int_equal(run_text(&back), BYOC_OK);
     assert_near(&back.out[0], &e.in[0], 0, "back");
     finish(&back);

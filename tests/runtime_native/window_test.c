@@ -45,14 +45,14 @@ static struct eval prepare_conv(enum byi_op_id op, uint32_t n,
                                 enum byoc_dtype dtype, const struct shape *s,
                                 bool transposed)
 {
-    const struct byi_attr given[] = {
+    const struct byi_attr attrs[] = {
         INTS("strides", n, s->strides),      INTS("padding", 2 * n, s->padding),
         INTS("dilation", n, s->dilation),    INT("groups", s->groups),
         INTS("output_padding", n, s->extra),
     };
     const struct byi_tensor in[] = {tensor(dtype, n + 2, s->x),
                                     tensor(dtype, n + 2, s->w)};
-    return prepare(op, given, transposed ? 5 : 4, in, 2);
+    return prepare(op, attrs, transposed ? 5 : 4, in, 2);
 }
 
 static void test_conv(void **state)
@@ -360,15 +360,15 @@ static struct eval prepare_pool(enum byi_op_id op, uint32_t n,
                                 const struct byi_attr *more, uint32_t n_more,
                                 struct byi_tensor x)
 {
-    struct byi_attr given[8] = {
+    struct byi_attr attrs[8] = {
         INTS("pool_size", n, s->w + 2),
         INTS("strides", n, s->strides),
         INTS("padding", 2 * n, s->padding),
         INTS("dilation", n, s->dilation),
     };
     for (uint32_t i = 0; i < n_more; i++)
-        given[4 + i] = more[i];
-    return prepare(op, given, 4 + n_more, &x, 1);
+        attrs[4 + i] = more[i];
+    return prepare(op, attrs, 4 + n_more, &x, 1);
 }
 
 static void test_pool(void **state)
