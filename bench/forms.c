@@ -427,9 +427,9 @@ static void bench_sparse(const char *isa)
 /* --- inverse DCT ---------------------------------------------------------- */
 
 /* An inverse DCT along `axes` axes of 8x8 blocks, in which only the first
- * kept x kept coefficients are not zero. */
+ * n_kept x n_kept coefficients are not zero. */
 struct coefficients {
-    int64_t blocks, kept;
+    int64_t blocks, n_kept;
     int axes;
 };
 
@@ -450,11 +450,11 @@ static void print_basis(struct byi_text *text, const char *name,
     byi_text_addf(text, "], [8, 8]);\n");
 }
 
-static void clear_coefficients(const DLTensor *in, int64_t kept)
+static void clear_coefficients(const DLTensor *in, int64_t n_kept)
 {
     float *at = in->data;
     for (int64_t i = 0; i < in->shape[0] * BYI_DCT * BYI_DCT; i++)
-        if (i % BYI_DCT >= kept || i / BYI_DCT % BYI_DCT >= kept)
+        if (i % BYI_DCT >= n_kept || i / BYI_DCT % BYI_DCT >= n_kept)
             at[i] = 0;
 }
 
@@ -475,12 +475,12 @@ static void bench_transform(const char *isa, const struct coefficients *c)
     compile_three(text.at, NULL, "InverseDct", sides);
     byi_text_free(&text);
     for (int i = 0; i < 3; i++)
-        clear_coefficients(&sides[i].in[0], c->kept);
+        clear_coefficients(&sides[i].in[0], c->n_kept);
     measure_three(sides, variants, ratios);
     printf(
         "| %s | %s | %lld | %lldx%lld | %.1f | %.1f | %.1f | %.2f | %.2f |\n",
         isa, c->axes == 2 ? "both axes" : "rows", (long long)c->blocks,
-        (long long)c->kept, (long long)c->kept, 1e6 * variants[0].times[0],
+        (long long)c->n_kept, (long long)c->n_kept, 1e6 * variants[0].times[0],
         1e6 * variants[1].times[0], 1e6 * variants[2].times[0], ratios[1],
         ratios[2]);
 }

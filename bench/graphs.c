@@ -190,7 +190,7 @@ static void make_nested(struct graph *g, uint32_t n)
     const struct byi_type *flag =
         byi_type_tensor(g->m->arena, BYOC_BOOL, 0, NULL);
     BYI_VEC(uint32_t) nests = {0};
-    for (uint32_t done = 0; done < n; done += DEPTH * 8)
+    for (uint32_t n_nodes = 0; n_nodes < n; n_nodes += DEPTH * 8)
         BYI_PUSH(&nests, nest(g, flag));
     start(g, "main");
     byi_id x = param(g, "x");
@@ -209,9 +209,9 @@ static void make_nested(struct graph *g, uint32_t n)
  * if i > FAN; @main calls the last FAN functions. */
 static void make_functions(struct graph *g, uint32_t n)
 {
-    const uint32_t each = 12;
+    const uint32_t nodes_per_function = 12;
     const uint32_t first = g->m->funcs.n;
-    for (uint32_t i = 0; i < n / each; i++) {
+    for (uint32_t i = 0; i < n / nodes_per_function; i++) {
         char name[24];
         const uint32_t before = g->m->funcs.n;
         snprintf(name, sizeof name, "f%u", i);

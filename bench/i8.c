@@ -88,7 +88,7 @@ static double measure_peak(void)
 
 static const struct {
     int64_t images, map, channels, outputs, groups, size, stride;
-    int8_t most; /* the largest absolute weight */
+    int8_t max_weight; /* the largest absolute weight */
 } layers[] = {
     {1, 224, 3, 64, 1, 7, 2, 127},     {1, 56, 64, 64, 1, 1, 1, 127},
     {1, 56, 64, 64, 1, 3, 1, 127},     {1, 56, 64, 256, 1, 1, 1, 127},
@@ -107,12 +107,12 @@ static const struct {
     {1, 7, 512, 512, 1, 3, 1, 31},
 };
 
-/* Allocate n bytes whose values as int8 are in -most..most. */
-static void *alloc_test_bytes(int64_t n, int most)
+/* Allocate n bytes whose values as int8 are in -largest..largest. */
+static void *alloc_test_bytes(int64_t n, int largest)
 {
     uint8_t *at = aligned_alloc(64, (size_t)(n + 127) / 64 * 64);
     for (int64_t i = 0; at && i < n; i++)
-        at[i] = (uint8_t)((int)(i * 7919 % 2003 % (2 * most + 1)) - most);
+        at[i] = (uint8_t)((int)(i * 7919 % 2003 % (2 * largest + 1)) - largest);
     return at;
 }
 
@@ -141,15 +141,16 @@ static void measure(size_t i, int threads)
     const int64_t results = conv.images * out * out * conv.outputs;
     void *packed = alloc_test_bytes((int64_t)byi_i8_conv_packed(&conv), 1);
     const struct byi_i8_weights weights = {
-        .at = alloc_test_bytes(conv.outputs * inner * taps, layers[i].most),
+        .at =
+            alloc_test_bytes(conv.outputs * inner * taps, layers[i].max_weight),
         .strides = {inner * taps, taps, taps, size, 1}};
-    static float one = 1e-3f;
+    static float scale = 1e-3f;
     const struct byi_i8_conv_run run = {
         .conv = &conv,
         .x = alloc_test_bytes(conv.images * map * map * conv.channels, 127),
         .packed = packed,
         .x_zero = 114,
-        .scale = &one,
+        .scale = &scale,
         .high = 255,
         .y = alloc_test_bytes(results, 1),
         .scratch =
@@ -172,7 +173,7 @@ static void measure(size_t i, int threads)
            byi_i8_conv_name(&conv), (long long)conv.images, (long long)map,
            (long long)conv.channels, (long long)conv.outputs, (long long)size,
            (long long)size, (long long)layers[i].stride,
-           layers[i].most < 64 ? "yes" : "no ", 1e3 * least, 1e-9 * rate,
+           layers[i].max_weight < 64 ? "yes" : "no ", 1e3 * least, 1e-9 * rate,
            100 * rate / peak);
     free((void *)(uintptr_t)weights.at);
     free((void *)(uintptr_t)run.x);

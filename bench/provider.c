@@ -96,7 +96,7 @@ struct trial {
     size_t n_in, n_out;
     struct byi_tensor in[MAX_IO];
     char *in_names[MAX_IO], *out_names[MAX_IO];
-    OrtValue *given[MAX_IO], *got[BYOC][MAX_IO];
+    OrtValue *ort_inputs[MAX_IO], *ort_results[BYOC][MAX_IO];
     DLTensor views[MAX_IO], results[MAX_IO];
     struct bare_call call;
 };
@@ -162,7 +162,7 @@ static void read_inputs(struct trial *t, const char *path)
         must(ort->SessionGetInputName(session, i, allocator, &t->in_names[i]));
         must(ort->CreateTensorWithDataAsOrtValue(
             memory, x->data, (size_t)byi_tensor_bytes(x), x->dims, x->rank,
-            (ONNXTensorElementDataType)x->dtype, &t->given[i]));
+            (ONNXTensorElementDataType)x->dtype, &t->ort_inputs[i]));
     }
     for (size_t i = 0; i < t->n_out; i++)
         must(
@@ -204,12 +204,13 @@ static void run(struct trial *t, enum engine engine)
         return;
     }
     for (size_t i = 0; i < t->n_out; i++) {
-        ort->ReleaseValue(t->got[engine][i]);
-        t->got[engine][i] = NULL;
+        ort->ReleaseValue(t->ort_results[engine][i]);
+        t->ort_results[engine][i] = NULL;
     }
     must(ort->Run(t->sessions[engine], NULL, (const char *const *)t->in_names,
-                  (const OrtValue *const *)t->given, t->n_in,
-                  (const char *const *)t->out_names, t->n_out, t->got[engine]));
+                  (const OrtValue *const *)t->ort_inputs, t->n_in,
+                  (const char *const *)t->out_names, t->n_out,
+                  t->ort_results[engine]));
 }
 
 /* Open the session of the floor: its outputs are as large as ONNX Runtime's. */
@@ -221,7 +222,7 @@ static void open_floor(struct trial *t, const char *path)
         OrtTensorTypeAndShapeInfo *info;
         struct bare_output *out = &t->call.out[i];
         out->name = t->out_names[i];
-        must(ort->GetTensorTypeAndShape(t->got[PLAIN][i], &info));
+        must(ort->GetTensorTypeAndShape(t->ort_results[PLAIN][i], &info));
         must(ort->GetDimensionsCount(info, &out->rank));
         if (out->rank > BARE_RANK)
             stop("output %s: found rank %zu, expected at most %d", out->name,
@@ -267,9 +268,9 @@ static double difference(const struct trial *t)
         void *data[FLOOR];
         size_t n[FLOOR];
         for (int k = 0; k < FLOOR; k++) {
-            must(ort->GetTensorTypeAndShape(t->got[k][i], &info[k]));
+            must(ort->GetTensorTypeAndShape(t->ort_results[k][i], &info[k]));
             must(ort->GetTensorShapeElementCount(info[k], &n[k]));
-            must(ort->GetTensorMutableData(t->got[k][i], &data[k]));
+            must(ort->GetTensorMutableData(t->ort_results[k][i], &data[k]));
         }
         must(ort->GetTensorElementType(info[0], &type));
         ort->ReleaseTensorTypeAndShapeInfo(info[0]);
@@ -316,10 +317,10 @@ static unsigned count_words(const struct trial *t, const char *word)
 static void close_trial(struct trial *t)
 {
     for (size_t i = 0; i < t->n_in; i++)
-        ort->ReleaseValue(t->given[i]);
+        ort->ReleaseValue(t->ort_inputs[i]);
     for (int k = 0; k < BYOC; k++) {
         for (size_t i = 0; i < t->n_out; i++)
-            ort->ReleaseValue(t->got[k][i]);
+            ort->ReleaseValue(t->ort_results[k][i]);
         ort->ReleaseSession(t->sessions[k]);
     }
     byoc_state_free(&t->state);
