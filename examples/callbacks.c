@@ -18,9 +18,9 @@ struct client {
     struct byoc_binding in, out;
     char tag[32];
     /* `lock` guards these numbers of requests */
-    int left; /* still to be queued; -1 after the last request has ended */
+    int n_to_queue; /* -1 after the last request has ended */
     int done, cancelled, failed;
-    int gives_up; /* this client cancels its second request */
+    int cancels; /* this client cancels its second request */
 };
 
 /* The callback: count the request that ended, and queue the next one. */
@@ -34,8 +34,8 @@ static void end_request(void *ctx, struct byoc_state *state,
     c->done += status == BYOC_OK;
     c->cancelled += status == BYOC_ECANCELLED;
     c->failed += status != BYOC_OK && status != BYOC_ECANCELLED;
-    again = c->left > 0;
-    c->left -= again;
+    again = c->n_to_queue > 0;
+    c->n_to_queue -= again;
     pthread_mutex_unlock(&lock);
     if (status != BYOC_OK && status != BYOC_ECANCELLED)
         fprintf(stderr, "%s: %s\n", c->tag, err->text);
@@ -43,12 +43,12 @@ static void end_request(void *ctx, struct byoc_state *state,
     if (again &&
         byoc_run_async(state, &c->request, end_request, c, NULL) == BYOC_OK) {
         /* the state is valid until this returns: byoc_state_free waits */
-        if (first && c->gives_up)
+        if (first && c->cancels)
             byoc_state_cancel(state);
         return;
     }
     pthread_mutex_lock(&lock);
-    c->left = -1;
+    c->n_to_queue = -1;
     pthread_cond_signal(&changed);
     pthread_mutex_unlock(&lock);
 }
@@ -62,7 +62,7 @@ static int start(struct client *c, const struct byoc_model *model, int id,
     for (uint32_t i = 0; i < io->rank; i++)
         n *= (size_t)io->dims[i];
     snprintf(c->tag, sizeof c->tag, "client %d", id);
-    c->left = requests - 1;
+    c->n_to_queue = requests - 1;
     c->in = (struct byoc_binding){
         .name = io->name,
         .value.tensor = {.data = calloc(n, byoc_dtype_size(io->dtype)),
@@ -93,14 +93,14 @@ int main(int argc, char **argv)
     int done = 0, cancelled = 0, failed = 0;
     if (argc != 3 || byoc_model_load(argv[1], &params, &model, &err))
         return fprintf(stderr, "%s\n", err.text), 2;
-    clients[2].gives_up = 1;
+    clients[2].cancels = 1;
     for (int i = 0; i < 3; i++)
         if (start(&clients[i], model, i, atoi(argv[2]), &err))
             return fprintf(stderr, "%s\n", err.text), 2;
     for (int i = 0; i < 3; i++) {
         struct client *c = &clients[i];
         pthread_mutex_lock(&lock);
-        while (c->left >= 0)
+        while (c->n_to_queue >= 0)
             pthread_cond_wait(&changed, &lock);
         done += c->done;
         cancelled += c->cancelled;

@@ -93,10 +93,10 @@ static int64_t choose(const float *logits, int64_t n, double temperature)
     for (int64_t i = 0; i < n; i++)
         sum += exp((logits[i] - logits[best]) / temperature);
     seed = seed * 1103515245u + 12345u;
-    double rest = sum * (seed >> 8) / (1 << 24);
+    double remaining = sum * (seed >> 8) / (1 << 24);
     for (int64_t i = 0; i < n; i++) {
-        rest -= exp((logits[i] - logits[best]) / temperature);
-        if (rest < 0)
+        remaining -= exp((logits[i] - logits[best]) / temperature);
+        if (remaining < 0)
             return i;
     }
     return best;

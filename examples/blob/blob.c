@@ -85,7 +85,7 @@ struct head {
 
 struct value {
     uint32_t kind, index; /* as in struct byoc_graph_value       */
-    uint32_t many;        /* 1: `count` elements; 0: one element */
+    uint32_t is_array;    /* 1: `count` elements; 0: one element */
 };
 
 struct step {
@@ -245,7 +245,7 @@ static const char *check_value(struct loaded *l, uint32_t i,
     if (v->kind > BYOC_GRAPH_RESULT)
         return "found a value of unknown kind, expected input, constant or "
                "result";
-    if (v->many > 1)
+    if (v->is_array > 1)
         return "found a value of unknown size, expected one element or `count`";
     if (v->kind == BYOC_GRAPH_INPUT && v->index >= l->head.n_inputs)
         return "found an index of an input that the region does not have";
@@ -256,7 +256,7 @@ static const char *check_value(struct loaded *l, uint32_t i,
         return "found a constant of another type, expected float32";
     if (v->kind == BYOC_GRAPH_CONST &&
         region->consts[v->index].bytes !=
-            (v->many ? l->head.count : 1) * sizeof(float))
+            (v->is_array ? l->head.count : 1) * sizeof(float))
         return "found a constant of another size, expected that of its value";
     l->is_set[i] = v->kind != BYOC_GRAPH_RESULT;
     return NULL;
@@ -371,7 +371,7 @@ static const float *block_of(const struct job *j, uint32_t v, float *blocks,
     const float *data = value->kind == BYOC_GRAPH_INPUT
                             ? j->args->inputs[value->index].data
                             : j->l->consts[value->index];
-    if (value->many)
+    if (value->is_array)
         return data + at;
     for (int i = 0; i < BLOCK; i++)
         block[i] = data[0];
@@ -432,7 +432,7 @@ static int fits(const struct loaded *l, const struct byoc_run_args *args)
         const struct value *v = &l->values[i];
         if (v->kind == BYOC_GRAPH_INPUT)
             fit = args->inputs[v->index].bytes ==
-                  (v->many ? l->head.count : 1) * sizeof(float);
+                  (v->is_array ? l->head.count : 1) * sizeof(float);
     }
     for (uint32_t i = 0; fit && i < l->head.n_outputs; i++)
         fit = args->outputs[i].bytes == l->head.count * sizeof(float);

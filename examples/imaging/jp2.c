@@ -16,13 +16,13 @@ struct jp2_reader {
 static OPJ_SIZE_T read_some(void *to, OPJ_SIZE_T n, void *arg)
 {
     struct jp2_reader *r = arg;
-    const size_t left = r->file.bytes - r->offset;
-    const size_t some = n < left ? n : left;
-    if (!some)
+    const size_t remaining = r->file.bytes - r->offset;
+    const size_t n_read = n < remaining ? n : remaining;
+    if (!n_read)
         return (OPJ_SIZE_T)-1;
-    memcpy(to, r->file.data + r->offset, some);
-    r->offset += some;
-    return some;
+    memcpy(to, r->file.data + r->offset, n_read);
+    r->offset += n_read;
+    return n_read;
 }
 
 static OPJ_BOOL seek(OPJ_OFF_T offset, void *arg)

@@ -18,11 +18,11 @@ struct tiff_reader {
 static tmsize_t read_some(thandle_t handle, void *to, tmsize_t n)
 {
     struct tiff_reader *r = handle;
-    const size_t left = r->file.bytes - r->offset;
-    const size_t some = (size_t)n < left ? (size_t)n : left;
-    memcpy(to, r->file.data + r->offset, some);
-    r->offset += some;
-    return (tmsize_t)some;
+    const size_t remaining = r->file.bytes - r->offset;
+    const size_t n_read = (size_t)n < remaining ? (size_t)n : remaining;
+    memcpy(to, r->file.data + r->offset, n_read);
+    r->offset += n_read;
+    return (tmsize_t)n_read;
 }
 
 static tmsize_t write_none(thandle_t handle, void *from, tmsize_t n)
