@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* feed_artifacts.c: feeds for artifacts and their parts. */
+/* feed_artifacts.c: the feed functions of artifacts and their parts. */
 #include <byoc/byoc.h>
 
 #include <string.h>
@@ -49,14 +49,14 @@ static const struct byi_artifact *open_once(struct fuzz_case *c,
     static struct origin {
         char path[512];
         struct byi_artifact artifact;
-    } kept[16];
+    } open_origins[16];
     static uint32_t n;
     struct byoc_error err;
     for (uint32_t i = 0; i < n; i++)
-        if (strcmp(kept[i].path, path) == 0)
-            return &kept[i].artifact;
-    struct origin *o = &kept[n];
-    if (n == BYI_COUNT(kept) ||
+        if (strcmp(open_origins[i].path, path) == 0)
+            return &open_origins[i].artifact;
+    struct origin *o = &open_origins[n];
+    if (n == BYI_COUNT(open_origins) ||
         byoc_internal_artifact_open(path, &o->artifact, &err) != BYOC_OK) {
         fuzz_wrong(c, "no artifact to put the part into: ", path);
         return NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* feed_files.c: feeds for JSON, tensors, plug-ins and messages of other
- * processes.
+/* feed_files.c: the feed functions of JSON, tensors, plug-ins and messages of
+ * other processes.
  */
 #include <byoc/byoc.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* feed_models.c: feeds for models, and for texts of compile options.
+/* feed_models.c: the feed functions of models, and of texts of compile options.
  */
 #include <byoc/byoc.h>
 
@@ -120,7 +120,7 @@ bool fuzz_feed_consts(struct fuzz_case *c)
     snprintf(path, sizeof path, "%s/large.ir", c->seeds);
     bool good = fuzz_read(path, &text);
     if (!good)
-        return fuzz_wrong(c, "no text at ", path);
+        return fuzz_wrong(c, "cannot read ", path);
     if (byi_parse_module(text.at, text.n, "large", fuzz_as_file(c, "mutant"),
                          &m, &err) != BYOC_OK)
         good = fuzz_refused(c, "parse", &err);
@@ -155,8 +155,7 @@ static bool check_pattern(struct fuzz_case *c, const struct byi_pattern *p)
     } else {
         print_pattern(&again->at[0], &second);
         if (strcmp(first.at, second.at) != 0)
-            good =
-                fuzz_wrong(c, "printed otherwise the second time: ", second.at);
+            good = fuzz_wrong(c, "the second print differs: ", second.at);
     }
     byi_patterns_free(&again);
     byi_text_free(&first);

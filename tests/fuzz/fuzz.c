@@ -515,7 +515,7 @@ static uint32_t run_readers(const struct options *o, struct fuzz_job *job)
 static bool needs_seeds(const struct options *o)
 {
     for (uint32_t i = 0; i < o->readers.n; i++)
-        if (o->readers.at[i]->made)
+        if (o->readers.at[i]->needs_written_seeds)
             return true;
     return o->readers.n == 0;
 }

@@ -84,9 +84,9 @@ struct fuzz_case {
 /* A reader of bytes from outside. */
 struct fuzz_reader {
     const char *name;
-    const char *reads;  /* for people                              */
-    const char *suffix; /* of its inputs                           */
-    bool made;          /* needs seeds from seeds.c */
+    const char *reads;        /* for people                              */
+    const char *suffix;       /* of its inputs                           */
+    bool needs_written_seeds; /* needs seeds from seeds.c */
     void (*mutate)(struct fuzz_rng *rng, struct byi_text *bytes,
                    const struct byi_text *other);
     /* Feed it an input. Returns false with the reason in `why` on an error. */

@@ -35,7 +35,8 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
                 "BYOC_FUZZ_READER: found '%s', expected a reader of "
                 "fuzz --list\n",
                 name ? name : "");
-    else if (!mkdtemp(temp) || (reader->made && !fuzz_make_seeds(temp)))
+    else if (!mkdtemp(temp) ||
+             (reader->needs_written_seeds && !fuzz_make_seeds(temp)))
         fprintf(stderr, "cannot make the seeds in %s\n", temp);
     else
         return 0;

@@ -52,12 +52,12 @@ static struct tokens scan(const struct byi_text *t)
 }
 
 /* Write to `out` what replaces a token: nothing, the token twice, a token of
- * `from`, whose tokens are `all`, a text of `spice`, or another number. */
+ * `from`, whose tokens are `all`, a text of `fragments`, or another number. */
 static void replace(struct fuzz_rng *rng, const struct byi_text *t,
                     const struct byi_text *from, const struct tokens *all,
                     const struct token *token, struct byi_text *out)
 {
-    static const char *const spice[] = {
+    static const char *const fragments[] = {
         "\"\"",  "null", "true",   "{}", "[]",          "-0",
         "1e999", "0.5",  "NaN",    "-1", "[",           "]",
         "{",     "}",    "(",      ")",  ",",           "%x",
@@ -79,7 +79,7 @@ static void replace(struct fuzz_rng *rng, const struct byi_text *t,
         byi_text_add(out, from->at + other->at, other->n);
         return;
     case 4: {
-        const char *text = spice[fuzz_below(rng, BYI_COUNT(spice))];
+        const char *text = fragments[fuzz_below(rng, BYI_COUNT(fragments))];
         byi_text_add(out, text, strlen(text));
         return;
     }
