@@ -57,7 +57,7 @@ static bool runs_of_strings(const struct draw *d)
 }
 
 /* Whether the loop has no iterations. */
-static bool no_rounds(const struct draw *d)
+static bool no_iterations(const struct draw *d)
 {
     return byi_tensor_int(&d->in[0], 0) == 0 ||
            byi_tensor_int(&d->in[1], 0) == 0;
@@ -90,28 +90,29 @@ static bool ones_in_bytes(const struct draw *d)
 {
     const struct byi_tensor *x = &d->in[0];
     const Onnx__AttributeProto *a = attribute(d, "axis");
-    const bool rest = attribute(d, "opset")->i < 13;
+    const bool flat = attribute(d, "opset")->i < 13;
     const uint32_t axis = (uint32_t)(a->i + (a->i < 0 ? x->rank : 0));
     int64_t n = 1;
 
-    for (uint32_t i = axis; i < (rest ? x->rank : axis + 1); i++)
+    for (uint32_t i = axis; i < (flat ? x->rank : axis + 1); i++)
         n *= x->dims[i];
     return d->dtype == BYOC_U8 && n == 1;
 }
 
-/* The argument of Resize for an axis: its size or scale, or `rest` if `axes`
- * does not name it. */
-static double given_for(const struct draw *d, uint32_t axis, double rest)
+/* The argument of Resize for an axis: its size or scale, or `fallback` if
+ * `axes` does not name it. */
+static double resize_argument(const struct draw *d, uint32_t axis,
+                              double fallback)
 {
     const Onnx__AttributeProto *a = attribute(d, "axes");
-    const struct byi_tensor *given = &d->in[1];
+    const struct byi_tensor *operand = &d->in[1];
 
     if (!a)
-        return byi_tensor_float(given, axis);
+        return byi_tensor_float(operand, axis);
     for (size_t i = 0; i < a->n_ints; i++)
         if (a->ints[i] + (a->ints[i] < 0 ? d->in[0].rank : 0) == axis)
-            return byi_tensor_float(given, (int64_t)i);
-    return rest;
+            return byi_tensor_float(operand, (int64_t)i);
+    return fallback;
 }
 
 /* Whether the scales keep all sizes, though one of them is not 1. */
@@ -123,7 +124,7 @@ static bool sizes_stay(const struct draw *d)
     if (d->in[1].dtype != BYOC_F32)
         return false;
     for (uint32_t i = 0; i < x->rank; i++) {
-        const double scale = given_for(d, i, 1);
+        const double scale = resize_argument(d, i, 1);
         if ((int64_t)floor((double)x->dims[i] * scale) != x->dims[i])
             return false;
         scaled = scaled || scale != 1;
@@ -179,7 +180,7 @@ static bool neighbour_moves(const struct draw *d)
         return false;
     for (uint32_t i = 0; i < x->rank; i++) {
         const double in = (double)x->dims[i];
-        if (position_moves(in, given_for(d, i, in), half))
+        if (position_moves(in, resize_argument(d, i, in), half))
             return true;
     }
     return false;
@@ -316,7 +317,8 @@ static const struct {
     {"Gather", runs_of_strings, "it gives the first string of each slice only"},
     {"HammingWindow", one_number, "it divides 0 by 0"},
     {"HannWindow", one_number, "it divides 0 by 0"},
-    {"Loop", no_rounds, "without iterations, it gives rows with sizes of 0"},
+    {"Loop", no_iterations,
+     "without iterations, it gives rows with sizes of 0"},
     {"MeanVarianceNormalization", no_variance,
      "it adds no epsilon to a deviation of 0"},
     {"QLinearSoftmax", ones_in_bytes, "a result of 256 wraps around to 0"},

@@ -220,9 +220,9 @@ static bool run_site(enum byoc_dtype dtype, struct hostile_site *site,
     const bool more = w.count > w.wanted;
     /* every name, and of each number a share of the extremes, which differs
      * from site to site */
-    const bool tried =
+    const bool selected =
         w.integer ? (w.wanted + w.value) % test_share() == 0 : w.value < 2;
-    if (more && tried) {
+    if (more && selected) {
         const uint8_t *bytes = draw_pack(&d, &n);
         unlink(path); /* truncating a file makes ext4 write it to the disk */
         FILE *file = fopen(path, "wb");
