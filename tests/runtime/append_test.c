@@ -85,18 +85,19 @@ static struct view rows_of(float *data, int64_t n, int64_t room)
     return v;
 }
 
-static enum byoc_status run(struct model *m, struct view past, struct view made,
-                            float *new, DLTensor *out, struct byoc_error *err)
+static enum byoc_status run(struct model *m, struct view past,
+                            struct view present, float *new, DLTensor *out,
+                            struct byoc_error *err)
 {
     struct view one = rows_of(new, 1, 0);
     past.t.shape = past.shape;
     past.t.strides = past.strides[1] ? past.strides : NULL;
-    made.t.shape = made.shape;
-    made.t.strides = made.strides[1] ? made.strides : NULL;
+    present.t.shape = present.shape;
+    present.t.strides = present.strides[1] ? present.strides : NULL;
     one.t.shape = one.shape;
     const DLTensor in[] = {past.t, one.t};
     memset(out, 0, 5 * sizeof *out);
-    out[0] = made.t;
+    out[0] = present.t;
     return byoc_run(m->state, in, 2, out, 5, err);
 }
 
@@ -217,14 +218,14 @@ static void test_past_result(void **state)
     open_with(&m, ir, NULL);
     fill(a, HEADS * ROOM * SIZE, 1);
     fill(new, HEADS * SIZE, 2);
-    struct view past = rows_of(a, 5, ROOM), made = rows_of(a, 6, ROOM);
+    struct view past = rows_of(a, 5, ROOM), present = rows_of(a, 6, ROOM);
     struct view one = rows_of(new, 1, 0), result = rows_of(copy, 5, 0);
-    DLTensor in[] = {past.t, one.t}, out[] = {made.t, {0}, result.t};
+    DLTensor in[] = {past.t, one.t}, out[] = {present.t, {0}, result.t};
     in[0].shape = past.shape;
     in[0].strides = past.strides;
     in[1].shape = one.shape;
-    out[0].shape = made.shape;
-    out[0].strides = made.strides;
+    out[0].shape = present.shape;
+    out[0].strides = present.strides;
     out[2].shape = result.shape;
     if (byoc_run(m.state, in, 2, out, 3, &err) != BYOC_OK)
         fail_msg("%s", err.text);
@@ -262,10 +263,10 @@ static void test_cache(void **state)
         int64_t total = n + 1;
         float new[HEADS * SIZE], sums[HEADS * SIZE] = {0};
         struct view past = rows_of(buffer, n, ROOM);
-        struct view made = rows_of(buffer, n + 1, ROOM);
+        struct view present = rows_of(buffer, n + 1, ROOM);
         struct view row = rows_of(new, 1, 0);
         fill(new, HEADS * SIZE, (int)n);
-        DLTensor in[] = {past.t, row.t, row.t, row.t}, out[3] = {made.t};
+        DLTensor in[] = {past.t, row.t, row.t, row.t}, out[3] = {present.t};
         in[0].shape = past.shape;
         in[0].strides = past.strides;
         in[1].shape = row.shape;
@@ -275,8 +276,8 @@ static void test_cache(void **state)
             in[i].dtype = byoc_dtype_dlpack(BYOC_I64);
             in[i].shape = one;
         }
-        out[0].shape = made.shape;
-        out[0].strides = made.strides;
+        out[0].shape = present.shape;
+        out[0].strides = present.strides;
         if (byoc_run(m.state, in, 4, out, 3, &err) != BYOC_OK)
             fail_msg("%d rows: %s", (int)n, err.text);
         for (int64_t h = 0; h < HEADS; h++) {
@@ -304,13 +305,13 @@ static void test_cache(void **state)
     close_model(&m);
 }
 
-static void refuse(struct model *m, struct view past, struct view made,
+static void refuse(struct model *m, struct view past, struct view present,
                    const char *why)
 {
     float new[HEADS * SIZE] = {0};
     struct byoc_error err = {0};
     DLTensor out[5];
-    assert_int_not_equal(run(m, past, made, new, out, &err), BYOC_OK);
+    assert_int_not_equal(run(m, past, present, new, out, &err), BYOC_OK);
     if (!strstr(err.text, why))
         fail_msg("%s\nexpected: %s", err.text, why);
 }
@@ -433,18 +434,18 @@ static void test_shared_heads(void **state)
     fill(q, 4 * SIZE, 5);
     for (int n = 9; n < CAPACITY; n += CAPACITY - 10) {
         struct view past = rows_of(cache, n, CAPACITY);
-        struct view made = rows_of(cache, n + 1, CAPACITY);
+        struct view present = rows_of(cache, n + 1, CAPACITY);
         struct view one = rows_of(new, 1, 1), query = rows_of(q, 1, 1);
-        past.shape[1] = made.shape[1] = one.shape[1] = 2;
+        past.shape[1] = present.shape[1] = one.shape[1] = 2;
         query.shape[1] = 4;
-        DLTensor in[] = {past.t, one.t, query.t}, out[4] = {made.t};
+        DLTensor in[] = {past.t, one.t, query.t}, out[4] = {present.t};
         in[0].shape = past.shape;
         in[0].strides = past.strides;
         in[1].shape = one.shape;
         in[2].shape = query.shape;
-        out[0].shape = made.shape;
-        out[0].strides = made.strides;
-        past.strides[0] = made.strides[0] = 2 * CAPACITY * SIZE;
+        out[0].shape = present.shape;
+        out[0].strides = present.strides;
+        past.strides[0] = present.strides[0] = 2 * CAPACITY * SIZE;
         if (byoc_run(m.state, in, 3, out, 4, &err) != BYOC_OK)
             fail_msg("%s", err.text);
         check_scores(&out[1], q, cache, CAPACITY, n + 1);

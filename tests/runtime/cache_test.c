@@ -767,8 +767,9 @@ static void test_size_by_call(void **state)
 }
 
 /* Let each large allocation of a run fail in turn: the run returns an error or
- * succeeds, and the next run is right. Returns how many runs fail. */
-static int fail_each(bool kept)
+ * succeeds, and the next run is right. If `cached`, the cache has an entry for
+ * other sizes, which byoc may evict. Returns how many runs fail. */
+static int fail_each(bool cached)
 {
     int failed = 0;
     bool done = false;
@@ -778,7 +779,7 @@ static int fail_each(bool kept)
         enum byoc_status status;
         open_model(&m, varying, (struct byoc_load_params){0});
         struct byoc_state *s = new_state(&m);
-        if (kept)
+        if (cached)
             run_right(s, 3);
         fail_at = at;
         bool right = run(s, 4, &status, &err);
@@ -800,7 +801,7 @@ static void test_no_memory(void **state)
 {
     (void)state;
     assert_true(fail_each(false) > 1);
-    assert_int_equal(fail_each(true), 0); /* kept entries are evicted */
+    assert_int_equal(fail_each(true), 0); /* the entry is evicted */
 }
 
 /* --- threads -------------------------------------------------------------- */

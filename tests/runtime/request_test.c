@@ -188,32 +188,33 @@ static void test_reserved(void **state)
 
 /* --- events --------------------------------------------------------------- */
 
-struct seen {
+struct event_counts {
     int softmax, cumsum, runs;
     char tag[32];
 };
 
-static void see(void *ctx, const struct byoc_event *e)
+static void count_event(void *ctx, const struct byoc_event *e)
 {
-    struct seen *seen = ctx;
-    seen->softmax += strstr(e->name, "softmax") != NULL;
-    seen->cumsum += strstr(e->name, "cumsum") != NULL;
-    seen->runs += strcmp(e->kind, "run") == 0;
+    struct event_counts *counts = ctx;
+    counts->softmax += strstr(e->name, "softmax") != NULL;
+    counts->cumsum += strstr(e->name, "cumsum") != NULL;
+    counts->runs += strcmp(e->kind, "run") == 0;
     assert_true(e->end_ns >= e->begin_ns);
-    snprintf(seen->tag, sizeof seen->tag, "%s", e->tag);
+    snprintf(counts->tag, sizeof counts->tag, "%s", e->tag);
 }
 
 static void check_chosen(const char *text, uint32_t n_inputs)
 {
     struct trial t;
-    struct seen seen = {0};
+    struct event_counts counts = {0};
     begin(&t, text, n_inputs, 1, NULL);
-    assert_int_equal(byoc_state_profile(t.state, see, &seen, &err), BYOC_OK);
+    assert_int_equal(byoc_state_profile(t.state, count_event, &counts, &err),
+                     BYOC_OK);
     t.out[0].name = "output_1";
     t.request.tag = "one";
     check_run(&t);
-    assert_true(seen.softmax == 0 && seen.cumsum == 1 && seen.runs == 1);
-    assert_string_equal(seen.tag, "one");
+    assert_true(counts.softmax == 0 && counts.cumsum == 1 && counts.runs == 1);
+    assert_string_equal(counts.tag, "one");
     const float sum = data_of(&t.out[0])[2];
     /* all outputs again: the choice has no effect on later runs */
     t.request.n_outputs = n_inputs == 2 ? 3 : 2;
@@ -221,14 +222,14 @@ static void check_chosen(const char *text, uint32_t n_inputs)
         t.out[i].name = NULL;
     t.request.tag = NULL;
     check_run(&t);
-    assert_true(seen.softmax == 1 && seen.cumsum == 2);
-    assert_string_equal(seen.tag, "");
+    assert_true(counts.softmax == 1 && counts.cumsum == 2);
+    assert_string_equal(counts.tag, "");
     assert_true(data_of(&t.out[1])[2] == sum);
     const float *p = data_of(&t.out[0]);
     assert_true(p[0] + p[1] + p[2] > 0.999f && p[0] + p[1] + p[2] < 1.001f);
     assert_int_equal(byoc_state_profile(t.state, NULL, NULL, &err), BYOC_OK);
     check_run(&t);
-    assert_int_equal(seen.runs, 2);
+    assert_int_equal(counts.runs, 2);
     end(&t);
 }
 
@@ -346,7 +347,7 @@ static void test_callbacks(void **state)
 
 /* A run that has ended, and whose callback holds the model's runner until
  * release(). */
-struct held {
+struct held_runner {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     bool inside, released;
@@ -358,7 +359,7 @@ struct held {
 static void hold(void *ctx, struct byoc_state *s, enum byoc_status status,
                  const struct byoc_error *e)
 {
-    struct held *h = ctx;
+    struct held_runner *h = ctx;
     (void)s, (void)e;
     pthread_mutex_lock(&h->lock);
     assert_int_equal(status, BYOC_OK);
@@ -372,7 +373,7 @@ static void hold(void *ctx, struct byoc_state *s, enum byoc_status status,
 static void note(void *ctx, struct byoc_state *s, enum byoc_status status,
                  const struct byoc_error *e)
 {
-    struct held *h = ctx;
+    struct held_runner *h = ctx;
     (void)e;
     pthread_mutex_lock(&h->lock);
     h->order[h->n] = s;
@@ -381,9 +382,9 @@ static void note(void *ctx, struct byoc_state *s, enum byoc_status status,
     pthread_mutex_unlock(&h->lock);
 }
 
-static void hold_runner(struct held *h, struct trial *t)
+static void hold_runner(struct held_runner *h, struct trial *t)
 {
-    *h = (struct held){0};
+    *h = (struct held_runner){0};
     pthread_mutex_init(&h->lock, NULL);
     pthread_cond_init(&h->changed, NULL);
     assert_int_equal(byoc_run_async(t->state, &t->request, hold, h, &err),
@@ -394,7 +395,7 @@ static void hold_runner(struct held *h, struct trial *t)
     pthread_mutex_unlock(&h->lock);
 }
 
-static void release(struct held *h)
+static void release(struct held_runner *h)
 {
     pthread_mutex_lock(&h->lock);
     h->released = true;
@@ -402,7 +403,7 @@ static void release(struct held *h)
     pthread_mutex_unlock(&h->lock);
 }
 
-static void wait_for(struct held *h, int n)
+static void wait_for(struct held_runner *h, int n)
 {
     pthread_mutex_lock(&h->lock);
     while (h->n < n)
@@ -415,7 +416,7 @@ static void wait_for(struct held *h, int n)
 static void test_queue(void **state)
 {
     (void)state;
-    struct held h;
+    struct held_runner h;
     struct trial t;
     struct byoc_state *s[3];
     begin(&t, fork_of_two, 2, 0, NULL);
@@ -450,7 +451,7 @@ static void test_restart(void **state)
     for (uint32_t runners = 1; runners <= 2; runners++) {
         const struct byoc_load_params load = {.struct_size = sizeof load,
                                               .runners = runners};
-        struct held h;
+        struct held_runner h;
         struct trial t;
         begin(&t, fork_of_two, 2, 0, &load);
         hold_runner(&h, &t);
@@ -473,7 +474,7 @@ static void test_restart(void **state)
  * can states whose run is in the parent's queue. Ends the process. */
 static void run_in_child(struct trial *t, struct byoc_state *queued)
 {
-    struct held h = {0};
+    struct held_runner h = {0};
     pthread_mutex_init(&h.lock, NULL);
     pthread_cond_init(&h.changed, NULL);
     watch_process(20); /* ends a child that hangs */
@@ -505,7 +506,7 @@ static void test_fork(void **state)
         skip();
     }
     int status = -1;
-    struct held h;
+    struct held_runner h;
     struct trial t;
     struct byoc_state *queued = NULL;
     begin(&t, fork_of_two, 2, 1, NULL);
@@ -546,18 +547,18 @@ static void give(void *ctx, void *memory, uint64_t bytes)
 static void test_memory(void **state)
 {
     (void)state;
-    uint64_t held = 0, peak = 0;
+    uint64_t bytes = 0, peak = 0;
     struct byoc_load_params load = {.struct_size = sizeof load,
                                     .allocate = take,
                                     .release = give,
-                                    .allocate_ctx = &held,
+                                    .allocate_ctx = &bytes,
                                     .memory_bytes = 1 << 16};
     struct trial t;
     begin(&t, varying, 1, 2, &load);
     check_run(&t);
-    assert_true(held > 0);
-    assert_int_equal(byoc_model_memory(t.model, &peak), held);
-    assert_true(peak >= held && peak <= load.memory_bytes);
+    assert_true(bytes > 0);
+    assert_int_equal(byoc_model_memory(t.model, &peak), bytes);
+    assert_true(peak >= bytes && peak <= load.memory_bytes);
     /* sizes that need more fail, and those before still run */
     int64_t large[] = {100000, 3};
     float *many = calloc(300000, sizeof *many);
@@ -571,7 +572,7 @@ static void test_memory(void **state)
     assert_true(peak <= load.memory_bytes);
     end(&t);
     free(many);
-    assert_int_equal(held, 0);
+    assert_int_equal(bytes, 0);
 }
 
 /* A model loads with too little memory for a state; and `allocate` needs
@@ -631,7 +632,7 @@ static void test_tried(void **state)
                                           .log_severity = BYOC_ERROR,
                                           .require_backends = 1,
                                           .verify = 1};
-    uint64_t held = 0;
+    uint64_t bytes = 0;
     struct byoc_load_params others[] = {same, same, same, same, same,
                                         same, same, same, same, same};
     enum { N_OTHERS = sizeof others / sizeof *others };
@@ -646,7 +647,7 @@ static void test_tried(void **state)
     others[8].memory_bytes = 1 << 30;
     others[9].allocate = take;
     others[9].release = give;
-    others[9].allocate_ctx = &held;
+    others[9].allocate_ctx = &bytes;
     struct byoc_compiled *c = NULL;
     struct byoc_model *model = NULL;
     assert_int_equal(byoc_compile(TEST_DIR "/abi/relu.ir", &compile, &c, &err),
