@@ -457,11 +457,11 @@ static const char *run_reduce(struct work *w, bool *ran)
         dims[0] = between(1, 3);
         dims[1] = between(400, 9000);
     }
-    const int64_t kept[3] = {dims[0], 1, dims[2]};
+    const int64_t dst_dims[3] = {dims[0], 1, dims[2]};
     const int64_t inner = rank == 3 ? dims[2] : 1;
     const struct tensor src =
         add_tensor(w, BYI_ARG_SRC, make(dense(rank, dims, false)));
-    open_dst(w, dense(rank, kept, false));
+    open_dst(w, dense(rank, dst_dims, false));
     const struct byi_dnnl_reduce p = {.kind = (enum byi_reduce_kind)pick(2),
                                       .src = src.desc,
                                       .dst = w->dst.desc};

@@ -428,11 +428,12 @@ static void test_shuffled_halves(void **state)
     const uint32_t w = region_const(&g, 6, 6, 1, 1, -1);
     const uint32_t apart = region_ints(&g, 5, (const int64_t[]){2, 2, 6, 7, 5});
     const uint32_t whole = region_ints(&g, 4, (const int64_t[]){2, 12, 7, 5});
-    uint32_t kept = region_input(&g, 2, 6, 7, 5, -1), half = kept;
+    uint32_t first_half = region_input(&g, 2, 6, 7, 5, -1),
+             second_half = first_half;
     for (int i = 0; i < 2; i++) {
-        region_kernel(&g, "nn.conv2d", "{}", IDS(half, w));
+        region_kernel(&g, "nn.conv2d", "{}", IDS(second_half, w));
         region_kernel(&g, "concatenate", "{\"axis\":1}",
-                      IDS(kept, region_end(&g)));
+                      IDS(first_half, region_end(&g)));
         region_kernel(&g, "reshape", "{}", IDS(region_end(&g), apart));
         region_kernel(&g, "transpose", "{\"axes\":[0,2,1,3,4]}",
                       IDS(region_end(&g)));
@@ -447,11 +448,12 @@ static void test_shuffled_halves(void **state)
             region_kernel(
                 &g, "strided_slice", "{}",
                 IDS(shuffled, lists[0], lists[1], lists[2], lists[3]));
-            *(part ? &half : &kept) = region_end(&g);
+            *(part ? &second_half : &first_half) = region_end(&g);
         }
     }
-    region_kernel(&g, "nn.conv2d", "{}", IDS(half, w));
-    region_kernel(&g, "concatenate", "{\"axis\":1}", IDS(kept, region_end(&g)));
+    region_kernel(&g, "nn.conv2d", "{}", IDS(second_half, w));
+    region_kernel(&g, "concatenate", "{\"axis\":1}",
+                  IDS(first_half, region_end(&g)));
     expect(&g, region_end(&g), "halves", &r);
     assert_int_equal(r.n_steps - r.n_reorders, 6);
     assert_int_equal(r.n_reorders, 4); /* in, two halves, out */

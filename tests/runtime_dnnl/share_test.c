@@ -35,9 +35,9 @@ enum {
 /* --- a host that counts --------------------------------------------------- */
 
 struct counts {
-    _Atomic int64_t held; /* bytes that are not released yet */
-    _Atomic int acquired; /* number of acquisitions */
-    _Atomic int fail_at;  /* the acquisition from now on that fails; -1: none */
+    _Atomic int64_t unreleased; /* bytes that are not released yet */
+    _Atomic int acquired;       /* number of acquisitions */
+    _Atomic int fail_at; /* the acquisition from now on that fails; -1: none */
 };
 
 static void *acquire(void *ctx, uint64_t bytes)
@@ -49,7 +49,7 @@ static void *acquire(void *ctx, uint64_t bytes)
     if (!at)
         return NULL;
     memcpy(at, &bytes, sizeof bytes);
-    counts->held += (int64_t)bytes;
+    counts->unreleased += (int64_t)bytes;
     counts->acquired++;
     return at + BYI_ALIGN;
 }
@@ -61,7 +61,7 @@ static void release(void *ctx, void *memory)
     if (!memory)
         return;
     memcpy(&bytes, (char *)memory - BYI_ALIGN, sizeof bytes);
-    counts->held -= (int64_t)bytes;
+    counts->unreleased -= (int64_t)bytes;
     byi_release((char *)memory - BYI_ALIGN);
 }
 
@@ -210,17 +210,17 @@ static void test_sizes(void **state)
     int64_t one = 0;
     for (int b = 1; b <= 4; b++) {
         at[b] = load_right(&host, weights, b, 1);
-        one = b == 1 ? counts.held : one;
+        one = b == 1 ? counts.unreleased : one;
     }
     assert_true(one >= WEIGHT_BYTES); /* they are packed */
-    assert_true(counts.held < one + WEIGHT_BYTES);
+    assert_true(counts.unreleased < one + WEIGHT_BYTES);
     for (int b = 1; b <= 4; b++) {
         for (int k = b; k <= 4; k++)
             assert_true(is_right(&host, at[k], weights, k));
-        assert_true(counts.held >= WEIGHT_BYTES);
+        assert_true(counts.unreleased >= WEIGHT_BYTES);
         dnnl->unload(&host, at[b]);
     }
-    assert_int_equal(counts.held, 0);
+    assert_int_equal(counts.unreleased, 0);
 }
 
 /* Other weights at the same address are not taken for the first ones. */
@@ -249,16 +249,16 @@ static void test_others(void **state)
     void *a = load_right(&host, weights, 1, 1);
     void *b = load_right(&host, others, 1, 1);
     void *c = load_right(&other, weights, 1, 1);
-    assert_true(counts.held >= 2 * WEIGHT_BYTES);
-    assert_true(second.held >= WEIGHT_BYTES);
+    assert_true(counts.unreleased >= 2 * WEIGHT_BYTES);
+    assert_true(second.unreleased >= WEIGHT_BYTES);
     assert_true(is_right(&host, a, weights, 1));
     assert_true(is_right(&host, b, others, 1));
     dnnl->unload(&host, a);
     dnnl->unload(&host, b);
-    assert_int_equal(counts.held, 0);
+    assert_int_equal(counts.unreleased, 0);
     assert_true(is_right(&other, c, weights, 1));
     dnnl->unload(&other, c);
-    assert_int_equal(second.held, 0);
+    assert_int_equal(second.unreleased, 0);
 }
 
 /* Each acquisition fails in turn: load() returns an error, and releases all
@@ -270,7 +270,7 @@ static void test_no_memory(void **state)
     const struct byoc_host host = host_of(&counts);
     struct byoc_fail *failed;
     void *first = load_right(&host, weights, 1, 1);
-    const int64_t held = counts.held;
+    const int64_t unreleased = counts.unreleased;
     int n = 0;
     do {
         counts.fail_at = n++;
@@ -279,13 +279,13 @@ static void test_no_memory(void **state)
             assert_int_equal(failed->code, BYOC_FAIL_RESOURCE);
         else
             dnnl->unload(&host, second);
-        assert_int_equal(counts.held, held);
+        assert_int_equal(counts.unreleased, unreleased);
     } while (failed && n < 100);
     assert_in_range(n, 2, 99);
     counts.fail_at = -1;
     assert_true(is_right(&host, first, weights, 1));
     dnnl->unload(&host, first);
-    assert_int_equal(counts.held, 0);
+    assert_int_equal(counts.unreleased, 0);
 }
 
 /* --- memory of constants -------------------------------------------------- */
@@ -315,11 +315,11 @@ static void test_blocks(void **state)
     void *other = byi_dn_computed_alloc(&p, 5 << 20, false);
     assert_non_null(other);
     assert_int_equal(counts.acquired, acquired + 1); /* memory of its own */
-    const int64_t held = counts.held;
+    const int64_t unreleased = counts.unreleased;
     void *brief = byi_dn_computed_alloc(&p, PIECE, true);
     assert_non_null(brief);
     byi_dn_computed_free(&host, brief); /* freed while blocks are still used */
-    assert_int_equal(counts.held, held);
+    assert_int_equal(counts.unreleased, unreleased);
     byi_dn_computed_free(&host, large);
     byi_dn_computed_end(&p);
     for (int i = 0; i < PIECES; i++) {
@@ -327,9 +327,9 @@ static void test_blocks(void **state)
             assert_int_equal(at[i][k], i);
         byi_dn_computed_free(&host, at[i]);
     }
-    assert_in_range(counts.held, 5 << 20, 6 << 20);
+    assert_in_range(counts.unreleased, 5 << 20, 6 << 20);
     byi_dn_computed_free(&host, other);
-    assert_int_equal(counts.held, 0);
+    assert_int_equal(counts.unreleased, 0);
 }
 
 static void test_no_block(void **state)
@@ -348,12 +348,12 @@ static void test_no_block(void **state)
         assert_non_null(at[i]);
     }
     assert_int_equal(counts.acquired, 5);
-    assert_true(counts.held < 5 * (PIECE + 1000));
+    assert_true(counts.unreleased < 5 * (PIECE + 1000));
     byi_dn_computed_free(&host, NULL);
     byi_dn_computed_end(&p);
     for (int i = 0; i < 5; i++)
         byi_dn_computed_free(&host, at[i]);
-    assert_int_equal(counts.held, 0);
+    assert_int_equal(counts.unreleased, 0);
 }
 
 /* --- threads -------------------------------------------------------------- */
@@ -397,7 +397,7 @@ static void test_threads(void **state)
         pthread_join(threads[i], NULL);
         assert_false(workers[i].wrong);
     }
-    assert_int_equal(counts.held, 0);
+    assert_int_equal(counts.unreleased, 0);
 }
 
 int main(void)
