@@ -99,14 +99,14 @@ static const struct bounded_value *import(struct maker *k, struct scope *s,
 static uint32_t find_index(struct maker *k, struct scope *s,
                            make_wanted_fn wanted, const void *ctx)
 {
-    uint32_t found = UINT32_MAX, seen = 0;
+    uint32_t found = UINT32_MAX, n_seen = 0;
     const uint32_t near = 4 + make_pick(k, 12);
     for (uint32_t i = s->values.n; i-- > 0;) {
         if (!wanted(make_type_of(s, s->values.at[i].id), ctx))
             continue;
-        if (make_pick(k, ++seen) == 0) /* each with the same probability */
+        if (make_pick(k, ++n_seen) == 0) /* each with the same probability */
             found = i;
-        if (seen == near)
+        if (n_seen == near)
             break;
     }
     return found;
@@ -128,13 +128,13 @@ const struct bounded_value *make_find(struct maker *k, struct scope *s,
         return n && (i = find_index(k, s, wanted, ctx)) != UINT32_MAX
                    ? &s->values.at[i]
                    : NULL;
-    const struct bounded_value *made = &at->values.at[i];
+    const struct bounded_value *found = &at->values.at[i];
     while (n > 0) {
         struct scope *in = path[--n];
-        made = import(k, in, i);
-        i = (uint32_t)(made - in->values.at);
+        found = import(k, in, i);
+        i = (uint32_t)(found - in->values.at);
     }
-    return made;
+    return found;
 }
 
 static bool is_same(const struct byi_type *type, const void *other)
@@ -304,9 +304,9 @@ static byi_id want_tuple(struct maker *k, struct scope *s,
 
 byi_id make_want(struct maker *k, struct scope *s, const struct byi_type *type)
 {
-    const struct bounded_value *made =
+    const struct bounded_value *found =
         make_pick(k, 5) ? make_find(k, s, is_same, type) : NULL;
-    byi_id id = made ? made->id : BYI_NO_ID;
+    byi_id id = found ? found->id : BYI_NO_ID;
     if (id != BYI_NO_ID)
         return id;
     if (type->kind == BYI_TENSOR)
@@ -315,8 +315,8 @@ byi_id make_want(struct maker *k, struct scope *s, const struct byi_type *type)
         id = want_tuple(k, s, type);
     else
         id = make_literal(k, s, type);
-    if (id == BYI_NO_ID && (made = make_find(k, s, is_same, type)))
-        id = made->id;
+    if (id == BYI_NO_ID && (found = make_find(k, s, is_same, type)))
+        id = found->id;
     return id;
 }
 
@@ -327,10 +327,10 @@ static void add_tuple(struct maker *k, struct scope *s)
     byi_id fields[3];
     const uint32_t n = make_pick(k, 4);
     for (uint32_t i = 0; i < n; i++) {
-        const struct bounded_value *made = make_find(k, s, is_any, NULL);
-        if (!made)
+        const struct bounded_value *found = make_find(k, s, is_any, NULL);
+        if (!found)
             return;
-        fields[i] = made->id;
+        fields[i] = found->id;
     }
     make_push(s, byi_add_tuple(k->m, s->f, fields, n, NULL), 4.0);
     s->cost++;
@@ -339,14 +339,14 @@ static void add_tuple(struct maker *k, struct scope *s)
 static void add_get(struct maker *k, struct scope *s)
 {
     static const enum byi_type_kind kind = BYI_TUPLE;
-    const struct bounded_value *made = make_find(k, s, is_kind, &kind);
+    const struct bounded_value *found = make_find(k, s, is_kind, &kind);
     byi_id id;
-    if (!made || make_type_of(s, made->id)->n_fields == 0)
+    if (!found || make_type_of(s, found->id)->n_fields == 0)
         return;
-    const uint32_t n = make_type_of(s, made->id)->n_fields;
-    if (byi_add_get(k->m, s->f, made->id, make_pick(k, n), NULL, &id, NULL) ==
+    const uint32_t n = make_type_of(s, found->id)->n_fields;
+    if (byi_add_get(k->m, s->f, found->id, make_pick(k, n), NULL, &id, NULL) ==
         BYOC_OK)
-        make_push(s, id, made->bound);
+        make_push(s, id, found->bound);
     s->cost++;
 }
 
@@ -424,9 +424,9 @@ static void add_call(struct maker *k, struct scope *s)
             apply(k, s, byi_add_global(k->m, s->f, g->func), g->cost);
         return;
     }
-    const struct bounded_value *made =
+    const struct bounded_value *found =
         what == 2 ? make_find(k, s, is_kind, &kind) : NULL;
-    byi_id callee = made ? made->id : BYI_NO_ID;
+    byi_id callee = found ? found->id : BYI_NO_ID;
     if (callee == BYI_NO_ID && s->depth < MAX_DEPTH)
         callee = make_literal(k, s, NULL);
     if (callee != BYI_NO_ID)

@@ -10,10 +10,10 @@
 static bool find_image(struct maker *k, struct scope *s,
                        struct bounded_value *x, int64_t *channels)
 {
-    const struct bounded_value *made = make_find(k, s, make_is_image, NULL);
-    if (!made)
+    const struct bounded_value *image = make_find(k, s, make_is_image, NULL);
+    if (!image)
         return false;
-    *x = *made;
+    *x = *image;
     *channels = make_type_of(s, x->id)->dims[1];
     return !BYI_IS_SYMBOL(*channels) && *channels > 0 && *channels <= 8;
 }
