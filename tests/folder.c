@@ -39,9 +39,9 @@ static _Noreturn void remove_later(const char *path, const int ends[2])
 const char *make_test_folder(const char *base)
 {
     static char path[TEST_PATH - 16]; /* room for names of inner folders */
-    static bool made;
+    static bool created;
     int ends[2];
-    if (made)
+    if (created)
         return path;
     const char *set = getenv("TMPDIR");
     if (!base)
@@ -56,8 +56,8 @@ const char *make_test_folder(const char *base)
     close(ends[0]);
     if (child > 0)
         waitpid(child, NULL, 0);
-    made = child > 0;
-    return made ? path : NULL;
+    created = child > 0;
+    return created ? path : NULL;
 }
 
 char *make_inner_folder(char path[TEST_PATH])

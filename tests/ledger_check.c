@@ -81,7 +81,7 @@ static const char *check_node(const cJSON *node, int n, const cJSON *regions,
 {
     const char *reason = text(node, "reason"), *where = text(node, "where");
     const bool offloaded = strcmp(reason, "offloaded") == 0;
-    const cJSON *tried;
+    const cJSON *attempt;
     bool has_attempt = false; /* with the node's reason */
     t->offloaded += offloaded;
     t->native += strcmp(where, "native") == 0;
@@ -94,8 +94,8 @@ static const char *check_node(const cJSON *node, int n, const cJSON *regions,
     if (offloaded != (*text(node, "region") != '\0') ||
         offloaded != (*text(node, "pattern") != '\0'))
         return "only an offloaded node may have a region and a pattern";
-    cJSON_ArrayForEach(tried, member(node, "tried")) has_attempt =
-        has_attempt || strcmp(text(tried, "reason"), reason) == 0;
+    cJSON_ArrayForEach(attempt, member(node, "tried")) has_attempt =
+        has_attempt || strcmp(text(attempt, "reason"), reason) == 0;
     if (strcmp(where, "native") == 0 && !has_attempt &&
         strcmp(reason, "no-backend") != 0)
         return "no attempt has the node's reason";
@@ -115,7 +115,7 @@ static const char *check_node(const cJSON *node, int n, const cJSON *regions,
 static const char *check_region(const cJSON *region, const cJSON *nodes)
 {
     const cJSON *list = member(region, "nodes"), *node, *next = list->child;
-    const bool kept = strcmp(text(region, "outcome"), "kept") == 0;
+    const bool is_kept = strcmp(text(region, "outcome"), "kept") == 0;
     double i = 0;
     if (!ascending(list, cJSON_GetArraySize(nodes)))
         return "a region's nodes are not ascending indices";
@@ -124,7 +124,7 @@ static const char *check_region(const cJSON *region, const cJSON *nodes)
         const bool inside = next && next->valuedouble == i;
         next = inside ? next->next : next;
         i++;
-        if (kept &&
+        if (is_kept &&
             inside != (strcmp(text(node, "region"), text(region, "name")) == 0))
             return "a region and its nodes disagree";
     }
@@ -134,7 +134,7 @@ static const char *check_region(const cJSON *region, const cJSON *nodes)
 static const char *check_totals(const cJSON *root, const struct totals *t)
 {
     const cJSON *s = member(root, "summary"), *backend, *region;
-    double nodes = 0, flops = 0, regions = 0, kept = 0;
+    double nodes = 0, flops = 0, regions = 0, n_kept = 0;
     if (number(s, "nodes") != cJSON_GetArraySize(member(root, "nodes")) ||
         number(s, "offloaded") != t->offloaded ||
         number(s, "operators") != t->offloaded + t->native ||
@@ -148,13 +148,13 @@ static const char *check_totals(const cJSON *root, const struct totals *t)
         flops += number(backend, "flops");
         regions += number(backend, "regions");
     }
-    cJSON_ArrayForEach(region, member(root, "regions")) kept +=
+    cJSON_ArrayForEach(region, member(root, "regions")) n_kept +=
         strcmp(text(region, "outcome"), "kept") == 0;
     if (nodes != t->offloaded + t->native)
         return "the backends' nodes do not add up";
     if (!near(flops, number(s, "flops")))
         return "the backends' operations do not add up";
-    if (regions != kept || regions != number(s, "regions"))
+    if (regions != n_kept || regions != number(s, "regions"))
         return "the backends' regions do not add up";
     return NULL;
 }

@@ -270,9 +270,9 @@ cJSON *schema_read(const char *name)
     if (!file)
         return NULL;
     char *text = calloc(1, 1 << 20);
-    const size_t got = fread(text, 1, (1 << 20) - 1, file);
+    const size_t n_bytes = fread(text, 1, (1 << 20) - 1, file);
     fclose(file);
-    cJSON *schema = got ? cJSON_Parse(text) : NULL;
+    cJSON *schema = n_bytes ? cJSON_Parse(text) : NULL;
     free(text);
     return schema;
 }

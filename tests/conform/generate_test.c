@@ -19,7 +19,7 @@ static void check(const char *pattern, const char *const *words)
     const struct byoc_pattern row = {.name = "test.row", .pattern = pattern};
     struct byi_pattern_table *table = NULL;
     struct byoc_error err;
-    unsigned made = 0;
+    unsigned n_graphs = 0;
     if (byi_patterns_compile(&row, 1, &table, &err) != BYOC_OK)
         fail_msg("%s", err.text);
     const struct byi_pattern *rows[] = {&table->at[0]};
@@ -29,7 +29,7 @@ static void check(const char *pattern, const char *const *words)
         if (byi_generate(rows, 1, BYI_TOPOLOGY_NET, BYI_EMPHASIS_SMALL, seed,
                          &m, &err) != BYOC_OK)
             continue;
-        made++;
+        n_graphs++;
         byi_print_module(m, &text, NULL);
         for (const char *const *word = words; *word; word++)
             if (!strstr(text.at, *word))
@@ -39,7 +39,7 @@ static void check(const char *pattern, const char *const *words)
         byi_module_free(&m);
     }
     byi_patterns_free(&table);
-    assert_true(made >= SEEDS / 10);
+    assert_true(n_graphs >= SEEDS / 10);
 }
 
 static void test_required(void **state)

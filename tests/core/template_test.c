@@ -94,7 +94,7 @@ static void same(const char *text, const char *body)
 {
     struct scene s;
     struct byi_module *m = NULL;
-    struct byi_text made = {0}, expected = {0}, whole = {0};
+    struct byi_text emitted = {0}, expected = {0}, whole = {0};
     struct byoc_error err;
     byi_id result;
     open_scene(&s);
@@ -108,10 +108,10 @@ static void same(const char *text, const char *body)
                   body);
     if (byi_parse_module(whole.at, whole.n, "t.ir", NULL, &m, &err))
         fail_msg("%s", err.text);
-    byi_print_module(s.m, &made, NULL);
+    byi_print_module(s.m, &emitted, NULL);
     byi_print_module(m, &expected, NULL);
-    assert_string_equal(made.at, expected.at);
-    byi_text_free(&made);
+    assert_string_equal(emitted.at, expected.at);
+    byi_text_free(&emitted);
     byi_text_free(&expected);
     byi_text_free(&whole);
     byi_module_free(&m);

@@ -303,14 +303,14 @@ static bool try_way(const struct subject *s, enum way way,
     const uint64_t most = o->stride ? (n + step - 1) / step : n;
     const double end = byi_now() + o->seconds / N_WAYS / n_models;
     memset(&peak, 0, sizeof peak);
-    uint64_t found[N_OUTCOMES] = {0}, tried = 0;
+    uint64_t found[N_OUTCOMES] = {0}, n_damaged = 0;
     char *bytes = malloc(s->n);
-    for (; tried < most && (o->stride || byi_now() < end); tried++)
-        found[damage(s, way, tried * step % n, o->mask, bytes)]++;
+    for (; n_damaged < most && (o->stride || byi_now() < end); n_damaged++)
+        found[damage(s, way, n_damaged * step % n, o->mask, bytes)]++;
     free(bytes);
     const char *name = strrchr(s->path, '/');
     printf("%-14.14s %-9s %8zu %8llu", name ? name + 1 : s->path, ways[way], n,
-           (unsigned long long)tried);
+           (unsigned long long)n_damaged);
     for (uint32_t i = 0; i < N_OUTCOMES; i++)
         printf(" %8llu", (unsigned long long)found[i]);
     printf(" %8.0f %8ld\n", peak.ms, peak.mb);

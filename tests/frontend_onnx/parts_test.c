@@ -25,7 +25,7 @@ struct cut {
 
 static void run(struct cut *c)
 {
-    uint32_t seen = 0;
+    uint32_t n_nodes = 0;
     c->arena = byi_arena_new();
     c->parts = byi_cut_model(c->arena, c->n, c->region, c->n_regions,
                              c->n_edges, c->edges, &c->n_parts);
@@ -36,10 +36,10 @@ static void run(struct cut *c)
             assert_true(k == 0 || p->nodes[k - 1] < p->nodes[k]);
             assert_int_equal(c->region[p->nodes[k]], p->region);
             c->part_of[p->nodes[k]] = i;
-            seen++;
+            n_nodes++;
         }
     }
-    assert_int_equal(seen, c->n);
+    assert_int_equal(n_nodes, c->n);
     for (uint32_t i = 0; i < c->n_edges; i++)
         assert_true(c->part_of[c->edges[i].from] <= c->part_of[c->edges[i].to]);
 }

@@ -113,10 +113,10 @@ static void a_slow_backend_loses_everything(void **state)
     assert_string_equal(text_of(relu, "reason"), "cheaper-elsewhere");
     assert_true(number_of(relu, "backend_us") >= 10000);
     assert_true(number_of(relu, "native_us") < number_of(relu, "backend_us"));
-    const cJSON *tried =
+    const cJSON *attempt =
         cJSON_GetArrayItem(cJSON_GetObjectItem(relu, "tried"), 0);
-    assert_non_null(strstr(text_of(tried, "detail"), "native "));
-    assert_non_null(strstr(text_of(tried, "detail"), "snail "));
+    assert_non_null(strstr(text_of(attempt, "detail"), "native "));
+    assert_non_null(strstr(text_of(attempt, "detail"), "snail "));
     const cJSON *measured = cJSON_GetObjectItem(ledger, "measured");
     assert_string_equal(text_of(measured, "chosen"), "native");
     assert_true(number_of(measured, "greedy_us") >= 10000);
@@ -188,11 +188,11 @@ static void the_lower_estimate_wins(void **state)
         struct byoc_compiled *c = compile(large, params);
         assert_int_equal(byoc_compiled_timed(c), 0);
         cJSON *ledger = cJSON_Parse(byoc_compiled_ledger(c));
-        const cJSON *tried = cJSON_GetArrayItem(
+        const cJSON *attempt = cJSON_GetArrayItem(
             cJSON_GetObjectItem(node_of(ledger, "Relu_0"), "tried"), 0);
-        assert_string_equal(text_of(tried, "backend"), "snail");
-        assert_string_equal(text_of(tried, "reason"), "cheaper-elsewhere");
-        assert_string_equal(text_of(tried, "detail"),
+        assert_string_equal(text_of(attempt, "backend"), "snail");
+        assert_string_equal(text_of(attempt, "reason"), "cheaper-elsewhere");
+        assert_string_equal(text_of(attempt, "detail"),
                             "estimated: snail 10000.0 us, hare 0.0 us");
         cJSON_Delete(ledger);
         byoc_compiled_free(&c);

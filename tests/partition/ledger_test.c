@@ -406,16 +406,16 @@ static void times_and_regions(void **state)
     check_whole(ledger);
     const cJSON *regions = list_of(ledger, "regions");
     const cJSON *back = cJSON_GetArrayItem(regions, 0);
-    const cJSON *kept = cJSON_GetArrayItem(regions, 1);
+    const cJSON *kept_region = cJSON_GetArrayItem(regions, 1);
     const cJSON *node = cJSON_GetArrayItem(list_of(ledger, "nodes"), 1);
     assert_string_equal(text_of(back, "outcome"), "reverted");
     assert_string_equal(text_of(back, "detail"), "too big");
     assert_int_equal(cJSON_GetArraySize(list_of(back, "nodes")), 2);
-    assert_string_equal(text_of(kept, "outcome"), "kept");
-    assert_float_equal(cJSON_GetObjectItem(kept, "backend_us")->valuedouble,
-                       12.5, 0);
-    assert_float_equal(cJSON_GetObjectItem(kept, "native_us")->valuedouble, 25,
-                       0);
+    assert_string_equal(text_of(kept_region, "outcome"), "kept");
+    assert_float_equal(
+        cJSON_GetObjectItem(kept_region, "backend_us")->valuedouble, 12.5, 0);
+    assert_float_equal(
+        cJSON_GetObjectItem(kept_region, "native_us")->valuedouble, 25, 0);
     assert_float_equal(cJSON_GetObjectItem(node, "backend_us")->valuedouble, 5,
                        0);
     assert_null(cJSON_GetObjectItem(node, "native_us"));
@@ -433,7 +433,7 @@ static void the_reason_of_the_furthest_attempt(void **state)
 {
     (void)state;
     static const struct {
-        enum byi_reason tried[3];
+        enum byi_reason attempts[3];
         const char *reason;
     } rows[] = {
         {{BYI_REASON_PROBE, BYI_REASON_PREDICATE, BYI_REASON_NO_PATTERN},
@@ -466,14 +466,15 @@ static void the_reason_of_the_furthest_attempt(void **state)
         struct byi_ledger *l = byi_ledger_new();
         byi_ledger_open(l, m);
         for (int k = 0; k < 3; k++)
-            byi_ledger_note(l, &one, rows[i].tried[k], "v", NULL, NULL);
-        byi_ledger_note(l, &one, rows[i].tried[1], "v", NULL, NULL); /* again */
+            byi_ledger_note(l, &one, rows[i].attempts[k], "v", NULL, NULL);
+        byi_ledger_note(l, &one, rows[i].attempts[1], "v", NULL,
+                        NULL); /* again */
         byi_ledger_close(l, m, NULL);
         byi_ledger_write_json(l, &json);
         cJSON *ledger = cJSON_Parse(json.at);
         const cJSON *node = cJSON_GetArrayItem(list_of(ledger, "nodes"), 0);
         assert_string_equal(text_of(node, "reason"), rows[i].reason);
-        const bool twice = rows[i].tried[0] == rows[i].tried[2];
+        const bool twice = rows[i].attempts[0] == rows[i].attempts[2];
         assert_int_equal(cJSON_GetArraySize(list_of(node, "tried")),
                          twice ? 2 : 3);
         cJSON_Delete(ledger);

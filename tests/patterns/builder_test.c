@@ -29,11 +29,11 @@ static void print(const char *pattern, struct byi_text *out)
     byi_patterns_free(&table);
 }
 
-/* `made` and `written` compile to the same nodes. */
-static void same(const char *made, const char *written)
+/* `built` and `written` compile to the same nodes. */
+static void same(const char *built, const char *written)
 {
     struct byi_text a = {0}, b = {0};
-    print(made, &a);
+    print(built, &a);
     print(written, &b);
     if (strcmp(a.at, b.at) != 0)
         fail_msg("made %s, written %s", a.at, b.at);

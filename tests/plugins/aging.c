@@ -20,15 +20,16 @@ static long my_age(void)
 static struct byoc_fail *check_age(const struct byoc_host *host,
                                    const char *compat)
 {
-    long made = 0;
-    if (sscanf(compat, "aging-%ld", &made) == 1 && made == my_age())
+    long version = 0;
+    if (sscanf(compat, "aging-%ld", &version) == 1 && version == my_age())
         return NULL;
     char text[100];
-    snprintf(text, sizeof text, "made at the age of %ld, now it is %ld", made,
-             my_age());
-    return host->fail(
-        host->ctx,
-        made == my_age() - 1 ? BYOC_FAIL_STALE : BYOC_FAIL_INCOMPATIBLE, text);
+    snprintf(text, sizeof text, "made at the age of %ld, now it is %ld",
+             version, my_age());
+    return host->fail(host->ctx,
+                      version == my_age() - 1 ? BYOC_FAIL_STALE
+                                              : BYOC_FAIL_INCOMPATIBLE,
+                      text);
 }
 
 static const struct byoc_backend *query_aging(const struct byoc_host *host,

@@ -35,17 +35,18 @@ static void make_graph(struct byi_module *m, uint64_t seed)
     const uint32_t index = byi_func_new(m, "main");
     struct byi_func *f = m->funcs.at[index];
     const uint32_t n = 3 + pick(&seed, MAX_NODES - 3);
-    const uint32_t reach = 1 + pick(&seed, MAX_NODES);
-    const uint32_t rare = 1 + pick(&seed, 40), rails = pick(&seed, 2);
+    const uint32_t max_distance = 1 + pick(&seed, MAX_NODES);
+    const uint32_t rare = 1 + pick(&seed, 40), second_chain = pick(&seed, 2);
     byi_add_param(m, f, "x", byi_type_tensor(m->arena, BYOC_F32, 1, &dim));
     while (f->nodes.n < n) {
         byi_id args[2], id;
         for (uint32_t i = 0; i < 2; i++) {
             const bool last = f->nodes.n == n - 1;
-            const uint32_t back = last                     ? i
-                                  : pick(&seed, rare) == 0 ? pick(&seed, reach)
-                                                           : rails;
-            args[i] = back < f->nodes.n ? f->nodes.n - 1 - back : 0;
+            const uint32_t distance = last ? i
+                                      : pick(&seed, rare) == 0
+                                          ? pick(&seed, max_distance)
+                                          : second_chain;
+            args[i] = distance < f->nodes.n ? f->nodes.n - 1 - distance : 0;
         }
         assert_int_equal(
             byi_add_op(m, f, BYI_OP_ADD, args, 2, NULL, NULL, &id, NULL),
@@ -54,29 +55,30 @@ static void make_graph(struct byi_module *m, uint64_t seed)
     f->result = n - 1 - (pick(&seed, 4) == 0 ? pick(&seed, 3) : 0);
 }
 
-/* Set `on` for the nodes on paths from `from` that avoid `without`, and *kind
- * to the strongest edge on them. Returns whether one of these paths leaves the
- * function. */
+/* Set `is_on_path` for the nodes on paths from `from` that avoid `without`, and
+ * *kind to the strongest edge on them. Returns whether one of these paths
+ * leaves the function. */
 static bool escapes(const struct byi_func *f, const struct byi_uses *uses,
-                    byi_id from, byi_id without, bool *on, uint8_t *kind)
+                    byi_id from, byi_id without, bool *is_on_path,
+                    uint8_t *kind)
 {
-    bool out = false;
-    memset(on, 0, f->nodes.n * sizeof *on);
-    on[from] = true;
+    bool leaves = false;
+    memset(is_on_path, 0, f->nodes.n * sizeof *is_on_path);
+    is_on_path[from] = true;
     *kind = 0;
     for (byi_id id = from; id < f->nodes.n; id++) {
-        if (!on[id])
+        if (!is_on_path[id])
             continue;
         const uint32_t first = uses->first[id], end = uses->first[id + 1];
-        out = out || id == f->result || first == end;
+        leaves = leaves || id == f->result || first == end;
         for (uint32_t u = first; u < end; u++) {
             const byi_id reader = uses->at[u];
             const uint8_t edge = edge_kind(NULL, id, reader);
             *kind = edge > *kind ? edge : *kind;
-            on[reader] = on[reader] || reader != without;
+            is_on_path[reader] = is_on_path[reader] || reader != without;
         }
     }
-    return out;
+    return leaves;
 }
 
 static void check_graph(uint64_t seed)

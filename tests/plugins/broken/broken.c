@@ -145,14 +145,14 @@ static struct byoc_fail *run_keeps(const struct byoc_host *host, void *compiled,
                                    void *state,
                                    const struct byoc_run_args *args)
 {
-    static const struct byoc_view *kept;
+    static const struct byoc_view *first_inputs;
     static void *owner;
     struct byoc_run_args mine = *args;
     if (owner != compiled) {
         owner = compiled;
-        kept = args->inputs;
+        first_inputs = args->inputs;
     }
-    mine.inputs = kept;
+    mine.inputs = first_inputs;
     return run(host, compiled, state, &mine);
 }
 
