@@ -31,7 +31,7 @@ def fail(text):
     print("FAILED:", text)
 
 
-def same(what, expected, found):
+def expect_same(what, expected, found):
     if set(expected) != set(found):
         fail(f"{what}: lacks {sorted(set(expected) - set(found))}, has "
              f"{sorted(set(found) - set(expected))} beyond the table")
@@ -74,12 +74,12 @@ TABLE = {command: options_of(command) for command in COMMANDS}
 
 def check_pages():
     pages = sorted(os.listdir(f"{SHARE}/man1"))
-    same("pages", ["byoc.1"] + [f"byoc-{command}.1" for command in COMMANDS], pages)
+    expect_same("pages", ["byoc.1"] + [f"byoc-{command}.1" for command in COMMANDS], pages)
     paths = [f"{SHARE}/man1/{page}" for page in pages]
     if have("mandoc"):
-        said = output("mandoc", "-Tlint", *paths).stdout
-        if said:
-            fail("mandoc: " + said)
+        messages = output("mandoc", "-Tlint", *paths).stdout
+        if messages:
+            fail("mandoc: " + messages)
     if not have("groff"):
         return
     for command in COMMANDS:
@@ -87,7 +87,7 @@ def check_pages():
         options = section(page, "OPTIONS")
         found = re.findall(rf"^ {{7}}({OPTION}?)(?=[,\s\d]|$)(?:, ({OPTION}))?",
                            options, re.M)
-        same(f"byoc-{command}.1", TABLE[command], {o for row in found for o in row if o})
+        expect_same(f"byoc-{command}.1", TABLE[command], {o for row in found for o in row if o})
         for line in examples_of(command):
             if line not in section(page, "EXAMPLES"):
                 fail(f"byoc-{command}.1 lacks the example {line}")
@@ -95,8 +95,8 @@ def check_pages():
 
 
 def check_main_page(page):
-    same("byoc.1", COMMANDS, re.findall(r"^ +byoc-(\w+)\(1\)$",
-                                        section(page, "COMMANDS"), re.M))
+    expect_same("byoc.1", COMMANDS, re.findall(r"^ +byoc-(\w+)\(1\)$",
+                                               section(page, "COMMANDS"), re.M))
     read = set()
     for folder in ("runtime", "core/base", "runtime_dnnl", "tuner", "codegen_c"):
         for name in os.listdir(f"{TOP}/{folder}"):
@@ -194,13 +194,13 @@ def listed_fish(folder, line):
 
 
 def check_listed(shell, listed, more=()):
-    same(f"{shell}: commands", COMMANDS + list(more), listed("byoc "))
+    expect_same(f"{shell}: commands", COMMANDS + list(more), listed("byoc "))
     for command in COMMANDS:
-        same(f"{shell}: {command}", TABLE[command], listed(f"byoc {command} -"))
-    same(f"{shell}: values", {"auto", "c", "json"}, listed("byoc check --codegen "))
-    same(f"{shell}: of -O", {"0", "1", "2", "3"}, listed("byoc check -O "))
-    same(f"{shell}: report", {"show", "diff"}, listed("byoc report "))
-    same(f"{shell}: help", COMMANDS, listed("byoc help "))
+        expect_same(f"{shell}: {command}", TABLE[command], listed(f"byoc {command} -"))
+    expect_same(f"{shell}: values", {"auto", "c", "json"}, listed("byoc check --codegen "))
+    expect_same(f"{shell}: of -O", {"0", "1", "2", "3"}, listed("byoc check -O "))
+    expect_same(f"{shell}: report", {"show", "diff"}, listed("byoc report "))
+    expect_same(f"{shell}: help", COMMANDS, listed("byoc help "))
 
 
 LINES = (("byoc compi", "byoc compile"),
@@ -246,9 +246,9 @@ def check_shells(folder):
         shell.end()
     if have("fish"):
         check_listed("fish", lambda line: listed_fish(folder, line))
-        same("fish: files", {"model.onnx"}, listed_fish(folder, "byoc check mod"))
-        same("fish: folders", {"folder/"},
-             listed_fish(folder, "byoc compile --keep-c "))
+        expect_same("fish: files", {"model.onnx"}, listed_fish(folder, "byoc check mod"))
+        expect_same("fish: folders", {"folder/"},
+                    listed_fish(folder, "byoc compile --keep-c "))
 
 
 # --- examples ----------------------------------------------------------------

@@ -22,9 +22,9 @@ LINE = r"^byoc {}: (.*, )?\d+ s$"
 failed = 0
 
 
-def check(good, what, said=""):
+def check(ok, what, said=""):
     global failed
-    if not good:
+    if not ok:
         failed += 1
         print("FAILED:", what, said, sep="\n")
 
@@ -32,10 +32,10 @@ def check(good, what, said=""):
 def run(*args, **env):
     """Stdout, stderr, and the seconds that it took."""
     began = time.monotonic()
-    done = subprocess.run([BYOC, *args], env={**ENV, **env}, text=True,
-                          capture_output=True)
-    check(done.returncode == 0, f"{args} exits with {done.returncode}", done.stderr)
-    return done.stdout, done.stderr, time.monotonic() - began
+    process = subprocess.run([BYOC, *args], env={**ENV, **env}, text=True,
+                             capture_output=True)
+    check(process.returncode == 0, f"{args} exits with {process.returncode}", process.stderr)
+    return process.stdout, process.stderr, time.monotonic() - began
 
 
 def lines(command, stderr):

@@ -62,11 +62,11 @@ def save(path, nodes, inputs, outputs, initializers=(), functions=(), domains=()
 
 
 def byoc(*args, code=0):
-    done = subprocess.run([BYOC, *args], capture_output=True, text=True)
-    same(f"{' '.join(args)}: exit code", done.returncode, code)
-    if done.returncode != code:
-        print(done.stderr)
-    return done.stderr if code else done.stdout
+    result = subprocess.run([BYOC, *args], capture_output=True, text=True)
+    same(f"{' '.join(args)}: exit code", result.returncode, code)
+    if result.returncode != code:
+        print(result.stderr)
+    return result.stderr if code else result.stdout
 
 
 def outputs(model):

@@ -27,14 +27,14 @@ def floats(*numbers):
     return struct.pack("<4f", *numbers)
 
 
-def brains(*numbers):
+def bfloats(*numbers):
     return b"".join(struct.pack("<f", x)[2:] for x in numbers)
 
 
 # type, NumPy's name of it, the function that writes it, an error within the tolerance
 # and one beyond it
 CASES = [("float32", "<f4", floats, 0.0005, 0.004), ("float16", "<f2", halves, 0.004, 0.03),
-         ("bfloat16", "<u2", brains, 0.03125, 0.125)]
+         ("bfloat16", "<u2", bfloats, 0.03125, 0.125)]
 failed = 0
 for dtype, descr, write, small, large in CASES:
     for error, options, code in [(0, [], 0), (small, [], 0), (large, [], 1),
@@ -46,11 +46,11 @@ for dtype, descr, write, small, large in CASES:
                 file.write(f"def @main(%x: Tensor[(4), {dtype}]) {{ nn.relu(%x) }}\n")
             npy(os.path.join(folder, "input_0.npy"), descr, write(1, 1, 1, 1))
             npy(os.path.join(folder, "output_0.npy"), descr, write(1, 1 + error, 1, 1))
-            done = subprocess.run([BYOC, "compare", model, "--data", folder, *options],
-                                  capture_output=True, text=True)
-        if done.returncode != code:
-            print(f"FAILED: {dtype}, off by {error}, {options}: exit code {done.returncode}, "
-                  f"expected {code}: {done.stdout}{done.stderr}")
+            result = subprocess.run([BYOC, "compare", model, "--data", folder, *options],
+                                    capture_output=True, text=True)
+        if result.returncode != code:
+            print(f"FAILED: {dtype}, off by {error}, {options}: exit code {result.returncode}, "
+                  f"expected {code}: {result.stdout}{result.stderr}")
             failed += 1
 
 # float32 results that are values of a narrower type were computed in it, unless they
@@ -68,11 +68,11 @@ for values, error, code in [(HALVES, 0.004, 0), (HALVES, 3, 0), (HALVES, 20, 1),
         x[2] += error
         npy(os.path.join(folder, "input_0.npy"), "<f4", floats(*x))
         npy(os.path.join(folder, "output_0.npy"), "<f4", floats(*values))
-        done = subprocess.run([BYOC, "compare", model, "--data", folder],
-                              capture_output=True, text=True)
-    if done.returncode != code:
-        print(f"FAILED: {values}, off by {error}: exit code {done.returncode}, "
-              f"expected {code}: {done.stdout}{done.stderr}")
+        result = subprocess.run([BYOC, "compare", model, "--data", folder],
+                                capture_output=True, text=True)
+    if result.returncode != code:
+        print(f"FAILED: {values}, off by {error}: exit code {result.returncode}, "
+              f"expected {code}: {result.stdout}{result.stderr}")
         failed += 1
 if failed:
     sys.exit(1)

@@ -112,9 +112,9 @@ def kill_in_the_middle(folder, victim, pids):
     for pid in pids:
         wait_until(f"worker {pid} maps the copy", lambda pid=pid: maps_artifact(pid))
     os.kill(victim, signal.SIGKILL)
-    done = len(folder.scored())
-    if done == BATCHES:
-        sys.exit(f"worker killed: found {done} batches done, expected fewer")
+    n_scored = len(folder.scored())
+    if n_scored == BATCHES:
+        sys.exit(f"worker killed: found {n_scored} batches done, expected fewer")
 
 
 def try_dask(folder, stack):
@@ -178,13 +178,13 @@ def try_mpi(folder, stack):
     if program.returncode == 0:
         sys.exit("mpirun with a killed rank: found exit code 0, expected another one")
     before = folder.scored()
-    left = [n for n in folder.names if folder.out / f"{n}.output_0.npy" not in before]
-    if not 0 < len(left) < BATCHES:
-        sys.exit(f"batches left: found {len(left)}, expected 1 to {BATCHES - 1}")
+    unscored = [n for n in folder.names if folder.out / f"{n}.output_0.npy" not in before]
+    if not 0 < len(unscored) < BATCHES:
+        sys.exit(f"batches left: found {len(unscored)}, expected 1 to {BATCHES - 1}")
     program = score()
     lines, errors = program.communicate(timeout=300)
     check(f"exit code ({errors})", program.returncode, 0)
-    folder.check_all(lines.splitlines(), left)
+    folder.check_all(lines.splitlines(), unscored)
     after = folder.scored()
     check("batches computed again", [p for p in before if before[p] != after[p]], [])
 

@@ -104,8 +104,8 @@ class Values(unittest.TestCase):
         view.release()
         mapped.close()  # BufferError if a run still borrowed it
         out = ones(2, 3)
-        got = model.run(None, {"x": x}, out={"output_0": out})[0]
-        self.assertIs(got, out)
+        result = model.run(None, {"x": x}, out={"output_0": out})[0]
+        self.assertIs(result, out)
         self.assertEqual(out.ravel().tolist(), want)
 
     def test_torch(self):
@@ -408,7 +408,7 @@ class Compile(unittest.TestCase):
         self.assertEqual(byoc.compile(onnx.load("digits.onnx"))(x).shape, (64, 10))
 
     def test_options(self):
-        seen = []
+        events = []
         model = byoc.compile(
             "digits.onnx",
             backends="dnnl",
@@ -428,9 +428,9 @@ class Compile(unittest.TestCase):
             partition_by="measured",
             cost_table="costs.json",
             measure_seconds=0.2,
-            progress=lambda *a: seen.append(a),
+            progress=lambda *a: events.append(a),
         )
-        self.assertTrue(seen and all(len(a) == 3 for a in seen))
+        self.assertTrue(events and all(len(a) == 3 for a in events))
         fixed = models.compile(models.VARIES, values={}, warm="N=1,2")
         self.assertEqual(fixed.stats["cache_builds"], 2)
 

@@ -47,10 +47,10 @@ X = numpy.linspace(-1, 1, 6, dtype="f4").reshape(2, 3)
 
 class Calls(unittest.TestCase):
     def test_kernel(self):
-        seen = []
+        calls = []
 
         def run(kernel, x, w, **rest):
-            seen.append((kernel, x, w, rest))
+            calls.append((kernel, x, w, rest))
             return numpy.zeros(kernel.outputs[0].shape, "f4")
 
         plugin = define(
@@ -60,7 +60,7 @@ class Calls(unittest.TestCase):
         x = numpy.arange(50, dtype="f4").reshape(1, 2, 5, 5)
         y = model(x)
         self.assertEqual(y.shape, (1, 1, 2, 2))
-        kernel, a, w, rest = seen[-1]
+        kernel, a, w, rest = calls[-1]
         self.assertEqual(kernel.row, "try.conv")
         self.assertEqual([s.op for s in kernel.steps], ["nn.conv2d", "nn.relu"])
         self.assertEqual(kernel.steps[0].attrs["strides"], (2, 2))
@@ -78,7 +78,7 @@ class Calls(unittest.TestCase):
         a[:] = 9
         w[:] = 9
         model(x)
-        numpy.testing.assert_array_equal(seen[-1][2], before)
+        numpy.testing.assert_array_equal(calls[-1][2], before)
 
     def test_chain_of_kernels_and_strides(self):
         def run(kernel, a, b=None):
@@ -167,13 +167,13 @@ class Calls(unittest.TestCase):
 
     def test_threads(self):
         """Many runs at once, while Python's other threads go on."""
-        inside, most, lock = 0, 0, threading.Lock()
+        inside, max_inside, lock = 0, 0, threading.Lock()
 
         def run(kernel, x):
-            nonlocal inside, most
+            nonlocal inside, max_inside
             with lock:
                 inside += 1
-                most = max(most, inside)
+                max_inside = max(max_inside, inside)
             barrier.wait(models.PATIENCE)  # gives the GIL to the other runs
             with lock:
                 inside -= 1
@@ -192,7 +192,7 @@ class Calls(unittest.TestCase):
             t.start()
         for t in threads:
             t.join()
-        self.assertEqual((wrong, most), ([], 4))
+        self.assertEqual((wrong, max_inside), ([], 4))
 
     def test_run_from_a_thread_of_byoc(self):
         names = []
@@ -202,15 +202,15 @@ class Calls(unittest.TestCase):
             return numpy.maximum(x, 0)
 
         model = compile(models.RELU, define(TWO_ROWS, run))
-        ended, got = threading.Event(), []
+        ended, results = threading.Event(), []
 
         def done(outputs, error):
-            got.append((outputs, error))
+            results.append((outputs, error))
             ended.set()
 
         model.submit(None, {"x": X}, done)
         self.assertTrue(ended.wait(models.PATIENCE))
-        numpy.testing.assert_array_equal(got[0][0][0], numpy.maximum(X, 0))
+        numpy.testing.assert_array_equal(results[0][0][0], numpy.maximum(X, 0))
         self.assertNotEqual(names, [threading.get_ident()])
 
 
@@ -324,10 +324,10 @@ class Command(unittest.TestCase):
             k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "LD_PRELOAD")
         }
         environment["OPENBLAS_NUM_THREADS"] = "1"
-        done = subprocess.run(
+        process = subprocess.run(
             [COMMAND, *arguments], text=True, capture_output=True, env=environment
         )
-        return done.returncode, done.stdout + done.stderr
+        return process.returncode, process.stdout + process.stderr
 
     def write(self, name, text):
         """A file, and the plug-in that running it writes."""
@@ -345,34 +345,34 @@ class Command(unittest.TestCase):
         path, plugin = self.write("toy", self.toy)
         lines = [line for line in self.toy.splitlines() if line and line[0] != "#"]
         self.assertLess(len(lines), 26)
-        code, said = self.run_command(
+        code, output = self.run_command(
             "conform", plugin, "--no-onnx", "--cases", "2", "--seconds", "60"
         )
-        self.assertIn("conforms: no case of", said)
+        self.assertIn("conforms: no case of", output)
         self.assertEqual(code, 0)
-        self.assertRegex(said, r"numerics +6 pass")
-        code, said = self.run_command(
+        self.assertRegex(output, r"numerics +6 pass")
+        code, output = self.run_command(
             "compare", "digits.onnx", "--plugin", plugin, "--backend", "toy"
         )
-        self.assertEqual(code, 0, said)
-        self.assertIn("same", said)
+        self.assertEqual(code, 0, output)
+        self.assertIn("same", output)
 
     def test_conform_finds_a_wrong_kernel(self):
         wrong = self.toy.replace("numpy.maximum(a, 0,", "numpy.maximum(a, 0.1,")
         self.assertNotEqual(wrong, self.toy)
         _, plugin = self.write("toy", wrong)
-        code, said = self.run_command("conform", plugin, "--only", "numerics/toy.relu/0")
-        self.assertEqual(code, 1, said)
-        self.assertIn("numerics.result", said)
+        code, output = self.run_command("conform", plugin, "--only", "numerics/toy.relu/0")
+        self.assertEqual(code, 1, output)
+        self.assertIn("numerics.result", output)
 
     def test_exception_in_the_command(self):
         wrong = self.toy.replace("    for step", "    assert b is None, 'has b'\n    for step")
         _, plugin = self.write("toy", wrong)
-        code, said = self.run_command(
+        code, output = self.run_command(
             "run", "digits.onnx", "--plugin", plugin, "--backend", "toy"
         )
         self.assertNotEqual(code, 0)
-        self.assertRegex(said, r"toy.py:\d+: AssertionError: has b")
+        self.assertRegex(output, r"toy.py:\d+: AssertionError: has b")
 
     def test_files_that_cannot_be_loaded(self):
         path, plugin = self.write("toy", self.toy)
@@ -380,22 +380,22 @@ class Command(unittest.TestCase):
         moved = os.path.abspath("moved.so")
         self.assertEqual(self.run_command("backends", "--plugin", f"only:{moved}")[0], 0)
         path.write_text("import byoc\n)")
-        code, said = self.run_command("backends", "--plugin", f"only:{plugin}")
+        code, output = self.run_command("backends", "--plugin", f"only:{plugin}")
         self.assertEqual(code, 1)
-        self.assertRegex(said, r"toy.py: .*SyntaxError")
+        self.assertRegex(output, r"toy.py: .*SyntaxError")
         path.write_text("import byoc\n")
-        _, said = self.run_command("backends", "--plugin", f"only:{plugin}")
-        self.assertIn("toy.py: found no byoc.PythonBackend called toy", said)
+        _, output = self.run_command("backends", "--plugin", f"only:{plugin}")
+        self.assertIn("toy.py: found no byoc.PythonBackend called toy", output)
         path.unlink()
-        _, said = self.run_command("backends", "--plugin", f"only:{plugin}")
-        self.assertRegex(said, "toy.py: .*No such file")
+        _, output = self.run_command("backends", "--plugin", f"only:{plugin}")
+        self.assertRegex(output, "toy.py: .*No such file")
 
     def test_no_python(self):
         with unittest.mock.patch("byoc._backend._library", lambda: "libpython0.0.so"):
             path = pathlib.Path(define(TWO_ROWS, relu))
-        code, said = self.run_command("backends", "--plugin", f"only:{path.absolute()}")
+        code, output = self.run_command("backends", "--plugin", f"only:{path.absolute()}")
         self.assertEqual(code, 1)
-        self.assertIn("install libpython3", said)
+        self.assertIn("install libpython3", output)
 
 
 if __name__ == "__main__":

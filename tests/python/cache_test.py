@@ -18,9 +18,9 @@ HEADS, SHARED, WIDTH = 4, 2, 8
 models.folder()
 
 
-def model_of(made="M"):
+def model_of(present="M"):
     """A model of one GroupQueryAttention. Inputs: q, k, v (B, S, ...) and caches
-    (B, 2, M, 8); outputs: y and caches (B, 2, made, 8)."""
+    (B, 2, M, 8); outputs: y and caches (B, 2, present, 8)."""
     value, f32, i32 = helper.make_tensor_value_info, TensorProto.FLOAT, TensorProto.INT32
     cache = ["B", SHARED, "M", WIDTH]
     inputs = [value(n, f32, ["B", "S", h * WIDTH]) for n, h in
@@ -28,7 +28,7 @@ def model_of(made="M"):
     inputs += [value(n, f32, cache) for n in ("past_key", "past_value")]
     inputs += [value("last", i32, ["B"]), value("all", i32, [])]
     outputs = [value("y", f32, ["B", "S", HEADS * WIDTH])]
-    cache[2] = made
+    cache[2] = present
     outputs += [value(n, f32, cache) for n in ("present_key", "present_value")]
     node = helper.make_node(
         "GroupQueryAttention", [i.name for i in inputs], [o.name for o in outputs],
@@ -126,11 +126,11 @@ class InPlace(unittest.TestCase):
         past = np.ones((2, SHARED, 4, WIDTH), np.float32)
         feeds = {n: np.full((2, 1, h * WIDTH), 2, np.float32)
                  for n, h in (("q", HEADS), ("k", SHARED), ("v", SHARED))}
-        made = model_of("T").run(["present_key"], dict(
+        present = model_of("T").run(["present_key"], dict(
             feeds, past_key=past, past_value=past,
             last=np.array([4, 1], np.int32), all=np.array(5, np.int32)))[0]
-        self.assertEqual(made[0, 0, :, 0].tolist(), [1, 1, 1, 1, 2])
-        self.assertEqual(made[1, 0, :, 0].tolist(), [1, 2, 0, 0, 0])
+        self.assertEqual(present[0, 0, :, 0].tolist(), [1, 1, 1, 1, 2])
+        self.assertEqual(present[1, 0, :, 0].tolist(), [1, 2, 0, 0, 0])
 
 
 unittest.main()
