@@ -275,7 +275,7 @@ def one_tree(v):
                                             "weights")}
 
 
-def made(text, name):
+def producers(text, name):
     """Nodes without operands that make a value of the type `text`."""
     number = element(text)
     nodes = [h.make_node("Constant", [], [name + "t"],
@@ -299,7 +299,7 @@ def bare(names):
 
 
 def branch(types):
-    return h.make_graph(made(types["V"], "b"), "branch", [], bare(["b"]))
+    return h.make_graph(producers(types["V"], "b"), "branch", [], bare(["b"]))
 
 
 def loop_body(types):

@@ -87,13 +87,13 @@ def main() -> int:
     model = GradientBoostingClassifier(n_estimators=30, max_depth=3, learning_rate=0.3,
                                        subsample=0.7, random_state=7)
     model.fit(images[:-HELD_OUT], labels[:-HELD_OUT])
-    held = images[-HELD_OUT:]
-    print(f"held-out accuracy {model.score(held, labels[-HELD_OUT:]):.4f}")
+    held_out = images[-HELD_OUT:]
+    print(f"held-out accuracy {model.score(held_out, labels[-HELD_OUT:]):.4f}")
     out.mkdir(parents=True, exist_ok=True)
     onnx.save(exported(model), str(out / "trees.onnx"))
-    np.save(out / "input_0.npy", held)
-    np.save(out / "output_0.npy", model.predict(held).astype(np.int64))
-    np.save(out / "output_1.npy", model.predict_proba(held).astype(np.float32))
+    np.save(out / "input_0.npy", held_out)
+    np.save(out / "output_0.npy", model.predict(held_out).astype(np.int64))
+    np.save(out / "output_1.npy", model.predict_proba(held_out).astype(np.float32))
     np.save(out / "labels.npy", labels[-HELD_OUT:].astype(np.int64))
     return 0
 
