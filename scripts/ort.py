@@ -84,7 +84,8 @@ class Runtime:
         self.version = base.version().decode()
         self.api = base.get_api(23 if provider else 1)
         if not self.api:
-            raise OrtError("ONNX Runtime %s is older than 1.23" % self.version)
+            raise OrtError("found ONNX Runtime %s, expected 1.23 or newer" %
+                           self.version)
         self.env = self._make(CREATE_ENV, 4, b"byoc")
         self.options = self._make(OPTIONS)
         self._must(LOG_SEVERITY, self.options, 4)
@@ -151,7 +152,7 @@ class Runtime:
         if isinstance(array, Packed):
             return self._memory_value(array.data, array.shape, number)
         array = np.ascontiguousarray(array).reshape(np.shape(array))
-        self.kept.append(array)
+        self.references.append(array)
         dims = (ctypes.c_int64 * max(1, array.ndim))(*array.shape)
         if number == STRING:
             value = self._make(CREATE_TENSOR, self.allocator, dims,
@@ -199,7 +200,8 @@ class Runtime:
         if kind.value == SEQUENCE:
             return self._list(value)
         if kind.value != 1:
-            raise OrtError("a result is not a tensor")
+            raise OrtError("found a result of type %d, expected a tensor or sequence" %
+                           kind.value)
         info = self._make(TYPE_AND_SHAPE, value)
         number, rank = ctypes.c_int(), ctypes.c_size_t()
         self._must(ELEMENT_TYPE, info, ctypes.byref(number))
@@ -256,7 +258,7 @@ class Session:
     def run(self, inputs, numbers):
         """As Runtime.run."""
         runtime, values = self.runtime, []
-        runtime.kept = []
+        runtime.references = []
         try:
             for array, number in zip(inputs, numbers):
                 values.append(runtime._value(array, number))
@@ -280,7 +282,7 @@ class Session:
         time, and does nothing else; for timing. Its values last as long as the
         process."""
         runtime = self.runtime
-        runtime.kept = []
+        runtime.references = []
         values = [runtime._value(a, n) for a, n in zip(inputs, numbers)]
         handles = (ctypes.c_void_p * max(1, len(values)))(
             *[v.value for v in values])
@@ -293,9 +295,9 @@ class Session:
         args = [_argument(a) for a in args]
         call = ctypes.CFUNCTYPE(ctypes.c_void_p, *[type(a) for a in args])(
             runtime.api[RUN])
-        kept = values, runtime.kept
+        references = values, runtime.references
 
-        def run(_=kept):
+        def run(_=references):
             if call(*args):
                 raise OrtError("a run failed")
         return run
