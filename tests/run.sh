@@ -61,10 +61,10 @@ check() {
     sh -c "$2" >"$tmp/out" 2>"$tmp/err"
     code=$?
     if [ -e "$base.err" ]; then
-        [ $code -ne 0 ] || { echo "exit code 0, expected a failure"; status=1; }
+        [ $code -ne 0 ] || { echo "found exit code 0, expected another one, as $base.err exists"; status=1; }
         compare "$base.err" "$tmp/err" || status=1
     elif [ $code -ne 0 ]; then
-        echo "exit code $code:" && head -5 "$tmp/err"
+        echo "found exit code $code, expected 0:" && head -5 "$tmp/err"
         return 1
     fi
     if [ -e "$base.out" ] || [ ! -e "$base.err" ]; then
@@ -81,7 +81,7 @@ for file in "$@"; do
         # an input of other tests, which has no expected output
         [ -e "${file%.ir}.out" ] || [ -e "${file%.ir}.err" ] || continue
         ran=$((ran + 1)) failed=$((failed + 1))
-        echo "FAILED $file: the first line is no // RUN: byoc"
+        echo "FAILED $file: found '$line' as the first line, expected // RUN: byoc ..."
         continue
         ;;
     esac

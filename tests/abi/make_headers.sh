@@ -15,7 +15,7 @@ make() {
     cp "$root/include/byoc/dtype.h" "$dir/$name/byoc"
     sed "$@" "$root/include/byoc/backend.h" >"$dir/$name/byoc/backend.h"
     if cmp -s "$root/include/byoc/backend.h" "$dir/$name/byoc/backend.h"; then
-        echo "$name: nothing was changed"
+        echo "$name: found the header unchanged, expected sed to change it"
         exit 1
     fi
     "$root/scripts/abi" --layout "$dir/$name/byoc/backend.h" \

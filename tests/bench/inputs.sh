@@ -27,7 +27,7 @@ expect() {
     "$@" >out 2>&1
     code=$?
     [ $code = "$wanted" ] && grep -qF -- "$words" out && return
-    echo "$*: exit code $code, expected $wanted and '$words':"
+    echo "$*: found exit code $code, expected $wanted and '$words' in the output:"
     head -20 out
     failed=1
 }

@@ -15,15 +15,15 @@ BYOC = sys.argv[1]
 
 def steps_of(model, folder, *options):
     """For each step, its implementation in the trace and in the ledger."""
-    made = {name: os.path.join(folder, name) for name in ("so", "ledger", "trace")}
-    subprocess.run([BYOC, "compile", model, *options, "-q", "-o", made["so"], "--report",
-                    made["ledger"]], check=True)
-    subprocess.run([BYOC, "run", made["so"], "--trace", made["trace"]], check=True,
+    paths = {name: os.path.join(folder, name) for name in ("so", "ledger", "trace")}
+    subprocess.run([BYOC, "compile", model, *options, "-q", "-o", paths["so"], "--report",
+                    paths["ledger"]], check=True)
+    subprocess.run([BYOC, "run", paths["so"], "--trace", paths["trace"]], check=True,
                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    with open(made["ledger"], encoding="utf-8") as file:
+    with open(paths["ledger"], encoding="utf-8") as file:
         named = {n["name"]: n.get("impl") for n in json.load(file)["nodes"]
                  if n["where"] == "dnnl"}
-    with open(made["trace"], encoding="utf-8") as file:
+    with open(paths["trace"], encoding="utf-8") as file:
         events = json.load(file)
     for event in events:
         sources = event.get("args", {}).get("sources", "").split(",")
@@ -38,8 +38,9 @@ for model in sys.argv[2:]:
             steps = list(steps_of(model, folder, *options))
         for ran, said in steps:  # a node may be several steps
             if any(ran not in impl.split("+") for impl in said):
-                sys.exit(f"FAILED: {model} {options}: {ran} ran, the ledger says {said}")
+                sys.exit(f"FAILED: {model} {options}: found {ran} in the trace, expected "
+                         f"one of the ledger's {said}")
         if not steps:
-            sys.exit(f"FAILED: {model} {options}: the trace has no step of a region")
+            sys.exit(f"FAILED: {model} {options}: found no step of a region in the trace")
         agreed += len(steps)
 print(f"{agreed} steps are named in the ledger as in the trace")

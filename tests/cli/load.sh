@@ -40,6 +40,6 @@ bench 'v["runs"] < 5000000 && v["p99_ms"] > 300 && v["median_ms"] > 100' \
 "$byoc" bench digits.onnx --clients 2 --rate 50 --seconds 0.2 |
     grep -q 'runs/s of 50.0 that were due, by 2 clients' || {
     failed=1
-    echo "FAILED: the text does not name the rate and the clients"
+    echo "FAILED: bench without --json: expected a line with the rate and the clients"
 }
 exit $failed

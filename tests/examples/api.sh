@@ -38,7 +38,10 @@ END
 
 says 0 'output_1: 6 elements, the first is 1' "$2/by_name" "$tmp/two.so"
 says 0 '^first .*cumsum' "$2/by_name" "$tmp/two.so" output_1
-! grep -q softmax "$tmp/out" || { echo "FAILED: softmax ran"; failed=1; }
+! grep -q softmax "$tmp/out" || {
+    echo "FAILED: by_name: found softmax among the nodes that ran, expected cumsum alone"
+    failed=1
+}
 says 2 "one of the model's outputs: output_0, output_1" \
     "$2/by_name" "$tmp/two.so" nothing
 says 2 'is given twice' "$2/by_name" "$tmp/two.so" output_1 output_1
@@ -46,7 +49,7 @@ says 2 'is given twice' "$2/by_name" "$tmp/two.so" output_1 output_1
 says 0 'from a descriptor: image -> probability' \
     "$2/from_memory" "$onnx" "$tmp/mine.so"
 [ "$(grep -c '^refused: ' "$tmp/out")" = 2 ] || {
-    echo "FAILED: nothing was refused"
+    echo "FAILED: from_memory: found $(grep -c '^refused: ' "$tmp/out") refusals, expected 2"
     failed=1
 }
 says 2 'mine.onnx' "$2/from_memory" "$tmp/two.ir" "$tmp/mine.so"
@@ -71,7 +74,10 @@ says 2 'memory' "$2/budget" "$tmp/model.so" 10000
     exit 1
 says 0 'a byte; memory: ' "$2/generate" "$tmp/text.so" "The backend" 80 0
 head -c 92 "$tmp/out" >"$tmp/text"
-[ "$(wc -l <"$tmp/text")" = 1 ] || { echo "FAILED: no 91 bytes of text"; failed=1; }
+[ "$(wc -l <"$tmp/text")" = 1 ] || {
+    echo "FAILED: generate: found no line end in the first 92 bytes, expected one"
+    failed=1
+}
 text=$(head -c 51 "$tmp/text")
 says 0 '^The backend' "$2/generate" "$tmp/text.so" "$text" 40 0
 head -c 92 "$tmp/out" | cmp - "$tmp/text" || failed=1

@@ -47,9 +47,10 @@ add core/ops/ops.def '^OP[(]NN_SHRINK' 'OP(TEST_SHRINK, "test.shrink", 1, 1, 1,'
  ELEMWISE, ELEMENT, AGNOSTIC, FLOATS, 0, 0, ULPS(32, 8), test_shrink, same,"\
 ' "x - by tanh(x)")'
 if build; then
-    fail "an operator without a formula compiles"
+    fail "an operator without a formula: found a build that succeeds, expected an error"
 fi
-grep -q HAS_TEST_SHRINK "$dir/log" || fail "other errors: $(cat "$dir/log")"
+grep -q HAS_TEST_SHRINK "$dir/log" ||
+    fail "expected an error about HAS_TEST_SHRINK, found: $(cat "$dir/log")"
 add core/ops/unary.def '^UNARY[(]NN_SHRINK' \
     'UNARY_FLOAT32(TEST_SHRINK, x - p0 * tanh(x), mad(-p0, tanh_of(x), x))'
 build || fail "$(grep -A5 error "$dir/log")"
@@ -77,15 +78,16 @@ for type in float32 float64; do
     want=$(result known.ir -O0)
     for level in 0 2; do
         [ "$(result new.ir -O$level)" = "$want" ] ||
-            fail "$type: -O$level gives $(result new.ir -O$level), not $want"
+            fail "$type, -O$level: found $(result new.ir -O$level), expected $want"
     done
-    "$byoc" opt new.ir >printed.ir || fail "$type: opt"
-    grep -q 'test.shrink(%0, by=0.5)' printed.ir || fail "$type: not printed"
-    [ "$(result printed.ir -O2)" = "$want" ] || fail "$type: from its text"
+    "$byoc" opt new.ir >printed.ir || fail "$type: byoc opt failed"
+    grep -q 'test.shrink(%0, by=0.5)' printed.ir || fail "$type: found no test.shrink in the printed text, expected one"
+    [ "$(result printed.ir -O2)" = "$want" ] ||
+        fail "$type, printed text: found $(result printed.ir -O2), expected $want"
     sed 's/add(%x, %x)/cast(0.25, dtype="'$type'")/' new.ir >constant.ir
     sed 's/add(%x, %x)/cast(0.25, dtype="'$type'")/' known.ir >expected.ir
     [ "$(result constant.ir -O2)" = "$(result expected.ir -O0)" ] ||
-        fail "$type: folded"
+        fail "$type, folded: found $(result constant.ir -O2), expected $(result expected.ir -O0)"
 done
 
 type=float32
@@ -93,4 +95,4 @@ model new 'test.shrink(%0, by=0.5)'
 mkdir code
 "$byoc" compile new.ir --native --keep-c code -o new.so >out 2>&1 ||
     fail "compile: $(cat out)"
-cat code/*.c | grep -q 'mad(-0.5f, tanh_of(' || fail "the formula is not in the C"
+cat code/*.c | grep -q 'mad(-0.5f, tanh_of(' || fail "found no mad(-0.5f, tanh_of( in the C, expected it"

@@ -25,7 +25,7 @@ for method in minmax percentile entropy mse; do
     least "$method, dB" "$(number ' dB signal')" 30
     least "$method, accuracy" "$(number '% after')" 98.5
     [ "$(wc -c <"$work/q.onnx")" -lt $(($(wc -c <"$model") * 2 / 5)) ] ||
-        fail "$method: the file is not 2.5 times smaller"
+        fail "$method: found $(wc -c <"$work/q.onnx") bytes, expected less than 2/5 of the model's"
     "$byoc" compare "$work/q.onnx" --data "$digits/batch0." --stol 0.25 \
         >"$work/out" 2>&1 || { fail "$method: outputs differ"; cat "$work/out"; }
 done
@@ -35,9 +35,9 @@ cmp "$work/first.onnx" "$work/q.onnx" || fail "two runs give two files"
 
 # layers that stay float32
 quantize --calibrate "$digits" --keep /5/Conv --keep-type Gemm -o "$work/k.onnx"
-grep -q '3 of 5 layers' "$work/report" || fail "--keep: not 3 of 5 layers"
+grep -q '3 of 5 layers' "$work/report" || fail "--keep: expected 3 of 5 layers in the report"
 [ "$(grep -c '^ *float32 .*\(/5/Conv\|/9/Gemm\)$' "$work/report")" = 2 ] ||
-    fail "--keep: the table names other layers"
+    fail "--keep: expected /5/Conv and /9/Gemm as float32 in the table"
 
 # samples: a folder with inputs, folders in it
 mkdir -p "$work/one" "$work/many/a" "$work/many/b"
@@ -68,12 +68,12 @@ least '--max-loss 0.2, layers quantised' 4 "$(proposed | wc -l)"
     "$(proposed | wc -l)" ] || fail "--max-loss: the table has other layers"
 # shellcheck disable=SC2086
 quantize --calibrate "$work/one" $keep -o "$work/k.onnx"
-cmp "$work/o.onnx" "$work/k.onnx" || fail "--max-loss and $keep: other files"
-grep -q '^loss' "$work/report" && fail "a proposal without --max-loss"
+cmp "$work/o.onnx" "$work/k.onnx" || fail "--max-loss and $keep: found different files, expected the same bytes"
+grep -q '^loss' "$work/report" && fail "without --max-loss: found a proposal, expected none"
 quantize --calibrate "$digits" --method percentile --percentile 60 \
     --max-loss 1 -o "$work/o.onnx"
 grep -q '^loss: [0-9]*\.*[0-9]* percentage points of accuracy' "$work/report" ||
-    fail "--max-loss with labels: not of the accuracy"
+    fail "--max-loss with labels: expected the loss in percentage points of accuracy"
 least '--max-loss 1, limit' 1 "$(loss)"
 least '--max-loss 1, accuracy' "$(number '% after')" 98.1
 least '--max-loss 1, layers kept' "$(proposed | wc -l)" 1
@@ -143,6 +143,6 @@ off = abs(expected - np.load(sys.argv[4])).max()
 print(f"ONNX Runtime: largest difference {off:.3g}")
 sys.exit(int(off > 0.02))
 END
-        fail "ONNX Runtime gives other outputs"
+        fail "ONNX Runtime: found the difference above, expected at most 0.02"
 fi
 exit $bad
