@@ -108,7 +108,8 @@ static void test_plugins(void **state)
         if (plugins[i].refusal) {
             assert_int_equal(status, BYOC_EINCOMPATIBLE);
             if (!strstr(err.text, plugins[i].refusal))
-                fail_msg("%s does not say %s", err.text, plugins[i].refusal);
+                fail_msg("found '%s', expected '%s' in it", err.text,
+                         plugins[i].refusal);
             continue;
         }
         if (status != BYOC_OK)
@@ -153,9 +154,9 @@ static void test_hosts(void **state)
         "this tree\n");
     for (size_t i = 0; i < sizeof hosts / sizeof *hosts; i++) {
         const uint32_t size = hosts[i].struct_size;
-        const size_t most = sizeof plugin->host;
+        const size_t host_bytes = sizeof plugin->host;
         char why[200] = "", *host = calloc(1, size);
-        memcpy(host, &plugin->host, size < most ? size : most);
+        memcpy(host, &plugin->host, size < host_bytes ? size : host_bytes);
         memcpy(host, &size, sizeof size);
         if (size >= 8)
             memcpy(host + 4, &hosts[i].abi, 4);

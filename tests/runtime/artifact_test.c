@@ -54,9 +54,9 @@ static int remove_folder(void **state)
     fixture_close(&f->x);
     unlink(f->model);
     unlink(f->other);
-    int left = rmdir(f->path); /* fails if the writer left a file */
+    int code = rmdir(f->path); /* fails if the writer left a file */
     free(f);
-    return left;
+    return code;
 }
 
 static void write_model(struct folder *f, const char *path)
@@ -326,20 +326,20 @@ static void test_no_descriptors_left(void **state)
 static long resident_of(const char *path)
 {
     char line[2 * TEST_PATH];
-    long all = 0, some;
-    bool ours = false;
+    long total = 0, kilobytes;
+    bool is_file = false;
     FILE *maps = fopen("/proc/self/smaps", "re");
     assert_non_null(maps);
     while (fgets(line, sizeof line, maps)) {
-        if (sscanf(line, "Rss: %ld", &some) == 1)
-            all += ours ? some : 0;
+        if (sscanf(line, "Rss: %ld", &kilobytes) == 1)
+            total += is_file ? kilobytes : 0;
         else if (strchr(line, '-') && strchr(line, '/'))
-            ours = strstr(line, path) != NULL;
+            is_file = strstr(line, path) != NULL;
         else if (strstr(line, " 00:00 0"))
-            ours = false;
+            is_file = false;
     }
     fclose(maps);
-    return all;
+    return total;
 }
 
 /* After packing, the file's pages with the weights are not resident. */
@@ -360,7 +360,8 @@ static void test_packed_weights_dropped(void **state)
         fail_msg("%s", err.text);
     const long kilobytes = resident_of(f->model);
     if (kilobytes <= 0 || kilobytes >= 2048) /* the plan's pages are resident */
-        fail_msg("%ld kB of the artifact are resident", kilobytes);
+        fail_msg("found %ld kB of the artifact resident, expected 1 to 2047",
+                 kilobytes);
     byoc_model_free(&model);
 }
 

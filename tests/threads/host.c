@@ -72,7 +72,7 @@ static unsigned count_tasks(void)
 {
     unsigned n = 0;
     DIR *tasks = opendir("/proc/self/task");
-    MUST(tasks, "no /proc/self/task");
+    MUST(tasks, "/proc/self/task: %s", strerror(errno));
     for (struct dirent *e = readdir(tasks); e; e = readdir(tasks))
         n += e->d_name[0] != '.';
     closedir(tasks);
@@ -104,7 +104,7 @@ static void fill(DLTensor *t, const struct byoc_io *io)
 {
     size_t n = 1;
     int64_t *shape = calloc(io->rank + 1, sizeof *shape);
-    MUST(shape, "no memory");
+    MUST(shape, "out of memory for an input");
     for (uint32_t d = 0; d < io->rank; d++)
         n *= (size_t)(shape[d] = io->dims[d] < 0 ? 4 : io->dims[d]);
     *t = (DLTensor){.data = malloc(n * sizeof(float)),
@@ -112,7 +112,7 @@ static void fill(DLTensor *t, const struct byoc_io *io)
                     .ndim = (int)io->rank,
                     .dtype = {kDLFloat, 32, 1},
                     .shape = shape};
-    MUST(t->data, "no memory");
+    MUST(t->data, "out of memory for an input");
     for (size_t i = 0; i < n; i++)
         ((float *)t->data)[i] = (float)(i * 2654435761u % 1000) / 1000 - 0.5f;
 }
@@ -142,11 +142,13 @@ static void run(struct job *j)
          err.text);
     for (uint32_t i = 0; i < j->n_out; i++) {
         const double sum = sum_of(&j->out[i]);
-        MUST(isfinite(sum), "output %u is not finite", i);
+        MUST(isfinite(sum),
+             "output %u: found a sum of %g, expected a finite one", i, sum);
         if (j->sums[i] == 0)
             j->sums[i] = sum;
         MUST(fabs(sum - j->sums[i]) <= 1e-4 * (1 + fabs(sum)),
-             "output %u sums up to %g, before to %g", i, sum, j->sums[i]);
+             "output %u: found the sum %g, expected %g as in the first run", i,
+             sum, j->sums[i]);
     }
 }
 
@@ -169,11 +171,11 @@ static void finish(struct job *j)
 static void expect_threads(const struct job *j, uint32_t n)
 {
     const char *why;
-    const uint32_t got = rt.threads(j->model, &why);
-    MUST(got == n, "%u threads (%s), expected %u", got, why, n);
+    const uint32_t found = rt.threads(j->model, &why);
+    MUST(found == n, "found %u threads (%s), expected %u", found, why, n);
 }
 
-/* --- threads that cannot be made ------------------------------------------ */
+/* --- refused threads ------------------------------------------------------ */
 
 static _Atomic bool exhausted;
 static _Atomic unsigned refused;
@@ -198,7 +200,8 @@ static void check_exhaustion(const char *path)
     struct job j;
     exhausted = true;
     start(&j, path, NULL);
-    MUST(refused > 0, "no thread was asked for");
+    MUST(refused > 0,
+         "found no request for a thread, expected one that is refused");
     expect_threads(&j, 1);
     run_often(&j);
     finish(&j);
@@ -222,14 +225,15 @@ static void check_fork(const char *path)
             exhausted = i == 2; /* a child may get no threads */
             run_often(&j);
             const unsigned tasks = count_tasks();
-            MUST(i == 2 || tasks == 2, "a child runs on %u threads", tasks);
+            MUST(i == 2 || tasks == 2, "child: found %u threads, expected 2",
+                 tasks);
             finish(&j);
             exit(0);
         }
         run_often(&j);
         int status;
         MUST(waitpid(pid, &status, 0) == pid && status == 0,
-             "child %d ended with status %#x", i, status);
+             "child %d: found status %#x, expected 0", i, status);
     }
     run_often(&j);
     finish(&j);
@@ -258,7 +262,7 @@ static void check_busy(const char *path)
     for (int i = 0; i < 2; i++)
         MUST(pthread_create(&threads[i], NULL, load_often,
                             (void *)(uintptr_t)path) == 0,
-             "no thread");
+             "pthread_create failed");
     for (int i = 0; i < 100; i++) {
         int status;
         nanosleep(&(struct timespec){0, 1000000 + i * 10007}, NULL);
@@ -273,7 +277,7 @@ static void check_busy(const char *path)
             _exit(0);
         }
         MUST(waitpid(pid, &status, 0) == pid && status == 0,
-             "child %d ended with status %#x", i, status);
+             "child %d: found status %#x, expected 0", i, status);
     }
     stop = true;
     for (int i = 0; i < 2; i++)
@@ -321,10 +325,11 @@ static void check_walk(const char *path)
     int status;
     walks_slowly = true;
     MUST(pthread_create(&thread, NULL, load_once, (void *)(uintptr_t)path) == 0,
-         "no thread");
+         "pthread_create failed");
     for (int i = 0; i < 10000 && !walking; i++)
         nanosleep(&(struct timespec){0, 1000000}, NULL);
-    MUST(walking, "a load does not walk over the libraries");
+    MUST(walking, "found no walk over the libraries within 10 s, expected one "
+                  "by the load");
     const pid_t pid = fork();
     MUST(pid >= 0, "fork: %s", strerror(errno));
     if (pid == 0) {
@@ -333,7 +338,7 @@ static void check_walk(const char *path)
         _exit(0);
     }
     MUST(waitpid(pid, &status, 0) == pid && status == 0,
-         "the child ended with status %#x", status);
+         "child: found status %#x, expected 0", status);
     pthread_join(thread, NULL);
 }
 
@@ -381,7 +386,8 @@ static rlim_t address_space(void)
 {
     unsigned long pages = 0;
     FILE *f = fopen("/proc/self/statm", "r");
-    MUST(f && fscanf(f, "%lu", &pages) == 1, "no /proc/self/statm");
+    MUST(f && fscanf(f, "%lu", &pages) == 1,
+         "/proc/self/statm: found no number of pages, expected one");
     fclose(f);
     return (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE);
 }
@@ -403,8 +409,9 @@ static bool runs_in(struct job *inputs, const char *path, rlim_t bytes)
         status =
             rt.run(state, inputs->in, inputs->n_in, out, inputs->n_out, &err);
     }
-    MUST(status == BYOC_OK || status == BYOC_ENOMEM, "status %d: %s",
-         (int)status, err.text);
+    MUST(status == BYOC_OK || status == BYOC_ENOMEM,
+         "found status %d: %s; expected %d", (int)status, err.text,
+         (int)BYOC_ENOMEM);
     rt.free_state(&state);
     rt.free_model(&model);
     return status == BYOC_OK;
@@ -427,11 +434,14 @@ static void check_space(const char *path)
         MUST(waitpid(pid, &status, 0) == pid, "waitpid: %s", strerror(errno));
         MUST(WIFEXITED(status) &&
                  (WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == 3),
-             "with %llu bytes: status %#x", (unsigned long long)more, status);
+             "with %llu bytes: found status %#x, expected exit code 0 or 3",
+             (unsigned long long)more, status);
         *(WEXITSTATUS(status) ? &too_little : &ran) += 1;
     }
-    MUST(ran > 0 && too_little > 0, "%u sizes ran, %u were refused", ran,
-         too_little);
+    MUST(ran > 0 && too_little > 0,
+         "found %u sizes that ran and %u that were refused, expected some of "
+         "each",
+         ran, too_little);
     finish(&j);
 }
 
@@ -475,14 +485,16 @@ static void in_cgroup(const char *const folders[2], const char *const files[2],
     if (pid == 0) {
         if (!enter_cgroup(folders, files, limits, folder))
             SKIP("cannot make a cgroup with %s", files[0]);
-        MUST(write(pipe_of[1], folder, sizeof folder) > 0, "pipe");
+        MUST(write(pipe_of[1], folder, sizeof folder) > 0, "write: %s",
+             strerror(errno));
         check(path);
         exit(0);
     }
     close(pipe_of[1]);
-    const bool made = read(pipe_of[0], folder, sizeof folder) > 0;
+    const bool created = read(pipe_of[0], folder, sizeof folder) > 0;
     MUST(waitpid(pid, &status, 0) == pid, "waitpid: %s", strerror(errno));
-    MUST(!made || rmdir(folder) == 0, "rmdir %s: %s", folder, strerror(errno));
+    MUST(!created || rmdir(folder) == 0, "rmdir %s: %s", folder,
+         strerror(errno));
     if (status != 0)
         exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
 }
@@ -525,14 +537,15 @@ static void check_close(const char *path)
     start(&j, path, NULL);
     expect_threads(&j, 2);
     run_often(&j);
-    MUST(count_tasks() == before + 1, "%u threads, %u before, expected 1 more",
-         count_tasks(), before);
+    MUST(count_tasks() == before + 1, "found %u threads, expected %u",
+         count_tasks(), before + 1);
     finish(&j);
     MUST(dlclose(rt.library) == 0, "%s", dlerror());
     for (int i = 0; i < 100 && count_tasks() != before; i++)
         nanosleep(&(struct timespec){0, 10000000}, NULL);
-    MUST(count_tasks() == before, "%u threads stay behind",
-         count_tasks() - before);
+    MUST(count_tasks() == before,
+         "found %u threads after dlclose(), expected %u", count_tasks(),
+         before);
 }
 
 static void check_affinity(const char *path)
@@ -540,17 +553,21 @@ static void check_affinity(const char *path)
     cpu_set_t mask, one;
     struct job j;
     const unsigned before = count_tasks();
-    MUST(sched_getaffinity(0, sizeof mask, &mask) == 0, "no affinity");
+    MUST(sched_getaffinity(0, sizeof mask, &mask) == 0, "sched_getaffinity: %s",
+         strerror(errno));
     CPU_ZERO(&one);
     for (size_t cpu = 0; cpu < CPU_SETSIZE && CPU_COUNT(&one) == 0; cpu++)
         if (CPU_ISSET(cpu, &mask))
             CPU_SET(cpu, &one);
-    MUST(sched_setaffinity(0, sizeof one, &one) == 0, "cannot set affinity");
+    MUST(sched_setaffinity(0, sizeof one, &one) == 0, "sched_setaffinity: %s",
+         strerror(errno));
     const struct byoc_load_params four = {.threads = 4};
     start(&j, path, &four);
     expect_threads(&j, 1);
     run_often(&j);
-    MUST(count_tasks() == before, "a thread more than the mask has CPUs");
+    MUST(count_tasks() == before,
+         "found %u threads, expected %u, since the mask has one CPU",
+         count_tasks(), before);
     finish(&j);
 }
 
@@ -577,15 +594,18 @@ static void check_states(const char *path)
     }
     for (int i = 0; i < STATES; i++)
         MUST(pthread_create(&threads[i], NULL, run_state, &jobs[i]) == 0,
-             "no thread");
+             "pthread_create failed");
     for (int i = 0; i < STATES; i++)
         pthread_join(threads[i], NULL);
 #ifndef _OPENMP /* OpenMP's library makes a team of threads for each caller */
-    MUST(count_tasks() <= before + 1, "%u workers for 2 CPUs",
+    MUST(count_tasks() <= before + 1,
+         "found %u workers for 2 CPUs, expected at most 1",
          count_tasks() - before);
 #endif
     for (int i = 0; i < STATES; i++) {
-        MUST(jobs[i].sums[0] == jobs[0].sums[0], "models differ");
+        MUST(jobs[i].sums[0] == jobs[0].sums[0],
+             "model %d: found the sum %g, expected %g as of model 0", i,
+             jobs[i].sums[0], jobs[0].sums[0]);
         finish(&jobs[i]);
     }
 }
@@ -617,27 +637,31 @@ static void check_hook(const char *path)
     const unsigned loading = counts.calls;
     run_often(&j);
     MUST(counts.calls >= loading + RUNS && counts.parts > counts.calls,
-         "the host's parallel_for ran %u regions of %u parts in all",
-         counts.calls, counts.parts);
+         "the host's parallel_for: found %u calls with %u parts in all, "
+         "expected %u calls or more, of several parts",
+         counts.calls, counts.parts, loading + RUNS);
     nanosleep(&(struct timespec){0, 20000000}, NULL);
-    MUST(count_tasks() == before, "%u threads beside the host's",
-         count_tasks() - before);
+    MUST(count_tasks() == before,
+         "found %u threads, expected the host's %u alone", count_tasks(),
+         before);
     finish(&j);
 }
 
 /* A load with an unknown wait policy is refused. */
 static void check_policy(const char *path)
 {
-    struct byoc_error err;
+    struct byoc_error err = {0};
     struct byoc_model *model;
     const struct byoc_load_params odd = {.wait = (enum byoc_wait)9};
     MUST(rt.load(path, &odd, &model, &err) == BYOC_EINVAL &&
              strstr(err.text, "enum byoc_wait"),
-         "wait = 9 is accepted");
+         "wait = 9: found \"%s\", expected a message with enum byoc_wait",
+         err.text);
     setenv("BYOC_WAIT_POLICY", "forever", 1);
     MUST(rt.load(path, NULL, &model, &err) == BYOC_EINVAL &&
              strstr(err.text, "\"sleep\""),
-         "BYOC_WAIT_POLICY=forever is accepted");
+         "BYOC_WAIT_POLICY=forever: found \"%s\", expected the valid values",
+         err.text);
     setenv("BYOC_WAIT_POLICY", "sleep", 1);
     struct job j;
     start(&j, path, NULL);
@@ -650,7 +674,7 @@ static unsigned long long worker_time(void)
 {
     unsigned long long sum = 0;
     DIR *tasks = opendir("/proc/self/task");
-    MUST(tasks, "no /proc/self/task");
+    MUST(tasks, "/proc/self/task: %s", strerror(errno));
     for (struct dirent *e = readdir(tasks); e; e = readdir(tasks)) {
         char path[320], name[32] = "";
         unsigned long long ns = 0;
@@ -683,7 +707,9 @@ static void check_rivals(const char *path)
     const unsigned long long before = worker_time();
     run_often(&j);
     const unsigned long long after = worker_time();
-    MUST(after == before, "byoc's workers ran for %llu ns beside OpenMP's",
+    MUST(after == before,
+         "byoc's workers: found %llu ns of CPU time beside OpenMP's threads, "
+         "expected 0",
          after - before);
     finish(&j);
 }
@@ -725,15 +751,17 @@ int main(int argc, char **argv)
     alarm(2 * SECONDS);
     open_runtime(argv[2]);
 #ifdef _OPENMP
-    MUST(omp_team_size() == 2, "OpenMP does not work");
+    MUST(omp_team_size() == 2, "OpenMP: found a team of 1 thread, expected 2");
 #endif
     for (size_t i = 0; i < sizeof checks / sizeof checks[0]; i++)
         if (strcmp(argv[1], checks[i].name) == 0) {
             checks[i].check(argv[3]);
 #ifdef _OPENMP
-            MUST(omp_team_size() == 2, "OpenMP does not work any more");
+            MUST(omp_team_size() == 2, "OpenMP, after the check: found a team "
+                                       "of 1 thread, expected 2");
 #endif
             return 0;
         }
-    MUST(false, "no check %s", argv[1]);
+    MUST(false, "found check '%s', expected one of the names in main()",
+         argv[1]);
 }

@@ -37,7 +37,7 @@ END
 }
 for so in dnnl native varying; do
     readelf -d "$dir/$so.so" | grep -q 'NEEDED.*omp' && {
-        echo "$so.so needs an OpenMP library"
+        echo "$so.so: found an OpenMP library that it needs, expected none"
         failed=1
     }
     for check in fork walk busy close affinity states exhaustion nproc space \
@@ -54,7 +54,7 @@ for so in dnnl native varying; do
         if [ $status -eq 77 ]; then
             echo "$so: $check: skipped: $(tail -n 1 "$dir/err")"
         elif [ $status -ne 0 ]; then
-            echo "$so: $check: status $status: $(tail -n 2 "$dir/err")"
+            echo "$so: $check: found exit code $status, expected 0: $(tail -n 2 "$dir/err")"
             failed=1
         fi
     done
@@ -62,7 +62,7 @@ for so in dnnl native varying; do
         # without oneDNN, workers are the only threads
         case $check-$so in rivals-native | rivals-varying) continue ;; esac
         timeout 1300 "$omp" $check "$runtime" "$dir/$so.so" 2>"$dir/err" || {
-            echo "$so, host with OpenMP: $check: status $?:" \
+            echo "$so, host with OpenMP: $check: found exit code $?, expected 0:" \
                 "$(tail -n 2 "$dir/err")"
             failed=1
         }
