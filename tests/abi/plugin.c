@@ -25,7 +25,8 @@ static struct byoc_fail *probe(const struct byoc_host *host,
 {
     if (!graph->json_bytes || graph->n_consts)
         return host->fail(host->ctx, BYOC_FAIL_INVALID,
-                          "expected no constants");
+                          "found constants or no region, expected a region "
+                          "without constants");
     strcpy(result->impl, "plain");
     return NULL;
 }
@@ -35,8 +36,9 @@ static struct byoc_fail *load(const struct byoc_host *host,
 {
     (void)region;
     *compiled = host->acquire(host->ctx, 64);
-    return *compiled ? NULL
-                     : host->fail(host->ctx, BYOC_FAIL_RESOURCE, "no memory");
+    return *compiled
+               ? NULL
+               : host->fail(host->ctx, BYOC_FAIL_RESOURCE, "out of memory");
 }
 
 static void unload(const struct byoc_host *host, void *compiled)
@@ -50,7 +52,7 @@ static struct byoc_fail *state_new(const struct byoc_host *host, void *compiled,
     (void)compiled;
     *state = host->acquire(host->ctx, 64);
     return *state ? NULL
-                  : host->fail(host->ctx, BYOC_FAIL_RESOURCE, "no memory");
+                  : host->fail(host->ctx, BYOC_FAIL_RESOURCE, "out of memory");
 }
 
 static void state_free(const struct byoc_host *host, void *compiled,
@@ -76,7 +78,8 @@ static struct byoc_fail *run(const struct byoc_host *host, void *compiled,
     struct byoc_run_args copy = {0};
     (void)compiled, (void)state;
     if (args->n_inputs != 1 || args->n_outputs != 1)
-        return host->fail(host->ctx, BYOC_FAIL_INVALID, "expected one of each");
+        return host->fail(host->ctx, BYOC_FAIL_INVALID,
+                          "expected one input and one output");
     copy.inputs = args->inputs;
     copy.outputs = args->outputs;
     host->parallel_for(host->ctx, 2, relu, &copy);

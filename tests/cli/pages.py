@@ -270,7 +270,7 @@ def check_examples(folder):
             if run.returncode:
                 fail(f"{line}: exit code {run.returncode}: {run.stderr[-500:]}")
     if count < len(COMMANDS):
-        fail(f"{count} examples for {len(COMMANDS)} commands")
+        fail(f"found {count} examples, expected one for each of {len(COMMANDS)} commands")
     return count
 
 

@@ -207,7 +207,8 @@ static void test_table(void **state)
     if (code || !strstr(output.at, expected) ||
         !strstr(output.at, "\npeak # GFLOP/s of multiply-adds (") ||
         !strstr(output.at, " # #% # #% # # # all, over # runs\n"))
-        fail_msg("%s", output.at);
+        fail_msg("found exit code %d and the output:\n%s\nexpected 0 and:\n%s",
+                 code, output.at, expected);
     byi_text_free(&output);
 }
 

@@ -839,7 +839,7 @@ static void set_up_forms(struct setup *s, const struct form *list, uint32_t n)
         const char *end = strstr(code, "\n}\n");
         const char *has = strstr(code, list[i].has);
         if (!has || has > end)
-            fail_msg("no \"%s\" in\n%.*s", list[i].has, (int)(end - code),
+            fail_msg("found no \"%s\" in\n%.*s", list[i].has, (int)(end - code),
                      code);
     }
     write_artifact(s);
@@ -920,7 +920,7 @@ static enum byoc_status open_edited(struct setup *s, const char *from,
     assert_int_equal(byi_plan_write(s->x.m, &params, &plan, err), BYOC_OK);
     const char *at = strstr(plan.json.at, from);
     if (!at)
-        fail_msg("no \"%s\" in\n%s", from, plan.json.at);
+        fail_msg("found no \"%s\" in\n%s", from, plan.json.at);
     byi_text_add(&text, plan.json.at, (size_t)(at - plan.json.at));
     byi_text_addf(&text, "%s%s", to, at + strlen(from));
     struct byi_image image = s->x.image;
@@ -991,7 +991,8 @@ static void test_plan_lies(void **state)
         if (open_edited(&s, lies[i].from, lies[i].to, &model, &err) ==
                 BYOC_OK ||
             !strstr(err.text, lies[i].message))
-            fail_msg("%s -> %s: \"%s\"", lies[i].from, lies[i].to, err.text);
+            fail_msg("%s -> %s: found \"%s\", expected \"%s\" in it",
+                     lies[i].from, lies[i].to, err.text, lies[i].message);
     tear_down(&s);
 }
 

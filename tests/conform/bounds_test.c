@@ -62,8 +62,8 @@ static void run_case(size_t i)
                              &out, 1, &n_out, &err) != BYOC_OK)
         fail_msg("%s: %s", cases[i].call, err.text);
     if (perturbation.undefined != cases[i].undefined)
-        fail_msg("%s of %g: undefined is %d", cases[i].call, cases[i].x,
-                 perturbation.undefined);
+        fail_msg("%s of %g: found undefined=%d, expected %d", cases[i].call,
+                 cases[i].x, perturbation.undefined, cases[i].undefined);
     byi_arena_free(&arena);
     byi_module_free(&m);
 }

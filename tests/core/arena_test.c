@@ -102,8 +102,9 @@ static void test_reset_gives_zeroed_memory(void **state)
             assert_int_equal((uintptr_t)at % 16, 0);
             for (size_t k = 0; k < n; k++)
                 if (at[k])
-                    fail_msg("round %zu: byte %zu of %zu is dirty", round, k,
-                             n);
+                    fail_msg(
+                        "round %zu, byte %zu of %zu: found %#x, expected 0",
+                        round, k, n, at[k]);
             memset(at, 0xff, n);
         }
         byi_arena_reset(arena);

@@ -172,7 +172,8 @@ static void test_items(void **state)
             text[at] = at + 1 < sizeof whole ? bytes[b] : '\0';
             const bool good = print_items(text, true, &one);
             if (print_items(text, false, &other) != good)
-                fail_msg("%s: differs from %d", text, good);
+                fail_msg("%s: found %s, expected %s", text,
+                         good ? "an error" : "no error", good ? "none" : "one");
             if (good && (one.n != other.n || memcmp(one.at, other.at, one.n)))
                 fail_msg("%s: %s, expected %s", text, other.at, one.at);
             *(good ? &accepted : &refused) += 1;

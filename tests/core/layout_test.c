@@ -56,8 +56,8 @@ static void test_refused(void **state)
         struct byi_layout l;
         const char *why = byi_layout_parse(cases[i].text, &l);
         if (!why || !strstr(why, cases[i].why))
-            fail_msg("%s: %s, expected %s", cases[i].text, why ? why : "fine",
-                     cases[i].why);
+            fail_msg("%s: found \"%s\", expected \"%s\" in it", cases[i].text,
+                     why ? why : "no error", cases[i].why);
     }
 }
 

@@ -677,7 +677,7 @@ static enum byoc_dtype read_dtype(const char **at)
             return dtypes[i].dtype;
         }
     }
-    fail_msg("no type at '%s'", *at);
+    fail_msg("found '%s', expected a type", *at);
     return BYOC_NONE;
 }
 
@@ -896,7 +896,8 @@ static void test_every_rule(void **state)
                 tested = byi_op_of_name(name, strlen(name))->rule == op->rule;
             }
         if (!tested)
-            fail_msg("no row has the rule of %s", op->name);
+            fail_msg("found no row for the type rule of %s; add one to a table",
+                     op->name);
     }
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* template_test: tests that templates emit the graphs that their text
+/* template_test.c: tests that templates emit the graphs that their text
  * describes, and every mistake in one is an error with its place.
  */
 #include "core/ir/template.h"
@@ -90,7 +90,7 @@ static enum byoc_status emit(struct scene *s, const char *text, uint32_t n,
 /* --- graphs --------------------------------------------------------------- */
 
 /* The template gives the same function as the text form does. */
-static void same(const char *text, const char *body)
+static void expect_same(const char *text, const char *body)
 {
     struct scene s;
     struct byi_module *m = NULL;
@@ -121,31 +121,34 @@ static void same(const char *text, const char *body)
 static void test_graphs(void **state)
 {
     (void)state;
-    same("fn (%x, %c) { exp(%x) }", "exp(%x)");
-    same("fn (%a, %b) { %y = exp(%a); %y = tanh(%y); add(%y, %a) }",
-         "%y = exp(%x); %z = tanh(%y); add(%z, %x)");
-    same("fn (%x, %c) { max(%x, axis=axes, keepdims=true) }",
-         "max(%x, axis=[-1], keepdims=true)");
-    same("fn (%x, %c) { split(%x, sizes=[1, 2], axis=1).1 }",
-         "split(%x, sizes=[1, 2], axis=1).1");
-    same("fn (%x, %c) { reshape(%x, [three, -1]) }", "reshape(%x, [3, -1])");
-    same("fn (%x, %c) { cast(%c, dtype=%x) }", "cast(%c, dtype=\"float64\")");
-    same("fn (%x, %c) { again(exp(%x)) }", "sum(exp(%x), axis=[-1])");
-    same("fn (%x, %c) { cast(%c, dtype=\"int8\") }",
-         "cast(%c, dtype=\"int8\")");
+    expect_same("fn (%x, %c) { exp(%x) }", "exp(%x)");
+    expect_same("fn (%a, %b) { %y = exp(%a); %y = tanh(%y); add(%y, %a) }",
+                "%y = exp(%x); %z = tanh(%y); add(%z, %x)");
+    expect_same("fn (%x, %c) { max(%x, axis=axes, keepdims=true) }",
+                "max(%x, axis=[-1], keepdims=true)");
+    expect_same("fn (%x, %c) { split(%x, sizes=[1, 2], axis=1).1 }",
+                "split(%x, sizes=[1, 2], axis=1).1");
+    expect_same("fn (%x, %c) { reshape(%x, [three, -1]) }",
+                "reshape(%x, [3, -1])");
+    expect_same("fn (%x, %c) { cast(%c, dtype=%x) }",
+                "cast(%c, dtype=\"float64\")");
+    expect_same("fn (%x, %c) { again(exp(%x)) }", "sum(exp(%x), axis=[-1])");
+    expect_same("fn (%x, %c) { cast(%c, dtype=\"int8\") }",
+                "cast(%c, dtype=\"int8\")");
 }
 
 /* Numbers have the type of the operands around them. */
 static void test_numbers(void **state)
 {
     (void)state;
-    same("fn (%x, %c) { subtract(1, %x) }", "subtract(1f64, %x)");
-    same("fn (%x, %c) { multiply(%x, half) }", "multiply(%x, 0.5f64)");
-    same("fn (%x, %c) { where(%c, -inf, %x) }",
-         "where(%c, Tensor[(), float64] {-inf}, %x)");
-    same("fn (%x, %c) { take(%x, 1i64, axis=0) }", "take(%x, 1, axis=0)");
-    same("fn (%x, %c) { nn.pad(%x, [0, 1, 0, 0], 2) }",
-         "nn.pad(%x, [0, 1, 0, 0], 2f64)");
+    expect_same("fn (%x, %c) { subtract(1, %x) }", "subtract(1f64, %x)");
+    expect_same("fn (%x, %c) { multiply(%x, half) }", "multiply(%x, 0.5f64)");
+    expect_same("fn (%x, %c) { where(%c, -inf, %x) }",
+                "where(%c, Tensor[(), float64] {-inf}, %x)");
+    expect_same("fn (%x, %c) { take(%x, 1i64, axis=0) }",
+                "take(%x, 1, axis=0)");
+    expect_same("fn (%x, %c) { nn.pad(%x, [0, 1, 0, 0], 2) }",
+                "nn.pad(%x, [0, 1, 0, 0], 2f64)");
 }
 
 static void test_results(void **state)
@@ -213,7 +216,8 @@ static void test_mistakes(void **state)
         open_scene(&s);
         assert_int_not_equal(emit(&s, rows[i].text, 1, &result), BYOC_OK);
         if (!strstr(s.err.text, rows[i].says))
-            fail_msg("%s: %s", rows[i].text, s.err.text);
+            fail_msg("%s: found \"%s\", expected \"%s\" in it", rows[i].text,
+                     s.err.text, rows[i].says);
         close_scene(&s);
     }
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* text_test: tests the text form: printed text parses to the same module,
+/* text_test.c: tests the text form: printed text parses to the same module,
  * errors name position and cause, and no text breaks the parser.
  */
 #include "core/ir/ir.h"
@@ -379,7 +379,7 @@ static void check_nested(const char *open, const char *close, uint32_t n,
     status = byi_parse_module(text.at, text.n, "t.ir", NULL, &m, &err);
     assert_int_equal(status, expected);
     if (message && !strstr(err.text, message))
-        fail_msg("%s", err.text);
+        fail_msg("found \"%s\", expected \"%s\" in it", err.text, message);
     byi_module_free(&m);
     byi_text_free(&text);
 }
@@ -400,7 +400,7 @@ static void check_types(const char *open, const char *close, uint32_t n,
     assert_int_equal(byi_parse_module(text.at, text.n, "t.ir", NULL, &m, &err),
                      BYOC_ELIMIT);
     if (!strstr(err.text, message))
-        fail_msg("%s", err.text);
+        fail_msg("found \"%s\", expected \"%s\" in it", err.text, message);
     byi_text_free(&text);
 }
 

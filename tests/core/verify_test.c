@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* verify_test: breaks each invariant of the IR once, and expects the verifier
+/* verify_test.c: breaks each invariant of the IR once, and expects the verifier
  * to name the function, the node and the error.
  */
 #include "core/ir/ir.h"

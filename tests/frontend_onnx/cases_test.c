@@ -40,7 +40,7 @@ static struct byi_tensor stored(struct byi_onnx_file *file, const char *kind,
                 fail_msg("%s", err.text);
             return t;
         }
-    fail_msg("no initializer '%s'", wanted);
+    fail_msg("found no initializer '%s', expected one", wanted);
     return t;
 }
 

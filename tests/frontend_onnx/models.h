@@ -404,7 +404,7 @@ static inline void expect_with(struct build *b,
     for (uint32_t i = 0; pieces[i]; i++) {
         at = strstr(at, pieces[i]);
         if (!at)
-            fail_msg("no '%s' in:\n%s", pieces[i], text.at);
+            fail_msg("found no '%s' in:\n%s", pieces[i], text.at);
         at += strlen(pieces[i]);
     }
     byi_text_free(&text);

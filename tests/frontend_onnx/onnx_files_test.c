@@ -270,7 +270,9 @@ static void field_zero(void **state)
         write_file(b.path, fields[i].bytes, fields[i].n);
         assert_int_equal(byi_onnx_import(b.path, NULL, &m, &err), BYOC_EPARSE);
         if (!strstr(err.text, "found an invalid field at byte 0 of"))
-            fail_msg("field %zu: %s", i, err.text);
+            fail_msg(
+                "field %zu: found \"%s\", expected an invalid field at byte 0",
+                i, err.text);
     }
     end(&b);
 }

@@ -67,10 +67,11 @@ static void failed_allocations(void **state)
         heap.armed = 0;
         refused += !works;
         if (!works && !strstr(why, "memory"))
-            fail_msg("allocation %u: %s", (unsigned)heap.fail_at, why);
+            fail_msg("allocation %u: found \"%s\", expected \"memory\" in it",
+                     (unsigned)heap.fail_at, why);
         if (heap.blocks != blocks)
-            fail_msg("allocation %u: %d blocks leak", (unsigned)heap.fail_at,
-                     (int)(heap.blocks - blocks));
+            fail_msg("allocation %u: found %d blocks leaked, expected 0",
+                     (unsigned)heap.fail_at, (int)(heap.blocks - blocks));
     } while (heap.calls > heap.fail_at++);
     print_message("%u allocations, %u of them refused\n",
                   (unsigned)heap.fail_at, refused);

@@ -377,7 +377,8 @@ static void ledger(void **state)
     char *copy = strndup(json, n);
     assert_int_equal(byoc_ledger_text(copy, 0, &text, &err), BYOC_OK);
     if (!strstr(text, "15 nodes in the model") || !strstr(text, "dnnl"))
-        fail_msg("%s", text);
+        fail_msg("found the ledger:\n%s\nexpected 15 nodes, some on dnnl",
+                 text);
     byoc_string_free(text);
     free(copy);
     byi_unmap(json, n);
@@ -459,7 +460,8 @@ static void wrong_options(void **state)
                                      "ep.context_file_path", "nowhere.onnx"),
                                 why));
         if (!strstr(why, wrong[i][2]))
-            fail_msg("%s=%s: %s", wrong[i][0], wrong[i][1], why);
+            fail_msg("%s=%s: found \"%s\", expected \"%s\" in it", wrong[i][0],
+                     wrong[i][1], why, wrong[i][2]);
     }
     close_digits(&d);
 }
@@ -768,9 +770,9 @@ static void many_sessions(void **state)
     const int files = count_open_files();
     const size_t grown = usual_growth(model, n, folder, plain);
     if (grown > usual + SLACK)
-        fail_msg("the heap grows by %zu bytes in %d sessions, by %zu without "
-                 "the provider",
-                 grown, TIMES, usual);
+        fail_msg("%d sessions: found the heap grown by %zu bytes, expected at "
+                 "most %zu",
+                 TIMES, grown, (size_t)(usual + SLACK));
     assert_int_equal(count_mappings(), mappings);
     assert_int_equal(count_open_files(), files);
     ort->ReleaseSession(plain);

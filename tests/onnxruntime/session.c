@@ -223,7 +223,8 @@ static void expect_equal_tensors(OrtValue *a, OrtValue *b)
     for (size_t i = 0; i < n; i++) {
         const float p = ((float *)x)[i], q = ((float *)y)[i];
         if (fabsf(p - q) > 1e-4F * (1 + fabsf(p)))
-            fail_msg("element %zu: %g and %g", i, (double)p, (double)q);
+            fail_msg("element %zu: found %g, expected %g", i, (double)p,
+                     (double)q);
     }
 }
 

@@ -82,7 +82,7 @@ static const cJSON *node_of(const cJSON *ledger, const char *name)
             ledger,
             "nodes")) if (strcmp(cJSON_GetObjectItem(node, "name")->valuestring,
                                  name) == 0) return node;
-    fail_msg("the ledger has no node %s", name);
+    fail_msg("found no node %s in the ledger, expected one", name);
     return NULL;
 }
 

@@ -239,7 +239,9 @@ static void signatures_of_equal_work_are_equal(void **state)
     for (size_t i = 0; i < BYI_COUNT(rows); i++) {
         sign(rows[i].text, hex);
         if ((strcmp(hex, first) == 0) != rows[i].same)
-            fail_msg("%s: %s", rows[i].text, rows[i].same ? "differs" : "same");
+            fail_msg("%s: found %s signature, expected %s one", rows[i].text,
+                     rows[i].same ? "another" : "the same",
+                     rows[i].same ? "the same" : "another");
     }
 }
 

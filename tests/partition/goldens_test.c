@@ -68,7 +68,9 @@ static void read_option(struct run *run, const char *name, const char *value)
     else if (strcmp(name, "--max-regions") == 0)
         run->max_regions = (uint32_t)atoi(value);
     else
-        fail_msg("the test knows no option '%s'", name);
+        fail_msg("found option '%s' in a RUN line, expected one that "
+                 "read_option() knows",
+                 name);
 }
 
 /* The next word of a command line, without quotes around it. */
@@ -101,7 +103,8 @@ static void read_run(struct run *run, const char *text)
     }
     if (!expect || sscanf(expect, "\n// EXPECT: composites=%u regions=%u",
                           &run->composites, &run->regions) != 2)
-        fail_msg("no line // EXPECT: composites=N regions=M");
+        fail_msg(
+            "expected the line // EXPECT: composites=N regions=M, found none");
 }
 
 static struct byoc_compile_params params_of(const struct run *run)
@@ -157,8 +160,9 @@ static void check_data(const struct byi_module *m)
         while (at < c->bytes && !bytes[at])
             at++;
         if (c->bytes > 8 && at == c->bytes)
-            fail_msg("constant %u has %llu bytes, and all are zero", i,
-                     (unsigned long long)c->bytes);
+            fail_msg("constant %u: found %llu bytes that are all zero, "
+                     "expected one that is not",
+                     i, (unsigned long long)c->bytes);
     }
 }
 
@@ -186,8 +190,8 @@ static uint32_t interpret(const struct byi_module *m, struct byi_arena *arena,
     return n;
 }
 
-static void same(const struct byi_tensor *found, uint32_t n_found,
-                 const struct byi_tensor *want, uint32_t n)
+static void expect_same(const struct byi_tensor *found, uint32_t n_found,
+                        const struct byi_tensor *want, uint32_t n)
 {
     struct byoc_error err;
     assert_int_equal(n_found, n);
@@ -229,10 +233,10 @@ static void run_compiled(const char *path, const struct run *run,
     enum byoc_status status = byoc_compile(path, &params, &compiled, &err);
     if (status == BYOC_OK) {
         char why[512];
-        const char *odd =
+        const char *fault =
             ledger_check(byoc_compiled_ledger(compiled), why, sizeof why);
-        if (odd)
-            fail_msg("ledger: %s", odd);
+        if (fault)
+            fail_msg("ledger: %s", fault);
     }
     if (status || byoc_compiled_load(compiled, &load, &model, &err) ||
         byoc_state_new(model, &state, &err) ||
@@ -240,7 +244,7 @@ static void run_compiled(const char *path, const struct run *run,
         fail_msg("%s", err.text);
     for (uint32_t i = 0; i < n_want; i++)
         found[i] = tensor_of(&outputs[i], &want[i]);
-    same(found, n_want, want, n_want);
+    expect_same(found, n_want, want, n_want);
     byoc_state_free(&state);
     byoc_model_free(&model);
     byoc_compiled_free(&compiled);
@@ -286,7 +290,7 @@ static void check_file(const char *path)
     check_counts(partitioned, &run);
     const uint32_t n_before = interpret(m, run.arena, before);
     const uint32_t n_after = interpret(partitioned, run.arena, after);
-    same(after, n_after, before, n_before);
+    expect_same(after, n_after, before, n_before);
     run_compiled(path, &run, m, before, n_before);
     byi_module_free(&partitioned);
     byoc_compiled_free(&compiled);

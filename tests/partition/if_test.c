@@ -59,7 +59,8 @@ static void run(struct byoc_compiled *compiled, const char *plugin,
         fail_msg("%s", err.text);
     if (!strstr(byoc_model_warnings(model), warning) ||
         !*byoc_model_warnings(model) != !*warning)
-        fail_msg("%s", byoc_model_warnings(model));
+        fail_msg("found the warnings \"%s\", expected \"%s\"",
+                 byoc_model_warnings(model), warning);
     assert_int_equal(byoc_state_new(model, &state, NULL), 0);
     if (byoc_run(state, in, 2, &result, 1, &err) != BYOC_OK)
         fail_msg("%s", err.text);

@@ -198,10 +198,10 @@ static void a_loop_reads_its_last_iteration(void **state)
 static void check_whole(const cJSON *ledger)
 {
     char why[512], *json = cJSON_Print(ledger);
-    const char *odd = ledger_check(json, why, sizeof why);
+    const char *fault = ledger_check(json, why, sizeof why);
     free(json);
-    if (odd)
-        fail_msg("%s", odd);
+    if (fault)
+        fail_msg("%s", fault);
 }
 
 static void ledgers_fit_the_schema(void **state)
@@ -361,7 +361,8 @@ static void the_schema_has_every_reason(void **state)
                                            code->valuestring) != 0)
             i++;
         if (i == BYI_N_REASONS)
-            fail_msg("no reason is called %s", code->valuestring);
+            fail_msg("found the code '%s', expected that of a reason",
+                     code->valuestring);
         n++;
     }
     assert_int_equal(n, BYI_N_REASONS);

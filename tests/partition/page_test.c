@@ -152,7 +152,9 @@ static void page_is_alone(void **state)
                                               "<link", "import "};
         for (size_t k = 0; k < BYI_COUNT(fetches); k++)
             if (strstr(part, fetches[k]))
-                fail_msg("the page has '%s'", fetches[k]);
+                fail_msg(
+                    "found '%s' in the page, expected nothing that is fetched",
+                    fetches[k]);
         assert_null(strchr(part, '@') ? strstr(part, "@LEDGER@") : NULL);
         assert_null(strstr(part, "@SCRIPT@"));
         assert_null(strstr(part, "@STYLE@"));

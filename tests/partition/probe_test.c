@@ -44,11 +44,11 @@ static unsigned probe(const char *text, int forbid_reference,
     return n;
 }
 
-static void has(struct byoc_compiled *compiled, const char *what)
+static void expect_text(struct byoc_compiled *compiled, const char *what)
 {
     const char *ledger = byoc_compiled_ledger(compiled);
     if (!strstr(ledger, what))
-        fail_msg("no %s in\n%s", what, ledger);
+        fail_msg("found no %s in\n%s", what, ledger);
 }
 
 static void check(const char *text, int forbid_reference, unsigned probes,
@@ -58,7 +58,7 @@ static void check(const char *text, int forbid_reference, unsigned probes,
     const unsigned n = probe(text, forbid_reference, &compiled);
     assert_true(probes == ANY || probes == n);
     for (; *texts; texts++)
-        has(compiled, *texts);
+        expect_text(compiled, *texts);
     byoc_compiled_free(&compiled);
 }
 

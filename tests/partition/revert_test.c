@@ -97,10 +97,10 @@ static unsigned count(const char *text, const char *what)
     return n;
 }
 
-static void has(const char *ledger, const char *what)
+static void expect_text(const char *ledger, const char *what)
 {
     if (!strstr(ledger, what))
-        fail_msg("no %s in\n%s", what, ledger);
+        fail_msg("found no %s in\n%s", what, ledger);
 }
 
 /* Compile, check the ledger's counts and texts, and check the results of a run.
@@ -113,11 +113,11 @@ static void check(const char *text, const char *plugin, int n,
     struct byoc_compiled *compiled = compile(text, plugin);
     const char *ledger = byoc_compiled_ledger(compiled);
     snprintf(line, sizeof line, "\"offloaded\": %u,", offloaded);
-    has(ledger, line);
+    expect_text(ledger, line);
     snprintf(line, sizeof line, "\"regions\": %u,", regions);
-    has(ledger, line);
+    expect_text(ledger, line);
     for (; *texts; texts++)
-        has(ledger, *texts);
+        expect_text(ledger, *texts);
     check_numbers(compiled, text, plugin, n);
     byoc_compiled_free(&compiled);
 }
@@ -144,7 +144,7 @@ static void a_region_that_loads_stays(void **state)
     float out[MAX_OUT][16];
     struct byoc_compiled *compiled = compile(single, willing);
     const char *ledger = byoc_compiled_ledger(compiled);
-    has(ledger, "\"regions\": 1,");
+    expect_text(ledger, "\"regions\": 1,");
     assert_null(strstr(ledger, "region-failed"));
     run(compiled, willing, 4, out); /* the model that compiling tried */
     run(compiled, willing, 4, out); /* one of its own */
@@ -159,7 +159,7 @@ static void reverted_operators_are_fused(void **state)
     (void)state;
     struct byoc_compiled *compiled = compile(single, refusing);
     const char *ir = byoc_compiled_ir(compiled);
-    has(ir, "Primitive=1");
+    expect_text(ir, "Primitive=1");
     assert_null(strstr(ir, "Composite"));
     byoc_compiled_free(&compiled);
 }
@@ -296,7 +296,7 @@ static void long_regions_take_few_tries(void **state)
     *(void **)&probes = dlsym(library, "choosy_probes");
     const unsigned loads_before = loads(), probes_before = probes();
     struct byoc_compiled *compiled = compile(text, choosy);
-    has(byoc_compiled_ledger(compiled), "\"regions\": 25,");
+    expect_text(byoc_compiled_ledger(compiled), "\"regions\": 25,");
     assert_true(loads() - loads_before <= 1 + 128 + 25);
     /* equal signatures are probed once: %0 and the rest */
     assert_int_equal(probes() - probes_before, 2);

@@ -15,7 +15,7 @@
 #include "patterns/patterns.h"
 #include "tests/print_pattern.h"
 
-static char room[4096];
+static char memory[4096];
 static struct byoc_pat t;
 
 static void print(const char *pattern, struct byi_text *out)
@@ -30,13 +30,13 @@ static void print(const char *pattern, struct byi_text *out)
 }
 
 /* `built` and `written` compile to the same nodes. */
-static void same(const char *built, const char *written)
+static void expect_same(const char *built, const char *written)
 {
     struct byi_text a = {0}, b = {0};
     print(built, &a);
     print(written, &b);
     if (strcmp(a.at, b.at) != 0)
-        fail_msg("made %s, written %s", a.at, b.at);
+        fail_msg("found %s, expected %s as of '%s'", a.at, b.at, written);
     byi_text_free(&a);
     byi_text_free(&b);
     t.used = 0;
@@ -55,111 +55,126 @@ static const char *one(const char *op, const char *p)
 static void operators(void **state)
 {
     (void)state;
-    t = (struct byoc_pat){.at = room, .size = sizeof room};
-    same(byoc_pat_op(&t, "nn.conv2d", 2, any("src"), byoc_pat_const(&t, "w")),
-         "nn.conv2d(%src, const %w)");
-    same(byoc_pat_op(&t, "add|multiply", 2, any("a"), any("a")),
-         "add|multiply(%a, %a)");
-    same(byoc_pat_op(&t, "add", 2, one("exp", any("a")), one("exp", any("a"))),
-         "add(exp(%a), exp(%a))");
-    same(byoc_pat_op(&t, "concatenate", 2, any("f"), byoc_pat_rest(&t, "r")),
-         "concatenate(%f, %r...)");
-    same(byoc_pat_op(&t, "arange", 3, any("a"), any("b"), any("c")),
-         "arange(%a, %b, %c)");
-    same(byoc_pat_op(&t, "add", 2, any("a"), byoc_pat_value(&t, NULL, 0.5)),
-         "add(%a, const 0.5)");
-    same(byoc_pat_op(&t, "add", 2, any("a"), byoc_pat_value(&t, "half", 0.1)),
-         "add(%a, const %half = 0.1)");
-    same(byoc_pat_op(&t, "add", 3, any("a"), any("b"),
-                     byoc_pat_minus(&t, one("exp", any("c")))),
-         "add(%a, %b, - exp(%c))");
-    same(byoc_pat_op(&t, "multiply", 2, any("a"), byoc_pat_over(&t, any("b"))),
-         "multiply(%a, / %b)");
+    t = (struct byoc_pat){.at = memory, .size = sizeof memory};
+    expect_same(
+        byoc_pat_op(&t, "nn.conv2d", 2, any("src"), byoc_pat_const(&t, "w")),
+        "nn.conv2d(%src, const %w)");
+    expect_same(byoc_pat_op(&t, "add|multiply", 2, any("a"), any("a")),
+                "add|multiply(%a, %a)");
+    expect_same(
+        byoc_pat_op(&t, "add", 2, one("exp", any("a")), one("exp", any("a"))),
+        "add(exp(%a), exp(%a))");
+    expect_same(
+        byoc_pat_op(&t, "concatenate", 2, any("f"), byoc_pat_rest(&t, "r")),
+        "concatenate(%f, %r...)");
+    expect_same(byoc_pat_op(&t, "arange", 3, any("a"), any("b"), any("c")),
+                "arange(%a, %b, %c)");
+    expect_same(
+        byoc_pat_op(&t, "add", 2, any("a"), byoc_pat_value(&t, NULL, 0.5)),
+        "add(%a, const 0.5)");
+    expect_same(
+        byoc_pat_op(&t, "add", 2, any("a"), byoc_pat_value(&t, "half", 0.1)),
+        "add(%a, const %half = 0.1)");
+    expect_same(byoc_pat_op(&t, "add", 3, any("a"), any("b"),
+                            byoc_pat_minus(&t, one("exp", any("c")))),
+                "add(%a, %b, - exp(%c))");
+    expect_same(
+        byoc_pat_op(&t, "multiply", 2, any("a"), byoc_pat_over(&t, any("b"))),
+        "multiply(%a, / %b)");
 }
 
 static void choices_and_tuples(void **state)
 {
     (void)state;
-    t = (struct byoc_pat){.at = room, .size = sizeof room};
-    same(one("exp", byoc_pat_alt(&t, 3, one("abs", any("a")),
-                                 one("nn.relu", any("a")), any("b"))),
-         "exp((abs(%a) | nn.relu(%a) | %b))");
-    same(byoc_pat_tuple(&t, 2, one("exp", any("a")), any("b")),
-         "(exp(%a), %b)");
-    same(byoc_pat_tuple(&t, 1, one("exp", any("a"))), "(exp(%a),)");
-    same(one("exp", byoc_pat_field(&t, one("split", any("a")), 1)),
-         "exp(split(%a).1)");
+    t = (struct byoc_pat){.at = memory, .size = sizeof memory};
+    expect_same(one("exp", byoc_pat_alt(&t, 3, one("abs", any("a")),
+                                        one("nn.relu", any("a")), any("b"))),
+                "exp((abs(%a) | nn.relu(%a) | %b))");
+    expect_same(byoc_pat_tuple(&t, 2, one("exp", any("a")), any("b")),
+                "(exp(%a), %b)");
+    expect_same(byoc_pat_tuple(&t, 1, one("exp", any("a"))), "(exp(%a),)");
+    expect_same(one("exp", byoc_pat_field(&t, one("split", any("a")), 1)),
+                "exp(split(%a).1)");
 }
 
 static void attributes_and_types(void **state)
 {
     (void)state;
     const int64_t ones[] = {1, INT64_C(-2)};
-    t = (struct byoc_pat){.at = room, .size = sizeof room};
-    same(byoc_pat_int(&t, one("nn.softmax", any("a")), "axis", ">=", -1),
-         "nn.softmax(%a){axis>=-1}");
-    same(byoc_pat_float(&t,
-                        byoc_pat_float(&t, one("nn.leaky_relu", any("a")),
-                                       "alpha", ">", 0.1),
-                        "alpha", "<=", 1e-7),
-         "nn.leaky_relu(%a){alpha>0.1, alpha<=1e-7}");
-    same(byoc_pat_string(&t, one("nn.gelu", any("a")), "approximate",
-                         "!=", "tanh"),
-         "nn.gelu(%a){approximate!=\"tanh\"}");
-    same(byoc_pat_ints(&t, one("split", any("a")), "sizes", "=", 2, ones),
-         "split(%a){sizes=[1, -2]}");
-    same(byoc_pat_ints(&t, one("split", any("a")), "sizes", "=", 0, NULL),
-         "split(%a){sizes=[]}");
-    same(byoc_pat_attr(&t, one("nn.softmax", any("a")), "axis=-1|3"),
-         "nn.softmax(%a){axis=-1|3}");
-    same(one("exp", byoc_pat_type(&t, any("a"),
-                                  "Tensor[(1, _, >=2, ...), float32|float16]")),
-         "exp(%a: Tensor[(1, _, >=2, ...), float32|float16])");
-    same(byoc_pat_type(&t, one("exp", any("a")), "float32"),
-         "exp(%a): float32");
+    t = (struct byoc_pat){.at = memory, .size = sizeof memory};
+    expect_same(byoc_pat_int(&t, one("nn.softmax", any("a")), "axis", ">=", -1),
+                "nn.softmax(%a){axis>=-1}");
+    expect_same(
+        byoc_pat_float(&t,
+                       byoc_pat_float(&t, one("nn.leaky_relu", any("a")),
+                                      "alpha", ">", 0.1),
+                       "alpha", "<=", 1e-7),
+        "nn.leaky_relu(%a){alpha>0.1, alpha<=1e-7}");
+    expect_same(byoc_pat_string(&t, one("nn.gelu", any("a")), "approximate",
+                                "!=", "tanh"),
+                "nn.gelu(%a){approximate!=\"tanh\"}");
+    expect_same(
+        byoc_pat_ints(&t, one("split", any("a")), "sizes", "=", 2, ones),
+        "split(%a){sizes=[1, -2]}");
+    expect_same(
+        byoc_pat_ints(&t, one("split", any("a")), "sizes", "=", 0, NULL),
+        "split(%a){sizes=[]}");
+    expect_same(byoc_pat_attr(&t, one("nn.softmax", any("a")), "axis=-1|3"),
+                "nn.softmax(%a){axis=-1|3}");
+    expect_same(
+        one("exp", byoc_pat_type(&t, any("a"),
+                                 "Tensor[(1, _, >=2, ...), float32|float16]")),
+        "exp(%a: Tensor[(1, _, >=2, ...), float32|float16])");
+    expect_same(byoc_pat_type(&t, one("exp", any("a")), "float32"),
+                "exp(%a): float32");
 }
 
 static void ifs(void **state)
 {
     (void)state;
-    t = (struct byoc_pat){.at = room, .size = sizeof room};
-    same(byoc_pat_if(
-             &t, any("c"), one("nn.relu", any("a")),
-             byoc_pat_op(&t, "add", 2, any("a"), byoc_pat_const(&t, "k"))),
-         "if (%c) { nn.relu(%a) } else { add(%a, const %k) }");
-    same(one("exp", byoc_pat_if(&t, one("logical_not", any("c")), any("a"),
-                                byoc_pat_if(&t, any("d"), one("exp", any("a")),
-                                            any("b")))),
-         "exp(if (logical_not(%c)) { %a } else { if (%d) { exp(%a) } else "
-         "{ %b } })");
+    t = (struct byoc_pat){.at = memory, .size = sizeof memory};
+    expect_same(byoc_pat_if(&t, any("c"), one("nn.relu", any("a")),
+                            byoc_pat_op(&t, "add", 2, any("a"),
+                                        byoc_pat_const(&t, "k"))),
+                "if (%c) { nn.relu(%a) } else { add(%a, const %k) }");
+    expect_same(
+        one("exp", byoc_pat_if(&t, one("logical_not", any("c")), any("a"),
+                               byoc_pat_if(&t, any("d"), one("exp", any("a")),
+                                           any("b")))),
+        "exp(if (logical_not(%c)) { %a } else { if (%d) { exp(%a) } else "
+        "{ %b } })");
 }
 
 static void steps_and_names(void **state)
 {
     (void)state;
-    t = (struct byoc_pat){.at = room, .size = sizeof room};
-    same(byoc_pat_step(&t, one("exp", any("a")), one("nn.relu", "^"), ""),
-         "exp(%a) [nn.relu(^)]");
-    same(byoc_pat_step(&t, one("exp", any("a")),
-                       byoc_pat_alt(&t, 2, one("nn.relu", "^"),
-                                    byoc_pat_op(&t, "add", 2, "^", any("o"))),
-                       "*"),
-         "exp(%a) [nn.relu(^) | add(^, %o)]*");
-    same(byoc_pat_step(&t, one("exp", any("a")), one("abs", "^"), "{2, 4}"),
-         "exp(%a) [abs(^)]{2, 4}");
-    same(byoc_pat_step(&t,
-                       byoc_pat_step(&t, one("exp", any("a")),
-                                     one("nn.relu|abs", "^"), "~"),
-                       byoc_pat_op(&t, "add", 2, "^", "^"), "?"),
-         "exp(%a) [nn.relu|abs(^)]~ [add(^, ^)]?");
-    same(byoc_pat_with(
-             &t,
-             byoc_pat_with(&t,
-                           byoc_pat_op(&t, "add", 2, one("tanh", any("e")),
-                                       one("sigmoid", any("e"))),
-                           "e", one("exp", any("f"))),
-             "f", one("abs", any("x"))),
-         "add(tanh(%e), sigmoid(%e)) with %e = exp(%f), %f = abs(%x)");
+    t = (struct byoc_pat){.at = memory, .size = sizeof memory};
+    expect_same(
+        byoc_pat_step(&t, one("exp", any("a")), one("nn.relu", "^"), ""),
+        "exp(%a) [nn.relu(^)]");
+    expect_same(
+        byoc_pat_step(&t, one("exp", any("a")),
+                      byoc_pat_alt(&t, 2, one("nn.relu", "^"),
+                                   byoc_pat_op(&t, "add", 2, "^", any("o"))),
+                      "*"),
+        "exp(%a) [nn.relu(^) | add(^, %o)]*");
+    expect_same(
+        byoc_pat_step(&t, one("exp", any("a")), one("abs", "^"), "{2, 4}"),
+        "exp(%a) [abs(^)]{2, 4}");
+    expect_same(byoc_pat_step(&t,
+                              byoc_pat_step(&t, one("exp", any("a")),
+                                            one("nn.relu|abs", "^"), "~"),
+                              byoc_pat_op(&t, "add", 2, "^", "^"), "?"),
+                "exp(%a) [nn.relu|abs(^)]~ [add(^, ^)]?");
+    expect_same(
+        byoc_pat_with(
+            &t,
+            byoc_pat_with(&t,
+                          byoc_pat_op(&t, "add", 2, one("tanh", any("e")),
+                                      one("sigmoid", any("e"))),
+                          "e", one("exp", any("f"))),
+            "f", one("abs", any("x"))),
+        "add(tanh(%e), sigmoid(%e)) with %e = exp(%f), %f = abs(%x)");
 }
 
 /* Buffers of every length up to the required one: no byte after them is
@@ -168,14 +183,14 @@ static void never_writes_past_its_buffer(void **state)
 {
     (void)state;
     static const char want[] = "add(exp(%a), (abs(%b) | %c)) [nn.relu(^)]?";
-    for (size_t size = 0; size < sizeof room; size++) {
-        memset(room, '#', sizeof room);
-        t = (struct byoc_pat){.at = room, .size = size};
+    for (size_t size = 0; size < sizeof memory; size++) {
+        memset(memory, '#', sizeof memory);
+        t = (struct byoc_pat){.at = memory, .size = size};
         const char *p =
             byoc_pat_op(&t, "add", 2, one("exp", any("a")),
                         byoc_pat_alt(&t, 2, one("abs", any("b")), any("c")));
         p = byoc_pat_step(&t, p, one("nn.relu", "^"), "?");
-        assert_true(room[size] == '#');
+        assert_true(memory[size] == '#');
         assert_true(t.used <= size);
         if (t.used < size) {
             assert_string_equal(p, want);
@@ -183,7 +198,7 @@ static void never_writes_past_its_buffer(void **state)
         }
         assert_string_equal(p, "");
     }
-    fail_msg("no room is enough");
+    fail_msg("found no pattern in %zu bytes, expected %s", sizeof memory, want);
 }
 
 int main(void)

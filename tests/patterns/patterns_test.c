@@ -186,7 +186,8 @@ static void refuses_bad_rows(void **state)
         struct byi_pattern_table *table = NULL;
         struct byoc_error err = {0};
         if (compile(bad[i].pattern, &table, &err) == BYOC_OK)
-            fail_msg("'%s' was accepted", bad[i].pattern);
+            fail_msg("'%s': found no error, expected \"%s\"", bad[i].pattern,
+                     bad[i].message);
         if (!strstr(err.text, bad[i].message))
             fail_msg("'%s': found \"%s\", expected \"%s\"", bad[i].pattern,
                      err.text, bad[i].message);
@@ -634,8 +635,9 @@ static void prints(const char *pattern)
     print_pattern(&b->at[0], &second);
     if (strcmp(first.at, second.at) != 0 ||
         a->at[0].n_nodes != b->at[0].n_nodes)
-        fail_msg("'%s': printed '%s', and then '%s'", pattern, first.at,
-                 second.at);
+        fail_msg(
+            "'%s', printed, compiled and printed: found '%s', expected '%s'",
+            pattern, second.at, first.at);
     byi_text_free(&first);
     byi_text_free(&second);
     byi_patterns_free(&a);

@@ -41,7 +41,7 @@ static struct byoc_fail *mix_make(const struct byoc_host *host,
 {
     float *sum = malloc(sizeof *sum);
     if (!sum)
-        return host->fail(host->ctx, BYOC_FAIL_RESOURCE, "no memory");
+        return host->fail(host->ctx, BYOC_FAIL_RESOURCE, "out of memory");
     *sum = (float)call->attrs[1].ints[0];
     *sum += (float)strlen(call->attrs[2].strings[0]);
     for (uint32_t i = 0; i < call->attrs[3].n; i++)
@@ -173,7 +173,7 @@ static struct byoc_fail *repeat(const struct byoc_host *host,
         const size_t n = strlen(x[i]);
         char *text = call->text(call, times * n);
         if (!text)
-            return host->fail(host->ctx, BYOC_FAIL_RESOURCE, "no memory");
+            return host->fail(host->ctx, BYOC_FAIL_RESOURCE, "out of memory");
         for (uint64_t k = 0; k < times; k++)
             memcpy(text + k * n, x[i], n);
         y[i] = text;

@@ -313,7 +313,7 @@ static void refuse(struct model *m, struct view past, struct view present,
     DLTensor out[5];
     assert_int_not_equal(run(m, past, present, new, out, &err), BYOC_OK);
     if (!strstr(err.text, why))
-        fail_msg("%s\nexpected: %s", err.text, why);
+        fail_msg("found \"%s\", expected \"%s\" in it", err.text, why);
 }
 
 static void test_refused(void **state)

@@ -205,7 +205,9 @@ static void test_refusal(void **state)
     run_right(s, 13);
     if (!strstr(m.said, "region r0 runs its native twin for N=13: ref: r0: a "
                         "ref.relu of 13 numbers, which brings bad luck\n"))
-        fail_msg("%s", m.said);
+        fail_msg(
+            "found the log \"%s\", expected that r0 runs its twin for N=13",
+            m.said);
     assert_non_null(strstr(m.said, "specialised for N=12 in "));
     assert_int_equal(stats_of(&m).refusals, 1);
     assert_int_equal(stats_of(&m).hits, 1);
@@ -463,7 +465,10 @@ static void test_contradicted(void **state)
         DLTensor out = {0};
         const enum byoc_status status = byoc_run(s, &in, 1, &out, 1, &err);
         if (status != rows[i].status || !strstr(err.text, rows[i].word))
-            fail_msg("row %zu: %d, %s", i, (int)status, err.text);
+            fail_msg("row %zu: found status %d and \"%s\", expected status %d "
+                     "and \"%s\" in it",
+                     i, (int)status, err.text, (int)rows[i].status,
+                     rows[i].word);
         assert_null(strstr(err.text, "any size")); /* every axis has a name */
     }
     assert_int_equal(stats_of(&m).builds, 0);
@@ -935,7 +940,7 @@ static void warm_fails(const struct model *m, const char *name, int64_t size,
     assert_int_equal(byoc_model_warm(m->model, &dim, name ? 1 : 0, &err),
                      BYOC_EINVAL);
     if (!strstr(err.text, word))
-        fail_msg("\"%s\" does not say \"%s\"", err.text, word);
+        fail_msg("found \"%s\", expected \"%s\" in it", err.text, word);
 }
 
 static void test_warm(void **state)

@@ -335,7 +335,8 @@ static void test_lists_refused(void **state)
         const enum byoc_status status = byoc_run_values(s, in, 3, out, 1, &err);
         assert_int_equal(status, rows[i].word ? BYOC_EINVAL : BYOC_OK);
         if (rows[i].word && !strstr(err.text, rows[i].word))
-            fail_msg("\"%s\" does not say \"%s\"", err.text, rows[i].word);
+            fail_msg("found \"%s\", expected \"%s\" in it", err.text,
+                     rows[i].word);
         byoc_state_free(&s);
         byoc_model_free(&model);
         fixture_close(&x);
@@ -466,7 +467,7 @@ static void refuse(const char *ir, enum byoc_status status, const char *word)
     struct byoc_error err;
     assert_int_equal(fixture_open(&x, ir, &err), status);
     if (!strstr(err.text, word))
-        fail_msg("\"%s\" does not say \"%s\"", err.text, word);
+        fail_msg("found \"%s\", expected \"%s\" in it", err.text, word);
 }
 
 static void test_refused(void **state)
@@ -489,7 +490,7 @@ static void run_fails(struct byoc_state *s, const DLTensor *in, uint32_t n_in,
     struct byoc_error err;
     assert_int_equal(byoc_run(s, in, n_in, out, n_out, &err), status);
     if (!strstr(err.text, word))
-        fail_msg("\"%s\" does not say \"%s\"", err.text, word);
+        fail_msg("found \"%s\", expected \"%s\" in it", err.text, word);
 }
 
 /* A run without end fails with an error and leaks nothing, and the state can

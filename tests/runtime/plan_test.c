@@ -106,8 +106,10 @@ static void check(const struct fault *fault, bool manifest)
         open_with(manifest ? opened.plan.json.at : text,
                   manifest ? text : opened.manifest.at, &err);
     if (status != fault->status || !strstr(err.text, fault->message))
-        fail_msg("%s -> %s: %d \"%s\" does not say \"%s\"\n%s", fault->from,
-                 fault->to, (int)status, err.text, fault->message, text);
+        fail_msg("%s -> %s: found status %d and \"%s\", expected status %d and "
+                 "\"%s\" in it\n%s",
+                 fault->from, fault->to, (int)status, err.text,
+                 (int)fault->status, fault->message, text);
     free(text);
 }
 
@@ -354,7 +356,8 @@ static void test_apply_fault(void **state)
     assert_int_equal(byoc_state_new(model, &run, &err), BYOC_OK);
     assert_int_equal(fixture_run(&opened, run, 1, true, &err), BYOC_ETYPE);
     if (!strstr(err.text, "found float32 (2,) as result 0, expected int32"))
-        fail_msg("%s", err.text);
+        fail_msg("found \"%s\", expected an error about the result 0",
+                 err.text);
     byoc_state_free(&run);
     byoc_model_free(&model);
     free(plan);

@@ -27,7 +27,8 @@ static void fails(const char *path, enum byoc_status status, const char *word)
     assert_int_equal(byoc_internal_plugin_open(path, 1, &plugin, &err), status);
     assert_null(plugin);
     if (!strstr(err.text, word) || !strstr(err.text, path))
-        fail_msg("\"%s\" does not say \"%s\" and the path", err.text, word);
+        fail_msg("found \"%s\", expected \"%s\" and the path in it", err.text,
+                 word);
 }
 
 static void test_failures(void **state)

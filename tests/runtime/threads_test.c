@@ -47,7 +47,7 @@ static uint32_t decide(struct byi_thread_facts facts, const char *word)
     if (byi_threads_from(&facts, &threads, why, sizeof why, &err) != BYOC_OK)
         fail_msg("%s", err.text);
     if (!strstr(why, word))
-        fail_msg("\"%s\" does not say \"%s\"", why, word);
+        fail_msg("found \"%s\", expected \"%s\" in it", why, word);
     return threads;
 }
 

@@ -82,8 +82,9 @@ static void check_one(const struct base *base, const char *params,
     const uint32_t n = composites_of(text, &m, &func);
     if (n != 1 || strcmp(m->funcs.at[func]->attr.composite, base->row) != 0 ||
         count_ops(main_of(m)) != 0)
-        fail_msg("%u composites and %u operators outside: %s\n%s", n,
-                 count_ops(main_of(m)), refusal_text, text);
+        fail_msg("found %u composites and %u operators outside, expected one "
+                 "of row %s and no operators: %s\n%s",
+                 n, count_ops(main_of(m)), base->row, refusal_text, text);
     fill_inputs(main_of(plain), arena, in);
     if (byi_interp_run(plain, byi_func_find(plain, "main"), in,
                        main_of(plain)->params.n, arena, want, MAX_IO, &n_want,
@@ -166,7 +167,9 @@ static void other_constants_do_not_match(void **state)
                 byi_print_module(m, &printed, NULL);
                 if (strstr(printed.at, "nn.gelu") ||
                     strstr(printed.at, "nn.mish") || count_ops(main_of(m)) == 0)
-                    fail_msg("%s with another number is %s", text, printed.at);
+                    fail_msg("%s: found %s, expected no activation, since a "
+                             "number differs",
+                             text, printed.at);
                 byi_text_free(&printed);
                 byi_module_free(&m);
                 byi_text_free(&(struct byi_text){.at = text});

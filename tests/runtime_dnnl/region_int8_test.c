@@ -102,8 +102,8 @@ static void expect(struct region *g, const struct scheme *s, uint32_t out,
                  s->result ? byoc_dtype_name(s->result) : "floats", why,
                  r.trace);
     if (!strstr(r.trace, "qnn.dequantize:") != s->integers)
-        fail_msg("%s, zero %d: expected %s\n%s", op, s->zero,
-                 s->integers ? "integers" : "floats", r.trace);
+        fail_msg("%s, zero %d: expected a product of %s, found the steps\n%s",
+                 op, s->zero, s->integers ? "integers" : "floats", r.trace);
 }
 
 /* Data whose integers, with the zero point 117, are multiplied by `step`. */

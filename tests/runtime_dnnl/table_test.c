@@ -73,8 +73,9 @@ static void check_composite_as(const char *params, const char *dtype,
     if (count_composites(m, &func) != 1 ||
         strcmp(m->funcs.at[func]->attr.composite, watched->name) != 0 ||
         count_ops(m->funcs.at[func]) != count_ops(main_of(plain)))
-        fail_msg("is not one composite of row %s: %s\n%s", watched->name,
-                 refusal_text, text);
+        fail_msg("found %u composites, expected one of row %s with all "
+                 "operators: %s\n%s",
+                 count_composites(m, &func), watched->name, refusal_text, text);
     counts[row].matched++;
     counts[row].probed += probes != 0;
     note_ops(m->funcs.at[func]);
@@ -352,20 +353,23 @@ static void check_coverage(const struct byi_dn_row *r)
     for (uint32_t i = 0; i < BYI_N_OPS; i++) {
         const char *name = byi_op((enum byi_op_id)i)->name;
         if (byi_dn_row_has(r, name) && !operator_seen[i])
-            fail_msg("row %s: no sample has %s", r->name, name);
+            fail_msg("row %s: found no sample with %s; add one to samples.h",
+                     r->name, name);
     }
     for (size_t i = 0; r->following == BYI_DN_POSTS && i < BYI_COUNT(posts);
          i++)
         if (!post_seen[byi_op_of_name(posts[i], strlen(posts[i]))->id])
-            fail_msg("row %s: no sample has the post-op %s", r->name, posts[i]);
+            fail_msg("row %s: found no sample with the post-op %s; add one to "
+                     "samples.h",
+                     r->name, posts[i]);
     if (!counts[row].compared)
-        fail_msg("row %s has no sample; add one to samples.h", r->name);
+        fail_msg("row %s: found no sample; add one to samples.h", r->name);
     if (!counts[row].refused)
-        fail_msg("row %s has no refused program; add one to samples.h",
+        fail_msg("row %s: found no refused program; add one to samples.h",
                  r->name);
     if (counts[row].units != counts[row].run)
-        fail_msg("row %s: %u of %u programs ran as C", r->name,
-                 counts[row].units, counts[row].run);
+        fail_msg("row %s: found %u programs that ran as C, expected all %u",
+                 r->name, counts[row].units, counts[row].run);
 }
 
 static void test_row(void **state)
@@ -400,7 +404,8 @@ static void every_message_was_raised(void **state)
     (void)state;
     for (uint32_t i = 0; i < N_MESSAGES; i++)
         if (!raised[i])
-            fail_msg("no program was refused with '%s'", messages[i]);
+            fail_msg("found no program refused with '%s', expected one",
+                     messages[i]);
 }
 
 int main(void)

@@ -14,7 +14,8 @@ static void test_every_operator(void **state)
     for (int i = 1; i < BYI_N_OPS; i++)
         if (!byi_op_has((enum byi_op_id)i, BYI_TRAIT_LIST) &&
             !byi_kernel_of((enum byi_op_id)i))
-            fail_msg("%s has no kernel", byi_op((enum byi_op_id)i)->name);
+            fail_msg("%s: found no kernel, expected one",
+                     byi_op((enum byi_op_id)i)->name);
     assert_null(byi_kernel_of(BYI_OP_NONE));
 }
 

@@ -67,7 +67,9 @@ static void fuse(struct graph *g, uint32_t *n_groups, uint32_t *n_ops)
     const double ratio =
         (double)(clock() - begin) / (double)(begin - g->begin + 1);
     if (ratio > 100)
-        fail_msg("fusing took %.0f times as long as building", ratio);
+        fail_msg("found that fusing took %.0f times as long as building, "
+                 "expected at most 100",
+                 ratio);
     if (byi_verify(g->m, &err))
         fail_msg("%s", err.text);
     *n_groups = *n_ops = 0;

@@ -79,7 +79,9 @@ static void read_run(struct run *run, const char *text)
                  !takes(run, &run->plugins, "--plugin=%P/", word) &&
                  strcmp(word, "%s") != 0 && strcmp(word, "2>&1") != 0 &&
                  strcmp(word, "--native") != 0)
-            fail_msg("the test knows no option '%s'", word);
+            fail_msg("found option '%s' in a RUN line, expected one that this "
+                     "test knows",
+                     word);
     }
 }
 
@@ -119,7 +121,7 @@ static void run_passes(struct byi_module *m, struct run *run, const char *path)
         .entries = {byi_backends_entry(plugin ? &backends : NULL)},
         .eval = byi_kernel_eval};
     if (run->passes.n == 0)
-        fail_msg("%s: the first line names no pass", path);
+        fail_msg("%s: found no pass in the first line, expected one", path);
     for (uint32_t i = 0; i < run->passes.n; i++)
         if (byi_passes_parse(run->passes.at[i], run->arena, &list, &err))
             fail_msg("%s: %s", path, err.text);
