@@ -6,6 +6,7 @@
 #include "programs.h"
 #include "tests/watchdog.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -129,7 +130,8 @@ static int check_list(struct run *run, const char *path)
     char line[256];
     FILE *list = fopen(path, "r");
     if (!list) {
-        fprintf(stderr, "programs: cannot read %s\n", path);
+        fprintf(stderr, "programs: cannot read %s: %s\n", path,
+                strerror(errno));
         return 2;
     }
     while (fgets(line, sizeof line, list)) {
@@ -255,7 +257,15 @@ static bool keep_stage(struct run *run, const char *name)
     return false;
 }
 
-/* Read options from argv; the remaining arguments are files. -1: usage. */
+static int refuse(const char *argument)
+{
+    fprintf(stderr, "programs: found '%s', expected an option and its value:\n",
+            argument);
+    return -1;
+}
+
+/* Read options from argv; the remaining arguments are files. -1: a message
+ * is on stderr. */
 static int read_options(struct run *run, int argc, char **argv)
 {
     struct options *o = &run->o;
@@ -272,7 +282,7 @@ static int read_options(struct run *run, int argc, char **argv)
         } else if (strncmp(argv[i], "--", 2) != 0) {
             argv[n++] = argv[i];
         } else if (!value) {
-            return -1;
+            return refuse(argv[i]);
         } else {
             const uint64_t number = strtoull(value, NULL, 10);
             if (strcmp(argv[i], "--count") == 0)
@@ -291,7 +301,7 @@ static int read_options(struct run *run, int argc, char **argv)
             else if (strcmp(argv[i], "--seeds") == 0)
                 o->seeds = value;
             else
-                return -1;
+                return refuse(argv[i]);
             i++;
         }
     }
@@ -301,7 +311,7 @@ static int read_options(struct run *run, int argc, char **argv)
     run->end = o->seed + o->count;
     run->n = program_stages(run->stages);
     run->stages[run->n - 1].every = artifact;
-    return !o->pass || keep_stage(run, o->pass) ? n : -1;
+    return !o->pass || keep_stage(run, o->pass) ? n : refuse(o->pass);
 }
 
 int main(int argc, char **argv)
