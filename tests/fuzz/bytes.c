@@ -21,22 +21,22 @@ int64_t fuzz_number(struct fuzz_rng *rng)
     return numbers[fuzz_below(rng, n)];
 }
 
-void fuzz_splice(struct byi_text *t, size_t at, size_t gone, const char *with,
-                 size_t n)
+void fuzz_splice(struct byi_text *t, size_t at, size_t n_removed,
+                 const char *with, size_t n)
 {
     struct byi_text fresh = {0};
     byi_text_add(&fresh, t->at, at);
     byi_text_add(&fresh, with ? with : "", n);
-    byi_text_add(&fresh, t->at + at + gone, t->n - at - gone);
+    byi_text_add(&fresh, t->at + at + n_removed, t->n - at - n_removed);
     byi_text_free(t);
     *t = fresh;
 }
 
-/* A random length up to `most`, mostly a short one. */
-static size_t length(struct fuzz_rng *rng, size_t most)
+/* A random length up to `limit`, mostly a short one. */
+static size_t random_length(struct fuzz_rng *rng, size_t limit)
 {
     size_t n = 1 + fuzz_below(rng, fuzz_below(rng, 4) ? 16 : 512);
-    return n < most ? n : most;
+    return n < limit ? n : limit;
 }
 
 static void overwrite_number(struct fuzz_rng *rng, struct byi_text *t,
@@ -90,11 +90,11 @@ static void take_piece(struct fuzz_rng *rng, struct byi_text *t,
                        const struct byi_text *other)
 {
     const size_t from = fuzz_below(rng, other->n), at = fuzz_below(rng, t->n);
-    const size_t n = length(rng, other->n - from);
-    const size_t gone = n < t->n - at && fuzz_next(rng) & 1 ? n : 0;
+    const size_t n = random_length(rng, other->n - from);
+    const size_t n_removed = n < t->n - at && fuzz_next(rng) & 1 ? n : 0;
     struct byi_text piece = {0}; /* the other one may be the same memory */
     byi_text_add(&piece, other->at + from, n);
-    fuzz_splice(t, at, gone, piece.at, n);
+    fuzz_splice(t, at, n_removed, piece.at, n);
     byi_text_free(&piece);
 }
 
@@ -102,7 +102,7 @@ static void edit(struct fuzz_rng *rng, struct byi_text *t,
                  const struct byi_text *other)
 {
     size_t at = fuzz_below(rng, t->n), from = fuzz_below(rng, t->n);
-    size_t n = length(rng, t->n - at);
+    size_t n = random_length(rng, t->n - at);
     char noise[512];
     switch (fuzz_below(rng, 14)) {
     case 0:

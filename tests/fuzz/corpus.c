@@ -31,7 +31,7 @@ uint32_t fuzz_origin(struct fuzz_job *job, const char *path)
 bool fuzz_pool_add(struct fuzz_pool *pool, char *bytes, const char *input,
                    uint32_t n, uint32_t origin)
 {
-    if (pool->n == FUZZ_MAX_ITEMS || n > pool->room - pool->used)
+    if (pool->n == FUZZ_MAX_ITEMS || n > pool->capacity - pool->used)
         return false;
     if (n)
         memcpy(bytes + pool->used, input, n);
@@ -47,7 +47,7 @@ void fuzz_corpus_clear(struct fuzz_job *job)
     memset(s->seen, 0, sizeof s->seen);
     s->corpus.n = s->n_seeds = s->n_tried = s->n_kept = s->n_read = 0;
     s->corpus.used = 0;
-    s->corpus.room = FUZZ_POOL;
+    s->corpus.capacity = FUZZ_POOL;
 }
 
 bool fuzz_corpus_read(struct fuzz_job *job, const char *path)
@@ -179,8 +179,8 @@ static void try_mutant(struct fuzz_job *job, struct fuzz_rng *rng)
     byi_text_add(&bytes, parent.at, parent.n);
     job->reader->mutate(rng, &bytes, &other);
     /* large inputs must not grow: they only get slower */
-    const size_t most = parent.n > LARGE ? parent.n : LARGE;
-    const uint32_t n = (uint32_t)(bytes.n < most ? bytes.n : most);
+    const size_t max_bytes = parent.n > LARGE ? parent.n : LARGE;
+    const uint32_t n = (uint32_t)(bytes.n < max_bytes ? bytes.n : max_bytes);
     fuzz_pool_add(&s->journal, s->journal_bytes, bytes.at, n, origin);
     if (fuzz_run_input(job, bytes.at ? bytes.at : "", n, origin) &&
         fuzz_pool_add(&s->corpus, s->corpus_bytes, bytes.at, n, origin))
@@ -194,7 +194,7 @@ void fuzz_batch(struct fuzz_job *job, void *unused)
     struct fuzz_shared *s = job->shared;
     s->journal.n = 0;
     s->journal.used = 0;
-    s->journal.room = FUZZ_JOURNAL;
+    s->journal.capacity = FUZZ_JOURNAL;
     for (uint32_t i = 0; i < BATCH_INPUTS && s->execs < job->count; i++) {
         struct fuzz_rng rng = {(job->seed << 40) + s->execs};
         s->mutating = true;
@@ -204,7 +204,7 @@ void fuzz_batch(struct fuzz_job *job, void *unused)
         else if (s->n_kept)
             try_mutant(job, &rng);
         if (s->cpu > BATCH_MS || s->wall > job->deadline ||
-            s->journal.room - s->journal.used < FUZZ_MAX_INPUT)
+            s->journal.capacity - s->journal.used < FUZZ_MAX_INPUT)
             return;
     }
 }

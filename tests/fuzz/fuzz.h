@@ -43,8 +43,9 @@ static inline uint64_t fuzz_below(struct fuzz_rng *rng, uint64_t n)
 /* A number that code often fails to handle, such as a limit of a type; more
  * often a small one. */
 int64_t fuzz_number(struct fuzz_rng *rng);
-/* Replace the `gone` bytes from bytes->at[at] on with the n bytes at `with`. */
-void fuzz_splice(struct byi_text *bytes, size_t at, size_t gone,
+/* Replace the `n_removed` bytes from bytes->at[at] on with the n bytes at
+ * `with`. */
+void fuzz_splice(struct byi_text *bytes, size_t at, size_t n_removed,
                  const char *with, size_t n);
 void fuzz_bytes(struct fuzz_rng *rng, struct byi_text *bytes,
                 const struct byi_text *other);

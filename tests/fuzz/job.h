@@ -25,7 +25,7 @@ struct fuzz_item {
 };
 
 struct fuzz_pool {
-    uint64_t used, room;
+    uint64_t used, capacity;
     uint32_t n;
     struct fuzz_item items[FUZZ_MAX_ITEMS];
 };

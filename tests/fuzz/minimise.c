@@ -30,13 +30,13 @@ static bool leave_out(struct fuzz_job *job, struct byi_text *bytes, size_t at,
 void fuzz_minimise(struct fuzz_job *job, struct byi_text *bytes,
                    uint32_t origin, const char *key)
 {
-    bool gone = true;
-    while (gone && bytes->n > 1) {
-        gone = false;
+    bool removed = true;
+    while (removed && bytes->n > 1) {
+        removed = false;
         for (size_t piece = bytes->n / 2; piece > 0; piece /= 2)
             for (size_t at = 0; at + piece <= bytes->n;)
                 if (leave_out(job, bytes, at, piece, origin, key))
-                    gone = true;
+                    removed = true;
                 else
                     at += piece;
     }

@@ -99,7 +99,7 @@ static void keep(struct results *r, const DLTensor *out, uint32_t n)
 static bool differ(const struct byi_tensor *a, const struct byi_tensor *b)
 {
     int64_t n = byi_elements(b->rank, b->dims);
-    double most = 0, worst = 0;
+    double largest = 0, worst = 0;
     if (!byi_dims_equal(a->rank, a->dims, b->rank, b->dims))
         return true;
     if (a->dtype != BYOC_F32 && a->dtype != BYOC_F64)
@@ -108,10 +108,10 @@ static bool differ(const struct byi_tensor *a, const struct byi_tensor *b)
         double x = byi_tensor_float(a, i), y = byi_tensor_float(b, i);
         if (!isfinite(x) && !isfinite(y))
             return false;
-        most = fmax(most, fabs(y));
+        largest = fmax(largest, fabs(y));
         worst = fmax(worst, fabs(x - y));
     }
-    return most < 1e6 && !(worst <= 1e-3 * most + 1e-4);
+    return largest < 1e6 && !(worst <= 1e-3 * largest + 1e-4);
 }
 
 static bool run(struct fuzz_case *c, const struct byoc_model *model,
