@@ -52,12 +52,12 @@ static void quotient(struct draw *d)
 {
     int64_t dims[BYI_MAX_RANK], b[BYI_MAX_RANK];
     const uint32_t rank = draw_shape(d, 0, 4, dims);
-    const bool whole = !byi_dtype_is_float(d->dtype);
+    const bool is_integer = !byi_dtype_is_float(d->dtype);
 
     draw_operand(d, d->dtype, rank, dims, op_now->flavour);
     const uint32_t rb = draw_narrower(d, rank, dims, b);
-    draw_operand(d, d->dtype, rb, b, whole ? POSITIVE : op_now->flavour);
-    if (strcmp(op_now->op, "Mod") == 0 && (!whole || draw_chance(d, 50)))
+    draw_operand(d, d->dtype, rb, b, is_integer ? POSITIVE : op_now->flavour);
+    if (strcmp(op_now->op, "Mod") == 0 && (!is_integer || draw_chance(d, 50)))
         draw_attr_int(d, "fmod", 1);
 }
 
@@ -336,7 +336,7 @@ static void draw_odd_window(struct draw *d, struct window *w)
 static void conv(struct draw *d)
 {
     const bool back = strcmp(op_now->op, "ConvTranspose") == 0;
-    const bool whole = strcmp(op_now->op, "ConvInteger") == 0;
+    const bool is_integer = strcmp(op_now->op, "ConvInteger") == 0;
     const int64_t groups = draw_chance(d, 30) ? draw_int(d, 2, 4) : 1;
     const bool odd = draw_chance(d, 30);
     /* backends and fast kernels are for many channels */
@@ -344,7 +344,7 @@ static void conv(struct draw *d)
     const int64_t in = groups * times * draw_int(d, 1, 4);
     const int64_t each = times * draw_int(d, 1, 5);
     /* sums of many products have large rounding errors */
-    const enum flavour values = times > 1 && !whole ? UNIT : ORDINARY;
+    const enum flavour values = times > 1 && !is_integer ? UNIT : ORDINARY;
     struct window w;
     int64_t dims[5];
 
@@ -356,7 +356,7 @@ static void conv(struct draw *d)
     dims[1] = back ? each : in / groups;
     memcpy(dims + 2, w.kernel, sizeof w.kernel);
     draw_operand(d, d->dtype, w.n + 2, dims, values);
-    if (!whole && draw_chance(d, 50))
+    if (!is_integer && draw_chance(d, 50))
         draw_operand(d, d->dtype, 1, (int64_t[]){groups * each}, ORDINARY);
     window_attrs(d, &w, draw_chance(d, 50), true);
     draw_attr_int(d, "group", groups);
@@ -484,11 +484,12 @@ static void cast_packed(struct draw *d)
 
     /* ONNX Runtime rounds fractions to 2 and 4 bits; for other integers, it
      * drops the fraction */
-    const bool whole = to < narrow_types + NARROW_INTS;
+    const bool is_integer = to < narrow_types + NARROW_INTS;
     for (int64_t i = 0; i < byi_elements(rank, dims); i++)
         byi_tensor_set(t, i,
-                       whole ? (double)draw_int(d, low, to->high)
-                             : (double)draw_int(d, 4 * low, 4 * to->high) / 4);
+                       is_integer
+                           ? (double)draw_int(d, low, to->high)
+                           : (double)draw_int(d, 4 * low, 4 * to->high) / 4);
     draw_wiring(d, "x0", "narrow");
     draw_attr_int(d, "to", to->dtype);
     draw_here(d);
@@ -501,8 +502,8 @@ static void cast_packed(struct draw *d)
 /* To such a type or float8, and back. */
 static void quantize_packed(struct draw *d)
 {
-    const bool whole = draw_chance(d, 50);
-    const int64_t to = whole
+    const bool is_integer = draw_chance(d, 50);
+    const int64_t to = is_integer
                            ? narrow_types[draw_int(d, 0, NARROW_INTS - 1)].dtype
                            : draw_int(d, BYOC_F8E4M3FN, BYOC_F8E5M2FNUZ);
     const int64_t zero = draw_int(d, 0, 1);
@@ -511,15 +512,15 @@ static void quantize_packed(struct draw *d)
     draw_same(d);
     draw_floats(d, -1, &scale, draw_chance(d, 50));
     draw_ints(d, BYOC_I8, -1, &zero, draw_chance(d, 50));
-    draw_wiring(d, whole ? "x0 x1 zero" : "x0 x1", "narrow");
-    if (!whole)
+    draw_wiring(d, is_integer ? "x0 x1 zero" : "x0 x1", "narrow");
+    if (!is_integer)
         draw_attr_int(d, "saturate", draw_int(d, 0, 1));
     draw_attr_int(d, "output_dtype", to);
     draw_node(d, d->graph, "Cast", "x2", "zero");
-    draw_attr_int(d, "to", whole ? to : BYOC_F32);
+    draw_attr_int(d, "to", is_integer ? to : BYOC_F32);
     draw_here(d);
     draw_node(d, d->graph, "DequantizeLinear",
-              whole ? "narrow x1 zero" : "narrow x1", "y0");
+              is_integer ? "narrow x1 zero" : "narrow x1", "y0");
 }
 
 /* Draw Gelu's formula or Swish's factor. */

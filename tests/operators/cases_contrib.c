@@ -413,8 +413,8 @@ static struct grouped draw_grouped(struct draw *d)
     if (!prompt || draw_chance(d, 30))
         g.cache = draw_chance(d, 50) ? past : g.all + draw_int(d, 0, 9);
     for (int64_t i = 0; i < g.batch; i++) {
-        const int64_t least = prompt ? 0 : g.queries - 1;
-        g.last[i] = i == 0 ? g.all - 1 : draw_int(d, least, g.all - 1);
+        const int64_t first = prompt ? 0 : g.queries - 1;
+        g.last[i] = i == 0 ? g.all - 1 : draw_int(d, first, g.all - 1);
         g.padded = g.padded || (prompt && g.last[i] < g.all - 1);
     }
     return g;

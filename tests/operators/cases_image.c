@@ -9,10 +9,10 @@
 #define ONE_OF(d, list) (list)[draw_int(d, 0, BYI_COUNT(list) - 1)]
 
 static int64_t *fresh_dims(int64_t *dims, struct draw *d, uint32_t n,
-                           int64_t most)
+                           int64_t max_dim)
 {
     for (uint32_t i = 0; i < n; i++)
-        dims[i] = draw_int(d, 1, most);
+        dims[i] = draw_int(d, 1, max_dim);
     return dims;
 }
 
@@ -195,18 +195,18 @@ static void affine_grid(struct draw *d)
     draw_attr_int(d, "align_corners", draw_int(d, 0, 1));
 }
 
-/* Corners of n boxes in 0 .. most, lower ones first. */
+/* Corners of n boxes in 0 .. bound, lower ones first. */
 static void corners(struct draw *d, struct byi_tensor *t, int64_t n,
-                    uint32_t first, double most)
+                    uint32_t first, double bound)
 {
     const int64_t wide = first + 4;
 
     for (int64_t i = 0; i < n * wide; i++) {
         const int64_t k = i % wide;
         if (k >= first && k < first + 2)
-            byi_tensor_set(t, i, most * (double)draw_int(d, 0, 8) / 16);
+            byi_tensor_set(t, i, bound * (double)draw_int(d, 0, 8) / 16);
         else if (k >= first)
-            byi_tensor_set(t, i, most * (double)draw_int(d, 9, 16) / 16);
+            byi_tensor_set(t, i, bound * (double)draw_int(d, 9, 16) / 16);
     }
 }
 
@@ -250,9 +250,9 @@ static void roi_pool(struct draw *d)
 static void nms(struct draw *d)
 {
     const int64_t batch = draw_int(d, 1, 2), boxes = draw_int(d, 0, 12);
-    const int64_t classes = draw_int(d, 1, 3), most = draw_int(d, 0, 8);
+    const int64_t classes = draw_int(d, 1, 3), max_selected = draw_int(d, 0, 8);
     const double overlap = (double)draw_int(d, 0, 8) / 8;
-    const double least = (double)draw_int(d, -4, 8) / 16;
+    const double min_score = (double)draw_int(d, -4, 8) / 16;
     struct byi_tensor *t =
         draw_operand(d, BYOC_F32, 3, (int64_t[]){batch, boxes, 4}, ORDINARY);
 
@@ -261,14 +261,14 @@ static void nms(struct draw *d)
            draw_operand(d, BYOC_F32, 3, (int64_t[]){batch, classes, boxes},
                         ORDINARY),
            0, 1, 64);
-    draw_ints(d, BYOC_I64, draw_chance(d, 50) ? 1 : -1, &most,
+    draw_ints(d, BYOC_I64, draw_chance(d, 50) ? 1 : -1, &max_selected,
               draw_chance(d, 50));
     if (draw_chance(d, 80))
         draw_floats(d, 1, &overlap, draw_chance(d, 50));
     else
         draw_nothing(d);
     if (draw_chance(d, 70))
-        draw_floats(d, 1, &least, draw_chance(d, 50));
+        draw_floats(d, 1, &min_score, draw_chance(d, 50));
     draw_attr_int(d, "center_point_box", draw_int(d, 0, 1));
 }
 

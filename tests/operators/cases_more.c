@@ -9,12 +9,12 @@
 
 #define ONE_OF(d, list) (list)[draw_int(d, 0, BYI_COUNT(list) - 1)]
 
-/* Draw n dims from 1 to `most` into dims[]. Returns dims. */
-static const int64_t *shape(struct draw *d, uint32_t n, int64_t most,
+/* Draw n dims from 1 to `max_dim` into dims[]. Returns dims. */
+static const int64_t *shape(struct draw *d, uint32_t n, int64_t max_dim,
                             int64_t *dims)
 {
     for (uint32_t i = 0; i < n; i++)
-        dims[i] = draw_int(d, 1, most);
+        dims[i] = draw_int(d, 1, max_dim);
     return dims;
 }
 

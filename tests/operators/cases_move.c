@@ -116,28 +116,28 @@ static void pad(struct draw *d)
     static const char *const modes[] = {"constant", "edge", "reflect", "wrap"};
     int64_t dims[BYI_MAX_RANK], pads[2 * BYI_MAX_RANK], axes[BYI_MAX_RANK];
     const uint32_t rank = draw_shape(d, 1, 4, dims);
-    const bool some = op_now->opset >= 18 && draw_chance(d, 50);
+    const bool with_axes = op_now->opset >= 18 && draw_chance(d, 50);
     const int64_t mode = draw_int(d, 0, op_now->opset < 19 ? 2 : 3), two = 2;
 
     for (uint32_t i = 0; i < rank; i++) {
         dims[i] = mode && !dims[i] ? 3 : dims[i];
         const bool crops = mode == 0 || draw_chance(d, 30);
-        const int64_t least = crops ? -dims[i] / 3 : 0;
+        const int64_t min_pad = crops ? -dims[i] / 3 : 0;
         /* ONNX Runtime refuses larger ones, or gives zeros for them */
-        const int64_t kept = dims[i] + 2 * least;
-        const int64_t most = mode == 2 ? kept - 1 : mode == 3 ? kept : 4;
-        pads[i] = draw_int(d, least, most);
-        pads[i + rank] = draw_int(d, least, most);
+        const int64_t left = dims[i] + 2 * min_pad;
+        const int64_t max_pad = mode == 2 ? left - 1 : mode == 3 ? left : 4;
+        pads[i] = draw_int(d, min_pad, max_pad);
+        pads[i + rank] = draw_int(d, min_pad, max_pad);
     }
     draw_operand(d, d->dtype, rank, dims, ORDINARY);
     draw_ints(d, BYOC_I64, 2 * (int64_t)rank, pads, draw_chance(d, 60));
     if (mode == 0 && draw_chance(d, 50))
         draw_ints(d, d->dtype, -1, &two, draw_chance(d, 50));
-    else if (some)
+    else if (with_axes)
         draw_nothing(d);
     for (uint32_t i = 0; i < rank; i++)
         axes[i] = draw_chance(d, 50) ? i : (int64_t)i - rank;
-    if (some)
+    if (with_axes)
         draw_ints(d, BYOC_I64, rank, axes, draw_chance(d, 50));
     draw_attr_string(d, "mode", modes[mode]);
 }
@@ -311,10 +311,10 @@ static void reverse_sequence(struct draw *d)
 
 static void range(struct draw *d)
 {
-    const int64_t least = byi_dtype_is_signed(d->dtype) ? -9 : 0;
-    const int64_t start = draw_int(d, least, 9), end = draw_int(d, least, 9);
-    const int64_t step = least == 0 || draw_chance(d, 50) ? draw_int(d, 1, 3)
-                                                          : -draw_int(d, 1, 3);
+    const int64_t low = byi_dtype_is_signed(d->dtype) ? -9 : 0;
+    const int64_t start = draw_int(d, low, 9), end = draw_int(d, low, 9);
+    const int64_t step =
+        low == 0 || draw_chance(d, 50) ? draw_int(d, 1, 3) : -draw_int(d, 1, 3);
 
     draw_ints(d, d->dtype, -1, &start, draw_chance(d, 50));
     draw_ints(d, d->dtype, -1, &end, draw_chance(d, 50));

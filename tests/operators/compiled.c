@@ -29,7 +29,7 @@ static void copy_result(const DLTensor *from, enum byoc_dtype dtype,
 }
 
 static enum byoc_status run(const struct byoc_model *model,
-                            const struct byi_tensor *given, uint32_t n_given,
+                            const struct byi_tensor *inputs, uint32_t n_inputs,
                             struct byi_arena *arena, struct byi_tensor *out,
                             uint32_t *n_out, struct byoc_error *err)
 {
@@ -38,14 +38,14 @@ static enum byoc_status run(const struct byoc_model *model,
 
     *n_out = byoc_model_n_outputs(model);
     BYI_TRY(byoc_state_new(model, &state, err));
-    for (uint32_t i = 0; i < n_given; i++)
-        in[i] = (DLTensor){.data = given[i].data,
+    for (uint32_t i = 0; i < n_inputs; i++)
+        in[i] = (DLTensor){.data = inputs[i].data,
                            .device = {kDLCPU, 0},
-                           .ndim = (int)given[i].rank,
-                           .dtype = byoc_dtype_dlpack(given[i].dtype),
-                           .shape = (int64_t *)(uintptr_t)given[i].dims};
+                           .ndim = (int)inputs[i].rank,
+                           .dtype = byoc_dtype_dlpack(inputs[i].dtype),
+                           .shape = (int64_t *)(uintptr_t)inputs[i].dims};
     const enum byoc_status status =
-        byoc_run(state, in, n_given, found, *n_out, err);
+        byoc_run(state, in, n_inputs, found, *n_out, err);
     for (uint32_t i = 0; i < *n_out && status == BYOC_OK; i++)
         copy_result(&found[i], byoc_model_output(model, i)->dtype, arena,
                     &out[i]);
@@ -54,9 +54,9 @@ static enum byoc_status run(const struct byoc_model *model,
 }
 
 enum byoc_status compiled_run(const char *path, struct draw *d,
-                              const struct byi_tensor *given, uint32_t n_given,
-                              struct byi_tensor *out, uint32_t *n_out,
-                              struct byoc_error *err)
+                              const struct byi_tensor *inputs,
+                              uint32_t n_inputs, struct byi_tensor *out,
+                              uint32_t *n_out, struct byoc_error *err)
 {
     static const char *const none[] = {NULL};
     const char *plugins = plugin_now ? plugin_now : "";
@@ -72,7 +72,7 @@ enum byoc_status compiled_run(const char *path, struct draw *d,
     if (status == BYOC_OK)
         status = byoc_compiled_load(compiled, &load, &model, err);
     if (status == BYOC_OK)
-        status = run(model, given, n_given, d->arena, out, n_out, err);
+        status = run(model, inputs, n_inputs, d->arena, out, n_out, err);
     byoc_model_free(&model);
     byoc_compiled_free(&compiled);
     return status;

@@ -45,14 +45,14 @@ uint32_t draw_shape(struct draw *d, uint32_t low, uint32_t high, int64_t *dims)
 
 static double odd_float(struct draw *d, enum byoc_dtype dtype)
 {
-    const double least = dtype == BYOC_F64   ? 5e-324
-                         : dtype == BYOC_F16 ? 6e-8
-                                             : 1.4e-45;
-    const double most = dtype == BYOC_F64   ? DBL_MAX
-                        : dtype == BYOC_F16 ? 65504
-                                            : (double)FLT_MAX;
-    const double odd[] = {NAN,   INFINITY, -INFINITY, 0.0,   -0.0,
-                          least, -least,   most,      -most, 1e-30};
+    const double smallest = dtype == BYOC_F64   ? 5e-324
+                            : dtype == BYOC_F16 ? 6e-8
+                                                : 1.4e-45;
+    const double largest = dtype == BYOC_F64   ? DBL_MAX
+                           : dtype == BYOC_F16 ? 65504
+                                               : (double)FLT_MAX;
+    const double odd[] = {NAN,      INFINITY,  -INFINITY, 0.0,      -0.0,
+                          smallest, -smallest, largest,   -largest, 1e-30};
 
     return odd[draw_int(d, 0, BYI_COUNT(odd) - 1)];
 }
@@ -241,11 +241,11 @@ static struct byi_tensor widened(struct draw *d, const struct byi_tensor *t)
 }
 
 static struct byi_tensor *add_operand(struct draw *d,
-                                      const struct byi_tensor *given,
+                                      const struct byi_tensor *operand,
                                       bool constant)
 {
     const char *name = byi_arena_printf(d->arena, "x%u", d->n);
-    const struct byi_tensor wide = widened(d, given), *t = &wide;
+    const struct byi_tensor wide = widened(d, operand), *t = &wide;
 
     constant = constant || (d->weights && d->n > 0);
     d->node->input = list_add(d, d->node->input, &d->node->n_input, name);

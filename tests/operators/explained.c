@@ -173,7 +173,8 @@ static bool neighbour_moves(const struct draw *d)
     for (uint32_t i = 0; i < x->rank && d->in[1].dtype == BYOC_F32 &&
                          attr_is(d, place, "half_pixel_symmetric");
          i++)
-        if (centred_position_moves((double)x->dims[i], given_for(d, i, 1)))
+        if (centred_position_moves((double)x->dims[i],
+                                   resize_argument(d, i, 1)))
             return attr_is(d, "mode", "nearest");
     if (d->in[1].dtype != BYOC_I64 || !attr_is(d, "mode", "nearest") ||
         attr_is(d, place, "align_corners"))
@@ -234,9 +235,9 @@ static bool no_variance(const struct draw *d)
 }
 
 /* Whether the product of the elements above 1 (in magnitude) of some group is
- * above `most`; only groups with a zero count if `zero`, only those without one
- * otherwise. */
-static bool product_above(const struct draw *d, bool zero, double most)
+ * above `limit`; only groups with a zero count if `zero`, only those without
+ * one otherwise. */
+static bool product_above(const struct draw *d, bool zero, double limit)
 {
     const Onnx__AttributeProto *a = attribute(d, "axes");
     const struct byi_tensor *x = &d->in[0];
@@ -251,7 +252,7 @@ static bool product_above(const struct draw *d, bool zero, double most)
         zeros[g] |= size == 0;
     }
     for (int64_t g = 0; g < n; g++)
-        if (zeros[g] == zero && logs[g] > log2(most))
+        if (zeros[g] == zero && logs[g] > log2(limit))
             return true;
     return false;
 }
@@ -267,7 +268,7 @@ static bool product_wraps(const struct draw *d)
     return d->dtype == BYOC_I32 && product_above(d, false, INT32_MAX);
 }
 
-static bool whole(const struct draw *d)
+static bool has_integers(const struct draw *d)
 {
     return !byi_dtype_is_float(d->dtype);
 }
@@ -285,11 +286,11 @@ static bool nothing_to_split(const struct draw *d)
 
 static double largest(const struct byi_tensor *t)
 {
-    double most = 0;
+    double maximum = 0;
 
     for (int64_t i = 0; i < byi_elements(t->rank, t->dims); i++)
-        most = fmax(most, fabs(byi_tensor_float(t, i)));
-    return most;
+        maximum = fmax(maximum, fabs(byi_tensor_float(t, i)));
+    return maximum;
 }
 
 /* Whether ai.onnx's Attention may have a score of 8 or more in float16, whose
@@ -322,7 +323,7 @@ static const struct {
     {"MeanVarianceNormalization", no_variance,
      "it adds no epsilon to a deviation of 0"},
     {"QLinearSoftmax", ones_in_bytes, "a result of 256 wraps around to 0"},
-    {"ReduceLogSumExp", whole,
+    {"ReduceLogSumExp", has_integers,
      "it drops the logarithm's fraction before it adds the maximum"},
     {"ReduceProd", product_wraps, "it saturates"},
     {"ReduceProd", zero_after_overflow,

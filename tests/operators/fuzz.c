@@ -60,19 +60,19 @@ static double rounding(enum byoc_dtype dtype)
 
 static double largest(const struct byi_tensor *t)
 {
-    double most = 0;
+    double maximum = 0;
 
     for (int64_t i = 0; i < byi_elements(t->rank, t->dims); i++) {
         const double size = fabs(byi_tensor_float(t, i));
-        most = isfinite(size) && size > most ? size : most;
+        maximum = isfinite(size) && size > maximum ? size : maximum;
     }
-    return most;
+    return maximum;
 }
 
-/* Whether element i of both is the same within the bound; `most` is the largest
- * number in the sums, at which float16 sums were rounded. */
+/* Whether element i of both is the same within the bound; `maximum` is the
+ * largest number in the sums, at which float16 sums were rounded. */
 static bool near(const struct byi_tensor *a, const struct byi_tensor *b,
-                 int64_t i, double bound, double most)
+                 int64_t i, double bound, double maximum)
 {
     if (a->dtype == BYOC_STRING)
         return strcmp(((const char *const *)a->data)[i],
@@ -82,7 +82,7 @@ static bool near(const struct byi_tensor *a, const struct byi_tensor *b,
         return bound >= 1 ? llabs(x - y) <= 1 : x == y;
     }
     const double x = byi_tensor_float(a, i), y = byi_tensor_float(b, i);
-    const double half = rounding(a->dtype) * (bound >= 1e-4 ? 1 + most : 1);
+    const double half = rounding(a->dtype) * (bound >= 1e-4 ? 1 + maximum : 1);
     if (isnan(x) || isnan(y))
         return isnan(x) && isnan(y);
     if (isinf(x) || isinf(y))
@@ -93,12 +93,12 @@ static bool near(const struct byi_tensor *a, const struct byi_tensor *b,
 /* The largest number in a result and in its operands of 16-bit floats. */
 static double largest_of(const struct draw *d, const struct byi_tensor *result)
 {
-    double most = largest(result);
+    double maximum = largest(result);
 
     for (uint32_t i = 0; i < d->n; i++)
         if (rounding(d->in[i].dtype) > 0)
-            most = fmax(most, largest(&d->in[i]));
-    return most;
+            maximum = fmax(maximum, largest(&d->in[i]));
+    return maximum;
 }
 
 /* Whether both are the same within the bound; if not, `why` has the place. */
@@ -108,7 +108,7 @@ static bool agree(const struct draw *d, const struct byi_tensor *a,
 {
     char x[64], y[64];
     const int64_t n = byi_elements(a->rank, a->dims);
-    const double most = rounding(b->dtype) > 0 ? largest_of(d, b) : 0;
+    const double maximum = rounding(b->dtype) > 0 ? largest_of(d, b) : 0;
 
     if (a->dtype != b->dtype ||
         !byi_dims_equal(a->rank, a->dims, b->rank, b->dims)) {
@@ -120,7 +120,7 @@ static bool agree(const struct draw *d, const struct byi_tensor *a,
         return false;
     }
     for (int64_t i = 0; i < n; i++)
-        if (near(a, b, i, bound, most)) {
+        if (near(a, b, i, bound, maximum)) {
             continue;
         } else if (a->dtype == BYOC_STRING) {
             snprintf(
@@ -213,14 +213,14 @@ static plain_fn plain_of(const struct byi_op *op, enum byoc_dtype dtype)
 /* The operands of a call whose arguments are parameters and constants. */
 static bool operands_of(const struct byi_module *m, const struct byi_func *f,
                         const struct byi_node *node,
-                        const struct byi_tensor *given, struct byi_tensor *in)
+                        const struct byi_tensor *inputs, struct byi_tensor *in)
 {
     for (uint32_t i = 0; i < node->n_args; i++) {
         uint32_t p = 0;
         while (p < f->params.n && f->params.at[p] != node->args[i])
             p++;
         if (p < f->params.n)
-            in[i] = given[p];
+            in[i] = inputs[p];
         else if (!byi_const_view(m, f, node->args[i], &in[i]))
             return false;
     }
@@ -275,7 +275,7 @@ static bool check_call(const struct byi_node *node, const struct byi_tensor *in,
 
 /* Check every call whose arguments are parameters and constants. */
 static bool check_plain(const struct byi_module *m, const struct draw *d,
-                        const struct byi_tensor *given, struct tally *tally,
+                        const struct byi_tensor *inputs, struct tally *tally,
                         char *why, size_t why_bytes)
 {
     const struct byi_func *f = m->funcs.at[0];
@@ -284,7 +284,7 @@ static bool check_plain(const struct byi_module *m, const struct draw *d,
     for (byi_id i = 0; i < f->nodes.n && !plugin_now; i++) {
         const struct byi_node *node = &f->nodes.at[i];
         if (node->kind == BYI_CALL_OP && node->n_args <= MAX_OPERANDS &&
-            operands_of(m, f, node, given, in) &&
+            operands_of(m, f, node, inputs, in) &&
             !check_call(node, in, d, tally, why, why_bytes))
             return false;
     }
@@ -301,14 +301,14 @@ static void draw_case(struct draw *d, uint64_t seed, enum byoc_dtype dtype,
     op_now->make(d);
 }
 
-/* Set `given` to the operands that are inputs. Returns their number. */
-static uint32_t operands(const struct draw *d, struct byi_tensor *given)
+/* Set `inputs` to the operands that are inputs. Returns their number. */
+static uint32_t operands(const struct draw *d, struct byi_tensor *inputs)
 {
     uint32_t n = 0;
 
     for (uint32_t k = 0; k < d->n; k++)
         if (!d->constant[k])
-            given[n++] = d->in[k];
+            inputs[n++] = d->in[k];
     return n;
 }
 
@@ -392,21 +392,22 @@ static void print_case(const struct draw *d, long i, const char *why)
 /* Run the model node by node; or compiled, if the case needs it for sequences
  * or strings. */
 static enum byoc_status run_once(const struct byi_module *m, const char *path,
-                                 struct draw *d, const struct byi_tensor *given,
-                                 uint32_t n_given, struct byi_tensor *out,
+                                 struct draw *d,
+                                 const struct byi_tensor *inputs,
+                                 uint32_t n_inputs, struct byi_tensor *out,
                                  uint32_t *n_out, struct byoc_error *err)
 {
     if (op_now->compiled || plugin_now)
-        return compiled_run(path, d, given, n_given, out, n_out, err);
-    return byi_interp_run(m, 0, given, n_given, d->arena, out, MAX_RESULTS,
+        return compiled_run(path, d, inputs, n_inputs, out, n_out, err);
+    return byi_interp_run(m, 0, inputs, n_inputs, d->arena, out, MAX_RESULTS,
                           n_out, err);
 }
 
 /* Run the model on every instruction set, and compare the results. `out` gets
  * those of the widest. */
 static bool run_all(const struct byi_module *m, const char *path,
-                    struct draw *d, const struct byi_tensor *given,
-                    uint32_t n_given, struct byi_tensor *out, uint32_t *n_out,
+                    struct draw *d, const struct byi_tensor *inputs,
+                    uint32_t n_inputs, struct byi_tensor *out, uint32_t *n_out,
                     char *why, size_t why_bytes)
 {
     struct byoc_error err = {0};
@@ -417,7 +418,8 @@ static bool run_all(const struct byi_module *m, const char *path,
     for (int isa = 0; isa < BYI_N_ISAS; isa++) {
         if (plugin_now ? any : !byi_simd_use((enum byi_isa)isa))
             continue;
-        if (run_once(m, path, d, given, n_given, out, n_out, &err) != BYOC_OK) {
+        if (run_once(m, path, d, inputs, n_inputs, out, n_out, &err) !=
+            BYOC_OK) {
             snprintf(why, why_bytes, "%.900s", err.text);
             return false;
         }
@@ -443,8 +445,8 @@ static bool check_wide(const struct options *o, const struct draw *narrow,
 {
     struct draw d;
     struct byoc_error err = {0};
-    struct byi_tensor given[MAX_OPERANDS], wide[MAX_RESULTS], half;
-    uint32_t n_given = 0, n_wide = 0;
+    struct byi_tensor inputs[MAX_OPERANDS], wide[MAX_RESULTS], half;
+    uint32_t n_inputs = 0, n_wide = 0;
     const uint8_t *bytes = NULL;
     size_t n = 0;
 
@@ -453,8 +455,8 @@ static bool check_wide(const struct options *o, const struct draw *narrow,
     draw_case(&d, o->seed + (uint64_t)i, narrow->dtype, true);
     const char *path = save(&d, &bytes, &n);
     struct byi_module *m = import(path, &err);
-    n_given = operands(&d, given);
-    bool same = m && run_once(m, path, &d, given, n_given, wide, &n_wide,
+    n_inputs = operands(&d, inputs);
+    bool same = m && run_once(m, path, &d, inputs, n_inputs, wide, &n_wide,
                               &err) == BYOC_OK;
     if (!same)
         snprintf(why, why_bytes, "%.900s (in float32)", err.text);
@@ -510,7 +512,7 @@ static void run_case(const struct options *o, enum byoc_dtype dtype, long i,
 {
     struct draw d;
     struct byoc_error err = {0};
-    struct byi_tensor given[MAX_OPERANDS], out[MAX_RESULTS];
+    struct byi_tensor inputs[MAX_OPERANDS], out[MAX_RESULTS];
     uint32_t n_out = 0;
     char why[1024] = "";
     const uint8_t *bytes = NULL;
@@ -519,14 +521,14 @@ static void run_case(const struct options *o, enum byoc_dtype dtype, long i,
     draw_case(&d, o->seed + (uint64_t)i, dtype, false);
     const char *path = save(&d, &bytes, &n);
     struct byi_module *m = import(path, &err);
-    const uint32_t n_given = operands(&d, given);
+    const uint32_t n_inputs = operands(&d, inputs);
     if (!m) {
         tally->refused++;
         if (o->verbose)
             print_case(&d, i, err.text);
-    } else if (run_all(m, path, &d, given, n_given, out, &n_out, why,
+    } else if (run_all(m, path, &d, inputs, n_inputs, out, &n_out, why,
                        sizeof why) &&
-               check_plain(m, &d, given, tally, why, sizeof why) &&
+               check_plain(m, &d, inputs, tally, why, sizeof why) &&
                check_wide(o, &d, i, out, n_out, tally, why, sizeof why) &&
                (!o->ort || check_ort(&d, i, o->verbose, bytes, n, out, tally,
                                      why, sizeof why))) {

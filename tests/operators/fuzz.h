@@ -31,7 +31,7 @@ struct draw {
     Onnx__NodeProto *at; /* the node that draw_attr_... extends */
     bool placed; /* the node is in the graph; otherwise it is added last */
     enum byoc_dtype dtype; /* the main one, of the case */
-    bool wide;    /* 16-bit floats become float32, to compare results with */
+    bool wide; /* float32 operands instead of 16-bit floats, as a reference */
     bool weights; /* all operands but the first are initializers: backends
                      take a convolution only with constant weights */
     uint32_t n;
@@ -104,8 +104,8 @@ Onnx__GraphProto *draw_body(struct draw *d, const char *name, const char *in,
 /* Set the type of a body's input. */
 void draw_body_type(struct draw *d, Onnx__GraphProto *graph, uint32_t input,
                     enum byoc_dtype dtype, uint32_t rank);
-/* Begin a model of the node `op` with `results` outputs; draw_pack() returns
- * its n bytes, and draw_end() frees the case. */
+/* Begin a model of the node `op` with `results` outputs. draw_pack() returns
+ * its *n bytes, which belong to the case's arena; draw_end() frees it. */
 void draw_begin(struct draw *d, uint64_t seed, const char *op, int64_t opset,
                 const char *domain, enum byoc_dtype dtype, bool wide,
                 uint32_t results);
@@ -151,9 +151,9 @@ bool any_nan(const struct draw *d);
  * operand has a NaN, since backends may lose it otherwise. The results are in
  * d's arena. */
 enum byoc_status compiled_run(const char *path, struct draw *d,
-                              const struct byi_tensor *given, uint32_t n_given,
-                              struct byi_tensor *out, uint32_t *n_out,
-                              struct byoc_error *err);
+                              const struct byi_tensor *inputs,
+                              uint32_t n_inputs, struct byi_tensor *out,
+                              uint32_t *n_out, struct byoc_error *err);
 
 /* hostile.c: run the current case's models with one fault at a time. Returns
  * how many failed; adds the number of the others to *done. */
