@@ -156,15 +156,15 @@ static void measure(size_t at, int threads)
             .y = numbers(byi_f32_product_of(convs[i].out) * convs[i].outputs),
             .scratch = memory,
             .threads = threads};
-    double least[2] = {1e9, 1e9};
+    double shortest[2] = {1e9, 1e9};
     for (const double until = byi_now() + 0.6; byi_now() < until;)
         for (int apart = 0; apart < 2; apart++) {
             const double time = time_of(&bands, runs, apart);
-            least[apart] = time < least[apart] ? time : least[apart];
+            shortest[apart] = time < shortest[apart] ? time : shortest[apart];
         }
     printf("%2lld lines, %8.1f us in bands, %8.1f apart, ratio %.2f\n",
-           (long long)bands.band_lines, 1e6 * least[0], 1e6 * least[1],
-           least[0] / least[1]);
+           (long long)bands.band_lines, 1e6 * shortest[0], 1e6 * shortest[1],
+           shortest[0] / shortest[1]);
     for (uint32_t i = 0; i < bands.n; i++) {
         free((void *)(uintptr_t)runs[i].weights);
         free(runs[i].y);

@@ -207,14 +207,14 @@ static enum byoc_status list_primitives(struct bench *b, struct byoc_error *err)
     b->n_calls = b->record->n;
     b->calls =
         byi_arena_copy(b->arena, b->record->at, b->n_calls * sizeof *b->calls);
-    uint64_t most = 1;
+    uint64_t max_bytes = 1;
     for (uint32_t i = 0; i < b->n_calls; i++) {
         const struct byi_program *program = b->calls[i].compiled;
         for (uint32_t k = 0; k < program->steps.n; k++) {
             const struct primitive p = {.call = &b->calls[i], .step = k};
             uint64_t bytes = 0;
             result_of(&p, &bytes);
-            most = bytes > most ? bytes : most;
+            max_bytes = bytes > max_bytes ? bytes : max_bytes;
             b->n_reorders += is_reorder(&p);
             BYI_PUSH(&b->prims, p);
         }
@@ -224,7 +224,7 @@ static enum byoc_status list_primitives(struct bench *b, struct byoc_error *err)
             err, BYOC_EUNSUPPORTED,
             "found no oneDNN primitive in the run, expected at least "
             "one; try `byoc check`, which says why");
-    b->saved = byi_acquire(most);
+    b->saved = byi_acquire(max_bytes);
     return b->saved ? BYOC_OK : byi_fail(err, BYOC_ENOMEM, "out of memory");
 }
 
@@ -379,9 +379,9 @@ static void print_primitives(struct bench *b)
     cJSON_Delete(ledger);
 }
 
-static void print_line(const char *name, double mid, double least)
+static void print_line(const char *name, double mid, double minimum)
 {
-    printf("%-22s %10.3f %10.3f\n", name, 1e3 * mid, 1e3 * least);
+    printf("%-22s %10.3f %10.3f\n", name, 1e3 * mid, 1e3 * minimum);
 }
 
 static void print_table(struct bench *b, const struct options *o)

@@ -41,7 +41,7 @@ static uint64_t read_all(const char *at, uint64_t n)
     return sum[0][0] ^ sum[0][7];
 }
 
-static double least(double a, double b)
+static double smaller(double a, double b)
 {
     return a < b ? a : b;
 }
@@ -61,16 +61,16 @@ static void measure(int bits, int64_t block, char *packed, float *x, float *y)
         double from = byi_now();
         byi_f32_codes_run(&c, packed + bytes * (uint64_t)(i % SETS), 1, x, y,
                           scratch, 1);
-        one = least(one, byi_now() - from);
+        one = smaller(one, byi_now() - from);
         from = byi_now();
         bits_read ^=
             read_all(packed + bytes * (uint64_t)((i + 3) % SETS), bytes);
-        reading = least(reading, byi_now() - from);
+        reading = smaller(reading, byi_now() - from);
     }
     for (int i = 0; scratch && i < 3; i++) {
         const double from = byi_now();
         byi_f32_codes_run(&c, packed, ROWS, x, y, scratch, 1);
-        many = least(many, byi_now() - from);
+        many = smaller(many, byi_now() - from);
     }
     const double peak = byoc_internal_peak_flops(1);
     printf("%-6s %d bits, blocks of %3lld: %6.3f ms %5.1f GB/s, %3.0f%% of a "

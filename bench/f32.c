@@ -87,23 +87,23 @@ static float *narrow(float *at, int64_t n)
     return at;
 }
 
-/* The least time of several runs. Each run uses the next of `sets` copies of
+/* The shortest time of several runs. Each run uses the next of `sets` copies of
  * the packed weights, which are `each` elements apart. */
-static double least_time(struct byi_f32_conv_run *run, int64_t each,
-                         int64_t sets)
+static double shortest_time(struct byi_f32_conv_run *run, int64_t each,
+                            int64_t sets)
 {
     const float *first = run->weights;
-    double least = 1e9;
+    double shortest = 1e9;
     const double until = byi_now() + 0.15;
     for (int64_t n = 0; n < 5 || byi_now() < until; n++) {
         run->weights = first + n % sets * each;
         const double began = byi_now();
         byi_f32_conv_run(run);
         const double time = byi_now() - began;
-        least = time < least ? time : least;
+        shortest = time < shortest ? time : shortest;
     }
     run->weights = first;
-    return least;
+    return shortest;
 }
 
 /* Time layer i and print a line: without Winograd's algorithm if `exact`,
@@ -161,11 +161,11 @@ static void measure(size_t i, bool exact, int threads)
     for (int64_t n = 0; n < sets; n++)
         byi_f32_conv_pack(&conv, &from, packed + n * set, 1);
     double peak = byoc_internal_peak_flops((uint32_t)threads);
-    const double least = least_time(&run, 0, 1);
+    const double shortest = shortest_time(&run, 0, 1);
     run.conv = &wide;
-    const double other = type ? least_time(&run, 0, 1) : 0;
+    const double other = type ? shortest_time(&run, 0, 1) : 0;
     run.conv = &conv;
-    const double cold = least_time(&run, set, sets);
+    const double cold = shortest_time(&run, set, sets);
     const double after = byoc_internal_peak_flops((uint32_t)threads);
     peak = after > peak ? after : peak;
     const double work = 2.0 * (double)(results * each * taps);
@@ -174,13 +174,13 @@ static void measure(size_t i, bool exact, int threads)
            byi_f32_conv_name(&conv), (long long)conv.images,
            (long long)conv.in[1], (long long)conv.channels,
            (long long)conv.outputs, (long long)conv.size[1],
-           (long long)conv.size[2], (long long)conv.stride[1], 1e3 * least,
-           1e-9 * work / least, 100 * work / least / peak,
+           (long long)conv.size[2], (long long)conv.stride[1], 1e3 * shortest,
+           1e-9 * work / shortest, 100 * work / shortest / peak,
            100 * work / cold / peak);
     if (conv.groups > 1)
         printf(", %lld groups", (long long)conv.groups);
     if (type)
-        printf(", float32 %9.3f ms, ratio %.2f", 1e3 * other, least / other);
+        printf(", float32 %9.3f ms, ratio %.2f", 1e3 * other, shortest / other);
     printf("\n");
     free((void *)(uintptr_t)run.x);
     free(weights);

@@ -35,15 +35,15 @@ static double measure_block_peak(const struct byi_i8_kernels *k)
         .e = {.result = BYI_I8_SUMS, .add = add, .scale = scale},
         .y = (char *)y,
         .ldy = BYI_I8_COLUMNS * 4};
-    double least = 1e9;
+    double shortest = 1e9;
     for (int i = 0; i < 20; i++) {
         const double began = byi_now();
         for (int r = 0; r < ROUNDS; r++)
             k->block(&b);
         const double time = byi_now() - began;
-        least = time < least ? time : least;
+        shortest = time < shortest ? time : shortest;
     }
-    return 2.0 * ROWS * BYI_I8_COLUMNS * WORDS * 4 * ROUNDS / least;
+    return 2.0 * ROWS * BYI_I8_COLUMNS * WORDS * 4 * ROUNDS / shortest;
 }
 
 /* Measure the peak of one core in operations per second. Uses the block kernel
@@ -74,16 +74,16 @@ static double measure_peak(void)
         .e = {.result = BYI_I8_SUMS, .add = add, .scale = scale},
         .y = (char *)y,
         .ldy = BYI_I8_COLUMNS * 4};
-    double least = 1e9;
+    double shortest = 1e9;
     for (int i = 0; i < 20; i++) {
         const double began = byi_now();
         for (int r = 0; r < ROUNDS; r++)
             k->tile[form][k->panels - 1][k->rows](&t);
         const double time = byi_now() - began;
-        least = time < least ? time : least;
+        shortest = time < shortest ? time : shortest;
     }
     return 2.0 * (form == BYI_I8_BYTES ? 4 : 2) * BYI_I8_PANEL * k->panels *
-           k->rows * WORDS * ROUNDS / least;
+           k->rows * WORDS * ROUNDS / shortest;
 }
 
 static const struct {
@@ -157,24 +157,24 @@ static void measure(size_t i, int threads)
             alloc_test_bytes((int64_t)byi_i8_conv_scratch(&conv, threads), 1),
         .threads = threads};
     byi_i8_conv_pack(&conv, &weights, packed);
-    double least = 1e9, peak = measure_peak();
+    double shortest = 1e9, peak = measure_peak();
     const double until = byi_now() + 0.15;
     for (int n = 0; n < 5 || byi_now() < until; n++) {
         const double began = byi_now();
         byi_i8_conv_run(&run);
         const double time = byi_now() - began;
-        least = time < least ? time : least;
+        shortest = time < shortest ? time : shortest;
     }
     const double after = measure_peak();
     peak = (after > peak ? after : peak) * threads;
-    const double rate = 2.0 * (double)(results * inner * taps) / least;
+    const double rate = 2.0 * (double)(results * inner * taps) / shortest;
     printf("%-24s %4lld x %3lld^2 %5lld -> %4lld  %lld x %lld /%lld  7-bit: %s "
            "%9.3f ms %7.1f Gop/s %5.0f%%\n",
            byi_i8_conv_name(&conv), (long long)conv.images, (long long)map,
            (long long)conv.channels, (long long)conv.outputs, (long long)size,
            (long long)size, (long long)layers[i].stride,
-           layers[i].max_weight < 64 ? "yes" : "no ", 1e3 * least, 1e-9 * rate,
-           100 * rate / peak);
+           layers[i].max_weight < 64 ? "yes" : "no ", 1e3 * shortest,
+           1e-9 * rate, 100 * rate / peak);
     free((void *)(uintptr_t)weights.at);
     free((void *)(uintptr_t)run.x);
     free(packed);

@@ -234,8 +234,8 @@ static void open_floor(struct trial *t, const char *path)
 }
 
 /* The median time of a run in seconds, over at least three runs and 40 ms.
- * Lowers *least to the time of the fastest run if that is less. */
-static double time_engine(struct trial *t, enum engine engine, double *least)
+ * Lowers *shortest to the time of the fastest run if that is less. */
+static double time_engine(struct trial *t, enum engine engine, double *shortest)
 {
     enum { MOST = 1000 };
     static double list[MOST];
@@ -250,7 +250,7 @@ static double time_engine(struct trial *t, enum engine engine, double *least)
         total += list[n++];
     }
     const double middle = median(list, n);
-    *least = fmin(*least, list[0]);
+    *shortest = fmin(*shortest, list[0]);
     return middle;
 }
 
@@ -261,7 +261,7 @@ static double time_engine(struct trial *t, enum engine engine, double *least)
  * of elements differ. Outputs are float or int64. */
 static double difference(const struct trial *t)
 {
-    double most = 0;
+    double maximum = 0;
     for (size_t i = 0; i < t->n_out; i++) {
         OrtTensorTypeAndShapeInfo *info[FLOOR];
         ONNXTensorElementDataType type;
@@ -287,9 +287,9 @@ static double difference(const struct trial *t)
             largest = fmax(largest, fabs(x[0]));
             apart = fmax(apart, fabs(x[0] - x[1]));
         }
-        most = fmax(most, apart / largest);
+        maximum = fmax(maximum, apart / largest);
     }
-    return most;
+    return maximum;
 }
 
 /* The number of occurrences of `word` in the reports graph-*.json. */
@@ -336,7 +336,7 @@ static double try_model(const char *path)
 {
     static double list[ENGINES][MAX_ROUNDS], ratios[2][MAX_ROUNDS];
     struct trial t = {.arena = byi_arena_new()};
-    double least[ENGINES] = {INFINITY, INFINITY, INFINITY, INFINITY};
+    double shortest[ENGINES] = {INFINITY, INFINITY, INFINITY, INFINITY};
     const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
     strcpy(t.folder, "/tmp/byoc-bench-XXXXXX");
     if (!mkdtemp(t.folder))
@@ -350,7 +350,7 @@ static double try_model(const char *path)
     for (uint32_t r = 0; r < rounds; r++) {
         for (uint32_t k = 0; k < ENGINES; k++) {
             const enum engine engine = (enum engine)((k + r) % ENGINES);
-            list[engine][r] = time_engine(&t, engine, &least[engine]);
+            list[engine][r] = time_engine(&t, engine, &shortest[engine]);
         }
         ratios[0][r] = list[PROVIDER][r] / list[BYOC][r];
         ratios[1][r] = list[PROVIDER][r] / list[FLOOR][r];
@@ -362,10 +362,10 @@ static double try_model(const char *path)
            1e3 * median(list[PROVIDER], rounds),
            1e3 * median(list[FLOOR], rounds), 1e3 * median(list[BYOC], rounds),
            median(ratios[0], rounds), median(ratios[1], rounds),
-           least[PROVIDER] / least[BYOC]);
+           shortest[PROVIDER] / shortest[BYOC]);
     fflush(stdout);
     close_trial(&t);
-    return least[PROVIDER] / least[BYOC];
+    return shortest[PROVIDER] / shortest[BYOC];
 }
 
 static void open_runtime(const char *library, const char *provider)

@@ -175,7 +175,7 @@ double bench_run(struct bench_side *side)
 
 double bench_difference(const struct bench_side *a, const struct bench_side *b)
 {
-    double worst = 0, most = 1e-30;
+    double worst = 0, maximum = 1e-30;
     for (uint32_t o = 0; o < byoc_model_n_outputs(a->model); o++) {
         int64_t n = 1;
         for (int d = 0; d < a->out[o].ndim; d++)
@@ -186,8 +186,8 @@ double bench_difference(const struct bench_side *a, const struct bench_side *b)
         for (int64_t i = 0; i < n; i++) {
             const double d = fabs((double)(x[i] - y[i]));
             worst = d > worst || isnan(d) ? d : worst;
-            most = fmax(most, fabs((double)y[i]));
+            maximum = fmax(maximum, fabs((double)y[i]));
         }
     }
-    return worst / most;
+    return worst / maximum;
 }
