@@ -70,8 +70,8 @@ static double work_of(const struct program *p, const struct op *op)
     const double size = w->size[0] ? (double)w->size[0] * w->size[1] : 1;
     const size_t in = p->tensors[op->in[0]].bytes;
     const size_t out = p->tensors[op->out].bytes;
-    const double each = op->weights && w->in ? size * (double)w->in : size;
-    return (double)(in > out && !w->in ? in : out) / sizeof(float) * each;
+    const double per_input = op->weights && w->in ? size * (double)w->in : size;
+    return (double)(in > out && !w->in ? in : out) / sizeof(float) * per_input;
 }
 
 /* Add an operator to the program. Returns 0 on failure. */
@@ -387,11 +387,11 @@ static void round_up(struct window *w, const struct image *in,
 {
     const size_t sizes[2][2] = {{in->h, out->h}, {in->w, out->w}};
     for (int i = 0; i < 2; i++) {
-        const size_t reach = (sizes[i][1] - 1) * w->stride[i] +
-                             (size_t)w->dilation[i] * (w->size[i] - 1) + 1;
+        const size_t extent = (sizes[i][1] - 1) * w->stride[i] +
+                              (size_t)w->dilation[i] * (w->size[i] - 1) + 1;
         const uint32_t before = w->pad[i == 0 ? 0 : 1];
-        if (reach > before + sizes[i][0] + w->pad[2 + i])
-            w->pad[2 + i] = (uint32_t)(reach - before - sizes[i][0]);
+        if (extent > before + sizes[i][0] + w->pad[2 + i])
+            w->pad[2 + i] = (uint32_t)(extent - before - sizes[i][0]);
     }
 }
 
@@ -778,7 +778,7 @@ static int build_outputs(struct build *b)
 /* --- memory --------------------------------------------------------------- */
 
 /* The bytes that a tensor occupies in the state's memory. */
-static uint64_t room_of(const struct tensor *t)
+static uint64_t padded_bytes(const struct tensor *t)
 {
     return (t->bytes + XNN_EXTRA_BYTES + 63) & ~(uint64_t)63;
 }
@@ -801,15 +801,16 @@ static void place(struct program *p)
             moved = 0;
             for (uint32_t k = 0; k < i; k++) {
                 const struct tensor *u = &p->tensors[p->ops[k].out];
-                if (!is_alive(u, i) || u->offset >= t->offset + room_of(t) ||
-                    t->offset >= u->offset + room_of(u))
+                if (!is_alive(u, i) ||
+                    u->offset >= t->offset + padded_bytes(t) ||
+                    t->offset >= u->offset + padded_bytes(u))
                     continue;
-                t->offset = u->offset + room_of(u);
+                t->offset = u->offset + padded_bytes(u);
                 moved = 1;
             }
         }
-        if (t->where == MEMORY && p->bytes < t->offset + room_of(t))
-            p->bytes = t->offset + room_of(t);
+        if (t->where == MEMORY && p->bytes < t->offset + padded_bytes(t))
+            p->bytes = t->offset + padded_bytes(t);
     }
 }
 
