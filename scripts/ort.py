@@ -120,8 +120,11 @@ class Runtime:
 
     def _must(self, place, *args):
         status = self._call(place, *args)
-        if not status:
-            return
+        if status:
+            self._fail(status)
+
+    def _fail(self, status):
+        """Raise OrtError with the message of a status, and release it."""
         text = ctypes.CFUNCTYPE(ctypes.c_char_p, ctypes.c_void_p)(
             self.api[ERROR_MESSAGE])(status).decode(errors="replace")
         self._call(RELEASE_STATUS, ctypes.c_void_p(status))
@@ -298,6 +301,7 @@ class Session:
         references = values, runtime.references
 
         def run(_=references):
-            if call(*args):
-                raise OrtError("a run failed")
+            status = call(*args)
+            if status:
+                runtime._fail(status)
         return run
