@@ -13,10 +13,11 @@ work=$(mktemp -d) || exit 2
 trap 'rm -rf "$work"' EXIT
 bad=0
 table=$(sed -n '/^## NaN/,/^## Q/s/^| `\([a-z_.0-9()=]*\)` .*/\1/p' "$page")
-[ -n "$table" ] || { echo "no table of NaN in docs/dnnl.md"; exit 1; }
+[ -n "$table" ] || { echo "docs/dnnl.md: found no table in its section on NaN"; exit 1; }
 
-# hides_nan CALL [OPTION...]: does NaN get lost in the call on %n, which has some?
-# The factor has the shape of %x, since short rows by a broadcast one stay native.
+# hides_nan CALL [OPTION...]: whether a call on %n, which contains NaN, gives other
+# results on oneDNN than on native kernels. The factor of %n has the shape of %x,
+# since byoc does not offload a product with a factor that is broadcast to short rows.
 hides_nan() {
     call=$1
     shift
@@ -32,7 +33,7 @@ END
     [ $code -eq 1 ]
 }
 
-# offloads OP: is OP of the last call in a region?
+# offloads OP: whether the operator OP of the last call is in a region
 offloads() {
     "$byoc" check "$work/m.ir" --json >"$work/ledger" 2>"$work/err" ||
         { cat "$work/err" >&2; exit 2; }

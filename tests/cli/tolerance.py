@@ -55,9 +55,9 @@ for dtype, descr, write, small, large in CASES:
 
 # float32 results that are values of a narrower type were computed in it, unless they
 # are multiples of one step: integers, or numbers dequantised from a few bits
-HALVES, BRAINS = (1 + 2**-10, 2**-10, 1000.5, 3), (1 + 2**-7, 2**-12, 200, 3)
+HALVES, BFLOATS = (1 + 2**-10, 2**-10, 1000.5, 3), (1 + 2**-7, 2**-12, 200, 3)
 for values, error, code in [(HALVES, 0.004, 0), (HALVES, 3, 0), (HALVES, 20, 1),
-                            (BRAINS, 3, 0), (BRAINS, 40, 1),
+                            (BFLOATS, 3, 0), (BFLOATS, 40, 1),
                             ((1.1, 2**-10, 1000.5, 3), 3, 1), ((1, 1000, 2000, 7), 3, 1),
                             ((0.125, 100.125, 200, 3), 1, 1), ((0, 0, 0, 0), 1e-6, 1)]:
     with tempfile.TemporaryDirectory() as folder:

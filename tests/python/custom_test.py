@@ -31,9 +31,9 @@ def model_of(op, inputs, outputs=1, domain="com.example", version=1, **attrs):
         helper.make_tensor_value_info(name, *x)
         for name, x in zip(names, inputs) if x
     ]
-    made = ["y%d" % i for i in range(outputs)]
-    node = helper.make_node(op, names, made, name="it", domain=domain, **attrs)
-    results = [helper.make_tensor_value_info(name, 1, None) for name in made]
+    out_names = ["y%d" % i for i in range(outputs)]
+    node = helper.make_node(op, names, out_names, name="it", domain=domain, **attrs)
+    results = [helper.make_tensor_value_info(name, 1, None) for name in out_names]
     for result in results:
         result.type.Clear()
     graph = helper.make_graph([node], "g", values, results)
