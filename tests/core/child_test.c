@@ -19,7 +19,7 @@
 #include "core/base/child.h"
 #include "core/base/temp.h"
 
-static const struct byi_child_limits none;
+static const struct byi_child_limits no_limits;
 
 /* The sanitizers' allocators end the process when malloc() would return NULL.
  */
@@ -53,7 +53,7 @@ static void bytes_come_back(void **state)
     char world[] = "world";
     uint32_t n = 3000000;
     struct byi_child child;
-    byi_child_run(greet, world, &none, &child);
+    byi_child_run(greet, world, &no_limits, &child);
     assert_true(child.started && child.returned && !child.timed_out);
     assert_int_equal(child.n, strlen("hello world"));
     assert_memory_equal(child.bytes, "hello world", child.n);
@@ -61,7 +61,7 @@ static void bytes_come_back(void **state)
     byi_child_free(&child);
     assert_null(child.bytes);
 
-    byi_child_run(write_much, &n, &none, &child);
+    byi_child_run(write_much, &n, &no_limits, &child);
     assert_int_equal(child.n, n * sizeof n);
     uint32_t last;
     memcpy(&last, child.bytes + child.n - sizeof last, sizeof last);
@@ -69,7 +69,7 @@ static void bytes_come_back(void **state)
     byi_child_free(&child);
 
     n = 0;
-    byi_child_run(write_much, &n, &none, &child);
+    byi_child_run(write_much, &n, &no_limits, &child);
     assert_true(child.returned && child.n == 0 && !child.bytes);
     byi_child_free(&child);
 }
@@ -128,12 +128,12 @@ static void ends_are_reported(void **state)
     const struct byi_child_limits whole = {.seconds = 0.2};
     const struct byi_child_limits space = {.seconds = 60,
                                            .step_bytes = 64 << 20};
-    expect_end("s", &none, "me",
+    expect_end("s", &no_limits, "me",
                "crashed with signal 11 (Segmentation fault) in step 3");
-    expect_end("a", &none, "me",
+    expect_end("a", &no_limits, "me",
                "crashed with signal 6 (Aborted) after step()");
-    expect_end("e", &none, "", "exited with code 7");
-    expect_end("0", &none, "you", "exited with code 0 in exit()");
+    expect_end("e", &no_limits, "", "exited with code 7");
+    expect_end("0", &no_limits, "you", "exited with code 0 in exit()");
     expect_end("h", &step, "me", "timed out after 0.2 s in sleep()");
     expect_end("H", &whole, "", "timed out after 0.2 s");
     if (!SANITIZED)
@@ -197,8 +197,8 @@ static void waits_end(void **state)
             sleep(100);
             _exit(0);
         }
-        const struct byi_child_time some = byi_child_time(0.1);
-        assert_false(byi_child_wait(child, group, &some, &status));
+        const struct byi_child_time timeout = byi_child_time(0.1);
+        assert_false(byi_child_wait(child, group, &timeout, &status));
         assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
         byi_temp_done(&listed);
     }

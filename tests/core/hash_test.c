@@ -119,16 +119,16 @@ static void test_hash_spreads(void **state)
 {
     enum { N = 1 << 16 };
     uint8_t *count = calloc(N, 1);
-    uint32_t most = 0;
+    uint32_t max_chain = 0;
 
     (void)state;
     for (uint32_t i = 0; i < N; i++) {
         char name[32];
         int n = snprintf(name, sizeof name, "node_%u", i);
         uint8_t c = ++count[byi_hash(0, name, (size_t)n) % N];
-        most = c > most ? c : most;
+        max_chain = c > max_chain ? c : max_chain;
     }
-    assert_true(most < 16);
+    assert_true(max_chain < 16);
     free(count);
 }
 

@@ -300,12 +300,12 @@ static bool try_way(const struct subject *s, enum way way,
     uint64_t step = o->stride ? o->stride : (uint64_t)((double)n * 0.618) | 1;
     while (!o->stride && gcd(n, step) != 1)
         step++;
-    const uint64_t most = o->stride ? (n + step - 1) / step : n;
+    const uint64_t max_flips = o->stride ? (n + step - 1) / step : n;
     const double end = byi_now() + o->seconds / N_WAYS / n_models;
     memset(&peak, 0, sizeof peak);
     uint64_t found[N_OUTCOMES] = {0}, n_damaged = 0;
     char *bytes = malloc(s->n);
-    for (; n_damaged < most && (o->stride || byi_now() < end); n_damaged++)
+    for (; n_damaged < max_flips && (o->stride || byi_now() < end); n_damaged++)
         found[damage(s, way, n_damaged * step % n, o->mask, bytes)]++;
     free(bytes);
     const char *name = strrchr(s->path, '/');

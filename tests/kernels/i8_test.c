@@ -141,10 +141,10 @@ static void result_at(const struct i8_case *c, int64_t row, int64_t column,
 
 /* --- cases ---------------------------------------------------------------- */
 
-static void choose_axis(struct byi_i8_conv *v, int i, int64_t most)
+static void choose_axis(struct byi_i8_conv *v, int i, int64_t max_size)
 {
-    v->in[i] = 1 + draw((uint32_t)most);
-    v->size[i] = 1 + draw(most < 4 ? (uint32_t)most : 4);
+    v->in[i] = 1 + draw((uint32_t)max_size);
+    v->size[i] = 1 + draw(max_size < 4 ? (uint32_t)max_size : 4);
     v->stride[i] = 1 + draw(3);
     v->dilation[i] = 1 + draw(2);
     v->pad[i] = draw((uint32_t)v->size[i] + 1);
@@ -204,7 +204,7 @@ static void choose_weights(struct i8_case *c)
 static struct byi_i8_other choose_other(int64_t results)
 {
     const int32_t zero = (int32_t)draw(256) - (draw(2) ? 128 : 0);
-    const int32_t least = draw(2) ? -128 : 0;
+    const int32_t lowest = draw(2) ? -128 : 0;
     return (struct byi_i8_other){
         .at = octets(results),
         .flip = (uint8_t)(draw(2) ? 0x80 : 0),
@@ -212,8 +212,8 @@ static struct byi_i8_other choose_other(int64_t results)
         .q_scale = (float)(1 + draw(100)) / 777,
         .b_scale = (float)(1 + draw(100)) / 999,
         .scale = (float)(1 + draw(100)) / 555,
-        .low = (float)(least + (int)draw(20) - zero),
-        .high = (float)(least + 255 - (int)draw(20) - zero),
+        .low = (float)(lowest + (int)draw(20) - zero),
+        .high = (float)(lowest + 255 - (int)draw(20) - zero),
         .zero = zero};
 }
 
@@ -355,9 +355,9 @@ static void run_winograd(void)
             v->out[k] = k ? v->in[k] + v->pad[k] - 2 + draw(2) : 1;
         }
         open_case(&c);
-        const int64_t least = v->kernels->bytes == BYI_I8_ALWAYS ? 20 : 12;
-        assert_int_equal(v->winograd, !v->blocks && v->out[1] >= least &&
-                                          v->out[2] >= least);
+        const int64_t min_size = v->kernels->bytes == BYI_I8_ALWAYS ? 20 : 12;
+        assert_int_equal(v->winograd, !v->blocks && v->out[1] >= min_size &&
+                                          v->out[2] >= min_size);
         if (draw(3) == 0) { /* the largest sums */
             memset((void *)(uintptr_t)c.weights.at, draw(2) ? 127 : -128,
                    (size_t)(v->channels * v->outputs * 9));

@@ -131,17 +131,17 @@ static void check_special_gelu(float by_tanh)
 static void check_softmax_row(const float *x, int64_t n, bool in_place)
 {
     float y[ROW];
-    double sum = 0, most = -INFINITY;
+    double sum = 0, maximum = -INFINITY;
     for (int64_t i = 0; i < n; i++)
-        most = fmax(most, (double)x[i]);
+        maximum = fmax(maximum, (double)x[i]);
     for (int64_t i = 0; i < n; i++)
-        sum += exp((double)x[i] - most);
+        sum += exp((double)x[i] - maximum);
     memcpy(y, x, sizeof y);
     y[n] = 7.0f;
     byi_f32_kernels()->softmax[0](in_place ? y : x, y, n);
     assert_true(y[n] == 7.0f);
     for (int64_t i = 0; i < n; i++) {
-        const double expected = exp((double)x[i] - most) / sum;
+        const double expected = exp((double)x[i] - maximum) / sum;
         assert_true(fabs((double)y[i] - expected) <= 3e-6 * expected + 2e-38);
     }
     memcpy(y, x, sizeof y);
@@ -149,7 +149,7 @@ static void check_softmax_row(const float *x, int64_t n, bool in_place)
     byi_f32_kernels()->softmax[1](in_place ? y : x, y, n);
     assert_true(y[n] == 7.0f);
     for (int64_t i = 0; i < n; i++) {
-        const double expected = (double)x[i] - most - log(sum);
+        const double expected = (double)x[i] - maximum - log(sum);
         assert_true((double)y[i] == expected ||
                     fabs((double)y[i] - expected) <= 3e-6 - 3e-7 * expected);
     }

@@ -582,9 +582,9 @@ static bool try_phase(const struct phase *p, struct subject *s, uint64_t right,
     if (o->at != UINT64_MAX)
         exit((int)attempt(p, s, right, o->at, o->in_a_row));
     const uint64_t step = o->stride ? o->stride : golden_step(calls);
-    const uint64_t most = o->stride ? (calls + step - 1) / step : calls;
+    const uint64_t max_points = o->stride ? (calls + step - 1) / step : calls;
     const double end = byi_now() + seconds_of(o, p, n_models);
-    for (; points < most && (o->stride || byi_now() < end); points++)
+    for (; points < max_points && (o->stride || byi_now() < end); points++)
         n[fork_attempt(p, s, right, points * step % calls, o)]++;
     drop(s);
     const char *name = strrchr(s->path, '/');

@@ -151,8 +151,8 @@ static bool is_cyclic(const struct closure *c)
 /* A search by brute force for a partition into fewer regions. */
 struct search {
     const struct byi_func *f;
-    byi_id nodes[SMALL]; /* the offloaded ones */
-    uint32_t n, most;    /* their number; at most so many regions */
+    byi_id nodes[SMALL];     /* the offloaded ones */
+    uint32_t n, max_regions; /* their number; at most so many regions */
     uint32_t region[SMALL];
 };
 
@@ -165,7 +165,7 @@ static bool find_acyclic(struct search *s, uint32_t at, uint32_t used)
         close_over(s->f, s->region, 0, UINT32_MAX, &c);
         return !is_cyclic(&c);
     }
-    for (uint32_t r = 1; r <= used + 1 && r <= s->most; r++) {
+    for (uint32_t r = 1; r <= used + 1 && r <= s->max_regions; r++) {
         s->region[s->nodes[at]] = r;
         if (find_acyclic(s, at + 1, r > used ? r : used))
             return true;
@@ -175,12 +175,12 @@ static bool find_acyclic(struct search *s, uint32_t at, uint32_t used)
 
 static void check_minimum(const struct byi_func *f, uint32_t n, uint64_t seed)
 {
-    struct search s = {.f = f, .most = n - 1};
+    struct search s = {.f = f, .max_regions = n - 1};
     for (byi_id id = 0; id < f->nodes.n; id++)
         if (f->nodes.at[id].backend)
             s.nodes[s.n++] = id;
     if (n > 1 && s.n <= 8 && find_acyclic(&s, 0, 0))
-        fail_msg("seed %llu: %u regions, but %u would do",
+        fail_msg("seed %llu: found %u regions, expected %u, which suffice",
                  (unsigned long long)seed, n, n - 1);
 }
 
@@ -220,9 +220,9 @@ static void merging_is_exact(void **state)
         /* most with two backends, alternating between at most 14 and at most 24
          * nodes */
         const uint32_t n_backends = seed % 4 < 2 ? 2 : 1 + 2 * (seed % 4 == 3);
-        const uint32_t most = seed % 8 < 4 ? FEW : SMALL;
-        struct byi_module *m =
-            random_graph(n_backends, 4 + draw(most - 3), most, draw(5));
+        const uint32_t max_nodes = seed % 8 < 4 ? FEW : SMALL;
+        struct byi_module *m = random_graph(n_backends, 4 + draw(max_nodes - 3),
+                                            max_nodes, draw(5));
         merge(m);
         check_small(m, n_backends, seed);
         check_twice(m, seed);

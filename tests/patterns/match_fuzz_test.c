@@ -53,7 +53,7 @@ struct way {
 };
 
 struct ways {
-    uint32_t n, room;
+    uint32_t n, capacity;
     struct way *at;
 };
 
@@ -77,9 +77,9 @@ static void push(struct naive *v, struct ways *ways, const struct way *way)
         v->too_many = true;
         return;
     }
-    if (ways->n == ways->room) {
-        ways->room = ways->room ? 2 * ways->room : 4;
-        ways->at = realloc(ways->at, ways->room * sizeof *ways->at);
+    if (ways->n == ways->capacity) {
+        ways->capacity = ways->capacity ? 2 * ways->capacity : 4;
+        ways->at = realloc(ways->at, ways->capacity * sizeof *ways->at);
         assert_non_null(ways->at);
     }
     ways->at[ways->n++] = *way;

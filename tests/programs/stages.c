@@ -109,14 +109,14 @@ static enum byoc_status compare_one(const struct program_case *c, uint32_t r,
     for (int64_t i = 0; i < n; i++) {
         const double x = byi_tensor_float(found, i);
         const double y = byi_tensor_float(want, i);
-        const double most = scale > 0 ? c->tolerance[r][i] * scale : 0.0;
-        if (x == y || (isnan(x) && isnan(y)) || isinf(most) ||
-            fabs(x - y) <= most)
+        const double bound = scale > 0 ? c->tolerance[r][i] * scale : 0.0;
+        if (x == y || (isnan(x) && isnan(y)) || isinf(bound) ||
+            fabs(x - y) <= bound)
             continue;
         return byi_fail(err, BYOC_EINTERNAL,
                         "result %u: element %lld is %.9g, expected %.9g "
                         "within %.3g",
-                        r, (long long)i, x, y, most);
+                        r, (long long)i, x, y, bound);
     }
     return BYOC_OK;
 }
@@ -157,12 +157,12 @@ static enum byoc_status interpret_and_compare(const struct program_case *c,
 static double largest(const struct byi_tensor *t)
 {
     const int64_t n = byi_elements(t->rank, t->dims);
-    double most = 0;
+    double maximum = 0;
     for (int64_t i = 0; i < n; i++) {
         const double v = fabs(byi_tensor_float(t, i));
-        most = v > most ? v : most; /* false for NaN */
+        maximum = v > maximum ? v : maximum; /* false for NaN */
     }
-    return most;
+    return maximum;
 }
 
 /* Widen the tolerance of result r by the changes of a jittered run. */

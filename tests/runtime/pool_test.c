@@ -37,12 +37,12 @@ static void test_extend(void **state)
     struct byoc_error err;
     uint32_t block, other;
     assert_int_equal(byi_pool_take(&pool, 1000, &block, &err), BYOC_OK);
-    const uint64_t room = pool.at[block].bytes;
-    assert_false(byi_pool_extend(&pool, block, 1000, room + 1));
-    assert_false(byi_pool_extend(&pool, block, 999, room));
+    const uint64_t capacity = pool.at[block].bytes;
+    assert_false(byi_pool_extend(&pool, block, 1000, capacity + 1));
+    assert_false(byi_pool_extend(&pool, block, 999, capacity));
     assert_true(byi_pool_extend(&pool, block, 1000, 1010));
     assert_false(byi_pool_extend(&pool, block, 1000, 1010));
-    assert_true(byi_pool_extend(&pool, block, 1010, room));
+    assert_true(byi_pool_extend(&pool, block, 1010, capacity));
     for (int i = 0; i < 2; i++) {
         byi_pool_drop(&pool, block); /* one reader is left */
         assert_int_equal(byi_pool_take(&pool, 1000, &other, &err), BYOC_OK);

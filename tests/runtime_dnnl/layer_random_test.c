@@ -178,9 +178,9 @@ static const char *multiply(struct work *w, bool moved, bool *ran)
         a[i] = pick(4) ? d[i] : 1;
         b[i] = pick(4) || a[i] != d[i] ? d[i] : 1;
     }
-    const int64_t most = rank > 4 ? 6 : 40;
-    const int64_t m = between(1, most), k = between(1, most),
-                  n = between(1, most);
+    const int64_t max_dim = rank > 4 ? 6 : 40;
+    const int64_t m = between(1, max_dim), k = between(1, max_dim),
+                  n = between(1, max_dim);
     a[rank - 2] = d[rank - 2] = m;
     a[rank - 1] = b[rank - 2] = k;
     b[rank - 1] = d[rank - 1] = n;
@@ -260,7 +260,7 @@ static const char *run_pool(struct work *w, bool *ran)
     const int64_t plane = volume(few + 2, win->n);
     for (int64_t i = 0; i < w->dst.n; i++) {
         int64_t pos[3], tap[3], count = 0;
-        double sum = 0, most = -INFINITY;
+        double sum = 0, maximum = -INFINITY;
         split(i % plane, win->n, few + 2, pos);
         for (int64_t t = 0; t < n_taps; t++) {
             int64_t m = i / plane;
@@ -276,10 +276,10 @@ static const char *run_pool(struct work *w, bool *ran)
                 continue;
             const double x = (double)*at(&src, &src.desc, m);
             sum += x;
-            most = fmax(most, x);
+            maximum = fmax(maximum, x);
             count++;
         }
-        w->want[i] = p.kind == BYI_POOL_MAX   ? most
+        w->want[i] = p.kind == BYI_POOL_MAX   ? maximum
                      : p.kind == BYI_POOL_AVG ? sum / (double)count
                                               : sum / (double)n_taps;
         /* the whole window is in the padding: the result is not specified */

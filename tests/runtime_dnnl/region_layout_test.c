@@ -161,9 +161,9 @@ static void test_forms(void **state)
     }
 }
 
-static int pick(struct region *g, int least, int most)
+static int pick(struct region *g, int low, int high)
 {
-    return least + (int)((random_unit(g) + 1) / 2 * (most - least + 0.999));
+    return low + (int)((random_unit(g) + 1) / 2 * (high - low + 0.999));
 }
 
 /* Convolutions of random shapes with random post-ops, as the first kernel and

@@ -8,7 +8,7 @@
 enum { FEW_BOXES = 200, MOST_BOXES = 3000 };
 
 struct boxes {
-    int64_t n, classes, most;
+    int64_t n, classes, max_selected;
     float iou, score;
     bool centers;
     const float *at, *scores;
@@ -44,7 +44,7 @@ static int64_t select_boxes(const struct boxes *b, int64_t class, int64_t *to)
     const float *scores = b->scores + class * b->n;
     bool selected[MOST_BOXES] = {false};
     int64_t count = 0;
-    for (int64_t round = 0; round < b->n && count < b->most; round++) {
+    for (int64_t round = 0; round < b->n && count < b->max_selected; round++) {
         int64_t best = -1;
         for (int64_t i = 0; i < b->n; i++)
             if (!selected[i] && scores[i] > b->score &&
@@ -95,7 +95,8 @@ static void run_case(int isa, int64_t most_boxes)
     const int64_t n =
         random_in(most_boxes > FEW_BOXES ? most_boxes / 2 : 0, most_boxes);
     const int64_t classes = random_in(1, 3);
-    const double most = (double)random_in(0, n), ious[] = {0, 0.25, 0.5, 1};
+    const double max_selected = (double)random_in(0, n),
+                 ious[] = {0, 0.25, 0.5, 1};
     const double iou = ious[random_in(0, 3)];
     const bool centers = random_in(0, 1);
     struct byi_tensor in[] = {
@@ -104,7 +105,7 @@ static void run_case(int isa, int64_t most_boxes)
     fill_boxes(&in[0], &in[1]);
     if (most_boxes > FEW_BOXES)
         move_boxes(&in[0], centers);
-    byi_tensor_set(&in[2], 0, most);
+    byi_tensor_set(&in[2], 0, max_selected);
     byi_tensor_set(&in[3], 0, iou);
     byi_tensor_set(&in[4], 0, 0.25);
     const struct byi_attr attrs[] = {BOOL("center_point_box", centers)};
@@ -112,8 +113,9 @@ static void run_case(int isa, int64_t most_boxes)
     assert_true(e.typed);
     if (run_fast(&e, 1) != BYOC_OK)
         fail_msg("%s", err.text);
-    const struct boxes b = {n,     classes, (int64_t)most, (float)iou,
-                            0.25f, centers, in[0].data,    in[1].data};
+    const struct boxes b = {n,          classes,   (int64_t)max_selected,
+                            (float)iou, 0.25f,     centers,
+                            in[0].data, in[1].data};
     int64_t *want = calloc((size_t)(3 * n * classes) + 1, sizeof *want);
     int64_t count = 0;
     for (int64_t c = 0; c < classes; c++)

@@ -122,7 +122,7 @@ static struct shape random_shape(uint32_t n, enum form form, bool transposed)
     const int64_t out = form == DEPTHWISE ? random_in(0, 3) ? 1 : 2
                         : random_in(0, 1) ? 4 * random_in(1, 9)
                                           : random_in(1, 5);
-    const int64_t most = n == 3 ? 4 : n == 2 ? 11 : 40;
+    const int64_t max_extent = n == 3 ? 4 : n == 2 ? 11 : 40;
     s.x[0] = random_in(1, 2);
     s.x[1] = in * s.groups;
     s.w[0] = transposed ? s.x[1] : out * s.groups;
@@ -134,7 +134,7 @@ static struct shape random_shape(uint32_t n, enum form form, bool transposed)
         const int64_t extent = (s.w[2 + i] - 1) * s.dilation[i];
         s.padding[i] = random_in(0, transposed ? extent / 2 : 3);
         s.padding[n + i] = random_in(0, transposed ? extent / 2 : 3);
-        s.x[2 + i] = random_in(extent + 1, extent + most);
+        s.x[2 + i] = random_in(extent + 1, extent + max_extent);
         s.extra[i] = random_in(0, s.strides[i] - 1);
     }
     return s;
@@ -280,16 +280,16 @@ static void test_conv_packed(void **state)
         struct eval e = prepare(BYI_OP_NN_CONV2D, attrs, 4, in, 2);
         struct byi_tensor plain[MAX_OUT], first = {0};
         run_plain(&e, byi_conv_plain, plain);
-        double most = 0;
+        double maximum = 0;
         for (int64_t k = 0; k < byi_count(plain); k++)
-            most = fmax(most, fabs(byi_tensor_float(plain, k)));
+            maximum = fmax(maximum, fabs(byi_tensor_float(plain, k)));
         for (uint32_t threads = 1; threads <= 3; threads++) {
             if (!run_packed_exact(&e, threads, i % 2))
                 break; /* reads the weights as they are */
             for (int64_t k = 0; k < byi_count(plain); k++)
                 assert_true(fabs(byi_tensor_float(e.out, k) -
                                  byi_tensor_float(plain, k)) <=
-                            (i % 2 ? 1e-6 : 1e-5) * most);
+                            (i % 2 ? 1e-6 : 1e-5) * maximum);
             if (threads == 1) {
                 first = empty_tensor(BYOC_F32, 4, e.out->dims);
                 memcpy(first.data, e.out->data, byi_tensor_bytes(e.out));

@@ -64,11 +64,11 @@ static void test_unary_loops(void **state)
                 const double want =
                     (double)(float)byi_unary_plain(id, (double)x[i], pd);
                 const double found = (double)y[i];
-                const double room =
+                const double tolerance =
                     1e-6 * (fabs(want) + slack(id, (double)x[i]));
                 if (isnan(want) ? isnan(found) : found == want)
                     continue;
-                if (isfinite(want) && fabs(found - want) <= room)
+                if (isfinite(want) && fabs(found - want) <= tolerance)
                     continue;
                 fail_msg("%s %s(%.9g) is %.9g, expected %.9g",
                          byi_isa_name(simd->isa), byi_op(id)->name,
@@ -87,7 +87,7 @@ static void check_loops(const struct byi_simd *simd, int64_t n)
     const int64_t offsets[] = {0, 1, 7, 60};
     const float weights[] = {1, -2, 0.5f, 3};
     double sum = 0, squares = 0, exps = 0, dot = 0;
-    float most = -INFINITY, least = INFINITY;
+    float maximum = -INFINITY, minimum = INFINITY;
     for (int64_t i = 0; i < MOST * 2 + SPARE; i++)
         x[i] = (float)random_in(-64, 64) / 16;
     for (int64_t i = 0; i < n; i++) {
@@ -96,10 +96,10 @@ static void check_loops(const struct byi_simd *simd, int64_t n)
         squares += pow((double)x[i] - 0.5, 2);
         exps += exp((double)x[i] - 4);
         dot += (double)x[i] * (double)y[i];
-        most = fmaxf(most, x[i]);
-        least = fminf(least, x[i]);
+        maximum = fmaxf(maximum, x[i]);
+        minimum = fminf(minimum, x[i]);
     }
-    assert_true(simd->max(x, n) == most && simd->min(x, n) == least);
+    assert_true(simd->max(x, n) == maximum && simd->min(x, n) == minimum);
     assert_true(is_near(simd->sum(x, n), sum, 1e-6));
     assert_true(is_near(simd->sum_squares(x, n, 0.5f), squares, 1e-6));
     assert_true(is_near(simd->exp_sum(x, z, n, 4), exps, 1e-5));
@@ -398,15 +398,15 @@ static void test_quotients(void **state)
     for (int round = 0; round < 240; round++) {
         const enum byoc_dtype dtype = dtypes[round % 6];
         const int64_t bits = 8 * (int64_t)byi_dtype_bytes(dtype);
-        const int64_t least = round % 6 < 3 ? -(1LL << (bits - 1)) : 0;
-        const int64_t most = least + (1LL << bits) - 1;
+        const int64_t low = round % 6 < 3 ? -(1LL << (bits - 1)) : 0;
+        const int64_t high = low + (1LL << bits) - 1;
         struct byi_tensor in[] = {TENSOR(dtype, 300), TENSOR(dtype, 300)};
         for (int64_t i = 0; i < 300; i++) {
-            const int64_t b = round % 2 ? random_in(least, most)
-                                        : random_in(least < 0 ? -9 : 0, 9);
-            const int64_t times = b ? random_in(least, most) / b : 0;
+            const int64_t b = round % 2 ? random_in(low, high)
+                                        : random_in(low < 0 ? -9 : 0, 9);
+            const int64_t times = b ? random_in(low, high) / b : 0;
             const int64_t a = times * b + random_in(-1, 1);
-            byi_tensor_set(&in[0], i, (double)byi_min(byi_max(a, least), most));
+            byi_tensor_set(&in[0], i, (double)byi_min(byi_max(a, low), high));
             byi_tensor_set(&in[1], i, (double)b);
         }
         struct eval e =
@@ -448,7 +448,7 @@ static void test_cast(void **state)
         for (int to = 1; to < BYI_DTYPES; to++) {
             const enum byoc_dtype a = (enum byoc_dtype)from;
             const enum byoc_dtype b = (enum byoc_dtype)to;
-            const bool whole =
+            const bool is_integer =
                 !byi_dtype_is_float(b) && !byi_narrow_is_float(b);
             const int bits = byi_narrow_bits(b) ? (int)byi_narrow_bits(b)
                                                 : 8 * (int)byoc_dtype_size(b);
@@ -465,17 +465,17 @@ static void test_cast(void **state)
                 double v = byi_tensor_float(&e.in[0], i);
                 if (b == BYOC_BOOL)
                     v = v != 0;
-                else if (whole)
+                else if (is_integer)
                     v = trunc(v);
                 struct byi_tensor one = TENSOR(b, 1);
                 byi_tensor_set(&one, 0, v);
-                if (whole && byi_narrow_bits(b)) { /* wraps, as below */
+                if (is_integer && byi_narrow_bits(b)) { /* wraps, as below */
                     v -= ldexp(floor(ldexp(v, -bits)), bits);
                     const bool high = v >= ldexp(1, bits - 1);
                     const bool is_signed = b == BYOC_I4 || b == BYOC_I2;
                     v -= high && is_signed ? ldexp(1, bits) : 0;
                     byi_tensor_set(&one, 0, v);
-                } else if (whole && v < 0 && !byi_dtype_is_signed(b)) {
+                } else if (is_integer && v < 0 && !byi_dtype_is_signed(b)) {
                     byi_tensor_set(&one, 0, v + ldexp(1, bits));
                 }
                 const double want = byi_tensor_float(&one, 0);

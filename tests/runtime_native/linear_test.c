@@ -4,15 +4,17 @@
 #include "kernels.h"
 #include "tests/share.h"
 
-/* Operands of random numbers up to `most`. */
-static struct byi_tensor some(double most, const int64_t *dims, uint32_t rank)
+/* Operands of random numbers up to `bound`. */
+static struct byi_tensor scaled_tensor(double bound, const int64_t *dims,
+                                       uint32_t rank)
 {
     struct byi_tensor t = tensor(BYOC_F32, rank, dims);
     for (int64_t i = 0; i < byi_count(&t); i++)
-        byi_tensor_set(&t, i, byi_tensor_float(&t, i) * most / 4);
+        byi_tensor_set(&t, i, byi_tensor_float(&t, i) * bound / 4);
     return t;
 }
-#define SOME(most, ...) some(most, DIMS(__VA_ARGS__), RANK(__VA_ARGS__))
+#define SCALED(bound, ...)                                                     \
+    scaled_tensor(bound, DIMS(__VA_ARGS__), RANK(__VA_ARGS__))
 
 struct shape {
     int64_t batch, time, heads, kv_heads, key_heads, size, width;
@@ -31,15 +33,17 @@ static void check_case(const struct shape *s, int given, bool each_row,
              "batch %d time %d heads %d of %d, %d of keys, %d by %d, given %x",
              (int)s->batch, (int)s->time, (int)s->heads, (int)kv,
              (int)s->key_heads, (int)s->size, (int)s->width, given);
-    in[0] = SOME(4, s->batch, s->time, s->heads * s->size);
-    in[1] = SOME(1 / sqrt((double)s->size), s->batch, s->time,
-                 s->key_heads * s->size);
-    in[2] = SOME(4, s->batch, s->time, kv * s->width);
-    in[3] = given & 1 ? SOME(4, s->batch, kv, s->size, s->width) : SOME(0, 0);
-    in[4] = given & 2 ? SOME(1, s->batch, s->time, each_row ? kv * s->size : kv)
-                      : SOME(0, 0);
-    in[5] =
-        given & 4 ? SOME(1, s->batch, s->time, one_beta ? 1 : kv) : SOME(0, 0);
+    in[0] = SCALED(4, s->batch, s->time, s->heads * s->size);
+    in[1] = SCALED(1 / sqrt((double)s->size), s->batch, s->time,
+                   s->key_heads * s->size);
+    in[2] = SCALED(4, s->batch, s->time, kv * s->width);
+    in[3] =
+        given & 1 ? SCALED(4, s->batch, kv, s->size, s->width) : SCALED(0, 0);
+    in[4] = given & 2
+                ? SCALED(1, s->batch, s->time, each_row ? kv * s->size : kv)
+                : SCALED(0, 0);
+    in[5] = given & 4 ? SCALED(1, s->batch, s->time, one_beta ? 1 : kv)
+                      : SCALED(0, 0);
     for (int64_t i = 0; i < byi_count(&in[4]); i++)
         byi_tensor_set(&in[4], i, -fabs(byi_tensor_float(&in[4], i)));
     struct eval e = prepare(BYI_OP_NN_LINEAR_ATTENTION, attrs, 3, in, 6);

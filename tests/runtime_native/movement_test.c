@@ -226,11 +226,11 @@ static void test_pad(void **state)
         for (uint32_t i = 0; i < 2 * rank; i++) {
             const int64_t dim = t.in[0].dims[i % rank];
             const int64_t cropped = dim / 3;
-            const int64_t most = mode == 0   ? 4
-                                 : dim == 0  ? 0
-                                 : mode == 2 ? dim - 2 * cropped - 1
-                                             : 4;
-            const int64_t p = pick(0, 5) ? pick(0, most) : -cropped;
+            const int64_t max_pad = mode == 0   ? 4
+                                    : dim == 0  ? 0
+                                    : mode == 2 ? dim - 2 * cropped - 1
+                                                : 4;
+            const int64_t p = pick(0, 5) ? pick(0, max_pad) : -cropped;
             pad.pads[i] = padded >> i % rank & 1 ? p : 0;
         }
         t.in[1] = ints(2 * rank, pad.pads);
@@ -543,8 +543,8 @@ static void test_topk(void **state)
 static void test_topk_nan(void **state)
 {
     static const double line[] = {0, NAN, -INFINITY, -0.0, NAN, INFINITY};
-    static const int64_t most[] = {1, 4, 5, 0, 3, 2}, k = 6;
-    static const int64_t least[] = {2, 0, 3, 5, 1, 4};
+    static const int64_t largest_at[] = {1, 4, 5, 0, 3, 2}, k = 6;
+    static const int64_t smallest_at[] = {2, 0, 3, 5, 1, 4};
     static const enum byoc_dtype types[] = {BYOC_F32, BYOC_F64, BYOC_BF16};
     (void)state;
     for (int round = 0; round < 12; round++) {
@@ -557,7 +557,8 @@ static void test_topk_nan(void **state)
         must_run(&t, BYI_OP_TOPK, largest ? "{}" : "{\"largest\": false}");
         for (int64_t i = 0; i < dims[0]; i++)
             assert_memory_equal((const int64_t *)t.out[1].data + i * k,
-                                largest ? most : least, sizeof most);
+                                largest ? largest_at : smallest_at,
+                                sizeof largest_at);
     }
 }
 
@@ -662,12 +663,12 @@ static void test_cumsum(void **state)
          * the numbers are small */
         const enum byoc_dtype dtype = types[pick(0, product ? 3 : 4)];
         dims[0] = dims[2] <= 3 ? pick(1, 600) : 2; /* many short lines */
-        const bool whole = !byi_dtype_is_float(dtype);
+        const bool is_integer = !byi_dtype_is_float(dtype);
         struct trial t = {.n_in = 1};
         t.in[0] = make(dtype, 3, dims);
         for (int64_t i = 0; i < count(&t.in[0]); i++)
             byi_tensor_set(&t.in[0], i,
-                           (double)(whole ? pick(-9, 9) : pick(-2, 2)));
+                           (double)(is_integer ? pick(-9, 9) : pick(-2, 2)));
         must_run(&t, BYI_OP_CUMSUM, attrs[form]);
         for (int64_t i = 0; i < count(&t.in[0]); i++) {
             int64_t at[3], from[3], sum = product;

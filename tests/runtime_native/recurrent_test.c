@@ -12,14 +12,14 @@ static const int gates_of[] = {1, 3, 4}, fns_of[] = {1, 2, 3};
 static const char *const directions[] = {"forward", "reverse", "bidirectional"};
 
 /* Operands of random numbers; shrunk so that gates do not saturate. */
-static struct byi_tensor some(const int64_t *dims, uint32_t rank)
+static struct byi_tensor operand(const int64_t *dims, uint32_t rank)
 {
     struct byi_tensor t = tensor(BYOC_F32, rank, dims);
     for (int64_t i = 0; i < byi_count(&t); i++)
         byi_tensor_set(&t, i, byi_tensor_float(&t, i) / 8);
     return t;
 }
-#define SOME(...) some(DIMS(__VA_ARGS__), RANK(__VA_ARGS__))
+#define OPERAND(...) operand(DIMS(__VA_ARGS__), RANK(__VA_ARGS__))
 
 struct shape {
     int64_t time, batch, input, hidden;
@@ -39,37 +39,37 @@ struct setting {
 static struct byi_tensor state(const struct shape *s, const struct setting *c,
                                int64_t d)
 {
-    return c->batch_first ? SOME(s->batch, d, s->hidden)
-                          : SOME(d, s->batch, s->hidden);
+    return c->batch_first ? OPERAND(s->batch, d, s->hidden)
+                          : OPERAND(d, s->batch, s->hidden);
 }
 
 static struct eval prepare_case(const struct shape *s, const struct setting *c)
 {
     const int64_t d = c->direction == 2 ? 2 : 1;
     const int64_t rows = gates_of[c->op] * s->hidden;
-    const uint32_t most = c->op == 2 ? 8 : 6;
+    const uint32_t max_inputs = c->op == 2 ? 8 : 6;
     struct byi_tensor in[8];
-    in[0] = c->batch_first ? SOME(s->batch, s->time, s->input)
-                           : SOME(s->time, s->batch, s->input);
-    in[1] = SOME(d, rows, s->input);
-    in[2] = SOME(d, rows, s->hidden);
+    in[0] = c->batch_first ? OPERAND(s->batch, s->time, s->input)
+                           : OPERAND(s->time, s->batch, s->input);
+    in[1] = OPERAND(d, rows, s->input);
+    in[2] = OPERAND(d, rows, s->hidden);
     /* small, so that a difference shrinks from step to step */
     for (int64_t i = 0; i < byi_count(&in[2]); i++)
         byi_tensor_set(&in[2], i,
                        byi_tensor_float(&in[2], i) * 2 /
                            sqrt((double)s->hidden));
-    for (uint32_t i = 3; i < most; i++) {
+    for (uint32_t i = 3; i < max_inputs; i++) {
         const bool given = c->given & (1 << (i - 3));
         if (!given)
-            in[i] = SOME(0);
+            in[i] = OPERAND(0);
         else if (i == 3)
-            in[i] = SOME(d, 2 * rows);
+            in[i] = OPERAND(d, 2 * rows);
         else if (i == 4)
             in[i] = empty_tensor(BYOC_I32, 1, DIMS(s->batch));
         else if (i < 7)
             in[i] = state(s, c, d);
         else
-            in[i] = SOME(d, 3 * s->hidden);
+            in[i] = OPERAND(d, 3 * s->hidden);
         for (int64_t n = 0; given && i == 4 && n < s->batch; n++)
             byi_tensor_set(&in[i], n, (double)random_in(0, s->time));
     }
@@ -94,7 +94,7 @@ static struct eval prepare_case(const struct shape *s, const struct setting *c)
                                        .n = c->n_fns,
                                        .floats = c->beta};
     }
-    return prepare(ops[c->op], attrs, n, in, most);
+    return prepare(ops[c->op], attrs, n, in, max_inputs);
 }
 
 static void check_case(const struct shape *s, const struct setting *c)

@@ -79,14 +79,14 @@ static inline struct byi_tensor ints(uint32_t n, const int64_t *values)
     return t;
 }
 
-static inline struct byi_tensor random_tensor(int64_t most)
+static inline struct byi_tensor random_tensor(int64_t max_dim)
 {
     static const enum byoc_dtype dtypes[] = {BYOC_U8,  BYOC_I16,  BYOC_F32,
                                              BYOC_I64, BYOC_C128, BYOC_STRING};
     int64_t dims[BYI_MAX_RANK];
     const uint32_t rank = (uint32_t)pick(1, 5);
     for (uint32_t i = 0; i < rank; i++)
-        dims[i] = pick(0, 40) ? pick(1, most) : 0;
+        dims[i] = pick(0, 40) ? pick(1, max_dim) : 0;
     return make(dtypes[pick(0, 5)], rank, dims);
 }
 

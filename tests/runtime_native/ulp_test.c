@@ -62,7 +62,7 @@ static double check(enum byi_op_id op, double bound, const struct block *b)
 {
     static float y[BLOCK];
     const float none[4] = {0};
-    double most = 0;
+    double max_error = 0;
     byi_simd()->unary[op](b->x, y, b->n, none);
     for (int64_t i = 0; i < b->n; i++) {
         const double want = b->want[i], found = (double)y[i];
@@ -75,23 +75,23 @@ static double check(enum byi_op_id op, double bound, const struct block *b)
                      "instruction set %s",
                      byi_op(op)->name, (double)b->x[i], found, want, bound,
                      byi_isa_name(byi_simd()->isa));
-        if (finite && error > most)
-            most = error;
+        if (finite && error > max_error)
+            max_error = error;
     }
-    return most;
+    return max_error;
 }
 
 static void check_all(enum byi_op_id op, double bound, struct block *b,
-                      double *most)
+                      double *max_error)
 {
     expect(op, b);
     for (int isa = 0; isa < BYI_N_ISAS; isa++)
         if (byi_simd_use((enum byi_isa)isa))
-            most[isa] = fmax(most[isa], check(op, bound, b));
+            max_error[isa] = fmax(max_error[isa], check(op, bound, b));
 }
 
 static void sweep(enum byi_op_id op, double bound, uint64_t stride,
-                  double *most)
+                  double *max_error)
 {
     static struct block b;
     for (uint64_t bits = 0; bits >> 32 == 0;) {
@@ -99,16 +99,17 @@ static void sweep(enum byi_op_id op, double bound, uint64_t stride,
             const uint32_t low = (uint32_t)bits;
             memcpy(&b.x[b.n++], &low, sizeof low);
         }
-        check_all(op, bound, &b, most);
+        check_all(op, bound, &b, max_error);
     }
 }
 
-static void print_most(enum byi_op_id op, const double *most)
+static void print_max_error(enum byi_op_id op, const double *max_error)
 {
     printf("%-10s", byi_op(op)->name);
     for (int isa = 0; isa < BYI_N_ISAS; isa++)
         if (byi_simd_use((enum byi_isa)isa))
-            printf("  %s %.4f", byi_isa_name((enum byi_isa)isa), most[isa]);
+            printf("  %s %.4f", byi_isa_name((enum byi_isa)isa),
+                   max_error[isa]);
     printf(" ulp\n");
     fflush(stdout);
 }
@@ -127,11 +128,11 @@ static void test_bounds(void **state)
     memcpy(edges.x, odd, sizeof odd);
     for (size_t f = 0; f < BYI_COUNT(functions); f++) {
         const enum byi_op_id op = functions[f].op;
-        double most[BYI_N_ISAS] = {0};
-        check_all(op, functions[f].bound, &edges, most);
-        sweep(op, functions[f].bound, stride, most);
+        double max_error[BYI_N_ISAS] = {0};
+        check_all(op, functions[f].bound, &edges, max_error);
+        sweep(op, functions[f].bound, stride, max_error);
         if (given)
-            print_most(op, most);
+            print_max_error(op, max_error);
     }
     byi_simd_use(byi_isa_widest());
 }

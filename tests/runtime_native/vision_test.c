@@ -406,12 +406,12 @@ static void test_nms(void **state)
     const float boxes[] = {0, 0, 1, 1, 0, 0.1f, 1, 1.1f, 0, 5, 1, 6};
     const float scores[] = {0.8f, 0.9f, 0.3f}, thresholds[] = {0.5f, 0.2f};
     const int64_t boxes_dims[] = {1, 3, 4}, scores_dims[] = {1, 1, 3};
-    const int64_t most = 3, want[] = {0, 0, 1, 0, 0, 2};
+    const int64_t max_selected = 3, want[] = {0, 0, 1, 0, 0, 2};
     struct trial t = {.n_in = 5, .in = {make(BYOC_F32, 3, boxes_dims)}};
     memcpy(t.in[0].data, boxes, sizeof boxes);
     t.in[1] = make(BYOC_F32, 3, scores_dims);
     memcpy(t.in[1].data, scores, sizeof scores);
-    t.in[2] = ints(0, &most);
+    t.in[2] = ints(0, &max_selected);
     for (uint32_t i = 0; i < 2; i++) {
         t.in[3 + i] = make(BYOC_F32, 0, NULL);
         memcpy(t.in[3 + i].data, &thresholds[i], sizeof thresholds[i]);

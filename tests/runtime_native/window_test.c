@@ -17,7 +17,7 @@ static struct shape random_shape(uint32_t n, bool transposed)
 {
     struct shape s = {.groups = random_in(1, 3)};
     const int64_t in = random_in(1, 3), out = random_in(1, 5);
-    const int64_t most = n == 3 ? 6 : n == 2 ? 13 : 40;
+    const int64_t max_extent = n == 3 ? 6 : n == 2 ? 13 : 40;
     s.x[0] = random_in(1, 2);
     s.x[1] = in * s.groups;
     s.w[0] = transposed ? s.x[1] : out * s.groups;
@@ -29,7 +29,7 @@ static struct shape random_shape(uint32_t n, bool transposed)
         const int64_t extent = (s.w[2 + i] - 1) * s.dilation[i];
         s.padding[i] = random_in(0, transposed ? extent / 2 : 3);
         s.padding[n + i] = random_in(0, transposed ? extent / 2 : 3);
-        s.x[2 + i] = random_in(extent + 1, extent + most);
+        s.x[2 + i] = random_in(extent + 1, extent + max_extent);
         s.extra[i] = random_in(0, s.strides[i] - 1);
     }
     return s;
@@ -138,9 +138,9 @@ static void test_planes(void **state)
  * for several vectors. */
 static void enlarge(struct shape *s)
 {
-    const int64_t most[] = {14, 17};
+    const int64_t max_sizes[] = {14, 17};
     for (uint32_t i = 0; i < 2; i++) {
-        s->w[2 + i] = random_in(1, most[i]);
+        s->w[2 + i] = random_in(1, max_sizes[i]);
         s->strides[i] = random_in(1, 9);
         s->padding[i] = random_in(0, s->w[2 + i] - 1);
         s->padding[2 + i] = random_in(0, s->w[2 + i] - 1);
