@@ -32,6 +32,13 @@ expect() {
     failed=1
 }
 
+# expect_code NAME FOUND EXPECTED: compare exit codes
+expect_code() {
+    [ "$2" = "$3" ] && return
+    echo "$1: found exit code $2, expected $3"
+    failed=1
+}
+
 # crashes OP WORD [SECONDS]: compile a model with OP, for which crashes.so crashes, exits or
 # hangs; the warning contains WORD, which says how and in which function
 crashes() {
@@ -67,7 +74,7 @@ alike() {
         "$byoc" compile "$1" -o "$dir/good$how.so" $how --backend "$2" \
             --plugin "only:$plugins:$plugins/crashes.so:${byoc%/*}" \
             --report "$dir/good$how.json" >"$dir/out" 2>"$dir/err" || {
-            echo "$2 $how: failed:"
+            echo "$2 $how: found exit code $?, expected 0:"
             sed 's/^/    /' "$dir/err"
             failed=1
         }
@@ -91,7 +98,8 @@ def @main(%x: Tensor[(2, 1, 1), float32]) {
 END
 for how in "" --isolate; do
     "$byoc" check "$dir/asks.ir" $how --plugin "only:$plugins/asks.so" \
-        >"$dir/asks$how" 2>&1 || failed=1
+        >"$dir/asks$how" 2>&1
+    expect_code "asks $how" $? 0
 done
 cmp "$dir/asks" "$dir/asks--isolate" || failed=1
 expect asks "$dir/asks" "predicate:  x:1/2/1/1 nothing: op 1:1/2/1/1/1 w:0.5/4 \
@@ -106,7 +114,8 @@ for how in "--backend bad,ref:bad" ":bad_query"; do
     timeout 1200 "$byoc" compile "$dir/good.ir" -o "$dir/good.so" --isolate \
         --plugin "only:$plugins/bad_query.so:$plugins/libbyoc_backend_ref.so" \
         ${how%:*} --report "$dir/good.json" >"$dir/out" 2>"$dir/err" || {
-        echo "bad_query: failed"
+        echo "bad_query ${how%:*}: found exit code $?, expected 0:"
+        sed 's/^/    /' "$dir/err"
         failed=1
     }
     expect bad_query "$dir/err" "${how#*:} was left out: $plugins/bad_query.so: \
@@ -116,14 +125,15 @@ its process crashed with signal 11 (Segmentation fault) in query()"
 done
 "$byoc" check "$dir/good.ir" --isolate --plugin "only:$plugins/bad_query.so" \
     --backend bad,worse >"$dir/out" 2>"$dir/err"
-[ $? = 3 ] || failed=1
+expect_code worse $? 3
 expect worse "$dir/err" "found no backend 'worse' among 1 plug-in"
 "$byoc" backends --plugin "only:$plugins/bad_query.so" >"$dir/out" 2>"$dir/err"
-[ $? = 1 ] || failed=1
+expect_code backends $? 1
 expect backends "$dir/out" "rejected  $plugins/bad_query.so: its process crashed"
 
 # options that cannot be combined with --isolate are refused
 "$byoc" check "$dir/good.ir" --isolate --partition-by measured \
-    >"$dir/out" 2>"$dir/err" && failed=1
+    >"$dir/out" 2>"$dir/err"
+expect_code measured $? 2
 expect measured "$dir/err" "isolation does not allow"
 exit $failed

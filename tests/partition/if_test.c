@@ -79,7 +79,9 @@ static void check(const char *text, const char *operators)
     if (!strstr(byoc_compiled_ir(with), operators) ||
         !strstr(byoc_compiled_ledger(with), "\"native\": 0,") ||
         !strstr(byoc_compiled_ledger(with), "\"regions\": 1, "))
-        fail_msg("%s\n%s", byoc_compiled_ir(with), byoc_compiled_ledger(with));
+        fail_msg(
+            "expected one region with %s and no native node, found\n%s\n%s",
+            operators, byoc_compiled_ir(with), byoc_compiled_ledger(with));
     for (int cond = 0; cond < 2; cond++) {
         float want[N];
         run(with, ref, "", cond, results[cond]);
