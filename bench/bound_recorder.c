@@ -55,11 +55,10 @@ static const struct byoc_backend *query(const struct byoc_host *host, char *why,
 {
     const byoc_backend_query_fn query_wrapped = open_wrapped();
     if (!query_wrapped) {
-        const char *said = dlerror();
+        const char *message = dlerror();
         snprintf(why, why_bytes, "%s",
-                 said ? said
-                      : "bound_recorder.so: found no path of "
-                        "this library");
+                 message ? message
+                         : "bound_recorder.so: found no path of this library");
         return NULL;
     }
     const struct byoc_backend *wrapped = query_wrapped(host, why, why_bytes);

@@ -124,7 +124,7 @@ bool fuzz_pick_hint(struct fuzz_rng *rng, struct fuzz_hint *hint)
         *hint = hints[fuzz_below(rng, N_HINTS)];
         if (hint->found == hint->wanted)
             continue;
-        if (fuzz_next(rng) & 1) { /* which side came from the input? */
+        if (fuzz_next(rng) & 1) { /* either may be the input's */
             const uint64_t found = hint->found;
             hint->found = hint->wanted;
             hint->wanted = found;
