@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* arg.c: argmax and argmin along an axis: x (outer, n, inner) -> (outer,
- * inner). float32 and integers have fast paths: rows, if inner is 1; columns;
- * and, for a small inner, several blocks (n, inner) at a time. */
+ * inner). There are fast paths: rows, if inner is 1; columns; and, for a small
+ * inner, several blocks (n, inner) at a time. */
 #include "kernel.h"
 
 #define NAN_OF(v) ((v) != (v))
