@@ -2,8 +2,8 @@
 /* pool.c: maximum, mean and p-norm over windows, and over all spatial axes.
  *   data (N, C, d, h, w) -> (N, C, od, oh, ow)
  * The float32 loops run over channels if they are contiguous (channels last or
- * blocked), otherwise over the positions of a row; 8-bit maxima have a loop
- * over positions, other types a plain loop. As in ONNX, a maximum ignores
+ * blocked), otherwise over the positions of a row; maxima of other types have a
+ * loop over positions, other pools a plain loop. As in ONNX, a maximum ignores
  * padding; a mean divides by the number of taps on data, or with
  * count_include_pad on data and padding. It does not count taps beyond the
  * padding, which ceil_mode may add. The maximum of a window without taps on
@@ -352,54 +352,93 @@ static void run_planes(const struct byi_call *call, const struct pooling *v)
     byi_sliding_run(&planes, call, (char *)call->scratch + factor_bytes(v));
 }
 
-/* --- 8-bit maxima: separable, first over rows, then within a row ---------- */
+/* --- maxima of other types: separable, first over rows, then within a row --
+ */
 
 enum { ROW = 4096 }; /* largest number of inputs in a row */
 
-#define MAX_ROWS(id, type, least)                                              \
+/* The outputs of a row whose window has tap k on data. */
+struct tap_outputs {
+    int64_t first, last;
+};
+
+/* The first element of the row that taps (i, j, 0) of a box read. */
+static int64_t row_of(const struct byi_window *w, const struct tap_box *box,
+                      int64_t i, int64_t j)
+{
+    return (position_of(w, 0, box->out[0], i) * w->in[1] +
+            position_of(w, 1, box->out[1], j)) *
+           w->in[2];
+}
+
+/* The rows under the windows are combined in vectors; then each output reads
+ * few elements. */
+#define MAX_ROWS(id, type, least, is_nan)                                      \
+    static void combine_rows_##id(const type *restrict row,                    \
+                                  type *restrict best, int64_t n)              \
+    {                                                                          \
+        for (int64_t i = 0; i < n; i++)                                        \
+            best[i] = (row[i] > best[i]) | is_nan(row[i]) ? row[i] : best[i];  \
+    }                                                                          \
+    static void combine_taps_##id(const struct byi_window *w,                  \
+                                  const struct tap_outputs *taps,              \
+                                  const type *best, type *restrict y)          \
+    {                                                                          \
+        for (int64_t i = 0; i < w->out[2]; i++)                                \
+            y[i] = least;                                                      \
+        for (int64_t k = 0; k < w->size[2]; k++) {                             \
+            const int64_t at = k * w->dilation[2] - w->pad[2];                 \
+            for (int64_t i = taps[k].first; i < taps[k].last; i++) {           \
+                const type now = best[at + i * w->stride[2]];                  \
+                y[i] = (now > y[i]) | is_nan(now) ? now : y[i];                \
+            }                                                                  \
+        }                                                                      \
+    }                                                                          \
     static void max_rows_##id(const struct pooling *v, int64_t plane)          \
     {                                                                          \
         const struct byi_window *w = &v->w;                                    \
-        const int64_t n = w->in[2], stride = w->stride[2];                     \
+        const int64_t n = w->in[2];                                            \
         const type *x = (const type *)v->x + plane * w->in_count;              \
-        type *restrict y = (type *)v->y + plane * w->out_count;                \
+        type *y = (type *)v->y + plane * w->out_count;                         \
+        struct tap_outputs taps[MAX_TAPS];                                     \
+        struct tap_box box;                                                    \
         type best[ROW];                                                        \
-        for (int64_t h = 0; h < w->out[1]; h++, y += w->out[2]) {              \
-            int64_t first, last;                                               \
-            byi_window_taps(w, 1, h, &first, &last);                           \
-            memset(best, least, (size_t)n);                                    \
-            for (int64_t k = first; k < last; k++) {                           \
-                const type *row = x + position_of(w, 1, h, k) * n;             \
-                for (int64_t i = 0; i < n; i++)                                \
-                    best[i] = row[i] > best[i] ? row[i] : best[i];             \
-            }                                                                  \
-            memset(y, least, (size_t)w->out[2]);                               \
-            for (int64_t k = 0; k < w->size[2]; k++) {                         \
-                byi_window_outputs(w, k, &first, &last);                       \
-                const int64_t at = k * w->dilation[2] - w->pad[2];             \
-                for (int64_t i = first; i < last; i++) {                       \
-                    const type element = best[at + i * stride];                \
-                    y[i] = element > y[i] ? element : y[i];                    \
-                }                                                              \
-            }                                                                  \
+        for (int64_t k = 0; k < w->size[2]; k++)                               \
+            byi_window_outputs(w, k, &taps[k].first, &taps[k].last);           \
+        for (int64_t p = 0; p < w->out_count; p += w->out[2]) {                \
+            box_of(w, p, &box);                                                \
+            for (int64_t i = 0; i < n; i++)                                    \
+                best[i] = least;                                               \
+            for (int64_t i = box.first[0]; i < box.last[0]; i++)               \
+                for (int64_t j = box.first[1]; j < box.last[1]; j++)           \
+                    combine_rows_##id(x + row_of(w, &box, i, j), best, n);     \
+            combine_taps_##id(w, taps, best, y + p);                           \
         }                                                                      \
     }
-MAX_ROWS(U8, uint8_t, 0)
-MAX_ROWS(I8, int8_t, INT8_MIN)
+MAX_ROWS(F64, double, -INFINITY, IS_NAN)
+MAX_ROWS(U8, uint8_t, 0, NEVER)
+MAX_ROWS(I8, int8_t, INT8_MIN, NEVER)
+MAX_ROWS(U16, uint16_t, 0, NEVER)
+MAX_ROWS(I16, int16_t, INT16_MIN, NEVER)
+MAX_ROWS(U32, uint32_t, 0, NEVER)
+MAX_ROWS(I32, int32_t, INT32_MIN, NEVER)
+MAX_ROWS(U64, uint64_t, 0, NEVER)
+MAX_ROWS(I64, int64_t, INT64_MIN, NEVER)
 
-/* The separable loop. NULL unless the call is an 8-bit maximum over at most two
- * axes, with channels first and without indices. Also NULL if the window or a
- * row is too large. */
+/* The separable loop. NULL unless the call is a maximum with channels first and
+ * without indices. Also NULL for float32, which has faster loops, and if the
+ * window or a row is too large. */
 static plane_fn separable_loop(const struct pooling *v, enum byoc_dtype dtype)
 {
-    const struct byi_window *w = &v->w;
+    static const plane_fn loops[BYI_DTYPES] = {[BYOC_F64] = max_rows_F64,
+#define MAX_LOOP(id, type) [BYOC_##id] = max_rows_##id,
+                                               BYI_EACH_INT(MAX_LOOP)
+#undef MAX_LOOP
+    };
     if (v->kind != MAXIMUM || v->indices || v->block != 1 ||
-        w->taps > MAX_TAPS || w->in[0] != 1 || w->size[0] != 1 ||
-        w->out[0] != 1 || w->pad[0] != 0 || w->in[2] > ROW)
+        v->w.taps > MAX_TAPS || v->w.in[2] > ROW)
         return NULL;
-    return dtype == BYOC_U8   ? max_rows_U8
-           : dtype == BYOC_I8 ? max_rows_I8
-                              : NULL;
+    return loops[dtype];
 }
 
 /* --- float32: maxima with indices, a row of outputs at a time ------------- */
@@ -450,11 +489,7 @@ static void indexed_plane(const struct pooling *v, int64_t plane)
             m.y[i] = -INFINITY;
         for (int64_t i = box.first[0]; i < box.last[0]; i++)
             for (int64_t j = box.first[1]; j < box.last[1]; j++)
-                index_row(w, x,
-                          (position_of(w, 0, box.out[0], i) * w->in[1] +
-                           position_of(w, 1, box.out[1], j)) *
-                              w->in[2],
-                          &m);
+                index_row(w, x, row_of(w, &box, i, j), &m);
         for (int64_t i = 0; i < m.n; i++)
             v->indices[out + i] =
                 m.at[i] < 0 ? 0 : plane * w->in_count + m.at[i];
