@@ -220,7 +220,7 @@ static struct byi_band side_of(const struct byi_window *w)
     b.side = has_bands(w) && b.weights <= most_side_floats(w) &&
              w->taps <= (w->stride[2] > 2 ? byi_max(16, 2 * lanes)
                                           : MAX_INTERLEAVED_TAPS) &&
-             w->in[2] >= 4 && w->out_count >= lanes && w->taps >= 4;
+             w->in[2] >= 4 && w->taps >= 4;
     if (!b.side)
         b.floats = 0;
     for (int64_t c = 0; c < w->size[2]; c++)
