@@ -39,6 +39,20 @@ struct padding {
     size_t size;       /* bytes of an element */
 };
 
+/* Positions [first, stop) of a row of y that lie on x. */
+struct row_part {
+    int64_t first, stop;
+};
+
+static struct row_part part_on_data(const struct padding *p)
+{
+    const uint32_t last = p->rank - 1;
+    const int64_t n = p->out[last], begin = p->begin[last];
+    struct row_part part = {.first = byi_min(byi_max(begin, 0), n)};
+    part.stop = byi_max(byi_min(begin + p->in[last], n), part.first);
+    return part;
+}
+
 /* Write one row of the last axis, from the row `src`, or with padding only if
  * src is NULL. */
 static void pad_row(const struct padding *p, const char *src, char *dst)
@@ -46,31 +60,80 @@ static void pad_row(const struct padding *p, const char *src, char *dst)
     const uint32_t last = p->rank - 1;
     const int64_t n = p->out[last], dim = p->in[last];
     const int64_t begin = p->begin[last], size = (int64_t)p->size;
+    const struct row_part on = part_on_data(p);
     if (!src) {
         byi_fill(dst, p->value, n, p->size);
         return;
     }
-    const int64_t first = byi_min(byi_max(begin, 0), n);
-    const int64_t stop = byi_max(byi_min(begin + dim, n), first);
-    for (int64_t i = 0; i < n; i++) {
-        if (i == first && stop > first) {
-            memcpy(dst + i * size, src + (i - begin) * size,
-                   (size_t)((stop - first) * size));
-            i = stop - 1;
-            continue;
-        }
-        const int64_t from = source_of(i, begin, dim, n, p->mode);
-        byi_copy_element(dst + i * size,
-                         from < 0 ? p->value : src + from * size, p->size);
+    if (p->mode == CONSTANT) {
+        byi_fill(dst, p->value, on.first, p->size);
+        byi_fill(dst + on.stop * size, p->value, n - on.stop, p->size);
     }
+    if (on.stop > on.first)
+        memcpy(dst + on.first * size, src + (on.first - begin) * size,
+               (size_t)((on.stop - on.first) * size));
+    for (int64_t i = 0; i < n && p->mode != CONSTANT; i++) {
+        if (i == on.first)
+            i = on.stop;
+        if (i < n)
+            byi_copy_element(dst + i * size,
+                             src + source_of(i, begin, dim, n, p->mode) * size,
+                             p->size);
+    }
+}
+
+enum {
+    SHORT_ROW = 128, /* bytes below which calls of memcpy take most time */
+    SPAN = 16        /* bytes that are written at once */
+};
+
+/* Write bytes [from, end) in spans; with `src`, copy them from there. Up to
+ * SPAN - 1 bytes after them are changed, and read from src. */
+static void write_spans(char *dst, int64_t from, int64_t end, const char *src,
+                        const char *fill)
+{
+    for (int64_t i = from; i < end; i += SPAN)
+        memcpy(dst + i, src ? src + (i - from) : fill, SPAN);
+}
+
+/* Whether pad_short_row() supports the rows. */
+static bool is_short(const struct padding *p)
+{
+    return p->mode == CONSTANT && SPAN % p->size == 0 &&
+           p->out[p->rank - 1] * (int64_t)p->size < SHORT_ROW;
+}
+
+/* pad_row() with a constant, for a short row. A part overwrites the excess of
+ * the one before; so does the next row. `fill` has SPAN bytes of padding. */
+static void pad_short_row(const struct padding *p, const char *src,
+                          const char *fill, char *dst)
+{
+    const uint32_t last = p->rank - 1;
+    const int64_t size = (int64_t)p->size, end = p->out[last] * size;
+    const struct row_part on = part_on_data(p);
+    if (!src) {
+        write_spans(dst, 0, end, NULL, fill);
+        return;
+    }
+    write_spans(dst, 0, on.first * size, NULL, fill);
+    write_spans(dst, on.first * size, on.stop * size,
+                src + (on.first - p->begin[last]) * size, fill);
+    write_spans(dst, on.stop * size, end, NULL, fill);
 }
 
 /* Write rows [first, last) of y. */
 static void pad_rows(const struct padding *p, int64_t first, int64_t last)
 {
     const uint32_t outer = p->rank - 1;
-    const int64_t n = p->out[outer], size = (int64_t)p->size;
+    const int64_t size = (int64_t)p->size, bytes = p->out[outer] * size;
+    const int64_t row = p->in[outer] * size;
+    const char *end = p->x + p->in[0] * p->strides[0] * size;
+    /* the last rows whose excess lies in rows of this call */
+    const int64_t safe = is_short(p) ? last - byi_ceil_div(SPAN - 1, bytes) : 0;
     int64_t at[BYI_MAX_RANK], none = 0;
+    char fill[SPAN];
+    if (is_short(p))
+        byi_fill(fill, p->value, SPAN / size, p->size);
     byi_seek(outer, p->out, p->strides, first, at);
     for (int64_t r = first; r < last; r++) {
         const char *src = p->x;
@@ -79,7 +142,10 @@ static void pad_rows(const struct padding *p, int64_t first, int64_t last)
                 source_of(at[i], p->begin[i], p->in[i], p->out[i], p->mode);
             src = from < 0 ? NULL : src + from * p->strides[i] * size;
         }
-        pad_row(p, src, p->y + r * n * size);
+        if (r < safe && (!src || end - src >= row + SPAN - 1))
+            pad_short_row(p, src, fill, p->y + r * bytes);
+        else
+            pad_row(p, src, p->y + r * bytes);
         byi_advance_position(outer, p->out, p->strides, at, &none);
     }
 }
