@@ -208,6 +208,37 @@ static bool gather_strip(const struct byi_call *call,
     return true;
 }
 
+/* Copy n elements of a common size to addresses that are `step` bytes apart. */
+#define SPREAD(size)                                                           \
+    static void spread_##size(const char *src, int64_t n, char *dst,           \
+                              int64_t step)                                    \
+    {                                                                          \
+        for (int64_t i = 0; i < n; i++)                                        \
+            memcpy(dst + i * step, src + i * size, size);                      \
+    }
+SPREAD(1)
+SPREAD(2)
+SPREAD(4)
+SPREAD(8)
+SPREAD(16)
+
+/* Copy rows [first, last) of a strip. */
+static void copy_strip_rows(const struct axis_strip *s, int64_t first,
+                            int64_t last, char *whole, char *part, bool join)
+{
+    static void (*const spread[])(const char *, int64_t, char *, int64_t) = {
+        [1] = spread_1, [2] = spread_2,   [4] = spread_4,
+        [8] = spread_8, [16] = spread_16,
+    };
+    char *w = whole + first * s->whole + s->at, *p = part + first * s->part;
+    if (join && s->part < (int64_t)BYI_COUNT(spread) && spread[s->part]) {
+        spread[s->part](p, last - first, w, s->whole);
+        return;
+    }
+    for (int64_t i = first; i < last; i++, w += s->whole, p += s->part)
+        byi_copy_elements(join ? w : p, join ? p : w, 1, (size_t)s->part);
+}
+
 /* Copy `part` to `whole` if `join`, otherwise from `whole` to `part`. */
 static void copy_strip(const struct byi_call *call, const struct axis_strip *s,
                        char *whole, char *part, bool join)
@@ -221,10 +252,9 @@ static void copy_strip(const struct byi_call *call, const struct axis_strip *s,
     if (!join && gather_strip(call, s, whole, part))
         return;
 #pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
-    for (int64_t i = 0; i < s->outer; i++) {
-        char *w = whole + i * s->whole + s->at, *p = part + i * s->part;
-        byi_copy_elements(join ? w : p, join ? p : w, 1, (size_t)s->part);
-    }
+    for (int i = 0; i < team; i++)
+        copy_strip_rows(s, s->outer * i / team, s->outer * (i + 1) / team,
+                        whole, part, join);
 }
 
 /* Copy from `joined` to the n tensors `parts` or, if `join`, from these to
