@@ -7,7 +7,12 @@
 
 #include "kernels/moves.h"
 
-enum { BLOCK = 256 }; /* bytes of a row or column of a square block */
+enum {
+    BLOCK = 256, /* bytes of a row or column of a square block */
+    /* columns from which squares of fewer rows than they have are faster than
+     * single elements: the excess and the buffer cost time for each matrix */
+    MANY_COLUMNS = 128
+};
 
 void byi_dense_strides(uint32_t rank, const int64_t *dims, int64_t *strides)
 {
@@ -144,7 +149,7 @@ static void square16_bytes(const uint8_t *src, int64_t in, uint8_t *dst,
     static void name(char *dst, int64_t out, const char *src, int64_t in,      \
                      int64_t rows, int64_t cols)                               \
     {                                                                          \
-        if (cols < side) {                                                     \
+        if (cols < side || (rows < side && cols < MANY_COLUMNS)) {             \
             square_##size(dst, out, src, in, rows, cols);                      \
             return;                                                            \
         }                                                                      \
