@@ -480,26 +480,35 @@ static enum byoc_status lower_dim(const struct byi_call *call, uint32_t axis,
     return BYOC_OK;
 }
 
-/* y (rank, n) has ascending positions in its last row; replace them by the
+/* Divide n positions by `dim`, and set coordinate[] to the remainders. */
+static void split_axis(int64_t *at, int64_t n, int64_t dim, bool small,
+                       int64_t *restrict coordinate)
+{
+    const double part = 1 / (double)dim;
+    for (int64_t i = 0; i < n && !small; i++) {
+        coordinate[i] = at[i] % dim;
+        at[i] /= dim;
+    }
+    /* in doubles, which vectors divide; the half is larger than any error */
+    for (int64_t i = 0; i < n && small; i++) {
+        const int32_t position = (int32_t)at[i];
+        const int32_t above = (int32_t)(((double)position + 0.5) * part);
+        at[i] = above;
+        coordinate[i] = position - above * (int32_t)dim;
+    }
+}
+
+enum { SPLIT = 512 }; /* positions that are split together, in the L1 cache */
+
+/* The first n elements of y (rank, n) are positions; replace them by the
  * coordinates of these elements of x. */
 static void split_positions(const struct byi_tensor *x, int64_t n, int64_t *y)
 {
-    const uint32_t last = x->rank - 1;
-    const int64_t wide = x->dims[last];
-    int64_t *at = y + last * n, end = 0; /* `end`: of the position's line */
-    for (int64_t c = 0; last > 0 && c < n; c++) {
-        const bool same = at[c] < end;
-        int64_t line = same ? -1 : at[c] / wide;
-        end = same ? end : (line + 1) * wide;
-        at[c] -= end - wide;
-        for (uint32_t d = last; d-- > 0;)
-            if (same) {
-                y[d * n + c] = y[d * n + c - 1];
-            } else {
-                y[d * n + c] = line % x->dims[d];
-                line /= x->dims[d];
-            }
-    }
+    const bool small = byi_count(x) <= INT32_MAX;
+    for (int64_t c = 0; x->rank > 1 && c < n; c += SPLIT)
+        for (uint32_t d = x->rank - 1; d > 0; d--)
+            split_axis(y + c, byi_min(SPLIT, n - c), x->dims[d], small,
+                       y + d * n + c);
 }
 
 /* y (rank, count): column c holds the coordinates of the c-th nonzero */
@@ -507,16 +516,20 @@ static enum byoc_status nonzero_run(const struct byi_call *call,
                                     struct byoc_error *err)
 {
     const struct byi_tensor *x = call->in;
-    const int64_t count = byi_nonzero_count(x);
-    BYI_TRY(lower_dim(call, 1, count, err));
-    if (x->rank == 0) /* a scalar has no coordinates */
-        return BYOC_OK;
+    const int64_t bound = call->out->dims[1];
     struct byi_nonzero reader = byi_nonzero_begin(x);
-    int64_t *to = (int64_t *)call->out->data + (x->rank - 1) * count;
-    for (int64_t i = 0; reader.n > 0; i += 64)
-        for (uint64_t set = byi_nonzero_next(&reader); set; set &= set - 1)
-            *to++ = i + __builtin_ctzll(set);
-    split_positions(x, count, call->out->data);
+    int64_t *y = call->out->data, count = 0;
+    for (int64_t i = 0; reader.n > 0; i += 64) {
+        uint64_t set = byi_nonzero_next(&reader);
+        const int64_t next = count + __builtin_popcountll(set);
+        /* a scalar has no coordinates; lower_dim() fails beyond the bound */
+        if (x->rank > 0 && next <= bound)
+            for (int64_t *to = y + count; set; set &= set - 1)
+                *to++ = i + __builtin_ctzll(set);
+        count = next;
+    }
+    BYI_TRY(lower_dim(call, 1, count, err));
+    split_positions(x, count, y);
     return BYOC_OK;
 }
 

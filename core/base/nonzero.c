@@ -4,20 +4,25 @@
 
 #include <string.h>
 
-/* Set set[i] to 1 if element i of the 64 at x has a bit of `mask`, else 0. */
-#define MARK(size, type)                                                       \
-    static void mark_##size(const char *x, uint64_t mask, uint8_t *set)        \
+/* Set set[i] to 1 if element i of the 64 at x has a bit of `mask`, else 0.
+ * fold(bits) has a bit if bits has one: SSE2 cannot compare 64 bits. */
+#define MARK(size, type, fold)                                                 \
+    static void mark_##size(const char *restrict x, uint64_t mask,             \
+                            uint8_t *restrict set)                             \
     {                                                                          \
         for (int i = 0; i < 64; i++) {                                         \
             type bits;                                                         \
             memcpy(&bits, x + i * size, size);                                 \
-            set[i] = (bits & (type)mask) != 0;                                 \
+            bits &= (type)mask;                                                \
+            set[i] = fold(bits) != 0;                                          \
         }                                                                      \
     }
-MARK(1, uint8_t)
-MARK(2, uint16_t)
-MARK(4, uint32_t)
-MARK(8, uint64_t)
+#define WHOLE(bits) (bits)
+#define HALVES(bits) ((uint32_t)((bits) | (bits) >> 32))
+MARK(1, uint8_t, WHOLE)
+MARK(2, uint16_t, WHOLE)
+MARK(4, uint32_t, WHOLE)
+MARK(8, uint64_t, HALVES)
 
 struct byi_nonzero byi_nonzero_begin(const struct byi_tensor *t)
 {

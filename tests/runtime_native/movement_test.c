@@ -608,6 +608,35 @@ static void test_nonzero_scalar(void **state)
     assert_int_equal(t.out[0].dims[1], 1);
 }
 
+/* More positions than are split together, with axes of size 1. */
+static void test_nonzero_ranks(void **state)
+{
+    (void)state;
+    static const enum byoc_dtype dtypes[] = {BYOC_F32, BYOC_I64, BYOC_U8};
+    for (int round = 0; round < ROUNDS / 10; round++) {
+        const int64_t dims[] = {pick(1, 30), pick(1, 9), pick(1, 30),
+                                pick(1, 3)};
+        const uint32_t rank = (uint32_t)pick(1, 4);
+        struct trial t = {.n_in = 1,
+                          .in = {make(dtypes[round % 3], rank, dims)}};
+        int64_t c = 0;
+        for (int64_t i = 0; i < count(&t.in[0]); i++)
+            byi_tensor_set(&t.in[0], i, pick(0, 2) ? 3 : 0);
+        must_run(&t, BYI_OP_NONZERO, "{}");
+        const int64_t n = t.out[0].dims[1], *y = t.out[0].data;
+        for (int64_t i = 0; i < count(&t.in[0]); i++) {
+            int64_t at[2 * BYI_MAX_RANK] = {0};
+            if (byi_tensor_float(&t.in[0], i) == 0)
+                continue;
+            unflat(&t.in[0], i, at);
+            for (uint32_t d = 0; d < rank; d++)
+                assert_int_equal(y[d * n + c], at[d]);
+            c++;
+        }
+        assert_int_equal(c, n);
+    }
+}
+
 static void test_nonzero_compress(void **state)
 {
     (void)state;
@@ -765,6 +794,7 @@ int main(void)
         cmocka_unit_test(test_topk_nan),
         cmocka_unit_test(test_cache_append),
         cmocka_unit_test(test_nonzero_scalar),
+        cmocka_unit_test(test_nonzero_ranks),
         cmocka_unit_test(test_nonzero_compress),
         cmocka_unit_test(test_cumsum),
         cmocka_unit_test(test_shapes_and_ranges),
