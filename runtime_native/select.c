@@ -633,18 +633,14 @@ static bool has_keys(const struct unique_slices *s)
     return s->outer * s->inner == 1 && !s->strings;
 }
 
-/* Set order[] to the order of the elements; `buffer` has 2 n elements. */
-static void sort_elements(const struct unique_slices *s,
-                          struct keyed_index *buffer, int64_t *order)
+/* Sort the elements; `buffer` has 2 n elements. */
+static const struct keyed_index *sort_elements(const struct unique_slices *s,
+                                               struct keyed_index *buffer)
 {
     for (int64_t i = 0; i < s->n; i++)
         buffer[i] = (struct keyed_index){key_at(&s->keys, s->x, i), i};
-    if (s->n == 0)
-        return;
-    const struct keyed_index *sorted =
-        sort_keys(buffer, buffer + s->n, s->n, s->keys.size);
-    for (int64_t i = 0; i < s->n; i++)
-        order[i] = sorted[i].index;
+    return s->n == 0 ? buffer
+                     : sort_keys(buffer, buffer + s->n, s->n, s->keys.size);
 }
 
 /* Heapsort: set order[] to the order of the slices. */
@@ -671,16 +667,19 @@ static void sort_slices(const struct unique_slices *s, int64_t *order)
 static int64_t number_slices(const struct unique_slices *s, bool sorted,
                              int64_t *order, int64_t *first, int64_t *position)
 {
-    int64_t count = 0;
+    const struct keyed_index *keyed = NULL;
+    int64_t count = 0, before = 0;
     if (has_keys(s))
-        sort_elements(s, (struct keyed_index *)(void *)(position + s->n),
-                      order);
+        keyed =
+            sort_elements(s, (struct keyed_index *)(void *)(position + s->n));
     else
         sort_slices(s, order);
     for (int64_t i = 0; i < s->n; i++) {
-        const int64_t at = order[i];
-        const bool same = i > 0 && !compare_slices(s, order[i - 1], at);
-        first[at] = same ? first[order[i - 1]] : at;
+        const int64_t at = keyed ? keyed[i].index : order[i];
+        const bool same = i > 0 && (keyed ? keyed[i].key == keyed[i - 1].key
+                                          : !compare_slices(s, before, at));
+        before = same ? before : at;
+        first[at] = before;
         if (!same)
             position[at] = count++;
     }
