@@ -543,8 +543,9 @@ struct byi_panel {
     bool add;
 };
 
-/* y[i] = op(x[i]) */
-typedef void (*byi_one_loop)(const void *x, void *y, int64_t n);
+/* y[i] = op(x[i]); p has the attributes in the order of ops.def */
+typedef void (*byi_one_loop)(const void *x, void *y, int64_t n,
+                             const double *p);
 /* y[i] = op(a[i], b[i]) */
 typedef void (*byi_pair_loop)(const void *a, const void *b, void *y, int64_t n);
 
@@ -563,9 +564,9 @@ struct byi_simd {
     /* y[i] = op(a[i * sa], b[i * sb]); sa and sb are 0 or 1, not both 0 */
     void (*binary[BYI_N_OPS])(const float *a, int64_t sa, const float *b,
                               int64_t sb, float *y, int64_t n);
-    /* The loop of an operator on integers or bools, or of two operands on
-     * elements of a dtype; NULL if the plain loop is as fast. The members are
-     * NULL if that holds for all operators. */
+    /* The loop of an operator on integers or bools, of a test of floats, or of
+     * two operands on elements of a dtype; NULL if the plain loop is as fast.
+     * The members are NULL if that holds for all operators. */
     byi_one_loop (*one)(enum byi_op_id op, enum byoc_dtype dtype);
     byi_pair_loop (*pair)(enum byi_op_id op, enum byoc_dtype dtype);
     double (*sum)(const float *x, int64_t n);

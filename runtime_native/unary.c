@@ -63,7 +63,7 @@ struct unary_job {
     void (*fast)(const float *x, float *y, int64_t n, const float *p);
     void (*fast_f64)(const double *x, double *y, int64_t n, const double *p);
     plain_fn plain;
-    byi_one_loop one; /* of integers and bools, or NULL */
+    byi_one_loop one; /* or NULL */
     float bound;      /* bounds[] */
     double p[PARAMS]; /* the operator's parameters, for `plain` */
     float pf[PARAMS]; /* the same for `fast` */
@@ -204,9 +204,11 @@ BYI_EACH_INT(EACH_SHRINK)
 /* Elements of the widest vectors, by a loop of byi_simd. */
 static void range_one(const struct unary_job *job, int64_t begin, int64_t end)
 {
-    const size_t at = (size_t)begin * byi_dtype_bytes(job->x->dtype);
-    job->one((const char *)job->x->data + at, (char *)job->y->data + at,
-             end - begin);
+    const size_t first = (size_t)begin;
+    job->one((const char *)job->x->data +
+                 first * byi_dtype_bytes(job->x->dtype),
+             (char *)job->y->data + first * byi_dtype_bytes(job->y->dtype),
+             end - begin, job->p);
 }
 
 /* --- tests: the result is bool ------------------------------------------- */

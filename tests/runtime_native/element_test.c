@@ -163,6 +163,26 @@ static void test_unary_dtypes(void **state)
     }
 }
 
+/* Tests of tensors that are split into chunks, whose results are smaller than
+ * their elements. */
+static void test_long_tests(void **state)
+{
+    static const enum byoc_dtype dtypes[] = {BYOC_F32, BYOC_F64, BYOC_F16};
+    (void)state;
+    for (size_t d = 0; d < 2 * BYI_COUNT(dtypes); d++) {
+        const bool nan = d % 2;
+        struct byi_tensor x = TENSOR(dtypes[d / 2], 20011);
+        for (int64_t i = 0; i < byi_count(&x); i += 7)
+            byi_tensor_set(&x, i, nan ? NAN : i % 2 ? INFINITY : -INFINITY);
+        struct eval e =
+            prepare(nan ? BYI_OP_ISNAN : BYI_OP_ISINF, NULL, 0, &x, 1);
+        assert_int_equal(run_fast(&e, 1), BYOC_OK);
+        for (int64_t i = 0; i < byi_count(&x); i++)
+            assert_int_equal(((const uint8_t *)e.out->data)[i], i % 7 == 0);
+        finish(&e);
+    }
+}
+
 static void test_unary_ints(void **state)
 {
     static const struct {
@@ -562,6 +582,7 @@ int main(void)
         cmocka_unit_test(test_unary_loops),
         cmocka_unit_test(test_loops),
         cmocka_unit_test(test_unary_dtypes),
+        cmocka_unit_test(test_long_tests),
         cmocka_unit_test(test_unary_ints),
         cmocka_unit_test(test_binary),
         cmocka_unit_test(test_binary_fast),
