@@ -338,12 +338,13 @@ static void run_panel(const struct byi_product *p, enum byoc_dtype dtype,
         simd->product_panel[dtype](panel);
         return;
     }
-    if (panel->n < wide) /* some columns do not exist */
-        memset(packed, 0, sizeof packed);
     panel->b = packed;
     panel->b_rs = wide;
+    panel->k = byi_min(p->k, BYI_BLOCK_BYTES / simd->panel_bytes);
+    if (panel->n < wide) /* some columns do not exist */
+        memset(packed, 0, (size_t)(panel->k * simd->panel_bytes));
     for (int64_t k = 0; k < p->k; k += panel->k) {
-        panel->k = byi_min(p->k - k, BYI_BLOCK_BYTES / simd->panel_bytes);
+        panel->k = byi_min(p->k - k, panel->k);
         panel->add = k > 0;
         pack_panel(p, b, k, panel->k, panel->n, size, wide, packed);
         simd->product_panel[dtype](panel);
