@@ -701,11 +701,11 @@ struct byi_simd {
     void (*extreme_blocks[2][BYI_DTYPES])(const void *x, int64_t blocks,
                                           int64_t n, int64_t inner, void *y);
     /* y[i] = the sum of the terms of row i of n numbers (enum byi_sum), for
-     * `rows` adjacent rows; NULL for other terms. extreme_lines: the extremes,
-     * as in extreme_row. */
-    void (*fold_lines[BYI_SUMS])(const float *x, int64_t rows, int64_t n,
-                                 float *y);
-    void (*extreme_lines[2])(const float *x, int64_t rows, int64_t n, float *y);
+     * `rows` adjacent rows of float32 or float64; NULL for other terms.
+     * extreme_lines: the extremes of float32, as in extreme_row. */
+    void (*fold_lines[BYI_SUMS][BYI_DTYPES])(const void *x, int64_t rows,
+                                             int64_t n, void *y);
+    void (*extreme_lines[2])(const void *x, int64_t rows, int64_t n, void *y);
     /* The first or last of n numbers that is *best, which is one of them. */
     int64_t (*find[BYI_DTYPES])(const void *x, int64_t n, const void *best,
                                 bool last);

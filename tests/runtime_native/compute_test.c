@@ -260,7 +260,8 @@ static void test_extremes(void **state)
         }
 }
 
-/* Rows of a few vectors, with each instruction set; NaN in some extremes. */
+/* Rows of a few vectors of float32 or float64, with each instruction set; NaN
+ * in some extremes. */
 static void test_reduce_rows(void **state)
 {
     (void)state;
@@ -270,7 +271,8 @@ static void test_reduce_rows(void **state)
             const int64_t dims[] = {random_in(1, 60), random_in(2, 270)};
             const int64_t axis = 1;
             const struct byi_attr attrs = INTS("axis", 1, &axis);
-            struct byi_tensor x = tensor(BYOC_F32, 2, dims);
+            struct byi_tensor x =
+                tensor(round / 10 % 2 ? BYOC_F64 : BYOC_F32, 2, dims);
             for (int64_t i = 0; i < byi_count(&x); i++)
                 byi_tensor_set(&x, i, (double)random_in(1, 3) - (round & 1));
             if (op == BYI_OP_MAX || op == BYI_OP_MIN)
@@ -313,12 +315,13 @@ static void test_reduce_shapes(void **state)
 static void test_reduce_threads(void **state)
 {
     (void)state;
+    static const int64_t shapes[][4] = {{7, 3, 50, 300}, {400, 31, 3, 8}};
     const struct byi_attr attrs = INTS("axis", 2, DIMS(0, 2));
-    for (size_t o = 0; o < BYI_COUNT(reductions); o++) {
-        struct byi_tensor x = TENSOR(BYOC_F32, 7, 3, 50, 300);
+    for (size_t o = 0; o < 2 * BYI_COUNT(reductions); o++) {
+        struct byi_tensor x = tensor(BYOC_F32, 4, shapes[o % 2]);
         byi_tensor_set(&x, 5, INFINITY);
         byi_tensor_set(&x, 299, -INFINITY);
-        struct eval e = prepare(reductions[o], &attrs, 1, &x, 1);
+        struct eval e = prepare(reductions[o / 2], &attrs, 1, &x, 1);
         struct byi_tensor one = e.out[0];
         assert_int_equal(run_fast(&e, 1), BYOC_OK);
         for (uint32_t threads = 2; threads <= 4; threads++) {
