@@ -591,10 +591,11 @@ struct byi_simd {
     /* y[i] += (x[i] - shift[i])^2 for each of `rows` rows x, `pitch` apart */
     void (*accumulate_squares)(const float *x, int64_t rows, int64_t pitch,
                                const double *shift, double *y, int64_t n);
-    /* y[i] = x[i] * mul[i] + add[i] for each of `rows` rows; y may be x */
-    void (*affine_rows)(const float *x, int64_t rows, int64_t pitch,
-                        const double *mul, const double *add, float *y,
-                        int64_t n);
+    /* y[i] = x[i] * mul[i] + add[i] for each of `rows` rows of float32 or
+     * float64; y may be x */
+    void (*affine_rows[BYI_DTYPES])(const void *x, int64_t rows, int64_t pitch,
+                                    const double *mul, const double *add,
+                                    void *y, int64_t n);
     /* y[i] = (x[i] - mean) * scale, computed in double */
     void (*standardize)(const float *x, int64_t n, double mean, double scale,
                         float *y);

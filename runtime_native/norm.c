@@ -121,19 +121,26 @@ static enum byoc_status batch_run_f32(const struct byi_call *call,
 
 BYI_FLOAT_KERNEL(batch, batch_run_f32, batch_scratch_f32)
 
-/* --- float32: many slices at a time --------------------------------------- */
+/* --- many slices at a time ------------------------------------------------ */
 
 /* n adjacent slices, the first of which is number `first` of the call; each has
  * the elements of the box. */
 struct norm_columns {
     const struct byi_call *call;
     const struct byi_box *reduced;
-    const float *x;
-    float *y;
+    const char *x;
+    char *y;
     int64_t n, first;
 };
 
 typedef void (*columns_fn)(const struct norm_columns *c);
+
+/* The offset of row i of the slices' elements, in bytes. */
+static int64_t row_bytes(const struct norm_columns *c, int64_t i)
+{
+    return byi_box_offset(c->reduced, i * byi_box_rows(c->reduced).n) *
+           (int64_t)byoc_dtype_size(c->call->in->dtype);
+}
 
 /* Add the terms of all elements of the columns to sum[]: the elements, or for
  * other values of `kind` their magnitudes or squares. */
@@ -141,13 +148,14 @@ static void add_columns(const struct norm_columns *c, enum byi_sum kind,
                         double *sum)
 {
     const struct byi_box_rows lines = byi_box_rows(c->reduced);
+    const enum byoc_dtype dtype = c->call->in->dtype;
     for (int64_t i = 0; i < lines.rows; i++)
-        byi_simd()->accumulate_wide[kind][BYOC_F32](
-            c->x + byi_box_offset(c->reduced, i * lines.n), lines.n,
-            lines.stride, sum, c->n);
+        byi_simd()->accumulate_wide[kind][dtype](
+            c->x + row_bytes(c, i), lines.n, lines.stride, sum, c->n);
 }
 
-/* Set mean[], and squares[] to the sums of squared differences from it. */
+/* Set mean[], and squares[] to the sums of squared differences from it. For
+ * float32. */
 static void column_stats(const struct norm_columns *c, double *restrict mean,
                          double *restrict squares)
 {
@@ -160,7 +168,7 @@ static void column_stats(const struct norm_columns *c, double *restrict mean,
         mean[i] /= count;
     for (int64_t i = 0; i < lines.rows; i++)
         byi_simd()->accumulate_squares(
-            c->x + byi_box_offset(c->reduced, i * lines.n), lines.n,
+            (const float *)(const void *)(c->x + row_bytes(c, i)), lines.n,
             lines.stride, mean, squares, c->n);
 }
 
@@ -169,10 +177,11 @@ static void affine_columns(const struct norm_columns *c, const double *mul,
                            const double *add)
 {
     const struct byi_box_rows lines = byi_box_rows(c->reduced);
+    const enum byoc_dtype dtype = c->call->in->dtype;
     for (int64_t i = 0; i < lines.rows; i++) {
-        const int64_t at = byi_box_offset(c->reduced, i * lines.n);
-        byi_simd()->affine_rows(c->x + at, lines.n, lines.stride, mul, add,
-                                c->y + at, c->n);
+        const int64_t at = row_bytes(c, i);
+        byi_simd()->affine_rows[dtype](c->x + at, lines.n, lines.stride, mul,
+                                       add, c->y + at, c->n);
     }
 }
 
@@ -211,11 +220,13 @@ static void unit_columns(const struct norm_columns *c)
 {
     const bool absolute = byi_attr_int(c->call->attrs, "p") == 1;
     double norm[BYI_COLUMNS] = {0}, zeros[BYI_COLUMNS] = {0};
+    const double none[2] = {0}; /* attributes */
     add_columns(c, absolute ? BYI_ADD_ABS : BYI_ADD_SQUARE, norm);
-    for (int64_t i = 0; !absolute && i < c->n; i++)
-        norm[i] = sqrt(norm[i]);
+    if (!absolute)
+        byi_simd()->unary_f64[BYI_OP_SQRT](norm, norm, c->n, none);
     for (int64_t i = 0; i < c->n; i++) /* slices of zeros stay zeros */
-        norm[i] = 1 / (norm[i] == 0 ? 1 : norm[i]);
+        norm[i] = norm[i] == 0 ? 1 : norm[i];
+    byi_simd()->unary_f64[BYI_OP_RECIPROCAL](norm, norm, c->n, none);
     affine_columns(c, norm, zeros);
 }
 
@@ -223,16 +234,18 @@ static void unit_columns(const struct norm_columns *c)
 static void run_lanes(const struct byi_call *call, int64_t rows, int64_t n,
                       int64_t lanes, columns_fn run, int team)
 {
+    const size_t size = byoc_dtype_size(call->in->dtype);
+    const int64_t bytes = n * (int64_t)size;
 #pragma omp parallel for num_threads(team) if (team > 1)
     for (int64_t row = 0; row < rows; row += lanes) {
         const int64_t count = byi_min(lanes, rows - row);
         const struct byi_box box = {1, {n}, {count}, n};
-        _Alignas(64) float block[BYI_BLOCK_BYTES / sizeof(float)];
-        byi_transpose(sizeof *block, (const float *)call->in->data + row * n, n,
+        _Alignas(64) char block[BYI_BLOCK_BYTES];
+        byi_transpose(size, (const char *)call->in->data + row * bytes, n,
                       count, n, block, count);
         run(&(struct norm_columns){call, &box, block, block, count, row});
-        byi_transpose(sizeof *block, block, count, n, count,
-                      (float *)call->out->data + row * n, n);
+        byi_transpose(size, block, count, n, count,
+                      (char *)call->out->data + row * bytes, n);
     }
 }
 
@@ -242,6 +255,7 @@ static void run_columns(const struct byi_call *call,
 {
     const struct byi_box *kept = &axes->kept;
     const int64_t inner = kept->dims[kept->rank - 1];
+    const int64_t size = (int64_t)byoc_dtype_size(call->in->dtype);
     const int64_t wide =
         byi_min(BYI_COLUMNS, byi_max(64, byi_ceil_div(inner, team)));
     const int64_t parts = byi_ceil_div(inner, wide);
@@ -249,10 +263,10 @@ static void run_columns(const struct byi_call *call,
     for (int64_t task = 0; task < kept->count / inner * parts; task++) {
         const int64_t from = task % parts * wide;
         const int64_t first = task / parts * inner + from;
-        const int64_t at = byi_box_offset(kept, first);
+        const int64_t at = byi_box_offset(kept, first) * size;
         run(&(struct norm_columns){
-            call, &axes->reduced, (const float *)call->in->data + at,
-            (float *)call->out->data + at, byi_min(wide, inner - from), first});
+            call, &axes->reduced, (const char *)call->in->data + at,
+            (char *)call->out->data + at, byi_min(wide, inner - from), first});
     }
 }
 
@@ -490,6 +504,20 @@ static void unit_row(const struct byi_call *call, const struct byi_box *reduced,
         unit_F32(call, reduced, base, p);
 }
 
+/* The same for float64. */
+static void unit_row_f64(const struct byi_call *call,
+                         const struct byi_box *reduced, int64_t base, int64_t p)
+{
+    const double *x = (const double *)call->in->data + base;
+    double *y = (double *)call->out->data + base, norm;
+    const enum byi_sum kind = p == 1 ? BYI_ADD_ABS : BYI_ADD_SQUARE;
+    byi_simd()->fold_lines[kind][BYOC_F64](x, 1, reduced->count, &norm);
+    norm = p == 1 ? norm : sqrt(norm);
+    norm = norm == 0 ? 1 : norm;
+    for (int64_t i = 0; i < reduced->count; i++)
+        y[i] = x[i] / norm;
+}
+
 /* Normalise a slice of float32 that consists of contiguous rows. */
 static void mvn_rows(const struct byi_call *call, const struct byi_box *reduced,
                      int64_t base, int64_t unused)
@@ -519,11 +547,11 @@ typedef void (*slice_fn)(const struct byi_call *call,
                          const struct byi_box *reduced, int64_t base,
                          int64_t p);
 
-/* The loops that normalise a slice of contiguous rows, any slice of float32 or
- * float64, and columns. */
+/* The loops that normalise a slice of contiguous rows, any slice, and columns,
+ * of float32 and [1] float64. */
 struct slice_loops {
-    slice_fn rows, any[2];
-    columns_fn columns;
+    slice_fn rows[2], any[2];
+    columns_fn columns[2]; /* NULL: there is none */
 };
 
 static void run_slices(const struct byi_call *call, const bool *reduced,
@@ -533,22 +561,24 @@ static void run_slices(const struct byi_call *call, const bool *reduced,
     byi_axes_split(call->in, reduced, &axes);
     const struct byi_box *kept = &axes.kept;
     const struct byi_box_rows rows = byi_box_rows(&axes.reduced);
-    const bool floats = call->in->dtype == BYOC_F32;
+    const bool wide = call->in->dtype == BYOC_F64;
+    const columns_fn columns = loops->columns[wide];
     if (axes.reduced.count == 0 || kept->count == 0)
         return;
     const int team = byi_team(call, byi_count(call->in) * 4);
     const int64_t lanes =
-        byi_lanes(kept->count, rows.n, 1, sizeof(float), BYI_NARROW);
-    if (floats && kept->rank && kept->strides[kept->rank - 1] == 1) {
-        run_columns(call, &axes, loops->columns, team);
+        byi_lanes(kept->count, rows.n, 1, byoc_dtype_size(call->in->dtype),
+                  wide ? BYI_NARROW / 4 : BYI_NARROW);
+    if (columns && kept->rank && kept->strides[kept->rank - 1] == 1) {
+        run_columns(call, &axes, columns, team);
         return;
     }
-    if (floats && rows.rows == 1 && lanes > 1) {
-        run_lanes(call, kept->count, rows.n, lanes, loops->columns, team);
+    if (columns && rows.rows == 1 && lanes > 1) {
+        run_lanes(call, kept->count, rows.n, lanes, columns, team);
         return;
     }
     const slice_fn run =
-        floats && rows.stride == 1 ? loops->rows : loops->any[!floats];
+        rows.stride == 1 ? loops->rows[wide] : loops->any[wide];
 #pragma omp parallel for num_threads(team) if (team > 1)
     for (int64_t i = 0; i < kept->count; i++)
         run(call, &axes.reduced, byi_box_offset(kept, i), p);
@@ -557,8 +587,9 @@ static void run_slices(const struct byi_call *call, const bool *reduced,
 static enum byoc_status unit_run_f32(const struct byi_call *call,
                                      struct byoc_error *err)
 {
-    static const struct slice_loops loops = {
-        unit_row, {unit_F32, unit_F64}, unit_columns};
+    static const struct slice_loops loops = {{unit_row, unit_row_f64},
+                                             {unit_F32, unit_F64},
+                                             {unit_columns, unit_columns}};
     bool reduced[BYI_MAX_RANK] = {false};
     reduced[byi_attr_axis(call->attrs, call->in->rank)] = true;
     BYI_TRY(byi_check_wide(call, call->in->dtype, err));
@@ -572,7 +603,7 @@ static enum byoc_status mvn_run_f32(const struct byi_call *call,
                                     struct byoc_error *err)
 {
     static const struct slice_loops loops = {
-        mvn_rows, {mvn_F32, mvn_F64}, mvn_columns};
+        {mvn_rows, mvn_F64}, {mvn_F32, mvn_F64}, {mvn_columns, NULL}};
     bool reduced[BYI_MAX_RANK] = {false};
     uint32_t n;
     const int64_t *axis = byi_attr_ints(call->attrs, "axis", &n);

@@ -523,6 +523,33 @@ static void test_norm_shapes(void **state)
     }
 }
 
+/* Short and long rows, divided by their norms; some are zeros. */
+static void test_unit_rows(void **state)
+{
+    (void)state;
+    for (int isa = 0; isa < BYI_N_ISAS; isa++)
+        for (int round = 0; use(isa) && round < 60; round++) {
+            const int64_t p = 1 + round % 2;
+            const int64_t dims[] = {random_in(1, 40), random_in(1, 90)};
+            const struct byi_attr given[] = {INT("axis", 1), INT("p", p)};
+            struct byi_tensor x =
+                tensor(round & 2 ? BYOC_F64 : BYOC_F32, 2, dims);
+            memset(x.data, 0, 4 * (size_t)dims[1]); /* zero in both types */
+            struct eval e = prepare(BYI_OP_LP_NORMALIZE, given, 2, &x, 1);
+            assert_int_equal(run_fast(&e, 1), BYOC_OK);
+            for (int64_t i = 0; i < byi_count(&x); i++) {
+                double sum = 0;
+                for (int64_t k = i - i % dims[1], n = 0; n < dims[1]; k++, n++)
+                    sum += pow(fabs(byi_tensor_float(e.in, k)), (double)p);
+                sum = sum == 0 ? 1 : p == 1 ? sum : sqrt(sum);
+                assert_true(fabs(byi_tensor_float(e.out, i) -
+                                 byi_tensor_float(e.in, i) / sum) < 1e-6);
+            }
+            finish(&e);
+        }
+    byi_simd_use(byi_isa_widest());
+}
+
 /* (x - mean) / sqrt(var + eps) gamma + beta over runs of n elements; gamma and
  * beta of element i are those of channel i / space % period. */
 static void naive_norm(const struct byi_tensor *in, int64_t n, int64_t period,
@@ -761,6 +788,7 @@ int main(void)
         cmocka_unit_test(test_softmax),
         cmocka_unit_test(test_softmax_shapes),
         cmocka_unit_test(test_norm_shapes),
+        cmocka_unit_test(test_unit_rows),
         cmocka_unit_test(test_norms),
         cmocka_unit_test(test_batch_norm),
         cmocka_unit_test(test_other_norms),
