@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* host.c: implements the host that plug-ins get from the kit: the runtime's
  * services, with records of all live blocks. A block is between a head and a
- * tail; release() checks that the plug-in has not written to them.
+ * tail. release() checks the head's mark, which detects memory of others and
+ * blocks that are released twice, and the whole tail, which detects writes past
+ * the end.
  */
 #include "kit.h"
 
@@ -34,7 +36,7 @@ _Static_assert(sizeof(struct host_block) == 64,
 
 static struct byi_kit *current_kit;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-/* guarded by `lock`: */
+/* written under `lock`, and read without it while no call is running: */
 static struct byi_host_records records;
 static uint32_t exhausted_at = UINT32_MAX; /* the first call that fails */
 static struct host_block *newest;
@@ -82,9 +84,10 @@ static void release(void *ctx, void *memory)
         if (tail[i] != 0xa5)
             byi_kit_failed(
                 current_kit, BYI_RULE_WRITES,
-                "wrote %u bytes past the end of a block of %llu bytes "
-                "that was acquired in %s",
-                i + 1, (unsigned long long)head->bytes, head->place);
+                "wrote to byte %llu of a block of %llu bytes that was acquired "
+                "in %s",
+                (unsigned long long)(head->bytes + i),
+                (unsigned long long)head->bytes, head->place);
     head->mark = dead;
     pthread_mutex_lock(&lock);
     records.live--;
