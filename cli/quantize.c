@@ -11,7 +11,7 @@ static bool has_alone_errors(const struct byi_quantize_report *q)
 {
     bool any = false;
     for (uint32_t i = 0; i < q->n_layers; i++)
-        any = any || q->layers[i].alone >= 0;
+        any = any || q->layers[i].error_alone >= 0;
     return any;
 }
 
@@ -22,15 +22,15 @@ static void print_layers(const struct byi_quantize_report *q)
            "weights dB", "result dB", "operator", "node");
     for (uint32_t i = 0; i < q->n_layers; i++) {
         const struct byi_quantized_layer *l = &q->layers[i];
-        if (alone && l->alone >= 0)
-            printf("%13.3g ", l->alone);
+        if (alone && l->error_alone >= 0)
+            printf("%13.3g ", l->error_alone);
         else if (alone)
             printf("%14s", "");
         if (l->kept)
             printf("%10s", "float32");
         else
-            printf("%10.1f", l->weights);
-        printf(" %10.1f  %-8s %s\n", l->result, l->type, l->name);
+            printf("%10.1f", l->weights_snr);
+        printf(" %10.1f  %-8s %s\n", l->result_snr, l->type, l->name);
     }
 }
 
@@ -40,11 +40,11 @@ static void print_proposal(const struct byi_quantize_report *q)
     uint32_t n = 0;
     for (uint32_t i = 0; i < q->n_layers; i++)
         n += q->layers[i].proposed;
-    if (q->all < 0)
+    if (q->loss_of_all < 0)
         return;
     printf("loss: %.3g%s with all layers quantised, %.3g%s with the proposal, "
            "after %u trial%s\n",
-           q->all,
+           q->loss_of_all,
            q->n_labels ? " percentage points of accuracy" : "% of the outputs",
            q->loss, q->n_labels ? "" : "%", q->n_trials,
            byi_plural(q->n_trials));
@@ -66,7 +66,7 @@ static void print_report(const struct byi_quantize_report *q, const char *path,
            q->n_samples == 1 ? "sample" : "samples");
     print_proposal(q);
     printf("outputs%s: %.1f dB signal to noise\n",
-           q->selected ? ", before selection" : "", q->output);
+           q->selected ? ", before selection" : "", q->output_snr);
     if (q->n_labels)
         printf("accuracy: %.2f%% before, %.2f%% after, of %lld labels\n",
                100 * (double)q->correct[0] / (double)q->n_labels,

@@ -36,9 +36,9 @@ struct quantization {
     double *signal, *noise;
     uint32_t n_compared;
     int64_t n_labels, correct[2];
-    bool *kept;    /* for each layer: the search keeps it in float32 */
-    double *alone; /* for each layer: as in struct byi_quantized_layer */
-    double all;    /* as in struct byi_quantize_report */
+    bool *kept;          /* for each layer: the search keeps it in float32 */
+    double *error_alone; /* for each layer: as in struct byi_quantized_layer */
+    double loss_of_all;  /* as in struct byi_quantize_report */
     uint32_t n_trials;
 };
 
@@ -349,9 +349,10 @@ static enum byoc_status rank_layers(struct quantization *q, uint32_t *order,
         memset(kept, true, m->n_layers * sizeof *kept);
         kept[i] = false;
         BYI_TRY(try_layers(q, kept, &loss, err));
-        q->alone[i] = output_error(q);
+        q->error_alone[i] = output_error(q);
         uint32_t at = (*n)++;
-        for (; at > 0 && q->alone[order[at - 1]] < q->alone[i]; at--)
+        for (; at > 0 && q->error_alone[order[at - 1]] < q->error_alone[i];
+             at--)
             order[at] = order[at - 1];
         order[at] = i;
     }
@@ -369,8 +370,8 @@ static enum byoc_status search_layers(struct quantization *q,
     bool *kept = byi_arena_calloc(q->m.arena, n_layers, sizeof *kept);
     uint32_t n = 0;
     double loss;
-    BYI_TRY(try_layers(q, NULL, &q->all, err));
-    if (q->all <= most)
+    BYI_TRY(try_layers(q, NULL, &q->loss_of_all, err));
+    if (q->loss_of_all <= most)
         return BYOC_OK;
     BYI_TRY(rank_layers(q, order, &n, err));
     /* the number of layers to keep; with all n kept, nothing is quantised */
@@ -394,7 +395,7 @@ static enum byoc_status search_layers(struct quantization *q,
                     "%s: the loss is %.3g%% with all layers quantised, and no "
                     "choice of layers brings it to %s%%, expected a larger "
                     "limit, or another method of finding ranges",
-                    q->path, q->all, BYI_FLOAT_TEXT(most));
+                    q->path, q->loss_of_all, BYI_FLOAT_TEXT(most));
 }
 
 static void fill_report(const struct quantization *q, struct byi_arena *arena,
@@ -410,22 +411,22 @@ static void fill_report(const struct quantization *q, struct byi_arena *arena,
             .name = byi_arena_str(arena, name && *name ? name : layer->y->name),
             .type = byi_arena_str(arena, layer->node->op_type),
             .kept = layer->kept,
-            .weights = layer->kept ? INFINITY : layer->weights_ratio,
-            .result = byi_quant_decibels(q->signal[i], q->noise[i]),
+            .weights_snr = layer->kept ? INFINITY : layer->weights_ratio,
+            .result_snr = byi_quant_decibels(q->signal[i], q->noise[i]),
             .proposed = q->kept[i],
-            .alone = q->alone[i]};
+            .error_alone = q->error_alone[i]};
     }
     *to = (struct byi_quantize_report){
         .n_samples = q->samples.n,
         .n_layers = m->n_layers,
         .layers = layers,
         .bytes = {q->m.bytes, q->quantized.bytes},
-        .output = byi_quant_decibels(1, output_noise(q)),
+        .output_snr = byi_quant_decibels(1, output_noise(q)),
         .selected = q->n_read > 0,
         .n_labels = q->n_labels,
         .correct = {q->correct[0], q->correct[1]},
         .loss = find_loss(q),
-        .all = q->all,
+        .loss_of_all = q->loss_of_all,
         .n_trials = q->n_trials};
     for (uint32_t i = 0; i < m->n_values; i++)
         to->n_tensors += m->values[i].to_quantize;
@@ -440,9 +441,9 @@ static void alloc_layers(struct quantization *q)
     q->signal = byi_arena_calloc(q->m.arena, q->n_compared, sizeof *q->signal);
     q->noise = byi_arena_calloc(q->m.arena, q->n_compared, sizeof *q->noise);
     q->kept = byi_arena_calloc(q->m.arena, n, sizeof *q->kept);
-    q->alone = byi_arena_calloc(q->m.arena, n, sizeof *q->alone);
+    q->error_alone = byi_arena_calloc(q->m.arena, n, sizeof *q->error_alone);
     for (uint32_t i = 0; i < n; i++)
-        q->alone[i] = -1;
+        q->error_alone[i] = -1;
 }
 
 static enum byoc_status quantize_model(struct quantization *q, const char *to,
@@ -476,7 +477,7 @@ enum byoc_status byi_quantize(const char *path,
 {
     struct byi_arena *scratch = byi_arena_new();
     struct quantization q = {
-        .params = params, .path = path, .m.arena = scratch, .all = -1};
+        .params = params, .path = path, .m.arena = scratch, .loss_of_all = -1};
     const enum byoc_status status = quantize_model(&q, to, arena, out, err);
     byi_quant_close(&q.original);
     close_trial(&q.quantized);

@@ -20,9 +20,11 @@ enum byi_range_method {
 
 /* Options of quantisation. */
 struct byi_quantize_params {
-    /* folder: input_K, NAME.input_K or NAME/input_K, as .npy or .pb, or
-     * NAME.npz. Optionally labels.npy, with the same NAME: an integer for each
-     * row of the model's first output, its class */
+    /* The folder of samples. Input K of a sample, counted from 0, is the file
+     * input_K, NAME.input_K or NAME/input_K with the extension .npy or .pb,
+     * where NAME names the sample; or NAME.npz holds all inputs. Labels are
+     * optional: the array "labels", named like an input, has an integer for
+     * each row of the model's first output, its class. */
     const char *samples;
     enum byi_range_method method;
     double percentile; /* 50 to 100 */
@@ -42,10 +44,11 @@ struct byi_quantized_layer {
     bool kept;        /* it stays float32 */
     /* signal to noise, in dB: of its quantised weights, and of its result in
      * the quantised model */
-    double weights, result;
+    double weights_snr, result_snr;
     bool proposed; /* the search for max_loss keeps it in float32 */
-    double alone;  /* the outputs' relative error in percent if this layer alone
-                      is quantised; negative: not measured */
+    /* the outputs' relative error in percent if this layer alone is quantised;
+     * negative: not measured */
+    double error_alone;
 };
 
 /* The report of byi_quantize. */
@@ -55,7 +58,7 @@ struct byi_quantize_report {
     const struct byi_quantized_layer *layers;
     /* index 0 of an array is the original model, 1 the quantised one */
     uint64_t bytes[2]; /* of the files */
-    double output;     /* signal to noise of all outputs, in dB */
+    double output_snr; /* signal to noise of all outputs, in dB */
     /* some outputs depend on TopK, NonMaxSuppression or NonZero; the inputs of
      * these operators are compared instead of such outputs */
     bool selected;
@@ -66,7 +69,7 @@ struct byi_quantize_report {
     double loss;
     /* the loss if all layers are quantised; negative: not measured, because
      * only a search measures it */
-    double all;
+    double loss_of_all;
     uint32_t n_trials; /* models that the search compiled */
 };
 
@@ -76,7 +79,8 @@ struct byi_quantize_report {
  * sample, nothing to quantise, no choice of layers keeps the loss within
  * max_loss); BYOC_EUNSUPPORTED (external weights, and the errors of
  * byi_quant_upgrade in model.h); BYOC_ETYPE (a sample or its labels have
- * another shape); BYOC_EIO. */
+ * the wrong shape, labels are not integers, or a tensor to quantise is not
+ * float32); BYOC_EIO. */
 enum byoc_status byi_quantize(const char *path,
                               const struct byi_quantize_params *params,
                               const char *to, struct byi_arena *arena,

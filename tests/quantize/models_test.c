@@ -59,7 +59,7 @@ static void check(struct build *b, bool selected)
     assert_int_equal(report.n_layers, 1);
     assert_false(report.layers[0].kept);
     assert_int_equal(report.selected, selected);
-    assert_true(report.output > 30);
+    assert_true(report.output_snr > 30);
     assert_true(report.bytes[1] < report.bytes[0] / 3);
     end(b);
 }
