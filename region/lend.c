@@ -46,12 +46,16 @@ static enum byoc_status lend_value(struct lender *l,
      */
     const uint64_t padding = 127;
     struct byoc_graph_value *v = &l->values[l->to->n_values++];
-    if (type->kind != BYI_TENSOR || byoc_dtype_size(type->dtype) == 0)
-        return byi_fail(
-            l->err, BYOC_EUNSUPPORTED,
-            "nodes[%u]: found a type without a fixed size, expected "
-            "a tensor of fixed size",
-            l->node);
+    if (type->kind != BYI_TENSOR)
+        return byi_fail(l->err, BYOC_EUNSUPPORTED,
+                        "nodes[%u]: found a tuple or sequence, expected a "
+                        "tensor",
+                        l->node);
+    if (byoc_dtype_size(type->dtype) == 0)
+        return byi_fail(l->err, BYOC_EUNSUPPORTED,
+                        "nodes[%u]: found elements of type %s, which have no "
+                        "fixed size, expected numbers or bools",
+                        l->node, byoc_dtype_name(type->dtype));
     *v = (struct byoc_graph_value){
         .kind = kind,
         .index = index,
@@ -202,14 +206,20 @@ static enum byoc_status lend_const(struct lender *l,
     struct byoc_graph_value *v = &l->values[outs->at[0]];
     const struct byoc_view *view =
         n->data < l->region->n_consts ? &l->region->consts[n->data] : NULL;
-    if (!view || view->dtype != v->dtype || view->bytes != v->bytes)
+    if (!view)
         return byi_fail(l->err, BYOC_EINVAL,
-                        "nodes[%u].data: found constant %u of %llu bytes, "
-                        "expected %llu bytes of %s",
-                        l->node, n->data,
-                        (unsigned long long)(view ? view->bytes : 0),
-                        (unsigned long long)v->bytes,
-                        byoc_dtype_name((enum byoc_dtype)v->dtype));
+                        "nodes[%u].data: found constant %u, expected less than "
+                        "%u",
+                        l->node, n->data, l->region->n_consts);
+    if (view->dtype != v->dtype || view->bytes != v->bytes)
+        return byi_fail(
+            l->err, BYOC_EINVAL,
+            "nodes[%u].data: found constant %u of %llu bytes of %s, "
+            "expected %llu bytes of %s",
+            l->node, n->data, (unsigned long long)view->bytes,
+            byoc_dtype_name((enum byoc_dtype)view->dtype),
+            (unsigned long long)v->bytes,
+            byoc_dtype_name((enum byoc_dtype)v->dtype));
     v->data = view->data;
     return BYOC_OK;
 }
