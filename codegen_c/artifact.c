@@ -214,8 +214,8 @@ static enum byoc_status append_checksum(const struct artifact_job *j,
                                         const char *linked)
 {
     struct byi_artifact a;
-    BYI_TRY(
-        byoc_internal_artifact_unsummed(linked, j->machine->elf, &a, j->err));
+    BYI_TRY(byoc_internal_artifact_open_unfinished(linked, j->machine->elf, &a,
+                                                   j->err));
     const char *at = a.map;
     const char *weights = a.image.weights ? a.image.weights : at + a.map_bytes;
     const char *after = weights + a.image.weights_bytes;

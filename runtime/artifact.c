@@ -40,7 +40,7 @@ static const char *const section_names[N_SECTIONS] = {
 struct file {
     struct byi_library_file library;
     struct section sections[N_SECTIONS];
-    bool unsummed; /* the file is being written and has no checksum yet */
+    bool unfinished; /* the file is being written and has no checksum yet */
     struct byoc_error *err;
 };
 
@@ -60,7 +60,7 @@ static const char *section_fault(const struct file *f, uint32_t k,
     if (f->sections[k].data)
         return "occurs twice, expected it once";
     if (s->sh_type != SHT_PROGBITS)
-        return "has another type, expected SHT_PROGBITS";
+        return "has no data of its own, expected data in the file";
     if (s->sh_flags & SHF_WRITE)
         return "is writable, expected it to be read-only";
     if (!(s->sh_flags & SHF_EXECINSTR) != (k != TEXT))
@@ -69,8 +69,8 @@ static const char *section_fault(const struct file *f, uint32_t k,
     if (s->sh_size == 0)
         return "is empty, expected at least 1 byte";
     if (!byi_elf_contains(&f->library.elf, s->sh_offset, s->sh_size))
-        return "ends after the end of the file, expected it inside; is the "
-               "file truncated?";
+        return "ends after the end of the file, which seems truncated, "
+               "expected it inside";
     return NULL;
 }
 
@@ -84,8 +84,10 @@ static enum byoc_status take_section(struct file *f, const char *name,
             continue;
         const char *fault = section_fault(f, k, s);
         if (fault)
-            return byi_fail(f->err, BYOC_EPARSE, "%s: section %s %s",
-                            f->library.path, name, fault);
+            return byi_fail(
+                f->err, BYOC_EPARSE,
+                "%s: section %s %s; copy or compile the artifact again",
+                f->library.path, name, fault);
         f->sections[k] =
             (struct section){.name = name,
                              .addr = s->sh_addr,
@@ -168,7 +170,7 @@ static enum byoc_status check_descriptor(struct file *f)
  * without a checksum is refused. */
 static enum byoc_status check_sum(struct file *f)
 {
-    if (f->unsummed)
+    if (f->unfinished)
         return BYOC_OK;
     const char *sum = f->library.elf.at + f->library.elf.n - BYI_SUM_BYTES;
     if (f->library.elf.n < BYI_SUM_BYTES ||
@@ -294,7 +296,7 @@ static enum byoc_status read_artifact(struct file *f, struct byi_artifact *a)
 }
 
 static enum byoc_status open_file(const char *path, const char *name,
-                                  bool unsummed, uint16_t machine,
+                                  bool unfinished, uint16_t machine,
                                   struct byi_artifact *a,
                                   struct byoc_error *err)
 {
@@ -302,7 +304,7 @@ static enum byoc_status open_file(const char *path, const char *name,
     struct file f = {.library = {.path = name,
                                  .what = "an artifact of byoc compile",
                                  .machine = machine},
-                     .unsummed = unsummed,
+                     .unfinished = unfinished,
                      .err = err ? err : &local};
     size_t n;
     const void *data;
@@ -332,10 +334,10 @@ enum byoc_status byi_artifact_open(const char *path, const char *name,
     return open_file(path, name, false, 0, a, err);
 }
 
-enum byoc_status byoc_internal_artifact_unsummed(const char *path,
-                                                 uint16_t machine,
-                                                 struct byi_artifact *a,
-                                                 struct byoc_error *err)
+enum byoc_status byoc_internal_artifact_open_unfinished(const char *path,
+                                                        uint16_t machine,
+                                                        struct byi_artifact *a,
+                                                        struct byoc_error *err)
 {
     return open_file(path, path, true, machine, a, err);
 }

@@ -75,7 +75,7 @@ enum { BYI_MAX_CODE_LEVELS = 3 }; /* of any machine */
  * being written and has no checksum yet. `machine` is its e_machine. The caller
  * closes *a. Errors: those of byoc_internal_artifact_open. */
 struct byi_artifact;
-BYOC_API enum byoc_status byoc_internal_artifact_unsummed(
+BYOC_API enum byoc_status byoc_internal_artifact_open_unfinished(
     const char *path, uint16_t machine, struct byi_artifact *a,
     struct byoc_error *err);
 
