@@ -123,8 +123,9 @@ static int64_t *read_strides(struct pyb_hold *hold)
     return strides;
 }
 
-/* Whether the object's memory can be read but not written. */
-static bool is_read_only(PyObject *object)
+/* Whether the object has a readable buffer. If a request for a writable one has
+ * failed, the memory is read-only then. Clears the exception. */
+static bool is_readable(PyObject *object)
 {
     Py_buffer b;
     PyErr_Clear();
@@ -201,7 +202,7 @@ static enum byoc_dtype get_buffer(struct pyb_hold *hold,
     const enum byoc_dtype dtype =
         text ? get_ml_buffer(hold, object, text, flags) : BYOC_NONE;
     if (text && dtype == BYOC_NONE) {
-        if (writes && is_read_only(hold->object ? hold->object : object))
+        if (writes && is_readable(hold->object ? hold->object : object))
             pyb_raisef(BYOC_EINVAL,
                        "%s \"%s\": found a read-only array, expected one that "
                        "can be written",
@@ -234,10 +235,12 @@ static int read_buffer(struct pyb_hold *hold, const struct byoc_io *io,
         return -1;
     int64_t *strides = read_strides(hold);
     if (!strides && !PyErr_Occurred() && !PyBuffer_IsContiguous(b, 'C'))
-        pyb_raisef(BYOC_EINVAL,
-                   "%s \"%s\": found an array that is not dense and row-major; "
-                   "copy it first, as numpy.ascontiguousarray() does",
-                   what, name);
+        pyb_raisef(
+            BYOC_EINVAL,
+            "%s \"%s\": found a stride that is negative or not a multiple "
+            "of the element's size, expected other strides; copy the "
+            "array with numpy.ascontiguousarray()",
+            what, name);
     if (PyErr_Occurred())
         return -1;
     *to = (DLTensor){.data = b->buf,
@@ -260,8 +263,8 @@ static int read_dlpack(struct pyb_hold *hold, const char *what,
         return -1;
     if (!PyCapsule_IsValid(hold->object, "dltensor")) {
         pyb_raisef(BYOC_ETYPE,
-                   "%s \"%s\": found another result of __dlpack__(), expected "
-                   "a new capsule \"dltensor\"",
+                   "%s \"%s\": __dlpack__() returned a used capsule or another "
+                   "object, expected a new capsule named \"dltensor\"",
                    what, name);
         return -1;
     }

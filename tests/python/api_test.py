@@ -317,7 +317,7 @@ class Refusals(unittest.TestCase):
         self.refuse(TypeError, "found NoneType", None)
         self.refuse(ValueError, "not dense", ones(3, 2).T)
         self.refuse(ValueError, "not dense", ones(2, 6)[:, ::2])
-        self.refuse(ValueError, "not dense", ones(2, 3)[::-1])
+        self.refuse(ValueError, "a stride that is negative", ones(2, 3)[::-1])
         packed = numpy.zeros(25, "u1")[1:].view("f4").reshape(2, 3)
         self.refuse(ValueError, "not aligned", packed)
 
