@@ -213,7 +213,7 @@ static int run(int argc, char **argv)
     const char *models[MAX_MODELS];
     const struct byi_option options[] = {
         {"plugin", 0, BYI_OPTION_PATHS, &o.compile.plugins, "PATH[:PATH]",
-         "more plug-ins or folders of plug-ins; \"only\": no others"},
+         "more plug-ins or folders; \"only\": no default folders"},
         {"json", 0, BYI_OPTION_FLAG, &json, NULL, "print JSON"},
         {"lint", 0, BYI_OPTION_FLAG, &lint, NULL,
          "check the plug-ins' pattern rows, and whether each matches in the "

@@ -193,7 +193,7 @@ struct byi_model_options {
      "entry function of a text (default: main)"},                              \
     {"native", 0, BYI_OPTION_FLAG, &(o).native, NULL, "native kernels only"},  \
     {"plugin", 0, BYI_OPTION_PATHS, &(o).compile.plugins, "PATH[:PATH]",       \
-     "more plug-ins or folders of plug-ins; \"only\": no others"},             \
+     "more plug-ins or folders; \"only\": no default folders"},                \
     {"pattern", 0, BYI_OPTION_LIST, &(o).compile.patterns, "NAME=PATTERN",     \
      "add a row of a backend without a plug-in, to try patterns"},             \
     {"threads", 0, BYI_OPTION_COUNT, &(o).compile.threads, "N",                \
