@@ -109,8 +109,9 @@ static bool has_strips(const struct byi_i8_conv *conv, enum byi_i8_form form)
            conv->stride[2] <= 2;
 }
 
-/* Whether to use blocks, which multiply bytes; they read signed bytes without
- * flipping them. */
+/* Whether the run uses blocks, which need words in form BYTES: of bytes, of
+ * bfloat16 numbers or of split float16 numbers. Blocks read signed bytes
+ * without flipping them. */
 static bool runs_blocks(const struct byi_i8_conv *conv, enum byi_i8_form form)
 {
     return conv->blocks && form == BYI_I8_BYTES;
@@ -265,11 +266,12 @@ static struct i8_job open_job(const struct byi_i8_conv_run *run)
     return j;
 }
 
-/* The first row of share i, if n threads divide the rows in whole tiles. */
+/* The first row of share i, if n threads divide the rows into shares of whole
+ * blocks of BYI_I8_BLOCK rows. */
 static int64_t share_begin(const struct i8_job *j, int64_t i, int64_t n)
 {
-    const int64_t tiles = byi_ceil_div(j->rows, BYI_I8_BLOCK);
-    return byi_min(j->rows, tiles * i / n * BYI_I8_BLOCK);
+    const int64_t row_blocks = byi_ceil_div(j->rows, BYI_I8_BLOCK);
+    return byi_min(j->rows, row_blocks * i / n * BYI_I8_BLOCK);
 }
 
 /* The number of threads for which the work pays: each should have about 2^18
@@ -283,15 +285,15 @@ static int team_of(const struct byi_i8_conv *conv, int threads)
     return most < 1 ? 1 : most < threads ? (int)most : threads;
 }
 
-/* Whether n threads divide the rows, not the blocks of columns. With few tiles,
- * one thread would have more of them than the others: 5 of the 9 tiles of 7 x 7
- * positions with AVX2. */
-static bool divides_rows(const struct i8_job *j, int64_t blocks, int n)
+/* Whether n threads divide the rows; otherwise they divide the blocks of
+ * columns. With few tiles the shares of rows would be unequal: with AVX2, 7 x 7
+ * positions make 9 tiles, of which one of two threads would get 5. */
+static bool divides_rows(const struct i8_job *j, int64_t column_blocks, int n)
 {
     if (j->by_blocks)
-        return j->rows >= 4 * BYI_I8_BLOCK * n || blocks < n;
-    const int64_t by_rows = byi_ceil_div(j->tiles, n) * blocks;
-    const int64_t by_columns = byi_ceil_div(blocks, n) * j->tiles;
+        return j->rows >= 4 * BYI_I8_BLOCK * n || column_blocks < n;
+    const int64_t by_rows = byi_ceil_div(j->tiles, n) * column_blocks;
+    const int64_t by_columns = byi_ceil_div(column_blocks, n) * j->tiles;
     return 20 * by_rows <= 21 * by_columns;
 }
 
@@ -300,12 +302,12 @@ void byi_i8_conv_run(const struct byi_i8_conv_run *run)
     const struct i8_job job = open_job(run), *j = &job;
     const int n = team_of(run->conv, run->threads);
     const int64_t rows = j->rows / j->conv->out[2];
-    const int64_t blocks = j->column_blocks * j->conv->groups;
+    const int64_t column_blocks = j->column_blocks * j->conv->groups;
     if (((const struct i8_header *)run->packed)->form == I8_WINOGRAD) {
         i8_winograd_run(run, j->panels, &j->e, j->scratch, j->per_thread, n);
         return;
     }
-    const bool by_rows = divides_rows(j, blocks, n);
+    const bool by_rows = divides_rows(j, column_blocks, n);
     /* with few rows, threads divide the channels: their shares have equal
      * sizes, and no element of x is read twice */
     const int64_t strips = byi_ceil_div(j->conv->channels, BYI_I8_STRIP);
@@ -321,15 +323,15 @@ void byi_i8_conv_run(const struct byi_i8_conv_run *run)
                               scratch);
         else if (j->by_blocks && by_rows)
             i8_run_blocks(j, share_begin(j, i, n), share_begin(j, i + 1, n), 0,
-                          blocks, scratch);
+                          column_blocks, scratch);
         else if (j->by_blocks)
-            i8_run_blocks(j, 0, j->rows, blocks * i / n, blocks * (i + 1) / n,
-                          scratch);
+            i8_run_blocks(j, 0, j->rows, column_blocks * i / n,
+                          column_blocks * (i + 1) / n, scratch);
         else if (by_rows)
-            i8_run_tiles(j, j->tiles * i / n, j->tiles * (i + 1) / n, 0, blocks,
-                         scratch);
+            i8_run_tiles(j, j->tiles * i / n, j->tiles * (i + 1) / n, 0,
+                         column_blocks, scratch);
         else
-            i8_run_tiles(j, 0, j->tiles, blocks * i / n, blocks * (i + 1) / n,
-                         scratch);
+            i8_run_tiles(j, 0, j->tiles, column_blocks * i / n,
+                         column_blocks * (i + 1) / n, scratch);
     }
 }

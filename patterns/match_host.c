@@ -181,7 +181,8 @@ static const char *keep_text(const struct byi_match *match, char *text)
 {
     match->texts->n += strlen(text) + 1;
     if (match->texts->n >= sizeof match->texts->at)
-        /* the memory is used up: later texts are "", its NUL */
+        /* the memory is full: its last byte, a NUL, is the text of all later
+         * calls, "" */
         match->texts->n = sizeof match->texts->at - 1;
     return text;
 }

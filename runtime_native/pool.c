@@ -12,11 +12,11 @@
 
 enum pool_kind { MAXIMUM, MEAN, NORM };
 
-/* of a window in the fast loops, which would visit the taps without data of far
- * larger windows */
+/* The most taps of a window in the fast loops. These also visit taps on
+ * padding, which dominate in larger windows, and sum in float32. */
 enum { MAX_TAPS = 1024 };
 
-/* A call. */
+/* A call of a pooling operator, described for all loops. */
 struct pooling {
     struct byi_window w;
     enum pool_kind kind;

@@ -22,8 +22,8 @@ static void broadcast_strides(const struct byi_tensor *t, uint32_t rank,
             strides[missing + i] = 0;
 }
 
-/* Copy n bytes; short strings without a call of memcpy, in two moves that may
- * overlap. */
+/* Copy n bytes. Two moves of 8 bytes, which may overlap, replace the call of
+ * memcpy for 8 to 16 bytes. */
 static void copy_text(char *to, const char *from, size_t n)
 {
     uint64_t first, last;
@@ -37,7 +37,7 @@ static void copy_text(char *to, const char *from, size_t n)
     memcpy(to + n - sizeof last, &last, sizeof last);
 }
 
-enum { TEXTS = 64 }; /* results that share one allocation */
+enum { TEXTS_PER_ALLOCATION = 64 }; /* results that share one allocation */
 
 struct text_pair {
     const char *text[2];
@@ -71,7 +71,7 @@ static enum byoc_status concatenate_run(const struct byi_call *call,
     const char *const *x[] = {call->in[0].data, call->in[1].data};
     int64_t strides[2][BYI_MAX_RANK], at[2][BYI_MAX_RANK] = {{0}};
     int64_t offset[2] = {0};
-    struct text_pair pairs[TEXTS];
+    struct text_pair pairs[TEXTS_PER_ALLOCATION];
     if (!call->strings)
         return byi_no_store(call, err);
     for (int k = 0; k < 2; k++)
@@ -81,7 +81,7 @@ static enum byoc_status concatenate_run(const struct byi_call *call,
         byi_count(&call->in[0]) == count && byi_count(&call->in[1]) == count;
     for (int64_t first = 0, n; first < count; first += n) {
         size_t bytes = 0;
-        n = byi_min(TEXTS, count - first);
+        n = byi_min(TEXTS_PER_ALLOCATION, count - first);
         for (int64_t i = 0; i < n; i++)
             for (int k = 0; k < 2; k++) {
                 pairs[i].text[k] = x[k][offset[k]];

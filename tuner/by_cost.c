@@ -4,7 +4,7 @@
  *   candidates  times each candidate natively and by each backend, and assigns
  *               it to the fastest
  *   regions     times the regions of this assignment against native kernels,
- *               and reverts the regions that are slower
+ *               and reverts the regions that are slower by more than `noise`
  *   the whole   times the whole model all native, greedily partitioned and as
  *               assigned, and takes the fastest; the assignment only if it is
  *               faster by more than `noise`
@@ -28,7 +28,8 @@ struct decider {
     struct byi_pass_context ctx;
     struct byi_backends *backends;
     uint32_t n_labels;
-    struct byi_workloads workloads; /* of a clone, on which backends match */
+    /* their nodes are in a clone of m, in which patterns are matched */
+    struct byi_workloads workloads;
     struct byi_candidates candidates;
     uint32_t *candidate_workload; /* indexed by candidate */
 };
@@ -255,8 +256,8 @@ static enum byoc_status try_regions(struct decider *d,
     return byi_workloads_time(&d->workloads, err);
 }
 
-/* Assign the nodes of regions that are slower than native kernels to native
- * kernels. Returns whether there are such regions. */
+/* Make native the nodes of each region that is slower than native kernels by
+ * more than `noise`. Returns whether there was such a region. */
 static bool revert_slower(struct decider *d, struct byi_assignment *a,
                           const struct cost_trial *t)
 {
@@ -275,8 +276,9 @@ static bool revert_slower(struct decider *d, struct byi_assignment *a,
     return reverted;
 }
 
-/* Partition again until no region is slower than native kernels, or MAX_ROUNDS
- * times: the nodes of a reverted region change the regions around it. */
+/* Partition again until no region is slower than native kernels by more than
+ * `noise`, or MAX_ROUNDS times: the nodes of a reverted region change the
+ * regions around it. */
 static enum byoc_status revert_slow_regions(struct decider *d,
                                             struct byi_assignment *a,
                                             struct cost_trial *t,

@@ -19,9 +19,9 @@ static int compare(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Seeds differ by name too, since the samples of every name have the same
- * numbers. */
-static void test_distinct(void **state)
+/* The seed of a sample also depends on the kind of sample, such as "chain",
+ * since the samples of each kind are numbered from 0. */
+static void test_sample_seeds_are_distinct(void **state)
 {
     static uint64_t all[2 * SEEDS * NUMBERS];
     size_t n = 0;
@@ -40,6 +40,7 @@ static void test_distinct(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_distinct)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_sample_seeds_are_distinct)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
