@@ -531,14 +531,14 @@ static void choose_shape(struct byi_f32_conv *conv)
 }
 
 /* Few shapes have many channels and positions at once; each of them would take
- * longer than all others together. Those with many taps are few, and stay. */
+ * longer than all others together. Those with many taps are few, so that larger
+ * ones stay, too. */
 static bool is_large(const struct byi_f32_conv *conv)
 {
     const int64_t taps = byi_f32_product_of(conv->size);
-    return taps <= BYI_F32_PIECES && positions_of(conv) * conv->outputs *
-                                             conv->channels / conv->groups *
-                                             taps >
-                                         50000000;
+    return positions_of(conv) * conv->outputs * conv->channels / conv->groups *
+               taps >
+           (taps > BYI_F32_PIECES ? 2000000000 : 50000000);
 }
 
 static bool fits(const struct byi_f32_conv *conv,
