@@ -248,11 +248,11 @@ static bool has_empty_value(const struct byi_merger *g,
     return false;
 }
 
-/* Probe with the sizes of every round in which the match's shapes are known,
- * its operators accept them, and no value is empty. If there is no such round,
- * probe with the sizes of rounds with an empty value instead, such as the
- * second part of a split of n = 1. Sets probed->refused if a probe refuses, or
- * if there is no round at all. */
+/* Probe the match with the sizes of several rounds. A round counts if it
+ * determines the match's shapes and its operators accept them. Rounds in which
+ * a value is empty, such as the second part of a split of n = 1, are probed
+ * only if no other round counts. Sets probed->refused if a probe refuses, or if
+ * no round counts. */
 static enum byoc_status probe_samples(struct byi_merger *g,
                                       const struct byi_match *match,
                                       uint32_t func, const uint32_t *none,
