@@ -38,6 +38,8 @@ static const struct {
     {BYI_TRAIT_DISCONTINUOUS, "discontinuous"},
     {BYI_TRAIT_WIDENS, "widens"},
     {BYI_TRAIT_HIDES_NAN, "hides_nan"},
+    {BYI_TRAIT_NARROWS, "narrows"},
+    {BYI_TRAIT_FOLLOWS, "follows"},
 };
 
 static void print_op(const struct byi_op *op)

@@ -31,6 +31,8 @@ enum { N_ATTRS_none = 0 };
 #define DISCONTINUOUS BYI_TRAIT_DISCONTINUOUS
 #define WIDENS BYI_TRAIT_WIDENS
 #define HIDES_NAN BYI_TRAIT_HIDES_NAN
+#define NARROWS BYI_TRAIT_NARROWS
+#define FOLLOWS BYI_TRAIT_FOLLOWS
 #define EXACT                                                                  \
     {                                                                          \
         0, 0                                                                   \

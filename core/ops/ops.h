@@ -120,7 +120,9 @@ enum byi_op_trait {
     BYI_TRAIT_FOLDABLE = 16,
     BYI_TRAIT_DISCONTINUOUS = 32,
     BYI_TRAIT_WIDENS = 64,
-    BYI_TRAIT_HIDES_NAN = 128
+    BYI_TRAIT_HIDES_NAN = 128,
+    BYI_TRAIT_NARROWS = 256,
+    BYI_TRAIT_FOLLOWS = 512
 };
 
 /* An attribute's declaration; `default_text` is its default as text, such as

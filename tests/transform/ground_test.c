@@ -148,9 +148,23 @@ static void run_main(const struct byi_module *m, struct byi_arena *arena,
         fail_msg("%s", err.text);
 }
 
+/* The error of a result relative to its terms: of float32, or of the type in
+ * which ToMixedPrecision computes. */
+static double relative_error(const struct run *run)
+{
+    double error = 1e-4;
+    for (uint32_t i = 0; i < run->options.n; i++)
+        error = strcmp(run->options.at[i], "ToMixedPrecision.to=fp16") == 0
+                    ? 4e-3
+                : strcmp(run->options.at[i], "ToMixedPrecision.to=bf16") == 0
+                    ? 3e-2
+                    : error;
+    return error;
+}
+
 /* The absolute tolerance of a result: errors of sums whose terms nearly cancel
  * are in proportion to the terms. */
-static double tolerance(const struct byi_tensor *t)
+static double tolerance(const struct byi_tensor *t, double relative)
 {
     const bool number = byi_dtype_is_float(t->dtype);
     const int64_t n = number ? byi_elements(t->rank, t->dims) : 0;
@@ -159,7 +173,7 @@ static double tolerance(const struct byi_tensor *t)
         const double x = fabs(byi_tensor_float(t, i));
         largest = isfinite(x) && x > largest ? x : largest;
     }
-    return 1e-5 * largest;
+    return relative / 10 * largest;
 }
 
 static void check_file(const char *path)
@@ -180,12 +194,13 @@ static void check_file(const char *path)
     if (byi_parse_module(text, n, path, NULL, &m, &err))
         fail_msg("%s", err.text);
     run_main(m, arena, 1, before, &n_before);
+    const double relative = relative_error(&run);
     run_passes(m, &run, path);
     run_main(m, arena, 1, after, &n_after);
     assert_int_equal(n_before, n_after);
     for (uint32_t i = 0; i < n_before; i++)
-        if (compare_tensors(&after[i], &before[i], 1e-4, tolerance(&before[i]),
-                            &err))
+        if (compare_tensors(&after[i], &before[i], relative,
+                            tolerance(&before[i], relative), &err))
             fail_msg("%s: result %u: %s", path, i, err.text);
     byi_module_free(&m);
     byi_arena_free(&arena);

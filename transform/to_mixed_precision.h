@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* transform/to_mixed_precision.h: counts what ToMixedPrecision did, for the
+ * ledger.
+ */
+#ifndef BYI_TO_MIXED_PRECISION_H
+#define BYI_TO_MIXED_PRECISION_H
+
+#include "core/ir/ir.h"
+
+/* Operators with a float32 result, casts excepted. Owned by the caller of the
+ * passes. */
+struct byi_mixed_precision {
+    const char *to;   /* the option ToMixedPrecision.to; NULL: it did not run */
+    uint32_t narrow;  /* that compute in 16 bits now */
+    uint32_t float32; /* that still compute in float32 */
+};
+BYI_CONTEXT_ENTRY(mixed_precision)
+
+#endif
