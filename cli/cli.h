@@ -240,6 +240,9 @@ struct byi_model_options {
     {"weights", 0, BYI_OPTION_CHOICE,                                          \
      &(o).compile.weights, "fp16|bf16|int8|int4",                              \
      "narrow large float32 weights, and report the error it costs"},           \
+    {"precision", 0, BYI_OPTION_CHOICE,                                        \
+     &(o).compile.precision, "fp16|bf16",                                      \
+     "compute float32 operators in 16 bits (docs/precision.md)"},              \
     {"isolate", 0, BYI_OPTION_FLAG, &(o).isolate, NULL,                        \
      "compile in a child process, which a backend may crash"},                 \
     {"isolate-seconds", 0, BYI_OPTION_NUMBER,                                  \

@@ -5,6 +5,7 @@
 #include "cli.h"
 
 #include "driver/feed.h"
+#include "report/report.h"
 
 #include "runtime/internal.h"
 
@@ -68,6 +69,28 @@ static struct byi_tolerance tolerance_for(const struct byi_tolerance *given,
                                           const struct byi_tensor *expected)
 {
     return tolerance_of_type(given, computed_in(expected));
+}
+
+/* The tolerance for results of a model: if it was compiled to compute in 16
+ * bits, which its ledger says, that for results of the type. */
+static struct byi_tolerance tolerance_of_model(
+    const struct byi_tolerance *given, const struct byi_open_model *open)
+{
+    size_t n = 0;
+    const char *ledger = open->compiled ? byoc_compiled_ledger(open->compiled)
+                                        : byoc_model_ledger(open->model, &n);
+    struct byi_tolerance t = *given;
+    struct byi_report report;
+    struct byoc_error ignored;
+    if (!ledger || byi_report_read(ledger, open->compiled ? strlen(ledger) : n,
+                                   &report, &ignored) != BYOC_OK)
+        return t;
+    if (report.precision.to)
+        t = tolerance_of_type(given, strcmp(report.precision.to, "fp16") == 0
+                                         ? BYOC_F16
+                                         : BYOC_BF16);
+    byi_report_free(&report);
+    return t;
 }
 
 /* The options of `byoc compare`. */
@@ -302,11 +325,14 @@ static enum byoc_status compare(const char *path,
     struct byi_open_model open = {0}, native = {0};
     struct byoc_state *state = NULL, *native_state = NULL;
     struct byi_feed in, expected, out = {0};
-    struct step_table steps = {.arena = c->arena, .tolerance = &c->tolerance};
+    struct byi_tolerance tolerance = c->tolerance;
+    struct step_table steps = {.arena = c->arena, .tolerance = &tolerance};
     bool found = false;
     enum byoc_status status = byi_open_model(path, o, &open, err);
     struct byi_feed_params feed = c->feed;
     feed.dims = open.dims;
+    if (status == BYOC_OK)
+        tolerance = tolerance_of_model(&c->tolerance, &open);
     if (status == BYOC_OK)
         status = byi_feed_inputs(open.model, &feed, c->arena, &in, err);
     if (status == BYOC_OK)
@@ -323,9 +349,9 @@ static enum byoc_status compare(const char *path,
     }
     if (status == BYOC_OK) {
         print_tolerance(&expected, found ? c->feed.data : "the native kernels",
-                        &c->tolerance);
+                        &tolerance);
         *code = judge_steps(
-            &steps, compare_all(open.model, &out, &expected, &c->tolerance));
+            &steps, compare_all(open.model, &out, &expected, &tolerance));
         *code = *code == BYI_EXIT_OK ? open.gate : *code;
     }
     byi_text_free(&steps.first);

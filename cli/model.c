@@ -74,8 +74,8 @@ static const char *const of_compile[] = {
     "backend", "function", "pattern", "shape", "warm", "const", "exclude",
     "only", "forbid-ref", "keep-nan", "exact", "min-region-nodes",
     "min-region-flops", "max-regions", "partition-by", "cost-table",
-    "measure-seconds", "codegen", "weights", "isolate", "isolate-seconds",
-    "isolate-mib", "O", "disable-pass", "require-pass", "pass", "pass-option",
+    "measure-seconds", "codegen", "weights", "precision", "isolate",
+    "isolate-seconds", "isolate-mib", "O", "disable-pass", "require-pass", "pass", "pass-option",
     "pass-plugin", "print-before", "print-after", "dump-passes", "time-passes",
     "report", "require-offload", "require-offload-nodes", NULL};
 /* clang-format on */

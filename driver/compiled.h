@@ -11,6 +11,7 @@
 #include "compile/passes.h"
 #include "report/ledger.h"
 #include "transform/narrow_weights.h"
+#include "transform/to_mixed_precision.h"
 #include "tuner/by_cost.h"
 
 /* See byoc.h. Holds the state of a compile while it runs, and its result
@@ -30,6 +31,7 @@ struct byoc_compiled {
     uint32_t n_added; /* passes of the list that the caller added */
     struct byi_cost_partition by_cost;
     struct byi_narrow_list narrowing;
+    struct byi_mixed_precision precision;
     char *cc;     /* the C compiler, as in byoc_compile_params */
     char *keep_c; /* the folder for generated C; NULL: not kept */
     /* the type in which the artifact stores float32 constants that this type

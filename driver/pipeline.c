@@ -55,11 +55,17 @@ static const char *const *list_options(struct byoc_compiled *c,
         [BYOC_WEIGHTS_INT8] = "NarrowWeights.to=int8",
         [BYOC_WEIGHTS_INT4] = "NarrowWeights.to=int4",
     };
+    static const char *const precisions[] = {
+        [BYOC_PRECISION_FP16] = "ToMixedPrecision.to=fp16",
+        [BYOC_PRECISION_BF16] = "ToMixedPrecision.to=bf16",
+    };
     BYI_VEC(const char *) list = {0};
     for (size_t i = 0; i < BYI_COUNT(defaults) && !params->passes; i++)
         BYI_PUSH(&list, defaults[i]);
     if (params->weights && !params->passes)
         BYI_PUSH(&list, weights[params->weights]);
+    if (params->precision && !params->passes)
+        BYI_PUSH(&list, precisions[params->precision]);
     for (uint32_t i = 0; params->options && params->options[i]; i++)
         BYI_PUSH(&list, params->options[i]);
     BYI_PUSH(&list, NULL);
@@ -149,7 +155,8 @@ static enum byoc_status with_context(struct byoc_compiled *c,
         .sizes = &c->found.sizes,
         .entries = {byi_ledger_entry(c->ledger),
                     byi_backends_entry(&c->found.backends),
-                    byi_narrow_list_entry(&c->narrowing)}};
+                    byi_narrow_list_entry(&c->narrowing),
+                    byi_mixed_precision_entry(&c->precision)}};
     const enum byoc_status status = work(c, arg, &ctx, err);
     byi_vec_free(in.list.at);
     return status;
@@ -539,6 +546,15 @@ static void record_weights(struct byoc_compiled *c)
     }
 }
 
+/* Record in the ledger what ToMixedPrecision did. */
+static void record_precision(struct byoc_compiled *c)
+{
+    const struct byi_ledger_precision precision = {
+        c->precision.to, c->precision.narrow, c->precision.float32};
+    if (precision.to)
+        byi_ledger_set_precision(c->ledger, &precision);
+}
+
 static void close_ledger(struct byoc_compiled *c,
                          const struct byoc_compile_params *params)
 {
@@ -546,6 +562,7 @@ static void close_ledger(struct byoc_compiled *c,
                                          .sizes = &c->found.sizes};
     byi_ledger_close(c->ledger, c->m, byi_samples_new(c->m, &ctx, c->arena));
     record_weights(c);
+    record_precision(c);
     byi_gates_check(c->ledger, params);
     byi_ledger_write_json(c->ledger, &c->ledger_json);
     c->verdict = byi_gates_verdict(&c->ledger_json, c->arena);
@@ -569,6 +586,7 @@ enum byoc_status byi_compile_params_read(
         {"codegen", params->codegen, BYOC_CODEGEN_JSON},
         {"partition_by", params->partition_by, BYOC_PARTITION_MEASURED},
         {"weights", params->weights, BYOC_WEIGHTS_INT4},
+        {"precision", params->precision, BYOC_PRECISION_BF16},
     };
     for (size_t i = 0; i < BYI_COUNT(enums); i++)
         BYI_TRY(
@@ -589,6 +607,10 @@ static enum byoc_status compile_model(struct byoc_compiled *c,
         return byi_fail(err, BYOC_EINVAL,
                         "weights: has no effect on a list of passes; give the "
                         "pass NarrowWeights and its option 'to'");
+    if (params->precision && params->passes)
+        return byi_fail(err, BYOC_EINVAL,
+                        "precision: has no effect on a list of passes; give "
+                        "the pass ToMixedPrecision and its option 'to'");
     BYI_TRY(check_percent("require-offload", params->require_offload, err));
     BYI_TRY(check_percent("require-offload-nodes",
                           params->require_offload_nodes, err));

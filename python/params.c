@@ -32,7 +32,7 @@ static const struct row compile_rows[] = {
     ROW(verify, INT), ROW(function, TEXT), ROW(partition_by, INT),
     ROW(keep_nan, U32), ROW(cost_table, TEXT), ROW(measure_seconds, DOUBLE),
     ROW(isolate, INT), ROW(isolate_seconds, DOUBLE), ROW(isolate_bytes, U64),
-    ROW(weights, INT), ROW(target, TEXT),
+    ROW(weights, INT), ROW(target, TEXT), ROW(precision, INT),
     {0},
 };
 #undef PARAMS

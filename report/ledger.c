@@ -498,6 +498,12 @@ void byi_ledger_add_weight(struct byi_ledger *ledger,
     BYI_PUSH(&ledger->weights, *weight);
 }
 
+void byi_ledger_set_precision(struct byi_ledger *ledger,
+                              const struct byi_ledger_precision *precision)
+{
+    ledger->precision = *precision;
+}
+
 void byi_ledger_add_gate(struct byi_ledger *ledger, const struct byi_gate *gate)
 {
     BYI_PUSH(&ledger->gates, *gate);

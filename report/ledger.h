@@ -114,6 +114,15 @@ void byi_ledger_set_measured(struct byi_ledger *ledger,
 double byi_func_flops(const struct byi_module *m,
                       const struct byi_samples *samples, uint32_t func);
 
+/* What ToMixedPrecision did with the operators that have a float32 result. */
+struct byi_ledger_precision {
+    const char *to;   /* "bf16"; static; NULL: it did not run */
+    uint32_t narrow;  /* operators that compute in 16 bits */
+    uint32_t float32; /* operators that still compute in float32 */
+};
+void byi_ledger_set_precision(struct byi_ledger *ledger,
+                              const struct byi_ledger_precision *precision);
+
 /* A large weight that NarrowWeights was to narrow. Errors are of the narrowed
  * weights w': max |w - w'| / max |w|, and sqrt(sum (w - w')^2 / sum w^2). */
 struct byi_ledger_weight {

@@ -78,6 +78,7 @@ struct byi_ledger {
     BYI_VEC(struct byi_region_entry) regions;
     BYI_VEC(struct byi_gate) gates;
     BYI_VEC(struct byi_ledger_weight) weights;
+    struct byi_ledger_precision precision;
     struct byi_placement_times measured; /* chosen NULL: not measured */
     struct byi_coverage coverage;
     const struct byi_source *sources; /* the module's, copied */

@@ -216,6 +216,16 @@ static void put_weights(const struct byi_ledger *l, struct byi_text *out)
     put(out, "]");
 }
 
+static void put_precision(const struct byi_ledger_precision *p,
+                          struct byi_text *out)
+{
+    if (!p->to)
+        return;
+    put(out, ", \"precision\": {");
+    byi_text_addf(out, "\"to\": \"%s\", \"narrow\": %u, \"float32\": %u}",
+                  p->to, p->narrow, p->float32);
+}
+
 static void put_region(struct byi_ledger *l, struct byi_text *out, uint32_t i)
 {
     const struct byi_region_entry *r = &l->regions.at[i];
@@ -314,6 +324,7 @@ void byi_ledger_write_json(struct byi_ledger *l, struct byi_text *out)
     put_measured(&l->measured, out);
     put_gates(l, out);
     put_weights(l, out);
+    put_precision(&l->precision, out);
     open_list(out, "regions");
     for (uint32_t i = 0; i < l->regions.n; i++)
         put_region(l, out, i);

@@ -234,6 +234,16 @@ static void print_weights(const struct byi_report *r, bool all,
     byi_vec_free(list.at);
 }
 
+static void print_precision(const struct byi_report_precision *p,
+                            struct byi_text *out)
+{
+    if (p->to)
+        byi_text_addf(out,
+                      "\nprecision %s: %u of %u float32 operators compute in "
+                      "16 bits\n",
+                      p->to, p->narrow, p->narrow + p->float32);
+}
+
 /* --- groups of nodes ------------------------------------------------------ */
 
 /* Nodes that are printed as one line. */
@@ -391,6 +401,7 @@ void byi_report_add_text(const struct byi_report *r, bool every_node,
     print_regions(r, false, out);
     print_implementations(r, out);
     print_weights(r, every_node, out);
+    print_precision(&r->precision, out);
     if (!every_node) {
         print_native(r, out);
         return;

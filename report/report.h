@@ -51,6 +51,12 @@ struct byi_report_weight {
     const uint32_t *nodes;
 };
 
+/* As struct byi_ledger_precision; `to` NULL: operators keep their types. */
+struct byi_report_precision {
+    const char *to;
+    uint32_t narrow, float32;
+};
+
 /* A ledger. */
 struct byi_report {
     struct byi_arena *arena;
@@ -64,6 +70,7 @@ struct byi_report {
     struct byi_gate *gates;
     struct byi_report_region *regions;
     struct byi_report_weight *weights;
+    struct byi_report_precision precision;
     struct byi_report_node *nodes;
 };
 

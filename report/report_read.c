@@ -286,6 +286,20 @@ static enum byoc_status check_format(const struct byi_json *root,
     return BYOC_OK;
 }
 
+static enum byoc_status read_precision(struct byi_report *r,
+                                       struct byoc_error *err)
+{
+    const struct byi_json root = byi_json_root(r->root);
+    struct byi_report_precision *p = &r->precision;
+    struct byi_json item;
+    BYI_TRY(byi_json_opt(&root, "precision", &item, err));
+    if (!item.at)
+        return BYOC_OK;
+    BYI_TRY(get_text(&item, "to", true, &p->to, err));
+    BYI_TRY(get_count(&item, "narrow", &p->narrow, err));
+    return get_count(&item, "float32", &p->float32, err);
+}
+
 static enum byoc_status read_all(struct byi_report *r, struct byoc_error *err)
 {
     const struct byi_json root = byi_json_root(r->root);
@@ -309,6 +323,7 @@ static enum byoc_status read_all(struct byi_report *r, struct byoc_error *err)
     if (weights.at) /* absent unless the compile was to narrow weights */
         BYI_TRY(read_list(r, "weights", (void **)&r->weights,
                           sizeof *r->weights, &r->n_weights, read_weight, err));
+    BYI_TRY(read_precision(r, err));
     return read_list(r, "regions", (void **)&r->regions, sizeof *r->regions,
                      &r->n_regions, read_region, err);
 }

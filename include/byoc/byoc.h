@@ -64,6 +64,14 @@ enum byoc_weights {
     BYOC_WEIGHTS_INT4 = 4     /* matrix products: 4 bits, a scale per block */
 };
 
+/* The type in which float32 operators compute if a narrower one suffices
+ * (docs/precision.md). */
+enum byoc_precision {
+    BYOC_PRECISION_DEFAULT = 0, /* as the model has them */
+    BYOC_PRECISION_FP16 = 1,    /* float16               */
+    BYOC_PRECISION_BF16 = 2     /* bfloat16              */
+};
+
 /* Options of a compile. A zero member means the default. Lists of strings end
  * in NULL; NULL is the empty list. struct_size is explained in byoc/runtime.h.
  */
@@ -181,6 +189,10 @@ struct byoc_compile_params {
      * only on the machine that they run on, so for another one all operators
      * are native; the ledger says so */
     const char *target;
+    /* the type in which products and the operators between them compute.
+     * Inputs and outputs keep their types. The ledger counts the operators. Not
+     * together with `passes` */
+    enum byoc_precision precision;
 };
 
 struct byoc_compiled; /* a partitioned model with its plan, not yet a file */

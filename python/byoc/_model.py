@@ -293,6 +293,7 @@ _CHOICES = {
     "codegen": ["", "auto", "c", "json"],
     "partition_by": ["", "greedy", "estimated", "measured"],
     "weights": ["", "fp16", "bf16", "int8", "int4"],
+    "precision": ["", "fp16", "bf16"],
     "wait": ["", "brief", "sleep", "spin"],
 }
 _LISTS = {
@@ -403,6 +404,7 @@ def compile(  # noqa: A001
     isolate_seconds: float | None = None,
     isolate_bytes: int | None = None,
     weights: str | None = None,
+    precision: str | None = None,
     target: str | None = None,
     progress: Callable[[str, int, int], object] | None = None,
     native_only: bool | None = None,

@@ -57,6 +57,7 @@ value() {
     partition-by) echo greedy ;;
     codegen) echo json ;;
     weights) echo int8 ;;
+    precision) echo bf16 ;;
     *) echo x ;;
     esac
 }
