@@ -89,6 +89,21 @@ static void transpose(const uint16_t *from, int64_t stride, int64_t rows,
             to[c * pitch + r] = from[r * stride + c];
 }
 
+void byi_halves_interleave(const uint16_t *const *rows, uint32_t n,
+                           int64_t columns, uint16_t *to)
+{
+    int64_t c = 0;
+    for (; n == 2 && c + 8 <= columns; c += 8) {
+        const eight a = *(const eight_any *)(rows[0] + c);
+        const eight b = *(const eight_any *)(rows[1] + c);
+        *(eight_any *)(to + 2 * c) = SHUFFLE(a, b, LOW);
+        *(eight_any *)(to + 2 * c + 8) = SHUFFLE(a, b, HIGH);
+    }
+    for (; c < columns; c++)
+        for (uint32_t r = 0; r < n; r++)
+            to[c * n + r] = rows[r][c];
+}
+
 /* --- running -------------------------------------------------------------- */
 
 /* The offsets of outer index i over the axes [0, rank) except `skip`. */

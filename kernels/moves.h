@@ -46,5 +46,9 @@ void byi_f32_pool_run(const struct byi_f32_pool *pool, const void *x, void *y,
  * Interleaves row i with row i + 4 three times. */
 void byi_halves_transpose_8(const uint16_t *from, int64_t stride, uint16_t *to,
                             int64_t pitch);
+/* Elements of 16 bits: to[c n + r] = rows[r][c] for n = 2 or 3 rows and
+ * c < columns. */
+void byi_halves_interleave(const uint16_t *const *rows, uint32_t n,
+                           int64_t columns, uint16_t *to);
 
 #endif

@@ -69,6 +69,7 @@ struct byi_dn_fast {
         struct { /* prim_move.c: a concatenation of rows */
             uint32_t n_sources;
             bool interleaves; /* the elements of the sources alternate */
+            uint32_t element; /* bytes of an element */
             int64_t outer;    /* rows */
             /* bytes of each source's row, and from one row to the next */
             int64_t length[BYI_DN_SOURCES], pitch[BYI_DN_SOURCES];

@@ -112,14 +112,20 @@ static void interleave_sources(const struct byi_dn_fast *fast,
 {
     const struct byi_f32_kernels *kernels = byi_f32_kernels();
     const uint32_t n = fast->n_sources;
+    const int64_t columns = fast->length[0] / fast->element;
     for (; row < end; row++) {
         const float *rows[3];
-        for (uint32_t i = 0; i < n; i++)
-            rows[i] =
-                (const float *)(const void *)(from[i] + row * fast->pitch[i]);
-        kernels->interleave_rows[n - 2](
-            rows, fast->length[0] / (int64_t)sizeof(float),
-            (float *)(void *)(to + row * n * fast->length[0]));
+        const uint16_t *halves[3];
+        void *at = to + row * n * fast->length[0];
+        for (uint32_t i = 0; i < n; i++) {
+            const void *source = from[i] + row * fast->pitch[i];
+            rows[i] = source;
+            halves[i] = source;
+        }
+        if (fast->element == sizeof(float))
+            kernels->interleave_rows[n - 2](rows, columns, at);
+        else
+            byi_halves_interleave(halves, n, columns, at);
     }
 }
 
@@ -158,7 +164,8 @@ static const struct byi_dn_fast_kind concat_kind = {
 static bool sources_alternate(const struct byi_dnnl_concat *p, int64_t *row)
 {
     const struct byi_desc *dst = &p->dst;
-    if (p->n < 2 || p->n > 3 || dst->dtype != BYOC_F32 ||
+    const uint32_t bytes = byoc_dtype_size(dst->dtype);
+    if (p->n < 2 || p->n > 3 || (bytes != 2 && bytes != 4) ||
         dst->dims[p->axis] != p->n || dst->strides[p->axis] != 1)
         return false;
     for (uint32_t i = 0; i < dst->rank; i++)
@@ -209,6 +216,7 @@ bool byi_dn_fast_concat(const struct byi_dnnl_concat *p,
         return false;
     int64_t row;
     fast->interleaves = sources_alternate(p, &row);
+    fast->element = byoc_dtype_size(p->dst.dtype);
     row = fast->interleaves ? row * p->n
                             : p->dst.dims[p->axis] * p->dst.strides[p->axis];
     fast->outer = byi_elements(p->dst.rank, p->dst.dims) / row;

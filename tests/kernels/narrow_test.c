@@ -286,12 +286,32 @@ static void test_pools(void **state)
     with_each_f32_kernels(pools);
 }
 
+/* --- interleaved rows ----------------------------------------------------- */
+
+static void test_interleaving(void **state)
+{
+    (void)state;
+    for (uint32_t n = 2; n <= 3; n++)
+        for (int64_t columns = 0; columns <= 40; columns++) {
+            uint16_t x[3][40], y[3 * 40 + 1];
+            const uint16_t *rows[] = {x[0], x[1], x[2]};
+            for (uint32_t i = 0; i < 3 * 40; i++)
+                x[i / 40][i % 40] = (uint16_t)(i + 1);
+            y[n * columns] = 0xabcd;
+            byi_halves_interleave(rows, n, columns, y);
+            for (int64_t i = 0; i < n * columns; i++)
+                assert_int_equal(y[i], x[i % n][i / n]);
+            assert_int_equal(y[n * columns], 0xabcd);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_conversions),
         cmocka_unit_test(test_copies),
         cmocka_unit_test(test_pools),
+        cmocka_unit_test(test_interleaving),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
