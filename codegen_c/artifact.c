@@ -292,7 +292,7 @@ static enum byoc_status make_folder(struct artifact_job *j, const char *cc)
                *slash = strrchr(destination, '/');
     const char *tmp = secure_getenv("TMPDIR");
     struct byi_text prefix = {0};
-    if (j->destination.through)
+    if (j->destination.written_directly)
         byi_text_addf(&prefix, "%s/byoc-", tmp && *tmp ? tmp : "/tmp");
     else
         byi_text_addf(&prefix, "%.*s.byoc-",

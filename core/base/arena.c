@@ -34,9 +34,9 @@ struct deferred_call {
 struct byi_arena {
     struct block *blocks; /* the first one has free space */
     struct block *spare;  /* kept by byi_arena_reset, zeroed */
-    size_t most;          /* largest number of bytes in use before a reset */
-    char *at, *end;
-    size_t next_size;
+    size_t peak_bytes;    /* the most that was in use before a reset */
+    char *at, *end;       /* the free space of the first block */
+    size_t next_size; /* bytes of the next block, unless a request is larger */
     struct deferred_call *deferred_calls;
 };
 
@@ -145,8 +145,8 @@ void byi_arena_reset(struct byi_arena *arena)
 #ifdef __SANITIZE_ADDRESS__         /* which then detects uses after a reset */
     free_blocks(&arena->blocks);
 #endif
-    arena->most = used > arena->most ? used : arena->most;
-    if (count_bytes(arena->spare) + used > arena->most)
+    arena->peak_bytes = used > arena->peak_bytes ? used : arena->peak_bytes;
+    if (count_bytes(arena->spare) + used > arena->peak_bytes)
         free_blocks(&arena->spare);
     for (struct block *b = arena->blocks, *next = NULL; b; b = next) {
         bool filling = b == arena->blocks && arena->end == b->data + b->size;

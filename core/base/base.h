@@ -145,13 +145,13 @@ struct byi_params_size {
             (uint32_t)offsetof(struct type, struct_size)                       \
     }
 /* Set *params from a caller's struct, which may be smaller or larger than the
- * struct of this build. Members after its end become zero; all do if `given` is
+ * struct of this build. Members after its end become zero; all do if `input` is
  * NULL. The struct_size of *params becomes that of this build. Errors:
  * BYOC_EINVAL (a size that no version had, or a member that this build does not
  * have is set). */
 enum byoc_status byi_params_read(void *params,
                                  const struct byi_params_size *known,
-                                 const void *given, struct byoc_error *err);
+                                 const void *input, struct byoc_error *err);
 /* Fails with BYOC_EINVAL if a reserved member is not 0. */
 enum byoc_status byi_reserved_check(uint32_t value, struct byoc_error *err);
 /* Check the value of an enum, the member `name` of a struct. Errors:
@@ -161,7 +161,7 @@ enum byoc_status byi_enum_check(const char *name, uint32_t value, uint32_t last,
 /* byi_params_read for byoc_load_params; also checks the members' values.
  * Errors: BYOC_EINVAL. */
 enum byoc_status byi_load_params_read(struct byoc_load_params *params,
-                                      const struct byoc_load_params *given,
+                                      const struct byoc_load_params *input,
                                       struct byoc_error *err);
 
 /* --- base.c: numbers as text ---------------------------------------------- */
@@ -704,8 +704,9 @@ void byi_unmap(const void *data, size_t n);
 /* The destination of an output. */
 struct byi_destination {
     char *path; /* of the file to create or replace; links are resolved */
-    /* write directly to a character device, FIFO or standard stream */
-    bool through;
+    /* the output goes to a character device, FIFO or standard stream, not to a
+     * new file that is renamed */
+    bool written_directly;
     int fd;        /* write to this descriptor; -1: to `path` */
     unsigned mode; /* of the existing file; 0: none */
 };

@@ -123,6 +123,8 @@ struct tree_time {
     bool ready; /* a thread runs or waits for a processor */
 };
 
+/* Add the CPU time of a thread to t, and note whether the thread is ready. The
+ * ids of its process and of the thread are decimal text. */
 static void add_thread(const char *pid, const char *tid, struct tree_time *t)
 {
     char path[96], state = 0;
@@ -279,16 +281,16 @@ static bool write_all(int fd, const char *data, size_t n)
  * without a core file; kill the child if its parent ends. */
 static void set_signals(void)
 {
-    static const int deadly[] = {SIGSEGV, SIGBUS,  SIGFPE,
-                                 SIGILL,  SIGABRT, SIGXFSZ};
-    for (size_t i = 0; i < BYI_COUNT(deadly); i++)
-        signal(deadly[i], SIG_DFL);
+    static const int fatal[] = {SIGSEGV, SIGBUS,  SIGFPE,
+                                SIGILL,  SIGABRT, SIGXFSZ};
+    for (size_t i = 0; i < BYI_COUNT(fatal); i++)
+        signal(fatal[i], SIG_DFL);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     setrlimit(RLIMIT_CORE, &(const struct rlimit){0, 0});
 }
 
-static _Noreturn void be_child(void (*run)(void *arg, struct byi_text *out),
-                               void *arg, int fd)
+static _Noreturn void run_in_child(void (*run)(void *arg, struct byi_text *out),
+                                   void *arg, int fd)
 {
     struct byi_text out = {0};
     struct byi_guard guard; /* the parent's guard would jump to its frames */
@@ -353,7 +355,7 @@ void byi_child_run(void (*run)(void *arg, struct byi_text *out), void *arg,
     if (pid == 0) {
         shared = progress;
         bytes_left = limits->step_bytes;
-        be_child(run, arg, fd);
+        run_in_child(run, arg, fd);
     }
     if (pid > 0) {
         child->started = true;

@@ -36,7 +36,7 @@ struct byi_descriptor {
  * is called before the first kernel, and gives the kernels the functions that
  * run their parallel loops. The tables of older compilers end before this
  * element; their kernels use libgomp. */
-typedef void (*byi_fused_fn)(void *const *buffers, int threads);
+typedef void (*byi_fused_fn)(void *const *buffers, int threads); /* a kernel */
 struct byi_omp_calls; /* core/base/openmp.h */
 typedef void (*byi_begin_fn)(const struct byi_omp_calls *calls);
 struct byi_code_table {
@@ -86,8 +86,8 @@ enum byi_code_level {
         BYI_N_CODE_LEVELS
 };
 
-/* isa.c: how many of the first `n` levels this process can run. The last of
- * them has the fastest code; 0: none. */
+/* isa.c: how many of the first `n` levels this process can run, from the lowest
+ * up; 0: none. The code of the highest of them is the fastest. */
 uint32_t byi_code_levels(uint32_t n);
 /* "avx2" and so on, a static text; level < BYI_N_CODE_LEVELS. */
 const char *byi_code_level_name(uint32_t level);

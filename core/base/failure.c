@@ -16,7 +16,7 @@ struct byoc_fail {
 static struct {
     uint32_t code;
     char text[sizeof "out of memory"];
-} const exhausted = {BYOC_FAIL_RESOURCE, "out of memory"};
+} const out_of_memory = {BYOC_FAIL_RESOURCE, "out of memory"};
 
 struct byoc_fail *byi_failure_new(uint32_t code, const char *text)
 {
@@ -24,7 +24,7 @@ struct byoc_fail *byi_failure_new(uint32_t code, const char *text)
     n = n < 4096 ? n : 4096;
     struct byoc_fail *fail = byi_alloc(1, sizeof *fail + n + 1);
     if (!fail)
-        return (struct byoc_fail *)(uintptr_t)&exhausted;
+        return (struct byoc_fail *)(uintptr_t)&out_of_memory;
     fail->code = code;
     memcpy(fail->text, text, n);
     return fail;
@@ -42,6 +42,6 @@ uint32_t byi_failure_code(const struct byoc_fail *fail)
 
 void byi_failure_free(struct byoc_fail *fail)
 {
-    if ((const void *)fail != (const void *)&exhausted)
+    if ((const void *)fail != (const void *)&out_of_memory)
         free(fail);
 }

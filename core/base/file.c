@@ -109,20 +109,20 @@ static enum byoc_status find_existing(const char *path, const struct stat *st,
                                       struct byoc_error *err)
 {
     destination->fd = S_ISREG(st->st_mode) ? standard_stream(st) : -1;
-    destination->through =
+    destination->written_directly =
         S_ISCHR(st->st_mode) || S_ISFIFO(st->st_mode) || destination->fd >= 0;
-    if (!destination->through && !S_ISREG(st->st_mode))
+    if (!destination->written_directly && !S_ISREG(st->st_mode))
         return byi_fail(
             err, BYOC_EIO,
             "%s: cannot write: found %s, expected a file, or a path "
             "that does not exist",
             path, kind_of(st->st_mode));
     destination->mode = st->st_mode & 0777;
-    char *real = destination->through ? NULL : realpath(path, NULL);
-    if (!real && !destination->through && errno != ENOMEM)
+    char *real = destination->written_directly ? NULL : realpath(path, NULL);
+    if (!real && !destination->written_directly && errno != ENOMEM)
         return byi_fail(err, BYOC_EIO, "%s: cannot resolve the path: %s", path,
                         strerror(errno));
-    if (real || destination->through)
+    if (real || destination->written_directly)
         destination->path = copy_path(real ? real : path);
     free(real);
     return destination->path
@@ -195,7 +195,7 @@ static int open_destination(struct byi_file_resources *resources)
         fflush(NULL); /* earlier output of the process comes first */
         return fcntl(destination->fd, F_DUPFD_CLOEXEC, 0);
     }
-    if (destination->through)
+    if (destination->written_directly)
         return open(destination->path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
     resources->temp = malloc(size);
     if (!resources->temp)
@@ -303,7 +303,7 @@ enum byoc_status byi_file_commit(struct byi_file *file, struct byoc_error *err)
     if (ferror(resources->stream))
         why = "an earlier write failed; is the disk full?";
     else if (fflush(resources->stream) != 0 ||
-             (!resources->destination.through &&
+             (!resources->destination.written_directly &&
               sync_fails(fileno(resources->stream))))
         why = strerror(errno);
     if (fclose(resources->stream) != 0 && !why)
@@ -370,7 +370,7 @@ enum byoc_status byi_file_place(const char *file,
                                 const struct byi_destination *destination,
                                 struct byoc_error *err)
 {
-    if (destination->through)
+    if (destination->written_directly)
         return copy_file(file, destination->path, err);
     int fd = open(file, O_RDONLY | O_CLOEXEC);
     const bool fails =

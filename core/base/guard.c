@@ -10,7 +10,7 @@
 static _Thread_local struct byi_guard *top
     __attribute__((tls_model("initial-exec")));
 
-/* --- the ring ----------------------------------------------------------- */
+/* --- a guard's list of memory, which is a ring ---------------------------- */
 
 static struct byi_owned *owned_of(void *memory)
 {
@@ -123,8 +123,8 @@ static void jump_to_guard(size_t bytes)
 
 void (*byi_oom)(size_t bytes) = jump_to_guard;
 
-/* Release the list, oldest first, so that an owner frees the memory it owns,
- * which takes that off the list. */
+/* Release the memory in the list, oldest first. The end() of an owner frees the
+ * memory that it owns, which also takes that memory off the list. */
 static void end_ring(struct byi_guard *guard)
 {
     while (guard->ring.prev != &guard->ring) {

@@ -44,12 +44,12 @@ struct byi_owned {
 };
 
 struct byi_guard {
-    struct byi_guard *up;  /* enclosing, same thread           */
-    struct byi_owned ring; /* its head                         */
+    struct byi_guard *up;  /* the enclosing guard of this thread; NULL: none */
+    struct byi_owned ring; /* the head of its list of memory, which is a ring */
     size_t bytes;          /* of the allocation that failed */
     bool active;           /* begun, and neither left nor jumped to */
     bool failed;           /* jumped to, and not left */
-    jmp_buf at;
+    jmp_buf at;            /* where byi_guard_enter returns a second time */
 };
 
 /* Enter the guard. Returns 0 when called; returns a second time, with another

@@ -38,8 +38,8 @@ enum {
 /* Read once: a hypervisor takes microseconds to answer cpuid. */
 static unsigned read_features(void)
 {
-    static atomic_uint known;
-    unsigned features = atomic_load_explicit(&known, memory_order_relaxed);
+    static atomic_uint cached;
+    unsigned features = atomic_load_explicit(&cached, memory_order_relaxed);
     uint32_t a, b, c, d;
     if (features)
         return features;
@@ -53,7 +53,7 @@ static unsigned read_features(void)
     if (__get_cpuid_count(7, 0, &a, &b, &c, &d) && (d >> 24 & 3) == 3 &&
         (d >> 22 & 1))
         features |= HAS_AMX; /* AMX-TILE, AMX-INT8, AMX-BF16 */
-    atomic_store_explicit(&known, features, memory_order_relaxed);
+    atomic_store_explicit(&cached, features, memory_order_relaxed);
     return features;
 }
 
@@ -78,15 +78,16 @@ static bool has_bf16(void)
  * change. */
 static bool has_amx(void)
 {
-    enum { REQUEST = 0x1023, TILES = 18, UNKNOWN = 0, REFUSED, GRANTED };
-    static atomic_int known;
-    int answer = atomic_load_explicit(&known, memory_order_relaxed);
+    enum { REQUEST = 0x1023, TILES = 18 }; /* ARCH_REQ_XCOMP_PERM, XTILEDATA */
+    enum { UNKNOWN = 0, REFUSED, GRANTED };
+    static atomic_int cached;
+    int answer = atomic_load_explicit(&cached, memory_order_relaxed);
     if (!(read_features() & HAS_AMX))
         return false;
     if (answer == UNKNOWN) {
         answer =
             syscall(SYS_arch_prctl, REQUEST, TILES) == 0 ? GRANTED : REFUSED;
-        atomic_store_explicit(&known, answer, memory_order_relaxed);
+        atomic_store_explicit(&cached, answer, memory_order_relaxed);
     }
     return answer == GRANTED;
 }
@@ -146,8 +147,8 @@ static uint32_t find_isa(const char *name)
 
 enum byi_isa byi_isa_widest(void)
 {
-    const char *most = getenv("BYOC_MAX_ISA");
-    const uint32_t limit = most ? find_isa(most) : BYI_N_ISAS;
+    const char *max_isa = getenv("BYOC_MAX_ISA");
+    const uint32_t limit = max_isa ? find_isa(max_isa) : BYI_N_ISAS;
     uint32_t isa = limit < BYI_N_ISAS ? limit : BYI_N_ISAS - 1;
     while (isa > 0 && !byi_isa_runs((enum byi_isa)isa))
         isa--;
@@ -156,8 +157,8 @@ enum byi_isa byi_isa_widest(void)
 
 enum byoc_status byi_isa_check(struct byoc_error *err)
 {
-    const char *most = getenv("BYOC_MAX_ISA");
-    if (!most || !*most || find_isa(most) < BYI_N_ISAS)
+    const char *max_isa = getenv("BYOC_MAX_ISA");
+    if (!max_isa || !*max_isa || find_isa(max_isa) < BYI_N_ISAS)
         return BYOC_OK;
     char list[128] = "";
     for (uint32_t i = 0; i < BYI_N_ISAS; i++) {
@@ -167,7 +168,7 @@ enum byoc_status byi_isa_check(struct byoc_error *err)
     return byi_fail(err, BYOC_EINVAL,
                     "BYOC_MAX_ISA: found \"%s\", expected one of %s; or unset "
                     "the variable",
-                    most, list);
+                    max_isa, list);
 }
 
 static const struct {

@@ -59,11 +59,11 @@ static bool has_nul(const char *text, size_t from, size_t end)
     return false;
 }
 
-/* A text without the elements of long arrays, of which messages give places in
- * the whole text. */
+/* A text without the elements of long arrays. Messages give places in the whole
+ * text, of which it is a part. */
 struct shortened_text {
     const char *text, *whole;
-    size_t n, whole_n;
+    size_t n, whole_n;                  /* bytes of `text` and of `whole` */
     const struct byi_json_items *items; /* the two removed parts; NULL: none */
 };
 
@@ -156,7 +156,7 @@ static enum byoc_status parse_text(const struct shortened_text *s,
     const char *end = NULL;
     char *copy = NULL;
     cJSON *tree = NULL;
-    bool whole = false, exhausted = false;
+    bool whole = false, out_of_memory = false;
     enum byoc_status status = BYOC_OK;
 
     BYI_TRY(check_text(s, err));
@@ -170,13 +170,13 @@ static enum byoc_status parse_text(const struct shortened_text *s,
      * the latter sets errno (POSIX's malloc) */
     errno = 0;
     tree = cJSON_ParseWithLengthOpts(copy, n + 1, &end, 0);
-    exhausted = !tree && errno == ENOMEM;
+    out_of_memory = !tree && errno == ENOMEM;
     whole = tree && is_space(end);
     if (whole)
         *root = own_tree(tree);
     else
         cJSON_Delete(tree);
-    if (exhausted || (whole && !*root))
+    if (out_of_memory || (whole && !*root))
         status = byi_fail_memory(err, n, "JSON");
     else if (!whole)
         status = byi_fail(err, BYOC_EPARSE, "malformed JSON at byte %zu of %zu",

@@ -36,10 +36,11 @@ enum {
 EXPORTED extern const char byoc_openmp_shim;
 const char byoc_openmp_shim = 1;
 
+/* A parallel region that is running: fn(data) runs in n parts. */
 struct team {
     void (*fn)(void *data);
     void *data;
-    const struct byi_omp_host *host;
+    const struct byi_omp_host *host; /* NULL: the caller runs all parts */
     uint32_t n;
     _Atomic uint32_t arrived; /* parts that wait at the barrier */
     _Atomic uint32_t passed;  /* barriers that all parts have passed */

@@ -10,15 +10,15 @@ enum { MAX_BYTES = 4096 }; /* a larger struct_size was never initialised */
 
 enum byoc_status byi_params_read(void *params,
                                  const struct byi_params_size *known,
-                                 const void *given, struct byoc_error *err)
+                                 const void *input, struct byoc_error *err)
 {
     uint32_t size = 0;
 
     memset(params, 0, known->bytes);
     memcpy((char *)params + known->offset, &known->bytes, sizeof known->bytes);
-    if (!given)
+    if (!input)
         return BYOC_OK;
-    memcpy(&size, (const char *)given + known->offset, sizeof size);
+    memcpy(&size, (const char *)input + known->offset, sizeof size);
     if (size == 0)
         size = known->first;
     if (size < known->first)
@@ -32,13 +32,13 @@ enum byoc_status byi_params_read(void *params,
                         "struct to zero, then struct_size to its sizeof",
                         known->name, size, MAX_BYTES);
     for (uint32_t i = known->bytes; i < size; i++)
-        if (((const char *)given)[i])
+        if (((const char *)input)[i])
             return byi_fail(err, BYOC_EINVAL,
                             "%s: byte %u is set, expected zeros after the %u "
                             "bytes that byoc %s knows; use a newer libbyoc, or "
                             "leave newer members zero",
                             known->name, i, known->bytes, byoc_version());
-    memcpy(params, given, size < known->bytes ? size : known->bytes);
+    memcpy(params, input, size < known->bytes ? size : known->bytes);
     memcpy((char *)params + known->offset, &known->bytes, sizeof known->bytes);
     return BYOC_OK;
 }
@@ -60,11 +60,11 @@ enum byoc_status byi_enum_check(const char *name, uint32_t value, uint32_t last,
 }
 
 enum byoc_status byi_load_params_read(struct byoc_load_params *params,
-                                      const struct byoc_load_params *given,
+                                      const struct byoc_load_params *input,
                                       struct byoc_error *err)
 {
     BYI_TRY(byi_params_read(
-        params, BYI_PARAMS_SIZE(byoc_load_params, parallel_ctx), given, err));
+        params, BYI_PARAMS_SIZE(byoc_load_params, parallel_ctx), input, err));
     if (!params->allocate != !params->release)
         return byi_fail(err, BYOC_EINVAL,
                         "allocate and release: found one of them, expected "

@@ -91,11 +91,11 @@ static void add_hole(struct placer *p, uint64_t at, uint64_t bytes)
         next->bytes += bytes;
         return;
     }
-    struct hole fresh = {at, bytes};
-    BYI_PUSH(&p->holes, fresh);
+    struct hole new_hole = {at, bytes};
+    BYI_PUSH(&p->holes, new_hole);
     memmove(p->holes.at + lo + 1, p->holes.at + lo,
-            (p->holes.n - 1 - lo) * sizeof fresh);
-    p->holes.at[lo] = fresh;
+            (p->holes.n - 1 - lo) * sizeof new_hole);
+    p->holes.at[lo] = new_hole;
 }
 
 /* --- in order of the steps ------------------------------------------------ */
@@ -177,7 +177,7 @@ static uint64_t place_by_size(struct byi_lifetime *lifetimes, uint32_t n,
         byi_arena_calloc(scratch, n, sizeof *items);
     struct indexed_lifetime *placed =
         byi_arena_calloc(scratch, n, sizeof *placed);
-    uint64_t most = 0;
+    uint64_t highest = 0;
     for (uint32_t i = 0; i < n; i++) {
         items[i] = (struct indexed_lifetime){i, lifetimes[i]};
         items[i].lifetime.at = 0;
@@ -186,13 +186,13 @@ static uint64_t place_by_size(struct byi_lifetime *lifetimes, uint32_t n,
     for (uint32_t i = 0; i < n; i++)
         place_item(placed, i, items[i]);
     for (uint32_t i = 0; i < n; i++)
-        if (placed[i].lifetime.at + placed[i].lifetime.bytes > most)
-            most = placed[i].lifetime.at + placed[i].lifetime.bytes;
-    if (most >= end)
+        if (placed[i].lifetime.at + placed[i].lifetime.bytes > highest)
+            highest = placed[i].lifetime.at + placed[i].lifetime.bytes;
+    if (highest >= end)
         return end;
     for (uint32_t i = 0; i < n; i++)
         lifetimes[placed[i].index].at = placed[i].lifetime.at;
-    return most;
+    return highest;
 }
 
 uint64_t byi_assign_offsets(struct byi_lifetime *lifetimes, uint32_t n)

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The floats of a row. */
+/* The n floats of a row, which are `stride` floats apart. */
 struct codes_row {
     const float *at;
     int64_t n, stride;
@@ -37,16 +37,16 @@ static inline float round_even(float x)
 static bool is_block_multiple(const float *x, int n, float scale,
                               int16_t *integers)
 {
-    float whole[BLOCK];
+    float rounded[BLOCK];
     int bad = 0;
     for (int i = 0; i < n; i++)
-        whole[i] = round_even(x[i] / scale);
+        rounded[i] = round_even(x[i] / scale);
     for (int i = 0; i < n; i++)
-        bad |= !(fabsf(whole[i]) <= UINT8_MAX) | (whole[i] * scale != x[i]);
+        bad |= !(fabsf(rounded[i]) <= UINT8_MAX) | (rounded[i] * scale != x[i]);
     if (bad)
         return false;
     for (int i = 0; i < n; i++)
-        integers[i] = (int16_t)(int32_t)whole[i];
+        integers[i] = (int16_t)(int32_t)rounded[i];
     return true;
 }
 
@@ -67,7 +67,7 @@ static bool is_multiple(const struct codes_row *row, float scale,
 /* The largest absolute value; not finite if an element is not. */
 static float largest_magnitude(const struct codes_row *row)
 {
-    float copy[BLOCK], most;
+    float copy[BLOCK], largest;
     /* positive floats order like the integers of their bits */
     int32_t bits = 0;
     for (int64_t i = 0; i < row->n; i += BLOCK) {
@@ -80,14 +80,14 @@ static float largest_magnitude(const struct codes_row *row)
             bits = v > bits ? v : bits;
         }
     }
-    memcpy(&most, &bits, sizeof most);
-    return most;
+    memcpy(&largest, &bits, sizeof largest);
+    return largest;
 }
 
 /* Multiply the scale by the greatest common divisor of the integers (Euclid's
  * algorithm), unless the product is rounded and no longer fits. */
-static void make_coarse(const struct codes_row *row, float *scale,
-                        int16_t *integers)
+static void coarsen_scale(const struct codes_row *row, float *scale,
+                          int16_t *integers)
 {
     int common = 0;
     for (int64_t i = 0; i < row->n && common != 1; i++)
@@ -108,18 +108,19 @@ static void make_coarse(const struct codes_row *row, float *scale,
 static bool try_scales(const struct codes_row *row, float guess, float *scale,
                        int16_t *integers)
 {
-    const float most = largest_magnitude(row);
+    const float largest = largest_magnitude(row);
     *scale = guess;
-    if (!isfinite(most) || is_multiple(row, *scale, integers))
-        return isfinite(most);
+    if (!isfinite(largest) || is_multiple(row, *scale, integers))
+        return isfinite(largest);
     for (int i = 0; i < UINT8_MAX; i++) {
         /* from 128, the largest magnitude of an int8, down to 1, then from 255
          * down to 129 */
         const int count = (INT8_MAX + UINT8_MAX - i) % UINT8_MAX + 1;
-        const float near = most / (float)count;
-        const float tries[] = {near, nextafterf(near, 0), nextafterf(near, 1)};
-        for (size_t k = 0; k < BYI_COUNT(tries); k++) {
-            *scale = tries[k];
+        const float near = largest / (float)count;
+        const float candidates[] = {near, nextafterf(near, 0),
+                                    nextafterf(near, 1)};
+        for (size_t k = 0; k < BYI_COUNT(candidates); k++) {
+            *scale = candidates[k];
             if (*scale > 0 && is_multiple(row, *scale, integers))
                 return true;
         }
@@ -133,7 +134,7 @@ bool byi_find_scale(const float *at, int64_t n, int64_t stride, float guess,
     const struct codes_row row = {at, n, stride};
     if (!try_scales(&row, guess, scale, integers))
         return false;
-    make_coarse(&row, scale, integers);
+    coarsen_scale(&row, scale, integers);
     return true;
 }
 
@@ -166,9 +167,9 @@ static bool is_exact(const struct codes_row *row, float scale,
                      const int16_t *integers)
 {
     for (int64_t i = 0; i < row->n; i++) {
-        const float back = (float)integers[i] * scale;
+        const float product = (float)integers[i] * scale;
         if (integers[i] < INT8_MIN || integers[i] > INT8_MAX ||
-            memcmp(&back, &row->at[i * row->stride], sizeof back) != 0)
+            memcmp(&product, &row->at[i * row->stride], sizeof product) != 0)
             return false;
     }
     return true;
