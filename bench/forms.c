@@ -222,7 +222,7 @@ static void make_single(const struct resize *r, const DLTensor *in,
                                  .attrs = attrs,
                                  .x = &s->x,
                                  .y = &s->y,
-                                 .given = &s->sizes};
+                                 .target = &s->sizes};
     const uint64_t bytes = byi_resample_plan(&s->r, NULL);
     byi_resample_plan(&s->r, byi_arena_alloc(arena, (size_t)bytes));
     check(byi_resample_fill(&s->r, &err), &err);

@@ -52,7 +52,7 @@ static bool read_image(const struct byi_module *m, const struct byi_func *f,
                                      .attrs = node->attrs,
                                      .x = &image->x,
                                      .y = &image->y,
-                                     .given = &image->given};
+                                     .target = &image->given};
     const uint64_t bytes = byi_resample_plan(&image->r, NULL);
     if (bytes > MAX_NUMBERS * sizeof(double))
         return false;

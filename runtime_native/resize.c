@@ -58,7 +58,7 @@ static struct resize_call describe(const struct byi_call *call)
               .attrs = call->attrs,
               .x = call->in,
               .y = call->out,
-              .given = &call->in[1],
+              .target = &call->in[1],
               .roi = dynamic ? &call->in[2] : NULL},
         .nearest = mode[0] == 'n',
         .element_bytes =

@@ -210,8 +210,8 @@ static void sample_block(const struct byi_call *call, const struct sampling *g,
 static void sample_double(const struct byi_call *call, const struct sampling *g,
                           int64_t i)
 {
-    int64_t offset[BYI_SAMPLE_MOST + 1];
-    double weight[BYI_SAMPLE_MOST + 1];
+    int64_t offset[BYI_SAMPLE_MAX_POINTS + 1];
+    double weight[BYI_SAMPLE_MAX_POINTS + 1];
     const uint32_t points =
         byi_sampler_points(&g->s, g->grid, i, offset, weight);
     for (int64_t c = 0; c < g->channels; c++) {

@@ -231,7 +231,7 @@ static void parse_default(struct byi_arena *arena,
     }
 }
 
-/* --- the given attributes ----------------------------------------------- */
+/* --- the attributes of a call --------------------------------------------- */
 
 static bool is_list(enum byi_attr_kind kind)
 {
@@ -319,18 +319,18 @@ const char *byi_op_attrs_text(char *buf, size_t n, const struct byi_op *op)
     return buf;
 }
 
-/* Put a copy of `given` at the position that the table gives it. */
+/* Put a copy of `from` at the position that the table gives it. */
 static enum byoc_status place_attr(struct byi_arena *arena,
                                    const struct byi_op *op,
-                                   const struct byi_attr *given,
+                                   const struct byi_attr *from,
                                    struct byi_attr *at, bool *seen,
                                    struct byoc_error *err)
 {
-    char known[400];
+    char names[400];
 
     for (uint32_t i = 0; i < op->n_attrs; i++) {
         const struct byi_attr_def *def = &op->attrs[i];
-        if (strcmp(def->name, given->name) != 0)
+        if (strcmp(def->name, from->name) != 0)
             continue;
         if (seen[i])
             return byi_fail(err, BYOC_EINVAL,
@@ -339,21 +339,21 @@ static enum byoc_status place_attr(struct byi_arena *arena,
         seen[i] = true;
         at[i].kind = def->kind;
         at[i].name = def->name;
-        if (!convert_attr(arena, given, &at[i]))
+        if (!convert_attr(arena, from, &at[i]))
             return byi_fail(err, BYOC_EINVAL,
                             "%s: attribute %s is %s, expected %s", op->name,
-                            def->name, kind_names[given->kind],
+                            def->name, kind_names[from->kind],
                             kind_names[def->kind]);
         return check_value(op, &at[i], err);
     }
     return byi_fail(err, BYOC_EINVAL, "%s: found attribute %s, expected %s",
-                    op->name, given->name,
-                    byi_op_attrs_text(known, sizeof known, op));
+                    op->name, from->name,
+                    byi_op_attrs_text(names, sizeof names, op));
 }
 
 enum byoc_status byi_attrs_make(struct byi_arena *arena,
                                 const struct byi_op *op,
-                                const struct byi_attr *given, uint32_t n,
+                                const struct byi_attr *list, uint32_t n,
                                 const struct byi_attrs **attrs,
                                 struct byoc_error *err)
 {
@@ -367,7 +367,7 @@ enum byoc_status byi_attrs_make(struct byi_arena *arena,
     if (op->n_attrs > 0)
         at = byi_arena_calloc(arena, op->n_attrs, sizeof *at);
     for (uint32_t i = 0; i < n; i++)
-        BYI_TRY(place_attr(arena, op, &given[i], at, seen, err));
+        BYI_TRY(place_attr(arena, op, &list[i], at, seen, err));
     if (op->n_attrs == 0) {
         *attrs = &none;
         return BYOC_OK;

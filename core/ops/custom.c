@@ -70,18 +70,18 @@ static enum byoc_status read_defaults(struct byi_arena *arena,
     return byi_prefix(err, "default values of operator %s", row->name);
 }
 
-static const struct byi_attr *find_given(const struct byi_attr *given,
-                                         uint32_t n, const char *name)
+static const struct byi_attr *find_attr(const struct byi_attr *list, uint32_t n,
+                                        const char *name)
 {
     for (uint32_t i = 0; i < n; i++)
-        if (strcmp(given[i].name, name) == 0)
-            return &given[i];
+        if (strcmp(list[i].name, name) == 0)
+            return &list[i];
     return NULL;
 }
 
 enum byoc_status byi_custom_attributes(struct byi_arena *arena,
                                        const struct byoc_operator *op,
-                                       const struct byi_attr *given, uint32_t n,
+                                       const struct byi_attr *list, uint32_t n,
                                        const char **text,
                                        struct byoc_error *err)
 {
@@ -93,12 +93,12 @@ enum byoc_status byi_custom_attributes(struct byi_arena *arena,
     struct byi_attr *attrs =
         byi_arena_calloc(arena, op->n_attrs + 1u, sizeof *attrs);
     struct byi_op missing = *row; /* with only the attributes not given */
-    const struct byi_attrs *rest;
+    const struct byi_attrs *defaults;
     missing.attrs = defs;
     missing.n_attrs = 0;
     for (uint32_t i = 0; i < op->n_attrs; i++) {
         const char *name = op->attrs[i].name, *value = op->attrs[i].fallback;
-        if (find_given(given, n, name))
+        if (find_attr(list, n, name))
             continue;
         if (!value)
             return byi_fail(
@@ -109,11 +109,11 @@ enum byoc_status byi_custom_attributes(struct byi_arena *arena,
         defs[missing.n_attrs] = row->attrs[i];
         texts[missing.n_attrs++] = byi_custom_is_tensor(op, i) ? "\"\"" : value;
     }
-    BYI_TRY(read_defaults(arena, &missing, texts, &rest, err));
+    BYI_TRY(read_defaults(arena, &missing, texts, &defaults, err));
     for (uint32_t i = 0; i < op->n_attrs; i++) {
         const char *name = op->attrs[i].name;
-        const struct byi_attr *at = find_given(given, n, name);
-        attrs[i] = at ? *at : *byi_attr_find(rest, name);
+        const struct byi_attr *at = find_attr(list, n, name);
+        attrs[i] = at ? *at : *byi_attr_find(defaults, name);
     }
     struct byi_text json = {0};
     byi_json_print(

@@ -20,7 +20,8 @@ struct byi_custom;
 
 /* Implemented by runtime/custom.c. */
 struct byi_custom_calls {
-    /* name: "imaging.ImageDecoder@20": plug-in, operator and version. Errors:
+    /* Find an operator. name: "imaging.ImageDecoder@20": plug-in, operator and
+     * version. attributes: a JSON object of all its attributes. Errors:
      * BYOC_EBACKEND if no open plug-in has it. */
     enum byoc_status (*find)(const char *name, const char *attributes,
                              const struct byi_custom **op,
@@ -68,7 +69,7 @@ const struct byi_op *byi_custom_row(struct byi_arena *arena,
  * attribute's kind). */
 enum byoc_status byi_custom_attributes(struct byi_arena *arena,
                                        const struct byoc_operator *op,
-                                       const struct byi_attr *given, uint32_t n,
+                                       const struct byi_attr *list, uint32_t n,
                                        const char **text,
                                        struct byoc_error *err);
 /* Whether attribute i is a tensor of the call. */

@@ -136,9 +136,9 @@ enum byoc_status byi_attrs_from_json(const struct byi_json *object,
                                      struct byoc_error *err)
 {
     enum { MAX_ATTRS = 64 };
-    struct byi_attr given[MAX_ATTRS];
+    struct byi_attr list[MAX_ATTRS];
     const cJSON *member = NULL;
-    char known[400];
+    char names[400];
     uint32_t n = 0;
 
     if (!cJSON_IsObject(object->at))
@@ -152,16 +152,16 @@ enum byoc_status byi_attrs_from_json(const struct byi_json *object,
                             "%s: found an attribute that %s does not have, "
                             "expected %s",
                             item.path, op->name,
-                            byi_op_attrs_text(known, sizeof known, op));
+                            byi_op_attrs_text(names, sizeof names, op));
         if (n == MAX_ATTRS)
             return byi_fail(err, BYOC_ELIMIT,
                             "%s: found more than %d attributes, expected each "
                             "attribute of %s at most once",
                             byi_json_path(object), MAX_ATTRS, op->name);
-        given[n] = (struct byi_attr){.name = def->name, .kind = def->kind};
-        BYI_TRY(read_attr(&item, arena, &given[n++], err));
+        list[n] = (struct byi_attr){.name = def->name, .kind = def->kind};
+        BYI_TRY(read_attr(&item, arena, &list[n++], err));
     }
-    if (byi_attrs_make(arena, op, given, n, attrs, err) != BYOC_OK)
+    if (byi_attrs_make(arena, op, list, n, attrs, err) != BYOC_OK)
         return byi_prefix(err, "%s", byi_json_path(object));
     return BYOC_OK;
 }

@@ -178,13 +178,13 @@ bool byi_op_reads_value(enum byi_op_id id, uint32_t operand);
 bool byi_op_reads_unknown(enum byi_op_id id, uint32_t n,
                           const struct byi_tensor *const *value);
 
-/* attrs.c: complete `given` (in any order, defaults may be missing) to the
+/* attrs.c: complete `list` (in any order, defaults may be missing) to the
  * attributes of `op`, in the arena. Errors: BYOC_EINVAL, an attribute is
  * unknown, missing, given twice, or has another kind (an int is accepted for a
  * float, a list of ints for a list of floats). */
 enum byoc_status byi_attrs_make(struct byi_arena *arena,
                                 const struct byi_op *op,
-                                const struct byi_attr *given, uint32_t n,
+                                const struct byi_attr *list, uint32_t n,
                                 const struct byi_attrs **attrs,
                                 struct byoc_error *err);
 

@@ -46,7 +46,7 @@ struct filter {
     double cubic_a;
     bool exclude_outside, antialias, round_dims;
     int64_t in, out;
-    bool sized;           /* sizes are given, not scales */
+    bool sized;           /* the caller gives sizes, not scales */
     double scale, length; /* out / in; the length that scale stands for */
     double begin, end;    /* of the resized part, as fractions of the axis */
     double narrow;  /* distances are multiplied by it; antialiasing: < 1 */
@@ -88,7 +88,7 @@ static struct filter read_filter(const struct byi_resample *r, uint32_t axis)
 
 /* The most taps of a position, for any scale, since the plan's size must not
  * depend on the scales' values. */
-static int64_t most_taps(const struct filter *f)
+static int64_t max_taps(const struct filter *f)
 {
     const double support = f->mode == CUBIC ? 2 : 1;
     /* the least length that rounds to `out` */
@@ -96,12 +96,12 @@ static int64_t most_taps(const struct filter *f)
     const double shrinks = (double)f->in / length;
     if (f->mode == NEAREST)
         return 1;
-    double most = 2 * support;
+    double taps = 2 * support;
     if (f->antialias && f->coordinates == TF_CROP_AND_RESIZE)
-        most = (double)f->in;
+        taps = (double)f->in;
     else if (f->antialias && shrinks > 1)
-        most = 2 * ceil(support * shrinks) + 2;
-    return most < (double)f->in ? (int64_t)most : f->in;
+        taps = 2 * ceil(support * shrinks) + 2;
+    return taps < (double)f->in ? (int64_t)taps : f->in;
 }
 
 uint64_t byi_resample_plan(struct byi_resample *r, void *memory)
@@ -115,7 +115,7 @@ uint64_t byi_resample_plan(struct byi_resample *r, void *memory)
         if (f.in > INT32_MAX || f.out > INT32_MAX || f.out == 0)
             continue; /* byi_resample_fill refuses it, or it is never read */
         const int64_t pitch = (f.out + LANES - 1) / LANES * LANES;
-        a->n = most_taps(&f);
+        a->n = max_taps(&f);
         if (pitch > (INT64_C(1) << 40) / a->n)
             return UINT64_MAX / 2; /* more than any machine has */
         r->first[i] =
@@ -228,7 +228,7 @@ static void set_weights(const struct filter *f, const struct byi_taps *a,
 {
     const int64_t first = (int64_t)floor(at) + 1 - f->radius;
     const int64_t low = a->first[j], last = f->in - 1;
-    const double whole = sum_of_weights(f, first, at);
+    const double sum = sum_of_weights(f, first, at);
     double w = 0;
     int64_t to = 0;
     for (int64_t t = 0; t < 2 * f->radius; t++) {
@@ -238,10 +238,10 @@ static void set_weights(const struct filter *f, const struct byi_taps *a,
         if (t + 1 < 2 * f->radius && next == to)
             continue; /* the next tap is beyond the end: the same input */
         if (f64)
-            ((double *)weights)[j * a->stride_j + to * a->stride_t] = w / whole;
+            ((double *)weights)[j * a->stride_j + to * a->stride_t] = w / sum;
         else
             ((float *)weights)[j * a->stride_j + to * a->stride_t] =
-                (float)(w / whole);
+                (float)(w / sum);
         w = 0;
     }
 }
@@ -272,9 +272,9 @@ static void read_scale(const struct byi_resample *r, uint32_t i,
 {
     f->scale = (double)f->out / (double)f->in;
     f->length = (double)f->out;
-    f->sized = r->given->dtype != BYOC_F32;
+    f->sized = r->target->dtype != BYOC_F32;
     if (!f->sized) {
-        f->scale = byi_tensor_float(r->given, i);
+        f->scale = byi_tensor_float(r->target, i);
         /* A length that would be rounded down is not rounded, as in the
          * reference and its test data. */
         if (!f->round_dims)
@@ -283,10 +283,10 @@ static void read_scale(const struct byi_resample *r, uint32_t i,
     if (f->antialias && f->scale < 1)
         f->narrow = f->scale;
     const double support = f->mode == CUBIC ? 2 : 1;
-    const double most = 2 * (double)(f->in + f->out) + FAR;
+    const double max_radius = 2 * (double)(f->in + f->out) + FAR;
     const double radius = ceil(support / f->narrow);
     if (f->mode != NEAREST)
-        f->radius = (int64_t)(radius < most ? radius : most);
+        f->radius = (int64_t)(radius < max_radius ? radius : max_radius);
 }
 
 /* Whether position j is input j itself. */
@@ -352,11 +352,12 @@ static void fill_axis(struct byi_resample *r, uint32_t i)
     a->weight = r->weight[i];
     r->is_identity[i] = f.in == f.out;
     for (int64_t j = 0; j < f.out; j++) {
-        const double real = source_of(&f, j);
+        const double position = source_of(&f, j);
         if (f.mode != NEAREST)
-            set_weights(&f, a, j, clamp_position(&f, real), f64, r->weight[i]);
+            set_weights(&f, a, j, clamp_position(&f, position), f64,
+                        r->weight[i]);
         r->outside[i][j] = f.coordinates == TF_CROP_AND_RESIZE &&
-                           !(real >= 0 && real <= (double)(f.in - 1));
+                           !(position >= 0 && position <= (double)(f.in - 1));
         r->any_outside |= r->outside[i][j];
         r->is_identity[i] = r->is_identity[i] && !r->outside[i][j] &&
                             is_copy(a, j, f64, r->weight[i]);
@@ -399,7 +400,7 @@ static void choose_order(struct byi_planes *p)
         p->high_first ? w->in * p->inner : h->n * (w->out * p->inner + 2);
 }
 
-uint32_t byi_resample_steps(const struct byi_resample *r, uint32_t most,
+uint32_t byi_resample_steps(const struct byi_resample *r, uint32_t max_axes,
                             struct byi_planes steps[BYI_MAX_RANK])
 {
     static const struct byi_taps one = {.in = 1, .out = 1};
@@ -409,7 +410,7 @@ uint32_t byi_resample_steps(const struct byi_resample *r, uint32_t most,
         if (r->is_identity[i])
             continue;
         struct byi_planes *p = &steps[n++];
-        const bool two = most > 1 && i + 1 < rank && !r->is_identity[i + 1];
+        const bool two = max_axes > 1 && i + 1 < rank && !r->is_identity[i + 1];
         *p = (struct byi_planes){.high = r->axes[i],
                                  .wide = two ? r->axes[i + 1] : one,
                                  .planes = byi_span(r->y, 0, i),

@@ -35,12 +35,15 @@ static struct byoc_view *place_of(struct byi_custom_call *c, uint32_t i,
 enum { TOO_MANY = 1000 };
 
 /* The number of inputs: 1 + the last one in attribute `operands`. */
-static uint32_t count_inputs(uint32_t n, const int64_t *places, uint32_t listed)
+static uint32_t count_inputs(uint32_t n, const int64_t *places,
+                             uint32_t n_places)
 {
-    int64_t most = -1;
-    for (uint32_t i = 0; i < listed; i++)
-        most = places[i] > most ? places[i] : most;
-    return listed ? (uint32_t)(most < TOO_MANY ? most + 1 : TOO_MANY) : n;
+    int64_t last_input = -1;
+    for (uint32_t i = 0; i < n_places; i++)
+        last_input = places[i] > last_input ? places[i] : last_input;
+    return n_places
+               ? (uint32_t)(last_input < TOO_MANY ? last_input + 1 : TOO_MANY)
+               : n;
 }
 
 static enum byoc_status check_counts(const struct byoc_operator *op,
@@ -66,8 +69,8 @@ enum byoc_status byi_custom_begin(const struct byi_attrs *attrs, uint32_t n,
                                   struct byoc_error *err)
 {
     const char *name = byi_attr_string(attrs, "op");
-    uint32_t listed;
-    const int64_t *places = byi_attr_ints(attrs, "operands", &listed);
+    uint32_t n_places;
+    const int64_t *places = byi_attr_ints(attrs, "operands", &n_places);
     const int64_t results = byi_attr_int(attrs, "results");
     memset(c, 0, sizeof *c);
     if (!custom_calls)
@@ -82,31 +85,31 @@ enum byoc_status byi_custom_begin(const struct byi_attrs *attrs, uint32_t n,
     c->call.inputs = c->inputs;
     c->call.tensors = c->tensors;
     c->call.results = c->results;
-    c->call.n_inputs = count_inputs(n, places, listed);
+    c->call.n_inputs = count_inputs(n, places, n_places);
     c->call.n_results =
         results < 1 || results > TOO_MANY ? 0 : (uint32_t)results;
     for (uint32_t i = 0; i < op->n_attrs; i++)
         c->call.n_tensors += byi_custom_is_tensor(op, i);
     BYI_TRY(check_counts(op, name, c, err));
-    if (listed && listed != n)
+    if (n_places && n_places != n)
         return byi_fail(err, BYOC_ETYPE,
                         "%s: attribute operands has %u entries, expected %u, "
                         "one for each operand",
-                        name, listed, n);
+                        name, n_places, n);
     for (uint32_t i = 0; i < n; i++) {
-        struct byoc_view *to = place_of(c, i, places, listed);
+        struct byoc_view *to = place_of(c, i, places, n_places);
         if (!to)
             return byi_fail(err, BYOC_ETYPE,
                             "%s: operand %u is input or tensor %lld, expected "
                             "an input from 0 on, or one of the operator's %u "
                             "tensors, counted -1, -2, ...",
-                            name, i, (long long)(listed ? places[i] : i),
+                            name, i, (long long)(n_places ? places[i] : i),
                             c->call.n_tensors);
         if (to->dtype != BYOC_NONE)
             return byi_fail(err, BYOC_ETYPE,
                             "%s: operand %u is input or tensor %lld, as an "
                             "earlier one, expected a different one for each",
-                            name, i, (long long)(listed ? places[i] : i));
+                            name, i, (long long)(n_places ? places[i] : i));
         *to = operands[i];
     }
     return BYOC_OK;

@@ -292,7 +292,8 @@ enum byoc_status byi_rule_argreduce(struct byi_infer *t,
     BYI_TRY(byi_want_axis(t, byi_attr_int(t->attrs, "axis"), t->in[0]->rank,
                           &axis));
     if (t->in[0]->dims[axis] == 0)
-        return byi_rule_fail(t, "axis %u has no elements, expected some", axis);
+        return byi_rule_fail(t, "axis %u has no elements, expected at least 1",
+                             axis);
     flags[axis] = true;
     return reduce_axes(t, flags, byi_attr_int(t->attrs, "keepdims") != 0,
                        BYOC_I64, out);

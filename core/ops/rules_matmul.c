@@ -106,7 +106,7 @@ enum byoc_status byi_rule_matmul(struct byi_infer *t,
 enum byoc_status byi_rule_attention(struct byi_infer *t,
                                     const struct byi_type **out)
 {
-    enum { MOST = 8, TYPES = BYI_FLOATS & ~BYI_BIT(BYOC_F64) };
+    enum { MAX_OPERAND_RANK = 8, TYPES = BYI_FLOATS & ~BYI_BIT(BYOC_F64) };
     static const char *const names[] = {"q", "k", "v", "mask"};
     const uint32_t mask = BYI_COUNT(names) - 1;
     struct matrix q, k, v;
@@ -117,14 +117,16 @@ enum byoc_status byi_rule_attention(struct byi_infer *t,
         const char *name = names[i < mask ? i : mask];
         BYI_TRY(byi_want_same_dtype(t, i, 0, name));
         BYI_TRY(byi_want_min_rank(t, i, 2, name));
-        if (t->in[i]->rank > MOST)
+        if (t->in[i]->rank > MAX_OPERAND_RANK)
             return byi_rule_fail(t, "%s has rank %u, expected at most %d", name,
-                                 t->in[i]->rank, MOST);
+                                 t->in[i]->rank, MAX_OPERAND_RANK);
     }
     if (byi_attr_float(t->attrs, "scale") == 0)
         return byi_rule_fail(t, "scale is 0, expected a number other than 0");
     if (byi_attr_float(t->attrs, "cap") != 0 && t->in[0]->dtype != BYOC_F32)
-        return byi_rule_fail(t, "found a cap of %s scores, expected float32",
+        return byi_rule_fail(t,
+                             "operands with a cap have type %s, expected "
+                             "float32",
                              byoc_dtype_name(t->in[0]->dtype));
     BYI_TRY(read_matrix(t, 0, false, &q));
     BYI_TRY(read_matrix(t, 1, byi_attr_int(t->attrs, "transpose_k") != 0, &k));

@@ -353,7 +353,7 @@ static enum byoc_status cache_rows(const struct byi_infer *t, int64_t *rows)
 enum byoc_status byi_rule_cache_append(struct byi_infer *t,
                                        const struct byi_type **out)
 {
-    const struct byi_type *past = t->in[0], *fresh = t->in[1];
+    const struct byi_type *past = t->in[0], *new_rows = t->in[1];
     int64_t dims[4];
     BYI_TRY(byi_want_dtype(t, 0, BYI_NUMERIC, "past"));
     BYI_TRY(byi_want_rank(t, 0, 4, "past"));
@@ -363,11 +363,11 @@ enum byoc_status byi_rule_cache_append(struct byi_infer *t,
     BYI_TRY(byi_want_dtype(t, 3, BYI_INDEX, "total"));
     BYI_TRY(byi_want_scalar(t, 3, "total"));
     for (uint32_t i = 0; i < 4; i++) {
-        if (i != 2 && !byi_dims_agree(past->dims[i], fresh->dims[i]))
+        if (i != 2 && !byi_dims_agree(past->dims[i], new_rows->dims[i]))
             return byi_rule_fail(t, "axis %u of new is %lld, expected %lld", i,
-                                 (long long)fresh->dims[i],
+                                 (long long)new_rows->dims[i],
                                  (long long)past->dims[i]);
-        dims[i] = byi_dim_unify(past->dims[i], fresh->dims[i]);
+        dims[i] = byi_dim_unify(past->dims[i], new_rows->dims[i]);
     }
     BYI_TRY(cache_rows(t, &dims[2]));
     return byi_rule_tensor(t, past->dtype, 4, dims, out);

@@ -289,11 +289,11 @@ static enum byoc_status transposed_size(const struct byi_infer *t,
                              axis, (long long)in);
     /* stride < 2^31, in <= 2^40: clamped to 2^61, so that the extent, which
      * is below 2^62, still fits beside it. */
-    const int64_t most = (int64_t)1 << 61;
-    int64_t grown;
-    if (__builtin_mul_overflow(w->stride, in - 1, &grown) || grown > most)
-        grown = most;
-    *out = grown + (w->kernel - 1) * w->dilation + 1 + extra - w->pad;
+    const int64_t limit = (int64_t)1 << 61;
+    int64_t spread;
+    if (__builtin_mul_overflow(w->stride, in - 1, &spread) || spread > limit)
+        spread = limit;
+    *out = spread + (w->kernel - 1) * w->dilation + 1 + extra - w->pad;
     if (*out >= 0)
         return BYOC_OK;
     return byi_rule_fail(t,
@@ -415,15 +415,15 @@ enum byoc_status byi_rule_pool_indices(struct byi_infer *t,
 enum byoc_status byi_rule_global_pool(struct byi_infer *t,
                                       const struct byi_type **out)
 {
-    const uint32_t named = spatial_of_name(t->op);
+    const uint32_t n_named = spatial_of_name(t->op);
     struct byi_layout layout;
     int64_t dims[BYI_MAX_RANK];
     BYI_TRY(byi_want_dtype(t, 0, BYI_NUMERIC, "data"));
-    if (named == 0) {
+    if (n_named == 0) {
         BYI_TRY(byi_want_min_rank(t, 0, 2, "data"));
         BYI_TRY(check_p(t));
     }
-    const uint32_t n = named ? named : t->in[0]->rank - 2;
+    const uint32_t n = n_named ? n_named : t->in[0]->rank - 2;
     BYI_TRY(read_image(t, n, &layout, dims));
     for (uint32_t i = 0; i < n; i++)
         dims[2 + i] = 1;
@@ -616,15 +616,17 @@ static enum byoc_status pad_dim(const struct byi_infer *t, const char *mode,
                              "many",
                              (long long)begin, (long long)end, (long long)in,
                              axis);
-    const int64_t most = begin > end ? begin : end;
-    const int64_t kept = in + (begin < 0 ? begin : 0) + (end < 0 ? end : 0);
-    if (most > 0 &&
-        ((mode[0] == 'r' && most >= kept) || (mode[0] != 'c' && kept == 0)))
+    const int64_t larger = begin > end ? begin : end;
+    const int64_t remaining =
+        in + (begin < 0 ? begin : 0) + (end < 0 ? end : 0);
+    if (larger > 0 && ((mode[0] == 'r' && larger >= remaining) ||
+                       (mode[0] != 'c' && remaining == 0)))
         return byi_rule_fail(t,
                              "padding of %lld in mode %s needs more than "
                              "the %lld elements of axis %u, expected less "
                              "padding",
-                             (long long)most, mode, (long long)kept, axis);
+                             (long long)larger, mode, (long long)remaining,
+                             axis);
     return BYOC_OK;
 }
 

@@ -90,11 +90,11 @@ static enum byoc_status infer_reshape(const struct byi_infer *t, uint32_t n,
     const struct byi_type *x = t->in[0];
     const bool copy = !byi_attr_int(t->attrs, "allowzero");
     struct product of_x = {.number = 1}, of_shape = {.number = 1};
-    uint32_t rest = UINT32_MAX;
+    uint32_t inferred = UINT32_MAX;
     for (uint32_t i = 0; i < n; i++) {
         dims[i] = shape[i];
-        if (shape[i] == -1 && rest == UINT32_MAX)
-            rest = i;
+        if (shape[i] == -1 && inferred == UINT32_MAX)
+            inferred = i;
         else if (shape[i] < 0)
             return byi_rule_fail(t,
                                  "shape[%u] is %lld, expected 0 or more, or "
@@ -118,8 +118,8 @@ static enum byoc_status infer_reshape(const struct byi_infer *t, uint32_t n,
             if (!multiply_product(&of_x, x->dims[i]))
                 return fail_shape(t, n, shape);
     cancel_symbols(&of_x, &of_shape);
-    if (rest != UINT32_MAX)
-        return infer_rest(t, &of_x, &of_shape, &dims[rest])
+    if (inferred != UINT32_MAX)
+        return infer_rest(t, &of_x, &of_shape, &dims[inferred])
                    ? BYOC_OK
                    : fail_shape(t, n, shape);
     if (of_x.n == 0 && of_shape.n == 0 && of_x.number != of_shape.number)
@@ -129,8 +129,8 @@ static enum byoc_status infer_reshape(const struct byi_infer *t, uint32_t n,
 
 /* Set the dims that operand i, a shape of unknown value, stands for: a fresh
  * symbol for each entry. */
-static enum byoc_status unknown_shape(const struct byi_infer *t, uint32_t i,
-                                      uint32_t *rank, int64_t *dims)
+static enum byoc_status set_unknown_shape(const struct byi_infer *t, uint32_t i,
+                                          uint32_t *rank, int64_t *dims)
 {
     const int64_t n = t->in[i]->dims[0];
     if (BYI_IS_SYMBOL(n))
@@ -155,7 +155,7 @@ enum byoc_status byi_rule_reshape(struct byi_infer *t,
     if (byi_known_ints(t, 1, BYI_MAX_RANK, shape, &n))
         BYI_TRY(infer_reshape(t, n, shape, dims));
     else
-        BYI_TRY(unknown_shape(t, 1, &n, dims));
+        BYI_TRY(set_unknown_shape(t, 1, &n, dims));
     return byi_rule_tensor(t, t->in[0]->dtype, n, dims, out);
 }
 
@@ -333,7 +333,7 @@ enum byoc_status byi_rule_broadcast_to(struct byi_infer *t,
     BYI_TRY(byi_want_dtype(t, 0, BYI_ANY, "x"));
     BYI_TRY(byi_want_ints(t, 1, -1, "shape"));
     if (!byi_known_ints(t, 1, BYI_MAX_RANK, shape, &n))
-        BYI_TRY(unknown_shape(t, 1, &n, shape));
+        BYI_TRY(set_unknown_shape(t, 1, &n, shape));
     else
         for (uint32_t i = 0; i < n; i++)
             if (shape[i] < 0)
@@ -406,7 +406,7 @@ enum byoc_status byi_rule_full(struct byi_infer *t, const struct byi_type **out)
                              dtype_text(dtype));
     BYI_TRY(byi_want_ints(t, 0, -1, "shape"));
     if (!byi_known_ints(t, 0, BYI_MAX_RANK, dims, &n))
-        BYI_TRY(unknown_shape(t, 0, &n, dims));
+        BYI_TRY(set_unknown_shape(t, 0, &n, dims));
     else
         for (uint32_t i = 0; i < n; i++)
             if (dims[i] < 0)

@@ -7,24 +7,25 @@
 
 /* Count the strings of x that are not stop words; at least 1, since ONNX's
  * result is one empty string if all are. */
-static int64_t count_kept(const struct byi_infer *t, const struct byi_tensor *x)
+static int64_t count_remaining(const struct byi_infer *t,
+                               const struct byi_tensor *x)
 {
     const struct byi_attr *stop = byi_attr_find(t->attrs, "stopwords");
     const bool any_case = !byi_attr_int(t->attrs, "case_sensitive");
     const locale_t locale =
         byi_string_locale(byi_attr_string(t->attrs, "locale"));
     const char *const *at = x->data;
-    int64_t n = byi_elements(x->rank, x->dims), rest = 0;
+    int64_t n = byi_elements(x->rank, x->dims), remaining = 0;
 
     for (int64_t i = 0; i < n; i++) {
         bool drop = false;
         for (uint32_t k = 0; k < stop->n && !drop; k++)
             drop = byi_string_equal(at[i], stop->strings[k], any_case, locale);
-        rest += !drop;
+        remaining += !drop;
     }
     if (locale)
         freelocale(locale);
-    return rest ? rest : 1;
+    return remaining ? remaining : 1;
 }
 
 enum byoc_status byi_rule_text_normalize(struct byi_infer *t,
@@ -41,7 +42,7 @@ enum byoc_status byi_rule_text_normalize(struct byi_infer *t,
             t, "x has shape %s, expected (n,) or (1, n)",
             byi_dims_text(text, sizeof text, x->rank, x->dims));
     }
-    dims[x->rank - 1] = known ? count_kept(t, known) : byi_rule_fresh(t);
+    dims[x->rank - 1] = known ? count_remaining(t, known) : byi_rule_fresh(t);
     return byi_rule_tensor(t, BYOC_STRING, x->rank, dims, out);
 }
 
@@ -63,7 +64,7 @@ static int64_t count_parts(const struct byi_infer *t,
                            const struct byi_tensor *x)
 {
     const char *delimiter = byi_attr_string(t->attrs, "delimiter");
-    const int64_t most = byi_attr_int(t->attrs, "maxsplit");
+    const int64_t max_splits = byi_attr_int(t->attrs, "maxsplit");
     const int64_t n = byi_elements(x->rank, x->dims);
     int64_t longest = 0;
 
@@ -71,7 +72,8 @@ static int64_t count_parts(const struct byi_infer *t,
         const char *at = ((const char *const *)x->data)[i];
         size_t length;
         int64_t parts = 0;
-        while (byi_string_next_part(&at, delimiter, parts == most, &length))
+        while (
+            byi_string_next_part(&at, delimiter, parts == max_splits, &length))
             parts++;
         longest = parts > longest ? parts : longest;
     }
@@ -129,17 +131,17 @@ static enum byoc_status check_pool(const struct byi_infer *t, uint32_t pool,
 
 static enum byoc_status check_grams(const struct byi_infer *t)
 {
-    const int64_t least = byi_attr_int(t->attrs, "min_gram_length");
-    const int64_t most = byi_attr_int(t->attrs, "max_gram_length");
+    const int64_t min_length = byi_attr_int(t->attrs, "min_gram_length");
+    const int64_t max_length = byi_attr_int(t->attrs, "max_gram_length");
     const int64_t skips = byi_attr_int(t->attrs, "max_skip_count");
     uint32_t n;
     byi_attr_ints(t->attrs, "ngram_counts", &n);
-    if (least < 1 || most < least || most > n)
+    if (min_length < 1 || max_length < min_length || max_length > n)
         return byi_rule_fail(t,
                              "min_gram_length is %lld and max_gram_length "
                              "%lld, expected 1 to %u, the length of "
                              "ngram_counts, in this order",
-                             (long long)least, (long long)most, n);
+                             (long long)min_length, (long long)max_length, n);
     if (skips < 0 || skips > INT32_MAX)
         return byi_rule_fail(t,
                              "max_skip_count is %lld, expected 0 to 2^31 - 1",
@@ -155,7 +157,7 @@ enum byoc_status byi_rule_text_tf_idf(struct byi_infer *t,
     const uint32_t strings = byi_attr_find(t->attrs, "pool_strings")->n;
     uint32_t grams, n, n_weights;
     const int64_t *indexes = byi_attr_ints(t->attrs, "ngram_indexes", &n);
-    int64_t most = -1;
+    int64_t max_index = -1;
     byi_attr_floats(t->attrs, "weights", &n_weights);
     BYI_TRY(byi_want_dtype(t, 0, BYI_INDEX | BYI_BIT(BYOC_STRING), "x"));
     BYI_TRY(byi_want_word(t, "mode", "TF|IDF|TFIDF"));
@@ -174,7 +176,7 @@ enum byoc_status byi_rule_text_tf_idf(struct byi_infer *t,
             return byi_rule_fail(
                 t, "ngram_indexes[%u] is %lld, expected 0 to 2^31 - 1", i,
                 (long long)indexes[i]);
-        most = indexes[i] > most ? indexes[i] : most;
+        max_index = indexes[i] > max_index ? indexes[i] : max_index;
     }
     if (n == 0)
         return byi_rule_fail(t, "found 0 ngram_indexes, expected 1 or more");
@@ -188,6 +190,6 @@ enum byoc_status byi_rule_text_tf_idf(struct byi_infer *t,
                              "found %u weights, expected none, or one for each "
                              "of the %u n-grams in the pool",
                              n_weights, grams);
-    const int64_t dims[] = {x->dims[0], most + 1};
+    const int64_t dims[] = {x->dims[0], max_index + 1};
     return byi_rule_tensor(t, BYOC_F32, x->rank, dims + (x->rank == 1), out);
 }

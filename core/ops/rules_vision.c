@@ -41,7 +41,8 @@ static enum byoc_status scale_dim(const struct byi_infer *t, uint32_t axis,
 
 /* The fraction of axis that operand 2 (roi) selects; 1 and *known = false if
  * the value of roi is unknown. */
-static double given_span(const struct byi_infer *t, uint32_t axis, bool *known)
+static double operand_span(const struct byi_infer *t, uint32_t axis,
+                           bool *known)
 {
     const struct byi_tensor *roi = byi_known_value(t, 2);
     *known = roi != NULL;
@@ -59,7 +60,7 @@ static enum byoc_status read_span(const struct byi_infer *t, uint32_t axis,
     const uint32_t rank = t->in[0]->rank;
     *known = true;
     if (t->op->id == BYI_OP_DYN_RESIZE) {
-        *span = given_span(t, axis, known);
+        *span = operand_span(t, axis, known);
         return BYOC_OK;
     }
     const double *roi = byi_attr_floats(t->attrs, "roi", &n);
@@ -75,7 +76,7 @@ static enum byoc_status read_span(const struct byi_infer *t, uint32_t axis,
 }
 
 /* Whether elements are only copied, so that x may have any element type. */
-static bool moves_only(const struct byi_infer *t)
+static bool copies_elements(const struct byi_infer *t)
 {
     return strcmp(byi_attr_string(t->attrs, "mode"), "nearest") == 0 &&
            strcmp(byi_attr_string(t->attrs, "coordinate_transformation_mode"),
@@ -85,7 +86,8 @@ static bool moves_only(const struct byi_infer *t)
 static enum byoc_status check_resize(const struct byi_infer *t)
 {
     const uint32_t rank = t->in[0]->rank;
-    BYI_TRY(byi_want_dtype(t, 0, moves_only(t) ? BYI_ANY : BYI_VALUES, "x"));
+    BYI_TRY(
+        byi_want_dtype(t, 0, copies_elements(t) ? BYI_ANY : BYI_VALUES, "x"));
     BYI_TRY(byi_want_min_rank(t, 0, 1, "x"));
     BYI_TRY(byi_want_word(t, "mode", "nearest|linear|cubic"));
     BYI_TRY(byi_want_word(t, "coordinate_transformation_mode",
@@ -265,10 +267,11 @@ enum byoc_status byi_rule_nms(struct byi_infer *t, const struct byi_type **out)
                              "number of boxes",
                              (long long)scores->dims[2],
                              (long long)boxes->dims[1]);
-    const bool limited = t->n_in < 3 || byi_known_ints(t, 2, 1, &per_class, &n);
-    if (limited && per_class <= 0)
+    const bool is_limited =
+        t->n_in < 3 || byi_known_ints(t, 2, 1, &per_class, &n);
+    if (is_limited && per_class <= 0)
         dims[0] = 0; /* ONNX: no maximum means no output */
-    else if (limited && t->bounds)
+    else if (is_limited && t->bounds)
         dims[0] = count_boxes(t, per_class);
     else
         dims[0] = byi_rule_fresh(t);

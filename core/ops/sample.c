@@ -69,18 +69,19 @@ static double pad_coordinate(const struct byi_sampler *s, double at,
 /* The pixel of a coordinate. If corners are aligned, -1 .. 1 goes from the
  * centre of the first pixel to that of the last; otherwise between their outer
  * edges. */
-static double pixel_of(const struct byi_sampler *s, double where, int64_t size)
+static double pixel_of(const struct byi_sampler *s, double coordinate,
+                       int64_t size)
 {
-    return s->align ? (where + 1) / 2 * (double)(size - 1)
-                    : ((where + 1) * (double)size - 1) / 2;
+    return s->align ? (coordinate + 1) / 2 * (double)(size - 1)
+                    : ((coordinate + 1) * (double)size - 1) / 2;
 }
 
-/* The taps of one axis at the grid's coordinate `where`: their indices, or -1
- * outside of the axis, and weights. */
-static void axis_taps(const struct byi_sampler *s, double where, int64_t size,
-                      int64_t *index, double *w)
+/* The taps of one axis at the grid's coordinate `coordinate`: their indices, or
+ * -1 outside of the axis, and weights. */
+static void axis_taps(const struct byi_sampler *s, double coordinate,
+                      int64_t size, int64_t *index, double *w)
 {
-    const double at = pixel_of(s, where, size);
+    const double at = pixel_of(s, coordinate, size);
     /* ONNX's reference implementation rounds before it reflects, PyTorch
      * afterwards; they differ for coordinates halfway between two pixels */
     const double near = s->taps == 1 ? nearbyint(at) : at;
@@ -142,13 +143,13 @@ static bool list_inside(const struct byi_sampler *s,
 {
     if (s->axes != 2 || s->taps != 2 || s->padding == BYI_SAMPLE_REFLECTION)
         return false;
-    const bool wide = grid->dtype == BYOC_F64;
-    const double *wides = (const double *)grid->data + 2 * position;
+    const bool is_double = grid->dtype == BYOC_F64;
+    const double *doubles = (const double *)grid->data + 2 * position;
     const float *floats = (const float *)grid->data + 2 * position;
     const double x =
-        pixel_of(s, wide ? wides[0] : (double)floats[0], s->dims[1]);
+        pixel_of(s, is_double ? doubles[0] : (double)floats[0], s->dims[1]);
     const double y =
-        pixel_of(s, wide ? wides[1] : (double)floats[1], s->dims[0]);
+        pixel_of(s, is_double ? doubles[1] : (double)floats[1], s->dims[0]);
     if (!(x >= 0 && y >= 0 && x < (double)(s->dims[1] - 1) &&
           y < (double)(s->dims[0] - 1)))
         return false;
@@ -175,8 +176,8 @@ void byi_sampler_list(const struct byi_sampler *s,
     for (int64_t j = 0; j < n; j++) {
         if (list_inside(s, grid, from + j, pitch, at + j, weight + j))
             continue;
-        int64_t offset[BYI_SAMPLE_MOST + 1];
-        double w[BYI_SAMPLE_MOST + 1];
+        int64_t offset[BYI_SAMPLE_MAX_POINTS + 1];
+        double w[BYI_SAMPLE_MAX_POINTS + 1];
         const uint32_t points =
             byi_sampler_points(s, grid, from + j, offset, w);
         for (uint32_t p = 0; p < s->points; p++) {

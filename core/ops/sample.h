@@ -8,7 +8,7 @@
 #include "ops.h"
 
 /* The most points that one position reads: 4 x 4 with bicubic sampling. */
-enum { BYI_SAMPLE_MOST = 16 };
+enum { BYI_SAMPLE_MAX_POINTS = 16 };
 
 enum byi_sample_padding {
     BYI_SAMPLE_ZEROS,
@@ -21,7 +21,7 @@ enum byi_sample_padding {
 struct byi_sampler {
     uint32_t axes;
     uint32_t taps;   /* along each axis: nearest 1, bilinear 2, bicubic 4 */
-    uint32_t points; /* taps^axes, at most BYI_SAMPLE_MOST */
+    uint32_t points; /* taps^axes, at most BYI_SAMPLE_MAX_POINTS */
     enum byi_sample_padding padding;
     bool align; /* coordinates -1 and 1 are the centres of corner pixels */
     int64_t dims[3], plane; /* sizes of the axes; their product */

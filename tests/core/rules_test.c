@@ -2,7 +2,7 @@
 /* rules_test.c: tests the type rule of every operator, as a table. A row is an
  * operator, its attributes (JSON), its operands and the result:
  *     "f32[A,3] i64[2]=4,-1"    types, and the values that are known
- * A letter is a symbolic dim, "?" a fresh one; a result that begins with '!' is
+ * A letter is a symbolic dim, "?" a new one; a result that begins with '!' is
  * an error whose text contains the rest. Lists are "seq(f32[2,*])", of any rank
  * "seq(f32[..])", empty ones "seq(f32[-])"; optionals are "opt(...)".
  */
@@ -266,7 +266,7 @@ static const struct row nn_rows[] = {
     {"nn.attention", "{}", "f32[8] f32[3,8] f32[3,8]", "!q has rank 1, expected at least 2"},
     {"nn.attention", "{}", "f32[4,8] f32[1,1,1,1,1,1,1,3,8] f32[3,8]", "!k has rank 9, expected at most 8"},
     {"nn.attention", "{\"cap\": 50, \"zero_nan\": true}", "f32[4,8] f32[3,8] f32[3,8] f32[2,1,3] f32[4,3]", "f32[2,4,8]"},
-    {"nn.attention", "{\"cap\": 50}", "f16[4,8] f16[3,8] f16[3,8]", "!found a cap of float16 scores, expected float32"},
+    {"nn.attention", "{\"cap\": 50}", "f16[4,8] f16[3,8] f16[3,8]", "!operands with a cap have type float16, expected float32"},
     {"nn.attention", "{}", "f32[4,8] f32[3,8] f32[3,8] f32[4,3] f32[3]", "!mask has rank 1, expected at least 2"},
     {"nn.attention", "{\"scale\": 0}", "f32[4,8] f32[3,8] f32[3,8]", "!scale is 0, expected a number other than 0"},
     {"nn.attention", "{}", "f64[4,8] f64[3,8] f64[3,8]", "!q has type float64"},
