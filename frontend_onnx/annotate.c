@@ -19,7 +19,7 @@
 /* A part of the output: n bytes of the old file, or n new bytes. */
 struct output_chunk {
     const uint8_t *old; /* NULL: the bytes are new */
-    size_t at, n;       /* at: the offset of new bytes in annotation.fresh */
+    size_t at, n; /* at: the offset of new bytes in annotation.new_bytes */
 };
 
 /* The state of byi_onnx_annotate. */
@@ -28,7 +28,7 @@ struct annotation {
     const struct byi_onnx_notes *nodes, *model;
     uint32_t n_nodes, next;              /* the next node's number */
     bool functions;                      /* the model has functions */
-    struct byi_text fresh;               /* all new bytes */
+    struct byi_text new_bytes;           /* all new bytes */
     BYI_VEC(struct output_chunk) chunks; /* the output, in order */
 };
 
@@ -48,10 +48,11 @@ static void add_field(struct annotation *a, const struct byi_field *f)
         BYI_PUSH(&a->chunks, chunk);
 }
 
-/* Output the bytes added to a->fresh since `before`. */
-static void add_fresh(struct annotation *a, size_t before)
+/* Output the bytes added to a->new_bytes since `before`. */
+static void add_new_chunk(struct annotation *a, size_t before)
 {
-    const struct output_chunk chunk = {.at = before, .n = a->fresh.n - before};
+    const struct output_chunk chunk = {.at = before,
+                                       .n = a->new_bytes.n - before};
     BYI_PUSH(&a->chunks, chunk);
 }
 
@@ -131,17 +132,17 @@ static enum byoc_status check_node(const struct annotation *a,
 /* Reserve the chunk for a message's tag and length. */
 static uint32_t open_message(struct annotation *a)
 {
-    add_fresh(a, a->fresh.n);
+    add_new_chunk(a, a->new_bytes.n);
     return a->chunks.n - 1;
 }
 
 static void close_message(struct annotation *a, uint32_t head, unsigned number)
 {
-    const size_t before = a->fresh.n;
+    const size_t before = a->new_bytes.n;
 
-    byi_wire_head(&a->fresh, number, chunk_bytes(a, head + 1));
+    byi_wire_head(&a->new_bytes, number, chunk_bytes(a, head + 1));
     a->chunks.at[head] =
-        (struct output_chunk){.at = before, .n = a->fresh.n - before};
+        (struct output_chunk){.at = before, .n = a->new_bytes.n - before};
 }
 
 /* The messages that contain nodes: the field with the next message inside, and
@@ -185,9 +186,9 @@ static enum byoc_status annotate_fields(struct annotation *a,
     }
     if (!notes)
         return BYOC_OK;
-    const size_t before = a->fresh.n;
-    add_notes(&a->fresh, messages[kind].note, notes);
-    add_fresh(a, before);
+    const size_t before = a->new_bytes.n;
+    add_notes(&a->new_bytes, messages[kind].note, notes);
+    add_new_chunk(a, before);
     return BYOC_OK;
 }
 
@@ -293,8 +294,8 @@ static enum byoc_status write_chunks(const struct annotation *a,
     for (uint32_t i = 0; i < a->chunks.n; i++) {
         const struct output_chunk *p = &a->chunks.at[i];
         if (p->n)
-            fwrite(p->old ? (const void *)p->old : a->fresh.at + p->at, 1, p->n,
-                   file.stream);
+            fwrite(p->old ? (const void *)p->old : a->new_bytes.at + p->at, 1,
+                   p->n, file.stream);
     }
     return byi_file_commit(&file, err);
 }
@@ -320,7 +321,7 @@ enum byoc_status byi_onnx_annotate(const char *from, const char *to,
     if (status == BYOC_OK)
         status = write_chunks(&a, err);
     byi_vec_free(a.chunks.at);
-    byi_text_free(&a.fresh);
+    byi_text_free(&a.new_bytes);
     byi_unmap(data, n);
     return status;
 }

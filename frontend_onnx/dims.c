@@ -48,9 +48,10 @@ const struct byi_dim_item *byi_import_items(struct byi_import *o, byi_id id,
     return items;
 }
 
-/* --- through operators ---------------------------------------------------- */
+/* --- tracking through operators
+ * ---------------------------------------------------- */
 
-/* A call of an operator. Each through_*() returns the elements of its result
+/* A call of an operator. Each track_*() returns the elements of its result
  * and sets n and rank, or returns NULL if the elements cannot be tracked. */
 struct dims_call {
     struct byi_import *o;
@@ -61,7 +62,7 @@ struct dims_call {
     uint32_t n, rank; /* of the result */
 };
 
-static const struct byi_dim_item *through_shape_of(struct dims_call *c)
+static const struct byi_dim_item *track_shape_of(struct dims_call *c)
 {
     const struct byi_type *type = c->o->f->nodes.at[c->args[0]].type;
     const int64_t rank = type->kind == BYI_TENSOR ? type->rank : 0;
@@ -80,7 +81,7 @@ static const struct byi_dim_item *through_shape_of(struct dims_call *c)
     return items;
 }
 
-static const struct byi_dim_item *through_size_of(struct dims_call *c)
+static const struct byi_dim_item *track_size_of(struct dims_call *c)
 {
     const struct byi_type *type = c->o->f->nodes.at[c->args[0]].type;
 
@@ -93,7 +94,7 @@ static const struct byi_dim_item *through_size_of(struct dims_call *c)
     return items;
 }
 
-static const struct byi_dim_item *through_take(struct dims_call *c)
+static const struct byi_dim_item *track_take(struct dims_call *c)
 {
     struct byi_tensor index = {0};
     uint32_t n = 0;
@@ -103,25 +104,25 @@ static const struct byi_dim_item *through_take(struct dims_call *c)
     if (!x || byi_import_rank(c->o, c->args[0]) != 1 || axis > 0 || axis < -1 ||
         !byi_import_value(c->o, c->args[1], &index) || index.rank > 1)
         return NULL;
-    const int64_t picked = byi_elements(index.rank, index.dims);
-    if (picked > MAX_ITEMS)
+    const int64_t n_indices = byi_elements(index.rank, index.dims);
+    if (n_indices > MAX_ITEMS)
         return NULL;
-    struct byi_dim_item *items = items_new(c->o, (size_t)picked);
-    for (int64_t k = 0; k < picked; k++) {
+    struct byi_dim_item *items = items_new(c->o, (size_t)n_indices);
+    for (int64_t k = 0; k < n_indices; k++) {
         int64_t i = byi_tensor_int(&index, k);
         i = i < 0 ? i + n : i;
         if (i < 0 || i >= n)
             return NULL; /* the kernel reports it */
         items[k] = x[i];
     }
-    c->n = (uint32_t)picked;
+    c->n = (uint32_t)n_indices;
     c->rank = index.rank;
     return items;
 }
 
-static const struct byi_dim_item *through_concatenate(struct dims_call *c)
+static const struct byi_dim_item *track_concatenate(struct dims_call *c)
 {
-    struct byi_dim_item all[MAX_ITEMS];
+    struct byi_dim_item joined[MAX_ITEMS];
 
     c->n = 0;
     c->rank = 1;
@@ -131,11 +132,11 @@ static const struct byi_dim_item *through_concatenate(struct dims_call *c)
         if (!x || byi_import_rank(c->o, c->args[k]) != 1 ||
             n > MAX_ITEMS - c->n)
             return NULL;
-        memcpy(all + c->n, x, n * sizeof *x);
+        memcpy(joined + c->n, x, n * sizeof *x);
         c->n += n;
     }
     struct byi_dim_item *items = items_new(c->o, c->n);
-    memcpy(items, all, c->n * sizeof *items);
+    memcpy(items, joined, c->n * sizeof *items);
     return items;
 }
 
@@ -151,7 +152,7 @@ static bool read_one_int(struct dims_call *c, uint32_t arg, int64_t *value)
     return true;
 }
 
-static const struct byi_dim_item *through_slice(struct dims_call *c)
+static const struct byi_dim_item *track_slice(struct dims_call *c)
 {
     int64_t begin, end, axis, step;
     uint32_t n = 0;
@@ -173,7 +174,7 @@ static const struct byi_dim_item *through_slice(struct dims_call *c)
 
 /* Track an operator that keeps the elements. Returns NULL for results of rank 2
  * or more, or of another type than int64. */
-static const struct byi_dim_item *through_view(struct dims_call *c)
+static const struct byi_dim_item *track_view(struct dims_call *c)
 {
     const enum byi_op_id op = c->op;
     const uint32_t rank = byi_import_rank(c->o, c->args[0]);
@@ -209,7 +210,7 @@ static int equal_items(struct byi_dim_item a, struct byi_dim_item b)
 
 /* where(equal(a, b), x, y), as PyTorch's expand() is exported: -1 in its sizes
  * becomes 1. */
-static const struct byi_dim_item *through_where(struct dims_call *c)
+static const struct byi_dim_item *track_where(struct dims_call *c)
 {
     const struct byi_node *test = &c->o->f->nodes.at[c->args[0]];
     const struct byi_dim_item *operands[4];
@@ -237,55 +238,55 @@ static const struct byi_dim_item *through_where(struct dims_call *c)
 /* The operators whose results are tracked. */
 static const struct {
     enum byi_op_id op;
-    const struct byi_dim_item *(*through)(struct dims_call *c);
+    const struct byi_dim_item *(*track)(struct dims_call *c);
 } tracked[] = {
-    {BYI_OP_SHAPE_OF, through_shape_of},
-    {BYI_OP_SIZE_OF, through_size_of},
-    {BYI_OP_TAKE, through_take},
-    {BYI_OP_CONCATENATE, through_concatenate},
-    {BYI_OP_STRIDED_SLICE, through_slice},
-    {BYI_OP_WHERE, through_where},
-    {BYI_OP_EXPAND_DIMS, through_view},
-    {BYI_OP_SQUEEZE, through_view},
-    {BYI_OP_RESHAPE, through_view},
-    {BYI_OP_CAST, through_view},
+    {BYI_OP_SHAPE_OF, track_shape_of},
+    {BYI_OP_SIZE_OF, track_size_of},
+    {BYI_OP_TAKE, track_take},
+    {BYI_OP_CONCATENATE, track_concatenate},
+    {BYI_OP_STRIDED_SLICE, track_slice},
+    {BYI_OP_WHERE, track_where},
+    {BYI_OP_EXPAND_DIMS, track_view},
+    {BYI_OP_SQUEEZE, track_view},
+    {BYI_OP_RESHAPE, track_view},
+    {BYI_OP_CAST, track_view},
 };
 
 const struct byi_dim_item *byi_import_items_of(
     struct byi_import *o, enum byi_op_id op, uint32_t n, const byi_id *args,
-    uint32_t n_attrs, const struct byi_attr *given, uint32_t *n_items,
+    uint32_t n_attrs, const struct byi_attr *attrs, uint32_t *n_items,
     uint32_t *rank)
 {
     struct dims_call c = {.o = o, .op = op, .n_args = n, .args = args};
-    const bool measures = op == BYI_OP_SHAPE_OF || op == BYI_OP_SIZE_OF;
+    const bool reads_shape = op == BYI_OP_SHAPE_OF || op == BYI_OP_SIZE_OF;
     uint32_t row = 0;
 
     while (row < BYI_COUNT(tracked) && tracked[row].op != op)
         row++;
     if (row == BYI_COUNT(tracked) || n < byi_op(op)->min_in ||
-        (!measures &&
+        (!reads_shape &&
          byi_import_dtype(o, args[op == BYI_OP_WHERE ? 1 : 0]) != BYOC_I64))
         return NULL;
-    if (byi_attrs_make(o->scratch, byi_op(op), given, n_attrs, &c.attrs,
+    if (byi_attrs_make(o->scratch, byi_op(op), attrs, n_attrs, &c.attrs,
                        NULL) != BYOC_OK)
         return NULL;
-    const struct byi_dim_item *items = tracked[row].through(&c);
+    const struct byi_dim_item *items = tracked[row].track(&c);
     *n_items = c.n;
     *rank = c.rank;
     return items;
 }
 
-void byi_import_remember(struct byi_import *o, byi_id id,
-                         const struct byi_dim_item *items)
+void byi_import_set_items(struct byi_import *o, byi_id id,
+                          const struct byi_dim_item *items)
 {
     while (o->items.n <= id)
         BYI_PUSH(&o->items, NULL);
     o->items.at[id] = items;
 }
 
-bool byi_import_all_numbers(struct byi_import *o,
-                            const struct byi_dim_item *items, uint32_t n,
-                            uint32_t rank, byi_id *id)
+bool byi_import_const_of_items(struct byi_import *o,
+                               const struct byi_dim_item *items, uint32_t n,
+                               uint32_t rank, byi_id *id)
 {
     int64_t values[MAX_ITEMS + 1];
 

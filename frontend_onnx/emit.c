@@ -26,7 +26,7 @@ byi_id byi_import_emit(struct byi_import *o, enum byi_op_id op, uint32_t n,
         return BYI_NO_ID;
     const struct byi_dim_item *items =
         byi_import_items_of(o, op, n, args, n_attrs, attrs, &n_items, &rank);
-    if (items && byi_import_all_numbers(o, items, n_items, rank, &id))
+    if (items && byi_import_const_of_items(o, items, n_items, rank, &id))
         return id;
     if (byi_import_fold(o, op, n, args, n_attrs, attrs, &id))
         return id;
@@ -37,7 +37,7 @@ byi_id byi_import_emit(struct byi_import *o, enum byi_op_id op, uint32_t n,
     if (!byi_import_ok(o))
         byi_prefix(&o->err, "node %.200s (%.100s)", o->name, o->row->type);
     else if (items)
-        byi_import_remember(o, id, items);
+        byi_import_set_items(o, id, items);
     return byi_import_ok(o) ? id : BYI_NO_ID;
 }
 
@@ -90,26 +90,28 @@ byi_id byi_import_cast(struct byi_import *o, byi_id id, enum byoc_dtype dtype)
                            ATTRS(A_DTYPE("dtype", dtype)));
 }
 
-byi_id byi_import_spread(struct byi_import *o, byi_id all, byi_id axes,
+byi_id byi_import_spread(struct byi_import *o, byi_id vector, byi_id axes,
                          byi_id values)
 {
     const byi_id at = byi_import_cast(o, axes, BYOC_I64);
     struct byi_tensor to, from, places;
 
-    if (!byi_import_value(o, all, &to) || !byi_import_value(o, values, &from) ||
+    if (!byi_import_value(o, vector, &to) ||
+        !byi_import_value(o, values, &from) ||
         !byi_import_value(o, at, &places) || to.dtype != BYOC_I64 ||
         from.dtype != BYOC_I64 || places.dims[0] != from.dims[0])
         return byi_import_emit(o, BYI_OP_SCATTER_ELEMENTS,
-                               ARGS(all, at, values), ATTRS(AN_INT("axis", 0)));
+                               ARGS(vector, at, values),
+                               ATTRS(AN_INT("axis", 0)));
     /* the usual case, without a kernel */
     const uint32_t n = (uint32_t)to.dims[0];
-    int64_t *vector = byi_arena_calloc(o->scratch, n + 1, sizeof *vector);
+    int64_t *elements = byi_arena_calloc(o->scratch, n + 1, sizeof *elements);
     for (uint32_t i = 0; i < n; i++)
-        vector[i] = byi_tensor_int(&to, i);
+        elements[i] = byi_tensor_int(&to, i);
     for (int64_t i = 0; i < places.dims[0] && byi_import_ok(o); i++)
-        vector[byi_import_axis(o, byi_tensor_int(&places, i), n)] =
+        elements[byi_import_axis(o, byi_tensor_int(&places, i), n)] =
             byi_tensor_int(&from, i);
-    return byi_import_vector(o, n, vector);
+    return byi_import_vector(o, n, elements);
 }
 
 byi_id byi_import_expand(struct byi_import *o, byi_id id, uint32_t n,
@@ -182,7 +184,7 @@ void byi_import_texts(struct byi_import *o, const char *text, uint32_t n,
                                    .f = o->f,
                                    .sources = o->sources,
                                    .call = emit_call};
-    const struct byi_template_given given = {
+    const struct byi_template_inputs inputs = {
         .n_values = n, .values = args, .n_attrs = n_attrs, .attrs = attrs};
     struct byoc_error err;
 
@@ -191,7 +193,7 @@ void byi_import_texts(struct byi_import *o, const char *text, uint32_t n,
     if (!byi_import_ok(o))
         return;
     const enum byoc_status status =
-        byi_template(&to, text, &given, o->scratch, n_results, results, &err);
+        byi_template(&to, text, &inputs, o->scratch, n_results, results, &err);
     if (status != BYOC_OK)
         byi_import_fail(o, status, "%s", err.text);
 }
@@ -214,16 +216,17 @@ static const char *onnx_name(enum byi_op_id op, const char *name)
     static const struct {
         enum byi_op_id op;
         const char *name, *onnx;
-    } renamed[] = {
+    } attribute_names[] = {
         {BYI_OP_BITCAST, "dtype", "to"},
         {BYI_OP_ROI_POOL, "pooled_size", "pooled_shape"},
         {BYI_OP_TEXT_NORMALIZE, "case", "case_change_action"},
         {BYI_OP_TEXT_NORMALIZE, "case_sensitive", "is_case_sensitive"},
     };
 
-    for (uint32_t i = 0; i < BYI_COUNT(renamed); i++)
-        if (renamed[i].op == op && strcmp(renamed[i].name, name) == 0)
-            return renamed[i].onnx;
+    for (uint32_t i = 0; i < BYI_COUNT(attribute_names); i++)
+        if (attribute_names[i].op == op &&
+            strcmp(attribute_names[i].name, name) == 0)
+            return attribute_names[i].onnx;
     return name;
 }
 

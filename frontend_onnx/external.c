@@ -95,9 +95,9 @@ static enum byoc_status map_once(struct byi_onnx_file *file, const char *path,
             *found = &file->external.at[i];
             return BYOC_OK;
         }
-    struct byi_external fresh = {.path = byi_arena_str(file->arena, path)};
-    BYI_TRY(byi_onnx_map(path, file->arena, &fresh.at, &fresh.n, err));
-    BYI_PUSH(&file->external, fresh);
+    struct byi_external new_file = {.path = byi_arena_str(file->arena, path)};
+    BYI_TRY(byi_onnx_map(path, file->arena, &new_file.at, &new_file.n, err));
+    BYI_PUSH(&file->external, new_file);
     *found = &file->external.at[file->external.n - 1];
     return BYOC_OK;
 }

@@ -71,7 +71,7 @@ static bool evaluate(struct byi_import *o, const struct byi_op *op,
 
 bool byi_import_fold(struct byi_import *o, enum byi_op_id id, uint32_t n,
                      const byi_id *args, uint32_t n_attrs,
-                     const struct byi_attr *given, byi_id *folded)
+                     const struct byi_attr *list, byi_id *folded)
 {
     const struct byi_op *op = byi_op(id);
     const struct byi_attrs *attrs = NULL;
@@ -79,7 +79,7 @@ bool byi_import_fold(struct byi_import *o, enum byi_op_id id, uint32_t n,
     if (!o->params->eval || !byi_op_has(id, BYI_TRAIT_FOLDABLE) ||
         n > MAX_OPERANDS || n < op->min_in)
         return false;
-    if (byi_attrs_make(o->scratch, op, given, n_attrs, &attrs, NULL) != BYOC_OK)
+    if (byi_attrs_make(o->scratch, op, list, n_attrs, &attrs, NULL) != BYOC_OK)
         return false;
     return evaluate(o, op, attrs, n, args, folded);
 }

@@ -121,18 +121,19 @@ static Onnx__AttributeProto *resolve_attribute(struct byi_import *o,
 const Onnx__NodeProto *byi_function_node(struct byi_import *o,
                                          const Onnx__NodeProto *node)
 {
-    const Onnx__AttributeProto *refers = NULL;
+    const Onnx__AttributeProto *reference = NULL;
 
     for (size_t i = 0; i < node->n_attribute; i++)
         if (*byi_text_or(node->attribute[i]->ref_attr_name, "") != '\0')
-            refers = node->attribute[i];
-    if (!refers)
+            reference = node->attribute[i];
+    if (!reference)
         return node;
     if (!o->expansion) {
         byi_import_fail(o, BYOC_EPARSE,
                         "attribute '%s' has ref_attr_name '%s', expected none "
                         "outside of functions",
-                        byi_text_or(refers->name, ""), refers->ref_attr_name);
+                        byi_text_or(reference->name, ""),
+                        reference->ref_attr_name);
         return node;
     }
     Onnx__NodeProto *copy = byi_arena_copy(o->scratch, node, sizeof *node);
@@ -223,9 +224,11 @@ static void check_call(struct byi_import *o, const struct byi_expansion *e)
 static Onnx__GraphProto *make_graph(struct byi_import *o,
                                     const Onnx__FunctionProto *f)
 {
-    static const Onnx__GraphProto none = ONNX__GRAPH_PROTO__INIT;
-    static const Onnx__ValueInfoProto no_value = ONNX__VALUE_INFO_PROTO__INIT;
-    Onnx__GraphProto *graph = byi_arena_copy(o->scratch, &none, sizeof none);
+    static const Onnx__GraphProto empty_graph = ONNX__GRAPH_PROTO__INIT;
+    static const Onnx__ValueInfoProto empty_value =
+        ONNX__VALUE_INFO_PROTO__INIT;
+    Onnx__GraphProto *graph =
+        byi_arena_copy(o->scratch, &empty_graph, sizeof empty_graph);
     const size_t n = o->node->n_output; /* only the outputs of the call */
 
     graph->name = f->name;
@@ -234,7 +237,7 @@ static Onnx__GraphProto *make_graph(struct byi_import *o,
     graph->output = byi_arena_calloc(o->scratch, n + 1, sizeof *graph->output);
     for (size_t i = 0; i < n; i++) {
         Onnx__ValueInfoProto *v =
-            byi_arena_copy(o->scratch, &no_value, sizeof no_value);
+            byi_arena_copy(o->scratch, &empty_value, sizeof empty_value);
         v->name = f->output[i];
         graph->output[i] = v;
     }

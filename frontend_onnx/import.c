@@ -16,7 +16,7 @@
 enum { MIN_OPSET = 1, MAX_OPSET = 27 };
 
 /* The initializers of a graph, sparse ones last. */
-static size_t n_initializers(const Onnx__GraphProto *graph)
+static size_t count_initializers(const Onnx__GraphProto *graph)
 {
     return graph->n_initializer + graph->n_sparse_initializer;
 }
@@ -34,7 +34,7 @@ enum byoc_status byi_scope_open(struct byi_import *o, struct byi_scope *scope)
     const Onnx__GraphProto *graph = scope->graph;
 
     scope->names = byi_names_new(o->scratch);
-    for (size_t i = 0; i < n_initializers(graph); i++) {
+    for (size_t i = 0; i < count_initializers(graph); i++) {
         const char *name = initializer_name(graph, i);
         if (*name == '\0')
             return byi_fail(&o->err, BYOC_EPARSE,
@@ -141,7 +141,7 @@ struct node_source {
 /* The sources of the nodes visited so far. A graph that is converted again
  * (loop.c) reuses its sources. */
 struct byi_node_sources {
-    BYI_VEC(struct node_source) all;
+    BYI_VEC(struct node_source) list;
     struct byi_index index;
 };
 
@@ -149,7 +149,7 @@ static void free_sources(void *arg)
 {
     struct byi_node_sources *sources = arg;
 
-    byi_vec_free(sources->all.at);
+    byi_vec_free(sources->list.at);
 }
 
 static struct byi_node_sources *node_sources_new(struct byi_arena *arena)
@@ -168,11 +168,12 @@ uint32_t byi_import_source(struct byi_import *o, size_t index,
     const struct byi_expansion *e = o->expansion;
     const uint32_t call = e ? e->source : UINT32_MAX;
     const uint64_t hash = byi_hash(call, &node, sizeof node);
-    struct byi_node_sources *known = o->node_sources;
+    struct byi_node_sources *visited = o->node_sources;
 
-    BYI_INDEX_EACH (&known->index, hash, i)
-        if (known->all.at[i].node == node && known->all.at[i].call == call)
-            return known->all.at[i].source;
+    BYI_INDEX_EACH (&visited->index, hash, i)
+        if (visited->list.at[i].node == node &&
+            visited->list.at[i].call == call)
+            return visited->list.at[i].source;
     const char *type = byi_text_or(node->op_type, "(none)");
     const char *name = byi_text_or(node->name, "");
     if (*name == '\0')
@@ -180,8 +181,8 @@ uint32_t byi_import_source(struct byi_import *o, size_t index,
     if (e)
         name = byi_arena_printf(o->scratch, "%s/%s", e->name, name);
     const uint32_t source = byi_source_new(o->m, name, type);
-    byi_index_add(&known->index, hash, known->all.n);
-    BYI_PUSH(&known->all, ((struct node_source){node, call, source}));
+    byi_index_add(&visited->index, hash, visited->list.n);
+    BYI_PUSH(&visited->list, ((struct node_source){node, call, source}));
     return source;
 }
 
@@ -379,11 +380,12 @@ static enum byoc_status add_result(struct byi_import *o)
         const byi_id id = byi_import_read(o, name, "the graph's outputs");
         if (!byi_import_ok(o))
             return o->status;
-        const bool map = byi_import_is_map(o, id);
-        ids[n_ids++] = map ? byi_import_map_values(o, id)
+        const bool is_map = byi_import_is_map(o, id);
+        ids[n_ids++] = is_map
+                           ? byi_import_map_values(o, id)
                            : unwrap_as_declared(o, graph->output[i]->type, id);
         BYI_PUSH(&o->f->result_names, byi_arena_str(o->m->arena, name));
-        if (map) {
+        if (is_map) {
             ids[n_ids++] = byi_import_map_keys(o, id);
             BYI_PUSH(&o->f->result_names, byi_import_keys_name(o, name));
         }

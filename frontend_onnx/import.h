@@ -350,9 +350,9 @@ byi_id byi_import_with(struct byi_import *o, enum byi_op_id op, byi_id a,
                        double b);
 /* Emit a cast to dtype; `id` itself if it has that dtype. */
 byi_id byi_import_cast(struct byi_import *o, byi_id id, enum byoc_dtype dtype);
-/* Emit the vector `all` with `values` at the indices `axes`, which may be
+/* Emit the vector `vector` with `values` at the indices `axes`, which may be
  * negative. */
-byi_id byi_import_spread(struct byi_import *o, byi_id all, byi_id axes,
+byi_id byi_import_spread(struct byi_import *o, byi_id vector, byi_id axes,
                          byi_id values);
 /* Insert n axes of size 1, which become the axes `axes` of the result. */
 byi_id byi_import_expand(struct byi_import *o, byi_id id, uint32_t n,
@@ -486,7 +486,7 @@ struct byi_expansion {
     const Onnx__NodeProto *node; /* the call, its attributes resolved */
     const char *name;            /* of the call */
     uint32_t source;             /* of the call */
-    uint32_t depth;
+    uint32_t depth;              /* 1: a call in the model's graph */
     uint64_t before; /* memory of the import when the outermost call began */
     uint32_t n_defaults;
     Onnx__AttributeProto **defaults;   /* the function's default attributes */
@@ -512,8 +512,8 @@ void byi_function_expand(struct byi_import *o, const Onnx__FunctionProto *f,
 
 /* --- loop.c: Loop and Scan ------------------------------------------------ */
 
-/* A scan input, read slice by slice, or a scan output, which collects slices:
- * its rows. */
+/* A scan input, which the loop reads slice by slice, or a scan output, to which
+ * each iteration adds a slice. */
 struct byi_slices {
     byi_id whole;        /* of an input: the whole tensor */
     int64_t wanted_axis; /* as the node gives it */
@@ -535,13 +535,13 @@ struct byi_onnx_loop {
     byi_id trips; /* int64 scalar; BYI_NO_ID: unbounded */
     byi_id go;    /* bool scalar, the initial condition; BYI_NO_ID: true */
     bool is_loop; /* false: Scan */
-    uint32_t n_states, n_reads, n_scan_outputs;
+    uint32_t n_states, n_scan_inputs, n_scan_outputs;
     /* number of scan outputs with known types: none in the first pass, which
      * infers the types, then all */
     uint32_t n_typed;
     const byi_id *states;          /* initial values */
     const struct byi_type **types; /* of the states, in every iteration */
-    struct byi_slices *reads, *scan_outputs;
+    struct byi_slices *scan_inputs, *scan_outputs;
 };
 
 /* Add the loop as a function value of o->f. Parameters: iteration, condition
@@ -558,7 +558,7 @@ byi_id byi_loop_empty_output(struct byi_import *o,
  * folded; *folded is then the constant. */
 bool byi_import_fold(struct byi_import *o, enum byi_op_id id, uint32_t n,
                      const byi_id *args, uint32_t n_attrs,
-                     const struct byi_attr *given, byi_id *folded);
+                     const struct byi_attr *attrs, byi_id *folded);
 
 /* --- dims.c: vectors of dims -------------------------------------------- */
 
@@ -577,15 +577,15 @@ const struct byi_dim_item *byi_import_items(struct byi_import *o, byi_id id,
  */
 const struct byi_dim_item *byi_import_items_of(
     struct byi_import *o, enum byi_op_id op, uint32_t n, const byi_id *args,
-    uint32_t n_attrs, const struct byi_attr *given, uint32_t *n_items,
+    uint32_t n_attrs, const struct byi_attr *attrs, uint32_t *n_items,
     uint32_t *rank);
 /* Record the elements of node `id`. */
-void byi_import_remember(struct byi_import *o, byi_id id,
-                         const struct byi_dim_item *items);
+void byi_import_set_items(struct byi_import *o, byi_id id,
+                          const struct byi_dim_item *items);
 /* Make a constant, *id, of the items if all are numbers; false otherwise. */
-bool byi_import_all_numbers(struct byi_import *o,
-                            const struct byi_dim_item *items, uint32_t n,
-                            uint32_t rank, byi_id *id);
+bool byi_import_const_of_items(struct byi_import *o,
+                               const struct byi_dim_item *items, uint32_t n,
+                               uint32_t rank, byi_id *id);
 /* Returns the target of a reshape or broadcast_to as an equivalent constant,
  * with 0, -1 or 1 for dims that are known only at run time. Returns `shape` if
  * there is no such constant. */

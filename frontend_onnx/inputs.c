@@ -132,7 +132,7 @@ static enum byoc_status check_used(struct byi_import *o,
                                    const struct used_params *used)
 {
     const struct {
-        const char *const *given;
+        const char *const *params;
         const bool *used;
         const char *parameter, *expected;
         bool dims;
@@ -147,11 +147,11 @@ static enum byoc_status check_used(struct byi_import *o,
     };
 
     for (size_t k = 0; k < BYI_COUNT(lists); k++)
-        for (uint32_t i = 0; i < count_params(lists[k].given); i++)
+        for (uint32_t i = 0; i < count_params(lists[k].params); i++)
             if (!lists[k].used[i])
                 return byi_fail(
                     &o->err, BYOC_EINVAL, "%s: found '%s', expected %s%s",
-                    lists[k].parameter, lists[k].given[i], lists[k].expected,
+                    lists[k].parameter, lists[k].params[i], lists[k].expected,
                     list_inputs(o, lists[k].dims));
     return BYOC_OK;
 }
@@ -213,19 +213,19 @@ static enum byoc_status read_input_dims(struct byi_import *o, const char *input,
                                         const struct used_params *used,
                                         uint32_t *rank, int64_t *dims)
 {
-    const char *given = find_param(o->params->shapes, input, used->shapes);
+    const char *user_shape = find_param(o->params->shapes, input, used->shapes);
 
-    if (given && !read_shape(given, rank, dims))
+    if (user_shape && !read_shape(user_shape, rank, dims))
         return byi_fail(&o->err, BYOC_EINVAL,
                         "shape of '%s': found '%s', expected at most %d "
                         "numbers separated by 'x'",
-                        input, given, BYI_MAX_RANK);
-    if (given && shape && shape->n_dim != *rank)
+                        input, user_shape, BYI_MAX_RANK);
+    if (user_shape && shape && shape->n_dim != *rank)
         return byi_fail(&o->err, BYOC_EINVAL,
                         "shape of '%s': found rank %u, expected %zu, the rank "
                         "of the model's input",
                         input, *rank, shape->n_dim);
-    if (given)
+    if (user_shape)
         return BYOC_OK;
     if (!shape)
         return byi_fail(&o->err, BYOC_EUNSUPPORTED,

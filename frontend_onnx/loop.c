@@ -22,13 +22,13 @@
 #include <string.h>
 
 /* One pass: the parameters of the function, and where the branch of an
- * iteration captures them, as indices into then.outside. read_at first indexes
+ * iteration captures them, as indices into then.outside. input_at first indexes
  * func.outside; open_iteration() changes that. */
 struct typed_pass {
     struct byi_body func, then;
     byi_id i, go, self;
     byi_id *states, *rows;
-    uint32_t i_at, go_at, self_at, *state_at, *row_at, *read_at;
+    uint32_t i_at, go_at, self_at, *state_at, *row_at, *input_at;
 };
 
 static const struct byi_type *scalar_type(struct byi_import *o,
@@ -93,8 +93,9 @@ static void open_loop(struct byi_import *o, const struct byi_onnx_loop *loop,
     byi_import_body_open(o, loop->graph, func);
     if (loop->trips != BYI_NO_ID)
         *trips_at = byi_import_body_capture(o, func, loop->trips);
-    for (uint32_t i = 0; i < loop->n_reads; i++)
-        r->read_at[i] = byi_import_body_capture(o, func, loop->reads[i].whole);
+    for (uint32_t i = 0; i < loop->n_scan_inputs; i++)
+        r->input_at[i] =
+            byi_import_body_capture(o, func, loop->scan_inputs[i].whole);
     if (!byi_import_ok(o))
         return;
     r->i = byi_import_body_param(o, func, "i", scalar_type(o, BYOC_I64));
@@ -160,14 +161,14 @@ static byi_id read_slice(const struct byi_onnx_loop *loop, struct typed_pass *r,
                          uint32_t k, uint32_t trips_at)
 {
     struct byi_import *in = &r->then.inner;
-    const struct byi_slices *s = &loop->reads[k];
+    const struct byi_slices *s = &loop->scan_inputs[k];
     byi_id at = captured_value(r, r->i_at);
 
     if (s->reads_whole)
-        return captured_value(r, r->read_at[k]);
+        return captured_value(r, r->input_at[k]);
     if (s->is_sequence)
         return byi_import_call(in, BYI_OP_SEQ_AT,
-                               captured_value(r, r->read_at[k]), at);
+                               captured_value(r, r->input_at[k]), at);
     if (s->backward) {
         at = byi_import_call(in, BYI_OP_SUBTRACT, captured_value(r, trips_at),
                              at);
@@ -175,15 +176,16 @@ static byi_id read_slice(const struct byi_onnx_loop *loop, struct typed_pass *r,
                              byi_import_scalar(in, BYOC_I64, 1));
     }
     return byi_import_emit(in, BYI_OP_TAKE,
-                           ARGS(captured_value(r, r->read_at[k]), at),
+                           ARGS(captured_value(r, r->input_at[k]), at),
                            ATTRS(AN_INT("axis", s->axis)));
 }
 
 /* Emit the iteration number or condition `id` as a vector of one element if
  * input k of the body is declared as one, since the standard allows both;
  * otherwise return `id`. */
-static byi_id as_declared(struct byi_import *in, const Onnx__GraphProto *body,
-                          size_t k, byi_id id)
+static byi_id emit_as_declared(struct byi_import *in,
+                               const Onnx__GraphProto *body, size_t k,
+                               byi_id id)
 {
     static const int64_t one = 1;
     const Onnx__TypeProto *type =
@@ -204,7 +206,7 @@ static void convert_graph(const struct byi_onnx_loop *loop,
                           byi_id *outputs)
 {
     struct byi_import *in = &r->then.inner;
-    const uint32_t n = 2 + loop->n_states + loop->n_reads;
+    const uint32_t n = 2 + loop->n_states + loop->n_scan_inputs;
     byi_id *inputs = byi_arena_calloc(r->then.inner.scratch, n, sizeof *inputs);
     uint32_t k = 0;
 
@@ -213,18 +215,18 @@ static void convert_graph(const struct byi_onnx_loop *loop,
                               ? byi_import_scalar(in, BYOC_BOOL, 1)
                               : captured_value(r, r->go_at);
         inputs[k++] =
-            as_declared(in, loop->graph, 0, captured_value(r, r->i_at));
-        inputs[k++] = as_declared(in, loop->graph, 1, go);
+            emit_as_declared(in, loop->graph, 0, captured_value(r, r->i_at));
+        inputs[k++] = emit_as_declared(in, loop->graph, 1, go);
     }
     for (uint32_t i = 0; i < loop->n_states; i++)
         inputs[k++] = captured_value(r, r->state_at[i]);
-    for (uint32_t i = 0; i < loop->n_reads; i++)
+    for (uint32_t i = 0; i < loop->n_scan_inputs; i++)
         inputs[k++] = read_slice(loop, r, i, trips_at);
     byi_import_body_nodes(&r->func.inner, &r->then, inputs, k, outputs);
 }
 
 /* Open the branch, which captures all values of the function. Changes
- * r->read_at and *trips_at from indices into func.outside to indices into
+ * r->input_at and *trips_at from indices into func.outside to indices into
  * then.outside. */
 static void open_iteration(const struct byi_onnx_loop *loop,
                            struct typed_pass *r, uint32_t *trips_at)
@@ -240,10 +242,10 @@ static void open_iteration(const struct byi_onnx_loop *loop,
         r->state_at[i] = byi_import_body_capture(f, then, r->states[i]);
     for (uint32_t i = 0; i < loop->n_typed; i++)
         r->row_at[i] = byi_import_body_capture(f, then, r->rows[i]);
-    for (uint32_t i = 0; i < loop->n_reads; i++)
-        r->read_at[i] = byi_import_body_capture(
-            f, then, r->func.outside[r->read_at[i]].inner);
-    if (loop->n_reads)
+    for (uint32_t i = 0; i < loop->n_scan_inputs; i++)
+        r->input_at[i] = byi_import_body_capture(
+            f, then, r->func.outside[r->input_at[i]].inner);
+    if (loop->n_scan_inputs)
         *trips_at =
             byi_import_body_capture(f, then, r->func.outside[*trips_at].inner);
     r->self_at = byi_import_body_capture(f, then, r->self);
@@ -350,19 +352,20 @@ static bool widen_types(struct byi_import *o, struct byi_onnx_loop *loop,
 {
     const struct byi_func *f = r->then.inner.f;
     const uint32_t first = loop->is_loop ? 1 : 0;
-    bool again = false;
+    bool needs_pass = false;
 
     for (uint32_t i = 0; i < loop->n_states && byi_import_ok(o); i++)
-        again |= widen_state(o, loop, i, f->nodes.at[outputs[first + i]].type);
+        needs_pass |=
+            widen_state(o, loop, i, f->nodes.at[outputs[first + i]].type);
     for (uint32_t i = 0; i < loop->n_scan_outputs && byi_import_ok(o); i++) {
         struct byi_slices *row = &loop->scan_outputs[i];
         const uint32_t k = first + loop->n_states + i;
         const struct byi_type *found = f->nodes.at[outputs[k]].type;
         const struct byi_type *before = row->slice_type;
         if (set_slice_type(o, loop->graph->output[k], found, row))
-            again |= !before || !byi_type_equal(before, row->slice_type);
+            needs_pass |= !before || !byi_type_equal(before, row->slice_type);
     }
-    return again;
+    return needs_pass;
 }
 
 /* --- the end of an iteration ---------------------------------------------- */
@@ -467,8 +470,8 @@ static struct typed_pass typed_pass_new(struct byi_import *o,
         .rows = byi_arena_calloc(o->scratch, k, sizeof(byi_id)),
         .state_at = byi_arena_calloc(o->scratch, n, sizeof(uint32_t)),
         .row_at = byi_arena_calloc(o->scratch, k, sizeof(uint32_t)),
-        .read_at =
-            byi_arena_calloc(o->scratch, loop->n_reads + 1, sizeof(uint32_t)),
+        .input_at = byi_arena_calloc(o->scratch, loop->n_scan_inputs + 1,
+                                     sizeof(uint32_t)),
     };
 }
 
@@ -493,7 +496,7 @@ static byi_id make_iteration(struct byi_import *o, struct byi_onnx_loop *loop,
 
 /* Run one pass: make the function with the current types. Returns BYI_NO_ID
  * without a failure if the types changed. */
-static byi_id loop_pass(struct byi_import *o, struct byi_onnx_loop *loop)
+static byi_id run_pass(struct byi_import *o, struct byi_onnx_loop *loop)
 {
     struct typed_pass r = typed_pass_new(o, loop);
     byi_id result = BYI_NO_ID;
@@ -516,8 +519,8 @@ static byi_id loop_pass(struct byi_import *o, struct byi_onnx_loop *loop)
 
 byi_id byi_loop_make(struct byi_import *o, struct byi_onnx_loop *loop)
 {
-    const uint64_t n =
-        (uint64_t)loop->n_reads + loop->n_states + loop->n_scan_outputs + 2;
+    const uint64_t n = (uint64_t)loop->n_scan_inputs + loop->n_states +
+                       loop->n_scan_outputs + 2;
     byi_id fn = BYI_NO_ID;
 
     if (byi_import_ok(o) && n > BYI_MAX_ARGS) {
@@ -541,7 +544,7 @@ byi_id byi_loop_make(struct byi_import *o, struct byi_onnx_loop *loop)
     }
     while (byi_import_ok(o) &&
            fn == BYI_NO_ID) { /* passes before the last widen types */
-        fn = loop_pass(o, loop);
+        fn = run_pass(o, loop);
         loop->n_typed = loop->n_scan_outputs;
     }
     return fn;

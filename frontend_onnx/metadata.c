@@ -9,7 +9,7 @@
 /* The metadata so far. */
 struct entry_list {
     struct byi_arena *arena;
-    BYI_VEC(struct byoc_metadata) all;
+    BYI_VEC(struct byoc_metadata) entries;
 };
 
 /* Returns the text in valid UTF-8; invalid bytes are replaced. */
@@ -26,9 +26,9 @@ static const char *clean_utf8(struct byi_arena *arena, const char *bytes)
 static void add_entry(struct entry_list *list, const char *key,
                       const char *value)
 {
-    const struct byoc_metadata one = {clean_utf8(list->arena, key),
-                                      clean_utf8(list->arena, value)};
-    BYI_PUSH(&list->all, one);
+    const struct byoc_metadata entry = {clean_utf8(list->arena, key),
+                                        clean_utf8(list->arena, value)};
+    BYI_PUSH(&list->entries, entry);
 }
 
 /* Add an entry unless the value is NULL or empty. */
@@ -70,8 +70,8 @@ void byi_onnx_metadata(const Onnx__ModelProto *model, struct byi_module *m)
                   byi_arena_printf(m->arena, "custom.%s", e->key ? e->key : ""),
                   e->value ? e->value : "");
     }
-    m->metadata =
-        byi_arena_copy(m->arena, list.all.at, list.all.n * sizeof *list.all.at);
-    m->n_metadata = list.all.n;
-    byi_vec_free(list.all.at);
+    m->metadata = byi_arena_copy(m->arena, list.entries.at,
+                                 list.entries.n * sizeof *list.entries.at);
+    m->n_metadata = list.entries.n;
+    byi_vec_free(list.entries.at);
 }

@@ -92,9 +92,9 @@ static void cut_model(const uint8_t *data, size_t n, struct byi_text *out,
 
 /* The memory that unpacking a message may still allocate, in bytes. */
 struct unpack_budget {
-    size_t left;
-    bool exceeded; /* an allocation was larger than `left` */
-    bool oom;      /* malloc failed within the budget */
+    size_t remaining;
+    bool exceeded;      /* an allocation was larger than `remaining` */
+    bool out_of_memory; /* malloc failed within the budget */
 };
 
 /* Allocate from the budget. On NULL protobuf-c frees everything and fails. The
@@ -104,13 +104,13 @@ static void *budget_alloc(void *arg, size_t n)
     struct unpack_budget *unpack_budget = arg;
     void *memory = NULL;
 
-    if (n > unpack_budget->left) {
+    if (n > unpack_budget->remaining) {
         unpack_budget->exceeded = true;
         return NULL;
     }
-    unpack_budget->left -= n;
+    unpack_budget->remaining -= n;
     memory = byi_own_try(n ? n : 1, 1, NULL);
-    unpack_budget->oom = unpack_budget->oom || !memory;
+    unpack_budget->out_of_memory = unpack_budget->out_of_memory || !memory;
     return memory;
 }
 
@@ -128,7 +128,7 @@ static ProtobufCMessage *unpack_message(const ProtobufCMessageDescriptor *type,
                                         const char *path,
                                         struct byoc_error *err)
 {
-    struct unpack_budget unpack_budget = {.left = UNPACK_BASE};
+    struct unpack_budget unpack_budget = {.remaining = UNPACK_BASE};
     ProtobufCAllocator allocator = {.alloc = budget_alloc,
                                     .free = budget_free,
                                     .allocator_data = &unpack_budget};
@@ -136,10 +136,10 @@ static ProtobufCMessage *unpack_message(const ProtobufCMessageDescriptor *type,
 
     unpack_budget.exceeded = n > (SIZE_MAX - UNPACK_BASE) / UNPACK_FACTOR;
     if (!unpack_budget.exceeded) {
-        unpack_budget.left += n * UNPACK_FACTOR;
+        unpack_budget.remaining += n * UNPACK_FACTOR;
         message = protobuf_c_message_unpack(type, &allocator, n, data);
     }
-    if (!message && unpack_budget.oom)
+    if (!message && unpack_budget.out_of_memory)
         byi_oom(n);
     if (!message && unpack_budget.exceeded)
         byi_fail(err, BYOC_EPARSE,
@@ -183,7 +183,7 @@ static enum byoc_status open_bytes(const char *path, const uint8_t *data,
                                    size_t n, struct byi_onnx_file *file,
                                    struct byoc_error *err)
 {
-    struct byi_text small = {0};
+    struct byi_text without_weights = {0};
 
     if (!n)
         return byi_fail(err, BYOC_EPARSE,
@@ -197,10 +197,11 @@ static enum byoc_status open_bytes(const char *path, const uint8_t *data,
                         path);
     BYI_TRY(byi_wire_check(data, n, &onnx__model_proto__descriptor, path, err));
     file->folder = folder_of(path, file->arena);
-    cut_model(data, n, &small, file);
+    cut_model(data, n, &without_weights, file);
     file->model = (Onnx__ModelProto *)unpack_message(
-        &onnx__model_proto__descriptor, small.at, small.n, path, err);
-    byi_text_free(&small);
+        &onnx__model_proto__descriptor, without_weights.at, without_weights.n,
+        path, err);
+    byi_text_free(&without_weights);
     if (!file->model)
         return BYOC_EPARSE;
     if (!file->model->graph || !file->model->has_ir_version)

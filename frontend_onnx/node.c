@@ -194,14 +194,14 @@ void byi_import_int_list(struct byi_import *o, const char *name, uint32_t n,
                          int64_t fallback, int64_t *list)
 {
     uint32_t found = 0;
-    const int64_t *given = byi_import_ints(o, name, &found);
+    const int64_t *entries = byi_import_ints(o, name, &found);
 
-    if (given && found != n)
+    if (entries && found != n)
         byi_import_fail(o, BYOC_ETYPE,
                         "attribute '%s' has %u entries, expected %u", name,
                         found, n);
     for (uint32_t i = 0; i < n; i++)
-        list[i] = given && found == n ? given[i] : fallback;
+        list[i] = entries && found == n ? entries[i] : fallback;
 }
 
 const double *byi_import_floats(struct byi_import *o, const char *name,
@@ -315,11 +315,11 @@ uint32_t byi_import_axis(struct byi_import *o, int64_t axis, uint32_t rank)
 const int64_t *byi_import_axes(struct byi_import *o, const int64_t *axes,
                                uint32_t n, uint32_t rank)
 {
-    int64_t *fixed = byi_arena_calloc(o->scratch, n + 1, sizeof *fixed);
+    int64_t *result = byi_arena_calloc(o->scratch, n + 1, sizeof *result);
 
     for (uint32_t i = 0; i < n; i++)
-        fixed[i] = byi_import_axis(o, axes[i], rank);
-    return fixed;
+        result[i] = byi_import_axis(o, axes[i], rank);
+    return result;
 }
 
 /* --- constants ------------------------------------------------------------ */
@@ -331,7 +331,7 @@ byi_id byi_import_const_of(struct byi_import *o, const struct byi_tensor *t,
         return BYI_NO_ID;
     const struct byi_type *type =
         byi_type_tensor(o->m->arena, t->dtype, t->rank, t->dims);
-    const uint32_t index = byi_const_given(o->m, type, t->data, borrow);
+    const uint32_t index = byi_const_add_model(o->m, type, t->data, borrow);
     return byi_add_const(o->m, o->f, index, sources);
 }
 

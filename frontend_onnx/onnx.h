@@ -72,6 +72,7 @@ enum byoc_status byi_onnx_value(const char *path, const struct byoc_io *io,
 struct byi_onnx_note {
     const char *key, *value;
 };
+/* The notes of the model or of one node. */
 struct byi_onnx_notes {
     uint32_t n;
     const struct byi_onnx_note *at;
@@ -79,8 +80,8 @@ struct byi_onnx_notes {
 };
 
 /* Copy the model at `from` to `to` and add notes to the metadata of the model
- * and of its nodes. Nodes[i] is for the node with source i of an import,
- * including nodes of branches and loops. Replaces notes of an earlier run and
+ * and of its nodes. The node with source i of an import gets the notes
+ * nodes[i], also in a branch or loop. Replaces notes of an earlier run and
  * copies everything else unchanged; external weights are not copied. Errors:
  * BYOC_EIO, BYOC_EPARSE, BYOC_EINVAL (`to` is `from`; `to` is in another folder
  * than the external weights; the nodes do not match), BYOC_ELIMIT (over the 2

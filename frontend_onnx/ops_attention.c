@@ -252,8 +252,8 @@ double byi_attention_lowest(struct byi_import *o, const struct byi_attention *a)
 static byi_id causal_mask(struct byi_import *o, const struct byi_attention *a)
 {
     static const int64_t column[] = {1}, front[] = {0, 1};
-    const byi_id all = byi_import_length(o, a->k, 2);
-    const byi_id past = byi_import_call(o, BYI_OP_SUBTRACT, all,
+    const byi_id n_keys = byi_import_length(o, a->k, 2);
+    const byi_id past = byi_import_call(o, BYI_OP_SUBTRACT, n_keys,
                                         byi_import_length(o, a->new_k, 2));
     const byi_id end = byi_import_call(
         o, BYI_OP_ADD, past,
@@ -261,7 +261,7 @@ static byi_id causal_mask(struct byi_import *o, const struct byi_attention *a)
     const byi_id rows =
         byi_import_expand(o, byi_import_arange(o, past, end), 1, column);
     const byi_id keys =
-        byi_import_arange(o, byi_import_scalar(o, BYOC_I64, 0), all);
+        byi_import_arange(o, byi_import_scalar(o, BYOC_I64, 0), n_keys);
 
     return byi_attention_mask(o, a,
                               byi_import_call(o, BYI_OP_LESS_EQUAL, keys, rows),
@@ -270,9 +270,9 @@ static byi_id causal_mask(struct byi_import *o, const struct byi_attention *a)
 
 /* --- attention ------------------------------------------------------------ */
 
-static byi_id add_optional(struct byi_import *o, byi_id x, byi_id more)
+static byi_id add_optional(struct byi_import *o, byi_id x, byi_id y)
 {
-    return more == BYI_NO_ID ? x : byi_import_call(o, BYI_OP_ADD, x, more);
+    return y == BYI_NO_ID ? x : byi_import_call(o, BYI_OP_ADD, x, y);
 }
 
 /* Emit softcap tanh(x scale / softcap), or x scale if the softcap is 0. */
@@ -290,7 +290,7 @@ static byi_id emit_softcap(struct byi_import *o, byi_id x, double scale,
 
 /* Emit the sum of bias, mask and causal mask, to be added to the scores.
  * Returns BYI_NO_ID if there are none. */
-static byi_id all_masks(struct byi_import *o, const struct byi_attention *a)
+static byi_id sum_masks(struct byi_import *o, const struct byi_attention *a)
 {
     byi_id total = a->bias;
 
@@ -315,8 +315,8 @@ static byi_id zero_masked_rows(struct byi_import *o, byi_id x, byi_id masks)
 
 /* Emit the scores of queries and keys k plus the masks `total`. Sets stages 0
  * to 2: the scores after scaling, after the soft cap, after the masks. */
-static byi_id scores(struct byi_import *o, const struct byi_attention *a,
-                     byi_id k, byi_id total, byi_id stages[4])
+static byi_id emit_scores(struct byi_import *o, const struct byi_attention *a,
+                          byi_id k, byi_id total, byi_id stages[4])
 {
     const int64_t width = byi_import_dim(o, a->q, byi_import_rank(o, a->q) - 1);
     const double scale = a->scale != 0.0 ? a->scale : 1.0 / sqrt((double)width);
@@ -372,10 +372,11 @@ static byi_id attention_heads(struct byi_import *o,
         return BYI_NO_ID;
     const byi_id k = shared ? byi_import_expand(o, a->k, 1, group) : a->k;
     const byi_id v = shared ? byi_import_expand(o, a->v, 1, group) : a->v;
-    byi_id unused[4];
+    byi_id ignored_stages[4];
     if (!stages)
-        stages = unused;
-    const byi_id total = all_masks(o, a), x = scores(o, a, k, total, stages);
+        stages = ignored_stages;
+    const byi_id total = sum_masks(o, a),
+                 x = emit_scores(o, a, k, total, stages);
     stages[3] = byi_import_call(o, BYI_OP_NN_SOFTMAX, x);
     byi_id y = byi_import_call(o, BYI_OP_NN_MATMUL, stages[3], v);
     if (a->standard && (a->mask != BYI_NO_ID || a->bias != BYI_NO_ID)) {
@@ -430,7 +431,7 @@ static void attend_to_self(struct byi_import *o, byi_id x, byi_id weights,
     const int64_t third = byi_import_dim(o, weights, 1) / 3;
     int64_t sizes[3] = {third, third, third};
     uint32_t n = 0;
-    const int64_t *given = byi_import_ints(o, "qkv_hidden_sizes", &n);
+    const int64_t *hidden_sizes = byi_import_ints(o, "qkv_hidden_sizes", &n);
     byi_id parts[3];
 
     if (byi_import_int(o, "do_rotary", 0) ||
@@ -439,14 +440,14 @@ static void attend_to_self(struct byi_import *o, byi_id x, byi_id weights,
     if (byi_import_int(o, "past_present_share_buffer", 0))
         byi_import_refuse(o,
                           "found past and present in one buffer, expected two");
-    if (given && n != 3)
+    if (hidden_sizes && n != 3)
         byi_import_fail(o, BYOC_EPARSE,
                         "qkv_hidden_sizes has %u entries, expected 3", n);
     if (byi_import_ok(o) && BYI_IS_SYMBOL(byi_import_dim(o, weights, 1)))
         byi_import_refuse(o,
                           "found weights of symbolic width, expected a number");
-    if (given && byi_import_ok(o))
-        memcpy(sizes, given, sizeof sizes);
+    if (hidden_sizes && byi_import_ok(o))
+        memcpy(sizes, hidden_sizes, sizeof sizes);
     byi_split_qkv(o,
                   add_optional(o,
                                byi_import_call(o, BYI_OP_NN_MATMUL, x, weights),
@@ -485,7 +486,7 @@ static byi_id dequantize_input(struct byi_import *o, uint32_t i, uint32_t scale,
                                uint32_t zero)
 {
     const enum byoc_dtype dtype = byi_import_dtype(o, byi_import_in(o, i));
-    const byi_id given = byi_import_in(o, zero);
+    const byi_id zero_point = byi_import_in(o, zero);
     const bool columns = byi_import_rank(o, byi_import_in(o, scale)) == 1 &&
                          byi_import_dim(o, byi_import_in(o, scale), 0) != 1;
     const byi_id factor =
@@ -493,12 +494,14 @@ static byi_id dequantize_input(struct byi_import *o, uint32_t i, uint32_t scale,
                 : byi_import_as_scalar(o, byi_import_in(o, scale));
     byi_id x = byi_import_cast(o, byi_import_in(o, i), BYOC_F32);
 
-    if (given != BYI_NO_ID) {
-        const bool each =
-            byi_import_rank(o, given) == 1 && byi_import_dim(o, given, 0) != 1;
+    if (zero_point != BYI_NO_ID) {
+        const bool per_column = byi_import_rank(o, zero_point) == 1 &&
+                                byi_import_dim(o, zero_point, 0) != 1;
         x = byi_import_call(
             o, BYI_OP_SUBTRACT, x,
-            byi_import_cast(o, each ? given : byi_import_as_scalar(o, given),
+            byi_import_cast(o,
+                            per_column ? zero_point
+                                       : byi_import_as_scalar(o, zero_point),
                             BYOC_F32));
     }
     if (dtype != BYOC_U8 && dtype != BYOC_I8 && byi_import_ok(o))

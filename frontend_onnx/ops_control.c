@@ -325,18 +325,18 @@ static byi_id count_slices(struct byi_import *o, const struct byi_slices *s)
  * differs from a fixed number of input 0. */
 static void find_slices(struct byi_import *o, struct byi_onnx_loop *loop)
 {
-    read_slices(o, loop->reads, loop->n_reads, "scan_input_axes",
+    read_slices(o, loop->scan_inputs, loop->n_scan_inputs, "scan_input_axes",
                 o->opset < 9 ? "directions" : "scan_input_directions");
     read_slices(o, loop->scan_outputs, loop->n_scan_outputs, "scan_output_axes",
                 "scan_output_directions");
-    for (uint32_t i = 0; i < loop->n_reads && byi_import_ok(o); i++) {
-        struct byi_slices *s = &loop->reads[i];
+    for (uint32_t i = 0; i < loop->n_scan_inputs && byi_import_ok(o); i++) {
+        struct byi_slices *s = &loop->scan_inputs[i];
         s->whole = o->in[loop->n_states + i];
         s->axis =
             byi_import_axis(o, s->wanted_axis, byi_import_rank(o, s->whole));
         const int64_t n = byi_import_dim(o, s->whole, s->axis),
-                      first = byi_import_dim(o, loop->reads[0].whole,
-                                             loop->reads[0].axis);
+                      first = byi_import_dim(o, loop->scan_inputs[0].whole,
+                                             loop->scan_inputs[0].axis);
         if (n != first && !BYI_IS_SYMBOL(n) && !BYI_IS_SYMBOL(first))
             byi_import_fail(
                 o, BYOC_ETYPE,
@@ -348,16 +348,16 @@ static void find_slices(struct byi_import *o, struct byi_onnx_loop *loop)
 
 static void convert_scan(struct byi_import *o)
 {
-    const int64_t n_reads = byi_import_int(o, "num_scan_inputs", 0);
+    const int64_t n_inputs = byi_import_int(o, "num_scan_inputs", 0);
     struct byi_onnx_loop loop = {
         .graph = byi_import_graph(o, "body"), .go = BYI_NO_ID, .states = o->in};
 
     if (!byi_import_ok(o))
         return;
-    if (n_reads < 1 || n_reads > o->n_in) {
+    if (n_inputs < 1 || n_inputs > o->n_in) {
         byi_import_fail(o, BYOC_EPARSE,
                         "num_scan_inputs is %lld, expected 1 to %u",
-                        (long long)n_reads, o->n_in);
+                        (long long)n_inputs, o->n_in);
         return;
     }
     if (loop.graph->n_input != o->n_in) {
@@ -372,14 +372,15 @@ static void convert_scan(struct byi_import *o)
         if (o->in[i] == BYI_NO_ID)
             byi_import_fail(o, BYOC_EPARSE,
                             "input %u is omitted, expected a value", i);
-    loop.n_reads = (uint32_t)n_reads;
-    loop.n_states = o->n_in - loop.n_reads;
-    loop.reads = byi_arena_calloc(o->scratch, loop.n_reads, sizeof *loop.reads);
+    loop.n_scan_inputs = (uint32_t)n_inputs;
+    loop.n_states = o->n_in - loop.n_scan_inputs;
+    loop.scan_inputs = byi_arena_calloc(o->scratch, loop.n_scan_inputs,
+                                        sizeof *loop.scan_inputs);
     count_scan_outputs(o, &loop);
     if (byi_import_ok(o))
         find_slices(o, &loop);
     if (byi_import_ok(o))
-        loop.trips = count_slices(o, &loop.reads[0]);
+        loop.trips = count_slices(o, &loop.scan_inputs[0]);
     run_loop(o, &loop);
 }
 
@@ -409,28 +410,28 @@ static byi_id append_rows(struct byi_import *o, byi_id y, byi_id length,
 /* Scan one entry of the batch: every input without its first axis. `lengths`
  * has the number of iterations of each entry, unless it is BYI_NO_ID: scan
  * inputs are cut, and zeros appended to scan outputs. */
-static void scan_entry(struct byi_import *o, const byi_id *whole, uint32_t n,
+static void scan_entry(struct byi_import *o, const byi_id *inputs, uint32_t n,
                        byi_id lengths, int64_t entry)
 {
     const byi_id at = byi_import_scalar(o, BYOC_I64, (double)entry);
-    const int64_t n_reads = byi_import_int(o, "num_scan_inputs", 0);
-    byi_id length = BYI_NO_ID, longest = BYI_NO_ID;
+    const int64_t n_inputs = byi_import_int(o, "num_scan_inputs", 0);
+    byi_id length = BYI_NO_ID, uncut_input = BYI_NO_ID;
 
     o->n_in = n;
     o->in = byi_arena_calloc(o->scratch, n, sizeof *o->in);
     o->out = byi_arena_calloc(o->scratch, o->n_out + 1, sizeof *o->out);
     for (uint32_t i = 0; i < n; i++)
-        o->in[i] = byi_import_emit(o, BYI_OP_TAKE, ARGS(whole[i], at),
+        o->in[i] = byi_import_emit(o, BYI_OP_TAKE, ARGS(inputs[i], at),
                                    ATTRS(AN_INT("axis", 0)));
     if (lengths != BYI_NO_ID) {
         length = byi_import_emit(o, BYI_OP_TAKE,
                                  ARGS(byi_import_cast(o, lengths, BYOC_I64),
                                       byi_import_vector(o, 1, &entry)),
                                  ATTRS(AN_INT("axis", 0)));
-        longest = o->in[n - 1];
+        uncut_input = o->in[n - 1];
     }
     for (uint32_t i = 0; i < n && lengths != BYI_NO_ID; i++)
-        if (i + n_reads >= n)
+        if (i + n_inputs >= n)
             o->in[i] = byi_import_text(
                 o, "fn (%x, %n) { strided_slice(%x, [0], %n, [0], [1]) }",
                 ARGS(o->in[i], length), NO_ATTRS);
@@ -438,8 +439,8 @@ static void scan_entry(struct byi_import *o, const byi_id *whole, uint32_t n,
     for (uint32_t i = 0; i < o->n_out && byi_import_ok(o); i++) {
         if (!byi_import_wants(o, i))
             continue;
-        if (lengths != BYI_NO_ID && i + n_reads >= n)
-            o->out[i] = append_rows(o, o->out[i], length, longest);
+        if (lengths != BYI_NO_ID && i + n_inputs >= n)
+            o->out[i] = append_rows(o, o->out[i], length, uncut_input);
         o->out[i] = byi_import_row(o, o->out[i]);
     }
 }
@@ -449,20 +450,21 @@ static void scan_entry(struct byi_import *o, const byi_id *whole, uint32_t n,
 static void convert_scan_8(struct byi_import *o)
 {
     enum { MAX_BATCH = 64 };
-    const byi_id *whole = o->in + 1, lengths = byi_import_in(o, 0);
+    const byi_id *inputs = o->in + 1, lengths = byi_import_in(o, 0);
     const uint32_t n = o->n_in ? o->n_in - 1 : 0;
-    byi_id *const joined = o->out, *entries[MAX_BATCH];
+    byi_id *const results = o->out, *entries[MAX_BATCH];
 
     for (uint32_t i = 0; i < n; i++)
-        if (whole[i] == BYI_NO_ID || byi_import_rank(o, whole[i]) == 0)
+        if (inputs[i] == BYI_NO_ID || byi_import_rank(o, inputs[i]) == 0)
             byi_import_fail(
                 o, BYOC_ETYPE,
                 "input %u is %s, expected a value with a batch axis", i + 1,
-                whole[i] == BYI_NO_ID ? "omitted" : "a scalar");
+                inputs[i] == BYI_NO_ID ? "omitted" : "a scalar");
     if (n == 0)
         byi_import_fail(o, BYOC_EPARSE,
                         "found no scan inputs, expected 1 or more");
-    const int64_t batch = byi_import_ok(o) ? byi_import_dim(o, whole[0], 0) : 0;
+    const int64_t batch =
+        byi_import_ok(o) ? byi_import_dim(o, inputs[0], 0) : 0;
     if (BYI_IS_SYMBOL(batch))
         byi_import_refuse(
             o,
@@ -473,17 +475,17 @@ static void convert_scan_8(struct byi_import *o)
         byi_import_refuse(o, "found a batch of %lld, expected 1 to %d",
                           (long long)batch, MAX_BATCH);
     for (int64_t b = 0; b < batch && byi_import_ok(o); b++) {
-        scan_entry(o, whole, n, lengths, b);
+        scan_entry(o, inputs, n, lengths, b);
         entries[b] = o->out;
     }
-    o->out = joined;
+    o->out = results;
     for (uint32_t i = 0; i < o->n_out && byi_import_ok(o); i++) {
         byi_id parts[MAX_BATCH];
         if (!byi_import_wants(o, i))
             continue;
         for (int64_t b = 0; b < batch; b++)
             parts[b] = entries[b][i];
-        joined[i] =
+        results[i] =
             batch == 1 ? parts[0]
                        : byi_import_emit(o, BYI_OP_CONCATENATE, (uint32_t)batch,
                                          parts, ATTRS(AN_INT("axis", 0)));

@@ -83,13 +83,13 @@ static void read_attr(struct byi_import *o, const struct byoc_operator *op,
 static void convert_custom(struct byi_import *o)
 {
     const struct byoc_operator *op = o->custom.op;
-    struct byi_attr *given =
-        byi_arena_calloc(o->scratch, op->n_attrs + 1u, sizeof *given);
+    struct byi_attr *attrs =
+        byi_arena_calloc(o->scratch, op->n_attrs + 1u, sizeof *attrs);
     const uint32_t max_args = o->n_in + op->n_attrs;
     byi_id *args = byi_arena_calloc(o->scratch, max_args + 1u, sizeof *args);
     int64_t *operands =
         byi_arena_calloc(o->scratch, max_args + 1u, sizeof *operands);
-    uint32_t n = 0, n_given = 0, tensors = 0;
+    uint32_t n = 0, n_attrs = 0, tensors = 0;
     const char *attributes = "{}";
 
     for (uint32_t i = 0; i < o->n_in; i++)
@@ -101,18 +101,18 @@ static void convert_custom(struct byi_import *o)
         byi_id tensor = BYI_NO_ID;
         tensors += byi_custom_is_tensor(op, i);
         if (byi_import_has(o, op->attrs[i].name))
-            read_attr(o, op, i, &given[n_given++], &tensor);
+            read_attr(o, op, i, &attrs[n_attrs++], &tensor);
         if (tensor != BYI_NO_ID) {
             operands[n] = -(int64_t)tensors;
             args[n++] = tensor;
         }
     }
     if (byi_import_ok(o) &&
-        byi_custom_attributes(o->scratch, op, given, n_given, &attributes,
+        byi_custom_attributes(o->scratch, op, attrs, n_attrs, &attributes,
                               &o->err))
         o->status = byi_prefix(&o->err, "node %.200s (%.100s)", o->name,
                                o->node->op_type);
-    const byi_id all = byi_import_emit(
+    const byi_id result = byi_import_emit(
         o, BYI_OP_CUSTOM, n, args,
         ATTRS(A_STRING("op",
                        byi_arena_printf(o->scratch, "%s.%s@%u",
@@ -120,7 +120,7 @@ static void convert_custom(struct byi_import *o)
               A_STRING("attributes", attributes),
               SOME_INTS("operands", n, operands), AN_INT("results", o->n_out)));
     for (uint32_t i = 0; i < o->n_out; i++)
-        o->out[i] = o->n_out == 1 ? all : byi_import_get(o, all, i);
+        o->out[i] = o->n_out == 1 ? result : byi_import_get(o, result, i);
 }
 
 bool byi_import_find_custom(struct byi_import *o)

@@ -23,17 +23,17 @@ static void convert_binary_old(struct byi_import *o)
     const byi_id a = byi_import_in(o, 0);
     byi_id b = byi_import_in(o, 1);
     const int64_t ra = byi_import_rank(o, a), rb = byi_import_rank(o, b);
-    const bool aligned = byi_import_has(o, "axis");
+    const bool has_axis = byi_import_has(o, "axis");
     int64_t axis = byi_import_int(o, "axis", 0), ends[BYI_MAX_RANK];
 
     byi_import_int(o, "broadcast", 0);
     axis = axis < 0 ? axis + ra : axis;
-    if (aligned && rb > 0 && axis < ra - rb && axis >= 0) {
+    if (has_axis && rb > 0 && axis < ra - rb && axis >= 0) {
         const int64_t n = ra - axis - rb;
         for (int64_t i = 0; i < n; i++)
             ends[i] = rb + i;
         b = byi_import_expand(o, b, (uint32_t)n, ends);
-    } else if (aligned && (axis > ra - rb || axis < 0)) {
+    } else if (has_axis && (axis > ra - rb || axis < 0)) {
         byi_import_fail(o, BYOC_ETYPE,
                         "b of rank %lld at axis %lld does not fit rank %lld, "
                         "expected an axis of 0 to %lld",
@@ -209,9 +209,9 @@ static void convert_erf(struct byi_import *o)
 {
     const byi_id x = byi_import_in(o, 0);
     const enum byoc_dtype dtype = byi_import_dtype(o, x);
-    const bool real = !byi_dtype_is_int(dtype);
+    const bool is_float = !byi_dtype_is_int(dtype);
     const byi_id y = byi_import_call(
-        o, BYI_OP_ERF, real ? x : byi_import_cast(o, x, BYOC_F64));
+        o, BYI_OP_ERF, is_float ? x : byi_import_cast(o, x, BYOC_F64));
 
     o->out[0] = byi_import_cast(o, y, dtype);
 }
@@ -263,12 +263,12 @@ static void emit_dropout_training(struct byi_import *o, byi_id training,
     const byi_id rate =
         byi_import_cast(o, byi_import_as_scalar(o, ratio), BYOC_F32);
     const byi_id is_training = byi_import_as_scalar(o, training);
-    const byi_id drawn =
+    const byi_id random =
         byi_import_random_uniform(o, byi_import_shape_of(o, x));
-    const byi_id kept = byi_import_call(o, BYI_OP_GREATER_EQUAL, drawn, rate);
+    const byi_id keeps = byi_import_call(o, BYI_OP_GREATER_EQUAL, random, rate);
     const byi_id mask = byi_import_call(
         o, BYI_OP_LOGICAL_OR,
-        byi_import_call(o, BYI_OP_LOGICAL_NOT, is_training), kept);
+        byi_import_call(o, BYI_OP_LOGICAL_NOT, is_training), keeps);
     const byi_id scale = byi_import_call(
         o, BYI_OP_DIVIDE, one, byi_import_call(o, BYI_OP_SUBTRACT, one, rate));
     const byi_id factor = byi_import_cast(
@@ -284,24 +284,26 @@ static void emit_dropout_training(struct byi_import *o, byi_id training,
 
 static void convert_dropout(struct byi_import *o)
 {
-    const double usual = byi_import_float(o, "ratio", 0.5);
+    const double default_ratio = byi_import_float(o, "ratio", 0.5);
     const byi_id ratio = byi_import_in(o, 1), training = byi_import_in(o, 2);
 
     byi_import_int(o, "seed", 0);
     if (o->opset < 7 && byi_import_int(o, "is_test", 0) == 0)
         byi_import_refuse(o, "is_test is 0 (training mode), expected 1");
     struct byi_tensor rate = {0};
-    const bool none = ratio != BYI_NO_ID && byi_import_value(o, ratio, &rate) &&
-                      byi_tensor_float(&rate, 0) == 0;
+    const bool drops_nothing = ratio != BYI_NO_ID &&
+                               byi_import_value(o, ratio, &rate) &&
+                               byi_tensor_float(&rate, 0) == 0;
 
-    if (training == BYI_NO_ID || none ||
+    if (training == BYI_NO_ID || drops_nothing ||
         (byi_import_is_const(o, 2) &&
          byi_import_const_int(o, 2, "training_mode") == 0))
         emit_dropout_inference(o);
     else
         emit_dropout_training(
             o, training,
-            ratio != BYI_NO_ID ? ratio : byi_import_scalar(o, BYOC_F32, usual));
+            ratio != BYI_NO_ID ? ratio
+                               : byi_import_scalar(o, BYOC_F32, default_ratio));
 }
 
 /* Affine, an experimental operator of opset 1: alpha x + beta */
@@ -315,7 +317,7 @@ static void convert_affine(struct byi_import *o)
 }
 
 /* Opset 1 declares rounded defaults. */
-static void convert_old_selu(struct byi_import *o)
+static void convert_selu_1(struct byi_import *o)
 {
     const double alpha = byi_import_float(o, "alpha", 1.6732);
     const double gamma = byi_import_float(o, "gamma", 1.0507);
@@ -349,7 +351,7 @@ byi_id byi_import_activation(struct byi_import *o, byi_id x, const char *name,
     static const struct {
         const char *name;
         enum byi_op_id op;
-    } known[] = {
+    } activations[] = {
         {"Relu", BYI_OP_NN_RELU},
         {"Sigmoid", BYI_OP_SIGMOID},
         {"Tanh", BYI_OP_TANH},
@@ -365,9 +367,9 @@ byi_id byi_import_activation(struct byi_import *o, byi_id x, const char *name,
 
     if (*name == '\0')
         return x;
-    for (uint32_t i = 0; i < BYI_COUNT(known); i++) {
-        const struct byi_op *op = byi_op(known[i].op);
-        if (strcmp(known[i].name, name) != 0)
+    for (uint32_t i = 0; i < BYI_COUNT(activations); i++) {
+        const struct byi_op *op = byi_op(activations[i].op);
+        if (strcmp(activations[i].name, name) != 0)
             continue;
         const uint32_t n_used = n < op->n_attrs ? n : op->n_attrs;
         for (uint32_t k = 0; k < n_used; k++)
@@ -468,7 +470,7 @@ static const struct byi_onnx_op rows[] = {
     {"Reciprocal", 1, 1, 1, SAME, BYI_OP_RECIPROCAL},
     {"Relu", 1, 1, 1, SAME, BYI_OP_NN_RELU},
     {"Round", 11, 1, 1, SAME, BYI_OP_ROUND},
-    {"Selu", 1, 1, 1, convert_old_selu, BYI_OP_NN_SELU},
+    {"Selu", 1, 1, 1, convert_selu_1, BYI_OP_NN_SELU},
     {"Selu", 6, 1, 1, SAME, BYI_OP_NN_SELU},
     {"Shrink", 9, 1, 1, SAME, BYI_OP_NN_SHRINK},
     {"Sigmoid", 1, 1, 1, SAME, BYI_OP_SIGMOID},

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* frontend_onnx/ops_flex.c: FlexAttention of ai.onnx.preview. */
+/* ops_flex.c: converts FlexAttention of ai.onnx.preview, attention whose scores
+ * and probabilities are modified by graphs. */
 #include "frontend_onnx/attention.h"
 
 #include <math.h>
 
 /* Apply the graph of attribute `name`, if there is one, to the scores or
  * probabilities, which it takes as (b, n, s, t). */
-static byi_id modify(struct byi_import *o, const struct byi_attention *a,
-                     const char *name, byi_id x)
+static byi_id apply_modifier(struct byi_import *o,
+                             const struct byi_attention *a, const char *name,
+                             byi_id x)
 {
     byi_id y = BYI_NO_ID;
 
@@ -89,8 +91,9 @@ static void convert_flex(struct byi_import *o)
                                ATTRS(A_BOOL("transpose_b", true)));
     x = byi_import_cast(o, byi_import_scale(o, x, scale),
                         (enum byoc_dtype)precision);
-    x = byi_import_call(o, BYI_OP_NN_SOFTMAX, modify(o, &a, "score_mod", x));
-    x = byi_import_cast(o, modify(o, &a, "prob_mod", x),
+    x = byi_import_call(o, BYI_OP_NN_SOFTMAX,
+                        apply_modifier(o, &a, "score_mod", x));
+    x = byi_import_cast(o, apply_modifier(o, &a, "prob_mod", x),
                         byi_import_dtype(o, a.v));
     x = byi_import_call(o, BYI_OP_NN_MATMUL, x, a.v);
     o->out[0] = byi_import_cast(o, byi_join_groups(o, &a, x), type);

@@ -131,7 +131,7 @@ static void read_lengths(struct byi_import *o, struct grouped_attention *g)
 static void rotate_grouped(struct byi_import *o, struct grouped_attention *g)
 {
     const bool interleaved = byi_import_int(o, "rotary_interleaved", 0) != 0;
-    const bool given = byi_import_in(o, POSITIONS) != BYI_NO_ID;
+    const bool has_positions = byi_import_in(o, POSITIONS) != BYI_NO_ID;
     byi_id tables[] = {byi_import_in(o, COSINES), byi_import_in(o, SINES)};
 
     if (!byi_import_int(o, "do_rotary", 0) || !byi_import_ok(o))
@@ -156,8 +156,8 @@ static void rotate_grouped(struct byi_import *o, struct grouped_attention *g)
     }
     for (uint32_t i = 0; i < 2; i++)
         tables[i] = byi_rotary_rows(
-            o, tables[i], given ? byi_import_in(o, POSITIONS) : g->positions,
-            false);
+            o, tables[i],
+            has_positions ? byi_import_in(o, POSITIONS) : g->positions, false);
     g->a.q = byi_rotary_apply(o, g->a.q, tables, interleaved);
     g->a.k = byi_rotary_apply(o, g->a.k, tables, interleaved);
 }
@@ -213,8 +213,9 @@ static byi_id append_to_cache(struct byi_import *o,
 }
 
 /* Emit the keys or values in a cache, without the room for more. */
-static byi_id emit_filled(struct byi_import *o,
-                          const struct grouped_attention *g, byi_id cache)
+static byi_id emit_cache_content(struct byi_import *o,
+                                 const struct grouped_attention *g,
+                                 byi_id cache)
 {
     return byi_import_text(
         o,
@@ -231,9 +232,9 @@ static void cache_grouped(struct byi_import *o, struct grouped_attention *g)
 
     a->k = byi_transpose_heads(o, a->k);
     a->v = byi_transpose_heads(o, a->v);
-    const bool past =
+    const bool has_past =
         byi_import_in(o, PAST_KEY) != BYI_NO_ID && byi_import_ok(o);
-    if (past) {
+    if (has_past) {
         g->preallocated = is_preallocated(o, PAST_KEY, 1) &&
                           is_preallocated(o, PAST_VALUE, 2);
         a->k = append_to_cache(o, g, PAST_KEY, a->k);
@@ -243,9 +244,9 @@ static void cache_grouped(struct byi_import *o, struct grouped_attention *g)
         o->out[1] = a->k;
     if (byi_import_wants(o, 2))
         o->out[2] = a->v;
-    if (past) {
-        a->k = emit_filled(o, g, a->k);
-        a->v = emit_filled(o, g, a->v);
+    if (has_past) {
+        a->k = emit_cache_content(o, g, a->k);
+        a->v = emit_cache_content(o, g, a->v);
     }
 }
 

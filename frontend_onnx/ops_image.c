@@ -46,7 +46,7 @@ static void convert_upsample_1(struct byi_import *o)
 static void convert_upsample_7(struct byi_import *o)
 {
     uint32_t n = 0;
-    const double *given = byi_import_floats(o, "scales", &n);
+    const double *scale_list = byi_import_floats(o, "scales", &n);
     float scales[BYI_MAX_RANK] = {0};
 
     if (n == 0 || n > BYI_MAX_RANK) {
@@ -55,7 +55,7 @@ static void convert_upsample_7(struct byi_import *o)
         return;
     }
     for (uint32_t i = 0; i < n; i++)
-        scales[i] = (float)given[i];
+        scales[i] = (float)scale_list[i];
     emit_old_resize(o, byi_import_array(o, BYOC_F32, n, scales));
 }
 
@@ -96,7 +96,7 @@ static void convert_resize_10(struct byi_import *o)
 
 /* Whether an input is present. In opset 11 an empty tensor stands for an
  * omitted input. */
-static bool is_given(const struct byi_import *o, uint32_t i)
+static bool is_present(const struct byi_import *o, uint32_t i)
 {
     const byi_id id = byi_import_in(o, i);
 
@@ -139,7 +139,7 @@ static byi_id complete_roi(struct byi_import *o)
 {
     const byi_id roi = byi_import_in(o, 1);
     const int64_t rank = byi_import_rank(o, byi_import_in(o, 0));
-    float whole[2 * BYI_MAX_RANK] = {0};
+    float full_range[2 * BYI_MAX_RANK] = {0};
     int64_t places[2 * BYI_MAX_RANK];
     uint32_t n = 0;
     const int64_t *axes = byi_import_ints(o, "axes", &n);
@@ -155,11 +155,12 @@ static byi_id complete_roi(struct byi_import *o)
         places[n + i] = places[i] + rank;
     }
     for (int64_t i = rank; i < 2 * rank; i++)
-        whole[i] = 1;
+        full_range[i] = 1;
     const byi_id ends = byi_import_cast(o, roi, BYOC_F32);
     const byi_id at = byi_import_vector(o, 2 * n, places);
-    const byi_id all = byi_import_array(o, BYOC_F32, 2 * (uint32_t)rank, whole);
-    return byi_import_spread(o, all, at, ends);
+    const byi_id vector =
+        byi_import_array(o, BYOC_F32, 2 * (uint32_t)rank, full_range);
+    return byi_import_spread(o, vector, at, ends);
 }
 
 /* Replace the sizes of the axes in `resized` by sizes that keep x's aspect
@@ -214,7 +215,7 @@ static byi_id emit_kept_ratio(struct byi_import *o, byi_id sizes, byi_id dims,
 }
 
 /* Like complete_size, for values or dims that are known only at run time. */
-static byi_id emit_size(struct byi_import *o, byi_id given, bool sized,
+static byi_id emit_size(struct byi_import *o, byi_id size, bool has_sizes,
                         const int64_t *axes, uint32_t n, const char *policy)
 {
     const uint32_t rank = byi_import_rank(o, byi_import_in(o, 0));
@@ -226,30 +227,31 @@ static byi_id emit_size(struct byi_import *o, byi_id given, bool sized,
           : dims;
     const int64_t count = rank;
 
-    if (sized && strcmp(policy, "stretch") != 0) {
-        given = emit_kept_ratio(o, given, resized_dims,
-                                strcmp(policy, "not_larger") == 0);
-        sized = false;
+    if (has_sizes && strcmp(policy, "stretch") != 0) {
+        size = emit_kept_ratio(o, size, resized_dims,
+                               strcmp(policy, "not_larger") == 0);
+        has_sizes = false;
     }
     if (n == 0)
-        return given;
-    const byi_id rest =
-        sized ? dims
-              : byi_import_emit(
-                    o, BYI_OP_FULL, ARGS(byi_import_vector(o, 1, &count)),
-                    ATTRS(A_FLOAT("value", 1.0), A_DTYPE("dtype", BYOC_F32)));
-    return byi_import_spread(o, rest, at, given);
+        return size;
+    const byi_id defaults =
+        has_sizes
+            ? dims
+            : byi_import_emit(
+                  o, BYI_OP_FULL, ARGS(byi_import_vector(o, 1, &count)),
+                  ATTRS(A_FLOAT("value", 1.0), A_DTYPE("dtype", BYOC_F32)));
+    return byi_import_spread(o, defaults, at, size);
 }
 
-/* Complete sizes or scales that are given for some axes only, and apply the
- * aspect ratio policy: *rounds says whether dims times scales are rounded to
- * the nearest integers. */
-static byi_id complete_size(struct byi_import *o, byi_id given, bool sized,
+/* Complete `size`, the input sizes or, unless has_sizes, scales, which may list
+ * only some axes, and apply the aspect ratio policy. *rounds says whether dims
+ * times scales are rounded to the nearest integers. */
+static byi_id complete_size(struct byi_import *o, byi_id size, bool has_sizes,
                             bool *rounds)
 {
     const char *policy =
         byi_import_string(o, "keep_aspect_ratio_policy", "stretch");
-    const bool stretch = !sized || strcmp(policy, "stretch") == 0;
+    const bool stretch = !has_sizes || strcmp(policy, "stretch") == 0;
     uint32_t n = 0;
     const int64_t *axes = byi_import_ints(o, "axes", &n);
     const uint32_t rank = byi_import_rank(o, byi_import_in(o, 0));
@@ -259,17 +261,17 @@ static byi_id complete_size(struct byi_import *o, byi_id given, bool sized,
     struct byi_tensor t;
 
     if ((n == 0 && stretch) || !byi_import_ok(o))
-        return given;
-    bool known = byi_import_value(o, given, &t);
+        return size;
+    bool known = byi_import_value(o, size, &t);
     for (uint32_t i = 0; i < rank; i++)
-        known =
-            known && (!sized || byi_import_dim(o, byi_import_in(o, 0), i) > 0);
+        known = known &&
+                (!has_sizes || byi_import_dim(o, byi_import_in(o, 0), i) > 0);
     *rounds = !stretch;
     if (!known)
-        return emit_size(o, given, sized, axes, n, policy);
+        return emit_size(o, size, has_sizes, axes, n, policy);
     if (t.rank != 1 || t.dims[0] != (n ? n : rank)) {
         byi_import_fail(o, BYOC_EPARSE, "found %lld %s, expected %u",
-                        (long long)t.dims[0], sized ? "sizes" : "scales",
+                        (long long)t.dims[0], has_sizes ? "sizes" : "scales",
                         n ? n : rank);
         return BYI_NO_ID;
     }
@@ -281,30 +283,30 @@ static byi_id complete_size(struct byi_import *o, byi_id given, bool sized,
         const uint32_t axis = n ? byi_import_axis(o, axes[i], rank) : i;
         resized[axis] = true;
         scales[axis] = (float)byi_tensor_float(&t, i);
-        if (sized)
+        if (has_sizes)
             sizes[axis] = byi_tensor_int(&t, i);
     }
     if (!stretch)
         *rounds = keep_ratio(o, resized, strcmp(policy, "not_larger") == 0,
                              rank, sizes, scales);
-    return sized && !*rounds ? byi_import_vector(o, rank, sizes)
-                             : byi_import_array(o, BYOC_F32, rank, scales);
+    return has_sizes && !*rounds ? byi_import_vector(o, rank, sizes)
+                                 : byi_import_array(o, BYOC_F32, rank, scales);
 }
 
 static void convert_resize(struct byi_import *o)
 {
-    const bool sized = is_given(o, 3);
+    const bool has_sizes = is_present(o, 3);
     bool rounds = false;
     byi_id size = byi_import_in(o, 2);
     uint32_t n = 0;
 
-    if (sized == is_given(o, 2))
+    if (has_sizes == is_present(o, 2))
         byi_import_fail(o, BYOC_EPARSE,
                         "found %s, expected one of scales and sizes",
-                        sized ? "both" : "neither");
-    if (sized)
+                        has_sizes ? "both" : "neither");
+    if (has_sizes)
         size = byi_import_cast(o, byi_import_in(o, 3), BYOC_I64);
-    size = complete_size(o, size, sized, &rounds);
+    size = complete_size(o, size, has_sizes, &rounds);
     const char *transform =
         byi_import_string(o, "coordinate_transformation_mode", "half_pixel");
     const double *roi = read_roi(o, transform, &n);
@@ -430,14 +432,14 @@ static void convert_grid_sample(struct byi_import *o)
 {
     const byi_id x = byi_import_in(o, 0), grid = byi_import_in(o, 1);
     const enum byoc_dtype dtype = byi_import_dtype(o, x);
-    const bool real = !byi_dtype_is_int(dtype) && dtype != BYOC_BOOL;
+    const bool is_float = !byi_dtype_is_int(dtype) && dtype != BYOC_BOOL;
 
     o->out[0] = byi_import_cast(
         o,
         byi_import_emit(
             o, BYI_OP_GRID_SAMPLE,
-            ARGS(real ? x : byi_import_cast(o, x, BYOC_F64),
-                 real ? grid : byi_import_cast(o, grid, BYOC_F64)),
+            ARGS(is_float ? x : byi_import_cast(o, x, BYOC_F64),
+                 is_float ? grid : byi_import_cast(o, grid, BYOC_F64)),
             ATTRS(A_STRING("mode", sample_mode(o)),
                   A_STRING("padding_mode",
                            byi_import_string(o, "padding_mode", "zeros")),
@@ -454,15 +456,15 @@ static void convert_image_scaler(struct byi_import *o)
     const byi_id x = byi_import_in(o, 0);
     float bias[64];
     uint32_t n = 0;
-    const double *given = byi_import_floats(o, "bias", &n);
+    const double *bias_list = byi_import_floats(o, "bias", &n);
     byi_id y = byi_import_scale(o, x, byi_import_float(o, "scale", 1.0));
 
     if (n > BYI_N(bias))
         byi_import_refuse(o, "found a bias of %u channels, expected at most %u",
                           n, BYI_N(bias));
-    if (given && byi_import_ok(o)) {
+    if (bias_list && byi_import_ok(o)) {
         for (uint32_t i = 0; i < n; i++)
-            bias[i] = (float)given[i];
+            bias[i] = (float)bias_list[i];
         y = byi_import_call(
             o, BYI_OP_ADD, y,
             byi_import_expand(

@@ -50,8 +50,8 @@ static void convert_cumulative(struct byi_import *o)
 /* NonZero of strings finds those that are not empty. */
 static void convert_nonzero(struct byi_import *o)
 {
-    const char *none = "";
-    const struct byi_tensor empty = {.data = &none, .dtype = BYOC_STRING};
+    const char *empty_text = "";
+    const struct byi_tensor empty = {.data = &empty_text, .dtype = BYOC_STRING};
     byi_id x = byi_import_in(o, 0);
 
     if (byi_import_dtype(o, x) == BYOC_STRING)
@@ -125,13 +125,13 @@ static void convert_reverse_sequence(struct byi_import *o)
 static void convert_unique(struct byi_import *o)
 {
     const bool flat = !byi_import_has(o, "axis");
-    const byi_id all = byi_import_emit(
+    const byi_id results = byi_import_emit(
         o, BYI_OP_UNIQUE, ARGS(byi_import_in(o, 0)),
         ATTRS(AN_INT("axis", byi_import_int(o, "axis", 0)),
               A_BOOL("flat", flat),
               A_BOOL("sorted", byi_import_int(o, "sorted", 1) != 0)));
 
-    byi_import_get_outputs(o, all, 4);
+    byi_import_get_outputs(o, results, 4);
 }
 
 /* TensorScatter: write `update` (b, ..., s, ...) into the cache x (b, ..., t,

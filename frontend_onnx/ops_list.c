@@ -114,16 +114,17 @@ static void convert_map(struct byi_import *o)
             graph->n_input, graph->n_output, o->n_in, o->n_out);
         return;
     }
-    loop.n_reads = o->n_in;
+    loop.n_scan_inputs = o->n_in;
     loop.n_scan_outputs = (uint32_t)graph->n_output;
-    loop.reads =
-        byi_arena_calloc(o->scratch, loop.n_reads + 1, sizeof *loop.reads);
+    loop.scan_inputs = byi_arena_calloc(o->scratch, loop.n_scan_inputs + 1,
+                                        sizeof *loop.scan_inputs);
     loop.scan_outputs = byi_arena_calloc(o->scratch, loop.n_scan_outputs + 1,
                                          sizeof *loop.scan_outputs);
-    for (uint32_t i = 0; i < loop.n_reads; i++) {
-        loop.reads[i].whole = byi_import_in(o, i);
-        loop.reads[i].is_sequence = kind_of(o, byi_import_in(o, i)) == BYI_SEQ;
-        loop.reads[i].reads_whole = !loop.reads[i].is_sequence;
+    for (uint32_t i = 0; i < loop.n_scan_inputs; i++) {
+        loop.scan_inputs[i].whole = byi_import_in(o, i);
+        loop.scan_inputs[i].is_sequence =
+            kind_of(o, byi_import_in(o, i)) == BYI_SEQ;
+        loop.scan_inputs[i].reads_whole = !loop.scan_inputs[i].is_sequence;
     }
     for (uint32_t i = 0; i < loop.n_scan_outputs; i++)
         loop.scan_outputs[i].is_sequence = true;

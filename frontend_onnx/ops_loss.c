@@ -11,7 +11,7 @@
 /* The inputs of a loss except the scores. */
 struct loss_target {
     byi_id target;  /* int64; class 0 where the target is ignored */
-    byi_id ignored; /* bool, or BYI_NO_ID */
+    byi_id ignored; /* bool: whether each target is ignored; or BYI_NO_ID */
     byi_id weight;  /* of each target, or BYI_NO_ID: all 1 */
 };
 

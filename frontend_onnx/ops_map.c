@@ -107,23 +107,23 @@ static void convert_zip_map(struct byi_import *o)
 
 /* Emit the value of an absent key, 0 or `text`, as a scalar (rank 0) or a
  * vector of one element (rank 1). */
-static byi_id emit_no_value(struct byi_import *o, enum byoc_dtype dtype,
-                            const char *text, uint32_t rank)
+static byi_id emit_absent_value(struct byi_import *o, enum byoc_dtype dtype,
+                                const char *text, uint32_t rank)
 {
     static const int64_t front[] = {0};
     const struct byi_tensor t = {.data = &text, .dtype = BYOC_STRING};
-    const byi_id none = dtype == BYOC_STRING ? byi_import_const(o, &t, false)
-                                             : byi_import_scalar(o, dtype, 0);
+    const byi_id value = dtype == BYOC_STRING ? byi_import_const(o, &t, false)
+                                              : byi_import_scalar(o, dtype, 0);
 
-    return byi_import_expand(o, none, rank, front);
+    return byi_import_expand(o, value, rank, front);
 }
 
 /* Add the vocabulary attribute for keys of that type as a vector. */
-static byi_id read_vocabulary(struct byi_import *o, bool texts)
+static byi_id read_vocabulary(struct byi_import *o, bool are_strings)
 {
     uint32_t n = 0;
 
-    if (texts) {
+    if (are_strings) {
         const char *const *words =
             byi_import_strings(o, "string_vocabulary", &n);
         if (n)
@@ -136,7 +136,7 @@ static byi_id read_vocabulary(struct byi_import *o, bool texts)
     byi_import_fail(
         o, BYOC_EPARSE,
         "found no vocabulary of the keys' type, expected %s_vocabulary",
-        texts ? "string" : "int64");
+        are_strings ? "string" : "int64");
     return BYI_NO_ID;
 }
 
@@ -148,32 +148,32 @@ static void convert_dict_vectorizer(struct byi_import *o)
     const byi_id map = read_map(o);
     const byi_id values = byi_import_map_values(o, map),
                  keys = byi_import_map_keys(o, map);
-    const bool texts = byi_import_dtype(o, keys) == BYOC_STRING;
-    const byi_id words = read_vocabulary(o, texts);
+    const bool are_strings = byi_import_dtype(o, keys) == BYOC_STRING;
+    const byi_id words = read_vocabulary(o, are_strings);
 
     const byi_id column = byi_import_expand(o, words, 1, last);
-    const byi_id same = byi_import_cast(
+    const byi_id matches = byi_import_cast(
         o, byi_import_call(o, BYI_OP_EQUAL, column, keys), BYOC_I32);
-    const byi_id any = byi_import_cast(
+    const byi_id always = byi_import_cast(
         o, byi_import_call(o, BYI_OP_EQUAL, column, column), BYOC_I32);
     const byi_id at = byi_import_emit(
-        o, BYI_OP_ARGMAX, ARGS(byi_import_concat(o, same, any, 1)),
+        o, BYI_OP_ARGMAX, ARGS(byi_import_concat(o, matches, always, 1)),
         ATTRS(AN_INT("axis", 1), A_BOOL("keepdims", false)));
-    const byi_id all = byi_import_concat(
-        o, values, emit_no_value(o, byi_import_dtype(o, values), "", 1), 0);
+    const byi_id candidates = byi_import_concat(
+        o, values, emit_absent_value(o, byi_import_dtype(o, values), "", 1), 0);
 
-    o->out[0] = byi_import_row(o, byi_ml_label(o, all, at));
+    o->out[0] = byi_import_row(o, byi_ml_label(o, candidates, at));
 }
 
 /* Emit the values, sorted by their keys. */
 static byi_id sort_by_key(struct byi_import *o, byi_id keys, byi_id values)
 {
     const byi_id n = byi_import_shape_of(o, keys);
-    const byi_id sorted =
+    const byi_id order =
         byi_import_emit(o, BYI_OP_TOPK, ARGS(keys, n),
                         ATTRS(AN_INT("axis", 0), A_BOOL("largest", false)));
 
-    return byi_ml_label(o, values, byi_import_get(o, sorted, 1));
+    return byi_ml_label(o, values, byi_import_get(o, order, 1));
 }
 
 /* Emit a vector of max_map elements, of which element i is the value of key i.
@@ -188,11 +188,12 @@ static byi_id scatter_by_key(struct byi_import *o, byi_id keys, byi_id values)
                         (long long)n);
         return BYI_NO_ID;
     }
-    const byi_id none =
-        byi_import_call(o, BYI_OP_BROADCAST_TO,
-                        emit_no_value(o, byi_import_dtype(o, values), "0.f", 0),
-                        byi_import_vector(o, 1, &n));
-    return byi_import_emit(o, BYI_OP_SCATTER_ELEMENTS, ARGS(none, keys, values),
+    const byi_id absent = byi_import_call(
+        o, BYI_OP_BROADCAST_TO,
+        emit_absent_value(o, byi_import_dtype(o, values), "0.f", 0),
+        byi_import_vector(o, 1, &n));
+    return byi_import_emit(o, BYI_OP_SCATTER_ELEMENTS,
+                           ARGS(absent, keys, values),
                            ATTRS(AN_INT("axis", 0)));
 }
 

@@ -193,11 +193,11 @@ static void convert_binarizer(struct byi_import *o)
 {
     const byi_id x = byi_import_in(o, 0);
     const double threshold = byi_import_float(o, "threshold", 0);
-    const bool whole = byi_dtype_is_int(byi_import_dtype(o, x));
+    const bool is_int = byi_dtype_is_int(byi_import_dtype(o, x));
 
     o->out[0] = byi_import_text(
         o, "fn (%x) { cast(greater(%x, threshold), dtype=%x) }", ARGS(x),
-        ATTRS(A_FLOAT("threshold", whole ? floor(threshold) : threshold)));
+        ATTRS(A_FLOAT("threshold", is_int ? floor(threshold) : threshold)));
 }
 
 /* Replace elements equal to replaced_value by the imputed value of their
@@ -206,39 +206,41 @@ static void convert_imputer(struct byi_import *o)
 {
     const byi_id x = byi_import_in(o, 0);
     const enum byoc_dtype dtype = byi_import_dtype(o, x);
-    const bool whole = byi_dtype_is_int(dtype);
+    const bool is_int = byi_dtype_is_int(dtype);
     const double old_float = byi_import_float(o, "replaced_value_float", 0);
     const int64_t old_int = byi_import_int(o, "replaced_value_int64", 0);
     uint32_t n = 0, n_ints = 0;
     const int64_t *ints = byi_import_ints(o, "imputed_value_int64s", &n_ints);
-    byi_id fresh =
-        add_numbers(o, "imputed_value_floats", whole ? BYOC_F32 : dtype, &n);
+    byi_id imputed =
+        add_numbers(o, "imputed_value_floats", is_int ? BYOC_F32 : dtype, &n);
 
-    if (whole)
-        fresh =
+    if (is_int)
+        imputed =
             ints ? byi_import_cast(o, byi_import_vector(o, n_ints, ints), dtype)
                  : BYI_NO_ID;
-    if (fresh == BYI_NO_ID)
+    if (imputed == BYI_NO_ID)
         byi_import_fail(o, BYOC_EPARSE,
                         "found no imputed values, expected %s for x of type %s",
-                        whole ? "imputed_value_int64s" : "imputed_value_floats",
+                        is_int ? "imputed_value_int64s"
+                               : "imputed_value_floats",
                         byoc_dtype_name(dtype));
-    byi_id found;
-    if (!whole && isnan(old_float))
-        found = byi_import_call(o, BYI_OP_ISNAN, x);
+    byi_id is_replaced;
+    if (!is_int && isnan(old_float))
+        is_replaced = byi_import_call(o, BYI_OP_ISNAN, x);
     else
-        found = byi_import_call(
+        is_replaced = byi_import_call(
             o, BYI_OP_EQUAL, x,
-            whole ? byi_import_cast(o,
-                                    byi_import_const(
-                                        o,
-                                        &(struct byi_tensor){
-                                            .data = (void *)(uintptr_t)&old_int,
-                                            .dtype = BYOC_I64},
-                                        false),
-                                    dtype)
-                  : byi_import_scalar(o, dtype, old_float));
-    o->out[0] = byi_import_call(o, BYI_OP_WHERE, found, fresh, x);
+            is_int
+                ? byi_import_cast(
+                      o,
+                      byi_import_const(o,
+                                       &(struct byi_tensor){
+                                           .data = (void *)(uintptr_t)&old_int,
+                                           .dtype = BYOC_I64},
+                                       false),
+                      dtype)
+                : byi_import_scalar(o, dtype, old_float));
+    o->out[0] = byi_import_call(o, BYI_OP_WHERE, is_replaced, imputed, x);
 }
 
 /* --- features ------------------------------------------------------------- */
@@ -246,10 +248,10 @@ static void convert_imputer(struct byi_import *o)
 /* The columns of x with the given indices; a vector is one row. */
 static void convert_array_feature(struct byi_import *o)
 {
-    static const int64_t all[] = {-1}, front[] = {0};
+    static const int64_t flat[] = {-1}, front[] = {0};
     const byi_id x = byi_import_in(o, 0);
     const byi_id index = byi_import_reshape(
-        o, byi_import_in(o, 1), byi_import_vector(o, 1, all), false);
+        o, byi_import_in(o, 1), byi_import_vector(o, 1, flat), false);
     const byi_id y = byi_import_emit(
         o, BYI_OP_TAKE, ARGS(x, index),
         ATTRS(AN_INT("axis", (int64_t)byi_import_rank(o, x) - 1)));
@@ -262,7 +264,7 @@ static void convert_array_feature(struct byi_import *o)
 static void convert_one_hot(struct byi_import *o)
 {
     const byi_id x = byi_import_in(o, 0);
-    const bool text = byi_import_dtype(o, x) == BYOC_STRING;
+    const bool is_text = byi_import_dtype(o, x) == BYOC_STRING;
     const int64_t last[] = {byi_import_rank(o, x)};
     uint32_t n = 0, n_texts = 0;
     const int64_t *ints = byi_import_ints(o, "cats_int64s", &n);
@@ -272,16 +274,17 @@ static void convert_one_hot(struct byi_import *o)
         byi_import_refuse(o,
                           "zeros is 0, so that unknown categories are errors, "
                           "expected 1");
-    if ((text ? n_texts : n) == 0)
+    if ((is_text ? n_texts : n) == 0)
         byi_import_fail(o, BYOC_EPARSE,
                         "found no categories of x's type, expected %s",
-                        text ? "cats_strings" : "cats_int64s");
-    const byi_id known = text ? byi_import_array(o, BYOC_STRING, n_texts, texts)
-                              : byi_import_vector(o, n, ints);
-    const byi_id wide = byi_import_expand(
-        o, text ? x : byi_import_cast(o, x, BYOC_I64), 1, last);
+                        is_text ? "cats_strings" : "cats_int64s");
+    const byi_id categories =
+        is_text ? byi_import_array(o, BYOC_STRING, n_texts, texts)
+                : byi_import_vector(o, n, ints);
+    const byi_id column = byi_import_expand(
+        o, is_text ? x : byi_import_cast(o, x, BYOC_I64), 1, last);
     o->out[0] = byi_import_cast(
-        o, byi_import_call(o, BYI_OP_EQUAL, wide, known), BYOC_F32);
+        o, byi_import_call(o, BYI_OP_EQUAL, column, categories), BYOC_F32);
 }
 
 /* --- label encoders ------------------------------------------------------- */
@@ -341,33 +344,35 @@ static void check_pairs(struct byi_import *o, byi_id keys, byi_id values)
 static byi_id map_keys(struct byi_import *o, byi_id x, byi_id keys,
                        byi_id values)
 {
-    const int64_t other = byi_import_int(o, "default_int64", -1);
-    const double other_float = byi_import_float(o, "default_float", -0.0);
-    const char *other_text = byi_import_string(o, "default_string", "_Unused");
-    const struct byi_tensor number = {.data = (void *)(uintptr_t)&other,
+    const int64_t default_int = byi_import_int(o, "default_int64", -1);
+    const double default_float = byi_import_float(o, "default_float", -0.0);
+    const char *default_text =
+        byi_import_string(o, "default_string", "_Unused");
+    const struct byi_tensor number = {.data = (void *)(uintptr_t)&default_int,
                                       .dtype = BYOC_I64};
-    const struct byi_tensor text = {.data = (void *)(uintptr_t)&other_text,
+    const struct byi_tensor text = {.data = (void *)(uintptr_t)&default_text,
                                     .dtype = BYOC_STRING};
     const enum byoc_dtype dtype =
         values == BYI_NO_ID ? BYOC_NONE : byi_import_dtype(o, values);
-    struct byi_tensor given;
+    struct byi_tensor tensor;
     byi_id fallback;
 
     check_pairs(o, keys, values);
-    if (byi_import_tensor(o, "default_tensor", &given)) {
-        if (byi_elements(given.rank, given.dims) != 1)
+    if (byi_import_tensor(o, "default_tensor", &tensor)) {
+        if (byi_elements(tensor.rank, tensor.dims) != 1)
             byi_import_fail(o, BYOC_EPARSE,
                             "default_tensor has %lld elements, "
                             "expected 1",
-                            (long long)byi_elements(given.rank, given.dims));
-        given.rank = 0;
-        fallback = byi_import_const(o, &given, false);
+                            (long long)byi_elements(tensor.rank, tensor.dims));
+        tensor.rank = 0;
+        fallback = byi_import_const(o, &tensor, false);
     } else if (dtype == BYOC_STRING || dtype == BYOC_I64)
         fallback =
             byi_import_const(o, dtype == BYOC_I64 ? &number : &text, false);
     else
         fallback = byi_import_scalar(
-            o, dtype, byi_dtype_is_int(dtype) ? (double)other : other_float);
+            o, dtype,
+            byi_dtype_is_int(dtype) ? (double)default_int : default_float);
     /* before version 4 a NaN equals no key, not even NaN */
     if (o->opset < 4 && byi_import_ok(o) &&
         byi_dtype_is_float(byi_import_dtype(o, keys)))
@@ -416,8 +421,8 @@ static void convert_category_mapper(struct byi_import *o)
 
     if (!byi_import_ok(o))
         return;
-    const byi_id all = byi_import_vector(o, n, places);
-    map_labels(o, byi_import_array(o, BYOC_STRING, n_texts, texts), all);
+    const byi_id numbers = byi_import_vector(o, n, places);
+    map_labels(o, byi_import_array(o, BYOC_STRING, n_texts, texts), numbers);
 }
 
 /* Refuse input i, a matrix, unless it has `width` columns. */

@@ -86,9 +86,9 @@ static void convert_batch_norm(struct byi_import *o)
 {
     static const int64_t one[] = {1};
     const double momentum = byi_import_float(o, "momentum", 0.9);
-    const bool single = byi_import_rank(o, byi_import_in(o, 0)) == 1;
+    const bool is_vector = byi_import_rank(o, byi_import_in(o, 0)) == 1;
 
-    if (single) /* (N) is (N, 1): one channel */
+    if (is_vector) /* (N) is (N, 1): one channel */
         o->in[0] = byi_import_expand(o, o->in[0], 1, one);
     if (o->opset < 7 && byi_import_int(o, "is_test", 0) == 0)
         byi_import_refuse(o, "is_test is 0 (training mode), expected 1");
@@ -102,7 +102,7 @@ static void convert_batch_norm(struct byi_import *o)
         by_channel ? byi_import_emit(o, BYI_OP_NN_BATCH_NORM, 5, o->in, 1, attr)
                    : byi_import_text(o, norm_by_element, 5, o->in, 1, attr);
     o->out[0] = byi_import_cast(o, y, dtype);
-    if (single)
+    if (is_vector)
         o->out[0] = byi_import_emit(o, BYI_OP_SQUEEZE, ARGS(o->out[0]),
                                     ATTRS(SOME_INTS("axis", 1, one)));
 }
@@ -111,7 +111,7 @@ byi_id byi_import_softmax_from(struct byi_import *o, enum byi_op_id op,
                                byi_id x, int64_t axis)
 {
     const uint32_t rank = byi_import_rank(o, x);
-    uint32_t wide = 0, last = rank ? rank - 1 : 0;
+    uint32_t n_wide = 0, last = rank ? rank - 1 : 0;
 
     if (rank == 0) {
         byi_import_fail(o, BYOC_ETYPE,
@@ -128,10 +128,10 @@ byi_id byi_import_softmax_from(struct byi_import *o, enum byi_op_id op,
     axis = axis < 0 ? axis + rank : axis;
     for (uint32_t i = (uint32_t)axis; i < rank; i++)
         if (byi_import_dim(o, x, i) != 1) {
-            wide++;
+            n_wide++;
             last = i;
         }
-    if (wide <= 1 && axis < (int64_t)rank)
+    if (n_wide <= 1 && axis < (int64_t)rank)
         return byi_import_emit(o, op, ARGS(x),
                                ATTRS(AN_INT("axis", (int64_t)last)));
     const byi_id flat = byi_import_emit(o, BYI_OP_FLATTEN, ARGS(x),
@@ -149,13 +149,13 @@ static void convert_softmax_1(struct byi_import *o)
 
 static void convert_mvn(struct byi_import *o)
 {
-    static const int64_t usual[] = {0, 2, 3};
+    static const int64_t default_axes[] = {0, 2, 3};
     uint32_t n = 0;
     const int64_t *axes = byi_import_ints(o, "axes", &n);
 
     if (!axes) {
-        axes = usual;
-        n = BYI_N(usual);
+        axes = default_axes;
+        n = BYI_N(default_axes);
     }
     axes = byi_import_axes(o, axes, n, byi_import_rank(o, byi_import_in(o, 0)));
     o->out[0] = byi_import_emit(o, BYI_OP_MVN, ARGS(byi_import_in(o, 0)),

@@ -156,23 +156,24 @@ static byi_id place_tiles(struct byi_import *o, const struct patches *p,
                           byi_id x, const int64_t *block, const int64_t *image,
                           const int64_t *tiles)
 {
-    int64_t apart[2 + 2 * MAX_SPACE] = {0, -1}, whole[2 + MAX_SPACE] = {0, -1};
+    int64_t split_shape[2 + 2 * MAX_SPACE] = {0, -1},
+                                image_shape[2 + MAX_SPACE] = {0, -1};
     int64_t axes[2 + 2 * MAX_SPACE] = {0, 1};
 
     for (uint32_t i = 0; i < p->n; i++) {
-        apart[2 + i] = block[i];
-        apart[2 + p->n + i] = tiles[i];
-        whole[2 + i] = image[i];
+        split_shape[2 + i] = block[i];
+        split_shape[2 + p->n + i] = tiles[i];
+        image_shape[2 + i] = image[i];
         axes[2 + 2 * i] = 2 + p->n + i;
         axes[3 + 2 * i] = 2 + i;
     }
     const byi_id parts = byi_import_call(
-        o, BYI_OP_RESHAPE, x, byi_import_vector(o, 2 + 2 * p->n, apart));
-    const byi_id placed =
+        o, BYI_OP_RESHAPE, x, byi_import_vector(o, 2 + 2 * p->n, split_shape));
+    const byi_id transposed =
         byi_import_emit(o, BYI_OP_TRANSPOSE, ARGS(parts),
                         ATTRS(SOME_INTS("axes", 2 + 2 * p->n, axes)));
-    return byi_import_call(o, BYI_OP_RESHAPE, placed,
-                           byi_import_vector(o, 2 + p->n, whole));
+    return byi_import_call(o, BYI_OP_RESHAPE, transposed,
+                           byi_import_vector(o, 2 + p->n, image_shape));
 }
 
 /* Col2Im: x is (n, channels block, places), the elements of each channel's
@@ -200,9 +201,9 @@ static void convert_col2im(struct byi_import *o)
     struct patches p = {
         .image = byi_import_cast(o, byi_import_in(o, 1), BYOC_I64),
         .block = byi_import_cast(o, byi_import_in(o, 2), BYOC_I64)};
-    const bool truth = byi_import_dtype(o, byi_import_in(o, 0)) == BYOC_BOOL;
-    const byi_id x = truth ? byi_import_cast(o, byi_import_in(o, 0), BYOC_I64)
-                           : byi_import_in(o, 0);
+    const bool is_bool = byi_import_dtype(o, byi_import_in(o, 0)) == BYOC_BOOL;
+    const byi_id x = is_bool ? byi_import_cast(o, byi_import_in(o, 0), BYOC_I64)
+                             : byi_import_in(o, 0);
     const int64_t n = byi_import_dim(o, p.image, 0), *block, *image;
     int64_t tiles[MAX_SPACE];
 
@@ -230,7 +231,7 @@ static void convert_col2im(struct byi_import *o)
                         ARGS(x, byi_import_scalar(o, byi_import_dtype(o, x), 0),
                              p.inside, p.flat, p.image),
                         NO_ATTRS);
-    o->out[0] = truth ? byi_import_cast(o, y, BYOC_BOOL) : y;
+    o->out[0] = is_bool ? byi_import_cast(o, y, BYOC_BOOL) : y;
 }
 
 /* --- DeformConv ----------------------------------------------------------- */
@@ -253,20 +254,21 @@ static byi_id emit_positions(struct byi_import *o,
                              uint32_t axis)
 {
     const int64_t step = axis ? 1 : d->kernel[1];
-    int64_t *moved =
-        byi_arena_calloc(o->scratch, (size_t)d->taps + 1, sizeof *moved);
+    int64_t *tap_offsets =
+        byi_arena_calloc(o->scratch, (size_t)d->taps + 1, sizeof *tap_offsets);
 
     for (int64_t i = 0; i < d->taps; i++)
-        moved[i] =
+        tap_offsets[i] =
             i / step % d->kernel[axis] * d->dilations[axis] - d->pads[axis];
     const byi_id starts = byi_import_with(
         o, BYI_OP_MULTIPLY,
         emit_arange(o, byi_import_length(o, d->offsets, axis + 2)),
         (double)d->strides[axis]);
     const byi_id base = expand_to_axes(o, starts, 3, 2u << axis);
-    const byi_id plain = emit_sum(
+    const byi_id regular = emit_sum(
         o,
-        expand_to_axes(o, byi_import_vector(o, (uint32_t)d->taps, moved), 3, 1),
+        expand_to_axes(o, byi_import_vector(o, (uint32_t)d->taps, tap_offsets),
+                       3, 1),
         base);
     const byi_id moves = byi_import_emit(
         o, BYI_OP_TAKE, ARGS(offsets, byi_import_scalar(o, BYOC_I64, axis)),
@@ -279,7 +281,7 @@ static byi_id emit_positions(struct byi_import *o,
         "                                               dtype=%moves));"
         "  expand_dims(subtract(%part, 1), axis=[4])"
         "}",
-        ARGS(moves, plain, byi_import_length(o, d->x, axis + 2)), NO_ATTRS);
+        ARGS(moves, regular, byi_import_length(o, d->x, axis + 2)), NO_ATTRS);
 }
 
 /* Emit x at the moved taps, (n offset_groups, channels / offset_groups,

@@ -28,14 +28,13 @@ static byi_id emit_qdq(struct byi_import *o, enum byi_op_id op, byi_id x,
                            ATTRS(AN_INT("axis", axis)));
 }
 
-/* Returns the zero point `given`, or zeros of the scale's shape if it is
- * omitted.
- */
-static byi_id make_zero_point(struct byi_import *o, byi_id scale, byi_id given,
+/* Returns the zero point `zero`, or zeros of the scale's shape if it is
+ * omitted. */
+static byi_id make_zero_point(struct byi_import *o, byi_id scale, byi_id zero,
                               enum byoc_dtype dtype)
 {
-    if (given != BYI_NO_ID)
-        return given;
+    if (zero != BYI_NO_ID)
+        return zero;
     if (byi_import_rank(o, scale) == 0)
         return byi_import_scalar(o, dtype, 0);
     return byi_import_emit(
@@ -175,7 +174,7 @@ static void convert_conv_integer(struct byi_import *o)
 }
 
 /* Scale an integer product, or its int32 bias, to float32. */
-static const char product_scaled[] =
+static const char scaled_product[] =
     "fn (%x, %a_scale, %b_scale) {"
     "  multiply(cast(%x, dtype=\"float32\"), multiply(%a_scale, %b_scale))"
     "}";
@@ -193,7 +192,7 @@ static void convert_qlinear_conv(struct byi_import *o)
 
     if (bias != BYI_NO_ID)
         b = byi_import_text(
-            o, product_scaled,
+            o, scaled_product,
             ARGS(bias, byi_import_in(o, 1), byi_import_in(o, 4)), NO_ATTRS);
     const byi_id y = byi_import_conv(o, x, w, b);
     o->out[0] = emit_qdq(o, BYI_OP_QUANTIZE, y, byi_import_in(o, 6),
@@ -289,15 +288,15 @@ static void convert_qlinear_pool(struct byi_import *o)
  * from `axis` on are flattened. */
 static void convert_qlinear_softmax(struct byi_import *o)
 {
-    const bool old = byi_import_int(o, "opset", 13) < 13;
-    const int64_t axis = byi_import_int(o, "axis", old ? 1 : -1);
+    const bool flattens = byi_import_int(o, "opset", 13) < 13;
+    const int64_t axis = byi_import_int(o, "axis", flattens ? 1 : -1);
     const byi_id x = dequantize_inputs(o, 0);
 
     o->out[0] = quantize_result(
         o,
-        old ? byi_import_softmax_from(o, BYI_OP_NN_SOFTMAX, x, axis)
-            : byi_import_emit(o, BYI_OP_NN_SOFTMAX, ARGS(x),
-                              ATTRS(AN_INT("axis", axis))),
+        flattens ? byi_import_softmax_from(o, BYI_OP_NN_SOFTMAX, x, axis)
+                 : byi_import_emit(o, BYI_OP_NN_SOFTMAX, ARGS(x),
+                                   ATTRS(AN_INT("axis", axis))),
         3, 0);
 }
 
@@ -348,7 +347,7 @@ static byi_id emit_qgemm_floats(struct byi_import *o, byi_id a_scale)
         return y;
     return byi_import_call(
         o, BYI_OP_ADD, y,
-        byi_import_text(o, product_scaled, ARGS(c, a_scale, scale), NO_ATTRS));
+        byi_import_text(o, scaled_product, ARGS(c, a_scale, scale), NO_ATTRS));
 }
 
 /* Emit a QGemm as ONNX Runtime computes it: the sums are exact, and one factor
@@ -418,7 +417,7 @@ static byi_id emit_integer_product(struct byi_import *o, byi_id a, byi_id b,
                                    byi_id a_scale, byi_id b_scale, byi_id bias)
 {
     const byi_id scaled = byi_import_text(
-        o, product_scaled,
+        o, scaled_product,
         ARGS(byi_import_call(o, BYI_OP_NN_MATMUL, a, b), a_scale, b_scale),
         NO_ATTRS);
 
@@ -499,14 +498,14 @@ struct block_weights {
 static byi_id read_block_zeros(struct byi_import *o,
                                const struct block_weights *w)
 {
-    const byi_id given = byi_import_in(o, 3);
+    const byi_id input = byi_import_in(o, 3);
     const int64_t bytes = (w->n_blocks * w->bits + 7) / 8;
 
-    if (given == BYI_NO_ID)
+    if (input == BYI_NO_ID)
         return byi_import_scalar(o, BYOC_U8, w->bits == 4 ? 8 : 128);
-    if (byi_import_dtype(o, given) != BYOC_U8)
-        return reshape_to(o, given, w->n, w->n_blocks, 0);
-    const byi_id zeros = reshape_to(o, given, w->n, bytes, 0);
+    if (byi_import_dtype(o, input) != BYOC_U8)
+        return reshape_to(o, input, w->n, w->n_blocks, 0);
+    const byi_id zeros = reshape_to(o, input, w->n, bytes, 0);
     return w->bits == 4 ? take_columns(o, unpack_codes(o, zeros, w->n, bytes),
                                        w->n_blocks)
                         : zeros;
@@ -524,11 +523,11 @@ static byi_id spread_blocks(struct byi_import *o, const struct block_weights *w,
     if (groups != BYI_NO_ID)
         return byi_import_emit(o, BYI_OP_TAKE, ARGS(wide, groups),
                                ATTRS(AN_INT("axis", 1)));
-    const byi_id each = byi_import_call(
+    const byi_id columns = byi_import_call(
         o, BYI_OP_BROADCAST_TO, reshape_to(o, wide, w->n, w->n_blocks, 1),
         byi_import_vector(o, 3, shape));
     return take_columns(
-        o, reshape_to(o, each, w->n, w->n_blocks * w->block_size, 0), w->k);
+        o, reshape_to(o, columns, w->n, w->n_blocks * w->block_size, 0), w->k);
 }
 
 /* Multiply by weights that are dequantised to float32, for cases that
@@ -739,7 +738,7 @@ static void convert_gather_blocks(struct byi_import *o)
     if (!byi_import_ok(o))
         return;
     const uint32_t last = (uint32_t)g.rank - 1;
-    const int64_t packed = g.is_uint8 && g.bits == 4 ? 2 : 1;
+    const int64_t codes_per_byte = g.is_uint8 && g.bits == 4 ? 2 : 1;
     const byi_id zeros =
         g.zeros != BYI_NO_ID
             ? unpack_block_codes(o, g.zeros, g.bits,
@@ -750,7 +749,7 @@ static void convert_gather_blocks(struct byi_import *o)
                         A_DTYPE("dtype", byi_import_dtype(o, g.codes))));
     byi_id parts[] = {
         unpack_block_codes(o, g.codes, g.bits,
-                           byi_import_dim(o, g.codes, last) * packed),
+                           byi_import_dim(o, g.codes, last) * codes_per_byte),
         g.scales, zeros};
     for (int i = 0; i < 3; i++)
         parts[i] = byi_import_emit(o, BYI_OP_TAKE, ARGS(parts[i], g.indices),

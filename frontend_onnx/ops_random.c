@@ -13,25 +13,27 @@
 /* Returns the node's seed, or the seed derived from its index. */
 static double seed_of(struct byi_import *o)
 {
-    const bool given = byi_import_has(o, "seed");
+    const bool has_seed = byi_import_has(o, "seed");
     const int64_t source = o->sources->n ? o->sources->at[0] : 0;
 
-    if (given && o->row->op == BYI_OP_NONE) /* Dropout's seed is an int */
+    if (has_seed && o->row->op == BYI_OP_NONE) /* Dropout's seed is an int */
         return (double)byi_import_int(o, "seed", 0);
-    return given ? byi_import_float(o, "seed", 0) : -1.0 - (double)source;
+    return has_seed ? byi_import_float(o, "seed", 0) : -1.0 - (double)source;
 }
 
-/* Emit random numbers of the node's dtype or, if it has none, of dtype `usual`.
+/* Emit random numbers of the node's dtype or, if it has none, of dtype
+ * `default_dtype`.
  */
 static byi_id emit_random(struct byi_import *o, byi_id shape,
-                          enum byoc_dtype usual)
+                          enum byoc_dtype default_dtype)
 {
     const bool normal = o->row->op == BYI_OP_RANDOM_NORMAL;
     const char *const names[] = {normal ? "mean" : "low",
                                  normal ? "scale" : "high"};
     const double first = byi_import_float(o, names[0], 0);
     const double second = byi_import_float(o, names[1], 1);
-    const enum byoc_dtype dtype = byi_import_dtype_attr(o, "dtype", usual);
+    const enum byoc_dtype dtype =
+        byi_import_dtype_attr(o, "dtype", default_dtype);
 
     return byi_import_emit(
         o, o->row->op, ARGS(shape),
@@ -70,11 +72,11 @@ static void convert_bernoulli(struct byi_import *o)
     const byi_id x = byi_import_in(o, 0);
     const enum byoc_dtype dtype =
         byi_import_dtype_attr(o, "dtype", byi_import_dtype(o, x));
-    const byi_id drawn = byi_import_emit(
+    const byi_id random = byi_import_emit(
         o, BYI_OP_RANDOM_UNIFORM, ARGS(byi_import_shape_of(o, x)),
         ATTRS(A_DTYPE("dtype", BYOC_F64), A_FLOAT("seed", seed_of(o))));
-    const byi_id below =
-        byi_import_call(o, BYI_OP_LESS, drawn, byi_import_cast(o, x, BYOC_F64));
+    const byi_id below = byi_import_call(o, BYI_OP_LESS, random,
+                                         byi_import_cast(o, x, BYOC_F64));
 
     o->out[0] = byi_import_cast(o, below, dtype);
 }

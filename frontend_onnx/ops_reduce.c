@@ -60,12 +60,12 @@ static void convert_reduce_input(struct byi_import *o)
 /* ReduceMax and ReduceMin compute on bools as 0 and 1. */
 static void convert_reduce_bool(struct byi_import *o)
 {
-    const bool truth = byi_import_dtype(o, byi_import_in(o, 0)) == BYOC_BOOL;
+    const bool is_bool = byi_import_dtype(o, byi_import_in(o, 0)) == BYOC_BOOL;
 
-    if (truth)
+    if (is_bool)
         o->in[0] = byi_import_cast(o, o->in[0], BYOC_U8);
     convert_reduce_input(o);
-    if (truth)
+    if (is_bool)
         o->out[0] = byi_import_cast(o, o->out[0], BYOC_BOOL);
 }
 

@@ -149,14 +149,14 @@ static void check_rotary(struct byi_import *o, const struct rotary_sizes *sizes,
 
 /* RotaryEmbedding: x (b, s, n h) or (b, n, s, h), positions (1) or (b, s),
  * tables of cosines and sines (positions, rotated / 2). Elements of a head
- * behind the rotated ones are unchanged. In ai.onnx the positions are the last
+ * after the rotated ones are unchanged. In ai.onnx the positions are the last
  * input, and may be omitted. */
 static void convert_rotary(struct byi_import *o)
 {
     const bool standard = o->row->since == 23;
     const uint32_t table = standard ? 1 : 2;
-    const byi_id given = byi_import_in(o, standard ? 3 : 1);
-    const uint32_t table_axis = given == BYI_NO_ID ? 2 : 1;
+    const byi_id position_input = byi_import_in(o, standard ? 3 : 1);
+    const uint32_t table_axis = position_input == BYI_NO_ID ? 2 : 1;
     const bool heads_first = byi_import_rank(o, byi_import_in(o, 0)) == 4;
     const bool interleaved = byi_import_int(o, "interleaved", 0) != 0;
     const int64_t rotary_dim = byi_import_int(o, "rotary_embedding_dim", 0);
@@ -188,9 +188,9 @@ static void convert_rotary(struct byi_import *o)
         x = byi_import_reshape(o, x, byi_import_vector(o, 4, shape), false);
     }
     const byi_id positions =
-        given == BYI_NO_ID
-            ? given
-            : emit_positions(o, given,
+        position_input == BYI_NO_ID
+            ? position_input
+            : emit_positions(o, position_input,
                              byi_import_length(o, x, heads_first ? 2 : 1));
     const byi_id tables[] = {
         emit_token_rows(o, byi_import_in(o, table), positions, heads_first),

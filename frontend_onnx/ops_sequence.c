@@ -55,11 +55,11 @@ struct rnn_activations {
     double alpha[MAX_FUNCTIONS], beta[MAX_FUNCTIONS];
 };
 
-/* Returns the model's next number, or `usual` after the last one. */
+/* Returns the model's next number, or `fallback` after the last one. */
 static double next_number(const double *values, uint32_t n, uint32_t *at,
-                          double usual)
+                          double fallback)
 {
-    return *at < n ? values[(*at)++] : usual;
+    return *at < n ? values[(*at)++] : fallback;
 }
 
 /* Whether the names are ONNX's default activations of RNN: "Tanh" for each of
@@ -119,14 +119,15 @@ static const byi_id *read_inputs(struct byi_import *o, uint32_t *n)
 static void check_hidden(struct byi_import *o)
 {
     const byi_id r = byi_import_in(o, 2);
-    const int64_t given =
+    const int64_t hidden_size =
         byi_import_int(o, "hidden_size", byi_import_dim(o, r, 2));
 
     if (byi_import_ok(o) && byi_import_rank(o, r) == 3 &&
-        byi_import_dim(o, r, 2) >= 0 && given != byi_import_dim(o, r, 2))
+        byi_import_dim(o, r, 2) >= 0 && hidden_size != byi_import_dim(o, r, 2))
         byi_import_fail(o, BYOC_ETYPE,
                         "hidden_size is %lld, expected the %lld columns of R",
-                        (long long)given, (long long)byi_import_dim(o, r, 2));
+                        (long long)hidden_size,
+                        (long long)byi_import_dim(o, r, 2));
 }
 
 static void convert_recurrent(struct byi_import *o)
@@ -168,8 +169,9 @@ static void convert_recurrent(struct byi_import *o)
         attrs[n_attrs++] = (struct byi_attr)A_BOOL(
             "input_forget", byi_import_int(o, "input_forget", 0) != 0);
     const byi_id *args = read_inputs(o, &n);
-    const byi_id all = byi_import_emit(o, o->row->op, n, args, n_attrs, attrs);
-    byi_import_get_outputs(o, all, byi_op(o->row->op)->n_out);
+    const byi_id results =
+        byi_import_emit(o, o->row->op, n, args, n_attrs, attrs);
+    byi_import_get_outputs(o, results, byi_op(o->row->op)->n_out);
 }
 
 /* --- linear attention ----------------------------------------------------- */
@@ -191,7 +193,7 @@ static void check_update_rule(struct byi_import *o)
     static const struct {
         const char *name;
         bool decay, beta;
-    } known[] = {{"linear", false, false},
+    } rules[] = {{"linear", false, false},
                  {"gated", true, false},
                  {"delta", false, true},
                  {"gated_delta", true, true}};
@@ -200,19 +202,19 @@ static void check_update_rule(struct byi_import *o)
     const bool beta = byi_import_in(o, 5) != BYI_NO_ID;
     uint32_t i = 0;
 
-    while (i < BYI_COUNT(known) && strcmp(known[i].name, rule) != 0)
+    while (i < BYI_COUNT(rules) && strcmp(rules[i].name, rule) != 0)
         i++;
-    if (i == BYI_COUNT(known))
+    if (i == BYI_COUNT(rules))
         byi_import_fail(
             o, BYOC_EPARSE,
             "update_rule is '%.40s', expected linear, gated, delta or "
             "gated_delta",
             rule);
-    else if (decay != known[i].decay)
+    else if (decay != rules[i].decay)
         byi_import_fail(
             o, BYOC_EPARSE, "update_rule '%s': found %s, expected %s", rule,
             decay ? "input decay" : "no input decay", decay ? "none" : "one");
-    else if (beta != known[i].beta)
+    else if (beta != rules[i].beta)
         byi_import_fail(
             o, BYOC_EPARSE, "update_rule '%s': found %s, expected %s", rule,
             beta ? "input beta" : "no input beta", beta ? "none" : "one");
@@ -236,7 +238,8 @@ static double linear_scale(struct byi_import *o, int64_t heads)
 static void convert_linear_attention(struct byi_import *o)
 {
     const enum byoc_dtype type = byi_import_dtype(o, byi_import_in(o, 0));
-    const enum byoc_dtype wide = type == BYOC_F64 ? BYOC_F64 : BYOC_F32;
+    const enum byoc_dtype compute_dtype =
+        type == BYOC_F64 ? BYOC_F64 : BYOC_F32;
     const byi_id past = byi_import_in(o, 3);
     const int64_t heads = byi_import_int(o, "q_num_heads", 0);
     const int64_t kv_heads = byi_import_int(o, "kv_num_heads", 0);
@@ -251,17 +254,20 @@ static void convert_linear_attention(struct byi_import *o)
     const double scale = linear_scale(o, heads);
     if (!byi_import_ok(o))
         return;
-    const byi_id all = byi_import_emit(
+    const byi_id results = byi_import_emit(
         o, BYI_OP_NN_LINEAR_ATTENTION,
-        ARGS(read_linear_input(o, 0, wide), read_linear_input(o, 1, wide),
-             read_linear_input(o, 2, wide), read_linear_input(o, 3, wide),
-             read_linear_input(o, 4, wide), read_linear_input(o, 5, wide)),
+        ARGS(read_linear_input(o, 0, compute_dtype),
+             read_linear_input(o, 1, compute_dtype),
+             read_linear_input(o, 2, compute_dtype),
+             read_linear_input(o, 3, compute_dtype),
+             read_linear_input(o, 4, compute_dtype),
+             read_linear_input(o, 5, compute_dtype)),
         ATTRS(AN_INT("heads", heads), AN_INT("kv_heads", kv_heads),
               A_FLOAT("scale", scale)));
-    o->out[0] = byi_import_cast(o, byi_import_get(o, all, 0), type);
+    o->out[0] = byi_import_cast(o, byi_import_get(o, results, 0), type);
     if (byi_import_wants(o, 1))
         o->out[1] = byi_import_cast(
-            o, byi_import_get(o, all, 1),
+            o, byi_import_get(o, results, 1),
             past == BYI_NO_ID ? type : byi_import_dtype(o, past));
 }
 

@@ -224,7 +224,7 @@ static void convert_concat(struct byi_import *o)
 {
     const int64_t axis =
         byi_import_int(o, "axis", 1); /* required from opset 4 */
-    const uint32_t fixed =
+    const uint32_t axis_index =
         byi_import_axis(o, axis, byi_import_rank(o, byi_import_in(o, 0)));
 
     for (uint32_t i = 0; i < o->n_in; i++)
@@ -236,7 +236,7 @@ static void convert_concat(struct byi_import *o)
         return;
     }
     o->out[0] = byi_import_emit(o, BYI_OP_CONCATENATE, o->n_in, o->in,
-                                ATTRS(AN_INT("axis", (int64_t)fixed)));
+                                ATTRS(AN_INT("axis", (int64_t)axis_index)));
 }
 
 /* Returns the sizes of n equal parts of axis `axis`, whose size is `dim`; if
@@ -247,7 +247,7 @@ static const int64_t *equal_sizes(struct byi_import *o, int64_t dim,
 {
     int64_t *sizes = byi_arena_calloc(o->scratch, n + 1, sizeof *sizes);
     const int64_t part = n ? dim / n + (dim % n != 0) : 0;
-    int64_t rest = dim;
+    int64_t remaining = dim;
 
     if (n == 0 || (dim % n != 0 && !uneven))
         byi_import_fail(
@@ -256,8 +256,8 @@ static const int64_t *equal_sizes(struct byi_import *o, int64_t dim,
             "expected a divisor of it",
             axis, (long long)dim, n);
     for (uint32_t i = 0; i < n; i++) {
-        sizes[i] = part < rest ? part : rest;
-        rest -= sizes[i];
+        sizes[i] = part < remaining ? part : remaining;
+        remaining -= sizes[i];
     }
     return sizes;
 }
@@ -301,18 +301,18 @@ static void split_at_run(struct byi_import *o, byi_id x, byi_id sizes,
 
 static void convert_split(struct byi_import *o)
 {
-    const byi_id x = byi_import_in(o, 0), given = byi_import_in(o, 1);
+    const byi_id x = byi_import_in(o, 0), sizes_input = byi_import_in(o, 1);
     const uint32_t axis =
         byi_import_axis(o, byi_import_int(o, "axis", 0), byi_import_rank(o, x));
     const int64_t expected_parts = byi_import_int(o, "num_outputs", 0);
     uint32_t n = 0;
     const int64_t *sizes = byi_import_ints(o, "split", &n);
 
-    if (given != BYI_NO_ID && !byi_import_is_const(o, 1)) {
-        split_at_run(o, x, cast_int64(o, given), axis);
+    if (sizes_input != BYI_NO_ID && !byi_import_is_const(o, 1)) {
+        split_at_run(o, x, cast_int64(o, sizes_input), axis);
         return;
     }
-    if (given != BYI_NO_ID)
+    if (sizes_input != BYI_NO_ID)
         sizes = byi_import_const_ints(o, 1, "split", &n);
     if (!sizes) {
         const int64_t dim = byi_import_dim(o, x, axis);
@@ -384,19 +384,21 @@ static void convert_slice_1(struct byi_import *o)
     const int64_t *ends = byi_import_ints(o, "ends", &n_ends);
     const int64_t *axes = byi_import_ints(o, "axes", &n_axes);
 
-    const byi_id along = axes ? byi_import_vector(o, n_axes, axes) : BYI_NO_ID;
+    const byi_id axes_vector =
+        axes ? byi_import_vector(o, n_axes, axes) : BYI_NO_ID;
     const byi_id end = byi_import_vector(o, n_ends, ends);
-    emit_slice(o, byi_import_vector(o, n, starts), end, along, BYI_NO_ID);
+    emit_slice(o, byi_import_vector(o, n, starts), end, axes_vector, BYI_NO_ID);
 }
 
 static void convert_slice(struct byi_import *o)
 {
-    byi_id given[5] = {BYI_NO_ID, BYI_NO_ID, BYI_NO_ID, BYI_NO_ID, BYI_NO_ID};
+    byi_id operands[5] = {BYI_NO_ID, BYI_NO_ID, BYI_NO_ID, BYI_NO_ID,
+                          BYI_NO_ID};
 
     for (uint32_t i = 1; i < 5; i++)
         if (byi_import_in(o, i) != BYI_NO_ID)
-            given[i] = cast_int64(o, byi_import_in(o, i));
-    emit_slice(o, given[1], given[2], given[3], given[4]);
+            operands[i] = cast_int64(o, byi_import_in(o, i));
+    emit_slice(o, operands[1], operands[2], operands[3], operands[4]);
 }
 
 /* Whether `id` is constant and all its elements are 0: a Pad by 0 is an
@@ -434,9 +436,9 @@ static void convert_pad_2(struct byi_import *o)
     uint32_t n = 0;
     const int64_t *pads = byi_import_ints(o, name, &n);
 
-    const byi_id filled =
+    const byi_id fill_value =
         byi_import_scalar(o, byi_import_dtype(o, byi_import_in(o, 0)), value);
-    emit_pad(o, byi_import_vector(o, n, pads), filled);
+    emit_pad(o, byi_import_vector(o, n, pads), fill_value);
 }
 
 /* Emit elements from .. to - 1 of a vector. */
@@ -455,11 +457,11 @@ static byi_id emit_elements(struct byi_import *o, byi_id vector, int64_t from,
  * axes get 0. */
 static byi_id spread_pads(struct byi_import *o, uint32_t rank)
 {
-    const int64_t none[BYI_MAX_RANK] = {0};
+    const int64_t no_pads[BYI_MAX_RANK] = {0};
     const byi_id axes = byi_import_in(o, 3),
                  pads = cast_int64(o, byi_import_in(o, 1));
     const int64_t n = byi_import_dim(o, axes, 0);
-    const byi_id zeros = byi_import_vector(o, rank, none);
+    const byi_id zeros = byi_import_vector(o, rank, no_pads);
 
     if (byi_import_ok(o) && byi_import_rank(o, axes) != 1)
         byi_import_refuse(o, "found axes of rank %u, expected a vector",
@@ -497,13 +499,13 @@ static void convert_center(struct byi_import *o)
 {
     const byi_id x = byi_import_in(o, 0), dims = byi_import_shape_of(o, x);
     const uint32_t rank = byi_import_rank(o, x);
-    int64_t every[BYI_MAX_RANK], ones[BYI_MAX_RANK];
+    int64_t all_axes[BYI_MAX_RANK], ones[BYI_MAX_RANK];
     uint32_t n = 0;
     const int64_t *axes = byi_import_ints(o, "axes", &n);
     byi_id target = cast_int64(o, byi_import_in(o, 1));
 
     for (uint32_t i = 0; i < rank; i++) {
-        every[i] = i;
+        all_axes[i] = i;
         ones[i] = 1;
     }
     if (axes)
@@ -518,7 +520,7 @@ static void convert_center(struct byi_import *o)
     const byi_id y = byi_import_call(
         o, BYI_OP_STRIDED_SLICE, x, begin,
         byi_import_call(o, BYI_OP_ADD, begin, cropped),
-        byi_import_vector(o, rank, every), byi_import_vector(o, rank, ones));
+        byi_import_vector(o, rank, all_axes), byi_import_vector(o, rank, ones));
     o->out[0] = byi_import_call(
         o, BYI_OP_NN_PAD, y,
         byi_import_concat(

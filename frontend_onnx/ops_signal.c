@@ -161,12 +161,12 @@ static void convert_mel(struct byi_import *o)
 static byi_id emit_dft(struct byi_import *o, byi_id x, int64_t axis)
 {
     byi_id args[] = {x, BYI_NO_ID};
-    const bool given = byi_import_in(o, 1) != BYI_NO_ID;
+    const bool has_length = byi_import_in(o, 1) != BYI_NO_ID;
 
-    if (given)
+    if (has_length)
         args[1] = read_scalar(o, 1, BYOC_I64);
     return byi_import_emit(
-        o, BYI_OP_DFT, given ? 2 : 1, args,
+        o, BYI_OP_DFT, has_length ? 2 : 1, args,
         ATTRS(AN_INT("axis", axis),
               A_BOOL("inverse", byi_import_int(o, "inverse", 0) != 0),
               A_BOOL("onesided", byi_import_int(o, "onesided", 0) != 0)));
@@ -216,19 +216,19 @@ static byi_id emit_dynamic_dft(struct byi_import *o, byi_id x, byi_id axis)
         target = byi_import_concat(o, target, byi_import_row(o, sizes[i]), 0);
     const byi_id y = emit_dft(o, byi_import_reshape(o, x, target, false), 1);
     const byi_id two = byi_import_vector(o, 1, (const int64_t[]){2});
-    const byi_id whole = byi_import_call(
+    const byi_id y_shape = byi_import_call(
         o, BYI_OP_WHERE, byi_import_call(o, BYI_OP_EQUAL, at, axis),
         byi_import_length(o, y, 1), byi_import_concat(o, shape, two, 0));
-    return byi_import_reshape(o, y, whole, false);
+    return byi_import_reshape(o, y, y_shape, false);
 }
 
 static void convert_dft(struct byi_import *o)
 {
-    const int64_t usual = o->opset < 20 ? 1 : -2;
+    const int64_t default_axis = o->opset < 20 ? 1 : -2;
 
     if (byi_import_in(o, 2) == BYI_NO_ID)
-        o->out[0] =
-            emit_dft(o, byi_import_in(o, 0), byi_import_int(o, "axis", usual));
+        o->out[0] = emit_dft(o, byi_import_in(o, 0),
+                             byi_import_int(o, "axis", default_axis));
     else if (byi_import_is_const(o, 2))
         o->out[0] = emit_dft(o, byi_import_in(o, 0),
                              byi_import_const_int(o, 2, "axis"));
@@ -274,9 +274,10 @@ static byi_id emit_frame_positions(struct byi_import *o, byi_id x, byi_id step,
 static void convert_stft(struct byi_import *o)
 {
     const enum byoc_dtype dtype = byi_import_dtype(o, byi_import_in(o, 0));
-    const enum byoc_dtype wide = dtype == BYOC_F64 ? BYOC_F64 : BYOC_F32;
-    const byi_id x = byi_import_cast(o, byi_import_in(o, 0), wide);
-    const byi_id given = byi_import_in(o, 2);
+    const enum byoc_dtype compute_dtype =
+        dtype == BYOC_F64 ? BYOC_F64 : BYOC_F32;
+    const byi_id x = byi_import_cast(o, byi_import_in(o, 0), compute_dtype);
+    const byi_id window = byi_import_in(o, 2);
     const bool onesided = byi_import_int(o, "onesided", 1) != 0;
     const byi_id step = read_scalar(o, 1, BYOC_I64);
     const byi_id length = emit_frame_length(o);
@@ -289,10 +290,10 @@ static void convert_stft(struct byi_import *o)
     byi_id frames = byi_import_emit(
         o, BYI_OP_TAKE, ARGS(x, emit_frame_positions(o, x, step, length)),
         ATTRS(AN_INT("axis", 1)));
-    if (given != BYI_NO_ID)
-        frames =
-            byi_import_call(o, BYI_OP_MULTIPLY, frames,
-                            emit_column(o, byi_import_cast(o, given, wide)));
+    if (window != BYI_NO_ID)
+        frames = byi_import_call(
+            o, BYI_OP_MULTIPLY, frames,
+            emit_column(o, byi_import_cast(o, window, compute_dtype)));
     const byi_id y =
         byi_import_emit(o, BYI_OP_DFT, ARGS(frames),
                         ATTRS(AN_INT("axis", 2), A_BOOL("onesided", onesided)));

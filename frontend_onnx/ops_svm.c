@@ -216,30 +216,30 @@ static byi_id add_pair_weights(struct byi_import *o, const struct svm *s,
 }
 
 /* Emit the votes for each class: pair (i, j) votes for i if its score is above
- * 0, otherwise for j. Starting from all votes for the classes j (`lost`), each
- * score above 0 moves one vote from j to i (`moved`). */
+ * 0, otherwise for j. Starting from all votes for the classes j (`start`), each
+ * score above 0 moves one vote from j to i (`moves`). */
 static byi_id emit_votes(struct byi_import *o, const struct class_pairs *p,
                          byi_id scores)
 {
-    double *moved = byi_arena_calloc(
-        o->scratch, (size_t)p->n * p->n_classes + 1, sizeof *moved);
-    double *lost =
-        byi_arena_calloc(o->scratch, (size_t)p->n_classes + 1, sizeof *lost);
+    double *moves = byi_arena_calloc(
+        o->scratch, (size_t)p->n * p->n_classes + 1, sizeof *moves);
+    double *start =
+        byi_arena_calloc(o->scratch, (size_t)p->n_classes + 1, sizeof *start);
     uint32_t pair = 0;
 
     for (uint32_t i = 0; i < p->n_classes; i++)
         for (uint32_t j = i + 1; j < p->n_classes; j++, pair++) {
-            moved[(size_t)i * p->n + pair] = 1;
-            moved[(size_t)j * p->n + pair] = -1;
-            lost[j] += 1;
+            moves[(size_t)i * p->n + pair] = 1;
+            moves[(size_t)j * p->n + pair] = -1;
+            start[j] += 1;
         }
     const byi_id won = byi_import_cast(
         o, emit_with_number(o, BYI_OP_GREATER, scores, 0), BYOC_F64);
-    const byi_id bias = byi_import_array(o, BYOC_F64, p->n_classes, lost);
+    const byi_id bias = byi_import_array(o, BYOC_F64, p->n_classes, start);
     return byi_import_call(
         o, BYI_OP_ADD,
         byi_import_call(o, BYI_OP_NN_DENSE, won,
-                        add_matrix(o, p->n_classes, p->n, moved)),
+                        add_matrix(o, p->n_classes, p->n, moves)),
         bias);
 }
 
@@ -286,9 +286,9 @@ static byi_id emit_two_scores(struct byi_import *o, byi_id score,
 }
 
 /* Read the number of support vectors of each class, and check the sizes of
- * attributes rho and coefficients; p->n_classes is given. Sets the other
- * members of p, and s->n_vectors, which is not 0. Returns false after an error.
- */
+ * attributes rho and coefficients. The caller has set p->n_classes; this sets
+ * the other members of p, and s->n_vectors, which is not 0. Returns false after
+ * an error. */
 static bool read_pairs(struct byi_import *o, struct svm *s,
                        struct class_pairs *p)
 {

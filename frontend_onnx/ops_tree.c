@@ -23,7 +23,7 @@ struct flat_trees {
     uint32_t *weight_from; /* for each leaf weight: its index in the lists */
     uint8_t *modes;
     uint32_t n;
-    bool special; /* some mode is not 0 */
+    bool has_modes; /* some mode is not 0; false: `modes` is not needed */
 };
 
 /* --- reading -------------------------------------------------------------- */
@@ -72,12 +72,12 @@ static struct byi_tree_key *sort_keys(struct byi_import *o, uint32_t n,
 static uint32_t find_key(const struct byi_tree_key *keys, uint32_t n,
                          int64_t tree, int64_t node)
 {
-    const struct byi_tree_key wanted = {tree, node, 0};
+    const struct byi_tree_key key = {tree, node, 0};
     uint32_t low = 0, high = n;
 
     while (low < high) {
         const uint32_t middle = low + (high - low) / 2;
-        if (compare_keys(&keys[middle], &wanted) < 0)
+        if (compare_keys(&keys[middle], &key) < 0)
             low = middle + 1;
         else
             high = middle;
@@ -151,7 +151,7 @@ static bool read_mode(struct byi_import *o, const struct byi_trees *l,
         const char *name;
         uint8_t mode;
         bool swap;
-    } known[] = {
+    } comparisons[] = {
         {"BRANCH_LEQ", 0, false},    {"BRANCH_LT", LESS, false},
         {"BRANCH_GTE", LESS, true},  {"BRANCH_GT", 0, true},
         {"BRANCH_EQ", EQUAL, false}, {"BRANCH_NEQ", EQUAL, true},
@@ -163,14 +163,14 @@ static bool read_mode(struct byi_import *o, const struct byi_trees *l,
         *swap = true;
         return true;
     }
-    for (uint32_t i = 0; i < BYI_COUNT(known); i++) {
-        if (strcmp(l->modes[at], known[i].name) != 0)
+    for (uint32_t i = 0; i < BYI_COUNT(comparisons); i++) {
+        if (strcmp(l->modes[at], comparisons[i].name) != 0)
             continue;
-        *mode = known[i].mode;
-        *swap = known[i].swap;
+        *mode = comparisons[i].mode;
+        *swap = comparisons[i].swap;
         /* NaN goes to the false child, except that NaN != x is true */
         const bool nan_is_true =
-            tracks || strcmp(known[i].name, "BRANCH_NEQ") == 0;
+            tracks || strcmp(comparisons[i].name, "BRANCH_NEQ") == 0;
         if (nan_is_true != *swap)
             *mode |= NAN_IS_TRUE;
         return true;
@@ -261,7 +261,7 @@ static void write_tree(struct byi_import *o, const struct byi_trees *l,
         if (!byi_import_ok(o))
             break;
         f->splits[place][0] = (int32_t)l->features[w.at];
-        f->special |= f->modes[place] != 0;
+        f->has_modes |= f->modes[place] != 0;
         if (!l->set || l->set[w.at] != BYI_SET_NEXT)
             BYI_PUSH(&stack,
                      ((struct tree_visit){l->node_keys[other].index, place}));
@@ -346,7 +346,7 @@ static byi_id select_elements(struct byi_import *o, enum byoc_dtype dtype,
                               const struct byi_tensor *t, const uint32_t *from,
                               uint32_t n)
 {
-    struct byi_tensor picked = {
+    struct byi_tensor elements = {
         .data = byi_arena_calloc(o->scratch, n + 1, byoc_dtype_size(dtype)),
         .dtype = dtype,
         .rank = 1,
@@ -355,8 +355,8 @@ static byi_id select_elements(struct byi_import *o, enum byoc_dtype dtype,
     if (!byi_import_ok(o))
         return BYI_NO_ID;
     for (uint32_t i = 0; i < n; i++)
-        byi_tensor_set(&picked, i, byi_tensor_float(t, from[i]));
-    return byi_import_const(o, &picked, false);
+        byi_tensor_set(&elements, i, byi_tensor_float(t, from[i]));
+    return byi_import_const(o, &elements, false);
 }
 
 /* Add a constant: a vector of n elements if columns is 1, otherwise (n,
@@ -377,33 +377,34 @@ static byi_id add_constant(struct byi_import *o, enum byoc_dtype dtype,
 static bool covers_targets(struct byi_import *o, const struct flat_trees *f,
                            int64_t n)
 {
-    bool *all = byi_arena_calloc(o->scratch, (size_t)n, sizeof *all);
+    bool *has_tree = byi_arena_calloc(o->scratch, (size_t)n, sizeof *has_tree);
     int64_t covered = 0;
 
     for (uint32_t t = 0; t < f->roots.n; t++) {
         const uint32_t end =
             t + 1 < f->roots.n ? (uint32_t)f->roots.at[t + 1] : f->n;
-        int32_t only = -1;
+        int32_t target = -1;
         bool same = true; /* each leaf has one weight, of the same target */
         for (uint32_t i = (uint32_t)f->roots.at[t]; i < end; i++) {
             if (f->splits[i][0] >= 0)
                 continue;
             const int32_t to =
                 f->splits[i][0] == -2 ? f->targets.at[f->splits[i][1]] : -1;
-            same &= to >= 0 && (only < 0 || to == only);
-            only = to;
+            same &= to >= 0 && (target < 0 || to == target);
+            target = to;
         }
-        if (same && only >= 0 && !all[only]) {
-            all[only] = true;
+        if (same && target >= 0 && !has_tree[target]) {
+            has_tree[target] = true;
             covered++;
         }
     }
     return covered == n;
 }
 
-/* Set e->used, negative and partial from the weights. */
-static void set_facts(struct byi_import *o, const struct flat_trees *f,
-                      const struct byi_tensor *weights, struct byi_ensemble *e)
+/* Set e->used, e->negative and e->partial from the weights. */
+static void describe_weights(struct byi_import *o, const struct flat_trees *f,
+                             const struct byi_tensor *weights,
+                             struct byi_ensemble *e)
 {
     for (uint32_t i = 0; i < f->targets.n && byi_import_ok(o); i++) {
         const int32_t to = f->targets.at[i];
@@ -433,7 +434,7 @@ static byi_id emit_ensemble(struct byi_import *o, const struct flat_trees *f,
         ARGS(x, add_constant(o, BYOC_I32, f->roots.at, f->roots.n, 1),
              add_constant(o, BYOC_I32, f->splits, f->n, 2),
              select_elements(o, dtype, thresholds, f->from, f->n),
-             add_constant(o, BYOC_U8, f->modes, f->special ? f->n : 0, 1),
+             add_constant(o, BYOC_U8, f->modes, f->has_modes ? f->n : 0, 1),
              add_constant(o, BYOC_I32,
                           f->targets.at ? f->targets.at : &(int32_t){0},
                           f->targets.n, 1),
@@ -447,8 +448,8 @@ void byi_tree_add(struct byi_import *o, const struct byi_trees *l,
                   const struct byi_tensor *weights, const char *aggregate,
                   struct byi_ensemble *e)
 {
-    const bool wide = byi_import_dtype(o, byi_import_in(o, 0)) == BYOC_F64;
-    const byi_id x = byi_ml_matrix(o, 0, wide ? BYOC_F64 : BYOC_F32);
+    const bool is_double = byi_import_dtype(o, byi_import_in(o, 0)) == BYOC_F64;
+    const byi_id x = byi_ml_matrix(o, 0, is_double ? BYOC_F64 : BYOC_F32);
     struct flat_trees f = {0};
 
     if (e->n < 1 || e->n > INT32_MAX)
@@ -457,7 +458,7 @@ void byi_tree_add(struct byi_import *o, const struct byi_trees *l,
     if (byi_import_ok(o))
         write_trees(o, l, &f);
     if (byi_import_ok(o))
-        set_facts(o, &f, weights, e);
+        describe_weights(o, &f, weights, e);
     if (byi_import_ok(o))
         e->sums = emit_ensemble(o, &f, x, thresholds, weights, aggregate, e);
     byi_vec_free(f.roots.at);
@@ -488,13 +489,14 @@ static byi_id add_base_values(struct byi_import *o, byi_id sums, uint32_t *n)
     if (!byi_import_ok(o))
         return BYI_NO_ID;
     const int64_t count = byi_elements(t.rank, t.dims);
-    uint32_t *all =
-        byi_arena_calloc(o->scratch, (size_t)count + 1, sizeof *all);
+    uint32_t *indices =
+        byi_arena_calloc(o->scratch, (size_t)count + 1, sizeof *indices);
     for (int64_t i = 0; i < count; i++)
-        all[i] = (uint32_t)i;
+        indices[i] = (uint32_t)i;
     *n = (uint32_t)count;
-    return count ? select_elements(o, byi_import_dtype(o, sums), &t, all, *n)
-                 : BYI_NO_ID;
+    return count
+               ? select_elements(o, byi_import_dtype(o, sums), &t, indices, *n)
+               : BYI_NO_ID;
 }
 
 /* --- the operators -------------------------------------------------------- */
@@ -579,9 +581,9 @@ static void classify_multi(struct byi_import *o, const struct byi_ensemble *e,
 
     o->out[0] = byi_ml_label(o, labels, byi_ml_best(o, sums));
     if (e->partial) {
-        const byi_id none = byi_import_call(
+        const byi_id no_votes = byi_import_call(
             o, BYI_OP_EQUAL, sums, byi_import_scalar(o, dtype, -INFINITY));
-        sums = byi_import_call(o, BYI_OP_WHERE, none,
+        sums = byi_import_call(o, BYI_OP_WHERE, no_votes,
                                byi_import_scalar(o, dtype, 0), sums);
     }
     o->out[1] =
@@ -597,29 +599,30 @@ static void convert_tree_classifier(struct byi_import *o)
     const char *transform = byi_import_string(o, "post_transform", "NONE");
     uint32_t n_labels = 0, n = 0;
     const byi_id labels = byi_ml_labels(o, "classlabels_int64s", &n_labels);
-    const bool based = byi_import_has(o, "base_values") ||
-                       byi_import_has(o, "base_values_as_tensor");
-    struct byi_ensemble e = {.n = n_labels, .partial = n_labels > 2 && !based};
+    const bool has_base_values = byi_import_has(o, "base_values") ||
+                                 byi_import_has(o, "base_values_as_tensor");
+    struct byi_ensemble e = {.n = n_labels,
+                             .partial = n_labels > 2 && !has_base_values};
 
     read_ensemble(o, "class", "sum", &e);
     const byi_id base = add_base_values(o, e.sums, &n);
-    const bool single = n_labels == 2 && e.used[0] != e.used[1] && n < 2;
-    if (n && n != n_labels && !single)
+    const bool has_one_sum = n_labels == 2 && e.used[0] != e.used[1] && n < 2;
+    if (n && n != n_labels && !has_one_sum)
         byi_import_refuse(
             o, "found %u base_values for %u classes, expected one each", n,
             n_labels);
     if (!byi_import_ok(o))
         return;
-    byi_id sums = single && e.used[0] ? emit_column(o, e.sums, 0) : e.sums;
-    if (n && (!single || e.used[0]))
+    byi_id sums = has_one_sum && e.used[0] ? emit_column(o, e.sums, 0) : e.sums;
+    if (n && (!has_one_sum || e.used[0]))
         sums = byi_import_call(o, BYI_OP_ADD, sums, base);
     if (n_labels == 1) {
         const byi_id above = byi_ml_above(o, sums, 0);
         o->out[0] = byi_ml_label(o, byi_import_vector(o, 2, two), above);
         o->out[1] = byi_import_cast(o, sums, BYOC_F32);
-    } else if (single && e.used[0]) {
+    } else if (has_one_sum && e.used[0]) {
         classify_binary(o, &e, sums, labels, transform);
-    } else if (single) { /* class 0 scores 0; class 1 decides */
+    } else if (has_one_sum) { /* class 0 scores 0; class 1 decides */
         o->out[1] =
             byi_ml_transform(o, byi_import_cast(o, sums, BYOC_F32), transform);
         o->out[0] = byi_ml_label(

@@ -9,12 +9,15 @@
 
 #include <math.h>
 
-/* The attributes of the operator. */
+/* The attributes of the operator: n inner nodes, and their leaves. */
 struct inner_nodes {
     uint32_t n, n_leaves;
+    /* for each inner node: its feature, its true and its false child, whether
+     * these are leaves, and whether NaN goes to the true child (NULL: no) */
     const int64_t *features, *yes, *no, *yes_leaf, *no_leaf, *missing;
-    const int64_t *leaf_targets;
-    struct byi_tensor modes, splits, members, weights;
+    const int64_t *leaf_targets; /* for each leaf, as `weights` */
+    struct byi_tensor modes, splits, members,
+        weights;     /* members: of the sets */
     uint32_t *start; /* for each inner node: its first listed node; [n]: the
                         number of listed nodes */
 };
@@ -44,11 +47,11 @@ static uint32_t count_listed(const struct inner_nodes *t, uint32_t i,
 static void read_tensor(struct byi_import *o, const char *name, uint32_t n,
                         struct byi_tensor *t)
 {
-    const bool given = byi_import_tensor(o, name, t);
+    const bool found = byi_import_tensor(o, name, t);
 
     if (!byi_import_ok(o) || n == UINT32_MAX)
         return;
-    if (!given)
+    if (!found)
         byi_import_fail(o, BYOC_EPARSE,
                         "%s is missing, expected a tensor of %u entries", name,
                         n);

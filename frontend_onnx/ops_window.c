@@ -36,10 +36,10 @@ static void check_range(struct byi_import *o, const char *name, uint32_t n,
 static void divide_padding(struct onnx_window *w, uint32_t i, int64_t total,
                            bool upper)
 {
-    const int64_t less = total / 2, more = total - less;
+    const int64_t smaller = total / 2, larger = total - smaller;
 
-    w->pads[i] = upper ? less : more;
-    w->pads[w->n + i] = upper ? more : less;
+    w->pads[i] = upper ? smaller : larger;
+    w->pads[w->n + i] = upper ? larger : smaller;
 }
 
 /* Set the pads of auto_pad SAME_UPPER (`upper`) or SAME_LOWER: each axis of the
@@ -132,7 +132,7 @@ static uint32_t count_spatial(struct byi_import *o, byi_id x, uint32_t max)
 static void read_conv(struct byi_import *o, byi_id x, byi_id weights,
                       struct onnx_window *w)
 {
-    const bool given = byi_import_has(o, "kernel_shape");
+    const bool has_kernel_shape = byi_import_has(o, "kernel_shape");
 
     w->n = count_spatial(o, x, 3);
     if (byi_import_ok(o) && byi_import_rank(o, weights) != w->n + 2)
@@ -144,16 +144,16 @@ static void read_conv(struct byi_import *o, byi_id x, byi_id weights,
     byi_import_int_list(o, "kernel_shape", w->n, 0, w->kernel);
     for (uint32_t i = 0; i < w->n; i++) {
         const int64_t dim = byi_import_dim(o, weights, i + 2);
-        if (!given && BYI_IS_SYMBOL(dim))
+        if (!has_kernel_shape && BYI_IS_SYMBOL(dim))
             byi_import_refuse(o,
                               "found weights of symbolic kernel size, expected "
                               "a known size or kernel_shape");
-        if (given && !BYI_IS_SYMBOL(dim) && dim != w->kernel[i])
+        if (has_kernel_shape && !BYI_IS_SYMBOL(dim) && dim != w->kernel[i])
             byi_import_fail(o, BYOC_ETYPE,
                             "kernel_shape[%u] is %lld, expected %lld as in the "
                             "weights",
                             i, (long long)w->kernel[i], (long long)dim);
-        w->kernel[i] = given ? w->kernel[i] : dim;
+        w->kernel[i] = has_kernel_shape ? w->kernel[i] : dim;
     }
     read_window(o, w);
 }
@@ -220,7 +220,7 @@ static void convert_causal_conv(struct byi_import *o)
     const int64_t groups = byi_import_dim(o, weights, 0);
     const int64_t k = byi_import_dim(o, weights, 2);
     const int64_t before[] = {0, 0, k - 1, 0, 0, 0}, last[] = {1 - k};
-    byi_id all = x;
+    byi_id padded = x;
 
     /* an attribute of com.microsoft's variant */
     const int64_t ndim = byi_import_int(o, "ndim", 1);
@@ -240,21 +240,21 @@ static void convert_causal_conv(struct byi_import *o)
     if (!byi_import_ok(o))
         return;
     if (k > 1 && state != BYI_NO_ID)
-        all = byi_import_concat(o, state, x, 2);
+        padded = byi_import_concat(o, state, x, 2);
     else if (k > 1)
-        all = byi_import_call(o, BYI_OP_NN_PAD, x,
-                              byi_import_vector(o, 6, before),
-                              byi_import_scalar(o, byi_import_dtype(o, x), 0));
+        padded = byi_import_call(
+            o, BYI_OP_NN_PAD, x, byi_import_vector(o, 6, before),
+            byi_import_scalar(o, byi_import_dtype(o, x), 0));
     const byi_id y =
         emit_bias(o,
-                  byi_import_emit(o, BYI_OP_NN_CONV1D, ARGS(all, weights),
+                  byi_import_emit(o, BYI_OP_NN_CONV1D, ARGS(padded, weights),
                                   ATTRS(AN_INT("groups", groups))),
                   byi_import_in(o, 2), 1);
     o->out[0] = silu ? byi_import_call(o, BYI_OP_MULTIPLY, y,
                                        byi_import_call(o, BYI_OP_SIGMOID, y))
                      : y;
     o->out[1] = byi_import_call(
-        o, BYI_OP_STRIDED_SLICE, all,
+        o, BYI_OP_STRIDED_SLICE, padded,
         byi_import_vector(o, 1, k > 1 ? last : (const int64_t[]){0}),
         byi_import_vector(o, 1, (const int64_t[]){k > 1 ? INT64_MAX : 0}),
         byi_import_vector(o, 1, (const int64_t[]){2}),
@@ -282,7 +282,7 @@ static void convert_fused_conv(struct byi_import *o)
 static void pad_to_shape(struct byi_import *o, struct onnx_window *w,
                          int64_t *output_padding, const char *mode)
 {
-    const bool given = byi_import_has(o, "output_shape");
+    const bool has_output_shape = byi_import_has(o, "output_shape");
     const bool upper = mode && strcmp(mode, "SAME_UPPER") == 0;
     int64_t shape[BYI_MAX_RANK];
 
@@ -291,23 +291,23 @@ static void pad_to_shape(struct byi_import *o, struct onnx_window *w,
         const int64_t dim = byi_import_dim(o, byi_import_in(o, 0), i + 2);
         const int64_t reach = (w->kernel[i] - 1) * w->dilations[i] + 1;
         int64_t total = output_padding[i] + reach - w->strides[i];
-        if (given && BYI_IS_SYMBOL(dim))
+        if (has_output_shape && BYI_IS_SYMBOL(dim))
             byi_import_refuse(
                 o,
                 "found output_shape with a symbolic axis %u, expected "
                 "a known size; fix it with --dim or --shape",
                 i + 2);
-        if (given && dim > MAX_WINDOW)
+        if (has_output_shape && dim > MAX_WINDOW)
             byi_import_fail(
                 o, BYOC_ETYPE,
                 "found size %lld on axis %u of data, expected at most "
-                "%d, as output_shape is given",
+                "%d, as output_shape is has_output_shape",
                 (long long)dim, i + 2, MAX_WINDOW);
-        if (given && (shape[i] < 0 || shape[i] > MAX_WINDOW))
+        if (has_output_shape && (shape[i] < 0 || shape[i] > MAX_WINDOW))
             byi_import_fail(o, BYOC_ETYPE,
                             "output_shape[%u] is %lld, expected 0 to %d", i,
                             (long long)shape[i], MAX_WINDOW);
-        if (given && byi_import_ok(o))
+        if (has_output_shape && byi_import_ok(o))
             total += dim * w->strides[i] - shape[i];
         if (total < 0) {
             output_padding[i] -= total;
@@ -428,7 +428,7 @@ static void convert_max_unpool(struct byi_import *o)
 {
     const byi_id x = byi_import_in(o, 0), target = byi_import_in(o, 2);
     const enum byoc_dtype dtype = byi_import_dtype(o, x);
-    const int64_t all = -1, none[BYI_MAX_RANK] = {0};
+    const int64_t minus_one = -1, no_pads[BYI_MAX_RANK] = {0};
     struct onnx_window w = {0};
 
     read_pool(o, byi_import_in(o, 0), &w, BYI_MAX_RANK - 2);
@@ -436,7 +436,7 @@ static void convert_max_unpool(struct byi_import *o)
     const byi_id size = byi_import_call(o, BYI_OP_PROD, shape);
     const byi_id zeros = byi_import_emit(o, BYI_OP_FULL, ARGS(size),
                                          ATTRS(A_DTYPE("dtype", dtype)));
-    const byi_id flat = byi_import_vector(o, 1, &all);
+    const byi_id flat = byi_import_vector(o, 1, &minus_one);
     const byi_id y = byi_import_reshape(
         o,
         byi_import_call(o, BYI_OP_SCATTER_ELEMENTS, zeros,
@@ -446,10 +446,11 @@ static void convert_max_unpool(struct byi_import *o)
     o->out[0] = y;
     if (target == BYI_NO_ID)
         return;
-    const byi_id more = byi_import_call(
+    const byi_id end_pads = byi_import_call(
         o, BYI_OP_SUBTRACT, byi_import_cast(o, target, BYOC_I64), shape);
-    const byi_id pads = byi_import_call(
-        o, BYI_OP_CONCATENATE, byi_import_vector(o, w.n + 2, none), more);
+    const byi_id pads =
+        byi_import_call(o, BYI_OP_CONCATENATE,
+                        byi_import_vector(o, w.n + 2, no_pads), end_pads);
     o->out[0] = byi_import_call(o, BYI_OP_NN_PAD, y, pads,
                                 byi_import_scalar(o, dtype, 0));
 }

@@ -50,7 +50,7 @@ static void collect_reads(struct node_order *order, const Onnx__NodeProto *node)
  * before it. */
 static bool read_edges(struct node_order *order, const Onnx__GraphProto *graph)
 {
-    bool sorted = true;
+    bool is_sorted = true;
 
     for (size_t i = 0; i < graph->n_node; i++)
         for (size_t k = 0; k < graph->node[i]->n_output; k++) {
@@ -64,10 +64,10 @@ static bool read_edges(struct node_order *order, const Onnx__GraphProto *graph)
         order->first[i] = order->n_reads;
         collect_reads(order, graph->node[i]);
         for (size_t k = order->first[i]; k < order->n_reads; k++)
-            sorted = sorted && order->reads[k] < i;
+            is_sorted = is_sorted && order->reads[k] < i;
     }
     order->first[graph->n_node] = order->n_reads;
-    return sorted;
+    return is_sorted;
 }
 
 /* Append the nodes that `root` needs, then root: a depth-first search in

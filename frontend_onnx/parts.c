@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* parts.c: Kahn's topological sort of nodes and regions together. A region
- * becomes a part once all outside nodes that it reads are in parts. If the
- * remaining regions wait for each other, one of them is split. Those of its
- * nodes that wait for nothing become a part, and its other nodes a later one.
- */
+/* parts.c: cuts a graph into parts (parts.h) by Kahn's topological sort of
+ * nodes and regions together. A region becomes a part once all outside nodes
+ * that it reads are in parts. If the remaining regions wait for each other, one
+ * of them is split. Those of its nodes that wait for nothing become a part, and
+ * its other nodes a later one. */
 #include "frontend_onnx/parts.h"
 
 #include <assert.h>
@@ -18,17 +18,17 @@ struct part_cutter {
     /* for each node: edges from unassigned nodes outside its region */
     uint32_t *waits;
     uint32_t *regions_wait;   /* for each region: the sum of waits */
-    uint32_t *n_left;         /* for each region: number of unassigned nodes */
+    uint32_t *n_unassigned;   /* for each region: number of unassigned nodes */
     const uint32_t **members; /* for each region: its nodes, ascending */
     uint32_t *n_members;
     bool *assigned;              /* for each node: whether it is in a part */
     uint32_t *queue, head, tail; /* of nodes, and of regions as n + region */
     struct byi_model_part *parts;
     uint32_t n_parts, n_assigned;
-    /* scratch of split_region, which may be called n times: a flag per node;
-     * nodes of the best and of the current candidate */
+    /* scratch of split_region, which may be called n times: whether each node
+     * is blocked; the nodes of the best and of the current candidate */
     bool *blocked;
-    uint32_t *best, *trial;
+    uint32_t *best, *candidate;
 };
 
 static bool is_inner(const struct part_cutter *c, const struct byi_node_edge *e)
@@ -60,7 +60,7 @@ static void list_members(struct part_cutter *c)
     for (uint32_t r = 0; r <= c->n_regions; r++) {
         c->members[r] = at[r] =
             byi_arena_calloc(c->arena, c->n_members[r], sizeof **at);
-        c->n_left[r] = c->n_members[r];
+        c->n_unassigned[r] = c->n_members[r];
     }
     for (uint32_t i = 0; i < c->n; i++)
         *at[c->region[i]]++ = i;
@@ -95,7 +95,7 @@ static void add_part(struct part_cutter *c, uint32_t region, uint32_t n,
 {
     c->parts[c->n_parts++] =
         (struct byi_model_part){.region = region, .n = n, .nodes = nodes};
-    c->n_left[region] -= n;
+    c->n_unassigned[region] -= n;
     c->n_assigned += n;
     for (uint32_t i = 0; i < n; i++)
         c->assigned[nodes[i]] = true;
@@ -114,7 +114,7 @@ static void add_part(struct part_cutter *c, uint32_t region, uint32_t n,
 static void take_region(struct part_cutter *c, uint32_t region)
 {
     uint32_t *nodes =
-        byi_arena_calloc(c->arena, c->n_left[region], sizeof *nodes);
+        byi_arena_calloc(c->arena, c->n_unassigned[region], sizeof *nodes);
     uint32_t n = 0;
     for (uint32_t i = 0; i < c->n_members[region]; i++)
         if (!c->assigned[c->members[region][i]])
@@ -155,13 +155,13 @@ static void split_region(struct part_cutter *c)
 {
     uint32_t n_best = 0, region = 0;
     for (uint32_t r = 1; r <= c->n_regions; r++) {
-        if (c->n_left[r] <= n_best)
+        if (c->n_unassigned[r] <= n_best)
             continue;
-        const uint32_t n = list_free_nodes(c, r, c->trial);
+        const uint32_t n = list_free_nodes(c, r, c->candidate);
         if (n <= n_best)
             continue;
-        uint32_t *nodes = c->trial;
-        c->trial = c->best;
+        uint32_t *nodes = c->candidate;
+        c->candidate = c->best;
         c->best = nodes;
         n_best = n;
         region = r;
@@ -177,24 +177,26 @@ const struct byi_model_part *byi_cut_model(struct byi_arena *arena, uint32_t n,
                                            const struct byi_node_edge *edges,
                                            uint32_t *n_parts)
 {
-    const size_t all = (size_t)n_regions + 1;
+    const size_t n_lists = (size_t)n_regions + 1;
     struct part_cutter c = {
         .arena = arena,
         .n = n,
         .n_regions = n_regions,
         .region = region,
         .waits = byi_arena_calloc(arena, n, sizeof *c.waits),
-        .regions_wait = byi_arena_calloc(arena, all, sizeof *c.regions_wait),
-        .n_left = byi_arena_calloc(arena, all, sizeof *c.n_left),
-        .members = byi_arena_calloc(arena, all, sizeof *c.members),
-        .n_members = byi_arena_calloc(arena, all, sizeof *c.n_members),
+        .regions_wait =
+            byi_arena_calloc(arena, n_lists, sizeof *c.regions_wait),
+        .n_unassigned =
+            byi_arena_calloc(arena, n_lists, sizeof *c.n_unassigned),
+        .members = byi_arena_calloc(arena, n_lists, sizeof *c.members),
+        .n_members = byi_arena_calloc(arena, n_lists, sizeof *c.n_members),
         .assigned = byi_arena_calloc(arena, n, sizeof *c.assigned),
         /* room to queue each node at the start and once for each edge */
         .queue = byi_arena_calloc(arena, (size_t)n + n_edges, sizeof *c.queue),
         .parts = byi_arena_calloc(arena, n, sizeof *c.parts),
         .blocked = byi_arena_calloc(arena, n, sizeof *c.blocked),
         .best = byi_arena_calloc(arena, n, sizeof *c.best),
-        .trial = byi_arena_calloc(arena, n, sizeof *c.trial),
+        .candidate = byi_arena_calloc(arena, n, sizeof *c.candidate),
     };
     uint32_t *nodes = byi_arena_calloc(arena, n, sizeof *nodes);
     sort_edges(&c, n_edges, edges);

@@ -330,7 +330,7 @@ static void list_inputs(struct model_copy *copy, const struct graph_copy *g,
                         const struct byi_model_part *part,
                         const uint32_t *part_of, Onnx__FunctionProto *f)
 {
-    const uint32_t own_part = part_of[part->nodes[0]];
+    const uint32_t part_index = part_of[part->nodes[0]];
     struct byi_name_table seen = {0};
     uint32_t capacity = 0;
     for (uint32_t i = 0; i < part->n; i++)
@@ -343,7 +343,7 @@ static void list_inputs(struct model_copy *copy, const struct graph_copy *g,
             const struct copied_value *value = &copy->values.at[g->reads.at[k]];
             const bool inside = value->depth == copy->depth &&
                                 value->producer &&
-                                part_of[value->producer - 1] == own_part;
+                                part_of[value->producer - 1] == part_index;
             if (!inside &&
                 byi_name_intern(&seen, copy->arena, name) == f->n_input)
                 f->input[f->n_input++] = byi_arena_str(copy->arena, name);
@@ -645,27 +645,29 @@ static void add_functions(struct model_copy *copy, Onnx__ModelProto *model)
 {
     const size_t n = model->n_opset_import;
     struct byi_name_table domains = {0};
-    Onnx__FunctionProto **all = byi_arena_calloc(
-        copy->arena, model->n_functions + copy->part_functions.n, sizeof *all);
+    Onnx__FunctionProto **functions = byi_arena_calloc(
+        copy->arena, model->n_functions + copy->part_functions.n,
+        sizeof *functions);
     Onnx__OperatorSetIdProto **sets = byi_arena_calloc(
         copy->arena, n + copy->part_functions.n + 1, sizeof *sets);
     if (n)
         memcpy(sets, model->opset_import, n * sizeof *sets);
     if (model->n_functions)
-        memcpy(all, model->functions, model->n_functions * sizeof *all);
+        memcpy(functions, model->functions,
+               model->n_functions * sizeof *functions);
     model->opset_import = sets;
-    model->functions = all;
+    model->functions = functions;
     if (!n) /* before IR version 3 there was one opset */
         sets[model->n_opset_import++] = make_opset(copy, NULL);
     for (size_t i = 0; i < n; i++)
         byi_name_intern(&domains, copy->arena,
                         byi_text_or(sets[i]->domain, ""));
     for (uint32_t i = 0; i < copy->part_functions.n; i++) {
-        const uint32_t known = domains.n;
+        const uint32_t n_domains = domains.n;
         char *domain = copy->part_functions.at[i]->domain;
-        if (byi_name_intern(&domains, copy->arena, domain) == known)
+        if (byi_name_intern(&domains, copy->arena, domain) == n_domains)
             sets[model->n_opset_import++] = make_opset(copy, domain);
-        all[model->n_functions++] = copy->part_functions.at[i];
+        functions[model->n_functions++] = copy->part_functions.at[i];
     }
     for (uint32_t i = 0; i < copy->part_functions.n; i++) {
         copy->part_functions.at[i]->n_opset_import = model->n_opset_import;

@@ -12,6 +12,7 @@
  * that it has. A short file must not need all memory. */
 enum { MAX_SMALL = 16 << 20, MAX_FACTOR = 4096 };
 
+/* A sparse tensor that is being decoded. */
 struct sparse {
     const Onnx__SparseTensorProto *proto;
     const char *name;
@@ -63,10 +64,10 @@ static enum byoc_status check_dims(const struct sparse *s,
                         "expected one value for %d elements; make it dense",
                         s->name, (long long)s->n, text, MAX_FACTOR);
     const struct byi_tensor *i = &s->indices;
-    const bool list = i->rank == 1 && i->dims[0] == s->n;
-    const bool matrix =
+    const bool is_list = i->rank == 1 && i->dims[0] == s->n;
+    const bool is_matrix =
         i->rank == 2 && i->dims[0] == s->n && i->dims[1] == t->rank;
-    if (i->dtype != BYOC_I64 || (!list && !matrix))
+    if (i->dtype != BYOC_I64 || (!is_list && !is_matrix))
         return byi_fail(err, BYOC_EPARSE,
                         "sparse tensor '%s' has indices of type %s and dims "
                         "%s, expected int64 and (%lld) or (%lld, %u)",

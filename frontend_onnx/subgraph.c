@@ -20,6 +20,7 @@
 
 /* --- free names of a graph ------------------------------------------------ */
 
+/* The free names of a graph. */
 struct free_names {
     struct byi_names inside;     /* defined in the graph or its subgraphs */
     struct byi_names seen;       /* those in `names` */
@@ -72,8 +73,8 @@ static void collect_free(const Onnx__GraphProto *graph,
 
 /* Find the values of `o` that the graph reads. Sets body->outside, which the
  * scratch arena owns; its `inner` values are unset. */
-static void find_free(struct byi_import *o, const Onnx__GraphProto *graph,
-                      struct byi_body *body)
+static void find_free_names(struct byi_import *o, const Onnx__GraphProto *graph,
+                            struct byi_body *body)
 {
     struct free_names outside = {.inside = byi_names_new(o->scratch),
                                  .seen = byi_names_new(o->scratch)};
@@ -101,7 +102,7 @@ void byi_import_body_open(struct byi_import *o, const Onnx__GraphProto *graph,
     *body = (struct byi_body){.graph = graph, .inner = *o};
     body->inner.items.at = NULL;
     body->inner.items.n = body->inner.items.cap = 0;
-    find_free(o, graph, body);
+    find_free_names(o, graph, body);
     body->scope = (struct byi_scope){.graph = graph};
     body->inner.scope = &body->scope;
     body->func = byi_func_new(o->m, NULL);
@@ -113,11 +114,11 @@ uint32_t byi_import_body_capture(struct byi_import *o, struct byi_body *body,
 {
     if (body->n_outside >= body->max_outside) {
         body->max_outside = 2 * body->n_outside + 16;
-        struct byi_outside *more =
-            byi_arena_calloc(o->scratch, body->max_outside, sizeof *more);
+        struct byi_outside *larger =
+            byi_arena_calloc(o->scratch, body->max_outside, sizeof *larger);
         if (body->n_outside)
-            memcpy(more, body->outside, body->n_outside * sizeof *more);
-        body->outside = more;
+            memcpy(larger, body->outside, body->n_outside * sizeof *larger);
+        body->outside = larger;
     }
     body->outside[body->n_outside] = (struct byi_outside){.outer = outer};
     return body->n_outside++;
@@ -129,13 +130,13 @@ static void copy_items(const struct byi_import *o, byi_id outer,
                        struct byi_import *inner, byi_id param)
 {
     if (outer < o->items.n && o->items.at[outer])
-        byi_import_remember(inner, param, o->items.at[outer]);
+        byi_import_set_items(inner, param, o->items.at[outer]);
 }
 
 /* Capture value `outer` of `o` as a parameter of inner's function, or add the
  * constant to that function. Returns the value inside. */
-static byi_id capture(const struct byi_import *o, byi_id outer,
-                      struct byi_import *inner)
+static byi_id capture_value(const struct byi_import *o, byi_id outer,
+                            struct byi_import *inner)
 {
     const struct byi_node *node = &o->f->nodes.at[outer];
     char name[16];
@@ -167,7 +168,7 @@ void byi_import_body_add_captures(struct byi_import *o, struct byi_body *body)
                 absent || o->f->nodes.at[x->outer].kind == BYI_CONST;
             if (is_const != (constants == 1))
                 continue;
-            x->inner = absent ? BYI_NO_ID : capture(o, x->outer, inner);
+            x->inner = absent ? BYI_NO_ID : capture_value(o, x->outer, inner);
             if (x->name)
                 byi_names_bind(&body->scope.names, x->name, x->inner);
             if (!is_const)

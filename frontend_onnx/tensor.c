@@ -138,8 +138,8 @@ static enum byoc_status decode_raw(struct byi_onnx_file *file,
         byi_narrow_unpack(t->dtype, raw.at, byi_tensor_bytes(t), t->data);
         return BYOC_OK;
     }
-    const bool aligned_there = (uintptr_t)raw.at % BYI_ALIGN == 0;
-    if (mapped && (aligned_there || bytes >= MIN_BORROWED)) {
+    const bool is_aligned = (uintptr_t)raw.at % BYI_ALIGN == 0;
+    if (mapped && (is_aligned || bytes >= MIN_BORROWED)) {
         t->data =
             (void *)(uintptr_t)raw.at; /* constants are never written to */
         return BYOC_OK;
@@ -276,8 +276,8 @@ static enum byoc_status decode_plain(struct byi_onnx_file *file,
                                      struct byi_tensor *t, uint64_t n,
                                      struct byoc_error *err)
 {
-    const bool complex = t->dtype == BYOC_C64 || t->dtype == BYOC_C128;
-    const uint64_t expected = complex ? 2 * n : n;
+    const bool is_complex = t->dtype == BYOC_C64 || t->dtype == BYOC_C128;
+    const uint64_t expected = is_complex ? 2 * n : n;
     const void *from = proto->int64_data;
     const char *field = "entries in int64_data";
     uint64_t found = proto->n_int64_data;

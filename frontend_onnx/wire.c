@@ -71,13 +71,12 @@ bool byi_wire_read(struct byi_wire_reader *w, struct byi_field *f)
     return true;
 }
 
-enum byoc_status byi_wire_walk(const uint8_t *data, size_t n,
-                               const ProtobufCMessageDescriptor *type,
-                               const char *path,
-                               void (*see)(void *ctx,
-                                           const ProtobufCMessageDescriptor *in,
-                                           const struct byi_field *f),
-                               void *ctx, struct byoc_error *err)
+enum byoc_status byi_wire_walk(
+    const uint8_t *data, size_t n, const ProtobufCMessageDescriptor *type,
+    const char *path,
+    void (*visit)(void *ctx, const ProtobufCMessageDescriptor *in,
+                  const struct byi_field *f),
+    void *ctx, struct byoc_error *err)
 {
     struct {
         const uint8_t *end;
@@ -102,13 +101,13 @@ enum byoc_status byi_wire_walk(const uint8_t *data, size_t n,
                             "expected a complete %s; if the file was "
                             "truncated, copy or export it again",
                             path, offset, n, type->short_name);
-        if (see)
-            see(ctx, stack[depth - 1].type, &f);
-        const ProtobufCFieldDescriptor *known = NULL;
+        if (visit)
+            visit(ctx, stack[depth - 1].type, &f);
+        const ProtobufCFieldDescriptor *field = NULL;
         if (f.wire_type == BYI_WIRE_BYTES && f.number <= UINT_MAX)
-            known = protobuf_c_message_descriptor_get_field(
+            field = protobuf_c_message_descriptor_get_field(
                 stack[depth - 1].type, (unsigned)f.number);
-        if (!known || known->type != PROTOBUF_C_TYPE_MESSAGE)
+        if (!field || field->type != PROTOBUF_C_TYPE_MESSAGE)
             continue;
         if (depth == MAX_NESTING)
             return byi_fail(err, BYOC_ELIMIT,
@@ -118,7 +117,7 @@ enum byoc_status byi_wire_walk(const uint8_t *data, size_t n,
                             path, offset, n, MAX_NESTING);
         w.at = f.data;
         stack[depth].end = f.data + f.n;
-        stack[depth++].type = known->descriptor;
+        stack[depth++].type = field->descriptor;
     }
     return BYOC_OK;
 }

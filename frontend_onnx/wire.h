@@ -63,16 +63,15 @@ bool byi_wire_read(struct byi_wire_reader *w, struct byi_field *f);
 enum byoc_status byi_wire_check(const uint8_t *data, size_t n,
                                 const ProtobufCMessageDescriptor *type,
                                 const char *path, struct byoc_error *err);
-/* Like byi_wire_check; also call `see`, unless it is NULL, for each field of
+/* Like byi_wire_check; also call `visit`, unless it is NULL, for each field of
  * the message and of its nested messages. `in` is the type of the message that
  * contains f. */
-enum byoc_status byi_wire_walk(const uint8_t *data, size_t n,
-                               const ProtobufCMessageDescriptor *type,
-                               const char *path,
-                               void (*see)(void *ctx,
-                                           const ProtobufCMessageDescriptor *in,
-                                           const struct byi_field *f),
-                               void *ctx, struct byoc_error *err);
+enum byoc_status byi_wire_walk(
+    const uint8_t *data, size_t n, const ProtobufCMessageDescriptor *type,
+    const char *path,
+    void (*visit)(void *ctx, const ProtobufCMessageDescriptor *in,
+                  const struct byi_field *f),
+    void *ctx, struct byoc_error *err);
 
 /* annotate.c: check the message of the model at `from`, and that a copy of it
  * may be written to `to`. This must be another file, in the same folder if

@@ -23,6 +23,7 @@ struct byi_compiled_rows {
     const uint32_t *by_root;
 };
 
+/* The state of a pass of rows for one function. */
 struct rows_run {
     const struct byi_compiled_rows *table;
     uint64_t *budgets; /* for each row: the goals left to the matcher */
@@ -113,15 +114,15 @@ static const double *value_of_name(const char *name)
     static const struct {
         const char *name;
         double value;
-    } known[] = {{"zero", 0.0},
-                 {"one", 1.0},
-                 {"two", 2.0},
-                 {"half", 0.5},
-                 {"minus_half", -0.5}};
+    } values[] = {{"zero", 0.0},
+                  {"one", 1.0},
+                  {"two", 2.0},
+                  {"half", 0.5},
+                  {"minus_half", -0.5}};
     const size_t n = strcspn(name, "0123456789");
-    for (size_t i = 0; i < BYI_COUNT(known); i++)
-        if (strlen(known[i].name) == n && memcmp(name, known[i].name, n) == 0)
-            return &known[i].value;
+    for (size_t i = 0; i < BYI_COUNT(values); i++)
+        if (strlen(values[i].name) == n && memcmp(name, values[i].name, n) == 0)
+            return &values[i].value;
     return NULL;
 }
 
@@ -169,13 +170,13 @@ static byi_id emit_template(const struct row_try *t)
         names[n] = r->values[i].name;
         values[n] = r->values[i].value;
     }
-    const struct byi_template_given given = {.names = names,
-                                             .values = values,
-                                             .n_values = n,
-                                             .n_attrs = r->n_attrs,
-                                             .attrs = r->attrs,
-                                             .again = &root};
-    return byi_template(&to, t->row->to, &given, r->rw->scratch, 1, &out,
+    const struct byi_template_inputs inputs = {.names = names,
+                                               .values = values,
+                                               .n_values = n,
+                                               .n_attrs = r->n_attrs,
+                                               .attrs = r->attrs,
+                                               .again = &root};
+    return byi_template(&to, t->row->to, &inputs, r->rw->scratch, 1, &out,
                         &err) == BYOC_OK
                ? out
                : BYI_NO_ID;
@@ -330,7 +331,7 @@ static bool implies_values(const struct byi_pattern *pattern)
     return false;
 }
 
-static enum byoc_status compile_rows(const struct byi_row_table *given,
+static enum byoc_status compile_rows(const struct byi_row_table *source,
                                      struct byi_arena *arena,
                                      struct byi_compiled_rows **rows,
                                      struct byoc_error *err)
@@ -338,23 +339,23 @@ static enum byoc_status compile_rows(const struct byi_row_table *given,
     struct byi_pattern_table *compiled;
     struct byi_compiled_rows *table = byi_arena_alloc(arena, sizeof *table);
     struct byoc_pattern *patterns =
-        byi_arena_calloc(arena, given->n + 1, sizeof *patterns);
+        byi_arena_calloc(arena, source->n + 1, sizeof *patterns);
     uint32_t n = 0;
-    for (uint32_t i = 0; i < given->n; i++)
-        if (given->rows[i].pattern)
+    for (uint32_t i = 0; i < source->n; i++)
+        if (source->rows[i].pattern)
             patterns[n++] = (struct byoc_pattern){
                 .name = byi_arena_printf(arena, "rules.row%u", i),
-                .pattern = given->rows[i].pattern};
+                .pattern = source->rows[i].pattern};
     BYI_TRY(byi_patterns_compile_in(arena, patterns, n, &compiled, err));
-    table->rows = given->rows;
-    table->n = given->n;
+    table->rows = source->rows;
+    table->n = source->n;
     table->patterns =
-        byi_arena_calloc(arena, given->n + 1, sizeof *table->patterns);
+        byi_arena_calloc(arena, source->n + 1, sizeof *table->patterns);
     table->implies_values =
-        byi_arena_calloc(arena, given->n + 1, sizeof *table->implies_values);
+        byi_arena_calloc(arena, source->n + 1, sizeof *table->implies_values);
     n = 0;
-    for (uint32_t i = 0; i < given->n; i++) {
-        if (!given->rows[i].pattern)
+    for (uint32_t i = 0; i < source->n; i++) {
+        if (!source->rows[i].pattern)
             continue;
         table->patterns[i] = &compiled->at[n++];
         table->implies_values[i] = implies_values(table->patterns[i]);
@@ -371,15 +372,15 @@ static enum byoc_status compile_rows(const struct byi_row_table *given,
 enum byoc_status byi_rows_prepare(const struct byi_pass *pass,
                                   const void **prepared, struct byoc_error *err)
 {
-    const struct byi_row_table *given = pass->data;
+    const struct byi_row_table *source = pass->data;
     const struct byi_compiled_rows *compiled =
-        atomic_load_explicit(given->compiled, memory_order_acquire);
+        atomic_load_explicit(source->compiled, memory_order_acquire);
     if (!compiled) {
         struct byi_arena *arena = byi_arena_new();
         struct byi_compiled_rows *rows = NULL;
-        const enum byoc_status status = compile_rows(given, arena, &rows, err);
+        const enum byoc_status status = compile_rows(source, arena, &rows, err);
         if (status == BYOC_OK &&
-            atomic_compare_exchange_strong(given->compiled, &compiled, rows)) {
+            atomic_compare_exchange_strong(source->compiled, &compiled, rows)) {
             compiled = rows;
             byi_keep(arena); /* until the process ends */
         } else {

@@ -27,6 +27,7 @@ struct byi_row_match {
     uint32_t n_attrs, n_values;
 };
 
+/* A rewriting rule. */
 struct byi_row {
     const char *pattern;                       /* NULL: the row is a rule */
     const char *to;                            /* the replacement */

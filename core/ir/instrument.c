@@ -54,7 +54,7 @@ static enum byoc_status begin_pass(void *ctx, const char *pass,
                                    struct byoc_error *err)
 {
     struct byi_timing *t = ctx;
-    struct byi_pass_time timed = {.name = pass, .depth = t->depth};
+    struct byi_pass_time entry = {.name = pass, .depth = t->depth};
 
     if (t->depth == BYI_COUNT(t->open))
         return byi_fail(err, BYOC_ELIMIT,
@@ -62,9 +62,9 @@ static enum byoc_status begin_pass(void *ctx, const char *pass,
                         "expected at most %zu",
                         pass, t->depth, BYI_COUNT(t->open) - 1);
     t->open[t->depth++] = t->passes.n;
-    timed.nodes_before = byoc_module_nodes(module);
-    timed.begin = byi_now_ns();
-    BYI_PUSH(&t->passes, timed);
+    entry.nodes_before = byoc_module_nodes(module);
+    entry.begin = byi_now_ns();
+    BYI_PUSH(&t->passes, entry);
     return BYOC_OK;
 }
 
@@ -73,14 +73,14 @@ static enum byoc_status end_pass(void *ctx, const char *pass,
                                  struct byoc_error *err)
 {
     struct byi_timing *t = ctx;
-    struct byi_pass_time *timed = &t->passes.at[t->open[--t->depth]];
+    struct byi_pass_time *entry = &t->passes.at[t->open[--t->depth]];
 
     (void)pass;
     (void)err;
-    timed->total = byi_now_ns() - timed->begin;
-    timed->nodes_after = byoc_module_nodes(module);
+    entry->total = byi_now_ns() - entry->begin;
+    entry->nodes_after = byoc_module_nodes(module);
     if (t->depth > 0)
-        t->passes.at[t->open[t->depth - 1]].inner += timed->total;
+        t->passes.at[t->open[t->depth - 1]].inner += entry->total;
     return BYOC_OK;
 }
 
@@ -98,22 +98,22 @@ static double percent(uint64_t part, uint64_t whole)
 void byi_timing_print(const struct byi_timing *timing, struct byi_text *out)
 {
     uint64_t whole = 0;
-    uint64_t around[BYI_COUNT(timing->open) + 1] = {0};
+    uint64_t outer_total[BYI_COUNT(timing->open) + 1] = {0};
 
     for (uint32_t i = 0; i < timing->passes.n; i++)
         if (timing->passes.at[i].depth == 0)
             whole += timing->passes.at[i].total;
-    around[0] = whole;
+    outer_total[0] = whole;
     byi_text_addf(out, "%-32s %10s %10s %7s %7s %9s %9s\n", "pass", "total ms",
                   "own ms", "% all", "% outer", "nodes", "after");
     for (uint32_t i = 0; i < timing->passes.n; i++) {
         const struct byi_pass_time *t = &timing->passes.at[i];
-        around[t->depth + 1] = t->total;
+        outer_total[t->depth + 1] = t->total;
         byi_text_addf(
             out, "%*s%-*s %10.3f %10.3f %7.1f %7.1f %9llu %9llu\n",
             2 * (int)t->depth, "", 32 - 2 * (int)t->depth, t->name,
             (double)t->total / 1e6, (double)(t->total - t->inner) / 1e6,
-            percent(t->total, whole), percent(t->total, around[t->depth]),
+            percent(t->total, whole), percent(t->total, outer_total[t->depth]),
             (unsigned long long)t->nodes_before,
             (unsigned long long)t->nodes_after);
     }
@@ -128,9 +128,9 @@ void byi_timing_free(struct byi_timing *timing)
 
 /* --- printing ------------------------------------------------------------- */
 
-static void print_chosen(const struct byi_printing *p, const char *which,
-                         const char *when, const char *pass,
-                         const struct byoc_module *module)
+static void print_if_named(const struct byi_printing *p, const char *which,
+                           const char *when, const char *pass,
+                           const struct byoc_module *module)
 {
     struct byi_text text = {0};
 
@@ -148,7 +148,7 @@ static enum byoc_status print_before(void *ctx, const char *pass,
     const struct byi_printing *p = ctx;
 
     (void)err;
-    print_chosen(p, p->before, "before", pass, module);
+    print_if_named(p, p->before, "before", pass, module);
     return BYOC_OK;
 }
 
@@ -159,7 +159,7 @@ static enum byoc_status print_after(void *ctx, const char *pass,
     const struct byi_printing *p = ctx;
 
     (void)err;
-    print_chosen(p, p->after, "after", pass, module);
+    print_if_named(p, p->after, "after", pass, module);
     return BYOC_OK;
 }
 

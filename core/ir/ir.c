@@ -18,18 +18,19 @@ enum { FIRST_ARGS = 256, LAST_ARGS = 1 << 15 };
  * that is reused. */
 struct byi_module_tables {
     struct byi_index consts, funcs, symbols, sources, backends;
-    byi_id *args;       /* memory for operands */
-    uint32_t n_args;    /* operands that still fit there */
-    uint32_t next_args; /* operands of the next block of memory */
-    uint32_t next_symbol, next_suffix;
+    byi_id *args;         /* memory for operands */
+    uint32_t n_args;      /* operands that still fit there */
+    uint32_t next_args;   /* operands of the next block of memory */
+    uint32_t next_symbol; /* of "?0", "?1": the next number to try */
+    uint32_t next_suffix; /* the last number appended to a source's name */
     /* all functions ever created, to be freed */
-    BYI_VEC(struct byi_func *) all;
+    BYI_VEC(struct byi_func *) all_funcs;
     /* holds each struct byi_func, so that they are adjacent in memory */
     struct byi_arena *func_arena;
     BYI_VEC(struct byi_node) spare; /* memory of a function that was replaced */
-    /* those of the first n_checked functions that may be open (byi_open_funcs)
-     */
-    BYI_VEC(uint32_t) open;
+    /* the indices of the functions that may be open (byi_open_funcs), of the
+     * first n_checked ones */
+    BYI_VEC(uint32_t) open_funcs;
     uint32_t n_checked;
 };
 
@@ -74,12 +75,12 @@ void byi_module_free(struct byi_module **module)
     if (!m)
         return;
     tables = m->tables;
-    for (uint32_t i = 0; i < tables->all.n; i++)
-        free_func(tables->all.at[i]);
+    for (uint32_t i = 0; i < tables->all_funcs.n; i++)
+        free_func(tables->all_funcs.at[i]);
     byi_arena_free(&tables->func_arena);
-    byi_vec_free(tables->all.at);
+    byi_vec_free(tables->all_funcs.at);
     byi_vec_free(tables->spare.at);
-    byi_vec_free(tables->open.at);
+    byi_vec_free(tables->open_funcs.at);
     byi_index_free(&tables->consts);
     byi_index_free(&tables->funcs);
     byi_index_free(&tables->symbols);
@@ -101,7 +102,7 @@ static struct byi_func *make_func(struct byi_module *m, const char *name)
 
     f->name = name ? byi_arena_str(m->arena, name) : NULL;
     f->result = BYI_NO_ID;
-    BYI_PUSH(&m->tables->all, f);
+    BYI_PUSH(&m->tables->all_funcs, f);
     return f;
 }
 
@@ -288,9 +289,9 @@ struct byi_func *byi_func_like(struct byi_module *m,
     return f;
 }
 
-static const char *new_or_old(const char *fresh, const char *old)
+static const char *new_or_old(const char *new_func, const char *old)
 {
-    return fresh ? fresh : old;
+    return new_func ? new_func : old;
 }
 
 bool byi_is_closed(const struct byi_func *f)
@@ -314,52 +315,55 @@ const uint32_t *byi_open_funcs(struct byi_module *m, uint32_t *n)
     struct byi_module_tables *tables = m->tables;
     uint32_t n_open = 0;
 
-    for (uint32_t i = 0; i < tables->open.n; i++)
-        if (!stays_closed(m->funcs.at[tables->open.at[i]]))
-            tables->open.at[n_open++] = tables->open.at[i];
-    tables->open.n = n_open;
+    for (uint32_t i = 0; i < tables->open_funcs.n; i++)
+        if (!stays_closed(m->funcs.at[tables->open_funcs.at[i]]))
+            tables->open_funcs.at[n_open++] = tables->open_funcs.at[i];
+    tables->open_funcs.n = n_open;
     for (; tables->n_checked < m->funcs.n; tables->n_checked++) {
         if (tables->n_checked + PREFETCH < m->funcs.n)
             __builtin_prefetch(
                 &m->funcs.at[tables->n_checked + PREFETCH]->attr.compiler);
         if (!stays_closed(m->funcs.at[tables->n_checked]))
-            BYI_PUSH(&tables->open, tables->n_checked);
+            BYI_PUSH(&tables->open_funcs, tables->n_checked);
     }
-    *n = tables->open.n;
-    return tables->open.at;
+    *n = tables->open_funcs.n;
+    return tables->open_funcs.at;
 }
 
 void byi_func_replace(struct byi_module *m, uint32_t index,
-                      struct byi_func *fresh)
+                      struct byi_func *new_func)
 {
     struct byi_func *old = m->funcs.at[index];
 
-    assert(fresh != old);
-    if (fresh->name && (!old->name || strcmp(old->name, fresh->name) != 0))
-        byi_index_add(&m->tables->funcs, byi_hash_text(fresh->name), index);
-    fresh->name = new_or_old(fresh->name, old->name);
-    fresh->attr.compiler = new_or_old(fresh->attr.compiler, old->attr.compiler);
-    fresh->attr.composite =
-        new_or_old(fresh->attr.composite, old->attr.composite);
-    fresh->attr.from_pattern =
-        new_or_old(fresh->attr.from_pattern, old->attr.from_pattern);
-    fresh->attr.global_symbol =
-        new_or_old(fresh->attr.global_symbol, old->attr.global_symbol);
-    fresh->attr.operands = new_or_old(fresh->attr.operands, old->attr.operands);
-    fresh->attr.primitive = fresh->attr.primitive || old->attr.primitive;
-    fresh->attr.inner = fresh->attr.inner || old->attr.inner;
-    fresh->attr.inlined = fresh->attr.inlined || old->attr.inlined;
-    fresh->attr.exact = fresh->attr.exact || old->attr.exact;
-    if (fresh->result_names.n == 0) {
-        void *spare = fresh->result_names.at;
-        memcpy(&fresh->result_names, &old->result_names,
+    assert(new_func != old);
+    if (new_func->name &&
+        (!old->name || strcmp(old->name, new_func->name) != 0))
+        byi_index_add(&m->tables->funcs, byi_hash_text(new_func->name), index);
+    new_func->name = new_or_old(new_func->name, old->name);
+    new_func->attr.compiler =
+        new_or_old(new_func->attr.compiler, old->attr.compiler);
+    new_func->attr.composite =
+        new_or_old(new_func->attr.composite, old->attr.composite);
+    new_func->attr.from_pattern =
+        new_or_old(new_func->attr.from_pattern, old->attr.from_pattern);
+    new_func->attr.global_symbol =
+        new_or_old(new_func->attr.global_symbol, old->attr.global_symbol);
+    new_func->attr.operands =
+        new_or_old(new_func->attr.operands, old->attr.operands);
+    new_func->attr.primitive = new_func->attr.primitive || old->attr.primitive;
+    new_func->attr.inner = new_func->attr.inner || old->attr.inner;
+    new_func->attr.inlined = new_func->attr.inlined || old->attr.inlined;
+    new_func->attr.exact = new_func->attr.exact || old->attr.exact;
+    if (new_func->result_names.n == 0) {
+        void *spare = new_func->result_names.at;
+        memcpy(&new_func->result_names, &old->result_names,
                sizeof old->result_names);
         memset(&old->result_names, 0, sizeof old->result_names);
         byi_vec_free(spare);
     }
-    m->funcs.at[index] = fresh;
-    if (fresh->result == BYI_NO_ID && !fresh->type)
-        fresh->type = old->type;
+    m->funcs.at[index] = new_func;
+    if (new_func->result == BYI_NO_ID && !new_func->type)
+        new_func->type = old->type;
     byi_func_type(m, index);
     keep_nodes(m, old);
     free_func(old);
@@ -549,15 +553,15 @@ const struct byi_sources *byi_sources_of_nodes(struct byi_module *m,
                                                const struct byi_func *f,
                                                const byi_id *nodes, uint32_t n)
 {
-    BYI_VEC(uint32_t) all = {0};
+    BYI_VEC(uint32_t) ids = {0};
 
     for (uint32_t i = 0; i < n; i++) {
         const struct byi_sources *sources = f->nodes.at[nodes[i]].sources;
         for (uint32_t k = 0; k < sources->n; k++)
-            BYI_PUSH(&all, sources->at[k]);
+            BYI_PUSH(&ids, sources->at[k]);
     }
-    const struct byi_sources *joined = byi_sources_of(m, all.at, all.n);
-    byi_vec_free(all.at);
+    const struct byi_sources *joined = byi_sources_of(m, ids.at, ids.n);
+    byi_vec_free(ids.at);
     return joined;
 }
 
@@ -634,28 +638,30 @@ uint32_t byi_const_add(struct byi_module *m, const struct byi_type *type,
     return i;
 }
 
-uint32_t byi_const_given(struct byi_module *m, const struct byi_type *type,
-                         const void *data, bool borrow)
+uint32_t byi_const_add_model(struct byi_module *m, const struct byi_type *type,
+                             const void *data, bool borrow)
 {
-    const uint64_t most = UINT64_MAX / BYI_MADE_PER_BYTE / 2;
+    const uint64_t limit = UINT64_MAX / BYI_CONST_BUDGET_FACTOR / 2;
     const uint64_t bytes = byi_type_bytes(type);
 
-    m->given_bytes =
-        bytes < most - m->given_bytes ? m->given_bytes + bytes : most;
+    m->model_const_bytes = bytes < limit - m->model_const_bytes
+                               ? m->model_const_bytes + bytes
+                               : limit;
     return byi_const_add(m, type, data, borrow);
 }
 
 /* The most bytes of constants that passes may make. */
 static uint64_t const_budget(const struct byi_module *m)
 {
-    return BYI_MADE_FREE + BYI_MADE_PER_BYTE * m->given_bytes;
+    return BYI_CONST_BUDGET_FREE +
+           BYI_CONST_BUDGET_FACTOR * m->model_const_bytes;
 }
 
 bool byi_consts_can_grow(const struct byi_module *m, uint64_t bytes)
 {
     const uint64_t budget = const_budget(m);
 
-    return bytes <= budget && m->made_bytes <= budget - bytes;
+    return bytes <= budget && m->pass_const_bytes <= budget - bytes;
 }
 
 enum byoc_status byi_const_refuse(const struct byi_module *m, enum byi_op_id op,
@@ -667,7 +673,7 @@ enum byoc_status byi_const_refuse(const struct byi_module *m, enum byi_op_id op,
         "passes make, expected at most %llu bytes in all, of which "
         "%llu are used; skip the pass with --disable-pass",
         byi_op(op)->name, what, (unsigned long long)const_budget(m),
-        (unsigned long long)m->made_bytes);
+        (unsigned long long)m->pass_const_bytes);
 }
 
 bool byi_const_alloc(struct byi_module *m, const struct byi_type *type,
@@ -678,7 +684,7 @@ bool byi_const_alloc(struct byi_module *m, const struct byi_type *type,
     if (bytes >= SIZE_MAX - BYI_ALIGN || byoc_dtype_size(type->dtype) == 0 ||
         !byi_consts_can_grow(m, bytes))
         return false;
-    m->made_bytes += bytes;
+    m->pass_const_bytes += bytes;
     *out = (struct byi_tensor){.data = byi_arena_data(m->arena, bytes),
                                .dtype = type->dtype,
                                .rank = type->rank};

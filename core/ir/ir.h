@@ -133,8 +133,8 @@ struct byi_module {
     BYI_VEC(struct byi_source) sources;
     BYI_VEC(const char *) symbols;  /* names of symbolic dims */
     BYI_VEC(const char *) backends; /* names of backends */
-    uint64_t given_bytes;           /* of constants from the model */
-    uint64_t made_bytes;            /* of constants from byi_const_alloc */
+    uint64_t model_const_bytes;     /* of constants from the model */
+    uint64_t pass_const_bytes;      /* of constants from byi_const_alloc */
     const char *entry;              /* the entry function; NULL: main */
     uint32_t n_metadata;            /* metadata of the model file */
     struct byoc_metadata *metadata;
@@ -215,8 +215,8 @@ uint32_t byi_const_add(struct byi_module *m, const struct byi_type *type,
                        const void *data, bool borrow);
 /* The same for a constant from the model: it enlarges the budget of
  * byi_consts_can_grow. */
-uint32_t byi_const_given(struct byi_module *m, const struct byi_type *type,
-                         const void *data, bool borrow);
+uint32_t byi_const_add_model(struct byi_module *m, const struct byi_type *type,
+                             const void *data, bool borrow);
 /* Memory for a constant of `type`, in the module's arena, for byi_const_add to
  * use without a copy. Returns false if the type has symbols or is of strings,
  * or if the bytes exceed the budget of byi_consts_can_grow. */
@@ -224,10 +224,10 @@ bool byi_const_alloc(struct byi_module *m, const struct byi_type *type,
                      struct byi_tensor *out);
 /* Whether a compile may create this many more bytes of constants from sizes
  * that the model declares. A few bytes can declare any size, so the budget is
- * BYI_MADE_PER_BYTE times the bytes of the model's own constants, plus
- * BYI_MADE_FREE. */
-#define BYI_MADE_FREE ((uint64_t)256 << 20)
-#define BYI_MADE_PER_BYTE 16
+ * BYI_CONST_BUDGET_FACTOR times the bytes of the model's own constants, plus
+ * BYI_CONST_BUDGET_FREE. */
+#define BYI_CONST_BUDGET_FREE ((uint64_t)256 << 20)
+#define BYI_CONST_BUDGET_FACTOR 16
 bool byi_consts_can_grow(const struct byi_module *m, uint64_t bytes);
 /* Fail with BYOC_ELIMIT: a pass cannot make a constant within the budget.
  * `what`: the pass's word for the constant. */
@@ -261,7 +261,7 @@ enum byoc_status byi_add_op(struct byi_module *m, struct byi_func *f,
 /* The same with a list of attributes, which is completed by byi_attrs_make. */
 enum byoc_status byi_add_call(struct byi_module *m, struct byi_func *f,
                               enum byi_op_id op, const byi_id *args, uint32_t n,
-                              const struct byi_attr *given, uint32_t n_given,
+                              const struct byi_attr *list, uint32_t n_list,
                               const struct byi_sources *sources, byi_id *id,
                               struct byoc_error *err);
 /* Append a call of `callee`, a value of function type. */
@@ -323,11 +323,11 @@ enum byoc_status byi_add_moved(struct byi_module *m, struct byi_func *f,
 
 /* --- ir.c: functions and their nodes -------------------------------------- */
 
-/* Replace function `index` by `fresh`, from byi_func_like. The name and the
- * attributes stay unless `fresh` sets them. The nodes of the old function are
- * freed. */
+/* Replace function `index` by `new_func`, from byi_func_like. The name and the
+ * attributes stay unless `new_func` sets them. The nodes of the old function
+ * are freed. */
 void byi_func_replace(struct byi_module *m, uint32_t index,
-                      struct byi_func *fresh);
+                      struct byi_func *new_func);
 /* A function that has no index in the module yet: the target of a rebuild. It
  * has the name, attributes and parameters of `like`; map[param] becomes the new
  * parameter unless map is NULL. The module owns the function. */

@@ -67,15 +67,15 @@ byi_id byi_add_fn(struct byi_module *m, struct byi_func *f, uint32_t func,
                        });
 }
 
-/* The types of nodes, on the heap if they do not fit into `few`. */
-enum { FEW_OPERANDS = 16 };
+/* The types of nodes: in `buffer` if they fit, otherwise on the heap. */
+enum { BUFFER_OPERANDS = 16 };
 static const struct byi_type **types_of(const struct byi_func *f,
                                         const byi_id *args, uint32_t n,
-                                        const struct byi_type **few)
+                                        const struct byi_type **buffer)
 {
-    const struct byi_type **types = few;
+    const struct byi_type **types = buffer;
 
-    if (n > FEW_OPERANDS)
+    if (n > BUFFER_OPERANDS)
         types = byi_own(n, sizeof *types, NULL);
     for (uint32_t i = 0; i < n; i++) {
         assert(args[i] < f->nodes.n);
@@ -85,9 +85,9 @@ static const struct byi_type **types_of(const struct byi_func *f,
 }
 
 static void release_types(const struct byi_type **types,
-                          const struct byi_type **few)
+                          const struct byi_type **buffer)
 {
-    if (types != few)
+    if (types != buffer)
         byi_vec_free(types);
 }
 
@@ -95,8 +95,8 @@ byi_id byi_add_tuple(struct byi_module *m, struct byi_func *f,
                      const byi_id *args, uint32_t n,
                      const struct byi_sources *sources)
 {
-    const struct byi_type *few[FEW_OPERANDS] = {NULL},
-                          **types = types_of(f, args, n, few);
+    const struct byi_type *buffer[BUFFER_OPERANDS] = {NULL},
+                          **types = types_of(f, args, n, buffer);
     byi_id id = append_node(m, f,
                             (struct byi_node){
                                 .kind = BYI_MAKE_TUPLE,
@@ -106,13 +106,14 @@ byi_id byi_add_tuple(struct byi_module *m, struct byi_func *f,
                                 .sources = sources,
                             });
 
-    release_types(types, few);
+    release_types(types, buffer);
     return id;
 }
 
 /* --- messages ----------------------------------------------------------- */
 
-/* "float32 (1, 3)", "a tuple of 2", "a function of 1". Returns buf. */
+/* "float32 (1, 3)", "a tuple of 2 fields", "a function of 1 parameter". Returns
+ * buf. */
 static const char *describe_type(char buf[160], const struct byi_type *type)
 {
     char dims[120];
@@ -131,8 +132,9 @@ static const char *describe_type(char buf[160], const struct byi_type *type)
                  type->kind == BYI_ANY_TENSOR ? "any" : "no",
                  byoc_dtype_name(type->dtype));
     else
-        snprintf(rest, room, "%s of %u", byi_type_kind_text(type->kind),
-                 type->n_fields);
+        snprintf(rest, room, "%s of %u %s%s", byi_type_kind_text(type->kind),
+                 type->n_fields, type->kind == BYI_FUNC ? "parameter" : "field",
+                 byi_plural(type->n_fields));
     return buf;
 }
 
@@ -164,11 +166,11 @@ static enum byoc_status infer_call(
     const struct byi_attrs *attrs, const struct byi_type **out,
     struct byoc_error *err)
 {
-    struct byi_tensor views[FEW_OPERANDS], *view = views;
-    const struct byi_tensor *values[FEW_OPERANDS], **value = values;
+    struct byi_tensor views[BUFFER_OPERANDS], *view = views;
+    const struct byi_tensor *values[BUFFER_OPERANDS], **value = values;
     enum byoc_status status;
 
-    if (n > FEW_OPERANDS) {
+    if (n > BUFFER_OPERANDS) {
         view = byi_own(n, sizeof *view, NULL);
         value = byi_own(n, sizeof *value, NULL);
     }
@@ -187,7 +189,7 @@ static enum byoc_status infer_call(
             .err = err,
         },
         out);
-    if (n > FEW_OPERANDS) {
+    if (n > BUFFER_OPERANDS) {
         byi_vec_free(view);
         byi_vec_free(value);
     }
@@ -201,7 +203,8 @@ enum byoc_status byi_add_op(struct byi_module *m, struct byi_func *f,
                             struct byoc_error *err)
 {
     const struct byi_op *row = byi_op(op);
-    const struct byi_type *few[FEW_OPERANDS], **types = NULL, *type = NULL;
+    const struct byi_type *buffer[BUFFER_OPERANDS], **types = NULL,
+                                                    *type = NULL;
     enum byoc_status status;
 
     if (n > BYI_MAX_ARGS)
@@ -210,11 +213,11 @@ enum byoc_status byi_add_op(struct byi_module *m, struct byi_func *f,
                         n, BYI_MAX_ARGS);
     if (!attrs)
         BYI_TRY(byi_attrs_make(m->arena, row, NULL, 0, &attrs, err));
-    types = types_of(f, args, n, few);
+    types = types_of(f, args, n, buffer);
     status = check_tensors(row, types, n, err);
     if (status == BYOC_OK)
         status = infer_call(m, f, row, args, n, types, attrs, &type, err);
-    release_types(types, few);
+    release_types(types, buffer);
     if (status != BYOC_OK)
         return status;
     *id = append_node(m, f,
@@ -232,13 +235,13 @@ enum byoc_status byi_add_op(struct byi_module *m, struct byi_func *f,
 
 enum byoc_status byi_add_call(struct byi_module *m, struct byi_func *f,
                               enum byi_op_id op, const byi_id *args, uint32_t n,
-                              const struct byi_attr *given, uint32_t n_given,
+                              const struct byi_attr *list, uint32_t n_list,
                               const struct byi_sources *sources, byi_id *id,
                               struct byoc_error *err)
 {
     const struct byi_attrs *attrs = NULL;
 
-    BYI_TRY(byi_attrs_make(m->arena, byi_op(op), given, n_given, &attrs, err));
+    BYI_TRY(byi_attrs_make(m->arena, byi_op(op), list, n_list, &attrs, err));
     return byi_add_op(m, f, op, args, n, attrs, sources, id, err);
 }
 
@@ -279,13 +282,13 @@ static void index_bindings(struct bindings *b)
 
 static bool bind_dim(struct bindings *b, int64_t param, int64_t arg)
 {
-    const struct dim_binding *bound = NULL;
+    const struct dim_binding *binding = NULL;
 
     if (!BYI_IS_SYMBOL(param))
         return param == arg;
-    bound = find_binding(b, param);
-    if (bound)
-        return bound->dim == arg;
+    binding = find_binding(b, param);
+    if (binding)
+        return binding->dim == arg;
     BYI_PUSH(&b->list, ((struct dim_binding){param, arg}));
     if (b->of_symbol)
         b->of_symbol[-1 - param] = b->list.n;
@@ -340,10 +343,10 @@ static const struct byi_type *replace_tensor(struct byi_arena *arena,
     if (type->kind != BYI_TENSOR || type->rank > BYI_MAX_RANK)
         return type;
     for (uint32_t d = 0; d < type->rank; d++) {
-        const struct dim_binding *bound = BYI_IS_SYMBOL(type->dims[d])
-                                              ? find_binding(b, type->dims[d])
-                                              : NULL;
-        dims[d] = bound ? bound->dim : type->dims[d];
+        const struct dim_binding *binding = BYI_IS_SYMBOL(type->dims[d])
+                                                ? find_binding(b, type->dims[d])
+                                                : NULL;
+        dims[d] = binding ? binding->dim : type->dims[d];
         changed = changed || dims[d] != type->dims[d];
     }
     return changed ? byi_type_tensor(arena, type->dtype, type->rank, dims)
@@ -405,18 +408,18 @@ enum byoc_status byi_add_apply(struct byi_module *m, struct byi_func *f,
                                struct byoc_error *err)
 {
     const struct byi_type *type = NULL;
-    byi_id *all = NULL;
+    byi_id *callee_and_args = NULL;
 
     BYI_TRY(byi_apply_type(m, m->arena, f, f->nodes.at[callee].type, args, n,
                            &type, err));
-    all = byi_args_new(m, n + 1);
-    all[0] = callee;
+    callee_and_args = byi_args_new(m, n + 1);
+    callee_and_args[0] = callee;
     if (n)
-        memcpy(all + 1, args, n * sizeof *args);
+        memcpy(callee_and_args + 1, args, n * sizeof *args);
     *id = byi_add_node(f, (struct byi_node){
                               .kind = BYI_CALL,
                               .n_args = n + 1,
-                              .args = all,
+                              .args = callee_and_args,
                               .type = type,
                               .sources = sources,
                           });
@@ -437,9 +440,9 @@ enum byoc_status byi_add_get(struct byi_module *m, struct byi_func *f,
                         describe_type(found, type));
     if (index >= type->n_fields)
         return byi_fail(err, BYOC_ETYPE,
-                        "projection .%u: found a tuple of %u, expected more "
-                        "fields",
-                        index, type->n_fields);
+                        "projection .%u: found a tuple of %u field%s, expected "
+                        "more",
+                        index, type->n_fields, byi_plural(type->n_fields));
     *id = append_node(m, f,
                       (struct byi_node){
                           .kind = BYI_GET,
@@ -577,8 +580,8 @@ static bool same_operands(const struct byi_func *f, const struct byi_func *from,
 }
 
 /* Append a copy of `old` with operands args[0 .. old->n_args - 1]. */
-static byi_id push_again(struct byi_module *m, struct byi_func *f,
-                         const struct byi_node *old, const byi_id *args)
+static byi_id append_unchanged(struct byi_module *m, struct byi_func *f,
+                               const struct byi_node *old, const byi_id *args)
 {
     struct byi_node node = *old;
 
@@ -617,28 +620,28 @@ static enum byoc_status retype_literal(struct byi_module *m,
     const struct byi_func *body = m->funcs.at[func];
     byi_id *map = byi_own(body->nodes.n + 1u, sizeof *map, NULL);
     enum byoc_status status = BYOC_OK;
-    struct byi_func *fresh;
+    struct byi_func *new_func;
 
     *copy = byi_func_new(m, NULL);
     m->funcs.at[*copy]->type = body->type;
     m->funcs.at[*copy]->n_captures = n;
-    fresh = byi_func_like(m, body, map);
+    new_func = byi_func_like(m, body, map);
     for (uint32_t i = 0; i < n; i++) {
-        byi_id param = fresh->params.at[fresh->params.n - n + i];
-        fresh->nodes.at[param].type = f->nodes.at[args[i]].type;
+        byi_id param = new_func->params.at[new_func->params.n - n + i];
+        new_func->nodes.at[param].type = f->nodes.at[args[i]].type;
     }
     for (byi_id id = 0; id < body->nodes.n && status == BYOC_OK; id++) {
         const struct byi_node *node = &body->nodes.at[id];
         if (node->kind == BYI_PARAM)
             continue;
-        status = byi_add_copy(m, fresh, body, id, map, &map[id], err);
+        status = byi_add_copy(m, new_func, body, id, map, &map[id], err);
         if (status == BYOC_OK && node->kind == BYI_FN && node->index == func)
             /* the function calls itself */
-            fresh->nodes.at[map[id]].index = *copy;
+            new_func->nodes.at[map[id]].index = *copy;
     }
     if (status == BYOC_OK)
-        fresh->result = map[body->result];
-    byi_func_replace(m, *copy, fresh);
+        new_func->result = map[body->result];
+    byi_func_replace(m, *copy, new_func);
     byi_vec_free(map);
     return status;
 }
@@ -690,7 +693,7 @@ static enum byoc_status append_copy(struct byi_module *m, struct byi_func *f,
     case BYI_IF:
     case BYI_CALL_OP:
         if (moves && same_operands(f, from, old, args)) {
-            *id = push_again(m, f, old, args);
+            *id = append_unchanged(m, f, old, args);
             return BYOC_OK;
         }
         if (old->kind == BYI_IF)
@@ -710,10 +713,10 @@ static enum byoc_status add_copy(struct byi_module *m, struct byi_func *f,
 {
     /* a copy: if f is `from`, appending moves its nodes */
     const struct byi_node node = from->nodes.at[old];
-    byi_id few[FEW_OPERANDS], *args = few;
+    byi_id buffer[BUFFER_OPERANDS], *args = buffer;
     enum byoc_status status;
 
-    if (node.n_args > FEW_OPERANDS)
+    if (node.n_args > BUFFER_OPERANDS)
         args = byi_own(node.n_args, sizeof *args, NULL);
     for (uint32_t i = 0; i < node.n_args; i++)
         args[i] = map[node.args[i]];
@@ -724,7 +727,7 @@ static enum byoc_status add_copy(struct byi_module *m, struct byi_func *f,
         f->nodes.at[*id].let = node.let;
         f->nodes.at[*id].sources = node.sources;
     }
-    if (args != few)
+    if (args != buffer)
         byi_vec_free(args);
     return status;
 }

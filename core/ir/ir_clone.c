@@ -46,7 +46,7 @@ struct byi_module *byi_module_clone(const struct byi_module *m)
     for (uint32_t i = 0; i < m->funcs.n; i++)
         clone_func(to, m->funcs.at[i]);
     to->entry = m->entry;
-    to->given_bytes = m->given_bytes;
-    to->made_bytes = m->made_bytes;
+    to->model_const_bytes = m->model_const_bytes;
+    to->pass_const_bytes = m->pass_const_bytes;
     return to;
 }

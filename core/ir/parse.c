@@ -159,9 +159,9 @@ enum byoc_status byi_parse_signature(struct byi_parser *p, struct byi_func *f,
 
 /* A definition after its signature was read. */
 struct def {
-    uint32_t func;
-    const struct byi_type *result;
-    struct byi_lexer body; /* after its '{' */
+    uint32_t func;                 /* index in the module */
+    const struct byi_type *result; /* as declared, or NULL */
+    struct byi_lexer body;         /* after its '{' */
 };
 
 struct defs {
@@ -257,9 +257,9 @@ static void free_parser(struct byi_parser *p)
     byi_vec_free(p->bindings.at);
     byi_index_free(&p->names_by_text);
     byi_vec_free(p->numbers.at);
-    byi_vec_free(p->captures.all.at);
+    byi_vec_free(p->captures.pairs.at);
     byi_index_free(&p->captures.index);
-    byi_vec_free(p->sizes.all.at);
+    byi_vec_free(p->sizes.pairs.at);
     byi_index_free(&p->sizes.index);
     byi_arena_free(&p->scratch);
 }

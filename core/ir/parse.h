@@ -40,11 +40,11 @@ struct byi_parse_scope {
 
 /* A table of pairs: (func, value) -> capture; a type's address -> its size. */
 struct byi_parse_pair {
-    uint64_t a, b;
+    uint64_t a, b;  /* the key; b is 0 for a type */
     uint32_t value; /* not 0 */
 };
 struct byi_parse_pairs {
-    BYI_VEC(struct byi_parse_pair) all;
+    BYI_VEC(struct byi_parse_pair) pairs;
     struct byi_index index;
 };
 

@@ -21,6 +21,7 @@ enum frame_kind {
     IN_CALL   /* %f( ... )                                              */
 };
 
+/* A construct that is open: a body, an `if`, or a list of operands. */
 struct parse_frame {
     enum frame_kind kind;
     struct byi_token tok; /* where the construct started */
@@ -36,6 +37,8 @@ struct parse_frame {
     byi_id cond, then;             /* IN_IF; BYI_NO_ID: not read yet */
 };
 
+/* The state of the parser in the body of one definition, with all functions
+ * nested in it. */
 struct body {
     struct byi_parser *p;
     BYI_VEC(struct parse_frame) frames;
@@ -192,18 +195,18 @@ static enum byoc_status parse_attrs(struct body *b)
 
 /* At the start of an operand. If the operands end here, or attributes follow,
  * read up to the ')', build the node, and set *none. */
-static enum byoc_status start_operand(struct body *b, bool *none)
+static enum byoc_status start_operand(struct body *b, bool *no_operand)
 {
     struct byi_parser *p = b->p;
 
-    *none = true;
+    *no_operand = true;
     b->attrs.n = 0;
     if (byi_lex_accept(&p->lex, ')'))
         return build_node(b);
     if (top_frame(b)->kind == IN_OP && byi_lex_is(&p->lex, BYI_TOK_IDENT) &&
         byi_lex_peek(&p->lex).kind == '=')
         return parse_attrs(b);
-    *none = false;
+    *no_operand = false;
     return BYOC_OK;
 }
 
@@ -211,7 +214,7 @@ static enum byoc_status take_operand(struct body *b)
 {
     struct byi_parser *p = b->p;
     struct parse_frame *frame = top_frame(b);
-    bool more = false, none = false;
+    bool more = false, no_operand = false;
 
     BYI_PUSH(&b->items, b->value);
     more = byi_lex_accept(&p->lex, ',');
@@ -225,7 +228,7 @@ static enum byoc_status take_operand(struct body *b)
         return BYOC_OK;
     }
     b->has_value = false;
-    return start_operand(b, &none);
+    return start_operand(b, &no_operand);
 }
 
 /* --- names, globals, literals ------------------------------------------- */
@@ -265,8 +268,8 @@ static enum byoc_status use_literal(struct body *b)
                      byi_add_const(p->m, current_func(b), constant, NULL));
 }
 
-static enum byoc_status unknown_op(struct byi_parser *p,
-                                   const struct byi_token *tok)
+static enum byoc_status fail_unknown_op(struct byi_parser *p,
+                                        const struct byi_token *tok)
 {
     const char *names[BYI_N_OPS];
     uint32_t n = 0;
@@ -286,17 +289,17 @@ static enum byoc_status start_op(struct body *b)
     struct byi_parser *p = b->p;
     struct byi_token tok = p->lex.tok;
     struct parse_frame frame = {.kind = IN_OP, .tok = tok};
-    bool none = false;
+    bool no_operand = false;
 
     if (byi_lex_peek(&p->lex).kind != '(')
         return byi_lex_expected(&p->lex, "a value", p->err);
     frame.op = byi_op_of_name(tok.at, tok.n);
     if (!frame.op)
-        return unknown_op(p, &tok);
+        return fail_unknown_op(p, &tok);
     byi_lex_next(&p->lex);
     byi_lex_next(&p->lex);
     BYI_TRY(open_frame(b, frame));
-    return start_operand(b, &none);
+    return start_operand(b, &no_operand);
 }
 
 /* --- functions and branches --------------------------------------------- */
@@ -427,7 +430,7 @@ static enum byoc_status parse_annotations(struct body *b)
     if (!b->is_new)
         return byi_lex_fail(&p->lex, &tok, p->err,
                             "found an annotation of a name, expected it where "
-                            "the value is made");
+                            "the value is computed");
     byi_node_mark(node, notes.backend, notes.region);
     if (notes.sources)
         node->sources = notes.sources;
@@ -554,7 +557,7 @@ static enum byoc_status continue_expression(struct body *b)
     struct parse_frame call = {.kind = IN_CALL, .tok = tok, .callee = b->value};
     int64_t field = 0;
     byi_id id = BYI_NO_ID;
-    bool none = false;
+    bool no_operand = false;
 
     if (byi_lex_accept(&p->lex, '.')) {
         BYI_TRY(byi_lex_int(&p->lex, 0, UINT32_MAX, "a field's number", &field,
@@ -567,7 +570,7 @@ static enum byoc_status continue_expression(struct body *b)
     }
     if (byi_lex_accept(&p->lex, '(')) {
         BYI_TRY(open_frame(b, call));
-        return start_operand(b, &none);
+        return start_operand(b, &no_operand);
     }
     if (is_body(top_frame(b)))
         return take_statement(b);

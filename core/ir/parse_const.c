@@ -24,7 +24,7 @@ bool byi_parse_is_at_literal(const struct byi_parser *p)
 
 /* --- elements ----------------------------------------------------------- */
 
-static enum byoc_status out_of_range(struct byi_parser *p,
+static enum byoc_status fail_element(struct byi_parser *p,
                                      enum byoc_dtype dtype)
 {
     char what[64];
@@ -50,15 +50,15 @@ static enum byoc_status put_int(struct byi_parser *p, const char *text,
     if (dtype == BYOC_U64) {
         wide = strtoull(text, &end, 10);
         if (*end || errno || text[0] == '-')
-            return out_of_range(p, dtype);
+            return fail_element(p, dtype);
         put_bytes(data, &wide, sizeof wide);
         return BYOC_OK;
     }
     value = strtoll(text, &end, 10);
     if (*end || errno)
-        return out_of_range(p, dtype);
+        return fail_element(p, dtype);
     if (byi_dtype_range(dtype, &min, &max) && (value < min || value > max))
-        return out_of_range(p, dtype);
+        return fail_element(p, dtype);
     put_bytes(data, &value, byoc_dtype_size(dtype));
     return BYOC_OK;
 }
@@ -92,7 +92,7 @@ static enum byoc_status put_number(struct byi_parser *p, enum byoc_dtype dtype,
     char text[128];
 
     if (!byi_lex_is_number(&p->lex) || n >= sizeof text)
-        return out_of_range(p, dtype);
+        return fail_element(p, dtype);
     memcpy(text, tok->at, n);
     text[n] = '\0';
     if (!is_written_as_float(dtype))
@@ -111,16 +111,16 @@ static enum byoc_status put_element(struct byi_parser *p, enum byoc_dtype dtype,
     if (dtype == BYOC_STRING) {
         const char *text = NULL;
         if (tok->kind != BYI_TOK_STRING)
-            return out_of_range(p, dtype);
+            return fail_element(p, dtype);
         text = byi_lex_text(p->scratch, tok);
         put_bytes(data, &text, sizeof text);
     } else if (dtype == BYOC_BOOL) {
         if (!is_true && !byi_lex_is_word(&p->lex, "false"))
-            return out_of_range(p, dtype);
+            return fail_element(p, dtype);
         put_bytes(data, &is_true, 1);
     } else {
         if (tok->kind == BYI_TOK_NUMBER && byi_lex_digits(tok) != tok->n)
-            return out_of_range(p, dtype);
+            return fail_element(p, dtype);
         BYI_TRY(put_number(p, dtype, data));
     }
     byi_lex_next(&p->lex);
@@ -133,7 +133,7 @@ static void add_constant(struct byi_parser *p, const struct byi_type *type,
     static const char nothing[1];
 
     *constant =
-        byi_const_given(p->m, type, data->at ? data->at : nothing, false);
+        byi_const_add_model(p->m, type, data->at ? data->at : nothing, false);
 }
 
 /* --- scalars and vectors ------------------------------------------------ */
@@ -342,7 +342,7 @@ static enum byoc_status parse_digest(struct byi_parser *p, uint32_t *constant)
                             "the constant %.16s is not in the side file %s, "
                             "expected the one that was written with this text",
                             tok.at, p->side_path);
-    *constant = byi_const_given(p->m, c.type, c.data, true);
+    *constant = byi_const_add_model(p->m, c.type, c.data, true);
     return byi_lex_expect(&p->lex, ']', "']' after a digest", p->err);
 }
 
@@ -406,7 +406,7 @@ static enum byoc_status parse_random(struct byi_parser *p, uint32_t *constant)
     p->random_bytes += byi_type_bytes(type);
     data = byi_arena_data(p->m->arena, byi_type_bytes(type));
     fill_random(data, type, seed);
-    *constant = byi_const_given(p->m, type, data, true);
+    *constant = byi_const_add_model(p->m, type, data, true);
     return BYOC_OK;
 }
 

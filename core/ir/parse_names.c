@@ -31,8 +31,8 @@ static uint32_t pair_find(const struct byi_parse_pairs *t, uint64_t a,
                           uint64_t b)
 {
     BYI_INDEX_EACH (&t->index, hash_pair(a, b), i)
-        if (t->all.at[i].a == a && t->all.at[i].b == b)
-            return t->all.at[i].value;
+        if (t->pairs.at[i].a == a && t->pairs.at[i].b == b)
+            return t->pairs.at[i].value;
     return 0;
 }
 
@@ -40,8 +40,8 @@ static uint32_t pair_find(const struct byi_parse_pairs *t, uint64_t a,
 static void pair_add(struct byi_parse_pairs *t, uint64_t a, uint64_t b,
                      uint32_t value)
 {
-    byi_index_add(&t->index, hash_pair(a, b), t->all.n);
-    BYI_PUSH(&t->all, ((struct byi_parse_pair){a, b, value}));
+    byi_index_add(&t->index, hash_pair(a, b), t->pairs.n);
+    BYI_PUSH(&t->pairs, ((struct byi_parse_pair){a, b, value}));
 }
 
 static uint32_t find_or_add_name(struct byi_parser *p, const char *text)

@@ -313,8 +313,8 @@ static enum byoc_status parse_entries(struct byi_parser *p,
     return byi_lex_expect(&p->lex, ']', "',' or ']' in a list", p->err);
 }
 
-static void keep_list(struct byi_parser *p, const struct parsed_list *list,
-                      struct byi_attr *attr)
+static void set_list(struct byi_parser *p, const struct parsed_list *list,
+                     struct byi_attr *attr)
 {
     struct byi_arena *arena = p->m->arena;
 
@@ -340,7 +340,7 @@ static enum byoc_status parse_list(struct byi_parser *p, struct byi_attr *attr)
     enum byoc_status status = parse_entries(p, &list);
 
     if (status == BYOC_OK)
-        keep_list(p, &list, attr);
+        set_list(p, &list, attr);
     byi_vec_free(list.ints.at);
     byi_vec_free(list.floats.at);
     byi_vec_free(list.strings.at);

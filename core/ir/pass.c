@@ -44,8 +44,8 @@ static struct pass_record *record_of(struct pass_run *run,
     for (uint32_t i = 0; i < run->records.n; i++)
         if (run->records.at[i].pass == pass)
             return &run->records.at[i];
-    struct pass_record fresh = {.pass = pass};
-    BYI_PUSH(&run->records, fresh);
+    struct pass_record new_record = {.pass = pass};
+    BYI_PUSH(&run->records, new_record);
     return &run->records.at[run->records.n - 1];
 }
 
@@ -135,15 +135,15 @@ static uint32_t order_funcs(struct byi_module *m, struct byi_arena *arena,
 {
     uint32_t n_open = 0, n = 0;
     const uint32_t *open = byi_open_funcs(m, &n_open);
-    uint32_t *only = byi_arena_calloc(arena, 1, sizeof *only);
+    uint32_t *open_func = byi_arena_calloc(arena, 1, sizeof *open_func);
 
     for (uint32_t i = 0; i < n_open && n < 2; i++) {
         if (!works_on(m->funcs.at[open[i]]))
             continue;
-        *only = open[i];
+        *open_func = open[i];
         n++;
     }
-    *order = n < 2 ? only : callees_first(m, arena);
+    *order = n < 2 ? open_func : callees_first(m, arena);
     return n < 2 ? n : m->funcs.n;
 }
 

@@ -55,13 +55,14 @@ static const struct byi_pass_option *find_option(
 {
     for (uint32_t i = 0; i < n && passes[i]; i++) {
         const struct byi_pass_option *o = passes[i]->options;
-        const size_t name = strlen(passes[i]->name);
-        if (!o || bytes <= name || key[name] != '.' ||
-            memcmp(key, passes[i]->name, name) != 0)
+        const size_t name_bytes = strlen(passes[i]->name);
+        if (!o || bytes <= name_bytes || key[name_bytes] != '.' ||
+            memcmp(key, passes[i]->name, name_bytes) != 0)
             continue;
         for (; o->name; o++)
-            if (strlen(o->name) == bytes - name - 1 &&
-                memcmp(key + name + 1, o->name, bytes - name - 1) == 0)
+            if (strlen(o->name) == bytes - name_bytes - 1 &&
+                memcmp(key + name_bytes + 1, o->name, bytes - name_bytes - 1) ==
+                    0)
                 return o;
     }
     return NULL;
@@ -74,9 +75,9 @@ static void list_options(const struct byi_pass *const *passes, uint32_t n,
 {
     for (uint32_t i = 0; i < n && passes[i]; i++) {
         const struct byi_pass_option *o = passes[i]->options;
-        const size_t name = strlen(passes[i]->name);
-        if (!all &&
-            (strncmp(key, passes[i]->name, name) != 0 || key[name] != '.'))
+        const size_t name_bytes = strlen(passes[i]->name);
+        if (!all && (strncmp(key, passes[i]->name, name_bytes) != 0 ||
+                     key[name_bytes] != '.'))
             continue;
         for (; o && o->name; o++)
             byi_text_addf(out, "%s%s.%s", out->n ? ", " : "", passes[i]->name,
@@ -86,33 +87,33 @@ static void list_options(const struct byi_pass *const *passes, uint32_t n,
         list_options(passes, n, key, true, out);
 }
 
-/* Check the option `given`, "FuseOps.max_depth=4". */
+/* Check the option `setting`, "FuseOps.max_depth=4". */
 static enum byoc_status check_option(const struct byi_pass *const *passes,
-                                     uint32_t n, const char *given,
+                                     uint32_t n, const char *setting,
                                      struct byoc_error *err)
 {
-    const size_t equals = strcspn(given, "=");
+    const size_t equals = strcspn(setting, "=");
     struct byi_text others = {0};
     enum byoc_status status = BYOC_OK;
     const struct byi_pass_option *option =
-        find_option(passes, n, given, equals);
+        find_option(passes, n, setting, equals);
 
-    if (given[equals] != '=')
+    if (setting[equals] != '=')
         status = byi_fail(err, BYOC_EINVAL,
                           "option '%s': found no value, expected "
                           "PASS.NAME=VALUE",
-                          given);
+                          setting);
     else if (!option) {
-        list_options(passes, n, given, false, &others);
+        list_options(passes, n, setting, false, &others);
         status = byi_fail(err, BYOC_EINVAL,
                           "option '%.*s': found no pass that has it, expected "
                           "one of %.700s",
-                          (int)equals, given, others.n ? others.at : "none");
-    } else if (expected_kind(option, given + equals + 1))
+                          (int)equals, setting, others.n ? others.at : "none");
+    } else if (expected_kind(option, setting + equals + 1))
         status =
             byi_fail(err, BYOC_EINVAL, "option '%.*s': found '%s', expected %s",
-                     (int)equals, given, given + equals + 1,
-                     expected_kind(option, given + equals + 1));
+                     (int)equals, setting, setting + equals + 1,
+                     expected_kind(option, setting + equals + 1));
     byi_text_free(&others);
     return status;
 }
@@ -134,12 +135,14 @@ enum byoc_status byi_options_check(const struct byi_pass *const *passes,
 static const char *option_text(const struct byi_pass_context *ctx,
                                const char *name, enum byi_attr_kind kind)
 {
-    size_t bytes = strlen(name), pass = strlen(ctx->pass->name);
+    size_t bytes = strlen(name), pass_bytes = strlen(ctx->pass->name);
     const struct byi_pass_option *option = ctx->pass->options;
     const char *text = NULL;
 
-    assert(strncmp(name, ctx->pass->name, pass) == 0 && name[pass] == '.');
-    while (option && option->name && strcmp(option->name, name + pass + 1) != 0)
+    assert(strncmp(name, ctx->pass->name, pass_bytes) == 0 &&
+           name[pass_bytes] == '.');
+    while (option && option->name &&
+           strcmp(option->name, name + pass_bytes + 1) != 0)
         option++;
     assert(option && option->name && option->kind == kind);
     (void)kind;

@@ -15,6 +15,7 @@ struct shapes {
     const struct byi_tensor **value; /* indexed by node; NULL: not known      */
 };
 
+/* The rounds. All arrays are in `arena`. */
 struct byi_samples {
     const struct byi_module *m;
     const struct byi_pass_context *ctx;
@@ -23,7 +24,7 @@ struct byi_samples {
     struct shapes **shapes; /* indexed by round and function */
     const char **fault; /* for each round: why the model rejects it           */
     uint32_t *n_empty;  /* for each round: the operators' empty results      */
-    bool *bound; /* for each symbol: a run binds it, as an input has it  */
+    bool *bound; /* for each symbol: an input has it, so that a run binds it */
     uint32_t n_symbols; /* of the module when `bound` was made            */
     uint32_t n_funcs;
     /* how many function literals, which may never run, enclose the node that is
@@ -35,7 +36,7 @@ struct byi_samples {
  * with reflective padding, which needs long axes, or that have empty values for
  * all of them. */
 static const int64_t usual_sizes[] = {1, 2, 64, 512, 4096, 32768};
-/* only so many of the sizes are used for other models */
+/* The number of sizes that are used for all models. */
 enum { N_FIRST = 3 };
 
 /* --- sizes ---------------------------------------------------------------- */
@@ -100,16 +101,16 @@ static const struct byi_type *put_sizes(const struct byi_samples *s,
 /* The value of a call, if it is small and its operands are known. */
 static const struct byi_tensor *compute_value(
     const struct byi_samples *s, const struct byi_node *node,
-    const struct byi_type *const *in, const struct byi_tensor *const *known,
+    const struct byi_type *const *in, const struct byi_tensor *const *values,
     const struct byi_type *type)
 {
     if (!s->ctx->eval ||
-        !byi_follows_from_sizes(byi_op(node->op), node->n_args, known, type))
+        !byi_follows_from_sizes(byi_op(node->op), node->n_args, values, type))
         return NULL;
     struct byi_tensor *args =
         byi_arena_calloc(s->arena, node->n_args, sizeof *args);
     for (uint32_t i = 0; i < node->n_args; i++)
-        args[i] = known[i] ? *known[i] : byi_tensor_of(in[i]);
+        args[i] = values[i] ? *values[i] : byi_tensor_of(in[i]);
     struct byi_tensor *out = byi_arena_calloc(s->arena, 1, sizeof *out);
     *out = byi_tensor_of(type);
     out->data = byi_arena_alloc(s->arena, byi_tensor_bytes(out) + 1);
@@ -125,12 +126,12 @@ static void visit_op(struct byi_samples *s, uint32_t round,
 {
     const struct byi_type **in =
         byi_arena_calloc(s->arena, node->n_args, sizeof *in);
-    const struct byi_tensor **known =
-        byi_arena_calloc(s->arena, node->n_args, sizeof *known);
+    const struct byi_tensor **values =
+        byi_arena_calloc(s->arena, node->n_args, sizeof *values);
     struct byoc_error err;
     for (uint32_t i = 0; i < node->n_args; i++) {
         in[i] = sh->type[node->args[i]];
-        known[i] = sh->value[node->args[i]];
+        values[i] = sh->value[node->args[i]];
         if (!in[i])
             return;
     }
@@ -139,7 +140,7 @@ static void visit_op(struct byi_samples *s, uint32_t round,
                               .attrs = node->attrs,
                               .n_in = node->n_args,
                               .in = in,
-                              .value = known,
+                              .value = values,
                               .err = &err};
     const struct byi_type *type;
     if (byi_infer_type(&infer, &type) != BYOC_OK) {
@@ -152,7 +153,7 @@ static void visit_op(struct byi_samples *s, uint32_t round,
     s->n_empty[round] +=
         type->kind == BYI_TENSOR && byi_elements(type->rank, type->dims) == 0;
     sh->type[id] = type;
-    sh->value[id] = compute_value(s, node, in, known, type);
+    sh->value[id] = compute_value(s, node, in, values, type);
 }
 
 /* The type of a tuple, if the types of its fields are known. */
@@ -328,7 +329,7 @@ static void visit_func(struct byi_samples *s, uint32_t round, uint32_t func)
 
 /* Mark the symbols in the entry's input shapes, which a run binds
  * (runtime/model.c). Returns false if there are none. */
-static bool find_bound(const struct byi_module *m, bool *bound)
+static bool find_input_symbols(const struct byi_module *m, bool *bound)
 {
     const uint32_t entry = byi_module_entry(m);
     bool any = false;
@@ -355,12 +356,12 @@ static void add_round(struct byi_samples *s)
     }
 }
 
-/* Add rounds as long as each of them leaves fewer values empty: for n = 64, the
- * rows behind the first hundred are. */
-static void add_larger_rounds(struct byi_samples *s, uint32_t most)
+/* Add rounds as long as each of them leaves fewer values empty. For example,
+ * the rows of a matrix from row 100 on are empty if it has 64 rows. */
+static void add_larger_rounds(struct byi_samples *s, uint32_t max_rounds)
 {
     uint32_t n = s->n_rounds;
-    while (n < most && !s->fault[n - 1] && s->n_empty[n - 1] > 0) {
+    while (n < max_rounds && !s->fault[n - 1] && s->n_empty[n - 1] > 0) {
         add_round(s);
         if (s->fault[n] || s->n_empty[n] >= s->n_empty[n - 1])
             break;
@@ -374,7 +375,7 @@ struct byi_samples *byi_samples_new(const struct byi_module *m,
                                     struct byi_arena *arena)
 {
     bool *bound = byi_arena_calloc(arena, m->symbols.n + 1u, sizeof *bound);
-    if (!find_bound(m, bound))
+    if (!find_input_symbols(m, bound))
         return NULL;
     struct byi_samples *s = byi_arena_calloc(arena, 1, sizeof *s);
     *s = (struct byi_samples){.m = m,
@@ -384,17 +385,17 @@ struct byi_samples *byi_samples_new(const struct byi_module *m,
                               .n_funcs = m->funcs.n,
                               .bound = bound};
     const uint32_t first = count_rounds(ctx->sizes);
-    const uint32_t most = first > BYI_COUNT(usual_sizes)
-                              ? first
-                              : (uint32_t)BYI_COUNT(usual_sizes);
-    s->shapes = byi_arena_calloc(arena, most, sizeof *s->shapes);
-    s->fault = byi_arena_calloc(arena, most, sizeof *s->fault);
-    s->n_empty = byi_arena_calloc(arena, most, sizeof *s->n_empty);
+    const uint32_t max_rounds = first > BYI_COUNT(usual_sizes)
+                                    ? first
+                                    : (uint32_t)BYI_COUNT(usual_sizes);
+    s->shapes = byi_arena_calloc(arena, max_rounds, sizeof *s->shapes);
+    s->fault = byi_arena_calloc(arena, max_rounds, sizeof *s->fault);
+    s->n_empty = byi_arena_calloc(arena, max_rounds, sizeof *s->n_empty);
     while (s->n_rounds < first)
         add_round(s);
-    while (s->n_rounds < most && byi_sample_fault(s))
+    while (s->n_rounds < max_rounds && byi_sample_fault(s))
         add_round(s);
-    add_larger_rounds(s, most);
+    add_larger_rounds(s, max_rounds);
     return s;
 }
 

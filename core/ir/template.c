@@ -17,12 +17,12 @@ struct template_name {
 struct template_reader {
     struct byi_lexer lex;
     const struct byi_emitter *to;
-    const struct byi_template_given *given;
+    const struct byi_template_inputs *inputs;
     struct byi_arena *scratch;
     struct byoc_error *err;
     struct template_name names[MAX_NAMES];
     uint32_t n_names;
-    bool has_failed; /* to emit a node: the rest is parsed and not emitted */
+    bool has_failed; /* a node was not emitted: parse the rest, emit nothing */
 };
 
 /* An operand: a value, or a number, which gets the type of the others. */
@@ -66,10 +66,10 @@ static enum byoc_status find_attr(struct template_reader *r,
                                   struct byi_attr *attr)
 {
     const struct byi_token *tok = &r->lex.tok;
-    for (uint32_t i = 0; i < r->given->n_attrs; i++) {
-        const char *name = r->given->attrs[i].name;
+    for (uint32_t i = 0; i < r->inputs->n_attrs; i++) {
+        const char *name = r->inputs->attrs[i].name;
         if (strlen(name) == tok->n && memcmp(name, tok->at, tok->n) == 0) {
-            *attr = r->given->attrs[i];
+            *attr = r->inputs->attrs[i];
             byi_lex_next(&r->lex);
             return BYOC_OK;
         }
@@ -289,7 +289,7 @@ static enum byoc_status parse_primary(struct template_reader *r,
         byi_lex_peek(&r->lex).kind != '(')
         return parse_scalar(r, x);
     const struct byi_node *again =
-        byi_lex_is_word(&r->lex, "again") ? r->given->again : NULL;
+        byi_lex_is_word(&r->lex, "again") ? r->inputs->again : NULL;
     const struct byi_op *op =
         again ? byi_op(again->op) : byi_op_of_name(tok.at, tok.n);
     if (!op)
@@ -320,22 +320,23 @@ static enum byoc_status parse_expression(struct template_reader *r,
 /* Parse fn (%a, %b) { */
 static enum byoc_status parse_signature(struct template_reader *r)
 {
-    const struct byi_template_given *given = r->given;
+    const struct byi_template_inputs *inputs = r->inputs;
     uint32_t n = 0;
     if (!byi_lex_accept_word(&r->lex, "fn") || !byi_lex_accept(&r->lex, '('))
         return byi_lex_expected(&r->lex, "'fn ('", r->err);
     while (byi_lex_is(&r->lex, BYI_TOK_LOCAL)) {
-        BYI_TRY(bind_name(r, r->lex.tok.at, r->lex.tok.n,
-                          n < given->n_values ? given->values[n] : BYI_NO_ID));
+        BYI_TRY(
+            bind_name(r, r->lex.tok.at, r->lex.tok.n,
+                      n < inputs->n_values ? inputs->values[n] : BYI_NO_ID));
         n++;
         byi_lex_next(&r->lex);
         if (!byi_lex_accept(&r->lex, ','))
             break;
     }
-    if (n != given->n_values)
+    if (n != inputs->n_values)
         return byi_fail(r->err, BYOC_EINVAL,
                         "the template has %u parameters, expected %u", n,
-                        given->n_values);
+                        inputs->n_values);
     BYI_TRY(byi_lex_expect(&r->lex, ')', "',' or ')'", r->err));
     return byi_lex_expect(&r->lex, '{', "'{'", r->err);
 }
@@ -358,7 +359,7 @@ static enum byoc_status parse_statements(struct template_reader *r)
 static enum byoc_status read_results(struct template_reader *r, uint32_t n,
                                      byi_id *results)
 {
-    const bool many = byi_lex_accept(&r->lex, '(');
+    const bool is_tuple = byi_lex_accept(&r->lex, '(');
     uint32_t found = 0;
     do {
         struct template_operand x;
@@ -368,32 +369,33 @@ static enum byoc_status read_results(struct template_reader *r, uint32_t n,
         if (found < n)
             results[found] = r->has_failed ? BYI_NO_ID : x.value;
         found++;
-    } while (many && byi_lex_accept(&r->lex, ','));
+    } while (is_tuple && byi_lex_accept(&r->lex, ','));
     if (found != n)
         return byi_fail(r->err, BYOC_EINVAL,
                         "the template has %u results, expected %u", found, n);
-    return many ? byi_lex_expect(&r->lex, ')', "',' or ')'", r->err) : BYOC_OK;
+    return is_tuple ? byi_lex_expect(&r->lex, ')', "',' or ')'", r->err)
+                    : BYOC_OK;
 }
 
 enum byoc_status byi_template(const struct byi_emitter *to, const char *text,
-                              const struct byi_template_given *given,
+                              const struct byi_template_inputs *inputs,
                               struct byi_arena *scratch, uint32_t n,
                               byi_id *results, struct byoc_error *err)
 {
     struct template_reader r = {
-        .to = to, .given = given, .scratch = scratch, .err = err};
+        .to = to, .inputs = inputs, .scratch = scratch, .err = err};
     for (uint32_t i = 0; i < n; i++)
         results[i] = BYI_NO_ID;
     byi_lex_init(&r.lex, "template", text, strlen(text));
-    if (given->names)
-        for (uint32_t i = 0; i < given->n_values; i++)
-            BYI_TRY(bind_name(&r, given->names[i], strlen(given->names[i]),
-                              given->values[i]));
+    if (inputs->names)
+        for (uint32_t i = 0; i < inputs->n_values; i++)
+            BYI_TRY(bind_name(&r, inputs->names[i], strlen(inputs->names[i]),
+                              inputs->values[i]));
     else
         BYI_TRY(parse_signature(&r));
     BYI_TRY(parse_statements(&r));
     BYI_TRY(read_results(&r, n, results));
-    if (!given->names)
+    if (!inputs->names)
         BYI_TRY(byi_lex_expect(&r.lex, '}', "'}'", err));
     return byi_lex_is(&r.lex, BYI_TOK_END)
                ? BYOC_OK

@@ -39,7 +39,7 @@ struct byi_emitter {
 };
 
 /* The values and attributes that a template is instantiated with. */
-struct byi_template_given {
+struct byi_template_inputs {
     /* of the values, if the text is a body without signature and braces; NULL:
      * it is a function literal, whose parameters are the values in order */
     const char *const *names;
@@ -56,7 +56,7 @@ struct byi_template_given {
  * that is not a tuple; BYOC_EUNSUPPORTED, for a number among operands of a type
  * without numbers. Threads: one call at a time on a module. */
 enum byoc_status byi_template(const struct byi_emitter *to, const char *text,
-                              const struct byi_template_given *given,
+                              const struct byi_template_inputs *inputs,
                               struct byi_arena *scratch, uint32_t n,
                               byi_id *results, struct byoc_error *err);
 

@@ -39,10 +39,11 @@ struct text_level {
     bool *hidden;          /* for each node: a branch printed with its `if` */
 };
 
+/* A module that is being printed. All tables are in `arena`. */
 struct text_printer {
     const struct byi_module *m;
     struct byi_text *out;
-    FILE *side;
+    FILE *side; /* the side file of large constants, or NULL */
     struct byi_arena *arena;
     BYI_VEC(struct text_level) levels;
     BYI_VEC(const char *) names;
@@ -55,9 +56,9 @@ struct text_printer {
     uint32_t *known;
     uint32_t stamp; /* 1 + the number of top-level functions printed before */
     const struct byi_attrs **defaults; /* indexed by operator */
-    /* the function of the value whose name is sought, or NULL */
-    const struct byi_func *sought;
-    byi_id sought_id;
+    /* the value that byi_print_name names, and its function, or NULL */
+    const struct byi_func *target_func;
+    byi_id target_id;
     struct byi_text *found;
 };
 
@@ -188,15 +189,15 @@ static const struct byi_attrs *defaults_of(struct text_printer *p,
                                            const struct byi_op *op,
                                            const struct byi_attrs *attrs)
 {
-    struct byi_attr given[32];
+    struct byi_attr required[32];
     uint32_t n = 0;
 
     if (p->defaults[op->id])
         return p->defaults[op->id];
-    for (uint32_t i = 0; i < op->n_attrs && n < BYI_COUNT(given); i++)
+    for (uint32_t i = 0; i < op->n_attrs && n < BYI_COUNT(required); i++)
         if (!op->attrs[i].default_text)
-            given[n++] = attrs->at[i];
-    if (byi_attrs_make(p->arena, op, given, n, &p->defaults[op->id], NULL))
+            required[n++] = attrs->at[i];
+    if (byi_attrs_make(p->arena, op, required, n, &p->defaults[op->id], NULL))
         return NULL;
     return p->defaults[op->id];
 }
@@ -399,27 +400,9 @@ static void hide_blocks(const struct text_printer *p, struct text_level *l)
     }
 }
 
-static bool all_inline_in_order(const struct text_level *l);
-
-/* Find the constants and globals that are written at their readers. */
-static void inline_values(struct text_level *l)
-{
-    const struct byi_func *f = l->f;
-    bool can = !f->attr.operands || all_inline_in_order(l);
-
-    for (byi_id id = 0; id < f->nodes.n; id++) {
-        const struct byi_node *node = &f->nodes.at[id];
-        if (node->kind != BYI_CONST && node->kind != BYI_GLOBAL)
-            continue;
-        if (l->uses[id] < 2 && !is_annotated(node) &&
-            (can || node->kind == BYI_GLOBAL))
-            l->refs[id].kind = INLINE;
-    }
-}
-
 /* Operands= names the constants of a composite in their order, which inlining
  * must not change. */
-static bool all_inline_in_order(const struct text_level *l)
+static bool inlining_keeps_order(const struct text_level *l)
 {
     const struct byi_func *f = l->f;
     byi_id last = 0;
@@ -437,6 +420,22 @@ static bool all_inline_in_order(const struct text_level *l)
         }
     }
     return true;
+}
+
+/* Find the constants and globals that are written at their readers. */
+static void inline_values(struct text_level *l)
+{
+    const struct byi_func *f = l->f;
+    bool can = !f->attr.operands || inlining_keeps_order(l);
+
+    for (byi_id id = 0; id < f->nodes.n; id++) {
+        const struct byi_node *node = &f->nodes.at[id];
+        if (node->kind != BYI_CONST && node->kind != BYI_GLOBAL)
+            continue;
+        if (l->uses[id] < 2 && !is_annotated(node) &&
+            (can || node->kind == BYI_GLOBAL))
+            l->refs[id].kind = INLINE;
+    }
 }
 
 static bool has_line(const struct text_level *l, byi_id id)
@@ -676,16 +675,16 @@ static void add_statement(struct text_printer *p, byi_id id)
     add_expression(p, id);
 }
 
-/* Report the sought name, once all names of the innermost level are assigned.
- */
-static void tell_name(struct text_printer *p)
+/* Report the name of the target value, once all names of the innermost level
+ * are assigned. */
+static void report_name(struct text_printer *p)
 {
     struct byi_text *out = p->out;
 
-    if (p->sought != top_level(p)->f || p->found->n > 0)
+    if (p->target_func != top_level(p)->f || p->found->n > 0)
         return;
     p->out = p->found;
-    add_ref(p, p->sought_id);
+    add_ref(p, p->target_id);
     p->out = out;
 }
 
@@ -695,7 +694,7 @@ static void leave_level(struct text_printer *p)
 {
     struct text_level l = *top_level(p);
 
-    tell_name(p);
+    report_name(p);
     if (!l.tail) {
         indent(p, p->levels.n);
         add_ref(p, l.f->result);
@@ -760,8 +759,8 @@ static void print_module(const struct byi_module *m, struct byi_text *out,
         .mentions = byi_arena_calloc(arena, m->sources.n, sizeof *p.mentions),
         .known = byi_arena_calloc(arena, m->symbols.n, sizeof *p.known),
         .defaults = byi_arena_calloc(arena, BYI_N_OPS, sizeof *p.defaults),
-        .sought = found ? m->funcs.at[func] : NULL,
-        .sought_id = id,
+        .target_func = found ? m->funcs.at[func] : NULL,
+        .target_id = id,
         .found = found,
     };
     bool first = true;
@@ -793,8 +792,8 @@ void byi_print_module(const struct byi_module *m, struct byi_text *out,
 void byi_print_name(const struct byi_module *m, uint32_t func, byi_id id,
                     struct byi_text *out)
 {
-    struct byi_text rest = {0};
+    struct byi_text text = {0};
 
-    print_module(m, &rest, NULL, func, id, out);
-    byi_text_free(&rest);
+    print_module(m, &text, NULL, func, id, out);
+    byi_text_free(&text);
 }

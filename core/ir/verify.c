@@ -8,11 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The place that is being checked: node `id` of function `f`. */
 struct verifier {
     const struct byi_module *m;
     const struct byi_func *f;
-    uint32_t func;
-    byi_id id;
+    uint32_t func;           /* the index of f */
+    byi_id id;               /* BYI_NO_ID: the signature of f */
     int64_t next_symbol;     /* for symbols that inference creates */
     struct byi_arena *arena; /* for inference; reset for each function */
     struct byoc_error *err;
@@ -45,9 +46,9 @@ static enum byoc_status fail_check(struct verifier *c, const char *fmt, ...)
     return add_place(c);
 }
 
-static enum byoc_status wrong_type(struct verifier *c, const char *what,
-                                   const struct byi_type *found,
-                                   const struct byi_type *expected)
+static enum byoc_status fail_type(struct verifier *c, const char *what,
+                                  const struct byi_type *found,
+                                  const struct byi_type *expected)
 {
     char a[300], b[300];
 
@@ -160,7 +161,7 @@ static enum byoc_status expect_type(struct verifier *c,
 
     if (byi_type_fits(type, inferred, -1 - (int64_t)c->m->symbols.n))
         return BYOC_OK;
-    return wrong_type(c, "its type", type, inferred);
+    return fail_type(c, "its type", type, inferred);
 }
 
 /* The type of a function as a value must match the types of its nodes. */
@@ -172,17 +173,18 @@ static enum byoc_status check_func_type(struct verifier *c,
     char found[300];
 
     if (type->kind != BYI_FUNC || type->n_fields != n_declared)
-        return fail_check(c, "its type is %s, expected a function of %u",
-                          byi_text_type_buf(c->m, type, found, sizeof found),
-                          n_declared);
+        return fail_check(
+            c, "its type is %s, expected a function of %u parameter%s",
+            byi_text_type_buf(c->m, type, found, sizeof found), n_declared,
+            byi_plural(n_declared));
     for (uint32_t i = 0; i < n_declared; i++) {
         const struct byi_type *param = g->nodes.at[g->params.at[i]].type;
         if (!byi_type_equal(type->fields[i], param))
-            return wrong_type(c, "a parameter's type", type->fields[i], param);
+            return fail_type(c, "a parameter's type", type->fields[i], param);
     }
     if (!byi_type_equal(type->result, g->nodes.at[g->result].type))
-        return wrong_type(c, "the result's type", type->result,
-                          g->nodes.at[g->result].type);
+        return fail_type(c, "the result's type", type->result,
+                         g->nodes.at[g->result].type);
     return BYOC_OK;
 }
 
@@ -287,13 +289,13 @@ static enum byoc_status check_tuple(struct verifier *c,
     char found[300];
 
     if (type->kind != BYI_TUPLE || type->n_fields != node->n_args)
-        return fail_check(c, "its type is %s, expected a tuple of %u",
+        return fail_check(c, "its type is %s, expected a tuple of %u field%s",
                           byi_text_type_buf(c->m, type, found, sizeof found),
-                          node->n_args);
+                          node->n_args, byi_plural(node->n_args));
     for (uint32_t i = 0; i < node->n_args; i++) {
         const struct byi_type *field = c->f->nodes.at[node->args[i]].type;
         if (!byi_type_equal(type->fields[i], field))
-            return wrong_type(c, "a field's type", type->fields[i], field);
+            return fail_type(c, "a field's type", type->fields[i], field);
     }
     return BYOC_OK;
 }
@@ -406,7 +408,7 @@ static enum byoc_status check_fn(struct verifier *c,
         const struct byi_type *param =
             g->nodes.at[g->params.at[n_declared + i]].type;
         if (!byi_type_equal(found, param))
-            return wrong_type(c, "a captured value's type", found, param);
+            return fail_type(c, "a captured value's type", found, param);
     }
     if (g == c->f)
         BYI_TRY(check_self(c, node));
@@ -614,8 +616,8 @@ static enum byoc_status check_names(const struct byi_module *m,
     return BYOC_OK;
 }
 
-/* Add the literals of other functions in function i to holders[], by function.
- */
+/* Count the literals of each other function that function i contains, in
+ * holders[]. */
 static void count_literals(const struct byi_module *m, uint32_t i,
                            uint32_t *holders)
 {

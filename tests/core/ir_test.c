@@ -249,7 +249,7 @@ static void test_operators_refuse(void **state)
     byi_id x = byi_add_param(m, f, "x", f32(2, 3));
     byi_id y = byi_add_param(m, f, "y", f32(2, 4));
     byi_id t = byi_add_tuple(m, f, &x, 1, NULL), id = 77;
-    const struct byi_attr given = {.name = "beta", .kind = BYI_ATTR_INT};
+    const struct byi_attr attr = {.name = "beta", .kind = BYI_ATTR_INT};
     uint32_t n = f->nodes.n;
 
     (void)state;
@@ -263,9 +263,10 @@ static void test_operators_refuse(void **state)
         byi_add_op(m, f, BYI_OP_NN_RELU, &t, 1, NULL, NULL, &id, &err),
         BYOC_ETYPE);
     assert_string_equal(
-        err.text, "nn.relu: operand 0 is a tuple of 1, expected a tensor");
+        err.text,
+        "nn.relu: operand 0 is a tuple of 1 field, expected a tensor");
     assert_int_equal(
-        byi_add_call(m, f, BYI_OP_NN_ELU, &x, 1, &given, 1, NULL, &id, &err),
+        byi_add_call(m, f, BYI_OP_NN_ELU, &x, 1, &attr, 1, NULL, &id, &err),
         BYOC_EINVAL);
     assert_int_equal(id, 77);
     assert_int_equal(f->nodes.n, n);
@@ -281,8 +282,8 @@ static void test_tuples(void **state)
     assert_int_equal(byi_add_get(m, f, t, 1, NULL, &id, &err), BYOC_OK);
     assert_ptr_equal(f->nodes.at[id].type, f->nodes.at[x].type);
     assert_int_equal(byi_add_get(m, f, t, 2, NULL, &id, &err), BYOC_ETYPE);
-    assert_string_equal(err.text, "projection .2: found a tuple of 2, "
-                                  "expected more fields");
+    assert_string_equal(err.text, "projection .2: found a tuple of 2 fields, "
+                                  "expected more");
     assert_int_equal(byi_add_get(m, f, x, 0, NULL, &id, &err), BYOC_ETYPE);
     assert_string_equal(
         err.text, "projection .0: found float32 (2, 3), expected a tuple");
@@ -573,23 +574,24 @@ static void test_many(void **state)
 
 /* Constants that are made from declared sizes have a budget: a fixed number of
  * bytes, and more for a model whose own constants are large. */
-static void test_made_constants_have_a_budget(void **state)
+static void test_pass_constants_have_a_budget(void **state)
 {
-    static char given[16 << 20];
+    static char model_data[16 << 20];
     struct byi_module *mod = byi_module_new();
-    const int64_t big = (int64_t)(BYI_MADE_FREE / 4) + 1, some = 4 << 20;
+    const int64_t big = (int64_t)(BYI_CONST_BUDGET_FREE / 4) + 1,
+                  some = 4 << 20;
     const struct byi_type *type =
         byi_type_tensor(mod->arena, BYOC_F32, 1, &big);
     struct byi_tensor t;
     (void)state;
 
     assert_false(byi_const_alloc(mod, type, &t));
-    byi_const_given(mod, byi_type_tensor(mod->arena, BYOC_F32, 1, &some), given,
-                    true);
+    byi_const_add_model(mod, byi_type_tensor(mod->arena, BYOC_F32, 1, &some),
+                        model_data, true);
     assert_true(byi_const_alloc(mod, type, &t));
     assert_false(byi_const_alloc(mod, type, &t));
     assert_true(byi_consts_can_grow(mod, 1 << 20));
-    assert_false(byi_consts_can_grow(mod, BYI_MADE_FREE));
+    assert_false(byi_consts_can_grow(mod, BYI_CONST_BUDGET_FREE));
     assert_false(byi_consts_can_grow(mod, UINT64_MAX));
     assert_int_equal(byi_const_refuse(mod, BYI_OP_NN_DENSE, "scaled", &err),
                      BYOC_ELIMIT);
@@ -623,7 +625,7 @@ int main(void)
         TEST(test_replace_renames),
         TEST(test_uses),
         TEST(test_many),
-        TEST(test_made_constants_have_a_budget),
+        TEST(test_pass_constants_have_a_budget),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -77,14 +77,14 @@ static enum byoc_status emit(struct scene *s, const char *text, uint32_t n,
         {.name = "three", .kind = BYI_ATTR_INT, .i = 3},
         {.name = "half", .kind = BYI_ATTR_FLOAT, .f = 0.5},
     };
-    const struct byi_template_given given = {.n_values = 2,
-                                             .values = values,
-                                             .n_attrs = 3,
-                                             .attrs = attrs,
-                                             .again = &sum};
+    const struct byi_template_inputs inputs = {.n_values = 2,
+                                               .values = values,
+                                               .n_attrs = 3,
+                                               .attrs = attrs,
+                                               .again = &sum};
     const struct byi_emitter to = {
         .ctx = s, .m = s->m, .f = s->f, .call = add_call};
-    return byi_template(&to, text, &given, s->scratch, n, results, &s->err);
+    return byi_template(&to, text, &inputs, s->scratch, n, results, &s->err);
 }
 
 /* --- graphs --------------------------------------------------------------- */
@@ -94,7 +94,7 @@ static void expect_same(const char *text, const char *body)
 {
     struct scene s;
     struct byi_module *m = NULL;
-    struct byi_text emitted = {0}, expected = {0}, whole = {0};
+    struct byi_text emitted = {0}, expected = {0}, module_text = {0};
     struct byoc_error err;
     byi_id result;
     open_scene(&s);
@@ -102,18 +102,18 @@ static void expect_same(const char *text, const char *body)
         fail_msg("%s", s.err.text);
     assert_int_not_equal(result, BYI_NO_ID);
     s.f->result = result;
-    byi_text_addf(&whole,
+    byi_text_addf(&module_text,
                   "def @main(%%x: Tensor[(2, 3), float64],"
                   " %%c: Tensor[(2, 3), bool]) {\n%s\n}\n",
                   body);
-    if (byi_parse_module(whole.at, whole.n, "t.ir", NULL, &m, &err))
+    if (byi_parse_module(module_text.at, module_text.n, "t.ir", NULL, &m, &err))
         fail_msg("%s", err.text);
     byi_print_module(s.m, &emitted, NULL);
     byi_print_module(m, &expected, NULL);
     assert_string_equal(emitted.at, expected.at);
     byi_text_free(&emitted);
     byi_text_free(&expected);
-    byi_text_free(&whole);
+    byi_text_free(&module_text);
     byi_module_free(&m);
     close_scene(&s);
 }
