@@ -533,8 +533,8 @@ static enum byoc_status open_ledger(struct byoc_compiled *c, const char *path,
 /* Record in the ledger which weights NarrowWeights narrowed. */
 static void record_weights(struct byoc_compiled *c)
 {
-    for (uint32_t i = 0; i < c->narrowing.all.n; i++) {
-        const struct byi_narrowed_weight *w = &c->narrowing.all.at[i];
+    for (uint32_t i = 0; i < c->narrowing.weights.n; i++) {
+        const struct byi_narrowed_weight *w = &c->narrowing.weights.at[i];
         const struct byi_ledger_weight weight = {.to = w->to,
                                                  .sources = w->sources,
                                                  .bytes = w->bytes,

@@ -20,6 +20,7 @@
 
 #include "scale_axis.h"
 
+/* The state of the pass. */
 struct backward {
     struct byi_scaling s;
     uint32_t *reads; /* for each node: how many nodes read it */
@@ -72,19 +73,19 @@ static struct byi_scale_limits limits_of_concat(struct backward *b, byi_id id)
     const struct byi_node *node = byi_scale_node(&b->s, id);
     const uint32_t rank = node->type->rank;
     const uint32_t axis = byi_attr_axis(node->attrs, rank);
-    struct byi_scale_limits all = byi_scale_limits_any;
-    bool fixed = true;
+    struct byi_scale_limits common = byi_scale_limits_any;
+    bool is_static = true;
     for (uint32_t i = 0; i < node->n_args; i++) {
         const byi_id x = node->args[i];
         struct byi_scale_limits limits =
             b->reads[x] == 1 ? b->limits[x] : byi_scale_limits_none;
-        fixed =
-            fixed && !BYI_IS_SYMBOL(byi_scale_node(&b->s, x)->type->dims[axis]);
-        all = byi_scale_limits_both(all, limits);
+        is_static = is_static &&
+                    !BYI_IS_SYMBOL(byi_scale_node(&b->s, x)->type->dims[axis]);
+        common = byi_scale_limits_both(common, limits);
     }
-    if (!fixed)
-        all.axes &= ~(1u << axis);
-    return all;
+    if (!is_static)
+        common.axes &= ~(1u << axis);
+    return common;
 }
 
 static struct byi_scale_limits limits_of(struct backward *b, byi_id id)
@@ -148,10 +149,11 @@ static void scale_product(struct backward *b, byi_id id,
 {
     byi_id x = BYI_NO_ID;
     const struct byi_scale *factor = byi_scale_of(&b->s, id, &x);
-    const struct byi_scale *all =
+    const struct byi_scale *product =
         factor ? byi_scale_times(&b->s, factor, requested) : NULL;
-    if (all && b->reads[x] == 1 && byi_scale_limits_fit(&b->limits[x], all)) {
-        b->requested[x] = all;
+    if (product && b->reads[x] == 1 &&
+        byi_scale_limits_fit(&b->limits[x], product)) {
+        b->requested[x] = product;
         byi_scale_edit(&b->s, id, BYI_EDIT_REMOVE, x, NULL);
         return;
     }

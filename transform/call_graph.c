@@ -5,11 +5,13 @@
  */
 #include "call_graph.h"
 
+/* A function whose nodes are being visited. */
 struct call_visit {
     uint32_t func;
     byi_id next; /* the next node to visit */
 };
 
+/* The state of Tarjan's algorithm. */
 struct scc_finder {
     const struct byi_module *m;
     struct byi_call_graph g;
@@ -39,12 +41,12 @@ static void open_visit(struct scc_finder *s, uint32_t func)
 static void close_visit(struct scc_finder *s, uint32_t func)
 {
     if (s->lowlink[func] == s->number[func]) {
-        const bool several = s->stack[s->n_on_stack - 1] != func;
+        const bool has_others = s->stack[s->n_on_stack - 1] != func;
         uint32_t at;
         do {
             at = s->stack[--s->n_on_stack];
             s->on_stack[at] = false;
-            s->g.recursive[at] = s->g.recursive[at] || several;
+            s->g.recursive[at] = s->g.recursive[at] || has_others;
             s->g.order[s->g.n++] = at;
         } while (at != func);
     }

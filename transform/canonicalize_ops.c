@@ -7,10 +7,11 @@
  *           after a 2-D convolution; no subtraction of or division by a float
  *           constant whose negative or inverse is a normal number; no power 2
  *           or 1, and no power 1/2 of sums of squares; clip and nn.relu instead
- * of minimum and maximum with a scalar constant; global pooling operators
- * instead of means and full windows; zero padding merged into convolutions and
- * average pooling; no reshape, transpose, cast or broadcast_to without effect,
- * and no two consecutive ones of a kind; einsum of at most two operands
+ *           of minimum and maximum with a scalar constant; global pooling
+ *           operators instead of means and full windows; zero padding merged
+ *           into convolutions and average pooling; no reshape, transpose, cast
+ *           or broadcast_to without effect, and no two consecutive ones of a
+ *           kind; einsum of at most two operands
  *
  *   %0 = subtract(%x, const[c]);        %0 = add(%x, const[-c]);
  *   %1 = maximum(const(0), %0);   ==>   %1 = nn.relu(%0);
@@ -70,16 +71,17 @@ static uint32_t const_rank(const struct byi_rewrite *rw, byi_id x,
     uint32_t first = 0;
     while (first < c->rank && c->dims[first] == 1)
         first++;
-    const uint32_t stripped = c->rank - first;
+    const uint32_t rank_without_ones = c->rank - first;
     if (!type || type->rank < 2)
-        return stripped;
+        return rank_without_ones;
     const uint32_t bias = is_conv(rw, x) ? type->rank - 1
                           : byi_rw_is(rw, x, BYI_OP_NN_DENSE) ||
                                   byi_rw_is(rw, x, BYI_OP_NN_MATMUL)
                               ? 1
                               : 0;
-    return bias > stripped && type->dims[type->rank - bias] == n ? bias
-                                                                 : stripped;
+    return bias > rank_without_ones && type->dims[type->rank - bias] == n
+               ? bias
+               : rank_without_ones;
 }
 
 /* Binds `shaped` to constant c in its canonical shape for an operation with x.
@@ -274,20 +276,21 @@ static bool is_global(struct byi_row_match *r)
 static bool read_zero_pads(const struct byi_row_match *r,
                            int64_t pads[2 * BYI_MAX_RANK])
 {
-    int64_t all[2 * BYI_MAX_RANK];
+    int64_t padding[2 * BYI_MAX_RANK];
     uint32_t n;
     if (!has_default_layout(r->rw, r->root) ||
-        !byi_rw_ints(r->rw, byi_row_value(r, "pads"), all, BYI_COUNT(all), &n))
+        !byi_rw_ints(r->rw, byi_row_value(r, "pads"), padding,
+                     BYI_COUNT(padding), &n))
         return false;
     const uint32_t rank = n / 2, spatial = rank - 2;
     if (rank < 3)
         return false;
     for (uint32_t i = 0; i < n; i++) {
         const uint32_t axis = i % rank;
-        if (all[i] < 0 || (axis < 2 && all[i] != 0))
+        if (padding[i] < 0 || (axis < 2 && padding[i] != 0))
             return false;
         if (axis >= 2)
-            pads[i / rank * spatial + axis - 2] = all[i];
+            pads[i / rank * spatial + axis - 2] = padding[i];
     }
     return true;
 }
@@ -345,13 +348,13 @@ bool byi_binds_padded_pool(struct byi_row_match *r)
 
 /* --- powers --------------------------------------------------------------- */
 
-enum { NEAR = 8 }; /* operators between a square and its root */
+enum { MAX_STEPS = 8 }; /* operators between a square and its root */
 
 /* Operators whose results are at least 0, or NaN. */
 static const enum byi_op_id not_negative[] = {
     BYI_OP_ABS,  BYI_OP_EXP, BYI_OP_SIGMOID, BYI_OP_NN_RELU,
     BYI_OP_SQRT, BYI_OP_L1,  BYI_OP_L2,      BYI_OP_SUM_SQUARE};
-/* Operators that give such results if their first operand is such. */
+/* Operators whose results are at least 0, or NaN, if their first operand is. */
 static const enum byi_op_id keeps_sign[] = {
     BYI_OP_MEAN,
     BYI_OP_SUM,
@@ -370,7 +373,7 @@ static bool is_not_negative(struct byi_row_match *r)
     const struct byi_rewrite *rw = r->rw;
     byi_id x = byi_row_value(r, "x");
     double c;
-    for (int i = 0; i < NEAR && byi_row_is_of_floats(r); i++) {
+    for (int i = 0; i < MAX_STEPS && byi_row_is_of_floats(r); i++) {
         const bool scales = byi_rw_is(rw, x, BYI_OP_MULTIPLY);
         if (is_one_of(rw, x, not_negative, BYI_COUNT(not_negative)) ||
             (scales && byi_rw_arg(rw, x, 0) == byi_rw_arg(rw, x, 1)))

@@ -28,6 +28,7 @@ struct parallel_member {
     struct byi_channels channels;
 };
 
+/* Operators that become one operator, and the steps after them. */
 struct parallel_group {
     struct byi_channels channels;
     byi_id first;  /* node of the first member */
@@ -37,6 +38,7 @@ struct parallel_group {
     struct parallel_step *steps; /* the members, then their followers */
 };
 
+/* The state of the pass for one function. */
 struct combine_work {
     struct byi_module *m;
     const struct byi_func *f;
@@ -122,11 +124,11 @@ static void add_member(struct combine_work *w, uint32_t index)
 {
     const byi_id id = w->members.at[index].id;
     const struct byi_channels channels = w->members.at[index].channels;
-    const struct byi_hash_probe near =
+    const struct byi_hash_probe probe =
         byi_hash_probe(node_of(w, id)->args[0], w->f->nodes.n,
                        hash_member(w, id, channels.weight_axis), w->mask);
     uint32_t i = 0, slot;
-    for (; w->slots[slot = byi_hash_slot(&near, i)]; i++) {
+    for (; w->slots[slot = byi_hash_slot(&probe, i)]; i++) {
         struct parallel_group *g = &w->groups.at[w->slots[slot] - 1];
         if (!is_same_group(w, g->first, id, channels.weight_axis))
             continue;
@@ -261,7 +263,7 @@ static void find_steps(struct combine_work *w, uint32_t group)
 
 /* Emit the concatenation of tensors along `axis`; their types differ in it
  * only. Returns BYI_NO_ID if it exceeds the module's budget of constants. */
-static byi_id emit_joined(struct combine_work *w, struct byi_func *fresh,
+static byi_id emit_joined(struct combine_work *w, struct byi_func *new_func,
                           const struct byi_tensor *parts, uint32_t n,
                           uint32_t axis)
 {
@@ -286,8 +288,8 @@ static byi_id emit_joined(struct combine_work *w, struct byi_func *fresh,
                        bytes);
             dst += bytes;
         }
-    return byi_add_const(w->m, fresh, byi_const_add(w->m, type, out.data, true),
-                         NULL);
+    return byi_add_const(w->m, new_func,
+                         byi_const_add(w->m, type, out.data, true), NULL);
 }
 
 static struct byi_tensor view_of(const struct combine_work *w, byi_id id)
@@ -302,7 +304,7 @@ static struct byi_tensor view_of(const struct combine_work *w, byi_id id)
 /* Emit operand `side` of a step's nodes as one constant with a value per
  * channel of the joined type. If all branches read the same scalar, it is that
  * constant. Returns BYI_NO_ID like emit_joined. */
-static byi_id emit_channels(struct combine_work *w, struct byi_func *fresh,
+static byi_id emit_channels(struct combine_work *w, struct byi_func *new_func,
                             const struct parallel_group *g,
                             const struct parallel_step *step, uint32_t side)
 {
@@ -312,7 +314,7 @@ static byi_id emit_channels(struct combine_work *w, struct byi_func *fresh,
         node_of(w, node_of(w, step->at[0])->args[side])->index;
     struct byi_tensor *parts =
         byi_arena_calloc(w->scratch, g->n, sizeof *parts);
-    bool one = true;
+    bool same_scalar = true;
     for (uint32_t i = 0; i < g->n; i++) {
         const byi_id id = node_of(w, step->at[i])->args[side];
         const struct byi_tensor t = view_of(w, id);
@@ -327,17 +329,17 @@ static byi_id emit_channels(struct combine_work *w, struct byi_func *fresh,
             .data = data, .dtype = t.dtype, .rank = rank - axis, .dims = {n}};
         for (uint32_t k = 1; k < rank - axis; k++)
             parts[i].dims[k] = 1;
-        one = one && splat && node_of(w, id)->index == index;
+        same_scalar = same_scalar && splat && node_of(w, id)->index == index;
     }
-    if (one)
-        return byi_add_const(w->m, fresh, index, NULL);
-    return emit_joined(w, fresh, parts, g->n, 0);
+    if (same_scalar)
+        return byi_add_const(w->m, new_func, index, NULL);
+    return emit_joined(w, new_func, parts, g->n, 0);
 }
 
 /* Emit one node for a step of all branches. *x is the node of the step before,
  * and becomes the new node. */
 static enum byoc_status emit_step(struct combine_work *w,
-                                  struct byi_func *fresh,
+                                  struct byi_func *new_func,
                                   const struct parallel_group *g,
                                   const struct parallel_step *step, byi_id *x,
                                   struct byoc_error *err)
@@ -349,24 +351,25 @@ static enum byoc_status emit_step(struct combine_work *w,
             byi_arena_calloc(w->scratch, g->n, sizeof *parts);
         for (uint32_t i = 0; i < g->n; i++)
             parts[i] = view_of(w, node_of(w, step->at[i])->args[1]);
-        args[1] = emit_joined(w, fresh, parts, g->n, g->channels.weight_axis);
+        args[1] =
+            emit_joined(w, new_func, parts, g->n, g->channels.weight_axis);
     } else if (node.n_args == 2) {
         const uint32_t side = node_of(w, node.args[0])->kind == BYI_CONST;
         args[side] = *x;
-        args[1 - side] = emit_channels(w, fresh, g, step, 1 - side);
+        args[1 - side] = emit_channels(w, new_func, g, step, 1 - side);
     }
     if (node.n_args == 2 && (args[0] == BYI_NO_ID || args[1] == BYI_NO_ID))
         return byi_const_refuse(w->m, node.op, "joined", err);
-    BYI_TRY(byi_add_op(w->m, fresh, node.op, args, node.n_args, node.attrs,
+    BYI_TRY(byi_add_op(w->m, new_func, node.op, args, node.n_args, node.attrs,
                        byi_sources_of_nodes(w->m, w->f, step->at, g->n), x,
                        err));
-    fresh->nodes.at[*x].backend = node.backend;
-    fresh->nodes.at[*x].region = node.region;
+    new_func->nodes.at[*x].backend = node.backend;
+    new_func->nodes.at[*x].region = node.region;
     return BYOC_OK;
 }
 
 static enum byoc_status emit_group(struct combine_work *w,
-                                   struct byi_func *fresh,
+                                   struct byi_func *new_func,
                                    const struct parallel_group *g, byi_id *map,
                                    struct byoc_error *err)
 {
@@ -374,7 +377,7 @@ static enum byoc_status emit_group(struct combine_work *w,
     byi_id x = map[node_of(w, g->first)->args[0]], parts;
     int64_t *sizes = byi_arena_calloc(w->scratch, g->n, sizeof *sizes);
     for (const struct parallel_step *s = g->steps; s; s = s->next) {
-        BYI_TRY(emit_step(w, fresh, g, s, &x, err));
+        BYI_TRY(emit_step(w, new_func, g, s, &x, err));
         end = s;
     }
     for (uint32_t i = 0; i < g->n; i++)
@@ -383,11 +386,11 @@ static enum byoc_status emit_group(struct combine_work *w,
         {.name = "sizes", .kind = BYI_ATTR_INTS, .n = g->n, .ints = sizes},
         {.name = "axis", .kind = BYI_ATTR_INT, .i = g->channels.axis},
     };
-    BYI_TRY(byi_add_call(w->m, fresh, BYI_OP_SPLIT, &x, 1, attrs, 2, NULL,
+    BYI_TRY(byi_add_call(w->m, new_func, BYI_OP_SPLIT, &x, 1, attrs, 2, NULL,
                          &parts, err));
     for (uint32_t i = 0; i < g->n; i++)
         BYI_TRY(
-            byi_add_get(w->m, fresh, parts, i, NULL, &map[end->at[i]], err));
+            byi_add_get(w->m, new_func, parts, i, NULL, &map[end->at[i]], err));
     return BYOC_OK;
 }
 
@@ -395,19 +398,20 @@ static enum byoc_status rebuild(struct combine_work *w, uint32_t func,
                                 struct byoc_error *err)
 {
     byi_id *map = byi_arena_calloc(w->scratch, w->f->nodes.n + 1, sizeof *map);
-    struct byi_func *fresh = byi_func_like(w->m, w->f, map);
+    struct byi_func *new_func = byi_func_like(w->m, w->f, map);
     for (byi_id id = 0; id < w->f->nodes.n; id++) {
         const uint32_t index = w->group_of[id];
         if (node_of(w, id)->kind == BYI_PARAM)
             continue;
         if (!index)
-            BYI_TRY(byi_add_copy(w->m, fresh, w->f, id, map, &map[id], err));
+            BYI_TRY(byi_add_copy(w->m, new_func, w->f, id, map, &map[id], err));
         else if (w->groups.at[index - 1].first == id)
-            BYI_TRY(emit_group(w, fresh, &w->groups.at[index - 1], map, err));
+            BYI_TRY(
+                emit_group(w, new_func, &w->groups.at[index - 1], map, err));
     }
-    fresh->result = map[w->f->result];
-    byi_sweep(w->m, fresh, w->scratch);
-    byi_func_replace(w->m, func, fresh);
+    new_func->result = map[w->f->result];
+    byi_sweep(w->m, new_func, w->scratch);
+    byi_func_replace(w->m, func, new_func);
     return BYOC_OK;
 }
 
@@ -416,10 +420,10 @@ enum byoc_status byi_combine_parallel(struct byi_module *m, uint32_t func,
                                       struct byi_arena *scratch,
                                       struct byoc_error *err)
 {
-    const struct byi_combine *of_pass = ctx->pass->data;
-    const int64_t min_branches = byi_option_int(ctx, of_pass->min_branches);
+    const struct byi_combine *pass_data = ctx->pass->data;
+    const int64_t min_branches = byi_option_int(ctx, pass_data->min_branches);
     struct combine_work w = {
-        .m = m, .is_combinable = of_pass->is_combinable, .scratch = scratch};
+        .m = m, .is_combinable = pass_data->is_combinable, .scratch = scratch};
     enum byoc_status status = BYOC_OK;
     byi_sweep(m, m->funcs.at[func], scratch);
     w.f = m->funcs.at[func];

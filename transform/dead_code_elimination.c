@@ -22,6 +22,7 @@
 #include "call_graph.h"
 #include "rewrite.h"
 
+/* The state of the pass for one module. */
 struct sweeper {
     struct byi_module *m;
     struct byi_arena *scratch;
@@ -38,13 +39,13 @@ struct sweeper {
 static bool may_lose_params(const struct sweeper *s, uint32_t func)
 {
     const struct byi_func *f = s->m->funcs.at[func];
-    uint32_t selves = 0;
+    uint32_t self_references = 0;
     if (f->name || s->graph.closed[func] || f->attr.operands)
         return false;
     for (byi_id id = 0; f->refers && id < f->nodes.n; id++)
-        selves +=
+        self_references +=
             f->nodes.at[id].kind == BYI_FN && f->nodes.at[id].index == func;
-    return s->graph.n_fns[func] - selves == 1;
+    return s->graph.n_fns[func] - self_references == 1;
 }
 
 /* Find the parameters without readers. Captures that a function only passes to
@@ -72,12 +73,12 @@ static void drop_args(struct byi_module *m, struct byi_node *node,
                       uint32_t first, const bool *drop, uint32_t n)
 {
     byi_id *args = byi_args_new(m, node->n_args);
-    uint32_t kept = 0;
+    uint32_t n_left = 0;
     for (uint32_t i = 0; i < node->n_args; i++)
         if (i < first || i - first >= n || !drop[i - first])
-            args[kept++] = node->args[i];
+            args[n_left++] = node->args[i];
     node->args = args;
-    node->n_args = kept;
+    node->n_args = n_left;
 }
 
 /* Remove the parameters i with drop[i]. Their nodes, which have no readers,
@@ -86,7 +87,7 @@ static void drop_params(struct sweeper *s, uint32_t func, const bool *drop)
 {
     struct byi_func *f = s->m->funcs.at[func];
     const uint32_t n = f->params.n, n_declared = n - f->n_captures;
-    uint32_t kept = 0, captures = 0;
+    uint32_t n_left = 0, n_captures = 0;
     for (byi_id id = 0; id < f->nodes.n; id++)
         if (f->nodes.at[id].kind == BYI_FN && f->nodes.at[id].index == func)
             drop_args(s->m, &f->nodes.at[id], 0, drop + n_declared,
@@ -97,13 +98,13 @@ static void drop_params(struct sweeper *s, uint32_t func, const bool *drop)
             node->kind = BYI_MAKE_TUPLE;
             continue;
         }
-        captures += i >= n_declared;
-        node->index = kept;
-        f->params.at[kept] = f->params.at[i];
-        f->param_names.at[kept++] = f->param_names.at[i];
+        n_captures += i >= n_declared;
+        node->index = n_left;
+        f->params.at[n_left] = f->params.at[i];
+        f->param_names.at[n_left++] = f->param_names.at[i];
     }
-    f->params.n = f->param_names.n = kept;
-    f->n_captures = captures;
+    f->params.n = f->param_names.n = n_left;
+    f->n_captures = n_captures;
     byi_sweep(s->m, f, s->scratch);
 }
 

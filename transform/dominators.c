@@ -35,9 +35,9 @@ static byi_id ancestor_at(const struct byi_dominator *tree, byi_id at,
 {
     while (tree[at].depth > depth) {
         const struct byi_dominator *d = &tree[at];
-        const bool far = tree[d->jump].depth >= depth;
-        *kind = stronger(*kind, far ? d->jump_kind : d->kind);
-        at = far ? d->jump : d->parent;
+        const bool can_jump = tree[d->jump].depth >= depth;
+        *kind = stronger(*kind, can_jump ? d->jump_kind : d->kind);
+        at = can_jump ? d->jump : d->parent;
     }
     return at;
 }
@@ -51,11 +51,11 @@ static byi_id common_ancestor(const struct byi_dominator *tree, byi_id a,
     b = ancestor_at(tree, b, tree[a].depth, kind);
     while (a != b) {
         const struct byi_dominator *x = &tree[a], *y = &tree[b];
-        const bool far = x->jump != y->jump;
-        *kind = stronger(*kind, far ? x->jump_kind : x->kind);
-        *kind = stronger(*kind, far ? y->jump_kind : y->kind);
-        a = far ? x->jump : x->parent;
-        b = far ? y->jump : y->parent;
+        const bool can_jump = x->jump != y->jump;
+        *kind = stronger(*kind, can_jump ? x->jump_kind : x->kind);
+        *kind = stronger(*kind, can_jump ? y->jump_kind : y->kind);
+        a = can_jump ? x->jump : x->parent;
+        b = can_jump ? y->jump : y->parent;
     }
     return a;
 }

@@ -29,10 +29,11 @@ struct cse_slot {
     uint32_t hash;
 };
 
+/* The hash table; its size is a power of 2. */
 struct cse_table {
     struct cse_slot *at;
-    uint32_t mask;
-    uint32_t n; /* nodes of the old function */
+    uint32_t mask; /* size of `at` minus 1 */
+    uint32_t n;    /* nodes of the old function */
 };
 
 static bool is_shareable(const struct byi_module *m,
@@ -210,7 +211,7 @@ static uint64_t hash_node(const struct byi_rewrite *rw,
     return hash_attrs(h, node->attrs);
 }
 
-/* Whether two nodes of the fresh function have the same value. */
+/* Whether two nodes of the new function have the same value. */
 static bool has_same_value(const struct byi_rewrite *rw,
                            const struct byi_node *a, const struct byi_node *b)
 {
@@ -255,16 +256,16 @@ static byi_id find_equal(struct byi_rewrite *rw, byi_id at)
     if (!is_shareable(rw->m, node))
         return BYI_NO_ID;
     const uint64_t hash = hash_node(rw, node);
-    const uint32_t rest = (uint32_t)(hash >> 32);
-    const struct byi_hash_probe near =
+    const uint32_t high_hash = (uint32_t)(hash >> 32);
+    const struct byi_hash_probe probe =
         byi_hash_probe(newest_operand(rw, node), seen->n, hash, seen->mask);
     for (uint32_t i = 0;; i++) {
-        struct cse_slot *slot = &seen->at[byi_hash_slot(&near, i)];
+        struct cse_slot *slot = &seen->at[byi_hash_slot(&probe, i)];
         if (!slot->id) {
-            *slot = (struct cse_slot){at + 1, rest};
+            *slot = (struct cse_slot){at + 1, high_hash};
             return BYI_NO_ID;
         }
-        if (slot->hash == rest &&
+        if (slot->hash == high_hash &&
             has_same_value(rw, byi_rw_node(rw, slot->id - 1), node))
             return slot->id - 1;
     }

@@ -145,13 +145,13 @@ static bool transposes_right(const struct byi_node *node)
 static bool find_weights(const struct byi_node *node, bool image,
                          const struct byi_tensor *t, struct quant_weights *w)
 {
-    const int64_t all = byi_elements(t->rank, t->dims);
-    if (t->dtype != BYOC_F32 || all <= 0 || (!image && t->rank != 2))
+    const int64_t n_weights = byi_elements(t->rank, t->dims);
+    if (t->dtype != BYOC_F32 || n_weights <= 0 || (!image && t->rank != 2))
         return false;
     const bool rows = image || transposes_right(node);
     w->data = t->data;
     w->channels = t->dims[rows ? 0 : 1];
-    w->n = all / w->channels;
+    w->n = n_weights / w->channels;
     w->outer_stride = rows ? w->n : 1;
     w->inner_stride = rows ? 1 : w->channels;
     return true;
@@ -225,32 +225,32 @@ static byi_id store_integers(struct byi_rewrite *rw, const struct byi_tensor *t,
 #define MAX_SUM (INT32_MAX / 2)
 
 /* Emit product `at` as operator `op`, with operands `args`, the attributes
- * `more`, and those attributes of `at` that `op` has too. */
+ * `extra`, and those attributes of `at` that `op` has too. */
 static byi_id emit_product(struct byi_rewrite *rw, byi_id at, enum byi_op_id op,
                            const byi_id *args, uint32_t n,
-                           const struct byi_attr *more, uint32_t n_more)
+                           const struct byi_attr *extra, uint32_t n_extra)
 {
     enum { MAX_ATTRS = 16 };
     static const struct byi_attr transposed = {
         .name = "transpose_b", .kind = BYI_ATTR_BOOL, .i = true};
     const struct byi_node *node = byi_rw_node(rw, at);
     const struct byi_op *to = byi_op(op);
-    struct byi_attr given[MAX_ATTRS];
-    uint32_t n_given = 0;
-    for (uint32_t i = 0; i < n_more; i++)
-        given[n_given++] = more[i];
+    struct byi_attr attrs[MAX_ATTRS];
+    uint32_t n_attrs = 0;
+    for (uint32_t i = 0; i < n_extra; i++)
+        attrs[n_attrs++] = extra[i];
     if (node->op == BYI_OP_NN_DENSE)
-        given[n_given++] = transposed;
+        attrs[n_attrs++] = transposed;
     for (uint32_t i = 0; i < to->n_attrs; i++) {
         const struct byi_attr *same =
             byi_attr_find(node->attrs, to->attrs[i].name);
-        bool known = !same;
-        for (uint32_t k = 0; k < n_more; k++)
-            known = known || strcmp(same->name, more[k].name) == 0;
-        if (!known)
-            given[n_given++] = *same;
+        bool is_set = !same;
+        for (uint32_t k = 0; k < n_extra; k++)
+            is_set = is_set || strcmp(same->name, extra[k].name) == 0;
+        if (!is_set)
+            attrs[n_attrs++] = *same;
     }
-    return byi_rw_call(rw, op, args, n, given, n_given);
+    return byi_rw_call(rw, op, args, n, attrs, n_attrs);
 }
 
 /* Split constant weights into integers and the scale of the sums. False if the
@@ -329,7 +329,7 @@ static bool is_product(const struct byi_rewrite *rw, byi_id at)
 }
 
 /* Clip the bounds of the chain to [low, high]. */
-static void keep_between(struct quant_chain *c, double low, double high)
+static void clip_bounds(struct quant_chain *c, double low, double high)
 {
     c->low = fmin(fmax(low, c->low), c->high);
     c->high = fmin(fmax(high, c->low), c->high);
@@ -351,10 +351,10 @@ static bool read_chain(const struct byi_rewrite *rw, byi_id at,
         if (c->bias != BYI_NO_ID)
             return false;
         if (byi_rw_is(rw, at, BYI_OP_NN_RELU))
-            keep_between(c, 0, INFINITY);
+            clip_bounds(c, 0, INFINITY);
         else if (byi_rw_is(rw, at, BYI_OP_CLIP))
-            keep_between(c, byi_attr_float(node->attrs, "a_min"),
-                         byi_attr_float(node->attrs, "a_max"));
+            clip_bounds(c, byi_attr_float(node->attrs, "a_min"),
+                        byi_attr_float(node->attrs, "a_max"));
         else if (byi_rw_is(rw, at, BYI_OP_ADD))
             c->bias = byi_rw_arg(rw, at, 1);
         else
@@ -396,26 +396,28 @@ static bool scale_bias(struct byi_rewrite *rw, const struct quant_chain *c,
         (c->bias != BYI_NO_ID &&
          !read_bias(rw, c->bias, channels, rank - axis, &bias)))
         return false;
-    const bool one = byi_elements(scale.rank, scale.dims) == 1;
+    const bool same_scale = byi_elements(scale.rank, scale.dims) == 1;
     double *units = byi_arena_calloc(rw->scratch, (size_t)channels + 1, 8);
     double *factors = byi_arena_calloc(rw->scratch, (size_t)channels + 1, 8);
     for (int64_t o = 0; o < channels; o++) {
-        const double unit = byi_tensor_float(&scale, one ? 0 : o);
+        const double unit = byi_tensor_float(&scale, same_scale ? 0 : o);
         factors[o] = unit / result_scale;
         if (c->bias == BYI_NO_ID)
             continue;
-        const bool same = byi_elements(bias.rank, bias.dims) == 1;
-        const double whole = byi_tensor_float(&bias, same ? 0 : o) / unit;
-        units[o] = rint(whole);
+        const bool same_bias = byi_elements(bias.rank, bias.dims) == 1;
+        const double quotient =
+            byi_tensor_float(&bias, same_bias ? 0 : o) / unit;
+        units[o] = rint(quotient);
         if (!(fabs(units[o]) < MAX_SUM) ||
-            fabs(whole - units[o]) * factors[o] > TOLERANCE)
+            fabs(quotient - units[o]) * factors[o] > TOLERANCE)
             return false;
     }
     args[BIAS] = c->bias == BYI_NO_ID
                      ? node->args[BIAS]
                      : make_const(rw, BYOC_I32, channels, units);
-    args[SCALE] = make_const(
-        rw, BYOC_F32, one && c->bias == BYI_NO_ID ? -1 : channels, factors);
+    args[SCALE] =
+        make_const(rw, BYOC_F32,
+                   same_scale && c->bias == BYI_NO_ID ? -1 : channels, factors);
     return true;
 }
 
@@ -511,18 +513,18 @@ static byi_id select_integers(struct byi_rewrite *rw, byi_id at)
 static bool read_centred(struct byi_rewrite *rw, byi_id id, byi_id *x,
                          byi_id *zero)
 {
-    const bool moved = byi_rw_is(rw, id, BYI_OP_SUBTRACT);
-    const byi_id wide = moved ? byi_rw_arg(rw, id, 0) : id;
-    if (!byi_rw_is(rw, wide, BYI_OP_CAST))
+    const bool has_zero = byi_rw_is(rw, id, BYI_OP_SUBTRACT);
+    const byi_id int32 = has_zero ? byi_rw_arg(rw, id, 0) : id;
+    if (!byi_rw_is(rw, int32, BYI_OP_CAST))
         return false;
-    *x = byi_rw_arg(rw, wide, 0);
+    *x = byi_rw_arg(rw, int32, 0);
     const struct byi_type *type = byi_rw_tensor(rw, *x);
     if (!type || !is_bytes(type->dtype))
         return false;
     const enum byoc_dtype dtype = type->dtype;
     double value = 0;
-    *zero = moved ? byi_rw_arg(rw, id, 1) : BYI_NO_ID;
-    if (!moved || read_number(rw, *zero, &value)) {
+    *zero = has_zero ? byi_rw_arg(rw, id, 1) : BYI_NO_ID;
+    if (!has_zero || read_number(rw, *zero, &value)) {
         const double low = dtype == BYOC_I8 ? INT8_MIN : 0;
         *zero = make_number(rw, dtype, value);
         return value >= low && value <= low + UINT8_MAX;
@@ -620,13 +622,13 @@ static bool is_scale_of_sums(const struct byi_rewrite *rw, byi_id scale,
 static byi_id scale_sums(struct byi_rewrite *rw, byi_id at)
 {
     for (uint32_t i = 0; i < 2; i++) {
-        const byi_id wide = byi_rw_arg(rw, at, i);
+        const byi_id float_sums = byi_rw_arg(rw, at, i);
         const byi_id scale = byi_rw_arg(rw, at, 1 - i);
         byi_id args[OPERANDS];
-        if (!byi_rw_is(rw, wide, BYI_OP_CAST) ||
-            !byi_rw_has_one_reader(rw, wide))
+        if (!byi_rw_is(rw, float_sums, BYI_OP_CAST) ||
+            !byi_rw_has_one_reader(rw, float_sums))
             continue;
-        const byi_id sums = byi_rw_arg(rw, wide, 0);
+        const byi_id sums = byi_rw_arg(rw, float_sums, 0);
         const enum byi_op_id op = read_sums(rw, sums, args);
         if (op == BYI_OP_NONE || !is_scale_of_sums(rw, scale, op, sums))
             continue;

@@ -53,11 +53,11 @@ static bool read_codes(const struct byi_rewrite *rw, byi_id id,
         byi_elements(2, w->codes.dims) == 0)
         return false;
     const enum byoc_dtype dtype = w->codes.dtype;
-    const bool four = dtype == BYOC_I4 || dtype == BYOC_U4;
+    const bool is_4_bit = dtype == BYOC_I4 || dtype == BYOC_U4;
     w->axis = byi_attr_axis(node->attrs, 2);
-    w->bits = four ? 4 : 8;
+    w->bits = is_4_bit ? 4 : 8;
     w->offset = dtype == BYOC_I4 ? 8 : dtype == BYOC_I8 ? 128 : 0;
-    return four || dtype == BYOC_I8 || dtype == BYOC_U8;
+    return is_4_bit || dtype == BYOC_I8 || dtype == BYOC_U8;
 }
 
 /* --- products ------------------------------------------------------------- */
@@ -147,8 +147,8 @@ static byi_id fold_take(struct byi_rewrite *rw, byi_id at)
     if (axis == w.axis)
         return BYI_NO_ID;
     for (uint32_t i = 0; i < 3; i++) {
-        const byi_id all[] = {byi_rw_arg(rw, weights, i), indices};
-        args[i] = byi_rw_call(rw, BYI_OP_TAKE, all, 2, attrs, n);
+        const byi_id take_args[] = {byi_rw_arg(rw, weights, i), indices};
+        args[i] = byi_rw_call(rw, BYI_OP_TAKE, take_args, 2, attrs, n);
     }
     const int64_t shift = w.axis > axis ? (int64_t)index_type->rank - 1 : 0;
     const struct byi_attr blocks[] = {

@@ -22,6 +22,7 @@
 
 #include "scale_axis.h"
 
+/* The state of the pass. */
 struct forward {
     struct byi_scaling s;
     /* for each node: the scales that all its readers can absorb */
@@ -136,10 +137,10 @@ static void scale_product(struct forward *f, byi_id id)
     const struct byi_node *node = byi_scale_node(&f->s, id);
     byi_id x = BYI_NO_ID;
     const struct byi_scale *factor = byi_scale_of(&f->s, id, &x);
-    const struct byi_scale *all =
+    const struct byi_scale *product =
         factor ? byi_scale_times(&f->s, factor, f->deferred[x]) : NULL;
-    if (all && byi_scale_limits_fit(&f->limits[id], all)) {
-        f->deferred[id] = all;
+    if (product && byi_scale_limits_fit(&f->limits[id], product)) {
+        f->deferred[id] = product;
         byi_scale_edit(&f->s, id, BYI_EDIT_REMOVE, x, NULL);
         return;
     }
@@ -173,13 +174,14 @@ static void scale_concat(struct forward *f, byi_id id)
     const struct byi_node *node = byi_scale_node(&f->s, id);
     const uint32_t axis = byi_attr_axis(node->attrs, node->type->rank);
     int64_t at = 0;
-    bool any = false;
+    bool has_factors = false;
     for (uint32_t i = 0; i < node->n_args; i++)
-        any = any || f->deferred[node->args[i]];
-    if (!any)
+        has_factors = has_factors || f->deferred[node->args[i]];
+    if (!has_factors)
         return;
-    const int64_t all = node->type->dims[axis];
-    double *v = byi_arena_calloc(f->s.scratch, (size_t)all + 1, sizeof *v);
+    const int64_t n_factors = node->type->dims[axis];
+    double *v =
+        byi_arena_calloc(f->s.scratch, (size_t)n_factors + 1, sizeof *v);
     struct byi_scale_sources *sources = NULL;
     for (uint32_t i = 0; i < node->n_args; i++) {
         const struct byi_scale *deferred = f->deferred[node->args[i]];
@@ -192,7 +194,7 @@ static void scale_concat(struct forward *f, byi_id id)
             sources = byi_scale_sources_join(&f->s, byi_sources_none(), sources,
                                              deferred->sources);
     }
-    f->deferred[id] = byi_scale_make(&f->s, (int)axis, all, v, sources);
+    f->deferred[id] = byi_scale_make(&f->s, (int)axis, n_factors, v, sources);
 }
 
 static void scale_node(struct forward *f, byi_id id)

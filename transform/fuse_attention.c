@@ -117,10 +117,10 @@ static bool find_product(const struct byi_rewrite *rw, byi_id at,
 static bool is_one_matrix(const struct byi_rewrite *rw, byi_id id)
 {
     const struct byi_type *type = byi_rw_tensor(rw, id);
-    bool one = type != NULL;
-    for (uint32_t i = 0; one && i + 2 < type->rank; i++)
-        one = type->dims[i] == 1;
-    return one;
+    bool has_ones = type != NULL;
+    for (uint32_t i = 0; has_ones && i + 2 < type->rank; i++)
+        has_ones = type->dims[i] == 1;
+    return has_ones;
 }
 
 /* Find the product in the softmax's operand. Any operand of a sum may be the
@@ -129,18 +129,19 @@ static bool find_scores(const struct byi_rewrite *rw, byi_id at,
                         struct attention_match *m)
 {
     const struct attention_match start = *m;
-    unsigned most = 1;
-    for (unsigned sides = 0; sides < most; sides++) {
+    unsigned n_sides = 1;
+    for (unsigned sides = 0; sides < n_sides; sides++) {
         *m = start;
         if (find_product(rw, at, sides, m))
             return true;
-        most = (unsigned)byi_max(most, 1u << m->n_masks);
+        n_sides = (unsigned)byi_max(n_sides, 1u << m->n_masks);
     }
     return false;
 }
 
-/* The softmax whose results that are NaN `at` replaces by 0; `at` if it is not
- * such a `where`; BYI_NO_ID if the results have other readers. */
+/* Returns the softmax whose NaN results `at`, a `where`, replaces by 0. Returns
+ * `at` if it is another node, and BYI_NO_ID if the results have other readers.
+ */
 static byi_id skip_guard(const struct byi_rewrite *rw, byi_id at,
                          struct attention_match *m)
 {
@@ -198,7 +199,7 @@ static byi_id emit(struct byi_rewrite *rw, byi_id at,
                               byi_rw_arg(rw, at, 1)};
     for (uint32_t i = 0; i < m->n_masks; i++)
         args[3 + i] = m->masks[m->n_masks - 1 - i];
-    const struct byi_attr given[] = {
+    const struct byi_attr attrs[] = {
         {.name = "scale", .kind = BYI_ATTR_FLOAT, .f = m->scale},
         {.name = "transpose_k",
          .kind = BYI_ATTR_BOOL,
@@ -207,7 +208,7 @@ static byi_id emit(struct byi_rewrite *rw, byi_id at,
         {.name = "zero_nan", .kind = BYI_ATTR_BOOL, .i = m->zero_nan}};
     const int64_t first_new = -1 - (int64_t)rw->m->symbols.n;
     const byi_id out = byi_rw_call(rw, BYI_OP_NN_ATTENTION, args,
-                                   3 + m->n_masks, given, BYI_COUNT(given));
+                                   3 + m->n_masks, attrs, BYI_COUNT(attrs));
     if (out == BYI_NO_ID)
         return out;
     /* the sizes of broadcast axes are those of the replaced node */

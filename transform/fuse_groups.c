@@ -35,6 +35,7 @@ struct fuse_group {
     uint8_t kind;
 };
 
+/* The state of the search for groups. */
 struct grouper {
     const struct byi_func *f;
     const struct byi_uses *uses;
@@ -47,7 +48,7 @@ struct grouper {
     uint32_t *seen;
     /* for each representative: number of the last walk that visited the group
      */
-    uint32_t *met;
+    uint32_t *seen_group;
     uint32_t walk;
     BYI_VEC(byi_id) path;   /* from a node to its dominator, both included */
     BYI_VEC(byi_id) joined; /* the groups on the path */
@@ -169,9 +170,9 @@ static bool record_visit(struct grouper *g, byi_id id, uint32_t *size)
     const uint32_t group = find_group(g, id);
     BYI_PUSH(&g->path, id);
     g->seen[id] = g->walk;
-    if (g->met[group] == g->walk)
+    if (g->seen_group[group] == g->walk)
         return true;
-    g->met[group] = g->walk;
+    g->seen_group[group] = g->walk;
     BYI_PUSH(&g->joined, group);
     *size += g->groups[group].size;
     return *size <= g->limits->max_depth;
@@ -207,7 +208,7 @@ static bool walk_path(struct grouper *g, byi_id from, byi_id to, uint8_t inner,
 /* Whether node `id` is in a group of the last walk. */
 static bool is_inside(struct grouper *g, byi_id id)
 {
-    return g->met[find_group(g, id)] == g->walk;
+    return g->seen_group[find_group(g, id)] == g->walk;
 }
 
 /* Returns the number of values that the groups of the last walk read from
@@ -361,7 +362,7 @@ static void init_groups(struct grouper *g, struct byi_arena *scratch)
     g->kind = byi_arena_calloc(scratch, n, sizeof *g->kind);
     g->groups = byi_arena_calloc(scratch, n, sizeof *g->groups);
     g->seen = byi_arena_calloc(scratch, n, sizeof *g->seen);
-    g->met = byi_arena_calloc(scratch, n, sizeof *g->met);
+    g->seen_group = byi_arena_calloc(scratch, n, sizeof *g->seen_group);
     for (byi_id id = 0; id < n; id++) {
         g->kind[id] = node_kind(g, id);
         g->groups[id] = (struct fuse_group){.parent = id,

@@ -5,6 +5,7 @@
 
 #include "core/ir/ir.h"
 
+/* Bounds of the groups. */
 struct byi_fuse_limits {
     uint32_t max_depth; /* largest number of nodes of a group            */
     uint32_t max_args;  /* largest number of its parameters and results  */

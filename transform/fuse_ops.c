@@ -23,11 +23,12 @@
 #include "fuse_groups.h"
 #include "rewrite.h"
 
+/* The state of the pass for one function. */
 struct fuser {
     struct byi_module *m;
     const struct byi_pass_context *ctx;
     const struct byi_func *f;
-    struct byi_func *fresh;
+    struct byi_func *new_func;
     struct byi_arena *scratch;
     struct byoc_error *err;
     const uint32_t *groups; /* indexed by node */
@@ -40,7 +41,7 @@ struct fuser {
     byi_id *copy;
     /* for each node: 1 + the group with that copy; 0: none */
     uint32_t *copied_to;
-    byi_id *map; /* for each node: its copy in the fresh function */
+    byi_id *map; /* for each node: its copy in new_func */
 };
 
 /* --- choosing groups ----------------------------------------------------- */
@@ -81,14 +82,14 @@ static bool ends_in_tuple(const struct fuser *s, byi_id id)
  * so a split at its end leaves it. */
 static void choose_groups(struct fuser *s, bool singles, bool generated)
 {
-    const uint32_t n = s->f->nodes.n, least = singles ? 1 : 2;
+    const uint32_t n = s->f->nodes.n, min_work = singles ? 1 : 2;
     uint32_t *work = byi_arena_calloc(s->scratch, n, sizeof *work);
     s->mark = byi_arena_calloc(s->scratch, n, sizeof *s->mark);
     s->last = byi_arena_calloc(s->scratch, n, sizeof *s->last);
     for (byi_id id = 0; id < n; id++) {
         work[s->groups[id]] += computes(s->f, id, singles);
         if (generated && is_kernel(s, id))
-            work[s->groups[id]] += least;
+            work[s->groups[id]] += min_work;
         s->last[s->groups[id]] = id;
     }
     for (byi_id id = 0; id < n; id++) {
@@ -105,7 +106,7 @@ static void choose_groups(struct fuser *s, bool singles, bool generated)
         const bool leaves =
             (node->kind == BYI_GET && s->groups[node->args[0]] != group) ||
             id > s->last[group];
-        if (work[group] >= least && !leaves)
+        if (work[group] >= min_work && !leaves)
             s->mark[id] = group + 1;
     }
 }
@@ -210,8 +211,8 @@ static enum byoc_status make_group(struct fuser *s, byi_id sink)
         BYI_TRY(add_member(s, body, members[i]));
     body->result = s->copy[sink];
     body->attr.primitive = true;
-    const byi_id fn = byi_add_fn(s->m, s->fresh, func, NULL, 0, NULL);
-    return byi_add_apply(s->m, s->fresh, fn, args, n_args,
+    const byi_id fn = byi_add_fn(s->m, s->new_func, func, NULL, 0, NULL);
+    return byi_add_apply(s->m, s->new_func, fn, args, n_args,
                          byi_sources_of_nodes(s->m, s->f, members, n),
                          &s->map[sink], s->err);
 }
@@ -223,7 +224,7 @@ static void drop_stop(struct fuser *s, byi_id id)
 {
     const struct byi_node *stop = &s->f->nodes.at[id];
     s->map[id] = s->map[stop->args[0]];
-    struct byi_node *node = &s->fresh->nodes.at[s->map[id]];
+    struct byi_node *node = &s->new_func->nodes.at[s->map[id]];
     if (node->kind != BYI_PARAM)
         node->sources = byi_sources_join(s->m, node->sources, stop->sources);
 }
@@ -234,7 +235,7 @@ static enum byoc_status rebuild(struct fuser *s)
     s->map = byi_arena_calloc(s->scratch, n, sizeof *s->map);
     s->copy = byi_arena_calloc(s->scratch, n, sizeof *s->copy);
     s->copied_to = byi_arena_calloc(s->scratch, n, sizeof *s->copied_to);
-    s->fresh = byi_func_like(s->m, s->f, s->map);
+    s->new_func = byi_func_like(s->m, s->f, s->map);
     for (byi_id id = 0; id < n; id++) {
         const struct byi_node *node = &s->f->nodes.at[id];
         if (node->kind == BYI_PARAM)
@@ -242,12 +243,12 @@ static enum byoc_status rebuild(struct fuser *s)
         if (node->kind == BYI_CALL_OP && node->op == BYI_OP_STOP_FUSION)
             drop_stop(s, id);
         else if (!s->mark[id])
-            BYI_TRY(byi_add_copy(s->m, s->fresh, s->f, id, s->map, &s->map[id],
-                                 s->err));
+            BYI_TRY(byi_add_copy(s->m, s->new_func, s->f, id, s->map,
+                                 &s->map[id], s->err));
         else if (s->last[s->mark[id] - 1] == id)
             BYI_TRY(make_group(s, id));
     }
-    s->fresh->result = s->map[s->f->result];
+    s->new_func->result = s->map[s->f->result];
     return BYOC_OK;
 }
 
@@ -300,8 +301,8 @@ static enum byoc_status fuse_function(struct byi_module *m, uint32_t func,
                       .f = m->funcs.at[func],
                       .scratch = scratch,
                       .err = err};
-    const int64_t asked = byi_option_int(ctx, "FuseOps.level");
-    const int64_t level = asked < 0 ? ctx->opt_level : asked;
+    const int64_t option = byi_option_int(ctx, "FuseOps.level");
+    const int64_t level = option < 0 ? ctx->opt_level : option;
     const struct byi_uses uses = byi_uses_of(s.f, scratch);
     s.groups = level == 0 ? split_all(s.f, scratch)
                           : byi_fuse_groups(s.f, &uses, &limits, scratch);
@@ -309,8 +310,8 @@ static enum byoc_status fuse_function(struct byi_module *m, uint32_t func,
                   limits.is_fusable != NULL);
     list_members(&s);
     BYI_TRY(rebuild(&s));
-    byi_sweep(m, s.fresh, scratch); /* drop constants that moved to bodies */
-    byi_func_replace(m, func, s.fresh);
+    byi_sweep(m, s.new_func, scratch); /* drop constants that moved to bodies */
+    byi_func_replace(m, func, s.new_func);
     return BYOC_OK;
 }
 

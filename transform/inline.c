@@ -35,10 +35,11 @@ enum inline_frame_kind {
     NESTED  /* a literal of a CALLEE, which is cloned                   */
 };
 
+/* A function that is being copied. */
 struct inline_frame {
     enum inline_frame_kind kind;
     uint32_t func;       /* the function that is copied */
-    uint32_t fresh;      /* NESTED: the clone of `func` */
+    uint32_t clone;      /* NESTED: the clone of `func` */
     struct byi_func *to; /* receives the copies */
     byi_id *map;         /* for each node of `func`: its copy in `to` */
     byi_id at;           /* the next node of `func` */
@@ -48,6 +49,7 @@ struct inline_frame {
     uint32_t nodes_before;
 };
 
+/* The state of the pass. */
 struct inliner {
     struct byi_module *m;
     struct byi_arena *scratch;
@@ -170,7 +172,7 @@ static void open_nested(struct inliner *s, byi_id place)
     const struct byi_node *fn = &s->m->funcs.at[outer->func]->nodes.at[place];
     struct inline_frame frame = {.kind = NESTED,
                                  .func = fn->index,
-                                 .fresh = byi_func_new(s->m, NULL),
+                                 .clone = byi_func_new(s->m, NULL),
                                  .map = new_map(s, fn->index),
                                  .place = place,
                                  .is_only_copy = outer->is_only_copy};
@@ -182,7 +184,7 @@ static void open_nested(struct inliner *s, byi_id place)
     for (uint32_t i = 0; i < fn->n_args; i++)
         frame.to->nodes.at[frame.to->params.at[n_declared + i]].type =
             outer->to->nodes.at[outer->map[fn->args[i]]].type;
-    s->m->funcs.at[frame.fresh]->type = from->type;
+    s->m->funcs.at[frame.clone]->type = from->type;
     BYI_PUSH(&s->size, s->size.at[fn->index]);
     BYI_PUSH(&s->frames, frame);
 }
@@ -225,9 +227,9 @@ static void close_nested(struct inliner *s)
     for (uint32_t i = 0; i < fn.n_args; i++)
         args[i] = outer->map[fn.args[i]];
     frame.to->result = frame.map[s->m->funcs.at[frame.func]->result];
-    byi_func_replace(s->m, frame.fresh, frame.to);
+    byi_func_replace(s->m, frame.clone, frame.to);
     const byi_id id =
-        byi_add_fn(s->m, outer->to, frame.fresh, args, fn.n_args, fn.sources);
+        byi_add_fn(s->m, outer->to, frame.clone, args, fn.n_args, fn.sources);
     outer->to->nodes.at[id].let = fn.let;
     outer->to->nodes.at[id].backend = fn.backend;
     outer->to->nodes.at[id].region = fn.region;
@@ -263,7 +265,7 @@ static byi_id copy_self(struct inliner *s, const struct byi_node *old)
     for (uint32_t i = 0; i < node.n_args; i++)
         args[i] = frame->map[old->args[i]];
     node.args = args;
-    node.index = frame->fresh;
+    node.index = frame->clone;
     return byi_add_node(frame->to, node);
 }
 
@@ -418,8 +420,8 @@ static enum byoc_status run(struct byi_module *m, struct byi_pass_context *ctx,
         .reads = byi_arena_calloc(scratch, n, sizeof *s.reads),
         .calls = byi_arena_calloc(scratch, n, sizeof *s.calls),
     };
-    const int64_t most = byi_option_int(ctx, "Inline.max_nodes");
-    s.max_nodes = most < 0 ? 0 : (uint64_t)most;
+    const int64_t max_nodes = byi_option_int(ctx, "Inline.max_nodes");
+    s.max_nodes = max_nodes < 0 ? 0 : (uint64_t)max_nodes;
     for (uint32_t i = 0; i < n; i++)
         BYI_PUSH(&s.size, m->funcs.at[i]->nodes.n);
     for (uint32_t i = 0; i < s.graph.n; i++) {

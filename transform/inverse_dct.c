@@ -58,9 +58,9 @@ static byi_id emit_transform(struct byi_rewrite *rw, byi_id x, int64_t axis)
             x = byi_rw_arg(rw, x, 0);
         }
     }
-    const struct byi_attr given = {
+    const struct byi_attr attr = {
         .name = "axes", .kind = BYI_ATTR_INTS, .ints = axes, .n = n};
-    return byi_rw_call(rw, BYI_OP_IDCT8, &x, 1, &given, 1);
+    return byi_rw_call(rw, BYI_OP_IDCT8, &x, 1, &attr, 1);
 }
 
 static byi_id rewrite_matmul(struct byi_rewrite *rw, byi_id at)

@@ -35,6 +35,7 @@ struct value_list {
     const uint32_t *at;
 };
 
+/* A function whose literals are being visited. */
 struct lift_visit {
     uint32_t func;
     byi_id next;
@@ -65,7 +66,7 @@ struct lifter {
     /* for each value: its node in the function that is being built */
     byi_id *local;
     /* for each function: the function that replaces it */
-    struct byi_func **fresh;
+    struct byi_func **new_funcs;
     uint32_t *order; /* functions, nested ones before their holder */
     uint32_t n_order;
     BYI_VEC(value) reads; /* of the function being visited */
@@ -105,12 +106,12 @@ static bool is_plain(const struct byi_func *f)
 static void classify(struct lifter *s, uint32_t func)
 {
     const struct byi_func *f = s->m->funcs.at[func];
-    uint32_t selves = 0;
+    uint32_t self_references = 0;
     for (byi_id id = 0; f->refers && id < f->nodes.n; id++)
-        selves +=
+        self_references +=
             f->nodes.at[id].kind == BYI_FN && f->nodes.at[id].index == func;
     s->inner[func] = !f->name && !s->graph.closed[func] &&
-                     s->graph.n_fns[func] - selves == 1;
+                     s->graph.n_fns[func] - self_references == 1;
     s->lift[func] = s->inner[func] && is_plain(f) && !is_closure(f);
 }
 
@@ -404,7 +405,7 @@ static byi_id *pass_captures(struct lifter *s, uint32_t func, uint32_t of,
 static void build_literal(struct lifter *s, uint32_t func, value v,
                           const struct byi_node *fn)
 {
-    struct byi_func *f = s->fresh[func];
+    struct byi_func *f = s->new_funcs[func];
     const uint32_t n = s->captures[fn->index].n;
     if (s->lift[fn->index] && !s->read_as_value[v])
         return;
@@ -422,7 +423,7 @@ static void build_literal(struct lifter *s, uint32_t func, value v,
 static void build_call(struct lifter *s, uint32_t func, value v,
                        const struct byi_node *call, uint32_t callee)
 {
-    struct byi_func *f = s->fresh[func];
+    struct byi_func *f = s->new_funcs[func];
     byi_id *args = pass_captures(s, func, callee, call->n_args);
     args[0] = add_global(s, f, callee);
     for (uint32_t i = 1; i < call->n_args; i++)
@@ -452,14 +453,14 @@ static void build_node(struct lifter *s, uint32_t func, byi_id id)
     for (uint32_t i = 0; i < node->n_args; i++)
         args[i] = node_in_func(s, func, s->def[base + node->args[i]]);
     set_local(s, func, base + id,
-              byi_add_like(s->fresh[func], node, args, node->n_args));
+              byi_add_like(s->new_funcs[func], node, args, node->n_args));
 }
 
 static void build(struct lifter *s, uint32_t func)
 {
     const struct byi_func *old = s->m->funcs.at[func];
     struct byi_func *f = byi_func_like(s->m, old, NULL);
-    s->fresh[func] = f;
+    s->new_funcs[func] = f;
     uint32_t n_declared = f->params.n;
     if (s->inner[func]) {
         n_declared -= old->n_captures;
@@ -503,7 +504,7 @@ static void set_up_values(struct lifter *s)
     s->captures = byi_arena_calloc(a, funcs, sizeof *s->captures);
     s->outer_calls = byi_arena_calloc(a, funcs, sizeof *s->outer_calls);
     s->seen_func = byi_arena_calloc(a, funcs, sizeof *s->seen_func);
-    s->fresh = byi_arena_calloc(a, funcs, sizeof *s->fresh);
+    s->new_funcs = byi_arena_calloc(a, funcs, sizeof *s->new_funcs);
     s->order = byi_arena_calloc(a, funcs, sizeof *s->order);
     s->read_as_value = byi_arena_calloc(a, n, sizeof *s->read_as_value);
     s->seen = byi_arena_calloc(a, n, sizeof *s->seen);
@@ -543,7 +544,7 @@ static void lift_all(struct lifter *s)
     for (uint32_t i = 0; i < s->n_order; i++)
         build(s, s->order[i]);
     for (uint32_t i = 0; i < s->n_order; i++)
-        byi_func_replace(s->m, s->order[i], s->fresh[s->order[i]]);
+        byi_func_replace(s->m, s->order[i], s->new_funcs[s->order[i]]);
 }
 
 static enum byoc_status run(struct byi_module *m, struct byi_pass_context *ctx,

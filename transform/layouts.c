@@ -9,7 +9,7 @@
 
 void byi_rl_layouts_free(struct byi_rl_layouts *layouts)
 {
-    byi_vec_free(layouts->all.at);
+    byi_vec_free(layouts->list.at);
     byi_index_free(&layouts->index);
     *layouts = (struct byi_rl_layouts){0};
 }
@@ -33,16 +33,16 @@ byi_rl_layout_id byi_rl_layout_intern(struct byi_rl_layouts *layouts,
 {
     if (is_identity(layout))
         return 0;
-    if (layouts->all.n == 0)
+    if (layouts->list.n == 0)
         /* index 0: the identity */
-        BYI_PUSH(&layouts->all, ((struct byi_rl_layout){0}));
+        BYI_PUSH(&layouts->list, ((struct byi_rl_layout){0}));
     const uint64_t hash = byi_hash(0, layout, sizeof *layout);
     BYI_INDEX_EACH (&layouts->index, hash, i)
-        if (is_same_layout(&layouts->all.at[i], layout))
+        if (is_same_layout(&layouts->list.at[i], layout))
             return i;
-    byi_index_add(&layouts->index, hash, layouts->all.n);
-    BYI_PUSH(&layouts->all, *layout);
-    return layouts->all.n - 1;
+    byi_index_add(&layouts->index, hash, layouts->list.n);
+    BYI_PUSH(&layouts->list, *layout);
+    return layouts->list.n - 1;
 }
 
 struct byi_rl_layout byi_rl_layout_at(const struct byi_rl_layouts *layouts,
@@ -50,7 +50,7 @@ struct byi_rl_layout byi_rl_layout_at(const struct byi_rl_layouts *layouts,
 {
     struct byi_rl_layout layout = {.rank = (uint8_t)rank};
     if (id)
-        return layouts->all.at[id];
+        return layouts->list.at[id];
     for (uint32_t i = 0; i < rank; i++)
         layout.at[i] = (uint8_t)i;
     return layout;
@@ -207,9 +207,9 @@ static uint32_t stored_dims(const struct byi_rl_layout *layout,
     if (layout->block == 0)
         return layout->rank;
     int64_t *outer = &dims[byi_rl_layout_place(layout, layout->block_axis)];
-    const bool one = *outer == 1;
-    *outer = one ? 1 : *outer / layout->block;
-    dims[layout->rank] = one ? 1 : layout->block;
+    const bool is_one = *outer == 1;
+    *outer = is_one ? 1 : *outer / layout->block;
+    dims[layout->rank] = is_one ? 1 : layout->block;
     return layout->rank + 1u;
 }
 

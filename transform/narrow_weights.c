@@ -30,6 +30,7 @@ static const char *const forms[] = {[FORM_NONE] = "none",
                                     [FORM_INT8] = "int8",
                                     [FORM_INT4] = "int4"};
 
+/* The list and the options of the pass. */
 struct narrowing_state {
     struct byi_narrow_list *list;
     enum narrow_form form;
@@ -190,17 +191,17 @@ static byi_id encode_product(struct byi_rewrite *rw, byi_id x,
                              struct byi_narrowed_weight *weight)
 {
     const struct narrowing_state *s = rw->state;
-    const bool bytes = s->form == FORM_INT8;
+    const bool is_int8 = s->form == FORM_INT8;
     struct byi_code_blocks c = {.n = w->n,
                                 .blocks = byi_ceil_div(w->k, s->block),
                                 .block = s->block,
-                                .bits = bytes ? 8 : 4,
-                                .one_zero = bytes,
+                                .bits = is_int8 ? 8 : 4,
+                                .one_zero = is_int8,
                                 .dtype = BYOC_F32};
     struct error_sums sums = {0};
     if (!byi_code_blocks_alloc(rw, &c))
         return BYI_NO_ID;
-    if (bytes)
+    if (is_int8)
         *(uint8_t *)c.zeros.data = 128;
     /* n is the inner loop: lines of weights (k, n) stay in the cache */
     for (int64_t b = 0; b < c.blocks; b++)
@@ -238,24 +239,24 @@ static struct byi_narrowed_weight *find_weight(struct byi_narrow_list *list,
                                                uint32_t constant)
 {
     BYI_INDEX_EACH (&list->places, constant, i)
-        if (list->all.at[i].constant == constant ||
-            list->all.at[i].rounded == constant)
-            return &list->all.at[i];
+        if (list->weights.at[i].constant == constant ||
+            list->weights.at[i].rounded == constant)
+            return &list->weights.at[i];
     return NULL;
 }
 
 static void add_weight(struct byi_narrow_list *list,
                        const struct byi_narrowed_weight *weight)
 {
-    byi_index_add(&list->places, weight->constant, list->all.n);
+    byi_index_add(&list->places, weight->constant, list->weights.n);
     if (weight->rounded != weight->constant)
-        byi_index_add(&list->places, weight->rounded, list->all.n);
-    BYI_PUSH(&list->all, *weight);
+        byi_index_add(&list->places, weight->rounded, list->weights.n);
+    BYI_PUSH(&list->weights, *weight);
 }
 
 void byi_narrow_list_free(struct byi_narrow_list *list)
 {
-    byi_vec_free(list->all.at);
+    byi_vec_free(list->weights.at);
     byi_index_free(&list->places);
     *list = (struct byi_narrow_list){0};
 }
@@ -279,18 +280,18 @@ static byi_id narrow_weights(struct byi_rewrite *rw, byi_id at,
                              struct byi_narrowed_weight *weight)
 {
     const struct narrowing_state *s = rw->state;
-    const bool codes = !is_16_bit(s->form);
+    const bool to_codes = !is_16_bit(s->form);
     const struct byi_node *node = byi_rw_node(rw, at);
     struct wide_matrix w = {0};
     byi_id id = BYI_NO_ID;
     weight->kept = find_obstacle(rw->m, view->data,
                                  byi_elements(view->rank, view->dims), s->form);
-    if (!weight->kept && codes && !read_matrix(node, view, &w))
+    if (!weight->kept && to_codes && !read_matrix(node, view, &w))
         weight->kept = "int8 and int4 need a product with a matrix; fp16 "
                        "and bf16 narrow it";
     if (weight->kept)
         return BYI_NO_ID;
-    if (codes)
+    if (to_codes)
         id = encode_product(rw, node->args[0], &w, weight);
     else if (round_weights(rw, view, s->form, weight))
         id = emit_with_weights(rw, at, weight->rounded);

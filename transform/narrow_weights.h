@@ -26,8 +26,8 @@ struct byi_narrowed_weight {
 /* Owned by the caller of the passes. Texts are static or in the module's arena.
  */
 struct byi_narrow_list {
-    BYI_VEC(struct byi_narrowed_weight) all;
-    struct byi_index places; /* in `all`, by `constant` and by `rounded` */
+    BYI_VEC(struct byi_narrowed_weight) weights;
+    struct byi_index places; /* in `weights`, by `constant` and by `rounded` */
 };
 void byi_narrow_list_free(struct byi_narrow_list *list);
 BYI_CONTEXT_ENTRY(narrow_list)

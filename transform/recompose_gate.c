@@ -46,6 +46,7 @@ struct poly {
     double c[DEGREE + 1][2];
 };
 
+/* The reading of a node as a polynomial. */
 struct poly_reading {
     struct byi_rewrite *rw;
     byi_id root, x, g; /* g: BYI_NO_ID if the polynomial is in x only */

@@ -70,7 +70,7 @@ static byi_id fill_parameter(struct byi_rewrite *rw, const struct byi_type *x,
 static bool read_attributes(const struct byi_row_match *r, int64_t *axis,
                             double *epsilon)
 {
-    const byi_id given = byi_row_value(r, "epsilon");
+    const byi_id value = byi_row_value(r, "epsilon");
     *axis = 0;
     for (uint32_t i = 0; i < r->match->n_ops; i++) {
         const byi_id id = r->match->ops[i];
@@ -88,7 +88,7 @@ static bool read_attributes(const struct byi_row_match *r, int64_t *axis,
             return false;
         *axis = norm_axis;
     }
-    return byi_rw_splat(r->rw, given, epsilon) && *epsilon >= 0.0;
+    return byi_rw_splat(r->rw, value, epsilon) && *epsilon >= 0.0;
 }
 
 /* Backends expect all three operands: a missing gamma is 1, a missing beta 0.
@@ -102,11 +102,11 @@ bool byi_is_norm(struct byi_row_match *r)
     if (!read_attributes(r, &axis, &epsilon))
         return false;
     for (uint32_t i = 0; i < 2; i++) {
-        const byi_id given = byi_row_value(r, names[i]);
+        const byi_id value = byi_row_value(r, names[i]);
         if (!byi_row_bind(r, names[i],
-                          given == BYI_NO_ID
+                          value == BYI_NO_ID
                               ? fill_parameter(r->rw, x, axis, i ? 0.0 : 1.0)
-                              : shape_parameter(r->rw, given, x, axis)))
+                              : shape_parameter(r->rw, value, x, axis)))
             return false;
     }
     return byi_row_bind_int(r, "axis", axis) &&

@@ -197,6 +197,7 @@ static uint64_t cost_of(struct byi_relayout *rl, byi_id id, uint32_t state)
 
 /* --- sweeps -------------------------------------------------------------- */
 
+/* The states that are priced for a node. */
 struct layout_candidates {
     uint32_t n;
     uint32_t states[MAX_CANDIDATES];
@@ -229,12 +230,12 @@ static void propose_operands(struct byi_relayout *rl,
         if (!type)
             continue;
         /* the layout that the origin has now, as a layout of this value */
-        const byi_rl_layout_id back =
+        const byi_rl_layout_id inverse =
             arg->rel ? byi_rl_layout_inverse(&rl->layouts, arg->rel, type->rank)
                      : 0;
-        const byi_rl_layout_id seen =
-            byi_rl_layout_compose(&rl->layouts, back, layout, type->rank);
-        propose(rl, c, id, byi_rl_from_operand(rl, id, i, seen));
+        const byi_rl_layout_id seen_layout =
+            byi_rl_layout_compose(&rl->layouts, inverse, layout, type->rank);
+        propose(rl, c, id, byi_rl_from_operand(rl, id, i, seen_layout));
     }
 }
 
@@ -354,20 +355,21 @@ static void set_state(struct byi_relayout *rl, byi_id id, uint32_t state)
 static uint64_t find_plan(struct byi_relayout *rl)
 {
     const uint32_t n = rl->old->nodes.n;
-    uint32_t *first = byi_arena_calloc(rl->scratch, n + 1, sizeof *first);
-    const uint64_t stay = descend(rl);
+    uint32_t *first_states =
+        byi_arena_calloc(rl->scratch, n + 1, sizeof *first_states);
+    const uint64_t first_cost = descend(rl);
     for (byi_id id = 0; id < n; id++)
-        first[id] = rl->sites[id].state;
+        first_states[id] = rl->sites[id].state;
     for (byi_id id = 0; id < n; id++)
         if (is_free(rl, id))
             follow_operands(rl, id);
-    const uint64_t sunk = descend(rl);
-    if (sunk < stay)
-        return sunk;
+    const uint64_t second_cost = descend(rl);
+    if (second_cost < first_cost)
+        return second_cost;
     for (byi_id id = 0; id < n; id++)
         if (is_free(rl, id))
-            set_state(rl, id, first[id]);
-    return stay;
+            set_state(rl, id, first_states[id]);
+    return first_cost;
 }
 
 /* --- the original function ----------------------------------------------- */
@@ -397,9 +399,9 @@ static bool is_transposition(const struct byi_relayout *rl, byi_id id,
     if (node->op != BYI_OP_TRANSPOSE)
         return false;
     uint32_t n;
-    const int64_t *given = byi_attr_ints(node->attrs, "axes", &n);
+    const int64_t *list = byi_attr_ints(node->attrs, "axes", &n);
     for (uint32_t i = 0; i < rank; i++)
-        layout->at[i] = n ? (uint8_t)(given[i] < 0 ? given[i] + rank : given[i])
+        layout->at[i] = n ? (uint8_t)(list[i] < 0 ? list[i] + rank : list[i])
                           : (uint8_t)(rank - 1 - i);
     return true;
 }
@@ -413,12 +415,12 @@ static void analyse_node(struct byi_relayout *rl, byi_id id)
     site->move_cost = bytes_of(node->type) + CALL_COST;
     if (is_transposition(rl, id, &layout)) {
         const struct byi_site *arg = &rl->sites[node->args[0]];
-        const byi_rl_layout_id moved =
+        const byi_rl_layout_id permutation =
             byi_rl_layout_intern(&rl->layouts, &layout);
         site->origin = arg->origin;
         site->root = arg->root;
-        site->rel =
-            byi_rl_layout_compose(&rl->layouts, arg->rel, moved, layout.rank);
+        site->rel = byi_rl_layout_compose(&rl->layouts, arg->rel, permutation,
+                                          layout.rank);
         return;
     }
     if (node->kind == BYI_GET && byi_rl_type(rl, id) &&
@@ -562,7 +564,7 @@ bool byi_relayout_pin(struct byi_relayout *rl, byi_id id, const char *data,
         return true;
     const byi_rl_layout_id order = layout_between(rl, weights->s, kernel);
     const bool plain = order != BYI_RL_NO_LAYOUT && order != 0 &&
-                       rl->layouts.all.at[order].block == 0;
+                       rl->layouts.list.at[order].block == 0;
     site->kernel = kernel;
     site->kernel_layout = plain ? order : 0;
     rl->changed = true;

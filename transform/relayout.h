@@ -41,8 +41,9 @@ struct byi_rl_layout {
 typedef uint32_t byi_rl_layout_id;
 #define BYI_RL_NO_LAYOUT UINT32_MAX
 
+/* All layouts of a function. */
 struct byi_rl_layouts {
-    BYI_VEC(struct byi_rl_layout) all;
+    BYI_VEC(struct byi_rl_layout) list;
     struct byi_index index;
 };
 /* Free the table, whose ids become invalid. */
@@ -147,7 +148,7 @@ struct byi_site {
     const char *kernel; /* the name of that layout; NULL: unchanged   */
     uint64_t move_cost; /* of one conversion of its result */
     /* while rebuilding */
-    byi_id base; /* the node in the fresh function */
+    byi_id base; /* the node in the new function */
     byi_rl_layout_id base_layout;
 };
 
@@ -160,7 +161,7 @@ struct byi_need {
     uint32_t depth; /* length of the list from here */
 };
 
-/* A conversion: `origin` in that layout, in the fresh function. */
+/* A conversion: `origin` in that layout, in the new function. */
 struct byi_relayout_value {
     byi_id origin;
     byi_rl_layout_id layout;
@@ -174,6 +175,7 @@ static inline uint64_t byi_rl_hash(byi_id id, byi_rl_layout_id layout)
     return byi_hash(0, key, sizeof key);
 }
 
+/* The work on one function. */
 struct byi_relayout {
     struct byi_module *m;
     struct byi_pass_context *ctx;
@@ -186,7 +188,7 @@ struct byi_relayout {
     /* the needs of long lists, by root and layout */
     struct byi_index long_needs;
     uint32_t *first_need; /* for each root: its needs, linked; 0: none */
-    byi_id *map;          /* old -> fresh, of nodes that are copied */
+    byi_id *map;          /* old -> new, of nodes that are copied */
     BYI_VEC(struct byi_relayout_value) conversions;
     struct byi_index
         conversion_index;      /* of conversions, by origin and layout */

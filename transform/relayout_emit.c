@@ -29,8 +29,8 @@ static void claim_sources(struct byi_relayout *rl, byi_id id)
     }
 }
 
-/* Move the pending sources from index `first` on to fresh node `id`. If it is a
- * parameter, which cannot have sources, drop them. */
+/* Move the pending sources from index `first` on to the new node `id`. If it is
+ * a parameter, which cannot have sources, drop them. */
 static void move_sources(struct byi_relayout *rl, byi_id id, uint32_t first)
 {
     struct byi_node *node = &rl->f->nodes.at[id];
@@ -129,7 +129,7 @@ static const char *letters_of(uint32_t rank)
     return rank < BYI_COUNT(letters) ? letters[rank] : NULL;
 }
 
-/* Convert fresh node x, whose type before any layout is `type`, between two
+/* Convert the new node x, whose type before any layout is `type`, between two
  * layouts. */
 static enum byoc_status convert(struct byi_relayout *rl, byi_id x,
                                 const struct byi_type *type,
@@ -183,7 +183,7 @@ static void add_conversion(struct byi_relayout *rl, byi_id origin,
              ((struct byi_relayout_value){origin, layout, node}));
 }
 
-/* Set *out to the fresh node of value `id` of the old function in layout
+/* Set *out to the new node of value `id` of the old function in layout
  * `need`; emit a conversion if there is none yet. */
 static enum byoc_status fetch(struct byi_relayout *rl, byi_id id,
                               byi_rl_layout_id need, byi_id *out,
@@ -216,7 +216,7 @@ static enum byoc_status fetch(struct byi_relayout *rl, byi_id id,
 
 /* --- calls in another state ---------------------------------------------- */
 
-/* A call being built: its operands in the fresh function, its attributes. */
+/* A call being built: its operands in the new function, its attributes. */
 struct relayout_call {
     byi_id old;                  /* its node in the old function */
     struct byi_rl_layout layout; /* of the state */
@@ -442,10 +442,10 @@ static enum byoc_status align_operand(struct byi_relayout *rl,
         dims[k] = k < lead ? 1 : type->dims[k - lead];
         axes[k] = k;
     }
-    const struct byi_type *wide =
+    const struct byi_type *aligned =
         byi_type_tensor(rl->scratch, type->dtype, rank, dims);
     const struct byi_rl_layout plain = byi_rl_layout_at(&rl->layouts, 0, rank);
-    if (!byi_rl_layout_fits(&call->layout, wide))
+    if (!byi_rl_layout_fits(&call->layout, aligned))
         return byi_fail(err, BYOC_EUNSUPPORTED,
                         "operand %u of %s has %lld elements along its blocked "
                         "axis, expected a multiple of %u",
@@ -453,8 +453,8 @@ static enum byoc_status align_operand(struct byi_relayout *rl,
                         (long long)dims[call->layout.block_axis],
                         call->layout.block);
     byi_id *x = &call->args[i];
-    const bool same = byi_type_is_static(wide) &&
-                      byi_rl_layout_same_order(&plain, &call->layout, wide);
+    const bool same = byi_type_is_static(aligned) &&
+                      byi_rl_layout_same_order(&plain, &call->layout, aligned);
     struct byi_rl_layout inner;
     if (!same && keeps_lead(&call->layout, lead, &inner)) {
         const struct byi_rl_layout as_is =
@@ -467,12 +467,12 @@ static enum byoc_status align_operand(struct byi_relayout *rl,
         BYI_TRY(byi_add_call(rl->m, rl->f, BYI_OP_EXPAND_DIMS, x, 1, &axis, 1,
                              NULL, x, err));
         *x = fold_call(rl, *x);
-        BYI_TRY(convert(rl, *x, wide, &plain, &call->layout, x, err));
+        BYI_TRY(convert(rl, *x, aligned, &plain, &call->layout, x, err));
     }
-    if (!byi_type_is_static(wide))
+    if (!byi_type_is_static(aligned))
         return BYOC_OK;
     const struct byi_type *stored =
-        byi_rl_layout_type(rl->scratch, &call->layout, wide);
+        byi_rl_layout_type(rl->scratch, &call->layout, aligned);
     uint32_t first = 0;
     while (first < stored->rank && stored->dims[first] == 1)
         first++;
@@ -514,10 +514,10 @@ static enum byoc_status unroll_weights(struct byi_relayout *rl,
     byi_id *w = &call->args[1];
     memcpy(dims, data->dims, data->rank * sizeof *dims);
     dims[0] = weights->dims[0];
-    const struct byi_type *wide =
+    const struct byi_type *unrolled =
         byi_type_tensor(rl->scratch, weights->dtype, data->rank, dims);
-    BYI_TRY(add_reshape(rl, *w, wide, w, err));
-    BYI_TRY(convert(rl, *w, wide, &plain, &layout, w, err));
+    BYI_TRY(add_reshape(rl, *w, unrolled, w, err));
+    BYI_TRY(convert(rl, *w, unrolled, &plain, &layout, w, err));
     return add_reshape(rl, *w, weights, w, err);
 }
 
@@ -556,21 +556,21 @@ static enum byoc_status rewrite_call(struct byi_relayout *rl,
 }
 
 /* Whether the new node's type is the old type in that layout. */
-static bool is_stored(struct byi_relayout *rl, const struct byi_type *fresh,
+static bool is_stored(struct byi_relayout *rl, const struct byi_type *type,
                       const struct byi_type *old, byi_rl_layout_id layout)
 {
-    if (fresh->kind != old->kind)
+    if (type->kind != old->kind)
         return false;
     if (old->kind == BYI_TENSOR) {
         const struct byi_rl_layout stored =
             byi_rl_layout_at(&rl->layouts, layout, old->rank);
-        return byi_type_equal(fresh,
+        return byi_type_equal(type,
                               byi_rl_layout_type(rl->scratch, &stored, old));
     }
-    if (fresh->n_fields != old->n_fields)
+    if (type->n_fields != old->n_fields)
         return false;
     for (uint32_t i = 0; i < old->n_fields; i++)
-        if (!is_stored(rl, fresh->fields[i], old->fields[i], layout))
+        if (!is_stored(rl, type->fields[i], old->fields[i], layout))
             return false;
     return true;
 }
@@ -585,10 +585,10 @@ static uint32_t state_rank(const struct byi_relayout *rl, byi_id id)
 }
 
 /* Copy the annotations of the old node, and add its sources. */
-static void copy_annotations(struct byi_relayout *rl, byi_id fresh,
+static void copy_annotations(struct byi_relayout *rl, byi_id id,
                              const struct byi_node *old)
 {
-    struct byi_node *node = &rl->f->nodes.at[fresh];
+    struct byi_node *node = &rl->f->nodes.at[id];
     node->backend = old->backend;
     node->region = old->region;
     node->let = old->let;
@@ -628,7 +628,7 @@ static enum byoc_status emit_state(struct byi_relayout *rl, byi_id id,
         return emit_groups(rl, id, err);
     struct relayout_call call = {
         .old = id, .op = node->op, .n_attrs = node->attrs->n};
-    byi_id fresh = BYI_NO_ID;
+    byi_id new_id = BYI_NO_ID;
     assert(node->attrs->n + 2 <= MAX_ATTRS);
     call.layout = byi_rl_layout_at(&rl->layouts, matmul ? 0 : site->state,
                                    state_rank(rl, id));
@@ -641,16 +641,16 @@ static enum byoc_status emit_state(struct byi_relayout *rl, byi_id id,
                       &call.args[i], err));
     if (rewrite_call(rl, &call, NULL) != BYOC_OK ||
         byi_add_call(rl->m, rl->f, call.op, call.args, node->n_args, call.attrs,
-                     call.n_attrs, NULL, &fresh, NULL) != BYOC_OK)
+                     call.n_attrs, NULL, &new_id, NULL) != BYOC_OK)
         return BYOC_OK;
-    struct byi_node *emitted = &rl->f->nodes.at[fresh];
+    struct byi_node *emitted = &rl->f->nodes.at[new_id];
     if (!is_stored(rl, emitted->type, node->type,
                    byi_rl_out(rl, id, site->state))) {
         rl->f->nodes.n--;
         return BYOC_OK;
     }
-    copy_annotations(rl, fresh, node);
-    site->base = fresh;
+    copy_annotations(rl, new_id, node);
+    site->base = new_id;
     site->base_layout = byi_rl_out(rl, id, site->state);
     *fits = true;
     return BYOC_OK;
@@ -676,14 +676,14 @@ static bool emit_view(struct byi_relayout *rl, byi_id id)
         byi_rl_layout_at(&rl->layouts, site->base_layout, type->rank);
     const struct byi_rl_layout b =
         byi_rl_layout_at(&rl->layouts, need, type->rank);
-    byi_id fresh;
+    byi_id reshape;
     if (!byi_rl_layout_same_order(&a, &b, type) ||
-        add_reshape(rl, site->base, node->type, &fresh, NULL) != BYOC_OK)
+        add_reshape(rl, site->base, node->type, &reshape, NULL) != BYOC_OK)
         return false;
     claim_sources(rl, node->args[0]);
-    rl->f->nodes.at[fresh].sources =
-        byi_sources_join(rl->m, rl->f->nodes.at[fresh].sources, node->sources);
-    rl->sites[id].base = fresh;
+    rl->f->nodes.at[reshape].sources = byi_sources_join(
+        rl->m, rl->f->nodes.at[reshape].sources, node->sources);
+    rl->sites[id].base = reshape;
     return true;
 }
 

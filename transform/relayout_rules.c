@@ -174,7 +174,6 @@ static uint32_t classify_call(struct byi_relayout *rl, byi_id id)
     case BYI_LAYOUT_AGNOSTIC:
     case BYI_LAYOUT_BROADCAST:
     case BYI_LAYOUT_JOIN:
-        return BYI_RL_SAME;
     case BYI_LAYOUT_AXIS:
         return BYI_RL_SAME;
     case BYI_LAYOUT_REDUCE:

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rewrite.c: the loop of all rewriting passes. A note per fresh node counts its
- * readers: the fresh ones, and the readers in the old function that are not
+/* rewrite.c: the loop of all rewriting passes. A note per new node counts its
+ * readers: the new ones, and the readers in the old function that are not
  * copied yet. When a replacement removes the last reader of a node, the node is
  * dead. Its operands lose a reader, and its sources are linked to the
  * replacement. At the end the links are converted to sets of sources.
@@ -14,11 +14,13 @@ enum {
     MAX_SHARERS = 16 /* new nodes that share a replaced node's sources */
 };
 
+/* A node whose sources another node takes over. */
 struct source_link {
     byi_id from;
     struct source_link *next;
 };
 
+/* What is recorded about a new node. */
 struct byi_note {
     uint32_t readers;
     struct source_link *merged; /* nodes whose sources this one takes over */
@@ -131,14 +133,14 @@ bool byi_rw_ints(const struct byi_rewrite *rw, byi_id id, int64_t *values,
 /* --- emitting ------------------------------------------------------------ */
 
 byi_id byi_rw_call(struct byi_rewrite *rw, enum byi_op_id op,
-                   const byi_id *args, uint32_t n, const struct byi_attr *given,
-                   uint32_t n_given)
+                   const byi_id *args, uint32_t n, const struct byi_attr *attrs,
+                   uint32_t n_attrs)
 {
     for (uint32_t i = 0; i < n; i++)
         if (args[i] == BYI_NO_ID)
             return BYI_NO_ID;
     byi_id id = BYI_NO_ID;
-    if (byi_add_call(rw->m, rw->f, op, args, n, given, n_given, NULL, &id,
+    if (byi_add_call(rw->m, rw->f, op, args, n, attrs, n_attrs, NULL, &id,
                      NULL) != BYOC_OK)
         return BYI_NO_ID;
     return id;
@@ -306,18 +308,18 @@ static void resolve_sources(struct byi_rewrite *rw)
     uint32_t *seen = byi_arena_calloc(rw->scratch, f->nodes.n, sizeof *seen);
     const struct byi_sources **resolved =
         byi_arena_calloc(rw->scratch, f->nodes.n, sizeof(void *));
-    ids_vec stack = {0}, all = {0};
+    ids_vec stack = {0}, sources_found = {0};
     for (byi_id id = 0; id < f->nodes.n; id++) {
         if (!live[id] || !rw->notes.at[id].merged)
             continue;
-        all.n = 0;
+        sources_found.n = 0;
         BYI_PUSH(&stack, id);
         seen[id] = id + 1;
         while (stack.n > 0) {
             const byi_id at = stack.at[--stack.n];
             const struct byi_sources *sources = f->nodes.at[at].sources;
             for (uint32_t i = 0; i < sources->n; i++)
-                BYI_PUSH(&all, sources->at[i]);
+                BYI_PUSH(&sources_found, sources->at[i]);
             for (struct source_link *l = rw->notes.at[at].merged; l;
                  l = l->next) {
                 if (seen[l->from] == id + 1)
@@ -326,13 +328,13 @@ static void resolve_sources(struct byi_rewrite *rw)
                 BYI_PUSH(&stack, l->from);
             }
         }
-        resolved[id] = byi_sources_of(rw->m, all.at, all.n);
+        resolved[id] = byi_sources_of(rw->m, sources_found.at, sources_found.n);
     }
     for (byi_id id = 0; id < f->nodes.n; id++)
         if (resolved[id])
             f->nodes.at[id].sources = resolved[id];
     byi_vec_free(stack.at);
-    byi_vec_free(all.at);
+    byi_vec_free(sources_found.at);
 }
 
 /* --- the loop ------------------------------------------------------------ */
@@ -404,8 +406,8 @@ static void replace_node(struct byi_rewrite *rw, byi_id at, byi_id out,
             release_node(rw, id, 0, 0);
     /* Up to MAX_SHARERS new nodes share the sources of the replaced node; of
      * more (an inlined branch) only the last one inherits them. */
-    const bool few = out >= before && out - before < MAX_SHARERS;
-    release_node(rw, at, few ? before : out, out + 1);
+    const bool shares = out >= before && out - before < MAX_SHARERS;
+    release_node(rw, at, shares ? before : out, out + 1);
 }
 
 /* Apply the first rule that replaces `at`. Returns the replacement, or

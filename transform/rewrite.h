@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* transform/rewrite.h: rebuild a function node by node, with rules.
  *
- * Every reachable node is copied to a fresh function, operands first. Rules see
+ * Every reachable node is copied to a new function, operands first. Rules see
  * the copy, whose operands are already rewritten, and may return another node
  * to replace it. A node without readers is dropped at once, so a rule can query
  * the number of readers, and its sources pass to its replacement. Time: linear
@@ -16,15 +16,16 @@
 
 struct byi_note;
 
+/* The rebuild of one function. */
 struct byi_rewrite {
     struct byi_module *m;
-    struct byi_func *f; /* the fresh function            */
+    struct byi_func *f; /* the new function              */
     struct byi_pass_context *ctx;
     struct byi_arena *scratch;
     void *state; /* of the pass                   */
     const struct byi_func *old;
-    BYI_VEC(struct byi_note) notes; /* by fresh id                   */
-    byi_id *map;                    /* old id -> fresh id            */
+    BYI_VEC(struct byi_note) notes; /* by new id                     */
+    byi_id *map;                    /* old id -> new id              */
     bool merged;                    /* sources moved to other nodes  */
 };
 
@@ -102,8 +103,8 @@ static inline float byi_float_at(const void *at, int64_t i)
 /* Emit a call with n operands; attributes that are not given have their
  * defaults. */
 byi_id byi_rw_call(struct byi_rewrite *rw, enum byi_op_id op,
-                   const byi_id *args, uint32_t n, const struct byi_attr *given,
-                   uint32_t n_given);
+                   const byi_id *args, uint32_t n, const struct byi_attr *attrs,
+                   uint32_t n_attrs);
 /* Emit a call with one or two operands and default attributes. */
 byi_id byi_rw_op1(struct byi_rewrite *rw, enum byi_op_id op, byi_id a);
 byi_id byi_rw_op2(struct byi_rewrite *rw, enum byi_op_id op, byi_id a,

@@ -55,7 +55,7 @@ static double largest_of(struct byi_scaling *s, byi_id id)
 {
     const uint32_t index = byi_scale_node(s, id)->index;
     struct byi_tensor t;
-    double most = DBL_MIN;
+    double largest = DBL_MIN;
     assert(index < s->n_largest);
     if (s->largest[index] > 0.0)
         return s->largest[index];
@@ -66,9 +66,9 @@ static double largest_of(struct byi_scaling *s, byi_id id)
     for (int64_t i = 0; i < n; i++) {
         const double v = fabs(is_f32 ? (double)byi_float_at(t.data, i)
                                      : byi_tensor_float(&t, i));
-        most = !isfinite(v) ? INFINITY : v > most ? v : most;
+        largest = !isfinite(v) ? INFINITY : v > largest ? v : largest;
     }
-    return s->largest[index] = most;
+    return s->largest[index] = largest;
 }
 
 /* Operators that are linear in their first operand. */
@@ -138,12 +138,12 @@ struct byi_scale_limits byi_scale_weights_limits(struct byi_scaling *s,
     struct byi_weights w;
     if (!read_weights(s, id, &w))
         return byi_scale_limits_none;
-    const double most = largest_of(s, byi_scale_node(s, id)->args[1]);
-    if (!isfinite(most))
+    const double largest = largest_of(s, byi_scale_node(s, id)->args[1]);
+    if (!isfinite(largest))
         return byi_scale_limits_none;
     return (struct byi_scale_limits){
         .axes = BYI_ALL_AXES | 1u << (out ? w.out_axis : w.in_axis),
-        .most = largest_finite(w.view.dtype) / fmax(most, 1.0),
+        .most = largest_finite(w.view.dtype) / fmax(largest, 1.0),
     };
 }
 
@@ -235,15 +235,15 @@ struct byi_scale_limits byi_scale_const_limits(struct byi_scaling *s, byi_id id)
     struct byi_tensor t;
     if (arg < 0 || !byi_const_view(s->m, s->f, node->args[arg], &t))
         return byi_scale_limits_none;
-    const bool one = byi_elements(t.rank, t.dims) == 1;
-    const double most = largest_of(s, node->args[arg]);
+    const bool is_single = byi_elements(t.rank, t.dims) == 1;
+    const double largest = largest_of(s, node->args[arg]);
     struct byi_scale_limits limits = {
         .axes = BYI_ALL_AXES,
-        .most = largest_finite(t.dtype) / fmax(most, 1.0),
+        .most = largest_finite(t.dtype) / fmax(largest, 1.0),
     };
     for (uint32_t a = 0; a < node->type->rank; a++) {
         const int c_axis = const_axis(&t, node->type, a);
-        if (one || (c_axis >= 0 && t.dims[c_axis] == node->type->dims[a]))
+        if (is_single || (c_axis >= 0 && t.dims[c_axis] == node->type->dims[a]))
             limits.axes |= 1u << a;
     }
     return limits;
@@ -562,14 +562,14 @@ static const struct byi_type *edit_const(struct byi_scaling *s,
     if (!byi_const_alloc(s->m, shape, out))
         return NULL;
     const int64_t n = byi_elements(rank, dims);
-    const bool one = byi_elements(t->rank, t->dims) == 1;
+    const bool is_single = byi_elements(t->rank, t->dims) == 1;
     const int64_t inner =
         by->n > 1 ? byi_elements(rank - (uint32_t)c_axis - 1, dims + c_axis + 1)
                   : 1;
     for (int64_t i = 0; i < n; i++)
         byi_tensor_set(
             out, i,
-            edit_value(edit->kind, byi_tensor_float(t, one ? 0 : i),
+            edit_value(edit->kind, byi_tensor_float(t, is_single ? 0 : i),
                        factor_at(by, inner > 0 ? i / inner % by->n : 0)));
     return shape;
 }
@@ -601,9 +601,9 @@ static const struct byi_sources *collect_sources(
     struct byi_scale_sources *sources)
 {
     scale_sources_vec stack = {0};
-    source_vec all = {0};
+    source_vec merged_ids = {0};
     for (uint32_t i = 0; i < node_sources->n; i++)
-        BYI_PUSH(&all, node_sources->at[i]);
+        BYI_PUSH(&merged_ids, node_sources->at[i]);
     if (sources)
         BYI_PUSH(&stack, sources);
     while (stack.n > 0) {
@@ -612,22 +612,22 @@ static const struct byi_sources *collect_sources(
             continue;
         t->is_claimed = true;
         for (uint32_t i = 0; i < t->list->n; i++)
-            BYI_PUSH(&all, t->list->at[i]);
+            BYI_PUSH(&merged_ids, t->list->at[i]);
         for (uint32_t i = 0; i < 2; i++)
             if (t->next[i])
                 BYI_PUSH(&stack, t->next[i]);
     }
     const struct byi_sources *merged = node_sources;
-    if (all.n > node_sources->n)
-        merged = byi_sources_of(s->m, all.at, all.n);
+    if (merged_ids.n > node_sources->n)
+        merged = byi_sources_of(s->m, merged_ids.at, merged_ids.n);
     byi_vec_free(stack.at);
-    byi_vec_free(all.at);
+    byi_vec_free(merged_ids.at);
     return merged;
 }
 
 /* Emit the constant that replaces operand `arg`. Returns BYI_NO_ID if it
  * exceeds the module's budget of constants. */
-static byi_id emit_const(struct byi_scaling *s, struct byi_func *fresh,
+static byi_id emit_const(struct byi_scaling *s, struct byi_func *new_func,
                          byi_id id, const struct byi_scale_edit *edit, int arg)
 {
     const struct byi_node *node = byi_scale_node(s, id);
@@ -648,12 +648,13 @@ static byi_id emit_const(struct byi_scaling *s, struct byi_func *fresh,
                       w.rows_are_out == (edit->kind == BYI_EDIT_WEIGHTS_OUT));
     if (!type)
         return BYI_NO_ID;
-    return byi_add_const(s->m, fresh, byi_const_add(s->m, type, out.data, true),
+    return byi_add_const(s->m, new_func,
+                         byi_const_add(s->m, type, out.data, true),
                          old->sources);
 }
 
 static enum byoc_status emit_edited(struct byi_scaling *s,
-                                    struct byi_func *fresh, byi_id id,
+                                    struct byi_func *new_func, byi_id id,
                                     const byi_id *map, byi_id *out,
                                     struct byoc_error *err)
 {
@@ -665,16 +666,16 @@ static enum byoc_status emit_edited(struct byi_scaling *s,
     const bool under = edit->kind == BYI_EDIT_UNDER;
     assert(node->n_args == 2 && arg >= 0);
     byi_id args[2] = {map[node->args[0]], map[node->args[1]]};
-    args[arg] = emit_const(s, fresh, id, edit, arg);
+    args[arg] = emit_const(s, new_func, id, edit, arg);
     if (args[arg] == BYI_NO_ID)
         return byi_const_refuse(s->m, node->op, "scaled", err);
-    BYI_TRY(byi_add_op(s->m, fresh, under ? BYI_OP_MULTIPLY : node->op, args, 2,
-                       under ? NULL : node->attrs,
+    BYI_TRY(byi_add_op(s->m, new_func, under ? BYI_OP_MULTIPLY : node->op, args,
+                       2, under ? NULL : node->attrs,
                        collect_sources(s, node->sources, edit->by->sources),
                        out, err));
-    fresh->nodes.at[*out].type = node->type; /* with its symbolic dims */
-    fresh->nodes.at[*out].backend = node->backend;
-    fresh->nodes.at[*out].region = node->region;
+    new_func->nodes.at[*out].type = node->type; /* with its symbolic dims */
+    new_func->nodes.at[*out].backend = node->backend;
+    new_func->nodes.at[*out].region = node->region;
     return BYOC_OK;
 }
 
@@ -682,19 +683,19 @@ enum byoc_status byi_scaling_end(struct byi_scaling *s, uint32_t func,
                                  struct byoc_error *err)
 {
     byi_id *map = byi_arena_calloc(s->scratch, s->f->nodes.n + 1, sizeof *map);
-    struct byi_func *fresh = byi_func_like(s->m, s->f, map);
+    struct byi_func *new_func = byi_func_like(s->m, s->f, map);
     for (byi_id id = 0; id < s->f->nodes.n; id++) {
         if (byi_scale_node(s, id)->kind == BYI_PARAM)
             continue;
         if (s->edits[id].kind == BYI_EDIT_REMOVE)
             map[id] = map[s->edits[id].x];
         else if (s->edits[id].kind != BYI_EDIT_NONE)
-            BYI_TRY(emit_edited(s, fresh, id, map, &map[id], err));
+            BYI_TRY(emit_edited(s, new_func, id, map, &map[id], err));
         else
-            BYI_TRY(byi_add_copy(s->m, fresh, s->f, id, map, &map[id], err));
+            BYI_TRY(byi_add_copy(s->m, new_func, s->f, id, map, &map[id], err));
     }
-    fresh->result = map[s->f->result];
-    byi_sweep(s->m, fresh, s->scratch);
-    byi_func_replace(s->m, func, fresh);
+    new_func->result = map[s->f->result];
+    byi_sweep(s->m, new_func, s->scratch);
+    byi_func_replace(s->m, func, new_func);
     return BYOC_OK;
 }

@@ -26,14 +26,16 @@ struct scope_entry {
     uint32_t func, parent, jump, depth;
     uint32_t n_captures;
     const value *captures;
-    struct byi_func *fresh;
+    struct byi_func *new_func;
 };
 
+/* A function whose nodes are being visited. */
 struct scope_walk {
     uint32_t func;
     byi_id next; /* nodes below this one are not visited yet */
 };
 
+/* All scopes of a module. */
 struct byi_scopes {
     const struct byi_module *m;
     struct byi_module *rebuilt; /* the same module, when it is rebuilt */
@@ -174,9 +176,9 @@ static uint32_t common_ancestor(const struct byi_scopes *s, uint32_t a,
     while (at[a].depth > at[b].depth)
         a = at[at[a].jump].depth >= at[b].depth ? at[a].jump : at[a].parent;
     while (a != b) {
-        const bool far = at[a].jump != at[b].jump;
-        a = far ? at[a].jump : at[a].parent;
-        b = far ? at[b].jump : at[b].parent;
+        const bool can_jump = at[a].jump != at[b].jump;
+        a = can_jump ? at[a].jump : at[a].parent;
+        b = can_jump ? at[b].jump : at[b].parent;
     }
     return a;
 }
@@ -317,8 +319,8 @@ static uint32_t first_member(const struct byi_scopes *s, uint32_t scope)
 typedef BYI_VEC(value) value_vec;
 
 /* Add v to the captures of `scope`, once, unless the scope holds v. */
-static void capture(struct byi_scopes *s, uint32_t scope, value v,
-                    value_vec *list)
+static void add_capture(struct byi_scopes *s, uint32_t scope, value v,
+                        value_vec *list)
 {
     if (scope_holding(s, v) == scope || s->seen[v] == scope)
         return;
@@ -334,7 +336,7 @@ static void capture_arg(struct byi_scopes *s, uint32_t scope, uint32_t func,
                         byi_id id, value_vec *list)
 {
     if (!is_atom(&s->m->funcs.at[func]->nodes.at[id]))
-        capture(s, scope, s->def[s->values.base[func] + id], list);
+        add_capture(s, scope, s->def[s->values.base[func] + id], list);
 }
 
 static void capture_node(struct byi_scopes *s, uint32_t scope, value v,
@@ -349,7 +351,7 @@ static void capture_node(struct byi_scopes *s, uint32_t scope, value v,
             const struct scope_entry *inner =
                 &s->scopes[s->scope_of_func[arg->index]];
             for (uint32_t k = 0; k < inner->n_captures; k++)
-                capture(s, scope, inner->captures[k], list);
+                add_capture(s, scope, inner->captures[k], list);
             continue;
         }
         capture_arg(s, scope, func, node->args[i], list);
@@ -397,7 +399,7 @@ static void begin_function(struct byi_scopes *s, uint32_t i)
     struct scope_entry *scope = &s->scopes[i];
     const struct byi_func *old = s->m->funcs.at[scope->func];
     struct byi_func *f = byi_func_like(s->rebuilt, old, NULL);
-    scope->fresh = f;
+    scope->new_func = f;
     if (i == s->first) {
         for (uint32_t k = 0; k < f->params.n; k++)
             set_local(s, i, s->values.base[scope->func] + old->params.at[k],
@@ -420,7 +422,7 @@ static byi_id atom_in(struct byi_scopes *s, uint32_t scope, value v)
     if (s->seen_atom[v] != scope) {
         s->seen_atom[v] = scope;
         s->local_atom[v] =
-            byi_add_like(s->scopes[scope].fresh, node_of(s, v), NULL, 0);
+            byi_add_like(s->scopes[scope].new_func, node_of(s, v), NULL, 0);
     }
     return s->local_atom[v];
 }
@@ -450,7 +452,7 @@ static byi_id make_branch(struct byi_scopes *s, uint32_t scope,
     byi_id *args = byi_args_new(s->rebuilt, inner->n_captures);
     for (uint32_t i = 0; i < inner->n_captures; i++)
         args[i] = value_in(s, scope, inner->captures[i]);
-    return byi_add_like(s->scopes[scope].fresh, fn, args, inner->n_captures);
+    return byi_add_like(s->scopes[scope].new_func, fn, args, inner->n_captures);
 }
 
 static void make_node(struct byi_scopes *s, uint32_t scope, value v,
@@ -466,10 +468,10 @@ static void make_node(struct byi_scopes *s, uint32_t scope, value v,
                       ? make_branch(s, scope, arg)
                       : arg_in(s, scope, func, node->args[i]);
     }
-    struct byi_func *fresh = s->scopes[scope].fresh;
-    const byi_id id = byi_add_like(fresh, node, args, node->n_args);
+    struct byi_func *new_func = s->scopes[scope].new_func;
+    const byi_id id = byi_add_like(new_func, node, args, node->n_args);
     if (!is_self(node, func) && (let == BYI_LET_ALL || s->shared[v]))
-        fresh->nodes.at[id].let = true;
+        new_func->nodes.at[id].let = true;
     set_local(s, scope, v, id);
 }
 
@@ -489,11 +491,11 @@ static bool rebuild_assigned(struct byi_scopes *s, struct byi_module *m,
         for (uint32_t k = first_member(s, i); k < s->member_ends[i - s->first];
              k++)
             make_node(s, i, s->members[k], let);
-        scope->fresh->result =
+        scope->new_func->result =
             arg_in(s, i, scope->func, s->m->funcs.at[scope->func]->result);
     }
     for (uint32_t i = s->first; i <= s->n_scopes; i++)
-        byi_func_replace(m, s->scopes[i].func, s->scopes[i].fresh);
+        byi_func_replace(m, s->scopes[i].func, s->scopes[i].new_func);
     return true;
 }
 

@@ -79,8 +79,8 @@ byi_id byi_slice_concat(struct byi_rewrite *rw, byi_id at);
     BYI_ROW_SHARED_IF("nn.matmul(%t, %t) with %t = transpose(%b)",             \
                       "nn.matmul(%t, %b, transpose_a=a, transpose_b=b)",       \
                       byi_swaps_last_axes),                                    \
-    BYI_ROW_SHARED_IF("nn.matmul(%a, %all) with %all = "                       \
-                      "reshape(broadcast_to(%x, %wide), %to)",                 \
+    BYI_ROW_SHARED_IF("nn.matmul(%a, %copied) with %copied = "                       \
+                      "reshape(broadcast_to(%x, %dims), %to)",                 \
                       "squeeze(reshape(again(reshape(expand_dims(%a, "         \
                       "axis=[2]), [0, shared, copies, 0, 0]), %x), "           \
                       "[0, heads, 1, 0, 0]), axis=[2])",                       \

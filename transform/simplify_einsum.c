@@ -154,23 +154,23 @@ static void append_labels(char *text, uint32_t *n, const char *labels,
 static byi_id split_pair(struct byi_rewrite *rw, byi_id at,
                          const struct einsum_terms *e, uint32_t a, uint32_t b)
 {
-    char pair[TEXT], whole[TEXT], product[TEXT];
-    uint32_t n_pair = 0, n_whole = 0, n = 1;
+    char pair[TEXT], rest[TEXT], product[TEXT];
+    uint32_t n_pair = 0, n_rest = 0, n = 1;
     const uint32_t n_product = product_labels(e, a, b, product);
     append_labels(pair, &n_pair, e->labels[a], e->length[a], "");
     append_labels(pair, &n_pair, e->labels[b], e->length[b], ",");
     append_labels(pair, &n_pair, product, n_product, "->");
-    append_labels(whole, &n_whole, product, n_product, "");
+    append_labels(rest, &n_rest, product, n_product, "");
     byi_id args[MAX_TERMS];
     args[0] = emit_einsum(
         rw, (byi_id[]){byi_rw_arg(rw, at, a), byi_rw_arg(rw, at, b)}, 2, pair);
     for (uint32_t i = 0; i < e->n; i++)
         if (i != a && i != b) {
-            append_labels(whole, &n_whole, e->labels[i], e->length[i], ",");
+            append_labels(rest, &n_rest, e->labels[i], e->length[i], ",");
             args[n++] = byi_rw_arg(rw, at, i);
         }
-    append_labels(whole, &n_whole, e->labels[e->n], e->length[e->n], "->");
-    return emit_einsum(rw, args, n, whole);
+    append_labels(rest, &n_rest, e->labels[e->n], e->length[e->n], "->");
+    return emit_einsum(rw, args, n, rest);
 }
 
 /* einsum(a, b, c, equation="bik,kj,bj->bi")
@@ -185,7 +185,7 @@ byi_id byi_split_einsum(struct byi_rewrite *rw, byi_id at)
         !read_equation(rw, at, &e))
         return BYI_NO_ID;
     uint32_t a = 0, b = 1, length = 0;
-    double least = work_of(rw, at, &e, 0, 1);
+    double least_work = work_of(rw, at, &e, 0, 1);
     for (uint32_t i = 0; i <= e.n; i++)
         length += e.length[i] + 2;
     if (2 * length > TEXT)
@@ -193,8 +193,8 @@ byi_id byi_split_einsum(struct byi_rewrite *rw, byi_id at)
     for (uint32_t i = 0; i < e.n; i++)
         for (uint32_t j = i + 1; j < e.n; j++) {
             const double work = work_of(rw, at, &e, i, j);
-            if (work < least) {
-                least = work;
+            if (work < least_work) {
+                least_work = work;
                 a = i;
                 b = j;
             }
@@ -228,26 +228,26 @@ byi_id byi_sum_in_einsum(struct byi_rewrite *rw, byi_id at)
         !read_equation(rw, at, &e))
         return BYI_NO_ID;
     char text[TEXT];
-    uint32_t n_text = 0, found = 0;
+    uint32_t n_text = 0, n_summed = 0;
     byi_id args[2];
     if (e.length[0] + e.length[1] + e.length[2] + 4 > TEXT)
         return BYI_NO_ID;
     for (uint32_t t = 0; t < 2; t++) {
         int64_t axes[BYI_MAX_RANK];
-        char kept[BYI_MAX_RANK];
-        uint32_t n = 0, n_kept = 0;
+        char labels[BYI_MAX_RANK];
+        uint32_t n = 0, n_labels = 0;
         for (uint32_t i = 0; i < e.length[t] && i < BYI_MAX_RANK; i++)
             if (has_label(&e, 1 - t, e.labels[t][i]) ||
                 has_label(&e, 2, e.labels[t][i]))
-                kept[n_kept++] = e.labels[t][i];
+                labels[n_labels++] = e.labels[t][i];
             else
                 axes[n++] = i;
         args[t] = emit_sum(rw, byi_rw_arg(rw, at, t), axes, n);
-        append_labels(text, &n_text, kept, n_kept, t ? "," : "");
-        found += n;
+        append_labels(text, &n_text, labels, n_labels, t ? "," : "");
+        n_summed += n;
     }
     append_labels(text, &n_text, e.labels[2], e.length[2], "->");
-    return found ? emit_einsum(rw, args, 2, text) : BYI_NO_ID;
+    return n_summed ? emit_einsum(rw, args, 2, text) : BYI_NO_ID;
 }
 
 /* --- without matrix products ---------------------------------------------- */
@@ -259,22 +259,22 @@ static byi_id emit_arranged(struct byi_rewrite *rw, byi_id x,
                             const struct einsum_terms *e, uint32_t term)
 {
     int64_t summed[BYI_MAX_RANK], order[BYI_MAX_RANK], missing[BYI_MAX_RANK];
-    char kept[BYI_MAX_RANK];
-    uint32_t n_summed = 0, n_kept = 0, n_order = 0, n_missing = 0;
+    char labels[BYI_MAX_RANK];
+    uint32_t n_summed = 0, n_labels = 0, n_order = 0, n_missing = 0;
     bool moves = false;
     for (uint32_t i = 0; i < e->length[term]; i++)
         if (has_label(e, e->n, e->labels[term][i]))
-            kept[n_kept++] = e->labels[term][i];
+            labels[n_labels++] = e->labels[term][i];
         else
             summed[n_summed++] = i;
     for (uint32_t i = 0; i < e->length[e->n]; i++) {
-        const char *at = memchr(kept, e->labels[e->n][i], n_kept);
+        const char *at = memchr(labels, e->labels[e->n][i], n_labels);
         if (!at) {
             missing[n_missing++] = i;
             continue;
         }
-        moves = moves || at - kept != n_order;
-        order[n_order++] = at - kept;
+        moves = moves || at - labels != n_order;
+        order[n_order++] = at - labels;
     }
     x = emit_sum(rw, x, summed, n_summed);
     const struct byi_attr axes = {
@@ -303,12 +303,12 @@ byi_id byi_einsum_of_one(struct byi_rewrite *rw, byi_id at)
  * label is summed. */
 static bool broadcasts(const struct einsum_terms *e, uint32_t term, uint32_t of)
 {
-    bool all = e->length[e->n] == e->length[of];
+    bool has_all = e->length[e->n] == e->length[of];
     for (uint32_t i = 0; i < e->length[term]; i++)
-        all = all && has_label(e, of, e->labels[term][i]);
+        has_all = has_all && has_label(e, of, e->labels[term][i]);
     for (uint32_t i = 0; i < e->length[of]; i++)
-        all = all && has_label(e, e->n, e->labels[of][i]);
-    return all && e->length[of] <= BYI_MAX_RANK;
+        has_all = has_all && has_label(e, e->n, e->labels[of][i]);
+    return has_all && e->length[of] <= BYI_MAX_RANK;
 }
 
 /* einsum(a, b, equation="ij,j->ij")

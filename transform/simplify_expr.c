@@ -68,7 +68,7 @@ static bool put_exact(struct byi_tensor *out, int64_t i, double v)
  * if one is not a constant of a supported dtype and shape, or if a result must
  * not be combined or stored. */
 static byi_id combine_constants(struct byi_rewrite *rw, byi_id left,
-                                byi_id right, combine_fn both)
+                                byi_id right, combine_fn combine)
 {
     struct byi_tensor a, b, out;
     if (left == BYI_NO_ID || !byi_rw_view(rw, left, &a) ||
@@ -76,11 +76,11 @@ static byi_id combine_constants(struct byi_rewrite *rw, byi_id left,
         (a.dtype != BYOC_F32 && a.dtype != BYOC_F64 && a.dtype != BYOC_I32 &&
          a.dtype != BYOC_I64))
         return BYI_NO_ID;
-    const bool same = byi_dims_equal(a.rank, a.dims, b.rank, b.dims);
-    if (!same && a.rank != 0 && b.rank != 0)
+    const bool same_shape = byi_dims_equal(a.rank, a.dims, b.rank, b.dims);
+    if (!same_shape && a.rank != 0 && b.rank != 0)
         return BYI_NO_ID;
-    const bool b_large = a.rank == 0 && !same;
-    const struct byi_type *type = byi_rw_tensor(rw, b_large ? right : left);
+    const bool b_is_larger = a.rank == 0 && !same_shape;
+    const struct byi_type *type = byi_rw_tensor(rw, b_is_larger ? right : left);
     if (!byi_rw_alloc(rw, type, &out))
         return BYI_NO_ID;
     const int64_t n = byi_elements(out.rank, out.dims);
@@ -88,8 +88,8 @@ static byi_id combine_constants(struct byi_rewrite *rw, byi_id left,
     const int64_t nb = byi_elements(b.rank, b.dims);
     for (int64_t i = 0; i < n; i++) {
         double v;
-        if (!both(byi_tensor_float(&a, na == 1 ? 0 : i),
-                  byi_tensor_float(&b, nb == 1 ? 0 : i), &v) ||
+        if (!combine(byi_tensor_float(&a, na == 1 ? 0 : i),
+                     byi_tensor_float(&b, nb == 1 ? 0 : i), &v) ||
             !put_exact(&out, i, v))
             return BYI_NO_ID;
     }
@@ -97,11 +97,11 @@ static byi_id combine_constants(struct byi_rewrite *rw, byi_id left,
 }
 
 /* Binds `c` to the constants a and b combined. */
-static bool bind_combined(struct byi_row_match *r, combine_fn both)
+static bool bind_combined(struct byi_row_match *r, combine_fn combine)
 {
     return byi_row_bind(r, "c",
                         combine_constants(r->rw, byi_row_value(r, "a"),
-                                          byi_row_value(r, "b"), both));
+                                          byi_row_value(r, "b"), combine));
 }
 
 /* Binds `c` to the combined constants of a chain of the root's operator. */
@@ -197,9 +197,9 @@ static bool knows_slice(struct byi_row_match *r)
     const int64_t n = byi_row_node(r, "shape")->type->dims[0];
     const struct byi_type *to = byi_rw_tensor(r->rw, r->root);
     int64_t begin;
-    uint32_t one;
+    uint32_t n_begin;
     if (BYI_IS_SYMBOL(n) || BYI_IS_SYMBOL(to->dims[0]) || to->dims[0] == 0 ||
-        !byi_rw_ints(r->rw, byi_row_value(r, "begin"), &begin, 1, &one))
+        !byi_rw_ints(r->rw, byi_row_value(r, "begin"), &begin, 1, &n_begin))
         return false;
     begin = byi_max(begin < 0 ? begin + n : begin, 0);
     return bind_dims(r, begin, to->dims[0], 1, to->dims);

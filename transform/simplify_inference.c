@@ -83,13 +83,13 @@ static byi_id emit_channel_const(struct byi_rewrite *rw,
     struct byi_tensor t;
     for (uint32_t i = axis; i < type->rank; i++)
         dims[i - axis] = i == axis ? type->dims[axis] : 1;
-    const struct byi_type *scalar =
+    const struct byi_type *const_type =
         byi_type_tensor(rw->m->arena, type->dtype, type->rank - axis, dims);
-    if (!byi_rw_alloc(rw, scalar, &t))
+    if (!byi_rw_alloc(rw, const_type, &t))
         return BYI_NO_ID;
     for (int64_t i = 0; i < dims[0]; i++)
         byi_tensor_set(&t, i, values[i]);
-    return byi_rw_const(rw, scalar, &t);
+    return byi_rw_const(rw, const_type, &t);
 }
 
 /* Returns the row of `op`, which must be in the table. */
@@ -157,9 +157,9 @@ static byi_id emit_block(struct byi_rewrite *rw, const struct linear_block *b,
     struct byi_tensor w, scaled;
     if (!byi_rw_view(rw, weights, &w) || !byi_rw_alloc(rw, type, &scaled))
         return BYI_NO_ID;
-    const int64_t covered =
+    const int64_t n_scaled =
         w.dims[b->weight_axis] * (b->weight_axis == 1 ? b->groups : 1);
-    if (covered != b->channels)
+    if (n_scaled != b->channels)
         return BYI_NO_ID;
     scale_weights(&w, &scaled, b, scale);
     byi_id id = byi_rw_again(

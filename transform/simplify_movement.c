@@ -53,11 +53,10 @@ static uint32_t read_transpose_axes(const struct byi_rewrite *rw, byi_id id,
                                     int64_t axes[BYI_MAX_RANK])
 {
     uint32_t n;
-    const int64_t *given =
-        byi_attr_ints(byi_rw_node(rw, id)->attrs, "axes", &n);
+    const int64_t *list = byi_attr_ints(byi_rw_node(rw, id)->attrs, "axes", &n);
     const uint32_t rank = byi_rw_tensor(rw, id)->rank;
     for (uint32_t i = 0; i < rank; i++)
-        axes[i] = byi_axis(n ? given[i] : (int64_t)(rank - 1 - i), rank);
+        axes[i] = byi_axis(n ? list[i] : (int64_t)(rank - 1 - i), rank);
     return rank;
 }
 
@@ -74,13 +73,13 @@ bool byi_is_identity_transpose(struct byi_row_match *r)
 /* Binds `axes` to the axes of both transposes as one. */
 bool byi_binds_axes(struct byi_row_match *r)
 {
-    int64_t outer[BYI_MAX_RANK], inner[BYI_MAX_RANK], both[BYI_MAX_RANK];
+    int64_t outer[BYI_MAX_RANK], inner[BYI_MAX_RANK], merged[BYI_MAX_RANK];
     const uint32_t rank =
         read_transpose_axes(r->rw, byi_row_value(r, "y"), inner);
     read_transpose_axes(r->rw, r->root, outer);
     for (uint32_t i = 0; i < rank; i++)
-        both[i] = inner[outer[i]];
-    return byi_row_bind_ints(r, "axes", both, rank);
+        merged[i] = inner[outer[i]];
+    return byi_row_bind_ints(r, "axes", merged, rank);
 }
 
 /* --- casts --------------------------------------------------------------- */
@@ -310,17 +309,17 @@ byi_id byi_concat_slices(struct byi_rewrite *rw, byi_id at)
 {
     const struct byi_node node = *byi_rw_node(rw, at);
     const int64_t axis = axis_of(rw, at);
-    struct slice_match all, s;
-    if (node.n_args < 2 || !read_slice(rw, node.args[0], &all))
+    struct slice_match joined, s;
+    if (node.n_args < 2 || !read_slice(rw, node.args[0], &joined))
         return BYI_NO_ID;
     const byi_id x = byi_rw_arg(rw, node.args[0], 0);
-    int64_t end = all.begin[axis];
+    int64_t end = joined.begin[axis];
     for (uint32_t i = 0; i < node.n_args; i++) {
         if (!read_slice(rw, node.args[i], &s) || !cuts_only(&s, axis) ||
             byi_rw_arg(rw, node.args[i], 0) != x || s.begin[axis] != end)
             return BYI_NO_ID;
         end += s.type->dims[axis];
     }
-    all.type = byi_rw_tensor(rw, at);
-    return emit_slice(rw, x, &all);
+    joined.type = byi_rw_tensor(rw, at);
+    return emit_slice(rw, x, &joined);
 }

@@ -29,21 +29,23 @@ bool byi_swaps_last_axes(struct byi_row_match *r)
                                     .i = !byi_attr_int(attrs, "transpose_b")});
 }
 
-/* Whether `all`, a reshape (b, n g, t, h) of broadcast_to(x), repeats each of
- * the n heads of x (b, n, 1, t, h) g times. */
-static bool is_repeated(const struct byi_rewrite *rw, byi_id all, byi_id x)
+/* Whether `copied`, a reshape (b, n g, t, h) of broadcast_to(x), repeats each
+ * of the n heads of x (b, n, 1, t, h) g times. */
+static bool is_repeated(const struct byi_rewrite *rw, byi_id copied, byi_id x)
 {
-    const struct byi_type *to = byi_rw_tensor(rw, all);
-    const struct byi_type *wide = byi_rw_tensor(rw, byi_rw_arg(rw, all, 0));
+    const struct byi_type *to = byi_rw_tensor(rw, copied);
+    const struct byi_type *broadcast =
+        byi_rw_tensor(rw, byi_rw_arg(rw, copied, 0));
     const struct byi_type *from = byi_rw_tensor(rw, x);
-    if (!to || !wide || !from || to->rank != 4 || wide->rank != 5 ||
+    if (!to || !broadcast || !from || to->rank != 4 || broadcast->rank != 5 ||
         from->rank != 5 || from->dims[2] != 1)
         return false;
-    bool same = !BYI_IS_SYMBOL(from->dims[1]) && !BYI_IS_SYMBOL(wide->dims[2]);
+    bool same =
+        !BYI_IS_SYMBOL(from->dims[1]) && !BYI_IS_SYMBOL(broadcast->dims[2]);
     for (uint32_t i = 0; i < 5; i++)
-        same = same && (i == 2 || from->dims[i] == wide->dims[i]);
+        same = same && (i == 2 || from->dims[i] == broadcast->dims[i]);
     return same && to->dims[0] == from->dims[0] &&
-           to->dims[1] == from->dims[1] * wide->dims[2] &&
+           to->dims[1] == from->dims[1] * broadcast->dims[2] &&
            to->dims[2] == from->dims[3] && to->dims[3] == from->dims[4];
 }
 
@@ -62,10 +64,10 @@ static bool is_repeated(const struct byi_rewrite *rw, byi_id all, byi_id x)
  * dims, which may be symbolic. */
 bool byi_repeats_heads(struct byi_row_match *r)
 {
-    const byi_id all = byi_row_value(r, "all"), x = byi_row_value(r, "x");
+    const byi_id copied = byi_row_value(r, "copied"), x = byi_row_value(r, "x");
     const struct byi_type *a = byi_row_node(r, "a")->type;
-    if (!is_repeated(r->rw, all, x) || a->rank != 4 ||
-        a->dims[1] != byi_rw_tensor(r->rw, all)->dims[1])
+    if (!is_repeated(r->rw, copied, x) || a->rank != 4 ||
+        a->dims[1] != byi_rw_tensor(r->rw, copied)->dims[1])
         return false;
     const int64_t shared = byi_rw_tensor(r->rw, x)->dims[1];
     return byi_row_bind_int(r, "heads", a->dims[1]) &&

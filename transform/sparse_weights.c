@@ -54,18 +54,19 @@ static bool is_faster_sparse(const struct byi_rewrite *rw,
                              const struct pruned_weights *w,
                              int64_t im2col_outputs)
 {
-    const int64_t most = byi_option_int(rw->ctx, "SparseWeights.most");
-    int64_t reads = 0, all = 0;
+    const int64_t max_percent = byi_option_int(rw->ctx, "SparseWeights.most");
+    int64_t sparse_reads = 0, dense_reads = 0;
     for (int64_t m0 = 0; m0 < w->m; m0 += OUTPUTS_PER_READ)
-        for (int64_t k = 0; k < w->k; k++, all++) {
-            bool any = false;
+        for (int64_t k = 0; k < w->k; k++, dense_reads++) {
+            bool is_read = false;
             for (int64_t m = m0; m < m0 + OUTPUTS_PER_READ && m < w->m; m++)
-                any = any || byi_float_at(w->data, m * w->rs + k * w->cs) != 0;
-            reads += any;
+                is_read = is_read ||
+                          byi_float_at(w->data, m * w->rs + k * w->cs) != 0;
+            sparse_reads += is_read;
         }
-    const double share =
-        (double)reads / (double)all + (double)im2col_outputs / (double)w->m;
-    return w->m * w->k >= MIN_WEIGHTS && share <= (double)most / 100;
+    const double share = (double)sparse_reads / (double)dense_reads +
+                         (double)im2col_outputs / (double)w->m;
+    return w->m * w->k >= MIN_WEIGHTS && share <= (double)max_percent / 100;
 }
 
 /* Read the weights of node `at`; false unless they are a float32 constant of
@@ -159,11 +160,11 @@ static enum byoc_status run(struct byi_module *m, uint32_t func,
                             struct byi_pass_context *ctx,
                             struct byi_arena *scratch, struct byoc_error *err)
 {
-    const int64_t most = byi_option_int(ctx, "SparseWeights.most");
-    if (most < 0 || most > 100)
+    const int64_t max_percent = byi_option_int(ctx, "SparseWeights.most");
+    if (max_percent < 0 || max_percent > 100)
         return byi_fail(err, BYOC_EINVAL,
                         "most is %lld, expected a percentage from 0 to 100",
-                        (long long)most);
+                        (long long)max_percent);
     return byi_rewrite(m, func, rules, BYI_COUNT(rules), ctx, scratch, NULL,
                        err);
 }

@@ -72,13 +72,13 @@ static int get_tensor(const struct byoc_rewriter *rewriter, byoc_node id,
     struct byi_tensor t;
     if (!node || node->type->kind != BYI_TENSOR)
         return 0;
-    const bool known = byi_rw_view(rewrite_of(rewriter)->rw, id, &t);
+    const bool is_const = byi_rw_view(rewrite_of(rewriter)->rw, id, &t);
     *view = (struct byoc_view){
         .dtype = node->type->dtype,
         .rank = node->type->rank,
         .dims = node->type->dims,
-        .data = known ? t.data : NULL,
-        .bytes = known ? byi_tensor_bytes(&t) : 0,
+        .data = is_const ? t.data : NULL,
+        .bytes = is_const ? byi_tensor_bytes(&t) : 0,
     };
     return 1;
 }
@@ -97,12 +97,13 @@ static int64_t get_ints(const struct byoc_rewriter *rewriter, byoc_node id,
     const struct byi_attr *attr = get_attr(rewriter, id, name);
     if (!attr)
         return -1;
-    const bool one = attr->kind == BYI_ATTR_INT || attr->kind == BYI_ATTR_BOOL;
-    if (!one && attr->kind != BYI_ATTR_INTS)
+    const bool is_single =
+        attr->kind == BYI_ATTR_INT || attr->kind == BYI_ATTR_BOOL;
+    if (!is_single && attr->kind != BYI_ATTR_INTS)
         return -1;
-    const uint32_t n = one ? 1 : attr->n;
+    const uint32_t n = is_single ? 1 : attr->n;
     for (uint32_t i = 0; i < n && i < max; i++)
-        values[i] = one ? attr->i : attr->ints[i];
+        values[i] = is_single ? attr->i : attr->ints[i];
     return n;
 }
 
@@ -132,43 +133,48 @@ static const char *get_string(const struct byoc_rewriter *rewriter,
 
 /* --- emitting ------------------------------------------------------------- */
 
-/* Convert `given` to the declared kind; false if it has another kind. */
+/* Convert `user_attr` to the declared kind; false if it has another kind. */
 static bool read_attr(const struct byi_attr_def *def,
-                      const struct byoc_attr *given, struct byi_arena *arena,
-                      struct byi_attr *attr)
+                      const struct byoc_attr *user_attr,
+                      struct byi_arena *arena, struct byi_attr *attr)
 {
-    const bool ints = given->ints && !given->floats && !given->string;
-    const bool floats = given->floats && !given->ints && !given->string;
-    const bool string = given->string && !given->ints && !given->floats;
+    const bool ints =
+        user_attr->ints && !user_attr->floats && !user_attr->string;
+    const bool floats =
+        user_attr->floats && !user_attr->ints && !user_attr->string;
+    const bool string =
+        user_attr->string && !user_attr->ints && !user_attr->floats;
     *attr = (struct byi_attr){.name = def->name, .kind = def->kind};
     switch (def->kind) {
     case BYI_ATTR_INT:
     case BYI_ATTR_BOOL:
-        attr->i = ints && given->n ? given->ints[0] : 0;
-        return ints && given->n == 1 &&
+        attr->i = ints && user_attr->n ? user_attr->ints[0] : 0;
+        return ints && user_attr->n == 1 &&
                (def->kind == BYI_ATTR_INT || attr->i == 0 || attr->i == 1);
     case BYI_ATTR_FLOAT:
-        attr->f = floats && given->n ? given->floats[0] : 0;
-        return floats && given->n == 1;
+        attr->f = floats && user_attr->n ? user_attr->floats[0] : 0;
+        return floats && user_attr->n == 1;
     case BYI_ATTR_STRING:
-        attr->s = string ? byi_arena_str(arena, given->string) : NULL;
+        attr->s = string ? byi_arena_str(arena, user_attr->string) : NULL;
         return string;
     case BYI_ATTR_DTYPE:
-        attr->i = string
-                      ? byi_dtype_of_name(given->string, strlen(given->string))
-                      : BYOC_NONE;
+        attr->i = string ? byi_dtype_of_name(user_attr->string,
+                                             strlen(user_attr->string))
+                         : BYOC_NONE;
         return attr->i != BYOC_NONE;
     case BYI_ATTR_INTS:
-        attr->n = given->n;
-        attr->ints = ints ? byi_arena_copy(arena, given->ints,
-                                           given->n * sizeof *given->ints)
-                          : NULL;
+        attr->n = user_attr->n;
+        attr->ints =
+            ints ? byi_arena_copy(arena, user_attr->ints,
+                                  user_attr->n * sizeof *user_attr->ints)
+                 : NULL;
         return ints;
     case BYI_ATTR_FLOATS:
-        attr->n = given->n;
-        attr->floats = floats ? byi_arena_copy(arena, given->floats,
-                                               given->n * sizeof *given->floats)
-                              : NULL;
+        attr->n = user_attr->n;
+        attr->floats =
+            floats ? byi_arena_copy(arena, user_attr->floats,
+                                    user_attr->n * sizeof *user_attr->floats)
+                   : NULL;
         return floats;
     case BYI_ATTR_STRINGS:
         return false; /* struct byoc_attr cannot give a list of strings */
@@ -176,12 +182,12 @@ static bool read_attr(const struct byi_attr_def *def,
     byi_unreachable();
 }
 
-static const char *given_kind(const struct byoc_attr *given)
+static const char *user_attr_kind(const struct byoc_attr *user_attr)
 {
-    return given->string   ? "a string"
-           : given->ints   ? given->n == 1 ? "an integer" : "integers"
-           : given->floats ? given->n == 1 ? "a float" : "floats"
-                           : "no value";
+    return user_attr->string   ? "a string"
+           : user_attr->ints   ? user_attr->n == 1 ? "an integer" : "integers"
+           : user_attr->floats ? user_attr->n == 1 ? "a float" : "floats"
+                               : "no value";
 }
 
 static const char *expected_kind(enum byi_attr_kind kind)
@@ -209,12 +215,12 @@ static const char *expected_kind(enum byi_attr_kind kind)
 
 static byoc_node emit_call(struct byoc_rewriter *rewriter, const char *name,
                            const byoc_node *args, uint32_t n,
-                           const struct byoc_attr *given, uint32_t n_given)
+                           const struct byoc_attr *user_attrs, uint32_t n_attrs)
 {
-    enum { MAX_GIVEN = 16 };
+    enum { MAX_ATTRS = 16 };
     struct user_rewrite *s = rewrite_of(rewriter);
     const struct byi_op *op = byi_op_of_name(name, strlen(name));
-    struct byi_attr attrs[MAX_GIVEN];
+    struct byi_attr attrs[MAX_ATTRS];
     if (!op) {
         RECORD_FAULT(s,
                      "a rule emits '%s', expected an operator of "
@@ -222,33 +228,33 @@ static byoc_node emit_call(struct byoc_rewriter *rewriter, const char *name,
                      name);
         return BYOC_NO_NODE;
     }
-    if (n_given > MAX_GIVEN) {
+    if (n_attrs > MAX_ATTRS) {
         RECORD_FAULT(s,
                      "a rule gives %u attributes to '%s', expected at most %d",
-                     n_given, name, MAX_GIVEN);
+                     n_attrs, name, MAX_ATTRS);
         return BYOC_NO_NODE;
     }
-    for (uint32_t i = 0; i < n_given; i++) {
-        const struct byi_attr_def *def = byi_op_attr(op, given[i].name);
-        if (def && read_attr(def, &given[i], s->rw->m->arena, &attrs[i]))
+    for (uint32_t i = 0; i < n_attrs; i++) {
+        const struct byi_attr_def *def = byi_op_attr(op, user_attrs[i].name);
+        if (def && read_attr(def, &user_attrs[i], s->rw->m->arena, &attrs[i]))
             continue;
         if (def)
             RECORD_FAULT(s,
                          "a rule gives %s to the attribute '%s' of '%s', "
                          "expected %s",
-                         given_kind(&given[i]), def->name, name,
+                         user_attr_kind(&user_attrs[i]), def->name, name,
                          expected_kind(def->kind));
         else
             RECORD_FAULT(s,
                          "a rule gives '%s' the attribute '%s', expected an "
                          "attribute of this operator",
-                         name, given[i].name);
+                         name, user_attrs[i].name);
         return BYOC_NO_NODE;
     }
     for (uint32_t i = 0; i < n; i++)
         if (!node_of(rewriter, args[i]))
             return BYOC_NO_NODE;
-    return byi_rw_call(s->rw, op->id, args, n, attrs, n_given);
+    return byi_rw_call(s->rw, op->id, args, n, attrs, n_attrs);
 }
 
 /* Returns the type of a constant that a rule emits; NULL, after recording the
@@ -380,8 +386,9 @@ static bool is_name(const char *name)
 static enum byoc_status check_pass(const struct byoc_pass *pass,
                                    struct byoc_error *err)
 {
-    const bool named = pass->struct_size >= BYI_UP_TO(struct byoc_pass, name);
-    const char *name = named && pass->name ? pass->name : "?";
+    const bool has_name =
+        pass->struct_size >= BYI_UP_TO(struct byoc_pass, name);
+    const char *name = has_name && pass->name ? pass->name : "?";
     if (pass->struct_size < BYI_UP_TO(struct byoc_pass, ctx))
         return byi_fail(err, BYOC_EINVAL,
                         "the pass '%s' has struct_size %u, expected "
