@@ -173,40 +173,41 @@ static bool covers(struct cover *c, struct pattern_place a,
     c->pairs[c->n][0] = a;
     c->pairs[c->n++][1] = b;
     const uint32_t n = c->n;
-    bool all = true;
+    bool is_covered = true;
     switch (y->kind) {
     case BYI_PAT_ALT:
         for (uint32_t i = 0; i < y->n_args; i++)
-            all = all && covers(c, a, child_place(b, i));
+            is_covered = is_covered && covers(c, a, child_place(b, i));
         break;
     case BYI_PAT_CHAIN:
-        all = (y->min > 0 || covers(c, a, child_place(b, 0))) &&
-              covers(c, a, step_of(c, 1, b));
+        is_covered = (y->min > 0 || covers(c, a, child_place(b, 0))) &&
+                     covers(c, a, step_of(c, 1, b));
         break;
     case BYI_PAT_HOLE: {
         const struct pattern_place chain = chain_of_hole(c, 1, b);
-        all = covers(c, a, child_place(chain, 0)) &&
-              (node_at(chain)->max == 1 || covers(c, a, step_of(c, 1, chain)));
+        is_covered =
+            covers(c, a, child_place(chain, 0)) &&
+            (node_at(chain)->max == 1 || covers(c, a, step_of(c, 1, chain)));
         break;
     }
     case BYI_PAT_TYPE:
-        all = (x->kind == BYI_PAT_TYPE && fits_one(c, a, b)) ||
-              covers(c, a, child_place(b, 0));
+        is_covered = (x->kind == BYI_PAT_TYPE && fits_one(c, a, b)) ||
+                     covers(c, a, child_place(b, 0));
         break;
     default:
-        all = fits_one(c, a, b);
+        is_covered = fits_one(c, a, b);
     }
-    if (!all)
+    if (!is_covered)
         c->n = n - 1;
-    return all;
+    return is_covered;
 }
 
 /* Whether covers() can compare the pattern. It cannot if a name must have the
  * same value in several places, an operator is in two places, or there are
- * counted steps, steps with '~' or groups. If `whole`, a leaf must not be in
- * two places either.
+ * counted steps, steps with '~' or groups. If `unique_leaves`, a leaf must not
+ * be in two places either.
  */
-static bool is_plain(const struct byi_pattern *p, bool whole)
+static bool is_plain(const struct byi_pattern *p, bool unique_leaves)
 {
     uint32_t readers[BYI_PATTERN_MAX_NODES] = {0};
     for (uint32_t i = 0; i < p->n_nodes; i++) {
@@ -221,7 +222,7 @@ static bool is_plain(const struct byi_pattern *p, bool whole)
     for (uint32_t i = 0; i < p->n_nodes; i++) {
         const bool leaf = p->nodes[i].kind <= BYI_PAT_CONST;
         if (readers[i] > 1 && p->nodes[i].kind != BYI_PAT_HOLE &&
-            (whole || !leaf))
+            (unique_leaves || !leaf))
             return false;
     }
     return true;

@@ -17,6 +17,7 @@ struct match_frame {
     const struct match_frame *outer; /* the frame that contains the chain */
 };
 
+/* A node of the pattern that `value` must match. */
 struct goal {
     uint32_t pat;
     byi_id value;
@@ -42,6 +43,7 @@ struct known_value {
     byi_id value;
 };
 
+/* The state of a search. */
 struct solver {
     const struct byi_module *m;
     const struct byi_pattern *p;
@@ -93,10 +95,10 @@ static bool collect_ops(const struct solver *s, struct byi_match *match)
                 return false;
             continue;
         }
-        const size_t behind = match->n_ops++ - k;
+        const size_t n_after = match->n_ops++ - k;
         memmove(&match->ops[k + 1], &match->ops[k],
-                behind * sizeof *match->ops);
-        memmove(&roles[k + 1], &roles[k], behind * sizeof *roles);
+                n_after * sizeof *match->ops);
+        memmove(&roles[k + 1], &roles[k], n_after * sizeof *roles);
         match->ops[k] = s->ops[i];
         roles[k] = s->roles[i];
     }
@@ -439,8 +441,8 @@ static bool solve_group(struct solver *s, const struct goal *goal,
 {
     const struct byi_node *node = node_of(s, goal->value);
     const struct group_ops ops = group_ops(pat);
-    const uint32_t all = (1u << pat->n_args) - 1;
-    const uint32_t set = goal->set ? goal->set : all;
+    const uint32_t full_set = (1u << pat->n_args) - 1;
+    const uint32_t set = goal->set ? goal->set : full_set;
     bool found = false;
     if ((set & (set - 1)) == 0 && solve_member(s, goal, pat, set))
         return true;

@@ -51,12 +51,12 @@ static bool dims_fit(const struct byi_pat_type *want,
 bool byi_match_type_fits(const struct byi_pat_type *want,
                          const struct byi_type *type)
 {
-    bool dtype = want->n_dtypes == 0;
+    bool has_dtype = want->n_dtypes == 0;
     if (type->kind != BYI_TENSOR)
         return false;
     for (uint32_t i = 0; i < want->n_dtypes; i++)
-        dtype = dtype || want->dtypes[i] == type->dtype;
-    return dtype && dim_fits(&want->rank, type->rank) &&
+        has_dtype = has_dtype || want->dtypes[i] == type->dtype;
+    return has_dtype && dim_fits(&want->rank, type->rank) &&
            (want->size.any ||
             dim_fits(&want->size, byi_elements(type->rank, type->dims))) &&
            (!want->has_dims || dims_fit(want, type));
@@ -143,10 +143,10 @@ bool byi_match_op_fits(const struct byi_pat *pat, const struct byi_node *node)
         (pat->has_rest ? node->n_args < pat->n_args
                        : node->n_args != pat->n_args))
         return false;
-    bool known = false;
-    for (uint32_t i = 0; i < pat->n_ops && !known; i++)
-        known = pat->ops[i] == node->op;
-    if (!known)
+    bool is_listed = false;
+    for (uint32_t i = 0; i < pat->n_ops && !is_listed; i++)
+        is_listed = pat->ops[i] == node->op;
+    if (!is_listed)
         return false;
     for (uint32_t i = 0; i < pat->n_tests; i++) {
         const struct byi_attr *attr =
@@ -166,15 +166,15 @@ bool byi_match_value_fits(const struct byi_module *m,
     struct byi_tensor t = {.dtype = c->type->dtype,
                            .rank = c->type->rank,
                            .data = (void *)(uintptr_t)c->data};
-    double slack = 1e-4;
+    double tolerance = 1e-4;
     memcpy(t.dims, c->type->dims, t.rank * sizeof *t.dims);
     if (byi_elements(t.rank, t.dims) != 1 ||
         (!byi_dtype_is_float(t.dtype) && !byi_dtype_is_int(t.dtype)))
         return false;
     if (t.dtype == BYOC_F16)
-        slack = 1e-3;
+        tolerance = 1e-3;
     if (t.dtype == BYOC_BF16)
-        slack = 8e-3;
+        tolerance = 8e-3;
     const double found = byi_tensor_float(&t, 0);
-    return found == wanted || fabs(found - wanted) <= slack * fabs(wanted);
+    return found == wanted || fabs(found - wanted) <= tolerance * fabs(wanted);
 }

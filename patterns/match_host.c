@@ -129,11 +129,11 @@ static int match_floats(const struct byoc_match *m, uint32_t i,
                         const char *name, const double **values, uint32_t *n)
 {
     const struct byi_attr *attr = match_attr(m, i, name);
-    const bool one = attr && attr->kind == BYI_ATTR_FLOAT;
-    if (!one && (!attr || attr->kind != BYI_ATTR_FLOATS))
+    const bool is_single = attr && attr->kind == BYI_ATTR_FLOAT;
+    if (!is_single && (!attr || attr->kind != BYI_ATTR_FLOATS))
         return 0;
-    *values = one ? &attr->f : attr->floats;
-    *n = one ? 1 : attr->n;
+    *values = is_single ? &attr->f : attr->floats;
+    *n = is_single ? 1 : attr->n;
     return 1;
 }
 
@@ -142,11 +142,11 @@ static int match_strings(const struct byoc_match *m, uint32_t i,
                          uint32_t *n)
 {
     const struct byi_attr *attr = match_attr(m, i, name);
-    const bool one = attr && attr->kind == BYI_ATTR_STRING;
-    if (!one && (!attr || attr->kind != BYI_ATTR_STRINGS))
+    const bool is_single = attr && attr->kind == BYI_ATTR_STRING;
+    if (!is_single && (!attr || attr->kind != BYI_ATTR_STRINGS))
         return 0;
-    *values = one ? &attr->s : attr->strings;
-    *n = one ? 1 : attr->n;
+    *values = is_single ? &attr->s : attr->strings;
+    *n = is_single ? 1 : attr->n;
     return 1;
 }
 

@@ -60,18 +60,18 @@ static bool mark_base(const struct byi_pattern *p, uint32_t at, bool *base)
 }
 
 static uint32_t steps_of(const struct byi_node *node, const bool *base,
-                         const bool *steps, const uint32_t *known)
+                         const bool *steps, const uint32_t *distances)
 {
-    uint32_t least = BYI_NEVER;
+    uint32_t nearest = BYI_NEVER;
 
     if (node->kind != BYI_CALL_OP)
         return BYI_NEVER;
     if (base[node->op])
         return 0;
     for (uint32_t i = 0; steps[node->op] && i < node->n_args; i++)
-        if (known[node->args[i]] < least)
-            least = known[node->args[i]];
-    return least == BYI_NEVER ? BYI_NEVER : least + 1;
+        if (distances[node->args[i]] < nearest)
+            nearest = distances[node->args[i]];
+    return nearest == BYI_NEVER ? BYI_NEVER : nearest + 1;
 }
 
 const uint32_t *byi_match_reach(const struct byi_func *f,
@@ -85,8 +85,9 @@ const uint32_t *byi_match_reach(const struct byi_func *f,
         !is_single(p, chain->args[1]) || !mark_base(p, chain->args[0], base))
         return NULL;
     mark_steps(p, chain->args[1], steps);
-    uint32_t *known = byi_arena_alloc(arena, (f->nodes.n + 1) * sizeof *known);
+    uint32_t *distances =
+        byi_arena_alloc(arena, (f->nodes.n + 1) * sizeof *distances);
     for (byi_id id = 0; id < f->nodes.n; id++)
-        known[id] = steps_of(&f->nodes.at[id], base, steps, known);
-    return known;
+        distances[id] = steps_of(&f->nodes.at[id], base, steps, distances);
+    return distances;
 }

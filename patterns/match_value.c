@@ -67,9 +67,9 @@ static byi_id next_value(const struct byi_match *match)
 
 static bool open_branch(struct byi_match *match, byi_id owner, uint32_t arg)
 {
-    const struct byi_branch *around = byi_match_branch(match, owner);
+    const struct byi_branch *outer = byi_match_branch(match, owner);
     const byi_id at = byi_match_node(match, owner)->args[arg];
-    const byi_id fn = around ? around->first + at : at;
+    const byi_id fn = outer ? outer->first + at : at;
     const struct byi_node *node = byi_match_node(match, fn);
     if (node->kind != BYI_FN)
         return false;

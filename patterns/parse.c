@@ -9,6 +9,7 @@
 
 enum { MAX_DEPTH = 48 };
 
+/* The state of the parser for one row. */
 struct parser {
     struct byi_arena *arena;
     struct byi_lexer lex;
@@ -357,12 +358,12 @@ static enum byoc_status check_arity(struct parser *p, const struct byi_pat *pat,
         if (pat->n_args <= op->max_in &&
             (pat->n_args >= op->min_in || pat->has_rest))
             continue;
-        char most[16] = "";
+        char upper[16] = "";
         if (op->max_in > op->min_in)
-            snprintf(most, sizeof most, " to %u", op->max_in);
+            snprintf(upper, sizeof upper, " to %u", op->max_in);
         return byi_lex_fail(&p->lex, at, p->err,
                             "%s: found %u operands, expected %u%s", op->name,
-                            pat->n_args, op->min_in, most);
+                            pat->n_args, op->min_in, upper);
     }
     return BYOC_OK;
 }
@@ -665,7 +666,7 @@ static enum byoc_status check_names(const struct parser *p, uint32_t index,
 
 /* Copy nodes and names from the parser, which has room for the longest pattern,
  * to the pattern. */
-static void keep_parts(const struct parser *p)
+static void copy_parts(const struct parser *p)
 {
     struct byi_pattern *out = p->p;
     out->nodes =
@@ -702,7 +703,7 @@ static enum byoc_status compile_row(struct parser *p, struct byi_arena *arena,
         return status;
     }
     BYI_TRY(check_names(p, index, row->name));
-    keep_parts(p);
+    copy_parts(p);
     if (!byi_pat_mark_roots(out, out->root, out->roots))
         return byi_fail(err, BYOC_EINVAL,
                         "row %u (%s): found a root that can be an operand, "

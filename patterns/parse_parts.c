@@ -189,14 +189,14 @@ static enum byoc_status check_test(const struct byi_lexer *lex,
                                    struct byi_attr *values,
                                    struct byoc_error *err)
 {
-    char known[256];
+    char names[256];
     for (uint32_t i = 0; i < pat->n_ops; i++) {
         const struct byi_op *op = byi_op(pat->ops[i]);
         const struct byi_attr_def *def = byi_op_attr(op, test->name);
         if (!def)
             return byi_lex_fail(
                 lex, at, err, "%s has no attribute '%s', expected %s", op->name,
-                test->name, byi_op_attrs_text(known, sizeof known, op));
+                test->name, byi_op_attrs_text(names, sizeof names, op));
         for (uint32_t k = 0; k < test->n; k++)
             if (!convert_value(arena, def->kind, &values[k]))
                 return byi_lex_fail(lex, at, err,
