@@ -30,11 +30,11 @@ static int teardown(void **state)
     return 0;
 }
 
-static enum byoc_status make(enum byi_op_id op, const struct byi_attr *given,
+static enum byoc_status make(enum byi_op_id op, const struct byi_attr *list,
                              uint32_t n, const struct byi_attrs **attrs)
 {
     err = (struct byoc_error){0};
-    return byi_attrs_make(arena, byi_op(op), given, n, attrs, &err);
+    return byi_attrs_make(arena, byi_op(op), list, n, attrs, &err);
 }
 
 static void test_names(void **state)
@@ -77,7 +77,7 @@ static void test_every_default(void **state)
 static void test_defaults_and_given(void **state)
 {
     const int64_t strides[] = {2, 2};
-    const struct byi_attr given[] = {
+    const struct byi_attr list[] = {
         {.name = "groups", .kind = BYI_ATTR_INT, .i = 4},
         {.name = "strides", .kind = BYI_ATTR_INTS, .n = 2, .ints = strides},
     };
@@ -85,7 +85,7 @@ static void test_defaults_and_given(void **state)
     uint32_t n = 0;
 
     (void)state;
-    assert_int_equal(make(BYI_OP_NN_CONV2D, given, 2, &attrs), BYOC_OK);
+    assert_int_equal(make(BYI_OP_NN_CONV2D, list, 2, &attrs), BYOC_OK);
     assert_string_equal(attrs->at[0].name, "strides");
     assert_int_equal(byi_attr_int(attrs, "groups"), 4);
     assert_int_equal(byi_attr_ints(attrs, "strides", &n)[1], 2);
@@ -138,12 +138,12 @@ static void test_integers_widen_to_floats(void **state)
     assert_int_equal(make(BYI_OP_RESIZE, empty, 1, &attrs), BYOC_OK);
 }
 
-static void refuse(enum byi_op_id op, const struct byi_attr *given, uint32_t n,
+static void refuse(enum byi_op_id op, const struct byi_attr *list, uint32_t n,
                    const char *expected)
 {
     const struct byi_attrs *attrs = NULL;
 
-    assert_int_equal(make(op, given, n, &attrs), BYOC_EINVAL);
+    assert_int_equal(make(op, list, n, &attrs), BYOC_EINVAL);
     assert_string_equal(err.text, expected);
     assert_null(attrs);
 }
@@ -211,14 +211,14 @@ static const struct byi_type *tensor(uint32_t rank, const int64_t *dims)
     return byi_type_tensor(arena, BYOC_F32, rank, dims);
 }
 
-static double flops(enum byi_op_id op, const struct byi_attr *given, uint32_t n,
+static double flops(enum byi_op_id op, const struct byi_attr *list, uint32_t n,
                     const struct byi_type *a, const struct byi_type *b,
                     const struct byi_type *out)
 {
     const struct byi_type *in[] = {a, b};
     const struct byi_attrs *attrs = NULL;
 
-    assert_int_equal(make(op, given, n, &attrs), BYOC_OK);
+    assert_int_equal(make(op, list, n, &attrs), BYOC_OK);
     return byi_op_flops(byi_op(op), attrs, in, out);
 }
 
@@ -268,7 +268,7 @@ static void test_flops_of_layouts(void **state)
     };
     (void)state;
     for (size_t i = 0; i < BYI_COUNT(cases); i++) {
-        const struct byi_attr given[] = {
+        const struct byi_attr layouts[] = {
             {.name = "data_layout",
              .kind = BYI_ATTR_STRING,
              .s = cases[i].data},
@@ -279,7 +279,7 @@ static void test_flops_of_layouts(void **state)
         const struct byi_type *x = tensor(cases[i].rank[0], cases[i].x);
         const struct byi_type *w = tensor(cases[i].rank[1], cases[i].w);
         const struct byi_type *y = tensor(cases[i].rank[0], cases[i].y);
-        assert_true(flops(BYI_OP_NN_CONV2D, given, 2, x, w, y) ==
+        assert_true(flops(BYI_OP_NN_CONV2D, layouts, 2, x, w, y) ==
                     2.0 * 64 * 6 * 6 * 32 * 9);
     }
     const struct byi_attr first = {

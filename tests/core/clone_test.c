@@ -69,12 +69,13 @@ static void a_clone_is_independent(void **state)
     print(m, &a);
     const uint32_t entry = byi_module_entry(clone);
     byi_id map[16] = {0}, id = 0;
-    struct byi_func *fresh = byi_func_like(clone, clone->funcs.at[entry], map);
-    assert_int_equal(byi_add_op(clone, fresh, BYI_OP_NN_RELU, &map[0], 1, NULL,
-                                NULL, &id, NULL),
+    struct byi_func *new_func =
+        byi_func_like(clone, clone->funcs.at[entry], map);
+    assert_int_equal(byi_add_op(clone, new_func, BYI_OP_NN_RELU, &map[0], 1,
+                                NULL, NULL, &id, NULL),
                      BYOC_OK);
-    fresh->result = id;
-    byi_func_replace(clone, entry, fresh);
+    new_func->result = id;
+    byi_func_replace(clone, entry, new_func);
     clone->funcs.at[byi_func_find(clone, "twice")]->dead = true;
     byi_func_new(clone, "another");
     byi_source_new(clone, "Another_2", "Another");

@@ -364,16 +364,16 @@ static void test_long_paths(void **state)
 static void test_attrs_both_ways(void **state)
 {
     const int64_t big[] = {INT64_MAX, -5};
-    const struct byi_attr given[] = {
+    const struct byi_attr attrs_list[] = {
         {.name = "a_min", .kind = BYI_ATTR_FLOAT, .f = 0.1},
         {.name = "a_max", .kind = BYI_ATTR_FLOAT, .f = NAN}};
     const struct byi_attr sizes[] = {
         {.name = "sizes", .kind = BYI_ATTR_INTS, .n = 2, .ints = big}};
     const struct {
         enum byi_op_id op;
-        const struct byi_attr *given;
+        const struct byi_attr *attrs_list;
         uint32_t n;
-    } cases[] = {{BYI_OP_CLIP, given, 2},
+    } cases[] = {{BYI_OP_CLIP, attrs_list, 2},
                  {BYI_OP_SPLIT, sizes, 1},
                  {BYI_OP_RESIZE, NULL, 0},
                  {BYI_OP_FULL, NULL, 0},
@@ -387,7 +387,7 @@ static void test_attrs_both_ways(void **state)
         struct byi_text text = {0};
         struct byi_json root;
         assert_int_equal(byi_attrs_make(arena, byi_op(cases[i].op),
-                                        cases[i].given, cases[i].n, &attrs,
+                                        cases[i].attrs_list, cases[i].n, &attrs,
                                         &err),
                          BYOC_OK);
         tree = byi_attrs_to_json(arena, attrs);

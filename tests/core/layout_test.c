@@ -127,12 +127,12 @@ static void test_accepted_layouts(void **state)
     }
 }
 
-static bool is_default(enum byi_op_id op, const struct byi_attr *given,
+static bool is_default(enum byi_op_id op, const struct byi_attr *list,
                        uint32_t n)
 {
     struct byi_arena *arena = byi_arena_new();
     const struct byi_attrs *attrs;
-    assert_int_equal(byi_attrs_make(arena, byi_op(op), given, n, &attrs, NULL),
+    assert_int_equal(byi_attrs_make(arena, byi_op(op), list, n, &attrs, NULL),
                      BYOC_OK);
     const bool answer = byi_layout_is_default(byi_op(op), attrs);
     byi_arena_free(&arena);

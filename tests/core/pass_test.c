@@ -257,15 +257,15 @@ static enum byoc_status run_with(const char *const *options)
 
 static void test_options(void **state)
 {
-    static const char *const given[] = {"Opt.depth=-1", "Opt.flag=0",
-                                        "Opt.word=a=b,c", "Opt.depth=7", NULL};
+    static const char *const options[] = {
+        "Opt.depth=-1", "Opt.flag=0", "Opt.word=a=b,c", "Opt.depth=7", NULL};
 
     (void)state;
     assert_int_equal(run_with(NULL), BYOC_OK);
     assert_int_equal(depth, 256);
     assert_true(flag);
     assert_string_equal(word, "");
-    assert_int_equal(run_with(given), BYOC_OK);
+    assert_int_equal(run_with(options), BYOC_OK);
     assert_int_equal(depth, 7);
     assert_false(flag);
     assert_string_equal(word, "a=b,c");
@@ -274,7 +274,7 @@ static void test_options(void **state)
 static void test_options_refused(void **state)
 {
     static const struct {
-        const char *given, *message;
+        const char *option, *message;
     } rows[] = {
         {"Opt.dept=1", "option 'Opt.dept': found no pass that has it, expected "
                        "one of Opt.depth, Opt.flag, Opt.word"},
@@ -295,8 +295,8 @@ static void test_options_refused(void **state)
 
     (void)state;
     for (size_t i = 0; i < BYI_COUNT(rows); i++) {
-        const char *const given[] = {rows[i].given, NULL};
-        assert_int_equal(run_with(given), BYOC_EINVAL);
+        const char *const options[] = {rows[i].option, NULL};
+        assert_int_equal(run_with(options), BYOC_EINVAL);
         assert_string_equal(err.text, rows[i].message);
     }
     assert_string_equal(trace, ""); /* no pass had run yet */

@@ -295,14 +295,14 @@ static void nodes_inside(void **state)
         fail_msg("%s", err.text);
     Onnx__ModelProto *model = read_model(to);
     Onnx__GraphProto *graph = model->graph;
-    const Onnx__NodeProto *all[] = {graph->node[0], graph->node[1],
-                                    graph->node[1]->attribute[0]->g->node[0],
-                                    graph->node[1]->attribute[1]->g->node[0],
-                                    graph->node[2]};
-    for (size_t i = 0; i < BYI_COUNT(all); i++) {
+    const Onnx__NodeProto *nodes[] = {graph->node[0], graph->node[1],
+                                      graph->node[1]->attribute[0]->g->node[0],
+                                      graph->node[1]->attribute[1]->g->node[0],
+                                      graph->node[2]};
+    for (size_t i = 0; i < BYI_COUNT(nodes); i++) {
         struct byi_text found = {0}, expected = {0};
-        read_notes(all[i], &found);
-        byi_text_addf(&expected, "byoc.reason=%s ", all[i]->op_type);
+        read_notes(nodes[i], &found);
+        byi_text_addf(&expected, "byoc.reason=%s ", nodes[i]->op_type);
         assert_string_equal(found.at, expected.at);
         byi_text_free(&found);
         byi_text_free(&expected);

@@ -65,10 +65,10 @@ static void power(struct draw *d)
 {
     int64_t dims[BYI_MAX_RANK], b[BYI_MAX_RANK];
     const uint32_t rank = draw_shape(d, 0, 3, dims);
-    const double few[] = {0.5, 1, 2, 3, -1, -0.5, 0, 1.5};
+    const double exponents[] = {0.5, 1, 2, 3, -1, -0.5, 0, 1.5};
 
     if (byi_dtype_is_float(d->dtype) && draw_chance(d, 40)) {
-        const double e = few[draw_int(d, 0, BYI_COUNT(few) - 1)];
+        const double e = exponents[draw_int(d, 0, BYI_COUNT(exponents) - 1)];
         draw_operand(d, d->dtype, rank, dims, EXTREME);
         if (d->dtype == BYOC_F32)
             draw_floats(d, -1, &e, draw_chance(d, 70));
@@ -140,15 +140,15 @@ static void cast(struct draw *d)
 static void clip(struct draw *d)
 {
     const int64_t low = draw_int(d, 0, 3), high = draw_int(d, 4, 8);
-    const bool both =
+    const bool has_bounds =
         byi_dtype_is_float(d->dtype) && op_now->flavour == EXTREME;
 
     draw_same(d);
-    if (both || draw_chance(d, 70))
+    if (has_bounds || draw_chance(d, 70))
         draw_ints(d, d->dtype, -1, &low, draw_chance(d, 50));
     else
         draw_nothing(d);
-    if (both || draw_chance(d, 70))
+    if (has_bounds || draw_chance(d, 70))
         draw_ints(d, d->dtype, -1, &high, draw_chance(d, 50));
 }
 
@@ -285,6 +285,7 @@ static void recurrent(struct draw *d)
 
 /* --- windows -------------------------------------------------------------- */
 
+/* The attributes of a window over n axes, and the dims of its data. */
 struct window {
     uint32_t n;
     int64_t x[5], kernel[3], strides[3], dilations[3], pads[6];

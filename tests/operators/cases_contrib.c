@@ -230,7 +230,7 @@ static void gather_blocks(struct draw *d)
 }
 
 /* x, codes, scales; maybe zero points, groups, a bias */
-static void few_bits(struct draw *d)
+static void matmul_n_bits(struct draw *d)
 {
     const int64_t bits = draw_chance(d, 50) ? 4 : 8;
     const int64_t block = 16 << draw_int(d, 0, 2);
@@ -382,10 +382,11 @@ static void nhwc_pool(struct draw *d)
 
 /* --- attention ------------------------------------------------------------ */
 
+/* The sizes of a GroupQueryAttention. */
 struct grouped {
     int64_t batch, queries, heads, kv_heads, size; /* size: of a head */
     int64_t cache;   /* rows of the cache; 0: none is given   */
-    int64_t all;     /* keys of the longest sequence          */
+    int64_t total;   /* keys of the longest sequence          */
     int64_t last[3]; /* the last key of each sequence         */
     bool rotary;
     /* queries after the end of their sequence: their results are not specified,
@@ -409,13 +410,13 @@ static struct grouped draw_grouped(struct draw *d)
     g.size = g.rotary ? 16 * draw_int(d, 1, 2) : 8 * draw_int(d, 1, 5);
     if (!prompt && g.batch > 1)
         g.queries = 1;
-    g.all = past + g.queries;
+    g.total = past + g.queries;
     if (!prompt || draw_chance(d, 30))
-        g.cache = draw_chance(d, 50) ? past : g.all + draw_int(d, 0, 9);
+        g.cache = draw_chance(d, 50) ? past : g.total + draw_int(d, 0, 9);
     for (int64_t i = 0; i < g.batch; i++) {
         const int64_t first = prompt ? 0 : g.queries - 1;
-        g.last[i] = i == 0 ? g.all - 1 : draw_int(d, first, g.all - 1);
-        g.padded = g.padded || (prompt && g.last[i] < g.all - 1);
+        g.last[i] = i == 0 ? g.total - 1 : draw_int(d, first, g.total - 1);
+        g.padded = g.padded || (prompt && g.last[i] < g.total - 1);
     }
     return g;
 }
@@ -425,11 +426,11 @@ static void draw_keys(struct draw *d, const struct grouped *g)
     const int64_t width = g->kv_heads * g->size;
     const int64_t q[] = {g->batch, g->queries, g->heads * g->size};
     const int64_t kv[] = {g->batch, g->queries, width};
-    const int64_t all[] = {g->batch, g->queries, q[2] + 2 * width};
+    const int64_t packed_dims[] = {g->batch, g->queries, q[2] + 2 * width};
     const int64_t cache[] = {g->batch, g->kv_heads, g->cache, g->size};
     const bool packed = draw_chance(d, 25);
 
-    draw_operand(d, d->dtype, 3, packed ? all : q, op_now->flavour);
+    draw_operand(d, d->dtype, 3, packed ? packed_dims : q, op_now->flavour);
     for (int i = 0; i < 2; i++)
         if (packed)
             draw_nothing(d);
@@ -448,7 +449,7 @@ static void draw_extras(struct draw *d, const struct grouped *g)
     const int64_t table[] = {64, g->size / 2};
     const int64_t bias[] = {draw_chance(d, 50) ? 1 : g->batch,
                             draw_chance(d, 50) ? 1 : g->heads, g->queries,
-                            g->all};
+                            g->total};
 
     for (int i = 0; i < 2; i++)
         if (g->rotary)
@@ -472,7 +473,7 @@ static void group_query(struct draw *d)
 
     draw_keys(d, &g);
     draw_ints(d, BYOC_I32, g.batch, g.last, draw_chance(d, 20));
-    draw_ints(d, BYOC_I32, -1, &g.all, draw_chance(d, 20));
+    draw_ints(d, BYOC_I32, -1, &g.total, draw_chance(d, 20));
     draw_extras(d, &g);
     draw_attr_int(d, "num_heads", g.heads);
     draw_attr_int(d, "kv_num_heads", g.kv_heads);
@@ -494,13 +495,13 @@ static void attention(struct draw *d)
     const int64_t heads = draw_int(d, 1, 4), size = draw_int(d, 1, 9);
     const int64_t x[] = {draw_int(d, 1, 3), draw_int(d, 1, 9),
                          draw_int(d, 1, 12)};
-    const int64_t wide = 3 * heads * size, form = draw_int(d, 0, 3);
+    const int64_t columns = 3 * heads * size, form = draw_int(d, 0, 3);
     const int64_t past[] = {2, x[0], heads, draw_int(d, 1, 6), size};
-    const bool behind = form == 0 && draw_chance(d, 40);
+    const bool has_past = form == 0 && draw_chance(d, 40);
 
     draw_operand(d, d->dtype, 3, x, op_now->flavour);
-    draw_operand(d, d->dtype, 2, (int64_t[]){x[2], wide}, UNIT);
-    draw_operand(d, d->dtype, 1, &wide, op_now->flavour);
+    draw_operand(d, d->dtype, 2, (int64_t[]){x[2], columns}, UNIT);
+    draw_operand(d, d->dtype, 1, &columns, op_now->flavour);
     if (form == 1) {
         int64_t ends[3];
         for (int64_t i = 0; i < x[0]; i++)
@@ -513,7 +514,7 @@ static void attention(struct draw *d)
     } else {
         draw_nothing(d);
     }
-    if (behind)
+    if (has_past)
         draw_operand(d, d->dtype, 5, past, op_now->flavour);
     draw_attr_int(d, "num_heads", heads);
     draw_attr_int(d, "unidirectional", draw_int(d, 0, 1));
@@ -527,11 +528,11 @@ static void quantized_attention(struct draw *d)
     const int64_t heads = draw_int(d, 1, 4), size = draw_int(d, 1, 9);
     const int64_t x[] = {draw_int(d, 1, 3), draw_int(d, 1, 9),
                          draw_int(d, 1, 12)};
-    const int64_t wide = 3 * heads * size, middle = 120;
+    const int64_t columns = 3 * heads * size, middle = 120;
 
     draw_operand(d, BYOC_U8, 3, x, EXTREME);
-    draw_operand(d, d->dtype, 2, (int64_t[]){x[2], wide}, EXTREME);
-    draw_operand(d, BYOC_F32, 1, &wide, ORDINARY);
+    draw_operand(d, d->dtype, 2, (int64_t[]){x[2], columns}, EXTREME);
+    draw_operand(d, BYOC_F32, 1, &columns, ORDINARY);
     draw_scale(d, 0.02f);
     draw_scale(d, 0.01f);
     if (draw_chance(d, 50))
@@ -696,7 +697,7 @@ static const struct op_case rows[] = {
     {"GatherBlockQuantized", 1, "fh", gather_blocks, ORDINARY, 1, 1e-6, MS, false},
     {"GroupQueryAttention", 1, "h", group_query, UNIT, 3, 1e-4, MS, false},
     {"MatMulIntegerToFloat", 1, "8", integers_to_float, EXTREME, 1, 1e-4, MS, false},
-    {"MatMulNBits", 1, "fh", few_bits, ORDINARY, 1, 3e-4, MS, false},
+    {"MatMulNBits", 1, "fh", matmul_n_bits, ORDINARY, 1, 3e-4, MS, false},
     {"MultiHeadAttention", 1, "f", multi_head, ORDINARY, 1, 1e-4, MS, false},
     {"MultiHeadAttention", 1, "h", multi_head, UNIT, 1, 1e-4, MS, false},
     {"NhwcMaxPool", 1, "8", nhwc_pool, EXTREME, 1, 0, MS, false},

@@ -8,8 +8,8 @@
 
 #define ONE_OF(d, list) (list)[draw_int(d, 0, BYI_COUNT(list) - 1)]
 
-static int64_t *fresh_dims(int64_t *dims, struct draw *d, uint32_t n,
-                           int64_t max_dim)
+static int64_t *draw_dims(int64_t *dims, struct draw *d, uint32_t n,
+                          int64_t max_dim)
 {
     for (uint32_t i = 0; i < n; i++)
         dims[i] = draw_int(d, 1, max_dim);
@@ -69,7 +69,7 @@ static void resize(struct draw *d)
     int64_t dims[BYI_MAX_RANK];
     double ends[2 * BYI_MAX_RANK];
 
-    draw_operand(d, d->dtype, rank, fresh_dims(dims, d, rank, 7), ORDINARY);
+    draw_operand(d, d->dtype, rank, draw_dims(dims, d, rank, 7), ORDINARY);
     for (uint32_t i = 0; i < rank; i++) {
         ends[i] = roi[i];
         ends[i + rank] = roi[i + 5];
@@ -169,16 +169,16 @@ static void grid_sample(struct draw *d)
     static const char *const now[] = {"linear", "nearest", "cubic"};
     const char *const *const modes = op_now->opset < 20 ? old : now;
     static const char *const pads[] = {"zeros", "border", "reflection"};
-    const bool deep = op_now->opset >= 20 && draw_chance(d, 40);
-    const uint32_t rank = deep ? 5 : 4;
+    const bool is_3d = op_now->opset >= 20 && draw_chance(d, 40);
+    const uint32_t rank = is_3d ? 5 : 4;
     int64_t dims[5], grid[5];
 
-    draw_operand(d, d->dtype, rank, fresh_dims(dims, d, rank, 6), ORDINARY);
-    fresh_dims(grid, d, rank - 1, 5);
+    draw_operand(d, d->dtype, rank, draw_dims(dims, d, rank, 6), ORDINARY);
+    draw_dims(grid, d, rank - 1, 5);
     grid[0] = dims[0];
     grid[rank - 1] = rank - 2;
     spread(d, draw_operand(d, d->dtype, rank, grid, ORDINARY), -1.5, 1.5, 96);
-    draw_attr_string(d, "mode", modes[draw_int(d, 0, deep ? 1 : 2)]);
+    draw_attr_string(d, "mode", modes[draw_int(d, 0, is_3d ? 1 : 2)]);
     draw_attr_string(d, "padding_mode", ONE_OF(d, pads));
     draw_attr_int(d, "align_corners", draw_int(d, 0, 1));
 }
@@ -199,10 +199,10 @@ static void affine_grid(struct draw *d)
 static void corners(struct draw *d, struct byi_tensor *t, int64_t n,
                     uint32_t first, double bound)
 {
-    const int64_t wide = first + 4;
+    const int64_t row_size = first + 4;
 
-    for (int64_t i = 0; i < n * wide; i++) {
-        const int64_t k = i % wide;
+    for (int64_t i = 0; i < n * row_size; i++) {
+        const int64_t k = i % row_size;
         if (k >= first && k < first + 2)
             byi_tensor_set(t, i, bound * (double)draw_int(d, 0, 8) / 16);
         else if (k >= first)
@@ -216,7 +216,7 @@ static void roi_align(struct draw *d)
     const int64_t n = draw_int(d, 0, 4);
     int64_t dims[4];
 
-    draw_operand(d, d->dtype, 4, fresh_dims(dims, d, 4, 8), ORDINARY);
+    draw_operand(d, d->dtype, 4, draw_dims(dims, d, 4, 8), ORDINARY);
     corners(d, draw_operand(d, d->dtype, 2, (int64_t[]){n, 4}, ORDINARY), n, 0,
             10);
     struct byi_tensor *batch =
@@ -237,13 +237,13 @@ static void roi_pool(struct draw *d)
     const int64_t n = draw_int(d, 0, 4);
     int64_t dims[4], size[2];
 
-    draw_operand(d, d->dtype, 4, fresh_dims(dims, d, 4, 8), ORDINARY);
+    draw_operand(d, d->dtype, 4, draw_dims(dims, d, 4, 8), ORDINARY);
     struct byi_tensor *rois =
         draw_operand(d, d->dtype, 2, (int64_t[]){n, 5}, ORDINARY);
     corners(d, rois, n, 1, 8);
     for (int64_t i = 0; i < n; i++)
         byi_tensor_set(rois, 5 * i, (double)draw_int(d, 0, dims[0] - 1));
-    draw_attr_ints(d, "pooled_shape", 2, fresh_dims(size, d, 2, 4));
+    draw_attr_ints(d, "pooled_shape", 2, draw_dims(size, d, 2, 4));
     draw_attr_float(d, "spatial_scale", draw_chance(d, 50) ? 1.0f : 0.5f);
 }
 
@@ -301,12 +301,13 @@ static void max_unpool(struct draw *d)
 static void dft(struct draw *d)
 {
     const int64_t n = draw_int(d, 1, 40), parts = draw_int(d, 1, 2);
-    const bool tall = draw_chance(d, 40), inverse = draw_chance(d, 30);
+    const bool has_rank_4 = draw_chance(d, 40), inverse = draw_chance(d, 30);
     const int64_t dims[] = {draw_int(d, 1, 3), n, parts};
-    const int64_t more[] = {dims[0], n, draw_int(d, 1, 3), parts};
+    const int64_t dims_4[] = {dims[0], n, draw_int(d, 1, 3), parts};
     const int64_t length = draw_int(d, 1, 40), axis = 1;
 
-    draw_operand(d, d->dtype, tall ? 4 : 3, tall ? more : dims, ORDINARY);
+    draw_operand(d, d->dtype, has_rank_4 ? 4 : 3, has_rank_4 ? dims_4 : dims,
+                 ORDINARY);
     if (draw_chance(d, 40))
         draw_ints(d, BYOC_I64, -1, &length, draw_chance(d, 50));
     if (op_now->opset >= 20 && draw_chance(d, 70)) {

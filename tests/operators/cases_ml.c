@@ -9,7 +9,7 @@
 
 #define ONE_OF(d, list) (list)[draw_int(d, 0, BYI_COUNT(list) - 1)]
 
-enum { MOST = 64, MOST_LEAVES = 160 };
+enum { MAX_NODES = 64, MAX_LEAVES = 160 };
 
 static bool is_op(const char *name)
 {
@@ -23,7 +23,7 @@ static float half(struct draw *d)
 
 static void attr_halves(struct draw *d, const char *name, int64_t n)
 {
-    float values[MOST];
+    float values[MAX_NODES];
 
     for (int64_t i = 0; i < n; i++)
         values[i] = half(d);
@@ -88,12 +88,12 @@ static void imputer(struct draw *d)
     const int64_t n = draw_chance(d, 50) ? 1 : width;
     struct byi_tensor *x = &d->in[0];
     const bool nan = draw_chance(d, 40);
-    int64_t fresh[6];
+    int64_t values[6];
 
     if (!byi_dtype_is_float(d->dtype)) {
         for (int64_t i = 0; i < n; i++)
-            fresh[i] = draw_int(d, -99, 99);
-        draw_attr_ints(d, "imputed_value_int64s", (size_t)n, fresh);
+            values[i] = draw_int(d, -99, 99);
+        draw_attr_ints(d, "imputed_value_int64s", (size_t)n, values);
         draw_attr_int(d, "replaced_value_int64", draw_int(d, -2, 2));
         return;
     }
@@ -255,13 +255,14 @@ static void svm_classifier(struct draw *d)
 /* Nodes of trees as they are written, one list for each of their members. */
 struct forest {
     size_t n, leaves;
-    int64_t tree[MOST], id[MOST], feature[MOST], yes[MOST], no[MOST];
-    int64_t missing[MOST];
-    float value[MOST];
-    const char *mode[MOST];
-    int64_t leaf_tree[MOST_LEAVES], leaf_id[MOST_LEAVES];
-    int64_t leaf_class[MOST_LEAVES];
-    float weight[MOST_LEAVES];
+    int64_t tree[MAX_NODES], id[MAX_NODES], feature[MAX_NODES], yes[MAX_NODES],
+        no[MAX_NODES];
+    int64_t missing[MAX_NODES];
+    float value[MAX_NODES];
+    const char *mode[MAX_NODES];
+    int64_t leaf_tree[MAX_LEAVES], leaf_id[MAX_LEAVES];
+    int64_t leaf_class[MAX_LEAVES];
+    float weight[MAX_LEAVES];
 };
 
 static const char *const comparisons[] = {"BRANCH_LEQ", "BRANCH_LT",
@@ -284,10 +285,10 @@ static void grow(struct draw *d, struct forest *f, int64_t tree, int64_t width,
                  int64_t classes, bool every)
 {
     const int64_t depth = draw_int(d, 0, 3);
-    const int64_t inner = (INT64_C(1) << depth) - 1, all = 2 * inner + 1;
+    const int64_t inner = (INT64_C(1) << depth) - 1, n_nodes = 2 * inner + 1;
     const char *mode = ONE_OF(d, comparisons);
 
-    for (int64_t i = 0; i < all; i++) {
+    for (int64_t i = 0; i < n_nodes; i++) {
         const size_t k = f->n++;
         f->tree[k] = tree;
         f->id[k] = i;
@@ -357,11 +358,12 @@ static void trees(struct draw *d)
 /* Inner nodes, leaves and sets of TreeEnsemble, version 5. */
 struct forest_5 {
     size_t n, leaves, members;
-    int64_t feature[MOST], missing[MOST];
-    int64_t child[2][MOST], is_leaf[2][MOST]; /* of true, and of false */
-    double split[MOST], mode[MOST];
-    int64_t target[MOST_LEAVES];
-    double weight[MOST_LEAVES], member[4 * MOST];
+    int64_t feature[MAX_NODES], missing[MAX_NODES];
+    int64_t child[2][MAX_NODES],
+        is_leaf[2][MAX_NODES]; /* of true, and of false */
+    double split[MAX_NODES], mode[MAX_NODES];
+    int64_t target[MAX_LEAVES];
+    double weight[MAX_LEAVES], member[4 * MAX_NODES];
 };
 
 enum { IN_SET = 6 };

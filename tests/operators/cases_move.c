@@ -366,11 +366,11 @@ static void layer_norm(struct draw *d)
         dims[i] = dims[i] ? dims[i] : 2;
     draw_operand(d, d->dtype, rank, dims, ORDINARY);
     for (int i = 0; i < (bias ? 2 : 1); i++) {
-        const uint32_t whole = rank - axis;
-        const uint32_t n = draw_narrower(d, whole, dims + axis, part);
-        const bool all = draw_chance(d, 70);
-        draw_operand(d, d->dtype, all ? whole : n, all ? dims + axis : part,
-                     ORDINARY);
+        const uint32_t n_axes = rank - axis;
+        const uint32_t n = draw_narrower(d, n_axes, dims + axis, part);
+        const bool has_all = draw_chance(d, 70);
+        draw_operand(d, d->dtype, has_all ? n_axes : n,
+                     has_all ? dims + axis : part, ORDINARY);
     }
     draw_attr_int(d, "axis", draw_chance(d, 50) ? axis : (int64_t)axis - rank);
     draw_attr_float(d, "epsilon", 0.01f);

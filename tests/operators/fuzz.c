@@ -32,6 +32,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+/* The options of the command line. */
 struct options {
     long count;
     uint64_t seed;
@@ -352,7 +353,7 @@ static struct byi_module *import(const char *path, struct byoc_error *err)
 }
 
 /* Print the elements if they are few integers. */
-static void print_few(const struct byi_tensor *t)
+static void print_short_list(const struct byi_tensor *t)
 {
     const int64_t n = byi_elements(t->rank, t->dims);
 
@@ -372,7 +373,7 @@ static void print_case(const struct draw *d, long i, const char *why)
         printf("%s %s %s%s", k ? ";" : "", byoc_dtype_name(d->in[k].dtype),
                byi_dims_text(text, sizeof text, d->in[k].rank, d->in[k].dims),
                d->constant[k] ? " constant" : "");
-        print_few(&d->in[k]);
+        print_short_list(&d->in[k]);
     }
     for (size_t k = 0; k < d->node->n_attribute; k++) {
         const Onnx__AttributeProto *a = d->node->attribute[k];
@@ -596,15 +597,15 @@ static const struct {
     {'-', {BYOC_F32, BYOC_NONE, BYOC_NONE}},
 };
 
-static void add_up(struct tally *all, const struct tally *one)
+static void add_up(struct tally *sum, const struct tally *part)
 {
-    all->same += one->same;
-    all->differ += one->differ;
-    all->refused += one->refused;
-    all->plain += one->plain;
-    all->wide += one->wide;
-    all->ort += one->ort;
-    all->explained += one->explained;
+    sum->same += part->same;
+    sum->differ += part->differ;
+    sum->refused += part->refused;
+    sum->plain += part->plain;
+    sum->wide += part->wide;
+    sum->ort += part->ort;
+    sum->explained += part->explained;
 }
 
 static void run_op(const struct options *o, struct tally *tally,

@@ -113,6 +113,7 @@ uint8_t *draw_pack(struct draw *d, size_t *n);
 void draw_end(struct draw *d);
 
 /* --- cases*.c */
+/* An operator, and how to draw a call of it. */
 struct op_case {
     const char *op;
     int64_t opset;

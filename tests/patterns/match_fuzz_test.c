@@ -64,6 +64,7 @@ struct around {
     const struct around *outer;
 };
 
+/* The state of the naive matcher. */
 struct naive {
     const struct byi_module *m;
     const struct byi_func *f;
@@ -103,7 +104,7 @@ static bool join_fact(struct naive *v, struct way *way, struct fact fact)
 /* Combine each way of a with each way of b. Frees both lists. */
 static struct ways join(struct naive *v, struct ways a, struct ways b)
 {
-    struct ways all = {0};
+    struct ways combined = {0};
     for (uint32_t i = 0; i < a.n; i++)
         for (uint32_t k = 0; k < b.n && !v->too_many; k++) {
             struct way way = a.at[i];
@@ -111,11 +112,11 @@ static struct ways join(struct naive *v, struct ways a, struct ways b)
             for (uint32_t j = 0; j < b.at[k].n && fits; j++)
                 fits = join_fact(v, &way, b.at[k].at[j]);
             if (fits)
-                push(v, &all, &way);
+                push(v, &combined, &way);
         }
     free(a.at);
     free(b.at);
-    return all;
+    return combined;
 }
 
 static void append(struct naive *v, struct ways *to, struct ways from)
@@ -237,12 +238,12 @@ static bool test_holds(const struct byi_node *node,
 
 static bool op_holds(const struct byi_pat *pat, const struct byi_node *node)
 {
-    bool one = false;
+    bool fits = false;
     for (uint32_t i = 0; i < pat->n_ops; i++)
-        one = one || (node->kind == BYI_CALL_OP && node->op == pat->ops[i]);
-    for (uint32_t i = 0; i < pat->n_tests && one; i++)
-        one = test_holds(node, &pat->tests[i]);
-    return one;
+        fits = fits || (node->kind == BYI_CALL_OP && node->op == pat->ops[i]);
+    for (uint32_t i = 0; i < pat->n_tests && fits; i++)
+        fits = test_holds(node, &pat->tests[i]);
+    return fits;
 }
 
 static bool is_commutative(enum byi_op_id op)
@@ -560,10 +561,10 @@ struct texts {
 
 static void add_text(struct texts *set, struct byi_text *text)
 {
-    bool known = set->n == MAX_WAYS;
-    for (uint32_t i = 0; i < set->n && !known; i++)
-        known = strcmp(set->at[i], text->at) == 0;
-    if (!known)
+    bool is_known = set->n == MAX_WAYS;
+    for (uint32_t i = 0; i < set->n && !is_known; i++)
+        is_known = strcmp(set->at[i], text->at) == 0;
+    if (!is_known)
         set->at[set->n++] = strdup(text->at);
     byi_text_free(text);
 }
@@ -610,9 +611,9 @@ static byi_id add_const(struct byi_module *m, struct byi_func *f, float value,
 static void add_node(struct byi_module *m, struct byi_func *f)
 {
     struct byoc_error err;
-    const uint32_t n = f->nodes.n, near = n < 5 ? n : 5;
-    const byi_id a = draw(4) ? n - 1 - draw(near) : draw(n);
-    const byi_id b = draw(2) ? n - 1 - draw(near) : draw(n);
+    const uint32_t n = f->nodes.n, n_near = n < 5 ? n : 5;
+    const byi_id a = draw(4) ? n - 1 - draw(n_near) : draw(n);
+    const byi_id b = draw(2) ? n - 1 - draw(n_near) : draw(n);
     const byi_id args[3] = {a, b, draw(n)};
     byi_id id;
     for (int i = 0; i < 3; i++)

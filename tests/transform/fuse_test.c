@@ -25,6 +25,7 @@ enum { N_NODES = 100000, MAX_IO = 16, MAX_WORDS = 8 };
 
 /* --- large graphs -------------------------------------------------------- */
 
+/* A graph that is being built. */
 struct graph {
     struct byi_module *m;
     struct byi_func *f;

@@ -23,6 +23,7 @@
 
 enum { MAX_IO = 16, MAX_WORDS = 16 };
 
+/* A list of words. */
 struct words {
     const char *at[MAX_WORDS + 1]; /* ends in NULL */
     uint32_t n;
