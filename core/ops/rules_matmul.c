@@ -266,9 +266,10 @@ static enum byoc_status explicit_result(const struct byi_infer *t,
     const char *end = at + strlen(at);
     uint32_t letters;
     BYI_TRY(count_letters(t, at, end, &letters, &dots));
-    if (letters + (dots ? e->n_dots : 0) > BYI_MAX_RANK)
+    const uint32_t n = letters + (dots ? e->n_dots : 0);
+    if (n > BYI_MAX_RANK)
         return byi_rule_fail(t, "the result has rank %u, expected at most %d",
-                             letters + e->n_dots, BYI_MAX_RANK);
+                             n, BYI_MAX_RANK);
     for (*rank = 0; at < end; at++) {
         const unsigned char c = (unsigned char)*at;
         if (c == ' ')
@@ -308,7 +309,9 @@ enum byoc_status byi_rule_einsum(struct byi_infer *t,
                                  "equation has %s than %u terms, expected "
                                  "one for each operand",
                                  comma ? "more" : "fewer", t->n_in);
-        BYI_TRY(byi_want_same_dtype(t, i, 0, "an operand"));
+        char name[24];
+        snprintf(name, sizeof name, "operand %u", i);
+        BYI_TRY(byi_want_same_dtype(t, i, 0, name));
         BYI_TRY(bind_term(t, i, at, stop, &e));
         at = comma ? comma + 1 : end;
     }

@@ -19,8 +19,10 @@ enum byoc_status byi_rule_concatenate(struct byi_infer *t,
     memcpy(dims, x->dims, x->rank * sizeof *dims);
     for (uint32_t i = 1; i < t->n_in; i++) {
         const struct byi_type *in = t->in[i];
-        BYI_TRY(byi_want_same_dtype(t, i, 0, "an operand"));
-        BYI_TRY(byi_want_rank(t, i, x->rank, "an operand"));
+        char name[24];
+        snprintf(name, sizeof name, "operand %u", i);
+        BYI_TRY(byi_want_same_dtype(t, i, 0, name));
+        BYI_TRY(byi_want_rank(t, i, x->rank, name));
         for (uint32_t k = 0; k < x->rank; k++) {
             if (k == axis)
                 continue;

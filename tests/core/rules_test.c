@@ -368,6 +368,8 @@ static const struct row nn_rows[] = {
     {"einsum", "{\"equation\": \"ij->ii\"}", "f32[2,3]", "!'i' of the result is repeated"},
     {"einsum", "{\"equation\": \"ij,jk\"}", "f32[2,3]", "!more than 1 terms"},
     {"einsum", "{\"equation\": \"ij\"}", "f32[2,3] f32[2,3]", "!fewer than 2 terms"},
+    {"einsum", "{\"equation\": \"ij,jk\"}", "f32[2,3] i32[3,4]", "!operand 1 has type int32, expected float32"},
+    {"einsum", "{\"equation\": \"...abcdef,ghijklm->abcdefghijklm\"}", "f32[2,1,1,1,1,1,1] f32[1,1,1,1,1,1,1]", "!the result has rank 13, expected at most 12"},
     {"einsum", "{\"equation\": \"i1\"}", "f32[2,3]", "!equation has '1'"},
     {"einsum", "{\"equation\": \"ijk\"}", "f32[2,3]", "!term 0 has 3 letters, expected 2, the rank of the operand"},
 };
@@ -457,7 +459,7 @@ static const struct row movement_rows[] = {
     {"concatenate", "{\"axis\": 1}", "f32[A,2] f32[3,4] f32[A,1]", "f32[3,7]"},
     {"concatenate", "{}", "f32[A,2] f32[3,2]", "f32[?,2]"},
     {"concatenate", "{}", "f32[2,2] f32[3,3]", "!operand 1 has size 3 on axis 1, expected 2"},
-    {"concatenate", "{}", "f32[2] i32[2]", "!an operand has type int32"},
+    {"concatenate", "{}", "f32[2] i32[2]", "!operand 1 has type int32"},
     {"concatenate", "{}", "f32[] f32[]", "!axis 0 is out of range for rank 0"},
     {"split", "{\"sizes\": [1, 2], \"axis\": -1}", "f32[A,3]", "f32[A,1] f32[A,2]"},
     {"dyn.split", "{\"axis\": 1}", "f32[A,3] i64[2]", "f32[A,?] f32[A,?]"},
