@@ -19,12 +19,14 @@ enum {
     HUGE_PAGE = 2 << 20
 };
 
+/* A block of memory, with `size` bytes of data. */
 struct block {
     struct block *next;
     size_t size;
     _Alignas(ARENA_ALIGN) char data[];
 };
 
+/* A call of fn(arg) when the arena is freed. */
 struct deferred_call {
     struct deferred_call *next;
     void (*fn)(void *);

@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+/* An element type: its name, and the bytes of an element. */
 struct dtype_row {
     const char *name;
     uint32_t bytes;

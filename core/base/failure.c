@@ -7,6 +7,7 @@
 
 #include "base.h"
 
+/* A failure, in one block of memory. */
 struct byoc_fail {
     uint32_t code; /* enum byoc_fail_code */
     char text[];   /* NUL-terminated */

@@ -83,11 +83,11 @@ static const char *kind_of(mode_t mode)
  * /dev/stdout: writing continues at its offset. Otherwise -1. */
 static int standard_stream(const struct stat *st)
 {
-    struct stat open;
+    struct stat stream;
 
     for (int fd = STDOUT_FILENO; fd <= STDERR_FILENO; fd++)
-        if (fstat(fd, &open) == 0 && open.st_dev == st->st_dev &&
-            open.st_ino == st->st_ino)
+        if (fstat(fd, &stream) == 0 && stream.st_dev == st->st_dev &&
+            stream.st_ino == st->st_ino)
             return fd;
     return -1;
 }
@@ -118,13 +118,14 @@ static enum byoc_status find_existing(const char *path, const struct stat *st,
             "that does not exist",
             path, kind_of(st->st_mode));
     destination->mode = st->st_mode & 0777;
-    char *real = destination->written_directly ? NULL : realpath(path, NULL);
-    if (!real && !destination->written_directly && errno != ENOMEM)
+    char *resolved =
+        destination->written_directly ? NULL : realpath(path, NULL);
+    if (!resolved && !destination->written_directly && errno != ENOMEM)
         return byi_fail(err, BYOC_EIO, "%s: cannot resolve the path: %s", path,
                         strerror(errno));
-    if (real || destination->written_directly)
-        destination->path = copy_path(real ? real : path);
-    free(real);
+    if (resolved || destination->written_directly)
+        destination->path = copy_path(resolved ? resolved : path);
+    free(resolved);
     return destination->path
                ? BYOC_OK
                : byi_fail(err, BYOC_ENOMEM, "%s: out of memory", path);

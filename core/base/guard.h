@@ -43,6 +43,7 @@ struct byi_owned {
     void (*end)(void *data); /* frees the bytes that follow; NULL: free(3) */
 };
 
+/* Where to jump if an allocation fails, and the memory allocated since. */
 struct byi_guard {
     struct byi_guard *up;  /* the enclosing guard of this thread; NULL: none */
     struct byi_owned ring; /* the head of its list of memory, which is a ring */

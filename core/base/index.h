@@ -15,6 +15,7 @@
 
 #include "core/base/base.h"
 
+/* A place in the table, for one position. */
 struct byi_index_slot {
     uint32_t hash;
     uint32_t position; /* 1 + the caller's; 0: the slot is empty */

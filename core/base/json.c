@@ -156,7 +156,7 @@ static enum byoc_status parse_text(const struct shortened_text *s,
     const char *end = NULL;
     char *copy = NULL;
     cJSON *tree = NULL;
-    bool whole = false, out_of_memory = false;
+    bool is_complete = false, out_of_memory = false;
     enum byoc_status status = BYOC_OK;
 
     BYI_TRY(check_text(s, err));
@@ -171,14 +171,14 @@ static enum byoc_status parse_text(const struct shortened_text *s,
     errno = 0;
     tree = cJSON_ParseWithLengthOpts(copy, n + 1, &end, 0);
     out_of_memory = !tree && errno == ENOMEM;
-    whole = tree && is_space(end);
-    if (whole)
+    is_complete = tree && is_space(end);
+    if (is_complete)
         *root = own_tree(tree);
     else
         cJSON_Delete(tree);
-    if (out_of_memory || (whole && !*root))
+    if (out_of_memory || (is_complete && !*root))
         status = byi_fail_memory(err, n, "JSON");
-    else if (!whole)
+    else if (!is_complete)
         status = byi_fail(err, BYOC_EPARSE, "malformed JSON at byte %zu of %zu",
                           place_in_whole(s, end ? (size_t)(end - copy) : 0),
                           s->whole_n);

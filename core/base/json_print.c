@@ -17,6 +17,7 @@ struct json_level {
     bool has_begun;
 };
 
+/* The state of printing a document. */
 struct json_printer {
     struct byi_text *out;
     uint32_t depth; /* of the outermost level */

@@ -12,6 +12,7 @@ struct byi_machine_level {
     const char *options; /* of the C compiler, for this level */
 };
 
+/* A kind of machine, with its levels. */
 struct byi_machine {
     const char *name; /* "aarch64", in --target and in the manifest */
     const char *cc;   /* the cross compiler's name; NULL: unknown */

@@ -16,9 +16,9 @@ uint32_t byi_name_intern(struct byi_name_table *names, struct byi_arena *arena,
                          const char *name)
 {
     const uint64_t hash = byi_hash_text(name);
-    const uint32_t known = byi_name_find(names, name);
-    if (known != UINT32_MAX)
-        return known;
+    const uint32_t index = byi_name_find(names, name);
+    if (index != UINT32_MAX)
+        return index;
     if (names->n == names->cap)
         names->at =
             byi_arena_grow(arena, names->at, &names->cap, sizeof *names->at);

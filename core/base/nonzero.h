@@ -12,6 +12,7 @@
 
 #include "core/base/base.h"
 
+/* A reader of a tensor's elements. */
 struct byi_nonzero {
     const char *x; /* the next element */
     int64_t n;     /* elements that are not read yet */

@@ -17,6 +17,7 @@
 /* With more values, only the first algorithm runs. */
 enum { MAX_BY_SIZE = 4096 };
 
+/* Free memory: `bytes` bytes from offset `at` on. */
 struct hole {
     uint64_t at, bytes;
 };
@@ -100,6 +101,7 @@ static void add_hole(struct placer *p, uint64_t at, uint64_t bytes)
 
 /* --- in order of the steps ------------------------------------------------ */
 
+/* When a lifetime ends. */
 struct lifetime_end {
     uint32_t step, lifetime; /* the last step of lifetimes[lifetime] */
 };
@@ -134,6 +136,7 @@ static uint64_t place_in_order(struct byi_lifetime *lifetimes, uint32_t n,
 
 /* --- the largest first ---------------------------------------------------- */
 
+/* A lifetime, sorted together with its index. */
 struct indexed_lifetime {
     uint32_t index; /* in the caller's array */
     struct byi_lifetime lifetime;

@@ -8,10 +8,10 @@ void byi_json_quote(struct byi_text *out, const char *text)
 {
     byi_text_add(out, "\"", 1);
     for (const char *s = text; *s;) {
-        const char *plain = s;
+        const char *run = s;
         while ((unsigned char)*s >= 0x20 && *s != '"' && *s != '\\')
             s++;
-        byi_text_add(out, plain, (size_t)(s - plain));
+        byi_text_add(out, run, (size_t)(s - run));
         if (*s == '\0')
             break;
         if (*s == '"' || *s == '\\')
@@ -56,18 +56,18 @@ static size_t character_bytes(const unsigned char *text, size_t n)
 
 void byi_utf8_add(struct byi_text *out, const char *text, size_t n)
 {
-    size_t plain = 0;
+    size_t begin = 0;
     for (size_t i = 0; i < n;) {
         size_t k = character_bytes((const unsigned char *)text + i, n - i);
         if (k) {
             i += k;
             continue;
         }
-        byi_text_add(out, text + plain, i - plain);
+        byi_text_add(out, text + begin, i - begin);
         byi_text_addf(out, "\xef\xbf\xbd");
-        plain = ++i;
+        begin = ++i;
     }
-    byi_text_add(out, text + plain, n - plain);
+    byi_text_add(out, text + begin, n - begin);
 }
 
 size_t byi_utf8_partial(const char *text, size_t n)
@@ -134,18 +134,18 @@ void byi_printable_add(struct byi_text *out, const char *text, size_t n,
                        enum byi_printable how)
 {
     const unsigned char *t = (const unsigned char *)text;
-    size_t plain = 0;
+    size_t begin = 0;
     for (size_t i = 0; i < n;) {
         const size_t k = character_bytes(t + i, n - i);
         const bool passes =
             (k && !is_command(code_point(t + i, k))) ||
             (how != BYI_PRINTABLE_LINE && (t[i] == '\n' || t[i] == '\t'));
         if (!passes) {
-            byi_text_add(out, text + plain, i - plain);
+            byi_text_add(out, text + begin, i - begin);
             add_escape(out, t + i, k, how);
-            plain = i + (k ? k : 1);
+            begin = i + (k ? k : 1);
         }
         i += k ? k : 1;
     }
-    byi_text_add(out, text + plain, n - plain);
+    byi_text_add(out, text + begin, n - begin);
 }

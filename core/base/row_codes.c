@@ -116,9 +116,9 @@ static bool try_scales(const struct codes_row *row, float guess, float *scale,
         /* from 128, the largest magnitude of an int8, down to 1, then from 255
          * down to 129 */
         const int count = (INT8_MAX + UINT8_MAX - i) % UINT8_MAX + 1;
-        const float near = largest / (float)count;
-        const float candidates[] = {near, nextafterf(near, 0),
-                                    nextafterf(near, 1)};
+        const float quotient = largest / (float)count;
+        const float candidates[] = {quotient, nextafterf(quotient, 0),
+                                    nextafterf(quotient, 1)};
         for (size_t k = 0; k < BYI_COUNT(candidates); k++) {
             *scale = candidates[k];
             if (*scale > 0 && is_multiple(row, *scale, integers))

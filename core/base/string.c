@@ -35,22 +35,22 @@ bool byi_strings_unpack(const char *bytes, uint64_t n_bytes, int64_t n,
 static int32_t character_at(const char *text, int *n)
 {
     const uint8_t *at = (const uint8_t *)text;
-    const int more = at[0] < 0x80             ? 0
-                     : (at[0] & 0xe0) == 0xc0 ? 1
-                     : (at[0] & 0xf0) == 0xe0 ? 2
-                     : (at[0] & 0xf8) == 0xf0 ? 3
-                                              : -1;
-    int32_t c = more > 0 ? at[0] & (0x3f >> more) : at[0];
+    const int n_more = at[0] < 0x80             ? 0
+                       : (at[0] & 0xe0) == 0xc0 ? 1
+                       : (at[0] & 0xf0) == 0xe0 ? 2
+                       : (at[0] & 0xf8) == 0xf0 ? 3
+                                                : -1;
+    int32_t c = n_more > 0 ? at[0] & (0x3f >> n_more) : at[0];
 
     *n = 1;
-    for (int i = 1; i <= more; i++) {
+    for (int i = 1; i <= n_more; i++) {
         if ((at[i] & 0xc0) != 0x80) /* also true for the NUL */
             return -1;
         c = c << 6 | (at[i] & 0x3f);
     }
-    if (more < 0)
+    if (n_more < 0)
         return -1;
-    *n = more + 1;
+    *n = n_more + 1;
     return c;
 }
 

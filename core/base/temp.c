@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+/* An entry of the list: a path, or a child process. */
 struct byi_temp {
     /* a forked child inherits the list, but does not own its entries */
     pid_t owner;

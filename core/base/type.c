@@ -46,6 +46,7 @@ const struct byi_type *byi_type_func(struct byi_arena *arena, uint32_t n,
     return type;
 }
 
+/* Two types that are still to be compared. */
 struct type_pair {
     const struct byi_type *a, *b;
 };

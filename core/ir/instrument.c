@@ -97,13 +97,13 @@ static double percent(uint64_t part, uint64_t whole)
 
 void byi_timing_print(const struct byi_timing *timing, struct byi_text *out)
 {
-    uint64_t whole = 0;
+    uint64_t total = 0;
     uint64_t outer_total[BYI_COUNT(timing->open) + 1] = {0};
 
     for (uint32_t i = 0; i < timing->passes.n; i++)
         if (timing->passes.at[i].depth == 0)
-            whole += timing->passes.at[i].total;
-    outer_total[0] = whole;
+            total += timing->passes.at[i].total;
+    outer_total[0] = total;
     byi_text_addf(out, "%-32s %10s %10s %7s %7s %9s %9s\n", "pass", "total ms",
                   "own ms", "% all", "% outer", "nodes", "after");
     for (uint32_t i = 0; i < timing->passes.n; i++) {
@@ -113,11 +113,11 @@ void byi_timing_print(const struct byi_timing *timing, struct byi_text *out)
             out, "%*s%-*s %10.3f %10.3f %7.1f %7.1f %9llu %9llu\n",
             2 * (int)t->depth, "", 32 - 2 * (int)t->depth, t->name,
             (double)t->total / 1e6, (double)(t->total - t->inner) / 1e6,
-            percent(t->total, whole), percent(t->total, outer_total[t->depth]),
+            percent(t->total, total), percent(t->total, outer_total[t->depth]),
             (unsigned long long)t->nodes_before,
             (unsigned long long)t->nodes_after);
     }
-    byi_text_addf(out, "%-32s %10.3f\n", "all", (double)whole / 1e6);
+    byi_text_addf(out, "%-32s %10.3f\n", "all", (double)total / 1e6);
 }
 
 void byi_timing_free(struct byi_timing *timing)

@@ -15,6 +15,7 @@
 typedef uint32_t byi_id;
 #define BYI_NO_ID UINT32_MAX
 
+/* What a node is, and what its members `index` and `args` mean. */
 enum byi_node_kind {
     BYI_PARAM,   /* index: of the parameter */
     BYI_CONST,   /* index: into the module's constants */
@@ -42,6 +43,7 @@ struct byi_sources {
 
 enum { BYI_BACKEND_BITS = 11, BYI_MAX_BACKENDS = (1 << BYI_BACKEND_BITS) - 1 };
 
+/* A node of a function: a value, and how it is computed. */
 struct byi_node {
     /* bit fields, since walks over large graphs are bound by memory reads */
     enum byi_node_kind kind : 4;
@@ -432,6 +434,7 @@ struct byi_pass_option {
 struct byi_context_key {
     const char *name;
 };
+/* A key of a context, and its value. */
 struct byi_context_entry {
     const struct byi_context_key *key;
     void *value;
@@ -557,6 +560,7 @@ struct byi_pass_time {
     uint64_t begin, total, inner; /* nanoseconds; inner: of members */
     uint64_t nodes_before, nodes_after;
 };
+/* The times of all passes of a run. */
 struct byi_timing {
     BYI_VEC(struct byi_pass_time) passes; /* in the order in which they began */
     /* indices of passes that have not ended */

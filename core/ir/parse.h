@@ -48,6 +48,7 @@ struct byi_parse_pairs {
     struct byi_index index;
 };
 
+/* The state of parsing a module. */
 struct byi_parser {
     struct byi_lexer lex;
     struct byi_module *m;

@@ -43,15 +43,15 @@ static enum byoc_status put_int(struct byi_parser *p, const char *text,
                                 enum byoc_dtype dtype, struct byi_text *data)
 {
     int64_t value = 0, min, max;
-    uint64_t wide = 0;
+    uint64_t unsigned_value = 0;
     char *end = NULL;
 
     errno = 0;
     if (dtype == BYOC_U64) {
-        wide = strtoull(text, &end, 10);
+        unsigned_value = strtoull(text, &end, 10);
         if (*end || errno || text[0] == '-')
             return fail_element(p, dtype);
-        put_bytes(data, &wide, sizeof wide);
+        put_bytes(data, &unsigned_value, sizeof unsigned_value);
         return BYOC_OK;
     }
     value = strtoll(text, &end, 10);

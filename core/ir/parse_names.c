@@ -228,24 +228,24 @@ enum byoc_status byi_parse_resolve(struct byi_parser *p,
 static void drop_unread_captures(struct byi_parse_scope *s)
 {
     struct byi_func *f = s->f;
-    bool *read = byi_own(f->nodes.n, sizeof *read, NULL);
+    bool *is_read = byi_own(f->nodes.n, sizeof *is_read, NULL);
     uint32_t n = s->n_declared;
 
     for (byi_id id = 0; id < f->nodes.n; id++)
         for (uint32_t i = 0; i < f->nodes.at[id].n_args; i++)
-            read[f->nodes.at[id].args[i]] = true;
-    read[f->result] = true;
+            is_read[f->nodes.at[id].args[i]] = true;
+    is_read[f->result] = true;
     for (uint32_t i = s->n_declared; i < f->params.n; i++) {
         const byi_id param = f->params.at[i];
-        f->nodes.at[param].index = read[param] ? n : BYI_NO_ID;
-        if (!read[param])
+        f->nodes.at[param].index = is_read[param] ? n : BYI_NO_ID;
+        if (!is_read[param])
             continue;
         s->captures.at[n - s->n_declared] = s->captures.at[i - s->n_declared];
         n++;
     }
     s->captures.n = n - s->n_declared;
     f->params.n = f->param_names.n = n;
-    byi_vec_free(read);
+    byi_vec_free(is_read);
 }
 
 /* Captures were added in the order of their uses. Move them after the

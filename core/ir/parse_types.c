@@ -89,6 +89,7 @@ struct open_type {
     uint32_t base;
 };
 
+/* The types that are being read, outermost first, and their fields. */
 struct types {
     BYI_VEC(struct open_type) open;
     BYI_VEC(const struct byi_type *) fields;

@@ -17,6 +17,7 @@ struct pass_record {
     bool ahead; /* ran as a need, before its place in the list */
 };
 
+/* A call of byi_run_passes. */
 struct pass_run {
     struct byi_module *m;
     struct byi_pass_context *ctx;

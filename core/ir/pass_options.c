@@ -69,21 +69,21 @@ static const struct byi_pass_option *find_option(
 }
 
 /* List the options of the pass with whose name `key` starts, or of all passes
- * if `all` or if that pass has no options. */
+ * if `lists_all` or if that pass has no options. */
 static void list_options(const struct byi_pass *const *passes, uint32_t n,
-                         const char *key, bool all, struct byi_text *out)
+                         const char *key, bool lists_all, struct byi_text *out)
 {
     for (uint32_t i = 0; i < n && passes[i]; i++) {
         const struct byi_pass_option *o = passes[i]->options;
         const size_t name_bytes = strlen(passes[i]->name);
-        if (!all && (strncmp(key, passes[i]->name, name_bytes) != 0 ||
-                     key[name_bytes] != '.'))
+        if (!lists_all && (strncmp(key, passes[i]->name, name_bytes) != 0 ||
+                           key[name_bytes] != '.'))
             continue;
         for (; o && o->name; o++)
             byi_text_addf(out, "%s%s.%s", out->n ? ", " : "", passes[i]->name,
                           o->name);
     }
-    if (out->n == 0 && !all)
+    if (out->n == 0 && !lists_all)
         list_options(passes, n, key, true, out);
 }
 
@@ -156,20 +156,20 @@ static const char *option_text(const struct byi_pass_context *ctx,
 int64_t byi_option_int(const struct byi_pass_context *ctx, const char *name)
 {
     int64_t value = 0;
-    bool read = read_int(option_text(ctx, name, BYI_ATTR_INT), &value);
+    bool is_valid = read_int(option_text(ctx, name, BYI_ATTR_INT), &value);
 
-    assert(read);
-    (void)read;
+    assert(is_valid);
+    (void)is_valid;
     return value;
 }
 
 bool byi_option_bool(const struct byi_pass_context *ctx, const char *name)
 {
     bool value = false;
-    bool read = read_bool(option_text(ctx, name, BYI_ATTR_BOOL), &value);
+    bool is_valid = read_bool(option_text(ctx, name, BYI_ATTR_BOOL), &value);
 
-    assert(read);
-    (void)read;
+    assert(is_valid);
+    (void)is_valid;
     return value;
 }
 

@@ -8,12 +8,14 @@
 
 enum { MAX_NAMES = 48, MAX_ARGS = 16, MAX_ATTRS = 8, MAX_LIST = 16 };
 
+/* A name that the template defines or has as input: n bytes at `at`. */
 struct template_name {
     const char *at;
     size_t n;
     byi_id value;
 };
 
+/* The state of parsing a template. */
 struct template_reader {
     struct byi_lexer lex;
     const struct byi_emitter *to;

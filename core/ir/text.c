@@ -86,6 +86,7 @@ static bool is_annotated(const struct byi_node *node)
 
 /* --- symbols: a node's type is printed if it introduces one ------------- */
 
+/* What learn_type finds in a type. */
 struct text_symbols {
     bool has_any; /* the type has symbols */
     bool has_new; /* one of them was not known */

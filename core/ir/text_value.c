@@ -255,7 +255,7 @@ static void add_element(struct byi_text *out, const struct byi_tensor *t,
                         int64_t i)
 {
     const char *string = NULL;
-    uint64_t wide = 0;
+    uint64_t value_64 = 0;
 
     if (byi_dtype_is_float(t->dtype) || byi_narrow_is_float(t->dtype)) {
         add_float(out, byi_tensor_float(t, i), t->dtype != BYOC_F64);
@@ -268,9 +268,9 @@ static void add_element(struct byi_text *out, const struct byi_tensor *t,
     } else if (t->dtype == BYOC_C64 || t->dtype == BYOC_C128) {
         add_complex(out, t, i);
     } else if (t->dtype == BYOC_U64) {
-        memcpy(&wide, (const char *)t->data + (size_t)i * sizeof wide,
-               sizeof wide);
-        byi_text_addf(out, "%llu", (unsigned long long)wide);
+        memcpy(&value_64, (const char *)t->data + (size_t)i * sizeof value_64,
+               sizeof value_64);
+        byi_text_addf(out, "%llu", (unsigned long long)value_64);
     } else {
         byi_text_addf(out, "%lld", (long long)byi_tensor_int(t, i));
     }

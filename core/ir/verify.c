@@ -59,6 +59,7 @@ static enum byoc_status fail_type(struct verifier *c, const char *what,
 
 /* --- types -------------------------------------------------------------- */
 
+/* A node's type, and the one that its rule infers. */
 struct inferred_pair {
     const struct byi_type *type, *inferred;
 };

@@ -10,6 +10,7 @@
 
 enum { BYI_MAX_BLOCK = 64 }; /* elements in a block */
 
+/* A layout's axes, outermost first. */
 struct byi_layout {
     uint32_t n; /* axes of the tensor, including blocks */
     struct {

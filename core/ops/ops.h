@@ -10,6 +10,7 @@
 
 /* --- attrs.c ------------------------------------------------------------ */
 
+/* The type of an attribute, and the member of byi_attr that has its value. */
 enum byi_attr_kind {
     BYI_ATTR_INT,
     BYI_ATTR_FLOAT,
@@ -21,6 +22,7 @@ enum byi_attr_kind {
     BYI_ATTR_STRINGS
 };
 
+/* An attribute: its name and value. */
 struct byi_attr {
     const char *name;
     enum byi_attr_kind kind;
@@ -206,6 +208,7 @@ struct byi_gate_fn {
 };
 
 enum { BYI_MAX_GATE_FNS = 3 };
+/* What the attributes of a recurrent operator say. */
 struct byi_recurrent {
     uint32_t gates;      /* 1, 3, 4: rows of weights per hidden unit */
     uint32_t directions; /* 1 or 2 */

@@ -21,6 +21,7 @@ static const struct byi_gate_fn functions[] = {
 };
 enum { SIGMOID, TANH }; /* indices of functions[] */
 
+/* The recurrent operators, with the defaults of their functions. */
 static const struct recurrent_kind {
     enum byi_op_id op;
     uint32_t gates, n_fns;

@@ -173,8 +173,9 @@ static double source_of(const struct filter *f, int64_t j)
  * integer. */
 static double clamp_position(const struct filter *f, double at)
 {
-    const double out = (double)(FAR + f->radius), far = (double)f->in + out;
-    return !(at > -out) ? -out : at > far ? far : at;
+    const double margin = (double)(FAR + f->radius),
+                 end = (double)f->in + margin;
+    return !(at > -margin) ? -margin : at > end ? end : at;
 }
 
 static int64_t round_nearest(enum nearest mode, double at)

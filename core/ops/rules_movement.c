@@ -169,11 +169,12 @@ enum byoc_status byi_rule_strided_slice(struct byi_infer *t,
         if (known[STRIDES] && v[STRIDES][i] == 0)
             return byi_rule_fail(
                 t, "strides[%u] is 0, expected a positive or negative step", i);
-        const bool all = known[BEGIN] && known[END] && known[STRIDES];
-        if (all && !BYI_IS_SYMBOL(dims[axis]))
+        const bool all_known = known[BEGIN] && known[END] && known[STRIDES];
+        if (all_known && !BYI_IS_SYMBOL(dims[axis]))
             dims[axis] =
                 count_slice(dims[axis], v[BEGIN][i], v[END][i], v[STRIDES][i]);
-        else if (!all || !takes_all(v[BEGIN][i], v[END][i], v[STRIDES][i]))
+        else if (!all_known ||
+                 !takes_all(v[BEGIN][i], v[END][i], v[STRIDES][i]))
             dims[axis] = byi_rule_fresh(t);
     }
     return byi_rule_tensor(t, x->dtype, x->rank, dims, out);

@@ -230,8 +230,8 @@ static int64_t count_boxes(const struct byi_infer *t, int64_t per_class)
     const int64_t boxes = t->in[0]->dims[1], *scores = t->in[1]->dims;
     if (per_class < 0)
         per_class = 0;
-    const int64_t most = per_class < boxes ? per_class : boxes;
-    return byi_dim_mul(t, byi_dim_mul(t, scores[0], scores[1]), most);
+    const int64_t max_per_class = per_class < boxes ? per_class : boxes;
+    return byi_dim_mul(t, byi_dim_mul(t, scores[0], scores[1]), max_per_class);
 }
 
 /* Only the kernel finds the number of rows, even if boxes and scores are known.

@@ -84,9 +84,9 @@ static void axis_taps(const struct byi_sampler *s, double coordinate,
     const double at = pixel_of(s, coordinate, size);
     /* ONNX's reference implementation rounds before it reflects, PyTorch
      * afterwards; they differ for coordinates halfway between two pixels */
-    const double near = s->taps == 1 ? nearbyint(at) : at;
+    const double rounded = s->taps == 1 ? nearbyint(at) : at;
     const double padded = s->taps == 4 ? (at > -1e9 && at < 1e9 ? at : -100)
-                                       : pad_coordinate(s, near, size);
+                                       : pad_coordinate(s, rounded, size);
     double first = floor(padded);
     if (s->taps == 1) {
         w[0] = 1;

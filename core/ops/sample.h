@@ -10,6 +10,7 @@
 /* The most points that one position reads: 4 x 4 with bicubic sampling. */
 enum { BYI_SAMPLE_MAX_POINTS = 16 };
 
+/* What a point outside the plane stands for. */
 enum byi_sample_padding {
     BYI_SAMPLE_ZEROS,
     BYI_SAMPLE_BORDER,

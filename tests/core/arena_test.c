@@ -334,15 +334,15 @@ static void test_narrow_round_trip(void **state)
         const enum byoc_dtype dtype = (enum byoc_dtype)t;
         const uint32_t bits = byi_narrow_bits(dtype);
         for (uint32_t code = 0; code < 1u << bits; code++) {
-            uint8_t packed[] = {(uint8_t)code}, one;
-            byi_narrow_unpack(dtype, packed, 1, &one);
-            const float value = byi_narrow_to_f32(dtype, one);
+            uint8_t packed[] = {(uint8_t)code}, unpacked;
+            byi_narrow_unpack(dtype, packed, 1, &unpacked);
+            const float value = byi_narrow_to_f32(dtype, unpacked);
             const uint8_t back =
                 byi_f32_to_narrow(dtype, value, false, BYI_ROUND_UP);
             if (isnan(value))
                 assert_true(isnan(byi_narrow_to_f32(dtype, back)));
             else
-                assert_int_equal(back, one);
+                assert_int_equal(back, unpacked);
         }
     }
     assert_int_equal(byi_narrow_bits(BYOC_BF16), 0);

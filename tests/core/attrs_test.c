@@ -152,9 +152,9 @@ static void test_refused(void **state)
 {
     const struct byi_attr unknown[] = {
         {.name = "beta", .kind = BYI_ATTR_INT, .i = 1}};
-    const struct byi_attr kind[] = {
+    const struct byi_attr string_alpha[] = {
         {.name = "alpha", .kind = BYI_ATTR_STRING, .s = "x"}};
-    const struct byi_attr narrow[] = {
+    const struct byi_attr float_axis[] = {
         {.name = "axis", .kind = BYI_ATTR_FLOAT, .f = 1}};
     const struct byi_attr twice[] = {
         {.name = "alpha", .kind = BYI_ATTR_FLOAT, .f = 1},
@@ -167,9 +167,9 @@ static void test_refused(void **state)
            "nn.elu: found attribute beta, expected alpha");
     refuse(BYI_OP_ADD, unknown, 1,
            "add: found attribute beta, expected no attributes");
-    refuse(BYI_OP_NN_ELU, kind, 1,
+    refuse(BYI_OP_NN_ELU, string_alpha, 1,
            "nn.elu: attribute alpha is a string, expected a float");
-    refuse(BYI_OP_NN_SOFTMAX, narrow, 1,
+    refuse(BYI_OP_NN_SOFTMAX, float_axis, 1,
            "nn.softmax: attribute axis is a float, expected an integer");
     refuse(BYI_OP_NN_ELU, twice, 2,
            "nn.elu: attribute alpha is given twice, expected it once");

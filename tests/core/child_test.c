@@ -125,9 +125,9 @@ static void ends_are_reported(void **state)
 {
     (void)state;
     const struct byi_child_limits step = {.step_seconds = 0.2};
-    const struct byi_child_limits whole = {.seconds = 0.2};
-    const struct byi_child_limits space = {.seconds = 60,
-                                           .step_bytes = 64 << 20};
+    const struct byi_child_limits total = {.seconds = 0.2};
+    const struct byi_child_limits memory = {.seconds = 60,
+                                            .step_bytes = 64 << 20};
     expect_end("s", &no_limits, "me",
                "crashed with signal 11 (Segmentation fault) in step 3");
     expect_end("a", &no_limits, "me",
@@ -135,9 +135,9 @@ static void ends_are_reported(void **state)
     expect_end("e", &no_limits, "", "exited with code 7");
     expect_end("0", &no_limits, "you", "exited with code 0 in exit()");
     expect_end("h", &step, "me", "timed out after 0.2 s in sleep()");
-    expect_end("H", &whole, "", "timed out after 0.2 s");
+    expect_end("H", &total, "", "timed out after 0.2 s");
     if (!SANITIZED)
-        expect_end("m", &space, "me", "exited with code 3 in malloc()");
+        expect_end("m", &memory, "me", "exited with code 3 in malloc()");
 }
 
 /* The memory that a step takes counts against later steps; outside of steps
@@ -183,16 +183,16 @@ static void waits_end(void **state)
 {
     (void)state;
     for (int group = 0; group < 2; group++) {
-        struct byi_temp *listed;
+        struct byi_temp *entry;
         int status = 0;
-        pid_t child = byi_temp_fork(group, &listed);
+        pid_t child = byi_temp_fork(group, &entry);
         if (child == 0)
             _exit(5);
         const struct byi_child_time forever = byi_child_time(0);
         assert_true(byi_child_wait(child, group, &forever, &status));
         assert_int_equal(WEXITSTATUS(status), 5);
-        byi_temp_done(&listed);
-        child = byi_temp_fork(group, &listed);
+        byi_temp_done(&entry);
+        child = byi_temp_fork(group, &entry);
         if (child == 0) {
             sleep(100);
             _exit(0);
@@ -200,7 +200,7 @@ static void waits_end(void **state)
         const struct byi_child_time timeout = byi_child_time(0.1);
         assert_false(byi_child_wait(child, group, &timeout, &status));
         assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
-        byi_temp_done(&listed);
+        byi_temp_done(&entry);
     }
 }
 
@@ -244,20 +244,20 @@ static void start_load(pid_t busy[BUSY])
 static void load_does_not_count(void **state)
 {
     (void)state;
-    cpu_set_t before, one;
+    cpu_set_t before, one_cpu;
     pid_t busy[BUSY];
     double seconds = 0.05;
-    const struct byi_child_limits whole = {.seconds = 0.15};
+    const struct byi_child_limits total = {.seconds = 0.15};
     const struct byi_child_limits step = {.step_seconds = 0.15};
     if (access("/proc/self/schedstat", R_OK) != 0 ||
         sched_getaffinity(0, sizeof before, &before) != 0)
         skip();
-    CPU_ZERO(&one);
-    CPU_SET((size_t)sched_getcpu(), &one);
-    assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
+    CPU_ZERO(&one_cpu);
+    CPU_SET((size_t)sched_getcpu(), &one_cpu);
+    assert_int_equal(sched_setaffinity(0, sizeof one_cpu, &one_cpu), 0);
     start_load(busy);
     struct byi_child child[2];
-    byi_child_run(compute, &seconds, &whole, &child[0]);
+    byi_child_run(compute, &seconds, &total, &child[0]);
     byi_child_run(compute, &seconds, &step, &child[1]);
     for (int i = 0; i < BUSY; i++) {
         kill(busy[i], SIGKILL);

@@ -275,15 +275,15 @@ static void keep(void *ctx, const char *when, const char *pass, const char *ir)
 static void test_printing(void **state)
 {
     struct byi_printing one = {.before = "B", .after = "A", .print = keep};
-    struct byi_printing all = {.after = "all", .print = keep};
+    struct byi_printing after_all = {.after = "all", .print = keep};
 
     (void)state;
     assert_int_equal(run_instrumented(&pair, byi_printing_instrument(&one)),
                      BYOC_OK);
     assert_string_equal(trace, "A afterA beforeB B ");
     trace[0] = '\0';
-    assert_int_equal(run_instrumented(&pair, byi_printing_instrument(&all)),
-                     BYOC_OK);
+    assert_int_equal(
+        run_instrumented(&pair, byi_printing_instrument(&after_all)), BYOC_OK);
     assert_string_equal(trace, "A afterA B afterB afterPair ");
 }
 

@@ -137,23 +137,23 @@ static void test_source_names_are_unique(void **state)
 
 static void test_sources_join(void **state)
 {
-    const struct byi_sources *one[4], *ab, *bc, *all;
+    const struct byi_sources *single[4], *ab, *bc, *abc;
 
     (void)state;
     for (uint32_t i = 0; i < 4; i++) {
         byi_source_new(m, "", "Conv");
-        one[i] = byi_sources_one(m, i);
+        single[i] = byi_sources_one(m, i);
     }
-    ab = byi_sources_join(m, one[1], one[0]);
-    bc = byi_sources_join(m, one[1], one[2]);
-    all = byi_sources_join(m, bc, ab);
-    assert_int_equal(all->n, 3);
+    ab = byi_sources_join(m, single[1], single[0]);
+    bc = byi_sources_join(m, single[1], single[2]);
+    abc = byi_sources_join(m, bc, ab);
+    assert_int_equal(abc->n, 3);
     for (uint32_t i = 0; i < 3; i++)
-        assert_int_equal(all->at[i], i);
-    assert_ptr_equal(byi_sources_join(m, all, bc), all);
-    assert_ptr_equal(byi_sources_join(m, bc, all), all);
+        assert_int_equal(abc->at[i], i);
+    assert_ptr_equal(byi_sources_join(m, abc, bc), abc);
+    assert_ptr_equal(byi_sources_join(m, bc, abc), abc);
     assert_ptr_equal(byi_sources_join(m, byi_sources_none(), ab), ab);
-    assert_int_equal(byi_sources_join(m, ab, one[3])->at[2], 3);
+    assert_int_equal(byi_sources_join(m, ab, single[3])->at[2], 3);
 }
 
 static void test_constants_are_shared_by_content(void **state)
@@ -180,22 +180,22 @@ static void test_constants_are_shared_by_content(void **state)
 
 static void test_odd_constants(void **state)
 {
-    const char *words[] = {"a", "bc"}, *same[2];
+    const char *words[] = {"a", "bc"}, *equal_words[2];
     char bc[] = "bc";
     const struct byi_type *strings = type_of(BYOC_STRING, 1, (int64_t[]){2});
-    const struct byi_type *none = f32(0, 3),
+    const struct byi_type *empty = f32(0, 3),
                           *scalar = type_of(BYOC_F32, 0, NULL);
     uint32_t s = byi_const_add(m, strings, words, false);
     float one = 1;
 
     (void)state;
-    same[0] = "a";
-    same[1] = bc;
-    assert_int_equal(byi_const_add(m, strings, same, false), s);
-    same[1] = "a";
-    assert_int_not_equal(byi_const_add(m, strings, same, false), s);
-    assert_int_equal(byi_const_add(m, none, NULL, false),
-                     byi_const_add(m, none, NULL, true));
+    equal_words[0] = "a";
+    equal_words[1] = bc;
+    assert_int_equal(byi_const_add(m, strings, equal_words, false), s);
+    equal_words[1] = "a";
+    assert_int_not_equal(byi_const_add(m, strings, equal_words, false), s);
+    assert_int_equal(byi_const_add(m, empty, NULL, false),
+                     byi_const_add(m, empty, NULL, true));
     assert_int_equal(byi_const_add(m, scalar, &one, false),
                      byi_const_add(m, scalar, &one, false));
 }
@@ -578,15 +578,16 @@ static void test_pass_constants_have_a_budget(void **state)
 {
     static char model_data[16 << 20];
     struct byi_module *mod = byi_module_new();
-    const int64_t big = (int64_t)(BYI_CONST_BUDGET_FREE / 4) + 1,
-                  some = 4 << 20;
+    const int64_t too_large = (int64_t)(BYI_CONST_BUDGET_FREE / 4) + 1,
+                  model_dim = 4 << 20;
     const struct byi_type *type =
-        byi_type_tensor(mod->arena, BYOC_F32, 1, &big);
+        byi_type_tensor(mod->arena, BYOC_F32, 1, &too_large);
     struct byi_tensor t;
     (void)state;
 
     assert_false(byi_const_alloc(mod, type, &t));
-    byi_const_add_model(mod, byi_type_tensor(mod->arena, BYOC_F32, 1, &some),
+    byi_const_add_model(mod,
+                        byi_type_tensor(mod->arena, BYOC_F32, 1, &model_dim),
                         model_data, true);
     assert_true(byi_const_alloc(mod, type, &t));
     assert_false(byi_const_alloc(mod, type, &t));

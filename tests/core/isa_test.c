@@ -42,14 +42,14 @@ static void test_limits(void **state)
     struct byoc_error err;
     (void)state;
     unsetenv("BYOC_MAX_ISA");
-    const enum byi_isa all = byi_isa_widest();
-    assert_true(byi_isa_runs(all));
+    const enum byi_isa widest = byi_isa_widest();
+    assert_true(byi_isa_runs(widest));
     assert_int_equal(byi_isa_check(&err), BYOC_OK);
     for (int i = 0; i < BYI_N_ISAS; i++) {
         const enum byi_isa isa = (enum byi_isa)i;
         setenv("BYOC_MAX_ISA", byi_isa_name(isa), 1);
         const enum byi_isa found = byi_isa_widest();
-        assert_true(found <= isa && found <= all && byi_isa_runs(found));
+        assert_true(found <= isa && found <= widest && byi_isa_runs(found));
         if (byi_isa_runs(isa))
             assert_int_equal(found, isa);
         assert_int_equal(byi_isa_check(&err), BYOC_OK);
@@ -61,12 +61,12 @@ static void test_no_such_name(void **state)
     struct byoc_error err;
     (void)state;
     unsetenv("BYOC_MAX_ISA");
-    const enum byi_isa all = byi_isa_widest();
+    const enum byi_isa widest = byi_isa_widest();
     setenv("BYOC_MAX_ISA", "", 1);
     assert_int_equal(byi_isa_check(&err), BYOC_OK);
-    assert_int_equal(byi_isa_widest(), all);
+    assert_int_equal(byi_isa_widest(), widest);
     setenv("BYOC_MAX_ISA", "avx1024", 1);
-    assert_int_equal(byi_isa_widest(), all);
+    assert_int_equal(byi_isa_widest(), widest);
     assert_int_equal(byi_isa_check(&err), BYOC_EINVAL);
     assert_non_null(strstr(err.text, "\"avx1024\""));
     assert_non_null(strstr(err.text, byi_isa_name((enum byi_isa)0)));

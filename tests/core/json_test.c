@@ -127,16 +127,16 @@ static enum byoc_status print_element(void *out, uint32_t index,
     return BYOC_OK;
 }
 
-/* Print the first member "items" of a document, whole or element by element;
- * false: refused. */
-static bool print_items(const char *text, bool whole, struct byi_text *out)
+/* Print the first member "items" of a document, parsed at once or element by
+ * element. Returns false if the document is refused. */
+static bool print_items(const char *text, bool at_once, struct byi_text *out)
 {
     static const char *const keys[2] = {"items"};
     struct byi_json_items items[2];
     struct cJSON *tree = NULL;
     const size_t n = strlen(text);
     out->n = 0;
-    if (byi_json_parse_around(text, n, 999, whole ? NULL : keys, items, &tree,
+    if (byi_json_parse_around(text, n, 999, at_once ? NULL : keys, items, &tree,
                               &err) != BYOC_OK)
         return false;
     const struct byi_json root = byi_json_root(tree);
@@ -158,29 +158,31 @@ static bool print_items(const char *text, bool whole, struct byi_text *out)
  * one byte. */
 static void test_items(void **state)
 {
-    static const char whole[] =
+    static const char original[] =
         "{\"x\":[0],\"items\": [1, {\"items\":[2,\"a,]\\\"\"]} ,[3,[]],\"\" ] "
         ",\"y\":{\"items\":[4]}}";
     static const char bytes[] = "[]{},:\"\\ 1";
-    char text[sizeof whole];
-    struct byi_text one = {0}, other = {0};
+    char text[sizeof original];
+    struct byi_text printed = {0}, by_element = {0};
     uint32_t accepted = 0, refused = 0;
     (void)state;
-    for (size_t at = 0; at < sizeof whole; at++)
+    for (size_t at = 0; at < sizeof original; at++)
         for (size_t b = 0; b < sizeof bytes; b++) { /* the last one cuts */
-            memcpy(text, whole, sizeof text);
-            text[at] = at + 1 < sizeof whole ? bytes[b] : '\0';
-            const bool good = print_items(text, true, &one);
-            if (print_items(text, false, &other) != good)
+            memcpy(text, original, sizeof text);
+            text[at] = at + 1 < sizeof original ? bytes[b] : '\0';
+            const bool good = print_items(text, true, &printed);
+            if (print_items(text, false, &by_element) != good)
                 fail_msg("%s: found %s, expected %s", text,
                          good ? "an error" : "no error", good ? "none" : "one");
-            if (good && (one.n != other.n || memcmp(one.at, other.at, one.n)))
-                fail_msg("%s: %s, expected %s", text, other.at, one.at);
+            if (good && (printed.n != by_element.n ||
+                         memcmp(printed.at, by_element.at, printed.n)))
+                fail_msg("%s: %s, expected %s", text, by_element.at,
+                         printed.at);
             *(good ? &accepted : &refused) += 1;
         }
     assert_true(accepted > 100 && refused > 300);
-    byi_text_free(&one);
-    byi_text_free(&other);
+    byi_text_free(&printed);
+    byi_text_free(&by_element);
 }
 
 /* Malformed elements, and too many of them, are refused. */
@@ -222,17 +224,17 @@ static void test_items_places(void **state)
         "{\"items\": [1, 2], \"x\": \"\\u0000\"}",
     };
     struct byi_json_items items[2];
-    struct byoc_error whole;
+    struct byoc_error parse_err;
     struct cJSON *tree = NULL;
     (void)state;
     for (size_t i = 0; i < BYI_COUNT(texts); i++) {
         const size_t n = strlen(texts[i]);
-        assert_int_equal(byi_json_parse(texts[i], n, 99, &tree, &whole),
+        assert_int_equal(byi_json_parse(texts[i], n, 99, &tree, &parse_err),
                          BYOC_EPARSE);
         assert_int_equal(
             byi_json_parse_around(texts[i], n, 99, keys, items, &tree, &err),
             BYOC_EPARSE);
-        assert_string_equal(err.text, whole.text);
+        assert_string_equal(err.text, parse_err.text);
         assert_null(tree);
     }
 }
@@ -363,12 +365,12 @@ static void test_long_paths(void **state)
 
 static void test_attrs_both_ways(void **state)
 {
-    const int64_t big[] = {INT64_MAX, -5};
+    const int64_t values[] = {INT64_MAX, -5};
     const struct byi_attr attrs_list[] = {
         {.name = "a_min", .kind = BYI_ATTR_FLOAT, .f = 0.1},
         {.name = "a_max", .kind = BYI_ATTR_FLOAT, .f = NAN}};
     const struct byi_attr sizes[] = {
-        {.name = "sizes", .kind = BYI_ATTR_INTS, .n = 2, .ints = big}};
+        {.name = "sizes", .kind = BYI_ATTR_INTS, .n = 2, .ints = values}};
     const struct {
         enum byi_op_id op;
         const struct byi_attr *attrs_list;
@@ -453,14 +455,14 @@ static void test_attrs_refused(void **state)
                 "the document: found a number, expected an object");
     check_attrs(BYI_OP_NN_RNN, "{\"activations\": [1]}",
                 "activations[0]: found a number, expected a string");
-    struct byi_text many = {0};
+    struct byi_text attributes = {0};
     for (int i = 0; i < 65; i++)
-        byi_text_addf(&many, "%s\"a_min\": 1", i ? ", " : "{");
-    byi_text_addf(&many, "}");
-    check_attrs(BYI_OP_CLIP, many.at,
+        byi_text_addf(&attributes, "%s\"a_min\": 1", i ? ", " : "{");
+    byi_text_addf(&attributes, "}");
+    check_attrs(BYI_OP_CLIP, attributes.at,
                 "the document: found more than 64 attributes, expected each "
                 "attribute of clip at most once");
-    byi_text_free(&many);
+    byi_text_free(&attributes);
 }
 
 static const char *symbol_name(void *ctx, int64_t dim)

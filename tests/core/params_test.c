@@ -12,6 +12,7 @@
 
 #include "core/base/base.h"
 
+/* A struct of the API, to which a later version added `newer`. */
 struct sample {
     uint32_t first;
     uint32_t struct_size;

@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-enum { MAX_IN = 8, MAX_VALUES = 32, FRESH = -1000 };
+enum { MAX_IN = 8, MAX_VALUES = 32, FIRST_NEW = -1000 };
 
 struct row {
     const char *op, *attrs, *in, *out;
@@ -662,6 +662,7 @@ static const struct {
     {"bool", BYOC_BOOL}, {"str", BYOC_STRING},
 };
 
+/* The operands of a row. */
 struct operands {
     struct byi_arena *arena;
     uint32_t n;
@@ -751,7 +752,7 @@ static const char *read_operand(struct operands *o, const char *at)
     return at + (*at == ' ');
 }
 
-static int64_t fresh(void *ctx)
+static int64_t new_symbol(void *ctx)
 {
     struct operands *o = ctx;
     return o->symbol--;
@@ -761,7 +762,7 @@ static void print_dim(struct byi_text *text, int64_t dim)
 {
     if (dim == BYI_ANY_DIM)
         byi_text_add(text, "*", 1);
-    else if (dim <= FRESH)
+    else if (dim <= FIRST_NEW)
         byi_text_add(text, "?", 1);
     else if (dim < 0)
         byi_text_addf(text, "%c", (char)('A' - 1 - dim));
@@ -826,7 +827,7 @@ static enum byoc_status infer(const struct row *row, struct operands *o,
         .n_in = o->n,
         .in = o->types,
         .value = o->values,
-        .fresh = fresh,
+        .fresh = new_symbol,
         .fresh_ctx = o,
         .err = err,
     };
@@ -836,7 +837,7 @@ static enum byoc_status infer(const struct row *row, struct operands *o,
 /* Print an error; a table is checked to its end before the test fails. */
 static bool check_row(const struct row *row)
 {
-    struct operands o = {.arena = byi_arena_new(), .symbol = FRESH};
+    struct operands o = {.arena = byi_arena_new(), .symbol = FIRST_NEW};
     struct byoc_error err = {BYOC_OK, ""};
     const struct byi_type *out = NULL;
     const enum byoc_status status = infer(row, &o, &out, &err);
@@ -891,13 +892,13 @@ static void test_every_rule(void **state)
     };
     for (uint32_t id = 1; id < BYI_N_OPS; id++) {
         const struct byi_op *op = byi_op((enum byi_op_id)id);
-        bool tested = false;
-        for (size_t k = 0; k < BYI_COUNT(tables) && !tested; k++)
-            for (size_t i = 0; i < tables[k].n && !tested; i++) {
+        bool has_row = false;
+        for (size_t k = 0; k < BYI_COUNT(tables) && !has_row; k++)
+            for (size_t i = 0; i < tables[k].n && !has_row; i++) {
                 const char *name = tables[k].at[i].op;
-                tested = byi_op_of_name(name, strlen(name))->rule == op->rule;
+                has_row = byi_op_of_name(name, strlen(name))->rule == op->rule;
             }
-        if (!tested)
+        if (!has_row)
             fail_msg("found no row for the type rule of %s; add one to a table",
                      op->name);
     }

@@ -14,6 +14,7 @@
 
 /* --- an emitter ----------------------------------------------------------- */
 
+/* A function, and what a test's emitter adds to it. */
 struct scene {
     struct byi_module *m;
     struct byi_func *f;

@@ -255,11 +255,11 @@ static void test_layout(void **state)
               "strides=[1, 1], groups=1) @[v]; let %p = less(max(%c, "
               "keepdims=false), 1.5f); if (%p) { nn.relu(%c) } else { add(%c, "
               "exp(%c)) } }");
-    char *printed = print(m, NULL);
+    char *found = print(m, NULL);
 
     (void)state;
-    assert_string_equal(printed, text);
-    byi_vec_free(printed);
+    assert_string_equal(found, text);
+    byi_vec_free(found);
     byi_module_free(&m);
 }
 
