@@ -77,14 +77,14 @@ byi_id byi_import_cast(struct byi_import *o, byi_id id, enum byoc_dtype dtype)
     if (dtype == BYOC_I64 && byi_import_value(o, id, &t) && t.rank <= 1 &&
         byi_dtype_is_int(t.dtype) && t.dtype != BYOC_U64) {
         const int64_t n = byi_elements(t.rank, t.dims);
-        struct byi_tensor wide = t;
+        struct byi_tensor cast = t;
         int64_t *values =
             byi_arena_calloc(o->scratch, (size_t)n + 1, sizeof *values);
         for (int64_t i = 0; i < n; i++)
             values[i] = byi_tensor_int(&t, i);
-        wide.dtype = BYOC_I64;
-        wide.data = values;
-        return byi_import_const(o, &wide, false);
+        cast.dtype = BYOC_I64;
+        cast.data = values;
+        return byi_import_const(o, &cast, false);
     }
     return byi_import_emit(o, BYI_OP_CAST, ARGS(id),
                            ATTRS(A_DTYPE("dtype", dtype)));

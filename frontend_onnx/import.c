@@ -111,10 +111,10 @@ static int64_t opset_of(const struct byi_import *o, const char *domain)
     const size_t n = f ? f->n_opset_import : model->n_opset_import;
 
     for (size_t i = 0; i < n; i++) {
-        const Onnx__OperatorSetIdProto *set =
+        const Onnx__OperatorSetIdProto *opset =
             f ? f->opset_import[i] : model->opset_import[i];
-        if (strcmp(byi_onnx_domain(set->domain), domain) == 0)
-            return set->version;
+        if (strcmp(byi_onnx_domain(opset->domain), domain) == 0)
+            return opset->version;
     }
     /* before IR version 3 there was one opset and no need to name it */
     return strcmp(domain, BYI_ONNX) == 0 && model->ir_version < 3 ? 1 : 0;

@@ -123,6 +123,7 @@ struct byi_name {
     const char *producer;
 };
 
+/* A table of names, with an index by text. */
 struct byi_names {
     struct byi_name **at; /* entries keep their addresses */
     uint32_t n, cap;
@@ -532,9 +533,9 @@ struct byi_onnx_loop {
     /* inputs: iteration and condition (Loop), states, slices; outputs:
      * condition (Loop), states, scan outputs */
     const Onnx__GraphProto *graph;
-    byi_id trips; /* int64 scalar; BYI_NO_ID: unbounded */
-    byi_id go;    /* bool scalar, the initial condition; BYI_NO_ID: true */
-    bool is_loop; /* false: Scan */
+    byi_id trips;     /* int64 scalar; BYI_NO_ID: unbounded */
+    byi_id condition; /* bool scalar, the initial condition; BYI_NO_ID: true */
+    bool is_loop;     /* false: Scan */
     uint32_t n_states, n_scan_inputs, n_scan_outputs;
     /* number of scan outputs with known types: none in the first pass, which
      * infers the types, then all */

@@ -358,9 +358,10 @@ static enum byoc_status refuse_input(struct byi_import *o, const char *name,
         [ONNX__TYPE_PROTO__VALUE_SPARSE_TENSOR_TYPE] = "a sparse tensor",
     };
     const Onnx__GraphProto *graph = o->file->model->graph;
-    const unsigned which = type ? (unsigned)type->value_case : 0;
-    const char *kind =
-        which < BYI_COUNT(kinds) && kinds[which] ? kinds[which] : "untyped";
+    const unsigned value_case = type ? (unsigned)type->value_case : 0;
+    const char *kind = value_case < BYI_COUNT(kinds) && kinds[value_case]
+                           ? kinds[value_case]
+                           : "untyped";
 
     for (size_t i = 0; i < graph->n_node; i++)
         for (size_t k = 0; k < graph->node[i]->n_input; k++)

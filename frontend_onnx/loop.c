@@ -100,7 +100,7 @@ static void open_loop(struct byi_import *o, const struct byi_onnx_loop *loop,
         return;
     r->i = byi_import_body_param(o, func, "i", scalar_type(o, BYOC_I64));
     BYI_PUSH(&params, scalar_type(o, BYOC_I64));
-    if (loop->go != BYI_NO_ID) {
+    if (loop->condition != BYI_NO_ID) {
         r->go = byi_import_body_param(o, func, "go", scalar_type(o, BYOC_BOOL));
         BYI_PUSH(&params, scalar_type(o, BYOC_BOOL));
     }
@@ -134,7 +134,7 @@ static byi_id emit_condition(const struct byi_onnx_loop *loop,
         return r->go;
     const byi_id trips = r->func.outside[trips_at].inner;
     const byi_id less = byi_import_call(in, BYI_OP_LESS, r->i, trips);
-    if (loop->go == BYI_NO_ID)
+    if (loop->condition == BYI_NO_ID)
         return less;
     return byi_import_call(in, BYI_OP_LOGICAL_AND, less, r->go);
 }
@@ -211,7 +211,7 @@ static void convert_graph(const struct byi_onnx_loop *loop,
     uint32_t k = 0;
 
     if (loop->is_loop) {
-        const byi_id go = loop->go == BYI_NO_ID
+        const byi_id go = loop->condition == BYI_NO_ID
                               ? byi_import_scalar(in, BYOC_BOOL, 1)
                               : captured_value(r, r->go_at);
         inputs[k++] =
@@ -236,7 +236,7 @@ static void open_iteration(const struct byi_onnx_loop *loop,
 
     byi_import_body_open(f, loop->graph, then);
     r->i_at = byi_import_body_capture(f, then, r->i);
-    if (loop->go != BYI_NO_ID)
+    if (loop->condition != BYI_NO_ID)
         r->go_at = byi_import_body_capture(f, then, r->go);
     for (uint32_t i = 0; i < loop->n_states; i++)
         r->state_at[i] = byi_import_body_capture(f, then, r->states[i]);
@@ -420,7 +420,7 @@ static byi_id call_next_iteration(const struct byi_onnx_loop *loop,
 
     args[n++] = byi_import_call(in, BYI_OP_ADD, captured_value(r, r->i_at),
                                 byi_import_scalar(in, BYOC_I64, 1));
-    if (loop->go != BYI_NO_ID)
+    if (loop->condition != BYI_NO_ID)
         args[n++] = byi_import_as_scalar(in, outputs[0]);
     for (uint32_t i = 0; i < loop->n_states; i++)
         args[n++] = wrap_state(in, loop->types[i], outputs[first + i]);

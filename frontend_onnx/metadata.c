@@ -58,11 +58,11 @@ void byi_onnx_metadata(const Onnx__ModelProto *model, struct byi_module *m)
     add_number(&list, "ir_version", model->ir_version);
     add_text(&list, "graph_name", model->graph->name);
     for (size_t i = 0; i < model->n_opset_import; i++) {
-        const Onnx__OperatorSetIdProto *set = model->opset_import[i];
+        const Onnx__OperatorSetIdProto *opset = model->opset_import[i];
         add_number(&list,
                    byi_arena_printf(m->arena, "opset.%s",
-                                    set->domain ? set->domain : ""),
-                   set->version);
+                                    opset->domain ? opset->domain : ""),
+                   opset->version);
     }
     for (size_t i = 0; i < model->n_metadata_props; i++) {
         const Onnx__StringStringEntryProto *e = model->metadata_props[i];

@@ -95,12 +95,12 @@ byi_id byi_group_heads(struct byi_import *o, const struct byi_attention *a,
 byi_id byi_group_scores(struct byi_import *o, const struct byi_attention *a,
                         byi_id x)
 {
-    static const int64_t one[] = {2};
+    static const int64_t group_axis[] = {2};
 
     if (x == BYI_NO_ID || byi_import_rank(o, a->q) == 4)
         return x;
     if (byi_import_dim(o, x, 1) == 1)
-        return byi_import_expand(o, x, 1, one);
+        return byi_import_expand(o, x, 1, group_axis);
     x = byi_import_text(o, "fn (%x) { transpose(%x, axes=[0, 2, 3, 1]) }",
                         ARGS(x), NO_ATTRS);
     return byi_import_text(o, "fn (%x) { transpose(%x, axes=[0, 3, 4, 1, 2]) }",

@@ -66,11 +66,11 @@ static void raise_ranks(struct if_branch *b, const struct if_branch *other)
         const uint32_t rank = byi_import_rank(&b->body.inner, b->outputs[i]);
         const uint32_t expected =
             byi_import_rank(&other->body.inner, other->outputs[i]);
-        bool ones = expected > rank && expected - rank <= BYI_COUNT(front);
-        for (uint32_t k = 0; ones && k < expected - rank; k++)
-            ones =
+        bool adds_ones = expected > rank && expected - rank <= BYI_COUNT(front);
+        for (uint32_t k = 0; adds_ones && k < expected - rank; k++)
+            adds_ones =
                 byi_import_dim(&other->body.inner, other->outputs[i], k) == 1;
-        if (ones)
+        if (adds_ones)
             b->outputs[i] = byi_import_expand(&b->body.inner, b->outputs[i],
                                               expected - rank, front);
     }
@@ -124,11 +124,11 @@ static bool compares_dim_with_one(struct byi_import *o, byi_id cond,
     }
     if (!items[0] || !items[1])
         return false;
-    const struct byi_dim_item *one = items[items[0]->kind != BYI_NUMBER];
-    const struct byi_dim_item *other = items[items[0]->kind == BYI_NUMBER];
-    *dim = other->value;
-    return one->kind == BYI_NUMBER && one->value == 1 &&
-           other->kind == BYI_SYMBOL;
+    const struct byi_dim_item *number = items[items[0]->kind != BYI_NUMBER];
+    const struct byi_dim_item *symbol = items[items[0]->kind == BYI_NUMBER];
+    *dim = symbol->value;
+    return number->kind == BYI_NUMBER && number->value == 1 &&
+           symbol->kind == BYI_SYMBOL;
 }
 
 static bool is_squeeze_or_identity(const Onnx__GraphProto *then,
@@ -143,9 +143,10 @@ static bool is_squeeze_or_identity(const Onnx__GraphProto *then,
            strcmp(otherwise->node[0]->op_type, "Identity") == 0;
 }
 
-/* PyTorch exports squeeze(x, dim) of a symbolic dim as an If. The axis is
- * removed only if its size is 1. The rank depends on the data. Readers of the
- * result expect one rank: always squeeze, and let the run refuse other sizes.
+/* PyTorch exports squeeze(x, dim) of a symbolic dim as an If. It removes
+ * the axis only if its size is 1, so the rank of its result depends on the
+ * data. Readers of the result expect one rank; therefore the axis is always
+ * removed, and a run fails if its size is not 1.
  * Returns false if the node is another If. */
 static bool squeeze_if_one(struct byi_import *o, const Onnx__GraphProto *then,
                            const Onnx__GraphProto *otherwise)
@@ -208,8 +209,8 @@ static void run_loop(struct byi_import *o, struct byi_onnx_loop *loop)
     if (!byi_import_ok(o))
         return;
     args[n++] = byi_import_scalar(o, BYOC_I64, 0);
-    if (loop->go != BYI_NO_ID)
-        args[n++] = loop->go;
+    if (loop->condition != BYI_NO_ID)
+        args[n++] = loop->condition;
     for (uint32_t i = 0; i < loop->n_states; i++)
         args[n++] = loop->states[i];
     for (uint32_t i = 0; i < loop->n_scan_outputs; i++)
@@ -261,14 +262,14 @@ static void convert_loop(struct byi_import *o)
     struct byi_onnx_loop loop = {
         .graph = byi_import_graph(o, "body"),
         .trips = byi_import_as_scalar(o, byi_import_in(o, 0)),
-        .go = byi_import_as_scalar(o, byi_import_in(o, 1)),
+        .condition = byi_import_as_scalar(o, byi_import_in(o, 1)),
         .is_loop = true,
         .n_states = o->n_in > 2 ? o->n_in - 2 : 0,
         .states = o->in + 2};
 
     if (!byi_import_ok(o))
         return;
-    if (loop.trips == BYI_NO_ID && loop.go == BYI_NO_ID)
+    if (loop.trips == BYI_NO_ID && loop.condition == BYI_NO_ID)
         byi_import_refuse(
             o, "found neither a trip count nor a condition, expected "
                "one, or the loop never ends");
@@ -349,8 +350,9 @@ static void find_slices(struct byi_import *o, struct byi_onnx_loop *loop)
 static void convert_scan(struct byi_import *o)
 {
     const int64_t n_inputs = byi_import_int(o, "num_scan_inputs", 0);
-    struct byi_onnx_loop loop = {
-        .graph = byi_import_graph(o, "body"), .go = BYI_NO_ID, .states = o->in};
+    struct byi_onnx_loop loop = {.graph = byi_import_graph(o, "body"),
+                                 .condition = BYI_NO_ID,
+                                 .states = o->in};
 
     if (!byi_import_ok(o))
         return;
@@ -389,20 +391,20 @@ static void convert_scan(struct byi_import *o)
 static byi_id append_rows(struct byi_import *o, byi_id y, byi_id length,
                           byi_id x)
 {
-    const int64_t none[BYI_MAX_RANK] = {0};
+    const int64_t zeros[BYI_MAX_RANK] = {0};
     const uint32_t rank = byi_import_rank(o, y);
-    const byi_id missing = byi_import_text(
+    const byi_id n_missing = byi_import_text(
         o,
         "fn (%x, %length) {"
         "  subtract(strided_slice(shape_of(%x), [0], [1], [0], [1]), %length)"
         "}",
         ARGS(x, length), NO_ATTRS);
     byi_id pads =
-        byi_import_concat(o, byi_import_vector(o, rank, none), missing, 0);
+        byi_import_concat(o, byi_import_vector(o, rank, zeros), n_missing, 0);
 
     if (rank > 1)
-        pads =
-            byi_import_concat(o, pads, byi_import_vector(o, rank - 1, none), 0);
+        pads = byi_import_concat(o, pads, byi_import_vector(o, rank - 1, zeros),
+                                 0);
     return byi_import_call(o, BYI_OP_NN_PAD, y, pads,
                            byi_import_scalar(o, byi_import_dtype(o, y), 0));
 }

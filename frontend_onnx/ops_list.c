@@ -101,7 +101,7 @@ static void convert_map(struct byi_import *o)
 {
     const Onnx__GraphProto *graph = byi_import_graph(o, "body");
     const byi_id zero = byi_import_scalar(o, BYOC_I64, 0);
-    struct byi_onnx_loop loop = {.graph = graph, .go = BYI_NO_ID};
+    struct byi_onnx_loop loop = {.graph = graph, .condition = BYI_NO_ID};
     byi_id id = BYI_NO_ID;
 
     if (!byi_import_ok(o))

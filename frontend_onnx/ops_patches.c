@@ -298,12 +298,13 @@ static byi_id sample_taps(struct byi_import *o, const struct deformed_conv *d)
     const byi_id down = emit_positions(o, d, offsets, 0);
     const byi_id grid =
         byi_import_concat(o, emit_positions(o, d, offsets, 1), down, 4);
-    const byi_id wide = emit_shape(o, 2, rows, d->offsets, 3);
+    const byi_id leading_dims = emit_shape(o, 2, rows, d->offsets, 3);
     const byi_id two = byi_import_vector(o, 1, (const int64_t[]){2});
     const byi_id y = byi_import_call(
         o, BYI_OP_GRID_SAMPLE,
         byi_import_reshape(o, d->x, emit_shape(o, 2, planes, d->x, 2), false),
-        byi_import_reshape(o, grid, byi_import_concat(o, wide, two, 0), false));
+        byi_import_reshape(o, grid, byi_import_concat(o, leading_dims, two, 0),
+                           false));
 
     if (d->mask == BYI_NO_ID)
         return y;
@@ -311,7 +312,7 @@ static byi_id sample_taps(struct byi_import *o, const struct deformed_conv *d)
         o,
         byi_import_reshape(o, d->mask, emit_shape(o, 2, masks, d->mask, 2),
                            false),
-        wide, false);
+        leading_dims, false);
     return emit_product(o, y,
                         byi_import_expand(o, mask, 1, (const int64_t[]){1}));
 }

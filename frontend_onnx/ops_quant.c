@@ -516,16 +516,17 @@ static byi_id read_block_zeros(struct byi_import *o,
 static byi_id spread_blocks(struct byi_import *o, const struct block_weights *w,
                             byi_id blocks)
 {
-    const byi_id wide = byi_import_cast(o, blocks, BYOC_F32);
+    const byi_id float_blocks = byi_import_cast(o, blocks, BYOC_F32);
     const byi_id groups = byi_import_in(o, 4);
     const int64_t shape[] = {w->n, w->n_blocks, w->block_size};
 
     if (groups != BYI_NO_ID)
-        return byi_import_emit(o, BYI_OP_TAKE, ARGS(wide, groups),
+        return byi_import_emit(o, BYI_OP_TAKE, ARGS(float_blocks, groups),
                                ATTRS(AN_INT("axis", 1)));
-    const byi_id columns = byi_import_call(
-        o, BYI_OP_BROADCAST_TO, reshape_to(o, wide, w->n, w->n_blocks, 1),
-        byi_import_vector(o, 3, shape));
+    const byi_id columns =
+        byi_import_call(o, BYI_OP_BROADCAST_TO,
+                        reshape_to(o, float_blocks, w->n, w->n_blocks, 1),
+                        byi_import_vector(o, 3, shape));
     return take_columns(
         o, reshape_to(o, columns, w->n, w->n_blocks * w->block_size, 0), w->k);
 }

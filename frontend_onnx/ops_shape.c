@@ -511,20 +511,22 @@ static void convert_center(struct byi_import *o)
     if (axes)
         target =
             byi_import_spread(o, dims, byi_import_vector(o, n, axes), target);
-    const byi_id cropped = byi_import_call(o, BYI_OP_MINIMUM, dims, target);
-    const byi_id begin =
-        byi_import_with(o, BYI_OP_DIVIDE,
-                        byi_import_call(o, BYI_OP_SUBTRACT, dims, cropped), 2);
-    const byi_id missing = byi_import_call(o, BYI_OP_SUBTRACT, target, cropped);
-    const byi_id before = byi_import_with(o, BYI_OP_DIVIDE, missing, 2);
+    const byi_id cropped_dims =
+        byi_import_call(o, BYI_OP_MINIMUM, dims, target);
+    const byi_id begin = byi_import_with(
+        o, BYI_OP_DIVIDE,
+        byi_import_call(o, BYI_OP_SUBTRACT, dims, cropped_dims), 2);
+    const byi_id padding =
+        byi_import_call(o, BYI_OP_SUBTRACT, target, cropped_dims);
+    const byi_id before = byi_import_with(o, BYI_OP_DIVIDE, padding, 2);
     const byi_id y = byi_import_call(
         o, BYI_OP_STRIDED_SLICE, x, begin,
-        byi_import_call(o, BYI_OP_ADD, begin, cropped),
+        byi_import_call(o, BYI_OP_ADD, begin, cropped_dims),
         byi_import_vector(o, rank, all_axes), byi_import_vector(o, rank, ones));
     o->out[0] = byi_import_call(
         o, BYI_OP_NN_PAD, y,
         byi_import_concat(
-            o, before, byi_import_call(o, BYI_OP_SUBTRACT, missing, before), 0),
+            o, before, byi_import_call(o, BYI_OP_SUBTRACT, padding, before), 0),
         byi_import_scalar(o, byi_import_dtype(o, x), 0));
 }
 

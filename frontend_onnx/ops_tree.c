@@ -242,9 +242,9 @@ static void write_tree(struct byi_import *o, const struct byi_trees *l,
         const int64_t yes = l->yes[w.at], no = l->no[w.at];
         const uint32_t next =
             find_key(l->node_keys, l->n, l->trees[w.at], swap ? no : yes);
-        const uint32_t other =
+        const uint32_t other_child =
             find_key(l->node_keys, l->n, l->trees[w.at], swap ? yes : no);
-        if (next == l->n || other == l->n)
+        if (next == l->n || other_child == l->n)
             byi_import_fail(
                 o, BYOC_EPARSE,
                 "node %lld of tree %lld has child %lld, expected a node "
@@ -263,8 +263,8 @@ static void write_tree(struct byi_import *o, const struct byi_trees *l,
         f->splits[place][0] = (int32_t)l->features[w.at];
         f->has_modes |= f->modes[place] != 0;
         if (!l->set || l->set[w.at] != BYI_SET_NEXT)
-            BYI_PUSH(&stack,
-                     ((struct tree_visit){l->node_keys[other].index, place}));
+            BYI_PUSH(&stack, ((struct tree_visit){
+                                 l->node_keys[other_child].index, place}));
         BYI_PUSH(&stack, ((struct tree_visit){l->node_keys[next].index, -1}));
     }
     for (uint32_t i = (uint32_t)f->roots.at[f->roots.n - 1]; i < f->n; i++)

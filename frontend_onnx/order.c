@@ -88,10 +88,10 @@ static void visit(struct node_order *order, size_t root, size_t *next,
             depth--;
             continue;
         }
-        const size_t read = order->reads[next[node]++];
-        if (!seen[read]) {
-            seen[read] = true;
-            stack[depth++] = read;
+        const size_t producer = order->reads[next[node]++];
+        if (!seen[producer]) {
+            seen[producer] = true;
+            stack[depth++] = producer;
         }
     }
 }

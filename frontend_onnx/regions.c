@@ -260,12 +260,13 @@ static void join_idle(struct model_copy *copy, struct graph_copy *g)
 static Onnx__OperatorSetIdProto *make_opset(struct model_copy *copy,
                                             char *domain)
 {
-    Onnx__OperatorSetIdProto *set = byi_arena_alloc(copy->arena, sizeof *set);
-    onnx__operator_set_id_proto__init(set);
-    set->domain = domain;
-    set->has_version = true;
-    set->version = 1;
-    return set;
+    Onnx__OperatorSetIdProto *opset =
+        byi_arena_alloc(copy->arena, sizeof *opset);
+    onnx__operator_set_id_proto__init(opset);
+    opset->domain = domain;
+    opset->has_version = true;
+    opset->version = 1;
+    return opset;
 }
 
 /* Returns a function name that is unique in its domain: the region's, followed

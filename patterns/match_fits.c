@@ -39,9 +39,10 @@ static bool dims_fit(const struct byi_pat_type *want,
     if (type->rank < want->n_dims ||
         (type->rank > want->n_dims && !want->has_rest))
         return false;
-    const uint32_t skipped = type->rank - want->n_dims;
+    const uint32_t n_skipped = type->rank - want->n_dims;
     for (uint32_t i = 0; i < want->n_dims; i++) {
-        const uint32_t at = want->has_rest && i >= want->rest ? i + skipped : i;
+        const uint32_t at =
+            want->has_rest && i >= want->rest ? i + n_skipped : i;
         if (!dim_fits(&want->dims[i], type->dims[at]))
             return false;
     }

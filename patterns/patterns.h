@@ -27,6 +27,7 @@ enum {
     BYI_MATCH_MAX_TEXT = 1024    /* bytes of all texts for one predicate */
 };
 
+/* What a node of a pattern matches, in the pattern's notation. */
 enum byi_pat_kind {
     BYI_PAT_ANY,   /* %name                                      */
     BYI_PAT_CONST, /* const %name, const 0.5                     */

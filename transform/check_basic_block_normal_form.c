@@ -68,12 +68,12 @@ static enum byoc_status report_misplaced(
         &m->funcs.at[misplaced->func]->nodes.at[misplaced->id];
     struct byi_text name = {0}, cond = {0};
     byi_print_name(m, misplaced->func, misplaced->id, &name);
-    const char *which = find_if(m, misplaced->into, &cond);
+    const char *branch = find_if(m, misplaced->into, &cond);
     const enum byoc_status status = byi_fail(
         err, BYOC_EINVAL,
         "@%.80s: %.20s (%.60s) is needed only in the %s branch of if (%.80s), "
         "expected it to be computed there; ToBasicBlockNormalForm moves it",
-        m->funcs.at[root]->name, name.at, describe_node(m, node), which,
+        m->funcs.at[root]->name, name.at, describe_node(m, node), branch,
         cond.at);
     byi_text_free(&name);
     byi_text_free(&cond);

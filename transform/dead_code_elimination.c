@@ -53,18 +53,18 @@ static bool may_lose_params(const struct sweeper *s, uint32_t func)
 static bool *find_unread(const struct sweeper *s, uint32_t func)
 {
     const struct byi_func *f = s->m->funcs.at[func];
-    bool *read = byi_arena_calloc(s->scratch, f->nodes.n, sizeof *read);
+    bool *is_read = byi_arena_calloc(s->scratch, f->nodes.n, sizeof *is_read);
     bool *unread = byi_arena_calloc(s->scratch, f->params.n, sizeof *unread);
-    read[f->result] = true;
+    is_read[f->result] = true;
     for (byi_id id = 0; id < f->nodes.n; id++) {
         const struct byi_node *node = &f->nodes.at[id];
         if (node->kind == BYI_FN && node->index == func)
             continue;
         for (uint32_t i = 0; i < node->n_args; i++)
-            read[node->args[i]] = true;
+            is_read[node->args[i]] = true;
     }
     for (uint32_t i = 0; i < f->params.n; i++)
-        unread[i] = !read[f->params.at[i]];
+        unread[i] = !is_read[f->params.at[i]];
     return unread;
 }
 

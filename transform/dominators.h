@@ -12,6 +12,7 @@
 
 #include "core/ir/ir.h"
 
+/* A node of the tree. */
 struct byi_dominator {
     byi_id parent;     /* in the tree; f->nodes.n if the node has no parent */
     byi_id jump;       /* the parent or an ancestor further up */

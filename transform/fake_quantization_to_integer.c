@@ -91,11 +91,12 @@ static bool read_steps(const struct byi_rewrite *rw, byi_id id,
         !read_number(rw, byi_rw_arg(rw, id, 2), &s->zero) || !(s->scale > 0))
         return false;
     const bool dequantizes = op == BYI_OP_DEQUANTIZE;
-    const struct byi_type *real =
+    const struct byi_type *float_type =
         byi_rw_tensor(rw, dequantizes ? id : byi_rw_arg(rw, id, 0));
     s->integers = dequantizes ? byi_rw_arg(rw, id, 0) : id;
     const struct byi_type *type = byi_rw_tensor(rw, s->integers);
-    return type && is_bytes(type->dtype) && real && real->dtype == BYOC_F32;
+    return type && is_bytes(type->dtype) && float_type &&
+           float_type->dtype == BYOC_F32;
 }
 
 /* --- products ------------------------------------------------------------- */
@@ -210,13 +211,13 @@ static byi_id store_integers(struct byi_rewrite *rw, const struct byi_tensor *t,
     const int zero = fits ? 0 : -q->low;
     const struct byi_type *type =
         byi_type_tensor(rw->m->arena, dtype, t->rank, t->dims);
-    struct byi_tensor stored;
-    if (!byi_rw_alloc(rw, type, &stored))
+    struct byi_tensor stored_values;
+    if (!byi_rw_alloc(rw, type, &stored_values))
         return BYI_NO_ID;
     for (int64_t i = 0; i < byi_elements(t->rank, t->dims); i++)
-        ((uint8_t *)stored.data)[i] = (uint8_t)(q->values[i] + zero);
+        ((uint8_t *)stored_values.data)[i] = (uint8_t)(q->values[i] + zero);
     *zero_point = make_number(rw, dtype, zero);
-    return byi_rw_const(rw, type, &stored);
+    return byi_rw_const(rw, type, &stored_values);
 }
 
 /* --- integer products ----------------------------------------------------- */

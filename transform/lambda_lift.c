@@ -30,6 +30,7 @@
 
 typedef uint32_t value; /* base[func] + id */
 
+/* A list of n values. */
 struct value_list {
     uint32_t n;
     const uint32_t *at;

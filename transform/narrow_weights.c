@@ -176,11 +176,11 @@ static void encode_block(const struct wide_matrix *w,
     if (!c->one_zero)
         ((uint8_t *)c->zeros.data)[at] = (uint8_t)block.zero;
     for (int64_t k = from; k < from + c->block; k++) {
-        const float wide = k < to ? weight_at(w, n, k) : 0;
-        const int code = code_of(&block, wide);
+        const float weight = k < to ? weight_at(w, n, k) : 0;
+        const int code = code_of(&block, weight);
         byi_code_blocks_set(c, at, k - from, code);
         if (k < to)
-            add_error(sums, wide, (float)(code - block.zero) * block.scale);
+            add_error(sums, weight, (float)(code - block.zero) * block.scale);
     }
 }
 
@@ -372,15 +372,15 @@ static enum byoc_status run(struct byi_module *m, uint32_t func,
                             struct byi_pass_context *ctx,
                             struct byi_arena *scratch, struct byoc_error *err)
 {
-    struct byi_narrow_list unlisted = {0};
+    struct byi_narrow_list local_list = {0};
     struct narrowing_state s = {.list = byi_narrow_list_of(ctx)};
     BYI_TRY(read_options(ctx, &s, err));
     if (s.form == FORM_NONE)
         return BYOC_OK;
-    s.list = s.list ? s.list : &unlisted;
+    s.list = s.list ? s.list : &local_list;
     const enum byoc_status status =
         byi_rewrite(m, func, rules, BYI_COUNT(rules), ctx, scratch, &s, err);
-    byi_narrow_list_free(&unlisted);
+    byi_narrow_list_free(&local_list);
     return status;
 }
 

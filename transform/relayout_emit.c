@@ -471,16 +471,17 @@ static enum byoc_status align_operand(struct byi_relayout *rl,
     }
     if (!byi_type_is_static(aligned))
         return BYOC_OK;
-    const struct byi_type *stored =
+    const struct byi_type *stored_type =
         byi_rl_layout_type(rl->scratch, &call->layout, aligned);
     uint32_t first = 0;
-    while (first < stored->rank && stored->dims[first] == 1)
+    while (first < stored_type->rank && stored_type->dims[first] == 1)
         first++;
-    stored = byi_type_tensor(rl->scratch, type->dtype, stored->rank - first,
-                             stored->dims + first);
-    if (byi_type_equal(stored, rl->f->nodes.at[*x].type))
+    stored_type =
+        byi_type_tensor(rl->scratch, type->dtype, stored_type->rank - first,
+                        stored_type->dims + first);
+    if (byi_type_equal(stored_type, rl->f->nodes.at[*x].type))
         return BYOC_OK;
-    return add_reshape(rl, *x, stored, x, err);
+    return add_reshape(rl, *x, stored_type, x, err);
 }
 
 /* Returns the site of the reshape that computes operand 0 of call `id` with its
@@ -562,10 +563,10 @@ static bool is_stored(struct byi_relayout *rl, const struct byi_type *type,
     if (type->kind != old->kind)
         return false;
     if (old->kind == BYI_TENSOR) {
-        const struct byi_rl_layout stored =
+        const struct byi_rl_layout stored_layout =
             byi_rl_layout_at(&rl->layouts, layout, old->rank);
-        return byi_type_equal(type,
-                              byi_rl_layout_type(rl->scratch, &stored, old));
+        return byi_type_equal(
+            type, byi_rl_layout_type(rl->scratch, &stored_layout, old));
     }
     if (type->n_fields != old->n_fields)
         return false;
@@ -643,8 +644,8 @@ static enum byoc_status emit_state(struct byi_relayout *rl, byi_id id,
         byi_add_call(rl->m, rl->f, call.op, call.args, node->n_args, call.attrs,
                      call.n_attrs, NULL, &new_id, NULL) != BYOC_OK)
         return BYOC_OK;
-    struct byi_node *emitted = &rl->f->nodes.at[new_id];
-    if (!is_stored(rl, emitted->type, node->type,
+    struct byi_node *new_node = &rl->f->nodes.at[new_id];
+    if (!is_stored(rl, new_node->type, node->type,
                    byi_rl_out(rl, id, site->state))) {
         rl->f->nodes.n--;
         return BYOC_OK;

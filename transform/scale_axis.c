@@ -617,12 +617,12 @@ static const struct byi_sources *collect_sources(
             if (t->next[i])
                 BYI_PUSH(&stack, t->next[i]);
     }
-    const struct byi_sources *merged = node_sources;
+    const struct byi_sources *merged_sources = node_sources;
     if (merged_ids.n > node_sources->n)
-        merged = byi_sources_of(s->m, merged_ids.at, merged_ids.n);
+        merged_sources = byi_sources_of(s->m, merged_ids.at, merged_ids.n);
     byi_vec_free(stack.at);
     byi_vec_free(merged_ids.at);
-    return merged;
+    return merged_sources;
 }
 
 /* Emit the constant that replaces operand `arg`. Returns BYI_NO_ID if it

@@ -36,6 +36,7 @@ struct byi_misplaced_value {
 bool byi_scopes_find_misplaced(const struct byi_scopes *s,
                                struct byi_misplaced_value *out);
 
+/* Which values become lets. */
 enum byi_let {
     BYI_LET_SHARED, /* values that functions and branches capture become lets */
     BYI_LET_ALL     /* every value except constants and globals */

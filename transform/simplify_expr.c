@@ -58,10 +58,10 @@ static bool put_exact(struct byi_tensor *out, int64_t i, double v)
     if (!is_float && !(fabs(v) < 2147483648.0))
         return false;
     byi_tensor_set(out, i, v);
-    const double stored = byi_tensor_float(out, i);
-    return !is_float       ? stored == v
-           : stored == 0.0 ? v == 0.0
-                           : isnormal(stored);
+    const double rounded = byi_tensor_float(out, i);
+    return !is_float        ? rounded == v
+           : rounded == 0.0 ? v == 0.0
+                            : isnormal(rounded);
 }
 
 /* Emit two constants combined elementwise; scalars broadcast. Returns BYI_NO_ID

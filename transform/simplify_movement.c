@@ -73,13 +73,13 @@ bool byi_is_identity_transpose(struct byi_row_match *r)
 /* Binds `axes` to the axes of both transposes as one. */
 bool byi_binds_axes(struct byi_row_match *r)
 {
-    int64_t outer[BYI_MAX_RANK], inner[BYI_MAX_RANK], merged[BYI_MAX_RANK];
+    int64_t outer[BYI_MAX_RANK], inner[BYI_MAX_RANK], composed[BYI_MAX_RANK];
     const uint32_t rank =
         read_transpose_axes(r->rw, byi_row_value(r, "y"), inner);
     read_transpose_axes(r->rw, r->root, outer);
     for (uint32_t i = 0; i < rank; i++)
-        merged[i] = inner[outer[i]];
-    return byi_row_bind_ints(r, "axes", merged, rank);
+        composed[i] = inner[outer[i]];
+    return byi_row_bind_ints(r, "axes", composed, rank);
 }
 
 /* --- casts --------------------------------------------------------------- */

@@ -25,22 +25,22 @@ enum { MAX_VALUES = 128 };
 static const char folder[] = TEST_DIR "/frontend_onnx/cases/";
 
 /* The initializer "KIND NAME" of the file. */
-static struct byi_tensor stored(struct byi_onnx_file *file, const char *kind,
-                                const char *name)
+static struct byi_tensor find_tensor(struct byi_onnx_file *file,
+                                     const char *kind, const char *name)
 {
     const Onnx__GraphProto *graph = file->model->graph;
-    const char *wanted = byi_arena_printf(file->arena, "%s %s", kind, name);
+    const char *full_name = byi_arena_printf(file->arena, "%s %s", kind, name);
     struct byi_tensor t = {0};
     struct byoc_error err = {0};
 
     for (size_t i = 0; i < graph->n_initializer; i++)
-        if (strcmp(graph->initializer[i]->name, wanted) == 0) {
+        if (strcmp(graph->initializer[i]->name, full_name) == 0) {
             if (byi_onnx_decode(file, graph->initializer[i], &file->raw.at[i],
                                 &t, &err) != BYOC_OK)
                 fail_msg("%s", err.text);
             return t;
         }
-    fail_msg("found no initializer '%s', expected one", wanted);
+    fail_msg("found no initializer '%s', expected one", full_name);
     return t;
 }
 
@@ -56,14 +56,14 @@ static void compare(const char *path, const struct byi_module *m,
 
     assert_in_range(f->params.n, 1, MAX_VALUES);
     for (uint32_t i = 0; i < f->params.n; i++)
-        in[i] = stored(file, "input", f->param_names.at[i]);
+        in[i] = find_tensor(file, "input", f->param_names.at[i]);
     if (byi_interp_run(m, 0, in, f->params.n, file->arena, out, MAX_VALUES,
                        &n_out, &err) != BYOC_OK)
         fail_msg("%s: %s", path, err.text);
     assert_int_equal(n_out, f->result_names.n);
     for (uint32_t i = 0; i < n_out; i++) {
         const char *name = f->result_names.at[i];
-        const struct byi_tensor expected = stored(file, "output", name);
+        const struct byi_tensor expected = find_tensor(file, "output", name);
         const bool bytes =
             expected.dtype == BYOC_U8 || expected.dtype == BYOC_I8;
         if (compare_tensors(&out[i], &expected, bytes ? 0 : 1e-4,

@@ -50,7 +50,7 @@ static void branches_capture(void **state)
  * still lists the names of the other branch's nodes. */
 static void known_condition(void **state)
 {
-    const int64_t none[] = {0};
+    const int64_t no_dims[] = {0};
     struct build b = begin(13);
     struct byi_module *m = NULL;
     struct byoc_error err = {0};
@@ -58,7 +58,7 @@ static void known_condition(void **state)
     bool found = false;
     (void)state;
 
-    Onnx__TensorProto *c = tensor(&b, "c", BOOL, 0, none);
+    Onnx__TensorProto *c = tensor(&b, "c", BOOL, 0, no_dims);
     raw(&b, c, "\1", 1);
     weight(&b, c);
     input(&b, "x", "4 5");

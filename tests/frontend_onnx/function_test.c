@@ -165,10 +165,10 @@ static void inputs_left_out(void **state)
     enter(&b);
     node(&b, "Neg", "x", "e");
     output(&b, "e");
-    Onnx__GraphProto *other = leave(&b, mine);
+    Onnx__GraphProto *otherwise = leave(&b, mine);
     Onnx__NodeProto *n = node(&b, "If", "c", "y");
     attr_graph(&b, n, "then_branch", then);
-    attr_graph(&b, n, "else_branch", other);
+    attr_graph(&b, n, "else_branch", otherwise);
     end_function(&b, outer, "Choose", 17, "c x low high", "y");
     typed_input(&b, "c", ONNX__TENSOR_PROTO__DATA_TYPE__BOOL, "");
     input(&b, "x", "4");

@@ -688,9 +688,9 @@ static void long_strings_are_cut(void **state)
         output(&b, "y");
         save(&b);
         assert_int_equal(byi_onnx_import(b.path, NULL, &m, &err), BYOC_OK);
-        const char *shown = m->sources.at[0].attributes;
-        assert_non_null(shown);
-        assert_int_equal(strstr(shown, "...") != NULL, n > 60);
+        const char *attributes = m->sources.at[0].attributes;
+        assert_non_null(attributes);
+        assert_int_equal(strstr(attributes, "...") != NULL, n > 60);
         byi_module_free(&m);
         end(&b);
     }

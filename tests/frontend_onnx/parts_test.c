@@ -111,7 +111,7 @@ static uint32_t draw(uint32_t *state, uint32_t n)
 
 static void random_graphs(void **state)
 {
-    uint32_t random = 20, cut = 0, whole = 0;
+    uint32_t random = 20, n_divided = 0, n_undivided = 0;
     (void)state;
     for (int round = 0; round < 20000; round++) {
         struct cut c = {.n = 1 + draw(&random, MAX_NODES)};
@@ -128,11 +128,11 @@ static void random_graphs(void **state)
             parts += c.parts[i].region == 1;
         if (c.n_regions == 1 && parts) {
             assert_true((parts == 1) == !comes_back(&c));
-            *(parts == 1 ? &whole : &cut) += 1;
+            *(parts == 1 ? &n_undivided : &n_divided) += 1;
         }
         byi_arena_free(&c.arena);
     }
-    assert_true(cut > 500 && whole > 500);
+    assert_true(n_divided > 500 && n_undivided > 500);
 }
 
 /* Regions that read each other in turn are cut again and again. The memory is

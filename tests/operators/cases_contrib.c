@@ -208,14 +208,14 @@ static void gather_blocks(struct draw *d)
     const int64_t blocks = (k + block - 1) / block;
     const int64_t w[] = {rows, k * bits / 8}, scales[] = {rows, blocks};
     const int64_t zeros[] = {rows, (blocks * bits + 7) / 8};
-    const int64_t which[] = {draw_int(d, 1, 3), draw_int(d, 1, 4)};
+    const int64_t index_dims[] = {draw_int(d, 1, 3), draw_int(d, 1, 4)};
     const uint32_t rank = (uint32_t)draw_int(d, 0, 2);
     struct byi_tensor *t = draw_operand(d, BYOC_U8, 2, w, ORDINARY);
 
     for (int64_t i = 0; i < byi_elements(2, w); i++)
         byi_tensor_set(t, i, (double)draw_int(d, 0, 255));
-    t = draw_operand(d, BYOC_I64, rank, which, ORDINARY);
-    for (int64_t i = 0; i < byi_elements(rank, which); i++)
+    t = draw_operand(d, BYOC_I64, rank, index_dims, ORDINARY);
+    for (int64_t i = 0; i < byi_elements(rank, index_dims); i++)
         byi_tensor_set(t, i, (double)draw_int(d, -rows, rows - 1));
     draw_operand(d, d->dtype, 2, scales, UNIT);
     if (draw_chance(d, 50)) {

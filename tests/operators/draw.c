@@ -156,14 +156,14 @@ static Onnx__TypeProto *type_of(struct draw *d, const struct byi_tensor *t,
     static const Onnx__TensorShapeProto shape = ONNX__TENSOR_SHAPE_PROTO__INIT;
     static const Onnx__TensorShapeProto__Dimension dim =
         ONNX__TENSOR_SHAPE_PROTO__DIMENSION__INIT;
-    Onnx__TypeProto *is = byi_arena_copy(d->arena, &type, sizeof type);
+    Onnx__TypeProto *result = byi_arena_copy(d->arena, &type, sizeof type);
 
-    is->value_case = ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE;
-    is->tensor_type = byi_arena_copy(d->arena, &tensor, sizeof tensor);
-    is->tensor_type->has_elem_type = 1;
-    is->tensor_type->elem_type = (int32_t)t->dtype;
+    result->value_case = ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE;
+    result->tensor_type = byi_arena_copy(d->arena, &tensor, sizeof tensor);
+    result->tensor_type->has_elem_type = 1;
+    result->tensor_type->elem_type = (int32_t)t->dtype;
     Onnx__TensorShapeProto *s = byi_arena_copy(d->arena, &shape, sizeof shape);
-    is->tensor_type->shape = s;
+    result->tensor_type->shape = s;
     for (uint32_t i = 0; i < t->rank; i++) {
         Onnx__TensorShapeProto__Dimension *x =
             byi_arena_copy(d->arena, &dim, sizeof dim);
@@ -173,7 +173,7 @@ static Onnx__TypeProto *type_of(struct draw *d, const struct byi_tensor *t,
         x->dim_value = t->dims[i];
         s->dim = list_add(d, s->dim, &s->n_dim, x);
     }
-    return is;
+    return result;
 }
 
 static void add_input(struct draw *d, const char *name,
@@ -506,13 +506,13 @@ static void add_opset(struct draw *d, const char *domain, int64_t version)
 {
     static const Onnx__OperatorSetIdProto id =
         ONNX__OPERATOR_SET_ID_PROTO__INIT;
-    Onnx__OperatorSetIdProto *set = byi_arena_copy(d->arena, &id, sizeof id);
+    Onnx__OperatorSetIdProto *opset = byi_arena_copy(d->arena, &id, sizeof id);
 
-    set->domain = byi_arena_str(d->arena, domain);
-    set->has_version = 1;
-    set->version = version;
+    opset->domain = byi_arena_str(d->arena, domain);
+    opset->has_version = 1;
+    opset->version = version;
     d->model->opset_import =
-        list_add(d, d->model->opset_import, &d->model->n_opset_import, set);
+        list_add(d, d->model->opset_import, &d->model->n_opset_import, opset);
 }
 
 void draw_begin(struct draw *d, uint64_t seed, const char *op, int64_t opset,

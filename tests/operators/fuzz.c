@@ -414,26 +414,26 @@ static bool run_all(const struct byi_module *m, const char *path,
     struct byoc_error err = {0};
     struct byi_tensor first[MAX_RESULTS];
     const double bound = op_now->bound > 1e-5 ? op_now->bound : 1e-5;
-    bool any = false;
+    bool has_first = false;
 
     for (int isa = 0; isa < BYI_N_ISAS; isa++) {
-        if (plugin_now ? any : !byi_simd_use((enum byi_isa)isa))
+        if (plugin_now ? has_first : !byi_simd_use((enum byi_isa)isa))
             continue;
         if (run_once(m, path, d, inputs, n_inputs, out, n_out, &err) !=
             BYOC_OK) {
             snprintf(why, why_bytes, "%.900s", err.text);
             return false;
         }
-        for (uint32_t k = 0; any && k < *n_out; k++)
+        for (uint32_t k = 0; has_first && k < *n_out; k++)
             if (!agree(d, &out[k], &first[k], bound, why, why_bytes)) {
                 snprintf(why + strlen(why), why_bytes - strlen(why),
                          " on narrower vectors than %s",
                          byi_isa_name((enum byi_isa)isa));
                 return false;
             }
-        if (!any)
+        if (!has_first)
             memcpy(first, out, sizeof first);
-        any = true;
+        has_first = true;
     }
     return true;
 }
@@ -446,7 +446,7 @@ static bool check_wide(const struct options *o, const struct draw *narrow,
 {
     struct draw d;
     struct byoc_error err = {0};
-    struct byi_tensor inputs[MAX_OPERANDS], wide[MAX_RESULTS], half;
+    struct byi_tensor inputs[MAX_OPERANDS], wide_results[MAX_RESULTS], half;
     uint32_t n_inputs = 0, n_wide = 0;
     const uint8_t *bytes = NULL;
     size_t n = 0;
@@ -457,15 +457,15 @@ static bool check_wide(const struct options *o, const struct draw *narrow,
     const char *path = save(&d, &bytes, &n);
     struct byi_module *m = import(path, &err);
     n_inputs = operands(&d, inputs);
-    bool same = m && run_once(m, path, &d, inputs, n_inputs, wide, &n_wide,
-                              &err) == BYOC_OK;
+    bool same = m && run_once(m, path, &d, inputs, n_inputs, wide_results,
+                              &n_wide, &err) == BYOC_OK;
     if (!same)
         snprintf(why, why_bytes, "%.900s (in float32)", err.text);
     tally->wide++;
     for (uint32_t k = 0; k < n_out && same; k++) {
-        half = wide[k];
-        if (wide[k].dtype == BYOC_F32 && out[k].dtype == narrow->dtype)
-            half = rounded(&wide[k], narrow->dtype, d.arena);
+        half = wide_results[k];
+        if (wide_results[k].dtype == BYOC_F32 && out[k].dtype == narrow->dtype)
+            half = rounded(&wide_results[k], narrow->dtype, d.arena);
         same = agree(narrow, &out[k], &half, op_now->bound, why, why_bytes);
         if (!same)
             snprintf(why + strlen(why), why_bytes - strlen(why),
@@ -609,7 +609,7 @@ static void add_up(struct tally *sum, const struct tally *part)
 }
 
 static void run_op(const struct options *o, struct tally *tally,
-                   struct tally *all)
+                   struct tally *total)
 {
     for (const char *t = op_now->types; *t; t++)
         for (uint32_t i = 0; i < BYI_COUNT(letters); i++)
@@ -618,7 +618,7 @@ static void run_op(const struct options *o, struct tally *tally,
                 run_type(o, letters[i].types[k], tally);
                 printf("%-24s %-8s %5ld same %5ld differ %5ld refused; %5ld "
                        "plain, %5ld wide, %5ld ort (%ld explained, %ld "
-                       "refused, %ld ended it)\n",
+                       "refused, %ld crashed)\n",
                        op_now->op, byoc_dtype_name(letters[i].types[k]),
                        tally->same, tally->differ, tally->refused, tally->plain,
                        tally->wide, tally->ort, tally->explained,
@@ -628,7 +628,7 @@ static void run_op(const struct options *o, struct tally *tally,
                            byoc_dtype_name(letters[i].types[k]));
                     tally->differ++;
                 }
-                add_up(all, tally);
+                add_up(total, tally);
             }
 }
 
@@ -673,7 +673,7 @@ int main(int argc, char **argv)
         &op_cases_compute, &op_cases_move,    &op_cases_image, &op_cases_more,
         &op_cases_control, &op_cases_contrib, &op_cases_ml};
     struct options o;
-    struct tally all = {0};
+    struct tally total = {0};
     long failed = 0, done = 0;
 
     if (!read_options(argc, argv, &o)) {
@@ -694,9 +694,9 @@ int main(int argc, char **argv)
             if (o.hostile)
                 run_hostile(&failed, &done);
             else
-                run_op(&o, tally, &all);
+                run_op(&o, tally, &total);
         }
-    if (done + failed + all.same + all.differ == 0) {
+    if (done + failed + total.same + total.differ == 0) {
         fprintf(stderr,
                 "operators_fuzz: found no case, expected a --count above "
                 "0 and an operator such as Conv\n");
@@ -709,7 +709,7 @@ int main(int argc, char **argv)
     printf("%ld cases differ of %ld: %ld held against plain forms, %ld "
            "against float32, %ld against ONNX Runtime (%ld differ from it for "
            "a reason that is known); %ld refused\n",
-           all.differ, all.same + all.differ, all.plain, all.wide, all.ort,
-           all.explained, all.refused);
-    return all.differ != 0;
+           total.differ, total.same + total.differ, total.plain, total.wide,
+           total.ort, total.explained, total.refused);
+    return total.differ != 0;
 }

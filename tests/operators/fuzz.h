@@ -125,6 +125,7 @@ struct op_case {
     const char *domain;
     bool compiled; /* run the compiled model, not node by node */
 };
+/* A list of operators to draw. */
 struct op_table {
     const struct op_case *at;
     uint32_t n;

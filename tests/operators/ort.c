@@ -41,6 +41,7 @@ enum { LOG_FATAL = 4 }; /* a log severity: only fatal errors are logged */
 
 typedef void *(*ort_fn)(); /* every entry is called with its own arguments */
 
+/* The beginning of ONNX Runtime's OrtApiBase. */
 struct fuzz_ort_base {
     const ort_fn *(*get_api)(uint32_t version);
     const char *(*get_version)(void);

@@ -302,6 +302,7 @@ struct parts {
     bool inverse[8];
 };
 
+/* All ways to divide one value. */
 struct partings {
     uint32_t n;
     struct parts at[400];
@@ -679,6 +680,7 @@ static struct byi_func *make_graph(struct byi_module *m)
  * A row mostly describes the graph from some root down; parts of it are written
  * in another way, and parts of it do not match. */
 
+/* The state of writing a row. */
 struct writer {
     const struct byi_module *m;
     const struct byi_func *f;
@@ -888,6 +890,7 @@ static void make_row(const struct byi_module *m, const struct byi_func *f,
 
 /* --- both, side by side --------------------------------------------------- */
 
+/* What the comparisons of a run found. */
 struct totals {
     uint32_t rows, refused, skipped, tried, matched, ways;
 };

@@ -131,9 +131,9 @@ static void a_ladder_has_one_end(void **state)
     struct graph g = new_graph();
     byi_id left = g.x, right = g.x;
     for (uint32_t i = 0; i < N_NODES / 2; i++) {
-        const byi_id both = add_call(&g, BYI_OP_ADD, left, right);
+        const byi_id sum = add_call(&g, BYI_OP_ADD, left, right);
         right = add_call(&g, BYI_OP_MULTIPLY, left, right);
-        left = both;
+        left = sum;
     }
     g.f->result = add_call(&g, BYI_OP_ADD, left, right);
     uint32_t n_groups, n_ops;
