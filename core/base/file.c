@@ -181,8 +181,8 @@ static int open_beside(const char *path, char *temp, size_t size)
 struct byi_file_resources {
     FILE *stream;
     struct byi_destination destination;
-    char *temp; /* the path until the file is renamed; NULL: none */
-    struct byi_temp *entry;
+    char *temp;             /* the path until the file is renamed; NULL: none */
+    struct byi_temp *entry; /* of `temp`; NULL: none */
 };
 
 static int open_destination(struct byi_file_resources *resources)

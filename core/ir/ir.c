@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* operands in the first block of memory for them, and in the largest */
 enum { FIRST_ARGS = 256, LAST_ARGS = 1 << 15 };
 
 /* The tables that find the contents of a module by name or hash, and memory
@@ -289,9 +290,9 @@ struct byi_func *byi_func_like(struct byi_module *m,
     return f;
 }
 
-static const char *new_or_old(const char *new_func, const char *old)
+static const char *new_or_old(const char *new_text, const char *old_text)
 {
-    return new_func ? new_func : old;
+    return new_text ? new_text : old_text;
 }
 
 bool byi_is_closed(const struct byi_func *f)
