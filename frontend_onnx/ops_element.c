@@ -378,7 +378,7 @@ byi_id byi_import_activation(struct byi_import *o, byi_id x, const char *name,
     }
     byi_import_refuse(
         o,
-        "activation '%s', expected Relu, Sigmoid, Tanh, LeakyRelu, "
+        "activation is '%s', expected Relu, Sigmoid, Tanh, LeakyRelu, "
         "Clip, HardSigmoid, Elu, Softplus, Softsign or HardSwish",
         name);
     return BYI_NO_ID;

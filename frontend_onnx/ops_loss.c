@@ -63,7 +63,7 @@ static byi_id reduce_loss(struct byi_import *o, byi_id loss, byi_id weight)
     if (strcmp(reduction, "sum") == 0)
         return sum_all(o, BYI_OP_SUM, loss);
     if (strcmp(reduction, "mean") != 0)
-        byi_import_refuse(o, "reduction '%s', expected none, sum or mean",
+        byi_import_refuse(o, "reduction is '%s', expected none, sum or mean",
                           reduction);
     if (weight == BYI_NO_ID)
         return sum_all(o, BYI_OP_MEAN, loss);
@@ -85,7 +85,8 @@ static byi_id emit_nll(struct byi_import *o, byi_id x)
         byi_import_rank(o, x) != byi_import_rank(o, l.target) + 1)
         byi_import_fail(
             o, BYOC_ETYPE,
-            "scores have rank %u, the target has %u, expected one less",
+            "scores have rank %u and the target rank %u, expected the rank of "
+            "the target to be one less",
             byi_import_rank(o, x), byi_import_rank(o, l.target));
     byi_id loss = byi_import_text(o, text, ARGS(x, l.target), NO_ATTRS);
     if (l.weight != BYI_NO_ID)

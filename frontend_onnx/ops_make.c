@@ -87,7 +87,7 @@ static void convert_constant(struct byi_import *o)
         o->out[0] = add_string_vector(o);
     } else {
         byi_import_refuse(
-            o, "attribute '%s', expected value, value_int or similar",
+            o, "found attribute '%s', expected value, value_int or similar",
             byi_text_or(o->node->attribute[0]->name, ""));
     }
 }

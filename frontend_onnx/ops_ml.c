@@ -140,10 +140,11 @@ byi_id byi_ml_transform(struct byi_import *o, byi_id scores, const char *name)
             o, probit, ARGS(scores),
             ATTRS(A_FLOAT("two_by_pi_a", 2 / (3.14159 * 0.147)),
                   A_FLOAT("one_by_a", 1 / 0.147)));
-    byi_import_refuse(o,
-                      "post_transform '%s', expected NONE, LOGISTIC, SOFTMAX, "
-                      "SOFTMAX_ZERO or PROBIT",
-                      name);
+    byi_import_refuse(
+        o,
+        "post_transform is '%s', expected NONE, LOGISTIC, SOFTMAX, "
+        "SOFTMAX_ZERO or PROBIT",
+        name);
     return BYI_NO_ID;
 }
 
@@ -178,7 +179,7 @@ static void convert_normalizer(struct byi_import *o)
     else if (strcmp(norm, "L2") == 0)
         op = BYI_OP_L2;
     else if (strcmp(norm, "MAX") != 0)
-        byi_import_refuse(o, "norm '%s', expected MAX, L1 or L2", norm);
+        byi_import_refuse(o, "norm is '%s', expected MAX, L1 or L2", norm);
     const byi_id size = byi_import_emit(
         o, op, ARGS(x),
         ATTRS(SOME_INTS("axis", 1, last), A_BOOL("keepdims", true)));

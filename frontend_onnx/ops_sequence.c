@@ -44,7 +44,8 @@ static const struct rnn_function *find_function(struct byi_import *o,
         if (strcasecmp(functions[i].onnx, name) == 0)
             return &functions[i];
     byi_import_refuse(
-        o, "activation '%.40s', expected one that ONNX defines for RNN", name);
+        o, "activation is '%.40s', expected one that ONNX defines for RNN",
+        name);
     return NULL;
 }
 

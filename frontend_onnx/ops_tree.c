@@ -176,11 +176,12 @@ static bool read_mode(struct byi_import *o, const struct byi_trees *l,
         return true;
     }
     if (strcmp(l->modes[at], "LEAF") != 0)
-        byi_import_refuse(o,
-                          "a node of mode '%s', expected LEAF, BRANCH_LEQ, "
-                          "BRANCH_LT, BRANCH_GTE, BRANCH_GT, BRANCH_EQ or "
-                          "BRANCH_NEQ",
-                          l->modes[at]);
+        byi_import_refuse(
+            o,
+            "found a node of mode '%s', expected LEAF, BRANCH_LEQ, "
+            "BRANCH_LT, BRANCH_GTE, BRANCH_GT, BRANCH_EQ or "
+            "BRANCH_NEQ",
+            l->modes[at]);
     return false;
 }
 
@@ -517,7 +518,7 @@ static void convert_tree_regressor(struct byi_import *o)
     if (!combine) {
         byi_import_refuse(
             o,
-            "aggregate_function '%s', expected SUM, AVERAGE, MIN or "
+            "aggregate_function is '%s', expected SUM, AVERAGE, MIN or "
             "MAX",
             aggregate);
         return;

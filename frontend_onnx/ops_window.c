@@ -82,7 +82,7 @@ static const char *read_auto_pad(struct byi_import *o)
         if (strcmp(mode, modes[i]) == 0)
             return i == 0 ? NULL : mode;
     byi_import_refuse(o,
-                      "auto_pad '%s', expected NOTSET, VALID, SAME_UPPER or "
+                      "auto_pad is '%s', expected NOTSET, VALID, SAME_UPPER or "
                       "SAME_LOWER",
                       mode);
     return NULL;
@@ -227,7 +227,7 @@ static void convert_causal_conv(struct byi_import *o)
     if (ndim != 1)
         byi_import_refuse(o, "ndim is %lld, expected 1", (long long)ndim);
     if (!silu && strcmp(activation, "none") != 0)
-        byi_import_refuse(o, "activation '%s', expected none, silu or swish",
+        byi_import_refuse(o, "activation is '%s', expected none, silu or swish",
                           activation);
     if (byi_import_rank(o, x) != 3 || byi_import_rank(o, weights) != 3)
         byi_import_refuse(o,

@@ -92,7 +92,7 @@ static void unknown_activation(void **state)
     Onnx__NodeProto *gru = node(&b, "GRU", "x w r", "y");
     attr_strings(&b, gru, "activations", "Sine Tanh");
     output(&b, "y");
-    refuse(&b, BYOC_EUNSUPPORTED, "activation 'Sine'");
+    refuse(&b, BYOC_EUNSUPPORTED, "activation is 'Sine'");
 }
 
 static void too_few_activations(void **state)
