@@ -27,7 +27,7 @@ static double measure_block_peak(const struct byi_i8_kernels *k)
     static float scale[BYI_I8_COLUMNS];
     const struct byi_i8_block b = {
         .x = x,
-        .all = ROWS,
+        .x_rows = ROWS,
         .rows = ROWS,
         .words = WORDS,
         .columns = BYI_I8_COLUMNS,

@@ -261,11 +261,12 @@ void byi_f32_bands_run(const struct byi_f32_bands *bands,
                        int threads)
 {
     const struct byi_f32_conv *last = bands->convs[bands->n - 1];
-    const int64_t all = last->images * last->out[1];
-    const int64_t team = byi_min(threads, all);
+    const int64_t total_lines = last->images * last->out[1];
+    const int64_t team = byi_min(threads, total_lines);
     char *at = (char *)(uintptr_t)byi_align_bytes((uintptr_t)scratch);
 #pragma omp parallel for num_threads((int)team) if (team > 1) schedule(static)
     for (int64_t i = 0; i < team; i++)
-        run_share(bands, runs, all * i / team, all * (i + 1) / team,
+        run_share(bands, runs, total_lines * i / team,
+                  total_lines * (i + 1) / team,
                   at + (uint64_t)i * bands->per_thread);
 }

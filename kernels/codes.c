@@ -96,23 +96,23 @@ static float sum_of(const float *x, int64_t n)
 /* Divide each element by the factor that its code has in its word. */
 static void divide(float *x, int64_t n, int bits)
 {
-    float by[8] = {1, 1, 1, 1, 1, 1, 1, 1};
-    const int per = 32 / bits;
-    for (int j = 1; j < per - 1; j++)
-        by[j] = by[j - 1] / (float)(1 << bits);
-    for (int64_t i = 0; i < n; i += per)
-        for (int j = 0; j < per; j++)
-            x[i + j] *= by[j];
+    float factors[8] = {1, 1, 1, 1, 1, 1, 1, 1};
+    const int per_word = 32 / bits;
+    for (int j = 1; j < per_word - 1; j++)
+        factors[j] = factors[j - 1] / (float)(1 << bits);
+    for (int64_t i = 0; i < n; i += per_word)
+        for (int j = 0; j < per_word; j++)
+            x[i + j] *= factors[j];
 }
 
 static void pad_row(const struct byi_f32_codes *c, const float *x, float *to)
 {
-    const int64_t blocks = blocks_of(c), all = blocks * c->block;
+    const int64_t blocks = blocks_of(c), padded_size = blocks * c->block;
     memcpy(to, x, (size_t)c->k * sizeof *to);
-    memset(to + c->k, 0, (size_t)(all - c->k) * sizeof *to);
+    memset(to + c->k, 0, (size_t)(padded_size - c->k) * sizeof *to);
     for (int64_t b = 0; b < blocks; b++)
-        to[all + b] = sum_of(to + b * c->block, c->block);
-    divide(to, all, c->bits);
+        to[padded_size + b] = sum_of(to + b * c->block, c->block);
+    divide(to, padded_size, c->bits);
 }
 
 /* A product of few rows. */
@@ -167,20 +167,20 @@ static void run_panels(const struct codes_rows *r, int64_t begin, int64_t end)
     }
 }
 
-static void run_few(const struct byi_f32_codes *c, const void *packed,
-                    int64_t m, const float *x, float *y, float *padded,
-                    int threads)
+static void run_few_rows(const struct byi_f32_codes *c, const void *packed,
+                         int64_t m, const float *x, float *y, float *padded,
+                         int threads)
 {
     const struct codes_rows rows = {c, packed, m, padded, y};
-    const int64_t each = row_floats(c), panels = panels_of(c);
+    const int64_t floats = row_floats(c), panels = panels_of(c);
     const int64_t step = c->kernels->codes_panels;
     const int64_t most = m * c->n * c->k >> 17; /* 2^17 products a thread */
     const int team = (int)byi_max(byi_min(threads, most), 1);
     for (int64_t i = 0; i < m; i++)
-        pad_row(c, x + i * c->k, padded + i * each);
+        pad_row(c, x + i * c->k, padded + i * floats);
     if (m > 1)
-        memset(padded + m * each, 0,
-               (size_t)(-m & (BYI_F32_CODES_ROWS - 1)) * (size_t)each *
+        memset(padded + m * floats, 0,
+               (size_t)(-m & (BYI_F32_CODES_ROWS - 1)) * (size_t)floats *
                    sizeof *padded);
 #pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
     for (int64_t i = 0; i < team; i++)
@@ -243,7 +243,7 @@ void byi_f32_codes_run(const struct byi_f32_codes *c, const void *packed,
                        int threads)
 {
     if (m <= c->kernels->codes_rows) {
-        run_few(c, packed, m, x, y, scratch, threads);
+        run_few_rows(c, packed, m, x, y, scratch, threads);
         return;
     }
     const struct codes_matrix matrix = {c, packed};

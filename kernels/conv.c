@@ -129,7 +129,7 @@ static bool suits_winograd_4(const struct byi_f32_conv *conv, int64_t tiles,
     static const struct {
         int64_t tiles, pairs; /* at least, at most */
         bool halves;          /* only with 512-bit instructions in halves */
-    } suited[] = {
+    } cases[] = {
         {1, 192 * 192, false},
         {16, 256 * 256, true},
         {25, 256 * 512, false},
@@ -137,9 +137,9 @@ static bool suits_winograd_4(const struct byi_f32_conv *conv, int64_t tiles,
     };
     if (conv->kernels->rows < 6) /* SSE2 */
         return true;
-    for (size_t i = 0; i < BYI_COUNT(suited); i++)
-        if (tiles >= suited[i].tiles && pairs <= suited[i].pairs &&
-            (!suited[i].halves || has_halves(conv)))
+    for (size_t i = 0; i < BYI_COUNT(cases); i++)
+        if (tiles >= cases[i].tiles && pairs <= cases[i].pairs &&
+            (!cases[i].halves || has_halves(conv)))
             return true;
     return false;
 }
@@ -383,7 +383,8 @@ static bool transposed_pays(const struct byi_f32_conv *conv)
            (overlap || conv->kernels->rows >= 6);
 }
 
-/* oneDNN is faster only along one axis: for one channel, or with SSE2. */
+/* For BYI_F32_SPREAD: oneDNN is faster only along one axis, and only for one
+ * channel or with SSE2. */
 static bool spread_pays(const struct byi_f32_conv *conv)
 {
     return !is_line(conv) || conv->groups > 1 ||
@@ -396,11 +397,11 @@ static bool halves_planes(void)
     return byi_f32_kernels()->partial && byi_isa_halves_512();
 }
 
-/* A tile computes whole panels, except for half a panel where halves_planes().
- * oneDNN is up to twice as fast with other numbers of outputs below a panel.
- * The same holds if the last panel must be copied, because the kernels cannot
- * store a part of it. Where byi_f32_tiles_suit(), blocks of narrow numbers on
- * AMX's tiles are faster than planar data. */
+/* A tile computes whole panels, except for half a panel if halves_planes()
+ * returns true. oneDNN is up to twice as fast with other numbers of outputs
+ * below a panel. The same holds if the last panel must be copied, because the
+ * kernels cannot store a part of it. If byi_f32_tiles_suit() returns true,
+ * blocks of narrow numbers on AMX's tiles are faster than planar data. */
 bool byi_f32_planar_pays(const struct byi_f32_conv *conv)
 {
     return (conv->outputs >= BYI_F32_PANEL ||
@@ -576,9 +577,9 @@ static void pack_groups(const struct byi_f32_conv *conv,
 }
 
 /* Pack the weights of any algorithm except BYI_F32_TILES. */
-static void pack_all(const struct byi_f32_conv *conv,
-                     const struct byi_f32_weights *weights, float *to,
-                     int threads)
+static void pack_float32(const struct byi_f32_conv *conv,
+                         const struct byi_f32_weights *weights, float *to,
+                         int threads)
 {
     const bool by_groups =
         conv->algorithm != BYI_F32_DEPTHWISE && !conv->transposed;
@@ -617,7 +618,7 @@ void byi_f32_conv_pack(const struct byi_f32_conv *conv,
         byi_f32_tiles_pack(conv, weights, to);
         return;
     }
-    pack_all(conv, weights, to, threads);
+    pack_float32(conv, weights, to, threads);
 }
 
 bool byi_f32_conv_packs_alike(const struct byi_f32_conv *a,
@@ -684,18 +685,18 @@ int byi_f32_conv_team(const struct byi_f32_conv *conv, int threads)
     return most < 1 ? 1 : most < threads ? (int)most : threads;
 }
 
-void byi_f32_conv_run(const struct byi_f32_conv_run *given)
+void byi_f32_conv_run(const struct byi_f32_conv_run *caller_run)
 {
-    if (given->conv->type) {
-        byi_f32_strips_run(given);
+    if (caller_run->conv->type) {
+        byi_f32_strips_run(caller_run);
         return;
     }
-    struct byi_f32_conv_run team = *given;
+    struct byi_f32_conv_run team = *caller_run;
     const struct byi_f32_conv_run *run = &team;
-    const uint64_t zeros = zeros_bytes(given->conv);
-    team.threads = byi_f32_conv_team(given->conv, given->threads);
-    team.zeros = zeros ? memset(given->scratch, 0, zeros) : shared_zeros;
-    team.scratch = (char *)given->scratch + zeros;
+    const uint64_t zeros = zeros_bytes(caller_run->conv);
+    team.threads = byi_f32_conv_team(caller_run->conv, caller_run->threads);
+    team.zeros = zeros ? memset(caller_run->scratch, 0, zeros) : shared_zeros;
+    team.scratch = (char *)caller_run->scratch + zeros;
     switch (run->conv->algorithm) {
     case BYI_F32_DEPTHWISE:
         byi_f32_depthwise_run(run);

@@ -54,9 +54,10 @@ static void run_part(const struct byi_f32_conv_run *run, const float *add,
 }
 
 /* Channels of a block. The lines of x that a line of the result reads stay in
- * the first-level cache until the next line of the result has read them. A
- * block has at least as many channels as are fast to read in sequence; half as
- * many are, if the image fits the second-level cache. */
+ * the first-level cache until the next line of the result has read them. If
+ * this limit is below MIN_BLOCK, or half of it if the image fits the
+ * second-level cache, a block has all channels, since shorter sequences are
+ * slow to read. */
 static int64_t block_of(const struct byi_f32_conv *conv)
 {
     const int64_t lines = conv->size[0] * conv->size[1];

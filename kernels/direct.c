@@ -41,13 +41,14 @@ void byi_f32_pack_tap(const struct byi_f32_conv *conv,
 struct direct {
     const struct byi_f32_conv_run *run;
     const struct byi_f32_conv *conv;
-    int64_t rows, tiles;  /* rows: positions of all images             */
-    int64_t each, rest;   /* rows of a tile; `rest` tiles have one more */
-    int64_t most;         /* rows of a full tile */
-    int64_t wide, blocks; /* columns of a block; blocks of a merged group */
-    int64_t lacks;        /* columns missing in the first block: lacking() */
-    int64_t whole;        /* number of the first block that lacks columns at
-                           * its end; blocks if there is none */
+    int64_t rows, tiles;     /* rows: positions of all images             */
+    int64_t tile_rows, rest; /* rows of a tile; `rest` tiles have one more */
+    int64_t full_rows;       /* rows of a full tile */
+    int64_t wide, blocks;    /* columns of a block; blocks of a merged group */
+    int64_t missing_columns; /* of the first block */
+    /* number of the first block that lacks columns at its end; `blocks` if
+     * every block is whole */
+    int64_t whole_blocks;
     int64_t pieces[BYI_F32_AXES]; /* of a window, by axis */
     int64_t n_pieces, length;     /* pieces of a window; elements of each */
     int64_t slices;               /* of a piece, see choose_slices() */
@@ -93,7 +94,7 @@ static bool reads_positions(const struct byi_f32_conv *conv)
 /* Floats of the copies of a tile's rows. */
 static int64_t tile_floats(const struct direct *d)
 {
-    return d->copy_ld * d->most;
+    return d->copy_ld * d->full_rows;
 }
 
 /* Number of tiles in a chunk; all columns of a chunk are computed before the
@@ -180,7 +181,7 @@ static void slice_expanded(struct direct *d)
  * panels is odd and the last one is at most half full, the first block has one
  * panel. The last block then has two: half a panel takes less time only beside
  * another. */
-static int64_t lacking(const struct byi_f32_conv *conv)
+static int64_t count_missing_columns(const struct byi_f32_conv *conv)
 {
     const int64_t last = conv->merged_outputs % BYI_F32_PANEL;
     const int64_t panels = byi_ceil_div(conv->merged_outputs, BYI_F32_PANEL);
@@ -192,7 +193,7 @@ static int64_t lacking(const struct byi_f32_conv *conv)
 /* The first column of a block of a merged group. */
 static int64_t first_column(const struct direct *d, int64_t block)
 {
-    return byi_max(block * d->wide - d->lacks, 0);
+    return byi_max(block * d->wide - d->missing_columns, 0);
 }
 
 /* Divide the products of a convolution into tiles, chunks, slices and blocks.
@@ -202,9 +203,10 @@ static struct direct describe(const struct byi_f32_conv *conv)
     struct direct d = {
         .conv = conv,
         .rows = conv->images * byi_f32_product_of(conv->out),
-        .most = conv->slim ? conv->kernels->slim_rows : conv->kernels->rows,
+        .full_rows =
+            conv->slim ? conv->kernels->slim_rows : conv->kernels->rows,
         .wide = (conv->slim ? 1 : conv->kernels->panels) * BYI_F32_PANEL,
-        .lacks = lacking(conv),
+        .missing_columns = count_missing_columns(conv),
         .pieces = {conv->size[0], conv->size[1], conv->size[2]},
         .length = conv->merged_channels,
         .copies = copies_rows(conv),
@@ -217,11 +219,11 @@ static struct direct describe(const struct byi_f32_conv *conv)
     d.n_pieces = byi_f32_product_of(d.pieces);
     if (d.pieces[2] < conv->size[2] && !fits_lines(conv))
         d.border = d.n_pieces * d.length;
-    d.tiles = byi_ceil_div(d.rows, d.most);
-    d.each = d.rows / byi_max(d.tiles, 1);
+    d.tiles = byi_ceil_div(d.rows, d.full_rows);
+    d.tile_rows = d.rows / byi_max(d.tiles, 1);
     d.rest = d.rows % byi_max(d.tiles, 1);
-    d.blocks = byi_ceil_div(conv->merged_outputs + d.lacks, d.wide);
-    d.whole = (conv->merged_outputs + d.lacks) / d.wide;
+    d.blocks = byi_ceil_div(conv->merged_outputs + d.missing_columns, d.wide);
+    d.whole_blocks = (conv->merged_outputs + d.missing_columns) / d.wide;
     d.slices = 1;
     d.copy_ld = d.length + BYI_F32_PANEL;
     if (conv->expand) {
@@ -270,7 +272,7 @@ uint64_t byi_f32_direct_scratch(const struct byi_f32_conv *conv, int threads)
 /* The first row of a tile. All tiles have about the same number of rows. */
 static int64_t first_row(const struct direct *d, int64_t tile)
 {
-    return d->each * tile + byi_min(tile, d->rest);
+    return d->tile_rows * tile + byi_min(tile, d->rest);
 }
 
 /* Copy the taps of a line that begin at column `at`, some of them padding. */
@@ -414,7 +416,7 @@ static void gather_image(const struct direct *d, int64_t row, int64_t n,
     const struct byi_f32_conv_run *run = d->run;
     const struct byi_f32_conv *conv = d->conv;
     const int64_t image = row / byi_f32_product_of(conv->out);
-    struct byi_f32_adapted a = {
+    struct byi_f32_adaptation a = {
         .scale = run->scale ? run->scale + image * conv->scale_image : NULL,
         .shift = run->shift,
         .rows = n,
@@ -449,8 +451,8 @@ static void gather_rows(const struct direct *d, int64_t row, int64_t n,
  * longer than the stores would wait, unless the tile also reads the results. */
 static void fetch_results(const struct byi_f32_tile *t, int rows)
 {
-    enum { MANY = 7 };
-    if (rows >= MANY || t->add == t->y)
+    enum { MANY_ROWS = 7 };
+    if (rows >= MANY_ROWS || t->add == t->y)
         byi_f32_prefetch(t->y, t->ldy, rows, BYI_F32_COLUMNS, true);
     if (t->add && t->add != t->y)
         byi_f32_prefetch(t->add, t->ldadd, rows, BYI_F32_COLUMNS, false);
@@ -550,12 +552,13 @@ static int64_t blocks_after(const struct direct *d,
                             int64_t end)
 {
     const struct byi_f32_conv *conv = d->conv;
-    if (c->end - c->begin > 1 || conv->expand || (block == 0 && d->lacks))
+    if (c->end - c->begin > 1 || conv->expand ||
+        (block == 0 && d->missing_columns))
         return 0;
     if (conv->slim ||
         (d->blocks == 1 && conv->merged_outputs % BYI_F32_PANEL == 0))
         return end - block - 1;
-    return byi_max(byi_min(d->whole, end) - block - 1, 0);
+    return byi_max(byi_min(d->whole_blocks, end) - block - 1, 0);
 }
 
 /* The columns of all blocks of a call. */
@@ -579,9 +582,8 @@ static void run_tile(const struct direct *d, struct direct_block *b, int n)
 
 /* Multiply the rows of a chunk by the columns of some blocks, beginning with
  * `block` of a merged group and at most up to `end`, which may be in a later
- * group. If `whole`, the caller applies the rest of the
- * epilogue, once all columns of the rows are computed. Returns the number of
- * these blocks. */
+ * group. If `whole`, the caller applies the rest of the epilogue once all
+ * columns of the rows are computed. Returns the number of these blocks. */
 static int64_t run_blocks(const struct direct *d, const struct direct_chunk *c,
                           int64_t group, int64_t block, int64_t end, bool whole,
                           struct direct_block *b)
@@ -747,7 +749,7 @@ static void run_pairs(const struct direct *d, bool by_rows, int64_t inner,
  * to read than to compute. */
 static void run_thread(const struct direct *d, int64_t i, bool scales)
 {
-    enum { FEW = 16 };
+    enum { FEW_PER_THREAD = 16 };
     const struct byi_f32_conv *conv = d->conv;
     const int64_t n = d->run->threads, blocks = conv->merged_groups * d->blocks;
     const uint64_t bytes = scales ? scaled_bytes(conv) : 0;
@@ -758,7 +760,8 @@ static void run_thread(const struct direct *d, int64_t i, bool scales)
     const bool by_rows = divides_rows(d, blocks);
     const int64_t inner = by_rows ? blocks : d->tiles;
     const int64_t outer = by_rows ? d->tiles : blocks;
-    const int64_t unit = outer < FEW * n && !conv->expand ? 1 : inner;
+    const int64_t unit =
+        outer < FEW_PER_THREAD * n && !conv->expand ? 1 : inner;
     const int64_t from = outer * inner / unit * i / n * unit;
     const int64_t to = outer * inner / unit * (i + 1) / n * unit;
     struct byi_f32_conv_run run = *d->run;
@@ -777,17 +780,17 @@ static void run_thread(const struct direct *d, int64_t i, bool scales)
     run_pairs(&share, by_rows, inner, from, to, scratch + bytes);
 }
 
-void byi_f32_direct_run(const struct byi_f32_conv_run *given)
+void byi_f32_direct_run(const struct byi_f32_conv_run *caller_run)
 {
-    const bool scales = byi_f32_scales_weights(given->conv);
-    const struct byi_f32_conv plain = byi_f32_scaled_conv(given->conv);
-    struct byi_f32_conv_run run = *given;
+    const bool scales = byi_f32_scales_weights(caller_run->conv);
+    const struct byi_f32_conv plain = byi_f32_scaled_conv(caller_run->conv);
+    struct byi_f32_conv_run run = *caller_run;
     if (scales) {
         run.conv = &plain;
-        run.x = given->sources->x;
-        run.scratch = (char *)given->scratch +
-                      byi_align_bytes((uintptr_t)given->scratch) -
-                      (uintptr_t)given->scratch;
+        run.x = caller_run->sources->x;
+        run.scratch = (char *)caller_run->scratch +
+                      byi_align_bytes((uintptr_t)caller_run->scratch) -
+                      (uintptr_t)caller_run->scratch;
     }
     struct direct d = describe(run.conv);
     d.run = &run;

@@ -37,11 +37,11 @@ static void run_repeated(const struct byi_f32_epilogue_op *op,
                          const float *operand)
 {
     struct byi_f32_block repeated = *block;
-    for (int64_t done = 0; done < block->rows; done += repeated.rows) {
-        const int64_t at = (row + done) / op->repeat;
-        repeated.y = block->y + done * block->ld;
+    for (int64_t first = 0; first < block->rows; first += repeated.rows) {
+        const int64_t at = (row + first) / op->repeat;
+        repeated.y = block->y + first * block->ld;
         repeated.rows =
-            byi_min(block->rows - done, (at + 1) * op->repeat - row - done);
+            byi_min(block->rows - first, (at + 1) * op->repeat - row - first);
         op->binary(&repeated, operand + at * op->row, 0, op->column);
     }
 }

@@ -166,7 +166,7 @@ struct byi_f32_patch {
 /* Rows of `to`, `ld` elements apart, computed from rows of x, which are dense
  * and have n elements: times `scale`, plus `shift`, each of which may be NULL;
  * then ReLU if `rectify`. */
-struct byi_f32_adapted {
+struct byi_f32_adaptation {
     const float *x, *scale, *shift;
     int64_t rows, n, ld;
     bool rectify;
@@ -293,7 +293,7 @@ struct byi_f32_kernels {
     /* Multiply each of `rows` rows by the n elements at `by`, and round. */
     void (*scale[2])(const uint16_t *from, const uint16_t *by, int64_t rows,
                      int64_t n, uint16_t *to);
-    void (*adapt)(const struct byi_f32_adapted *a);
+    void (*adapt)(const struct byi_f32_adaptation *a);
     /* [type][0]: y = the maximum of n > 0 vectors of `channels` elements, NaN
      * if one is NaN; [type][1]: their sum times `scale` */
     void (*pool[BYI_F32_TYPES][2])(const void *const *taps, int64_t n,

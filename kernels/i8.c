@@ -7,7 +7,9 @@
 #include <math.h>
 #include <string.h>
 
-enum { GATHERED = 1 << 16 /* bytes of rows gathered at a time for tiles */ };
+enum {
+    GATHER_BYTES = 1 << 16 /* bytes of rows gathered at a time for tiles */
+};
 
 const struct byi_i8_kernels *byi_i8_kernels_of(enum byi_isa isa)
 {
@@ -74,7 +76,7 @@ static int64_t tiles_at_once(const struct byi_i8_conv *conv,
                              enum byi_i8_form form)
 {
     const int64_t n =
-        GATHERED / (i8_row_bytes(conv, form) * conv->kernels->rows);
+        GATHER_BYTES / (i8_row_bytes(conv, form) * conv->kernels->rows);
     return n < 1 ? 1 : n;
 }
 
@@ -83,7 +85,7 @@ static int64_t row_scratch(const struct byi_i8_conv *conv,
                            enum byi_i8_form form)
 {
     if (conv->depthwise)
-        return i8_align(byi_ceil_div(conv->size[1], i8_each(form)) *
+        return i8_align(byi_ceil_div(conv->size[1], i8_word_elements(form)) *
                         i8_woven_positions(conv) * BYI_I8_PANEL * 4);
     return i8_align(tiles_at_once(conv, form) * conv->kernels->rows *
                     i8_row_bytes(conv, form));
@@ -124,7 +126,8 @@ static bool can_lift(const struct byi_i8_conv_run *run, enum byi_i8_form form,
 {
     const struct byi_i8_conv *conv = run->conv;
     const int64_t weight = form == BYI_I8_BYTES ? 127 : 255;
-    const int64_t most = i8_words_of(conv, form) * i8_each(form) * 255 * weight;
+    const int64_t most =
+        i8_words_of(conv, form) * i8_word_elements(form) * 255 * weight;
     const int64_t rest = (1 << 23) - 1 - most;
     const int32_t low = (int32_t)rintf(run->low) + run->zero;
     if (rest < 0 || !conv->kernels->lifts || conv->result != BYI_I8_OCTETS ||
@@ -147,17 +150,17 @@ static void fill_columns(const struct byi_i8_conv_run *run, uint32_t zero,
                          int32_t *add, float *scale)
 {
     const int32_t *bias = run->bias ? run->bias + at * run->bias_step : NULL;
-    const float *by = run->scale ? run->scale + at * run->scale_step : NULL;
-    const int32_t one_bias = bias && !run->bias_step ? *bias : 0;
-    const float one_scale = by && !run->scale_step ? *by : 1;
+    const float *scales = run->scale ? run->scale + at * run->scale_step : NULL;
+    const int32_t shared_bias = bias && !run->bias_step ? *bias : 0;
+    const float shared_scale = scales && !run->scale_step ? *scales : 1;
     for (int64_t i = 0; i < n; i++)
-        add[i] = (int32_t)((uint32_t)one_bias - zero * (uint32_t)totals[i]);
+        add[i] = (int32_t)((uint32_t)shared_bias - zero * (uint32_t)totals[i]);
     for (int64_t i = 0; bias && run->bias_step && i < n; i++)
         add[i] = (int32_t)((uint32_t)add[i] + (uint32_t)bias[i]);
     for (int64_t i = 0; i < n; i++)
-        scale[i] = one_scale;
-    for (int64_t i = 0; by && run->scale_step && i < n; i++)
-        scale[i] = by[i];
+        scale[i] = shared_scale;
+    for (int64_t i = 0; scales && run->scale_step && i < n; i++)
+        scale[i] = scales[i];
 }
 
 /* Set the constants of the epilogue for each column. */
@@ -236,13 +239,13 @@ static struct i8_job open_job(const struct byi_i8_conv_run *run)
     j.by_blocks = runs_blocks(conv, j.form);
     j.flip = conv->x_signed && !j.by_blocks ? 0x80 : 0;
     j.tiles = byi_ceil_div(j.rows, conv->kernels->rows);
-    j.least = j.rows / byi_max(j.tiles, 1);
-    j.larger = j.rows % byi_max(j.tiles, 1);
+    j.tile_rows = j.rows / byi_max(j.tiles, 1);
+    j.larger_tiles = j.rows % byi_max(j.tiles, 1);
     j.column_blocks = byi_ceil_div(j.outputs, j.wide);
     j.n_pieces = 1;
     j.pointwise = i8_is_pointwise(conv);
     j.ld = i8_row_bytes(conv, j.form);
-    j.most = tiles_at_once(conv, j.form);
+    j.chunk_tiles = tiles_at_once(conv, j.form);
     j.in_place = j.form == BYI_I8_BYTES && !conv->x_signed &&
                  j.channels % 4 == 0 && j.channels >= 16 &&
                  i8_taps_of(conv) <= I8_PIECES;
@@ -252,7 +255,7 @@ static struct i8_job open_job(const struct byi_i8_conv_run *run)
                             j.channels % 4 == 0 && j.rows >= BYI_I8_BLOCK);
     if (j.in_place) {
         j.n_pieces = i8_taps_of(conv);
-        j.most = I8_PIECES / j.n_pieces;
+        j.chunk_tiles = I8_PIECES / j.n_pieces;
     }
     fill_epilogue(run, scratch, &j.e);
     j.strips = has_strips(conv, j.form);

@@ -126,12 +126,12 @@ enum byi_i8_values {
 };
 
 /* A block of a product in form BYTES: rows [from, from + rows) of x, of which
- * `all` rows, at least BYI_I8_BLOCK, may be read, times adjacent panels of
- * `words` words. */
+ * the first `x_rows` rows, at least BYI_I8_BLOCK, may be read, times adjacent
+ * panels of `words` words. */
 struct byi_i8_block {
     const uint8_t *x;
     int64_t ldx; /* bytes between rows of x */
-    int64_t all, from, rows;
+    int64_t x_rows, from, rows;
     int64_t words, columns;
     const uint32_t *weights;
     enum byi_i8_values values;

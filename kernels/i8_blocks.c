@@ -60,7 +60,7 @@ static void run_columns(const struct i8_job *j, int64_t begin, int64_t end,
     int64_t taps[I8_PIECES];
     struct byi_i8_block b = {.x = (const uint8_t *)at,
                              .ldx = j->ld,
-                             .all = block_rows(conv),
+                             .x_rows = block_rows(conv),
                              .rows = end - begin,
                              .words = j->words,
                              .columns = last - first,
@@ -76,13 +76,13 @@ static void run_columns(const struct i8_job *j, int64_t begin, int64_t end,
     if (j->in_place) {
         b.x = (const uint8_t *)j->run->x + group * j->channels;
         b.ldx = conv->channels;
-        b.all = j->rows;
+        b.x_rows = j->rows;
         b.from = begin;
     }
     if (conv->pitch) {
         find_taps(conv, taps);
         b.taps = taps;
-        b.all = byi_max(j->rows, BYI_I8_BLOCK);
+        b.x_rows = byi_max(j->rows, BYI_I8_BLOCK);
         b.pitch = conv->pitch;
         b.wide = conv->out[2];
     }
@@ -109,14 +109,14 @@ static void gather_split(const struct i8_job *j, int64_t row, int64_t n,
     char rows[SPLIT_ROWS * SPLIT_BYTES + 2 * BYI_I8_COLUMNS];
     struct i8_job gathered = *j;
     gathered.ld = i8_bytes_of(j->conv);
-    for (int64_t done = 0; done < n; done += SPLIT_ROWS) {
-        const int64_t count = byi_min(SPLIT_ROWS, n - done);
-        i8_gather_rows(&gathered, 0, row + done, count, rows);
+    for (int64_t first = 0; first < n; first += SPLIT_ROWS) {
+        const int64_t count = byi_min(SPLIT_ROWS, n - first);
+        i8_gather_rows(&gathered, 0, row + first, count, rows);
         for (int64_t r = 0; r < count; r++)
             j->conv->kernels->split(
                 (const uint16_t *)(const void *)(rows + r * gathered.ld), 1,
                 gathered.ld / 2, j->words,
-                (uint16_t *)(void *)(to + (done + r) * j->ld));
+                (uint16_t *)(void *)(to + (first + r) * j->ld));
     }
 }
 

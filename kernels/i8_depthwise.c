@@ -19,11 +19,11 @@ static void weave_row(const struct i8_job *j, const struct i8_place *at,
     const int64_t over = left + n - conv->in[2];
     const int64_t after = over <= 0 ? 0 : byi_min(over, n - before);
     for (int64_t h = 0; h < conv->size[1];
-         h += i8_each(j->form), to += n * BYI_I8_PANEL) {
+         h += i8_word_elements(j->form), to += n * BYI_I8_PANEL) {
         struct byi_i8_weave padding = {.columns = BYI_I8_PANEL,
                                        .flip = j->flip};
         struct byi_i8_weave inside = {.columns = columns, .flip = j->flip};
-        for (int64_t i = 0; i < i8_each(j->form); i++) {
+        for (int64_t i = 0; i < i8_word_elements(j->form); i++) {
             const uint8_t *line =
                 h + i < conv->size[1] ? i8_line_at(conv, at, 0, h + i) : NULL;
             padding.rows[i] = j->zeros;
@@ -50,19 +50,20 @@ static void fill_words(const struct i8_job *j, const uint32_t *from, int to,
                        struct byi_i8_strip_weights *w)
 {
     enum { PAIR = 16 }; /* from an entry to that of the next pair of rows */
-    static const uint32_t none[3 * BYI_I8_PANEL];
-    const uint32_t *next = j->words > 3 ? from + 3 * BYI_I8_PANEL : none;
+    static const uint32_t zeros[3 * BYI_I8_PANEL];
+    const uint32_t *next = j->words > 3 ? from + 3 * BYI_I8_PANEL : zeros;
     for (int t = 0; t < 3; t++) {
-        uint32_t *one = w->weights[0][t] + to, *two = w->weights[1][t] + to;
+        uint32_t *first = w->weights[0][t] + to,
+                 *second = w->weights[1][t] + to;
         for (int k = 0; j->form == BYI_I8_BYTES && k < 4; k++) {
-            one[k] = from[t * BYI_I8_PANEL + k];
-            two[k] = one[k] << 8;
+            first[k] = from[t * BYI_I8_PANEL + k];
+            second[k] = first[k] << 8;
         }
         for (int k = 0; j->form == BYI_I8_PAIRS && k < 4; k++) {
-            one[k] = from[t * BYI_I8_PANEL + k];
-            two[k] = one[k] << 16;
-            one[k + PAIR] = next[t * BYI_I8_PANEL + k];
-            two[k + PAIR] = one[k] >> 16 | one[k + PAIR] << 16;
+            first[k] = from[t * BYI_I8_PANEL + k];
+            second[k] = first[k] << 16;
+            first[k + PAIR] = next[t * BYI_I8_PANEL + k];
+            second[k + PAIR] = first[k] >> 16 | first[k + PAIR] << 16;
         }
     }
 }

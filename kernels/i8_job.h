@@ -16,18 +16,19 @@ struct i8_job {
     const uint32_t *panels; /* packed words                              */
     int64_t words;          /* words of a column of a panel */
     int64_t rows, tiles;    /* `rows`: positions of all images */
-    int64_t least, larger;  /* rows of a tile; tiles that have one row more */
-    int64_t wide;           /* columns of a column block */
-    int64_t column_blocks;  /* of a group */
-    int64_t outputs;        /* of a group */
-    int64_t channels;       /* of a group */
-    int64_t n_pieces;       /* pieces of a row */
-    bool pointwise;         /* row i of x is row i of y */
-    bool in_place;          /* rows are read from x                      */
-    bool by_blocks;         /* blocks are used instead of tiles */
-    bool strips;            /* the kernels for strips are used */
-    int64_t ld;             /* bytes of a gathered row                   */
-    int64_t most;           /* tiles whose rows are found together */
+    int64_t tile_rows, larger_tiles; /* rows of a tile; the first tiles, which
+                                        have one row more */
+    int64_t wide;                    /* columns of a column block */
+    int64_t column_blocks;           /* of a group */
+    int64_t outputs;                 /* of a group */
+    int64_t channels;                /* of a group */
+    int64_t n_pieces;                /* pieces of a row */
+    bool pointwise;                  /* row i of x is row i of y */
+    bool in_place;       /* rows are read from x                      */
+    bool by_blocks;      /* blocks are used instead of tiles */
+    bool strips;         /* the kernels for strips are used */
+    int64_t ld;          /* bytes of a gathered row                   */
+    int64_t chunk_tiles; /* tiles whose rows are found together */
     struct byi_i8_epilogue e;
     int64_t size;         /* bytes of a result              */
     uint8_t flip;         /* flips bytes of x */

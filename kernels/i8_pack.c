@@ -165,7 +165,8 @@ static void pack_panel(const struct i8_packing *p, int64_t o, int columns,
 {
     const struct byi_i8_conv *conv = p->conv;
     const int64_t *strides = p->w->strides, *size = conv->size;
-    const int64_t each = i8_each(p->form), taps = i8_taps_of(conv);
+    const int64_t word_elements = i8_word_elements(p->form),
+                  taps = i8_taps_of(conv);
     int8_t lines[BYI_I8_PANEL][LINE];
     for (int64_t c = 0; c < p->channels; c += LINE)
         for (int64_t tap = 0; tap < taps; tap++) {
@@ -176,7 +177,8 @@ static void pack_panel(const struct i8_packing *p, int64_t o, int columns,
                                 tap % size[2] * strides[4];
             read_lines(p, at, columns, n, lines, totals);
             put_lines(p->form, columns, n, lines,
-                      panel + (tap * p->channels + c) / each * BYI_I8_PANEL);
+                      panel + (tap * p->channels + c) / word_elements *
+                                  BYI_I8_PANEL);
         }
 }
 

@@ -50,7 +50,7 @@ static char *copy_piece(const struct i8_job *j, const uint8_t *from, int64_t n,
                                    .flip = j->flip,
                                    .to = to};
     j->conv->kernels->copy[j->form](&l);
-    return to + n * 4 / i8_each(j->form);
+    return to + n * 4 / i8_word_elements(j->form);
 }
 
 /* Gather one line of a window whose taps are adjacent: padding, elements of x,
@@ -156,13 +156,13 @@ void i8_gather_rows(const struct i8_job *j, int64_t group, int64_t row,
         return;
     }
     struct i8_place place = i8_place_of(j, row);
-    for (int64_t r = 0, done; r < n; r += done, to += done * j->ld) {
-        done = gather_inside(j, &place, n - r, to);
-        if (!done) {
+    for (int64_t r = 0, count; r < n; r += count, to += count * j->ld) {
+        count = gather_inside(j, &place, n - r, to);
+        if (!count) {
             gather_row(j, group, &place, to);
-            done = 1;
+            count = 1;
         }
-        for (int64_t i = 0; i < done; i++)
+        for (int64_t i = 0; i < count; i++)
             i8_next_place(j, &place);
     }
 }

@@ -62,7 +62,7 @@ static inline int64_t i8_all_outputs(const struct byi_i8_conv *conv)
 }
 
 /* Elements of a word. */
-static inline int64_t i8_each(enum byi_i8_form form)
+static inline int64_t i8_word_elements(enum byi_i8_form form)
 {
     return form == BYI_I8_BYTES ? 4 : 2;
 }
@@ -78,10 +78,11 @@ static inline int64_t i8_words_of(const struct byi_i8_conv *conv,
                                   enum byi_i8_form form)
 {
     if (conv->depthwise)
-        return byi_ceil_div(conv->size[1], i8_each(form)) * conv->size[2];
+        return byi_ceil_div(conv->size[1], i8_word_elements(form)) *
+               conv->size[2];
     if (conv->splits_rows) /* both parts, of 32 numbers in 16 words */
         return byi_ceil_div(i8_bytes_of(conv), 64) * 32;
-    return byi_ceil_div(i8_bytes_of(conv), i8_each(form));
+    return byi_ceil_div(i8_bytes_of(conv), i8_word_elements(form));
 }
 
 /* Bytes from one gathered row to the next. */

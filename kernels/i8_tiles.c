@@ -8,7 +8,7 @@
 /* The first row of a tile. All tiles have about the same number of rows. */
 static int64_t first_row(const struct i8_job *j, int64_t tile)
 {
-    return j->least * tile + byi_min(tile, j->larger);
+    return j->tile_rows * tile + byi_min(tile, j->larger_tiles);
 }
 
 /* Find or gather the rows of tiles [begin, end) for group `group`, and set
@@ -146,7 +146,7 @@ static void run_column_block(const struct i8_job *j, const uint8_t *const *rows,
     for (int64_t i = begin, next; i < end; i = next) {
         const int64_t row = first_row(j, i);
         const int64_t at = row * ldy + (group * j->outputs + column) * j->size;
-        next = i < j->larger ? byi_min(end, j->larger) : end;
+        next = i < j->larger_tiles ? byi_min(end, j->larger_tiles) : end;
         t.x = rows + (i - begin) * j->n_pieces * BYI_I8_ROWS;
         t.y = (char *)j->run->y + at;
         if (conv->result == BYI_I8_ADDED)
@@ -164,7 +164,7 @@ void i8_run_tiles(const struct i8_job *j, int64_t begin, int64_t end,
                   int64_t first, int64_t last, char *scratch)
 {
     const uint8_t *rows[I8_PIECES * BYI_I8_ROWS];
-    const int64_t most = byi_min(j->most, I8_PIECES);
+    const int64_t most = byi_min(j->chunk_tiles, I8_PIECES);
     for (int64_t next; begin < end; begin = next) {
         next = byi_min(end, begin + most);
         for (int64_t b = first, stop; b < last; b = stop) {

@@ -26,7 +26,7 @@ enum { POINTS = 36, INPUTS = 6, OUTPUTS = 4 };
  * fewer multiplications pay for the transforms and the larger weights. */
 bool i8_suits_winograd(const struct byi_i8_conv *conv)
 {
-    const int64_t least = conv->kernels->bytes == BYI_I8_ALWAYS ? 20 : 12;
+    const int64_t min_size = conv->kernels->bytes == BYI_I8_ALWAYS ? 20 : 12;
     for (int i = 0; i < BYI_I8_AXES; i++)
         if (conv->size[i] != (i ? 3 : 1) || conv->stride[i] != 1 ||
             conv->dilation[i] != 1 || (i == 0 && conv->pad[i] != 0))
@@ -34,7 +34,7 @@ bool i8_suits_winograd(const struct byi_i8_conv *conv)
     return conv->groups == 1 && conv->centred &&
            conv->channels % BYI_I8_COLUMNS == 0 &&
            conv->outputs % BYI_I8_COLUMNS == 0 && conv->in[0] == conv->out[0] &&
-           conv->out[1] >= least && conv->out[2] >= least;
+           conv->out[1] >= min_size && conv->out[2] >= min_size;
 }
 
 /* Bytes of the transformed weights. */
@@ -252,15 +252,16 @@ void i8_winograd_run(const struct byi_i8_conv_run *run, const uint32_t *weights,
     const int64_t tiles = conv->images * conv->out[0] * job.high * job.wide;
     const int64_t columns = conv->kernels->panels * BYI_I8_PANEL;
     /* tiles of a round; all threads have equally many rounds */
-    const int64_t each = byi_ceil_div(
+    const int64_t round_tiles = byi_ceil_div(
         tiles, byi_ceil_div(byi_ceil_div(tiles, job.point), threads) * threads);
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
     for (int64_t t = 0; t < threads; t++) {
         int16_t *v = (int16_t *)(void *)(scratch + t * per_thread);
         uint32_t *m = (uint32_t *)(void *)((char *)v + v_bytes(conv));
         const int64_t last = tiles * (t + 1) / threads;
-        for (int64_t begin = tiles * t / threads; begin < last; begin += each) {
-            const int64_t n = byi_min(each, last - begin);
+        for (int64_t begin = tiles * t / threads; begin < last;
+             begin += round_tiles) {
+            const int64_t n = byi_min(round_tiles, last - begin);
             fill_v(j, begin, begin + n, v);
             for (int64_t b = 0; b < conv->outputs / columns; b++) {
                 multiply(j, v, n, b, m);

@@ -40,13 +40,13 @@ static bool always(void)
                 repeat(_mm_loadu_si128((const void *)(table + 16 * k)));       \
         for (; i + (WIDTH) <= n; i += (WIDTH)) {                               \
             const vec at = load((const void *)(x + i));                        \
-            vec found = splat(0);                                              \
+            vec result = splat(0);                                             \
             for (int k = 0; k < 16; k++) {                                     \
                 const vec in =                                                 \
                     add(xor_(at, splat((char)(16 * k))), splat(0x70));         \
-                found = or_(found, shuffle(entries[k], in));                   \
+                result = or_(result, shuffle(entries[k], in));                 \
             }                                                                  \
-            store((void *)(y + i), found);                                     \
+            store((void *)(y + i), result);                                    \
         }                                                                      \
         look_up_plain(x + i, table, y + i, n - i);                             \
     }

@@ -50,20 +50,20 @@ void byi_f32_move_plan(struct byi_f32_move *m)
 
 /* --- transposition -------------------------------------------------------- */
 
-typedef uint16_t eight __attribute__((vector_size(16)));
-typedef uint16_t eight_any
+typedef uint16_t halves8 __attribute__((vector_size(16)));
+typedef uint16_t halves8_any
     __attribute__((vector_size(16), aligned(2), may_alias));
-typedef int16_t eight_ids __attribute__((vector_size(16)));
-#define SHUFFLE(a, b, ...) BYI_SHUFFLE(eight_ids, a, b, __VA_ARGS__)
+typedef int16_t lane_ids8 __attribute__((vector_size(16)));
+#define SHUFFLE(a, b, ...) BYI_SHUFFLE(lane_ids8, a, b, __VA_ARGS__)
 #define LOW 0, 8, 1, 9, 2, 10, 3, 11
 #define HIGH 4, 12, 5, 13, 6, 14, 7, 15
 
 void byi_halves_transpose_8(const uint16_t *from, int64_t stride, uint16_t *to,
                             int64_t pitch)
 {
-    eight v[8], w[8];
+    halves8 v[8], w[8];
     for (int i = 0; i < 8; i++)
-        v[i] = *(const eight_any *)(from + i * stride);
+        v[i] = *(const halves8_any *)(from + i * stride);
     for (int pass = 0; pass < 3; pass++) {
         for (int i = 0; i < 4; i++) {
             w[2 * i] = SHUFFLE(v[i], v[i + 4], LOW);
@@ -72,10 +72,11 @@ void byi_halves_transpose_8(const uint16_t *from, int64_t stride, uint16_t *to,
         memcpy(v, w, sizeof v);
     }
     for (int i = 0; i < 8; i++)
-        *(eight_any *)(to + i * pitch) = v[i];
+        *(halves8_any *)(to + i * pitch) = v[i];
 }
 
-/* The same for any number of rows and columns. */
+/* Transpose any number of rows and columns: to[c * pitch + r] = from[r * stride
+ * + c]. */
 static void transpose(const uint16_t *from, int64_t stride, int64_t rows,
                       int64_t columns, uint16_t *to, int64_t pitch)
 {
@@ -149,11 +150,11 @@ static uint32_t other_axis(const struct byi_f32_move *m)
     return m->rank - 2;
 }
 
-void byi_f32_move_run(const struct byi_f32_move *given, const uint16_t *from,
+void byi_f32_move_run(const struct byi_f32_move *move, const uint16_t *from,
                       uint16_t *to, int threads)
 {
     enum { PIECE = 1 << 11 }; /* elements that a thread copies at a time */
-    struct byi_f32_move m = *given;
+    struct byi_f32_move m = *move;
     for (; m.rank < 2; m.rank++) {
         memmove(m.dims + 1, m.dims, m.rank * sizeof *m.dims);
         memmove(m.from + 1, m.from, m.rank * sizeof *m.from);

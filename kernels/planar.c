@@ -10,7 +10,7 @@
 #include <string.h>
 
 /* Most channels of an image. */
-enum { CHANNELS = 4 };
+enum { MAX_CHANNELS = 4 };
 
 /* The index of the stride in byi_f32_kernels.planar; -1: there is no kernel. */
 static int stride_index(int64_t stride)
@@ -24,7 +24,7 @@ static int stride_index(int64_t stride)
 bool byi_f32_planar_suits(const struct byi_f32_conv *conv)
 {
     const int64_t *size = conv->size;
-    return conv->channels <= CHANNELS && conv->groups == 1 &&
+    return conv->channels <= MAX_CHANNELS && conv->groups == 1 &&
            !conv->transposed && !conv->gathers && size[0] == 1 && size[2] > 1 &&
            conv->stride[0] == 1 && conv->pad[0] == 0 &&
            conv->in[0] == conv->out[0] && conv->dilation[2] == 1 &&

@@ -82,7 +82,7 @@ static void run_line(const struct byi_f32_pool *pool, const char *x, char *y,
     for (int i = 0; i < 2; i++)
         l.inside[i] = find_span(pool, i, l.at[i]);
     y += line * out[2] * l.pixel;
-    const int64_t all = byi_f32_product_of(pool->size);
+    const int64_t taps_of_window = byi_f32_product_of(pool->size);
     const int64_t step = pool->stride[2] * l.pixel;
     const struct pool_span whole = find_whole(pool);
     int64_t n = 0;
@@ -94,7 +94,7 @@ static void run_line(const struct byi_f32_pool *pool, const char *x, char *y,
             n = find_taps(&l, w, taps);
         pool->kernels->pool[pool->type][pool->mean](
             (const void *const *)taps, n, pool->channels,
-            1.0f / (float)(pool->padded ? all : n), y);
+            1.0f / (float)(pool->padded ? taps_of_window : n), y);
     }
 }
 

@@ -111,20 +111,21 @@ struct task_columns {
 /* Multiply the rows of a tile by all columns of the task. The part of C that
  * the next tile writes is prefetched while this tile is computed. */
 static void run_row(const struct product_tasks *t, const float *const *x,
-                    int rows, const struct task_columns *with, bool add,
+                    int rows, const struct task_columns *columns, bool add,
                     float *c)
 {
     const struct byi_f32_product *p = t->p;
     const int64_t unit = p->kernels->panels * BYI_F32_PANEL;
-    for (int64_t j = 0; j < with->n; j += unit) {
-        const bool packed = j >= with->whole;
+    for (int64_t j = 0; j < columns->n; j += unit) {
+        const bool packed = j >= columns->whole;
         struct byi_f32_tile tile = {
             .x = x,
             .n_pieces = 1,
-            .length = with->depth,
-            .weights = packed ? with->packed + (j - with->whole) * with->depth
-                              : with->b + j,
-            .next = packed ? with->depth * BYI_F32_PANEL : BYI_F32_PANEL,
+            .length = columns->depth,
+            .weights =
+                packed ? columns->packed + (j - columns->whole) * columns->depth
+                       : columns->b + j,
+            .next = packed ? columns->depth * BYI_F32_PANEL : BYI_F32_PANEL,
             .ld = packed ? 0 : p->b_rs,
             .add = add ? c + j : NULL,
             .ldadd = p->ldc,
@@ -133,9 +134,10 @@ static void run_row(const struct product_tasks *t, const float *const *x,
             .y = c + j,
             .ldy = p->ldc,
         };
-        if (with->n > SHORT_ROW && j + unit < with->n)
+        if (columns->n > SHORT_ROW && j + unit < columns->n)
             byi_f32_prefetch(c + j + unit, p->ldc, rows, unit, true);
-        byi_f32_tile_run(p->kernels, &tile, rows, byi_min(unit, with->n - j));
+        byi_f32_tile_run(p->kernels, &tile, rows,
+                         byi_min(unit, columns->n - j));
     }
 }
 
@@ -158,8 +160,8 @@ static void run_task(const struct product_tasks *t, int64_t task,
                      float *scratch)
 {
     const struct byi_f32_product *p = t->p;
-    const int64_t each = t->rows * t->columns;
-    const struct byi_f32_matrices at = p->at(p->ctx, task / each);
+    const int64_t batch_tasks = t->rows * t->columns;
+    const struct byi_f32_matrices at = p->at(p->ctx, task / batch_tasks);
     const int64_t first = task % t->columns * t->wide;
     const int64_t n = byi_min(t->wide, p->n - first);
     const int64_t tile = task / t->columns % t->rows * t->high;
@@ -171,20 +173,20 @@ static void run_task(const struct product_tasks *t, int64_t task,
     }
     for (int64_t k = 0, depth; k < p->k; k += depth) {
         depth = byi_min(t->depth, p->k - k);
-        const struct task_columns with = {
+        const struct task_columns columns = {
             .packed = scratch,
             .b = at.b + k * p->b_rs + first,
             .n = n,
             .depth = depth,
             .whole =
                 t->in_place ? n - n % (p->kernels->panels * BYI_F32_PANEL) : 0};
-        pack_block(t, at.b, k, depth, first + with.whole, n - with.whole,
+        pack_block(t, at.b, k, depth, first + columns.whole, n - columns.whole,
                    scratch);
         for (int64_t i = tile; i < stop; i++) {
             const int64_t row = p->m * i / t->tiles;
             const int64_t count = p->m * (i + 1) / t->tiles - row;
             find_rows(t, at.a, k, depth, row, count, scratch + BLOCK, rows);
-            run_row(t, rows, (int)count, &with, k > 0,
+            run_row(t, rows, (int)count, &columns, k > 0,
                     at.c + row * p->ldc + first);
         }
     }

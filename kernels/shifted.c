@@ -16,11 +16,11 @@
 #include <string.h>
 
 enum {
-    OUTPUTS = 8, /* most outputs */
-    STRIPS = 8   /* an image has at least so many strips, for threads */
+    MAX_OUTPUTS = 8, /* most outputs */
+    MIN_STRIPS = 8   /* an image has at least so many strips, for threads */
 };
 
-typedef float four __attribute__((vector_size(16), aligned(4), may_alias));
+typedef float vec4 __attribute__((vector_size(16), aligned(4), may_alias));
 enum { LANES = 4 };
 
 bool byi_f32_shifted_suits(const struct byi_f32_conv *conv)
@@ -28,7 +28,7 @@ bool byi_f32_shifted_suits(const struct byi_f32_conv *conv)
     const int64_t panels =
         byi_ceil_div(conv->size[2] * conv->outputs, BYI_F32_PANEL);
     return byi_f32_has_lines(conv) && conv->groups == 1 && !conv->gathers &&
-           conv->stride[2] == 1 && conv->outputs <= OUTPUTS &&
+           conv->stride[2] == 1 && conv->outputs <= MAX_OUTPUTS &&
            conv->channels >= BYI_F32_PANEL && 2 * panels <= conv->size[2];
 }
 
@@ -93,7 +93,7 @@ static struct shifted divide(const struct byi_f32_conv *conv)
     struct shifted s = {.conv = conv, .columns = columns_of(conv)};
     s.line = conv->in[2] * s.columns.outputs;
     s.high = conv->cache / 8 / (s.line * (int64_t)sizeof(float));
-    s.high = byi_min(s.high, byi_ceil_div(conv->out[1], STRIPS));
+    s.high = byi_min(s.high, byi_ceil_div(conv->out[1], MIN_STRIPS));
     s.high = byi_max(s.high, 1);
     s.strips = byi_ceil_div(conv->out[1], s.high);
     s.sums =
@@ -115,10 +115,10 @@ uint64_t byi_f32_shifted_scratch(const struct byi_f32_conv *conv, int threads)
 }
 
 /* The sum of `taps` vectors of four sums, `step` floats apart. */
-static four sum_taps(const float *sums, int64_t taps, int64_t step, four sum)
+static vec4 sum_taps(const float *sums, int64_t taps, int64_t step, vec4 sum)
 {
     for (int64_t k = 0; k < taps; k++)
-        sum += *(const four *)(const void *)(sums + k * step);
+        sum += *(const vec4 *)(const void *)(sums + k * step);
     return sum;
 }
 
@@ -140,10 +140,10 @@ static void add_shifted(const struct shifted *s, const float *sums,
         for (int64_t o = 0; o < n; o += LANES) {
             const size_t bytes = (size_t)byi_min(n - o, LANES) * sizeof(float);
             const int64_t to = (row + w) * n + o;
-            four sum = {0};
+            vec4 sum = {0};
             if (add) /* may be y */
                 memcpy(&sum, add + to, bytes);
-            sum += *(const four *)(const void *)(bias + o);
+            sum += *(const vec4 *)(const void *)(bias + o);
             sum = sum_taps(sums + (at * s->columns.outputs + first * step + o),
                            end - first, step, sum);
             memcpy(s->run->y + to, &sum, bytes);
@@ -156,7 +156,7 @@ static void run_strip(const struct shifted *s, int64_t i, char *scratch)
 {
     const struct byi_f32_conv *conv = s->conv;
     const int64_t image = i / s->strips, first = i % s->strips * s->high;
-    float *sums = (float *)(void *)scratch, bias[OUTPUTS] = {0};
+    float *sums = (float *)(void *)scratch, bias[MAX_OUTPUTS] = {0};
     struct byi_f32_conv strip;
     const int64_t from = cut_strip(s, i % s->strips, &strip);
     const int64_t row = (image * conv->out[1] + first) * conv->out[2];

@@ -18,8 +18,8 @@
 
 enum {
     LAST = BYI_F32_AXES - 1,
-    COLUMNS = 1024, /* most columns of the product */
-    ROWS = 48 /* most rows whose sums are added at once, in cached memory */
+    MAX_COLUMNS = 1024, /* most columns of the product */
+    MAX_ROWS = 48 /* most rows whose sums are added at once, in cached memory */
 };
 
 /* The part of an image that a thread computes: outputs [begin, end) along
@@ -54,7 +54,7 @@ bool byi_f32_spread_suits(const struct byi_f32_conv *conv)
     const int64_t tap_panels =
         byi_f32_product_of(conv->size) *
         byi_ceil_div(conv->merged_outputs, BYI_F32_PANEL);
-    return conv->transposed && columns_of(conv) <= COLUMNS &&
+    return conv->transposed && columns_of(conv) <= MAX_COLUMNS &&
            2 * panels <= tap_panels;
 }
 
@@ -88,7 +88,7 @@ uint64_t byi_f32_spread_scratch(const struct byi_f32_conv *conv, int threads)
 {
     return (uint64_t)threads *
            (byi_f32_pointer_bytes(1) +
-            (uint64_t)(ROWS * row_of_sums(conv)) * sizeof(float));
+            (uint64_t)(MAX_ROWS * row_of_sums(conv)) * sizeof(float));
 }
 
 /* Add the sums of a tap to n outputs; sums and outputs are `step` and `stride`
@@ -226,11 +226,11 @@ static void multiply(const struct byi_f32_conv_run *run, int64_t group,
                      const float *x, int64_t n, const float **rows, float *sums)
 {
     const struct byi_f32_conv *conv = run->conv;
-    for (int64_t done = 0, count; done < n; done += count) {
-        count = byi_min(conv->kernels->rows, n - done);
+    for (int64_t first = 0, count; first < n; first += count) {
+        count = byi_min(conv->kernels->rows, n - first);
         for (int64_t r = 0; r < count; r++)
-            rows[r] = x + (done + r) * conv->channels;
-        run_tile(run, group, count, rows, sums + done * row_of_sums(conv));
+            rows[r] = x + (first + r) * conv->channels;
+        run_tile(run, group, count, rows, sums + first * row_of_sums(conv));
     }
 }
 
@@ -244,7 +244,7 @@ static void run_part(const struct byi_f32_conv_run *run,
         run->x + part->image * byi_f32_product_of(conv->in) * conv->channels;
     start_part(run, part);
     for (int64_t row = part->from, n; row < part->to; row += n) {
-        n = byi_min(ROWS, part->to - row);
+        n = byi_min(MAX_ROWS, part->to - row);
         for (int64_t group = 0; group < conv->merged_groups; group++) {
             multiply(run, group, x + row * conv->channels, n, rows, sums);
             spread_rows(run, part, row, n, group, sums);
@@ -259,7 +259,8 @@ static struct spread_part part_of(const struct byi_f32_conv *conv,
                                   int64_t image, int64_t i, int64_t cuts)
 {
     struct spread_part p = {.image = image};
-    int64_t inner = 1, outer = 1; /* positions behind the axis, of x and of y */
+    int64_t inner = 1,
+            outer = 1; /* positions of the axes after it, of x and of y */
     while (p.axis < LAST && conv->in[p.axis] == 1 && conv->out[p.axis] == 1)
         p.axis++;
     for (int a = p.axis + 1; a < BYI_F32_AXES; a++) {

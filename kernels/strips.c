@@ -24,13 +24,14 @@ struct strips {
     bool lines;          /* a unit is a line of an image; otherwise an image */
     int64_t units;       /* to divide: lines of an image, or all images */
     int64_t strip_units; /* units of a strip; the last may have fewer */
-    int64_t each, n;     /* strips of `units`; strips of the convolution */
-    int64_t positions;   /* positions of the result in a unit */
+    int64_t unit_strips, n;  /* strips of `units`; strips of the convolution */
+    int64_t positions;       /* positions of the result in a unit */
     enum byi_f32_type reads; /* not 0: the kernel converts x of this type */
-    /* A copy of x for the kernels of tiles.c has `each_floats` floats for a
+    /* A copy of x for the kernels of tiles.c has `position_floats` floats for a
      * position, and `pitch` positions from one line to the next. The copy
-     * does not exist if each_floats is 0. It has no padding if pitch is 0. */
-    int64_t each_floats, pitch;
+     * does not exist if position_floats is 0. It has no padding if pitch is 0.
+     */
+    int64_t position_floats, pitch;
     enum byi_f32_type writes; /* not 0: the kernel writes y in this type */
     bool together; /* all threads compute one strip after the other */
     /* bytes of a thread's scratch: of scaled x, of the copies of x, y, operands
@@ -79,13 +80,14 @@ int64_t byi_f32_cut_lines(const struct byi_f32_conv *conv, int64_t first,
 static int64_t x_floats(const struct strips *s, int64_t units)
 {
     const struct byi_f32_conv *conv = s->conv;
-    const int64_t each = s->each_floats ? s->each_floats : conv->channels;
+    const int64_t floats =
+        s->position_floats ? s->position_floats : conv->channels;
     if (s->reads)
         return 0;
     if (s->pitch)
-        return byi_f32_tiles_positions(conv, units) * each;
-    return s->lines ? byi_f32_lines_read(conv, units) * conv->in[2] * each
-                    : units * byi_f32_product_of(conv->in) * each;
+        return byi_f32_tiles_positions(conv, units) * floats;
+    return s->lines ? byi_f32_lines_read(conv, units) * conv->in[2] * floats
+                    : units * byi_f32_product_of(conv->in) * floats;
 }
 
 static int64_t y_floats(const struct strips *s, int64_t units)
@@ -149,24 +151,25 @@ static struct strips divide_strips(const struct byi_f32_conv *conv, int threads)
         team > 1 && (byi_f32_conv_packed(conv) > (uint64_t)conv->cache / 2 ||
                      s.units < team * (s.lines ? TILE_LINES : 1));
     if (conv->algorithm == BYI_F32_TILES) {
-        s.each_floats = byi_f32_tiles_floats(conv);
+        s.position_floats = byi_f32_tiles_floats(conv);
         s.pitch = byi_f32_tiles_pitch(conv);
         s.writes = byi_f32_tiles_write(conv) ? conv->type : BYI_F32_WIDE;
     }
-    if ((conv->algorithm == BYI_F32_TILES && !s.each_floats) ||
+    if ((conv->algorithm == BYI_F32_TILES && !s.position_floats) ||
         (conv->algorithm == BYI_F32_DEPTHWISE &&
          conv->kernels->depthwise[conv->type]))
         s.reads = conv->type;
     s.strip_units = choose_units(&s, team);
-    s.each = byi_ceil_div(s.units, s.strip_units);
-    s.n = s.lines ? conv->images * s.each : s.each;
+    s.unit_strips = byi_ceil_div(s.units, s.strip_units);
+    s.n = s.lines ? conv->images * s.unit_strips : s.unit_strips;
     return s;
 }
 
 static struct strip strip_at(const struct strips *s, int64_t i)
 {
     const struct byi_f32_conv *conv = s->conv;
-    const int64_t first = i % s->each * s->strip_units, image = i / s->each;
+    const int64_t first = i % s->unit_strips * s->strip_units,
+                  image = i / s->unit_strips;
     const int64_t units = byi_min(s->strip_units, s->units - first);
     struct strip strip = {.conv = *conv};
     if (!s->lines) {
@@ -183,7 +186,7 @@ static struct strip strip_at(const struct strips *s, int64_t i)
     strip.conv.type = BYI_F32_WIDE;
     strip.conv.scales = false;
     strip.conv.in_strips = s->units > 1;
-    strip.conv.x_type = s->each_floats ? conv->type : s->reads;
+    strip.conv.x_type = s->position_floats ? conv->type : s->reads;
     strip.conv.y_type = s->writes;
     strip.conv.pitch = s->pitch;
     return strip;
@@ -194,11 +197,11 @@ static struct strip strip_at(const struct strips *s, int64_t i)
 static uint64_t kernel_bytes(const struct strips *s, int threads)
 {
     uint64_t most = 0;
-    const int64_t tries[] = {0, 1, s->each - 2, s->each - 1};
-    for (size_t t = 0; t < BYI_COUNT(tries); t++) {
-        if (tries[t] < 0 || tries[t] >= s->each)
+    const int64_t indices[] = {0, 1, s->unit_strips - 2, s->unit_strips - 1};
+    for (size_t t = 0; t < BYI_COUNT(indices); t++) {
+        if (indices[t] < 0 || indices[t] >= s->unit_strips)
             continue;
-        const struct strip strip = strip_at(s, tries[t]);
+        const struct strip strip = strip_at(s, indices[t]);
         const uint64_t bytes = byi_f32_conv_scratch(&strip.conv, threads);
         most = bytes > most ? bytes : most;
     }
@@ -297,7 +300,7 @@ static const uint16_t *number_at(const float *from, int64_t i)
 /* Widen the operands of the strip's epilogue; operands that the kernel
  * reads in their own type are not copied. */
 static void prepare_operands(const struct strips *s, const struct strip *strip,
-                             const struct byi_f32_conv_run *given,
+                             const struct byi_f32_conv_run *caller_run,
                              char **scratch, struct byi_f32_conv_run *run)
 {
     const struct byi_f32_conv *conv = s->conv;
@@ -307,7 +310,7 @@ static void prepare_operands(const struct strips *s, const struct strip *strip,
         const struct byi_f32_epilogue_op *op = &conv->epilogue[p];
         if (op->unary)
             continue;
-        const uint16_t *from = number_at(given->operands[op->operand],
+        const uint16_t *from = number_at(caller_run->operands[op->operand],
                                          strip->row / op->repeat * op->row);
         float *operand = take_bytes(scratch, s->operands[p]);
         if (!s->writes)
@@ -320,10 +323,11 @@ static void prepare_operands(const struct strips *s, const struct strip *strip,
 
 /* Multiply a strip of x by the scale of its images. */
 static void scale(const struct strip *strip, const struct byi_f32_conv *conv,
-                  const struct byi_f32_conv_run *given, uint16_t *to,
+                  const struct byi_f32_conv_run *caller_run, uint16_t *to,
                   int threads)
 {
-    const int64_t c = conv->channels, each = byi_f32_product_of(conv->in);
+    const int64_t c = conv->channels,
+                  image_positions = byi_f32_product_of(conv->in);
     const int64_t first = strip->x / c; /* position */
     const int64_t n = strip->conv.images * byi_f32_product_of(strip->conv.in);
     const int64_t piece = byi_ceil_div(PIECE, c),
@@ -334,49 +338,51 @@ static void scale(const struct strip *strip, const struct byi_f32_conv *conv,
         int64_t at = i * piece;
         const int64_t end = byi_min(at + piece, n);
         while (at < end) { /* one image after the other */
-            const int64_t image = (first + at) / each;
-            const int64_t rows = byi_min(end, (image + 1) * each - first) - at;
+            const int64_t image = (first + at) / image_positions;
+            const int64_t rows =
+                byi_min(end, (image + 1) * image_positions - first) - at;
             conv->kernels->scale[conv->type - 1](
-                number_at(given->x, (first + at) * c),
-                number_at(given->scale, image * conv->scale_image), rows, c,
-                to + at * c);
+                number_at(caller_run->x, (first + at) * c),
+                number_at(caller_run->scale, image * conv->scale_image), rows,
+                c, to + at * c);
             at += rows;
         }
     }
 }
 
 static void run_strip(const struct strips *s,
-                      const struct byi_f32_conv_run *given, int64_t i,
+                      const struct byi_f32_conv_run *caller_run, int64_t i,
                       char *scratch, int threads)
 {
     const struct byi_f32_conv *conv = s->conv;
     const struct strip strip = strip_at(s, i);
     const int64_t rows = strip.conv.images * byi_f32_product_of(strip.conv.out);
-    struct byi_f32_conv_run run = *given;
+    struct byi_f32_conv_run run = *caller_run;
     uint16_t *scaled = (uint16_t *)(void *)take_bytes(&scratch, s->scaled);
     float *x = take_bytes(&scratch, s->x), *y = take_bytes(&scratch, s->y);
     float *bias = take_bytes(&scratch, s->bias);
-    uint16_t *to = (uint16_t *)(void *)given->y + strip.row * conv->outputs;
+    uint16_t *to =
+        (uint16_t *)(void *)caller_run->y + strip.row * conv->outputs;
     run.conv = &strip.conv;
     run.x = x;
     run.y = s->writes ? (float *)(void *)to : y;
     run.threads = threads;
-    const uint16_t *from = number_at(given->x, strip.x);
+    const uint16_t *from = number_at(caller_run->x, strip.x);
     if (conv->scales) {
-        scale(&strip, conv, given, scaled, threads);
+        scale(&strip, conv, caller_run, scaled, threads);
         from = scaled;
     }
     if (s->reads)
         run.x = (const float *)(const void *)from;
-    else if (s->each_floats)
+    else if (s->position_floats)
         byi_f32_tiles_copy(&strip.conv, from, x, threads);
     else
         widen_strip(conv, &strip, from, x, threads);
-    if (given->bias) {
-        widen(conv, number_at(given->bias, 0), bias, conv->outputs, 1);
+    if (caller_run->bias) {
+        widen(conv, number_at(caller_run->bias, 0), bias, conv->outputs, 1);
         run.bias = bias;
     }
-    prepare_operands(s, &strip, given, &scratch, &run);
+    prepare_operands(s, &strip, caller_run, &scratch, &run);
     run.scratch = scratch;
     byi_f32_conv_run(&run);
     if (!s->writes)

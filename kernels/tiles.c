@@ -15,9 +15,9 @@
 
 #include <string.h>
 
-/* Rows are split after they were gathered if they have fewer channels than FEW,
- * and at most MOST_NUMBERS numbers in all taps. */
-enum { FEW = 16, MOST_NUMBERS = 2048 };
+/* Rows are split after they were gathered if they have fewer channels than
+ * FEW_CHANNELS, and at most MOST_NUMBERS numbers in all taps. */
+enum { FEW_CHANNELS = 16, MOST_NUMBERS = 2048 };
 
 /* Channels of a part of split numbers: whole tiles. Rows of x that are read in
  * place should not map to the same sets of the first-level cache. */
@@ -38,15 +38,15 @@ static bool splits(const struct byi_f32_conv *conv)
  * of a position would be mostly padding. */
 static bool splits_rows(const struct byi_f32_conv *conv)
 {
-    return splits(conv) && conv->channels < FEW;
+    return splits(conv) && conv->channels < FEW_CHANNELS;
 }
 
 /* Numbers of a part of the packed weights of a tap, or of all taps. */
 static int64_t part_numbers(const struct byi_f32_conv *conv)
 {
     enum { TILE = 32 };
-    const int64_t all = conv->channels * byi_f32_product_of(conv->size);
-    return splits_rows(conv) ? byi_ceil_div(all, TILE) * TILE
+    const int64_t numbers = conv->channels * byi_f32_product_of(conv->size);
+    return splits_rows(conv) ? byi_ceil_div(numbers, TILE) * TILE
                              : part_channels(conv);
 }
 
@@ -135,35 +135,35 @@ static void copy_positions(const struct byi_f32_conv *conv,
     enum { PIECE = 1 << 14 }; /* elements that a thread copies at a time */
     const int64_t n = conv->images * byi_f32_product_of(conv->in);
     const int64_t piece = byi_ceil_div(PIECE, conv->channels);
-    const int64_t pieces = byi_ceil_div(n, piece), each = position_bytes(conv);
+    const int64_t pieces = byi_ceil_div(n, piece), bytes = position_bytes(conv);
 #pragma omp parallel for num_threads(threads) if (threads > 1 && pieces > 2)   \
     schedule(static)
     for (int64_t i = 0; i < pieces; i++)
         copy_numbers(conv, from + i * piece * conv->channels,
-                     byi_min(piece, n - i * piece), to + i * piece * each);
+                     byi_min(piece, n - i * piece), to + i * piece * bytes);
 }
 
 void byi_f32_tiles_copy(const struct byi_f32_conv *conv, const uint16_t *from,
                         float *copy, int threads)
 {
-    const int64_t each = position_bytes(conv), wide = conv->in[2];
+    const int64_t bytes = position_bytes(conv), wide = conv->in[2];
     const int64_t lines = lines_of(conv, conv->out[1]);
     char *to = (char *)(void *)copy;
     if (!conv->pitch) {
         copy_positions(conv, from, to, threads);
         return;
     }
-    memset(to, 0, (size_t)(conv->pad[2] * each));
-    to += conv->pad[2] * each;
+    memset(to, 0, (size_t)(conv->pad[2] * bytes));
+    to += conv->pad[2] * bytes;
 #pragma omp parallel for num_threads(threads) if (threads > 1 && lines > 2)    \
     schedule(static)
     for (int64_t i = 0; i < lines; i++) {
         const int64_t line = i - conv->pad[1];
         const bool inside = line >= 0 && line < conv->in[1];
         const int64_t width = inside ? wide : 0;
-        char *at = to + i * conv->pitch * each;
+        char *at = to + i * conv->pitch * bytes;
         copy_numbers(conv, from + line * width * conv->channels, width, at);
-        memset(at + width * each, 0, (size_t)((conv->pitch - width) * each));
+        memset(at + width * bytes, 0, (size_t)((conv->pitch - width) * bytes));
     }
 }
 
@@ -202,11 +202,12 @@ bool byi_f32_tiles_suit(const struct byi_f32_conv *conv)
 {
     enum { NUMBERS = 24, OUTPUTS = 48 };
     const int64_t numbers = conv->channels * byi_f32_product_of(conv->size);
-    const bool few = conv->type == BYI_F32_F16 && conv->channels < FEW &&
-                     (numbers < NUMBERS || numbers > MOST_NUMBERS ||
-                      conv->outputs < OUTPUTS);
+    const bool slow_split = conv->type == BYI_F32_F16 &&
+                            conv->channels < FEW_CHANNELS &&
+                            (numbers < NUMBERS || numbers > MOST_NUMBERS ||
+                             conv->outputs < OUTPUTS);
     return conv->type != BYI_F32_WIDE && conv->groups == 1 && !conv->gathers &&
-           conv->channels >= 1 && !few &&
+           conv->channels >= 1 && !slow_split &&
            conv->images * byi_f32_product_of(conv->out) >= BYI_I8_BLOCK &&
            (splits(conv) ? byi_i8_kernels()->split != NULL
                          : byi_i8_kernels()->block != NULL);

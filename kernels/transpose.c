@@ -45,7 +45,7 @@ static void transpose_four(const float *const from[4], int64_t columns,
             to[c * pitch + i] = from[i][c];
 }
 
-/* The same for two rows. */
+/* to[c * pitch + r] = the element of column c in row a (r = 0) or b (r = 1). */
 static void transpose_two(const float *a, const float *b, int64_t columns,
                           float *to, int64_t pitch)
 {
@@ -73,19 +73,19 @@ void byi_f32_transpose(const struct byi_f32_kernels *kernels, const float *from,
         return;
     }
     if ((rows == 2 || rows == 3) && pitch == rows) { /* such as colour images */
-        const float *const each[] = {from, from + stride,
-                                     from + (rows - 1) * stride};
-        kernels->interleave_rows[rows - 2](each, columns, to);
+        const float *const row_pointers[] = {from, from + stride,
+                                             from + (rows - 1) * stride};
+        kernels->interleave_rows[rows - 2](row_pointers, columns, to);
         return;
     }
     int64_t r = 0;
     const int64_t rest = -columns & 3;
     for (; r + 4 <= rows; r += 4) {
         const float *at = from + r * stride;
-        const float *four[] = {at, at + stride, at + 2 * stride,
-                               at + 3 * stride};
-        transpose_four(four, columns, (rows - 4 - r) * stride >= rest, to + r,
-                       pitch);
+        const float *quad_rows[] = {at, at + stride, at + 2 * stride,
+                                    at + 3 * stride};
+        transpose_four(quad_rows, columns, (rows - 4 - r) * stride >= rest,
+                       to + r, pitch);
     }
     for (; r + 2 <= rows; r += 2)
         transpose_two(from + r * stride, from + (r + 1) * stride, columns,

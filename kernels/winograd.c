@@ -21,6 +21,7 @@
 #include <math.h>
 #include <string.h>
 
+/* A run of the algorithm. */
 struct winograd {
     const struct byi_f32_conv_run *run;
     int64_t group;      /* the merged group whose columns are computed */
@@ -112,8 +113,8 @@ static void gather_taps(const struct byi_f32_conv *conv,
                                        i % across * weights->tap[2]];
 }
 
-/* The same for channels [c, c + n) of a merged group that is one group. The
- * taps of adjacent channels must be adjacent, as in OIHW. */
+/* gather_taps() for channels [c, c + n) of a merged group that is one group.
+ * The taps of adjacent channels must be adjacent, as in OIHW. */
 static void gather_strip(const struct byi_f32_conv *conv,
                          const struct byi_f32_weights *weights, int64_t column,
                          int64_t end, int64_t c, int64_t n,

@@ -147,16 +147,17 @@ static void run_lanes(const struct byi_index_search *p, int64_t lanes, int team,
                       int64_t *y)
 {
     const size_t size = byoc_dtype_size(p->dtype);
-    const int64_t all = p->n * p->inner;
+    const int64_t block_size = p->n * p->inner;
 #pragma omp parallel for num_threads(team) if (team > 1)
     for (int64_t at = 0; at < p->outer; at += lanes) {
         const int64_t count = byi_min(lanes, p->outer - at);
         _Alignas(64) char block[BYI_BLOCK_BYTES];
-        int64_t turned[BYI_COLUMNS];
-        byi_transpose(size, (const char *)p->x + at * all * (int64_t)size, all,
-                      count, all, block, count);
-        index_columns(p, block, count * p->inner, turned, count * p->inner);
-        byi_transpose(sizeof *y, turned, count, p->inner, count,
+        int64_t results[BYI_COLUMNS];
+        byi_transpose(size,
+                      (const char *)p->x + at * block_size * (int64_t)size,
+                      block_size, count, block_size, block, count);
+        index_columns(p, block, count * p->inner, results, count * p->inner);
+        byi_transpose(sizeof *y, results, count, p->inner, count,
                       y + at * p->inner, p->inner);
     }
 }

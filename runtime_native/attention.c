@@ -37,8 +37,9 @@ static struct byi_f32_strides transposed(struct byi_f32_strides s)
     return s;
 }
 
-/* The size of the scores' axis, which an operand of size 1 repeats. */
-static int64_t common(int64_t a, int64_t b)
+/* The size of an axis of the scores, given the sizes of two operands along it;
+ * an operand of size 1 is repeated. */
+static int64_t broadcast_size(int64_t a, int64_t b)
 {
     return a == 1 ? b : a;
 }
@@ -57,7 +58,7 @@ static void describe_scores(const struct byi_call *call,
         struct byi_f32_score *score = &a->scores[a->n_scores++];
         score->binary = a->kernels->binary[BYI_F32_ADD];
         score->operand = strides_of(&in[i], NULL);
-        a->keys = common(a->keys, in[i].dims[in[i].rank - 1]);
+        a->keys = broadcast_size(a->keys, in[i].dims[in[i].rank - 1]);
     }
 }
 
@@ -80,7 +81,8 @@ static struct byi_f32_attention describe(const struct byi_call *call,
         .scale = (float)byi_attr_float(call->attrs, "scale")};
     if (transposes)
         a.k = transposed(a.k);
-    a.keys = common(a.keys, in[K].dims[in[K].rank - (transposes ? 2 : 1)]);
+    a.keys =
+        broadcast_size(a.keys, in[K].dims[in[K].rank - (transposes ? 2 : 1)]);
     describe_scores(call, &a);
     for (int i = 0; i < BYI_F32_BATCH_AXES; i++) {
         const int64_t at = (int64_t)y->rank - 2 + i - BYI_F32_BATCH_AXES;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* axes.c: splits a tensor's axes into two groups. These are the axes that a
  * reduction or normalisation keeps (the outer loop) and those that it reduces
- * (the inner loop). */
+ * (the inner loop). Also transposes matrices of any element size. */
 #include "move.h"
 
 #include "kernels/conv.h"
@@ -52,7 +52,8 @@ struct byi_box_rows byi_box_rows(const struct byi_box *box)
                                  box->strides[box->rank - 1]};
 }
 
-static inline void transpose_some(const uint32_t *restrict from, int64_t stride,
+/* byi_transpose() of elements of 4 bytes, as plain loops. */
+static inline void transpose_loop(const uint32_t *restrict from, int64_t stride,
                                   int64_t rows, int64_t columns,
                                   uint32_t *restrict to, int64_t pitch)
 {
@@ -67,11 +68,11 @@ static void transpose_narrow(const void *from, int64_t stride, int64_t rows,
                              int64_t columns, void *to, int64_t pitch)
 {
     if (columns == 2 && stride == 2)
-        transpose_some(from, 2, rows, 2, to, pitch);
+        transpose_loop(from, 2, rows, 2, to, pitch);
     else if (columns == 3 && stride == 3)
-        transpose_some(from, 3, rows, 3, to, pitch);
+        transpose_loop(from, 3, rows, 3, to, pitch);
     else
-        transpose_some(from, stride, rows, columns, to, pitch);
+        transpose_loop(from, stride, rows, columns, to, pitch);
 }
 
 typedef uint64_t pair64 __attribute__((vector_size(16), aligned(8), may_alias));

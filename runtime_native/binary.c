@@ -91,12 +91,12 @@ typedef void (*loop_fn)(const struct binary_job *job, const void *a, int64_t sa,
 struct binary_job {
     const struct byi_call *call;
     struct broadcast shape;
-    size_t size[OPERANDS], out_size;
+    size_t size[OPERANDS], out_size; /* bytes of an element */
     loop_fn loop;
     loop_fn wide;       /* float16 and bfloat16: the float32 loop */
     byi_pair_loop pair; /* called by pair_loop(); NULL: it calls `plain` */
     loop_fn plain;
-    size_t pair_size; /* of the elements that they read */
+    size_t pair_size; /* bytes of an element that `pair` or `plain` reads */
     bool fmod;        /* mod: the remainder has the sign of a, as in C */
     bool blocks;      /* rows are short, and computed in blocks */
     /* computes n elements of one row from the operands at at[] */
@@ -223,8 +223,8 @@ static uint64_t repeated_bits(const char *from, size_t size)
     }
 }
 
-/* Set n elements of `size` bytes at `to` to the one at `from`, and less than
- * SPREAD bytes after them to anything. */
+/* Set n elements of `size` bytes at `to` to the one at `from`. May overwrite up
+ * to SPREAD - 1 bytes after them. */
 static void spread_element(const char *from, size_t size, int64_t n, char *to)
 {
     /* in registers: a load of bytes from several recent stores would stall,
@@ -501,9 +501,9 @@ BYI_PLAIN_AND_FAST(binary)
 
 /* --- power -------------------------------------------------------------- */
 
-/* Load n elements, `step` (0 or 1) apart, as doubles. */
-static void load_floats(const struct byi_tensor *like, const void *at,
-                        int64_t step, int64_t n, double *to)
+/* Load n elements of the dtype of `like`, `step` (0 or 1) apart, as doubles. */
+static void load_doubles(const struct byi_tensor *like, const void *at,
+                         int64_t step, int64_t n, double *to)
 {
     struct byi_tensor view = *like;
     view.data = (void *)(uintptr_t)at;
@@ -542,8 +542,9 @@ static void power_ints(const struct binary_job *job, const void *a, int64_t sa,
 
 /* y[i] = a[i]^b for the exponents 2, 3, -1 and 1/2; false for other ones. The
  * power 1/2 of -inf is inf, and that of -0 is 0. */
-#define POWER_FEW(id, type, root)                                              \
-    static bool power_few_##id(const void *va, double b, void *vy, int64_t n)  \
+#define POWER_SPECIAL(id, type, root)                                          \
+    static bool power_special_##id(const void *va, double b, void *vy,         \
+                                   int64_t n)                                  \
     {                                                                          \
         const type *a = va;                                                    \
         type *y = vy;                                                          \
@@ -562,21 +563,23 @@ static void power_ints(const struct binary_job *job, const void *a, int64_t sa,
                     a[i] == -(type)INFINITY ? (type)INFINITY : root(a[i] + 0); \
         return b == 2 || b == 3 || b == -1 || b == 0.5;                        \
     }
-POWER_FEW(F32, float, sqrtf)
-POWER_FEW(F64, double, sqrt)
+POWER_SPECIAL(F32, float, sqrtf)
+POWER_SPECIAL(F64, double, sqrt)
 
-/* The same for a base of float32 or float64, and one exponent of any type for
- * the whole row. Returns false for other operands. */
-static bool power_few(const struct binary_job *job, const void *a, int64_t sa,
-                      const void *b, int64_t sb, void *y, int64_t n)
+/* Compute a row with power_special_F32() or power_special_F64() if the base is
+ * float32 or float64 and the row has one exponent, of any type. Returns false,
+ * and computes nothing, for other operands or exponents. */
+static bool power_special(const struct binary_job *job, const void *a,
+                          int64_t sa, const void *b, int64_t sb, void *y,
+                          int64_t n)
 {
     const struct byi_tensor *in = job->call->in;
     double exponent;
     if (sa != 1 || sb != 0)
         return false;
-    load_floats(&in[1], b, 0, 1, &exponent);
-    return in->dtype == BYOC_F32   ? power_few_F32(a, exponent, y, n)
-           : in->dtype == BYOC_F64 ? power_few_F64(a, exponent, y, n)
+    load_doubles(&in[1], b, 0, 1, &exponent);
+    return in->dtype == BYOC_F32   ? power_special_F32(a, exponent, y, n)
+           : in->dtype == BYOC_F64 ? power_special_F64(a, exponent, y, n)
                                    : false;
 }
 
@@ -586,14 +589,14 @@ static void power_any(const struct binary_job *job, const void *va, int64_t sa,
     const struct byi_tensor *in = job->call->in;
     struct byi_tensor out = *job->call->out;
     double a[BLOCK], b[BLOCK];
-    if (power_few(job, va, sa, vb, sb, vy, n))
+    if (power_special(job, va, sa, vb, sb, vy, n))
         return;
     for (int64_t at = 0; at < n; at += BLOCK) {
         const int64_t m = byi_min(BLOCK, n - at);
-        load_floats(&in[0], (const char *)va + at * sa * (int64_t)job->size[0],
-                    sa, m, a);
-        load_floats(&in[1], (const char *)vb + at * sb * (int64_t)job->size[1],
-                    sb, m, b);
+        load_doubles(&in[0], (const char *)va + at * sa * (int64_t)job->size[0],
+                     sa, m, a);
+        load_doubles(&in[1], (const char *)vb + at * sb * (int64_t)job->size[1],
+                     sb, m, b);
         out.data = (char *)vy + at * (int64_t)job->out_size;
         for (int64_t i = 0; i < m; i++)
             byi_tensor_set(&out, i, pow(a[i], b[i]));
@@ -605,7 +608,7 @@ static void power_f32(const struct binary_job *job, const void *va, int64_t sa,
 {
     const float *a = va, *b = vb;
     float *y = vy;
-    if (power_few(job, va, sa, vb, sb, vy, n))
+    if (power_special(job, va, sa, vb, sb, vy, n))
         return;
     for (int64_t i = 0; i < n; i++)
         y[i] = powf(a[i * sa], b[i * sb]);

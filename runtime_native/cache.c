@@ -28,15 +28,16 @@ static void append_plane(const struct cache_planes *p, int64_t plane,
 {
     const char *past = p->past + (uint64_t)plane * p->past_pitch;
     char *to = p->to + (uint64_t)plane * p->to_pitch;
-    const int64_t kept = byi_min(byi_max(length, 0), p->rows);
-    const int64_t fresh = byi_min(p->fresh_rows, p->rows - kept);
+    const int64_t old_rows = byi_min(byi_max(length, 0), p->rows);
+    const int64_t fresh = byi_min(p->fresh_rows, p->rows - old_rows);
     const bool in_place = past == to; /* past's other rows stay */
-    const int64_t known = byi_min(kept, p->past_rows);
-    int64_t end = kept + fresh;
+    const int64_t copied_rows = byi_min(old_rows, p->past_rows);
+    int64_t end = old_rows + fresh;
     if (!in_place)
-        memcpy(to, past, (size_t)known * p->row);
-    memset(to + (size_t)known * p->row, 0, (size_t)(kept - known) * p->row);
-    memcpy(to + (size_t)kept * p->row,
+        memcpy(to, past, (size_t)copied_rows * p->row);
+    memset(to + (size_t)copied_rows * p->row, 0,
+           (size_t)(old_rows - copied_rows) * p->row);
+    memcpy(to + (size_t)old_rows * p->row,
            p->fresh + (size_t)(plane * p->fresh_rows) * p->row,
            (size_t)fresh * p->row);
     if (in_place)
@@ -61,9 +62,9 @@ void byi_cache_append(const struct byi_call *call, uint64_t past_pitch,
     };
     const int64_t n = y->dims[0] * y->dims[1];
     const bool in_place = p.past == p.to && past_pitch == to_pitch;
-    const int64_t moved = in_place ? p.fresh_rows : p.rows;
+    const int64_t written_rows = in_place ? p.fresh_rows : p.rows;
     const int team =
-        byi_team(call, n * moved * (int64_t)(p.row / sizeof(float)));
+        byi_team(call, n * written_rows * (int64_t)(p.row / sizeof(float)));
     if (p.row == 0)
         return;
 #pragma omp parallel for num_threads(team) if (team > 1)

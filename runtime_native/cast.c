@@ -70,9 +70,9 @@ static inline uint64_t to_uint64(double v)
     {                                                                          \
         const from_type *x = vx;                                               \
         to_type *y = vy;                                                       \
-        bool (*const all)(const void *, void *, int64_t) =                     \
+        bool (*const convert_all)(const void *, void *, int64_t) =             \
             byi_simd()->to_int[BYOC_##from == BYOC_F64][BYOC_##to];            \
-        if (all && all(x, y, n))                                               \
+        if (convert_all && convert_all(x, y, n))                               \
             return;                                                            \
         for (int64_t i = 0; i < n; i++)                                        \
             y[i] = convert;                                                    \
@@ -138,7 +138,8 @@ struct narrowing {
     enum byi_rounding mode;
 };
 
-/* Whether the integers only change their sign. */
+/* Whether a cast between the two types copies the bits: both are integers of
+ * the same size. */
 static bool is_copy(enum byoc_dtype from, enum byoc_dtype to)
 {
     return byi_dtype_is_int(from) && byi_dtype_is_int(to) &&

@@ -11,7 +11,8 @@ struct byi_conv {
     /* if transposed, w.in is the size of y and w.out the size of x */
     struct byi_window w;
     bool transposed;
-    int64_t n, c, o, groups; /* c, o: channels of x and of y in one group */
+    /* n: images; c, o: channels of x and of y in one group */
+    int64_t n, c, o, groups;
     const void *x, *weights;
     void *y;
     struct byi_image_layout in, out; /* layouts of x and y */

@@ -33,7 +33,8 @@ struct conv_last {
     bool pads;      /* copy rows of x with their padding */
     int64_t chunks; /* number of chunks */
     int64_t most;   /* images of the largest chunk */
-    /* sizes of the buffers in scratch; 0 if they are not needed */
+    /* bytes of the buffers in scratch (struct conv_last_memory); 0 if they are
+     * not needed */
     uint64_t filter_bytes, packed_bytes, scratch_bytes, x_bytes, y_bytes;
     uint64_t all_x_bytes, all_y_bytes;
 };
@@ -308,7 +309,9 @@ static void convert_weights(const struct byi_call *call,
 
 /* --- running -------------------------------------------------------------- */
 
-/* The buffers in scratch. */
+/* The buffers in scratch: weights in a plain layout, packed weights, scratch of
+ * the kernels, a chunk of x and of y with channels last, and all of x and y
+ * with channels last if their layout is blocked. */
 struct conv_last_memory {
     char *filter, *packed, *scratch, *x, *y, *all_x, *all_y;
 };
@@ -353,11 +356,11 @@ static void run_chunks(const struct byi_call *call, const struct byi_conv *v,
 }
 
 enum byoc_status byi_conv_last_run(const struct byi_call *call,
-                                   const struct byi_conv *given,
+                                   const struct byi_conv *conv,
                                    struct byoc_error *err)
 {
     BYI_TRY(byi_epilogue_check(call, err));
-    struct byi_conv v = *given;
+    struct byi_conv v = *conv;
     struct conv_last p = describe(call, &v, call->exact);
     const struct conv_last_memory memory = divide(&p, call->scratch);
     struct byi_f32_conv_run run = {.conv = &p.conv,

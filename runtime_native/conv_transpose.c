@@ -7,7 +7,7 @@
 
 #include "epilogue.h"
 
-enum { PHASES = 4096 }; /* most phases of outputs in kernels/transposed.c */
+enum { MAX_PHASES = 4096 }; /* of outputs in kernels/transposed.c */
 
 /* Describe the call. The window slides over the result: w.in is the size of the
  * result, w.out the size of the data. */
@@ -26,8 +26,8 @@ static struct byi_conv describe(const struct byi_call *call)
 
 /* Offset of the data element whose tap `t` falls on output `out`; -1 if there
  * is none. */
-static int64_t source(const struct byi_window *w, const int64_t out[3],
-                      int64_t t)
+static int64_t source_offset(const struct byi_window *w, const int64_t out[3],
+                             int64_t t)
 {
     int64_t tap[3], offset = 0;
     byi_unflatten(w->size, t, tap);
@@ -43,7 +43,7 @@ static int64_t source(const struct byi_window *w, const int64_t out[3],
 /* The weights are (C, O/G): indexed by the channel of x, then by the output's
  * channel within its group. */
 #define PLAIN(id, type, wide)                                                  \
-    BYI_CONV_PLAIN(id, type, wide, in, source, channel % v->o, c0)
+    BYI_CONV_PLAIN(id, type, wide, in, source_offset, channel % v->o, c0)
 BYI_EACH_SUM(PLAIN)
 
 static const byi_conv_plane plain[BYI_DTYPES] = BYI_CONV_PLAIN_ROWS;
@@ -59,12 +59,12 @@ enum byoc_status byi_conv_transpose_plain(const struct byi_call *call,
 
 /* Whether the plain loops run the call: there are no products, or too many
  * phases, whose number is the product of the strides. */
-static bool is_plain(const struct byi_conv *v)
+static bool runs_plain(const struct byi_conv *v)
 {
     return !byi_conv_has_products(v) || (double)v->w.stride[0] *
                                                 (double)v->w.stride[1] *
                                                 (double)v->w.stride[2] >
-                                            PHASES;
+                                            MAX_PHASES;
 }
 
 static uint64_t conv_transpose_scratch_f32(const struct byi_call *call)
@@ -72,7 +72,7 @@ static uint64_t conv_transpose_scratch_f32(const struct byi_call *call)
     if (call->in->dtype != BYOC_F32)
         return 0;
     const struct byi_conv v = describe(call);
-    return is_plain(&v) ? 0 : byi_conv_last_scratch(call, &v);
+    return runs_plain(&v) ? 0 : byi_conv_last_scratch(call, &v);
 }
 
 static enum byoc_status conv_transpose_run_f32(const struct byi_call *call,
@@ -81,7 +81,7 @@ static enum byoc_status conv_transpose_run_f32(const struct byi_call *call,
     if (call->in->dtype != BYOC_F32)
         return byi_conv_transpose_plain(call, err);
     const struct byi_conv v = describe(call);
-    if (!is_plain(&v))
+    if (!runs_plain(&v))
         return byi_conv_last_run(call, &v, err);
     BYI_TRY(byi_epilogue_check(call, err));
     BYI_TRY(byi_conv_transpose_plain(call, err));
@@ -94,7 +94,7 @@ uint64_t byi_conv_transpose_pack(const struct byi_call *call, void *to)
     if (call->in->dtype != BYOC_F32)
         return 0;
     const struct byi_conv v = describe(call);
-    return is_plain(&v) ? 0 : byi_conv_last_pack(call, &v, to);
+    return runs_plain(&v) ? 0 : byi_conv_last_pack(call, &v, to);
 }
 
 BYI_FLOAT_KERNEL(conv_transpose, conv_transpose_run_f32,
@@ -105,7 +105,7 @@ const char *byi_conv_transpose_algorithm(const struct byi_call *call)
     if (call->in->dtype != BYOC_F32)
         return NULL;
     const struct byi_conv v = describe(call);
-    return is_plain(&v) ? NULL : byi_conv_last_algorithm(call, &v);
+    return runs_plain(&v) ? NULL : byi_conv_last_algorithm(call, &v);
 }
 
 static const struct byi_kernel_row rows[] = {

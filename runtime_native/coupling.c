@@ -28,8 +28,8 @@ static void fill_q(const struct byi_tensor *r, int64_t row, int64_t n,
         q[i * n + i] = 0;
     for (int64_t i = 0; i < n; i++)
         for (int64_t j = i + 1; j < n; j++) {
-            const double given = byi_tensor_float(r, pair++);
-            const double r_ij = fmin(fmax(given, 1e-7), 1 - 1e-7);
+            const double probability = byi_tensor_float(r, pair++);
+            const double r_ij = fmin(fmax(probability, 1e-7), 1 - 1e-7);
             const double r_ji = 1 - r_ij;
             q[i * n + i] += r_ji * r_ji;
             q[j * n + j] += r_ij * r_ij;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cumsum.c: running sums and products along an axis: cumsum. */
+/* cumsum.c: running sums and products along an axis: cumsum and dyn.cumsum. */
 #include "move.h"
 
 #define IDENTITY(bits) (bits)
@@ -7,12 +7,16 @@
 /* Number of adjacent lines that are summed together: in general, and for
  * float32, whose running sums are read from the result. */
 enum { CUMSUM_LINES = 512, CUMSUM_F32_LINES = 2048 };
-/* most lines whose sums are in registers */
-enum { CUMSUM_FEW = 4 };
+/* most lines of a sum whose running values are in registers */
+enum { MAX_REGISTER_LINES = 4 };
 
+/* Lines to sum; element i of line l is at i * stride + l, a negative stride
+ * runs from the end. */
 struct cumsum_lines {
-    int64_t n, stride, lines;
-    bool exclusive, product;
+    int64_t n, stride; /* elements of a line, and the distance between them */
+    int64_t lines;
+    bool exclusive; /* leave out the element itself */
+    bool product;   /* multiply instead of adding */
 };
 
 /* Define cumsum_ID(): add up (or multiply, if r->product) each line's n
@@ -20,7 +24,7 @@ struct cumsum_lines {
  * wrap, so they are computed as unsigned numbers. The sums of up to four lines
  * are in registers. */
 #define CUMSUM(id, bits_t, sum_t, get, set)                                    \
-    static inline void cumsum_some_##id(                                       \
+    static inline void cumsum_loop_##id(                                       \
         const struct cumsum_lines *r, const bits_t *x, bits_t *restrict y,     \
         const int64_t lines, const bool product)                               \
     {                                                                          \
@@ -46,21 +50,21 @@ struct cumsum_lines {
     {                                                                          \
         const bits_t *x = (const bits_t *)(const void *)vx;                    \
         bits_t *y = (bits_t *)(void *)vy;                                      \
-        const int64_t l = r->lines & 2;                                        \
+        const int64_t pairs_end = r->lines & 2;                                \
         if (r->product) {                                                      \
-            cumsum_some_##id(r, x, y, r->lines, true);                         \
+            cumsum_loop_##id(r, x, y, r->lines, true);                         \
             return;                                                            \
         }                                                                      \
-        if (r->lines > CUMSUM_FEW) {                                           \
-            cumsum_some_##id(r, x, y, r->lines, false);                        \
+        if (r->lines > MAX_REGISTER_LINES) {                                   \
+            cumsum_loop_##id(r, x, y, r->lines, false);                        \
             return;                                                            \
         }                                                                      \
         if (r->lines == 4)                                                     \
-            cumsum_some_##id(r, x, y, 4, false);                               \
+            cumsum_loop_##id(r, x, y, 4, false);                               \
         if (r->lines & 2)                                                      \
-            cumsum_some_##id(r, x, y, 2, false);                               \
+            cumsum_loop_##id(r, x, y, 2, false);                               \
         if (r->lines & 1)                                                      \
-            cumsum_some_##id(r, x + l, y + l, 1, false);                       \
+            cumsum_loop_##id(r, x + pairs_end, y + pairs_end, 1, false);       \
     }
 #define CUMSUM_FLOAT(id, T) CUMSUM(id, T, T, IDENTITY, IDENTITY)
 CUMSUM(U8, uint8_t, uint32_t, IDENTITY, IDENTITY)
@@ -98,22 +102,22 @@ typedef void (*cumsum_fn)(const struct cumsum_lines *, const char *, char *);
 /* Sum short lines of x (outer, n, inner), transposed, `lanes` blocks (n, inner)
  * at a time. */
 static void cumsum_lanes(const struct byi_call *call,
-                         const struct cumsum_lines *all, cumsum_fn run,
+                         const struct cumsum_lines *params, cumsum_fn run,
                          int64_t outer, int64_t lanes)
 {
     const size_t size = byi_dtype_bytes(call->in->dtype);
-    const bool reverse = all->stride < 0;
-    const int64_t inner = reverse ? -all->stride : all->stride;
-    const int64_t block = all->n * inner, bytes = (int64_t)size;
+    const bool reverse = params->stride < 0;
+    const int64_t inner = reverse ? -params->stride : params->stride;
+    const int64_t block = params->n * inner, bytes = (int64_t)size;
     const int team = byi_team(call, outer * block);
 #pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
     for (int64_t i = 0; i < outer; i += lanes) {
         const int64_t count = byi_min(lanes, outer - i);
         const int64_t first = reverse ? (block - inner) * count * bytes : 0;
         _Alignas(64) char from[BYI_BLOCK_BYTES], to[BYI_BLOCK_BYTES];
-        struct cumsum_lines r = *all;
+        struct cumsum_lines r = *params;
         r.lines = count * inner;
-        r.stride = all->stride * count;
+        r.stride = params->stride * count;
         byi_transpose(size, (const char *)call->in->data + i * block * bytes,
                       block, count, block, from, count);
         run(&r, from + first, to + first);
@@ -144,7 +148,7 @@ static enum byoc_status cumsum_run(const struct byi_call *call,
     const int64_t lines = n == 1 ? inner : byi_span(x, 0, axis) * inner;
     const int64_t size = (int64_t)byi_dtype_bytes(x->dtype);
     const bool reverse = byi_attr_int(call->attrs, "reverse") != 0;
-    const struct cumsum_lines all = {
+    const struct cumsum_lines params = {
         .n = n,
         .stride = reverse ? -inner : inner,
         .exclusive = byi_attr_int(call->attrs, "exclusive") != 0,
@@ -160,7 +164,7 @@ static enum byoc_status cumsum_run(const struct byi_call *call,
     const bool floats = x->dtype == BYOC_F32 && inner * lanes >= 16;
     const cumsum_fn run = floats ? cumsum_rows : sums[x->dtype];
     if (lanes > 1) {
-        cumsum_lanes(call, &all, run, lines / inner, lanes);
+        cumsum_lanes(call, &params, run, lines / inner, lanes);
         return BYOC_OK;
     }
     const int64_t most = byi_min(floats ? CUMSUM_F32_LINES : CUMSUM_LINES,
@@ -171,7 +175,7 @@ static enum byoc_status cumsum_run(const struct byi_call *call,
         const int64_t line = task % line_blocks * most;
         const int64_t at =
             (task / line_blocks * n + (reverse ? n - 1 : 0)) * inner + line;
-        struct cumsum_lines r = all;
+        struct cumsum_lines r = params;
         r.lines = byi_min(most, inner - line);
         run(&r, (const char *)x->data + at * size,
             (char *)call->out->data + at * size);

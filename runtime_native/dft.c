@@ -9,12 +9,13 @@ struct complex_number {
     double re, im;
 };
 
+/* A transform of every line of x. */
 struct dft {
     const struct byi_tensor *x, *y;
-    int64_t length, given; /* length of the transform; size of x's axis */
-    int64_t bins;          /* size of y's axis */
-    int64_t inner;         /* number of lines that begin at adjacent elements */
-    int64_t components;    /* numbers per element of x: 2 if it is complex */
+    int64_t length, x_size; /* length of the transform; size of x's axis */
+    int64_t bins;           /* size of y's axis */
+    int64_t inner;      /* number of lines that begin at adjacent elements */
+    int64_t components; /* numbers per element of x: 2 if it is complex */
     double scale;
     const struct complex_number *twiddle; /* e^(-+2 pi i k / length) */
 };
@@ -28,23 +29,23 @@ static int64_t smallest_factor(int64_t n)
     return n;
 }
 
-/* One stage combines p transforms of `done` numbers into one of done * p, for
- * each of the groups of done * p numbers.
- * from[j * done + k] is element k of the transform of the inputs j, j + length
- * / done, ...; to[] is the same for done * p. */
-static void run_stage(const struct dft *d, int64_t done, int64_t p,
+/* One stage combines p transforms of `size` numbers into one of size * p, for
+ * each of the groups of size * p numbers.
+ * from[j * size + k] is element k of the transform of the inputs j, j + length
+ * / size, ...; to[] is the same for size * p. */
+static void run_stage(const struct dft *d, int64_t size, int64_t p,
                       const struct complex_number *from,
                       struct complex_number *to)
 {
-    const int64_t wide = done * p, groups = d->length / wide;
+    const int64_t wide = size * p, groups = d->length / wide;
     for (int64_t j = 0; j < groups; j++)
         for (int64_t at = 0; at < wide; at++) {
-            const struct complex_number *v = from + j * done + at % done;
+            const struct complex_number *v = from + j * size + at % size;
             struct complex_number sum = *v;
             int64_t twiddle = at;
             for (int64_t s = 1; s < p; s++) {
                 const struct complex_number w = d->twiddle[twiddle * groups];
-                v += groups * done;
+                v += groups * size;
                 sum.re += v->re * w.re - v->im * w.im;
                 sum.im += v->re * w.im + v->im * w.re;
                 twiddle += at;
@@ -60,18 +61,18 @@ static struct complex_number *transform(const struct dft *d,
                                         struct complex_number *a,
                                         struct complex_number *b)
 {
-    for (int64_t done = 1; done < d->length;) {
-        const int64_t p = smallest_factor(d->length / done);
+    for (int64_t size = 1; size < d->length;) {
+        const int64_t p = smallest_factor(d->length / size);
         struct complex_number *result = b;
-        run_stage(d, done, p, a, b);
+        run_stage(d, size, p, a, b);
         b = a;
         a = result;
-        done *= p;
+        size *= p;
     }
     return a;
 }
 
-/* Transform line (o, i) of x (outer, given, inner, components), cut to the
+/* Transform line (o, i) of x (outer, x_size, inner, components), cut to the
  * length of the transform or padded with zeros. `buffer` has room for twice as
  * many numbers. */
 static void transform_line(const struct dft *d, int64_t line,
@@ -79,8 +80,8 @@ static void transform_line(const struct dft *d, int64_t line,
 {
     const int64_t o = line / d->inner, i = line % d->inner;
     for (int64_t k = 0; k < d->length; k++) {
-        const int64_t at = ((o * d->given + k) * d->inner + i) * d->components;
-        const bool inside = k < d->given;
+        const int64_t at = ((o * d->x_size + k) * d->inner + i) * d->components;
+        const bool inside = k < d->x_size;
         buffer[k].re = inside ? byi_get_real(d->x, at) : 0;
         buffer[k].im =
             inside && d->components == 2 ? byi_get_real(d->x, at + 1) : 0;
@@ -133,7 +134,7 @@ static enum byoc_status dft_run_f32(const struct byi_call *call,
         .y = y,
         .length =
             call->n_in > 1 ? byi_tensor_int(&call->in[1], 0) : x->dims[axis],
-        .given = x->dims[axis],
+        .x_size = x->dims[axis],
         .bins = y->dims[axis],
         .inner = byi_span(x, axis + 1, x->rank - 1),
         .components = x->dims[x->rank - 1],

@@ -196,6 +196,8 @@ struct einsum_axis {
     int64_t size, a, b, c;
 };
 
+/* The sum as a batch of matrix products c = a b: the axes of rows, columns and
+ * sums, and those of the batch, the innermost first. */
 struct einsum_product {
     struct einsum_axis m, n, k;
     struct einsum_axis batch[BYI_MAX_RANK];
@@ -265,8 +267,9 @@ static uint32_t order_labels(const struct einsum *s, int *order)
     return n;
 }
 
-/* Whether the sum is a matrix product with operand `left` as the left matrix,
- * whose own labels are the result's rows. */
+/* Whether the sum is a matrix product with operand `left` as the left matrix.
+ * The labels that only this operand and the result have are the result's rows.
+ * Sets *p if so. */
 static bool is_product(const struct einsum *s, int left,
                        struct einsum_product *p)
 {

@@ -14,7 +14,7 @@ static enum byoc_status take_run(const struct byi_call *call,
     const int64_t outer = byi_span(x, 0, axis);
     const int64_t inner = byi_span(x, axis + 1, x->rank);
     const size_t element = byi_dtype_bytes(x->dtype);
-    const int64_t run = inner * (int64_t)element;
+    const int64_t slice_bytes = inner * (int64_t)element;
     BYI_TRY(byi_check_indices(call, idx, size, err));
     const int team = byi_team(call, outer * n * inner);
     const char *src = x->data;
@@ -24,8 +24,9 @@ static enum byoc_status take_run(const struct byi_call *call,
     for (int64_t o = 0; o < outer; o++)
         for (int64_t i = 0; i < n; i++) {
             const int64_t at = byi_wrap(byi_index_at(idx, i), size);
-            byi_copy_elements(dst + (o * n + i) * run,
-                              src + (o * size + at) * run, inner, element);
+            byi_copy_elements(dst + (o * n + i) * slice_bytes,
+                              src + (o * size + at) * slice_bytes, inner,
+                              element);
         }
     return BYOC_OK;
 }
@@ -38,7 +39,7 @@ struct elements {
     int64_t size;                  /* size of `axis` in the other tensor */
     int64_t strides[BYI_MAX_RANK]; /* of the other tensor; 0 along `axis` */
     int64_t axis_stride;
-    int64_t n_rows, row; /* number of rows of idx, and their length */
+    int64_t n_rows, row_length; /* of idx */
 };
 
 static struct elements describe_elements(const struct byi_call *call)
@@ -50,7 +51,7 @@ static struct elements describe_elements(const struct byi_call *call)
     byi_dense_strides(x->rank, x->dims, e.strides);
     e.axis_stride = e.strides[e.axis];
     e.strides[e.axis] = 0;
-    e.row = idx->dims[idx->rank - 1];
+    e.row_length = idx->dims[idx->rank - 1];
     e.n_rows = byi_span(idx, 0, idx->rank - 1);
     return e;
 }
@@ -75,17 +76,18 @@ static bool offsets_of(const struct elements *e, int64_t base, int64_t row,
                                                   e->strides[e->idx->rank - 1]};
     const bool wide = e->idx->dtype == BYOC_I64;
     const char *at =
-        (const char *)e->idx->data + (row * e->row + i) * (wide ? 8 : 4);
+        (const char *)e->idx->data + (row * e->row_length + i) * (wide ? 8 : 4);
     return byi_simd()->offsets[wide](at, &strides, base + i * strides.step, n,
                                      to);
 }
 
 enum {
     ELEMENTS = 256, /* number of offsets that are computed together */
-    SHORT = 32      /* elements of a row that shares them with other rows */
+    SHORT_ROW = 32  /* rows of fewer elements are computed several at a time */
 };
 
-/* The same for whole rows [row, row + n). */
+/* Compute the offsets of all elements of rows [row, row + n), as offsets_of()
+ * does for a part of a row. */
 static bool offsets_of_rows(const struct elements *e, int64_t row, int64_t n,
                             int64_t *to)
 {
@@ -95,9 +97,9 @@ static bool offsets_of_rows(const struct elements *e, int64_t row, int64_t n,
     int64_t base = byi_seek(lead, dims, e->strides, row, at);
     bool outside = false;
     for (int64_t r = row; r < row + n; r++) {
-        for (int64_t i = 0; i < e->row; i++) {
+        for (int64_t i = 0; i < e->row_length; i++) {
             const int64_t k =
-                byi_wrap(byi_index_at(e->idx, r * e->row + i), e->size);
+                byi_wrap(byi_index_at(e->idx, r * e->row_length + i), e->size);
             outside = outside || (uint64_t)k >= (uint64_t)e->size;
             *to++ = (int64_t)((uint64_t)base +
                               (uint64_t)k * (uint64_t)e->axis_stride +
@@ -139,17 +141,17 @@ static bool gather_rows(const struct byi_call *call, const struct elements *e,
 {
     const size_t size = byi_dtype_bytes(call->in->dtype);
     const char *x = call->in->data;
-    char *y = (char *)call->out->data + r * e->row * (int64_t)size;
+    char *y = (char *)call->out->data + r * e->row_length * (int64_t)size;
     int64_t at[ELEMENTS];
-    if (e->row < SHORT) {
+    if (e->row_length < SHORT_ROW) {
         if (offsets_of_rows(e, r, rows, at))
             return true;
-        byi_gather_elements(y, x, at, rows * e->row, size);
+        byi_gather_elements(y, x, at, rows * e->row_length, size);
         return false;
     }
     const int64_t base = row_offset(e, r);
-    for (int64_t i = 0; i < e->row; i += ELEMENTS) {
-        const int64_t n = byi_min(ELEMENTS, e->row - i);
+    for (int64_t i = 0; i < e->row_length; i += ELEMENTS) {
+        const int64_t n = byi_min(ELEMENTS, e->row_length - i);
         if (offsets_of(e, base, r, i, n, at))
             return true;
         byi_gather_elements(y + i * (int64_t)size, x, at, n, size);
@@ -165,8 +167,9 @@ static enum byoc_status gather_run(const struct byi_call *call,
     bool outside = false;
     if (byi_count(e.idx) == 0)
         return BYOC_OK;
-    const int team = byi_team(call, e.n_rows * e.row);
-    const int64_t group = e.row < SHORT ? ELEMENTS / e.row : 1;
+    const int team = byi_team(call, e.n_rows * e.row_length);
+    const int64_t group =
+        e.row_length < SHORT_ROW ? ELEMENTS / e.row_length : 1;
     /* indices are checked in this loop, since there may be more of them than
      * elements of x, so that a separate pass would be slow */
 #pragma omp parallel for num_threads(team) if (team > 1) schedule(static)      \
@@ -338,7 +341,8 @@ static enum reduction reduction_of(const struct byi_call *call)
             y[i] = expr;                                                       \
         }
 
-/* `at` has the indices of the elements in dst; if it is NULL, the elements are
+/* Define reduce_ID(), which combines n elements of src with those of dst. `at`
+ * has the indices of the elements in dst; if it is NULL, the elements are
  * contiguous. */
 #define REDUCE(id, T, wide)                                                    \
     static void reduce_##id(char *dst, const int64_t *at, const char *src,     \
@@ -443,18 +447,19 @@ static enum byoc_status scatter_run(const struct byi_call *call,
     BYI_TRY(begin_scatter(call, &r, err));
     if (byi_count(e.idx) == 0)
         return BYOC_OK;
-    const int64_t group = e.row < SHORT ? ELEMENTS / e.row : 1;
+    const int64_t group =
+        e.row_length < SHORT_ROW ? ELEMENTS / e.row_length : 1;
     for (int64_t i = 0; i < e.n_rows; i += group) {
         const int64_t base = row_offset(&e, i);
-        const int64_t elements = byi_min(group, e.n_rows - i) * e.row;
+        const int64_t elements = byi_min(group, e.n_rows - i) * e.row_length;
         int64_t at[ELEMENTS];
         for (int64_t k = 0; k < elements; k += ELEMENTS) {
             const int64_t n = byi_min(ELEMENTS, elements - k);
-            if (e.row < SHORT)
-                offsets_of_rows(&e, i, n / e.row, at);
+            if (e.row_length < SHORT_ROW)
+                offsets_of_rows(&e, i, n / e.row_length, at);
             else
                 offsets_of(&e, base, i, k, n, at);
-            combine_at(call->out, r, at, &call->in[2], i * e.row + k, n);
+            combine_at(call->out, r, at, &call->in[2], i * e.row_length + k, n);
         }
     }
     return BYOC_OK;

@@ -206,7 +206,7 @@ enum byoc_status byi_no_store(const struct byi_call *call,
 /* A window that slides over up to three spatial axes. If there are fewer, the
  * leading axes have size 1. */
 struct byi_window {
-    int64_t in[3], out[3], size[3];
+    int64_t in[3], out[3], size[3]; /* of the data, the outputs, the window */
     int64_t stride[3], dilation[3], pad[3]; /* padding at the beginning */
     int64_t end[3];                         /* padding at the end */
     int64_t in_count, out_count, taps;      /* products of in, out, size */
@@ -256,7 +256,7 @@ struct byi_sliding {
  */
 struct byi_band {
     const struct byi_window *w;
-    bool side;
+    bool side;            /* planes are side by side */
     int64_t high, planes; /* rows of outputs and planes of a band */
     /* floats of a phase of a row, of a row, and of a plane (of all planes if
      * side by side); each is a number of whole vectors */
@@ -276,7 +276,8 @@ struct byi_band {
  * stride ... Or windows at every column are computed, and those of the outputs
  * are copied. */
 struct byi_line {
-    int64_t before, columns, length; /* padding, data; with all padding */
+    int64_t before, columns, length; /* padding before the data; data; both,
+                                        with the padding after it */
     int64_t stride, phases, phase;   /* floats from a phase to the next */
     int64_t used;                    /* elements of a phase that are read */
     bool every_column;               /* computed; no phases */
@@ -604,6 +605,7 @@ struct byi_simd {
     /* y[i] = e^(x[i] - top[i]), which is added to sum[i]; x may be y */
     void (*exp_rows)(const float *x, const float *top, float *y, float *sum,
                      int64_t n);
+    /* the sum of a[i] * b[i] */
     float (*dot)(const float *a, const float *b, int64_t n);
     void (*axpy)(float a, const float *x, float *y, int64_t n); /* y += a x */
     /* y[i] = sum over t < taps of w[t] * x[offsets[t] + i]; reads and writes up
@@ -682,7 +684,7 @@ struct byi_simd {
     void (*idct_columns)(const float *x, float *y, int64_t pitch,
                          int64_t columns);
     void (*idct_blocks)(const float *x, float *y, int64_t blocks);
-    /* columns [begin, end) of the state and of y */
+    /* Compute columns [begin, end) of the state and of y. */
     void (*linear)(const struct byi_linear_head *h, int64_t begin, int64_t end);
     bool (*finite)(const float *x, int64_t n); /* all are finite */
     /* y[i] = x[i], truncated, of float32 and [1] float64; indexed by the dtype
@@ -722,9 +724,9 @@ struct byi_simd {
      * for elements of 8 bytes. Larger numbers have larger keys, unless
      * `smallest`; NaN is the largest number. */
     void (*keys[BYI_DTYPES])(const void *x, int64_t n, bool smallest, void *to);
-    /* Continue to select the k largest of each of BYI_TOP_LINES lines, of which
-     * the first equals come first: `keys` are elements first .. first + rows -
-     * 1 (rows, BYI_TOP_LINES), best[] and index[] are (k, BYI_TOP_LINES), of
+    /* Continue to select the k largest of each of BYI_TOP_LINES lines; of equal
+     * keys the first comes first. `keys` are elements first .. first + rows - 1
+     * (rows, BYI_TOP_LINES), best[] and index[] are (k, BYI_TOP_LINES), of
      * which min(first, k) rows are in use. All are int32, for [1] int64. */
     void (*top[2])(const void *keys, int64_t rows, int64_t first, int64_t k,
                    void *best, void *index);

@@ -65,31 +65,31 @@ static struct linear_offsets offsets_of(const struct linear *l, int64_t b,
 
 /* --- the plain form ------------------------------------------------------- */
 
-/* Step t of column j of a head. */
+/* Compute step t of column j of a head. */
 static void plain_step(const struct linear *l, const struct linear_offsets *at,
                        int64_t t, int64_t j)
 {
     const int64_t key = at->key + t * l->key->dims[2];
     const int64_t query = at->query + t * l->query->dims[2];
     const int64_t state = at->state + j;
-    double returned = 0;
+    double product = 0;
     for (int64_t i = 0; i < l->size; i++) {
         double s = byi_get_real(l->state, state + i * l->width);
         if (l->decay)
             s *= exp(byi_get_real(l->decay, at->decay + t * l->decay->dims[2] +
                                                 (l->decays > 1 ? i : 0)));
         byi_put_real(l->state, state + i * l->width, s);
-        returned += byi_get_real(l->key, key + i) * s;
+        product += byi_get_real(l->key, key + i) * s;
     }
-    double added =
+    double update =
         byi_get_real(l->value, at->value + t * l->value->dims[2] + j);
     if (l->beta)
-        added = byi_get_real(l->beta, at->beta + t * l->beta->dims[2]) *
-                (added - returned);
+        update = byi_get_real(l->beta, at->beta + t * l->beta->dims[2]) *
+                 (update - product);
     for (int64_t i = 0; i < l->size; i++)
         byi_put_real(l->state, state + i * l->width,
                      byi_get_real(l->state, state + i * l->width) +
-                         byi_get_real(l->key, key + i) * added);
+                         byi_get_real(l->key, key + i) * update);
     for (int64_t g = 0; g < l->queries; g++) {
         double sum = 0;
         for (int64_t i = 0; i < l->size; i++)

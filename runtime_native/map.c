@@ -15,6 +15,7 @@ struct map_slot {
     uint64_t number;
 };
 
+/* The hash table of the keys. */
 struct map_table {
     const struct byi_tensor *keys;
     const struct map_slot *slots;
@@ -78,7 +79,7 @@ static uint64_t find_slot(const struct map_table *t, uint64_t word,
     return at;
 }
 
-static uint64_t slots_of(const struct byi_tensor *keys)
+static uint64_t slot_count(const struct byi_tensor *keys)
 {
     const uint64_t n = (uint64_t)byi_count(keys);
     uint64_t slots = 2;
@@ -89,7 +90,7 @@ static uint64_t slots_of(const struct byi_tensor *keys)
 
 static void fill_table(const struct byi_tensor *keys, struct map_slot *slots)
 {
-    const struct map_table t = {keys, slots, slots_of(keys) - 1};
+    const struct map_table t = {keys, slots, slot_count(keys) - 1};
     const char *const *texts = keys->dtype == BYOC_STRING ? keys->data : NULL;
     memset(slots, 0, (t.mask + 1) * sizeof *slots);
     for (int64_t i = 0; i < byi_count(keys); i++) {
@@ -106,7 +107,7 @@ uint64_t byi_map_pack(const struct byi_call *call, void *to)
 {
     if (to)
         fill_table(&call->in[1], to);
-    return slots_of(&call->in[1]) * sizeof(struct map_slot);
+    return slot_count(&call->in[1]) * sizeof(struct map_slot);
 }
 
 static void map_block(const struct byi_call *call, const struct map_table *t,
@@ -115,7 +116,7 @@ static void map_block(const struct byi_call *call, const struct map_table *t,
     const struct byi_tensor *x = &call->in[0];
     const char *const *texts = x->dtype == BYOC_STRING ? x->data : NULL;
     const size_t size = byi_dtype_bytes(call->out->dtype);
-    const char *values = call->in[2].data, *otherwise = call->in[3].data;
+    const char *values = call->in[2].data, *default_value = call->in[3].data;
     char *y = (char *)call->out->data + begin * (int64_t)size;
     uint64_t words[BLOCK];
 
@@ -125,7 +126,7 @@ static void map_block(const struct byi_call *call, const struct map_table *t,
             find_slot(t, words[i], texts ? &texts[begin + i] : NULL);
         const uint64_t number = t->slots[at].number;
         byi_copy_element(y + i * (int64_t)size,
-                         number ? values + (number - 1) * size : otherwise,
+                         number ? values + (number - 1) * size : default_value,
                          size);
     }
 }
@@ -136,7 +137,7 @@ static enum byoc_status map_run(const struct byi_call *call,
     const int64_t n = byi_count(call->in);
     const int team = byi_team(call, n * 4);
     struct map_table t = {&call->in[1], call->packed,
-                          slots_of(&call->in[1]) - 1};
+                          slot_count(&call->in[1]) - 1};
     (void)err;
     if (!t.slots) {
         fill_table(t.keys, call->scratch);

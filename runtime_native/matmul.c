@@ -126,8 +126,9 @@ static void run_product(const struct byi_product *p,
 
 /* --- float32, B shared by all batches: a pointwise convolution ------------ */
 
-/* Describe the product as a convolution of m images of one position. If `call`
- * is given, it has the epilogue, and p->b may be read without packing. */
+/* Describe the product as a convolution of m images of one position. Unless
+ * `call` is NULL, also reads its epilogue into the description and *data, and
+ * lets the kernels read p->b without packing. */
 static struct byi_f32_conv conv_of(const struct byi_product *p,
                                    const struct byi_call *call,
                                    struct byi_epilogue_data *data)
@@ -232,7 +233,7 @@ static bool is_dense_column(const struct byi_product *p)
     return p->n == 1 && p->c_rs == 1;
 }
 
-/* The same, also for many rows of A if B has one column. */
+/* Like run_rows(), but also multiplies many rows of A if B has one column. */
 static bool run_thin(const struct byi_product *p, const struct byi_call *call)
 {
     const struct byi_product row = transposed(p);
@@ -301,7 +302,7 @@ enum byoc_status byi_matmul_plain(const struct byi_call *call,
 enum {
     PANEL_ROWS = 128,   /* rows of a task */
     FEW_PANEL_ROWS = 8, /* fewer rows do not pay for packing B */
-    MIN_DOT = 16        /* elements of a dot product that is computed alone */
+    MIN_DOT = 16 /* least k for which dot products are faster than panels */
 };
 
 static const char *element(const void *from, int64_t i, int64_t size)
@@ -406,11 +407,11 @@ static void run_dots(const struct byi_product *p, const struct byi_call *call)
 }
 
 /* Multiply matrices of another type than float32. */
-static void run_other(const struct byi_product *given,
+static void run_other(const struct byi_product *product,
                       const struct byi_call *call)
 {
     const struct byi_product p =
-        is_dense_column(given) ? transposed(given) : *given;
+        is_dense_column(product) ? transposed(product) : *product;
     if (!byi_simd()->product_panel[call->in->dtype] || p.k == 0 ||
         byi_count(call->out) == 0)
         run_plain(&p, call);

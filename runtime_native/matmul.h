@@ -7,7 +7,8 @@
 #include "kernel.h"
 
 /* A product of batches of matrices A (m, k) and B (k, n), with strides in
- * elements. The rows of C (m, n) are dense. */
+ * elements: rs from one row to the next, cs from one column to the next, and of
+ * each batch axis. The rows of C (m, n) are dense. */
 struct byi_product {
     int64_t m, n, k;
     int64_t a_rs, a_cs, b_rs, b_cs, c_rs;

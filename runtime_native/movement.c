@@ -194,7 +194,8 @@ struct axis_strip {
     int64_t outer, whole, part, at;
 };
 
-/* Copy rows of one small element to `part`; false if they are longer. */
+/* Copy the strip from `whole` to `part` if each of its rows is one element of a
+ * common size. Returns false, and copies nothing, if rows are longer. */
 static bool gather_strip(const struct byi_call *call,
                          const struct axis_strip *s, const char *whole,
                          char *part)

@@ -27,12 +27,12 @@ struct nms {
     struct nms_candidate *heap;
     float *corners; /* of the selected boxes, for byi_simd's overlaps */
     int64_t pitch;  /* floats from one row of corners to the next */
-    /* A box is in the strip of its low 0. */
-    float least;                /* the least low 0 of a candidate */
-    double scale;               /* strips for each unit of axis 0 */
-    double longest;             /* along axis 0, of the selected boxes */
-    int32_t strips;             /* number of strips */
-    int64_t first[STRIPS];      /* where a strip's corners begin */
+    /* A box is in the strip that contains its lower end along axis 0, low 0. */
+    float least;           /* the least low 0 of a candidate */
+    double scale;          /* strips for each unit of axis 0 */
+    double longest;        /* greatest length of a selected box along axis 0 */
+    int32_t strips;        /* number of strips */
+    int64_t first[STRIPS]; /* where a strip's corners begin */
     int64_t n_selected[STRIPS]; /* of a strip */
 };
 
@@ -43,7 +43,7 @@ static bool before(const struct nms_candidate *a, const struct nms_candidate *b)
     return a->score != b->score ? a->score > b->score : a->box < b->box;
 }
 
-/* fminf and fmaxf, which a NaN operand does not change; inline */
+/* Like fminf and fmaxf, which ignore a NaN operand, but inlined. */
 static inline float smaller(float a, float b)
 {
     return a < b || b != b ? a : b;

@@ -220,13 +220,13 @@ static void unit_columns(const struct norm_columns *c)
 {
     const bool absolute = byi_attr_int(c->call->attrs, "p") == 1;
     double norm[BYI_COLUMNS] = {0}, zeros[BYI_COLUMNS] = {0};
-    const double none[2] = {0}; /* attributes */
+    const double no_params[2] = {0};
     add_columns(c, absolute ? BYI_ADD_ABS : BYI_ADD_SQUARE, norm);
     if (!absolute)
-        byi_simd()->unary_f64[BYI_OP_SQRT](norm, norm, c->n, none);
+        byi_simd()->unary_f64[BYI_OP_SQRT](norm, norm, c->n, no_params);
     for (int64_t i = 0; i < c->n; i++) /* slices of zeros stay zeros */
         norm[i] = norm[i] == 0 ? 1 : norm[i];
-    byi_simd()->unary_f64[BYI_OP_RECIPROCAL](norm, norm, c->n, none);
+    byi_simd()->unary_f64[BYI_OP_RECIPROCAL](norm, norm, c->n, no_params);
     affine_columns(c, norm, zeros);
 }
 
@@ -504,7 +504,7 @@ static void unit_row(const struct byi_call *call, const struct byi_box *reduced,
         unit_F32(call, reduced, base, p);
 }
 
-/* The same for float64. */
+/* unit_row() for float64. */
 static void unit_row_f64(const struct byi_call *call,
                          const struct byi_box *reduced, int64_t base, int64_t p)
 {

@@ -19,8 +19,8 @@ static int64_t source_of(int64_t at, int64_t begin, int64_t dim, int64_t out,
         return i < 0 ? 0 : dim - 1;
     if (mode == WRAP) { /* around the elements that are not cropped */
         const int64_t low = byi_max(-begin, 0);
-        const int64_t kept = byi_min(dim, out - begin) - low;
-        return low + ((i - low) % kept + kept) % kept;
+        const int64_t period = byi_min(dim, out - begin) - low;
+        return low + ((i - low) % period + period) % period;
     }
     return i < 0 ? -i : 2 * (dim - 1) - i;
 }
@@ -60,21 +60,23 @@ static void pad_row(const struct padding *p, const char *src, char *dst)
     const uint32_t last = p->rank - 1;
     const int64_t n = p->out[last], dim = p->in[last];
     const int64_t begin = p->begin[last], size = (int64_t)p->size;
-    const struct row_part on = part_on_data(p);
+    const struct row_part data_part = part_on_data(p);
     if (!src) {
         byi_fill(dst, p->value, n, p->size);
         return;
     }
     if (p->mode == CONSTANT) {
-        byi_fill(dst, p->value, on.first, p->size);
-        byi_fill(dst + on.stop * size, p->value, n - on.stop, p->size);
+        byi_fill(dst, p->value, data_part.first, p->size);
+        byi_fill(dst + data_part.stop * size, p->value, n - data_part.stop,
+                 p->size);
     }
-    if (on.stop > on.first)
-        memcpy(dst + on.first * size, src + (on.first - begin) * size,
-               (size_t)((on.stop - on.first) * size));
+    if (data_part.stop > data_part.first)
+        memcpy(dst + data_part.first * size,
+               src + (data_part.first - begin) * size,
+               (size_t)((data_part.stop - data_part.first) * size));
     for (int64_t i = 0; i < n && p->mode != CONSTANT; i++) {
-        if (i == on.first)
-            i = on.stop;
+        if (i == data_part.first)
+            i = data_part.stop;
         if (i < n)
             byi_copy_element(dst + i * size,
                              src + source_of(i, begin, dim, n, p->mode) * size,
@@ -110,15 +112,15 @@ static void pad_short_row(const struct padding *p, const char *src,
 {
     const uint32_t last = p->rank - 1;
     const int64_t size = (int64_t)p->size, end = p->out[last] * size;
-    const struct row_part on = part_on_data(p);
+    const struct row_part data_part = part_on_data(p);
     if (!src) {
         write_spans(dst, 0, end, NULL, fill);
         return;
     }
-    write_spans(dst, 0, on.first * size, NULL, fill);
-    write_spans(dst, on.first * size, on.stop * size,
-                src + (on.first - p->begin[last]) * size, fill);
-    write_spans(dst, on.stop * size, end, NULL, fill);
+    write_spans(dst, 0, data_part.first * size, NULL, fill);
+    write_spans(dst, data_part.first * size, data_part.stop * size,
+                src + (data_part.first - p->begin[last]) * size, fill);
+    write_spans(dst, data_part.stop * size, end, NULL, fill);
 }
 
 /* Write rows [first, last) of y. */
@@ -130,7 +132,7 @@ static void pad_rows(const struct padding *p, int64_t first, int64_t last)
     const char *end = p->x + p->in[0] * p->strides[0] * size;
     /* the last rows whose excess lies in rows of this call */
     const int64_t safe = is_short(p) ? last - byi_ceil_div(SPAN - 1, bytes) : 0;
-    int64_t at[BYI_MAX_RANK], none = 0;
+    int64_t at[BYI_MAX_RANK], unused_offset = 0;
     char fill[SPAN];
     if (is_short(p))
         byi_fill(fill, p->value, SPAN / size, p->size);
@@ -146,7 +148,7 @@ static void pad_rows(const struct padding *p, int64_t first, int64_t last)
             pad_short_row(p, src, fill, p->y + r * bytes);
         else
             pad_row(p, src, p->y + r * bytes);
-        byi_advance_position(outer, p->out, p->strides, at, &none);
+        byi_advance_position(outer, p->out, p->strides, at, &unused_offset);
     }
 }
 
@@ -267,15 +269,16 @@ static void copy_triangle_rows(const struct triangles *t, int64_t row,
     }
 }
 
-enum { MASK = 4096 }; /* bytes */
+enum { MASK_BYTES = 4096 }; /* most bytes of a mask */
 
-/* Copy small matrices under a mask of as many of them as fit, since the rows
- * are short. */
+/* Copy small matrices, whose rows are short: the elements of as many matrices
+ * as fit are combined with a mask that clears those outside of the triangles.
+ */
 static void mask_matrices(const struct triangles *t, int team)
 {
-    char ones[MASK], mask[MASK];
+    char ones[MASK_BYTES], mask[MASK_BYTES];
     const int64_t row = t->cols * t->size, matrix = t->rows * row;
-    const int64_t bytes = t->total * row, block = MASK / matrix * matrix;
+    const int64_t bytes = t->total * row, block = MASK_BYTES / matrix * matrix;
     memset(ones, -1, sizeof ones);
     for (int64_t at = 0; at < block; at += matrix)
         copy_triangle_rows(t, 0, t->rows, ones, mask + at);
@@ -296,14 +299,14 @@ static enum byoc_status trilu_run(const struct byi_call *call,
     (void)err;
     const struct byi_tensor *x = call->in;
     const int64_t far = (int64_t)1 << 41; /* larger than any size */
-    const int64_t wanted = call->op->id == BYI_OP_DYN_TRILU
-                               ? byi_index_at(&call->in[1], 0)
-                               : byi_attr_int(call->attrs, "k");
+    const int64_t diagonal = call->op->id == BYI_OP_DYN_TRILU
+                                 ? byi_index_at(&call->in[1], 0)
+                                 : byi_attr_int(call->attrs, "k");
     struct triangles t = {.dtype = x->dtype,
                           .upper = byi_attr_int(call->attrs, "upper") != 0,
                           .rows = x->dims[x->rank - 2],
                           .cols = x->dims[x->rank - 1],
-                          .k = byi_max(-far, byi_min(far, wanted)),
+                          .k = byi_max(-far, byi_min(far, diagonal)),
                           .size = (int64_t)byi_dtype_bytes(x->dtype),
                           .x = x->data,
                           .y = call->out->data};
@@ -312,7 +315,7 @@ static enum byoc_status trilu_run(const struct byi_call *call,
     t.total = byi_count(x) / t.cols;
     const int64_t row = t.cols * t.size;
     const int team = byi_team(call, byi_count(x));
-    if (t.dtype != BYOC_STRING && t.rows <= MASK / row) {
+    if (t.dtype != BYOC_STRING && t.rows <= MASK_BYTES / row) {
         mask_matrices(&t, team);
         return BYOC_OK;
     }

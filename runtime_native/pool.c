@@ -159,7 +159,9 @@ static int64_t index_of(const struct pooling *v, int64_t plane,
 #define IS_NAN(x) ((x) != (x))
 #define NEVER(x) false
 
-#define MAX_PLANE(id, type, least, is_nan)                                     \
+/* Define a plane_fn that computes maxima and, if they are wanted, their
+ * indices. */
+#define MAXIMUM_PLANE(id, type, least, is_nan)                                 \
     static void max_##id(const struct pooling *v, int64_t plane)               \
     {                                                                          \
         const int64_t step = v->block;                                         \
@@ -185,16 +187,16 @@ static int64_t index_of(const struct pooling *v, int64_t plane,
                     best_position < 0 ? 0 : index_of(v, plane, best_position); \
         }                                                                      \
     }
-MAX_PLANE(F32, float, -INFINITY, IS_NAN)
-MAX_PLANE(F64, double, -INFINITY, IS_NAN)
-MAX_PLANE(U8, uint8_t, 0, NEVER)
-MAX_PLANE(I8, int8_t, INT8_MIN, NEVER)
-MAX_PLANE(U16, uint16_t, 0, NEVER)
-MAX_PLANE(I16, int16_t, INT16_MIN, NEVER)
-MAX_PLANE(U32, uint32_t, 0, NEVER)
-MAX_PLANE(I32, int32_t, INT32_MIN, NEVER)
-MAX_PLANE(U64, uint64_t, 0, NEVER)
-MAX_PLANE(I64, int64_t, INT64_MIN, NEVER)
+MAXIMUM_PLANE(F32, float, -INFINITY, IS_NAN)
+MAXIMUM_PLANE(F64, double, -INFINITY, IS_NAN)
+MAXIMUM_PLANE(U8, uint8_t, 0, NEVER)
+MAXIMUM_PLANE(I8, int8_t, INT8_MIN, NEVER)
+MAXIMUM_PLANE(U16, uint16_t, 0, NEVER)
+MAXIMUM_PLANE(I16, int16_t, INT16_MIN, NEVER)
+MAXIMUM_PLANE(U32, uint32_t, 0, NEVER)
+MAXIMUM_PLANE(I32, int32_t, INT32_MIN, NEVER)
+MAXIMUM_PLANE(U64, uint64_t, 0, NEVER)
+MAXIMUM_PLANE(I64, int64_t, INT64_MIN, NEVER)
 
 static double norm_term(double x, int64_t p)
 {
@@ -250,8 +252,8 @@ SUM_PLANE(norm, F64, double, NORM_TERM)
 typedef void (*plane_fn)(const struct pooling *v, int64_t plane);
 
 static const plane_fn plain[][BYI_DTYPES] = {
-#define MAX_ROW(id, type) [BYOC_##id] = max_##id,
-    [MAXIMUM] = {BYI_EACH_FLOAT(MAX_ROW) BYI_EACH_INT(MAX_ROW)},
+#define MAXIMUM_ENTRY(id, type) [BYOC_##id] = max_##id,
+    [MAXIMUM] = {BYI_EACH_FLOAT(MAXIMUM_ENTRY) BYI_EACH_INT(MAXIMUM_ENTRY)},
     [MEAN] = {[BYOC_F32] = mean_F32, [BYOC_F64] = mean_F64},
     [NORM] = {[BYOC_F32] = norm_F32, [BYOC_F64] = norm_F64},
 };
@@ -355,7 +357,7 @@ static void run_planes(const struct byi_call *call, const struct pooling *v)
 /* --- maxima of other types: separable, first over rows, then within a row --
  */
 
-enum { ROW = 4096 }; /* largest number of inputs in a row */
+enum { MAX_ROW_INPUTS = 4096 }; /* largest number of inputs in a row */
 
 /* The outputs of a row whose window has tap k on data. */
 struct tap_outputs {
@@ -371,9 +373,10 @@ static int64_t row_of(const struct byi_window *w, const struct tap_box *box,
            w->in[2];
 }
 
-/* The rows under the windows are combined in vectors; then each output reads
+/* Define max_rows_ID(), a plane_fn: combines the rows under the windows in
+ * vectors, and then the columns under each window, so that each output reads
  * few elements. */
-#define MAX_ROWS(id, type, least, is_nan)                                      \
+#define MAXIMUM_ROWS(id, type, least, is_nan)                                  \
     static void combine_rows_##id(const type *restrict row,                    \
                                   type *restrict best, int64_t n)              \
     {                                                                          \
@@ -402,7 +405,7 @@ static int64_t row_of(const struct byi_window *w, const struct tap_box *box,
         type *y = (type *)v->y + plane * w->out_count;                         \
         struct tap_outputs taps[MAX_TAPS];                                     \
         struct tap_box box;                                                    \
-        type best[ROW];                                                        \
+        type best[MAX_ROW_INPUTS];                                             \
         for (int64_t k = 0; k < w->size[2]; k++)                               \
             byi_window_outputs(w, k, &taps[k].first, &taps[k].last);           \
         for (int64_t p = 0; p < w->out_count; p += w->out[2]) {                \
@@ -415,15 +418,15 @@ static int64_t row_of(const struct byi_window *w, const struct tap_box *box,
             combine_taps_##id(w, taps, best, y + p);                           \
         }                                                                      \
     }
-MAX_ROWS(F64, double, -INFINITY, IS_NAN)
-MAX_ROWS(U8, uint8_t, 0, NEVER)
-MAX_ROWS(I8, int8_t, INT8_MIN, NEVER)
-MAX_ROWS(U16, uint16_t, 0, NEVER)
-MAX_ROWS(I16, int16_t, INT16_MIN, NEVER)
-MAX_ROWS(U32, uint32_t, 0, NEVER)
-MAX_ROWS(I32, int32_t, INT32_MIN, NEVER)
-MAX_ROWS(U64, uint64_t, 0, NEVER)
-MAX_ROWS(I64, int64_t, INT64_MIN, NEVER)
+MAXIMUM_ROWS(F64, double, -INFINITY, IS_NAN)
+MAXIMUM_ROWS(U8, uint8_t, 0, NEVER)
+MAXIMUM_ROWS(I8, int8_t, INT8_MIN, NEVER)
+MAXIMUM_ROWS(U16, uint16_t, 0, NEVER)
+MAXIMUM_ROWS(I16, int16_t, INT16_MIN, NEVER)
+MAXIMUM_ROWS(U32, uint32_t, 0, NEVER)
+MAXIMUM_ROWS(I32, int32_t, INT32_MIN, NEVER)
+MAXIMUM_ROWS(U64, uint64_t, 0, NEVER)
+MAXIMUM_ROWS(I64, int64_t, INT64_MIN, NEVER)
 
 /* The separable loop. NULL unless the call is a maximum with channels first and
  * without indices. Also NULL for float32, which has faster loops, and if the
@@ -431,12 +434,12 @@ MAX_ROWS(I64, int64_t, INT64_MIN, NEVER)
 static plane_fn separable_loop(const struct pooling *v, enum byoc_dtype dtype)
 {
     static const plane_fn loops[BYI_DTYPES] = {[BYOC_F64] = max_rows_F64,
-#define MAX_LOOP(id, type) [BYOC_##id] = max_rows_##id,
-                                               BYI_EACH_INT(MAX_LOOP)
-#undef MAX_LOOP
+#define MAXIMUM_ROWS_ENTRY(id, type) [BYOC_##id] = max_rows_##id,
+                                               BYI_EACH_INT(MAXIMUM_ROWS_ENTRY)
+#undef MAXIMUM_ROWS_ENTRY
     };
     if (v->kind != MAXIMUM || v->indices || v->block != 1 ||
-        v->w.taps > MAX_TAPS || v->w.in[2] > ROW)
+        v->w.taps > MAX_TAPS || v->w.in[2] > MAX_ROW_INPUTS)
         return NULL;
     return loops[dtype];
 }

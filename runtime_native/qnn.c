@@ -116,11 +116,12 @@ static struct plain_operands plain_of(const struct byi_call *call)
     struct plain_operands p = {.in = {call->in[0], call->in[1]},
                                .sums = *call->out};
     char *at = call->scratch;
-    struct byi_tensor *all[] = {&p.in[0], &p.in[1], &p.sums};
-    for (uint32_t i = 0; i < BYI_COUNT(all); i++) {
-        all[i]->dtype = BYOC_I32;
-        all[i]->data = at;
-        at = at ? at + byi_align_bytes((uint64_t)byi_count(all[i]) * 4) : NULL;
+    struct byi_tensor *tensors[] = {&p.in[0], &p.in[1], &p.sums};
+    for (uint32_t i = 0; i < BYI_COUNT(tensors); i++) {
+        tensors[i]->dtype = BYOC_I32;
+        tensors[i]->data = at;
+        at = at ? at + byi_align_bytes((uint64_t)byi_count(tensors[i]) * 4)
+                : NULL;
     }
     return p;
 }

@@ -92,7 +92,7 @@ static enum byoc_status qnn_matmul_run(const struct byi_call *call,
 {
     struct qnn_matmul q = describe(call);
     const struct byi_product *p = &q.product;
-    const uint8_t *right = q.weights.at;
+    const uint8_t *b = q.weights.at;
     const struct byi_view view = {
         .rank = 2, .dims = {p->m, p->k}, .strides = {p->a_rs, p->a_cs}};
     char *at = call->scratch, *copy = at + q.packed_bytes + q.scratch_bytes;
@@ -107,7 +107,7 @@ static enum byoc_status qnn_matmul_run(const struct byi_call *call,
             (const char *)p->a + byi_product_offset(p, p->a_batch, i);
         if (!q.dense)
             byi_view_copy(call, &view, a, copy, 1);
-        q.weights.at = right + byi_product_offset(p, p->b_batch, i);
+        q.weights.at = b + byi_product_offset(p, p->b_batch, i);
         if (!call->packed && (i == 0 || b_varies(&q)))
             byi_i8_conv_pack(&q.conv, &q.weights, at);
         q.run.x = q.dense ? a : copy;

@@ -157,9 +157,10 @@ static void dequantize_any(const struct quant *q, int64_t row, int64_t from,
 /* The scale and zero point of each element of some adjacent rows are listed
  * once, and then used for these rows of every block (n, inner). */
 enum {
-    SHORT_ROW = 64, /* rows with fewer elements are short */
-    LISTED = 1024,  /* most elements that are listed */
-    REPEATED = 256  /* small blocks are listed until they have so many */
+    SHORT_ROW = 64,    /* rows with fewer elements are short */
+    MAX_LISTED = 1024, /* most elements that are listed */
+    /* small blocks are listed several times, up to so many elements */
+    MIN_LISTED = 256
 };
 
 static bool has_short_rows(const struct quant *q)
@@ -172,7 +173,7 @@ static bool has_short_rows(const struct quant *q)
 struct listed_rows {
     const struct quant *q;
     int64_t row, rows, blocks;
-    float scale[LISTED], zero[LISTED];
+    float scale[MAX_LISTED], zero[MAX_LISTED];
 };
 
 static void list_rows(struct listed_rows *l)
@@ -183,7 +184,7 @@ static void list_rows(struct listed_rows *l)
     const char *zeros =
         (const char *)q->zero->data + l->row * (int64_t)byoc_dtype_size(dtype);
     const int64_t n = l->rows * q->inner;
-    float zero[LISTED], *s = l->scale, *z = l->zero;
+    float zero[MAX_LISTED], *s = l->scale, *z = l->zero;
     byi_simd()->dequantize[dtype](zeros, zero, l->rows, 1.0f, 0.0f);
     for (int64_t c = 0; c < l->rows; c++)
         for (int64_t i = 0; i < q->inner; i++) {
@@ -220,8 +221,8 @@ static void run_short_rows(const struct byi_call *call, const struct quant *q,
                            bool quantizes)
 {
     const int64_t block = q->n * q->inner, outer = byi_count(q->x) / block;
-    const int64_t rows = byi_min(q->n, LISTED / q->inner);
-    const int64_t blocks = byi_max(1, REPEATED / block);
+    const int64_t rows = byi_min(q->n, MAX_LISTED / q->inner);
+    const int64_t blocks = byi_max(1, MIN_LISTED / block);
     const int64_t parts = byi_ceil_div(q->n, rows);
     const int team = byi_team(call, byi_count(q->x));
     const int64_t shares = parts >= team ? 1 : team;
@@ -298,12 +299,12 @@ static enum byoc_status dequantize_run_f32(const struct byi_call *call,
 #undef ROW
     };
     const struct quant q = describe(call);
-    const bool any = q.block || byi_narrow_bits(q.x->dtype);
-    if (!typed[q.x->dtype] && !any)
+    const bool uses_any = q.block || byi_narrow_bits(q.x->dtype);
+    if (!typed[q.x->dtype] && !uses_any)
         return byi_bad_dtype(call, q.x->dtype,
                              "an integer or a type of at most 8 bits", err);
     BYI_TRY(byi_check_wide(call, q.y->dtype, err));
-    const bool fast = !any && q.y->dtype == BYOC_F32 &&
+    const bool fast = !uses_any && q.y->dtype == BYOC_F32 &&
                       q.scale->dtype == BYOC_F32 &&
                       byi_simd()->dequantize[q.x->dtype];
     if (fast && has_short_rows(&q)) {
@@ -311,9 +312,9 @@ static enum byoc_status dequantize_run_f32(const struct byi_call *call,
         return BYOC_OK;
     }
     run_rows(call, &q,
-             fast  ? dequantize_fast
-             : any ? dequantize_any
-                   : typed[q.x->dtype]);
+             fast       ? dequantize_fast
+             : uses_any ? dequantize_any
+                        : typed[q.x->dtype]);
     return BYOC_OK;
 }
 

@@ -13,11 +13,12 @@
 #include "kernels/product.h"
 
 enum {
-    FEW = 4,    /* largest batch whose sequences are multiplied one by one */
-    SHORT = 4,  /* least number of steps that repay packing weights    */
-    PANEL = 64, /* hidden elements of a block, for at most FEW sequences */
-    AHEAD = 1 << 20, /* floats of the input part per product               */
-    ROWS = 6         /* rows of a thread's buffer, besides the gates */
+    /* largest batch whose sequences are multiplied one by one */
+    FEW_SEQUENCES = 4,
+    MIN_PACKED_STEPS = 4, /* least number of steps that repay packing weights */
+    PANEL = 64,           /* hidden elements of a block of few sequences */
+    MAX_INPUT_FLOATS = 1 << 20, /* floats of the input part per product */
+    ROWS = 6 /* rows of a thread's buffer, besides the gates */
 };
 
 /* The sizes and buffers of one call. */
@@ -28,11 +29,11 @@ struct recurrent_plan {
     int64_t width, blocks; /* hidden elements of a block; their number */
     int64_t ahead;         /* steps per product of the input part      */
     bool packed;           /* the recurrent weights are packed */
-    bool few;              /* at most FEW sequences */
+    bool few_sequences;    /* batch <= FEW_SEQUENCES */
     bool two_phases;       /* all of GRU's reset gate precedes its last gate */
     uint64_t bytes;        /* bytes of scratch so far */
-    /* [d][gate][block][hidden][width]; with more than FEW sequences each block
-     * consists of panels */
+    /* [d][gate][block][hidden][width]; with more than FEW_SEQUENCES sequences
+     * each block consists of panels */
     float *weights;
     int64_t recurrent_floats;
     /* packed input weights by direction (byi_dense_pack), or NULL */
@@ -42,9 +43,11 @@ struct recurrent_plan {
     /* [d][rows + hidden]: the sum of both biases of every gate; with
      * linear_before_reset, the recurrent bias of the last gate is separate */
     float *bias;
-    float *h[2], *reset; /* [d][n][hidden]                         */
-    float *z;            /* [d][n][hidden]                         */
-    float *scratch;      /* buffers of the threads                 */
+    /* [d][n][hidden]: h before and after a step, in turn; with two_phases, r h
+     * for the second phase, and z */
+    float *h[2], *reset;
+    float *z;
+    float *scratch; /* buffers of the threads                 */
     int64_t scratch_floats, h_floats;
     void *dense; /* scratch of the input product */
 };
@@ -64,11 +67,11 @@ static struct recurrent_plan make_plan(const struct byi_call *call)
     const int64_t directions = s->r.directions, hidden = s->hidden;
     p.two_phases = s->op == BYI_OP_NN_GRU && !s->linear_before_reset;
     p.rows = s->r.gates * hidden;
-    p.few = s->batch <= FEW;
-    p.packed = !p.few || s->time >= SHORT;
-    p.width = p.few ? PANEL : p.kernels->panels * BYI_F32_PANEL;
+    p.few_sequences = s->batch <= FEW_SEQUENCES;
+    p.packed = !p.few_sequences || s->time >= MIN_PACKED_STEPS;
+    p.width = p.few_sequences ? PANEL : p.kernels->panels * BYI_F32_PANEL;
     p.blocks = byi_ceil_div(hidden, p.width);
-    p.ahead = AHEAD / byi_max(s->batch * p.rows, 1);
+    p.ahead = MAX_INPUT_FLOATS / byi_max(s->batch * p.rows, 1);
     p.ahead = byi_max(byi_min(p.ahead, s->time), 1);
     p.h_floats = s->batch * hidden;
     p.scratch_floats = (s->r.gates * s->batch + ROWS) * p.width + BYI_SLACK;
@@ -115,7 +118,7 @@ static void pack_weights(const struct recurrent_plan *p,
     for (int64_t i = 0; i < panels; i++) {
         const int64_t n0 = i % p->blocks * p->width;
         const int64_t n = byi_min(p->width, s->hidden - n0);
-        const int64_t wide = p->few ? p->width : BYI_F32_PANEL;
+        const int64_t wide = p->few_sequences ? p->width : BYI_F32_PANEL;
         const float *gate = (const float *)s->recurrent->data +
                             (i / p->blocks * s->hidden + n0) * s->hidden;
         float *to = p->weights + i * p->width * s->hidden;
@@ -199,9 +202,9 @@ static const float *input_row(const struct recurrent_plan *p,
 /* The packed input weights of direction d; NULL if they are not packed. */
 static const float *x_weights(const struct recurrent_plan *p, int64_t d)
 {
-    const uint64_t each =
+    const uint64_t bytes =
         byi_dense_pack(NULL, 1, p->s.input, p->s.input, p->rows, NULL);
-    return p->x_weights ? p->x_weights + (uint64_t)d * each / sizeof(float)
+    return p->x_weights ? p->x_weights + (uint64_t)d * bytes / sizeof(float)
                         : NULL;
 }
 
@@ -313,8 +316,8 @@ static void multiply(const struct recurrent_block *b, int64_t gate,
     h += b->d * p->h_floats;
     for (int64_t n = 0, count; n < s->batch; n += count) {
         float *to = gate_row(b, gate, n);
-        count = p->few ? 1 : byi_min(p->kernels->rows, s->batch - n);
-        if (!p->few)
+        count = p->few_sequences ? 1 : byi_min(p->kernels->rows, s->batch - n);
+        if (!p->few_sequences)
             multiply_tile(b, panel, h + n * hidden, count, to);
         else if (p->packed)
             byi_simd()->taps(panel, p->offsets, h + n * hidden, hidden, to,

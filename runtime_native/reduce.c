@@ -279,7 +279,7 @@ static reduce_one_fn row_loop(const struct axes_reduction *r)
     return has_partial_sums(r, r->fold) ? sum_row : NULL;
 }
 
-/* Whether results are the elements: one element is reduced to each. */
+/* Whether each result is a copy of the only element that is reduced to it. */
 static bool copies(const struct axes_reduction *r)
 {
     return r->axes.reduced.count == 1 &&

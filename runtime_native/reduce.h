@@ -22,6 +22,7 @@ struct axes_reduction;
 /* Compute result `out`. */
 typedef void (*reduce_one_fn)(const struct axes_reduction *r, int64_t out);
 
+/* A reduction of x to y over some of its axes. */
 struct axes_reduction {
     enum byi_op_id op;
     enum fold fold;
@@ -38,6 +39,7 @@ static inline bool is_extreme(enum fold fold)
     return fold == MAX || fold == MIN;
 }
 
+/* The term of a fold that is not an extreme, for the loops of byi_simd. */
 static inline enum byi_sum sum_of(enum fold fold)
 {
     return fold == MUL ? BYI_TIMES : (enum byi_sum)fold;
@@ -50,7 +52,8 @@ static inline bool has_partial_sums(const struct axes_reduction *r,
     return r->dtype == BYOC_F32 && !is_extreme(fold) && fold != MUL;
 }
 
-/* Compute the result from the accumulator of `count` elements. */
+/* Compute the result from the accumulator of `count` elements; `shift` is that
+ * of log-sum-exp. */
 static inline double byi_reduction_finish(enum byi_op_id op, double acc,
                                           double shift, int64_t count)
 {
@@ -72,8 +75,8 @@ static inline double byi_reduction_finish(enum byi_op_id op, double acc,
 
 /* Whether there are loops for columns of the operator and type. */
 bool byi_reduction_has_columns(const struct axes_reduction *r);
-/* Compute the results of small blocks, or returns false if the elements of a
- * result are in long rows or columns. */
+/* Compute the results of small blocks; return false, and compute nothing, if
+ * the elements of a result are in long rows or columns. */
 bool byi_reduction_run_blocks(const struct axes_reduction *r, int team);
 /* Compute the results in columns. */
 void byi_reduction_run_columns(const struct axes_reduction *r, int team);

@@ -27,11 +27,11 @@ static bool keeps_innermost(const struct axes_reduction *r)
  *                row of more columns, whose accumulators are added at the end
  */
 
-enum { GROUPED = 64 }; /* columns that groups make: few, as they are folded */
+enum { GROUP_COLUMNS = 64 }; /* columns of a group's row, which are folded */
 
 /* Number of rows that are summed in float before their sum is added to the
  * total in double. */
-enum { SUMMED_ROWS = 32 };
+enum { MAX_PARTIAL_ROWS = 32 };
 
 /* Accumulators of n columns. */
 struct columns {
@@ -41,9 +41,10 @@ struct columns {
         uint64_t uints[BYI_COLUMNS];
         char extremes[BYI_COLUMNS * sizeof(int64_t)]; /* of the type of x */
     } acc;
-    float partial[BYI_COLUMNS], shift[BYI_COLUMNS];
+    float partial[BYI_COLUMNS]; /* sums of rows that are not in `acc` yet */
+    float shift[BYI_COLUMNS];   /* of log-sum-exp */
     int64_t n;
-    int64_t n_partial; /* number of rows in partial[] */
+    int64_t n_partial; /* number of rows added to partial[] */
     bool empty;        /* no element was added to extremes[] */
 };
 
@@ -110,12 +111,12 @@ static void add_rows(const struct axes_reduction *r, enum fold fold,
         return;
     }
     const float *at = x;
-    for (int64_t i = 0, some = 0; i < rows; i += some) {
-        some = byi_min(rows - i, SUMMED_ROWS - c->n_partial);
-        simd->accumulate[fold](at + i * pitch, some, pitch, c->shift,
+    for (int64_t i = 0, count = 0; i < rows; i += count) {
+        count = byi_min(rows - i, MAX_PARTIAL_ROWS - c->n_partial);
+        simd->accumulate[fold](at + i * pitch, count, pitch, c->shift,
                                c->partial, n);
-        c->n_partial += some;
-        if (c->n_partial == SUMMED_ROWS)
+        c->n_partial += count;
+        if (c->n_partial == MAX_PARTIAL_ROWS)
             add_partial_sums(c);
     }
 }
@@ -157,7 +158,8 @@ static void add_line(const struct axes_reduction *r, enum fold fold,
     }
 }
 
-/* Fold `rows` rows of accumulators, `pitch` apart, to the n that `to` has. */
+/* Fold `rows` rows of accumulators, `pitch` apart, into the n accumulators at
+ * `to`. */
 static void fold_accumulators(const struct axes_reduction *r, enum fold fold,
                               const void *from, int64_t rows, int64_t pitch,
                               void *to, int64_t n)
@@ -178,7 +180,8 @@ static int64_t accumulator_bytes(const struct axes_reduction *r, enum fold fold)
     return is_extreme(fold) ? r->size : (int64_t)sizeof(int64_t);
 }
 
-/* Fold the columns of `group` rows to those of one, which has n, by halves. */
+/* Fold the accumulators of `group` rows of n columns to those of one row, by
+ * halves. */
 static void fold_groups(const struct axes_reduction *r, enum fold fold,
                         struct columns *c, int64_t group, int64_t n)
 {
@@ -330,7 +333,7 @@ static void run_tile(const struct axes_reduction *r, const struct tile *t)
 {
     const int64_t n = t->lanes * t->inner;
     char *y = (char *)r->y + t->out * r->size;
-    _Alignas(8) char turned[BYI_COLUMNS * sizeof(int64_t)];
+    _Alignas(8) char results[BYI_COLUMNS * sizeof(int64_t)];
     struct columns c;
     memset(c.shift, 0, (size_t)n * sizeof *c.shift);
     if (r->fold == ADD_EXP)
@@ -339,8 +342,8 @@ static void run_tile(const struct axes_reduction *r, const struct tile *t)
     if (t->lanes == 1 || t->inner == 1) {
         finish_columns(r, &c, y, n);
     } else {
-        finish_columns(r, &c, turned, n);
-        byi_transpose((size_t)r->size, turned, t->lanes, t->inner, t->lanes, y,
+        finish_columns(r, &c, results, n);
+        byi_transpose((size_t)r->size, results, t->lanes, t->inner, t->lanes, y,
                       t->inner);
     }
     for (int64_t i = 0; i < n && r->fold == ADD_EXP; i++)
@@ -361,13 +364,13 @@ struct tiling {
 static struct tiling tiling_of(const struct axes_reduction *r, int team)
 {
     const struct byi_box *kept = &r->axes.kept;
-    const bool inside = keeps_innermost(r);
+    const bool inner_kept = keeps_innermost(r);
     struct tiling t = {.lines = byi_box_rows(&r->axes.reduced),
-                       .inner = inside ? kept->dims[kept->rank - 1] : 1,
+                       .inner = inner_kept ? kept->dims[kept->rank - 1] : 1,
                        .outer = 1,
                        .group = 1};
-    if (kept->rank > (uint32_t)inside)
-        t.outer = kept->dims[kept->rank - 1 - inside];
+    if (kept->rank > (uint32_t)inner_kept)
+        t.outer = kept->dims[kept->rank - 1 - inner_kept];
     const int64_t most = BYI_COLUMNS / (t.lines.n * t.inner);
     t.joined = r->axes.reduced.rank > 1 && r->fold != ADD_EXP && most > 1;
     if (t.joined) {
@@ -378,7 +381,7 @@ static struct tiling tiling_of(const struct axes_reduction *r, int team)
     t.lanes = byi_lanes(t.outer, t.lines.n, t.inner, (size_t)r->size,
                         r->size == sizeof(float) ? 256 : BYI_NARROW);
     if (t.lanes == 1 && t.inner < BYI_NARROW && t.lines.stride == t.inner)
-        t.group = byi_min(t.lines.n, GROUPED / t.inner);
+        t.group = byi_min(t.lines.n, GROUP_COLUMNS / t.inner);
     return t;
 }
 

@@ -113,10 +113,10 @@ static void relayout(const struct byi_call *call, const struct byi_tensor *t,
 void byi_relayout_named(const struct byi_call *call, const struct byi_tensor *t,
                         const char *from, const char *to, void *dst)
 {
-    struct byi_layout f, g;
-    byi_layout_parse(from, &f);
-    byi_layout_parse(to, &g);
-    relayout(call, t, &f, &g, dst);
+    struct byi_layout source, target;
+    byi_layout_parse(from, &source);
+    byi_layout_parse(to, &target);
+    relayout(call, t, &source, &target, dst);
 }
 
 static enum byoc_status relayout_run(const struct byi_call *call,

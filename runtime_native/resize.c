@@ -8,11 +8,13 @@
 
 #include "core/ops/resample.h"
 
+/* A call of image.resize or dyn.resize. */
 struct resize_call {
     struct byi_resample r;
     bool nearest;
     size_t element_bytes; /* bytes of an element of the buffers */
-    char *buffers[2], *rows;
+    char *buffers[2],
+        *rows;          /* results of steps, in turn; rows of all threads */
     uint64_t row_bytes; /* bytes of the rows of a thread */
     uint64_t bytes;     /* bytes of scratch so far       */
 };
@@ -77,9 +79,9 @@ static struct resize_call describe(const struct byi_call *call)
 
 static uint64_t resize_scratch_f32(const struct byi_call *call)
 {
-    struct byi_call sized = *call;
-    sized.scratch = NULL;
-    return describe(&sized).bytes;
+    struct byi_call without_scratch = *call;
+    without_scratch.scratch = NULL;
+    return describe(&without_scratch).bytes;
 }
 
 /* --- nearest, for every type but float32 ---------------------------------- */
@@ -108,7 +110,7 @@ static void nearest_rows(const struct byi_resample *r, const char *value,
     const uint32_t outer = r->x->rank - 1;
     const size_t size = byi_dtype_bytes(r->x->dtype);
     const int64_t bytes = r->axes[outer].out * (int64_t)size;
-    int64_t strides[BYI_MAX_RANK], at[BYI_MAX_RANK], none = 0;
+    int64_t strides[BYI_MAX_RANK], at[BYI_MAX_RANK], unused_offset = 0;
     const char *before = NULL;
     byi_dense_strides(r->x->rank, r->x->dims, strides);
     byi_seek(outer, r->y->dims, strides, first, at);
@@ -127,7 +129,7 @@ static void nearest_rows(const struct byi_resample *r, const char *value,
             nearest_row(&r->axes[outer], r->outside[outer], src, dst, value,
                         size);
         before = src;
-        byi_advance_position(outer, r->y->dims, strides, at, &none);
+        byi_advance_position(outer, r->y->dims, strides, at, &unused_offset);
     }
 }
 
@@ -211,7 +213,8 @@ static void extrapolate(const struct byi_resample *r, const char *value)
 {
     const size_t size = byi_dtype_bytes(r->y->dtype);
     const int64_t n = byi_count(r->y);
-    int64_t zeros[BYI_MAX_RANK] = {0}, at[BYI_MAX_RANK] = {0}, none = 0;
+    int64_t zeros[BYI_MAX_RANK] = {0}, at[BYI_MAX_RANK] = {0},
+            unused_offset = 0;
     for (int64_t j = 0; j < n; j++) {
         bool outside = false;
         for (uint32_t i = 0; i < r->y->rank; i++)
@@ -219,7 +222,7 @@ static void extrapolate(const struct byi_resample *r, const char *value)
         if (outside)
             byi_copy_element((char *)r->y->data + j * (int64_t)size, value,
                              size);
-        byi_advance_position(r->y->rank, r->y->dims, zeros, at, &none);
+        byi_advance_position(r->y->rank, r->y->dims, zeros, at, &unused_offset);
     }
 }
 
@@ -231,7 +234,8 @@ static double snap_to_integer(double value)
     return fabs(value - whole) <= 1e-6 * (1 + fabs(whole)) ? whole : value;
 }
 
-static void run_all(const struct byi_call *call, const struct resize_call *s)
+static void resize_by_steps(const struct byi_call *call,
+                            const struct resize_call *s)
 {
     const struct byi_resample *r = &s->r;
     const int64_t n = byi_count(r->y);
@@ -267,7 +271,7 @@ static enum byoc_status resize_any(const struct byi_call *call,
         run_nearest(call, &s.r, value.data);
         return BYOC_OK;
     }
-    run_all(call, &s);
+    resize_by_steps(call, &s);
     if (s.r.any_outside)
         extrapolate(&s.r, value.data);
     return BYOC_OK;

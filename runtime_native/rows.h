@@ -14,6 +14,7 @@
 
 #include "native.h"
 
+/* The n kernels of a family. */
 struct byi_kernel_rows {
     const struct byi_kernel_row *at;
     uint32_t n;

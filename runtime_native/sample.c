@@ -440,7 +440,7 @@ enum { ROI_POINTS = 512 }; /* sample points that are listed together */
 struct roi_list {
     int32_t at[ROI_POINTS][4];
     float weight[ROI_POINTS][4];
-    int64_t end[ROI_POINTS]; /* of each bin */
+    int64_t end[ROI_POINTS]; /* of each bin: 1 + its last point */
 };
 
 /* Whether the means of the roi's bins are computed plane by plane. */

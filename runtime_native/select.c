@@ -21,23 +21,23 @@ static uint64_t key_of_float(uint64_t value, uint32_t bits, uint64_t inf)
 
 static uint64_t load(const char *at, size_t size)
 {
-    uint8_t one;
-    uint16_t two;
-    uint32_t four;
-    uint64_t eight;
+    uint8_t value8;
+    uint16_t value16;
+    uint32_t value32;
+    uint64_t value64;
     switch (size) {
     case 1:
-        memcpy(&one, at, 1);
-        return one;
+        memcpy(&value8, at, 1);
+        return value8;
     case 2:
-        memcpy(&two, at, 2);
-        return two;
+        memcpy(&value16, at, 2);
+        return value16;
     case 4:
-        memcpy(&four, at, 4);
-        return four;
+        memcpy(&value32, at, 4);
+        return value32;
     default:
-        memcpy(&eight, at, 8);
-        return eight;
+        memcpy(&value64, at, 8);
+        return value64;
     }
 }
 
@@ -357,7 +357,7 @@ static void load_keys(const struct topk *t, const char *src, int64_t n,
 static void load_lanes(const struct topk *t, int64_t line, int64_t lines,
                        int64_t row, int64_t rows, size_t size, char *keys)
 {
-    _Alignas(64) char turned[TOPK_LINES * TOPK_ROWS * sizeof(int64_t)];
+    _Alignas(64) char line_keys[TOPK_LINES * TOPK_ROWS * sizeof(int64_t)];
     const int64_t width = (int64_t)size, inner = t->inner;
     for (int64_t l = 0, count = 1; l < lines; l += count) {
         const int64_t at = (line + l) % inner;
@@ -366,13 +366,13 @@ static void load_lanes(const struct topk *t, int64_t line, int64_t lines,
             ((line + l - at) * t->n + row * inner) * (int64_t)t->keys.size;
         count = byi_min(lines - l, inner - at);
         if (inner == 1)
-            load_keys(t, src, rows, turned + l * rows * width);
+            load_keys(t, src, rows, line_keys + l * rows * width);
         else if (inner < TOPK_LINES)
-            load_keys(t, src, rows * inner, turned);
+            load_keys(t, src, rows * inner, line_keys);
         for (int64_t r = 0; inner > 1 && r < rows; r++) {
             char *to = keys + (r * TOPK_LINES + l) * width;
             if (inner < TOPK_LINES)
-                memcpy(to, turned + (r * inner + at) * width,
+                memcpy(to, line_keys + (r * inner + at) * width,
                        (size_t)(count * width));
             else
                 load_keys(t, src + (r * inner + at) * (int64_t)t->keys.size,
@@ -380,7 +380,7 @@ static void load_lanes(const struct topk *t, int64_t line, int64_t lines,
         }
     }
     if (inner == 1)
-        byi_transpose(size, turned, rows, lines, rows, keys, TOPK_LINES);
+        byi_transpose(size, line_keys, rows, lines, rows, keys, TOPK_LINES);
 }
 
 /* Write the results of lane `lane`, whose indices are at index[]. */
@@ -480,7 +480,8 @@ static enum byoc_status lower_dim(const struct byi_call *call, uint32_t axis,
     return BYOC_OK;
 }
 
-/* Divide n positions by `dim`, and set coordinate[] to the remainders. */
+/* Divide n positions by `dim`, and set coordinate[] to the remainders. If
+ * `small`, all positions fit into int32. */
 static void split_axis(int64_t *at, int64_t n, int64_t dim, bool small,
                        int64_t *restrict coordinate)
 {
@@ -535,14 +536,15 @@ static enum byoc_status nonzero_run(const struct byi_call *call,
 
 enum { POSITIONS = 1024 }; /* slices that are listed once for all rows */
 
-/* Compress, if at most POSITIONS slices of `bytes` are selected. */
-static void compress_few(const struct byi_tensor *condition, const char *src,
-                         int64_t outer, int64_t size, int64_t bytes, char *dst)
+/* Compute compress for at most POSITIONS slices of `bytes` along the axis. */
+static void compress_by_list(const struct byi_tensor *condition,
+                             const char *src, int64_t outer, int64_t size,
+                             int64_t bytes, char *dst)
 {
     int64_t at[POSITIONS], n = 0;
-    const char *chosen = condition->data;
+    const char *flags = condition->data;
     for (int64_t i = 0; i < byi_min(condition->dims[0], size); i++)
-        if (chosen[i])
+        if (flags[i])
             at[n++] = i;
     for (int64_t o = 0; o < outer; o++)
         byi_gather_elements(dst + o * n * bytes, src + o * size * bytes, at, n,
@@ -561,25 +563,26 @@ static enum byoc_status compress_run(const struct byi_call *call,
     const int64_t outer = flat ? 1 : byi_span(x, 0, axis);
     const int64_t inner = flat ? 1 : byi_span(x, axis + 1, x->rank);
     const size_t element = byi_dtype_bytes(x->dtype);
-    const int64_t run = inner * (int64_t)element;
+    const int64_t slice_bytes = inner * (int64_t)element;
     const int64_t n = byi_min(condition->dims[0], size);
     const char *src = x->data;
     char *dst = call->out->data;
     BYI_TRY(lower_dim(call, axis, byi_nonzero_count(condition), err));
-    if (run == 0 || byi_count(call->out) == 0)
+    if (slice_bytes == 0 || byi_count(call->out) == 0)
         return BYOC_OK;
     if (outer > 1 && n <= POSITIONS && condition->dims[0] <= size) {
-        compress_few(condition, src, outer, size, run, dst);
+        compress_by_list(condition, src, outer, size, slice_bytes, dst);
         return BYOC_OK;
     }
-    for (int64_t o = 0; o < outer; o++, src += size * run) {
+    for (int64_t o = 0; o < outer; o++, src += size * slice_bytes) {
         struct byi_nonzero reader = byi_nonzero_begin(condition);
         for (int64_t i = 0; i < n; i += 64) {
             uint64_t set = byi_nonzero_next(&reader);
             for (; set && i + __builtin_ctzll(set) < n; set &= set - 1) {
-                const char *slice = src + (i + __builtin_ctzll(set)) * run;
+                const char *slice =
+                    src + (i + __builtin_ctzll(set)) * slice_bytes;
                 byi_copy_elements(dst, slice, inner, element);
-                dst += run;
+                dst += slice_bytes;
             }
         }
     }
@@ -721,7 +724,7 @@ static enum byoc_status unique_run(const struct byi_call *call,
     int64_t *counts = call->out[3].data;
     const int64_t count = number_slices(
         &s, byi_attr_int(call->attrs, "sorted") != 0, order, first, position);
-    const int64_t run = s.inner * (int64_t)s.keys.size;
+    const int64_t slice_bytes = s.inner * (int64_t)s.keys.size;
     BYI_TRY(lower_dim(call, axis, count, err));
     call->out[1].dims[0] = call->out[3].dims[0] = count;
     for (int64_t i = 0; i < s.n; i++) {
@@ -730,8 +733,8 @@ static enum byoc_status unique_run(const struct byi_call *call,
             indices[to] = i;
             counts[to] = 0;
             for (int64_t o = 0; o < s.outer; o++)
-                memcpy((char *)call->out->data + (o * count + to) * run,
-                       s.x + (o * s.n + i) * run, (size_t)run);
+                memcpy((char *)call->out->data + (o * count + to) * slice_bytes,
+                       s.x + (o * s.n + i) * slice_bytes, (size_t)slice_bytes);
         }
         counts[to]++;
     }

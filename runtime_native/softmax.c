@@ -4,19 +4,20 @@
  * The maximum of a slice of n elements is subtracted first, so that
  * exponentials do not overflow. Sums are double. Of float32, sums of long
  * contiguous slices are float32 (kernels/softmax.inc), and so are sums of up to
- * ROWS elements of other slices, which are computed in columns. If inner is
- * small, several rows of columns are joined to one row. If n is small, too,
- * blocks of slices are transposed first. */
+ * PARTIAL_ROWS elements of other slices, which are computed in columns. If
+ * inner is small, several rows of columns are joined to one row. If n is small,
+ * too, blocks of slices are transposed first. */
 #include "kernel.h"
 
 #include "kernels/f32.h"
 
 enum {
-    COLUMNS = 256, /* most columns of a task, and of joined rows */
-    FEW = 64,      /* columns of a task if there are few tasks */
-    ROWS = 64      /* most rows that are summed in float32 */
+    COLUMNS = 256,    /* most columns of a task, and of joined rows */
+    FEW_COLUMNS = 64, /* columns of a task if there are few tasks */
+    PARTIAL_ROWS = 64 /* most rows that are summed in float32 */
 };
 
+/* Slices of n elements along the middle axis of x (outer, n, inner). */
 struct softmax_slices {
     enum byi_op_id op;
     int64_t outer, n, inner;
@@ -92,9 +93,9 @@ static void exp_rows(const struct softmax_columns *c, const float *top,
                      double *sum)
 {
     float partial[COLUMNS], unused[COLUMNS];
-    for (int64_t k = 0; k < c->rows; k += ROWS) {
+    for (int64_t k = 0; k < c->rows; k += PARTIAL_ROWS) {
         memset(partial, 0, (size_t)c->n * sizeof *partial);
-        for (int64_t row = k; row < byi_min(k + ROWS, c->rows); row++)
+        for (int64_t row = k; row < byi_min(k + PARTIAL_ROWS, c->rows); row++)
             byi_simd()->exp_rows(
                 c->x + row * c->pitch, top,
                 c->op == BYI_OP_NN_SOFTMAX ? c->y + row * c->pitch : unused,
@@ -104,10 +105,10 @@ static void exp_rows(const struct softmax_columns *c, const float *top,
     }
 }
 
-/* Multiply each row of y by `last`, or, for the logarithm, set it to x - top -
- * last. */
+/* Multiply each row of y by `normalizer`, or, for the logarithm, set it to x -
+ * top - normalizer. The normalizer is 1 / sum, or log(sum). */
 static void finish_rows(const struct softmax_columns *c, const float *top,
-                        const float *last)
+                        const float *normalizer)
 {
     const struct byi_simd *simd = byi_simd();
     float shifted[COLUMNS];
@@ -115,10 +116,10 @@ static void finish_rows(const struct softmax_columns *c, const float *top,
         const float *x = c->x + k * c->pitch;
         float *y = c->y + k * c->pitch;
         if (c->op == BYI_OP_NN_SOFTMAX) {
-            simd->binary[BYI_OP_MULTIPLY](y, 1, last, 1, y, c->n);
+            simd->binary[BYI_OP_MULTIPLY](y, 1, normalizer, 1, y, c->n);
         } else {
             simd->binary[BYI_OP_SUBTRACT](x, 1, top, 1, shifted, c->n);
-            simd->binary[BYI_OP_SUBTRACT](shifted, 1, last, 1, y, c->n);
+            simd->binary[BYI_OP_SUBTRACT](shifted, 1, normalizer, 1, y, c->n);
         }
     }
 }
@@ -147,7 +148,7 @@ static void softmax_of_columns(const struct softmax_columns *c, int64_t group)
 {
     const struct softmax_columns rest = rest_of(c, group);
     struct softmax_columns joined = *c;
-    float top[COLUMNS], last[COLUMNS];
+    float top[COLUMNS], normalizer[COLUMNS];
     double sum[COLUMNS] = {0};
     joined.rows /= group;
     joined.n *= group;
@@ -164,26 +165,26 @@ static void softmax_of_columns(const struct softmax_columns *c, int64_t group)
     for (int64_t i = c->n; i < joined.n; i++)
         sum[i % c->n] += sum[i];
     for (int64_t i = 0; i < c->n; i++)
-        last[i] =
+        normalizer[i] =
             (float)(c->op == BYI_OP_NN_SOFTMAX ? 1 / sum[i] : log(sum[i]));
-    repeat_group(last, group, c->n);
-    finish_rows(&joined, top, last);
-    finish_rows(&rest, top, last);
+    repeat_group(normalizer, group, c->n);
+    finish_rows(&joined, top, normalizer);
+    finish_rows(&rest, top, normalizer);
 }
 
 /* Compute the blocks (n, inner) [from, from + lanes), transposed. */
 static void softmax_of_lanes(const struct softmax_slices *s, int64_t from,
                              int64_t lanes)
 {
-    const int64_t all = s->n * s->inner;
+    const int64_t block_size = s->n * s->inner;
     _Alignas(64) float block[BYI_BLOCK_BYTES / sizeof(float)];
-    byi_transpose(sizeof *block, (const float *)s->x + from * all, all, lanes,
-                  all, block, lanes);
+    byi_transpose(sizeof *block, (const float *)s->x + from * block_size,
+                  block_size, lanes, block_size, block, lanes);
     const struct softmax_columns c = {
         s->op, block, block, s->n, lanes * s->inner, lanes * s->inner};
     softmax_of_columns(&c, 1);
-    byi_transpose(sizeof *block, block, lanes, all, lanes,
-                  (float *)s->y + from * all, all);
+    byi_transpose(sizeof *block, block, lanes, block_size, lanes,
+                  (float *)s->y + from * block_size, block_size);
 }
 
 /* --- the kernel --------------------------------------------------------- */
@@ -208,8 +209,9 @@ static void run_columns(const struct softmax_slices *s, int team)
 {
     int64_t parts = byi_ceil_div(s->inner, COLUMNS), group = 1;
     if (team > 1 && s->outer * parts < 2 * team)
-        parts = byi_ceil_div(s->inner, FEW);
-    if (s->inner < FEW && s->n >= 4) /* a group of few rows costs more */
+        parts = byi_ceil_div(s->inner, FEW_COLUMNS);
+    if (s->inner < FEW_COLUMNS &&
+        s->n >= 4) /* a group of few rows costs more */
         group = byi_min(s->n / 4, COLUMNS / s->inner);
 #pragma omp parallel for num_threads(team) if (team > 1)
     for (int64_t task = 0; task < s->outer * parts; task++) {

@@ -15,7 +15,7 @@ enum {
     PATTERNS = 1 << ROWS,
     /* inputs of a block: a panel of X fits the first-level cache */
     DEPTH = 256,
-    SHORT = 8,        /* shorter lists are split into lists of rows    */
+    SHORT_LIST = 8,   /* shorter lists are split into lists of rows    */
     MIN_COLUMNS = 16, /* of X: with fewer, the dense product is faster */
 };
 
@@ -72,7 +72,7 @@ static void read_block(const float *weights, int64_t k, int64_t rows,
     for (int64_t i = 0; i < inputs; i++)
         count[b->pattern[i]]++;
     for (uint32_t p = 0; p < PATTERNS; p++)
-        b->split[p] = (p & (p - 1)) && count[p] < SHORT;
+        b->split[p] = (p & (p - 1)) && count[p] < SHORT_LIST;
 }
 
 /* Write the list of one pattern; returns its length in words. */
@@ -89,9 +89,9 @@ static int64_t write_list(const struct sparse_block *b, uint32_t pattern,
         if (p == pattern || (single && b->split[p] && (p & pattern)))
             at[n++] = (int32_t)i;
     }
-    const int64_t each = 1 + __builtin_popcount(pattern);
+    const int64_t words_per_input = 1 + __builtin_popcount(pattern);
     if (n == 0 || !to)
-        return n ? 1 + n * each : 0;
+        return n ? 1 + n * words_per_input : 0;
     *to++ = pattern | (uint32_t)n << ROWS;
     for (int64_t i = 0; i < n; i++)
         *to++ = (uint32_t)(at[i] * byi_simd()->panel);
@@ -99,7 +99,7 @@ static int64_t write_list(const struct sparse_block *b, uint32_t pattern,
         for (int64_t r = 0; r < ROWS; r++)
             if (pattern >> r & 1)
                 memcpy(to++, &b->weights[r * b->k + at[i]], sizeof *to);
-    return 1 + n * each;
+    return 1 + n * words_per_input;
 }
 
 static int64_t write_block(const struct sparse_block *b, uint32_t *to)
@@ -146,6 +146,7 @@ typedef void (*sparse_pack_fn)(const void *ctx, int64_t batch, int64_t k0,
                                int64_t kc, int64_t n0, int64_t nc, int64_t nr,
                                float *dst);
 
+/* A product Y = W X of each batch: W (m, k), X (k, n), Y (m, n). */
 struct sparse_product {
     const struct packed_sparse *packed;
     const float *weights; /* (m, k), not packed */

@@ -103,10 +103,11 @@ enum byoc_status byi_no_store(const struct byi_call *call,
                         call->op->name,
                         (unsigned long long)call->strings->bytes,
                         (unsigned long long)call->strings->limit);
-    return byi_fail(err, BYOC_EUNSUPPORTED,
-                    "%s: found a call outside of a run; the operator creates "
-                    "strings, so it cannot be folded",
-                    call->op->name);
+    return byi_fail(
+        err, BYOC_EUNSUPPORTED,
+        "%s: found_size a call outside of a run; the operator creates "
+        "strings, so it cannot be folded",
+        call->op->name);
 }
 
 /* --- text.normalize ------------------------------------------------------- */
@@ -241,9 +242,9 @@ static uint32_t find_gram(const struct ngram_pool *p,
     for (uint32_t k = 0; k < size; k++)
         h = hash_item(h, x_item(x, at + k * step));
     for (; p->slots[h % p->n_slots]; h++) {
-        uint32_t found,
-            first = gram_at(p, p->slots[h % p->n_slots] - 1, &found);
-        bool same = found == size;
+        uint32_t found_size,
+            first = gram_at(p, p->slots[h % p->n_slots] - 1, &found_size);
+        bool same = found_size == size;
         for (uint32_t k = 0; same && k < size; k++)
             same = same_item(pool_item(p, first + k), x_item(x, at + k * step));
         if (same)

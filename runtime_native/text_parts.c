@@ -194,8 +194,8 @@ static void load_pcre2(void)
     void *library = dlopen("libpcre2-8.so.0", RTLD_NOW | RTLD_LOCAL);
     byi_loader_unlock();
     for (size_t i = 0; library && i < BYI_COUNT(functions); i++) {
-        void *const found = dlsym(library, functions[i].name);
-        memcpy(functions[i].to, &found, sizeof found);
+        void *const result = dlsym(library, functions[i].name);
+        memcpy(functions[i].to, &result, sizeof result);
     }
 }
 
@@ -223,10 +223,10 @@ static struct {
 static int n_patterns;
 static pthread_mutex_t patterns_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* Returns the compiled pattern; sets *kept to whether the process keeps it,
+/* Returns the compiled pattern; sets *is_cached to whether `patterns` owns it,
  * otherwise the caller frees it. NULL if PCRE2 cannot compile the pattern:
  * *error is PCRE2's error code. */
-static void *find_code(const char *pattern, bool *kept, int *error)
+static void *find_code(const char *pattern, bool *is_cached, int *error)
 {
     const size_t n = strlen(pattern);
     size_t at;
@@ -238,7 +238,7 @@ static void *find_code(const char *pattern, bool *kept, int *error)
                      ? patterns[i].code
                      : pcre2.compile((const uint8_t *)pattern, n, match_options,
                                      error, &at, NULL);
-    *kept = i < n_patterns;
+    *is_cached = i < n_patterns;
     char *text = NULL;
     if (code && i == n_patterns && i < PATTERNS &&
         (text = byi_alloc(1, n + 1))) {
@@ -247,7 +247,7 @@ static void *find_code(const char *pattern, bool *kept, int *error)
         memcpy(text, pattern, n + 1);
         patterns[n_patterns].text = text;
         patterns[n_patterns++].code = code;
-        *kept = true;
+        *is_cached = true;
     }
     pthread_mutex_unlock(&patterns_lock);
     return code;
@@ -259,10 +259,10 @@ static int match_one(const void *code, const char *text, void *data)
 {
     const uint8_t *at = (const uint8_t *)text;
     const size_t n = strlen(text);
-    const int found = pcre2.match(code, at, n, 0, 0, data, NULL);
-    return found == JIT_STACK_ERROR
+    const int result = pcre2.match(code, at, n, 0, 0, data, NULL);
+    return result == JIT_STACK_ERROR
                ? pcre2.match(code, at, n, 0, NO_JIT, data, NULL)
-               : found;
+               : result;
 }
 
 static enum byoc_status bad_match(const struct byi_call *call, int64_t i,
@@ -283,11 +283,11 @@ static enum byoc_status match_all(const struct byi_call *call, const void *code,
     const char *const *x = call->in->data;
     bool *y = call->out->data;
     for (int64_t i = 0; i < byi_count(call->in); i++) {
-        const int found = match_one(code, x[i], data);
-        if (found < 0 && found != NO_MATCH &&
-            (found < FIRST_UTF_ERROR || found > LAST_UTF_ERROR))
-            return bad_match(call, i, found, err);
-        y[i] = found >= 0;
+        const int result = match_one(code, x[i], data);
+        if (result < 0 && result != NO_MATCH &&
+            (result < FIRST_UTF_ERROR || result > LAST_UTF_ERROR))
+            return bad_match(call, i, result, err);
+        y[i] = result >= 0;
     }
     return BYOC_OK;
 }
@@ -298,7 +298,7 @@ static enum byoc_status matches_run(const struct byi_call *call,
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     const char *pattern = byi_attr_string(call->attrs, "pattern");
     enum byoc_status status;
-    bool kept;
+    bool is_cached;
     int error;
     pthread_once(&once, load_pcre2);
     if (!pcre2.compile)
@@ -306,7 +306,7 @@ static enum byoc_status matches_run(const struct byi_call *call,
                         "%s: libpcre2-8.so.0 was not found; install it "
                         "(Debian's package libpcre2-8-0)",
                         call->op->name);
-    void *code = find_code(pattern, &kept, &error);
+    void *code = find_code(pattern, &is_cached, &error);
     if (!code)
         return bad_pattern(call, error, err);
     void *data = pcre2.make_data(code, NULL);
@@ -317,7 +317,7 @@ static enum byoc_status matches_run(const struct byi_call *call,
                           "%s: out of memory for PCRE2's match data",
                           call->op->name);
     pcre2.free_data(data);
-    if (!kept)
+    if (!is_cached)
         pcre2.free_code(code);
     return status;
 }

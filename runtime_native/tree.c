@@ -18,7 +18,9 @@ enum { LESS = 1, EQUAL = 2, NOT_EQUAL = 3, NAN_IS_TRUE = 4 };
 
 enum combine { SUM, AVERAGE, MIN, MAX };
 
+/* A call: the ensemble and the number of rows. */
 struct tree_forest {
+    /* numbers of each */
     int64_t rows, features, trees, nodes, targets, weights;
     const int32_t *roots;
     /* of a node: its feature and false child; of a leaf: -1 - the number of its
@@ -27,7 +29,7 @@ struct tree_forest {
     const uint8_t *modes; /* NULL: all 0 */
     const int32_t *to;    /* target of each weight */
     enum combine combine;
-    double absent;
+    double absent; /* the result of a target to which no leaf contributes */
 };
 
 static struct tree_forest read_forest(const struct byi_call *call)
@@ -112,8 +114,8 @@ static double finish(const struct tree_forest *f, double sum, bool has_weight)
     static bool walk_##T(const struct tree_forest *f, const T *thresholds,     \
                          const T *const *x, int32_t *at, int n)                \
     {                                                                          \
-        for (bool moved = true; moved;) {                                      \
-            moved = false;                                                     \
+        for (bool advances = true; advances;) {                                \
+            advances = false;                                                  \
             for (int i = 0; i < n; i++) {                                      \
                 const int32_t node = at[i];                                    \
                 const int32_t feature = f->splits[node][0];                    \
@@ -129,7 +131,7 @@ static double finish(const struct tree_forest *f, double sum, bool has_weight)
                         ? takes_true_##T(f->modes[node], v, thresholds[node])  \
                         : v <= thresholds[node];                               \
                 at[i] = is_true ? node + 1 : false_child;                      \
-                moved = true;                                                  \
+                advances = true;                                               \
             }                                                                  \
         }                                                                      \
         return true;                                                           \
@@ -168,17 +170,17 @@ static double finish(const struct tree_forest *f, double sum, bool has_weight)
         for (int64_t line = 0; line < lines; line++)                           \
             for (int64_t from = 0; from < length; from += GROUP) {             \
                 const int n = (int)byi_min(GROUP, length - from);              \
-                const T *of[GROUP];                                            \
+                const T *inputs[GROUP];                                        \
                 int32_t at[GROUP];                                             \
                 for (int i = 0; i < n; i++) {                                  \
                     const int64_t row = begin + (by_row ? from + i : line);    \
                     const int32_t root = f->roots[by_row ? line : from + i];   \
                     if (root < 0 || root >= f->nodes)                          \
                         return false;                                          \
-                    of[i] = x + row * f->features;                             \
+                    inputs[i] = x + row * f->features;                         \
                     at[i] = root;                                              \
                 }                                                              \
-                if (!walk_##T(f, thresholds, of, at, n))                       \
+                if (!walk_##T(f, thresholds, inputs, at, n))                   \
                     return false;                                              \
                 for (int i = 0; i < n; i++)                                    \
                     if (!add_##T(f, weights, at[i], s,                         \
@@ -197,7 +199,7 @@ static enum byoc_status bad_forest(const struct byi_call *call,
 {
     return byi_fail(err, BYOC_EINVAL,
                     "%s: found an invalid index of a tree, expected children "
-                    "behind their parent, nodes below %lld, features below "
+                    "after their parent, nodes below %lld, features below "
                     "%lld, weights below %lld and targets below %lld",
                     call->op->name, (long long)f->nodes, (long long)f->features,
                     (long long)f->weights, (long long)f->targets);

@@ -56,6 +56,8 @@ double byi_unary_plain(enum byi_op_id op, double x, const double *params)
 
 /* --- one call ----------------------------------------------------------- */
 
+/* A call, and the loops that compute it; a loop is NULL if the operator or type
+ * has none. */
 struct unary_job {
     enum byi_op_id op;
     const struct byi_tensor *x;
@@ -63,7 +65,7 @@ struct unary_job {
     void (*fast)(const float *x, float *y, int64_t n, const float *p);
     void (*fast_f64)(const double *x, double *y, int64_t n, const double *p);
     plain_fn plain;
-    byi_one_loop one; /* or NULL */
+    byi_one_loop one;
     float bound;      /* bounds[] */
     double p[PARAMS]; /* the operator's parameters, for `plain` */
     float pf[PARAMS]; /* the same for `fast` */
@@ -201,7 +203,7 @@ CLIP(I64, int64_t, INT64_MIN, INT64_MAX)
     TYPED(NN_SHRINK, id, type, bound_##id(NN_SHRINK_plain((double)x, job->p)))
 BYI_EACH_INT(EACH_SHRINK)
 
-/* Elements of the widest vectors, by a loop of byi_simd. */
+/* Call job->one, a loop of byi_simd for this operator and type. */
 static void range_one(const struct unary_job *job, int64_t begin, int64_t end)
 {
     const size_t first = (size_t)begin;
@@ -311,8 +313,8 @@ static int64_t weight_of(const struct unary_job *job)
     }
 }
 
-static void run_all(const struct byi_call *call, range_fn run,
-                    const struct unary_job *job)
+static void run_chunks(const struct byi_call *call, range_fn run,
+                       const struct unary_job *job)
 {
     enum { CHUNK = 8192 };
     const int64_t n = byi_count(call->in);
@@ -344,7 +346,7 @@ static enum byoc_status unary_run(const struct byi_call *call,
                                  ? "bool"
                                  : "float16, bfloat16, float32 or float64",
                              err);
-    run_all(call, run, &job);
+    run_chunks(call, run, &job);
     return BYOC_OK;
 }
 

@@ -126,14 +126,14 @@ static void square16_bytes(const uint8_t *src, int64_t in, uint8_t *dst,
 /* SQUARE(1) and SQUARE(2) in vectors, by squares of `side` by `side` elements.
  * The last squares overlap the squares before them.
  *
- * If there are fewer than `side` rows, name_few() copies up to BLOCK bytes of
- * each row, and returns the number of columns that it copied; 0 if no square
- * fits. Its squares also read the source elements behind the rows, but none
- * behind the last column. It transposes to a buffer and copies the rows from
+ * If there are fewer than `side` rows, name_few_rows() copies up to BLOCK bytes
+ * of each row, and returns the number of columns that it copied; 0 if no square
+ * fits. Its squares also read the source elements after the rows, but none
+ * after the last column. It transposes to a buffer and copies the rows from
  * there, since short writes that alternate between many rows are slow. */
 #define SQUARES(name, square, side, size, type)                                \
-    static int64_t name##_few(char *dst, int64_t out, const char *src,         \
-                              int64_t in, int64_t rows, int64_t cols)          \
+    static int64_t name##_few_rows(char *dst, int64_t out, const char *src,    \
+                                   int64_t in, int64_t rows, int64_t cols)     \
     {                                                                          \
         enum { WIDE = BLOCK / size };                                          \
         type block[side * WIDE];                                               \
@@ -156,7 +156,8 @@ static void square16_bytes(const uint8_t *src, int64_t in, uint8_t *dst,
         if (rows < side) {                                                     \
             int64_t c = 0, copied = 1;                                         \
             for (; copied > 0; c += copied)                                    \
-                copied = name##_few(dst + c * size, out, src + c * in * size,  \
+                copied =                                                       \
+                    name##_few_rows(dst + c * size, out, src + c * in * size,  \
                                     in, rows, cols - c);                       \
             square_##size(dst + c * size, out, src + c * in * size, in, rows,  \
                           cols - c);                                           \
@@ -237,7 +238,7 @@ static int64_t end_of(const struct byi_view *v)
 
 /* Copy contiguous rows [first, last) of few bytes in spans of SPAN bytes. The
  * last span of a row may be longer than the row: the next row overwrites the
- * excess. Rows whose spans would end behind the source or behind row `last` are
+ * excess. Rows whose spans would end after the source or after row `last` are
  * copied exactly. */
 static void copy_short_rows(const struct byi_view *v, int64_t first,
                             int64_t last, const char *src, char *dst,
@@ -247,6 +248,7 @@ static void copy_short_rows(const struct byi_view *v, int64_t first,
     const int64_t bytes = v->dims[outer] * size;
     const int64_t dim = outer ? v->dims[outer - 1] : 1;
     const int64_t step = outer ? v->strides[outer - 1] : 0;
+    /* from this row on, the excess would not be overwritten */
     const int64_t safe = last - byi_ceil_div(SPAN - 1, bytes);
     const int64_t limit = end_of(v) * size - bytes - (SPAN - 1);
     int64_t at[2 * BYI_MAX_RANK], in_axis = first % dim;
@@ -287,9 +289,9 @@ static void copy_rows(const struct byi_view *v, int64_t first, int64_t last,
         copy_short_rows(v, first, last, src, dst, bytes);
         return;
     }
-    int64_t at[2 * BYI_MAX_RANK], same = 1;
+    int64_t at[2 * BYI_MAX_RANK], copies = 1;
     int64_t offset = byi_seek(outer, v->dims, v->strides, first, at);
-    for (int64_t r = first; r < last; r += same) {
+    for (int64_t r = first; r < last; r += copies) {
         char *to = dst + r * n * bytes;
         const char *from = src + offset * bytes;
         if (plain)
@@ -299,16 +301,16 @@ static void copy_rows(const struct byi_view *v, int64_t first, int64_t last,
         else
             row(to, from, n, stride);
         if (repeats) {
-            same = byi_min(v->dims[outer - 1] - at[outer - 1], last - r);
-            repeat_row(to, n * bytes, same);
-            at[outer - 1] += same - 1;
+            copies = byi_min(v->dims[outer - 1] - at[outer - 1], last - r);
+            repeat_row(to, n * bytes, copies);
+            at[outer - 1] += copies - 1;
         }
         byi_advance_position(outer, v->dims, v->strides, at, &offset);
     }
 }
 
 enum {
-    FEW_ROWS = 3, /* fewer rows are not copied in squares */
+    MIN_SQUARE_ROWS = 3, /* fewer rows are not copied in squares */
     /* least bytes of data for which near_axis() accepts a short axis */
     MIN_FAR = 1 << 20,
     /* least bytes from a column to the next, and of the data, for software
@@ -329,7 +331,7 @@ static uint32_t near_axis(const struct byi_view *v, int64_t bytes)
         return v->rank;
     for (uint32_t i = 0; i < last; i++)
         if (v->strides[i] == 1 &&
-            (v->dims[i] >= FEW_ROWS ||
+            (v->dims[i] >= MIN_SQUARE_ROWS ||
              (v->strides[last] == v->dims[i] && bytes >= MIN_FAR)))
             return i;
     return v->rank;
@@ -393,7 +395,7 @@ static void copy_group(const struct blocked_transpose *b, int64_t row,
     const int64_t rows = byi_min(b->high, b->rows - row);
     src += row * bytes;
     dst += row * b->row_out * bytes;
-    if (b->rows < FEW_ROWS) {
+    if (b->rows < MIN_SQUARE_ROWS) {
         for (int64_t r = 0; r < rows; r++)
             row_of(size)(dst + r * b->row_out * bytes, src + r * bytes, b->cols,
                          b->in);

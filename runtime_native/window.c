@@ -320,9 +320,9 @@ struct sliding_run {
     struct byi_band rows, side;
     struct byi_line line;
     const struct row_span *spans[2]; /* of lines, along the first two axes */
-    bool lines;
-    int64_t items; /* of an image */
-    int64_t sides; /* number of items side by side */
+    bool lines;                      /* the other items are lines */
+    int64_t items;                   /* of an image */
+    int64_t sides;                   /* number of items side by side */
     int64_t bands; /* items of a plane that is not side by side */
 };
 
@@ -430,14 +430,14 @@ static void run_lines(const struct sliding_run *r, int64_t plane, int64_t d,
     const struct byi_sliding *v = r->v;
     const struct byi_window *w = v->w;
     const float *x = v->x + plane * w->in_count;
-    const struct row_span deep = r->spans[0][d];
+    const struct row_span depth_span = r->spans[0][d];
     const int64_t step = w->dilation[1] * w->in[2];
     const float *factors = v->factors;
     float *y = v->y + plane * w->out_count;
     for (int64_t n = 0; h < end; h++, n = 0) {
         const struct row_span high = r->spans[1][h];
-        for (int64_t i = 0; i < deep.n; i++) {
-            const int64_t at = deep.first + i * w->dilation[0];
+        for (int64_t i = 0; i < depth_span.n; i++) {
+            const int64_t at = depth_span.first + i * w->dilation[0];
             const float *row = x + (at * w->in[1] + high.first) * w->in[2];
             for (int64_t j = 0; j < high.n; j++, row += step)
                 rows[n++] = row;
