@@ -186,11 +186,11 @@ static void note_creation(struct byi_build *b, struct byi_prim *prim,
                               .params = byi_arena_copy(arena, params, size),
                               .pattern = byi_arena_str(arena, pattern)};
     if (posts && posts->n) {
-        struct byi_posts *kept = byi_arena_alloc(arena, sizeof *kept);
-        kept->n = posts->n;
-        kept->at =
+        struct byi_posts *copy = byi_arena_alloc(arena, sizeof *copy);
+        copy->n = posts->n;
+        copy->at =
             byi_arena_copy(arena, posts->at, posts->n * sizeof *posts->at);
-        creation->posts = kept;
+        creation->posts = copy;
     }
     byi_prim_note(prim, creation);
 }
@@ -316,9 +316,9 @@ enum byoc_status byi_dn_want(struct byi_build *b, struct byi_dnnl_value *value,
                              const struct byi_desc *desc,
                              struct byi_dnnl_view *view)
 {
-    const struct byi_dnnl_view *found = byi_dn_find(value, desc);
-    if (found) {
-        *view = *found;
+    const struct byi_dnnl_view *existing = byi_dn_find(value, desc);
+    if (existing) {
+        *view = *existing;
         view->desc = *desc;
         return BYOC_OK;
     }
@@ -387,9 +387,9 @@ enum byoc_status byi_dn_want_packed(struct byi_build *b,
         return emit_reorder(b, src, reorder, byi_prim_bytes(prim, arg),
                             &use->buf);
     }
-    const struct byi_packed_const *found = find_pack(b, src, prim, arg);
-    if (found) {
-        use->buf = found->buf;
+    const struct byi_packed_const *existing = find_pack(b, src, prim, arg);
+    if (existing) {
+        use->buf = existing->buf;
         return BYOC_OK;
     }
     const struct byi_pack pack = {

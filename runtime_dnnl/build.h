@@ -230,7 +230,7 @@ struct byi_buf {
     uint32_t first, last; /* the first and the last step that use it */
     uint64_t bytes;
     uint64_t offset; /* TEMP: in the memory of temporaries */
-    bool keep;       /* TEMP: needs the slack behind it, so it cannot become an
+    bool keep;       /* TEMP: needs the slack after it, so it cannot become an
                       * output */
 };
 
@@ -530,8 +530,8 @@ struct byi_core {
     /* the primitive's axes differ from dst's, so only elementwise post-ops are
      * correct */
     bool elt_only;
-    bool no_posts;
-    bool no_sum; /* dst must not be the buffer of an operand */
+    bool no_posts; /* no post-op can be fused to the primitive */
+    bool no_sum;   /* dst must not be the buffer of an operand */
     struct byi_dnnl_view src;
     bool in_place;                       /* the primitive may overwrite src */
     const struct byi_gathered *gathered; /* if not NULL: replaces src */

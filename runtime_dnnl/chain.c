@@ -334,9 +334,9 @@ static bool may_sum(struct byi_build *b, const struct byi_core *core,
     struct byi_dnnl_value *value = byi_dn_operand(b, item->operand);
     const struct byi_desc unpadded =
         byi_dn_lead(wanted, value->views[0].desc.rank);
-    const struct byi_dnnl_view *found = byi_dn_find(value, &unpadded);
-    if (found)
-        return byi_dn_may_overwrite(b, found);
+    const struct byi_dnnl_view *existing = byi_dn_find(value, &unpadded);
+    if (existing)
+        return byi_dn_may_overwrite(b, existing);
     /* the operand will be copied to this layout for this reader only */
     const enum byi_buf_kind kind = b->bufs.at[value->views[0].buf].kind;
     return value->uses == 1 && kind != BYI_BUF_CONST &&
@@ -405,10 +405,10 @@ static enum byoc_status try_fusion(struct byi_build *b, struct byi_core *core,
 {
     BYI_TRY(core->make(b, core->params, &f->posts, prim));
     const int64_t elements = byi_elements(core->dst.rank, core->dst.dims);
-    const bool few = elements <= BYI_REF_TERMS;
-    return byi_prim_check(prim, byi_dn_step(b, core->step)->name,
-                          few ? elements * byi_max(core->terms, 1) : elements,
-                          b->err);
+    const bool is_small = elements <= BYI_REF_TERMS;
+    return byi_prim_check(
+        prim, byi_dn_step(b, core->step)->name,
+        is_small ? elements * byi_max(core->terms, 1) : elements, b->err);
 }
 
 /* Find the longest fusion that oneDNN creates: tries the largest number of
@@ -588,11 +588,11 @@ static enum byoc_status swap_operands(struct byi_build *b,
                              "with the result's shape",
                              name);
     const struct byi_desc unpadded = byi_dn_lead(&wanted, p->src.desc.rank);
-    struct byi_dnnl_view moved = p->src;
+    struct byi_dnnl_view reordered = p->src;
     if (!byi_dn_same_layout(&unpadded, &p->src.desc))
-        BYI_TRY(byi_dn_reorder(b, &p->src, &unpadded, &moved));
+        BYI_TRY(byi_dn_reorder(b, &p->src, &unpadded, &reordered));
     p->src = whole;
-    p->other = moved;
+    p->other = reordered;
     p->other.desc = wanted;
     return BYOC_OK;
 }
@@ -604,15 +604,15 @@ static enum byoc_status want_slopes(struct byi_build *b,
                                     struct item_primitive *p)
 {
     const struct byi_desc *src = &p->src.desc;
-    struct byi_dnnl_view moved;
+    struct byi_dnnl_view reordered;
     BYI_TRY(want_other(b, item, p));
     if (!byi_fault_prelu(&(const struct byi_dnnl_prelu){
             .src = *src, .weights = p->other.desc}))
         return BYOC_OK;
     const struct byi_desc plain =
         byi_dn_dense(src->dtype, src->rank, src->dims, NULL);
-    BYI_TRY(byi_dn_reorder(b, &p->src, &plain, &moved));
-    p->src = moved;
+    BYI_TRY(byi_dn_reorder(b, &p->src, &plain, &reordered));
+    p->src = reordered;
     return want_other(b, item, p);
 }
 

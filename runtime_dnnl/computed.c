@@ -31,8 +31,8 @@ static enum byoc_status add_computed(struct byi_program *p, uint64_t bytes,
                                      bool allocates, void **data,
                                      struct byoc_error *err)
 {
-    struct byi_computed_const none = {.bytes = bytes};
-    BYI_PUSH(&p->computed, none);
+    struct byi_computed_const constant = {.bytes = bytes};
+    BYI_PUSH(&p->computed, constant);
     struct byi_computed_const *computed = &p->computed.at[p->computed.n - 1];
     if (allocates)
         BYI_TRY(allocate_computed(p, computed, false, err));
@@ -59,19 +59,19 @@ static enum byoc_status read_place(struct byi_program *p,
                                    const void **data, struct byoc_error *err)
 {
     const void *from = NULL;
-    uint64_t has = 0;
+    uint64_t size = 0;
     if (at->kind == BYI_BUF_CONST && at->index < p->n_consts) {
         from = byi_dn_const(p, at->index);
-        has = p->consts[at->index].bytes;
+        size = p->consts[at->index].bytes;
     } else if (at->kind == BYI_BUF_COMPUTED && at->index < p->computed.n) {
         from = p->computed.at[at->index].data;
-        has = p->computed.at[at->index].bytes;
+        size = p->computed.at[at->index].bytes;
     }
-    if (at->offset > has || bytes > has - at->offset)
+    if (at->offset > size || bytes > size - at->offset)
         return byi_fail(err, BYOC_EINVAL,
                         "constant %u has %llu bytes, expected %llu from byte "
                         "%llu on",
-                        at->index, (unsigned long long)has,
+                        at->index, (unsigned long long)size,
                         (unsigned long long)bytes,
                         (unsigned long long)at->offset);
     *data = from ? (const char *)from + at->offset : NULL;
@@ -119,7 +119,10 @@ static enum byoc_status run_now(const struct byi_program *p,
     struct byi_bound_call *call = NULL;
     enum byoc_status status = byi_prim_build(prim, err);
     if (status == BYOC_OK && bytes && !scratch)
-        status = byi_fail(err, BYOC_ENOMEM, "out of memory");
+        status =
+            byi_fail(err, BYOC_ENOMEM,
+                     "out of memory for the scratch of a reorder, %llu bytes",
+                     (unsigned long long)bytes);
     if (status == BYOC_OK)
         status =
             byi_bound_new(p->lib, prim, 2, args, data, scratch, &call, err);
@@ -174,11 +177,11 @@ static enum byoc_status add_reordered(struct byi_program *p,
                                       const void *src, uint64_t bytes,
                                       struct byoc_error *err)
 {
-    void *none;
+    void *unused;
     const enum byoc_status status =
         p->purpose == BYI_TO_RUN
             ? reorder_now(p, reorder, from, src, bytes, err)
-            : add_computed(p, bytes, false, &none, err);
+            : add_computed(p, bytes, false, &unused, err);
     byi_prim_free(reorder);
     return status;
 }
@@ -348,14 +351,15 @@ static enum byoc_status split_into(const struct byi_integers *p,
         .scale = data[1],
         .bias = data[2],
         .row = byi_alloc((size_t)p->columns, sizeof(int16_t))};
-    const bool done = to.row && split(p, w, bias, &to);
+    const bool is_split = to.row && split(p, w, bias, &to);
     byi_release(to.row);
     if (!to.row)
-        return byi_fail(err, BYOC_ENOMEM, "out of memory");
-    return done ? BYOC_OK
-                : byi_fail(err, BYOC_EUNSUPPORTED,
-                           "found weights that are not int8 numbers times a "
-                           "scale per row, expected such weights");
+        return byi_fail(err, BYOC_ENOMEM, "out of memory for a row of weights");
+    return is_split
+               ? BYOC_OK
+               : byi_fail(err, BYOC_EUNSUPPORTED,
+                          "found weights that are not int8 numbers times a "
+                          "scale per row, expected dequantised weights");
 }
 
 /* The codes of the weights, if the constant is stored as codes of these rows,
@@ -458,11 +462,11 @@ enum byoc_status byi_dn_make_gate_biases(struct byi_program *program,
                                          const struct byi_gates *p,
                                          struct byoc_error *err)
 {
-    const uint32_t n_biases = p->gates + p->apart, last = p->gates - 1;
+    const uint32_t n_biases = p->gates + p->last_separate, last = p->gates - 1;
     const size_t size = (size_t)p->size, rows = p->gates * size;
     const void *from = NULL;
     void *data;
-    if (!p->none)
+    if (!p->no_bias)
         BYI_TRY(read_place(program, &p->from,
                            2 * p->directions * rows * sizeof(float), &from,
                            err));
@@ -474,12 +478,12 @@ enum byoc_status byi_dn_make_gate_biases(struct byi_program *program,
         memset(to, 0, p->directions * n_biases * size * sizeof *to);
     for (uint32_t i = 0; to && from && i < p->directions * n_biases; i++) {
         const uint32_t gate = i % n_biases;
-        const bool apart = p->apart && gate >= last;
+        const bool is_separate = p->last_separate && gate >= last;
         const size_t row = (gate > last ? last : p->order[gate]) * size;
         const float *of_x = (const float *)from + i / n_biases * 2 * rows + row;
         const float *of_h = of_x + rows;
         for (size_t k = 0; k < size; k++)
-            to[i * size + k] = !apart         ? of_x[k] + of_h[k]
+            to[i * size + k] = !is_separate   ? of_x[k] + of_h[k]
                                : gate == last ? of_x[k]
                                               : of_h[k];
     }

@@ -16,8 +16,8 @@ enum {
     /* with the host's own header, a block fills four pages of 2 MB */
     BLOCK_BYTES = (8 << 20) - BYI_ALIGN,
     LARGE_BYTES =
-        4 << 20,        /* bytes from which a constant is not put in a block */
-    FEW_BYTES = 1 << 20 /* bytes of constants after which blocks are used */
+        4 << 20, /* bytes from which a constant is not put in a block */
+    MIN_BLOCKED = 1 << 20 /* bytes of constants after which blocks are used */
 };
 
 /* A block's header, which the constants follow. */
@@ -52,35 +52,35 @@ static struct byi_computed_block *find_block(struct byi_program *p,
     const struct byoc_host *host = p->host;
     if (p->block && bytes <= BLOCK_BYTES - p->block->used)
         return p->block;
-    struct byi_computed_block *fresh = host->acquire(host->ctx, BLOCK_BYTES);
-    if (!fresh)
+    struct byi_computed_block *block = host->acquire(host->ctx, BLOCK_BYTES);
+    if (!block)
         return NULL;
-    atomic_init(&fresh->users, 1);
-    fresh->used = HEADER_BYTES;
+    atomic_init(&block->users, 1);
+    block->used = HEADER_BYTES;
     if (p->block)
         leave_block(host, p->block);
-    return p->block = fresh;
+    return p->block = block;
 }
 
 void *byi_dn_computed_alloc(struct byi_program *p, uint64_t bytes, bool brief)
 {
-    const uint64_t all =
+    const uint64_t total =
         HEADER_BYTES + (bytes + BYI_ALIGN - 1) / BYI_ALIGN * BYI_ALIGN;
     struct byi_computed_block *block = NULL;
-    if (all < bytes)
+    if (total < bytes)
         return NULL;
-    if (all < LARGE_BYTES && p->unblocked_bytes >= FEW_BYTES && !brief)
-        block = find_block(p, all);
+    if (total < LARGE_BYTES && p->unblocked_bytes >= MIN_BLOCKED && !brief)
+        block = find_block(p, total);
     /* if a memory limit forbids a block, it may still allow the constant */
     char *at = block ? (char *)block + block->used
-                     : p->host->acquire(p->host->ctx, all);
+                     : p->host->acquire(p->host->ctx, total);
     if (!at)
         return NULL;
     if (block) {
-        block->used += all;
+        block->used += total;
         atomic_fetch_add(&block->users, 1);
     } else if (!brief) {
-        p->unblocked_bytes += all;
+        p->unblocked_bytes += total;
     }
     ((struct computed_header *)(void *)at)->block = block;
     return at + HEADER_BYTES;

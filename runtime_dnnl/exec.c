@@ -10,8 +10,8 @@
 /* The memory of a program, which one run at a time uses. */
 struct byi_exec {
     const struct byi_program *program;
-    struct byi_program *listed; /* if not NULL: append steps to it instead of
-                                 * running them */
+    struct byi_program *list_target; /* if not NULL: append steps to it instead
+                                      * of running them */
     /* The host's scratch memory that the calls refer to: the temporaries, then
      * the scratch memory that all primitives share. NULL before the first run.
      */
@@ -218,8 +218,8 @@ static enum byoc_status list_step(struct byi_program *p,
 /* Implements byi_operators.run. */
 static int call_step(struct byi_exec *exec, const struct byi_dnnl_step *step)
 {
-    if (exec->listed)
-        return (int)list_step(exec->listed, step, exec->err);
+    if (exec->list_target)
+        return (int)list_step(exec->list_target, step, exec->err);
     return (int)run_step(exec, step);
 }
 
@@ -229,7 +229,8 @@ static const struct byi_operators unit_operators = {.run = call_step};
 enum byoc_status byi_dn_exec_list(struct byi_program *program,
                                   struct byoc_error *err)
 {
-    struct byi_exec exec = {.program = program, .listed = program, .err = err};
+    struct byi_exec exec = {
+        .program = program, .list_target = program, .err = err};
     return (enum byoc_status)program->unit->run(&unit_operators, &exec);
 }
 

@@ -164,9 +164,9 @@ bool byi_desc_permutes_batch(const struct byi_desc *d)
 {
     if (d->kind != BYI_DESC_STRIDED)
         return false;
-    const struct byi_desc seen = byi_desc_canonical(d, BYI_UNITS_PLAIN);
+    const struct byi_desc canonical = byi_desc_canonical(d, BYI_UNITS_PLAIN);
     for (uint32_t i = 1; i + 2 < d->rank; i++)
-        if (seen.strides[i] > seen.strides[i - 1])
+        if (canonical.strides[i] > canonical.strides[i - 1])
             return true;
     return false;
 }

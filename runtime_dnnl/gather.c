@@ -129,9 +129,10 @@ static enum byoc_status keep_operand(struct byi_build *b,
 
 /* Set the views and parameters of *g, and keep their buffers until the reader
  * is built. */
-static enum byoc_status keep_all(struct byi_build *b, uint32_t n,
-                                 const uint32_t *values, const struct affine *a,
-                                 struct byi_gathered *g)
+static enum byoc_status keep_views(struct byi_build *b, uint32_t n,
+                                   const uint32_t *values,
+                                   const struct affine *a,
+                                   struct byi_gathered *g)
 {
     for (uint32_t i = 0; i < n; i++) {
         struct byi_dnnl_value *value = byi_dn_operand(b, values[i]);
@@ -169,7 +170,7 @@ bool byi_dn_gather(struct byi_build *b, uint32_t n, const uint32_t *values,
     struct byi_gathered *g = byi_arena_calloc(b->arena, 1, sizeof *g);
     g->name = byi_dn_joined_name(b);
     g->sources = b->kernel->source;
-    *status = keep_all(b, n, values, &a, g);
+    *status = keep_views(b, n, values, &a, g);
     b->values[b->kernel->outs[0]].gathered = g;
     return true;
 }

@@ -59,12 +59,12 @@ static bool has_fast_broadcast(const struct byi_desc *desc)
 enum byoc_status byi_dn_build_elementwise(struct byi_build *b)
 {
     const struct byoc_graph_step *step = byi_dn_step0(b);
-    const enum byoc_status exact = byi_dn_integer_elementwise(b);
-    if (exact != BYOC_EUNSUPPORTED)
-        return exact;
+    enum byoc_status status = byi_dn_integer_elementwise(b);
+    if (status != BYOC_EUNSUPPORTED)
+        return status;
     struct byi_dnnl_value *main = byi_dn_operand(b, byi_dn_arg0(b, 0)),
                           *other = NULL;
-    uint32_t which = 0;
+    uint32_t main_index = 0;
     if (step->n_args == 2) {
         struct byi_dnnl_value *second = byi_dn_operand(b, byi_dn_arg0(b, 1));
         if (!has_dims(main, byi_dn_result(b))) {
@@ -75,7 +75,7 @@ enum byoc_status byi_dn_build_elementwise(struct byi_build *b)
                                      "since oneDNN has only a reference "
                                      "implementation",
                                      step->name);
-            which = 1;
+            main_index = 1;
             main = second;
         } else if (has_dims(second, byi_dn_result(b))) {
             other = second;
@@ -88,10 +88,10 @@ enum byoc_status byi_dn_build_elementwise(struct byi_build *b)
                              step->name,
                              byoc_dtype_name(main->views[0].desc.dtype));
     struct byi_chain chain;
-    BYI_TRY(byi_dn_chain_read(b, 0, b->kernel->n_steps, which, &chain));
+    BYI_TRY(byi_dn_chain_read(b, 0, b->kernel->n_steps, main_index, &chain));
     struct byi_dnnl_view view;
-    enum byoc_status status = BYOC_OK;
-    const uint32_t from = byi_dn_arg0(b, which);
+    status = BYOC_OK;
+    const uint32_t from = byi_dn_arg0(b, main_index);
     if (!other && byi_dn_gather(b, 1, &from, &chain, &status))
         return status;
     BYI_TRY(choose_view(b, main, other, &view));

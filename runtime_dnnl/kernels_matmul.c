@@ -148,11 +148,11 @@ static struct byi_desc choose_dst(const struct byi_build *b,
         order[i] = (uint32_t)(axes[i] < 0 ? axes[i] + n : axes[i]);
     if (order[n - 1] != n - 1)
         return plain;
-    const struct byi_desc moved =
+    const struct byi_desc permuted =
         byi_dn_dense(type->dtype, n, type->dims, order);
     const bool misplaced =
-        byi_dnnl_major() >= 3 && byi_desc_permutes_batch(&moved);
-    return misplaced ? plain : moved; /* see byi_fault_matmul */
+        byi_dnnl_major() >= 3 && byi_desc_permutes_batch(&permuted);
+    return misplaced ? plain : permuted; /* see byi_fault_matmul */
 }
 
 static bool is_constant(const struct byi_build *b,

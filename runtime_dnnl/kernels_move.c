@@ -28,7 +28,7 @@ enum byoc_status byi_dn_build_reshape(struct byi_build *b)
 {
     const struct byoc_graph_value *type = byi_dn_result(b);
     struct byi_dnnl_value *value = byi_dn_operand(b, byi_dn_arg0(b, 0));
-    uint32_t found = 0;
+    uint32_t n_defined = 0;
     if (b->values[b->kernel->outs[0]].n_views > 0)
         return BYOC_OK; /* the concatenation defined it: see is_shuffled() */
     for (uint32_t i = 0; i < value->n_views; i++) {
@@ -37,9 +37,9 @@ enum byoc_status byi_dn_build_reshape(struct byi_build *b)
                                  &view.desc))
             continue;
         byi_dn_define(b, 0, &view);
-        found++;
+        n_defined++;
     }
-    if (found)
+    if (n_defined)
         return BYOC_OK;
     const struct byi_desc *main = &value->views[0].desc;
     struct byi_desc copy;
@@ -204,8 +204,9 @@ static struct byi_desc concat_layout(struct byi_build *b, uint32_t n)
 
 /* The only reader of a value, if the reader is a single step of this name whose
  * first argument is the value; otherwise NULL. */
-static const struct byoc_graph_step *read_by(const struct byi_build *b,
-                                             uint32_t value, const char *name)
+static const struct byoc_graph_step *find_reader(const struct byi_build *b,
+                                                 uint32_t value,
+                                                 const char *name)
 {
     const uint32_t at = b->reader[value];
     if (at == BYI_NO_INDEX || b->graph->kernels[at].n_steps != 1)
@@ -222,12 +223,13 @@ static bool is_shuffled(const struct byi_build *b, uint32_t n,
                         const struct byi_desc *dst, uint32_t *split)
 {
     const struct byoc_graph_step *step =
-        read_by(b, b->kernel->outs[0], "reshape");
+        find_reader(b, b->kernel->outs[0], "reshape");
     if (!step || dst->rank < 3 || dst->rank + 1 > BYI_MAX_RANK ||
         dst->strides[1] != 1)
         return false;
     const struct byoc_graph_value *type = &b->graph->values[step->outs[0]];
-    const struct byoc_graph_step *swap = read_by(b, step->outs[0], "transpose");
+    const struct byoc_graph_step *swap =
+        find_reader(b, step->outs[0], "transpose");
     uint32_t n_axes;
     const int64_t *axes = swap ? byoc_graph_list(swap, "axes", &n_axes) : NULL;
     if (!axes || n_axes != dst->rank + 1 || type->rank != n_axes ||
@@ -442,20 +444,20 @@ enum byoc_status byi_dn_build_blocks(struct byi_build *b)
     struct byi_image_axes image;
     struct block_shuffle s;
     BYI_TRY(byi_dn_image_read(b, "layout", 4, &image));
-    const struct byi_desc seen = byi_dn_image_permute(&image, &main->desc);
-    read_blocks(step, seen.dims, &s);
+    const struct byi_desc src_image = byi_dn_image_permute(&image, &main->desc);
+    read_blocks(step, src_image.dims, &s);
     const struct byi_desc result =
         image.last || is_output(b)
             ? byi_dn_dense(type->dtype, 4, type->dims, NULL)
             : byi_dn_channels_last(type->dtype, 4, type->dims);
-    const struct byi_desc result_seen = byi_dn_image_permute(&image, &result);
+    const struct byi_desc result_image = byi_dn_image_permute(&image, &result);
     struct byi_dnnl_view src = *main, dst;
     struct byi_desc split, six;
     int64_t dims[6];
     for (uint32_t i = 0; i < 6; i++)
         dims[i] = s.dims[s.order[i]];
-    if (!byi_dn_reshape_desc(&seen, 6, s.dims, &split) ||
-        !byi_dn_reshape_desc(&result_seen, 6, dims, &six)) {
+    if (!byi_dn_reshape_desc(&src_image, 6, s.dims, &split) ||
+        !byi_dn_reshape_desc(&result_image, 6, dims, &six)) {
         char shape[128];
         return byi_dn_refuse(
             b,

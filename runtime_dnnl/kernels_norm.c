@@ -70,12 +70,12 @@ static enum byoc_status want_inner(struct byi_build *b,
         for (uint32_t i = 0; i < d->rank; i++)
             if (inner[old[i]])
                 order[n++] = old[i];
-        const struct byi_desc moved =
+        const struct byi_desc permuted =
             byi_dn_dense(d->dtype, d->rank, d->dims, order);
         if (v == 0)
-            wanted = moved;
-        if (byi_dn_same_layout(d, &moved)) {
-            wanted = moved;
+            wanted = permuted;
+        if (byi_dn_same_layout(d, &permuted)) {
+            wanted = permuted;
             break;
         }
     }
@@ -297,10 +297,10 @@ static bool read_adjacent(const struct byi_desc *d, const bool *reduced,
             return false;
         dims[group] *= d->dims[order[i]];
     }
-    const int64_t kept[3] = {dims[0], 1, dims[2]};
+    const int64_t dst_dims[3] = {dims[0], 1, dims[2]};
     const uint32_t rank = dims[2] == 1 ? 2 : 3;
     p->src = byi_dn_dense(d->dtype, rank, dims, NULL);
-    p->dst = byi_dn_dense(d->dtype, rank, kept, NULL);
+    p->dst = byi_dn_dense(d->dtype, rank, dst_dims, NULL);
     return true;
 }
 
@@ -357,10 +357,10 @@ enum byoc_status byi_dn_build_reduce(struct byi_build *b)
                                  "least one element",
                                  step->name);
     }
-    int64_t kept[BYI_MAX_RANK];
+    int64_t dst_dims[BYI_MAX_RANK];
     for (uint32_t i = 0; i < main->rank; i++)
-        kept[i] = reduced[i] ? 1 : p.src.desc.dims[i];
-    const struct byi_desc dst = byi_dn_dense_like(&p.src.desc, kept);
+        dst_dims[i] = reduced[i] ? 1 : p.src.desc.dims[i];
+    const struct byi_desc dst = byi_dn_dense_like(&p.src.desc, dst_dims);
     struct byi_core core = {
         .make = byi_dn_make_reduce, .params = &p.reduce, .elt_only = true};
     if (!byi_dn_reshape_desc(&dst, byi_dn_result(b)->rank,

@@ -30,7 +30,7 @@ static struct byi_dnnl_value *value_of(struct byi_build *b, uint32_t i)
     return byi_dn_operand(b, byi_dn_arg0(b, i));
 }
 
-static bool is_given(struct byi_build *b, uint32_t i)
+static bool is_present(struct byi_build *b, uint32_t i)
 {
     if (i >= byi_dn_step0(b)->n_args)
         return false;
@@ -98,7 +98,7 @@ static enum byoc_status check_lengths(struct byi_build *b,
 {
     enum byoc_dtype dtype;
     int64_t n = 0;
-    if (!is_given(b, LENGTHS))
+    if (!is_present(b, LENGTHS))
         return BYOC_OK;
     const int32_t *lengths =
         byi_dn_const_data(b, byi_dn_arg0(b, LENGTHS), &dtype, &n);
@@ -127,7 +127,8 @@ static enum byoc_status check_features(struct byi_build *b, struct recurrent *m)
             b, "%s: found dtype %s, expected float32", op_name(b),
             byoc_dtype_name(value_of(b, X)->views[0].desc.dtype));
     for (uint32_t i = WEIGHTS; i <= BIAS; i++)
-        if (i < byi_dn_step0(b)->n_args && is_given(b, i) && !is_constant(b, i))
+        if (i < byi_dn_step0(b)->n_args && is_present(b, i) &&
+            !is_constant(b, i))
             return byi_dn_refuse(b,
                                  "%s: found %s that is not constant, expected "
                                  "a constant, which is packed at load",
@@ -143,7 +144,7 @@ static enum byoc_status check_features(struct byi_build *b, struct recurrent *m)
                              "%s: found input_forget, expected 0, since oneDNN "
                              "lacks it",
                              op_name(b));
-    if (is_given(b, PEEPHOLES))
+    if (is_present(b, PEEPHOLES))
         return byi_dn_refuse(b,
                              "%s: found peepholes, expected none, since they "
                              "are not passed to oneDNN",
@@ -181,7 +182,7 @@ static enum byoc_status want_state(struct byi_build *b, struct recurrent *m,
 {
     const struct byi_desc desc = state_desc(m);
     const struct byi_fill zeros = {.n = byi_elements(4, desc.dims)};
-    if (is_given(b, operand)) {
+    if (is_present(b, operand)) {
         BYI_TRY(want_order(b, value_of(b, operand), m->batch_first, view));
     } else {
         BYI_TRY(byi_dn_make_fill(b->program, &zeros, b->err));
@@ -196,12 +197,12 @@ static enum byoc_status want_state(struct byi_build *b, struct recurrent *m,
 static struct byi_gates gates_of(struct byi_build *b, const struct recurrent *m,
                                  uint32_t i, int64_t size)
 {
-    struct byi_gates p = {.none = !is_given(b, i),
+    struct byi_gates p = {.no_bias = !is_present(b, i),
                           .directions = m->directions,
                           .gates = m->n_gates,
-                          .apart = m->n_biases > m->n_gates,
+                          .last_separate = m->n_biases > m->n_gates,
                           .size = size};
-    if (!p.none)
+    if (!p.no_bias)
         p.from = byi_dn_place(b, &value_of(b, i)->views[0]);
     memcpy(p.order, m->gates, m->n_gates);
     return p;
@@ -244,10 +245,10 @@ static enum byoc_status pack_weights(struct byi_build *b,
     struct byi_dnnl_view view;
     BYI_TRY(byi_dn_want_plain(b, value_of(b, operand), &view));
     const int64_t n = view.desc.dims[2];
-    bool sorted = true;
+    bool in_order = true;
     for (uint32_t g = 0; g < m->n_gates; g++)
-        sorted = sorted && m->gates[g] == g;
-    if (!sorted) {
+        in_order = in_order && m->gates[g] == g;
+    if (!in_order) {
         const struct byi_gates p = gates_of(b, m, operand, m->hidden * n);
         BYI_TRY(byi_dn_make_gate_weights(b->program, &p, b->err));
         view = (struct byi_dnnl_view){
@@ -261,7 +262,7 @@ static enum byoc_status pack_weights(struct byi_build *b,
 
 static enum byoc_status read_layer(struct byi_build *b, struct recurrent *m)
 {
-    static const uint8_t same[] = {0, 1, 2}, of_lstm[] = {0, 2, 3, 1};
+    static const uint8_t model_order[] = {0, 1, 2}, lstm_order[] = {0, 2, 3, 1};
     const struct byoc_graph_step *step = byi_dn_step0(b);
     const char *direction = byoc_graph_string(step, "direction", "");
     const int64_t *x = value_of(b, X)->views[0].desc.dims;
@@ -270,7 +271,7 @@ static enum byoc_status read_layer(struct byi_build *b, struct recurrent *m)
     m->batch = x[m->batch_first ? 0 : 1];
     m->input = x[2];
     m->hidden = value_of(b, RECURRENT)->views[0].desc.dims[2];
-    m->gates = byi_dn_is(step, "nn.lstm") ? of_lstm : same;
+    m->gates = byi_dn_is(step, "nn.lstm") ? lstm_order : model_order;
     m->p.kind = byi_dn_is(step, "nn.rnn")            ? BYI_RNN_PLAIN
                 : byi_dn_is(step, "nn.lstm")         ? BYI_RNN_LSTM
                 : has_flag(b, "linear_before_reset") ? BYI_RNN_GRU_LINEAR
@@ -289,7 +290,7 @@ static enum byoc_status want_operands(struct byi_build *b, struct recurrent *m)
 {
     BYI_TRY(want_order(b, value_of(b, X), m->batch_first, &m->src));
     m->p.src = m->src.desc;
-    if (is_given(b, INITIAL_H) || is_given(b, INITIAL_C)) {
+    if (is_present(b, INITIAL_H) || is_present(b, INITIAL_C)) {
         BYI_TRY(want_state(b, m, INITIAL_H, &m->src_h));
         m->p.src_h = m->src_h.desc;
         if (m->p.kind == BYI_RNN_LSTM) {

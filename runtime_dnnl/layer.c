@@ -13,7 +13,7 @@
 static struct byi_dnnl library;
 static char version_text[32], compat_text[80];
 static enum byoc_status library_status = BYOC_EBACKEND;
-static char library_why[200];
+static char library_error[200];
 static pthread_once_t library_once = PTHREAD_ONCE_INIT;
 
 static void open_library(void)
@@ -24,13 +24,13 @@ static void open_library(void)
     snprintf(compat_text, sizeof compat_text, "oneDNN %d.%d %s", v->major,
              v->minor, byi_dnnl_isa());
     if (v->major != DNNL_VERSION_MAJOR) {
-        snprintf(library_why, sizeof library_why,
+        snprintf(library_error, sizeof library_error,
                  "found oneDNN %d.%d.%d, expected %d.x, as at build time",
                  v->major, v->minor, v->patch, DNNL_VERSION_MAJOR);
         return;
     }
     if (dnnl_engine_create(&library.engine, dnnl_cpu, 0) != dnnl_success) {
-        snprintf(library_why, sizeof library_why,
+        snprintf(library_error, sizeof library_error,
                  "oneDNN %d.%d.%d has no CPU engine on this machine", v->major,
                  v->minor, v->patch);
         return;
@@ -43,7 +43,7 @@ const struct byi_dnnl *byi_dnnl_open(struct byoc_error *err)
     pthread_once(&library_once, open_library);
     if (library_status == BYOC_OK)
         return &library;
-    byi_fail(err, library_status, "%s", library_why);
+    byi_fail(err, library_status, "%s", library_error);
     return NULL;
 }
 
@@ -115,19 +115,19 @@ bool byi_dnnl_has_dtype(enum byoc_dtype dtype)
     return translate_dtype(dtype) != dnnl_data_type_undef;
 }
 
-enum byoc_status byi_md_make(const struct byi_desc *given,
+enum byoc_status byi_md_make(const struct byi_desc *requested,
                              enum byi_unit_axes units, struct byi_md *md,
                              struct byoc_error *err)
 {
     md->used = false;
-    if (given->kind == BYI_DESC_ABSENT)
+    if (requested->kind == BYI_DESC_ABSENT)
         return BYOC_OK;
-    if (!byi_dnnl_has_dtype(given->dtype))
+    if (!byi_dnnl_has_dtype(requested->dtype))
         return byi_fail(err, BYOC_EUNSUPPORTED,
                         "found element type %s, expected one of oneDNN's",
-                        byoc_dtype_name(given->dtype));
-    BYI_TRY(byi_fault_status(byi_fault_desc(given), err));
-    const struct byi_desc canonical = byi_desc_canonical(given, units);
+                        byoc_dtype_name(requested->dtype));
+    BYI_TRY(byi_fault_status(byi_fault_desc(requested), err));
+    const struct byi_desc canonical = byi_desc_canonical(requested, units);
     const struct byi_desc *desc = &canonical;
     const dnnl_data_type_t type = translate_dtype(desc->dtype);
     const int rank = (int)desc->rank;
@@ -302,12 +302,12 @@ static struct byi_posts replace_relus(const struct byi_posts *posts,
 
 enum byoc_status byi_pieces_make(struct byi_pieces *pieces, uint32_t n,
                                  const struct byi_desc *const *desc,
-                                 const struct byi_posts *given,
+                                 const struct byi_posts *requested,
                                  enum byi_unit_axes units,
                                  struct byoc_error *err)
 {
     struct byi_post copy[BYI_MAX_POSTS];
-    const struct byi_posts replaced = replace_relus(given, copy);
+    const struct byi_posts replaced = replace_relus(requested, copy);
     const struct byi_posts *posts = &replaced;
     *pieces = (struct byi_pieces){.n = n};
     enum byoc_status status =
@@ -400,7 +400,7 @@ enum byoc_status byi_prim_wrap(dnnl_status_t status, dnnl_primitive_desc_t pd,
     struct byi_prim *p = byi_own_try(1, sizeof *p, free_prim);
     if (!p) {
         dnnl_primitive_desc_destroy(pd);
-        return byi_fail(err, BYOC_ENOMEM, "out of memory");
+        return byi_fail(err, BYOC_ENOMEM, "out of memory for a primitive");
     }
     p->pd = pd;
     p->slopes = pieces->slopes;
@@ -422,7 +422,7 @@ enum byoc_status byi_prim_wrap_fast(const struct byi_dn_fast *fast,
     struct byi_prim *p = copy ? byi_own_try(1, sizeof *p, free_prim) : NULL;
     if (!p) {
         byi_release(copy);
-        return byi_fail(err, BYOC_ENOMEM, "out of memory");
+        return byi_fail(err, BYOC_ENOMEM, "out of memory for a primitive");
     }
     *copy = *fast;
     p->fast = copy;
@@ -532,9 +532,9 @@ bool byi_prim_wants(const struct byi_prim *prim, int arg,
     if (byi_md_make(desc, BYI_UNITS_PLAIN, &md, NULL))
         return false;
     BYI_MD_PTR wanted = byi_prim_query(prim, arg);
-    const bool same = wanted && dnnl_memory_desc_equal(BYI_MD(&md), wanted);
+    const bool matches = wanted && dnnl_memory_desc_equal(BYI_MD(&md), wanted);
     byi_md_drop(&md);
-    return same;
+    return matches;
 }
 
 bool byi_prim_same(const struct byi_prim *a, int arg_a,
@@ -637,7 +637,7 @@ static enum byoc_status bind_fast(const struct byi_prim *prim, uint32_t n,
     struct byi_bound_call *c = byi_alloc(1, sizeof *c);
     if (!c || !(c->slots = byi_alloc(n, sizeof *c->slots))) {
         byi_release(c);
-        return byi_fail(err, BYOC_ENOMEM, "out of memory");
+        return byi_fail(err, BYOC_ENOMEM, "out of memory for a call");
     }
     c->fast = prim->fast;
     c->scratch = scratch;
@@ -661,7 +661,7 @@ enum byoc_status byi_bound_new(const struct byi_dnnl *lib,
     if (!c || dnnl_stream_create(&c->stream, lib->engine,
                                  dnnl_stream_default_flags) != dnnl_success) {
         byi_release(c);
-        return byi_fail(err, BYOC_ENOMEM, "out of memory");
+        return byi_fail(err, BYOC_ENOMEM, "out of memory for a call");
     }
     c->prim = prim->prim;
     c->alone = prim->alone;
@@ -713,9 +713,9 @@ static void run_in_order(void *ctx, uint32_t n, void (*fn)(void *, uint32_t),
 
 static dnnl_status_t execute(const struct byi_bound_call *call)
 {
-    static const struct byi_omp_host one = {.parallel_for = run_in_order,
-                                            .threads = 1};
-    const struct byi_omp_host *host = call->alone ? byi_omp_use(&one) : NULL;
+    static const struct byi_omp_host single = {.parallel_for = run_in_order,
+                                               .threads = 1};
+    const struct byi_omp_host *host = call->alone ? byi_omp_use(&single) : NULL;
     const dnnl_status_t status = dnnl_primitive_execute(
         call->prim, call->stream, (int)call->n_args, call->args);
     if (status == dnnl_success)
@@ -776,12 +776,12 @@ void byi_bands_run(const struct byi_bands *bands,
                    struct byi_bound_call *const *calls)
 {
     struct byi_f32_conv_run runs[BYI_F32_MAX_BAND_CONVS];
-    const int now = omp_get_max_threads();
+    const int team = omp_get_max_threads();
     for (uint32_t i = 0; i < bands->bands.n; i++)
         byi_dn_fast_fill(calls[i]->fast, calls[i]->n, calls[i]->slots,
                          &runs[i]);
     byi_f32_bands_run(&bands->bands, runs, calls[0]->scratch,
-                      now < bands->threads ? now : bands->threads);
+                      team < bands->threads ? team : bands->threads);
 }
 
 void byi_bound_free(struct byi_bound_call **call)

@@ -210,8 +210,8 @@ const char *byi_fault_binary(int major, const struct byi_dnnl_binary *p,
 const char *byi_fault_elt_only(const struct byi_posts *posts);
 const char *byi_fault_pool(int major, const struct byi_dnnl_pool *p);
 const char *byi_fault_prelu(const struct byi_dnnl_prelu *p);
-/* The same after creation: refuse implementations, named `impl`, that are wrong
- * for these post-ops. */
+/* Checks after creation: they refuse implementations, named `impl`, that are
+ * wrong for these post-ops. */
 const char *byi_fault_pool_impl(int major, const struct byi_dnnl_pool *p,
                                 const struct byi_posts *posts,
                                 const char *impl);

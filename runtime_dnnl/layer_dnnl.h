@@ -61,7 +61,7 @@ struct byi_md {
 
 /* Describe a tensor for oneDNN; free *md with byi_md_drop. Errors: BYOC_ENOMEM,
  * BYOC_EUNSUPPORTED (oneDNN lacks the type or layout). */
-enum byoc_status byi_md_make(const struct byi_desc *given,
+enum byoc_status byi_md_make(const struct byi_desc *desc,
                              enum byi_unit_axes units, struct byi_md *md,
                              struct byoc_error *err);
 void byi_md_drop(struct byi_md *md);
@@ -81,7 +81,7 @@ struct byi_pieces {
  * Errors: those of byi_md_make, and BYOC_EUNSUPPORTED for the post-ops. */
 enum byoc_status byi_pieces_make(struct byi_pieces *pieces, uint32_t n,
                                  const struct byi_desc *const *desc,
-                                 const struct byi_posts *given,
+                                 const struct byi_posts *posts,
                                  enum byi_unit_axes units,
                                  struct byoc_error *err);
 void byi_pieces_drop(struct byi_pieces *pieces);
@@ -114,13 +114,13 @@ uint64_t byi_narrow_bytes(const struct byi_prim *prim);
 
 /* The float32 copy of a narrow argument. */
 struct byi_narrow_copy {
-    uint32_t slot;
+    uint32_t slot; /* the argument's index in the call */
     void (*widen)(const uint16_t *from, float *to, int64_t n);
     void (*narrow)(const float *from, uint16_t *to, int64_t n);
-    void *data; /* the argument's own data */
+    void *data; /* the narrow argument */
     float *copy;
-    int64_t n;
-    bool reads, writes;
+    int64_t n;          /* number of elements */
+    bool reads, writes; /* what the primitive does with the argument */
 };
 /* Describe the copies, in `buffer`, of the narrow ones among n arguments; free
  * *copies with byi_release. */

@@ -144,7 +144,7 @@ static uint32_t find_joined_run(const struct byi_desc *desc, uint32_t i,
 bool byi_dn_join_desc(const struct byi_desc *desc, uint32_t rank,
                       const int64_t *dims, struct byi_desc *out)
 {
-    int64_t far[BYI_MAX_RANK]; /* the largest stride of each run */
+    int64_t max_stride[BYI_MAX_RANK]; /* of each run */
     uint32_t run[BYI_MAX_RANK] = {0}, order[BYI_MAX_RANK], n = 0, runs = 0;
     for (uint32_t i = 0, j = 0; i < desc->rank; runs++) {
         uint32_t end = i;
@@ -154,22 +154,22 @@ bool byi_dn_join_desc(const struct byi_desc *desc, uint32_t rank,
         end = ones ? desc->rank : find_joined_run(desc, i, rank, dims, &j);
         if (end == 0)
             return false;
-        far[runs] = 0;
+        max_stride[runs] = 0;
         for (; i < end; i++) {
             run[i] = runs;
-            if (desc->dims[i] > 1 && desc->strides[i] > far[runs])
-                far[runs] = desc->strides[i];
+            if (desc->dims[i] > 1 && desc->strides[i] > max_stride[runs])
+                max_stride[runs] = desc->strides[i];
         }
     }
     while (n < desc->rank) { /* the outermost of the remaining runs */
         uint32_t best = 0;
         for (uint32_t r = 1; r < runs; r++)
-            if (far[r] > far[best])
+            if (max_stride[r] > max_stride[best])
                 best = r;
         for (uint32_t i = 0; i < desc->rank; i++)
-            if (run[i] == best && far[best] >= 0)
+            if (run[i] == best && max_stride[best] >= 0)
                 order[n++] = i;
-        far[best] = -1;
+        max_stride[best] = -1;
     }
     *out = byi_dn_dense(desc->dtype, desc->rank, desc->dims, order);
     return true;
@@ -191,20 +191,20 @@ struct byi_desc byi_dn_lead(const struct byi_desc *desc, uint32_t rank)
     struct byi_desc d = *desc;
     d.rank = rank;
     if (rank <= desc->rank) {
-        const uint32_t drop = desc->rank - rank;
-        memmove(d.dims, desc->dims + drop, rank * sizeof d.dims[0]);
-        memmove(d.strides, desc->strides + drop, rank * sizeof d.dims[0]);
+        const uint32_t n_dropped = desc->rank - rank;
+        memmove(d.dims, desc->dims + n_dropped, rank * sizeof d.dims[0]);
+        memmove(d.strides, desc->strides + n_dropped, rank * sizeof d.dims[0]);
         return d;
     }
-    const uint32_t lead = rank - desc->rank;
+    const uint32_t n_added = rank - desc->rank;
     int64_t span = 1;
     for (uint32_t i = 0; i < desc->rank; i++) {
-        d.dims[lead + i] = desc->dims[i];
-        d.strides[lead + i] = desc->strides[i];
+        d.dims[n_added + i] = desc->dims[i];
+        d.strides[n_added + i] = desc->strides[i];
         if (desc->dims[i] * desc->strides[i] > span)
             span = desc->dims[i] * desc->strides[i];
     }
-    for (uint32_t i = 0; i < lead; i++) {
+    for (uint32_t i = 0; i < n_added; i++) {
         d.dims[i] = 1;
         d.strides[i] = span;
     }

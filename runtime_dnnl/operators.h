@@ -322,14 +322,14 @@ struct byi_integers {
 };
 /* A recurrent layer's gates in oneDNN's order: gate i is the model's order[i].
  * Weights have `size` floats per gate. Biases have `size` floats, the sums of
- * input and recurrent bias, or zeros if there is no bias. If `apart`, the
- * biases of the last gate are not added up. */
+ * input and recurrent bias, or zeros if there is no bias. If `last_separate`,
+ * the biases of the last gate are not added up. */
 struct byi_gates {
     struct byi_place from;
-    bool none; /* for biases: the model has no bias */
+    bool no_bias; /* for biases: the model has none, so they are zeros */
     uint32_t directions, gates;
     uint8_t order[4];
-    bool apart;
+    bool last_separate;
     int64_t size;
 };
 

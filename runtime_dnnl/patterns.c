@@ -33,12 +33,12 @@ static const char *const refusals[] = {BYI_DN_REFUSALS(REFUSAL, COMMA)};
 
 /* Accepts a match if its source and the results of its operators have one of n
  * types. Results of isnan and results that are tuples are not checked. The
- * messages for results and for the source are refusals[for_result] and
- * refusals[for_source]. */
+ * messages for results and for the source are refusals[result_text] and
+ * refusals[source_text]. */
 static const char *accept_types(const struct byoc_host *host,
                                 const struct byoc_match *m,
                                 const uint32_t *types, uint32_t n,
-                                int for_result, int for_source)
+                                int result_text, int source_text)
 {
     uint32_t dtype, rank, at = n;
     const int64_t *dims;
@@ -49,7 +49,7 @@ static const char *accept_types(const struct byoc_host *host,
         for (at = 0; at < n && types[at] != dtype;)
             at++;
         if (at == n)
-            return host->match_say(m, refusals[for_result],
+            return host->match_say(m, refusals[result_text],
                                    host->match_op(m, i),
                                    host->match_show_op(m, i));
     }
@@ -59,7 +59,7 @@ static const char *accept_types(const struct byoc_host *host,
         at++;
     return at < n
                ? NULL
-               : host->match_say(m, refusals[for_source], host->match_op(m, 0),
+               : host->match_say(m, refusals[source_text], host->match_op(m, 0),
                                  host->match_show(m, "src"));
 }
 

@@ -45,7 +45,7 @@ static dnnl_status_t create_conv(const struct byi_dnnl *lib,
         BYI_MD(&s->md[CONV_WEIGHTS]), BYI_MD(&s->md[CONV_BIAS]),
         BYI_MD(&s->md[CONV_DST]), strides, dilates, w->begin, w->end, s->attr);
 #else
-    dnnl_convolution_desc_t d; /* 2.x uses it for both */
+    dnnl_convolution_desc_t d; /* 2.x uses this type for both */
     const dnnl_status_t status =
         (p->deconv ? dnnl_dilated_deconvolution_forward_desc_init
                    : dnnl_dilated_convolution_forward_desc_init)(

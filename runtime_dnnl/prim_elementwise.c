@@ -78,7 +78,9 @@ enum byoc_status byi_prim_new_concat(const struct byi_dnnl *lib,
     dnnl_memory_desc_t *src = byi_alloc(p->n, sizeof *src);
 #endif
     enum byoc_status descs_status =
-        md && src ? BYOC_OK : byi_fail(err, BYOC_ENOMEM, "out of memory");
+        md && src
+            ? BYOC_OK
+            : byi_fail(err, BYOC_ENOMEM, "out of memory for a concatenation");
     for (uint32_t i = 0; i < p->n && descs_status == BYOC_OK; i++) {
         descs_status = byi_md_make(&p->src[i], BYI_UNITS_PLAIN, &md[i], err);
         if (descs_status == BYOC_OK)
@@ -124,15 +126,16 @@ static int64_t largest_factor(int64_t n)
 static enum byoc_status check_sizes(const struct byi_desc *desc,
                                     struct byoc_error *err)
 {
-    enum { MOST = 1 << 22 };
+    enum { MAX_FACTOR = 1 << 22 };
     for (uint32_t i = 0; i < desc->rank; i++)
-        if (desc->dims[i] > MOST && (desc->dims[i] > (int64_t)MOST * MOST ||
-                                     largest_factor(desc->dims[i]) > MOST))
+        if (desc->dims[i] > MAX_FACTOR &&
+            (desc->dims[i] > (int64_t)MAX_FACTOR * MAX_FACTOR ||
+             largest_factor(desc->dims[i]) > MAX_FACTOR))
             return byi_fail(err, BYOC_EUNSUPPORTED,
                             "found a reorder of an axis of size %lld, expected "
                             "a size without a prime factor over %d, since "
                             "oneDNN would take seconds to prepare it",
-                            (long long)desc->dims[i], MOST);
+                            (long long)desc->dims[i], MAX_FACTOR);
     return BYOC_OK;
 }
 

@@ -85,14 +85,14 @@ static bool read_operand(const struct byi_desc *dst,
         desc->rank != dst->rank)
         return false;
     for (uint32_t i = 0; i < dst->rank; i++) {
-        const bool same = desc->dims[i] == dst->dims[i],
-                   one = desc->dims[i] == 1;
+        const bool equal = desc->dims[i] == dst->dims[i],
+                   is_one = desc->dims[i] == 1;
         if (i >= 2)
             positions *= dst->dims[i];
-        whole &= same;
-        vector &= i == 1 ? same : one;
-        image &= i < 2 ? same : one;
-        position &= i == 1 ? one : same;
+        whole &= equal;
+        vector &= i == 1 ? equal : is_one;
+        image &= i < 2 ? equal : is_one;
+        position &= i == 1 ? is_one : equal;
     }
     to->repeat = 1;
     to->column = 1;
@@ -236,12 +236,12 @@ void byi_dn_fast_fill(const struct byi_dn_fast *fast, uint32_t n,
     byi_f32_binary_fn *const prelu = fast->conv.kernels->binary[BYI_F32_PRELU];
     for (uint32_t i = 0; i < fast->conv.n_epilogue; i++) {
         const uint32_t at = fast->conv.epilogue[i].operand;
-        const bool slopes = fast->conv.epilogue[i].binary == prelu;
+        const bool is_prelu = fast->conv.epilogue[i].binary == prelu;
         run->operands[at] =
             fast->sums && at == 0
                 ? run->y
                 : byi_dn_fast_find(n, slots,
-                                   (slopes ? BYI_ARG_SLOPE : BYI_ARG_POST) +
+                                   (is_prelu ? BYI_ARG_SLOPE : BYI_ARG_POST) +
                                        (int)at);
     }
 }
@@ -258,7 +258,7 @@ static void run_conv(const struct byi_dn_fast *fast, uint32_t n,
     for (uint32_t i = 0; i < fast->n_gathered; i++)
         sources[i] = (struct byi_f32_source){
             byi_dn_fast_find(n, slots, BYI_ARG_MULTI + (int)i),
-            fast->gathered[i]};
+            fast->source_channels[i]};
     if (fast->n_gathered) {
         run.x = sources[0].x;
         run.sources = sources;
@@ -379,7 +379,7 @@ static bool read_gather(const struct byi_dnnl_conv *p, struct byi_dn_fast *fast)
         if (conv->stride[i] != 1 || conv->pad[i] != 0)
             return false;
     fast->n_gathered = g->n;
-    memcpy(fast->gathered, g->channels, sizeof fast->gathered);
+    memcpy(fast->source_channels, g->channels, sizeof fast->source_channels);
     conv->gathers = !conv->type;
     conv->rectifies = g->relu;
     conv->scales = scales;
@@ -417,7 +417,8 @@ static bool read_conv(const struct byi_dnnl_conv *p, struct byi_f32_conv *conv)
             return false;
     }
     conv->bias = p->bias.kind != BYI_DESC_ABSENT;
-    /* one channel has both layouts; with several, the caller chose planes */
+    /* one channel has both layouts; with several, a channels-first source is
+     * the caller's choice */
     const bool last = byi_dn_is_dense_last(&p->src, p->src.dtype);
     conv->planar = is_row_major(&p->src) && !p->banded &&
                    byi_f32_planar_suits(conv) &&
@@ -497,15 +498,15 @@ bool byi_dn_fast_bands(uint32_t n, const struct byi_dn_fast *const *fast,
 
 bool byi_dn_fast_rnn(const struct byi_dnnl_rnn *p, struct byi_dn_fast *fast)
 {
-    const struct byi_desc *const dense[] = {
+    const struct byi_desc *const tensors[] = {
         &p->src, &p->src_h, &p->src_c, &p->bias, &p->dst, &p->dst_h, &p->dst_c};
     *fast = (struct byi_dn_fast){.kind = &recurrent_kind};
     if ((p->kind != BYI_RNN_LSTM && p->kind != BYI_RNN_GRU_LINEAR) ||
         p->bias.kind == BYI_DESC_ABSENT ||
         byi_elements(p->dst.rank, p->dst.dims) <= 0)
         return false;
-    for (size_t i = 0; i < BYI_COUNT(dense); i++)
-        if (dense[i]->kind != BYI_DESC_ABSENT && !is_plain_f32(dense[i]))
+    for (size_t i = 0; i < BYI_COUNT(tensors); i++)
+        if (tensors[i]->kind != BYI_DESC_ABSENT && !is_plain_f32(tensors[i]))
             return false;
     fast->threads = omp_get_max_threads();
     fast->recurrent =
@@ -604,7 +605,7 @@ void byi_dn_fast_run(const struct byi_dn_fast *fast, uint32_t n,
                          byi_dn_fast_find(n, slots, BYI_ARG_DST));
         return;
     }
-    const int now = omp_get_max_threads();
+    const int team = omp_get_max_threads();
     fast->kind->run(fast, n, slots, scratch,
-                    now < fast->threads ? now : fast->threads);
+                    team < fast->threads ? team : fast->threads);
 }

@@ -45,7 +45,7 @@ struct byi_dn_fast {
             struct byi_f32_conv conv;
             bool sums; /* the first post-op adds to dst */
             uint32_t n_gathered;
-            int64_t gathered[BYI_MAX_GATHERED]; /* channels of each source */
+            int64_t source_channels[BYI_MAX_GATHERED];
         };
         struct { /* prim_i8.c */
             struct byi_i8_conv i8;

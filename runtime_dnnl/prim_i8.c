@@ -137,13 +137,13 @@ static bool read_qconv(const struct byi_dnnl_qconv *p, struct byi_i8_conv *conv)
                                            : is_bytes(&p->dst) ? BYI_I8_OCTETS
                                                                : BYI_I8_FLOATS};
     for (uint32_t i = 0; i < BYI_I8_AXES; i++) {
-        const bool has = i >= skip;
-        conv->in[i] = has ? p->src.dims[2 + i - skip] : 1;
-        conv->out[i] = has ? p->dst.dims[2 + i - skip] : 1;
-        conv->size[i] = has ? w->kernel[i - skip] : 1;
-        conv->stride[i] = has ? w->stride[i - skip] : 1;
-        conv->dilation[i] = has ? w->dilation[i - skip] : 1;
-        conv->pad[i] = has ? w->begin[i - skip] : 0;
+        const bool exists = i >= skip;
+        conv->in[i] = exists ? p->src.dims[2 + i - skip] : 1;
+        conv->out[i] = exists ? p->dst.dims[2 + i - skip] : 1;
+        conv->size[i] = exists ? w->kernel[i - skip] : 1;
+        conv->stride[i] = exists ? w->stride[i - skip] : 1;
+        conv->dilation[i] = exists ? w->dilation[i - skip] : 1;
+        conv->pad[i] = exists ? w->begin[i - skip] : 0;
     }
     return true;
 }
@@ -188,12 +188,13 @@ static void requantize(const struct byi_dnnl_qelementwise *p, const uint8_t *x,
     enum { ENTRIES = 256 };
     const struct byi_i8_kernels *k = byi_i8_kernels();
     uint8_t bytes[ENTRIES], table[ENTRIES];
-    float real[ENTRIES];
+    float floats[ENTRIES];
     for (int i = 0; i < ENTRIES; i++)
         bytes[i] = (uint8_t)i;
     k->dequantize(bytes, ENTRIES, flip_of(p->src.dtype),
-                  flipped_zero(p->src_zero, p->src.dtype), p->src_scale, real);
-    k->quantize(real, ENTRIES, p->scale, p->low, p->high, (int32_t)p->zero,
+                  flipped_zero(p->src_zero, p->src.dtype), p->src_scale,
+                  floats);
+    k->quantize(floats, ENTRIES, p->scale, p->low, p->high, (int32_t)p->zero,
                 table);
     byi_lookup_of(byi_isa_widest())->run(x, table, y, n);
 }
@@ -241,18 +242,18 @@ static void run_qelementwise(const struct byi_dn_fast *fast, uint32_t n,
 {
     enum { PART = 1 << 15 }; /* elements for which another thread saves time */
     const struct byi_dnnl_qelementwise *p = &fast->qelementwise;
-    const int64_t all = byi_elements(p->dst.rank, p->dst.dims);
-    const int64_t parts = all / PART < 1         ? 1
-                          : all / PART < threads ? all / PART
-                                                 : threads;
+    const int64_t elements = byi_elements(p->dst.rank, p->dst.dims);
+    const int64_t parts = elements / PART < 1         ? 1
+                          : elements / PART < threads ? elements / PART
+                                                      : threads;
     const void *src = byi_dn_fast_find(n, slots, BYI_ARG_SRC);
     const void *src1 = byi_dn_fast_find(n, slots, BYI_ARG_SRC1);
     void *dst = byi_dn_fast_find(n, slots, BYI_ARG_DST);
     (void)scratch;
 #pragma omp parallel for num_threads((int)parts) if (parts > 1) schedule(static)
     for (int64_t i = 0; i < parts; i++) {
-        const int64_t begin = all * i / parts;
-        run_range(p, src, src1, dst, begin, all * (i + 1) / parts - begin);
+        const int64_t begin = elements * i / parts;
+        run_range(p, src, src1, dst, begin, elements * (i + 1) / parts - begin);
     }
 }
 

@@ -74,18 +74,18 @@ enum byoc_status byi_conv_layouts(const struct byi_dnnl *lib,
 {
     static const char *const images[] = {"NCW", "NCHW", "NCDHW"};
     static const char *const weights[] = {"OIW", "OIHW", "OIDHW"};
-    const struct byi_posts none = {0};
+    const struct byi_posts no_posts = {0};
     struct byi_prim *prim = NULL;
-    BYI_TRY(byi_prim_new_conv(lib, p, &none, &prim, err));
-    const uint32_t which = p->src.rank - 3;
+    BYI_TRY(byi_prim_new_conv(lib, p, &no_posts, &prim, err));
+    const uint32_t spatial = p->src.rank - 3;
     data[0] = kernel[0] = '\0';
-    if (which < BYI_COUNT(images) && !byi_prim_is_ref(prim)) {
+    if (spatial < BYI_COUNT(images) && !byi_prim_is_ref(prim)) {
         name_layout(
             dnnl_primitive_desc_query_md(prim->pd, dnnl_query_src_md, 0),
-            images[which], data, n);
+            images[spatial], data, n);
         name_layout(
             dnnl_primitive_desc_query_md(prim->pd, dnnl_query_weights_md, 0),
-            weights[which], kernel, n);
+            weights[spatial], kernel, n);
     }
     byi_prim_free(&prim);
     return BYOC_OK;

@@ -67,13 +67,13 @@ bool byi_dn_fast_pool(const struct byi_dnnl_pool *p,
                                   .images = p->src.dims[0],
                                   .channels = p->src.dims[1]};
     for (uint32_t i = 0; i < BYI_F32_AXES; i++) {
-        const bool has = i >= skip;
-        pool->in[i] = has ? p->src.dims[2 + i - skip] : 1;
-        pool->out[i] = has ? p->dst.dims[2 + i - skip] : 1;
-        pool->size[i] = has ? p->window.kernel[i - skip] : 1;
-        pool->stride[i] = has ? p->window.stride[i - skip] : 1;
-        pool->dilation[i] = has ? p->window.dilation[i - skip] : 1;
-        pool->pad[i] = has ? p->window.begin[i - skip] : 0;
+        const bool exists = i >= skip;
+        pool->in[i] = exists ? p->src.dims[2 + i - skip] : 1;
+        pool->out[i] = exists ? p->dst.dims[2 + i - skip] : 1;
+        pool->size[i] = exists ? p->window.kernel[i - skip] : 1;
+        pool->stride[i] = exists ? p->window.stride[i - skip] : 1;
+        pool->dilation[i] = exists ? p->window.dilation[i - skip] : 1;
+        pool->pad[i] = exists ? p->window.begin[i - skip] : 0;
     }
     fast->threads = omp_get_max_threads();
     return is_full(pool);
@@ -87,13 +87,15 @@ static const char *move_name(const struct byi_dn_fast *fast)
     return "copy";
 }
 
-/* Copy bytes [at, end) of the destination `to`, whose rows have `all` bytes. */
+/* Copy bytes [at, end) of the destination `to`, whose rows have `row_bytes`
+ * bytes. */
 static void copy_sources(const struct byi_dn_fast *fast,
-                         const char *const *from, int64_t all, char *to,
+                         const char *const *from, int64_t row_bytes, char *to,
                          int64_t at, int64_t end)
 {
-    for (int64_t o = at / all; at < end; o++) {
-        int64_t first = o * all; /* first byte of the source's part of row o */
+    for (int64_t o = at / row_bytes; at < end; o++) {
+        int64_t first =
+            o * row_bytes; /* first byte of the source's part of row o */
         for (uint32_t i = 0; i < fast->n_sources && first < end; i++) {
             const int64_t length = fast->length[i], skip = at - first;
             const int64_t n = byi_min(first + length, end) - at;
@@ -135,13 +137,13 @@ static void run_concat(const struct byi_dn_fast *fast, uint32_t n,
 {
     enum { PART = 1 << 16 }; /* bytes for which another thread saves time */
     const char *from[BYI_DN_SOURCES];
-    int64_t all = 0;
+    int64_t row_bytes = 0;
     for (uint32_t i = 0; i < fast->n_sources; i++) {
         from[i] = byi_dn_fast_find(n, slots, BYI_ARG_MULTI + (int)i);
-        all += fast->length[i];
+        row_bytes += fast->length[i];
     }
     char *to = byi_dn_fast_find(n, slots, BYI_ARG_DST);
-    const int64_t bytes = fast->outer * all;
+    const int64_t bytes = fast->outer * row_bytes;
     const int team = (int)byi_min(byi_max(bytes / PART, 1), threads);
     (void)scratch;
 #pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
@@ -150,7 +152,7 @@ static void run_concat(const struct byi_dn_fast *fast, uint32_t n,
             interleave_sources(fast, from, to, fast->outer * i / team,
                                fast->outer * (i + 1) / team);
         else
-            copy_sources(fast, from, all, to, bytes * i / team,
+            copy_sources(fast, from, row_bytes, to, bytes * i / team,
                          bytes * (i + 1) / team);
 }
 
@@ -296,11 +298,11 @@ static void run_transpose_f32(const struct byi_dn_fast *fast, uint32_t n,
     const int64_t images = m->rank == 3 ? m->dims[0] : 1;
     const int64_t parts = byi_min(byi_ceil_div(columns * rows, PART),
                                   byi_ceil_div(columns, BYI_F32_PANEL));
-    const int64_t all = images * parts;
-    const int team = (int)byi_min(all, threads);
+    const int64_t total = images * parts;
+    const int team = (int)byi_min(total, threads);
     (void)scratch;
 #pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
-    for (int64_t i = 0; i < all; i++) {
+    for (int64_t i = 0; i < total; i++) {
         const int64_t image = i / parts * rows * columns;
         const int64_t first = columns * (i % parts) / parts;
         const int64_t end = columns * (i % parts + 1) / parts;
@@ -315,15 +317,16 @@ static const struct byi_dn_fast_kind transpose_f32_kind = {
     .run = run_transpose_f32,
 };
 
-/* Whether the move transposes images of at most `few` channels. */
-static bool is_transpose(const struct byi_f32_move *m, int64_t few)
+/* Whether the move transposes images of at most `max_channels` channels. */
+static bool is_transpose(const struct byi_f32_move *m, int64_t max_channels)
 {
     if (m->rank < 2 || m->rank > 3)
         return false;
     const uint32_t c = m->rank - 2, r = m->rank - 1;
     const int64_t image = m->dims[c] * m->dims[r];
-    return m->dims[r] <= few && m->from[c] == 1 && m->from[r] == m->dims[c] &&
-           m->to[r] == 1 && m->to[c] == m->dims[r] &&
+    return m->dims[r] <= max_channels && m->from[c] == 1 &&
+           m->from[r] == m->dims[c] && m->to[r] == 1 &&
+           m->to[c] == m->dims[r] &&
            (c == 0 || (m->from[0] == image && m->to[0] == image));
 }
 

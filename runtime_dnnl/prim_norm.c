@@ -20,8 +20,8 @@ static void run_softmax(const struct byi_dn_fast *fast, uint32_t n,
     enum { PART = 1 << 14 }; /* elements for which another thread saves time */
     const struct byi_f32_kernels *k = byi_f32_kernels();
     const int64_t rows = fast->softmax.rows, columns = fast->softmax.columns;
-    const int64_t pays = byi_max(rows * columns / PART, 1);
-    const int team = (int)byi_min(byi_min(pays, rows), threads);
+    const int64_t useful_threads = byi_max(rows * columns / PART, 1);
+    const int team = (int)byi_min(byi_min(useful_threads, rows), threads);
     const float *x = byi_dn_fast_find(n, slots, BYI_ARG_SRC);
     float *y = byi_dn_fast_find(n, slots, BYI_ARG_DST);
     (void)scratch;
@@ -103,10 +103,10 @@ enum {
  * depend on the number of threads, so neither do the results. */
 static int64_t sum_parts(const struct byi_dn_fast *fast)
 {
-    const int64_t least = byi_ceil_div(fast->sum.n, ROWS);
+    const int64_t min_parts = byi_ceil_div(fast->sum.n, ROWS);
     return fast->sum.inner == 1
-               ? least
-               : byi_max(least, byi_min(fast->sum.n / PART_ROWS, PARTS));
+               ? min_parts
+               : byi_max(min_parts, byi_min(fast->sum.n / PART_ROWS, PARTS));
 }
 
 /* The number of summed elements in a part. */
@@ -147,12 +147,12 @@ static void add_parts(const struct byi_dn_fast *fast, const float *sums,
                       int64_t n, float *y)
 {
     const int64_t parts = sum_parts(fast);
-    const float by = fast->sum.mean ? (float)fast->sum.n : 1;
+    const float divisor = fast->sum.mean ? (float)fast->sum.n : 1;
     for (int64_t i = 0; i < n; i++) {
         float sum = sums[i];
         for (int64_t part = 1; part < parts; part++)
             sum += sums[part * n + i];
-        y[i] = sum / by;
+        y[i] = sum / divisor;
     }
 }
 
@@ -168,17 +168,18 @@ static void run_sum(const struct byi_dn_fast *fast, uint32_t n,
     const int64_t inner = transposed ? fast->sum.outer : fast->sum.inner;
     const int64_t parts = sum_parts(fast),
                   column = transposed ? fast->sum.n : 1;
-    const int64_t pays = byi_max(outer * inner * fast->sum.n / PART, 1);
+    const int64_t useful_threads =
+        byi_max(outer * inner * fast->sum.n / PART, 1);
     const int64_t cuts = transposed ? byi_min(threads, inner) : 1;
-    const int64_t all = outer * parts * cuts;
-    const int team = (int)byi_min(byi_min(pays, all), threads);
+    const int64_t pieces = outer * parts * cuts;
+    const int team = (int)byi_min(byi_min(useful_threads, pieces), threads);
     const float *x = byi_dn_fast_find(n, slots, BYI_ARG_SRC);
     float *y = byi_dn_fast_find(n, slots, BYI_ARG_DST), *ones = scratch;
     float *sums = ones + part_rows(fast);
     for (int64_t i = 0; i < part_rows(fast); i++)
         ones[i] = 1;
 #pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
-    for (int64_t i = 0; i < all; i++) {
+    for (int64_t i = 0; i < pieces; i++) {
         const int64_t o = i / cuts / parts, part = i / cuts % parts;
         sum_columns(fast, ones, x + o * fast->sum.n * inner, column, part,
                     inner * (i % cuts) / cuts, inner * (i % cuts + 1) / cuts,
@@ -197,7 +198,7 @@ static const struct byi_dn_fast_kind sum_kind = {
 bool byi_dn_fast_reduce(const struct byi_dnnl_reduce *p,
                         struct byi_dn_fast *fast)
 {
-    enum { NARROW = 16 }; /* fewer columns would be summed one by one */
+    enum { MIN_COLUMNS = 16 }; /* fewer columns would be summed one by one */
     const struct byi_desc *d = &p->src;
     const int64_t inner = d->rank == 3 ? d->dims[2] : 1;
     const bool mean = p->kind == BYI_REDUCE_MEAN;
@@ -206,7 +207,7 @@ bool byi_dn_fast_reduce(const struct byi_dnnl_reduce *p,
                                  .threads = omp_get_max_threads()};
     return d->dtype == BYOC_F32 && byi_dn_is_dense(d) &&
            byi_dn_is_dense(&p->dst) && byi_elements(d->rank, d->dims) > 0 &&
-           (inner == 1 || inner >= NARROW);
+           (inner == 1 || inner >= MIN_COLUMNS);
 }
 
 enum byoc_status byi_prim_new_reduce(const struct byi_dnnl *lib,

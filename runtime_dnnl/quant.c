@@ -340,17 +340,17 @@ static bool is_complete_before(const struct byi_build *b, uint32_t buf,
     return true;
 }
 
-/* Fuse the sum `p` into the product that computed its operand `which`. Errors:
+/* Fuse the sum `p` into the product that computed its operand `index`. Errors:
  * BYOC_EUNSUPPORTED, for example if that operand has other readers. */
 static enum byoc_status add_in_product(struct byi_build *b,
                                        const struct byi_dnnl_qelementwise *p,
-                                       uint32_t which)
+                                       uint32_t index)
 {
     const struct byi_dnnl_value *floats =
-                                    byi_dn_operand(b, byi_dn_arg0(b, which)),
+                                    byi_dn_operand(b, byi_dn_arg0(b, index)),
                                 *integers = floats->integers;
     const struct byi_dnnl_value *other =
-        byi_dn_operand(b, byi_dn_arg0(b, 1 - which))->integers;
+        byi_dn_operand(b, byi_dn_arg0(b, 1 - index))->integers;
     if (!integers->qconv ||
         !byi_dn_is_same_quant(&floats->quant, &integers->qconv->out) ||
         b->reader[floats - b->values] == BYI_NO_INDEX ||
@@ -360,12 +360,13 @@ static enum byoc_status add_in_product(struct byi_build *b,
     struct byi_dnnl_qconv conv = integers->qconv->p;
     struct byi_desc like = integers->qconv->dst;
     like.dtype = other->views[0].desc.dtype;
-    const struct byi_dnnl_view *found = byi_dn_find(other, &like);
-    if (!found || !is_complete_before(b, found->buf, integers->qconv->index))
+    const struct byi_dnnl_view *existing = byi_dn_find(other, &like);
+    if (!existing ||
+        !is_complete_before(b, existing->buf, integers->qconv->index))
         return BYOC_EUNSUPPORTED;
     conv.add = *p;
     conv.add.src_zero = 0;
-    if (which == 1) {
+    if (index == 1) {
         conv.add.src = p->src1;
         conv.add.src1 = p->src;
         conv.add.src1_zero = p->src_zero;
@@ -380,7 +381,7 @@ static enum byoc_status add_in_product(struct byi_build *b,
         if (emitted->uses[i].arg != BYI_ARG_DST)
             e.uses[e.n++] = emitted->uses[i];
     y.buf = byi_dn_temp(b, byi_dn_desc_bytes(&y.desc));
-    byi_dn_use(&e, BYI_ARG_SRC1, found);
+    byi_dn_use(&e, BYI_ARG_SRC1, existing);
     byi_dn_use(&e, BYI_ARG_DST, &y);
     byi_dn_abandon(b, &emitted->prim);
     emitted->prim = e.prim;

@@ -77,8 +77,8 @@ struct byi_shared *byi_dn_share_find(const struct byoc_host *host,
 struct byi_shared *byi_dn_share(const struct byoc_host *host, const void *src,
                                 struct byi_prim **reorder, void *data)
 {
-    struct byi_shared *fresh = byi_alloc(1, sizeof *fresh);
-    if (!fresh)
+    struct byi_shared *entry = byi_alloc(1, sizeof *entry);
+    if (!entry)
         return NULL;
     pthread_mutex_lock(&shared_consts.lock);
     struct byi_shared *s = find_and_ref(host, src, *reorder);
@@ -86,19 +86,19 @@ struct byi_shared *byi_dn_share(const struct byoc_host *host, const void *src,
         struct byi_shared **bucket = bucket_of(src);
         byi_prim_unbuild(*reorder);
         byi_keep(*reorder); /* any thread may free it */
-        *fresh = (struct byi_shared){.next = *bucket,
+        *entry = (struct byi_shared){.next = *bucket,
                                      .host = host,
                                      .src = src,
                                      .reorder = *reorder,
                                      .data = data,
                                      .refs = 1};
-        s = *bucket = fresh;
+        s = *bucket = entry;
         *reorder = NULL;
     }
     pthread_mutex_unlock(&shared_consts.lock);
-    if (s != fresh) {
+    if (s != entry) {
         byi_dn_computed_free(host, data);
-        byi_release(fresh);
+        byi_release(entry);
     }
     return s;
 }

@@ -13,16 +13,16 @@
 static bool order_units(struct byi_desc *d, const uint32_t *order)
 {
     int64_t next = 1; /* stride that the next axis would have if dense */
-    int64_t inside = 0;
+    int64_t inner_stride = 0;
     for (uint32_t k = d->rank; k-- > 0;) {
         const uint32_t i = order[k];
         if (d->dims[i] == 1) {
             d->strides[i] = next;
             continue;
         }
-        if (d->strides[i] < inside)
+        if (d->strides[i] < inner_stride)
             return false;
-        inside = d->strides[i];
+        inner_stride = d->strides[i];
         next = d->dims[i] * d->strides[i];
     }
     return true;
@@ -63,14 +63,14 @@ void byi_axes_sort(uint32_t rank, const int64_t *strides, uint32_t *order)
 static void order_any(struct byi_desc *d)
 {
     uint32_t order[BYI_MAX_RANK];
-    int64_t stride[BYI_MAX_RANK] = {0}, before = INT64_MAX;
-    struct byi_desc written = *d;
+    int64_t stride[BYI_MAX_RANK] = {0}, previous = INT64_MAX;
+    struct byi_desc ordered = *d;
     byi_axes_sort(d->rank, d->strides, order);
-    if (order_units(&written, order) &&
-        memcmp(written.strides, d->strides, d->rank * sizeof before) == 0)
+    if (order_units(&ordered, order) &&
+        memcmp(ordered.strides, d->strides, d->rank * sizeof previous) == 0)
         return;
     for (uint32_t i = 0; i < d->rank; i++)
-        stride[i] = before = d->dims[i] > 1 ? d->strides[i] : before;
+        stride[i] = previous = d->dims[i] > 1 ? d->strides[i] : previous;
     byi_axes_sort(d->rank, stride, order);
     order_units(d, order);
 }
@@ -92,9 +92,9 @@ struct byi_desc byi_desc_canonical(const struct byi_desc *desc,
 {
     struct byi_desc plain = *desc, last = *desc, any = *desc;
     const bool is_plain = order_plain(&plain), is_last = order_last(&last);
-    const bool as_written = memcmp(last.strides, desc->strides,
-                                   desc->rank * sizeof last.strides[0]) == 0;
-    if (is_last && (!is_plain || (units == BYI_UNITS_WINDOWS && as_written)))
+    const bool is_unchanged = memcmp(last.strides, desc->strides,
+                                     desc->rank * sizeof last.strides[0]) == 0;
+    if (is_last && (!is_plain || (units == BYI_UNITS_WINDOWS && is_unchanged)))
         return last;
     if (is_plain)
         return plain;

@@ -44,7 +44,7 @@ void byi_dn_threads_enter(struct byi_dn_threads *threads,
 {
     threads->host = (struct byi_omp_host){host->parallel_for, host->ctx,
                                           host->threads(host->ctx)};
-    threads->before = byi_omp_use(&threads->host);
+    threads->previous = byi_omp_use(&threads->host);
     threads->calls_before = byi_omp_max_threads_calls();
     threads->other_threads = 0;
     if (atomic_load(&bound_to) == OURS)
@@ -58,7 +58,7 @@ void byi_dn_threads_enter(struct byi_dn_threads *threads,
 void byi_dn_threads_leave(struct byi_dn_threads *threads)
 {
     int unknown = UNKNOWN;
-    byi_omp_use(threads->before);
+    byi_omp_use(threads->previous);
     if (threads->other_threads)
         set_threads(threads->other_threads);
     if (byi_omp_max_threads_calls() != threads->calls_before)

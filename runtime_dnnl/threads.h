@@ -11,7 +11,7 @@
 /* State between enter and leave, on the caller's stack. */
 struct byi_dn_threads {
     struct byi_omp_host host;
-    const struct byi_omp_host *before; /* the host that leave restores */
+    const struct byi_omp_host *previous; /* the host that leave restores */
     uint64_t calls_before; /* byi_omp_max_threads_calls() at enter */
     /* the number of threads that the other OpenMP library had before enter; 0:
      * enter did not change it */

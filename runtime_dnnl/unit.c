@@ -32,8 +32,8 @@ static int make_pack(struct byi_load *load, const struct byi_pack *p)
     const struct byi_program *program = load->program;
     if (p->step >= program->prims.n)
         return (int)byi_fail(load->err, BYOC_EINVAL,
-                             "%s: found weights for step %u, which is not made "
-                             "yet, expected one of the first %u",
+                             "%s: found weights for step %u, which has no "
+                             "primitive yet, expected one of the first %u",
                              program->name, p->step, program->prims.n);
     return (int)byi_dn_make_pack(load->program, p, program->prims.at[p->step],
                                  load->err);
@@ -54,7 +54,7 @@ static int drop_const(struct byi_load *load, uint32_t computed)
 {
     if (computed >= load->program->computed.n)
         return (int)byi_fail(load->err, BYOC_EINVAL,
-                             "%s: found constant %u, which is not made yet, "
+                             "%s: found constant %u, which does not exist yet, "
                              "expected one of the first %u",
                              load->program->name, computed,
                              load->program->computed.n);

@@ -206,17 +206,17 @@ static enum byoc_status place_output(struct byi_build *b, uint32_t index)
     const struct byi_desc *main = &value->views[0].desc;
     const struct byi_desc plain =
         byi_dn_dense(main->dtype, main->rank, main->dims, NULL);
-    const struct byi_dnnl_view *found = byi_dn_find(value, &plain);
-    if (found) {
-        struct byi_buf *buf = &b->bufs.at[found->buf];
-        if (buf->kind == BYI_BUF_TEMP && !buf->keep && found->offset == 0 &&
+    const struct byi_dnnl_view *existing = byi_dn_find(value, &plain);
+    if (existing) {
+        struct byi_buf *buf = &b->bufs.at[existing->buf];
+        if (buf->kind == BYI_BUF_TEMP && !buf->keep && existing->offset == 0 &&
             buf->bytes == byi_dn_desc_bytes(&plain)) {
             buf->kind = BYI_BUF_OUTPUT;
             buf->index = index;
             return BYOC_OK;
         }
     }
-    const struct byi_dnnl_view *src = found ? found : &value->views[0];
+    const struct byi_dnnl_view *src = existing ? existing : &value->views[0];
     const struct byi_dnnl_reorder r = {.src = src->desc, .dst = plain};
     struct byi_emit e = {.name = "reorder"};
     b->kernel = v->kind == BYOC_GRAPH_RESULT
@@ -238,14 +238,14 @@ static enum byoc_status place_output(struct byi_build *b, uint32_t index)
 /* Whether the step writes to a region output, or to a buffer that a later step
  * reads. */
 static bool is_live(const struct byi_build *b,
-                    const struct byi_emitted_step *emitted, const bool *read)
+                    const struct byi_emitted_step *emitted, const bool *is_read)
 {
     for (uint32_t i = 0; i < emitted->n; i++) {
         const int arg = emitted->uses[i].arg;
         const uint32_t buf = emitted->uses[i].buf;
         if ((arg == BYI_ARG_DST || arg == BYI_ARG_DST_H ||
              arg == BYI_ARG_DST_C) &&
-            (b->bufs.at[buf].kind != BYI_BUF_TEMP || read[buf]))
+            (b->bufs.at[buf].kind != BYI_BUF_TEMP || is_read[buf]))
             return true;
     }
     return false;
@@ -255,14 +255,14 @@ static bool is_live(const struct byi_build *b,
  * reader uses the integers instead. */
 static void drop_dead_steps(struct byi_build *b)
 {
-    bool *read = byi_arena_calloc(b->arena, b->bufs.n, sizeof *read);
+    bool *is_read = byi_arena_calloc(b->arena, b->bufs.n, sizeof *is_read);
     bool *dead = byi_arena_calloc(b->arena, b->emitted.n, sizeof *dead);
     uint32_t n = 0;
     for (uint32_t i = b->emitted.n; i-- > 0;) {
         const struct byi_emitted_step *emitted = &b->emitted.at[i];
-        dead[i] = !is_live(b, emitted, read);
+        dead[i] = !is_live(b, emitted, is_read);
         for (uint32_t k = 0; k < emitted->n && !dead[i]; k++)
-            read[emitted->uses[k].buf] = true;
+            is_read[emitted->uses[k].buf] = true;
     }
     for (uint32_t i = 0; i < b->emitted.n; i++)
         if (dead[i])

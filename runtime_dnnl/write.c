@@ -201,9 +201,9 @@ static const struct param_member integers[] = {
     MEMBER(byi_integers, scale, FLOAT), MEMBER(byi_integers, result, FLOAT),
     MEMBER(byi_integers, n_bias, I64),  MEMBER(byi_integers, bias, PLACE)};
 static const struct param_member gates[] = {
-    MEMBER(byi_gates, from, PLACE),     MEMBER(byi_gates, none, BOOL),
+    MEMBER(byi_gates, from, PLACE),     MEMBER(byi_gates, no_bias, BOOL),
     MEMBER(byi_gates, directions, U32), MEMBER(byi_gates, gates, U32),
-    MEMBER(byi_gates, order, ORDER),    MEMBER(byi_gates, apart, BOOL),
+    MEMBER(byi_gates, order, ORDER),    MEMBER(byi_gates, last_separate, BOOL),
     MEMBER(byi_gates, size, I64)};
 
 /* The parameters of the functions of struct byi_operators. `from` is the offset
@@ -249,7 +249,7 @@ struct unit_writer {
     uint32_t n_computed;
     uint32_t *step; /* for each creation: the first step that needs it */
     int *arg;       /* for each creation: the argument that it packs */
-    bool *read;     /* for each constant: a step reads it */
+    bool *is_read;  /* for each constant: a step reads it */
     /* for each step: its first creation; by creation: the next one of its step
      */
     uint32_t *first, *next;
@@ -308,13 +308,13 @@ static void add_numbers(struct byi_text *t, uint32_t n, const int64_t *at)
 /* Add a descriptor, without the members that its kind does not use. */
 static void add_desc(struct byi_text *t, const struct byi_desc *d)
 {
-    static const int64_t none[1] = {0};
+    static const int64_t no_strides[1] = {0};
     const bool strided = d->kind == BYI_DESC_STRIDED;
     byi_text_addf(t, "{%s, %s, %u, ", desc_kinds[d->kind], dtypes[d->dtype],
                   d->rank);
     add_numbers(t, d->rank, d->dims);
     byi_text_addf(t, ", ");
-    add_numbers(t, strided ? d->rank : 1, strided ? d->strides : none);
+    add_numbers(t, strided ? d->rank : 1, strided ? d->strides : no_strides);
     byi_text_addf(t, "}");
 }
 
@@ -439,7 +439,7 @@ static void add_value(const struct unit_writer *w, const struct param_member *m,
 
 static void add_members(const struct unit_writer *w,
                         const struct param_member *members, size_t n,
-                        const void *params, const char *between)
+                        const void *params, const char *separator)
 {
     const char *comma = "";
     for (size_t i = 0; i < n; i++) {
@@ -448,7 +448,7 @@ static void add_members(const struct unit_writer *w,
             continue;
         byi_text_addf(w->text, "%s.%s = ", comma, members[i].name);
         add_value(w, &members[i], at);
-        comma = between;
+        comma = separator;
     }
 }
 
@@ -466,11 +466,12 @@ static const struct byi_place *source_of(const struct byi_creation *r)
 static uint32_t *creations_of(const struct unit_writer *w)
 {
     const struct byi_program *p = w->program;
-    uint32_t *of = byi_arena_calloc(w->arena, p->computed.n, sizeof *of);
+    uint32_t *creations =
+        byi_arena_calloc(w->arena, p->computed.n, sizeof *creations);
     for (uint32_t r = 0; r < p->creations.n; r++)
         for (uint32_t i = 0; i < p->creations.at[r].n_computed; i++)
-            of[p->creations.at[r].computed + i] = r;
-    return of;
+            creations[p->creations.at[r].computed + i] = r;
+    return creations;
 }
 
 /* Assign every creation to the first step that reads its constants, or
@@ -480,7 +481,7 @@ static uint32_t *creations_of(const struct unit_writer *w)
 static void place_creations(struct unit_writer *w)
 {
     const struct byi_program *p = w->program;
-    const uint32_t *of = creations_of(w);
+    const uint32_t *creations = creations_of(w);
     for (uint32_t r = 0; r < p->creations.n; r++)
         w->step[r] = BYI_NO_INDEX;
     for (uint32_t s = p->steps.n; s-- > 0;)
@@ -488,15 +489,15 @@ static void place_creations(struct unit_writer *w)
             const struct byi_dnnl_slot *slot = &p->steps.at[s].slots[i];
             if (slot->at.kind != BYI_BUF_COMPUTED)
                 continue;
-            w->read[slot->at.index] = true;
-            w->step[of[slot->at.index]] = s;
-            w->arg[of[slot->at.index]] = slot->arg;
+            w->is_read[slot->at.index] = true;
+            w->step[creations[slot->at.index]] = s;
+            w->arg[creations[slot->at.index]] = slot->arg;
         }
     for (uint32_t r = p->creations.n; r-- > 0;) {
         const struct byi_place *from = source_of(&p->creations.at[r]);
         if (from && from->kind == BYI_BUF_COMPUTED &&
-            w->step[r] < w->step[of[from->index]])
-            w->step[of[from->index]] = w->step[r];
+            w->step[r] < w->step[creations[from->index]])
+            w->step[creations[from->index]] = w->step[r];
     }
     for (uint32_t s = 0; s < p->steps.n; s++)
         w->first[s] = BYI_NO_INDEX;
@@ -685,7 +686,7 @@ static void write_build(const struct unit_writer *w)
     for (uint32_t i = 0; i < p->steps.n; i++)
         byi_text_addf(t, "    DO(make_%u(dn, load));\n", i);
     for (uint32_t i = 0; i < p->computed.n; i++)
-        if (w->computed[i] != BYI_NO_INDEX && !w->read[i])
+        if (w->computed[i] != BYI_NO_INDEX && !w->is_read[i])
             byi_text_addf(t, "    DO(dn->drop(load, %u));\n", w->computed[i]);
     byi_text_addf(t, "    return 0;\n}\n\n");
 }
@@ -758,7 +759,7 @@ bool byi_dn_write(const struct byi_program *program, const char *symbol,
     struct unit_writer w = {
         .program = program, .text = text, .arena = byi_arena_new()};
     w.computed = byi_arena_calloc(w.arena, n_computed, sizeof *w.computed);
-    w.read = byi_arena_calloc(w.arena, n_computed, sizeof *w.read);
+    w.is_read = byi_arena_calloc(w.arena, n_computed, sizeof *w.is_read);
     w.step = byi_arena_calloc(w.arena, n, sizeof *w.step);
     w.arg = byi_arena_calloc(w.arena, n, sizeof *w.arg);
     w.next = byi_arena_calloc(w.arena, n, sizeof *w.next);

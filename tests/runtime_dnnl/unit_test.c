@@ -93,7 +93,7 @@ static char *part_after_declarations(char *source)
 
 static void check_golden(struct region *g, uint32_t id, const char *name)
 {
-    char path[400], found[20000] = "";
+    char path[400], golden[20000] = "";
     char *part = part_after_declarations(source_of(g, region_json(g, 1, &id)));
     snprintf(path, sizeof path, "%s/runtime_dnnl/%s.golden", TEST_DIR, name);
     const bool bless = getenv("BYOC_BLESS") != NULL;
@@ -102,9 +102,9 @@ static void check_golden(struct region *g, uint32_t id, const char *name)
     if (bless)
         fputs(part, file);
     else
-        found[fread(found, 1, sizeof found - 1, file)] = '\0';
+        golden[fread(golden, 1, sizeof golden - 1, file)] = '\0';
     fclose(file);
-    if (!bless && strcmp(found, part) != 0)
+    if (!bless && strcmp(golden, part) != 0)
         fail_msg("%s differs from the C that is written now:\n%s", path, part);
     region_close(g);
 }
@@ -134,15 +134,15 @@ static void test_same_bytes(void **state)
 /* Names of a model may contain any characters. */
 static void test_names(void **state)
 {
-    static const char odd[] = "*/ #error \\\"/*\\n\\\\ ?\?/ %s \\u00e9";
+    static const char special[] = "*/ #error \\\"/*\\n\\\\ ?\?/ %s \\u00e9";
     struct region g;
     (void)state;
     needs_kernels();
     const uint32_t id = conv_bias_relu(&g);
     char *json = region_json(&g, 1, &id), *name = strstr(json, "node_3");
     assert_non_null(name);
-    json = byi_arena_printf(g.arena, "%.*s%s%s", (int)(name - json), json, odd,
-                            name + strlen("node_3"));
+    json = byi_arena_printf(g.arena, "%.*s%s%s", (int)(name - json), json,
+                            special, name + strlen("node_3"));
     struct byoc_error err = {0};
     struct byi_graph *graph = NULL;
     assert_int_equal(byi_graph_read(json, strlen(json), &graph, &err), 0);
@@ -237,21 +237,23 @@ static const struct byi_desc vector = {BYI_DESC_STRIDED, BYOC_F32, 1, {4}, {1}};
 static int build(const struct byi_operators *dn, struct byi_load *load)
 {
     const struct byi_dnnl_eltwise relu = {.alg = BYI_ELT_RELU, .src = vector};
-    const struct byi_dnnl_reorder wrong = {.src = vector};
-    const struct byi_pack early = {
+    const struct byi_dnnl_reorder bad_reorder = {.src = vector};
+    const struct byi_pack early_pack = {
         .from = {BYI_BUF_CONST, 0, 0}, .src = vector, .step = 7};
-    const struct byi_pack outside = {
+    const struct byi_pack outside_pack = {
         .from = {BYI_BUF_CONST, 0, 8}, .src = vector, .arg = BYI_ARG_SRC};
     if (faults & FAILS_TO_BUILD)
         return BYOC_EINTERNAL;
     if (faults & PACKS_TOO_EARLY)
-        return dn->pack(load, &early);
+        return dn->pack(load, &early_pack);
     if (faults & DROPS_NOTHING)
         return dn->drop(load, 0);
     if (faults & NO_SUCH_PRIMITIVE)
-        return dn->reorder(load, &wrong, NULL);
+        return dn->reorder(load, &bad_reorder, NULL);
     const int bad = dn->eltwise(load, &relu, NULL);
-    return bad ? bad : faults & PACKS_NOTHING ? dn->pack(load, &outside) : 0;
+    return bad                      ? bad
+           : faults & PACKS_NOTHING ? dn->pack(load, &outside_pack)
+                                    : 0;
 }
 
 static int run(const struct byi_operators *dn, struct byi_exec *exec)
@@ -313,7 +315,7 @@ static void check_refused(void (*code)(void), uint32_t n_consts,
     assert_null(compiled);
 }
 
-static void good_unit(void)
+static void reset_unit(void)
 {
     faults = 0;
     unit = (struct byi_dnnl_unit){.size = sizeof unit,
@@ -334,10 +336,10 @@ static void test_other_declarations(void **state)
 {
     void (*const code)(void) = (void (*)(void))unit_code;
     (void)state;
-    good_unit();
+    reset_unit();
     unit.id ^= 1;
     check_refused(code, 1, BYOC_FAIL_INCOMPATIBLE, "compile the model again");
-    good_unit();
+    reset_unit();
     unit.size += 8;
     check_refused(code, 1, BYOC_FAIL_INCOMPATIBLE, "compile the model again");
     check_refused((void (*)(void))no_unit, 1, BYOC_FAIL_INCOMPATIBLE,
@@ -352,9 +354,11 @@ static void test_faulty_units(void **state)
         const char *says;
     } cases[] = {
         {FAILS_TO_BUILD, BYOC_FAIL_INTERNAL, ""},
-        {PACKS_TOO_EARLY, BYOC_FAIL_INVALID, "step 7, which is not made yet"},
+        {PACKS_TOO_EARLY, BYOC_FAIL_INVALID,
+         "step 7, which has no primitive yet"},
         {PACKS_NOTHING, BYOC_FAIL_INVALID, "constant 0 has 16 bytes"},
-        {DROPS_NOTHING, BYOC_FAIL_INVALID, "constant 0, which is not made yet"},
+        {DROPS_NOTHING, BYOC_FAIL_INVALID,
+         "constant 0, which does not exist yet"},
         {RUNS_TWICE, BYOC_FAIL_INVALID,
          "found another step, expected at most 1"},
         {RUNS_ANOTHER, BYOC_FAIL_INVALID, "found step 1, expected step 0 of 1"},
@@ -367,11 +371,11 @@ static void test_faulty_units(void **state)
     void (*const code)(void) = (void (*)(void))unit_code;
     (void)state;
     for (size_t i = 0; i < BYI_COUNT(cases); i++) {
-        good_unit();
+        reset_unit();
         faults = cases[i].fault;
         check_refused(code, 1, cases[i].kind, cases[i].says);
     }
-    good_unit();
+    reset_unit();
     check_refused(code, 0, BYOC_FAIL_INVALID,
                   "found 0 constants in the artifact, expected 1");
     check_refused(code, 2, BYOC_FAIL_INVALID,
@@ -398,7 +402,7 @@ static void test_by_hand(void **state)
                                  .outputs = &outputs};
     void *compiled = NULL, *memory = NULL;
     (void)state;
-    good_unit();
+    reset_unit();
     assert_null(region_backend()->load(host, &region, &compiled));
     assert_null(region_backend()->state_new(host, compiled, &memory));
     args.scratch = host->acquire(
