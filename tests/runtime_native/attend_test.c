@@ -3,16 +3,17 @@
 #include "kernels.h"
 #include "tests/share.h"
 
-/* The result of an operator; releases the operands in `spent`, a mask. */
+/* The result of an operator. Then releases the operands whose bits are set in
+ * `temporaries`. */
 static struct byi_tensor apply(enum byi_op_id op, const struct byi_attr *attrs,
                                uint32_t n, const struct byi_tensor *in,
-                               uint32_t n_in, unsigned spent)
+                               uint32_t n_in, unsigned temporaries)
 {
     struct eval e = prepare(op, attrs, n, in, n_in);
     if (!e.typed || run_fast(&e, 1) != BYOC_OK)
         fail_msg("%s", err.text);
     for (uint32_t i = 0; i < n_in; i++)
-        if (spent >> i & 1)
+        if (temporaries >> i & 1)
             release(&e.in[i]);
     return e.out[0];
 }
@@ -24,12 +25,13 @@ static struct byi_tensor number(double value)
     return t;
 }
 
-/* softmax(scale q k + masks) v, or with a cap, operator by operator. */
+/* softmax(scale q k + masks) v, operator by operator. If `cap` is not 0, the
+ * product of q and k becomes cap tanh(scale q k). */
 static struct byi_tensor compose(const struct byi_tensor *in, uint32_t n_in,
                                  double scale, bool transpose_k, double cap)
 {
-    const struct byi_attr turn[] = {BOOL("transpose_b", transpose_k)};
-    struct byi_tensor x[2] = {apply(BYI_OP_NN_MATMUL, turn, 1, in, 2, 0),
+    const struct byi_attr transpose[] = {BOOL("transpose_b", transpose_k)};
+    struct byi_tensor x[2] = {apply(BYI_OP_NN_MATMUL, transpose, 1, in, 2, 0),
                               number(scale)};
     x[0] = apply(BYI_OP_MULTIPLY, NULL, 0, x, 2, 3);
     if (cap != 0) {
@@ -57,18 +59,21 @@ static void make_causal(struct byi_tensor *mask)
                        i % keys > i / keys % rows + keys - rows ? -1e9 : 0);
 }
 
-static void check_case(bool turn, bool causal, uint32_t n_in, uint32_t threads)
+static void check_case(bool transpose, bool causal, uint32_t n_in,
+                       uint32_t threads)
 {
     const int64_t b = random_in(1, 2), kv = random_in(1, 3);
     const int64_t shared = random_in(1, 3), rows = random_in(1, 40);
     const int64_t keys = rows + random_in(0, 40), depth = random_in(1, 20);
     const double scale = (double)random_in(1, 8) / 16;
     const double cap = random_in(0, 1) ? 0 : (double)random_in(1, 50);
-    const struct byi_attr attrs[] = {
-        FLOAT("scale", scale), BOOL("transpose_k", turn), FLOAT("cap", cap)};
+    const struct byi_attr attrs[] = {FLOAT("scale", scale),
+                                     BOOL("transpose_k", transpose),
+                                     FLOAT("cap", cap)};
     struct byi_tensor in[] = {
         TENSOR(BYOC_F32, b, kv, shared, rows, depth),
-        TENSOR(BYOC_F32, b, kv, 1, turn ? keys : depth, turn ? depth : keys),
+        TENSOR(BYOC_F32, b, kv, 1, transpose ? keys : depth,
+               transpose ? depth : keys),
         TENSOR(BYOC_F32, b, kv, 1, keys, random_in(1, 20)),
         TENSOR(BYOC_F32, b, 1, 1, random_in(0, 1) || causal ? rows : 1, keys),
         TENSOR(BYOC_F32, b, kv, shared, rows, keys)};
@@ -78,7 +83,7 @@ static void check_case(bool turn, bool causal, uint32_t n_in, uint32_t threads)
         prepare(BYI_OP_NN_ATTENTION, attrs, BYI_COUNT(attrs), in, n_in);
     if (!e.typed || run_fast(&e, threads) != BYOC_OK)
         fail_msg("%s", err.text);
-    struct byi_tensor expected = compose(in, n_in, scale, turn, cap);
+    struct byi_tensor expected = compose(in, n_in, scale, transpose, cap);
     /* a cap multiplies the rounding of tanh */
     const double tolerance = 2e-5 + 2e-6 * cap;
     assert_int_equal(byi_count(&expected), byi_count(&e.out[0]));

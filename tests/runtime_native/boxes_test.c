@@ -5,8 +5,9 @@
  */
 #include "kernels.h"
 
-enum { FEW_BOXES = 200, MOST_BOXES = 3000 };
+enum { MAX_BOXES_SMALL = 200, MAX_BOXES = 3000 };
 
+/* The operands and attributes of a case: n boxes of one image. */
 struct boxes {
     int64_t n, classes, max_selected;
     float iou, score;
@@ -14,6 +15,7 @@ struct boxes {
     const float *at, *scores;
 };
 
+/* Find the lowest and highest corner of a box. */
 static void corners(const struct boxes *b, int64_t box, float low[2],
                     float high[2])
 {
@@ -26,6 +28,7 @@ static void corners(const struct boxes *b, int64_t box, float low[2],
     }
 }
 
+/* Whether boxes i and j overlap by more than the threshold. */
 static bool overlap(const struct boxes *b, int64_t i, int64_t j)
 {
     float li[2], hi[2], lj[2], hj[2], common = 1;
@@ -39,10 +42,12 @@ static bool overlap(const struct boxes *b, int64_t i, int64_t j)
     return common > 0 && common / (a + c - common) > b->iou;
 }
 
+/* Write the selected boxes of a class as (0, class, box). Returns their number.
+ */
 static int64_t select_boxes(const struct boxes *b, int64_t class, int64_t *to)
 {
     const float *scores = b->scores + class * b->n;
-    bool selected[MOST_BOXES] = {false};
+    bool selected[MAX_BOXES] = {false};
     int64_t count = 0;
     for (int64_t round = 0; round < b->n && count < b->max_selected; round++) {
         int64_t best = -1;
@@ -82,18 +87,18 @@ static void move_boxes(struct byi_tensor *boxes, bool centers)
 {
     float *at = boxes->data;
     for (int64_t i = 0; i < boxes->dims[1]; i++, at += 4) {
-        const float by = random_in(0, 300) ? 11 * (float)random_in(0, 30)
-                         : random_in(0, 1) ? INFINITY
-                                           : NAN;
+        const float offset = random_in(0, 300) ? 11 * (float)random_in(0, 30)
+                             : random_in(0, 1) ? INFINITY
+                                               : NAN;
         for (int k = 0; k < (centers ? 2 : 4); k++)
-            at[k] += by;
+            at[k] += offset;
     }
 }
 
-static void run_case(int isa, int64_t most_boxes)
+static void run_case(int isa, int64_t max_boxes)
 {
     const int64_t n =
-        random_in(most_boxes > FEW_BOXES ? most_boxes / 2 : 0, most_boxes);
+        random_in(max_boxes > MAX_BOXES_SMALL ? max_boxes / 2 : 0, max_boxes);
     const int64_t classes = random_in(1, 3);
     const double max_selected = (double)random_in(0, n),
                  ious[] = {0, 0.25, 0.5, 1};
@@ -103,7 +108,7 @@ static void run_case(int isa, int64_t most_boxes)
         TENSOR(BYOC_F32, 1, n, 4), TENSOR(BYOC_F32, 1, classes, n),
         TENSOR(BYOC_I64, 1), TENSOR(BYOC_F32, 1), TENSOR(BYOC_F32, 1)};
     fill_boxes(&in[0], &in[1]);
-    if (most_boxes > FEW_BOXES)
+    if (max_boxes > MAX_BOXES_SMALL)
         move_boxes(&in[0], centers);
     byi_tensor_set(&in[2], 0, max_selected);
     byi_tensor_set(&in[3], 0, iou);
@@ -116,21 +121,21 @@ static void run_case(int isa, int64_t most_boxes)
     const struct boxes b = {n,          classes,   (int64_t)max_selected,
                             (float)iou, 0.25f,     centers,
                             in[0].data, in[1].data};
-    int64_t *want = calloc((size_t)(3 * n * classes) + 1, sizeof *want);
+    int64_t *expected = calloc((size_t)(3 * n * classes) + 1, sizeof *expected);
     int64_t count = 0;
     for (int64_t c = 0; c < classes; c++)
-        count += select_boxes(&b, c, want + 3 * count);
+        count += select_boxes(&b, c, expected + 3 * count);
     if (e.out[0].dims[0] != count)
         fail_msg("%s: %lld of %lld boxes selected, expected %lld",
                  byi_isa_name((enum byi_isa)isa), (long long)e.out[0].dims[0],
                  (long long)n, (long long)count);
-    const int64_t *found = e.out[0].data;
+    const int64_t *selection = e.out[0].data;
     for (int64_t i = 0; i < 3 * count; i++)
-        if (found[i] != want[i])
+        if (selection[i] != expected[i])
             fail_msg("%s: element %lld of the selection is %lld, expected %lld",
                      byi_isa_name((enum byi_isa)isa), (long long)i,
-                     (long long)found[i], (long long)want[i]);
-    free(want);
+                     (long long)selection[i], (long long)expected[i]);
+    free(expected);
     for (uint32_t i = 0; i < e.n_in; i++)
         release(&e.in[i]);
     free(e.out[0].data);
@@ -141,7 +146,7 @@ static void test_boxes(void **state)
     (void)state;
     for (int isa = 0; isa < BYI_N_ISAS; isa++)
         for (int round = 0; use(isa) && round < 200; round++)
-            run_case(isa, FEW_BOXES);
+            run_case(isa, MAX_BOXES_SMALL);
 }
 
 /* Enough boxes for several strips. */
@@ -150,7 +155,7 @@ static void test_many_boxes(void **state)
     (void)state;
     for (int isa = 0; isa < BYI_N_ISAS; isa++)
         for (int round = 0; use(isa) && round < 4; round++)
-            run_case(isa, MOST_BOXES);
+            run_case(isa, MAX_BOXES);
 }
 
 /* Far boxes are not compared, so a negative threshold would not suppress

@@ -27,8 +27,8 @@ static int64_t place(const struct byi_layout *l, const int64_t *dims,
     for (uint32_t i = 0; i < l->n; i++) {
         const char c = l->at[i].letter;
         const int64_t block = byi_layout_block(l, c);
-        const int64_t whole = letters[(unsigned char)c];
-        at = at * dims[i] + (l->at[i].block ? whole % block : whole / block);
+        const int64_t index = letters[(unsigned char)c];
+        at = at * dims[i] + (l->at[i].block ? index % block : index / block);
     }
     return at;
 }
@@ -55,9 +55,9 @@ static bool convert_layout(const struct byi_tensor *t, const char *from,
 }
 
 /* Check that e's result in `layout` is that of `plain` in layout `first`. */
-static void expect_moved(struct eval *e, const struct byi_tensor *plain,
-                         const char *first, const char *layout, double bound,
-                         const char *what)
+static void expect_converted(struct eval *e, const struct byi_tensor *plain,
+                             const char *first, const char *layout,
+                             double bound, const char *what)
 {
     struct byi_tensor back;
     assert_true(e->typed);
@@ -103,11 +103,13 @@ static void test_transform(void **state)
 
 /* --- windows ------------------------------------------------------------ */
 
+/* The dims of data and weights, and the attributes of a window. */
 struct shape {
     int64_t x[5], w[5];
     int64_t strides[3], padding[6], dilation[3], extra[3], groups;
 };
 
+/* How channels are divided into groups. */
 enum form { DENSE, GROUPED, DEPTHWISE, N_FORMS };
 
 /* A shape whose window fits, with channels that are often multiples of 4. */
@@ -199,7 +201,7 @@ static int try_layouts(uint32_t n, const struct shape *s, bool transposed,
             finish(&other);
             continue;
         }
-        expect_moved(&other, plain, data[0], data[i % 5], 1e-4, what);
+        expect_converted(&other, plain, data[0], data[i % 5], 1e-4, what);
         n_layouts++;
     }
     release(plain);
@@ -268,7 +270,7 @@ static void test_conv_packed(void **state)
         {{5, 24, 4, 4}, {24, 3, 3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, {0}, 8},
         {{2, 30, 20, 20}, {7, 30, 1, 1}, {1, 1}, {0, 0, 0, 0}, {1, 1}, {0}, 1},
     };
-    int packed = 0;
+    int n_packed = 0;
     (void)state;
     for (size_t i = 0; i < 2 * BYI_COUNT(shapes); i++) {
         const struct shape *s = &shapes[i / 2];
@@ -297,13 +299,13 @@ static void test_conv_packed(void **state)
             assert_memory_equal(first.data, e.out->data,
                                 byi_tensor_bytes(e.out));
         }
-        packed += first.data != NULL;
+        n_packed += first.data != NULL;
         if (first.data)
             release(&first);
         release(plain);
         finish(&e);
     }
-    assert_true(packed > 0);
+    assert_true(n_packed > 0);
 }
 
 /* --- pooling and others --------------------------------------------------- */
@@ -348,8 +350,8 @@ static void test_pool(void **state)
             assert_near(&back, plain, 0, layouts[i]);
             release(&back);
             release(again);
-            expect_moved(&other, plain, layouts[0], layouts[i], 1e-6,
-                         layouts[i]);
+            expect_converted(&other, plain, layouts[0], layouts[i], 1e-6,
+                             layouts[i]);
         }
         release(plain);
         finish(&e);
@@ -375,8 +377,8 @@ static void test_global(void **state)
             if (!convert_layout(&x, layouts[0], layouts[i], &to))
                 continue;
             struct eval other = prepare(op, attrs, 1, &to, 1);
-            expect_moved(&other, e.out, layouts[0], layouts[i], 1e-6,
-                         layouts[i]);
+            expect_converted(&other, e.out, layouts[0], layouts[i], 1e-6,
+                             layouts[i]);
         }
         finish(&e);
     }
@@ -418,7 +420,7 @@ static void test_batch_norm(void **state)
                 assert_true(convert_layout(&in[i], "C", "C", &to[i]));
             assert_true(convert_layout(&in[0], "NCHW", layout, &to[0]));
             struct eval other = prepare(BYI_OP_NN_BATCH_NORM, attrs, 1, to, 5);
-            expect_moved(&other, e.out, "NCHW", layout, 1e-5, layout);
+            expect_converted(&other, e.out, "NCHW", layout, 1e-5, layout);
         }
         finish(&e);
     }
@@ -447,7 +449,7 @@ static void test_depth(void **state)
         assert_int_equal(run_fast(&e, 1), BYOC_OK);
         assert_true(convert_layout(&x, "NCHW", "NHWC", &to));
         struct eval other = prepare(op, attrs, depth ? 3 : 2, &to, 1);
-        expect_moved(&other, e.out, "NCHW", "NHWC", 0, "NHWC");
+        expect_converted(&other, e.out, "NCHW", "NHWC", 0, "NHWC");
         finish(&e);
     }
 }

@@ -89,10 +89,10 @@ static void test_matmul_types(void **state)
         const int64_t m = random_in(1, round % 4 ? 12 : 150);
         const int64_t n = round % 5 ? random_in(1, round % 3 ? 40 : 90) : 1;
         const int64_t k = random_in(0, round % 7 ? 50 : 300);
-        const int64_t shared = random_in(1, 2);
+        const int64_t batch = random_in(1, 2);
         const struct byi_tensor in[] = {
             TENSOR(dtype, 2, flips & 1 ? k : m, flips & 1 ? m : k),
-            TENSOR(dtype, shared, flips & 2 ? n : k, flips & 2 ? k : n)};
+            TENSOR(dtype, batch, flips & 2 ? n : k, flips & 2 ? k : n)};
         const struct byi_attr attrs[] = {BOOL("transpose_a", flips & 1),
                                          BOOL("transpose_b", flips / 2)};
         struct eval e = prepare(BYI_OP_NN_MATMUL, attrs, 2, in, 2);
@@ -322,16 +322,17 @@ static void test_reduce_threads(void **state)
         byi_tensor_set(&x, 5, INFINITY);
         byi_tensor_set(&x, 299, -INFINITY);
         struct eval e = prepare(reductions[o / 2], &attrs, 1, &x, 1);
-        struct byi_tensor one = e.out[0];
+        struct byi_tensor expected = e.out[0];
         assert_int_equal(run_fast(&e, 1), BYOC_OK);
         for (uint32_t threads = 2; threads <= 4; threads++) {
-            e.out[0] = empty_tensor(one.dtype, one.rank, one.dims);
+            e.out[0] =
+                empty_tensor(expected.dtype, expected.rank, expected.dims);
             assert_int_equal(run_fast(&e, threads), BYOC_OK);
-            assert_memory_equal(e.out[0].data, one.data,
-                                (size_t)byi_count(&one) * sizeof(float));
+            assert_memory_equal(e.out[0].data, expected.data,
+                                (size_t)byi_count(&expected) * sizeof(float));
             release(&e.out[0]);
         }
-        e.out[0] = one;
+        e.out[0] = expected;
         finish(&e);
     }
 }
@@ -531,11 +532,11 @@ static void test_unit_rows(void **state)
         for (int round = 0; use(isa) && round < 60; round++) {
             const int64_t p = 1 + round % 2;
             const int64_t dims[] = {random_in(1, 40), random_in(1, 90)};
-            const struct byi_attr given[] = {INT("axis", 1), INT("p", p)};
+            const struct byi_attr attrs[] = {INT("axis", 1), INT("p", p)};
             struct byi_tensor x =
                 tensor(round & 2 ? BYOC_F64 : BYOC_F32, 2, dims);
             memset(x.data, 0, 4 * (size_t)dims[1]); /* zero in both types */
-            struct eval e = prepare(BYI_OP_LP_NORMALIZE, given, 2, &x, 1);
+            struct eval e = prepare(BYI_OP_LP_NORMALIZE, attrs, 2, &x, 1);
             assert_int_equal(run_fast(&e, 1), BYOC_OK);
             for (int64_t i = 0; i < byi_count(&x); i++) {
                 double sum = 0;
@@ -589,11 +590,12 @@ static void test_norms(void **state)
                                       TENSOR(dtypes[d], channels),
                                       TENSOR(dtypes[d], channels)};
             struct eval e = prepare(ops[o], &attrs, o == 2, in, 3);
-            struct byi_tensor want = TENSOR(dtypes[d], 2, 6, 35);
+            struct byi_tensor expected = TENSOR(dtypes[d], 2, 6, 35);
             assert_int_equal(run_fast(&e, 2), BYOC_OK);
-            naive_norm(e.in, o == 2 ? 70 : 35, channels, layer ? 1 : 35, &want);
-            assert_near(e.out, &want, bound, e.op->name);
-            release(&want);
+            naive_norm(e.in, o == 2 ? 70 : 35, channels, layer ? 1 : 35,
+                       &expected);
+            assert_near(e.out, &expected, bound, e.op->name);
+            release(&expected);
             finish(&e);
         }
     }
@@ -613,9 +615,9 @@ static void test_batch_norm(void **state)
         const double v =
             (byi_tensor_float(&e.in[0], i) - byi_tensor_float(&e.in[3], c)) /
             sqrt(byi_tensor_float(&e.in[4], c) + 1e-5);
-        const double want =
+        const double expected =
             v * byi_tensor_float(&e.in[1], c) + byi_tensor_float(&e.in[2], c);
-        assert_true(is_near(byi_tensor_float(e.out, i), want, 1e-5));
+        assert_true(is_near(byi_tensor_float(e.out, i), expected, 1e-5));
     }
     finish(&e);
 }
@@ -701,7 +703,7 @@ static enum byoc_status look_up_plain(const struct byi_call *call,
  * vectors, with buffers that end with the data. */
 static void test_lookups(void **state)
 {
-    enum { MOST = 200 };
+    enum { MAX_LENGTH = 200 };
     uint8_t table[256];
     (void)state;
     for (int i = 0; i < 256; i++)
@@ -710,10 +712,10 @@ static void test_lookups(void **state)
         const struct byi_lookup *lookup = &byi_lookups[row];
         if (!byi_isa_runs(lookup->isa) || !lookup->runs())
             continue;
-        for (int64_t n = 0; n <= MOST; n++) {
+        for (int64_t n = 0; n <= MAX_LENGTH; n++) {
             uint8_t *x = malloc((size_t)n + 1), *y = malloc((size_t)n + 1);
             for (int64_t i = 0; i < n; i++)
-                x[i] = (uint8_t)(n == MOST ? i : random_in(0, 255));
+                x[i] = (uint8_t)(n == MAX_LENGTH ? i : random_in(0, 255));
             y[n] = 0xa5;
             lookup->run(x, table, y, n);
             for (int64_t i = 0; i < n; i++)

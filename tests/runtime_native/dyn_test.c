@@ -15,9 +15,9 @@ static uint32_t pick_axes(uint32_t rank, int64_t *axes)
             axes[n++] = pick(0, 1) ? (int64_t)i : (int64_t)i - (int64_t)rank;
     for (uint32_t i = n; i-- > 1;) {
         const uint32_t k = (uint32_t)pick(0, i);
-        const int64_t swapped = axes[i];
+        const int64_t axis = axes[i];
         axes[i] = axes[k];
-        axes[k] = swapped;
+        axes[k] = axis;
     }
     return n;
 }
@@ -182,11 +182,12 @@ static void test_resize(void **state)
 
 static void test_bad_values(void **state)
 {
-    const int64_t dims[] = {4, 1}, twice[] = {1, -1}, far = 2, sizes[] = {3, 2};
+    const int64_t dims[] = {4, 1}, twice[] = {1, -1}, too_large = 2,
+                  sizes[] = {3, 2};
     struct trial t = {.n_in = 2, .in = {make(BYOC_F32, 2, dims)}};
     (void)state;
 
-    t.in[1] = vector(1, &far);
+    t.in[1] = vector(1, &too_large);
     must_fail(&t, BYI_OP_DYN_SQUEEZE, "{}",
               "axis 2 is out of range for rank 2");
     must_fail(&t, BYI_OP_DYN_REDUCE, "{\"function\": \"sum\"}",

@@ -61,18 +61,18 @@ static void test_unary_loops(void **state)
                 if (fabsf(x[i]) > byi_unary_bound(id))
                     continue;
                 const double pd[4] = {(double)pf[0], (double)pf[1], 0, 0};
-                const double want =
+                const double expected =
                     (double)(float)byi_unary_plain(id, (double)x[i], pd);
                 const double found = (double)y[i];
                 const double tolerance =
-                    1e-6 * (fabs(want) + slack(id, (double)x[i]));
-                if (isnan(want) ? isnan(found) : found == want)
+                    1e-6 * (fabs(expected) + slack(id, (double)x[i]));
+                if (isnan(expected) ? isnan(found) : found == expected)
                     continue;
-                if (isfinite(want) && fabs(found - want) <= tolerance)
+                if (isfinite(expected) && fabs(found - expected) <= tolerance)
                     continue;
                 fail_msg("%s %s(%.9g) is %.9g, expected %.9g",
                          byi_isa_name(simd->isa), byi_op(id)->name,
-                         (double)x[i], found, want);
+                         (double)x[i], found, expected);
             }
         }
     }
@@ -82,13 +82,14 @@ static void test_unary_loops(void **state)
  * vectors. */
 static void check_loops(const struct byi_simd *simd, int64_t n)
 {
-    enum { MOST = 4000, SPARE = 3 * BYI_SLACK };
-    static float x[MOST * 2 + SPARE], y[MOST + SPARE], z[MOST + SPARE];
+    enum { MAX_LENGTH = 4000, SPARE = 3 * BYI_SLACK };
+    static float x[MAX_LENGTH * 2 + SPARE], y[MAX_LENGTH + SPARE],
+        z[MAX_LENGTH + SPARE];
     const int64_t offsets[] = {0, 1, 7, 60};
     const float weights[] = {1, -2, 0.5f, 3};
     double sum = 0, squares = 0, exps = 0, dot = 0;
     float maximum = -INFINITY, minimum = INFINITY;
-    for (int64_t i = 0; i < MOST * 2 + SPARE; i++)
+    for (int64_t i = 0; i < MAX_LENGTH * 2 + SPARE; i++)
         x[i] = (float)random_in(-64, 64) / 16;
     for (int64_t i = 0; i < n; i++) {
         y[i] = (float)random_in(-64, 64) / 16;
@@ -163,9 +164,9 @@ static void test_unary_dtypes(void **state)
     }
 }
 
-/* Tests of tensors that are split into chunks, whose results are smaller than
- * their elements. */
-static void test_long_tests(void **state)
+/* isnan and isinf of tensors that are split into chunks, whose results are
+ * smaller than their elements. */
+static void test_long_isnan(void **state)
 {
     static const enum byoc_dtype dtypes[] = {BYOC_F32, BYOC_F64, BYOC_F16};
     (void)state;
@@ -251,19 +252,20 @@ static const enum byi_op_id binaries[] = {
 static double broadcast_at(const struct byi_tensor *t,
                            const struct byi_tensor *out, int64_t flat)
 {
-    int64_t at = 0, run_times = 1;
+    int64_t at = 0, stride = 1;
     for (uint32_t i = 0; i < out->rank; i++) {
         const int64_t dim = out->dims[out->rank - 1 - i];
         if (i < t->rank) {
             const int64_t size = t->dims[t->rank - 1 - i];
-            at += size == 1 ? 0 : flat % dim * run_times;
-            run_times *= size;
+            at += size == 1 ? 0 : flat % dim * stride;
+            stride *= size;
         }
         flat /= dim;
     }
     return byi_tensor_float(t, at);
 }
 
+/* The shapes of pairs of operands that broadcast. */
 static const struct {
     uint32_t ra, rb;
     int64_t a[5], b[5];
@@ -312,12 +314,12 @@ static void test_binary(void **state)
                 for (int64_t i = 0; i < byi_count(e.out); i++) {
                     const double a = broadcast_at(&e.in[0], e.out, i);
                     const double b = broadcast_at(&e.in[1], e.out, i);
-                    const double want = binary_of(op, a, b);
-                    if (byi_tensor_float(e.out, i) != want)
+                    const double expected = binary_of(op, a, b);
+                    if (byi_tensor_float(e.out, i) != expected)
                         fail_msg("%s %s, pairs[%zu], of %g and %g: found %g, "
                                  "expected %g",
                                  e.op->name, byoc_dtype_name(dtype), p, a, b,
-                                 byi_tensor_float(e.out, i), want);
+                                 byi_tensor_float(e.out, i), expected);
                 }
                 finish(&e);
             }
@@ -487,25 +489,25 @@ static void test_cast(void **state)
                     v = v != 0;
                 else if (is_integer)
                     v = trunc(v);
-                struct byi_tensor one = TENSOR(b, 1);
-                byi_tensor_set(&one, 0, v);
+                struct byi_tensor element = TENSOR(b, 1);
+                byi_tensor_set(&element, 0, v);
                 if (is_integer && byi_narrow_bits(b)) { /* wraps, as below */
                     v -= ldexp(floor(ldexp(v, -bits)), bits);
                     const bool high = v >= ldexp(1, bits - 1);
                     const bool is_signed = b == BYOC_I4 || b == BYOC_I2;
                     v -= high && is_signed ? ldexp(1, bits) : 0;
-                    byi_tensor_set(&one, 0, v);
+                    byi_tensor_set(&element, 0, v);
                 } else if (is_integer && v < 0 && !byi_dtype_is_signed(b)) {
-                    byi_tensor_set(&one, 0, v + ldexp(1, bits));
+                    byi_tensor_set(&element, 0, v + ldexp(1, bits));
                 }
-                const double want = byi_tensor_float(&one, 0);
+                const double expected = byi_tensor_float(&element, 0);
                 const double found = byi_tensor_float(e.out, i);
-                if (b != BYOC_U64 && found != want &&
-                    !(isnan(found) && isnan(want)))
+                if (b != BYOC_U64 && found != expected &&
+                    !(isnan(found) && isnan(expected)))
                     fail_msg("%s to %s of %g: found %g, expected %g",
                              byoc_dtype_name(a), byoc_dtype_name(b), v, found,
-                             want);
-                release(&one);
+                             expected);
+                release(&element);
             }
             finish(&e);
         }
@@ -554,17 +556,17 @@ static void test_cast_floats(void **state)
 
 static void test_cast_strings(void **state)
 {
-    static const char *const good[] = {"3.5", "-1e2", "INF", "NaN", "7"};
-    static const char *const bad[] = {"", "3x", "x", "1 "};
+    static const char *const numbers[] = {"3.5", "-1e2", "INF", "NaN", "7"};
+    static const char *const no_numbers[] = {"", "3x", "x", "1 "};
     (void)state;
     const struct byi_attr attrs = DTYPE("dtype", BYOC_F32);
     struct byi_tensor x = empty_tensor(BYOC_STRING, 1, DIMS(5));
-    memcpy(x.data, good, sizeof good);
+    memcpy(x.data, numbers, sizeof numbers);
     struct eval e = prepare(BYI_OP_CAST, &attrs, 1, &x, 1);
     assert_int_equal(run_fast(&e, 1), BYOC_OK);
     expect(e.out, (const double[]){3.5, -100, INFINITY, NAN, 7});
-    for (size_t i = 0; i < BYI_COUNT(bad); i++) {
-        ((const char **)e.in[0].data)[2] = bad[i];
+    for (size_t i = 0; i < BYI_COUNT(no_numbers); i++) {
+        ((const char **)e.in[0].data)[2] = no_numbers[i];
         assert_int_equal(run_fast(&e, 1), BYOC_EINVAL);
         assert_non_null(strstr(err.text, "expected a number"));
     }
@@ -582,7 +584,7 @@ int main(void)
         cmocka_unit_test(test_unary_loops),
         cmocka_unit_test(test_loops),
         cmocka_unit_test(test_unary_dtypes),
-        cmocka_unit_test(test_long_tests),
+        cmocka_unit_test(test_long_isnan),
         cmocka_unit_test(test_unary_ints),
         cmocka_unit_test(test_binary),
         cmocka_unit_test(test_binary_fast),

@@ -8,8 +8,8 @@
 #include "core/ops/epilogue.h"
 
 enum {
-    MOST = 4,  /* operators of a chain */
-    SCALED = 6 /* operands of a qnn.matmul with a float result */
+    MAX_CHAIN = 4,      /* operators of a chain */
+    SCALED_OPERANDS = 6 /* operands of a qnn.matmul with a float result */
 };
 
 /* One operator of an epilogue, and the shape of its other operand: one number,
@@ -20,7 +20,7 @@ struct follower {
     double p0, p1; /* bounds of `clip` */
 };
 
-static const struct follower chains[][MOST] = {
+static const struct follower chains[][MAX_CHAIN] = {
     {{BYI_OP_ADD, ROW, 0, 0}, {BYI_OP_NN_RELU, NONE, 0, 0}},
     {{BYI_OP_ADD, ROW, 0, 0},
      {BYI_OP_ADD, WHOLE, 0, 0},
@@ -45,8 +45,8 @@ struct front {
     struct byi_attr attrs[4]; /* n attributes */
 };
 
-#define AROUND INTS("padding", 4, ((const int64_t[]){1, 1, 1, 1}))
-#define LAST(data, kernel)                                                     \
+#define PAD_BY_1 INTS("padding", 4, ((const int64_t[]){1, 1, 1, 1}))
+#define LAYOUTS(data, kernel)                                                  \
     STRING("data_layout", data), STRING("kernel_layout", kernel)
 
 static const struct front fronts[] = {
@@ -56,49 +56,49 @@ static const struct front fronts[] = {
      {3, 2, 5, 19},
      {4, 4},
      3,
-     {LAST("NHWC", "HWIO"), AROUND}},
+     {LAYOUTS("NHWC", "HWIO"), PAD_BY_1}},
     {"winograd",
      BYI_OP_NN_CONV2D,
      {1, 13, 12, 20},
      {3, 3, 20, 34},
      {4, 4},
      3,
-     {LAST("NHWC", "HWIO"), AROUND}},
+     {LAYOUTS("NHWC", "HWIO"), PAD_BY_1}},
     {"padded rows",
      BYI_OP_NN_CONV2D,
      {3, 30, 31, 3},
      {3, 3, 3, 18},
      {4, 4},
      3,
-     {LAST("NHWC", "HWIO"), AROUND}},
+     {LAYOUTS("NHWC", "HWIO"), PAD_BY_1}},
     {"depthwise",
      BYI_OP_NN_CONV2D,
      {1, 8, 9, 21},
      {3, 3, 1, 21},
      {4, 4},
      4,
-     {LAST("NHWC", "HWIO"), AROUND, INT("groups", 21)}},
+     {LAYOUTS("NHWC", "HWIO"), PAD_BY_1, INT("groups", 21)}},
     {"grouped",
      BYI_OP_NN_CONV2D,
      {1, 8, 9, 12},
      {3, 3, 4, 18},
      {4, 4},
      4,
-     {LAST("NHWC", "HWIO"), AROUND, INT("groups", 3)}},
+     {LAYOUTS("NHWC", "HWIO"), PAD_BY_1, INT("groups", 3)}},
     {"transposed",
      BYI_OP_NN_CONV1D_TRANSPOSE,
      {2, 11, 6},
      {3, 6, 17},
      {3, 3},
      2,
-     {LAST("NWC", "WIO")}},
+     {LAYOUTS("NWC", "WIO")}},
     {"no channels",
      BYI_OP_NN_CONV2D,
      {1, 5, 5, 0},
      {3, 3, 0, 6},
      {4, 4},
      3,
-     {LAST("NHWC", "HWIO"), AROUND}},
+     {LAYOUTS("NHWC", "HWIO"), PAD_BY_1}},
     {"vector", BYI_OP_NN_DENSE, {1, 70}, {33, 70}, {2, 2}, 0, {{0}}},
     {"few rows", BYI_OP_NN_MATMUL, {3, 70}, {70, 33}, {2, 2}, 0, {{0}}},
     {"few rows, transposed",
@@ -121,7 +121,7 @@ static const struct front fronts[] = {
 static uint32_t length_of(const struct follower *chain)
 {
     uint32_t n = 0;
-    while (n < MOST && chain[n].op != BYI_OP_NONE)
+    while (n < MAX_CHAIN && chain[n].op != BYI_OP_NONE)
         n++;
     return n;
 }
@@ -168,13 +168,13 @@ static const struct byi_attrs *attrs_of(const struct follower *f)
     return attrs;
 }
 
-/* Run `call`, packed and not, and compare the results with `want`; they must
- * not depend on the number of threads. */
-static void expect_both(struct byi_call *call, const struct byi_tensor *want,
-                        const char *what)
+/* Run `call`, packed and not, and compare the results with `expected`; they
+ * must not depend on the number of threads. */
+static void expect_both(struct byi_call *call,
+                        const struct byi_tensor *expected, const char *what)
 {
     const struct byi_packing *packing = byi_packing_of(call->op->id);
-    const size_t size = (size_t)byi_count(want) * sizeof(float);
+    const size_t size = (size_t)byi_count(expected) * sizeof(float);
     for (int packed = 0; packed < 2; packed++) {
         float *first = malloc(size + 1);
         const uint64_t bytes = packed ? packing->pack(call, NULL) : 0;
@@ -186,7 +186,7 @@ static void expect_both(struct byi_call *call, const struct byi_tensor *want,
             memset(call->out->data, 0x33, size);
             call->threads = threads;
             run_kernel(byi_kernel_of(call->op->id), call);
-            assert_near(call->out, want, 2e-3, what);
+            assert_near(call->out, expected, 2e-3, what);
             if (threads == 1)
                 memcpy(first, call->out->data, size);
             else
@@ -203,28 +203,29 @@ static void expect_both(struct byi_call *call, const struct byi_tensor *want,
 static void check_chain(const char *name, struct eval *e,
                         const struct follower *chain)
 {
-    struct byi_epilogue_op ops[MOST];
-    struct byi_tensor in[SCALED + MOST];
+    struct byi_epilogue_op ops[MAX_CHAIN];
+    struct byi_tensor in[SCALED_OPERANDS + MAX_CHAIN];
     const uint32_t n = length_of(chain), n_op_in = e->n_in;
     uint32_t n_in = n_op_in;
     memcpy(in, e->in, n_op_in * sizeof *in);
     assert_true(e->typed);
     assert_int_equal(run_fast(e, 1), BYOC_OK);
-    struct byi_tensor want = empty_tensor(BYOC_F32, e->out->rank, e->out->dims);
-    memcpy(want.data, e->out->data, byi_tensor_bytes(&want));
+    struct byi_tensor expected =
+        empty_tensor(BYOC_F32, e->out->rank, e->out->dims);
+    memcpy(expected.data, e->out->data, byi_tensor_bytes(&expected));
     const struct byi_type *out =
-        byi_type_tensor(arena, BYOC_F32, want.rank, want.dims);
+        byi_type_tensor(arena, BYOC_F32, expected.rank, expected.dims);
     for (uint32_t i = 0; i < n; i++) {
         ops[i] =
             (struct byi_epilogue_op){byi_op(chain[i].op), attrs_of(&chain[i])};
         if (chain[i].operand != NONE)
-            in[n_in++] = operand_of(&chain[i], &want);
+            in[n_in++] = operand_of(&chain[i], &expected);
         const struct byi_tensor *t =
             chain[i].operand != NONE ? &in[n_in - 1] : NULL;
         assert_true(byi_epilogue_allows(
             chain[i].op, out,
             t ? byi_type_tensor(arena, t->dtype, t->rank, t->dims) : NULL));
-        apply(&ops[i], &want, t);
+        apply(&ops[i], &expected, t);
     }
     struct byi_call call = {.op = e->op,
                             .attrs = e->attrs,
@@ -236,10 +237,10 @@ static void check_chain(const char *name, struct eval *e,
                             .epilogue = ops};
     for (int isa = 0; isa < BYI_N_ISAS; isa++)
         if (use(isa))
-            expect_both(&call, &want, name);
+            expect_both(&call, &expected, name);
     for (uint32_t i = n_op_in; i < n_in; i++)
         release(&in[i]);
-    release(&want);
+    release(&expected);
     finish(e);
 }
 
@@ -253,13 +254,17 @@ static struct eval prepare_front(const struct front *front)
 
 /* A product of bytes that is scaled to float32, one scale for each of n columns
  * or one for all. */
-static struct eval prepare_bytes(int64_t m, int64_t k, int64_t n, bool one)
+static struct eval prepare_bytes(int64_t m, int64_t k, int64_t n,
+                                 bool one_scale)
 {
-    const struct byi_tensor in[SCALED] = {
-        TENSOR(BYOC_U8, m, k), TENSOR(BYOC_I8, k, n),
-        TENSOR(BYOC_U8, 1),    TENSOR(BYOC_I8, 1),
-        TENSOR(BYOC_I32, 1),   one ? TENSOR(BYOC_F32, 1) : TENSOR(BYOC_F32, n)};
-    return prepare(BYI_OP_QNN_MATMUL, NULL, 0, in, SCALED);
+    const struct byi_tensor in[SCALED_OPERANDS] = {
+        TENSOR(BYOC_U8, m, k),
+        TENSOR(BYOC_I8, k, n),
+        TENSOR(BYOC_U8, 1),
+        TENSOR(BYOC_I8, 1),
+        TENSOR(BYOC_I32, 1),
+        one_scale ? TENSOR(BYOC_F32, 1) : TENSOR(BYOC_F32, n)};
+    return prepare(BYI_OP_QNN_MATMUL, NULL, 0, in, SCALED_OPERANDS);
 }
 
 static void test_chains(void **state)

@@ -4,16 +4,16 @@
  */
 #include "kernels.h"
 
-/* Set coefficients to zero so that of each 8, the first `left` stay, or about
- * `left` random ones. */
-static void thin_out(struct byi_tensor *t, int64_t left, bool first)
+/* Set coefficients to zero so that of each 8, the first `n_nonzero` stay, or
+ * about `n_nonzero` random ones. */
+static void thin_out(struct byi_tensor *t, int64_t n_nonzero, bool first)
 {
     for (int64_t i = 0; i < byi_count(t); i++)
-        if (first ? i % 8 >= left : random_in(0, 7) >= left)
+        if (first ? i % 8 >= n_nonzero : random_in(0, 7) >= n_nonzero)
             byi_tensor_set(t, i, i % 3 ? 0.0 : -0.0);
 }
 
-/* Blocks with no to 8 coefficients a row, both axes and each alone, odd widths,
+/* Blocks with 0 to 8 coefficients a row, both axes and each alone, odd widths,
  * against the sum in double, within 20 roundings for each of 64 coefficients.
  */
 static void test_idct8(void **state)
@@ -36,13 +36,13 @@ static void test_idct8(void **state)
     };
     (void)state;
     for (size_t c = 0; c < BYI_COUNT(cases); c++)
-        for (int64_t left = 0; left < 9; left++)
+        for (int64_t n_nonzero = 0; n_nonzero < 9; n_nonzero++)
             for (int first = 0; first < 2; first++) {
                 const struct byi_attr attrs[] = {
                     INTS("axes", cases[c].n, cases[c].axes)};
                 struct byi_tensor x =
                     tensor(BYOC_F32, cases[c].rank, cases[c].dims);
-                thin_out(&x, left, first);
+                thin_out(&x, n_nonzero, first);
                 struct eval e = prepare(BYI_OP_IDCT8, attrs, 1, &x, 1);
                 expect_plain(&e, byi_idct8_plain, 20 * 64 * 0x1p-24, "idct8");
             }
@@ -63,15 +63,15 @@ static void test_idct8_patterns(void **state)
         assert_int_equal(run_fast(&e, 1), BYOC_OK);
         for (int64_t r = 0; r < 256; r++)
             for (int64_t j = 0; j < 8; j++) {
-                double want = 0;
+                double expected = 0;
                 for (int64_t u = 0; u < 8; u++)
-                    want += byi_tensor_float(e.in, r * 8 + u) *
-                            (u ? cos((double)((2 * j + 1) * u) *
-                                     3.14159265358979323846 / 16) /
-                                     2
-                               : sqrt(0.125));
-                assert_true(
-                    is_near(byi_tensor_float(e.out, r * 8 + j), want, 4e-6));
+                    expected += byi_tensor_float(e.in, r * 8 + u) *
+                                (u ? cos((double)((2 * j + 1) * u) *
+                                         3.14159265358979323846 / 16) /
+                                         2
+                                   : sqrt(0.125));
+                assert_true(is_near(byi_tensor_float(e.out, r * 8 + j),
+                                    expected, 4e-6));
             }
     }
     finish(&e);

@@ -16,12 +16,13 @@ static struct byi_tensor scaled_tensor(double bound, const int64_t *dims,
 #define SCALED(bound, ...)                                                     \
     scaled_tensor(bound, DIMS(__VA_ARGS__), RANK(__VA_ARGS__))
 
+/* The sizes of a case. A key has `size` elements, a value `width`. */
 struct shape {
     int64_t batch, time, heads, kv_heads, key_heads, size, width;
 };
 
-/* given: bit i is set if operand 3 + i is present */
-static void check_case(const struct shape *s, int given, bool each_row,
+/* present: bit i is set if operand 3 + i is present */
+static void check_case(const struct shape *s, int present, bool each_row,
                        bool one_beta)
 {
     const int64_t kv = s->kv_heads;
@@ -29,21 +30,22 @@ static void check_case(const struct shape *s, int given, bool each_row,
     struct byi_tensor in[6];
     const struct byi_attr attrs[] = {INT("heads", s->heads),
                                      INT("kv_heads", kv), FLOAT("scale", 0.5)};
-    snprintf(what, sizeof what,
-             "batch %d time %d heads %d of %d, %d of keys, %d by %d, given %x",
-             (int)s->batch, (int)s->time, (int)s->heads, (int)kv,
-             (int)s->key_heads, (int)s->size, (int)s->width, given);
+    snprintf(
+        what, sizeof what,
+        "batch %d time %d heads %d of %d, %d of keys, %d by %d, present %x",
+        (int)s->batch, (int)s->time, (int)s->heads, (int)kv, (int)s->key_heads,
+        (int)s->size, (int)s->width, present);
     in[0] = SCALED(4, s->batch, s->time, s->heads * s->size);
     in[1] = SCALED(1 / sqrt((double)s->size), s->batch, s->time,
                    s->key_heads * s->size);
     in[2] = SCALED(4, s->batch, s->time, kv * s->width);
     in[3] =
-        given & 1 ? SCALED(4, s->batch, kv, s->size, s->width) : SCALED(0, 0);
-    in[4] = given & 2
+        present & 1 ? SCALED(4, s->batch, kv, s->size, s->width) : SCALED(0, 0);
+    in[4] = present & 2
                 ? SCALED(1, s->batch, s->time, each_row ? kv * s->size : kv)
                 : SCALED(0, 0);
-    in[5] = given & 4 ? SCALED(1, s->batch, s->time, one_beta ? 1 : kv)
-                      : SCALED(0, 0);
+    in[5] = present & 4 ? SCALED(1, s->batch, s->time, one_beta ? 1 : kv)
+                        : SCALED(0, 0);
     for (int64_t i = 0; i < byi_count(&in[4]); i++)
         byi_tensor_set(&in[4], i, -fabs(byi_tensor_float(&in[4], i)));
     struct eval e = prepare(BYI_OP_NN_LINEAR_ATTENTION, attrs, 3, in, 6);
@@ -75,9 +77,9 @@ static void test_random(void **state_)
 static void test_long(void **state_)
 {
     (void)state_;
-    for (int given = 0; given < 8; given++) {
+    for (int present = 0; present < 8; present++) {
         const struct shape s = {2, 20, 8, 4, 4, 64, 70};
-        check_case(&s, given, given & 1, false);
+        check_case(&s, present, present & 1, false);
     }
 }
 

@@ -19,16 +19,17 @@ static void check_origins(const struct trial *t, origin_fn origin,
     for (int64_t i = 0; i < count(y); i++) {
         int64_t at[2 * BYI_MAX_RANK] = {0}, from[2 * BYI_MAX_RANK] = {0};
         unflat(y, i, at);
-        const char *want = t->in[2].data;
+        const char *expected = t->in[2].data;
         if (origin(ctx, t, at, from))
-            want = (const char *)x->data + (size_t)flat(x, from) * size;
-        if (memcmp((const char *)y->data + (size_t)i * size, want, size) != 0)
+            expected = (const char *)x->data + (size_t)flat(x, from) * size;
+        if (memcmp((const char *)y->data + (size_t)i * size, expected, size) !=
+            0)
             fail_msg("%s: element %lld differs", t->op->name, (long long)i);
     }
 }
 
-static bool by_axes(const void *ctx, const struct trial *t, const int64_t *at,
-                    int64_t *from)
+static bool axes_origin(const void *ctx, const struct trial *t,
+                        const int64_t *at, int64_t *from)
 {
     const int64_t *axes = ctx;
     for (uint32_t i = 0; i < t->in[0].rank; i++)
@@ -51,7 +52,7 @@ static void test_transpose(void **state)
         if (count(&t.in[0]) > 1000000)
             continue;
         must_run(&t, BYI_OP_TRANSPOSE, text_of("{\"axes\": [%s]}", rank, axes));
-        check_origins(&t, by_axes, axes);
+        check_origins(&t, axes_origin, axes);
     }
 }
 
@@ -69,7 +70,7 @@ static void test_transpose_matrices(void **state)
             const enum byoc_dtype dtype = dtypes[round % 3];
             struct trial t = {.n_in = 1, .in = {make(dtype, 3, dims)}};
             must_run(&t, BYI_OP_TRANSPOSE, "{\"axes\": [0, 2, 1]}");
-            check_origins(&t, by_axes, axes);
+            check_origins(&t, axes_origin, axes);
         }
     }
     byi_simd_use(byi_isa_widest());
@@ -80,16 +81,16 @@ static void test_transpose_few(void **state)
 {
     (void)state;
     static const int64_t axes[] = {0, 2, 1};
-    for (int64_t few = 2; few < 4; few++) {
-        const int64_t dims[] = {2, 140001, few};
+    for (int64_t n_rows = 2; n_rows < 4; n_rows++) {
+        const int64_t dims[] = {2, 140001, n_rows};
         struct trial t = {.n_in = 1, .in = {make(BYOC_F32, 3, dims)}};
         must_run(&t, BYI_OP_TRANSPOSE, "{\"axes\": [0, 2, 1]}");
-        check_origins(&t, by_axes, axes);
+        check_origins(&t, axes_origin, axes);
     }
 }
 
-static bool by_modulus(const void *ctx, const struct trial *t,
-                       const int64_t *at, int64_t *from)
+static bool modulus_origin(const void *ctx, const struct trial *t,
+                           const int64_t *at, int64_t *from)
 {
     (void)ctx;
     const uint32_t lead = t->out[0].rank - t->in[0].rank;
@@ -114,10 +115,10 @@ static void test_repeat(void **state)
         t.n_in = 2;
         t.in[1] = ints(rank + 1, shape);
         must_run(&t, BYI_OP_BROADCAST_TO, "{}");
-        check_origins(&t, by_modulus, NULL);
+        check_origins(&t, modulus_origin, NULL);
         t.in[1] = ints(rank, repeats);
         must_run(&t, BYI_OP_TILE, "{}");
-        check_origins(&t, by_modulus, NULL);
+        check_origins(&t, modulus_origin, NULL);
     }
 }
 
@@ -137,19 +138,20 @@ static void test_short_rows(void **state)
             .n_in = 1,
             .in = {make(dtypes[round % 4], 4, dims), ints(4, repeats)}};
         must_run(&t, BYI_OP_TRANSPOSE, "{\"axes\": [2, 0, 1, 3]}");
-        check_origins(&t, by_axes, axes);
+        check_origins(&t, axes_origin, axes);
         t.n_in = 2;
         must_run(&t, BYI_OP_TILE, "{}");
-        check_origins(&t, by_modulus, NULL);
+        check_origins(&t, modulus_origin, NULL);
     }
 }
 
+/* A slice with a begin and a stride for each axis. */
 struct cut {
     int64_t begin[BYI_MAX_RANK], stride[BYI_MAX_RANK];
 };
 
-static bool by_cut(const void *ctx, const struct trial *t, const int64_t *at,
-                   int64_t *from)
+static bool cut_origin(const void *ctx, const struct trial *t,
+                       const int64_t *at, int64_t *from)
 {
     const struct cut *cut = ctx;
     for (uint32_t i = 0; i < t->in[0].rank; i++)
@@ -179,31 +181,32 @@ static void test_slice(void **state)
         t.in[3] = ints(rank, axes);
         t.in[4] = ints(rank, cut.stride);
         must_run(&t, BYI_OP_STRIDED_SLICE, "{}");
-        check_origins(&t, by_cut, &cut);
+        check_origins(&t, cut_origin, &cut);
     }
 }
 
+/* The attributes of a padding. */
 struct pad {
     int64_t pads[2 * BYI_MAX_RANK]; /* begins, then ends */
-    char mode;
+    char mode;                      /* its first letter; 'w': wrap */
 };
 
-static bool by_pad(const void *ctx, const struct trial *t, const int64_t *at,
-                   int64_t *from)
+static bool pad_origin(const void *ctx, const struct trial *t,
+                       const int64_t *at, int64_t *from)
 {
     const struct pad *pad = ctx;
     for (uint32_t i = 0; i < t->in[0].rank; i++) {
         const uint32_t rank = t->in[0].rank;
         const int64_t dim = t->in[0].dims[i];
         const int64_t low = byi_max(-pad->pads[i], 0);
-        const int64_t kept = dim - low - byi_max(-pad->pads[i + rank], 0);
+        const int64_t length = dim - low - byi_max(-pad->pads[i + rank], 0);
         from[i] = at[i] - pad->pads[i];
         if (from[i] >= 0 && from[i] < dim)
             continue;
         if (pad->mode == 'c')
             return false;
         if (pad->mode == 'w')
-            from[i] = low + (from[i] - low + 9 * kept) % kept;
+            from[i] = low + (from[i] - low + 9 * length) % length;
         else if (pad->mode == 'e')
             from[i] = from[i] < 0 ? 0 : dim - 1;
         else
@@ -236,18 +239,19 @@ static void test_pad(void **state)
         t.in[1] = ints(2 * rank, pad.pads);
         t.in[2] = make(t.in[0].dtype, 0, NULL);
         must_run(&t, BYI_OP_NN_PAD, modes[mode]);
-        check_origins(&t, by_pad, &pad);
+        check_origins(&t, pad_origin, &pad);
     }
 }
 
+/* The attributes of depth_to_space. */
 struct blocks {
     int64_t size;
-    bool depth_first;
+    bool depth_first; /* mode DCR */
 };
 
 /* depth_to_space by its definition in ONNX. */
-static bool by_depth(const void *ctx, const struct trial *t, const int64_t *at,
-                     int64_t *from)
+static bool depth_origin(const void *ctx, const struct trial *t,
+                         const int64_t *at, int64_t *from)
 {
     const struct blocks *b = ctx;
     const int64_t block = at[2] % b->size * b->size + at[3] % b->size;
@@ -273,7 +277,7 @@ static void test_blocks(void **state)
                              ? "{\"block_size\": %s}"
                              : "{\"block_size\": %s, \"mode\": \"CRD\"}",
                          1, &b.size));
-        check_origins(&t, by_depth, &b);
+        check_origins(&t, depth_origin, &b);
         if (!b.depth_first)
             continue;
         struct trial back = {.n_in = 1, .in = {t.out[0]}};
@@ -300,7 +304,7 @@ static void test_split_concatenate(void **state)
         struct cut cut = {.begin = {0}};
         for (uint32_t i = 0; i < BYI_MAX_RANK; i++)
             cut.stride[i] = 1;
-        check_origins(&t, by_cut, &cut);
+        check_origins(&t, cut_origin, &cut);
         struct trial join = {.n_in = 2, .in = {t.out[0], t.out[1]}};
         must_run(&join, BYI_OP_CONCATENATE,
                  text_of("{\"axis\": %s}", 1, &axis));
@@ -328,8 +332,8 @@ static int64_t index_at(const struct byi_tensor *t, const int64_t *at,
     return index < 0 ? index + size : index;
 }
 
-static bool by_take(const void *ctx, const struct trial *t, const int64_t *at,
-                    int64_t *from)
+static bool take_origin(const void *ctx, const struct trial *t,
+                        const int64_t *at, int64_t *from)
 {
     const struct byi_tensor *x = &t->in[0], *idx = &t->in[1];
     const int64_t axis = *(const int64_t *)ctx;
@@ -340,8 +344,8 @@ static bool by_take(const void *ctx, const struct trial *t, const int64_t *at,
     return true;
 }
 
-static bool by_gather(const void *ctx, const struct trial *t, const int64_t *at,
-                      int64_t *from)
+static bool gather_origin(const void *ctx, const struct trial *t,
+                          const int64_t *at, int64_t *from)
 {
     const int64_t axis = *(const int64_t *)ctx;
     memcpy(from, at, t->in[0].rank * sizeof *from);
@@ -365,10 +369,10 @@ static void test_take_gather(void **state)
         t.in[1] =
             random_indices((uint32_t)pick(0, 2), shape, t.in[0].dims[axis]);
         must_run(&t, BYI_OP_TAKE, attrs);
-        check_origins(&t, by_take, &axis);
+        check_origins(&t, take_origin, &axis);
         t.in[1] = random_indices(t.in[0].rank, dims, t.in[0].dims[axis]);
         must_run(&t, BYI_OP_GATHER, attrs);
-        check_origins(&t, by_gather, &axis);
+        check_origins(&t, gather_origin, &axis);
     }
 }
 
@@ -387,12 +391,12 @@ static void test_scatter(void **state)
     must_run(&t, BYI_OP_SCATTER_ELEMENTS, "{\"axis\": 1}");
     const double *y = t.out[0].data, *x = t.in[0].data, *u = t.in[2].data;
     for (int64_t i = 0; i < 24; i++) {
-        const double *want = i == 5    ? &u[0]
-                             : i == 0  ? &u[1]
-                             : i == 10 ? &u[2]
-                             : i == 9  ? &u[3]
-                                       : &x[i];
-        assert_memory_equal(&y[i], want, sizeof *want);
+        const double *expected = i == 5    ? &u[0]
+                                 : i == 0  ? &u[1]
+                                 : i == 10 ? &u[2]
+                                 : i == 9  ? &u[3]
+                                           : &x[i];
+        assert_memory_equal(&y[i], expected, sizeof *expected);
     }
     memcpy(t.in[1].data, nd, sizeof nd);
     const int64_t two[] = {2};
@@ -413,7 +417,7 @@ static void test_scatter_reductions(void **state)
     (void)state;
     static const struct {
         const char *name;
-        int32_t want[3];
+        int32_t expected[3];
     } rows[] = {
         {"add", {10, 22, 30}}, {"mul", {10, -700, 30}}, {"max", {10, 20, 30}},
         {"min", {10, -5, 30}}, {"none", {10, 7, 30}},
@@ -430,7 +434,8 @@ static void test_scatter_reductions(void **state)
         must_run(
             &t, BYI_OP_SCATTER_ELEMENTS,
             byi_arena_printf(arena, "{\"reduction\": \"%s\"}", rows[i].name));
-        assert_memory_equal(t.out[0].data, rows[i].want, sizeof rows[i].want);
+        assert_memory_equal(t.out[0].data, rows[i].expected,
+                            sizeof rows[i].expected);
     }
 }
 
@@ -568,30 +573,30 @@ static void test_cache_append(void **state)
 {
     (void)state;
     for (int round = 0; round < ROUNDS; round++) {
-        const int64_t h = pick(1, 3), old = pick(0, 5), s = pick(1, 3);
-        const int64_t lengths[] = {pick(0, old), pick(0, old + 1)};
-        const int64_t total = pick(0, old + s);
-        const int64_t dims[] = {2, 3, old, h}, fresh[] = {2, 3, s, h};
+        const int64_t h = pick(1, 3), past = pick(0, 5), s = pick(1, 3);
+        const int64_t lengths[] = {pick(0, past), pick(0, past + 1)};
+        const int64_t total = pick(0, past + s);
+        const int64_t dims[] = {2, 3, past, h}, new_dims[] = {2, 3, s, h};
         struct trial t = {
             .n_in = 4,
             .in = {make(round % 2 ? BYOC_F32 : BYOC_F16, 4, dims),
-                   make(round % 2 ? BYOC_F32 : BYOC_F16, 4, fresh),
+                   make(round % 2 ? BYOC_F32 : BYOC_F16, 4, new_dims),
                    ints(2, lengths), ints(1, &total)}};
         must_run(&t, BYI_OP_NN_CACHE_APPEND, "{}");
-        const int64_t n = old < total ? total : old;
+        const int64_t n = past < total ? total : past;
         assert_int_equal(t.out[0].dims[2], n);
         for (int64_t i = 0; i < count(&t.out[0]); i++) {
             const int64_t x = i % h, row = i / h % n, plane = i / h / n;
             const int64_t length = lengths[plane / 3], behind = row - length;
-            double wanted = 0;
-            if (behind < 0 && row < old)
-                wanted =
-                    byi_tensor_float(&t.in[0], (plane * old + row) * h + x);
+            double expected = 0;
+            if (behind < 0 && row < past)
+                expected =
+                    byi_tensor_float(&t.in[0], (plane * past + row) * h + x);
             else if (behind >= 0 && behind < s)
-                wanted =
+                expected =
                     byi_tensor_float(&t.in[1], (plane * s + behind) * h + x);
             const double found = byi_tensor_float(&t.out[0], i);
-            assert_true(found == wanted || (isnan(found) && isnan(wanted)));
+            assert_true(found == expected || (isnan(found) && isnan(expected)));
         }
     }
 }

@@ -30,7 +30,8 @@ static struct byi_tensor octets(enum byoc_dtype dtype, uint32_t rank,
 }
 
 /* One number, or one for each channel. */
-static struct byi_tensor each(enum byoc_dtype dtype, int64_t channels)
+static struct byi_tensor scalar_or_vector(enum byoc_dtype dtype,
+                                          int64_t channels)
 {
     const bool one = random_in(0, 1);
     if (dtype == BYOC_I8 || dtype == BYOC_U8)
@@ -48,13 +49,13 @@ static uint32_t add_operands(struct byi_tensor *in, int64_t channels)
 {
     const uint32_t n = (uint32_t)random_in(BIAS, OPERANDS);
     in[X_ZERO] = octets(in[X].dtype, 0, NULL);
-    in[WEIGHTS_ZERO] = each(in[WEIGHTS].dtype, channels);
+    in[WEIGHTS_ZERO] = scalar_or_vector(in[WEIGHTS].dtype, channels);
     if (random_in(0, 1)) /* the usual type of weights */
         memset(in[WEIGHTS_ZERO].data, 0, (size_t)byi_count(&in[WEIGHTS_ZERO]));
     if (n > BIAS)
-        in[BIAS] = each(BYOC_I32, channels);
+        in[BIAS] = scalar_or_vector(BYOC_I32, channels);
     if (n > SCALE)
-        in[SCALE] = each(BYOC_F32, channels);
+        in[SCALE] = scalar_or_vector(BYOC_F32, channels);
     if (n > ZERO)
         in[ZERO] = octets(random_bytes(), 0, NULL);
     return n;
@@ -74,6 +75,7 @@ static uint32_t add_bounds(uint32_t n_in, struct byi_attr *attrs)
 
 /* --- against the plain form ----------------------------------------------- */
 
+/* The dims of data and weights, and the attributes of a window. */
 struct shape {
     int64_t x[5], w[5];
     int64_t strides[3], padding[6], dilation[3], groups;
@@ -111,9 +113,9 @@ static struct eval prepare_conv(uint32_t n, const struct shape *s)
     struct byi_tensor in[OPERANDS] = {octets(random_bytes(), n + 2, s->x),
                                       octets(random_bytes(), n + 2, s->w)};
     const uint32_t n_in = add_operands(in, s->w[0]);
-    const uint32_t more = add_bounds(n_in, attrs + 4);
-    return prepare((enum byi_op_id)(BYI_OP_QNN_CONV1D + n - 1), attrs, 4 + more,
-                   in, n_in);
+    const uint32_t n_bounds = add_bounds(n_in, attrs + 4);
+    return prepare((enum byi_op_id)(BYI_OP_QNN_CONV1D + n - 1), attrs,
+                   4 + n_bounds, in, n_in);
 }
 
 static void test_conv(void **state)
@@ -163,18 +165,20 @@ static void test_matmul(void **state)
         const bool big = round % 40 == 0;
         const int64_t m = random_in(0, big ? 60 : 20), k = random_in(0, 40);
         const int64_t n = random_in(0, big ? 600 : 40);
-        const int64_t turn_a = random_in(0, 1), turn_b = random_in(0, 1);
-        const int64_t batch = random_in(1, 3), shared = random_in(0, 1);
-        const int64_t a[] = {batch, turn_a ? k : m, turn_a ? m : k};
-        const int64_t b[] = {batch, turn_b ? n : k, turn_b ? k : n};
-        struct byi_attr attrs[4] = {BOOL("transpose_a", turn_a),
-                                    BOOL("transpose_b", turn_b)};
+        const int64_t transpose_a = random_in(0, 1),
+                      transpose_b = random_in(0, 1);
+        const int64_t batch = random_in(1, 3), shares_b = random_in(0, 1);
+        const int64_t a[] = {batch, transpose_a ? k : m, transpose_a ? m : k};
+        const int64_t b[] = {batch, transpose_b ? n : k, transpose_b ? k : n};
+        struct byi_attr attrs[4] = {BOOL("transpose_a", transpose_a),
+                                    BOOL("transpose_b", transpose_b)};
         struct byi_tensor in[OPERANDS] = {
             octets(random_bytes(), 3, a),
-            octets(random_bytes(), shared ? 2 : 3, b + shared)};
+            octets(random_bytes(), shares_b ? 2 : 3, b + shares_b)};
         const uint32_t n_in = add_operands(in, n);
-        const uint32_t more = add_bounds(n_in, attrs + 2);
-        struct eval e = prepare(BYI_OP_QNN_MATMUL, attrs, 2 + more, in, n_in);
+        const uint32_t n_bounds = add_bounds(n_in, attrs + 2);
+        struct eval e =
+            prepare(BYI_OP_QNN_MATMUL, attrs, 2 + n_bounds, in, n_in);
         expect_plain(&e, byi_qnn_plain, 0, "qnn.matmul");
     }
 }
@@ -237,10 +241,11 @@ static int64_t window_sum(const struct eval *e, const struct shape *s,
                     continue;
                 const int64_t from =
                     ((image * s->x[1] + c0 + c) * s->x[2] + y) * s->x[3] + z;
-                const int64_t by =
+                const int64_t tap =
                     ((o * s->w[1] + c) * s->w[2] + i) * s->w[3] + j;
-                sum += (int64_t)(at(x, from) - at(&e->in[X_ZERO], 0)) *
-                       (int64_t)(at(weights, by) - at(&e->in[WEIGHTS_ZERO], o));
+                sum +=
+                    (int64_t)(at(x, from) - at(&e->in[X_ZERO], 0)) *
+                    (int64_t)(at(weights, tap) - at(&e->in[WEIGHTS_ZERO], o));
             }
     return sum;
 }

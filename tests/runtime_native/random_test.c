@@ -62,20 +62,20 @@ static void test_known_answer(void **state)
  * another draw or seed gives others. */
 static void test_same_again(void **state)
 {
-    const struct byi_attr one[] = {FLOAT("seed", 1)},
-                          two[] = {FLOAT("seed", 2)};
+    const struct byi_attr seed_1[] = {FLOAT("seed", 1)},
+                          seed_2[] = {FLOAT("seed", 2)};
     (void)state;
-    struct byi_tensor a = draw(BYI_OP_RANDOM_NORMAL, one, 1, 5, 1);
-    struct byi_tensor b = draw(BYI_OP_RANDOM_NORMAL, one, 1, 5, 4);
-    struct byi_tensor c = draw(BYI_OP_RANDOM_NORMAL, one, 1, 6, 1);
-    struct byi_tensor d = draw(BYI_OP_RANDOM_NORMAL, two, 1, 5, 1);
-    int64_t same[2] = {0, 0};
+    struct byi_tensor a = draw(BYI_OP_RANDOM_NORMAL, seed_1, 1, 5, 1);
+    struct byi_tensor b = draw(BYI_OP_RANDOM_NORMAL, seed_1, 1, 5, 4);
+    struct byi_tensor c = draw(BYI_OP_RANDOM_NORMAL, seed_1, 1, 6, 1);
+    struct byi_tensor d = draw(BYI_OP_RANDOM_NORMAL, seed_2, 1, 5, 1);
+    int64_t n_equal[2] = {0, 0};
     assert_memory_equal(a.data, b.data, byi_tensor_bytes(&a));
     for (int64_t i = 0; i < COUNT; i++) {
-        same[0] += byi_tensor_float(&a, i) == byi_tensor_float(&c, i);
-        same[1] += byi_tensor_float(&a, i) == byi_tensor_float(&d, i);
+        n_equal[0] += byi_tensor_float(&a, i) == byi_tensor_float(&c, i);
+        n_equal[1] += byi_tensor_float(&a, i) == byi_tensor_float(&d, i);
     }
-    assert_true(same[0] < 10 && same[1] < 10);
+    assert_true(n_equal[0] < 10 && n_equal[1] < 10);
     release(&a);
     release(&b);
     release(&c);
@@ -90,12 +90,12 @@ static void test_shapes(void **state)
     (void)state;
     for (size_t k = 0; k < BYI_COUNT(types); k++) {
         const double slack = 5 / sqrt(COUNT) + (k < 2 ? 0.01 : 0);
-        const struct byi_attr even[] = {FLOAT("low", -1), FLOAT("high", 3),
-                                        DTYPE("dtype", types[k])};
-        const struct byi_attr bell[] = {FLOAT("mean", 2), FLOAT("scale", 0.5),
-                                        DTYPE("dtype", types[k])};
-        double mean, spread, in_one = 0;
-        struct byi_tensor t = draw(BYI_OP_RANDOM_UNIFORM, even, 3, k, 2);
+        const struct byi_attr uniform[] = {FLOAT("low", -1), FLOAT("high", 3),
+                                           DTYPE("dtype", types[k])};
+        const struct byi_attr normal[] = {FLOAT("mean", 2), FLOAT("scale", 0.5),
+                                          DTYPE("dtype", types[k])};
+        double mean, spread, n_central = 0;
+        struct byi_tensor t = draw(BYI_OP_RANDOM_UNIFORM, uniform, 3, k, 2);
         moments(&t, &mean, &spread);
         for (int64_t i = 0; i < COUNT; i++)
             assert_true(byi_tensor_float(&t, i) >= -1 &&
@@ -103,12 +103,12 @@ static void test_shapes(void **state)
         assert_true(fabs(mean - 1) < 2 * slack);
         assert_true(fabs(spread - 4 / sqrt(12)) < 2 * slack);
         release(&t);
-        t = draw(BYI_OP_RANDOM_NORMAL, bell, 3, k, 2);
+        t = draw(BYI_OP_RANDOM_NORMAL, normal, 3, k, 2);
         moments(&t, &mean, &spread);
         for (int64_t i = 0; i < COUNT; i++)
-            in_one += fabs(byi_tensor_float(&t, i) - 2) < 0.5;
+            n_central += fabs(byi_tensor_float(&t, i) - 2) < 0.5;
         assert_true(fabs(mean - 2) < slack && fabs(spread - 0.5) < slack);
-        assert_true(fabs(in_one / COUNT - 0.6827) < slack);
+        assert_true(fabs(n_central / COUNT - 0.6827) < slack);
         release(&t);
     }
 }
@@ -117,7 +117,7 @@ static void test_shapes(void **state)
 static void test_multinomial(void **state)
 {
     const double logits[] = {0, log(2), -INFINITY, log(5), 7, 7, 7, 7};
-    const double wanted[] = {1. / 8, 2. / 8, 0, 5. / 8, .25, .25, .25, .25};
+    const double expected[] = {1. / 8, 2. / 8, 0, 5. / 8, .25, .25, .25, .25};
     const struct byi_attr attrs[] = {INT("sample_size", COUNT),
                                      DTYPE("dtype", BYOC_I64)};
     struct byi_tensor x = TENSOR(BYOC_F32, 2, 4);
@@ -133,7 +133,7 @@ static void test_multinomial(void **state)
         found[i / COUNT * 4 + c] += 1. / COUNT;
     }
     for (int i = 0; i < 8; i++)
-        assert_true(fabs(found[i] - wanted[i]) < 5 / sqrt(COUNT));
+        assert_true(fabs(found[i] - expected[i]) < 5 / sqrt(COUNT));
     assert_true(found[2] == 0);
     finish(&e);
 }

@@ -21,14 +21,15 @@ static struct byi_tensor operand(const int64_t *dims, uint32_t rank)
 }
 #define OPERAND(...) operand(DIMS(__VA_ARGS__), RANK(__VA_ARGS__))
 
+/* The sizes of a layer and its data. */
 struct shape {
     int64_t time, batch, input, hidden;
 };
 
-/* The present operands (bit i of `given`: operand 3 + i), and the attributes.
- */
+/* The operands and attributes of a case. If bit i of `present` is set, operand
+ * 3 + i is present. */
 struct setting {
-    int op, direction, given;
+    int op, direction, present;
     bool batch_first, variant; /* linear_before_reset, input_forget */
     double clip;
     uint32_t n_fns;
@@ -59,8 +60,8 @@ static struct eval prepare_case(const struct shape *s, const struct setting *c)
                        byi_tensor_float(&in[2], i) * 2 /
                            sqrt((double)s->hidden));
     for (uint32_t i = 3; i < max_inputs; i++) {
-        const bool given = c->given & (1 << (i - 3));
-        if (!given)
+        const bool is_present = c->present & (1 << (i - 3));
+        if (!is_present)
             in[i] = OPERAND(0);
         else if (i == 3)
             in[i] = OPERAND(d, 2 * rows);
@@ -70,7 +71,7 @@ static struct eval prepare_case(const struct shape *s, const struct setting *c)
             in[i] = state(s, c, d);
         else
             in[i] = OPERAND(d, 3 * s->hidden);
-        for (int64_t n = 0; given && i == 4 && n < s->batch; n++)
+        for (int64_t n = 0; is_present && i == 4 && n < s->batch; n++)
             byi_tensor_set(&in[i], n, (double)random_in(0, s->time));
     }
     struct byi_attr attrs[8] = {STRING("direction", directions[c->direction]),
@@ -101,10 +102,10 @@ static void check_case(const struct shape *s, const struct setting *c)
 {
     char what[200];
     snprintf(what, sizeof what,
-             "%s %s T=%d N=%d I=%d H=%d given %x batch_first %d variant %d "
+             "%s %s T=%d N=%d I=%d H=%d present %x batch_first %d variant %d "
              "clip %g",
              byi_op(ops[c->op])->name, directions[c->direction], (int)s->time,
-             (int)s->batch, (int)s->input, (int)s->hidden, c->given,
+             (int)s->batch, (int)s->input, (int)s->hidden, c->present,
              c->batch_first, c->variant, c->clip);
     struct eval e = prepare_case(s, c);
     if (!e.typed)
@@ -120,7 +121,7 @@ static void test_random(void **state_)
         const struct setting c = {
             .op = round % 3,
             .direction = (int)random_in(0, 2),
-            .given = (int)random_in(0, 31),
+            .present = (int)random_in(0, 31),
             .batch_first = random_in(0, 1),
             .variant = random_in(0, 1),
             .clip = random_in(0, 3) ? INFINITY : 0.5,
@@ -143,18 +144,19 @@ static void test_long(void **state_)
     for (int i = 0; i < (test_share() > 1 ? 3 : 6); i++) {
         const struct setting c = {.op = i % 3,
                                   .direction = 2,
-                                  .given = 31,
+                                  .present = 31,
                                   .batch_first = i % 2,
                                   .clip = INFINITY};
         /* the input's part has 10, 30 and 40 rows: 1.2 million elements */
         static const int64_t times[] = {60, 20, 15};
         const struct shape s = {times[c.op], 2000, 3, 10};
         check_case(&s, &c);
-        const struct shape few = {6, 2, 3, 300};
-        check_case(&few, &c);
+        const struct shape few_sequences = {6, 2, 3, 300};
+        check_case(&few_sequences, &c);
     }
 }
 
+/* Every activation function, in every gate. */
 static void test_functions(void **state_)
 {
     static const char *const names[] = {"sigmoid",
@@ -173,7 +175,7 @@ static void test_functions(void **state_)
         for (int op = 0; op < 3; op++) {
             struct setting c = {.op = op,
                                 .direction = 2,
-                                .given = 31,
+                                .present = 31,
                                 .clip = i % 2 ? INFINITY : 0.75,
                                 .n_fns = 2 * (uint32_t)fns_of[op]};
             for (uint32_t k = 0; k < c.n_fns; k++) {
@@ -229,11 +231,11 @@ static void test_by_hand(void **state_)
     set(&gru[5], (const double[]){-0.5});
     const double z = 1 / (1 + exp(-(0.5 + 0.5 + 0.1)));
     const double r = 1 / (1 + exp(-(-0.25 - 0.375 + 0.2)));
-    const double usual = tanh(1 + 0.3 + 0.5 * r * -0.5 + 0.7);
+    const double after_reset = tanh(1 + 0.3 + 0.5 * r * -0.5 + 0.7);
     const double linear = tanh(1 + 0.3 + r * (0.5 * -0.5 + 0.7));
     struct eval g = prepare(BYI_OP_NN_GRU, NULL, 0, gru, 6);
     assert_int_equal(run_fast(&g, 1), BYOC_OK);
-    expect(&g.out[0], (const double[]){(1 - z) * usual - 0.5 * z});
+    expect(&g.out[0], (const double[]){(1 - z) * after_reset - 0.5 * z});
     for (uint32_t i = 0; i < g.n_out; i++)
         release(&g.out[i]);
     const struct byi_attr attrs[] = {BOOL("linear_before_reset", true)};
@@ -246,7 +248,7 @@ static void test_by_hand(void **state_)
 static void test_half(void **state_)
 {
     (void)state_;
-    const struct setting c = {.op = 2, .given = 31, .clip = INFINITY};
+    const struct setting c = {.op = 2, .present = 31, .clip = INFINITY};
     const struct shape s = {4, 3, 5, 7};
     struct eval e = prepare_case(&s, &c);
     struct byi_tensor in[8];
@@ -272,12 +274,12 @@ static void test_half(void **state_)
 static void test_bad_length(void **state_)
 {
     (void)state_;
-    const struct setting c = {.op = 0, .given = 2, .clip = INFINITY};
+    const struct setting c = {.op = 0, .present = 2, .clip = INFINITY};
     const struct shape s = {4, 2, 1, 1};
-    static const double bad[][2] = {{4, 5}, {-1, 0}};
-    for (size_t i = 0; i < BYI_COUNT(bad); i++) {
+    static const double lengths[][2] = {{4, 5}, {-1, 0}};
+    for (size_t i = 0; i < BYI_COUNT(lengths); i++) {
         struct eval e = prepare_case(&s, &c);
-        set(&e.in[4], bad[i]);
+        set(&e.in[4], lengths[i]);
         assert_int_equal(run_fast(&e, 1), BYOC_EINVAL);
         assert_non_null(strstr(err.text, i ? "lengths[0] is -1, expected 0 to 4"
                                            : "lengths[1] is 5"));

@@ -49,14 +49,15 @@ static void test_sizes(void **state)
 /* Coordinates that are NaN or far away, and pixels that are NaN. */
 static void test_odd_numbers(void **state)
 {
-    static const float odd[] = {NAN, INFINITY, -INFINITY, 1e30f, -1e30f, 1, -1};
+    static const float numbers[] = {NAN,    INFINITY, -INFINITY, 1e30f,
+                                    -1e30f, 1,        -1};
     (void)state;
     for (int variant = 0; variant < 18; variant++) {
         struct eval e = prepare_sample(DIMS(1, variant % 2 ? 2 : 8, 6, 5),
                                        DIMS(1, 8, 9, 2), BYOC_F32, variant);
         float *x = e.in[0].data, *grid = e.in[1].data;
-        for (size_t i = 0; i < BYI_COUNT(odd); i++)
-            grid[5 * i] = odd[i];
+        for (size_t i = 0; i < BYI_COUNT(numbers); i++)
+            grid[5 * i] = numbers[i];
         x[0] = NAN;
         x[17] = INFINITY;
         expect_plain(&e, byi_grid_sample_plain, 2e-5, "odd numbers");

@@ -11,7 +11,7 @@
 /* The real (part 0) or imaginary part of bin k of line (o, i), by the
  * definition.
  */
-static double defined(const struct byi_tensor *x, int64_t length, bool inverse,
+static double dft_bin(const struct byi_tensor *x, int64_t length, bool inverse,
                       int64_t o, int64_t k, int64_t i, int64_t part)
 {
     const int64_t c = x->dims[3];
@@ -28,19 +28,19 @@ static double defined(const struct byi_tensor *x, int64_t length, bool inverse,
     return inverse ? sum / (double)length : sum;
 }
 
-static void expect_defined(const struct trial *t, int64_t length, bool inverse,
-                           double tolerance)
+static void expect_dft(const struct trial *t, int64_t length, bool inverse,
+                       double tolerance)
 {
     const struct byi_tensor *x = t->in, *y = t->out;
     int64_t at[4];
     for (int64_t i = 0; i < count(y); i++) {
         unflat(y, i, at);
-        const double want =
-            defined(x, length, inverse, at[0], at[1], at[2], at[3]);
-        if (fabs(byi_tensor_float(y, i) - want) > tolerance)
+        const double expected =
+            dft_bin(x, length, inverse, at[0], at[1], at[2], at[3]);
+        if (fabs(byi_tensor_float(y, i) - expected) > tolerance)
             fail_msg("length %lld, element %lld: found %g, expected %g",
                      (long long)length, (long long)i, byi_tensor_float(y, i),
-                     want);
+                     expected);
     }
 }
 
@@ -64,15 +64,16 @@ static void test_dft(void **state)
             fill(t.in);
             must_run(&t, BYI_OP_DFT, attrs[kind]);
             assert_int_equal(t.out[0].dims[1], kind == 2 ? n / 2 + 1 : n);
-            expect_defined(&t, n, kind == 1, n % 2 ? 1e-12 : 1e-5);
+            expect_dft(&t, n, kind == 1, n % 2 ? 1e-12 : 1e-5);
 
             const int64_t length = pick(1, 2 * n);
             t.in[t.n_in++] = ints(0, &length);
             must_run(&t, BYI_OP_DFT, attrs[kind]);
-            expect_defined(&t, length, kind == 1, n % 2 ? 1e-12 : 1e-5);
+            expect_dft(&t, length, kind == 1, n % 2 ? 1e-12 : 1e-5);
         }
 }
 
+/* The inverse of a long transform gives the data back. */
 static void test_dft_back(void **state)
 {
     const int64_t dims[] = {1, 840, 1, 2};
@@ -87,6 +88,7 @@ static void test_dft_back(void **state)
                          byi_tensor_float(t.in, i)) < 1e-12);
 }
 
+/* The bins of an impulse, in bfloat16, are 1. */
 static void test_dft_half(void **state)
 {
     const int64_t dims[] = {1, 6, 1, 1};
@@ -119,22 +121,22 @@ static void expect_unique(const struct trial *t, bool sorted)
     const struct byi_tensor *x = t->in, *y = t->out;
     const int64_t *indices = t->out[1].data, *inverse = t->out[2].data;
     const int64_t *counts = t->out[3].data, n = x->dims[1];
-    const int64_t found = y->dims[1];
-    assert_int_equal(t->out[1].dims[0], found);
+    const int64_t n_unique = y->dims[1];
+    assert_int_equal(t->out[1].dims[0], n_unique);
     assert_int_equal(t->out[2].dims[0], n);
-    assert_int_equal(t->out[3].dims[0], found);
-    for (int64_t u = 0; u < found; u++) {
-        int64_t same = 0;
+    assert_int_equal(t->out[3].dims[0], n_unique);
+    for (int64_t u = 0; u < n_unique; u++) {
+        int64_t n_equal = 0;
         for (int64_t i = 0; i < n; i++)
             if (compare(x, indices[u], i) == 0) {
                 assert_true(i >= indices[u]); /* the first place */
                 assert_int_equal(inverse[i], u);
-                same++;
+                n_equal++;
             }
-        assert_int_equal(counts[u], same);
+        assert_int_equal(counts[u], n_equal);
         for (int64_t i = 0; i < 4; i++)
             assert_true(
-                byi_tensor_float(y, (i / 2 * found + u) * 2 + i % 2) ==
+                byi_tensor_float(y, (i / 2 * n_unique + u) * 2 + i % 2) ==
                 byi_tensor_float(x, (i / 2 * n + indices[u]) * 2 + i % 2));
         if (u > 0 && sorted)
             assert_true(compare(x, indices[u - 1], indices[u]) < 0);
@@ -165,7 +167,7 @@ static void test_unique(void **state)
 /* All NaNs are one value, the last one; zeros of both signs are one value. */
 static void test_unique_flat(void **state)
 {
-    const int64_t dims[] = {2, 3}, places[] = {2, 1, 0}, times[] = {1, 3, 2};
+    const int64_t dims[] = {2, 3}, indices[] = {2, 1, 0}, counts[] = {1, 3, 2};
     const double values[] = {NAN, 0.0, -5, -0.0, NAN, 0.0};
     struct trial t = {.n_in = 1, .in = {make(BYOC_F32, 2, dims)}};
     (void)state;
@@ -173,8 +175,8 @@ static void test_unique_flat(void **state)
         byi_tensor_set(t.in, i, values[i]);
     must_run(&t, BYI_OP_UNIQUE, "{\"flat\": true}");
     assert_int_equal(t.out[0].dims[0], 3);
-    assert_memory_equal(t.out[1].data, places, sizeof places);
-    assert_memory_equal(t.out[3].data, times, sizeof times);
+    assert_memory_equal(t.out[1].data, indices, sizeof indices);
+    assert_memory_equal(t.out[3].data, counts, sizeof counts);
     assert_true(isnan(byi_tensor_float(&t.out[0], 2)));
 }
 

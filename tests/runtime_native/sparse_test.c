@@ -59,21 +59,21 @@ static void test_dense(void **state)
 static void test_ranks(void **state)
 {
     (void)state;
-    struct byi_tensor three[] = {TENSOR(BYOC_F32, 3, 11, 20),
-                                 TENSOR(BYOC_F32, 6, 20)};
-    prune(&three[1], 1, 30);
-    struct eval e = prepare(BYI_OP_NN_SPARSE_DENSE, NULL, 0, three, 2);
+    struct byi_tensor rank_3[] = {TENSOR(BYOC_F32, 3, 11, 20),
+                                  TENSOR(BYOC_F32, 6, 20)};
+    prune(&rank_3[1], 1, 30);
+    struct eval e = prepare(BYI_OP_NN_SPARSE_DENSE, NULL, 0, rank_3, 2);
     assert_int_equal(e.out->rank, 3);
     expect_plain(&e, plain_dense, 1e-4, "rank 3");
 
-    struct byi_tensor none[] = {TENSOR(BYOC_F32, 0, 20),
-                                TENSOR(BYOC_F32, 6, 20)};
-    e = prepare(BYI_OP_NN_SPARSE_DENSE, NULL, 0, none, 2);
+    struct byi_tensor no_rows[] = {TENSOR(BYOC_F32, 0, 20),
+                                   TENSOR(BYOC_F32, 6, 20)};
+    e = prepare(BYI_OP_NN_SPARSE_DENSE, NULL, 0, no_rows, 2);
     expect_plain(&e, plain_dense, 0, "no rows");
 
-    struct byi_tensor wide[] = {TENSOR(BYOC_F64, 20, 9),
-                                TENSOR(BYOC_F64, 3, 9)};
-    e = prepare(BYI_OP_NN_SPARSE_DENSE, NULL, 0, wide, 2);
+    struct byi_tensor float64[] = {TENSOR(BYOC_F64, 20, 9),
+                                   TENSOR(BYOC_F64, 3, 9)};
+    e = prepare(BYI_OP_NN_SPARSE_DENSE, NULL, 0, float64, 2);
     assert_false(run_packed(&e, 1)); /* only float32 weights are packed */
     expect_plain(&e, plain_dense, 1e-9, "float64");
 }
@@ -81,15 +81,15 @@ static void test_ranks(void **state)
 /* Zero weights matter if the data is not finite, since 0 NaN is NaN. */
 static void test_not_finite(void **state)
 {
-    static const float odd[] = {NAN, INFINITY, -INFINITY};
+    static const float numbers[] = {NAN, INFINITY, -INFINITY};
     (void)state;
-    for (size_t i = 0; i < 4 * BYI_COUNT(odd); i++) {
+    for (size_t i = 0; i < 4 * BYI_COUNT(numbers); i++) {
         struct byi_tensor in[] = {TENSOR(BYOC_F32, 130, 300),
                                   TENSOR(BYOC_F32, 10, 300)};
         prune(&in[1], 1, 10);
         float *x = in[0].data;
-        x[random_in(0, 130 * 300 - 1)] = odd[i % 3];
-        x[random_in(0, 130 * 300 - 1)] = odd[i / 4];
+        x[random_in(0, 130 * 300 - 1)] = numbers[i % 3];
+        x[random_in(0, 130 * 300 - 1)] = numbers[i / 4];
         struct eval e = prepare(BYI_OP_NN_SPARSE_DENSE, NULL, 0, in, 2);
         expect_plain(&e, plain_dense, 1e-3, "not finite");
     }

@@ -30,12 +30,12 @@ static enum byoc_status run_text(struct eval *e)
 }
 
 static void expect_strings(const struct byi_tensor *t, int64_t n,
-                           const char *const *wanted)
+                           const char *const *expected)
 {
     const char *const *at = t->data;
     assert_int_equal(byi_count(t), n);
     for (int64_t i = 0; i < n; i++)
-        assert_string_equal(at[i], wanted[i]);
+        assert_string_equal(at[i], expected[i]);
 }
 
 #define STRINGS(key, ...)                                                      \
@@ -114,10 +114,10 @@ static void test_normalize(void **state)
     assert_int_equal(run_text(&e), BYOC_OK);
     expect_strings(&e.out[0], 3, (const char *[]){"t\xc3\xbcr", "monday", "b"});
     finish(&e);
-    const struct byi_attr all[] = {
+    const struct byi_attr all_words[] = {
         STRINGS("stopwords", "MONDAY", "t\xc3\x9cr", "B")};
     in = strings(1, DIMS(4), x);
-    e = prepare(BYI_OP_TEXT_NORMALIZE, all, 1, &in, 1);
+    e = prepare(BYI_OP_TEXT_NORMALIZE, all_words, 1, &in, 1);
     assert_int_equal(run_text(&e), BYOC_OK);
     expect_strings(&e.out[0], 1, (const char *[]){""});
     finish(&e);
@@ -149,7 +149,7 @@ static void test_tf_idf(void **state)
     const double x[] = {1, 1, 3, 3, 3, 7, 8, 6, 7, 5, 6, 8};
     const struct {
         const char *mode;
-        int64_t least, skips;
+        int64_t min_length, skips;
         double y[7];
     } rows[] = {
         {"TF", 2, 0, {0, 0, 0, 0, 1, 1, 1}},
@@ -163,7 +163,7 @@ static void test_tf_idf(void **state)
     for (size_t i = 0; i < BYI_COUNT(rows); i++) {
         const struct byi_attr attrs[] = {
             STRING("mode", rows[i].mode),
-            INT("min_gram_length", rows[i].least),
+            INT("min_gram_length", rows[i].min_length),
             INT("max_gram_length", 2),
             INT("max_skip_count", rows[i].skips),
             INTS("ngram_counts", 2, counts),
@@ -221,9 +221,10 @@ static void test_concatenate_lengths(void **state)
     assert_int_equal(run_text(&e), BYOC_OK);
     const char *const *found = e.out[0].data;
     for (int i = 0; i < LENGTHS * LENGTHS; i++) {
-        char wanted[2 * LENGTHS];
-        snprintf(wanted, sizeof wanted, "%s%s", x[i / LENGTHS], x[i % LENGTHS]);
-        assert_string_equal(found[i], wanted);
+        char expected[2 * LENGTHS];
+        snprintf(expected, sizeof expected, "%s%s", x[i / LENGTHS],
+                 x[i % LENGTHS]);
+        assert_string_equal(found[i], expected);
     }
     finish(&e);
 }
@@ -243,7 +244,7 @@ static void test_split(void **state)
         {"  ", 9, 4, {" a b", "c ", "d", ""}, {2, 1}},
         {"d", 0, 2, {" a b  c ", "d"}, {1, 1}},
     };
-    const char *const x[] = {" a b  c ", "d"}, *const none[] = {"", "  "};
+    const char *const x[] = {" a b  c ", "d"}, *const blanks[] = {"", "  "};
     (void)state;
     store.limit = 1 << 20;
     for (size_t i = 0; i < BYI_COUNT(rows); i++) {
@@ -256,7 +257,7 @@ static void test_split(void **state)
         expect(&e.out[1], rows[i].counts);
         finish(&e);
     }
-    struct byi_tensor in = strings(1, DIMS(2), none);
+    struct byi_tensor in = strings(1, DIMS(2), blanks);
     struct eval e = prepare(BYI_OP_TEXT_SPLIT, NULL, 0, &in, 1);
     assert_int_equal(run_text(&e), BYOC_OK);
     assert_int_equal(e.out[0].dims[1], 0);
@@ -277,7 +278,7 @@ static void test_matches(void **state)
         {"[[:alpha:]]\\n?", {1, 0, 0, 1}},
     };
     const char *const x[] = {"a", "ab", "\xc3\xa4", "a\n"};
-    const struct byi_attr bad[] = {STRING("pattern", "(a")};
+    const struct byi_attr invalid[] = {STRING("pattern", "(a")};
     (void)state;
     for (size_t i = 0; i < BYI_COUNT(rows); i++) {
         const struct byi_attr attrs[] = {STRING("pattern", rows[i].pattern)};
@@ -288,7 +289,7 @@ static void test_matches(void **state)
         finish(&e);
     }
     struct byi_tensor in = strings(1, DIMS(4), x);
-    struct eval e = prepare(BYI_OP_TEXT_MATCHES, bad, 1, &in, 1);
+    struct eval e = prepare(BYI_OP_TEXT_MATCHES, invalid, 1, &in, 1);
     assert_int_equal(run_text(&e), BYOC_EINVAL);
     assert_non_null(strstr(err.text, "pattern '(a': "));
     finish(&e);
@@ -389,7 +390,7 @@ static void test_equal_and_unique(void **state)
 static void test_trilu_and_resize(void **state)
 {
     const char *const x[] = {"a", "b", "c", "d"};
-    const double twice[] = {1, 2};
+    const double scales[] = {1, 2};
     (void)state;
     store.limit = 1 << 20;
     struct byi_tensor in[] = {strings(2, DIMS(2, 2), x), TENSOR(BYOC_F32, 2)};
@@ -397,7 +398,7 @@ static void test_trilu_and_resize(void **state)
     assert_int_equal(run_text(&e), BYOC_OK);
     expect_strings(&e.out[0], 4, (const char *[]){"a", "b", "", "d"});
     finish(&e);
-    set(&in[1], twice);
+    set(&in[1], scales);
     in[0] = strings(2, DIMS(2, 2), x);
     e = prepare(BYI_OP_RESIZE, NULL, 0, in, 2);
     assert_int_equal(run_text(&e), BYOC_OK);

@@ -5,13 +5,13 @@
  */
 #include "kernels.h"
 
-enum { MOST = 4000, FEATURES = 5 };
+enum { CAPACITY = 4000, FEATURES = 5 };
 
 /* A random forest as the operator's operands. */
 struct forest {
-    int32_t roots[64], splits[MOST][2], targets[MOST];
-    double thresholds[MOST], weights[MOST];
-    uint8_t modes[MOST];
+    int32_t roots[64], splits[CAPACITY][2], targets[CAPACITY];
+    double thresholds[CAPACITY], weights[CAPACITY];
+    uint8_t modes[CAPACITY];
     int64_t trees, nodes, n_weights;
 };
 
@@ -21,7 +21,7 @@ static void grow(struct forest *f, int64_t trees, int64_t n_targets)
 {
     *f = (struct forest){.trees = trees};
     for (int64_t t = 0; t < trees; t++) {
-        int64_t waiting[16], levels[16], depth = 0;
+        int64_t open_nodes[16], levels[16], depth = 0;
         f->roots[t] = (int32_t)f->nodes;
         for (int64_t level = 0;;) {
             const int64_t at = f->nodes++;
@@ -29,7 +29,7 @@ static void grow(struct forest *f, int64_t trees, int64_t n_targets)
             f->modes[at] = (uint8_t)(random_in(0, 2) + 4 * random_in(0, 1));
             if (level < 7 && random_in(0, 9) > 2) {
                 f->splits[at][0] = (int32_t)random_in(0, FEATURES - 1);
-                waiting[depth] = at;
+                open_nodes[depth] = at;
                 levels[depth++] = ++level;
                 continue;
             }
@@ -43,9 +43,9 @@ static void grow(struct forest *f, int64_t trees, int64_t n_targets)
             if (depth == 0)
                 break;
             level = levels[--depth];
-            f->splits[waiting[depth]][1] = (int32_t)f->nodes;
+            f->splits[open_nodes[depth]][1] = (int32_t)f->nodes;
         }
-        assert_true(f->nodes < MOST / 2);
+        assert_true(f->nodes < CAPACITY / 2);
     }
 }
 
@@ -116,10 +116,10 @@ static int32_t walk(const struct byi_call *call, int64_t row, int64_t tree)
         const int64_t mode =
             byi_count(&call->in[4]) ? byi_tensor_int(&call->in[4], at) : 0;
         const int64_t test = mode & 3;
-        bool yes = test == 0 ? v <= t : test == 1 ? v < t : v == t;
+        bool is_true = test == 0 ? v <= t : test == 1 ? v < t : v == t;
         if (isnan(v))
-            yes = (mode & 4) != 0;
-        at = yes ? at + 1 : splits[at][1];
+            is_true = (mode & 4) != 0;
+        at = is_true ? at + 1 : splits[at][1];
     }
     return at;
 }
@@ -129,12 +129,12 @@ static int32_t walk(const struct byi_call *call, int64_t row, int64_t tree)
 static enum byoc_status plain(const struct byi_call *call,
                               struct byoc_error *error)
 {
-    const char *how = byi_attr_string(call->attrs, "aggregate");
+    const char *aggregate = byi_attr_string(call->attrs, "aggregate");
     const int64_t trees = call->in[1].dims[0], n = call->out->dims[1];
     (void)error;
     for (int64_t i = 0; i < byi_count(call->out); i++) {
         double y = byi_attr_float(call->attrs, "absent");
-        bool met = false;
+        bool is_reached = false;
         for (int64_t t = 0; t < trees; t++) {
             const int32_t *leaf =
                 (const int32_t *)call->in[2].data + 2 * walk(call, i / n, t);
@@ -142,39 +142,39 @@ static enum byoc_status plain(const struct byi_call *call,
                 const double w = byi_tensor_float(&call->in[6], k);
                 if (byi_tensor_int(&call->in[5], k) != i % n)
                     continue;
-                y = !met                      ? w
-                    : strcmp(how, "min") == 0 ? fmin(y, w)
-                    : strcmp(how, "max") == 0 ? fmax(y, w)
-                                              : y + w;
-                met = true;
+                y = !is_reached                     ? w
+                    : strcmp(aggregate, "min") == 0 ? fmin(y, w)
+                    : strcmp(aggregate, "max") == 0 ? fmax(y, w)
+                                                    : y + w;
+                is_reached = true;
             }
         }
-        if (met && strcmp(how, "average") == 0)
+        if (is_reached && strcmp(aggregate, "average") == 0)
             y /= (double)trees;
         byi_tensor_set(call->out, i, y);
     }
     return BYOC_OK;
 }
 
-static void forests(void **state)
+static void test_forests(void **state)
 {
-    static const char *const how[] = {"sum", "average", "min", "max"};
+    static const char *const aggregate[] = {"sum", "average", "min", "max"};
     static const int64_t rows[] = {0, 1, 3, 8, 65, 200};
     struct forest *f = byi_arena_alloc(arena, sizeof *f);
     (void)state;
     for (uint32_t i = 0; i < 48; i++) {
         const int64_t n_targets = random_in(1, 4);
         grow(f, random_in(1, 12), n_targets);
-        struct eval e =
-            make_call(f, i % 3 ? BYOC_F32 : BYOC_F64, rows[i % BYI_COUNT(rows)],
-                      n_targets, how[i % 4], i % 5 ? 0 : -INFINITY, i % 2);
-        expect_plain(&e, plain, 1e-6, how[i % 4]);
+        struct eval e = make_call(
+            f, i % 3 ? BYOC_F32 : BYOC_F64, rows[i % BYI_COUNT(rows)],
+            n_targets, aggregate[i % 4], i % 5 ? 0 : -INFINITY, i % 2);
+        expect_plain(&e, plain, 1e-6, aggregate[i % 4]);
     }
 }
 
 /* If the probabilities of pairs come from one distribution, the result is that
  * distribution. */
-static void coupling(void **state)
+static void test_coupling(void **state)
 {
     static const double p[] = {0.1, 0.25, 0.5, 0.15};
     struct byi_tensor x = TENSOR(BYOC_F64, 2, 6);
@@ -200,13 +200,13 @@ static void coupling(void **state)
 
 /* Invalid indices are refused with few rows, where the kernel walks several
  * trees at once, and with many, where it walks several rows. */
-static void invalid_indices(void **state)
+static void test_invalid_indices(void **state)
 {
     static const struct {
         uint32_t operand;
         int64_t at; /* the element of the operand that `value` replaces */
         int32_t value;
-    } wrong[] = {
+    } cases[] = {
         {1, 0, -1},        /* a root before the first node */
         {1, 0, 3},         /* one past the last */
         {2, 0, FEATURES},  /* a feature */
@@ -224,15 +224,15 @@ static void invalid_indices(void **state)
                        .splits = {{0, 2}, {-2, 0}, {-2, 1}},
                        .targets = {0, 1}};
     (void)state;
-    for (uint32_t i = 0; i < BYI_COUNT(wrong); i++)
+    for (uint32_t i = 0; i < BYI_COUNT(cases); i++)
         for (int64_t rows = 1; rows < 20; rows += 18) {
             struct eval e = make_call(&f, BYOC_F32, rows, 2, "sum", 0, false);
             /* rows of 1 reach the second leaf, rows of 0 the first */
             const bool second = i == 4 || i == 7 || i == 8;
             for (int64_t r = 0; r < rows; r++)
                 byi_tensor_set(&e.in[0], r * FEATURES, second);
-            ((int32_t *)e.in[wrong[i].operand].data)[wrong[i].at] =
-                wrong[i].value;
+            ((int32_t *)e.in[cases[i].operand].data)[cases[i].at] =
+                cases[i].value;
 
             assert_int_equal(run_fast(&e, 1), BYOC_EINVAL);
             assert_non_null(strstr(err.text, "found an invalid index"));
@@ -243,9 +243,9 @@ static void invalid_indices(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(forests),
-        cmocka_unit_test(coupling),
-        cmocka_unit_test(invalid_indices),
+        cmocka_unit_test(test_forests),
+        cmocka_unit_test(test_coupling),
+        cmocka_unit_test(test_invalid_indices),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

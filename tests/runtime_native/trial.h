@@ -70,7 +70,7 @@ static inline struct byi_tensor make(enum byoc_dtype dtype, uint32_t rank,
     return t;
 }
 
-/* A vector of these integers; n 0: a scalar. */
+/* A vector of these integers; a scalar if n is 0. */
 static inline struct byi_tensor ints(uint32_t n, const int64_t *values)
 {
     const int64_t dims[] = {n};
@@ -118,6 +118,8 @@ static inline const struct byi_attrs *read_attrs(const struct byi_op *op,
     return attrs;
 }
 
+/* Infer the types of the results, and run the operator. Its attributes are the
+ * JSON object `text`. */
 static inline enum byoc_status run(struct trial *t, enum byi_op_id id,
                                    const char *text)
 {

@@ -43,17 +43,17 @@ enum { BLOCK = 4096 };
 struct block {
     int64_t n;
     float x[BLOCK];
-    double want[BLOCK], unit[BLOCK];
+    double expected[BLOCK], unit[BLOCK];
 };
 
-static void expect(enum byi_op_id op, struct block *b)
+static void compute_expected(enum byi_op_id op, struct block *b)
 {
-    const double none[4] = {0};
+    const double no_params[4] = {0};
     for (int64_t i = 0; i < b->n; i++) {
         if (fabsf(b->x[i]) > byi_unary_bound(op))
             b->x[i] = 1; /* the loop does not compute this argument */
-        b->want[i] = byi_unary_plain(op, (double)b->x[i], none);
-        b->unit[i] = unit_at(b->want[i]);
+        b->expected[i] = byi_unary_plain(op, (double)b->x[i], no_params);
+        b->unit[i] = unit_at(b->expected[i]);
     }
 }
 
@@ -61,19 +61,19 @@ static void expect(enum byi_op_id op, struct block *b)
 static double check(enum byi_op_id op, double bound, const struct block *b)
 {
     static float y[BLOCK];
-    const float none[4] = {0};
+    const float no_params[4] = {0};
     double max_error = 0;
-    byi_simd()->unary[op](b->x, y, b->n, none);
+    byi_simd()->unary[op](b->x, y, b->n, no_params);
     for (int64_t i = 0; i < b->n; i++) {
-        const double want = b->want[i], found = (double)y[i];
-        const float nearest = (float)want;
-        const double error = fabs(found - want) / b->unit[i];
+        const double expected = b->expected[i], found = (double)y[i];
+        const float nearest = (float)expected;
+        const double error = fabs(found - expected) / b->unit[i];
         const bool finite = isfinite(nearest) && isfinite(y[i]);
         if (finite ? error > bound * (1 + 1e-9)
-                   : !(isnan(want) ? isnan(y[i]) : y[i] == nearest))
+                   : !(isnan(expected) ? isnan(y[i]) : y[i] == nearest))
             fail_msg("%s of %a: found %a, expected %a within %g ulp; "
                      "instruction set %s",
-                     byi_op(op)->name, (double)b->x[i], found, want, bound,
+                     byi_op(op)->name, (double)b->x[i], found, expected, bound,
                      byi_isa_name(byi_simd()->isa));
         if (finite && error > max_error)
             max_error = error;
@@ -84,7 +84,7 @@ static double check(enum byi_op_id op, double bound, const struct block *b)
 static void check_all(enum byi_op_id op, double bound, struct block *b,
                       double *max_error)
 {
-    expect(op, b);
+    compute_expected(op, b);
     for (int isa = 0; isa < BYI_N_ISAS; isa++)
         if (byi_simd_use((enum byi_isa)isa))
             max_error[isa] = fmax(max_error[isa], check(op, bound, b));
@@ -116,22 +116,22 @@ static void print_max_error(enum byi_op_id op, const double *max_error)
 
 static void test_bounds(void **state)
 {
-    static const uint32_t odd[] = {0x7f800000, 0xff800000, 0x7fc00000,
-                                   0x80000000, 1,          0x80000001,
-                                   0x00800000, 0x7f7fffff, 0xff7fffff};
-    const char *given = getenv("ULP_STRIDE");
-    const uint64_t stride = given ? strtoull(given, NULL, 10) : 40961;
+    static const uint32_t special[] = {0x7f800000, 0xff800000, 0x7fc00000,
+                                       0x80000000, 1,          0x80000001,
+                                       0x00800000, 0x7f7fffff, 0xff7fffff};
+    const char *text = getenv("ULP_STRIDE");
+    const uint64_t stride = text ? strtoull(text, NULL, 10) : 40961;
     static struct block edges;
     (void)state;
     assert_true(stride > 0);
-    edges.n = BYI_COUNT(odd);
-    memcpy(edges.x, odd, sizeof odd);
+    edges.n = BYI_COUNT(special);
+    memcpy(edges.x, special, sizeof special);
     for (size_t f = 0; f < BYI_COUNT(functions); f++) {
         const enum byi_op_id op = functions[f].op;
         double max_error[BYI_N_ISAS] = {0};
         check_all(op, functions[f].bound, &edges, max_error);
         sweep(op, functions[f].bound, stride, max_error);
-        if (given)
+        if (text)
             print_max_error(op, max_error);
     }
     byi_simd_use(byi_isa_widest());
@@ -142,18 +142,18 @@ static void test_bounds(void **state)
 static void check_vectors(enum byi_op_id op, enum byi_isa isa, const float *x)
 {
     static float y[BLOCK];
-    const float none[4] = {0};
+    const float no_params[4] = {0};
     if (!byi_simd_use(isa))
         return;
-    byi_simd()->unary[op](x, y, BLOCK, none);
+    byi_simd()->unary[op](x, y, BLOCK, no_params);
     for (int i = 0; i < BLOCK; i++) {
-        float alone;
-        byi_simd()->unary[op](x + i, &alone, 1, none);
-        if (memcmp(&alone, y + i, sizeof alone) != 0 && !isnan(alone))
+        float single;
+        byi_simd()->unary[op](x + i, &single, 1, no_params);
+        if (memcmp(&single, y + i, sizeof single) != 0 && !isnan(single))
             fail_msg("%s of %a: found %a in a vector, %a alone; "
                      "instruction set %s",
                      byi_op(op)->name, (double)x[i], (double)y[i],
-                     (double)alone, byi_isa_name(isa));
+                     (double)single, byi_isa_name(isa));
     }
 }
 

@@ -41,30 +41,30 @@ static void test_resize(void **state)
             byi_tensor_set(&t.in[0], i, (double)pick(-999, 999) / 100);
         t.in[1] = ints(4, sizes);
         must_run(&t, BYI_OP_RESIZE, "{\"mode\": \"linear\"}");
-        struct trial near = t;
-        must_run(&near, BYI_OP_RESIZE,
+        struct trial nearest = t;
+        must_run(&nearest, BYI_OP_RESIZE,
                  "{\"coordinate_transformation_mode\": \"asymmetric\", "
                  "\"nearest_mode\": \"floor\"}");
         for (int64_t i = 0; i < count(&t.out[0]); i++) {
             int64_t at[4];
             unflat(&t.out[0], i, at);
-            const double want =
+            const double expected =
                 bilinear(&t.in[0], at[1], ((double)at[2] + 0.5) * sh - 0.5,
                          ((double)at[3] + 0.5) * sw - 0.5);
-            assert_true(fabs(byi_tensor_float(&t.out[0], i) - want) < 1e-4);
+            assert_true(fabs(byi_tensor_float(&t.out[0], i) - expected) < 1e-4);
             at[2] = at[2] * dims[2] / sizes[2];
             at[3] = at[3] * dims[3] / sizes[3];
-            assert_true(byi_tensor_float(&near.out[0], i) ==
+            assert_true(byi_tensor_float(&nearest.out[0], i) ==
                         byi_tensor_float(&t.in[0], flat(&t.in[0], at)));
         }
     }
 }
 
-/* The weight of an input at distance `away` from a position; `a` is the
+/* The weight of an input at distance `distance` from a position; `a` is the
  * coefficient of cubic interpolation. */
-static double weight_of(bool cubic, double a, double away)
+static double weight_of(bool cubic, double a, double distance)
 {
-    const double d = fabs(away);
+    const double d = fabs(distance);
     if (!cubic)
         return fmax(0, 1 - d);
     return d < 1   ? (a + 2) * d * d * d - (a + 3) * d * d + 1
@@ -100,16 +100,17 @@ static void matrix_row(int64_t in, int64_t out, int64_t j, bool corners,
  * and instruction set. */
 static void test_filters(void **state)
 {
-    enum { MOST = 90 };
-    static double high[MOST][MOST], wide[MOST][MOST], half[MOST][MOST];
+    enum { MAX_SIZE = 90 };
+    static double row_weights[MAX_SIZE][MAX_SIZE],
+        column_weights[MAX_SIZE][MAX_SIZE], sums[MAX_SIZE][MAX_SIZE];
     (void)state;
     for (int round = 0; round < 6 * ROUNDS; round++) {
         const bool corners = round & 1, cubic = round & 2, smooth = round & 4;
         const bool exclude = round % 3 == 0, last = round % 5 == 0;
         const int64_t c = pick(1, 3);
-        const int64_t h = pick(1, MOST), w = pick(1, MOST);
-        const int64_t to_h = pick(0, 3) ? pick(1, MOST) : h;
-        const int64_t to_w = pick(0, 3) ? pick(1, MOST) : w;
+        const int64_t h = pick(1, MAX_SIZE), w = pick(1, MAX_SIZE);
+        const int64_t to_h = pick(0, 3) ? pick(1, MAX_SIZE) : h;
+        const int64_t to_w = pick(0, 3) ? pick(1, MAX_SIZE) : w;
         const int64_t dims[] = {last ? 1 : c, h, w, last ? c : 1};
         const int64_t sizes[] = {dims[0], to_h, to_w, dims[3]};
         char attrs[200];
@@ -128,34 +129,36 @@ static void test_filters(void **state)
                  smooth ? "true" : "false", exclude ? "true" : "false");
         must_run(&t, BYI_OP_RESIZE, attrs);
         for (int64_t j = 0; j < to_h; j++)
-            matrix_row(h, to_h, j, corners, cubic, smooth, exclude, high[j]);
+            matrix_row(h, to_h, j, corners, cubic, smooth, exclude,
+                       row_weights[j]);
         for (int64_t j = 0; j < to_w; j++)
-            matrix_row(w, to_w, j, corners, cubic, smooth, exclude, wide[j]);
+            matrix_row(w, to_w, j, corners, cubic, smooth, exclude,
+                       column_weights[j]);
         for (int64_t plane = 0; plane < c; plane++) {
             for (int64_t r = 0; r < h; r++)
                 for (int64_t j = 0; j < to_w; j++) {
-                    half[r][j] = 0;
+                    sums[r][j] = 0;
                     for (int64_t i = 0; i < w; i++) {
                         const int64_t at[] = {last ? 0 : plane, r, i,
                                               last ? plane : 0};
-                        half[r][j] +=
-                            wide[j][i] *
+                        sums[r][j] +=
+                            column_weights[j][i] *
                             byi_tensor_float(&t.in[0], flat(&t.in[0], at));
                     }
                 }
             for (int64_t i = 0; i < to_h * to_w; i++) {
                 const int64_t at[] = {last ? 0 : plane, i / to_w, i % to_w,
                                       last ? plane : 0};
-                double want = 0;
+                double expected = 0;
                 for (int64_t r = 0; r < h; r++)
-                    want += high[i / to_w][r] * half[r][i % to_w];
+                    expected += row_weights[i / to_w][r] * sums[r][i % to_w];
                 const double found =
                     byi_tensor_float(&t.out[0], flat(&t.out[0], at));
-                if (!(fabs(found - want) < 1e-4))
+                if (!(fabs(found - expected) < 1e-4))
                     fail_msg("%s: %lld x %lld to %lld x %lld: found %g, "
                              "expected %g",
                              attrs, (long long)h, (long long)w, (long long)to_h,
-                             (long long)to_w, found, want);
+                             (long long)to_w, found, expected);
             }
         }
     }
@@ -195,10 +198,10 @@ static int64_t floor_div(int64_t a, int64_t b)
 static int64_t nearest_of(int64_t in, int64_t p, int64_t half, int rounding)
 {
     const int64_t q = 2 * half;
-    const int64_t found[] = {-floor_div(half - p, q), floor_div(p + half, q),
-                             floor_div(p, q), -floor_div(-p, q)};
+    const int64_t choices[] = {-floor_div(half - p, q), floor_div(p + half, q),
+                               floor_div(p, q), -floor_div(-p, q)};
 
-    return byi_clamp(found[rounding], 0, in - 1);
+    return byi_clamp(choices[rounding], 0, in - 1);
 }
 
 /* Positions are (j + add / 2) in / out - less / 2. */
@@ -227,13 +230,14 @@ static void check_nearest(int64_t in, int64_t out, uint32_t place, int rounding)
     for (int64_t j = 0; j < out; j++) {
         const int64_t add = placements[place].add,
                       less = placements[place].less;
-        const int64_t want =
+        const int64_t expected =
             nearest_of(in, (2 * j + add) * in - less * out, out, rounding);
-        if (byi_tensor_int(&t.out[0], j) != want)
+        if (byi_tensor_int(&t.out[0], j) != expected)
             fail_msg("%s: element %lld of %lld from %lld is %lld, expected "
                      "%lld",
                      attrs, (long long)j, (long long)out, (long long)in,
-                     (long long)byi_tensor_int(&t.out[0], j), (long long)want);
+                     (long long)byi_tensor_int(&t.out[0], j),
+                     (long long)expected);
     }
 }
 
@@ -247,11 +251,11 @@ static void test_resize_exact(void **state)
                     check_nearest(in, out, i, k);
 }
 
-/* Positions are exact, too, if the scale is 1 / `shrinks` and the output is
+/* Positions are exact, too, if the scale is 1 / `factor` and the output is
  * centred on the input. */
-static void check_centred(int64_t in, int64_t shrinks, int rounding)
+static void check_centred(int64_t in, int64_t factor, int rounding)
 {
-    const int64_t one = 1, out = in / shrinks;
+    const int64_t one = 1, out = in / factor;
     struct trial t = {.n_in = 2,
                       .in = {make(BYOC_F32, 1, &in), make(BYOC_F32, 1, &one)}};
     char attrs[160];
@@ -262,21 +266,21 @@ static void check_centred(int64_t in, int64_t shrinks, int rounding)
              roundings[rounding]);
     for (int64_t i = 0; i < in; i++)
         byi_tensor_set(&t.in[0], i, (double)i);
-    byi_tensor_set(&t.in[1], 0, 1 / (double)shrinks);
+    byi_tensor_set(&t.in[1], 0, 1 / (double)factor);
     must_run(&t, BYI_OP_RESIZE, attrs);
     for (int64_t j = 0; j < out; j++)
         assert_int_equal(
             byi_tensor_int(&t.out[0], j),
-            nearest_of(in, in - 1 + shrinks * (2 * j + 1 - out), 1, rounding));
+            nearest_of(in, in - 1 + factor * (2 * j + 1 - out), 1, rounding));
 }
 
 static void test_resize_centred(void **state)
 {
     (void)state;
     for (int64_t in = 8; in <= 40; in++)
-        for (int64_t shrinks = 1; shrinks <= 8; shrinks *= 2)
+        for (int64_t factor = 1; factor <= 8; factor *= 2)
             for (int k = 0; k < 4; k++)
-                check_centred(in, shrinks, k);
+                check_centred(in, factor, k);
 }
 
 /* If a resized axis has one element, it is the first one of the input, as in
@@ -383,7 +387,7 @@ static void test_roi_pool(void **state)
     (void)state;
     const int64_t dims[] = {2, 1, 4, 5}, roi_dims[] = {2, 5};
     const float rois[] = {1, 2, 0, 8, 4, 0, 20, 20, 30, 30};
-    const double wanted[] = {27, 29, 32, 34, 0, 0, 0, 0};
+    const double expected[] = {27, 29, 32, 34, 0, 0, 0, 0};
     struct trial t = {.n_in = 2, .in = {make(BYOC_F32, 4, dims)}};
     for (int64_t i = 0; i < 40; i++)
         byi_tensor_set(&t.in[0], i, (double)i);
@@ -392,7 +396,7 @@ static void test_roi_pool(void **state)
     must_run(&t, BYI_OP_ROI_POOL,
              "{\"pooled_size\": [2, 2], \"spatial_scale\": 0.5}");
     for (int64_t i = 0; i < 8; i++)
-        assert_true(byi_tensor_float(&t.out[0], i) == wanted[i]);
+        assert_true(byi_tensor_float(&t.out[0], i) == expected[i]);
     byi_tensor_set(&t.in[1], 0, 2);
     assert_int_equal(run(&t, BYI_OP_ROI_POOL, "{\"pooled_size\": [2, 2]}"),
                      BYOC_EINVAL);
@@ -406,7 +410,7 @@ static void test_nms(void **state)
     const float boxes[] = {0, 0, 1, 1, 0, 0.1f, 1, 1.1f, 0, 5, 1, 6};
     const float scores[] = {0.8f, 0.9f, 0.3f}, thresholds[] = {0.5f, 0.2f};
     const int64_t boxes_dims[] = {1, 3, 4}, scores_dims[] = {1, 1, 3};
-    const int64_t max_selected = 3, want[] = {0, 0, 1, 0, 0, 2};
+    const int64_t max_selected = 3, expected[] = {0, 0, 1, 0, 0, 2};
     struct trial t = {.n_in = 5, .in = {make(BYOC_F32, 3, boxes_dims)}};
     memcpy(t.in[0].data, boxes, sizeof boxes);
     t.in[1] = make(BYOC_F32, 3, scores_dims);
@@ -418,7 +422,7 @@ static void test_nms(void **state)
     }
     must_run(&t, BYI_OP_NMS, "{}");
     assert_int_equal(t.out[0].dims[0], 2);
-    assert_memory_equal(t.out[0].data, want, sizeof want);
+    assert_memory_equal(t.out[0].data, expected, sizeof expected);
 }
 
 int main(void)

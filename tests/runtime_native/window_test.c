@@ -357,8 +357,8 @@ static void test_by_hand(void **state)
 
 static struct eval prepare_pool(enum byi_op_id op, uint32_t n,
                                 const struct shape *s,
-                                const struct byi_attr *more, uint32_t n_more,
-                                struct byi_tensor x)
+                                const struct byi_attr *pool_attrs,
+                                uint32_t n_pool_attrs, struct byi_tensor x)
 {
     struct byi_attr attrs[8] = {
         INTS("pool_size", n, s->w + 2),
@@ -366,9 +366,9 @@ static struct eval prepare_pool(enum byi_op_id op, uint32_t n,
         INTS("padding", 2 * n, s->padding),
         INTS("dilation", n, s->dilation),
     };
-    for (uint32_t i = 0; i < n_more; i++)
-        attrs[4 + i] = more[i];
-    return prepare(op, attrs, 4 + n_more, &x, 1);
+    for (uint32_t i = 0; i < n_pool_attrs; i++)
+        attrs[4 + i] = pool_attrs[i];
+    return prepare(op, attrs, 4 + n_pool_attrs, &x, 1);
 }
 
 static void test_pool(void **state)
@@ -378,9 +378,9 @@ static void test_pool(void **state)
         {BYI_OP_NN_MAX_POOL2D, BYI_OP_NN_AVG_POOL2D},
         {BYI_OP_NN_MAX_POOL3D, BYI_OP_NN_AVG_POOL3D},
     };
-    static const enum byoc_dtype others[] = {BYOC_F64, BYOC_U8,  BYOC_I8,
-                                             BYOC_U16, BYOC_I16, BYOC_U32,
-                                             BYOC_I32, BYOC_U64, BYOC_I64};
+    static const enum byoc_dtype other_dtypes[] = {
+        BYOC_F64, BYOC_U8,  BYOC_I8,  BYOC_U16, BYOC_I16,
+        BYOC_U32, BYOC_I32, BYOC_U64, BYOC_I64};
     (void)state;
     for (int round = 0; round < test_share_of(400); round++) {
         const uint32_t n = 1 + (uint32_t)round % 3;
@@ -392,20 +392,21 @@ static void test_pool(void **state)
                 s.padding[i] = random_in(0, s.w[2] - 1);
             s.x[3] += random_in(0, 40);
         }
-        const struct byi_attr more[] = {
+        const struct byi_attr pool_attrs[] = {
             BOOL("ceil_mode", round / 6 % 2),
             BOOL("count_include_pad", round / 12 % 2),
         };
         if (round % 4 == 0) /* enough channels for planes side by side */
             s.x[1] = random_in(16, 36);
         const enum byoc_dtype dtype =
-            mean || round % 7 > 2 ? BYOC_F32
-                                  : others[(size_t)round % BYI_COUNT(others)];
+            mean || round % 7 > 2
+                ? BYOC_F32
+                : other_dtypes[(size_t)round % BYI_COUNT(other_dtypes)];
         struct byi_tensor x = tensor(dtype, n + 2, s.x);
         if (round % 5 == 0 && byi_dtype_is_float(dtype))
             byi_tensor_set(&x, random_in(0, byi_count(&x) - 1), NAN);
         struct eval e =
-            prepare_pool(ops[n - 1][mean], n, &s, more, mean ? 2 : 1, x);
+            prepare_pool(ops[n - 1][mean], n, &s, pool_attrs, mean ? 2 : 1, x);
         expect_plain(&e, byi_pool_plain, 1e-6, mean ? "mean" : "maximum");
     }
 }
@@ -418,7 +419,7 @@ static void test_large_pool(void **state)
         const int mean = round % 2;
         enlarge(&s);
         s.x[1] = random_in(1, 20);
-        const struct byi_attr more[] = {
+        const struct byi_attr pool_attrs[] = {
             BOOL("ceil_mode", round / 2 % 2),
             BOOL("count_include_pad", round / 4 % 2),
         };
@@ -427,7 +428,7 @@ static void test_large_pool(void **state)
             byi_tensor_set(&x, random_in(0, byi_count(&x) - 1), NAN);
         struct eval e =
             prepare_pool(mean ? BYI_OP_NN_AVG_POOL2D : BYI_OP_NN_MAX_POOL2D, 2,
-                         &s, more, mean ? 2 : 1, x);
+                         &s, pool_attrs, mean ? 2 : 1, x);
         expect_plain(&e, byi_pool_plain, 2e-6, mean ? "mean" : "maximum");
     }
 }
@@ -440,11 +441,12 @@ static void test_mean_by_hand(void **state)
     (void)state;
     for (int include = 0; include < 2; include++) {
         const struct shape s = {{1, 1, 4}, {1, 1, 2}, {2}, {1, 0}, {1}, {0}, 1};
-        const struct byi_attr more[] = {BOOL("ceil_mode", 1),
-                                        BOOL("count_include_pad", include)};
+        const struct byi_attr pool_attrs[] = {
+            BOOL("ceil_mode", 1), BOOL("count_include_pad", include)};
         struct byi_tensor x = TENSOR(BYOC_F32, 1, 1, 4);
         set(&x, (const double[]){1, 2, 3, 4});
-        struct eval e = prepare_pool(BYI_OP_NN_AVG_POOL1D, 1, &s, more, 2, x);
+        struct eval e =
+            prepare_pool(BYI_OP_NN_AVG_POOL1D, 1, &s, pool_attrs, 2, x);
         assert_int_equal(run_fast(&e, 1), BYOC_OK);
         assert_int_equal(e.out->dims[2], 3);
         expect(e.out, expected[include]);
@@ -477,11 +479,11 @@ static void test_indices(void **state)
     for (int column = 0; column < 2; column++) {
         const struct shape s = {{1, 2, 2, 2}, {1, 1, 2, 1}, {1, 1}, {0},
                                 {1, 1},       {0},          1};
-        const struct byi_attr more[] = {BOOL("column_major", column)};
+        const struct byi_attr pool_attrs[] = {BOOL("column_major", column)};
         struct byi_tensor x = TENSOR(BYOC_F32, 1, 2, 2, 2);
         set(&x, (const double[]){9, 8, 1, 2, 7, 7, 7, 3});
         struct eval e =
-            prepare_pool(BYI_OP_NN_MAX_POOL_INDICES, 2, &s, more, 1, x);
+            prepare_pool(BYI_OP_NN_MAX_POOL_INDICES, 2, &s, pool_attrs, 1, x);
         assert_int_equal(run_fast(&e, 1), BYOC_OK);
         expect(&e.out[0], (const double[]){9, 8, 7, 7});
         const int64_t *at = e.out[1].data;
