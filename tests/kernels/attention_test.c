@@ -66,9 +66,9 @@ static struct tensor make(const int64_t *batch, int64_t rows, int64_t columns,
     strides[AXES] = &t.at.row;
     strides[AXES + 1] = &t.at.column;
     for (int64_t i = last ? AXES : AXES + 1; i > 0; i--) {
-        const int64_t k = draw(i + 1), was = order[i];
+        const int64_t k = draw(i + 1), axis = order[i];
         order[i] = order[k];
-        order[k] = was;
+        order[k] = axis;
     }
     for (int i = AXES + 1; i >= 0; i--) {
         if (repeats && draw(2))
@@ -126,6 +126,7 @@ static double element(const struct tensor *t, const int64_t *head, int64_t row,
     return (double)t->data[at];
 }
 
+/* An attention and its arguments. */
 struct layer {
     struct byi_f32_attention a;
     struct tensor q, k, v, y, operands[2];
@@ -135,27 +136,27 @@ static void check_row(const struct layer *l, const int64_t *head, int64_t row)
 {
     const struct byi_f32_attention *a = &l->a;
     double *scores = malloc((size_t)(a->keys + 1) * sizeof *scores);
-    double top = -INFINITY, sum = 0;
+    double maximum = -INFINITY, sum = 0;
     const bool caps = a->n_scores == 3;
     for (int64_t j = 0; j < a->keys; j++) {
         scores[j] = 0;
         for (int64_t k = 0; k < a->depth; k++)
             scores[j] +=
                 element(&l->q, head, row, k) * element(&l->k, head, k, j);
-        const double by = element(&l->operands[0], head, row, j);
+        const double factor = element(&l->operands[0], head, row, j);
         if (a->n_scores)
             scores[j] = a->scores[0].binary == a->kernels->binary[BYI_F32_DIV]
-                            ? scores[j] / by
-                            : scores[j] * by;
+                            ? scores[j] / factor
+                            : scores[j] * factor;
         if (caps)
             scores[j] = tanh(scores[j]);
         if (a->n_scores)
             scores[j] += element(&l->operands[1], head, row, j);
-        top = fmax(top, scores[j]);
+        maximum = fmax(maximum, scores[j]);
     }
     for (int64_t j = 0; j < a->keys; j++)
         sum += scores[j] =
-            a->zero_nan && top == -INFINITY ? 0 : exp(scores[j] - top);
+            a->zero_nan && maximum == -INFINITY ? 0 : exp(scores[j] - maximum);
     sum = sum > 0 ? sum : 1;
     for (int64_t c = 0; c < a->columns; c++) {
         double expected = 0;
@@ -219,11 +220,11 @@ static void try_attention(const struct byi_f32_kernels *kernels)
                 l.v.at.batch[BYI_F32_BATCH_AXES - AXES + i] = 0;
     a->q = l.q.at, a->k = l.k.at, a->v = l.v.at, a->y = l.y.at;
     byi_f32_attention_plan(a);
-    struct tensor *const all[] = {&l.q, &l.k,           &l.v,
-                                  &l.y, &l.operands[0], &l.operands[1]};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-        narrow(all[i], a->type);
-        widen(all[i], a->type);
+    struct tensor *const tensors[] = {&l.q, &l.k,           &l.v,
+                                      &l.y, &l.operands[0], &l.operands[1]};
+    for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++) {
+        narrow(tensors[i], a->type);
+        widen(tensors[i], a->type);
     }
     const size_t bytes = (size_t)l.y.n * sizeof(float);
     float *first = malloc(bytes + 1);
@@ -248,9 +249,9 @@ static void try_attention(const struct byi_f32_kernels *kernels)
     for (int64_t i = 0; i < batch[0] * batch[1]; i++)
         for (int64_t row = 0; row < rows; row++)
             check_row(&l, (int64_t[]){i / batch[1], i % batch[1]}, row);
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-        free(all[i]->data);
-        free(all[i]->narrow);
+    for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++) {
+        free(tensors[i]->data);
+        free(tensors[i]->narrow);
     }
     free(scratch);
     free(first);
@@ -321,7 +322,7 @@ static void test_many_keys(void **state)
 static void try_negated(const struct byi_f32_kernels *kernels)
 {
     enum { KEYS = 40 };
-    static const float zero = 0, minus = -1, more = 999, q[2] = {1, 1};
+    static const float zero = 0, minus_one = -1, increase = 999, q[2] = {1, 1};
     struct byi_f32_attention a = {.kernels = kernels,
                                   .batch = {1, 1, 1, 1, 1, 1},
                                   .rows = 2,
@@ -348,7 +349,7 @@ static void try_negated(const struct byi_f32_kernels *kernels)
         .q = q,
         .k = k,
         .v = v,
-        .operands = {&zero, &minus, &more, mask},
+        .operands = {&zero, &minus_one, &increase, mask},
         .y = y,
         .scratch = scratch,
         .threads = 1};

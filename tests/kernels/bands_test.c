@@ -36,6 +36,7 @@ static float *numbers(int64_t n)
 
 /* --- blocks --------------------------------------------------------------- */
 
+/* Convolutions that run in bands, and the results of their separate runs. */
 struct block {
     struct byi_f32_bands bands;
     struct byi_f32_conv convs[BYI_F32_MAX_BAND_CONVS];
@@ -126,11 +127,11 @@ static void open_run(struct byi_f32_conv_run *run,
                      const struct byi_f32_conv *conv)
 {
     const int64_t taps = byi_f32_product_of(conv->size);
-    const int64_t each = conv->channels / conv->groups;
-    float *weights = numbers(conv->outputs * each * taps);
+    const int64_t group_channels = conv->channels / conv->groups;
+    float *weights = numbers(conv->outputs * group_channels * taps);
     const struct byi_f32_weights from = {.at = weights,
-                                         .group = each * taps,
-                                         .output = each * taps,
+                                         .group = group_channels * taps,
+                                         .output = group_channels * taps,
                                          .channel = taps,
                                          .tap = {taps, conv->size[2], 1}};
     float *packed =
@@ -209,7 +210,7 @@ static void close_block(struct block *b)
 
 /* --- comparing ------------------------------------------------------------ */
 
-static void run_apart(struct block *b)
+static void run_separately(struct block *b)
 {
     for (uint32_t i = 0; i < b->bands.n; i++) {
         struct byi_f32_conv_run run = b->runs[i];
@@ -246,31 +247,31 @@ static void compare(struct block *b, int threads)
 
 static void compare_all(void)
 {
-    int found = 0, planar = 0;
+    int n_blocks = 0, n_planar = 0;
     for (int i = 0; i < test_share_of(4000); i++) {
         struct block b;
         if (!open_block(&b))
             continue;
-        run_apart(&b);
+        run_separately(&b);
         for (int threads = 1; threads <= 3; threads++)
             compare(&b, threads);
         close_block(&b);
-        found++;
-        planar += b.convs[0].planar;
+        n_blocks++;
+        n_planar += b.convs[0].planar;
     }
-    assert_true(found >= test_share_of(240));
-    assert_true(planar >= test_share_of(24));
+    assert_true(n_blocks >= test_share_of(240));
+    assert_true(n_planar >= test_share_of(24));
 }
 
 /* Call `test` with the kernels of each instruction set that have bands. */
 static void at_all_levels(void (*test)(void))
 {
-    const struct byi_f32_kernels *before = NULL;
+    const struct byi_f32_kernels *previous = NULL;
     for (int isa = 0; isa <= (int)byi_isa_widest(); isa++) {
         kernels = byi_f32_kernels_of((enum byi_isa)isa);
-        if (kernels != before && kernels->rows >= 6)
+        if (kernels != previous && kernels->rows >= 6)
             test();
-        before = kernels;
+        previous = kernels;
     }
 }
 
@@ -280,7 +281,7 @@ static void test_random(void **state)
     at_all_levels(compare_all);
 }
 
-/* --- refused -------------------------------------------------------------- */
+/* --- refusals ------------------------------------------------------------- */
 
 static bool is_planned(struct byi_f32_conv *a, struct byi_f32_conv *b,
                        struct byi_f32_conv *c)
@@ -289,66 +290,66 @@ static bool is_planned(struct byi_f32_conv *a, struct byi_f32_conv *b,
     return byi_f32_bands_plan(&bands);
 }
 
-static void refuses(void)
+static void check_refusals(void)
 {
     const int64_t in[] = {1, 40, 40};
-    struct byi_f32_conv one, middle, last, other;
-    plan(&one, 1, in, 8, 64, 1, false);
+    struct byi_f32_conv first, middle, last, other;
+    plan(&first, 1, in, 8, 64, 1, false);
     plan(&middle, 1, in, 64, 64, 1, true);
     plan(&last, 1, middle.out, 64, 16, 1, false);
-    one.cache = middle.cache = last.cache = 256 << 10;
-    assert_true(is_planned(&one, &middle, &last));
-    assert_true(is_planned(&one, &middle, NULL));
+    first.cache = middle.cache = last.cache = 256 << 10;
+    assert_true(is_planned(&first, &middle, &last));
+    assert_true(is_planned(&first, &middle, NULL));
     assert_true(is_planned(&middle, &last, NULL));
     /* no depthwise convolution, or a planar one that is not the first */
-    assert_false(is_planned(&one, &last, NULL));
-    other = one;
+    assert_false(is_planned(&first, &last, NULL));
+    other = first;
     other.algorithm = BYI_F32_PLANAR;
     assert_false(is_planned(&middle, &other, NULL));
     /* a few of its lines fill the cache, or all of them fit */
     middle.cache = 8 << 10;
-    assert_false(is_planned(&one, &middle, NULL));
+    assert_false(is_planned(&first, &middle, NULL));
     middle.cache = 8 << 20;
-    assert_false(is_planned(&one, &middle, NULL));
+    assert_false(is_planned(&first, &middle, NULL));
     middle.cache = 256 << 10;
     /* Winograd's algorithm, float16, three axes */
     other = last;
     other.algorithm = BYI_F32_WINOGRAD_4;
-    assert_false(is_planned(&one, &middle, &other));
-    other = one;
+    assert_false(is_planned(&first, &middle, &other));
+    other = first;
     other.type = BYI_F32_F16;
     assert_false(is_planned(&other, &middle, NULL));
     other = middle;
     other.in[0] = other.out[0] = 2;
-    assert_false(is_planned(&one, &other, NULL));
+    assert_false(is_planned(&first, &other, NULL));
     /* an operand that changes within a band */
-    other = one;
+    other = first;
     other.epilogue[0] = (struct byi_f32_epilogue_op){
         .binary = kernels->binary[BYI_F32_MUL], .row = 1, .repeat = 7};
     other.n_epilogue = 1;
     assert_false(is_planned(&other, &middle, NULL));
 }
 
-static void test_refused(void **state)
+static void test_refusals(void **state)
 {
     (void)state;
-    at_all_levels(refuses);
+    at_all_levels(check_refusals);
     kernels = &byi_f32_base;
     if (kernels->rows >= 6)
         return;
     const int64_t in[] = {1, 40, 40};
-    struct byi_f32_conv one, middle;
-    plan(&one, 1, in, 8, 64, 1, false);
+    struct byi_f32_conv first, middle;
+    plan(&first, 1, in, 8, 64, 1, false);
     plan(&middle, 1, in, 64, 64, 3, true);
-    one.cache = middle.cache = 256 << 10;
-    assert_false(is_planned(&one, &middle, NULL));
+    first.cache = middle.cache = 256 << 10;
+    assert_false(is_planned(&first, &middle, NULL));
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_random),
-        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -67,7 +67,7 @@ static void check(const struct codes_case *t, int64_t m, const float *x,
             for (int64_t k = 0; k < t->c.k; k++) {
                 const double w = weight(t, j, k), v = x[i * t->c.k + k];
                 sum += w * v;
-                /* a code and its zero point are multiplied apart */
+                /* a code and its zero point are multiplied separately */
                 size += fabs(v) * 256 * 0.01;
             }
             const double found = y[i * t->c.n + j];
@@ -96,12 +96,12 @@ static void random_products(void)
         if (tall)
             t.c.n = 1 + draw(40);
         t.blocks = byi_ceil_div(t.c.k, t.c.block);
-        const int64_t all = t.c.n * t.blocks;
-        uint8_t *codes = octets(all * t.c.block * bits / 8, 256);
-        uint8_t *zeros = draw(2) ? octets(all, 1u << bits) : NULL;
-        float *scales = numbers(all), *x = numbers(m * t.c.k);
-        float *y = numbers(m * t.c.n), *same = numbers(m * t.c.n);
-        for (int64_t i = 0; i < all; i++)
+        const int64_t n_blocks = t.c.n * t.blocks;
+        uint8_t *codes = octets(n_blocks * t.c.block * bits / 8, 256);
+        uint8_t *zeros = draw(2) ? octets(n_blocks, 1u << bits) : NULL;
+        float *scales = numbers(n_blocks), *x = numbers(m * t.c.k);
+        float *y = numbers(m * t.c.n), *y_threads = numbers(m * t.c.n);
+        for (int64_t i = 0; i < n_blocks; i++)
             scales[i] *= 0.01f;
         t.from = (struct byi_f32_codes_from){
             .codes = codes, .scales = scales, .zeros = zeros, .zero = 8};
@@ -111,14 +111,15 @@ static void random_products(void)
         void *scratch = malloc(byi_f32_codes_scratch(&t.c, 3));
         byi_f32_codes_run(&t.c, packed, m, x, y, scratch, 1);
         check(&t, m, x, y);
-        byi_f32_codes_run(&t.c, packed, m, x, same, scratch, 2 + (int)draw(2));
-        assert_memory_equal(y, same, (size_t)(m * t.c.n) * sizeof *y);
+        byi_f32_codes_run(&t.c, packed, m, x, y_threads, scratch,
+                          2 + (int)draw(2));
+        assert_memory_equal(y, y_threads, (size_t)(m * t.c.n) * sizeof *y);
         free(codes);
         free(zeros);
         free(scales);
         free(x);
         free(y);
-        free(same);
+        free(y_threads);
         free(packed);
         free(scratch);
     }

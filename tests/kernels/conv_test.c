@@ -94,10 +94,10 @@ static void open_case(struct conv_case *c)
     const int64_t inputs =
         conv->images * byi_f32_product_of(conv->in) * conv->channels;
     const int64_t results = positions_of(conv) * conv->outputs;
-    const int64_t each = conv->channels / conv->groups;
+    const int64_t group_channels = conv->channels / conv->groups;
     c->from = (struct byi_f32_weights){
-        .group = conv->outputs / conv->groups * each * taps,
-        .output = each * taps,
+        .group = conv->outputs / conv->groups * group_channels * taps,
+        .output = group_channels * taps,
         .channel = taps,
         .tap = {conv->size[1] * conv->size[2], conv->size[2], 1}};
     if (conv->weight_strides[0]) {
@@ -105,7 +105,7 @@ static void open_case(struct conv_case *c)
         c->from.channel = conv->weight_strides[1];
     }
     c->x = numbers(inputs);
-    c->weights = numbers(conv->outputs * each * taps);
+    c->weights = numbers(conv->outputs * group_channels * taps);
     c->bias = conv->bias ? numbers(conv->outputs) : NULL;
     for (uint32_t i = 0; i < conv->n_epilogue; i++)
         c->operands[i] = numbers(results);
@@ -119,7 +119,7 @@ static void open_case(struct conv_case *c)
     for (uint32_t i = 0; i < conv->n_epilogue; i++)
         round_all(conv->type, c->operands[i], results);
     round_all(conv->algorithm == BYI_F32_TILES ? conv->type : conv->weight_type,
-              c->weights, conv->outputs * each * taps);
+              c->weights, conv->outputs * group_channels * taps);
     c->from.at = c->weights;
     byi_f32_conv_pack(conv, &c->from, c->packed, c->threads);
 }
@@ -309,24 +309,24 @@ static double sum_at(const struct conv_case *c, const int64_t *inputs,
                      int64_t column, double *size)
 {
     const struct byi_f32_conv *conv = &c->conv;
-    const int64_t each = conv->outputs / conv->groups;
+    const int64_t group_outputs = conv->outputs / conv->groups;
     const int64_t n = conv->channels / conv->groups;
     const int64_t taps = byi_f32_product_of(conv->size);
     const int64_t step = c->from.channel;
-    double sum = c->bias ? c->bias[column] : 0, all = fabs(sum);
+    double sum = c->bias ? c->bias[column] : 0, absolute = fabs(sum);
     for (int64_t t = 0; t < taps; t++) {
         if (inputs[t] < 0)
             continue;
         const float *w = c->weights + column * c->from.output + t;
         for (int64_t k = 0; k < n; k++) {
-            const float x =
-                c->x[element_of(conv, inputs[t], column / each * n + k)];
+            const float x = c->x[element_of(conv, inputs[t],
+                                            column / group_outputs * n + k)];
             const double product = (double)x * w[k * step];
             sum += product;
-            all += fabs(product);
+            absolute += fabs(product);
         }
     }
-    *size = all;
+    *size = absolute;
     return sum;
 }
 
@@ -394,8 +394,8 @@ static void check_case(struct conv_case *c, const int *kinds, double bound)
 {
     const struct byi_f32_conv *conv = &c->conv;
     const int64_t results = positions_of(conv) * conv->outputs;
-    float *before = malloc((size_t)results * sizeof *before);
-    memcpy(before, c->y, (size_t)results * sizeof *before);
+    float *previous = malloc((size_t)results * sizeof *previous);
+    memcpy(previous, c->y, (size_t)results * sizeof *previous);
     run_case(c, c->threads);
     int64_t *inputs = NULL;
     for (int64_t at = 0; at < results; at++) {
@@ -407,20 +407,20 @@ static void check_case(struct conv_case *c, const int *kinds, double bound)
         double size, y = sum_at(c, inputs, column, &size);
         if (byi_f32_is_winograd(conv))
             size = (double)(byi_f32_product_of(conv->size) * conv->channels);
-        double allowed = bound * (size + 1);
+        double tolerance = bound * (size + 1);
         for (uint32_t i = 0; i < conv->n_epilogue; i++) {
             const struct byi_f32_epilogue_op *op = &conv->epilogue[i];
-            const float *from = c->sums && i == 0 ? before : c->operands[i];
+            const float *from = c->sums && i == 0 ? previous : c->operands[i];
             const double b =
                 (double)from[row / op->repeat * op->row + column * op->column];
             y = functions[kinds[i]].of(y, b);
-            allowed += 1e-6 * (fabs(b) + 1);
+            tolerance += 1e-6 * (fabs(b) + 1);
         }
         if (conv->type) /* half of the distance of two numbers */
-            allowed +=
+            tolerance +=
                 fabs(y) * (conv->type == BYI_F32_F16 ? 0x1p-11 : 0x1p-8) +
                 0x1p-25;
-        if (!(fabs(y - (double)c->y[at]) <= allowed))
+        if (!(fabs(y - (double)c->y[at]) <= tolerance))
             fail_msg("%s, %lld x %lld x %lld x %lld x %lld -> %lld, groups "
                      "%lld, window %lld x %lld x %lld, threads %d: element "
                      "%lld is %g, expected %g",
@@ -433,7 +433,7 @@ static void check_case(struct conv_case *c, const int *kinds, double bound)
                      (double)c->y[at], y);
     }
     free(inputs);
-    free(before);
+    free(previous);
 }
 
 /* Run `body` under every instruction set that the machine has. */
@@ -441,16 +441,16 @@ static void at_all_levels(void (*body)(void))
 {
     static const char *const levels[] = {"sse2", "avx2", "avx512",
                                          "avx512_bf16", "avx512_amx"};
-    const struct byi_f32_kernels *before = NULL;
+    const struct byi_f32_kernels *previous = NULL;
     const struct byi_i8_kernels *blocks = NULL; /* kernels that have blocks */
     for (size_t i = 0; i < BYI_COUNT(levels); i++) {
         setenv("BYOC_MAX_ISA", levels[i], 1);
         const struct byi_i8_kernels *k = byi_i8_kernels();
-        const struct byi_i8_kernels *has = k->block ? k : NULL;
-        if (byi_f32_kernels() != before || has != blocks)
+        const struct byi_i8_kernels *current = k->block ? k : NULL;
+        if (byi_f32_kernels() != previous || current != blocks)
             body();
-        before = byi_f32_kernels();
-        blocks = has;
+        previous = byi_f32_kernels();
+        blocks = current;
     }
     unsetenv("BYOC_MAX_ISA");
 }
@@ -480,12 +480,12 @@ static void choose_shape(struct byi_f32_conv *conv)
         conv->channels = draw(2) ? conv->outputs : conv->groups * (1 + draw(9));
     }
     for (int i = 0; i < BYI_F32_AXES; i++) {
-        const bool one = product || (i == 0 && !deep);
-        conv->in[i] = one ? 1 : 1 + draw(deep ? 8 : 20);
-        conv->size[i] = one ? 1 : 1 + draw(4);
-        conv->stride[i] = one ? 1 : 1 + draw(3);
-        conv->dilation[i] = one ? 1 : 1 + draw(2);
-        conv->pad[i] = one || draw(3) == 0 ? 0 : draw(4);
+        const bool is_one = product || (i == 0 && !deep);
+        conv->in[i] = is_one ? 1 : 1 + draw(deep ? 8 : 20);
+        conv->size[i] = is_one ? 1 : 1 + draw(4);
+        conv->stride[i] = is_one ? 1 : 1 + draw(3);
+        conv->dilation[i] = is_one ? 1 : 1 + draw(2);
+        conv->pad[i] = is_one || draw(3) == 0 ? 0 : draw(4);
     }
     if (draw(4) == 0 && !product && !deep && !conv->transposed) {
         conv->groups = 1; /* planes */
@@ -589,7 +589,7 @@ static double bound_of(const struct byi_f32_conv *conv)
 
 static void random_shapes(void)
 {
-    uint32_t ran[BYI_F32_ALGORITHMS] = {0}, many_taps = 0;
+    uint32_t n_cases[BYI_F32_ALGORITHMS] = {0}, many_taps = 0;
     for (int i = 0; i < 4000; i++) {
         struct conv_case c = {.threads = 1 + (int)draw(3)};
         int kinds[3];
@@ -613,20 +613,22 @@ static void random_shapes(void)
         while (!fits(&c.conv, c.conv.algorithm));
         /* of each algorithm's first cases only a share runs, but all with many
          * taps */
-        const bool many = byi_f32_product_of(c.conv.size) > BYI_F32_PIECES;
-        const uint32_t nth = many ? many_taps++ : ran[c.conv.algorithm]++;
-        if (nth >= (many ? 10 : 40) ||
-            (!many && nth % (uint32_t)test_share() != 0))
+        const bool has_many_taps =
+            byi_f32_product_of(c.conv.size) > BYI_F32_PIECES;
+        const uint32_t nth =
+            has_many_taps ? many_taps++ : n_cases[c.conv.algorithm]++;
+        if (nth >= (has_many_taps ? 10 : 40) ||
+            (!has_many_taps && nth % (uint32_t)test_share() != 0))
             continue;
         open_case(&c);
         check_case(&c, kinds, bound_of(&c.conv));
         close_case(&c);
     }
     for (int i = BYI_F32_DIRECT; i < BYI_F32_ALGORITHMS; i++)
-        if (i != BYI_F32_VECTOR && ran[i] <= 20 &&
+        if (i != BYI_F32_VECTOR && n_cases[i] <= 20 &&
             (i != BYI_F32_TILES || byi_i8_kernels()->block))
             fail_msg("algorithm %d ran %u times, expected more than 20", i,
-                     ran[i]);
+                     n_cases[i]);
     assert_true(many_taps > 0);
 }
 
@@ -773,17 +775,17 @@ static void scratch_of_rows(bool exact)
     static const int64_t rows[] = {3, 14, 100, 5000};
     for (size_t k = 0; k < BYI_COUNT(channels); k++)
         for (size_t n = 0; n < BYI_COUNT(outputs); n++) {
-            struct byi_f32_conv two =
+            struct byi_f32_conv two_rows =
                 vector_by_matrix(channels[k], outputs[n], false);
-            two.images = 2;
-            byi_f32_conv_plan(&two, exact);
+            two_rows.images = 2;
+            byi_f32_conv_plan(&two_rows, exact);
             for (size_t m = 0; m < BYI_COUNT(rows); m++) {
-                struct byi_f32_conv more = two;
-                more.images = rows[m];
-                byi_f32_conv_plan(&more, exact);
+                struct byi_f32_conv more_rows = two_rows;
+                more_rows.images = rows[m];
+                byi_f32_conv_plan(&more_rows, exact);
                 for (int t = 1; t <= 4; t++)
-                    assert_true(byi_f32_conv_scratch(&more, t) <=
-                                byi_f32_conv_scratch(&two, t));
+                    assert_true(byi_f32_conv_scratch(&more_rows, t) <=
+                                byi_f32_conv_scratch(&two_rows, t));
             }
         }
 }
@@ -819,7 +821,7 @@ static void layers(void)
                                     shapes[i].outputs);
             open_with(&c, &windows[w]);
             run_case(&c, 1);
-            double worst = 0, largest = 0;
+            double max_error = 0, max_result = 0;
             for (int n = 0; n < 2000; n++) {
                 const int64_t at =
                     draw((uint32_t)(positions_of(&c.conv) * c.conv.outputs));
@@ -827,14 +829,14 @@ static void layers(void)
                 double size;
                 const double y = sum_at(&c, inputs, at % c.conv.outputs, &size);
                 free(inputs);
-                worst = fmax(worst, fabs(y - (double)c.y[at]));
-                largest = fmax(largest, fabs(y));
+                max_error = fmax(max_error, fabs(y - (double)c.y[at]));
+                max_result = fmax(max_result, fabs(y));
             }
             print_message("%-24s %4lld^2 %4lld -> %4lld: %.1e\n",
                           byi_f32_conv_name(&c.conv), (long long)shapes[i].map,
                           (long long)shapes[i].channels,
-                          (long long)shapes[i].outputs, worst / largest);
-            assert_true(worst <= 1e-4 * largest);
+                          (long long)shapes[i].outputs, max_error / max_result);
+            assert_true(max_error <= 1e-4 * max_result);
             close_case(&c);
         }
 }
@@ -847,11 +849,12 @@ static void test_layers(void **state)
 
 /* --- gathered rows -------------------------------------------------------- */
 
-/* Data of three sources, which the kernel scales, shifts and rectifies. `how`:
- * a bit for each of the three; data that are only scaled have one source. */
-static void open_gathered(struct conv_case *c, int64_t outputs, int how)
+/* Data of three sources, which the kernel scales, shifts and rectifies. `steps`
+ * has a bit for each of the three; data that are only scaled have one source.
+ */
+static void open_gather(struct conv_case *c, int64_t outputs, int steps)
 {
-    const bool scales = how == 1;
+    const bool scales = steps == 1;
     const int64_t channels[] = {scales ? 96 : 24, 5, 67};
     c->conv = three_by_three(scales ? 1 : 2, 9, 96, outputs);
     c->conv.scales = scales;
@@ -859,14 +862,14 @@ static void open_gathered(struct conv_case *c, int64_t outputs, int how)
     c->conv.size[1] = c->conv.size[2] = 1;
     c->conv.pad[1] = c->conv.pad[2] = 0;
     c->conv.gathers = true;
-    c->conv.rectifies = how & 4;
+    c->conv.rectifies = steps & 4;
     c->conv.scale_image = outputs % 2 ? 96 : 0;
     add_epilogue_op(&c->conv, 0, 0);
     byi_f32_conv_plan(&c->conv, false);
     assert_true(byi_f32_conv_pays(&c->conv));
     open_case(c);
-    c->scale = how & 1 ? numbers(2 * 96) : NULL;
-    c->shift = how & 2 ? numbers(96) : NULL;
+    c->scale = steps & 1 ? numbers(2 * 96) : NULL;
+    c->shift = steps & 2 ? numbers(96) : NULL;
     for (uint32_t i = 0, first = 0; i < c->n_sources;
          first += (uint32_t)channels[i++]) {
         float *x = numbers(positions_of(&c->conv) * channels[i]);
@@ -884,13 +887,13 @@ static void open_gathered(struct conv_case *c, int64_t outputs, int how)
     }
 }
 
-static void gathered(void)
+static void gather_cases(void)
 {
     static const int64_t outputs[] = {16, 40, 49, 72, 148, 445};
-    for (int how = 0; how < 8; how++)
+    for (int steps = 0; steps < 8; steps++)
         for (size_t n = 0; n < BYI_COUNT(outputs); n++) {
-            struct conv_case c = {.threads = 1 + how % 3};
-            open_gathered(&c, outputs[n], how);
+            struct conv_case c = {.threads = 1 + steps % 3};
+            open_gather(&c, outputs[n], steps);
             check_case(&c, (const int[]){0}, 1e-6);
             for (uint32_t i = 0; i < c.n_sources; i++)
                 free((void *)(uintptr_t)c.sources[i].x);
@@ -953,10 +956,10 @@ static void test_scales_narrow(void **state)
     at_all_levels(scales_narrow);
 }
 
-static void test_gathered(void **state)
+static void test_gather(void **state)
 {
     (void)state;
-    at_all_levels(gathered);
+    at_all_levels(gather_cases);
 }
 
 /* --- threads, NaN --------------------------------------------------------- */
@@ -1044,10 +1047,10 @@ static void keeps_nan(void)
         open_with(&c, &windows[i]);
         c.x[(9 * 19 + 9) * 32] = NAN;
         run_case(&c, 1);
-        const int64_t high = windows[i].size[0] / 2;
-        const int64_t wide = windows[i].size[1] / 2;
-        for (int64_t h = 9 - high; h <= 9 + high; h++)
-            for (int64_t w = 9 - wide; w <= 9 + wide; w++)
+        const int64_t reach_h = windows[i].size[0] / 2;
+        const int64_t reach_w = windows[i].size[1] / 2;
+        for (int64_t h = 9 - reach_h; h <= 9 + reach_h; h++)
+            for (int64_t w = 9 - reach_w; w <= 9 + reach_w; w++)
                 for (int o = 0; o < 35; o++)
                     assert_true(isnan(c.y[(h * 19 + w) * 35 + o]));
         assert_true(c.y[0] == c.y[0]);
@@ -1166,19 +1169,19 @@ static bool layer_pays(int64_t channels, int64_t groups, int64_t window,
  * of 10 outputs or more, unless these fill panels. */
 static void test_avx2_layers(void **state)
 {
-    static const enum byi_op_id slow[] = {BYI_OP_NN_SILU, BYI_OP_SIGMOID,
-                                          BYI_OP_TANH, BYI_OP_NN_GELU};
+    static const enum byi_op_id slow_ops[] = {BYI_OP_NN_SILU, BYI_OP_SIGMOID,
+                                              BYI_OP_TANH, BYI_OP_NN_GELU};
     (void)state;
     setenv("BYOC_MAX_ISA", "avx2", 1);
     if (byi_f32_kernels()->rows == 6) {
         assert_false(layer_pays(64, 1, 1, BYI_OP_CLIP));
         assert_false(layer_pays(64, 64, 3, BYI_OP_CLIP));
         assert_false(layer_pays(60, 3, 3, BYI_OP_CLIP));
-        for (int64_t each = 2; each < 8; each++)
-            assert_true(layer_pays(30 * each, 30, 3, BYI_OP_CLIP));
-        for (size_t i = 0; i < BYI_COUNT(slow); i++) {
-            assert_true(layer_pays(64, 1, 1, slow[i]));
-            assert_true(layer_pays(64, 64, 3, slow[i]));
+        for (int64_t group_channels = 2; group_channels < 8; group_channels++)
+            assert_true(layer_pays(30 * group_channels, 30, 3, BYI_OP_CLIP));
+        for (size_t i = 0; i < BYI_COUNT(slow_ops); i++) {
+            assert_true(layer_pays(64, 1, 1, slow_ops[i]));
+            assert_true(layer_pays(64, 64, 3, slow_ops[i]));
         }
     }
     unsetenv("BYOC_MAX_ISA");
@@ -1270,20 +1273,16 @@ static void test_planes(void **state)
  * the sums of the taps does. */
 static void few_outputs(void)
 {
-    const enum byi_f32_algorithm narrow =
+    const enum byi_f32_algorithm narrow_algorithm =
         byi_f32_kernels()->rows > 6 ? BYI_F32_DIRECT : BYI_F32_WINOGRAD_4;
     const struct {
         int64_t channels, outputs, size;
         enum byi_f32_algorithm algorithm;
     } rows[] = {
-        {32, 15, 3, BYI_F32_WINOGRAD_4},
-        {32, 8, 3, BYI_F32_WINOGRAD_4},
-        {16, 8, 3, narrow},
-        {32, 5, 3, BYI_F32_SHIFTED},
-        {16, 1, 3, BYI_F32_SHIFTED},
-        {15, 1, 7, BYI_F32_DIRECT},
-        {16, 3, 9, BYI_F32_SHIFTED},
-        {16, 8, 9, BYI_F32_DIRECT},
+        {32, 15, 3, BYI_F32_WINOGRAD_4}, {32, 8, 3, BYI_F32_WINOGRAD_4},
+        {16, 8, 3, narrow_algorithm},    {32, 5, 3, BYI_F32_SHIFTED},
+        {16, 1, 3, BYI_F32_SHIFTED},     {15, 1, 7, BYI_F32_DIRECT},
+        {16, 3, 9, BYI_F32_SHIFTED},     {16, 8, 9, BYI_F32_DIRECT},
     };
     for (size_t i = 0; i < BYI_COUNT(rows); i++) {
         struct byi_f32_conv conv =
@@ -1392,7 +1391,7 @@ int main(void)
         cmocka_unit_test(test_infinity),
         cmocka_unit_test(test_bf16_layers),
         cmocka_unit_test(test_avx2_layers),
-        cmocka_unit_test(test_gathered),
+        cmocka_unit_test(test_gather),
         cmocka_unit_test(test_scales_narrow),
         cmocka_unit_test(test_team),
         cmocka_unit_test(test_planes),

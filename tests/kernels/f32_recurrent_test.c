@@ -67,11 +67,11 @@ static void open_case(struct layer_case *l, bool states)
 
 static void close_case(struct layer_case *l)
 {
-    float *all[] = {l->x,         l->weights[0], l->weights[1], l->packed[0],
-                    l->packed[1], l->bias,       l->h,          l->c,
-                    l->y,         l->y_h,        l->y_c};
-    for (size_t i = 0; i < BYI_COUNT(all); i++)
-        free(all[i]);
+    float *buffers[] = {
+        l->x, l->weights[0], l->weights[1], l->packed[0], l->packed[1], l->bias,
+        l->h, l->c,          l->y,          l->y_h,       l->y_c};
+    for (size_t i = 0; i < BYI_COUNT(buffers); i++)
+        free(buffers[i]);
 }
 
 static void run_case(const struct layer_case *l, int threads)
@@ -132,21 +132,21 @@ static void step(const struct layer_case *l, int64_t d, const double *x,
     const float *bias = l->bias + d * (layer->gates + layer->gru) * n;
     double *next = calloc((size_t)n, sizeof *next);
     for (int64_t u = 0; u < n; u++) {
-        double in[4], back[4];
+        double in[4], hidden[4];
         for (int64_t g = 0; g < layer->gates; g++) {
             const int64_t row = (d * layer->gates + g) * n + u;
             in[g] = multiply(l, 0, row, x) + (double)bias[g * n + u];
-            back[g] = multiply(l, 1, row, h);
+            hidden[g] = multiply(l, 1, row, h);
         }
         if (layer->gru) {
-            const double z = sigmoid(in[0] + back[0]);
-            const double r = sigmoid(in[1] + back[1]);
+            const double z = sigmoid(in[0] + hidden[0]);
+            const double r = sigmoid(in[1] + hidden[1]);
             const double last = (double)bias[3 * n + u];
-            next[u] = (1 - z) * tanh(in[2] + r * (back[2] + last)) + z * h[u];
+            next[u] = (1 - z) * tanh(in[2] + r * (hidden[2] + last)) + z * h[u];
         } else {
-            c[u] = sigmoid(in[1] + back[1]) * c[u] +
-                   sigmoid(in[0] + back[0]) * tanh(in[2] + back[2]);
-            next[u] = sigmoid(in[3] + back[3]) * tanh(c[u]);
+            c[u] = sigmoid(in[1] + hidden[1]) * c[u] +
+                   sigmoid(in[0] + hidden[0]) * tanh(in[2] + hidden[2]);
+            next[u] = sigmoid(in[3] + hidden[3]) * tanh(c[u]);
         }
     }
     memcpy(h, next, (size_t)n * sizeof *h);
@@ -164,8 +164,9 @@ static void check_sequence(const struct layer_case *l, int64_t d, int64_t b)
         c[u] = l->c ? (double)l->c[state + u] : 0;
     }
     for (int64_t s = 0; s < layer->time; s++) {
-        const bool back = d == 1 || layer->reverse;
-        const int64_t at = (back ? layer->time - 1 - s : s) * layer->batch + b;
+        const bool backward = d == 1 || layer->reverse;
+        const int64_t at =
+            (backward ? layer->time - 1 - s : s) * layer->batch + b;
         for (int64_t k = 0; k < layer->input; k++)
             x[k] = (double)l->x[at * layer->input + k];
         step(l, d, x, h, c);
@@ -278,15 +279,15 @@ static void test_packs_alike(void **state)
     (void)state;
     const struct byi_f32_recurrent base = {
         .time = 3, .batch = 2, .input = 8, .hidden = 16, .directions = 1};
-    struct byi_f32_recurrent all[] = {base, base, base, base, base};
-    all[1].time = all[1].batch = 7;
-    all[2].hidden = 17;
-    all[3].gru = true;
-    all[4].directions = 2;
+    struct byi_f32_recurrent layers[] = {base, base, base, base, base};
+    layers[1].time = layers[1].batch = 7;
+    layers[2].hidden = 17;
+    layers[3].gru = true;
+    layers[4].directions = 2;
     for (int i = 0; i < 5; i++)
-        byi_f32_recurrent_plan(&all[i]);
+        byi_f32_recurrent_plan(&layers[i]);
     for (int i = 1; i < 5; i++)
-        assert_int_equal(byi_f32_recurrent_packs_alike(&all[0], &all[i]),
+        assert_int_equal(byi_f32_recurrent_packs_alike(&layers[0], &layers[i]),
                          i == 1);
 }
 

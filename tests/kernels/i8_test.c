@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* i8_test.c: tests the 8-bit kernels of kernels/i8.h, under every instruction
  * set of the machine, against plain sums. Uses random shapes, types, zero
- * points and epilogues, any number of threads. All bytes of the results are
- * equal, and no other byte of memory changes.
+ * points and epilogues, any number of threads. Every byte of the results must
+ * be equal, and no other byte of memory may change.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -94,10 +94,11 @@ static int32_t sum_at(const struct i8_case *c, int64_t row, int64_t o)
             at = at * v->in[i] + p;
         }
         for (int64_t k = 0; inside && k < inner; k++) {
-            const int64_t *by = c->weights.strides;
+            const int64_t *strides = c->weights.strides;
             const uint8_t w =
-                c->weights.at[o * by[0] + k * by[1] + tap[0] * by[2] +
-                              tap[1] * by[3] + tap[2] * by[4]];
+                c->weights
+                    .at[o * strides[0] + k * strides[1] + tap[0] * strides[2] +
+                        tap[1] * strides[3] + tap[2] * strides[4]];
             const int32_t a =
                 value(v->x_signed, x[at * v->channels + group * inner + k]) -
                 value(v->x_signed, c->run.x_zero);
@@ -132,8 +133,8 @@ static void result_at(const struct i8_case *c, int64_t row, int64_t column,
         (o->at[row * c->conv.outputs + column] ^ o->flip) - o->b_zero;
     const volatile float q = rintf(v) * o->q_scale,
                          other = (float)b * o->b_scale;
-    const volatile float both = q + other;
-    v = both / o->scale;
+    const volatile float combined = q + other;
+    v = combined / o->scale;
     v = v > o->low ? v : o->low;
     v = v < o->high ? v : o->high;
     to[0] = (uint8_t)((int32_t)rintf(v) + o->zero);
@@ -149,8 +150,8 @@ static void choose_axis(struct byi_i8_conv *v, int i, int64_t max_size)
     v->dilation[i] = 1 + draw(2);
     v->pad[i] = draw((uint32_t)v->size[i] + 1);
     const int64_t reach = (v->size[i] - 1) * v->dilation[i] + 1;
-    const int64_t left = v->in[i] + v->pad[i] + (int64_t)draw(3) - reach;
-    v->out[i] = left < 0 ? 1 : left / v->stride[i] + 1;
+    const int64_t room = v->in[i] + v->pad[i] + (int64_t)draw(3) - reach;
+    v->out[i] = room < 0 ? 1 : room / v->stride[i] + 1;
 }
 
 static void choose_shape(struct byi_i8_conv *v)
@@ -217,7 +218,7 @@ static struct byi_i8_other choose_other(int64_t results)
         .zero = zero};
 }
 
-/* Results as behind a ReLU: all bytes of the type from 0 on. Kernels scale sums
+/* Results as after a ReLU: all bytes of the type from 0 on. Kernels scale sums
  * another way then, unless a bias or a scale is too large. */
 static void make_rectified(struct byi_i8_conv_run *run, int32_t *bias,
                            float *scale)
@@ -311,12 +312,12 @@ static void check_case(const struct i8_case *c)
 /* Run `body` under every instruction set that the machine has. */
 static void at_all_levels(void (*body)(void))
 {
-    const struct byi_i8_kernels *before = NULL;
+    const struct byi_i8_kernels *previous = NULL;
     for (int i = 0; i < BYI_N_ISAS; i++) {
         setenv("BYOC_MAX_ISA", byi_isa_name((enum byi_isa)i), 1);
-        if (byi_i8_kernels() != before)
+        if (byi_i8_kernels() != previous)
             body();
-        before = byi_i8_kernels();
+        previous = byi_i8_kernels();
     }
     unsetenv("BYOC_MAX_ISA");
 }
@@ -522,8 +523,8 @@ static uint8_t point_of(const struct byi_i8_point *p, int64_t i)
     const int32_t b = (p->b[i] ^ p->flips[1]) - p->zeros[1];
     const volatile float x = (float)a * p->scales[0],
                          z = (float)b * p->scales[1];
-    const volatile float both = p->multiplies ? x * z : x + z;
-    float v = both / p->scale;
+    const volatile float combined = p->multiplies ? x * z : x + z;
+    float v = combined / p->scale;
     v = v > p->low ? v : p->low;
     v = v < p->high ? v : p->high;
     return (uint8_t)((int32_t)rintf(v) + p->zero);

@@ -12,12 +12,12 @@
 static inline void with_each_f32_kernels(void (*body)(void))
 {
     static const char *const levels[] = {"sse2", "avx2", "avx512"};
-    const struct byi_f32_kernels *before = NULL;
+    const struct byi_f32_kernels *previous = NULL;
     for (size_t i = 0; i < sizeof levels / sizeof *levels; i++) {
         setenv("BYOC_MAX_ISA", levels[i], 1);
-        if (byi_f32_kernels() != before)
+        if (byi_f32_kernels() != previous)
             body();
-        before = byi_f32_kernels();
+        previous = byi_f32_kernels();
     }
     unsetenv("BYOC_MAX_ISA");
 }

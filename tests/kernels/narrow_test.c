@@ -36,9 +36,10 @@ static uint16_t narrow_of(bool bf16, float x)
 
 /* --- conversions ---------------------------------------------------------- */
 
-enum { ALL = 1 << 16 };
+enum { CODES = 1 << 16 };
 
-/* The instructions make a signalling NaN quiet. */
+/* Compare a number with the wide form of a code. The bits of NaNs may differ:
+ * the instructions make a signalling NaN quiet. */
 static void check_wide(uint16_t from, float found, float expected)
 {
     if (isnan(expected) ? !isnan(found) || signbit(found) != signbit(expected)
@@ -51,26 +52,26 @@ static void all_codes(void)
 {
     const struct byi_f32_kernels *k = byi_f32_kernels();
     for (int bf16 = 0; bf16 < 2; bf16++) {
-        uint16_t *codes = malloc(ALL * sizeof *codes);
-        uint16_t *back = malloc(ALL * sizeof *back);
-        float *wide = malloc(ALL * sizeof *wide);
-        for (int i = 0; i < ALL; i++)
+        uint16_t *codes = malloc(CODES * sizeof *codes);
+        uint16_t *back = malloc(CODES * sizeof *back);
+        float *wide = malloc(CODES * sizeof *wide);
+        for (int i = 0; i < CODES; i++)
             codes[i] = (uint16_t)i;
-        k->widen[bf16](codes, wide, ALL);
-        k->narrow[bf16](wide, back, ALL);
-        for (int i = 0; i < ALL; i++) {
+        k->widen[bf16](codes, wide, CODES);
+        k->narrow[bf16](wide, back, CODES);
+        for (int i = 0; i < CODES; i++) {
             const float expected = wide_of(bf16, codes[i]);
             check_wide(codes[i], wide[i], expected);
             assert_int_equal(back[i], narrow_of(bf16, expected));
         }
         /* any length; elements after it do not change */
         for (int n = 0; n < 40; n++) {
-            float few[48];
+            float prefix[48];
             for (int i = 0; i < 48; i++)
-                few[i] = -7;
-            k->widen[bf16](codes + 1000, few, n);
+                prefix[i] = -7;
+            k->widen[bf16](codes + 1000, prefix, n);
             for (int i = 0; i < 48; i++)
-                assert_true(few[i] ==
+                assert_true(prefix[i] ==
                             (i < n ? wide_of(bf16, (uint16_t)(1000 + i)) : -7));
             memset(back, 0xab, 48 * sizeof *back);
             k->narrow[bf16](wide + 1000, back, n);
@@ -89,7 +90,7 @@ static void rounding(void)
 {
     const struct byi_f32_kernels *k = byi_f32_kernels();
     for (int bf16 = 0; bf16 < 2; bf16++)
-        for (uint32_t high = 0; high < ALL; high += 16) {
+        for (uint32_t high = 0; high < CODES; high += 16) {
             float x[64];
             uint16_t y[64];
             for (uint32_t i = 0; i < 64; i++) {
@@ -130,10 +131,10 @@ static void test_copies(void **state)
     for (int round = 0; round < 2000; round++) {
         struct byi_f32_move m = {.rank = draw(5)};
         uint32_t order[2][4] = {{0, 1, 2, 3}, {0, 1, 2, 3}};
-        int64_t gap = 1, all = 1;
+        int64_t gap = 1, elements = 1;
         for (uint32_t i = 0; i < m.rank; i++) {
             m.dims[i] = 1 + draw(draw(3) ? 12 : 70);
-            all *= m.dims[i];
+            elements *= m.dims[i];
         }
         for (int side = 0; side < 2; side++)
             for (uint32_t i = m.rank; i > 1; i--) {
@@ -151,13 +152,13 @@ static void test_copies(void **state)
                 from += gap = 1 + draw(5);
         }
         uint16_t *x = malloc((size_t)from * sizeof *x);
-        uint16_t *y = calloc((size_t)all, sizeof *y);
+        uint16_t *y = calloc((size_t)elements, sizeof *y);
         for (int64_t i = 0; i < from; i++)
             x[i] = (uint16_t)(i * 40503);
         struct byi_f32_move plan = m;
         byi_f32_move_plan(&plan);
         byi_f32_move_run(&plan, x, y, 1 + (int)draw(3));
-        for (int64_t i = 0; i < all; i++) {
+        for (int64_t i = 0; i < elements; i++) {
             int64_t rest = i, at_x = 0, at_y = 0;
             for (uint32_t a = 0; a < m.rank; rest /= m.dims[a++]) {
                 at_x += rest % m.dims[a] * m.from[a];

@@ -107,12 +107,12 @@ static void check_tanh(void)
     assert_true(fabsf(x[5] - 1e-30f) <= 1e-36f);
     assert_true(x[6] == 0 && signbit(x[6]));
     for (float from = -10.0f; from < 10.0f; from += 1e-4f) {
-        float y = from, near = from * 1e-4f;
+        float y = from, near_zero = from * 1e-4f;
         run(BYI_OP_TANH, 0, memcpy(x, &y, sizeof y), 1, 1);
         assert_true(fabsf(x[0]) <= 1);
-        run(BYI_OP_TANH, 0, memcpy(x, &near, sizeof near), 1, 1);
-        assert_true(fabs((double)x[0] - tanh((double)near)) <=
-                    5e-7 * fabs((double)near));
+        run(BYI_OP_TANH, 0, memcpy(x, &near_zero, sizeof near_zero), 1, 1);
+        assert_true(fabs((double)x[0] - tanh((double)near_zero)) <=
+                    5e-7 * fabs((double)near_zero));
     }
 }
 

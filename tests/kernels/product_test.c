@@ -34,21 +34,23 @@ static float *numbers(int64_t n)
 /* Matrices of a batch follow one another. */
 struct batches {
     struct byi_f32_matrices first;
-    int64_t a, b, c;
+    int64_t a, b, c; /* elements from one matrix to the next */
 };
 
 static struct byi_f32_matrices matrices_of(const void *ctx, int64_t batch)
 {
-    const struct batches *all = ctx;
-    return (struct byi_f32_matrices){all->first.a + batch * all->a,
-                                     all->first.b + batch * all->b,
-                                     all->first.c + batch * all->c};
+    const struct batches *batches = ctx;
+    return (struct byi_f32_matrices){batches->first.a + batch * batches->a,
+                                     batches->first.b + batch * batches->b,
+                                     batches->first.c + batch * batches->c};
 }
 
-static void check(const struct byi_f32_product *p, const struct batches *all)
+static void check(const struct byi_f32_product *p,
+                  const struct batches *batches)
 {
     for (int64_t i = 0; i < p->batches * p->m * p->n; i++) {
-        const struct byi_f32_matrices at = matrices_of(all, i / p->n / p->m);
+        const struct byi_f32_matrices at =
+            matrices_of(batches, i / p->n / p->m);
         const int64_t row = i / p->n % p->m, column = i % p->n;
         double sum = 0, size = 1;
         for (int64_t k = 0; k < p->k; k++) {
@@ -84,28 +86,28 @@ static void try_product(const struct byi_f32_kernels *kernels)
     p.b_rs = p.b_rs ? p.b_rs : p.n + draw(2);
     p.b_cs = p.b_cs ? p.b_cs : p.k;
     p.ldc = p.n + draw(3);
-    struct batches all = {.a = (p.m + 1) * (p.k + 2),
-                          .b = (p.n + 2) * (p.k + 1),
-                          .c = p.m * p.ldc};
-    all.first = (struct byi_f32_matrices){numbers(p.batches * all.a),
-                                          numbers(p.batches * all.b),
-                                          numbers(p.batches * all.c)};
-    p.ctx = &all;
-    const size_t bytes = (size_t)(p.batches * all.c) * sizeof(float);
+    struct batches batches = {.a = (p.m + 1) * (p.k + 2),
+                              .b = (p.n + 2) * (p.k + 1),
+                              .c = p.m * p.ldc};
+    batches.first = (struct byi_f32_matrices){numbers(p.batches * batches.a),
+                                              numbers(p.batches * batches.b),
+                                              numbers(p.batches * batches.c)};
+    p.ctx = &batches;
+    const size_t bytes = (size_t)(p.batches * batches.c) * sizeof(float);
     float *first = malloc(bytes + 1);
     void *scratch = malloc(byi_f32_product_scratch(3));
     for (int threads = 1; threads <= 3; threads++) {
         byi_f32_product_run(&p, threads, scratch);
         if (threads == 1)
-            memcpy(first, all.first.c, bytes);
-        assert_memory_equal(first, all.first.c, bytes);
+            memcpy(first, batches.first.c, bytes);
+        assert_memory_equal(first, batches.first.c, bytes);
     }
-    check(&p, &all);
+    check(&p, &batches);
     free(scratch);
     free(first);
-    free((void *)(uintptr_t)all.first.a);
-    free((void *)(uintptr_t)all.first.b);
-    free(all.first.c);
+    free((void *)(uintptr_t)batches.first.a);
+    free((void *)(uintptr_t)batches.first.b);
+    free(batches.first.c);
 }
 
 static void test_products(void **state)
@@ -126,17 +128,18 @@ static void test_transpose(void **state)
         if (!byi_isa_runs(isa))
             continue;
         float *from = numbers(rows * stride), *to = numbers(columns * pitch);
-        float *before = malloc((size_t)(columns * pitch + 1) * sizeof *to);
-        memcpy(before, to, (size_t)(columns * pitch) * sizeof *to);
+        float *previous = malloc((size_t)(columns * pitch + 1) * sizeof *to);
+        memcpy(previous, to, (size_t)(columns * pitch) * sizeof *to);
         byi_f32_transpose(byi_f32_kernels_of(isa), from, stride, rows, columns,
                           to, pitch);
         for (int64_t k = 0; k < columns * pitch; k++) {
             const int64_t c = k / pitch, r = k % pitch;
-            assert_true(to[k] == (r < rows ? from[r * stride + c] : before[k]));
+            assert_true(to[k] ==
+                        (r < rows ? from[r * stride + c] : previous[k]));
         }
         free(from);
         free(to);
-        free(before);
+        free(previous);
     }
 }
 
