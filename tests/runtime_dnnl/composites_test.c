@@ -17,6 +17,7 @@
 #include "needs.h"
 #include "program.inc"
 
+/* A convolution or product, which `row` matches. */
 struct base {
     const char *row, *params, *call;
     const char *bias; /* shape of the bias */
@@ -75,10 +76,10 @@ static void check_one(const struct base *base, const char *params,
 {
     char *text = program_text(params, "float32", body);
     struct byi_arena *arena = byi_arena_new();
-    struct byi_tensor in[MAX_IO], want[MAX_IO];
+    struct byi_tensor in[MAX_IO], expected[MAX_IO];
     struct byi_module *plain = parse(text), *m;
     struct byoc_error err;
-    uint32_t func = 0, n_want;
+    uint32_t func = 0, n_expected;
     const uint32_t n = composites_of(text, &m, &func);
     if (n != 1 || strcmp(m->funcs.at[func]->attr.composite, base->row) != 0 ||
         count_ops(main_of(m)) != 0)
@@ -87,10 +88,10 @@ static void check_one(const struct base *base, const char *params,
                  n, count_ops(main_of(m)), base->row, refusal_text, text);
     fill_inputs(main_of(plain), arena, in);
     if (byi_interp_run(plain, byi_func_find(plain, "main"), in,
-                       main_of(plain)->params.n, arena, want, MAX_IO, &n_want,
-                       &err))
+                       main_of(plain)->params.n, arena, expected, MAX_IO,
+                       &n_expected, &err))
         fail_msg("%s\n%s", err.text, text);
-    run_composite(m, func, in, want, n_want, arena, text);
+    run_composite(m, func, in, expected, n_expected, arena, text);
     n_checked++;
     byi_module_free(&plain);
     byi_module_free(&m);
@@ -98,9 +99,11 @@ static void check_one(const struct base *base, const char *params,
     byi_text_free(&(struct byi_text){.at = text});
 }
 
-/* The program of an activation after `call`; its number `wrong`, unless that is
- * -1, is changed by one percent. The caller frees it. */
-static struct byi_text activated(const char *call, size_t activation, int wrong)
+/* The program of an activation after `call`. If `index` is not -1, number
+ * `index` of the activation is changed by one percent. The caller frees the
+ * program. */
+static struct byi_text activation_program(const char *call, size_t activation,
+                                          int index)
 {
     const char *const *numbers = activations[activation].numbers;
     char value[3][32] = {{0}};
@@ -111,7 +114,7 @@ static struct byi_text activated(const char *call, size_t activation, int wrong)
     }
     for (int i = 0; i < 3 && numbers[i]; i++)
         snprintf(value[i], sizeof value[i], "%.7ff",
-                 atof(numbers[i]) * (i == wrong ? 1.01 : 1.0));
+                 atof(numbers[i]) * (i == index ? 1.01 : 1.0));
     byi_text_addf(&body, "%%0 = %s;\n  ", call);
     if (numbers[0])
         byi_text_addf(&body, activations[activation].text, value[0], value[1],
@@ -133,7 +136,7 @@ static void each_is_one_composite(void **state)
                 snprintf(call, sizeof call,
                          bias ? "add(%s, random[(%s), float32, seed=2])" : "%s",
                          bases[b].call, bases[b].bias);
-                struct byi_text program = activated(call, a, -1);
+                struct byi_text program = activation_program(call, a, -1);
                 check_one(&bases[b], bases[b].params, program.at);
                 byi_text_free(&program);
             }
@@ -159,7 +162,7 @@ static void other_constants_do_not_match(void **state)
             for (int i = 0; i < 3 && activations[a].numbers[i]; i++) {
                 struct byi_module *m;
                 uint32_t func = 0;
-                struct byi_text body = activated(bases[b].call, a, i);
+                struct byi_text body = activation_program(bases[b].call, a, i);
                 char *text = program_text(bases[b].params, "float32", body.at);
                 byi_text_free(&body);
                 composites_of(text, &m, &func);

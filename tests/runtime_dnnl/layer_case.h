@@ -27,12 +27,12 @@ static uint32_t pick(uint32_t n) /* 0 .. n-1 */
     return (uint32_t)((seed >> 33) % n);
 }
 
-static int64_t between(int64_t low, int64_t high)
+static int64_t pick_between(int64_t low, int64_t high)
 {
     return low + pick((uint32_t)(high - low + 1));
 }
 
-static float unit(void)
+static float random_unit(void)
 {
     return (float)pick(2001) / 1000.0f - 1.0f;
 }
@@ -48,7 +48,7 @@ struct tensor {
 };
 
 /* A dense layout; `last`: with the channels, axis 1, last in memory. */
-static struct byi_desc dense(uint32_t rank, const int64_t *dims, bool last)
+static struct byi_desc dense_desc(uint32_t rank, const int64_t *dims, bool last)
 {
     struct byi_desc d = {
         .kind = BYI_DESC_STRIDED, .dtype = BYOC_F32, .rank = rank};
@@ -69,7 +69,7 @@ static struct byi_desc dense(uint32_t rank, const int64_t *dims, bool last)
 }
 
 /* A dense layout with the axes in random order. */
-static struct byi_desc shuffled(uint32_t rank, const int64_t *dims)
+static struct byi_desc shuffled_desc(uint32_t rank, const int64_t *dims)
 {
     uint32_t order[BYI_MAX_RANK] = {0};
     for (uint32_t i = 1; i < rank; i++) {
@@ -86,8 +86,9 @@ static void loosen(struct byi_desc *d)
 {
     for (uint32_t i = 0; i < d->rank; i++)
         if (d->dims[i] == 1 && pick(2))
-            d->strides[i] = pick(2) ? between(1, 9)
-                                    : d->strides[pick(d->rank)] * between(1, 3);
+            d->strides[i] =
+                pick(2) ? pick_between(1, 9)
+                        : d->strides[pick(d->rank)] * pick_between(1, 3);
 }
 
 static struct tensor make(struct byi_desc desc)
@@ -96,7 +97,7 @@ static struct tensor make(struct byi_desc desc)
     loosen(&t.desc);
     t.data = byi_acquire((uint64_t)(t.n + CANARY) * sizeof(float));
     for (int64_t i = 0; i < t.n; i++)
-        t.data[i] = unit();
+        t.data[i] = random_unit();
     for (int64_t i = t.n; i < t.n + CANARY; i++)
         t.data[i] = 12345.0f;
     return t;
@@ -104,7 +105,7 @@ static struct tensor make(struct byi_desc desc)
 
 static struct tensor random_tensor(uint32_t rank, const int64_t *dims)
 {
-    return make(dense(rank, dims, pick(4) != 0));
+    return make(dense_desc(rank, dims, pick(4) != 0));
 }
 
 /* The element of logical index i (row-major), dims of `like` broadcast to the
@@ -134,18 +135,19 @@ static bool is_intact(const struct tensor *t)
 
 enum { MAX_TENSORS = 12 };
 
+/* A primitive with its arguments and the expected result. */
 struct work {
     struct byi_posts posts; /* of post */
     struct byi_post post[BYI_MAX_POSTS];
-    struct tensor others[3]; /* operands of binary post-ops */
+    struct tensor operands[3]; /* operands of binary post-ops */
     struct byi_prim *prim;
     uint32_t n;
     int args[MAX_TENSORS];
     void *data[MAX_TENSORS];
-    void *owned[MAX_TENSORS];
-    uint32_t n_owned;
+    void *memory[MAX_TENSORS];
+    uint32_t n_memory;
     struct tensor dst;
-    double *want; /* in logical order */
+    double *expected; /* in logical order */
     double tolerance;
     struct byoc_error err;
 };
@@ -158,7 +160,7 @@ static void add_arg(struct work *w, int arg, void *data)
 
 static void free_at_end(struct work *w, void *memory)
 {
-    w->owned[w->n_owned++] = memory;
+    w->memory[w->n_memory++] = memory;
 }
 
 static struct tensor add_tensor(struct work *w, int arg, struct tensor t)
@@ -226,29 +228,29 @@ static void random_posts(struct work *w, const struct byi_desc *dst)
         BYI_ELT_RELU,    BYI_ELT_TANH,    BYI_ELT_CLIP,  BYI_ELT_LINEAR,
         BYI_ELT_ABS,     BYI_ELT_ELU,     BYI_ELT_SWISH, BYI_ELT_HARDSWISH,
         BYI_ELT_SIGMOID, BYI_ELT_GELU_ERF};
-    bool summed = false, sloped = false;
+    bool has_sum = false, has_slopes = false;
     w->posts = (struct byi_posts){.n = pick(4), .at = w->post};
     for (uint32_t i = 0; i < w->posts.n; i++) {
         struct byi_post *p = &w->post[i];
-        const uint32_t kind = pick(summed ? 3 : 4);
-        if (!sloped && dst->rank > 1 && pick(6) == 0) {
+        const uint32_t kind = pick(has_sum ? 3 : 4);
+        if (!has_slopes && dst->rank > 1 && pick(6) == 0) {
             const uint32_t axis = pick(dst->rank);
             int64_t dims[BYI_MAX_RANK];
             for (uint32_t a = 0; a < dst->rank; a++)
                 dims[a] = a == axis ? dst->dims[a] : 1;
             p->kind = BYI_POST_PRELU;
-            w->others[i] = make(dense(dst->rank, dims, false));
-            free_at_end(w, w->others[i].data);
-            p->desc = w->others[i].desc;
-            sloped = true;
+            w->operands[i] = make(dense_desc(dst->rank, dims, false));
+            free_at_end(w, w->operands[i].data);
+            p->desc = w->operands[i].desc;
+            has_slopes = true;
         } else if (kind == 3) {
             p->kind = BYI_POST_SUM;
-            summed = true;
+            has_sum = true;
         } else if (kind < 2) {
             p->kind = BYI_POST_ELT;
             p->alg = (int)elts[pick(BYI_COUNT(elts))];
-            p->alpha = p->alg == BYI_ELT_CLIP ? -0.5f : unit();
-            p->beta = p->alg == BYI_ELT_CLIP ? 0.75f : unit();
+            p->alpha = p->alg == BYI_ELT_CLIP ? -0.5f : random_unit();
+            p->beta = p->alg == BYI_ELT_CLIP ? 0.75f : random_unit();
         } else {
             int64_t dims[BYI_MAX_RANK];
             const uint32_t mode = pick(4);
@@ -261,9 +263,9 @@ static void random_posts(struct work *w, const struct byi_desc *dst)
             p->alg = (int)pick(BYI_N_BINS);
             if (p->alg == BYI_BIN_DIV)
                 p->alg = BYI_BIN_MUL;
-            w->others[i] = make(byi_dn_dense_like(dst, dims));
-            free_at_end(w, w->others[i].data);
-            p->desc = w->others[i].desc;
+            w->operands[i] = make(byi_dn_dense_like(dst, dims));
+            free_at_end(w, w->operands[i].data);
+            p->desc = w->operands[i].desc;
         }
     }
 }
@@ -271,7 +273,7 @@ static void random_posts(struct work *w, const struct byi_desc *dst)
 static void apply_posts(struct work *w)
 {
     for (int64_t i = 0; i < w->dst.n; i++) {
-        double x = w->want[i];
+        double x = w->expected[i];
         for (uint32_t k = 0; k < w->posts.n; k++) {
             const struct byi_post *p = &w->posts.at[k];
             if (p->kind == BYI_POST_ELT)
@@ -279,12 +281,13 @@ static void apply_posts(struct work *w)
             else if (p->kind == BYI_POST_SUM)
                 x += (double)*at(&w->dst, &w->dst.desc, i);
             else if (p->kind == BYI_POST_PRELU)
-                x = x > 0 ? x : x * (double)*at(&w->others[k], &w->dst.desc, i);
+                x = x > 0 ? x
+                          : x * (double)*at(&w->operands[k], &w->dst.desc, i);
             else
                 x = apply_bin((enum byi_bin)p->alg, x,
-                              (double)*at(&w->others[k], &w->dst.desc, i));
+                              (double)*at(&w->operands[k], &w->dst.desc, i));
         }
-        w->want[i] = x;
+        w->expected[i] = x;
     }
 }
 
@@ -312,7 +315,7 @@ static const char *describe(const struct work *w)
 }
 
 /* The number of cases for which oneDNN would use a reference kernel on much
- * data. The builder refuses those (byi_dn_check_impl), so they do not run here.
+ * data. The builder refuses those (byi_prim_check), so they do not run here.
  */
 static uint32_t n_references;
 
@@ -326,12 +329,12 @@ static const char *finish(struct work *w)
         return NULL;
     }
     for (uint32_t k = 0; k < w->posts.n; k++)
-        if (w->others[k].data)
+        if (w->operands[k].data)
             add_arg(w,
                     (int)k + (w->posts.at[k].kind == BYI_POST_PRELU
                                   ? BYI_ARG_SLOPE
                                   : BYI_ARG_POST),
-                    w->others[k].data);
+                    w->operands[k].data);
     add_arg(w, BYI_ARG_DST, w->dst.data);
     apply_posts(w);
     void *scratch = byi_acquire(byi_prim_scratch(w->prim) + 64);
@@ -350,11 +353,13 @@ static const char *finish(struct work *w)
         return "wrote past the end of dst";
     for (int64_t i = 0; i < w->dst.n; i++) {
         const double x = (double)*at(&w->dst, &w->dst.desc, i);
-        if (fabs(x - w->want[i]) <= w->tolerance * fmax(1, fabs(w->want[i])))
+        if (fabs(x - w->expected[i]) <=
+            w->tolerance * fmax(1, fabs(w->expected[i])))
             continue;
-        snprintf(
-            text, sizeof text, "%s: element %lld is %.9g, expected %.9g; %s",
-            byi_prim_impl(w->prim), (long long)i, x, w->want[i], describe(w));
+        snprintf(text, sizeof text,
+                 "%s: element %lld is %.9g, expected %.9g; %s",
+                 byi_prim_impl(w->prim), (long long)i, x, w->expected[i],
+                 describe(w));
         return text;
     }
     return NULL;
@@ -363,16 +368,16 @@ static const char *finish(struct work *w)
 static void close_work(struct work *w)
 {
     byi_prim_free(&w->prim);
-    for (uint32_t i = 0; i < w->n_owned; i++)
-        byi_release(w->owned[i]);
+    for (uint32_t i = 0; i < w->n_memory; i++)
+        byi_release(w->memory[i]);
     byi_release(w->dst.data);
-    byi_release(w->want);
+    byi_release(w->expected);
 }
 
 static void open_dst(struct work *w, struct byi_desc desc)
 {
     w->dst = make(desc);
-    w->want = byi_alloc((size_t)w->dst.n, sizeof *w->want);
+    w->expected = byi_alloc((size_t)w->dst.n, sizeof *w->expected);
     w->tolerance = 1e-4;
 }
 

@@ -26,11 +26,11 @@ struct region {
     uint32_t consts[MAX_REGION_NODES], n_consts;
     uint64_t seed;
     /* the kernel being written */
-    const char *op;
+    const char *op; /* of step 0 */
     struct byi_text operands, posts;
     uint32_t n_steps, n_operands;
-    const struct byi_type *last;
-    char *first; /* the text of step 0 */
+    const struct byi_type *last; /* the result of the last step */
+    char *first;                 /* the text of step 0 */
 };
 
 /* Each test has its own copy (region.inc), and uses some of it. */

@@ -25,12 +25,12 @@ static const double tolerance = 2e-5;
 
 /* An image of 64 channels that is larger than any second-level cache, with
  * lines so narrow that the cache can hold several. */
-enum { HIGH = 4000, WIDE = 16, CHANNELS = 8, MIDDLE = 64 };
+enum { HEIGHT = 4000, WIDTH = 16, CHANNELS = 8, MIDDLE = 64 };
 
 static uint32_t image(struct region *g)
 {
     region_open(g);
-    return region_input(g, 1, CHANNELS, HIGH, WIDE, -1);
+    return region_input(g, 1, CHANNELS, HEIGHT, WIDTH, -1);
 }
 
 /* A convolution with a bias and, if it is not the last, ReLU. */
@@ -131,7 +131,7 @@ static void test_first_depthwise(void **state)
     needs_kernels();
     struct region g;
     region_open(&g);
-    const uint32_t x = region_input(&g, 1, MIDDLE, HIGH, WIDE, -1);
+    const uint32_t x = region_input(&g, 1, MIDDLE, HEIGHT, WIDTH, -1);
     expect_avx512(&g, narrow(&g, depthwise(&g, x)),
                   "nn.conv2d+add+nn.relu+nn.conv2d+add:bands:");
 }
@@ -143,7 +143,7 @@ static void test_planes(void **state)
     needs_kernels();
     struct region g;
     region_open(&g);
-    const uint32_t x = region_input(&g, 1, 3, 2 * HIGH, 2 * WIDE, -1);
+    const uint32_t x = region_input(&g, 1, 3, 2 * HEIGHT, 2 * WIDTH, -1);
     const uint32_t w = region_const(&g, MIDDLE, 3, 3, 3, -1);
     region_kernel(&g, "nn.conv2d", "{\"strides\":[2,2],\"padding\":[1,1,1,1]}",
                   IDS(x, w));
@@ -152,6 +152,7 @@ static void test_planes(void **state)
                   "nn.conv2d+nn.conv2d+add+nn.relu+nn.conv2d+add:bands:");
 }
 
+/* Regions whose convolutions must not run in bands. */
 static void test_none(void **state)
 {
     (void)state;
@@ -163,7 +164,7 @@ static void test_none(void **state)
     expect(&g, 2, outs, NULL);
     /* none is depthwise */
     region_open(&g);
-    const uint32_t x = region_input(&g, 1, CHANNELS, HIGH, WIDE, -1);
+    const uint32_t x = region_input(&g, 1, CHANNELS, HEIGHT, WIDTH, -1);
     const uint32_t out = narrow(&g, widen(&g, x));
     expect(&g, 1, &out, NULL);
     /* the wide image stays in the cache */

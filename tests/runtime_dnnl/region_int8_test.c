@@ -162,22 +162,22 @@ static const struct {
     {"{\"padding\":[1,0]}", {2, 16, 11}, {24, 16, 3}, 3},
 };
 
-static void conv(const struct scheme *scheme, size_t which)
+static void conv(const struct scheme *scheme, size_t index)
 {
     const struct scheme s = *scheme;
     struct region g;
-    const uint32_t rank = convs[which].rank;
-    const int64_t vector[3] = {convs[which].w[0], 1, 1};
+    const uint32_t rank = convs[index].rank;
+    const int64_t vector[3] = {convs[index].w[0], 1, 1};
     region_open(&g);
-    const uint32_t x = data(&g, &s, convs[which].x, rank);
-    const uint32_t w = weights(&g, &s, convs[which].w, rank);
+    const uint32_t x = data(&g, &s, convs[index].x, rank);
+    const uint32_t w = weights(&g, &s, convs[index].w, rank);
     const uint32_t bias = add_leaf(&g, true, BYOC_F32, rank - 1, vector);
     for (int64_t i = 0; i < vector[0]; i++)
         byi_tensor_set(&g.data[bias], i, random_unit(&g));
-    region_kernel(&g, rank == 3 ? "nn.conv1d" : "nn.conv2d", convs[which].attrs,
+    region_kernel(&g, rank == 3 ? "nn.conv1d" : "nn.conv2d", convs[index].attrs,
                   IDS(x, w));
     region_post(&g, "add", "{}", bias, false);
-    region_post(&g, which % 2 ? "nn.relu" : "nn.silu", "{}", NONE, false);
+    region_post(&g, index % 2 ? "nn.relu" : "nn.silu", "{}", NONE, false);
     uint32_t out = region_end(&g);
     if (s.result)
         out = quantize(&g, s.result, out);
@@ -281,7 +281,7 @@ static void test_residual(void **state)
 
 /* Two products of one input whose sum is quantised. The second adds the first,
  * unless its bytes are an output, too, or are dequantised in another way. */
-static void check_sum(enum byoc_dtype dtype, bool read, int shift)
+static void check_sum(enum byoc_dtype dtype, bool is_output, int shift)
 {
     const struct scheme s = {dtype, dtype, 0, false, true};
     const int64_t xd[] = {1, 32, 8, 8}, wd[] = {37, 32, 1, 1};
@@ -304,12 +304,13 @@ static void check_sum(enum byoc_dtype dtype, bool read, int shift)
     region_post(&g, "nn.relu", "{}", NONE, false);
     q[2] = quantize(&g, dtype, region_end(&g));
     const uint32_t outs[] = {q[2], q[1]};
-    const char *why = region_check(&g, read ? 2 : 1, outs, one_step(dtype), &r);
+    const char *why =
+        region_check(&g, is_output ? 2 : 1, outs, one_step(dtype), &r);
     if (why)
         fail_msg("%s\n%s", why, r.trace);
     if (strstr(r.trace, "nn.conv2d:i8:"))
         assert_int_equal(strstr(r.trace, "i8_elementwise") != NULL,
-                         read || shift);
+                         is_output || shift);
     region_close(&g);
 }
 

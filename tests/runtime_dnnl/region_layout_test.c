@@ -21,7 +21,7 @@
     {                                                                          \
         __VA_ARGS__                                                            \
     }
-#define LAST "\"data_layout\":\"NHWC\",\"kernel_layout\":\"HWIO\""
+#define CHANNELS_LAST "\"data_layout\":\"NHWC\",\"kernel_layout\":\"HWIO\""
 
 static const double tolerance = 2e-5;
 
@@ -45,7 +45,7 @@ static void test_no_conversions(void **state)
     uint32_t w = region_const(&g, 3, 3, 16, 32, -1);
     uint32_t v = region_const(&g, 1, 1, 32, 32, -1);
     uint32_t b = region_const(&g, 32, -1);
-    region_kernel(&g, "nn.conv2d", "{\"padding\":[1,1,1,1]," LAST "}",
+    region_kernel(&g, "nn.conv2d", "{\"padding\":[1,1,1,1]," CHANNELS_LAST "}",
                   IDS(x, w));
     region_post(&g, "add", "{}", b, false);
     region_post(&g, "nn.relu", "{}", NONE, false);
@@ -55,7 +55,7 @@ static void test_no_conversions(void **state)
                   "\"layout\":\"NHWC\"}",
                   IDS(trunk));
     uint32_t pool = region_end(&g);
-    region_kernel(&g, "nn.conv2d", "{" LAST "}", IDS(pool, v));
+    region_kernel(&g, "nn.conv2d", "{" CHANNELS_LAST "}", IDS(pool, v));
     region_post(&g, "multiply", "{}", b, false);
     region_post(&g, "add", "{}", trunk, true);
     region_post(&g, "nn.relu", "{}", NONE, false);
@@ -81,7 +81,8 @@ static void test_transform(void **state)
     region_kernel(&g, "layout_transform",
                   "{\"src_layout\":\"NCHW\",\"dst_layout\":\"NHWC\"}",
                   IDS(region_end(&g)));
-    region_kernel(&g, "nn.conv2d", "{" LAST "}", IDS(region_end(&g), v));
+    region_kernel(&g, "nn.conv2d", "{" CHANNELS_LAST "}",
+                  IDS(region_end(&g), v));
     region_kernel(&g, "transpose", "{\"axes\":[0,3,1,2]}", IDS(region_end(&g)));
     region_kernel(&g, "nn.conv2d", "{}", IDS(region_end(&g), w));
     expect(&g, region_end(&g), "transform", &r);
@@ -106,7 +107,7 @@ static void test_forms(void **state)
          {1, 9, 8, 12, -1},
          {3, 3, 12, 1, -1}},
         {"nn.conv2d",
-         "{\"groups\":3,\"dilation\":[2,2]," LAST "}",
+         "{\"groups\":3,\"dilation\":[2,2]," CHANNELS_LAST "}",
          {2, 9, 8, 9, -1},
          {3, 3, 3, 15, -1}},
         {"nn.conv2d",
@@ -172,7 +173,7 @@ static void test_random(void **state)
 {
     static const char *const posts[] = {"add", "multiply", "nn.relu",
                                         "maximum"};
-    int ran = 0;
+    int n_run = 0;
     (void)state;
     needs_kernels();
     for (int round = 0; round < 80; round++) {
@@ -189,13 +190,13 @@ static void test_random(void **state)
         snprintf(attrs, sizeof attrs,
                  "{\"strides\":[%d,%d],\"padding\":[%d,0,0,%d],\"groups\":%d,"
                  "%s}",
-                 sh, sw, p, p, groups, LAST);
+                 sh, sw, p, p, groups, CHANNELS_LAST);
         const uint32_t x = region_input(&g, 2, h, w, in * groups, -1);
         const uint32_t weights = region_const(&g, kh, kw, in, out, -1);
-        const uint32_t each = region_const(&g, out, -1);
-        const uint32_t one = region_const(&g, 1, -1);
+        const uint32_t per_channel = region_const(&g, out, -1);
+        const uint32_t scalar = region_const(&g, 1, -1);
         const int oh = (h + p - kh) / sh + 1, ow = (w + p - kw) / sw + 1;
-        const uint32_t all = region_input(&g, 2, oh, ow, out, -1);
+        const uint32_t full = region_input(&g, 2, oh, ow, out, -1);
         const uint32_t row = region_input(&g, 1, ow, 1, -1);
         uint32_t y = x;
         if (round % 2) {
@@ -205,10 +206,10 @@ static void test_random(void **state)
         region_kernel(&g, "nn.conv2d", attrs, IDS(y, weights));
         for (int i = pick(&g, 0, 4); i > 0; i--) {
             const char *op = posts[pick(&g, 0, 3)];
-            const uint32_t others[] = {each, all, one, row};
+            const uint32_t operands[] = {per_channel, full, scalar, row};
             region_post(&g, op, "{}",
                         strcmp(op, "nn.relu") == 0 ? NONE
-                                                   : others[pick(&g, 0, 3)],
+                                                   : operands[pick(&g, 0, 3)],
                         false);
         }
         const uint32_t conv = region_end(&g);
@@ -218,10 +219,10 @@ static void test_random(void **state)
         const char *why = region_check(&g, 1, &conv, tolerance, NULL);
         if (why && !strstr(why, "only the reference implementation"))
             fail_msg("%s: %s", what, why);
-        ran += !why;
+        n_run += !why;
         region_close(&g);
     }
-    assert_true(ran > 50);
+    assert_true(n_run > 50);
 }
 
 /* Single operators: as the first kernel, and after a convolution. */
@@ -256,7 +257,7 @@ static void test_alone(void **state)
         uint32_t outs[2];
         region_kernel(&g, cases[i].op, cases[i].attrs, IDS(x));
         outs[0] = region_end(&g);
-        region_kernel(&g, "nn.conv2d", "{" LAST "}", IDS(x, w));
+        region_kernel(&g, "nn.conv2d", "{" CHANNELS_LAST "}", IDS(x, w));
         region_kernel(&g, cases[i].op, cases[i].attrs, IDS(region_end(&g)));
         outs[1] = region_end(&g);
         const char *why = region_check(&g, 2, outs, tolerance, NULL);
@@ -293,13 +294,13 @@ static void test_resize(void **state)
     region_close(&g);
 }
 
-static void refused(struct region *g, uint32_t out, const char *expected)
+static void expect_refusal(struct region *g, uint32_t out, const char *expected)
 {
     struct byoc_probe probe;
     const char *why = region_probe(g, 1, &out, &probe);
     assert_non_null(why);
     if (!strstr(why, expected))
-        fail_msg("'%s' without '%s'", why, expected);
+        fail_msg("found '%s', expected '%s' in it", why, expected);
 }
 
 static void test_refusals(void **state)
@@ -310,12 +311,12 @@ static void test_refusals(void **state)
     uint32_t x = region_input(&g, 1, 2, 4, 4, 8, -1);
     uint32_t w = region_const(&g, 16, 16, 3, 3, -1);
     region_kernel(&g, "nn.conv2d", "{\"data_layout\":\"NCHW8c\"}", IDS(x, w));
-    refused(&g, region_end(&g),
-            "data_layout is NCHW8c, expected a layout without blocks");
+    expect_refusal(&g, region_end(&g),
+                   "data_layout is NCHW8c, expected a layout without blocks");
     region_kernel(&g, "nn.global_avg_pool2d", "{\"layout\":\"NCHW8c\"}",
                   IDS(x));
-    refused(&g, region_end(&g),
-            "layout is NCHW8c, expected a layout without blocks");
+    expect_refusal(&g, region_end(&g),
+                   "layout is NCHW8c, expected a layout without blocks");
     region_close(&g);
 
     region_open(&g);
@@ -323,7 +324,8 @@ static void test_refusals(void **state)
     w = region_const(&g, 2, 2, 3, 3, 8, 8, -1);
     region_kernel(&g, "nn.conv2d", "{\"kernel_layout\":\"OIHW8i8o\"}",
                   IDS(x, w));
-    refused(&g, region_end(&g), "kernel_layout is OIHW8i8o, expected a layout");
+    expect_refusal(&g, region_end(&g),
+                   "kernel_layout is OIHW8i8o, expected a layout");
     region_close(&g);
 
     region_open(&g);
@@ -331,8 +333,8 @@ static void test_refusals(void **state)
     region_kernel(&g, "layout_transform",
                   "{\"src_layout\":\"NCHW\",\"dst_layout\":\"NCHW8c\"}",
                   IDS(x));
-    refused(&g, region_end(&g),
-            "found layouts NCHW and NCHW8c, expected layouts");
+    expect_refusal(&g, region_end(&g),
+                   "found layouts NCHW and NCHW8c, expected layouts");
     region_close(&g);
 
     region_open(&g);
@@ -340,7 +342,7 @@ static void test_refusals(void **state)
     for (int i = 1; i < 5; i++)
         ids[i] = region_positive(&g, 6, -1);
     region_kernel(&g, "nn.batch_norm", "{\"axis\":2}", 5, ids);
-    refused(&g, region_end(&g), "channels on axis 2");
+    expect_refusal(&g, region_end(&g), "channels on axis 2");
     region_close(&g);
 }
 
@@ -370,8 +372,8 @@ static void test_plain(void **state)
     region_open(&g);
     uint32_t x = region_input(&g, 1, 16, -1);
     region_kernel(&g, "nn.relu", "{}", IDS(x));
-    refused(&g, region_end(&g),
-            "BYOC_DNNL_LAYOUT is nchw, expected plain or channels-last");
+    expect_refusal(&g, region_end(&g),
+                   "BYOC_DNNL_LAYOUT is nchw, expected plain or channels-last");
     region_close(&g);
     unsetenv("BYOC_DNNL_LAYOUT");
 }
@@ -390,13 +392,15 @@ static void test_channel_shuffle(void **state)
     const uint32_t w = region_const(&g, 12, 12, 1, 1, -1);
     region_kernel(&g, "nn.conv2d", "{}", IDS(x, w));
     const uint32_t conv = region_end(&g);
-    const uint32_t apart = region_ints(&g, 5, (const int64_t[]){2, 3, 4, 7, 5});
-    region_kernel(&g, "reshape", "{}", IDS(conv, apart));
+    const uint32_t split_dims =
+        region_ints(&g, 5, (const int64_t[]){2, 3, 4, 7, 5});
+    region_kernel(&g, "reshape", "{}", IDS(conv, split_dims));
     region_kernel(&g, "transpose", "{\"axes\":[0,2,1,3,4]}",
                   IDS(region_end(&g)));
-    const uint32_t turned = region_end(&g);
-    const uint32_t whole = region_ints(&g, 4, (const int64_t[]){2, 12, 7, 5});
-    region_kernel(&g, "reshape", "{}", IDS(turned, whole));
+    const uint32_t swapped = region_end(&g);
+    const uint32_t joined_dims =
+        region_ints(&g, 4, (const int64_t[]){2, 12, 7, 5});
+    region_kernel(&g, "reshape", "{}", IDS(swapped, joined_dims));
     const uint32_t shuffled = region_end(&g);
     region_kernel(&g, "nn.conv2d", "{}", IDS(shuffled, w));
     expect(&g, region_end(&g), "between", &r);
@@ -426,18 +430,20 @@ static void test_shuffled_halves(void **state)
     struct region_report r;
     region_open(&g);
     const uint32_t w = region_const(&g, 6, 6, 1, 1, -1);
-    const uint32_t apart = region_ints(&g, 5, (const int64_t[]){2, 2, 6, 7, 5});
-    const uint32_t whole = region_ints(&g, 4, (const int64_t[]){2, 12, 7, 5});
+    const uint32_t split_dims =
+        region_ints(&g, 5, (const int64_t[]){2, 2, 6, 7, 5});
+    const uint32_t joined_dims =
+        region_ints(&g, 4, (const int64_t[]){2, 12, 7, 5});
     uint32_t first_half = region_input(&g, 2, 6, 7, 5, -1),
              second_half = first_half;
     for (int i = 0; i < 2; i++) {
         region_kernel(&g, "nn.conv2d", "{}", IDS(second_half, w));
         region_kernel(&g, "concatenate", "{\"axis\":1}",
                       IDS(first_half, region_end(&g)));
-        region_kernel(&g, "reshape", "{}", IDS(region_end(&g), apart));
+        region_kernel(&g, "reshape", "{}", IDS(region_end(&g), split_dims));
         region_kernel(&g, "transpose", "{\"axes\":[0,2,1,3,4]}",
                       IDS(region_end(&g)));
-        region_kernel(&g, "reshape", "{}", IDS(region_end(&g), whole));
+        region_kernel(&g, "reshape", "{}", IDS(region_end(&g), joined_dims));
         const uint32_t shuffled = region_end(&g);
         for (int part = 0; part < 2; part++) {
             const uint32_t lists[] = {
@@ -461,7 +467,7 @@ static void test_shuffled_halves(void **state)
 }
 
 /* Reshapes of values with other axis orders, joined, split, with axes of 1. */
-static void test_reshape_of_moved(void **state)
+static void test_reshape_of_permuted(void **state)
 {
     static const struct {
         int64_t axes[4], dims[5];
@@ -483,8 +489,8 @@ static void test_reshape_of_moved(void **state)
             snprintf(axes, sizeof axes, "{\"axes\":[%d,%d,%d,%d]}", (int)a[0],
                      (int)a[1], (int)a[2], (int)a[3]);
             region_kernel(&g, "transpose", axes, IDS(x));
-            const uint32_t moved = region_end(&g);
-            region_kernel(&g, "reshape", "{}", IDS(moved, dims));
+            const uint32_t transposed = region_end(&g);
+            region_kernel(&g, "reshape", "{}", IDS(transposed, dims));
             if (behind)
                 region_kernel(&g, "nn.relu", "{}", IDS(region_end(&g)));
             expect(&g, region_end(&g), axes, NULL);
@@ -513,42 +519,43 @@ static void test_permuted_batch(void **state)
 /* The n-th order of `rank` axes, in the factorial number system. */
 static void order_of(uint32_t n, uint32_t rank, uint32_t *axes)
 {
-    uint32_t left[BYI_MAX_RANK];
+    uint32_t remaining[BYI_MAX_RANK];
     for (uint32_t i = 0; i < rank; i++)
-        left[i] = i;
+        remaining[i] = i;
     for (uint32_t i = rank; i > 0; i--) {
         const uint32_t k = n % i;
         n /= i;
-        axes[rank - i] = left[k];
-        memmove(left + k, left + k + 1, (i - k - 1) * sizeof *left);
+        axes[rank - i] = remaining[k];
+        memmove(remaining + k, remaining + k + 1,
+                (i - k - 1) * sizeof *remaining);
     }
 }
 
 /* An input of these dims, stored in the n-th order of its axes: a transposed
  * input, with the attributes of the transpose in `text`. */
-static uint32_t moved_input(struct region *g, uint32_t rank,
-                            const int64_t *dims, uint32_t n, char text[80])
+static uint32_t permuted_input(struct region *g, uint32_t rank,
+                               const int64_t *dims, uint32_t n, char text[80])
 {
     uint32_t axes[BYI_MAX_RANK];
-    int64_t stored[6] = {-1, -1, -1, -1, -1, -1};
+    int64_t stored_dims[6] = {-1, -1, -1, -1, -1, -1};
     size_t at = (size_t)snprintf(text, 80, "{\"axes\":");
     order_of(n, rank, axes);
     for (uint32_t i = 0; i < rank; i++) {
-        stored[axes[i]] = dims[i];
+        stored_dims[axes[i]] = dims[i];
         at += (size_t)snprintf(text + at, 80 - at, "%c%u", i ? ',' : '[',
                                axes[i]);
     }
     snprintf(text + at, 80 - at, "]}");
-    const uint32_t x =
-        region_input(g, (int)stored[0], (int)stored[1], (int)stored[2],
-                     (int)stored[3], (int)stored[4], -1);
+    const uint32_t x = region_input(g, (int)stored_dims[0], (int)stored_dims[1],
+                                    (int)stored_dims[2], (int)stored_dims[3],
+                                    (int)stored_dims[4], -1);
     region_kernel(g, "transpose", text, IDS(x));
     return region_end(g);
 }
 
 /* Check the results of a region. Returns false if the plug-in refuses the
  * region, since oneDNN 3.x would compute it wrongly. */
-static bool expect_or_refused(struct region *g, uint32_t out, const char *what)
+static bool expect_or_refusal(struct region *g, uint32_t out, const char *what)
 {
     struct byoc_probe probe;
     const char *why = region_probe(g, 1, &out, &probe);
@@ -562,7 +569,7 @@ static bool expect_or_refused(struct region *g, uint32_t out, const char *what)
 /* oneDNN 3.x misreads sources whose batch axes are in another order, and, with
  * three batch axes, sources whose batch axes are between rows and columns.
  * These are refused; the results of others must be right. */
-static void test_product_of_moved(void **state)
+static void test_product_of_permuted(void **state)
 {
     static const struct {
         uint32_t rank, orders;
@@ -573,7 +580,7 @@ static void test_product_of_moved(void **state)
         {4, 24, {2, 3, 4, 5}, {2, 3, 5, 2, -1}},
         {5, 120, {8, 5, 2, 8, 4}, {1, 5, 2, 4, 1}},
     };
-    uint32_t refused = 0;
+    uint32_t n_refused = 0;
     (void)state;
     for (size_t i = 0; i < BYI_COUNT(cases); i++)
         for (uint32_t k = 0; k < cases[i].orders; k++) {
@@ -582,20 +589,20 @@ static void test_product_of_moved(void **state)
             const int *w = cases[i].weights;
             region_open(&g);
             const uint32_t x =
-                moved_input(&g, cases[i].rank, cases[i].source, k, text);
+                permuted_input(&g, cases[i].rank, cases[i].source, k, text);
             const uint32_t y =
                 region_input(&g, w[0], w[1], w[2], w[3], w[4], -1);
             region_kernel(&g, "nn.matmul", "{}", IDS(x, y));
             const uint32_t product = region_end(&g);
-            refused += !expect_or_refused(&g, product, text);
+            n_refused += !expect_or_refusal(&g, product, text);
             region_close(&g);
         }
-    assert_true(refused <= (byi_dnnl_major() < 3 ? 0u : 140u));
+    assert_true(n_refused <= (byi_dnnl_major() < 3 ? 0u : 140u));
 }
 
 /* With AVX2, 3.12 writes results whose batch is stored in another order to
  * wrong addresses. */
-static void test_product_to_moved(void **state)
+static void test_product_to_permuted(void **state)
 {
     (void)state;
     for (uint32_t k = 0; k < 24; k++) {
@@ -742,10 +749,10 @@ int main(void)
         cmocka_unit_test(test_plain),
         cmocka_unit_test(test_channel_shuffle),
         cmocka_unit_test(test_shuffled_halves),
-        cmocka_unit_test(test_reshape_of_moved),
+        cmocka_unit_test(test_reshape_of_permuted),
         cmocka_unit_test(test_permuted_batch),
-        cmocka_unit_test(test_product_of_moved),
-        cmocka_unit_test(test_product_to_moved),
+        cmocka_unit_test(test_product_of_permuted),
+        cmocka_unit_test(test_product_to_permuted),
         cmocka_unit_test(test_depthwise_operand),
         cmocka_unit_test(test_relu_of_infinity),
         cmocka_unit_test(test_relu_of_infinite_input),

@@ -15,14 +15,15 @@
 static const char *const ops[] = {"nn.rnn", "nn.gru", "nn.lstm"};
 static const int gates_of[] = {1, 3, 4};
 
+/* A layer and its operands. */
 struct layer {
     int op; /* index into ops */
     int time, batch, input, hidden;
     int directions;    /* 1 or 2 */
     const char *attrs; /* further attributes: "\"clip\":3.0"; or NULL */
     bool bias;
-    bool h, c;   /* has an initial hidden state, an initial cell state */
-    bool first;  /* the attribute batch_first */
+    bool h, c; /* has an initial hidden state, an initial cell state */
+    bool batch_first;
     int lengths; /* 0: no operand; 1: all are `time`; 2: the last is shorter */
     bool lengths_vary, bias_varies; /* an input, not a constant */
     bool peepholes;
@@ -42,12 +43,14 @@ static uint32_t add_lengths(struct region *g, const struct layer *l)
     return id;
 }
 
-static uint32_t add_state(struct region *g, const struct layer *l, bool given)
+static uint32_t add_state(struct region *g, const struct layer *l,
+                          bool is_present)
 {
-    if (!given)
+    if (!is_present)
         return region_const(g, 0, -1);
-    return l->first ? region_input(g, l->batch, l->directions, l->hidden, -1)
-                    : region_input(g, l->directions, l->batch, l->hidden, -1);
+    return l->batch_first
+               ? region_input(g, l->batch, l->directions, l->hidden, -1)
+               : region_input(g, l->directions, l->batch, l->hidden, -1);
 }
 
 /* Add a layer. Returns its node. */
@@ -73,7 +76,7 @@ static uint32_t add_layer(struct region *g, uint32_t x, const struct layer *l)
                               : region_const(g, 0, -1);
     }
     snprintf(attrs, sizeof attrs, "{\"batch_first\":%s%s%s%s}",
-             l->first ? "true" : "false",
+             l->batch_first ? "true" : "false",
              d == 2 ? ",\"direction\":\"bidirectional\"" : "",
              l->attrs ? "," : "", l->attrs ? l->attrs : "");
     region_kernel(g, ops[l->op], attrs, l->op == 2 ? 8 : 6, ids);
@@ -82,8 +85,8 @@ static uint32_t add_layer(struct region *g, uint32_t x, const struct layer *l)
 
 static uint32_t add_x(struct region *g, const struct layer *l)
 {
-    return l->first ? region_input(g, l->batch, l->time, l->input, -1)
-                    : region_input(g, l->time, l->batch, l->input, -1);
+    return l->batch_first ? region_input(g, l->batch, l->time, l->input, -1)
+                          : region_input(g, l->time, l->batch, l->input, -1);
 }
 
 static void check_layer(const struct layer *l)
@@ -96,8 +99,8 @@ static void check_layer(const struct layer *l)
     if (why)
         fail_msg("%s T=%d N=%d I=%d H=%d D=%d first %d h %d c %d %s: %s",
                  ops[l->op], l->time, l->batch, l->input, l->hidden,
-                 l->directions, l->first, l->h, l->c, l->attrs ? l->attrs : "",
-                 why);
+                 l->directions, l->batch_first, l->h, l->c,
+                 l->attrs ? l->attrs : "", why);
     region_close(&g);
 }
 
@@ -126,7 +129,7 @@ static void test_random(void **state)
                           .bias = pick(0, 3) > 0,
                           .h = pick(0, 1),
                           .c = pick(0, 1),
-                          .first = pick(0, 1),
+                          .batch_first = pick(0, 1),
                           .lengths = pick(0, 1)};
         const int choice = pick(0, 2);
         l.attrs = attrs[l.op][choice];
@@ -170,7 +173,7 @@ static void test_stacked(void **state)
     region_close(&g);
 }
 
-static void refuse(const struct layer *l, const char *text)
+static void expect_refusal(const struct layer *l, const char *text)
 {
     struct region g;
     struct byoc_probe probe;
@@ -184,7 +187,7 @@ static void refuse(const struct layer *l, const char *text)
     region_close(&g);
 }
 
-static void test_refused(void **state)
+static void test_refusals(void **state)
 {
     (void)state;
     const struct layer lstm = {.op = 2,
@@ -196,36 +199,40 @@ static void test_refused(void **state)
                                .bias = true};
     struct layer l = lstm;
     l.attrs = "\"clip\":3.0";
-    refuse(&l, "nn.lstm: found clip 3, expected none, since oneDNN lacks it");
+    expect_refusal(
+        &l, "nn.lstm: found clip 3, expected none, since oneDNN lacks it");
     l.attrs = "\"input_forget\":true";
-    refuse(&l,
-           "nn.lstm: found input_forget, expected 0, since oneDNN lacks it");
+    expect_refusal(
+        &l, "nn.lstm: found input_forget, expected 0, since oneDNN lacks it");
     l.attrs = "\"activations\":[\"sigmoid\",\"tanh\",\"nn.relu\"]";
-    refuse(&l, "nn.lstm: found activation nn.relu, expected tanh, the only one "
-               "that oneDNN has there");
+    expect_refusal(
+        &l, "nn.lstm: found activation nn.relu, expected tanh, the only one "
+            "that oneDNN has there");
     l = lstm;
     l.peepholes = true;
-    refuse(&l, "nn.lstm: found peepholes");
+    expect_refusal(&l, "nn.lstm: found peepholes");
     l = lstm;
     l.lengths = 2;
-    refuse(&l, "nn.lstm: found a sequence of length 4, expected 5");
+    expect_refusal(&l, "nn.lstm: found a sequence of length 4, expected 5");
     l.lengths_vary = true;
-    refuse(&l, "nn.lstm: found computed lengths, expected constants");
+    expect_refusal(&l, "nn.lstm: found computed lengths, expected constants");
 
     struct layer rnn = lstm;
     rnn.op = 0;
     rnn.attrs = "\"activations\":[\"nn.elu\"]";
-    refuse(&rnn, "nn.rnn: found activation nn.elu, expected tanh, nn.relu or "
-                 "sigmoid");
+    expect_refusal(&rnn,
+                   "nn.rnn: found activation nn.elu, expected tanh, nn.relu or "
+                   "sigmoid");
     rnn.attrs = "\"activations\":[\"scaled_tanh\"]";
-    refuse(&rnn, "nn.rnn: found activation scaled_tanh");
+    expect_refusal(&rnn, "nn.rnn: found activation scaled_tanh");
     rnn.attrs = "\"activations\":[\"tanh\",\"nn.relu\"]";
     rnn.directions = 2;
-    refuse(&rnn, "nn.rnn: found activations tanh and nn.relu, expected the "
-                 "same one in both directions");
+    expect_refusal(&rnn,
+                   "nn.rnn: found activations tanh and nn.relu, expected the "
+                   "same one in both directions");
     l = lstm;
     l.bias_varies = true;
-    refuse(&l, "nn.lstm: found a bias that is not constant");
+    expect_refusal(&l, "nn.lstm: found a bias that is not constant");
 }
 
 int main(void)
@@ -233,7 +240,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_random),
         cmocka_unit_test(test_stacked),
-        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_refusals),
         cmocka_unit_test(regions_as_c),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -83,7 +83,7 @@ static void test_residual(void **state)
 }
 
 /* the summand is read again later, so it must not be overwritten */
-static void test_residual_kept(void **state)
+static void test_residual_read_again(void **state)
 {
     (void)state;
     struct region g;
@@ -496,11 +496,12 @@ static bool gathers(void)
 }
 
 static void expect_steps(struct region *g, uint32_t out, uint32_t steps,
-                         uint32_t saved, const char *name)
+                         uint32_t n_saved, const char *name)
 {
     struct region_report r;
     expect(g, out, tolerance, &r);
-    assert_int_equal(r.n_steps - r.n_reorders, steps - (gathers() ? saved : 0));
+    assert_int_equal(r.n_steps - r.n_reorders,
+                     steps - (gathers() ? n_saved : 0));
     if (gathers() && name)
         assert_non_null(strstr(r.trace, name));
 }
@@ -716,9 +717,9 @@ static void test_small_steps(void **state)
     uint32_t z = region_end(&g);
     region_kernel(&g, "add", "{}", IDS(z, c));
     region_post(&g, "tanh", "{}", NONE, false);
-    const uint32_t before = region_forks;
+    const uint32_t forks_before = region_forks;
     expect(&g, region_end(&g), tolerance, NULL);
-    assert_int_equal(region_forks, before);
+    assert_int_equal(region_forks, forks_before);
     region_close(&g);
 }
 
@@ -806,7 +807,7 @@ static void test_fused_functions(void **state)
 
 /* --- refusals ------------------------------------------------------------ */
 
-static void refused(struct region *g, uint32_t out, const char *part)
+static void expect_refusal(struct region *g, uint32_t out, const char *part)
 {
     struct byoc_probe probe;
     const char *why = region_probe(g, 1, &out, &probe);
@@ -824,20 +825,20 @@ static void test_refusals(void **state)
     region_open(&g);
     uint32_t x = region_typed_input(&g, BYOC_I64, 2, 3, -1);
     region_kernel(&g, "add", "{}", IDS(x, x));
-    refused(&g, region_end(&g), "found dtype int64, expected float32");
+    expect_refusal(&g, region_end(&g), "found dtype int64, expected float32");
     region_close(&g);
 
     region_open(&g);
     x = region_input(&g, 2, 0, 3, -1);
     region_kernel(&g, "nn.relu", "{}", IDS(x));
-    refused(&g, region_end(&g), "empty tensor");
+    expect_refusal(&g, region_end(&g), "empty tensor");
     region_close(&g);
 
     /* reads a transposed copy first, of no elements */
     region_open(&g);
     x = region_input(&g, 3, 0, -1);
     region_kernel(&g, "sum", "{}", IDS(x));
-    refused(&g, region_end(&g), "empty tensor");
+    expect_refusal(&g, region_end(&g), "empty tensor");
     region_close(&g);
 
     region_open(&g);
@@ -846,13 +847,13 @@ static void test_refusals(void **state)
                   "{\"pool_size\":[2,2],\"dilation\":[2,2],"
                   "\"padding\":[1,1,1,1]}",
                   IDS(x));
-    refused(&g, region_end(&g), "reference implementation");
+    expect_refusal(&g, region_end(&g), "reference implementation");
     region_close(&g);
 
     region_open(&g);
     uint32_t a = region_input(&g, 64, 1, -1), b = region_input(&g, 1, 80, -1);
     region_kernel(&g, "add", "{}", IDS(a, b));
-    refused(&g, region_end(&g), "both operands are broadcast");
+    expect_refusal(&g, region_end(&g), "both operands are broadcast");
     region_close(&g);
 
     /* a rotary embedding of few elements */
@@ -860,14 +861,14 @@ static void test_refusals(void **state)
     a = region_input(&g, 2, 10, 4, 4, -1);
     b = region_input(&g, 2, 10, 1, 4, -1);
     region_kernel(&g, "multiply", "{}", IDS(a, b));
-    refused(&g, region_end(&g), "reference implementation");
+    expect_refusal(&g, region_end(&g), "reference implementation");
     region_close(&g);
 
     region_open(&g);
     x = region_input(&g, 1, 2, 4, 4, -1);
     uint32_t w = region_const(&g, 2, 2, 3, 3, -1);
     region_kernel(&g, "nn.conv2d", "{\"padding\":[4,4,4,4]}", IDS(x, w));
-    refused(&g, region_end(&g), "lies entirely in the padding");
+    expect_refusal(&g, region_end(&g), "lies entirely in the padding");
     region_close(&g);
 }
 
@@ -915,9 +916,9 @@ static uint64_t bytes_of_load(bool is_shared)
     struct job *job = calloc(1, sizeof *job);
     void *compiled = NULL;
     fill_job(&g, job, region_json(&g, 1, &out));
-    const uint64_t before = region_bytes;
+    const uint64_t bytes_before = region_bytes;
     assert_null(region_backend()->load(region_host(), &job->region, &compiled));
-    const uint64_t bytes = region_bytes - before;
+    const uint64_t bytes = region_bytes - bytes_before;
     region_backend()->unload(region_host(), compiled);
     free(job);
     region_close(&g);
@@ -938,6 +939,7 @@ static void test_shared_weights(void **state)
 
 /* --- threads -------------------------------------------------------------- */
 
+/* A thread that runs the compiled region. */
 struct racer {
     void *compiled;
     struct byoc_view input, output;
@@ -1018,7 +1020,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_conv_bias_relu),
         cmocka_unit_test(test_residual),
-        cmocka_unit_test(test_residual_kept),
+        cmocka_unit_test(test_residual_read_again),
         cmocka_unit_test(test_conv_plus_source),
         cmocka_unit_test(test_activations),
         cmocka_unit_test(test_chains),

@@ -34,6 +34,7 @@ enum {
 
 /* --- a host that counts --------------------------------------------------- */
 
+/* What the host counts. */
 struct counts {
     _Atomic int64_t unreleased; /* bytes that are not released yet */
     _Atomic int acquired;       /* number of acquisitions */
@@ -145,8 +146,8 @@ static void *load(const struct byoc_host *host, const float *weights, int b,
     return compiled;
 }
 
-static void *load_right(const struct byoc_host *host, const float *weights,
-                        int b, int s)
+static void *load_or_fail(const struct byoc_host *host, const float *weights,
+                          int b, int s)
 {
     struct byoc_fail *failed;
     void *compiled = load(host, weights, b, s, &failed);
@@ -171,10 +172,10 @@ static float expected(const float *x, const float *w, int b, int c, int at)
 static bool is_right(const struct byoc_host *host, void *compiled,
                      const float *weights, int b)
 {
-    enum { MOST = 4 };
+    enum { MAX_BATCH = 4 };
     const int64_t dims[] = {b, C, H, H};
     const int n = b * C * H * H;
-    float x[MOST * C * H * H], y[MOST * C * H * H];
+    float x[MAX_BATCH * C * H * H], y[MAX_BATCH * C * H * H];
     void *state = NULL;
     fill(x, n, (uint32_t)b);
     const struct byoc_view in = {BYOC_F32, 4, dims, x, (uint64_t)n * 4};
@@ -188,32 +189,34 @@ static bool is_right(const struct byoc_host *host, void *compiled,
         return false;
     args.scratch =
         host->acquire(host->ctx, dnnl->scratch_bytes(host, compiled));
-    bool right = args.scratch && !dnnl->run(host, compiled, state, &args);
+    bool is_equal = args.scratch && !dnnl->run(host, compiled, state, &args);
     dnnl->state_free(host, compiled, state);
     host->release(host->ctx, args.scratch);
-    for (int i = 0; i < n && right; i += 37)
-        right = fabsf(y[i] - expected(x, weights, i / (C * H * H),
-                                      i / (H * H) % C, i % (H * H))) < 1e-4f;
-    return right;
+    for (int i = 0; i < n && is_equal; i += 37)
+        is_equal = fabsf(y[i] - expected(x, weights, i / (C * H * H),
+                                         i / (H * H) % C, i % (H * H))) < 1e-4f;
+    return is_equal;
 }
 
 /* --- tests ---------------------------------------------------------------- */
 
-static float weights[WEIGHTS], others[WEIGHTS];
+static float weights[WEIGHTS], other_weights[WEIGHTS];
 
+/* Regions for four batch sizes share packed weights, which are freed with the
+ * last region. */
 static void test_sizes(void **state)
 {
     (void)state;
     struct counts counts;
     const struct byoc_host host = host_of(&counts);
     void *at[5];
-    int64_t one = 0;
+    int64_t bytes_of_one = 0;
     for (int b = 1; b <= 4; b++) {
-        at[b] = load_right(&host, weights, b, 1);
-        one = b == 1 ? counts.unreleased : one;
+        at[b] = load_or_fail(&host, weights, b, 1);
+        bytes_of_one = b == 1 ? counts.unreleased : bytes_of_one;
     }
-    assert_true(one >= WEIGHT_BYTES); /* they are packed */
-    assert_true(counts.unreleased < one + WEIGHT_BYTES);
+    assert_true(bytes_of_one >= WEIGHT_BYTES); /* they are packed */
+    assert_true(counts.unreleased < bytes_of_one + WEIGHT_BYTES);
     for (int b = 1; b <= 4; b++) {
         for (int k = b; k <= 4; k++)
             assert_true(is_right(&host, at[k], weights, k));
@@ -224,7 +227,7 @@ static void test_sizes(void **state)
 }
 
 /* Other weights at the same address are not taken for the first ones. */
-static void test_reused(void **state)
+static void test_reused_address(void **state)
 {
     (void)state;
     struct counts counts;
@@ -232,27 +235,28 @@ static void test_reused(void **state)
     float *place = malloc(sizeof weights);
     assert_non_null(place);
     for (int i = 0; i < 2; i++) {
-        memcpy(place, i ? others : weights, sizeof weights);
-        void *at = load_right(&host, place, 2, 1);
-        assert_true(is_right(&host, at, i ? others : weights, 2));
+        memcpy(place, i ? other_weights : weights, sizeof weights);
+        void *at = load_or_fail(&host, place, 2, 1);
+        assert_true(is_right(&host, at, i ? other_weights : weights, 2));
         dnnl->unload(&host, at);
     }
     free(place);
 }
 
-static void test_others(void **state)
+/* Weights are not shared if their numbers or hosts differ. */
+static void test_unshared(void **state)
 {
     (void)state;
     struct counts counts, second;
     const struct byoc_host host = host_of(&counts);
     const struct byoc_host other = host_of(&second);
-    void *a = load_right(&host, weights, 1, 1);
-    void *b = load_right(&host, others, 1, 1);
-    void *c = load_right(&other, weights, 1, 1);
+    void *a = load_or_fail(&host, weights, 1, 1);
+    void *b = load_or_fail(&host, other_weights, 1, 1);
+    void *c = load_or_fail(&other, weights, 1, 1);
     assert_true(counts.unreleased >= 2 * WEIGHT_BYTES);
     assert_true(second.unreleased >= WEIGHT_BYTES);
     assert_true(is_right(&host, a, weights, 1));
-    assert_true(is_right(&host, b, others, 1));
+    assert_true(is_right(&host, b, other_weights, 1));
     dnnl->unload(&host, a);
     dnnl->unload(&host, b);
     assert_int_equal(counts.unreleased, 0);
@@ -269,12 +273,12 @@ static void test_no_memory(void **state)
     struct counts counts;
     const struct byoc_host host = host_of(&counts);
     struct byoc_fail *failed;
-    void *first = load_right(&host, weights, 1, 1);
+    void *first = load_or_fail(&host, weights, 1, 1);
     const int64_t unreleased = counts.unreleased;
     int n = 0;
     do {
         counts.fail_at = n++;
-        void *second = load(&host, others, 1, 2, &failed);
+        void *second = load(&host, other_weights, 1, 2, &failed);
         if (failed)
             assert_int_equal(failed->code, BYOC_FAIL_RESOURCE);
         else
@@ -332,6 +336,7 @@ static void test_blocks(void **state)
     assert_int_equal(counts.unreleased, 0);
 }
 
+/* Without memory for a block, each constant has memory of its own. */
 static void test_no_block(void **state)
 {
     (void)state;
@@ -358,22 +363,24 @@ static void test_no_block(void **state)
 
 /* --- threads -------------------------------------------------------------- */
 
+/* A thread that loads, runs and unloads regions. */
 struct worker {
     const struct byoc_host *host;
     uint32_t seed;
-    bool wrong;
+    bool is_wrong;
 };
 
 static void *work(void *ctx)
 {
     struct worker *w = ctx;
-    for (int i = 0; i < 25 && !w->wrong; i++) {
+    for (int i = 0; i < 25 && !w->is_wrong; i++) {
         struct byoc_fail *failed;
         w->seed = w->seed * 1664525u + 1013904223u;
         const int b = 1 + (int)(w->seed >> 30);
-        const float *mine = w->seed >> 29 & 1 ? weights : others;
-        void *at = load(w->host, mine, b, 1, &failed);
-        w->wrong = failed || !is_right(w->host, at, mine, b);
+        const float *region_weights =
+            w->seed >> 29 & 1 ? weights : other_weights;
+        void *at = load(w->host, region_weights, b, 1, &failed);
+        w->is_wrong = failed || !is_right(w->host, at, region_weights, b);
         if (!failed)
             dnnl->unload(w->host, at);
     }
@@ -395,7 +402,7 @@ static void test_threads(void **state)
     }
     for (int i = 0; i < WORKERS; i++) {
         pthread_join(threads[i], NULL);
-        assert_false(workers[i].wrong);
+        assert_false(workers[i].is_wrong);
     }
     assert_int_equal(counts.unreleased, 0);
 }
@@ -403,9 +410,9 @@ static void test_threads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sizes),   cmocka_unit_test(test_reused),
-        cmocka_unit_test(test_others),  cmocka_unit_test(test_no_memory),
-        cmocka_unit_test(test_blocks),  cmocka_unit_test(test_no_block),
+        cmocka_unit_test(test_sizes),    cmocka_unit_test(test_reused_address),
+        cmocka_unit_test(test_unshared), cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_blocks),   cmocka_unit_test(test_no_block),
         cmocka_unit_test(test_threads),
     };
     struct counts counts;
@@ -417,6 +424,6 @@ int main(void)
         return 1;
     }
     fill(weights, WEIGHTS, 1);
-    fill(others, WEIGHTS, 2);
+    fill(other_weights, WEIGHTS, 2);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -52,21 +52,21 @@ static char *body_of(const char *body, const char *dtype)
 /* Check a program, all of which must be one composite of the row; `dtype` is
  * the type of its floats. */
 static void check_composite_as(const char *params, const char *dtype,
-                               const char *given)
+                               const char *float32_body)
 {
-    char *body = body_of(given, dtype);
+    char *body = body_of(float32_body, dtype);
     char *text = program_text(params, dtype, body);
     byi_text_free(&(struct byi_text){.at = body});
     struct byi_module *plain = parse(text), *m = parse(text);
     struct byi_arena *arena = byi_arena_new();
-    struct byi_tensor in[MAX_IO], want[MAX_IO];
+    struct byi_tensor in[MAX_IO], expected[MAX_IO];
     struct byoc_error err;
-    uint32_t n_want, func = 0;
+    uint32_t n_expected, func = 0;
     counts[row].graphs++;
     fill_inputs(main_of(plain), arena, in);
     if (byi_interp_run(plain, byi_func_find(plain, "main"), in,
-                       main_of(plain)->params.n, arena, want, MAX_IO, &n_want,
-                       &err))
+                       main_of(plain)->params.n, arena, expected, MAX_IO,
+                       &n_expected, &err))
         fail_msg("%s\n%s", err.text, text);
     probes = 0;
     merge(m, false, text);
@@ -79,7 +79,7 @@ static void check_composite_as(const char *params, const char *dtype,
     counts[row].matched++;
     counts[row].probed += probes != 0;
     note_ops(m->funcs.at[func]);
-    run_composite(m, func, in, want, n_want, arena, text);
+    run_composite(m, func, in, expected, n_expected, arena, text);
     counts[row].run++;
     counts[row].compared++;
     byi_module_free(&plain);
@@ -98,7 +98,7 @@ static const char *const messages[] = {
     BYI_DN_REFUSALS(TEXT_OF, COMMA)};
 #define ID_OF(id, text) id
 enum { BYI_DN_REFUSALS(ID_OF, COMMA), N_MESSAGES };
-static bool raised[N_MESSAGES];
+static bool is_raised[N_MESSAGES];
 
 /* The end of a message, after its last %s. */
 static const char *end_of(uint32_t message)
@@ -116,7 +116,7 @@ static bool note_messages(void)
     bool any = false;
     for (uint32_t i = 0; i < N_MESSAGES; i++)
         if (strstr(refusal_text, end_of(i)))
-            any = raised[i] = true;
+            any = is_raised[i] = true;
     return any;
 }
 
@@ -255,7 +255,7 @@ static void check_binary(const struct sample *sample,
 /* The other ways to write a post-op, and several in the model's order. */
 static void check_forms(const struct sample *sample, const struct byi_tensor *t)
 {
-    static const char *const of_one[] = {
+    static const char *const unary_forms[] = {
         "power(%s, 2.0f)",
         "subtract(1.0f, %s)",
         "divide(2.0f, add(abs(%s), 1.0f))",
@@ -263,8 +263,8 @@ static void check_forms(const struct sample *sample, const struct byi_tensor *t)
         "clip(clip(%s, a_min=-1.0, a_max=0.5), a_min=0.0, a_max=0.25)",
     };
     char body[2000];
-    for (size_t i = 0; i < BYI_COUNT(of_one); i++) {
-        snprintf(body, sizeof body, of_one[i], sample->call);
+    for (size_t i = 0; i < BYI_COUNT(unary_forms); i++) {
+        snprintf(body, sizeof body, unary_forms[i], sample->call);
         check_composite(sample->params, body);
     }
     snprintf(body, sizeof body, "%%0 = %s;\n  multiply(%%0, %%0)",
@@ -311,7 +311,7 @@ static void check_type(const struct sample *sample)
 static void check_narrow(const struct sample *sample, bool posts)
 {
     static const char *const types[] = {"float16", "bfloat16"};
-    const double before = table_tolerance;
+    const double default_tolerance = table_tolerance;
     char body[2000];
     /* literals are float32 */
     if (strstr("dnnl.attention dnnl.recurrent dnnl.quantize dnnl.dequantize",
@@ -325,7 +325,7 @@ static void check_narrow(const struct sample *sample, bool posts)
         if (posts)
             check_composite_as(sample->params, types[i], body);
     }
-    table_tolerance = before;
+    table_tolerance = default_tolerance;
 }
 
 static void check_sample(const struct sample *sample, bool first, bool posts)
@@ -403,7 +403,7 @@ static void every_message_was_raised(void **state)
 {
     (void)state;
     for (uint32_t i = 0; i < N_MESSAGES; i++)
-        if (!raised[i])
+        if (!is_raised[i])
             fail_msg("found no program refused with '%s', expected one",
                      messages[i]);
 }
