@@ -171,10 +171,11 @@ static enum byoc_status find_previous(struct byi_build *b, uint32_t at,
         *previous = main;
         return BYOC_OK;
     }
-    const struct byoc_graph_step *before = byi_dn_step(b, at - 1);
+    const struct byoc_graph_step *previous_step = byi_dn_step(b, at - 1);
     for (uint32_t i = 0; i < step->n_args; i++)
         if (is_step(b, step->args[i]) &&
-            (step->args[i] != before->outs[0] || before->n_outs != 1))
+            (step->args[i] != previous_step->outs[0] ||
+             previous_step->n_outs != 1))
             return byi_dn_refuse(b,
                                  "%s: found an operand from an earlier step, "
                                  "expected a post-op to read only the "
@@ -281,7 +282,7 @@ enum byoc_status byi_dn_chain_bias(struct byi_build *b,
 struct byi_fusion {
     struct byi_posts posts; /* points to post[] */
     struct byi_post post[BYI_MAX_POSTS];
-    struct byi_desc wanted[BYI_MAX_POSTS]; /* layouts of the operands, in the
+    struct byi_desc layout[BYI_MAX_POSTS]; /* layouts of the operands, in the
                                             * graph's dims */
     uint32_t sum; /* index of the sum, or BYI_MAX_POSTS if there is none */
 };
@@ -308,7 +309,7 @@ static bool fold_operand(const struct byi_desc *dst,
  * does not broadcast to dst. */
 static bool find_operand_layout(const struct byi_desc *operand,
                                 const struct byi_desc *dst,
-                                struct byi_desc *wanted)
+                                struct byi_desc *layout)
 {
     if (operand->rank > dst->rank || operand->dtype != dst->dtype)
         return false;
@@ -316,8 +317,8 @@ static bool find_operand_layout(const struct byi_desc *operand,
     for (uint32_t i = 0; i < dst->rank; i++)
         if (padded.dims[i] != 1 && padded.dims[i] != dst->dims[i])
             return false;
-    *wanted = byi_dn_dense_like(dst, padded.dims);
-    wanted->dtype = operand->dtype;
+    *layout = byi_dn_dense_like(dst, padded.dims);
+    layout->dtype = operand->dtype;
     return true;
 }
 
@@ -325,15 +326,15 @@ static bool find_operand_layout(const struct byi_desc *operand,
  * it. */
 static bool may_sum(struct byi_build *b, const struct byi_core *core,
                     const struct byi_chain_item *item,
-                    const struct byi_desc *wanted)
+                    const struct byi_desc *layout)
 {
     if (item->kind != BYI_ITEM_BIN || item->alg != BYI_BIN_ADD ||
-        !byi_dims_equal(wanted->rank, wanted->dims, core->dst.rank,
+        !byi_dims_equal(layout->rank, layout->dims, core->dst.rank,
                         core->dst.dims))
         return false;
     struct byi_dnnl_value *value = byi_dn_operand(b, item->operand);
     const struct byi_desc unpadded =
-        byi_dn_lead(wanted, value->views[0].desc.rank);
+        byi_dn_lead(layout, value->views[0].desc.rank);
     const struct byi_dnnl_view *existing = byi_dn_find(value, &unpadded);
     if (existing)
         return byi_dn_may_overwrite(b, existing);
@@ -376,13 +377,13 @@ static bool plan_fusion(struct byi_build *b, const struct byi_core *core,
         const struct byi_dnnl_value *value = byi_dn_operand(b, item->operand);
         post->kind = BYI_POST_BIN;
         if (core->elt_only || !find_operand_layout(&value->views[0].desc,
-                                                   &core->dst, &f->wanted[i]))
+                                                   &core->dst, &f->layout[i]))
             return false;
         post->desc = core->order
-                         ? byi_dn_permute_desc(&f->wanted[i], core->order)
-                         : f->wanted[i];
+                         ? byi_dn_permute_desc(&f->layout[i], core->order)
+                         : f->layout[i];
         if (core->folded &&
-            !fold_operand(&core->dst, &f->wanted[i], &post->desc))
+            !fold_operand(&core->dst, &f->layout[i], &post->desc))
             return false;
         if (item->kind == BYI_ITEM_PRELU) {
             post->kind = BYI_POST_PRELU;
@@ -390,7 +391,7 @@ static bool plan_fusion(struct byi_build *b, const struct byi_core *core,
                 return false;
         }
         if (with_sum && f->sum == BYI_MAX_POSTS &&
-            may_sum(b, core, item, &f->wanted[i])) {
+            may_sum(b, core, item, &f->layout[i])) {
             post->kind = BYI_POST_SUM;
             f->sum = i;
         }
@@ -494,7 +495,7 @@ static enum byoc_status emit_core(struct byi_build *b, struct byi_core *core,
         struct byi_dnnl_value *value =
             byi_dn_operand(b, chain->at[*next + i].operand);
         const struct byi_desc unpadded =
-            byi_dn_lead(&f->wanted[i], value->views[0].desc.rank);
+            byi_dn_lead(&f->layout[i], value->views[0].desc.rank);
         struct byi_dnnl_view operand;
         status = byi_dn_want(b, value, &unpadded, &operand);
         if (i == f->sum) {
@@ -541,9 +542,9 @@ static enum byoc_status want_other(struct byi_build *b,
                                    struct item_primitive *p)
 {
     struct byi_dnnl_value *value = byi_dn_operand(b, item->operand);
-    struct byi_desc wanted;
+    struct byi_desc layout;
     const struct byi_desc *other = &value->views[0].desc, *src = &p->src.desc;
-    if (!find_operand_layout(other, src, &wanted)) {
+    if (!find_operand_layout(other, src, &layout)) {
         char found[2][128];
         return byi_dn_refuse(
             b,
@@ -555,9 +556,9 @@ static enum byoc_status want_other(struct byi_build *b,
             byi_dims_text(found[1], sizeof found[1], other->rank, other->dims));
     }
     const struct byi_desc unpadded =
-        byi_dn_lead(&wanted, value->views[0].desc.rank);
+        byi_dn_lead(&layout, value->views[0].desc.rank);
     BYI_TRY(byi_dn_want(b, value, &unpadded, &p->other));
-    p->other.desc = wanted;
+    p->other.desc = layout;
     return BYOC_OK;
 }
 
@@ -580,20 +581,20 @@ static enum byoc_status swap_operands(struct byi_build *b,
                              "the former",
                              name);
     BYI_TRY(byi_dn_want_dense(b, value, &whole));
-    struct byi_desc wanted;
+    struct byi_desc layout;
     if (!have_same_dims(item->type, &whole.desc) ||
-        !find_operand_layout(&p->src.desc, &whole.desc, &wanted))
+        !find_operand_layout(&p->src.desc, &whole.desc, &layout))
         return byi_dn_refuse(b,
                              "%s: both operands are broadcast, expected one "
                              "with the result's shape",
                              name);
-    const struct byi_desc unpadded = byi_dn_lead(&wanted, p->src.desc.rank);
+    const struct byi_desc unpadded = byi_dn_lead(&layout, p->src.desc.rank);
     struct byi_dnnl_view reordered = p->src;
     if (!byi_dn_same_layout(&unpadded, &p->src.desc))
         BYI_TRY(byi_dn_reorder(b, &p->src, &unpadded, &reordered));
     p->src = whole;
     p->other = reordered;
-    p->other.desc = wanted;
+    p->other.desc = layout;
     return BYOC_OK;
 }
 

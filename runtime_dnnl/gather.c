@@ -137,10 +137,10 @@ static enum byoc_status keep_views(struct byi_build *b, uint32_t n,
     for (uint32_t i = 0; i < n; i++) {
         struct byi_dnnl_value *value = byi_dn_operand(b, values[i]);
         const struct byi_desc *desc = &value->views[0].desc;
-        const struct byi_desc wanted =
+        const struct byi_desc layout =
             byi_dn_channels_last(desc->dtype, desc->rank, desc->dims);
         g->p.channels[i] = desc->dims[1];
-        BYI_TRY(byi_dn_want(b, value, &wanted, &g->views[i]));
+        BYI_TRY(byi_dn_want(b, value, &layout, &g->views[i]));
         b->bufs.at[g->views[i].buf].uses++;
     }
     if (a->scale)

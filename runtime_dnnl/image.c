@@ -65,9 +65,9 @@ enum byoc_status byi_dn_want_image(struct byi_build *b,
                              byi_dn_step0(b)->name,
                              byoc_dtype_name(main->dtype),
                              byoc_dtype_name(byi_dn_result(b)->dtype));
-    const struct byi_desc wanted =
+    const struct byi_desc layout =
         byi_dn_image_desc(b, image, main->rank, main->dims);
-    BYI_TRY(byi_dn_want(b, value, &wanted, view));
+    BYI_TRY(byi_dn_want(b, value, &layout, view));
     view->desc = byi_dn_image_permute(image, &view->desc);
     return BYOC_OK;
 }

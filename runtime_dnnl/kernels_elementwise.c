@@ -40,8 +40,8 @@ static enum byoc_status choose_view(struct byi_build *b,
     if (other && is_from_outside(b, &main->views[0]) &&
         !is_from_outside(b, &other->views[0]) &&
         byi_dn_is_dense(&other->views[0].desc)) {
-        const struct byi_desc wanted = byi_dn_regular(&other->views[0].desc);
-        return byi_dn_want(b, main, &wanted, view);
+        const struct byi_desc layout = byi_dn_regular(&other->views[0].desc);
+        return byi_dn_want(b, main, &layout, view);
     }
     return byi_dn_want_dense(b, main, view);
 }

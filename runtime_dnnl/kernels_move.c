@@ -277,12 +277,12 @@ static enum byoc_status want_rows(struct byi_build *b,
         if (byi_dn_row_pitch(&view->desc, &like, byi_dn_concat_row(p, i)))
             return BYOC_OK;
     }
-    struct byi_desc wanted = like;
+    struct byi_desc layout = like;
     if (shuffled) { /* drop the axis again */
-        wanted = value->views[0].desc;
-        wanted = byi_dn_channels_last(wanted.dtype, wanted.rank, wanted.dims);
+        layout = value->views[0].desc;
+        layout = byi_dn_channels_last(layout.dtype, layout.rank, layout.dims);
     }
-    BYI_TRY(byi_dn_want(b, value, &wanted, view));
+    BYI_TRY(byi_dn_want(b, value, &layout, view));
     if (shuffled)
         view->desc = split_channels(&view->desc, 1);
     return BYOC_OK;
@@ -333,17 +333,17 @@ static bool joined_quant(const struct byi_build *b, uint32_t n,
                          struct byi_dnnl_value *const *operands,
                          struct byi_quant *q)
 {
-    bool same = true;
+    bool are_equal = true;
     for (uint32_t i = 0; i < n; i++) {
         const struct byi_dnnl_value *value = operands[i];
         if (!value->integers || value->integers->n_views == 0)
             return false;
-        same &= byi_dn_is_same_quant(&value->quant, &operands[0]->quant);
+        are_equal &= byi_dn_is_same_quant(&value->quant, &operands[0]->quant);
     }
     if (byi_dn_is_quantized_after(b, q))
         return true;
     *q = operands[0]->quant;
-    return same;
+    return are_equal;
 }
 
 /* Also join the integers of dequantised operands, if possible; a step whose

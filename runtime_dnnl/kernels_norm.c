@@ -59,7 +59,7 @@ static enum byoc_status want_inner(struct byi_build *b,
                                    const bool *inner,
                                    struct byi_dnnl_view *view)
 {
-    struct byi_desc wanted = {0};
+    struct byi_desc layout = {0};
     for (uint32_t v = 0; v < value->n_views; v++) {
         const struct byi_desc *d = &value->views[v].desc;
         uint32_t old[BYI_MAX_RANK], order[BYI_MAX_RANK], n = 0;
@@ -73,13 +73,13 @@ static enum byoc_status want_inner(struct byi_build *b,
         const struct byi_desc permuted =
             byi_dn_dense(d->dtype, d->rank, d->dims, order);
         if (v == 0)
-            wanted = permuted;
+            layout = permuted;
         if (byi_dn_same_layout(d, &permuted)) {
-            wanted = permuted;
+            layout = permuted;
             break;
         }
     }
-    return byi_dn_want(b, value, &wanted, view);
+    return byi_dn_want(b, value, &layout, view);
 }
 
 static struct byi_desc flat_desc(enum byoc_dtype dtype, int64_t outer,
@@ -179,18 +179,18 @@ enum byoc_status byi_dn_build_batch_norm(struct byi_build *b)
             "axis 1 or the last one",
             axis);
     const struct byi_image_axes image = byi_dn_image(main->rank, axis != 1);
-    const struct byi_desc wanted =
+    const struct byi_desc layout =
         byi_dn_image_desc(b, &image, main->rank, main->dims);
-    BYI_TRY(byi_dn_want(b, value, &wanted, &p.src));
+    BYI_TRY(byi_dn_want(b, value, &layout, &p.src));
     for (uint32_t i = 0; i < 4; i++)
         BYI_TRY(add_extra(b, &p, args[i], byi_dn_arg0(b, i + 1),
-                          wanted.dims[axis]));
+                          layout.dims[axis]));
     p.batch = (struct byi_dnnl_batch_norm){
         .epsilon = (float)byoc_graph_float(step, "epsilon", 0),
-        .src = byi_dn_image_permute(&image, &wanted)};
+        .src = byi_dn_image_permute(&image, &layout)};
     const struct byi_core core = {.make = byi_dn_make_batch_norm,
                                   .params = &p.batch,
-                                  .dst = wanted,
+                                  .dst = layout,
                                   .order = image.order,
                                   .in_place = true};
     return emit_norm(b, &p, core);
@@ -215,18 +215,18 @@ enum byoc_status byi_dn_build_instance_norm(struct byi_build *b)
                              "native kernels are faster for more",
                              (long long)main->dims[0]);
     const struct byi_image_axes image = byi_dn_image(main->rank, false);
-    const struct byi_desc wanted =
+    const struct byi_desc layout =
         byi_dn_image_desc(b, &image, main->rank, main->dims);
-    BYI_TRY(byi_dn_want(b, value, &wanted, &p.src));
-    BYI_TRY(add_extra(b, &p, BYI_ARG_SCALE, byi_dn_arg0(b, 1), wanted.dims[1]));
-    BYI_TRY(add_extra(b, &p, BYI_ARG_SHIFT, byi_dn_arg0(b, 2), wanted.dims[1]));
+    BYI_TRY(byi_dn_want(b, value, &layout, &p.src));
+    BYI_TRY(add_extra(b, &p, BYI_ARG_SCALE, byi_dn_arg0(b, 1), layout.dims[1]));
+    BYI_TRY(add_extra(b, &p, BYI_ARG_SHIFT, byi_dn_arg0(b, 2), layout.dims[1]));
     p.batch = (struct byi_dnnl_batch_norm){
         .epsilon = (float)byoc_graph_float(byi_dn_step0(b), "epsilon", 0),
         .computes_mean = true,
-        .src = wanted};
+        .src = layout};
     const struct byi_core core = {.make = byi_dn_make_batch_norm,
                                   .params = &p.batch,
-                                  .dst = wanted,
+                                  .dst = layout,
                                   .in_place = true};
     return emit_norm(b, &p, core);
 }
@@ -245,18 +245,18 @@ enum byoc_status byi_dn_build_lrn(struct byi_build *b)
                              "one, since oneDNN's windows are centred",
                              (long long)size);
     const struct byi_image_axes image = byi_dn_image(main->rank, false);
-    const struct byi_desc wanted =
+    const struct byi_desc layout =
         byi_dn_image_desc(b, &image, main->rank, main->dims);
-    BYI_TRY(byi_dn_want(b, value, &wanted, &p.src));
+    BYI_TRY(byi_dn_want(b, value, &layout, &p.src));
     p.lrn = (struct byi_dnnl_lrn){
         .size = size,
         .alpha = (float)byoc_graph_float(step, "alpha", 0),
         .beta = (float)byoc_graph_float(step, "beta", 0),
         .k = (float)byoc_graph_float(step, "bias", 0),
-        .src = wanted};
+        .src = layout};
     const struct byi_core core = {.make = byi_dn_make_lrn,
                                   .params = &p.lrn,
-                                  .dst = wanted,
+                                  .dst = layout,
                                   .no_posts = true};
     return emit_norm(b, &p, core);
 }

@@ -163,10 +163,10 @@ static enum byoc_status want_order(struct byi_build *b,
 {
     const uint32_t order[] = {swap ? 1 : 0, swap ? 0 : 1, 2};
     const struct byi_desc *main = &value->views[0].desc;
-    const struct byi_desc wanted =
+    const struct byi_desc layout =
         byi_dn_dense(main->dtype, main->rank, main->dims, order);
-    BYI_TRY(byi_dn_want(b, value, &wanted, view));
-    view->desc = byi_dn_permute_desc(&wanted, order);
+    BYI_TRY(byi_dn_want(b, value, &layout, view));
+    view->desc = byi_dn_permute_desc(&layout, order);
     return BYOC_OK;
 }
 

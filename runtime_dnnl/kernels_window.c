@@ -149,13 +149,13 @@ static enum byoc_status try_integers(struct byi_build *b,
     BYI_TRY(
         byi_dn_integer_open(b, &f->weights, false, dst, image->channel, &x));
     const struct byi_desc *main = &x.src->views[0].desc;
-    struct byi_desc wanted =
+    struct byi_desc layout =
         byi_dn_image_desc(b, image, main->rank, main->dims);
     struct byi_dnnl_view src;
-    wanted.dtype = main->dtype;
-    BYI_TRY(byi_dn_want(b, x.src, &wanted, &src));
+    layout.dtype = main->dtype;
+    BYI_TRY(byi_dn_want(b, x.src, &layout, &src));
     struct byi_dnnl_qconv p = {.window = f->p.window,
-                               .src = byi_dn_image_permute(image, &wanted),
+                               .src = byi_dn_image_permute(image, &layout),
                                .dst = f->p.dst};
     p.weights =
         byi_dn_dense(BYOC_I8, f->weights.desc.rank, f->weights.desc.dims, NULL);
@@ -380,13 +380,13 @@ static enum byoc_status pool_integers(struct byi_build *b,
     struct byi_dnnl_view *y = byi_arena_alloc(b->arena, sizeof *y);
     *y = (struct byi_dnnl_view){.desc = *dst};
     const struct byi_desc *main = &src->integers->views[0].desc;
-    struct byi_desc wanted =
+    struct byi_desc layout =
         byi_dn_image_desc(b, image, main->rank, main->dims);
     struct byi_dnnl_view x;
-    wanted.dtype = y->desc.dtype = main->dtype;
-    BYI_TRY(byi_dn_want(b, src->integers, &wanted, &x));
+    layout.dtype = y->desc.dtype = main->dtype;
+    BYI_TRY(byi_dn_want(b, src->integers, &layout, &x));
     struct byi_dnnl_pool p = f->p;
-    p.src = byi_dn_image_permute(image, &wanted);
+    p.src = byi_dn_image_permute(image, &layout);
     p.dst = byi_dn_image_permute(image, &y->desc);
     const enum byoc_status status = byi_dn_pool_new(b, &p, NULL, &e.prim);
     if (status != BYOC_OK)

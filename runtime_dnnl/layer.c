@@ -531,8 +531,8 @@ bool byi_prim_wants(const struct byi_prim *prim, int arg,
         return false;
     if (byi_md_make(desc, BYI_UNITS_PLAIN, &md, NULL))
         return false;
-    BYI_MD_PTR wanted = byi_prim_query(prim, arg);
-    const bool matches = wanted && dnnl_memory_desc_equal(BYI_MD(&md), wanted);
+    BYI_MD_PTR layout = byi_prim_query(prim, arg);
+    const bool matches = layout && dnnl_memory_desc_equal(BYI_MD(&md), layout);
     byi_md_drop(&md);
     return matches;
 }
