@@ -171,7 +171,8 @@ static void fill_epilogue(const struct byi_i8_conv_run *run, char *scratch,
     const int32_t *totals =
         (const int32_t *)(const void *)((const struct i8_header *)run->packed +
                                         1);
-    const int64_t padded = i8_padded_outputs(conv), all = i8_all_outputs(conv);
+    const int64_t padded = i8_padded_outputs(conv),
+                  n_outputs = i8_all_outputs(conv);
     const int64_t wide =
         conv->depthwise ? conv->channels : conv->outputs / conv->groups;
     const enum byi_i8_form form =
@@ -181,8 +182,8 @@ static void fill_epilogue(const struct byi_i8_conv_run *run, char *scratch,
                               ? (uint32_t)(int8_t)run->x_zero
                               : run->x_zero ^ 0x80u;
     int32_t *add = (int32_t *)(void *)scratch;
-    float *scale = (float *)(void *)(scratch + i8_align(all * 4));
-    for (int64_t i = 0, at = 0; i < all; i += padded, at += wide) {
+    float *scale = (float *)(void *)(scratch + i8_align(n_outputs * 4));
+    for (int64_t i = 0, at = 0; i < n_outputs; i += padded, at += wide) {
         fill_columns(run, zero, totals + i, at, wide, add + i, scale + i);
         for (int64_t k = i + wide; k < i + padded; k++) {
             add[k] = 0;
@@ -198,7 +199,7 @@ static void fill_epilogue(const struct byi_i8_conv_run *run, char *scratch,
                                   .other = run->other,
                                   .silu = run->silu,
                                   .lifted = can_lift(run, form, add, scale)};
-    for (int64_t i = 0; e->lifted && i < all; i++)
+    for (int64_t i = 0; e->lifted && i < n_outputs; i++)
         add[i] += BYI_I8_LIFT;
 }
 
@@ -216,7 +217,7 @@ static struct i8_job open_job(const struct byi_i8_conv_run *run)
     const struct byi_i8_conv *conv = run->conv;
     const struct i8_header *header = run->packed;
     char *scratch = run->scratch;
-    const int64_t all = i8_all_outputs(conv);
+    const int64_t n_outputs = i8_all_outputs(conv);
     const int64_t image =
         conv->in[0] * conv->in[1] * conv->in[2] * conv->channels;
     struct i8_job j = {
@@ -224,7 +225,7 @@ static struct i8_job open_job(const struct byi_i8_conv_run *run)
         .conv = conv,
         .form = (enum byi_i8_form)header->form,
         .panels = (const uint32_t *)(const void *)((const char *)(header + 1) +
-                                                   i8_align(all * 4)),
+                                                   i8_align(n_outputs * 4)),
         .rows = rows_of(conv),
         .wide = conv->kernels->panels * BYI_I8_PANEL,
         .outputs = conv->outputs / conv->groups,
@@ -259,7 +260,7 @@ static struct i8_job open_job(const struct byi_i8_conv_run *run)
     }
     fill_epilogue(run, scratch, &j.e);
     j.strips = has_strips(conv, j.form);
-    uint8_t *zeros = (uint8_t *)scratch + 2 * i8_align(all * 4);
+    uint8_t *zeros = (uint8_t *)scratch + 2 * i8_align(n_outputs * 4);
     memset(zeros, run->x_zero, (size_t)zeros_bytes(conv));
     j.zeros = zeros;
     j.scratch = scratch + shared_bytes(conv);

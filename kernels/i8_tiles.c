@@ -109,13 +109,13 @@ static void run_equal_tiles(const struct i8_job *j,
     if (!partial)
         run(&t);
     for (int64_t i = 0; partial && i < count; i++) {
-        struct byi_i8_tile one = t;
-        one.fetch += i < t.fetches ? i * t.next * 4 : 0;
-        one.x += i * t.n_pieces * BYI_I8_ROWS;
-        one.y += i * n * t.ldy;
+        struct byi_i8_tile part = t;
+        part.fetch += i < t.fetches ? i * t.next * 4 : 0;
+        part.x += i * t.n_pieces * BYI_I8_ROWS;
+        part.y += i * n * t.ldy;
         if (t.e.other.at)
-            one.e.other.at += i * n * t.ldy;
-        run_partial(j, &one, run, wide, n, columns);
+            part.e.other.at += i * n * t.ldy;
+        run_partial(j, &part, run, wide, n, columns);
     }
 }
 

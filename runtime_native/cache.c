@@ -14,7 +14,7 @@
 
 /* The planes of one call. */
 struct cache_planes {
-    const char *past, *fresh;      /* fresh: the new rows */
+    const char *past, *new_rows;   /* fresh: the new rows */
     char *to;                      /* the result */
     uint64_t past_pitch, to_pitch; /* bytes from plane to plane */
     /* rows of a plane of past, of the new rows, and of the result */
@@ -29,17 +29,17 @@ static void append_plane(const struct cache_planes *p, int64_t plane,
     const char *past = p->past + (uint64_t)plane * p->past_pitch;
     char *to = p->to + (uint64_t)plane * p->to_pitch;
     const int64_t old_rows = byi_min(byi_max(length, 0), p->rows);
-    const int64_t fresh = byi_min(p->fresh_rows, p->rows - old_rows);
+    const int64_t new_rows = byi_min(p->fresh_rows, p->rows - old_rows);
     const bool in_place = past == to; /* past's other rows stay */
     const int64_t copied_rows = byi_min(old_rows, p->past_rows);
-    int64_t end = old_rows + fresh;
+    int64_t end = old_rows + new_rows;
     if (!in_place)
         memcpy(to, past, (size_t)copied_rows * p->row);
     memset(to + (size_t)copied_rows * p->row, 0,
            (size_t)(old_rows - copied_rows) * p->row);
     memcpy(to + (size_t)old_rows * p->row,
-           p->fresh + (size_t)(plane * p->fresh_rows) * p->row,
-           (size_t)fresh * p->row);
+           p->new_rows + (size_t)(plane * p->fresh_rows) * p->row,
+           (size_t)new_rows * p->row);
     if (in_place)
         end = byi_max(end, p->past_rows);
     memset(to + (size_t)end * p->row, 0, (size_t)(p->rows - end) * p->row);
@@ -51,7 +51,7 @@ void byi_cache_append(const struct byi_call *call, uint64_t past_pitch,
     const struct byi_tensor *past = &call->in[0], *y = call->out;
     const struct cache_planes p = {
         .past = past->data,
-        .fresh = call->in[1].data,
+        .new_rows = call->in[1].data,
         .to = y->data,
         .past_pitch = past_pitch,
         .to_pitch = to_pitch,

@@ -190,17 +190,17 @@ uint64_t byi_conv_last_pack(const struct byi_call *call,
                             const struct byi_conv *v, void *to)
 {
     struct conv_last p = {0};
-    bool known = true;
+    bool is_known = true;
     for (int i = 0; i < AXES; i++)
-        known = known && v->w.in[i] >= 0 && v->w.out[i] >= 0;
+        is_known = is_known && v->w.in[i] >= 0 && v->w.out[i] >= 0;
     if (is_blocked(&v->weights_layout))
         return 0;
     describe_weights(call, v, &p);
-    for (int i = 0; known && i < AXES; i++) {
+    for (int i = 0; is_known && i < AXES; i++) {
         p.conv.in[i] = v->transposed ? v->w.out[i] : v->w.in[i];
         p.conv.out[i] = v->transposed ? v->w.in[i] : v->w.out[i];
     }
-    byi_f32_conv_plan(&p.conv, call->exact || !known);
+    byi_f32_conv_plan(&p.conv, call->exact || !is_known);
     if (to) {
         *(struct packed_header *)to =
             (struct packed_header){.algorithm = p.conv.algorithm};

@@ -136,9 +136,9 @@ static int64_t offset_of(const struct einsum *s, uint32_t operand,
 {
     const int64_t *strides = s->strides[operand];
     int64_t offset = 0;
-    for (uint32_t which = 0; which < 2; which++)
-        for (uint32_t k = 0; k < s->n[which]; k++)
-            offset += strides[s->list[which][k]] * at[s->list[which][k]];
+    for (uint32_t i = 0; i < 2; i++)
+        for (uint32_t k = 0; k < s->n[i]; k++)
+            offset += strides[s->list[i][k]] * at[s->list[i][k]];
     return offset;
 }
 
@@ -256,9 +256,9 @@ static uint32_t order_labels(const struct einsum *s, int *order)
 {
     const int64_t *c = s->strides[s->call->n_in];
     uint32_t n = 0;
-    for (uint32_t which = 0; which < 2; which++)
-        for (uint32_t k = s->n[which]; k-- > 0; n++) {
-            const int label = s->list[which][k];
+    for (uint32_t i = 0; i < 2; i++)
+        for (uint32_t k = s->n[i]; k-- > 0; n++) {
+            const int label = s->list[i][k];
             uint32_t to = n;
             for (; to > 0 && c[order[to - 1]] > c[label]; to--)
                 order[to] = order[to - 1];

@@ -113,12 +113,12 @@ enum byoc_status byi_run_float(const struct byi_call *call,
 }
 
 enum byoc_status byi_bad_dtype(const struct byi_call *call,
-                               enum byoc_dtype dtype, const char *wanted,
+                               enum byoc_dtype dtype, const char *expected,
                                struct byoc_error *err)
 {
     const char *name = byoc_dtype_name(dtype);
     return byi_fail(err, BYOC_EUNSUPPORTED, "%s: found dtype %s, expected %s",
-                    call->op->name, name ? name : "unknown", wanted);
+                    call->op->name, name ? name : "unknown", expected);
 }
 
 enum byoc_status byi_check_wide(const struct byi_call *call,

@@ -163,7 +163,7 @@ enum byoc_status byi_check_wide(const struct byi_call *call,
                                 enum byoc_dtype dtype, struct byoc_error *err);
 /* Return BYOC_EUNSUPPORTED with "OP: found dtype X, expected WANTED". */
 enum byoc_status byi_bad_dtype(const struct byi_call *call,
-                               enum byoc_dtype dtype, const char *wanted,
+                               enum byoc_dtype dtype, const char *expected,
                                struct byoc_error *err);
 
 /* Define NAME_run and NAME_scratch for all float dtypes from a kernel of

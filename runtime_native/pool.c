@@ -308,15 +308,15 @@ static void list_factors(const struct pooling *v, float *factors)
 {
     const struct byi_window *w = &v->w;
     const int64_t n = w->out[2];
-    int64_t before = -1;
+    int64_t previous = -1;
     for (int64_t row = 0; row < w->out[0] * w->out[1]; row++, factors += n) {
         const int64_t high =
             divisor(v, 0, row / w->out[1]) * divisor(v, 1, row % w->out[1]);
-        if (high == before) {
+        if (high == previous) {
             memcpy(factors, factors - n, (size_t)n * sizeof *factors);
             continue;
         }
-        before = high;
+        previous = high;
         for (int64_t i = 0; i < n; i++) {
             const int64_t count = high * divisor(v, 2, i);
             factors[i] = count ? 1.0f / (float)count : 0;

@@ -111,7 +111,7 @@ static void nearest_rows(const struct byi_resample *r, const char *value,
     const size_t size = byi_dtype_bytes(r->x->dtype);
     const int64_t bytes = r->axes[outer].out * (int64_t)size;
     int64_t strides[BYI_MAX_RANK], at[BYI_MAX_RANK], unused_offset = 0;
-    const char *before = NULL;
+    const char *previous = NULL;
     byi_dense_strides(r->x->rank, r->x->dims, strides);
     byi_seek(outer, r->y->dims, strides, first, at);
     for (int64_t row = first; row < last; row++) {
@@ -121,14 +121,14 @@ static void nearest_rows(const struct byi_resample *r, const char *value,
             src = r->outside[i][at[i]] ? NULL
                                        : src + r->axes[i].first[at[i]] *
                                                    strides[i] * (int64_t)size;
-        if (src && src == before)
+        if (src && src == previous)
             memcpy(dst, dst - bytes, (size_t)bytes);
         else if (src && r->is_identity[outer])
             memcpy(dst, src, (size_t)bytes);
         else
             nearest_row(&r->axes[outer], r->outside[outer], src, dst, value,
                         size);
-        before = src;
+        previous = src;
         byi_advance_position(outer, r->y->dims, strides, at, &unused_offset);
     }
 }

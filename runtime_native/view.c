@@ -212,9 +212,9 @@ static void repeat_row(char *to, int64_t bytes, int64_t rows)
 {
     enum { MAX_BYTES = 16384 }; /* of a copy, so that its source is cached */
     const int64_t most = bytes < MAX_BYTES ? MAX_BYTES / byi_max(bytes, 1) : 1;
-    for (int64_t done = 1, count; done < rows; done += count) {
-        count = byi_min(byi_min(done, most), rows - done);
-        memcpy(to + done * bytes, to, (size_t)(count * bytes));
+    for (int64_t n_copied = 1, count; n_copied < rows; n_copied += count) {
+        count = byi_min(byi_min(n_copied, most), rows - n_copied);
+        memcpy(to + n_copied * bytes, to, (size_t)(count * bytes));
     }
 }
 

@@ -33,10 +33,10 @@ static struct byi_tensor octets(enum byoc_dtype dtype, uint32_t rank,
 static struct byi_tensor scalar_or_vector(enum byoc_dtype dtype,
                                           int64_t channels)
 {
-    const bool one = random_in(0, 1);
+    const bool is_scalar = random_in(0, 1);
     if (dtype == BYOC_I8 || dtype == BYOC_U8)
-        return octets(dtype, one ? 0 : 1, &channels);
-    struct byi_tensor t = empty_tensor(dtype, one ? 0 : 1, &channels);
+        return octets(dtype, is_scalar ? 0 : 1, &channels);
+    struct byi_tensor t = empty_tensor(dtype, is_scalar ? 0 : 1, &channels);
     for (int64_t i = 0; i < byi_count(&t); i++)
         byi_tensor_set(&t, i,
                        dtype == BYOC_F32 ? (double)random_in(1, 99) / 8192
