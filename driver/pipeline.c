@@ -170,7 +170,8 @@ static enum byoc_status run_passes(struct byoc_compiled *c, void *arg,
     return byi_run_passes(c->m, c->list.passes.at, c->list.passes.n, ctx, err);
 }
 
-/* Let AssignByCost decide the placement, if requested. */
+/* Let AssignByCost decide the placement if partition_by is `estimated` or
+ * `measured`. */
 static enum byoc_status set_partition_by(struct byoc_compiled *c,
                                          const struct byoc_compile_params *p,
                                          struct byoc_error *err)
@@ -194,7 +195,7 @@ static enum byoc_status set_partition_by(struct byoc_compiled *c,
                                              .progress = p->progress,
                                              .progress_ctx = p->progress_ctx};
     c->found.backends.decide =
-        measured ? byi_decide_by_cost : byi_decide_by_estimate;
+        measured ? byi_decide_by_measurement : byi_decide_by_estimate;
     c->found.backends.decide_ctx = &c->by_cost;
     return BYOC_OK;
 }
@@ -205,11 +206,11 @@ static struct byi_pass_list list_running(const struct byoc_compiled *c,
                                          bool members, const char *stop_after)
 {
     struct byi_pass_list running = {0};
-    bool goes_on = true;
-    for (uint32_t i = 0; i < c->list.passes.n && goes_on; i++) {
+    bool continues = true;
+    for (uint32_t i = 0; i < c->list.passes.n && continues; i++) {
         const struct byi_pass *pass = c->list.passes.at[i];
         if (!members)
-            goes_on = byi_passes_add_all(&running, pass, stop_after);
+            continues = byi_passes_add_all(&running, pass, stop_after);
         for (uint32_t k = 0; members && pass->sequence && pass->sequence[k];
              k++)
             byi_passes_add_all(&running, pass->sequence[k], NULL);
@@ -305,8 +306,8 @@ static enum byoc_status check_node_names(const struct byi_module *m,
         if (!found)
             return byi_fail(err, BYOC_EINVAL,
                             "%s '%s': the model has no node and no "
-                            "operator of that name; `byoc check --all` names "
-                            "them",
+                            "operator of that name; `byoc check --all` lists "
+                            "its nodes",
                             option, *list);
     }
     return BYOC_OK;
@@ -468,9 +469,9 @@ static enum byoc_status amend_regions(struct byoc_compiled *c, void *arg,
                                       struct byi_pass_context *ctx,
                                       struct byoc_error *err)
 {
-    const struct byi_pass *const clean[] = {&byi_pass_dead_code_elimination,
-                                            &byi_pass_fuse_attention,
-                                            &byi_pass_fuse_ops};
+    const struct byi_pass *const cleanup[] = {&byi_pass_dead_code_elimination,
+                                              &byi_pass_fuse_attention,
+                                              &byi_pass_fuse_ops};
     struct build_round *build_round = arg;
     struct byi_arena *scratch = byi_arena_new();
     struct byi_revert *list =
@@ -482,7 +483,7 @@ static enum byoc_status amend_regions(struct byoc_compiled *c, void *arg,
     if (status == BYOC_OK && n)
         status = byi_revert_regions(c->m, list, n, ctx, err);
     if (status == BYOC_OK && n)
-        status = byi_run_passes(c->m, clean, BYI_COUNT(clean), ctx, err);
+        status = byi_run_passes(c->m, cleanup, BYI_COUNT(cleanup), ctx, err);
     byi_arena_free(&scratch);
     return status;
 }

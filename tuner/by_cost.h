@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tuner/by_cost.h: --partition-by=measured: times the nodes that backends can
+/* tuner/by_cost.h: partitioning by times.
+ * --partition-by=measured (by_measurement.c): times the nodes that backends can
  * run, places them, and compares the result with native execution and greedy
- * partitioning. --partition-by=estimated: places nodes by the backends'
+ * partitioning.
+ * --partition-by=estimated (by_estimate.c): places nodes by the backends'
  * estimates.
  */
 #ifndef BYI_BY_COST_H
@@ -35,9 +37,9 @@ struct byi_cost_partition {
  * context's assignment by measured times. `by_cost` is a struct
  * byi_cost_partition. Errors: BYOC_EINVAL (a backend is not a plug-in),
  * BYOC_ELIMIT (too many backends), those of passes. */
-enum byoc_status byi_decide_by_cost(void *by_cost, struct byi_module *m,
-                                    struct byi_pass_context *ctx,
-                                    struct byoc_error *err);
+enum byoc_status byi_decide_by_measurement(void *by_cost, struct byi_module *m,
+                                           struct byi_pass_context *ctx,
+                                           struct byoc_error *err);
 
 /* by_estimate.c: the `decide` for --partition-by=estimated. A candidate that
  * several backends can run is assigned to the backend with the lowest cost().

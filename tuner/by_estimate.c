@@ -111,8 +111,8 @@ static void assign_candidate(struct estimator *e,
                              struct byi_assignment *a)
 {
     struct byi_text estimates = {0};
-    const char *winner = NULL;
-    double least = (double)NAN;
+    const char *best = NULL;
+    double lowest_us = (double)NAN;
     uint32_t n = 0;
     for (uint32_t v = 0; v < e->backends->n; v++) {
         if (!(candidate->backends >> v & 1))
@@ -122,15 +122,15 @@ static void assign_candidate(struct estimator *e,
                       e->backends->at[v].name);
         byi_text_addf(&estimates, isnan(us) ? "has no estimate" : "%.1f us",
                       us);
-        if (!winner || us < least) {
-            winner = e->backends->at[v].name;
-            least = us;
+        if (!best || us < lowest_us) {
+            best = e->backends->at[v].name;
+            lowest_us = us;
         }
     }
     const char *why = byi_arena_printf(e->by_cost->arena, "estimated: %s",
                                        estimates.n ? estimates.at : "");
     for (uint32_t i = 0; n > 1 && i < candidate->n; i++)
-        byi_assign(a, candidate->func, candidate->at[i], winner, why);
+        byi_assign(a, candidate->func, candidate->at[i], best, why);
     byi_text_free(&estimates);
 }
 

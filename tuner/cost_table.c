@@ -29,10 +29,10 @@ static void put_entry(struct byi_cost_table *t, const char *key, int64_t ns,
                       const char *label)
 {
     if (!find_entry(t, key)) {
-        struct byi_cost_entry fresh = {.ns = 0};
-        snprintf(fresh.key, sizeof fresh.key, "%s", key);
-        byi_index_add(&t->by_key, byi_hash_text(fresh.key), t->list.n);
-        BYI_PUSH(&t->list, fresh);
+        struct byi_cost_entry new_entry = {.ns = 0};
+        snprintf(new_entry.key, sizeof new_entry.key, "%s", key);
+        byi_index_add(&t->by_key, byi_hash_text(new_entry.key), t->list.n);
+        BYI_PUSH(&t->list, new_entry);
     }
     struct byi_cost_entry *e = find_entry(t, key);
     e->ns = ns;

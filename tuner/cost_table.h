@@ -20,8 +20,8 @@ struct byi_cost_table {
     struct byi_arena *arena; /* owns path and texts */
     const char *path;        /* NULL: the table is not saved */
     BYI_VEC(struct byi_cost_entry) list;
-    struct byi_index by_key;
-    bool changed;
+    struct byi_index by_key; /* from a hash of the key to its index in `list` */
+    bool changed;            /* differs from the file */
 };
 /* Read the table at `path`; NULL: $BYOC_CACHE_DIR/costs.json, otherwise
  * $XDG_CACHE_HOME/byoc/costs.json, otherwise ~/.cache/byoc/costs.json;

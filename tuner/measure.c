@@ -101,7 +101,7 @@ void byi_meter_compile(struct byi_meter *meter, const struct byi_module *m,
         return;
     }
     meter->no_compiler = true;
-    byi_text_addf(&meter->why_none, "%s", err.text);
+    byi_text_addf(&meter->compiler_error, "%s", err.text);
 }
 
 void byi_compiled_groups_free(struct byi_compiled_groups *groups)
@@ -218,6 +218,7 @@ struct round_times {
     double us[MAX_ROUNDS];
 };
 
+/* The state of byi_alternatives_time. */
 struct comparison {
     struct byi_alternative *const *alternatives;
     uint32_t n, rounds; /* alternatives; rounds that were run */
@@ -253,17 +254,17 @@ static enum byoc_status run_once(const struct comparison *r, uint32_t i,
                                  struct byoc_error *err)
 {
     struct byi_alternative *a = r->alternatives[i];
-    const struct usage began = thread_usage_now();
+    const struct usage start = thread_usage_now();
     for (uint32_t k = 0; k < repeats; k++) {
         for (uint32_t o = 0; o < a->n_outputs; o++)
             a->outputs[o].data = NULL;
         BYI_TRY(byoc_run(a->state, r->inputs, r->n_inputs, a->outputs,
                          a->n_outputs, err));
     }
-    const struct usage ended = thread_usage_now();
+    const struct usage end = thread_usage_now();
     *us = 1e6 / repeats *
-          (ended.sleeps > began.sleeps ? ended.wall - began.wall
-                                       : ended.cpu - began.cpu);
+          (end.sleeps > start.sleeps ? end.wall - start.wall
+                                     : end.cpu - start.cpu);
     return BYOC_OK;
 }
 
@@ -271,17 +272,18 @@ static enum byoc_status run_once(const struct comparison *r, uint32_t i,
 static enum byoc_status warm_up(struct comparison *r, uint32_t *failed,
                                 struct byoc_error *err)
 {
-    const double fine = 100, slow = 50000; /* us */
+    /* repeat shorter runs to take this long; run longer ones only once */
+    const double batch_us = 100, slow_us = 50000;
     for (uint32_t i = 0; i < r->n; i++) {
         double us = 0;
         *failed = i;
         BYI_TRY(run_once(r, i, 1, &us, err));
-        if (us < slow)
+        if (us < slow_us)
             BYI_TRY(run_once(r, i, 1, &us, err));
-        if (us < fine)
+        if (us < batch_us)
             BYI_TRY(run_once(r, i, 5, &us, err));
         r->round_times[i].repeats =
-            us < fine ? 1 + (uint32_t)(fine / (us + 0.1)) : 1;
+            us < batch_us ? 1 + (uint32_t)(batch_us / (us + 0.1)) : 1;
     }
     return BYOC_OK;
 }
@@ -304,7 +306,7 @@ static enum byoc_status run_round(struct comparison *r, uint32_t *failed,
  * use the caches and the memory only make runs slower, so the lower quartile
  * counts. */
 struct time_spread {
-    double least, low, high;
+    double min, low, high;
 };
 
 static struct time_spread spread_of(const struct comparison *r, uint32_t i)
@@ -318,7 +320,7 @@ static struct time_spread spread_of(const struct comparison *r, uint32_t i)
 
 /* Whether there is a clear winner: every round of the other alternatives is
  * slower, by more than `margin`, than three quarters of the winner's rounds. */
-static bool is_clear(const struct comparison *r, double margin)
+static bool has_clear_winner(const struct comparison *r, double margin)
 {
     struct time_spread best = spread_of(r, 0);
     uint32_t winner = 0;
@@ -330,7 +332,7 @@ static bool is_clear(const struct comparison *r, double margin)
         }
     }
     for (uint32_t i = 0; i < r->n; i++)
-        if (i != winner && spread_of(r, i).least < (1 + margin) * best.high)
+        if (i != winner && spread_of(r, i).min < (1 + margin) * best.high)
             return false;
     return true;
 }
@@ -342,13 +344,13 @@ static enum byoc_status compare_alternatives(struct comparison *r,
                                              struct byoc_error *err)
 {
     const double margin = 0.1;
-    const double began = byi_now();
+    const double start = byi_now();
     double elapsed = 0;
     while (r->rounds < MAX_ROUNDS &&
            (r->rounds < MIN_ROUNDS || elapsed < seconds) &&
-           !(r->rounds >= ROUNDS_IF_CLEAR && is_clear(r, margin))) {
+           !(r->rounds >= ROUNDS_IF_CLEAR && has_clear_winner(r, margin))) {
         BYI_TRY(run_round(r, failed, err));
-        elapsed = byi_now() - began;
+        elapsed = byi_now() - start;
     }
     for (uint32_t i = 0; i < r->n; i++) {
         const struct time_spread s = spread_of(r, i);
@@ -360,14 +362,16 @@ static enum byoc_status compare_alternatives(struct comparison *r,
 
 bool byi_alternatives_are_decided(struct byi_alternative *const *at, uint32_t n)
 {
-    const double busy = 0.25; /* more noise means that the machine is busy */
+    const double busy_noise =
+        0.25; /* more noise means that the machine is busy */
     const struct byi_alternative *best = at[0];
     for (uint32_t i = 1; i < n; i++)
         best = at[i]->us < best->us ? at[i] : best;
     for (uint32_t i = 0; i < n; i++) {
         const double noise =
             at[i]->noise > best->noise ? at[i]->noise : best->noise;
-        if (at[i] != best && noise > busy && at[i]->us < (1 + noise) * best->us)
+        if (at[i] != best && noise > busy_noise &&
+            at[i]->us < (1 + noise) * best->us)
             return false;
     }
     return true;

@@ -19,8 +19,8 @@ struct byi_meter {
     /* the C compiler failed: groups ran operator by operator, as models in
      * memory do */
     bool no_compiler;
-    struct byi_text why_none; /* the error of the C compiler; freed by the
-                               * caller */
+    struct byi_text compiler_error; /* the error of the C compiler; freed by the
+                                     * caller */
 };
 
 /* Partition `m` for these backends (NULL: all nodes stay native) and fuse the

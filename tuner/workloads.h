@@ -44,10 +44,10 @@ struct byi_workloads {
     uint32_t n_labels;
     BYI_VEC(struct byi_workload) list;
     struct byi_cost_table table;
-    struct byi_sha256 base;   /* hash of everything that all times depend on */
-    uint32_t n_timed;         /* workloads that were not in the table */
-    uint32_t n_undecided;     /* of these, how many have no clear winner */
-    struct byi_index by_key;  /* of the list */
+    struct byi_sha256 base;  /* hash of everything that all times depend on */
+    uint32_t n_timed;        /* workloads that were not in the table */
+    uint32_t n_undecided;    /* of these, how many have no clear winner */
+    struct byi_index by_key; /* from a hash of the key to its index in `list` */
     uint32_t n_done, n_total; /* workloads timed, and to be timed so far */
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* by_cost.c: partitions by measured times, in three steps:
+/* by_measurement.c: partitions by measured times, in three steps:
  *
  *   candidates  times each candidate natively and by each backend, and assigns
  *               it to the fastest
@@ -73,15 +73,15 @@ static uint32_t choose_label(const struct decider *d, uint32_t c)
 {
     const struct byi_workload *p = workload_of(d, c);
     const uint64_t backends = d->candidates.list.at[c].backends;
-    const bool known =
+    const bool is_known =
         byi_workload_is_known(&d->workloads, p) && !isnan(p->us[0]);
     uint32_t best = 0;
-    double least = known ? p->us[0] : (double)INFINITY;
+    double shortest = is_known ? p->us[0] : (double)INFINITY;
     for (uint32_t l = 1; l < d->n_labels; l++) {
-        const double us = known ? (1 - noise) * p->us[l] : 0;
-        if (backends >> (l - 1) & 1 && us < least) {
+        const double us = is_known ? (1 - noise) * p->us[l] : 0;
+        if (backends >> (l - 1) & 1 && us < shortest) {
             best = l;
-            least = us;
+            shortest = us;
         }
     }
     return best;
@@ -168,16 +168,17 @@ static struct byi_subgraph find_origin(struct decider *d,
                                        const struct marked_module *t,
                                        const struct byi_func *region)
 {
-    const struct byi_sources *all = byi_sources_none();
+    const struct byi_sources *sources = byi_sources_none();
     for (byi_id id = 0; id < region->nodes.n; id++)
         if (region->nodes.at[id].kind == BYI_CALL)
-            all = byi_sources_join(t->m, all, region->nodes.at[id].sources);
+            sources =
+                byi_sources_join(t->m, sources, region->nodes.at[id].sources);
     struct byi_subgraph subgraph = {0};
     BYI_VEC(byi_id) list = {0};
-    for (uint32_t i = 0; i < all->n; i++)
-        if (all->at[i] >= t->base) {
-            subgraph.func = t->ops.at[all->at[i] - t->base].func;
-            BYI_PUSH(&list, t->ops.at[all->at[i] - t->base].id);
+    for (uint32_t i = 0; i < sources->n; i++)
+        if (sources->at[i] >= t->base) {
+            subgraph.func = t->ops.at[sources->at[i] - t->base].func;
+            BYI_PUSH(&list, t->ops.at[sources->at[i] - t->base].id);
         }
     const struct byi_func *f = d->workloads.work->funcs.at[subgraph.func];
     const uint32_t n_ops = list.n;
@@ -333,8 +334,8 @@ static enum byoc_status compare_placements(struct decider *d,
                                            struct model_placement *placements,
                                            struct byoc_error *err)
 {
-    const double each = 0.1; /* seconds */
-    struct byi_alternative *in[N_PLACEMENTS];
+    const double seconds_each = 0.1; /* seconds */
+    struct byi_alternative *to_time[N_PLACEMENTS];
     uint32_t n = 0, failed;
     for (uint32_t i = 0; i < N_PLACEMENTS; i++) {
         struct model_placement *p = &placements[i];
@@ -343,11 +344,11 @@ static enum byoc_status compare_placements(struct decider *d,
         byi_meter_compile(&d->workloads.meter, p->m, &p->groups);
         BYI_TRY(byi_alternative_open(&d->workloads.meter, p->m, &p->groups,
                                      &p->alternative, err));
-        in[n++] = &p->alternative;
+        to_time[n++] = &p->alternative;
     }
-    BYI_TRY(byi_alternatives_time(in, n, each * n, &failed, err));
+    BYI_TRY(byi_alternatives_time(to_time, n, seconds_each * n, &failed, err));
     d->by_cost->n_timed++;
-    const bool decided = byi_alternatives_are_decided(in, n);
+    const bool decided = byi_alternatives_are_decided(to_time, n);
     if (!decided)
         byi_text_addf(&d->by_cost->notes,
                       "the machine is too busy to tell which placement of the "
@@ -375,16 +376,17 @@ static enum byoc_status time_placements(struct decider *d,
     greedy.decide = assigned.decide = NULL;
     assigned.assignment = byi_assignment_copy(a, d->arena);
     struct byi_backends *const backends[] = {NULL, &greedy, &assigned};
-    bool known = true;
+    bool is_known = true;
     for (uint32_t i = 0; i < N_PLACEMENTS; i++) {
         struct model_placement *p = &placements[i];
         BYI_TRY(make_placement(d, p, backends[i], err));
         p->same = 0;
         while (strcmp(placements[p->same].key, p->key) != 0)
             p->same++;
-        known = byi_cost_get(&d->workloads.table, p->key, &p->us) && known;
+        is_known =
+            byi_cost_get(&d->workloads.table, p->key, &p->us) && is_known;
     }
-    if (!known)
+    if (!is_known)
         BYI_TRY(compare_placements(d, placements, err));
     /* use the times as the table keeps them, as the next compile does */
     for (uint32_t i = 0; i < N_PLACEMENTS; i++)
@@ -398,13 +400,13 @@ static enum byoc_status time_placements(struct decider *d,
 static uint32_t best_of(const struct model_placement *placements)
 {
     const struct model_placement *assigned = &placements[ASSIGNED];
-    const uint32_t plain = placements[GREEDY].us <= placements[ALL_NATIVE].us
-                               ? GREEDY
-                               : ALL_NATIVE;
-    if (assigned->same == placements[plain].same ||
-        assigned->us <= (1 - noise) * placements[plain].us)
+    const uint32_t baseline = placements[GREEDY].us <= placements[ALL_NATIVE].us
+                                  ? GREEDY
+                                  : ALL_NATIVE;
+    if (assigned->same == placements[baseline].same ||
+        assigned->us <= (1 - noise) * placements[baseline].us)
         return ASSIGNED;
-    return plain;
+    return baseline;
 }
 
 /* --- results -------------------------------------------------------------- */
@@ -423,15 +425,15 @@ static void note_candidates(struct decider *d, const uint32_t *label)
         const struct byi_candidate *candidate = &d->candidates.list.at[c];
         const struct byi_workload *p = workload_of(d, c);
         const struct byi_func *f = d->m->funcs.at[candidate->func];
-        const struct byi_sources *all = byi_sources_none();
+        const struct byi_sources *sources = byi_sources_none();
         double backend = label[c] ? p->us[label[c]] : (double)INFINITY;
         for (uint32_t l = 1; l < d->n_labels && !label[c]; l++)
             if (byi_workload_wants(p, l) && p->us[l] < backend)
                 backend = p->us[l];
         for (uint32_t i = 0; i < candidate->n; i++)
-            all = byi_sources_join(d->m, all,
-                                   f->nodes.at[candidate->at[i]].sources);
-        byi_ledger_set_node_times(d->by_cost->ledger, all,
+            sources = byi_sources_join(d->m, sources,
+                                       f->nodes.at[candidate->at[i]].sources);
+        byi_ledger_set_node_times(d->by_cost->ledger, sources,
                                   us_or_minus_one(backend),
                                   us_or_minus_one(p->us[0]));
     }
@@ -558,7 +560,7 @@ static void finish_decider(struct decider *d)
         byi_text_addf(&d->by_cost->notes,
                       "fused groups were timed operator by operator, and the "
                       "times are not kept: %s\n",
-                      meter->why_none.at);
+                      meter->compiler_error.at);
     else if (byi_cost_table_save(&d->workloads.table, &err) != BYOC_OK)
         byi_text_addf(&d->by_cost->notes, "the cost table is not kept: %s\n",
                       err.text);
@@ -568,9 +570,9 @@ static void finish_decider(struct decider *d)
     byi_arena_free(&d->arena);
 }
 
-enum byoc_status byi_decide_by_cost(void *by_cost, struct byi_module *m,
-                                    struct byi_pass_context *ctx,
-                                    struct byoc_error *err)
+enum byoc_status byi_decide_by_measurement(void *by_cost, struct byi_module *m,
+                                           struct byi_pass_context *ctx,
+                                           struct byoc_error *err)
 {
     struct byi_cost_partition *cost = by_cost;
     struct byi_backends *backends = byi_backends_of(ctx);
