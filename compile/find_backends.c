@@ -45,7 +45,7 @@ struct plugin_search {
     struct byi_found_backends *found;
     const struct byoc_compile_params *params;
     struct byi_text failures, places;
-    struct byoc_error exhausted; /* status OK: no allocation failed */
+    struct byoc_error memory_error; /* status OK: no allocation failed */
 };
 
 struct byi_plugin *byi_plugin_of_backend(const struct byi_found_backends *found,
@@ -168,7 +168,7 @@ static void try_plugin(void *ctx, const char *path)
     s->found->plugins.n--;
     if (open_plugin(s, path, &plugin, &err) != BYOC_OK) {
         if (err.status == BYOC_ENOMEM)
-            s->exhausted = err;
+            s->memory_error = err;
         byi_text_addf(&s->failures, "%s%s", s->failures.n ? "; " : "",
                       err.text);
         return;
@@ -192,7 +192,7 @@ static enum byoc_status read_pattern(struct byi_arena *arena, const char *text,
     size_t name = strcspn(text, "="), dot = strcspn(text, ".=");
     if (text[name] != '=' || text[dot] != '.' || dot == 0)
         return byi_fail(err, BYOC_EINVAL,
-                        "pattern: found '%s', expected BACKEND.WHAT=PATTERN",
+                        "pattern: found '%s', expected BACKEND.NAME=PATTERN",
                         text);
     *backend = byi_arena_strn(arena, text, dot);
     row->name = byi_arena_strn(arena, text, name);
@@ -200,6 +200,7 @@ static enum byoc_status read_pattern(struct byi_arena *arena, const char *text,
     return BYOC_OK;
 }
 
+/* See find_backends.h. `backend` points to the rows. */
 struct byi_pattern_backend {
     struct byoc_backend backend;
     BYI_VEC(struct byoc_pattern) rows;
@@ -221,14 +222,14 @@ static enum byoc_status make_pattern_backends(struct byi_found_backends *found,
                strcmp(found->pattern_backends.at[i]->backend.name, backend))
             i++;
         if (i == found->pattern_backends.n) {
-            struct byi_pattern_backend *fresh =
-                byi_arena_alloc(found->arena, sizeof *fresh);
-            fresh->backend =
-                (struct byoc_backend){.struct_size = sizeof fresh->backend,
-                                      .name = backend,
-                                      .version = "patterns only",
-                                      .compat = ""};
-            BYI_PUSH(&found->pattern_backends, fresh);
+            struct byi_pattern_backend *new_backend =
+                byi_arena_alloc(found->arena, sizeof *new_backend);
+            new_backend->backend = (struct byoc_backend){
+                .struct_size = sizeof new_backend->backend,
+                .name = backend,
+                .version = "patterns only",
+                .compat = ""};
+            BYI_PUSH(&found->pattern_backends, new_backend);
         }
         struct byi_pattern_backend *s = found->pattern_backends.at[i];
         BYI_PUSH(&s->rows, row);
@@ -273,8 +274,9 @@ static enum byoc_status load_backends(struct byi_found_backends *found,
     if (!params->backends || params->backends[0] || params->plugins)
         status =
             call_each_plugin(params->plugins, &s.places, try_plugin, &s, err);
-    if (status == BYOC_OK && s.exhausted.status != BYOC_OK)
-        status = byi_fail(err, s.exhausted.status, "%s", s.exhausted.text);
+    if (status == BYOC_OK && s.memory_error.status != BYOC_OK)
+        status =
+            byi_fail(err, s.memory_error.status, "%s", s.memory_error.text);
     if (status == BYOC_OK && params->plugins && *params->plugins &&
         s.failures.n && (!params->backends || !params->backends[0]))
         status = byi_fail(err, BYOC_EBACKEND, "%s; try `byoc backends`",
@@ -419,10 +421,13 @@ void byi_found_backends_free(struct byi_found_backends *found)
 
 /* --- listing backends ----------------------------------------------------- */
 
+/* A plug-in, with the name of its backend. Both strings are in the listing's
+ * arena. */
 struct named_plugin {
     const char *name, *path;
 };
 
+/* The state of byoc_backends_list. */
 struct backend_listing {
     /* as in byoc_backends_list */
     void (*use)(void *, const char *, const char *, const char *, const char *);
@@ -484,18 +489,18 @@ static void list_plugin(void *ctx, const char *path)
     struct byi_pattern_table *table = NULL;
     enum byoc_status status = byi_patterns_compile(
         plugin->backend->patterns, plugin->backend->n_patterns, &table, &err);
-    const char *first = path_of_name(l, plugin->backend->name);
-    if (status == BYOC_OK && first && strcmp(first, path) != 0)
+    const char *earlier_path = path_of_name(l, plugin->backend->name);
+    if (status == BYOC_OK && earlier_path && strcmp(earlier_path, path) != 0)
         status = byi_fail(
             &err, BYOC_EBACKEND,
             "%s: found backend '%s', which %s also defines, expected a name "
             "that no other plug-in has; leave out one of the two",
-            path, plugin->backend->name, first);
-    const struct named_plugin one = {
+            path, plugin->backend->name, earlier_path);
+    const struct named_plugin plugin_entry = {
         byi_arena_str(l->arena, plugin->backend->name),
         byi_arena_str(l->arena, path)};
     if (status == BYOC_OK)
-        BYI_PUSH(&l->seen, one);
+        BYI_PUSH(&l->seen, plugin_entry);
     l->use(l->ctx, path, plugin->backend->name, plugin->backend->version,
            status == BYOC_OK ? NULL : err.text);
     byi_patterns_free(&table);

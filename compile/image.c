@@ -194,8 +194,8 @@ static enum byoc_status write_regions(const struct byi_module *m,
         const struct byi_func *f = m->funcs.at[i];
         if (f->dead || !f->attr.compiler)
             continue;
-        const struct byi_built_region none = {0};
-        BYI_PUSH(&b->regions, none);
+        const struct byi_built_region empty_region = {0};
+        BYI_PUSH(&b->regions, empty_region);
         status = write_region(m, i, found, arena,
                               &b->regions.at[b->regions.n - 1], err);
     }
@@ -222,7 +222,7 @@ static enum byoc_status align_consts(struct byoc_view *views, uint32_t n,
 
 /* The state of byi_describe_region. */
 struct region_description {
-    struct byi_built_step **end;
+    struct byi_built_step **end; /* where to store the next step */
     struct byi_arena *arena;
     bool out_of_memory; /* an allocation failed */
 };
@@ -262,6 +262,7 @@ enum byoc_status byi_describe_region(
                             : BYOC_OK;
 }
 
+/* A region that its plug-in has loaded; `compiled` is the result of load(). */
 struct loaded_region {
     const struct byi_plugin *plugin;
     const void *compiled;
@@ -328,13 +329,13 @@ static bool fix_dims(const struct byi_module *m, struct byi_arena *arena,
                     BYI_IS_SYMBOL(type->dims[d]) ? sizes[s] : type->dims[d];
             types[i] = byi_type_tensor(arena, type->dtype, type->rank, dims);
         }
-        struct byi_sized sized;
+        struct byi_sized has_sizes;
         if (byoc_internal_region_bind(r->blob.at, r->blob.n, &consts,
-                                      f->params.n, types, arena, &sized,
+                                      f->params.n, types, arena, &has_sizes,
                                       NULL) != BYOC_OK)
             continue;
         r->blob.n = 0;
-        byi_text_add(&r->blob, sized.json, sized.json_bytes);
+        byi_text_add(&r->blob, has_sizes.json, has_sizes.json_bytes);
         return true;
     }
     return false;
@@ -347,12 +348,12 @@ enum byoc_status byi_try_region(const struct byi_module *m, uint32_t func,
 {
     struct byi_built_region r;
     enum byoc_status status = write_region(m, func, found, arena, &r, err);
-    bool sized = status == BYOC_OK && !r.varies;
+    bool has_sizes = status == BYOC_OK && !r.varies;
     if (status == BYOC_OK && r.varies && fix_dims(m, arena, &r)) {
-        sized = true;
+        has_sizes = true;
         compile_region(m, found, arena, &r);
     }
-    if (sized && !r.fault)
+    if (has_sizes && !r.fault)
         status = byi_load_region(m, found, arena, &r, err);
     byi_text_free(&r.blob);
     *why = r.fault;

@@ -18,10 +18,10 @@ struct byi_built_step {
 
 /* A region, and the result of building it. */
 struct byi_built_region {
-    uint32_t func;
+    uint32_t func;        /* index of its function in the module */
     struct byi_text blob; /* after byi_built_model_make, in struct
                              byi_built_model's `blobs` */
-    uint32_t *consts;
+    uint32_t *consts;     /* indices of its constants in the module */
     uint32_t n_consts;
     /* its inputs have symbolic dims: the blob is its JSON */
     bool varies;

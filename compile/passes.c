@@ -16,7 +16,7 @@ static const struct byi_pass canonicalize = {
     .name = "Canonicalize",
     .summary = "bring operators to canonical forms: the first passes of a compile",
     .sequence = (const struct byi_pass *const[]){
-        &byi_pass_fold_code_blocks,   /* before their weights are computed */
+        &byi_pass_fold_code_blocks, /* before FoldConstant dequantises weights */
         &byi_pass_fold_constant,      /* shapes and weights from exporters */
         /* constants on the right; relu, clip, mean */
         &byi_pass_canonicalize_ops,
@@ -157,13 +157,13 @@ static enum byoc_status append_pass(const struct byi_pass *pass,
 static enum byoc_status add_user_pass(const struct byoc_pass *pass,
                                       struct byoc_error *err)
 {
-    struct byi_pass *added;
-    BYI_TRY(byi_user_pass(pass, &added, err));
+    struct byi_pass *user_pass;
+    BYI_TRY(byi_user_pass(pass, &user_pass, err));
     pthread_mutex_lock(&passes_lock);
-    enum byoc_status status = append_pass(added, err);
+    enum byoc_status status = append_pass(user_pass, err);
     pthread_mutex_unlock(&passes_lock);
     if (status != BYOC_OK)
-        free(added);
+        free(user_pass);
     return status;
 }
 
@@ -187,9 +187,9 @@ enum byoc_status byi_passes_load(const char *path, struct byoc_error *err)
                         "expected version %d; compile the library again",
                         path, BYOC_PASS_ABI);
     for (; *passes; passes++) {
-        const struct byi_pass *same =
+        const struct byi_pass *registered =
             (*passes)->name ? byi_pass_find((*passes)->name) : NULL;
-        if (same && same->data == *passes)
+        if (registered && registered->data == *passes)
             continue; /* the library is registered already */
         if (byoc_pass_register(*passes, err) != BYOC_OK)
             return byi_prefix(err, "%s", path);

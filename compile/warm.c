@@ -13,6 +13,7 @@
 
 enum { MAX_SETS = 1024, MAX_DIMS = 64 };
 
+/* The state of byi_find_warm. */
 struct warm_reader {
     struct byi_found_backends *found;
     struct byi_arena *arena;
@@ -138,8 +139,8 @@ static enum byoc_status check_sets(struct warm_reader *r,
         for (uint32_t i = 0; i < set->n; i++)
             if (!is_input_symbol(m, set->dims[i].name))
                 return byi_fail(r->err, BYOC_EINVAL,
-                                "warm: found '%s', expected the name of a dim "
-                                "of an input that varies; `byoc inspect` of "
+                                "warm: found '%s', expected the name of a "
+                                "symbolic dim of an input; `byoc inspect` of "
                                 "an artifact lists them",
                                 set->dims[i].name);
         for (uint32_t i = 0; i < m->symbols.n; i++)
@@ -148,7 +149,7 @@ static enum byoc_status check_sets(struct warm_reader *r,
                 return byi_fail(
                     r->err, BYOC_EINVAL,
                     "warm: found no size for the dim '%s', expected one "
-                    "for every dim that varies, as in %s=1,%s=1",
+                    "for every symbolic dim, as in %s=1,%s=1",
                     m->symbols.at[i], set->dims[0].name, m->symbols.at[i]);
     }
     return BYOC_OK;
