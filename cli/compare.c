@@ -15,9 +15,10 @@
 
 enum { NOT_GIVEN = -1 }; /* a tolerance: use the default */
 
-/* The type that float32 values were computed in: a narrower one if all of them
- * are its values, and span more bits than it has. Integers and dequantised
- * numbers, which are multiples of one step, do not. */
+/* The type that float32 values were computed in. It is a narrower type if that
+ * type can represent all of them and their magnitudes span more bits than its
+ * significand has. The second condition excludes integers and dequantised
+ * numbers, which are multiples of one step. */
 static enum byoc_dtype computed_in(const struct byi_tensor *t)
 {
     const int64_t n = byi_elements(t->rank, t->dims);
@@ -51,17 +52,17 @@ static enum byoc_dtype computed_in(const struct byi_tensor *t)
 static struct byi_tolerance tolerance_of_type(const struct byi_tolerance *given,
                                               enum byoc_dtype dtype)
 {
-    static const struct byi_tolerance single = {.rtol = 1e-3, .stol = 1e-4},
-                                      half = {.rtol = 1e-2, .stol = 2e-3},
-                                      brain = {.rtol = 5e-2, .stol = 2e-2};
-    const struct byi_tolerance *usual = dtype == BYOC_F16    ? &half
-                                        : dtype == BYOC_BF16 ? &brain
-                                                             : &single;
+    static const struct byi_tolerance for_f32 = {.rtol = 1e-3, .stol = 1e-4},
+                                      for_f16 = {.rtol = 1e-2, .stol = 2e-3},
+                                      for_bf16 = {.rtol = 5e-2, .stol = 2e-2};
+    const struct byi_tolerance *defaults = dtype == BYOC_F16    ? &for_f16
+                                           : dtype == BYOC_BF16 ? &for_bf16
+                                                                : &for_f32;
     struct byi_tolerance t = *given;
     if (t.rtol == NOT_GIVEN)
-        t.rtol = usual->rtol;
+        t.rtol = defaults->rtol;
     if (t.stol == NOT_GIVEN)
-        t.stol = usual->stol;
+        t.stol = defaults->stol;
     return t;
 }
 
@@ -109,7 +110,9 @@ struct step_table {
     uint32_t next;                     /* step of the run with backends */
     bool recorded;                     /* `native` is complete */
     struct byi_text first; /* the first step that differs; empty: none */
-    bool rounded;          /* a result of 8 bits was rounded otherwise */
+    /* an earlier 8-bit result was rounded differently, so that later results
+     * may differ by rounding too */
+    bool rounded;
 };
 
 static void record_step(struct step_table *s, const struct byi_tensor *value)
@@ -150,16 +153,16 @@ static void watch_step(void *ctx, const char *step, const char *sources,
     const struct byi_tensor *native = &s->native.at[s->next++];
     struct byi_tolerance tolerance = tolerance_for(s->tolerance, native);
     struct byoc_error err;
-    tolerance.octets = true;
-    const bool fits =
+    tolerance.integer_steps = true;
+    const bool comparable =
         byi_compare_tensors(value, native, &tolerance, &d, &err) == BYOC_OK;
-    if (fits && d.max_abs > 0 && (d.step > 0 || s->rounded))
+    if (comparable && d.max_abs > 0 && (d.step > 0 || s->rounded))
         s->rounded = is_rounding(&d);
-    if (fits && (!d.n_bad || s->rounded))
+    if (comparable && (!d.n_bad || s->rounded))
         return;
     byi_text_addf(&s->first, "%s%s%s: ", step, *sources ? ", from " : "",
                   sources);
-    if (fits)
+    if (comparable)
         byi_text_addf(&s->first,
                       "max abs %.3g (element %lld: found %.9g, expected %.9g), "
                       "%lld elements outside the tolerance",
@@ -257,24 +260,24 @@ static int compare_all(const struct byoc_model *model,
         const struct byoc_io *io = byoc_model_output(model, i);
         struct byi_difference d = {.worst = -1};
         struct byoc_error err;
-        bool fits;
+        bool comparable;
         if (io->kind != BYOC_TENSOR) {
-            fits = compare_values(&out->values[i], &expected->values[i],
-                                  tolerance, &d, &err) == BYOC_OK;
+            comparable = compare_values(&out->values[i], &expected->values[i],
+                                        tolerance, &d, &err) == BYOC_OK;
         } else {
             struct byi_tensor found = byi_feed_tensor(&out->views[i]);
             if (io->dtype == BYOC_BOOL)
                 found.dtype = BYOC_BOOL;
             const struct byi_tolerance limits =
                 tolerance_for(tolerance, &expected->at[i]);
-            fits = byi_compare_tensors(&found, &expected->at[i], &limits, &d,
-                                       &err) == BYOC_OK;
+            comparable = byi_compare_tensors(&found, &expected->at[i], &limits,
+                                             &d, &err) == BYOC_OK;
         }
-        if (!fits)
+        if (!comparable)
             printf("DIFFERENT %s: %s\n", io->name, err.text);
         else
             print_difference(io->name, &d, d.n_bad ? "DIFFERENT" : "same");
-        if ((!fits || d.n_bad) && !first)
+        if ((!comparable || d.n_bad) && !first)
             first = io->name;
     }
     if (!first)

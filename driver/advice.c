@@ -13,7 +13,7 @@
 
 enum {
     MAX_VALUES = 16, /* inputs to try as constants */
-    MAX_FOUND = 8    /* trials that help and are combined at the end */
+    MAX_COMBINED = 8 /* trials that help and are combined at the end */
 };
 
 /* A change, as an option of the command byoc. If `value` is NULL, the caller's
@@ -25,8 +25,8 @@ struct advice_change {
 /* Changes that are tried together, and their result. */
 struct advice_trial {
     BYI_VEC(struct advice_change) changes;
-    struct byi_coverage after;
-    bool fails; /* the model does not compile with the changes */
+    struct byi_coverage after; /* of the model with the changes */
+    bool fails;                /* the model does not compile with the changes */
 };
 
 /* The state of byoc_advise. */
@@ -34,9 +34,9 @@ struct advisor {
     const char *path;
     const struct byoc_compile_params *params; /* the caller's */
     struct byi_arena *arena;
-    struct byoc_compiled *base;         /* compiled with `params` */
-    struct byi_coverage now;            /* of `base` */
-    BYI_VEC(struct advice_trial) found; /* the trials that help */
+    struct byoc_compiled *base;           /* compiled with `params` */
+    struct byi_coverage now;              /* of `base` */
+    BYI_VEC(struct advice_trial) helpful; /* the trials that help */
     uint32_t n_tried;
 };
 
@@ -69,7 +69,7 @@ static const char *const *list_with(struct advisor *a,
 }
 
 /* Whether the trial drops the caller's values of `option`. */
-static bool drops(const struct advice_trial *t, const char *option)
+static bool is_dropped(const struct advice_trial *t, const char *option)
 {
     for (uint32_t i = 0; i < t->changes.n; i++)
         if (!t->changes.at[i].value &&
@@ -109,19 +109,19 @@ static struct byoc_compile_params changed_params(struct advisor *a,
     p.disable = list_with(a, p.disable, t, "--disable-pass");
     p.add_passes = list_with(a, p.add_passes, t, "--pass");
     p.options = list_with(a, p.options, t, "--pass-option");
-    if (drops(t, "--native"))
+    if (is_dropped(t, "--native"))
         p.backends = NULL;
-    if (drops(t, "--forbid-ref"))
+    if (is_dropped(t, "--forbid-ref"))
         p.forbid_reference = 0;
-    if (drops(t, "--keep-nan"))
+    if (is_dropped(t, "--keep-nan"))
         p.keep_nan = 0;
-    if (drops(t, "--min-region-nodes"))
+    if (is_dropped(t, "--min-region-nodes"))
         p.min_region_nodes = 0;
-    if (drops(t, "--min-region-flops"))
+    if (is_dropped(t, "--min-region-flops"))
         p.min_region_flops = 0;
-    if (drops(t, "--max-regions"))
+    if (is_dropped(t, "--max-regions"))
         p.max_regions = 0;
-    if (drops(t, "-O"))
+    if (is_dropped(t, "-O"))
         p.opt_level = BYOC_OPT_DEFAULT;
     return p;
 }
@@ -162,7 +162,7 @@ static bool keep_trial(struct advisor *a, struct advice_trial *t)
 {
     run_trial(a, t);
     if (!t->fails && helps(&a->now, &t->after))
-        BYI_PUSH(&a->found, *t);
+        BYI_PUSH(&a->helpful, *t);
     else
         byi_vec_free(t->changes.at);
     return !t->fails;
@@ -277,13 +277,13 @@ static void add_dim(struct advisor *a, struct advice_trial *t,
 static void try_symbol(struct advisor *a, struct input_symbol *input_symbol)
 {
     const int64_t sizes[] = {1, input_symbol->size};
-    const uint32_t found = a->found.n;
+    const uint32_t helpful = a->helpful.n;
     struct advice_trial by_shape = {0};
     bool compiles = false;
 
     for (uint32_t i = 0; i < BYI_COUNT(sizes) && input_symbol->name; i++) {
         struct advice_trial t = {0};
-        if ((i && sizes[i] == sizes[0]) || a->found.n > found)
+        if ((i && sizes[i] == sizes[0]) || a->helpful.n > helpful)
             continue;
         add_dim(a, &t, input_symbol, sizes[i]);
         compiles |= keep_trial(a, &t);
@@ -301,13 +301,13 @@ static void try_symbols(struct advisor *a, const struct input_symbol *symbols,
                         uint32_t n)
 {
     struct advice_trial by_name = {0}, by_shape = {0};
-    bool named = true;
+    bool have_names = true;
 
     for (uint32_t i = 0; i < n; i++)
-        named = named && symbols[i].name;
-    for (uint32_t i = 0; i < n && named; i++)
+        have_names = have_names && symbols[i].name;
+    for (uint32_t i = 0; i < n && have_names; i++)
         add_dim(a, &by_name, &symbols[i], symbols[i].size);
-    if (n < 2 || (named && keep_trial(a, &by_name)))
+    if (n < 2 || (have_names && keep_trial(a, &by_name)))
         return;
     add_shapes(a, &by_shape, 0);
     keep_trial(a, &by_shape);
@@ -323,10 +323,10 @@ static void try_sizes(struct advisor *a)
     for (uint32_t i = 0; i < f->params.n; i++) {
         const struct byi_type *type = f->nodes.at[f->params.at[i]].type;
         for (uint32_t d = 0; type->kind == BYI_TENSOR && d < type->rank; d++) {
-            bool known = !BYI_IS_SYMBOL(type->dims[d]);
-            for (uint32_t k = 0; k < symbols.n && !known; k++)
-                known = symbols.at[k].dim == type->dims[d];
-            if (known)
+            bool listed = !BYI_IS_SYMBOL(type->dims[d]);
+            for (uint32_t k = 0; k < symbols.n && !listed; k++)
+                listed = symbols.at[k].dim == type->dims[d];
+            if (listed)
                 continue;
             const char *name = byi_symbol_name(m, type->dims[d]);
             const struct input_symbol input_symbol = {
@@ -365,16 +365,17 @@ static const char *usual_layout(struct advisor *a, const struct byi_op *op)
 }
 
 /* Returns the layout with its channels last: "NHWC" for "NCHW". */
-static const char *move_channels_last(struct advisor *a, const char *usual)
+static const char *move_channels_last(struct advisor *a,
+                                      const char *default_layout)
 {
-    char *last = byi_arena_str(a->arena, usual);
-    const size_t n = strlen(last);
+    char *channels_last = byi_arena_str(a->arena, default_layout);
+    const size_t n = strlen(channels_last);
 
-    if (n > 2 && last[1] == 'C') {
-        memmove(last + 1, last + 2, n - 2);
-        last[n - 1] = 'C';
+    if (n > 2 && channels_last[1] == 'C') {
+        memmove(channels_last + 1, channels_last + 2, n - 2);
+        channels_last[n - 1] = 'C';
     }
-    return last;
+    return channels_last;
 }
 
 static bool is_native(const struct byi_func *f)
@@ -384,8 +385,9 @@ static bool is_native(const struct byi_func *f)
 }
 
 /* Append the value of ConvertLayout.desired that gives native operators their
- * default layout or, if `last`, channels last. */
-static void list_layouts(struct advisor *a, bool last, struct byi_text *out)
+ * default layout or, if `channels_last`, channels last. */
+static void list_layouts(struct advisor *a, bool channels_last,
+                         struct byi_text *out)
 {
     const struct byi_module *m = byi_compiled_module(a->base);
     bool seen[BYI_N_OPS] = {0};
@@ -399,7 +401,7 @@ static void list_layouts(struct advisor *a, bool last, struct byi_text *out)
                 attr = byi_attr_find(node->attrs, "data_layout");
             const char *layout =
                 attr ? usual_layout(a, byi_op(node->op)) : NULL;
-            if (layout && last)
+            if (layout && channels_last)
                 layout = move_channels_last(a, layout);
             if (!layout || strcmp(attr->s, layout) == 0)
                 continue;
@@ -413,10 +415,10 @@ static void list_layouts(struct advisor *a, bool last, struct byi_text *out)
 /* Try to convert native operators to other layouts. */
 static void try_layouts(struct advisor *a)
 {
-    for (int last = 0; last < 2; last++) {
+    for (int channels_last = 0; channels_last < 2; channels_last++) {
         struct byi_text text = {0};
         struct advice_trial t = {0};
-        list_layouts(a, last == 1, &text);
+        list_layouts(a, channels_last == 1, &text);
         if (text.n) {
             const struct advice_change changes[] = {
                 {"--pass", "ConvertLayout"},
@@ -447,12 +449,12 @@ static bool is_better(const struct advice_trial *x,
 
 static void sort_found(struct advisor *a)
 {
-    for (uint32_t i = 1; i < a->found.n; i++) {
-        const struct advice_trial t = a->found.at[i];
+    for (uint32_t i = 1; i < a->helpful.n; i++) {
+        const struct advice_trial t = a->helpful.at[i];
         uint32_t k = i;
-        for (; k > 0 && is_better(&t, &a->found.at[k - 1]); k--)
-            a->found.at[k] = a->found.at[k - 1];
-        a->found.at[k] = t;
+        for (; k > 0 && is_better(&t, &a->helpful.at[k - 1]); k--)
+            a->helpful.at[k] = a->helpful.at[k - 1];
+        a->helpful.at[k] = t;
     }
 }
 
@@ -460,30 +462,30 @@ static void sort_found(struct advisor *a)
  * Keep the combination if it helps more than the best change alone. */
 static void try_together(struct advisor *a)
 {
-    struct advice_trial all = {0};
-    bool sizes = false;
+    struct advice_trial combined = {0};
+    bool has_sizes = false;
 
     sort_found(a);
-    for (uint32_t i = 0; i < a->found.n && i < MAX_FOUND; i++) {
-        const struct advice_trial *t = &a->found.at[i];
+    for (uint32_t i = 0; i < a->helpful.n && i < MAX_COMBINED; i++) {
+        const struct advice_trial *t = &a->helpful.at[i];
         const bool is_size = strcmp(t->changes.at[0].option, "--dim") == 0 ||
                              strcmp(t->changes.at[0].option, "--shape") == 0;
-        if (is_size && sizes)
+        if (is_size && has_sizes)
             continue;
-        sizes = sizes || is_size;
+        has_sizes = has_sizes || is_size;
         for (uint32_t k = 0; k < t->changes.n; k++)
-            BYI_PUSH(&all.changes, t->changes.at[k]);
+            BYI_PUSH(&combined.changes, t->changes.at[k]);
     }
-    if (a->found.n < 2 || all.changes.n <= a->found.at[0].changes.n) {
-        byi_vec_free(all.changes.at);
+    if (a->helpful.n < 2 || combined.changes.n <= a->helpful.at[0].changes.n) {
+        byi_vec_free(combined.changes.at);
         return;
     }
-    const struct byi_coverage best = a->found.at[0].after;
-    run_trial(a, &all);
-    if (!all.fails && helps(&best, &all.after))
-        BYI_PUSH(&a->found, all);
+    const struct byi_coverage best = a->helpful.at[0].after;
+    run_trial(a, &combined);
+    if (!combined.fails && helps(&best, &combined.after))
+        BYI_PUSH(&a->helpful, combined);
     else
-        byi_vec_free(all.changes.at);
+        byi_vec_free(combined.changes.at);
     sort_found(a);
 }
 
@@ -515,14 +517,14 @@ static void print_text(const struct advisor *a, struct byi_text *out)
 {
     byi_text_addf(out, "now: ");
     print_coverage(&a->now, " offloaded", out);
-    if (!a->found.n)
+    if (!a->helpful.n)
         byi_text_addf(out, "none of the %u change%s tried offloads more\n",
                       a->n_tried, byi_plural(a->n_tried));
     else
         byi_text_addf(out, "changes that offload more, of %u tried:\n",
                       a->n_tried);
-    for (uint32_t i = 0; i < a->found.n; i++) {
-        const struct advice_trial *t = &a->found.at[i];
+    for (uint32_t i = 0; i < a->helpful.n; i++) {
+        const struct advice_trial *t = &a->helpful.at[i];
         byi_text_addf(out, "  ");
         print_changes(t, out);
         byi_text_addf(out, "\n      ");
@@ -548,8 +550,8 @@ static void print_json(const struct advisor *a, struct byi_text *out)
                   a->n_tried);
     print_counts(&a->now, out);
     byi_text_addf(out, ",\n\"changes\": [");
-    for (uint32_t i = 0; i < a->found.n; i++) {
-        const struct advice_trial *t = &a->found.at[i];
+    for (uint32_t i = 0; i < a->helpful.n; i++) {
+        const struct advice_trial *t = &a->helpful.at[i];
         byi_text_addf(out, "%s\n  {\"options\": [", i ? "," : "");
         for (uint32_t k = 0; k < t->changes.n; k++) {
             byi_text_addf(out, "%s{\"option\": ", k ? ", " : "");
@@ -571,13 +573,13 @@ enum byoc_status byoc_advise(const char *path,
                              const struct byoc_compile_params *params, int json,
                              char **text, struct byoc_error *err)
 {
-    struct byoc_compile_params all;
-    struct advisor a = {.path = path, .params = &all};
+    struct byoc_compile_params full_params;
+    struct advisor a = {.path = path, .params = &full_params};
     struct byi_text out = {0};
 
     *text = NULL;
     BYI_BORDER(err);
-    BYI_TRY(byi_compile_params_read(&all, params, err));
+    BYI_TRY(byi_compile_params_read(&full_params, params, err));
     const struct byoc_compile_params base = base_params(a.params);
     if (a.params->passes || a.params->stop_after)
         return byi_fail(err, BYOC_EINVAL,
@@ -600,9 +602,9 @@ enum byoc_status byoc_advise(const char *path,
         print_json(&a, &out);
     else
         print_text(&a, &out);
-    for (uint32_t i = 0; i < a.found.n; i++)
-        byi_vec_free(a.found.at[i].changes.at);
-    byi_vec_free(a.found.at);
+    for (uint32_t i = 0; i < a.helpful.n; i++)
+        byi_vec_free(a.helpful.at[i].changes.at);
+    byi_vec_free(a.helpful.at);
     byi_arena_free(&a.arena);
     byoc_compiled_free(&a.base);
     *text = out.at;

@@ -7,7 +7,7 @@
 #include "core/base/guard.h"
 
 /* The arguments and the result of compile_all. */
-struct compiling {
+struct compile_args {
     const struct byi_model_source *source;
     const struct byoc_compile_params *params;
     struct byoc_compiled *c;
@@ -16,10 +16,10 @@ struct compiling {
 /* Compile in this process or in a child. byi_guarded() calls this. */
 static enum byoc_status compile_all(void *arg, struct byoc_error *err)
 {
-    struct compiling *x = arg;
-    if (x->params->isolate)
-        return byi_compile_isolated(x->source, x->params, &x->c, err);
-    return byi_compile_here(x->source, x->params, NULL, 0, &x->c, err);
+    struct compile_args *args = arg;
+    if (args->params->isolate)
+        return byi_compile_isolated(args->source, args->params, &args->c, err);
+    return byi_compile_here(args->source, args->params, NULL, 0, &args->c, err);
 }
 
 static enum byoc_status compile_model(const struct byi_model_source *source,
@@ -27,15 +27,16 @@ static enum byoc_status compile_model(const struct byi_model_source *source,
                                       struct byoc_compiled **compiled,
                                       struct byoc_error *err)
 {
-    struct byoc_compile_params all;
-    struct compiling x = {.source = source, .params = &all};
+    struct byoc_compile_params full_params;
+    struct compile_args args = {.source = source, .params = &full_params};
     struct byi_guard guard;
     *compiled = NULL;
-    BYI_TRY(byi_compile_params_read(&all, params, err));
-    const enum byoc_status status = byi_guarded(&guard, compile_all, &x, err);
+    BYI_TRY(byi_compile_params_read(&full_params, params, err));
+    const enum byoc_status status =
+        byi_guarded(&guard, compile_all, &args, err);
     if (status != BYOC_OK)
-        byoc_compiled_free(&x.c);
-    *compiled = x.c;
+        byoc_compiled_free(&args.c);
+    *compiled = args.c;
     byi_guard_leave(&guard);
     return status;
 }

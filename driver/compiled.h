@@ -65,8 +65,8 @@ struct byi_model_source {
  * the strings that it keeps of `params`. */
 struct byoc_compiled *byi_compiled_new(
     const struct byoc_compile_params *params);
-/* described.c: record in the ledger which implementations the regions use, if
- * their backend has describe(). */
+/* implementations.c: record in the ledger which implementations the regions
+ * use, if their backend has describe(). */
 void byi_record_implementations(struct byoc_compiled *c);
 /* try_regions.c: load the image, and set the fault of each region that fails.
  * Keeps the model as c->preloaded if all regions load. */

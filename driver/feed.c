@@ -27,7 +27,8 @@ static enum byoc_status read_tensor(const char *path, struct byi_arena *arena,
     if (byi_path_ends_in(path, ".pb"))
         return byi_onnx_tensor(path, arena, t, &name, err);
     return byi_fail(err, BYOC_EINVAL,
-                    "%s: not a .npy or .pb file, expected one of these", path);
+                    "%s: found a file of another kind, expected .npy or .pb",
+                    path);
 }
 
 /* Give a tensor the type of its input or output. Numpy and ONNX's test data
@@ -79,7 +80,7 @@ struct dim_sizes {
     struct byoc_dim at[64];
     bool given[64]; /* by a file or --dim */
     uint32_t n;
-    bool whole; /* every symbolic dim has a name and is in the list */
+    bool complete; /* every symbolic dim has a name and is in the list */
 };
 
 /* Returns the dim of that name, which is added if it is missing, or NULL if the
@@ -104,7 +105,8 @@ static void add_sizes(const struct byoc_model *model,
             struct byoc_dim *dim = io->dims[d] < 0 && io->dim_names[d]
                                        ? find_size(dim_sizes, io->dim_names[d])
                                        : NULL;
-            dim_sizes->whole = dim_sizes->whole && (dim || io->dims[d] >= 0);
+            dim_sizes->complete =
+                dim_sizes->complete && (dim || io->dims[d] >= 0);
             if (!dim || feed->random[i] || d >= feed->at[i].rank)
                 continue;
             dim->size = feed->at[i].dims[d];
@@ -121,9 +123,9 @@ static void choose_sizes(const struct byoc_model *model,
                          const struct byi_feed *feed,
                          struct dim_sizes *dim_sizes)
 {
-    static const int64_t usual[] = {1, 2, 64, 512, 4096, 32768};
+    static const int64_t common_sizes[] = {1, 2, 64, 512, 4096, 32768};
     uint32_t n_given = 0;
-    *dim_sizes = (struct dim_sizes){.whole = true};
+    *dim_sizes = (struct dim_sizes){.complete = true};
     add_sizes(model, feed, dim_sizes);
     for (const char *const *at = params->dims; at && *at; at++)
         for (uint32_t i = 0; i < dim_sizes->n; i++) {
@@ -135,19 +137,20 @@ static void choose_sizes(const struct byoc_model *model,
         }
     for (uint32_t i = 0; i < dim_sizes->n; i++)
         n_given += dim_sizes->given[i];
-    for (uint32_t k = 0; k < BYI_COUNT(usual) && n_given < dim_sizes->n; k++) {
+    for (uint32_t k = 0; k < BYI_COUNT(common_sizes) && n_given < dim_sizes->n;
+         k++) {
         for (uint32_t i = 0; i < dim_sizes->n; i++)
             if (!dim_sizes->given[i])
-                dim_sizes->at[i].size = usual[k];
+                dim_sizes->at[i].size = common_sizes[k];
         struct byoc_error err;
-        if (!dim_sizes->whole ||
+        if (!dim_sizes->complete ||
             byoc_internal_check_dims(model, dim_sizes->at, dim_sizes->n,
                                      &err) != BYOC_ETYPE)
             return;
     }
     for (uint32_t i = 0; i < dim_sizes->n; i++)
         if (!dim_sizes->given[i])
-            dim_sizes->at[i].size = usual[0];
+            dim_sizes->at[i].size = common_sizes[0];
 }
 
 /* Returns the size of an input's axis. */
@@ -224,20 +227,21 @@ static enum byoc_status check_names(const struct byoc_model *model,
 {
     for (const char *const *in = params->inputs; in && *in; in++) {
         size_t n = strcspn(*in, "=");
-        bool known = false;
+        bool is_input = false;
         if (!(*in)[n])
             return byi_fail(err, BYOC_EINVAL,
                             "input '%s': found no '=', expected NAME=FILE",
                             *in);
         for (uint32_t i = 0; i < byoc_model_n_inputs(model); i++) {
             const char *name = byoc_model_input(model, i)->name;
-            known = known || (strlen(name) == n && !strncmp(*in, name, n));
+            is_input =
+                is_input || (strlen(name) == n && !strncmp(*in, name, n));
         }
-        if (!known && byoc_model_n_inputs(model) == 0)
+        if (!is_input && byoc_model_n_inputs(model) == 0)
             return byi_fail(err, BYOC_EINVAL,
                             "input '%s': the model has no inputs; leave it out",
                             *in);
-        if (!known)
+        if (!is_input)
             return byi_fail(err, BYOC_EINVAL,
                             "found the input '%.*s', expected one of the "
                             "model's inputs, such as '%s'",
@@ -260,11 +264,11 @@ static bool read_dim(const char *text, size_t *n, int64_t *size)
     return !errno && !*end;
 }
 
-/* List up to `most` symbolic dims of the inputs, each once, and return their
- * number. Sets *used if a random input has the dim called `name`. */
+/* List up to `max_names` symbolic dims of the inputs, each once, and return
+ * their number. Sets *used if a random input has the dim called `name`. */
 static uint32_t list_dims(const struct byoc_model *model,
                           const struct byi_feed *feed, const char **names,
-                          uint32_t most, const char *name, size_t n_name,
+                          uint32_t max_names, const char *name, size_t n_name,
                           bool *used)
 {
     uint32_t n = 0;
@@ -279,7 +283,7 @@ static uint32_t list_dims(const struct byoc_model *model,
                 *used = *used || feed->random[i];
             while (k < n && strcmp(names[k], dim) != 0)
                 k++;
-            if (k == n && n < most)
+            if (k == n && n < max_names)
                 names[n++] = dim;
         }
     }
@@ -343,8 +347,8 @@ static enum byoc_status check_dims(const struct byoc_model *model,
                             "dim '%s': the files of the inputs give its size, "
                             "so it has no effect; leave it out",
                             name);
-        for (const char *const *b = params->dims; b < at; b++)
-            if (strncmp(*b, *at, n_name + 1) == 0)
+        for (const char *const *earlier = params->dims; earlier < at; earlier++)
+            if (strncmp(*earlier, *at, n_name + 1) == 0)
                 return byi_fail(err, BYOC_EINVAL,
                                 "dim '%s': given twice, expected one size",
                                 name);
@@ -384,7 +388,7 @@ enum byoc_status byi_feed_inputs(const struct byoc_model *model,
         if (!path && params->data)
             path = find_file(params->data, "input", i, arena);
         if (io->kind != BYOC_TENSOR) {
-            feed->lists = true;
+            feed->has_lists = true;
             BYI_TRY(read_list(path, io, arena, &feed->values[i], err));
             continue;
         }
@@ -406,8 +410,8 @@ enum byoc_status byi_feed_inputs(const struct byoc_model *model,
     BYI_TRY(check_dims(model, params, feed, arena, err));
     if (params->seeded && !feed->n_random)
         return byi_fail(err, BYOC_EINVAL,
-                        "seed %u: every input is from a file, so it has no "
-                        "effect; leave it out",
+                        "seed %u: every input is from a file, so the seed has "
+                        "no effect; leave it out",
                         params->seed);
     struct dim_sizes dim_sizes;
     choose_sizes(model, params, feed, &dim_sizes);
@@ -467,7 +471,7 @@ struct byi_feed byi_feed_outputs(const struct byoc_model *model,
         .values = byi_arena_calloc(arena, n, sizeof(struct byoc_value)),
     };
     for (uint32_t i = 0; i < n; i++)
-        feed.lists |= byoc_model_output(model, i)->kind != BYOC_TENSOR;
+        feed.has_lists |= byoc_model_output(model, i)->kind != BYOC_TENSOR;
     return feed;
 }
 
@@ -475,7 +479,7 @@ enum byoc_status byi_feed_run(struct byoc_state *state,
                               const struct byi_feed *in, struct byi_feed *out,
                               struct byoc_error *err)
 {
-    if (!in->lists && !out->lists)
+    if (!in->has_lists && !out->has_lists)
         return byoc_run(state, in->views, in->n, out->views, out->n, err);
     for (uint32_t i = 0; i < out->n; i++)
         out->values[i] = (struct byoc_value){.tensor = out->views[i]};
@@ -539,7 +543,7 @@ static enum byoc_status compare_strings(const struct byi_tensor *found,
 /* Whether n integers from -255 to 255 have at least MIN_VALUES different
  * values.
  */
-static bool varies(const int16_t *integers, int64_t n)
+static bool has_min_values(const int16_t *integers, int64_t n)
 {
     uint8_t seen[2 * UINT8_MAX + 1] = {0};
     int distinct = 0;
@@ -557,7 +561,7 @@ static enum byoc_status read_step(const struct byi_tensor *t, int64_t n,
                                   double *step, struct byoc_error *err)
 {
     int16_t *integers = byi_alloc((size_t)n, sizeof *integers);
-    float found = 1;
+    float scale = 1;
     if (!integers)
         return byi_fail(err, BYOC_ENOMEM,
                         "out of memory for the comparison of %lld elements",
@@ -565,9 +569,10 @@ static enum byoc_status read_step(const struct byi_tensor *t, int64_t n,
     if (t->dtype != BYOC_F32) {
         for (int64_t i = 0; i < n; i++)
             integers[i] = (int16_t)byi_tensor_float(t, i);
-        *step = varies(integers, n);
-    } else if (byi_find_scale(t->data, n, 1, 0, &found, integers)) {
-        *step = varies(integers, n) && rintf(found) != found ? found : 0;
+        *step = has_min_values(integers, n);
+    } else if (byi_find_scale(t->data, n, 1, 0, &scale, integers)) {
+        *step =
+            has_min_values(integers, n) && rintf(scale) != scale ? scale : 0;
     }
     byi_release(integers);
     return BYOC_OK;
@@ -578,8 +583,8 @@ static bool may_be_quantised(const struct byi_tolerance *tolerance,
                              enum byoc_dtype dtype)
 {
     return tolerance->steps > 0 &&
-           (dtype == BYOC_F32 ||
-            (tolerance->octets && (dtype == BYOC_U8 || dtype == BYOC_I8)));
+           (dtype == BYOC_F32 || (tolerance->integer_steps &&
+                                  (dtype == BYOC_U8 || dtype == BYOC_I8)));
 }
 
 enum byoc_status byi_compare_tensors(const struct byi_tensor *found,

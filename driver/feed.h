@@ -26,7 +26,7 @@ struct byi_feed {
     struct byi_tensor *at;
     DLTensor *views;           /* of the memory of `at` */
     struct byoc_value *values; /* the views, or sequences and optionals */
-    bool lists;                /* a value is a sequence or optional */
+    bool has_lists;            /* a value is a sequence or optional */
     bool *random; /* for each input: random, since no file was given */
     uint32_t n_random;
 };
@@ -66,11 +66,11 @@ struct byi_tensor byi_feed_tensor(const DLTensor *view);
 /* The difference of two tensors. */
 struct byi_difference {
     double max_abs, mean_abs; /* |found - expected|                         */
-    double max_rel;           /* over |expected| + 1% of the largest one    */
-    int64_t worst;            /* the element with max_abs; -1: none        */
-    int64_t n_bad;            /* elements outside the tolerance             */
-    double found, expected;   /* the values at `worst`; NaN for strings     */
-    double largest;           /* max |expected|, of finite values           */
+    double max_rel;         /* relative to |expected| + 1% of max |expected| */
+    int64_t worst;          /* the element with max_abs; -1: none        */
+    int64_t n_bad;          /* elements outside the tolerance             */
+    double found, expected; /* the values at `worst`; NaN for strings     */
+    double largest;         /* max |expected|, of finite values           */
     /* the step of an 8-bit quantisation, of which all expected values are
      * multiples; 0: there is no such step */
     double step;
@@ -83,13 +83,13 @@ struct byi_difference {
  * allowed, too. A sum in another order may round to a neighbouring step. Values
  * count as dequantised if at least 16 different ones occur, and each is k times
  * one step, bit for bit. Here |k| <= 255 is an integer, and the step is not.
- * With `octets`, 8-bit integers count as quantised with step 1 if at least 16
- * different ones occur.
- * Strings match if they are equal. Errors: BYOC_ETYPE if shape or dtype differ
- * (bool is compared with any type of one byte); BYOC_ENOMEM. */
+ * With `integer_steps`, 8-bit integers count as quantised with step 1 if at
+ * least 16 different ones occur. Strings match if they are equal. Errors:
+ * BYOC_ETYPE if shape or dtype differ (bool is compared with any type of one
+ * byte); BYOC_ENOMEM. */
 struct byi_tolerance {
     double atol, rtol, stol, steps;
-    bool octets;
+    bool integer_steps;
 };
 enum byoc_status byi_compare_tensors(const struct byi_tensor *found,
                                      const struct byi_tensor *expected,

@@ -14,13 +14,14 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+/* The state of byi_compile_isolated. */
 struct isolated_compile {
     const struct byi_model_source *source;
     const struct byoc_compile_params *params;
     struct byi_arena *arena; /* for the strings */
     BYI_VEC(struct byi_crashed_backend) crashed;
     int consts; /* descriptor of the unnamed file of constants; -1: none */
-    struct byi_child child;
+    struct byi_child child; /* the last one */
 };
 
 /* --- writing, in the child ------------------------------------------------ */
@@ -320,15 +321,16 @@ static void end_isolated(void *job)
 static bool note_crashed(struct isolated_compile *job)
 {
     const struct byi_child *child = &job->child;
-    bool known = !*child->plugin;
+    bool excluded = !*child->plugin;
     for (uint32_t i = 0; i < job->crashed.n; i++)
-        known = known || strcmp(job->crashed.at[i].plugin, child->plugin) == 0;
-    if (known)
+        excluded =
+            excluded || strcmp(job->crashed.at[i].plugin, child->plugin) == 0;
+    if (excluded)
         return false;
-    const struct byi_crashed_backend one = {
+    const struct byi_crashed_backend crashed_backend = {
         byi_arena_str(job->arena, child->plugin),
         byi_arena_printf(job->arena, "its process %s", child->how)};
-    BYI_PUSH(&job->crashed, one);
+    BYI_PUSH(&job->crashed, crashed_backend);
     return true;
 }
 

@@ -56,6 +56,7 @@ good() {
     fi
 }
 
+# byte NUMBER: print the byte with this value
 byte() {
     printf "\\$(printf %03o "$1")"
 }
@@ -161,7 +162,7 @@ for command in check "compile -o out.so" run; do
         --shape image=64x3x8x8
 done
 
-# a parent that ignores the end of children, which exec inherits
+# a parent process that ignores SIGCHLD, which exec inherits
 (
     trap '' CHLD
     CC=false exec "$byoc" compile --native "$digits/digits.onnx" -o no.so
@@ -183,7 +184,7 @@ bad 2 "found no '=', expected NAME=FILE" run good.so --input image
 bad 2 "cannot open" run good.so --input image=none.npy
 bad 2 "found a folder" run good.so --input image=folder.npy
 bad 2 "not a .npy" run good.so --input image=empty.npy
-bad 2 "expected one of these" run good.so --input image=good.so
+bad 2 "found a file of another kind, expected .npy or .pb" run good.so --input image=good.so
 bad 2 "found int64, expected float32" run good.so --input "image=$labels"
 bad 2 "input 'image': found no input_0.npy or input_0.pb" run good.so --data folder.onnx
 bad 2 "cannot open" run good.so --npz none.npz
@@ -367,7 +368,7 @@ bad 2 "expected PASS.NAME=VALUE" check relu.onnx --pass-option none
 bad 2 "$PWD/none.so: cannot open it: No such file" check relu.onnx --pass-plugin none.so
 bad 2 "No such file" check relu.onnx --pass-plugin /none/none.so
 bad 2 "/none/none: cannot create the folder: No such file" check relu.onnx --dump-passes /none/none
-bad 2 "BACKEND.WHAT=PATTERN" check relu.onnx --pattern none
+bad 2 "BACKEND.NAME=PATTERN" check relu.onnx --pattern none
 bad 2 "expected 1 to 4096" run good.so --threads 100000
 
 # gates

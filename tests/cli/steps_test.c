@@ -31,7 +31,7 @@ static struct byi_difference difference(float *found, float *expected,
     return d;
 }
 
-/* Multiples of `step`, of `values` different ones. */
+/* Fill `at` with multiples of `step`, `values` different ones. */
 static void fill(float *at, float step, int values)
 {
     for (int i = 0; i < N; i++)
@@ -86,16 +86,17 @@ static void no_steps_in_other_values(void **unused)
     }
 }
 
-/* 8-bit integers count as quantised only if `octets` says so, and if there are
- * enough different ones. */
-static void octets(void **unused)
+/* 8-bit integers count as quantised only if `integer_steps` says so, and if
+ * there are enough different ones. */
+static void integer_steps(void **unused)
 {
-    static const struct byi_tolerance both = {
-        .rtol = 1e-3, .steps = 2, .octets = true};
+    static const struct byi_tolerance with_integers = {
+        .rtol = 1e-3, .steps = 2, .integer_steps = true};
     static const struct {
         const struct byi_tolerance *tolerance;
         int values, bad;
-    } cases[] = {{&both, N, 1}, {&two_steps, N, 3}, {&both, 15, 3}};
+    } cases[] = {
+        {&with_integers, N, 1}, {&two_steps, N, 3}, {&with_integers, 15, 3}};
     (void)unused;
     for (size_t i = 0; i < BYI_COUNT(cases); i++) {
         uint8_t found[N], expected[N];
@@ -147,7 +148,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(steps_of_dequantised_values),
-        cmocka_unit_test(no_steps_in_other_values), cmocka_unit_test(octets),
-        cmocka_unit_test(infinities)};
+        cmocka_unit_test(no_steps_in_other_values),
+        cmocka_unit_test(integer_steps), cmocka_unit_test(infinities)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

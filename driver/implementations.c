@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* described.c: records which implementations the loaded regions use. Probes see
- * one composite at a time; a region may combine several, as it does with
- * quantised operators.
+/* implementations.c: records which implementations the loaded regions use.
+ * Probes see one composite at a time; a region may combine several, as it does
+ * with quantised operators.
  */
 #include "compiled.h"
 
@@ -17,11 +17,11 @@ struct node_impls {
     const char **impls;     /* of each source, joined by '+'; NULL: none */
 };
 
-static void add_names(struct node_impls *all)
+static void add_names(struct node_impls *map)
 {
-    for (uint32_t i = 0; i < all->c->m->sources.n; i++) {
-        const char *name = all->c->m->sources.at[i].name;
-        byi_index_add(&all->index, byi_hash_text(name), i);
+    for (uint32_t i = 0; i < map->c->m->sources.n; i++) {
+        const char *name = map->c->m->sources.at[i].name;
+        byi_index_add(&map->index, byi_hash_text(name), i);
     }
 }
 
@@ -38,20 +38,20 @@ static bool has_impl(const char *list, const char *impl)
     return false;
 }
 
-/* Add `impl` to the implementations of all model nodes whose name is the `n`
+/* Add `impl` to the implementations of map model nodes whose name is the `n`
  * bytes at `at`. */
-static void add_impl(const struct node_impls *all, const char *at, size_t n,
+static void add_impl(const struct node_impls *map, const char *at, size_t n,
                      const char *impl)
 {
-    BYI_INDEX_EACH (&all->index, byi_hash(0, at, n), i) {
-        const char *name = all->c->m->sources.at[i].name;
-        const char **impls = &all->impls[i];
+    BYI_INDEX_EACH (&map->index, byi_hash(0, at, n), i) {
+        const char *name = map->c->m->sources.at[i].name;
+        const char **impls = &map->impls[i];
         if (strncmp(name, at, n) != 0 || name[n] != '\0')
             continue;
         if (!*impls)
             *impls = impl;
         else if (!has_impl(*impls, impl))
-            *impls = byi_arena_printf(all->c->arena, "%s+%s", *impls, impl);
+            *impls = byi_arena_printf(map->c->arena, "%s+%s", *impls, impl);
     }
 }
 
@@ -64,12 +64,12 @@ static void drop_probed(struct byoc_compiled *c, const struct byi_func *f)
 }
 
 /* Add the step's implementation to its nodes. */
-static void add_step(const struct node_impls *all,
+static void add_step(const struct node_impls *map,
                      const struct byi_built_step *step)
 {
     for (const char *at = step->sources; *at;) {
         const size_t n = strcspn(at, ",");
-        add_impl(all, at, n, step->impl);
+        add_impl(map, at, n, step->impl);
         at += n + (at[n] == ',');
     }
 }
@@ -77,20 +77,20 @@ static void add_step(const struct node_impls *all,
 void byi_record_implementations(struct byoc_compiled *c)
 {
     const uint32_t n = c->m->sources.n;
-    struct node_impls all = {
+    struct node_impls map = {
         .c = c, .impls = byi_arena_calloc(c->arena, n, sizeof(char *))};
-    add_names(&all);
+    add_names(&map);
     for (uint32_t i = 0; i < c->built.regions.n; i++) {
         const struct byi_built_region *r = &c->built.regions.at[i];
         if (r->steps)
             drop_probed(c, c->m->funcs.at[r->func]);
         for (const struct byi_built_step *s = r->steps; s; s = s->next)
-            add_step(&all, s);
+            add_step(&map, s);
     }
     for (uint32_t i = 0; i < n; i++)
-        if (all.impls[i])
+        if (map.impls[i])
             byi_ledger_set_impl(c->ledger,
                                 &(struct byi_sources){.n = 1, .at = &i},
-                                all.impls[i]);
-    byi_index_free(&all.index);
+                                map.impls[i]);
+    byi_index_free(&map.index);
 }
