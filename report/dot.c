@@ -27,7 +27,7 @@ static const struct colour eliminated_colour = {"#9aa3ab", "#ffffff"};
 /* The state of byi_ledger_write_dot. */
 struct dot {
     const struct byi_report *r;
-    bool *done; /* for each node: written */
+    bool *is_written; /* for each node: written */
     struct byi_text *out;
 };
 
@@ -78,7 +78,7 @@ static void add_node(struct dot *d, uint32_t i, const char *indent)
     const struct colour colour = colour_of(d, where);
     const bool eliminated =
         !strcmp(where, "folded") || !strcmp(where, "removed");
-    d->done[i] = true;
+    d->is_written[i] = true;
     byi_text_addf(d->out, "%sn%u [label=\"", indent, i);
     add_escaped(d->out, node->op);
     byi_text_addf(d->out, "\\n");
@@ -104,7 +104,7 @@ static void add_region(struct dot *d, const struct byi_report_region *region,
     byi_text_addf(d->out, "\"; style=\"rounded\"; color=\"%s\";\n",
                   colour_of(d, region->backend).line);
     for (uint32_t i = 0; i < region->n_nodes; i++)
-        if (!d->done[region->nodes[i]])
+        if (!d->is_written[region->nodes[i]])
             add_node(d, region->nodes[i], "    ");
     byi_text_addf(d->out, "  }\n");
 }
@@ -133,7 +133,7 @@ static void add_graph(struct dot *d)
         if (d->r->regions[i].kept)
             add_region(d, &d->r->regions[i], number++);
     for (uint32_t i = 0; i < d->r->n_nodes; i++)
-        if (!d->done[i])
+        if (!d->is_written[i])
             add_node(d, i, "  ");
     add_edges(d);
     byi_text_addf(d->out, "}\n");
@@ -146,8 +146,8 @@ enum byoc_status byi_ledger_write_dot(const char *json, size_t n,
     struct byi_report r;
     BYI_TRY(byi_report_read(json, n, &r, err));
     struct dot d = {.r = &r,
-                    .done =
-                        byi_arena_calloc(r.arena, r.n_nodes, sizeof *d.done),
+                    .is_written = byi_arena_calloc(r.arena, r.n_nodes,
+                                                   sizeof *d.is_written),
                     .out = out};
     add_graph(&d);
     byi_report_free(&r);

@@ -61,7 +61,7 @@ void byi_ledger_free(struct byi_ledger **ledger)
     if (!*ledger)
         return;
     struct byi_ledger *l = *ledger;
-    byi_vec_free(l->texts.all.at);
+    byi_vec_free(l->texts.list.at);
     byi_index_free(&l->texts.index);
     byi_vec_free(l->attempts.at);
     byi_vec_free(l->entries.at);
@@ -81,12 +81,12 @@ static struct byi_interned_text *intern_text(struct byi_ledger *l,
     struct byi_texts *t = &l->texts;
     const uint64_t hash = byi_hash_text(text);
     BYI_INDEX_EACH (&t->index, hash, i)
-        if (strcmp(t->all.at[i].text, text) == 0)
-            return &t->all.at[i];
-    byi_index_add(&t->index, hash, t->all.n);
-    BYI_PUSH(&t->all, ((struct byi_interned_text){
-                          .text = byi_arena_str(l->arena, text)}));
-    return &t->all.at[t->all.n - 1];
+        if (strcmp(t->list.at[i].text, text) == 0)
+            return &t->list.at[i];
+    byi_index_add(&t->index, hash, t->list.n);
+    BYI_PUSH(&t->list, ((struct byi_interned_text){
+                           .text = byi_arena_str(l->arena, text)}));
+    return &t->list.at[t->list.n - 1];
 }
 
 const char *byi_ledger_intern(struct byi_ledger *l, const char *text)
@@ -125,9 +125,9 @@ void byi_ledger_set_facts(struct byi_ledger *l,
 struct byi_ledger_entry *byi_ledger_entry_of(struct byi_ledger *l,
                                              uint32_t source)
 {
-    const struct byi_ledger_entry none = {.where = BYI_REASON_REMOVED};
+    const struct byi_ledger_entry new_entry = {.where = BYI_REASON_REMOVED};
     while (l->entries.n <= source)
-        BYI_PUSH(&l->entries, none);
+        BYI_PUSH(&l->entries, new_entry);
     return &l->entries.at[source];
 }
 

@@ -49,6 +49,7 @@ struct byi_ledger_facts {
     uint32_t n_backends;
     const struct byi_ledger_backend *backends; /* in order of preference */
 };
+/* Record the facts, which are copied. */
 void byi_ledger_set_facts(struct byi_ledger *ledger,
                           const struct byi_ledger_facts *facts);
 /* Record the nodes that each model node reads, its attributes and the types of
@@ -104,6 +105,8 @@ struct byi_placement_times {
     double native_us, greedy_us, measured_us;
     const char *chosen;
 };
+/* Record the times, which are copied; `chosen` must be valid as long as the
+ * ledger. */
 void byi_ledger_set_measured(struct byi_ledger *ledger,
                              const struct byi_placement_times *measured);
 
@@ -147,10 +150,10 @@ void byi_ledger_close(struct byi_ledger *ledger, const struct byi_module *m,
 /* The totals of a closed ledger, in model nodes, regions and floating-point
  * operations. */
 struct byi_coverage {
-    uint32_t nodes; /* of the model */
-    uint32_t offloaded, native, folded, removed;
-    uint32_t regions;
-    double flops, flops_offloaded;
+    uint32_t nodes;                              /* of the model */
+    uint32_t offloaded, native, folded, removed; /* nodes by placement */
+    uint32_t regions;                            /* kept ones */
+    double flops, flops_offloaded; /* of all operators; of the offloaded */
     const char *sizes; /* "batch=64": of symbolic dims; "" if all are fixed */
 };
 /* The number of operators that a run executes, the denominator of the offloaded

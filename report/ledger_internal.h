@@ -40,13 +40,13 @@ struct byi_ledger_entry {
 /* A region, kept or reverted. */
 struct byi_region_entry {
     const char *name, *backend;
-    bool kept;
-    enum byi_reason reason; /* if it was reverted */
-    const char *detail;
+    bool kept;              /* in the final module; false: reverted or split */
+    enum byi_reason reason; /* if it was reverted or split */
+    const char *detail;     /* or NULL */
     uint32_t n_nodes;
     const uint32_t *nodes; /* sources; of a kept region: after closing */
     double flops;
-    uint32_t n_inputs, n_outputs;
+    uint32_t n_inputs, n_outputs; /* 0: it was never a function */
 };
 
 /* n sets of numbers: set i is at[first[i]] .. at[first[i + 1] - 1]. */
@@ -63,8 +63,8 @@ struct byi_interned_text {
 
 /* Interned strings. */
 struct byi_texts {
-    BYI_VEC(struct byi_interned_text) all;
-    struct byi_index index;
+    BYI_VEC(struct byi_interned_text) list;
+    struct byi_index index; /* from a hash of the text to its index in `list` */
 };
 
 /* All memory but the vectors and texts.index is in `arena`. */
@@ -73,7 +73,7 @@ struct byi_ledger {
     struct byi_texts texts;
     struct byi_ledger_facts facts;
     struct byi_number_sets reads; /* of each source: the sources it reads */
-    BYI_VEC(struct byi_attempt) attempts;
+    BYI_VEC(struct byi_attempt) attempts; /* the pool of all nodes' attempts */
     BYI_VEC(struct byi_ledger_entry) entries; /* indexed by source */
     BYI_VEC(struct byi_region_entry) regions;
     BYI_VEC(struct byi_gate) gates;

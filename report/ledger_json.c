@@ -103,20 +103,20 @@ static const char *where_of(const struct byi_ledger *l,
 }
 
 static void put_backend(const struct byi_ledger *l, struct byi_text *out,
-                        const struct byi_ledger_backend *v, bool first)
+                        const struct byi_ledger_backend *backend, bool first)
 {
     double flops = 0;
     uint32_t nodes = 0, regions = 0;
     for (uint32_t i = 0; i < l->regions.n; i++) {
         const struct byi_region_entry *r = &l->regions.at[i];
-        if (!r->kept || r->backend != v->name)
+        if (!r->kept || r->backend != backend->name)
             continue;
         regions++;
         nodes += r->n_nodes;
         flops += r->flops;
     }
-    open_item(out, first, "name", v->name);
-    put_text_member(out, "version", v->version);
+    open_item(out, first, "name", backend->name);
+    put_text_member(out, "version", backend->version);
     put_number_member(out, "nodes", nodes);
     put_number_member(out, "flops", flops);
     put_number_member(out, "regions", regions);
@@ -129,14 +129,15 @@ static void put_unlisted_backends(const struct byi_ledger *l,
                                   struct byi_text *out)
 {
     for (uint32_t i = 0; i < l->regions.n; i++) {
-        const struct byi_ledger_backend v = {.name = l->regions.at[i].backend};
-        bool known = false;
-        for (uint32_t k = 0; k < l->facts.n_backends && !known; k++)
-            known = l->facts.backends[k].name == v.name;
-        for (uint32_t k = 0; k < i && !known; k++)
-            known = l->regions.at[k].backend == v.name;
-        if (!known)
-            put_backend(l, out, &v, !l->facts.n_backends && !i);
+        const struct byi_ledger_backend backend = {
+            .name = l->regions.at[i].backend};
+        bool listed = false;
+        for (uint32_t k = 0; k < l->facts.n_backends && !listed; k++)
+            listed = l->facts.backends[k].name == backend.name;
+        for (uint32_t k = 0; k < i && !listed; k++)
+            listed = l->regions.at[k].backend == backend.name;
+        if (!listed)
+            put_backend(l, out, &backend, !l->facts.n_backends && !i);
     }
 }
 

@@ -166,15 +166,15 @@ static void print_regions(const struct byi_report *r, bool kept,
                   kept ? "\nregions:\n" : "\nregions that were not kept:\n");
     for (uint32_t i = 0; i < list.n && i < MAX_SHOWN; i++)
         print_region(list.at[i], out);
-    uint32_t most = 0, nodes = 0;
+    uint32_t max_nodes = 0, nodes = 0;
     for (uint32_t i = MAX_SHOWN; i < list.n; i++) {
         const uint32_t n = list.at[i]->n_nodes;
-        most = n > most ? n : most;
+        max_nodes = n > max_nodes ? n : max_nodes;
         nodes += n;
     }
     if (list.n > MAX_SHOWN)
         byi_text_addf(out, "  and %u smaller, %u node%s in all, %u at most\n",
-                      list.n - MAX_SHOWN, nodes, byi_plural(nodes), most);
+                      list.n - MAX_SHOWN, nodes, byi_plural(nodes), max_nodes);
     byi_vec_free(list.at);
 }
 
@@ -206,8 +206,8 @@ static void print_weight(const struct byi_report *r,
 }
 
 /* Print totals; then the weights that stay float32 and the weights with the
- * largest error, at most MAX_SHOWN unless `all`. */
-static void print_weights(const struct byi_report *r, bool all,
+ * largest error, at most MAX_SHOWN unless `show_all`. */
+static void print_weights(const struct byi_report *r, bool show_all,
                           struct byi_text *out)
 {
     BYI_VEC(const struct byi_report_weight *) list = {0};
@@ -226,7 +226,7 @@ static void print_weights(const struct byi_report *r, bool all,
     byi_text_addf(
         out, "\nweights to %s: %u of %u large ones, %.2f MB to %.2f MB\n",
         r->weights[0].to, narrowed, list.n, before / 1e6, after / 1e6);
-    const uint32_t shown = all || list.n < MAX_SHOWN ? list.n : MAX_SHOWN;
+    const uint32_t shown = show_all || list.n < MAX_SHOWN ? list.n : MAX_SHOWN;
     for (uint32_t i = 0; i < shown; i++)
         print_weight(r, list.at[i], out);
     if (shown < list.n)
@@ -249,9 +249,9 @@ static void print_precision(const struct byi_report_precision *p,
 /* Nodes that are printed as one line. */
 struct line {
     const char *op, *reason, *detail;
-    const char *first;   /* name of the first node */
-    uint32_t n;          /* number of nodes */
-    uint32_t first_node; /* its number in the model */
+    const char *first_name; /* name of the first node */
+    uint32_t n;             /* number of nodes */
+    uint32_t first_node;    /* its number in the model */
     double flops;
 };
 typedef BYI_VEC(struct line) line_list;
@@ -343,7 +343,7 @@ static line_list group_native(const struct byi_report *r)
             BYI_PUSH(&list, ((struct line){.op = node->op,
                                            .reason = node->reason,
                                            .detail = node->detail,
-                                           .first = node->name,
+                                           .first_name = node->name,
                                            .first_node = i,
                                            .n = 1,
                                            .flops = node->flops}));
@@ -363,19 +363,19 @@ static void print_native(const struct byi_report *r, struct byi_text *out)
     for (uint32_t i = 0; i < list.n; i++)
         byi_text_addf(out, "  %5u x %-*s %s: %s (first: %s)\n", list.at[i].n,
                       width, list.at[i].op, list.at[i].reason,
-                      list.at[i].detail, list.at[i].first);
+                      list.at[i].detail, list.at[i].first_name);
     byi_vec_free(list.at);
 }
 
 void byi_report_add_reasons(const struct byi_report *r, struct byi_text *out)
 {
-    const uint32_t most = 3;
+    const uint32_t max_reasons = 3;
     line_list list = group_native(r);
-    for (uint32_t i = 0; i < list.n && i < most; i++)
+    for (uint32_t i = 0; i < list.n && i < max_reasons; i++)
         byi_text_addf(out, "%s%u x %s, %s: %s", i ? "; " : "", list.at[i].n,
                       list.at[i].op, list.at[i].reason, list.at[i].detail);
-    if (list.n > most)
-        byi_text_addf(out, "; and %u more reasons", list.n - most);
+    if (list.n > max_reasons)
+        byi_text_addf(out, "; and %u more reasons", list.n - max_reasons);
     byi_vec_free(list.at);
 }
 

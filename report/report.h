@@ -29,8 +29,9 @@ struct byi_report_node {
 };
 /* A region: kept, split into others, or reverted. */
 struct byi_report_region {
+    /* outcome: "kept", "split" or "reverted"; reason and detail: if not kept */
     const char *name, *backend, *outcome, *reason, *detail;
-    bool kept;
+    bool kept; /* the outcome is "kept" */
     double flops, backend_us, native_us;
     uint32_t n_inputs, n_outputs; /* 0: it was never a function */
     uint32_t n_nodes;

@@ -20,10 +20,12 @@ typedef BYI_VEC(struct node_pair) pair_list;
 /* Two ledgers, and the nodes that differ. */
 struct ledger_comparison {
     const struct byi_report *old, *new;
-    pair_list moved;   /* to another backend, to or from native, or removed */
-    pair_list rebuilt; /* same backend, other pattern or implementation */
-    pair_list other;   /* still native, for another reason */
-    pair_list added, gone; /* only in the new model, only in the old one */
+    pair_list
+        moved_pairs; /* to another backend, to or from native, or removed */
+    pair_list rebuilt_pairs; /* same backend, other pattern or implementation */
+    pair_list other_reason_pairs; /* still native, for another reason */
+    pair_list added_pairs,
+        gone_pairs; /* only in the new model, only in the old one */
     /* the offloaded percentage of the operators that run in both models */
     double old_nodes, new_nodes;
 };
@@ -62,14 +64,14 @@ static void classify(struct ledger_comparison *d, const struct node_pair *pair)
 {
     const struct byi_report_node *old = pair->old, *new = pair->new;
     if (strcmp(old->where, new->where) != 0)
-        BYI_PUSH(&d->moved, *pair);
+        BYI_PUSH(&d->moved_pairs, *pair);
     else if (byi_report_is_native(new) && (strcmp(old->reason, new->reason) ||
                                            strcmp(old->detail, new->detail)))
-        BYI_PUSH(&d->other, *pair);
+        BYI_PUSH(&d->other_reason_pairs, *pair);
     else if (byi_report_is_offloaded(new) &&
              (strcmp(old->impl, new->impl) ||
               strcmp(old->pattern, new->pattern)))
-        BYI_PUSH(&d->rebuilt, *pair);
+        BYI_PUSH(&d->rebuilt_pairs, *pair);
 }
 
 /* In the order of the new model, then of the old one. */
@@ -102,9 +104,9 @@ static void match_nodes(struct ledger_comparison *d)
         i += c <= 0;
         k += c >= 0;
         if (c < 0)
-            BYI_PUSH(&d->gone, pair);
+            BYI_PUSH(&d->gone_pairs, pair);
         if (c > 0)
-            BYI_PUSH(&d->added, pair);
+            BYI_PUSH(&d->added_pairs, pair);
         if (c != 0)
             continue;
         classify(d, &pair);
@@ -117,11 +119,11 @@ static void match_nodes(struct ledger_comparison *d)
     d->old_nodes = n_both ? 100.0 * n_old / n_both : 0;
     d->new_nodes = n_both ? 100.0 * n_new / n_both : 0;
     byi_arena_free(&arena);
-    sort_pairs(&d->moved);
-    sort_pairs(&d->rebuilt);
-    sort_pairs(&d->other);
-    sort_pairs(&d->added);
-    sort_pairs(&d->gone);
+    sort_pairs(&d->moved_pairs);
+    sort_pairs(&d->rebuilt_pairs);
+    sort_pairs(&d->other_reason_pairs);
+    sort_pairs(&d->added_pairs);
+    sort_pairs(&d->gone_pairs);
 }
 
 static bool is_worse(const struct ledger_comparison *d, double tolerance)
@@ -335,11 +337,12 @@ static void print_text(const struct ledger_comparison *d, double tolerance,
                       "machine", d->old->cpu, d->old->threads, d->new->cpu,
                       d->new->threads);
     print_backends(d, out);
-    print_list(&d->moved, "moved", say_moved, out);
-    print_list(&d->rebuilt, "built in another way", say_rebuilt, out);
-    print_list(&d->other, "native for another reason", say_other, out);
-    print_list(&d->gone, "no longer in the model", say_gone, out);
-    print_list(&d->added, "new in the model", say_added, out);
+    print_list(&d->moved_pairs, "moved", say_moved, out);
+    print_list(&d->rebuilt_pairs, "built in another way", say_rebuilt, out);
+    print_list(&d->other_reason_pairs, "native for another reason", say_other,
+               out);
+    print_list(&d->gone_pairs, "no longer in the model", say_gone, out);
+    print_list(&d->added_pairs, "new in the model", say_added, out);
 }
 
 /* --- as JSON -------------------------------------------------------------- */
@@ -412,11 +415,11 @@ static void print_json(const struct ledger_comparison *d, bool worse,
     byi_json_add(root, "worse", byi_json_bool(arena, worse));
     byi_json_add(root, "old", side_json(arena, d->old, d->old_nodes));
     byi_json_add(root, "new", side_json(arena, d->new, d->new_nodes));
-    add_list(arena, root, "moved", &d->moved);
-    add_list(arena, root, "rebuilt", &d->rebuilt);
-    add_list(arena, root, "other_reason", &d->other);
-    add_list(arena, root, "gone", &d->gone);
-    add_list(arena, root, "added", &d->added);
+    add_list(arena, root, "moved", &d->moved_pairs);
+    add_list(arena, root, "rebuilt", &d->rebuilt_pairs);
+    add_list(arena, root, "other_reason", &d->other_reason_pairs);
+    add_list(arena, root, "gone", &d->gone_pairs);
+    add_list(arena, root, "added", &d->added_pairs);
     byi_json_print(root, out);
     byi_arena_free(&arena);
 }
@@ -432,10 +435,10 @@ bool byi_report_add_diff(const struct byi_report *old,
         print_json(&d, worse, out);
     else
         print_text(&d, tolerance, out);
-    byi_vec_free(d.moved.at);
-    byi_vec_free(d.rebuilt.at);
-    byi_vec_free(d.other.at);
-    byi_vec_free(d.added.at);
-    byi_vec_free(d.gone.at);
+    byi_vec_free(d.moved_pairs.at);
+    byi_vec_free(d.rebuilt_pairs.at);
+    byi_vec_free(d.other_reason_pairs.at);
+    byi_vec_free(d.added_pairs.at);
+    byi_vec_free(d.gone_pairs.at);
     return worse;
 }

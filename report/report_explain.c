@@ -137,11 +137,11 @@ static void print_attempts(const struct byi_report_node *node,
 static uint32_t dissimilarity(const char *wanted, const char *name)
 {
     const size_t n = strlen(wanted);
-    const uint32_t far = n < 24 ? 2 + (uint32_t)n / 4 : 8;
+    const uint32_t max_distance = n < 24 ? 2 + (uint32_t)n / 4 : 8;
     if (n && (strcasestr(name, wanted) || strcasestr(wanted, name)))
         return 1;
-    const uint32_t d = byi_edit_distance(wanted, name, true, far);
-    return d < far ? d : UINT32_MAX;
+    const uint32_t d = byi_edit_distance(wanted, name, true, max_distance);
+    return d < max_distance ? d : UINT32_MAX;
 }
 
 /* Fail because no node has the name; suggest the most similar names. */
@@ -174,7 +174,7 @@ static enum byoc_status fail_unknown_node(const struct byi_report *r,
                                    : ", ",
                       r->nodes[at[i]].name);
     byi_fail(err, BYOC_EINVAL, "the model has no node '%s'; %s%s%s", wanted,
-             n ? "did you mean " : "`byoc check --all` names them",
+             n ? "did you mean " : "`byoc check --all` lists its nodes",
              n ? names.at : "", n ? "?" : "");
     byi_text_free(&names);
     return BYOC_EINVAL;

@@ -27,22 +27,22 @@ function keysOf(graph) {
     }));
 }
 
-// Set `before`, `after` and `change` of the nodes of two graphs, and graph.fresh
-// and graph.gone, the nodes that only the newer or only the older graph has.
+// Set `before`, `after` and `change` of the nodes of two graphs, and graph.added
+// and graph.removed, the nodes that only the newer or only the older graph has.
 function pair(graph, old) {
     const before = keysOf(old);
     for (const [key, node] of keysOf(graph)) {
-        const same = before.get(key);
-        if (!same)
+        const counterpart = before.get(key);
+        if (!counterpart)
             continue;
-        node.before = same;
-        same.after = node;
-        node.change = CHANGES.find(([, , is]) => is(same, node))?.[0];
+        node.before = counterpart;
+        counterpart.after = node;
+        node.change = CHANGES.find(([, , is]) => is(counterpart, node))?.[0];
     }
     graph.old = old;
-    graph.fresh = graph.nodes.filter((n) => !n.before);
-    graph.gone = old.nodes.filter((n) => !n.after);
-    for (const node of graph.fresh)
+    graph.added = graph.nodes.filter((n) => !n.before);
+    graph.removed = old.nodes.filter((n) => !n.after);
+    for (const node of graph.added)
         node.change = 'new';
     // one colour for a backend on both sides
     graph.names = old.names = [...new Set([...graph.names, ...old.names])];
@@ -88,7 +88,7 @@ class OlderGraph {
         const { view } = main, size = main.size();
         const mx = view.x + size.w / 2 / view.scale;
         const my = view.y + size.h / 2 / view.scale;
-        let best = null, least = Infinity;
+        let best = null, nearest = Infinity;
         for (const box of main.scene.arrangement.boxes) {
             const node = box.item.kind === 'node' ? box.item
                 : box.open ? null : box.item.members.find((n) => n.before);
@@ -97,8 +97,8 @@ class OlderGraph {
                 at.get(node.before.container));
             const far = box.item === selected ? -1
                 : Math.hypot(box.x + box.w / 2 - mx, box.y + box.h / 2 - my);
-            if (counterpart && far < least)
-                [best, least] = [[box, counterpart], far];
+            if (counterpart && far < nearest)
+                [best, nearest] = [[box, counterpart], far];
         }
         const older = this.drawing.view, { w, h } = this.drawing.size();
         older.scale = view.scale;

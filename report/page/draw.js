@@ -41,15 +41,15 @@ function colourOf(paint, backends, where) {
 }
 
 // The results of fit, by font, room, end that is cut, and text.
-const fits = new Map();
+const fitCache = new Map();
 
 // Cut `text` to `room` pixels: at its start if `start`, as for names, which
 // differ at their ends; otherwise at its end.
 function fit(pen, text, room, start) {
     const key = pen.font + room + (start ? '<' : '>') + text;
-    let found = fits.get(key);
-    if (found === undefined) {
-        found = text;
+    let result = fitCache.get(key);
+    if (result === undefined) {
+        result = text;
         if (pen.measureText(text).width > room) {
             let low = 0, high = Math.min(text.length, 200);
             const cut = (n) => (start ? '\u2026' + text.slice(-n || Infinity)
@@ -61,11 +61,11 @@ function fit(pen, text, room, start) {
                 else
                     high = n - 1;
             }
-            found = cut(low);
+            result = cut(low);
         }
-        fits.set(key, found);
+        fitCache.set(key, result);
     }
-    return found;
+    return result;
 }
 
 // Add a wire to the pen's path, from the point at index `from` of
@@ -83,11 +83,11 @@ function trace(pen, points, from) {
 }
 
 // A canvas with a graph. `view` is the graph's coordinates of the upper left
-// corner, and the pixels per unit.
+// corner, and the pixels per unit. `edge` is the visible part of the graph.
 class Drawing {
     constructor(canvas) {
         this.canvas = canvas;
-        this.aside = canvas.id !== 'graph'; // drawn for comparison: no strip
+        this.isOlder = canvas.id !== 'graph'; // drawn for comparison: no strip
         this.pen = canvas.getContext('2d');
         this.view = { x: 0, y: 0, scale: 1 };
         this.strip = document.createElement('canvas');
@@ -124,7 +124,7 @@ class Drawing {
     // Whether the graph is so much higher than the canvas that the strip helps.
     hasStrip() {
         const { w, h } = this.size(), { arrangement } = this.scene;
-        return !this.aside && w > 480 &&
+        return !this.isOlder && w > 480 &&
             arrangement.height * this.view.scale > 1.6 * h;
     }
 
@@ -289,12 +289,12 @@ class Drawing {
     // or for a region that takes all of the run.
     drawHeat(box) {
         const { pen, scene } = this, { paint, graph } = scene;
-        const most = box.item.kind === 'region' ? graph.us : graph.most;
-        if (!(box.item.us > 0) || !(most > 0))
+        const full = box.item.kind === 'region' ? graph.us : graph.maxNodeUs;
+        if (!(box.item.us > 0) || !(full > 0))
             return;
         pen.fillStyle = paint.heat;
         pen.fillRect(box.x + 8, box.y + box.h - 4,
-            (box.w - 16) * Math.min(1, box.item.us / most), 3);
+            (box.w - 16) * Math.min(1, box.item.us / full), 3);
     }
 
     // Draw a frame around boxes that differ from the old ledger.

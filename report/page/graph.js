@@ -200,14 +200,14 @@ function openRegion(graph, region, { reads, readers }, boxOf) {
 //   wires  {points, drawFrom}: see layOut
 //   paths  of an edge "s>t" of the model: the wires it runs through
 function arrange(graph, open, showEliminated) {
-    const seen = visibleEdges(graph, showEliminated), layering = new Layering();
+    const edgeSets = visibleEdges(graph, showEliminated), layering = new Layering();
     const isCollapsed = (node) => node.container && !open.has(node.container.name);
     const boxOf = (node) => (isCollapsed(node) ? node.container.name + ' ' :
         node.index + '');
     const inner = new Map();
     for (const region of graph.regions)
         if (open.has(region.name))
-            inner.set(region, openRegion(graph, region, seen, boxOf));
+            inner.set(region, openRegion(graph, region, edgeSets, boxOf));
     const numberOf = (node) => layering.numbers.get(node.container || node);
     for (const node of graph.nodes) {
         const region = node.container, inside = inner.get(region);
@@ -221,7 +221,7 @@ function arrange(graph, open, showEliminated) {
     const edges = [];
     for (const node of graph.nodes) {
         const b = numberOf(node);
-        for (const i of b === undefined ? [] : seen.reads[node.index]) {
+        for (const i of b === undefined ? [] : edgeSets.reads[node.index]) {
             const from = graph.nodes[i], a = numberOf(from);
             if (a !== b)
                 edges.push({ s: i, t: node.index, wire: layering.wire(a,

@@ -77,6 +77,7 @@ function assignRanks(g) {
     const { n, pin } = g;
     const outs = groupByKey(n, g.down, (e) => e.a);
     const ins = groupByKey(n, g.down, (e) => e.b);
+    // waits: how many of a node's producers have no rank yet
     const waits = new Int32Array(n), rank = new Int32Array(n), order = [];
     const first = pin && pin.some((p) => p < 0) ? 1 : 0;
     let alone = 0;
@@ -128,7 +129,9 @@ function longestReach(chains) {
     return Infinity;
 }
 
-// Edges of one origin share their points: one chain for each origin.
+// Add the points of long edges. Edges of one origin share their points: one chain
+// for each origin. From here on, nodes are 0 .. n-1 and points n .. total-1, and
+// g.wide is their width; a segment joins two of them in neighbouring ranks.
 function addPoints(g) {
     const chains = new Map();
     for (const e of g.down) {
@@ -140,7 +143,7 @@ function addPoints(g) {
         chain.span = Math.max(chain.span, g.rank[e.b] - g.rank[e.a]);
     }
     const list = [...chains.values()], reach = longestReach(list);
-    g.all = g.n;
+    g.total = g.n;
     g.ranks = [];
     const segments = [];
     const rankOf = Array.from(g.rank);
@@ -152,7 +155,7 @@ function addPoints(g) {
             if (span > reach)
                 continue;
             while (chain.points.length < span - 1) {
-                const k = chain.points.length, point = g.all++;
+                const k = chain.points.length, point = g.total++;
                 rankOf.push(g.rank[e.a] + k + 1);
                 segments.push(k
                     ? { a: chain.points[k - 1], b: point, ax: 0, bx: 0 }
@@ -173,27 +176,28 @@ function addPoints(g) {
         }
     }
     g.rank = Int32Array.from(rankOf);
-    for (let i = 0; i < g.all; i++)
+    for (let i = 0; i < g.total; i++)
         (g.ranks[g.rank[i]] ||= []).push(i);
     for (let r = 0; r < g.ranks.length; r++)
         g.ranks[r] ||= [];
-    // segments by number: from, to, and how far the lower end is to lean
+    // segments by number: ends a and b, the ports there, and `lean`, the distance
+    // of the middles that makes the segment vertical
     const numbers = segments.map((_, i) => i);
     g.a = Int32Array.from(segments, (s) => s.a);
     g.b = Int32Array.from(segments, (s) => s.b);
     g.ax = Float64Array.from(segments, (s) => s.ax);
     g.bx = Float64Array.from(segments, (s) => s.bx);
     g.lean = g.ax.map((ax, i) => ax - g.bx[i]);
-    g.wide = new Float64Array(g.all);
+    g.wide = new Float64Array(g.total);
     g.wide.set(g.w);
-    g.below = groupByKey(g.all, numbers, (s) => g.a[s]);
-    g.above = groupByKey(g.all, numbers, (s) => g.b[s]);
+    g.below = groupByKey(g.total, numbers, (s) => g.a[s]);
+    g.above = groupByKey(g.total, numbers, (s) => g.b[s]);
 }
 
 // Count the crossings of segments between neighbouring ranks, with a Fenwick tree
 // of the ends so far (after Barth, Juenger and Mutzel).
 function countCrossings(g, position) {
-    const { below, b } = g, tree = new Int32Array(g.all + 1), ends = [];
+    const { below, b } = g, tree = new Int32Array(g.total + 1), ends = [];
     let crossings = 0;
     for (let r = 0; r + 1 < g.ranks.length; r++) {
         const size = g.ranks[r + 1].length;
@@ -239,15 +243,15 @@ function sortRank(g, rank, position, mean, up) {
 
 // Sweep down and up, and keep the order with the fewest crossings.
 function orderRanks(g) {
-    const position = new Int32Array(g.all), mean = new Float64Array(g.all);
+    const position = new Int32Array(g.total), mean = new Float64Array(g.total);
     for (const rank of g.ranks)
         rank.forEach((node, i) => { position[node] = i; });
-    const sweeps = g.all > 20000 ? 4 : g.all > 4000 ? 8 : 16;
-    let best = null, least = Infinity;
-    for (let sweep = 0; sweep <= sweeps && least; sweep++) {
+    const sweeps = g.total > 20000 ? 4 : g.total > 4000 ? 8 : 16;
+    let best = null, fewest = Infinity;
+    for (let sweep = 0; sweep <= sweeps && fewest; sweep++) {
         const crossings = countCrossings(g, position);
-        if (crossings < least) {
-            least = crossings;
+        if (crossings < fewest) {
+            fewest = crossings;
             best = g.ranks.map((rank) => rank.slice());
         }
         for (let k = 0; k < g.ranks.length; k++) {
@@ -267,8 +271,8 @@ function distance(g, p, q) {
 // Weight each segment: those of long edges much, so that they run straight;
 // those of short dead ends, such as constants, little, so that they give way.
 function weigh(g) {
-    const { a, b, n } = g, high = new Int32Array(g.all);
-    const low = new Int32Array(g.all), last = g.ranks.length - 1;
+    const { a, b, n } = g, high = new Int32Array(g.total);
+    const low = new Int32Array(g.total), last = g.ranks.length - 1;
     g.pull = new Float64Array(a.length);
     for (let r = 0; r <= last; r++) {
         for (const node of g.ranks[r])
@@ -330,8 +334,8 @@ function setTargets(g, rank, x, target, weight) {
 // Align paths of nodes that have one neighbour above and below, and of points,
 // as far as there is room beside them.
 function straighten(g, x) {
-    const left = new Float64Array(g.all), right = new Float64Array(g.all);
-    const seen = new Uint8Array(g.all), spot = new Int32Array(g.all);
+    const left = new Float64Array(g.total), right = new Float64Array(g.total);
+    const seen = new Uint8Array(g.total), spot = new Int32Array(g.total);
     for (const rank of g.ranks)
         rank.forEach((node, i) => { spot[node] = i; });
     const room = (node) => {
@@ -389,8 +393,8 @@ function straighten(g, x) {
 // Set the x coordinate of every node and point: sweep over the ranks, down and
 // up, then align paths.
 function placeRanks(g) {
-    const x = new Float64Array(g.all), target = new Float64Array(g.all);
-    const weight = new Float64Array(g.all);
+    const x = new Float64Array(g.total), target = new Float64Array(g.total);
+    const weight = new Float64Array(g.total);
     const widest = g.ranks.reduce((m, rank) => Math.max(m, rank.length), 0);
     g.pools = { sums: new Float64Array(widest), sizes: new Int32Array(widest),
         weights: new Float64Array(widest), shifts: new Float64Array(widest) };
@@ -404,7 +408,7 @@ function placeRanks(g) {
         for (const node of rank)
             x[node] -= at / 2;
     }
-    const rounds = g.all > 20000 ? 8 : g.all > 4000 ? 16 : 32;
+    const rounds = g.total > 20000 ? 8 : g.total > 4000 ? 16 : 32;
     const last = g.ranks.length - 1;
     for (let round = 0; round < rounds; round++)
         for (let k = 0; k <= last; k++) {

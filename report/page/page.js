@@ -182,14 +182,14 @@ function reveal(item, centre) {
 function select(item, show) {
     state.selected = item;
     if (item && item.kind === 'node') {
-        let again = false;
+        let changed = false;
         if (item.container && show && !state.open.has(item.container.name)) {
             state.open.add(item.container.name);
-            again = true;
+            changed = true;
         }
         if (item.eliminated && !state.eliminated)
-            again = state.eliminated = true;
-        if (again)
+            changed = state.eliminated = true;
+        if (changed)
             rearrange();
     }
     if (item && show)
@@ -225,8 +225,8 @@ function toggle(region) {
 }
 
 function toggleAll() {
-    const some = graph.regions.some((r) => state.open.has(r.name));
-    state.open = new Set(some ? [] : graph.regions.map((r) => r.name));
+    const anyOpen = graph.regions.some((r) => state.open.has(r.name));
+    state.open = new Set(anyOpen ? [] : graph.regions.map((r) => r.name));
     rearrange();
     fitStart();
     update();
@@ -344,7 +344,7 @@ function neighbour(from, key) {
     for (const node of members)
         for (const i of sign < 0 ? node.inputs : node.readers)
             linked.add(boxOf(graph.nodes[i]));
-    let best = null, least = Infinity;
+    let best = null, shortest = Infinity;
     for (const b of arrangement.boxes) {
         if (b === box ||
             (b.open && from.container !== b.item && !linked.has(b)))
@@ -355,8 +355,8 @@ function neighbour(from, key) {
         if (ahead <= 0 || (b.open && sides) || (sides && Math.abs(dy) > b.h))
             continue;
         const far = ahead + aside + (sides || linked.has(b) ? 0 : 1e6);
-        if (far < least) {
-            least = far;
+        if (far < shortest) {
+            shortest = far;
             best = b;
         }
     }
@@ -632,7 +632,7 @@ function showHeader() {
 for (const node of graph.nodes)
     node.text = (node.name + ' ' + node.op + ' ' + (node.region || ''))
         .toLowerCase();
-const wanted = restoreFromUrl();
+const restored = restoreFromUrl();
 // expand the region of a model that has only one: collapsed, it would be one box
 if (!location.hash && graph.regions.length === 1 &&
     graph.nodes.every((n) => n.container || n.eliminated))
@@ -647,8 +647,8 @@ drawing.show(scene());
 before?.show(drawing.scene);
 fitStart();
 match();
-if (wanted)
-    select(wanted, true);
+if (restored)
+    select(restored, true);
 drawing.draw();
 before?.draw(drawing, state);
 state.timing = (arrangement.boxes.length === 1 ? '1 box' :

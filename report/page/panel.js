@@ -46,15 +46,15 @@ function make(tag, attributes, ...children) {
     return element;
 }
 
-// "12 Conv, 3 Add": the most frequent first, at most `most` of them.
-function tally(items, name, most) {
+// "12 Conv, 3 Add": the most frequent first, at most `limit` of them.
+function tally(items, name, limit) {
     const counts = new Map();
     for (const item of items)
         counts.set(name(item), (counts.get(name(item)) || 0) + 1);
     const sorted = [...counts].sort((a, b) => b[1] - a[1] ||
         (a[0] < b[0] ? -1 : 1));
-    return sorted.slice(0, most).map(([key, n]) => n + ' ' + key)
-        .join(', ') + (sorted.length > most ? ', \u2026' : '');
+    return sorted.slice(0, limit).map(([key, n]) => n + ' ' + key)
+        .join(', ') + (sorted.length > limit ? ', \u2026' : '');
 }
 
 // The node's reason, and the detail of the last attempt with this reason.
@@ -95,10 +95,10 @@ class Panel {
         const parts = !selected ? this.overview(state)
             : selected.kind === 'region' ? this.region(selected, state)
             : this.node(selected, state);
-        const fresh = this.shown !== selected;
+        const changed = this.shown !== selected;
         this.shown = selected;
         this.element.replaceChildren(...parts.filter(Boolean));
-        if (fresh)
+        if (changed)
             this.element.scrollTop = 0;
     }
 
@@ -146,9 +146,9 @@ class Panel {
             make('h2', { class: 'next' }, 'Nodes that changed'),
             rows.length ? make('ul', null, rows)
                 : make('p', { class: 'soft' }, 'None.'),
-            graph.gone.length ? make('p', { class: 'soft' },
-                several(graph.gone.length, 'node') + ' only in the older: ' +
-                tally(graph.gone, (n) => n.title, 6)) : null);
+            graph.removed.length ? make('p', { class: 'soft' },
+                several(graph.removed.length, 'node') + ' only in the older: ' +
+                tally(graph.removed, (n) => n.title, 6)) : null);
     }
 
     // The steps of the profile, those with the most time first.
@@ -271,18 +271,18 @@ class Panel {
     }
 
     // A list of buttons that select; long ones end in "and 80 more".
-    links(items, say, most = 40, of = (item) => item) {
+    links(items, say, limit = 40, of = (item) => item) {
         const list = make('ul', { class: 'links' });
         const add = (some) => list.append(...some.map((item) =>
             make('li', null, make('button', { type: 'button',
                 onclick: () => this.act.select(of(item)) }, say(item)))));
-        add(items.slice(0, most));
-        if (items.length > most) {
+        add(items.slice(0, limit));
+        if (items.length > limit) {
             const more = make('li', null, make('button', { type: 'button',
                 class: 'more', onclick: () => {
                     more.remove();
-                    add(items.slice(most));
-                } }, 'and ' + sayCount(items.length - most) + ' more'));
+                    add(items.slice(limit));
+                } }, 'and ' + sayCount(items.length - limit) + ' more'));
             list.append(more);
         }
         return list;

@@ -7,14 +7,14 @@
 // regions to their times. The time of a step that computes several nodes is
 // added to the node with the most work.
 function addTimes(graph, profile) {
-    const named = new Map(graph.nodes.map((n) => [n.name || '#' + n.index, n]));
-    let all = 0;
+    const byName = new Map(graph.nodes.map((n) => [n.name || '#' + n.index, n]));
+    let total = 0;
     graph.steps = profile.steps.map((step) => {
         const nodes = step.nodes.split(',').map((name) =>
-            named.get(name.trim())).filter(Boolean);
+            byName.get(name.trim())).filter(Boolean);
         const first = nodes.reduce((best, n) => (!best || n.flops > best.flops
             ? n : best), null);
-        all += step.median_us;
+        total += step.median_us;
         for (const node of nodes)
             (node.steps ||= []).push(step);
         if (first)
@@ -25,8 +25,8 @@ function addTimes(graph, profile) {
         return Object.assign(step, { members: nodes, first });
     });
     graph.profile = profile;
-    graph.us = all;
-    graph.most = Math.max(...graph.nodes.map((n) => n.us || 0));
+    graph.us = total;
+    graph.maxNodeUs = Math.max(...graph.nodes.map((n) => n.us || 0));
 }
 
 // The time of a node: measured in a run, or by partitioning by cost.

@@ -529,8 +529,8 @@ async function compares(browser) {
         '[...graph.regions, ...graph.old.regions].every((r) => r.line && ' +
         'r.operators)'),
     true);
-    same('compare: the same again', await browser.ask('[graph.fresh.length, ' +
-        'graph.gone.length]'), [0, 0]);
+    same('compare: the same again', await browser.ask('[graph.added.length, ' +
+        'graph.removed.length]'), [0, 0]);
     const text = await browser.ask('document.querySelector("aside").innerText');
     for (const words of ['before', 'after', 'lost: a backend ran it',
         'gained: a backend runs it'])
