@@ -21,8 +21,9 @@ static void print_backend(void *ctx, const char *path, const char *name,
 {
     struct plugin_count *count = ctx;
     if (why) {
-        bool named = strncmp(why, path, strlen(path)) == 0;
-        printf("rejected  %s%s%s\n", named ? "" : path, named ? "" : ": ", why);
+        bool has_path = strncmp(why, path, strlen(path)) == 0;
+        printf("rejected  %s%s%s\n", has_path ? "" : path, has_path ? "" : ": ",
+               why);
         count->rejected++;
     } else {
         printf("%-9s %s (%s)\n", name, path, version);
@@ -30,6 +31,7 @@ static void print_backend(void *ctx, const char *path, const char *name,
     }
 }
 
+/* Append a member to an object; if `value` is NULL, the member is null. */
 static void put_member(struct byi_text *json, const char *name,
                        const char *value)
 {
@@ -62,43 +64,44 @@ static void add_backend(void *ctx, const char *path, const char *name,
         count->usable++;
 }
 
-/* Print the native kernels and the warnings, after the plug-ins. */
-static void print_list(const struct byi_text *copies)
+/* Print the native kernels and the warnings, after the plug-ins. `duplicates`:
+ * one warning a line, about each library that the process has twice. */
+static void print_list(const struct byi_text *duplicates)
 {
     printf("native    in libbyoc_runtime.so (byoc %s), always there\n",
            byoc_version());
-    for (const char *line = copies->at; line && *line;
+    for (const char *line = duplicates->at; line && *line;
          line = strchr(line, '\n') + 1)
         printf("warning   %.*s\n", (int)strcspn(line, "\n"), line);
 }
 
 static void print_json(const struct byi_text *plugins,
-                       const struct byi_text *copies)
+                       const struct byi_text *duplicates)
 {
     struct byi_text json = {0};
     byi_text_addf(&json, "{\"plugins\": [%s\n  ],\n  ",
                   plugins->at ? plugins->at : "");
     put_member(&json, "native", byoc_version());
     byi_text_addf(&json, ",\n  ");
-    put_member(&json, "warnings", copies->n ? copies->at : NULL);
+    put_member(&json, "warnings", duplicates->n ? duplicates->at : NULL);
     printf("%s}\n", json.at);
     byi_text_free(&json);
 }
 
-/* Print every plug-in with a verdict, and warnings about libraries of which
- * the process has two copies. Returns the exit code. */
+/* Print every plug-in, whether it can be used, and warnings about libraries of
+ * which the process has two copies. Returns the exit code. */
 static int list_backends(const char *plugins, bool as_json)
 {
-    struct byi_text json = {0}, copies = {0};
+    struct byi_text json = {0}, duplicates = {0};
     struct plugin_count count = {.json = &json};
     byoc_backends_list(plugins, as_json ? add_backend : print_backend, &count);
-    byoc_internal_copies(&copies);
+    byoc_internal_copies(&duplicates);
     if (as_json)
-        print_json(&json, &copies);
+        print_json(&json, &duplicates);
     else
-        print_list(&copies);
+        print_list(&duplicates);
     byi_text_free(&json);
-    byi_text_free(&copies);
+    byi_text_free(&duplicates);
     return count.rejected ? BYI_EXIT_VERDICT : BYI_EXIT_OK;
 }
 
@@ -180,7 +183,8 @@ static int print_rows(const struct lint *lint, uint32_t n_models)
 }
 
 /* Check the rows, then count their matches in the models. Compiles no model if
- * a row is broken, since a broken row makes every compile fail. */
+ * a row is broken, since a broken row makes every compile fail. An unreachable
+ * row is a finding, but not broken. */
 static int run_lint(const struct byi_model_options *o,
                     const char *const *models, uint32_t n_models)
 {

@@ -180,11 +180,11 @@ static enum byoc_status warm_up(struct byoc_state *state,
     return BYOC_OK;
 }
 
-/* Run until there were `least` runs and `seconds` have passed, and set the
- * times in *r. */
+/* Run until both `min_runs` runs have ended and `seconds` have passed, or after
+ * BYI_BENCH_MAX_RUNS, and set the times in *r. */
 static enum byoc_status time_runs(struct byoc_state *state,
                                   const struct byi_feed *in,
-                                  struct byi_feed *out, uint32_t least,
+                                  struct byi_feed *out, uint32_t min_runs,
                                   double seconds, struct result *r,
                                   struct byoc_error *err)
 {
@@ -194,10 +194,10 @@ static enum byoc_status time_runs(struct byoc_state *state,
         status = byoc_state_profile(state, byi_profile_event, r->profile, err);
     const double began = byi_now();
     while (status == BYOC_OK && runs.n < BYI_BENCH_MAX_RUNS &&
-           (runs.n < least || byi_now() - began < seconds)) {
-        double one = 0;
-        status = time_run(state, in, out, &one, err);
-        BYI_PUSH(&runs, one);
+           (runs.n < min_runs || byi_now() - began < seconds)) {
+        double run_seconds = 0;
+        status = time_run(state, in, out, &run_seconds, err);
+        BYI_PUSH(&runs, run_seconds);
     }
     r->elapsed = byi_now() - began;
     r->runs = runs.at;
@@ -207,14 +207,14 @@ static enum byoc_status time_runs(struct byoc_state *state,
 
 /* Like time_runs, but from several clients or at a given rate. */
 static enum byoc_status time_load(const struct byoc_model *model,
-                                  const struct byi_feed *in, uint32_t least,
+                                  const struct byi_feed *in, uint32_t min_runs,
                                   double seconds, struct byi_arena *arena,
                                   struct result *r, struct byoc_error *err)
 {
     struct byi_bench_load load = {.model = model,
                                   .in = in,
                                   .clients = r->clients,
-                                  .least = least,
+                                  .min_runs = min_runs,
                                   .rate = r->rate,
                                   .seconds = seconds};
     BYI_TRY(byi_load_run(&load, arena, err));
@@ -227,12 +227,13 @@ static enum byoc_status time_load(const struct byoc_model *model,
 /* Load and run the model, and set *r. */
 static enum byoc_status bench(const struct byoc_model *model,
                               const struct byi_feed_params *feed,
-                              uint32_t least, double seconds,
+                              uint32_t min_runs, double seconds,
                               struct byi_arena *arena, struct result *r,
                               struct byoc_error *err)
 {
     struct byi_feed in, out = byi_feed_outputs(model, arena);
     struct byoc_state *state = NULL;
+    min_runs = min_runs ? min_runs : 1;
     if (r->clients == 0)
         return byi_fail(err, BYOC_EINVAL,
                         "--clients: found 0, expected 1 or more");
@@ -246,9 +247,9 @@ static enum byoc_status bench(const struct byoc_model *model,
     byi_progress_step("timing runs", 0, 0);
     enum byoc_status status = warm_up(state, &in, &out, r, err);
     if (status == BYOC_OK && (r->clients > 1 || r->rate > 0))
-        status = time_load(model, &in, least, seconds, arena, r, err);
+        status = time_load(model, &in, min_runs, seconds, arena, r, err);
     else if (status == BYOC_OK)
-        status = time_runs(state, &in, &out, least, seconds, r, err);
+        status = time_runs(state, &in, &out, min_runs, seconds, r, err);
     if (status == BYOC_OK)
         qsort(r->runs, r->n, sizeof *r->runs, byi_compare_doubles);
     if (r->profile)
@@ -272,7 +273,7 @@ static void count_twins(const struct byi_open_model *open, struct twins *t)
                                       : byoc_model_ledger(open->model, &bytes);
     if (open->compiled)
         bytes = strlen(json);
-    const bool known =
+    const bool has_ledger =
         json && byi_report_read(json, bytes, &ledger, &err) == BYOC_OK;
     *t = (struct twins){0};
     for (; (name = byoc_internal_region_name(open->model, t->regions));
@@ -285,7 +286,7 @@ static void count_twins(const struct byi_open_model *open, struct twins *t)
                 t->native_flops += native ? ledger.regions[i].flops : 0;
             }
     }
-    if (known)
+    if (has_ledger)
         byi_report_free(&ledger);
 }
 
@@ -326,14 +327,14 @@ static int run(int argc, char **argv)
     struct byi_feed_params feed = {.seed = 1};
     struct result r = {.warmup = 5, .clients = 1};
     const char *path;
-    uint32_t least = 10, n;
+    uint32_t min_runs = 10, n;
     double seconds = 1.5;
     bool json = false, profile = false;
     struct byi_pictures pictures = {0};
     const struct byi_option options[] = {
         {"data", 0, BYI_OPTION_TEXT, &feed.data, "DIR|PREFIX.",
          "read inputs from input_K.npy or .pb there (default: random)"},
-        {"iterations", 0, BYI_OPTION_COUNT, &least, "N",
+        {"iterations", 0, BYI_OPTION_COUNT, &min_runs, "N",
          "at least this many runs (default: 10)"},
         {"warmup", 0, BYI_OPTION_COUNT, &r.warmup, "N",
          "warm-up runs, the first run included (default: 5)"},
@@ -357,7 +358,6 @@ static int run(int argc, char **argv)
                           argv, 1, 1, &path, &n);
     if (code >= 0)
         return code;
-    least = least ? least : 1;
     struct byoc_error err;
     struct byi_open_model open;
     double began = byi_now();
@@ -369,7 +369,8 @@ static int run(int argc, char **argv)
     code = open.gate;
     const bool draws = pictures.html || pictures.svg;
     r.profile = profile || draws ? byi_profile_new(arena) : NULL;
-    if (bench(open.model, &feed, least, seconds, arena, &r, &err) != BYOC_OK ||
+    if (bench(open.model, &feed, min_runs, seconds, arena, &r, &err) !=
+            BYOC_OK ||
         (draws &&
          draw_profile(&open, path, pictures, r.profile, &err) != BYOC_OK))
         code = byi_cli_print_error(&byi_command_bench, &err);

@@ -109,7 +109,7 @@ static bool is_step_of(const cJSON *step, const char *operator)
 
 /* Append the bars of one operator's steps, starting at x. */
 static void add_steps(struct byi_text *out, const cJSON *steps,
-                      const char *operator, double x, double all)
+                      const char *operator, double x, double total_us)
 {
     const cJSON *step;
     struct bar *bars =
@@ -123,7 +123,7 @@ static void add_steps(struct byi_text *out, const cJSON *steps,
     if (bars)
         qsort(bars, n, sizeof *bars, most_time_first);
     for (size_t i = 0; i < n; i++) {
-        const double share = bars[i].us / all, width = share * WIDTH;
+        const double share = bars[i].us / total_us, width = share * WIDTH;
         const char *impl = text_of(bars[i].step, "implementation");
         const char *const lines[] = {text_of(bars[i].step, "nodes"), impl};
         add_bar(out, x, 2, width,
@@ -148,8 +148,8 @@ void byi_profile_add_svg(const cJSON *profile, const char *title,
     const cJSON *steps = cJSON_GetObjectItem(profile, "steps"), *sum;
     const cJSON *sums = cJSON_GetObjectItem(profile, "operators");
     const int width = WIDTH + 2 * MARGIN, height = TOP + 3 * (BAR + 2) + MARGIN;
-    double all = 0, x = 0;
-    cJSON_ArrayForEach(sum, sums) all += us_of(sum);
+    double total_us = 0, x = 0;
+    cJSON_ArrayForEach(sum, sums) total_us += us_of(sum);
     byi_text_addf(out, svg_head, width, height, width, height, width, height,
                   MARGIN);
     add_escaped(out, title, 100);
@@ -159,20 +159,20 @@ void byi_profile_add_svg(const cJSON *profile, const char *title,
              cJSON_GetArraySize(steps),
              cJSON_GetNumberValue(cJSON_GetObjectItem(profile, "runs")));
     char run[100];
-    snprintf(run, sizeof run, "a run: %.1f us", all);
-    if (all > 0)
-        add_bar(out, 0, 0, WIDTH, "run", all, 1,
+    snprintf(run, sizeof run, "a run: %.1f us", total_us);
+    if (total_us > 0)
+        add_bar(out, 0, 0, WIDTH, "run", total_us, 1,
                 (const char *const[]){run, line});
     cJSON_ArrayForEach(sum, sums)
     {
-        const double us = us_of(sum), share = us / all;
+        const double us = us_of(sum), share = us / total_us;
         const char *operator= text_of(sum, "operator");
         snprintf(line, sizeof line, "%.1f us, %.1f%%", us, 100 * share);
-        if (!(all > 0))
+        if (!(total_us > 0))
             continue;
         add_bar(out, x, 1, share * WIDTH, "operator", us, share,
                 (const char *const[]){operator, line});
-        add_steps(out, steps, operator, x, all);
+        add_steps(out, steps, operator, x, total_us);
         x += share * WIDTH;
     }
     byi_text_addf(out, "</svg>\n");

@@ -125,13 +125,15 @@ struct byi_option {
 };
 
 /* Parse argv[1..argc-1] and store the values of options. The positional
- * arguments, `least` to `most` of them, go to positional[0..*n_positional-1].
+ * arguments, `min_positional` to `max_positional` of them, go to
+ * positional[0..*n_positional-1].
  * Returns -1 if the command should continue; otherwise the exit code, after
  * printing help (0) or an error (2). */
 int byi_parse_options(const struct byi_command *command,
                       const struct byi_option *options, uint32_t n_options,
-                      int argc, char **argv, uint32_t least, uint32_t most,
-                      const char **positional, uint32_t *n_positional);
+                      int argc, char **argv, uint32_t min_positional,
+                      uint32_t max_positional, const char **positional,
+                      uint32_t *n_positional);
 /* A function that prints the options of a command. */
 typedef void byi_print_options(const struct byi_command *command,
                                const struct byi_option *options, uint32_t n);

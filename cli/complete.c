@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* Whether an option may be given several times. */
-static bool repeats(const struct byi_option *o)
+static bool is_repeatable(const struct byi_option *o)
 {
     return o->kind == BYI_OPTION_LIST || o->kind == BYI_OPTION_PATH ||
            o->kind == BYI_OPTION_PATHS || o->kind == BYI_OPTION_COMMAS;
@@ -129,21 +129,23 @@ static void put_zsh(const char *text)
 /* Print, for example, '(-o --output)'{-o+,--output=}'[help]:VALUE:_files'. */
 static void put_zsh_option(const struct byi_option *o, struct byi_arena *arena)
 {
-    const bool valued = o->kind != BYI_OPTION_FLAG, many = repeats(o);
+    const bool takes_value = o->kind != BYI_OPTION_FLAG,
+               repeatable = is_repeatable(o);
     printf("        '");
-    if (many)
+    if (repeatable)
         printf("*");
     else if (o->brief && *o->name)
         printf("(-%c --%s)", o->brief, o->name);
     if (o->brief)
-        printf("%s-%c%s%s", *o->name ? "'{" : "", o->brief, valued ? "+" : "",
-               *o->name ? "," : "");
+        printf("%s-%c%s%s", *o->name ? "'{" : "", o->brief,
+               takes_value ? "+" : "", *o->name ? "," : "");
     if (*o->name)
-        printf("--%s%s%s", o->name, valued ? "=" : "", o->brief ? "}'" : "");
+        printf("--%s%s%s", o->name, takes_value ? "=" : "",
+               o->brief ? "}'" : "");
     printf("[");
     put_zsh(o->help);
     printf("]");
-    if (valued) {
+    if (takes_value) {
         const struct byi_completion value = byi_completion_of(o, arena);
         printf(":");
         put_zsh(o->value);

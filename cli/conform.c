@@ -23,13 +23,13 @@ static void show_progress(void *ctx, const char *what, uint32_t done,
 #define NO_CACHES "glibc.malloc.tcache_count=0"
 
 /* Replace the process by byoc with the same arguments, prefixed with the words
- * of `before`. Returns only on failure. */
-static void run_again(const char *const *before, int argc, char **argv)
+ * of `prefix`. Returns only on failure. */
+static void run_again(const char *const *prefix, int argc, char **argv)
 {
-    enum { MAX_BEFORE = 10 }; /* words of `before` */
+    enum { MAX_PREFIX = 10 }; /* words of `prefix` */
     char self[4096];
-    /* room for `before`, the path of byoc, and the NULL at the end */
-    const char **args = calloc((size_t)argc + MAX_BEFORE + 2, sizeof *args);
+    /* room for `prefix`, the path of byoc, and the NULL at the end */
+    const char **args = calloc((size_t)argc + MAX_PREFIX + 2, sizeof *args);
     const ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
     uint32_t k = 0;
     if (!args || n <= 0) {
@@ -37,8 +37,8 @@ static void run_again(const char *const *before, int argc, char **argv)
         return;
     }
     self[n] = '\0';
-    while (*before)
-        args[k++] = *before++;
+    while (*prefix)
+        args[k++] = *prefix++;
     args[k++] = self;
     for (int i = 0; i < argc; i++)
         args[k++] = argv[i];
@@ -126,7 +126,7 @@ static void add_options(const struct byoc_conform_params *params, bool valgrind,
 
 static int run(int argc, char **argv)
 {
-    struct byi_text again = {0};
+    struct byi_text rerun_options = {0};
     struct byoc_conform_params params = {.struct_size = sizeof params};
     int codegen = BYOC_CODEGEN_DEFAULT;
     uint32_t seed = 1, n;
@@ -158,8 +158,8 @@ static int run(int argc, char **argv)
         return rerun_under_valgrind(argc, argv);
     rerun_without_thread_caches(argc, argv);
     params.codegen = (enum byoc_codegen)codegen;
-    add_options(&params, valgrind, &again);
-    params.options = again.n ? again.at + 1 : NULL;
+    add_options(&params, valgrind, &rerun_options);
+    params.options = rerun_options.n ? rerun_options.at + 1 : NULL;
     params.seed = seed;
     params.no_onnx = no_onnx;
     enum { SLOWDOWN = 20, DEFAULT_SECONDS = 20 }; /* SLOWDOWN: by valgrind */
@@ -173,7 +173,7 @@ static int run(int argc, char **argv)
     const enum byoc_status status =
         byoc_conform(real ? real : path, &params, json, &failed, &text, &err);
     free(real);
-    byi_text_free(&again);
+    byi_text_free(&rerun_options);
     if (status != BYOC_OK)
         return byi_cli_print_error(&byi_command_conform, &err);
     fputs(text, stdout);

@@ -50,8 +50,8 @@ static const struct input_kind plugin_kind = {
 static const struct input_kind library_kind = {
     NULL, 0, 0, "a shared library that byoc did not make",
     "compile a model with `byoc compile MODEL -o MODEL.so`"};
-static const struct input_kind cut_kind = {
-    NULL, 0, 0, "a shared library without its end", "copy or compile it again"};
+static const struct input_kind truncated_kind = {
+    NULL, 0, 0, "a truncated shared library", "copy or compile it again"};
 static const struct input_kind empty_kind = {NULL, 0, 0, "an empty file",
                                              "copy or compile it again"};
 static const struct input_kind other_kind = {
@@ -78,7 +78,7 @@ static bool is_tensor(const unsigned char *at, size_t n)
 }
 
 /* Whether the file ends before its section table does. */
-static bool is_cut(const char *data, size_t n)
+static bool is_truncated(const char *data, size_t n)
 {
     Elf64_Ehdr header;
     if (n < sizeof header)
@@ -94,8 +94,8 @@ static const struct input_kind *kind_of_elf(const char *path, const char *data,
                                             size_t n)
 {
     struct byi_artifact a;
-    if (is_cut(data, n))
-        return &cut_kind;
+    if (is_truncated(data, n))
+        return &truncated_kind;
     if (byoc_internal_artifact_open(path, &a, NULL) == BYOC_OK) {
         byoc_internal_artifact_close(&a);
         return &artifact_kind;
@@ -151,9 +151,10 @@ enum byoc_status byi_explain_artifact(const char *path, enum byoc_status status,
     if (status != BYOC_EPARSE || byi_map_file(path, &data, &n, NULL) != BYOC_OK)
         return status;
     const struct input_kind *kind = n ? kind_of(path, data, n) : &empty_kind;
-    const bool ours = is_elf(data, n) && memmem(data, n, ".byoc.model", 11);
+    const bool has_model =
+        is_elf(data, n) && memmem(data, n, ".byoc.model", 11);
     byi_unmap(data, n);
-    if (ours || kind == &artifact_kind)
+    if (has_model || kind == &artifact_kind)
         return status; /* a damaged artifact: keep the message */
     kind = kind ? kind : &other_kind;
     return byi_fail(err, status,

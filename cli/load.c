@@ -38,7 +38,7 @@ struct client {
     struct byi_feed out;
     double *latency; /* n latencies in seconds, from byi_realloc */
     uint32_t n, cap;
-    double ended; /* time of the end of its last run */
+    double ended; /* time of the end of its last run, from byi_now; 0: none */
     enum byoc_status status;
     struct byoc_error err;
 };
@@ -71,7 +71,7 @@ static enum byoc_status run_client(struct client *c)
             load->rate > 0 ? began + (double)k / load->rate : now;
         const double start = due > now ? due : now;
         if (k >= BYI_BENCH_MAX_RUNS ||
-            (k >= load->least && start - began >= load->seconds))
+            (k >= load->min_runs && start - began >= load->seconds))
             break;
         if (due > now)
             sleep_until(due);

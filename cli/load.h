@@ -18,7 +18,7 @@ struct byi_bench_load {
     const struct byoc_model *model;
     const struct byi_feed *in; /* inputs of every run */
     uint32_t clients;          /* number of client threads */
-    uint32_t least;            /* minimum number of runs of all clients */
+    uint32_t min_runs;         /* minimum number of runs of all clients */
     /* runs of all clients that are due per second; 0: each client starts its
      * next run when its last one ends */
     double rate;

@@ -61,8 +61,8 @@ int main(int argc, char **argv)
     /* by default, glibc raises this threshold to the largest size freed so far;
      * then the growing texts and vectors of a compile fragment the heap */
     mallopt(M_MMAP_THRESHOLD, 4 << 20);
-    /* a parent may have left it ignored; then exit statuses of children, such
-     * as the C compiler, would be lost */
+    /* The parent process may ignore SIGCHLD, which byoc inherits. Exit statuses
+     * of byoc's children, such as the C compiler, would then be lost. */
     signal(SIGCHLD, SIG_DFL);
     byi_commands = commands;
     byi_terminal_open();

@@ -46,13 +46,13 @@ static void leave_passes(void *ctx)
 
 static struct byoc_compile_params params_of(const struct byi_model_options *o)
 {
-    static const char *const none[] = {NULL};
-    static const struct byoc_instrument passes = {.before = enter_pass,
-                                                  .exit = leave_passes};
+    static const char *const no_backends[] = {NULL};
+    static const struct byoc_instrument pass_progress = {.before = enter_pass,
+                                                         .exit = leave_passes};
     struct byoc_compile_params params = o->compile;
     params.struct_size = sizeof params;
     if (o->native)
-        params.backends = none;
+        params.backends = no_backends;
     params.forbid_reference = o->forbid_ref;
     params.keep_nan = o->keep_nan;
     params.exact = o->exact;
@@ -61,7 +61,7 @@ static struct byoc_compile_params params_of(const struct byi_model_options *o)
     params.isolate_bytes = (uint64_t)o->isolate_mib << 20;
     if (params.print_before || params.print_after)
         params.print = print_ir;
-    params.instruments = &passes;
+    params.instruments = &pass_progress;
     params.n_instruments = 1;
     params.progress = print_progress;
     return params;
@@ -70,7 +70,7 @@ static struct byoc_compile_params params_of(const struct byi_model_options *o)
 /* The model options that affect only the compile, and those that affect only
  * the load. */
 /* clang-format off */
-static const char *const of_compile[] = {
+static const char *const compile_only[] = {
     "backend", "function", "pattern", "shape", "warm", "const", "exclude",
     "only", "forbid-ref", "keep-nan", "exact", "min-region-nodes",
     "min-region-flops", "max-regions", "partition-by", "cost-table",
@@ -79,10 +79,10 @@ static const char *const of_compile[] = {
     "pass-plugin", "print-before", "print-after", "dump-passes", "time-passes",
     "report", "require-offload", "require-offload-nodes", NULL};
 /* clang-format on */
-static const char *const of_load[] = {"require-backends", "verbose", NULL};
+static const char *const load_only[] = {"require-backends", "verbose", NULL};
 
 /* Returns the first of these options that was given, or NULL. */
-static const char *find_given(const char *const *names)
+static const char *find_given_option(const char *const *names)
 {
     while (*names && !byi_option_is_given(*names))
         names++;
@@ -94,8 +94,9 @@ static enum byoc_status check_effects(const char *path, unsigned steps,
                                       const struct byi_command *command,
                                       struct byoc_error *err)
 {
-    const char *compile = steps & BYI_COMPILES ? NULL : find_given(of_compile);
-    const char *load = steps & BYI_LOADS ? NULL : find_given(of_load);
+    const char *compile =
+        steps & BYI_COMPILES ? NULL : find_given_option(compile_only);
+    const char *load = steps & BYI_LOADS ? NULL : find_given_option(load_only);
     if (compile)
         return byi_fail(err, BYOC_EINVAL,
                         "%s: an artifact is compiled already; give %s%s to "

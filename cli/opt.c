@@ -109,8 +109,8 @@ static int run(int argc, char **argv)
         byi_text_addf(&layouts, "ConvertLayout.desired=%s", desired);
         byi_option_list_add(&o.compile.options, layouts.at);
     }
-    const char *const given[] = {passes, NULL};
-    o.compile.passes = given;
+    const char *const pass_list[] = {passes, NULL};
+    o.compile.passes = pass_list;
     o.verify = true;
     struct byoc_compiled *compiled = NULL;
     if (byi_compile_model(path, &o, &compiled, &gate, &err) != BYOC_OK) {

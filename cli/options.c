@@ -49,12 +49,12 @@ void byi_print_help(const struct byi_command *command,
            command->summary);
     for (uint32_t i = 0; i < n; i++) {
         const struct byi_option *o = &options[i];
-        char left[64];
-        snprintf(left, sizeof left, "%s%c%s%s%s%s%s", o->brief ? "-" : "",
+        char names[64];
+        snprintf(names, sizeof names, "%s%c%s%s%s%s%s", o->brief ? "-" : "",
                  o->brief ? o->brief : ' ', o->brief && *o->name ? ", " : "",
                  *o->name ? "--" : "", o->name, o->value && *o->name ? " " : "",
                  o->value ? o->value : "");
-        printf("  %-34s %s\n", left, o->help);
+        printf("  %-34s %s\n", names, o->help);
     }
     for (const char *at = command->example; at && *at;
          at = strchr(at, '\n') + 1)
@@ -142,11 +142,11 @@ static void add_paths(const char **list, const char *value)
 static int set_choice(const struct byi_command *command,
                       const struct byi_option *o, const char *value)
 {
-    int which = 1;
-    for (const char *at = o->value; *at; which++) {
+    int choice = 1;
+    for (const char *at = o->value; *at; choice++) {
         const size_t n = strcspn(at, "|");
         if (strlen(value) == n && memcmp(at, value, n) == 0) {
-            *(int *)o->to = which;
+            *(int *)o->to = choice;
             return -1;
         }
         at += n + (at[n] == '|');
@@ -300,15 +300,16 @@ static int check_pairs(const struct byi_command *command)
 
 int byi_parse_options(const struct byi_command *command,
                       const struct byi_option *options, uint32_t n_options,
-                      int argc, char **argv, uint32_t least, uint32_t most,
-                      const char **positional, uint32_t *n_positional)
+                      int argc, char **argv, uint32_t min_positional,
+                      uint32_t max_positional, const char **positional,
+                      uint32_t *n_positional)
 {
     uint32_t n = 0;
     bool only_positional = false;
     for (int i = 1; i < argc; i++) {
         const char *arg = argv[i], *value;
         if (only_positional || arg[0] != '-' || !arg[1]) {
-            if (n == most)
+            if (n == max_positional)
                 return refuse(command,
                               "found one argument too many, '%s', expected %s",
                               arg, command->usage);
@@ -348,13 +349,13 @@ int byi_parse_options(const struct byi_command *command,
     *n_positional = n;
     if (byi_option_is_given("json"))
         byi_terminal_json();
-    if (n >= least)
+    if (n >= min_positional)
         return check_pairs(command);
     return refuse(
         command,
         "found %u of %u arguments, expected %s; `byoc %s --help` says "
         "more",
-        n, least, command->usage, command->name);
+        n, min_positional, command->usage, command->name);
 }
 
 int byi_cli_print_error(const struct byi_command *command,

@@ -88,17 +88,17 @@ static enum byoc_status write_chart(const struct byi_pictures *pictures,
 static void list_notes(const struct byi_report_node *node,
                        struct byi_arena *arena, struct byi_onnx_notes *notes)
 {
-    const struct byi_onnx_note all[] = {
+    const struct byi_onnx_note notes_of_node[] = {
         {"byoc.backend", node->where}, {"byoc.region", node->region},
         {"byoc.reason", node->reason}, {"byoc.pattern", node->pattern},
         {"byoc.impl", node->impl},
     };
     struct byi_onnx_note *at =
-        byi_arena_calloc(arena, BYI_COUNT(all), sizeof *at);
+        byi_arena_calloc(arena, BYI_COUNT(notes_of_node), sizeof *at);
     *notes = (struct byi_onnx_notes){.at = at, .op_type = node->op};
-    for (size_t i = 0; i < BYI_COUNT(all); i++)
-        if (*all[i].value)
-            at[notes->n++] = all[i];
+    for (size_t i = 0; i < BYI_COUNT(notes_of_node); i++)
+        if (*notes_of_node[i].value)
+            at[notes->n++] = notes_of_node[i];
 }
 
 static const char *summary_of(const struct byi_report *r)
@@ -136,11 +136,12 @@ static enum byoc_status dump_onnx(const char *path, const char *model,
         byi_arena_calloc(r.arena, r.n_nodes, sizeof *notes);
     for (uint32_t i = 0; i < r.n_nodes; i++)
         list_notes(&r.nodes[i], r.arena, &notes[i]);
-    const struct byi_onnx_note about[] = {{"byoc.version", BYI_VERSION},
-                                          {"byoc.summary", summary_of(&r)}};
-    const struct byi_onnx_notes whole = {.n = BYI_COUNT(about), .at = about};
+    const struct byi_onnx_note model_notes[] = {
+        {"byoc.version", BYI_VERSION}, {"byoc.summary", summary_of(&r)}};
+    const struct byi_onnx_notes notes_of_model = {.n = BYI_COUNT(model_notes),
+                                                  .at = model_notes};
     enum byoc_status status =
-        byi_onnx_annotate(model, path, r.n_nodes, notes, &whole, err);
+        byi_onnx_annotate(model, path, r.n_nodes, notes, &notes_of_model, err);
     byi_report_free(&r);
     return status;
 }

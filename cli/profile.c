@@ -202,16 +202,16 @@ void byi_profile_print(struct byi_profile *p)
     }
     print_head();
     printf("  %5s  %s\n", "steps", "operator");
-    struct profile_row all = {.time = p->time, .steps = p->rows.n};
+    struct profile_row total = {.time = p->time, .steps = p->rows.n};
     for (uint32_t i = 0; i < p->sums.n; i++) {
         const struct profile_row *sum = &p->sums.at[i];
-        all.flops += sum->flops;
-        all.bytes += sum->bytes;
+        total.flops += sum->flops;
+        total.bytes += sum->bytes;
         print_row(p, sum);
         printf("  %5u  %s\n", sum->steps, sum->name);
     }
-    print_row(p, &all);
-    printf("  %5u  all, over %u runs%s\n", all.steps, p->n_runs,
+    print_row(p, &total);
+    printf("  %5u  all, over %u runs%s\n", total.steps, p->n_runs,
            p->differs
                ? "; some runs executed different steps; these are left out"
                : "");

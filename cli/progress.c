@@ -89,10 +89,10 @@ static void stop_in_child(void)
 
 void byi_progress_begin(const char *command)
 {
-    const char *wanted = getenv("BYOC_PROGRESS");
+    const char *setting = getenv("BYOC_PROGRESS");
     pthread_condattr_t monotonic;
-    sigset_t all, before;
-    if (wanted && strcmp(wanted, "0") == 0)
+    sigset_t all_signals, old_mask;
+    if (setting && strcmp(setting, "0") == 0)
         return;
     progress.command = command;
     progress.terminal = isatty(STDERR_FILENO);
@@ -103,11 +103,11 @@ void byi_progress_begin(const char *command)
     pthread_cond_init(&progress.changed, &monotonic);
     pthread_condattr_destroy(&monotonic);
     pthread_atfork(NULL, NULL, stop_in_child);
-    sigfillset(&all); /* the calling thread handles signals */
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    sigfillset(&all_signals); /* the calling thread handles signals */
+    pthread_sigmask(SIG_SETMASK, &all_signals, &old_mask);
     if (pthread_create(&progress.thread, NULL, print_lines, &progress) == 0)
         atomic_store(&running, true);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_sigmask(SIG_SETMASK, &old_mask, NULL);
 }
 
 void byi_progress_step(const char *what, uint32_t done, uint32_t total)

@@ -87,28 +87,28 @@ enum byoc_status byi_read_ledger(const char *path, struct byi_text *ledger,
     return BYOC_OK;
 }
 
-static int show_ledger(const struct report_options *q, const char *path)
+static int show_ledger(const struct report_options *params, const char *path)
 {
     struct byi_text ledger = {0};
     struct byoc_error err;
     char *text = NULL;
     enum byoc_status status = byi_read_ledger(path, &ledger, &err);
-    if (status == BYOC_OK && q->view.json) {
+    if (status == BYOC_OK && params->view.json) {
         /* only check that this is a ledger: its JSON is printed unchanged */
         status = byoc_ledger_text(ledger.at, false, &text, &err);
         if (status != BYOC_OK)
             byi_prefix(&err, "%s", path);
     }
-    const int code =
-        status == BYOC_OK
-            ? byi_print_ledger(&byi_command_report, path, ledger.at, &q->view)
-            : byi_cli_print_error(&byi_command_report, &err);
+    const int code = status == BYOC_OK
+                         ? byi_print_ledger(&byi_command_report, path,
+                                            ledger.at, &params->view)
+                         : byi_cli_print_error(&byi_command_report, &err);
     byoc_string_free(text);
     byi_text_free(&ledger);
     return code;
 }
 
-static enum byoc_status diff(const struct report_options *q,
+static enum byoc_status diff(const struct report_options *params,
                              const char *old_path, const char *new_path,
                              int *worse, char **text, struct byoc_error *err)
 {
@@ -117,10 +117,10 @@ static enum byoc_status diff(const struct report_options *q,
     if (status == BYOC_OK)
         status = byi_read_ledger(new_path, &new, err);
     if (status == BYOC_OK)
-        status = byoc_ledger_diff(old.at, new.at, q->tolerance, q->view.json,
-                                  worse, text, err);
-    if (status == BYOC_OK && q->pictures.html) {
-        struct byi_pictures pictures = q->pictures;
+        status = byoc_ledger_diff(old.at, new.at, params->tolerance,
+                                  params->view.json, worse, text, err);
+    if (status == BYOC_OK && params->pictures.html) {
+        struct byi_pictures pictures = params->pictures;
         pictures.against = old_path;
         status = byi_write_pictures(&pictures, new_path, new.at, err);
         if (status != BYOC_OK)
@@ -131,13 +131,13 @@ static enum byoc_status diff(const struct report_options *q,
     return status;
 }
 
-static int compare(const struct report_options *q, const char *old_path,
+static int compare(const struct report_options *params, const char *old_path,
                    const char *new_path)
 {
     struct byoc_error err;
     char *text = NULL;
     int worse = 0;
-    if (diff(q, old_path, new_path, &worse, &text, &err) != BYOC_OK)
+    if (diff(params, old_path, new_path, &worse, &text, &err) != BYOC_OK)
         return byi_cli_print_error(&byi_command_report, &err);
     fputs(text, stdout);
     byoc_string_free(text);
@@ -146,27 +146,30 @@ static int compare(const struct report_options *q, const char *old_path,
 
 /* The first given option that applies only to the other form of the command;
  * NULL: none. */
-static const char *find_misplaced(const struct report_options *q, bool is_diff)
+static const char *find_misplaced(const struct report_options *params,
+                                  bool is_diff)
 {
     if (!is_diff)
-        return q->tolerance > 0   ? "--tolerance"
-               : q->pictures.html ? "--html"
-                                  : NULL;
-    return q->view.explain ? "--explain" : q->view.all_nodes ? "--all" : NULL;
+        return params->tolerance > 0   ? "--tolerance"
+               : params->pictures.html ? "--html"
+                                       : NULL;
+    return params->view.explain     ? "--explain"
+           : params->view.all_nodes ? "--all"
+                                    : NULL;
 }
 
 static int run(int argc, char **argv)
 {
-    struct report_options q = {0};
+    struct report_options params = {0};
     const struct byi_option options[] = {
-        {"json", 0, BYI_OPTION_FLAG, &q.view.json, NULL, "print JSON"},
-        {"all", 'a', BYI_OPTION_FLAG, &q.view.all_nodes, NULL,
+        {"json", 0, BYI_OPTION_FLAG, &params.view.json, NULL, "print JSON"},
+        {"all", 'a', BYI_OPTION_FLAG, &params.view.all_nodes, NULL,
          "show: print every node"},
-        {"explain", 0, BYI_OPTION_LIST, &q.view.explain, "NODE",
+        {"explain", 0, BYI_OPTION_LIST, &params.view.explain, "NODE",
          "show: print everything about one node"},
-        {"tolerance", 0, BYI_OPTION_NUMBER, &q.tolerance, "POINTS",
+        {"tolerance", 0, BYI_OPTION_NUMBER, &params.tolerance, "POINTS",
          "diff: exit with 1 only if a share shrinks by more (default: 0)"},
-        {"html", 0, BYI_OPTION_TEXT, &q.pictures.html, "FILE",
+        {"html", 0, BYI_OPTION_TEXT, &params.pictures.html, "FILE",
          "diff: write a page with both graphs side by side"},
     };
     const char *args[3];
@@ -178,16 +181,16 @@ static int run(int argc, char **argv)
         return code;
     const bool is_show = n == 2 && strcmp(args[0], "show") == 0;
     const bool is_diff = n == 3 && strcmp(args[0], "diff") == 0;
-    const char *other = find_misplaced(&q, is_diff);
+    const char *other = find_misplaced(&params, is_diff);
     if (other && (is_show || is_diff)) {
         fprintf(stderr, "byoc report: found %s, expected it with `report %s`\n",
                 other, is_show ? "diff" : "show");
         return BYI_EXIT_USAGE;
     }
     if (is_show)
-        return show_ledger(&q, args[1]);
+        return show_ledger(&params, args[1]);
     if (is_diff)
-        return compare(&q, args[1], args[2]);
+        return compare(&params, args[1], args[2]);
     fprintf(stderr,
             "byoc report: found '%s' with %u file%s, expected %s; `byoc report "
             "--help` says more\n",

@@ -30,14 +30,14 @@ static void print_output(const struct byoc_io *io, const struct byi_tensor *t)
     if (t->dtype == BYOC_STRING)
         print_strings(t, n);
     else if (n > 0) {
-        double least = byi_tensor_float(t, 0), most = least, sum = 0;
+        double min = byi_tensor_float(t, 0), max = min, sum = 0;
         for (int64_t i = 0; i < n; i++) {
             double x = byi_tensor_float(t, i);
-            least = x < least ? x : least;
-            most = x > most ? x : most;
+            min = x < min ? x : min;
+            max = x > max ? x : max;
             sum += x;
         }
-        printf(": min %.6g, max %.6g, mean %.6g", least, most, sum / (double)n);
+        printf(": min %.6g, max %.6g, mean %.6g", min, max, sum / (double)n);
     }
     printf("\n");
 }

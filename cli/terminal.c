@@ -47,18 +47,18 @@ static bool write_all(struct terminal *t, const char *bytes, size_t n)
 static ssize_t write_escaped(void *cookie, const char *bytes, size_t n)
 {
     struct terminal *t = cookie;
-    struct byi_text all = {0}, out = {0};
+    struct byi_text bytes_to_escape = {0}, out = {0};
     BYI_BORDER_ELSE(0); /* a guard's longjmp must not cross the C library */
-    byi_text_add(&all, t->partial, t->n_partial);
-    byi_text_add(&all, bytes, n);
-    const size_t rest = byi_utf8_partial(all.at, all.n);
-    memcpy(t->partial, all.at + all.n - rest, rest);
+    byi_text_add(&bytes_to_escape, t->partial, t->n_partial);
+    byi_text_add(&bytes_to_escape, bytes, n);
+    const size_t rest = byi_utf8_partial(bytes_to_escape.at, bytes_to_escape.n);
+    memcpy(t->partial, bytes_to_escape.at + bytes_to_escape.n - rest, rest);
     t->n_partial = rest;
-    byi_printable_add(&out, all.at, all.n - rest,
+    byi_printable_add(&out, bytes_to_escape.at, bytes_to_escape.n - rest,
                       t->json ? BYI_PRINTABLE_JSON : BYI_PRINTABLE_TEXT);
     byi_progress_clear();
     const bool ok = write_all(t, out.at, out.n);
-    byi_text_free(&all);
+    byi_text_free(&bytes_to_escape);
     byi_text_free(&out);
     return ok ? (ssize_t)n : 0;
 }

@@ -37,7 +37,7 @@ ends() {
     fi
 }
 
-# holds WHAT COMMAND...
+# holds WHAT COMMAND...: COMMAND succeeds; WHAT describes the condition if it fails
 holds() {
     what=$1
     shift
@@ -250,8 +250,8 @@ head -c 2000 good.so >cut.so
 head -c 20 good.so >cut_header.so
 : >empty.so
 for command in run inspect verify; do
-    ends 2 "without its end; copy or compile it again" "$command" cut.so
-    ends 2 "without its end; copy or compile it again" "$command" cut_header.so
+    ends 2 "a truncated shared library; copy or compile it again" "$command" cut.so
+    ends 2 "a truncated shared library; copy or compile it again" "$command" cut_header.so
     ends 2 "found an empty file" "$command" empty.so
 done
 ends 2 "not a shared library" verify "$digits/digits.onnx"
