@@ -225,9 +225,9 @@ enum byoc_status byi_quant_read(const char *path, struct byi_arena *arena,
 const void *byi_quant_pack(const struct quant_model *m, size_t *n)
 {
     *n = onnx__model_proto__get_packed_size(m->proto);
-    void *to = byi_arena_alloc(m->arena, *n ? *n : 1);
-    onnx__model_proto__pack(m->proto, to);
-    return to;
+    void *bytes = byi_arena_alloc(m->arena, *n ? *n : 1);
+    onnx__model_proto__pack(m->proto, bytes);
+    return bytes;
 }
 
 /* --- constants and attributes --------------------------------------------- */

@@ -57,7 +57,7 @@ struct quant_model {
     struct quant_layer *layers;
     uint32_t n_layers;
     uint64_t bytes; /* of the file */
-    int64_t opset;
+    int64_t opset;  /* of ONNX's own domain */
 };
 
 /* Read a model into `arena`, and upgrade it to opset 10 if it is older. `path`
@@ -104,6 +104,7 @@ struct quant_sample {
     const char *data, *npz; /* exactly one is set */
     const char *labels;     /* a file, or NULL */
 };
+/* The samples of a folder. */
 struct quant_samples {
     struct quant_sample *at;
     uint32_t n;

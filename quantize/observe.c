@@ -66,11 +66,12 @@ enum byoc_status byi_quant_run(struct quant_run *run,
     const enum byoc_status status = byi_feed_run(run->state, &in, &out, err);
     if (status != BYOC_OK)
         return byi_prefix(err, "%s", sample->data ? sample->data : sample->npz);
-    struct byi_tensor *all = byi_arena_calloc(run->arena, out.n, sizeof *all);
+    struct byi_tensor *values =
+        byi_arena_calloc(run->arena, out.n, sizeof *values);
     for (uint32_t i = 0; i < out.n; i++)
-        all[i] = byi_feed_tensor(&out.views[i]);
-    run->outputs = all;
-    run->tensors = all + run->n_outputs;
+        values[i] = byi_feed_tensor(&out.views[i]);
+    run->outputs = values;
+    run->tensors = values + run->n_outputs;
     return BYOC_OK;
 }
 

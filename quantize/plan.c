@@ -8,8 +8,9 @@
 
 #include <string.h>
 
+/* What an operator does with quantised tensors. */
 enum quant_role {
-    ROLE_NONE,
+    ROLE_NONE,  /* needs float32 operands                              */
     ROLE_LAYER, /* multiplies 8-bit data by 8-bit weights              */
     ROLE_CLAMP, /* backends fuse it into the operator before it        */
     ROLE_BYTES, /* computes on bytes; all its inputs are data          */
@@ -17,6 +18,7 @@ enum quant_role {
     ROLE_MOVE   /* moves elements of input 0, without computing        */
 };
 
+/* The operators with another role than ROLE_NONE. */
 static const struct quant_op {
     const char *type;
     enum quant_role role;
@@ -79,13 +81,14 @@ static bool read_layer(struct quant_model *m, Onnx__NodeProto *node,
          attribute(node, "beta").f != 1))
         return false;
     const int64_t axis = conv || (gemm && attribute(node, "transB").i) ? 0 : 1;
-    const bool vector = bias && bias->constant && bias->constant->n_dims == 1 &&
-                        bias->constant->dims[0] == w->constant->dims[axis] &&
-                        byi_quant_floats(bias->constant, &n);
+    const bool bias_fits = bias && bias->constant &&
+                           bias->constant->n_dims == 1 &&
+                           bias->constant->dims[0] == w->constant->dims[axis] &&
+                           byi_quant_floats(bias->constant, &n);
     *layer = (struct quant_layer){.node = node,
                                   .x = x,
                                   .weights = w,
-                                  .bias = vector ? bias : NULL,
+                                  .bias = bias_fits ? bias : NULL,
                                   .y = byi_quant_value(m, node->output[0]),
                                   .axis = axis};
     return layer->y != NULL;
@@ -232,7 +235,7 @@ enum byoc_status byi_quant_plan(struct quant_model *m,
                                 const bool *kept, struct byoc_error *err)
 {
     const Onnx__GraphProto *g = m->graph;
-    uint32_t left = 0;
+    uint32_t n_quantized = 0;
     BYI_TRY(check_kept(m, params->keep, false, err));
     BYI_TRY(check_kept(m, params->keep_type, true, err));
     m->layers = byi_arena_calloc(m->arena, g->n_node + 1, sizeof *m->layers);
@@ -243,10 +246,10 @@ enum byoc_status byi_quant_plan(struct quant_model *m,
             continue;
         layer->kept =
             is_kept(g->node[i], params) || (kept && kept[m->n_layers]);
-        left += !layer->kept;
+        n_quantized += !layer->kept;
         m->n_layers++;
     }
-    if (!left)
+    if (!n_quantized)
         return byi_fail(err, BYOC_EINVAL,
                         "%s: found nothing to quantise, expected a Conv, Gemm "
                         "or MatMul with constant float32 weights that is not "

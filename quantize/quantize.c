@@ -56,7 +56,7 @@ static void observe(struct quantization *q, struct quant_value *v)
 /* If outputs of the model depend on TopK, NonMaxSuppression or NonZero, observe
  * the inputs of these operators, which are compared instead. The outputs may
  * change much when the inputs change little. */
-static void observe_read(struct quantization *q)
+static void observe_selection_inputs(struct quantization *q)
 {
     struct quant_model *m = &q->m;
     bool selected = false;
@@ -83,7 +83,7 @@ static void list_observed(struct quantization *q)
     q->observed = byi_arena_calloc(m->arena, m->n_values, sizeof *q->observed);
     for (uint32_t i = 0; i < m->n_values; i++)
         m->values[i].observed_at = UINT32_MAX;
-    observe_read(q);
+    observe_selection_inputs(q);
     for (uint32_t i = 0; i < m->n_layers; i++)
         observe(q, m->layers[i].y);
     q->n_results = q->n_observed;
@@ -170,9 +170,9 @@ static void add_noise(const struct byi_tensor *a, const struct byi_tensor *b,
         !byi_dims_equal(a->rank, a->dims, b->rank, b->dims))
         return;
     for (int64_t i = 0; i < n; i++) {
-        const double off = (double)x[i] - (double)y[i];
+        const double difference = (double)x[i] - (double)y[i];
         *signal += (double)x[i] * (double)x[i];
-        *noise += off * off;
+        *noise += difference * difference;
     }
 }
 
@@ -202,16 +202,16 @@ static enum byoc_status compare_labels(struct quantization *q, const char *file,
     const struct byi_tensor *scores = &q->original.outputs[0];
     BYI_TRY(byi_npy_read(file, q->quantized.run.arena, &labels, err));
     const int64_t n = byi_elements(labels.rank, labels.dims);
-    const int64_t all = byi_elements(scores->rank, scores->dims);
+    const int64_t n_scores = byi_elements(scores->rank, scores->dims);
     if (!byi_dtype_is_int(labels.dtype))
         return byi_fail(err, BYOC_ETYPE,
                         "%s: found labels of %s, expected integers", file,
                         byoc_dtype_name(labels.dtype));
-    if (n <= 0 || all <= n || all % n)
+    if (n <= 0 || n_scores <= n || n_scores % n)
         return byi_fail(err, BYOC_ETYPE,
                         "%s: found %lld labels for a first output of %lld "
                         "elements, expected one for each row of it",
-                        file, (long long)n, (long long)all);
+                        file, (long long)n, (long long)n_scores);
     q->n_labels += n;
     q->correct[0] += count_correct(scores, &labels);
     q->correct[1] += count_correct(&q->quantized.run.outputs[0], &labels);
@@ -222,18 +222,18 @@ static enum byoc_status compare_labels(struct quantization *q, const char *file,
  * that depend on selections, of the inputs of the selections. */
 static void compare_outputs(struct quantization *q)
 {
-    const struct quant_run *narrow = &q->quantized.run;
+    const struct quant_run *quantized = &q->quantized.run;
     double *signal = q->signal + q->m.n_layers,
            *noise = q->noise + q->m.n_layers;
     for (uint32_t i = 0; i < q->original.n_outputs; i++, signal++, noise++) {
         const struct quant_value *v =
             byi_quant_value(&q->m, q->m.graph->output[i]->name);
         if (q->n_read == 0 || !v->selected)
-            add_noise(&q->original.outputs[i], &narrow->outputs[i], signal,
+            add_noise(&q->original.outputs[i], &quantized->outputs[i], signal,
                       noise);
     }
     for (uint32_t i = 0; i < q->n_read; i++)
-        add_noise(&q->original.tensors[i], &narrow->tensors[i], signal + i,
+        add_noise(&q->original.tensors[i], &quantized->tensors[i], signal + i,
                   noise + i);
 }
 
@@ -258,7 +258,7 @@ static enum byoc_status compare_models(struct quantization *q,
                                        struct byoc_error *err)
 {
     const struct quant_model *m = &q->m;
-    const struct quant_run *narrow = &q->quantized.run;
+    const struct quant_run *quantized = &q->quantized.run;
     const uint32_t n = m->n_layers;
     memset(q->signal, 0, q->n_compared * sizeof *q->signal);
     memset(q->noise, 0, q->n_compared * sizeof *q->noise);
@@ -267,9 +267,9 @@ static enum byoc_status compare_models(struct quantization *q,
         const struct quant_sample *sample = &q->samples.at[s];
         BYI_TRY(byi_quant_run(&q->original, sample, err));
         BYI_TRY(byi_quant_run(&q->quantized.run, sample, err));
-        for (uint32_t i = 0; i < n && narrow->n == q->n_results; i++)
+        for (uint32_t i = 0; i < n && quantized->n == q->n_results; i++)
             add_noise(tensor_of(q, &q->original, m->layers[i].y),
-                      tensor_of(q, narrow, m->layers[i].y), &q->signal[i],
+                      tensor_of(q, quantized, m->layers[i].y), &q->signal[i],
                       &q->noise[i]);
         compare_outputs(q);
         if (sample->labels)
@@ -364,14 +364,14 @@ static enum byoc_status rank_layers(struct quantization *q, uint32_t *order,
 static enum byoc_status search_layers(struct quantization *q,
                                       struct byoc_error *err)
 {
-    const double most = q->params->max_loss;
+    const double max_loss = q->params->max_loss;
     const uint32_t n_layers = q->m.n_layers;
     uint32_t *order = byi_arena_calloc(q->m.arena, n_layers, sizeof *order);
     bool *kept = byi_arena_calloc(q->m.arena, n_layers, sizeof *kept);
     uint32_t n = 0;
     double loss;
     BYI_TRY(try_layers(q, NULL, &q->loss_of_all, err));
-    if (q->loss_of_all <= most)
+    if (q->loss_of_all <= max_loss)
         return BYOC_OK;
     BYI_TRY(rank_layers(q, order, &n, err));
     /* the number of layers to keep; with all n kept, nothing is quantised */
@@ -382,7 +382,7 @@ static enum byoc_status search_layers(struct quantization *q,
         for (uint32_t i = 0; i < middle; i++)
             kept[order[i]] = true;
         BYI_TRY(try_layers(q, kept, &loss, err));
-        if (loss <= most) {
+        if (loss <= max_loss) {
             high = middle;
             memcpy(q->kept, kept, n_layers * sizeof *kept);
         } else {
@@ -395,7 +395,7 @@ static enum byoc_status search_layers(struct quantization *q,
                     "%s: the loss is %.3g%% with all layers quantised, and no "
                     "choice of layers brings it to %s%%, expected a larger "
                     "limit, or another method of finding ranges",
-                    q->path, q->loss_of_all, BYI_FLOAT_TEXT(most));
+                    q->path, q->loss_of_all, BYI_FLOAT_TEXT(max_loss));
 }
 
 static void fill_report(const struct quantization *q, struct byi_arena *arena,

@@ -8,7 +8,10 @@
 
 #include <math.h>
 
-enum { SHRINKS = 100, LEVELS = 256 };
+enum {
+    SHRINKS = 100, /* a step shrinks the range by 1 / SHRINKS of its size */
+    LEVELS = 256   /* values of a uint8 */
+};
 
 void byi_quant_widen(struct quant_histogram *h, const struct byi_tensor *t)
 {
@@ -89,8 +92,9 @@ static int level_of(const struct quant_histogram *h, int bin, double low,
 static double divergence(const struct quant_histogram *h, double low,
                          double high)
 {
-    double in_level[LEVELS] = {0}, full[LEVELS] = {0};
-    static const double least = 1e-12;
+    /* of each level: its values, and its bins that have values */
+    double in_level[LEVELS] = {0}, n_filled[LEVELS] = {0};
+    static const double min_q = 1e-12;
     const double step = (high - low) / (LEVELS - 1);
     const int first = (int)((low - h->low) / bin_width(h)),
               last = (int)byi_min((int64_t)((high - h->low) / bin_width(h)),
@@ -104,16 +108,17 @@ static double divergence(const struct quant_histogram *h, double low,
     for (int i = first; i <= last; i++) {
         const int at = level_of(h, i, low, step);
         in_level[at] += h->bins[i];
-        full[at] += h->bins[i] > 0;
+        n_filled[at] += h->bins[i] > 0;
     }
     for (int i = first; i <= last; i++) {
         const int at = level_of(h, i, low, step);
         const double p =
             (h->bins[i] + (i == first ? below : 0) + (i == last ? above : 0)) /
             sum;
-        const double q = full[at] > 0 ? in_level[at] / full[at] / sum : 0;
+        const double q =
+            n_filled[at] > 0 ? in_level[at] / n_filled[at] / sum : 0;
         if (p > 0)
-            result += p * log(p / (q > least ? q : least));
+            result += p * log(p / (q > min_q ? q : min_q));
     }
     return result;
 }
@@ -125,12 +130,12 @@ static void choose_least_cost(const struct quant_histogram *h,
                                              double low, double high),
                               float *low, float *high)
 {
-    double best = INFINITY;
+    double lowest = INFINITY;
     for (int i = SHRINKS; i > SHRINKS / 5; i--) {
         const double share = (double)i / SHRINKS;
-        const double now = cost(h, h->low * share, h->high * share);
-        if (now < best) {
-            best = now;
+        const double current = cost(h, h->low * share, h->high * share);
+        if (current < lowest) {
+            lowest = current;
             *low = (float)(h->low * share);
             *high = (float)(h->high * share);
         }
@@ -148,13 +153,13 @@ static void cut_ends(const struct quant_histogram *h, double percentile,
     int i = 0;
     for (; i < QUANT_BINS && (seen += h->bins[i]) <= cut; i++)
         ;
-    const double least = h->low + i * bin_width(h);
+    const double cut_low = h->low + i * bin_width(h);
     seen = 0;
     for (i = QUANT_BINS; i > 0 && (seen += h->bins[i - 1]) <= cut; i--)
         ;
-    const double most = h->low + i * bin_width(h);
-    *low = (float)(least < 0 ? least : 0);
-    *high = (float)(most > 0 ? most : 0);
+    const double cut_high = h->low + i * bin_width(h);
+    *low = (float)(cut_low < 0 ? cut_low : 0);
+    *high = (float)(cut_high > 0 ? cut_high : 0);
 }
 
 void byi_quant_range(const struct quant_histogram *h,

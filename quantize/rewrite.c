@@ -177,28 +177,28 @@ static float *quantize_weights(struct quant_rewrite *r,
                                int64_t *n)
 {
     const Onnx__TensorProto *t = layer->weights->constant;
-    int64_t all, inner = 1;
-    const float *w = byi_quant_floats(t, &all);
+    int64_t n_weights, inner = 1;
+    const float *w = byi_quant_floats(t, &n_weights);
     *n = t->dims[layer->axis];
     for (size_t i = (size_t)layer->axis + 1; i < t->n_dims; i++)
         inner *= t->dims[i];
-    int8_t *q = byi_arena_alloc(r->arena, (size_t)all);
+    int8_t *q = byi_arena_alloc(r->arena, (size_t)n_weights);
     float *scales = byi_arena_calloc(r->arena, (size_t)*n, sizeof *scales);
     int8_t *zeros = byi_arena_calloc(r->arena, (size_t)*n, 1);
-    for (int64_t i = 0; i < all; i++)
+    for (int64_t i = 0; i < n_weights; i++)
         scales[i / inner % *n] =
             fmaxf(scales[i / inner % *n], fabsf(w[i]) / INT8_MAX);
     for (int64_t c = 0; c < *n; c++)
         if (!(scales[c] >= MIN_SCALE) || !isfinite(scales[c]))
             scales[c] = 1;
     double signal = 0, noise = 0;
-    for (int64_t i = 0; i < all; i++) {
+    for (int64_t i = 0; i < n_weights; i++) {
         const float scale = scales[i / inner % *n];
         const float steps = rintf(w[i] / scale);
         q[i] = (int8_t)fminf(fmaxf(steps, -INT8_MAX), INT8_MAX);
-        const double off = (double)w[i] - (double)((float)q[i] * scale);
+        const double difference = (double)w[i] - (double)((float)q[i] * scale);
         signal += (double)w[i] * (double)w[i];
-        noise += off * off;
+        noise += difference * difference;
     }
     layer->weights_ratio = byi_quant_decibels(signal, noise);
     const char *stem = layer->weights->name;

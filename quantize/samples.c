@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+/* The samples found so far. */
 struct sample_list {
     struct byi_arena *arena;
     const char *folder;
@@ -76,16 +77,16 @@ enum byoc_status byi_quant_samples(const char *folder, struct byi_arena *arena,
                                    struct byoc_error *err)
 {
     struct sample_list list = {.arena = arena, .folder = folder};
-    DIR *open = opendir(folder);
-    if (!open)
+    DIR *dir = opendir(folder);
+    if (!dir)
         return byi_fail(err, BYOC_EIO,
                         "%s: cannot open the folder: %s, expected a folder of "
                         "samples",
                         folder, strerror(errno));
     BYI_VEC(const char *) names = {0};
-    for (struct dirent *entry; (entry = readdir(open));)
+    for (struct dirent *entry; (entry = readdir(dir));)
         BYI_PUSH(&names, byi_arena_str(arena, entry->d_name));
-    closedir(open);
+    closedir(dir);
     for (uint32_t i = 0; i < names.n; i++)
         add_entry(&list, names.at[i]);
     byi_vec_free(names.at);

@@ -131,18 +131,18 @@ enum byoc_status byi_quant_upgrade(struct quant_model *m,
     Onnx__GraphProto *g = m->graph;
     Onnx__ModelProto *p = m->proto;
     struct quant_upgrade u = {.m = m};
-    bool bodies = false;
+    bool has_bodies = false;
     if (m->opset >= NEW_OPSET)
         return BYOC_OK;
     for (size_t i = 0; i < g->n_node; i++)
-        bodies |= has_body(g->node[i]);
-    if (m->opset < OLD_OPSET || bodies)
+        has_bodies |= has_body(g->node[i]);
+    if (m->opset < OLD_OPSET || has_bodies)
         return byi_fail(err, BYOC_EUNSUPPORTED,
                         "%s: found opset %lld%s, expected %d or newer; convert "
                         "the model, for example with onnx.version_converter",
                         m->path, (long long)m->opset,
-                        bodies ? " with If, Loop or Scan" : "",
-                        bodies ? NEW_OPSET : OLD_OPSET);
+                        has_bodies ? " with If, Loop or Scan" : "",
+                        has_bodies ? NEW_OPSET : OLD_OPSET);
     collect_names(&u);
     for (size_t i = 0; i < g->n_node; i++)
         upgrade_node(&u, g->node[i]);

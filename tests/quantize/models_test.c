@@ -36,6 +36,7 @@ static struct build begin_conv(int64_t opset)
     return b;
 }
 
+/* Quantise the model, calibrated with the sample of begin_conv. */
 static enum byoc_status quantize(struct build *b,
                                  struct byi_quantize_report *report,
                                  struct byoc_error *err)
@@ -92,6 +93,7 @@ static void test_old(void **state)
     check_old(name);
 }
 
+/* A model older than opset 9 is refused, with advice. */
 static void test_older(void **state)
 {
     struct build b = begin_conv(8);
@@ -151,18 +153,18 @@ static void test_body(void **state)
 /* The scale of a tensor in the quantised model. */
 static float scale_of(const struct build *b, const char *name)
 {
-    char path[TEST_PATH + 32], wanted[32];
+    char path[TEST_PATH + 32], scale_name[32];
     const void *bytes;
     size_t n;
     float scale = 0;
 
     snprintf(path, sizeof path, "%s/q.onnx", b->folder);
-    snprintf(wanted, sizeof wanted, "%s_scale", name);
+    snprintf(scale_name, sizeof scale_name, "%s_scale", name);
     assert_int_equal(byi_map_file(path, &bytes, &n, NULL), BYOC_OK);
     Onnx__ModelProto *m = onnx__model_proto__unpack(NULL, n, bytes);
     assert_non_null(m);
     for (size_t i = 0; i < m->graph->n_initializer; i++)
-        if (strcmp(m->graph->initializer[i]->name, wanted) == 0)
+        if (strcmp(m->graph->initializer[i]->name, scale_name) == 0)
             memcpy(&scale, m->graph->initializer[i]->raw_data.data,
                    sizeof scale);
     onnx__model_proto__free_unpacked(m, NULL);
@@ -178,10 +180,10 @@ static void test_concat(void **state)
     struct byi_quantize_report report;
     struct byoc_error err;
     static const int64_t weights[] = {8, CHANNELS + 16, 1, 1},
-                         few[] = {8, CHANNELS, 1, 1};
+                         narrow[] = {8, CHANNELS, 1, 1};
     (void)state;
 
-    floats(&b, "w1", 4, few);
+    floats(&b, "w1", 4, narrow);
     node(&b, "Conv", "c w1", "d");
     node(&b, "Conv", "c w1", "e");
     node(&b, "Tanh", "c", "t");

@@ -14,16 +14,16 @@ bad=0
 fail() { echo "$*"; bad=1; }
 # number PATTERN: the number before PATTERN in the report
 number() { sed -n "s/.*[^0-9.-]\([0-9.]*\)$1.*/\1/p" "$work/report"; }
-# least WHAT FOUND LIMIT
-least() { awk -v a="$2" -v b="$3" 'BEGIN { exit !(a != "" && a >= b) }' ||
+# at_least WHAT FOUND LIMIT: FOUND is a number that is not below LIMIT
+at_least() { awk -v a="$2" -v b="$3" 'BEGIN { exit !(a != "" && a >= b) }' ||
     fail "$1: found $2, expected at least $3"; }
 quantize() { "$byoc" quantize "$model" "$@" >"$work/report" 2>"$work/err" ||
     { fail "quantize $*"; cat "$work/err"; }; }
 
 for method in minmax percentile entropy mse; do
     quantize --calibrate "$digits" --method $method -o "$work/q.onnx"
-    least "$method, dB" "$(number ' dB signal')" 30
-    least "$method, accuracy" "$(number '% after')" 98.5
+    at_least "$method, dB" "$(number ' dB signal')" 30
+    at_least "$method, accuracy" "$(number '% after')" 98.5
     [ "$(wc -c <"$work/q.onnx")" -lt $(($(wc -c <"$model") * 2 / 5)) ] ||
         fail "$method: found $(wc -c <"$work/q.onnx") bytes, expected less than 2/5 of the model's"
     "$byoc" compare "$work/q.onnx" --data "$digits/batch0." --stol 0.25 \
@@ -61,9 +61,9 @@ quantize --calibrate "$work/one" --max-loss 50 -o "$work/o.onnx"
 [ -z "$(proposed)" ] || fail "--max-loss 50: proposes $(proposed)"
 quantize --calibrate "$work/one" --max-loss 0.2% -o "$work/o.onnx"
 keep=$(proposed | sed 's/^/--keep /')
-least '--max-loss 0.2, limit' 0.2 "$(loss)"
-least '--max-loss 0.2, layers kept' "$(proposed | wc -l)" 1
-least '--max-loss 0.2, layers quantised' 4 "$(proposed | wc -l)"
+at_least '--max-loss 0.2, limit' 0.2 "$(loss)"
+at_least '--max-loss 0.2, layers kept' "$(proposed | wc -l)" 1
+at_least '--max-loss 0.2, layers quantised' 4 "$(proposed | wc -l)"
 [ "$(grep -c '^ *[0-9.e-]* *float32 ' "$work/report")" = \
     "$(proposed | wc -l)" ] || fail "--max-loss: the table has other layers"
 # shellcheck disable=SC2086
@@ -74,9 +74,9 @@ quantize --calibrate "$digits" --method percentile --percentile 60 \
     --max-loss 1 -o "$work/o.onnx"
 grep -q '^loss: [0-9]*\.*[0-9]* percentage points of accuracy' "$work/report" ||
     fail "--max-loss with labels: expected the loss in percentage points of accuracy"
-least '--max-loss 1, limit' 1 "$(loss)"
-least '--max-loss 1, accuracy' "$(number '% after')" 98.1
-least '--max-loss 1, layers kept' "$(proposed | wc -l)" 1
+at_least '--max-loss 1, limit' 1 "$(loss)"
+at_least '--max-loss 1, accuracy' "$(number '% after')" 98.1
+at_least '--max-loss 1, layers kept' "$(proposed | wc -l)" 1
 
 # refuse MESSAGE ARGUMENTS: exit code 2, the message, no file
 refuse() {

@@ -14,8 +14,8 @@
 
 enum { N = 100000 };
 
-/* Values like a normal distribution's, of deviation 1, and outliers at 100 and
- * -50 (the sums of 12 uniform numbers). */
+/* Fill `at` with values close to a normal distribution of deviation 1 (sums of
+ * 12 uniform numbers), and with outliers at 100 and -50. */
 static void fill(float *at)
 {
     uint64_t seed = 7;
@@ -31,6 +31,7 @@ static void fill(float *at)
     at[11] = -50;
 }
 
+/* Set *low and *high to the range that the method chooses for n values. */
 static void range_of(const float *values, int n, enum byi_range_method method,
                      double percentile, float *low, float *high)
 {
@@ -53,13 +54,14 @@ static double error_of(const float *values, float low, float high)
     for (int i = 0; i < N; i++) {
         const double x =
             fmin(fmax((double)values[i], (double)low), (double)high);
-        const double off = rint((x - (double)low) / step) * step + (double)low -
-                           (double)values[i];
-        sum += off * off;
+        const double error = rint((x - (double)low) / step) * step +
+                             (double)low - (double)values[i];
+        sum += error * error;
     }
     return sum / N;
 }
 
+/* Each method finds the range that is best by its criterion. */
 static void methods(void **unused)
 {
     static float values[N];
@@ -69,7 +71,7 @@ static void methods(void **unused)
     range_of(values, N, BYI_RANGE_MINMAX, 0, &low, &high);
     assert_float_equal(low, -50, 0);
     assert_float_equal(high, 100, 0);
-    const double all = error_of(values, low, high);
+    const double full_range = error_of(values, low, high);
     /* 0.1% at each end: 3.09 deviations, and the width of a bin */
     range_of(values, N, BYI_RANGE_PERCENTILE, 99.9, &low, &high);
     assert_float_equal(low, -3.09, 0.1);
@@ -77,7 +79,7 @@ static void methods(void **unused)
     /* no other range has a smaller error */
     range_of(values, N, BYI_RANGE_MSE, 0, &low, &high);
     const double best = error_of(values, low, high);
-    assert_true(best < all);
+    assert_true(best < full_range);
     for (int i = 21; i <= 100; i++)
         assert_true(best <=
                     1.02 * error_of(values, -0.5f * (float)i, (float)i));
