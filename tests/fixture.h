@@ -18,18 +18,19 @@ struct fixture {
 
 /* Functions with Compiler become regions; the manifest lists each of their
  * backends with version "1", compat "BACKEND-1". */
-enum byoc_status fixture_open(struct fixture *x, const char *ir,
+enum byoc_status fixture_open(struct fixture *fixture, const char *ir,
                               struct byoc_error *err);
 /* The same for a module, which the fixture owns from now on, also on failure.
  * Sets *m to NULL. */
-enum byoc_status fixture_of(struct fixture *x, struct byi_module **m,
+enum byoc_status fixture_of(struct fixture *fixture, struct byi_module **m,
                             struct byoc_error *err);
-void fixture_close(struct fixture *x);
+/* Free what the fixture owns. */
+void fixture_close(struct fixture *fixture);
 
 /* Run `state` on random inputs that depend on `seed`, and compare the outputs
  * with the interpreter's. The outputs are in memory of this function if
  * `memory`, otherwise in the state's. */
-enum byoc_status fixture_run(struct fixture *x, struct byoc_state *state,
+enum byoc_status fixture_run(struct fixture *fixture, struct byoc_state *state,
                              uint64_t seed, bool memory,
                              struct byoc_error *err);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* folder.c: the remover is a process that waits for end of file on a pipe. The
- * system closes the other end when the last process that has it ends.
+/* folder.c: makes a test program's folder, and starts the process that removes
+ * it. That process waits for end of file on a pipe. The system closes the other
+ * end when the last process that has it open ends.
  */
 #include "folder.h"
 
@@ -43,9 +44,9 @@ const char *make_test_folder(const char *base)
     int ends[2];
     if (created)
         return path;
-    const char *set = getenv("TMPDIR");
+    const char *tmpdir = getenv("TMPDIR");
     if (!base)
-        base = set && *set ? set : "/tmp";
+        base = tmpdir && *tmpdir ? tmpdir : "/tmp";
     const int n = snprintf(path, sizeof path, "%s/byoc-test-XXXXXX", base);
     if (n < 0 || (size_t)n >= sizeof path || pipe2(ends, O_CLOEXEC) != 0 ||
         !mkdtemp(path))

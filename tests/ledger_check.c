@@ -35,7 +35,7 @@ static double number(const cJSON *object, const char *key)
     return cJSON_IsNumber(item) ? item->valuedouble : 0;
 }
 
-static bool near(double a, double b)
+static bool is_near(double a, double b)
 {
     return fabs(a - b) <= 1e-6 * (1 + fabs(a) + fabs(b));
 }
@@ -52,17 +52,18 @@ static bool are_names_unique(const cJSON *nodes)
     const char **names = calloc((size_t)n + 1, sizeof *names);
     const cJSON *node;
     int i = 0;
-    bool good = true;
+    bool unique = true;
     cJSON_ArrayForEach(node, nodes) names[i++] = text(node, "name");
     qsort(names, (size_t)n, sizeof *names, compare_texts);
     for (i = 0; i < n; i++)
-        good = good && *names[i] && (!i || strcmp(names[i - 1], names[i]) != 0);
+        unique =
+            unique && *names[i] && (!i || strcmp(names[i - 1], names[i]) != 0);
     free(names);
-    return good;
+    return unique;
 }
 
 /* Whether the list has ascending numbers below the limit. */
-static bool ascending(const cJSON *list, int limit)
+static bool is_ascending(const cJSON *list, int limit)
 {
     double last = -1;
     const cJSON *item;
@@ -89,7 +90,7 @@ static const char *check_node(const cJSON *node, int n, const cJSON *regions,
     t->removed += strcmp(where, "removed") == 0;
     t->flops += number(node, "flops");
     t->flops_offloaded += offloaded ? number(node, "flops") : 0;
-    if (!ascending(member(node, "inputs"), n))
+    if (!is_ascending(member(node, "inputs"), n))
         return "inputs are not ascending indices";
     if (offloaded != (*text(node, "region") != '\0') ||
         offloaded != (*text(node, "pattern") != '\0'))
@@ -117,7 +118,7 @@ static const char *check_region(const cJSON *region, const cJSON *nodes)
     const cJSON *list = member(region, "nodes"), *node, *next = list->child;
     const bool is_kept = strcmp(text(region, "outcome"), "kept") == 0;
     double i = 0;
-    if (!ascending(list, cJSON_GetArraySize(nodes)))
+    if (!is_ascending(list, cJSON_GetArraySize(nodes)))
         return "a region's nodes are not ascending indices";
     cJSON_ArrayForEach(node, nodes)
     {
@@ -152,7 +153,7 @@ static const char *check_totals(const cJSON *root, const struct totals *t)
         strcmp(text(region, "outcome"), "kept") == 0;
     if (nodes != t->offloaded + t->native)
         return "the backends' nodes do not add up";
-    if (!near(flops, number(s, "flops")))
+    if (!is_near(flops, number(s, "flops")))
         return "the backends' operations do not add up";
     if (regions != n_kept || regions != number(s, "regions"))
         return "the backends' regions do not add up";

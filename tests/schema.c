@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The state of schema_fits. */
 struct check {
     const cJSON *root; /* of the schema, for references */
     char path[256];    /* of the value being checked */
@@ -36,9 +37,9 @@ static bool fits_below(struct check *c, const cJSON *schema, const cJSON *value,
     const size_t n = strlen(c->path);
     snprintf(c->path + n, sizeof c->path - n, "%s%s",
              n && *step != '[' ? "." : "", step);
-    const bool good = fits(c, schema, value);
+    const bool valid = fits(c, schema, value);
     c->path[n] = '\0';
-    return good;
+    return valid;
 }
 
 static const cJSON *member(const cJSON *object, const char *key)

@@ -2,11 +2,11 @@
 /* tests/share.h: how many of its random or sampled cases a test tries, and
  * which.
  *
- * Sanitizers report the first access that is wrong, and any case of a kind may
- * be the first. They need every kind of case, not every number. A plain build
- * tries all cases; a build with sanitizers, which takes many times as long, one
- * of eight. BYOC_TEST_SHARE=N in the environment asks for one of N, in each
- * build; 1: all.
+ * Sanitizers report the first invalid access, which any case of its kind shows.
+ * So they need every kind of case, but few cases of each kind. A plain build
+ * tries all cases; a build with sanitizers, which takes many times as long,
+ * tries one of eight. BYOC_TEST_SHARE=N in the environment makes every build
+ * try one of N; 1: all.
  */
 #ifndef BYI_TESTS_SHARE_H
 #define BYI_TESTS_SHARE_H

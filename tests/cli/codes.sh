@@ -11,7 +11,7 @@ work=$(mktemp -d) || exit 2
 trap 'rm -rf "$work"' EXIT
 bad=0
 
-# complain TEXT [FILE]
+# complain TEXT [FILE]: print TEXT and the contents of FILE; the test fails
 complain() {
     echo "$1"
     [ -z "$2" ] || sed 's/^/    /' "$2"

@@ -16,6 +16,7 @@
 
 static const char path[] = BUILD_DIR "/cost_table_test/folder/costs.json";
 
+/* The i-th of some valid keys, in a static buffer. */
 static const char *key(uint32_t i)
 {
     static char text[65];
@@ -87,7 +88,7 @@ static void entries_of_a_concurrent_writer_are_kept(void **state)
 static void oldest_entries_are_dropped(void **state)
 {
     (void)state;
-    enum { MOST = 50000, N = MOST + 10 };
+    enum { MAX_ENTRIES = 50000, N = MAX_ENTRIES + 10 };
     struct byi_cost_table t;
     double us;
     unlink(path);
@@ -96,7 +97,7 @@ static void oldest_entries_are_dropped(void **state)
         byi_cost_put(&t, key(i), i, "");
     save(&t);
     open_table(&t, NULL);
-    assert_int_equal(t.list.n, MOST);
+    assert_int_equal(t.list.n, MAX_ENTRIES);
     assert_false(byi_cost_get(&t, key(9), &us));
     assert_true(byi_cost_get(&t, key(10), &us) && us == 10);
     assert_true(byi_cost_get(&t, key(N - 1), &us) && us == N - 1);

@@ -10,7 +10,7 @@ ref=$plugins/libbyoc_backend_ref.so wrong=$plugins/wrong_numbers.so
 . "$(dirname "$0")/../folder.sh"
 passed=0 failed=0
 
-# holds WHAT COMMAND...
+# holds WHAT COMMAND...: COMMAND succeeds; WHAT describes the condition if it fails
 holds() {
     what=$1
     shift

@@ -21,26 +21,26 @@ def steps_of(model, folder, *options):
     subprocess.run([BYOC, "run", paths["so"], "--trace", paths["trace"]], check=True,
                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     with open(paths["ledger"], encoding="utf-8") as file:
-        named = {n["name"]: n.get("impl") for n in json.load(file)["nodes"]
+        impls = {n["name"]: n.get("impl") for n in json.load(file)["nodes"]
                  if n["where"] == "dnnl"}
     with open(paths["trace"], encoding="utf-8") as file:
         events = json.load(file)
     for event in events:
         sources = event.get("args", {}).get("sources", "").split(",")
-        if event["name"] != "reorder" and any(s in named for s in sources):
-            yield event["args"]["impl"], [named[name] for name in sources if name in named]
+        if event["name"] != "reorder" and any(s in impls for s in sources):
+            yield event["args"]["impl"], [impls[name] for name in sources if name in impls]
 
 
-agreed = 0
+n_steps = 0
 for model in sys.argv[2:]:
     for options in ([], ["--isolate"]):
         with tempfile.TemporaryDirectory() as folder:
             steps = list(steps_of(model, folder, *options))
-        for ran, said in steps:  # a node may be several steps
-            if any(ran not in impl.split("+") for impl in said):
-                sys.exit(f"FAILED: {model} {options}: found {ran} in the trace, expected "
-                         f"one of the ledger's {said}")
+        for traced, listed in steps:  # a node may be several steps
+            if any(traced not in impl.split("+") for impl in listed):
+                sys.exit(f"FAILED: {model} {options}: found {traced} in the trace, expected "
+                         f"one of the ledger's {listed}")
         if not steps:
             sys.exit(f"FAILED: {model} {options}: found no step of a region in the trace")
-        agreed += len(steps)
-print(f"{agreed} steps are named in the ledger as in the trace")
+        n_steps += len(steps)
+print(f"{n_steps} steps are named in the ledger as in the trace")

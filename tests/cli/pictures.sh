@@ -20,7 +20,7 @@ fail() {
     echo "FAILED: $*"
 }
 
-# same WHAT FOUND EXPECTED
+# same WHAT FOUND EXPECTED: the two texts are equal; WHAT names them if they are not
 same() {
     if [ "$2" = "$3" ]; then
         passed=$((passed + 1))
@@ -29,6 +29,7 @@ same() {
     fi
 }
 
+# count PATTERN FILE: print the number of lines that match
 count() {
     grep -c -e "$1" "$2"
 }
@@ -71,7 +72,7 @@ check() {
 
 digits=$tests/../examples/digits/digits.onnx
 check "$digits"
-# goldens of partition without patterns or options of their own; one file in four, to
+# goldens of partition whose command has no patterns or options; one file in four, to
 # save time
 for golden in "$tests"/partition/*.ir; do
     n=$((${n:-0} + 1))

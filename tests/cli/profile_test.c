@@ -54,6 +54,8 @@ static void add_event(void *ctx, const struct byoc_event *event)
     sums->n++;
 }
 
+/* Compile and run a model in text form once, and set the sums of its events.
+ * `backend` is NULL for native kernels; `shape`: of the first input. */
 static void run_model(const char *model_text, const char *backend,
                       const int64_t *shape, struct sums *sums)
 {
@@ -92,6 +94,7 @@ static void run_model(const char *model_text, const char *backend,
     byoc_compiled_free(&compiled);
 }
 
+/* Check that there were events, and that their sums have these values. */
 static void expect(const struct sums *sums, double flops, double bytes,
                    double constant_bytes)
 {

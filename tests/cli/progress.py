@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Test the progress of long commands: progress.py BYOC
 
-Lines where stderr is no terminal, one line that is replaced on a terminal, and
-neither with --quiet, with BYOC_PROGRESS=0, or in the first two seconds.
+byoc prints lines if stderr is not a terminal, and replaces one line on a terminal. It
+prints nothing with --quiet, with BYOC_PROGRESS=0, or in the first two seconds.
 """
 import os
 import pty
@@ -22,11 +22,12 @@ LINE = r"^byoc {}: (.*, )?\d+ s$"
 failed = 0
 
 
-def check(ok, what, said=""):
+def check(ok, what, output=""):
+    """Count a failure unless `ok`, and print what was expected, with the output."""
     global failed
     if not ok:
         failed += 1
-        print("FAILED:", what, said, sep="\n")
+        print("FAILED:", what, output, sep="\n")
 
 
 def run(*args, **env):
@@ -47,7 +48,7 @@ def on_terminal(*args):
     pid, fd = pty.fork()
     if pid == 0:
         os.execve(BYOC, [BYOC, *args], {**ENV, "TERM": "xterm"})
-    said = b""
+    output = b""
     while True:
         try:
             part = os.read(fd, 4096)
@@ -55,9 +56,9 @@ def on_terminal(*args):
             break
         if not part:
             break
-        said += part
-    check(os.waitpid(pid, 0)[1] == 0, f"{args} on a terminal", said)
-    return said.decode()
+        output += part
+    check(os.waitpid(pid, 0)[1] == 0, f"{args} on a terminal", output)
+    return output.decode()
 
 
 def main():
@@ -72,32 +73,32 @@ def main():
         compiling = ["compile", DIGITS, "--native", "-o"]
         loud = [*compiling, os.path.join(folder, "loud.so")]
         quiet = [*compiling, os.path.join(folder, "quiet.so"), "--quiet"]
-        benched = pool.submit(run, *bench, "5")
-        unwanted = pool.submit(run, *bench, "3", BYOC_PROGRESS="0")
-        listed = pool.submit(run, "backends")
-        compiled = pool.submit(run, *loud, CC=slow)
-        silent = pool.submit(run, *quiet, CC=slow)
+        bench_run = pool.submit(run, *bench, "5")
+        disabled_run = pool.submit(run, *bench, "3", BYOC_PROGRESS="0")
+        list_run = pool.submit(run, "backends")
+        compile_run = pool.submit(run, *loud, CC=slow)
+        quiet_run = pool.submit(run, *quiet, CC=slow)
 
-        out, err, _ = benched.result()
+        out, err, _ = bench_run.result()
         found = lines("bench", err)
         check(2 <= len(found) <= 8, "bench of 5 s: 2 to 8 lines", err)
         check(len(err.splitlines()) == len(found), "nothing else on stderr", err)
         check("byoc bench" not in out, "stdout has the result alone", out)
-        check(unwanted.result()[1] == "", "BYOC_PROGRESS=0")
-        _, err, seconds = listed.result()
+        check(disabled_run.result()[1] == "", "BYOC_PROGRESS=0")
+        _, err, seconds = list_run.result()
         check(seconds >= 2 or err == "", "nothing in the first two seconds", err)
-        _, err, seconds = compiled.result()
+        _, err, seconds = compile_run.result()
         check(seconds >= 3, "the slow compiler runs")
         check(any(lines("compile", err)), "the line names the step", err)
-        _, err, seconds = silent.result()
+        _, err, seconds = quiet_run.result()
         check(seconds >= 3 and err == "", "--quiet", err)
 
-    said = on_terminal(*bench, "4")
-    shown = re.findall(r"\r\x1b\[Kbyoc bench: [^\r\n]*\d+ s", said)
-    check(len(shown) >= 5, "a line that is replaced", repr(said))
-    end = said.rindex("\x1b[K") + 3
-    check("byoc bench" not in said[end:] and "median" in said[end:],
-          "the line is erased before the result", repr(said))
+    output = on_terminal(*bench, "4")
+    progress_lines = re.findall(r"\r\x1b\[Kbyoc bench: [^\r\n]*\d+ s", output)
+    check(len(progress_lines) >= 5, "a line that is replaced", repr(output))
+    end = output.rindex("\x1b[K") + 3
+    check("byoc bench" not in output[end:] and "median" in output[end:],
+          "the line is erased before the result", repr(output))
     return 1 if failed else 0
 
 

@@ -140,6 +140,8 @@ def value_infos(function):
 
 
 def a_model():
+    """The digits model: with a native node between two regions, all in one region,
+    and all native."""
     new = view("digits.onnx", "--exclude", "MaxPool")
     same("digits: nodes", calls(new.graph), ["dnnl_0", "MaxPool", "dnnl_1"])
     same("digits: domains", [(s.domain, s.version) for s in new.opset_import],
@@ -231,6 +233,7 @@ def functions_of_the_model():
 
 
 def refused():
+    """Requests that byoc refuses, and a model with external weights."""
     for words, args in (
             ("only an ONNX model", [os.path.join(
                 HERE, "../partition/annotate_by_hand.ir"), "--dump-regions", "n.onnx"]),
@@ -240,15 +243,15 @@ def refused():
             ("--dump-regions", ["digits.onnx", "--dump-regions"]),
             ("found --advise with --html", ["digits.onnx", "--advise", "--dump-regions",
                                       "n.onnx"])):
-        said = byoc("check", *args, code=2)
-        same(f"{args}: {words}", words in said, True)
+        message = byoc("check", *args, code=2)
+        same(f"{args}: {words}", words in message, True)
     same("nothing is written", os.path.exists("n.onnx"), False)
     model = onnx.load("digits.onnx")
     os.makedirs("external")
     onnx.save(model, "external/m.onnx", save_as_external_data=True, location="m.bin",
               size_threshold=0)
-    said = byoc("check", "external/m.onnx", "--dump-regions", "m.onnx", code=2)
-    same("external weights", "write the copy to the model's folder" in said, True)
+    message = byoc("check", "external/m.onnx", "--dump-regions", "m.onnx", code=2)
+    same("external weights", "write the copy to the model's folder" in message, True)
     byoc("check", "external/m.onnx", "--dump-regions", "external/n.onnx")
     same("external weights: results", outputs("external/n.onnx"),
          outputs("digits.onnx"))

@@ -16,7 +16,7 @@ export BYOC_PLUGIN_PATH
 . "$(dirname "$0")/../folder.sh"
 passed=0 failed=0
 
-# same WHAT FOUND EXPECTED
+# same WHAT FOUND EXPECTED: the two texts are equal; WHAT names them if they are not
 same() {
     if [ "$2" = "$3" ]; then
         passed=$((passed + 1))

@@ -33,7 +33,7 @@ def @main(%x: Tensor[(2, 64, 4, 4), float32]) {
 }
 END
 
-# compile NAME OPTION...
+# compile NAME OPTION...: compile the model to NAME.so, and set $size to its bytes
 compile() {
     name=$1
     shift
@@ -50,7 +50,7 @@ expect() {
 }
 
 compile none
-whole=$size
+full_size=$size
 ! grep -q '"weights"' "$work/none.json" || complain "weights narrowed unasked"
 
 for weights in fp16 bf16 int8 int4; do
@@ -58,13 +58,13 @@ for weights in fp16 bf16 int8 int4; do
     # as float32, the convolution's weights have 147,456 bytes, the products' 819,200
     # and 102,400
     case $weights in
-    fp16) most=$((whole - 475000)) ;;
-    bf16) most=$((whole - 526000)) ;;
-    int8) most=$((whole - 650000)) ;;
-    int4) most=$((whole - 750000)) ;;
+    fp16) max_size=$((full_size - 475000)) ;;
+    bf16) max_size=$((full_size - 526000)) ;;
+    int8) max_size=$((full_size - 650000)) ;;
+    int4) max_size=$((full_size - 750000)) ;;
     esac
-    [ "$size" -le $most ] ||
-        complain "$weights: $size bytes, expected at most $most of $whole"
+    [ "$size" -le $max_size ] ||
+        complain "$weights: $size bytes, expected at most $max_size of $full_size"
     for way in "" --native; do
         # shellcheck disable=SC2086
         "$byoc" run "$work/m.ir" --weights=$weights $way -o "$work/a" \
