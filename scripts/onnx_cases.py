@@ -88,6 +88,7 @@ def reduction(v, since=18):
 
 
 def recurrent(gates, states):
+    """For RNN, GRU and LSTM: cells with this many gates and initial states."""
     def make(v):
         # x, weights, recurrent, bias, lengths, initial states
         return ([ramp(3, 2, 4) / 2, ramp(1, gates * 2, 4) / 4,
@@ -204,6 +205,8 @@ def conv_transpose(v):
 
 
 def quantized(*shapes):
+    """For QLinear operators: two operands and the result with scales and zero
+    points; shapes of the operands, and () for the result."""
     def make(v):
         operands = []
         for i, dims in enumerate(shapes):
@@ -234,6 +237,7 @@ def ngrams(v):
 
 
 def forest(prefix):
+    """For tree ensembles: one tree; `prefix`: "target" or "class"."""
     def make(v):
         return [ramp(4, 3)], {
             "nodes_treeids": [0, 0, 0], "nodes_nodeids": [0, 1, 2],

@@ -16,7 +16,8 @@ PLACE = "node_modules/onnxruntime-node/bin/napi-v6/linux/x64/libonnxruntime.so.1
  OPTIMIZATION, INTRA_THREADS, IN_COUNT, OUT_COUNT, IN_NAME, OUT_NAME,
  CREATE_TENSOR, CREATE_WITH_DATA, DATA, FILL_STRINGS, STRINGS_LENGTH, STRINGS,
  ELEMENT_TYPE, N_DIMS, DIMS, TYPE_AND_SHAPE, VALUE_TYPE, MEMORY_INFO,
- ALLOCATOR, SEQUENCE_AT, SEQUENCE_SIZE, CREATE_SEQUENCE, RELEASE_STATUS, RELEASE_SESSION, RELEASE_VALUE, RELEASE_SHAPE) = (
+ ALLOCATOR, SEQUENCE_AT, SEQUENCE_SIZE, CREATE_SEQUENCE, RELEASE_STATUS,
+ RELEASE_SESSION, RELEASE_VALUE, RELEASE_SHAPE) = (
      2, 3, 8, 9, 10, 22, 23, 24, 30, 31, 36, 37, 48, 49, 51, 52, 53, 54, 60,
      61, 62, 65, 67, 69, 78, 80, 81, 82, 93, 95, 96, 99)
 # functions since version 23, for plug-in execution providers
@@ -103,14 +104,14 @@ class Runtime:
         self._must(DEVICES, self.env, ctypes.byref(devices), ctypes.byref(n))
         name_of = ctypes.CFUNCTYPE(ctypes.c_char_p, ctypes.c_void_p)(
             self.api[PROVIDER_NAME])
-        ours = [d for d in devices[:n.value]
-                if name_of(d) == b"ByocExecutionProvider"]
+        byoc_devices = [d for d in devices[:n.value]
+                        if name_of(d) == b"ByocExecutionProvider"]
 
         def texts(values):
             return (ctypes.c_char_p * max(1, len(values)))(
                 *[str(v).encode() for v in values])
         self._must(ADD_PROVIDER, self.options, self.env,
-                   (ctypes.c_void_p * 1)(*ours[:1]), 1, texts(options),
+                   (ctypes.c_void_p * 1)(*byoc_devices[:1]), 1, texts(options),
                    texts(options.values()), len(options))
 
     def _call(self, place, *args):

@@ -106,10 +106,10 @@ def train():
             at = rng.integers(len(x) - LENGTH)
             picked.append((x[at:at + LENGTH], spoken[at:at + LENGTH]))
         x = torch.stack([p[0] for p in picked], 1)
-        wanted = torch.stack([p[1] for p in picked], 1)
+        expected = torch.stack([p[1] for p in picked], 1)
         y, _ = model.gru(model.features(x.flatten(0, 1)).reshape(
             LENGTH, BATCH, STATE))
-        loss = loss_of(model.out(y).squeeze(-1), wanted)
+        loss = loss_of(model.out(y).squeeze(-1), expected)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
