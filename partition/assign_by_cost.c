@@ -4,7 +4,8 @@
  * requires: types                          breaks: nothing
  *
  * The module is unchanged: MergeComposite respects the assignment. The driver
- * decides (tuner/by_cost.c), since measuring runs code, which no pass may.
+ * decides (tuner/by_measurement.c), since measuring runs code, which no pass
+ * may.
  */
 #include "cost.h"
 

@@ -18,8 +18,8 @@
 #include <math.h>
 #include <string.h>
 
-/* The state of byi_decide_by_cost. A label is 0 for native kernels, 1 + v for
- * backend v.
+/* The state of byi_decide_by_measurement. A label is 0 for native kernels, 1 +
+ * v for backend v.
  */
 struct decider {
     struct byi_cost_partition *by_cost;
