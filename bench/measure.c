@@ -49,9 +49,9 @@ static void forget_peak(void)
  * page takes ten times as long as the work on it. */
 static void prepare_memory(uint64_t nodes)
 {
-    enum { BYTES_A_NODE = 1024, CACHES = 384 << 20 };
-    const uint64_t wanted = nodes * BYTES_A_NODE;
-    const uint64_t bytes = wanted > CACHES ? wanted : CACHES;
+    enum { BYTES_PER_NODE = 1024, CACHES = 384 << 20 /* bytes */ };
+    const uint64_t needed = nodes * BYTES_PER_NODE;
+    const uint64_t bytes = needed > CACHES ? needed : CACHES;
     char *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (at == MAP_FAILED)
@@ -78,29 +78,29 @@ struct bench_clock bench_begin(uint64_t nodes)
     prepare_memory(nodes);
     forget_peak();
     clock.resident = read_memory("VmRSS:");
-    clock.began = now();
+    clock.start = now();
     return clock;
 }
 
 void bench_end(const struct bench_clock *clock, struct bench_step *step)
 {
-    step->seconds = now() - clock->began;
+    step->seconds = now() - clock->start;
     const uint64_t peak = read_memory("VmHWM:");
     step->bytes = peak > clock->resident ? peak - clock->resident : 0;
 }
 
 /* --- one measurement --------------------------------------------- */
 
-static struct bench_run measure_once(bench_work work, const void *arg,
-                                     uint32_t shape, uint32_t size)
+static struct bench_result measure_once(bench_work work, const void *arg,
+                                        uint32_t shape, uint32_t size)
 {
-    struct bench_run *shared =
+    struct bench_result *shared =
         mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE,
              MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    struct bench_run result;
+    struct bench_result result;
     int status = 0;
     if (shared == MAP_FAILED) {
-        perror("cannot map memory for a measurement");
+        perror("bench: cannot map memory for a measurement");
         exit(1);
     }
     fflush(NULL);
@@ -135,12 +135,12 @@ static int compare_steps(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-struct bench_run bench_measure(bench_work work, const void *arg, uint32_t shape,
-                               uint32_t size, uint32_t n)
+struct bench_result bench_measure(bench_work work, const void *arg,
+                                  uint32_t shape, uint32_t size, uint32_t n)
 {
-    enum { MANY = 11, FEW = 5, SMALL = 10000 };
-    const uint32_t times = size > SMALL ? FEW : MANY;
-    struct bench_run runs[MANY], median;
+    enum { RUNS_OF_SMALL = 11, RUNS_OF_LARGE = 5, MAX_SMALL = 10000 };
+    const uint32_t times = size > MAX_SMALL ? RUNS_OF_LARGE : RUNS_OF_SMALL;
+    struct bench_result runs[RUNS_OF_SMALL], median;
     for (uint32_t i = 0; i < times; i++) {
         runs[i] = measure_once(work, arg, shape, size);
         if (runs[i].failed)
@@ -148,7 +148,7 @@ struct bench_run bench_measure(bench_work work, const void *arg, uint32_t shape,
     }
     median = runs[0];
     for (uint32_t s = 0; s < n; s++) {
-        struct bench_step steps[MANY];
+        struct bench_step steps[RUNS_OF_SMALL];
         for (uint32_t i = 0; i < times; i++)
             steps[i] = runs[i].steps[s];
         qsort(steps, times, sizeof *steps, compare_steps);
@@ -166,7 +166,7 @@ void bench_head(const char *title)
 }
 
 void bench_row(const char *name, uint32_t max,
-               const struct bench_run runs[BENCH_SIZES], uint32_t step)
+               const struct bench_result runs[BENCH_SIZES], uint32_t step)
 {
     double per_node[BENCH_SIZES] = {0};
     const struct bench_step *last = NULL;

@@ -14,7 +14,7 @@ extern const uint32_t bench_sizes[BENCH_SIZES]; /* 1e3 to 1e6 nodes */
 /* The measurements of one process, which runs up to BENCH_MAX_STEPS steps.
  * Seconds are CPU time; bytes are the peak of resident memory minus the
  * resident memory before the step, which includes the module. */
-struct bench_run {
+struct bench_result {
     struct bench_step {
         double seconds;
         uint64_t nodes, bytes;
@@ -28,7 +28,7 @@ struct bench_run {
  * cost the same at every size. bench_end() sets the step's seconds and bytes.
  */
 struct bench_clock {
-    double began;      /* seconds of CPU time */
+    double start;      /* seconds of CPU time */
     uint64_t resident; /* bytes */
 };
 struct bench_clock bench_begin(uint64_t nodes);
@@ -40,9 +40,9 @@ void bench_end(const struct bench_clock *clock, struct bench_step *step);
  * *run with their nodes, or `failed` and `why`. Returns the medians of the n
  * steps, or the first run that failed. */
 typedef void (*bench_work)(const void *arg, uint32_t shape, uint32_t size,
-                           struct bench_run *run);
-struct bench_run bench_measure(bench_work work, const void *arg, uint32_t shape,
-                               uint32_t size, uint32_t n);
+                           struct bench_result *run);
+struct bench_result bench_measure(bench_work work, const void *arg,
+                                  uint32_t shape, uint32_t size, uint32_t n);
 
 /* Print the head of a table, and a row: the time per node for every size up to
  * `max`; the time per node at 1e6 nodes divided by that at 1e4 (marked if above
@@ -50,6 +50,6 @@ struct bench_run bench_measure(bench_work work, const void *arg, uint32_t shape,
  * The row ends at the first size that failed, with the reason. */
 void bench_head(const char *title);
 void bench_row(const char *name, uint32_t max,
-               const struct bench_run runs[BENCH_SIZES], uint32_t step);
+               const struct bench_result runs[BENCH_SIZES], uint32_t step);
 
 #endif

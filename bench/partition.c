@@ -90,7 +90,7 @@ static enum byoc_status open_backend(struct byi_backends *v, bool probing,
 
 static enum byoc_status run_passes(struct byi_module *m,
                                    struct byi_backends *backends,
-                                   struct bench_run *run,
+                                   struct bench_result *run,
                                    struct byoc_error *err)
 {
     struct byi_pass_context ctx = {
@@ -109,7 +109,7 @@ static enum byoc_status run_passes(struct byi_module *m,
 }
 
 static void measure_graph(const void *arg, uint32_t shape, uint32_t size,
-                          struct bench_run *run)
+                          struct bench_result *run)
 {
     const uint32_t *n_backends = arg;
     struct byoc_error err = {0};
@@ -132,7 +132,7 @@ struct model {
 };
 
 static enum byoc_status partition_model(const struct model *model,
-                                        struct bench_run *run,
+                                        struct bench_result *run,
                                         struct byoc_error *err)
 {
     const struct byi_onnx_params params = {.eval = byi_kernel_eval};
@@ -140,9 +140,9 @@ static enum byoc_status partition_model(const struct model *model,
     struct byi_module *m = NULL;
     struct byi_pass_context ctx = {
         .opt_level = 3, .known = byi_passes_known(), .eval = byi_kernel_eval};
-    const struct byi_pass *clean = byi_pass_find("Canonicalize");
+    const struct byi_pass *canonicalize = byi_pass_find("Canonicalize");
     BYI_TRY(byi_onnx_import(model->path, &params, &m, err));
-    BYI_TRY(byi_run_passes(m, &clean, 1, &ctx, err));
+    BYI_TRY(byi_run_passes(m, &canonicalize, 1, &ctx, err));
     for (uint32_t i = 0; i < N_PASSES; i++)
         run->steps[i].nodes = bench_count(m);
     BYI_TRY(open_backend(&backends, model->probing, err));
@@ -150,7 +150,7 @@ static enum byoc_status partition_model(const struct model *model,
 }
 
 static void measure_model(const void *arg, uint32_t shape, uint32_t size,
-                          struct bench_run *run)
+                          struct bench_result *run)
 {
     struct byoc_error err = {0};
     (void)shape, (void)size;
@@ -162,9 +162,9 @@ static void print_model(const char *path, bool probing)
 {
     const struct model model = {path, probing};
     const char *name = strrchr(path, '/');
-    const struct bench_run run =
+    const struct bench_result run =
         bench_measure(measure_model, &model, 0, 0, N_PASSES);
-    double all = 0;
+    double total = 0;
     printf("%-28s %-5s", name ? name + 1 : path, probing ? "yes" : "no");
     if (run.failed) {
         printf("  %s\n", run.why);
@@ -173,16 +173,16 @@ static void print_model(const char *path, bool probing)
     printf(" %8llu", (unsigned long long)run.steps[0].nodes);
     for (uint32_t i = 0; i < N_PASSES; i++) {
         printf(" %15.3f", 1e3 * run.steps[i].seconds);
-        all += run.steps[i].seconds;
+        total += run.steps[i].seconds;
     }
-    printf(" %8.3f\n", 1e3 * all);
+    printf(" %8.3f\n", 1e3 * total);
 }
 
 /* --- main ---------------------------------------------------------------- */
 
 static void print_shape(uint32_t shape, uint32_t n_backends, uint32_t max)
 {
-    struct bench_run runs[BENCH_SIZES] = {0};
+    struct bench_result runs[BENCH_SIZES] = {0};
     char title[64];
     snprintf(title, sizeof title, "%s, %u backend%s", bench_shape(shape),
              n_backends, n_backends > 1 ? "s" : "");

@@ -39,26 +39,26 @@ struct work {
 };
 
 static struct byi_text text;
-static FILE *side; /* the constants of the printed module */
+static FILE *consts_file; /* the constants of the printed module */
 
 static enum byoc_status print(struct byi_module *m, struct byoc_error *err)
 {
     (void)err;
-    byi_print_module(m, &text, side);
+    byi_print_module(m, &text, consts_file);
     return BYOC_OK;
 }
 
-static void prepare_side(struct byi_module *m)
+static void prepare_consts_file(struct byi_module *m)
 {
     (void)m;
-    side = fdopen(memfd_create("consts", 0), "w+");
+    consts_file = fdopen(memfd_create("consts", 0), "w+");
 }
 
 static void prepare_text(struct byi_module *m)
 {
-    prepare_side(m);
-    byi_print_module(m, &text, side);
-    fflush(side);
+    prepare_consts_file(m);
+    byi_print_module(m, &text, consts_file);
+    fflush(consts_file);
 }
 
 static enum byoc_status parse(struct byi_module *m, struct byoc_error *err)
@@ -66,7 +66,7 @@ static enum byoc_status parse(struct byi_module *m, struct byoc_error *err)
     char path[48];
     struct byi_module *parsed = NULL;
     (void)m;
-    snprintf(path, sizeof path, "/proc/self/fd/%d", fileno(side));
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fileno(consts_file));
     return byi_parse_module(text.at, text.n, "printed", path, &parsed, err);
 }
 
@@ -134,7 +134,7 @@ static enum byoc_status work_on(const struct work *w, struct byi_module *m,
 }
 
 static void measure(const void *arg, uint32_t shape, uint32_t size,
-                    struct bench_run *run)
+                    struct bench_result *run)
 {
     struct byoc_error err = {0};
     struct byi_module *m = bench_graph(shape, size);
@@ -147,33 +147,33 @@ static void measure(const void *arg, uint32_t shape, uint32_t size,
 
 static void print_row(const struct work *w, uint32_t shape, uint32_t max)
 {
-    struct bench_run runs[BENCH_SIZES] = {0};
+    struct bench_result runs[BENCH_SIZES] = {0};
     for (uint32_t i = 0; i < BENCH_SIZES && bench_sizes[i] <= max; i++)
         runs[i] = bench_measure(measure, w, shape, bench_sizes[i], 1);
     bench_row(w->name, max, runs, 0);
 }
 
-static uint32_t list_work(struct work all[MAX_WORK],
+static uint32_t list_work(struct work list[MAX_WORK],
                           const struct byi_pass *const *pipeline)
 {
     const struct byi_pass *const *known = byi_passes_known();
     uint32_t n = 0, steps = 0;
     while (pipeline[steps])
         steps++;
-    all[n++] = (struct work){.name = "verify", .run = verify};
-    all[n++] =
-        (struct work){.name = "print", .prepare = prepare_side, .run = print};
-    all[n++] =
+    list[n++] = (struct work){.name = "verify", .run = verify};
+    list[n++] = (struct work){
+        .name = "print", .prepare = prepare_consts_file, .run = print};
+    list[n++] =
         (struct work){.name = "parse", .prepare = prepare_text, .run = parse};
     for (; *known && n + 1 < MAX_WORK; known++)
-        all[n++] = (struct work){.name = (*known)->name,
-                                 .passes = known,
-                                 .n = 1,
-                                 .first = find_first((*known)->name)};
-    all[n++] =
+        list[n++] = (struct work){.name = (*known)->name,
+                                  .passes = known,
+                                  .n = 1,
+                                  .first = find_first((*known)->name)};
+    list[n++] =
         (struct work){.name = "pipeline", .passes = pipeline, .n = steps};
     for (uint32_t i = 0; plugin_path && i < n; i++)
-        all[i].plugin = !all[i].run;
+        list[i].plugin = !list[i].run;
     return n;
 }
 
@@ -181,7 +181,7 @@ int main(int argc, char **argv)
 {
     const char *shape = NULL, *pass = NULL;
     uint32_t max = bench_sizes[BENCH_SIZES - 1];
-    struct work all[MAX_WORK];
+    struct work list[MAX_WORK];
     for (int i = 1; i < argc; i += 2) {
         const char *value = i + 1 < argc ? argv[i + 1] : "";
         if (strcmp(argv[i], "--shape") == 0)
@@ -198,14 +198,14 @@ int main(int argc, char **argv)
                          stderr),
                    2;
     }
-    const uint32_t n = list_work(all, byi_passes_pipeline());
+    const uint32_t n = list_work(list, byi_passes_pipeline());
     for (uint32_t s = 0; bench_shape(s); s++) {
         if (shape && strcmp(shape, bench_shape(s)) != 0)
             continue;
         bench_head(bench_shape(s));
         for (uint32_t i = 0; i < n; i++)
-            if (!pass || strcmp(pass, all[i].name) == 0)
-                print_row(&all[i], s, max);
+            if (!pass || strcmp(pass, list[i].name) == 0)
+                print_row(&list[i], s, max);
         printf("\n");
     }
     return 0;
