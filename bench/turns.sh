@@ -1,9 +1,9 @@
 # turns.sh: included (.) by the benchmarks that run engines in turns.
 # SPDX-License-Identifier: Apache-2.0
 
-# Wait until the processors are at least 95% idle for half a second. Does not wait
-# if $busy is not empty.
-idle() {
+# Wait until the processors are at least 95% idle for half a second, or for a minute.
+# Does not wait if $busy, which --busy sets, is not empty.
+wait_until_idle() {
     [ -z "$busy" ] || return 0
     for _ in $(seq 120); do
         before=$(sed -n 's/^cpu  //p' /proc/stat)
@@ -14,8 +14,8 @@ idle() {
             return
         fi
     done
-    echo "note: the machine did not get idle" >&2
+    echo "note: the machine was not idle within a minute; measuring anyway" >&2
 }
 
-# mid FILE: print the median of the numbers in the file, one on each line
-mid() { sort -g "$1" | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }
+# median FILE: print the median of the numbers in the file, one on each line
+median() { sort -g "$1" | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }
