@@ -10,11 +10,11 @@ import numpy as np
 TYPES = {"f": np.float32, "d": np.float64, "h": np.float16, "b": np.uint8,
          "c": np.int8, "w": np.int32, "i": np.int64, "u": np.uint32,
          "?": np.bool_}
-# sizes of axes: few, odd, those of layers, long
+# sizes of axes: small, odd, those of layers, long
 SIZES = ((1, 2, 3, 4, 5, 7, 8), (9, 13, 17, 24, 31, 33, 49, 63, 65),
          (64, 80, 96, 128, 192, 197, 256, 300, 384, 500, 512, 768, 1000),
          (1024, 2047, 3000, 4096, 10000, 50000))
-LEAST, MOST = 1000, 1 << 20  # elements of a tensor
+MIN_ELEMENTS, MAX_ELEMENTS = 1000, 1 << 20  # elements of a tensor
 
 
 class Draw:
@@ -27,12 +27,12 @@ class Draw:
     def chance(self, percent):
         return self.random.randint(100) < percent
 
-    def shape(self, least=1, most=4):
-        """Sizes of between `least` and `most` axes."""
+    def shape(self, min_rank=1, max_rank=4):
+        """Sizes of min_rank to max_rank axes."""
         while True:
             dims = [self.pick(self.pick(SIZES)) for _ in
-                    range(self.random.randint(least, most + 1))]
-            if LEAST <= np.prod(dims) <= MOST:
+                    range(self.random.randint(min_rank, max_rank + 1))]
+            if MIN_ELEMENTS <= np.prod(dims) <= MAX_ELEMENTS:
                 return dims
 
     def axis(self, dims):
@@ -54,8 +54,8 @@ class Draw:
         return (x - 1 if letter == "?" else x).astype(TYPES[letter])
 
 
-# Each returns inputs, constants, and a dictionary: attributes, and "outputs",
-# "opset" and "domain" as each-operator's case() has them.
+# Each draw_ function returns inputs, constants, and a dictionary: attributes, and
+# "outputs", "opset" and "domain" as each-operator's case() has them.
 
 def draw_unary(d, op, letter):
     if op == "Clip":
@@ -71,12 +71,12 @@ def draw_cast(d, op, letter):
 
 def broadcast(d, dims):
     """The shape of an operand that broadcasts to dims."""
-    form = d.pick(("same", "same", "some", "last", "one"))
-    if form == "same":
+    kind = d.pick(("same", "same", "some", "last", "one"))
+    if kind == "same":
         return dims
-    if form == "some":
+    if kind == "some":
         return [1 if d.chance(50) else n for n in dims]
-    return dims[-1:] if form == "last" else [1]
+    return dims[-1:] if kind == "last" else [1]
 
 
 def draw_binary(d, op, letter):
@@ -163,8 +163,8 @@ def draw_channels(d, op, letter):
     scale = [d.tensor([dims[1]], letter) for _ in range(2)]
     if op == "BatchNormalization":
         scale += [scale[0], abs(scale[1]) + TYPES[letter](0.1)]
-    more = {"num_groups": d.pick(parts), "opset": 21}
-    return [d.tensor(dims, letter)], scale, more if op[0] == "G" else {}
+    attrs = {"num_groups": d.pick(parts), "opset": 21}
+    return [d.tensor(dims, letter)], scale, attrs if op[0] == "G" else {}
 
 
 def draw_transpose(d, op, letter):
@@ -211,7 +211,7 @@ def draw_repeat(d, op, letter):
     dims = d.shape()
     if op == "Tile":
         times = np.array([d.pick((1, 1, 2, 3)) for _ in dims])
-        if np.prod(dims) * np.prod(times) > 4 * MOST:
+        if np.prod(dims) * np.prod(times) > 4 * MAX_ELEMENTS:
             return draw_repeat(d, op, letter)
         return [d.tensor(dims, letter)], [times], {}
     return [d.tensor(broadcast(d, dims), letter)], [np.array(dims)], {}
@@ -224,9 +224,9 @@ def draw_gather(d, op, letter):
         at = np.stack([d.ints(n, dims[0], 5) for n in dims[:axis + 1]], -1)
         return [d.tensor(dims, letter), at], [], {}
     x = d.tensor(dims, letter)
-    most = max(1, min(1000, MOST * dims[axis] // x.size))
+    max_indices = max(1, min(1000, MAX_ELEMENTS * dims[axis] // x.size))
     if op == "Gather":
-        return [x, d.ints(dims[axis], d.pick((1, 7, most)))], [], {
+        return [x, d.ints(dims[axis], d.pick((1, 7, max_indices)))], [], {
             "axis": axis}
     dims = [n if i == axis or d.chance(70) else -(-n // 2)
             for i, n in enumerate(dims)]
@@ -237,7 +237,7 @@ def draw_scatter(d, op, letter):
     (x, at), _, attrs = draw_gather(
         d, op.replace("Scatter", "Gather"), letter)
     rest = at.shape if attrs else at.shape[:-1] + x.shape[at.shape[-1]:]
-    if np.prod(rest) > 4 * MOST:
+    if np.prod(rest) > 4 * MAX_ELEMENTS:
         return draw_scatter(d, op, letter)
     attrs["reduction"] = d.pick(("none", "none", "add", "max", "min", "mul"))
     return [x, at, d.tensor(rest, letter)], [], attrs
@@ -248,7 +248,7 @@ def draw_other(d, op, letter):
     x = d.tensor(dims, letter)
     if op == "OneHot":
         n = d.pick((2, 10, 50))
-        at = d.ints(n, *dims)[..., :max(1, MOST // n // x.size * dims[-1])]
+        at = d.ints(n, *dims)[..., :max(1, MAX_ELEMENTS // n // x.size * dims[-1])]
         return [at], [np.array(n), np.array([0, 1], TYPES[letter])], {
             "axis": d.pick((-1, 0))}
     if op == "ReverseSequence":
@@ -277,7 +277,7 @@ def image(d, letter):
         dims = [d.pick((1, 1, 2, 4)), d.pick((1, 3, 16, 17, 32, 64, 256)),
                 d.pick((7, 13, 14, 28, 33, 56, 112)),
                 d.pick((7, 13, 14, 28, 33, 56, 112))]
-        if np.prod(dims) <= MOST:
+        if np.prod(dims) <= MAX_ELEMENTS:
             return d.tensor(dims, letter)
 
 
@@ -286,15 +286,15 @@ def draw_pool(d, op, letter):
     if op.startswith("Global"):
         return [x], [], {}
     n = d.pick((2, 3, 3, 5))
-    more = {"p": d.pick((1, 2))} if op == "LpPool" else {}
+    attrs = {"p": d.pick((1, 2))} if op == "LpPool" else {}
     if op == "MaxPool" and d.chance(20):
-        more = {"dilations": [2, 2]}
+        attrs = {"dilations": [2, 2]}
     if op == "AveragePool":
-        more = {"count_include_pad": d.pick((0, 1))}
+        attrs = {"count_include_pad": d.pick((0, 1))}
     return [x], [], {"kernel_shape": [n, n if d.chance(80) else 1],
                      "pads": [d.pick((0, n // 2)), 0] * 2,
                      "strides": [d.pick((1, 2, 3, n)), d.pick((1, 2, 3, n))],
-                     **more}
+                     **attrs}
 
 
 def draw_space(d, op, letter):
@@ -309,26 +309,26 @@ def draw_resize(d, op, letter):
     x = image(d, letter)
     scale = d.pick(((2, 2), (1.5, 1.3), (0.5, 0.7), (3, 1), (0.3, 0.3)))
     mode = d.pick(("nearest", "linear", "cubic"))
-    more = {"antialias": 1} if mode != "nearest" and d.chance(20) else {}
+    attrs = {"antialias": 1} if mode != "nearest" and d.chance(20) else {}
     return [x], [None, np.array([1, 1, *scale], np.float32)], {
         "mode": mode, "coordinate_transformation_mode": d.pick(
             ("half_pixel", "half_pixel", "align_corners", "asymmetric")),
-        **more}
+        **attrs}
 
 
 def draw_conv(d, op, letter):
     x = image(d, letter)
     c, k = x.shape[1], d.pick((1, 3, 3, 5))
     out, group = d.pick(((8, 1), (32, 1), (64, 1), (c, c)))
-    more = {"strides": [d.pick((1, 1, 2))] * 2, "group": group,
+    attrs = {"strides": [d.pick((1, 1, 2))] * 2, "group": group,
             "pads": [k // 2] * 4}
-    return [x], [d.tensor([out, c // group, k, k], letter)], more
+    return [x], [d.tensor([out, c // group, k, k], letter)], attrs
 
 
 def draw_matmul(d, op, letter):
     m, n, k = [d.pick((1, 1, 3, 8, 17, 31, 64, 100, 256, 768))
                for _ in range(3)]
-    while m * n * k < LEAST:
+    while m * n * k < MIN_ELEMENTS:
         m *= 5
     if op == "Gemm":
         return [d.tensor([m, k], letter)], [
@@ -427,11 +427,11 @@ def operators(names):
     """(group, operator, letters) for each operator that `names`, of operators
     and groups, names; for all operators if there are none."""
     rows = []
-    for group, (row, usual) in DRAWS.items():
+    for group, (row, default_letters) in DRAWS.items():
         for entry in row.split():
             op, _, letters = entry.partition(":")
             if not names or op in names or group in names:
-                rows.append((group, op, letters or usual))
+                rows.append((group, op, letters or default_letters))
     return rows
 
 
