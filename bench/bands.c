@@ -15,7 +15,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* A layer of a block; a depthwise one has as many outputs as channels. */
+/* A layer of a block. outputs: number of output channels; DEPTHWISE: as many as
+ * input channels. size: height and width of the window. */
 enum { DEPTHWISE = -1 };
 struct layer {
     int64_t outputs, size, stride;
@@ -43,7 +44,7 @@ static const struct {
 };
 
 /* Allocate n floats between -1 and 1; the caller frees them. */
-static float *numbers(int64_t n)
+static float *new_floats(int64_t n)
 {
     float *at = aligned_alloc(64, (size_t)(n * 4 + 127) / 64 * 64);
     for (int64_t i = 0; at && i < n; i++)
@@ -80,17 +81,17 @@ static void describe(struct byi_f32_conv *conv, int64_t map, int64_t channels,
 }
 
 /* Pack the weights numbers() makes; the caller frees the result. */
-static const float *packed(const struct byi_f32_conv *conv)
+static const float *pack_new_weights(const struct byi_f32_conv *conv)
 {
     const int64_t taps = byi_f32_product_of(conv->size);
-    const int64_t each = conv->channels / conv->groups;
-    float *weights = numbers(conv->outputs * each * taps);
+    const int64_t group_channels = conv->channels / conv->groups;
+    float *weights = new_floats(conv->outputs * group_channels * taps);
     const struct byi_f32_weights from = {.at = weights,
-                                         .group = each * taps,
-                                         .output = each * taps,
+                                         .group = group_channels * taps,
+                                         .output = group_channels * taps,
                                          .channel = taps,
                                          .tap = {taps, conv->size[2], 1}};
-    float *to = numbers((int64_t)byi_f32_conv_packed(conv) / 4 + 16);
+    float *to = new_floats((int64_t)byi_f32_conv_packed(conv) / 4 + 16);
     byi_f32_conv_pack(conv, &from, to, 1);
     free(weights);
     return to;
@@ -120,13 +121,13 @@ static uint32_t describe_block(size_t at, struct byi_f32_conv *convs)
 static double time_of(const struct byi_f32_bands *bands,
                       const struct byi_f32_conv_run *runs, bool apart)
 {
-    const double began = byi_now();
+    const double start = byi_now();
     if (apart)
         for (uint32_t i = 0; i < bands->n; i++)
             byi_f32_conv_run(&runs[i]);
     else
         byi_f32_bands_run(bands, runs, runs[0].scratch, runs[0].threads);
-    return byi_now() - began;
+    return byi_now() - start;
 }
 
 /* Time block `at`, and print a line. */
@@ -135,25 +136,29 @@ static void measure(size_t at, int threads)
     struct byi_f32_conv convs[BYI_F32_MAX_BAND_CONVS];
     struct byi_f32_conv_run runs[BYI_F32_MAX_BAND_CONVS];
     struct byi_f32_bands bands = {.n = describe_block(at, convs)};
-    uint64_t scratch = 0;
+    uint64_t scratch_bytes = 0;
     for (uint32_t i = 0; i < bands.n; i++) {
         const uint64_t bytes = byi_f32_conv_scratch(&convs[i], threads);
         bands.convs[i] = &convs[i];
-        scratch = bytes > scratch ? bytes : scratch;
+        scratch_bytes = bytes > scratch_bytes ? bytes : scratch_bytes;
     }
     if (!byi_f32_bands_plan(&bands)) {
         printf("not in bands\n");
         return;
     }
-    const uint64_t more = byi_f32_bands_scratch(&bands, threads);
-    void *memory = numbers((int64_t)(scratch > more ? scratch : more) / 4 + 16);
-    float *x = numbers(byi_f32_product_of(convs[0].in) * convs[0].channels);
+    const uint64_t bands_bytes = byi_f32_bands_scratch(&bands, threads);
+    void *memory = new_floats(
+        (int64_t)(scratch_bytes > bands_bytes ? scratch_bytes : bands_bytes) /
+            4 +
+        16);
+    float *x = new_floats(byi_f32_product_of(convs[0].in) * convs[0].channels);
     for (uint32_t i = 0; i < bands.n; i++)
         runs[i] = (struct byi_f32_conv_run){
             .conv = &convs[i],
             .x = i ? runs[i - 1].y : x,
-            .weights = packed(&convs[i]),
-            .y = numbers(byi_f32_product_of(convs[i].out) * convs[i].outputs),
+            .weights = pack_new_weights(&convs[i]),
+            .y =
+                new_floats(byi_f32_product_of(convs[i].out) * convs[i].outputs),
             .scratch = memory,
             .threads = threads};
     double shortest[2] = {1e9, 1e9};

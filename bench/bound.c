@@ -44,15 +44,15 @@ static void on_workers(void *ctx, uint32_t n, void (*fn)(void *, uint32_t),
 }
 
 enum {
-    WARMUP = 3,      /* runs of the model before all measurements */
-    LEAST_TURNS = 7, /* of the model and the chain */
-    ROUNDS = 3,      /* in which each primitive runs alone */
-    LEAST_REPS = 4,  /* runs of a primitive in a round */
-    MOST_REPS = 15
+    WARMUP = 3,    /* runs of the model before all measurements */
+    MIN_TURNS = 7, /* of the model and the chain */
+    ROUNDS = 3,    /* in which each primitive runs alone */
+    MIN_REPS = 4,  /* runs of a primitive in a round */
+    MAX_REPS = 15
 };
 
 struct options {
-    const char *path, *dims[17];
+    const char *path, *dims[17]; /* dims: NAME=SIZE, a NULL after the last */
     uint32_t threads, n_dims;
     double seconds;
     int all;
@@ -66,7 +66,7 @@ struct times {
 /* A primitive, in the order of the model. */
 struct primitive {
     const struct bound_call *call;
-    uint32_t step;
+    uint32_t step; /* index in the steps of the call's program */
     struct times alone;
 };
 
@@ -83,7 +83,7 @@ struct bench {
     /* of the model, of the model outside of regions, of the chain; and the
      * ratio model / chain of each turn */
     struct times run, outside, chain, ratio;
-    void *saved; /* as large as the largest result */
+    void *saved_result; /* as large as the largest result */
 };
 
 /* The median; sorts the times. */
@@ -224,8 +224,9 @@ static enum byoc_status list_primitives(struct bench *b, struct byoc_error *err)
             err, BYOC_EUNSUPPORTED,
             "found no oneDNN primitive in the run, expected at least "
             "one; try `byoc check`, which says why");
-    b->saved = byi_acquire(max_bytes);
-    return b->saved ? BYOC_OK : byi_fail(err, BYOC_ENOMEM, "out of memory");
+    b->saved_result = byi_acquire(max_bytes);
+    return b->saved_result ? BYOC_OK
+                           : byi_fail(err, BYOC_ENOMEM, "out of memory");
 }
 
 /* --- measuring ------------------------------------------------------------ */
@@ -245,7 +246,7 @@ static enum byoc_status time_turns(struct bench *b, double seconds,
 {
     b->run.n = b->outside.n = 0;
     for (double began = byi_now();
-         b->run.n < LEAST_TURNS || byi_now() - began < seconds;) {
+         b->run.n < MIN_TURNS || byi_now() - began < seconds;) {
         BYI_TRY(run_model(b, err));
         BYI_TRY(run_chain(b, err));
         BYI_PUSH(&b->ratio,
@@ -264,7 +265,7 @@ static enum byoc_status time_alone(struct bench *b, struct primitive *p,
     BYI_TRY(run_primitive(p, err));
     void *result = result_of(p, &bytes);
     if (result)
-        memcpy(b->saved, result, bytes);
+        memcpy(b->saved_result, result, bytes);
     BYI_TRY(run_primitive(p, err)); /* warms the caches again */
     for (uint32_t i = 0; i < reps; i++) {
         double began = byi_now();
@@ -272,17 +273,17 @@ static enum byoc_status time_alone(struct bench *b, struct primitive *p,
         BYI_PUSH(&p->alone, byi_now() - began);
     }
     if (result)
-        memcpy(result, b->saved, bytes);
+        memcpy(result, b->saved_result, bytes);
     return BYOC_OK;
 }
 
 static enum byoc_status time_all_alone(struct bench *b, double seconds,
                                        struct byoc_error *err)
 {
-    double wish = seconds / (ROUNDS * median(&b->chain));
-    uint32_t reps = wish < LEAST_REPS  ? LEAST_REPS
-                    : wish > MOST_REPS ? MOST_REPS
-                                       : (uint32_t)wish;
+    double wanted_reps = seconds / (ROUNDS * median(&b->chain));
+    uint32_t reps = wanted_reps < MIN_REPS   ? MIN_REPS
+                    : wanted_reps > MAX_REPS ? MAX_REPS
+                                             : (uint32_t)wanted_reps;
     for (uint32_t round = 0; round < ROUNDS; round++) {
         BYI_TRY(run_model(b, err)); /* fresh inputs */
         for (uint32_t i = 0; i < b->prims.n; i++)
@@ -345,9 +346,9 @@ static double flops_of(const struct bench *b, const struct primitive *p,
         return 0;
     for (uint32_t i = 0; i < b->prims.n; i++) {
         const struct primitive *other = &b->prims.at[i];
-        const char *theirs = step_of(other)->sources;
-        if (other != p && !is_reorder(other) && theirs &&
-            strcmp(theirs, sources) == 0)
+        const char *other_sources = step_of(other)->sources;
+        if (other != p && !is_reorder(other) && other_sources &&
+            strcmp(other_sources, sources) == 0)
             return 0;
     }
     for (const char *at = sources; *at;) {
@@ -390,10 +391,10 @@ static void print_table(struct bench *b, const struct options *o)
     const uint32_t threads = byoc_model_threads(b->model, &why);
     const double run = median(&b->run), chain = median(&b->chain);
     const double outside = median(&b->outside);
-    double alone = 0, alone_least = 0;
+    double alone = 0, alone_min = 0;
     for (uint32_t i = 0; i < b->prims.n; i++) {
         alone += median(&b->prims.at[i].alone);
-        alone_least += b->prims.at[i].alone.at[0];
+        alone_min += b->prims.at[i].alone.at[0];
     }
     printf("%s: %u primitives (%u of them reorders) in %u region%s; %u "
            "thread%s (%s); %u turns\n",
@@ -404,11 +405,11 @@ static void print_table(struct bench *b, const struct options *o)
     print_line("model", run, b->run.at[0]);
     print_line("  outside the regions", outside, b->outside.at[0]);
     print_line("chain", chain, b->chain.at[0]);
-    print_line("each alone, summed", alone, alone_least);
+    print_line("each alone, summed", alone, alone_min);
     printf("%-22s %10.3f %10.3f\n", "model / chain", median(&b->ratio),
            b->run.at[0] / b->chain.at[0]);
     printf("%-22s %10.3f %10.3f\n", "chain / alone", chain / alone,
-           b->chain.at[0] / alone_least);
+           b->chain.at[0] / alone_min);
 }
 
 /* --- the program ---------------------------------------------------------- */
@@ -453,7 +454,7 @@ static void close_bench(struct bench *b)
     byi_vec_free(b->outside.at);
     byi_vec_free(b->chain.at);
     byi_vec_free(b->ratio.at);
-    byi_release(b->saved);
+    byi_release(b->saved_result);
     byi_arena_free(&b->arena);
 }
 

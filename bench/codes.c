@@ -21,27 +21,27 @@
 
 enum { SIZE = 4096, SETS = 8, ROWS = 128, ROUNDS = 40 };
 
-typedef uint64_t eight __attribute__((vector_size(64), aligned(8), may_alias));
+typedef uint64_t words8 __attribute__((vector_size(64), aligned(8), may_alias));
 
 /* Read n bytes as four streams, as the kernels do. The caller uses the result,
  * so the compiler keeps the reads. */
 static uint64_t read_all(const char *at, uint64_t n)
 {
     enum { STREAMS = 4, AHEAD = 2048 };
-    eight sum[STREAMS] = {0};
-    const uint64_t each = n / STREAMS / sizeof *sum * sizeof *sum;
-    for (uint64_t i = 0; i < each; i += sizeof *sum)
+    words8 sum[STREAMS] = {0};
+    const uint64_t stream_bytes = n / STREAMS / sizeof *sum * sizeof *sum;
+    for (uint64_t i = 0; i < stream_bytes; i += sizeof *sum)
         for (uint64_t j = 0; j < STREAMS; j++) {
-            const char *from = at + j * each + i;
+            const char *from = at + j * stream_bytes + i;
             __builtin_prefetch(from + AHEAD);
-            sum[j] ^= *(const eight *)(const void *)from;
+            sum[j] ^= *(const words8 *)(const void *)from;
         }
     for (int j = 1; j < STREAMS; j++)
         sum[0] ^= sum[j];
     return sum[0][0] ^ sum[0][7];
 }
 
-static double smaller(double a, double b)
+static double minimum(double a, double b)
 {
     return a < b ? a : b;
 }
@@ -55,30 +55,30 @@ static void measure(int bits, int64_t block, char *packed, float *x, float *y)
                                     .block = block};
     const uint64_t bytes = byi_f32_codes_packed(&c);
     void *scratch = malloc(byi_f32_codes_scratch(&c, 1));
-    double one = 1e9, many = 1e9, reading = 1e9;
+    double one_row = 1e9, all_rows = 1e9, reading_alone = 1e9;
     uint64_t bits_read = 0; /* printed, so that the compiler keeps the reads */
     for (int i = 0; scratch && i < ROUNDS; i++) {
         double from = byi_now();
         byi_f32_codes_run(&c, packed + bytes * (uint64_t)(i % SETS), 1, x, y,
                           scratch, 1);
-        one = smaller(one, byi_now() - from);
+        one_row = minimum(one_row, byi_now() - from);
         from = byi_now();
         bits_read ^=
             read_all(packed + bytes * (uint64_t)((i + 3) % SETS), bytes);
-        reading = smaller(reading, byi_now() - from);
+        reading_alone = minimum(reading_alone, byi_now() - from);
     }
     for (int i = 0; scratch && i < 3; i++) {
         const double from = byi_now();
         byi_f32_codes_run(&c, packed, ROWS, x, y, scratch, 1);
-        many = smaller(many, byi_now() - from);
+        all_rows = minimum(all_rows, byi_now() - from);
     }
     const double peak = byoc_internal_peak_flops(1);
     printf("%-6s %d bits, blocks of %3lld: %6.3f ms %5.1f GB/s, %3.0f%% of a "
            "read (%llx); %d rows %7.2f ms, %3.0f%% of the peak\n",
-           c.kernels->name, bits, (long long)block, 1e3 * one,
-           1e-9 * (double)bytes / one, 100 * reading / one,
-           (unsigned long long)(bits_read & 0xf), ROWS, 1e3 * many,
-           100 * 2.0 * ROWS * SIZE * SIZE / many / peak);
+           c.kernels->name, bits, (long long)block, 1e3 * one_row,
+           1e-9 * (double)bytes / one_row, 100 * reading_alone / one_row,
+           (unsigned long long)(bits_read & 0xf), ROWS, 1e3 * all_rows,
+           100 * 2.0 * ROWS * SIZE * SIZE / all_rows / peak);
     free(scratch);
 }
 

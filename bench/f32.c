@@ -21,7 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { COLD = 64 << 20 }; /* bytes of weights that exceed the caches */
+enum { COLD_BYTES = 64 << 20 }; /* bytes of weights that exceed the caches */
 
 /* --- layers --------------------------------------------------------------- */
 
@@ -69,7 +69,7 @@ static const struct {
 static enum byi_f32_type type; /* of inputs and results */
 
 /* Allocate n floats between -1 and 1; the caller frees them. */
-static float *numbers(int64_t n)
+static float *new_floats(int64_t n)
 {
     float *at = aligned_alloc(64, (size_t)(n * 4 + 127) / 64 * 64);
     for (int64_t i = 0; at && i < n; i++)
@@ -78,7 +78,7 @@ static float *numbers(int64_t n)
 }
 
 /* Round n floats at `at` to the type, in place. */
-static float *narrow(float *at, int64_t n)
+static float *narrow_in_place(float *at, int64_t n)
 {
     const struct byi_f32_kernels *kernels = byi_f32_kernels();
     for (int64_t i = 0; type && i < n; i += 64)
@@ -87,19 +87,19 @@ static float *narrow(float *at, int64_t n)
     return at;
 }
 
-/* The shortest time of several runs. Each run uses the next of `sets` copies of
- * the packed weights, which are `each` elements apart. */
-static double shortest_time(struct byi_f32_conv_run *run, int64_t each,
+/* The shortest time of several runs in seconds. Each run uses the next of
+ * `sets` copies of the packed weights, which are `set_size` elements apart. */
+static double shortest_time(struct byi_f32_conv_run *run, int64_t set_size,
                             int64_t sets)
 {
     const float *first = run->weights;
     double shortest = 1e9;
     const double until = byi_now() + 0.15;
     for (int64_t n = 0; n < 5 || byi_now() < until; n++) {
-        run->weights = first + n % sets * each;
-        const double began = byi_now();
+        run->weights = first + n % sets * set_size;
+        const double start = byi_now();
         byi_f32_conv_run(run);
-        const double time = byi_now() - began;
+        const double time = byi_now() - start;
         shortest = time < shortest ? time : shortest;
     }
     run->weights = first;
@@ -138,7 +138,7 @@ static void measure(size_t i, bool exact, int threads)
     const int64_t inputs =
         conv.images * byi_f32_product_of(conv.in) * conv.channels;
     const int64_t results = conv.images * out * out * conv.outputs;
-    float *weights = numbers(conv.outputs * each * taps);
+    float *weights = new_floats(conv.outputs * each * taps);
     const struct byi_f32_weights from = {.at = weights,
                                          .group = conv.outputs / conv.groups *
                                                   each * taps,
@@ -146,24 +146,25 @@ static void measure(size_t i, bool exact, int threads)
                                          .channel = taps,
                                          .tap = {taps, conv.size[2], 1}};
     const int64_t set = (int64_t)(byi_f32_conv_packed(&conv) + 63) / 64 * 16;
-    const int64_t sets = COLD / (4 * set) + 2; /* of weights */
-    float *packed = numbers(set * sets);
+    const int64_t sets = COLD_BYTES / (4 * set) + 2; /* of weights */
+    float *packed = new_floats(set * sets);
     struct byi_f32_conv wide = conv;
     wide.type = BYI_F32_WIDE;
     const int64_t scratch = (int64_t)(byi_f32_conv_scratch(&conv, threads) +
                                       byi_f32_conv_scratch(&wide, threads));
-    struct byi_f32_conv_run run = {.conv = &conv,
-                                   .x = narrow(numbers(inputs), inputs),
-                                   .weights = packed,
-                                   .y = numbers(results),
-                                   .scratch = numbers(scratch / 4 + 16),
-                                   .threads = threads};
+    struct byi_f32_conv_run run = {
+        .conv = &conv,
+        .x = narrow_in_place(new_floats(inputs), inputs),
+        .weights = packed,
+        .y = new_floats(results),
+        .scratch = new_floats(scratch / 4 + 16),
+        .threads = threads};
     for (int64_t n = 0; n < sets; n++)
         byi_f32_conv_pack(&conv, &from, packed + n * set, 1);
     double peak = byoc_internal_peak_flops((uint32_t)threads);
     const double shortest = shortest_time(&run, 0, 1);
     run.conv = &wide;
-    const double other = type ? shortest_time(&run, 0, 1) : 0;
+    const double f32_time = type ? shortest_time(&run, 0, 1) : 0;
     run.conv = &conv;
     const double cold = shortest_time(&run, set, sets);
     const double after = byoc_internal_peak_flops((uint32_t)threads);
@@ -180,7 +181,8 @@ static void measure(size_t i, bool exact, int threads)
     if (conv.groups > 1)
         printf(", %lld groups", (long long)conv.groups);
     if (type)
-        printf(", float32 %9.3f ms, ratio %.2f", 1e3 * other, shortest / other);
+        printf(", float32 %9.3f ms, ratio %.2f", 1e3 * f32_time,
+               shortest / f32_time);
     printf("\n");
     free((void *)(uintptr_t)run.x);
     free(weights);

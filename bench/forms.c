@@ -26,11 +26,11 @@ static const char *const isas[] = {"sse4.2", "avx2", "avx512"};
 
 /* --- in turns ------------------------------------------------------------- */
 
-/* One implementation of an operator: a function that runs it once. */
+/* One implementation of an operator. */
 struct variant {
-    double (*run)(void *ctx); /* seconds */
+    double (*run)(void *ctx); /* runs it once and returns the seconds */
     void *ctx;
-    double times[ROUNDS];
+    double times[ROUNDS]; /* seconds of a run in each round */
 };
 
 /* Run the variants in turns. Replaces times[0] of each by the median of its
@@ -148,8 +148,10 @@ static const struct resize resizes[] = {
  * over its window, compiled for the baseline instruction set. */
 struct single {
     struct byi_resample r;
-    struct byi_tensor x, y, sizes;
-    int64_t dims[4];
+    struct byi_tensor x, y;
+    struct byi_tensor
+        sizes;       /* the operand of the resize, whose data are dims */
+    int64_t dims[4]; /* the shape of y */
 };
 
 /* nh and nw are the numbers of taps, which inlining makes constant. */
@@ -180,7 +182,7 @@ static double run_single(void *ctx)
 {
     const struct single *s = ctx;
     const int64_t nh = s->r.axes[2].n, nw = s->r.axes[3].n;
-    const double began = bench_now();
+    const double start = bench_now();
     if (nh == 1)
         single_pass(s, 1, 1);
     else if (nh == 2)
@@ -189,13 +191,13 @@ static double run_single(void *ctx)
         single_pass(s, 4, 4);
     else
         single_pass(s, nh, nw);
-    return bench_now() - began;
+    return bench_now() - start;
 }
 
 static void make_single(const struct resize *r, const DLTensor *in,
                         struct byi_arena *arena, struct single *s)
 {
-    const struct byi_attr given[] = {
+    const struct byi_attr attr_list[] = {
         {.name = "mode", .kind = BYI_ATTR_STRING, .s = r->mode},
         {.name = "coordinate_transformation_mode",
          .kind = BYI_ATTR_STRING,
@@ -215,8 +217,8 @@ static void make_single(const struct resize *r, const DLTensor *in,
     memcpy(s->y.dims, s->dims, sizeof s->dims);
     s->sizes.data = s->dims;
     s->y.data = byi_arena_alloc(arena, (size_t)n * sizeof(float));
-    check(byi_attrs_make(arena, byi_op(BYI_OP_RESIZE), given, BYI_COUNT(given),
-                         &attrs, &err),
+    check(byi_attrs_make(arena, byi_op(BYI_OP_RESIZE), attr_list,
+                         BYI_COUNT(attr_list), &attrs, &err),
           &err);
     s->r = (struct byi_resample){.op = BYI_OP_RESIZE,
                                  .attrs = attrs,
@@ -397,13 +399,13 @@ static char *print_pruned(struct byi_arena *arena, const struct pruned *p)
 
 static void bench_pruned(const char *isa, const struct pruned *p)
 {
-    static const char *const all[] = {"SparseWeights.most=100", NULL};
+    static const char *const any_share[] = {"SparseWeights.most=100", NULL};
     static struct bench_side sides[3];
     struct byi_arena *arena = byi_arena_new();
     struct variant variants[3];
     double ratios[3];
     limit_backend(isa);
-    compile_three(print_pruned(arena, p), all, "SparseWeights", sides);
+    compile_three(print_pruned(arena, p), any_share, "SparseWeights", sides);
     measure_three(sides, variants, ratios);
     if (p->size)
         printf("| %s | conv%lld %lldx%lld->%lld |", isa, (long long)p->kernel,

@@ -26,8 +26,8 @@ static uint32_t n_threads;
 
 /* --- the bandwidth of the machine ----------------------------------------- */
 
-typedef uint64_t wide __attribute__((vector_size(64), aligned(4), may_alias));
-enum { PIECE = 32 << 10 };
+typedef uint64_t words8 __attribute__((vector_size(64), aligned(4), may_alias));
+enum { PIECE_BYTES = 32 << 10 };
 
 #if defined(__x86_64__)
 __attribute__((target_clones("default", "avx2", "avx512f")))
@@ -35,10 +35,10 @@ __attribute__((target_clones("default", "avx2", "avx512f")))
 static uint64_t
 read_piece(const char *x)
 {
-    const wide *from = (const void *)x;
+    const words8 *from = (const void *)x;
     uint64_t all = 0;
-    wide sum[8] = {{0}};
-    for (int i = 0; i < PIECE / 64; i += 8)
+    words8 sum[8] = {{0}};
+    for (int i = 0; i < PIECE_BYTES / 64; i += 8)
         for (int k = 0; k < 8; k++)
             sum[k] |= from[i + k];
     for (int k = 0; k < 8; k++)
@@ -57,8 +57,8 @@ static uint64_t read_all(const char *x, size_t n)
 {
     uint64_t all = 0;
 #pragma omp parallel for num_threads(team_for(n)) reduction(| : all)
-    for (size_t at = 0; at < n / PIECE; at++)
-        all |= read_piece(x + at * PIECE);
+    for (size_t at = 0; at < n / PIECE_BYTES; at++)
+        all |= read_piece(x + at * PIECE_BYTES);
     return all;
 }
 
@@ -66,10 +66,11 @@ static uint64_t read_all(const char *x, size_t n)
 static void copy_all(char *y, const char *x, size_t n)
 {
     const uint32_t team = team_for(n);
-    const size_t part = n / team / 4096 * 4096;
+    const size_t thread_bytes = n / team / 4096 * 4096;
 #pragma omp parallel for num_threads(team)
     for (uint32_t t = 0; t < team; t++)
-        memcpy(y + t * part, x + t * part, t + 1 < team ? part : n - t * part);
+        memcpy(y + t * thread_bytes, x + t * thread_bytes,
+               t + 1 < team ? thread_bytes : n - t * thread_bytes);
 }
 
 /* --- two models, in turns ------------------------------------------------- */
@@ -85,8 +86,8 @@ static void compile(const char *path, bool fuse, const char *keep_c,
     bench_open(path, fuse ? "fused" : "unfused", &params, n_threads, side);
 }
 
-/* Medians, in seconds. ratio: unfused / fused; share: plain loops / fused;
- * difference: between the outputs (bench_difference). */
+/* Medians. fused, unfused and plain: seconds of a run; ratio: unfused / fused;
+ * share: plain / fused; difference: between the outputs (bench_difference). */
 struct result {
     double fused, unfused, plain, ratio, share, difference;
 };
@@ -102,10 +103,10 @@ static struct result measure(const char *path, const char *keep_c,
     double ratios[ROUNDS], plains[ROUNDS], shares[ROUNDS];
     for (int i = 0; i < 2; i++)
         compile(path, i == 0, keep_c, &sides[i]);
-    double first = 0;
+    double one_run = 0;
     for (int i = 0; i < 4; i++)
-        first = bench_run(&sides[i % 2]);
-    const int repeat = first > 2e-3 ? 1 : (int)(2e-3 / first) + 1;
+        one_run = bench_run(&sides[i % 2]);
+    const int repeat = one_run > 2e-3 ? 1 : (int)(2e-3 / one_run) + 1;
     for (int round = 0; round < ROUNDS; round++) {
         for (int i = 0; i < 2; i++) {
             times[i][round] = 0;
@@ -133,8 +134,9 @@ static struct result measure(const char *path, const char *keep_c,
 
 /* --- chains --------------------------------------------------------------- */
 
-/* The operators of a chain, in order. printf replaces %s by the previous
- * result; the parameter %b is a row, the parameter %s a column. */
+/* The operators of a chain, in order, as formats: fprintf replaces %s by the
+ * previous result, and prints %%b and %%s as the names of the parameters %b, a
+ * row, and %s, a column. */
 static const char *const steps[] = {"add(%s, %%b)",      "nn.relu(%s)",
                                     "multiply(%s, %%s)", "subtract(%s, %%b)",
                                     "abs(%s)",           "maximum(%s, %%s)",
@@ -195,11 +197,11 @@ static void bench_chain(int n, int64_t rows, int64_t cols, bool reduce,
     memset(t.x, 1, bytes);
     memset(t.y, 1, bytes);
     const struct result r = measure(path, keep_c, move_bytes, &t);
-    const double moved = (double)bytes * (reduce ? 1 : 2) * 1e-9;
+    const double gigabytes = (double)bytes * (reduce ? 1 : 2) * 1e-9;
     printf("%d %-11s %10lld %10.1f %10.1f %7.2f %8.1f %8.1f %5.0f%%  %.0e\n", n,
            reduce ? "with sum" : "elementwise", (long long)(rows * cols),
-           1e6 * r.fused, 1e6 * r.unfused, r.ratio, moved / r.fused,
-           moved / r.plain, 100 * r.share, r.difference);
+           1e6 * r.fused, 1e6 * r.unfused, r.ratio, gigabytes / r.fused,
+           gigabytes / r.plain, 100 * r.share, r.difference);
     fflush(stdout);
     free(t.x);
     free(t.y);

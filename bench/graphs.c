@@ -76,8 +76,8 @@ static void make_chain(struct graph *g, uint32_t n)
     g->f->result = x;
 }
 
-/* A wide graph: many readers of one value, whose results are joined pairwise.
- */
+/* A wide graph: many readers of one value, whose results are added in pairs
+ * until one is left. */
 static void make_wide(struct graph *g, uint32_t n)
 {
     static const int64_t channels[] = {4, 1, 1};
@@ -138,14 +138,14 @@ static void make_residual(struct graph *g, uint32_t n)
 }
 
 /* Add function `index`, all of whose parameters are captures, as a literal. */
-static byi_id literal(struct graph *g, const struct byi_func *inner,
-                      uint32_t index, const byi_id *captures)
+static byi_id add_literal(struct graph *g, const struct byi_func *inner,
+                          uint32_t index, const byi_id *captures)
 {
     return byi_add_fn(g->m, g->f, index, captures, inner->n_captures, NULL);
 }
 
 /* Add a function that applies `op` to its only capture; returns its index. */
-static uint32_t leaf(struct graph *g, enum byi_op_id op)
+static uint32_t add_leaf(struct graph *g, enum byi_op_id op)
 {
     const uint32_t index = g->m->funcs.n;
     start(g, NULL);
@@ -161,11 +161,11 @@ static uint32_t leaf(struct graph *g, enum byi_op_id op)
  *
  * NEXT is the same function of %y and %c one level deeper; the innermost is
  * tanh(%y). */
-static uint32_t nest(struct graph *g, const struct byi_type *flag)
+static uint32_t add_nest(struct graph *g, const struct byi_type *flag)
 {
-    uint32_t inner = leaf(g, BYI_OP_TANH);
+    uint32_t inner = add_leaf(g, BYI_OP_TANH);
     for (uint32_t depth = 1; depth < DEPTH; depth++) {
-        const uint32_t other = leaf(g, BYI_OP_NN_RELU);
+        const uint32_t other = add_leaf(g, BYI_OP_NN_RELU);
         const uint32_t index = g->m->funcs.n;
         byi_id id = BYI_NO_ID;
         start(g, NULL);
@@ -174,8 +174,9 @@ static uint32_t nest(struct graph *g, const struct byi_type *flag)
         g->f->n_captures = 2;
         const byi_id y = call(g, BYI_OP_SIGMOID, &x, 1);
         const byi_id then =
-            literal(g, g->m->funcs.at[inner], inner, (byi_id[]){y, c});
-        const byi_id otherwise = literal(g, g->m->funcs.at[other], other, &x);
+            add_literal(g, g->m->funcs.at[inner], inner, (byi_id[]){y, c});
+        const byi_id otherwise =
+            add_literal(g, g->m->funcs.at[other], other, &x);
         if (byi_add_if(g->m, g->f, c, then, otherwise, NULL, &id, NULL))
             exit(1);
         g->f->result = id;
@@ -191,13 +192,13 @@ static void make_nested(struct graph *g, uint32_t n)
         byi_type_tensor(g->m->arena, BYOC_BOOL, 0, NULL);
     BYI_VEC(uint32_t) nests = {0};
     for (uint32_t n_nodes = 0; n_nodes < n; n_nodes += DEPTH * 8)
-        BYI_PUSH(&nests, nest(g, flag));
+        BYI_PUSH(&nests, add_nest(g, flag));
     start(g, "main");
     byi_id x = param(g, "x");
     const byi_id c = byi_add_param(g->m, g->f, "c", flag);
     for (uint32_t i = 0; i < nests.n; i++) {
-        const byi_id fn = literal(g, g->m->funcs.at[nests.at[i]], nests.at[i],
-                                  (byi_id[]){x, c});
+        const byi_id fn = add_literal(g, g->m->funcs.at[nests.at[i]],
+                                      nests.at[i], (byi_id[]){x, c});
         if (byi_add_apply(g->m, g->f, fn, NULL, 0, NULL, &x, NULL))
             exit(1);
     }

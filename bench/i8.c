@@ -37,10 +37,10 @@ static double measure_block_peak(const struct byi_i8_kernels *k)
         .ldy = BYI_I8_COLUMNS * 4};
     double shortest = 1e9;
     for (int i = 0; i < 20; i++) {
-        const double began = byi_now();
+        const double start = byi_now();
         for (int r = 0; r < ROUNDS; r++)
             k->block(&b);
-        const double time = byi_now() - began;
+        const double time = byi_now() - start;
         shortest = time < shortest ? time : shortest;
     }
     return 2.0 * ROWS * BYI_I8_COLUMNS * WORDS * 4 * ROUNDS / shortest;
@@ -76,10 +76,10 @@ static double measure_peak(void)
         .ldy = BYI_I8_COLUMNS * 4};
     double shortest = 1e9;
     for (int i = 0; i < 20; i++) {
-        const double began = byi_now();
+        const double start = byi_now();
         for (int r = 0; r < ROUNDS; r++)
             k->tile[form][k->panels - 1][k->rows](&t);
-        const double time = byi_now() - began;
+        const double time = byi_now() - start;
         shortest = time < shortest ? time : shortest;
     }
     return 2.0 * (form == BYI_I8_BYTES ? 4 : 2) * BYI_I8_PANEL * k->panels *
@@ -87,6 +87,7 @@ static double measure_peak(void)
 }
 
 static const struct {
+    /* map: height and width of the input; size: of the window */
     int64_t images, map, channels, outputs, groups, size, stride;
     int8_t max_weight; /* the largest absolute weight */
 } layers[] = {
@@ -160,9 +161,9 @@ static void measure(size_t i, int threads)
     double shortest = 1e9, peak = measure_peak();
     const double until = byi_now() + 0.15;
     for (int n = 0; n < 5 || byi_now() < until; n++) {
-        const double began = byi_now();
+        const double start = byi_now();
         byi_i8_conv_run(&run);
-        const double time = byi_now() - began;
+        const double time = byi_now() - start;
         shortest = time < shortest ? time : shortest;
     }
     const double after = measure_peak();

@@ -21,8 +21,8 @@ static const char *const layout_names[] = {
 
 /* A convolution of a square image with padding of half the window. */
 struct shape {
-    int64_t kernel, in, out;
-    int64_t size, stride; /* size: height and width of the input */
+    int64_t kernel, in, out; /* size of the window; channels */
+    int64_t size, stride;    /* size: height and width of the input */
     bool depthwise;
 };
 
@@ -35,7 +35,7 @@ static const struct shape shapes[] = {
     {3, 960, 960, 7, 1, true},
 };
 
-/* One convolution in one layout. */
+/* One convolution in one layout. It owns all members. */
 struct variant {
     struct byi_prim *prim;
     struct byi_bound_call *call;
@@ -109,9 +109,10 @@ static float *random_numbers(uint64_t bytes)
     return data;
 }
 
-static enum byoc_status make(struct variant *c, const struct byi_dnnl *lib,
-                             const struct shape *s, enum layout layout,
-                             struct byoc_error *err)
+static enum byoc_status make_variant(struct variant *c,
+                                     const struct byi_dnnl *lib,
+                                     const struct shape *s, enum layout layout,
+                                     struct byoc_error *err)
 {
     static const int args[N_BUFFERS] = {BYI_ARG_SRC, BYI_ARG_WEIGHTS,
                                         BYI_ARG_BIAS, BYI_ARG_DST};
@@ -134,7 +135,7 @@ static enum byoc_status make(struct variant *c, const struct byi_dnnl *lib,
                          &c->call, err);
 }
 
-static void drop(struct variant *c)
+static void free_variant(struct variant *c)
 {
     byi_bound_free(&c->call);
     byi_prim_free(&c->prim);
@@ -150,9 +151,9 @@ static void drop(struct variant *c)
 static enum byoc_status take_turn(struct variant *c, struct byoc_error *err)
 {
     BYI_TRY(byi_bound_run(c->call, err));
-    const double began = byi_now();
+    const double start = byi_now();
     BYI_TRY(byi_bound_run(c->call, err));
-    const double took = byi_now() - began;
+    const double took = byi_now() - start;
     c->best = took < c->best ? took : c->best;
     return BYOC_OK;
 }
@@ -164,7 +165,7 @@ static enum byoc_status time_shape(struct variant *c,
                                    struct byoc_error *err)
 {
     for (uint32_t i = 0; i < N_LAYOUTS; i++)
-        BYI_TRY(make(&c[i], lib, s, (enum layout)i, err));
+        BYI_TRY(make_variant(&c[i], lib, s, (enum layout)i, err));
     for (uint32_t round = 0; round < ROUNDS; round++)
         for (uint32_t i = 0; i < N_LAYOUTS; i++)
             BYI_TRY(take_turn(&c[i], err));
@@ -174,8 +175,8 @@ static enum byoc_status time_shape(struct variant *c,
 /* --- reporting ------------------------------------------------------------ */
 
 /* The name of the layout that oneDNN chose. */
-static const char *chosen(const struct byi_prim *prim, int arg,
-                          int64_t channels, int64_t size)
+static const char *chosen_layout(const struct byi_prim *prim, int arg,
+                                 int64_t channels, int64_t size)
 {
     for (uint32_t i = 0; i < ANY; i++) {
         const struct byi_desc d = describe((enum layout)i, channels, size);
@@ -211,8 +212,8 @@ static void print_row(const struct shape *s, const struct variant *c)
     for (uint32_t i = 0; i < N_LAYOUTS; i++)
         printf(" | %.3f", 1e3 * c[i].best);
     const struct byi_prim *any = c[ANY].prim;
-    printf(" | %s to %s |\n", chosen(any, BYI_ARG_SRC, s->in, s->size),
-           chosen(any, BYI_ARG_DST, s->out, result_size(s)));
+    printf(" | %s to %s |\n", chosen_layout(any, BYI_ARG_SRC, s->in, s->size),
+           chosen_layout(any, BYI_ARG_DST, s->out, result_size(s)));
     fflush(stdout);
 }
 
@@ -234,7 +235,7 @@ int main(int argc, char **argv)
         if (status == BYOC_OK)
             print_row(&shapes[i], c);
         for (uint32_t k = 0; k < N_LAYOUTS; k++)
-            drop(&c[k]);
+            free_variant(&c[k]);
     }
     if (status != BYOC_OK)
         fprintf(stderr, "layouts: %s\n", err.text);

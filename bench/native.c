@@ -24,21 +24,23 @@
 
 #include "core/base/isa.h"
 
-enum { MOST_CASES = 128, MOST_ROUNDS = 1000 };
+enum { MAX_CASES = 128, MAX_ROUNDS = 1000 };
 
+/* An operator of one shape. */
 struct bench_case {
     char name[64];
-    char *text, *backend; /* backend: the text for oneDNN; NULL: `text` */
-    bool moves;           /* compared with a copy, not with oneDNN      */
+    char *text;    /* the module */
+    char *backend; /* the module for oneDNN; NULL: `text` */
+    bool moves;    /* compared with a copy, not with oneDNN */
 };
 
-/* Median seconds. `other` is the time of oneDNN or of the copy; 0 if oneDNN
- * cannot run the case. */
+/* Medians: seconds of a run, and native / other. `other` is oneDNN or the copy;
+ * all are 0 if oneDNN cannot run the case. */
 struct result {
     double native, other, ratio;
 };
 
-static struct bench_case cases[MOST_CASES];
+static struct bench_case cases[MAX_CASES];
 static uint32_t n_cases, n_threads = 1, n_rounds = 15;
 
 /* --- cases ---------------------------------------------------------------- */
@@ -63,7 +65,7 @@ __attribute__((format(printf, 1, 2))) static char *print(const char *format,
 
 static void add_case(const char *name, bool moves, char *text, char *backend)
 {
-    if (n_cases == MOST_CASES)
+    if (n_cases == MAX_CASES)
         abort();
     struct bench_case *c = &cases[n_cases++];
     snprintf(c->name, sizeof c->name, "%s", name);
@@ -303,14 +305,14 @@ static double run_copy(const struct copy *c)
 {
     const uint32_t team = c->n > 1 << 18 ? n_threads : 1;
     const size_t part = (c->n / team + 63) / 64 * 64;
-    const double began = bench_now();
+    const double start = bench_now();
 #pragma omp parallel for num_threads(team) if (team > 1)
     for (uint32_t t = 0; t < team; t++)
         if (t * part < c->n)
             memcpy(c->y + t * part, c->x + t * part,
                    t * part + part < c->n ? part : c->n - t * part);
     __asm__ volatile("" ::: "memory");
-    return bench_now() - began;
+    return bench_now() - start;
 }
 
 static double run_other(struct bench_side *backend, const struct copy *copy)
@@ -324,25 +326,28 @@ static struct result measure(struct bench_side *native,
                              struct bench_side *backend,
                              const struct copy *copy)
 {
-    static double ours[MOST_ROUNDS], theirs[MOST_ROUNDS], ratios[MOST_ROUNDS];
+    static double native_times[MAX_ROUNDS], other_times[MAX_ROUNDS],
+        ratios[MAX_ROUNDS];
     double first = 0;
     for (int i = 0; i < 3; i++)
         first = bench_run(native) + run_other(backend, copy);
     int repeat = (int)(2e-3 / first) + 1;
     for (uint32_t round = 0; round < n_rounds; round++) {
-        ours[round] = theirs[round] = 1e9;
+        native_times[round] = other_times[round] = 1e9;
         for (int i = 0; i < repeat; i++) {
             const double t = bench_run(native);
-            ours[round] = t < ours[round] ? t : ours[round];
+            native_times[round] =
+                t < native_times[round] ? t : native_times[round];
         }
         for (int i = 0; i < repeat; i++) {
             const double t = run_other(backend, copy);
-            theirs[round] = t < theirs[round] ? t : theirs[round];
+            other_times[round] =
+                t < other_times[round] ? t : other_times[round];
         }
-        ratios[round] = ours[round] / theirs[round];
+        ratios[round] = native_times[round] / other_times[round];
     }
-    return (struct result){.native = bench_median(ours, n_rounds),
-                           .other = bench_median(theirs, n_rounds),
+    return (struct result){.native = bench_median(native_times, n_rounds),
+                           .other = bench_median(other_times, n_rounds),
                            .ratio = bench_median(ratios, n_rounds)};
 }
 
@@ -378,8 +383,8 @@ static void run_cases(enum byi_isa isa, const bool *chosen,
                  {"avx512_vnni", "AVX512_CORE_VNNI"},
                  {"avx512_bf16", "AVX512_CORE_BF16"},
                  {"avx512_amx", "AVX512_CORE_AMX"}};
-    int ends[2];
-    if (pipe(ends) != 0) {
+    int pipe_ends[2];
+    if (pipe(pipe_ends) != 0) {
         perror("native: pipe");
         exit(2);
     }
@@ -395,7 +400,7 @@ static void run_cases(enum byi_isa isa, const bool *chosen,
             if (!chosen[i])
                 continue;
             const struct result r = run_case(&cases[i]);
-            if (write(ends[1], &r, sizeof r) != sizeof r) {
+            if (write(pipe_ends[1], &r, sizeof r) != sizeof r) {
                 perror("native: write to the pipe");
                 exit(2);
             }
@@ -403,20 +408,20 @@ static void run_cases(enum byi_isa isa, const bool *chosen,
         bench_folder_remove();
         exit(0);
     }
-    close(ends[1]);
+    close(pipe_ends[1]);
     for (uint32_t i = 0; i < n_cases; i++)
         if (chosen[i] &&
-            read(ends[0], &results[i], sizeof *results) != sizeof *results)
+            read(pipe_ends[0], &results[i], sizeof *results) != sizeof *results)
             exit(2); /* the reason has been printed */
-    close(ends[0]);
+    close(pipe_ends[0]);
     waitpid(child, NULL, 0);
 }
 
 int main(int argc, char **argv)
 {
-    static struct result results[BYI_N_ISAS][MOST_CASES];
-    bool chosen[MOST_CASES], isas[BYI_N_ISAS];
-    const char *only = NULL;
+    static struct result results[BYI_N_ISAS][MAX_CASES];
+    bool chosen[MAX_CASES], isas[BYI_N_ISAS];
+    const char *only_isa = NULL;
     int at = 1;
     for (; at + 1 < argc && argv[at][0] == '-'; at += 2) {
         if (strcmp(argv[at], "--threads") == 0)
@@ -424,12 +429,12 @@ int main(int argc, char **argv)
         else if (strcmp(argv[at], "--rounds") == 0)
             n_rounds = (uint32_t)atoi(argv[at + 1]);
         else if (strcmp(argv[at], "--isa") == 0)
-            only = argv[at + 1];
+            only_isa = argv[at + 1];
         else
             break;
     }
     if ((at < argc && argv[at][0] == '-') || n_threads == 0 || n_rounds == 0 ||
-        n_rounds > MOST_ROUNDS) {
+        n_rounds > MAX_ROUNDS) {
         fprintf(stderr, "usage: native [--threads N] [--rounds N] [--isa NAME] "
                         "[PREFIX...]\n");
         return 2;
@@ -449,9 +454,9 @@ int main(int argc, char **argv)
     printf("%-30s", "native / oneDNN or a copy");
     for (int i = 0; i < BYI_N_ISAS; i++) {
         const char *name = byi_isa_name((enum byi_isa)i);
-        isas[i] =
-            byi_isa_runs((enum byi_isa)i) &&
-            (only ? strcmp(only, name) == 0 : strcmp(name, "sse4.2") != 0);
+        isas[i] = byi_isa_runs((enum byi_isa)i) &&
+                  (only_isa ? strcmp(only_isa, name) == 0
+                            : strcmp(name, "sse4.2") != 0);
         if (isas[i])
             printf(" %11s", name);
     }

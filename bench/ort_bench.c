@@ -50,7 +50,7 @@ struct ort_base {
 
 static const ort_fn *api;
 
-static void must(void *status)
+static void check_ort(void *status)
 {
     if (!status)
         return;
@@ -59,6 +59,8 @@ static void must(void *status)
     exit(1);
 }
 
+/* A session with its inputs. The pointers without a type are objects of ONNX
+ * Runtime, which live until the process ends. */
 struct session {
     void *session;
     size_t n_in, n_out;
@@ -69,15 +71,15 @@ struct session {
 static void open_session(struct session *s, const char *model, int threads)
 {
     void *env, *options, *allocator;
-    must(api[CREATE_ENV](3, "bench", &env));
-    must(api[CREATE_SESSION_OPTIONS](&options));
-    must(api[SET_OPTIMIZATION_LEVEL](options, OPTIMIZE_ALL));
-    must(api[SET_INTRA_THREADS](options, threads));
-    must(api[SET_INTER_THREADS](options, 1));
-    must(api[CREATE_SESSION](env, model, options, &s->session));
-    must(api[GET_DEFAULT_ALLOCATOR](&allocator));
-    must(api[GET_INPUT_COUNT](s->session, &s->n_in));
-    must(api[GET_OUTPUT_COUNT](s->session, &s->n_out));
+    check_ort(api[CREATE_ENV](3, "bench", &env));
+    check_ort(api[CREATE_SESSION_OPTIONS](&options));
+    check_ort(api[SET_OPTIMIZATION_LEVEL](options, OPTIMIZE_ALL));
+    check_ort(api[SET_INTRA_THREADS](options, threads));
+    check_ort(api[SET_INTER_THREADS](options, 1));
+    check_ort(api[CREATE_SESSION](env, model, options, &s->session));
+    check_ort(api[GET_DEFAULT_ALLOCATOR](&allocator));
+    check_ort(api[GET_INPUT_COUNT](s->session, &s->n_in));
+    check_ort(api[GET_OUTPUT_COUNT](s->session, &s->n_out));
     if (s->n_in > MAX_IO || s->n_out > MAX_IO) {
         fprintf(stderr,
                 "ort_bench: %s: found %zu inputs and %zu outputs, expected at "
@@ -86,16 +88,18 @@ static void open_session(struct session *s, const char *model, int threads)
         exit(1);
     }
     for (size_t i = 0; i < s->n_in; i++)
-        must(api[GET_INPUT_NAME](s->session, i, allocator, &s->in_names[i]));
+        check_ort(
+            api[GET_INPUT_NAME](s->session, i, allocator, &s->in_names[i]));
     for (size_t i = 0; i < s->n_out; i++)
-        must(api[GET_OUTPUT_NAME](s->session, i, allocator, &s->out_names[i]));
+        check_ort(
+            api[GET_OUTPUT_NAME](s->session, i, allocator, &s->out_names[i]));
 }
 
 static void read_inputs(struct session *s, const char *prefix)
 {
     struct byi_arena *arena = byi_arena_new(); /* until the process ends */
     void *info;
-    must(api[CREATE_CPU_MEMORY_INFO](CPU_ARENA, DEFAULT_MEMORY, &info));
+    check_ort(api[CREATE_CPU_MEMORY_INFO](CPU_ARENA, DEFAULT_MEMORY, &info));
     for (size_t i = 0; i < s->n_in; i++) {
         struct byi_tensor *t = byi_arena_alloc(arena, sizeof *t);
         struct byoc_error err;
@@ -105,22 +109,22 @@ static void read_inputs(struct session *s, const char *prefix)
             fprintf(stderr, "ort_bench: %s\n", err.text);
             exit(1);
         }
-        must(api[CREATE_TENSOR](info, t->data, (size_t)byi_tensor_bytes(t),
-                                t->dims, (size_t)t->rank, (int)t->dtype,
-                                &s->in[i]));
+        check_ort(api[CREATE_TENSOR](info, t->data, (size_t)byi_tensor_bytes(t),
+                                     t->dims, (size_t)t->rank, (int)t->dtype,
+                                     &s->in[i]));
     }
 }
 
 static double run_once(const struct session *s)
 {
     void *out[MAX_IO] = {0};
-    double began = byi_now();
-    must(api[RUN](s->session, (void *)0, s->in_names, s->in, s->n_in,
-                  s->out_names, s->n_out, out));
-    double took = byi_now() - began;
+    double start = byi_now();
+    check_ort(api[RUN](s->session, (void *)0, s->in_names, s->in, s->n_in,
+                       s->out_names, s->n_out, out));
+    double seconds_of_run = byi_now() - start;
     for (size_t i = 0; i < s->n_out; i++)
         api[RELEASE_VALUE](out[i]);
-    return took;
+    return seconds_of_run;
 }
 
 int main(int argc, char **argv)
@@ -140,15 +144,15 @@ int main(int argc, char **argv)
     memcpy(&base, &symbol, sizeof base);
     api = base()->get_api(1);
     struct session s = {0};
-    double began = byi_now();
+    double start = byi_now();
     open_session(&s, argv[2], atoi(argv[4]));
-    double load = byi_now() - began, seconds = atof(argv[5]);
+    double load = byi_now() - start, seconds = atof(argv[5]);
     read_inputs(&s, argv[3]);
     double first = run_once(&s);
     for (int i = 1; i < 5; i++)
         run_once(&s);
     BYI_VEC(double) runs = {0};
-    for (began = byi_now(); runs.n < 10 || byi_now() - began < seconds;)
+    for (start = byi_now(); runs.n < 10 || byi_now() - start < seconds;)
         BYI_PUSH(&runs, run_once(&s));
     double sum = 0;
     for (uint32_t i = 0; i < runs.n; i++)

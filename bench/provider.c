@@ -33,17 +33,20 @@
 #include "npy/npy.h"
 
 enum { MAX_IO = 16, MAX_OPTIONS = 16, MAX_ROUNDS = 101 };
-/* the first three are sessions */
+/* The first three are sessions of ONNX Runtime, so arrays of sessions have BYOC
+ * elements. difference() compares PLAIN and PROVIDER, so its arrays have FLOOR
+ * elements. */
 enum engine { PLAIN, PROVIDER, FLOOR, BYOC, ENGINES };
 
 static const OrtApi *ort;
 static OrtEnv *env;
 static const OrtEpDevice *device, *bare_device;
+/* options of byoc's provider; open_session() adds one after these */
 static const char *keys[MAX_OPTIONS], *values[MAX_OPTIONS];
 static size_t n_options;
 static uint32_t threads = 2, rounds = 9;
 
-__attribute__((format(printf, 1, 2))) static _Noreturn void stop(
+__attribute__((format(printf, 1, 2))) static _Noreturn void fail(
     const char *format, ...)
 {
     va_list args;
@@ -55,7 +58,7 @@ __attribute__((format(printf, 1, 2))) static _Noreturn void stop(
     exit(2);
 }
 
-static void must(OrtStatus *status)
+static void check_ort(OrtStatus *status)
 {
     if (!status)
         return;
@@ -63,7 +66,7 @@ static void must(OrtStatus *status)
     exit(2);
 }
 
-static void check(enum byoc_status status, const struct byoc_error *err)
+static void check_byoc(enum byoc_status status, const struct byoc_error *err)
 {
     if (status == BYOC_OK)
         return;
@@ -86,10 +89,11 @@ static double median(double *list, size_t n)
 
 /* --- one model ------------------------------------------------------------ */
 
-/* A model in each engine, with its inputs and outputs. */
+/* A model in each engine, with its inputs and outputs. close_trial() frees all
+ * of it. */
 struct trial {
     struct byi_arena *arena;
-    char folder[32];
+    char folder[32]; /* for the artifact and the provider's reports */
     OrtSession *sessions[BYOC];
     struct byoc_model *model;
     struct byoc_state *state;
@@ -97,8 +101,8 @@ struct trial {
     struct byi_tensor in[MAX_IO];
     char *in_names[MAX_IO], *out_names[MAX_IO];
     OrtValue *ort_inputs[MAX_IO], *ort_results[BYOC][MAX_IO];
-    DLTensor views[MAX_IO], results[MAX_IO];
-    struct bare_call call;
+    DLTensor views[MAX_IO], results[MAX_IO]; /* of byoc's runs */
+    struct bare_call call;                   /* for the session FLOOR */
 };
 
 static OrtSession *open_session(const struct trial *t, const char *path,
@@ -106,21 +110,21 @@ static OrtSession *open_session(const struct trial *t, const char *path,
 {
     OrtSessionOptions *options;
     OrtSession *session;
-    must(ort->CreateSessionOptions(&options));
-    must(ort->SetIntraOpNumThreads(options, (int)threads));
+    check_ort(ort->CreateSessionOptions(&options));
+    check_ort(ort->SetIntraOpNumThreads(options, (int)threads));
     if (engine == FLOOR) {
         static const char *const key = "call";
         const char *address =
             byi_arena_printf(t->arena, "%zu", (size_t)&t->call);
-        must(ort->SessionOptionsAppendExecutionProvider_V2(
+        check_ort(ort->SessionOptionsAppendExecutionProvider_V2(
             options, env, &bare_device, 1, &key, &address, 1));
     } else if (engine == PROVIDER) {
         keys[n_options] = "report";
         values[n_options] = t->folder;
-        must(ort->SessionOptionsAppendExecutionProvider_V2(
+        check_ort(ort->SessionOptionsAppendExecutionProvider_V2(
             options, env, &device, 1, keys, values, n_options + 1));
     }
-    must(ort->CreateSession(env, path, options, &session));
+    check_ort(ort->CreateSession(env, path, options, &session));
     ort->ReleaseSessionOptions(options);
     return session;
 }
@@ -132,11 +136,11 @@ static void open_byoc(struct trial *t, const char *path)
     const struct byoc_load_params params = {.struct_size = sizeof params,
                                             .threads = threads};
     const char *file = byi_arena_printf(t->arena, "%s/model.so", t->folder);
-    check(byoc_compile(path, NULL, &compiled, &err), &err);
-    check(byoc_compiled_write(compiled, file, &err), &err);
+    check_byoc(byoc_compile(path, NULL, &compiled, &err), &err);
+    check_byoc(byoc_compiled_write(compiled, file, &err), &err);
     byoc_compiled_free(&compiled);
-    check(byoc_model_load(file, &params, &t->model, &err), &err);
-    check(byoc_state_new(t->model, &t->state, &err), &err);
+    check_byoc(byoc_model_load(file, &params, &t->model, &err), &err);
+    check_byoc(byoc_state_new(t->model, &t->state, &err), &err);
 }
 
 static void read_inputs(struct trial *t, const char *path)
@@ -145,27 +149,28 @@ static void read_inputs(struct trial *t, const char *path)
     OrtMemoryInfo *memory;
     OrtSession *session = t->sessions[PLAIN];
     struct byoc_error err;
-    must(ort->GetAllocatorWithDefaultOptions(&allocator));
-    must(ort->CreateCpuMemoryInfo(OrtArenaAllocator, OrtMemTypeDefault,
-                                  &memory));
-    must(ort->SessionGetInputCount(session, &t->n_in));
-    must(ort->SessionGetOutputCount(session, &t->n_out));
+    check_ort(ort->GetAllocatorWithDefaultOptions(&allocator));
+    check_ort(ort->CreateCpuMemoryInfo(OrtArenaAllocator, OrtMemTypeDefault,
+                                       &memory));
+    check_ort(ort->SessionGetInputCount(session, &t->n_in));
+    check_ort(ort->SessionGetOutputCount(session, &t->n_out));
     if (t->n_in > MAX_IO || t->n_out > MAX_IO)
-        stop(
+        fail(
             "%s: found %zu inputs and %zu outputs, expected at most %d of each",
             path, t->n_in, t->n_out, MAX_IO);
     for (size_t i = 0; i < t->n_in; i++) {
         const char *file = byi_arena_printf(t->arena, "%.*s.input_%zu.npy",
                                             (int)(strlen(path) - 5), path, i);
         struct byi_tensor *x = &t->in[i];
-        check(byi_npy_read(file, t->arena, x, &err), &err);
-        must(ort->SessionGetInputName(session, i, allocator, &t->in_names[i]));
-        must(ort->CreateTensorWithDataAsOrtValue(
+        check_byoc(byi_npy_read(file, t->arena, x, &err), &err);
+        check_ort(
+            ort->SessionGetInputName(session, i, allocator, &t->in_names[i]));
+        check_ort(ort->CreateTensorWithDataAsOrtValue(
             memory, x->data, (size_t)byi_tensor_bytes(x), x->dims, x->rank,
             (ONNXTensorElementDataType)x->dtype, &t->ort_inputs[i]));
     }
     for (size_t i = 0; i < t->n_out; i++)
-        must(
+        check_ort(
             ort->SessionGetOutputName(session, i, allocator, &t->out_names[i]));
     ort->ReleaseMemoryInfo(memory);
 }
@@ -177,7 +182,7 @@ static void bind_inputs(struct trial *t)
         struct byi_tensor *x = &t->in[i];
         const uint32_t at = byoc_model_input_index(t->model, t->in_names[i]);
         if (at >= t->n_in)
-            stop("input %s: found in ONNX Runtime's session, expected it among "
+            fail("input %s: found in ONNX Runtime's session, expected it among "
                  "the inputs of byoc's model",
                  t->in_names[i]);
         t->views[at] = (DLTensor){.data = x->data,
@@ -192,9 +197,9 @@ static void run_byoc(void *arg)
 {
     struct trial *t = arg;
     struct byoc_error err;
-    check(byoc_run(t->state, t->views, (uint32_t)t->n_in, t->results,
-                   (uint32_t)t->n_out, &err),
-          &err);
+    check_byoc(byoc_run(t->state, t->views, (uint32_t)t->n_in, t->results,
+                        (uint32_t)t->n_out, &err),
+               &err);
 }
 
 static void run(struct trial *t, enum engine engine)
@@ -207,10 +212,10 @@ static void run(struct trial *t, enum engine engine)
         ort->ReleaseValue(t->ort_results[engine][i]);
         t->ort_results[engine][i] = NULL;
     }
-    must(ort->Run(t->sessions[engine], NULL, (const char *const *)t->in_names,
-                  (const OrtValue *const *)t->ort_inputs, t->n_in,
-                  (const char *const *)t->out_names, t->n_out,
-                  t->ort_results[engine]));
+    check_ort(ort->Run(
+        t->sessions[engine], NULL, (const char *const *)t->in_names,
+        (const OrtValue *const *)t->ort_inputs, t->n_in,
+        (const char *const *)t->out_names, t->n_out, t->ort_results[engine]));
 }
 
 /* Open the session of the floor: its outputs are as large as ONNX Runtime's. */
@@ -222,12 +227,12 @@ static void open_floor(struct trial *t, const char *path)
         OrtTensorTypeAndShapeInfo *info;
         struct bare_output *out = &t->call.out[i];
         out->name = t->out_names[i];
-        must(ort->GetTensorTypeAndShape(t->ort_results[PLAIN][i], &info));
-        must(ort->GetDimensionsCount(info, &out->rank));
+        check_ort(ort->GetTensorTypeAndShape(t->ort_results[PLAIN][i], &info));
+        check_ort(ort->GetDimensionsCount(info, &out->rank));
         if (out->rank > BARE_RANK)
-            stop("output %s: found rank %zu, expected at most %d", out->name,
+            fail("output %s: found rank %zu, expected at most %d", out->name,
                  out->rank, BARE_RANK);
-        must(ort->GetDimensions(info, out->dims, out->rank));
+        check_ort(ort->GetDimensions(info, out->dims, out->rank));
         ort->ReleaseTensorTypeAndShapeInfo(info);
     }
     t->sessions[FLOOR] = open_session(t, path, FLOOR);
@@ -237,21 +242,21 @@ static void open_floor(struct trial *t, const char *path)
  * Lowers *shortest to the time of the fastest run if that is less. */
 static double time_engine(struct trial *t, enum engine engine, double *shortest)
 {
-    enum { MOST = 1000 };
-    static double list[MOST];
+    enum { MAX_RUNS = 1000 };
+    static double list[MAX_RUNS];
     size_t n = 0;
     double total = 0;
     usleep(20000); /* until threads of the previous engine sleep */
     run(t, engine);
-    while (n < MOST && (n < 3 || total < 0.04)) {
-        const double from = now();
+    while (n < MAX_RUNS && (n < 3 || total < 0.04)) {
+        const double start = now();
         run(t, engine);
-        list[n] = now() - from;
+        list[n] = now() - start;
         total += list[n++];
     }
-    const double middle = median(list, n);
+    const double median_time = median(list, n);
     *shortest = fmin(*shortest, list[0]);
-    return middle;
+    return median_time;
 }
 
 /* --- reporting ------------------------------------------------------------ */
@@ -268,16 +273,18 @@ static double difference(const struct trial *t)
         void *data[FLOOR];
         size_t n[FLOOR];
         for (int k = 0; k < FLOOR; k++) {
-            must(ort->GetTensorTypeAndShape(t->ort_results[k][i], &info[k]));
-            must(ort->GetTensorShapeElementCount(info[k], &n[k]));
-            must(ort->GetTensorMutableData(t->ort_results[k][i], &data[k]));
+            check_ort(
+                ort->GetTensorTypeAndShape(t->ort_results[k][i], &info[k]));
+            check_ort(ort->GetTensorShapeElementCount(info[k], &n[k]));
+            check_ort(
+                ort->GetTensorMutableData(t->ort_results[k][i], &data[k]));
         }
-        must(ort->GetTensorElementType(info[0], &type));
+        check_ort(ort->GetTensorElementType(info[0], &type));
         ort->ReleaseTensorTypeAndShapeInfo(info[0]);
         ort->ReleaseTensorTypeAndShapeInfo(info[1]);
         if (n[0] != n[1])
             return INFINITY;
-        double largest = 1e-30, apart = 0;
+        double largest = 1e-30, max_difference = 0;
         for (size_t e = 0; e < n[0]; e++) {
             double x[FLOOR];
             for (int k = 0; k < FLOOR; k++)
@@ -285,9 +292,9 @@ static double difference(const struct trial *t)
                            ? (double)((float *)data[k])[e]
                            : (double)((int64_t *)data[k])[e];
             largest = fmax(largest, fabs(x[0]));
-            apart = fmax(apart, fabs(x[0] - x[1]));
+            max_difference = fmax(max_difference, fabs(x[0] - x[1]));
         }
-        maximum = fmax(maximum, apart / largest);
+        maximum = fmax(maximum, max_difference / largest);
     }
     return maximum;
 }
@@ -304,7 +311,7 @@ static unsigned count_words(const struct trial *t, const char *word)
              &found) != 0)
         return 0;
     for (size_t i = 0; i < found.gl_pathc; i++) {
-        check(byi_map_file(found.gl_pathv[i], &data, &bytes, &err), &err);
+        check_byoc(byi_map_file(found.gl_pathv[i], &data, &bytes, &err), &err);
         const char *text = byi_arena_strn(t->arena, data, bytes);
         for (const char *at = text; (at = strstr(at, word)); at++)
             n++;
@@ -326,7 +333,7 @@ static void close_trial(struct trial *t)
     byoc_state_free(&t->state);
     byoc_model_free(&t->model);
     if (system(byi_arena_printf(t->arena, "rm -r '%s'", t->folder)) != 0)
-        stop("%s: cannot remove the folder", t->folder);
+        fail("%s: cannot remove the folder", t->folder);
     byi_arena_free(&t->arena);
 }
 
@@ -340,7 +347,7 @@ static double try_model(const char *path)
     const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
     strcpy(t.folder, "/tmp/byoc-bench-XXXXXX");
     if (!mkdtemp(t.folder))
-        stop("/tmp/byoc-bench-XXXXXX: cannot create the folder: %m");
+        fail("/tmp/byoc-bench-XXXXXX: cannot create the folder: %m");
     t.sessions[PLAIN] = open_session(&t, path, PLAIN);
     t.sessions[PROVIDER] = open_session(&t, path, PROVIDER);
     open_byoc(&t, path);
@@ -382,12 +389,13 @@ static void open_runtime(const char *library, const char *provider)
     memcpy(&base, &symbol, sizeof base);
     ort = base()->GetApi(ORT_API_VERSION);
     if (!ort)
-        stop("%s: found ONNX Runtime %s, expected API version %d", library,
+        fail("%s: found ONNX Runtime %s, expected API version %d", library,
              base()->GetVersionString(), ORT_API_VERSION);
-    must(ort->CreateEnv(ORT_LOGGING_LEVEL_ERROR, "bench", &env));
-    must(ort->RegisterExecutionProviderLibrary(env, "byoc", provider));
-    must(ort->RegisterExecutionProviderLibrary(env, "bare", BARE_PROVIDER));
-    must(ort->GetEpDevices(env, &devices, &n));
+    check_ort(ort->CreateEnv(ORT_LOGGING_LEVEL_ERROR, "bench", &env));
+    check_ort(ort->RegisterExecutionProviderLibrary(env, "byoc", provider));
+    check_ort(
+        ort->RegisterExecutionProviderLibrary(env, "bare", BARE_PROVIDER));
+    check_ort(ort->GetEpDevices(env, &devices, &n));
     for (size_t i = 0; i < n; i++)
         if (strcmp(ort->EpDevice_EpVendor(devices[i]), "byoc") == 0)
             device = devices[i];
@@ -395,7 +403,7 @@ static void open_runtime(const char *library, const char *provider)
             bare_device = devices[i];
     printf("ONNX Runtime %s, %u threads\n"
            "%-30s %9s %8s %9s %9s %9s %9s %7s %7s %7s\n",
-           base()->GetVersionString(), threads, "model", "nodes", "apart",
+           base()->GetVersionString(), threads, "model", "nodes", "max diff",
            "plain ms", "provider", "floor", "byoc", "/ byoc", "/ floor",
            "fastest");
 }
@@ -403,7 +411,7 @@ static void open_runtime(const char *library, const char *provider)
 static void add_option(const char *key, const char *value)
 {
     if (n_options == MAX_OPTIONS - 1)
-        stop("--option %s: found more options than the limit, expected at most "
+        fail("--option %s: found more options than the limit, expected at most "
              "%d",
              key, MAX_OPTIONS - 2);
     keys[n_options] = key;
@@ -414,7 +422,7 @@ static void read_option(char *pair)
 {
     char *equal = strchr(pair, '=');
     if (!equal)
-        stop("--option: found %s, expected KEY=VALUE", pair);
+        fail("--option: found %s, expected KEY=VALUE", pair);
     *equal = '\0';
     add_option(pair, equal + 1);
 }

@@ -2,7 +2,7 @@
 /* shapes.c: runs a model with random sizes of its symbolic dims. Prints the
  * size of its cache of specialisations, the share of hits, and the peak memory.
  *
- *     shapes MODEL.so [NAME=LEAST..MOST]... [OPTION=N]...
+ *     shapes MODEL.so [NAME=MIN..MAX]... [OPTION=N]...
  *
  * Dims that are not given get sizes from 1 to 16. Options: runs (10000),
  * threads (1), shapes and bytes (the cache's limits; 0: the defaults), seed
@@ -24,23 +24,25 @@
 enum { MAX_IO = 64, MAX_RANK = 16, MAX_RANGES = 64, MAX_THREADS = 256 };
 enum { MAX_DIMS = MAX_IO * MAX_RANK }; /* of all inputs of a run */
 
+/* The sizes of a symbolic dim. */
 struct range {
     const char *name; /* its first n bytes */
     size_t n;
-    long long least, most;
+    long long min, max;
 };
 
 static struct options {
     long long runs, threads, shapes, bytes, seed;
     struct range ranges[MAX_RANGES];
     int n_ranges;
-} o = {.runs = 10000, .threads = 1, .seed = 1};
+} options = {.runs = 10000, .threads = 1, .seed = 1};
 
+/* A thread that runs the model with a state of its own. */
 struct worker {
     const struct byoc_model *model;
-    uint64_t seed;
-    long long runs;
-    struct byoc_error err;
+    uint64_t seed;         /* the state of next_random() */
+    long long runs;        /* to do */
+    struct byoc_error err; /* if it failed */
     bool failed;
 };
 
@@ -55,13 +57,12 @@ static uint64_t next_random(uint64_t *state)
 
 static int64_t pick_size(const char *name, uint64_t *seed)
 {
-    struct range r = {.least = 1, .most = 16};
-    for (int i = 0; i < o.n_ranges; i++)
-        if (strlen(name) == o.ranges[i].n &&
-            strncmp(name, o.ranges[i].name, o.ranges[i].n) == 0)
-            r = o.ranges[i];
-    return r.least +
-           (int64_t)(next_random(seed) % (uint64_t)(r.most - r.least + 1));
+    struct range r = {.min = 1, .max = 16};
+    for (int i = 0; i < options.n_ranges; i++)
+        if (strlen(name) == options.ranges[i].n &&
+            strncmp(name, options.ranges[i].name, options.ranges[i].n) == 0)
+            r = options.ranges[i];
+    return r.min + (int64_t)(next_random(seed) % (uint64_t)(r.max - r.min + 1));
 }
 
 static void fill(void *data, enum byoc_dtype dtype, int64_t n, uint64_t *seed)
@@ -139,25 +140,25 @@ static bool read_option(const char *text)
     const struct {
         const char *name;
         long long *to;
-    } known[] = {{"runs", &o.runs},
-                 {"threads", &o.threads},
-                 {"shapes", &o.shapes},
-                 {"bytes", &o.bytes},
-                 {"seed", &o.seed}};
+    } numbers[] = {{"runs", &options.runs},
+                   {"threads", &options.threads},
+                   {"shapes", &options.shapes},
+                   {"bytes", &options.bytes},
+                   {"seed", &options.seed}};
     const char *value = strchr(text, '=');
     if (!value)
         return false;
-    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
-        if (strncmp(text, known[i].name, strlen(known[i].name)) == 0 &&
-            text[strlen(known[i].name)] == '=')
-            return sscanf(value + 1, "%lld", known[i].to) == 1;
-    if (o.n_ranges == MAX_RANGES)
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+        if (strncmp(text, numbers[i].name, strlen(numbers[i].name)) == 0 &&
+            text[strlen(numbers[i].name)] == '=')
+            return sscanf(value + 1, "%lld", numbers[i].to) == 1;
+    if (options.n_ranges == MAX_RANGES)
         return false;
-    struct range *r = &o.ranges[o.n_ranges++];
+    struct range *r = &options.ranges[options.n_ranges++];
     r->name = text;
     r->n = (size_t)(value - text);
-    return sscanf(value + 1, "%lld..%lld", &r->least, &r->most) == 2 &&
-           r->least >= 0 && r->least <= r->most;
+    return sscanf(value + 1, "%lld..%lld", &r->min, &r->max) == 2 &&
+           r->min >= 0 && r->min <= r->max;
 }
 
 static double now(void)
@@ -181,7 +182,7 @@ static int report(const struct byoc_model *model, double seconds)
     printf("refusals   %10llu\n", (unsigned long long)s.refusals);
     printf("evictions  %10llu\n", (unsigned long long)s.evictions);
     printf("shapes     %10u of %u\n", s.shapes, s.max_shapes);
-    printf("held       %10.1f MB of %.1f, %.1f at most\n",
+    printf("cache      %10.1f MB of %.1f, %.1f at most\n",
            (double)s.bytes / 1e6, (double)s.max_bytes / 1e6,
            (double)s.peak_bytes / 1e6);
     printf("process    %10.1f MB at most\n",
@@ -193,31 +194,32 @@ static int run_all(const struct byoc_model *model)
 {
     static struct worker workers[MAX_THREADS];
     static pthread_t threads[MAX_THREADS];
-    const double began = now();
+    const double start = now();
     int code = 0;
-    for (int i = 0; i < (int)o.threads; i++) {
-        workers[i] = (struct worker){.model = model,
-                                     .seed = (uint64_t)(o.seed * 1000 + i),
-                                     .runs = o.runs / o.threads};
+    for (int i = 0; i < (int)options.threads; i++) {
+        workers[i] =
+            (struct worker){.model = model,
+                            .seed = (uint64_t)(options.seed * 1000 + i),
+                            .runs = options.runs / options.threads};
         if (pthread_create(&threads[i], NULL, work, &workers[i]) != 0) {
             fprintf(stderr, "shapes: cannot start thread %d of %lld\n", i + 1,
-                    o.threads);
+                    options.threads);
             return 3;
         }
     }
-    for (int i = 0; i < (int)o.threads; i++) {
+    for (int i = 0; i < (int)options.threads; i++) {
         pthread_join(threads[i], NULL);
         if (workers[i].failed) {
             fprintf(stderr, "shapes: %s\n", workers[i].err.text);
             code = 1;
         }
     }
-    return report(model, now() - began) | code;
+    return report(model, now() - start) | code;
 }
 
 /* Whether the arrays of work() can hold the inputs and outputs; prints why not.
  */
-static bool fits(const char *path, const struct byoc_model *model)
+static bool is_supported(const char *path, const struct byoc_model *model)
 {
     const uint32_t n_in = byoc_model_n_inputs(model);
     const uint32_t n_out = byoc_model_n_outputs(model);
@@ -250,22 +252,23 @@ int main(int argc, char **argv)
 {
     struct byoc_error err;
     struct byoc_model *model = NULL;
-    bool right = argc >= 2;
-    for (int i = 2; i < argc && right; i++)
-        right = read_option(argv[i]);
-    if (!right || o.threads < 1 || o.threads > MAX_THREADS) {
-        fprintf(stderr, "usage: shapes MODEL.so [NAME=LEAST..MOST]... [runs=N] "
+    bool valid = argc >= 2;
+    for (int i = 2; i < argc && valid; i++)
+        valid = read_option(argv[i]);
+    if (!valid || options.threads < 1 || options.threads > MAX_THREADS) {
+        fprintf(stderr, "usage: shapes MODEL.so [NAME=MIN..MAX]... [runs=N] "
                         "[threads=N] [shapes=N] [bytes=N] [seed=N]\n");
         return 2;
     }
-    const struct byoc_load_params params = {.threads = o.threads > 1 ? 1 : 0,
-                                            .cache_shapes = (uint32_t)o.shapes,
-                                            .cache_bytes = (uint64_t)o.bytes};
+    const struct byoc_load_params params = {
+        .threads = options.threads > 1 ? 1 : 0,
+        .cache_shapes = (uint32_t)options.shapes,
+        .cache_bytes = (uint64_t)options.bytes};
     if (byoc_model_load(argv[1], &params, &model, &err) != BYOC_OK) {
         fprintf(stderr, "shapes: %s\n", err.text);
         return 2;
     }
-    const int code = fits(argv[1], model) ? run_all(model) : 2;
+    const int code = is_supported(argv[1], model) ? run_all(model) : 2;
     byoc_model_free(&model);
     return code;
 }

@@ -166,11 +166,11 @@ double bench_run(struct bench_side *side)
     struct byoc_error err;
     const uint32_t n_out = byoc_model_n_outputs(side->model);
     memset(side->out, 0, n_out * sizeof *side->out);
-    const double began = bench_now();
+    const double start = bench_now();
     check(byoc_run(side->state, side->in, byoc_model_n_inputs(side->model),
                    side->out, n_out, &err),
           &err);
-    return bench_now() - began;
+    return bench_now() - start;
 }
 
 double bench_difference(const struct bench_side *a, const struct bench_side *b)
