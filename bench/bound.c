@@ -182,7 +182,8 @@ static enum byoc_status run_primitive(const struct primitive *p,
     return byi_dn_exec_step(p->call->state, p->step, err);
 }
 
-/* The buffer that a primitive writes to; NULL if it is unknown. */
+/* The place that a primitive writes its result to, and the bytes from there to
+ * the end of the buffer; NULL if it is unknown. */
 static void *result_of(const struct primitive *p, uint64_t *bytes)
 {
     const struct byi_program *program = p->call->compiled;
@@ -191,11 +192,15 @@ static void *result_of(const struct primitive *p, uint64_t *bytes)
         const struct byi_place *at = &step->slots[i].at;
         if (step->slots[i].arg != BYI_ARG_DST)
             continue;
-        *bytes = byi_prim_bytes(program->prims.at[p->step], BYI_ARG_DST);
-        if (at->kind == BYI_BUF_OUTPUT)
-            return (char *)p->call->outputs[at->index].data + at->offset;
-        if (at->kind == BYI_BUF_TEMP)
+        if (at->kind == BYI_BUF_OUTPUT) {
+            const struct byoc_view *output = &p->call->outputs[at->index];
+            *bytes = output->bytes - at->offset;
+            return (char *)output->data + at->offset;
+        }
+        if (at->kind == BYI_BUF_TEMP) {
+            *bytes = program->temp_bytes - at->offset;
             return (char *)byi_dn_exec_temps(p->call->state) + at->offset;
+        }
     }
     *bytes = 0;
     return NULL;

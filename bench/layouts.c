@@ -109,6 +109,13 @@ static float *random_numbers(uint64_t bytes)
     return data;
 }
 
+/* The bytes of a float32 tensor without padding. A primitive on byoc's kernels
+ * knows only the bytes of packed weights. */
+static uint64_t dense_bytes(const struct byi_desc *d)
+{
+    return (uint64_t)byi_elements(d->rank, d->dims) * sizeof(float);
+}
+
 static enum byoc_status make_variant(struct variant *c,
                                      const struct byi_dnnl *lib,
                                      const struct shape *s, enum layout layout,
@@ -120,10 +127,14 @@ static enum byoc_status make_variant(struct variant *c,
                                          .alg = BYI_ELT_RELU};
     static const struct byi_posts relu = {.n = 1, .at = &post};
     const struct byi_dnnl_conv conv = convolution(s, layout);
+    const struct byi_desc *const operands[N_BUFFERS] = {
+        &conv.src, &conv.weights, &conv.bias, &conv.dst};
     BYI_TRY(byi_prim_new_conv(lib, &conv, &relu, &c->prim, err));
     BYI_TRY(byi_prim_build(c->prim, err));
     for (uint32_t i = 0; i < N_BUFFERS; i++) {
-        c->buffers[i] = random_numbers(byi_prim_bytes(c->prim, args[i]));
+        const uint64_t dense = dense_bytes(operands[i]);
+        const uint64_t needed = byi_prim_bytes(c->prim, args[i]);
+        c->buffers[i] = random_numbers(needed > dense ? needed : dense);
         if (!c->buffers[i])
             return byi_fail(err, BYOC_ENOMEM, "out of memory");
     }

@@ -116,7 +116,8 @@ enum byoc_status byi_prim_check(struct byi_prim **prim, const char *what,
                                 int64_t terms, struct byoc_error *err);
 /* Bytes of scratch memory that a run needs. */
 uint64_t byi_prim_scratch(const struct byi_prim *prim);
-/* Bytes of an argument in the layout that the primitive needs. */
+/* Bytes of an argument in the layout that the primitive needs. For a primitive
+ * on byoc's kernels only those of packed weights are defined. */
 uint64_t byi_prim_bytes(const struct byi_prim *prim, int arg);
 /* Whether the primitive needs the argument in exactly this layout. */
 bool byi_prim_wants(const struct byi_prim *prim, int arg,
