@@ -218,10 +218,11 @@ static struct byi_pass_list list_running(const struct byoc_compiled *c,
     return running;
 }
 
-/* Check that `pass` is one of the passes that run. */
+/* Check that `pass` is one of the passes that run. `members`: these are only
+ * the members of sequences. */
 static enum byoc_status check_runs(const char *option, const char *pass,
                                    const struct byi_pass_list *running,
-                                   struct byoc_error *err)
+                                   bool members, struct byoc_error *err)
 {
     struct byi_text names = {0};
     for (uint32_t i = 0; i < running->passes.n; i++) {
@@ -233,10 +234,12 @@ static enum byoc_status check_runs(const char *option, const char *pass,
         if (byi_pass_find(name)) /* not a sequence in brackets */
             byi_text_addf(&names, "%s%s", names.n ? ", " : "", name);
     }
-    enum byoc_status status = byi_fail(
-        err, BYOC_EINVAL, "%s '%s': this pass does not run here, expected %s%s",
-        option, pass, names.n ? "one of " : "a pass of a sequence in brackets",
-        names.n ? names.at : "");
+    enum byoc_status status =
+        byi_fail(err, BYOC_EINVAL, "%s '%s': %s, expected %s%s", option, pass,
+                 members ? "no sequence of `passes` has this pass"
+                         : "this pass does not run here",
+                 names.n ? "one of " : "a pass of a sequence in brackets",
+                 names.n ? names.at : "");
     byi_text_free(&names);
     return status;
 }
@@ -279,7 +282,8 @@ static enum byoc_status check_passes(const struct byoc_compiled *c,
             const size_t n = strcspn(*name, form == OPTION ? "." : "");
             const char *pass = byi_arena_strn(c->arena, *name, n);
             if (byi_pass_find(pass))
-                status = check_runs(lists[i].option, pass, &running, err);
+                status = check_runs(lists[i].option, pass, &running,
+                                    lists[i].members, err);
             else if (form == NAME ||
                      (form == NAME_OR_ALL && strcmp(pass, "all") != 0))
                 status = byi_pass_named(lists[i].option, pass, err)

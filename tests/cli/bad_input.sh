@@ -351,8 +351,10 @@ bad 2 "print-after 'FuseOps': this pass does not run" \
     partition relu.onnx --stop-after PartitionGraph --print-after FuseOps
 bad 2 "print-after 'Inline': this pass does not run here, expected one of FoldC" \
     opt text.ir --passes=FoldConstant --print-after Inline
-bad 2 "expected a pass of a sequence in brackets" \
+bad 2 "no sequence of \`passes\` has this pass, expected a pass of a sequence in" \
     opt text.ir --passes=FoldConstant --disable-pass FoldConstant
+bad 2 "require-pass 'Inline': no sequence of \`passes\` has this pass, expected one" \
+    opt text.ir --passes=Canonicalize,Inline --require-pass Inline
 good opt relu.onnx "--passes=[FoldConstant]" --disable-pass FoldConstant
 good check relu.onnx --pass Inline --disable-pass Inline
 good check relu.onnx --advise --disable-pass FuseOps
