@@ -100,14 +100,14 @@ static enum byoc_status run_model(struct bench *b, struct byoc_error *err)
 {
     b->record->n = 0;
     b->record->ns = 0;
-    double began = byi_now();
+    double start = byi_now();
     BYI_TRY(
         byoc_run(b->state, b->in.views, b->in.n, b->out.views, b->out.n, err));
-    double took = byi_now() - began;
+    double seconds = byi_now() - start;
     for (uint32_t i = 0; i < b->out.n; i++)
         b->out.views[i].data = NULL; /* the next run sets it again */
-    BYI_PUSH(&b->run, took);
-    BYI_PUSH(&b->outside, took - 1e-9 * (double)b->record->ns);
+    BYI_PUSH(&b->run, seconds);
+    BYI_PUSH(&b->outside, seconds - 1e-9 * (double)b->record->ns);
     return BYOC_OK;
 }
 
@@ -238,10 +238,10 @@ static enum byoc_status list_primitives(struct bench *b, struct byoc_error *err)
 
 static enum byoc_status run_chain(struct bench *b, struct byoc_error *err)
 {
-    double began = byi_now();
+    double start = byi_now();
     for (uint32_t i = 0; i < b->prims.n; i++)
         BYI_TRY(run_primitive(&b->prims.at[i], err));
-    BYI_PUSH(&b->chain, byi_now() - began);
+    BYI_PUSH(&b->chain, byi_now() - start);
     return BYOC_OK;
 }
 
@@ -250,8 +250,8 @@ static enum byoc_status time_turns(struct bench *b, double seconds,
                                    struct byoc_error *err)
 {
     b->run.n = b->outside.n = 0;
-    for (double began = byi_now();
-         b->run.n < MIN_TURNS || byi_now() - began < seconds;) {
+    for (double start = byi_now();
+         b->run.n < MIN_TURNS || byi_now() - start < seconds;) {
         BYI_TRY(run_model(b, err));
         BYI_TRY(run_chain(b, err));
         BYI_PUSH(&b->ratio,
@@ -273,9 +273,9 @@ static enum byoc_status time_alone(struct bench *b, struct primitive *p,
         memcpy(b->saved_result, result, bytes);
     BYI_TRY(run_primitive(p, err)); /* warms the caches again */
     for (uint32_t i = 0; i < reps; i++) {
-        double began = byi_now();
+        double start = byi_now();
         BYI_TRY(run_primitive(p, err));
-        BYI_PUSH(&p->alone, byi_now() - began);
+        BYI_PUSH(&p->alone, byi_now() - start);
     }
     if (result)
         memcpy(result, b->saved_result, bytes);
@@ -374,11 +374,11 @@ static void print_primitives(struct bench *b)
         struct primitive *p = &b->prims.at[i];
         const struct byi_program *program = p->call->compiled;
         const struct byi_dnnl_step *step = step_of(p);
-        const double took = median(&p->alone), flops = flops_of(b, p, nodes);
+        const double seconds = median(&p->alone), flops = flops_of(b, p, nodes);
         char rate[32] = "-";
         if (flops > 0)
-            snprintf(rate, sizeof rate, "%.1f", 1e-9 * flops / took);
-        printf("%4u %12.2f %10s  %-28s %-28s %s\n", i, 1e6 * took, rate,
+            snprintf(rate, sizeof rate, "%.1f", 1e-9 * flops / seconds);
+        printf("%4u %12.2f %10s  %-28s %-28s %s\n", i, 1e6 * seconds, rate,
                step->name, byi_prim_impl(program->prims.at[p->step]),
                step->sources ? step->sources : "");
     }

@@ -114,10 +114,10 @@ static struct result measure(const char *path, const char *keep_c,
                 times[i][round] += bench_run(&sides[i]) / repeat;
         }
         ratios[round] = times[1][round] / times[0][round];
-        const double began = bench_now();
+        const double start = bench_now();
         for (int k = 0; k < repeat && plain; k++)
             plain(ctx);
-        plains[round] = (bench_now() - began) / repeat;
+        plains[round] = (bench_now() - start) / repeat;
         shares[round] = plains[round] / times[0][round];
     }
     const struct result r = {.fused = bench_median(times[0], ROUNDS),

@@ -164,8 +164,8 @@ static enum byoc_status take_turn(struct variant *c, struct byoc_error *err)
     BYI_TRY(byi_bound_run(c->call, err));
     const double start = byi_now();
     BYI_TRY(byi_bound_run(c->call, err));
-    const double took = byi_now() - start;
-    c->best = took < c->best ? took : c->best;
+    const double seconds = byi_now() - start;
+    c->best = seconds < c->best ? seconds : c->best;
     return BYOC_OK;
 }
 

@@ -162,9 +162,9 @@ static enum byoc_status time_run(struct byoc_state *state,
                                  struct byi_feed *out, double *seconds,
                                  struct byoc_error *err)
 {
-    double began = byi_now();
+    double start = byi_now();
     BYI_TRY(byi_feed_run(state, in, out, err));
-    *seconds = byi_now() - began;
+    *seconds = byi_now() - start;
     return BYOC_OK;
 }
 
@@ -192,14 +192,14 @@ static enum byoc_status time_runs(struct byoc_state *state,
     enum byoc_status status = BYOC_OK;
     if (r->profile)
         status = byoc_state_profile(state, byi_profile_event, r->profile, err);
-    const double began = byi_now();
+    const double start = byi_now();
     while (status == BYOC_OK && runs.n < BYI_BENCH_MAX_RUNS &&
-           (runs.n < min_runs || byi_now() - began < seconds)) {
+           (runs.n < min_runs || byi_now() - start < seconds)) {
         double run_seconds = 0;
         status = time_run(state, in, out, &run_seconds, err);
         BYI_PUSH(&runs, run_seconds);
     }
-    r->elapsed = byi_now() - began;
+    r->elapsed = byi_now() - start;
     r->runs = runs.at;
     r->n = runs.n;
     return status;
@@ -238,9 +238,9 @@ static enum byoc_status bench(const struct byoc_model *model,
         return byi_fail(err, BYOC_EINVAL,
                         "--clients: found 0, expected 1 or more");
     BYI_TRY(byi_feed_inputs(model, feed, arena, &in, err));
-    double began = byi_now();
+    double start = byi_now();
     BYI_TRY(byoc_state_new(model, &state, err));
-    r->load += byi_now() - began;
+    r->load += byi_now() - start;
     r->threads = byoc_model_threads(model, &r->threads_from);
     if (r->profile)
         byi_profile_measure_peak(r->profile, r->threads);
@@ -360,10 +360,10 @@ static int run(int argc, char **argv)
         return code;
     struct byoc_error err;
     struct byi_open_model open;
-    double began = byi_now();
+    double start = byi_now();
     if (byi_open_model(path, &o, &open, &err) != BYOC_OK)
         return byi_cli_print_error(&byi_command_bench, &err);
-    r.load = byi_now() - began;
+    r.load = byi_now() - start;
     feed.dims = open.dims;
     struct byi_arena *arena = byi_arena_new();
     code = open.gate;

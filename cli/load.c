@@ -25,7 +25,7 @@ static void sleep_until(double when)
 /* The data that the clients share. */
 struct load_shared {
     const struct byi_bench_load *load;
-    double began;          /* time of the start, from byi_now */
+    double start_time;     /* from byi_now */
     _Atomic uint64_t next; /* number of the next run */
     _Atomic bool failed;   /* a client failed, so all stop */
 };
@@ -38,7 +38,7 @@ struct client {
     struct byi_feed out;
     double *latency; /* n latencies in seconds, from byi_realloc */
     uint32_t n, cap;
-    double ended; /* time of the end of its last run, from byi_now; 0: none */
+    double end_time; /* of its last run, from byi_now; 0: none */
     enum byoc_status status;
     struct byoc_error err;
 };
@@ -66,18 +66,18 @@ static enum byoc_status run_client(struct client *c)
     const struct byi_bench_load *load = c->shared->load;
     while (!c->shared->failed) {
         const uint64_t k = c->shared->next++;
-        const double now = byi_now(), began = c->shared->began;
+        const double now = byi_now(), start_time = c->shared->start_time;
         const double due =
-            load->rate > 0 ? began + (double)k / load->rate : now;
+            load->rate > 0 ? start_time + (double)k / load->rate : now;
         const double start = due > now ? due : now;
         if (k >= BYI_BENCH_MAX_RUNS ||
-            (k >= load->min_runs && start - began >= load->seconds))
+            (k >= load->min_runs && start - start_time >= load->seconds))
             break;
         if (due > now)
             sleep_until(due);
         BYI_TRY(byi_feed_run(c->state, load->in, &c->out, &c->err));
-        c->ended = byi_now();
-        BYI_TRY(add_latency(c, c->ended - due));
+        c->end_time = byi_now();
+        BYI_TRY(add_latency(c, c->end_time - due));
     }
     return BYOC_OK;
 }
@@ -99,7 +99,7 @@ static enum byoc_status run_clients(struct load_shared *shared,
     const uint32_t n = shared->load->clients;
     uint32_t started = 0;
     enum byoc_status status = BYOC_OK;
-    shared->began = byi_now();
+    shared->start_time = byi_now();
     for (; started < n && status == BYOC_OK; started++) {
         const int error = pthread_create(&clients[started].thread, NULL,
                                          client_main, &clients[started]);
@@ -124,18 +124,19 @@ static enum byoc_status run_clients(struct load_shared *shared,
 
 /* Join the latencies of all clients in one vector, and set the results. */
 static void gather_latencies(struct byi_bench_load *load,
-                             const struct client *clients, double began)
+                             const struct client *clients, double start_time)
 {
     BYI_VEC(double) all = {0};
-    double ended = began;
+    double end_time = start_time;
     for (uint32_t i = 0; i < load->clients; i++) {
-        ended = clients[i].ended > ended ? clients[i].ended : ended;
+        end_time =
+            clients[i].end_time > end_time ? clients[i].end_time : end_time;
         for (uint32_t k = 0; k < clients[i].n; k++)
             BYI_PUSH(&all, clients[i].latency[k]);
     }
     load->latency = all.at;
     load->n = all.n;
-    load->elapsed = ended - began;
+    load->elapsed = end_time - start_time;
 }
 
 enum byoc_status byi_load_run(struct byi_bench_load *load,
@@ -156,7 +157,7 @@ enum byoc_status byi_load_run(struct byi_bench_load *load,
     if (status == BYOC_OK)
         status = run_clients(&shared, clients, err);
     if (status == BYOC_OK)
-        gather_latencies(load, clients, shared.began);
+        gather_latencies(load, clients, shared.start_time);
     for (uint32_t i = 0; i < load->clients; i++) {
         byoc_state_free(&clients[i].state);
         free(clients[i].latency);

@@ -25,10 +25,11 @@ static struct progress_state {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     pthread_t thread;
-    bool terminal;     /* stderr is a terminal */
-    bool ending;       /* the thread must end */
-    bool shown;        /* the terminal's last line is the progress line */
-    double began, due; /* due: seconds from `began` to the next line */
+    bool terminal; /* stderr is a terminal */
+    bool ending;   /* the thread must end */
+    bool shown;    /* the terminal's last line is the progress line */
+    double start_time,
+        due; /* due: seconds from `start_time` to the next line */
     const char *command;
     char step[100]; /* "": not known */
 } progress = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -64,12 +65,12 @@ static void *print_lines(void *arg)
     struct progress_state *r = arg;
     pthread_mutex_lock(&r->lock);
     while (!r->ending) {
-        const double wake = r->began + r->due;
+        const double wake = r->start_time + r->due;
         const struct timespec until = {
             .tv_sec = (time_t)wake,
             .tv_nsec = (long)((wake - (double)(time_t)wake) * 1e9)};
         pthread_cond_timedwait(&r->changed, &r->lock, &until);
-        const double seconds = byi_now() - r->began;
+        const double seconds = byi_now() - r->start_time;
         if (r->ending || seconds < r->due)
             continue;
         print_line(r, seconds);
@@ -96,7 +97,7 @@ void byi_progress_begin(const char *command)
         return;
     progress.command = command;
     progress.terminal = isatty(STDERR_FILENO);
-    progress.began = byi_now();
+    progress.start_time = byi_now();
     progress.due = FIRST_SECONDS;
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
