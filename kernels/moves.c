@@ -95,10 +95,10 @@ void byi_halves_interleave(const uint16_t *const *rows, uint32_t n,
 {
     int64_t c = 0;
     for (; n == 2 && c + 8 <= columns; c += 8) {
-        const eight a = *(const eight_any *)(rows[0] + c);
-        const eight b = *(const eight_any *)(rows[1] + c);
-        *(eight_any *)(to + 2 * c) = SHUFFLE(a, b, LOW);
-        *(eight_any *)(to + 2 * c + 8) = SHUFFLE(a, b, HIGH);
+        const halves8 a = *(const halves8_any *)(rows[0] + c);
+        const halves8 b = *(const halves8_any *)(rows[1] + c);
+        *(halves8_any *)(to + 2 * c) = SHUFFLE(a, b, LOW);
+        *(halves8_any *)(to + 2 * c + 8) = SHUFFLE(a, b, HIGH);
     }
     for (; c < columns; c++)
         for (uint32_t r = 0; r < n; r++)
