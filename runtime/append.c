@@ -149,23 +149,22 @@ static uint64_t plane_bytes(const struct byi_tensor *t, uint32_t axes)
 bool byi_row_planes_read(const DLTensor *view, uint32_t axis,
                          struct byi_row_planes *planes)
 {
-    /* limit on the number of elements from the first to the last one, including
-     * gaps */
-    const int64_t most = INT64_C(1) << 44;
+    /* in elements, from the first to the last one, including gaps */
+    const int64_t max_extent = INT64_C(1) << 44;
     const uint64_t size = view->dtype.bits / 8u;
     int64_t step = 1;
     *planes = (struct byi_row_planes){.axes = axis};
     for (uint32_t d = (uint32_t)view->ndim; d-- > 0;) {
         const int64_t stride = view->strides ? view->strides[d] : step;
         if (d < axis && !planes->pitch && view->shape[d] > 1) {
-            if (stride < step || stride > most)
+            if (stride < step || stride > max_extent)
                 return false;
             planes->pitch = (uint64_t)stride * size;
             step = stride;
         } else if (view->shape[d] > 1 && stride != step) {
             return false;
         }
-        if (view->shape[d] > 0 && step > most / view->shape[d])
+        if (view->shape[d] > 0 && step > max_extent / view->shape[d])
             return false;
         step *= view->shape[d];
     }
@@ -233,10 +232,10 @@ enum byoc_status byi_row_planes_alias(struct byoc_state *s,
     const uint32_t root = f->values[v].root;
     const struct byi_tensor *t = &fr->t[v], *from = &fr->t[root];
     const uint32_t axes = fr->planes[root].axes;
-    const bool same =
+    const bool same_dims =
         t->rank >= axes && byi_dims_equal(axes, t->dims, axes, from->dims);
     fr->planes[v] = (struct byi_row_planes){0};
-    if (same)
+    if (same_dims)
         fr->planes[v] = fr->planes[root];
     else
         BYI_TRY(byi_row_planes_make_dense(s, fr, root, err));
@@ -251,15 +250,15 @@ enum byoc_status byi_row_planes_alias(struct byoc_state *s,
 static void concatenate_rows(const struct byi_frame *fr,
                              const struct byi_step *step, uint32_t axis)
 {
-    const struct byi_tensor *all = &fr->t[step->out[0]];
-    const uint64_t n = count_elements(all->dims, axis);
-    const uint64_t pitch = pitch_of(all, axis, &fr->planes[step->out[0]]);
+    const struct byi_tensor *result = &fr->t[step->out[0]];
+    const uint64_t n = count_elements(result->dims, axis);
+    const uint64_t pitch = pitch_of(result, axis, &fr->planes[step->out[0]]);
     uint64_t at = 0;
     for (uint32_t i = 0; i < 2; i++) {
         const struct byi_tensor *t = &fr->t[step->in[i]];
         const uint64_t bytes = plane_bytes(t, axis);
         const uint64_t from_pitch = pitch_of(t, axis, &fr->planes[step->in[i]]);
-        char *to = (char *)all->data + at;
+        char *to = (char *)result->data + at;
         for (uint64_t k = 0; k < n && to != t->data && bytes > 0; k++)
             memcpy(to + k * pitch, (const char *)t->data + k * from_pitch,
                    bytes);
@@ -288,17 +287,19 @@ static bool extends_operand(const struct byi_plan_func *f,
                             const struct byi_frame *fr,
                             const struct byi_step *step, uint32_t *axis)
 {
-    const bool joins = step->op->id == BYI_OP_CONCATENATE && step->n_in == 2;
-    if (!joins && step->op->id != BYI_OP_NN_CACHE_APPEND)
+    const bool concatenates =
+        step->op->id == BYI_OP_CONCATENATE && step->n_in == 2;
+    if (!concatenates && step->op->id != BYI_OP_NN_CACHE_APPEND)
         return false;
-    const int64_t given =
-        joins ? byi_attr_int(step->attrs, "axis") : CACHE_AXIS;
-    *axis = (uint32_t)(given < 0 ? given + fr->t[step->out[0]].rank : given);
+    const int64_t signed_axis =
+        concatenates ? byi_attr_int(step->attrs, "axis") : CACHE_AXIS;
+    *axis = (uint32_t)(signed_axis < 0 ? signed_axis + fr->t[step->out[0]].rank
+                                       : signed_axis);
     const struct byi_row_planes *first = &fr->planes[step->in[0]];
-    const struct byi_row_planes *all = &fr->planes[step->out[0]];
+    const struct byi_row_planes *result = &fr->planes[step->out[0]];
     return f->values[step->out[0]].kind == BYI_V_OUTPUT &&
            (!first->pitch || first->axes == *axis) &&
-           (!all->pitch || all->axes == *axis);
+           (!result->pitch || result->axes == *axis);
 }
 
 /* Whether the step is a matrix product whose second operand is in planes, one

@@ -16,8 +16,8 @@ enum { MAX_CHECKED = 64 << 20 };
 /* A section of an artifact's ELF file. */
 struct section {
     const char *name;
-    uint64_t addr, bytes;
-    const char *data; /* NULL: the file has no section of that name */
+    uint64_t addr, bytes; /* its address once the file is mapped, and length */
+    const char *data;     /* NULL: the file has no section of that name */
 };
 
 enum { MODEL, MANIFEST, PLAN, LEDGER, BLOBS, WEIGHTS, N_NEEDED };

@@ -108,13 +108,13 @@ struct lent_consts {
 /* Implements byoc_region_codes.widen. */
 static const void *widen(void *ctx, uint32_t index)
 {
-    const struct lent_consts *lent = ctx;
+    const struct lent_consts *consts = ctx;
     struct byoc_error err;
-    if (index >= lent->entry->n_consts ||
-        byi_consts_widen(lent->model, &lent->entry->consts[index], 1, &err) !=
-            BYOC_OK)
+    if (index >= consts->entry->n_consts ||
+        byi_consts_widen(consts->model, &consts->entry->consts[index], 1,
+                         &err) != BYOC_OK)
         return NULL;
-    return byi_const_data(lent->model, lent->entry->consts[index]);
+    return byi_const_data(consts->model, consts->entry->consts[index]);
 }
 
 /* Make the extension through which the backend reads the int8 codes of the
@@ -123,7 +123,7 @@ static const struct byoc_ext *lend_codes(const struct byoc_model *model,
                                          const struct byi_region_row *entry,
                                          struct byi_arena *arena)
 {
-    struct lent_consts *lent = byi_arena_alloc(arena, sizeof *lent);
+    struct lent_consts *consts = byi_arena_alloc(arena, sizeof *consts);
     struct byoc_codes *at =
         byi_arena_calloc(arena, entry->n_consts + 1u, sizeof *at);
     for (uint32_t k = 0; k < entry->n_consts; k++) {
@@ -134,14 +134,15 @@ static const struct byoc_ext *lend_codes(const struct byoc_model *model,
                                         .rows = (uint64_t)c.rows,
                                         .transposed = c.transposed};
     }
-    *lent = (struct lent_consts){
-        .codes = {.head = {.type = BYOC_EXT_CODES, .size = sizeof lent->codes},
-                  .at = at,
-                  .ctx = lent,
-                  .widen = widen},
-        .model = model,
-        .entry = entry};
-    return &lent->codes.head;
+    *consts =
+        (struct lent_consts){.codes = {.head = {.type = BYOC_EXT_CODES,
+                                                .size = sizeof consts->codes},
+                                       .at = at,
+                                       .ctx = consts,
+                                       .widen = widen},
+                             .model = model,
+                             .entry = entry};
+    return &consts->codes.head;
 }
 
 /* Widen the region's constants that are stored narrow, except int8 constants if
@@ -189,16 +190,17 @@ enum byoc_status byi_region_consts(const struct byoc_model *model,
     return BYOC_OK;
 }
 
-/* Call the backend's load() with the blob in `from`, and set the region's
+/* Call the backend's load() with the blob in `source`, and set the region's
  * plug-in and result of load(). */
 static enum byoc_status load_blob(const struct byi_plugin *plugin,
                                   const char *symbol,
-                                  const struct byoc_region *from,
+                                  const struct byoc_region *source,
                                   struct byi_region *region,
                                   struct byoc_error *err)
 {
     void *compiled = NULL;
-    struct byoc_fail *fail = byoc_internal_plugin_load(plugin, from, &compiled);
+    struct byoc_fail *fail =
+        byoc_internal_plugin_load(plugin, source, &compiled);
     BYI_TRY(byi_plugin_status(fail, plugin, symbol, err));
     region->plugin = plugin;
     region->compiled = compiled;
@@ -223,23 +225,23 @@ enum byoc_status byi_region_load(const struct byi_plugin *plugin,
                                  struct byi_region *region,
                                  struct byoc_error *err)
 {
-    struct byoc_region from = {.struct_size = sizeof from,
-                               .n_consts = consts->n,
-                               .json = json,
-                               .json_bytes = n,
-                               .consts = consts->at,
-                               .ext = consts->ext};
+    struct byoc_region source = {.struct_size = sizeof source,
+                                 .n_consts = consts->n,
+                                 .json = json,
+                                 .json_bytes = n,
+                                 .consts = consts->at,
+                                 .ext = consts->ext};
     struct byoc_blob blob;
     if (!plugin->backend->compile)
-        return load_blob(plugin, symbol, &from, region, err);
+        return load_blob(plugin, symbol, &source, region, err);
     BYI_TRY(
-        byi_plugin_status(byoc_internal_plugin_compile(plugin, &from, &blob),
+        byi_plugin_status(byoc_internal_plugin_compile(plugin, &source, &blob),
                           plugin, symbol, err));
-    from.json = blob.data;
-    from.json_bytes = blob.bytes;
+    source.json = blob.data;
+    source.json_bytes = blob.bytes;
     enum byoc_status status =
         blob.kind == BYOC_BLOB_DATA
-            ? load_blob(plugin, symbol, &from, region, err)
+            ? load_blob(plugin, symbol, &source, region, err)
             : byi_fail(err, BYOC_EUNSUPPORTED,
                        "%s: the backend's compile() returned C for new sizes, "
                        "expected data, since a run cannot build C",
@@ -319,7 +321,7 @@ static enum byoc_status load_backend(struct byoc_model *model,
     const char *name = plan->regions[first].backend;
     struct byi_plugin *plugin = NULL;
     struct byoc_error why;
-    enum byoc_status opened =
+    enum byoc_status open_status =
         open_backend(model, params, manifest, name, &plugin, &why);
     if (plugin) {
         plugin->next = model->plugins;
@@ -331,8 +333,9 @@ static enum byoc_status load_backend(struct byoc_model *model,
         if (strcmp(plan->regions[i].backend, name) != 0)
             continue;
         seen[i] = true;
-        enum byoc_status status =
-            opened == BYOC_OK ? load_region(model, i, plugin, &why) : opened;
+        enum byoc_status status = open_status == BYOC_OK
+                                      ? load_region(model, i, plugin, &why)
+                                      : open_status;
         if (status == BYOC_OK)
             continue;
         if (status == BYOC_ENOMEM) /* a retry may succeed */

@@ -28,20 +28,20 @@ struct binder {
 
 /* --- types ---------------------------------------------------------------- */
 
-/* Bind the symbols of input i to the sizes in `given`. A symbol must have the
+/* Bind the symbols of input i to the sizes in `actual`. A symbol must have the
  * same size in all inputs of a region. */
 static enum byoc_status bind_input(struct binder *b, uint32_t i,
-                                   const struct byi_type *given)
+                                   const struct byi_type *actual)
 {
     const struct byi_graph_node *node = &b->g->nodes[b->g->inputs[i]];
     const struct byi_type *declared = node->out[0];
     char found[128], expected[128];
-    if (!byi_type_is_static(given) || !byi_type_refines(given, declared))
+    if (!byi_type_is_static(actual) || !byi_type_refines(actual, declared))
         return byi_fail(
             b->err, BYOC_ETYPE,
             "%s: found input %u of type %s %s, expected %s %s", b->g->symbol, i,
-            byoc_dtype_name(given->dtype),
-            byi_dims_text(found, sizeof found, given->rank, given->dims),
+            byoc_dtype_name(actual->dtype),
+            byi_dims_text(found, sizeof found, actual->rank, actual->dims),
             byoc_dtype_name(declared->dtype),
             byi_dims_text(expected, sizeof expected, declared->rank,
                           declared->dims));
@@ -49,24 +49,24 @@ static enum byoc_status bind_input(struct binder *b, uint32_t i,
         if (!BYI_IS_SYMBOL(declared->dims[d]))
             continue;
         int64_t *size = &b->sizes[-1 - declared->dims[d]];
-        if (*size >= 0 && *size != given->dims[d])
+        if (*size >= 0 && *size != actual->dims[d])
             return byi_fail(b->err, BYOC_ETYPE,
                             "%s: found %lld as dim %u of input %u, expected "
                             "%lld, the size of %s in an earlier dim",
-                            b->g->symbol, (long long)given->dims[d], d, i,
+                            b->g->symbol, (long long)actual->dims[d], d, i,
                             (long long)*size,
                             b->g->symbols[-1 - declared->dims[d]]);
-        *size = given->dims[d];
+        *size = actual->dims[d];
     }
     /* type rules check the sizes of results; inputs are checked here, since it
      * may be that no rule reads them */
-    if (given->dtype != BYOC_STRING && byi_type_bytes(given) == UINT64_MAX)
+    if (actual->dtype != BYOC_STRING && byi_type_bytes(actual) == UINT64_MAX)
         return byi_fail(b->err, BYOC_ELIMIT,
                         "%s: found input %u of type %s, expected fewer than "
                         "2^63 elements and 2^64 bytes",
                         b->g->symbol, i,
-                        byi_type_text(found, sizeof found, given));
-    b->out[b->g->inputs[i]][0] = given;
+                        byi_type_text(found, sizeof found, actual));
+    b->out[b->g->inputs[i]][0] = actual;
     return BYOC_OK;
 }
 
@@ -75,14 +75,15 @@ static enum byoc_status bind_input(struct binder *b, uint32_t i,
 static bool fits_step(const struct byi_type **inferred,
                       const struct byi_type **declared)
 {
-    const struct byi_type *h = *inferred, *w = *declared;
-    if (w->kind != BYI_TUPLE || h->kind != BYI_TUPLE ||
-        h->n_fields != w->n_fields)
-        return w->kind != BYI_TUPLE && byi_type_refines(h, w);
+    const struct byi_type *actual = *inferred, *expected = *declared;
+    if (expected->kind != BYI_TUPLE || actual->kind != BYI_TUPLE ||
+        actual->n_fields != expected->n_fields)
+        return expected->kind != BYI_TUPLE &&
+               byi_type_refines(actual, expected);
     bool fit = true;
-    for (uint32_t i = 0; fit && i < w->n_fields; i++) {
-        *inferred = h->fields[i];
-        *declared = w->fields[i];
+    for (uint32_t i = 0; fit && i < expected->n_fields; i++) {
+        *inferred = actual->fields[i];
+        *declared = expected->fields[i];
         fit = byi_type_refines(*inferred, *declared);
     }
     return fit;

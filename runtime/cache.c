@@ -40,7 +40,7 @@ struct byi_cache_entry {
     struct byi_work *idle; /* list of working memory that no run uses */
     uint64_t bytes;        /* of the plan and all working memory */
     uint64_t micros;       /* time to create the specialisation */
-    uint32_t refused;      /* number of regions that their backends could not
+    uint32_t n_refused;    /* number of regions that their backends could not
                             * build */
     struct byoc_error why; /* if `stage` is FAILED: the error */
     int64_t sizes[];       /* indexed by symbol of the inputs */
@@ -58,7 +58,7 @@ struct byi_cache {
     uint64_t baseline;     /* bytes that backends had acquired when the cache
                             * was made */
     uint64_t with_regions; /* specialisations whose regions were built */
-    uint64_t rerun;        /* second and later runs of them */
+    uint64_t reruns;       /* second and later runs of them */
     /* in the API, `shapes` is the number of specialisations, and `builds` that
      * of specialisations that were created */
     struct byoc_cache_stats stats;
@@ -170,13 +170,13 @@ static void evict_excess(const struct byoc_model *model)
 {
     struct byi_cache *c = model->cache;
     for (;;) {
-        const bool many = c->stats.shapes > c->stats.max_shapes;
+        const bool too_many = c->stats.shapes > c->stats.max_shapes;
         c->stats.bytes = bytes_in_use(model);
         if (c->stats.bytes > c->stats.peak_bytes)
             c->stats.peak_bytes = c->stats.bytes;
         struct byi_cache_entry *e = NULL;
-        if (many || c->stats.bytes > c->stats.max_bytes)
-            e = find_oldest(c, !many);
+        if (too_many || c->stats.bytes > c->stats.max_bytes)
+            e = find_oldest(c, !too_many);
         if (!e)
             return;
         evict(c, e);
@@ -259,7 +259,7 @@ static bool prefers_twins(const struct byoc_model *model)
         varies =
             model->base.regions[i].plugin && model->plan->regions[i].varies;
     return varies && !model->require_backends &&
-           c->with_regions >= c->rerun + MAX_UNREPEATED;
+           c->with_regions >= c->reruns + MAX_UNREPEATED;
 }
 
 /* Create the entry's specialisation, and count its memory. Called with the
@@ -289,10 +289,10 @@ static enum byoc_status create_specialisation(const struct byoc_model *model,
     e->bytes = byi_arena_bytes(e->specialisation.plan->arena);
     c->entry_bytes += e->bytes;
     for (uint32_t i = 0; i < model->plan->n_regions; i++)
-        e->refused += is_refused(model, &e->specialisation, i);
+        e->n_refused += is_refused(model, &e->specialisation, i);
     c->stats.builds++;
     c->with_regions += !e->twins;
-    c->stats.refusals += e->refused;
+    c->stats.refusals += e->n_refused;
     log_specialised(model, e, sizes);
     return BYOC_OK;
 }
@@ -386,7 +386,7 @@ static enum byoc_status find_entry(const struct byoc_model *model,
                          &lease->entry, err);
     }
     c->stats.hits++;
-    c->rerun += !e->twins;
+    c->reruns += !e->twins;
     e->users++;
     unlist_entry(c, e);
     list_entry(c, e);

@@ -94,27 +94,27 @@ static enum byoc_status pass_operand(struct byoc_state *s, struct byi_frame *fr,
     return BYOC_OK;
 }
 
-/* Pass the captures of `c` as the last inputs of `to`. */
+/* Pass the captures of `closure` as the last inputs of `to`. */
 static enum byoc_status pass_captures(struct byoc_state *s,
                                       const struct byi_step *step,
-                                      struct byi_object *c,
+                                      struct byi_object *closure,
                                       struct byi_frame *to,
                                       struct byoc_error *err)
 {
     const struct byi_plan_func *callee = func_of(s, to);
-    uint32_t first = callee->n_inputs - c->n;
-    to->self = byi_object_share(c);
-    for (uint32_t i = 0; i < c->n; i++) {
-        const struct byi_item *k = &c->at[i];
+    uint32_t first = callee->n_inputs - closure->n;
+    to->self = byi_object_share(closure);
+    for (uint32_t i = 0; i < closure->n; i++) {
+        const struct byi_item *item = &closure->at[i];
         uint32_t v = callee->inputs[first + i];
-        if (k->object) {
-            to->obj[v] = byi_object_share(k->object);
+        if (item->object) {
+            to->obj[v] = byi_object_share(item->object);
             continue;
         }
-        if (!byi_tensor_fits(&k->t, callee->values[v].type))
+        if (!byi_tensor_fits(&item->t, callee->values[v].type))
             return fail_shape(step, "capture", i, callee,
-                              callee->values[v].type, &k->t, err);
-        set_input(s, to, first + i, &k->t, k->block);
+                              callee->values[v].type, &item->t, err);
+        set_input(s, to, first + i, &item->t, item->block);
     }
     return BYOC_OK;
 }
@@ -316,11 +316,11 @@ static enum byoc_status check_arg_type(const struct byi_step *step,
                                        struct byoc_error *err)
 {
     char found[160], expected[160];
-    const bool same = need->kind == BYI_TENSOR
+    const bool fits = need->kind == BYI_TENSOR
                           ? byi_type_may_equal(need, actual)
                       : byi_type_is_list(need) ? byi_type_accepts(need, actual)
                                                : need->kind == actual->kind;
-    if (same)
+    if (fits)
         return BYOC_OK;
     return byi_fail(
         err, BYOC_ETYPE, "call of @%s (%s): found %s as %s %u, expected %s",
@@ -331,12 +331,12 @@ static enum byoc_status check_arg_type(const struct byi_step *step,
 static enum byoc_status check_apply(const struct byoc_state *s,
                                     const struct byi_plan_func *f,
                                     const struct byi_step *step,
-                                    const struct byi_object *c,
+                                    const struct byi_object *closure,
                                     struct byoc_error *err)
 {
     const struct byi_plan_func *callee =
-        &s->specialisation->plan->funcs[c->func];
-    uint32_t n_args = callee->n_inputs - c->n;
+        &s->specialisation->plan->funcs[closure->func];
+    uint32_t n_args = callee->n_inputs - closure->n;
     if (step->n_in != n_args + 1 || step->n_out != callee->n_outputs)
         return byi_fail(err, BYOC_ETYPE,
                         "call of @%s (%s): found %u operands and %u results, "
@@ -358,9 +358,9 @@ enum byoc_status byi_call_apply(struct byoc_state *s, struct byi_frame *fr,
                                 const struct byi_step *step,
                                 struct byoc_error *err)
 {
-    struct byi_object *c = fr->obj[step->in[0]];
-    BYI_TRY(check_apply(s, func_of(s, fr), step, c, err));
+    struct byi_object *closure = fr->obj[step->in[0]];
+    BYI_TRY(check_apply(s, func_of(s, fr), step, closure, err));
     const struct call call = {
-        .step = step, .first = 1, .func = c->func, .closure = c};
+        .step = step, .first = 1, .func = closure->func, .closure = closure};
     return enter_call(s, fr, &call, err);
 }

@@ -27,7 +27,7 @@ static uint64_t lesser(uint64_t a, uint64_t b)
 
 /* The lowest limit of a cgroup and its ancestors. In a container the path may
  * not exist below the mounted root; then the root's limit counts. */
-static uint64_t lowest_above(const char *root, const char *path,
+static uint64_t lowest_limit(const char *root, const char *path,
                              uint64_t (*limit)(const char *folder))
 {
     char folder[4096];
@@ -72,16 +72,16 @@ static uint64_t limit_of_line(const char *root, char *line,
     size_t n = (size_t)(path - list);
     path++;
     if (n == 0)
-        return lowest_above(root, path, limit->v2);
+        return lowest_limit(root, path, limit->v2);
     if (!has_controller(list, n, limit->controller))
         return 0;
-    char mounted[4096];
-    snprintf(mounted, sizeof mounted, "%s/%s", root, limit->controller);
-    uint64_t found = lowest_above(mounted, path, limit->v1);
-    if (found)
-        return found;
-    snprintf(mounted, sizeof mounted, "%s/%.*s", root, (int)n, list);
-    return lowest_above(mounted, path, limit->v1);
+    char mount_point[4096];
+    snprintf(mount_point, sizeof mount_point, "%s/%s", root, limit->controller);
+    uint64_t lowest = lowest_limit(mount_point, path, limit->v1);
+    if (lowest)
+        return lowest;
+    snprintf(mount_point, sizeof mount_point, "%s/%.*s", root, (int)n, list);
+    return lowest_limit(mount_point, path, limit->v1);
 }
 
 uint64_t byi_cgroup_least(const char *self, const char *root,
@@ -103,7 +103,7 @@ uint64_t byi_cgroup_least(const char *self, const char *root,
 /* The number in a file. 0, which means no limit, if the file cannot be read,
  * has no number ("max"), or has a very large one. For "no limit", version 1
  * writes INT64_MAX rounded down to pages. */
-static uint64_t bytes_in(const char *folder, const char *name)
+static uint64_t read_bytes(const char *folder, const char *name)
 {
     char path[4200], line[64], *end;
     snprintf(path, sizeof path, "%s/%s", folder, name);
@@ -115,12 +115,12 @@ static uint64_t bytes_in(const char *folder, const char *name)
 
 static uint64_t memory_v1(const char *folder)
 {
-    return bytes_in(folder, "memory.limit_in_bytes");
+    return read_bytes(folder, "memory.limit_in_bytes");
 }
 
 static uint64_t memory_v2(const char *folder)
 {
-    return bytes_in(folder, "memory.max");
+    return read_bytes(folder, "memory.max");
 }
 
 uint64_t byi_memory_limit_from(const char *self, const char *root)

@@ -22,16 +22,16 @@ enum byoc_status byi_object_new(struct byoc_state *s, uint32_t n,
                                 struct byoc_error *err)
 {
     BYI_TRY(byi_pool_charge(&s->pool, byi_object_bytes(n), err));
-    struct byi_object *fresh = byi_alloc(1, byi_object_bytes(n));
-    if (!fresh) {
+    struct byi_object *new_object = byi_alloc(1, byi_object_bytes(n));
+    if (!new_object) {
         byi_pool_refund(&s->pool, byi_object_bytes(n));
         return byi_fail(err, BYOC_ENOMEM,
                         "out of memory for a sequence or closure of %u values",
                         n);
     }
-    fresh->readers = 1;
-    fresh->n = fresh->capacity = n;
-    *object = fresh;
+    new_object->readers = 1;
+    new_object->n = new_object->capacity = n;
+    *object = new_object;
     return BYOC_OK;
 }
 
@@ -105,16 +105,17 @@ enum byoc_status byi_closure_make(struct byoc_state *s, struct byi_frame *fr,
                                   const struct byi_step *step,
                                   struct byoc_error *err)
 {
-    struct byi_object *c = fr->self;
-    if (step->self && c && c->func == step->callee && c->n == step->n_in) {
-        fr->obj[step->out[0]] = byi_object_share(c);
+    struct byi_object *closure = fr->self;
+    if (step->self && closure && closure->func == step->callee &&
+        closure->n == step->n_in) {
+        fr->obj[step->out[0]] = byi_object_share(closure);
         return BYOC_OK;
     }
-    BYI_TRY(byi_object_new(s, step->n_in, &c, err));
-    c->func = step->callee;
-    fr->obj[step->out[0]] = c;
+    BYI_TRY(byi_object_new(s, step->n_in, &closure, err));
+    closure->func = step->callee;
+    fr->obj[step->out[0]] = closure;
     for (uint32_t i = 0; i < step->n_in; i++)
-        BYI_TRY(byi_object_capture(s, fr, step->in[i], &c->at[i], err));
+        BYI_TRY(byi_object_capture(s, fr, step->in[i], &closure->at[i], err));
     return BYOC_OK;
 }
 

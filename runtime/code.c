@@ -11,14 +11,14 @@
 #include "core/base/isa.h"
 #include "core/base/openmp.h"
 
-/* Fail with the message "the WHOSE' code FAULT; copy or compile the artifact
+/* Fail with the message "the OWNERS' code FAULT; copy or compile the artifact
  * again". */
-static enum byoc_status fail_damaged(struct byoc_error *err, const char *whose,
+static enum byoc_status fail_damaged(struct byoc_error *err, const char *owners,
                                      const char *fault)
 {
     return byi_fail(err, BYOC_EPARSE,
                     "the %s' code %s; copy or compile the artifact again",
-                    whose, fault);
+                    owners, fault);
 }
 
 static bool is_in_text(const struct byi_image *image, uintptr_t at)
@@ -41,9 +41,9 @@ static int find_segment(struct dl_phdr_info *info, size_t size, void *ctx)
     (void)size;
     for (uint32_t i = 0; i < info->dlpi_phnum; i++) {
         const ElfW(Phdr) *p = &info->dlpi_phdr[i];
-        const uintptr_t skip = range->at - info->dlpi_addr - p->p_vaddr;
-        if (p->p_type == PT_LOAD && (p->p_flags & PF_R) && skip <= p->p_memsz &&
-            range->bytes <= p->p_memsz - skip)
+        const uintptr_t offset = range->at - info->dlpi_addr - p->p_vaddr;
+        if (p->p_type == PT_LOAD && (p->p_flags & PF_R) &&
+            offset <= p->p_memsz && range->bytes <= p->p_memsz - offset)
             return 1;
     }
     return 0;
@@ -80,7 +80,7 @@ static enum byoc_status bind_kernels(struct byoc_model *model,
                                      const struct byi_image *image,
                                      struct byoc_error *err)
 {
-    static const char whose[] = "fused kernels";
+    static const char owners[] = "fused kernels";
     const struct byi_code_table *code = image->code;
     const uint32_t n = model->plan->n_kernels;
     model->kernels = byi_alloc(n + 1u, sizeof *model->kernels);
@@ -92,7 +92,7 @@ static enum byoc_status bind_kernels(struct byoc_model *model,
         code->n_levels > BYI_N_CODE_LEVELS ||
         image->code_bytes - sizeof *code <
             code->n_levels * sizeof code->levels[0])
-        return fail_damaged(err, whose, "does not have the plan's kernels");
+        return fail_damaged(err, owners, "does not have the plan's kernels");
     BYI_TRY(bind_openmp(image, err));
     const uint32_t level = byi_code_levels(code->n_levels);
     if (level == 0)
@@ -101,10 +101,11 @@ static enum byoc_status bind_kernels(struct byoc_model *model,
         (const void *)((uintptr_t)code + (uintptr_t)code->levels[level - 1]);
     if ((uintptr_t)table % _Alignof(byi_fused_fn) != 0 ||
         !is_mapped(table, n * sizeof *table))
-        return fail_damaged(err, whose, "lists its functions outside the file");
+        return fail_damaged(err, owners,
+                            "lists its functions outside the file");
     for (uint32_t k = 0; k < n; k++) {
         if (!is_in_text(image, (uintptr_t)table[k]))
-            return fail_damaged(err, whose, "lies outside its section");
+            return fail_damaged(err, owners, "lies outside its section");
         model->kernels[k] = table[k];
     }
     model->code_level = byi_code_level_name(level - 1);
@@ -125,7 +126,7 @@ static enum byoc_status bind_units(struct byoc_model *model,
                                    const struct byi_image *image,
                                    struct byoc_error *err)
 {
-    static const char whose[] = "regions";
+    static const char owners[] = "regions";
     const struct byi_plan_tables *plan = model->plan;
     const struct byi_unit_table *units = image->units;
     const uint32_t n = count_units(plan);
@@ -142,7 +143,7 @@ static enum byoc_status bind_units(struct byoc_model *model,
         units->n_levels > BYI_N_CODE_LEVELS ||
         (image->units_bytes - sizeof *units) / sizeof units->places[0] <
             (uint64_t)units->n_levels * n)
-        return fail_damaged(err, whose, "does not have the plan's regions");
+        return fail_damaged(err, owners, "does not have the plan's regions");
     const uint32_t level = byi_code_levels(units->n_levels);
     const int64_t *place =
         level ? &units->places[(uint64_t)(level - 1) * n] : NULL;
@@ -151,7 +152,7 @@ static enum byoc_status bind_units(struct byoc_model *model,
             continue;
         const uintptr_t at = (uintptr_t)units + (uintptr_t)*place++;
         if (!is_in_text(image, at))
-            return fail_damaged(err, whose, "lies outside its section");
+            return fail_damaged(err, owners, "lies outside its section");
         model->functions[i] = (byi_unit_fn)at;
     }
     return BYOC_OK;

@@ -32,16 +32,16 @@ static enum byoc_status align_consts(struct byoc_model *model,
                                      struct byoc_error *err)
 {
     struct byi_plan_tables *plan = model->plan;
-    uint64_t need = 0;
+    uint64_t bytes = 0;
     for (uint32_t i = 0; i < plan->n_consts; i++)
         if (!is_aligned(&plan->consts[i]))
-            need += byi_align_bytes(byi_tensor_bytes(&plan->consts[i].view));
-    if (need == 0)
+            bytes += byi_align_bytes(byi_tensor_bytes(&plan->consts[i].view));
+    if (bytes == 0)
         return BYOC_OK;
     char *to = model->widened->copied =
-        byi_memory_allocate(model->memory, need);
+        byi_memory_allocate(model->memory, bytes);
     if (!to)
-        return byi_fail_memory(err, need, "constants");
+        return byi_fail_memory(err, bytes, "constants");
     for (uint32_t i = 0; i < plan->n_consts; i++) {
         struct byi_tensor *t = &plan->consts[i].view;
         if (is_aligned(&plan->consts[i]))
@@ -112,11 +112,11 @@ struct widening {
 
 static void widen_listed(void *arg, uint32_t i)
 {
-    const struct widening *x = arg;
-    if (!x->missing[i])
+    const struct widening *widening = arg;
+    if (!widening->missing[i])
         return;
-    const struct byi_plan_const *c = &x->plan->consts[x->list[i]];
-    float *to = x->to->at[x->list[i]];
+    const struct byi_plan_const *c = &widening->plan->consts[widening->list[i]];
+    float *to = widening->to->at[widening->list[i]];
     struct byi_row_codes codes;
     if (byi_const_get_codes(c, &codes))
         byi_row_codes_dequantize(&codes, to);
@@ -125,24 +125,26 @@ static void widen_listed(void *arg, uint32_t i)
 }
 
 /* Allocate the float32 data of the listed constants that have not been widened
- * yet, and mark these in x->missing. Called with the lock. */
+ * yet, and mark these in widening->missing. Called with the lock. */
 static enum byoc_status allocate_missing(const struct byoc_model *model,
-                                         const struct widening *x, uint32_t n,
-                                         struct byoc_error *err)
+                                         const struct widening *widening,
+                                         uint32_t n, struct byoc_error *err)
 {
     for (uint32_t i = 0; i < n; i++) {
-        const struct byi_plan_const *c = &model->plan->consts[x->list[i]];
-        void **at = &x->to->at[x->list[i]];
-        x->missing[i] = c->narrow && !*at;
-        if (!x->missing[i])
+        const struct byi_plan_const *c =
+            &model->plan->consts[widening->list[i]];
+        void **at = &widening->to->at[widening->list[i]];
+        widening->missing[i] = c->narrow && !*at;
+        if (!widening->missing[i])
             continue;
         *at = byi_memory_allocate(model->memory, byi_tensor_bytes(&c->view));
         if (*at)
             continue;
-        for (x->missing[i] = false; i-- > 0;)
-            if (x->missing[i]) {
-                byi_memory_release(model->memory, x->to->at[x->list[i]]);
-                x->to->at[x->list[i]] = NULL;
+        for (widening->missing[i] = false; i-- > 0;)
+            if (widening->missing[i]) {
+                byi_memory_release(model->memory,
+                                   widening->to->at[widening->list[i]]);
+                widening->to->at[widening->list[i]] = NULL;
             }
         return byi_fail_memory(err, byi_tensor_bytes(&c->view), "constants");
     }
@@ -153,18 +155,18 @@ enum byoc_status byi_consts_widen(const struct byoc_model *model,
                                   const uint32_t *list, uint32_t n,
                                   struct byoc_error *err)
 {
-    struct widening x = {.plan = model->plan,
-                         .to = model->widened,
-                         .list = list,
-                         .missing = byi_alloc(n + 1u, sizeof(bool))};
-    if (!x.missing)
+    struct widening widening = {.plan = model->plan,
+                                .to = model->widened,
+                                .list = list,
+                                .missing = byi_alloc(n + 1u, sizeof(bool))};
+    if (!widening.missing)
         return byi_fail_memory(err, n, "constants");
     pthread_mutex_lock(&model->widened->lock);
-    const enum byoc_status status = allocate_missing(model, &x, n, err);
+    const enum byoc_status status = allocate_missing(model, &widening, n, err);
     if (status == BYOC_OK)
-        byi_parallel_for(n, widen_listed, &x);
+        byi_parallel_for(n, widen_listed, &widening);
     pthread_mutex_unlock(&model->widened->lock);
-    free(x.missing);
+    free(widening.missing);
     return status;
 }
 
@@ -184,8 +186,8 @@ void *byi_const_data(const struct byoc_model *model, uint32_t index)
 /* List the narrow constants of the functions that may run; returns their
  * number. `list` has n_consts entries, and behind them room for as many flags,
  * which are false. */
-static uint32_t list_read(const struct byi_specialisation *specialisation,
-                          const bool *runs, uint32_t *list)
+static uint32_t list_narrow(const struct byi_specialisation *specialisation,
+                            const bool *runs, uint32_t *list)
 {
     const struct byi_plan_tables *tables = specialisation->model->plan;
     uint32_t n = 0;
@@ -222,7 +224,7 @@ enum byoc_status byi_consts_read(
     if (status == BYOC_OK) {
         byi_work_mark_functions(specialisation, runs, list);
         memset(list, 0, (n_funcs + 2 * (size_t)n_consts) * sizeof *list);
-        const uint32_t n = list_read(specialisation, runs, list);
+        const uint32_t n = list_narrow(specialisation, runs, list);
         status = byi_consts_widen(specialisation->model, list, n, err);
         for (uint32_t i = 0; status == BYOC_OK && i < n; i++)
             consts[list[i]].view.data =

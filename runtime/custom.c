@@ -30,7 +30,7 @@ struct byi_customs {
     const struct byi_plugin *plugin;
     struct byoc_operator *ops; /* copies with all members of this version */
     uint32_t n;
-    struct byi_custom *known; /* those that calls have used, with attributes */
+    struct byi_custom *instances; /* operators with attributes of calls */
     struct byi_customs *next;
 };
 
@@ -163,21 +163,21 @@ static enum byoc_status check_defaults(const struct byoc_operator *op,
 {
     BYI_BORDER(err);
     struct byi_arena *arena = byi_arena_new();
-    struct byi_attr *given =
-        byi_arena_calloc(arena, op->n_attrs + 1u, sizeof *given);
+    struct byi_attr *values =
+        byi_arena_calloc(arena, op->n_attrs + 1u, sizeof *values);
     const struct byi_op *row = byi_custom_row(arena, op);
     const char *text;
     uint32_t n = 0;
     for (uint32_t i = 0; i < op->n_attrs; i++)
         if (!op->attrs[i].fallback) { /* no default value */
-            given[n] = (struct byi_attr){.name = row->attrs[i].name,
-                                         .kind = row->attrs[i].kind};
-            if (given[n].kind == BYI_ATTR_STRING)
-                given[n].s = "";
+            values[n] = (struct byi_attr){.name = row->attrs[i].name,
+                                          .kind = row->attrs[i].kind};
+            if (values[n].kind == BYI_ATTR_STRING)
+                values[n].s = "";
             n++;
         }
     const enum byoc_status status =
-        byi_custom_attributes(arena, op, given, n, &text, err);
+        byi_custom_attributes(arena, op, values, n, &text, err);
     byi_arena_free(&arena);
     return status;
 }
@@ -275,9 +275,9 @@ void byi_customs_close(struct byi_customs *customs)
         at = &(*at)->next;
     *at = customs->next;
     byi_customs_unlock();
-    while (customs->known) {
-        struct byi_custom *c = customs->known;
-        customs->known = c->next;
+    while (customs->instances) {
+        struct byi_custom *c = customs->instances;
+        customs->instances = c->next;
         free_custom(c);
     }
     free(customs->ops);
@@ -330,14 +330,15 @@ static struct byi_customs *find_operator(const char *name,
     return NULL;
 }
 
-static struct byi_custom *find_known(const struct byi_customs *c,
-                                     const struct byoc_operator *op,
-                                     const char *attributes)
+static struct byi_custom *find_instance(const struct byi_customs *c,
+                                        const struct byoc_operator *op,
+                                        const char *attributes)
 {
-    struct byi_custom *known = c->known;
-    while (known && (known->op != op || strcmp(known->attributes, attributes)))
-        known = known->next;
-    return known;
+    struct byi_custom *instance = c->instances;
+    while (instance &&
+           (instance->op != op || strcmp(instance->attributes, attributes)))
+        instance = instance->next;
+    return instance;
 }
 
 /* Convert attributes to the structs that the plug-in reads. */
@@ -430,28 +431,29 @@ static enum byoc_status find_custom(const char *name, const char *attributes,
 {
     const struct byoc_operator *op = NULL;
     byi_customs_lock();
-    struct byi_customs *of = find_operator(name, &op);
-    struct byi_custom *c = of ? find_known(of, op, attributes) : NULL;
+    struct byi_customs *customs = find_operator(name, &op);
+    struct byi_custom *c =
+        customs ? find_instance(customs, op, attributes) : NULL;
     byi_customs_unlock();
-    if (!of)
-        return byi_fail(
-            err, BYOC_EBACKEND,
-            "%s: no open plug-in has this operator; give the "
-            "library of '%.*s' with --plugin, or in the parameters' plugins",
-            name, (int)strcspn(name, "."), name);
+    if (!customs)
+        return byi_fail(err, BYOC_EBACKEND,
+                        "%s: no open plug-in has this operator; give the "
+                        "library of '%.*s' with --plugin, or in the "
+                        "parameters' plugins",
+                        name, (int)strcspn(name, "."), name);
     if (!c) {
-        struct byi_custom *fresh = NULL;
-        BYI_TRY(new_custom(of->plugin, op, attributes, &fresh, err));
+        struct byi_custom *candidate = NULL;
+        BYI_TRY(new_custom(customs->plugin, op, attributes, &candidate, err));
         byi_customs_lock();
-        c = find_known(of, op, attributes);
+        c = find_instance(customs, op, attributes);
         if (!c) {
-            fresh->next = of->known;
-            of->known = c = fresh;
-            fresh = NULL;
+            candidate->next = customs->instances;
+            customs->instances = c = candidate;
+            candidate = NULL;
         }
         byi_customs_unlock();
-        if (fresh)
-            free_custom(fresh);
+        if (candidate)
+            free_custom(candidate);
     }
     *out = c;
     return BYOC_OK;
@@ -480,15 +482,15 @@ static enum byoc_status make(struct byi_custom *c,
                              const struct byoc_operator_call *call,
                              struct byoc_error *err)
 {
-    struct byoc_operator_call only = *call;
+    struct byoc_operator_call make_call = *call;
     void *made = NULL;
     byi_customs_lock();
     const bool ready = c->ready;
     byi_customs_unlock();
     if (ready || !c->op->make)
         return BYOC_OK;
-    only.n_inputs = only.n_results = 0;
-    BYI_TRY(byi_plugin_status(c->op->make(&c->plugin->host, &only, &made),
+    make_call.n_inputs = make_call.n_results = 0;
+    BYI_TRY(byi_plugin_status(c->op->make(&c->plugin->host, &make_call, &made),
                               c->plugin, c->op->name, err));
     byi_customs_lock();
     const bool first = !c->ready;
@@ -514,10 +516,10 @@ static enum byoc_status call_operator(const struct byi_custom *op, bool run,
         BYI_TRY(make(c, call, err));
         call->made = c->made;
     }
-    const bool before = byi_plugin_set_running(run);
+    const bool was_running = byi_plugin_set_running(run);
     struct byoc_fail *fail =
         run ? c->op->run(host, call) : c->op->shape(host, call);
-    byi_plugin_set_running(before);
+    byi_plugin_set_running(was_running);
     return byi_plugin_status(fail, c->plugin, c->op->name, err);
 }
 

@@ -27,11 +27,12 @@ static bool have_same_dims(const struct byi_tensor *a,
 static bool is_append(const struct byi_plan_func *f, const struct byi_frame *fr,
                       const struct byi_step *step)
 {
-    const struct byi_tensor *all = &fr->t[step->out[0]];
+    const struct byi_tensor *result = &fr->t[step->out[0]];
     if (step->op->id != BYI_OP_CONCATENATE ||
         f->values[step->out[0]].kind != BYI_V_TEMP)
         return false;
-    return byi_elements(byi_attr_axis(step->attrs, all->rank), all->dims) == 1;
+    return byi_elements(byi_attr_axis(step->attrs, result->rank),
+                        result->dims) == 1;
 }
 
 /* Provide memory for a result whose first elements are operand 0. A loop
@@ -166,13 +167,13 @@ enum byoc_status byi_exec_provide_scratch(struct byoc_state *s, uint64_t bytes,
 {
     if (bytes <= s->scratch_bytes)
         return BYOC_OK;
-    void *fresh = byi_memory_allocate(s->model->memory, bytes);
-    if (!fresh)
+    void *memory = byi_memory_allocate(s->model->memory, bytes);
+    if (!memory)
         return byi_fail(err, BYOC_ENOMEM,
                         "out of memory for %llu bytes of scratch",
                         (unsigned long long)bytes);
     byi_memory_release(s->model->memory, s->scratch);
-    s->scratch = fresh;
+    s->scratch = memory;
     s->scratch_bytes = bytes;
     return BYOC_OK;
 }
@@ -522,7 +523,7 @@ static enum byoc_status leave_call(struct byoc_state *s,
 
 /* Run the steps of main and of the functions that it calls. byi_guarded
  * calls this. */
-static enum byoc_status run_all(void *arg, struct byoc_error *err)
+static enum byoc_status run_steps(void *arg, struct byoc_error *err)
 {
     struct byoc_state *s = arg;
     for (;;) {
@@ -592,7 +593,7 @@ enum byoc_status byi_exec_main(struct byoc_state *s, struct byoc_error *err)
     s->n_inferred = 0;
     bind_to_caller(f, fr);
     struct byi_guard guard;
-    const enum byoc_status status = byi_guarded(&guard, run_all, s, err);
+    const enum byoc_status status = byi_guarded(&guard, run_steps, s, err);
     __atomic_store_n(&s->cancel, 0, __ATOMIC_RELAXED);
     unwind(s);
     byi_arena_free(&s->infer);

@@ -52,25 +52,25 @@ static _Thread_local bool in_run;
 static uint32_t host_threads(void *ctx)
 {
     const struct byi_plugin *plugin = ctx;
-    const uint32_t granted = in_run ? byi_workers_of_turn() : 0;
-    return granted ? granted : plugin->threads;
+    const uint32_t of_turn = in_run ? byi_workers_of_turn() : 0;
+    return of_turn ? of_turn : plugin->threads;
 }
 
 bool byi_plugin_set_running(bool running)
 {
-    const bool before = in_run;
+    const bool was_running = in_run;
     in_run = running;
-    return before;
+    return was_running;
 }
 
 struct byoc_fail *byi_plugin_run(const struct byi_plugin *plugin,
                                  void *compiled, void *state,
                                  const struct byoc_run_args *args)
 {
-    const bool before = byi_plugin_set_running(true);
+    const bool was_running = byi_plugin_set_running(true);
     struct byoc_fail *fail =
         plugin->backend->run(&plugin->host, compiled, state, args);
-    byi_plugin_set_running(before);
+    byi_plugin_set_running(was_running);
     return fail;
 }
 

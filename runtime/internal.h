@@ -115,7 +115,8 @@ BYOC_API void byoc_internal_state_watch(struct byoc_state *state,
                                         byi_watch_fn watch, void *ctx);
 
 /* Called before a region of any function runs, by its backend or its twin. The
- * operands in[0..n-1] are valid during the call; NULL if n is above 512. */
+ * operands in[0..n-1] are valid during the call; `in` is NULL if n is above
+ * 512. */
 typedef void (*byi_region_fn)(void *ctx, uint32_t region, uint32_t n,
                               const struct byi_tensor *const *in);
 /* Call `on_region` before each region that the state's following runs reach;

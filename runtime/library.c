@@ -117,13 +117,13 @@ void byi_library_close(void *handle)
 static bool write_all(int fd, const char *data, size_t n)
 {
     while (n > 0) {
-        const ssize_t done = write(fd, data, n);
-        if (done < 0 && errno == EINTR)
+        const ssize_t n_written = write(fd, data, n);
+        if (n_written < 0 && errno == EINTR)
             continue;
-        if (done <= 0)
+        if (n_written <= 0)
             return false;
-        data += done;
-        n -= (size_t)done;
+        data += n_written;
+        n -= (size_t)n_written;
     }
     return true;
 }
@@ -146,8 +146,8 @@ enum byoc_status byi_memory_file(const void *data, size_t n, int *fd,
 /* The loader identifies a library by the paths it was opened by, and keeps them
  * as long as the library is loaded: if a file was renamed to such a path, or
  * the number of a closed descriptor is used again, it returns the old library.
- * So each call here spells /proc/self/fd/N in another way: before N are the
- * bits of a counter, "./" for 0 and "../fd/" for 1. */
+ * So each call here spells /proc/self/fd/N in another way: it writes the bits
+ * of a counter before N, "./" for 0 and "../fd/" for 1. */
 static void *open_anew(int fd)
 {
     static atomic_ullong calls = 1; /* 0 spells it in the usual way */

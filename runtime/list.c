@@ -42,42 +42,41 @@ static enum byoc_status grow_list(struct byoc_state *s,
                                   struct byi_object **list, uint32_t capacity,
                                   struct byoc_error *err)
 {
-    const uint64_t more =
+    const uint64_t extra_bytes =
         byi_object_bytes(capacity) - byi_object_bytes((*list)->capacity);
-    BYI_TRY(byi_pool_charge(&s->pool, more, err));
-    struct byi_object *fresh =
+    BYI_TRY(byi_pool_charge(&s->pool, extra_bytes, err));
+    struct byi_object *new_list =
         byi_realloc(*list, 1, byi_object_bytes(capacity));
-    if (!fresh) {
-        byi_pool_refund(&s->pool, more);
+    if (!new_list) {
+        byi_pool_refund(&s->pool, extra_bytes);
         return byi_fail(err, BYOC_ENOMEM,
                         "out of memory for a sequence of %u values", capacity);
     }
-    memset(&fresh->at[fresh->capacity], 0,
-           (capacity - fresh->capacity) * sizeof *fresh->at);
-    fresh->capacity = capacity;
-    *list = fresh;
+    memset(&new_list->at[new_list->capacity], 0,
+           (capacity - new_list->capacity) * sizeof *new_list->at);
+    new_list->capacity = capacity;
+    *list = new_list;
     return BYOC_OK;
 }
 
-/* Set *list to operand 0 as an unshared list with room for `more` values at its
- * end. This is operand 0 itself if no other value refers to it and no later
+/* Set *list to operand 0 as an unshared list with room for `n_extra` values at
+ * its end. This is operand 0 itself if no other value refers to it and no later
  * step reads it, otherwise a copy. */
-static enum byoc_status own_list(struct byoc_state *s, struct byi_frame *fr,
-                                 const struct byi_step *step, uint32_t more,
-                                 struct byi_object **list,
-                                 struct byoc_error *err)
+static enum byoc_status make_unshared(
+    struct byoc_state *s, struct byi_frame *fr, const struct byi_step *step,
+    uint32_t n_extra, struct byi_object **list, struct byoc_error *err)
 {
     struct byi_object **from = &fr->obj[step->in[0]];
     const uint32_t n = (*from)->n;
     if ((*from)->readers == 1 &&
         byi_has_id(step->dead, step->n_dead, step->in[0])) {
-        if (n + more > (*from)->capacity)
-            BYI_TRY(grow_list(s, from, n + more + n / 2, err));
+        if (n + n_extra > (*from)->capacity)
+            BYI_TRY(grow_list(s, from, n + n_extra + n / 2, err));
         *list = *from;
         *from = NULL;
         return BYOC_OK;
     }
-    BYI_TRY(byi_object_new(s, n + more, list, err));
+    BYI_TRY(byi_object_new(s, n + n_extra, list, err));
     (*list)->n = n;
     for (uint32_t i = 0; i < n; i++)
         share_item(s, &(*list)->at[i], &(*from)->at[i]);
@@ -193,7 +192,7 @@ static enum byoc_status run_insert(struct byoc_state *s, struct byi_frame *fr,
                          -(long long)n, (long long)n);
     at = (uint32_t)position;
     BYI_TRY(byi_object_capture(s, fr, step->in[1], &item, err));
-    enum byoc_status status = own_list(s, fr, step, 1, &list, err);
+    enum byoc_status status = make_unshared(s, fr, step, 1, &list, err);
     if (status != BYOC_OK) {
         byi_item_release(s, &item);
         return status;
@@ -213,7 +212,7 @@ static enum byoc_status run_erase(struct byoc_state *s, struct byi_frame *fr,
     struct byi_object *list;
     uint32_t at;
     BYI_TRY(read_position(fr, step, n, n - 1, &at, err));
-    BYI_TRY(own_list(s, fr, step, 0, &list, err));
+    BYI_TRY(make_unshared(s, fr, step, 0, &list, err));
     byi_item_release(s, &list->at[at]);
     memmove(&list->at[at], &list->at[at + 1], (n - at - 1) * sizeof *list->at);
     list->at[--list->n] = (struct byi_item){0};
@@ -286,10 +285,10 @@ static struct lines lines_of(const struct byi_tensor *t, uint32_t axis)
 }
 
 /* Set *item to a copy of part [from, from + size) of x along `axis`; the copy
- * has that axis only if `kept`. */
+ * has that axis only if `keeps_axis`. */
 static enum byoc_status cut_part(struct byoc_state *s,
                                  const struct byi_tensor *x, uint32_t axis,
-                                 int64_t from, int64_t size, bool kept,
+                                 int64_t from, int64_t size, bool keeps_axis,
                                  struct byi_item *item, struct byoc_error *err)
 {
     const struct lines l = lines_of(x, axis);
@@ -304,7 +303,7 @@ static enum byoc_status cut_part(struct byoc_state *s,
         memcpy((char *)t->data + (uint64_t)(o * size) * l.bytes,
                (const char *)x->data + (uint64_t)(o * l.size + from) * l.bytes,
                (uint64_t)size * l.bytes);
-    if (!kept)
+    if (!keeps_axis)
         memmove(&t->dims[axis], &t->dims[axis + 1],
                 (--t->rank - axis) * sizeof *t->dims);
     return BYOC_OK;
@@ -318,16 +317,16 @@ static enum byoc_status run_split(struct byoc_state *s, struct byi_frame *fr,
     const struct byi_tensor *sizes =
         step->n_in > 1 ? &fr->t[step->in[1]] : NULL;
     const uint32_t axis = byi_attr_axis(step->attrs, x->rank);
-    const bool listed = sizes && sizes->rank == 1;
+    const bool has_list = sizes && sizes->rank == 1;
     const bool keeps_axis = sizes || byi_attr_int(step->attrs, "keepdims") != 0;
-    const int64_t whole = x->dims[axis];
-    const int64_t part_size = sizes && !listed ? byi_tensor_int(sizes, 0) : 1;
+    const int64_t axis_size = x->dims[axis];
+    const int64_t part_size = sizes && !has_list ? byi_tensor_int(sizes, 0) : 1;
     if (part_size < 1)
         return fail_list(step, BYOC_EINVAL, err,
                          "found %lld as size of the parts, expected 1 or more",
                          (long long)part_size);
     const int64_t n =
-        listed ? sizes->dims[0] : (whole + part_size - 1) / part_size;
+        has_list ? sizes->dims[0] : (axis_size + part_size - 1) / part_size;
     int64_t from = 0;
     struct byi_object *list;
     if (n > BYI_PLAN_MAX_ITEMS)
@@ -338,40 +337,40 @@ static enum byoc_status run_split(struct byoc_state *s, struct byi_frame *fr,
     BYI_TRY(byi_object_new(s, (uint32_t)n, &list, err));
     fr->obj[step->out[0]] = list;
     for (int64_t i = 0; i < n; i++) {
-        int64_t size = listed ? byi_tensor_int(sizes, i) : part_size;
-        if (!listed && size > whole - from)
-            size = whole - from;
-        if (size < 0 || size > whole - from)
+        int64_t size = has_list ? byi_tensor_int(sizes, i) : part_size;
+        if (!has_list && size > axis_size - from)
+            size = axis_size - from;
+        if (size < 0 || size > axis_size - from)
             return fail_list(
                 step, BYOC_EINVAL, err,
                 "found size %lld of part %lld, expected 0 to %lld, "
                 "the remaining size",
-                (long long)size, (long long)i, (long long)(whole - from));
+                (long long)size, (long long)i, (long long)(axis_size - from));
         BYI_TRY(
             cut_part(s, x, axis, from, size, keeps_axis, &list->at[i], err));
         from += size;
     }
-    if (from == whole)
+    if (from == axis_size)
         return BYOC_OK;
     return fail_list(step, BYOC_EINVAL, err,
                      "found parts whose sizes sum up to %lld, expected %lld",
-                     (long long)from, (long long)whole);
+                     (long long)from, (long long)axis_size);
 }
 
-/* Compute the dims of a concatenation. Fails unless the shapes of the elements
- * fit together. */
+/* Compute the dims of a concatenation along `axis`, which is a new axis if
+ * `adds_axis`. Fails unless the shapes of the elements fit together. */
 static enum byoc_status compute_joined_dims(const struct byi_object *list,
                                             const struct byi_step *step,
-                                            bool stacked, uint32_t axis,
+                                            bool adds_axis, uint32_t axis,
                                             struct byi_tensor *out,
                                             struct byoc_error *err)
 {
     int64_t sum = 0;
     for (uint32_t i = 0; i < list->n; i++) {
         const struct byi_tensor *t = &list->at[i].t;
-        bool fits = t->rank + stacked == out->rank;
+        bool fits = t->rank + adds_axis == out->rank;
         for (uint32_t d = 0, k = 0; fits && d < out->rank; d++) {
-            if (stacked && d == axis)
+            if (adds_axis && d == axis)
                 continue;
             if (i == 0)
                 out->dims[d] = t->dims[k];
@@ -388,7 +387,7 @@ static enum byoc_status compute_joined_dims(const struct byi_object *list,
                 byi_dims_text(expected, sizeof expected, list->at[0].t.rank,
                               list->at[0].t.dims));
         }
-        sum += stacked ? 1 : t->dims[axis];
+        sum += adds_axis ? 1 : t->dims[axis];
     }
     out->dims[axis] = sum;
     return BYOC_OK;
@@ -415,12 +414,12 @@ static enum byoc_status run_concatenate(struct byoc_state *s,
                                         struct byoc_error *err)
 {
     const struct byi_object *list = fr->obj[step->in[0]];
-    const bool stacked = byi_attr_int(step->attrs, "new_axis") != 0;
+    const bool adds_axis = byi_attr_int(step->attrs, "new_axis") != 0;
     struct byi_tensor *out = &fr->t[step->out[0]];
     const uint32_t axis = byi_attr_axis(step->attrs, out->rank);
     uint64_t at = 0;
     if (list->n)
-        BYI_TRY(compute_joined_dims(list, step, stacked, axis, out, err));
+        BYI_TRY(compute_joined_dims(list, step, adds_axis, axis, out, err));
     else if (byi_attr_int(step->attrs, "allow_empty"))
         set_empty_dims(s, fr, step, axis, out);
     else
@@ -430,7 +429,8 @@ static enum byoc_status run_concatenate(struct byoc_state *s,
     const struct lines l = lines_of(out, axis);
     for (uint32_t i = 0; i < list->n; i++) {
         const struct byi_tensor *t = &list->at[i].t;
-        const uint64_t run = (stacked ? 1 : (uint64_t)t->dims[axis]) * l.bytes;
+        const uint64_t run =
+            (adds_axis ? 1 : (uint64_t)t->dims[axis]) * l.bytes;
         for (int64_t o = 0; o < l.outer && run; o++)
             memcpy((char *)out->data + (uint64_t)(o * l.size) * l.bytes + at,
                    (const char *)t->data + (uint64_t)o * run, run);

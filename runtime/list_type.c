@@ -53,8 +53,8 @@ enum byoc_status byi_list_type_read(const struct byi_json *at,
                                     const struct byi_type **type,
                                     struct byoc_error *err)
 {
-    enum { NESTED = 4 }; /* most lists around the type of an element */
-    enum byi_type_kind kinds[NESTED];
+    enum { MAX_NESTED = 4 }; /* lists around the type of an element */
+    enum byi_type_kind kinds[MAX_NESTED];
     struct byi_json current = *at, of;
     const char *dtype;
     uint32_t n = 0;
@@ -63,11 +63,11 @@ enum byoc_status byi_list_type_read(const struct byi_json *at,
         const enum byi_type_kind kind = byi_list_kind(dtype);
         if (kind == BYI_TENSOR)
             break;
-        if (n == NESTED)
+        if (n == MAX_NESTED)
             return byi_fail(err, BYOC_ELIMIT,
                             "%s: found a type inside %d sequences and "
                             "optionals, expected a tensor there",
-                            current.path, NESTED);
+                            current.path, MAX_NESTED);
         kinds[n++] = kind;
         BYI_TRY(byi_json_get(&current, "of", &of, err));
         current = of;

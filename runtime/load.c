@@ -151,12 +151,12 @@ enum byoc_status byoc_model_load(const char *path,
                                  struct byoc_model **model,
                                  struct byoc_error *err)
 {
-    struct byoc_load_params load;
+    struct byoc_load_params load_params;
     struct model_file file;
     *model = NULL;
-    BYI_TRY(byi_load_params_read(&load, params, err));
+    BYI_TRY(byi_load_params_read(&load_params, params, err));
     BYI_TRY(resolve_path(path, &file, err));
-    return load_file(&file, &load, model, err);
+    return load_file(&file, &load_params, model, err);
 }
 
 /* Load the artifact in descriptor `fd`, and close it. */
@@ -177,11 +177,11 @@ enum byoc_status byoc_model_load_fd(int fd,
                                     struct byoc_model **model,
                                     struct byoc_error *err)
 {
-    struct byoc_load_params load;
+    struct byoc_load_params load_params;
     struct stat st;
     char name[40];
     *model = NULL;
-    BYI_TRY(byi_load_params_read(&load, params, err));
+    BYI_TRY(byi_load_params_read(&load_params, params, err));
     snprintf(name, sizeof name, "file descriptor %d", fd);
     const int duplicate = fcntl(fd, F_DUPFD_CLOEXEC, 3);
     if (duplicate < 0)
@@ -195,7 +195,7 @@ enum byoc_status byoc_model_load_fd(int fd,
                         "regular file",
                         name);
     }
-    return load_descriptor(duplicate, name, &load, model, err);
+    return load_descriptor(duplicate, name, &load_params, model, err);
 }
 
 enum byoc_status byoc_model_load_memory(const void *data, uint64_t bytes,
@@ -203,10 +203,10 @@ enum byoc_status byoc_model_load_memory(const void *data, uint64_t bytes,
                                         struct byoc_model **model,
                                         struct byoc_error *err)
 {
-    struct byoc_load_params load;
+    struct byoc_load_params load_params;
     int fd;
     *model = NULL;
-    BYI_TRY(byi_load_params_read(&load, params, err));
+    BYI_TRY(byi_load_params_read(&load_params, params, err));
     BYI_TRY(byi_memory_file(data, (size_t)bytes, &fd, err));
-    return load_descriptor(fd, "artifact in memory", &load, model, err);
+    return load_descriptor(fd, "artifact in memory", &load_params, model, err);
 }

@@ -9,7 +9,8 @@
  * Large memory begins at the offset 0 of a page. A loop that reads x[i] and
  * then writes y[i] would otherwise often read bytes at the same offset in a
  * page as those that it has just written. The processor compares only these
- * offsets at first, and delays the read until the write is done. exp of
+ * offsets at first, and delays the read until the write is done (4 KiB
+ * aliasing). exp of
  * 1,000,000 numbers took 1.6 times as long. The offsets of inputs vary:
  * malloc() gives 16 and posix_memalign() 64.
  */
@@ -23,6 +24,7 @@
 /* While weights are packed, the file's pages are dropped each time that this
  * many bytes have been allocated. */
 enum { DROP_EVERY = 2 << 20 };
+/* bytes of a page, and of the smallest large memory */
 enum { PAGE = 4096, LARGE = 1 << 16 };
 
 struct byi_memory *byi_memory_new(const struct byoc_load_params *params)
@@ -98,8 +100,8 @@ static void drop_file(struct byi_memory *m, uint64_t bytes)
     drop_pages(m->file, m->file_bytes);
 }
 
-/* Bytes before those of the caller. byi_acquire() aligns LARGE bytes to a page;
- * a host's allocator is only asked for BYI_ALIGN. */
+/* Bytes before those of the caller. byi_acquire() aligns LARGE bytes or more
+ * to a page; a host's allocator is only asked for BYI_ALIGN. */
 static uint64_t head_bytes(const struct byi_memory *m, uint64_t bytes)
 {
     return bytes < LARGE || (m && m->allocate) ? BYI_ALIGN : PAGE;
@@ -113,17 +115,17 @@ static void *allocate(const struct byi_memory *m, uint64_t bytes)
 
 void *byi_memory_allocate(struct byi_memory *m, uint64_t bytes)
 {
-    const uint64_t head = head_bytes(m, bytes), all = bytes + head;
-    if (all < bytes || (m && !charge(m, all)))
+    const uint64_t head = head_bytes(m, bytes), block_bytes = bytes + head;
+    if (block_bytes < bytes || (m && !charge(m, block_bytes)))
         return NULL;
-    char *at = allocate(m, all);
+    char *at = allocate(m, block_bytes);
     if (!at) {
         if (m)
-            atomic_fetch_sub(&m->allocated, all);
+            atomic_fetch_sub(&m->allocated, block_bytes);
         return NULL;
     }
     if (m)
-        drop_file(m, all);
+        drop_file(m, block_bytes);
     memcpy(at + head - sizeof bytes, &bytes, sizeof bytes);
     return at + head;
 }

@@ -38,18 +38,18 @@ static enum byoc_status check_io(const struct byi_plan_tables *plan,
                                  const char *what, struct byoc_error *err)
 {
     const struct byi_type *type = plan->funcs[0].values[v].type;
-    bool same =
+    bool is_same =
         io->dtype == type->dtype && io->rank == type->rank &&
         (io->list ? byi_type_equal(io->list, type) : type->kind == BYI_TENSOR);
-    for (uint32_t d = 0; same && d < io->rank; d++) {
+    for (uint32_t d = 0; is_same && d < io->rank; d++) {
         if (BYI_IS_SYMBOL(type->dims[d]))
-            same = io->dim_names[d] &&
-                   strcmp(io->dim_names[d],
-                          plan->symbols[-1 - type->dims[d]]) == 0;
+            is_same = io->dim_names[d] &&
+                      strcmp(io->dim_names[d],
+                             plan->symbols[-1 - type->dims[d]]) == 0;
         else
-            same = io->dims[d] == type->dims[d];
+            is_same = io->dims[d] == type->dims[d];
     }
-    if (same)
+    if (is_same)
         return BYOC_OK;
     return byi_fail(err, BYOC_EPARSE,
                     "manifest: found another type of %s \"%.100s\" than in the "
@@ -200,11 +200,11 @@ static enum byoc_status make_workers(struct byoc_model *model,
                             &model->parallelism.adapts, err));
     if (params->parallel_for)
         return BYOC_OK;
-    const uint32_t granted = byi_workers_reserve(requested);
-    if (granted < requested) {
-        model->threads = granted;
+    const uint32_t reserved = byi_workers_reserve(requested);
+    if (reserved < requested) {
+        model->threads = reserved;
         snprintf(model->threads_why, sizeof model->threads_why,
-                 "%u: the system refused more threads; requested %u", granted,
+                 "%u: the system refused more threads; requested %u", reserved,
                  requested);
     }
     model->parallelism.threads = model->threads;
@@ -301,19 +301,19 @@ enum byoc_status byoc_internal_model_open(const struct byi_image *image,
     if (!m)
         return byi_fail(err, BYOC_ENOMEM, "out of memory for a model");
     struct opening o = {m, image, params ? params : &defaults};
-    struct byi_guard guard, filling = {0};
+    struct byi_guard guard, fill_guard = {0};
     enum byoc_status status = byi_guarded(&guard, init_model, &o, err);
     if (status == BYOC_OK) {
         struct byi_turn turn;
         byi_workers_enter(&turn, &m->parallelism);
-        status = byi_guarded(&filling, fill_model, &o, err);
+        status = byi_guarded(&fill_guard, fill_model, &o, err);
         if (status == BYOC_OK)
             status = byi_workers_check_fork(err);
         byi_workers_leave(&turn); /* reached after a failed allocation, too */
     }
     if (status != BYOC_OK)
         byoc_model_free(&m);
-    byi_guard_leave(&filling);
+    byi_guard_leave(&fill_guard);
     byi_guard_leave(&guard);
     *model = m;
     return status;

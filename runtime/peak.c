@@ -92,9 +92,9 @@ READ(read_avx512_4, 16, 4, AVX512)
  * each rate has two. On Zen 4 a loop with twelve sums reached 0.82 of the peak
  * of multiply-adds, and four streams 0.93 of the rate of one. */
 struct loops {
-    int lanes;
-    float (*run[2])(float x);
-    struct reader {
+    int lanes;                /* floats of a vector */
+    float (*run[2])(float x); /* multiply-adds, from PEAK */
+    struct reader {           /* from READ */
         float (*read)(const float *at, uint64_t lines);
         uint64_t streams;
     } readers[2];

@@ -127,7 +127,7 @@ struct byi_region_row {
     uint64_t blob, blob_bytes; /* offset in the image's blobs, and length */
     uint32_t twin;             /* function */
     uint32_t n_consts;
-    const uint32_t *consts;
+    const uint32_t *consts; /* indices of the plan's constants */
     /* an input or output has symbolic dims, so the blob is the region's JSON */
     bool varies;
 };
@@ -197,12 +197,15 @@ struct byi_image_io {
 };
 /* The manifest's record of a plug-in that the model uses. */
 struct byi_image_backend {
-    const char *name, *version, *compat;
-    bool operators; /* the plan calls operators of this plug-in */
+    const char *name, *version;
+    const char *compat; /* as in struct byoc_backend, when it compiled */
+    bool operators;     /* the plan calls operators of this plug-in */
 };
 /* The manifest. Strings and arrays are in the arena that it was read into. */
 struct byi_image_manifest {
-    const char *name, *symbol, *byoc, *isa;
+    const char *name, *symbol; /* the model's; the descriptor's symbol */
+    const char *byoc;          /* version of byoc that compiled the model */
+    const char *isa;           /* widest instruction set of the code */
     uint32_t n_inputs, n_outputs, n_backends;
     struct byi_image_io *inputs, *outputs;
     struct byi_image_backend *backends;

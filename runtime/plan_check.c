@@ -8,14 +8,15 @@
 
 #include <string.h>
 
-/* The state of checking a plan, in step `step` of function `f`. */
+/* The state of checking a plan, in step `step` of function `f`; UINT32_MAX: in
+ * no step. */
 struct checker {
     struct byi_plan_tables *plan;
     struct byi_plan_func *f;
     uint32_t step;
     struct byi_arena *scratch;
-    bool *defined; /* indexed by value */
-    int64_t next_fresh;
+    bool *defined;      /* indexed by value */
+    int64_t next_fresh; /* a dim that stands for a symbol of no other type */
     struct byoc_error *err;
 };
 
@@ -193,19 +194,19 @@ static enum byoc_status match_types(struct checker *c, struct byi_step *step,
                                     const struct byi_type *need,
                                     const struct byi_type *actual)
 {
-    bool same = need->kind == actual->kind && need->dtype == actual->dtype &&
+    bool fits = need->kind == actual->kind && need->dtype == actual->dtype &&
                 need->rank == actual->rank;
-    if (same && byi_type_is_list(need))
-        same = what[0] == 'i' ? byi_type_accepts(need, actual)
+    if (fits && byi_type_is_list(need))
+        fits = what[0] == 'i' ? byi_type_accepts(need, actual)
                               : byi_type_accepts(actual, need);
-    for (uint32_t d = 0; same && d < need->rank; d++) {
+    for (uint32_t d = 0; fits && d < need->rank; d++) {
         if (BYI_IS_SYMBOL(need->dims[d]) || BYI_IS_SYMBOL(actual->dims[d]))
             step->infer = true;
         else
-            same = need->dims[d] == actual->dims[d];
+            fits = need->dims[d] == actual->dims[d];
     }
     char found[160], expected[160];
-    return same ? BYOC_OK
+    return fits ? BYOC_OK
                 : fail_step(
                       c,
                       "%s[%u]: found %s as the type of value %u, expected %s "
@@ -538,25 +539,25 @@ static enum byoc_status add_place(struct checker *c, struct value_places *p,
                                   uint32_t v)
 {
     const struct byi_value *value = &c->f->values[v];
-    const struct value_place fresh = {
+    const struct value_place place = {
         value->offset, value->offset + byi_type_bytes(value->type), v};
-    const uint32_t i = find_place(p, fresh.at);
-    if (fresh.at == fresh.end)
+    const uint32_t i = find_place(p, place.at);
+    if (place.at == place.end)
         return BYOC_OK;
-    if (i > 0 && p->list[i - 1].end > fresh.at)
+    if (i > 0 && p->list[i - 1].end > place.at)
         return fail_step(
             c,
             "value %u overlaps value %u, which is in use, expected "
             "separate memory",
             v, p->list[i - 1].value);
-    if (i < p->n && p->list[i].at < fresh.end)
+    if (i < p->n && p->list[i].at < place.end)
         return fail_step(
             c,
             "value %u overlaps value %u, which is in use, expected "
             "separate memory",
             v, p->list[i].value);
     memmove(&p->list[i + 1], &p->list[i], (p->n - i) * sizeof *p->list);
-    p->list[i] = fresh;
+    p->list[i] = place;
     p->n++;
     return BYOC_OK;
 }

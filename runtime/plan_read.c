@@ -264,7 +264,7 @@ static enum byoc_status read_operator(struct plan_reader *r,
                                       const struct byi_attrs **attrs)
 {
     struct byi_arena *arena = r->plan->arena;
-    struct byi_json given;
+    struct byi_json attrs_json;
     const char *name;
     BYI_TRY(byi_json_string(at, "op", &name, r->err));
     *op = byi_op_of_name(name, strlen(name));
@@ -273,9 +273,10 @@ static enum byoc_status read_operator(struct plan_reader *r,
                         "%s.op: found \"%.60s\", expected the name of an "
                         "operator",
                         at->path, name);
-    BYI_TRY(byi_json_opt(at, "attrs", &given, r->err));
-    return given.at ? byi_attrs_from_json(&given, arena, *op, attrs, r->err)
-                    : byi_attrs_make(arena, *op, NULL, 0, attrs, r->err);
+    BYI_TRY(byi_json_opt(at, "attrs", &attrs_json, r->err));
+    return attrs_json.at
+               ? byi_attrs_from_json(&attrs_json, arena, *op, attrs, r->err)
+               : byi_attrs_make(arena, *op, NULL, 0, attrs, r->err);
 }
 
 static enum byoc_status read_op(struct plan_reader *r,
@@ -407,7 +408,7 @@ static enum byoc_status read_step(void *ctx, uint32_t index,
     static const char *const keys[] = {
         "op",     "region", "kernel", "call",   "if",    "closure", "apply",
         "choose", "in",     "out",    "source", "attrs", "epilogue"};
-    enum { OF_OPS = 2 }; /* the last keys, which only operators have */
+    enum { N_OPERATOR_KEYS = 2 }; /* the last keys, which only operators have */
     struct plan_reader *r = ctx;
     struct byi_plan_func *f = r->func;
     struct byi_step *step = &f->steps[index];
@@ -415,9 +416,10 @@ static enum byoc_status read_step(void *ctx, uint32_t index,
     size_t k;
     BYI_TRY(read_step_kind(r, at, &k));
     step->kind = step_keys[k].kind;
-    BYI_TRY(byi_json_only(
-        at, keys, BYI_COUNT(keys) - (step->kind == BYI_STEP_OP ? 0 : OF_OPS),
-        r->err));
+    BYI_TRY(byi_json_only(at, keys,
+                          BYI_COUNT(keys) -
+                              (step->kind == BYI_STEP_OP ? 0 : N_OPERATOR_KEYS),
+                          r->err));
     step->exact = r->plan->exact;
     step->name = step_keys[k].key;
     BYI_TRY(step_keys[k].read(r, at, step));

@@ -62,7 +62,7 @@ struct byoc_fail *byoc_internal_plugin_load(const struct byi_plugin *plugin,
                                             void **compiled)
 {
     const struct byoc_backend *b = plugin->backend;
-    struct byoc_region lent = *region;
+    struct byoc_region aligned_region = *region;
     if (!b->compile || (uintptr_t)region->json % BYI_ALIGN == 0)
         return b->load(&plugin->host, region, compiled);
     char *copy = byi_acquire(region->json_bytes);
@@ -70,8 +70,8 @@ struct byoc_fail *byoc_internal_plugin_load(const struct byi_plugin *plugin,
         return plugin->host.fail(
             plugin->host.ctx, BYOC_FAIL_RESOURCE,
             "out of memory for an aligned copy of its blob");
-    lent.json = memcpy(copy, region->json, region->json_bytes);
-    struct byoc_fail *fail = b->load(&plugin->host, &lent, compiled);
+    aligned_region.json = memcpy(copy, region->json, region->json_bytes);
+    struct byoc_fail *fail = b->load(&plugin->host, &aligned_region, compiled);
     byi_release(copy);
     return fail;
 }
@@ -217,16 +217,16 @@ static enum byoc_status take_backend(struct byi_library *lib,
 static enum byoc_status query_backend(struct byi_library *lib,
                                       struct byoc_error *err)
 {
-    byoc_backend_query_fn entry = NULL;
+    byoc_backend_query_fn query = NULL;
     void *symbol = byi_library_symbol(lib->handle, BYOC_BACKEND_QUERY);
     if (!symbol) /* byi_plugin_agree found it in the file */
         return byi_fail(err, BYOC_EBACKEND,
                         "%s: changed while it was opened; open it again",
                         lib->path);
-    memcpy(&entry, &symbol, sizeof entry); /* POSIX: data to function */
+    memcpy(&query, &symbol, sizeof query); /* POSIX: data to function */
     char why[512] = "";
     const struct byoc_backend *theirs =
-        entry(&lib->self.host, why, (uint32_t)sizeof why);
+        query(&lib->self.host, why, (uint32_t)sizeof why);
     why[sizeof why - 1] = '\0';
     if (!theirs)
         return byi_fail(err, BYOC_EBACKEND, "%s: refused to start: %s",

@@ -93,9 +93,9 @@ static bool member_is_missing(const struct byoc_place *member,
                               const char *side, const struct finding *f)
 {
     const size_t n = strcspn(member->name, ".");
-    struct byoc_place whole;
-    if (!find_place(other, 0, member->name, n, &whole) ||
-        member->offset >= whole.size)
+    struct byoc_place container;
+    if (!find_place(other, 0, member->name, n, &container) ||
+        member->offset >= container.size)
         return false;
     snprintf(f->text, f->n, "struct %.*s: member '%s' at offset %u is only %s",
              (int)n, member->name, member->name + n + 1, member->offset, side);
@@ -153,13 +153,13 @@ static enum byoc_status check_version(const char *path,
     const bool same_major = d->abi >> 16 == host_abi >> 16;
     if (same_major && d->needs <= host_abi)
         return BYOC_OK;
-    const uint32_t asked = same_major ? d->needs : d->abi;
+    const uint32_t version = same_major ? d->needs : d->abi;
     return byi_fail(err, BYOC_EINCOMPATIBLE,
                     "%s: %s version %u.%u of byoc/backend.h, but this byoc "
                     "has version %u.%u; %s",
-                    path, same_major ? "needs" : "built with", asked >> 16,
-                    asked & 0xffff, host_abi >> 16, host_abi & 0xffff,
-                    asked > host_abi ? "try a newer byoc" : "build it again");
+                    path, same_major ? "needs" : "built with", version >> 16,
+                    version & 0xffff, host_abi >> 16, host_abi & 0xffff,
+                    version > host_abi ? "try a newer byoc" : "build it again");
 }
 
 /* Compare the sanitizers. A plug-in without a sanitizer runs in any host. */

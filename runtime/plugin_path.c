@@ -24,8 +24,8 @@ enum { PATH_BYTES = 4096 };
 /* The state of a search, which lists the paths of candidates, one per line, in
  * the order in which they are tried. */
 struct path_search {
-    const char *wanted;      /* the backend that is searched for; NULL: all */
-    bool named;              /* the entries come from the caller's list */
+    const char *backend;     /* the backend to search for; NULL: all */
+    bool from_caller;        /* the entries come from the caller's list */
     struct byi_text *paths;  /* the candidates */
     struct byi_text *places; /* the places that were searched, for messages */
     struct byoc_error *err;
@@ -80,11 +80,11 @@ static enum byoc_status check_safe(const char *path, const char *what,
 
 /* --- candidates ----------------------------------------------------------- */
 
-static bool is_wanted(const struct path_search *w, const char *name)
+static bool is_candidate(const struct path_search *w, const char *name)
 {
     const size_t n = strlen(name) - strlen(PREFIX) - strlen(SUFFIX);
-    return !w->wanted || (strlen(w->wanted) == n &&
-                          memcmp(name + strlen(PREFIX), w->wanted, n) == 0);
+    return !w->backend || (strlen(w->backend) == n &&
+                           memcmp(name + strlen(PREFIX), w->backend, n) == 0);
 }
 
 /* Whether an earlier folder has a candidate of this file name, which takes
@@ -109,12 +109,12 @@ static enum byoc_status add_file(const struct path_search *w,
 {
     char path[2 * PATH_BYTES];
     ++*n;
-    if (!is_wanted(w, name) || is_listed(w, name))
+    if (!is_candidate(w, name) || is_listed(w, name))
         return BYOC_OK;
     snprintf(path, sizeof path, "%s/%s", folder, name);
-    if (!w->named && *n == 1)
+    if (!w->from_caller && *n == 1)
         BYI_TRY(check_safe(folder, "folder", w->err));
-    if (!w->named)
+    if (!w->from_caller)
         BYI_TRY(check_safe(path, "file", w->err));
     byi_text_addf(w->paths, "%s\n", path);
     return BYOC_OK;
@@ -162,15 +162,15 @@ static enum byoc_status add_entry(const struct path_search *w, const char *path)
     if (!S_ISDIR(st.st_mode)) {
         byi_text_addf(w->places, "%s%s", w->places->n ? ", " : "", path);
         /* as in PATH, a missing folder does not end the search */
-        if (!found && !w->named && w->wanted)
+        if (!found && !w->from_caller && w->backend)
             return BYOC_OK;
-        if (!w->named)
+        if (!w->from_caller)
             BYI_TRY(check_safe(path, "file", w->err));
         byi_text_addf(w->paths, "%s\n", path); /* opening reports the error */
         return BYOC_OK;
     }
     BYI_TRY(add_folder(w, path, &n));
-    if (n || !w->named)
+    if (n || !w->from_caller)
         return BYOC_OK;
     return byi_fail(w->err, BYOC_EBACKEND,
                     "%s: found no plug-in, expected " PREFIX "NAME" SUFFIX
@@ -212,7 +212,7 @@ static enum byoc_status add_default(struct path_search *w)
     uint32_t n;
     if (!byi_library_find_folder(folder, sizeof folder - sizeof "/byoc"))
         return BYOC_OK;
-    w->named = false;
+    w->from_caller = false;
     BYI_TRY(add_folder(w, folder, &n));
     strcat(folder, "/byoc");
     return add_folder(w, folder, &n);
@@ -223,7 +223,7 @@ static enum byoc_status add_default(struct path_search *w)
 static enum byoc_status search_list(struct path_search *w, const char *plugins,
                                     bool *only_list)
 {
-    w->named = plugins != NULL;
+    w->from_caller = plugins != NULL;
     *only_list = false;
     if (!plugins)
         plugins = secure_getenv("BYOC_PLUGIN_PATH");
@@ -241,29 +241,29 @@ struct candidates {
     struct byoc_error why;
 };
 
-/* Search for candidates. If one backend is wanted, the candidates in the
+/* Search for candidates. If `backend` is not NULL, the candidates in the
  * library's folder are in `from_folder`, otherwise all are in `from_list`. */
 static enum byoc_status collect_candidates(const char *plugins,
-                                           const char *wanted,
+                                           const char *backend,
                                            struct candidates *c,
                                            struct byoc_error *err)
 {
-    struct candidates found = {.only_list = false};
-    struct path_search w = {.wanted = wanted,
-                            .paths = &found.from_list,
-                            .places = &found.places,
+    struct candidates result = {.only_list = false};
+    struct path_search w = {.backend = backend,
+                            .paths = &result.from_list,
+                            .places = &result.places,
                             .err = err};
     BYI_BORDER(err);
-    enum byoc_status status = search_list(&w, plugins, &found.only_list);
-    if (wanted) {
-        w.paths = &found.from_folder;
-        w.err = &found.why; /* reported only if the list has no such backend */
+    enum byoc_status status = search_list(&w, plugins, &result.only_list);
+    if (backend) {
+        w.paths = &result.from_folder;
+        w.err = &result.why; /* reported only if the list has no such backend */
     }
-    if (status == BYOC_OK && !found.only_list) {
-        const enum byoc_status added = add_default(&w);
-        status = wanted ? status : added;
+    if (status == BYOC_OK && !result.only_list) {
+        const enum byoc_status folder_status = add_default(&w);
+        status = backend ? status : folder_status;
     }
-    *c = found;
+    *c = result;
     return status;
 }
 

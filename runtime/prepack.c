@@ -120,11 +120,11 @@ static enum byoc_status list_steps(struct packer *p, uint32_t func,
         }
         if (p->n == p->cap) {
             const uint32_t cap = p->cap ? 2 * p->cap : 64;
-            struct packed_step *more = realloc(p->list, cap * sizeof *more);
-            if (!more)
-                return byi_fail_memory(err, cap * sizeof *more,
+            struct packed_step *list = realloc(p->list, cap * sizeof *list);
+            if (!list)
+                return byi_fail_memory(err, cap * sizeof *list,
                                        "a list of steps to pack");
-            p->list = more;
+            p->list = list;
             p->cap = cap;
         }
         p->list[p->n++] = (struct packed_step){&f->steps[k], f, p->bytes};
@@ -133,8 +133,9 @@ static enum byoc_status list_steps(struct packer *p, uint32_t func,
     return BYOC_OK;
 }
 
-static enum byoc_status list_all(struct packer *p, struct byoc_model *model,
-                                 struct byoc_error *err)
+static enum byoc_status list_runnable_steps(struct packer *p,
+                                            struct byoc_model *model,
+                                            struct byoc_error *err)
 {
     const uint32_t n_funcs = model->plan->n_funcs;
     bool *runs = byi_alloc(n_funcs, sizeof *runs);
@@ -173,7 +174,7 @@ static void pack_listed(void *arg, uint32_t i)
 static enum byoc_status pack(struct packer *p, struct byoc_model *model,
                              struct byoc_error *err)
 {
-    BYI_TRY(list_all(p, model, err));
+    BYI_TRY(list_runnable_steps(p, model, err));
     if (!p->bytes)
         return BYOC_OK;
     model->packed = byi_memory_allocate(model->memory, p->bytes);

@@ -76,8 +76,8 @@ static enum byoc_status place_binding(const struct io_side *s, uint32_t binding,
     return BYOC_OK;
 }
 
-static enum byoc_status place_all(const struct io_side *s,
-                                  struct byoc_error *err)
+static enum byoc_status place_bindings(const struct io_side *s,
+                                       struct byoc_error *err)
 {
     for (uint32_t i = 0; i < s->n; i++)
         s->at[i] = UINT32_MAX;
@@ -99,14 +99,14 @@ enum byoc_status byi_request_place(struct byoc_state *s,
                                 request->outputs,
                                 request->n_outputs,
                                 s->out_at};
-    BYI_TRY(place_all(&in, err));
+    BYI_TRY(place_bindings(&in, err));
     for (uint32_t i = 0; i < in.n; i++)
         if (in.at[i] == UINT32_MAX)
             return byi_fail(err, BYOC_EINVAL,
                             "input \"%s\" is missing, expected a value of each "
                             "input",
                             in.ios[i].name);
-    return place_all(&out, err);
+    return place_bindings(&out, err);
 }
 
 /* --- steps ---------------------------------------------------------------- */
@@ -118,11 +118,11 @@ static enum byoc_status reserve_needed(struct byoc_state *s, size_t n,
 {
     if (n <= s->needed_capacity)
         return BYOC_OK;
-    bool *fresh = byi_realloc(s->needed, n, sizeof *fresh);
-    if (!fresh)
+    bool *array = byi_realloc(s->needed, n, sizeof *array);
+    if (!array)
         return byi_fail(err, BYOC_ENOMEM,
                         "out of memory to choose the steps of a request");
-    s->needed = fresh;
+    s->needed = array;
     s->needed_capacity = n;
     return BYOC_OK;
 }

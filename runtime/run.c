@@ -64,10 +64,10 @@ static enum byoc_status bind_symbols(struct byoc_state *s, uint32_t input,
     for (uint32_t d = 0; d < t->rank; d++) {
         if (!BYI_IS_SYMBOL(type->dims[d]))
             continue;
-        int64_t *bound = &s->dims[-1 - type->dims[d]];
-        if (*bound >= 0 && *bound != t->dims[d])
+        int64_t *size = &s->dims[-1 - type->dims[d]];
+        if (*size >= 0 && *size != t->dims[d])
             return report_conflict(s, input, d, t->dims[d], err);
-        *bound = t->dims[d];
+        *size = t->dims[d];
     }
     return BYOC_OK;
 }
@@ -307,8 +307,9 @@ static enum byoc_status take_output(struct byoc_state *s, uint32_t i,
 }
 
 /* Bind output i to the caller's memory. */
-static enum byoc_status bind_given(struct byoc_state *s, const DLTensor *view,
-                                   uint32_t i, struct byoc_error *err)
+static enum byoc_status bind_caller_memory(struct byoc_state *s,
+                                           const DLTensor *view, uint32_t i,
+                                           struct byoc_error *err)
 {
     struct byi_frame *fr = s->work->frames[0];
     const uint32_t input = s->model->in_place[i];
@@ -358,7 +359,7 @@ static enum byoc_status bind_outputs(struct byoc_state *s,
             continue;
         }
         if (output_of(run, i)->data) {
-            BYI_TRY(bind_given(s, output_of(run, i), i, err));
+            BYI_TRY(bind_caller_memory(s, output_of(run, i), i, err));
             if (f->values[f->outputs[i]].fixed)
                 BYI_TRY(byi_exec_check_dest(f, i, &fr->t[f->outputs[i]],
                                             &fr->dest[i], err));
@@ -394,7 +395,7 @@ static enum byoc_status set_outputs(struct byoc_state *s,
         if (value_out(run, i))
             value_out(run, i)->kind = BYOC_TENSOR;
         if (output_of(run, i)->data) {
-            BYI_TRY(byi_own_strings(s, t, data, err));
+            BYI_TRY(byi_copy_strings(s, t, data, err));
             continue;
         }
         if (!data && fr->block[root])
@@ -407,7 +408,7 @@ static enum byoc_status set_outputs(struct byoc_state *s,
         }
         s->results[i] = *t;
         s->results[i].data = data;
-        BYI_TRY(byi_own_strings(s, t, data, err));
+        BYI_TRY(byi_copy_strings(s, t, data, err));
         *output_of(run, i) = byi_tensor_dlpack(&s->results[i]);
     }
     return BYOC_OK;
@@ -551,7 +552,7 @@ const char *byoc_log_tag(void)
     return current_tag;
 }
 
-static bool wants_all(const struct byoc_state *s)
+static bool requests_all_outputs(const struct byoc_state *s)
 {
     bool all = true;
     for (uint32_t i = 0; i < s->model->plan->funcs[0].n_outputs; i++)
@@ -560,23 +561,23 @@ static bool wants_all(const struct byoc_state *s)
 }
 
 enum byoc_status byoc_run_request(struct byoc_state *state,
-                                  const struct byoc_request *given,
+                                  const struct byoc_request *caller_request,
                                   struct byoc_error *err)
 {
-    const char *before = current_tag;
+    const char *previous_tag = current_tag;
     struct byoc_request request;
-    BYI_TRY(byi_params_read(&request, BYI_PARAMS_SIZE(byoc_request, tag), given,
-                            err));
+    BYI_TRY(byi_params_read(&request, BYI_PARAMS_SIZE(byoc_request, tag),
+                            caller_request, err));
     BYI_TRY(byi_reserved_check(request.reserved, err));
     const struct run_io run = {
         .request = &request, .in_at = state->in_at, .out_at = state->out_at};
     BYI_TRY(byi_request_place(state, &request, err));
-    state->skips_unneeded = !wants_all(state);
+    state->skips_unneeded = !requests_all_outputs(state);
     if (state->trace)
         byi_trace_tag(state->trace, request.tag);
     current_tag = request.tag;
     const enum byoc_status status = run_main(state, &run, err);
-    current_tag = before;
+    current_tag = previous_tag;
     if (state->trace)
         byi_trace_tag(state->trace, NULL);
     state->skips_unneeded = false;

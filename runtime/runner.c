@@ -25,7 +25,7 @@ struct byi_runners {
     pthread_cond_t work;  /* the queue has a state, or `stop` is set */
     pthread_cond_t ended; /* a callback has returned */
     struct byoc_state *first, **last;
-    uint32_t wanted, n; /* threads to create; threads that exist */
+    uint32_t max_threads, n; /* threads to create; threads that exist */
     bool stop;
     struct byi_runners *newer, *older; /* in the list of all runners */
     pthread_t threads[];
@@ -73,12 +73,12 @@ static void init_runners(struct byi_runners *r)
 
 struct byi_runners *byi_runners_new(uint32_t n)
 {
-    const uint32_t wanted = n ? n : 1;
+    const uint32_t max_threads = n ? n : 1;
     struct byi_runners *r =
-        byi_alloc(1, sizeof *r + wanted * sizeof r->threads[0]);
+        byi_alloc(1, sizeof *r + max_threads * sizeof r->threads[0]);
     if (!r)
         return NULL;
-    r->wanted = wanted;
+    r->max_threads = max_threads;
     init_runners(r);
     list_runners(r);
     return r;
@@ -159,18 +159,18 @@ static void *run_queue(void *arg)
  * otherwise an error number. Called with the lock. */
 static int make_threads(struct byi_runners *r)
 {
-    sigset_t signals, before;
-    int why = 0;
-    if (r->n == r->wanted)
+    sigset_t signals, old_signals;
+    int error = 0;
+    if (r->n == r->max_threads)
         return 0;
     sigfillset(&signals);
-    pthread_sigmask(SIG_SETMASK, &signals, &before);
-    while (r->n < r->wanted && !why) {
-        why = pthread_create(&r->threads[r->n], NULL, run_queue, r);
-        r->n += !why;
+    pthread_sigmask(SIG_SETMASK, &signals, &old_signals);
+    while (r->n < r->max_threads && !error) {
+        error = pthread_create(&r->threads[r->n], NULL, run_queue, r);
+        r->n += !error;
     }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return r->n ? 0 : why;
+    pthread_sigmask(SIG_SETMASK, &old_signals, NULL);
+    return r->n ? 0 : error;
 }
 
 /* --- queueing a run ----------------------------------------------------- */
@@ -183,9 +183,9 @@ static struct byi_async_run *async_run_of(struct byoc_state *s)
     return &s->async;
 }
 
-/* Append the state's run `wanted` to the queue. Called with the lock. */
+/* Append the state's run `new_run` to the queue. Called with the lock. */
 static enum byoc_status queue_run(struct byi_runners *r, struct byoc_state *s,
-                                  const struct byi_async_run *wanted,
+                                  const struct byi_async_run *new_run,
                                   struct byoc_error *err)
 {
     struct byi_async_run *run = async_run_of(s);
@@ -193,14 +193,14 @@ static enum byoc_status queue_run(struct byi_runners *r, struct byoc_state *s,
         return byi_fail(err, BYOC_EINVAL,
                         "the state's previous run has not ended; create a "
                         "state for each run that may be active");
-    const int why = make_threads(r);
-    if (why)
+    const int error = make_threads(r);
+    if (error)
         return byi_fail(err, BYOC_ENOMEM,
                         "cannot create a thread for asynchronous runs: %s",
-                        strerror(why));
-    run->request = wanted->request;
-    run->done = wanted->done;
-    run->ctx = wanted->ctx;
+                        strerror(error));
+    run->request = new_run->request;
+    run->done = new_run->done;
+    run->ctx = new_run->ctx;
     run->next = NULL;
     run->busy = true;
     *r->last = s;
@@ -215,10 +215,10 @@ enum byoc_status byoc_run_async(struct byoc_state *state,
                                 struct byoc_error *err)
 {
     struct byi_runners *r = state->model->runners;
-    const struct byi_async_run wanted = {
+    const struct byi_async_run run = {
         .request = request, .done = done, .ctx = ctx};
     pthread_mutex_lock(&r->lock);
-    const enum byoc_status status = queue_run(r, state, &wanted, err);
+    const enum byoc_status status = queue_run(r, state, &run, err);
     pthread_mutex_unlock(&r->lock);
     return status;
 }

@@ -27,12 +27,12 @@ struct activation {
 struct specialiser {
     const struct byoc_model *model;
     struct byi_specialisation *specialisation;
-    struct byi_plan_tables *plan; /* the result */
-    struct byi_arena *arena, *scratch;
+    struct byi_plan_tables *plan;      /* the result */
+    struct byi_arena *arena, *scratch; /* of the result; freed at the end */
     /* indexed by symbol; -1: unknown (see byi_specialise) */
     const int64_t *sizes;
-    bool last;  /* BYI_LAST_ATTEMPT: use twins if memory runs out */
-    bool twins; /* BYI_TWINS: no backend builds a region */
+    bool last_attempt; /* BYI_LAST_ATTEMPT: use twins if memory runs out */
+    bool twins;        /* BYI_TWINS: no backend builds a region */
     /* for each function: its symbols may differ in size from the inputs'
      * symbols of the same name */
     bool *varying;
@@ -40,10 +40,10 @@ struct specialiser {
     uint32_t *callers; /* for each function: steps that may call it */
     uint32_t *uses;    /* for each region: steps that run it */
     bool *attempted;   /* for each region: a step has specialised it */
-    const struct byi_tensor ***known; /* indexed by function and value */
-    bool **removed;                   /* indexed by function and step */
-    BYI_VEC(struct activation) stack;
-    BYI_VEC(struct byi_plan_const) consts;
+    const struct byi_tensor ***known;      /* indexed by function and value */
+    bool **removed;                        /* indexed by function and step */
+    BYI_VEC(struct activation) stack;      /* main first */
+    BYI_VEC(struct byi_plan_const) consts; /* of the result */
     struct byoc_error *err;
 };
 
@@ -171,15 +171,15 @@ static bool is_computable(const struct specialiser *m,
                           const struct byi_plan_func *f,
                           const struct byi_step *step)
 {
-    bool all = !step->infer;
+    bool computable = !step->infer;
     const struct byi_tensor **known =
         byi_arena_calloc(m->scratch, step->n_in, sizeof *known);
     for (uint32_t i = 0; i < step->n_in; i++)
         known[i] = find_known(m, f, step->in[i]);
-    for (uint32_t i = 0; i < step->n_out && all; i++)
-        all = byi_follows_from_sizes(step->op, step->n_in, known,
-                                     f->values[step->out[i]].type);
-    return all;
+    for (uint32_t i = 0; i < step->n_out && computable; i++)
+        computable = byi_follows_from_sizes(step->op, step->n_in, known,
+                                            f->values[step->out[i]].type);
+    return computable;
 }
 
 /* Make value v a constant. */
@@ -296,12 +296,12 @@ static enum byoc_status load_region(struct specialiser *m,
     const struct byi_type **types =
         byi_arena_calloc(m->scratch, step->n_in, sizeof *types);
     struct byi_region_consts consts;
-    const char *refused = region_refusal(m, f, step);
+    const char *refusal = region_refusal(m, f, step);
     for (uint32_t i = 0; i < step->n_in; i++)
         types[i] = f->values[step->in[i]].type;
-    if (refused)
+    if (refusal)
         return byi_fail(m->err, BYOC_EUNSUPPORTED, "%s: %s", entry->symbol,
-                        refused);
+                        refusal);
     BYI_TRY(byi_region_consts(m->model, entry, plugin, m->scratch, &consts,
                               m->err));
     BYI_TRY(byoc_internal_region_bind(image->blobs + entry->blob,
@@ -334,7 +334,7 @@ static enum byoc_status specialise_region(struct specialiser *m,
     enum byoc_status status = load_region(m, f, step, region, &sized);
     m->err = err;
     if (status != BYOC_OK) {
-        if (status == BYOC_ENOMEM && !m->last)
+        if (status == BYOC_ENOMEM && !m->last_attempt)
             return byi_fail(err, status, "%s", why.text);
         if (m->model->require_backends && has_backend)
             return byi_fail(err, BYOC_EBACKEND, "%s", why.text);
@@ -416,16 +416,16 @@ static enum byoc_status evaluate_site(struct specialiser *m,
         byi_arena_calloc(m->scratch, step->n_out, sizeof *out);
     const struct byi_tensor **known =
         byi_arena_calloc(m->scratch, step->n_out, sizeof *known);
-    bool any = false;
+    bool may_help = false;
     for (uint32_t i = 0; i < step->n_in; i++) {
         types[i] =
             f->values[step->in[i]].fixed ? f->values[step->in[i]].type : NULL;
         values[i] = find_known(m, f, step->in[i]);
-        any = any || values[i];
+        may_help = may_help || values[i];
     }
     for (uint32_t i = 0; i < step->n_out; i++)
-        any = any || !f->values[step->out[i]].fixed;
-    if (!any || func == UINT32_MAX)
+        may_help = may_help || !f->values[step->out[i]].fixed;
+    if (!may_help || func == UINT32_MAX)
         return BYOC_OK;
     byi_site_eval(m->model->plan, func, types, values, m->arena, out, known);
     for (uint32_t i = 0; i < step->n_out; i++)
@@ -764,7 +764,7 @@ enum byoc_status byi_specialise(const struct byoc_model *model,
     struct specialiser m = {.model = model,
                             .specialisation = specialisation,
                             .sizes = sizes,
-                            .last = flags & BYI_LAST_ATTEMPT,
+                            .last_attempt = flags & BYI_LAST_ATTEMPT,
                             .twins = flags & BYI_TWINS};
     struct byi_guard guard;
     *specialisation = (struct byi_specialisation){0};

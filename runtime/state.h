@@ -77,7 +77,7 @@ enum { BYI_POOL_CLASSES = 64 };
 struct byi_pool {
     struct byi_memory *memory; /* NULL: byi_memory_allocate without a limit */
     struct byi_block *at;
-    uint32_t n, cap;
+    uint32_t n, cap; /* slots in use, and allocated slots of `at` */
     /* free lists by log2 of bytes; entries are 1 + block */
     uint32_t free[BYI_POOL_CLASSES];
     uint32_t empty; /* list of slots without memory; 1 + slot */
@@ -132,7 +132,7 @@ struct byi_item {
  * and immutable once shared, so there are no cycles. */
 struct byi_object {
     uint32_t readers;        /* number of references */
-    uint32_t func;           /* of a closure */
+    uint32_t func;           /* of a closure: its function in the plan */
     uint32_t n, capacity;    /* number of items; allocated items of a list */
     struct byi_object *next; /* in a list of objects to be freed */
     struct byi_item at[];
@@ -237,12 +237,12 @@ struct byi_work {
     struct byi_frame **frames; /* for each function: its first frame; NULL: it
                                 * never runs */
     struct byi_frame **spare;  /* for each function: list of further frames */
-    uint64_t spare_bytes;
+    uint64_t spare_bytes;      /* size of all frames in `spare` */
     void **
         region_states; /* for each region: the result of state_new(), or NULL */
-    bool *region_made; /* for each region: state_new() succeeded */
-    uint64_t scratch;  /* bytes of the largest scratch memory of a step with
-                        * fixed shapes */
+    bool *region_has_state; /* for each region: state_new() succeeded */
+    uint64_t scratch; /* bytes of the largest scratch memory of a step with
+                       * fixed shapes */
 };
 
 /* Create the memory of a run of the specialisation: frames, and states of its
@@ -307,7 +307,7 @@ struct byoc_state {
     void **buffers;          /* addresses of the operands and results of
                               * the current fused kernel */
     const struct byi_type **types; /* types of the operands, for a type rule */
-    struct byi_type *type_store;
+    struct byi_type *type_store;   /* the memory that `types` points to */
     const struct byi_tensor **known; /* values of the operands, for a type rule;
                                       * NULL: not known */
     void *scratch;
@@ -318,7 +318,7 @@ struct byoc_state {
                                       * optionals */
     struct byi_arena *infer;         /* types of the results of the last steps
                                       * of this run */
-    uint64_t n_inferred;
+    uint64_t n_inferred; /* steps of this run whose types were inferred */
     struct byi_trace *trace;
     volatile uint32_t cancel; /* not 0: the run must end; accessed atomically */
     byi_watch_fn watch;       /* NULL: none */
@@ -412,9 +412,9 @@ enum byoc_status byi_check_view(const DLTensor *view, const char *what,
 /* values.c: if t is a tensor of strings, copy the strings to which the elements
  * of `data` point into the state. `data` has as many elements as t, and then
  * points to the copies. Errors: BYOC_ENOMEM. */
-enum byoc_status byi_own_strings(struct byoc_state *state,
-                                 const struct byi_tensor *t, void *data,
-                                 struct byoc_error *err);
+enum byoc_status byi_copy_strings(struct byoc_state *state,
+                                  const struct byi_tensor *t, void *data,
+                                  struct byoc_error *err);
 
 /* --- request.c ------------------------------------------------------------ */
 

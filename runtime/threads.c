@@ -38,8 +38,8 @@ static uint32_t divide_quota(double quota, double period)
     return whole + ((double)whole < cpus);
 }
 
-/* The CPU quota of one cgroup folder (version 2; quota_v1: version 1), in CPUs,
- * rounded up; 0: no limit. */
+/* quota_v2 and quota_v1: the CPU quota of one cgroup folder of version 2 or 1,
+ * in CPUs, rounded up; 0: no limit. */
 static uint64_t quota_v2(const char *folder)
 {
     char path[4200], line[128];
@@ -110,27 +110,29 @@ enum byoc_status byi_threads_from(const struct byi_thread_facts *facts,
                                   struct byoc_error *err)
 {
     const uint32_t cpus = facts->affinity ? facts->affinity : 1;
-    uint32_t asked = 0, quota = 0;
+    uint32_t requested = 0, quota = 0;
     const char *source = "";
-    BYI_TRY(read_request(facts, &asked, &source, err));
-    if (asked != 1) /* no limit is below 1, and reading the limit takes a tenth
-                       of the time to load a small model */
+    BYI_TRY(read_request(facts, &requested, &source, err));
+    if (requested != 1) /* no limit is below 1, and reading the limit
+                       takes a tenth of the time to load a small model */
         quota = cgroup_quota(facts->cgroup_self, facts->cgroup_root);
-    const uint32_t most = quota && quota < cpus ? quota : cpus;
-    *threads = asked && asked < most ? asked : most;
-    char limit[100];
-    if (most < cpus)
-        snprintf(limit, sizeof limit,
+    const uint32_t max_threads = quota && quota < cpus ? quota : cpus;
+    *threads = requested && requested < max_threads ? requested : max_threads;
+    char limit_text[100];
+    if (max_threads < cpus)
+        snprintf(limit_text, sizeof limit_text,
                  "the cgroup's CPU quota, of %u CPUs this process may use",
                  cpus);
     else
-        snprintf(limit, sizeof limit, "the CPUs this process may use");
-    if (asked && asked <= most)
+        snprintf(limit_text, sizeof limit_text,
+                 "the CPUs this process may use");
+    if (requested && requested <= max_threads)
         snprintf(why, n, "%u: %s", *threads, source);
-    else if (asked)
-        snprintf(why, n, "%u: %s; %u: %s", *threads, limit, asked, source);
+    else if (requested)
+        snprintf(why, n, "%u: %s; %u: %s", *threads, limit_text, requested,
+                 source);
     else
-        snprintf(why, n, "%u: %s", *threads, limit);
+        snprintf(why, n, "%u: %s", *threads, limit_text);
     return BYOC_OK;
 }
 

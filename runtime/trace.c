@@ -161,9 +161,9 @@ static const char *or_empty(const char *text)
     return text ? text : "";
 }
 
-void byi_trace_event(struct byi_trace *t, const struct byoc_event *given)
+void byi_trace_event(struct byi_trace *t, const struct byoc_event *source)
 {
-    struct byoc_event event = *given;
+    struct byoc_event event = *source;
     event.name = or_empty(event.name);
     event.impl = or_empty(event.impl);
     event.sources = or_empty(event.sources);

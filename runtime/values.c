@@ -104,15 +104,15 @@ static enum byoc_status fail_dtype(const DLTensor *view, const char *what,
                                    struct byoc_error *err)
 {
     const DLDataType expected = byoc_dtype_dlpack(io->dtype),
-                     given = view->dtype;
-    const char *name = byoc_dtype_name(byi_dtype_of_dlpack(given));
+                     actual = view->dtype;
+    const char *name = byoc_dtype_name(byi_dtype_of_dlpack(actual));
     if (name)
         return byi_fail(err, BYOC_ETYPE, "%s \"%s\": found %s, expected %s",
                         what, io->name, name, byoc_dtype_name(io->dtype));
     return byi_fail(err, BYOC_ETYPE,
                     "%s \"%s\": found DLPack type {%u, %u, %u}, expected %s, "
                     "which is {%u, %u, 1}",
-                    what, io->name, given.code, given.bits, given.lanes,
+                    what, io->name, actual.code, actual.bits, actual.lanes,
                     byoc_dtype_name(io->dtype), expected.code, expected.bits);
 }
 
@@ -166,9 +166,9 @@ enum byoc_status byi_check_view(const DLTensor *view, const char *what,
 /* The state owns the strings of all outputs, even of outputs in the caller's
  * memory. So the strings of inputs and constants are copied, but not those that
  * kernels have created in the state. */
-enum byoc_status byi_own_strings(struct byoc_state *s,
-                                 const struct byi_tensor *t, void *data,
-                                 struct byoc_error *err)
+enum byoc_status byi_copy_strings(struct byoc_state *s,
+                                  const struct byi_tensor *t, void *data,
+                                  struct byoc_error *err)
 {
     const struct byi_string_chunk *last = NULL;
     const char **at = data;
@@ -216,10 +216,10 @@ static enum byoc_status read_tensor(const struct byoc_value *value,
                                     struct byi_item *item,
                                     struct byoc_error *err)
 {
-    struct byoc_io named = *io;
-    named.name = name;
-    BYI_TRY(byi_check_view(&value->tensor, "element of input", &named, &item->t,
-                           UINT32_MAX, NULL, err));
+    struct byoc_io declaration = *io;
+    declaration.name = name;
+    BYI_TRY(byi_check_view(&value->tensor, "element of input", &declaration,
+                           &item->t, UINT32_MAX, NULL, err));
     const char *const *at = item->t.data;
     const int64_t n = byi_elements(item->t.rank, item->t.dims);
     for (int64_t i = 0; io->dtype == BYOC_STRING && i < n; i++)
@@ -293,11 +293,11 @@ static enum byoc_status write_tensor(struct byoc_state *s,
         data = s->pool.at[block].at;
         memcpy(data, t->data, byi_tensor_bytes(t));
     }
-    BYI_TRY(byi_own_strings(s, t, data, err));
-    struct byi_tensor *given = byi_arena_copy(s->value_trees, t, sizeof *t);
-    given->data = data;
+    BYI_TRY(byi_copy_strings(s, t, data, err));
+    struct byi_tensor *result = byi_arena_copy(s->value_trees, t, sizeof *t);
+    result->data = data;
     *value = (struct byoc_value){.kind = BYOC_TENSOR,
-                                 .tensor = byi_tensor_dlpack(given)};
+                                 .tensor = byi_tensor_dlpack(result)};
     return BYOC_OK;
 }
 

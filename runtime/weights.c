@@ -68,8 +68,8 @@ static void hash_piece(void *arg, uint32_t i)
 
 void byoc_internal_weights_hash(const struct byi_image *image, char hex[65])
 {
-    struct byi_sha256 whole;
-    byi_sha256_init(&whole);
+    struct byi_sha256 weights_hash;
+    byi_sha256_init(&weights_hash);
     const uint64_t pieces =
         (image->weights_bytes + PIECE_BYTES - 1) / PIECE_BYTES;
     struct batch b = {.image = image};
@@ -78,7 +78,7 @@ void byoc_internal_weights_hash(const struct byi_image *image, char hex[65])
         const uint32_t n = rest < BATCH ? (uint32_t)rest : BATCH;
         byi_parallel_for(n, hash_piece, &b);
         for (uint32_t i = 0; i < n; i++)
-            byi_sha256_add(&whole, b.digests[i], 64);
+            byi_sha256_add(&weights_hash, b.digests[i], 64);
     }
-    byi_sha256_hex(&whole, hex);
+    byi_sha256_hex(&weights_hash, hex);
 }

@@ -147,7 +147,7 @@ static enum byoc_status init_regions(struct byi_work *w, struct byoc_error *err)
                                                       &w->region_states[i]);
         BYI_TRY(byi_plugin_status(
             fail, plugin, w->specialisation->plan->regions[i].symbol, err));
-        w->region_made[i] = true;
+        w->region_has_state[i] = true;
         use_scratch(w, byi_plugin_scratch_bytes(plugin, region->compiled));
     }
     return BYOC_OK;
@@ -161,12 +161,14 @@ static enum byoc_status init_work(struct byi_work *w, struct byoc_error *err)
     w->frames = byi_alloc(plan->n_funcs, sizeof *w->frames);
     w->spare = byi_alloc(plan->n_funcs, sizeof *w->spare);
     w->region_states = byi_alloc(plan->n_regions + 1u, sizeof(void *));
-    w->region_made = byi_alloc(plan->n_regions + 1u, sizeof *w->region_made);
-    if (!w->frames || !w->spare || !w->region_states || !w->region_made)
+    w->region_has_state =
+        byi_alloc(plan->n_regions + 1u, sizeof *w->region_has_state);
+    if (!w->frames || !w->spare || !w->region_states || !w->region_has_state)
         return byi_fail_memory(
             err,
             plan->n_funcs * (sizeof *w->frames + sizeof *w->spare) +
-                plan->n_regions * (sizeof(void *) + sizeof *w->region_made),
+                plan->n_regions *
+                    (sizeof(void *) + sizeof *w->region_has_state),
             "a run");
     BYI_TRY(init_frames(w, err));
     BYI_TRY(find_scratch(w, err));
@@ -219,9 +221,9 @@ void byi_work_free(struct byi_work **work)
     if (!w)
         return;
     const struct byi_plan_tables *plan = w->specialisation->plan;
-    for (uint32_t i = 0; w->region_made && i < plan->n_regions; i++) {
+    for (uint32_t i = 0; w->region_has_state && i < plan->n_regions; i++) {
         const struct byi_region *region = &w->specialisation->regions[i];
-        if (w->region_made[i])
+        if (w->region_has_state[i])
             byi_plugin_state_free(region->plugin, region->compiled,
                                   w->region_states[i]);
     }
@@ -232,6 +234,6 @@ void byi_work_free(struct byi_work **work)
     free(w->frames);
     free(w->spare);
     free(w->region_states);
-    free(w->region_made);
+    free(w->region_has_state);
     free(w);
 }

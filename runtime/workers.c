@@ -41,7 +41,14 @@
 #include <time.h>
 
 /* The states of a worker; see the picture above. */
-enum worker_state { IDLE, ASLEEP, GIVEN, AWAITED, RUNNING, WAITED };
+enum worker_state {
+    IDLE, /* has no part, and spins */
+    ASLEEP,
+    GIVEN,   /* has a part that it has not begun */
+    AWAITED, /* as GIVEN, and the caller sleeps */
+    RUNNING,
+    WAITED /* as RUNNING, and the caller sleeps */
+};
 enum {
     MAX_WORKERS = 1023,
     JOIN_SECONDS = 2,     /* time that unloading waits for workers to end */
@@ -67,10 +74,11 @@ struct job {
     void (*fn)(void *arg, uint32_t part);
     void *arg;
     uint32_t n;
-    uint32_t epoch; /* of the process that began the job */
-    bool busy;      /* other processes compete, so do not choose the CPUs on
-                     * which workers wake */
-    uint64_t spin_ns, patience_ns;
+    uint32_t epoch;   /* of the process that began the job */
+    bool busy;        /* other processes compete, so do not choose the CPUs on
+                       * which workers wake */
+    uint64_t spin_ns; /* how long threads spin before they sleep */
+    uint64_t patience_ns;  /* PATIENCE_NS, or 0: take parts back at once */
     _Atomic uint32_t next; /* the next part that a thread may take */
 };
 
@@ -108,10 +116,10 @@ static _Thread_local bool lost_parts; /* this turn lost parts to a fork */
 
 static void run_part(const struct job *job, uint32_t part)
 {
-    const bool before = in_part;
+    const bool was_in_part = in_part;
     in_part = true;
     job->fn(job->arg, part);
-    in_part = before;
+    in_part = was_in_part;
 }
 
 /* Take parts and run them until all have been taken. */
@@ -277,14 +285,15 @@ static void *run_worker(void *arg)
  * the lock. */
 static void make_workers(uint32_t wanted)
 {
-    sigset_t all, before;
+    sigset_t signals, old_signals;
     if (wanted > MAX_WORKERS)
         wanted = MAX_WORKERS;
     if (pool.n >= wanted || pool.denied)
         return;
-    sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all,
-                    &before); /* so that signals go to the host's threads */
+    sigfillset(&signals);
+    pthread_sigmask(
+        SIG_BLOCK, &signals,
+        &old_signals); /* so that signals go to the host's threads */
     while (pool.n < wanted && !pool.denied) {
         struct byi_worker *w = &pool.workers[pool.n];
         atomic_store(&w->state, IDLE);
@@ -295,7 +304,7 @@ static void make_workers(uint32_t wanted)
         pool.free = w;
         pool.n++;
     }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_sigmask(SIG_SETMASK, &old_signals, NULL);
 }
 
 uint32_t byi_workers_reserve(uint32_t threads)
@@ -320,14 +329,14 @@ static void take_workers(struct byi_turn *turn)
 {
     const uint32_t wanted = turn->parallelism.threads - 1;
     make_workers(wanted < pool.wanted ? wanted : pool.wanted);
-    const uint32_t fair = (pool.n + 1) / pool.turns;
-    const uint32_t most = fair ? fair - 1 : 0;
+    const uint32_t share = (pool.n + 1) / pool.turns;
+    const uint32_t max_workers = share ? share - 1 : 0;
     if (turn->parallelism.openmp) {
         /* in a forked child, libgomp waits for the threads of its parent */
-        turn->n = pool.epoch ? 0 : wanted < most ? wanted : most;
+        turn->n = pool.epoch ? 0 : wanted < max_workers ? wanted : max_workers;
         return;
     }
-    while (pool.free && turn->n < wanted && turn->n < most) {
+    while (pool.free && turn->n < wanted && turn->n < max_workers) {
         struct byi_worker *w = pool.free;
         pool.free = w->next;
         w->next = turn->workers;
@@ -365,10 +374,10 @@ static void note_turn(const struct byi_turn *turn)
                           memory_order_relaxed);
     if (turn->n_regions) {
         const uint64_t mean = turn->regions_ns / turn->n_regions;
-        const uint64_t before =
+        const uint64_t old_mean =
             atomic_load_explicit(&run_times->region_ns, memory_order_relaxed);
         atomic_store_explicit(&run_times->region_ns,
-                              before ? (3 * before + mean) / 4 : mean,
+                              old_mean ? (3 * old_mean + mean) / 4 : mean,
                               memory_order_relaxed);
     }
 }
@@ -383,7 +392,8 @@ static void run_by_turn(void *ctx, uint32_t n, void (*fn)(void *, uint32_t),
 static void begin_turn(struct byi_turn *turn)
 {
     struct byi_parallelism *parallelism = &turn->parallelism;
-    const bool pooled = !parallelism->parallel_for && parallelism->threads > 1;
+    const bool uses_workers =
+        !parallelism->parallel_for && parallelism->threads > 1;
     turn->begin.wall_ns = byi_now_ns();
     if (parallelism->adapts && is_busy(turn->begin.wall_ns))
         parallelism->spin_ns = 0;
@@ -392,7 +402,7 @@ static void begin_turn(struct byi_turn *turn)
         (parallelism->openmp
              ? parallelism->adapts
              : !is_worth_waking(parallelism->run_times, turn->begin.wall_ns));
-    turn->measured = pooled && parallelism->run_times &&
+    turn->measured = uses_workers && parallelism->run_times &&
                      atomic_load_explicit(&parallelism->run_times->turn_ns,
                                           memory_order_relaxed) > SHORT_TURN_NS;
     if (turn->measured)
@@ -401,7 +411,7 @@ static void begin_turn(struct byi_turn *turn)
     pool.turns++;
     turn->epoch = pool.epoch;
     lost_parts = false;
-    if (pooled && !runs_alone)
+    if (uses_workers && !runs_alone)
         take_workers(turn);
     pthread_mutex_unlock(&pool.lock);
 }
@@ -420,13 +430,13 @@ void byi_workers_enter(struct byi_turn *turn,
         .parallel_for = run_by_turn,
         .threads = byi_workers_of_turn(),
     };
-    turn->before = byi_omp_use(&turn->host);
+    turn->outer_host = byi_omp_use(&turn->host);
 }
 
 void byi_workers_leave(struct byi_turn *turn)
 {
     assert(current_turn == turn);
-    byi_omp_use(turn->before);
+    byi_omp_use(turn->outer_host);
     current_turn = turn->outer;
     if (turn->outer || in_part)
         return;

@@ -61,7 +61,7 @@ struct byi_turn {
     uint64_t regions_ns, n_regions;
     struct byi_turn *outer;   /* the turn in which this one began, or NULL */
     struct byi_omp_host host; /* OpenMP's host during the turn */
-    const struct byi_omp_host *before; /* OpenMP's host before the turn */
+    const struct byi_omp_host *outer_host; /* OpenMP's host before the turn */
 };
 
 /* Create workers for runs on `threads` threads. Returns the number of threads
