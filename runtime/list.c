@@ -91,10 +91,13 @@ static enum byoc_status read_position(const struct byi_frame *fr,
                                       struct byoc_error *err)
 {
     *position = if_omitted;
-    if (step->n_in < 2 && n > 0)
+    if (n == 0)
+        return fail_list(step, BYOC_EINVAL, err,
+                         "found an empty sequence, expected at least 1 "
+                         "element");
+    if (step->n_in < 2)
         return BYOC_OK;
-    const int64_t found =
-        step->n_in < 2 ? -1 : byi_tensor_int(&fr->t[step->in[1]], 0);
+    const int64_t found = byi_tensor_int(&fr->t[step->in[1]], 0);
     const int64_t at = found < 0 ? found + n : found;
     if (at < 0 || at >= n)
         return fail_list(step, BYOC_EINVAL, err,
@@ -424,7 +427,8 @@ static enum byoc_status run_concatenate(struct byoc_state *s,
         set_empty_dims(s, fr, step, axis, out);
     else
         return fail_list(step, BYOC_EINVAL, err,
-                         "found an empty sequence, expected an element");
+                         "found an empty sequence, expected at least 1 "
+                         "element");
     BYI_TRY(byi_frame_provide(s, fr, step->out[0], err));
     const struct lines l = lines_of(out, axis);
     for (uint32_t i = 0; i < list->n; i++) {
