@@ -148,9 +148,9 @@ static enum byoc_status check_descriptor(struct file *f)
         if ((uint64_t)described[k].place != s[k].addr - s[MODEL].addr ||
             described[k].bytes != s[k].bytes - 1)
             return byi_fail(f->err, BYOC_EPARSE,
-                            "%s: found section %s of %llu bytes at %llu, but "
-                            "the descriptor says %llu bytes at %lld; compile "
-                            "the model again",
+                            "%s: found section %s of %llu bytes at offset %llu "
+                            "from the descriptor, which says %llu bytes at "
+                            "offset %lld; compile the model again",
                             f->library.path, section_names[k],
                             (unsigned long long)(s[k].bytes - 1),
                             (unsigned long long)(s[k].addr - s[MODEL].addr),

@@ -316,8 +316,8 @@ static enum byoc_status divide_operands(struct checker *c,
         if (step->n_op_in == 0)
             return fail_step(
                 c,
-                "found %u operands, expected those that the epilogue "
-                "reads, too",
+                "found %u operands, expected one for each binary operator of "
+                "the epilogue",
                 step->n_in);
         step->n_op_in--;
     }

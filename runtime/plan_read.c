@@ -156,8 +156,9 @@ static enum byoc_status read_offset(struct plan_reader *r,
     v->offset = (uint64_t)offset;
     if (v->offset % BYI_ALIGN != 0 || v->offset + bytes > f->arena)
         return byi_fail(r->err, BYOC_EPARSE,
-                        "%s.offset: found %llu bytes at %llu, expected a "
-                        "multiple of %d and an end of at most %llu",
+                        "%s.offset: found %llu bytes at offset %llu, expected "
+                        "an offset that is a multiple of %d and an end of at "
+                        "most %llu",
                         at->path, (unsigned long long)bytes,
                         (unsigned long long)v->offset, BYI_ALIGN,
                         (unsigned long long)f->arena);
@@ -565,6 +566,30 @@ static uint64_t stored_bytes(const struct byi_plan_const *c,
                             rows, (int64_t)(bytes / sizeof(float)) / rows);
 }
 
+/* Check the type, offset and number of bytes of a constant. */
+static enum byoc_status check_const(struct plan_reader *r,
+                                    const struct byi_json *at,
+                                    const struct byi_type *type,
+                                    const struct byi_plan_const *c,
+                                    int64_t offset, int64_t bytes)
+{
+    if (!byi_type_is_static(type))
+        return byi_fail(r->err, BYOC_EPARSE,
+                        "%s.shape: found a symbolic dim, expected numbers",
+                        at->path);
+    if (offset % BYI_ALIGN != 0)
+        return byi_fail(r->err, BYOC_EPARSE,
+                        "%s.offset: found %lld, expected a multiple of %d",
+                        at->path, (long long)offset, BYI_ALIGN);
+    if (type->dtype == BYOC_STRING || stored_bytes(c, type) == (uint64_t)bytes)
+        return BYOC_OK;
+    return byi_fail(r->err, BYOC_EPARSE,
+                    "%s.bytes: found %lld, expected %llu, the bytes of its "
+                    "type",
+                    at->path, (long long)bytes,
+                    (unsigned long long)stored_bytes(c, type));
+}
+
 static enum byoc_status read_const(struct plan_reader *r,
                                    const struct byi_json *at,
                                    struct byi_plan_const *c)
@@ -579,23 +604,16 @@ static enum byoc_status read_const(struct plan_reader *r,
     BYI_TRY(byi_json_int(at, "offset", 0, INT64_C(1) << 50, &offset, r->err));
     BYI_TRY(byi_json_int(at, "bytes", 0, INT64_C(1) << 50, &bytes, r->err));
     BYI_TRY(read_stored(r, at, type, c));
-    const bool text = type->dtype == BYOC_STRING;
-    if (!byi_type_is_static(type) || offset % BYI_ALIGN != 0 ||
-        (!text && stored_bytes(c, type) != (uint64_t)bytes))
-        return byi_fail(r->err, BYOC_EPARSE,
-                        "%s: found %lld bytes at %lld, expected those of its "
-                        "type at a multiple of %d",
-                        at->path, (long long)bytes, (long long)offset,
-                        BYI_ALIGN);
+    BYI_TRY(check_const(r, at, type, c, offset, bytes));
     const void *data =
         bytes == 0 ? empty
                    : weights_at(r->image, (uint64_t)offset, (uint64_t)bytes);
     if (!data)
         return byi_fail(r->err, BYOC_EPARSE,
-                        "%s: found %lld bytes at %lld, expected a range inside "
-                        "the weights",
+                        "%s: found %lld bytes at offset %lld, expected a range "
+                        "inside the weights",
                         at->path, (long long)bytes, (long long)offset);
-    if (text)
+    if (type->dtype == BYOC_STRING)
         BYI_TRY(read_strings(r, at, type, &data, (uint64_t)bytes));
     c->offset = (uint64_t)offset;
     if (bytes == 0)
