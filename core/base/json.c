@@ -179,7 +179,9 @@ static enum byoc_status parse_text(const struct shortened_text *s,
     if (out_of_memory || (is_complete && !*root))
         status = byi_fail_memory(err, n, "JSON");
     else if (!is_complete)
-        status = byi_fail(err, BYOC_EPARSE, "malformed JSON at byte %zu of %zu",
+        status = byi_fail(err, BYOC_EPARSE,
+                          "malformed JSON at byte %zu of %zu, expected one "
+                          "complete JSON value",
                           place_in_whole(s, end ? (size_t)(end - copy) : 0),
                           s->whole_n);
     free(copy);

@@ -39,18 +39,27 @@ static void test_parse_refuses(void **state)
     char deep[300] = {0};
 
     (void)state;
-    check_refused("", BYOC_EPARSE, "malformed JSON at byte 0 of 0");
-    check_refused("{\"a\": 1} x", BYOC_EPARSE,
-                  "malformed JSON at byte 8 of 10");
-    check_refused("[1, 2", BYOC_EPARSE, "malformed JSON at byte 5 of 5");
+    check_refused(
+        "", BYOC_EPARSE,
+        "malformed JSON at byte 0 of 0, expected one complete JSON value");
+    check_refused(
+        "{\"a\": 1} x", BYOC_EPARSE,
+        "malformed JSON at byte 8 of 10, expected one complete JSON value");
+    check_refused(
+        "[1, 2", BYOC_EPARSE,
+        "malformed JSON at byte 5 of 5, expected one complete JSON value");
     check_refused("\"a\\u0000b\"", BYOC_EPARSE,
                   "malformed JSON: found a NUL in the string at byte 0, "
                   "expected text");
     check_refused("[\"\\\\\\u0000\"]", BYOC_EPARSE,
                   "malformed JSON: found a NUL in the string at byte 1, "
                   "expected text");
-    check_refused("\"abc", BYOC_EPARSE, "malformed JSON at byte 1 of 4");
-    check_refused("\"abc\\", BYOC_EPARSE, "malformed JSON at byte 1 of 5");
+    check_refused(
+        "\"abc", BYOC_EPARSE,
+        "malformed JSON at byte 1 of 4, expected one complete JSON value");
+    check_refused(
+        "\"abc\\", BYOC_EPARSE,
+        "malformed JSON at byte 1 of 5, expected one complete JSON value");
     memset(deep, '[', 65);
     check_refused(
         deep, BYOC_ELIMIT,
@@ -208,7 +217,9 @@ static void test_items_refused(void **state)
     assert_int_equal(
         byi_json_each(&root, &items[0], NULL, print_element, &out, &err),
         BYOC_EPARSE);
-    assert_string_equal(err.text, "items[1]: malformed JSON at byte 2 of 4");
+    assert_string_equal(err.text,
+                        "items[1]: malformed JSON at byte 2 of 4, expected "
+                        "one complete JSON value");
     byi_json_free(&tree);
     byi_text_free(&out);
 }
