@@ -35,7 +35,7 @@
  *     host->threads()
  *   - threads: "any" means the host may call it from several threads at once
  *   - lifetimes nest: library, compiled, state. The host frees them in reverse
- *   order
+ *     order
  *
  * How it grows (docs/abi.md): by minor versions that only add. A struct that
  * begins with struct_size may get members at its end; all others never change.

@@ -310,7 +310,7 @@ BYOC_API void byoc_string_free(char *text);
 /* List every plug-in that is found, usable or not; `plugins` as in
  * byoc_load_params. Each is opened in a child process before it is opened here.
  * `use` is called once for each, with strings that are lent for the call.
- * Verdict is NULL if the plug-in can be used, otherwise the reason. */
+ * `verdict` is NULL if the plug-in can be used, otherwise the reason. */
 BYOC_API void byoc_backends_list(const char *plugins,
                                  void (*use)(void *ctx, const char *path,
                                              const char *name,
@@ -321,9 +321,10 @@ BYOC_API void byoc_backends_list(const char *plugins,
 /* Check the pattern tables of every plug-in that is found (`plugins` as in
  * byoc_load_params). If `patterns` is not NULL, check only its rows,
  * "NAME=PATTERN", which end in NULL. `use` is called once for each row, in
- * order. finding is NULL if the row is valid, otherwise its fault: the row does
- * not compile, or an earlier row has the same name or takes all its matches.
- * Strings are lent for the call. Errors: BYOC_EINVAL, a row without a name. */
+ * order. `finding` is NULL if the row is valid, otherwise its fault: the row
+ * does not compile, or an earlier row has the same name or takes all its
+ * matches. Strings are lent for the call. Errors: BYOC_EINVAL, a row without a
+ * name. */
 BYOC_API enum byoc_status byoc_patterns_lint(
     const char *plugins, const char *const *patterns,
     void (*use)(void *ctx, const char *row, const char *finding), void *ctx,

@@ -67,7 +67,7 @@ static inline const char *byoc_pat_list(struct byoc_pat *t, const char *open,
                                         uint32_t n, va_list parts,
                                         const char *between, const char *close)
 {
-    const char *all = byoc_pat_text(t, "%s", open);
+    const char *joined = byoc_pat_text(t, "%s", open);
     uint32_t i;
     for (i = 0; i <= n && t->used < t->size; i++) {
         t->used--; /* overwrite the NUL, so that the pieces join */
@@ -77,7 +77,7 @@ static inline const char *byoc_pat_list(struct byoc_pat *t, const char *open,
             byoc_pat_text(t, "%s%s", i ? between : "",
                           va_arg(parts, const char *));
     }
-    return t->used < t->size ? all : "";
+    return t->used < t->size ? joined : "";
 }
 
 /* --- operands ------------------------------------------------------------- */

@@ -310,7 +310,7 @@ BYOC_API uint64_t byoc_model_memory(const struct byoc_model *model,
 BYOC_API uint32_t byoc_model_threads(const struct byoc_model *model,
                                      const char **why);
 /* Warnings of loading, such as a backend whose native twin runs instead; one
- * a line, "" when there are none. Valid as long as the model. */
+ * per line, "" if there are none. Valid as long as the model. */
 BYOC_API const char *byoc_model_warnings(const struct byoc_model *model);
 
 /* The ledger of the artifact, as JSON (docs/ledger.md): *bytes bytes, without a
