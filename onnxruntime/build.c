@@ -37,12 +37,12 @@ static struct byoc_load_params load_params(struct byi_ep *ep)
  * allocation fails. */
 static char *join_spans(const struct byi_ep_model *model)
 {
-    char *all = malloc(model->bytes), *at = all;
-    for (uint32_t i = 0; all && i < model->n_spans; i++) {
+    char *data = malloc(model->bytes), *at = data;
+    for (uint32_t i = 0; data && i < model->n_spans; i++) {
         memcpy(at, model->spans[i].data, model->spans[i].n);
         at += model->spans[i].n;
     }
-    return all;
+    return data;
 }
 
 static enum byoc_status compile_model(struct byi_ep *ep,
@@ -85,41 +85,41 @@ enum byoc_status byi_ep_import(struct byi_ep *ep,
  * all its hashes, and refuse it if a backend that it needs is missing. */
 static enum byoc_status load_artifact(struct byi_ep *ep, const char *path,
                                       bool untrusted,
-                                      struct byi_ep_built *built,
+                                      struct byi_ep_build *build,
                                       struct byoc_error *err)
 {
     struct byoc_load_params params = load_params(ep);
     uint64_t bytes;
     params.verify = untrusted;
     params.require_backends = untrusted;
-    BYI_TRY(byoc_model_load(path, &params, &built->model, err));
-    const char *ledger = byoc_model_ledger(built->model, &bytes);
+    BYI_TRY(byoc_model_load(path, &params, &build->model, err));
+    const char *ledger = byoc_model_ledger(build->model, &bytes);
     if (ledger)
-        built->ledger = strndup(ledger, bytes);
+        build->ledger = strndup(ledger, bytes);
     return BYOC_OK;
 }
 
 /* Load an artifact from the cache folder. Returns false if the file is missing
  * or cannot be used. */
 static bool load_cached(struct byi_ep *ep, const char *path,
-                        struct byi_ep_built *built)
+                        struct byi_ep_build *build)
 {
     struct byoc_error err;
     if (access(path, F_OK) != 0)
         return false;
-    built->cached = load_artifact(ep, path, true, built, &err) == BYOC_OK;
-    if (!built->cached)
+    build->cached = load_artifact(ep, path, true, build, &err) == BYOC_OK;
+    if (!build->cached)
         byi_ep_log(ep, ORT_LOGGING_LEVEL_WARNING,
                    "byoc: cached artifact: %s; the model is compiled again",
                    err.text);
-    return built->cached;
+    return build->cached;
 }
 
 /* Write the artifact to a temporary folder and load it. The file can be removed
  * at once, since it stays mapped. */
 static enum byoc_status load_through_file(struct byi_ep *ep,
                                           struct byi_arena *scratch,
-                                          struct byi_ep_built *built,
+                                          struct byi_ep_build *build,
                                           struct byoc_error *err)
 {
     const char *base = secure_getenv("TMPDIR");
@@ -132,9 +132,9 @@ static enum byoc_status load_through_file(struct byi_ep *ep,
                         "folder that can be written",
                         folder, strerror(errno));
     const char *path = byi_arena_printf(scratch, "%s/model.so", folder);
-    enum byoc_status status = byoc_compiled_write(built->compiled, path, err);
+    enum byoc_status status = byoc_compiled_write(build->compiled, path, err);
     if (status == BYOC_OK)
-        status = load_artifact(ep, path, false, built, err);
+        status = load_artifact(ep, path, false, build, err);
     unlink(path);
     rmdir(folder);
     byi_temp_done(&temp);
@@ -143,11 +143,11 @@ static enum byoc_status load_through_file(struct byi_ep *ep,
 
 /* Write the compiled model to the cache folder, and load it from there. */
 static enum byoc_status load_cache_entry(struct byi_ep *ep, const char *path,
-                                         struct byi_ep_built *built,
+                                         struct byi_ep_build *build,
                                          struct byoc_error *err)
 {
-    BYI_TRY(byoc_compiled_write(built->compiled, path, err));
-    return load_artifact(ep, path, false, built, err);
+    BYI_TRY(byoc_compiled_write(build->compiled, path, err));
+    return load_artifact(ep, path, false, build, err);
 }
 
 /* Write the compiled model as an artifact and load the artifact, since only
@@ -157,20 +157,20 @@ static enum byoc_status load_cache_entry(struct byi_ep *ep, const char *path,
  * from memory. */
 static enum byoc_status load_compiled(struct byi_ep *ep, const char *path,
                                       struct byi_arena *scratch,
-                                      struct byi_ep_built *built,
+                                      struct byi_ep_build *build,
                                       struct byoc_error *err)
 {
     enum byoc_status status = BYOC_EIO;
     if (path) {
-        status = load_cache_entry(ep, path, built, err);
+        status = load_cache_entry(ep, path, build, err);
         if (status == BYOC_EIO)
             byi_ep_log(ep, ORT_LOGGING_LEVEL_WARNING,
                        "byoc: %s; the artifact is not cached", err->text);
     }
     if (status == BYOC_EIO)
-        status = load_through_file(ep, scratch, built, err);
+        status = load_through_file(ep, scratch, build, err);
     if (status == BYOC_OK) {
-        byoc_compiled_free(&built->compiled);
+        byoc_compiled_free(&build->compiled);
         return BYOC_OK;
     }
     if (status != BYOC_EIO)
@@ -180,63 +180,63 @@ static enum byoc_status load_compiled(struct byi_ep *ep, const char *path,
                "without fused kernels, and runs slower",
                err->text);
     struct byoc_load_params params = load_params(ep);
-    BYI_TRY(byoc_compiled_load(built->compiled, &params, &built->model, err));
-    built->ledger = strdup(byoc_compiled_ledger(built->compiled));
+    BYI_TRY(byoc_compiled_load(build->compiled, &params, &build->model, err));
+    build->ledger = strdup(byoc_compiled_ledger(build->compiled));
     return BYOC_OK;
 }
 
-/* Set the digest of *built, and its model: from the cache folder if possible,
+/* Set the digest of *build, and its model: from the cache folder if possible,
  * otherwise compiled. */
-static enum byoc_status fill_built(struct byi_ep *ep,
+static enum byoc_status fill_build(struct byi_ep *ep,
                                    const struct byi_ep_model *model,
                                    struct byi_arena *scratch,
-                                   struct byi_ep_built *built,
+                                   struct byi_ep_build *build,
                                    struct byoc_error *err)
 {
     const char *path = NULL;
     char digest[65];
-    byi_ep_model_digest(model, ep->options.compile, false, built->digest);
+    byi_ep_model_digest(model, ep->options.artifact_key, false, build->digest);
     if (ep->options.cache_dir) {
-        byi_ep_model_digest(model, ep->options.compile, true, digest);
+        byi_ep_model_digest(model, ep->options.artifact_key, true, digest);
         path = byi_arena_printf(scratch, "%s/%s.so", ep->options.cache_dir,
                                 digest);
-        if (load_cached(ep, path, built))
+        if (load_cached(ep, path, build))
             return BYOC_OK;
     }
-    BYI_TRY(compile_model(ep, model, false, &built->compiled, err));
-    const char *warnings = byoc_compiled_warnings(built->compiled);
+    BYI_TRY(compile_model(ep, model, false, &build->compiled, err));
+    const char *warnings = byoc_compiled_warnings(build->compiled);
     if (*warnings)
         byi_ep_log(ep, ORT_LOGGING_LEVEL_WARNING, "byoc: %s", warnings);
-    return load_compiled(ep, path, scratch, built, err);
+    return load_compiled(ep, path, scratch, build, err);
 }
 
-/* Free `data`, a struct byi_ep_built, and what it owns. */
-static void end_built(void *data)
+/* Free `data`, a struct byi_ep_build, and what it owns. */
+static void end_build(void *data)
 {
-    struct byi_ep_built *built = data;
-    byoc_model_free(&built->model);
-    byoc_compiled_free(&built->compiled);
-    free(built->ledger);
-    byi_vec_free(built);
+    struct byi_ep_build *build = data;
+    byoc_model_free(&build->model);
+    byoc_compiled_free(&build->compiled);
+    free(build->ledger);
+    byi_vec_free(build);
 }
 
-enum byoc_status byi_ep_build(struct byi_ep *ep,
-                              const struct byi_ep_model *model,
-                              struct byi_ep_built **built,
-                              struct byoc_error *err)
+enum byoc_status byi_ep_build_new(struct byi_ep *ep,
+                                  const struct byi_ep_model *model,
+                                  struct byi_ep_build **build,
+                                  struct byoc_error *err)
 {
-    *built = byi_own(1, sizeof **built, end_built);
+    *build = byi_own(1, sizeof **build, end_build);
     struct byi_arena *scratch = byi_arena_new();
-    const enum byoc_status status = fill_built(ep, model, scratch, *built, err);
+    const enum byoc_status status = fill_build(ep, model, scratch, *build, err);
     byi_arena_free(&scratch);
     if (status != BYOC_OK)
-        byi_ep_built_free(built);
+        byi_ep_build_free(build);
     return status;
 }
 
-void byi_ep_built_free(struct byi_ep_built **built)
+void byi_ep_build_free(struct byi_ep_build **build)
 {
-    if (*built)
-        end_built(*built);
-    *built = NULL;
+    if (*build)
+        end_build(*build);
+    *build = NULL;
 }

@@ -134,11 +134,12 @@ static enum byoc_status test_import(struct byi_ep_claim *c, const bool *within,
 static enum byoc_status test_build(struct byi_ep_claim *c, const bool *within,
                                    struct byoc_error *err)
 {
-    struct byi_ep_built *built = NULL;
+    struct byi_ep_build *build = NULL;
     struct byi_ep_model model;
     BYI_TRY(byi_ep_write_subset(&c->g, within, &model, err));
-    const enum byoc_status status = byi_ep_build(c->ep, &model, &built, err);
-    byi_ep_built_free(&built);
+    const enum byoc_status status =
+        byi_ep_build_new(c->ep, &model, &build, err);
+    byi_ep_build_free(&build);
     return status;
 }
 
@@ -146,35 +147,36 @@ static enum byoc_status test_build(struct byi_ep_claim *c, const bool *within,
 static bool fails_alone(struct byi_ep_claim *c, uint32_t node,
                         struct byoc_error *err)
 {
-    bool *one = byi_arena_calloc(c->g.arena, c->g.n_nodes, sizeof *one);
-    one[node] = true;
-    return test_import(c, one, err) != BYOC_OK;
+    bool *only_node =
+        byi_arena_calloc(c->g.arena, c->g.n_nodes, sizeof *only_node);
+    only_node[node] = true;
+    return test_import(c, only_node, err) != BYOC_OK;
 }
 
 /* Find the node that makes the current group fail the test, by binary search
- * over its nodes in order. The nodes up to this one fail, those before it pass.
- * On entry *err is the failure of the group, on return the failure of the nodes
- * up to this one. */
+ * over its nodes in order: the model of the nodes before this one passes, the
+ * model that also has this one fails. On entry *err is the failure of the
+ * group, on return the failure of the model up to this node. */
 static uint32_t find_failing_node(struct byi_ep_claim *c, byi_ep_test *test,
                                   struct byoc_error *err)
 {
     uint32_t *nodes = byi_arena_calloc(c->g.arena, c->g.n_nodes, sizeof *nodes);
-    bool *some = byi_arena_calloc(c->g.arena, c->g.n_nodes, sizeof *some);
+    bool *subset = byi_arena_calloc(c->g.arena, c->g.n_nodes, sizeof *subset);
     uint32_t n = 0, passes = 0, fails;
     for (uint32_t i = 0; i < c->g.n_nodes; i++)
         if (c->within[i])
             nodes[n++] = i;
     for (fails = n; fails - passes > 1;) {
-        const uint32_t half = passes + (fails - passes) / 2;
-        struct byoc_error found;
-        memset(some, 0, c->g.n_nodes * sizeof *some);
-        for (uint32_t i = 0; i < half; i++)
-            some[nodes[i]] = true;
-        if (test(c, some, &found) == BYOC_OK) {
-            passes = half;
+        const uint32_t middle = passes + (fails - passes) / 2;
+        struct byoc_error failure;
+        memset(subset, 0, c->g.n_nodes * sizeof *subset);
+        for (uint32_t i = 0; i < middle; i++)
+            subset[nodes[i]] = true;
+        if (test(c, subset, &failure) == BYOC_OK) {
+            passes = middle;
         } else {
-            fails = half;
-            *err = found;
+            fails = middle;
+            *err = failure;
         }
     }
     return nodes[fails - 1];
@@ -185,33 +187,34 @@ static uint32_t find_failing_node(struct byi_ep_claim *c, byi_ep_test *test,
  * find_failing_node. */
 static void exclude_failing_node(struct byi_ep_claim *c, struct byoc_error *err)
 {
-    struct byoc_error found;
-    byi_ep_test *test =
-        test_import(c, c->within, &found) == BYOC_OK ? test_build : test_import;
+    struct byoc_error failure;
+    byi_ep_test *test = test_import(c, c->within, &failure) == BYOC_OK
+                            ? test_build
+                            : test_import;
     if (test == test_import)
-        *err = found;
+        *err = failure;
     const uint32_t failing = find_failing_node(c, test, err);
     const struct byi_ep_node *node = &c->g.nodes[failing];
     exclude(c, failing, err->text);
-    if (!fails_alone(c, failing, &found))
+    if (!fails_alone(c, failing, &failure))
         return;
     for (uint32_t i = failing + 1; i < c->g.n_nodes; i++)
         if (c->supported[i] && strcmp(c->g.nodes[i].op, node->op) == 0 &&
             strcmp(c->g.nodes[i].domain, node->domain) == 0 &&
-            fails_alone(c, i, &found))
-            exclude(c, i, found.text);
+            fails_alone(c, i, &failure))
+            exclude(c, i, failure.text);
 }
 
 /* --- groups --------------------------------------------------------------- */
 
-/* The model with this digest that was built already, or NULL. */
-static const struct byi_ep_built *find_built(const struct byi_ep *ep,
+/* The result of building the model with this digest; NULL: not built yet. */
+static const struct byi_ep_build *find_build(const struct byi_ep *ep,
                                              const char *digest)
 {
-    const struct byi_ep_built *built = ep->built;
-    while (built && strcmp(built->digest, digest) != 0)
-        built = built->next;
-    return built;
+    const struct byi_ep_build *build = ep->builds;
+    while (build && strcmp(build->digest, digest) != 0)
+        build = build->next;
+    return build;
 }
 
 /* Make this group the current one. */
@@ -230,7 +233,7 @@ static enum byoc_status build_groups(struct byi_ep_claim *c, bool *again,
     c->n_groups = byi_ep_find_groups(&c->g, c->supported, c->group);
     *again = false;
     for (uint32_t k = 0; k < c->n_groups && !*again; k++) {
-        struct byi_ep_built *built = NULL;
+        struct byi_ep_build *build = NULL;
         struct byi_ep_model model;
         char digest[65];
         select_group(c, k);
@@ -239,17 +242,17 @@ static enum byoc_status build_groups(struct byi_ep_claim *c, bool *again,
             *again = true;
             break;
         }
-        byi_ep_model_digest(&model, c->ep->options.compile, false, digest);
-        if (find_built(c->ep, digest))
+        byi_ep_model_digest(&model, c->ep->options.artifact_key, false, digest);
+        if (find_build(c->ep, digest))
             continue;
         const enum byoc_status status =
-            byi_ep_build(c->ep, &model, &built, err);
+            byi_ep_build_new(c->ep, &model, &build, err);
         if (status == BYOC_ENOMEM)
             return status;
         if (status == BYOC_OK) {
-            byi_keep(built);
-            built->next = c->ep->built;
-            c->ep->built = built;
+            byi_keep(build);
+            build->next = c->ep->builds;
+            c->ep->builds = build;
         } else {
             exclude_failing_node(c, err);
             *again = true;
@@ -340,10 +343,11 @@ static enum byoc_status write_claim(const struct byi_ep_claim *c,
 {
     struct byi_ep *ep = c->ep;
     struct byi_text text = {0};
-    if (!ep->options.report)
+    if (!ep->options.report_dir)
         return BYOC_OK;
-    const char *path = byi_arena_printf(c->g.arena, "%s/graph-%u.json",
-                                        ep->options.report, ep->n_reports++);
+    const char *path =
+        byi_arena_printf(c->g.arena, "%s/graph-%u.json", ep->options.report_dir,
+                         ep->n_reports++);
     put_nodes(c, &text);
     const enum byoc_status status = byi_file_write(path, text.at, text.n, err);
     byi_text_free(&text);

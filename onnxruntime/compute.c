@@ -41,7 +41,7 @@ struct byi_ep_run {
 struct byi_ep_kernel {
     OrtNodeComputeInfo base;
     const OrtApi *ort;
-    struct byi_ep_built *built;
+    struct byi_ep_build *build;
     struct byi_arena *arena;
     uint32_t n_in, n_out;
     struct byi_ep_port *in, *out;
@@ -84,7 +84,7 @@ static struct byi_ep_run *new_run(const struct byi_ep_kernel *k,
         free_run(run);
         return NULL;
     }
-    if (byoc_state_new(k->built->model, &run->state, err) != BYOC_OK) {
+    if (byoc_state_new(k->build->model, &run->state, err) != BYOC_OK) {
         free_run(run);
         return NULL;
     }
@@ -378,7 +378,7 @@ static enum byoc_status fill_kernel(struct byi_ep_kernel *k,
                                     const char *const *outputs, size_t n_out,
                                     struct byoc_error *err)
 {
-    const struct byoc_model *model = k->built->model;
+    const struct byoc_model *model = k->build->model;
     k->arena = byi_arena_new();
     byi_keep(k->arena);
     k->n_in = byoc_model_n_inputs(model);
@@ -407,7 +407,7 @@ static enum byoc_status fill_kernel(struct byi_ep_kernel *k,
 
 enum byoc_status byi_ep_kernel_new(struct byi_ep *ep,
                                    const struct byi_ep_graph *graph,
-                                   struct byi_ep_built *built,
+                                   struct byi_ep_build *build,
                                    const char *const *inputs, size_t n_in,
                                    const char *const *outputs, size_t n_out,
                                    OrtNodeComputeInfo **kernel,
@@ -415,7 +415,7 @@ enum byoc_status byi_ep_kernel_new(struct byi_ep *ep,
 {
     struct byi_ep_kernel *k = byi_alloc(1, sizeof *k);
     if (!k) {
-        byi_ep_built_free(&built);
+        byi_ep_build_free(&build);
         return byi_fail(err, BYOC_ENOMEM, "out of memory for a kernel");
     }
     k->base = (OrtNodeComputeInfo){.ort_version_supported = ORT_API_VERSION,
@@ -423,8 +423,8 @@ enum byoc_status byi_ep_kernel_new(struct byi_ep *ep,
                                    .Compute = compute,
                                    .ReleaseState = release_state};
     k->ort = ep->ort;
-    k->built = built;
-    byi_keep(built);
+    k->build = build;
+    byi_keep(build);
     pthread_mutex_init(&k->lock, NULL);
     *kernel = &k->base;
     return fill_kernel(k, graph, inputs, n_in, outputs, n_out, err);
@@ -440,7 +440,7 @@ void byi_ep_kernel_free(OrtNodeComputeInfo *kernel)
         k->idle = run->next;
         free_run(run);
     }
-    byi_ep_built_free(&k->built);
+    byi_ep_build_free(&k->build);
     byi_arena_free(&k->arena);
     pthread_mutex_destroy(&k->lock);
     free(k);

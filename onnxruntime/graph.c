@@ -246,11 +246,11 @@ static enum byoc_status add_value(struct byi_ep_graph *g,
         BYI_ORT(ort, GetValueInfoName(info, &name));
     if (*name == '\0')
         return BYOC_OK;
-    const uint32_t known = g->names.n;
+    const uint32_t n_known = g->names.n;
     *number = byi_name_intern(&g->names, g->arena, name);
-    if (*number < known)
+    if (*number < n_known)
         return BYOC_OK;
-    if (known == g->cap_values)
+    if (n_known == g->cap_values)
         g->values = byi_arena_grow(g->arena, g->values, &g->cap_values,
                                    sizeof *g->values);
     struct byi_ep_value *v = &g->values[*number];
@@ -356,9 +356,9 @@ enum byoc_status byi_ep_graph_read(const OrtApi *ort, const OrtGraph *graph,
     BYI_TRY(read_model_header(g, graph, err));
     if (all_nodes) {
         BYI_ORT(ort, Graph_GetNumNodes(graph, &n));
-        const OrtNode **all = byi_arena_calloc(g->arena, n + 1, sizeof *all);
-        BYI_ORT(ort, Graph_GetNodes(graph, all, n));
-        nodes = all;
+        const OrtNode **list = byi_arena_calloc(g->arena, n + 1, sizeof *list);
+        BYI_ORT(ort, Graph_GetNodes(graph, list, n));
+        nodes = list;
     }
     g->n_nodes = (uint32_t)n;
     g->nodes = byi_arena_calloc(g->arena, n + 1, sizeof *g->nodes);

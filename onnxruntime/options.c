@@ -15,7 +15,7 @@
 enum { MAX_BACKENDS = 64, MAX_THREADS = 1024 };
 
 /* An option as the application gave it, and where its reader stores it. */
-struct given_option {
+struct option_setting {
     const char *key, *value;
     struct byi_ep_options *options;
     struct byi_arena *arena; /* memory for strings and lists of `options` */
@@ -23,7 +23,7 @@ struct given_option {
 };
 
 /* Fail because the option has an invalid value. */
-static enum byoc_status reject(const struct given_option *o,
+static enum byoc_status reject(const struct option_setting *o,
                                const char *expected)
 {
     return byi_fail(o->err, BYOC_EINVAL,
@@ -32,7 +32,7 @@ static enum byoc_status reject(const struct given_option *o,
 }
 
 /* Read the option `backends`: "dnnl,xnnpack", "all" or "none". */
-static enum byoc_status read_backends(const struct given_option *o)
+static enum byoc_status read_backends(const struct option_setting *o)
 {
     const char **names =
         byi_arena_calloc(o->arena, MAX_BACKENDS + 1, sizeof *names);
@@ -57,7 +57,7 @@ static enum byoc_status read_backends(const struct given_option *o)
                   "'none'");
 }
 
-static enum byoc_status read_threads(const struct given_option *o)
+static enum byoc_status read_threads(const struct option_setting *o)
 {
     char *end;
     errno = 0;
@@ -68,7 +68,7 @@ static enum byoc_status read_threads(const struct given_option *o)
     return BYOC_OK;
 }
 
-static enum byoc_status read_partition(const struct given_option *o)
+static enum byoc_status read_partition(const struct option_setting *o)
 {
     static const char *const names[] = {
         [BYOC_PARTITION_GREEDY] = "greedy",
@@ -83,7 +83,7 @@ static enum byoc_status read_partition(const struct given_option *o)
     return reject(o, "greedy, estimated or measured");
 }
 
-static enum byoc_status read_pool(const struct given_option *o)
+static enum byoc_status read_pool(const struct option_setting *o)
 {
     o->options->pool =
         strcmp(o->value, "byoc") == 0 ? BYI_EP_POOL_BYOC : BYI_EP_POOL_ORT;
@@ -93,7 +93,7 @@ static enum byoc_status read_pool(const struct given_option *o)
     return reject(o, "onnxruntime or byoc");
 }
 
-static enum byoc_status read_initializers(const struct given_option *o)
+static enum byoc_status read_initializers(const struct option_setting *o)
 {
     o->options->constant_inputs = strcmp(o->value, "constant") == 0;
     if (o->options->constant_inputs || strcmp(o->value, "replaceable") == 0)
@@ -103,7 +103,7 @@ static enum byoc_status read_initializers(const struct given_option *o)
 
 /* Read the path of a folder, and create the folder if it is missing. "": no
  * folder, *folder is NULL. */
-static enum byoc_status read_folder(const struct given_option *o,
+static enum byoc_status read_folder(const struct option_setting *o,
                                     const char **folder)
 {
     struct stat st;
@@ -127,20 +127,20 @@ static enum byoc_status read_folder(const struct given_option *o,
     return BYOC_OK;
 }
 
-static enum byoc_status read_cache(const struct given_option *o)
+static enum byoc_status read_cache(const struct option_setting *o)
 {
     return read_folder(o, &o->options->cache_dir);
 }
 
-static enum byoc_status read_report(const struct given_option *o)
+static enum byoc_status read_report(const struct option_setting *o)
 {
-    return read_folder(o, &o->options->report);
+    return read_folder(o, &o->options->report_dir);
 }
 
 /* The options, and the functions that read them. */
 static const struct byi_ep_option {
     const char *key;
-    enum byoc_status (*read)(const struct given_option *o);
+    enum byoc_status (*read)(const struct option_setting *o);
 } option_readers[] = {
     {"backends", read_backends},
     {"threads", read_threads},
@@ -151,7 +151,7 @@ static const struct byi_ep_option {
     {"initializers", read_initializers},
 };
 
-static enum byoc_status read_option(const struct given_option *o)
+static enum byoc_status read_option(const struct option_setting *o)
 {
     const char *names[BYI_COUNT(option_readers)];
     for (size_t i = 0; i < BYI_COUNT(option_readers); i++) {
@@ -182,9 +182,9 @@ static enum byoc_status check_entry(const char *key, const char *value,
     return BYOC_OK;
 }
 
-/* A text of everything, except the model, that an artifact depends on. */
-static const char *compile_text(const struct byi_ep_options *o,
-                                struct byi_arena *arena)
+/* Make a text of everything, except the model, that an artifact depends on. */
+static const char *make_artifact_key(const struct byi_ep_options *o,
+                                     struct byi_arena *arena)
 {
     const char *text = byi_arena_printf(
         arena, "byoc %s, provider 1, partition %d, threads %u, backends",
@@ -214,14 +214,14 @@ enum byoc_status byi_ep_options_read(const OrtApi *ort,
         if (status == BYOC_OK &&
             strncasecmp(keys[i], PREFIX, sizeof PREFIX - 1) == 0)
             status = read_option(
-                &(struct given_option){.key = keys[i] + sizeof PREFIX - 1,
-                                       .value = values[i],
-                                       .options = options,
-                                       .arena = arena,
-                                       .err = err});
+                &(struct option_setting){.key = keys[i] + sizeof PREFIX - 1,
+                                         .value = values[i],
+                                         .options = options,
+                                         .arena = arena,
+                                         .err = err});
     }
     ort->ReleaseKeyValuePairs(pairs);
     BYI_TRY(status);
-    options->compile = compile_text(options, arena);
+    options->artifact_key = make_artifact_key(options, arena);
     return BYOC_OK;
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Wire types of Protocol Buffers. */
 enum { VARINT = 0, BYTES = 2, FIXED32 = 5 };
 
 /* Fields of an AttributeProto. */
@@ -113,13 +114,13 @@ static enum byoc_status put_tensor_type(const OrtApi *ort,
                                         struct byoc_error *err)
 {
     ONNXTensorElementDataType type;
-    int32_t known;
+    int32_t inferred_rank;
     BYI_ORT(ort, GetTensorElementType(info, &type));
-    BYI_TRY(byi_ep_read_rank(ort, info, &known, err));
+    BYI_TRY(byi_ep_read_rank(ort, info, &inferred_rank, err));
     byi_ep_put_int(out, 1, byi_ep_dtype(type));
-    if (known < 0)
+    if (inferred_rank < 0)
         return BYOC_OK;
-    const size_t rank = (size_t)known;
+    const size_t rank = (size_t)inferred_rank;
     int64_t *dims = byi_arena_calloc(out->arena, rank + 1, sizeof *dims);
     const char **names = byi_arena_calloc(out->arena, rank + 1, sizeof *names);
     BYI_ORT(ort, GetDimensions(info, dims, rank));
@@ -184,10 +185,11 @@ static enum byoc_status put_type(const OrtApi *ort, const OrtTypeInfo *info,
                         "found more than %d sequences and optionals inside "
                         "each other, expected at most as many",
                         MAX_DEPTH);
-    OrtTypeInfo *of;
-    BYI_TRY(get_element_type(ort, info, kind, &of, err));
-    const enum byoc_status status = put_type(ort, of, &element, depth + 1, err);
-    ort->ReleaseTypeInfo(of);
+    OrtTypeInfo *element_type;
+    BYI_TRY(get_element_type(ort, info, kind, &element_type, err));
+    const enum byoc_status status =
+        put_type(ort, element_type, &element, depth + 1, err);
+    ort->ReleaseTypeInfo(element_type);
     BYI_TRY(status);
     put_message(&inner, 1, &element);
     put_message(out, kind == ONNX_TYPE_SEQUENCE ? SEQUENCE : OPTIONAL, &inner);
@@ -200,11 +202,11 @@ enum byoc_status byi_ep_put_value(const OrtApi *ort, struct byi_ep_bytes *out,
 {
     struct byi_ep_bytes value = {.arena = out->arena};
     struct byi_ep_bytes type = {.arena = out->arena};
-    const OrtTypeInfo *of;
-    BYI_ORT(ort, GetValueInfoTypeInfo(info, &of));
+    const OrtTypeInfo *type_info;
+    BYI_ORT(ort, GetValueInfoTypeInfo(info, &type_info));
     byi_ep_put_string(&value, 1, name);
-    if (of) {
-        BYI_TRY(put_type(ort, of, &type, 0, err));
+    if (type_info) {
+        BYI_TRY(put_type(ort, type_info, &type, 0, err));
         put_message(&value, 2, &type);
     }
     put_message(out, field, &value);
@@ -219,14 +221,14 @@ enum byoc_status byi_ep_read_strings(const OrtApi *ort, const OrtValue *value,
 {
     size_t total;
     BYI_ORT(ort, GetStringTensorDataLength(value, &total));
-    char *all = byi_arena_alloc(arena, total + 1);
+    char *content = byi_arena_alloc(arena, total + 1);
     char *text = byi_arena_alloc(arena, total + n + 1);
     size_t *starts = byi_arena_calloc(arena, n + 1, sizeof *starts);
-    BYI_ORT(ort, GetStringTensorContent(value, all, total, starts, n));
+    BYI_ORT(ort, GetStringTensorContent(value, content, total, starts, n));
     starts[n] = total;
     for (size_t i = 0; i < n; i++) {
         const size_t length = starts[i + 1] - starts[i];
-        at[i] = memcpy(text, all + starts[i], length);
+        at[i] = memcpy(text, content + starts[i], length);
         text[length] = '\0';
         text += length + 1;
     }
@@ -298,14 +300,14 @@ static enum byoc_status read_attribute(const OrtApi *ort, const OrtOpAttr *attr,
                                        struct byi_arena *arena, char **data,
                                        size_t *n, struct byoc_error *err)
 {
-    size_t need = 0;
-    OrtStatus *status = ort->ReadOpAttr(attr, type, NULL, 0, &need);
-    if (status) /* the buffer is too small; `need` is the required size */
+    size_t size = 0;
+    OrtStatus *status = ort->ReadOpAttr(attr, type, NULL, 0, &size);
+    if (status) /* the buffer is too small; `size` is the required size */
         ort->ReleaseStatus(status);
-    *data = byi_arena_calloc(arena, need + 1, 1);
-    if (need > 0)
-        BYI_ORT(ort, ReadOpAttr(attr, type, *data, need, &need));
-    *n = need;
+    *data = byi_arena_calloc(arena, size + 1, 1);
+    if (size > 0)
+        BYI_ORT(ort, ReadOpAttr(attr, type, *data, size, &size));
+    *n = size;
     return BYOC_OK;
 }
 

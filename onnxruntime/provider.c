@@ -35,39 +35,39 @@ static enum byoc_status read_names(const OrtApi *ort,
 
 /* Write the ledger of a fused node to REPORT/NAME.json. */
 static enum byoc_status write_ledger(const struct byi_ep *ep, const char *name,
-                                     const struct byi_ep_built *built,
+                                     const struct byi_ep_build *build,
                                      struct byi_arena *arena,
                                      struct byoc_error *err)
 {
-    if (!ep->options.report || !built->ledger)
+    if (!ep->options.report_dir || !build->ledger)
         return BYOC_OK;
     char *path =
-        byi_arena_printf(arena, "%s/%s.json", ep->options.report, name);
-    for (char *c = path + strlen(ep->options.report) + 1; *c; c++)
+        byi_arena_printf(arena, "%s/%s.json", ep->options.report_dir, name);
+    for (char *c = path + strlen(ep->options.report_dir) + 1; *c; c++)
         if (*c == '/')
             *c = '_';
-    return byi_file_write(path, built->ledger, strlen(built->ledger), err);
+    return byi_file_write(path, build->ledger, strlen(build->ledger), err);
 }
 
 /* Take the model that GetCapability built for these nodes, or build it. */
-static enum byoc_status take_built(struct byi_ep *ep,
+static enum byoc_status take_build(struct byi_ep *ep,
                                    const struct byi_ep_model *model,
-                                   struct byi_ep_built **built,
+                                   struct byi_ep_build **build,
                                    struct byoc_error *err)
 {
     char digest[65];
-    byi_ep_model_digest(model, ep->options.compile, false, digest);
-    for (struct byi_ep_built **at = &ep->built; *at; at = &(*at)->next)
+    byi_ep_model_digest(model, ep->options.artifact_key, false, digest);
+    for (struct byi_ep_build **at = &ep->builds; *at; at = &(*at)->next)
         if (strcmp((*at)->digest, digest) == 0) {
-            *built = *at;
+            *build = *at;
             *at = (*at)->next;
-            byi_adopt(*built);
+            byi_adopt(*build);
             return BYOC_OK;
         }
     byi_ep_log(ep, ORT_LOGGING_LEVEL_INFO,
                "byoc: a group differs from the one that was claimed; it is "
                "compiled again");
-    return byi_ep_build(ep, model, built, err);
+    return byi_ep_build_new(ep, model, build, err);
 }
 
 /* Create the kernel of one fused node. */
@@ -81,13 +81,13 @@ static enum byoc_status compile_graph(struct byi_ep *ep, const OrtGraph *graph,
     struct byi_ep_graph g = {.arena = arena,
                              .constant_inputs = ep->options.constant_inputs};
     const char *const *inputs, *const *outputs, *name;
-    struct byi_ep_built *built = NULL;
+    struct byi_ep_build *build = NULL;
     struct byi_ep_model model;
     size_t n_in, n_out;
     BYI_TRY(byi_ep_graph_read(ort, graph, NULL, 0, &g, err));
-    bool *all = byi_arena_calloc(arena, g.n_nodes + 1, sizeof *all);
-    memset(all, true, g.n_nodes * sizeof *all);
-    BYI_TRY(byi_ep_write_subset(&g, all, &model, err));
+    bool *within = byi_arena_calloc(arena, g.n_nodes + 1, sizeof *within);
+    memset(within, true, g.n_nodes * sizeof *within);
+    BYI_TRY(byi_ep_write_subset(&g, within, &model, err));
     BYI_ORT(ort, Node_GetName(fused, &name));
     BYI_ORT(ort, Node_GetNumInputs(fused, &n_in));
     BYI_ORT(ort, Node_GetNumOutputs(fused, &n_out));
@@ -97,13 +97,13 @@ static enum byoc_status compile_graph(struct byi_ep *ep, const OrtGraph *graph,
     BYI_ORT(ort, Node_GetOutputs(fused, values + n_in, n_out));
     BYI_TRY(read_names(ort, values, n_in, arena, &inputs, err));
     BYI_TRY(read_names(ort, values + n_in, n_out, arena, &outputs, err));
-    BYI_TRY(take_built(ep, &model, &built, err));
-    const enum byoc_status status = write_ledger(ep, name, built, arena, err);
+    BYI_TRY(take_build(ep, &model, &build, err));
+    const enum byoc_status status = write_ledger(ep, name, build, arena, err);
     if (status != BYOC_OK) {
-        byi_ep_built_free(&built);
+        byi_ep_build_free(&build);
         return status;
     }
-    return byi_ep_kernel_new(ep, &g, built, inputs, n_in, outputs, n_out,
+    return byi_ep_kernel_new(ep, &g, build, inputs, n_in, outputs, n_out,
                              kernel, err);
 }
 
@@ -121,12 +121,12 @@ static enum byoc_status compile_guarded(struct byi_ep *ep,
     return status;
 }
 
-static void free_built(struct byi_ep *ep)
+static void free_builds(struct byi_ep *ep)
 {
-    while (ep->built) {
-        struct byi_ep_built *built = ep->built;
-        ep->built = built->next;
-        byi_ep_built_free(&built);
+    while (ep->builds) {
+        struct byi_ep_build *build = ep->builds;
+        ep->builds = build->next;
+        byi_ep_build_free(&build);
     }
 }
 
@@ -193,7 +193,7 @@ static void free_ep(OrtEp *base)
     struct byi_ep *ep = (struct byi_ep *)base;
     if (!ep)
         return;
-    free_built(ep);
+    free_builds(ep);
     byi_arena_free(&ep->arena);
     free(ep);
 }

@@ -37,12 +37,12 @@ struct byi_ep_options {
     uint32_t threads;            /* 0: byoc's default */
     enum byoc_partition partition_by;
     enum byi_ep_pool pool;
-    bool constant_inputs;  /* initializers that are also inputs are compiled as
-                            * constants (initializers=constant) */
-    const char *cache_dir; /* folder of artifacts; NULL: none */
-    const char *report;    /* folder of reports; NULL: none */
-    const char *compile;   /* text of the options and versions that an artifact
-                            * depends on */
+    bool constant_inputs;   /* initializers that are also inputs are compiled as
+                             * constants (initializers=constant) */
+    const char *cache_dir;  /* folder of artifacts; NULL: none */
+    const char *report_dir; /* folder of reports; NULL: none */
+    const char *artifact_key; /* text of the options and versions that an
+                               * artifact depends on */
 };
 
 /* Read the entries of `session` whose keys start with
@@ -228,8 +228,8 @@ uint32_t byi_ep_find_groups(const struct byi_ep_graph *graph,
 
 /* A loaded model, with the memory that it refers to. `ledger` is JSON, or NULL.
  */
-struct byi_ep_built {
-    struct byi_ep_built *next; /* in the list of byi_ep.built */
+struct byi_ep_build {
+    struct byi_ep_build *next; /* in the list of byi_ep.builds */
     char digest[65];           /* byi_ep_model_digest, not `whole` */
     struct byoc_model *model;
     struct byoc_compiled *compiled; /* NULL: loaded from an artifact */
@@ -237,15 +237,15 @@ struct byi_ep_built {
     bool cached; /* loaded from cache_dir */
 };
 /* Compile the model and load it, or load it from the cache folder. The guard
- * owns *built until the caller frees it or gives it an owner with byi_keep;
- * *built is NULL on failure. Errors: those of byoc_compile_memory,
+ * owns *build until the caller frees it or gives it an owner with byi_keep;
+ * *build is NULL on failure. Errors: those of byoc_compile_memory,
  * byoc_compiled_write and byoc_model_load. */
-enum byoc_status byi_ep_build(struct byi_ep *ep,
-                              const struct byi_ep_model *model,
-                              struct byi_ep_built **built,
-                              struct byoc_error *err);
-/* Free *built and null it; *built may be NULL. */
-void byi_ep_built_free(struct byi_ep_built **built);
+enum byoc_status byi_ep_build_new(struct byi_ep *ep,
+                                  const struct byi_ep_model *model,
+                                  struct byi_ep_build **build,
+                                  struct byoc_error *err);
+/* Free *build and set it to NULL; *build may be NULL. */
+void byi_ep_build_free(struct byi_ep_build **build);
 /* Check that byoc can import the model, which is much faster than building it.
  * Errors: those of byoc_compile_memory. */
 enum byoc_status byi_ep_import(struct byi_ep *ep,
@@ -291,19 +291,19 @@ enum byoc_status byi_ep_constant_inputs_check(
 
 /* --- compute.c ------------------------------------------------------------ */
 
-/* Create the object that runs a built model as a fused node. It owns `built`
+/* Create the object that runs a built model as a fused node. It owns `build`
  * from now on, even on failure. `inputs` and `outputs` are the names of the
  * fused node's inputs and outputs, in its order. The caller frees *kernel with
  * byi_ep_kernel_free, also if it is set on failure. Errors: BYOC_ENOMEM,
  * BYOC_EINTERNAL, and those of ONNX Runtime's functions. */
 enum byoc_status byi_ep_kernel_new(struct byi_ep *ep,
                                    const struct byi_ep_graph *graph,
-                                   struct byi_ep_built *built,
+                                   struct byi_ep_build *build,
                                    const char *const *inputs, size_t n_in,
                                    const char *const *outputs, size_t n_out,
                                    OrtNodeComputeInfo **kernel,
                                    struct byoc_error *err);
-/* Free a kernel and its built model; `kernel` may be NULL. */
+/* Free a kernel and its model; `kernel` may be NULL. */
 void byi_ep_kernel_free(OrtNodeComputeInfo *kernel);
 
 /* --- claim.c -------------------------------------------------------------- */
@@ -336,8 +336,8 @@ struct byi_ep {
     const OrtLogger *logger; /* lives as long as the session */
     struct byi_arena *arena;
     struct byi_ep_options options;
-    /* list of models that GetCapability built and Compile has not taken yet */
-    struct byi_ep_built *built;
+    /* list of results of GetCapability that Compile has not taken yet */
+    struct byi_ep_build *builds;
     uint32_t n_reports; /* number of reports on graphs written so far */
 };
 

@@ -243,12 +243,12 @@ uint32_t byi_ep_find_groups(const struct byi_ep_graph *g, const bool *supported,
             BYI_PUSH(&t.ready[supported[i]], i);
     }
     while (at[0] < t.ready[0].n || at[1] < t.ready[1].n) {
-        const bool any = at[1] < t.ready[1].n;
+        const bool has_group = at[1] < t.ready[1].n;
         for (; at[1] < t.ready[1].n; at[1]++) {
             group[t.ready[1].at[at[1]]] = (int32_t)n;
             finish_node(&t, t.ready[1].at[at[1]], supported);
         }
-        n += any;
+        n += has_group;
         for (; at[0] < t.ready[0].n; at[0]++)
             finish_node(&t, t.ready[0].at[at[0]], supported);
     }
