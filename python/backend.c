@@ -67,7 +67,7 @@ static int append(PyObject *list, PyObject *item)
 }
 
 /* Make the tuple (dtype, shape, is constant). */
-static PyObject *put_value(const struct byoc_graph_value *v)
+static PyObject *value_tuple(const struct byoc_graph_value *v)
 {
     PyObject *shape = PyTuple_New((Py_ssize_t)v->rank);
     for (uint32_t d = 0; shape && d < v->rank; d++) {
@@ -82,7 +82,7 @@ static PyObject *put_value(const struct byoc_graph_value *v)
 }
 
 /* Make a tuple of numbers or strings. */
-static PyObject *put_attr(const struct byoc_graph_attr *a)
+static PyObject *attr_tuple(const struct byoc_graph_attr *a)
 {
     PyObject *tuple = PyTuple_New((Py_ssize_t)a->n);
     for (uint32_t i = 0; tuple && i < a->n; i++) {
@@ -96,11 +96,11 @@ static PyObject *put_attr(const struct byoc_graph_attr *a)
 }
 
 /* Make the tuple (operator, {attribute: tuple}). */
-static PyObject *put_step(const struct byoc_graph_step *s)
+static PyObject *step_tuple(const struct byoc_graph_step *s)
 {
     PyObject *attrs = PyDict_New();
     for (uint32_t i = 0; attrs && i < s->n_attrs; i++) {
-        PyObject *item = put_attr(&s->attrs[i]);
+        PyObject *item = attr_tuple(&s->attrs[i]);
         if (!item || PyDict_SetItemString(attrs, s->attrs[i].name, item))
             Py_CLEAR(attrs);
         Py_XDECREF(item);
@@ -109,23 +109,23 @@ static PyObject *put_step(const struct byoc_graph_step *s)
 }
 
 /* Make the tuple (row, steps, {operand: value}, outputs, exact). */
-static PyObject *put_kernel(const struct byoc_graph *g,
-                            const struct byoc_graph_kernel *k)
+static PyObject *kernel_tuple(const struct byoc_graph *g,
+                              const struct byoc_graph_kernel *k)
 {
     PyObject *steps = PyList_New(0), *operands = PyDict_New();
     PyObject *outs = PyList_New(0);
-    int bad = !steps || !operands || !outs;
-    for (uint32_t i = 0; !bad && i < k->n_steps; i++)
-        bad = append(steps, put_step(&g->steps[k->first + i]));
-    for (uint32_t i = 0; !bad && i < k->n_operands; i++) {
-        PyObject *value = put_value(&g->values[k->operands[i].value]);
-        bad = !value ||
-              PyDict_SetItemString(operands, k->operands[i].name, value);
+    int failed = !steps || !operands || !outs;
+    for (uint32_t i = 0; !failed && i < k->n_steps; i++)
+        failed = append(steps, step_tuple(&g->steps[k->first + i]));
+    for (uint32_t i = 0; !failed && i < k->n_operands; i++) {
+        PyObject *value = value_tuple(&g->values[k->operands[i].value]);
+        failed = !value ||
+                 PyDict_SetItemString(operands, k->operands[i].name, value);
         Py_XDECREF(value);
     }
-    for (uint32_t i = 0; !bad && i < k->n_outs; i++)
-        bad = append(outs, put_value(&g->values[k->outs[i]]));
-    if (!bad)
+    for (uint32_t i = 0; !failed && i < k->n_outs; i++)
+        failed = append(outs, value_tuple(&g->values[k->outs[i]]));
+    if (!failed)
         return Py_BuildValue("(sNNNN)", k->pattern, steps, operands, outs,
                              PyBool_FromLong(k->exact != 0));
     Py_XDECREF(steps);
@@ -137,13 +137,13 @@ static PyObject *put_kernel(const struct byoc_graph *g,
 /* --- load ----------------------------------------------------------------- */
 
 /* Make the list of the graph's kernels. */
-static PyObject *put_kernels(const struct byoc_graph *g)
+static PyObject *kernel_list(const struct byoc_graph *g)
 {
     PyObject *kernels = PyList_New(0);
-    int bad = !kernels;
-    for (uint32_t i = 0; !bad && i < g->n_kernels; i++)
-        bad = append(kernels, put_kernel(g, &g->kernels[i]));
-    if (bad)
+    int failed = !kernels;
+    for (uint32_t i = 0; !failed && i < g->n_kernels; i++)
+        failed = append(kernels, kernel_tuple(g, &g->kernels[i]));
+    if (failed)
         Py_CLEAR(kernels);
     return kernels;
 }
@@ -153,11 +153,12 @@ static struct byoc_fail *make_calls(const struct byoc_host *host,
                                     const struct byoc_graph *g,
                                     PyObject **calls)
 {
-    PyObject *kernels = put_kernels(g);
+    PyObject *kernels = kernel_list(g);
     if (!kernels && PyErr_ExceptionMatches(PyExc_UnicodeDecodeError)) {
         PyErr_Clear();
         return host->fail(host->ctx, BYOC_FAIL_INVALID,
-                          "found a name that is not UTF-8 in the region");
+                          "found a name in the region that is not UTF-8, "
+                          "expected UTF-8; rename it in the model");
     }
     if (kernels)
         *calls = pyb_call("byoc._backend", "load", "(O)", kernels);
@@ -295,18 +296,18 @@ static int raise_mismatch(const Py_buffer *b, const char *row, uint32_t i,
                           const struct byoc_graph_value *v)
 {
     const enum byoc_dtype dtype = pyb_dtype_of_buffer(b);
-    PyObject *wanted = put_value(v), *shape = PyTuple_New(b->ndim);
+    PyObject *expected = value_tuple(v), *shape = PyTuple_New(b->ndim);
     for (int d = 0; shape && d < b->ndim; d++)
         PyTuple_SetItem(shape, d, PyLong_FromSsize_t(b->shape[d]));
-    if (wanted && shape)
+    if (expected && shape)
         PyErr_Format(PyExc_TypeError,
                      "run() of %s: result %u is %s of shape %R, expected %s of "
                      "shape %R",
                      row, (unsigned)i,
                      dtype == BYOC_NONE ? b->format : byoc_dtype_name(dtype),
                      shape, byoc_dtype_name((enum byoc_dtype)v->dtype),
-                     PyTuple_GetItem(wanted, 1));
-    Py_XDECREF(wanted);
+                     PyTuple_GetItem(expected, 1));
+    Py_XDECREF(expected);
     Py_XDECREF(shape);
     return -1;
 }
@@ -317,16 +318,16 @@ static int write_result(const struct byoc_graph_value *v, const char *row,
                         uint32_t i, PyObject *array, void *to)
 {
     Py_buffer b;
-    int bad = 0;
+    int failed = 0;
     if (!array || PyObject_GetBuffer(array, &b, PyBUF_STRIDES | PyBUF_FORMAT))
         return -1;
     if (pyb_dtype_of_buffer(&b) != (enum byoc_dtype)v->dtype ||
         !same_shape(&b, v))
-        bad = raise_mismatch(&b, row, i, v);
+        failed = raise_mismatch(&b, row, i, v);
     else if (v->bytes)
-        bad = PyBuffer_ToContiguous(to, &b, b.len, 'C');
+        failed = PyBuffer_ToContiguous(to, &b, b.len, 'C');
     PyBuffer_Release(&b);
-    return bad;
+    return failed;
 }
 
 /* Run a kernel of the region: copies its operands to arrays, calls Python, and
@@ -337,18 +338,19 @@ static int run_kernel(const struct py_region *region, uint32_t kernel,
     const struct byoc_graph *g = region->graph;
     const struct byoc_graph_kernel *k = &g->kernels[kernel];
     PyObject *operands = read_operands(g, k, args), *results = NULL;
-    int bad = !operands;
-    if (!bad)
+    int failed = !operands;
+    if (!failed)
         results = PyObject_CallFunctionObjArgs(
             PyList_GetItem(region->calls, (Py_ssize_t)kernel), operands, NULL);
-    bad = bad || !results;
-    for (uint32_t i = 0; !bad && i < k->n_outs; i++)
-        bad = write_result(&g->values[k->outs[i]], k->pattern, i,
-                           PyList_GetItem(results, (Py_ssize_t)i),
-                           byoc_graph_data(g, k->outs[i], args->scratch, args));
+    failed = failed || !results;
+    for (uint32_t i = 0; !failed && i < k->n_outs; i++)
+        failed =
+            write_result(&g->values[k->outs[i]], k->pattern, i,
+                         PyList_GetItem(results, (Py_ssize_t)i),
+                         byoc_graph_data(g, k->outs[i], args->scratch, args));
     Py_XDECREF(results);
     Py_XDECREF(operands);
-    return bad ? -1 : 0;
+    return failed ? -1 : 0;
 }
 
 static uint64_t now_ns(void)
@@ -410,14 +412,14 @@ static PyObject *backend_new(PyObject *module, PyObject *args)
     const Py_ssize_t n = PyList_Size(rows);
     struct byoc_backend *b = calloc(1, sizeof *b);
     struct byoc_pattern *table = calloc((size_t)(n > 0 ? n : 1), sizeof *table);
-    bool bad = n < 0 || !b || !table;
-    for (Py_ssize_t i = 0; !bad && i < n; i++) {
+    bool failed = n < 0 || !b || !table;
+    for (Py_ssize_t i = 0; !failed && i < n; i++) {
         PyObject *row = PyList_GetItem(rows, i);
         table[i].name = copy_string(PyTuple_GetItem(row, 0));
         table[i].pattern = copy_string(PyTuple_GetItem(row, 1));
-        bad = !table[i].name || !table[i].pattern;
+        failed = !table[i].name || !table[i].pattern;
     }
-    if (!bad) {
+    if (!failed) {
         *b = (struct byoc_backend){.struct_size = sizeof *b,
                                    .name = copy_string(name),
                                    .version = copy_string(version),
@@ -429,9 +431,9 @@ static PyObject *backend_new(PyObject *module, PyObject *args)
                                    .scratch_bytes = scratch_bytes,
                                    .run = run};
         b->compat = b->version;
-        bad = !b->name || !b->version;
+        failed = !b->name || !b->version;
     }
-    if (!bad)
+    if (!failed)
         return PyCapsule_New(b, "byoc_backend", NULL);
     if (!PyErr_Occurred())
         PyErr_NoMemory();

@@ -22,8 +22,8 @@ static struct pyb_model *model_of(PyObject *self)
 struct model_source {
     const char *path; /* with `data`: the name that messages use */
     Py_buffer data;   /* .obj NULL: none */
-    int fd;
-    bool compiles;
+    int fd;           /* -1: none */
+    bool compiles;    /* a model to compile, not an artifact */
 };
 
 /* Set the source to `object`; the caller has set s->compiles. */
@@ -113,7 +113,7 @@ static PyObject *model_open(PyObject *module, PyObject *args)
 
 /* The objects of freed models for which no thread could be created. The GIL
  * guards the list. */
-static struct pyb_model_objects *unfreed;
+static struct pyb_model_objects *unfreed_objects;
 
 /* Free a list of models' objects. The caller must not hold the GIL: freeing a
  * model waits for its threads, which may wait for the GIL. Only dropping the
@@ -143,7 +143,7 @@ static void free_elsewhere(struct pyb_model_objects *objects)
     if (pthread_create(&thread, NULL, free_objects, objects) == 0)
         pthread_detach(thread);
     else
-        unfreed = objects;
+        unfreed_objects = objects;
 }
 
 /* Free the objects of byoc that `m` owns. */
@@ -153,9 +153,9 @@ static void release_objects(struct pyb_model *m)
     m->objects = NULL;
     if (!objects)
         return;
-    *objects = (struct pyb_model_objects){unfreed, m->idle, m->model,
+    *objects = (struct pyb_model_objects){unfreed_objects, m->idle, m->model,
                                           m->compiled, m->log};
-    unfreed = NULL;
+    unfreed_objects = NULL;
     m->idle = NULL;
     m->model = NULL;
     m->compiled = NULL;
@@ -397,9 +397,9 @@ static PyObject *model_warm(PyObject *self, PyObject *sizes)
 /* Append the events of later runs to this list; None: do not record events. */
 static PyObject *model_record(PyObject *self, PyObject *list)
 {
-    PyObject *before = model_of(self)->events;
+    PyObject *old_list = model_of(self)->events;
     model_of(self)->events = PyList_Check(list) ? Py_NewRef(list) : NULL;
-    Py_XDECREF(before);
+    Py_XDECREF(old_list);
     Py_RETURN_NONE;
 }
 

@@ -78,6 +78,7 @@ void pyb_params_free(struct pyb_params *params);
  * uses it; a model keeps unused ones. */
 struct pyb_job;
 
+/* The class byoc._byoc.Model. The GIL guards its members. */
 struct pyb_model {
     PyObject head;
     struct byoc_compiled *compiled;    /* NULL: loaded from an artifact */

@@ -7,8 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The C type of a member; LIST: strings that end in NULL. */
 enum kind { TEXT, LIST, U32, U64, INT, DOUBLE };
 
+/* An option. */
 struct row {
     const char *name; /* of the option and of the struct's member */
     enum kind kind;
@@ -72,17 +74,17 @@ static int read_list(struct pyb_params *p, const char *name, PyObject *object,
     return 0;
 }
 
-static int read_count(const char *name, PyObject *object, uint64_t most,
+static int read_count(const char *name, PyObject *object, uint64_t max,
                       uint64_t *to)
 {
     *to = PyLong_AsUnsignedLongLong(object);
-    if (!PyErr_Occurred() && *to <= most)
+    if (!PyErr_Occurred() && *to <= max)
         return 0;
-    const bool other =
+    const bool is_other_error =
         PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_OverflowError);
-    PyErr_Format(other ? PyExc_TypeError : PyExc_OverflowError,
+    PyErr_Format(is_other_error ? PyExc_TypeError : PyExc_OverflowError,
                  "%s: found %R, expected a whole number from 0 to %llu", name,
-                 object, (unsigned long long)most);
+                 object, (unsigned long long)max);
     return -1;
 }
 
@@ -111,7 +113,7 @@ static int read_option(struct pyb_params *p, const struct row *row,
     if (!PyErr_Occurred())
         return 0;
     PyErr_Format(PyExc_TypeError, "%s: found %R, expected %s", row->name,
-                 object, row->kind == TEXT ? "a text" : "a number");
+                 object, row->kind == TEXT ? "a string" : "a number");
     return -1;
 }
 
@@ -145,9 +147,9 @@ static void call_back(PyObject *callable, const char *format, ...)
     va_end(args);
 }
 
-static void progress(void *ctx, const char *what, uint32_t done, uint32_t of)
+static void progress(void *ctx, const char *what, uint32_t done, uint32_t total)
 {
-    call_back(ctx, "(sII)", what, done, of);
+    call_back(ctx, "(sII)", what, done, total);
 }
 
 static void log_line(void *ctx, enum byoc_severity severity, const char *line)
@@ -159,21 +161,23 @@ static void log_line(void *ctx, enum byoc_severity severity, const char *line)
 
 /* Read one option. If `compiles`, `verify` sets only the member of p->compile.
  */
-static int read_one(struct pyb_params *p, const char *name, PyObject *object,
-                    bool compiles)
+static int read_named_option(struct pyb_params *p, const char *name,
+                             PyObject *object, bool compiles)
 {
-    int found = 0, loads = 0;
+    int compile_result = 0, load_result = 0;
     if (compiles && strcmp(name, "progress") == 0)
         return p->progress = object, 0;
     if (strcmp(name, "log") == 0)
         return p->log = object, 0;
     if (compiles)
-        found = find_option(p, compile_rows, name, object, &p->compile);
-    if (found == 0 || (found > 0 && strcmp(name, "verify") != 0))
-        loads = find_option(p, load_rows, name, object, &p->load);
-    if (found < 0 || loads < 0)
+        compile_result =
+            find_option(p, compile_rows, name, object, &p->compile);
+    if (compile_result == 0 ||
+        (compile_result > 0 && strcmp(name, "verify") != 0))
+        load_result = find_option(p, load_rows, name, object, &p->load);
+    if (compile_result < 0 || load_result < 0)
         return -1;
-    if (found || loads)
+    if (compile_result || load_result)
         return 0;
     PyErr_Format(PyExc_TypeError,
                  "found option '%s', expected one of those of byoc.%s()", name,
@@ -189,7 +193,7 @@ int pyb_params_read(struct pyb_params *p, PyObject *options, bool compiles)
                              .load.struct_size = sizeof p->load};
     while (PyDict_Next(options, &at, &key, &object)) {
         const char *name = PyUnicode_AsUTF8AndSize(key, NULL);
-        if (!name || read_one(p, name, object, compiles)) {
+        if (!name || read_named_option(p, name, object, compiles)) {
             pyb_params_free(p);
             return -1;
         }

@@ -74,13 +74,13 @@ static const char *find_functions(void *library)
  * program. */
 static void start_python(void)
 {
-    const char *now = setlocale(LC_ALL, NULL);
-    char *before = now ? strdup(now) : NULL;
+    const char *locale = setlocale(LC_ALL, NULL);
+    char *old_locale = locale ? strdup(locale) : NULL;
     py.Py_InitializeEx(0);
     py.PyEval_SaveThread();
-    if (before)
-        setlocale(LC_ALL, before);
-    free(before);
+    if (old_locale)
+        setlocale(LC_ALL, old_locale);
+    free(old_locale);
 }
 
 /* Find Python in this process, otherwise open libpython, and start Python if it

@@ -264,9 +264,10 @@ static int make_result(struct pyb_job *job, const struct byoc_io *io,
     return r->array ? 0 : -1;
 }
 
-/* Bind an output, to `given` or to a new array. Returns 1 as bind_input does.
+/* Bind an output, to `array` or, if it is NULL, to a new array. Returns 1 as
+ * bind_input does.
  */
-static int bind_output(struct pyb_job *job, const char *name, PyObject *given)
+static int bind_output(struct pyb_job *job, const char *name, PyObject *array)
 {
     const uint32_t k = job->request.n_outputs;
     const uint32_t i = byoc_model_output_index(job->m->model, name);
@@ -276,10 +277,10 @@ static int bind_output(struct pyb_job *job, const char *name, PyObject *given)
         return 1;
     const struct byoc_io *io = byoc_model_output(job->m->model, i);
     job->out[k].value.kind = io->kind;
-    if (!given)
+    if (!array)
         return make_result(job, io, k);
-    job->results[k].array = Py_NewRef(given);
-    return pyb_value_read(&job->holds, io, "output", io->name, given,
+    job->results[k].array = Py_NewRef(array);
+    return pyb_value_read(&job->holds, io, "output", io->name, array,
                           &job->out[k].value);
 }
 
@@ -382,7 +383,7 @@ static int run_now(struct pyb_job *job)
 PyObject *pyb_model_call(PyObject *self, PyObject *args, PyObject *named)
 {
     struct pyb_job *job = take_job((struct pyb_model *)self);
-    PyObject *all = NULL;
+    PyObject *results = NULL;
     if (!job)
         return NULL;
     int outcome = bind_positions(job, args);
@@ -391,17 +392,17 @@ PyObject *pyb_model_call(PyObject *self, PyObject *args, PyObject *named)
     if (!outcome)
         outcome = bind_all_outputs(job, NULL);
     if (outcome >= 0 && run_now(job) == 0)
-        all = job->request.n_outputs == 1 ? make_object(job, 0)
-                                          : list_results(job);
+        results = job->request.n_outputs == 1 ? make_object(job, 0)
+                                              : list_results(job);
     return_job(job);
-    return all;
+    return results;
 }
 
 /* Take a job and bind its inputs and outputs, for run() and submit(). Returns
  * NULL with an exception if that fails. */
-static struct pyb_job *take_bound_job(PyObject *self, PyObject *names,
-                                      PyObject *feeds, PyObject *out,
-                                      PyObject *tag)
+static struct pyb_job *prepare_job(PyObject *self, PyObject *names,
+                                   PyObject *feeds, PyObject *out,
+                                   PyObject *tag)
 {
     struct pyb_job *job = take_job((struct pyb_model *)self);
     if (!job)
@@ -431,12 +432,12 @@ static void end_run(void *ctx, struct byoc_state *state,
                     enum byoc_status status, const struct byoc_error *err)
 {
     struct pyb_job *job = ctx;
-    PyObject *all, *error = NULL, *type, *trace, *answer;
+    PyObject *results, *error = NULL, *type, *trace, *answer;
     (void)state;
     PyGILState_STATE gil = PyGILState_Ensure();
     in_callback = true;
-    all = status ? pyb_raise(status, err->text) : list_results(job);
-    if (!all) {
+    results = status ? pyb_raise(status, err->text) : list_results(job);
+    if (!results) {
         PyErr_Fetch(&type, &error, &trace);
         PyErr_NormalizeException(&type, &error, &trace);
         Py_XDECREF(type);
@@ -445,13 +446,13 @@ static void end_run(void *ctx, struct byoc_state *state,
     PyObject *done = Py_NewRef(job->done);
     return_job(job); /* before the call, so that a run that `done` starts can
                       * use the job */
-    answer = PyObject_CallFunctionObjArgs(done, all ? all : Py_None,
+    answer = PyObject_CallFunctionObjArgs(done, results ? results : Py_None,
                                           error ? error : Py_None, NULL);
     if (!answer)
         PyErr_WriteUnraisable(done);
     Py_XDECREF(answer);
     Py_DECREF(done);
-    Py_XDECREF(all);
+    Py_XDECREF(results);
     Py_XDECREF(error);
     in_callback = false;
     PyGILState_Release(gil);
@@ -487,7 +488,7 @@ PyObject *pyb_model_run(PyObject *self, PyObject *args, PyObject *named)
     static const char *const keys[] = {"names", "feeds", "out",
                                        "tag",   "done",  NULL};
     PyObject *names, *feeds, *out = Py_None, *tag = Py_None, *done = Py_None;
-    PyObject *all = NULL;
+    PyObject *results = NULL;
     if (!PyArg_ParseTupleAndKeywords(args, named, "OO!|OOO", (char **)keys,
                                      &names, &PyDict_Type, &feeds, &out, &tag,
                                      &done))
@@ -496,15 +497,15 @@ PyObject *pyb_model_run(PyObject *self, PyObject *args, PyObject *named)
         return PyErr_Format(PyExc_TypeError, "out: found %R, expected a dict",
                             out);
     struct pyb_job *job =
-        take_bound_job(self, names, feeds, out == Py_None ? NULL : out, tag);
+        prepare_job(self, names, feeds, out == Py_None ? NULL : out, tag);
     if (!job)
         return NULL;
     if (done != Py_None)
         return run_async(job, done);
     if (run_now(job) == 0)
-        all = list_results(job);
+        results = list_results(job);
     return_job(job);
-    return all;
+    return results;
 }
 
 /* Run.cancel(). Returns False if the run has ended. */

@@ -180,13 +180,13 @@ static int check_lending(PyObject *named)
     if (!device || device == Py_None)
         return 0;
     PyObject *cpu = dlpack_device(NULL, NULL);
-    const int same = cpu ? PyObject_RichCompareBool(device, cpu, Py_EQ) : -1;
+    const int is_cpu = cpu ? PyObject_RichCompareBool(device, cpu, Py_EQ) : -1;
     Py_XDECREF(cpu);
-    if (same == 0)
+    if (is_cpu == 0)
         PyErr_SetString(PyExc_BufferError,
                         "dl_device: found another device, expected (1, 0), the "
                         "CPU; move the result");
-    return same == 1 ? 0 : -1;
+    return is_cpu == 1 ? 0 : -1;
 }
 
 /* __dlpack__() */
@@ -196,21 +196,21 @@ static PyObject *to_dlpack(PyObject *self, PyObject *args, PyObject *named)
     (void)args;
     if (check_lending(named))
         return NULL;
-    DLManagedTensor *lent = calloc(1, sizeof *lent);
-    if (!lent)
+    DLManagedTensor *managed = calloc(1, sizeof *managed);
+    if (!managed)
         return PyErr_NoMemory();
-    lent->dl_tensor = (DLTensor){.data = t->data,
-                                 .device = {kDLCPU, 0},
-                                 .ndim = t->ndim,
-                                 .dtype = byoc_dtype_dlpack(t->dtype),
-                                 .shape = (int64_t *)t->shape};
-    lent->manager_ctx = self;
-    lent->deleter = release_managed;
-    PyObject *capsule = PyCapsule_New(lent, "dltensor", drop_capsule);
+    managed->dl_tensor = (DLTensor){.data = t->data,
+                                    .device = {kDLCPU, 0},
+                                    .ndim = t->ndim,
+                                    .dtype = byoc_dtype_dlpack(t->dtype),
+                                    .shape = (int64_t *)t->shape};
+    managed->manager_ctx = self;
+    managed->deleter = release_managed;
+    PyObject *capsule = PyCapsule_New(managed, "dltensor", drop_capsule);
     if (capsule)
         Py_INCREF(self);
     else
-        free(lent);
+        free(managed);
     return capsule;
 }
 
@@ -221,10 +221,10 @@ static PyObject *to_array(PyObject *self, PyObject *args, PyObject *named)
     PyObject *module = PyImport_ImportModule("byoc._arrays"), *array = NULL;
     PyObject *make = module ? PyObject_GetAttrString(module, "widen") : NULL;
     PyObject *first = make ? PyTuple_Pack(1, self) : NULL;
-    PyObject *all = first ? PySequence_Concat(first, args) : NULL;
-    if (all)
-        array = PyObject_Call(make, all, named);
-    Py_XDECREF(all);
+    PyObject *all_args = first ? PySequence_Concat(first, args) : NULL;
+    if (all_args)
+        array = PyObject_Call(make, all_args, named);
+    Py_XDECREF(all_args);
     Py_XDECREF(first);
     Py_XDECREF(make);
     Py_XDECREF(module);

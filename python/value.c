@@ -268,9 +268,9 @@ static int read_dlpack(struct pyb_hold *hold, const char *what,
                    what, name);
         return -1;
     }
-    const DLManagedTensor *lent =
+    const DLManagedTensor *managed =
         PyCapsule_GetPointer(hold->object, "dltensor");
-    *to = lent->dl_tensor;
+    *to = managed->dl_tensor;
     if (to->dtype.code == DLPACK_BOOL && to->dtype.bits == 8)
         to->dtype.code = kDLUInt;
     return 0;
@@ -337,9 +337,10 @@ int pyb_value_read(struct pyb_hold **holds, const struct byoc_io *io,
         return read_elements(holds, io, what, name, object, value);
     if (object == Py_None)
         return 0;
-    PyObject *one = PyTuple_Pack(1, object);
-    const int failed = !one || read_elements(holds, io, what, name, one, value);
-    Py_XDECREF(one);
+    PyObject *tuple = PyTuple_Pack(1, object);
+    const int failed =
+        !tuple || read_elements(holds, io, what, name, tuple, value);
+    Py_XDECREF(tuple);
     return failed ? -1 : 0;
 }
 
@@ -352,9 +353,9 @@ static int write_strings(const char *const *from, PyObject **to, Py_ssize_t n)
             from[i], (Py_ssize_t)strlen(from[i]), "surrogateescape");
         if (!text)
             return -1;
-        PyObject *before = to[i];
+        PyObject *old_item = to[i];
         to[i] = text;
-        Py_XDECREF(before);
+        Py_XDECREF(old_item);
     }
     return 0;
 }

@@ -342,7 +342,7 @@ def _option(name: str, value: Any) -> Any:
 
 
 def _source(source: Any, name: str, expected: str) -> Any:
-    """What the extension opens: a path, or bytes."""
+    """The source as the extension accepts it: a path, or bytes."""
     if isinstance(source, (str, os.PathLike)):
         return os.fspath(source)
     try:
@@ -353,8 +353,8 @@ def _source(source: Any, name: str, expected: str) -> Any:
     return source
 
 
-def _options(given: Mapping[str, Any]) -> dict[str, Any]:
-    options = {k: _option(k, v) for k, v in given.items() if v is not None}
+def _options(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    options = {k: _option(k, v) for k, v in arguments.items() if v is not None}
     level = log.getEffectiveLevel()
     options["log"] = lambda severity, line: log.log(_SEVERITIES[severity], "%s", line)
     options["log_severity"] = min(
@@ -422,7 +422,7 @@ def compile(  # noqa: A001
               SerializeToString(), such as onnx.ModelProto
     backends  names, in order of preference; []: native kernels only
     dims, shapes, values   {"N": 1}, {"x": (1, 3, 224, 224)}, {"sr": 16000}
-    progress  called as progress(what, done, of) in long steps
+    progress  called as progress(what, done, total) in long steps
 
     The other options are the members of struct byoc_compile_params and struct
     byoc_load_params, which byoc/byoc.h and byoc/runtime.h describe.
@@ -439,14 +439,14 @@ def compile(  # noqa: A001
      ...
     byoc._errors.GateError: --require-offload requires ...
     """
-    given = dict(locals())
-    source, name = given.pop("model"), given.pop("name")
+    arguments = dict(locals())
+    source, name = arguments.pop("model"), arguments.pop("name")
     if isolate and progress:
         raise ValueError("progress: found a callable, expected None with isolate")
     if hasattr(source, "SerializeToString"):
         source = source.SerializeToString()
     source = _source(source, "model", "a path, bytes or a model")
-    compiled = _byoc.open(Model, source, name, _options(given))
+    compiled = _byoc.open(Model, source, name, _options(arguments))
     verdict = compiled._text("verdict")
     if verdict:
         error = GateError(verdict)
@@ -483,11 +483,11 @@ def load(
     >>> int(scores[0].argmax())
     0
     """
-    given = dict(locals())
-    source = given.pop("artifact")
+    arguments = dict(locals())
+    source = arguments.pop("artifact")
     if not isinstance(source, int):
         source = _source(source, "artifact", "a path, a descriptor or bytes")
-    return _byoc.open(Model, source, None, _options(given))
+    return _byoc.open(Model, source, None, _options(arguments))
 
 
 class Backend(NamedTuple):

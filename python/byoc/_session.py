@@ -157,8 +157,8 @@ def _backends(providers: Sequence[Any] | None) -> list[str] | None:
                 f"{', '.join(_PROVIDERS)}",
                 stacklevel=3,
             )
-    found = [_PROVIDERS[n] for n in names if _PROVIDERS.get(n)]
-    return [str(n) for n in found] or None
+    backends = [_PROVIDERS[n] for n in names if _PROVIDERS.get(n)]
+    return [str(n) for n in backends] or None
 
 
 class InferenceSession:

@@ -451,7 +451,7 @@ class Compile(unittest.TestCase):
         for wrong, kind, message in (
             ({"threads": "2"}, TypeError, "threads: found '2', expected a whole"),
             ({"measure_seconds": "x"}, TypeError, "measure_seconds: found 'x', exp"),
-            ({"function": 1}, TypeError, "function: found 1, expected a text"),
+            ({"function": 1}, TypeError, "function: found 1, expected a string"),
             ({"dims": [1]}, TypeError, "dims: found .1., expected a dict"),
             ({"backends": 5}, TypeError, "backends: found 5, expected a name, or"),
             ({"plugins": 5}, TypeError, "plugins: found 5, expected a path"),
