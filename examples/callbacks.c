@@ -19,7 +19,7 @@ struct client {
     char tag[32];
     /* `lock` guards these numbers of requests */
     int n_to_queue; /* -1 after the last request has ended */
-    int done, cancelled, failed;
+    int n_done, n_cancelled, n_failed;
     int cancels; /* this client cancels its second request */
 };
 
@@ -30,10 +30,10 @@ static void end_request(void *ctx, struct byoc_state *state,
     struct client *c = ctx;
     int again, first;
     pthread_mutex_lock(&lock);
-    first = c->done + c->cancelled + c->failed == 0;
-    c->done += status == BYOC_OK;
-    c->cancelled += status == BYOC_ECANCELLED;
-    c->failed += status != BYOC_OK && status != BYOC_ECANCELLED;
+    first = c->n_done + c->n_cancelled + c->n_failed == 0;
+    c->n_done += status == BYOC_OK;
+    c->n_cancelled += status == BYOC_ECANCELLED;
+    c->n_failed += status != BYOC_OK && status != BYOC_ECANCELLED;
     again = c->n_to_queue > 0;
     c->n_to_queue -= again;
     pthread_mutex_unlock(&lock);
@@ -90,7 +90,7 @@ int main(int argc, char **argv)
                                       .runners = 2};
     struct client clients[3] = {0};
     struct byoc_model *model = NULL;
-    int done = 0, cancelled = 0, failed = 0;
+    int n_done = 0, n_cancelled = 0, n_failed = 0;
     if (argc != 3 || byoc_model_load(argv[1], &params, &model, &err))
         return fprintf(stderr, "%s\n", err.text), 2;
     clients[2].cancels = 1;
@@ -102,14 +102,14 @@ int main(int argc, char **argv)
         pthread_mutex_lock(&lock);
         while (c->n_to_queue >= 0)
             pthread_cond_wait(&changed, &lock);
-        done += c->done;
-        cancelled += c->cancelled;
-        failed += c->failed;
+        n_done += c->n_done;
+        n_cancelled += c->n_cancelled;
+        n_failed += c->n_failed;
         pthread_mutex_unlock(&lock);
         byoc_state_free(&c->state); /* waits for the callback */
         free(c->in.value.tensor.data);
     }
     byoc_model_free(&model);
-    printf("%d done, %d cancelled, %d failed\n", done, cancelled, failed);
-    return failed ? 1 : 0;
+    printf("%d done, %d cancelled, %d failed\n", n_done, n_cancelled, n_failed);
+    return n_failed ? 1 : 0;
 }

@@ -204,7 +204,7 @@ static struct byoc_fail *check_compat(const struct byoc_host *host,
 }
 
 /* A checked blob, in memory of this plug-in. */
-struct loaded {
+struct loaded_blob {
     struct head head;
     struct value *values;
     struct step *steps;
@@ -217,7 +217,7 @@ struct loaded {
 
 static void unload(const struct byoc_host *host, void *compiled)
 {
-    struct loaded *l = compiled;
+    struct loaded_blob *l = compiled;
     (void)host;
     free(l->values);
     free(l->steps);
@@ -238,7 +238,7 @@ static void *copy(const char **at, uint64_t n, uint64_t size)
 }
 
 /* The reason why a value is invalid, or NULL. */
-static const char *check_value(struct loaded *l, uint32_t i,
+static const char *check_value(struct loaded_blob *l, uint32_t i,
                                const struct byoc_region *region)
 {
     const struct value *v = &l->values[i];
@@ -262,7 +262,7 @@ static const char *check_value(struct loaded *l, uint32_t i,
     return NULL;
 }
 
-static const char *check_step(struct loaded *l, const struct step *s)
+static const char *check_step(struct loaded_blob *l, const struct step *s)
 {
     const uint32_t n = l->head.n_values;
     if (s->op >= N_OPS)
@@ -279,7 +279,7 @@ static const char *check_step(struct loaded *l, const struct step *s)
 
 /* Returns why the blob is invalid, or NULL. A blob may be any bytes, so all of
  * it is checked before it is used. */
-static const char *check_blob(struct loaded *l,
+static const char *check_blob(struct loaded_blob *l,
                               const struct byoc_region *region)
 {
     const struct head *h = &l->head;
@@ -298,7 +298,8 @@ static const char no_memory[] = "out of memory";
 
 /* Copy the region's blob to *l, and check it. Returns why it is invalid,
  * no_memory, or NULL. The caller frees the members of *l in all cases. */
-static const char *read_blob(struct loaded *l, const struct byoc_region *region)
+static const char *read_blob(struct loaded_blob *l,
+                             const struct byoc_region *region)
 {
     struct head *h = &l->head;
     const char *at = region->json;
@@ -327,7 +328,7 @@ static const char *read_blob(struct loaded *l, const struct byoc_region *region)
 static struct byoc_fail *load(const struct byoc_host *host,
                               const struct byoc_region *region, void **compiled)
 {
-    struct loaded *l = calloc(1, sizeof *l);
+    struct loaded_blob *l = calloc(1, sizeof *l);
     const char *why = l ? read_blob(l, region) : no_memory;
     char text[160];
     if (!why) {
@@ -347,14 +348,14 @@ static struct byoc_fail *load(const struct byoc_host *host,
 /* The size of a state: for each thread, a block of each value. */
 static uint64_t state_bytes(const struct byoc_host *host, const void *compiled)
 {
-    const struct loaded *l = compiled;
+    const struct loaded_blob *l = compiled;
     (void)host;
     return (uint64_t)l->threads * l->head.n_values * BLOCK * sizeof(float);
 }
 
 /* A run, which several threads compute. */
 struct job {
-    const struct loaded *l;
+    const struct loaded_blob *l;
     float *state;
     const struct byoc_run_args *args;
 };
@@ -424,7 +425,7 @@ static void run_part(void *arg, uint32_t part)
 }
 
 /* Whether the tensors of a run have the sizes in the blob. */
-static int fits(const struct loaded *l, const struct byoc_run_args *args)
+static int fits(const struct loaded_blob *l, const struct byoc_run_args *args)
 {
     int fit = args->n_inputs == l->head.n_inputs &&
               args->n_outputs == l->head.n_outputs;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Classify the digits of ../digits with ONNX Runtime 1.23 or newer and byoc's
-// execution provider; the classes go to stdout, one a line.
+// execution provider; the classes go to stdout, one per line.
 //     c++ -std=c++17 digits.cpp -I ORT/include -L ORT/lib -lonnxruntime
 //     a.out PROVIDER digits.onnx batch0.input_0.npy
 // PROVIDER is the absolute path of libbyoc_onnxruntime.so.
@@ -33,13 +33,13 @@ try {
 
     // a .npy file: the values follow a header, whose length is in bytes 8 and 9
     std::ifstream file(argv[3], std::ios::binary);
-    std::string all(std::istreambuf_iterator<char>(file), {});
-    if (all.size() < 10)
+    std::string content(std::istreambuf_iterator<char>(file), {});
+    if (content.size() < 10)
         throw std::runtime_error(std::string(argv[3]) +
                                  ": found another format, expected .npy");
-    const size_t head = 10 + (all[8] & 255) + 256 * (all[9] & 255);
-    std::vector<float> images((all.size() - head) / sizeof(float));
-    std::copy_n(all.data() + head, images.size() * sizeof(float),
+    const size_t head = 10 + (content[8] & 255) + 256 * (content[9] & 255);
+    std::vector<float> images((content.size() - head) / sizeof(float));
+    std::copy_n(content.data() + head, images.size() * sizeof(float),
                 reinterpret_cast<char *>(images.data()));
 
     const auto memory =

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Classify the digits of ../digits with ONNX Runtime 1.23 or newer and byoc's
-execution provider; prints the classes, one a line.
+execution provider; prints the classes, one per line.
 
     python3 digits.py PROVIDER digits.onnx batch0.input_0.npy
 

@@ -30,7 +30,7 @@ class Service:
             "threads": threads, "runners": runners, "memory_bytes": memory,
         }  # fmt: skip
         self.loading = threading.Lock()
-        self.stamp = None
+        self.stamp = None  # inode and time of change of the loaded file
         self.load()
 
     def load(self):

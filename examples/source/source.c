@@ -89,12 +89,12 @@ static void add(struct text *t, const char *format, ...)
     va_end(list);
     if (t->n + n + 1 > t->capacity && !t->exhausted) {
         const uint64_t capacity = 2 * (t->n + n) + 4096;
-        char *more = t->host->acquire(t->host->ctx, capacity);
-        t->exhausted = !more;
-        if (more && t->at)
-            memcpy(more, t->at, t->n);
+        char *memory = t->host->acquire(t->host->ctx, capacity);
+        t->exhausted = !memory;
+        if (memory && t->at)
+            memcpy(memory, t->at, t->n);
         t->host->release(t->host->ctx, t->at);
-        t->at = more;
+        t->at = memory;
         t->capacity = capacity;
     }
     if (t->exhausted)
@@ -146,9 +146,9 @@ struct nest {
     const struct byoc_graph_value *result; /* all results have the shape of this
                                             * one */
     uint32_t n_loops;
-    uint32_t axis[RANK]; /* for each loop: the innermost of the results' axes
-                          * that it iterates over */
-    int64_t extent[RANK];
+    uint32_t axis[RANK];  /* for each loop: the innermost of the results' axes
+                           * that it iterates over */
+    int64_t extent[RANK]; /* for each loop: number of iterations */
 };
 
 /* The stride of value v, in elements, along axis d of the results: 0 if it is
@@ -358,11 +358,12 @@ static struct byoc_fail *compile(const struct byoc_host *host,
     return NULL;
 }
 
+/* The function that write_source() defines. */
 typedef long (*nest_fn)(const float *const *c, const float *const *in,
                         float *const *out, long part, long parts);
 
 /* A loaded region. */
-struct loaded {
+struct loaded_region {
     nest_fn code;
     long threads, n_consts;
     const float *consts[MAX_TENSORS];
@@ -397,7 +398,7 @@ static struct byoc_fail *load(const struct byoc_host *host,
             host->ctx, BYOC_FAIL_INVALID,
             "found constants of other sizes, expected the sizes that the code "
             "was compiled for; compile the model again");
-    struct loaded *l = host->acquire(host->ctx, sizeof *l);
+    struct loaded_region *l = host->acquire(host->ctx, sizeof *l);
     if (!l)
         return host->fail(host->ctx, BYOC_FAIL_RESOURCE, "out of memory");
     l->code = code;
@@ -416,7 +417,7 @@ static void unload(const struct byoc_host *host, void *compiled)
 
 /* A run, whose parts several threads compute. */
 struct job {
-    const struct loaded *l;
+    const struct loaded_region *l;
     long parts;
     const float *in[MAX_TENSORS];
     float *out[MAX_TENSORS];

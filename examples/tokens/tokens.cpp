@@ -215,7 +215,7 @@ byoc_fail *check(const byoc_host *host, const byoc_operator_call *call)
 }
 
 /* Whether the elements of all inputs are known. */
-bool all_known(const byoc_operator_call *call)
+bool are_inputs_known(const byoc_operator_call *call)
 {
     for (uint32_t i = 0; i < call->n_inputs; i++)
         if (call->inputs[i].dtype != BYOC_NONE && !call->inputs[i].data)
@@ -236,7 +236,7 @@ byoc_fail *tokenizer_shape(const byoc_host *host,
             call->results[i].rank = 1;
             call->results[i].dims[0] = BYOC_SIZE_UNKNOWN;
         }
-        if (!all_known(call))
+        if (!are_inputs_known(call))
             return nullptr;
         Tokens tokens;
         if (byoc_fail *fail = tokenize(host, call, &tokens))

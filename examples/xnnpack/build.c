@@ -62,8 +62,8 @@ static uint32_t tensor_new(struct build *b, struct tensor t)
     return p->n_tensors++;
 }
 
-/* The approximate number of multiplications of an operator; for operators that
- * only read or write, the larger number of elements. */
+/* The approximate number of multiplications of an operator; for operators
+ * that only read or write, the larger number of elements. */
 static double work_of(const struct program *p, const struct op *op)
 {
     const struct window *w = &op->window;
@@ -116,10 +116,10 @@ static int same_layouts(const struct byoc_graph_value *v)
     return v->rank > 4 || i.c == 1 || i.h * i.w == 1;
 }
 
-/* A new tensor for a constant: a copy in one layout, with room for XNNPACK's
- * reads past its end. NONE on failure. */
-static uint32_t constant(struct build *b, const struct byoc_graph_value *v,
-                         enum layout layout)
+/* A new tensor for a constant: a copy in one layout, with room for
+ * XNNPACK's reads past its end. NONE on failure. */
+static uint32_t add_constant(struct build *b, const struct byoc_graph_value *v,
+                             enum layout layout)
 {
     struct tensor t = {.where = CONSTANT, .bytes = (size_t)v->bytes};
     t.data = b->host->acquire(b->host->ctx, t.bytes + XNN_EXTRA_BYTES);
@@ -138,17 +138,17 @@ static uint32_t constant(struct build *b, const struct byoc_graph_value *v,
 }
 
 /* A new tensor in the state's memory; NONE on failure. */
-static uint32_t memory(struct build *b, size_t bytes)
+static uint32_t add_memory(struct build *b, size_t bytes)
 {
     return tensor_new(b, (struct tensor){.where = MEMORY, .bytes = bytes});
 }
 
 /* Add an operator that converts a value from the other layout to this one.
  * Returns the new tensor, or NONE. */
-static uint32_t move(struct build *b, uint32_t v, enum layout layout)
+static uint32_t add_conversion(struct build *b, uint32_t v, enum layout layout)
 {
     const uint32_t from = b->tensors[v][layout == LAST ? PLAIN : LAST];
-    const uint32_t to = memory(b, (size_t)value_of(b, v)->bytes);
+    const uint32_t to = add_memory(b, (size_t)value_of(b, v)->bytes);
     const struct op op = {.kind =
                               layout == LAST ? &kind_to_last : &kind_from_last,
                           .in = {from, NONE},
@@ -167,15 +167,16 @@ static uint32_t tensor_of(struct build *b, uint32_t v, enum layout layout)
         layout = PLAIN;
     uint32_t *at = &b->tensors[v][layout];
     if (*at == NONE && value->kind == BYOC_GRAPH_CONST)
-        *at = constant(b, value, layout);
+        *at = add_constant(b, value, layout);
     else if (*at == NONE && value->kind == BYOC_GRAPH_INPUT && layout == PLAIN)
         *at = tensor_new(b, (struct tensor){.where = INPUT,
                                             .index = value->index,
                                             .bytes = (size_t)value->bytes});
     else if (*at == NONE && value->kind == BYOC_GRAPH_INPUT)
-        *at = tensor_of(b, v, PLAIN) == NONE ? NONE : move(b, v, LAST);
+        *at =
+            tensor_of(b, v, PLAIN) == NONE ? NONE : add_conversion(b, v, LAST);
     else if (*at == NONE && b->tensors[v][!layout] != NONE)
-        *at = move(b, v, layout);
+        *at = add_conversion(b, v, layout);
     if (*at == NONE)
         refuse(b, BYOC_FAIL_INTERNAL,
                "found a read of a value that no step computes");
@@ -183,11 +184,11 @@ static uint32_t tensor_of(struct build *b, uint32_t v, enum layout layout)
 }
 
 /* A new tensor for a value that an operator computes in this layout. */
-static uint32_t result(struct build *b, uint32_t v, enum layout layout)
+static uint32_t add_result(struct build *b, uint32_t v, enum layout layout)
 {
     const struct byoc_graph_value *value = value_of(b, v);
     return b->tensors[v][same_layouts(value) ? PLAIN : layout] =
-               memory(b, (size_t)value->bytes);
+               add_memory(b, (size_t)value->bytes);
 }
 
 /* The layout in which an operator that supports both layouts reads `v`. */
@@ -208,14 +209,14 @@ struct job {
                    * sizes */
 };
 
-/* Set operand 0 and the result of the operator to tensors in `layout`, and add
- * the operator. Returns 0 on failure. */
+/* Set operand 0 and the result of the operator to tensors in `layout`, and
+ * add the operator. Returns 0 on failure. */
 static int finish(struct build *b, struct job *j, enum layout layout)
 {
     j->op.in[0] = tensor_of(b, j->step->args[0], layout);
     if (j->op.in[0] == NONE)
         return 0;
-    j->op.out = result(b, j->out, layout);
+    j->op.out = add_result(b, j->out, layout);
     return j->op.out != NONE && op_add(b, j->op);
 }
 
@@ -285,8 +286,8 @@ static int read_weights(struct build *b, struct job *j, const char *axes)
     return 1;
 }
 
-/* Set the operator's bias to the job's, a constant with one element for each of
- * the channels. Returns 0 for any other bias. */
+/* Set the operator's bias to the job's, a constant with one element for
+ * each of the channels. Returns 0 for any other bias. */
 static int set_bias(struct build *b, struct job *j, size_t channels)
 {
     if (!j->bias)
@@ -517,7 +518,7 @@ static int build_pair(struct build *b, struct job *j, uint32_t x, uint32_t y)
         if (j->op.in[i] == NONE)
             return 0;
     }
-    j->op.out = result(b, j->out, layout);
+    j->op.out = add_result(b, j->out, layout);
     return j->op.out != NONE && op_add(b, j->op);
 }
 
@@ -537,7 +538,7 @@ static int build_silu(struct build *b, struct job *j)
                       .in = {tensor_of(b, x, layout), NONE},
                       .rows = 1,
                       .columns = (size_t)in->count};
-    gate.out = memory(b, (size_t)in->bytes);
+    gate.out = add_memory(b, (size_t)in->bytes);
     if (gate.in[0] == NONE || gate.out == NONE || !op_add(b, gate))
         return 0;
     j->op.kind = kind_of("multiply");
@@ -550,11 +551,11 @@ static int build_silu(struct build *b, struct job *j)
 }
 
 /* A constant tensor with one number. */
-static uint32_t number(struct build *b, float x)
+static uint32_t add_number(struct build *b, float x)
 {
     const struct byoc_graph_value one = {
         .count = 1, .bytes = sizeof x, .data = &x};
-    return constant(b, &one, PLAIN);
+    return add_constant(b, &one, PLAIN);
 }
 
 /* max(0, min(1, alpha x + beta)), as two operators. */
@@ -564,12 +565,12 @@ static int build_hard_sigmoid(struct build *b, struct job *j)
     const struct byoc_graph_value *in = value_of(b, x);
     const enum layout layout = layout_of(b, x);
     const uint32_t alpha =
-        number(b, (float)byoc_graph_float(j->step, "alpha", 0.2));
+        add_number(b, (float)byoc_graph_float(j->step, "alpha", 0.2));
     const uint32_t beta =
-        number(b, (float)byoc_graph_float(j->step, "beta", 0.5));
+        add_number(b, (float)byoc_graph_float(j->step, "beta", 0.5));
     struct op scale = {.kind = kind_of("multiply"),
                        .in = {tensor_of(b, x, layout), alpha},
-                       .out = memory(b, (size_t)in->bytes),
+                       .out = add_memory(b, (size_t)in->bytes),
                        .n_dims = {1, 1},
                        .dims = {{(size_t)in->count}, {1}},
                        .min = -INFINITY,
@@ -583,7 +584,7 @@ static int build_hard_sigmoid(struct build *b, struct job *j)
     shift.in[1] = beta;
     shift.min = 0;
     shift.max = 1;
-    shift.out = result(b, j->out, layout);
+    shift.out = add_result(b, j->out, layout);
     return shift.out != NONE && op_add(b, shift);
 }
 
@@ -603,7 +604,7 @@ static int build_concatenate(struct build *b, struct job *j)
     j->op.kind = &kind_concatenate;
     j->op.width = (size_t)out->dims[at];
     j->op.rows = (size_t)out->count / j->op.width;
-    j->op.out = result(b, j->out, layout);
+    j->op.out = add_result(b, j->out, layout);
     for (uint32_t i = 0; i < j->step->n_args; i++) {
         const struct byoc_graph_value *v = value_of(b, j->step->args[i]);
         j->op.in[0] = tensor_of(b, j->step->args[i], layout);
@@ -620,7 +621,8 @@ static int build_concatenate(struct build *b, struct job *j)
     return 1;
 }
 
-/* An operator whose result is its operand with other dims: both are one tensor.
+/* An operator whose result is its operand with other dims: both are one
+ * tensor.
  */
 static int build_view(struct build *b, struct job *j)
 {
@@ -691,8 +693,8 @@ static int check_value(struct build *b, uint32_t v)
     return 1;
 }
 
-/* Refuse a step unless it has one result, and all its values are float32 and
- * not empty. The sizes of a reshape may have another type. */
+/* Refuse a step unless it has one result, and all its values are float32
+ * and not empty. The sizes of a reshape may have another type. */
 static int check_types(struct build *b, const struct byoc_graph_step *s)
 {
     const uint32_t n = strcmp(s->name, "reshape") == 0 ? 1 : s->n_args;
@@ -725,14 +727,14 @@ static int build_kernel(struct build *b, const struct byoc_graph_kernel *k)
     j.out = steps[0].outs[0];
     for (uint32_t i = 1; i < k->n_steps; i++) {
         const struct byoc_graph_step *s = &steps[i];
-        const uint32_t last = s->n_args - 1, with = s->args[0] == j.out;
+        const uint32_t last = s->n_args - 1, bias_operand = s->args[0] == j.out;
         if (!check_types(b, s) || last > 1 ||
             (s->args[0] != j.out && s->args[last] != j.out))
             return refuse(b, BYOC_FAIL_UNSUPPORTED,
                           "found a step that does not read the one before it, "
                           "expected a chain of steps");
         if (i == 1 && last == 1 && strcmp(s->name, "add") == 0)
-            j.bias = value_of(b, s->args[with]);
+            j.bias = value_of(b, s->args[bias_operand]);
         else if (last == 1 || !clamp(&j.op, s))
             return refuse(b, BYOC_FAIL_UNSUPPORTED,
                           "found an unknown epilogue, expected a bias, "
@@ -747,9 +749,9 @@ static int build_kernel(struct build *b, const struct byoc_graph_kernel *k)
                   "found an operator that this backend does not support");
 }
 
-/* Outputs of the region must be in memory that the run provides. The operator
- * that computes an output writes it there if no other operator reads it;
- * otherwise the output is copied. */
+/* Outputs of the region must be in memory that the run provides. The
+ * operator that computes an output writes it there if no other operator reads
+ * it; otherwise the output is copied. */
 static int build_outputs(struct build *b)
 {
     struct program *p = b->p;
@@ -775,7 +777,8 @@ static int build_outputs(struct build *b)
     return 1;
 }
 
-/* --- memory --------------------------------------------------------------- */
+/* --- memory
+ * --------------------------------------------------------------- */
 
 /* The bytes that a tensor occupies in the state's memory. */
 static uint64_t padded_bytes(const struct tensor *t)
@@ -789,10 +792,10 @@ static int is_alive(const struct tensor *t, uint32_t i)
     return t->where == MEMORY && t->last != NONE && t->last >= i;
 }
 
-/* Place the result of each operator in the state's memory, at the lowest
- * address at which no tensor is in use. Several operators write the result of a
- * concatenation; the first one places it. */
-static void place(struct program *p)
+/* Place the result of each operator in the state's memory, at the
+ * lowest address at which no tensor is in use. Several operators write the
+ * result of a concatenation; the first one places it. */
+static void place_tensors(struct program *p)
 {
     for (uint32_t i = 0; i < p->n_ops; i++) {
         struct tensor *t = &p->tensors[p->ops[i].out];
@@ -847,7 +850,7 @@ struct byoc_fail *program_new(const struct byoc_host *host,
     ok = ok && build_outputs(&b);
     free(b.tensors);
     if (ok) {
-        place(p);
+        place_tensors(p);
         *program = p;
         return NULL;
     }

@@ -13,7 +13,7 @@
 /* The weights in XNNPACK's layout (groups, out, height, width, in): op->weights
  * if they have it, otherwise a copy, *copy, which the caller frees. NULL: out
  * of memory. */
-static const float *packed(const struct op *op, float **copy)
+static const float *pack_weights(const struct op *op, float **copy)
 {
     const struct window *w = &op->window;
     const size_t n[4] = {w->groups * w->out, w->size[0], w->size[1], w->in};
@@ -38,7 +38,7 @@ static enum xnn_status create_convolution(const struct op *op,
 {
     const struct window *w = &op->window;
     float *copy;
-    const float *weights = packed(op, &copy);
+    const float *weights = pack_weights(op, &copy);
     if (!weights)
         return xnn_status_out_of_memory;
     enum xnn_status status =
@@ -222,9 +222,9 @@ static void transpose(size_t rows, size_t columns, const float *in, float *out)
 
 void to_last(struct image image, const float *in, float *out)
 {
-    const size_t area = image.h * image.w, all = image.c * area;
+    const size_t area = image.h * image.w, image_size = image.c * area;
     for (size_t i = 0; i < image.n; i++)
-        transpose(image.c, area, in + i * all, out + i * all);
+        transpose(image.c, area, in + i * image_size, out + i * image_size);
 }
 
 static void move_to_last(const struct op *op, const float *in, float *out)
@@ -234,9 +234,10 @@ static void move_to_last(const struct op *op, const float *in, float *out)
 
 static void move_from_last(const struct op *op, const float *in, float *out)
 {
-    const size_t area = op->image.h * op->image.w, all = op->image.c * area;
+    const size_t area = op->image.h * op->image.w,
+                 image_size = op->image.c * area;
     for (size_t i = 0; i < op->image.n; i++)
-        transpose(area, op->image.c, in + i * all, out + i * all);
+        transpose(area, op->image.c, in + i * image_size, out + i * image_size);
 }
 
 static void move_copy(const struct op *op, const float *in, float *out)

@@ -30,6 +30,7 @@ struct set {
     xnn_operator_t at[];
 };
 
+/* A pool of threads, for all regions with this number of threads. */
 struct pool {
     pthreadpool_t at;
     uint32_t threads;
@@ -41,18 +42,21 @@ struct pool {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct pool *pools; /* `lock` guards the list and its elements */
 
-struct loaded {
+/* The result of xnn_load. */
+struct loaded_region {
     struct program *program;
     struct pool *pool; /* NULL: one thread */
     struct set *idle;  /* unused sets, guarded by `lock` */
 };
 
+/* The memory of one run at a time. */
 struct state {
     struct set *set;
     char *memory;
-    const void **bound; /* for each operator three entries: the addresses of
-                         * in[0], in[1] and out; NULL: not bound */
-    float **copies; /* for each input: the copy that readable() made, or NULL */
+    const void **bindings; /* for each operator three entries: the addresses of
+                            * in[0], in[1] and out; NULL: not bound */
+    float **copies; /* for each input: the copy that readable_input() made, or
+                       NULL */
 };
 
 /* The failure for a status: `what` was done with the operator, or with the
@@ -198,7 +202,7 @@ static void pool_release(struct pool *p)
 
 void xnn_unload(const struct byoc_host *host, void *compiled)
 {
-    struct loaded *l = compiled;
+    struct loaded_region *l = compiled;
     for (struct set *next, *set = l->idle; set; set = next) {
         next = set->next;
         set_free(l->program, set);
@@ -223,7 +227,7 @@ static int is_worth_threads(const struct program *p)
 /* Set the program, operators and pool of `l`. */
 static struct byoc_fail *load_region(const struct byoc_host *host,
                                      const struct byoc_region *region,
-                                     struct loaded *l)
+                                     struct loaded_region *l)
 {
     struct byoc_graph *graph;
     struct byoc_fail *fail = byoc_graph_read(host, region, &graph);
@@ -243,7 +247,7 @@ struct byoc_fail *xnn_load(const struct byoc_host *host,
     const enum xnn_status status = xnn_initialize(NULL);
     if (status != xnn_status_success)
         return fail_of(host, status, "starting", NULL);
-    struct loaded *l = calloc(1, sizeof *l);
+    struct loaded_region *l = calloc(1, sizeof *l);
     if (!l) {
         xnn_deinitialize();
         return out_of_memory(host);
@@ -258,7 +262,7 @@ struct byoc_fail *xnn_load(const struct byoc_host *host,
 
 const char *xnn_name(const void *compiled)
 {
-    const struct program *p = ((const struct loaded *)compiled)->program;
+    const struct program *p = ((const struct loaded_region *)compiled)->program;
     for (uint32_t i = 0; i < p->n_ops; i++)
         if (p->ops[i].kind->create)
             return p->ops[i].kind->name;
@@ -275,25 +279,26 @@ static int is_fixed(const struct program *p, uint32_t t)
 }
 
 /* Bind an operator to these addresses, unless it is bound to them already. */
-static enum xnn_status bind(const struct loaded *l, struct state *s, uint32_t i,
-                            const void *a, const void *b, void *out)
+static enum xnn_status bind(const struct loaded_region *l, struct state *s,
+                            uint32_t i, const void *a, const void *b, void *out)
 {
     const struct op *op = &l->program->ops[i];
-    const void **bound = &s->bound[3 * i];
-    if (bound[0] == a && bound[1] == b && bound[2] == out)
+    const void **bindings = &s->bindings[3 * i];
+    if (bindings[0] == a && bindings[1] == b && bindings[2] == out)
         return xnn_status_success;
     const enum xnn_status status = op->kind->setup(
         op, s->set->at[i], a, b, out, l->pool ? l->pool->at : NULL);
     if (status == xnn_status_success) {
-        bound[0] = a;
-        bound[1] = b;
-        bound[2] = out;
+        bindings[0] = a;
+        bindings[1] = b;
+        bindings[2] = out;
     }
     return status;
 }
 
 /* The address of tensor t, for which is_fixed() is true; NULL if t is NONE. */
-static void *fixed(const struct program *p, const struct state *s, uint32_t t)
+static void *fixed_address(const struct program *p, const struct state *s,
+                           uint32_t t)
 {
     if (t == NONE)
         return NULL;
@@ -303,7 +308,8 @@ static void *fixed(const struct program *p, const struct state *s, uint32_t t)
 
 /* Bind the operators whose addresses are the same in all runs. */
 static struct byoc_fail *bind_fixed(const struct byoc_host *host,
-                                    const struct loaded *l, struct state *s)
+                                    const struct loaded_region *l,
+                                    struct state *s)
 {
     const struct program *p = l->program;
     for (uint32_t i = 0; i < p->n_ops; i++) {
@@ -312,8 +318,8 @@ static struct byoc_fail *bind_fixed(const struct byoc_host *host,
             !is_fixed(p, op->in[1]) || !is_fixed(p, op->out))
             continue;
         const enum xnn_status status =
-            bind(l, s, i, fixed(p, s, op->in[0]), fixed(p, s, op->in[1]),
-                 fixed(p, s, op->out));
+            bind(l, s, i, fixed_address(p, s, op->in[0]),
+                 fixed_address(p, s, op->in[1]), fixed_address(p, s, op->out));
         if (status != xnn_status_success)
             return fail_of(host, status, "binding", op);
     }
@@ -322,7 +328,7 @@ static struct byoc_fail *bind_fixed(const struct byoc_host *host,
 
 void xnn_state_free(const struct byoc_host *host, void *compiled, void *state)
 {
-    struct loaded *l = compiled;
+    struct loaded_region *l = compiled;
     struct state *s = state;
     for (uint32_t i = 0; s->copies && i < l->program->graph->n_inputs; i++)
         host->release(host->ctx, s->copies[i]);
@@ -334,12 +340,12 @@ void xnn_state_free(const struct byoc_host *host, void *compiled, void *state)
     }
     host->release(host->ctx, s->memory);
     free(s->copies);
-    free(s->bound);
+    free(s->bindings);
     free(s);
 }
 
 static struct byoc_fail *take_set(const struct byoc_host *host,
-                                  struct loaded *l, struct state *s)
+                                  struct loaded_region *l, struct state *s)
 {
     pthread_mutex_lock(&lock);
     s->set = l->idle;
@@ -352,16 +358,16 @@ static struct byoc_fail *take_set(const struct byoc_host *host,
 struct byoc_fail *xnn_state_new(const struct byoc_host *host, void *compiled,
                                 void **state)
 {
-    struct loaded *l = compiled;
+    struct loaded_region *l = compiled;
     const struct program *p = l->program;
     struct state *s = calloc(1, sizeof *s);
     if (!s)
         return out_of_memory(host);
     s->memory = host->acquire(host->ctx, p->bytes + 64);
-    s->bound = calloc(3 * p->n_ops + 1, sizeof *s->bound);
+    s->bindings = calloc(3 * p->n_ops + 1, sizeof *s->bindings);
     s->copies = calloc(p->graph->n_inputs + 1, sizeof *s->copies);
     struct byoc_fail *fail = NULL;
-    if (!s->memory || !s->bound || !s->copies)
+    if (!s->memory || !s->bindings || !s->copies)
         fail = out_of_memory(host);
     fail = fail ? fail : take_set(host, l, s);
     fail = fail ? fail : bind_fixed(host, l, s);
@@ -376,8 +382,8 @@ struct byoc_fail *xnn_state_new(const struct byoc_host *host, void *compiled,
 
 /* XNNPACK reads up to XNN_EXTRA_BYTES past an operand. Returns the input if
  * these bytes are in the same page, otherwise a copy; NULL: out of memory. */
-static const void *readable(const struct byoc_host *host, struct state *s,
-                            const struct byoc_view *view, uint32_t input)
+static const void *readable_input(const struct byoc_host *host, struct state *s,
+                                  const struct byoc_view *view, uint32_t input)
 {
     enum { PAGE = 4096 }; /* the smallest page size of any processor */
     const uintptr_t end = (uintptr_t)view->data + view->bytes;
@@ -394,7 +400,7 @@ static const void *readable(const struct byoc_host *host, struct state *s,
 /* A run: its region, state and arguments. */
 struct run {
     const struct byoc_host *host;
-    const struct loaded *l;
+    const struct loaded_region *l;
     struct state *s;
     const struct byoc_run_args *args;
     pthreadpool_t pool; /* NULL: the run's own thread */
@@ -406,11 +412,12 @@ static const void *operand_address(struct run *r, uint32_t t, int has_move)
 {
     const struct tensor *tensor = t == NONE ? NULL : &r->l->program->tensors[t];
     if (!tensor || is_fixed(r->l->program, t))
-        return fixed(r->l->program, r->s, t);
+        return fixed_address(r->l->program, r->s, t);
     if (tensor->where == OUTPUT)
         return r->args->outputs[tensor->index].data;
     const struct byoc_view *view = &r->args->inputs[tensor->index];
-    return has_move ? view->data : readable(r->host, r->s, view, tensor->index);
+    return has_move ? view->data
+                    : readable_input(r->host, r->s, view, tensor->index);
 }
 
 static struct byoc_fail *run_op(struct run *r, uint32_t i)
@@ -421,7 +428,7 @@ static struct byoc_fail *run_op(struct run *r, uint32_t i)
     const void *a = operand_address(r, op->in[0], has_move);
     const void *b = operand_address(r, op->in[1], has_move);
     void *out = is_fixed(p, op->out)
-                    ? fixed(p, r->s, op->out)
+                    ? fixed_address(p, r->s, op->out)
                     : r->args->outputs[p->tensors[op->out].index].data;
     if (!a || (!b && op->in[1] != NONE))
         return out_of_memory(r->host);
@@ -446,7 +453,7 @@ static uint64_t now_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-static struct byoc_fail *run_all(struct run *r)
+static struct byoc_fail *run_ops(struct run *r)
 {
     const struct program *p = r->l->program;
     struct byoc_fail *fail = NULL;
@@ -463,7 +470,7 @@ static struct byoc_fail *run_all(struct run *r)
 struct byoc_fail *xnn_run(const struct byoc_host *host, void *compiled,
                           void *state, const struct byoc_run_args *args)
 {
-    struct loaded *l = compiled;
+    struct loaded_region *l = compiled;
     const struct byoc_graph *g = l->program->graph;
     if (args->n_inputs != g->n_inputs || args->n_outputs != g->n_outputs) {
         char text[160];
@@ -473,7 +480,7 @@ struct byoc_fail *xnn_run(const struct byoc_host *host, void *compiled,
         return host->fail(host->ctx, BYOC_FAIL_INVALID, text);
     }
     struct run r = {host, l, state, args, pool_take(l->pool)};
-    struct byoc_fail *fail = run_all(&r);
+    struct byoc_fail *fail = run_ops(&r);
     if (r.pool)
         pool_release(l->pool);
     return fail;

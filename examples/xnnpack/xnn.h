@@ -38,6 +38,7 @@ enum where {
     OUTPUT    /* an output of the run; one operator writes it, none reads */
 };
 
+/* A tensor of a program. */
 struct tensor {
     enum where where;
     uint32_t index;  /* of an INPUT or OUTPUT */
@@ -91,6 +92,7 @@ struct kind {
     void (*move)(const struct op *op, const float *in, float *out);
 };
 
+/* A region, as XNNPACK's operators in the order in which they run. */
 struct program {
     struct byoc_graph *graph;
     uint32_t n_tensors, n_ops;
