@@ -137,13 +137,13 @@ static bool is_close(double found, double expected, double tolerance)
 /* The largest finite absolute value. */
 static double largest_magnitude(const struct byi_tensor *t, int64_t n)
 {
-    double most = 0;
+    double largest = 0;
     for (int64_t i = 0; i < n; i++) {
         const double x = fabs(byi_tensor_float(t, i));
-        if (isfinite(x) && x > most)
-            most = x;
+        if (isfinite(x) && x > largest)
+            largest = x;
     }
-    return most;
+    return largest;
 }
 
 bool byi_perturbation_draw_up(struct byi_perturbation *s)
@@ -167,19 +167,19 @@ static void perturb(struct byi_tensor *t, double relative,
     const int64_t n = byi_elements(t->rank, t->dims);
     if (!byi_dtype_is_float(t->dtype) || !(relative > 0 || s->zeros))
         return;
-    const double most = largest_magnitude(t, n);
+    const double largest = largest_magnitude(t, n);
     for (int64_t i = 0; i < n; i++) {
         const double x = byi_tensor_float(t, i);
-        const double most_off = relative * (fabs(x) + most + 1);
-        const double off =
-            s->fractional ? most_off * draw_fraction(s) : most_off;
+        const double max_change = relative * (fabs(x) + largest + 1);
+        const double change =
+            s->fractional ? max_change * draw_fraction(s) : max_change;
         const bool up = byi_perturbation_draw_up(s);
         if (!isfinite(x))
             continue;
         byi_tensor_set(t, i,
-                       s->zeros && fabs(x) <= most_off ? (up ? 0.0 : -0.0)
-                       : up                            ? x + off
-                                                       : x - off);
+                       s->zeros && fabs(x) <= max_change ? (up ? 0.0 : -0.0)
+                       : up                              ? x + change
+                                                         : x - change);
     }
 }
 
@@ -194,10 +194,11 @@ static bool has_nan(const struct byi_tensor *t)
 /* Whether the cube of LRN's divisor overflows float32. Implementations compute
  * the divisor's power of 3/4 as two square roots of the cube; if that is
  * infinite, their results are zero. */
-static bool cube_overflows(const struct byi_node *node, double most)
+static bool cube_overflows(const struct byi_node *node, double largest)
 {
-    const double divisor = byi_attr_float(node->attrs, "bias") +
-                           byi_attr_float(node->attrs, "alpha") * most * most;
+    const double divisor =
+        byi_attr_float(node->attrs, "bias") +
+        byi_attr_float(node->attrs, "alpha") * largest * largest;
     return divisor * divisor * divisor > (double)FLT_MAX;
 }
 
@@ -257,9 +258,11 @@ static bool has_infinite_factor(const struct byi_node *node,
  * Its deviation is then about zero, and the norm divides rounding errors by it.
  * Replace the results of this row by the results of a constant row: beta, or 0
  * or -0. */
-static void level_rows(const struct byi_func *f, const struct byi_node *node,
-                       const struct byi_tensor *operands,
-                       struct byi_tensor *result, struct byi_perturbation *s)
+static void replace_constant_rows(const struct byi_func *f,
+                                  const struct byi_node *node,
+                                  const struct byi_tensor *operands,
+                                  struct byi_tensor *result,
+                                  struct byi_perturbation *s)
 {
     enum { LEVEL_EPSILONS = 1024 };
     const struct byi_tensor *in = &operands[0];
@@ -272,8 +275,8 @@ static void level_rows(const struct byi_func *f, const struct byi_node *node,
             low = fmin(low, byi_tensor_float(in, i));
             high = fmax(high, byi_tensor_float(in, i));
         }
-        const double most = fmax(fabs(low), fabs(high)) + 1;
-        for (int64_t i = 0; i < length && high - low <= share * most; i++)
+        const double largest = fmax(fabs(low), fabs(high)) + 1;
+        for (int64_t i = 0; i < length && high - low <= share * largest; i++)
             byi_tensor_set(result, at + i,
                            node->n_args > 2 ? byi_tensor_float(&operands[2], i)
                            : byi_perturbation_draw_up(s) ? 0.0
@@ -302,41 +305,41 @@ void byi_kit_perturb(void *ctx, const struct byi_func *f,
         perturb(&results[i], relative_of(f, node), s);
     }
     if (n_results && s->zeros && node->op == BYI_OP_NN_LAYER_NORM)
-        level_rows(f, node, operands, &results[0], s);
+        replace_constant_rows(f, node, operands, &results[0], s);
 }
 
-enum byoc_status byi_kit_within(const struct byi_tensor *found,
-                                const struct byi_tensor *expected,
-                                const double *slack,
-                                const struct byi_precision *bound,
-                                struct byoc_error *err)
+enum byoc_status byi_kit_compare_output(const struct byi_tensor *found,
+                                        const struct byi_tensor *expected,
+                                        const double *slack,
+                                        const struct byi_precision *bound,
+                                        struct byoc_error *err)
 {
     const int64_t n = byi_elements(expected->rank, expected->dims);
-    const double most = largest_magnitude(expected, n);
-    const int64_t allowed =
+    const double largest = largest_magnitude(expected, n);
+    const int64_t n_allowed =
         bound->share > 0 ? 1 + (int64_t)(bound->share * (double)n) : 0;
-    int64_t bad = 0, worst = 0;
-    double far = -1, limit = 0;
+    int64_t n_wrong = 0, worst_index = 0;
+    double max_difference = -1, limit = 0;
     for (int64_t i = 0; i < n; i++) {
         const double x = byi_tensor_float(found, i);
         const double y = byi_tensor_float(expected, i);
         const double tolerance =
-            bound->relative * (fabs(y) + most) + bound->absolute + slack[i];
+            bound->relative * (fabs(y) + largest) + bound->absolute + slack[i];
         if (is_close(x, y, tolerance))
             continue;
         const double d = fabs(x - y);
-        if (bad++ == 0 || d > far || isnan(d)) {
-            worst = i;
-            far = d;
+        if (n_wrong++ == 0 || d > max_difference || isnan(d)) {
+            worst_index = i;
+            max_difference = d;
             limit = tolerance;
         }
     }
-    if (bad <= allowed)
+    if (n_wrong <= n_allowed)
         return BYOC_OK;
     return byi_fail(err, BYOC_EINTERNAL,
                     "%lld of %lld elements are wrong; element %lld: found "
                     "%.9g, expected %.9g, or a difference of at most %.3g",
-                    (long long)bad, (long long)n, (long long)worst,
-                    byi_tensor_float(found, worst),
-                    byi_tensor_float(expected, worst), limit);
+                    (long long)n_wrong, (long long)n, (long long)worst_index,
+                    byi_tensor_float(found, worst_index),
+                    byi_tensor_float(expected, worst_index), limit);
 }

@@ -17,7 +17,7 @@ static const char *const outcomes[] = {[BYI_PASSED] = "pass",
 /* Sums over cases. */
 struct counts {
     uint32_t cases[BYI_COUNT(outcomes)]; /* indexed by outcome */
-    uint64_t chains, ran;                /* as in struct byi_verdict */
+    uint64_t n_chains, n_ran;            /* as in struct byi_verdict */
 };
 
 uint32_t byi_card_failed(const struct byi_card *card)
@@ -44,8 +44,8 @@ static bool are_in_one_group(const struct byi_card_entry *a,
 static void add_verdict(struct counts *n, const struct byi_verdict *v)
 {
     n->cases[v->outcome]++;
-    n->chains += v->chains;
-    n->ran += v->ran;
+    n->n_chains += v->n_chains;
+    n->n_ran += v->n_ran;
 }
 
 static void add_counts(struct byi_text *out, const struct counts *n)
@@ -57,10 +57,10 @@ static void add_counts(struct byi_text *out, const struct counts *n)
         byi_text_addf(out, ", %u refused", n->cases[BYI_REFUSED]);
     if (n->cases[BYI_UNTESTED])
         byi_text_addf(out, ", %u untested", n->cases[BYI_UNTESTED]);
-    if (n->chains)
+    if (n->n_chains)
         byi_text_addf(out, " (%llu of %llu chains ran)",
-                      (unsigned long long)n->ran,
-                      (unsigned long long)n->chains);
+                      (unsigned long long)n->n_ran,
+                      (unsigned long long)n->n_chains);
     byi_text_addf(out, "\n");
 }
 
@@ -69,7 +69,7 @@ static void add_groups(const struct byi_card *card, struct byi_text *out)
 {
     for (uint32_t i = 0; i < card->entries.n; i++) {
         const struct byi_card_entry *first = &card->entries.at[i];
-        struct counts n = {.chains = 0};
+        struct counts n = {.n_chains = 0};
         bool seen = false;
         for (uint32_t k = 0; k < i && !seen; k++)
             seen = are_in_one_group(&card->entries.at[k], first);
@@ -89,7 +89,7 @@ static void add_groups(const struct byi_card *card, struct byi_text *out)
 static bool fails_alike(const struct byi_card_entry *a,
                         const struct byi_card_entry *b)
 {
-    return b->verdict.outcome == BYI_FAILED && !a->verdict.chains &&
+    return b->verdict.outcome == BYI_FAILED && !a->verdict.n_chains &&
            a->verdict.rule == b->verdict.rule &&
            (a->test.row == b->test.row ||
             (a->test.row && b->test.row &&
@@ -136,12 +136,12 @@ static void add_failure(const struct byi_card *card, uint32_t at,
                         struct byi_text *out)
 {
     const struct byi_card_entry *e = &card->entries.at[at];
-    uint32_t more = 0;
+    uint32_t n_alike = 0;
     for (uint32_t i = 0; i < at; i++)
         if (fails_alike(e, &card->entries.at[i]))
             return;
     for (uint32_t i = at + 1; i < card->entries.n; i++)
-        more += fails_alike(e, &card->entries.at[i]);
+        n_alike += fails_alike(e, &card->entries.at[i]);
     byi_text_addf(out, "\nFAIL %s (%s: %s)\n", e->test.name,
                   byi_kit_rules[e->verdict.rule].name,
                   byi_kit_rules[e->verdict.rule].text);
@@ -151,8 +151,8 @@ static void add_failure(const struct byi_card *card, uint32_t at,
         add_indented(out, e->verdict.program);
     if (*e->verdict.printed)
         byi_text_addf(out, "    it printed: %s\n", e->verdict.printed);
-    if (more)
-        byi_text_addf(out, "    and %u more like it\n", more);
+    if (n_alike)
+        byi_text_addf(out, "    and %u more like it\n", n_alike);
     byi_text_addf(out, "    ");
     add_command(card, e, out);
     byi_text_addf(out, "\n");
@@ -173,7 +173,7 @@ static void add_skipped(const struct byi_card *card, struct byi_text *out)
     }
 }
 
-/* Add the rows for which no case n_ran a graph, with the reason of one case. */
+/* Add the rows for which no case ran a graph, with the reason of one case. */
 static void add_untested(const struct byi_card *card, struct byi_text *out)
 {
     const char *row = card->listing->rows;
@@ -242,10 +242,10 @@ static cJSON *entry_json(struct byi_arena *arena, const struct byi_card *card,
         if (*e->verdict.printed)
             byi_json_add(item, "printed",
                          byi_json_text(arena, e->verdict.printed));
-        struct byi_text again = {0};
-        add_command(card, e, &again);
-        byi_json_add(item, "reproduce", byi_json_text(arena, again.at));
-        byi_text_free(&again);
+        struct byi_text command = {0};
+        add_command(card, e, &command);
+        byi_json_add(item, "reproduce", byi_json_text(arena, command.at));
+        byi_text_free(&command);
     }
     return item;
 }
@@ -254,7 +254,7 @@ void byi_card_json(const struct byi_card *card, struct byi_text *out)
 {
     struct byi_arena *arena = byi_arena_new();
     cJSON *root = byi_json_object(arena);
-    struct counts n = {.chains = 0};
+    struct counts n = {.n_chains = 0};
     byi_json_add(root, "format", byi_json_text(arena, "byoc-conform"));
     byi_json_add(root, "version", byi_json_number(arena, 1));
     byi_json_add(root, "plugin", byi_json_text(arena, card->path));

@@ -24,8 +24,8 @@ static void try_chain(struct byi_kit *kit, const struct byi_sample *sample,
     byi_kit_run_checked(kit, &s, state, seed, seed % 2 ? BYI_ALIGN : 0);
     byi_kit_state_close(kit, &s, state);
     byi_session_close(kit, &s);
-    byi_host_balance(kit, &before, "unload()");
-    kit->verdict->ran++;
+    byi_host_check_balance(kit, &before, "unload()");
+    kit->verdict->n_ran++;
 }
 
 void byi_kit_try_chains(struct byi_kit *kit, const struct byi_kit_case *c)
@@ -36,7 +36,7 @@ void byi_kit_try_chains(struct byi_kit *kit, const struct byi_kit_case *c)
     for (uint32_t i = 0; i < BYI_CHAINS && byi_now_ns() < end; i++) {
         const uint64_t number = (uint64_t)c->number * BYI_CHAINS + i;
         struct byi_sample sample;
-        kit->verdict->chains++;
+        kit->verdict->n_chains++;
         byi_child_step(NULL, "the kit, generating chain %llu",
                        (unsigned long long)number);
         if (!byi_sample_chain(kit, number, &sample))
@@ -44,8 +44,8 @@ void byi_kit_try_chains(struct byi_kit *kit, const struct byi_kit_case *c)
         try_chain(kit, &sample, byi_kit_seed(kit, "inputs", number));
         byi_sample_free(&sample);
     }
-    if (!kit->verdict->ran)
+    if (!kit->verdict->n_ran)
         byi_kit_end(kit, BYI_REFUSED, 0,
                     "the plug-in accepted none of %u chains",
-                    kit->verdict->chains);
+                    kit->verdict->n_chains);
 }

@@ -39,16 +39,16 @@ struct case_run {
     struct byi_kit *kit;
     const struct byi_kit_case *test;
     struct byi_verdict *verdict; /* in shared memory */
-    int printed; /* descriptor of the file that receives its output */
+    int output_fd; /* descriptor of the file that receives its output */
 };
 
 static void run_in_child(void *arg, struct byi_text *out)
 {
     const struct case_run *run = arg;
     (void)out; /* not used: the verdict is in shared memory */
-    if (run->printed >= 0) {
-        dup2(run->printed, STDOUT_FILENO);
-        dup2(run->printed, STDERR_FILENO);
+    if (run->output_fd >= 0) {
+        dup2(run->output_fd, STDOUT_FILENO);
+        dup2(run->output_fd, STDERR_FILENO);
     }
     run->kit->verdict = run->verdict;
     byi_child_step(NULL, "the case's beginning");
@@ -124,14 +124,14 @@ void byi_kit_run_case(struct byi_kit *kit, const struct byi_kit_case *c,
     } else {
         byi_child_run(run_in_child, &run, &limits, &child);
         fill_verdict(v, &child, kit->seconds);
-        read_printed(run.printed, v);
+        read_printed(run.output_fd, v);
         if (v->outcome != BYI_FAILED && *v->printed)
             fail(v, BYI_RULE_PRINTS, "printed '%.200s'", v->printed);
         *verdict = *v;
         verdict->seconds = 1e-9 * (double)(byi_now_ns() - begin);
     }
     byi_child_free(&child);
-    if (run.printed >= 0)
-        close(run.printed);
+    if (run.output_fd >= 0)
+        close(run.output_fd);
     byi_shared_free(v, sizeof *v);
 }

@@ -66,7 +66,7 @@ static const struct {
 static const struct {
     const char *group;
     void (*run)(struct byi_kit *kit, const struct byi_kit_case *c);
-    bool many; /* a case for each generated graph; otherwise one case */
+    bool per_graph; /* a case for each generated graph; otherwise one case */
 } row_groups[] = {
     {"table", byi_kit_try_row, false},
     {"numerics", byi_kit_try_numerics, true},
@@ -112,9 +112,9 @@ static void add_row(struct byi_card *card, const char *row,
 {
     const uint32_t n = params->cases ? params->cases : CASES;
     for (size_t i = 0; i < BYI_COUNT(row_groups); i++) {
-        for (uint32_t k = 0; k < (row_groups[i].many ? n : 1); k++) {
+        for (uint32_t k = 0; k < (row_groups[i].per_graph ? n : 1); k++) {
             const char *name =
-                row_groups[i].many
+                row_groups[i].per_graph
                     ? byi_arena_printf(card->arena, "%s/%s/%u",
                                        row_groups[i].group, row, k)
                     : byi_arena_printf(card->arena, "%s/%s",
@@ -216,29 +216,30 @@ static void add_named(struct byi_card *card,
 
 /* --- running them --------------------------------------------------------- */
 
-/* Whether to skip a case of chains, after `spent` nanoseconds in earlier ones;
- * if so, sets its verdict. By default all cases of chains together get the time
- * limit of one case, and the first of them always runs. With --cases, all run.
+/* Whether to skip a case of chains, after `spent_ns` nanoseconds in earlier
+ * ones; if so, sets its verdict. By default all cases of chains together get
+ * the time limit of one case, and the first of them always runs. With --cases,
+ * all run.
  */
 static bool is_late(const struct byi_kit *kit, struct byi_card_entry *e,
-                    const struct byoc_conform_params *params, uint64_t spent)
+                    const struct byoc_conform_params *params, uint64_t spent_ns)
 {
     if (params->cases || e->test.run != byi_kit_try_chains ||
-        (double)spent < kit->seconds * 1e9)
+        (double)spent_ns < kit->seconds * 1e9)
         return false;
     e->verdict.outcome = BYI_UNTESTED;
     snprintf(e->verdict.text, sizeof e->verdict.text,
              "not tried: earlier chains took %.0f seconds; --cases N runs all "
              "N cases",
-             (double)spent * 1e-9);
+             (double)spent_ns * 1e-9);
     return true;
 }
 
-static void run_all(struct byi_kit *kit, struct byi_card *card,
-                    const struct byoc_conform_params *params)
+static void run_cases(struct byi_kit *kit, struct byi_card *card,
+                      const struct byoc_conform_params *params)
 {
     uint32_t hangs = 0;
-    uint64_t in_chains = 0;
+    uint64_t chain_ns = 0;
     for (uint32_t i = 0; i < card->entries.n; i++) {
         struct byi_card_entry *e = &card->entries.at[i];
         if (params->progress)
@@ -252,12 +253,12 @@ static void run_all(struct byi_kit *kit, struct byi_card *card,
                      "not tried: %u earlier cases hang", hangs);
             continue;
         }
-        if (is_late(kit, e, params, in_chains))
+        if (is_late(kit, e, params, chain_ns))
             continue;
         const uint64_t begin = byi_now_ns();
         byi_kit_run_case(kit, &e->test, &e->verdict);
         if (e->test.run == byi_kit_try_chains)
-            in_chains += byi_now_ns() - begin;
+            chain_ns += byi_now_ns() - begin;
         hangs += e->verdict.outcome == BYI_FAILED &&
                  e->verdict.rule == BYI_RULE_HANG;
     }
@@ -311,7 +312,7 @@ static enum byoc_status fill_card(struct byi_kit *kit, struct byi_card *card,
                         "that --json lists without --only",
                         params->only ? params->only : "");
     if (verdict.outcome != BYI_FAILED)
-        run_all(kit, card, params);
+        run_cases(kit, card, params);
     return BYOC_OK;
 }
 
@@ -320,11 +321,12 @@ enum byoc_status byoc_conform(const char *plugin,
                               int json, int *failed, char **text,
                               struct byoc_error *err)
 {
-    struct byoc_conform_params all;
+    struct byoc_conform_params full_params;
     *text = NULL;
-    BYI_TRY(byi_params_read(
-        &all, BYI_PARAMS_SIZE(byoc_conform_params, progress_ctx), params, err));
-    params = &all;
+    BYI_TRY(byi_params_read(&full_params,
+                            BYI_PARAMS_SIZE(byoc_conform_params, progress_ctx),
+                            params, err));
+    params = &full_params;
     BYI_TRY(check_params(plugin, params, err));
     struct byi_kit kit = {.path = plugin,
                           .seed = params->seed ? params->seed : 1,

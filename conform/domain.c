@@ -62,10 +62,11 @@ struct byi_domain byi_domain_of(const struct byi_op *op,
         const int64_t size = axis >= 0 && axis < (int64_t)types[0]->rank
                                  ? types[0]->dims[axis]
                                  : 1;
-        const bool whole = op->id == BYI_OP_TAKE || op->id == BYI_OP_GATHER ||
-                           op->id == BYI_OP_SCATTER_ELEMENTS;
-        return (struct byi_domain){0.0, whole && size > 0 ? (double)size - 1.0
-                                                          : 0.0};
+        const bool is_along_axis = op->id == BYI_OP_TAKE ||
+                                   op->id == BYI_OP_GATHER ||
+                                   op->id == BYI_OP_SCATTER_ELEMENTS;
+        return (struct byi_domain){
+            0.0, is_along_axis && size > 0 ? (double)size - 1.0 : 0.0};
     }
     if (operand == 4 && n > 4 &&
         (op->id == BYI_OP_NN_RNN || op->id == BYI_OP_NN_GRU ||
@@ -84,7 +85,7 @@ struct byi_domain byi_domain_of(const struct byi_op *op,
 
 struct byi_domain byi_domain_of_param(const struct byi_func *f, uint32_t param)
 {
-    struct byi_domain all = any_number;
+    struct byi_domain domain = any_number;
     bool seen = false;
     for (byi_id id = 0; id < f->nodes.n; id++) {
         const struct byi_node *node = &f->nodes.at[id];
@@ -99,13 +100,13 @@ struct byi_domain byi_domain_of_param(const struct byi_func *f, uint32_t param)
             const struct byi_domain d = byi_domain_of(
                 byi_op(node->op), node->attrs, types, node->n_args, i);
             if (!seen)
-                all = d;
-            all.low = fmax(all.low, d.low);
-            all.high = fmin(all.high, d.high);
+                domain = d;
+            domain.low = fmax(domain.low, d.low);
+            domain.high = fmin(domain.high, d.high);
             seen = true;
         }
     }
-    return all;
+    return domain;
 }
 
 /* Map r in [0, 1) to all integers of an 8-bit type, or to 200 integers of
@@ -127,7 +128,7 @@ void byi_domain_fill(struct byi_tensor *t, struct byi_domain domain,
 {
     uint64_t state = seed * 0x9e3779b97f4a7c15u + 1;
     const int64_t n = byi_elements(t->rank, t->dims);
-    const bool whole = domain.low > domain.high;
+    const bool full_range = domain.low > domain.high;
     for (int64_t i = 0; i < n; i++) {
         const double r = (double)byi_draw(&state) * 0x1p-53;
         const double span = domain.high - domain.low;
@@ -136,11 +137,11 @@ void byi_domain_fill(struct byi_tensor *t, struct byi_domain domain,
             x = r < 0.5;
         else if (!byi_dtype_is_float(t->dtype))
             /* 0.999: floor() then also gives the upper end, but no more */
-            x = whole
+            x = full_range
                     ? whole_range(t->dtype, r)
                     : floor(fmax(domain.low, 0.0) +
                             (domain.high - fmax(domain.low, 0.0) + 0.999) * r);
-        else if (whole)
+        else if (full_range)
             x = 4.0 * r - 2.0;
         byi_tensor_set(t, i, x);
     }

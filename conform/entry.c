@@ -50,11 +50,11 @@ void byi_kit_try_open(struct byi_kit *kit, const struct byi_kit_case *c)
 void byi_kit_try_query(struct byi_kit *kit, const struct byi_kit_case *c)
 {
     enum { N_QUERIES = 500 };
-    const uint32_t threads = count_entries("/proc/self/task");
+    const uint32_t n_before = count_entries("/proc/self/task");
     const struct byoc_host *host = byi_kit_host(kit);
     const struct byi_host_records before = byi_host_records();
     byoc_backend_query_fn query = find_query(kit);
-    const uint32_t opened = count_entries("/proc/self/task");
+    const uint32_t n_opened = count_entries("/proc/self/task");
     const struct byoc_backend *first = NULL;
     char why[256];
     (void)c;
@@ -74,19 +74,19 @@ void byi_kit_try_query(struct byi_kit *kit, const struct byi_kit_case *c)
                            first->struct_size);
         first = first ? first : b;
     }
-    byi_host_balance(kit, &before, "queries");
-    if (count_entries("/proc/self/task") > opened)
+    byi_host_check_balance(kit, &before, "queries");
+    if (count_entries("/proc/self/task") > n_opened)
         byi_kit_failed(kit, BYI_RULE_QUERY,
                        "found %u threads after the queries, expected %u",
-                       count_entries("/proc/self/task"), opened);
-    if (opened > threads)
+                       count_entries("/proc/self/task"), n_opened);
+    if (n_opened > n_before)
         byi_kit_end(kit, BYI_PASSED, 0,
                     "opening the library started %u thread%s, before any "
                     "query: a library that it links, such as OpenBLAS or MKL, "
                     "starts threads when it is loaded. The host cannot limit "
                     "them, and a child of fork() has none of them. Set "
                     "OPENBLAS_NUM_THREADS=1 or MKL_NUM_THREADS=1 to prevent it",
-                    opened - threads, byi_plural(opened - threads));
+                    n_opened - n_before, byi_plural(n_opened - n_before));
 }
 
 /* Query as an incompatible host, with a buffer of `bytes` bytes for the reason.
@@ -139,7 +139,7 @@ void byi_kit_try_new_host(struct byi_kit *kit, const struct byi_kit_case *c)
 {
     struct {
         struct byoc_host host;
-        void *later[16];
+        void *later[16]; /* members of later versions */
     } next = {.host = *byi_kit_host(kit)};
     char why[256] = "";
     (void)c;
@@ -168,7 +168,7 @@ static uint32_t ask_compat(struct byi_kit *kit, const char *text)
     struct byoc_fail *fail =
         b->check_compat(byi_kit_host(kit), byi_zone_data(z));
     byi_zone_lend(z, BYI_LENT_GONE);
-    if (fail && !*byi_kit_fail_text(fail, &code))
+    if (fail && !*byi_kit_read_and_free_fail(fail, &code))
         byi_kit_failed(kit, BYI_RULE_REASON,
                        "check_compat() failed without a reason");
     return code;
@@ -257,7 +257,7 @@ void byi_kit_try_process(struct byi_kit *kit, const struct byi_kit_case *c)
     struct byi_session s;
     struct process before, after;
     read_process(&before);
-    byi_sample_any(kit, c->row, &sample);
+    byi_sample_make_first(kit, c->row, &sample);
     byi_session_open(kit, &sample, &s);
     void *state = byi_kit_state_open(kit, &s);
     byi_kit_run_checked(kit, &s, state, 1, 0);

@@ -132,22 +132,23 @@ static enum byoc_status make_operand(struct graph_generator *g,
 {
     const struct byi_slot *s = &d->operands[i];
     const struct byi_pat *leaf = operand->leaf;
-    const bool number = leaf && leaf->kind == BYI_PAT_CONST && leaf->has_value;
+    const bool is_number =
+        leaf && leaf->kind == BYI_PAT_CONST && leaf->has_value;
     int64_t ones[BYI_MAX_RANK];
     for (uint32_t k = 0; k < BYI_MAX_RANK; k++)
         ones[k] = 1;
-    const uint32_t rank = number && s->rank > 1 ? 1 : s->rank;
-    const struct byi_type *type =
-        byi_type_tensor(g->m->arena, s->dtype, rank, number ? ones : s->dims);
+    const uint32_t rank = is_number && s->rank > 1 ? 1 : s->rank;
+    const struct byi_type *type = byi_type_tensor(g->m->arena, s->dtype, rank,
+                                                  is_number ? ones : s->dims);
     const struct byi_type *types[BYI_MAX_SLOTS];
     for (uint32_t k = 0; k < d->n; k++)
         types[k] = d->operands[k].type ? d->operands[k].type : type;
-    const bool constant =
-        number || s->constant || s->n || (leaf && leaf->kind == BYI_PAT_CONST);
+    const bool constant = is_number || s->constant || s->n ||
+                          (leaf && leaf->kind == BYI_PAT_CONST);
     struct byi_func *inner = g->f;
     if (g->outer)
         g->f = g->outer; /* a branch captures its operands */
-    if (number)
+    if (is_number)
         operand->id = add_number(g, type, leaf->value);
     else if (constant || (i > 0 && byi_draw_below(&g->state, 100) < 20))
         operand->id =
@@ -173,11 +174,11 @@ static void use_earlier_result(struct graph_generator *g,
                                struct generated_value *operand)
 {
     const struct byi_pat *leaf = operand->leaf;
-    const bool next = g->topology == BYI_TOPOLOGY_CHAIN && !g->linked;
-    const uint32_t percent = next                                ? 100
+    const bool must_link = g->topology == BYI_TOPOLOGY_CHAIN && !g->linked;
+    const uint32_t percent = must_link                           ? 100
                              : g->topology == BYI_TOPOLOGY_CHAIN ? 25
                                                                  : 60;
-    const uint32_t from = next ? g->n_before : 0;
+    const uint32_t from = must_link ? g->n_before : 0;
     if (operand->id != BYI_NO_ID || g->n_pool == from || g->outer ||
         (leaf && leaf->kind != BYI_PAT_ANY) ||
         byi_draw_below(&g->state, 100) >= percent)
@@ -231,7 +232,7 @@ static enum byoc_status add_call(struct graph_generator *g,
     if (!byi_opgen_fill(&d))
         return fail_misfit(g, "shapes that do not fit together");
     g->needs_zero = d.needs_zero;
-    BYI_TRY(byi_attrs_make(g->arena, d.op, d.given, d.n_given, &attrs, g->err));
+    BYI_TRY(byi_attrs_make(g->arena, d.op, d.attrs, d.n_attrs, &attrs, g->err));
     for (uint32_t i = 0; i < n; i++) {
         if (args[i].id == BYI_NO_ID)
             use_named_value(
@@ -240,7 +241,7 @@ static enum byoc_status add_call(struct graph_generator *g,
             BYI_TRY(make_operand(g, &d, i, &args[i], attrs));
         ids[i] = args[i].id;
     }
-    BYI_TRY(byi_add_call(g->m, g->f, op, ids, n, d.given, d.n_given, NULL, id,
+    BYI_TRY(byi_add_call(g->m, g->f, op, ids, n, d.attrs, d.n_attrs, NULL, id,
                          g->err));
     const struct byi_type *type = type_of(g, *id);
     if (type->kind == BYI_TENSOR &&
@@ -264,10 +265,11 @@ static enum byoc_status make_op(struct graph_generator *g,
     for (uint32_t i = 0; i < n; i++)
         BYI_TRY(make_pattern(g, pat->args[i], &args[i]));
     const struct byi_op *row = byi_op(op);
-    uint32_t more = pat->has_rest ? byi_draw_below(&g->state, MAX_REST) : 0;
-    while (pat->has_rest && n < row->max_in && (more > 0 || n < row->min_in)) {
+    uint32_t n_rest = pat->has_rest ? byi_draw_below(&g->state, MAX_REST) : 0;
+    while (pat->has_rest && n < row->max_in &&
+           (n_rest > 0 || n < row->min_in)) {
         args[n++] = (struct generated_value){.id = BYI_NO_ID};
-        more -= more > 0;
+        n_rest -= n_rest > 0;
     }
     out->leaf = NULL;
     return add_call(g, pat, op, args, n, &out->id);
@@ -281,27 +283,27 @@ static enum byoc_status make_group(struct graph_generator *g,
 {
     const bool sum = pat->ops[0] == BYI_OP_ADD;
     struct generated_value args[BYI_PATTERN_MAX_ARGS];
-    struct generated_value all = {.id = BYI_NO_ID};
-    bool any = false;
+    struct generated_value result = {.id = BYI_NO_ID};
+    bool has_result = false;
     for (uint32_t i = 0; i < pat->n_args; i++)
         BYI_TRY(make_pattern(g, pat->args[i], &args[i]));
     for (uint32_t inverse = 0; inverse < 2; inverse++)
         for (uint32_t i = 0; i < pat->n_args; i++) {
             if ((pat->inverse >> i & 1) != inverse)
                 continue;
-            if (!any) {
-                all = args[i];
-                any = true;
+            if (!has_result) {
+                result = args[i];
+                has_result = true;
                 continue;
             }
-            struct generated_value pair[2] = {all, args[i]};
+            struct generated_value pair[2] = {result, args[i]};
             BYI_TRY(add_call(g, NULL,
                              sum ? (inverse ? BYI_OP_SUBTRACT : BYI_OP_ADD)
                                  : (inverse ? BYI_OP_DIVIDE : BYI_OP_MULTIPLY),
-                             pair, 2, &all.id));
-            all.leaf = NULL;
+                             pair, 2, &result.id));
+            result.leaf = NULL;
         }
-    *out = all;
+    *out = result;
     return BYOC_OK;
 }
 
@@ -409,7 +411,7 @@ static enum byoc_status make_chain(struct graph_generator *g,
         pat->max - pat->min < MAX_STEPS ? pat->max - pat->min : MAX_STEPS;
     const uint32_t n =
         pat->min + (n_extra ? byi_draw_below(&g->state, n_extra + 1) : 0);
-    const struct generated_value before = g->hole;
+    const struct generated_value outer_hole = g->hole;
     BYI_TRY(make_pattern(g, pat->args[0], out));
     for (uint32_t i = 0; i < n; i++) {
         if (pat->max > 1)
@@ -417,7 +419,7 @@ static enum byoc_status make_chain(struct graph_generator *g,
         g->hole = *out;
         BYI_TRY(make_pattern(g, pat->args[1], out));
     }
-    g->hole = before;
+    g->hole = outer_hole;
     return BYOC_OK;
 }
 

@@ -66,7 +66,7 @@ static inline uint32_t byi_draw_below(uint64_t *state, uint32_t n)
 enum { BYI_GENERATE_MAX_ROWS = 6 }; /* of a region or chain */
 
 /* Limits of struct byi_opgen and struct byi_slot. */
-enum { BYI_MAX_SLOTS = 16, BYI_MAX_GIVEN = 16, BYI_MAX_INTS = 16 };
+enum { BYI_MAX_SLOTS = 16, BYI_MAX_OPGEN_ATTRS = 16, BYI_MAX_INTS = 16 };
 
 /* An operand of a call that is being generated. */
 struct byi_slot {
@@ -94,8 +94,8 @@ struct byi_opgen {
     bool needs_zero; /* the graph still needs an axis of size 0 */
     uint32_t n;
     struct byi_slot operands[BYI_MAX_SLOTS]; /* the n operands */
-    uint32_t n_given;
-    struct byi_attr given[BYI_MAX_GIVEN]; /* the attributes set so far */
+    uint32_t n_attrs;
+    struct byi_attr attrs[BYI_MAX_OPGEN_ATTRS]; /* the attributes set so far */
 };
 
 /* Run the op generator of d->op: plan the types of the slots that have none,

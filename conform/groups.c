@@ -18,7 +18,7 @@
 static void check_reason(struct byi_kit *kit, struct byoc_fail *fail,
                          const char *call)
 {
-    if (fail && !*byi_kit_fail_text(fail, NULL))
+    if (fail && !*byi_kit_read_and_free_fail(fail, NULL))
         byi_kit_failed(kit, BYI_RULE_REASON, "%s failed without a reason",
                        call);
 }
@@ -36,9 +36,10 @@ static void call_cost(struct byi_kit *kit, const struct byoc_region *graph)
 }
 
 /* Check the name of a preferred layout, in a buffer of `bytes` bytes, for a
- * tensor whose layout is `now`; "" means no preference. */
+ * tensor whose layout is `current`; "" means no preference. */
 static void check_preference(struct byi_kit *kit, const char *tensor,
-                             const char *name, size_t bytes, const char *now)
+                             const char *name, size_t bytes,
+                             const char *current)
 {
     struct byi_layout preferred, actual;
     if (!memchr(name, '\0', bytes))
@@ -49,19 +50,19 @@ static void check_preference(struct byi_kit *kit, const char *tensor,
             tensor, (int)bytes, name);
     if (!*name)
         return;
-    byi_layout_parse(now, &actual);
-    const char *wrong = byi_layout_parse(name, &preferred);
-    for (uint32_t i = 0; !wrong && i < preferred.n; i++)
+    byi_layout_parse(current, &actual);
+    const char *fault = byi_layout_parse(name, &preferred);
+    for (uint32_t i = 0; !fault && i < preferred.n; i++)
         if (byi_layout_find(&actual, preferred.at[i].letter) < 0)
-            wrong = "it has another axis";
-    for (uint32_t i = 0; !wrong && i < actual.n; i++)
+            fault = "it has another axis";
+    for (uint32_t i = 0; !fault && i < actual.n; i++)
         if (byi_layout_find(&preferred, actual.at[i].letter) < 0)
-            wrong = "an axis is missing";
-    if (wrong)
+            fault = "an axis is missing";
+    if (fault)
         byi_kit_failed(kit, BYI_RULE_OPINION,
                        "layout() prefers the %s in '%s', expected the axes of "
                        "'%s': %s",
-                       tensor, name, now, wrong);
+                       tensor, name, current, fault);
 }
 
 /* The convolution or transposed convolution of a sample with one kernel, or
@@ -128,7 +129,7 @@ static void run_three_times(struct byi_kit *kit,
     byi_kit_run_checked(kit, &s, state, seed + 1, 0);
     byi_kit_state_close(kit, &s, state);
     byi_session_close(kit, &s);
-    byi_host_balance(kit, &before, "unload()");
+    byi_host_check_balance(kit, &before, "unload()");
 }
 
 void byi_kit_try_numerics(struct byi_kit *kit, const struct byi_kit_case *c)
@@ -154,27 +155,27 @@ void byi_kit_try_states(struct byi_kit *kit, const struct byi_kit_case *c)
     enum { N = 4 };
     static const int order[N] = {2, 0, 3, 1};
     struct byi_sample sample;
-    struct byi_session s, other;
+    struct byi_session s, second;
     void *states[N];
     byi_zones_watch(kit);
-    byi_sample_any(kit, c->row, &sample);
+    byi_sample_make_first(kit, c->row, &sample);
     const struct byi_host_records before = byi_host_records();
     byi_session_open(kit, &sample, &s);
-    byi_session_open(kit, &sample, &other); /* load the region twice */
+    byi_session_open(kit, &sample, &second); /* load the region twice */
     for (int i = 0; i < N; i++)
         states[i] = byi_kit_state_open(kit, &s);
-    byi_session_close(kit, &other);
+    byi_session_close(kit, &second);
     for (int i = 0; i < N; i++) {
         for (int k = i; k < N; k++)
             byi_kit_run_checked(kit, &s, states[order[k]], (uint64_t)(i + k),
                                 0);
         byi_kit_state_close(kit, &s, states[order[i]]);
     }
-    void *late = byi_kit_state_open(kit, &s);
-    byi_kit_run_checked(kit, &s, late, 9, 0);
-    byi_kit_state_close(kit, &s, late);
+    void *last_state = byi_kit_state_open(kit, &s);
+    byi_kit_run_checked(kit, &s, last_state, 9, 0);
+    byi_kit_state_close(kit, &s, last_state);
     byi_session_close(kit, &s);
-    byi_host_balance(kit, &before, "unload()");
+    byi_host_check_balance(kit, &before, "unload()");
 }
 
 /* Make any sample of the case's row, and compute its expected results. */
@@ -185,7 +186,7 @@ static void make_expected_sample(struct byi_kit *kit,
                                  struct byi_expected *e)
 {
     byi_zones_watch(kit);
-    byi_sample_any(kit, c->row, sample);
+    byi_sample_make_first(kit, c->row, sample);
     byi_kit_expect(kit, sample, 1, arena, e);
 }
 
@@ -193,7 +194,7 @@ static void make_expected_sample(struct byi_kit *kit,
 
 void byi_kit_try_cancel(struct byi_kit *kit, const struct byi_kit_case *c)
 {
-    static const volatile uint32_t now = 1;
+    static const volatile uint32_t cancel = 1;
     struct byi_sample sample;
     struct byi_session s;
     struct byi_expected e;
@@ -202,10 +203,10 @@ void byi_kit_try_cancel(struct byi_kit *kit, const struct byi_kit_case *c)
     make_expected_sample(kit, c, arena, &sample, &e);
     byi_session_open(kit, &sample, &s);
     void *state = byi_kit_state_open(kit, &s);
-    e.cancel = &now;
+    e.cancel = &cancel;
     struct byoc_fail *fail = byi_kit_run(kit, &s, state, &e, 0, arena, found);
     uint32_t code = BYOC_FAIL_CANCELLED;
-    const char *reason = fail ? byi_kit_fail_text(fail, &code) : "";
+    const char *reason = fail ? byi_kit_read_and_free_fail(fail, &code) : "";
     if (code != BYOC_FAIL_CANCELLED)
         byi_kit_failed(kit, BYI_RULE_CANCEL,
                        "a run that was cancelled failed with code %u, expected "
@@ -225,7 +226,7 @@ static void check_exhausted(struct byi_kit *kit, struct byoc_fail *fail,
                             const char *call, uint32_t n)
 {
     uint32_t code;
-    const char *reason = byi_kit_fail_text(fail, &code);
+    const char *reason = byi_kit_read_and_free_fail(fail, &code);
     if (code != BYOC_FAIL_RESOURCE)
         byi_kit_failed(kit, BYI_RULE_EXHAUSTED,
                        "%s failed with code %u, expected %d (RESOURCE), when "
@@ -249,7 +250,7 @@ static bool run_exhausted(struct byi_kit *kit, const struct byi_sample *sample,
     const struct byi_host_records before = byi_host_records();
     const char *call = "compile()";
     void *state = NULL;
-    bool loaded = false, stated = false;
+    bool is_loaded = false, has_state = false;
     byi_host_exhaust(b->compile ? n : UINT32_MAX);
     struct byoc_fail *fail = byi_kit_compile(kit, &s, &blob);
     if (!b->compile)
@@ -257,35 +258,36 @@ static bool run_exhausted(struct byi_kit *kit, const struct byi_sample *sample,
     if (!fail) {
         call = "load()";
         fail = byi_kit_load(kit, &s, &blob);
-        loaded = !fail;
+        is_loaded = !fail;
     }
     if (!fail) {
         call = "state_new()";
         fail = byi_kit_state_new(kit, &s, &state);
-        stated = !fail;
+        has_state = !fail;
     }
     if (!fail) {
         call = "run()";
         fail = byi_kit_run(kit, &s, state, e, 0, arena, found);
     }
-    const bool none = byi_host_records().acquired - before.acquired <= n;
+    const bool all_succeeded =
+        byi_host_records().acquired - before.acquired <= n;
     byi_host_exhaust(UINT32_MAX);
-    if (fail && none)
+    if (fail && all_succeeded)
         byi_kit_failed(kit, BYI_RULE_BUILDS,
                        "%s failed although every acquire() succeeded: %.800s",
-                       call, byi_kit_fail_text(fail, NULL));
+                       call, byi_kit_read_and_free_fail(fail, NULL));
     if (fail)
         check_exhausted(kit, fail, call, n);
-    if (stated)
+    if (has_state)
         byi_kit_state_close(kit, &s, state);
-    if (loaded)
+    if (is_loaded)
         byi_session_close(kit, &s);
     byi_kit_blob_free(kit, &blob);
     char after[80];
     snprintf(after, sizeof after, "%s without acquire() number %u",
              fail ? call : "all", n);
-    byi_host_balance(kit, &before, after);
-    return none;
+    byi_host_check_balance(kit, &before, after);
+    return all_succeeded;
 }
 
 void byi_kit_try_memory(struct byi_kit *kit, const struct byi_kit_case *c)
@@ -315,15 +317,16 @@ static uint64_t heap_now(void)
 static void check_level(struct byi_kit *kit, const uint64_t *heap, uint32_t n,
                         uint32_t cycles, const char *what)
 {
-    uint64_t least = UINT64_MAX;
+    uint64_t min_growth = UINT64_MAX;
     for (uint32_t i = 0; i + 1 < n; i++) {
-        const uint64_t more = heap[i + 1] > heap[i] ? heap[i + 1] - heap[i] : 0;
-        least = more < least ? more : least;
+        const uint64_t growth =
+            heap[i + 1] > heap[i] ? heap[i + 1] - heap[i] : 0;
+        min_growth = growth < min_growth ? growth : min_growth;
     }
-    if (least >= 16 * (uint64_t)cycles)
+    if (min_growth >= 16 * (uint64_t)cycles)
         byi_kit_failed(kit, BYI_RULE_HEAP,
                        "the heap grows by %llu bytes with every %s",
-                       (unsigned long long)(least / cycles), what);
+                       (unsigned long long)(min_growth / cycles), what);
 }
 
 void byi_kit_try_heap(struct byi_kit *kit, const struct byi_kit_case *c)
@@ -354,7 +357,7 @@ void byi_kit_try_heap(struct byi_kit *kit, const struct byi_kit_case *c)
                 byi_kit_run(kit, &s, state, &e, 0, scratch, found);
             if (fail)
                 byi_kit_failed(kit, BYI_RULE_RUNS, "run() failed: %.900s",
-                               byi_kit_fail_text(fail, NULL));
+                               byi_kit_read_and_free_fail(fail, NULL));
             byi_arena_free(&scratch);
         }
         heap[i] = heap_now();
@@ -366,17 +369,18 @@ void byi_kit_try_heap(struct byi_kit *kit, const struct byi_kit_case *c)
 
 /* --- malformed regions and blobs ------------------------------------------ */
 
-/* Load a malformed blob, with the code of `whole`. If load() accepts it, create
- * and free a state. `what` names the blob in messages. */
-static void load_malformed(struct byi_kit *kit, const struct byi_session *whole,
+/* Load a malformed blob, with the code of `session`. If load() accepts it,
+ * create and free a state. `what` names the blob in messages. */
+static void load_malformed(struct byi_kit *kit,
+                           const struct byi_session *session,
                            const struct byoc_blob *blob, const char *what)
 {
     const struct byi_host_records before = byi_host_records();
-    struct byi_session s = {.sample = whole->sample, .code = whole->code};
+    struct byi_session s = {.sample = session->sample, .code = session->code};
     struct byoc_fail *fail = byi_kit_load(kit, &s, blob);
     if (fail) {
         uint32_t code;
-        const char *reason = byi_kit_fail_text(fail, &code);
+        const char *reason = byi_kit_read_and_free_fail(fail, &code);
         if (code == BYOC_FAIL_INTERNAL || !*reason)
             byi_kit_failed(kit, BYI_RULE_HOSTILE,
                            "load() of %s failed with code %u and '%.300s', "
@@ -386,12 +390,12 @@ static void load_malformed(struct byi_kit *kit, const struct byi_session *whole,
         void *state;
         fail = byi_kit_state_new(kit, &s, &state);
         if (fail)
-            byi_kit_fail_text(fail, NULL);
+            byi_kit_read_and_free_fail(fail, NULL);
         else
             byi_kit_state_close(kit, &s, state);
         byi_session_close(kit, &s);
     }
-    byi_host_balance(kit, &before, what);
+    byi_host_check_balance(kit, &before, what);
 }
 
 /* Load prefixes of the blob, and copies in which random bytes are changed. */
@@ -402,15 +406,15 @@ static void load_damaged(struct byi_kit *kit, const struct byi_session *s,
     uint64_t state = seed + 1;
     char what[80];
     for (uint32_t i = 0; i < CUTS; i++) {
-        struct byoc_blob cut = *whole;
-        cut.bytes = i < 16 ? i : byi_draw(&state) % whole->bytes;
-        if (cut.bytes >= whole->bytes)
+        struct byoc_blob prefix = *whole;
+        prefix.bytes = i < 16 ? i : byi_draw(&state) % whole->bytes;
+        if (prefix.bytes >= whole->bytes)
             continue;
         snprintf(what, sizeof what, "the first %llu of %llu bytes",
-                 (unsigned long long)cut.bytes,
+                 (unsigned long long)prefix.bytes,
                  (unsigned long long)whole->bytes);
         byi_child_step(NULL, "load() of %s", what);
-        load_malformed(kit, s, &cut, what);
+        load_malformed(kit, s, &prefix, what);
     }
     char *copy = malloc(whole->bytes);
     for (uint32_t i = 0; copy && i < CHANGES; i++) {
@@ -439,13 +443,13 @@ void byi_kit_try_blob(struct byi_kit *kit, const struct byi_kit_case *c)
     struct byi_sample sample;
     struct byoc_blob blob, again;
     byi_zones_watch(kit);
-    byi_sample_any(kit, c->row, &sample);
+    byi_sample_make_first(kit, c->row, &sample);
     struct byi_session s = {.sample = &sample};
     for (int i = 0; i < 2; i++) {
         struct byoc_fail *fail = byi_kit_compile(kit, &s, i ? &again : &blob);
         if (fail)
             byi_kit_failed(kit, BYI_RULE_BUILDS, "compile() failed: %.900s",
-                           byi_kit_fail_text(fail, NULL));
+                           byi_kit_read_and_free_fail(fail, NULL));
     }
     if (blob.bytes != again.bytes ||
         memcmp(blob.data, again.data, blob.bytes) != 0)
@@ -472,12 +476,12 @@ struct runner {
     struct byi_expected e;
     struct byi_arena *arena;
     void *state, *scratch;
-    char wrong[600]; /* the error, or "" */
+    char error[600]; /* the error, or "" */
 };
 
 /* Run repeatedly, and compare the results. The memory is not guarded, so an
  * invalid access crashes the case. */
-static void *run_along(void *arg)
+static void *run_repeatedly(void *arg)
 {
     struct runner *r = arg;
     const struct byi_sample *sample = r->s->sample;
@@ -507,12 +511,12 @@ static void *run_along(void *arg)
     pthread_barrier_wait(r->begin);
     const uint64_t end = byi_now_ns() + MIN_MS * UINT64_C(1000000);
     for (int round = 0;
-         (round < MIN_ROUNDS || byi_now_ns() < end) && !*r->wrong; round++) {
+         (round < MIN_ROUNDS || byi_now_ns() < end) && !*r->error; round++) {
         for (uint32_t i = 0; i < n_out; i++)
             memset(out[i].data, 0x7f, byi_tensor_bytes(&out[i]));
         struct byoc_fail *fail = b->run(host, r->s->compiled, r->state, &args);
         if (fail) {
-            snprintf(r->wrong, sizeof r->wrong, "run() failed: %.500s",
+            snprintf(r->error, sizeof r->error, "run() failed: %.500s",
                      host->fail_text(fail));
             host->fail_free(fail);
         }
@@ -520,9 +524,9 @@ static void *run_along(void *arg)
             const struct byi_precision bound =
                 byi_precision_of(sample->m, sample->func, out[i].dtype);
             struct byoc_error err;
-            if (byi_kit_within(&out[i], &r->e.out[i], r->e.slack[i], &bound,
-                               &err) != BYOC_OK)
-                snprintf(r->wrong, sizeof r->wrong,
+            if (byi_kit_compare_output(&out[i], &r->e.out[i], r->e.slack[i],
+                                       &bound, &err) != BYOC_OK)
+                snprintf(r->error, sizeof r->error,
                          "round %d, output %u: %.500s", round, i, err.text);
         }
     }
@@ -536,7 +540,7 @@ void byi_kit_try_threads(struct byi_kit *kit, const struct byi_kit_case *c)
     struct runner runners[THREADS];
     pthread_t threads[THREADS];
     pthread_barrier_t begin;
-    byi_sample_any(kit, c->row, &sample);
+    byi_sample_make_first(kit, c->row, &sample);
     byi_session_open(kit, &sample, &s);
     pthread_barrier_init(&begin, NULL, THREADS);
     for (uint32_t i = 0; i < THREADS; i++) {
@@ -551,7 +555,7 @@ void byi_kit_try_threads(struct byi_kit *kit, const struct byi_kit_case *c)
     byi_child_step(NULL, "run() on %d threads", (int)THREADS);
     for (uint32_t i = 0; i < THREADS; i++) {
         const int error =
-            pthread_create(&threads[i], NULL, run_along, &runners[i]);
+            pthread_create(&threads[i], NULL, run_repeatedly, &runners[i]);
         if (error)
             byi_kit_end(kit, BYI_UNTESTED, 0,
                         "cannot start thread %u of %d: %s", i + 1, (int)THREADS,
@@ -560,12 +564,12 @@ void byi_kit_try_threads(struct byi_kit *kit, const struct byi_kit_case *c)
     for (uint32_t i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
     for (uint32_t i = 0; i < THREADS; i++) {
-        if (*runners[i].wrong)
+        if (*runners[i].error)
             byi_kit_failed(
                 kit, BYI_RULE_RACES,
                 "%d threads run one compiled region, each with its own "
                 "state; on thread %u, %s",
-                (int)THREADS, i, runners[i].wrong);
+                (int)THREADS, i, runners[i].error);
         byi_kit_state_close(kit, &s, runners[i].state);
         byi_kit_scratch_close(kit, runners[i].scratch);
     }

@@ -22,7 +22,8 @@ enum {
 static uint32_t n_threads = THREADS;
 
 /* values of host_block.mark */
-static const uint64_t living = 0x6b636f6c62636f79, dead = 0x646165646b636f6c;
+static const uint64_t live_mark = 0x6b636f6c62636f79,
+                      dead_mark = 0x646165646b636f6c;
 
 /* The head of a block, one cache line long. */
 struct host_block {
@@ -45,14 +46,14 @@ static void *acquire(void *ctx, uint64_t bytes)
 {
     (void)ctx;
     pthread_mutex_lock(&lock);
-    const bool none = records.acquired++ >= exhausted_at;
+    const bool fails = records.acquired++ >= exhausted_at;
     pthread_mutex_unlock(&lock);
-    if (none || bytes > (uint64_t)1 << 40)
+    if (fails || bytes > (uint64_t)1 << 40)
         return NULL;
     struct host_block *head = byi_acquire(sizeof *head + bytes + TAIL);
     if (!head)
         return NULL;
-    *head = (struct host_block){.mark = living, .bytes = bytes};
+    *head = (struct host_block){.mark = live_mark, .bytes = bytes};
     memcpy(head->place, byi_child_step_text(), sizeof head->place - 1);
     memset((char *)(head + 1), 0xcd, bytes); /* memory is not zeroed */
     memset((char *)(head + 1) + bytes, 0xa5, TAIL);
@@ -74,10 +75,10 @@ static void release(void *ctx, void *memory)
         return;
     struct host_block *head = (struct host_block *)memory - 1;
     const unsigned char *tail = (const unsigned char *)memory + head->bytes;
-    if (head->mark != living)
+    if (head->mark != live_mark)
         byi_kit_failed(current_kit, BYI_RULE_BALANCE, "%s released %s",
                        byi_child_step_text(),
-                       head->mark == dead
+                       head->mark == dead_mark
                            ? "a block twice"
                            : "memory that the host did not allocate");
     for (uint32_t i = 0; i < TAIL; i++)
@@ -88,7 +89,7 @@ static void release(void *ctx, void *memory)
                 "in %s",
                 (unsigned long long)(head->bytes + i),
                 (unsigned long long)head->bytes, head->place);
-    head->mark = dead;
+    head->mark = dead_mark;
     pthread_mutex_lock(&lock);
     records.live--;
     records.bytes -= head->bytes;
@@ -184,8 +185,9 @@ void byi_host_exhaust(uint32_t n)
     pthread_mutex_unlock(&lock);
 }
 
-void byi_host_balance(struct byi_kit *kit,
-                      const struct byi_host_records *before, const char *after)
+void byi_host_check_balance(struct byi_kit *kit,
+                            const struct byi_host_records *before,
+                            const char *after)
 {
     const struct byi_host_records b = records;
     if (b.live > before->live)
@@ -205,7 +207,7 @@ void byi_host_balance(struct byi_kit *kit,
             b.fails - before->fails > 1 ? "s were" : " was", after);
 }
 
-const char *byi_kit_fail_text(struct byoc_fail *fail, uint32_t *code)
+const char *byi_kit_read_and_free_fail(struct byoc_fail *fail, uint32_t *code)
 {
     static char copy[1000];
     snprintf(copy, sizeof copy, "%s", byi_failure_text(fail));

@@ -53,7 +53,7 @@ struct byi_verdict {
     char program[4000]; /* of a case with several rows: the graph as text */
     double seconds;     /* duration of the case */
     /* of a case of chains: how many it tried to generate, and how many ran */
-    uint32_t chains, ran;
+    uint32_t n_chains, n_ran;
 };
 
 /* The plug-in under test, and the options of the test. */
@@ -132,11 +132,12 @@ struct byi_host_records byi_host_records(void);
 void byi_host_exhaust(uint32_t n);
 /* End the case if there are more live blocks or failures than in `before`.
  * `after` names the last call in the message. */
-void byi_host_balance(struct byi_kit *kit,
-                      const struct byi_host_records *before, const char *after);
+void byi_host_check_balance(struct byi_kit *kit,
+                            const struct byi_host_records *before,
+                            const char *after);
 /* The text and code of a failure, which this frees. The text is static memory,
  * until the next call. */
-const char *byi_kit_fail_text(struct byoc_fail *fail, uint32_t *code);
+const char *byi_kit_read_and_free_fail(struct byoc_fail *fail, uint32_t *code);
 
 /* --- sample.c: random graphs that the plug-in accepts --------------------- */
 
@@ -162,8 +163,8 @@ void byi_sample_make(struct byi_kit *kit, const char *row, uint32_t number,
                      struct byi_sample *sample);
 /* Like byi_sample_make, for the first number whose graph the backend accepts;
  * ends the case if there is none. */
-void byi_sample_any(struct byi_kit *kit, const char *row,
-                    struct byi_sample *sample);
+void byi_sample_make_first(struct byi_kit *kit, const char *row,
+                           struct byi_sample *sample);
 
 /* Make a sample of a region of several kernels, from random rows. Ends the case
  * if none can be generated. */
@@ -311,10 +312,10 @@ void byi_kit_perturb(void *perturbation, const struct byi_func *f,
 /* Compare an output with the expected one. Returns BYOC_EINTERNAL and the
  * largest difference if too many elements exceed the tolerance. An expected NaN
  * matches any number. */
-enum byoc_status byi_kit_within(const struct byi_tensor *found,
-                                const struct byi_tensor *expected,
-                                const double *slack,
-                                const struct byi_precision *bound,
-                                struct byoc_error *err);
+enum byoc_status byi_kit_compare_output(const struct byi_tensor *found,
+                                        const struct byi_tensor *expected,
+                                        const double *slack,
+                                        const struct byi_precision *bound,
+                                        struct byoc_error *err);
 
 #endif

@@ -26,8 +26,8 @@ static void set_broadcast(struct byi_opgen *d, uint32_t i, uint32_t to)
     memcpy(dims, byi_opgen_dims_of(d, to), rank * sizeof *dims);
     const uint32_t kind = byi_opgen_draw_below(d, 6);
     const struct byi_pat_type *type = d->operands[i].required;
-    const bool one = type && !type->size.any && type->size.value == 1;
-    if (kind == 0 || one) { /* one number */
+    const bool is_single = type && !type->size.any && type->size.value == 1;
+    if (kind == 0 || is_single) { /* one number */
         const uint32_t r = byi_opgen_draw_chance(d, 50) ? 0 : 1;
         byi_opgen_set_dims(d, i, byi_opgen_dtype_of(d, to), r,
                            (const int64_t[]){1});
@@ -171,11 +171,11 @@ static bool conv(struct byi_opgen *d)
     if (!plan_image(d, spatial, last, &channels, space))
         return false;
     const bool large = enlarge_image(d, spatial, last, &channels, space);
-    const uint32_t how = byi_opgen_draw_below(d, 10);
-    int64_t groups = how < 6 || channels < 1 || large ? 1
-                     : how < 8                        ? channels
-                     : channels % 2 == 0              ? 2
-                                                      : 1;
+    const uint32_t choice = byi_opgen_draw_below(d, 10);
+    int64_t groups = choice < 6 || channels < 1 || large ? 1
+                     : choice < 8                        ? channels
+                     : channels % 2 == 0                 ? 2
+                                                         : 1;
     groups = byi_opgen_give_int(d, "groups", groups);
     if (groups < 1 || channels % groups)
         return false;
@@ -264,10 +264,10 @@ static void set_factor(struct byi_opgen *d, uint32_t i, uint32_t other,
      * axis of operand 1, unless the operand is transposed */
     const bool k_last = (other == 0) != flip_other;
     const int64_t k = dims[rank - (k_last ? 1 : 2)],
-                  free = byi_opgen_draw_size(d);
+                  other_size = byi_opgen_draw_size(d);
     const bool my_k_last = (i == 0) != flip_i;
-    dims[rank - 1] = my_k_last ? k : free;
-    dims[rank - 2] = my_k_last ? free : k;
+    dims[rank - 1] = my_k_last ? k : other_size;
+    dims[rank - 2] = my_k_last ? other_size : k;
     uint32_t skip = 0;
     if (rank > 2 &&
         byi_opgen_draw_chance(d, 35)) /* one matrix for all batches */
@@ -459,9 +459,9 @@ static bool transpose(struct byi_opgen *d)
         axes[i] = i;
     for (uint32_t i = rank; i > 1; i--) {
         const uint32_t k = byi_opgen_draw_below(d, i);
-        const int64_t kept = axes[k];
+        const int64_t swapped = axes[k];
         axes[k] = axes[i - 1];
-        axes[i - 1] = kept;
+        axes[i - 1] = swapped;
     }
     byi_opgen_give_ints(d, "axes", axes, rank);
     return true;
@@ -499,14 +499,13 @@ static bool split(struct byi_opgen *d)
     const uint32_t n = size > 2    ? 2 + byi_opgen_draw_below(d, 2)
                        : size == 2 ? 2
                                    : 1;
-    int64_t left = size;
+    int64_t remaining = size;
     for (uint32_t i = 0; i < n; i++) {
         const int64_t rest = (int64_t)(n - i - 1);
-        sizes[i] =
-            i + 1 == n
-                ? left
-                : 1 + (int64_t)byi_opgen_draw_below(d, (uint32_t)(left - rest));
-        left -= sizes[i];
+        sizes[i] = i + 1 == n ? remaining
+                              : 1 + (int64_t)byi_opgen_draw_below(
+                                        d, (uint32_t)(remaining - rest));
+        remaining -= sizes[i];
     }
     byi_opgen_give_ints(d, "sizes", sizes, n);
     return true;
@@ -619,10 +618,10 @@ static bool blocks(struct byi_opgen *d)
 
 static bool layout_transform(struct byi_opgen *d)
 {
-    static const char *const both[][2] = {{"NCHW", "NHWC"},   {"NHWC", "NCHW"},
-                                          {"NCW", "NWC"},     {"NWC", "NCW"},
-                                          {"NCDHW", "NDHWC"}, {"OIHW", "HWIO"}};
-    const char *const *pair = both[byi_opgen_draw_below(d, BYI_COUNT(both))];
+    static const char *const pairs[][2] = {
+        {"NCHW", "NHWC"}, {"NHWC", "NCHW"},   {"NCW", "NWC"},
+        {"NWC", "NCW"},   {"NCDHW", "NDHWC"}, {"OIHW", "HWIO"}};
+    const char *const *pair = pairs[byi_opgen_draw_below(d, BYI_COUNT(pairs))];
     byi_opgen_give_string(d, "src_layout", pair[0]);
     byi_opgen_give_string(d, "dst_layout", pair[1]);
     return byi_opgen_plan_random(d, 0, (uint32_t)strlen(pair[0]));
@@ -656,27 +655,28 @@ static bool resize(struct byi_opgen *d)
 /* --- quantised, sequences ------------------------------------------------- */
 
 /* quantize and dequantize: one scale, or one for each index of an axis */
-static bool quantized(struct byi_opgen *d)
+static bool quantize_or_dequantize(struct byi_opgen *d)
 {
-    static const enum byoc_dtype bits[] = {BYOC_U8, BYOC_I8, BYOC_U8, BYOC_I8,
-                                           BYOC_I32};
+    static const enum byoc_dtype integer_types[] = {BYOC_U8, BYOC_I8, BYOC_U8,
+                                                    BYOC_I8, BYOC_I32};
     const bool to_float = d->op->id == BYI_OP_DEQUANTIZE;
     const enum byoc_dtype integer =
-        bits[byi_opgen_draw_below(d, to_float ? 5 : 4)];
-    const enum byoc_dtype before = d->dtype;
+        integer_types[byi_opgen_draw_below(d, to_float ? 5 : 4)];
+    const enum byoc_dtype default_dtype = d->dtype;
     if (to_float)
         d->dtype = integer;
     if (!byi_opgen_plan_random(d, 0, UINT32_MAX))
         return false;
-    d->dtype = before;
+    d->dtype = default_dtype;
     const uint32_t rank = byi_opgen_rank_of(d, 0);
-    const bool many = rank > 1 && byi_opgen_draw_chance(d, 25);
+    const bool per_axis = rank > 1 && byi_opgen_draw_chance(d, 25);
     const int64_t n =
-        many ? byi_opgen_dims_of(d, 0)[byi_opgen_give_int(d, "axis", 1)] : 1;
+        per_axis ? byi_opgen_dims_of(d, 0)[byi_opgen_give_int(d, "axis", 1)]
+                 : 1;
     byi_opgen_set_dims(d, 1, to_float ? d->dtype : byi_opgen_dtype_of(d, 0),
-                       many, &n);
+                       per_axis, &n);
     byi_opgen_set_dims(d, 2, to_float ? byi_opgen_dtype_of(d, 0) : integer,
-                       many, &n);
+                       per_axis, &n);
     return true;
 }
 
@@ -689,10 +689,10 @@ static bool recurrent(struct byi_opgen *d)
                                                        : 4;
     const bool first =
         byi_opgen_give_int(d, "batch_first", byi_opgen_draw_chance(d, 25)) != 0;
-    const char *way = byi_opgen_give_string(
+    const char *direction = byi_opgen_give_string(
         d, "direction",
         byi_opgen_draw_word(d, "forward|reverse|bidirectional"));
-    const int64_t directions = strcmp(way, "bidirectional") == 0 ? 2 : 1;
+    const int64_t directions = strcmp(direction, "bidirectional") == 0 ? 2 : 1;
     const int64_t hidden = 1 + byi_opgen_draw_below(d, 9),
                   input = byi_opgen_dims_of(d, 0)[2];
     const int64_t batch = byi_opgen_dims_of(d, 0)[first ? 0 : 1];
@@ -746,7 +746,7 @@ static const struct {
     {BYI_OP_STRIDED_SLICE, 1, strided_slice}, {BYI_OP_TAKE, 1, take}, {BYI_OP_GATHER, 1, gather}, {BYI_OP_TILE, 0, tile},
     {BYI_OP_BROADCAST_TO, 0, broadcast_to}, {BYI_OP_NN_PAD, 0, pad}, {BYI_OP_DEPTH_TO_SPACE, -1, blocks},
     {BYI_OP_SPACE_TO_DEPTH, -1, blocks}, {BYI_OP_LAYOUT_TRANSFORM, -1, layout_transform}, {BYI_OP_RESIZE, -1, resize},
-    {BYI_OP_QUANTIZE, -1, quantized}, {BYI_OP_DEQUANTIZE, -1, quantized},
+    {BYI_OP_QUANTIZE, -1, quantize_or_dequantize}, {BYI_OP_DEQUANTIZE, -1, quantize_or_dequantize},
     {BYI_OP_NN_RNN, -1, recurrent}, {BYI_OP_NN_GRU, -1, recurrent}, {BYI_OP_NN_LSTM, -1, recurrent},
 };
 
@@ -763,7 +763,7 @@ static void give_rest(struct byi_opgen *d)
 {
     for (uint32_t i = 0; i < d->op->n_attrs; i++) {
         const struct byi_attr_def *def = &d->op->attrs[i];
-        if (byi_opgen_is_given(d, def->name))
+        if (byi_opgen_has_attr(d, def->name))
             continue;
         if (byi_opgen_pinned(d, def->name))
             byi_opgen_give_pinned(d, def);

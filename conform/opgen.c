@@ -209,18 +209,18 @@ const struct byi_pat_test *byi_opgen_pinned(const struct byi_opgen *d,
     return NULL;
 }
 
-bool byi_opgen_is_given(const struct byi_opgen *d, const char *name)
+bool byi_opgen_has_attr(const struct byi_opgen *d, const char *name)
 {
-    for (uint32_t i = 0; i < d->n_given; i++)
-        if (strcmp(d->given[i].name, name) == 0)
+    for (uint32_t i = 0; i < d->n_attrs; i++)
+        if (strcmp(d->attrs[i].name, name) == 0)
             return true;
     return false;
 }
 
 static void add_attr(struct byi_opgen *d, struct byi_attr attr)
 {
-    if (d->n_given < BYI_MAX_GIVEN && !byi_opgen_is_given(d, attr.name))
-        d->given[d->n_given++] = attr;
+    if (d->n_attrs < BYI_MAX_OPGEN_ATTRS && !byi_opgen_has_attr(d, attr.name))
+        d->attrs[d->n_attrs++] = attr;
 }
 
 /* Give an attribute of one value: one of those that the pattern requires,
@@ -289,21 +289,21 @@ static void give_pinned_list(struct byi_opgen *d,
 {
     const struct byi_pat_test *pin = byi_opgen_pinned(d, def->name);
     struct byi_attr list = pin->values[byi_opgen_draw_below(d, pin->n)];
-    const bool one = list.kind != def->kind;
-    if (one)
+    const bool is_single = list.kind != def->kind;
+    if (is_single)
         list.n = 1;
     if (def->kind == BYI_ATTR_INTS) {
         int64_t *ints = byi_arena_calloc(d->arena, list.n + 1u, sizeof *ints);
         for (uint32_t i = 0; i < list.n; i++)
-            ints[i] = one                               ? list.i
+            ints[i] = is_single                         ? list.i
                       : list.ints[i] == BYI_PAT_ANY_INT ? 1
                                                         : list.ints[i];
         list.ints = ints;
-    } else if (def->kind == BYI_ATTR_FLOATS && one) {
+    } else if (def->kind == BYI_ATTR_FLOATS && is_single) {
         double *f = byi_arena_alloc(d->arena, sizeof *f);
         *f = list.kind == BYI_ATTR_INT ? (double)list.i : list.f;
         list.floats = f;
-    } else if (one) {
+    } else if (is_single) {
         const char **text = byi_arena_alloc(d->arena, sizeof *text);
         *text = list.s;
         list.strings = text;

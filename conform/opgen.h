@@ -46,7 +46,7 @@ bool byi_opgen_plan_random(struct byi_opgen *d, uint32_t i, uint32_t rank);
 const struct byi_pat_test *byi_opgen_pinned(const struct byi_opgen *d,
                                             const char *name);
 /* Whether the attribute has been set. */
-bool byi_opgen_is_given(const struct byi_opgen *d, const char *name);
+bool byi_opgen_has_attr(const struct byi_opgen *d, const char *name);
 /* Set an attribute to the value that the pattern requires, otherwise to
  * `value`, and return the value. Sets nothing if the operator has no such
  * attribute. byi_opgen_give_int also sets bools and dtypes. */

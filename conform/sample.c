@@ -11,10 +11,10 @@
 #include <string.h>
 
 enum {
-    MAX_DRAWN = 400, /* graphs tried for a sample */
-    MAX_REFUSED = 6, /* of them, how many the plug-in may refuse */
-    MAX_ANY = 24,    /* samples tried by byi_sample_any */
-    MAX_ROWS = 4096  /* rows of a plug-in that are wrapped */
+    MAX_DRAWN = 400,  /* graphs tried for a sample */
+    MAX_REFUSED = 6,  /* of them, how many the plug-in may refuse */
+    MAX_NUMBERS = 24, /* samples tried by byi_sample_make_first */
+    MAX_ROWS = 4096   /* rows of a plug-in that are wrapped */
 };
 
 static const struct byoc_backend *plugin_backend;
@@ -56,18 +56,18 @@ static const char *accept(const struct byoc_host *host,
         &plugin_backend->patterns[match->pattern->row - wrapped_rows];
     if (!row->accept)
         return NULL;
-    char before[sizeof last_reason] = "";
+    char first_text[sizeof last_reason] = "";
     byi_child_step(NULL, "accept() of %s", row->name);
     const char *first = row->accept(host, m);
     if (first)
-        snprintf(before, sizeof before, "%s", first);
+        snprintf(first_text, sizeof first_text, "%s", first);
     const char *again = row->accept(host, m);
-    if (!first != !again || (again && strcmp(before, again) != 0))
+    if (!first != !again || (again && strcmp(first_text, again) != 0))
         byi_kit_failed(
             current_kit, BYI_RULE_PURE,
             "accept() of %s returned '%.300s' at first, and '%.300s' when "
             "it was called again",
-            row->name, first ? before : "yes", again ? again : "yes");
+            row->name, first ? first_text : "yes", again ? again : "yes");
     if (again && !*again)
         byi_kit_failed(current_kit, BYI_RULE_REASON,
                        "accept() of %s refused without a reason", row->name);
@@ -105,7 +105,7 @@ static struct byoc_fail *probe(const struct byoc_host *host,
     }
     struct byi_host_records after = before;
     after.fails += fail != NULL;
-    byi_host_balance(current_kit, &after, "probe()");
+    byi_host_check_balance(current_kit, &after, "probe()");
     byi_child_step(NULL, "the kit");
     return fail;
 }
@@ -245,26 +245,26 @@ static enum match_outcome match_graph(struct byi_backends *backends,
 
 /* End the case with the reason why the row has no sample. */
 static _Noreturn void give_up(struct byi_kit *kit, const char *row,
-                              uint32_t refused, uint32_t elsewhere,
+                              uint32_t n_refused, uint32_t n_other_row,
                               const struct byoc_error *err)
 {
-    if (refused)
+    if (n_refused)
         byi_kit_end(kit, BYI_REFUSED, 0, "%s", last_reason);
     byi_kit_end(kit, BYI_UNTESTED, 0, "no graph could be made for %s: %s%s",
-                row, elsewhere ? "another row comes first: " : "", err->text);
+                row, n_other_row ? "another row comes first: " : "", err->text);
 }
 
 /* Try to generate graph `number`. If that fails, returns false, and sets the
  * numbers of refused graphs and of graphs that other rows match. */
 static bool try_sample(struct byi_kit *kit, const char *row, uint32_t number,
-                       struct byi_sample *s, uint32_t *refused,
-                       uint32_t *elsewhere, struct byoc_error *err)
+                       struct byi_sample *s, uint32_t *n_refused,
+                       uint32_t *n_other_row, struct byoc_error *err)
 {
     struct byi_backends *backends = open_backends(kit);
     const struct byi_pattern *pattern = find_row(kit, backends, row);
     const uint64_t base = byi_kit_seed(kit, row, number);
-    *refused = *elsewhere = 0;
-    for (uint32_t i = 0; i < MAX_DRAWN && *refused < MAX_REFUSED; i++) {
+    *n_refused = *n_other_row = 0;
+    for (uint32_t i = 0; i < MAX_DRAWN && *n_refused < MAX_REFUSED; i++) {
         struct byi_module *m;
         *s = (struct byi_sample){0};
         if (byi_generate(&pattern, 1, BYI_TOPOLOGY_NET, number % BYI_N_EMPHASES,
@@ -277,8 +277,8 @@ static bool try_sample(struct byi_kit *kit, const char *row, uint32_t number,
             match_graph(backends, &m, row, s, err);
         if (outcome == MATCHED)
             return true;
-        *refused += outcome == REFUSED;
-        *elsewhere += outcome == OTHER_ROW;
+        *n_refused += outcome == REFUSED;
+        *n_other_row += outcome == OTHER_ROW;
         byi_sample_free(s);
     }
     return false;
@@ -288,40 +288,40 @@ void byi_sample_make(struct byi_kit *kit, const char *row, uint32_t number,
                      struct byi_sample *sample)
 {
     struct byoc_error err = {.text = ""};
-    uint32_t refused, elsewhere;
-    if (!try_sample(kit, row, number, sample, &refused, &elsewhere, &err))
-        give_up(kit, row, refused, elsewhere, &err);
+    uint32_t n_refused, n_other_row;
+    if (!try_sample(kit, row, number, sample, &n_refused, &n_other_row, &err))
+        give_up(kit, row, n_refused, n_other_row, &err);
 }
 
-void byi_sample_any(struct byi_kit *kit, const char *row,
-                    struct byi_sample *sample)
+void byi_sample_make_first(struct byi_kit *kit, const char *row,
+                           struct byi_sample *sample)
 {
     struct byoc_error err = {.text = ""};
-    uint32_t refused = 0, elsewhere = 0, any = 0;
-    for (uint32_t i = 0; i < MAX_ANY; i++) {
-        if (try_sample(kit, row, i, sample, &refused, &elsewhere, &err))
+    uint32_t n_refused = 0, n_other_row = 0, n_refused_total = 0;
+    for (uint32_t i = 0; i < MAX_NUMBERS; i++) {
+        if (try_sample(kit, row, i, sample, &n_refused, &n_other_row, &err))
             return;
-        any += refused;
+        n_refused_total += n_refused;
     }
-    give_up(kit, row, any, elsewhere, &err);
+    give_up(kit, row, n_refused_total, n_other_row, &err);
 }
 
 /* --- regions of several kernels ------------------------------------------- */
 
-/* Set s->func to the largest region with more than `most` kernels. Returns
- * false if there is none. */
-static bool find_region(struct byi_sample *s, uint32_t most)
+/* Set s->func to the largest region with more than `max_kernels` kernels.
+ * Returns false if there is none. */
+static bool find_region(struct byi_sample *s, uint32_t max_kernels)
 {
-    const uint32_t before = most;
+    const uint32_t before = max_kernels;
     for (uint32_t i = 0; i < s->m->funcs.n; i++) {
         const struct byi_func *f = s->m->funcs.at[i];
         const uint32_t n = count_nodes(f, BYI_CALL); /* kernels (composites) */
-        if (f->dead || !f->attr.compiler || n <= most)
+        if (f->dead || !f->attr.compiler || n <= max_kernels)
             continue;
-        most = n;
+        max_kernels = n;
         s->func = i;
     }
-    return most > before;
+    return max_kernels > before;
 }
 
 /* Record the sample's module in the verdict, partition it, and write its

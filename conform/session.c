@@ -96,12 +96,12 @@ struct byi_lent_region byi_session_lend(struct byi_kit *kit,
                                        .symbol =
                                            name ? byi_zone_data(name) : NULL,
                                        .code = code};
-    struct byi_zone *all =
+    struct byi_zone *region_zone =
         copy_to_zone(kit, &region, sizeof region, 8, "struct byoc_region");
-    lent.region = byi_zone_data(all);
+    lent.region = byi_zone_data(region_zone);
     lent.zones[lent.n++] = list;
     lent.zones[lent.n++] = json;
-    lent.zones[lent.n++] = all;
+    lent.zones[lent.n++] = region_zone;
     if (name)
         lent.zones[lent.n++] = name;
     return lent;
@@ -227,7 +227,7 @@ static const char *report_not_built(struct byi_kit *kit,
                                     const char *accepted_by, const char *call)
 {
     uint32_t code;
-    const char *reason = byi_kit_fail_text(fail, &code);
+    const char *reason = byi_kit_read_and_free_fail(fail, &code);
     if (!sample->joined || code != BYOC_FAIL_UNSUPPORTED || !*reason)
         byi_kit_failed(kit, BYI_RULE_BUILDS,
                        "%s failed after %s succeeded: %.900s", call,
@@ -236,8 +236,9 @@ static const char *report_not_built(struct byi_kit *kit,
 }
 
 /* A byoc_trace_fn that checks a step of describe(). */
-static void check_described(void *ctx, const char *name, const char *impl,
-                            const char *sources, uint64_t begin, uint64_t end)
+static void check_described_step(void *ctx, const char *name, const char *impl,
+                                 const char *sources, uint64_t begin,
+                                 uint64_t end)
 {
     (void)begin, (void)end;
     if (!name || !*name || !impl || !*impl || !sources)
@@ -255,7 +256,7 @@ static void ask_description(struct byi_kit *kit, const struct byi_session *s)
     if (!b->describe)
         return;
     byi_child_step(NULL, "describe()");
-    b->describe(byi_kit_host(kit), s->compiled, check_described, kit);
+    b->describe(byi_kit_host(kit), s->compiled, check_described_step, kit);
     byi_child_step(NULL, "the kit");
 }
 
@@ -303,10 +304,10 @@ void byi_session_close(struct byi_kit *kit, struct byi_session *s)
 
 /* Returns the bytes that `call`, the backend's function `name`, returns each
  * time. */
-static uint64_t same_bytes(struct byi_kit *kit, const struct byi_session *s,
-                           const char *name,
-                           uint64_t (*call)(const struct byoc_host *host,
-                                            const void *compiled))
+static uint64_t call_bytes_twice(struct byi_kit *kit,
+                                 const struct byi_session *s, const char *name,
+                                 uint64_t (*call)(const struct byoc_host *host,
+                                                  const void *compiled))
 {
     const struct byoc_host *host = byi_kit_host(kit);
     byi_child_step(NULL, "%s", name);
@@ -327,7 +328,7 @@ void *byi_kit_scratch_open(struct byi_kit *kit, struct byi_session *s)
     if (!b->scratch_bytes)
         return NULL;
     const uint64_t bytes =
-        same_bytes(kit, s, "scratch_bytes()", b->scratch_bytes);
+        call_bytes_twice(kit, s, "scratch_bytes()", b->scratch_bytes);
     struct byi_zone *z =
         byi_zone_new(kit, bytes, BYI_ALIGN, "the scratch memory");
     memset(byi_zone_data(z), 0x7f, (size_t)bytes);
@@ -350,7 +351,7 @@ struct byoc_fail *byi_kit_state_new(struct byi_kit *kit, struct byi_session *s,
     *state = NULL;
     if (b->state_bytes) {
         const uint64_t bytes =
-            same_bytes(kit, s, "state_bytes()", b->state_bytes);
+            call_bytes_twice(kit, s, "state_bytes()", b->state_bytes);
         struct byi_zone *z =
             byi_zone_new(kit, bytes, BYI_ALIGN, "the state's memory");
         *state = byi_zone_data(z);
@@ -369,7 +370,7 @@ void *byi_kit_state_open(struct byi_kit *kit, struct byi_session *s)
     struct byoc_fail *fail = byi_kit_state_new(kit, s, &state);
     if (fail)
         byi_kit_failed(kit, BYI_RULE_RUNS, "state_new() failed: %.900s",
-                       byi_kit_fail_text(fail, NULL));
+                       byi_kit_read_and_free_fail(fail, NULL));
     return state;
 }
 
@@ -410,17 +411,18 @@ static struct byi_tensor perturb_input(const struct byi_tensor *t,
                                        struct byi_perturbation *perturbation)
 {
     enum { UNITS = 32 };
-    struct byi_tensor moved = *t;
+    struct byi_tensor perturbed = *t;
     if (!byi_dtype_is_float(t->dtype))
-        return moved;
-    const double off = UNITS * byi_kit_epsilon(t->dtype);
-    moved.data = byi_arena_copy(arena, t->data, byi_tensor_bytes(t));
+        return perturbed;
+    const double change = UNITS * byi_kit_epsilon(t->dtype);
+    perturbed.data = byi_arena_copy(arena, t->data, byi_tensor_bytes(t));
     for (int64_t i = byi_elements(t->rank, t->dims); i-- > 0;)
-        byi_tensor_set(
-            &moved, i,
-            byi_tensor_float(t, i) *
-                (byi_perturbation_draw_up(perturbation) ? 1 + off : 1 - off));
-    return moved;
+        byi_tensor_set(&perturbed, i,
+                       byi_tensor_float(t, i) *
+                           (byi_perturbation_draw_up(perturbation)
+                                ? 1 + change
+                                : 1 - change));
+    return perturbed;
 }
 
 /* The distance of x and y. Infinite if it is not finite, or if one number is
@@ -428,10 +430,10 @@ static struct byi_tensor perturb_input(const struct byi_tensor *t,
  * after a division by a number that may be zero. */
 static double distance(double x, double y)
 {
-    const double d = fabs(x - y), most = fmax(fabs(x), fabs(y));
+    const double d = fabs(x - y), larger = fmax(fabs(x), fabs(y));
     if (x == y)
         return 0.0;
-    return !isfinite(d) || (most > 1e4 && d > 0.5 * most) ? INFINITY : d;
+    return !isfinite(d) || (larger > 1e4 && d > 0.5 * larger) ? INFINITY : d;
 }
 
 /* Run on perturbed numbers, and increase e->slack to at least twice the
@@ -587,8 +589,8 @@ static uint32_t find_wrong(const struct byi_sample *sample,
     for (uint32_t i = 0; i < sample->n_out; i++) {
         const struct byi_precision bound =
             byi_precision_of(sample->m, sample->func, e->out[i].dtype);
-        if (byi_kit_within(&found[i], &e->out[i], e->slack[i], &bound, err) !=
-            BYOC_OK)
+        if (byi_kit_compare_output(&found[i], &e->out[i], e->slack[i], &bound,
+                                   err) != BYOC_OK)
             return i;
     }
     return sample->n_out;
@@ -647,7 +649,7 @@ void byi_kit_run_checked(struct byi_kit *kit, struct byi_session *s,
         byi_kit_run(kit, s, state, &e, align, arena, found);
     if (fail)
         byi_kit_failed(kit, BYI_RULE_RUNS, "run() failed: %.900s",
-                       byi_kit_fail_text(fail, NULL));
+                       byi_kit_read_and_free_fail(fail, NULL));
     byi_kit_compare(kit, s->sample, &e, found);
     byi_arena_free(&arena);
 }

@@ -73,19 +73,19 @@ static bool run_case(struct byoc_compiled *compiled, const struct byi_kit *kit,
     if (byoc_compiled_load(compiled, &params, &model, err) != BYOC_OK)
         return false;
     struct byi_arena *arena = byi_arena_new();
-    bool fine = true;
-    for (uint32_t i = 0; fine; i++) {
+    bool is_expected = true;
+    for (uint32_t i = 0; is_expected; i++) {
         char set[PATH_BYTES];
         snprintf(set, sizeof set, "%s/test_data_set_%u", folder, i);
         DIR *dir = opendir(set);
         if (!dir)
             break;
         closedir(dir);
-        fine = run_set(model, set, arena, err);
+        is_expected = run_set(model, set, arena, err);
     }
     byi_arena_free(&arena);
     byoc_model_free(&model);
-    return fine;
+    return is_expected;
 }
 
 void byi_kit_try_suite(struct byi_kit *kit, const struct byi_kit_case *c)

@@ -126,41 +126,42 @@ void byi_zone_free(struct byi_kit *kit, const void *data)
 }
 
 /* End the case because the plug-in accessed memory that it must not access.
- * `did` is the kind of access, such as "read"; `past` is the rule against
+ * `verb` is the kind of access, such as "read"; `past_rule` is the rule against
  * accesses past the end. */
 static void report_access(const struct byi_zone *z, const char *at,
-                          const char *did, enum byi_conform_rule past)
+                          const char *verb, enum byi_conform_rule past_rule)
 {
     struct byi_kit *kit = current_kit;
     if (z->access == BYI_LENT_GONE)
         byi_kit_failed(kit, BYI_RULE_KEPT,
                        "%s %s %s of an earlier call, which is over",
-                       byi_child_step_text(), did, z->name);
+                       byi_child_step_text(), verb, z->name);
     if (at < z->base + z->mapped)
         byi_kit_failed(kit, BYI_RULE_CONSTANT, "%s %s %s, which is read-only",
-                       byi_child_step_text(), did, z->name);
-    byi_kit_failed(kit, past, "%s %s byte %td of %s, which has %zu bytes",
-                   byi_child_step_text(), did, at - z->data, z->name, z->bytes);
+                       byi_child_step_text(), verb, z->name);
+    byi_kit_failed(kit, past_rule, "%s %s byte %td of %s, which has %zu bytes",
+                   byi_child_step_text(), verb, at - z->data, z->name,
+                   z->bytes);
 }
 
 /* Handle SIGSEGV and SIGBUS: if the address is in a zone, end the case. */
 static void on_fault(int number, siginfo_t *info, void *context)
 {
     const char *at = info->si_addr;
-    const char *did = "touched";
-    enum byi_conform_rule past = BYI_RULE_READS;
+    const char *verb = "touched";
+    enum byi_conform_rule past_rule = BYI_RULE_READS;
 #if defined(__x86_64__)
     const ucontext_t *c = context;
     const bool write = c->uc_mcontext.gregs[REG_ERR] & 2;
-    did = write ? "wrote to" : "read";
-    past = write ? BYI_RULE_WRITES : BYI_RULE_READS;
+    verb = write ? "wrote to" : "read";
+    past_rule = write ? BYI_RULE_WRITES : BYI_RULE_READS;
 #else
     (void)context;
 #endif
     for (uint32_t i = n_zones; i-- > 0;)
         if (at >= zones[i].base &&
             at < zones[i].base + zones[i].mapped + page_bytes())
-            report_access(&zones[i], at, did, past);
+            report_access(&zones[i], at, verb, past_rule);
     /* not in a zone: the access faults again, and then ends the process */
     signal(number, SIG_DFL);
 }
