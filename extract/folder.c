@@ -73,7 +73,7 @@ static enum byoc_status write_outputs(const struct byi_extract *x,
 
 static void add_readme(const struct byi_extract *x, struct byi_text *out)
 {
-    const char *v = x->backend ? x->backend : "BACKEND";
+    const char *backend = x->backend ? x->backend : "BACKEND";
     byi_text_addf(
         out,
         "A region of a model, as a program of its own: region.ir with its\n"
@@ -84,7 +84,7 @@ static void add_readme(const struct byi_extract *x, struct byi_text *out)
         "    byoc compare region.ir --data . --native       # expected: same\n"
         "    byoc compare region.ir --data . --backend %s\n"
         "    byoc partition region.ir --backend %s          # as JSON\n",
-        v, v);
+        backend, backend);
 }
 
 static enum byoc_status fill_folder(const struct byi_extract *x,

@@ -44,6 +44,8 @@ static const struct edit no_edit = {.result = BYI_NO_ID,
                                     .replacement = BYI_NO_ID,
                                     .simplified = BYI_NO_ID};
 
+/* The state of reducing a region, which drops operators as long as the test
+ * still fails. */
 struct reducer {
     struct byi_region_reduction *r;
     const struct byi_extract *x;    /* the region to reduce */
@@ -77,9 +79,9 @@ static int run_test(const struct byi_region_reduction *r, const char *folder,
     const pid_t child = byi_temp_fork(true, &entry);
     const int error = errno;
     if (child == 0) {
-        const int nothing = open("/dev/null", O_WRONLY);
-        if (chdir(folder) != 0 || dup2(nothing, STDOUT_FILENO) < 0 ||
-            dup2(nothing, STDERR_FILENO) < 0)
+        const int null_fd = open("/dev/null", O_WRONLY);
+        if (chdir(folder) != 0 || dup2(null_fd, STDOUT_FILENO) < 0 ||
+            dup2(null_fd, STDERR_FILENO) < 0)
             _exit(125);
         execl("/bin/sh", "sh", "-c", r->test, (char *)NULL);
         _exit(125);
@@ -212,11 +214,11 @@ static bool value_of(const struct reduced_program *s, byi_id id,
     const byi_id result = f->result;
     uint32_t n = 0;
     f->result = id;
-    const bool fine =
+    const bool succeeded =
         byi_interp_run(s->m, byi_func_find(s->m, "main"), s->in, s->n_in, arena,
                        out, 1, &n, err) == BYOC_OK;
     f->result = result;
-    return fine && n == 1;
+    return succeeded && n == 1;
 }
 
 /* The node that is read instead of `id`. */
@@ -310,17 +312,17 @@ static bool rewrite_program(const struct reduced_program *from,
     w.map = byi_arena_calloc(scratch, w.f->nodes.n, sizeof *w.map);
     w.used = byi_arena_calloc(scratch, w.f->nodes.n, sizeof *w.used);
     mark_used(&w, result);
-    bool fine = true;
-    for (byi_id id = 0; fine && id < w.f->nodes.n; id++)
+    bool succeeded = true;
+    for (byi_id id = 0; succeeded && id < w.f->nodes.n; id++)
         if (w.used[id])
-            fine = add_node(&w, id, err);
-    if (fine)
+            succeeded = add_node(&w, id, err);
+    if (succeeded)
         w.main->result = w.map[result];
     byi_arena_free(&scratch);
-    if (!fine)
+    if (!succeeded)
         free_program(&w.to);
     *out = w.to;
-    return fine;
+    return succeeded;
 }
 
 /* Try the edit; keep it if the test still fails in the same way. */
@@ -426,16 +428,16 @@ static bool skip_node(struct reducer *d)
 static int64_t next_size(const struct reducer *d, int64_t under)
 {
     const struct byi_func *f = main_of(&d->program);
-    int64_t most = 0;
+    int64_t largest = 0;
     for (byi_id id = 0; id < f->nodes.n; id++) {
         const struct byi_node *n = &f->nodes.at[id];
         for (uint32_t i = 0; n->type->kind == BYI_TENSOR && i < n->type->rank &&
                              (n->kind == BYI_PARAM || n->kind == BYI_CONST);
              i++)
-            if (n->type->dims[i] < under && n->type->dims[i] > most)
-                most = n->type->dims[i];
+            if (n->type->dims[i] < under && n->type->dims[i] > largest)
+                largest = n->type->dims[i];
     }
-    return most;
+    return largest;
 }
 
 /* Replace a size by a smaller one, the largest size first. */
@@ -516,13 +518,13 @@ enum byoc_status byi_extract_reduce(struct byi_extract *x,
                                     struct byoc_error *err)
 {
     struct reducer d = {.r = r, .x = x, .err = err};
-    const struct reduced_program whole = {
+    const struct reduced_program region = {
         .m = x->m,
         .n_in = x->n_in,
         .in = (struct byi_tensor *)(uintptr_t)x->in};
     struct byoc_error why;
     r->n_tests = 0;
-    if (!rewrite_program(&whole, &no_edit, &d.program, &why))
+    if (!rewrite_program(&region, &no_edit, &d.program, &why))
         return byi_fail(err, BYOC_EUNSUPPORTED,
                         "the region cannot be reduced: %s", why.text);
     r->code = try_program(&d, &d.program, &why);

@@ -7,10 +7,14 @@
 
 #include "runtime_native/native.h"
 
-enum { MAX_DEPTH = 100000, MAX_IN = 512 };
+enum {
+    MAX_DEPTH = 100000, /* of calls inside each other */
+    MAX_IN = 512,       /* operands of a node */
+};
 
 enum value_kind { TENSOR, TUPLE, FUNC };
 
+/* The value of a node. */
 struct value {
     enum value_kind kind;
     struct byi_tensor t; /* TENSOR */
@@ -26,11 +30,12 @@ struct active_call {
     uint32_t base;
 };
 
+/* The state of running a module. */
 struct interp {
     const struct byi_module *m;
     struct byi_arena *arena;
     struct byoc_error *err;
-    int64_t next_symbol;
+    int64_t next_symbol;    /* the last fresh symbol; they count down */
     byi_perturb_fn perturb; /* or NULL */
     void *perturb_ctx;
     BYI_VEC(struct active_call) calls; /* the outermost first */

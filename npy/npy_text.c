@@ -114,15 +114,15 @@ uint32_t byi_npy_text_width(const struct byi_tensor *t)
 {
     const char *const *at = t->data;
     const int64_t n = byi_elements(t->rank, t->dims);
-    uint32_t most = 1;
+    uint32_t longest = 1;
 
     for (int64_t i = 0; i < n; i++) {
         uint32_t length = 0;
         for (const char *c = at[i]; *c; length++)
             next_code(&c);
-        most = length > most ? length : most;
+        longest = length > longest ? length : longest;
     }
-    return most;
+    return longest;
 }
 
 void byi_npy_write_text(const struct byi_tensor *t, uint32_t width,

@@ -20,6 +20,7 @@ struct lent_outs {
     uint32_t n;
 };
 
+/* The state of converting a graph to the form that backends read. */
 struct lender {
     const struct byi_graph *from;
     const struct byoc_region *region;

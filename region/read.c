@@ -508,10 +508,10 @@ static enum byoc_status check_outs(struct region_reader *r,
 {
     const struct byi_type *last = node->steps[node->last].type;
     const bool tuple = last->kind == BYI_TUPLE;
-    bool same = node->n_out == (tuple ? last->n_fields : 1);
-    for (uint32_t i = 0; same && i < node->n_out; i++)
-        same = byi_type_equal(node->out[i], tuple ? last->fields[i] : last);
-    if (same)
+    bool match = node->n_out == (tuple ? last->n_fields : 1);
+    for (uint32_t i = 0; match && i < node->n_out; i++)
+        match = byi_type_equal(node->out[i], tuple ? last->fields[i] : last);
+    if (match)
         return BYOC_OK;
     return byi_fail(r->err, BYOC_ETYPE,
                     "%s.out: found other types than those of the kernel's last "
