@@ -136,10 +136,10 @@ static enum byoc_status move_section(struct linked_file *l,
 static enum byoc_status write_weights(struct linked_file *l, uint64_t at)
 {
     const struct byi_image *image = l->image;
-    const struct byi_weights_span whole = {image->weights, image->weights_bytes,
-                                           0};
+    const struct byi_weights_span one_span = {image->weights,
+                                              image->weights_bytes, 0};
     const struct byi_weights_span *spans =
-        image->weights ? &whole : image->spans;
+        image->weights ? &one_span : image->spans;
     uint32_t n = image->weights ? 1 : image->n_spans;
     for (uint32_t i = 0; i < n; i++)
         BYI_TRY(
@@ -168,7 +168,8 @@ enum byoc_status byi_artifact_append(const char *path,
     l.out = fopen(path, "r+be");
     enum byoc_status status =
         l.out ? append_weights(&l)
-              : byi_fail(err, BYOC_EIO, "%s: %s", path, strerror(errno));
+              : byi_fail(err, BYOC_EIO, "%s: cannot open: %s", path,
+                         strerror(errno));
     if (l.out && fclose(l.out) != 0 && status == BYOC_OK)
         status = byi_fail(err, BYOC_EIO, "%s: cannot write: %s", path,
                           strerror(errno));

@@ -174,14 +174,14 @@ static int spawn_driver(const struct byi_cc *cc, struct byi_cc_run *run,
                         char **argv)
 {
     char *log = byi_cc_path(cc, run->log);
-    sigset_t before;
+    sigset_t old_signals;
     if (!log)
         return ENOMEM;
     posix_spawnattr_t attributes;
     posix_spawn_file_actions_t actions;
     posix_spawnattr_init(&attributes);
-    byi_temp_hold(&before);
-    posix_spawnattr_setsigmask(&attributes, &before);
+    byi_temp_hold(&old_signals);
+    posix_spawnattr_setsigmask(&attributes, &old_signals);
     posix_spawnattr_setflags(&attributes,
                              POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
     posix_spawn_file_actions_init(&actions);
@@ -194,7 +194,7 @@ static int spawn_driver(const struct byi_cc *cc, struct byi_cc_run *run,
         posix_spawnp(&run->pid, argv[0], &actions, &attributes, argv, environ);
     if (!error)
         run->entry = byi_temp_child(-run->pid);
-    byi_temp_release(&before);
+    byi_temp_release(&old_signals);
     posix_spawn_file_actions_destroy(&actions);
     posix_spawnattr_destroy(&attributes);
     free(log);
@@ -252,15 +252,15 @@ static enum byoc_status check_output(const struct byi_cc *cc, const char *name,
 }
 
 enum byoc_status byi_cc_finish(const struct byi_cc *cc, struct byi_cc_run *run,
-                               enum byoc_status before, struct byoc_error *err)
+                               enum byoc_status earlier, struct byoc_error *err)
 {
     int status = 0;
     if (!run->pid)
-        return before;
+        return earlier;
     const bool ended = byi_child_wait(run->pid, true, &run->time, &status);
     byi_temp_done(&run->entry);
-    if (before != BYOC_OK)
-        return before;
+    if (earlier != BYOC_OK)
+        return earlier;
     if (ended && WIFEXITED(status) && WEXITSTATUS(status) == 0)
         return check_output(cc, run->output, err);
     if (!ended)

@@ -54,10 +54,11 @@ enum byoc_status byi_cc_read(const struct byi_cc *cc, const char *name,
  * byi_cc_finish. Several runs may be active. Errors: BYOC_EIO. */
 enum byoc_status byi_cc_start(const struct byi_cc *cc, const char *options,
                               struct byi_cc_run *run, struct byoc_error *err);
-/* Wait until a run ends, if it was started. Returns `before` if that is a
+/* Wait until a run ends, if it was started. Returns `earlier` if that is a
  * failure or the run succeeds and wrote its output; otherwise BYOC_EIO, with
  * the log as one line. */
 enum byoc_status byi_cc_finish(const struct byi_cc *cc, struct byi_cc_run *run,
-                               enum byoc_status before, struct byoc_error *err);
+                               enum byoc_status earlier,
+                               struct byoc_error *err);
 
 #endif

@@ -116,19 +116,19 @@ static int64_t count_reduced(const struct byi_printer *p, uint32_t v)
  * Sets *reduction to its value if it has more than 1 step. */
 static int64_t reduced_steps(const struct byi_printer *p, uint32_t *reduction)
 {
-    int64_t most = 1;
+    int64_t max_steps = 1;
     for (uint32_t v = 0; v < p->g->values.n; v++) {
         const struct byi_group_value *value = value_at(p, v);
         if (value->kind != BYI_GROUP_REDUCE)
             continue;
         const uint32_t level = value->nest ? p->n_loops : value->level;
         const int64_t n = count_steps(p, 0, level) * count_reduced(p, v);
-        if (n > most) {
-            most = n;
+        if (n > max_steps) {
+            max_steps = n;
             *reduction = v;
         }
     }
-    return most;
+    return max_steps;
 }
 
 /* The number of threads to use at most. A step costs 1, as most are bound by
@@ -152,10 +152,10 @@ void byi_nest_decide(struct byi_printer *p)
     uint32_t widest = 0;
     p->n_loops = byi_group_nest(p->g, 0, p->loops);
     p->columns = find_columns(p);
-    const int64_t results = count_steps(p, 0, p->n_loops);
-    const int64_t reduced = reduced_steps(p, &widest);
-    p->team = team_of(p, reduced > results ? reduced : results);
-    if (p->team > 1 && !p->columns && results < 8 &&
+    const int64_t n_results = count_steps(p, 0, p->n_loops);
+    const int64_t n_reduced = reduced_steps(p, &widest);
+    p->team = team_of(p, n_reduced > n_results ? n_reduced : n_results);
+    if (p->team > 1 && !p->columns && n_results < 8 &&
         value_at(p, widest)->nest == 0) {
         p->split = widest + 1;
         p->first = p->n_loops;
@@ -176,7 +176,7 @@ void byi_nest_decide(struct byi_printer *p)
            !byi_nest_has_values(p, 0, p->first + p->parallel, false))
         p->parallel++;
     const uint64_t bytes =
-        (uint64_t)results * byoc_dtype_size(value_at(p, p->g->result)->dtype);
+        (uint64_t)n_results * byoc_dtype_size(value_at(p, p->g->result)->dtype);
     p->streams = !p->columns && !p->tile && bytes >= MIN_STREAM &&
                  p->n_loops > 0 &&
                  extent_of(p, p->loops[p->n_loops - 1]) >= BYI_STREAM_BLOCK &&

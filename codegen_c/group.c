@@ -18,7 +18,7 @@ struct group_reader {
     struct byi_group *g;
     /* for each node: the values requested of it */
     BYI_VEC(uint32_t) * values_of;
-    bool again; /* a loop was split */
+    bool restart; /* a loop was split */
 };
 
 /* An affine index for every axis of a value. */
@@ -40,7 +40,7 @@ static void refuse(struct group_reader *r, const char *why)
 /* Whether the walk must end or restart. */
 static bool must_stop(const struct group_reader *r)
 {
-    return r->again || r->g->cut || r->g->refusal;
+    return r->restart || r->g->cut || r->g->refusal;
 }
 
 /* --- loops -------------------------------------------------------------- */
@@ -88,7 +88,7 @@ static void split_loop(struct group_reader *r, uint32_t k, int64_t inner)
     g->n_loops++;
     g->loops[k].full = g->loops[k].extent /= inner;
     g->loops[k + 1].full = g->loops[k + 1].extent = inner;
-    r->again = true;
+    r->restart = true;
 }
 
 /* --- index arithmetic --------------------------------------------------- */
@@ -416,11 +416,11 @@ static void read_concatenate(struct group_reader *r, struct byi_group_value *v,
     memcpy(index.at, v->at, v->rank * sizeof index.at[0]);
     for (uint32_t i = 0; i < node->n_args; i++) {
         const int64_t dim = node_of(r->g, node->args[i])->type->dims[axis];
-        const int in =
+        const int inside =
             dim ? test_range(r, &v->at[axis], begin, begin + dim) : 0;
-        if (in < 0)
+        if (inside < 0)
             return;
-        if (in > 0) {
+        if (inside > 0) {
             index.at[axis] = relative_to(&v->at[axis], begin, dim);
             make_alias(r, v, node->args[i], &index);
             return;
@@ -443,10 +443,10 @@ static void read_pad(struct group_reader *r, struct byi_group_value *v,
     }
     for (uint32_t d = 0; d < v->rank; d++) {
         const int64_t begin = byi_tensor_int(&pads, d);
-        const int in = test_range(r, &v->at[d], begin, begin + x->dims[d]);
-        if (in < 0)
+        const int inside = test_range(r, &v->at[d], begin, begin + x->dims[d]);
+        if (inside < 0)
             return;
-        if (in == 0) {
+        if (inside == 0) {
             const struct index value = {0};
             make_alias(r, v, node->args[2], &value);
             return;
@@ -652,7 +652,7 @@ static void read_values(struct group_reader *r)
     const struct byi_type *type = node_of(g, g->f->result)->type;
     struct index index = {0};
     g->values.n = 0;
-    r->again = false;
+    r->restart = false;
     for (byi_id id = 0; id < g->f->nodes.n; id++)
         r->values_of[id].n = 0;
     for (uint32_t d = 0; d < type->rank; d++)
@@ -696,7 +696,7 @@ static uint32_t follow_aliases(const struct byi_group *g, uint32_t value)
 }
 
 /* Let all operands and the result refer to values that are computed. */
-static void root_args(struct byi_group *g)
+static void resolve_aliases(struct byi_group *g)
 {
     for (uint32_t i = 0; i < g->values.n; i++)
         for (uint32_t k = 0; k < g->values.at[i]->n_args; k++)
@@ -755,10 +755,10 @@ void byi_group_read(struct byi_group *g)
         byi_arena_calloc(g->arena, g->f->nodes.n, sizeof *r.values_of);
     do
         read_values(&r);
-    while (r.again && !g->cut && !g->refusal);
+    while (r.restart && !g->cut && !g->refusal);
     if (!g->refusal && !g->cut) {
         sort_values(&r);
-        root_args(g);
+        resolve_aliases(g);
         byi_group_place(g);
     }
     for (byi_id id = 0; id < g->f->nodes.n; id++)

@@ -76,9 +76,9 @@ bool byi_kernels_accept_alone(const struct byi_module *m,
     if (node->op != BYI_OP_RESIZE)
         return false;
     struct byi_arena *arena = byi_arena_new();
-    const bool takes = read_image(m, f, id, arena, &image);
+    const bool accepted = read_image(m, f, id, arena, &image);
     byi_arena_free(&arena);
-    return takes;
+    return accepted;
 }
 
 /* --- tables --------------------------------------------------------------- */

@@ -252,8 +252,8 @@ static void print_start(struct byi_printer *p, const struct nest_reduction *r)
 static void print_loops(struct byi_printer *p, struct nest_reduction *r,
                         const char *from, const char *to)
 {
-    uint32_t opened = 0;
-    for (uint32_t k = 0; k + 1 < r->n; k++, opened++) {
+    uint32_t n_open = 0;
+    for (uint32_t k = 0; k + 1 < r->n; k++, n_open++) {
         if (k == 0)
             open_range_loop(p, r->loops[0], from, to);
         else
@@ -274,7 +274,7 @@ static void print_loops(struct byi_printer *p, struct nest_reduction *r,
         print_innermost(p, r, r->sum, r->form.type);
         close_blocks(p, 1);
     }
-    close_blocks(p, opened);
+    close_blocks(p, n_open);
 }
 
 static void print_finish(struct byi_printer *p, struct nest_reduction *r,
@@ -420,8 +420,8 @@ static void print_elements(struct byi_printer *p)
 {
     print_level(p, 0, 0);
     const uint32_t n = p->n_loops;
-    uint32_t opened = 0;
-    for (uint32_t k = 0; k + p->streams < n; k++, opened++) {
+    uint32_t n_open = 0;
+    for (uint32_t k = 0; k + p->streams < n; k++, n_open++) {
         print_pragma(p, k);
         open_loop(p, p->loops[k]);
         print_level(p, 0, k + 1);
@@ -430,7 +430,7 @@ static void print_elements(struct byi_printer *p)
         print_stream(p);
     else
         print_store(p);
-    close_blocks(p, opened);
+    close_blocks(p, n_open);
 }
 
 /* --- tiles -------------------------------------------------------------- */
@@ -457,14 +457,14 @@ static void open_loop_in_tile(struct byi_printer *p, uint32_t loop)
 }
 
 /* Print the values at depth `level` that vary (or do not vary) with the loops
- * `with`, and do not vary with the loops `not_with`. */
-static void print_varying(struct byi_printer *p, uint64_t with, bool varies,
-                          uint64_t not_with, uint32_t level)
+ * `loops`, and do not vary with the loops `excluded`. */
+static void print_varying(struct byi_printer *p, uint64_t loops, bool varies,
+                          uint64_t excluded, uint32_t level)
 {
     for (uint32_t v = 0; v < p->g->values.n; v++) {
         const struct byi_group_value *value = value_at(p, v);
-        if (value->level == level && !(value->loops & with) == !varies &&
-            !(value->loops & not_with))
+        if (value->level == level && !(value->loops & loops) == !varies &&
+            !(value->loops & excluded))
             print_value(p, v);
     }
 }
@@ -512,15 +512,15 @@ static void mark_needed(const struct byi_printer *p, uint32_t of, bool *needed)
 }
 
 /* Print the needed values of a nest, and those at the innermost level of the
- * result's nest, that vary with the loops `with`. */
+ * result's nest, that vary with the loops `loops`. */
 static void print_needed(struct byi_printer *p, const bool *needed,
-                         uint32_t nest, uint64_t with)
+                         uint32_t nest, uint64_t loops)
 {
     for (uint32_t v = 0; v < p->g->values.n; v++) {
         const struct byi_group_value *value = value_at(p, v);
         const bool inner = value->nest == 0 && value->level == p->n_loops;
         if (needed[v] && v + 1 != p->columns &&
-            (value->nest == nest || inner) && (value->loops & with))
+            (value->nest == nest || inner) && (value->loops & loops))
             print_value(p, v);
     }
 }
@@ -549,12 +549,12 @@ static void print_columns(struct byi_printer *p)
     struct nest_reduction r = reduction_of(p, p->columns - 1);
     bool *needed =
         byi_arena_calloc(p->g->arena, p->g->values.n, sizeof *needed);
-    uint32_t opened = 0;
+    uint32_t n_open = 0;
     int64_t block = COLUMNS;
     while (block > 32 && extent / block < 8)
         block /= 2;
     print_level(p, 0, 0);
-    for (uint32_t k = 0; k < last; k++, opened++) {
+    for (uint32_t k = 0; k < last; k++, n_open++) {
         if (p->team > 1 && k == p->first)
             print_team(p, p->parallel, "");
         open_loop(p, p->loops[k]);
@@ -588,7 +588,7 @@ static void print_columns(struct byi_printer *p)
     print_finish(p, &r, column_sum);
     print_needed(p, needed, 0, column);
     print_store(p);
-    close_blocks(p, 2 + opened);
+    close_blocks(p, 2 + n_open);
 }
 
 /* --- the function ------------------------------------------------------- */
@@ -648,14 +648,14 @@ void byi_nest_print(const struct byi_group *domains, uint32_t n,
 {
     const struct byi_func *f = domains->f;
     struct byi_printer p = {.g = domains, .out = out};
-    bool shared = false;
+    bool is_parallel = false;
     print_line(&p, "{");
     p.depth++;
     for (uint32_t i = 0; i < f->params.n; i++) {
-        bool read = false;
-        for (uint32_t k = 0; k < n && !read; k++)
-            read = reads_param(&domains[k], i);
-        if (read)
+        bool is_read = false;
+        for (uint32_t k = 0; k < n && !is_read; k++)
+            is_read = reads_param(&domains[k], i);
+        if (is_read)
             print_line(&p, "const %s *restrict const x%u = buffers[%u];",
                        byi_c_type(f->nodes.at[f->params.at[i]].type->dtype), i,
                        i);
@@ -666,9 +666,9 @@ void byi_nest_print(const struct byi_group *domains, uint32_t n,
         struct byi_printer printer = {.g = &domains[k]};
         name_values(&printer);
         byi_nest_decide(&printer);
-        shared = shared || printer.team > 1;
+        is_parallel = is_parallel || printer.team > 1;
     }
-    if (!shared)
+    if (!is_parallel)
         print_line(&p, "(void)threads;");
     for (uint32_t k = 0; k < n; k++)
         print_domain(&domains[k], n > 1, out);

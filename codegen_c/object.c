@@ -9,6 +9,7 @@
 
 #include "core/base/elf.h"
 
+/* An object file that is checked before it is used. */
 struct object_file {
     struct byi_elf elf;
     const char *name; /* of the function that it must define */
@@ -31,14 +32,15 @@ static enum byoc_status reject(const struct object_file *o)
  * could run code at load time, or replace sections of the artifact. */
 static enum byoc_status check_section(const struct object_file *o, uint32_t i)
 {
-    static const char *const plain[] = {".text", ".rodata",   ".data",
-                                        ".bss",  ".eh_frame", ".note.gnu"};
+    static const char *const allowed[] = {".text", ".rodata",   ".data",
+                                          ".bss",  ".eh_frame", ".note.gnu"};
     const Elf64_Shdr s = byi_elf_section(&o->elf, i);
     const char *name = byi_elf_name(&o->elf, &s);
     bool fits = !(s.sh_flags & SHF_ALLOC);
-    for (size_t k = 0; k < BYI_COUNT(plain) && !fits; k++) {
-        const size_t n = strlen(plain[k]);
-        fits = strncmp(name, plain[k], n) == 0 && (!name[n] || name[n] == '.');
+    for (size_t k = 0; k < BYI_COUNT(allowed) && !fits; k++) {
+        const size_t n = strlen(allowed[k]);
+        fits =
+            strncmp(name, allowed[k], n) == 0 && (!name[n] || name[n] == '.');
     }
     if (fits)
         return BYOC_OK;

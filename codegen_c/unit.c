@@ -64,9 +64,9 @@ static enum byoc_status report_error(const struct unit_job *j, const char *log,
                                      const char *what)
 {
     struct byi_text text = {0};
-    struct byoc_error none;
+    struct byoc_error unused;
     const char *line =
-        byi_cc_read(&j->cc, log, &text, &none) == BYOC_OK && text.n
+        byi_cc_read(&j->cc, log, &text, &unused) == BYOC_OK && text.n
             ? find_error_line(text.at)
             : NULL;
     const enum byoc_status status =

@@ -79,10 +79,11 @@ static void print_outputs(struct manifest_writer *w, const struct byi_func *f)
     list_leaves(w, f->nodes.at[f->result].type);
     byi_text_addf(w->json, "\"outputs\": [");
     for (uint32_t i = 0; i < w->leaves.n; i++) {
-        char number[32];
-        snprintf(number, sizeof number, "output_%u", i);
-        bool named = f->result_names.n == w->leaves.n;
-        print_tensor(w, i == 0, named ? f->result_names.at[i] : number,
+        char default_name[32];
+        snprintf(default_name, sizeof default_name, "output_%u", i);
+        bool has_names = f->result_names.n == w->leaves.n;
+        print_tensor(w, i == 0,
+                     has_names ? f->result_names.at[i] : default_name,
                      w->leaves.at[i]);
     }
     byi_text_addf(w->json, "],\n");
@@ -93,14 +94,15 @@ static void print_backends(struct manifest_writer *w,
 {
     byi_text_addf(w->json, "\"backends\": [");
     for (uint32_t i = 0; i < manifest->n_backends; i++) {
-        const struct byi_manifest_backend *v = &manifest->backends[i];
+        const struct byi_manifest_backend *backend = &manifest->backends[i];
         byi_text_addf(w->json, "%s\n  {\"name\": ", i ? "," : "");
-        byi_json_quote(w->json, v->name);
+        byi_json_quote(w->json, backend->name);
         byi_text_addf(w->json, ", \"version\": ");
-        byi_json_quote(w->json, v->version);
+        byi_json_quote(w->json, backend->version);
         byi_text_addf(w->json, ", \"compat\": ");
-        byi_json_quote(w->json, v->compat);
-        byi_text_addf(w->json, v->operators ? ", \"operators\": true}" : "}");
+        byi_json_quote(w->json, backend->compat);
+        byi_text_addf(w->json,
+                      backend->operators ? ", \"operators\": true}" : "}");
     }
     byi_text_addf(w->json, "],\n");
 }

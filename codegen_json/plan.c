@@ -25,7 +25,7 @@ struct closure {
     uint32_t value; /* 1 + its value; 0: it has no value yet */
     const struct byi_node *node;
     const struct value_range *captures;
-    uint32_t pos; /* next capture that find_unmade looks at */
+    uint32_t pos; /* next capture that find_missing_value looks at */
 };
 
 /* A function body being planned; the bodies below it on the stack continue with
@@ -192,8 +192,8 @@ static void append_captures(struct byi_planner *b, const struct closure *c)
 
 /* The next capture of `c`, from c->pos on, that is a known function and still
  * needs a value, or NULL. */
-static struct closure *find_unmade(const struct byi_planner *b,
-                                   struct closure *c)
+static struct closure *find_missing_value(const struct byi_planner *b,
+                                          struct closure *c)
 {
     const struct byi_func *f = b->m->funcs.at[c->func];
     for (; c->pos < f->n_captures; c->pos++) {
@@ -201,7 +201,7 @@ static struct closure *find_unmade(const struct byi_planner *b,
         if (!inner)
             continue;
         if (known_capture(b, c->func, c->pos))
-            inner = find_unmade(b, inner);
+            inner = find_missing_value(b, inner);
         else if (inner->value)
             inner = NULL;
         if (inner)
@@ -214,12 +214,12 @@ static struct closure *find_unmade(const struct byi_planner *b,
 /* Add a step that makes a function value of `c`, whose captures have values. */
 static enum byoc_status make_closure(struct byi_planner *b, struct closure *c)
 {
-    static const struct byi_type any = {.kind = BYI_FUNC};
+    static const struct byi_type function_type = {.kind = BYI_FUNC};
     struct value_range in = {.first = b->out.flat.n}, out = {.n = 1};
     append_captures(b, c);
     in.n = b->out.flat.n - in.first;
     out.first = b->out.flat.n;
-    c->value = add_value(b, BYI_P_TEMP, &any, 0) + 1;
+    c->value = add_value(b, BYI_P_TEMP, &function_type, 0) + 1;
     BYI_PUSH(&b->out.flat, c->value - 1);
     return add_step(b, BYI_P_CLOSURE, c->node, byi_plan_func(b, c->func), in,
                     out);
@@ -234,7 +234,7 @@ static enum byoc_status make_needed(struct byi_planner *b, closures *open)
 {
     while (open->n > 0) {
         struct closure *c = open->at[open->n - 1];
-        struct closure *inner = c->value ? NULL : find_unmade(b, c);
+        struct closure *inner = c->value ? NULL : find_missing_value(b, c);
         if (inner) {
             BYI_PUSH(open, inner);
             continue;
@@ -253,11 +253,11 @@ static enum byoc_status make_values(struct byi_planner *b, struct closure *c,
 {
     closures open = {0};
     enum byoc_status status = BYOC_OK;
-    struct closure *next = itself ? c : find_unmade(b, c);
+    struct closure *next = itself ? c : find_missing_value(b, c);
     while (next && status == BYOC_OK && !(itself && c->value)) {
         BYI_PUSH(&open, next);
         status = make_needed(b, &open);
-        next = itself ? NULL : find_unmade(b, c);
+        next = itself ? NULL : find_missing_value(b, c);
     }
     byi_vec_free(open.at);
     return status;
@@ -379,16 +379,16 @@ static void enter_literal(struct byi_planner *b, uint32_t caller, byi_id call,
     const struct byi_plan_walk *w = &b->stack.at[caller];
     const struct byi_node *node = &w->f->nodes.at[call];
     const struct byi_func *body = b->m->funcs.at[c->func];
-    struct byi_plan_walk in = {.f = body, .call = call};
-    in.range_of =
-        byi_arena_calloc(b->arena, body->nodes.n, sizeof *in.range_of);
+    struct byi_plan_walk inner = {.f = body, .call = call};
+    inner.range_of =
+        byi_arena_calloc(b->arena, body->nodes.n, sizeof *inner.range_of);
     uint32_t n_declared = body->params.n - body->n_captures;
     for (uint32_t i = 0; i < body->params.n; i++)
-        in.range_of[body->params.at[i]] = i < n_declared
-                                              ? w->range_of[node->args[1 + i]]
-                                              : c->captures[i - n_declared];
+        inner.range_of[body->params.at[i]] =
+            i < n_declared ? w->range_of[node->args[1 + i]]
+                           : c->captures[i - n_declared];
     b->inlined += body->nodes.n;
-    BYI_PUSH(&b->stack, in);
+    BYI_PUSH(&b->stack, inner);
 }
 
 /* Set *in to the operands args[1..] and the captures of `c`. */

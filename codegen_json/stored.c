@@ -94,11 +94,11 @@ static bool find_codes(const struct byi_const *c, uint32_t axis,
     if (!read_matrix(c, axis, &rows, &columns))
         return false;
     *bytes = byi_row_codes_bytes(rows, columns);
-    void *to = byi_arena_calloc(arena, *bytes, 1);
-    *codes = to;
+    void *out = byi_arena_calloc(arena, *bytes, 1);
+    *codes = out;
     return byi_row_codes_find(
         c->data, rows, columns, axis > 0,
-        byi_arena_alloc(arena, (size_t)columns * sizeof(int16_t)), to);
+        byi_arena_alloc(arena, (size_t)columns * sizeof(int16_t)), out);
 }
 
 /* --- the choice ----------------------------------------------------------- */
