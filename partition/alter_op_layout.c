@@ -83,41 +83,43 @@ static bool is_same_call(const struct byi_func *f, const struct byi_node *a,
 
 /* Build a module of one function that makes only this call. */
 static enum byoc_status isolate_call(const struct layout_query *a, byi_id id,
-                                     struct byi_module *alone,
+                                     struct byi_module *single_call,
                                      struct byoc_error *err)
 {
     const struct byi_node *node = &a->f->nodes.at[id];
-    const uint32_t func = byi_func_new(alone, "main");
-    struct byi_func *f = alone->funcs.at[func];
-    byi_id *args = byi_args_new(alone, node->n_args), result;
+    const uint32_t func = byi_func_new(single_call, "main");
+    struct byi_func *f = single_call->funcs.at[func];
+    byi_id *args = byi_args_new(single_call, node->n_args), result;
     for (uint32_t i = 0; i < node->n_args; i++) {
         const struct byi_node *arg = &a->f->nodes.at[node->args[i]];
         if (arg->kind == BYI_CONST) {
             const struct byi_const *c = &a->m->consts.at[arg->index];
             args[i] = byi_add_const(
-                alone, f, byi_const_add(alone, c->type, c->data, true), NULL);
+                single_call, f,
+                byi_const_add(single_call, c->type, c->data, true), NULL);
             continue;
         }
         char name[16];
         snprintf(name, sizeof name, "x%u", i);
-        args[i] = byi_add_param(alone, f, byi_arena_str(alone->arena, name),
-                                arg->type);
+        args[i] = byi_add_param(
+            single_call, f, byi_arena_str(single_call->arena, name), arg->type);
     }
-    BYI_TRY(byi_add_op(alone, f, node->op, args, node->n_args, node->attrs,
-                       NULL, &result, err));
+    BYI_TRY(byi_add_op(single_call, f, node->op, args, node->n_args,
+                       node->attrs, NULL, &result, err));
     f->result = result;
     return BYOC_OK;
 }
 
-/* Returns the backend that matched the only call of `alone`, or NULL;
+/* Returns the backend that matched the only call of `single_call`, or NULL;
  * *composite becomes the function of its composite. */
 static const struct byi_backend *matching_backend(
-    const struct layout_query *a, const struct byi_module *alone,
+    const struct layout_query *a, const struct byi_module *single_call,
     uint32_t *composite)
 {
-    const struct byi_func *f = alone->funcs.at[byi_func_find(alone, "main")];
+    const struct byi_func *f =
+        single_call->funcs.at[byi_func_find(single_call, "main")];
     const struct byi_node *call = &f->nodes.at[f->result];
-    const struct byi_func *body = byi_composite_of(alone, f, call);
+    const struct byi_func *body = byi_composite_of(single_call, f, call);
     if (!body)
         return NULL;
     *composite = f->nodes.at[call->args[0]].index;
@@ -137,7 +139,7 @@ static enum byoc_status ask_backend(const struct layout_query *a, byi_id id,
                                     struct byi_layout_preference *preferred,
                                     struct byoc_error *err)
 {
-    struct byi_module *alone = byi_module_new();
+    struct byi_module *single_call = byi_module_new();
     struct byi_pass_context ctx = *a->ctx;
     const struct byi_pass *const merge[] = {&byi_pass_merge_composite};
     uint32_t composite = 0;
@@ -147,15 +149,15 @@ static enum byoc_status ask_backend(const struct layout_query *a, byi_id id,
     ctx.stop_after = NULL;
     ctx.options = ctx.disabled = ctx.required = NULL;
     ctx.runs_all = true;
-    enum byoc_status status = isolate_call(a, id, alone, err);
+    enum byoc_status status = isolate_call(a, id, single_call, err);
     if (status == BYOC_OK)
-        status = byi_run_passes(alone, merge, 1, &ctx, err);
+        status = byi_run_passes(single_call, merge, 1, &ctx, err);
     const struct byi_backend *backend =
-        status == BYOC_OK ? matching_backend(a, alone, &composite) : NULL;
+        status == BYOC_OK ? matching_backend(a, single_call, &composite) : NULL;
     if (backend)
-        status =
-            byi_layout_preference_of(backend, alone, composite, preferred, err);
-    byi_module_free(&alone);
+        status = byi_layout_preference_of(backend, single_call, composite,
+                                          preferred, err);
+    byi_module_free(&single_call);
     return status;
 }
 

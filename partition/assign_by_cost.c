@@ -15,8 +15,10 @@ static enum byoc_status assign_by_cost(struct byi_module *m,
                                        struct byoc_error *err)
 {
     (void)scratch;
-    struct byi_backends *v = byi_backends_of(ctx);
-    return v && v->decide ? v->decide(v->decide_ctx, m, ctx, err) : BYOC_OK;
+    struct byi_backends *backends = byi_backends_of(ctx);
+    return backends && backends->decide
+               ? backends->decide(backends->decide_ctx, m, ctx, err)
+               : BYOC_OK;
 }
 
 const struct byi_pass byi_pass_assign_by_cost = {

@@ -5,20 +5,23 @@
 #include <assert.h>
 #include <string.h>
 
+/* The decision about a node. */
 struct node_assignment {
     const char *backend; /* NULL: native only */
     const char *why;     /* NULL: nothing was decided */
 };
 
+/* The decisions about the nodes of a function. */
 struct func_assignments {
     uint32_t n;
     struct node_assignment *at; /* indexed by node */
 };
 
+/* The decisions about all functions that the module had at first. */
 struct byi_assignment {
     struct byi_arena *arena;
     uint32_t n_funcs;
-    struct func_assignments *funcs;
+    struct func_assignments *funcs; /* indexed by module function */
 };
 
 struct byi_assignment *byi_assignment_new(const struct byi_module *m,
@@ -72,12 +75,12 @@ void byi_assignment_move(struct byi_assignment *a, uint32_t func,
     if (!a || func >= a->n_funcs)
         return;
     struct func_assignments *p = &a->funcs[func];
-    struct node_assignment *moved =
-        byi_arena_calloc(a->arena, n, sizeof *moved);
+    struct node_assignment *new_at =
+        byi_arena_calloc(a->arena, n, sizeof *new_at);
     for (byi_id id = 0; id < n_old; id++)
         /* a removed node maps to 0 */
         if (p->at[id].why && (map[id] || id == 0))
-            moved[map[id]] = p->at[id];
-    p->at = moved;
+            new_at[map[id]] = p->at[id];
+    p->at = new_at;
     p->n = n;
 }

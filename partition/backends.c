@@ -17,6 +17,7 @@ struct probe_answer {
     struct byi_probe_result probed;
 };
 
+/* The answers to all probes so far. */
 struct byi_probe_cache {
     struct byi_arena *arena;
     struct probe_answer **answers;
@@ -166,10 +167,11 @@ enum byoc_status byi_layout_preference_of(
     struct byi_arena *scratch = byi_arena_new();
     struct byi_text json = {0};
     uint32_t *consts = NULL, n = 0;
-    uint32_t *none = byi_arena_calloc(scratch, f->params.n + 1, sizeof *none);
-    memset(none, 0xff, (f->params.n + 1) * sizeof *none);
-    const enum byoc_status status =
-        byi_composite_write(m, func, none, scratch, &json, &consts, &n, err);
+    uint32_t *no_consts =
+        byi_arena_calloc(scratch, f->params.n + 1, sizeof *no_consts);
+    memset(no_consts, 0xff, (f->params.n + 1) * sizeof *no_consts);
+    const enum byoc_status status = byi_composite_write(
+        m, func, no_consts, scratch, &json, &consts, &n, err);
     if (status == BYOC_OK) {
         const struct byoc_region graph = {
             .struct_size = sizeof graph,
@@ -202,9 +204,9 @@ static enum byoc_status bind_types(const struct byi_module *m, uint32_t func,
                                    struct byoc_error *err)
 {
     struct byi_sized sized;
-    const struct byi_region_consts lent = {
+    const struct byi_region_consts region_consts = {
         n_consts, byi_const_views(m, consts, n_consts, scratch), NULL};
-    BYI_TRY(byoc_internal_region_bind(json->at, json->n, &lent,
+    BYI_TRY(byoc_internal_region_bind(json->at, json->n, &region_consts,
                                       m->funcs.at[func]->params.n, types,
                                       scratch, &sized, err));
     json->n = 0;

@@ -50,17 +50,17 @@ static enum byoc_status add_composites(struct candidate_finder *d,
                                 &byi_backends_of(d->ctx)->at[backend], d->arena,
                                 &claimed, err));
     const uint32_t n = d->f->nodes.n;
-    byi_id *member = byi_arena_alloc(d->arena, n * sizeof *member);
-    /* for each composite: one of its nodes */
-    memset(member, 0xff, n * sizeof *member);
+    byi_id *last_node = byi_arena_alloc(d->arena, n * sizeof *last_node);
+    /* for each composite: its last node so far, or BYI_NO_ID */
+    memset(last_node, 0xff, n * sizeof *last_node);
     for (byi_id id = 0; id < n; id++) {
         if (!claimed[id])
             continue;
         d->backends[id] |= (uint64_t)1 << backend;
-        byi_id *any = &member[claimed[id] - 1];
-        if (*any != BYI_NO_ID)
-            unite(d, *any, id);
-        *any = id;
+        byi_id *previous = &last_node[claimed[id] - 1];
+        if (*previous != BYI_NO_ID)
+            unite(d, *previous, id);
+        *previous = id;
     }
     return BYOC_OK;
 }
@@ -81,14 +81,14 @@ static void list_candidates(struct candidate_finder *d)
 {
     const uint32_t n = d->f->nodes.n;
     struct byi_candidates *candidates = d->candidates;
-    const uint32_t before = candidates->list.n;
+    const uint32_t n_before = candidates->list.n;
     for (byi_id id = 0; id < n; id++) {
         if (!d->backends[id])
             continue;
         const byi_id first = find_first(d, id);
         if (!d->candidate[first]) {
-            const struct byi_candidate fresh = {.func = d->func};
-            BYI_PUSH(&candidates->list, fresh);
+            const struct byi_candidate new_candidate = {.func = d->func};
+            BYI_PUSH(&candidates->list, new_candidate);
             d->candidate[first] = candidates->list.n;
         }
         d->candidate[id] = d->candidate[first];
@@ -98,9 +98,9 @@ static void list_candidates(struct candidate_finder *d)
         candidate->backends |= d->backends[id];
     }
     byi_id *at = byi_arena_calloc(d->arena, n, sizeof *at);
-    uint32_t *filled =
-        byi_arena_calloc(d->arena, candidates->list.n - before, sizeof *filled);
-    for (uint32_t i = before; i < candidates->list.n; i++) {
+    uint32_t *n_filled = byi_arena_calloc(
+        d->arena, candidates->list.n - n_before, sizeof *n_filled);
+    for (uint32_t i = n_before; i < candidates->list.n; i++) {
         candidates->list.at[i].at = at;
         at += candidates->list.at[i].n;
     }
@@ -109,7 +109,7 @@ static void list_candidates(struct candidate_finder *d)
             struct byi_candidate *candidate =
                 &candidates->list.at[d->candidate[id] - 1];
             byi_id *to = (byi_id *)(uintptr_t)candidate->at;
-            to[filled[d->candidate[id] - 1 - before]++] = id;
+            to[n_filled[d->candidate[id] - 1 - n_before]++] = id;
         }
 }
 

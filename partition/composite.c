@@ -32,17 +32,17 @@ struct composite_body {
 static byi_id find_operand(struct composite_body *composite, byi_id value)
 {
     const struct byi_match *match = composite->match;
-    uint32_t any = match->n_bound;
+    uint32_t binding = match->n_bound;
     for (uint32_t i = 0; i < match->n_bound; i++) {
         if (!byi_match_is_same(match, match->bound[i].value, value))
             continue;
-        any = i;
+        binding = i;
         if (!composite->used[i])
             break;
     }
-    assert(any < match->n_bound);
-    composite->used[any] = true;
-    return composite->operand[any];
+    assert(binding < match->n_bound);
+    composite->used[binding] = true;
+    return composite->operand[binding];
 }
 
 bool byi_composite_embeds(const struct byi_match *match, uint32_t bound)
@@ -272,20 +272,20 @@ enum byoc_status byi_composite_build(struct byi_module *m,
                                      struct byi_arena *scratch, uint32_t *func,
                                      struct byoc_error *err)
 {
-    struct composite_body inside = {
+    struct composite_body composite = {
         .m = m, .match = match, .scratch = scratch, .err = err};
     *func = byi_func_new(m, NULL);
     struct byi_func *body = m->funcs.at[*func];
     for (uint32_t pass = 0; pass < 2; pass++) /* parameters first */
         for (uint32_t i = 0; i < match->n_bound; i++)
             if (byi_composite_embeds(match, i) == (pass == 1))
-                inside.operand[i] =
-                    add_operand(&inside, body, &match->bound[i]);
+                composite.operand[i] =
+                    add_operand(&composite, body, &match->bound[i]);
     BYI_TRY(add_operators(
-        &(struct open_function){.f = body, .composite = &inside}));
-    body->result = inside.result[match->n_ops - 1];
+        &(struct open_function){.f = body, .composite = &composite}));
+    body->result = composite.result[match->n_ops - 1];
     body->attr.composite = byi_arena_str(m->arena, match->pattern->row->name);
-    body->attr.from_pattern = join_ops(&inside);
-    body->attr.operands = join_consts(&inside);
+    body->attr.from_pattern = join_ops(&composite);
+    body->attr.operands = join_consts(&composite);
     return BYOC_OK;
 }

@@ -9,9 +9,9 @@
 
 /* --- assignment.c: which backend may take a node -------------------------- */
 
-/* Create an assignment in `arena`. For each node of a module's functions, it
- * has no decision at first. Later it has the only backend that may run the node
- * (NULL: native kernels only), with the reason. */
+/* Create an assignment in `arena`, without a decision about any node of the
+ * module. A decision is the only backend that may run the node (NULL: native
+ * kernels only), with the reason. */
 struct byi_assignment *byi_assignment_new(const struct byi_module *m,
                                           struct byi_arena *arena);
 /* Allow only `backend` (NULL: no backend) to run the node. `why` is a sentence
@@ -51,7 +51,7 @@ struct byi_candidate {
     uint32_t func;
     uint32_t n;
     const byi_id *at;  /* ascending */
-    uint64_t backends; /* bit v: the context's backend v can run part of it */
+    uint64_t backends; /* bit i: the context's backend i can run part of it */
 };
 /* The candidates of a module. */
 struct byi_candidates {

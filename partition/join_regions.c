@@ -35,11 +35,12 @@ struct joiner {
     /* of each region: regions that it reads through native nodes only */
     region_set *via_native;
     /* of the current window, by bit */
-    uint32_t first, end; /* its regions */
-    region_set *before;  /* all regions on paths to it */
+    uint32_t first, end;      /* its regions */
+    region_set *predecessors; /* all regions on paths to it */
     /* of these, regions with a path through another region or a native node */
-    region_set *around;
-    uint32_t *cached_at; /* 1 + the number of joins when `around` was cached */
+    region_set *indirect;
+    /* 1 + the number of joins when `indirect` was cached */
+    uint32_t *cached_at;
     uint32_t joins;
 };
 
@@ -104,7 +105,7 @@ static const struct native_reads *native_reads_of(
     const struct byi_node *node = &j->f->nodes.at[id];
     const uint32_t window = last_window(j, node, reads);
     const struct native_reads *shared = NULL;
-    struct native_reads *fresh = NULL;
+    struct native_reads *copy = NULL;
     for (uint32_t a = 0; a < node->n_args && window != UINT32_MAX; a++) {
         const uint32_t region = j->f->nodes.at[node->args[a]].region;
         const struct native_reads *arg = reads[node->args[a]];
@@ -116,17 +117,17 @@ static const struct native_reads *native_reads_of(
             shared = arg;
             continue;
         }
-        if (!fresh) {
-            fresh = byi_arena_alloc(j->scratch, sizeof *fresh);
+        if (!copy) {
+            copy = byi_arena_alloc(j->scratch, sizeof *copy);
             if (shared)
-                *fresh = *shared;
-            fresh->window = window;
-            shared = fresh;
+                *copy = *shared;
+            copy->window = window;
+            shared = copy;
         }
         if (region)
-            set_add(fresh->regions, bit_of(region));
+            set_add(copy->regions, bit_of(region));
         else
-            set_union(fresh->regions, arg->regions);
+            set_union(copy->regions, arg->regions);
     }
     return shared;
 }
@@ -169,41 +170,41 @@ static bool is_representative(const struct joiner *j, uint32_t region)
     return j->into[region] == region;
 }
 
-/* Set *out to all regions on paths to `region`; if `only_around`, without the
+/* Set *out to all regions on paths to `region`; if `only_indirect`, without the
  * regions that it only reads directly. */
-static void gather_before(const struct joiner *j, uint32_t region,
-                          bool only_around, uint64_t *out)
+static void gather_predecessors(const struct joiner *j, uint32_t region,
+                                bool only_indirect, uint64_t *out)
 {
     memset(out, 0, sizeof(region_set));
     for (uint32_t w = 0; w < WORDS; w++) {
         uint64_t rest = j->direct[region][w] | j->via_native[region][w];
         for (; rest; rest &= rest - 1) {
             const uint32_t bit = w * 64 + (uint32_t)__builtin_ctzll(rest);
-            set_union(out, j->before[bit]);
-            if (!only_around || set_has(j->via_native[region], bit))
+            set_union(out, j->predecessors[bit]);
+            if (!only_indirect || set_has(j->via_native[region], bit))
                 set_add(out, bit);
         }
     }
 }
 
-static const uint64_t *regions_around(struct joiner *j, uint32_t region)
+static const uint64_t *indirect_predecessors(struct joiner *j, uint32_t region)
 {
     const uint32_t bit = bit_of(region);
     if (j->cached_at[bit] != j->joins + 1)
-        gather_before(j, region, true, j->around[bit]);
+        gather_predecessors(j, region, true, j->indirect[bit]);
     j->cached_at[bit] = j->joins + 1;
-    return j->around[bit];
+    return j->indirect[bit];
 }
 
 static bool may_join(struct joiner *j, uint32_t a, uint32_t b)
 {
     if (j->backend[a] != j->backend[b])
         return false;
-    if (set_has(j->before[bit_of(b)], bit_of(a)) &&
-        set_has(regions_around(j, b), bit_of(a)))
+    if (set_has(j->predecessors[bit_of(b)], bit_of(a)) &&
+        set_has(indirect_predecessors(j, b), bit_of(a)))
         return false;
-    return !set_has(j->before[bit_of(a)], bit_of(b)) ||
-           !set_has(regions_around(j, a), bit_of(b));
+    return !set_has(j->predecessors[bit_of(a)], bit_of(b)) ||
+           !set_has(indirect_predecessors(j, a), bit_of(b));
 }
 
 /* Replace bit b by bit a: dependences on b become dependences on a. */
@@ -218,25 +219,26 @@ static void rename_bit(uint64_t *r, uint32_t a, uint32_t b)
 static void join_pair(struct joiner *j, uint32_t a, uint32_t b)
 {
     const uint32_t x = bit_of(a), y = bit_of(b);
-    uint64_t *const sets[] = {j->before[x], j->direct[a], j->via_native[a]};
-    const uint64_t *const more[] = {j->before[y], j->direct[b],
-                                    j->via_native[b]};
+    uint64_t *const sets[] = {j->predecessors[x], j->direct[a],
+                              j->via_native[a]};
+    const uint64_t *const other_sets[] = {j->predecessors[y], j->direct[b],
+                                          j->via_native[b]};
     for (uint32_t i = 0; i < BYI_COUNT(sets); i++) {
-        set_union(sets[i], more[i]);
+        set_union(sets[i], other_sets[i]);
         set_remove(sets[i], x);
         set_remove(sets[i], y);
     }
     j->into[b] = a;
     j->joins++;
     for (uint32_t r = j->first; r < j->end; r++) {
-        uint64_t *before = j->before[bit_of(r)];
+        uint64_t *predecessors = j->predecessors[bit_of(r)];
         if (r == a || !is_representative(j, r))
             continue;
         rename_bit(j->direct[r], x, y);
         rename_bit(j->via_native[r], x, y);
-        rename_bit(before, x, y);
-        if (set_has(before, x))
-            set_union(before, j->before[x]);
+        rename_bit(predecessors, x, y);
+        if (set_has(predecessors, x))
+            set_union(predecessors, j->predecessors[x]);
     }
 }
 
@@ -246,7 +248,7 @@ static void join_window(struct joiner *j)
 {
     uint32_t joins;
     for (uint32_t r = j->first; r < j->end; r++)
-        gather_before(j, r, false, j->before[bit_of(r)]);
+        gather_predecessors(j, r, false, j->predecessors[bit_of(r)]);
     do {
         joins = j->joins;
         for (uint32_t a = j->first; a < j->end; a++)
@@ -266,8 +268,9 @@ const uint32_t *byi_join_regions(const struct byi_func *f, uint32_t n,
         .backend = backend,
         .n = n,
         .into = byi_arena_calloc(scratch, n + 1, sizeof *j.into),
-        .before = byi_arena_calloc(scratch, WINDOW, sizeof *j.before),
-        .around = byi_arena_calloc(scratch, WINDOW, sizeof *j.around),
+        .predecessors =
+            byi_arena_calloc(scratch, WINDOW, sizeof *j.predecessors),
+        .indirect = byi_arena_calloc(scratch, WINDOW, sizeof *j.indirect),
         .cached_at = byi_arena_calloc(scratch, WINDOW, sizeof *j.cached_at)};
     for (uint32_t r = 1; r <= n; r++)
         j.into[r] = r;

@@ -22,6 +22,7 @@ struct listed_region {
     const char *detail;
 };
 
+/* The state of byi_limit_regions. */
 struct limiter {
     struct byi_module *m;
     struct byi_pass_context *ctx;
@@ -169,7 +170,7 @@ static int compare_work(const void *a, const void *b)
 
 static void drop_excess(struct limiter *l)
 {
-    const uint32_t most = l->limits->max_regions;
+    const uint32_t max_regions = l->limits->max_regions;
     uint32_t n = 0;
     struct listed_region **regions =
         byi_arena_calloc(l->scratch, l->list.n, sizeof(struct listed_region *));
@@ -178,10 +179,10 @@ static void drop_excess(struct limiter *l)
         if (!region->dropped && (!region->number || region->n_composites))
             regions[n++] = region;
     }
-    if (!most || n <= most)
+    if (!max_regions || n <= max_regions)
         return;
     qsort(regions, n, sizeof(struct listed_region *), compare_work);
-    for (uint32_t i = most; i < n; i++)
+    for (uint32_t i = max_regions; i < n; i++)
         if (regions[i]->number)
             drop_region(
                 regions[i], BYI_REASON_TOO_MANY,
@@ -189,7 +190,7 @@ static void drop_excess(struct limiter *l)
                                  "of %u regions its region is number %u by "
                                  "floating-point operations, --max-regions "
                                  "keeps %u",
-                                 n, i + 1, most));
+                                 n, i + 1, max_regions));
 }
 
 /* --- dropping regions ----------------------------------------------------- */

@@ -74,9 +74,9 @@ static bool is_private(const struct byi_merger *g,
 }
 
 static struct byi_merger *merger_of(const struct byi_merger *g,
-                                    const struct byi_branch *in)
+                                    const struct byi_branch *branch)
 {
-    return in->func < g->n_all ? g->all[in->func] : NULL;
+    return branch->func < g->n_mergers ? g->mergers[branch->func] : NULL;
 }
 
 /* Check operator `op`, which is inside a branch of the match. Another match may
@@ -85,9 +85,9 @@ static struct byi_merger *merger_of(const struct byi_merger *g,
 static const char *find_branch_leak(const struct byi_merger *g,
                                     const struct byi_match *match, byi_id op)
 {
-    const struct byi_branch *in = byi_match_branch(match, op);
-    const struct byi_merger *inner = merger_of(g, in);
-    if (inner && inner->claimed[op - in->first])
+    const struct byi_branch *branch = byi_match_branch(match, op);
+    const struct byi_merger *inner = merger_of(g, branch);
+    if (inner && inner->claimed[op - branch->first])
         return "another match has claimed an operator inside";
     return NULL;
 }
@@ -129,15 +129,15 @@ static const char *find_leak(const struct byi_merger *g,
 static const struct byi_sources *join_sources(const struct byi_merger *g,
                                               const struct byi_match *match)
 {
-    BYI_VEC(uint32_t) all = {0};
+    BYI_VEC(uint32_t) ids = {0};
     for (uint32_t i = 0; i < match->n_ops; i++) {
         const struct byi_sources *sources =
             byi_match_node(match, match->ops[i])->sources;
         for (uint32_t k = 0; k < sources->n; k++)
-            BYI_PUSH(&all, sources->at[k]);
+            BYI_PUSH(&ids, sources->at[k]);
     }
-    const struct byi_sources *joined = byi_sources_of(g->m, all.at, all.n);
-    byi_vec_free(all.at);
+    const struct byi_sources *joined = byi_sources_of(g->m, ids.at, ids.n);
+    byi_vec_free(ids.at);
     return joined;
 }
 
@@ -156,12 +156,13 @@ static void claim_branches(struct byi_merger *g, const struct byi_match *match,
                            byi_id id)
 {
     const struct byi_node *node = byi_match_node(match, id);
-    const struct byi_branch *around = byi_match_branch(match, id);
-    const struct byi_merger *inner = around ? merger_of(g, around) : NULL;
+    const struct byi_branch *outer_branch = byi_match_branch(match, id);
+    const struct byi_merger *inner =
+        outer_branch ? merger_of(g, outer_branch) : NULL;
     if (node->kind != BYI_IF || (inner && inner->claimed[0] != BRANCH))
         return;
     for (uint32_t a = 1; a <= 2; a++) {
-        if (!around)
+        if (!outer_branch)
             g->claimed[node->args[a]] = g->matches.n;
         if (a == 1 || node->args[1] != node->args[2])
             claim_literal(merger_of(g, byi_match_branch_of(match, id, a)));
@@ -255,22 +256,22 @@ static bool has_empty_value(const struct byi_merger *g,
  * no round counts. */
 static enum byoc_status probe_samples(struct byi_merger *g,
                                       const struct byi_match *match,
-                                      uint32_t func, const uint32_t *none,
+                                      uint32_t func, const uint32_t *no_consts,
                                       struct byi_probe_result *probed)
 {
-    bool known = false, reference = false;
+    bool has_round = false, reference = false;
     const uint32_t rounds = byi_samples_rounds(g->samples);
     *probed = (struct byi_probe_result){.impl = ""};
-    for (uint32_t k = 0; k < 2 * rounds && !(known && k >= rounds); k++) {
+    for (uint32_t k = 0; k < 2 * rounds && !(has_round && k >= rounds); k++) {
         const uint32_t r = k % rounds;
         const struct byi_type *const *types = param_types(g, match, r);
         if (!types || has_empty_value(g, match, r) != (k >= rounds))
             continue;
-        BYI_TRY(byi_probe(g->backends, g->backend, g->m, func, none, types,
+        BYI_TRY(byi_probe(g->backends, g->backend, g->m, func, no_consts, types,
                           probed, g->err));
         if (probed->misfit)
             continue;
-        known = true;
+        has_round = true;
         if (probed->refused) {
             probed->refused = byi_arena_printf(g->scratch, "for %s: %s",
                                                byi_sample_text(g->samples, r),
@@ -280,7 +281,7 @@ static enum byoc_status probe_samples(struct byi_merger *g,
         reference = reference || probed->reference;
     }
     probed->reference = reference;
-    if (!known)
+    if (!has_round)
         probed->refused = "none of the tried sizes determines all its shapes";
     return BYOC_OK;
 }
@@ -290,12 +291,12 @@ static enum byoc_status probe_match(struct byi_merger *g,
                                     uint32_t func,
                                     struct byi_probe_result *probed)
 {
-    uint32_t none[BYI_MATCH_MAX_OPERANDS];
-    memset(none, 0xff, sizeof none);
+    uint32_t no_consts[BYI_MATCH_MAX_OPERANDS];
+    memset(no_consts, 0xff, sizeof no_consts);
     if (has_symbolic_dims(match))
-        return probe_samples(g, match, func, none, probed);
-    return byi_probe(g->backends, g->backend, g->m, func, none, NULL, probed,
-                     g->err);
+        return probe_samples(g, match, func, no_consts, probed);
+    return byi_probe(g->backends, g->backend, g->m, func, no_consts, NULL,
+                     probed, g->err);
 }
 
 /* The callback of byi_match: claim the match, unless it is refused. */
@@ -347,12 +348,13 @@ static void match_row(struct byi_merger *g, const struct byi_pattern *row)
 {
     const uint32_t *reach = NULL;
     uint64_t budget = byi_match_budget(g->f);
-    bool any = false;
+    bool may_match = false;
     for (uint32_t root = 0; root < BYI_ROOT_NONE; root++)
-        any = any || (g->occurs[root] && row->roots[root]);
-    if (any)
+        may_match = may_match || (g->occurs[root] && row->roots[root]);
+    if (may_match)
         reach = byi_match_reach(g->f, row, g->scratch);
-    for (byi_id id = g->f->nodes.n; any && id-- > 0 && g->status == BYOC_OK;) {
+    for (byi_id id = g->f->nodes.n;
+         may_match && id-- > 0 && g->status == BYOC_OK;) {
         uint32_t n_matches = 0;
         if (!row->roots[g->roots[id]] || g->claimed[id] ||
             (reach && reach[id] == BYI_NEVER))
@@ -477,16 +479,17 @@ static bool is_root(const struct byi_merger *g, byi_id id)
     return true;
 }
 
-static enum byoc_status emit_call(struct byi_merger *g, struct byi_func *fresh,
-                                  byi_id *map, byi_id root)
+static enum byoc_status emit_call(struct byi_merger *g,
+                                  struct byi_func *new_func, byi_id *map,
+                                  byi_id root)
 {
     const struct byi_accepted_match *accepted =
         &g->matches.at[g->claimed[root] - 1];
     byi_id *args = byi_arena_calloc(g->scratch, accepted->n_args, sizeof *args);
     for (uint32_t i = 0; i < accepted->n_args; i++)
         args[i] = map[accepted->args[i]];
-    byi_id fn = byi_add_fn(g->m, fresh, accepted->func, NULL, 0, NULL);
-    return byi_add_apply(g->m, fresh, fn, args, accepted->n_args,
+    byi_id fn = byi_add_fn(g->m, new_func, accepted->func, NULL, 0, NULL);
+    return byi_add_apply(g->m, new_func, fn, args, accepted->n_args,
                          accepted->sources, &map[root], g->err);
 }
 
@@ -494,19 +497,19 @@ static enum byoc_status rebuild(struct byi_merger *g)
 {
     const struct byi_func *f = g->f;
     byi_id *map = byi_arena_calloc(g->scratch, f->nodes.n, sizeof *map);
-    struct byi_func *fresh = byi_func_like(g->m, f, map);
+    struct byi_func *new_func = byi_func_like(g->m, f, map);
     for (byi_id id = 0; id < f->nodes.n; id++) {
         if (f->nodes.at[id].kind == BYI_PARAM)
             continue;
         if (!g->claimed[id])
-            BYI_TRY(byi_add_copy(g->m, fresh, f, id, map, &map[id], g->err));
+            BYI_TRY(byi_add_copy(g->m, new_func, f, id, map, &map[id], g->err));
         else if (is_root(g, id))
-            BYI_TRY(emit_call(g, fresh, map, id));
+            BYI_TRY(emit_call(g, new_func, map, id));
     }
-    fresh->result = map[f->result];
+    new_func->result = map[f->result];
     byi_assignment_move(g->backends->assignment, g->func, f->nodes.n, map,
-                        fresh->nodes.n);
-    byi_func_replace(g->m, g->func, fresh);
+                        new_func->nodes.n);
+    byi_func_replace(g->m, g->func, new_func);
     return BYOC_OK;
 }
 
@@ -554,13 +557,14 @@ static enum byoc_status rebuild_all(struct byi_merger *const *list, uint32_t n)
 }
 
 /* Count the literals of each function, except those in its own body. */
-static void count_fns(struct byi_merger *const *all, uint32_t n)
+static void count_fns(struct byi_merger *const *mergers, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++)
-        for (byi_id id = 0; all[i] && id < all[i]->f->nodes.n; id++) {
-            const struct byi_node *node = &all[i]->f->nodes.at[id];
-            if (node->kind == BYI_FN && node->index != i && all[node->index])
-                all[node->index]->n_fns++;
+        for (byi_id id = 0; mergers[i] && id < mergers[i]->f->nodes.n; id++) {
+            const struct byi_node *node = &mergers[i]->f->nodes.at[id];
+            if (node->kind == BYI_FN && node->index != i &&
+                mergers[node->index])
+                mergers[node->index]->n_fns++;
         }
 }
 
@@ -570,16 +574,18 @@ static enum byoc_status merge_for(struct byi_module *m,
                                   struct byi_arena *scratch,
                                   struct byoc_error *err)
 {
-    const uint32_t n_all = m->funcs.n; /* skip composites made here */
-    struct byi_merger **all = byi_arena_calloc(scratch, n_all, sizeof *all);
-    struct byi_merger **list = byi_arena_calloc(scratch, n_all, sizeof *list);
+    const uint32_t n_mergers = m->funcs.n; /* skip composites made here */
+    struct byi_merger **mergers =
+        byi_arena_calloc(scratch, n_mergers, sizeof *mergers);
+    struct byi_merger **list =
+        byi_arena_calloc(scratch, n_mergers, sizeof *list);
     const struct byi_samples *samples = byi_samples_new(m, ctx, scratch);
     uint32_t n = 0;
-    for (uint32_t i = 0; i < n_all; i++) {
+    for (uint32_t i = 0; i < n_mergers; i++) {
         struct byi_func *f = m->funcs.at[i];
         if (f->dead || f->attr.compiler || f->attr.composite || f->attr.inner)
             continue;
-        list[n] = all[i] = byi_arena_calloc(scratch, 1, sizeof **all);
+        list[n] = mergers[i] = byi_arena_calloc(scratch, 1, sizeof **mergers);
         *list[n++] = (struct byi_merger){.m = m,
                                          .f = f,
                                          .func = i,
@@ -590,10 +596,10 @@ static enum byoc_status merge_for(struct byi_module *m,
                                          .err = err,
                                          .backend = backend,
                                          .samples = samples,
-                                         .all = all,
-                                         .n_all = n_all};
+                                         .mergers = mergers,
+                                         .n_mergers = n_mergers};
     }
-    count_fns(all, n_all);
+    count_fns(mergers, n_mergers);
     enum byoc_status status = find_matches(backend, list, n);
     if (status == BYOC_OK)
         status = rebuild_all(list, n);
@@ -609,8 +615,8 @@ static enum byoc_status merge_composite(struct byi_module *m,
 {
     struct byi_backends *backends = byi_backends_of(ctx);
 
-    for (uint32_t v = 0; backends && v < backends->n; v++)
-        BYI_TRY(merge_for(m, &backends->at[v], ctx, scratch, err));
+    for (uint32_t i = 0; backends && i < backends->n; i++)
+        BYI_TRY(merge_for(m, &backends->at[i], ctx, scratch, err));
     if (backends)
         backends->assignment = NULL; /* it is for this module only */
     return BYOC_OK;

@@ -92,17 +92,18 @@ static void assign_levels(struct regions *r)
 /* Number the regions by (level, backend), so that every path ascends. */
 static void order_regions(struct regions *r)
 {
-    uint32_t *fresh = byi_arena_calloc(r->scratch, r->n + 1, sizeof *fresh);
+    uint32_t *new_number =
+        byi_arena_calloc(r->scratch, r->n + 1, sizeof *new_number);
     uint32_t n = 0;
     r->backend = byi_arena_calloc(r->scratch, r->n + 1, sizeof *r->backend);
     for (uint32_t i = 0; i < r->numbers.n; i++) {
         if (!r->numbers.at[i])
             continue;
-        fresh[r->numbers.at[i]] = ++n;
+        new_number[r->numbers.at[i]] = ++n;
         r->backend[n] = i % r->n_backends + 1;
     }
     for (byi_id id = 0; id < r->f->nodes.n; id++)
-        r->f->nodes.at[id].region = fresh[r->f->nodes.at[id].region];
+        r->f->nodes.at[id].region = new_number[r->f->nodes.at[id].region];
 }
 
 /* --- topological order --------------------------------------------------- */
@@ -157,7 +158,8 @@ static void sort_regions(struct regions *r)
         .uses = byi_uses_of(r->f, r->scratch),
         .waiting = byi_arena_calloc(r->scratch, n_vertices, sizeof *s.waiting),
         .queue = byi_arena_calloc(r->scratch, n_vertices, sizeof *s.queue)};
-    uint32_t *fresh = byi_arena_calloc(r->scratch, r->n + 1, sizeof *fresh);
+    uint32_t *new_number =
+        byi_arena_calloc(r->scratch, r->n + 1, sizeof *new_number);
     uint32_t n = 0;
     s.members = byi_members_of(r->f, r->n, r->scratch);
     count_waiting(&s);
@@ -167,7 +169,7 @@ static void sort_regions(struct regions *r)
             release_readers(&s, vertex, vertex - r->n - 1);
             continue;
         }
-        fresh[vertex] = ++n;
+        new_number[vertex] = ++n;
         for (uint32_t k = s.members.first[vertex];
              k < s.members.first[vertex + 1]; k++)
             release_readers(&s, vertex, s.members.at[k]);
@@ -175,7 +177,7 @@ static void sort_regions(struct regions *r)
     r->n = n;
     for (byi_id id = 0; id < r->f->nodes.n; id++) {
         struct byi_node *node = &r->f->nodes.at[id];
-        node->region = fresh[node->region];
+        node->region = new_number[node->region];
         r->backend[node->region] = node->backend;
     }
 }
@@ -186,18 +188,18 @@ static void sort_regions(struct regions *r)
 static void join_all(struct regions *r)
 {
     enum { MAX_ROUNDS = 4 }; /* repetitions, to stay linear */
-    bool again = true;
-    for (uint32_t i = 0; again && i < MAX_ROUNDS; i++) {
+    bool repeat = true;
+    for (uint32_t i = 0; repeat && i < MAX_ROUNDS; i++) {
         const uint32_t n = r->n;
         const uint32_t *into =
             byi_join_regions(r->f, n, r->backend, r->scratch);
         for (byi_id id = 0; id < r->f->nodes.n; id++)
             if (r->f->nodes.at[id].region)
                 r->f->nodes.at[id].region = into[r->f->nodes.at[id].region];
-        again = n > BYI_JOIN_WINDOW;
-        if (again) {
+        repeat = n > BYI_JOIN_WINDOW;
+        if (repeat) {
             sort_regions(r);
-            again = r->n <= BYI_JOIN_WINDOW || r->n < n - n / 8;
+            repeat = r->n <= BYI_JOIN_WINDOW || r->n < n - n / 8;
         }
     }
 }
@@ -205,15 +207,16 @@ static void join_all(struct regions *r)
 /* Renumber the regions without gaps, in the order of first appearance. */
 static void renumber_regions(struct regions *r)
 {
-    uint32_t *fresh = byi_arena_calloc(r->scratch, r->n + 1, sizeof *fresh);
+    uint32_t *new_number =
+        byi_arena_calloc(r->scratch, r->n + 1, sizeof *new_number);
     uint32_t n = 0;
     for (byi_id id = 0; id < r->f->nodes.n; id++) {
         struct byi_node *node = &r->f->nodes.at[id];
         if (!node->region)
             continue;
-        if (!fresh[node->region])
-            fresh[node->region] = ++n;
-        node->region = fresh[node->region];
+        if (!new_number[node->region])
+            new_number[node->region] = ++n;
+        node->region = new_number[node->region];
     }
 }
 

@@ -29,13 +29,14 @@ struct byi_merger {
     const struct byi_backend *backend;
     const struct byi_samples *samples; /* NULL: no input varies */
     struct byi_uses uses;
-    uint32_t *claimed;             /* for each node: 1 + its match; UINT32_MAX:
-                                    * claimed as a branch; 0: by none */
-    struct byi_merger *const *all; /* indexed by function; NULL: not merged */
-    uint32_t n_all;                /* 0: only this function is examined       */
-    uint32_t n_fns;                /* literals of f that no match has claimed */
-    uint16_t *roots; /* for each node: byi_root_of                    */
-    bool *matched;   /* for each node: a pattern matched there        */
+    uint32_t *claimed; /* for each node: 1 + its match; UINT32_MAX:
+                        * claimed as a branch; 0: by none */
+    /* indexed by function; NULL: not merged */
+    struct byi_merger *const *mergers;
+    uint32_t n_mergers; /* 0: only this function is examined       */
+    uint32_t n_fns;     /* literals of f that no match has claimed */
+    uint16_t *roots;    /* for each node: byi_root_of                    */
+    bool *matched;      /* for each node: a pattern matched there        */
     /* for each node: the native kernel of an 8-bit product applies it */
     bool *in_epilogue;
     bool occurs[BYI_N_ROOTS]; /* for each kind of root: f has such a node */

@@ -73,7 +73,7 @@ struct byi_limits {
     uint32_t max_regions;
 };
 
-/* The backends and options of partitioning, in order of preference. */
+/* The options of partitioning, and the backends in order of preference. */
 struct byi_backends {
     uint32_t n;
     struct byi_backend *at;

@@ -31,7 +31,7 @@ struct new_region {
     struct byi_func *body;
     BYI_VEC(byi_id) params; /* outer values, in the order of first use */
     BYI_VEC(struct region_result) results; /* read outside */
-    BYI_VEC(byi_id) inner;                 /* the results in the body */
+    BYI_VEC(byi_id) result_ids;            /* the results in the body */
     uint32_t waiting;                      /* operands not emitted yet (Kahn) */
 };
 
@@ -48,9 +48,9 @@ struct partitioner {
     uint32_t n_regions;
     struct new_region *regions; /* indexed by number, from 1 */
     struct byi_members members;
-    bool *whole;   /* tuples made in a region and read outside */
-    byi_id *map;   /* old id -> id in fresh */
-    byi_id *inner; /* old id -> id in its region's body */
+    bool *is_result_tuple; /* tuples made in a region and read outside */
+    byi_id *map;           /* old id -> id in fresh */
+    byi_id *inner;         /* old id -> id in its region's body */
 };
 
 static const struct byi_func *composite_of(const struct partitioner *p,
@@ -192,7 +192,7 @@ static enum byoc_status collect_fields(struct partitioner *p,
         BYI_TRY(byi_add_get(p->m, region->body, p->inner[id], i, NULL, &field,
                             p->err));
         BYI_PUSH(&region->results, result);
-        BYI_PUSH(&region->inner, field);
+        BYI_PUSH(&region->result_ids, field);
     }
     return BYOC_OK;
 }
@@ -204,21 +204,21 @@ static enum byoc_status collect_results(struct partitioner *p, uint32_t number)
          i < p->members.first[number + 1]; i++) {
         const byi_id id = p->members.at[i];
         const struct byi_node *node = &p->f->nodes.at[id];
-        if (p->whole[id]) {
+        if (p->is_result_tuple[id]) {
             BYI_TRY(collect_fields(p, region, id));
             continue;
         }
         if (!is_read_outside(p, id) ||
-            (node->kind == BYI_GET && p->whole[node->args[0]]))
+            (node->kind == BYI_GET && p->is_result_tuple[node->args[0]]))
             continue;
         const struct region_result result = {.id = id};
         BYI_PUSH(&region->results, result);
-        BYI_PUSH(&region->inner, p->inner[id]);
+        BYI_PUSH(&region->result_ids, p->inner[id]);
     }
     region->body->result =
         region->results.n == 1
-            ? region->inner.at[0]
-            : byi_add_tuple(p->m, region->body, region->inner.at,
+            ? region->result_ids.at[0]
+            : byi_add_tuple(p->m, region->body, region->result_ids.at,
                             region->results.n, NULL);
     return BYOC_OK;
 }
@@ -226,10 +226,10 @@ static enum byoc_status collect_results(struct partitioner *p, uint32_t number)
 static enum byoc_status build_region(struct partitioner *p, uint32_t number)
 {
     struct new_region *region = &p->regions[number];
-    const struct byi_node *any =
+    const struct byi_node *member =
         &p->f->nodes.at[p->members.at[p->members.first[number]]];
-    const char *name = p->m->backends.at[any->backend - 1];
-    region->func = byi_func_new(p->m, new_region_name(p, any->backend));
+    const char *name = p->m->backends.at[member->backend - 1];
+    region->func = byi_func_new(p->m, new_region_name(p, member->backend));
     region->body = p->m->funcs.at[region->func];
     region->body->attr.compiler = name;
     region->body->attr.global_symbol = region->body->name;
@@ -505,11 +505,12 @@ static enum byoc_status partition_function(struct partitioner *p)
         byi_arena_calloc(p->scratch, p->n_regions + 1, sizeof *p->regions);
     p->members = byi_members_of(p->f, p->n_regions, p->scratch);
     p->uses = byi_uses_of(p->f, p->scratch);
-    p->whole = byi_arena_calloc(p->scratch, n, sizeof *p->whole);
+    p->is_result_tuple =
+        byi_arena_calloc(p->scratch, n, sizeof *p->is_result_tuple);
     for (byi_id id = 0; id < n; id++)
-        p->whole[id] = p->f->nodes.at[id].region &&
-                       p->f->nodes.at[id].type->kind == BYI_TUPLE &&
-                       is_read_outside(p, id);
+        p->is_result_tuple[id] = p->f->nodes.at[id].region &&
+                                 p->f->nodes.at[id].type->kind == BYI_TUPLE &&
+                                 is_read_outside(p, id);
     p->map = byi_arena_calloc(p->scratch, n, sizeof *p->map);
     p->inner = byi_arena_alloc(p->scratch, n * sizeof *p->inner);
     memset(p->inner, 0xff, n * sizeof *p->inner);
@@ -524,7 +525,7 @@ static enum byoc_status partition_function(struct partitioner *p)
     for (uint32_t i = 1; i <= p->n_regions; i++) {
         byi_vec_free(p->regions[i].params.at);
         byi_vec_free(p->regions[i].results.at);
-        byi_vec_free(p->regions[i].inner.at);
+        byi_vec_free(p->regions[i].result_ids.at);
     }
     if (status != BYOC_OK)
         return status;

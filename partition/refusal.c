@@ -91,9 +91,10 @@ static const char *describe_dynamic(const struct byi_merger *g,
 static const char *assigned_away(const struct byi_merger *g,
                                  const struct byi_match *match, byi_id op)
 {
-    const struct byi_branch *in = byi_match_branch(match, op);
-    return byi_assigned_away(g->backends->assignment, in ? in->func : g->func,
-                             in ? op - in->first : op, g->backend->name);
+    const struct byi_branch *branch = byi_match_branch(match, op);
+    return byi_assigned_away(
+        g->backends->assignment, branch ? branch->func : g->func,
+        branch ? op - branch->first : op, g->backend->name);
 }
 
 /* Whether node `id` is a result of the entry. */

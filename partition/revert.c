@@ -74,10 +74,10 @@ static bool replace_field(struct reverter *d, byi_id id)
     const struct byi_node *node = &d->f->nodes.at[id];
     if (node->kind != BYI_GET || !revert_of(d, node->args[0]))
         return false;
-    const struct byi_node *whole = &d->fresh->nodes.at[d->map[node->args[0]]];
-    if (whole->kind != BYI_MAKE_TUPLE)
+    const struct byi_node *tuple = &d->fresh->nodes.at[d->map[node->args[0]]];
+    if (tuple->kind != BYI_MAKE_TUPLE)
         return false;
-    d->map[id] = whole->args[node->index];
+    d->map[id] = tuple->args[node->index];
     return true;
 }
 
@@ -212,19 +212,19 @@ static enum byoc_status build_subregion(struct splitter *s, uint32_t first,
     uint32_t backend = 0;
     BYI_TRY(byi_backend_add(s->m, f->attr.compiler, &backend, s->err));
     const uint32_t copy = byi_func_new(s->m, NULL);
-    struct byi_func *fresh = s->m->funcs.at[copy];
+    struct byi_func *copied = s->m->funcs.at[copy];
     for (byi_id id = 0; id < f->nodes.n; id++) {
         const struct byi_node *node = &f->nodes.at[id];
         if (node->kind == BYI_PARAM) {
-            map[id] = byi_add_param(s->m, fresh, f->param_names.at[node->index],
-                                    node->type);
+            map[id] = byi_add_param(s->m, copied,
+                                    f->param_names.at[node->index], node->type);
             continue;
         }
-        BYI_TRY(byi_add_moved(s->m, fresh, f, id, map, &map[id], s->err));
-        byi_node_mark(&fresh->nodes.at[map[id]], nodes[id].region ? backend : 0,
-                      nodes[id].region);
+        BYI_TRY(byi_add_moved(s->m, copied, f, id, map, &map[id], s->err));
+        byi_node_mark(&copied->nodes.at[map[id]],
+                      nodes[id].region ? backend : 0, nodes[id].region);
     }
-    fresh->result = map[f->result];
+    copied->result = map[f->result];
     *subregion = s->m->funcs.n;
     BYI_TRY(byi_partition_function(s->m, copy, s->scratch, s->err));
     s->m->funcs.at[copy]->dead = true;
@@ -260,20 +260,20 @@ static uint32_t longest_buildable(struct splitter *s, uint32_t first)
 {
     const uint32_t rest = s->n - first;
     const uint32_t guesses[] = {rest, s->last_size, s->last_size + 1};
-    /* a subregion of `most` calls cannot be built */
-    uint32_t least = 0, most = rest + (first > 0);
-    for (uint32_t i = 0; least + 1 < most && s->status == BYOC_OK;) {
-        uint32_t size = least + (most - least) / 2;
+    /* `buildable` calls can be built together, `too_many` cannot */
+    uint32_t buildable = 0, too_many = rest + (first > 0);
+    for (uint32_t i = 0; buildable + 1 < too_many && s->status == BYOC_OK;) {
+        uint32_t size = buildable + (too_many - buildable) / 2;
         if (i < BYI_COUNT(guesses))
             size = guesses[i++];
-        if (size <= least || size >= most)
+        if (size <= buildable || size >= too_many)
             continue;
         if (can_build(s, first, first + size))
-            least = size;
+            buildable = size;
         else
-            most = size;
+            too_many = size;
     }
-    return least;
+    return buildable;
 }
 
 static void list_calls(struct splitter *s)
