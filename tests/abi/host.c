@@ -33,8 +33,8 @@ static void keep_line(void *ctx, const char *line)
  * the struct of today has struct_size are at other offsets today. */
 static void compile(const char *model)
 {
-    static const char *const none[] = {NULL};
-    struct byoc_compile_params params = {.backends = none,
+    static const char *const no_backends[] = {NULL};
+    struct byoc_compile_params params = {.backends = no_backends,
                                          .opt_level = 1 + 3,
                                          .min_region_flops = 1,
                                          .isolate_bytes = 1 << 30,

@@ -61,6 +61,8 @@ static const char network[] =
     "  nn.softmax(%4)\n"
     "}\n";
 
+/* Run a model `runs` times with `rows` rows. Returns how often the runs call
+ * heap functions; *setup is how often making the state does. */
 static uint64_t count_runs(const char *ir, int64_t rows, int runs,
                            uint64_t *setup)
 {
@@ -82,12 +84,12 @@ static uint64_t count_runs(const char *ir, int64_t rows, int runs,
     *setup = n_calls;
     assert_int_equal(byoc_state_new(model, &state, &err), BYOC_OK);
     *setup = n_calls - *setup;
-    const uint64_t before = n_calls;
+    const uint64_t n_before = n_calls;
     for (int i = 0; i < runs; i++) {
         out.data = NULL;
         assert_int_equal(byoc_run(state, &in, 1, &out, 1, &err), BYOC_OK);
     }
-    const uint64_t calls = n_calls - before;
+    const uint64_t calls = n_calls - n_before;
     byoc_state_free(&state);
     byoc_model_free(&model);
     fixture_close(&x);
@@ -118,7 +120,8 @@ static void a_run_of_known_sizes_allocates_nothing(void **state)
     assert_int_equal(count_runs(varying, 2, 100, &setup), first);
 }
 
-/* Loops are slow if it begins at another offset in a page than inputs do. */
+/* Loops are slow if memory begins at another offset in a page than inputs do.
+ */
 static void large_memory_begins_at_a_page(void **state)
 {
     (void)state;

@@ -17,6 +17,7 @@
 
 enum { HEADS = 3, SIZE = 4, ROOM = 80, STEPS = 64 };
 
+/* A loaded model and its only state. */
 struct model {
     struct fixture x;
     struct byoc_model *model;
@@ -68,6 +69,7 @@ static const char attends[] =
     "  (%0, %1, %2, %4, %past)\n"
     "}\n";
 
+/* A view whose shape and strides are its own; strides[1] 0: dense. */
 struct view {
     DLTensor t;
     int64_t shape[4], strides[4];
@@ -178,24 +180,24 @@ static void test_copies(void **state)
     float new[HEADS * SIZE], dense[HEADS * 6 * SIZE];
     struct model m;
     struct byoc_error err;
-    DLTensor out[5], again[5];
+    DLTensor out[5], other_out[5];
     open_with(&m, grows, NULL);
     fill(a, HEADS * ROOM * SIZE, 1);
     fill(new, HEADS * SIZE, 2);
-    struct view none = rows_of(NULL, 6, 0);
+    struct view no_memory = rows_of(NULL, 6, 0);
     assert_int_equal(
         run(&m, rows_of(a, 5, ROOM), rows_of(dense, 6, 0), new, out, &err),
         BYOC_OK);
-    assert_int_equal(
-        run(&m, rows_of(a, 5, ROOM), rows_of(b, 6, ROOM / 2), new, again, &err),
-        BYOC_OK);
+    assert_int_equal(run(&m, rows_of(a, 5, ROOM), rows_of(b, 6, ROOM / 2), new,
+                         other_out, &err),
+                     BYOC_OK);
     for (int64_t h = 0; h < HEADS; h++) {
         assert_memory_equal(dense + h * 6 * SIZE, a + h * ROOM * SIZE,
                             5 * SIZE * sizeof(float));
         assert_memory_equal(dense + h * 6 * SIZE, b + h * ROOM / 2 * SIZE,
                             6 * SIZE * sizeof(float));
     }
-    assert_int_equal(run(&m, rows_of(a, 5, ROOM), none, new, out, &err),
+    assert_int_equal(run(&m, rows_of(a, 5, ROOM), no_memory, new, out, &err),
                      BYOC_OK);
     assert_memory_equal(out[0].data, dense, sizeof dense);
     close_model(&m);
@@ -361,12 +363,12 @@ static void test_scatter(void **state)
         struct model m;
         struct byoc_error err = {0};
         float x[] = {1, 2, 3, 4, 5, 6, 7, 8}, row[] = {-1, -2};
-        int64_t at[] = {2, 2}, all[] = {4, 2}, one[] = {1, 2};
+        int64_t at[] = {2, 2}, cache_shape[] = {4, 2}, row_shape[] = {1, 2};
         uint32_t axis;
         open_with(&m, i ? unsafe : safe, NULL);
-        DLTensor in[] = {{.data = x, .shape = all},
-                         {.data = at, .shape = one},
-                         {.data = row, .shape = one}};
+        DLTensor in[] = {{.data = x, .shape = cache_shape},
+                         {.data = at, .shape = row_shape},
+                         {.data = row, .shape = row_shape}};
         for (int k = 0; k < 3; k++) {
             in[k].device = (DLDevice){kDLCPU, 0};
             in[k].ndim = 2;
@@ -425,7 +427,7 @@ static void test_shared_heads(void **state)
     enum { CAPACITY = 4096 };
     static float cache[2 * CAPACITY * SIZE];
     float new[2 * SIZE], q[4 * SIZE];
-    uint64_t before = 0;
+    uint64_t first_bytes = 0;
     struct model m;
     struct byoc_error err;
     open_with(&m, ir, NULL);
@@ -451,9 +453,10 @@ static void test_shared_heads(void **state)
         check_scores(&out[1], q, cache, CAPACITY, n + 1);
         assert_int_equal(((int64_t *)out[2].data)[2], n + 1);
         assert_int_equal(*(int64_t *)out[3].data, 2 * (n + 1) * SIZE);
-        before = before ? before : byoc_model_memory(m.model, NULL);
+        first_bytes =
+            first_bytes ? first_bytes : byoc_model_memory(m.model, NULL);
     }
-    assert_true(byoc_model_memory(m.model, NULL) < before + sizeof cache);
+    assert_true(byoc_model_memory(m.model, NULL) < first_bytes + sizeof cache);
     close_model(&m);
 }
 

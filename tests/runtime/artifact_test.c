@@ -29,6 +29,7 @@ static const char ir[] =
     " 19.0, 20.0, 21.0, 22.0, 23.0, 24.0})\n"
     "}\n";
 
+/* A folder of a test, the paths of two artifacts in it, and a model. */
 struct folder {
     char path[TEST_PATH], model[TEST_PATH + 16], other[TEST_PATH + 16];
     struct fixture x;
@@ -167,14 +168,14 @@ static void test_descriptor_used_again(void **state)
     make_other(f, &other);
     void *data = read_file(f->other, &n);
     const int fd = open(f->model, O_RDONLY | O_CLOEXEC);
-    const int before = count_open_files();
+    const int n_open = count_open_files();
     for (int i = 0; i < 2; i++)
         if (byoc_model_load_fd(fd, NULL, &models[i], &err) != BYOC_OK)
             fail_msg("%s", err.text);
     run_and_free(&f->x, &models[0]);
     if (byoc_model_load_memory(data, n, NULL, &models[2], &err) != BYOC_OK)
         fail_msg("%s", err.text);
-    assert_int_equal(count_open_files(), before);
+    assert_int_equal(count_open_files(), n_open);
     run_and_free(&other, &models[2]);
     run_and_free(&f->x, &models[1]);
     fixture_close(&other);
@@ -301,20 +302,20 @@ static void test_no_descriptors_left(void **state)
     struct folder *f = *state;
     struct byoc_error err;
     struct byoc_model *model = NULL;
-    struct rlimit before;
+    struct rlimit old_limit;
     size_t n;
     write_model(f, f->model);
     void *data = read_file(f->model, &n);
     const int fd = open(f->model, O_RDONLY | O_CLOEXEC), next = dup(fd);
     assert_true(fd >= 0 && next > 3);
     close(next);
-    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
-    const struct rlimit few = {(rlim_t)next, before.rlim_max};
-    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &old_limit), 0);
+    const struct rlimit new_limit = {(rlim_t)next, old_limit.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &new_limit), 0);
     assert_int_equal(byoc_model_load_fd(fd, NULL, &model, &err), BYOC_EIO);
     assert_int_equal(byoc_model_load_memory(data, n, NULL, &model, &err),
                      BYOC_EIO);
-    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &old_limit), 0);
     if (byoc_model_load_memory(data, n, NULL, &model, &err) != BYOC_OK)
         fail_msg("%s", err.text);
     byoc_model_free(&model);

@@ -46,17 +46,18 @@ static const char varying[] =
     "  concatenate(%0, %x, axis=0)\n"
     "}\n";
 
+/* A loaded model, and the lines that it logged. */
 struct model {
     struct fixture x;
     struct byoc_model *model;
-    char said[4096];
+    char log[4096];
 };
 
 static void keep_lines(void *ctx, enum byoc_severity severity, const char *line)
 {
     struct model *m = ctx;
-    const size_t n = strlen(m->said);
-    snprintf(m->said + n, sizeof m->said - n, "%s%s\n",
+    const size_t n = strlen(m->log);
+    snprintf(m->log + n, sizeof m->log - n, "%s%s\n",
              severity == BYOC_WARNING ? "warning: " : "", line);
 }
 
@@ -65,7 +66,7 @@ static void open_model(struct model *m, const char *ir,
 {
     struct byoc_error err;
     m->model = NULL;
-    m->said[0] = '\0';
+    m->log[0] = '\0';
     params.plugins = CHOOSY;
     params.threads = 1;
     params.log = keep_lines;
@@ -200,15 +201,15 @@ static void test_refusal(void **state)
                (struct byoc_load_params){.log = keep_lines, .log_ctx = &m});
     struct byoc_state *s = new_state(&m);
     run_right(s, 12);
-    assert_null(strstr(m.said, "twin"));
+    assert_null(strstr(m.log, "twin"));
     run_right(s, 13);
     run_right(s, 13);
-    if (!strstr(m.said, "region r0 runs its native twin for N=13: ref: r0: a "
-                        "ref.relu of 13 numbers, which brings bad luck\n"))
+    if (!strstr(m.log, "region r0 runs its native twin for N=13: ref: r0: a "
+                       "ref.relu of 13 numbers, which brings bad luck\n"))
         fail_msg(
             "found the log \"%s\", expected that r0 runs its twin for N=13",
-            m.said);
-    assert_non_null(strstr(m.said, "specialised for N=12 in "));
+            m.log);
+    assert_non_null(strstr(m.log, "specialised for N=12 in "));
     assert_int_equal(stats_of(&m).refusals, 1);
     assert_int_equal(stats_of(&m).hits, 1);
     byoc_state_free(&s);
@@ -227,7 +228,7 @@ static void test_growing(void **state)
         run_right(s, n);
     assert_int_equal(stats_of(&m).builds, 20);
     run_right(s, 13); /* the backend is not asked, so it does not refuse */
-    assert_null(strstr(m.said, "twin"));
+    assert_null(strstr(m.log, "twin"));
     for (int i = 0; i < 3; i++)
         run_right(s, 13);
     assert_int_equal(stats_of(&m).builds, 21);
@@ -235,7 +236,7 @@ static void test_growing(void **state)
     run_right(s, 13);
     assert_int_equal(stats_of(&m).builds, 22);
     assert_int_equal(stats_of(&m).refusals, 1);
-    assert_non_null(strstr(m.said, "bad luck"));
+    assert_non_null(strstr(m.log, "bad luck"));
     const struct byoc_dim warm = {"N", 33};
     struct byoc_error err;
     assert_int_equal(byoc_model_warm(m.model, &warm, 1, &err), BYOC_OK);
@@ -406,9 +407,10 @@ static void test_lists(void **state)
     assert_int_equal(stats.builds, 3);
     assert_int_equal(stats.hits, 1);
     assert_int_equal(stats.refusals, 1); /* for 13: so it was called */
-    const struct byoc_value none[2] = {{.kind = BYOC_OPTIONAL}};
+    const struct byoc_value optionals[2] = {{.kind = BYOC_OPTIONAL}};
     struct byoc_value out = {0};
-    assert_int_equal(byoc_run_values(s, none, 2, &out, 1, &err), BYOC_ETYPE);
+    assert_int_equal(byoc_run_values(s, optionals, 2, &out, 1, &err),
+                     BYOC_ETYPE);
     assert_non_null(strstr(err.text, "expected a sequence"));
     assert_int_equal(stats_of(&m).misses, 3);
     byoc_state_free(&s);
@@ -763,7 +765,7 @@ static void test_size_by_call(void **state)
         if (status != BYOC_OK)
             fail_msg("%zu: %s", b, err.text);
         if (stats_of(&m).refusals)
-            fail_msg("%zu: %s", b, m.said);
+            fail_msg("%zu: %s", b, m.log);
         run(s, 13, &status, &err);
         assert_int_equal(stats_of(&m).refusals, 1); /* so it was asked */
         byoc_state_free(&s);
@@ -776,7 +778,7 @@ static void test_size_by_call(void **state)
  * other sizes, which byoc may evict. Returns how many runs fail. */
 static int fail_each(bool cached)
 {
-    int failed = 0;
+    int n_failed = 0;
     bool done = false;
     for (int64_t at = 0; !done; at++) {
         struct model m;
@@ -792,14 +794,14 @@ static int fail_each(bool cached)
         fail_at = -1;
         if (!right)
             assert_int_equal(status, BYOC_ENOMEM);
-        failed += !right;
+        n_failed += !right;
         run_right(s, 4);
         assert_int_equal(stats_of(&m).refusals, 0);
         byoc_state_free(&s);
         close_model(&m);
         assert_true(at < 1000 && (at > 0 || !done)); /* an allocation failed */
     }
-    return failed;
+    return n_failed;
 }
 
 static void test_no_memory(void **state)
@@ -811,6 +813,7 @@ static void test_no_memory(void **state)
 
 /* --- threads -------------------------------------------------------------- */
 
+/* A thread that runs a model with a state of its own. */
 struct model_user {
     const struct model *m;
     pthread_barrier_t *start;

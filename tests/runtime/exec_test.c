@@ -178,14 +178,14 @@ static void test_strings(void **state)
             "  (%0, %1, %a)\n"
             "}\n");
     char text[] = "given";
-    const char *given[] = {text, "two"}, *mine[2];
+    const char *words[] = {text, "two"}, *numbers_text[2];
     int64_t n = 2;
     float numbers[] = {0.5f, -3};
-    DLTensor in[2] = {string_view(given, &n), string_view(mine, &n)};
+    DLTensor in[2] = {string_view(words, &n), string_view(numbers_text, &n)};
     DLTensor out[3] = {{0}};
     in[1].data = numbers;
     in[1].dtype = byoc_dtype_dlpack(BYOC_F32);
-    out[1] = string_view(mine, &n);
+    out[1] = string_view(numbers_text, &n);
     assert_int_equal(byoc_state_new(model, &s, &err), BYOC_OK);
     for (int run = 0; run < 2; run++) {
         out[0].data = out[2].data = NULL;
@@ -196,10 +196,10 @@ static void test_strings(void **state)
         assert_string_equal(joined[2], "");
         assert_string_equal(joined[3], "const");
         assert_string_equal(same[1], "two");
-        assert_string_equal(mine[0], "0.5");
-        assert_string_equal(mine[1], "-3");
+        assert_string_equal(numbers_text[0], "0.5");
+        assert_string_equal(numbers_text[1], "-3");
     }
-    given[1] = NULL;
+    words[1] = NULL;
     assert_int_equal(byoc_run(s, in, 2, out, 3, &err), BYOC_EINVAL);
     assert_string_equal(err.text, "input \"a\": element 1 is NULL, expected a "
                                   "string");
@@ -357,14 +357,14 @@ static void test_random(void **state)
             "  (%0, %1)\n"
             "}\n");
     float runs[3][2][4];
-    for (int fresh = 0; fresh < 2; fresh++) {
+    for (int state_number = 0; state_number < 2; state_number++) {
         struct byoc_state *s = NULL;
         assert_int_equal(byoc_state_new(model, &s, &err), BYOC_OK);
-        for (int run = 0; run < 2 - fresh; run++) {
+        for (int run = 0; run < 2 - state_number; run++) {
             DLTensor out[2] = {0};
             assert_int_equal(byoc_run(s, NULL, 0, out, 2, &err), BYOC_OK);
             for (int i = 0; i < 2; i++)
-                memcpy(runs[2 * fresh + run][i], out[i].data,
+                memcpy(runs[2 * state_number + run][i], out[i].data,
                        sizeof runs[0][0]);
         }
         byoc_state_free(&s);
@@ -522,6 +522,7 @@ static void expect_limit(const char *ir, uint32_t depth, uint64_t calls,
 
 #define I64 "Tensor[(), int64]"
 
+/* A thread that cancels the runs of a state until `done` is set. */
 struct canceller {
     struct byoc_state *state;
     int done;
@@ -771,6 +772,7 @@ static void test_wrong_views(void **unused)
 
 /* --- threads, memory, trace ----------------------------------------------- */
 
+/* The work of a thread: runs of one state of the model. */
 struct job {
     struct fixture *x;
     const struct byoc_model *model;

@@ -23,7 +23,10 @@
 
 #define REF PLUGIN_DIR "/libbyoc_backend_ref.so"
 
-enum { PARTS = 2, SECONDS = 20, ENDED = 7, NOT_AGAIN = 8, OTHER_STATUS = 9 };
+enum { PARTS = 2, SECONDS = 20 };
+/* exit codes of the child: it could run again, could not, or its interrupted
+ * run ended with another status than expected */
+enum { ENDED = 7, NOT_AGAIN = 8, OTHER_STATUS = 9 };
 
 static const char model_text[] =
     "def @r0(%a: Tensor[(64), float32], %b: Tensor[(64), float32],"
@@ -89,7 +92,8 @@ static void fork_in_part(uint32_t part)
     forked = true;
 }
 
-static void in_part(uint32_t part)
+/* Run a model on the backend, and fork in this part of its loop. */
+static void check_fork_in(uint32_t part)
 {
     struct byoc_error err;
     struct fixture x;
@@ -112,17 +116,17 @@ static void in_part(uint32_t part)
     forking = part;
     begun[0] = begun[1] = forked = false;
     *hook = fork_in_part;
-    enum byoc_status ran = fixture_run(&x, s, 1, false, &err);
+    enum byoc_status run_status = fixture_run(&x, s, 1, false, &err);
     *hook = NULL;
     if (in_child) {
-        if (ran != BYOC_ECANCELLED || !strstr(err.text, "forked"))
+        if (run_status != BYOC_ECANCELLED || !strstr(err.text, "forked"))
             _exit(OTHER_STATUS);
         for (uint64_t seed = 2; seed < 5; seed++)
             if (fixture_run(&x, s, seed, false, &err) != BYOC_OK)
                 _exit(NOT_AGAIN);
         _exit(ENDED);
     }
-    if (ran != BYOC_OK)
+    if (run_status != BYOC_OK)
         fail_msg("in the parent: %s", err.text);
     assert_true(child > 0);
     assert_int_equal(waitpid(child, &status, 0), child);
@@ -142,13 +146,13 @@ static void test_caller(void **state)
         print_message("skipped: qemu lets no forked child make threads\n");
         skip();
     }
-    in_part(0);
+    check_fork_in(0);
 }
 
 static void test_worker(void **state)
 {
     (void)state;
-    in_part(1);
+    check_fork_in(1);
 }
 
 int main(void)

@@ -77,16 +77,16 @@ static void late_host(void *ctx, uint32_t n, void (*fn)(void *, uint32_t),
 
 /* How many parts have reached the barrier, and have passed it. */
 struct count {
-    _Atomic unsigned before, after;
+    _Atomic unsigned n_reached, n_passed;
 };
 
 static void meet(void *arg)
 {
     struct count *count = arg;
-    count->before++;
+    count->n_reached++;
     GOMP_barrier();
-    assert_int_equal(count->before, PARTS);
-    count->after++;
+    assert_int_equal(count->n_reached, PARTS);
+    count->n_passed++;
 }
 
 /* Overwrite the stack that the previous region used, and wait, so that a thread
@@ -105,15 +105,15 @@ static void late_parts_run_once(void **state)
     (void)state;
     unsigned seed = 1;
     const struct byi_omp_host host = {late_host, &seed, PARTS};
-    const struct byi_omp_host *before = byi_omp_use(&host);
+    const struct byi_omp_host *old_host = byi_omp_use(&host);
     for (int i = 0; i < REGIONS; i++) {
         struct count count = {0, 0};
         GOMP_parallel(meet, &count, PARTS, 0);
-        assert_int_equal(count.before, PARTS);
-        assert_int_equal(count.after, PARTS);
+        assert_int_equal(count.n_reached, PARTS);
+        assert_int_equal(count.n_passed, PARTS);
         spoil_stack();
     }
-    byi_omp_use(before);
+    byi_omp_use(old_host);
 }
 
 int main(void)

@@ -33,13 +33,13 @@ static const char ir[] =
     "  (%4, %6)\n"
     "}\n";
 
-static struct fixture opened;
+static struct fixture valid; /* the model whose plan is edited */
 
 static int open_fixture(void **state)
 {
     (void)state;
     struct byoc_error err;
-    if (fixture_open(&opened, ir, &err) == BYOC_OK)
+    if (fixture_open(&valid, ir, &err) == BYOC_OK)
         return 0;
     print_error("%s\n", err.text);
     return -1;
@@ -48,7 +48,7 @@ static int open_fixture(void **state)
 static int close_fixture(void **state)
 {
     (void)state;
-    fixture_close(&opened);
+    fixture_close(&valid);
     return 0;
 }
 
@@ -64,10 +64,10 @@ static char *edit(const char *text, const char *from, uint32_t n,
         print_error("no \"%s\" in\n%s\n", from, text);
         return NULL;
     }
-    size_t before = (size_t)(at - text);
+    size_t prefix_bytes = (size_t)(at - text);
     char *out = malloc(strlen(text) + strlen(to) + 1);
-    memcpy(out, text, before);
-    strcpy(out + before, to);
+    memcpy(out, text, prefix_bytes);
+    strcpy(out + prefix_bytes, to);
     strcat(out, at + strlen(from));
     return out;
 }
@@ -75,7 +75,7 @@ static char *edit(const char *text, const char *from, uint32_t n,
 static enum byoc_status open_with(const char *plan, const char *manifest,
                                   struct byoc_error *err)
 {
-    struct byi_image image = opened.image;
+    struct byi_image image = valid.image;
     struct byoc_model *model = NULL;
     image.plan = plan;
     image.plan_bytes = strlen(plan);
@@ -99,12 +99,12 @@ struct fault {
 static void check(const struct fault *fault, bool manifest)
 {
     struct byoc_error err = {0};
-    char *text = edit(manifest ? opened.manifest.at : opened.plan.json.at,
+    char *text = edit(manifest ? valid.manifest.at : valid.plan.json.at,
                       fault->from, fault->n, fault->to);
     assert_non_null(text);
     enum byoc_status status =
-        open_with(manifest ? opened.plan.json.at : text,
-                  manifest ? text : opened.manifest.at, &err);
+        open_with(manifest ? valid.plan.json.at : text,
+                  manifest ? text : valid.manifest.at, &err);
     if (status != fault->status || !strstr(err.text, fault->message))
         fail_msg("%s -> %s: found status %d and \"%s\", expected status %d and "
                  "\"%s\" in it\n%s",
@@ -117,7 +117,7 @@ static void test_good(void **state)
 {
     (void)state;
     struct byoc_error err;
-    if (open_with(opened.plan.json.at, opened.manifest.at, &err) != BYOC_OK)
+    if (open_with(valid.plan.json.at, valid.manifest.at, &err) != BYOC_OK)
         fail_msg("%s", err.text);
 }
 
@@ -219,19 +219,18 @@ static void test_mangled(void **state)
 {
     (void)state;
     struct byoc_error err;
-    size_t n = opened.plan.json.n;
+    size_t n = valid.plan.json.n;
     char *text = malloc(n + 1);
     for (size_t i = 0; i < n; i += 11) {
-        memcpy(text, opened.plan.json.at, n + 1);
+        memcpy(text, valid.plan.json.at, n + 1);
         text[i] = '\0';
-        assert_int_equal(open_with(text, opened.manifest.at, &err),
-                         BYOC_EPARSE);
+        assert_int_equal(open_with(text, valid.manifest.at, &err), BYOC_EPARSE);
     }
-    static const char with[] = "0129-\"[]{},: x";
+    static const char replacements[] = "0129-\"[]{},: x";
     for (size_t i = 0; i < n; i += 3) {
-        memcpy(text, opened.plan.json.at, n + 1);
-        text[i] = with[i % (sizeof with - 1)];
-        (void)!open_with(text, opened.manifest.at, &err);
+        memcpy(text, valid.plan.json.at, n + 1);
+        text[i] = replacements[i % (sizeof replacements - 1)];
+        (void)!open_with(text, valid.manifest.at, &err);
     }
     free(text);
 }
@@ -277,15 +276,15 @@ static void test_epilogue_faults(void **state)
          "nn.dense"},
     };
     struct byoc_error err;
-    fixture_close(&opened);
-    if (fixture_open(&opened, epilogue_ir, &err) != BYOC_OK)
+    fixture_close(&valid);
+    if (fixture_open(&valid, epilogue_ir, &err) != BYOC_OK)
         fail_msg("%s", err.text);
     test_good(state);
-    assert_null(strstr(opened.plan.json.at, "\"call\""));
+    assert_null(strstr(valid.plan.json.at, "\"call\""));
     for (size_t i = 0; i < BYI_COUNT(faults); i++)
         check(&faults[i], false);
     test_mangled(state);
-    fixture_close(&opened);
+    fixture_close(&valid);
     assert_int_equal(open_fixture(NULL), 0);
 }
 
@@ -337,14 +336,14 @@ static void test_apply_fault(void **state)
 {
     (void)state;
     struct byoc_error err;
-    fixture_close(&opened);
-    if (fixture_open(&opened, apply_ir, &err) != BYOC_OK)
+    fixture_close(&valid);
+    if (fixture_open(&valid, apply_ir, &err) != BYOC_OK)
         fail_msg("%s", err.text);
-    char *plan = edit(opened.plan.json.at,
+    char *plan = edit(valid.plan.json.at,
                       "\"float32\", \"shape\": [2], \"kind\": \"temp\"", 0,
                       "\"int32\", \"shape\": [2], \"kind\": \"temp\"");
     assert_non_null(plan);
-    struct byi_image image = opened.image;
+    struct byi_image image = valid.image;
     image.plan = plan;
     image.plan_bytes = strlen(plan);
     struct byoc_model *model = NULL;
@@ -354,14 +353,14 @@ static void test_apply_fault(void **state)
         fail_msg("%s in\n%s", err.text, plan);
     struct byoc_state *run = NULL;
     assert_int_equal(byoc_state_new(model, &run, &err), BYOC_OK);
-    assert_int_equal(fixture_run(&opened, run, 1, true, &err), BYOC_ETYPE);
+    assert_int_equal(fixture_run(&valid, run, 1, true, &err), BYOC_ETYPE);
     if (!strstr(err.text, "found float32 (2,) as result 0, expected int32"))
         fail_msg("found \"%s\", expected an error about the result 0",
                  err.text);
     byoc_state_free(&run);
     byoc_model_free(&model);
     free(plan);
-    fixture_close(&opened);
+    fixture_close(&valid);
     assert_int_equal(open_fixture(NULL), 0);
 }
 

@@ -72,17 +72,17 @@ static void test_operators(void **state)
     (void)state;
     static const struct {
         const char *file, *word;
-    } all[] = {{"size", "struct_size"},       {"name", "found no name"},
-               {"run", "found no run()"},     {"make", "make() and drop()"},
-               {"inputs", "0 to 64"},         {"results", "1 to 16"},
-               {"kind", "has kind"},          {"twin", "are both called"},
-               {"json", "default values of"}, {"type", "default values of"},
-               {"table", "NULL as the table"}};
-    for (size_t i = 0; i < BYI_COUNT(all); i++) {
+    } rows[] = {{"size", "struct_size"},       {"name", "found no name"},
+                {"run", "found no run()"},     {"make", "make() and drop()"},
+                {"inputs", "0 to 64"},         {"results", "1 to 16"},
+                {"kind", "has kind"},          {"twin", "are both called"},
+                {"json", "default values of"}, {"type", "default values of"},
+                {"table", "NULL as the table"}};
+    for (size_t i = 0; i < BYI_COUNT(rows); i++) {
         char path[512];
         snprintf(path, sizeof path, "%s/bad_operator_%s.so", PLUGIN_DIR,
-                 all[i].file);
-        fails(path, BYOC_EBACKEND, all[i].word);
+                 rows[i].file);
+        fails(path, BYOC_EBACKEND, rows[i].word);
     }
 }
 
@@ -314,7 +314,8 @@ static void keep_line(void *ctx, enum byoc_severity severity, const char *line)
     snprintf(ctx, 1024, "%s", line);
 }
 
-struct logged {
+/* The last line that was logged. */
+struct log_entry {
     enum byoc_severity severity;
     char line[64];
 };
@@ -322,9 +323,9 @@ struct logged {
 static void keep_severity(void *ctx, enum byoc_severity severity,
                           const char *line)
 {
-    struct logged *logged = ctx;
-    logged->severity = severity;
-    snprintf(logged->line, sizeof logged->line, "%s", line);
+    struct log_entry *entry = ctx;
+    entry->severity = severity;
+    snprintf(entry->line, sizeof entry->line, "%s", line);
 }
 
 /* Messages of a backend are logged only for debugging. */
@@ -332,20 +333,20 @@ static void test_backend_log(void **state)
 {
     (void)state;
     struct fixture x;
-    struct logged logged = {0};
+    struct log_entry entry = {0};
     struct byoc_load_params params = {.struct_size = sizeof params,
                                       .plugins = PLUGIN_DIR,
                                       .log = keep_severity,
-                                      .log_ctx = &logged};
+                                      .log_ctx = &entry};
     for (int debug = 0; debug <= 1; debug++) {
         params.log_severity = debug ? BYOC_DEBUG : (enum byoc_severity)0;
         struct byoc_model *model = open_model(&x, two_regions, &params);
         const struct byoc_host *host = &model->base.regions[0].plugin->host;
-        assert_int_equal(logged.severity, BYOC_INFO);
-        logged = (struct logged){0};
+        assert_int_equal(entry.severity, BYOC_INFO);
+        entry = (struct log_entry){0};
         host->log(host->ctx, "a line");
-        assert_int_equal(logged.severity, debug ? BYOC_DEBUG : 0);
-        assert_string_equal(logged.line, debug ? "a line" : "");
+        assert_int_equal(entry.severity, debug ? BYOC_DEBUG : 0);
+        assert_string_equal(entry.line, debug ? "a line" : "");
         byoc_model_free(&model);
         fixture_close(&x);
     }
@@ -361,9 +362,9 @@ static void test_missing_backend(void **state)
     struct byoc_load_params params = {
         .plugins = "/nowhere.so", .log = keep_line, .log_ctx = line};
     struct byoc_model *model = open_model(&x, two_regions, &params);
-    const char *said = byoc_model_warnings(model);
-    assert_non_null(strstr(said, "r0 runs its native twin: /nowhere.so"));
-    assert_non_null(strstr(said, "\nregion r1 "));
+    const char *warnings = byoc_model_warnings(model);
+    assert_non_null(strstr(warnings, "r0 runs its native twin: /nowhere.so"));
+    assert_non_null(strstr(warnings, "\nregion r1 "));
     assert_non_null(strstr(line, "r1"));
     check_runs(&x, model);
     byoc_model_free(&model);
@@ -435,7 +436,7 @@ static void test_a_thousand_times(void **state)
     struct byoc_error err;
     const struct byoc_load_params params = {.plugins = REF, .threads = 1};
     struct byoc_model *model = open_model(&x, two_regions, &params);
-    uint32_t all = 0;
+    uint32_t n_maps = 0;
     assert_true(count_maps("libbyoc_backend_ref.so") > 0);
     byoc_model_free(&model);
     for (uint32_t i = 0; i < 1000; i++) {
@@ -446,11 +447,11 @@ static void test_a_thousand_times(void **state)
             check_runs(&x, model);
         byoc_model_free(&model);
         if (i == 100)
-            all = count_maps("");
+            n_maps = count_maps("");
     }
     assert_int_equal(count_maps("libbyoc_backend_ref.so"), 0);
     if (count_maps("vgpreload") == 0) /* valgrind maps memory of its own */
-        assert_true(count_maps("") <= all);
+        assert_true(count_maps("") <= n_maps);
     fixture_close(&x);
 }
 

@@ -44,6 +44,7 @@ static const char viewed[] = "def @main(%x: Tensor[(2, 3), float32]) {\n"
                              "  (%0, %2)\n"
                              "}";
 
+/* A compiled and loaded model, and a request for its state. */
 struct trial {
     struct byoc_compiled *compiled;
     struct byoc_model *model;
@@ -68,9 +69,9 @@ static DLTensor view(struct trial *t, float *data)
 static void begin(struct trial *t, const char *text, uint32_t n_inputs,
                   uint32_t n_outputs, const struct byoc_load_params *load)
 {
-    static const char *const none[] = {NULL};
+    static const char *const no_backends[] = {NULL};
     const struct byoc_compile_params params = {
-        .struct_size = sizeof params, .backends = none, .threads = 1};
+        .struct_size = sizeof params, .backends = no_backends, .threads = 1};
     *t = (struct trial){.shape = {2, 3}};
     if (byoc_compile_memory(text, strlen(text), "trial.ir", &params,
                             &t->compiled, &err) ||
@@ -188,6 +189,7 @@ static void test_reserved(void **state)
 
 /* --- events --------------------------------------------------------------- */
 
+/* Numbers of events by name and kind, and the tag of the last one. */
 struct event_counts {
     int softmax, cumsum, runs;
     char tag[32];
@@ -249,12 +251,12 @@ static void test_alternate_outputs(void **state)
     enum { LARGE = 50000 };
     struct trial t;
     int64_t large[] = {LARGE, 3};
-    float *many = calloc(3 * LARGE, sizeof *many);
+    float *zeros = calloc(3 * LARGE, sizeof *zeros);
     begin(&t, varying, 1, 1, NULL);
     struct byoc_binding first = {.name = "output_0"};
     struct byoc_binding second = {.name = "output_1"};
     for (int round = 0; round < 2; round++) {
-        t.in[0].value.tensor.data = many;
+        t.in[0].value.tensor.data = zeros;
         t.in[0].value.tensor.shape = large;
         t.request.outputs = &first;
         check_run(&t);
@@ -269,23 +271,23 @@ static void test_alternate_outputs(void **state)
         assert_true(data_of(&second)[2] == 3 && data_of(&second)[5] == 12);
     }
     end(&t);
-    free(many);
+    free(zeros);
 }
 
 /* --- callbacks ------------------------------------------------------------ */
 
-/* A run whose callback starts `again` further runs, one after the other. With
+/* A run whose callback starts `n_more` further runs, one after the other. With
  * -1, the callback frees the state. */
 struct chain {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     struct trial *t;
-    int again, calls, over;
+    int n_more, calls, has_ended;
     enum byoc_status status;
 };
 
-static void done(void *ctx, struct byoc_state *s, enum byoc_status status,
-                 const struct byoc_error *e)
+static void on_end(void *ctx, struct byoc_state *s, enum byoc_status status,
+                   const struct byoc_error *e)
 {
     struct chain *c = ctx;
     pthread_mutex_lock(&c->lock);
@@ -293,29 +295,29 @@ static void done(void *ctx, struct byoc_state *s, enum byoc_status status,
     c->status = status;
     if (status != BYOC_OK)
         assert_true(e->text[0] != '\0');
-    const int again = c->again-- > 0;
+    const int again = c->n_more-- > 0;
     pthread_mutex_unlock(&c->lock);
-    if (again && byoc_run_async(s, &c->t->request, done, c, NULL) == BYOC_OK)
+    if (again && byoc_run_async(s, &c->t->request, on_end, c, NULL) == BYOC_OK)
         return;
-    if (c->again < -1)
+    if (c->n_more < -1)
         byoc_state_free(&c->t->state);
     pthread_mutex_lock(&c->lock);
-    c->over = 1;
+    c->has_ended = 1;
     pthread_cond_signal(&c->changed);
     pthread_mutex_unlock(&c->lock);
 }
 
-static void run_chain(struct trial *t, struct chain *c, int again)
+static void run_chain(struct trial *t, struct chain *c, int n_more)
 {
     pthread_mutex_init(&c->lock, NULL);
     pthread_cond_init(&c->changed, NULL);
     c->t = t;
-    c->again = again;
-    c->calls = c->over = 0;
-    assert_int_equal(byoc_run_async(t->state, &t->request, done, c, &err),
+    c->n_more = n_more;
+    c->calls = c->has_ended = 0;
+    assert_int_equal(byoc_run_async(t->state, &t->request, on_end, c, &err),
                      BYOC_OK);
     pthread_mutex_lock(&c->lock);
-    while (!c->over)
+    while (!c->has_ended)
         pthread_cond_wait(&c->changed, &c->lock);
     pthread_mutex_unlock(&c->lock);
 }
@@ -561,8 +563,8 @@ static void test_memory(void **state)
     assert_true(peak >= bytes && peak <= load.memory_bytes);
     /* sizes that need more fail, and those before still run */
     int64_t large[] = {100000, 3};
-    float *many = calloc(300000, sizeof *many);
-    t.in[0].value.tensor.data = many;
+    float *zeros = calloc(300000, sizeof *zeros);
+    t.in[0].value.tensor.data = zeros;
     t.in[0].value.tensor.shape = large;
     assert_int_equal(byoc_run_request(t.state, &t.request, &err), BYOC_ENOMEM);
     t.in[0].value.tensor = view(&t, t.x);
@@ -571,7 +573,7 @@ static void test_memory(void **state)
     byoc_model_memory(t.model, &peak);
     assert_true(peak <= load.memory_bytes);
     end(&t);
-    free(many);
+    free(zeros);
     assert_int_equal(bytes, 0);
 }
 
@@ -616,7 +618,7 @@ static void log_nothing(void *ctx, enum byoc_severity severity,
 
 /* The first load returns the model that the compile has loaded, unless its
  * params ask for something else. */
-static void test_tried(void **state)
+static void test_preloaded(void **state)
 {
     (void)state;
     static const char *const backends[] = {"abi", NULL};
@@ -693,7 +695,7 @@ int main(void)
         cmocka_unit_test(test_fork),
         cmocka_unit_test(test_memory),
         cmocka_unit_test(test_too_little_memory),
-        cmocka_unit_test(test_tried),
+        cmocka_unit_test(test_preloaded),
         cmocka_unit_test(test_no_ledger),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -40,23 +40,23 @@ static void test_wakes_elsewhere(void **state)
     (void)state;
     const struct byi_parallelism parallelism = {.threads = 2};
     const struct timespec pause = {0, 3000000};
-    cpu_set_t all;
-    assert_int_equal(sched_getaffinity(0, sizeof all, &all), 0);
-    if (CPU_COUNT(&all) < 2 || byi_workers_reserve(2) < 2)
+    cpu_set_t all_cpus;
+    assert_int_equal(sched_getaffinity(0, sizeof all_cpus, &all_cpus), 0);
+    if (CPU_COUNT(&all_cpus) < 2 || byi_workers_reserve(2) < 2)
         skip();
-    int apart = 0;
+    int n_apart = 0;
     for (int i = 0; i < ROUNDS; i++) {
         struct pair pair = {.begun = 0};
         struct byi_turn turn;
         byi_workers_enter(&turn, &parallelism);
         byi_parallel_for(2, run_of_pair, &pair);
         byi_workers_leave(&turn);
-        apart += pair.cpu[0] != pair.cpu[1];
+        n_apart += pair.cpu[0] != pair.cpu[1];
         if (atomic_load(&pair.begun))
-            assert_true(CPU_EQUAL(&pair.mask, &all));
+            assert_true(CPU_EQUAL(&pair.mask, &all_cpus));
         nanosleep(&pause, NULL);
     }
-    assert_in_range(apart, ROUNDS * 3 / 4, ROUNDS);
+    assert_in_range(n_apart, ROUNDS * 3 / 4, ROUNDS);
 }
 
 int main(void)
