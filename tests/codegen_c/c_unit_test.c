@@ -31,7 +31,7 @@ static struct byi_c_unit unit_of(const char *text)
     return unit;
 }
 
-static struct byi_c_unit compiled(void)
+static struct byi_c_unit compile_source(void)
 {
     struct byoc_error err;
     struct byi_c_unit unit = unit_of(source);
@@ -43,7 +43,7 @@ static struct byi_c_unit compiled(void)
 static void test_same_bytes(void **state)
 {
     (void)state;
-    struct byi_c_unit a = compiled(), b = compiled();
+    struct byi_c_unit a = compile_source(), b = compile_source();
     for (uint32_t i = 0; i < BYI_N_CODE_LEVELS; i++) {
         assert_int_equal(a.objects[i].n, b.objects[i].n);
         assert_memory_equal(a.objects[i].at, b.objects[i].at, a.objects[i].n);
@@ -57,7 +57,7 @@ static void test_same_bytes(void **state)
 static void test_every_level(void **state)
 {
     (void)state;
-    struct byi_c_unit unit = compiled();
+    struct byi_c_unit unit = compile_source();
     struct byi_memory_library library;
     struct byoc_error err;
     char name[256];
@@ -81,10 +81,10 @@ static void test_every_level(void **state)
 static void test_many_mappings(void **state)
 {
     (void)state;
-    struct byi_c_unit unit = compiled();
+    struct byi_c_unit unit = compile_source();
     struct byoc_error err;
     char name[256];
-    const int before = count_open_files();
+    const int n_open = count_open_files();
     for (int i = 0; i < 1000; i++) {
         struct byi_memory_library a, b;
         assert_int_equal(byoc_internal_library_map(unit.library.at,
@@ -99,7 +99,7 @@ static void test_many_mappings(void **state)
         byoc_internal_library_unmap(&a);
         byoc_internal_library_unmap(&b);
     }
-    assert_int_equal(count_open_files(), before);
+    assert_int_equal(count_open_files(), n_open);
     byi_c_unit_free(&unit);
 }
 
@@ -185,18 +185,18 @@ static void test_slow_compiler(void **state)
 static void test_objects(void **state)
 {
     (void)state;
-    struct byi_c_unit unit = compiled();
-    const struct byi_text *whole = &unit.objects[0];
+    struct byi_c_unit unit = compile_source();
+    const struct byi_text *object = &unit.objects[0];
     struct byoc_error err;
-    uint64_t random = 1, accepted[2] = {0};
-    assert_int_equal(byi_object_check(whole, "f_0", &err), BYOC_OK);
-    assert_int_not_equal(byi_object_check(whole, "f", &err), BYOC_OK);
+    uint64_t random = 1, n_accepted[2] = {0};
+    assert_int_equal(byi_object_check(object, "f_0", &err), BYOC_OK);
+    assert_int_not_equal(byi_object_check(object, "f", &err), BYOC_OK);
     for (int i = 0; i < 20000; i++) {
         struct byi_text copy = {0};
         random = random * 6364136223846793005u + 1442695040888963407u;
-        const size_t n = i % 2 ? whole->n : (random >> 33) % whole->n;
+        const size_t n = i % 2 ? object->n : (random >> 33) % object->n;
         char *exact = malloc(n + 1); /* so that a sanitizer sees its end */
-        memcpy(exact, whole->at, n);
+        memcpy(exact, object->at, n);
         for (int k = 0; k < 3 && i % 2; k++) {
             random = random * 6364136223846793005u + 1442695040888963407u;
             const size_t at = i % 4 == 1 ? (random >> 33) % 64 : random % n;
@@ -204,11 +204,11 @@ static void test_objects(void **state)
         }
         copy.at = exact;
         copy.n = n;
-        accepted[i % 2] += byi_object_check(&copy, "f_0", &err) == BYOC_OK;
+        n_accepted[i % 2] += byi_object_check(&copy, "f_0", &err) == BYOC_OK;
         free(exact);
     }
-    assert_int_equal(accepted[0], 0); /* truncated ones */
-    assert_true(accepted[1] < 7500);  /* with other bytes */
+    assert_int_equal(n_accepted[0], 0); /* truncated ones */
+    assert_true(n_accepted[1] < 7500);  /* with other bytes */
     byi_c_unit_free(&unit);
 }
 

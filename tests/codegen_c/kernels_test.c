@@ -28,7 +28,7 @@ enum { MAX_INPUTS = 512, MAX_OUTPUTS = 1024 };
 /* --- a module of groups as text ------------------------------------------ */
 
 /* The text of a module whose main calls many groups. */
-struct bench {
+struct module_text {
     struct byi_text params; /* of main */
     struct byi_text body;
     struct byi_text results, types; /* of the groups */
@@ -38,8 +38,8 @@ struct bench {
 
 /* Add a group with these parameters ("%p0: TYPE, ..."), result type and body to
  * main, and a call of it with `args`, parameters of main ("%x, ..."). */
-static void add_group(struct bench *b, const char *params, const char *args,
-                      const char *type, const char *body)
+static void add_group(struct module_text *b, const char *params,
+                      const char *args, const char *type, const char *body)
 {
     const uint32_t id = b->n_ids;
     b->n_ids += 2;
@@ -52,7 +52,7 @@ static void add_group(struct bench *b, const char *params, const char *args,
 }
 
 /* The text of the module, which the caller frees. Frees the parts of *b. */
-static char *finish_text(struct bench *b)
+static char *finish_text(struct module_text *b)
 {
     struct byi_text t = {0};
     byi_text_addf(&t, "def @main(%s) -> (%s) {\n%s  (%s)\n}\n", b->params.at,
@@ -170,14 +170,14 @@ static void tear_down(struct setup *s)
 }
 
 static void compare_outputs(const struct setup *s, const DLTensor *found,
-                            const struct byi_tensor *want, uint32_t n,
+                            const struct byi_tensor *expected, uint32_t n,
                             double tolerance)
 {
     struct byoc_error err;
     for (uint32_t i = 0; i < n; i++) {
-        struct byi_tensor t = want[i];
+        struct byi_tensor t = expected[i];
         t.data = found[i].data;
-        if (compare_tensors(&t, &want[i], tolerance, tolerance, &err) ==
+        if (compare_tensors(&t, &expected[i], tolerance, tolerance, &err) ==
             BYOC_OK)
             continue;
         const struct byi_func *f =
@@ -194,7 +194,7 @@ static void compare_outputs(const struct setup *s, const DLTensor *found,
 /* Run the artifact as on a CPU whose widest instruction set is `isa`. */
 static void run_at(struct setup *s, const char *isa, uint32_t threads,
                    const DLTensor *in, uint32_t n_in,
-                   const struct byi_tensor *want, uint32_t n_out,
+                   const struct byi_tensor *expected, uint32_t n_out,
                    double tolerance)
 {
     static DLTensor out[MAX_OUTPUTS];
@@ -209,7 +209,7 @@ static void run_at(struct setup *s, const char *isa, uint32_t threads,
     memset(out, 0, sizeof out);
     if (byoc_run(state, in, n_in, out, n_out, &err) != BYOC_OK)
         fail_msg("%s: %s", isa, err.text);
-    compare_outputs(s, out, want, n_out, tolerance);
+    compare_outputs(s, out, expected, n_out, tolerance);
     byoc_state_free(&state);
     byoc_model_free(&model);
 }
@@ -222,7 +222,7 @@ static void run_all(struct setup *s, uint64_t seed, bool with_special,
         BYI_CODE_LEVELS(LEVEL)
 #undef LEVEL
     };
-    static struct byi_tensor in[MAX_INPUTS], want[MAX_OUTPUTS];
+    static struct byi_tensor in[MAX_INPUTS], expected[MAX_OUTPUTS];
     DLTensor views[MAX_INPUTS];
     struct byoc_error err;
     const uint32_t main = byi_func_find(s->x.m, "main");
@@ -235,12 +235,12 @@ static void run_all(struct setup *s, uint64_t seed, bool with_special,
         fill(&in[i], seed + i, with_special);
         views[i] = view_of(&in[i]);
     }
-    if (byi_interp_run(s->x.m, main, in, f->params.n, s->x.arena, want,
+    if (byi_interp_run(s->x.m, main, in, f->params.n, s->x.arena, expected,
                        MAX_OUTPUTS, &n_out, &err) != BYOC_OK)
         fail_msg("%s", err.text);
     for (size_t i = 0; i < BYI_COUNT(names); i++)
         run_at(s, names[i], 1 + (uint32_t)(seed + i) % 3, views, f->params.n,
-               want, n_out, tolerance);
+               expected, n_out, tolerance);
 }
 
 /* --- every operator ------------------------------------------------------- */
@@ -299,7 +299,7 @@ static const struct {
 };
 
 /* Main's parameters: %x_TYPE, and %b_TYPE_K for each shape. */
-static void add_inputs(struct bench *b)
+static void add_inputs(struct module_text *b)
 {
     for (size_t t = 0; t < BYI_COUNT(types); t++) {
         byi_text_addf(&b->params, "%s%%x_%s: Tensor[(3, 5, 17), %s]",
@@ -312,7 +312,7 @@ static void add_inputs(struct bench *b)
 
 /* A group of `call` and an operator without effect, since a single operator is
  * not a group. */
-static void add_call(struct bench *b, const char *call, const char *type,
+static void add_call(struct module_text *b, const char *call, const char *type,
                      const char *result, size_t shape)
 {
     char params[400], args[200], body[400], of[100];
@@ -330,7 +330,7 @@ static void add_call(struct bench *b, const char *call, const char *type,
 }
 
 /* A group of the call for each of the types. */
-static void add_calls(struct bench *b, enum byi_op_id op, unsigned of,
+static void add_calls(struct module_text *b, enum byi_op_id op, unsigned of,
                       const char *call, size_t salt)
 {
     const byi_rule_fn rule = byi_op(op)->rule;
@@ -343,7 +343,7 @@ static void add_calls(struct bench *b, enum byi_op_id op, unsigned of,
 
 static void test_operators(void **state)
 {
-    struct bench b = {0};
+    struct module_text b = {0};
     struct setup s;
     (void)state;
     add_inputs(&b);
@@ -367,7 +367,7 @@ static void test_operators(void **state)
 
 static void test_casts(void **state)
 {
-    struct bench b = {0};
+    struct module_text b = {0};
     struct setup s;
     (void)state;
     add_inputs(&b);
@@ -385,14 +385,16 @@ static void test_casts(void **state)
 
 /* --- random groups -------------------------------------------------------- */
 
+/* The shape of a step's result. */
 struct shape {
     uint32_t rank;
     int64_t dims[6];
 };
 
+/* The state of writing a random group. */
 struct random {
     uint64_t state;
-    struct bench *b;
+    struct module_text *b;
     struct byi_text body, params, args;
     uint32_t n_nodes, n_params;
     const char *type;
@@ -570,13 +572,13 @@ static void add_concatenate(struct random *r, struct shape *s, const char *last,
         add_pad(r, s, last, axis);
         return;
     }
-    const bool before = roll(r, 2), with_itself = roll(r, 4) == 0;
+    const bool other_first = roll(r, 2), with_itself = roll(r, 4) == 0;
     t.dims[axis] = with_itself ? s->dims[axis] : 1 + roll(r, 9);
     snprintf(other, sizeof other, "%s", last);
     if (!with_itself)
         add_param(r, &t, other, sizeof other);
     byi_text_addf(&r->body, "concatenate(%s, %s, axis=%u);\n",
-                  before ? other : last, before ? last : other, axis);
+                  other_first ? other : last, other_first ? last : other, axis);
     s->dims[axis] += t.dims[axis];
 }
 
@@ -644,7 +646,7 @@ static void add_step(struct random *r, struct shape *s, char *last, size_t n)
     snprintf(last, n, "%%%u", r->n_nodes++);
 }
 
-static void add_random(struct bench *b, uint64_t seed)
+static void add_random(struct module_text *b, uint64_t seed)
 {
     struct random r = {.state = seed * 77 + 5, .b = b};
     struct shape s = {.rank = 1 + roll(&r, 4)};
@@ -676,7 +678,7 @@ static void test_random(void **state)
     const uint64_t rounds = number_from("KERNELS_ROUNDS", 1);
     (void)state;
     for (uint64_t round = first; round < first + rounds; round++) {
-        struct bench b = {0};
+        struct module_text b = {0};
         struct setup s;
         for (uint64_t i = 0; i < GROUPS; i++)
             add_random(&b, round * GROUPS + i);
@@ -690,6 +692,7 @@ static void test_random(void **state)
 
 /* --- the forms of loops --------------------------------------------------- */
 
+/* A group, and what its C must have. */
 struct form {
     const char *params, *type, *body; /* parameters are main's %a, %b, ... */
     const char *has;                  /* text that the C must contain */
@@ -790,7 +793,7 @@ static const struct form images[] = {
 };
 
 /* Main calls each form with inputs of its own: %p0 of form 3 is %f3_p0. */
-static void add_form(struct bench *b, const struct form *form, uint32_t i)
+static void add_form(struct module_text *b, const struct form *form, uint32_t i)
 {
     struct byi_text args = {0};
     const char *at = form->params;
@@ -826,7 +829,7 @@ static void check_same_bytes(struct setup *s)
 /* Check that each form becomes a kernel whose C contains its `has`. */
 static void set_up_forms(struct setup *s, const struct form *list, uint32_t n)
 {
-    struct bench b = {0};
+    struct module_text b = {0};
     for (uint32_t i = 0; i < n; i++)
         add_form(&b, &list[i], i);
     set_up(s, finish_text(&b));
@@ -872,7 +875,7 @@ static void test_refused(void **state)
 {
     (void)state;
     for (uint32_t with_c = 0; with_c < 2; with_c++) {
-        struct bench b = {0};
+        struct module_text b = {0};
         struct setup s;
         /* indices are from -20 to 19: see draw_int() */
         byi_text_addf(&b.params, "%%x: Tensor[(20, 6), float32], "
@@ -956,11 +959,11 @@ static void test_twin(void **state)
     tear_down(&s);
 }
 
-static void test_plan_lies(void **state)
+static void test_plan_faults(void **state)
 {
     static const struct {
         const char *from, *to, *message; /* the error must contain it */
-    } lies[] = {
+    } faults[] = {
         {"\"kernel\": 0", "\"kernel\": 1", "kernel: found index 1"},
         {"\"kernel\": 0", "\"kernel\": -1", "kernel: found -1"},
         {"\"kernel\": 0, \"in\": [0]", "\"kernel\": 0, \"in\": [0, 0]",
@@ -987,12 +990,12 @@ static void test_plan_lies(void **state)
     (void)state;
     byi_text_addf(&text, "%s", fused_ir);
     set_up(&s, text.at);
-    for (size_t i = 0; i < BYI_COUNT(lies); i++)
-        if (open_edited(&s, lies[i].from, lies[i].to, &model, &err) ==
+    for (size_t i = 0; i < BYI_COUNT(faults); i++)
+        if (open_edited(&s, faults[i].from, faults[i].to, &model, &err) ==
                 BYOC_OK ||
-            !strstr(err.text, lies[i].message))
+            !strstr(err.text, faults[i].message))
             fail_msg("%s -> %s: found \"%s\", expected \"%s\" in it",
-                     lies[i].from, lies[i].to, err.text, lies[i].message);
+                     faults[i].from, faults[i].to, err.text, faults[i].message);
     tear_down(&s);
 }
 
@@ -1002,7 +1005,7 @@ int main(void)
         cmocka_unit_test(test_operators), cmocka_unit_test(test_casts),
         cmocka_unit_test(test_random),    cmocka_unit_test(test_forms),
         cmocka_unit_test(test_images),    cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_twin),      cmocka_unit_test(test_plan_lies),
+        cmocka_unit_test(test_twin),      cmocka_unit_test(test_plan_faults),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

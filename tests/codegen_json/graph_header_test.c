@@ -49,29 +49,29 @@ struct byoc_fail {
     char text[256];
 };
 
-static int alive; /* blocks */
+static int n_blocks; /* that acquire() returned and release() did not get */
 
 static void *acquire(void *ctx, uint64_t bytes)
 {
     (void)ctx;
-    alive++;
+    n_blocks++;
     return aligned_alloc(64, (bytes + 63) / 64 * 64 + 64);
 }
 
 static void release(void *ctx, void *memory)
 {
     (void)ctx;
-    alive -= memory != NULL;
+    n_blocks -= memory != NULL;
     free(memory);
 }
 
 static struct byoc_fail *make_fail(void *ctx, uint32_t code, const char *text)
 {
-    static struct byoc_fail one;
+    static struct byoc_fail last;
     (void)ctx;
-    one.code = code;
-    snprintf(one.text, sizeof one.text, "%s", text);
-    return &one;
+    last.code = code;
+    snprintf(last.text, sizeof last.text, "%s", text);
+    return &last;
 }
 
 static const struct byoc_host host = {.struct_size = sizeof host,
@@ -149,7 +149,7 @@ static void returns_values_steps_and_kernels(void **unused)
     assert_int_equal(v->dims[1], 4);
     assert_int_equal(v->bytes, 256);
     byoc_graph_free(&host, g);
-    assert_int_equal(alive, 0);
+    assert_int_equal(n_blocks, 0);
 }
 
 static void tuples_are_their_fields(void **unused)
@@ -266,7 +266,7 @@ static void refuses(void **unused)
         if (!strstr(f->text, cases[i].why))
             assert_string_equal(f->text, cases[i].why);
         assert_null(g);
-        assert_int_equal(alive, 0);
+        assert_int_equal(n_blocks, 0);
     }
 }
 
@@ -294,7 +294,7 @@ static void changed_bytes_do_not_crash(void **unused)
         text[i / 20] = other[i * 7 % (sizeof other - 1)];
         if (!read_bytes(text, strlen(good), &g))
             byoc_graph_free(&host, g);
-        assert_int_equal(alive, 0);
+        assert_int_equal(n_blocks, 0);
     }
     for (size_t n = 1; n < strlen(good); n++) {
         struct byoc_graph *g;

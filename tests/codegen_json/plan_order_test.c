@@ -15,7 +15,7 @@
 
 /* add(add(x, second), first), in which both constants come before x, or at
  * their readers; a third one is the other result. */
-static struct byi_module *make(bool early)
+static struct byi_module *make_module(bool early)
 {
     const float values[3][20] = {{1}, {2}, {3}};
     const int64_t dims[] = {20};
@@ -52,7 +52,7 @@ static void plan_of(const struct byi_module *m, struct byi_plan *plan)
     assert_int_equal(byi_plan_write(m, NULL, plan, &err), BYOC_OK);
 }
 
-static void same_plan(const struct byi_plan *a, const struct byi_plan *b)
+static void check_same_plan(const struct byi_plan *a, const struct byi_plan *b)
 {
     assert_int_equal(a->json.n, b->json.n);
     assert_memory_equal(a->json.at, b->json.at, a->json.n);
@@ -61,13 +61,13 @@ static void same_plan(const struct byi_plan *a, const struct byi_plan *b)
 
 static void positions_of_constants_do_not_matter(void **state)
 {
-    struct byi_module *early = make(true), *late = make(false);
+    struct byi_module *early = make_module(true), *late = make_module(false);
     struct byi_plan a, b;
     (void)state;
     plan_of(early, &a);
     plan_of(late, &b);
     assert_int_equal(a.consts.n, 3);
-    same_plan(&a, &b);
+    check_same_plan(&a, &b);
     byi_plan_free(&a);
     byi_plan_free(&b);
     byi_module_free(&early);
@@ -91,20 +91,20 @@ static void dead_functions_do_not_matter(void **state)
     (void)state;
     for (int dead = 0; dead < 2; dead++) {
         struct byi_module *m;
-        struct byi_text twice = {0};
-        byi_text_addf(&twice, "%s%s", dead ? "def @unused() { 1 }\n" : "",
+        struct byi_text program = {0};
+        byi_text_addf(&program, "%s%s", dead ? "def @unused() { 1 }\n" : "",
                       text);
         assert_int_equal(
-            byi_parse_module(twice.at, twice.n, "test", NULL, &m, &err),
+            byi_parse_module(program.at, program.n, "test", NULL, &m, &err),
             BYOC_OK);
         if (dead)
             m->funcs.at[byi_func_find(m, "unused")]->dead = true;
         plans[dead] = (struct byi_plan){0};
         plan_of(m, &plans[dead]);
         byi_module_free(&m);
-        byi_text_free(&twice);
+        byi_text_free(&program);
     }
-    same_plan(&plans[0], &plans[1]);
+    check_same_plan(&plans[0], &plans[1]);
     byi_plan_free(&plans[0]);
     byi_plan_free(&plans[1]);
 }

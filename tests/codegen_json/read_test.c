@@ -49,7 +49,7 @@ static const char good[] =
                                                                             "]") "],\"source\":[\"Conv_0\"]}],"
                                                                                  "\"inputs\":[0],\"outputs\":[[2,0]]}";
 
-static char *replaced(const char *from, const char *to)
+static char *replace_part(const char *from, const char *to)
 {
     const char *at = strstr(good, from);
     assert_non_null(at);
@@ -65,7 +65,7 @@ static void refuse(const char *from, const char *to, const char *part)
 {
     struct byi_graph *graph = NULL;
     struct byoc_error err = {0};
-    char *text = replaced(from, to);
+    char *text = replace_part(from, to);
     const enum byoc_status status =
         byi_graph_read(text, strlen(text), &graph, &err);
     free(text);
@@ -141,8 +141,8 @@ static void test_tuple(void **state)
     (void)state;
     struct byi_graph *g = NULL;
     struct byoc_error err = {0};
-    char *text =
-        replaced(RELU F32("[1,4,4,4]"), TUPLE("[0,\"src\"]", "[" TWO "]") TWO);
+    char *text = replace_part(RELU F32("[1,4,4,4]"),
+                              TUPLE("[0,\"src\"]", "[" TWO "]") TWO);
     if (byi_graph_read(text, strlen(text), &g, &err))
         fail_msg("%s", err.text);
     assert_int_equal(g->nodes[2].n_out, 2);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* seed_test.c: runs of conform with different seeds share no samples, however
- * close the seeds are.
+/* seed_test.c: tests that runs of conform with different seeds share no
+ * samples, however close the seeds are.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,19 +23,19 @@ static int compare(const void *a, const void *b)
  * since the samples of each kind are numbered from 0. */
 static void test_sample_seeds_are_distinct(void **state)
 {
-    static uint64_t all[2 * SEEDS * NUMBERS];
+    static uint64_t seeds[2 * SEEDS * NUMBERS];
     size_t n = 0;
     (void)state;
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {
         const struct byi_kit kit = {.seed = seed};
         for (uint64_t number = 0; number < NUMBERS; number++) {
-            all[n++] = byi_kit_seed(&kit, "chain", number);
-            all[n++] = byi_kit_seed(&kit, "region", number);
+            seeds[n++] = byi_kit_seed(&kit, "chain", number);
+            seeds[n++] = byi_kit_seed(&kit, "region", number);
         }
     }
-    qsort(all, n, sizeof *all, compare);
+    qsort(seeds, n, sizeof *seeds, compare);
     for (size_t i = 1; i < n; i++)
-        assert_true(all[i - 1] != all[i]);
+        assert_true(seeds[i - 1] != seeds[i]);
 }
 
 int main(void)
