@@ -22,14 +22,14 @@ int64_t fuzz_number(struct fuzz_rng *rng)
 }
 
 void fuzz_splice(struct byi_text *t, size_t at, size_t n_removed,
-                 const char *with, size_t n)
+                 const char *inserted, size_t n)
 {
-    struct byi_text fresh = {0};
-    byi_text_add(&fresh, t->at, at);
-    byi_text_add(&fresh, with ? with : "", n);
-    byi_text_add(&fresh, t->at + at + n_removed, t->n - at - n_removed);
+    struct byi_text result = {0};
+    byi_text_add(&result, t->at, at);
+    byi_text_add(&result, inserted ? inserted : "", n);
+    byi_text_add(&result, t->at + at + n_removed, t->n - at - n_removed);
     byi_text_free(t);
-    *t = fresh;
+    *t = result;
 }
 
 /* A random length up to `limit`, mostly a short one. */

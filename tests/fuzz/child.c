@@ -158,19 +158,19 @@ static bool too_long(pid_t pid, const struct fuzz_shared *s)
  * SIGABRT first, so that it prints a backtrace. */
 static bool wait_for(pid_t pid, const struct fuzz_shared *s, int *status)
 {
-    int64_t asked = 0;
+    int64_t aborted_at = 0;
     while (waitpid(pid, status, WNOHANG) == 0) {
         const struct timespec nap = {.tv_nsec = 2000000};
         const int64_t now = fuzz_milliseconds(CLOCK_MONOTONIC);
         nanosleep(&nap, NULL);
-        if (!asked && too_long(pid, s)) {
-            asked = now;
+        if (!aborted_at && too_long(pid, s)) {
+            aborted_at = now;
             kill(pid, SIGABRT);
-        } else if (asked && now - asked > 5000) {
+        } else if (aborted_at && now - aborted_at > 5000) {
             kill(pid, SIGKILL);
         }
     }
-    return asked != 0;
+    return aborted_at != 0;
 }
 
 /* --- the key of a defect -------------------------------------------------- */
@@ -192,15 +192,15 @@ static void add_plain(char *key, size_t key_bytes, const char *text)
  * in this tree outside of the tests; ccache may have made the path relative. */
 static bool add_frame(char *key, size_t key_bytes, const char *line)
 {
-    const char *in = strstr(line, " in ");
-    const char *path = in ? strchr(in + 4, ' ') : NULL;
+    const char *name = strstr(line, " in ");
+    const char *path = name ? strchr(name + 4, ' ') : NULL;
     if (!path || !strstr(path, ".c:") || strstr(path, "/tests/") ||
         strstr(path, "sysdeps") ||
         (!strstr(path, SOURCE_DIR) && strncmp(path, " ../", 4) != 0))
         return false;
-    in += 4;
-    const size_t n = strlen(key), k = strcspn(in, " \n");
-    snprintf(key + n, key_bytes - n, " %.*s", (int)k, in);
+    name += 4;
+    const size_t n = strlen(key), k = strcspn(name, " \n");
+    snprintf(key + n, key_bytes - n, " %.*s", (int)k, name);
     return true;
 }
 
@@ -302,22 +302,22 @@ struct fuzz_verdict fuzz_in_child(struct fuzz_job *job,
 }
 
 /* An input to run alone. */
-struct alone {
+struct single_input {
     const char *bytes;
     uint32_t n, origin;
 };
 
 static void run_alone(struct fuzz_job *job, void *ctx)
 {
-    const struct alone *a = ctx;
+    const struct single_input *a = ctx;
     fuzz_run_input(job, a->bytes, a->n, a->origin);
 }
 
 struct fuzz_verdict fuzz_probe(struct fuzz_job *job, const char *bytes,
                                uint32_t n, uint32_t origin)
 {
-    struct alone alone = {bytes, n, origin};
-    return fuzz_in_child(job, run_alone, &alone);
+    struct single_input input = {bytes, n, origin};
+    return fuzz_in_child(job, run_alone, &input);
 }
 
 void fuzz_print_log(const struct fuzz_job *job)

@@ -90,14 +90,14 @@ bool fuzz_run_input(struct fuzz_job *job, const char *bytes, uint32_t n,
     fuzz_cover_reset();
     const bool good = job->reader->feed(&c);
     s->mutating = true;
-    const bool fresh = fuzz_cover_merge(s->seen, &s->edges) != 0;
+    const bool is_new = fuzz_cover_merge(s->seen, &s->edges) != 0;
     s->accepted += c.accepted;
     free(exact);
     if (!good) {
         snprintf(s->why, sizeof s->why, "%s", c.why);
         _exit(FUZZ_EXIT_WRONG);
     }
-    return fresh;
+    return is_new;
 }
 
 /* --- a batch -------------------------------------------------------------- */

@@ -2,7 +2,8 @@
 /* cover.c: records the edges that instrumented code passes and the numbers that
  * it compares, and gives them to the fuzzer. This file must not be instrumented
  * itself: the fuzzer's program is not made by byi_objects() of CMakeLists.txt,
- * which instruments. */
+ * which instruments.
+ */
 #include "cover.h"
 
 #include <string.h>
@@ -107,15 +108,15 @@ static uint8_t bucket(uint8_t count)
 
 uint32_t fuzz_cover_merge(uint8_t seen[FUZZ_MAP], uint64_t *edges)
 {
-    uint32_t fresh = 0;
+    uint32_t n_new = 0;
     for (uint32_t i = 0; i < n_touched; i++) {
         const uint32_t edge = touched[i];
         const uint8_t bit = bucket(counts[edge]);
         *edges += seen[edge] == 0;
-        fresh += (seen[edge] & bit) == 0;
+        n_new += (seen[edge] & bit) == 0;
         seen[edge] |= bit;
     }
-    return fresh;
+    return n_new;
 }
 
 bool fuzz_pick_hint(struct fuzz_rng *rng, struct fuzz_hint *hint)

@@ -55,7 +55,7 @@ const char *fuzz_as_file(struct fuzz_case *c, const char *name)
 
 bool fuzz_feed_json(struct fuzz_case *c)
 {
-    struct cJSON *json = NULL, *again = NULL;
+    struct cJSON *json = NULL, *reparsed = NULL;
     struct byi_text first = {0}, second = {0};
     struct byoc_error err;
     if (byi_json_parse(c->bytes, c->n, 1 << 20, &json, &err) != BYOC_OK)
@@ -63,15 +63,16 @@ bool fuzz_feed_json(struct fuzz_case *c)
     c->accepted = true;
     bool good = true;
     byi_json_print(json, &first);
-    if (byi_json_parse(first.at, first.n, 8 << 20, &again, &err) != BYOC_OK) {
+    if (byi_json_parse(first.at, first.n, 8 << 20, &reparsed, &err) !=
+        BYOC_OK) {
         good = fuzz_wrong(c, "the printed JSON does not parse: ", err.text);
     } else {
-        byi_json_print(again, &second);
+        byi_json_print(reparsed, &second);
         if (strcmp(first.at, second.at) != 0)
             good = fuzz_wrong(c, "printed otherwise the second time", "");
     }
     byi_json_free(&json);
-    byi_json_free(&again);
+    byi_json_free(&reparsed);
     byi_text_free(&first);
     byi_text_free(&second);
     return good;

@@ -20,7 +20,7 @@
 static bool print_and_parse(struct fuzz_case *c, const struct byi_module *m)
 {
     struct byi_text first = {0}, second = {0};
-    struct byi_module *again = NULL;
+    struct byi_module *reparsed = NULL;
     struct byoc_error err;
     char side[512];
     snprintf(side, sizeof side, "%s/side.consts", c->temp);
@@ -29,16 +29,16 @@ static bool print_and_parse(struct fuzz_case *c, const struct byi_module *m)
     if (stream)
         fclose(stream);
     bool good = true;
-    if (byi_parse_module(first.at, first.n, "printed", side, &again, &err) !=
+    if (byi_parse_module(first.at, first.n, "printed", side, &reparsed, &err) !=
         BYOC_OK) {
         good = fuzz_wrong(c, "the printed text does not parse: ", err.text);
     } else {
-        byi_print_module(again, &second, NULL);
+        byi_print_module(reparsed, &second, NULL);
         if (strcmp(first.at, second.at) != 0)
             good = fuzz_wrong(
                 c, "the printed text parses to a different module", "");
     }
-    byi_module_free(&again);
+    byi_module_free(&reparsed);
     byi_text_free(&first);
     byi_text_free(&second);
     return good;
@@ -144,20 +144,20 @@ static const char *accept_all(const struct byoc_host *host,
 static bool check_pattern(struct fuzz_case *c, const struct byi_pattern *p)
 {
     struct byi_text first = {0}, second = {0};
-    struct byi_pattern_table *again = NULL;
+    struct byi_pattern_table *reparsed = NULL;
     struct byoc_error err;
     print_pattern(p, &first);
     const struct byoc_pattern row = {"fuzz.row", first.at, accept_all};
     bool good = true;
-    if (byi_patterns_compile(&row, 1, &again, &err) != BYOC_OK) {
+    if (byi_patterns_compile(&row, 1, &reparsed, &err) != BYOC_OK) {
         good =
             fuzz_wrong(c, "the printed pattern does not compile: ", err.text);
     } else {
-        print_pattern(&again->at[0], &second);
+        print_pattern(&reparsed->at[0], &second);
         if (strcmp(first.at, second.at) != 0)
             good = fuzz_wrong(c, "the second print differs: ", second.at);
     }
-    byi_patterns_free(&again);
+    byi_patterns_free(&reparsed);
     byi_text_free(&first);
     byi_text_free(&second);
     return good;
@@ -227,6 +227,7 @@ bool fuzz_feed_passes(struct fuzz_case *c)
     return good;
 }
 
+/* The values of one of the params, in their order; NULL ends them. */
 struct lists {
     const char *at[MAX_LINES + 1];
     uint32_t n;

@@ -50,6 +50,7 @@ static const char help[] =
 
 /* --- files ---------------------------------------------------------------- */
 
+/* Paths of files, which belong to the list. */
 struct files {
     BYI_VEC(char *) list;
 };
@@ -93,25 +94,25 @@ static void read_seeds(struct fuzz_job *job)
         "/usr/share/libonnx-testdata/data/node/test_[a-c]*/*/input_0.pb",
         "/usr/share/libonnx-testdata/data/node/*seq*/*/*put_0.pb",
         "/usr/share/libonnx-testdata/data/node/*opt*/*/*put_0.pb"};
-    struct files all = {0};
+    struct files files = {0};
     struct stat st;
     char pattern[512];
     for (size_t i = 0; i < BYI_COUNT(folders); i++)
-        add_files(&all, folders[i]);
+        add_files(&files, folders[i]);
     snprintf(pattern, sizeof pattern, "%s/*", job->seeds);
-    add_files(&all, pattern);
+    add_files(&files, pattern);
     if (job->out) {
         snprintf(pattern, sizeof pattern, "%s/%s/corpus/*", job->out,
                  job->reader->name);
-        add_files(&all, pattern);
+        add_files(&files, pattern);
     }
     fuzz_corpus_clear(job);
-    for (uint32_t i = 0; i < all.list.n; i++)
-        if (ends_in(all.list.at[i], job->reader->suffix) &&
-            stat(all.list.at[i], &st) == 0 &&
+    for (uint32_t i = 0; i < files.list.n; i++)
+        if (ends_in(files.list.at[i], job->reader->suffix) &&
+            stat(files.list.at[i], &st) == 0 &&
             (st.st_size <= MAX_SEED || strcmp(job->reader->suffix, ".so") == 0))
-            fuzz_corpus_read(job, all.list.at[i]);
-    free_files(&all);
+            fuzz_corpus_read(job, files.list.at[i]);
+    free_files(&files);
 }
 
 /* Make the seeds in a child, since the parent must not start threads, which do
@@ -149,11 +150,13 @@ static bool path_of(const struct fuzz_job *job, const char *folder,
 
 /* --- findings ------------------------------------------------------------- */
 
+/* A defect, by its key, and how often it was found. */
 struct finding {
     char key[160];
     uint64_t count;
 };
 
+/* The defects of a reader. */
 struct findings {
     BYI_VEC(struct finding) list;
     uint32_t n_leaks;
@@ -169,9 +172,9 @@ static void report(struct fuzz_job *job, struct findings *f,
             f->list.at[i].count++;
             return;
         }
-    struct finding fresh = {.count = 1};
-    snprintf(fresh.key, sizeof fresh.key, "%s", v->key);
-    BYI_PUSH(&f->list, fresh);
+    struct finding finding = {.count = 1};
+    snprintf(finding.key, sizeof finding.key, "%s", v->key);
+    BYI_PUSH(&f->list, finding);
     f->n_leaks += v->leaked;
     if (path_of(job, "findings", s->origin, byi_hash(0, v->key, strlen(v->key)),
                 path) &&
@@ -252,10 +255,10 @@ static double cpu_seconds(void)
 
 /* The rate is per second of CPU time, which other processes do not lengthen. */
 static void print_totals(const struct fuzz_job *job, const struct findings *f,
-                         double before)
+                         double start_seconds)
 {
     const struct fuzz_shared *s = job->shared;
-    const double seconds = cpu_seconds() - before + 1e-3;
+    const double seconds = cpu_seconds() - start_seconds + 1e-3;
     printf("%-11s %9llu inputs %8.1f s of CPU %7.0f/s %5.1f%% accepted %7llu "
            "edges %6u kept %3u findings\n",
            job->reader->name, (unsigned long long)s->execs, seconds,
@@ -271,8 +274,8 @@ static bool fuzz_reader(struct fuzz_job *job)
     struct findings f = {0};
     const struct fuzz_shared *s = job->shared;
     const bool leaks = job->leaks;
-    const double before = cpu_seconds();
-    int64_t told = fuzz_milliseconds(CLOCK_MONOTONIC);
+    const double start_seconds = cpu_seconds();
+    int64_t printed_at = fuzz_milliseconds(CLOCK_MONOTONIC);
     read_seeds(job);
     if (!s->n_seeds) {
         printf("%s: no inputs to start from\n", job->reader->name);
@@ -285,12 +288,12 @@ static bool fuzz_reader(struct fuzz_job *job)
             find_leak(job, &f);
         else if (v.bad)
             report(job, &f, &v);
-        if (fuzz_milliseconds(CLOCK_MONOTONIC) - told > 60000) {
-            told = fuzz_milliseconds(CLOCK_MONOTONIC);
-            print_totals(job, &f, before);
+        if (fuzz_milliseconds(CLOCK_MONOTONIC) - printed_at > 60000) {
+            printed_at = fuzz_milliseconds(CLOCK_MONOTONIC);
+            print_totals(job, &f, start_seconds);
         }
     }
-    print_totals(job, &f, before);
+    print_totals(job, &f, start_seconds);
     for (uint32_t i = 0; i < f.list.n; i++)
         printf("  %8llu times: %s\n", (unsigned long long)f.list.at[i].count,
                f.list.at[i].key);
@@ -336,7 +339,7 @@ static bool minimise(struct fuzz_job *job, const char *path)
         return false;
     }
     const uint32_t origin = fuzz_origin(job, path);
-    const size_t before = bytes.n;
+    const size_t n_before = bytes.n;
     const struct fuzz_verdict v =
         fuzz_probe(job, bytes.at, (uint32_t)bytes.n, origin);
     if (v.bad)
@@ -344,7 +347,7 @@ static bool minimise(struct fuzz_job *job, const char *path)
     snprintf(to, sizeof to, "%s.min", path);
     const bool good = v.bad && fuzz_write(to, bytes.at, bytes.n);
     if (good)
-        printf("%s: %zu bytes of %zu: %s\n", to, bytes.n, before, v.what);
+        printf("%s: %zu bytes of %zu: %s\n", to, bytes.n, n_before, v.what);
     else if (v.bad)
         printf("cannot write %s: %s\n", to, strerror(errno));
     else
@@ -384,6 +387,7 @@ static bool distil(struct fuzz_job *job, const char *folder)
 
 enum mode { FUZZ, AS_IS, MINIMISE, DISTIL, CORPUS, LIST };
 
+/* The command line. count 0 and minutes 0: no limit was given. */
 struct options {
     enum mode mode;
     uint64_t seed, count;
@@ -458,9 +462,9 @@ static bool parse(int argc, char **argv, struct options *o)
             return false;
         }
     }
-    const bool one =
+    const bool needs_files =
         o->mode == AS_IS || o->mode == MINIMISE || o->mode == DISTIL;
-    return !one || (o->readers.n == 1 && o->files.n > 0);
+    return !needs_files || (o->readers.n == 1 && o->files.n > 0);
 }
 
 /* Run the files as they are. Returns how many failed. */
@@ -468,18 +472,18 @@ static uint32_t run_files(const struct options *o, struct fuzz_job *job)
 {
     static bool (*const runs[])(struct fuzz_job *, const char *) = {
         [AS_IS] = run_file, [MINIMISE] = minimise, [DISTIL] = distil};
-    uint32_t failed = 0;
+    uint32_t n_failed = 0;
     job->reader = o->readers.at[0];
     for (uint32_t i = 0; i < o->files.n; i++)
-        failed += !runs[o->mode](job, o->files.at[i]);
+        n_failed += !runs[o->mode](job, o->files.at[i]);
     if (o->mode == AS_IS)
-        printf("%u passed, %u failed\n", o->files.n - failed, failed);
-    return failed;
+        printf("%u passed, %u failed\n", o->files.n - n_failed, n_failed);
+    return n_failed;
 }
 
 static uint32_t run_corpus(const struct options *o, struct fuzz_job *job)
 {
-    uint32_t failed = 0, passed = 0;
+    uint32_t n_failed = 0, n_passed = 0;
     for (uint32_t i = 0; i < fuzz_n_readers; i++) {
         struct files files = {0};
         char pattern[1024];
@@ -488,16 +492,16 @@ static uint32_t run_corpus(const struct options *o, struct fuzz_job *job)
                  job->reader->suffix);
         add_files(&files, pattern);
         for (uint32_t k = 0; k < files.list.n; k++)
-            *(run_file(job, files.list.at[k]) ? &passed : &failed) += 1;
+            *(run_file(job, files.list.at[k]) ? &n_passed : &n_failed) += 1;
         free_files(&files);
     }
-    printf("%u passed, %u failed\n", passed, failed);
-    return failed + (passed == 0);
+    printf("%u passed, %u failed\n", n_passed, n_failed);
+    return n_failed + (n_passed == 0);
 }
 
 static uint32_t run_readers(const struct options *o, struct fuzz_job *job)
 {
-    uint32_t failed = 0;
+    uint32_t n_failed = 0;
     const uint32_t n = o->readers.n ? o->readers.n : fuzz_n_readers;
     for (uint32_t i = 0; i < n; i++) {
         job->reader = o->readers.n ? o->readers.at[i] : &fuzz_readers[i];
@@ -506,10 +510,10 @@ static uint32_t run_readers(const struct options *o, struct fuzz_job *job)
         if (o->minutes > 0)
             job->deadline = fuzz_milliseconds(CLOCK_MONOTONIC) +
                             (int64_t)(o->minutes * 60000);
-        failed += !fuzz_reader(job);
+        n_failed += !fuzz_reader(job);
     }
-    printf("%u readers passed, %u failed\n", n - failed, failed);
-    return failed;
+    printf("%u readers passed, %u failed\n", n - n_failed, n_failed);
+    return n_failed;
 }
 
 static bool needs_seeds(const struct options *o)
@@ -541,9 +545,9 @@ static uint32_t run(const struct options *o, struct fuzz_job *job)
  * that is not allowed, coverage differs a little from run to run. */
 static void fix_addresses(char **argv)
 {
-    const int now = personality(0xffffffff);
-    if (now == -1 || (now & ADDR_NO_RANDOMIZE) ||
-        personality((unsigned long)now | ADDR_NO_RANDOMIZE) == -1)
+    const int flags = personality(0xffffffff);
+    if (flags == -1 || (flags & ADDR_NO_RANDOMIZE) ||
+        personality((unsigned long)flags | ADDR_NO_RANDOMIZE) == -1)
         return;
     execv("/proc/self/exe", argv);
 }
@@ -587,12 +591,12 @@ int main(int argc, char **argv)
                            .compare = o.compare,
                            .leaks = !o.no_leaks,
                            .seed = o.seed};
-    const uint32_t failed = mkdir(seeds, 0700) == 0 ? run(&o, &job) : 1;
+    const uint32_t n_failed = mkdir(seeds, 0700) == 0 ? run(&o, &job) : 1;
     munmap(shared, sizeof *shared);
     for (uint32_t i = 0; i < job.origins.list.n; i++)
         free(job.origins.list.at[i]);
     byi_vec_free(job.origins.list.at);
     byi_vec_free(o.readers.at);
     byi_vec_free(o.files.at);
-    return failed ? 1 : 0;
+    return n_failed ? 1 : 0;
 }

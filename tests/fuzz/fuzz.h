@@ -18,6 +18,7 @@
 
 /* --- random numbers: splitmix64 (Steele, Lea, Flood 2014) ---------------- */
 
+/* The state of a sequence of random numbers; any value is a valid seed. */
 struct fuzz_rng {
     uint64_t state;
 };
@@ -44,9 +45,10 @@ static inline uint64_t fuzz_below(struct fuzz_rng *rng, uint64_t n)
  * often a small one. */
 int64_t fuzz_number(struct fuzz_rng *rng);
 /* Replace the `n_removed` bytes from bytes->at[at] on with the n bytes at
- * `with`. */
+ * `inserted`. */
 void fuzz_splice(struct byi_text *bytes, size_t at, size_t n_removed,
-                 const char *with, size_t n);
+                 const char *inserted, size_t n);
+/* Mutate bytes without knowledge of their format. */
 void fuzz_bytes(struct fuzz_rng *rng, struct byi_text *bytes,
                 const struct byi_text *other);
 /* Mutate words, numbers, strings, punctuation and lines of JSON and the text
@@ -77,9 +79,9 @@ struct fuzz_case {
     struct fuzz_rng rng; /* for choices of the feed */
     const char *temp;    /* a folder for files of this child  */
     const char *seeds;   /* the folder of seeds.c             */
-    bool compare;        /* compare results with the plain ones */
-    bool accepted;       /* set if the reader accepted it     */
-    char why[1024];      /* the reason of a failure           */
+    bool compare;   /* compare results with those of a run without passes */
+    bool accepted;  /* set if the reader accepted it     */
+    char why[1024]; /* the reason of a failure           */
 };
 
 /* A reader of bytes from outside. */

@@ -24,6 +24,7 @@ struct fuzz_item {
     uint32_t n, origin;
 };
 
+/* Inputs whose bytes follow one another: `used` of `capacity` bytes. */
 struct fuzz_pool {
     uint64_t used, capacity;
     uint32_t n;
@@ -32,8 +33,8 @@ struct fuzz_pool {
 
 /* Memory that the parent shares with its children. */
 struct fuzz_shared {
-    /* where the child is */
-    volatile bool done;         /* with its inputs; leaks come next       */
+    /* the progress of the child */
+    volatile bool done;         /* it has run its inputs                 */
     volatile bool mutating;     /* it makes the next input                */
     volatile int64_t cpu, wall; /* milliseconds, when the input started   */
     char why[1024];
@@ -54,10 +55,12 @@ struct fuzz_shared {
     char journal_bytes[FUZZ_JOURNAL];
 };
 
+/* The names of seeds. */
 struct fuzz_origins {
     BYI_VEC(char *) list;
 };
 
+/* What the command is to do, with one reader at a time. */
 struct fuzz_job {
     const struct fuzz_reader *reader;
     struct fuzz_shared *shared;

@@ -10,17 +10,17 @@
 static bool leave_out(struct fuzz_job *job, struct byi_text *bytes, size_t at,
                       size_t n, uint32_t origin, const char *key)
 {
-    struct byi_text less = {0};
-    byi_text_add(&less, bytes->at, at);
-    byi_text_add(&less, bytes->at + at + n, bytes->n - at - n);
+    struct byi_text shorter = {0};
+    byi_text_add(&shorter, bytes->at, at);
+    byi_text_add(&shorter, bytes->at + at + n, bytes->n - at - n);
     const struct fuzz_verdict v =
-        fuzz_probe(job, less.at, (uint32_t)less.n, origin);
+        fuzz_probe(job, shorter.at, (uint32_t)shorter.n, origin);
     const bool same = v.bad && strcmp(v.key, key) == 0;
     if (same) {
         byi_text_free(bytes);
-        *bytes = less;
+        *bytes = shorter;
     } else {
-        byi_text_free(&less);
+        byi_text_free(&shorter);
     }
     return same;
 }

@@ -18,6 +18,7 @@ static void arena_give(void *arena, void *memory)
     (void)arena, (void)memory;
 }
 
+/* The graphs of a model. */
 struct graphs {
     BYI_VEC(Onnx__GraphProto *) list;
 };
@@ -66,16 +67,16 @@ static char *some_value(const struct edit *e)
 /* The graph and every graph in attributes of its nodes. */
 static struct graphs find_graphs(Onnx__GraphProto *root)
 {
-    struct graphs all = {0};
-    BYI_PUSH(&all.list, root);
-    for (uint32_t i = 0; i < all.list.n && i < 1000; i++) {
-        const Onnx__GraphProto *g = all.list.at[i];
+    struct graphs graphs = {0};
+    BYI_PUSH(&graphs.list, root);
+    for (uint32_t i = 0; i < graphs.list.n && i < 1000; i++) {
+        const Onnx__GraphProto *g = graphs.list.at[i];
         for (size_t k = 0; k < g->n_node; k++)
             for (size_t j = 0; j < g->node[k]->n_attribute; j++)
                 if (g->node[k]->attribute[j]->g)
-                    BYI_PUSH(&all.list, g->node[k]->attribute[j]->g);
+                    BYI_PUSH(&graphs.list, g->node[k]->attribute[j]->g);
     }
-    return all;
+    return graphs;
 }
 
 /* A node of the other model, or NULL if it has none. */
@@ -143,11 +144,12 @@ static void edit_inputs(const struct edit *e, Onnx__NodeProto *n)
         else
             n->n_output--;
     } else if (pick == 1) {
-        char **more = byi_arena_calloc(e->arena, n->n_input + 1, sizeof *more);
+        char **grown =
+            byi_arena_calloc(e->arena, n->n_input + 1, sizeof *grown);
         for (size_t i = 0; i < n->n_input; i++)
-            more[i] = n->input[i];
-        more[n->n_input] = some_value(e);
-        n->input = more;
+            grown[i] = n->input[i];
+        grown[n->n_input] = some_value(e);
+        n->input = grown;
         n->n_input++;
     } else if (pick == 2 && n->n_input > 1) {
         size_t a = below(e, n->n_input), b = below(e, n->n_input);
@@ -210,11 +212,11 @@ static void edit_tensor(const struct edit *e, Onnx__TensorProto *t)
  * since two models that contain each other would nest without end. */
 static void copy_attributes(const struct edit *e, Onnx__NodeProto *n)
 {
-    Onnx__AttributeProto **mine =
-        byi_arena_calloc(e->arena, n->n_attribute + 1, sizeof *mine);
+    Onnx__AttributeProto **copies =
+        byi_arena_calloc(e->arena, n->n_attribute + 1, sizeof *copies);
     for (size_t i = 0; i < n->n_attribute; i++)
-        mine[i] = byi_arena_copy(e->arena, n->attribute[i], sizeof **mine);
-    n->attribute = mine;
+        copies[i] = byi_arena_copy(e->arena, n->attribute[i], sizeof **copies);
+    n->attribute = copies;
 }
 
 static void edit_attribute(const struct edit *e, Onnx__NodeProto *n)
@@ -223,14 +225,14 @@ static void edit_attribute(const struct edit *e, Onnx__NodeProto *n)
     const Onnx__NodeProto *other = their_node(e);
     if (other && other->n_attribute &&
         below(e, 3) == 0) { /* add an attribute */
-        Onnx__AttributeProto **more =
-            byi_arena_calloc(e->arena, n->n_attribute + 1, sizeof *more);
+        Onnx__AttributeProto **grown =
+            byi_arena_calloc(e->arena, n->n_attribute + 1, sizeof *grown);
         for (size_t i = 0; i < n->n_attribute; i++)
-            more[i] = n->attribute[i];
-        more[n->n_attribute++] = byi_arena_copy(
+            grown[i] = n->attribute[i];
+        grown[n->n_attribute++] = byi_arena_copy(
             e->arena, other->attribute[below(e, other->n_attribute)],
-            sizeof **more);
-        n->attribute = more;
+            sizeof **grown);
+        n->attribute = grown;
     }
     if (!n->n_attribute)
         return;
@@ -328,14 +330,15 @@ static void edit_interface(const struct edit *e)
     if (*n && below(e, 2)) {
         (*n)--;
     } else if (*n) {
-        Onnx__ValueInfoProto **more =
-            byi_arena_calloc(e->arena, *n + 1, sizeof *more);
+        Onnx__ValueInfoProto **grown =
+            byi_arena_calloc(e->arena, *n + 1, sizeof *grown);
         for (size_t i = 0; i < *n; i++)
-            more[i] = (*at)[i];
-        more[*n] = byi_arena_copy(e->arena, (*at)[below(e, *n)], sizeof **more);
+            grown[i] = (*at)[i];
+        grown[*n] =
+            byi_arena_copy(e->arena, (*at)[below(e, *n)], sizeof **grown);
         if (below(e, 2))
-            more[*n]->name = some_value(e);
-        *at = more;
+            grown[*n]->name = some_value(e);
+        *at = grown;
         (*n)++;
     }
 }

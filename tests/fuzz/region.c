@@ -39,10 +39,10 @@ static bool is_small(const struct byi_graph *g, struct byi_arena *arena)
     for (uint32_t i = 0; i < g->n_nodes; i++) {
         const struct byi_graph_node *n = &g->nodes[i];
         for (uint32_t k = 0; k < n->n_out; k++) {
-            uint64_t one = byi_type_bytes(n->out[k]);
-            if (one > MAX_BYTES)
+            uint64_t value_bytes = byi_type_bytes(n->out[k]);
+            if (value_bytes > MAX_BYTES)
                 return false;
-            bytes += one;
+            bytes += value_bytes;
         }
         for (uint32_t k = 0; k < n->n_steps; k++)
             flops += step_flops(g, n, &n->steps[k], arena);
@@ -200,8 +200,8 @@ static bool has_small_consts(const struct byi_graph *g)
         for (uint32_t k = 0; k < type->rank; k++)
             if (type->dims[k] < 0)
                 return false;
-        const uint64_t one = byi_type_bytes(type);
-        bytes = one > MAX_BYTES ? UINT64_MAX / 2 : bytes + one;
+        const uint64_t value_bytes = byi_type_bytes(type);
+        bytes = value_bytes > MAX_BYTES ? UINT64_MAX / 2 : bytes + value_bytes;
         if (bytes > MAX_BYTES)
             return false;
     }
@@ -217,7 +217,7 @@ static bool bind(struct fuzz_case *c, const struct byi_graph *g,
     const struct byi_type **in =
         byi_arena_calloc(arena, g->n_inputs + 1, sizeof *in);
     struct byi_sized bound;
-    struct byi_graph *again = NULL;
+    struct byi_graph *reread = NULL;
     struct byoc_error err;
     for (uint32_t i = 0; i < g->n_inputs; i++)
         in[i] = with_sizes(c, g->nodes[g->inputs[i]].out[0], arena);
@@ -225,9 +225,9 @@ static bool bind(struct fuzz_case *c, const struct byi_graph *g,
                                   arena, &bound, &err) != BYOC_OK)
         return fuzz_refused(c, "bind", &err);
     c->accepted = true;
-    if (byi_graph_read(bound.json, bound.json_bytes, &again, &err) != BYOC_OK)
+    if (byi_graph_read(bound.json, bound.json_bytes, &reread, &err) != BYOC_OK)
         return fuzz_wrong(c, "a bound region does not read: ", err.text);
-    byi_graph_free(&again);
+    byi_graph_free(&reread);
     return true;
 }
 

@@ -28,7 +28,7 @@ static double flops(const char *ledger)
 }
 
 /* Whether inputs and outputs are small if symbolic dims are `size`. */
-static bool small(const struct byoc_model *m, int64_t size)
+static bool is_small(const struct byoc_model *m, int64_t size)
 {
     uint64_t bytes = 0;
     uint32_t n_in = byoc_model_n_inputs(m), n = n_in + byoc_model_n_outputs(m);
@@ -38,10 +38,10 @@ static bool small(const struct byoc_model *m, int64_t size)
         struct byi_tensor t = {.dtype = io->dtype, .rank = io->rank};
         for (uint32_t k = 0; k < io->rank; k++)
             t.dims[k] = io->dims[k] < 0 ? size : io->dims[k];
-        uint64_t one = byi_tensor_bytes(&t);
-        if (one > MAX_BYTES || !byoc_dtype_size(io->dtype))
+        uint64_t value_bytes = byi_tensor_bytes(&t);
+        if (value_bytes > MAX_BYTES || !byoc_dtype_size(io->dtype))
             return false;
-        bytes += one;
+        bytes += value_bytes;
     }
     return bytes <= MAX_BYTES;
 }
@@ -119,7 +119,7 @@ static bool run(struct fuzz_case *c, const struct byoc_model *model,
 {
     struct byoc_error err;
     int64_t size = 1 + (int64_t)fuzz_below(&c->rng, 3);
-    if (!small(model, size))
+    if (!is_small(model, size))
         return true;
     struct byoc_state *state = NULL;
     if (byoc_state_new(model, &state, &err) != BYOC_OK)
@@ -151,14 +151,14 @@ bool fuzz_run(struct fuzz_case *c, const struct byoc_model *model)
     return run(c, model, NULL);
 }
 
-static const char *const none[] = {NULL};
+static const char *const no_backends[] = {NULL};
 
 /* Compile and run. Sets *results, unless it is NULL, if the model ran. */
 static bool attempt(struct fuzz_case *c, const char *path, bool native,
                     int opt_level, struct results *results)
 {
     const struct byoc_compile_params params = {
-        .backends = native ? none : NULL,
+        .backends = native ? no_backends : NULL,
         .plugins = native ? NULL : BUILD_DIR "/libbyoc_backend_dnnl.so",
         .opt_level = (enum byoc_opt)((int)BYOC_O0 + opt_level),
         .threads = 1,
@@ -188,16 +188,16 @@ static bool attempt(struct fuzz_case *c, const char *path, bool native,
 static bool compare(struct fuzz_case *c, const char *path, struct fuzz_rng rng,
                     const struct results *found)
 {
-    struct results plain = {.arena = byi_arena_new()};
+    struct results reference = {.arena = byi_arena_new()};
     c->rng = rng;
-    bool good = attempt(c, path, true, 0, &plain);
-    for (uint32_t i = 0; good && i < plain.n && i < found->n; i++)
-        if (differ(&found->at[i], &plain.at[i])) {
+    bool good = attempt(c, path, true, 0, &reference);
+    for (uint32_t i = 0; good && i < reference.n && i < found->n; i++)
+        if (differ(&found->at[i], &reference.at[i])) {
             snprintf(c->why, sizeof c->why,
                      "output %u differs from a run without passes", i);
             good = false;
         }
-    byi_arena_free(&plain.arena);
+    byi_arena_free(&reference.arena);
     return good;
 }
 

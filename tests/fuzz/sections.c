@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sections.c: mutations of an artifact. Changes the content of sections as
- * text, and corrects hashes and checksum, so that the code behind these checks
+/* sections.c: mutates an artifact: changes the content of sections as text, and
+ * corrects hashes and checksum, so that the code behind these checks
  * is reached too.
  */
 #include "fuzz.h"

@@ -87,7 +87,9 @@ static bool take_apart(const char *folder, const char *name, const char *so)
     return good;
 }
 
-static bool make(const char *folder, const char *name, const char *model)
+/* Compile a model, and write the artifact and its parts. */
+static bool make_artifact(const char *folder, const char *name,
+                          const char *model)
 {
     const struct byoc_compile_params params = {
         .plugins = BUILD_DIR "/libbyoc_backend_dnnl.so", .threads = 1};
@@ -294,7 +296,7 @@ bool fuzz_make_seeds(const char *folder)
             return false;
         }
     for (size_t i = 0; i < BYI_COUNT(models); i++)
-        if (!make(folder, models[i].name, models[i].path))
+        if (!make_artifact(folder, models[i].name, models[i].path))
             return false;
     return true;
 }

@@ -6,10 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A token of a text. */
 struct token {
     size_t at, n; /* its first byte in the text, and its bytes */
 };
 
+/* The tokens of a text. */
 struct tokens {
     BYI_VEC(struct token) list;
 };
@@ -132,22 +134,22 @@ static void edit_token(struct fuzz_rng *rng, struct byi_text *t,
                        const struct byi_text *other, bool gently)
 {
     struct tokens tokens = scan(t), others = {0};
-    struct byi_text fresh = {0};
+    struct byi_text result = {0};
     if (tokens.list.n) {
         const struct token *token =
             &tokens.list.at[fuzz_below(rng, tokens.list.n)];
-        byi_text_add(&fresh, t->at, token->at);
+        byi_text_add(&result, t->at, token->at);
         const struct byi_text *from = t;
         if (fuzz_below(rng, 3) == 0) {
             others = scan(other);
             from = others.list.n ? other : t;
         }
         (gently ? replace_gently : replace)(
-            rng, t, from, from == t ? &tokens : &others, token, &fresh);
-        byi_text_add(&fresh, t->at + token->at + token->n,
+            rng, t, from, from == t ? &tokens : &others, token, &result);
+        byi_text_add(&result, t->at + token->at + token->n,
                      t->n - token->at - token->n);
         byi_text_free(t);
-        *t = fresh;
+        *t = result;
     }
     byi_vec_free(tokens.list.at);
     byi_vec_free(others.list.at);
@@ -162,12 +164,13 @@ static void edit_line(struct fuzz_rng *rng, struct byi_text *t)
     for (end = at; end < t->n && !strchr("\n,", t->at[end]);)
         end++;
     end += end < t->n;
-    struct byi_text fresh = {0};
+    struct byi_text result = {0};
     bool twice = fuzz_next(rng) & 1;
-    byi_text_add(&fresh, t->at, twice ? end : at);
-    byi_text_add(&fresh, t->at + (twice ? at : end), t->n - (twice ? at : end));
+    byi_text_add(&result, t->at, twice ? end : at);
+    byi_text_add(&result, t->at + (twice ? at : end),
+                 t->n - (twice ? at : end));
     byi_text_free(t);
-    *t = fresh;
+    *t = result;
 }
 
 void fuzz_tokens(struct fuzz_rng *rng, struct byi_text *bytes,

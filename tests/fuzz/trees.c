@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trees.c: mutations of bracketed text: JSON, the text form, patterns, lists of
+/* trees.c: mutates bracketed text: JSON, the text form, patterns, lists of
  * passes. An item is the text between commas (or semicolons) in one pair of
  * brackets. Whole items are dropped, doubled, swapped and replaced, so that the
  * text mostly still parses.
@@ -9,21 +9,26 @@
 #include <ctype.h>
 #include <string.h>
 
+/* An item of a text. */
 struct item {
     size_t at, n;  /* without white space around it  */
     size_t value;  /* after "key":, otherwise the same as `at` */
     size_t parent; /* where its bracket opens        */
 };
 
+/* The items of a text. */
 struct items {
     BYI_VEC(struct item) list;
 };
 
 enum { MAX_DEPTH = 256 };
 
+/* The state of scan(), with the current item of each open bracket. */
 struct scan {
     const struct byi_text *t;
     struct items *items;
+    /* of each open bracket: its place, and those where the current item and the
+     * value in it begin */
     size_t opened[MAX_DEPTH], begun[MAX_DEPTH], value[MAX_DEPTH];
     uint32_t depth;
 };
@@ -102,37 +107,38 @@ static void swap(struct byi_text *t, const struct item *a, const struct item *b)
     }
     if (a->at + a->n > b->at)
         return; /* one is inside the other, or they are the same */
-    struct byi_text fresh = {0};
-    byi_text_add(&fresh, t->at, a->at);
-    byi_text_add(&fresh, t->at + b->at, b->n);
-    byi_text_add(&fresh, t->at + a->at + a->n, b->at - a->at - a->n);
-    byi_text_add(&fresh, t->at + a->at, a->n);
-    byi_text_add(&fresh, t->at + b->at + b->n, t->n - b->at - b->n);
+    struct byi_text result = {0};
+    byi_text_add(&result, t->at, a->at);
+    byi_text_add(&result, t->at + b->at, b->n);
+    byi_text_add(&result, t->at + a->at + a->n, b->at - a->at - a->n);
+    byi_text_add(&result, t->at + a->at, a->n);
+    byi_text_add(&result, t->at + b->at + b->n, t->n - b->at - b->n);
     byi_text_free(t);
-    *t = fresh;
+    *t = result;
 }
 
 /* An item of the same bracket, or any. */
-static const struct item *second(struct fuzz_rng *rng, const struct items *all,
-                                 const struct item *first)
+static const struct item *pick_second(struct fuzz_rng *rng,
+                                      const struct items *items,
+                                      const struct item *first)
 {
     for (int i = 0; i < 12; i++) {
-        const struct item *b = &all->list.at[fuzz_below(rng, all->list.n)];
+        const struct item *b = &items->list.at[fuzz_below(rng, items->list.n)];
         if (b->parent == first->parent)
             return b;
     }
-    return &all->list.at[fuzz_below(rng, all->list.n)];
+    return &items->list.at[fuzz_below(rng, items->list.n)];
 }
 
 /* Replace the value of an item by that of an item of `from` (what = 0), replace
  * the whole item (1), or insert before it (2). */
 static void graft(struct byi_text *t, const struct item *item,
-                  const struct byi_text *from, const struct item *with,
+                  const struct byi_text *from, const struct item *source,
                   uint64_t what)
 {
     struct byi_text piece = {0};
-    const size_t skip = what == 0 ? with->value - with->at : 0;
-    byi_text_add(&piece, from->at + with->at + skip, with->n - skip);
+    const size_t skip = what == 0 ? source->value - source->at : 0;
+    byi_text_add(&piece, from->at + source->at + skip, source->n - skip);
     if (what == 2)
         byi_text_add(&piece, ", ", 2);
     const size_t at = what == 0 ? item->value : item->at;
@@ -170,13 +176,13 @@ static void edit(struct fuzz_rng *rng, struct byi_text *t,
         graft(t, a, t, a, 2);
         return;
     case 2:
-        swap(t, a, second(rng, mine, a));
+        swap(t, a, pick_second(rng, mine, a));
         return;
     case 3:
         put_scalar(rng, t, a);
         return;
     case 4:
-        graft(t, a, t, second(rng, mine, a), 0);
+        graft(t, a, t, pick_second(rng, mine, a), 0);
         return;
     default:
         graft(t, a, from, b, fuzz_below(rng, 3));
