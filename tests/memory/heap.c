@@ -156,10 +156,10 @@ void *realloc(void *old, size_t bytes)
     if (fails(FROM))
         return NULL;
     const int counted = discount(old);
-    void *fresh = __libc_realloc(old, bytes);
+    void *moved = __libc_realloc(old, bytes);
     if (counted || !old)
-        count(fresh ? fresh : old, FROM);
-    return fresh;
+        count(moved ? moved : old, FROM);
+    return moved;
 }
 
 void *aligned_alloc(size_t alignment, size_t bytes)

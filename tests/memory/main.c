@@ -41,10 +41,10 @@ enum { MAX_IO = 16, MAX_ELEMENTS = 1 << 16, KEPT_MEMORY = 16 << 20 };
 
 /* The finding of a process, as its exit code. */
 enum outcome {
-    FINE,
+    OK,
     FALLBACK, /* of a compile: the ledger lists nodes that run natively instead
                */
-    ENOMEM_SAID,
+    REPORTED_ENOMEM,
     BAD_STATUS,
     LEAK,
     RETRY_FAILED,
@@ -268,8 +268,8 @@ static enum byoc_status run_request(struct subject *s)
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 
-static void ended(void *ctx, struct byoc_state *state, enum byoc_status status,
-                  const struct byoc_error *why)
+static void on_end(void *ctx, struct byoc_state *state, enum byoc_status status,
+                   const struct byoc_error *why)
 {
     enum byoc_status *found = ctx;
     (void)state;
@@ -283,16 +283,16 @@ static void ended(void *ctx, struct byoc_state *state, enum byoc_status status,
 
 static enum byoc_status run_async(struct subject *s)
 {
-    const enum byoc_status waits = (enum byoc_status) - 1;
+    const enum byoc_status pending = (enum byoc_status) - 1;
     const uint32_t n = byoc_model_n_outputs(s->model);
     const struct byoc_request request = request_of(s, n);
-    enum byoc_status found = waits;
+    enum byoc_status found = pending;
     const enum byoc_status status =
-        byoc_run_async(s->state, &request, ended, &found, &err);
+        byoc_run_async(s->state, &request, on_end, &found, &err);
     if (status != BYOC_OK)
         return status;
     pthread_mutex_lock(&lock);
-    while (found == waits)
+    while (found == pending)
         pthread_cond_wait(&changed, &lock);
     pthread_mutex_unlock(&lock);
     if (found == BYOC_OK)
@@ -355,7 +355,7 @@ static enum byoc_status load_and_run(struct subject *s)
     return first_run(s);
 }
 
-static enum byoc_status nothing(struct subject *s)
+static enum byoc_status do_nothing(struct subject *s)
 {
     (void)s;
     return BYOC_OK;
@@ -391,17 +391,17 @@ static const struct phase {
     enum byoc_status (*after)(struct subject *s);
     int share; /* of the time */
 } phases[] = {
-    {"load", nothing, load, drop, load_and_run, 2},
-    {"first run", load, first_run, drop_state, nothing, 2},
-    {"run", load_and_run, run_once, keep, nothing, 1},
-    {"compile", nothing, compile, drop, run_compiled, 4},
-    {"load_fd", nothing, load_fd, drop, load_and_run, 1},
-    {"load_mem", nothing, load_memory, drop, load_and_run, 1},
-    {"allocate", nothing, load_allocate, drop, load_and_run, 1},
-    {"request", load_and_run, run_request, keep, nothing, 1},
-    {"async", load_and_run, run_async, keep, nothing, 1},
-    {"profile", load_and_run, profile, keep, nothing, 1},
-    {"comp_mem", nothing, compile_memory, drop, run_compiled, 1},
+    {"load", do_nothing, load, drop, load_and_run, 2},
+    {"first run", load, first_run, drop_state, do_nothing, 2},
+    {"run", load_and_run, run_once, keep, do_nothing, 1},
+    {"compile", do_nothing, compile, drop, run_compiled, 4},
+    {"load_fd", do_nothing, load_fd, drop, load_and_run, 1},
+    {"load_mem", do_nothing, load_memory, drop, load_and_run, 1},
+    {"allocate", do_nothing, load_allocate, drop, load_and_run, 1},
+    {"request", load_and_run, run_request, keep, do_nothing, 1},
+    {"async", load_and_run, run_async, keep, do_nothing, 1},
+    {"profile", load_and_run, profile, keep, do_nothing, 1},
+    {"comp_mem", do_nothing, compile_memory, drop, run_compiled, 1},
 };
 enum { N_PHASES = sizeof phases / sizeof *phases };
 
@@ -409,7 +409,7 @@ enum { N_PHASES = sizeof phases / sizeof *phases };
  * what every process allocates once and keeps. Native only: oneDNN is not
  * loaded yet, so its allocations could not be spared. */
 static const struct phase first_compile = {
-    "1st comp", nothing, compile_natively, drop, load_compiled, 1};
+    "1st comp", do_nothing, compile_natively, drop, load_compiled, 1};
 
 /* --- one allocation fails ------------------------------------------------- */
 
@@ -433,9 +433,9 @@ static bool keeps_twin(struct subject *s)
 }
 
 /* Run the phase in this process, and let `in_a_row` allocations fail from
- * number `at` on; `right` is the hash of the expected results. */
+ * number `at` on; `expected` is the hash of the expected results. */
 static enum outcome attempt(const struct phase *p, struct subject *s,
-                            uint64_t right, uint64_t at, uint64_t in_a_row)
+                            uint64_t expected, uint64_t at, uint64_t in_a_row)
 {
     heap.calls = 0;
     heap.fail_at = at;
@@ -443,7 +443,7 @@ static enum outcome attempt(const struct phase *p, struct subject *s,
     heap.armed = 1;
     const enum byoc_status status = p->act(s);
     heap.armed = 0;
-    enum outcome outcome = status == BYOC_OK ? FINE : ENOMEM_SAID;
+    enum outcome outcome = status == BYOC_OK ? OK : REPORTED_ENOMEM;
     if (status != BYOC_OK &&
         (status != BYOC_ENOMEM || err.status != status || !*err.text)) {
         s->why = err.text;
@@ -457,7 +457,7 @@ static enum outcome attempt(const struct phase *p, struct subject *s,
     }
     if (s->compiled && ledger_hash(s) != s->ledger)
         outcome = FALLBACK;
-    else if (s->hash != right)
+    else if (s->hash != expected)
         return DIFFERENT;
     if (keeps_twin(s))
         return RETRY_FAILED;
@@ -490,6 +490,7 @@ static struct heap_counts count_calls(const struct phase *p, struct subject *s)
     return counts;
 }
 
+/* The command line; the usage above describes it. */
 struct options {
     uint64_t stride, in_a_row, at;
     double seconds;
@@ -498,7 +499,7 @@ struct options {
 };
 
 static enum outcome fork_attempt(const struct phase *p, struct subject *s,
-                                 uint64_t right, uint64_t at,
+                                 uint64_t expected, uint64_t at,
                                  const struct options *o)
 {
     fflush(stdout);
@@ -506,8 +507,8 @@ static enum outcome fork_attempt(const struct phase *p, struct subject *s,
     int status;
     if (child == 0) {
         watch_process(30);
-        enum outcome outcome = attempt(p, s, right, at, o->in_a_row);
-        if (outcome > ENOMEM_SAID)
+        enum outcome outcome = attempt(p, s, expected, at, o->in_a_row);
+        if (outcome > REPORTED_ENOMEM)
             fprintf(stderr, "%s: %s: allocation %llu: %s%s%s\n", s->path,
                     p->name, (unsigned long long)at, outcome_names[outcome],
                     s->why ? ": " : "", s->why ? s->why : "");
@@ -552,8 +553,9 @@ static double seconds_of(const struct options *o, const struct phase *p,
  * so that this does not change the heap of the processes under test. Returns
  * whether every outcome is allowed; exits if the phase fails without them.
  */
-static bool try_phase(const struct phase *p, struct subject *s, uint64_t right,
-                      const struct options *o, uint32_t n_models)
+static bool try_phase(const struct phase *p, struct subject *s,
+                      uint64_t expected, const struct options *o,
+                      uint32_t n_models)
 {
     uint64_t n[N_OUTCOMES] = {0}, points = 0;
     s->blocks = heap.blocks;
@@ -580,12 +582,12 @@ static bool try_phase(const struct phase *p, struct subject *s, uint64_t right,
     close(ends[0]);
     close(ends[1]);
     if (o->at != UINT64_MAX)
-        exit((int)attempt(p, s, right, o->at, o->in_a_row));
+        exit((int)attempt(p, s, expected, o->at, o->in_a_row));
     const uint64_t step = o->stride ? o->stride : golden_step(calls);
     const uint64_t max_points = o->stride ? (calls + step - 1) / step : calls;
     const double end = byi_now() + seconds_of(o, p, n_models);
     for (; points < max_points && (o->stride || byi_now() < end); points++)
-        n[fork_attempt(p, s, right, points * step % calls, o)]++;
+        n[fork_attempt(p, s, expected, points * step % calls, o)]++;
     drop(s);
     const char *name = strrchr(s->path, '/');
     printf("%-14.14s %-10s %8llu %7llu", name ? name + 1 : s->path, p->name,
@@ -593,7 +595,7 @@ static bool try_phase(const struct phase *p, struct subject *s, uint64_t right,
     for (uint32_t i = 0; i < N_OUTCOMES; i++)
         printf(" %7llu", (unsigned long long)n[i]);
     printf("\n");
-    return n[FINE] + n[FALLBACK] + n[ENOMEM_SAID] == points;
+    return n[OK] + n[FALLBACK] + n[REPORTED_ENOMEM] == points;
 }
 
 static void prepare(struct subject *s)
@@ -623,27 +625,27 @@ static bool try_model(const char *path, const char *folder,
                       const struct options *o, uint32_t n_models)
 {
     char artifact[300];
-    bool fine = true;
+    bool ok = true;
     snprintf(artifact, sizeof artifact, "%s/model.so", folder);
     struct subject s = {.path = path, .artifact = artifact};
     prepare(&s); /* from here on, all objects that a process makes once exist */
     if (load_and_run(&s) != BYOC_OK)
         exit(2);
-    const uint64_t right = s.hash;
+    const uint64_t expected = s.hash;
     drop(&s);
     heap.all = o->all;
     heap_spare();
     for (uint32_t i = 0; i < N_PHASES; i++)
         if (!o->only || strcmp(o->only, phases[i].name) == 0)
-            fine = try_phase(&phases[i], &s, right, o, n_models) && fine;
-    return fine;
+            ok = try_phase(&phases[i], &s, expected, o, n_models) && ok;
+    return ok;
 }
 
 int main(int argc, char **argv)
 {
     struct options o = {.in_a_row = 1, .seconds = 20, .at = UINT64_MAX};
     int first = 1;
-    bool fine = true;
+    bool ok = true;
     setenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "0", 1);
     setenv("DNNL_PRIMITIVE_CACHE_CAPACITY", "0", 1);
     /* thousands of processes need the same pages again */
@@ -681,8 +683,8 @@ int main(int argc, char **argv)
     printf("%-14s %-10s %8s %7s %7s %7s %7s %7s %7s %7s %7s %7s\n", "model",
            "phase", "calls", "points", "ok", "native", "ENOMEM", "other",
            "leak", "retry", "differ", "crash");
-    fine = try_first_compile(argv[first], &o);
+    ok = try_first_compile(argv[first], &o);
     for (int i = first; i < argc; i++)
-        fine = try_model(argv[i], folder, &o, (uint32_t)(argc - first)) && fine;
-    return !fine;
+        ok = try_model(argv[i], folder, &o, (uint32_t)(argc - first)) && ok;
+    return !ok;
 }

@@ -23,6 +23,7 @@ struct buffer {
     const float *constant;
 };
 
+/* A step of a loaded region, on buffers with these indices. */
 struct step {
     /* 'a' add, 'm' multiply, 'r' relu, 'c' copy; '?' jump to step `to` if the
      * bool in buffer a is false, '>' jump to step `to` */
@@ -31,6 +32,7 @@ struct step {
     int to;        /* a step */
 };
 
+/* A loaded region. */
 struct compiled {
     struct buffer *buffers;
     struct step *steps;
@@ -350,13 +352,14 @@ static size_t broadcast_index(const struct buffer *b, const struct buffer *out,
         at /= size;
         if (d > b->rank)
             continue;
-        size_t mine = (size_t)b->dims[b->rank - d];
-        index += (mine == 1 ? 0 : place) * step;
-        step *= mine;
+        size_t b_size = (size_t)b->dims[b->rank - d];
+        index += (b_size == 1 ? 0 : place) * step;
+        step *= b_size;
     }
     return index;
 }
 
+/* A step that runs, with the elements of its buffers. */
 struct job {
     const struct compiled *c;
     const struct step *step;
@@ -465,8 +468,8 @@ static void make_rows(void)
 {
     if (patterns[0].pattern)
         return;
-    static char room[512];
-    struct byoc_pat t = {room, sizeof room, 0};
+    static char memory[512];
+    struct byoc_pat t = {memory, sizeof memory, 0};
     const char *product = byoc_pat_op(&t, "multiply", 2, byoc_pat_any(&t, "a"),
                                       byoc_pat_any(&t, "b"));
     patterns[0].pattern =

@@ -53,9 +53,9 @@ static const struct byoc_operator scale = {
     .shape = scale_shape,
     .run = scale_run,
 };
-static const struct byoc_operator *const all[] = {&scale};
+static const struct byoc_operator *const operator_list[] = {&scale};
 static const struct byoc_operators operators = {
-    {BYOC_EXT_OPERATORS, sizeof operators, NULL}, 1, 0, all};
+    {BYOC_EXT_OPERATORS, sizeof operators, NULL}, 1, 0, operator_list};
 
 /* --- regions -------------------------------------------------------------- */
 
@@ -64,6 +64,7 @@ static const struct byoc_pattern patterns[] = {
     {"scale.scale", "custom(%x) {op=\"scale.Scale@1\"}", NULL},
 };
 
+/* A loaded region. */
 struct compiled {
     struct byoc_graph *graph;
     float factors[]; /* indexed by step; 0 for an nn.relu */

@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+/* The state of changing a module, in function f. */
 struct jitter {
     struct byi_module *m;
     struct byi_func *f;
@@ -58,10 +59,10 @@ static byi_id perturb(struct jitter *j, byi_id id)
         return add_jittered(j, type, &view);
     if (kind != BYI_CALL_OP)
         return id;
-    const byi_id by = add_jittered(j, fix_type(j, type), NULL);
+    const byi_id factor = add_jittered(j, fix_type(j, type), NULL);
     byi_id product = id;
-    if (byi_add_call(j->m, j->f, BYI_OP_MULTIPLY, (byi_id[]){id, by}, 2, NULL,
-                     0, NULL, &product, NULL) != BYOC_OK)
+    if (byi_add_call(j->m, j->f, BYI_OP_MULTIPLY, (byi_id[]){id, factor}, 2,
+                     NULL, 0, NULL, &product, NULL) != BYOC_OK)
         return id;
     return product;
 }
@@ -78,11 +79,11 @@ static byi_id turn_ties(struct jitter *j, byi_id id)
     for (uint32_t i = 0; i < node.attrs->n; i++)
         if (strcmp(at[i].name, "select_last_index") == 0)
             at[i].i = !at[i].i;
-    byi_id turned = id;
+    byi_id call = id;
     if (byi_add_call(j->m, j->f, node.op, node.args, node.n_args, at,
-                     node.attrs->n, node.sources, &turned, NULL) != BYOC_OK)
+                     node.attrs->n, node.sources, &call, NULL) != BYOC_OK)
         return id;
-    return turned;
+    return call;
 }
 
 static void jitter_func(struct jitter *j, uint32_t index)

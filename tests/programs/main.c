@@ -32,6 +32,7 @@ static const char usage[] =
     "  --dump         print the programs; with --pass, also after the stage\n"
     "  --totals       print the table of all stages\n";
 
+/* The command line; the usage above describes it. */
 struct options {
     uint64_t count, seed;
     uint32_t size, jobs;
@@ -39,6 +40,7 @@ struct options {
     bool dump, totals;
 };
 
+/* The work of a process, and its counts so far. */
 struct run {
     struct options o;
     struct program_stage stages[PROGRAM_MAX_STAGES];
@@ -264,8 +266,8 @@ static int refuse(const char *argument)
     return -1;
 }
 
-/* Read options from argv; the remaining arguments are files. -1: a message
- * is on stderr. */
+/* Read options from argv, and move the names of files to argv[1] and on.
+ * Returns 1 + their number, or, after a message on stderr, -1. */
 static int read_options(struct run *run, int argc, char **argv)
 {
     struct options *o = &run->o;

@@ -130,9 +130,9 @@ const struct bounded_value *make_find(struct maker *k, struct scope *s,
                    : NULL;
     const struct bounded_value *found = &at->values.at[i];
     while (n > 0) {
-        struct scope *in = path[--n];
-        found = import(k, in, i);
-        i = (uint32_t)(found - in->values.at);
+        struct scope *inner = path[--n];
+        found = import(k, inner, i);
+        i = (uint32_t)(found - inner->values.at);
     }
     return found;
 }
@@ -223,11 +223,11 @@ static byi_id make_literal(struct maker *k, struct scope *outer,
     add_params(k, &s, n, types);
     s.steps = outer->depth >= MAX_DEPTH ? 0 : make_pick(k, 5);
     write_steps(k, &s);
-    const struct bounded_value *any =
+    const struct bounded_value *found =
         type ? NULL : make_find(k, &s, is_any, NULL);
-    const byi_id result = type  ? make_want(k, &s, type->result)
-                          : any ? any->id
-                                : make_number(k, &s, BYOC_F32, 1.5);
+    const byi_id result = type    ? make_want(k, &s, type->result)
+                          : found ? found->id
+                                  : make_number(k, &s, BYOC_F32, 1.5);
     if (result == BYI_NO_ID) {
         abandon(k, &s);
         return BYI_NO_ID;
@@ -374,12 +374,12 @@ static byi_id make_branch(struct maker *k, struct scope *outer,
 
 static void add_if(struct maker *k, struct scope *s)
 {
-    const struct bounded_value *like = make_find(k, s, is_any, NULL);
+    const struct bounded_value *value = make_find(k, s, is_any, NULL);
     byi_id id;
     double cost = 0;
-    if (!like || s->depth >= MAX_DEPTH)
+    if (!value || s->depth >= MAX_DEPTH)
         return;
-    const struct byi_type *type = make_type_of(s, like->id);
+    const struct byi_type *type = make_type_of(s, value->id);
     const byi_id condition = make_condition(k, s);
     const byi_id then = make_branch(k, s, type, &cost);
     const byi_id otherwise = make_branch(k, s, type, &cost);
@@ -563,18 +563,18 @@ static void add_recursive_global(struct maker *k)
     const struct byi_type *types[2] = {
         byi_type_tensor(k->m->arena, BYOC_I64, 0, no_dims), pick_type(k, 1)};
     double cost = 0;
-    bool whole = true;
+    bool complete = true;
     for (uint32_t i = 0; i < n; i++) {
         open_scope(k, &s[i], NULL, "r", 60.0);
         add_params(k, &s[i], 2, types);
         s[i].f->type = byi_type_func(k->m->arena, 2, types, types[1]);
     }
-    for (uint32_t i = 0; i < n && whole; i++) {
-        whole = write_recursive(k, &s[i], s[(i + 1) % n].func, types[1]);
+    for (uint32_t i = 0; i < n && complete; i++) {
+        complete = write_recursive(k, &s[i], s[(i + 1) % n].func, types[1]);
         cost = s[i].cost > cost ? s[i].cost : cost;
     }
     for (uint32_t i = 0; i < n; i++) {
-        if (!whole) {
+        if (!complete) {
             abandon(k, &s[i]);
             continue;
         }

@@ -18,6 +18,7 @@ struct bounded_value {
     double bound;
 };
 
+/* A function that is being written. */
 struct scope {
     struct scope *outer; /* NULL: a @global */
     struct byi_func *f;
@@ -37,6 +38,7 @@ struct global {
     double cost;
 };
 
+/* The state of making a program. */
 struct maker {
     struct byi_module *m;
     uint64_t state;
@@ -53,6 +55,7 @@ enum { MAX_DEPTH = 4, MAX_ELEMENTS = 256, N_SYMBOL = 4 };
  * it calls. */
 #define VALUE_COST 100.0
 
+/* A random number from 0 to n - 1. */
 uint32_t make_pick(struct maker *k, uint32_t n);
 const struct byi_type *make_type_of(const struct scope *s, byi_id id);
 /* A random visible value that is wanted, more often a recent one; NULL if there
@@ -63,6 +66,8 @@ const struct bounded_value *make_find(struct maker *k, struct scope *s,
 /* A value of this type, found or written; BYI_NO_ID if none can be written,
  * since no visible value has a symbolic dim of the type. */
 byi_id make_want(struct maker *k, struct scope *s, const struct byi_type *type);
+/* Let later statements of the scope read node `id`, whose elements are at most
+ * `bound`. make_bound() returns the bound of a value, 4 if it has none. */
 void make_push(struct scope *s, byi_id id, double bound);
 double make_bound(const struct scope *s, byi_id id);
 
@@ -75,6 +80,8 @@ extern const uint32_t n_make_ops;
 byi_id make_call(struct maker *k, struct scope *s, enum byi_op_id op,
                  const byi_id *args, uint32_t n, const struct byi_attr *attrs,
                  uint32_t n_attrs, double bound);
+/* Add a constant: of random numbers, pushed as a value, or BYI_NO_ID if it is
+ * large; of one number; a vector of int64. */
 byi_id make_const(struct maker *k, struct scope *s, enum byoc_dtype dtype,
                   uint32_t rank, const int64_t *dims);
 byi_id make_number(struct maker *k, struct scope *s, enum byoc_dtype dtype,

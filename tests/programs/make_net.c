@@ -105,6 +105,7 @@ static void follow(struct maker *k, struct scope *s, byi_id x)
 
 /* --- convolutions ------------------------------------------------ */
 
+/* A convolution to add: channels, size of the kernel, and attributes. */
 struct conv {
     enum byi_op_id op;
     int64_t in, out, kernel, groups;
@@ -273,14 +274,14 @@ static void add_softmax(struct maker *k, struct scope *s)
 
 /* --- in many pieces, for Recompose ------------------------------- */
 
-static byi_id one(struct maker *k, struct scope *s, enum byi_op_id op, byi_id a,
-                  double bound)
+static byi_id unary(struct maker *k, struct scope *s, enum byi_op_id op,
+                    byi_id a, double bound)
 {
     return make_call(k, s, op, &a, 1, NULL, 0, bound);
 }
 
-static byi_id two(struct maker *k, struct scope *s, enum byi_op_id op, byi_id a,
-                  byi_id b, double bound)
+static byi_id binary(struct maker *k, struct scope *s, enum byi_op_id op,
+                     byi_id a, byi_id b, double bound)
 {
     return make_call(k, s, op, (byi_id[]){a, b}, 2, NULL, 0, bound);
 }
@@ -298,13 +299,13 @@ static void add_gelu(struct maker *k, struct scope *s)
         return;
     const struct bounded_value x = *found;
     byi_id y =
-        two(k, s, BYI_OP_DIVIDE, x.id, number(k, s, 1.41421356), x.bound);
-    y = one(k, s, BYI_OP_ERF, y, 1.0);
-    y = two(k, s, BYI_OP_ADD, y, number(k, s, 1.0), 2.0);
+        binary(k, s, BYI_OP_DIVIDE, x.id, number(k, s, 1.41421356), x.bound);
+    y = unary(k, s, BYI_OP_ERF, y, 1.0);
+    y = binary(k, s, BYI_OP_ADD, y, number(k, s, 1.0), 2.0);
     const bool late = make_pick(k, 2);
     const byi_id half = number(k, s, 0.5);
-    y = two(k, s, BYI_OP_MULTIPLY, y, late ? x.id : half, x.bound);
-    two(k, s, BYI_OP_MULTIPLY, y, late ? half : x.id, x.bound);
+    y = binary(k, s, BYI_OP_MULTIPLY, y, late ? x.id : half, x.bound);
+    binary(k, s, BYI_OP_MULTIPLY, y, late ? half : x.id, x.bound);
 }
 
 /* x clip(x + 3, 0, 6) / 6 */
@@ -317,11 +318,11 @@ static void add_hard_swish(struct maker *k, struct scope *s)
     const struct byi_attr bounds[] = {
         {.name = "a_min", .kind = BYI_ATTR_FLOAT, .f = 0.0},
         {.name = "a_max", .kind = BYI_ATTR_FLOAT, .f = 6.0}};
-    byi_id y = two(k, s, BYI_OP_ADD, x.id, number(k, s, 3.0), x.bound + 3.0);
+    byi_id y = binary(k, s, BYI_OP_ADD, x.id, number(k, s, 3.0), x.bound + 3.0);
     y = make_call(k, s, BYI_OP_CLIP, &y, 1, bounds, 2, 6.0);
     if (make_pick(k, 2))
-        y = two(k, s, BYI_OP_DIVIDE, y, number(k, s, 6.0), 1.0);
-    two(k, s, BYI_OP_MULTIPLY, x.id, y, x.bound * 6.0);
+        y = binary(k, s, BYI_OP_DIVIDE, y, number(k, s, 6.0), 1.0);
+    binary(k, s, BYI_OP_MULTIPLY, x.id, y, x.bound * 6.0);
 }
 
 /* (x - mean) / sqrt(mean (x - mean)^2 + epsilon) gamma + beta */
@@ -339,16 +340,17 @@ static void add_layer_norm(struct maker *k, struct scope *s)
     if (BYI_IS_SYMBOL(dim) || dim < 2)
         return;
     byi_id y = make_call(k, s, BYI_OP_MEAN, &x.id, 1, &axis, 1, x.bound);
-    const byi_id d = two(k, s, BYI_OP_SUBTRACT, x.id, y, 2.0 * x.bound);
-    y = make_pick(k, 2) ? two(k, s, BYI_OP_MULTIPLY, d, d, 50.0)
-                        : two(k, s, BYI_OP_POWER, d, number(k, s, 2.0), 50.0);
+    const byi_id d = binary(k, s, BYI_OP_SUBTRACT, x.id, y, 2.0 * x.bound);
+    y = make_pick(k, 2)
+            ? binary(k, s, BYI_OP_MULTIPLY, d, d, 50.0)
+            : binary(k, s, BYI_OP_POWER, d, number(k, s, 2.0), 50.0);
     y = y == BYI_NO_ID ? y
                        : make_call(k, s, BYI_OP_MEAN, &y, 1, &axis, 1, 50.0);
-    y = two(k, s, BYI_OP_ADD, y, number(k, s, 1e-2), 50.0);
-    y = two(k, s, BYI_OP_DIVIDE, d, one(k, s, BYI_OP_SQRT, y, 8.0), 10.0);
-    y = two(k, s, BYI_OP_MULTIPLY, y, make_const(k, s, BYOC_F32, 1, &dim),
-            30.0);
-    two(k, s, BYI_OP_ADD, y, make_const(k, s, BYOC_F32, 1, &dim), 36.0);
+    y = binary(k, s, BYI_OP_ADD, y, number(k, s, 1e-2), 50.0);
+    y = binary(k, s, BYI_OP_DIVIDE, d, unary(k, s, BYI_OP_SQRT, y, 8.0), 10.0);
+    y = binary(k, s, BYI_OP_MULTIPLY, y, make_const(k, s, BYOC_F32, 1, &dim),
+               30.0);
+    binary(k, s, BYI_OP_ADD, y, make_const(k, s, BYOC_F32, 1, &dim), 36.0);
 }
 
 void (*const make_nets[])(struct maker *, struct scope *) = {

@@ -169,12 +169,12 @@ byi_id make_number(struct maker *k, struct scope *s, enum byoc_dtype dtype,
                    double value)
 {
     const int64_t *no_dims = NULL;
-    uint64_t room;
-    struct byi_tensor t = {.data = &room, .dtype = dtype};
+    uint64_t element;
+    struct byi_tensor t = {.data = &element, .dtype = dtype};
     byi_tensor_set(&t, 0, value);
     const struct byi_type *type =
         byi_type_tensor(k->m->arena, dtype, 0, no_dims);
-    return byi_add_const(k->m, s->f, byi_const_add(k->m, type, &room, false),
+    return byi_add_const(k->m, s->f, byi_const_add(k->m, type, &element, false),
                          NULL);
 }
 
@@ -421,8 +421,8 @@ static void add_reduce(struct maker *k, struct scope *s)
     };
     attrs[1].i = make_pick(k, 3) > 0;
     const enum byi_op_id op = ops[make_pick(k, BYI_COUNT(ops))];
-    const double grows = op == BYI_OP_SUM ? (double)make_elements(type) : 1.0;
-    make_call(k, s, op, &id, 1, attrs, 2, bound * grows);
+    const double factor = op == BYI_OP_SUM ? (double)make_elements(type) : 1.0;
+    make_call(k, s, op, &id, 1, attrs, 2, bound * factor);
 }
 
 static void add_arg_reduce(struct maker *k, struct scope *s)
@@ -505,12 +505,12 @@ static void add_axes(struct maker *k, struct scope *s)
     const struct byi_type *type = make_type_of(s, id);
     const int64_t axis = make_pick(k, type->rank + 1);
     /* squeeze of all axes of size 1 needs a type without symbolic dims */
-    const bool all = byi_type_is_static(type) && make_pick(k, 2);
+    const bool all_axes = byi_type_is_static(type) && make_pick(k, 2);
     const struct byi_attr attr = {
         .name = "axis", .kind = BYI_ATTR_INTS, .n = 1, .ints = &axis};
     const uint32_t what = make_pick(k, 3);
     if (what == 0)
-        make_call(k, s, BYI_OP_SQUEEZE, &id, 1, &attr, all ? 0 : 1, bound);
+        make_call(k, s, BYI_OP_SQUEEZE, &id, 1, &attr, all_axes ? 0 : 1, bound);
     else if (what == 1)
         make_call(k, s, BYI_OP_EXPAND_DIMS, &id, 1, &attr, 1, bound);
     else

@@ -27,6 +27,7 @@ enum { MAX_IN = 8, SAMPLE = 16, SPREAD = 16, FEW_COPIES = 2, MANY_COPIES = 16 };
 
 char program_place[128];
 
+/* A program under test, its inputs, and the expected results. */
 struct program_case {
     const struct program *p;
     struct byi_arena *arena;
@@ -34,7 +35,8 @@ struct program_case {
     double *tolerance[PROGRAM_MAX_RESULTS]; /* of every element */
     uint32_t n_in, n_want;
     struct byi_module *m; /* the module of the stage */
-    bool sample, doubted;
+    bool sample;          /* check whether passes change the program */
+    bool doubted;         /* the tolerances are from MANY_COPIES */
 };
 
 /* Passes that do not change rounding: results are the same to the last bit. */
@@ -167,7 +169,7 @@ static double largest(const struct byi_tensor *t)
 
 /* Widen the tolerance of result r by the changes of a jittered run. */
 static void widen(struct program_case *c, uint32_t r,
-                  const struct byi_tensor *moved)
+                  const struct byi_tensor *jittered)
 {
     const struct byi_tensor *want = &c->want[r];
     const int64_t n = byi_elements(want->rank, want->dims);
@@ -175,12 +177,12 @@ static void widen(struct program_case *c, uint32_t r,
     const bool real = byi_dtype_is_float(want->dtype);
     double *tolerance = c->tolerance[r];
     const bool same =
-        byi_dims_equal(moved->rank, moved->dims, want->rank, want->dims);
+        byi_dims_equal(jittered->rank, jittered->dims, want->rank, want->dims);
     if (!same)
         tolerance[0] = INFINITY;
     for (int64_t i = 0; i < n; i++) {
         const double y = byi_tensor_float(want, i);
-        const double x = same ? byi_tensor_float(moved, i) : NAN;
+        const double x = same ? byi_tensor_float(jittered, i) : NAN;
         double off = fabs(x - y);
         if (x == y || (isnan(x) && isnan(y) && same))
             off = 0;
@@ -195,15 +197,15 @@ static enum byoc_status run_jittered(struct program_case *c, uint64_t seed,
                                      struct byoc_error *err)
 {
     struct byi_module *m = NULL;
-    struct byi_tensor moved[PROGRAM_MAX_RESULTS];
+    struct byi_tensor jittered[PROGRAM_MAX_RESULTS];
     uint32_t n = 0;
     BYI_TRY(program_build(c->p, &m, err));
     program_jitter(m, seed);
     enum byoc_status status = byi_verify(m, err);
     if (status == BYOC_OK)
-        status = interpret(c, m, moved, &n, err);
+        status = interpret(c, m, jittered, &n, err);
     for (uint32_t i = 0; status == BYOC_OK && i < n; i++)
-        widen(c, i, &moved[i]);
+        widen(c, i, &jittered[i]);
     byi_module_free(&m);
     return status;
 }
@@ -381,13 +383,13 @@ static enum byoc_status run_stage(struct byi_module *m,
                                   const struct program_stage *stage,
                                   struct byoc_error *err)
 {
-    const struct byi_pass *const *all = byi_passes_pipeline();
+    const struct byi_pass *const *pipeline = byi_passes_pipeline();
     const struct byi_pass *list[BYI_COUNT(forms) + 1];
     uint32_t n = 0, first = BYI_COUNT(list);
-    while (!stage->pass && all[n])
+    while (!stage->pass && pipeline[n])
         n++;
     if (!stage->pass)
-        return run_list(m, all, n, err);
+        return run_list(m, pipeline, n, err);
     list[--first] = stage->pass;
     for (const char *form = find_form(stage->name); form && first > 0;
          form = find_form(form))
@@ -609,11 +611,11 @@ static enum byoc_status check_well(struct program_case *c,
 static bool run_one(struct program_case *c, struct program_stage *stage,
                     struct byoc_error *err)
 {
-    const double began = byi_now();
+    const double start = byi_now();
     snprintf(program_place, sizeof program_place, "seed %llu size %u: %s\n",
              (unsigned long long)c->p->seed, c->p->size, stage->name);
     const enum byoc_status status = check_well(c, stage, err);
-    stage->seconds += byi_now() - began;
+    stage->seconds += byi_now() - start;
     stage->runs++;
     if (status == BYOC_OK && c->sample && stage->pass) {
         stage->sampled++;

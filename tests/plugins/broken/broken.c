@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+/* The faults. */
 enum {
     CRASH_IN_MATCH,
     HANG_IN_COMPILE,
@@ -147,13 +148,13 @@ static struct byoc_fail *run_keeps(const struct byoc_host *host, void *compiled,
 {
     static const struct byoc_view *first_inputs;
     static void *owner;
-    struct byoc_run_args mine = *args;
+    struct byoc_run_args changed_args = *args;
     if (owner != compiled) {
         owner = compiled;
         first_inputs = args->inputs;
     }
-    mine.inputs = first_inputs;
-    return run(host, compiled, state, &mine);
+    changed_args.inputs = first_inputs;
+    return run(host, compiled, state, &changed_args);
 }
 
 /* Report a step without its implementation and its source nodes. */
