@@ -1,6 +1,6 @@
 #!/bin/sh
-# api.sh BYOC FOLDER: the C programs in examples/ that show the API, with the
-# model of examples/digits: checks their output and their refusals. FOLDER has
+# api.sh BYOC FOLDER: runs the C programs in examples/ that show the API, with the
+# model of examples/digits, and checks their output and their refusals. FOLDER has
 # the programs.
 # SPDX-License-Identifier: Apache-2.0
 [ $# -eq 2 ] && [ -x "$1" ] || { echo "usage: api.sh BYOC FOLDER" >&2; exit 2; }

@@ -37,11 +37,11 @@ static void release(void *ctx, void *memory)
 
 static struct byoc_fail *make_fail(void *ctx, uint32_t code, const char *text)
 {
-    static struct byoc_fail one;
+    static struct byoc_fail last;
     (void)ctx;
-    one.code = code;
-    snprintf(one.text, sizeof one.text, "%s", text);
-    return &one;
+    last.code = code;
+    snprintf(last.text, sizeof last.text, "%s", text);
+    return &last;
 }
 
 static uint32_t two_threads(void *ctx)
@@ -150,6 +150,7 @@ static struct byoc_fail *try_run(const void *bytes, uint64_t n,
     return why;
 }
 
+/* The inputs and outputs of a run, each of BYTES bytes. */
 struct buffers {
     float *in[2], *out[2];
 };

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""serve_test.py prefork|asynchronous: a server of examples/serve answers clients that
+"""serve_test.py prefork|asynchronous: tests a server of examples/serve with clients that
 never pause, while its model is replaced twice: no request fails, each answer is right,
 and the new model serves. Malformed requests and a damaged replacement are refused
 with the reason. Exits with 77 if byoc, NumPy, or gunicorn (prefork) or uvicorn
@@ -97,6 +97,8 @@ class Clients:
 
 
 class Server:
+    """A server of examples/serve, of the artifact model.so in the folder `top`."""
+
     def __init__(self, top):
         self.pid_file = top / "pid"
         self.model = top / "model.so"

@@ -64,7 +64,7 @@ static struct byoc_compiled *compile(enum byoc_codegen codegen)
     return c;
 }
 
-static float inputs[N], column[40], wanted[N];
+static float inputs[N], column[40], expected[N];
 
 /* Run once; `y` has N elements. */
 static void run(struct byoc_model *m, float *y)
@@ -106,9 +106,9 @@ static struct byoc_model *load(uint32_t threads, int native)
 static void check(const float *y)
 {
     for (int i = 0; i < N; i++)
-        if (!(y[i] - wanted[i] < 2e-6f && wanted[i] - y[i] < 2e-6f))
+        if (!(y[i] - expected[i] < 2e-6f && expected[i] - y[i] < 2e-6f))
             fail_msg("element %d: found %g, expected %g", i, (double)y[i],
-                     (double)wanted[i]);
+                     (double)expected[i]);
 }
 
 /* --- tests ---------------------------------------------------------------- */
@@ -126,7 +126,7 @@ static void test_numbers(void **state)
     assert_non_null(strstr(byoc_compiled_ir(c), "Compiler=\"source\""));
     assert_int_equal(byoc_compiled_write(c, artifact, &err), BYOC_OK);
     struct byoc_model *m = load(1, 1);
-    run(m, wanted);
+    run(m, expected);
     byoc_model_free(&m);
     for (uint32_t threads = 1; threads <= 5; threads += 2) {
         m = load(threads, 0);
@@ -176,7 +176,7 @@ static void test_reloads(void **state)
 {
     (void)state;
     static float y[N];
-    const int open = count_open_files();
+    const int n_open = count_open_files();
     for (int i = 0; i < 200; i++) {
         struct byoc_model *a = load(1, 0), *b = load(1, 0);
         byoc_model_free(&a);
@@ -185,18 +185,18 @@ static void test_reloads(void **state)
         check(y);
         byoc_model_free(&b);
     }
-    assert_int_equal(count_open_files(), open);
+    assert_int_equal(count_open_files(), n_open);
 }
 
-static void *run_along(void *m)
+static void *run_repeatedly(void *m)
 {
     static _Thread_local float y[N];
     for (int i = 0; i < 50; i++) {
         memset(y, 0x7f, sizeof y);
         run(m, y);
-        if (memcmp(y, wanted, sizeof y) != 0)
+        if (memcmp(y, expected, sizeof y) != 0)
             for (int k = 0; k < N; k++)
-                if (y[k] - wanted[k] > 2e-6f || wanted[k] - y[k] > 2e-6f)
+                if (y[k] - expected[k] > 2e-6f || expected[k] - y[k] > 2e-6f)
                     return m;
     }
     return NULL;
@@ -209,7 +209,8 @@ static void test_threads(void **state)
     pthread_t threads[THREADS];
     struct byoc_model *m = load(1, 0);
     for (int i = 0; i < THREADS; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, run_along, m), 0);
+        assert_int_equal(pthread_create(&threads[i], NULL, run_repeatedly, m),
+                         0);
     for (int i = 0; i < THREADS; i++) {
         void *wrong;
         pthread_join(threads[i], &wrong);
@@ -220,7 +221,7 @@ static void test_threads(void **state)
 
 /* Without a request for C, the backend compiles nothing, and the model runs
  * natively. */
-static void test_without(void **state)
+static void test_json_only(void **state)
 {
     (void)state;
     struct byoc_compiled *c = compile(BYOC_CODEGEN_JSON);
@@ -232,9 +233,9 @@ static void test_without(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_numbers), cmocka_unit_test(test_levels),
-        cmocka_unit_test(test_reloads), cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_without),
+        cmocka_unit_test(test_numbers),   cmocka_unit_test(test_levels),
+        cmocka_unit_test(test_reloads),   cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_json_only),
     };
     return cmocka_run_group_tests(tests, make_files, NULL);
 }

@@ -1,5 +1,5 @@
 #!/bin/sh
-# examples.sh PROVIDER INCLUDE LIBRARY PREFIX: the programs of
+# examples.sh PROVIDER INCLUDE LIBRARY PREFIX: tests that the programs of
 # examples/onnxruntime find the digits' labels. INCLUDE is the folder of ONNX Runtime's
 # headers, LIBRARY its library; PREFIX is a folder that scripts/fetch-onnxruntime
 # filled, whose Python runs the Python example. With "" for LIBRARY the C++ example is

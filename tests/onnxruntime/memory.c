@@ -51,7 +51,7 @@ static void failed_allocations(void **state)
     const size_t n = onnx__model_proto__get_packed_size(b.model);
     uint8_t *bytes = byi_arena_alloc(b.arena, n + 1);
     char why[2048];
-    unsigned refused = 0;
+    unsigned n_refused = 0;
     (void)state;
     onnx__model_proto__pack(b.model, bytes);
     assert_true(use_session(bytes, n, b.folder, why)); /* fills the cache */
@@ -65,7 +65,7 @@ static void failed_allocations(void **state)
         heap.armed = 1;
         const bool works = use_session(bytes, n, b.folder, why);
         heap.armed = 0;
-        refused += !works;
+        n_refused += !works;
         if (!works && !strstr(why, "memory"))
             fail_msg("allocation %u: found \"%s\", expected \"memory\" in it",
                      (unsigned)heap.fail_at, why);
@@ -74,8 +74,8 @@ static void failed_allocations(void **state)
                      (unsigned)heap.fail_at, (int)(heap.blocks - blocks));
     } while (heap.calls > heap.fail_at++);
     print_message("%u allocations, %u of them refused\n",
-                  (unsigned)heap.fail_at, refused);
-    assert_true(refused > 10);
+                  (unsigned)heap.fail_at, n_refused);
+    assert_true(n_refused > 10);
     end(&b);
 }
 

@@ -315,6 +315,7 @@ static void rank_from_claimed_nodes(void **state)
 
 /* --- the digits ----------------------------------------------------------- */
 
+/* The model of examples/digits, and a batch of images. */
 struct digits {
     struct byi_arena *arena;
     const void *model; /* the mapped file */
@@ -472,7 +473,7 @@ static void fixed_weights(void **state)
 {
     struct build b = small_model();
     struct session_value in[] = {square_x, square_x};
-    float given[9];
+    float weights[9];
     OrtValue *out;
     (void)state;
     input(&b, "w", "3 3");
@@ -489,10 +490,10 @@ static void fixed_weights(void **state)
         assert_non_null(strstr(why, "input w: found another value"));
         free(why);
     }
-    memcpy(given, b.graph->initializer[0]->raw_data.data, sizeof given);
-    in[1].data = given;
+    memcpy(weights, b.graph->initializer[0]->raw_data.data, sizeof weights);
+    in[1].data = weights;
     expect_same(plain, fixed, in, 2);
-    given[4] += 1; /* the same buffer, filled again */
+    weights[4] += 1; /* the same buffer, filled again */
     char *why = session_try_run(fixed, in, 2, &out, 1);
     assert_non_null(why);
     assert_non_null(strstr(why, "input w: found another value"));
@@ -641,11 +642,12 @@ static void older_runtime(void **state)
 
 enum { THREADS = 8, RUNS = 40 };
 
+/* A thread that runs a session, and its number of wrong results. */
 struct caller {
     pthread_t thread;
     OrtSession *session;
     unsigned seed;
-    int wrong;
+    int n_wrong;
 };
 
 /* Run with values of x that differ from those of all other threads, and check
@@ -665,12 +667,12 @@ static void *call(void *arg)
             &out, 1);
         if (why) {
             free(why);
-            c->wrong++;
+            c->n_wrong++;
             continue;
         }
         must(ort->GetTensorMutableData(out, &data));
         for (int i = 0; i < n * 3; i++)
-            c->wrong += ((float *)data)[i] != x[i] * 2 + (float)(i % 3);
+            c->n_wrong += ((float *)data)[i] != x[i] * 2 + (float)(i % 3);
         ort->ReleaseValue(out);
     }
     return NULL;
@@ -694,7 +696,7 @@ static void many_threads(void **state)
     }
     for (unsigned i = 0; i < THREADS; i++) {
         pthread_join(callers[i].thread, NULL);
-        assert_int_equal(callers[i].wrong, 0);
+        assert_int_equal(callers[i].n_wrong, 0);
     }
     ort->ReleaseSession(session);
     end(&b);
@@ -718,7 +720,7 @@ static unsigned count_mappings(void)
 static size_t open_sessions(const void *model, size_t n, int times,
                             const char *folder, OrtSession *plain)
 {
-    const size_t before = mallinfo2().uordblks;
+    const size_t n_before = mallinfo2().uordblks;
     for (int i = 0; i < times; i++) {
         const char *cache = i % 10 ? folder : "";
         OrtSession *session =
@@ -726,8 +728,8 @@ static size_t open_sessions(const void *model, size_t n, int times,
         expect_same(plain, session, &square_x, 1);
         ort->ReleaseSession(session);
     }
-    const size_t after = mallinfo2().uordblks;
-    return after > before ? after - before : 0;
+    const size_t n_after = mallinfo2().uordblks;
+    return n_after > n_before ? n_after - n_before : 0;
 }
 
 static int by_size(const void *a, const void *b)
@@ -743,11 +745,11 @@ enum { BLOCKS = 7, TIMES = 15 };
 static size_t usual_growth(const void *model, size_t n, const char *folder,
                            OrtSession *plain)
 {
-    size_t grown[BLOCKS];
+    size_t growth[BLOCKS];
     for (int i = 0; i < BLOCKS; i++)
-        grown[i] = open_sessions(model, n, TIMES, folder, plain);
-    qsort(grown, BLOCKS, sizeof *grown, by_size);
-    return grown[BLOCKS / 2];
+        growth[i] = open_sessions(model, n, TIMES, folder, plain);
+    qsort(growth, BLOCKS, sizeof *growth, by_size);
+    return growth[BLOCKS / 2];
 }
 
 /* Creating and freeing sessions leaves no mapping and no open file. The heap
@@ -764,15 +766,15 @@ static void many_sessions(void **state)
     uint8_t *model = byi_arena_alloc(b.arena, n);
     onnx__model_proto__pack(b.model, model);
     OrtSession *plain = session_open(model, n, NULL);
-    const size_t usual = usual_growth(model, n, NULL, plain);
+    const size_t usual_bytes = usual_growth(model, n, NULL, plain);
     open_sessions(model, n, TIMES, folder, plain);
     const unsigned mappings = count_mappings();
     const int files = count_open_files();
-    const size_t grown = usual_growth(model, n, folder, plain);
-    if (grown > usual + SLACK)
+    const size_t growth = usual_growth(model, n, folder, plain);
+    if (growth > usual_bytes + SLACK)
         fail_msg("%d sessions: found the heap grown by %zu bytes, expected at "
                  "most %zu",
-                 TIMES, grown, (size_t)(usual + SLACK));
+                 TIMES, growth, (size_t)(usual_bytes + SLACK));
     assert_int_equal(count_mappings(), mappings);
     assert_int_equal(count_open_files(), files);
     ort->ReleaseSession(plain);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* session.c: see session.h. */
+/* session.c: opens and runs sessions of ONNX Runtime, and compares their
+ * results (session.h).
+ */
 #include "tests/onnxruntime/session.h"
 
 #include <cjson/cJSON.h>

@@ -9,6 +9,8 @@
 
 #include "tests/frontend_onnx/models.h"
 
+/* The functions and the environment of ONNX Runtime, from sessions_begin() to
+ * sessions_end(). */
 extern const OrtApi *ort;
 extern OrtEnv *ort_env;
 
@@ -36,8 +38,10 @@ typedef const char *const *session_options;
     }
 #define NO_OPTIONS ((const char *const[]){NULL})
 
-/* Open a session; session_try returns NULL on failure, with the message in
- * `why`. The caller releases the session. */
+/* Open a session for a model, the n bytes at `model` or `b`. session_try
+ * returns NULL on failure, with the message in `why`. The caller releases the
+ * session.
+ */
 OrtSession *session_try(const void *model, size_t n, session_options options,
                         char why[2048]);
 OrtSession *session_open(const void *model, size_t n, session_options options);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Python package: arguments, results and errors."""
+"""Tests the Python package: arguments, results and errors."""
 
 import asyncio
 import ctypes
@@ -126,10 +126,10 @@ class Values(unittest.TestCase):
         self.assertIsInstance(y, byoc.Tensor)
         self.assertEqual((y.shape, y.dtype), ((3, 2), "bfloat16"))
         del half
-        lent = torch.from_dlpack(y)
+        tensor = torch.from_dlpack(y)
         del y
         gc.collect()
-        self.assertEqual(float(lent.sum()), 6)
+        self.assertEqual(float(tensor.sum()), 6)
         with self.assertRaises(byoc.MismatchError):
             model(torch.ones(2, 3).bfloat16())
 
@@ -255,6 +255,8 @@ class Caches(unittest.TestCase):
 
 
 class Names(unittest.TestCase):
+    """Inputs and outputs by name."""
+
     def setUp(self):
         self.model = models.compile(models.TWO)
         self.feeds = {"x": ones(2, 3), "y": ones(2, 3)}
@@ -264,8 +266,8 @@ class Names(unittest.TestCase):
         self.assertEqual(len(both), 2)
         one = self.model.run(["output_1"], self.feeds)
         self.assertEqual(one[0].tolist(), [[2, 4, 6]] * 2)
-        turned = self.model.run(("output_1", "output_0"), self.feeds)
-        self.assertEqual(turned[0].tolist(), both[1].tolist())
+        swapped = self.model.run(("output_1", "output_0"), self.feeds)
+        self.assertEqual(swapped[0].tolist(), both[1].tolist())
         self.assertEqual(self.model.run([], self.feeds), [])
         named = self.model(y=self.feeds["y"], x=self.feeds["x"])
         self.assertEqual(named[1].tolist(), one[0].tolist())
@@ -297,6 +299,8 @@ class Names(unittest.TestCase):
 
 
 class Refusals(unittest.TestCase):
+    """Wrong arguments of runs."""
+
     def setUp(self):
         self.model = models.compile(models.RELU)
 
@@ -513,8 +517,8 @@ class Compile(unittest.TestCase):
         import inspect
         import re
 
-        given = set(inspect.signature(byoc.compile).parameters)
-        loads = set(inspect.signature(byoc.load).parameters)
+        options = set(inspect.signature(byoc.compile).parameters)
+        load_options = set(inspect.signature(byoc.load).parameters)
         internal = {
             "struct_size", "instruments", "n_instruments", "print", "print_ctx",
             "print_before", "print_after", "progress_ctx", "passes",
@@ -528,9 +532,9 @@ class Compile(unittest.TestCase):
             members = set(re.findall(r"(\w+);|\(\*(\w+)\)", body))
             members = {a or b for a, b in members}
             self.assertGreater(len(members), 15)
-            self.assertEqual(members - internal - given, set())
+            self.assertEqual(members - internal - options, set())
             if struct == "load":
-                self.assertEqual(members - internal - loads, set())
+                self.assertEqual(members - internal - load_options, set())
 
 
 class Threads(unittest.TestCase):
@@ -539,21 +543,21 @@ class Threads(unittest.TestCase):
         model = byoc.compile("digits.onnx", threads=1)
         batches = [numpy.load(f"batch{i}.input_0.npy") for i in range(7)]
         want = [model(batch) for batch in batches]
-        odd, together = [], threading.Barrier(8)
+        wrong, barrier = [], threading.Barrier(8)
 
         def work(seed):
-            together.wait()
+            barrier.wait()
             for i in range(100):
                 k = (seed + i) % 7
                 if not (model(batches[k]) == want[k]).all():
-                    odd.append((seed, i))
+                    wrong.append((seed, i))
 
         threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        self.assertEqual(odd, [])
+        self.assertEqual(wrong, [])
 
     def test_the_interpreter_goes_on(self):
         """The GIL is released: a counter counts during one long run."""
@@ -656,8 +660,8 @@ def kept():
 
 def done(outputs, error):
     pages = int(open("/proc/self/statm").read().split()[0])
-    most = pages * resource.getpagesize() + (16 << 20)
-    resource.setrlimit(resource.RLIMIT_AS, (most, resource.RLIM_INFINITY))
+    limit = pages * resource.getpagesize() + (16 << 20)
+    resource.setrlimit(resource.RLIMIT_AS, (limit, resource.RLIM_INFINITY))
     box.clear()
     resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY,) * 2)
     ended.set()
@@ -749,17 +753,17 @@ class Reports(unittest.TestCase):
             self.assertGreaterEqual(row["us"], 0)
 
     def test_ledger(self):
-        whole = byoc.compile("digits.onnx").ledger
-        less = byoc.compile("digits.onnx", exclude=["Conv"]).ledger
-        self.assertEqual(len({tuple(row) for row in whole.rows()}), 1)
-        self.assertEqual(len(whole.rows()), whole.summary["nodes"])
-        self.assertTrue(whole.diff(less)["worse"])
-        self.assertFalse(less.diff(whole)["worse"])
-        self.assertIn("operators offloaded", whole.text())
-        conv = next(node.name for node in less.nodes if node.op == "Conv")
-        self.assertIn("excluded", less.explain(conv))
+        full = byoc.compile("digits.onnx").ledger
+        partial = byoc.compile("digits.onnx", exclude=["Conv"]).ledger
+        self.assertEqual(len({tuple(row) for row in full.rows()}), 1)
+        self.assertEqual(len(full.rows()), full.summary["nodes"])
+        self.assertTrue(full.diff(partial)["worse"])
+        self.assertFalse(partial.diff(full)["worse"])
+        self.assertIn("operators offloaded", full.text())
+        conv = next(node.name for node in partial.nodes if node.op == "Conv")
+        self.assertIn("excluded", partial.explain(conv))
         with self.assertRaises(byoc.InvalidError):
-            less.explain("no such node")
+            partial.explain("no such node")
         for text in ("", "{}", "not JSON"):
             with self.assertRaises(ValueError):
                 byoc.Ledger(text).text()
@@ -789,8 +793,8 @@ class Session(unittest.TestCase):
         self.assertEqual((image.name, image.type), ("image", "tensor(float)"))
         x = numpy.load("batch0.input_0.npy")
         (want,) = session.run(None, {"image": x})
-        turned = numpy.asfortranarray(x)
-        (got,) = session.run([session.get_outputs()[0].name], {"image": turned})
+        fortran = numpy.asfortranarray(x)
+        (got,) = session.run([session.get_outputs()[0].name], {"image": fortran})
         self.assertTrue((got == want).all())
         self.assertEqual(session.get_providers(), ["CPUExecutionProvider"])
         self.assertIsInstance(session.get_modelmeta().custom_metadata_map, dict)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Backends in Python: the arguments of run() and accept(), errors, and the
+"""Tests backends in Python: the arguments of run() and accept(), errors, and the
 plug-in in the command, which conform tests. The only argument is the path of
 the command."""
 
@@ -112,8 +112,8 @@ class Calls(unittest.TestCase):
             a, b = model(x)
             numpy.testing.assert_array_equal(a, 2 * x[:, :2])
             numpy.testing.assert_array_equal(b, 2 * x[:, 2:])
-            where = {node.pattern for node in model.ledger.nodes}
-            self.assertEqual(where, {"try.split"}, dtype)
+            patterns = {node.pattern for node in model.ledger.nodes}
+            self.assertEqual(patterns, {"try.split"}, dtype)
 
     def test_sizes_that_vary_and_zero(self):
         model = compile(
@@ -125,10 +125,10 @@ class Calls(unittest.TestCase):
             numpy.testing.assert_array_equal(model(x), x * 0)
 
     def test_accept(self):
-        asked = []
+        kernels = []
 
         def accept(kernel):
-            asked.append(kernel)
+            kernels.append(kernel)
             if kernel.row == "try.relu" and kernel.outputs[0].shape[0] == 2:
                 return "found two rows, expected another number"
 
@@ -137,7 +137,7 @@ class Calls(unittest.TestCase):
         (node,) = model.ledger.nodes
         self.assertEqual((node.where, node.reason), ("native", "probe-refused"))
         self.assertIn("found two rows", model.ledger.explain(node.name))
-        self.assertTrue(asked)
+        self.assertTrue(kernels)
         # a later row may take what an earlier one does not
         plugin = define(TWO_ROWS, relu, accept=accept)
         model = compile(models.RELU, plugin)
@@ -167,16 +167,16 @@ class Calls(unittest.TestCase):
 
     def test_threads(self):
         """Many runs at once, while Python's other threads go on."""
-        inside, max_inside, lock = 0, 0, threading.Lock()
+        n_running, max_running, lock = 0, 0, threading.Lock()
 
         def run(kernel, x):
-            nonlocal inside, max_inside
+            nonlocal n_running, max_running
             with lock:
-                inside += 1
-                max_inside = max(max_inside, inside)
+                n_running += 1
+                max_running = max(max_running, n_running)
             barrier.wait(models.PATIENCE)  # gives the GIL to the other runs
             with lock:
-                inside -= 1
+                n_running -= 1
             return numpy.maximum(x, 0)
 
         model = compile(models.RELU, define(TWO_ROWS, run))
@@ -192,7 +192,7 @@ class Calls(unittest.TestCase):
             t.start()
         for t in threads:
             t.join()
-        self.assertEqual((wrong, max_inside), ([], 4))
+        self.assertEqual((wrong, max_running), ([], 4))
 
     def test_run_from_a_thread_of_byoc(self):
         names = []

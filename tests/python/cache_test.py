@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""GroupQueryAttention with its caches in one buffer: the past and the present are
+"""Tests GroupQueryAttention with its caches in one buffer: the past and the present are
 bound to the same rows of an array, and a run writes only its new rows."""
 
 import unittest
@@ -97,7 +97,7 @@ class InPlace(unittest.TestCase):
                                                 "present_value": ("past_value", 2)})
         random = np.random.default_rng(2)
         for b in 1, 2:
-            room = [np.full((b, SHARED, 12, WIDTH), 77, np.float32) for _ in range(2)]
+            buffers = [np.full((b, SHARED, 12, WIDTH), 77, np.float32) for _ in range(2)]
             whole = [np.zeros((b, 0, h * WIDTH), np.float32)
                      for h in (HEADS, SHARED, SHARED)]
             for new in 3, 1, 1, 2:
@@ -107,17 +107,17 @@ class InPlace(unittest.TestCase):
                 whole = [np.concatenate(x, 1) for x in zip(whole, step)]
                 n = old + new
                 feeds = dict(
-                    zip("qkv", step), past_key=room[0][:, :, :old],
-                    past_value=room[1][:, :, :old],
+                    zip("qkv", step), past_key=buffers[0][:, :, :old],
+                    past_value=buffers[1][:, :, :old],
                     last=np.full(b, n - 1, np.int32), all=np.array(n, np.int32))
                 copied = model.run(None, feeds)
                 y = model.run(None, feeds, out={
-                    "present_key": room[0][:, :, :n],
-                    "present_value": room[1][:, :, :n]})[0]
+                    "present_key": buffers[0][:, :, :n],
+                    "present_value": buffers[1][:, :, :n]})[0]
                 np.testing.assert_allclose(
                     y, attention(step[0], *whole[1:]), rtol=1e-4, atol=1e-5)
                 np.testing.assert_array_equal(y, copied[0])
-                for cache, dense in zip(room, copied[1:]):
+                for cache, dense in zip(buffers, copied[1:]):
                     np.testing.assert_array_equal(cache[:, :, :n], dense)
                     self.assertTrue((cache[:, :, n:] == 77).all())
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators of plug-ins (byoc/custom.h): imported from ONNX, compiled, written,
+"""Tests operators of plug-ins (byoc/custom.h): imported from ONNX, compiled, written,
 loaded and run; errors; and patterns with them. Arguments: the plug-ins of
 tests/plugins/ops.c and scale.c, and that of examples/imaging or "none"."""
 
@@ -43,7 +43,7 @@ def model_of(op, inputs, outputs=1, domain="com.example", version=1, **attrs):
     return model.SerializeToString()
 
 
-def compiled(*args, plugins=OPS, **attrs):
+def compile_one(*args, plugins=OPS, **attrs):
     return byoc.compile(model_of(*args, **attrs), plugins=plugins, backends=[])
 
 
@@ -59,14 +59,14 @@ X = np.array([1, -2, 3], np.float32)
 
 class Operators(unittest.TestCase):
     def test_fallbacks(self):
-        model = compiled("Mix", [(F32, ["n"])], factor=2.0)
+        model = compile_one("Mix", [(F32, ["n"])], factor=2.0)
         # 3 + len("ab") + 1 + 2 + 0.5 + 2 words
         for n in (1, 3):
             np.testing.assert_array_equal(run(model, X[:n])[0], 2 * X[:n] + 10.5)
 
     def test_attributes(self):
         table = numpy_helper.from_array(np.array([0.25, 0.5], np.float32))
-        model = compiled(
+        model = compile_one(
             "Mix", [(F32, [3])], factor=1.0, add=10, word="", ints=[5],
             floats=[1.5, 2.5], words=["x"], blob=b"\x01\x00\x02", table=table)
         np.testing.assert_array_equal(
@@ -75,16 +75,16 @@ class Operators(unittest.TestCase):
     def test_two_tensors(self):
         """Equal attributes but for the bytes: each has its own make()."""
         for blob, sum in ((b"\x01", 1), (b"\x09", 9)):
-            model = compiled("Mix", [(F32, [3])], factor=1.0, blob=blob)
+            model = compile_one("Mix", [(F32, [3])], factor=1.0, blob=blob)
             np.testing.assert_array_equal(run(model, X)[0], X + 10.5 + sum)
 
     def test_omitted_input(self):
-        model = compiled("Mix", [(F32, [3]), None, (F32, [1])], factor=1.0)
+        model = compile_one("Mix", [(F32, [3]), None, (F32, [1])], factor=1.0)
         np.testing.assert_array_equal(
             run(model, X, np.array([7], np.float32))[0], X + 10.5 + 7)
 
     def test_sizes_of_the_run(self):
-        model = compiled("Positives", [(F32, ["n"])], outputs=2)
+        model = compile_one("Positives", [(F32, ["n"])], outputs=2)
         for x in (X, -abs(X), X[:1]):
             values, places = model(x)
             np.testing.assert_array_equal(values, x[x > 0])
@@ -93,12 +93,12 @@ class Operators(unittest.TestCase):
     def test_versions_and_strings(self):
         words = np.array(["ab", "", "\u00e9"], object)
         for version, times in ((1, 2), (2, 3), (9, 3)):
-            model = compiled(
+            model = compile_one(
                 "Twice", [(TensorProto.STRING, [3])], version=version)
             self.assertEqual(list(run(model, words)[0]), [w * times for w in words])
 
     def test_artifact(self):
-        model = compiled("Mix", [(F32, [3])], factor=2.0)
+        model = compile_one("Mix", [(F32, [3])], factor=2.0)
         model.write("mix.so")
         np.testing.assert_array_equal(
             run(byoc.load("mix.so", plugins=OPS), X)[0], 2 * X + 10.5)
@@ -132,11 +132,11 @@ class Patterns(unittest.TestCase):
         self.assertEqual(where, {
             "a": ("scale", "scale.scale_relu"), "b": ("scale", "scale.scale_relu"),
             "c": ("scale", "scale.scale"), "y": ("native", None)})
-        wanted = 1 / (1 + np.exp(-2.5 * np.maximum(2.5 * X, 0)))
-        np.testing.assert_allclose(model(X), wanted, rtol=1e-5)
+        expected = 1 / (1 + np.exp(-2.5 * np.maximum(2.5 * X, 0)))
+        np.testing.assert_allclose(model(X), expected, rtol=1e-5)
         model.write("scale.so")
         np.testing.assert_allclose(
-            byoc.load("scale.so", plugins=SCALE)(X), wanted, rtol=1e-5)
+            byoc.load("scale.so", plugins=SCALE)(X), expected, rtol=1e-5)
 
     def test_native(self):
         """The same operators without a backend."""
@@ -149,7 +149,7 @@ class Patterns(unittest.TestCase):
 class Errors(unittest.TestCase):
     def refused(self, expected, *args, **attrs):
         with self.assertRaisesRegex(byoc.Error, expected):
-            compiled(*args, **attrs)
+            compile_one(*args, **attrs)
 
     def test_unknown(self):
         self.refused(
@@ -182,7 +182,7 @@ class Errors(unittest.TestCase):
     def test_run(self):
         for where, expected in (("run", "it was told to fail"),
                                 ("grow", "size 4, expected 0 to 3")):
-            model = compiled("Fail", [(F32, [3])], where=where)
+            model = compile_one("Fail", [(F32, [3])], where=where)
             with self.assertRaisesRegex(byoc.Error, expected):
                 model(X)
 
@@ -214,8 +214,8 @@ class Imaging(unittest.TestCase):
             run(self.decoder(pixel_format="BGR"), file)[0], pixels[:, :, ::-1])
         gray = run(self.decoder(pixel_format="Grayscale"), file)[0]
         self.assertEqual(gray.shape, (5, 7, 1))
-        wanted = pixels @ np.array([0.299, 0.587, 0.114])
-        self.assertLessEqual(abs(gray[:, :, 0] - wanted).max(), 0.51)
+        expected = pixels @ np.array([0.299, 0.587, 0.114])
+        self.assertLessEqual(abs(gray[:, :, 0] - expected).max(), 0.51)
 
     def test_anymap(self):
         file = np.frombuffer(b"P5 # gray\n2 2 255 abcd", np.uint8)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The examples in the package's documentation strings and in docs/python.md
+"""Tests that the examples in the package's documentation strings and in docs/python.md
 print the output shown. Every public name has a documentation string and is on
 the page."""
 

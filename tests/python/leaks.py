@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""No call of the package leaks memory or references, whether it succeeds or not.
+"""Tests that no call of the package leaks memory or references, in success or
+failure.
 
 Run with PYTHONMALLOC=malloc and GLIBC_TUNABLES=glibc.malloc.tcache_count=0: the
 C library then counts the bytes of all objects, and of byoc.
@@ -66,11 +67,11 @@ def main():
 
     def python_fails():
         nonlocal run_relu
-        run_relu, right = (lambda x: 1 / 0), run_relu
+        run_relu, original = (lambda x: 1 / 0), run_relu
         refused(byoc.BackendError, python, x)
         run_relu = lambda x: x[:1]  # noqa: E731
         refused(byoc.BackendError, python, x)
-        run_relu = right
+        run_relu = original
 
     def run_relu(x):
         return numpy.maximum(x, 0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The package without NumPy, which -S hides with all of site-packages."""
+"""Tests the package without NumPy, which -S hides with all of site-packages."""
 
 import array
 import gc

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""examples/tokens against the SentencePiece library itself, with a model that the
+"""Tests examples/tokens against the SentencePiece library itself, with a model that the
 library's trainer makes of this tree's documents. Arguments: the plug-in and the
 program of tests/examples/tokens_train.cpp, or "none"."""
 
@@ -49,8 +49,8 @@ IDS = [[piece[0] for piece in line] for line in PIECES]
 BYTES = [[piece[1] for piece in line] for line in PIECES]
 
 
-def compiled(op, inputs, outputs, model=MODEL, domain="com.microsoft.extensions",
-             constants=()):
+def compile_one(op, inputs, outputs, model=MODEL, domain="com.microsoft.extensions",
+                constants=()):
     """One node; inputs: (name, type, shape)."""
     node = helper.make_node(
         op, [i[0] for i in inputs] + [c.name for c in constants],
@@ -74,7 +74,7 @@ def tokenizer(nbest=0, bos=False, eos=False, reverse=False, fairseq=None,
         return helper.make_tensor(name, kind, [1], [value])
     flag = TensorProto.BOOL
     last = [] if fairseq is None else [one("fairseq", flag, fairseq)]
-    return compiled(
+    return compile_one(
         "SentencepieceTokenizer", [("text", TensorProto.STRING, ["n"])], outputs,
         constants=[one("nbest_size", TensorProto.INT64, nbest),
                    one("alpha", TensorProto.FLOAT, 0.0), one("add_bos", flag, bos),
@@ -104,10 +104,10 @@ class Tokenizer(unittest.TestCase):
             tokens, begin, starts = tokenizer(
                 bos=True, eos=True, reverse=reverse, outputs=3)(
                 np.array(LINES[:2], object))
-            wanted = [BOS, *IDS[0], EOS], [BOS, EOS]
+            expected = [BOS, *IDS[0], EOS], [BOS, EOS]
             at = [0, *BYTES[0], len(LINES[0])], [0, 0]
             step = -1 if reverse else 1
-            self.assertEqual(tokens.tolist(), wanted[0][::step] + wanted[1][::step])
+            self.assertEqual(tokens.tolist(), expected[0][::step] + expected[1][::step])
             self.assertEqual(starts.tolist(), at[0][::step] + at[1][::step])
             self.assertEqual(starts.dtype, np.int32)
             self.assertEqual(begin.tolist(), [0, len(IDS[0]) + 2, len(IDS[0]) + 4])
@@ -127,7 +127,7 @@ class Tokenizer(unittest.TestCase):
             sum([[BOS, *ids, EOS] for ids in IDS], [])))
         tokens, _ = tokenizer(fairseq=False)(np.array(LINES, object))
         self.assertEqual(tokens.tolist(), sum(IDS, []))
-        decoder = compiled(
+        decoder = compile_one(
             "SentencepieceDecoder", [("ids", TensorProto.INT64, [1, "n"])], 1,
             constants=[helper.make_tensor("fairseq", TensorProto.BOOL, [1], [True])])
         ids = np.array([in_fairseq([BOS, *IDS[0], EOS])])
@@ -154,8 +154,8 @@ class Tokenizer(unittest.TestCase):
         self.assertEqual(tokens.tolist(), sum(IDS, []))
 
     def test_decoder(self):
-        model = compiled("SentencepieceDecoder", [("ids", TensorProto.INT64, ["n"])],
-                         1)
+        model = compile_one(
+            "SentencepieceDecoder", [("ids", TensorProto.INT64, ["n"])], 1)
         self.assertEqual(model(np.array(IDS[0]))[0], LINES[0])
         self.assertEqual(model(np.array([], np.int64))[0], "")
         for wrong in -1, 400:
@@ -166,7 +166,7 @@ class Tokenizer(unittest.TestCase):
         with self.assertRaisesRegex(byoc.Error, "fairseq numbers in reverse"):
             tokenizer(fairseq=True, reverse=True)
         with self.assertRaisesRegex(byoc.Error, "another shape"):
-            compiled("SentencepieceDecoder", [("ids", TensorProto.INT64, [2, "n"])], 1)
+            compile_one("SentencepieceDecoder", [("ids", TensorProto.INT64, [2, "n"])], 1)
         for model in b"no model", MODEL[:len(MODEL) // 2]:
             with self.assertRaisesRegex(byoc.Error, "expected a SentencePiece model"):
                 tokenizer(model=model)(np.array(LINES, object))

@@ -177,8 +177,8 @@ static void expect_threads(const struct job *j, uint32_t n)
 
 /* --- refused threads ------------------------------------------------------ */
 
-static _Atomic bool exhausted;
-static _Atomic unsigned refused;
+static _Atomic bool refuse_threads;
+static _Atomic unsigned n_refused;
 
 /* This function replaces the C library's for every library of the process. */
 __attribute__((visibility("default"))) int pthread_create(
@@ -186,8 +186,8 @@ __attribute__((visibility("default"))) int pthread_create(
     void *arg)
 {
     static __typeof__(&pthread_create) next;
-    if (exhausted) {
-        refused++;
+    if (refuse_threads) {
+        n_refused++;
         return EAGAIN;
     }
     if (!next)
@@ -198,9 +198,9 @@ __attribute__((visibility("default"))) int pthread_create(
 static void check_exhaustion(const char *path)
 {
     struct job j;
-    exhausted = true;
+    refuse_threads = true;
     start(&j, path, NULL);
-    MUST(refused > 0,
+    MUST(n_refused > 0,
          "found no request for a thread, expected one that is refused");
     expect_threads(&j, 1);
     run_often(&j);
@@ -222,7 +222,7 @@ static void check_fork(const char *path)
         MUST(pid >= 0, "fork: %s", strerror(errno));
         if (pid == 0) {
             alarm(SECONDS);
-            exhausted = i == 2; /* a child may get no threads */
+            refuse_threads = i == 2; /* a child may get no threads */
             run_often(&j);
             const unsigned tasks = count_tasks();
             MUST(i == 2 || tasks == 2, "child: found %u threads, expected 2",
@@ -286,6 +286,7 @@ static void check_busy(const char *path)
 
 static _Atomic bool walks_slowly, walking;
 
+/* The arguments of a call of dl_iterate_phdr(). */
 struct walk {
     int (*visit)(struct dl_phdr_info *, size_t, void *);
     void *ctx;
@@ -422,26 +423,26 @@ static bool runs_in(struct job *inputs, const char *path, rlim_t bytes)
 static void check_space(const char *path)
 {
     struct job j;
-    unsigned ran = 0, too_little = 0;
+    unsigned n_ran = 0, n_too_little = 0;
     start(&j, path, NULL);
     const rlim_t used = address_space();
-    for (rlim_t more = 1 << 18; more <= (rlim_t)1 << 30; more += more / 4) {
+    for (rlim_t extra = 1 << 18; extra <= (rlim_t)1 << 30; extra += extra / 4) {
         const pid_t pid = fork();
         int status;
         MUST(pid >= 0, "fork: %s", strerror(errno));
         if (pid == 0)
-            _exit(runs_in(&j, path, used + more) ? 0 : 3);
+            _exit(runs_in(&j, path, used + extra) ? 0 : 3);
         MUST(waitpid(pid, &status, 0) == pid, "waitpid: %s", strerror(errno));
         MUST(WIFEXITED(status) &&
                  (WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == 3),
              "with %llu bytes: found status %#x, expected exit code 0 or 3",
-             (unsigned long long)more, status);
-        *(WEXITSTATUS(status) ? &too_little : &ran) += 1;
+             (unsigned long long)extra, status);
+        *(WEXITSTATUS(status) ? &n_too_little : &n_ran) += 1;
     }
-    MUST(ran > 0 && too_little > 0,
+    MUST(n_ran > 0 && n_too_little > 0,
          "found %u sizes that ran and %u that were refused, expected some of "
          "each",
-         ran, too_little);
+         n_ran, n_too_little);
     finish(&j);
 }
 
@@ -457,15 +458,15 @@ static bool enter_cgroup(const char *const folders[2],
         snprintf(folder, 128, "%s/byoc-test-%d", folders[v], (int)getpid());
         if (mkdir(folder, 0755) != 0)
             continue;
-        bool in = true;
-        for (int k = 0; k < 2 && in; k++) {
+        bool entered = true;
+        for (int k = 0; k < 2 && entered; k++) {
             snprintf(path, sizeof path, "%s/%s", folder,
                      k == 0 ? files[v] : "cgroup.procs");
             FILE *f = fopen(path, "w");
-            in = f && fputs(k == 0 ? limits[v] : "0", f) >= 0;
-            in = f && fclose(f) == 0 && in;
+            entered = f && fputs(k == 0 ? limits[v] : "0", f) >= 0;
+            entered = f && fclose(f) == 0 && entered;
         }
-        if (in)
+        if (entered)
             return true;
         rmdir(folder);
     }
@@ -532,27 +533,27 @@ static void check_pids(const char *path)
 /* No thread remains after the runtime is closed. */
 static void check_close(const char *path)
 {
-    const unsigned before = count_tasks();
+    const unsigned n_before = count_tasks();
     struct job j;
     start(&j, path, NULL);
     expect_threads(&j, 2);
     run_often(&j);
-    MUST(count_tasks() == before + 1, "found %u threads, expected %u",
-         count_tasks(), before + 1);
+    MUST(count_tasks() == n_before + 1, "found %u threads, expected %u",
+         count_tasks(), n_before + 1);
     finish(&j);
     MUST(dlclose(rt.library) == 0, "%s", dlerror());
-    for (int i = 0; i < 100 && count_tasks() != before; i++)
+    for (int i = 0; i < 100 && count_tasks() != n_before; i++)
         nanosleep(&(struct timespec){0, 10000000}, NULL);
-    MUST(count_tasks() == before,
+    MUST(count_tasks() == n_before,
          "found %u threads after dlclose(), expected %u", count_tasks(),
-         before);
+         n_before);
 }
 
 static void check_affinity(const char *path)
 {
     cpu_set_t mask, one;
     struct job j;
-    const unsigned before = count_tasks();
+    const unsigned n_before = count_tasks();
     MUST(sched_getaffinity(0, sizeof mask, &mask) == 0, "sched_getaffinity: %s",
          strerror(errno));
     CPU_ZERO(&one);
@@ -565,9 +566,9 @@ static void check_affinity(const char *path)
     start(&j, path, &four);
     expect_threads(&j, 1);
     run_often(&j);
-    MUST(count_tasks() == before,
+    MUST(count_tasks() == n_before,
          "found %u threads, expected %u, since the mask has one CPU",
-         count_tasks(), before);
+         count_tasks(), n_before);
     finish(&j);
 }
 
@@ -585,8 +586,8 @@ static void check_states(const char *path)
     pthread_t threads[STATES];
     static const enum byoc_wait waits[] = {BYOC_WAIT_BRIEF, BYOC_WAIT_SLEEP,
                                            BYOC_WAIT_SPIN};
-    const unsigned before = count_tasks();
-    (void)before;
+    const unsigned n_before = count_tasks();
+    (void)n_before;
     for (int i = 0; i < STATES; i++) {
         const struct byoc_load_params params = {.wait = waits[i]};
         start(&jobs[i], path, &params);
@@ -598,9 +599,9 @@ static void check_states(const char *path)
     for (int i = 0; i < STATES; i++)
         pthread_join(threads[i], NULL);
 #ifndef _OPENMP /* OpenMP's library makes a team of threads for each caller */
-    MUST(count_tasks() <= before + 1,
+    MUST(count_tasks() <= n_before + 1,
          "found %u workers for 2 CPUs, expected at most 1",
-         count_tasks() - before);
+         count_tasks() - n_before);
 #endif
     for (int i = 0; i < STATES; i++) {
         MUST(jobs[i].sums[0] == jobs[0].sums[0],
@@ -610,6 +611,7 @@ static void check_states(const char *path)
     }
 }
 
+/* Numbers of calls of a host's parallel_for, and of parts in all of them. */
 struct counts {
     _Atomic unsigned calls, parts;
 };
@@ -630,20 +632,20 @@ static void check_hook(const char *path)
 {
     struct counts counts = {0};
     struct job j;
-    const unsigned before = count_tasks();
+    const unsigned n_before = count_tasks();
     const struct byoc_load_params params = {.parallel_for = count_parts,
                                             .parallel_ctx = &counts};
     start(&j, path, &params);
-    const unsigned loading = counts.calls;
+    const unsigned load_calls = counts.calls;
     run_often(&j);
-    MUST(counts.calls >= loading + RUNS && counts.parts > counts.calls,
+    MUST(counts.calls >= load_calls + RUNS && counts.parts > counts.calls,
          "the host's parallel_for: found %u calls with %u parts in all, "
          "expected %u calls or more, of several parts",
-         counts.calls, counts.parts, loading + RUNS);
+         counts.calls, counts.parts, load_calls + RUNS);
     nanosleep(&(struct timespec){0, 20000000}, NULL);
-    MUST(count_tasks() == before,
+    MUST(count_tasks() == n_before,
          "found %u threads, expected the host's %u alone", count_tasks(),
-         before);
+         n_before);
     finish(&j);
 }
 
@@ -652,8 +654,8 @@ static void check_policy(const char *path)
 {
     struct byoc_error err = {0};
     struct byoc_model *model;
-    const struct byoc_load_params odd = {.wait = (enum byoc_wait)9};
-    MUST(rt.load(path, &odd, &model, &err) == BYOC_EINVAL &&
+    const struct byoc_load_params params = {.wait = (enum byoc_wait)9};
+    MUST(rt.load(path, &params, &model, &err) == BYOC_EINVAL &&
              strstr(err.text, "enum byoc_wait"),
          "wait = 9: found \"%s\", expected a message with enum byoc_wait",
          err.text);

@@ -1,7 +1,7 @@
 #!/bin/sh
-# threads.sh BYOC RUNTIME HOST OMP_HOST: forks, unloading, affinity, exhaustion,
-# limits of the kernel, several states, and threads of the host and of its OpenMP
-# library: runs host.c on models of oneDNN and of native kernels. HOST and OMP_HOST are
+# threads.sh BYOC RUNTIME HOST OMP_HOST: runs host.c on models of oneDNN and of native
+# kernels, to test forks, unloading, affinity, exhaustion, limits of the kernel, several
+# states, and threads of the host and of its OpenMP library. HOST and OMP_HOST are
 # host.c built without and with OpenMP. Exits with 77 on a machine with one CPU.
 # SPDX-License-Identifier: Apache-2.0
 [ $# -eq 4 ] || { echo "usage: threads.sh BYOC RUNTIME HOST OMP_HOST" >&2; exit 2; }
