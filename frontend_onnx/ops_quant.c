@@ -447,24 +447,27 @@ static void convert_dynamic_matmul(struct byi_import *o)
                                      byi_import_in(o, 2), byi_import_in(o, 4));
 }
 
-/* --- 4-bit and 8-bit weights ---------------------------------------------- */
+/* --- weights of 2, 4 and 8 bits ------------------------------------------- */
 
-/* Unpack two 4-bit numbers from each byte of (rows, n), the lower bits first:
- * (rows, 2 n). */
-static byi_id unpack_codes(struct byi_import *o, byi_id bytes, int64_t rows,
-                           int64_t n)
+/* Unpack numbers of `bits` bits, 4 or 2, from the bytes (rows, n), the lower
+ * bits first: (rows, n * 8 / bits). */
+static byi_id unpack_codes(struct byi_import *o, byi_id codes, int64_t bits,
+                           int64_t rows, int64_t n)
 {
-    static const char text[] =
-        "fn (%bytes) {"
-        "  %high = right_shift(%bytes, 4);"
-        "  %low = subtract(%bytes, left_shift(%high, 4));"
+    static const char halves[] =
+        "fn (%codes) {"
+        "  %high = right_shift(%codes, bits);"
+        "  %low = subtract(%codes, left_shift(%high, bits));"
         "  reshape(concatenate(expand_dims(%low, axis=[2]),"
         "                      expand_dims(%high, axis=[2]), axis=2),"
         "          [rows, n])"
         "}";
 
-    return byi_import_text(o, text, ARGS(bytes),
-                           ATTRS(AN_INT("rows", rows), AN_INT("n", 2 * n)));
+    for (int64_t half = 4; half >= bits; half /= 2, n *= 2)
+        codes = byi_import_text(o, halves, ARGS(codes),
+                                ATTRS(AN_INT("bits", half), AN_INT("n", 2 * n),
+                                      AN_INT("rows", rows)));
+    return codes;
 }
 
 /* Emit the first n columns of x. */
@@ -502,13 +505,12 @@ static byi_id read_block_zeros(struct byi_import *o,
     const int64_t bytes = (w->n_blocks * w->bits + 7) / 8;
 
     if (input == BYI_NO_ID)
-        return byi_import_scalar(o, BYOC_U8, w->bits == 4 ? 8 : 128);
+        return byi_import_scalar(o, BYOC_U8, (double)(1 << (w->bits - 1)));
     if (byi_import_dtype(o, input) != BYOC_U8)
         return reshape_to(o, input, w->n, w->n_blocks, 0);
     const byi_id zeros = reshape_to(o, input, w->n, bytes, 0);
-    return w->bits == 4 ? take_columns(o, unpack_codes(o, zeros, w->n, bytes),
-                                       w->n_blocks)
-                        : zeros;
+    return take_columns(o, unpack_codes(o, zeros, w->bits, w->n, bytes),
+                        w->n_blocks);
 }
 
 /* Expand one value per block to one per column (k of them), in float32. Input
@@ -533,15 +535,14 @@ static byi_id spread_blocks(struct byi_import *o, const struct block_weights *w,
 
 /* Multiply by weights that are dequantised to float32, for cases that
  * qnn.dense_blocks does not support: blocks assigned by g_idx, zero points of
- * another type than uint8, other block sizes, float64. */
+ * another type than uint8, other block sizes, 2 bits, float64. */
 static byi_id emit_expanded_product(struct byi_import *o,
                                     const struct block_weights *w)
 {
     const int64_t bytes = w->n_blocks * w->block_size * w->bits / 8;
     byi_id codes = reshape_to(o, byi_import_in(o, 1), w->n, bytes, 0);
 
-    if (w->bits == 4)
-        codes = unpack_codes(o, codes, w->n, bytes);
+    codes = unpack_codes(o, codes, w->bits, w->n, bytes);
     codes = byi_import_cast(o, take_columns(o, codes, w->k), BYOC_F32);
     byi_id zeros = read_block_zeros(o, w);
     zeros = byi_import_rank(o, zeros) == 0 ? byi_import_cast(o, zeros, BYOC_F32)
@@ -596,23 +597,23 @@ static void convert_matmul_bits(struct byi_import *o)
 
     /* only allows a runtime to round x; read, so that it is not refused */
     byi_import_int(o, "accuracy_level", 0);
-    if (w.bits != 4 && w.bits != 8)
-        byi_import_refuse(o, "found weights of %lld bits, expected 4 or 8",
+    if (w.bits != 2 && w.bits != 4 && w.bits != 8)
+        byi_import_refuse(o, "found weights of %lld bits, expected 2, 4 or 8",
                           (long long)w.bits);
     check_size(o, "K", w.k);
     check_size(o, "N", w.n);
     check_size(o, "block_size", w.block_size);
-    if (w.block_size % 2)
+    if (w.block_size % (w.bits == 2 ? 4 : 2))
         byi_import_fail(o, BYOC_EPARSE,
-                        "block_size is %lld, expected an even number",
-                        (long long)w.block_size);
+                        "block_size is %lld, expected a multiple of %d",
+                        (long long)w.block_size, w.bits == 2 ? 4 : 2);
     if (!byi_import_ok(o))
         return;
     w.n_blocks = (w.k + w.block_size - 1) / w.block_size;
     const bool fits =
         byi_import_in(o, 4) == BYI_NO_ID && w.block_size * w.bits % 32 == 0 &&
         (zeros == BYI_NO_ID || byi_import_dtype(o, zeros) == BYOC_U8) &&
-        byi_dtype_is_float(w.dtype) && w.dtype != BYOC_F64;
+        byi_dtype_is_float(w.dtype) && w.dtype != BYOC_F64 && w.bits > 2;
     byi_id y = fits ? emit_block_product(o, &w) : emit_expanded_product(o, &w);
     if (byi_import_in(o, 5) != BYI_NO_ID)
         y = byi_import_call(o, BYI_OP_ADD, y,
@@ -639,7 +640,7 @@ static byi_id unpack_block_codes(struct byi_import *o, byi_id x, int64_t bits,
     dims[rank - 1] = last;
     const byi_id shape = byi_import_vector(o, rank, dims);
     return byi_import_reshape(
-        o, take_columns(o, unpack_codes(o, x, rows, bytes), last), shape,
+        o, take_columns(o, unpack_codes(o, x, 4, rows, bytes), last), shape,
         false);
 }
 
