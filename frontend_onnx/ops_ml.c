@@ -261,12 +261,12 @@ static void convert_array_feature(struct byi_import *o)
         byi_import_expand(o, y, byi_import_rank(o, x) == 1 ? 1 : 0, front);
 }
 
-/* Encode each element as one-hot in a new last axis. */
+/* Encode each element as one-hot in a new last axis: look up the number of its
+ * category, which is n for an unknown one. */
 static void convert_one_hot(struct byi_import *o)
 {
     const byi_id x = byi_import_in(o, 0);
     const bool is_text = byi_import_dtype(o, x) == BYOC_STRING;
-    const int64_t last[] = {byi_import_rank(o, x)};
     uint32_t n = 0, n_texts = 0;
     const int64_t *ints = byi_import_ints(o, "cats_int64s", &n);
     const char *const *texts = byi_import_strings(o, "cats_strings", &n_texts);
@@ -279,13 +279,21 @@ static void convert_one_hot(struct byi_import *o)
         byi_import_fail(o, BYOC_EPARSE,
                         "found no categories of x's type, expected %s",
                         is_text ? "cats_strings" : "cats_int64s");
-    const byi_id categories =
-        is_text ? byi_import_array(o, BYOC_STRING, n_texts, texts)
-                : byi_import_vector(o, n, ints);
-    const byi_id column = byi_import_expand(
-        o, is_text ? x : byi_import_cast(o, x, BYOC_I64), 1, last);
-    o->out[0] = byi_import_cast(
-        o, byi_import_call(o, BYI_OP_EQUAL, column, categories), BYOC_F32);
+    if (!byi_import_ok(o))
+        return;
+    n = is_text ? n_texts : n;
+    int64_t *numbers = byi_arena_alloc(o->scratch, n * sizeof *numbers);
+    for (uint32_t i = 0; i < n; i++)
+        numbers[i] = i;
+    const byi_id known = is_text ? byi_import_array(o, BYOC_STRING, n, texts)
+                              : byi_import_vector(o, n, ints);
+    const byi_id depth = byi_import_scalar(o, BYOC_I64, n);
+    const byi_id number = byi_import_call(
+        o, BYI_OP_ML_MAP, is_text ? x : byi_import_cast(o, x, BYOC_I64), known,
+        byi_import_vector(o, n, numbers), depth);
+    o->out[0] = byi_import_call(
+        o, BYI_OP_ONE_HOT, number, depth,
+        byi_import_array(o, BYOC_F32, 2, (const float[]){0, 1}));
 }
 
 /* --- label encoders ------------------------------------------------------- */
