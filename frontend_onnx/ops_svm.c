@@ -81,8 +81,13 @@ static byi_id emit_kernel(struct byi_import *o, byi_id x, byi_id vectors)
         o, BYI_OP_ADD, byi_import_scale(o, products, params[0]), params[1]);
     if (strcmp(kind, "POLY") == 0)
         return emit_with_number(o, BYI_OP_POWER, line, params[2]);
+    /* in float32, whose rounding is that of the result; float64 would call the
+     * C library for each element */
     if (strcmp(kind, "SIGMOID") == 0)
-        return byi_import_call(o, BYI_OP_TANH, line);
+        return byi_import_cast(
+            o,
+            byi_import_call(o, BYI_OP_TANH, byi_import_cast(o, line, BYOC_F32)),
+            BYOC_F64);
     byi_import_refuse(
         o, "kernel_type is '%s', expected LINEAR, RBF, POLY or SIGMOID", kind);
     return BYI_NO_ID;
