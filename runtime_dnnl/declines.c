@@ -22,6 +22,7 @@
  *   two to four times for elementwise operators of float16 and bfloat16, and
  *   up to six times for their softmax;
  *   twice for softmax of rows that are shorter than vectors;
+ *   up to three times for layer normalisation of rows of thousands of elements;
  *   up to one and a half times for exp, tanh and the logistic function, and
  *   four times for tanh without AVX-512.
  *
@@ -106,6 +107,19 @@ static enum rating rate_softmax(const struct byoc_graph *g,
                    row_length(g, &g->steps[k->first]) < LANES
                ? SLOWER
                : rate_along_axis(g, k);
+}
+
+/* SLOWER for long rows: from about 1,000 elements on, native kernels are as
+ * fast, and with 8,000 they take two thirds of the time. */
+static enum rating rate_layer_norm(const struct byoc_graph *g,
+                                   const struct byoc_graph_kernel *k)
+{
+    enum { LONG_ROW = 4096 };
+    const struct byoc_graph_step *step = &g->steps[k->first];
+    const struct byoc_graph_value *x = &g->values[step->args[0]];
+    const uint32_t axis = byi_axis(byoc_graph_int(step, "axis", -1), x->rank);
+    return byi_elements(x->rank - axis, x->dims + axis) < LONG_ROW ? HEAVY
+                                                                   : SLOWER;
 }
 
 static enum rating rate_image(const struct byoc_graph *g,
@@ -202,6 +216,8 @@ static enum rating rate(const struct byoc_graph *g,
         {"dnnl.global_pool", rate_image},
         {"dnnl.resize", rate_image},
         {"dnnl.batch_norm", rate_along_axis},
+        {"dnnl.layer_norm", rate_layer_norm},
+        {"dnnl.layer_norm_scale", rate_layer_norm},
         {"dnnl.instance_norm", rate_image},
         {"dnnl.softmax", rate_softmax},
         {"dnnl.reduce", rate_reduction},
