@@ -443,12 +443,11 @@ struct roi_list {
     int64_t end[ROI_POINTS]; /* of each bin: 1 + its last point */
 };
 
-/* Whether the means of the roi's bins are computed plane by plane. */
-static bool uses_list(const struct byi_call *call, const struct roi_grid *r,
-                      bool maximum)
+/* Whether the roi's bins are computed plane by plane. */
+static bool uses_list(const struct byi_call *call, const struct roi_grid *r)
 {
     const struct byi_tensor *x = call->in;
-    return !maximum && x->dtype == BYOC_F32 && r->rows * r->cols > 0 &&
+    return x->dtype == BYOC_F32 && r->rows * r->cols > 0 &&
            r->rows * r->cols <= ROI_POINTS &&
            x->dims[2] <= INT32_MAX / x->dims[3];
 }
@@ -487,15 +486,31 @@ static float sum_points(const struct roi_list *list, int64_t n, int64_t end,
     return (sum[0] + sum[1]) + (sum[2] + sum[3]);
 }
 
-/* Compute the means of bins [first, first + n) of roi i in all channels. Plane
- * by plane, since pixels of several planes may share few sets of a cache. */
-static void average_bins(const struct byi_call *call, const struct roi_grid *r,
-                         int64_t i, int64_t first, int64_t n)
+/* The maximum of `least` and the weighted pixels of sample points [n, end) of a
+ * plane, without NaN. */
+static float max_points(const struct roi_list *list, int64_t n, int64_t end,
+                        const float *plane, float least)
+{
+    float most[4] = {least, least, least, least};
+    for (; n < end; n++)
+        for (int k = 0; k < 4; k++) {
+            const float v = list->weight[n][k] * plane[list->at[n][k]];
+            most[k] = v > most[k] ? v : most[k];
+        }
+    return fmaxf(fmaxf(most[0], most[1]), fmaxf(most[2], most[3]));
+}
+
+/* Compute bins [first, first + n) of roi i in all channels. Plane by plane,
+ * since pixels of several planes may share few sets of a cache. A point outside
+ * of the image, which counts as 0, is not listed. */
+static void pool_listed_bins(const struct byi_call *call,
+                             const struct roi_grid *r, int64_t i, int64_t first,
+                             int64_t n, bool maximum)
 {
     const struct byi_tensor *x = call->in, *y = call->out;
     const int64_t channels = y->dims[1], bins = y->dims[2] * y->dims[3];
     const int64_t size = x->dims[2] * x->dims[3];
-    const float count = (float)(r->rows * r->cols);
+    const int64_t count = r->rows * r->cols;
     struct roi_list list;
     for (int64_t b = 0, end = 0; b < n; b++)
         list.end[b] = end = list_points(call, r, first + b, end, &list);
@@ -503,21 +518,25 @@ static void average_bins(const struct byi_call *call, const struct roi_grid *r,
     float *to = (float *)y->data + i * channels * bins + first;
     for (int64_t c = 0; c < channels; c++, plane += size, to += bins)
         for (int64_t b = 0, at = 0; b < n; at = list.end[b++])
-            to[b] = sum_points(&list, at, list.end[b], plane) / count;
+            to[b] =
+                maximum
+                    ? max_points(&list, at, list.end[b], plane,
+                                 list.end[b] - at < count ? 0 : -INFINITY)
+                    : sum_points(&list, at, list.end[b], plane) / (float)count;
 }
 
 /* Compute bins [begin, end) of roi i. */
 static void align_bins(const struct byi_call *call, const struct roi_grid *r,
                        int64_t i, int64_t begin, int64_t end, bool maximum)
 {
-    if (!uses_list(call, r, maximum)) {
+    if (!uses_list(call, r)) {
         for (int64_t b = begin; b < end; b++)
             align_bin(call, r, i, b, maximum);
         return;
     }
     const int64_t most = ROI_POINTS / (r->rows * r->cols);
     for (int64_t b = begin; b < end; b += most)
-        average_bins(call, r, i, b, byi_min(most, end - b));
+        pool_listed_bins(call, r, i, b, byi_min(most, end - b), maximum);
 }
 
 /* x (N, C, H, W), rois (n, 4) of x1 y1 x2 y2, batch (n): y (n, C, h, w) */
@@ -569,19 +588,20 @@ static void bin_pixels(double begin, double size, int64_t bins, int64_t bin,
     *end = (int64_t)fmin(fmax(high, 0), (double)pixels);
 }
 
-static double max_of_bin(const struct byi_tensor *x, int64_t plane,
-                         const int64_t row[2], const int64_t col[2])
-{
-    const int64_t at = plane * x->dims[2] * x->dims[3];
-    double most = -INFINITY;
-    for (int64_t i = row[0]; i < row[1]; i++)
-        for (int64_t j = col[0]; j < col[1]; j++) {
-            const double value = byi_get_real(x, at + i * x->dims[3] + j);
-            if (value > most || isnan(value))
-                most = value;
-        }
-    return row[0] < row[1] && col[0] < col[1] ? most : 0;
-}
+#define MAX_OF_BIN(id, type)                                                   \
+    static double max_of_bin_##id(const struct byi_tensor *x, int64_t plane,   \
+                                  const int64_t row[2], const int64_t col[2])  \
+    {                                                                          \
+        const type *at = (const type *)x->data +                               \
+                         (plane * x->dims[2] + row[0]) * x->dims[3];           \
+        type most = -(type)INFINITY;                                           \
+        for (int64_t i = row[0]; i < row[1]; i++, at += x->dims[3])            \
+            for (int64_t j = col[0]; j < col[1]; j++)                          \
+                if (at[j] > most || isnan(at[j]))                              \
+                    most = at[j];                                              \
+        return row[0] < row[1] && col[0] < col[1] ? (double)most : 0;          \
+    }
+BYI_EACH_FLOAT(MAX_OF_BIN)
 
 /* x (N, C, H, W), rois (n, 5) of batch x1 y1 x2 y2, with corners rounded to
  * pixels, inclusive: y (n, C, h, w) (Girshick: "Fast R-CNN", 2015, 2.1) */
@@ -620,8 +640,11 @@ static enum byoc_status roi_pool_float(const struct byi_call *call,
             bin_pixels(roi[2], rows, h, b % (h * w) / w, x->dims[2], &row[0],
                        &row[1]);
             bin_pixels(roi[1], cols, w, b % w, x->dims[3], &col[0], &col[1]);
+            const int64_t plane = first + b / (h * w);
             byi_put_real(y, i * channels * h * w + b,
-                         max_of_bin(x, first + b / (h * w), row, col));
+                         x->dtype == BYOC_F32
+                             ? max_of_bin_F32(x, plane, row, col)
+                             : max_of_bin_F64(x, plane, row, col));
         }
     }
     return BYOC_OK;
