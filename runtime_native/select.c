@@ -625,10 +625,18 @@ static int compare_slices(const struct unique_slices *s, int64_t a, int64_t b)
     return 0;
 }
 
-static bool slice_before(const struct unique_slices *s, int64_t a, int64_t b)
+static uint64_t hash_slice(const struct unique_slices *s, int64_t slice)
 {
-    const int order = compare_slices(s, a, b);
-    return order ? order < 0 : a < b;
+    const char *const *texts = (const char *const *)(const void *)s->x;
+    uint64_t hash = 0;
+    for (int64_t o = 0; o < s->outer; o++)
+        for (int64_t i = 0; i < s->inner; i++) {
+            const int64_t at = (o * s->n + slice) * s->inner + i;
+            const uint64_t key = s->strings ? byi_hash_text(texts[at])
+                                            : key_at(&s->keys, s->x, at);
+            hash = byi_hash(hash, &key, sizeof key);
+        }
+    return hash;
 }
 
 static bool has_keys(const struct unique_slices *s)
@@ -646,15 +654,14 @@ static const struct keyed_index *sort_elements(const struct unique_slices *s,
                      : sort_keys(buffer, buffer + s->n, s->n, s->keys.size);
 }
 
-/* Heapsort: set order[] to the order of the slices. */
-static void sort_slices(const struct unique_slices *s, int64_t *order)
+/* Heapsort of the n distinct slices order[]. */
+static void sort_slices(const struct unique_slices *s, int64_t *order,
+                        int64_t n)
 {
-    for (int64_t i = 0; i < s->n; i++)
-        order[i] = i;
-#define COMES_LATER(a, b) slice_before(s, *(b), *(a))
-    for (int64_t at = s->n / 2; at-- > 0;)
-        BYI_SIFT_DOWN(order, s->n, at, COMES_LATER);
-    for (int64_t last = s->n - 1; last > 0; last--) {
+#define COMES_LATER(a, b) (compare_slices(s, *(b), *(a)) < 0)
+    for (int64_t at = n / 2; at-- > 0;)
+        BYI_SIFT_DOWN(order, n, at, COMES_LATER);
+    for (int64_t last = n - 1; last > 0; last--) {
         const int64_t end = order[0];
         order[0] = order[last];
         order[last] = end;
@@ -663,33 +670,76 @@ static void sort_slices(const struct unique_slices *s, int64_t *order)
 #undef COMES_LATER
 }
 
-/* Set first[i] to the index of the first slice that equals slice i, and
- * position[first[i]] to the position of that slice in the result. Memory for
- * the keys of elements follows `position`. Returns the number of distinct
- * slices. */
-static int64_t number_slices(const struct unique_slices *s, bool sorted,
-                             int64_t *order, int64_t *first, int64_t *position)
+/* The number of slots of the hash table of n slices, at least half of which
+ * stay free. */
+static int64_t unique_slots(int64_t n)
 {
-    const struct keyed_index *keyed = NULL;
-    int64_t count = 0, before = 0;
-    if (has_keys(s))
-        keyed =
-            sort_elements(s, (struct keyed_index *)(void *)(position + s->n));
-    else
-        sort_slices(s, order);
+    int64_t slots = 2;
+    while (slots < 2 * n)
+        slots *= 2;
+    return slots;
+}
+
+/* Set first[i] as number_slices() does, and order[] to the distinct slices, in
+ * the order in which they occur; returns their number. `hashes` has n elements,
+ * `slots` those of a hash table with open addressing. */
+static int64_t find_distinct(const struct unique_slices *s, int64_t *order,
+                             int64_t *first, uint64_t *hashes, int64_t *slots)
+{
+    const uint64_t mask = (uint64_t)unique_slots(s->n) - 1;
+    int64_t count = 0;
+    memset(slots, 0, (mask + 1) * sizeof *slots);
     for (int64_t i = 0; i < s->n; i++) {
-        const int64_t at = keyed ? keyed[i].index : order[i];
-        const bool same = i > 0 && (keyed ? keyed[i].key == keyed[i - 1].key
-                                          : !compare_slices(s, before, at));
-        before = same ? before : at;
-        first[at] = before;
+        const uint64_t hash = hashes[i] = hash_slice(s, i);
+        int64_t *slot = &slots[hash & mask]; /* 1 + the slice, 0 if free */
+        while (*slot && (hashes[*slot - 1] != hash ||
+                         compare_slices(s, *slot - 1, i) != 0))
+            slot = slot == slots + mask ? slots : slot + 1;
+        if (!*slot) {
+            *slot = i + 1;
+            order[count++] = i;
+        }
+        first[i] = *slot - 1;
+    }
+    return count;
+}
+
+/* number_slices() for elements that have keys. */
+static int64_t number_elements(const struct unique_slices *s, bool sorted,
+                               int64_t *first, int64_t *position)
+{
+    const struct keyed_index *keyed =
+        sort_elements(s, (struct keyed_index *)(void *)(position + s->n));
+    int64_t count = 0, before = 0;
+    for (int64_t i = 0; i < s->n; i++) {
+        const bool same = i > 0 && keyed[i].key == keyed[i - 1].key;
+        before = same ? before : keyed[i].index;
+        first[keyed[i].index] = before;
         if (!same)
-            position[at] = count++;
+            position[before] = count++;
     }
     if (!sorted)
         for (int64_t i = count = 0; i < s->n; i++)
             if (first[i] == i)
                 position[i] = count++;
+    return count;
+}
+
+/* Set first[i] to the index of the first slice that equals slice i, and
+ * position[first[i]] to the position of that slice in the result. Memory of
+ * unique_scratch() follows `position`. Returns the number of distinct slices.
+ */
+static int64_t number_slices(const struct unique_slices *s, bool sorted,
+                             int64_t *order, int64_t *first, int64_t *position)
+{
+    if (has_keys(s))
+        return number_elements(s, sorted, first, position);
+    const int64_t count =
+        find_distinct(s, order, first, (uint64_t *)position, position + s->n);
+    if (sorted)
+        sort_slices(s, order, count);
+    for (int64_t i = 0; i < count; i++)
+        position[order[i]] = i;
     return count;
 }
 
@@ -700,8 +750,10 @@ static bool is_flat(const struct byi_call *call)
 
 static uint64_t unique_scratch(const struct byi_call *call)
 {
-    return (uint64_t)call->out[2].dims[0] *
-           (3 * sizeof(int64_t) + 2 * sizeof(struct keyed_index));
+    const int64_t n = call->out[2].dims[0];
+    const int64_t slots = unique_slots(n) * (int64_t)sizeof(int64_t);
+    const int64_t keys = 2 * n * (int64_t)sizeof(struct keyed_index);
+    return (uint64_t)(3 * n * (int64_t)sizeof(int64_t) + byi_max(slots, keys));
 }
 
 static enum byoc_status unique_run(const struct byi_call *call,
