@@ -9,7 +9,11 @@
 
 #define PI 3.14159265358979323846
 
-enum { ROUNDS = 10, WORDS = 4 };
+enum {
+    ROUNDS = 10,
+    WORDS = 4,
+    LANES = 8 /* blocks that are computed together, in vectors */
+};
 
 /* The key, and the number of earlier draws, which is half of the counter. */
 struct stream {
@@ -26,55 +30,87 @@ static struct stream stream_of(const struct byi_call *call)
     return s;
 }
 
-/* Compute block `index` of the stream. */
-static void philox(const struct stream *s, uint64_t index, uint32_t x[WORDS])
+/* Compute blocks first .. first + LANES - 1 of the stream: column l of x is
+ * block first + l. */
+static void philox(const struct stream *s, uint64_t first,
+                   uint32_t x[WORDS][LANES])
 {
     uint32_t k0 = s->key[0], k1 = s->key[1];
 
-    x[0] = (uint32_t)index;
-    x[1] = (uint32_t)(index >> 32);
-    x[2] = s->draw[0];
-    x[3] = s->draw[1];
+    for (uint32_t l = 0; l < LANES; l++) {
+        x[0][l] = (uint32_t)(first + l);
+        x[1][l] = (uint32_t)((first + l) >> 32);
+        x[2][l] = s->draw[0];
+        x[3][l] = s->draw[1];
+    }
     for (int round = 0; round < ROUNDS; round++) {
-        const uint64_t a = (uint64_t)x[0] * 0xD2511F53u;
-        const uint64_t b = (uint64_t)x[2] * 0xCD9E8D57u;
-        const uint32_t y[WORDS] = {(uint32_t)(b >> 32) ^ x[1] ^ k0, (uint32_t)b,
-                                   (uint32_t)(a >> 32) ^ x[3] ^ k1,
-                                   (uint32_t)a};
-        memcpy(x, y, sizeof y);
+#pragma omp simd
+        for (int l = 0; l < LANES; l++) {
+            const uint64_t a = (uint64_t)x[0][l] * 0xD2511F53u;
+            const uint64_t b = (uint64_t)x[2][l] * 0xCD9E8D57u;
+            x[0][l] = (uint32_t)(b >> 32) ^ x[1][l] ^ k0;
+            x[1][l] = (uint32_t)b;
+            x[2][l] = (uint32_t)(a >> 32) ^ x[3][l] ^ k1;
+            x[3][l] = (uint32_t)a;
+        }
         k0 += 0x9E3779B9u;
         k1 += 0xBB67AE85u;
     }
 }
 
 /* A number in [0, 1) with 53 random bits, from half a block. */
-static double unit(const uint32_t x[2])
+static double unit(uint32_t low, uint32_t high)
 {
-    return (double)(((uint64_t)x[1] << 32 | x[0]) >> 11) * 0x1p-53;
+    return (double)(int64_t)(((uint64_t)high << 32 | low) >> 11) * 0x1p-53;
 }
 
-/* Draw two numbers from a block. params: the range, or the mean and the
+/* Draw two numbers from each block. params: the range, or the mean and the
  * standard deviation. */
-typedef void (*draw_fn)(const uint32_t x[WORDS], const double *params,
-                        double pair[2]);
+typedef void (*draw_fn)(uint32_t x[WORDS][LANES], const double *params,
+                        double to[2 * LANES]);
 
-static void draw_uniform(const uint32_t x[WORDS], const double *params,
-                         double pair[2])
+static void draw_uniform(uint32_t x[WORDS][LANES], const double *params,
+                         double to[2 * LANES])
 {
-    for (int i = 0; i < 2; i++)
-        pair[i] = params[0] + unit(x + 2 * i) * (params[1] - params[0]);
+    const double size = params[1] - params[0];
+    for (int l = 0; l < LANES; l++) {
+        to[2 * l] = params[0] + unit(x[0][l], x[1][l]) * size;
+        to[2 * l + 1] = params[0] + unit(x[2][l], x[3][l]) * size;
+    }
 }
 
 /* The Box-Muller transform: makes two normally distributed numbers from two
  * uniform ones, the first of which must be above 0. */
-static void draw_normal(const uint32_t x[WORDS], const double *params,
-                        double pair[2])
+static void draw_normal(uint32_t x[WORDS][LANES], const double *params,
+                        double to[2 * LANES])
 {
-    const double r = sqrt(-2 * log(unit(x) + 0x1p-53));
-    const double angle = 2 * PI * unit(x + 2);
+    for (int l = 0; l < LANES; l++) {
+        const double r = sqrt(-2 * log(unit(x[0][l], x[1][l]) + 0x1p-53));
+        const double angle = 2 * PI * unit(x[2][l], x[3][l]);
+        to[2 * l] = params[0] + params[1] * r * cos(angle);
+        to[2 * l + 1] = params[0] + params[1] * r * sin(angle);
+    }
+}
 
-    pair[0] = params[0] + params[1] * r * cos(angle);
-    pair[1] = params[0] + params[1] * r * sin(angle);
+/* Set elements at .. at + n - 1 of y. A number that is not below `below`
+ * becomes `low`: rounding to the type of y may reach the excluded end of the
+ * range. */
+static void store_numbers(struct byi_tensor *y, int64_t at, int64_t n,
+                          const double *numbers, double low, double below)
+{
+    if (y->dtype == BYOC_F32) {
+        float *to = (float *)y->data + at;
+        for (int64_t i = 0; i < n; i++) {
+            const float number = (float)numbers[i];
+            to[i] = (double)number >= below ? (float)low : number;
+        }
+        return;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        byi_tensor_set(y, at + i, numbers[i]);
+        if (byi_tensor_float(y, at + i) >= below)
+            byi_tensor_set(y, at + i, low);
+    }
 }
 
 /* Fill the result. A number that is not below `below` becomes params[0]; NAN:
@@ -84,22 +120,17 @@ static void fill(const struct byi_call *call, draw_fn draw,
 {
     const struct stream s = stream_of(call);
     struct byi_tensor *y = call->out;
-    const int64_t n = byi_count(y), pairs = byi_ceil_div(n, 2);
+    const int64_t n = byi_count(y);
     const int team = byi_team(call, n * 8);
 
 #pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
-    for (int64_t i = 0; i < pairs; i++) {
-        uint32_t x[WORDS];
-        double pair[2];
-        philox(&s, (uint64_t)i, x);
-        draw(x, params, pair);
-        for (int64_t k = 0; k < 2 && 2 * i + k < n; k++) {
-            byi_tensor_set(y, 2 * i + k, pair[k]);
-            /* rounding to the type of y may reach the excluded end of the range
-             */
-            if (byi_tensor_float(y, 2 * i + k) >= below)
-                byi_tensor_set(y, 2 * i + k, params[0]);
-        }
+    for (int64_t at = 0; at < n; at += 2 * LANES) {
+        uint32_t x[WORDS][LANES];
+        double numbers[2 * LANES];
+        philox(&s, (uint64_t)at / 2, x);
+        draw(x, params, numbers);
+        store_numbers(y, at, byi_min(2 * LANES, n - at), numbers, params[0],
+                      below);
     }
 }
 
@@ -136,6 +167,7 @@ static enum byoc_status multinomial_run(const struct byi_call *call,
     struct byi_tensor *y = call->out;
     const int64_t rows = x->dims[0], classes = x->dims[1];
     const int64_t samples = y->dims[1];
+    uint32_t words[WORDS][LANES];
     double *sums = call->scratch;
 
     (void)err;
@@ -149,10 +181,11 @@ static enum byoc_status multinomial_run(const struct byi_call *call,
             sums[c] = sum;
         }
         for (int64_t i = 0; i < samples; i++) {
-            uint32_t word[WORDS];
             int64_t low = 0, high = classes - 1;
-            philox(&s, (uint64_t)(r * samples + i), word);
-            const double part = unit(word) * sum;
+            if (i % LANES == 0)
+                philox(&s, (uint64_t)(r * samples + i), words);
+            const int lane = (int)(i % LANES);
+            const double part = unit(words[0][lane], words[1][lane]) * sum;
             while (low < high) {
                 const int64_t middle = low + (high - low) / 2;
                 if (sums[middle] > part)
