@@ -504,19 +504,30 @@ static void unit_row(const struct byi_call *call, const struct byi_box *reduced,
         unit_F32(call, reduced, base, p);
 }
 
-/* unit_row() for float64. */
-static void unit_row_f64(const struct byi_call *call,
-                         const struct byi_box *reduced, int64_t base, int64_t p)
-{
-    const double *x = (const double *)call->in->data + base;
-    double *y = (double *)call->out->data + base, norm;
-    const enum byi_sum kind = p == 1 ? BYI_ADD_ABS : BYI_ADD_SQUARE;
-    byi_simd()->fold_lines[kind][BYOC_F64](x, 1, reduced->count, &norm);
-    norm = p == 1 ? norm : sqrt(norm);
-    norm = norm == 0 ? 1 : norm;
-    for (int64_t i = 0; i < reduced->count; i++)
-        y[i] = x[i] / norm;
-}
+/* Normalise `rows` <= BYI_COLUMNS adjacent rows, from x + base on. The norms of
+ * all are computed first. A row whose sum may have lost bits, or whose norm has
+ * no normal reciprocal, is computed again by unit_ID. */
+#define UNIT_LINES(id, type, root, least, most)                                \
+    static void unit_lines_##id(const struct byi_call *call,                   \
+                                const struct byi_box *reduced, int64_t base,   \
+                                int64_t rows, int64_t p)                       \
+    {                                                                          \
+        const type *x = (const type *)call->in->data + base;                   \
+        type *y = (type *)call->out->data + base, sums[BYI_COLUMNS];           \
+        const enum byi_sum kind = p == 1 ? BYI_ADD_ABS : BYI_ADD_SQUARE;       \
+        const int64_t n = reduced->count;                                      \
+        byi_simd()->fold_lines[kind][BYOC_##id](x, rows, n, sums);             \
+        for (int64_t r = 0; r < rows; r++, x += n, y += n) {                   \
+            const type factor = 1 / (p == 1 ? sums[r] : root(sums[r]));        \
+            if (!(sums[r] >= least && sums[r] <= most))                        \
+                unit_##id(call, reduced, base + r * n, p);                     \
+            else                                                               \
+                for (int64_t i = 0; i < n; i++)                                \
+                    y[i] = x[i] * factor;                                      \
+        }                                                                      \
+    }
+UNIT_LINES(F32, float, sqrtf, 1e-30f, 1e30f)
+UNIT_LINES(F64, double, sqrt, 1e-250, 1e250)
 
 /* Normalise a slice of float32 that consists of contiguous rows. */
 static void mvn_rows(const struct byi_call *call, const struct byi_box *reduced,
@@ -547,12 +558,27 @@ typedef void (*slice_fn)(const struct byi_call *call,
                          const struct byi_box *reduced, int64_t base,
                          int64_t p);
 
-/* The loops that normalise a slice of contiguous rows, any slice, and columns,
- * of float32 and [1] float64. */
+typedef void (*lines_fn)(const struct byi_call *call,
+                         const struct byi_box *reduced, int64_t base,
+                         int64_t rows, int64_t p);
+
+/* The loops that normalise a slice of contiguous rows, any slice, columns, and
+ * adjacent rows, of float32 and [1] float64. */
 struct slice_loops {
     slice_fn rows[2], any[2];
     columns_fn columns[2]; /* NULL: there is none */
+    lines_fn lines[2];     /* NULL: there is none */
 };
+
+/* Whether the slices are adjacent rows, short ones if they are float32: the
+ * loops of long rows add up in double. */
+static bool are_lines(const struct byi_axes *axes, bool wide)
+{
+    const struct byi_box *kept = &axes->kept, *reduced = &axes->reduced;
+    return kept->rank == 1 && reduced->rank == 1 && reduced->strides[0] == 1 &&
+           kept->strides[0] == reduced->count &&
+           (wide || reduced->count <= BYI_NARROW);
+}
 
 static void run_slices(const struct byi_call *call, const bool *reduced,
                        const struct slice_loops *loops, int64_t p)
@@ -573,6 +599,15 @@ static void run_slices(const struct byi_call *call, const bool *reduced,
         run_columns(call, &axes, columns, team);
         return;
     }
+    if (loops->lines[wide] && are_lines(&axes, wide)) {
+        const int64_t few =
+            byi_min(BYI_COLUMNS, byi_ceil_div(kept->count, team));
+#pragma omp parallel for num_threads(team) if (team > 1)
+        for (int64_t i = 0; i < kept->count; i += few)
+            loops->lines[wide](call, &axes.reduced, i * rows.n,
+                               byi_min(few, kept->count - i), p);
+        return;
+    }
     if (columns && rows.rows == 1 && lanes > 1) {
         run_lanes(call, kept->count, rows.n, lanes, columns, team);
         return;
@@ -587,9 +622,10 @@ static void run_slices(const struct byi_call *call, const bool *reduced,
 static enum byoc_status unit_run_f32(const struct byi_call *call,
                                      struct byoc_error *err)
 {
-    static const struct slice_loops loops = {{unit_row, unit_row_f64},
+    static const struct slice_loops loops = {{unit_row, unit_F64},
                                              {unit_F32, unit_F64},
-                                             {unit_columns, unit_columns}};
+                                             {unit_columns, unit_columns},
+                                             {unit_lines_F32, unit_lines_F64}};
     bool reduced[BYI_MAX_RANK] = {false};
     reduced[byi_attr_axis(call->attrs, call->in->rank)] = true;
     BYI_TRY(byi_check_wide(call, call->in->dtype, err));
@@ -602,8 +638,10 @@ BYI_FLOAT_KERNEL(unit, unit_run_f32, NULL)
 static enum byoc_status mvn_run_f32(const struct byi_call *call,
                                     struct byoc_error *err)
 {
-    static const struct slice_loops loops = {
-        {mvn_rows, mvn_F64}, {mvn_F32, mvn_F64}, {mvn_columns, NULL}};
+    static const struct slice_loops loops = {{mvn_rows, mvn_F64},
+                                             {mvn_F32, mvn_F64},
+                                             {mvn_columns, NULL},
+                                             {NULL, NULL}};
     bool reduced[BYI_MAX_RANK] = {false};
     uint32_t n;
     const int64_t *axis = byi_attr_ints(call->attrs, "axis", &n);
