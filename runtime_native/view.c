@@ -126,14 +126,34 @@ static void square16_bytes(const uint8_t *src, int64_t in, uint8_t *dst,
 /* SQUARE(1) and SQUARE(2) in vectors, by squares of `side` by `side` elements.
  * The last squares overlap the squares before them.
  *
- * If there are fewer than `side` rows, name_few_rows() copies up to BLOCK bytes
- * of each row, and returns the number of columns that it copied; 0 if no square
+ * If there are fewer than `side` columns, and rows of the result are adjacent,
+ * name_narrow() writes `side` elements for each row: the next rows overwrite
+ * the excess. It returns the number of rows that it copied.
+ *
+ * If there are fewer than `side` rows, name_few_rows() copies up to BLOCK bytes of
+ * each row, and returns the number of columns that it copied; 0 if no square
  * fits. Its squares also read the source elements after the rows, but none
  * after the last column. It transposes to a buffer and copies the rows from
  * there, since short writes that alternate between many rows are slow. */
 #define SQUARES(name, square, side, size, type)                                \
-    static int64_t name##_few_rows(char *dst, int64_t out, const char *src,    \
-                                   int64_t in, int64_t rows, int64_t cols)     \
+    static int64_t name##_narrow(char *dst, const char *src, int64_t in,       \
+                                 int64_t rows, int64_t cols)                   \
+    {                                                                          \
+        const int64_t excess = byi_ceil_div(side - cols, cols);                \
+        type part[side * side] = {0}, block[side * side];                      \
+        int64_t r = 0;                                                         \
+        for (; r + side + excess <= rows; r += side) {                         \
+            for (int64_t c = 0; c < cols; c++)                                 \
+                memcpy(part + c * side, src + (r + c * in) * size,             \
+                       side * size);                                           \
+            square(part, side, block, side);                                   \
+            for (int64_t i = 0; i < side; i++, dst += cols * size)             \
+                memcpy(dst, block + i * side, side * size);                    \
+        }                                                                      \
+        return r;                                                              \
+    }                                                                          \
+    static int64_t name##_few_rows(char *dst, int64_t out, const char *src,         \
+                              int64_t in, int64_t rows, int64_t cols)          \
     {                                                                          \
         enum { WIDE = BLOCK / size };                                          \
         type block[side * WIDE];                                               \
@@ -150,7 +170,11 @@ static void square16_bytes(const uint8_t *src, int64_t in, uint8_t *dst,
                      int64_t rows, int64_t cols)                               \
     {                                                                          \
         if (cols < side || (rows < side && cols < MANY_COLUMNS)) {             \
-            square_##size(dst, out, src, in, rows, cols);                      \
+            const int64_t r = cols < side && out == cols                       \
+                                  ? name##_narrow(dst, src, in, rows, cols)    \
+                                  : 0;                                         \
+            square_##size(dst + r * out * size, out, src + r * size, in,       \
+                          rows - r, cols);                                     \
             return;                                                            \
         }                                                                      \
         if (rows < side) {                                                     \
