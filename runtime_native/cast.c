@@ -259,29 +259,65 @@ static enum byoc_status cast_strings(const struct byi_call *call,
     return status;
 }
 
+/* Write an integer, whose magnitude is given. */
+static void write_integer(bool negative, uint64_t size, char text[32])
+{
+    char digits[32], *at = digits + sizeof digits - 1;
+    *at = 0;
+    do
+        *--at = (char)('0' + size % 10);
+    while (size /= 10);
+    if (negative)
+        *--at = '-';
+    memcpy(text, at, (size_t)(digits + sizeof digits - at));
+}
+
+/* Write a finite float with at most 17 digits. */
+static void write_digits(double value, int digits, char text[32])
+{
+    char line[400]; /* the compiler warns, as if `digits` had no limit */
+    snprintf(line, sizeof line, "%.*g", digits, value);
+    memcpy(text, line, strlen(line) + 1);
+}
+
+/* Write a finite float with the fewest digits, of at least 6, from which it is
+ * read back: a binary search, since more digits are never farther off. */
+static void write_float(double value, bool single, char text[32])
+{
+    int least = 6, most = single ? 9 : 17;
+    while (least < most) {
+        const int digits = (least + most) / 2;
+        write_digits(value, digits, text);
+        const double parsed = strtod(text, NULL);
+        if (single ? (float)parsed == (float)value : parsed == value)
+            most = digits;
+        else
+            least = digits + 1;
+    }
+    write_digits(value, most, text);
+}
+
 /* Write element i of x as text of at most 31 bytes. The thread's locale must be
  * the C locale. */
 static void write_number(const struct byi_tensor *x, int64_t i, char text[32])
 {
-    const double value = byi_tensor_float(x, i);
-    const int most = x->dtype == BYOC_F64 ? 17 : 9;
     if (x->dtype == BYOC_U64) {
         uint64_t wide;
         memcpy(&wide, (const char *)x->data + i * 8, 8);
-        snprintf(text, 32, "%llu", (unsigned long long)wide);
-    } else if (!byi_dtype_is_float(x->dtype) &&
-               !byi_narrow_is_float(x->dtype)) {
-        snprintf(text, 32, "%lld", (long long)byi_tensor_int(x, i));
-    } else if (!isfinite(value)) {
-        strcpy(text, isnan(value) ? "NaN" : value < 0 ? "-INF" : "INF");
-    } else {
-        for (int digits = 6; digits <= most; digits++) {
-            snprintf(text, 32, "%.*g", digits, value);
-            const double parsed = strtod(text, NULL);
-            if (most == 9 ? (float)parsed == (float)value : parsed == value)
-                break;
-        }
+        write_integer(false, wide, text);
+        return;
     }
+    if (!byi_dtype_is_float(x->dtype) && !byi_narrow_is_float(x->dtype)) {
+        const int64_t value = byi_tensor_int(x, i);
+        write_integer(value < 0, value < 0 ? -(uint64_t)value : (uint64_t)value,
+                      text);
+        return;
+    }
+    const double value = byi_tensor_float(x, i);
+    if (!isfinite(value))
+        strcpy(text, isnan(value) ? "NaN" : value < 0 ? "-INF" : "INF");
+    else
+        write_float(value, x->dtype != BYOC_F64, text);
 }
 
 static enum byoc_status cast_to_strings(const struct byi_call *call,
