@@ -53,11 +53,12 @@ static void words_of(const struct byi_tensor *t, int64_t begin, int64_t n,
     }
 }
 
-/* The slot at which the search for a word begins: the upper bits of a product,
- * which depend on all bits of the word. */
+/* The slot at which the search for a word begins: the middle bits of a product,
+ * which depend on the word's lower half. The upper half is added to it, since
+ * the lower half of a small whole number of type double is 0. */
 static uint64_t first_slot(uint64_t word, uint64_t mask)
 {
-    return (word * UINT64_C(0x9e3779b97f4a7c15)) >> 32 & mask;
+    return ((word ^ word >> 32) * UINT64_C(0x9e3779b97f4a7c15)) >> 32 & mask;
 }
 
 static bool is_key(const struct map_table *t, const struct map_slot *slot,
