@@ -20,7 +20,8 @@
  *   up to six times for a product with one column;
  *   up to three times for a recurrent layer without gates;
  *   two to four times for elementwise operators of float16 and bfloat16, and
- *   up to six times for their softmax;
+ *   up to six times for their softmax, and up to a hundred times for their
+ *   windows and normalisations with few channels;
  *   twice for softmax of rows that are shorter than vectors;
  *   up to three times for layer normalisation of rows of thousands of elements;
  *   up to one and a half times for exp, tanh and the logistic function, and
@@ -122,11 +123,26 @@ static enum rating rate_layer_norm(const struct byoc_graph *g,
                                                                    : SLOWER;
 }
 
+/* Windows on float16 and bfloat16 are worth the reorders if the channels fill
+ * vectors; otherwise oneDNN runs its reference implementation. */
 static enum rating rate_image(const struct byoc_graph *g,
                               const struct byoc_graph_kernel *k)
 {
-    const char *layout = byoc_graph_string(&g->steps[k->first], "layout", "NC");
-    return byoc_graph_axis(layout, 'C') == 1 ? SLOWER : LIGHT;
+    const struct byoc_graph_step *step = &g->steps[k->first];
+    const char *layout = byoc_graph_string(step, "layout", "NC");
+    if (byoc_graph_axis(layout, 'C') != 1)
+        return LIGHT;
+    return dtype_of(g, k) != BYOC_F32 && strstr(step->name, "global") == NULL &&
+                   g->values[step->args[0]].dims[1] % LANES == 0
+               ? HEAVY
+               : SLOWER;
+}
+
+/* SLOWER for float16 and bfloat16. */
+static enum rating rate_lrn(const struct byoc_graph *g,
+                            const struct byoc_graph_kernel *k)
+{
+    return dtype_of(g, k) == BYOC_F32 ? HEAVY : SLOWER;
 }
 
 /* SLOWER if the convolution is depthwise on channels-first data: each output
@@ -216,6 +232,7 @@ static enum rating rate(const struct byoc_graph *g,
         {"dnnl.global_pool", rate_image},
         {"dnnl.resize", rate_image},
         {"dnnl.batch_norm", rate_along_axis},
+        {"dnnl.lrn", rate_lrn},
         {"dnnl.layer_norm", rate_layer_norm},
         {"dnnl.layer_norm_scale", rate_layer_norm},
         {"dnnl.instance_norm", rate_image},
@@ -238,13 +255,17 @@ static enum rating rate(const struct byoc_graph *g,
     return HEAVY;
 }
 
-/* Whether the kernel's type was measured: float32, and for reductions,
- * elementwise operators and softmax also float16 and bfloat16. */
+/* Whether the kernel's type was measured: float32, and for all but products,
+ * recurrent layers, layer normalisation and copies also float16 and bfloat16.
+ */
 static bool is_measured(const struct byoc_graph *g,
                         const struct byoc_graph_kernel *k)
 {
-    static const char *const narrow[] = {"dnnl.reduce", "dnnl.eltwise",
-                                         "dnnl.binary", "dnnl.softmax"};
+    static const char *const narrow[] = {
+        "dnnl.reduce",     "dnnl.eltwise",       "dnnl.binary",
+        "dnnl.softmax",    "dnnl.pool",          "dnnl.global_pool",
+        "dnnl.batch_norm", "dnnl.instance_norm", "dnnl.lrn",
+        "dnnl.resize"};
     for (uint32_t i = 0; i < BYI_COUNT(narrow); i++)
         if (strcmp(k->pattern, narrow[i]) == 0)
             return true;
