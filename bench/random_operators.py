@@ -9,11 +9,11 @@ import numpy as np
 
 TYPES = {"f": np.float32, "d": np.float64, "h": np.float16, "b": np.uint8,
          "c": np.int8, "w": np.int32, "i": np.int64, "u": np.uint32,
-         "?": np.bool_}
-# sizes of axes: small, odd, those of layers, long
+         "r": np.int16, "t": np.uint16, "v": np.uint64, "?": np.bool_}
+# sizes of axes: few, odd, those of layers, long
 SIZES = ((1, 2, 3, 4, 5, 7, 8), (9, 13, 17, 24, 31, 33, 49, 63, 65),
          (64, 80, 96, 128, 192, 197, 256, 300, 384, 500, 512, 768, 1000),
-         (1024, 2047, 3000, 4096, 10000, 50000))
+         (1024, 2047, 3000, 4096, 10000, 50000), (1, 3, 7, 17, 1000, 100003))
 MIN_ELEMENTS, MAX_ELEMENTS = 1000, 1 << 20  # elements of a tensor
 
 
@@ -28,7 +28,10 @@ class Draw:
         return self.random.randint(100) < percent
 
     def shape(self, min_rank=1, max_rank=4):
-        """Sizes of min_rank to max_rank axes."""
+        """Sizes of min_rank to max_rank axes; sometimes of up to six if the
+        operator takes four."""
+        if max_rank == 4 and min_rank < 3 and self.chance(25):
+            max_rank = 6
         while True:
             dims = [self.pick(self.pick(SIZES)) for _ in
                     range(self.random.randint(min_rank, max_rank + 1))]
@@ -71,12 +74,23 @@ def draw_cast(d, op, letter):
 
 def broadcast(d, dims):
     """The shape of an operand that broadcasts to dims."""
-    kind = d.pick(("same", "same", "some", "last", "one"))
-    if kind == "same":
-        return dims
-    if kind == "some":
-        return [1 if d.chance(50) else n for n in dims]
-    return dims[-1:] if kind == "last" else [1]
+    form = d.pick(("same", "same", "some", "last", "one", "column", "axis"))
+    keep = {"same": lambda i: True, "some": lambda i: d.chance(50),
+            "column": lambda i: i < len(dims) - 1}
+    if form == "axis":
+        axis = d.axis(dims)
+        keep[form] = lambda i: i == axis
+    if form in keep:
+        return [n if keep[form](i) else 1 for i, n in enumerate(dims)]
+    return dims[-1:] if form == "last" else [1]
+
+
+def draw_both(d, op, letter):
+    """Two operands that broadcast each other."""
+    dims = d.shape(2)
+    one = [1 if d.chance(40) else n for n in dims]
+    other = [n if m == 1 or d.chance(60) else 1 for n, m in zip(dims, one)]
+    return [d.tensor(one, letter), d.tensor(other, letter)], [], {}
 
 
 def draw_binary(d, op, letter):
@@ -88,6 +102,9 @@ def draw_binary(d, op, letter):
     keep = op in ("Pow", "PRelu", "BitShift") or d.chance(70)
     attrs = {"direction": d.pick(("LEFT", "RIGHT"))} if op == "BitShift" else {}
     return pair if keep else pair[::-1], [], attrs
+
+
+draw_narrow = draw_binary  # on types that models seldom have
 
 
 def draw_variadic(d, op, letter):
@@ -341,6 +358,71 @@ def draw_matmul(d, op, letter):
         [x], [d.tensor([k, n], letter)], {})
 
 
+def draw_regions(d, op, letter):
+    x, n = image(d, letter), d.pick((1, 20, 100))
+    rois = abs(d.tensor([n, 4], "f")) * np.float32(x.shape[2] / 2)
+    rois[:, 2:] += rois[:, :2]
+    if op == "RoiAlign":
+        return [x], [rois, np.zeros(n, np.int64)], {
+            "opset": 16, "output_height": 7, "output_width": d.pick((1, 7, 14)),
+            "sampling_ratio": d.pick((0, 1, 2)), "mode": d.pick(("avg", "max"))}
+    rois = np.concatenate([np.zeros([n, 1], np.float32), rois], 1)
+    return [x], [np.round(rois)], {"pooled_shape": [7, 7]}
+
+
+def draw_random(d, op, letter):
+    """Operators that draw numbers themselves."""
+    if op == "Multinomial":
+        return [d.tensor([d.pick((1, 100)), d.pick((3, 1000))], letter)], [], {
+            "sample_size": d.pick((1, 100)), "seed": 1.0}
+    return [abs(d.tensor(d.shape(), letter)) % 1], [], {"seed": 1.0}
+
+
+def words(d, *dims):
+    """Strings, of which 99 differ."""
+    return np.array(["w%d" % k for k in d.ints(99, *dims).flat],
+                    object).reshape(dims)
+
+
+def draw_texts(d, op, letter):
+    """Operators on strings."""
+    n = d.pick((17, 1000, 20000))
+    x, known = words(d, n), ["w%d" % k for k in range(99)]
+    ml = {"domain": "ai.onnx.ml"}
+    return {
+        "Cast": lambda: ([d.tensor([n], letter)], [], {"to": 8}),
+        "Concat": lambda: ([x, words(d, n)], [], {"axis": 0}),
+        "Equal": lambda: ([x, words(d, d.pick((1, n)))], [], {}),
+        "Expand": lambda: ([x[:, None].copy()], [np.array([n, 7])], {}),
+        "Gather": lambda: ([x, d.ints(n, 1000)], [], {}),
+        "LabelEncoder": lambda: ([x], [], {
+            "keys_strings": known, "values_int64s": list(range(99)), **ml}),
+        "OneHotEncoder": lambda: ([x], [], {"cats_strings": known, **ml}),
+        "Transpose": lambda: ([words(d, 7, n)], [], {"perm": [1, 0]}),
+        "Unique": lambda: ([x], [], {"outputs": 4}),
+        "Where": lambda: ([d.tensor([n], "?"), x, words(d, n)], [], {}),
+    }[op]()
+
+
+def draw_features(d, op, letter):
+    """Operators of ai.onnx.ml on rows of features."""
+    dims = d.shape(2, 2)
+    n, targets = dims[1], d.pick((1, 3, 10))
+    some = [float(k) for k in d.random.randn(max(dims[1] * targets, targets))]
+    linear = {"coefficients": some, "intercepts": some[:targets]}
+    attrs = {
+        "Binarizer": {"threshold": 0.5},
+        "Imputer": {"imputed_value_floats": some[:n],
+                    "replaced_value_float": 0.0},
+        "LinearClassifier": {"classlabels_ints": list(range(targets)),
+                             "outputs": 2, **linear},
+        "LinearRegressor": {"targets": targets, **linear},
+        "Normalizer": {"norm": d.pick(("L1", "L2", "MAX"))},
+        "Scaler": {"scale": some[:n], "offset": some[:n]},
+    }[op]
+    return [d.tensor(dims, letter)], [], {"domain": "ai.onnx.ml", **attrs}
+
+
 def draw_contrib(d, op, letter):
     """Operators of com.microsoft."""
     dims = d.shape(3, 3)
@@ -420,6 +502,17 @@ DRAWS = {
     "contrib": ("FastGelu BiasGelu QuickGelu SkipLayerNormalization "
                 "SkipSimplifiedLayerNormalization FusedMatMul", "f"),
     "heads": ("Attention RotaryEmbedding", "f"),
+    "narrow": ("Add:bcrtv Mul:bctv Sub:dhb Div:dhbc Max:dhbc Min:hb Less:bd "
+               "Equal:bd Greater:dw Mod:bc Pow:d PRelu:dh BitShift:bv "
+               "BitwiseOr:bcr", "f"),
+    "both": ("Add:fhdwi Sub:fdwi Mul:fdwi Div:fdwi Max:fdwi Pow Equal:fwi? "
+             "Less:fwid And:? BitwiseAnd:wi Mod:wi", "f"),
+    "regions": ("RoiAlign MaxRoiPool", "f"),
+    "random": ("Bernoulli Multinomial RandomNormalLike RandomUniformLike", "f"),
+    "texts": ("Cast Concat Equal Expand Gather LabelEncoder OneHotEncoder "
+              "Transpose Unique Where", "fi"),
+    "features": ("Binarizer Imputer LinearClassifier LinearRegressor "
+                 "Normalizer Scaler", "f"),
 }
 
 
