@@ -584,8 +584,8 @@ static void bin_pixels(double begin, double size, int64_t bins, int64_t bin,
     const double part = size / (double)bins;
     const double low = floor((double)bin * part) + begin;
     const double high = ceil((double)(bin + 1) * part) + begin;
-    *first = (int64_t)fmin(fmax(low, 0), (double)pixels);
-    *end = (int64_t)fmin(fmax(high, 0), (double)pixels);
+    *first = low <= 0 ? 0 : low < (double)pixels ? (int64_t)low : pixels;
+    *end = high <= 0 ? 0 : high < (double)pixels ? (int64_t)high : pixels;
 }
 
 #define MAX_OF_BIN(id, type)                                                   \
@@ -635,16 +635,17 @@ static enum byoc_status roi_pool_float(const struct byi_call *call,
         const int team =
             byi_team(call, channels * byi_span(x, 2, 4) + channels * h * w);
 #pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
-        for (int64_t b = 0; b < channels * h * w; b++) {
+        for (int64_t b = 0; b < channels * h; b++) {
+            const int64_t plane = first + b / h;
             int64_t row[2], col[2];
-            bin_pixels(roi[2], rows, h, b % (h * w) / w, x->dims[2], &row[0],
-                       &row[1]);
-            bin_pixels(roi[1], cols, w, b % w, x->dims[3], &col[0], &col[1]);
-            const int64_t plane = first + b / (h * w);
-            byi_put_real(y, i * channels * h * w + b,
-                         x->dtype == BYOC_F32
-                             ? max_of_bin_F32(x, plane, row, col)
-                             : max_of_bin_F64(x, plane, row, col));
+            bin_pixels(roi[2], rows, h, b % h, x->dims[2], &row[0], &row[1]);
+            for (int64_t j = 0; j < w; j++) {
+                bin_pixels(roi[1], cols, w, j, x->dims[3], &col[0], &col[1]);
+                byi_put_real(y, (i * channels * h + b) * w + j,
+                             x->dtype == BYOC_F32
+                                 ? max_of_bin_F32(x, plane, row, col)
+                                 : max_of_bin_F64(x, plane, row, col));
+            }
         }
     }
     return BYOC_OK;
