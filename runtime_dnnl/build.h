@@ -518,6 +518,9 @@ struct byi_core {
     uint32_t step; /* the step of the kernel */
     byi_dn_make *make;
     const void *params; /* of make */
+    /* whether byoc's own kernels run the primitive with the post-ops; NULL:
+     * they never do */
+    bool (*is_fast)(const void *params, const struct byi_posts *posts);
     /* the primitive's arguments besides the source, post-ops and dst */
     uint32_t n_args;
     struct byi_core_arg args[4];

@@ -412,8 +412,22 @@ static enum byoc_status try_fusion(struct byi_build *b, struct byi_core *core,
         is_small ? elements * byi_max(core->terms, 1) : elements, b->err);
 }
 
-/* Find the longest fusion that oneDNN creates: tries the largest number of
- * items first and, for each number, an in-place sum before a binary operand. */
+/* Whether byoc's own kernels run the fusion if its sum becomes a binary
+ * operand. They write dst before they apply the post-ops after the first one,
+ * so only the first one can be a sum; oneDNN's kernels can be slower by far. */
+static bool prefers_operand(struct byi_build *b, const struct byi_core *core,
+                            const struct byi_chain *chain, uint32_t next,
+                            const struct byi_fusion *summed)
+{
+    struct byi_fusion f;
+    return summed->sum > 0 && core->is_fast &&
+           plan_fusion(b, core, chain, next, summed->posts.n, false, &f) &&
+           core->is_fast(core->params, &f.posts);
+}
+
+/* Find the longest fusion that can be created: tries the largest number of
+ * items first and, for each number, an in-place sum before a binary operand,
+ * unless prefers_operand(). */
 static enum byoc_status choose_fusion(struct byi_build *b,
                                       struct byi_core *core,
                                       const struct byi_chain *chain,
@@ -425,7 +439,8 @@ static enum byoc_status choose_fusion(struct byi_build *b,
         most = BYI_MAX_POSTS;
     for (uint32_t n = most + 1; n-- > 0;) {
         for (int with_sum = !core->no_sum; with_sum >= 0; with_sum--) {
-            if (!plan_fusion(b, core, chain, next, n, with_sum, f))
+            if (!plan_fusion(b, core, chain, next, n, with_sum, f) ||
+                (with_sum && prefers_operand(b, core, chain, next, f)))
                 continue;
             const enum byoc_status status = try_fusion(b, core, f, prim);
             if (status != BYOC_EUNSUPPORTED)

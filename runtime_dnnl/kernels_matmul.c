@@ -219,6 +219,7 @@ static enum byoc_status build_product(struct byi_build *b, bool ta, bool tb)
     BYI_TRY(byi_dn_chain_read(b, 1, b->kernel->n_steps, 0, &chain));
     struct byi_core core = {.make = byi_dn_make_matmul,
                             .params = &m.p,
+                            .is_fast = byi_matmul_is_fast,
                             .n_args = 1,
                             .args = {{BYI_ARG_WEIGHTS, &m.weights, m.pack},
                                      {BYI_ARG_BIAS, &m.bias, false}},

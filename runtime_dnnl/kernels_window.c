@@ -267,6 +267,7 @@ enum byoc_status byi_dn_build_conv(struct byi_build *b)
         c.p.bias = c.bias.desc;
     struct byi_core core = {.make = byi_dn_make_conv,
                             .params = &c.p,
+                            .is_fast = byi_conv_is_fast,
                             .n_args = next ? 2 : 1,
                             .args = {{BYI_ARG_WEIGHTS, &c.weights, true},
                                      {BYI_ARG_BIAS, &c.bias, false}},

@@ -102,6 +102,10 @@ const char *byi_prim_impl(const struct byi_prim *prim);
 /* Whether byoc's own kernels run the convolution, without post-ops, on
  * channels-first data, faster than after a reorder of the data. */
 bool byi_conv_reads_planes(const struct byi_dnnl_conv *p);
+/* Whether byoc's own kernels run the convolution, a struct byi_dnnl_conv, or
+ * the product, a struct byi_dnnl_matmul, with the post-ops. */
+bool byi_conv_is_fast(const void *params, const struct byi_posts *posts);
+bool byi_matmul_is_fast(const void *params, const struct byi_posts *posts);
 /* Whether the primitive is a reference implementation, which is far slower than
  * the others. */
 bool byi_prim_is_ref(const struct byi_prim *prim);

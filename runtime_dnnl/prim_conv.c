@@ -82,6 +82,18 @@ bool byi_conv_reads_planes(const struct byi_dnnl_conv *p)
     return suits_planes(p, &fast) && byi_f32_planar_pays(&fast.conv);
 }
 
+bool byi_conv_is_fast(const void *params, const struct byi_posts *posts)
+{
+    struct byi_dn_fast fast;
+    return byi_dn_fast_conv(params, posts, &fast);
+}
+
+bool byi_matmul_is_fast(const void *params, const struct byi_posts *posts)
+{
+    struct byi_dn_fast fast;
+    return byi_dn_fast_matmul(params, posts, &fast);
+}
+
 enum byoc_status byi_prim_new_conv(const struct byi_dnnl *lib,
                                    const struct byi_dnnl_conv *p,
                                    const struct byi_posts *posts,

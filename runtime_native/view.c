@@ -130,8 +130,8 @@ static void square16_bytes(const uint8_t *src, int64_t in, uint8_t *dst,
  * name_narrow() writes `side` elements for each row: the next rows overwrite
  * the excess. It returns the number of rows that it copied.
  *
- * If there are fewer than `side` rows, name_few_rows() copies up to BLOCK bytes of
- * each row, and returns the number of columns that it copied; 0 if no square
+ * If there are fewer than `side` rows, name_few_rows() copies up to BLOCK bytes
+ * of each row, and returns the number of columns that it copied; 0 if no square
  * fits. Its squares also read the source elements after the rows, but none
  * after the last column. It transposes to a buffer and copies the rows from
  * there, since short writes that alternate between many rows are slow. */
@@ -152,8 +152,8 @@ static void square16_bytes(const uint8_t *src, int64_t in, uint8_t *dst,
         }                                                                      \
         return r;                                                              \
     }                                                                          \
-    static int64_t name##_few_rows(char *dst, int64_t out, const char *src,         \
-                              int64_t in, int64_t rows, int64_t cols)          \
+    static int64_t name##_few_rows(char *dst, int64_t out, const char *src,    \
+                                   int64_t in, int64_t rows, int64_t cols)     \
     {                                                                          \
         enum { WIDE = BLOCK / size };                                          \
         type block[side * WIDE];                                               \

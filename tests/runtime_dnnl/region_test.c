@@ -104,6 +104,29 @@ static void test_residual_read_again(void **state)
     region_close(&g);
 }
 
+/* byoc's own kernels add only first in the memory of an operand: after another
+ * post-op they read it, since oneDNN's transposed convolutions are slow */
+static void test_late_sum(void **state)
+{
+    (void)state;
+    struct region g;
+    struct region_report r;
+    region_open(&g);
+    uint32_t x = region_input(&g, 1, 32, 5, 6, -1);
+    uint32_t z = region_input(&g, 1, 24, 10, 12, -1);
+    uint32_t w = region_const(&g, 32, 24, 4, 4, -1);
+    region_kernel(&g, "nn.relu", "{}", IDS(z));
+    uint32_t skip = region_end(&g);
+    region_kernel(&g, "nn.conv2d_transpose",
+                  "{\"strides\":[2,2],\"padding\":[1,1,1,1]}", IDS(x, w));
+    region_post(&g, "nn.relu", "{}", NONE, false);
+    region_post(&g, "add", "{}", skip, false);
+    expect(&g, region_end(&g), tolerance, &r);
+    assert_non_null(
+        strstr(r.trace, "nn.conv2d_transpose+nn.relu+add:transposed"));
+    region_close(&g);
+}
+
 /* conv(x) + x: source and summand are one tensor */
 static void test_conv_plus_source(void **state)
 {
@@ -1021,6 +1044,7 @@ int main(void)
         cmocka_unit_test(test_conv_bias_relu),
         cmocka_unit_test(test_residual),
         cmocka_unit_test(test_residual_read_again),
+        cmocka_unit_test(test_late_sum),
         cmocka_unit_test(test_conv_plus_source),
         cmocka_unit_test(test_activations),
         cmocka_unit_test(test_chains),
