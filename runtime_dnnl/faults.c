@@ -216,6 +216,18 @@ const char *byi_fault_elt_only(const struct byi_posts *posts)
     return NULL;
 }
 
+/* 2.6 computes post-ops of batch normalisation other than ReLU one element at a
+ * time, which is slower than a primitive of their own. */
+const char *byi_fault_batch_norm(const struct byi_posts *posts)
+{
+    const uint32_t n = posts ? posts->n : 0;
+    if (n == 0 || (n == 1 && posts->at->kind == BYI_POST_ELT &&
+                   posts->at->alg == BYI_ELT_RELU && posts->at->alpha == 0))
+        return NULL;
+    return "found post-ops other than one ReLU, expected none, since oneDNN "
+           "computes them without vectors here";
+}
+
 const char *byi_fault_pool(int major, const struct byi_dnnl_pool *p)
 {
     (void)major;

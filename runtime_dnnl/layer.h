@@ -213,6 +213,7 @@ const char *byi_fault_matmul(int major, const struct byi_dnnl_matmul *p,
 const char *byi_fault_binary(int major, const struct byi_dnnl_binary *p,
                              const struct byi_posts *posts);
 const char *byi_fault_elt_only(const struct byi_posts *posts);
+const char *byi_fault_batch_norm(const struct byi_posts *posts);
 const char *byi_fault_pool(int major, const struct byi_dnnl_pool *p);
 const char *byi_fault_prelu(const struct byi_dnnl_prelu *p);
 /* Checks after creation: they refuse implementations, named `impl`, that are

@@ -265,7 +265,7 @@ enum byoc_status byi_prim_new_batch_norm(const struct byi_dnnl *lib,
                                          struct byi_prim **prim,
                                          struct byoc_error *err)
 {
-    BYI_TRY(byi_fault_status(byi_fault_elt_only(posts), err));
+    BYI_TRY(byi_fault_status(byi_fault_batch_norm(posts), err));
     const unsigned flags =
         (p->computes_mean ? 0u : (unsigned)dnnl_use_global_stats) |
         (unsigned)dnnl_use_scale | (unsigned)dnnl_use_shift;

@@ -483,6 +483,29 @@ static void test_norms(void **state)
     region_close(&g);
 }
 
+/* oneDNN computes post-ops of norms other than ReLU without vectors */
+static void test_norm_posts(void **state)
+{
+    static const char *const posts[] = {"nn.leaky_relu", "tanh"};
+    (void)state;
+    for (size_t i = 0; i < BYI_COUNT(posts); i++) {
+        struct region g;
+        struct region_report r;
+        region_open(&g);
+        uint32_t x = region_input(&g, 1, 13, 9, 8, -1);
+        uint32_t w = region_const(&g, 13, 13, 3, 3, -1);
+        region_kernel(&g, "nn.conv2d", PAD1, IDS(x, w));
+        uint32_t y = region_end(&g);
+        region_kernel(
+            &g, "nn.instance_norm", "{}",
+            IDS(y, region_positive(&g, 13, -1), region_const(&g, 13, -1)));
+        region_post(&g, posts[i], "{}", NONE, false);
+        expect(&g, region_end(&g), tolerance, &r);
+        assert_null(strstr(r.trace, "nn.instance_norm+"));
+        region_close(&g);
+    }
+}
+
 /* concatenation and its readers stay channels-last; slices are views */
 static void test_concat_split(void **state)
 {
@@ -1055,6 +1078,7 @@ int main(void)
         cmocka_unit_test(test_matmul_shapes),
         cmocka_unit_test(test_attention),
         cmocka_unit_test(test_norms),
+        cmocka_unit_test(test_norm_posts),
         cmocka_unit_test(test_concat_split),
         cmocka_unit_test(test_gathered_concat),
         cmocka_unit_test(test_gathered_scale),
