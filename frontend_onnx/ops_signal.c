@@ -270,23 +270,29 @@ static byi_id emit_frame_positions(struct byi_import *o, byi_id x, byi_id step,
 }
 
 /* STFT of 16-bit floats is computed in float32: rounding the product of frame
- * and window would add noise to every frequency. */
+ * and window would add noise to every frequency. PyTorch's exporter and ONNX
+ * Runtime omit the last axis of a real signal. */
 static void convert_stft(struct byi_import *o)
 {
     const enum byoc_dtype dtype = byi_import_dtype(o, byi_import_in(o, 0));
     const enum byoc_dtype compute_dtype =
         dtype == BYOC_F64 ? BYOC_F64 : BYOC_F32;
-    const byi_id x = byi_import_cast(o, byi_import_in(o, 0), compute_dtype);
+    const byi_id signal =
+        byi_import_cast(o, byi_import_in(o, 0), compute_dtype);
     const byi_id window = byi_import_in(o, 2);
+    const uint32_t rank = byi_import_rank(o, signal);
+    const byi_id x = rank == 2
+                         ? byi_import_expand(o, signal, 1, (const int64_t[]){2})
+                         : signal;
     const bool onesided = byi_import_int(o, "onesided", 1) != 0;
     const byi_id step = read_scalar(o, 1, BYOC_I64);
     const byi_id length = emit_frame_length(o);
 
-    if (byi_import_ok(o) && byi_import_rank(o, x) != 3)
-        byi_import_fail(
-            o, BYOC_ETYPE,
-            "the signal has rank %u, expected 3 (batch, time, parts)",
-            byi_import_rank(o, x));
+    if (byi_import_ok(o) && rank != 2 && rank != 3)
+        byi_import_fail(o, BYOC_ETYPE,
+                        "the signal has rank %u, expected 2 (batch, time) or 3 "
+                        "(batch, time, parts)",
+                        rank);
     byi_id frames = byi_import_emit(
         o, BYI_OP_TAKE, ARGS(x, emit_frame_positions(o, x, step, length)),
         ATTRS(AN_INT("axis", 1)));

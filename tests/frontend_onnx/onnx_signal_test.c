@@ -34,10 +34,14 @@ static void transforms(void **state)
     attr_int(&b, dft, "onesided", 1);
     attr_int(&b, node(&b, "DFT", "a", "b"), "inverse", 1);
     node(&b, "STFT", "x n w", "c");
+    input(&b, "real", "2 64");
+    node(&b, "STFT", "real n w", "d");
     output(&b, "b");
     output(&b, "c");
+    output(&b, "d");
     EXPECT(&b, "dft(%x, %n, onesided=true)", "inverse=true", "take(%x, ",
-           "axis=1)", "multiply(", "axis=2, onesided=true)");
+           "axis=1)", "multiply(", "axis=2, onesided=true)",
+           "expand_dims(%real, axis=[2])", "axis=2, onesided=true)");
 }
 
 static void bad_transforms(void **state)
@@ -48,7 +52,7 @@ static void bad_transforms(void **state)
     } cases[] = {
         {"2 64 3", "DFT", "x", "the last axis of x has size 3, expected 1",
          BYOC_ETYPE},
-        {"2 64", "STFT", "x n - n", "the signal has rank 2, expected 3",
+        {"64", "STFT", "x n - n", "the signal has rank 1, expected 2 (batch",
          BYOC_ETYPE},
         {"2 64 1", "STFT", "x n", "neither a window nor a frame_length",
          BYOC_EPARSE},

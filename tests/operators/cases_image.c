@@ -328,8 +328,8 @@ static void stft(struct draw *d)
     const int64_t step = draw_int(d, 1, 6);
     const bool window = draw_chance(d, 60);
 
-    draw_operand(d, d->dtype, 3, (int64_t[]){draw_int(d, 1, 3), n, 1},
-                 ORDINARY);
+    draw_operand(d, d->dtype, (uint32_t)draw_int(d, 2, 3),
+                 (int64_t[]){draw_int(d, 1, 3), n, 1}, ORDINARY);
     draw_ints(d, BYOC_I64, -1, &step, draw_chance(d, 50));
     if (window)
         draw_operand(d, d->dtype, 1, &length, ORDINARY);
