@@ -196,9 +196,13 @@ static void convert_rotary(struct byi_import *o)
         emit_token_rows(o, byi_import_in(o, table), positions, heads_first),
         emit_token_rows(o, byi_import_in(o, table + 1), positions,
                         heads_first)};
-    const byi_id shape = byi_import_shape_of(o, byi_import_in(o, 0));
-    o->out[0] = byi_import_reshape(
-        o, byi_rotary_apply(o, x, tables, interleaved), shape, false);
+    x = byi_rotary_apply(o, x, tables, interleaved);
+    /* with a constant target the last dim stays known */
+    const int64_t joined[] = {0, 0, last};
+    o->out[0] =
+        heads_first
+            ? x
+            : byi_import_reshape(o, x, byi_import_vector(o, 3, joined), false);
 }
 
 /* clang-format off */

@@ -254,6 +254,23 @@ static void rotary_refused(void **state)
     }
 }
 
+/* The last dim of the result is known if that of x is: attention needs it. */
+static void rotary_symbolic(void **state)
+{
+    struct build b = begin_contrib(17);
+    (void)state;
+
+    input(&b, "x", "N M 12");
+    typed_input(&b, "p", ONNX__TENSOR_PROTO__DATA_TYPE__INT64, "N M");
+    floats(&b, "t", 2, (const int64_t[]){5, 3});
+    contrib(&b, "RotaryEmbedding", "x p t t", "r");
+    Onnx__NodeProto *n = contrib(&b, "MultiHeadAttention", "r r r", "y");
+    attr_int(&b, n, "num_heads", 2);
+    output(&b, "y");
+    EXPECT(&b, "reshape(%x, [0, 0, 2, 6])", "take(", "concatenate(",
+           "[0, 0, 12])", "nn.softmax(");
+}
+
 /* The messages say what is wrong with a GatherBlockQuantized. */
 static void gather_blocks_refused(void **state)
 {
@@ -325,6 +342,7 @@ int main(void)
         cmocka_unit_test(grouped_refused),
         cmocka_unit_test(refused),
         cmocka_unit_test(rotary_refused),
+        cmocka_unit_test(rotary_symbolic),
         cmocka_unit_test(gather_blocks_refused),
         cmocka_unit_test(not_imported),
     };
