@@ -7,6 +7,7 @@
 #include "frontend_onnx/import.h"
 
 #include <math.h>
+#include <string.h>
 
 static byi_id emit_gemm(struct byi_import *o)
 {
@@ -95,6 +96,34 @@ static void convert_fused_matmul(struct byi_import *o)
     o->out[0] = byi_import_scale(o, y, byi_import_float(o, "alpha", 1.0));
 }
 
+/* CDist(a, b): the distances of the rows of a (m, k) to those of b (n, k), by
+ * |a - b|^2 = |a|^2 - 2 a b + |b|^2; below 0 is rounding. */
+static void convert_cdist(struct byi_import *o)
+{
+    static const char text[] =
+        "fn (%a, %b) {"
+        "  %aa = sum(multiply(%a, %a), axis=[1], keepdims=true);"
+        "  %bb = sum(multiply(%b, %b), axis=[1], keepdims=false);"
+        "  %ab = nn.matmul(%a, %b, transpose_b=true);"
+        "  maximum(add(subtract(%aa, multiply(%ab, 2)), %bb), 0)"
+        "}";
+    const char *metric = byi_import_string(o, "metric", "sqeuclidean");
+    const bool root = strcmp(metric, "euclidean") == 0;
+
+    if (!root && strcmp(metric, "sqeuclidean") != 0)
+        byi_import_refuse(o,
+                          "metric is '%s', expected 'euclidean' or "
+                          "'sqeuclidean'",
+                          metric);
+    for (uint32_t i = 0; i < 2 && byi_import_ok(o); i++)
+        if (byi_import_rank(o, byi_import_in(o, i)) != 2)
+            byi_import_fail(o, BYOC_ETYPE, "%c has rank %u, expected 2",
+                            "ab"[i], byi_import_rank(o, byi_import_in(o, i)));
+    const byi_id y = byi_import_text(
+        o, text, ARGS(byi_import_in(o, 0), byi_import_in(o, 1)), NO_ATTRS);
+    o->out[0] = root ? byi_import_call(o, BYI_OP_SQRT, y) : y;
+}
+
 /* clang-format off */
 static const struct byi_onnx_op rows[] = {
     {"Einsum", 12, 1, BYI_MAX_ARGS, byi_import_convert_same, BYI_OP_EINSUM},
@@ -107,6 +136,7 @@ static const struct byi_onnx_op rows[] = {
 
 /* clang-format off */
 static const struct byi_onnx_op microsoft[] = {
+    {"CDist", 1, 2, 2, convert_cdist, BYI_OP_NONE},
     {"FusedGemm", 1, 2, 3, convert_fused_gemm, BYI_OP_NONE},
     {"FusedMatMul", 1, 2, 2, convert_fused_matmul, BYI_OP_NONE},
     {"TransposeMatMul", 1, 2, 2, convert_fused_matmul, BYI_OP_NONE},

@@ -62,6 +62,20 @@ static void fused_products(void **state)
 
 /* Scales that are not constant: one number scales exact sums. Dequantised terms
  * round one by one, and a sum halfway between two results may go either way. */
+static void distances(void **state)
+{
+    struct build b = begin_contrib(17);
+    (void)state;
+
+    input(&b, "x", "N 8");
+    floats(&b, "w", 2, (const int64_t[]){4, 8});
+    contrib(&b, "CDist", "x w", "s");
+    attr_string(&b, contrib(&b, "CDist", "x w", "d"), "metric", "euclidean");
+    output(&b, "s");
+    output(&b, "d");
+    EXPECT(&b, "sum(", "transpose_b=true", "maximum(", "sqrt(");
+}
+
 static void quantized_gemm(void **state)
 {
     struct build b = begin_contrib(17);
@@ -200,6 +214,7 @@ static void refused(void **state)
         {"Attention", "x m", NULL, "num_heads is 0", BYOC_EPARSE},
         {"QLinearConcat", "w w w", NULL, "found 3 inputs, expected 2 + 3",
          BYOC_EPARSE},
+        {"CDist", "m x", NULL, "b has rank 3, expected 2", BYOC_ETYPE},
         {"Sampling", "x", NULL,
          "operator Sampling (domain com.microsoft, opset 1) is not supported",
          BYOC_EUNSUPPORTED},
@@ -336,6 +351,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(activations),
         cmocka_unit_test(fused_products),
+        cmocka_unit_test(distances),
         cmocka_unit_test(quantized_gemm),
         cmocka_unit_test(packed_attention),
         cmocka_unit_test(grouped_attention),

@@ -119,6 +119,17 @@ static void fused_matmul(struct draw *d)
         draw_attr_float(d, "alpha", (float)draw_int(d, -8, 8) / 4);
 }
 
+static void distances(struct draw *d)
+{
+    const int64_t m = draw_int(d, 1, 20), k = draw_int(d, 1, 20),
+                  n = draw_int(d, 1, 36);
+
+    draw_operand(d, d->dtype, 2, (int64_t[]){m, k}, ORDINARY);
+    draw_operand(d, d->dtype, 2, (int64_t[]){n, k}, ORDINARY);
+    /* the square root of a distance near 0 has few exact digits */
+    draw_attr_string(d, "metric", "sqeuclidean");
+}
+
 static void fused_gemm(struct draw *d)
 {
     static const char *const functions[] = {"Relu", "Tanh", "Sigmoid",
@@ -689,6 +700,7 @@ static const struct op_case rows[] = {
     {"FastGelu", 1, "fh", biased, ORDINARY, 1, 1e-5, MS, false},
     {"FusedConv", 1, "f", fused_conv, ORDINARY, 1, 1e-4, MS, false},
     {"FusedGemm", 1, "f", fused_gemm, ORDINARY, 1, 1e-4, MS, false},
+    {"CDist", 1, "f", distances, ORDINARY, 1, 1e-4, MS, false},
     {"FusedMatMul", 1, "fh", fused_matmul, ORDINARY, 1, 1e-4, MS, false},
     {"Gelu", 1, "fh", draw_same, ORDINARY, 1, 1e-5, MS, false},
     {"Attention", 23, "fh", standard_attention, ORDINARY, 4, 1e-4, NULL, false},
