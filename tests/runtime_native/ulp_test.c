@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ulp_test.c: bounds the errors of the float32 loops of every instruction set,
- * in units in the last place of the result. Tests every N-th bit pattern,
- * including denormals, infinities and NaN. ULP_STRIDE=1 in the environment
- * tests all 2^32 and prints the largest errors.
+ * and of those of float64 that approximate a function, in units in the last
+ * place of the result. Tests every N-th bit pattern, including denormals,
+ * infinities and NaN. ULP_STRIDE=1 in the environment tests all 2^32 and prints
+ * the largest errors.
  */
+#include <float.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -177,9 +179,76 @@ static void test_vectors(void **state)
     byi_simd_use(byi_isa_widest());
 }
 
+/* --- float64 -------------------------------------------------------------- */
+
+/* The distance of two neighbours of float64 at v. */
+static double unit64_at(double v)
+{
+    int exponent;
+    frexp(v, &exponent);
+    return ldexp(1, (v == 0 || exponent < -1021 ? -1021 : exponent) - 53);
+}
+
+/* Numbers of every size up to 1024, of both signs, and special ones. */
+static void fill_doubles(double x[BLOCK])
+{
+    static const double odd[] = {0, INFINITY, NAN, 0x1p-1074, DBL_MAX, 746};
+    const int special = 2 * (int)BYI_COUNT(odd);
+    for (int i = 0; i < BLOCK; i++) {
+        const double size =
+            i < special
+                ? odd[i / 2]
+                : ldexp(1 + fmod(i * 0.618033988749895, 1), (i * 7) % 70 - 61);
+        x[i] = i % 2 ? -size : size;
+    }
+}
+
+static void check_doubles(enum byi_op_id op, double bound, const double *x)
+{
+    static double y[BLOCK];
+    const double none[4] = {0};
+    byi_simd()->unary_f64[op](x, y, BLOCK, none);
+    for (int i = 0; i < BLOCK; i++) {
+        const double want = byi_unary_plain(op, x[i], none);
+        double alone;
+        byi_simd()->unary_f64[op](x + i, &alone, 1, none);
+        const bool same = isnan(want) ? isnan(y[i]) && isnan(alone)
+                                      : memcmp(&alone, y + i, 8) == 0;
+        const bool near = isfinite(want)
+                              ? fabs(y[i] - want) <= bound * unit64_at(want) &&
+                                    !signbit(y[i]) == !signbit(want)
+                              : isnan(want) || y[i] == want;
+        if (!same || !near)
+            fail_msg("%s of %a: found %a, alone %a, expected %a within %g ulp; "
+                     "instruction set %s",
+                     byi_op(op)->name, x[i], y[i], alone, want, bound,
+                     byi_isa_name(byi_simd()->isa));
+    }
+}
+
+static void test_doubles(void **state)
+{
+    static const struct {
+        enum byi_op_id op;
+        double bound;
+    } wide[] = {{BYI_OP_EXP, 3},
+                {BYI_OP_TANH, 5},
+                {BYI_OP_SIGMOID, 4},
+                {BYI_OP_NN_SILU, 5}};
+    static double x[BLOCK];
+    (void)state;
+    fill_doubles(x);
+    for (size_t f = 0; f < BYI_COUNT(wide); f++)
+        for (int isa = 0; isa < BYI_N_ISAS; isa++)
+            if (byi_simd_use((enum byi_isa)isa))
+                check_doubles(wide[f].op, wide[f].bound, x);
+    byi_simd_use(byi_isa_widest());
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_bounds),
-                                       cmocka_unit_test(test_vectors)};
+                                       cmocka_unit_test(test_vectors),
+                                       cmocka_unit_test(test_doubles)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
