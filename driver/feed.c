@@ -555,8 +555,7 @@ static bool has_min_values(const int16_t *integers, int64_t n)
     return distinct >= MIN_VALUES;
 }
 
-/* Set *step to the step of an 8-bit quantisation of which all n values, float32
- * or 8-bit integers, are multiples; to 0 if there is none. */
+/* byi_quantisation_step() for n values, float32 or 8-bit integers. */
 static enum byoc_status read_step(const struct byi_tensor *t, int64_t n,
                                   double *step, struct byoc_error *err)
 {
@@ -578,13 +577,16 @@ static enum byoc_status read_step(const struct byi_tensor *t, int64_t n,
     return BYOC_OK;
 }
 
-/* Whether values of this type may be quantised. */
-static bool may_be_quantised(const struct byi_tolerance *tolerance,
-                             enum byoc_dtype dtype)
+enum byoc_status byi_quantisation_step(const struct byi_tensor *t, bool integer_steps,
+                                       double *step, struct byoc_error *err)
 {
-    return tolerance->steps > 0 &&
-           (dtype == BYOC_F32 || (tolerance->integer_steps &&
-                                  (dtype == BYOC_U8 || dtype == BYOC_I8)));
+    const int64_t n = byi_elements(t->rank, t->dims);
+    *step = 0;
+    if (n < MIN_VALUES ||
+        (t->dtype != BYOC_F32 &&
+         !(integer_steps && (t->dtype == BYOC_U8 || t->dtype == BYOC_I8))))
+        return BYOC_OK;
+    return read_step(t, n, step, err);
 }
 
 enum byoc_status byi_compare_tensors(const struct byi_tensor *found,
@@ -599,8 +601,9 @@ enum byoc_status byi_compare_tensors(const struct byi_tensor *found,
     if (found->dtype == BYOC_STRING)
         return compare_strings(found, expected, n, d);
     double scale = 0, sum = 0;
-    if (n >= MIN_VALUES && may_be_quantised(tolerance, expected->dtype))
-        BYI_TRY(read_step(expected, n, &d->step, err));
+    if (tolerance->steps > 0)
+        BYI_TRY(
+            byi_quantisation_step(expected, tolerance->octets, &d->step, err));
     for (int64_t i = 0; i < n; i++) {
         double e = fabs(byi_tensor_float(expected, i));
         scale = isfinite(e) && e > scale ? e : scale;

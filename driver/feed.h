@@ -77,14 +77,20 @@ struct byi_difference {
     int64_t n_steps; /* elements that only `steps` allows */
 };
 
+/* Set *step to the step of an 8-bit quantisation of which all values are
+ * multiples; to 0 if there is none. float32 values count as dequantised if at
+ * least 16 different ones occur, and each is k times one step, bit for bit.
+ * Here |k| <= 255 is an integer, and the step is not. With `integer_steps`, 8-bit
+ * integers count as quantised with step 1 if at least 16 different ones occur.
+ * Errors: BYOC_ENOMEM. */
+enum byoc_status byi_quantisation_step(const struct byi_tensor *t, bool integer_steps,
+                                       double *step, struct byoc_error *err);
+
 /* An element matches if |found - expected| <= atol + rtol |expected| + stol
- * max|expected|; NaN matches NaN. If the expected values are float32 that were
- * dequantised from 8 bits, a difference of up to `steps` quantisation steps is
- * allowed, too. A sum in another order may round to a neighbouring step. Values
- * count as dequantised if at least 16 different ones occur, and each is k times
- * one step, bit for bit. Here |k| <= 255 is an integer, and the step is not.
- * With `integer_steps`, 8-bit integers count as quantised with step 1 if at
- * least 16 different ones occur. Strings match if they are equal. Errors:
+ * max|expected|; NaN matches NaN. If the expected values are quantised, a
+ * difference of up to `steps` of byi_quantisation_step() is allowed, too. A sum
+ * in another order may round to a neighbouring step. `integer_steps` is the
+ * argument of that function. Strings match if they are equal. Errors:
  * BYOC_ETYPE if shape or dtype differ (bool is compared with any type of one
  * byte); BYOC_ENOMEM. */
 struct byi_tolerance {
