@@ -127,21 +127,27 @@ static void record_step(struct step_table *s, const struct byi_tensor *value)
     BYI_PUSH(&s->native, copy);
 }
 
-/* Whether a result differs from that of native kernels by no more than rounding
- * to 8 bits explains. Other roundings add up over layers: after the fifty of
- * mobilenet_v2, elements differ by up to a tenth of the largest one, on average
- * by 0.8% of it. */
-static bool is_rounding(const struct byi_difference *d)
+/* Whether results differ by no more than rounding to 8 bits explains. Other
+ * roundings add up over layers: after the fifty of mobilenet_v2, elements
+ * differ by up to a tenth of the largest one, on average by 0.8% of it.
+ * `probed`: the differences that single steps make in the same result; NULL if
+ * unknown. */
+static bool is_rounding(const struct byi_difference *d,
+                        const struct byi_difference *probed)
 {
-    return d->max_abs <= d->largest / 8 && d->mean_abs <= d->largest / 64;
+    return d->max_abs <= d->largest / 8 && d->mean_abs <= d->largest / 64 &&
+           (!probed ||
+            (d->max_abs <= probed->max_abs && d->mean_abs <= probed->mean_abs));
 }
 
 /* Record a step's result, or compare it with the recorded one. */
-static void watch_step(void *ctx, const char *step, const char *sources,
+static void watch_step(void *ctx, const struct byi_watched *step,
                        const struct byi_tensor *value)
 {
     struct step_table *s = ctx;
     struct byi_difference d;
+    if (!step->in_main)
+        return;
     if (!s->recorded) {
         record_step(s, value);
         return;
@@ -157,11 +163,11 @@ static void watch_step(void *ctx, const char *step, const char *sources,
     const bool comparable =
         byi_compare_tensors(value, native, &tolerance, &d, &err) == BYOC_OK;
     if (comparable && d.max_abs > 0 && (d.step > 0 || s->rounded))
-        s->rounded = is_rounding(&d);
+        s->rounded = is_rounding(&d, NULL);
     if (comparable && (!d.n_bad || s->rounded))
         return;
-    byi_text_addf(&s->first, "%s%s%s: ", step, *sources ? ", from " : "",
-                  sources);
+    byi_text_addf(&s->first, "%s%s%s: ", step->step,
+                  *step->sources ? ", from " : "", step->sources);
     if (comparable)
         byi_text_addf(&s->first,
                       "max abs %.3g (element %lld: found %.9g, expected %.9g), "
@@ -174,14 +180,136 @@ static void watch_step(void *ctx, const char *step, const char *sources,
 
 static enum byoc_status run_once(const struct byoc_model *model,
                                  const struct byi_feed *in,
-                                 struct byi_feed *out, struct step_table *steps,
-                                 struct byoc_state **state,
+                                 struct byi_feed *out, byi_watch_fn watch,
+                                 void *ctx, struct byoc_state **state,
                                  struct byoc_error *err)
 {
     BYI_TRY(byoc_state_new(model, state, err));
-    if (steps)
-        byoc_internal_state_watch(*state, watch_step, steps);
+    byoc_internal_state_watch(*state, watch, ctx);
     return byi_feed_run(*state, in, out, err);
+}
+
+/* Run the same model on native kernels only. */
+static enum byoc_status run_native(
+    const char *path, const struct byi_model_options *options,
+    const struct byi_feed *in, struct byi_arena *arena, byi_watch_fn watch,
+    void *ctx, struct byi_open_model *native, struct byoc_state **state,
+    struct byi_feed *expected, struct byoc_error *err)
+{
+    struct byi_model_options o = *options;
+    o.twins = true;
+    BYI_TRY(byi_open_model(path, &o, native, err));
+    *expected = byi_feed_outputs(native->model, arena);
+    BYI_TRY(run_once(native->model, in, expected, watch, ctx, state, err));
+    expected->at = byi_arena_calloc(arena, expected->n, sizeof *expected->at);
+    for (uint32_t i = 0; i < expected->n; i++)
+        if (byoc_model_output(native->model, i)->kind == BYOC_TENSOR)
+            expected->at[i] = byi_feed_tensor(&expected->views[i]);
+    return BYOC_OK;
+}
+
+/* --- rounding to 8 bits ----------------------------------------------------
+ */
+
+/* Two engines round some sums of an 8-bit model to different steps: one with
+ * float32 sums rounds about 1 of 10^5 elements otherwise than one with exact
+ * sums. Each layer spreads these differences, and after some layers they no
+ * longer depend on how many there were at first. The probe measures this: it
+ * runs the native kernels PROBE_RUNS times, and moves random elements of each
+ * 8-bit result by one step, 1 of PROBE_GAP. These are more elements than an
+ * engine rounds otherwise, so the largest of the differences is a bound. */
+enum { PROBE_GAP = 1024, PROBE_RUNS = 4 };
+
+struct rounding_probe {
+    const char *path;
+    const struct byi_model_options *options;
+    const struct byi_feed *in;
+    struct byi_arena *arena;
+    uint64_t random;                /* the state of the generator */
+    struct byi_difference *outputs; /* the largest differences; NULL: not run */
+};
+
+/* Returns a number from 0 to n - 1, by Knuth's MMIX generator. */
+static int64_t draw(struct rounding_probe *p, int64_t n)
+{
+    p->random = p->random * 6364136223846793005u + 1442695040888963407u;
+    return (int64_t)((p->random >> 33) % (uint64_t)n);
+}
+
+/* Move random elements of an 8-bit result by one step, at least one of them.
+ * They stay between the least and the largest one, as bounds of an activation
+ * keep them. */
+static void move_steps(void *ctx, const struct byi_watched *step,
+                       const struct byi_tensor *value)
+{
+    struct rounding_probe *p = ctx;
+    struct byoc_error err;
+    double unit = 0, low = INFINITY, high = -INFINITY;
+    /* dequantised values were moved as integers; without memory to look for a
+     * step, the probe allows less */
+    if (!step->owns || strcmp(step->step, "qnn.dequantize") == 0 ||
+        byi_quantisation_step(value, true, &unit, &err) != BYOC_OK || unit == 0)
+        return;
+    const int64_t n = byi_elements(value->rank, value->dims);
+    for (int64_t i = 0; i < n; i++) {
+        low = fmin(low, byi_tensor_float(value, i));
+        high = fmax(high, byi_tensor_float(value, i));
+    }
+    struct byi_tensor moved = *value;
+    for (int64_t i = draw(p, n < PROBE_GAP ? n : PROBE_GAP); i < n;
+         i += 1 + draw(p, 2 * PROBE_GAP)) {
+        const double x = byi_tensor_float(value, i),
+                     to = x + (draw(p, 2) ? unit : -unit);
+        byi_tensor_set(&moved, i, to < low || to > high ? 2 * x - to : to);
+    }
+}
+
+/* Run the probe once on a native model with the outputs `base`. */
+static enum byoc_status probe_once(struct rounding_probe *p,
+                                   const struct byoc_model *native,
+                                   const struct byi_feed *base,
+                                   struct byoc_error *err)
+{
+    static const struct byi_tolerance none = {0};
+    struct byoc_state *state = NULL;
+    struct byi_feed out = byi_feed_outputs(native, p->arena);
+    enum byoc_status status =
+        run_once(native, p->in, &out, move_steps, p, &state, err);
+    for (uint32_t i = 0; status == BYOC_OK && i < out.n; i++) {
+        struct byi_difference d, *most = &p->outputs[i];
+        struct byoc_error varying; /* sizes that depend on data may differ */
+        if (byoc_model_output(native, i)->kind != BYOC_TENSOR)
+            continue;
+        const struct byi_tensor found = byi_feed_tensor(&out.views[i]);
+        if (byi_compare_tensors(&found, &base->at[i], &none, &d, &varying) !=
+            BYOC_OK)
+            continue;
+        most->max_abs = fmax(most->max_abs, d.max_abs);
+        most->mean_abs = fmax(most->mean_abs, d.mean_abs);
+    }
+    byoc_state_free(&state);
+    return status;
+}
+
+/* Set p->outputs, unless an earlier call did. */
+static enum byoc_status probe_rounding(struct rounding_probe *p,
+                                       struct byoc_error *err)
+{
+    struct byi_open_model native = {0};
+    struct byoc_state *state = NULL;
+    struct byi_feed base;
+    if (p->outputs)
+        return BYOC_OK;
+    enum byoc_status status =
+        run_native(p->path, p->options, p->in, p->arena, NULL, NULL, &native,
+                   &state, &base, err);
+    if (status == BYOC_OK)
+        p->outputs = byi_arena_calloc(p->arena, base.n, sizeof *p->outputs);
+    for (int i = 0; status == BYOC_OK && i < PROBE_RUNS; i++)
+        status = probe_once(p, native.model, &base, err);
+    byoc_state_free(&state);
+    byi_close_model(&native);
+    return status;
 }
 
 /* Print the tolerances; defaults are those of the first output. */
@@ -197,9 +325,13 @@ static void print_tolerance(const struct byi_feed *expected,
            BYI_FLOAT_TEXT(t.stol), BYI_FLOAT_TEXT(t.steps));
 }
 
+/* `probed`: NULL, or what single steps change, which explains the difference.
+ */
 static void print_difference(const char *name, const struct byi_difference *d,
-                             const char *verdict)
+                             const struct byi_difference *probed)
 {
+    const char *verdict = probed ? "rounded" : d->n_bad ? "DIFFERENT" : "same";
+
     printf("%-9s %s: max abs %.3g, mean abs %.3g, max rel %.3g", verdict, name,
            d->max_abs, d->mean_abs, d->max_rel);
     if (d->worst >= 0)
@@ -210,6 +342,10 @@ static void print_difference(const char *name, const struct byi_difference *d,
     if (d->n_steps)
         printf(", %lld elements differ by a few quantisation steps of %.3g",
                (long long)d->n_steps, d->step);
+    if (probed)
+        printf(", which rounding to 8 bits explains: single steps of random "
+               "8-bit values change it by up to %.3g, mean abs %.3g",
+               probed->max_abs, probed->mean_abs);
     printf("\n");
 }
 
@@ -248,43 +384,74 @@ static enum byoc_status compare_values(const struct byoc_value *found,
     return BYOC_OK;
 }
 
-/* Compare every output; at the end, print which one differs first. Returns the
- * exit code. */
-static int compare_all(const struct byoc_model *model,
-                       const struct byi_feed *out,
-                       const struct byi_feed *expected,
-                       const struct byi_tolerance *tolerance)
+/* Compare output i of a model with the expected one. */
+static enum byoc_status compare_output(const struct byoc_io *io, uint32_t i,
+                                       const struct byi_feed *out,
+                                       const struct byi_feed *expected,
+                                       const struct byi_tolerance *tolerance,
+                                       struct byi_difference *d,
+                                       struct byoc_error *err)
+{
+    *d = (struct byi_difference){.worst = -1};
+    if (io->kind != BYOC_TENSOR)
+        return compare_values(&out->values[i], &expected->values[i], tolerance,
+                              d, err);
+    struct byi_tensor found = byi_feed_tensor(&out->views[i]);
+    if (io->dtype == BYOC_BOOL)
+        found.dtype = BYOC_BOOL;
+    const struct byi_tolerance limits =
+        tolerance_for(tolerance, &expected->at[i]);
+    return byi_compare_tensors(&found, &expected->at[i], &limits, d, err);
+}
+
+/* Set *probed to what single steps change in output i if rounding to 8 bits
+ * explains its difference, which is outside the tolerance; otherwise to NULL.
+ */
+static enum byoc_status explain_output(struct rounding_probe *p, uint32_t i,
+                                       const struct byoc_io *io,
+                                       const struct byi_difference *d,
+                                       const struct byi_difference **probed,
+                                       struct byoc_error *err)
+{
+    if (io->kind != BYOC_TENSOR || !is_rounding(d, NULL))
+        return BYOC_OK;
+    BYI_TRY(probe_rounding(p, err));
+    if (is_rounding(d, &p->outputs[i]))
+        *probed = &p->outputs[i];
+    return BYOC_OK;
+}
+
+/* Compare every output; at the end, print which one differs first. Sets *code
+ * to the exit code. */
+static enum byoc_status compare_all(const struct byoc_model *model,
+                                    const struct byi_feed *out,
+                                    const struct byi_feed *expected,
+                                    const struct byi_tolerance *tolerance,
+                                    struct rounding_probe *p, int *code,
+                                    struct byoc_error *err)
 {
     const char *first = NULL;
     for (uint32_t i = 0; i < out->n; i++) {
         const struct byoc_io *io = byoc_model_output(model, i);
-        struct byi_difference d = {.worst = -1};
-        struct byoc_error err;
-        bool comparable;
-        if (io->kind != BYOC_TENSOR) {
-            comparable = compare_values(&out->values[i], &expected->values[i],
-                                        tolerance, &d, &err) == BYOC_OK;
-        } else {
-            struct byi_tensor found = byi_feed_tensor(&out->views[i]);
-            if (io->dtype == BYOC_BOOL)
-                found.dtype = BYOC_BOOL;
-            const struct byi_tolerance limits =
-                tolerance_for(tolerance, &expected->at[i]);
-            comparable = byi_compare_tensors(&found, &expected->at[i], &limits,
-                                             &d, &err) == BYOC_OK;
-        }
-        if (!comparable)
-            printf("DIFFERENT %s: %s\n", io->name, err.text);
+        const struct byi_difference *probed = NULL;
+        struct byi_difference d;
+        struct byoc_error why;
+        const bool comparable = compare_output(io, i, out, expected, tolerance,
+                                               &d, &why) == BYOC_OK;
+        if (comparable && d.n_bad && tolerance->steps > 0)
+            BYI_TRY(explain_output(p, i, io, &d, &probed, err));
+        if (comparable)
+            print_difference(io->name, &d, probed);
         else
-            print_difference(io->name, &d, d.n_bad ? "DIFFERENT" : "same");
-        if ((!comparable || d.n_bad) && !first)
+            printf("DIFFERENT %s: %s\n", io->name, why.text);
+        if ((!comparable || (d.n_bad && !probed)) && !first)
             first = io->name;
     }
-    if (!first)
-        return BYI_EXIT_OK;
-    fprintf(stderr, "byoc compare: '%s' is the first output that differs\n",
-            first);
-    return BYI_EXIT_VERDICT;
+    *code = first ? BYI_EXIT_VERDICT : BYI_EXIT_OK;
+    if (first)
+        fprintf(stderr, "byoc compare: '%s' is the first output that differs\n",
+                first);
+    return BYOC_OK;
 }
 
 /* A step that differs makes the verdict negative even if all outputs are equal:
@@ -298,26 +465,6 @@ static int judge_steps(const struct step_table *steps, int code)
             (int)strcspn(steps->first.at, ":"), steps->first.at,
             code == BYI_EXIT_OK ? ", although every output is the same" : "");
     return BYI_EXIT_VERDICT;
-}
-
-/* Run the same model on native kernels only. */
-static enum byoc_status run_native(
-    const char *path, const struct byi_model_options *options,
-    const struct byi_feed *in, struct byi_arena *arena,
-    struct step_table *steps, struct byi_open_model *native,
-    struct byoc_state **state, struct byi_feed *expected,
-    struct byoc_error *err)
-{
-    struct byi_model_options o = *options;
-    o.twins = true;
-    BYI_TRY(byi_open_model(path, &o, native, err));
-    *expected = byi_feed_outputs(native->model, arena);
-    BYI_TRY(run_once(native->model, in, expected, steps, state, err));
-    expected->at = byi_arena_calloc(arena, expected->n, sizeof *expected->at);
-    for (uint32_t i = 0; i < expected->n; i++)
-        if (byoc_model_output(native->model, i)->kind == BYOC_TENSOR)
-            expected->at[i] = byi_feed_tensor(&expected->views[i]);
-    return BYOC_OK;
 }
 
 static enum byoc_status compare(const char *path,
@@ -342,19 +489,24 @@ static enum byoc_status compare(const char *path,
         status = byi_feed_expected(open.model, &c->feed, c->arena, &expected,
                                    &found, err);
     if (status == BYOC_OK && !found)
-        status = run_native(path, o, &in, c->arena, &steps, &native,
+        status = run_native(path, o, &in, c->arena, watch_step, &steps, &native,
                             &native_state, &expected, err);
     steps.recorded = true;
     if (status == BYOC_OK) {
         out = byi_feed_outputs(open.model, c->arena);
-        status =
-            run_once(open.model, &in, &out, found ? NULL : &steps, &state, err);
+        status = run_once(open.model, &in, &out, found ? NULL : watch_step,
+                          &steps, &state, err);
     }
     if (status == BYOC_OK) {
+        struct rounding_probe probe = {
+            .path = path, .options = o, .in = &in, .arena = c->arena};
         print_tolerance(&expected, found ? c->feed.data : "the native kernels",
                         &tolerance);
-        *code = judge_steps(
-            &steps, compare_all(open.model, &out, &expected, &tolerance));
+        status = compare_all(open.model, &out, &expected, &tolerance, &probe,
+                             code, err);
+    }
+    if (status == BYOC_OK) {
+        *code = judge_steps(&steps, *code);
         *code = *code == BYI_EXIT_OK ? open.gate : *code;
     }
     byi_text_free(&steps.first);
@@ -391,7 +543,7 @@ static int run(int argc, char **argv)
          "relative to max |expected| (default: 1e-4, float16 2e-3, bfloat16 "
          "2e-2)"},
         {"steps", 0, BYI_OPTION_NUMBER, &c.tolerance.steps, "N",
-         "quantisation steps that outputs may differ by (default: 2)"},
+         "quantisation steps that outputs may differ by (default: 2; 0: none)"},
         BYI_MODEL_OPTIONS(o),
     };
     int code =

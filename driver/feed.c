@@ -577,8 +577,9 @@ static enum byoc_status read_step(const struct byi_tensor *t, int64_t n,
     return BYOC_OK;
 }
 
-enum byoc_status byi_quantisation_step(const struct byi_tensor *t, bool integer_steps,
-                                       double *step, struct byoc_error *err)
+enum byoc_status byi_quantisation_step(const struct byi_tensor *t,
+                                       bool integer_steps, double *step,
+                                       struct byoc_error *err)
 {
     const int64_t n = byi_elements(t->rank, t->dims);
     *step = 0;
@@ -602,8 +603,8 @@ enum byoc_status byi_compare_tensors(const struct byi_tensor *found,
         return compare_strings(found, expected, n, d);
     double scale = 0, sum = 0;
     if (tolerance->steps > 0)
-        BYI_TRY(
-            byi_quantisation_step(expected, tolerance->octets, &d->step, err));
+        BYI_TRY(byi_quantisation_step(expected, tolerance->integer_steps,
+                                      &d->step, err));
     for (int64_t i = 0; i < n; i++) {
         double e = fabs(byi_tensor_float(expected, i));
         scale = isfinite(e) && e > scale ? e : scale;

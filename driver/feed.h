@@ -80,11 +80,12 @@ struct byi_difference {
 /* Set *step to the step of an 8-bit quantisation of which all values are
  * multiples; to 0 if there is none. float32 values count as dequantised if at
  * least 16 different ones occur, and each is k times one step, bit for bit.
- * Here |k| <= 255 is an integer, and the step is not. With `integer_steps`, 8-bit
- * integers count as quantised with step 1 if at least 16 different ones occur.
- * Errors: BYOC_ENOMEM. */
-enum byoc_status byi_quantisation_step(const struct byi_tensor *t, bool integer_steps,
-                                       double *step, struct byoc_error *err);
+ * Here |k| <= 255 is an integer, and the step is not. With `integer_steps`,
+ * 8-bit integers count as quantised with step 1 if at least 16 different ones
+ * occur. Errors: BYOC_ENOMEM. */
+enum byoc_status byi_quantisation_step(const struct byi_tensor *t,
+                                       bool integer_steps, double *step,
+                                       struct byoc_error *err);
 
 /* An element matches if |found - expected| <= atol + rtol |expected| + stol
  * max|expected|; NaN matches NaN. If the expected values are quantised, a

@@ -448,17 +448,20 @@ static enum byoc_status copy_results(struct byoc_state *s,
     return BYOC_OK;
 }
 
-/* End a step: call `watch` for the results of a step of main, and drop the
+/* End a step: call `watch` for its results, and drop the
  * values that no later step reads. */
 static void end_step(struct byoc_state *s, const struct byi_plan_func *f,
                      struct byi_frame *fr)
 {
     const struct byi_step *step = &f->steps[fr->at++];
-    for (uint32_t i = 0;
-         s->watch && !s->skips_unneeded && !fr->up && i < step->n_out; i++)
+    const struct byi_watched watched = {.step = step->name,
+                                        .sources = step->sources,
+                                        .in_main = !fr->up,
+                                        .owns = !step->view &&
+                                                step->kind <= BYI_STEP_KERNEL};
+    for (uint32_t i = 0; s->watch && !s->skips_unneeded && i < step->n_out; i++)
         if (!byi_value_is_object(&f->values[step->out[i]]))
-            s->watch(s->watch_ctx, step->name, step->sources,
-                     &fr->t[step->out[i]]);
+            s->watch(s->watch_ctx, &watched, &fr->t[step->out[i]]);
     for (uint32_t i = 0; i < step->n_dead; i++)
         byi_frame_drop(s, fr, step->dead[i]);
 }

@@ -104,9 +104,16 @@ BYOC_API void byoc_internal_region_describe(const struct byoc_model *model,
                                             uint32_t region, byoc_trace_fn say,
                                             void *ctx);
 
-/* Called after every step of main with each of its results, the step's operator
- * or region, and its provenance. The tensor is valid during the call. */
-typedef void (*byi_watch_fn)(void *ctx, const char *step, const char *sources,
+/* A step that ended: its operator or region, and its provenance. */
+struct byi_watched {
+    const char *step, *sources;
+    bool in_main; /* not in a twin or in another function */
+    bool owns;    /* it computed its results in memory of the state */
+};
+/* Called after every step with each of its results. The tensor is valid during
+ * the call, which may change its elements for later steps if the step owns it.
+ */
+typedef void (*byi_watch_fn)(void *ctx, const struct byi_watched *step,
                              const struct byi_tensor *value);
 /* Call `watch` in the state's following runs; NULL: stop. Two models of the
  * same compile, one loaded with backends and one without, have the same steps.
