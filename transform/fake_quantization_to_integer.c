@@ -470,6 +470,9 @@ static uint32_t selected_operands(const struct byi_rewrite *rw, byi_id id)
     case BYI_OP_SQUEEZE:
     case BYI_OP_EXPAND_DIMS:
     case BYI_OP_TRANSPOSE:
+    case BYI_OP_STRIDED_SLICE:
+    case BYI_OP_TAKE:
+    case BYI_OP_TILE:
         return 1;
     case BYI_OP_CONCATENATE:
         return node->n_args;
