@@ -286,7 +286,7 @@ static void convert_one_hot(struct byi_import *o)
     for (uint32_t i = 0; i < n; i++)
         numbers[i] = i;
     const byi_id known = is_text ? byi_import_array(o, BYOC_STRING, n, texts)
-                              : byi_import_vector(o, n, ints);
+                                 : byi_import_vector(o, n, ints);
     const byi_id depth = byi_import_scalar(o, BYOC_I64, n);
     const byi_id number = byi_import_call(
         o, BYI_OP_ML_MAP, is_text ? x : byi_import_cast(o, x, BYOC_I64), known,

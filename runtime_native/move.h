@@ -33,6 +33,11 @@ void byi_fill(void *dst, const void *value, int64_t n, size_t size);
 void byi_square_copy(size_t size, const void *from, int64_t stride,
                      int64_t rows, int64_t columns, void *to, int64_t pitch);
 
+/* nonzero.c: lower the result's dim to the number of selected elements. Fails
+ * if there are more than the dim's bound. */
+enum byoc_status byi_lower_dim(const struct byi_call *call, uint32_t axis,
+                               int64_t found, struct byoc_error *err);
+
 /* index.c: dst[k] = src[at[k]] for n elements of `size` bytes */
 void byi_gather_elements(char *dst, const char *src, const int64_t *at,
                          int64_t n, size_t size);

@@ -65,6 +65,7 @@ static inline const struct byi_kernel *byi_kernel_in(
     FAMILY(index)                                                              \
     FAMILY(fill)                                                               \
     FAMILY(select)                                                             \
+    FAMILY(nonzero)                                                            \
     FAMILY(cumsum)                                                             \
     FAMILY(resize)                                                             \
     FAMILY(sample)                                                             \
