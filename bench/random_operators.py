@@ -10,7 +10,7 @@ import numpy as np
 TYPES = {"f": np.float32, "d": np.float64, "h": np.float16, "b": np.uint8,
          "c": np.int8, "w": np.int32, "i": np.int64, "u": np.uint32,
          "r": np.int16, "t": np.uint16, "v": np.uint64, "?": np.bool_}
-# sizes of axes: few, odd, those of layers, long
+# sizes of axes, by kind: small, odd, those of layers, long, extreme
 SIZES = ((1, 2, 3, 4, 5, 7, 8), (9, 13, 17, 24, 31, 33, 49, 63, 65),
          (64, 80, 96, 128, 192, 197, 256, 300, 384, 500, 512, 768, 1000),
          (1024, 2047, 3000, 4096, 10000, 50000), (1, 3, 7, 17, 1000, 100003))
@@ -104,7 +104,7 @@ def draw_binary(d, op, letter):
     return pair if keep else pair[::-1], [], attrs
 
 
-draw_narrow = draw_binary  # on types that models seldom have
+draw_rare_type = draw_binary  # element types that models seldom use
 
 
 def draw_variadic(d, op, letter):
@@ -158,7 +158,7 @@ def draw_topk(d, op, letter):
         "outputs": 2, "axis": axis, "largest": d.pick((0, 1, 1))}
 
 
-def draw_layer(d, op, letter):
+def draw_normalization(d, op, letter):
     dims = d.shape(2)
     axis = d.pick((len(dims) - 1, len(dims) - 1, d.axis(dims)))
     scale = [d.tensor(dims[axis:], letter)]
@@ -174,7 +174,7 @@ def draw_layer(d, op, letter):
         "axes": [int(a) for a in d.axes(dims)]}
 
 
-def draw_channels(d, op, letter):
+def draw_channel_normalization(d, op, letter):
     dims = d.shape(3)
     parts = [n for n in (1, 2, 4, 8, 32) if dims[1] % n == 0]
     scale = [d.tensor([dims[1]], letter) for _ in range(2)]
@@ -379,7 +379,7 @@ def draw_random(d, op, letter):
 
 
 def words(d, *dims):
-    """Strings, of which 99 differ."""
+    """Strings with at most 99 distinct values."""
     return np.array(["w%d" % k for k in d.ints(99, *dims).flat],
                     object).reshape(dims)
 
@@ -479,9 +479,9 @@ DRAWS = {
     "arg": ("ArgMax:ffwibc ArgMin:ffwi", "f"),
     "cumsum": ("CumSum", "ffwid"),
     "topk": ("TopK", "ffwidb"),
-    "layer": ("LayerNormalization:ffh RMSNormalization LpNormalization "
+    "normalization": ("LayerNormalization:ffh RMSNormalization LpNormalization "
               "MeanVarianceNormalization", "f"),
-    "channels": ("InstanceNormalization GroupNormalization BatchNormalization",
+    "channel_normalization": ("InstanceNormalization GroupNormalization BatchNormalization",
                  "f"),
     "transpose": ("Transpose", "fhbi"),
     "concat": ("Concat", "fhbi"),
@@ -502,7 +502,7 @@ DRAWS = {
     "contrib": ("FastGelu BiasGelu QuickGelu SkipLayerNormalization "
                 "SkipSimplifiedLayerNormalization FusedMatMul", "f"),
     "heads": ("Attention RotaryEmbedding", "f"),
-    "narrow": ("Add:bcrtv Mul:bctv Sub:dhb Div:dhbc Max:dhbc Min:hb Less:bd "
+    "rare_type": ("Add:bcrtv Mul:bctv Sub:dhb Div:dhbc Max:dhbc Min:hb Less:bd "
                "Equal:bd Greater:dw Mod:bc Pow:d PRelu:dh BitShift:bv "
                "BitwiseOr:bcr", "f"),
     "both": ("Add:fhdwi Sub:fdwi Mul:fdwi Div:fdwi Max:fdwi Pow Equal:fwi? "

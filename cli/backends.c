@@ -66,7 +66,7 @@ static void add_backend(void *ctx, const char *path, const char *name,
 
 /* Print the native kernels and the warnings, after the plug-ins. `duplicates`:
  * one warning a line, about each library that the process has twice. */
-static void print_list(const struct byi_text *duplicates)
+static void print_native_and_warnings(const struct byi_text *duplicates)
 {
     printf("native    in libbyoc_runtime.so (byoc %s), always there\n",
            byoc_version());
@@ -99,7 +99,7 @@ static int list_backends(const char *plugins, bool as_json)
     if (as_json)
         print_json(&json, &duplicates);
     else
-        print_list(&duplicates);
+        print_native_and_warnings(&duplicates);
     byi_text_free(&json);
     byi_text_free(&duplicates);
     return count.rejected ? BYI_EXIT_VERDICT : BYI_EXIT_OK;

@@ -152,9 +152,9 @@ static const struct {
     unsigned field, note;
     enum message_kind inside;
 } messages[] = {
-    [MODEL] = {BYI_FIELD_GRAPH, BYI_FIELD_MODEL_NOTE, GRAPH},
+    [MODEL] = {BYI_FIELD_GRAPH, BYI_FIELD_MODEL_METADATA, GRAPH},
     [GRAPH] = {BYI_FIELD_NODE, 0, NODE},
-    [NODE] = {BYI_FIELD_ATTRIBUTE, BYI_FIELD_NODE_NOTE, ATTRIBUTE},
+    [NODE] = {BYI_FIELD_ATTRIBUTE, BYI_FIELD_NODE_METADATA, ATTRIBUTE},
     [ATTRIBUTE] = {BYI_FIELD_ATTRIBUTE_GRAPH, 0, GRAPH},
 };
 

@@ -11,6 +11,7 @@ static byi_id apply_modifier(struct byi_import *o,
                              const struct byi_attention *a, const char *name,
                              byi_id x)
 {
+    char found[128], expected[128];
     byi_id y = BYI_NO_ID;
 
     if (!byi_import_ok(o) || !byi_import_has(o, name))
@@ -28,10 +29,10 @@ static byi_id apply_modifier(struct byi_import *o,
         !byi_type_may_equal(o->f->nodes.at[y].type, o->f->nodes.at[x].type))
         byi_import_fail(
             o, BYOC_ETYPE,
-            "%s gives %s of rank %u, expected the type and the dims of "
-            "its input, %s of rank 4",
-            name, byoc_dtype_name(byi_import_dtype(o, y)),
-            byi_import_rank(o, y), byoc_dtype_name(byi_import_dtype(o, x)));
+            "%s gives %s, expected the type of its input, %s; change the graph "
+            "so that it keeps the element type and the shape",
+            name, byi_type_text(found, sizeof found, o->f->nodes.at[y].type),
+            byi_type_text(expected, sizeof expected, o->f->nodes.at[x].type));
     return byi_group_scores(o, a, y);
 }
 

@@ -174,7 +174,8 @@ static void convert_rotary(struct byi_import *o)
     byi_id x = byi_import_in(o, 0);
 
     if (!standard) {
-        /* read, so that it is not refused, but ignored, as by ONNX Runtime */
+        /* The importer refuses attributes that no converter reads. Read scale
+         * and ignore its value, as ONNX Runtime does. */
         byi_import_float(o, "scale", 1.0);
         if (byi_import_int(o, "is_packed_batching", 0))
             byi_import_refuse(o, "found packed batching, expected "

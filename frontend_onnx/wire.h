@@ -14,14 +14,14 @@
  * 1.16. */
 enum {
     BYI_FIELD_GRAPH = 7,           /* ModelProto.graph             */
-    BYI_FIELD_MODEL_NOTE = 14,     /* ModelProto.metadata_props    */
+    BYI_FIELD_MODEL_METADATA = 14, /* ModelProto.metadata_props    */
     BYI_FIELD_FUNCTION = 25,       /* ModelProto.functions         */
     BYI_FIELD_NODE = 1,            /* GraphProto.node              */
     BYI_FIELD_INITIALIZER = 5,     /* GraphProto.initializer       */
     BYI_FIELD_OP_TYPE = 4,         /* NodeProto.op_type            */
     BYI_FIELD_ATTRIBUTE = 5,       /* NodeProto.attribute          */
     BYI_FIELD_ATTRIBUTE_GRAPH = 6, /* AttributeProto.g           */
-    BYI_FIELD_NODE_NOTE = 9,       /* NodeProto.metadata_props     */
+    BYI_FIELD_NODE_METADATA = 9,   /* NodeProto.metadata_props     */
     BYI_FIELD_RAW_DATA = 9,        /* TensorProto.raw_data         */
     BYI_FIELD_DATA_LOCATION = 14,  /* TensorProto.data_location   */
     BYI_FIELD_KEY = 1,             /* StringStringEntryProto.key   */

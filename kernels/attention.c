@@ -258,10 +258,11 @@ static int64_t count_keys(const float *mask, int64_t keys, float low)
     return keys;
 }
 
-/* The number of keys that the rows attend to. If the last operation adds a
- * mask, as a causal one, the remaining keys have weight 0 in every row: each
- * score is so far below an unmasked score of its row that its softmax is 0. If
- * a row has no unmasked score, all keys count. */
+/* Returns how many of the first keys the rows attend to. If the last operation
+ * adds a mask, such as a causal one, the keys after them have weight 0 in every
+ * row: each score is so far below an unmasked score of its row that its softmax
+ * is 0. Returns a->keys if there is one row, if a row has no unmasked score, or
+ * if no useful bound of the scores is known. */
 static int64_t attended_keys(const struct byi_f32_attention *a, int64_t rows,
                              const struct score_matrices *m)
 {

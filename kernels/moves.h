@@ -8,7 +8,7 @@
 
 enum { BYI_MOVE_RANK = 12 };
 
-/* A copy of 16-bit elements from one layout to another. `from` and `to`
+/* A copy from one layout to another, of elements of any size. `from` and `to`
  * are the strides of the layouts, in elements; no two elements of the result
  * may have the same address. */
 struct byi_f32_move {
@@ -19,7 +19,9 @@ struct byi_f32_move {
 /* Drop axes of size 1, sort the others by the result's strides, and join axes
  * that are adjacent in both layouts. */
 void byi_f32_move_plan(struct byi_f32_move *move);
-/* Copy on at most `threads` threads. `from` and `to` must not overlap. */
+/* Copy elements of 16 bits on at most `threads` threads. Every dim must be at
+ * least 1. `from` and `to` must not overlap. Needs no byi_f32_move_plan(), but
+ * is faster after it. */
 void byi_f32_move_run(const struct byi_f32_move *move, const uint16_t *from,
                       uint16_t *to, int threads);
 

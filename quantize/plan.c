@@ -15,7 +15,7 @@ enum quant_role {
     ROLE_CLAMP, /* backends fuse it into the operator before it        */
     ROLE_BYTES, /* computes on bytes; all its inputs are data          */
     ROLE_JOIN,  /* concatenates elements of its inputs                 */
-    ROLE_MOVE   /* moves elements of input 0, without computing        */
+    ROLE_MOVE   /* each element of the result is one of input 0        */
 };
 
 /* The operators with another role than ROLE_NONE. */
@@ -191,8 +191,9 @@ static void mark_joined_operands(struct quant_model *m,
     }
 }
 
-/* Quantise the operand of an operator that moves elements, and give the result
- * its range, so that the operator moves bytes without requantising them. */
+/* Quantise the operand of an operator whose results are elements of it, and
+ * give the result its range, so that the operator moves bytes without
+ * requantising them. */
 static void mark_moved_operand(struct quant_model *m,
                                const Onnx__NodeProto *node)
 {

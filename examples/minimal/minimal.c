@@ -55,9 +55,10 @@ static struct byoc_fail *load(const struct byoc_host *host,
         return fail;
     for (uint32_t i = 0; !fail && i < g->n_steps; i++)
         if (!is_known(g, &g->steps[i]))
-            fail = host->fail(
-                host->ctx, BYOC_FAIL_UNSUPPORTED,
-                "found another step, expected a float32 add, multiply or relu");
+            fail = host->fail(host->ctx, BYOC_FAIL_UNSUPPORTED,
+                              "found an unsupported operator, type or shape, "
+                              "expected a float32 "
+                              "add, multiply or nn.relu");
     if (fail)
         byoc_graph_free(host, g);
     else

@@ -58,7 +58,7 @@ static void read_notes(const Onnx__NodeProto *node, struct byi_text *out)
     for (unsigned i = 0; i < node->base.n_unknown_fields; i++) {
         const ProtobufCMessageUnknownField *u = &node->base.unknown_fields[i];
         struct byi_wire_reader w = {u->data, u->data + u->len};
-        assert_int_equal(u->tag, BYI_FIELD_NODE_NOTE);
+        assert_int_equal(u->tag, BYI_FIELD_NODE_METADATA);
         while (*w.at++ & 0x80) /* its length, to the end */
             ;
         Onnx__StringStringEntryProto *e =
@@ -159,7 +159,7 @@ static void others_notes_stay(void **state)
     b.model->metadata_props =
         list_add(b.arena, NULL, &b.model->n_metadata_props, e);
     ProtobufCMessageUnknownField theirs = {
-        .tag = BYI_FIELD_NODE_NOTE,
+        .tag = BYI_FIELD_NODE_METADATA,
         .wire_type = PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED,
         .len = 9,
         .data = (uint8_t *)(uintptr_t) "\x08\x0a\x01k\x12\x03"

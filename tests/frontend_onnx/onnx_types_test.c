@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* onnx_types_test.c: tests importing operators with element types that their
- * kernels do not support: byoc inserts casts around them.
+/* onnx_types_test.c: tests importing operators with unusual element types: the
+ * importer inserts casts or other operators, or refuses the node. Also tests
+ * batch normalisation with statistics for each element, and initializers of 4
+ * bits.
  */
 #include "models.h"
 
@@ -103,7 +105,8 @@ static void cast_packed(struct build *b, const char *name, int dtype, int64_t n,
     output(b, result);
 }
 
-/* One element fills a byte only in part, as three do. */
+/* Two 4-bit elements share a byte. If the number of elements is odd, the high
+ * half of the last byte is ignored. */
 static void packed_elements(void **state)
 {
     struct build b = begin(21);

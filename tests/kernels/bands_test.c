@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* bands_test.c: tests that convolutions in bands (kernels/bands.h) compute the
  * same bytes as separate runs. Uses random blocks with every kind of epilogue,
- * images whose lines do not fill bands, any number of threads, and every
- * instruction set of the machine. Also tests which convolutions are refused.
+ * images whose lines do not fill bands, 1 to 3 threads, and every instruction
+ * set of the machine whose kernels can run in bands. Also tests which
+ * convolutions are refused.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -224,7 +225,7 @@ static void run_separately(struct block *b)
 }
 
 /* Compare a run in bands with the separate runs. If the last convolution adds a
- * matrix, that is in y. */
+ * residual, its operand 0 is y itself, which byi_f32_bands_run() allows. */
 static void compare(struct block *b, int threads)
 {
     const uint32_t last = b->bands.n - 1;

@@ -17,9 +17,10 @@ struct byi_module *program_make(uint64_t seed, uint32_t size);
 
 /* --- jitter.c ---------------------------------------------------- */
 
-/* Multiply floats all over the module by almost one, and let argmax and argmin
- * take the last of equal numbers: the changes of the results show how exactly
- * they can be expected. */
+/* Perturb the module: multiply every float constant, and every float result of
+ * an operator, by 1 +- 2^-20, and make argmax and argmin break ties the other
+ * way. The differences between the results of perturbed copies give the
+ * tolerance of the comparisons. */
 void program_jitter(struct byi_module *m, uint64_t seed);
 
 /* --- backends.c ----------------------------------------------------------- */
@@ -77,7 +78,8 @@ typedef void (*program_failed_fn)(void *ctx, const struct program *p,
                                   const struct program_stage *stage,
                                   const struct byoc_error *err);
 /* Run the stages on the program, and call failed(ctx, ...) for each that fails.
- * A program that cannot be run at all fails in a stage without `check`.
+ * If the interpreter cannot run the program, no stage runs, and failed() gets a
+ * placeholder stage named "first run", whose `pass` and `check` are NULL.
  * Returns how many fail. Adds to the counts of `stages` and `totals`. */
 uint32_t program_check(const struct program *p, struct program_stage *stages,
                        uint32_t n, struct program_totals *totals,

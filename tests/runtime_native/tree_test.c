@@ -15,8 +15,8 @@ struct forest {
     int64_t trees, nodes, n_weights;
 };
 
-/* Add random trees in depth-first order, with a stack of the nodes whose false
- * child follows later. */
+/* Set *f to random trees with nodes in depth-first order. A stack holds the
+ * nodes whose false child is not placed yet. */
 static void grow(struct forest *f, int64_t trees, int64_t n_targets)
 {
     *f = (struct forest){.trees = trees};

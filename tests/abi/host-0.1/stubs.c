@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stubs.c: the names that the libraries exported before they had versions, for
- * programs to be linked as they were then. */
+/* stubs.c: exports the functions that libbyoc and libbyoc_runtime had before
+ * symbol versioning. tests/abi/host.c is linked with these stubs, so that it
+ * refers to unversioned symbols, as programs of byoc 0.1 do. */
 #define STUB(name) void name(void); void name(void) {}
 STUB(byoc_advise)
 STUB(byoc_backends_list)
