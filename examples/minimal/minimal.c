@@ -57,8 +57,7 @@ static struct byoc_fail *load(const struct byoc_host *host,
         if (!is_known(g, &g->steps[i]))
             fail = host->fail(host->ctx, BYOC_FAIL_UNSUPPORTED,
                               "found an unsupported operator, type or shape, "
-                              "expected a float32 "
-                              "add, multiply or nn.relu");
+                              "expected a float32 add, multiply or nn.relu");
     if (fail)
         byoc_graph_free(host, g);
     else
