@@ -199,7 +199,8 @@ enum byoc_status byi_dn_build_batch_norm(struct byi_build *b)
 /* Build instance normalisation as a batch normalisation with the image's own
  * statistics. Between convolutions this is faster than leaving the region;
  * alone it is slower (bench/operators). It is always slower with several
- * images, since the channels of all images would become channels. */
+ * images, since the channels of all images would become channels, and with
+ * channels that do not fill vectors. */
 enum byoc_status byi_dn_build_instance_norm(struct byi_build *b)
 {
     struct norm_kernel p = {0};
@@ -214,6 +215,13 @@ enum byoc_status byi_dn_build_instance_norm(struct byi_build *b)
                              "nn.instance_norm: found %lld images, expected 1: "
                              "native kernels are faster for more",
                              (long long)main->dims[0]);
+    if (main->dims[1] % 4 != 0)
+        return byi_dn_refuse(
+            b,
+            "nn.instance_norm: found %lld channels, expected a "
+            "multiple of 4: native kernels are faster for "
+            "others",
+            (long long)main->dims[1]);
     const struct byi_image_axes image = byi_dn_image(main->rank, false);
     const struct byi_desc layout =
         byi_dn_image_desc(b, &image, main->rank, main->dims);
