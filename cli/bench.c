@@ -290,10 +290,12 @@ static void count_twins(const struct byi_open_model *open, struct twins *t)
         byi_report_free(&ledger);
 }
 
-/* Print *r as text or JSON, with the model's twins. */
+/* Print *r as text or JSON, with the model's twins. The progress line ends
+ * before, so that it cannot appear between two lines of the result. */
 static void print_result(const struct byi_open_model *open, struct result *r,
                          bool json)
 {
+    byi_progress_end();
     count_twins(open, &r->twins);
     (json ? print_json : print_text)(r);
 }

@@ -15,9 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define FIRST_SECONDS 2.0 /* seconds before the first line */
-#define REFRESH_SECONDS                                                        \
-    0.2 /* seconds between updates of the line on a terminal */
+#define FIRST_SECONDS 2.0      /* seconds before the first line */
+#define REFRESH_SECONDS 0.2    /* between updates of the line on a terminal */
 #define MAX_PAUSE_SECONDS 60.0 /* most seconds between lines elsewhere */
 
 /* The progress line. All but `thread` is guarded by `lock`. */
@@ -25,11 +24,11 @@ static struct progress_state {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     pthread_t thread;
-    bool terminal; /* stderr is a terminal */
-    bool ending;   /* the thread must end */
-    bool shown;    /* the terminal's last line is the progress line */
-    double start_time,
-        due; /* due: seconds from `start_time` to the next line */
+    bool terminal;     /* stderr is a terminal */
+    bool ending;       /* the thread must end */
+    bool shown;        /* the terminal's last line is the progress line */
+    double start_time; /* by byi_now() */
+    double due;        /* seconds from `start_time` to the next line */
     const char *command;
     char step[100]; /* "": not known */
 } progress = {.lock = PTHREAD_MUTEX_INITIALIZER};
