@@ -259,7 +259,7 @@ static enum byoc_status cast_strings(const struct byi_call *call,
     return status;
 }
 
-/* Write an integer, whose magnitude is given. */
+/* Write an integer of this sign and magnitude as decimal text. */
 static void write_integer(bool negative, uint64_t size, char text[32])
 {
     char digits[32], *at = digits + sizeof digits - 1;
@@ -275,7 +275,7 @@ static void write_integer(bool negative, uint64_t size, char text[32])
 /* Write a finite float with at most 17 digits. */
 static void write_digits(double value, int digits, char text[32])
 {
-    char line[400]; /* the compiler warns, as if `digits` had no limit */
+    char line[400]; /* GCC warns of truncation to 32 bytes */
     snprintf(line, sizeof line, "%.*g", digits, value);
     memcpy(text, line, strlen(line) + 1);
 }

@@ -64,8 +64,8 @@ enum byoc_weights {
     BYOC_WEIGHTS_INT4 = 4     /* matrix products: 4 bits, a scale per block */
 };
 
-/* The type in which float32 operators compute if a narrower one suffices
- * (docs/precision.md). */
+/* The type in which those float32 operators compute that tolerate a narrower
+ * one (docs/precision.md lists them). */
 enum byoc_precision {
     BYOC_PRECISION_DEFAULT = 0, /* as the model has them */
     BYOC_PRECISION_FP16 = 1,    /* float16               */
