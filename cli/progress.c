@@ -25,6 +25,7 @@ static struct progress_state {
     pthread_cond_t changed;
     pthread_t thread;
     bool terminal;     /* stderr is a terminal */
+    bool started;      /* the thread runs its function */
     bool ending;       /* the thread must end */
     bool shown;        /* the terminal's last line is the progress line */
     double start_time; /* by byi_now() */
@@ -63,6 +64,8 @@ static void *print_lines(void *arg)
 {
     struct progress_state *r = arg;
     pthread_mutex_lock(&r->lock);
+    r->started = true;
+    pthread_cond_signal(&r->changed);
     while (!r->ending) {
         const double wake = r->start_time + r->due;
         const struct timespec until = {
@@ -79,6 +82,20 @@ static void *print_lines(void *arg)
     }
     pthread_mutex_unlock(&r->lock);
     return NULL;
+}
+
+/* Create the thread, and wait until it runs. A child that is forked while a
+ * thread starts may inherit a lock of the sanitizers' runtime that nobody
+ * releases. */
+static bool start_thread(struct progress_state *r)
+{
+    if (pthread_create(&r->thread, NULL, print_lines, r) != 0)
+        return false;
+    pthread_mutex_lock(&r->lock);
+    while (!r->started)
+        pthread_cond_wait(&r->changed, &r->lock);
+    pthread_mutex_unlock(&r->lock);
+    return true;
 }
 
 /* A handler for fork(): the child has no thread. */
@@ -105,8 +122,7 @@ void byi_progress_begin(const char *command)
     pthread_atfork(NULL, NULL, stop_in_child);
     sigfillset(&all_signals); /* the calling thread handles signals */
     pthread_sigmask(SIG_SETMASK, &all_signals, &old_mask);
-    if (pthread_create(&progress.thread, NULL, print_lines, &progress) == 0)
-        atomic_store(&running, true);
+    atomic_store(&running, start_thread(&progress));
     pthread_sigmask(SIG_SETMASK, &old_mask, NULL);
 }
 
