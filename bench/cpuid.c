@@ -97,16 +97,65 @@ static void on_fault(int signal, siginfo_t *info, void *context)
     g[REG_RIP] += (greg_t)sizeof cpuid;
 }
 
-typedef int sigaction_fn(int, const struct sigaction *, struct sigaction *);
+/* The next library's function of this name. */
+static void *next_function(const char *name)
+{
+    return dlsym(RTLD_NEXT, name);
+}
 
-/* Keep this library's handler, whatever the process asks for. */
-__attribute__((visibility("default"))) int sigaction(
-    int signal, const struct sigaction *new_action,
-    struct sigaction *old_action)
+typedef int sigaction_fn(int, const struct sigaction *, struct sigaction *);
+typedef int sigmask_fn(int, const sigset_t *, sigset_t *);
+
+/* Functions of the C library that must leave the handler in place, and the
+ * signal unblocked, whatever the process asks for. */
+#define EXPORTED __attribute__((visibility("default")))
+
+EXPORTED int sigaction(int signal, const struct sigaction *new_action,
+                       struct sigaction *old_action)
 {
     sigaction_fn *next;
-    *(void **)&next = dlsym(RTLD_NEXT, "sigaction");
+    *(void **)&next = next_function("sigaction");
     return next(signal, signal == SIGSEGV ? NULL : new_action, old_action);
+}
+
+static int change_mask(const char *name, int how, const sigset_t *set,
+                       sigset_t *old_set)
+{
+    sigmask_fn *next;
+    sigset_t allowed;
+    *(void **)&next = next_function(name);
+    if (set) {
+        allowed = *set;
+        if (how != SIG_UNBLOCK)
+            sigdelset(&allowed, SIGSEGV);
+    }
+    return next(how, set ? &allowed : NULL, old_set);
+}
+
+EXPORTED int pthread_sigmask(int how, const sigset_t *set, sigset_t *old_set)
+{
+    return change_mask("pthread_sigmask", how, set, old_set);
+}
+
+EXPORTED int sigprocmask(int how, const sigset_t *set, sigset_t *old_set)
+{
+    return change_mask("sigprocmask", how, set, old_set);
+}
+
+/* Returns the value of a variable, which is removed, so that the processes that
+ * this one starts, such as a C compiler, run without this library. */
+static const char *take_variable(char **environment, const char *name)
+{
+    const size_t n = strlen(name);
+    const char *value = "";
+    char **to = environment;
+    for (char **e = environment; *e; e++)
+        if (strncmp(*e, name, n) == 0 && (*e)[n] == '=')
+            value = *e + n + 1;
+        else
+            *to++ = *e;
+    *to = NULL;
+    return value;
 }
 
 /* The linker's flag `initfirst` runs this before the constructors of the other
@@ -114,15 +163,12 @@ __attribute__((visibility("default"))) int sigaction(
 __attribute__((constructor)) static void begin(int argc, char **argv,
                                                char **environment)
 {
-    static const char variable[] = "BYOC_BENCH_ISA=";
-    const char *name = "";
+    const char *name = take_variable(environment, "BYOC_BENCH_ISA");
     const struct sigaction action = {.sa_sigaction = on_fault,
                                      .sa_flags = SA_SIGINFO | SA_NODEFER};
     sigaction_fn *next;
     (void)argc, (void)argv;
-    for (char **e = environment; *e; e++)
-        if (strncmp(*e, variable, sizeof variable - 1) == 0)
-            name = *e + sizeof variable - 1;
+    take_variable(environment, "LD_PRELOAD");
     while (limit < LEVELS && strcmp(name, level_names[limit]) != 0)
         limit++;
     if (limit == LEVELS) {
@@ -132,7 +178,7 @@ __attribute__((constructor)) static void begin(int argc, char **argv,
                 name);
         _exit(2);
     }
-    *(void **)&next = dlsym(RTLD_NEXT, "sigaction");
+    *(void **)&next = next_function("sigaction");
     next(SIGSEGV, &action, NULL);
     if (allow_cpuid(0) != 0) {
         fprintf(stderr, "this CPU or kernel cannot trap CPUID; expected "
