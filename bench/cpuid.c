@@ -181,8 +181,9 @@ __attribute__((constructor)) static void begin(int argc, char **argv,
     *(void **)&next = next_function("sigaction");
     next(SIGSEGV, &action, NULL);
     if (allow_cpuid(0) != 0) {
-        fprintf(stderr, "this CPU or kernel cannot trap CPUID; expected "
-                        "cpuid_fault in /proc/cpuinfo\n");
+        fprintf(stderr,
+                "found a CPU or kernel that cannot trap CPUID, expected "
+                "cpuid_fault in /proc/cpuinfo\n");
         _exit(2);
     }
 }
