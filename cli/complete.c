@@ -235,10 +235,9 @@ static void print_fish_command(const struct byi_command *command,
            command->name);
     const char *first = byi_first_words(command, arena);
     if (first)
-        printf(
-            "complete -c byoc -n '__byoc_command %s; and __byoc_words 2' -f -a "
-            "'%s'\n",
-            command->name, first);
+        printf("complete -c byoc -n '__byoc_command %s; and __byoc_words 2' -f "
+               "-a '%s'\n",
+               command->name, first);
     byi_arena_free(&arena);
 }
 

@@ -13,11 +13,10 @@ void byi_print_usage(FILE *to)
     for (uint32_t i = 0; byi_commands[i]; i++)
         fprintf(to, "  %-10s %s\n", byi_commands[i]->name,
                 byi_commands[i]->summary);
-    fprintf(to,
-            "\n`byoc COMMAND --help` or `byoc help COMMAND` lists a command's "
-            "options.\nExit codes: 0 success, 1 a mismatch or a failed gate, "
-            "2 usage or bad input,\n3 a backend failed, 4 an incompatible "
-            "artifact.\n");
+    fprintf(to, "\n`byoc COMMAND --help` or `byoc help COMMAND` lists a "
+                "command's options.\nExit codes: 0 success, 1 a mismatch or a "
+                "failed gate, 2 usage or bad input,\n3 a backend failed, 4 an "
+                "incompatible artifact.\n");
 }
 
 const struct byi_command *byi_find_command(const char *name)

@@ -26,8 +26,7 @@ static int run_command(const struct byi_command *command, int argc, char **argv)
     if (byi_guard_enter(&guard)) {
         byi_progress_end();
         fprintf(stderr,
-                "byoc %s: out of memory: %zu bytes could not be "
-                "allocated\n",
+                "byoc %s: out of memory: %zu bytes could not be allocated\n",
                 command->name, guard.bytes);
         return BYI_EXIT_USAGE;
     }

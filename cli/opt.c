@@ -43,10 +43,9 @@ static enum byoc_status check_list(const struct listing *list,
             err, BYOC_EINVAL, "--json has an effect only with --list-ops; %s",
             list->passes ? "leave out --list-passes" : "give both, or neither");
     if (desired && !(passes && strstr(passes, "ConvertLayout")))
-        return byi_fail(
-            err, BYOC_EINVAL,
-            "--desired has no effect without --passes=ConvertLayout; "
-            "give both");
+        return byi_fail(err, BYOC_EINVAL,
+                        "--desired has no effect without "
+                        "--passes=ConvertLayout; give both");
     return BYOC_OK;
 }
 

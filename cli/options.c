@@ -353,9 +353,8 @@ int byi_parse_options(const struct byi_command *command,
         return check_pairs(command);
     return refuse(
         command,
-        "found %u of %u arguments, expected %s; `byoc %s --help` says "
-        "more",
-        n, min_positional, command->usage, command->name);
+        "found %u of %u arguments, expected %s; `byoc %s --help` says more", n,
+        min_positional, command->usage, command->name);
 }
 
 int byi_cli_print_error(const struct byi_command *command,

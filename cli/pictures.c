@@ -117,12 +117,11 @@ static enum byoc_status check_onnx(const char *option, const char *model,
                                    struct byoc_error *err)
 {
     return byi_path_ends_in(model, ".ir")
-               ? byi_fail(
-                     err, BYOC_EINVAL,
-                     "%s: found %s, which is text, expected an ONNX model, "
-                     "since only an ONNX model can be written as one; "
-                     "--dot and --html show any model",
-                     option, model)
+               ? byi_fail(err, BYOC_EINVAL,
+                          "%s: found %s, which is text, expected an ONNX "
+                          "model, since only an ONNX model can be written as "
+                          "one; --dot and --html show any model",
+                          option, model)
                : BYOC_OK;
 }
 

@@ -59,12 +59,11 @@ static enum byoc_status read_artifact(const char *path, struct byi_text *ledger,
     byi_text_add(ledger, a.image.ledger, a.image.ledger_bytes);
     const bool found = a.image.ledger_bytes > 0;
     byoc_internal_artifact_close(&a);
-    return found
-               ? BYOC_OK
-               : byi_fail(err, BYOC_EINVAL,
-                          "%s: found no ledger in the artifact, expected one; "
-                          "compile the model again",
-                          path);
+    return found ? BYOC_OK
+                 : byi_fail(err, BYOC_EINVAL,
+                            "%s: found no ledger in the artifact, expected "
+                            "one; compile the model again",
+                            path);
 }
 
 enum byoc_status byi_read_ledger(const char *path, struct byi_text *ledger,

@@ -110,8 +110,7 @@ static enum byoc_status run_model(const struct byoc_model *model,
         status = byoc_state_trace(state, NULL, err);
     if (status == BYOC_OK && in.n_random)
         fprintf(stderr,
-                "byoc run: %u of %u inputs are random, from seed "
-                "%llu\n",
+                "byoc run: %u of %u inputs are random, from seed %llu\n",
                 in.n_random, in.n, (unsigned long long)feed->seed);
     if (status == BYOC_OK)
         status = write_outputs(model, &out, folder, arena, err);

@@ -169,9 +169,8 @@ static enum byoc_status compile_kernels(const struct artifact_job *j)
         struct byi_text options = {0};
         byi_text_addf(&options,
                       "-std=gnu11 -Wall -Wextra -O3 -fPIC -fopenmp "
-                      "-fvisibility=hidden -fno-math-errno "
-                      "-fno-trapping-math -ffp-contract=off "
-                      "-fno-asynchronous-unwind-tables %s "
+                      "-fvisibility=hidden -fno-math-errno -fno-trapping-math "
+                      "-ffp-contract=off -fno-asynchronous-unwind-tables %s "
                       "-DBYOC_KERNELS=byoc_kernels_%u -c kernels.c",
                       level->options, i);
         snprintf(logs[i], sizeof logs[i], "kernels_%s.log", level->name);
@@ -190,12 +189,11 @@ static enum byoc_status link_model(const struct artifact_job *j)
 {
     const struct byi_image *image = j->image;
     struct byi_text options = {0};
-    byi_text_addf(&options,
-                  "-shared %s -Wl,--build-id=none -Wl,-s "
-                  "-Wl,-z,noexecstack model.s",
-                  image->source || image->n_sources
-                      ? "-nostartfiles -Wl,-z,defs"
-                      : "-nostdlib");
+    byi_text_addf(
+        &options,
+        "-shared %s -Wl,--build-id=none -Wl,-s -Wl,-z,noexecstack model.s",
+        image->source || image->n_sources ? "-nostartfiles -Wl,-z,defs"
+                                          : "-nostdlib");
     for (uint32_t i = 0; image->source && i < j->machine->n_levels; i++)
         byi_text_addf(&options, " kernels_%s.o", j->machine->levels[i].name);
     if (image->n_sources)
@@ -270,11 +268,10 @@ static enum byoc_status read_symbol(struct artifact_job *j)
     if (status == BYOC_OK &&
         (strlen(symbol) >= sizeof j->symbol || strspn(symbol, word) == 0 ||
          symbol[strspn(symbol, word)] != '\0'))
-        status =
-            byi_fail(j->err, BYOC_EINVAL,
-                     "manifest: symbol: found \"%.60s\", expected 1 to %zu "
-                     "lower-case letters, digits and underscores",
-                     symbol, sizeof j->symbol - 1);
+        status = byi_fail(j->err, BYOC_EINVAL,
+                          "manifest: symbol: found \"%.60s\", expected 1 to "
+                          "%zu lower-case letters, digits and underscores",
+                          symbol, sizeof j->symbol - 1);
     if (status == BYOC_OK)
         snprintf(j->symbol, sizeof j->symbol, "%s", symbol);
     byi_json_free(&json);

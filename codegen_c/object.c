@@ -101,10 +101,9 @@ enum byoc_status byi_object_check(const struct byi_text *object,
         if (byi_elf_section(&o.elf, i).sh_type == SHT_SYMTAB)
             BYI_TRY(check_symbols(&o, i));
     }
-    return o.found
-               ? BYOC_OK
-               : byi_fail(err, BYOC_EUNSUPPORTED,
-                          "it does not define %.200s with external linkage, "
-                          "expected the requested function",
-                          name);
+    return o.found ? BYOC_OK
+                   : byi_fail(err, BYOC_EUNSUPPORTED,
+                              "it does not define %.200s with external "
+                              "linkage, expected the requested function",
+                              name);
 }

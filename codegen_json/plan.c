@@ -139,8 +139,7 @@ static enum byoc_status add_step(struct byi_planner *b,
     if (b->out.steps.n >= MAX_STEPS)
         return byi_fail(
             b->err, BYOC_ELIMIT,
-            "%s: found too many steps in the plan of %s, expected at "
-            "most %d",
+            "%s: found too many steps in the plan of %s, expected at most %d",
             node_name(b, node), b->out.name, MAX_STEPS);
     struct byi_planned_step step = {.kind = kind,
                                     .node = node,

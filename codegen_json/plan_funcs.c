@@ -163,8 +163,7 @@ static enum byoc_status find_regions(struct byi_planner *b, uint32_t n_regions)
     if (n != n_regions)
         return byi_fail(
             b->err, BYOC_EINVAL,
-            "found %u compiled regions, expected %u, the regions of "
-            "the module",
+            "found %u compiled regions, expected %u, the regions of the module",
             n_regions, n);
     return BYOC_OK;
 }

@@ -182,11 +182,10 @@ static enum byoc_status add_operands(struct region_writer *w, cJSON *kernel,
         } else if (node->kind == BYI_CONST) {
             roles[id].name = next_name(w->arena, &list);
             if (!roles[id].name)
-                return byi_fail(
-                    err, BYOC_EINVAL,
-                    "composite '%s': constant %%%u: found no name in "
-                    "Operands, expected one for every constant",
-                    body->attr.composite, id);
+                return byi_fail(err, BYOC_EINVAL,
+                                "composite '%s': constant %%%u: found no name "
+                                "in Operands, expected one for every constant",
+                                body->attr.composite, id);
             byi_json_add(named, roles[id].name,
                          pair_json(w->arena, add_const(w, node->index)));
         }

@@ -344,11 +344,10 @@ static void exclude_backends(struct byi_found_backends *found)
         if (plugin && found->machine != byi_machine_host())
             exclude_backend(
                 backend, BYI_REASON_OTHER_MACHINE,
-                byi_arena_printf(found->arena,
-                                 "this plug-in runs on %s, the model "
-                                 "is compiled for %s",
-                                 byi_machine_host()->name,
-                                 found->machine->name));
+                byi_arena_printf(
+                    found->arena,
+                    "this plug-in runs on %s, the model is compiled for %s",
+                    byi_machine_host()->name, found->machine->name));
         if (plugin && !plugin->library)
             exclude_backend(
                 backend, BYI_REASON_BACKEND_FAILED,

@@ -141,14 +141,12 @@ static enum byoc_status append_pass(const struct byi_pass *pass,
     if (byi_pass_find(pass->name))
         return byi_fail(
             err, BYOC_EINVAL,
-            "pass '%s': found another pass of this name, expected a "
-            "new name",
+            "pass '%s': found another pass of this name, expected a new name",
             pass->name);
     if (n_known + 1 == BYI_COUNT(known))
         return byi_fail(
             err, BYOC_ELIMIT,
-            "pass '%s': found too many passes of users, expected at "
-            "most %d",
+            "pass '%s': found too many passes of users, expected at most %d",
             pass->name, MAX_USER_PASSES);
     __atomic_store_n(&known[n_known++], pass, __ATOMIC_RELEASE);
     return BYOC_OK;

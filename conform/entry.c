@@ -104,10 +104,9 @@ static void query_as_old_host(struct byi_kit *kit, byoc_backend_query_fn query,
     const struct byoc_backend *b = query(&old, why, bytes);
     byi_zone_check(kit, z);
     if (b)
-        byi_kit_failed(
-            kit, BYI_RULE_VERSIONS,
-            "the query by a host of version 0 returned a backend, expected "
-            "NULL and a reason");
+        byi_kit_failed(kit, BYI_RULE_VERSIONS,
+                       "the query by a host of version 0 returned a backend, "
+                       "expected NULL and a reason");
     if (!memchr(why, '\0', bytes))
         byi_kit_failed(kit, BYI_RULE_WHY,
                        "the reason has no NUL within its buffer of %u bytes",
@@ -184,11 +183,10 @@ void byi_kit_try_compat(struct byi_kit *kit, const struct byi_kit_case *c)
     byi_zones_watch(kit);
     const uint32_t code = ask_compat(kit, b->compat);
     if (code)
-        byi_kit_failed(
-            kit, BYI_RULE_COMPAT,
-            "check_compat() of the plug-in's compat, '%.200s', failed "
-            "with code %u",
-            b->compat, code);
+        byi_kit_failed(kit, BYI_RULE_COMPAT,
+                       "check_compat() of the plug-in's compat, '%.200s', "
+                       "failed with code %u",
+                       b->compat, code);
     memset(large, '9', sizeof large - 1);
     large[sizeof large - 1] = '\0';
     const char *const others[] = {"", "x", ".", "-1 ; %s%n", large};

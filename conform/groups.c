@@ -43,11 +43,10 @@ static void check_preference(struct byi_kit *kit, const char *tensor,
 {
     struct byi_layout preferred, actual;
     if (!memchr(name, '\0', bytes))
-        byi_kit_failed(
-            kit, BYI_RULE_OPINION,
-            "layout() prefers the %s in '%.*s', expected a name that "
-            "ends in NUL within its buffer",
-            tensor, (int)bytes, name);
+        byi_kit_failed(kit, BYI_RULE_OPINION,
+                       "layout() prefers the %s in '%.*s', expected a name "
+                       "that ends in NUL within its buffer",
+                       tensor, (int)bytes, name);
     if (!*name)
         return;
     byi_layout_parse(current, &actual);
@@ -565,11 +564,10 @@ void byi_kit_try_threads(struct byi_kit *kit, const struct byi_kit_case *c)
         pthread_join(threads[i], NULL);
     for (uint32_t i = 0; i < THREADS; i++) {
         if (*runners[i].error)
-            byi_kit_failed(
-                kit, BYI_RULE_RACES,
-                "%d threads run one compiled region, each with its own "
-                "state; on thread %u, %s",
-                (int)THREADS, i, runners[i].error);
+            byi_kit_failed(kit, BYI_RULE_RACES,
+                           "%d threads run one compiled region, each with its "
+                           "own state; on thread %u, %s",
+                           (int)THREADS, i, runners[i].error);
         byi_kit_state_close(kit, &s, runners[i].state);
         byi_kit_scratch_close(kit, runners[i].scratch);
     }

@@ -83,12 +83,11 @@ static void release(void *ctx, void *memory)
                            : "memory that the host did not allocate");
     for (uint32_t i = 0; i < TAIL; i++)
         if (tail[i] != 0xa5)
-            byi_kit_failed(
-                current_kit, BYI_RULE_WRITES,
-                "wrote to byte %llu of a block of %llu bytes that was acquired "
-                "in %s",
-                (unsigned long long)(head->bytes + i),
-                (unsigned long long)head->bytes, head->place);
+            byi_kit_failed(current_kit, BYI_RULE_WRITES,
+                           "wrote to byte %llu of a block of %llu bytes that "
+                           "was acquired in %s",
+                           (unsigned long long)(head->bytes + i),
+                           (unsigned long long)head->bytes, head->place);
     head->mark = dead_mark;
     pthread_mutex_lock(&lock);
     records.live--;
@@ -199,12 +198,11 @@ void byi_host_check_balance(struct byi_kit *kit,
             (unsigned long long)(b.bytes - before->bytes),
             b.live - before->live > 1 ? "are" : "is", after, newest->place);
     if (b.fails > before->fails)
-        byi_kit_failed(
-            kit, BYI_RULE_BALANCE,
-            "%u failure%s made with host->fail() and neither returned "
-            "nor freed by the end of %s",
-            b.fails - before->fails,
-            b.fails - before->fails > 1 ? "s were" : " was", after);
+        byi_kit_failed(kit, BYI_RULE_BALANCE,
+                       "%u failure%s made with host->fail() and neither "
+                       "returned nor freed by the end of %s",
+                       b.fails - before->fails,
+                       b.fails - before->fails > 1 ? "s were" : " was", after);
 }
 
 const char *byi_kit_read_and_free_fail(struct byoc_fail *fail, uint32_t *code)

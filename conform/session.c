@@ -314,11 +314,10 @@ static uint64_t call_bytes_twice(struct byi_kit *kit,
     const uint64_t bytes = call(host, s->compiled);
     const uint64_t again = call(host, s->compiled);
     if (again != bytes)
-        byi_kit_failed(kit, BYI_RULE_RUNS,
-                       "%s returned %llu at first, and %llu when it was called "
-                       "again",
-                       name, (unsigned long long)bytes,
-                       (unsigned long long)again);
+        byi_kit_failed(
+            kit, BYI_RULE_RUNS,
+            "%s returned %llu at first, and %llu when it was called again",
+            name, (unsigned long long)bytes, (unsigned long long)again);
     return bytes;
 }
 

@@ -179,11 +179,10 @@ static enum byoc_status make_random(const struct byoc_io *io,
         t->dims[i] = dim_of(io, i, dim_sizes);
     uint64_t bytes = byi_tensor_bytes(t);
     if (bytes > (UINT64_C(1) << 36))
-        return byi_fail(
-            err, BYOC_ELIMIT,
-            "input '%s' has %llu bytes, expected at most 64 GiB for random "
-            "data; give smaller sizes with --dim",
-            io->name, (unsigned long long)bytes);
+        return byi_fail(err, BYOC_ELIMIT,
+                        "input '%s' has %llu bytes, expected at most 64 GiB "
+                        "for random data; give smaller sizes with --dim",
+                        io->name, (unsigned long long)bytes);
     if (!byoc_dtype_size(io->dtype) || io->dtype == BYOC_C64 ||
         io->dtype == BYOC_C128)
         return byi_fail(err, BYOC_EUNSUPPORTED,
@@ -329,11 +328,10 @@ static enum byoc_status check_dims(const struct byoc_model *model,
         size_t n_name = 0;
         int64_t size;
         if (!read_dim(*at, &n_name, &size))
-            return byi_fail(
-                err, BYOC_EINVAL,
-                "dim: found '%s', expected NAME=NUMBER, with a number of "
-                "0 or more",
-                *at);
+            return byi_fail(err, BYOC_EINVAL,
+                            "dim: found '%s', expected NAME=NUMBER, with a "
+                            "number of 0 or more",
+                            *at);
         const char *name = byi_arena_strn(arena, *at, n_name);
         const uint32_t n =
             list_dims(model, feed, names, MAX_DIMS, name, n_name, &used);

@@ -309,9 +309,8 @@ static enum byoc_status check_node_names(const struct byi_module *m,
                     !strcmp(m->sources.at[i].op, *list);
         if (!found)
             return byi_fail(err, BYOC_EINVAL,
-                            "%s '%s': the model has no node and no "
-                            "operator of that name; `byoc check --all` lists "
-                            "its nodes",
+                            "%s '%s': the model has no node and no operator of "
+                            "that name; `byoc check --all` lists its nodes",
                             option, *list);
     }
     return BYOC_OK;

@@ -264,10 +264,9 @@ static bool add_node(struct program_rewrite *w, byi_id id,
         return add_input(w, &t, &w->map[id], err);
     case BYI_CONST:
         if (!byi_const_view(w->from->m, w->f, id, &t))
-            return byi_fail(
-                       err, BYOC_EUNSUPPORTED,
-                       "found a constant that is not in memory, expected one "
-                       "that is") == BYOC_OK;
+            return byi_fail(err, BYOC_EUNSUPPORTED,
+                            "found a constant that is not in memory, expected "
+                            "one that is") == BYOC_OK;
         t = new_tensor(w, &t, id == w->edit->simplified, true);
         w->map[id] = byi_add_const(
             w->to.m, w->main,

@@ -172,11 +172,10 @@ enum byoc_status byi_onnx_external(struct byi_onnx_file *file,
     BYI_TRY(read_entry(proto, "offset", &offset, err));
     BYI_TRY(read_entry(proto, "length", &length, err));
     if (length != bytes)
-        return byi_fail(err, BYOC_EPARSE,
-                        "tensor '%s': its external data is %llu bytes long, "
-                        "expected %llu",
-                        name, (unsigned long long)length,
-                        (unsigned long long)bytes);
+        return byi_fail(
+            err, BYOC_EPARSE,
+            "tensor '%s': its external data is %llu bytes long, expected %llu",
+            name, (unsigned long long)length, (unsigned long long)bytes);
     if (offset > found->n || length > found->n - offset)
         return byi_fail(err, BYOC_EPARSE,
                         "tensor '%s': its external data is %llu bytes at "

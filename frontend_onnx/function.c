@@ -42,11 +42,10 @@ enum byoc_status byi_functions_open(struct byi_import *o)
         struct byi_name *entry =
             byi_names_add(&o->functions->names, key_of(o, f->domain, f->name));
         if (!entry)
-            return byi_fail(&o->err, BYOC_EPARSE,
-                            "function %s of domain %s is defined twice, "
-                            "expected once",
-                            byi_text_or(f->name, "(none)"),
-                            byi_onnx_domain(f->domain));
+            return byi_fail(
+                &o->err, BYOC_EPARSE,
+                "function %s of domain %s is defined twice, expected once",
+                byi_text_or(f->name, "(none)"), byi_onnx_domain(f->domain));
         entry->index = (uint32_t)i;
     }
     return BYOC_OK;
@@ -107,11 +106,10 @@ static Onnx__AttributeProto *resolve_attribute(struct byi_import *o,
     if (!found)
         return NULL;
     if (found->g || found->n_graphs)
-        byi_import_refuse(
-            o,
-            "attribute '%s' passes a graph to a function, expected "
-            "another kind of attribute",
-            byi_text_or(a->name, ""));
+        byi_import_refuse(o,
+                          "attribute '%s' passes a graph to a function, "
+                          "expected another kind of attribute",
+                          byi_text_or(a->name, ""));
     Onnx__AttributeProto *copy =
         byi_arena_copy(o->scratch, found, sizeof *found);
     copy->name = a->name;
@@ -161,22 +159,20 @@ void byi_function_check_limits(struct byi_import *o)
 {
     o->functions->name_bytes += strlen(o->name);
     if (o->functions->name_bytes > (uint64_t)MAX_NAMES_MIB << 20)
-        byi_import_fail(
-            o, BYOC_ELIMIT,
-            "the names of nodes in the model's functions, with those of "
-            "the calls, take %llu MiB, expected at most %d MiB in all; give "
-            "nodes shorter names",
-            (unsigned long long)(o->functions->name_bytes >> 20),
-            MAX_NAMES_MIB);
+        byi_import_fail(o, BYOC_ELIMIT,
+                        "the names of nodes in the model's functions, with "
+                        "those of the calls, take %llu MiB, expected at most "
+                        "%d MiB in all; give nodes shorter names",
+                        (unsigned long long)(o->functions->name_bytes >> 20),
+                        MAX_NAMES_MIB);
     const uint64_t bytes =
         o->functions->bytes + memory_of(o) - o->expansion->before;
 
     if (bytes > (uint64_t)MAX_MIB << 20)
-        byi_import_fail(
-            o, BYOC_ELIMIT,
-            "the calls of the model's functions expand to %llu MiB, expected "
-            "at most %d MiB; nest fewer calls",
-            (unsigned long long)(bytes >> 20), MAX_MIB);
+        byi_import_fail(o, BYOC_ELIMIT,
+                        "the calls of the model's functions expand to %llu "
+                        "MiB, expected at most %d MiB; nest fewer calls",
+                        (unsigned long long)(bytes >> 20), MAX_MIB);
 }
 
 static void check_call(struct byi_import *o, const struct byi_expansion *e)
@@ -186,27 +182,23 @@ static void check_call(struct byi_import *o, const struct byi_expansion *e)
 
     for (const struct byi_expansion *up = o->expansion; up; up = up->outer)
         if (up->function == f)
-            byi_import_refuse(o,
-                              "the model defines it as a function that calls "
-                              "itself, expected no recursion");
+            byi_import_refuse(o, "the model defines it as a function that "
+                                 "calls itself, expected no recursion");
     if (e->depth > MAX_DEPTH)
-        byi_import_fail(
-            o, BYOC_ELIMIT,
-            "found functions nested in %u levels, expected at most %d; inline "
-            "some of them",
-            e->depth, MAX_DEPTH);
+        byi_import_fail(o, BYOC_ELIMIT,
+                        "found functions nested in %u levels, expected at most "
+                        "%d; inline some of them",
+                        e->depth, MAX_DEPTH);
     if (o->m->sources.n > MAX_EXPANDED)
-        byi_import_fail(
-            o, BYOC_ELIMIT,
-            "with its functions inlined the model has %u nodes, expected at "
-            "most %d; nest fewer calls",
-            o->m->sources.n, MAX_EXPANDED);
+        byi_import_fail(o, BYOC_ELIMIT,
+                        "with its functions inlined the model has %u nodes, "
+                        "expected at most %d; nest fewer calls",
+                        o->m->sources.n, MAX_EXPANDED);
     if (call->n_input > f->n_input || call->n_output > f->n_output)
-        byi_import_fail(
-            o, BYOC_EPARSE,
-            "found %zu inputs and %zu outputs, expected at most %zu "
-            "and %zu as in its function",
-            call->n_input, call->n_output, f->n_input, f->n_output);
+        byi_import_fail(o, BYOC_EPARSE,
+                        "found %zu inputs and %zu outputs, expected at most "
+                        "%zu and %zu as in its function",
+                        call->n_input, call->n_output, f->n_input, f->n_output);
     for (size_t i = 0; i < call->n_attribute; i++) {
         const char *name = byi_text_or(call->attribute[i]->name, "");
         bool known = find_attribute(e->n_defaults, e->defaults, name) != NULL;

@@ -315,11 +315,10 @@ static enum byoc_status convert_node(struct byi_import *o, size_t index,
         return o->status;
     }
     if (!o->row && byi_import_ok(o) && !byi_import_find_custom(o))
-        byi_import_refuse(o,
-                          is_training(node)
-                              ? "it is a training operator; export the model "
-                                "for inference"
-                              : "give a library that has it with --plugin");
+        byi_import_refuse(
+            o, is_training(node)
+                   ? "it is a training operator; export the model for inference"
+                   : "give a library that has it with --plugin");
     if (byi_import_ok(o) && check_arity(o))
         read_operands(o);
     if (byi_import_ok(o))

@@ -367,9 +367,8 @@ static enum byoc_status refuse_input(struct byi_import *o, const char *name,
         for (size_t k = 0; k < graph->node[i]->n_input; k++)
             if (strcmp(graph->node[i]->input[k], name) == 0)
                 return byi_fail(&o->err, BYOC_EUNSUPPORTED,
-                                "input '%s' of operator %s is %s, expected "
-                                "a tensor, or a sequence or optional of "
-                                "tensors",
+                                "input '%s' of operator %s is %s, expected a "
+                                "tensor, or a sequence or optional of tensors",
                                 name, byi_text_or(graph->node[i]->op_type, "?"),
                                 kind);
     return byi_fail(&o->err, BYOC_EUNSUPPORTED,

@@ -537,9 +537,7 @@ byi_id byi_loop_make(struct byi_import *o, struct byi_onnx_loop *loop)
         if (loop->types[i]->kind == BYI_TUPLE ||
             loop->types[i]->kind == BYI_FUNC)
             byi_import_refuse(
-                o,
-                "state %u is a map, expected a tensor, sequence or "
-                "optional",
+                o, "state %u is a map, expected a tensor, sequence or optional",
                 i);
     }
     while (byi_import_ok(o) &&

@@ -304,8 +304,7 @@ uint32_t byi_import_axis(struct byi_import *o, int64_t axis, uint32_t rank)
     if (axis < -(int64_t)rank || axis >= (int64_t)rank) {
         byi_import_fail(
             o, BYOC_ETYPE,
-            "axis %lld is out of range for rank %u, expected %lld to "
-            "%lld",
+            "axis %lld is out of range for rank %u, expected %lld to %lld",
             (long long)axis, rank, -(long long)rank, (long long)rank - 1);
         return 0;
     }
@@ -413,11 +412,10 @@ static bool view_const_input(struct byi_import *o, uint32_t i, const char *what,
         return false;
     }
     if (t->rank > 1 || t->dtype == BYOC_C64 || t->dtype == BYOC_C128) {
-        byi_import_fail(
-            o, BYOC_ETYPE,
-            "input '%s' has rank %u and type %s, expected a scalar or "
-            "vector of numbers",
-            what, t->rank, byoc_dtype_name(t->dtype));
+        byi_import_fail(o, BYOC_ETYPE,
+                        "input '%s' has rank %u and type %s, expected a scalar "
+                        "or vector of numbers",
+                        what, t->rank, byoc_dtype_name(t->dtype));
         return false;
     }
     return true;

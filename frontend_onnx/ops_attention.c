@@ -39,11 +39,10 @@ byi_id byi_unflatten_heads(struct byi_import *o, byi_id x, int64_t heads)
                         "found queries, keys or values of rank %u, expected 3",
                         byi_import_rank(o, x));
     if (byi_import_ok(o) && known && width % heads)
-        byi_import_fail(
-            o, BYOC_ETYPE,
-            "found queries, keys or values of width %lld, expected a "
-            "multiple of %lld, the number of heads",
-            (long long)width, (long long)heads);
+        byi_import_fail(o, BYOC_ETYPE,
+                        "found queries, keys or values of width %lld, expected "
+                        "a multiple of %lld, the number of heads",
+                        (long long)width, (long long)heads);
     return byi_import_reshape(o, x, byi_import_vector(o, 4, shape), false);
 }
 
@@ -198,10 +197,9 @@ static byi_id index_mask(struct byi_import *o, const struct byi_attention *a,
     if (n == batch)
         return range_mask(o, a, BYI_NO_ID, mask);
     if (BYI_IS_SYMBOL(n) || BYI_IS_SYMBOL(batch)) {
-        byi_import_refuse(o,
-                          "found a mask of rank 1 and a batch, one of symbolic "
-                          "size, expected known sizes; fix them with --dim or "
-                          "--shape");
+        byi_import_refuse(
+            o, "found a mask of rank 1 and a batch, one of symbolic size, "
+               "expected known sizes; fix them with --dim or --shape");
         return BYI_NO_ID;
     }
     if (n != 2 * batch) {
@@ -365,9 +363,8 @@ static byi_id attention_heads(struct byi_import *o,
 
     if (a->scale == 0.0 && byi_import_ok(o) &&
         BYI_IS_SYMBOL(byi_import_dim(o, a->q, rank - 1)))
-        byi_import_refuse(o,
-                          "found heads of symbolic size, expected a known size "
-                          "or attribute scale");
+        byi_import_refuse(o, "found heads of symbolic size, expected a known "
+                             "size or attribute scale");
     if (!byi_import_ok(o))
         return BYI_NO_ID;
     const byi_id k = shared ? byi_import_expand(o, a->k, 1, group) : a->k;
@@ -540,11 +537,10 @@ static void read_operands(struct byi_import *o, struct byi_attention *a)
             o, "found a bias and a key of rank %u, expected a key of rank 3",
             rank);
     if (rank == 0 && byi_import_ok(o) && byi_import_rank(o, q) != 5)
-        byi_import_fail(
-            o, BYOC_EPARSE,
-            "found no key and a query of rank %u, expected a packed "
-            "query of rank 5",
-            byi_import_rank(o, q));
+        byi_import_fail(o, BYOC_EPARSE,
+                        "found no key and a query of rank %u, expected a "
+                        "packed query of rank 5",
+                        byi_import_rank(o, q));
     if (bias != BYI_NO_ID && byi_import_ok(o)) {
         const int64_t sizes[] = {byi_import_dim(o, q, 2),
                                  byi_import_dim(o, k, 2),
@@ -603,11 +599,10 @@ static byi_id standard_operand(struct byi_import *o, uint32_t i, int64_t *heads)
     if (byi_import_rank(o, x) == 3 && *heads > 0)
         return split_heads(o, x, *heads);
     if (byi_import_ok(o) && byi_import_rank(o, x) != 4)
-        byi_import_fail(
-            o, BYOC_ETYPE,
-            "input %u has rank %u, expected 4, or 3 with the number of "
-            "heads as an attribute",
-            i, byi_import_rank(o, x));
+        byi_import_fail(o, BYOC_ETYPE,
+                        "input %u has rank %u, expected 4, or 3 with the "
+                        "number of heads as an attribute",
+                        i, byi_import_rank(o, x));
     *heads = byi_import_dim(o, x, 1);
     return x;
 }

@@ -101,11 +101,10 @@ static void emit_if(struct byi_import *o, const Onnx__GraphProto *then,
         return;
     o->status = byi_add_if(o->m, o->f, cond, yes, no, o->sources, &id, &o->err);
     if (!byi_import_ok(o))
-        byi_prefix(
-            &o->err,
-            "node %.200s (If), whose condition is not constant (try to fix "
-            "dims with --dim or --shape, or an input with --const)",
-            o->name);
+        byi_prefix(&o->err,
+                   "node %.200s (If), whose condition is not constant (try to "
+                   "fix dims with --dim or --shape, or an input with --const)",
+                   o->name);
     take_results(o, id, (uint32_t)then->n_output);
 }
 
@@ -270,9 +269,8 @@ static void convert_loop(struct byi_import *o)
     if (!byi_import_ok(o))
         return;
     if (loop.trips == BYI_NO_ID && loop.condition == BYI_NO_ID)
-        byi_import_refuse(
-            o, "found neither a trip count nor a condition, expected "
-               "one, or the loop never ends");
+        byi_import_refuse(o, "found neither a trip count nor a condition, "
+                             "expected one, or the loop never ends");
     for (uint32_t i = 0; i < loop.n_states; i++)
         if (loop.states[i] == BYI_NO_ID)
             byi_import_fail(o, BYOC_EPARSE,
@@ -339,11 +337,10 @@ static void find_slices(struct byi_import *o, struct byi_onnx_loop *loop)
                       first = byi_import_dim(o, loop->scan_inputs[0].whole,
                                              loop->scan_inputs[0].axis);
         if (n != first && !BYI_IS_SYMBOL(n) && !BYI_IS_SYMBOL(first))
-            byi_import_fail(
-                o, BYOC_ETYPE,
-                "scan input %u has %lld slices, expected %lld as in "
-                "scan input 0",
-                i, (long long)n, (long long)first);
+            byi_import_fail(o, BYOC_ETYPE,
+                            "scan input %u has %lld slices, expected %lld as "
+                            "in scan input 0",
+                            i, (long long)n, (long long)first);
     }
 }
 
@@ -363,11 +360,10 @@ static void convert_scan(struct byi_import *o)
         return;
     }
     if (loop.graph->n_input != o->n_in) {
-        byi_import_fail(
-            o, BYOC_EPARSE,
-            "its body has %zu inputs, expected %u, one for each input "
-            "of the node",
-            loop.graph->n_input, o->n_in);
+        byi_import_fail(o, BYOC_EPARSE,
+                        "its body has %zu inputs, expected %u, one for each "
+                        "input of the node",
+                        loop.graph->n_input, o->n_in);
         return;
     }
     for (uint32_t i = 0; i < o->n_in; i++)
@@ -468,11 +464,10 @@ static void convert_scan_8(struct byi_import *o)
     const int64_t batch =
         byi_import_ok(o) ? byi_import_dim(o, inputs[0], 0) : 0;
     if (BYI_IS_SYMBOL(batch))
-        byi_import_refuse(
-            o,
-            "found a symbolic batch, expected 1 to %d; fix it with "
-            "--dim or --shape",
-            MAX_BATCH);
+        byi_import_refuse(o,
+                          "found a symbolic batch, expected 1 to %d; fix it "
+                          "with --dim or --shape",
+                          MAX_BATCH);
     else if (batch < 1 || batch > MAX_BATCH)
         byi_import_refuse(o, "found a batch of %lld, expected 1 to %d",
                           (long long)batch, MAX_BATCH);

@@ -52,9 +52,8 @@ static void read_flex(struct byi_import *o, struct byi_attention *a)
     byi_check_heads(o, a, byi_import_dim(o, a->v, 1));
     if (!byi_import_has(o, "scale") &&
         BYI_IS_SYMBOL(byi_import_dim(o, a->q, 3)))
-        byi_import_refuse(o,
-                          "found heads of symbolic size, expected a known size "
-                          "or attribute scale");
+        byi_import_refuse(o, "found heads of symbolic size, expected a known "
+                             "size or attribute scale");
 }
 
 /* FlexAttention: query, key and value, and graphs that modify the scores and

@@ -40,9 +40,8 @@ struct grouped_attention {
 static void check_grouped(struct byi_import *o)
 {
     if (byi_import_int(o, "sliding_window_cache", 0))
-        byi_import_refuse(o,
-                          "found a cache that keeps only the window, expected "
-                          "sliding_window_cache 0");
+        byi_import_refuse(o, "found a cache that keeps only the window, "
+                             "expected sliding_window_cache 0");
     if (byi_import_int(o, "qk_output", 0) || byi_import_wants(o, 3))
         byi_import_refuse(
             o, "found the scores as an output, expected qk_output 0");
@@ -54,9 +53,8 @@ static void check_grouped(struct byi_import *o)
         byi_import_refuse(o, "found a quantised cache, expected floats");
     if (byi_import_in(o, QUERY_NORM) != BYI_NO_ID ||
         byi_import_in(o, KEY_NORM) != BYI_NO_ID)
-        byi_import_refuse(o,
-                          "found normalised queries and keys, expected these "
-                          "inputs to be omitted");
+        byi_import_refuse(o, "found normalised queries and keys, expected "
+                             "these inputs to be omitted");
     byi_import_float(o, "qk_norm_epsilon", 0);
     if (byi_import_in(o, LAST_KEY) == BYI_NO_ID ||
         byi_import_in(o, ALL_KEYS) == BYI_NO_ID)
@@ -68,8 +66,7 @@ static void check_grouped(struct byi_import *o)
         (byi_import_in(o, PAST_VALUE) == BYI_NO_ID))
         byi_import_fail(
             o, BYOC_EPARSE,
-            "found one of past_key and past_value, expected both or "
-            "neither");
+            "found one of past_key and past_value, expected both or neither");
     if ((byi_import_in(o, KEY) == BYI_NO_ID) !=
         (byi_import_in(o, VALUE) == BYI_NO_ID))
         byi_import_fail(o, BYOC_EPARSE,
@@ -147,11 +144,10 @@ static void rotate_grouped(struct byi_import *o, struct grouped_attention *g)
     const int64_t head = byi_import_dim(o, g->a.q, 3);
     const int64_t rotated = 2 * byi_import_dim(o, tables[0], 1);
     if (BYI_IS_SYMBOL(head) || rotated < 2 || head < rotated) {
-        byi_import_fail(
-            o, BYOC_ETYPE,
-            "found heads of %lld elements, expected at least %lld, two "
-            "for each column of cos_cache",
-            (long long)head, (long long)rotated);
+        byi_import_fail(o, BYOC_ETYPE,
+                        "found heads of %lld elements, expected at least %lld, "
+                        "two for each column of cos_cache",
+                        (long long)head, (long long)rotated);
         return;
     }
     for (uint32_t i = 0; i < 2; i++)
@@ -269,11 +265,10 @@ static byi_id grouped_mask(struct byi_import *o,
         columns);
 
     if (window == 0 || window < -1 || (window > 0 && !causal))
-        byi_import_fail(
-            o, BYOC_EPARSE,
-            "local_window_size is %lld%s, expected -1 or, with causal, "
-            "at least 1",
-            (long long)window, causal ? "" : " without causal");
+        byi_import_fail(o, BYOC_EPARSE,
+                        "local_window_size is %lld%s, expected -1 or, with "
+                        "causal, at least 1",
+                        (long long)window, causal ? "" : " without causal");
     if (causal)
         end = byi_import_call(o, BYI_OP_MINIMUM, rows, end);
     byi_id allowed = byi_import_call(o, BYI_OP_LESS_EQUAL, keys, end);
@@ -328,8 +323,7 @@ static void convert_grouped(struct byi_import *o)
     if (byi_import_ok(o) && (g.a.kv_heads < 1 || g.a.heads % g.a.kv_heads))
         byi_import_fail(
             o, BYOC_EPARSE,
-            "num_heads is %lld, expected a multiple of kv_num_heads, "
-            "%lld",
+            "num_heads is %lld, expected a multiple of kv_num_heads, %lld",
             (long long)g.a.heads, (long long)g.a.kv_heads);
     if (!byi_import_ok(o))
         return;

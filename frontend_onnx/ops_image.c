@@ -381,8 +381,7 @@ static void convert_affine_grid(struct byi_import *o)
         (byi_import_rank(o, theta) != 3 || (d != 2 && d != 3)))
         byi_import_refuse(
             o,
-            "theta has rank %u and %lld rows, expected (N, 2, 3) or "
-            "(N, 3, 4)",
+            "theta has rank %u and %lld rows, expected (N, 2, 3) or (N, 3, 4)",
             byi_import_rank(o, theta), (long long)d);
     if (!byi_import_ok(o))
         return;

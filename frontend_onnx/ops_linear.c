@@ -111,10 +111,8 @@ static void convert_cdist(struct byi_import *o)
     const bool root = strcmp(metric, "euclidean") == 0;
 
     if (!root && strcmp(metric, "sqeuclidean") != 0)
-        byi_import_refuse(o,
-                          "metric is '%s', expected 'euclidean' or "
-                          "'sqeuclidean'",
-                          metric);
+        byi_import_refuse(
+            o, "metric is '%s', expected 'euclidean' or 'sqeuclidean'", metric);
     for (uint32_t i = 0; i < 2 && byi_import_ok(o); i++)
         if (byi_import_rank(o, byi_import_in(o, i)) != 2)
             byi_import_fail(o, BYOC_ETYPE, "%c has rank %u, expected 2",

@@ -107,11 +107,10 @@ static void convert_map(struct byi_import *o)
     if (!byi_import_ok(o))
         return;
     if (graph->n_input != o->n_in || graph->n_output < o->n_out) {
-        byi_import_fail(
-            o, BYOC_EPARSE,
-            "its body has %zu inputs and %zu outputs, expected %u and "
-            "at least %u",
-            graph->n_input, graph->n_output, o->n_in, o->n_out);
+        byi_import_fail(o, BYOC_EPARSE,
+                        "its body has %zu inputs and %zu outputs, expected %u "
+                        "and at least %u",
+                        graph->n_input, graph->n_output, o->n_in, o->n_out);
         return;
     }
     loop.n_scan_inputs = o->n_in;

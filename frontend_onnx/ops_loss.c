@@ -83,11 +83,10 @@ static byi_id emit_nll(struct byi_import *o, byi_id x)
 
     if (byi_import_ok(o) &&
         byi_import_rank(o, x) != byi_import_rank(o, l.target) + 1)
-        byi_import_fail(
-            o, BYOC_ETYPE,
-            "scores have rank %u and the target rank %u, expected the rank of "
-            "the target to be one less",
-            byi_import_rank(o, x), byi_import_rank(o, l.target));
+        byi_import_fail(o, BYOC_ETYPE,
+                        "scores have rank %u and the target rank %u, expected "
+                        "the rank of the target to be one less",
+                        byi_import_rank(o, x), byi_import_rank(o, l.target));
     byi_id loss = byi_import_text(o, text, ARGS(x, l.target), NO_ATTRS);
     if (l.weight != BYI_NO_ID)
         loss = byi_import_call(o, BYI_OP_MULTIPLY, loss, l.weight);

@@ -97,9 +97,8 @@ static void convert_zip_map(struct byi_import *o)
 
     if (byi_import_ok(o) && columns >= 0 && columns != n)
         byi_import_fail(o, BYOC_ETYPE,
-                        "found %u labels, expected %lld, one for "
-                        "each score",
-                        n, (long long)columns);
+                        "found %u labels, expected %lld, one for each score", n,
+                        (long long)columns);
     if (byi_import_ok(o))
         o->out[0] = byi_add_tuple(o->m, o->f, (byi_id[]){scores, labels}, 2,
                                   o->sources);

@@ -140,11 +140,10 @@ byi_id byi_ml_transform(struct byi_import *o, byi_id scores, const char *name)
             o, probit, ARGS(scores),
             ATTRS(A_FLOAT("two_by_pi_a", 2 / (3.14159 * 0.147)),
                   A_FLOAT("one_by_a", 1 / 0.147)));
-    byi_import_refuse(
-        o,
-        "post_transform is '%s', expected NONE, LOGISTIC, SOFTMAX, "
-        "SOFTMAX_ZERO or PROBIT",
-        name);
+    byi_import_refuse(o,
+                      "post_transform is '%s', expected NONE, LOGISTIC, "
+                      "SOFTMAX, SOFTMAX_ZERO or PROBIT",
+                      name);
     return BYI_NO_ID;
 }
 
@@ -272,9 +271,8 @@ static void convert_one_hot(struct byi_import *o)
     const char *const *texts = byi_import_strings(o, "cats_strings", &n_texts);
 
     if (byi_import_int(o, "zeros", 1) == 0)
-        byi_import_refuse(o,
-                          "zeros is 0, so that unknown categories are errors, "
-                          "expected 1");
+        byi_import_refuse(
+            o, "zeros is 0, so that unknown categories are errors, expected 1");
     if ((is_text ? n_texts : n) == 0)
         byi_import_fail(o, BYOC_EPARSE,
                         "found no categories of x's type, expected %s",
@@ -370,8 +368,7 @@ static byi_id map_keys(struct byi_import *o, byi_id x, byi_id keys,
     if (byi_import_tensor(o, "default_tensor", &tensor)) {
         if (byi_elements(tensor.rank, tensor.dims) != 1)
             byi_import_fail(o, BYOC_EPARSE,
-                            "default_tensor has %lld elements, "
-                            "expected 1",
+                            "default_tensor has %lld elements, expected 1",
                             (long long)byi_elements(tensor.rank, tensor.dims));
         tensor.rank = 0;
         fallback = byi_import_const(o, &tensor, false);
@@ -446,10 +443,9 @@ static void check_columns(struct byi_import *o, uint32_t i, byi_id matrix,
                           "%lld as in inputdimensions; set it with --dim",
                           i, (long long)width);
     else if (columns != width)
-        byi_import_refuse(o,
-                          "input %u has %lld columns, expected %lld as in "
-                          "inputdimensions",
-                          i, (long long)columns, (long long)width);
+        byi_import_refuse(
+            o, "input %u has %lld columns, expected %lld as in inputdimensions",
+            i, (long long)columns, (long long)width);
 }
 
 /* Concatenate the columns of all inputs. */
@@ -535,9 +531,8 @@ static void convert_linear_classifier(struct byi_import *o)
         return;
     }
     if (strcmp(transform, "PROBIT") == 0)
-        byi_import_refuse(o,
-                          "found PROBIT of one score for two classes, expected "
-                          "another post_transform");
+        byi_import_refuse(o, "found PROBIT of one score for two classes, "
+                             "expected another post_transform");
     /* a single score is not a distribution: softmax does not apply, as in
      * ONNX Runtime */
     const bool softmax = strncmp(transform, "SOFTMAX", 7) == 0;

@@ -295,8 +295,7 @@ static void convert_group_norm(struct byi_import *o)
     if (groups < 1 || channels % groups)
         byi_import_fail(
             o, BYOC_ETYPE,
-            "%lld channels do not split into %lld groups, expected a "
-            "divisor",
+            "%lld channels do not split into %lld groups, expected a divisor",
             (long long)channels, (long long)groups);
     for (uint32_t i = 0; i < 2 && o->opset < 21 && byi_import_ok(o); i++)
         scale_bias[i] = byi_import_text(o, per_channel, ARGS(scale_bias[i]),

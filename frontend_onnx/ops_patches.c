@@ -354,10 +354,9 @@ static void read_deformed(struct byi_import *o, struct deformed_conv *d)
         byi_import_refuse(o, "found weights with a dim of 0, expected dims of "
                              "at least 1");
     else if (!countable || d->taps > 1 << 20)
-        byi_import_refuse(o,
-                          "found a window of %lld by %lld, expected at most "
-                          "2^20 elements",
-                          (long long)d->kernel[0], (long long)d->kernel[1]);
+        byi_import_refuse(
+            o, "found a window of %lld by %lld, expected at most 2^20 elements",
+            (long long)d->kernel[0], (long long)d->kernel[1]);
     else if (d->groups < 1 || d->outputs % d->groups ||
              d->inputs > (1 << 30) / d->groups)
         byi_import_fail(o, BYOC_ETYPE,

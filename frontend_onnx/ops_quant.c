@@ -657,9 +657,8 @@ static void check_block_axis(struct byi_import *o, const char *name,
     if (axis < 0 || axis >= rank)
         byi_import_fail(
             o, BYOC_EPARSE,
-            "%s is %lld, expected an axis of data, which has rank "
-            "%lld",
-            name, (long long)(axis < 0 ? axis - rank : axis), /* as given */
+            "%s is %lld, expected an axis of data, which has rank %lld", name,
+            (long long)(axis < 0 ? axis - rank : axis), /* as given */
             (long long)rank);
 }
 
@@ -681,11 +680,10 @@ static void check_block_axes(struct byi_import *o,
                         "expected two different axes",
                         (long long)g->gather_axis);
     if (g->is_uint8 && g->bits == 4 && g->block_axis != g->rank - 1)
-        byi_import_fail(
-            o, BYOC_EPARSE,
-            "quantize_axis is axis %lld, expected %lld, the last axis, for "
-            "4-bit codes in uint8",
-            (long long)g->block_axis, (long long)(g->rank - 1));
+        byi_import_fail(o, BYOC_EPARSE,
+                        "quantize_axis is axis %lld, expected %lld, the last "
+                        "axis, for 4-bit codes in uint8",
+                        (long long)g->block_axis, (long long)(g->rank - 1));
 }
 
 /* Check the rank and dims of an input of a GatherBlockQuantized; `name` is its
@@ -700,15 +698,13 @@ static void check_block_input(struct byi_import *o, byi_id x, int64_t rank,
     for (uint32_t i = 0; byi_import_ok(o) && i < byi_import_rank(o, x); i++) {
         const int64_t dim = byi_import_dim(o, x, i);
         if (BYI_IS_SYMBOL(dim))
-            byi_import_refuse(
-                o,
-                "%s: found a symbolic dim, expected known dims; fix "
-                "it with --dim or --shape",
-                name);
+            byi_import_refuse(o,
+                              "%s: found a symbolic dim, expected known dims; "
+                              "fix it with --dim or --shape",
+                              name);
         else if (dim > INT64_MAX / 2) /* two codes per byte would overflow */
             byi_import_fail(o, BYOC_ELIMIT,
-                            "%s: found a dim of %lld, expected at "
-                            "most %lld",
+                            "%s: found a dim of %lld, expected at most %lld",
                             name, (long long)dim, (long long)(INT64_MAX / 2));
     }
 }

@@ -121,11 +121,10 @@ static void check_rotary(struct byi_import *o, const struct rotary_sizes *sizes,
         byi_import_fail(o, BYOC_ETYPE,
                         "found cos_cache without columns, expected at least 1");
     else if (rotary_dim > 0 && rotary_dim != sizes->rotated)
-        byi_import_fail(
-            o, BYOC_ETYPE,
-            "rotary_embedding_dim is %lld, expected %lld, two for each "
-            "column of cos_cache",
-            (long long)rotary_dim, (long long)sizes->rotated);
+        byi_import_fail(o, BYOC_ETYPE,
+                        "rotary_embedding_dim is %lld, expected %lld, two for "
+                        "each column of cos_cache",
+                        (long long)rotary_dim, (long long)sizes->rotated);
     else if (sizes->last < 0)
         byi_import_fail(o, BYOC_ETYPE,
                         "found x with a symbolic last dim, expected a known "
@@ -134,17 +133,15 @@ static void check_rotary(struct byi_import *o, const struct rotary_sizes *sizes,
         byi_import_fail(o, BYOC_ETYPE,
                         "found x whose last dim is 0, expected at least 1");
     else if (sizes->head < sizes->rotated)
-        byi_import_fail(
-            o, BYOC_ETYPE,
-            "found heads of %lld elements, expected at least %lld, two "
-            "for each column of cos_cache",
-            (long long)sizes->head, (long long)sizes->rotated);
+        byi_import_fail(o, BYOC_ETYPE,
+                        "found heads of %lld elements, expected at least %lld, "
+                        "two for each column of cos_cache",
+                        (long long)sizes->head, (long long)sizes->rotated);
     else if (sizes->last % sizes->head)
-        byi_import_fail(
-            o, BYOC_ETYPE,
-            "found x whose last dim is %lld, expected a multiple of %lld, "
-            "the size of a head",
-            (long long)sizes->last, (long long)sizes->head);
+        byi_import_fail(o, BYOC_ETYPE,
+                        "found x whose last dim is %lld, expected a multiple "
+                        "of %lld, the size of a head",
+                        (long long)sizes->last, (long long)sizes->head);
 }
 
 /* RotaryEmbedding: x (b, s, n h) or (b, n, s, h), positions (1) or (b, s),

@@ -206,11 +206,10 @@ static void check_update_rule(struct byi_import *o)
     while (i < BYI_COUNT(rules) && strcmp(rules[i].name, rule) != 0)
         i++;
     if (i == BYI_COUNT(rules))
-        byi_import_fail(
-            o, BYOC_EPARSE,
-            "update_rule is '%.40s', expected linear, gated, delta or "
-            "gated_delta",
-            rule);
+        byi_import_fail(o, BYOC_EPARSE,
+                        "update_rule is '%.40s', expected linear, gated, delta "
+                        "or gated_delta",
+                        rule);
     else if (decay != rules[i].decay)
         byi_import_fail(
             o, BYOC_EPARSE, "update_rule '%s': found %s, expected %s", rule,

@@ -250,11 +250,10 @@ static const int64_t *equal_sizes(struct byi_import *o, int64_t dim,
     int64_t remaining = dim;
 
     if (n == 0 || (dim % n != 0 && !uneven))
-        byi_import_fail(
-            o, BYOC_ETYPE,
-            "axis %u of size %lld does not split into %u equal parts, "
-            "expected a divisor of it",
-            axis, (long long)dim, n);
+        byi_import_fail(o, BYOC_ETYPE,
+                        "axis %u of size %lld does not split into %u equal "
+                        "parts, expected a divisor of it",
+                        axis, (long long)dim, n);
     for (uint32_t i = 0; i < n; i++) {
         sizes[i] = part < remaining ? part : remaining;
         remaining -= sizes[i];
@@ -333,9 +332,8 @@ static void convert_split(struct byi_import *o)
     }
     if (n < o->n_out)
         byi_import_fail(o, BYOC_ETYPE,
-                        "found %u sizes, expected %u, one for each "
-                        "output",
-                        n, o->n_out);
+                        "found %u sizes, expected %u, one for each output", n,
+                        o->n_out);
     const byi_id parts = byi_import_emit(
         o, BYI_OP_SPLIT, ARGS(x),
         ATTRS(SOME_INTS("sizes", n, sizes), AN_INT("axis", (int64_t)axis)));

@@ -69,8 +69,7 @@ static byi_id emit_kernel(struct byi_import *o, byi_id x, byi_id vectors)
     if (n != 3) {
         byi_import_fail(
             o, BYOC_EPARSE,
-            "kernel_params has %u entries, expected gamma, coef0 and "
-            "degree",
+            "kernel_params has %u entries, expected gamma, coef0 and degree",
             n);
         return BYI_NO_ID;
     }
@@ -114,11 +113,10 @@ static byi_id emit_vector_kernels(struct byi_import *o, const struct svm *s)
     const double *values = byi_import_floats(o, "support_vectors", &n);
 
     if (n == 0 || n % s->n_vectors) {
-        byi_import_fail(
-            o, BYOC_EPARSE,
-            "support_vectors has %u entries, expected a positive multiple of "
-            "%u, the number of support vectors",
-            n, s->n_vectors);
+        byi_import_fail(o, BYOC_EPARSE,
+                        "support_vectors has %u entries, expected a positive "
+                        "multiple of %u, the number of support vectors",
+                        n, s->n_vectors);
         return BYI_NO_ID;
     }
     return emit_kernel(o, s->x,
@@ -282,9 +280,8 @@ static byi_id emit_two_scores(struct byi_import *o, byi_id score,
         return byi_ml_pair(o, byi_import_call(o, BYI_OP_NEGATIVE, score),
                            score);
     if (strcmp(transform, "PROBIT") == 0)
-        byi_import_refuse(o,
-                          "found PROBIT of one score for two classes, expected "
-                          "another post_transform");
+        byi_import_refuse(o, "found PROBIT of one score for two classes, "
+                             "expected another post_transform");
     if (strcmp(transform, "LOGISTIC") == 0)
         score = byi_ml_transform(o, score, transform);
     return byi_ml_pair(o, byi_ml_complement(o, score), score);

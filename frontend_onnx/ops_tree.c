@@ -178,9 +178,8 @@ static bool read_mode(struct byi_import *o, const struct byi_trees *l,
     if (strcmp(l->modes[at], "LEAF") != 0)
         byi_import_refuse(
             o,
-            "found a node of mode '%s', expected LEAF, BRANCH_LEQ, "
-            "BRANCH_LT, BRANCH_GTE, BRANCH_GT, BRANCH_EQ or "
-            "BRANCH_NEQ",
+            "found a node of mode '%s', expected LEAF, BRANCH_LEQ, BRANCH_LT, "
+            "BRANCH_GTE, BRANCH_GT, BRANCH_EQ or BRANCH_NEQ",
             l->modes[at]);
     return false;
 }
@@ -255,8 +254,7 @@ static void write_tree(struct byi_import *o, const struct byi_trees *l,
         else if (l->features[w.at] < 0 || l->features[w.at] > INT32_MAX)
             byi_import_fail(
                 o, BYOC_EPARSE,
-                "node %lld of tree %lld has feature %lld, expected 0 to "
-                "%d",
+                "node %lld of tree %lld has feature %lld, expected 0 to %d",
                 (long long)l->nodes[w.at], (long long)l->trees[w.at],
                 (long long)l->features[w.at], INT32_MAX);
         if (!byi_import_ok(o))
@@ -308,11 +306,10 @@ static void write_trees(struct byi_import *o, const struct byi_trees *l,
         if (!child[i])
             write_tree(o, l, i, visited, f);
     if (byi_import_ok(o) && f->n != l->n)
-        byi_import_fail(
-            o, BYOC_EPARSE,
-            "found %u of %u nodes on a path from a root, expected all: the "
-            "others form cycles",
-            f->n, l->n);
+        byi_import_fail(o, BYOC_EPARSE,
+                        "found %u of %u nodes on a path from a root, expected "
+                        "all: the others form cycles",
+                        f->n, l->n);
 }
 
 /* --- operands ------------------------------------------------------------- */
@@ -517,9 +514,7 @@ static void convert_tree_regressor(struct byi_import *o)
             combine = names[i][1];
     if (!combine) {
         byi_import_refuse(
-            o,
-            "aggregate_function is '%s', expected SUM, AVERAGE, MIN or "
-            "MAX",
+            o, "aggregate_function is '%s', expected SUM, AVERAGE, MIN or MAX",
             aggregate);
         return;
     }
@@ -545,9 +540,8 @@ static void classify_binary(struct byi_import *o, const struct byi_ensemble *e,
     byi_id first;
 
     if (strcmp(transform, "PROBIT") == 0)
-        byi_import_refuse(o,
-                          "found PROBIT of one score for two classes, expected "
-                          "another post_transform");
+        byi_import_refuse(o, "found PROBIT of one score for two classes, "
+                             "expected another post_transform");
     o->out[0] =
         byi_ml_label(o, labels, byi_ml_above(o, p, e->negative ? 0 : 0.5));
     p = byi_import_cast(o, p, BYOC_F32);

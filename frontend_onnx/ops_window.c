@@ -81,10 +81,9 @@ static const char *read_auto_pad(struct byi_import *o)
     for (uint32_t i = 0; i < BYI_COUNT(modes); i++)
         if (strcmp(mode, modes[i]) == 0)
             return i == 0 ? NULL : mode;
-    byi_import_refuse(o,
-                      "auto_pad is '%s', expected NOTSET, VALID, SAME_UPPER or "
-                      "SAME_LOWER",
-                      mode);
+    byi_import_refuse(
+        o, "auto_pad is '%s', expected NOTSET, VALID, SAME_UPPER or SAME_LOWER",
+        mode);
     return NULL;
 }
 
@@ -138,16 +137,14 @@ static void read_conv(struct byi_import *o, byi_id x, byi_id weights,
     if (byi_import_ok(o) && byi_import_rank(o, weights) != w->n + 2)
         byi_import_fail(
             o, BYOC_ETYPE,
-            "the weights have rank %u, expected %u, the rank of the "
-            "data",
+            "the weights have rank %u, expected %u, the rank of the data",
             byi_import_rank(o, weights), w->n + 2);
     byi_import_int_list(o, "kernel_shape", w->n, 0, w->kernel);
     for (uint32_t i = 0; i < w->n; i++) {
         const int64_t dim = byi_import_dim(o, weights, i + 2);
         if (!has_kernel_shape && BYI_IS_SYMBOL(dim))
-            byi_import_refuse(o,
-                              "found weights of symbolic kernel size, expected "
-                              "a known size or kernel_shape");
+            byi_import_refuse(o, "found weights of symbolic kernel size, "
+                                 "expected a known size or kernel_shape");
         if (has_kernel_shape && !BYI_IS_SYMBOL(dim) && dim != w->kernel[i])
             byi_import_fail(o, BYOC_ETYPE,
                             "kernel_shape[%u] is %lld, expected %lld as in the "
@@ -298,11 +295,10 @@ static void pad_to_shape(struct byi_import *o, struct onnx_window *w,
                 "a known size; fix it with --dim or --shape",
                 i + 2);
         if (has_output_shape && dim > MAX_WINDOW)
-            byi_import_fail(
-                o, BYOC_ETYPE,
-                "found size %lld on axis %u of data, expected at most "
-                "%d, as output_shape is has_output_shape",
-                (long long)dim, i + 2, MAX_WINDOW);
+            byi_import_fail(o, BYOC_ETYPE,
+                            "found size %lld on axis %u of data, expected at "
+                            "most %d, as output_shape is has_output_shape",
+                            (long long)dim, i + 2, MAX_WINDOW);
         if (has_output_shape && (shape[i] < 0 || shape[i] > MAX_WINDOW))
             byi_import_fail(o, BYOC_ETYPE,
                             "output_shape[%u] is %lld, expected 0 to %d", i,

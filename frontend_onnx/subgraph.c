@@ -197,11 +197,10 @@ static void bind_input(struct byi_import *o, struct byi_scope *scope,
             "input %u of its graph '%s' has no name, expected a name", input,
             graph);
     else if (!byi_names_bind(&scope->names, name, value))
-        byi_import_fail(
-            o, BYOC_EPARSE,
-            "input '%s' of its graph '%s': the name is already defined, "
-            "expected a new one",
-            name, graph);
+        byi_import_fail(o, BYOC_EPARSE,
+                        "input '%s' of its graph '%s': the name is already "
+                        "defined, expected a new one",
+                        name, graph);
 }
 
 /* Convert the nodes of inner's graph, an attribute of o's node, and look up the

@@ -35,11 +35,10 @@ static enum byoc_status decode_header(const Onnx__TensorProto *proto,
     char text[160];
 
     if (proto->segment)
-        return byi_fail(
-            err, BYOC_EUNSUPPORTED,
-            "tensor '%s' is stored in segments, expected all of its "
-            "data in one TensorProto",
-            name);
+        return byi_fail(err, BYOC_EUNSUPPORTED,
+                        "tensor '%s' is stored in segments, expected all of "
+                        "its data in one TensorProto",
+                        name);
     if (proto->n_dims > BYI_MAX_RANK)
         return byi_fail(err, BYOC_ELIMIT,
                         "tensor '%s' has rank %zu, expected at most %d", name,
@@ -51,11 +50,10 @@ static enum byoc_status decode_header(const Onnx__TensorProto *proto,
                         "one of TensorProto.DataType",
                         name);
     if (!byoc_dtype_name(t->dtype))
-        return byi_fail(
-            err, BYOC_EUNSUPPORTED,
-            "tensor '%s' has the unknown element type %d, expected one "
-            "of TensorProto.DataType",
-            name, proto->data_type);
+        return byi_fail(err, BYOC_EUNSUPPORTED,
+                        "tensor '%s' has the unknown element type %d, expected "
+                        "one of TensorProto.DataType",
+                        name, proto->data_type);
     t->rank = (uint32_t)proto->n_dims;
     if (t->rank)
         memcpy(t->dims, proto->dims, t->rank * sizeof *t->dims);
@@ -120,11 +118,10 @@ static enum byoc_status decode_raw(struct byi_onnx_file *file,
     const uint64_t bytes = stored_bytes(t);
 
     if (t->dtype == BYOC_STRING)
-        return byi_fail(
-            err, BYOC_EPARSE,
-            "tensor '%s': found strings in raw_data, expected them in "
-            "string_data",
-            tensor_name(proto));
+        return byi_fail(err, BYOC_EPARSE,
+                        "tensor '%s': found strings in raw_data, expected them "
+                        "in string_data",
+                        tensor_name(proto));
     if (raw.n != bytes)
         return fail_count(proto, t, "bytes", raw.n, bytes, err);
     for (size_t i = 0; t->dtype == BYOC_BOOL && i < raw.n; i++)

@@ -191,11 +191,10 @@ static enum byoc_status run_node(struct interp *in, const struct byi_func *f,
         env[id] = (struct value){.kind = TENSOR};
         return byi_const_view(in->m, f, id, &env[id].t)
                    ? BYOC_OK
-                   : byi_fail(
-                         in->err, BYOC_EINTERNAL,
-                         "found a node of constant %u, expected one of the "
-                         "module's constants",
-                         node->index);
+                   : byi_fail(in->err, BYOC_EINTERNAL,
+                              "found a node of constant %u, expected one of "
+                              "the module's constants",
+                              node->index);
     case BYI_CALL_OP:
         return call_op(in, f, node, env, &env[id]);
     case BYI_CALL:

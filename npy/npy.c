@@ -41,9 +41,8 @@ static enum byoc_status read_descr(const char *header, const char *path,
     if (!at || *at != '\'' || !at[1] || !strchr("<|=", at[1]))
         return byi_fail(
             err, BYOC_EUNSUPPORTED,
-            "%s: found the descr %.*s, expected a little-endian type "
-            "such as '<f4'; save it as float32 or another plain "
-            "type",
+            "%s: found the descr %.*s, expected a little-endian type such as "
+            "'<f4'; save it as float32 or another plain type",
             path, at ? (int)byi_min((int64_t)strcspn(at, ","), 24) : 4,
             at ? at : "none");
     at += 2;
@@ -58,11 +57,10 @@ static enum byoc_status read_descr(const char *header, const char *path,
             *dtype = descrs[i].dtype;
             return BYOC_OK;
         }
-    return byi_fail(
-        err, BYOC_EUNSUPPORTED,
-        "%s: found the type '%.*s', expected a number, bool or text; "
-        "save it as float32 or another plain type",
-        path, (int)(n > 20 ? 20 : n), at);
+    return byi_fail(err, BYOC_EUNSUPPORTED,
+                    "%s: found the type '%.*s', expected a number, bool or "
+                    "text; save it as float32 or another plain type",
+                    path, (int)(n > 20 ? 20 : n), at);
 }
 
 static enum byoc_status read_shape(const char *header, const char *path,
@@ -102,11 +100,10 @@ static enum byoc_status read_shape(const char *header, const char *path,
     }
     const char *order = find_key(header, "'fortran_order'");
     if (t->rank > 1 && order && strncmp(order, "True", 4) == 0)
-        return byi_fail(
-            err, BYOC_EUNSUPPORTED,
-            "%s: found an array in Fortran order, expected C order; save "
-            "numpy.ascontiguousarray of it",
-            path);
+        return byi_fail(err, BYOC_EUNSUPPORTED,
+                        "%s: found an array in Fortran order, expected C "
+                        "order; save numpy.ascontiguousarray of it",
+                        path);
     return BYOC_OK;
 }
 
@@ -159,11 +156,10 @@ static enum byoc_status parse_npy(const uint8_t *bytes, size_t n,
         return byi_npy_read_text(bytes + first + length, bytes_left, width,
                                  wide, path, arena, t, err);
     if (bytes_needed != bytes_left)
-        return byi_fail(err, BYOC_EPARSE,
-                        "%s: found %llu bytes of data, expected %llu for its "
-                        "shape",
-                        path, (unsigned long long)bytes_left,
-                        (unsigned long long)bytes_needed);
+        return byi_fail(
+            err, BYOC_EPARSE,
+            "%s: found %llu bytes of data, expected %llu for its shape", path,
+            (unsigned long long)bytes_left, (unsigned long long)bytes_needed);
     t->data = byi_acquire(bytes_needed ? bytes_needed : 1);
     if (!t->data)
         return byi_fail(err, BYOC_ENOMEM, "%s: out of memory for %llu bytes",
@@ -203,15 +199,13 @@ enum byoc_status byi_npy_write(const char *path,
         descr = strings;
     }
     if (!descr)
-        return byi_fail(
-            err, BYOC_EUNSUPPORTED,
-            "%s: found an array of %s, expected a number, bool or text, "
-            "as numpy has them",
-            path, byoc_dtype_name(tensor->dtype));
+        return byi_fail(err, BYOC_EUNSUPPORTED,
+                        "%s: found an array of %s, expected a number, bool or "
+                        "text, as numpy has them",
+                        path, byoc_dtype_name(tensor->dtype));
     struct byi_text header = {0};
     byi_text_addf(&header,
-                  "{'descr': '%c%s', 'fortran_order': False, "
-                  "'shape': (",
+                  "{'descr': '%c%s', 'fortran_order': False, 'shape': (",
                   descr[1] == '1' && !descr[2] ? '|' : '<', descr);
     for (uint32_t i = 0; i < tensor->rank; i++)
         byi_text_addf(&header, "%lld,%s", (long long)tensor->dims[i],
@@ -273,17 +267,15 @@ static enum byoc_status read_member(const uint8_t *bytes, size_t n,
     uint64_t size = read_little_endian(entry + 20, 4),
              at = read_little_endian(entry + 42, 4);
     if (read_little_endian(entry + 10, 2) != 0)
-        return byi_fail(
-            err, BYOC_EUNSUPPORTED,
-            "%s: found compressed members, expected stored ones; save it with "
-            "numpy.savez instead of savez_compressed",
-            path);
+        return byi_fail(err, BYOC_EUNSUPPORTED,
+                        "%s: found compressed members, expected stored ones; "
+                        "save it with numpy.savez instead of savez_compressed",
+                        path);
     if (size == UINT32_MAX || at == UINT32_MAX)
-        return byi_fail(
-            err, BYOC_EUNSUPPORTED,
-            "%s: found an archive above 4 GiB, expected a smaller one; "
-            "save the array as .npy",
-            path);
+        return byi_fail(err, BYOC_EUNSUPPORTED,
+                        "%s: found an archive above 4 GiB, expected a smaller "
+                        "one; save the array as .npy",
+                        path);
     if (at + 30 > n || memcmp(bytes + at, "PK\3\4", 4) != 0)
         return byi_fail(err, BYOC_EPARSE,
                         "%s: found a broken archive, expected a member at byte "
@@ -326,11 +318,10 @@ static enum byoc_status parse_npz(const uint8_t *bytes, size_t n,
         at += 46 + length + read_little_endian(entry + 30, 2) +
               read_little_endian(entry + 32, 2);
     }
-    return byi_fail(
-        err, BYOC_EINVAL,
-        "%s: found no array called '%s', expected one for each of the "
-        "model's input names",
-        path, name);
+    return byi_fail(err, BYOC_EINVAL,
+                    "%s: found no array called '%s', expected one for each of "
+                    "the model's input names",
+                    path, name);
 }
 
 enum byoc_status byi_npz_read(const char *path, const char *name,

@@ -75,8 +75,7 @@ enum byoc_status byi_npy_read_text(const uint8_t *bytes, uint64_t n_bytes,
         (uint64_t)n * width != n_bytes)
         return byi_fail(
             err, BYOC_EPARSE,
-            "%s: found %llu bytes of data, expected %lld strings of "
-            "%zu bytes",
+            "%s: found %llu bytes of data, expected %lld strings of %zu bytes",
             path, (unsigned long long)n_bytes, (long long)n, width);
     const char **at = byi_arena_calloc(arena, (size_t)n + 1, sizeof *at);
     for (int64_t i = 0; i < n; i++) {

@@ -320,11 +320,10 @@ static enum byoc_status find_index(const char *name, const char *const *names,
     for (*index = 0; *index < n; ++*index)
         if (strcmp(names[*index], name) == 0)
             return BYOC_OK;
-    return byi_fail(
-        err, BYOC_EINTERNAL,
-        "found the input or output '%.200s' of the model, expected it "
-        "among the %zu of the fused node",
-        name, n);
+    return byi_fail(err, BYOC_EINTERNAL,
+                    "found the input or output '%.200s' of the model, expected "
+                    "it among the %zu of the fused node",
+                    name, n);
 }
 
 /* Set *dim to a dim of an input that is this symbol. Returns false if no input

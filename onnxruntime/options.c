@@ -111,12 +111,11 @@ static enum byoc_status read_folder(const struct option_setting *o,
     if (*o->value == '\0')
         return BYOC_OK;
     if (mkdir(o->value, 0777) != 0 && errno != EEXIST)
-        return byi_fail(
-            o->err, BYOC_EIO,
-            "option %s of " BYI_EP_NAME
-            ": cannot create the folder '%.300s': %s, expected a folder, "
-            "or a path where one can be created",
-            o->key, o->value, strerror(errno));
+        return byi_fail(o->err, BYOC_EIO,
+                        "option %s of " BYI_EP_NAME
+                        ": cannot create the folder '%.300s': %s, expected a "
+                        "folder, or a path where one can be created",
+                        o->key, o->value, strerror(errno));
     if (stat(o->value, &st) != 0 || !S_ISDIR(st.st_mode))
         return byi_fail(o->err, BYOC_EIO,
                         "option %s of " BYI_EP_NAME

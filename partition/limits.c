@@ -184,13 +184,12 @@ static void drop_excess(struct limiter *l)
     qsort(regions, n, sizeof(struct listed_region *), compare_work);
     for (uint32_t i = max_regions; i < n; i++)
         if (regions[i]->number)
-            drop_region(
-                regions[i], BYI_REASON_TOO_MANY,
-                byi_arena_printf(l->scratch,
-                                 "of %u regions its region is number %u by "
-                                 "floating-point operations, --max-regions "
-                                 "keeps %u",
-                                 n, i + 1, max_regions));
+            drop_region(regions[i], BYI_REASON_TOO_MANY,
+                        byi_arena_printf(
+                            l->scratch,
+                            "of %u regions its region is number %u by "
+                            "floating-point operations, --max-regions keeps %u",
+                            n, i + 1, max_regions));
 }
 
 /* --- dropping regions ----------------------------------------------------- */

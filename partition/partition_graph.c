@@ -86,9 +86,8 @@ static enum byoc_status check_marks(struct partitioner *p)
             (!is_field && !composite_of(p, id)))
             return byi_fail(p->err, BYOC_EINVAL,
                             "region %u has a node that is not a composite of "
-                            "its backend, expected the marks of "
-                            "AnnotateTarget and MergeRegions; run these "
-                            "passes first",
+                            "its backend, expected the marks of AnnotateTarget "
+                            "and MergeRegions; run these passes first",
                             node->region);
         p->n_regions =
             node->region > p->n_regions ? node->region : p->n_regions;

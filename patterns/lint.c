@@ -281,10 +281,9 @@ void byi_patterns_lint(const struct byoc_pattern *rows, uint32_t n,
             byi_text_addf(&text, "%s", bare_message(&err));
         for (uint32_t k = 0; k < i && !text.n; k++) {
             if (strcmp(rows[k].name, rows[i].name) == 0)
-                byi_text_addf(&text,
-                              "found the name of row %u again, expected "
-                              "unique names",
-                              k);
+                byi_text_addf(
+                    &text,
+                    "found the name of row %u again, expected unique names", k);
             else if (tables[k] && shadows(tables[k]->at, tables[i]->at))
                 byi_text_addf(&text,
                               "unreachable: row %u (%s) has no predicate and "

@@ -199,12 +199,11 @@ static enum byoc_status check_test(const struct byi_lexer *lex,
                 test->name, byi_op_attrs_text(names, sizeof names, op));
         for (uint32_t k = 0; k < test->n; k++)
             if (!convert_value(arena, def->kind, &values[k]))
-                return byi_lex_fail(lex, at, err,
-                                    "%s: found '%s' compared with %s, expected "
-                                    "%s",
-                                    op->name, test->name,
-                                    byi_attr_kind_text(values[k].kind),
-                                    byi_attr_kind_text(def->kind));
+                return byi_lex_fail(
+                    lex, at, err,
+                    "%s: found '%s' compared with %s, expected %s", op->name,
+                    test->name, byi_attr_kind_text(values[k].kind),
+                    byi_attr_kind_text(def->kind));
         if (test->cmp >= BYI_LT && test->n > 1)
             return byi_lex_fail(lex, at, err,
                                 "'%s' %s: found %u values, expected one number",

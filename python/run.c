@@ -336,11 +336,10 @@ static int check_out(const struct pyb_job *job, PyObject *out)
             k++;
         if (k < job->request.n_outputs)
             continue;
-        pyb_raisef(
-            BYOC_EINVAL,
-            "out: found an array for \"%s\", which is not an output of this "
-            "run, expected names of outputs that the run returns",
-            name);
+        pyb_raisef(BYOC_EINVAL,
+                   "out: found an array for \"%s\", which is not an output of "
+                   "this run, expected names of outputs that the run returns",
+                   name);
         return -1;
     }
     return 0;
@@ -532,11 +531,10 @@ static void run_free(PyObject *self)
 
 int pyb_run_register(PyObject *module)
 {
-    static PyMethodDef methods[] = {
-        {"cancel", run_cancel, METH_NOARGS,
-         "cancel()\n--\n\nEnd the run early. Returns False if it has ended "
-         "already."},
-        {0}};
+    static PyMethodDef methods[] = {{"cancel", run_cancel, METH_NOARGS,
+                                     "cancel()\n--\n\nEnd the run early. "
+                                     "Returns False if it has ended already."},
+                                    {0}};
     static PyType_Slot slots[] = {{Py_tp_doc, "A run of Model.submit()."},
                                   {Py_tp_dealloc, run_free},
                                   {Py_tp_methods, methods},

@@ -235,12 +235,11 @@ static int read_buffer(struct pyb_hold *hold, const struct byoc_io *io,
         return -1;
     int64_t *strides = read_strides(hold);
     if (!strides && !PyErr_Occurred() && !PyBuffer_IsContiguous(b, 'C'))
-        pyb_raisef(
-            BYOC_EINVAL,
-            "%s \"%s\": found a stride that is negative or not a multiple "
-            "of the element's size, expected other strides; copy the "
-            "array with numpy.ascontiguousarray()",
-            what, name);
+        pyb_raisef(BYOC_EINVAL,
+                   "%s \"%s\": found a stride that is negative or not a "
+                   "multiple of the element's size, expected other strides; "
+                   "copy the array with numpy.ascontiguousarray()",
+                   what, name);
     if (PyErr_Occurred())
         return -1;
     *to = (DLTensor){.data = b->buf,

@@ -209,10 +209,9 @@ enum byoc_status byi_quant_read(const char *path, struct byi_arena *arena,
                         "an ONNX model; export the model again",
                         path);
     if (!m->proto->graph)
-        return byi_fail(err, BYOC_EPARSE,
-                        "%s: found a file without a graph, expected an ONNX "
-                        "model",
-                        path);
+        return byi_fail(
+            err, BYOC_EPARSE,
+            "%s: found a file without a graph, expected an ONNX model", path);
     m->graph = m->proto->graph;
     m->bytes = n;
     BYI_TRY(check_model(m, err));

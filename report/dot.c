@@ -123,12 +123,11 @@ static void add_graph(struct dot *d)
     uint32_t number = 0;
     byi_text_addf(d->out, "digraph \"");
     add_escaped(d->out, d->r->model);
-    byi_text_addf(d->out,
-                  "\" {\n"
-                  "  node [shape=box, style=filled, fontname=\"sans-serif\", "
-                  "fontsize=10];\n"
-                  "  edge [color=\"#8a949c\", arrowsize=0.6];\n"
-                  "  graph [fontname=\"sans-serif\", fontsize=12];\n");
+    byi_text_addf(d->out, "\" {\n"
+                          "  node [shape=box, style=filled, "
+                          "fontname=\"sans-serif\", fontsize=10];\n"
+                          "  edge [color=\"#8a949c\", arrowsize=0.6];\n"
+                          "  graph [fontname=\"sans-serif\", fontsize=12];\n");
     for (uint32_t i = 0; i < d->r->n_regions; i++)
         if (d->r->regions[i].kept)
             add_region(d, &d->r->regions[i], number++);

@@ -72,11 +72,10 @@ static void print_measured(const struct byi_placement_times *m,
                            struct byi_text *out)
 {
     if (m->chosen)
-        byi_text_addf(
-            out,
-            "measured: native %.1f us, greedy %.1f us, placed by measured "
-            "costs %.1f us; chosen: %s\n",
-            m->native_us, m->greedy_us, m->measured_us, m->chosen);
+        byi_text_addf(out,
+                      "measured: native %.1f us, greedy %.1f us, placed by "
+                      "measured costs %.1f us; chosen: %s\n",
+                      m->native_us, m->greedy_us, m->measured_us, m->chosen);
 }
 
 /* The width of a column that must also hold `name`, within a limit. */

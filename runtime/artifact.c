@@ -175,11 +175,10 @@ static enum byoc_status check_sum(struct file *f)
     const char *sum = f->library.elf.at + f->library.elf.n - BYI_SUM_BYTES;
     if (f->library.elf.n < BYI_SUM_BYTES ||
         memcmp(sum, BYI_SUM_MAGIC, strlen(BYI_SUM_MAGIC)) != 0)
-        return byi_fail(
-            f->err, BYOC_EPARSE,
-            "%s: found no checksum at its end, expected one; is the "
-            "file truncated? Copy or compile it again",
-            f->library.path);
+        return byi_fail(f->err, BYOC_EPARSE,
+                        "%s: found no checksum at its end, expected one; is "
+                        "the file truncated? Copy or compile it again",
+                        f->library.path);
     const char *weights = f->sections[WEIGHTS].data;
     const char *after = weights + f->sections[WEIGHTS].bytes;
     struct byi_sha256 s;
@@ -273,9 +272,8 @@ static enum byoc_status check_hashes(const struct byi_artifact *a,
         if (!manifest.weights_hash || strcmp(hex, manifest.weights_hash) != 0)
             status = byi_fail(
                 err, BYOC_EPARSE,
-                "section weights hashes to %.16s..., but the "
-                "manifest says %.16s...; copy or compile the "
-                "artifact again",
+                "section weights hashes to %.16s..., but the manifest says "
+                "%.16s...; copy or compile the artifact again",
                 hex, manifest.weights_hash ? manifest.weights_hash : "nothing");
     }
     byi_arena_free(&arena);

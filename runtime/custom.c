@@ -118,11 +118,10 @@ static enum byoc_status check_counts(const struct byi_plugin *plugin,
                              op->min_inputs, op->max_inputs, BYI_CUSTOM_INPUTS);
     if (op->min_results < 1 || op->min_results > op->max_results ||
         op->max_results > BYI_CUSTOM_RESULTS)
-        return fail_operator(plugin, op, err,
-                             "found %u to %u results, expected a range within "
-                             "1 to %d",
-                             op->min_results, op->max_results,
-                             BYI_CUSTOM_RESULTS);
+        return fail_operator(
+            plugin, op, err,
+            "found %u to %u results, expected a range within 1 to %d",
+            op->min_results, op->max_results, BYI_CUSTOM_RESULTS);
     if (op->n_attrs > BYI_CUSTOM_INPUTS)
         return fail_operator(plugin, op, err,
                              "found %u attributes, expected at most %d",

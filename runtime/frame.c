@@ -147,12 +147,11 @@ static enum byoc_status make_extra(struct byoc_state *s, uint32_t func,
     *frame = byi_frame_new(s->specialisation, func);
     if (!*frame) {
         byi_pool_refund(&s->pool, bytes);
-        return byi_fail(
-            err, BYOC_ENOMEM,
-            "out of memory for another call of @%s (%llu bytes), nested in "
-            "%u calls",
-            s->specialisation->plan->funcs[func].name,
-            (unsigned long long)bytes, s->depth);
+        return byi_fail(err, BYOC_ENOMEM,
+                        "out of memory for another call of @%s (%llu bytes), "
+                        "nested in %u calls",
+                        s->specialisation->plan->funcs[func].name,
+                        (unsigned long long)bytes, s->depth);
     }
     (*frame)->extra = true;
     return BYOC_OK;

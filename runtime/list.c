@@ -263,10 +263,9 @@ static enum byoc_status run_get(struct byoc_state *s, struct byi_frame *fr,
 {
     const struct byi_object *value = fr->obj[step->in[0]];
     if (value->n == 0)
-        return fail_list(
-            step, BYOC_EINVAL, err,
-            "found an empty optional, expected a value; test it with "
-            "optional.has first");
+        return fail_list(step, BYOC_EINVAL, err,
+                         "found an empty optional, expected a value; test it "
+                         "with optional.has first");
     return take_item(s, fr, step, &value->at[0], err);
 }
 
@@ -334,9 +333,8 @@ static enum byoc_status run_split(struct byoc_state *s, struct byi_frame *fr,
     struct byi_object *list;
     if (n > BYI_PLAN_MAX_ITEMS)
         return fail_list(step, BYOC_ELIMIT, err,
-                         "found %lld parts, expected at "
-                         "most %d",
-                         (long long)n, BYI_PLAN_MAX_ITEMS);
+                         "found %lld parts, expected at most %d", (long long)n,
+                         BYI_PLAN_MAX_ITEMS);
     BYI_TRY(byi_object_new(s, (uint32_t)n, &list, err));
     fr->obj[step->out[0]] = list;
     for (int64_t i = 0; i < n; i++) {

@@ -155,13 +155,12 @@ static enum byoc_status read_offset(struct plan_reader *r,
     BYI_TRY(byi_json_int(at, "offset", 0, INT64_C(1) << 50, &offset, r->err));
     v->offset = (uint64_t)offset;
     if (v->offset % BYI_ALIGN != 0 || v->offset + bytes > f->arena)
-        return byi_fail(r->err, BYOC_EPARSE,
-                        "%s.offset: found %llu bytes at offset %llu, expected "
-                        "an offset that is a multiple of %d and an end of at "
-                        "most %llu",
-                        at->path, (unsigned long long)bytes,
-                        (unsigned long long)v->offset, BYI_ALIGN,
-                        (unsigned long long)f->arena);
+        return byi_fail(
+            r->err, BYOC_EPARSE,
+            "%s.offset: found %llu bytes at offset %llu, expected an offset "
+            "that is a multiple of %d and an end of at most %llu",
+            at->path, (unsigned long long)bytes, (unsigned long long)v->offset,
+            BYI_ALIGN, (unsigned long long)f->arena);
     return BYOC_OK;
 }
 
@@ -583,11 +582,10 @@ static enum byoc_status check_const(struct plan_reader *r,
                         at->path, (long long)offset, BYI_ALIGN);
     if (type->dtype == BYOC_STRING || stored_bytes(c, type) == (uint64_t)bytes)
         return BYOC_OK;
-    return byi_fail(r->err, BYOC_EPARSE,
-                    "%s.bytes: found %lld, expected %llu, the bytes of its "
-                    "type",
-                    at->path, (long long)bytes,
-                    (unsigned long long)stored_bytes(c, type));
+    return byi_fail(
+        r->err, BYOC_EPARSE,
+        "%s.bytes: found %lld, expected %llu, the bytes of its type", at->path,
+        (long long)bytes, (unsigned long long)stored_bytes(c, type));
 }
 
 static enum byoc_status read_const(struct plan_reader *r,

@@ -173,8 +173,7 @@ static enum byoc_status check_members(const char *path,
         if (!members[i].present)
             return byi_fail(
                 err, BYOC_EBACKEND,
-                "%s: found NULL as member %s of its backend, expected "
-                "a value",
+                "%s: found NULL as member %s of its backend, expected a value",
                 path, members[i].name);
     if (!is_name(b->name))
         return byi_fail(err, BYOC_EBACKEND,

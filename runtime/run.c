@@ -246,12 +246,11 @@ static enum byoc_status check_in_place(const struct byoc_state *s, uint32_t out,
     const char *output = s->model->outputs[out].name;
     const char *input = s->model->inputs[in].name;
     if (s->model->in_place[out] != in)
-        return byi_fail(
-            err, BYOC_EINVAL,
-            "output \"%s\": found memory that overlaps input \"%s\", expected "
-            "separate memory, since the model does not update this input in "
-            "place",
-            output, input);
+        return byi_fail(err, BYOC_EINVAL,
+                        "output \"%s\": found memory that overlaps input "
+                        "\"%s\", expected separate memory, since the model "
+                        "does not update this input in place",
+                        output, input);
     fr->strided = true;
     if (fr->dest[out].data == s->inputs[in].data &&
         fr->dest_planes[out].pitch == s->planes[in].pitch)

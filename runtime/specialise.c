@@ -86,13 +86,12 @@ static enum byoc_status set_type(struct specialiser *m, struct byi_plan_func *f,
     const struct byi_type *declared = f->values[v].type;
     if (!byi_type_refines(inferred, declared)) {
         char found[160], expected[160];
-        return byi_fail(
-            m->err, BYOC_ETYPE,
-            "%s (%s): for these sizes found a result of type %s, expected %s, "
-            "for which the model was compiled",
-            step->name, step->sources,
-            byi_type_text(found, sizeof found, inferred),
-            byi_type_text(expected, sizeof expected, declared));
+        return byi_fail(m->err, BYOC_ETYPE,
+                        "%s (%s): for these sizes found a result of type %s, "
+                        "expected %s, for which the model was compiled",
+                        step->name, step->sources,
+                        byi_type_text(found, sizeof found, inferred),
+                        byi_type_text(expected, sizeof expected, declared));
     }
     f->values[v].type = byi_type_tensor(m->arena, inferred->dtype,
                                         inferred->rank, inferred->dims);

@@ -52,14 +52,13 @@ static enum byoc_status fail_shape(const DLTensor *view, const char *what,
     const char *name = io->dim_names[d];
     if (io->dims[d] >= 0)
         snprintf(size, sizeof size, "%lld", (long long)io->dims[d]);
-    return byi_fail(
-        err, BYOC_ETYPE,
-        "%s \"%s\": axis %u%s%.60s%s is %lld, expected %s; found shape %s, "
-        "expected %s%s",
-        what, io->name, d, name ? " (" : "", name ? name : "", name ? ")" : "",
-        (long long)view->shape[d], size,
-        byi_dims_text(found, sizeof found, io->rank, view->shape), expected,
-        legend);
+    return byi_fail(err, BYOC_ETYPE,
+                    "%s \"%s\": axis %u%s%.60s%s is %lld, expected %s; found "
+                    "shape %s, expected %s%s",
+                    what, io->name, d, name ? " (" : "", name ? name : "",
+                    name ? ")" : "", (long long)view->shape[d], size,
+                    byi_dims_text(found, sizeof found, io->rank, view->shape),
+                    expected, legend);
 }
 
 static const char *strides_text(const DLTensor *view, char text[320])
@@ -90,13 +89,12 @@ static enum byoc_status check_layout(const DLTensor *view, const char *what,
     }
     return is_dense(view)
                ? BYOC_OK
-               : byi_fail(
-                     err, BYOC_EINVAL,
-                     "%s \"%s\": found strides %s, which are not dense and "
-                     "row-major, expected dense data; %s",
-                     what, io->name, strides_text(view, strides),
-                     strcmp(what, "output") == 0 ? "give other memory"
-                                                 : "copy it first");
+               : byi_fail(err, BYOC_EINVAL,
+                          "%s \"%s\": found strides %s, which are not dense "
+                          "and row-major, expected dense data; %s",
+                          what, io->name, strides_text(view, strides),
+                          strcmp(what, "output") == 0 ? "give other memory"
+                                                      : "copy it first");
 }
 
 static enum byoc_status fail_dtype(const DLTensor *view, const char *what,
@@ -156,9 +154,8 @@ enum byoc_status byi_check_view(const DLTensor *view, const char *what,
     if ((uintptr_t)t->data % byi_dtype_bytes(io->dtype) != 0)
         return byi_fail(
             err, BYOC_EINVAL,
-            "%s \"%s\": found data that is not aligned, expected an "
-            "address that is a multiple of %u, the bytes of an "
-            "element",
+            "%s \"%s\": found data that is not aligned, expected an address "
+            "that is a multiple of %u, the bytes of an element",
             what, io->name, byi_dtype_bytes(io->dtype));
     return BYOC_OK;
 }
@@ -197,11 +194,10 @@ static enum byoc_status check_kind(const struct byoc_value *value,
                                    struct byoc_error *err)
 {
     if (value->kind == io->kind && io->kind == BYOC_OPTIONAL && value->n > 1)
-        return byi_fail(
-            err, BYOC_ETYPE,
-            "input \"%s\": found an optional of %u values, expected "
-            "one or none",
-            name, value->n);
+        return byi_fail(err, BYOC_ETYPE,
+                        "input \"%s\": found an optional of %u values, "
+                        "expected one or none",
+                        name, value->n);
     if (value->kind == io->kind)
         return BYOC_OK;
     return byi_fail(

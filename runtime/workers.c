@@ -146,11 +146,10 @@ enum byoc_status byi_workers_check_fork(struct byoc_error *err)
 {
     if (!lost_parts)
         return BYOC_OK;
-    return byi_fail(
-        err, BYOC_ECANCELLED,
-        "this process was forked inside of a parallel region, whose "
-        "other threads exist only in the parent; end the child "
-        "without returning, or call again");
+    return byi_fail(err, BYOC_ECANCELLED,
+                    "this process was forked inside of a parallel region, "
+                    "whose other threads exist only in the parent; end the "
+                    "child without returning, or call again");
 }
 
 /* --- competition by other processes -------------------------------------- */

@@ -86,9 +86,8 @@ enum byoc_status byi_dn_read_const_ints(struct byi_build *b, uint32_t value,
         count > BYI_MAX_RANK)
         return byi_dn_refuse(
             b,
-            "operand '%s': found %s list of %lld %s elements, "
-            "expected a constant list of at most %d int32 or "
-            "int64 elements",
+            "operand '%s': found %s list of %lld %s elements, expected a "
+            "constant list of at most %d int32 or int64 elements",
             name_of(b, value), data ? "a constant" : "a computed",
             (long long)count, byoc_dtype_name(dtype), BYI_MAX_RANK);
     for (int64_t i = 0; i < count; i++)

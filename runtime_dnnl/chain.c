@@ -123,9 +123,8 @@ static enum byoc_status read_power(struct byi_build *b, uint32_t operand,
 {
     float e = 0;
     if (!byi_dn_read_const_scalar(b, operand, &e))
-        return byi_dn_refuse(b,
-                             "power: found an exponent that is not a constant "
-                             "scalar, expected 2, -1 or 1");
+        return byi_dn_refuse(b, "power: found an exponent that is not a "
+                                "constant scalar, expected 2, -1 or 1");
     if (e == 2.0f)
         add_elt(c, like, BYI_ELT_SQUARE, 0, 0);
     else if (e == -1.0f)
@@ -224,10 +223,9 @@ static enum byoc_status read_step(struct byi_build *b, uint32_t at,
                 return read_prelu(b, other, c, &like);
         }
     }
-    return byi_dn_refuse(b,
-                         "found operator %s, expected one that oneDNN takes "
-                         "as a post-op",
-                         step->name);
+    return byi_dn_refuse(
+        b, "found operator %s, expected one that oneDNN takes as a post-op",
+        step->name);
 }
 
 enum byoc_status byi_dn_chain_read(struct byi_build *b, uint32_t first,

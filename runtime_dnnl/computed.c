@@ -68,12 +68,11 @@ static enum byoc_status read_place(struct byi_program *p,
         size = p->computed.at[at->index].bytes;
     }
     if (at->offset > size || bytes > size - at->offset)
-        return byi_fail(err, BYOC_EINVAL,
-                        "constant %u has %llu bytes, expected %llu from byte "
-                        "%llu on",
-                        at->index, (unsigned long long)size,
-                        (unsigned long long)bytes,
-                        (unsigned long long)at->offset);
+        return byi_fail(
+            err, BYOC_EINVAL,
+            "constant %u has %llu bytes, expected %llu from byte %llu on",
+            at->index, (unsigned long long)size, (unsigned long long)bytes,
+            (unsigned long long)at->offset);
     *data = from ? (const char *)from + at->offset : NULL;
     return BYOC_OK;
 }
@@ -355,11 +354,10 @@ static enum byoc_status split_into(const struct byi_integers *p,
     byi_release(to.row);
     if (!to.row)
         return byi_fail(err, BYOC_ENOMEM, "out of memory for a row of weights");
-    return is_split
-               ? BYOC_OK
-               : byi_fail(err, BYOC_EUNSUPPORTED,
-                          "found weights that are not int8 numbers times a "
-                          "scale per row, expected dequantised weights");
+    return is_split ? BYOC_OK
+                    : byi_fail(err, BYOC_EUNSUPPORTED,
+                               "found weights that are not int8 numbers times "
+                               "a scale per row, expected dequantised weights");
 }
 
 /* The codes of the weights, if the constant is stored as codes of these rows,

@@ -83,12 +83,11 @@ static enum byoc_status bind_steps(struct byi_exec *exec, void *memory,
         most = p->steps.at[i].n_slots > most ? p->steps.at[i].n_slots : most;
     int *args = byi_alloc(most, sizeof *args);
     void **data = byi_alloc(most, sizeof *data);
-    enum byoc_status status = args && data
-                                  ? BYOC_OK
-                                  : byi_fail(err, BYOC_ENOMEM,
-                                             "out of memory for the calls of "
-                                             "%u steps",
-                                             p->steps.n);
+    enum byoc_status status =
+        args && data
+            ? BYOC_OK
+            : byi_fail(err, BYOC_ENOMEM,
+                       "out of memory for the calls of %u steps", p->steps.n);
     for (uint32_t i = 0; i < p->steps.n && status == BYOC_OK; i++)
         status = bind_step(exec, &p->steps.at[i], args, data, err);
     byi_release(args);

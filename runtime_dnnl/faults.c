@@ -333,8 +333,7 @@ const char *byi_fault_impl(int major, const struct byi_dnnl_conv *p,
     for (uint32_t i = 0; i < posts->n && strstr(impl, "dw:sse41"); i++)
         if (posts->at[i].kind == BYI_POST_SUM)
             return "found a sum post-op of a depthwise convolution, expected "
-                   "none, since oneDNN 2.x crashes on unaligned data on "
-                   "SSE4.1";
+                   "none, since oneDNN 2.x crashes on unaligned data on SSE4.1";
     const bool depthwise = strstr(impl, "dw") && p->dst.dims[1] % 16 != 0;
     for (uint32_t i = 0; i < posts->n && depthwise; i++)
         if (posts->at[i].kind == BYI_POST_BIN &&

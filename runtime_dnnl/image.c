@@ -59,12 +59,10 @@ enum byoc_status byi_dn_want_image(struct byi_build *b,
 {
     const struct byi_desc *main = &value->views[0].desc;
     if (main->dtype != byi_dn_result(b)->dtype)
-        return byi_dn_refuse(b,
-                             "%s: found data of type %s, expected %s, the "
-                             "result's type",
-                             byi_dn_step0(b)->name,
-                             byoc_dtype_name(main->dtype),
-                             byoc_dtype_name(byi_dn_result(b)->dtype));
+        return byi_dn_refuse(
+            b, "%s: found data of type %s, expected %s, the result's type",
+            byi_dn_step0(b)->name, byoc_dtype_name(main->dtype),
+            byoc_dtype_name(byi_dn_result(b)->dtype));
     const struct byi_desc layout =
         byi_dn_image_desc(b, image, main->rank, main->dims);
     BYI_TRY(byi_dn_want(b, value, &layout, view));

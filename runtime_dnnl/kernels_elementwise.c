@@ -82,11 +82,9 @@ enum byoc_status byi_dn_build_elementwise(struct byi_build *b)
         }
     }
     if (!byi_dn_is_float(main->views[0].desc.dtype))
-        return byi_dn_refuse(b,
-                             "%s: found dtype %s, expected float32, float16 or "
-                             "bfloat16",
-                             step->name,
-                             byoc_dtype_name(main->views[0].desc.dtype));
+        return byi_dn_refuse(
+            b, "%s: found dtype %s, expected float32, float16 or bfloat16",
+            step->name, byoc_dtype_name(main->views[0].desc.dtype));
     struct byi_chain chain;
     BYI_TRY(byi_dn_chain_read(b, 0, b->kernel->n_steps, main_index, &chain));
     struct byi_dnnl_view view;

@@ -116,11 +116,10 @@ static enum byoc_status want_operand(struct byi_build *b,
     const struct byi_desc plain = plain_matrix(s);
     BYI_TRY(byi_dn_want(b, s->value, &plain, view));
     if (!try_view(s, &plain, &desc))
-        return byi_dn_refuse(
-            b,
-            "%s: found an operand in no layout that oneDNN's matmul reads, "
-            "expected dense matrices",
-            byi_dn_step0(b)->name);
+        return byi_dn_refuse(b,
+                             "%s: found an operand in no layout that oneDNN's "
+                             "matmul reads, expected dense matrices",
+                             byi_dn_step0(b)->name);
     view->desc = desc;
     return BYOC_OK;
 }
@@ -173,12 +172,11 @@ static enum byoc_status want_operands(struct byi_build *b, struct matmul *m,
     const struct byi_desc *da = &a.value->views[0].desc;
     const struct byi_desc *dw = &w.value->views[0].desc;
     if (!byi_dn_is_float(da->dtype) || dw->dtype != da->dtype)
-        return byi_dn_refuse(
-            b,
-            "%s: found dtypes %s and %s, expected the same dtype for both: "
-            "float32, float16 or bfloat16",
-            byi_dn_step0(b)->name, byoc_dtype_name(da->dtype),
-            byoc_dtype_name(dw->dtype));
+        return byi_dn_refuse(b,
+                             "%s: found dtypes %s and %s, expected the same "
+                             "dtype for both: float32, float16 or bfloat16",
+                             byi_dn_step0(b)->name, byoc_dtype_name(da->dtype),
+                             byoc_dtype_name(dw->dtype));
     uint32_t rank = da->rank > dw->rank ? da->rank : dw->rank;
     rank = rank < 2 ? 2 : rank;
     *fold = dw->rank <= 2 || byi_elements(dw->rank - 2, dw->dims) == 1;
@@ -315,10 +313,9 @@ static enum byoc_status want_matrices(struct byi_build *b, uint32_t value,
 {
     *view = byi_dn_operand(b, value)->views[0];
     if (view->desc.rank < 2)
-        return byi_dn_refuse(b,
-                             "attention: found an operand of rank %u, expected "
-                             "matrices",
-                             view->desc.rank);
+        return byi_dn_refuse(
+            b, "attention: found an operand of rank %u, expected matrices",
+            view->desc.rank);
     view->desc = describe_matrix(&view->desc, false, transposed, rank);
     return BYOC_OK;
 }
@@ -331,10 +328,9 @@ static enum byoc_status read_scores(struct byi_build *b, uint32_t softmax,
     BYI_TRY(byi_dn_chain_read(b, 1, softmax, 0, &chain));
     a->posts.at = a->post;
     if (chain.n > BYI_MAX_POSTS)
-        return byi_dn_refuse(b,
-                             "attention: found %u operations on scores, "
-                             "expected at most %d",
-                             chain.n, BYI_MAX_POSTS);
+        return byi_dn_refuse(
+            b, "attention: found %u operations on scores, expected at most %d",
+            chain.n, BYI_MAX_POSTS);
     for (uint32_t i = 0; i < chain.n; i++) {
         const struct byi_chain_item *item = &chain.at[i];
         a->post[i] = (struct byi_post){.kind = BYI_POST_ELT, .alg = item->alg};

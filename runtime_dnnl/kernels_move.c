@@ -135,24 +135,22 @@ enum byoc_status byi_dn_build_slice(struct byi_build *b)
     for (uint32_t i = 0; i < n; i++) {
         const int64_t axis = axes[i] + (axes[i] < 0 ? view.desc.rank : 0);
         if (axis < 0 || axis >= view.desc.rank || strides[i] <= 0)
-            return byi_dn_refuse(b,
-                                 "strided_slice: found stride %lld of axis "
-                                 "%lld, expected a positive stride of an axis "
-                                 "of rank %u",
-                                 (long long)strides[i], (long long)axes[i],
-                                 view.desc.rank);
+            return byi_dn_refuse(
+                b,
+                "strided_slice: found stride %lld of axis %lld, expected a "
+                "positive stride of an axis of rank %u",
+                (long long)strides[i], (long long)axes[i], view.desc.rank);
         const int64_t extent = view.desc.dims[axis];
         const int64_t first =
             byi_clamp(begin[i] + (begin[i] < 0 ? extent : 0), 0, extent);
         const int64_t count = byi_dn_result(b)->dims[axis];
         if (first + (count - 1) * strides[i] >= extent)
-            return byi_dn_refuse(b,
-                                 "strided_slice: found %lld elements from %lld "
-                                 "on by %lld of axis %lld, expected a slice "
-                                 "within its %lld elements",
-                                 (long long)count, (long long)first,
-                                 (long long)strides[i], (long long)axis,
-                                 (long long)extent);
+            return byi_dn_refuse(
+                b,
+                "strided_slice: found %lld elements from %lld on by %lld of "
+                "axis %lld, expected a slice within its %lld elements",
+                (long long)count, (long long)first, (long long)strides[i],
+                (long long)axis, (long long)extent);
         view.offset += first * view.desc.strides[axis];
         view.desc.dims[axis] = count;
         view.desc.strides[axis] *= count > 1 ? strides[i] : 1;

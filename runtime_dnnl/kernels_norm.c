@@ -46,10 +46,9 @@ static enum byoc_status check_float(struct byi_build *b, enum byoc_dtype dtype)
 {
     if (byi_dn_is_float(dtype))
         return BYOC_OK;
-    return byi_dn_refuse(b,
-                         "%s: found dtype %s, expected float32, float16 or "
-                         "bfloat16",
-                         byi_dn_step0(b)->name, byoc_dtype_name(dtype));
+    return byi_dn_refuse(
+        b, "%s: found dtype %s, expected float32, float16 or bfloat16",
+        byi_dn_step0(b)->name, byoc_dtype_name(dtype));
 }
 
 /* Get a view of the value in which the flagged axes are innermost: an existing
@@ -173,11 +172,10 @@ enum byoc_status byi_dn_build_batch_norm(struct byi_build *b)
                              main->rank);
     const uint32_t axis = byi_axis(byoc_graph_int(step, "axis", 0), main->rank);
     if (axis != 1 && axis + 1 != main->rank)
-        return byi_dn_refuse(
-            b,
-            "nn.batch_norm: found channels on axis %u, expected "
-            "axis 1 or the last one",
-            axis);
+        return byi_dn_refuse(b,
+                             "nn.batch_norm: found channels on axis %u, "
+                             "expected axis 1 or the last one",
+                             axis);
     const struct byi_image_axes image = byi_dn_image(main->rank, axis != 1);
     const struct byi_desc layout =
         byi_dn_image_desc(b, &image, main->rank, main->dims);
@@ -218,9 +216,8 @@ enum byoc_status byi_dn_build_instance_norm(struct byi_build *b)
     if (main->dims[1] % 4 != 0)
         return byi_dn_refuse(
             b,
-            "nn.instance_norm: found %lld channels, expected a "
-            "multiple of 4: native kernels are faster for "
-            "others",
+            "nn.instance_norm: found %lld channels, expected a multiple of 4: "
+            "native kernels are faster for others",
             (long long)main->dims[1]);
     const struct byi_image_axes image = byi_dn_image(main->rank, false);
     const struct byi_desc layout =
@@ -360,10 +357,9 @@ enum byoc_status byi_dn_build_reduce(struct byi_build *b)
             return byi_dn_global_pool(b, true);
         BYI_TRY(want_inner(b, value, reduced, &p.src));
         if (!read_adjacent(&p.src.desc, reduced, &p.reduce))
-            return byi_dn_refuse(b,
-                                 "%s: found an empty operand, expected at "
-                                 "least one element",
-                                 step->name);
+            return byi_dn_refuse(
+                b, "%s: found an empty operand, expected at least one element",
+                step->name);
     }
     int64_t dst_dims[BYI_MAX_RANK];
     for (uint32_t i = 0; i < main->rank; i++)

@@ -67,11 +67,10 @@ static enum byoc_status read_functions(struct byi_build *b, struct recurrent *m)
         for (uint32_t i = 0; i < n; i++) {
             const char *supported = i % per_direction ? "tanh" : "sigmoid";
             if (strcmp(fns->strings[i], supported) != 0)
-                return byi_dn_refuse(
-                    b,
-                    "%s: found activation %s, expected %s, the only one "
-                    "that oneDNN has there",
-                    op_name(b), fns->strings[i], supported);
+                return byi_dn_refuse(b,
+                                     "%s: found activation %s, expected %s, "
+                                     "the only one that oneDNN has there",
+                                     op_name(b), fns->strings[i], supported);
         }
         return BYOC_OK;
     }
@@ -111,9 +110,8 @@ static enum byoc_status check_lengths(struct byi_build *b,
         if (lengths[i] != m->time)
             return byi_dn_refuse(
                 b,
-                "%s: found a sequence of length %d, expected "
-                "%lld, since oneDNN runs every sequence to its "
-                "end",
+                "%s: found a sequence of length %d, expected %lld, since "
+                "oneDNN runs every sequence to its end",
                 op_name(b), lengths[i], (long long)m->time);
     return BYOC_OK;
 }
@@ -135,15 +133,13 @@ static enum byoc_status check_features(struct byi_build *b, struct recurrent *m)
                                  op_name(b),
                                  i == BIAS ? "a bias" : "a weight matrix");
     if (clip < 1e30)
-        return byi_dn_refuse(b,
-                             "%s: found clip %s, expected none, since oneDNN "
-                             "lacks it",
-                             op_name(b), BYI_FLOAT_TEXT(clip));
+        return byi_dn_refuse(
+            b, "%s: found clip %s, expected none, since oneDNN lacks it",
+            op_name(b), BYI_FLOAT_TEXT(clip));
     if (has_flag(b, "input_forget"))
-        return byi_dn_refuse(b,
-                             "%s: found input_forget, expected 0, since oneDNN "
-                             "lacks it",
-                             op_name(b));
+        return byi_dn_refuse(
+            b, "%s: found input_forget, expected 0, since oneDNN lacks it",
+            op_name(b));
     if (is_present(b, PEEPHOLES))
         return byi_dn_refuse(b,
                              "%s: found peepholes, expected none, since they "

@@ -473,9 +473,8 @@ static enum byoc_status check_scales(struct byi_build *b,
     int64_t n;
     const void *data = byi_dn_const_data(b, byi_dn_arg0(b, 1), &dtype, &n);
     if (!data)
-        return byi_dn_refuse(b,
-                             "image.resize: found sizes that are not constant, "
-                             "expected constants");
+        return byi_dn_refuse(b, "image.resize: found sizes that are not "
+                                "constant, expected constants");
     for (uint32_t i = 0; i < p->src.rank; i++) {
         if (i < 2 && p->src.dims[i] != p->dst.dims[i])
             return byi_dn_refuse(b,

@@ -151,8 +151,7 @@ enum byoc_status byi_md_make(const struct byi_desc *requested,
         char text[120];
         return byi_fail(
             err, BYOC_EUNSUPPORTED,
-            "oneDNN cannot describe a tensor of shape %s with these "
-            "strides",
+            "oneDNN cannot describe a tensor of shape %s with these strides",
             byi_dims_text(text, sizeof text, desc->rank, desc->dims));
     }
     md->used = true;

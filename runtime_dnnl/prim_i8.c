@@ -157,12 +157,11 @@ enum byoc_status byi_prim_new_qconv(const struct byi_dnnl *lib,
     struct byi_dn_fast fast = {.kind = &qconv_kind};
     (void)lib;
     if (posts || !read_qconv(p, &fast.i8))
-        return byi_fail(err, BYOC_EUNSUPPORTED,
-                        "8-bit convolution: found data of type %s and weights "
-                        "of type %s, expected int8 or uint8 data, channels "
-                        "last, and int8 weights",
-                        byoc_dtype_name(p->src.dtype),
-                        byoc_dtype_name(p->weights.dtype));
+        return byi_fail(
+            err, BYOC_EUNSUPPORTED,
+            "8-bit convolution: found data of type %s and weights of type %s, "
+            "expected int8 or uint8 data, channels last, and int8 weights",
+            byoc_dtype_name(p->src.dtype), byoc_dtype_name(p->weights.dtype));
     byi_i8_conv_plan(&fast.i8);
     fast.src_zero = p->src_zero;
     fast.zero = p->zero;

@@ -89,9 +89,7 @@ enum byoc_status byi_narrow_copies(const struct byi_prim *prim, uint32_t n,
     *copies = byi_alloc(n, sizeof **copies);
     if (!*copies)
         return byi_fail(err, BYOC_ENOMEM,
-                        "out of memory for the copies of %u "
-                        "arguments",
-                        n);
+                        "out of memory for the copies of %u arguments", n);
     for (uint32_t i = 0; i < n; i++) {
         if (!byi_prim_is_narrow(prim, args[i]))
             continue;

@@ -43,10 +43,9 @@ static enum byoc_status find_row(struct byi_build *b,
     while (i < byi_dn_n_rows && strcmp(byi_dn_rows[i].name, pattern) != 0)
         i++;
     if (i == byi_dn_n_rows)
-        return byi_dn_refuse(b,
-                             "found pattern %s, expected one of this "
-                             "plug-in's patterns",
-                             pattern);
+        return byi_dn_refuse(
+            b, "found pattern %s, expected one of this plug-in's patterns",
+            pattern);
     *row = &byi_dn_rows[i];
     if (byi_dn_row_has(*row, op))
         return BYOC_OK;
@@ -151,11 +150,9 @@ static enum byoc_status build_kernel(struct byi_build *b)
     const struct byi_dn_row *row = NULL;
     BYI_TRY(find_row(b, &row));
     if (row->following == BYI_DN_NOTHING && b->kernel->n_steps > 1)
-        return byi_dn_refuse(b,
-                             "pattern %s: found %s after %s, expected no "
-                             "epilogue",
-                             b->kernel->pattern, byi_dn_step(b, 1)->name,
-                             step->name);
+        return byi_dn_refuse(
+            b, "pattern %s: found %s after %s, expected no epilogue",
+            b->kernel->pattern, byi_dn_step(b, 1)->name, step->name);
     b->sources = NULL;
     BYI_TRY(row->build(b));
     release_operands(b);
@@ -364,10 +361,9 @@ static enum byoc_status read_layout(bool *plain, struct byoc_error *err)
     *plain = text && strcmp(text, "plain") == 0;
     if (!text || !*text || *plain || strcmp(text, "channels-last") == 0)
         return BYOC_OK;
-    return byi_fail(err, BYOC_EINVAL,
-                    "BYOC_DNNL_LAYOUT is %.40s, expected plain or "
-                    "channels-last",
-                    text);
+    return byi_fail(
+        err, BYOC_EINVAL,
+        "BYOC_DNNL_LAYOUT is %.40s, expected plain or channels-last", text);
 }
 
 /* Store the sizes of the region's inputs and outputs in the program. */

@@ -635,21 +635,20 @@ static void write_header(const struct unit_writer *w, const char *symbol)
     struct byi_text *t = w->text;
     byi_text_addf(t, "/* %s: ", symbol);
     add_comment(t, w->program->name);
-    byi_text_addf(t,
-                  " for %s, made by byoc.\n"
-                  " *\n"
-                  " * It calls the operators below, which the plug-in hands to "
-                  "it.\n"
-                  " */\n%s"
-                  "#include <math.h>\n"
-                  "#include <stddef.h>\n\n"
-                  "#define DO(call)                 \\\n"
-                  "    do {                         \\\n"
-                  "        const int bad_ = (call); \\\n"
-                  "        if (bad_)                \\\n"
-                  "            return bad_;         \\\n"
-                  "    } while (0)\n\n",
-                  byi_dnnl_compat(), byi_dn_unit_text);
+    byi_text_addf(
+        t,
+        " for %s, made by byoc.\n"
+        " *\n"
+        " * It calls the operators below, which the plug-in hands to it.\n"
+        " */\n%s#include <math.h>\n"
+        "#include <stddef.h>\n\n"
+        "#define DO(call)                 \\\n"
+        "    do {                         \\\n"
+        "        const int bad_ = (call); \\\n"
+        "        if (bad_)                \\\n"
+        "            return bad_;         \\\n"
+        "    } while (0)\n\n",
+        byi_dnnl_compat(), byi_dn_unit_text);
 }
 
 /* Write `static const uint64_t NAME[]`, or nothing if n is 0. */
@@ -680,9 +679,8 @@ static void write_build(const struct unit_writer *w)
 {
     const struct byi_program *p = w->program;
     struct byi_text *t = w->text;
-    byi_text_addf(t,
-                  "static int make_all(const struct byi_operators *dn, struct "
-                  "byi_load *load)\n{\n");
+    byi_text_addf(t, "static int make_all(const struct byi_operators *dn, "
+                     "struct byi_load *load)\n{\n");
     for (uint32_t i = 0; i < p->steps.n; i++)
         byi_text_addf(t, "    DO(make_%u(dn, load));\n", i);
     for (uint32_t i = 0; i < p->computed.n; i++)
@@ -695,9 +693,8 @@ static void write_run(const struct unit_writer *w)
 {
     const struct byi_program *p = w->program;
     struct byi_text *t = w->text;
-    byi_text_addf(t,
-                  "static int run_all(const struct byi_operators *dn, struct "
-                  "byi_exec *exec)\n{\n");
+    byi_text_addf(t, "static int run_all(const struct byi_operators *dn, "
+                     "struct byi_exec *exec)\n{\n");
     for (uint32_t i = 0; i < p->steps.n; i++)
         byi_text_addf(t, "    DO(dn->run(exec, &step_%u)); /* %s */\n", i,
                       p->steps.at[i].name);

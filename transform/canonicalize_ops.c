@@ -403,8 +403,7 @@ static bool is_not_negative(struct byi_row_match *r)
 
 static const struct byi_row rows[] = {
     /* constants: on the right, with their canonical shape */
-    BYI_ROW_IF("add|multiply|maximum|minimum|equal|not_equal|logical_and"
-               "|logical_or|logical_xor(const %c, %x)", "again(%x, %c)", is_left),
+    BYI_ROW_IF("add|multiply|maximum|minimum|equal|not_equal|logical_and|logical_or|logical_xor(const %c, %x)", "again(%x, %c)", is_left),
     BYI_ROW_IF("subtract(%x, const %c)", "add(%x, %negative)", has_negative),
     BYI_ROW_IF("divide(%x, const %c)", "multiply(%x, %inverse)", has_inverse),
     BYI_ROW_IF("add|multiply(%x, const %c)", "again(%x, %shaped)",

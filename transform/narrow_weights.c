@@ -351,10 +351,9 @@ static enum byoc_status read_options(const struct byi_pass_context *ctx,
     while (form < BYI_COUNT(forms) && strcmp(forms[form], to) != 0)
         form++;
     if (form == BYI_COUNT(forms))
-        return byi_fail(err, BYOC_EINVAL,
-                        "to is '%.40s', expected none, fp16, bf16, int8 or "
-                        "int4",
-                        to);
+        return byi_fail(
+            err, BYOC_EINVAL,
+            "to is '%.40s', expected none, fp16, bf16, int8 or int4", to);
     if (s->least < 1)
         return byi_fail(err, BYOC_EINVAL,
                         "least is %lld, expected a positive number",

@@ -31,14 +31,13 @@ static enum byoc_status report_unknown_entry(const struct byi_module *m,
             byi_text_addf(&names, "%s@%s", names.n ? ", " : "",
                           m->funcs.at[i]->name);
     const enum byoc_status status =
-        names.n
-            ? byi_fail(err, BYOC_EINVAL,
-                       "found the entry '%.80s', expected one of %.700s", name,
-                       names.at)
-            : byi_fail(err, BYOC_EINVAL,
-                       "found no functions in the module, expected the entry "
-                       "'%.80s'",
-                       name);
+        names.n ? byi_fail(err, BYOC_EINVAL,
+                           "found the entry '%.80s', expected one of %.700s",
+                           name, names.at)
+                : byi_fail(err, BYOC_EINVAL,
+                           "found no functions in the module, expected the "
+                           "entry '%.80s'",
+                           name);
     byi_text_free(&names);
     return status;
 }

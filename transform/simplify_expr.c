@@ -259,8 +259,7 @@ static const struct byi_row rows[] = {
     BYI_ROW_RULE(BYI_OP_STRIDED_SLICE, byi_slice_concat),
     BYI_ROW_SHARED_IF("take(%shape, const %i) with %shape = shape_of(%x)",
                       "%dims", knows_dim),
-    BYI_ROW_SHARED_IF("strided_slice(%shape, const %begin, %end, %axes, const %one) "
-                      "with %shape = shape_of(%x)",
+    BYI_ROW_SHARED_IF("strided_slice(%shape, const %begin, %end, %axes, const %one) with %shape = shape_of(%x)",
                       "%dims", knows_slice),
     BYI_ROWS_PRODUCTS,
     /* attention that scales queries and keys: a decoder's keys are a cache */

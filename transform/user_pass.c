@@ -222,10 +222,9 @@ static byoc_node emit_call(struct byoc_rewriter *rewriter, const char *name,
     const struct byi_op *op = byi_op_of_name(name, strlen(name));
     struct byi_attr attrs[MAX_ATTRS];
     if (!op) {
-        RECORD_FAULT(s,
-                     "a rule emits '%s', expected an operator of "
-                     "docs/operators.md",
-                     name);
+        RECORD_FAULT(
+            s, "a rule emits '%s', expected an operator of docs/operators.md",
+            name);
         return BYOC_NO_NODE;
     }
     if (n_attrs > MAX_ATTRS) {
@@ -264,10 +263,9 @@ static const struct byi_type *constant_type(struct user_rewrite *s,
 {
     const char *dtype = byoc_dtype_name(view->dtype);
     if (byoc_dtype_size(view->dtype) == 0) {
-        RECORD_FAULT(s,
-                     "a rule emits a constant of dtype %s, expected numbers "
-                     "or bool",
-                     dtype ? dtype : "unknown");
+        RECORD_FAULT(
+            s, "a rule emits a constant of dtype %s, expected numbers or bool",
+            dtype ? dtype : "unknown");
         return NULL;
     }
     if (view->rank > BYI_MAX_RANK) {

@@ -528,12 +528,11 @@ static enum byoc_status check_backends(const struct decider *d,
 {
     for (uint32_t v = 0; v < d->backends->n; v++)
         if (!byi_plugin_of_backend(d->by_cost->found, d->backends->at[v].name))
-            return byi_fail(
-                err, BYOC_EINVAL,
-                "backend '%s' consists of patterns only and cannot be "
-                "timed, expected a plug-in; give its path with "
-                "--plugin, or use --partition-by=greedy",
-                d->backends->at[v].name);
+            return byi_fail(err, BYOC_EINVAL,
+                            "backend '%s' consists of patterns only and cannot "
+                            "be timed, expected a plug-in; give its path with "
+                            "--plugin, or use --partition-by=greedy",
+                            d->backends->at[v].name);
     if (d->backends->n > BYI_MAX_COST_BACKENDS)
         return byi_fail(err, BYOC_ELIMIT,
                         "found %u backends to measure, expected at most %d; "

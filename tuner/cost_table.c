@@ -154,8 +154,7 @@ void byi_cost_table_open(struct byi_cost_table *t, const char *path,
         return;
     if (read_file(t, &err) != BYOC_OK)
         byi_text_addf(note,
-                      "cost table %s is not used and will be replaced: "
-                      "%s\n",
+                      "cost table %s is not used and will be replaced: %s\n",
                       t->path, err.text);
 }
 

@@ -55,8 +55,7 @@ enum byoc_status byi_map_file(const char *path, const void **data, size_t *n,
 
     if (fd < 0)
         return byi_fail(err, BYOC_EIO,
-                        "%s: cannot open: %s, expected a file that can be "
-                        "read",
+                        "%s: cannot open: %s, expected a file that can be read",
                         path, strerror(errno));
     status = map_open(fd, path, data, n, err);
     close(fd);
@@ -112,11 +111,10 @@ static enum byoc_status find_existing(const char *path, const struct stat *st,
     destination->written_directly =
         S_ISCHR(st->st_mode) || S_ISFIFO(st->st_mode) || destination->fd >= 0;
     if (!destination->written_directly && !S_ISREG(st->st_mode))
-        return byi_fail(
-            err, BYOC_EIO,
-            "%s: cannot write: found %s, expected a file, or a path "
-            "that does not exist",
-            path, kind_of(st->st_mode));
+        return byi_fail(err, BYOC_EIO,
+                        "%s: cannot write: found %s, expected a file, or a "
+                        "path that does not exist",
+                        path, kind_of(st->st_mode));
     destination->mode = st->st_mode & 0777;
     char *resolved =
         destination->written_directly ? NULL : realpath(path, NULL);

@@ -175,7 +175,6 @@ enum byoc_status byi_guard_fault(const struct byi_guard *guard,
                                  struct byoc_error *err)
 {
     return byi_fail(err, BYOC_ENOMEM,
-                    "out of memory: %zu bytes could not be "
-                    "allocated",
+                    "out of memory: %zu bytes could not be allocated",
                     guard->bytes);
 }

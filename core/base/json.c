@@ -101,11 +101,10 @@ static enum byoc_status check_text(const struct shortened_text *s,
         if (c == '"') {
             const size_t end = string_end(text, n, i);
             if (has_nul(text, i + 1, end))
-                return byi_fail(
-                    err, BYOC_EPARSE,
-                    "malformed JSON: found a NUL in the string at byte %zu, "
-                    "expected text",
-                    place_in_whole(s, i));
+                return byi_fail(err, BYOC_EPARSE,
+                                "malformed JSON: found a NUL in the string at "
+                                "byte %zu, expected text",
+                                place_in_whole(s, i));
             i = end;
         } else if (c == '[' || c == '{') {
             if (++depth > MAX_DEPTH)
@@ -564,12 +563,11 @@ enum byoc_status byi_json_version(const struct byi_json *root,
                         "format: found \"%.40s\", expected \"%s\"", found,
                         format);
     BYI_TRY(byi_json_int(root, "version", 0, INT32_MAX, &number, err));
-    return number == version
-               ? BYOC_OK
-               : byi_fail(err, BYOC_EINCOMPATIBLE,
-                          "version: found %lld, expected %d; compile the model "
-                          "again",
-                          (long long)number, version);
+    return number == version ? BYOC_OK
+                             : byi_fail(err, BYOC_EINCOMPATIBLE,
+                                        "version: found %lld, expected %d; "
+                                        "compile the model again",
+                                        (long long)number, version);
 }
 
 enum byoc_status byi_json_count(const struct byi_json *object,

@@ -71,8 +71,7 @@ enum byoc_status byi_load_params_read(struct byoc_load_params *params,
                         "both or neither");
     if (params->runners > 4096)
         return byi_fail(err, BYOC_EINVAL,
-                        "runners: found %u, expected at most "
-                        "4096",
+                        "runners: found %u, expected at most 4096",
                         params->runners);
     return byi_enum_check("log_severity", params->log_severity, BYOC_ERROR,
                           err);

@@ -668,13 +668,12 @@ bool byi_consts_can_grow(const struct byi_module *m, uint64_t bytes)
 enum byoc_status byi_const_refuse(const struct byi_module *m, enum byi_op_id op,
                                   const char *what, struct byoc_error *err)
 {
-    return byi_fail(
-        err, BYOC_ELIMIT,
-        "%s: found a %s constant beyond the limit on constants that "
-        "passes make, expected at most %llu bytes in all, of which "
-        "%llu are used; skip the pass with --disable-pass",
-        byi_op(op)->name, what, (unsigned long long)const_budget(m),
-        (unsigned long long)m->pass_const_bytes);
+    return byi_fail(err, BYOC_ELIMIT,
+                    "%s: found a %s constant beyond the limit on constants "
+                    "that passes make, expected at most %llu bytes in all, of "
+                    "which %llu are used; skip the pass with --disable-pass",
+                    byi_op(op)->name, what, (unsigned long long)const_budget(m),
+                    (unsigned long long)m->pass_const_bytes);
 }
 
 bool byi_const_alloc(struct byi_module *m, const struct byi_type *type,

@@ -400,10 +400,9 @@ enum byoc_status byi_lex_number(struct byi_lexer *lex, const char *what,
         errno = 0;
         *i = strtoll(text, NULL, 10);
         if (errno == ERANGE)
-            return byi_lex_fail(lex, tok, err,
-                                "found %s, expected a number "
-                                "that fits into 64 bits",
-                                text);
+            return byi_lex_fail(
+                lex, tok, err,
+                "found %s, expected a number that fits into 64 bits", text);
     }
     byi_lex_next(lex);
     return BYOC_OK;

@@ -214,8 +214,7 @@ static enum byoc_status parse_def(struct byi_parser *p, struct def *def)
     name = byi_lex_text(p->scratch, &tok);
     if (byi_func_find(p->m, name) != UINT32_MAX)
         return byi_lex_fail(&p->lex, &tok, p->err,
-                            "found a second definition of @%.60s, expected "
-                            "one",
+                            "found a second definition of @%.60s, expected one",
                             name);
     if (++p->n_funcs > BYI_TEXT_MAX_FUNCS)
         return byi_parse_limit(p, &tok, "functions", BYI_TEXT_MAX_FUNCS);
@@ -226,8 +225,7 @@ static enum byoc_status parse_def(struct byi_parser *p, struct def *def)
     if (def->result)
         byi_parse_declare(p, f, def->result);
     BYI_TRY(byi_lex_expect(&p->lex, '{',
-                           "'->' and a type, or '{' and the "
-                           "function's body",
+                           "'->' and a type, or '{' and the function's body",
                            p->err));
     def->body = p->lex;
     return skip_body(p);

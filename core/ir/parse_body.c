@@ -241,10 +241,9 @@ static enum byoc_status use_global(struct body *b)
     uint32_t index = byi_func_find(p->m, name);
 
     if (index == UINT32_MAX)
-        return byi_lex_fail(&p->lex, &tok, p->err,
-                            "@%.60s is not defined, expected a function of "
-                            "this text",
-                            name);
+        return byi_lex_fail(
+            &p->lex, &tok, p->err,
+            "@%.60s is not defined, expected a function of this text", name);
     if (!byi_func_type(p->m, index))
         return byi_lex_fail(&p->lex, &tok, p->err,
                             "@%.60s is used before the end of its definition, "

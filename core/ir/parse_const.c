@@ -179,10 +179,9 @@ static enum byoc_status scalar_dtype(struct byi_parser *p,
     n = tok->kind == BYI_TOK_NUMBER ? byi_lex_digits(tok) : tok->n;
     *dtype = dtype_of_suffix(tok->at + n, tok->n - n, looks_float(tok));
     if (*dtype == BYOC_NONE)
-        return byi_lex_expected(&p->lex,
-                                "a number, plain or with a suffix such as f, "
-                                "i32, u8, f64",
-                                p->err);
+        return byi_lex_expected(
+            &p->lex, "a number, plain or with a suffix such as f, i32, u8, f64",
+            p->err);
     return BYOC_OK;
 }
 

@@ -99,10 +99,9 @@ static enum byoc_status check_option(const struct byi_pass *const *passes,
         find_option(passes, n, setting, equals);
 
     if (setting[equals] != '=')
-        status = byi_fail(err, BYOC_EINVAL,
-                          "option '%s': found no value, expected "
-                          "PASS.NAME=VALUE",
-                          setting);
+        status = byi_fail(
+            err, BYOC_EINVAL,
+            "option '%s': found no value, expected PASS.NAME=VALUE", setting);
     else if (!option) {
         list_options(passes, n, setting, false, &others);
         status = byi_fail(err, BYOC_EINVAL,

@@ -141,10 +141,9 @@ static enum byoc_status check_tensor(struct verifier *c,
         return fail_check(c, "its type has rank %u, expected at most %d",
                           type->rank, BYI_MAX_RANK);
     if (!byoc_dtype_name(type->dtype) || type->dtype == BYOC_NONE)
-        return fail_check(c,
-                          "its type has element type %d, expected one of enum "
-                          "byoc_dtype",
-                          (int)type->dtype);
+        return fail_check(
+            c, "its type has element type %d, expected one of enum byoc_dtype",
+            (int)type->dtype);
     for (uint32_t i = 0; i < type->rank; i++)
         if (-1 - type->dims[i] >= (int64_t)c->m->symbols.n)
             return fail_check(
@@ -202,8 +201,7 @@ static enum byoc_status check_attrs(struct verifier *c, const struct byi_op *op,
             strcmp(attrs->at[i].name, op->attrs[i].name) != 0)
             return fail_check(
                 c,
-                "%s: attribute %u is '%s' of kind %d, expected '%s' "
-                "of kind %d",
+                "%s: attribute %u is '%s' of kind %d, expected '%s' of kind %d",
                 op->name, i, attrs->at[i].name ? attrs->at[i].name : "",
                 (int)attrs->at[i].kind, op->attrs[i].name,
                 (int)op->attrs[i].kind);
@@ -318,11 +316,10 @@ static enum byoc_status check_param(struct verifier *c,
                                     const struct byi_node *node)
 {
     if (node->index >= c->f->params.n || c->f->params.at[node->index] != c->id)
-        return fail_check(
-            c,
-            "it is parameter %u, expected the function to list it at "
-            "that position",
-            node->index);
+        return fail_check(c,
+                          "it is parameter %u, expected the function to list "
+                          "it at that position",
+                          node->index);
     return BYOC_OK;
 }
 
@@ -331,9 +328,7 @@ static enum byoc_status check_const(struct verifier *c,
 {
     if (node->index >= c->m->consts.n)
         return fail_check(
-            c,
-            "it is constant number %u, expected one of the module's "
-            "%u",
+            c, "it is constant number %u, expected one of the module's %u",
             node->index, c->m->consts.n);
     return expect_type(c, c->m->consts.at[node->index].type);
 }
@@ -346,16 +341,12 @@ static enum byoc_status check_func_ref(struct verifier *c,
 
     if (node->index >= c->m->funcs.n)
         return fail_check(
-            c,
-            "it is function number %u, expected one of the module's "
-            "%u",
+            c, "it is function number %u, expected one of the module's %u",
             node->index, c->m->funcs.n);
     *g = c->m->funcs.at[node->index];
     if ((*g)->dead)
         return fail_check(
-            c,
-            "it is function %u, which is removed, expected one that "
-            "exists",
+            c, "it is function %u, which is removed, expected one that exists",
             node->index);
     if (!c->f->refers)
         return fail_check(
@@ -540,9 +531,7 @@ static enum byoc_status check_params(struct verifier *c)
     for (uint32_t i = 1; i < n_declared; i++)
         if (strcmp(names[i - 1], names[i]) == 0)
             return fail_check(
-                c,
-                "it has two parameters %%%.80s, expected different "
-                "names",
+                c, "it has two parameters %%%.80s, expected different names",
                 names[i]);
     return BYOC_OK;
 }
@@ -610,8 +599,7 @@ static enum byoc_status check_names(const struct byi_module *m,
         const struct byi_func *f = m->funcs.at[i];
         if (!f->dead && f->name && byi_func_find(m, f->name) != i)
             return byi_fail(err, BYOC_ETYPE,
-                            "@%.80s is the name of two functions, expected "
-                            "one",
+                            "@%.80s is the name of two functions, expected one",
                             f->name);
     }
     return BYOC_OK;

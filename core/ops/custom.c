@@ -101,11 +101,10 @@ enum byoc_status byi_custom_attributes(struct byi_arena *arena,
         if (find_attr(list, n, name))
             continue;
         if (!value)
-            return byi_fail(
-                err, BYOC_EPARSE,
-                "attribute '%s' is missing, expected a value, since "
-                "the operator has no default for it",
-                name);
+            return byi_fail(err, BYOC_EPARSE,
+                            "attribute '%s' is missing, expected a value, "
+                            "since the operator has no default for it",
+                            name);
         defs[missing.n_attrs] = row->attrs[i];
         texts[missing.n_attrs++] = byi_custom_is_tensor(op, i) ? "\"\"" : value;
     }

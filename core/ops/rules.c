@@ -48,11 +48,10 @@ enum byoc_status byi_rule_tensor(const struct byi_infer *t,
                              rank, BYI_MAX_RANK);
     if (!fits_limit(rank, dims)) {
         char text[256];
-        return byi_rule_fail(
-            t,
-            "the result %s has more than 2^40 elements, expected at most that "
-            "many; use smaller shapes",
-            byi_dims_text(text, sizeof text, rank, dims));
+        return byi_rule_fail(t,
+                             "the result %s has more than 2^40 elements, "
+                             "expected at most that many; use smaller shapes",
+                             byi_dims_text(text, sizeof text, rank, dims));
     }
     *out = byi_type_tensor(t->arena, dtype, rank, dims);
     return BYOC_OK;
@@ -372,12 +371,11 @@ enum byoc_status byi_dims_broadcast(const struct byi_infer *t, uint32_t ra,
         const int64_t db = i + rb >= n ? b[i + rb - n] : 1;
         if (!broadcast_dim(t, da, db, &result[i])) {
             char sa[256], sb[256];
-            return byi_rule_fail(
-                t,
-                "shapes %s and %s do not broadcast at axis %u, expected "
-                "equal dims or 1",
-                byi_dims_text(sa, sizeof sa, ra, a),
-                byi_dims_text(sb, sizeof sb, rb, b), i);
+            return byi_rule_fail(t,
+                                 "shapes %s and %s do not broadcast at axis "
+                                 "%u, expected equal dims or 1",
+                                 byi_dims_text(sa, sizeof sa, ra, a),
+                                 byi_dims_text(sb, sizeof sb, rb, b), i);
         }
     }
     memcpy(dims, result, n * sizeof *dims);

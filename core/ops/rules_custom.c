@@ -136,10 +136,9 @@ static enum byoc_status result_type(const struct byi_infer *t,
                              "expected one of enum byoc_dtype",
                              name, i, r->dtype);
     if (r->rank > BYI_MAX_RANK)
-        return byi_rule_fail(t,
-                             "%s: its shape() gave result %u rank %u, expected "
-                             "at most %d",
-                             name, i, r->rank, BYI_MAX_RANK);
+        return byi_rule_fail(
+            t, "%s: its shape() gave result %u rank %u, expected at most %d",
+            name, i, r->rank, BYI_MAX_RANK);
     for (uint32_t d = 0; d < r->rank; d++) {
         bool known = r->dims[d] >= 0;
         for (uint32_t k = 0; k < t->n_in; k++)

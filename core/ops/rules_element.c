@@ -106,10 +106,9 @@ enum byoc_status byi_rule_cast(struct byi_infer *t, const struct byi_type **out)
     BYI_TRY(byi_want_dtype(t, 0, castable, "x"));
     if ((unsigned)dtype >= 32 || !(BYI_BIT(dtype) & castable)) {
         const char *name = byoc_dtype_name(dtype);
-        return byi_rule_fail(t,
-                             "dtype is %s, expected a numeric type, bool "
-                             "or string",
-                             name ? name : "unknown");
+        return byi_rule_fail(
+            t, "dtype is %s, expected a numeric type, bool or string",
+            name ? name : "unknown");
     }
     BYI_TRY(byi_want_word(t, "round_mode", "up|down|nearest"));
     return byi_rule_like(t, dtype, out);
@@ -254,10 +253,9 @@ enum byoc_status byi_rule_dyn_reduce(struct byi_infer *t,
     bool flags[BYI_MAX_RANK], known = false;
     uint32_t n = 0;
     if (!is_reduction(function))
-        return byi_rule_fail(t,
-                             "function is \"%.40s\", expected a reduction "
-                             "such as \"sum\"",
-                             function);
+        return byi_rule_fail(
+            t, "function is \"%.40s\", expected a reduction such as \"sum\"",
+            function);
     BYI_TRY(byi_want_dtype(t, 0, BYI_NUMERIC, "x"));
     BYI_TRY(byi_want_ints(t, 1, -1, "axes"));
     if (keep && BYI_IS_SYMBOL(t->in[1]->dims[0])) {
@@ -267,10 +265,8 @@ enum byoc_status byi_rule_dyn_reduce(struct byi_infer *t,
     }
     BYI_TRY(byi_want_axis_operand(t, axes, &n, &known));
     if (n > x->rank)
-        return byi_rule_fail(t,
-                             "found %u axes, expected at most %u, the rank "
-                             "of x",
-                             n, x->rank);
+        return byi_rule_fail(
+            t, "found %u axes, expected at most %u, the rank of x", n, x->rank);
     if (known || n == 0) {
         BYI_TRY(byi_want_axis_list(t, "axes", axes, n, x->rank, flags));
         if (n == 0 && !byi_attr_int(t->attrs, "noop_empty"))
@@ -317,12 +313,10 @@ static enum byoc_status check_blocks(const struct byi_infer *t, int64_t size)
         for (uint32_t k = 1; k < 3; k++)
             if (!(i == axis && BYI_IS_SYMBOL(expected)) &&
                 !byi_dims_agree(t->in[k]->dims[i], expected))
-                return byi_rule_fail(t,
-                                     "%s has %lld elements along axis %u, "
-                                     "expected %lld",
-                                     k == 1 ? "scale" : "zero point",
-                                     (long long)t->in[k]->dims[i], i,
-                                     (long long)expected);
+                return byi_rule_fail(
+                    t, "%s has %lld elements along axis %u, expected %lld",
+                    k == 1 ? "scale" : "zero point",
+                    (long long)t->in[k]->dims[i], i, (long long)expected);
     }
     return BYOC_OK;
 }

@@ -33,11 +33,10 @@ static enum byoc_status add_element(const struct byi_infer *t,
                          byi_type_list(t->arena, BYI_SEQ, t->in[i]));
     if (*out)
         return BYOC_OK;
-    return byi_rule_fail(t,
-                         "operand %u has type %s, expected %s, as its "
-                         "sequence holds",
-                         i, byoc_dtype_name(t->in[i]->dtype),
-                         byoc_dtype_name(list->fields[0]->dtype));
+    return byi_rule_fail(
+        t, "operand %u has type %s, expected %s, as its sequence holds", i,
+        byoc_dtype_name(t->in[i]->dtype),
+        byoc_dtype_name(list->fields[0]->dtype));
 }
 
 static enum byoc_status attr_dtype(const struct byi_infer *t,
@@ -175,8 +174,7 @@ enum byoc_status byi_rule_optional_make(struct byi_infer *t,
 {
     if (t->in[0]->kind != BYI_TENSOR && t->in[0]->kind != BYI_SEQ)
         return byi_rule_fail(t,
-                             "operand 0 is %s, expected a tensor or a "
-                             "sequence",
+                             "operand 0 is %s, expected a tensor or a sequence",
                              byi_type_kind_text(t->in[0]->kind));
     *out = byi_type_list(t->arena, BYI_OPTIONAL, t->in[0]);
     return BYOC_OK;

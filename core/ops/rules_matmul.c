@@ -14,10 +14,9 @@ enum byoc_status byi_rule_dense(struct byi_infer *t,
     BYI_TRY(byi_want_rank(t, 0, 2, "data"));
     BYI_TRY(byi_want_rank(t, 1, 2, "weights"));
     if (!byi_dims_agree(x->dims[1], w->dims[1]))
-        return byi_rule_fail(t,
-                             "weights have %lld input features, expected %lld, "
-                             "as data has",
-                             (long long)w->dims[1], (long long)x->dims[1]);
+        return byi_rule_fail(
+            t, "weights have %lld input features, expected %lld, as data has",
+            (long long)w->dims[1], (long long)x->dims[1]);
     const int64_t dims[] = {x->dims[0], w->dims[0]};
     return byi_rule_tensor(t, x->dtype, 2, dims, out);
 }
@@ -32,11 +31,9 @@ enum byoc_status byi_rule_sparse_dense(struct byi_infer *t,
     BYI_TRY(byi_want_min_rank(t, 0, 1, "data"));
     BYI_TRY(byi_want_rank(t, 1, 2, "weights"));
     if (!byi_dims_agree(x->dims[x->rank - 1], w->dims[1]))
-        return byi_rule_fail(t,
-                             "weights have %lld input features, expected %lld, "
-                             "as data has",
-                             (long long)w->dims[1],
-                             (long long)x->dims[x->rank - 1]);
+        return byi_rule_fail(
+            t, "weights have %lld input features, expected %lld, as data has",
+            (long long)w->dims[1], (long long)x->dims[x->rank - 1]);
     memcpy(dims, x->dims, x->rank * sizeof *dims);
     dims[x->rank - 1] = w->dims[0];
     return byi_rule_tensor(t, x->dtype, x->rank, dims, out);
@@ -58,10 +55,9 @@ static enum byoc_status read_matrix(const struct byi_infer *t, uint32_t i,
     m->is_vector = in->rank == 1;
     if (m->is_vector) {
         if (transpose)
-            return byi_rule_fail(t,
-                                 "%s is a vector, expected at least rank "
-                                 "2 to transpose",
-                                 i ? "b" : "a");
+            return byi_rule_fail(
+                t, "%s is a vector, expected at least rank 2 to transpose",
+                i ? "b" : "a");
         m->n_batch = 0;
         m->rows = i ? in->dims[0] : 1;
         m->cols = i ? 1 : in->dims[0];
@@ -82,10 +78,9 @@ enum byoc_status byi_infer_matmul(const struct byi_infer *t,
     BYI_TRY(read_matrix(t, 0, byi_attr_int(t->attrs, "transpose_a") != 0, &a));
     BYI_TRY(read_matrix(t, 1, byi_attr_int(t->attrs, "transpose_b") != 0, &b));
     if (!byi_dims_agree(a.cols, b.rows))
-        return byi_rule_fail(t,
-                             "a has %lld columns and b %lld rows, expected "
-                             "the same",
-                             (long long)a.cols, (long long)b.rows);
+        return byi_rule_fail(
+            t, "a has %lld columns and b %lld rows, expected the same",
+            (long long)a.cols, (long long)b.rows);
     BYI_TRY(byi_dims_broadcast(t, a.n_batch, t->in[0]->dims, b.n_batch,
                                t->in[1]->dims, &rank, dims));
     if (!a.is_vector)
@@ -124,10 +119,9 @@ enum byoc_status byi_rule_attention(struct byi_infer *t,
     if (byi_attr_float(t->attrs, "scale") == 0)
         return byi_rule_fail(t, "scale is 0, expected a number other than 0");
     if (byi_attr_float(t->attrs, "cap") != 0 && t->in[0]->dtype != BYOC_F32)
-        return byi_rule_fail(t,
-                             "operands with a cap have type %s, expected "
-                             "float32",
-                             byoc_dtype_name(t->in[0]->dtype));
+        return byi_rule_fail(
+            t, "operands with a cap have type %s, expected float32",
+            byoc_dtype_name(t->in[0]->dtype));
     BYI_TRY(read_matrix(t, 0, false, &q));
     BYI_TRY(read_matrix(t, 1, byi_attr_int(t->attrs, "transpose_k") != 0, &k));
     BYI_TRY(read_matrix(t, 2, false, &v));
@@ -144,10 +138,9 @@ enum byoc_status byi_rule_attention(struct byi_infer *t,
         BYI_TRY(byi_dims_broadcast(t, rank, dims, t->in[i]->rank,
                                    t->in[i]->dims, &rank, dims));
     if (!byi_dims_agree(dims[rank - 1], v.rows))
-        return byi_rule_fail(t,
-                             "found %lld keys and %lld values, expected "
-                             "the same number",
-                             (long long)dims[rank - 1], (long long)v.rows);
+        return byi_rule_fail(
+            t, "found %lld keys and %lld values, expected the same number",
+            (long long)dims[rank - 1], (long long)v.rows);
     const int64_t rows = dims[rank - 2];
     BYI_TRY(byi_dims_broadcast(t, rank - 2, dims, v.n_batch, t->in[2]->dims,
                                &rank, dims));
@@ -164,8 +157,7 @@ enum byoc_status byi_rule_det(struct byi_infer *t, const struct byi_type **out)
     const int64_t rows = x->dims[x->rank - 2], cols = x->dims[x->rank - 1];
     if (!byi_dims_agree(rows, cols))
         return byi_rule_fail(t,
-                             "matrices are %lld by %lld, expected square "
-                             "ones",
+                             "matrices are %lld by %lld, expected square ones",
                              (long long)rows, (long long)cols);
     return byi_rule_tensor(t, x->dtype, x->rank - 2, x->dims, out);
 }
@@ -216,10 +208,9 @@ static enum byoc_status bind_term(const struct byi_infer *t, uint32_t i,
     bool dots;
     BYI_TRY(count_letters(t, at, end, &letters, &dots));
     if (dots ? letters > in->rank : letters != in->rank)
-        return byi_rule_fail(t,
-                             "term %u has %u letters, expected %s%u, the rank "
-                             "of the operand",
-                             i, letters, dots ? "at most " : "", in->rank);
+        return byi_rule_fail(
+            t, "term %u has %u letters, expected %s%u, the rank of the operand",
+            i, letters, dots ? "at most " : "", in->rank);
     for (; at < end; at++) {
         if (*at == ' ')
             continue;

@@ -27,11 +27,9 @@ enum byoc_status byi_rule_concatenate(struct byi_infer *t,
             if (k == axis)
                 continue;
             if (!byi_dims_agree(dims[k], in->dims[k]))
-                return byi_rule_fail(t,
-                                     "operand %u has size %lld on axis %u, "
-                                     "expected %lld",
-                                     i, (long long)in->dims[k], k,
-                                     (long long)dims[k]);
+                return byi_rule_fail(
+                    t, "operand %u has size %lld on axis %u, expected %lld", i,
+                    (long long)in->dims[k], k, (long long)dims[k]);
             dims[k] = byi_dim_unify(dims[k], in->dims[k]);
         }
         dims[axis] = byi_dim_add(t, dims[axis], in->dims[axis]);
@@ -58,10 +56,9 @@ static enum byoc_status split_axis(struct byi_infer *t, int64_t n,
         total += sizes[i];
     }
     if (sizes && !byi_dims_agree(x->dims[axis], total))
-        return byi_rule_fail(t,
-                             "sizes sum to %lld, expected %lld, the size of "
-                             "axis %u",
-                             (long long)total, (long long)x->dims[axis], axis);
+        return byi_rule_fail(
+            t, "sizes sum to %lld, expected %lld, the size of axis %u",
+            (long long)total, (long long)x->dims[axis], axis);
     const struct byi_type **fields =
         byi_arena_calloc(t->arena, (size_t)n, sizeof(*fields));
     memcpy(dims, x->dims, x->rank * sizeof *dims);
@@ -149,10 +146,9 @@ enum byoc_status byi_rule_strided_slice(struct byi_infer *t,
             known[i] = byi_known_ints(t, i, BYI_MAX_RANK, v[i], &n) &&
                        known[AXES] && n == n_axes;
     if (t->in[BEGIN]->dims[0] > x->rank)
-        return byi_rule_fail(t,
-                             "found %lld axes, expected at most %u, the "
-                             "rank of x",
-                             (long long)t->in[BEGIN]->dims[0], x->rank);
+        return byi_rule_fail(
+            t, "found %lld axes, expected at most %u, the rank of x",
+            (long long)t->in[BEGIN]->dims[0], x->rank);
     memcpy(dims, x->dims, x->rank * sizeof *dims);
     if (!known[AXES]) {
         for (uint32_t i = 0; i < x->rank; i++)
@@ -243,10 +239,9 @@ static enum byoc_status want_tuples(const struct byi_infer *t, uint32_t batch,
         return byi_rule_fail(t, "the last dim of indices is not known, "
                                 "expected a number");
     if (last < 1 || last > x->rank - batch)
-        return byi_rule_fail(t,
-                             "indices hold positions of %lld axes, "
-                             "expected 1 to %u",
-                             (long long)last, x->rank - batch);
+        return byi_rule_fail(
+            t, "indices hold positions of %lld axes, expected 1 to %u",
+            (long long)last, x->rank - batch);
     *depth = (uint32_t)last;
     return BYOC_OK;
 }
@@ -291,10 +286,9 @@ static enum byoc_status want_nd_updates(const struct byi_infer *t)
         const int64_t expected =
             i < lead ? idx->dims[i] : x->dims[depth + i - lead];
         if (!byi_dims_agree(u->dims[i], expected))
-            return byi_rule_fail(t,
-                                 "updates have size %lld on axis %u, "
-                                 "expected %lld",
-                                 (long long)u->dims[i], i, (long long)expected);
+            return byi_rule_fail(
+                t, "updates have size %lld on axis %u, expected %lld",
+                (long long)u->dims[i], i, (long long)expected);
     }
     return BYOC_OK;
 }
@@ -306,11 +300,10 @@ static enum byoc_status want_element_updates(const struct byi_infer *t)
     BYI_TRY(byi_want_rank(t, 2, idx->rank, "updates"));
     for (uint32_t i = 0; i < u->rank; i++)
         if (!byi_dims_agree(u->dims[i], idx->dims[i]))
-            return byi_rule_fail(t,
-                                 "updates have size %lld on axis %u, "
-                                 "expected %lld as indices",
-                                 (long long)u->dims[i], i,
-                                 (long long)idx->dims[i]);
+            return byi_rule_fail(
+                t,
+                "updates have size %lld on axis %u, expected %lld as indices",
+                (long long)u->dims[i], i, (long long)idx->dims[i]);
     return BYOC_OK;
 }
 
@@ -391,8 +384,7 @@ enum byoc_status byi_rule_one_hot(struct byi_infer *t,
     BYI_TRY(byi_want_rank(t, 2, 1, "values"));
     if (!byi_dims_agree(t->in[2]->dims[0], 2))
         return byi_rule_fail(t,
-                             "values have %lld elements, expected off and "
-                             "on",
+                             "values have %lld elements, expected off and on",
                              (long long)t->in[2]->dims[0]);
     BYI_TRY(
         byi_want_axis(t, byi_attr_int(t->attrs, "axis"), idx->rank + 1, &axis));
@@ -427,10 +419,9 @@ enum byoc_status byi_rule_topk(struct byi_infer *t, const struct byi_type **out)
     } else {
         const int64_t k = byi_tensor_int(known, 0);
         if (k < 0 || (!BYI_IS_SYMBOL(dims[axis]) && k > dims[axis]))
-            return byi_rule_fail(t,
-                                 "k is %lld, expected 0 to the %lld "
-                                 "elements of axis %u",
-                                 (long long)k, (long long)dims[axis], axis);
+            return byi_rule_fail(
+                t, "k is %lld, expected 0 to the %lld elements of axis %u",
+                (long long)k, (long long)dims[axis], axis);
         dims[axis] = k;
     }
     BYI_TRY(byi_rule_tensor(t, x->dtype, x->rank, dims, &fields[0]));
@@ -471,11 +462,9 @@ enum byoc_status byi_rule_compress(struct byi_infer *t,
             byi_want_axis(t, byi_attr_int(t->attrs, "axis"), x->rank, &axis));
     }
     if (!BYI_IS_SYMBOL(dims[axis]) && t->in[1]->dims[0] > dims[axis])
-        return byi_rule_fail(t,
-                             "condition has %lld elements, expected at most "
-                             "%lld, as x has",
-                             (long long)t->in[1]->dims[0],
-                             (long long)dims[axis]);
+        return byi_rule_fail(
+            t, "condition has %lld elements, expected at most %lld, as x has",
+            (long long)t->in[1]->dims[0], (long long)dims[axis]);
     dims[axis] = known ? byi_nonzero_count(known) : byi_rule_fresh(t);
     return byi_rule_tensor(t, x->dtype, rank, dims, out);
 }

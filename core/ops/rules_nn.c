@@ -25,12 +25,11 @@ static enum byoc_status want_layout(const struct byi_infer *t, uint32_t i,
     BYI_TRY(byi_want_rank(t, i, layout->n, operand));
     for (uint32_t k = 0; k < layout->n; k++)
         if (layout->at[k].block && t->in[i]->dims[k] != layout->at[k].block)
-            return byi_rule_fail(t,
-                                 "%s has %lld elements on axis %u, expected "
-                                 "%lld as %s is %s",
-                                 operand, (long long)t->in[i]->dims[k], k,
-                                 (long long)layout->at[k].block, name,
-                                 byi_attr_string(t->attrs, name));
+            return byi_rule_fail(
+                t, "%s has %lld elements on axis %u, expected %lld as %s is %s",
+                operand, (long long)t->in[i]->dims[k], k,
+                (long long)layout->at[k].block, name,
+                byi_attr_string(t->attrs, name));
     return BYOC_OK;
 }
 
@@ -58,10 +57,9 @@ static enum byoc_status read_data(const struct byi_infer *t, const char *name,
 {
     const char *text = byi_attr_string(t->attrs, name);
     if (byi_layout_parse(text, layout) || !byi_layout_is_data(layout, first))
-        return byi_rule_fail(t,
-                             "%s is %s, expected %s, N%sC or blocks of "
-                             "channels as in %s16c",
-                             name, text, first, first + 2, first);
+        return byi_rule_fail(
+            t, "%s is %s, expected %s, N%sC or blocks of channels as in %s16c",
+            name, text, first, first + 2, first);
     return plain_dims(t, 0, name, "data", layout, first, dims);
 }
 
@@ -73,12 +71,11 @@ static enum byoc_status read_kernel(const struct byi_infer *t,
     const char *text = byi_attr_string(t->attrs, "kernel_layout");
     if (byi_layout_parse(text, &layout) ||
         !byi_layout_is_kernel(&layout, first))
-        return byi_rule_fail(t,
-                             "kernel_layout is %s, expected O, I and %s in "
-                             "any order (%s, %sIO, O%sI), and blocks behind "
-                             "them as in %s16i16o",
-                             text, first + 2, first, first + 2, first + 2,
-                             first);
+        return byi_rule_fail(
+            t,
+            "kernel_layout is %s, expected O, I and %s in any order (%s, %sIO, "
+            "O%sI), and blocks behind them as in %s16i16o",
+            text, first + 2, first, first + 2, first + 2, first);
     return plain_dims(t, 1, "kernel_layout", "weights", &layout, first, dims);
 }
 
@@ -146,9 +143,8 @@ static enum byoc_status window_size(const struct byi_infer *t,
         return BYOC_OK;
     return byi_rule_fail(
         t,
-        "a window of %lld with dilation %lld does not fit in %lld plus "
-        "padding %lld on spatial axis %u, expected a smaller window or more "
-        "padding",
+        "a window of %lld with dilation %lld does not fit in %lld plus padding "
+        "%lld on spatial axis %u, expected a smaller window or more padding",
         (long long)w->kernel, (long long)w->dilation, (long long)in,
         (long long)w->pad, axis);
 }
@@ -243,12 +239,11 @@ enum byoc_status byi_infer_conv(const struct byi_infer *t, uint32_t n,
     const int64_t *x = c.x, *w = c.w, groups = c.groups;
     if (!BYI_IS_SYMBOL(x[1]) && !BYI_IS_SYMBOL(w[1]) &&
         (x[1] % groups || x[1] / groups != w[1]))
-        return byi_rule_fail(t,
-                             "weights have %lld input channels, data has "
-                             "%lld in %lld groups, expected the channels of "
-                             "data divided by the groups",
-                             (long long)w[1], (long long)x[1],
-                             (long long)groups);
+        return byi_rule_fail(
+            t,
+            "weights have %lld input channels, data has %lld in %lld groups, "
+            "expected the channels of data divided by the groups",
+            (long long)w[1], (long long)x[1], (long long)groups);
     if (!BYI_IS_SYMBOL(w[0]) && w[0] % groups)
         return byi_rule_fail(t,
                              "weights have %lld output channels, expected "
@@ -283,10 +278,9 @@ static enum byoc_status transposed_size(const struct byi_infer *t,
         return BYOC_OK;
     }
     if (in <= 0)
-        return byi_rule_fail(t,
-                             "spatial axis %u has %lld elements, expected 1 or "
-                             "more",
-                             axis, (long long)in);
+        return byi_rule_fail(
+            t, "spatial axis %u has %lld elements, expected 1 or more", axis,
+            (long long)in);
     /* stride < 2^31, in <= 2^40: clamped to 2^61, so that the extent, which
      * is below 2^62, still fits beside it. */
     const int64_t limit = (int64_t)1 << 61;
@@ -317,15 +311,13 @@ enum byoc_status byi_rule_conv_transpose(struct byi_infer *t,
     const int64_t *x = c.x, *w = c.w, groups = c.groups;
     const int64_t channels = byi_dim_unify(x[1], w[0]);
     if (!byi_dims_agree(x[1], w[0]))
-        return byi_rule_fail(t,
-                             "weights have %lld input channels, expected %lld, "
-                             "as data has",
-                             (long long)w[0], (long long)x[1]);
+        return byi_rule_fail(
+            t, "weights have %lld input channels, expected %lld, as data has",
+            (long long)w[0], (long long)x[1]);
     if (!BYI_IS_SYMBOL(channels) && channels % groups)
-        return byi_rule_fail(t,
-                             "data has %lld channels, expected a multiple of "
-                             "%lld groups",
-                             (long long)channels, (long long)groups);
+        return byi_rule_fail(
+            t, "data has %lld channels, expected a multiple of %lld groups",
+            (long long)channels, (long long)groups);
     int64_t dims[5] = {x[0], byi_dim_mul(t, w[1], groups)};
     for (uint32_t i = 0; i < n; i++) {
         const struct window window = window_at(&l, n, i, w[2 + i]);
@@ -460,11 +452,9 @@ static enum byoc_status divide_dim(const struct byi_infer *t,
         return BYOC_OK;
     }
     if (in % by)
-        return byi_rule_fail(t,
-                             "axis %d has size %lld, expected a multiple "
-                             "of %lld",
-                             byi_layout_find(layout, letter), (long long)in,
-                             (long long)by);
+        return byi_rule_fail(
+            t, "axis %d has size %lld, expected a multiple of %lld",
+            byi_layout_find(layout, letter), (long long)in, (long long)by);
     *dim = in / by;
     return BYOC_OK;
 }
@@ -578,10 +568,9 @@ enum byoc_status byi_rule_channel_same(struct byi_infer *t,
             return byi_rule_fail(t, "num_groups is %lld, expected 1 or more",
                                  (long long)groups);
         if (x->dims[1] > 0 && x->dims[1] % groups)
-            return byi_rule_fail(t,
-                                 "num_groups is %lld, expected a divisor "
-                                 "of %lld channels",
-                                 (long long)groups, (long long)x->dims[1]);
+            return byi_rule_fail(
+                t, "num_groups is %lld, expected a divisor of %lld channels",
+                (long long)groups, (long long)x->dims[1]);
     }
     *out = x;
     return BYOC_OK;
@@ -598,10 +587,9 @@ static enum byoc_status pad_dim(const struct byi_infer *t, const char *mode,
     const int64_t in = *dim;
     if (begin < -BYI_MAX_ELEMENTS || begin > BYI_MAX_ELEMENTS ||
         end < -BYI_MAX_ELEMENTS || end > BYI_MAX_ELEMENTS)
-        return byi_rule_fail(t,
-                             "padding of %lld and %lld on axis %u, expected "
-                             "-2^40 to 2^40",
-                             (long long)begin, (long long)end, axis);
+        return byi_rule_fail(
+            t, "padding of %lld and %lld on axis %u, expected -2^40 to 2^40",
+            (long long)begin, (long long)end, axis);
     if (begin == 0 && end == 0)
         return BYOC_OK;
     if (BYI_IS_SYMBOL(in)) {
@@ -610,21 +598,19 @@ static enum byoc_status pad_dim(const struct byi_infer *t, const char *mode,
     }
     *dim = in + begin + end;
     if (*dim < 0 || (begin < 0 && -begin > in) || (end < 0 && -end > in))
-        return byi_rule_fail(t,
-                             "padding of %lld and %lld crops more than the "
-                             "%lld elements of axis %u, expected at most as "
-                             "many",
-                             (long long)begin, (long long)end, (long long)in,
-                             axis);
+        return byi_rule_fail(
+            t,
+            "padding of %lld and %lld crops more than the %lld elements of "
+            "axis %u, expected at most as many",
+            (long long)begin, (long long)end, (long long)in, axis);
     const int64_t larger = begin > end ? begin : end;
     const int64_t remaining =
         in + (begin < 0 ? begin : 0) + (end < 0 ? end : 0);
     if (larger > 0 && ((mode[0] == 'r' && larger >= remaining) ||
                        (mode[0] != 'c' && remaining == 0)))
         return byi_rule_fail(t,
-                             "padding of %lld in mode %s needs more than "
-                             "the %lld elements of axis %u, expected less "
-                             "padding",
+                             "padding of %lld in mode %s needs more than the "
+                             "%lld elements of axis %u, expected less padding",
                              (long long)larger, mode, (long long)remaining,
                              axis);
     return BYOC_OK;

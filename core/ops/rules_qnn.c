@@ -116,10 +116,9 @@ static enum byoc_status want_blocks(const struct byi_infer *t)
         return byi_rule_fail(t, "bits is %lld, expected 4 or 8",
                              (long long)bits);
     if (size < 1 || size > INT32_MAX || size * bits % 32)
-        return byi_rule_fail(t,
-                             "block_size is %lld, expected a positive multiple "
-                             "of %lld",
-                             (long long)size, (long long)(32 / bits));
+        return byi_rule_fail(
+            t, "block_size is %lld, expected a positive multiple of %lld",
+            (long long)size, (long long)(32 / bits));
     if (dims[2] != size * bits / 8)
         return byi_rule_fail(t,
                              "codes have %lld bytes per block, expected %lld",
@@ -156,11 +155,10 @@ enum byoc_status byi_rule_qnn_dense_blocks(struct byi_infer *t,
     const int64_t k = x->dims[x->rank - 1];
     const int64_t size = byi_attr_int(t->attrs, "block_size");
     if (!BYI_IS_SYMBOL(k) && codes->dims[1] != byi_ceil_div(k, size))
-        return byi_rule_fail(t,
-                             "codes have %lld blocks, expected %lld for %lld "
-                             "columns of x",
-                             (long long)codes->dims[1],
-                             (long long)byi_ceil_div(k, size), (long long)k);
+        return byi_rule_fail(
+            t, "codes have %lld blocks, expected %lld for %lld columns of x",
+            (long long)codes->dims[1], (long long)byi_ceil_div(k, size),
+            (long long)k);
     memcpy(dims, x->dims, x->rank * sizeof *dims);
     dims[x->rank - 1] = codes->dims[0];
     return byi_rule_tensor(t, x->dtype, x->rank, dims, out);

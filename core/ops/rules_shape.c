@@ -96,10 +96,9 @@ static enum byoc_status infer_reshape(const struct byi_infer *t, uint32_t n,
         if (shape[i] == -1 && inferred == UINT32_MAX)
             inferred = i;
         else if (shape[i] < 0)
-            return byi_rule_fail(t,
-                                 "shape[%u] is %lld, expected 0 or more, or "
-                                 "a single -1",
-                                 i, (long long)shape[i]);
+            return byi_rule_fail(
+                t, "shape[%u] is %lld, expected 0 or more, or a single -1", i,
+                (long long)shape[i]);
         else if (shape[i] > 0 || !copy)
             if (!multiply_product(&of_shape, shape[i]))
                 return fail_shape(t, n, shape);
@@ -193,10 +192,9 @@ enum byoc_status byi_rule_squeeze(struct byi_infer *t,
         if (!flags[i] && x->dims[i] == 1)
             return byi_rule_fail(
                 t,
-                "axis %u has size 1: Squeeze without axes "
-                "would remove it, and the rank would depend on "
-                "the size, expected another size; compile the "
-                "model for size 1, or give axes",
+                "axis %u has size 1: Squeeze without axes would remove it, and "
+                "the rank would depend on the size, expected another size; "
+                "compile the model for size 1, or give axes",
                 i);
     return infer_squeeze(t, flags, out);
 }

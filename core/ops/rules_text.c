@@ -118,12 +118,11 @@ static enum byoc_status check_pool(const struct byi_infer *t, uint32_t pool,
         const int64_t end = i + 1 < n ? counts[i + 1] : pool;
         if (counts[i] < 0 || end > pool || counts[i] > end ||
             (end - counts[i]) % (i + 1) != 0)
-            return byi_rule_fail(t,
-                                 "ngram_counts[%u] is %lld and the next entry "
-                                 "or end %lld, expected whole %u-grams in a "
-                                 "pool of %u items",
-                                 i, (long long)counts[i], (long long)end, i + 1,
-                                 pool);
+            return byi_rule_fail(
+                t,
+                "ngram_counts[%u] is %lld and the next entry or end %lld, "
+                "expected whole %u-grams in a pool of %u items",
+                i, (long long)counts[i], (long long)end, i + 1, pool);
         *grams += (uint32_t)((end - counts[i]) / (i + 1));
     }
     return BYOC_OK;

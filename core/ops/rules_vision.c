@@ -31,10 +31,9 @@ static enum byoc_status scale_dim(const struct byi_infer *t, uint32_t axis,
     }
     const float size = scaled_dim(t, *dim, scale, span);
     if (!(size <= (float)BYI_MAX_ELEMENTS))
-        return byi_rule_fail(t,
-                             "axis %u would have %s elements, expected at most "
-                             "2^40",
-                             axis, BYI_FLOAT_TEXT((double)size));
+        return byi_rule_fail(
+            t, "axis %u would have %s elements, expected at most 2^40", axis,
+            BYI_FLOAT_TEXT((double)size));
     *dim = size > 0 ? (int64_t)size : 0;
     return BYOC_OK;
 }
@@ -98,10 +97,9 @@ static enum byoc_status check_resize(const struct byi_infer *t)
                           "round_prefer_floor|round_prefer_ceil|floor|ceil"));
     BYI_TRY(byi_want_rank(t, 1, 1, "sizes or scales"));
     if (!byi_dims_agree(t->in[1]->dims[0], rank))
-        return byi_rule_fail(t,
-                             "sizes or scales have %lld elements, expected "
-                             "%u, the rank of x",
-                             (long long)t->in[1]->dims[0], rank);
+        return byi_rule_fail(
+            t, "sizes or scales have %lld elements, expected %u, the rank of x",
+            (long long)t->in[1]->dims[0], rank);
     if (t->op->id == BYI_OP_DYN_RESIZE) {
         BYI_TRY(byi_want_word(t, "coordinate_transformation_mode",
                               "tf_crop_and_resize"));
@@ -139,10 +137,9 @@ enum byoc_status byi_rule_resize(struct byi_infer *t,
                 scale_dim(t, i, byi_tensor_float(known, i), span, &dims[i]));
         }
         if (x->dims[i] == 0 && dims[i] > 0)
-            return byi_rule_fail(t,
-                                 "axis %u is empty and would have %lld "
-                                 "elements, expected 0",
-                                 i, (long long)dims[i]);
+            return byi_rule_fail(
+                t, "axis %u is empty and would have %lld elements, expected 0",
+                i, (long long)dims[i]);
     }
     return byi_rule_tensor(t, x->dtype, x->rank, dims, out);
 }
@@ -192,10 +189,9 @@ enum byoc_status byi_rule_roi_align(struct byi_infer *t,
         return byi_rule_fail(t, "rois have %lld coordinates, expected 4",
                              (long long)rois->dims[1]);
     if (height < 1 || width < 1)
-        return byi_rule_fail(t,
-                             "output is %lld by %lld, expected sizes of 1 or "
-                             "more",
-                             (long long)height, (long long)width);
+        return byi_rule_fail(
+            t, "output is %lld by %lld, expected sizes of 1 or more",
+            (long long)height, (long long)width);
     if (ratio < 0 || ratio > 4096)
         return byi_rule_fail(t, "sampling_ratio is %lld, expected 0 to 4096",
                              (long long)ratio);
@@ -256,17 +252,13 @@ enum byoc_status byi_rule_nms(struct byi_infer *t, const struct byi_type **out)
         return byi_rule_fail(t, "boxes have %lld coordinates, expected 4",
                              (long long)boxes->dims[2]);
     if (!byi_dims_agree(boxes->dims[0], scores->dims[0]))
-        return byi_rule_fail(t,
-                             "scores have batch size %lld, expected %lld, as "
-                             "boxes have",
-                             (long long)scores->dims[0],
-                             (long long)boxes->dims[0]);
+        return byi_rule_fail(
+            t, "scores have batch size %lld, expected %lld, as boxes have",
+            (long long)scores->dims[0], (long long)boxes->dims[0]);
     if (!byi_dims_agree(boxes->dims[1], scores->dims[2]))
-        return byi_rule_fail(t,
-                             "scores are for %lld boxes, expected %lld, the "
-                             "number of boxes",
-                             (long long)scores->dims[2],
-                             (long long)boxes->dims[1]);
+        return byi_rule_fail(
+            t, "scores are for %lld boxes, expected %lld, the number of boxes",
+            (long long)scores->dims[2], (long long)boxes->dims[1]);
     const bool is_limited =
         t->n_in < 3 || byi_known_ints(t, 2, 1, &per_class, &n);
     if (is_limited && per_class <= 0)
