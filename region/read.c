@@ -225,10 +225,9 @@ static enum byoc_status check_type(struct region_reader *r, const char *path,
 
 /* The type rule of "tuple", a step that makes a tuple of its args. It is not in
  * the operator table. */
-static enum byoc_status rule_tuple(struct byi_infer *t,
-                                   const struct byi_type **out)
+static enum byoc_status rule_tuple(struct byi_infer *t)
 {
-    *out = byi_type_tuple(t->arena, t->n_in, t->in);
+    t->out = byi_type_tuple(t->arena, t->n_in, t->in);
     return BYOC_OK;
 }
 
@@ -240,8 +239,7 @@ static const struct byi_op tuple_op = {.id = BYI_OP_NONE,
                                        .rule = rule_tuple};
 
 /* The type rule of "if", which selects one of two results. */
-static enum byoc_status rule_if(struct byi_infer *t,
-                                const struct byi_type **out)
+static enum byoc_status rule_if(struct byi_infer *t)
 {
     const struct byi_type *cond = t->in[0];
     char text[2][160];
@@ -256,7 +254,7 @@ static enum byoc_status rule_if(struct byi_infer *t,
                         "the same type",
                         byi_type_text(text[0], sizeof text[0], t->in[1]),
                         byi_type_text(text[1], sizeof text[1], t->in[2]));
-    *out = t->in[1];
+    t->out = t->in[1];
     return BYOC_OK;
 }
 

@@ -137,8 +137,7 @@ struct byi_attr_def {
 };
 
 struct byi_infer;
-typedef enum byoc_status (*byi_rule_fn)(struct byi_infer *t,
-                                        const struct byi_type **out);
+typedef enum byoc_status (*byi_rule_fn)(struct byi_infer *t);
 
 /* A row of the operator table; ops.def explains the columns. */
 struct byi_op {
@@ -231,7 +230,7 @@ bool byi_is_absent(uint32_t rank, const int64_t *dims);
 
 /* The input of a type rule: the types of the operands and the values that are
  * known (at compile time: constants; at run time: all). The same rule is the
- * shape function at run time. */
+ * shape function at run time. Its result is `out`. */
 struct byi_infer {
     struct byi_arena *arena;
     const struct byi_op *op;
@@ -248,6 +247,7 @@ struct byi_infer {
     int64_t (*fresh)(void *ctx);
     void *fresh_ctx;
     struct byoc_error *err;
+    const struct byi_type *out;
 };
 
 /* Set *out to the result type of a call, which is in t->arena or is an

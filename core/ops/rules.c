@@ -38,10 +38,15 @@ static bool fits_limit(uint32_t rank, const int64_t *dims)
     return true;
 }
 
-enum byoc_status byi_rule_tensor(const struct byi_infer *t,
-                                 enum byoc_dtype dtype, uint32_t rank,
-                                 const int64_t *dims,
-                                 const struct byi_type **out)
+enum byoc_status byi_rule_result(struct byi_infer *t,
+                                 const struct byi_type *type)
+{
+    t->out = type;
+    return BYOC_OK;
+}
+
+enum byoc_status byi_rule_tensor(struct byi_infer *t, enum byoc_dtype dtype,
+                                 uint32_t rank, const int64_t *dims)
 {
     if (rank > BYI_MAX_RANK)
         return byi_rule_fail(t, "the result has rank %u, expected at most %d",
@@ -53,19 +58,27 @@ enum byoc_status byi_rule_tensor(const struct byi_infer *t,
                              "expected at most that many; use smaller shapes",
                              byi_dims_text(text, sizeof text, rank, dims));
     }
-    *out = byi_type_tensor(t->arena, dtype, rank, dims);
-    return BYOC_OK;
+    return byi_rule_result(t, byi_type_tensor(t->arena, dtype, rank, dims));
 }
 
-enum byoc_status byi_rule_like(const struct byi_infer *t, enum byoc_dtype dtype,
-                               const struct byi_type **out)
+enum byoc_status byi_rule_tensors(struct byi_infer *t, uint32_t n,
+                                  const struct byi_rule_field *fields)
+{
+    const struct byi_type *types[BYI_MAX_RANK];
+    for (uint32_t i = 0; i < n; i++) {
+        BYI_TRY(byi_rule_tensor(t, fields[i].dtype, fields[i].rank,
+                                fields[i].dims));
+        types[i] = t->out;
+    }
+    return byi_rule_result(t, byi_type_tuple(t->arena, n, types));
+}
+
+enum byoc_status byi_rule_like(struct byi_infer *t, enum byoc_dtype dtype)
 {
     const struct byi_type *in = t->in[0];
-    if (dtype == in->dtype) {
-        *out = in;
-        return BYOC_OK;
-    }
-    return byi_rule_tensor(t, dtype, in->rank, in->dims, out);
+    if (dtype == in->dtype)
+        return byi_rule_result(t, in);
+    return byi_rule_tensor(t, dtype, in->rank, in->dims);
 }
 
 /* The element types of `mask`, for messages. Returns a text, which may be buf.
@@ -410,7 +423,12 @@ enum byoc_status byi_infer_type(struct byi_infer *t,
                 i, byi_dims_text(text, sizeof text, in->rank, in->dims));
         }
     }
-    return op->rule(t, out);
+    const bool is_pair = op->kind == BYI_BROADCAST && op->max_in == 2;
+    if (op->types != BYI_RULE)
+        BYI_TRY(byi_want_dtype(t, 0, op->types, is_pair ? "a" : "x"));
+    BYI_TRY(op->rule(t));
+    *out = t->out;
+    return BYOC_OK;
 }
 
 bool byi_follows_from_sizes(const struct byi_op *op, uint32_t n_in,

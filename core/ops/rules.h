@@ -21,6 +21,7 @@ enum {
     BYI_SIGNED = BYI_FLOATS | BYI_SIGNED_INTS,
     BYI_NUMERIC = BYI_FLOATS | BYI_INTS,
     BYI_BOOLEAN = BYI_BIT(BYOC_BOOL),
+    BYI_STRINGS = BYI_BIT(BYOC_STRING),
     BYI_VALUES = BYI_NUMERIC | BYI_BOOLEAN,
     BYI_INDEX = BYI_BIT(BYOC_I32) | BYI_BIT(BYOC_I64),
     BYI_COMPARABLE = BYI_VALUES | BYI_BIT(BYOC_STRING),
@@ -46,14 +47,22 @@ enum byoc_status byi_rule_fail(const struct byi_infer *t, const char *fmt, ...)
     BYI_PRINTF(2, 3);
 /* A new symbol. */
 int64_t byi_rule_fresh(const struct byi_infer *t);
-/* Set *out to a tensor type, after checking the limits of rank and size. */
-enum byoc_status byi_rule_tensor(const struct byi_infer *t,
-                                 enum byoc_dtype dtype, uint32_t rank,
-                                 const int64_t *dims,
-                                 const struct byi_type **out);
-/* Set *out to the type of operand 0, but with the element type `dtype`. */
-enum byoc_status byi_rule_like(const struct byi_infer *t, enum byoc_dtype dtype,
-                               const struct byi_type **out);
+/* Make `type` the result. */
+enum byoc_status byi_rule_result(struct byi_infer *t,
+                                 const struct byi_type *type);
+/* Make a tensor type the result, after checking the limits of rank and size. */
+enum byoc_status byi_rule_tensor(struct byi_infer *t, enum byoc_dtype dtype,
+                                 uint32_t rank, const int64_t *dims);
+/* Make a tuple of n tensors the result. */
+struct byi_rule_field {
+    enum byoc_dtype dtype;
+    uint32_t rank;
+    const int64_t *dims;
+};
+enum byoc_status byi_rule_tensors(struct byi_infer *t, uint32_t n,
+                                  const struct byi_rule_field *fields);
+/* Make the type of operand 0 the result, but with the element type `dtype`. */
+enum byoc_status byi_rule_like(struct byi_infer *t, enum byoc_dtype dtype);
 
 /* In the checks of operand i, `name` is its name in messages. */
 
@@ -140,17 +149,14 @@ enum byoc_status byi_dims_broadcast(const struct byi_infer *t, uint32_t ra,
 /* The result of nn.conv with n spatial axes, or of nn.matmul, from the dims of
  * the first two operands of any element types. The result has the element type
  * of the first. */
-enum byoc_status byi_infer_conv(const struct byi_infer *t, uint32_t n,
-                                const struct byi_type **out);
-enum byoc_status byi_infer_matmul(const struct byi_infer *t,
-                                  const struct byi_type **out);
+enum byoc_status byi_infer_conv(struct byi_infer *t, uint32_t n);
+enum byoc_status byi_infer_matmul(struct byi_infer *t);
 
 /* --- rules_*.c: every rule of the operator table ------------------------ */
 
 #define OP(id, name, min_in, max_in, n_out, kind, cost, layout, types, values, \
            traits, bound, attrs, rule, doc)                                    \
-    enum byoc_status byi_rule_##rule(struct byi_infer *t,                      \
-                                     const struct byi_type **out);
+    enum byoc_status byi_rule_##rule(struct byi_infer *t);
 #include "ops.def"
 #undef OP
 

@@ -124,9 +124,8 @@ enum byoc_status byi_custom_invoke(struct byi_custom_call *call, bool run,
 /* --- types --------------------------------------------------------------- */
 
 /* Result i as a type; a size that no operand has is a new symbol. */
-static enum byoc_status result_type(const struct byi_infer *t,
-                                    const struct byoc_result *r, uint32_t i,
-                                    const struct byi_type **out)
+static enum byoc_status result_type(struct byi_infer *t,
+                                    const struct byoc_result *r, uint32_t i)
 {
     int64_t dims[BYI_MAX_RANK];
     const char *name = byi_attr_string(t->attrs, "op");
@@ -152,11 +151,10 @@ static enum byoc_status result_type(const struct byi_infer *t,
                                  name, d, i, (long long)r->dims[d]);
         dims[d] = known ? r->dims[d] : byi_rule_fresh(t);
     }
-    return byi_rule_tensor(t, (enum byoc_dtype)r->dtype, r->rank, dims, out);
+    return byi_rule_tensor(t, (enum byoc_dtype)r->dtype, r->rank, dims);
 }
 
-enum byoc_status byi_rule_custom(struct byi_infer *t,
-                                 const struct byi_type **out)
+enum byoc_status byi_rule_custom(struct byi_infer *t)
 {
     struct byoc_view operands[BYI_CUSTOM_INPUTS];
     const struct byi_type *types[BYI_CUSTOM_RESULTS];
@@ -179,10 +177,12 @@ enum byoc_status byi_rule_custom(struct byi_infer *t,
     if (status != BYOC_OK)
         return status == BYOC_ENOMEM ? byi_fail(t->err, status, "%s", err.text)
                                      : byi_rule_fail(t, "%s", err.text);
-    for (uint32_t i = 0; i < c.call.n_results; i++)
-        BYI_TRY(result_type(t, &c.results[i], i, &types[i]));
-    *out = c.call.n_results == 1
+    for (uint32_t i = 0; i < c.call.n_results; i++) {
+        BYI_TRY(result_type(t, &c.results[i], i));
+        types[i] = t->out;
+    }
+    return byi_rule_result(
+        t, c.call.n_results == 1
                ? types[0]
-               : byi_type_tuple(t->arena, c.call.n_results, types);
-    return BYOC_OK;
+               : byi_type_tuple(t->arena, c.call.n_results, types));
 }

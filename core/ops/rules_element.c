@@ -32,11 +32,10 @@ static enum byoc_status check_lrn(const struct byi_infer *t)
     return BYOC_OK;
 }
 
-enum byoc_status byi_rule_same(struct byi_infer *t, const struct byi_type **out)
+enum byoc_status byi_rule_same(struct byi_infer *t)
 {
     bool flags[BYI_MAX_RANK];
     uint32_t axis = 0;
-    BYI_TRY(byi_want_dtype(t, 0, t->op->types, "x"));
     switch (t->op->id) {
     case BYI_OP_TRILU:
         BYI_TRY(byi_want_min_rank(t, 0, 2, "x"));
@@ -70,16 +69,13 @@ enum byoc_status byi_rule_same(struct byi_infer *t, const struct byi_type **out)
     default:
         break;
     }
-    *out = t->in[0];
-    return BYOC_OK;
+    return byi_rule_result(t, t->in[0]);
 }
 
 /* For nn.softmax and similar operators: the result has x's type. */
-enum byoc_status byi_rule_axis_same(struct byi_infer *t,
-                                    const struct byi_type **out)
+enum byoc_status byi_rule_axis_same(struct byi_infer *t)
 {
     uint32_t axis = 0;
-    BYI_TRY(byi_want_dtype(t, 0, BYI_FLOATS, "x"));
     BYI_TRY(byi_want_axis(t, byi_attr_int(t->attrs, "axis"), t->in[0]->rank,
                           &axis));
     if (t->op->id == BYI_OP_LP_NORMALIZE) {
@@ -87,18 +83,15 @@ enum byoc_status byi_rule_axis_same(struct byi_infer *t,
         if (p != 1 && p != 2)
             return byi_rule_fail(t, "p is %lld, expected 1 or 2", (long long)p);
     }
-    *out = t->in[0];
-    return BYOC_OK;
+    return byi_rule_result(t, t->in[0]);
 }
 
-enum byoc_status byi_rule_to_bool(struct byi_infer *t,
-                                  const struct byi_type **out)
+enum byoc_status byi_rule_to_bool(struct byi_infer *t)
 {
-    BYI_TRY(byi_want_dtype(t, 0, BYI_FLOATS, "x"));
-    return byi_rule_like(t, BYOC_BOOL, out);
+    return byi_rule_like(t, BYOC_BOOL);
 }
 
-enum byoc_status byi_rule_cast(struct byi_infer *t, const struct byi_type **out)
+enum byoc_status byi_rule_cast(struct byi_infer *t)
 {
     const enum byoc_dtype dtype =
         (enum byoc_dtype)byi_attr_int(t->attrs, "dtype");
@@ -111,11 +104,10 @@ enum byoc_status byi_rule_cast(struct byi_infer *t, const struct byi_type **out)
             name ? name : "unknown");
     }
     BYI_TRY(byi_want_word(t, "round_mode", "up|down|nearest"));
-    return byi_rule_like(t, dtype, out);
+    return byi_rule_like(t, dtype);
 }
 
-enum byoc_status byi_rule_bitcast(struct byi_infer *t,
-                                  const struct byi_type **out)
+enum byoc_status byi_rule_bitcast(struct byi_infer *t)
 {
     const unsigned types = BYI_NUMERIC | BYI_BIT(BYOC_F8E4M3FN) |
                            BYI_BIT(BYOC_F8E4M3FNUZ) | BYI_BIT(BYOC_F8E5M2) |
@@ -131,47 +123,41 @@ enum byoc_status byi_rule_bitcast(struct byi_infer *t,
     if (byi_dtype_bytes(from) != byi_dtype_bytes(to))
         return byi_rule_fail(t, "dtype is %s, expected as many bits as %s has",
                              name, byoc_dtype_name(from));
-    return byi_rule_like(t, to, out);
+    return byi_rule_like(t, to);
 }
 
 /* The result of broadcasting operands 0 and 1, with this element type. */
 static enum byoc_status broadcast_operands(struct byi_infer *t,
-                                           enum byoc_dtype dtype,
-                                           const struct byi_type **out)
+                                           enum byoc_dtype dtype)
 {
     const struct byi_type *a = t->in[0], *b = t->in[1];
     int64_t dims[BYI_MAX_RANK];
     uint32_t rank;
     BYI_TRY(
         byi_dims_broadcast(t, a->rank, a->dims, b->rank, b->dims, &rank, dims));
-    return byi_rule_tensor(t, dtype, rank, dims, out);
+    return byi_rule_tensor(t, dtype, rank, dims);
 }
 
-enum byoc_status byi_rule_broadcast(struct byi_infer *t,
-                                    const struct byi_type **out)
+enum byoc_status byi_rule_broadcast(struct byi_infer *t)
 {
-    BYI_TRY(byi_want_dtype(t, 0, t->op->types, "a"));
     if (t->op->id == BYI_OP_POWER) /* ONNX Pow: the exponent's type is free */
         BYI_TRY(byi_want_dtype(t, 1, BYI_NUMERIC, "b"));
     else
         BYI_TRY(byi_want_same_dtype(t, 1, 0, "b"));
-    return broadcast_operands(t, t->in[0]->dtype, out);
+    return broadcast_operands(t, t->in[0]->dtype);
 }
 
-enum byoc_status byi_rule_compare(struct byi_infer *t,
-                                  const struct byi_type **out)
+enum byoc_status byi_rule_compare(struct byi_infer *t)
 {
-    BYI_TRY(byi_want_dtype(t, 0, t->op->types, "a"));
     BYI_TRY(byi_want_same_dtype(t, 1, 0, "b"));
-    return broadcast_operands(t, BYOC_BOOL, out);
+    return broadcast_operands(t, BYOC_BOOL);
 }
 
 /* The slope broadcasts to x, but x does not broadcast to the slope. */
-enum byoc_status byi_rule_prelu(struct byi_infer *t,
-                                const struct byi_type **out)
+enum byoc_status byi_rule_prelu(struct byi_infer *t)
 {
     const struct byi_type *x = t->in[0], *slope = t->in[1];
-    BYI_TRY(byi_want_dtype(t, 0, t->op->types, "x"));
+    BYI_TRY(byi_want_dtype(t, 0, BYI_NUMERIC, "x"));
     BYI_TRY(byi_want_same_dtype(t, 1, 0, "slope"));
     bool ok = slope->rank <= x->rank;
     for (uint32_t i = 0; ok && i < slope->rank; i++)
@@ -184,12 +170,10 @@ enum byoc_status byi_rule_prelu(struct byi_infer *t,
             byi_dims_text(ss, sizeof ss, slope->rank, slope->dims),
             byi_dims_text(sx, sizeof sx, x->rank, x->dims));
     }
-    *out = x;
-    return BYOC_OK;
+    return byi_rule_result(t, x);
 }
 
-enum byoc_status byi_rule_where(struct byi_infer *t,
-                                const struct byi_type **out)
+enum byoc_status byi_rule_where(struct byi_infer *t)
 {
     const struct byi_type *c = t->in[0], *a = t->in[1], *b = t->in[2];
     int64_t dims[BYI_MAX_RANK];
@@ -200,15 +184,14 @@ enum byoc_status byi_rule_where(struct byi_infer *t,
     BYI_TRY(
         byi_dims_broadcast(t, a->rank, a->dims, b->rank, b->dims, &rank, dims));
     BYI_TRY(byi_dims_broadcast(t, rank, dims, c->rank, c->dims, &rank, dims));
-    return byi_rule_tensor(t, a->dtype, rank, dims, out);
+    return byi_rule_tensor(t, a->dtype, rank, dims);
 }
 
 /* --- reductions --------------------------------------------------------- */
 
 /* x without the flagged axes, or with 1 in their place. */
 static enum byoc_status reduce_axes(struct byi_infer *t, const bool *flags,
-                                    bool keep, enum byoc_dtype dtype,
-                                    const struct byi_type **out)
+                                    bool keep, enum byoc_dtype dtype)
 {
     const struct byi_type *x = t->in[0];
     int64_t dims[BYI_MAX_RANK];
@@ -219,21 +202,19 @@ static enum byoc_status reduce_axes(struct byi_infer *t, const bool *flags,
         else if (keep)
             dims[rank++] = 1;
     }
-    return byi_rule_tensor(t, dtype, rank, dims, out);
+    return byi_rule_tensor(t, dtype, rank, dims);
 }
 
-enum byoc_status byi_rule_reduce(struct byi_infer *t,
-                                 const struct byi_type **out)
+enum byoc_status byi_rule_reduce(struct byi_infer *t)
 {
     const struct byi_type *x = t->in[0];
     bool flags[BYI_MAX_RANK];
     uint32_t n;
-    BYI_TRY(byi_want_dtype(t, 0, BYI_NUMERIC, "x"));
     BYI_TRY(byi_want_axes(t, "axis", x->rank, flags, &n));
     if (n == 0 && !byi_attr_int(t->attrs, "noop_empty"))
         memset(flags, true, sizeof flags);
     return reduce_axes(t, flags, byi_attr_int(t->attrs, "keepdims") != 0,
-                       x->dtype, out);
+                       x->dtype);
 }
 
 /* Whether `name` is a reduction over axes. */
@@ -243,8 +224,7 @@ static bool is_reduction(const char *name)
     return op && op->rule == byi_rule_reduce;
 }
 
-enum byoc_status byi_rule_dyn_reduce(struct byi_infer *t,
-                                     const struct byi_type **out)
+enum byoc_status byi_rule_dyn_reduce(struct byi_infer *t)
 {
     const struct byi_type *x = t->in[0];
     const char *function = byi_attr_string(t->attrs, "function");
@@ -261,7 +241,7 @@ enum byoc_status byi_rule_dyn_reduce(struct byi_infer *t,
     if (keep && BYI_IS_SYMBOL(t->in[1]->dims[0])) {
         for (uint32_t i = 0; i < x->rank; i++)
             dims[i] = byi_rule_fresh(t);
-        return byi_rule_tensor(t, x->dtype, x->rank, dims, out);
+        return byi_rule_tensor(t, x->dtype, x->rank, dims);
     }
     BYI_TRY(byi_want_axis_operand(t, axes, &n, &known));
     if (n > x->rank)
@@ -271,20 +251,18 @@ enum byoc_status byi_rule_dyn_reduce(struct byi_infer *t,
         BYI_TRY(byi_want_axis_list(t, "axes", axes, n, x->rank, flags));
         if (n == 0 && !byi_attr_int(t->attrs, "noop_empty"))
             memset(flags, true, sizeof flags);
-        return reduce_axes(t, flags, keep, x->dtype, out);
+        return reduce_axes(t, flags, keep, x->dtype);
     }
     const uint32_t rank = keep ? x->rank : x->rank - n;
     for (uint32_t i = 0; i < rank; i++)
         dims[i] = byi_rule_fresh(t);
-    return byi_rule_tensor(t, x->dtype, rank, dims, out);
+    return byi_rule_tensor(t, x->dtype, rank, dims);
 }
 
-enum byoc_status byi_rule_argreduce(struct byi_infer *t,
-                                    const struct byi_type **out)
+enum byoc_status byi_rule_argreduce(struct byi_infer *t)
 {
     bool flags[BYI_MAX_RANK] = {false};
     uint32_t axis = 0;
-    BYI_TRY(byi_want_dtype(t, 0, BYI_NUMERIC, "x"));
     BYI_TRY(byi_want_axis(t, byi_attr_int(t->attrs, "axis"), t->in[0]->rank,
                           &axis));
     if (t->in[0]->dims[axis] == 0)
@@ -292,7 +270,7 @@ enum byoc_status byi_rule_argreduce(struct byi_infer *t,
                              axis);
     flags[axis] = true;
     return reduce_axes(t, flags, byi_attr_int(t->attrs, "keepdims") != 0,
-                       BYOC_I64, out);
+                       BYOC_I64);
 }
 
 /* --- quantisation ------------------------------------------------------- */
@@ -355,17 +333,15 @@ static enum byoc_status check_scale(const struct byi_infer *t)
     return BYOC_OK;
 }
 
-enum byoc_status byi_rule_quantize(struct byi_infer *t,
-                                   const struct byi_type **out)
+enum byoc_status byi_rule_quantize(struct byi_infer *t)
 {
     BYI_TRY(byi_want_dtype(t, 0, BYI_FLOATS | BYI_BIT(BYOC_I32), "x"));
     BYI_TRY(byi_want_dtype(t, 2, BYI_INTS | BYI_NARROW, "zero point"));
     BYI_TRY(check_scale(t));
-    return byi_rule_like(t, t->in[2]->dtype, out);
+    return byi_rule_like(t, t->in[2]->dtype);
 }
 
-enum byoc_status byi_rule_lookup(struct byi_infer *t,
-                                 const struct byi_type **out)
+enum byoc_status byi_rule_lookup(struct byi_infer *t)
 {
     const unsigned bytes = BYI_BIT(BYOC_I8) | BYI_BIT(BYOC_U8);
     BYI_TRY(byi_want_dtype(t, 0, bytes, "x"));
@@ -374,14 +350,13 @@ enum byoc_status byi_rule_lookup(struct byi_infer *t,
     if (!byi_dims_agree(t->in[1]->dims[0], 256))
         return byi_rule_fail(t, "table has %lld entries, expected 256",
                              (long long)t->in[1]->dims[0]);
-    return byi_rule_like(t, t->in[1]->dtype, out);
+    return byi_rule_like(t, t->in[1]->dtype);
 }
 
-enum byoc_status byi_rule_dequantize(struct byi_infer *t,
-                                     const struct byi_type **out)
+enum byoc_status byi_rule_dequantize(struct byi_infer *t)
 {
     BYI_TRY(byi_want_dtype(t, 0, BYI_INTS | BYI_NARROW, "x"));
     BYI_TRY(byi_want_same_dtype(t, 2, 0, "zero point"));
     BYI_TRY(check_scale(t));
-    return byi_rule_like(t, t->in[1]->dtype, out);
+    return byi_rule_like(t, t->in[1]->dtype);
 }

@@ -24,14 +24,13 @@ static enum byoc_status want_position(const struct byi_infer *t, uint32_t i)
 }
 
 /* The sequence `list` with an element of the type of operand i. */
-static enum byoc_status add_element(const struct byi_infer *t,
-                                    const struct byi_type *list, uint32_t i,
-                                    const struct byi_type **out)
+static enum byoc_status add_element(struct byi_infer *t,
+                                    const struct byi_type *list, uint32_t i)
 {
     BYI_TRY(want_kind(t, i, BYI_TENSOR));
-    *out = byi_type_join(t->arena, list,
-                         byi_type_list(t->arena, BYI_SEQ, t->in[i]));
-    if (*out)
+    t->out = byi_type_join(t->arena, list,
+                           byi_type_list(t->arena, BYI_SEQ, t->in[i]));
+    if (t->out)
         return BYOC_OK;
     return byi_rule_fail(
         t, "operand %u has type %s, expected %s, as its sequence holds", i,
@@ -49,47 +48,42 @@ static enum byoc_status attr_dtype(const struct byi_infer *t,
                          (int)*dtype);
 }
 
-enum byoc_status byi_rule_sequence_make(struct byi_infer *t,
-                                        const struct byi_type **out)
+enum byoc_status byi_rule_sequence_make(struct byi_infer *t)
 {
     enum byoc_dtype dtype = BYOC_NONE;
     BYI_TRY(attr_dtype(t, &dtype));
     if (t->n_in)
         dtype = t->in[0]->dtype;
-    *out = byi_type_list(t->arena, BYI_SEQ,
-                         byi_type_of_any(t->arena, BYI_NO_TENSOR, dtype));
+    t->out = byi_type_list(t->arena, BYI_SEQ,
+                           byi_type_of_any(t->arena, BYI_NO_TENSOR, dtype));
     for (uint32_t i = 0; i < t->n_in; i++)
-        BYI_TRY(add_element(t, *out, i, out));
+        BYI_TRY(add_element(t, t->out, i));
     return BYOC_OK;
 }
 
-enum byoc_status byi_rule_sequence_insert(struct byi_infer *t,
-                                          const struct byi_type **out)
+enum byoc_status byi_rule_sequence_insert(struct byi_infer *t)
 {
     BYI_TRY(want_kind(t, 0, BYI_SEQ));
     if (t->n_in > 2)
         BYI_TRY(want_position(t, 2));
-    return add_element(t, t->in[0], 1, out);
+    return add_element(t, t->in[0], 1);
 }
 
-enum byoc_status byi_rule_sequence_erase(struct byi_infer *t,
-                                         const struct byi_type **out)
+enum byoc_status byi_rule_sequence_erase(struct byi_infer *t)
 {
     BYI_TRY(want_kind(t, 0, BYI_SEQ));
     if (t->n_in > 1)
         BYI_TRY(want_position(t, 1));
-    *out = t->in[0];
-    return BYOC_OK;
+    return byi_rule_result(t, t->in[0]);
 }
 
 /* The type of an element that is taken out of its list: sizes that may differ
  * become new symbols. */
-static enum byoc_status take_element(const struct byi_infer *t,
-                                     const struct byi_type *element,
-                                     const struct byi_type **out)
+static enum byoc_status take_element(struct byi_infer *t,
+                                     const struct byi_type *element)
 {
     int64_t dims[BYI_MAX_RANK];
-    *out = element;
+    t->out = element;
     if (byi_type_is_list(element))
         return BYOC_OK;
     if (element->kind != BYI_TENSOR)
@@ -100,26 +94,23 @@ static enum byoc_status take_element(const struct byi_infer *t,
     for (uint32_t d = 0; d < element->rank; d++)
         dims[d] = element->dims[d] == BYI_ANY_DIM ? byi_rule_fresh(t)
                                                   : element->dims[d];
-    return byi_rule_tensor(t, element->dtype, element->rank, dims, out);
+    return byi_rule_tensor(t, element->dtype, element->rank, dims);
 }
 
-enum byoc_status byi_rule_sequence_at(struct byi_infer *t,
-                                      const struct byi_type **out)
+enum byoc_status byi_rule_sequence_at(struct byi_infer *t)
 {
     BYI_TRY(want_kind(t, 0, BYI_SEQ));
     BYI_TRY(want_position(t, 1));
-    return take_element(t, t->in[0]->fields[0], out);
+    return take_element(t, t->in[0]->fields[0]);
 }
 
-enum byoc_status byi_rule_sequence_length(struct byi_infer *t,
-                                          const struct byi_type **out)
+enum byoc_status byi_rule_sequence_length(struct byi_infer *t)
 {
     BYI_TRY(want_kind(t, 0, BYI_SEQ));
-    return byi_rule_tensor(t, BYOC_I64, 0, NULL, out);
+    return byi_rule_tensor(t, BYOC_I64, 0, NULL);
 }
 
-enum byoc_status byi_rule_sequence_split(struct byi_infer *t,
-                                         const struct byi_type **out)
+enum byoc_status byi_rule_sequence_split(struct byi_infer *t)
 {
     const struct byi_type *x = t->in[0];
     const bool keeps_axis =
@@ -141,20 +132,20 @@ enum byoc_status byi_rule_sequence_split(struct byi_infer *t,
             dims[rank++] = d != axis     ? x->dims[d]
                            : t->n_in > 1 ? BYI_ANY_DIM
                                          : 1;
-    *out = byi_type_list(t->arena, BYI_SEQ,
-                         byi_type_tensor(t->arena, x->dtype, rank, dims));
-    return BYOC_OK;
+    return byi_rule_result(
+        t, byi_type_list(t->arena, BYI_SEQ,
+                         byi_type_tensor(t->arena, x->dtype, rank, dims)));
 }
 
-enum byoc_status byi_rule_sequence_concatenate(struct byi_infer *t,
-                                               const struct byi_type **out)
+enum byoc_status byi_rule_sequence_concatenate(struct byi_infer *t)
 {
     const bool stacked = byi_attr_int(t->attrs, "new_axis") != 0;
     const struct byi_type *x = NULL;
     int64_t dims[BYI_MAX_RANK + 1];
     uint32_t axis = 0, k = 0;
     BYI_TRY(want_kind(t, 0, BYI_SEQ));
-    BYI_TRY(take_element(t, t->in[0]->fields[0], &x));
+    BYI_TRY(take_element(t, t->in[0]->fields[0]));
+    x = t->out;
     if (x->kind != BYI_TENSOR)
         return byi_rule_fail(t,
                              "an element of operand 0 is %s, expected a tensor",
@@ -166,42 +157,36 @@ enum byoc_status byi_rule_sequence_concatenate(struct byi_infer *t,
         const int64_t size = stacked && joined ? 0 : x->dims[k++];
         dims[d] = joined ? byi_rule_fresh(t) : size;
     }
-    return byi_rule_tensor(t, x->dtype, rank, dims, out);
+    return byi_rule_tensor(t, x->dtype, rank, dims);
 }
 
-enum byoc_status byi_rule_optional_make(struct byi_infer *t,
-                                        const struct byi_type **out)
+enum byoc_status byi_rule_optional_make(struct byi_infer *t)
 {
     if (t->in[0]->kind != BYI_TENSOR && t->in[0]->kind != BYI_SEQ)
         return byi_rule_fail(t,
                              "operand 0 is %s, expected a tensor or a sequence",
                              byi_type_kind_text(t->in[0]->kind));
-    *out = byi_type_list(t->arena, BYI_OPTIONAL, t->in[0]);
-    return BYOC_OK;
+    return byi_rule_result(t, byi_type_list(t->arena, BYI_OPTIONAL, t->in[0]));
 }
 
-enum byoc_status byi_rule_optional_none(struct byi_infer *t,
-                                        const struct byi_type **out)
+enum byoc_status byi_rule_optional_none(struct byi_infer *t)
 {
     enum byoc_dtype dtype = BYOC_NONE;
     BYI_TRY(attr_dtype(t, &dtype));
-    *out = byi_type_of_any(t->arena, BYI_NO_TENSOR, dtype);
+    t->out = byi_type_of_any(t->arena, BYI_NO_TENSOR, dtype);
     if (byi_attr_int(t->attrs, "sequence"))
-        *out = byi_type_list(t->arena, BYI_SEQ, *out);
-    *out = byi_type_list(t->arena, BYI_OPTIONAL, *out);
-    return BYOC_OK;
+        t->out = byi_type_list(t->arena, BYI_SEQ, t->out);
+    return byi_rule_result(t, byi_type_list(t->arena, BYI_OPTIONAL, t->out));
 }
 
-enum byoc_status byi_rule_optional_has(struct byi_infer *t,
-                                       const struct byi_type **out)
+enum byoc_status byi_rule_optional_has(struct byi_infer *t)
 {
     BYI_TRY(want_kind(t, 0, BYI_OPTIONAL));
-    return byi_rule_tensor(t, BYOC_BOOL, 0, NULL, out);
+    return byi_rule_tensor(t, BYOC_BOOL, 0, NULL);
 }
 
-enum byoc_status byi_rule_optional_get(struct byi_infer *t,
-                                       const struct byi_type **out)
+enum byoc_status byi_rule_optional_get(struct byi_infer *t)
 {
     BYI_TRY(want_kind(t, 0, BYI_OPTIONAL));
-    return take_element(t, t->in[0]->fields[0], out);
+    return take_element(t, t->in[0]->fields[0]);
 }

@@ -5,8 +5,7 @@
 
 #include <string.h>
 
-enum byoc_status byi_rule_dense(struct byi_infer *t,
-                                const struct byi_type **out)
+enum byoc_status byi_rule_dense(struct byi_infer *t)
 {
     const struct byi_type *x = t->in[0], *w = t->in[1];
     BYI_TRY(byi_want_dtype(t, 0, BYI_NUMERIC, "data"));
@@ -18,11 +17,10 @@ enum byoc_status byi_rule_dense(struct byi_infer *t,
             t, "weights have %lld input features, expected %lld, as data has",
             (long long)w->dims[1], (long long)x->dims[1]);
     const int64_t dims[] = {x->dims[0], w->dims[0]};
-    return byi_rule_tensor(t, x->dtype, 2, dims, out);
+    return byi_rule_tensor(t, x->dtype, 2, dims);
 }
 
-enum byoc_status byi_rule_sparse_dense(struct byi_infer *t,
-                                       const struct byi_type **out)
+enum byoc_status byi_rule_sparse_dense(struct byi_infer *t)
 {
     const struct byi_type *x = t->in[0], *w = t->in[1];
     int64_t dims[BYI_MAX_RANK];
@@ -36,7 +34,7 @@ enum byoc_status byi_rule_sparse_dense(struct byi_infer *t,
             (long long)w->dims[1], (long long)x->dims[x->rank - 1]);
     memcpy(dims, x->dims, x->rank * sizeof *dims);
     dims[x->rank - 1] = w->dims[0];
-    return byi_rule_tensor(t, x->dtype, x->rank, dims, out);
+    return byi_rule_tensor(t, x->dtype, x->rank, dims);
 }
 
 /* An operand of matmul as a stack of matrices: a vector on the left is a row,
@@ -69,8 +67,7 @@ static enum byoc_status read_matrix(const struct byi_infer *t, uint32_t i,
     return BYOC_OK;
 }
 
-enum byoc_status byi_infer_matmul(const struct byi_infer *t,
-                                  const struct byi_type **out)
+enum byoc_status byi_infer_matmul(struct byi_infer *t)
 {
     struct matrix a, b;
     int64_t dims[BYI_MAX_RANK + 2];
@@ -87,19 +84,17 @@ enum byoc_status byi_infer_matmul(const struct byi_infer *t,
         dims[rank++] = a.rows;
     if (!b.is_vector)
         dims[rank++] = b.cols;
-    return byi_rule_tensor(t, t->in[0]->dtype, rank, dims, out);
+    return byi_rule_tensor(t, t->in[0]->dtype, rank, dims);
 }
 
-enum byoc_status byi_rule_matmul(struct byi_infer *t,
-                                 const struct byi_type **out)
+enum byoc_status byi_rule_matmul(struct byi_infer *t)
 {
     BYI_TRY(byi_want_dtype(t, 0, BYI_NUMERIC, "a"));
     BYI_TRY(byi_want_same_dtype(t, 1, 0, "b"));
-    return byi_infer_matmul(t, out);
+    return byi_infer_matmul(t);
 }
 
-enum byoc_status byi_rule_attention(struct byi_infer *t,
-                                    const struct byi_type **out)
+enum byoc_status byi_rule_attention(struct byi_infer *t)
 {
     enum { MAX_OPERAND_RANK = 8, TYPES = BYI_FLOATS & ~BYI_BIT(BYOC_F64) };
     static const char *const names[] = {"q", "k", "v", "mask"};
@@ -146,20 +141,19 @@ enum byoc_status byi_rule_attention(struct byi_infer *t,
                                &rank, dims));
     dims[rank++] = rows;
     dims[rank++] = v.cols;
-    return byi_rule_tensor(t, t->in[0]->dtype, rank, dims, out);
+    return byi_rule_tensor(t, t->in[0]->dtype, rank, dims);
 }
 
-enum byoc_status byi_rule_det(struct byi_infer *t, const struct byi_type **out)
+enum byoc_status byi_rule_det(struct byi_infer *t)
 {
     const struct byi_type *x = t->in[0];
-    BYI_TRY(byi_want_dtype(t, 0, BYI_FLOATS, "x"));
     BYI_TRY(byi_want_min_rank(t, 0, 2, "x"));
     const int64_t rows = x->dims[x->rank - 2], cols = x->dims[x->rank - 1];
     if (!byi_dims_agree(rows, cols))
         return byi_rule_fail(t,
                              "matrices are %lld by %lld, expected square ones",
                              (long long)rows, (long long)cols);
-    return byi_rule_tensor(t, x->dtype, x->rank - 2, x->dims, out);
+    return byi_rule_tensor(t, x->dtype, x->rank - 2, x->dims);
 }
 
 /* --- einsum ------------------------------------------------------------- */
@@ -282,8 +276,7 @@ static enum byoc_status explicit_result(const struct byi_infer *t,
     return BYOC_OK;
 }
 
-enum byoc_status byi_rule_einsum(struct byi_infer *t,
-                                 const struct byi_type **out)
+enum byoc_status byi_rule_einsum(struct byi_infer *t)
 {
     const char *at = byi_attr_string(t->attrs, "equation");
     const char *arrow = strstr(at, "->");
@@ -310,5 +303,5 @@ enum byoc_status byi_rule_einsum(struct byi_infer *t,
         BYI_TRY(explicit_result(t, arrow + 2, &e, dims, &rank));
     else
         rank = implicit_result(&e, dims);
-    return byi_rule_tensor(t, t->in[0]->dtype, rank, dims, out);
+    return byi_rule_tensor(t, t->in[0]->dtype, rank, dims);
 }

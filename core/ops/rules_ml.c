@@ -13,8 +13,7 @@ static enum byoc_status want_vector(const struct byi_infer *t, uint32_t i,
                          (long long)t->in[i]->dims[0], (long long)n);
 }
 
-enum byoc_status byi_rule_tree_ensemble(struct byi_infer *t,
-                                        const struct byi_type **out)
+enum byoc_status byi_rule_tree_ensemble(struct byi_infer *t)
 {
     const struct byi_type *x = t->in[0], *splits = t->in[2];
     const int64_t targets = byi_attr_int(t->attrs, "targets");
@@ -41,11 +40,10 @@ enum byoc_status byi_rule_tree_ensemble(struct byi_infer *t,
     if (targets < 1)
         return byi_rule_fail(t, "targets is %lld, expected at least 1",
                              (long long)targets);
-    return byi_rule_tensor(t, x->dtype, 2, (int64_t[]){x->dims[0], targets},
-                           out);
+    return byi_rule_tensor(t, x->dtype, 2, (int64_t[]){x->dims[0], targets});
 }
 
-enum byoc_status byi_rule_map(struct byi_infer *t, const struct byi_type **out)
+enum byoc_status byi_rule_map(struct byi_infer *t)
 {
     const unsigned keys = BYI_INTS | BYI_BOOLEAN | BYI_BIT(BYOC_F32) |
                           BYI_BIT(BYOC_F64) | BYI_BIT(BYOC_STRING);
@@ -56,15 +54,13 @@ enum byoc_status byi_rule_map(struct byi_infer *t, const struct byi_type **out)
     BYI_TRY(want_vector(t, 2, t->in[1]->dims[0], "values"));
     BYI_TRY(byi_want_same_dtype(t, 3, 2, "otherwise"));
     BYI_TRY(byi_want_rank(t, 3, 0, "otherwise"));
-    return byi_rule_like(t, t->in[2]->dtype, out);
+    return byi_rule_like(t, t->in[2]->dtype);
 }
 
-enum byoc_status byi_rule_coupling(struct byi_infer *t,
-                                   const struct byi_type **out)
+enum byoc_status byi_rule_coupling(struct byi_infer *t)
 {
     const struct byi_type *x = t->in[0];
     int64_t classes = 2;
-    BYI_TRY(byi_want_dtype(t, 0, BYI_FLOATS, "x"));
     BYI_TRY(byi_want_rank(t, 0, 2, "x"));
     while (classes < 1 << 16 && classes * (classes - 1) / 2 < x->dims[1])
         classes++;
@@ -73,6 +69,5 @@ enum byoc_status byi_rule_coupling(struct byi_infer *t,
                              "x has %lld columns, expected one for each pair "
                              "of classes: n (n - 1) / 2 for n classes",
                              (long long)x->dims[1]);
-    return byi_rule_tensor(t, x->dtype, 2, (int64_t[]){x->dims[0], classes},
-                           out);
+    return byi_rule_tensor(t, x->dtype, 2, (int64_t[]){x->dims[0], classes});
 }

@@ -8,8 +8,7 @@
 
 #include <string.h>
 
-enum byoc_status byi_rule_concatenate(struct byi_infer *t,
-                                      const struct byi_type **out)
+enum byoc_status byi_rule_concatenate(struct byi_infer *t)
 {
     const struct byi_type *x = t->in[0];
     int64_t dims[BYI_MAX_RANK];
@@ -34,13 +33,12 @@ enum byoc_status byi_rule_concatenate(struct byi_infer *t,
         }
         dims[axis] = byi_dim_add(t, dims[axis], in->dims[axis]);
     }
-    return byi_rule_tensor(t, x->dtype, x->rank, dims, out);
+    return byi_rule_tensor(t, x->dtype, x->rank, dims);
 }
 
 /* The types of n parts of x along axis; sizes NULL: their sizes are unknown. */
 static enum byoc_status split_axis(struct byi_infer *t, int64_t n,
-                                   const int64_t *sizes,
-                                   const struct byi_type **out)
+                                   const int64_t *sizes)
 {
     const struct byi_type *x = t->in[0];
     uint32_t axis = 0;
@@ -64,34 +62,30 @@ static enum byoc_status split_axis(struct byi_infer *t, int64_t n,
     memcpy(dims, x->dims, x->rank * sizeof *dims);
     for (int64_t i = 0; i < n; i++) {
         dims[axis] = sizes ? sizes[i] : byi_rule_fresh(t);
-        BYI_TRY(byi_rule_tensor(t, x->dtype, x->rank, dims, &fields[i]));
+        BYI_TRY(byi_rule_tensor(t, x->dtype, x->rank, dims));
+        fields[i] = t->out;
     }
-    *out = byi_type_tuple(t->arena, (uint32_t)n, fields);
-    return BYOC_OK;
+    return byi_rule_result(t, byi_type_tuple(t->arena, (uint32_t)n, fields));
 }
 
-enum byoc_status byi_rule_split(struct byi_infer *t,
-                                const struct byi_type **out)
+enum byoc_status byi_rule_split(struct byi_infer *t)
 {
     uint32_t n;
     const int64_t *sizes = byi_attr_ints(t->attrs, "sizes", &n);
-    BYI_TRY(byi_want_dtype(t, 0, BYI_ANY, "x"));
-    return split_axis(t, n, sizes, out);
+    return split_axis(t, n, sizes);
 }
 
-enum byoc_status byi_rule_dyn_split(struct byi_infer *t,
-                                    const struct byi_type **out)
+enum byoc_status byi_rule_dyn_split(struct byi_infer *t)
 {
     int64_t sizes[BYI_MAX_ARGS];
     uint32_t n;
-    BYI_TRY(byi_want_dtype(t, 0, BYI_ANY, "x"));
     BYI_TRY(byi_want_ints(t, 1, -1, "sizes"));
     if (byi_known_ints(t, 1, BYI_MAX_ARGS, sizes, &n))
-        return split_axis(t, n, sizes, out);
+        return split_axis(t, n, sizes);
     if (BYI_IS_SYMBOL(t->in[1]->dims[0]))
         return byi_rule_fail(t, "the number of parts is not known, expected "
                                 "sizes of known length");
-    return split_axis(t, t->in[1]->dims[0], NULL, out);
+    return split_axis(t, t->in[1]->dims[0], NULL);
 }
 
 /* --- strided_slice ------------------------------------------------------ */
@@ -128,8 +122,7 @@ static bool takes_all(int64_t begin, int64_t end, int64_t stride)
            (stride == -1 && begin == -1 && end <= -INT32_MAX);
 }
 
-enum byoc_status byi_rule_strided_slice(struct byi_infer *t,
-                                        const struct byi_type **out)
+enum byoc_status byi_rule_strided_slice(struct byi_infer *t)
 {
     static const char *const names[] = {"x", "begin", "end", "axes", "strides"};
     enum { BEGIN = 1, END, AXES, STRIDES };
@@ -137,7 +130,6 @@ enum byoc_status byi_rule_strided_slice(struct byi_infer *t,
     int64_t v[5][BYI_MAX_RANK], dims[BYI_MAX_RANK];
     bool known[5], seen[BYI_MAX_RANK] = {false};
     uint32_t n, n_axes = 0;
-    BYI_TRY(byi_want_dtype(t, 0, BYI_ANY, "x"));
     for (uint32_t i = BEGIN; i <= STRIDES; i++)
         BYI_TRY(byi_want_ints(t, i, t->in[BEGIN]->dims[0], names[i]));
     known[AXES] = byi_known_ints(t, AXES, BYI_MAX_RANK, v[AXES], &n_axes);
@@ -153,7 +145,7 @@ enum byoc_status byi_rule_strided_slice(struct byi_infer *t,
     if (!known[AXES]) {
         for (uint32_t i = 0; i < x->rank; i++)
             dims[i] = byi_rule_fresh(t);
-        return byi_rule_tensor(t, x->dtype, x->rank, dims, out);
+        return byi_rule_tensor(t, x->dtype, x->rank, dims);
     }
     for (uint32_t i = 0; i < n_axes; i++) {
         uint32_t axis = 0;
@@ -173,17 +165,16 @@ enum byoc_status byi_rule_strided_slice(struct byi_infer *t,
                  !takes_all(v[BEGIN][i], v[END][i], v[STRIDES][i]))
             dims[axis] = byi_rule_fresh(t);
     }
-    return byi_rule_tensor(t, x->dtype, x->rank, dims, out);
+    return byi_rule_tensor(t, x->dtype, x->rank, dims);
 }
 
 /* --- gathers and scatters ----------------------------------------------- */
 
-enum byoc_status byi_rule_take(struct byi_infer *t, const struct byi_type **out)
+enum byoc_status byi_rule_take(struct byi_infer *t)
 {
     const struct byi_type *x = t->in[0], *idx = t->in[1];
     int64_t dims[2 * BYI_MAX_RANK];
     uint32_t axis = 0, rank = 0;
-    BYI_TRY(byi_want_dtype(t, 0, BYI_ANY, "x"));
     BYI_TRY(byi_want_dtype(t, 1, BYI_INDEX, "indices"));
     BYI_TRY(byi_want_axis(t, byi_attr_int(t->attrs, "axis"), x->rank, &axis));
     for (uint32_t i = 0; i < axis; i++)
@@ -192,7 +183,7 @@ enum byoc_status byi_rule_take(struct byi_infer *t, const struct byi_type **out)
         dims[rank++] = idx->dims[i];
     for (uint32_t i = axis + 1; i < x->rank; i++)
         dims[rank++] = x->dims[i];
-    return byi_rule_tensor(t, x->dtype, rank, dims, out);
+    return byi_rule_tensor(t, x->dtype, rank, dims);
 }
 
 /* Check that indices have x's rank, and are not larger than x except on axis.
@@ -216,12 +207,10 @@ static enum byoc_status want_element_indices(const struct byi_infer *t)
     return BYOC_OK;
 }
 
-enum byoc_status byi_rule_gather(struct byi_infer *t,
-                                 const struct byi_type **out)
+enum byoc_status byi_rule_gather(struct byi_infer *t)
 {
     BYI_TRY(want_element_indices(t));
-    return byi_rule_tensor(t, t->in[0]->dtype, t->in[1]->rank, t->in[1]->dims,
-                           out);
+    return byi_rule_tensor(t, t->in[0]->dtype, t->in[1]->rank, t->in[1]->dims);
 }
 
 /* Check indices whose last axis is a position on the *depth axes of x after the
@@ -246,8 +235,7 @@ static enum byoc_status want_tuples(const struct byi_infer *t, uint32_t batch,
     return BYOC_OK;
 }
 
-enum byoc_status byi_rule_gather_nd(struct byi_infer *t,
-                                    const struct byi_type **out)
+enum byoc_status byi_rule_gather_nd(struct byi_infer *t)
 {
     const struct byi_type *x = t->in[0], *idx = t->in[1];
     const int64_t batch_dims = byi_attr_int(t->attrs, "batch_dims");
@@ -270,7 +258,7 @@ enum byoc_status byi_rule_gather_nd(struct byi_infer *t,
     }
     for (uint32_t i = batch + depth; i < x->rank; i++)
         dims[rank++] = x->dims[i];
-    return byi_rule_tensor(t, x->dtype, rank, dims, out);
+    return byi_rule_tensor(t, x->dtype, rank, dims);
 }
 
 /* Check the dims of scatter_nd's updates: indices' leading axes, then x's
@@ -307,8 +295,7 @@ static enum byoc_status want_element_updates(const struct byi_infer *t)
     return BYOC_OK;
 }
 
-enum byoc_status byi_rule_scatter(struct byi_infer *t,
-                                  const struct byi_type **out)
+enum byoc_status byi_rule_scatter(struct byi_infer *t)
 {
     BYI_TRY(byi_want_word(t, "reduction", "none|add|mul|max|min"));
     if (strcmp(byi_attr_string(t->attrs, "reduction"), "none") != 0)
@@ -318,8 +305,7 @@ enum byoc_status byi_rule_scatter(struct byi_infer *t,
         BYI_TRY(want_nd_updates(t));
     else
         BYI_TRY(want_element_updates(t));
-    *out = t->in[0];
-    return BYOC_OK;
+    return byi_rule_result(t, t->in[0]);
 }
 
 /* --- caches ------------------------------------------------------------- */
@@ -346,8 +332,7 @@ static enum byoc_status cache_rows(const struct byi_infer *t, int64_t *rows)
     return BYOC_OK;
 }
 
-enum byoc_status byi_rule_cache_append(struct byi_infer *t,
-                                       const struct byi_type **out)
+enum byoc_status byi_rule_cache_append(struct byi_infer *t)
 {
     const struct byi_type *past = t->in[0], *new_rows = t->in[1];
     int64_t dims[4];
@@ -366,13 +351,12 @@ enum byoc_status byi_rule_cache_append(struct byi_infer *t,
         dims[i] = byi_dim_unify(past->dims[i], new_rows->dims[i]);
     }
     BYI_TRY(cache_rows(t, &dims[2]));
-    return byi_rule_tensor(t, past->dtype, 4, dims, out);
+    return byi_rule_tensor(t, past->dtype, 4, dims);
 }
 
 /* --- selections --------------------------------------------------------- */
 
-enum byoc_status byi_rule_one_hot(struct byi_infer *t,
-                                  const struct byi_type **out)
+enum byoc_status byi_rule_one_hot(struct byi_infer *t)
 {
     const struct byi_type *idx = t->in[0];
     int64_t dims[BYI_MAX_RANK + 1];
@@ -400,15 +384,14 @@ enum byoc_status byi_rule_one_hot(struct byi_infer *t,
                                  BYI_FLOAT_TEXT(depth));
         dims[axis] = (int64_t)depth;
     }
-    return byi_rule_tensor(t, t->in[2]->dtype, idx->rank + 1, dims, out);
+    return byi_rule_tensor(t, t->in[2]->dtype, idx->rank + 1, dims);
 }
 
-enum byoc_status byi_rule_topk(struct byi_infer *t, const struct byi_type **out)
+enum byoc_status byi_rule_topk(struct byi_infer *t)
 {
-    const struct byi_type *x = t->in[0], *fields[2];
+    const struct byi_type *x = t->in[0];
     int64_t dims[BYI_MAX_RANK];
     uint32_t axis = 0;
-    BYI_TRY(byi_want_dtype(t, 0, BYI_NUMERIC, "x"));
     BYI_TRY(byi_want_dtype(t, 1, BYI_INDEX, "k"));
     BYI_TRY(byi_want_scalar(t, 1, "k"));
     BYI_TRY(byi_want_axis(t, byi_attr_int(t->attrs, "axis"), x->rank, &axis));
@@ -424,33 +407,29 @@ enum byoc_status byi_rule_topk(struct byi_infer *t, const struct byi_type **out)
                 (long long)k, (long long)dims[axis], axis);
         dims[axis] = k;
     }
-    BYI_TRY(byi_rule_tensor(t, x->dtype, x->rank, dims, &fields[0]));
-    BYI_TRY(byi_rule_tensor(t, BYOC_I64, x->rank, dims, &fields[1]));
-    *out = byi_type_tuple(t->arena, 2, fields);
-    return BYOC_OK;
+    return byi_rule_tensors(
+        t, 2,
+        (struct byi_rule_field[]){{x->dtype, x->rank, dims},
+                                  {BYOC_I64, x->rank, dims}});
 }
 
-enum byoc_status byi_rule_nonzero(struct byi_infer *t,
-                                  const struct byi_type **out)
+enum byoc_status byi_rule_nonzero(struct byi_infer *t)
 {
     const struct byi_tensor *known = byi_known_value(t, 0);
-    BYI_TRY(byi_want_dtype(t, 0, BYI_VALUES, "x"));
     const int64_t dims[] = {
         t->in[0]->rank,
         known ? byi_nonzero_count(known) : byi_rule_fresh(t),
     };
-    return byi_rule_tensor(t, BYOC_I64, 2, dims, out);
+    return byi_rule_tensor(t, BYOC_I64, 2, dims);
 }
 
-enum byoc_status byi_rule_compress(struct byi_infer *t,
-                                   const struct byi_type **out)
+enum byoc_status byi_rule_compress(struct byi_infer *t)
 {
     const struct byi_type *x = t->in[0];
     const bool flat = byi_attr_int(t->attrs, "flat") != 0;
     const struct byi_tensor *known = byi_known_value(t, 1);
     int64_t dims[BYI_MAX_RANK];
     uint32_t axis = 0, rank = x->rank;
-    BYI_TRY(byi_want_dtype(t, 0, BYI_ANY, "x"));
     BYI_TRY(byi_want_dtype(t, 1, BYI_BOOLEAN, "condition"));
     BYI_TRY(byi_want_rank(t, 1, 1, "condition"));
     memcpy(dims, x->dims, x->rank * sizeof *dims);
@@ -466,18 +445,16 @@ enum byoc_status byi_rule_compress(struct byi_infer *t,
             t, "condition has %lld elements, expected at most %lld, as x has",
             (long long)t->in[1]->dims[0], (long long)dims[axis]);
     dims[axis] = known ? byi_nonzero_count(known) : byi_rule_fresh(t);
-    return byi_rule_tensor(t, x->dtype, rank, dims, out);
+    return byi_rule_tensor(t, x->dtype, rank, dims);
 }
 
 /* Only the kernel finds the number of distinct slices, even if x is known. */
-enum byoc_status byi_rule_unique(struct byi_infer *t,
-                                 const struct byi_type **out)
+enum byoc_status byi_rule_unique(struct byi_infer *t)
 {
-    const struct byi_type *x = t->in[0], *fields[4];
+    const struct byi_type *x = t->in[0];
     const bool flat = byi_attr_int(t->attrs, "flat") != 0;
     int64_t dims[BYI_MAX_RANK];
     uint32_t axis = 0;
-    BYI_TRY(byi_want_dtype(t, 0, BYI_COMPARABLE, "x"));
     memcpy(dims, x->dims, x->rank * sizeof *dims);
     if (flat)
         dims[0] = byi_dim_product(t, x->rank, x->dims);
@@ -488,10 +465,10 @@ enum byoc_status byi_rule_unique(struct byi_infer *t,
     if (!t->bounds)
         dims[axis] = byi_rule_fresh(t);
     const int64_t count = dims[axis];
-    BYI_TRY(byi_rule_tensor(t, x->dtype, flat ? 1 : x->rank, dims, &fields[0]));
-    BYI_TRY(byi_rule_tensor(t, BYOC_I64, 1, &count, &fields[1]));
-    BYI_TRY(byi_rule_tensor(t, BYOC_I64, 1, &slices, &fields[2]));
-    BYI_TRY(byi_rule_tensor(t, BYOC_I64, 1, &count, &fields[3]));
-    *out = byi_type_tuple(t->arena, 4, fields);
-    return BYOC_OK;
+    return byi_rule_tensors(
+        t, 4,
+        (struct byi_rule_field[]){{x->dtype, flat ? 1 : x->rank, dims},
+                                  {BYOC_I64, 1, &count},
+                                  {BYOC_I64, 1, &slices},
+                                  {BYOC_I64, 1, &count}});
 }

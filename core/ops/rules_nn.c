@@ -80,11 +80,9 @@ static enum byoc_status read_kernel(const struct byi_infer *t,
 }
 
 /* The result in `layout`; `dims` are its dims in `first`. */
-static enum byoc_status data_result(const struct byi_infer *t,
-                                    const char *first,
+static enum byoc_status data_result(struct byi_infer *t, const char *first,
                                     const struct byi_layout *layout,
-                                    const int64_t *dims,
-                                    const struct byi_type **out)
+                                    const int64_t *dims)
 {
     struct byi_layout plain;
     int64_t result[BYI_MAX_RANK];
@@ -92,7 +90,7 @@ static enum byoc_status data_result(const struct byi_infer *t,
     char why[BYI_LAYOUT_WHY];
     if (!byi_layout_dims(&plain, layout, dims, result, why))
         return byi_rule_fail(t, "the result: %s", why);
-    return byi_rule_tensor(t, t->in[0]->dtype, layout->n, result, out);
+    return byi_rule_tensor(t, t->in[0]->dtype, layout->n, result);
 }
 
 /* --- windows ------------------------------------------------------------ */
@@ -229,8 +227,7 @@ static enum byoc_status read_alike(const struct byi_infer *t, uint32_t n,
     return read_conv(t, n, kernel, c);
 }
 
-enum byoc_status byi_infer_conv(const struct byi_infer *t, uint32_t n,
-                                const struct byi_type **out)
+enum byoc_status byi_infer_conv(struct byi_infer *t, uint32_t n)
 {
     struct window_lists l;
     struct conv c;
@@ -254,15 +251,15 @@ enum byoc_status byi_infer_conv(const struct byi_infer *t, uint32_t n,
         const struct window window = window_at(&l, n, i, w[2 + i]);
         BYI_TRY(window_size(t, &window, i, x[2 + i], &dims[2 + i]));
     }
-    return data_result(t, data_first[n], &c.data, dims, out);
+    return data_result(t, data_first[n], &c.data, dims);
 }
 
-enum byoc_status byi_rule_conv(struct byi_infer *t, const struct byi_type **out)
+enum byoc_status byi_rule_conv(struct byi_infer *t)
 {
     const uint32_t n = spatial_of_name(t->op);
     struct conv c;
     BYI_TRY(read_alike(t, n, conv_first[n], &c));
-    return byi_infer_conv(t, n, out);
+    return byi_infer_conv(t, n);
 }
 
 /* Set *out to the outputs of a transposed window, the inverse of window_size:
@@ -296,8 +293,7 @@ static enum byoc_status transposed_size(const struct byi_infer *t,
                          axis, (long long)in, (long long)*out);
 }
 
-enum byoc_status byi_rule_conv_transpose(struct byi_infer *t,
-                                         const struct byi_type **out)
+enum byoc_status byi_rule_conv_transpose(struct byi_infer *t)
 {
     const uint32_t n = t->op->id == BYI_OP_NN_CONV1D_TRANSPOSE   ? 1
                        : t->op->id == BYI_OP_NN_CONV2D_TRANSPOSE ? 2
@@ -324,7 +320,7 @@ enum byoc_status byi_rule_conv_transpose(struct byi_infer *t,
         BYI_TRY(
             transposed_size(t, &window, extra[i], i, x[2 + i], &dims[2 + i]));
     }
-    return data_result(t, data_first[n], &c.data, dims, out);
+    return data_result(t, data_first[n], &c.data, dims);
 }
 
 /* Data of a window operator with n spatial axes, and its layout: channels first
@@ -340,18 +336,16 @@ static enum byoc_status read_image(const struct byi_infer *t, uint32_t n,
     return byi_want_rank(t, 0, n + 2, "data");
 }
 
-static enum byoc_status image_result(const struct byi_infer *t, uint32_t n,
+static enum byoc_status image_result(struct byi_infer *t, uint32_t n,
                                      const struct byi_layout *layout,
-                                     const int64_t *dims,
-                                     const struct byi_type **out)
+                                     const int64_t *dims)
 {
     if (layout->n)
-        return data_result(t, data_first[n], layout, dims, out);
-    return byi_rule_tensor(t, t->in[0]->dtype, n + 2, dims, out);
+        return data_result(t, data_first[n], layout, dims);
+    return byi_rule_tensor(t, t->in[0]->dtype, n + 2, dims);
 }
 
-static enum byoc_status infer_pool(struct byi_infer *t,
-                                   const struct byi_type **out)
+static enum byoc_status infer_pool(struct byi_infer *t)
 {
     uint32_t n = spatial_of_name(t->op);
     if (n == 0)
@@ -372,7 +366,7 @@ static enum byoc_status infer_pool(struct byi_infer *t,
         window.ceil_mode = byi_attr_int(t->attrs, "ceil_mode") != 0;
         BYI_TRY(window_size(t, &window, i, x[2 + i], &dims[2 + i]));
     }
-    return image_result(t, n, &layout, dims, out);
+    return image_result(t, n, &layout, dims);
 }
 
 /* Check p of the p-norms: a whole number from 1 to 1000. */
@@ -384,28 +378,26 @@ static enum byoc_status check_p(const struct byi_infer *t)
     return byi_rule_fail(t, "p is %lld, expected 1 to 1000", (long long)p);
 }
 
-enum byoc_status byi_rule_pool(struct byi_infer *t, const struct byi_type **out)
+enum byoc_status byi_rule_pool(struct byi_infer *t)
 {
     if (t->op->id == BYI_OP_NN_LP_POOL)
         BYI_TRY(check_p(t));
     BYI_TRY(byi_want_dtype(t, 0, BYI_NUMERIC, "data"));
-    return infer_pool(t, out);
+    return infer_pool(t);
 }
 
-enum byoc_status byi_rule_pool_indices(struct byi_infer *t,
-                                       const struct byi_type **out)
+enum byoc_status byi_rule_pool_indices(struct byi_infer *t)
 {
-    const struct byi_type *fields[2];
     BYI_TRY(byi_want_dtype(t, 0, BYI_NUMERIC, "data"));
-    BYI_TRY(infer_pool(t, &fields[0]));
-    fields[1] =
-        byi_type_tensor(t->arena, BYOC_I64, fields[0]->rank, fields[0]->dims);
-    *out = byi_type_tuple(t->arena, 2, fields);
-    return BYOC_OK;
+    BYI_TRY(infer_pool(t));
+    const struct byi_type *y = t->out;
+    return byi_rule_tensors(
+        t, 2,
+        (struct byi_rule_field[]){{y->dtype, y->rank, y->dims},
+                                  {BYOC_I64, y->rank, y->dims}});
 }
 
-enum byoc_status byi_rule_global_pool(struct byi_infer *t,
-                                      const struct byi_type **out)
+enum byoc_status byi_rule_global_pool(struct byi_infer *t)
 {
     const uint32_t n_named = spatial_of_name(t->op);
     struct byi_layout layout;
@@ -419,7 +411,7 @@ enum byoc_status byi_rule_global_pool(struct byi_infer *t,
     BYI_TRY(read_image(t, n, &layout, dims));
     for (uint32_t i = 0; i < n; i++)
         dims[2 + i] = 1;
-    return image_result(t, n, &layout, dims, out);
+    return image_result(t, n, &layout, dims);
 }
 
 /* Check the operand of depth_to_space or space_to_depth, whose layout is
@@ -459,8 +451,7 @@ static enum byoc_status divide_dim(const struct byi_infer *t,
     return BYOC_OK;
 }
 
-enum byoc_status byi_rule_depth_to_space(struct byi_infer *t,
-                                         const struct byi_type **out)
+enum byoc_status byi_rule_depth_to_space(struct byi_infer *t)
 {
     struct byi_layout layout;
     int64_t block, dims[BYI_MAX_RANK];
@@ -469,11 +460,10 @@ enum byoc_status byi_rule_depth_to_space(struct byi_infer *t,
     BYI_TRY(divide_dim(t, &layout, 'C', block * block, &dims[1]));
     dims[2] = byi_dim_mul(t, dims[2], block);
     dims[3] = byi_dim_mul(t, dims[3], block);
-    return data_result(t, data_first[2], &layout, dims, out);
+    return data_result(t, data_first[2], &layout, dims);
 }
 
-enum byoc_status byi_rule_space_to_depth(struct byi_infer *t,
-                                         const struct byi_type **out)
+enum byoc_status byi_rule_space_to_depth(struct byi_infer *t)
 {
     struct byi_layout layout;
     int64_t block, dims[BYI_MAX_RANK];
@@ -481,18 +471,16 @@ enum byoc_status byi_rule_space_to_depth(struct byi_infer *t,
     dims[1] = byi_dim_mul(t, dims[1], block * block);
     BYI_TRY(divide_dim(t, &layout, 'H', block, &dims[2]));
     BYI_TRY(divide_dim(t, &layout, 'W', block, &dims[3]));
-    return data_result(t, data_first[2], &layout, dims, out);
+    return data_result(t, data_first[2], &layout, dims);
 }
 
 /* Checks that both layouts have the same axes, and that x has the layout
  * src_layout. */
-enum byoc_status byi_rule_layout_transform(struct byi_infer *t,
-                                           const struct byi_type **out)
+enum byoc_status byi_rule_layout_transform(struct byi_infer *t)
 {
     static const char *const names[] = {"src_layout", "dst_layout"};
     struct byi_layout layouts[2];
     int64_t dims[BYI_MAX_RANK];
-    BYI_TRY(byi_want_dtype(t, 0, BYI_ANY, "x"));
     for (int i = 0; i < 2; i++) {
         const char *text = byi_attr_string(t->attrs, names[i]);
         const char *why = byi_layout_parse(text, &layouts[i]);
@@ -508,34 +496,29 @@ enum byoc_status byi_rule_layout_transform(struct byi_infer *t,
         return byi_rule_fail(t, "%s to %s: %s",
                              byi_attr_string(t->attrs, names[0]),
                              byi_attr_string(t->attrs, names[1]), why);
-    return byi_rule_tensor(t, t->in[0]->dtype, layouts[1].n, dims, out);
+    return byi_rule_tensor(t, t->in[0]->dtype, layouts[1].n, dims);
 }
 
 /* --- normalisation ------------------------------------------------------ */
 
-enum byoc_status byi_rule_batch_norm(struct byi_infer *t,
-                                     const struct byi_type **out)
+enum byoc_status byi_rule_batch_norm(struct byi_infer *t)
 {
     static const char *const names[] = {"x", "gamma", "beta", "mean", "var"};
     const struct byi_type *x = t->in[0];
     uint32_t axis = 0;
-    BYI_TRY(byi_want_dtype(t, 0, BYI_FLOATS, "x"));
     BYI_TRY(byi_want_min_rank(t, 0, 2, "x"));
     BYI_TRY(byi_want_axis(t, byi_attr_int(t->attrs, "axis"), x->rank, &axis));
     for (uint32_t i = 1; i < 5; i++)
         BYI_TRY(byi_want_channels(t, i, x->dims[axis], names[i]));
-    *out = t->in[0];
-    return BYOC_OK;
+    return byi_rule_result(t, t->in[0]);
 }
 
 /* gamma and beta have the shape of x from axis on. */
-enum byoc_status byi_rule_layer_norm(struct byi_infer *t,
-                                     const struct byi_type **out)
+enum byoc_status byi_rule_layer_norm(struct byi_infer *t)
 {
     static const char *const names[] = {"x", "gamma", "beta"};
     const struct byi_type *x = t->in[0];
     uint32_t axis = 0;
-    BYI_TRY(byi_want_dtype(t, 0, BYI_FLOATS, "x"));
     BYI_TRY(byi_want_axis(t, byi_attr_int(t->attrs, "axis"), x->rank, &axis));
     for (uint32_t i = 1; i < t->n_in; i++) {
         BYI_TRY(byi_want_same_dtype(t, i, 0, names[i]));
@@ -549,16 +532,13 @@ enum byoc_status byi_rule_layer_norm(struct byi_infer *t,
                                      (long long)t->in[i]->dims[k - axis],
                                      k - axis, (long long)x->dims[k], k);
     }
-    *out = x;
-    return BYOC_OK;
+    return byi_rule_result(t, x);
 }
 
 /* instance and group normalisation: gamma and beta are per channel. */
-enum byoc_status byi_rule_channel_same(struct byi_infer *t,
-                                       const struct byi_type **out)
+enum byoc_status byi_rule_channel_same(struct byi_infer *t)
 {
     const struct byi_type *x = t->in[0];
-    BYI_TRY(byi_want_dtype(t, 0, BYI_FLOATS, "x"));
     BYI_TRY(byi_want_min_rank(t, 0, 2, "x"));
     BYI_TRY(byi_want_channels(t, 1, x->dims[1], "gamma"));
     BYI_TRY(byi_want_channels(t, 2, x->dims[1], "beta"));
@@ -572,8 +552,7 @@ enum byoc_status byi_rule_channel_same(struct byi_infer *t,
                 t, "num_groups is %lld, expected a divisor of %lld channels",
                 (long long)groups, (long long)x->dims[1]);
     }
-    *out = x;
-    return BYOC_OK;
+    return byi_rule_result(t, x);
 }
 
 /* --- padding ------------------------------------------------------------ */
@@ -616,13 +595,12 @@ static enum byoc_status pad_dim(const struct byi_infer *t, const char *mode,
     return BYOC_OK;
 }
 
-enum byoc_status byi_rule_pad(struct byi_infer *t, const struct byi_type **out)
+enum byoc_status byi_rule_pad(struct byi_infer *t)
 {
     const struct byi_type *x = t->in[0];
     const uint32_t rank = x->rank;
     int64_t dims[BYI_MAX_RANK], pads[2 * BYI_MAX_RANK];
     uint32_t n = 0;
-    BYI_TRY(byi_want_dtype(t, 0, BYI_ANY, "x"));
     BYI_TRY(byi_want_ints(t, 1, 2 * (int64_t)rank, "pads"));
     BYI_TRY(byi_want_same_dtype(t, 2, 0, "value"));
     BYI_TRY(byi_want_scalar(t, 2, "value"));
@@ -635,5 +613,5 @@ enum byoc_status byi_rule_pad(struct byi_infer *t, const struct byi_type **out)
         if (known)
             BYI_TRY(pad_dim(t, mode, i, pads[i], pads[rank + i], &dims[i]));
     }
-    return byi_rule_tensor(t, x->dtype, rank, dims, out);
+    return byi_rule_tensor(t, x->dtype, rank, dims);
 }

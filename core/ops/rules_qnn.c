@@ -39,10 +39,9 @@ static enum byoc_status want_product(const struct byi_infer *t)
 }
 
 /* The result of a product whose sums have the dims of `sums`. */
-static enum byoc_status product_result(const struct byi_infer *t,
+static enum byoc_status product_result(struct byi_infer *t,
                                        const struct byi_type *sums,
-                                       int64_t channels,
-                                       const struct byi_type **out)
+                                       int64_t channels)
 {
     const int64_t low = byi_attr_int(t->attrs, "a_min");
     const int64_t high = byi_attr_int(t->attrs, "a_max");
@@ -74,14 +73,12 @@ static enum byoc_status product_result(const struct byi_infer *t,
                              "a_min is %lld and a_max %lld, expected -128 <= "
                              "a_min <= a_max <= 255",
                              (long long)low, (long long)high);
-    return byi_rule_tensor(t, dtype, sums->rank, sums->dims, out);
+    return byi_rule_tensor(t, dtype, sums->rank, sums->dims);
 }
 
-enum byoc_status byi_rule_qnn_conv(struct byi_infer *t,
-                                   const struct byi_type **out)
+enum byoc_status byi_rule_qnn_conv(struct byi_infer *t)
 {
     const uint32_t n = (uint32_t)(t->op->id - BYI_OP_QNN_CONV1D) + 1;
-    const struct byi_type *sums;
     BYI_TRY(want_product(t));
     if (!byi_layout_is_default(t->op, t->attrs))
         return byi_rule_fail(t,
@@ -89,20 +86,19 @@ enum byoc_status byi_rule_qnn_conv(struct byi_infer *t,
                              "their defaults",
                              byi_attr_string(t->attrs, "data_layout"),
                              byi_attr_string(t->attrs, "kernel_layout"));
-    BYI_TRY(byi_infer_conv(t, n, &sums));
-    return product_result(t, sums, t->in[WEIGHTS]->dims[0], out);
+    BYI_TRY(byi_infer_conv(t, n));
+    return product_result(t, t->out, t->in[WEIGHTS]->dims[0]);
 }
 
-enum byoc_status byi_rule_qnn_matmul(struct byi_infer *t,
-                                     const struct byi_type **out)
+enum byoc_status byi_rule_qnn_matmul(struct byi_infer *t)
 {
-    const struct byi_type *b = t->in[WEIGHTS], *sums;
+    const struct byi_type *b = t->in[WEIGHTS];
     BYI_TRY(want_product(t));
-    BYI_TRY(byi_infer_matmul(t, &sums));
+    BYI_TRY(byi_infer_matmul(t));
     const bool transposed = byi_attr_int(t->attrs, "transpose_b") != 0;
     const int64_t columns =
         b->rank > 1 ? b->dims[b->rank - (transposed ? 2 : 1)] : 1;
-    return product_result(t, sums, columns, out);
+    return product_result(t, t->out, columns);
 }
 
 /* Check that codes have 4 or 8 bits, and that a block fills whole 32-bit words.
@@ -126,8 +122,7 @@ static enum byoc_status want_blocks(const struct byi_infer *t)
     return BYOC_OK;
 }
 
-enum byoc_status byi_rule_qnn_dense_blocks(struct byi_infer *t,
-                                           const struct byi_type **out)
+enum byoc_status byi_rule_qnn_dense_blocks(struct byi_infer *t)
 {
     const unsigned floats =
         BYI_BIT(BYOC_F32) | BYI_BIT(BYOC_F16) | BYI_BIT(BYOC_BF16);
@@ -161,5 +156,5 @@ enum byoc_status byi_rule_qnn_dense_blocks(struct byi_infer *t,
             (long long)k);
     memcpy(dims, x->dims, x->rank * sizeof *dims);
     dims[x->rank - 1] = codes->dims[0];
-    return byi_rule_tensor(t, x->dtype, x->rank, dims, out);
+    return byi_rule_tensor(t, x->dtype, x->rank, dims);
 }

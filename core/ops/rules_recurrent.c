@@ -36,8 +36,7 @@ static enum byoc_status want_lengths(const struct byi_infer *t, int64_t *batch)
     return BYOC_OK;
 }
 
-enum byoc_status byi_rule_recurrent(struct byi_infer *t,
-                                    const struct byi_type **out)
+enum byoc_status byi_rule_recurrent(struct byi_infer *t)
 {
     struct byi_recurrent r;
     BYI_TRY(byi_recurrent_read(t->op, t->attrs, &r, t->err));
@@ -73,16 +72,14 @@ enum byoc_status byi_rule_recurrent(struct byi_infer *t,
     BYI_TRY(want_dims(t, 7, "peepholes", 2,
                       (int64_t *[]){&directions, &peepholes}));
 
-    const struct byi_type *fields[3];
     const int64_t first[] = {time, directions, batch, hidden};
     const int64_t second[] = {batch, time, directions, hidden};
     const int64_t last[] = {*state[0], *state[1], hidden};
-    BYI_TRY(byi_rule_tensor(t, x->dtype, 4, batch_first ? second : first,
-                            &fields[0]));
-    BYI_TRY(byi_rule_tensor(t, x->dtype, 3, last, &fields[1]));
-    fields[2] = fields[1];
-    *out = byi_type_tuple(t->arena, t->op->n_out, fields);
-    return BYOC_OK;
+    return byi_rule_tensors(
+        t, t->op->n_out,
+        (struct byi_rule_field[]){{x->dtype, 4, batch_first ? second : first},
+                                  {x->dtype, 3, last},
+                                  {x->dtype, 3, last}});
 }
 
 /* --- linear attention ----------------------------------------------------- */
@@ -126,8 +123,7 @@ static enum byoc_status want_head_counts(const struct byi_infer *t,
     return BYOC_OK;
 }
 
-enum byoc_status byi_rule_linear_attention(struct byi_infer *t,
-                                           const struct byi_type **out)
+enum byoc_status byi_rule_linear_attention(struct byi_infer *t)
 {
     const int64_t heads = byi_attr_int(t->attrs, "heads");
     int64_t kv = byi_attr_int(t->attrs, "kv_heads"), widths[3];
@@ -159,12 +155,11 @@ enum byoc_status byi_rule_linear_attention(struct byi_infer *t,
     BYI_TRY(want_dims(t, 4, "decay", 3, (int64_t *[]){&batch, &time, &decays}));
     BYI_TRY(want_dims(t, 5, "beta", 3, (int64_t *[]){&batch, &time, &betas}));
 
-    const struct byi_type *fields[2];
     const int64_t y[] = {batch, time,
                          byi_dim_mul(t, kv > heads ? kv : heads, dv)};
     const int64_t state[] = {batch, kv, dk, dv};
-    BYI_TRY(byi_rule_tensor(t, t->in[0]->dtype, 3, y, &fields[0]));
-    BYI_TRY(byi_rule_tensor(t, t->in[0]->dtype, 4, state, &fields[1]));
-    *out = byi_type_tuple(t->arena, 2, fields);
-    return BYOC_OK;
+    return byi_rule_tensors(
+        t, 2,
+        (struct byi_rule_field[]){{t->in[0]->dtype, 3, y},
+                                  {t->in[0]->dtype, 4, state}});
 }

@@ -144,25 +144,22 @@ static enum byoc_status set_unknown_shape(const struct byi_infer *t, uint32_t i,
     return BYOC_OK;
 }
 
-enum byoc_status byi_rule_reshape(struct byi_infer *t,
-                                  const struct byi_type **out)
+enum byoc_status byi_rule_reshape(struct byi_infer *t)
 {
     int64_t shape[BYI_MAX_RANK], dims[BYI_MAX_RANK];
     uint32_t n;
-    BYI_TRY(byi_want_dtype(t, 0, BYI_ANY, "x"));
     BYI_TRY(byi_want_ints(t, 1, -1, "shape"));
     if (byi_known_ints(t, 1, BYI_MAX_RANK, shape, &n))
         BYI_TRY(infer_reshape(t, n, shape, dims));
     else
         BYI_TRY(set_unknown_shape(t, 1, &n, dims));
-    return byi_rule_tensor(t, t->in[0]->dtype, n, dims, out);
+    return byi_rule_tensor(t, t->in[0]->dtype, n, dims);
 }
 
 /* --- axes of size 1, order of axes -------------------------------------- */
 
 /* x without the flagged axes, which have size 1. */
-static enum byoc_status infer_squeeze(struct byi_infer *t, const bool *flags,
-                                      const struct byi_type **out)
+static enum byoc_status infer_squeeze(struct byi_infer *t, const bool *flags)
 {
     const struct byi_type *x = t->in[0];
     int64_t dims[BYI_MAX_RANK];
@@ -174,16 +171,14 @@ static enum byoc_status infer_squeeze(struct byi_infer *t, const bool *flags,
         if (!flags[i])
             dims[rank++] = x->dims[i];
     }
-    return byi_rule_tensor(t, x->dtype, rank, dims, out);
+    return byi_rule_tensor(t, x->dtype, rank, dims);
 }
 
-enum byoc_status byi_rule_squeeze(struct byi_infer *t,
-                                  const struct byi_type **out)
+enum byoc_status byi_rule_squeeze(struct byi_infer *t)
 {
     const struct byi_type *x = t->in[0];
     bool flags[BYI_MAX_RANK];
     uint32_t n;
-    BYI_TRY(byi_want_dtype(t, 0, BYI_ANY, "x"));
     BYI_TRY(byi_want_axes(t, "axis", x->rank, flags, &n));
     const bool exact = byi_attr_int(t->attrs, "exact") != 0;
     for (uint32_t i = 0; n == 0 && !exact && i < x->rank; i++)
@@ -196,7 +191,7 @@ enum byoc_status byi_rule_squeeze(struct byi_infer *t,
                 "the rank would depend on the size, expected another size; "
                 "compile the model for size 1, or give axes",
                 i);
-    return infer_squeeze(t, flags, out);
+    return infer_squeeze(t, flags);
 }
 
 /* Set *rank to the rank of x with n more axes of size 1. */
@@ -213,78 +208,68 @@ static enum byoc_status expanded_rank(const struct byi_infer *t, uint32_t n,
 
 /* x with axes of size 1 inserted at the flags. */
 static enum byoc_status expand_dims(struct byi_infer *t, uint32_t rank,
-                                    const bool *flags,
-                                    const struct byi_type **out)
+                                    const bool *flags)
 {
     const struct byi_type *x = t->in[0];
     int64_t dims[BYI_MAX_RANK];
     for (uint32_t i = 0, k = 0; i < rank; i++)
         dims[i] = flags[i] ? 1 : x->dims[k++];
-    return byi_rule_tensor(t, x->dtype, rank, dims, out);
+    return byi_rule_tensor(t, x->dtype, rank, dims);
 }
 
-enum byoc_status byi_rule_expand_dims(struct byi_infer *t,
-                                      const struct byi_type **out)
+enum byoc_status byi_rule_expand_dims(struct byi_infer *t)
 {
     bool flags[BYI_MAX_RANK];
     uint32_t n, rank = 0;
-    BYI_TRY(byi_want_dtype(t, 0, BYI_ANY, "x"));
     byi_attr_ints(t->attrs, "axis", &n);
     BYI_TRY(expanded_rank(t, n, &rank));
     BYI_TRY(byi_want_axes(t, "axis", rank, flags, &n));
-    return expand_dims(t, rank, flags, out);
+    return expand_dims(t, rank, flags);
 }
 
-/* Set *out to a type of known rank; every dim is a new symbol. */
-static enum byoc_status result_of_rank(struct byi_infer *t, uint32_t rank,
-                                       const struct byi_type **out)
+/* A result of known rank; every dim is a new symbol. */
+static enum byoc_status result_of_rank(struct byi_infer *t, uint32_t rank)
 {
     int64_t dims[BYI_MAX_RANK];
     for (uint32_t i = 0; i < rank; i++)
         dims[i] = byi_rule_fresh(t);
-    return byi_rule_tensor(t, t->in[0]->dtype, rank, dims, out);
+    return byi_rule_tensor(t, t->in[0]->dtype, rank, dims);
 }
 
-enum byoc_status byi_rule_dyn_squeeze(struct byi_infer *t,
-                                      const struct byi_type **out)
+enum byoc_status byi_rule_dyn_squeeze(struct byi_infer *t)
 {
     const struct byi_type *x = t->in[0];
     int64_t axes[BYI_MAX_RANK];
     bool flags[BYI_MAX_RANK], known = false;
     uint32_t n = 0;
-    BYI_TRY(byi_want_dtype(t, 0, BYI_ANY, "x"));
     BYI_TRY(byi_want_axis_operand(t, axes, &n, &known));
     if (n > x->rank)
         return byi_rule_fail(t, "found %u axes, expected at most %u, x's rank",
                              n, x->rank);
     if (!known)
-        return result_of_rank(t, x->rank - n, out);
+        return result_of_rank(t, x->rank - n);
     BYI_TRY(byi_want_axis_list(t, "axes", axes, n, x->rank, flags));
-    return infer_squeeze(t, flags, out);
+    return infer_squeeze(t, flags);
 }
 
-enum byoc_status byi_rule_dyn_expand_dims(struct byi_infer *t,
-                                          const struct byi_type **out)
+enum byoc_status byi_rule_dyn_expand_dims(struct byi_infer *t)
 {
     int64_t axes[BYI_MAX_RANK];
     bool flags[BYI_MAX_RANK], known = false;
     uint32_t n = 0, rank = 0;
-    BYI_TRY(byi_want_dtype(t, 0, BYI_ANY, "x"));
     BYI_TRY(byi_want_axis_operand(t, axes, &n, &known));
     BYI_TRY(expanded_rank(t, n, &rank));
     if (!known)
-        return result_of_rank(t, rank, out);
+        return result_of_rank(t, rank);
     BYI_TRY(byi_want_axis_list(t, "axes", axes, n, rank, flags));
-    return expand_dims(t, rank, flags, out);
+    return expand_dims(t, rank, flags);
 }
 
-enum byoc_status byi_rule_flatten(struct byi_infer *t,
-                                  const struct byi_type **out)
+enum byoc_status byi_rule_flatten(struct byi_infer *t)
 {
     const struct byi_type *x = t->in[0];
     const int64_t r = x->rank;
     int64_t axis = byi_attr_int(t->attrs, "axis");
-    BYI_TRY(byi_want_dtype(t, 0, BYI_ANY, "x"));
     if (axis < -r || axis > r)
         return byi_rule_fail(
             t, "axis %lld is out of range for rank %u, expected %lld to %lld",
@@ -295,17 +280,15 @@ enum byoc_status byi_rule_flatten(struct byi_infer *t,
         byi_dim_product(t, split, x->dims),
         byi_dim_product(t, x->rank - split, x->dims + split),
     };
-    return byi_rule_tensor(t, x->dtype, 2, dims, out);
+    return byi_rule_tensor(t, x->dtype, 2, dims);
 }
 
-enum byoc_status byi_rule_transpose(struct byi_infer *t,
-                                    const struct byi_type **out)
+enum byoc_status byi_rule_transpose(struct byi_infer *t)
 {
     const struct byi_type *x = t->in[0];
     int64_t dims[BYI_MAX_RANK];
     bool flags[BYI_MAX_RANK];
     uint32_t n;
-    BYI_TRY(byi_want_dtype(t, 0, BYI_ANY, "x"));
     BYI_TRY(byi_want_axes(t, "axes", x->rank, flags, &n));
     const int64_t *axes = byi_attr_ints(t->attrs, "axes", &n);
     if (n != 0 && n != x->rank)
@@ -317,13 +300,12 @@ enum byoc_status byi_rule_transpose(struct byi_infer *t,
             BYI_TRY(byi_want_axis(t, axes[i], x->rank, &from));
         dims[i] = x->dims[from];
     }
-    return byi_rule_tensor(t, x->dtype, x->rank, dims, out);
+    return byi_rule_tensor(t, x->dtype, x->rank, dims);
 }
 
 /* --- broadcast, tile ---------------------------------------------------- */
 
-enum byoc_status byi_rule_broadcast_to(struct byi_infer *t,
-                                       const struct byi_type **out)
+enum byoc_status byi_rule_broadcast_to(struct byi_infer *t)
 {
     const struct byi_type *x = t->in[0];
     int64_t shape[BYI_MAX_RANK], dims[BYI_MAX_RANK];
@@ -338,15 +320,14 @@ enum byoc_status byi_rule_broadcast_to(struct byi_infer *t,
                 return byi_rule_fail(t, "shape[%u] is %lld, expected 0 or more",
                                      i, (long long)shape[i]);
     BYI_TRY(byi_dims_broadcast(t, x->rank, x->dims, n, shape, &n, dims));
-    return byi_rule_tensor(t, x->dtype, n, dims, out);
+    return byi_rule_tensor(t, x->dtype, n, dims);
 }
 
-enum byoc_status byi_rule_tile(struct byi_infer *t, const struct byi_type **out)
+enum byoc_status byi_rule_tile(struct byi_infer *t)
 {
     const struct byi_type *x = t->in[0];
     int64_t repeats[BYI_MAX_RANK], dims[BYI_MAX_RANK];
     uint32_t n;
-    BYI_TRY(byi_want_dtype(t, 0, BYI_ANY, "x"));
     BYI_TRY(byi_want_ints(t, 1, x->rank, "repeats"));
     const bool known =
         byi_known_ints(t, 1, BYI_MAX_RANK, repeats, &n) && n == x->rank;
@@ -357,18 +338,16 @@ enum byoc_status byi_rule_tile(struct byi_infer *t, const struct byi_type **out)
         dims[i] =
             known ? byi_dim_mul(t, x->dims[i], repeats[i]) : byi_rule_fresh(t);
     }
-    return byi_rule_tensor(t, x->dtype, x->rank, dims, out);
+    return byi_rule_tensor(t, x->dtype, x->rank, dims);
 }
 
 /* --- shapes as data, data from shapes ----------------------------------- */
 
-enum byoc_status byi_rule_shape_of(struct byi_infer *t,
-                                   const struct byi_type **out)
+enum byoc_status byi_rule_shape_of(struct byi_infer *t)
 {
     const int64_t r = t->in[0]->rank;
     int64_t ends[2] = {byi_attr_int(t->attrs, "start"),
                        byi_attr_int(t->attrs, "end")};
-    BYI_TRY(byi_want_dtype(t, 0, BYI_ANY, "x"));
     for (int i = 0; i < 2; i++) {
         if (ends[i] < 0)
             ends[i] = ends[i] < -r ? 0 : ends[i] + r;
@@ -376,14 +355,12 @@ enum byoc_status byi_rule_shape_of(struct byi_infer *t,
             ends[i] = r;
     }
     const int64_t n = ends[1] > ends[0] ? ends[1] - ends[0] : 0;
-    return byi_rule_tensor(t, BYOC_I64, 1, &n, out);
+    return byi_rule_tensor(t, BYOC_I64, 1, &n);
 }
 
-enum byoc_status byi_rule_size_of(struct byi_infer *t,
-                                  const struct byi_type **out)
+enum byoc_status byi_rule_size_of(struct byi_infer *t)
 {
-    BYI_TRY(byi_want_dtype(t, 0, BYI_ANY, "x"));
-    return byi_rule_tensor(t, BYOC_I64, 0, NULL, out);
+    return byi_rule_tensor(t, BYOC_I64, 0, NULL);
 }
 
 /* The name of a dtype in messages, also of one that does not exist. */
@@ -393,7 +370,7 @@ static const char *dtype_text(enum byoc_dtype dtype)
     return name ? name : "unknown";
 }
 
-enum byoc_status byi_rule_full(struct byi_infer *t, const struct byi_type **out)
+enum byoc_status byi_rule_full(struct byi_infer *t)
 {
     const enum byoc_dtype dtype =
         (enum byoc_dtype)byi_attr_int(t->attrs, "dtype");
@@ -410,22 +387,20 @@ enum byoc_status byi_rule_full(struct byi_infer *t, const struct byi_type **out)
             if (dims[i] < 0)
                 return byi_rule_fail(t, "shape[%u] is %lld, expected 0 or more",
                                      i, (long long)dims[i]);
-    return byi_rule_tensor(t, dtype, n, dims, out);
+    return byi_rule_tensor(t, dtype, n, dims);
 }
 
-enum byoc_status byi_rule_random_fill(struct byi_infer *t,
-                                      const struct byi_type **out)
+enum byoc_status byi_rule_random_fill(struct byi_infer *t)
 {
     const enum byoc_dtype dtype =
         (enum byoc_dtype)byi_attr_int(t->attrs, "dtype");
     if (!byi_dtype_is_float(dtype))
         return byi_rule_fail(t, "dtype is %s, expected a floating-point type",
                              dtype_text(dtype));
-    return byi_rule_full(t, out);
+    return byi_rule_full(t);
 }
 
-enum byoc_status byi_rule_random_multinomial(struct byi_infer *t,
-                                             const struct byi_type **out)
+enum byoc_status byi_rule_random_multinomial(struct byi_infer *t)
 {
     const enum byoc_dtype dtype =
         (enum byoc_dtype)byi_attr_int(t->attrs, "dtype");
@@ -441,11 +416,10 @@ enum byoc_status byi_rule_random_multinomial(struct byi_infer *t,
     if (t->in[0]->dims[1] == 0)
         return byi_rule_fail(t, "logits has 0 classes, expected 1 or more");
     const int64_t dims[] = {t->in[0]->dims[0], size};
-    return byi_rule_tensor(t, dtype, 2, dims, out);
+    return byi_rule_tensor(t, dtype, 2, dims);
 }
 
-enum byoc_status byi_rule_eye_like(struct byi_infer *t,
-                                   const struct byi_type **out)
+enum byoc_status byi_rule_eye_like(struct byi_infer *t)
 {
     const enum byoc_dtype dtype =
         (enum byoc_dtype)byi_attr_int(t->attrs, "dtype");
@@ -456,7 +430,7 @@ enum byoc_status byi_rule_eye_like(struct byi_infer *t,
                              dtype_text(dtype));
     BYI_TRY(byi_want_dtype(t, 0, BYI_ANY, "x"));
     BYI_TRY(byi_want_rank(t, 0, 2, "x"));
-    return byi_rule_like(t, dtype, out);
+    return byi_rule_like(t, dtype);
 }
 
 /* Count the elements of start, start + delta, ... before limit; -1 if an
@@ -483,8 +457,7 @@ static int64_t count_range(const struct byi_tensor *start,
     return n > 0 ? (int64_t)n : 0;
 }
 
-enum byoc_status byi_rule_arange(struct byi_infer *t,
-                                 const struct byi_type **out)
+enum byoc_status byi_rule_arange(struct byi_infer *t)
 {
     static const char *const names[] = {"start", "limit", "delta"};
     int64_t n = 0;
@@ -510,5 +483,5 @@ enum byoc_status byi_rule_arange(struct byi_infer *t,
     } else {
         n = byi_rule_fresh(t);
     }
-    return byi_rule_tensor(t, t->in[0]->dtype, 1, &n, out);
+    return byi_rule_tensor(t, t->in[0]->dtype, 1, &n);
 }

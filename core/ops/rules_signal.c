@@ -25,13 +25,11 @@ static enum byoc_status transform_length(const struct byi_infer *t,
     return BYOC_OK;
 }
 
-enum byoc_status byi_rule_idct8(struct byi_infer *t,
-                                const struct byi_type **out)
+enum byoc_status byi_rule_idct8(struct byi_infer *t)
 {
     const struct byi_type *x = t->in[0];
     uint32_t n = 0, axis = 0, seen = 0;
     const int64_t *axes = byi_attr_ints(t->attrs, "axes", &n);
-    BYI_TRY(byi_want_dtype(t, 0, BYI_FLOATS, "x"));
     BYI_TRY(byi_want_min_rank(t, 0, 1, "x"));
     for (uint32_t i = 0; i < n; i++) {
         BYI_TRY(byi_want_axis(t, axes[i], x->rank, &axis));
@@ -49,16 +47,15 @@ enum byoc_status byi_rule_idct8(struct byi_infer *t,
     }
     if (n == 0)
         return byi_rule_fail(t, "axes is empty, expected one or two axes");
-    return byi_rule_tensor(t, x->dtype, x->rank, x->dims, out);
+    return byi_rule_tensor(t, x->dtype, x->rank, x->dims);
 }
 
-enum byoc_status byi_rule_dft(struct byi_infer *t, const struct byi_type **out)
+enum byoc_status byi_rule_dft(struct byi_infer *t)
 {
     const struct byi_type *x = t->in[0];
     const bool half = byi_attr_int(t->attrs, "onesided") != 0;
     int64_t dims[BYI_MAX_RANK], length = 0;
     uint32_t axis = 0;
-    BYI_TRY(byi_want_dtype(t, 0, BYI_FLOATS, "x"));
     BYI_TRY(byi_want_min_rank(t, 0, 2, "x"));
     const int64_t parts = x->dims[x->rank - 1];
     if (!byi_dims_agree(parts, 1) && parts != 2)
@@ -82,5 +79,5 @@ enum byoc_status byi_rule_dft(struct byi_infer *t, const struct byi_type **out)
                  : BYI_IS_SYMBOL(length) ? byi_rule_fresh(t)
                                          : length / 2 + 1;
     dims[x->rank - 1] = 2;
-    return byi_rule_tensor(t, x->dtype, x->rank, dims, out);
+    return byi_rule_tensor(t, x->dtype, x->rank, dims);
 }

@@ -28,13 +28,11 @@ static int64_t count_remaining(const struct byi_infer *t,
     return remaining ? remaining : 1;
 }
 
-enum byoc_status byi_rule_text_normalize(struct byi_infer *t,
-                                         const struct byi_type **out)
+enum byoc_status byi_rule_text_normalize(struct byi_infer *t)
 {
     const struct byi_type *x = t->in[0];
     const struct byi_tensor *known = byi_known_value(t, 0);
     int64_t dims[] = {1, 1};
-    BYI_TRY(byi_want_dtype(t, 0, BYI_BIT(BYOC_STRING), "x"));
     BYI_TRY(byi_want_word(t, "case", "NONE|LOWER|UPPER"));
     if (x->rank != 1 && (x->rank != 2 || !byi_dims_agree(x->dims[0], 1))) {
         char text[160];
@@ -43,11 +41,10 @@ enum byoc_status byi_rule_text_normalize(struct byi_infer *t,
             byi_dims_text(text, sizeof text, x->rank, x->dims));
     }
     dims[x->rank - 1] = known ? count_remaining(t, known) : byi_rule_fresh(t);
-    return byi_rule_tensor(t, BYOC_STRING, x->rank, dims, out);
+    return byi_rule_tensor(t, BYOC_STRING, x->rank, dims);
 }
 
-enum byoc_status byi_rule_text_concatenate(struct byi_infer *t,
-                                           const struct byi_type **out)
+enum byoc_status byi_rule_text_concatenate(struct byi_infer *t)
 {
     const struct byi_type *a = t->in[0], *b = t->in[1];
     int64_t dims[BYI_MAX_RANK];
@@ -56,7 +53,7 @@ enum byoc_status byi_rule_text_concatenate(struct byi_infer *t,
     BYI_TRY(byi_want_same_dtype(t, 1, 0, "b"));
     BYI_TRY(
         byi_dims_broadcast(t, a->rank, a->dims, b->rank, b->dims, &rank, dims));
-    return byi_rule_tensor(t, BYOC_STRING, rank, dims, out);
+    return byi_rule_tensor(t, BYOC_STRING, rank, dims);
 }
 
 /* The largest number of parts that a string of x is split into. */
@@ -80,30 +77,25 @@ static int64_t count_parts(const struct byi_infer *t,
     return longest;
 }
 
-enum byoc_status byi_rule_text_split(struct byi_infer *t,
-                                     const struct byi_type **out)
+enum byoc_status byi_rule_text_split(struct byi_infer *t)
 {
     const struct byi_type *x = t->in[0];
     const struct byi_tensor *known = byi_known_value(t, 0);
-    const struct byi_type *fields[2];
     int64_t dims[BYI_MAX_RANK + 1];
-    BYI_TRY(byi_want_dtype(t, 0, BYI_BIT(BYOC_STRING), "x"));
     if (byi_attr_int(t->attrs, "maxsplit") < 0)
         return byi_rule_fail(t, "maxsplit is %lld, expected 0 or more",
                              (long long)byi_attr_int(t->attrs, "maxsplit"));
     memcpy(dims, x->dims, x->rank * sizeof *dims);
     dims[x->rank] = known ? count_parts(t, known) : byi_rule_fresh(t);
-    BYI_TRY(byi_rule_tensor(t, BYOC_STRING, x->rank + 1, dims, &fields[0]));
-    BYI_TRY(byi_rule_like(t, BYOC_I64, &fields[1]));
-    *out = byi_type_tuple(t->arena, 2, fields);
-    return BYOC_OK;
+    return byi_rule_tensors(
+        t, 2,
+        (struct byi_rule_field[]){{BYOC_STRING, x->rank + 1, dims},
+                                  {BYOC_I64, x->rank, x->dims}});
 }
 
-enum byoc_status byi_rule_text_matches(struct byi_infer *t,
-                                       const struct byi_type **out)
+enum byoc_status byi_rule_text_matches(struct byi_infer *t)
 {
-    BYI_TRY(byi_want_dtype(t, 0, BYI_BIT(BYOC_STRING), "x"));
-    return byi_rule_like(t, BYOC_BOOL, out);
+    return byi_rule_like(t, BYOC_BOOL);
 }
 
 /* Check ngram_counts, whose entry i is the index in the pool where the n-grams
@@ -148,8 +140,7 @@ static enum byoc_status check_grams(const struct byi_infer *t)
     return BYOC_OK;
 }
 
-enum byoc_status byi_rule_text_tf_idf(struct byi_infer *t,
-                                      const struct byi_type **out)
+enum byoc_status byi_rule_text_tf_idf(struct byi_infer *t)
 {
     const struct byi_type *x = t->in[0];
     const uint32_t ints = byi_attr_find(t->attrs, "pool_int64s")->n;
@@ -190,5 +181,5 @@ enum byoc_status byi_rule_text_tf_idf(struct byi_infer *t,
                              "of the %u n-grams in the pool",
                              n_weights, grams);
     const int64_t dims[] = {x->dims[0], max_index + 1};
-    return byi_rule_tensor(t, BYOC_F32, x->rank, dims + (x->rank == 1), out);
+    return byi_rule_tensor(t, BYOC_F32, x->rank, dims + (x->rank == 1));
 }

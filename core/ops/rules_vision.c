@@ -113,8 +113,7 @@ static enum byoc_status check_resize(const struct byi_infer *t)
                           "sizes (int64) or scales (float32)");
 }
 
-enum byoc_status byi_rule_resize(struct byi_infer *t,
-                                 const struct byi_type **out)
+enum byoc_status byi_rule_resize(struct byi_infer *t)
 {
     const struct byi_type *x = t->in[0];
     const struct byi_tensor *known = byi_known_value(t, 1);
@@ -141,14 +140,12 @@ enum byoc_status byi_rule_resize(struct byi_infer *t,
                 t, "axis %u is empty and would have %lld elements, expected 0",
                 i, (long long)dims[i]);
     }
-    return byi_rule_tensor(t, x->dtype, x->rank, dims, out);
+    return byi_rule_tensor(t, x->dtype, x->rank, dims);
 }
 
-enum byoc_status byi_rule_grid_sample(struct byi_infer *t,
-                                      const struct byi_type **out)
+enum byoc_status byi_rule_grid_sample(struct byi_infer *t)
 {
     const struct byi_type *x = t->in[0], *grid = t->in[1];
-    BYI_TRY(byi_want_dtype(t, 0, BYI_FLOATS, "x"));
     BYI_TRY(byi_want_dtype(t, 1, BYI_FLOATS, "grid"));
     if (x->rank != 4 && x->rank != 5)
         return byi_rule_fail(t, "x has rank %u, expected 4 or 5", x->rank);
@@ -167,17 +164,15 @@ enum byoc_status byi_rule_grid_sample(struct byi_infer *t,
     const int64_t dims[] = {byi_dim_unify(x->dims[0], grid->dims[0]),
                             x->dims[1], grid->dims[1], grid->dims[2],
                             grid->dims[3]};
-    return byi_rule_tensor(t, x->dtype, x->rank, dims, out);
+    return byi_rule_tensor(t, x->dtype, x->rank, dims);
 }
 
-enum byoc_status byi_rule_roi_align(struct byi_infer *t,
-                                    const struct byi_type **out)
+enum byoc_status byi_rule_roi_align(struct byi_infer *t)
 {
     const struct byi_type *x = t->in[0], *rois = t->in[1], *batch = t->in[2];
     const int64_t height = byi_attr_int(t->attrs, "output_height");
     const int64_t width = byi_attr_int(t->attrs, "output_width");
     const int64_t ratio = byi_attr_int(t->attrs, "sampling_ratio");
-    BYI_TRY(byi_want_dtype(t, 0, BYI_FLOATS, "x"));
     BYI_TRY(byi_want_same_dtype(t, 1, 0, "rois"));
     BYI_TRY(byi_want_rank(t, 0, 4, "x"));
     BYI_TRY(byi_want_rank(t, 1, 2, "rois"));
@@ -197,15 +192,13 @@ enum byoc_status byi_rule_roi_align(struct byi_infer *t,
                              (long long)ratio);
     const int64_t dims[] = {byi_dim_unify(rois->dims[0], batch->dims[0]),
                             x->dims[1], height, width};
-    return byi_rule_tensor(t, x->dtype, 4, dims, out);
+    return byi_rule_tensor(t, x->dtype, 4, dims);
 }
 
-enum byoc_status byi_rule_roi_pool(struct byi_infer *t,
-                                   const struct byi_type **out)
+enum byoc_status byi_rule_roi_pool(struct byi_infer *t)
 {
     const struct byi_type *x = t->in[0], *rois = t->in[1];
     const int64_t *size;
-    BYI_TRY(byi_want_dtype(t, 0, BYI_FLOATS, "x"));
     BYI_TRY(byi_want_same_dtype(t, 1, 0, "rois"));
     BYI_TRY(byi_want_rank(t, 0, 4, "x"));
     BYI_TRY(byi_want_rank(t, 1, 2, "rois"));
@@ -216,7 +209,7 @@ enum byoc_status byi_rule_roi_pool(struct byi_infer *t,
                              "index and two corners",
                              (long long)rois->dims[1]);
     const int64_t dims[] = {rois->dims[0], x->dims[1], size[0], size[1]};
-    return byi_rule_tensor(t, x->dtype, 4, dims, out);
+    return byi_rule_tensor(t, x->dtype, 4, dims);
 }
 
 /* The most rows that nms can have: for each class of each batch element,
@@ -232,7 +225,7 @@ static int64_t count_boxes(const struct byi_infer *t, int64_t per_class)
 
 /* Only the kernel finds the number of rows, even if boxes and scores are known.
  */
-enum byoc_status byi_rule_nms(struct byi_infer *t, const struct byi_type **out)
+enum byoc_status byi_rule_nms(struct byi_infer *t)
 {
     static const char *const names[] = {"boxes", "scores", "max per class",
                                         "iou threshold", "score threshold"};
@@ -267,5 +260,5 @@ enum byoc_status byi_rule_nms(struct byi_infer *t, const struct byi_type **out)
         dims[0] = count_boxes(t, per_class);
     else
         dims[0] = byi_rule_fresh(t);
-    return byi_rule_tensor(t, BYOC_I64, 2, dims, out);
+    return byi_rule_tensor(t, BYOC_I64, 2, dims);
 }
