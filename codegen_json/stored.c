@@ -28,26 +28,12 @@ static uint64_t plain_bytes(const struct byi_const *c)
 
 /* --- 16 bits -------------------------------------------------------------- */
 
-static uint16_t narrow_bits(float x, enum byoc_dtype dtype)
-{
-    return dtype == BYOC_F16 ? byi_f32_to_f16(x) : byi_f32_to_bf16(x);
-}
-
-static float float_at(const struct byi_const *c, uint64_t i)
-{
-    float x; /* constants of a mapped model may be unaligned */
-    memcpy(&x, (const char *)c->data + i * sizeof x, sizeof x);
-    return x;
-}
-
 /* Whether the narrower type `store` has all values of a float32 constant. */
 static bool has_values(const struct byi_const *c, enum byoc_dtype store)
 {
     for (uint64_t i = 0; i < c->bytes / sizeof(float); i++) {
-        const float x = float_at(c, i);
-        const uint16_t bits = narrow_bits(x, store);
-        const float widened =
-            store == BYOC_F16 ? byi_f16_to_f32(bits) : byi_bf16_to_f32(bits);
+        const float x = byi_float_at(c->data, (int64_t)i);
+        const float widened = byi_half_to_f32(byi_f32_to_half(x, store), store);
         if (memcmp(&x, &widened, sizeof x) != 0)
             return false;
     }
@@ -60,7 +46,7 @@ static const void *narrow_copy(const struct byi_const *c, enum byoc_dtype dtype,
     const uint64_t n = c->bytes / sizeof(float);
     uint16_t *to = byi_arena_alloc(arena, n * sizeof *to);
     for (uint64_t i = 0; i < n; i++)
-        to[i] = narrow_bits(float_at(c, i), dtype);
+        to[i] = byi_f32_to_half(byi_float_at(c->data, (int64_t)i), dtype);
     return to;
 }
 

@@ -98,8 +98,7 @@ static void widen_half(const struct byi_plan_const *c, float *to)
     const int64_t n = byi_elements(c->view.rank, c->view.dims);
     const uint16_t *from = c->narrow;
     for (int64_t i = 0; i < n; i++)
-        to[i] = c->stored == BYOC_F16 ? byi_f16_to_f32(from[i])
-                                      : byi_bf16_to_f32(from[i]);
+        to[i] = byi_half_to_f32(from[i], c->stored);
 }
 
 /* The input and result of widening a list of constants. */

@@ -77,8 +77,8 @@ static void set_error(const struct error_sums *s,
 
 static float round_weight(float w, enum narrow_form form)
 {
-    return form == FORM_FP16 ? byi_f16_to_f32(byi_f32_to_f16(w))
-                             : byi_bf16_to_f32(byi_f32_to_bf16(w));
+    const enum byoc_dtype dtype = form == FORM_FP16 ? BYOC_F16 : BYOC_BF16;
+    return byi_half_to_f32(byi_f32_to_half(w, dtype), dtype);
 }
 
 static bool is_16_bit(enum narrow_form form)

@@ -89,15 +89,6 @@ bool byi_rw_is_value(const struct byi_rewrite *rw, byi_id id, double value);
 bool byi_rw_ints(const struct byi_rewrite *rw, byi_id id, int64_t *values,
                  uint32_t max, uint32_t *n);
 
-/* Returns element i of float32 numbers in the mapped model file, which may be
- * unaligned. */
-static inline float byi_float_at(const void *at, int64_t i)
-{
-    float x;
-    memcpy(&x, (const char *)at + i * (int64_t)sizeof x, sizeof x);
-    return x;
-}
-
 /* --- emitting. BYI_NO_ID operands or a type error return BYI_NO_ID -------- */
 
 /* Emit a call with n operands; attributes that are not given have their

@@ -62,24 +62,14 @@ static bool is_float32(const struct byi_node *node)
 
 /* --- constants ------------------------------------------------------------ */
 
-static uint16_t narrow_bits(float x, enum byoc_dtype dtype)
-{
-    return dtype == BYOC_F16 ? byi_f32_to_f16(x) : byi_f32_to_bf16(x);
-}
-
-static float round_to(float x, enum byoc_dtype dtype)
-{
-    const uint16_t bits = narrow_bits(x, dtype);
-    return dtype == BYOC_F16 ? byi_f16_to_f32(bits) : byi_bf16_to_f32(bits);
-}
-
 /* Whether the type holds a constant: no finite number becomes infinite, and a
  * single number, such as an epsilon, does not become 0. */
 static bool holds(const struct byi_tensor *view, enum byoc_dtype dtype)
 {
     const int64_t n = byi_elements(view->rank, view->dims);
     for (int64_t i = 0; i < n; i++) {
-        const float x = byi_float_at(view->data, i), y = round_to(x, dtype);
+        const float x = byi_float_at(view->data, i);
+        const float y = byi_half_to_f32(byi_f32_to_half(x, dtype), dtype);
         if ((isfinite(x) && !isfinite(y)) || (n == 1 && x != 0 && y == 0))
             return false;
     }
@@ -104,7 +94,7 @@ static bool narrow_constant(struct precision_pass *p, uint32_t index,
         return false;
     uint16_t *to = t.data;
     for (int64_t i = 0; i < n; i++)
-        to[i] = narrow_bits(byi_float_at(view->data, i), p->dtype);
+        to[i] = byi_f32_to_half(byi_float_at(view->data, i), p->dtype);
     *narrow = byi_const_add(p->m, type, to, true);
     byi_index_add(&p->places, index, p->constants.n);
     BYI_PUSH(&p->constants, ((struct narrow_constant){index, *narrow}));

@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 
 #include <byoc/runtime.h>
 
@@ -307,6 +308,17 @@ float byi_f16_to_f32(uint16_t bits);
 uint16_t byi_f32_to_f16(float value); /* nearest even */
 float byi_bf16_to_f32(uint16_t bits);
 uint16_t byi_f32_to_bf16(float value); /* nearest even */
+/* The same for `dtype`, float16 or bfloat16. */
+float byi_half_to_f32(uint16_t bits, enum byoc_dtype dtype);
+uint16_t byi_f32_to_half(float value, enum byoc_dtype dtype);
+/* Returns element i of float32 numbers that may be unaligned, as in a mapped
+ * model file. */
+static inline float byi_float_at(const void *at, int64_t i)
+{
+    float x;
+    memcpy(&x, (const char *)at + i * (int64_t)sizeof x, sizeof x);
+    return x;
+}
 
 /* --- narrow.c ------------------------------------------------------------- */
 

@@ -206,3 +206,13 @@ uint16_t byi_f32_to_bf16(float value)
         return (uint16_t)(bits >> 16 | 0x40);
     return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
+
+float byi_half_to_f32(uint16_t bits, enum byoc_dtype dtype)
+{
+    return dtype == BYOC_F16 ? byi_f16_to_f32(bits) : byi_bf16_to_f32(bits);
+}
+
+uint16_t byi_f32_to_half(float value, enum byoc_dtype dtype)
+{
+    return dtype == BYOC_F16 ? byi_f32_to_f16(value) : byi_f32_to_bf16(value);
+}
