@@ -190,28 +190,12 @@ static const char *user_attr_kind(const struct byoc_attr *user_attr)
                                : "no value";
 }
 
-static const char *expected_kind(enum byi_attr_kind kind)
-{
-    switch (kind) {
-    case BYI_ATTR_INT:
-        return "an integer";
-    case BYI_ATTR_BOOL:
-        return "the integer 0 or 1";
-    case BYI_ATTR_FLOAT:
-        return "a float";
-    case BYI_ATTR_STRING:
-        return "a string";
-    case BYI_ATTR_DTYPE:
-        return "a dtype's name";
-    case BYI_ATTR_INTS:
-        return "integers";
-    case BYI_ATTR_FLOATS:
-        return "floats";
-    case BYI_ATTR_STRINGS:
-        return "strings";
-    }
-    byi_unreachable();
-}
+static const char *const expected_kinds[] = {
+    [BYI_ATTR_INT] = "an integer",       [BYI_ATTR_BOOL] = "the integer 0 or 1",
+    [BYI_ATTR_FLOAT] = "a float",        [BYI_ATTR_STRING] = "a string",
+    [BYI_ATTR_DTYPE] = "a dtype's name", [BYI_ATTR_INTS] = "integers",
+    [BYI_ATTR_FLOATS] = "floats",        [BYI_ATTR_STRINGS] = "strings",
+};
 
 static byoc_node emit_call(struct byoc_rewriter *rewriter, const char *name,
                            const byoc_node *args, uint32_t n,
@@ -238,11 +222,10 @@ static byoc_node emit_call(struct byoc_rewriter *rewriter, const char *name,
         if (def && read_attr(def, &user_attrs[i], s->rw->m->arena, &attrs[i]))
             continue;
         if (def)
-            RECORD_FAULT(s,
-                         "a rule gives %s to the attribute '%s' of '%s', "
-                         "expected %s",
-                         user_attr_kind(&user_attrs[i]), def->name, name,
-                         expected_kind(def->kind));
+            RECORD_FAULT(
+                s, "a rule gives %s to the attribute '%s' of '%s', expected %s",
+                user_attr_kind(&user_attrs[i]), def->name, name,
+                expected_kinds[def->kind]);
         else
             RECORD_FAULT(s,
                          "a rule gives '%s' the attribute '%s', expected an "
