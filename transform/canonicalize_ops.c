@@ -438,14 +438,5 @@ static const struct byi_row rows[] = {
 };
 /* clang-format on */
 
-static const struct byi_compiled_rows *_Atomic compiled;
-static const struct byi_row_table table = {rows, BYI_COUNT(rows), &compiled};
-
-const struct byi_pass byi_pass_canonicalize_ops = {
-    .name = "CanonicalizeOps",
-    .summary = "rewrite to canonical forms, so that patterns match",
-    .opt_level = 0,
-    .data = &table,
-    .prepare = byi_rows_prepare,
-    .run_func = byi_rows_run,
-};
+BYI_ROWS_PASS(canonicalize_ops, "CanonicalizeOps", 0,
+              "rewrite to canonical forms, so that patterns match", rows)

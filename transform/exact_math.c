@@ -33,12 +33,5 @@ static byi_id widen(struct byi_rewrite *rw, byi_id at)
     return cast(rw, byi_rw_again(rw, at, &x), BYOC_F32);
 }
 
-static const struct byi_rule rules[] = {{BYI_OP_NONE, widen}, {0}};
-
-const struct byi_pass byi_pass_exact_math = {
-    .name = "ExactMath",
-    .summary = "compute functions of float32 in float64",
-    .opt_level = 3,
-    .data = rules,
-    .run_func = byi_rules_run,
-};
+BYI_RULES_PASS(exact_math, "ExactMath", 3,
+               "compute functions of float32 in float64", {BYI_OP_NONE, widen})

@@ -643,39 +643,21 @@ static byi_id scale_sums(struct byi_rewrite *rw, byi_id at)
     return BYI_NO_ID;
 }
 
-static const struct byi_rule rules[] = {
-    {BYI_OP_NN_CONV1D, rewrite_float_product},
-    {BYI_OP_NN_CONV2D, rewrite_float_product},
-    {BYI_OP_NN_CONV3D, rewrite_float_product},
-    {BYI_OP_NN_DENSE, rewrite_float_product},
-    {BYI_OP_NN_MATMUL, rewrite_float_product},
-    {BYI_OP_NN_CONV1D, rewrite_int32_product},
-    {BYI_OP_NN_CONV2D, rewrite_int32_product},
-    {BYI_OP_NN_CONV3D, rewrite_int32_product},
-    {BYI_OP_NN_MATMUL, rewrite_int32_product},
-    {BYI_OP_MULTIPLY, scale_sums},
-    {BYI_OP_QUANTIZE, requantize_product},
-    {BYI_OP_QUANTIZE, select_integers},
-    {0},
-};
+BYI_RULES_PASS(fake_quantization_to_integer, "FakeQuantizationToInteger", 1,
+               "replace products of dequantised numbers by 8-bit products",
+               {BYI_OP_NN_CONV1D, rewrite_float_product},
+               {BYI_OP_NN_CONV2D, rewrite_float_product},
+               {BYI_OP_NN_CONV3D, rewrite_float_product},
+               {BYI_OP_NN_DENSE, rewrite_float_product},
+               {BYI_OP_NN_MATMUL, rewrite_float_product},
+               {BYI_OP_NN_CONV1D, rewrite_int32_product},
+               {BYI_OP_NN_CONV2D, rewrite_int32_product},
+               {BYI_OP_NN_CONV3D, rewrite_int32_product},
+               {BYI_OP_NN_MATMUL, rewrite_int32_product},
+               {BYI_OP_MULTIPLY, scale_sums},
+               {BYI_OP_QUANTIZE, requantize_product},
+               {BYI_OP_QUANTIZE, select_integers})
 
-const struct byi_pass byi_pass_fake_quantization_to_integer = {
-    .name = "FakeQuantizationToInteger",
-    .summary = "replace products of dequantised numbers by 8-bit products",
-    .opt_level = 1,
-    .data = rules,
-    .run_func = byi_rules_run,
-};
-
-static const struct byi_rule scale_rules[] = {
-    {BYI_OP_MULTIPLY, scale_sums},
-    {0},
-};
-
-const struct byi_pass byi_pass_scale_integer_products = {
-    .name = "ScaleIntegerProducts",
-    .summary = "fold the scale of the sums into products of 8-bit integers",
-    .opt_level = 1,
-    .data = scale_rules,
-    .run_func = byi_rules_run,
-};
+BYI_RULES_PASS(scale_integer_products, "ScaleIntegerProducts", 1,
+               "fold the scale of the sums into products of 8-bit integers",
+               {BYI_OP_MULTIPLY, scale_sums})

@@ -159,16 +159,7 @@ static byi_id fold_take(struct byi_rewrite *rw, byi_id at)
 
 /* --- the pass ------------------------------------------------------------- */
 
-static const struct byi_rule rules[] = {
-    {BYI_OP_NN_DENSE, fold_product},
-    {BYI_OP_NN_MATMUL, fold_product},
-    {BYI_OP_TAKE, fold_take},
-    {0},
-};
-
-const struct byi_pass byi_pass_fold_code_blocks = {
-    .name = "FoldCodeBlocks",
-    .summary = "read weights that were quantised by blocks as codes",
-    .data = rules,
-    .run_func = byi_rules_run,
-};
+BYI_RULES_PASS(fold_code_blocks, "FoldCodeBlocks", 0,
+               "read weights that were quantised by blocks as codes",
+               {BYI_OP_NN_DENSE, fold_product},
+               {BYI_OP_NN_MATMUL, fold_product}, {BYI_OP_TAKE, fold_take})

@@ -233,15 +233,6 @@ static byi_id from_product(struct byi_rewrite *rw, byi_id at)
     return emit(rw, at, &m);
 }
 
-static const struct byi_rule rules[] = {
-    {BYI_OP_NN_MATMUL, from_product},
-    {0},
-};
-
-const struct byi_pass byi_pass_fuse_attention = {
-    .name = "FuseAttention",
-    .summary = "replace products and softmax of attention by one operator",
-    .opt_level = 1,
-    .data = rules,
-    .run_func = byi_rules_run,
-};
+BYI_RULES_PASS(fuse_attention, "FuseAttention", 1,
+               "replace products and softmax of attention by one operator",
+               {BYI_OP_NN_MATMUL, from_product})

@@ -83,16 +83,7 @@ static byi_id rewrite_dense(struct byi_rewrite *rw, byi_id at)
                : BYI_NO_ID;
 }
 
-static const struct byi_rule rules[] = {
-    {BYI_OP_NN_MATMUL, rewrite_matmul},
-    {BYI_OP_NN_DENSE, rewrite_dense},
-    {0},
-};
-
-const struct byi_pass byi_pass_inverse_dct = {
-    .name = "InverseDct",
-    .summary = "replace products with the 8-point DCT's basis by inverse DCTs",
-    .opt_level = 1,
-    .data = rules,
-    .run_func = byi_rules_run,
-};
+BYI_RULES_PASS(inverse_dct, "InverseDct", 1,
+               "replace products with the 8-point DCT's basis by inverse DCTs",
+               {BYI_OP_NN_MATMUL, rewrite_matmul},
+               {BYI_OP_NN_DENSE, rewrite_dense})

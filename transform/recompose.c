@@ -100,14 +100,5 @@ static const struct byi_row rows[] = {
 };
 /* clang-format on */
 
-static const struct byi_compiled_rows *_Atomic compiled;
-static const struct byi_row_table table = {rows, BYI_COUNT(rows), &compiled};
-
-const struct byi_pass byi_pass_recompose = {
-    .name = "Recompose",
-    .summary = "recognise operators that exporters decomposed",
-    .opt_level = 1,
-    .data = &table,
-    .prepare = byi_rows_prepare,
-    .run_func = byi_rows_run,
-};
+BYI_ROWS_PASS(recompose, "Recompose", 1,
+              "recognise operators that exporters decomposed", rows)

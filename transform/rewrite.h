@@ -52,6 +52,15 @@ enum byoc_status byi_rules_run(struct byi_module *m, uint32_t func,
                                struct byi_pass_context *ctx,
                                struct byi_arena *scratch,
                                struct byoc_error *err);
+/* Define byi_pass_ID, the pass `name_` of an optimisation level with the given
+ * rules, which need no state. */
+#define BYI_RULES_PASS(id, name_, level, summary_, ...)                        \
+    const struct byi_pass byi_pass_##id = {                                    \
+        .name = (name_),                                                       \
+        .summary = (summary_),                                                 \
+        .opt_level = (level),                                                  \
+        .data = (const struct byi_rule[]){__VA_ARGS__, {0}},                   \
+        .run_func = byi_rules_run};
 /* Drop the nodes of f that its result does not need, except parameters. The ids
  * of the remaining nodes change. */
 void byi_sweep(struct byi_module *m, struct byi_func *f,

@@ -84,6 +84,20 @@ enum byoc_status byi_rows_run(struct byi_module *m, uint32_t func,
                               struct byi_arena *scratch,
                               struct byoc_error *err);
 
+/* Define byi_pass_ID, the pass `name_` of an optimisation level with these
+ * rows.
+ */
+#define BYI_ROWS_PASS(id, name_, level, summary_, rows)                        \
+    static const struct byi_compiled_rows *_Atomic compiled;                   \
+    static const struct byi_row_table table = {rows, BYI_COUNT(rows),          \
+                                               &compiled};                     \
+    const struct byi_pass byi_pass_##id = {.name = (name_),                    \
+                                           .summary = (summary_),              \
+                                           .opt_level = (level),               \
+                                           .data = &table,                     \
+                                           .prepare = byi_rows_prepare,        \
+                                           .run_func = byi_rows_run};
+
 /* --- for conditions ------------------------------------------------------- */
 
 /* Returns the value that the pattern binds to that name, or BYI_NO_ID if it

@@ -268,14 +268,5 @@ static const struct byi_row rows[] = {
 };
 /* clang-format on */
 
-static const struct byi_compiled_rows *_Atomic compiled;
-static const struct byi_row_table table = {rows, BYI_COUNT(rows), &compiled};
-
-const struct byi_pass byi_pass_simplify_expr = {
-    .name = "SimplifyExpr",
-    .summary = "drop arithmetic and data movement without effect",
-    .opt_level = 1,
-    .data = &table,
-    .prepare = byi_rows_prepare,
-    .run_func = byi_rows_run,
-};
+BYI_ROWS_PASS(simplify_expr, "SimplifyExpr", 1,
+              "drop arithmetic and data movement without effect", rows)

@@ -301,14 +301,5 @@ static const struct byi_row rows[] = {
 };
 /* clang-format on */
 
-static const struct byi_compiled_rows *_Atomic compiled;
-static const struct byi_row_table table = {rows, BYI_COUNT(rows), &compiled};
-
-const struct byi_pass byi_pass_simplify_inference = {
-    .name = "SimplifyInference",
-    .summary = "fold batch norms, scales and shifts into weights",
-    .opt_level = 0,
-    .data = &table,
-    .prepare = byi_rows_prepare,
-    .run_func = byi_rows_run,
-};
+BYI_ROWS_PASS(simplify_inference, "SimplifyInference", 0,
+              "fold batch norms, scales and shifts into weights", rows)

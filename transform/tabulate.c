@@ -133,15 +133,6 @@ static byi_id tabulate(struct byi_rewrite *rw, byi_id at)
     return byi_rw_op2(rw, BYI_OP_LOOKUP, x, byi_rw_const(rw, type, &table));
 }
 
-static const struct byi_rule rules[] = {
-    {BYI_OP_QUANTIZE, tabulate},
-    {0},
-};
-
-const struct byi_pass byi_pass_tabulate = {
-    .name = "Tabulate",
-    .summary = "replace functions from 8 bits to 8 bits by look-up tables",
-    .opt_level = 1,
-    .data = rules,
-    .run_func = byi_rules_run,
-};
+BYI_RULES_PASS(tabulate, "Tabulate", 1,
+               "replace functions from 8 bits to 8 bits by look-up tables",
+               {BYI_OP_QUANTIZE, tabulate})
