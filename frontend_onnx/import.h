@@ -616,6 +616,11 @@ struct byi_onnx_table {
 /* clang-format off */
 #define BYI_ONNX_TABLES(X)                                                     \
     X(onnx_element) X(onnx_window) X(onnx_patches) X(onnx_linear) X(onnx_norm) \
+/* Define byi_NAME, the table of the given rows. */
+#define BYI_ONNX_ROWS(name, domain, ...)                                       \
+    static const struct byi_onnx_op name##_rows[] = {__VA_ARGS__};             \
+    const struct byi_onnx_table byi_##name = {domain, name##_rows,             \
+                                              BYI_COUNT(name##_rows)};
     X(onnx_reduce) X(onnx_shape) X(onnx_index) X(onnx_make) X(onnx_image)      \
     X(onnx_quant) X(onnx_loss) X(onnx_sequence) X(onnx_control) X(onnx_signal) \
     X(onnx_random) X(onnx_text) X(onnx_list) X(onnx_attention) X(onnx_rotary)  \

@@ -718,18 +718,11 @@ static void convert_standard(struct byi_import *o)
 }
 
 /* clang-format off */
-static const struct byi_onnx_op standard[] = {
+BYI_ONNX_ROWS(onnx_attention, BYI_ONNX,
     {"Attention", 23, 3, 6, convert_standard, BYI_OP_NONE},
-    {"Attention", 24, 3, 7, convert_standard, BYI_OP_NONE},
-};
-static const struct byi_onnx_op rows[] = {
+    {"Attention", 24, 3, 7, convert_standard, BYI_OP_NONE})
+BYI_ONNX_ROWS(microsoft_attention, BYI_MICROSOFT,
     {"Attention", 1, 2, 7, convert_attention, BYI_OP_NONE},
     {"MultiHeadAttention", 1, 1, 10, convert_multi_head, BYI_OP_NONE},
-    {"QAttention", 1, 5, 9, convert_quantized_attention, BYI_OP_NONE},
-};
+    {"QAttention", 1, 5, 9, convert_quantized_attention, BYI_OP_NONE})
 /* clang-format on */
-
-const struct byi_onnx_table byi_onnx_attention = {BYI_ONNX, standard,
-                                                  BYI_COUNT(standard)};
-const struct byi_onnx_table byi_microsoft_attention = {BYI_MICROSOFT, rows,
-                                                       BYI_COUNT(rows)};

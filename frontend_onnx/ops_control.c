@@ -489,12 +489,7 @@ static void convert_scan_8(struct byi_import *o)
     }
 }
 
-static const struct byi_onnx_op rows[] = {
-    {"If", 1, 1, 1, convert_if, 0},
-    {"Loop", 1, 0, BYI_MAX_ARGS / 2, convert_loop, 0},
-    {"Scan", 8, 0, BYI_MAX_ARGS / 2, convert_scan_8, 0},
-    {"Scan", 9, 1, BYI_MAX_ARGS / 2, convert_scan, 0},
-};
-
-const struct byi_onnx_table byi_onnx_control = {BYI_ONNX, rows,
-                                                BYI_COUNT(rows)};
+BYI_ONNX_ROWS(onnx_control, BYI_ONNX, {"If", 1, 1, 1, convert_if, 0},
+              {"Loop", 1, 0, BYI_MAX_ARGS / 2, convert_loop, 0},
+              {"Scan", 8, 0, BYI_MAX_ARGS / 2, convert_scan_8, 0},
+              {"Scan", 9, 1, BYI_MAX_ARGS / 2, convert_scan, 0})

@@ -401,7 +401,7 @@ static void convert_bias_gelu(struct byi_import *o)
 #define SAME byi_import_convert_same
 
 /* clang-format off */
-static const struct byi_onnx_op rows[] = {
+BYI_ONNX_ROWS(onnx_element, BYI_ONNX,
     {"Abs", 1, 1, 1, SAME, BYI_OP_ABS},
     {"Acos", 7, 1, 1, SAME, BYI_OP_ACOS},
     {"Acosh", 9, 1, 1, SAME, BYI_OP_ACOSH},
@@ -489,21 +489,12 @@ static const struct byi_onnx_op rows[] = {
     {"ThresholdedRelu", 10, 1, 1, SAME, BYI_OP_NN_THRESHOLDED_RELU},
     {"Where", 9, 3, 3, SAME, BYI_OP_WHERE},
     {"Xor", 1, 2, 2, convert_binary_old, BYI_OP_LOGICAL_XOR},
-    {"Xor", 7, 2, 2, SAME, BYI_OP_LOGICAL_XOR},
-};
-/* clang-format on */
+    {"Xor", 7, 2, 2, SAME, BYI_OP_LOGICAL_XOR})
 
-/* clang-format off */
-static const struct byi_onnx_op microsoft[] = {
+BYI_ONNX_ROWS(microsoft_element, BYI_MICROSOFT,
     {"BiasAdd", 1, 3, 3, convert_chain, BYI_OP_ADD},
     {"BiasGelu", 1, 2, 2, convert_bias_gelu, BYI_OP_NN_GELU},
     {"FastGelu", 1, 1, 2, convert_bias_gelu, BYI_OP_NN_GELU},
     {"Gelu", 1, 1, 1, SAME, BYI_OP_NN_GELU},
-    {"QuickGelu", 1, 1, 1, convert_swish, BYI_OP_NONE},
-};
+    {"QuickGelu", 1, 1, 1, convert_swish, BYI_OP_NONE})
 /* clang-format on */
-
-const struct byi_onnx_table byi_microsoft_element = {BYI_MICROSOFT, microsoft,
-                                                     BYI_COUNT(microsoft)};
-const struct byi_onnx_table byi_onnx_element = {BYI_ONNX, rows,
-                                                BYI_COUNT(rows)};

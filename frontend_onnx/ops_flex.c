@@ -100,10 +100,6 @@ static void convert_flex(struct byi_import *o)
 }
 
 /* clang-format off */
-static const struct byi_onnx_op preview[] = {
-    {"FlexAttention", 1, 3, 3, convert_flex, BYI_OP_NONE},
-};
+BYI_ONNX_ROWS(preview_attention, BYI_PREVIEW,
+    {"FlexAttention", 1, 3, 3, convert_flex, BYI_OP_NONE})
 /* clang-format on */
-
-const struct byi_onnx_table byi_preview_attention = {BYI_PREVIEW, preview,
-                                                     BYI_COUNT(preview)};

@@ -340,10 +340,6 @@ static void convert_grouped(struct byi_import *o)
 }
 
 /* clang-format off */
-static const struct byi_onnx_op rows[] = {
-    {"GroupQueryAttention", 1, 1, 16, convert_grouped, BYI_OP_NONE},
-};
+BYI_ONNX_ROWS(microsoft_grouped, BYI_MICROSOFT,
+    {"GroupQueryAttention", 1, 1, 16, convert_grouped, BYI_OP_NONE})
 /* clang-format on */
-
-const struct byi_onnx_table byi_microsoft_grouped = {BYI_MICROSOFT, rows,
-                                                     BYI_COUNT(rows)};

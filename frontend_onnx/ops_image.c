@@ -558,7 +558,7 @@ static void convert_nms(struct byi_import *o)
 
 #define SAME byi_import_convert_same
 /* clang-format off */
-static const struct byi_onnx_op rows[] = {
+BYI_ONNX_ROWS(onnx_image, BYI_ONNX,
     {"AffineGrid", 20, 2, 2, convert_affine_grid, BYI_OP_NONE},
     {"Crop", 1, 1, 1, convert_crop, BYI_OP_NONE},
     {"GridSample", 16, 2, 2, convert_grid_sample, BYI_OP_NONE},
@@ -571,8 +571,5 @@ static const struct byi_onnx_op rows[] = {
     {"RoiAlign", 16, 3, 3, SAME, BYI_OP_ROI_ALIGN},
     {"Upsample", 1, 1, 1, convert_upsample_1, BYI_OP_NONE},
     {"Upsample", 7, 1, 1, convert_upsample_7, BYI_OP_NONE},
-    {"Upsample", 9, 2, 2, convert_upsample_9, BYI_OP_NONE},
-};
+    {"Upsample", 9, 2, 2, convert_upsample_9, BYI_OP_NONE})
 /* clang-format on */
-
-const struct byi_onnx_table byi_onnx_image = {BYI_ONNX, rows, BYI_COUNT(rows)};

@@ -173,7 +173,7 @@ static void convert_tensor_scatter(struct byi_import *o)
 
 #define SAME byi_import_convert_same
 /* clang-format off */
-static const struct byi_onnx_op rows[] = {
+BYI_ONNX_ROWS(onnx_index, BYI_ONNX,
     {"Compress", 9, 2, 2, convert_compress, BYI_OP_NONE},
     {"CumProd", 26, 2, 2, convert_cumulative, BYI_OP_NONE},
     {"CumSum", 11, 2, 2, convert_cumulative, BYI_OP_NONE},
@@ -190,8 +190,5 @@ static const struct byi_onnx_op rows[] = {
     {"TopK", 1, 1, 1, convert_topk_1, BYI_OP_NONE},
     {"TopK", 10, 2, 2, convert_topk, BYI_OP_NONE},
     {"Trilu", 14, 1, 2, convert_trilu, BYI_OP_NONE},
-    {"Unique", 11, 1, 1, convert_unique, BYI_OP_NONE},
-};
+    {"Unique", 11, 1, 1, convert_unique, BYI_OP_NONE})
 /* clang-format on */
-
-const struct byi_onnx_table byi_onnx_index = {BYI_ONNX, rows, BYI_COUNT(rows)};

@@ -123,24 +123,16 @@ static void convert_cdist(struct byi_import *o)
 }
 
 /* clang-format off */
-static const struct byi_onnx_op rows[] = {
+BYI_ONNX_ROWS(onnx_linear, BYI_ONNX,
     {"Einsum", 12, 1, BYI_MAX_ARGS, byi_import_convert_same, BYI_OP_EINSUM},
     {"Det", 11, 1, 1, byi_import_convert_same, BYI_OP_DET},
     {"Gemm", 1, 3, 3, convert_gemm, BYI_OP_NONE},
     {"Gemm", 11, 2, 3, convert_gemm, BYI_OP_NONE},
-    {"MatMul", 1, 2, 2, byi_import_convert_same, BYI_OP_NN_MATMUL},
-};
-/* clang-format on */
+    {"MatMul", 1, 2, 2, byi_import_convert_same, BYI_OP_NN_MATMUL})
 
-/* clang-format off */
-static const struct byi_onnx_op microsoft[] = {
+BYI_ONNX_ROWS(microsoft_linear, BYI_MICROSOFT,
     {"CDist", 1, 2, 2, convert_cdist, BYI_OP_NONE},
     {"FusedGemm", 1, 2, 3, convert_fused_gemm, BYI_OP_NONE},
     {"FusedMatMul", 1, 2, 2, convert_fused_matmul, BYI_OP_NONE},
-    {"TransposeMatMul", 1, 2, 2, convert_fused_matmul, BYI_OP_NONE},
-};
+    {"TransposeMatMul", 1, 2, 2, convert_fused_matmul, BYI_OP_NONE})
 /* clang-format on */
-
-const struct byi_onnx_table byi_microsoft_linear = {BYI_MICROSOFT, microsoft,
-                                                    BYI_COUNT(microsoft)};
-const struct byi_onnx_table byi_onnx_linear = {BYI_ONNX, rows, BYI_COUNT(rows)};

@@ -144,7 +144,7 @@ static void convert_map(struct byi_import *o)
 
 #define SAME byi_import_convert_same
 /* clang-format off */
-static const struct byi_onnx_op rows[] = {
+BYI_ONNX_ROWS(onnx_list, BYI_ONNX,
     {"ConcatFromSequence", 11, 1, 1, convert_concat, BYI_OP_NONE},
     {"Optional", 15, 0, 1, convert_optional, BYI_OP_NONE},
     {"OptionalGetElement", 15, 1, 1, convert_get, BYI_OP_NONE},
@@ -156,8 +156,5 @@ static const struct byi_onnx_op rows[] = {
     {"SequenceInsert", 11, 2, 3, SAME, BYI_OP_SEQ_INSERT},
     {"SequenceLength", 11, 1, 1, SAME, BYI_OP_SEQ_LENGTH},
     {"SequenceMap", 17, 1, BYI_MAX_ARGS / 2, convert_map, BYI_OP_NONE},
-    {"SplitToSequence", 11, 1, 2, SAME, BYI_OP_SEQ_SPLIT},
-};
+    {"SplitToSequence", 11, 1, 2, SAME, BYI_OP_SEQ_SPLIT})
 /* clang-format on */
-
-const struct byi_onnx_table byi_onnx_list = {BYI_ONNX, rows, BYI_COUNT(rows)};

@@ -110,10 +110,7 @@ static void convert_cross_entropy(struct byi_import *o)
 }
 
 /* clang-format off */
-static const struct byi_onnx_op rows[] = {
+BYI_ONNX_ROWS(onnx_loss, BYI_ONNX,
     {"NegativeLogLikelihoodLoss", 12, 2, 3, convert_nll, BYI_OP_NONE},
-    {"SoftmaxCrossEntropyLoss", 12, 2, 3, convert_cross_entropy, BYI_OP_NONE},
-};
+    {"SoftmaxCrossEntropyLoss", 12, 2, 3, convert_cross_entropy, BYI_OP_NONE})
 /* clang-format on */
-
-const struct byi_onnx_table byi_onnx_loss = {BYI_ONNX, rows, BYI_COUNT(rows)};

@@ -156,14 +156,11 @@ byi_id byi_import_arange(struct byi_import *o, byi_id start, byi_id end)
 
 #define SAME byi_import_convert_same
 /* clang-format off */
-static const struct byi_onnx_op rows[] = {
+BYI_ONNX_ROWS(onnx_make, BYI_ONNX,
     {"Constant", 1, 0, 0, convert_constant, BYI_OP_NONE},
     {"ConstantOfShape", 9, 1, 1, convert_constant_of_shape, BYI_OP_NONE},
     {"EyeLike", 9, 1, 1, convert_eye_like, BYI_OP_NONE},
     {"Range", 11, 3, 3, SAME, BYI_OP_ARANGE},
     {"Shape", 1, 1, 1, SAME, BYI_OP_SHAPE_OF},
-    {"Size", 1, 1, 1, SAME, BYI_OP_SIZE_OF},
-};
+    {"Size", 1, 1, 1, SAME, BYI_OP_SIZE_OF})
 /* clang-format on */
-
-const struct byi_onnx_table byi_onnx_make = {BYI_ONNX, rows, BYI_COUNT(rows)};

@@ -233,11 +233,8 @@ static void convert_cast_map(struct byi_import *o)
 }
 
 /* clang-format off */
-static const struct byi_onnx_op rows[] = {
+BYI_ONNX_ROWS(ml_map, BYI_ML,
     {"CastMap", 1, 1, 1, convert_cast_map, BYI_OP_NONE},
     {"DictVectorizer", 1, 1, 1, convert_dict_vectorizer, BYI_OP_NONE},
-    {"ZipMap", 1, 1, 1, convert_zip_map, BYI_OP_NONE},
-};
+    {"ZipMap", 1, 1, 1, convert_zip_map, BYI_OP_NONE})
 /* clang-format on */
-
-const struct byi_onnx_table byi_ml_map = {BYI_ML, rows, BYI_COUNT(rows)};

@@ -542,7 +542,7 @@ static void convert_linear_classifier(struct byi_import *o)
 }
 
 /* clang-format off */
-static const struct byi_onnx_op rows[] = {
+BYI_ONNX_ROWS(ml_linear, BYI_ML,
     {"ArrayFeatureExtractor", 1, 2, 2, convert_array_feature, BYI_OP_NONE},
     {"Binarizer", 1, 1, 1, convert_binarizer, BYI_OP_NONE},
     {"CategoryMapper", 1, 1, 1, convert_category_mapper, BYI_OP_NONE},
@@ -554,8 +554,5 @@ static const struct byi_onnx_op rows[] = {
     {"LinearRegressor", 1, 1, 1, convert_linear_regressor, BYI_OP_NONE},
     {"Normalizer", 1, 1, 1, convert_normalizer, BYI_OP_NONE},
     {"OneHotEncoder", 1, 1, 1, convert_one_hot, BYI_OP_NONE},
-    {"Scaler", 1, 1, 1, convert_scaler, BYI_OP_NONE},
-};
+    {"Scaler", 1, 1, 1, convert_scaler, BYI_OP_NONE})
 /* clang-format on */
-
-const struct byi_onnx_table byi_ml_linear = {BYI_ML, rows, BYI_COUNT(rows)};

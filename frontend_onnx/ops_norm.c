@@ -417,7 +417,7 @@ static void convert_embed_norm(struct byi_import *o)
 
 #define SAME byi_import_convert_same
 /* clang-format off */
-static const struct byi_onnx_op rows[] = {
+BYI_ONNX_ROWS(onnx_norm, BYI_ONNX,
     {"BatchNormalization", 1, 5, 5, convert_batch_norm, BYI_OP_NONE},
     {"GroupNormalization", 18, 3, 3, convert_group_norm, BYI_OP_NONE},
     {"Hardmax", 1, 1, 1, convert_softmax_1, BYI_OP_NN_HARDMAX},
@@ -432,18 +432,10 @@ static const struct byi_onnx_op rows[] = {
     {"RMSNormalization", 23, 2, 2, convert_simplified_norm, BYI_OP_NONE},
     {"SimplifiedLayerNormalization", 1, 2, 2, convert_simplified_norm, BYI_OP_NONE},
     {"Softmax", 1, 1, 1, convert_softmax_1, BYI_OP_NN_SOFTMAX},
-    {"Softmax", 13, 1, 1, SAME, BYI_OP_NN_SOFTMAX},
-};
-/* clang-format on */
+    {"Softmax", 13, 1, 1, SAME, BYI_OP_NN_SOFTMAX})
 
-/* clang-format off */
-static const struct byi_onnx_op microsoft[] = {
+BYI_ONNX_ROWS(microsoft_norm, BYI_MICROSOFT,
     {"EmbedLayerNormalization", 1, 1, 9, convert_embed_norm, BYI_OP_NONE},
     {"SkipLayerNormalization", 1, 3, 5, convert_skip_norm, BYI_OP_NONE},
-    {"SkipSimplifiedLayerNormalization", 1, 3, 4, convert_skip_norm, BYI_OP_NONE},
-};
+    {"SkipSimplifiedLayerNormalization", 1, 3, 4, convert_skip_norm, BYI_OP_NONE})
 /* clang-format on */
-
-const struct byi_onnx_table byi_microsoft_norm = {BYI_MICROSOFT, microsoft,
-                                                  BYI_COUNT(microsoft)};
-const struct byi_onnx_table byi_onnx_norm = {BYI_ONNX, rows, BYI_COUNT(rows)};

@@ -408,11 +408,7 @@ static void convert_deform_conv(struct byi_import *o)
 }
 
 /* clang-format off */
-static const struct byi_onnx_op rows[] = {
+BYI_ONNX_ROWS(onnx_patches, BYI_ONNX,
     {"Col2Im", 18, 3, 3, convert_col2im, BYI_OP_NONE},
-    {"DeformConv", 19, 3, 5, convert_deform_conv, BYI_OP_NONE},
-};
+    {"DeformConv", 19, 3, 5, convert_deform_conv, BYI_OP_NONE})
 /* clang-format on */
-
-const struct byi_onnx_table byi_onnx_patches = {BYI_ONNX, rows,
-                                                BYI_COUNT(rows)};

@@ -761,7 +761,7 @@ static void convert_gather_blocks(struct byi_import *o)
 }
 
 /* clang-format off */
-static const struct byi_onnx_op microsoft[] = {
+BYI_ONNX_ROWS(microsoft_quant, BYI_MICROSOFT,
     {"DequantizeLinear", 1, 2, 3, convert_dequantize, BYI_OP_NONE},
     {"DynamicQuantizeMatMul", 1, 3, 5, convert_dynamic_matmul, BYI_OP_NONE},
     {"GatherBlockQuantized", 1, 3, 4, convert_gather_blocks, BYI_OP_NONE},
@@ -777,20 +777,14 @@ static const struct byi_onnx_op microsoft[] = {
     {"QLinearSigmoid", 1, 2, 5, convert_qlinear_unary, BYI_OP_SIGMOID},
     {"QLinearSoftmax", 1, 2, 5, convert_qlinear_softmax, BYI_OP_NONE},
     {"QLinearWhere", 1, 9, 9, convert_qlinear_where, BYI_OP_NONE},
-    {"QuantizeLinear", 1, 2, 3, convert_quantize, BYI_OP_NONE},
-};
+    {"QuantizeLinear", 1, 2, 3, convert_quantize, BYI_OP_NONE})
 
-static const struct byi_onnx_op rows[] = {
+BYI_ONNX_ROWS(onnx_quant, BYI_ONNX,
     {"ConvInteger", 10, 2, 4, convert_conv_integer, BYI_OP_NONE},
     {"DequantizeLinear", 10, 2, 3, convert_dequantize, BYI_OP_NONE},
     {"DynamicQuantizeLinear", 11, 1, 1, convert_dynamic, BYI_OP_NONE},
     {"MatMulInteger", 10, 2, 4, convert_matmul_integer, BYI_OP_NONE},
     {"QLinearConv", 10, 8, 9, convert_qlinear_conv, BYI_OP_NONE},
     {"QLinearMatMul", 10, 8, 8, convert_qlinear_matmul, BYI_OP_NONE},
-    {"QuantizeLinear", 10, 2, 3, convert_quantize, BYI_OP_NONE},
-};
+    {"QuantizeLinear", 10, 2, 3, convert_quantize, BYI_OP_NONE})
 /* clang-format on */
-
-const struct byi_onnx_table byi_microsoft_quant = {BYI_MICROSOFT, microsoft,
-                                                   BYI_COUNT(microsoft)};
-const struct byi_onnx_table byi_onnx_quant = {BYI_ONNX, rows, BYI_COUNT(rows)};

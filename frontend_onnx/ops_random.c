@@ -92,14 +92,11 @@ static void convert_multinomial(struct byi_import *o)
 }
 
 /* clang-format off */
-static const struct byi_onnx_op rows[] = {
+BYI_ONNX_ROWS(onnx_random, BYI_ONNX,
     {"Bernoulli", 15, 1, 1, convert_bernoulli, BYI_OP_RANDOM_UNIFORM},
     {"Multinomial", 7, 1, 1, convert_multinomial, BYI_OP_RANDOM_MULTINOMIAL},
     {"RandomNormal", 1, 0, 0, convert_random, BYI_OP_RANDOM_NORMAL},
     {"RandomNormalLike", 1, 1, 1, convert_random_like, BYI_OP_RANDOM_NORMAL},
     {"RandomUniform", 1, 0, 0, convert_random, BYI_OP_RANDOM_UNIFORM},
-    {"RandomUniformLike", 1, 1, 1, convert_random_like, BYI_OP_RANDOM_UNIFORM},
-};
+    {"RandomUniformLike", 1, 1, 1, convert_random_like, BYI_OP_RANDOM_UNIFORM})
 /* clang-format on */
-
-const struct byi_onnx_table byi_onnx_random = {BYI_ONNX, rows, BYI_COUNT(rows)};

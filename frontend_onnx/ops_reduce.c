@@ -70,7 +70,7 @@ static void convert_reduce_bool(struct byi_import *o)
 }
 
 /* clang-format off */
-static const struct byi_onnx_op rows[] = {
+BYI_ONNX_ROWS(onnx_reduce, BYI_ONNX,
     {"ArgMax", 1, 1, 1, byi_import_convert_same, BYI_OP_ARGMAX},
     {"ArgMin", 1, 1, 1, byi_import_convert_same, BYI_OP_ARGMIN},
     {"ReduceL1", 1, 1, 1, convert_reduce, BYI_OP_L1},
@@ -94,8 +94,5 @@ static const struct byi_onnx_op rows[] = {
     {"ReduceSum", 1, 1, 1, convert_reduce, BYI_OP_SUM},
     {"ReduceSum", 13, 1, 2, convert_reduce_input, BYI_OP_SUM},
     {"ReduceSumSquare", 1, 1, 1, convert_reduce, BYI_OP_SUM_SQUARE},
-    {"ReduceSumSquare", 18, 1, 2, convert_reduce_input, BYI_OP_SUM_SQUARE},
-};
+    {"ReduceSumSquare", 18, 1, 2, convert_reduce_input, BYI_OP_SUM_SQUARE})
 /* clang-format on */
-
-const struct byi_onnx_table byi_onnx_reduce = {BYI_ONNX, rows, BYI_COUNT(rows)};

@@ -204,15 +204,8 @@ static void convert_rotary(struct byi_import *o)
 }
 
 /* clang-format off */
-static const struct byi_onnx_op standard_rows[] = {
-    {"RotaryEmbedding", 23, 3, 4, convert_rotary, BYI_OP_NONE},
-};
-static const struct byi_onnx_op rows[] = {
-    {"RotaryEmbedding", 1, 4, 4, convert_rotary, BYI_OP_NONE},
-};
+BYI_ONNX_ROWS(onnx_rotary, BYI_ONNX,
+    {"RotaryEmbedding", 23, 3, 4, convert_rotary, BYI_OP_NONE})
+BYI_ONNX_ROWS(microsoft_rotary, BYI_MICROSOFT,
+    {"RotaryEmbedding", 1, 4, 4, convert_rotary, BYI_OP_NONE})
 /* clang-format on */
-
-const struct byi_onnx_table byi_onnx_rotary = {BYI_ONNX, standard_rows,
-                                               BYI_COUNT(standard_rows)};
-const struct byi_onnx_table byi_microsoft_rotary = {BYI_MICROSOFT, rows,
-                                                    BYI_COUNT(rows)};

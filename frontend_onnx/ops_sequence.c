@@ -272,18 +272,11 @@ static void convert_linear_attention(struct byi_import *o)
 }
 
 /* clang-format off */
-static const struct byi_onnx_op rows[] = {
+BYI_ONNX_ROWS(onnx_sequence, BYI_ONNX,
     {"GRU", 1, 3, 6, convert_recurrent, BYI_OP_NN_GRU},
     {"LinearAttention", 27, 3, 6, convert_linear_attention, BYI_OP_NONE},
     {"LSTM", 1, 3, 8, convert_recurrent, BYI_OP_NN_LSTM},
-    {"RNN", 1, 3, 6, convert_recurrent, BYI_OP_NN_RNN},
-};
-static const struct byi_onnx_op microsoft[] = {
-    {"LinearAttention", 1, 3, 6, convert_linear_attention, BYI_OP_NONE},
-};
+    {"RNN", 1, 3, 6, convert_recurrent, BYI_OP_NN_RNN})
+BYI_ONNX_ROWS(microsoft_sequence, BYI_MICROSOFT,
+    {"LinearAttention", 1, 3, 6, convert_linear_attention, BYI_OP_NONE})
 /* clang-format on */
-
-const struct byi_onnx_table byi_onnx_sequence = {BYI_ONNX, rows,
-                                                 BYI_COUNT(rows)};
-const struct byi_onnx_table byi_microsoft_sequence = {BYI_MICROSOFT, microsoft,
-                                                      BYI_COUNT(microsoft)};

@@ -544,7 +544,7 @@ static void convert_space_to_depth(struct byi_import *o)
 }
 
 /* clang-format off */
-static const struct byi_onnx_op rows[] = {
+BYI_ONNX_ROWS(onnx_shape, BYI_ONNX,
     {"CenterCropPad", 18, 2, 2, convert_center, BYI_OP_NONE},
     {"Concat", 1, 1, BYI_MAX_ARGS, convert_concat, BYI_OP_NONE},
     {"DepthToSpace", 1, 1, 1, convert_depth_to_space, BYI_OP_NONE},
@@ -567,8 +567,5 @@ static const struct byi_onnx_op rows[] = {
     {"Tile", 6, 2, 2, convert_tile, BYI_OP_NONE},
     {"Transpose", 1, 1, 1, convert_transpose, BYI_OP_NONE},
     {"Unsqueeze", 1, 1, 1, convert_unsqueeze, BYI_OP_NONE},
-    {"Unsqueeze", 13, 2, 2, convert_unsqueeze, BYI_OP_NONE},
-};
+    {"Unsqueeze", 13, 2, 2, convert_unsqueeze, BYI_OP_NONE})
 /* clang-format on */
-
-const struct byi_onnx_table byi_onnx_shape = {BYI_ONNX, rows, BYI_COUNT(rows)};

@@ -307,15 +307,12 @@ static void convert_stft(struct byi_import *o)
 }
 
 /* clang-format off */
-static const struct byi_onnx_op rows[] = {
+BYI_ONNX_ROWS(onnx_signal, BYI_ONNX,
     {"BlackmanWindow", 17, 1, 1, convert_blackman, BYI_OP_NONE},
     {"DFT", 17, 1, 2, convert_dft, BYI_OP_NONE},
     {"DFT", 20, 1, 3, convert_dft, BYI_OP_NONE},
     {"HammingWindow", 17, 1, 1, convert_hamming, BYI_OP_NONE},
     {"HannWindow", 17, 1, 1, convert_hann, BYI_OP_NONE},
     {"MelWeightMatrix", 17, 5, 5, convert_mel, BYI_OP_NONE},
-    {"STFT", 17, 2, 4, convert_stft, BYI_OP_NONE},
-};
+    {"STFT", 17, 2, 4, convert_stft, BYI_OP_NONE})
 /* clang-format on */
-
-const struct byi_onnx_table byi_onnx_signal = {BYI_ONNX, rows, BYI_COUNT(rows)};

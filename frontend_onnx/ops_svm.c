@@ -376,10 +376,7 @@ static void convert_svm_classifier(struct byi_import *o)
 }
 
 /* clang-format off */
-static const struct byi_onnx_op rows[] = {
+BYI_ONNX_ROWS(ml_svm, BYI_ML,
     {"SVMClassifier", 1, 1, 1, convert_svm_classifier, BYI_OP_NONE},
-    {"SVMRegressor", 1, 1, 1, convert_svm_regressor, BYI_OP_NONE},
-};
+    {"SVMRegressor", 1, 1, 1, convert_svm_regressor, BYI_OP_NONE})
 /* clang-format on */
-
-const struct byi_onnx_table byi_ml_svm = {BYI_ML, rows, BYI_COUNT(rows)};

@@ -629,10 +629,7 @@ static void convert_tree_classifier(struct byi_import *o)
 }
 
 /* clang-format off */
-static const struct byi_onnx_op rows[] = {
+BYI_ONNX_ROWS(ml_tree, BYI_ML,
     {"TreeEnsembleClassifier", 1, 1, 1, convert_tree_classifier, BYI_OP_NONE},
-    {"TreeEnsembleRegressor", 1, 1, 1, convert_tree_regressor, BYI_OP_NONE},
-};
+    {"TreeEnsembleRegressor", 1, 1, 1, convert_tree_regressor, BYI_OP_NONE})
 /* clang-format on */
-
-const struct byi_onnx_table byi_ml_tree = {BYI_ML, rows, BYI_COUNT(rows)};

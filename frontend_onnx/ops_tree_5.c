@@ -250,9 +250,6 @@ static void convert_tree_ensemble(struct byi_import *o)
 }
 
 /* clang-format off */
-static const struct byi_onnx_op rows[] = {
-    {"TreeEnsemble", 5, 1, 1, convert_tree_ensemble, BYI_OP_NONE},
-};
+BYI_ONNX_ROWS(ml_tree_5, BYI_ML,
+    {"TreeEnsemble", 5, 1, 1, convert_tree_ensemble, BYI_OP_NONE})
 /* clang-format on */
-
-const struct byi_onnx_table byi_ml_tree_5 = {BYI_ML, rows, BYI_COUNT(rows)};

@@ -558,7 +558,7 @@ _Static_assert(BYI_OP_NN_GLOBAL_AVG_POOL3D == BYI_OP_NN_GLOBAL_AVG_POOL1D + 2,
                "emit_global_pool relies on the order of ops.def");
 
 /* clang-format off */
-static const struct byi_onnx_op rows[] = {
+BYI_ONNX_ROWS(onnx_window, BYI_ONNX,
     {"AveragePool", 1, 1, 1, convert_avg_pool, BYI_OP_NONE},
     {"CausalConvWithState", 27, 2, 4, convert_causal_conv, BYI_OP_NONE},
     {"Conv", 1, 2, 3, convert_conv, BYI_OP_NONE},
@@ -570,18 +570,10 @@ static const struct byi_onnx_op rows[] = {
     {"LpPool", 1, 1, 1, convert_lp_pool, BYI_OP_NONE},
     {"LpPool", 2, 1, 1, convert_lp_pool, BYI_OP_NONE},
     {"MaxPool", 1, 1, 1, convert_max_pool, BYI_OP_NONE},
-    {"MaxUnpool", 9, 2, 3, convert_max_unpool, BYI_OP_NONE},
-};
-/* clang-format on */
+    {"MaxUnpool", 9, 2, 3, convert_max_unpool, BYI_OP_NONE})
 
-/* clang-format off */
-static const struct byi_onnx_op microsoft[] = {
+BYI_ONNX_ROWS(microsoft_window, BYI_MICROSOFT,
     {"CausalConvWithState", 1, 2, 4, convert_causal_conv, BYI_OP_NONE},
     {"FusedConv", 1, 2, 4, convert_fused_conv, BYI_OP_NONE},
-    {"NhwcMaxPool", 1, 1, 1, convert_nhwc_max_pool, BYI_OP_NONE},
-};
+    {"NhwcMaxPool", 1, 1, 1, convert_nhwc_max_pool, BYI_OP_NONE})
 /* clang-format on */
-
-const struct byi_onnx_table byi_microsoft_window = {BYI_MICROSOFT, microsoft,
-                                                    BYI_COUNT(microsoft)};
-const struct byi_onnx_table byi_onnx_window = {BYI_ONNX, rows, BYI_COUNT(rows)};
