@@ -232,10 +232,10 @@ static const char *onnx_name(enum byi_op_id op, const char *name)
 
 /* Read the node's attribute that `def` declares. False if the node does not
  * have it. */
-static bool read_same_attr(struct byi_import *o, const struct byi_attr_def *def,
-                           struct byi_attr *a)
+static bool read_same_attr(struct byi_import *o, enum byi_op_id op,
+                           const struct byi_attr_def *def, struct byi_attr *a)
 {
-    const char *name = onnx_name(o->row->op, def->name);
+    const char *name = onnx_name(op, def->name);
 
     *a = (struct byi_attr){.name = def->name, .kind = def->kind};
     if (!byi_import_has(o, name))
@@ -269,12 +269,31 @@ static bool read_same_attr(struct byi_import *o, const struct byi_attr_def *def,
     return false;
 }
 
+byi_id byi_import_same(struct byi_import *o, enum byi_op_id id, uint32_t n,
+                       const byi_id *args, uint32_t n_attrs,
+                       const struct byi_attr *attrs)
+{
+    const struct byi_op *op = byi_op(id);
+    struct byi_attr *all =
+        byi_arena_calloc(o->scratch, n_attrs + op->n_attrs + 1, sizeof *all);
+    uint32_t n_all = 0;
+
+    for (uint32_t i = 0; i < n_attrs; i++)
+        all[n_all++] = attrs[i];
+    for (uint32_t i = 0; i < op->n_attrs; i++) {
+        bool given = false;
+        for (uint32_t k = 0; k < n_attrs; k++)
+            given |= strcmp(attrs[k].name, op->attrs[i].name) == 0;
+        if (!given && read_same_attr(o, id, &op->attrs[i], &all[n_all]))
+            n_all++;
+    }
+    return byi_import_emit(o, id, n, args, n_all, all);
+}
+
 void byi_import_convert_same(struct byi_import *o)
 {
     const struct byi_op *op = byi_op(o->row->op);
-    struct byi_attr *attrs =
-        byi_arena_calloc(o->scratch, op->n_attrs + 1, sizeof *attrs);
-    uint32_t n = 0, n_in = o->n_in;
+    uint32_t n_in = o->n_in;
 
     while (n_in > 0 && o->in[n_in - 1] == BYI_NO_ID)
         n_in--; /* trailing inputs may be omitted by an empty name */
@@ -283,10 +302,7 @@ void byi_import_convert_same(struct byi_import *o)
             byi_import_refuse(o, "input %u is omitted, expected a value", i);
             return;
         }
-    for (uint32_t i = 0; i < op->n_attrs; i++)
-        if (read_same_attr(o, &op->attrs[i], &attrs[n]))
-            n++;
-    const byi_id y = byi_import_emit(o, o->row->op, n_in, o->in, n, attrs);
+    const byi_id y = byi_import_same(o, op->id, n_in, o->in, NO_ATTRS);
     if (op->n_out == 1)
         o->out[0] = y;
     else

@@ -379,9 +379,13 @@ void byi_import_texts(struct byi_import *o, const char *text, uint32_t n,
 byi_id byi_import_as_scalar(struct byi_import *o, byi_id id);
 /* Emit x times the factor, in x's type. */
 byi_id byi_import_scale(struct byi_import *o, byi_id x, double factor);
-/* Convert an operator that maps one to one: pass on all inputs, and the
- * attributes of the same default, whose names are the same or in a table of
- * emit.c. */
+/* Emit a call with the given attributes, and those of the node's attributes
+ * that have the same meaning and default; their names are the same, or in a
+ * table of emit.c. */
+byi_id byi_import_same(struct byi_import *o, enum byi_op_id op, uint32_t n,
+                       const byi_id *args, uint32_t n_attrs,
+                       const struct byi_attr *attrs);
+/* Convert an operator that maps one to one: byi_import_same of all inputs. */
 void byi_import_convert_same(struct byi_import *o);
 
 /* ARGS and ATTRS: the length of a list and the list, as two arguments. */
@@ -612,15 +616,15 @@ struct byi_onnx_table {
     const struct byi_onnx_op *at;
     uint32_t n;
 };
-/* byi_NAME of these is defined in the file of the operators' family. */
-/* clang-format off */
-#define BYI_ONNX_TABLES(X)                                                     \
-    X(onnx_element) X(onnx_window) X(onnx_patches) X(onnx_linear) X(onnx_norm) \
 /* Define byi_NAME, the table of the given rows. */
 #define BYI_ONNX_ROWS(name, domain, ...)                                       \
     static const struct byi_onnx_op name##_rows[] = {__VA_ARGS__};             \
     const struct byi_onnx_table byi_##name = {domain, name##_rows,             \
                                               BYI_COUNT(name##_rows)};
+/* byi_NAME of these is defined in the file of the operators' family. */
+/* clang-format off */
+#define BYI_ONNX_TABLES(X)                                                     \
+    X(onnx_element) X(onnx_window) X(onnx_patches) X(onnx_linear) X(onnx_norm) \
     X(onnx_reduce) X(onnx_shape) X(onnx_index) X(onnx_make) X(onnx_image)      \
     X(onnx_quant) X(onnx_loss) X(onnx_sequence) X(onnx_control) X(onnx_signal) \
     X(onnx_random) X(onnx_text) X(onnx_list) X(onnx_attention) X(onnx_rotary)  \
@@ -666,8 +670,15 @@ byi_id byi_import_softmax_from(struct byi_import *o, enum byi_op_id op,
                                byi_id x, int64_t axis);
 /* ops_make.c: emit the size of an axis as an int64 scalar. */
 byi_id byi_import_length(struct byi_import *o, byi_id id, int64_t axis);
-/* ops_make.c: emit the vector start .. end - 1; all are int64. */
+/* ops_make.c: emit the vector start .. end - 1, of end's type; without a start
+ * (BYI_NO_ID), from 0. */
 byi_id byi_import_arange(struct byi_import *o, byi_id start, byi_id end);
+/* ops_index.c: emit the elements of x at the indices along the axis. */
+byi_id byi_import_take(struct byi_import *o, byi_id x, byi_id indices,
+                       int64_t axis);
+/* ops_shape.c: emit the elements from .. to - 1 of x along the axis. */
+byi_id byi_import_slice(struct byi_import *o, byi_id x, int64_t from,
+                        int64_t to, int64_t axis);
 /* Concatenate a and b along an axis; a may be BYI_NO_ID (ops_shape.c). */
 byi_id byi_import_concat(struct byi_import *o, byi_id a, byi_id b,
                          int64_t axis);

@@ -175,9 +175,7 @@ static byi_id read_slice(const struct byi_onnx_loop *loop, struct typed_pass *r,
         at = byi_import_call(in, BYI_OP_SUBTRACT, at,
                              byi_import_scalar(in, BYOC_I64, 1));
     }
-    return byi_import_emit(in, BYI_OP_TAKE,
-                           ARGS(captured_value(r, r->input_at[k]), at),
-                           ATTRS(AN_INT("axis", s->axis)));
+    return byi_import_take(in, captured_value(r, r->input_at[k]), at, s->axis);
 }
 
 /* Emit the iteration number or condition `id` as a vector of one element if

@@ -126,9 +126,7 @@ byi_id byi_join_groups(struct byi_import *o, const struct byi_attention *a,
 static byi_id take_index(struct byi_import *o, byi_id x, int64_t axis,
                          double index)
 {
-    return byi_import_emit(o, BYI_OP_TAKE,
-                           ARGS(x, byi_import_scalar(o, BYOC_I64, index)),
-                           ATTRS(AN_INT("axis", axis)));
+    return byi_import_take(o, x, byi_import_scalar(o, BYOC_I64, index), axis);
 }
 
 void byi_split_qkv(struct byi_import *o, byi_id x, const int64_t sizes[3],
@@ -173,9 +171,8 @@ static byi_id range_mask(struct byi_import *o, const struct byi_attention *a,
         "              greater_equal(%keys, expand_dims(%start, axis=[1])))"
         "}";
     const byi_id n = byi_import_length(o, a->k, 2);
-    const byi_id keys = byi_import_cast(
-        o, byi_import_arange(o, byi_import_scalar(o, BYOC_I64, 0), n),
-        byi_import_dtype(o, end));
+    const byi_id keys = byi_import_cast(o, byi_import_arange(o, BYI_NO_ID, n),
+                                        byi_import_dtype(o, end));
     const byi_id allowed =
         start == BYI_NO_ID
             ? byi_import_text(o, before, ARGS(keys, end), NO_ATTRS)
@@ -258,8 +255,7 @@ static byi_id causal_mask(struct byi_import *o, const struct byi_attention *a)
         byi_import_length(o, a->q, (int64_t)byi_import_rank(o, a->q) - 2));
     const byi_id rows =
         byi_import_expand(o, byi_import_arange(o, past, end), 1, column);
-    const byi_id keys =
-        byi_import_arange(o, byi_import_scalar(o, BYOC_I64, 0), n_keys);
+    const byi_id keys = byi_import_arange(o, BYI_NO_ID, n_keys);
 
     return byi_attention_mask(o, a,
                               byi_import_call(o, BYI_OP_LESS_EQUAL, keys, rows),

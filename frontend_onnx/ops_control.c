@@ -314,10 +314,9 @@ static byi_id count_slices(struct byi_import *o, const struct byi_slices *s)
 
     if (!BYI_IS_SYMBOL(n))
         return byi_import_scalar(o, BYOC_I64, (double)n);
-    return byi_import_emit(o, BYI_OP_TAKE,
-                           ARGS(byi_import_shape_of(o, s->whole),
-                                byi_import_scalar(o, BYOC_I64, s->axis)),
-                           ATTRS(AN_INT("axis", 0)));
+    const byi_id shape = byi_import_shape_of(o, s->whole);
+    return byi_import_take(o, shape, byi_import_scalar(o, BYOC_I64, s->axis),
+                           0);
 }
 
 /* Read the scan inputs and outputs; fails if an input's fixed number of slices
@@ -419,13 +418,10 @@ static void scan_entry(struct byi_import *o, const byi_id *inputs, uint32_t n,
     o->in = byi_arena_calloc(o->scratch, n, sizeof *o->in);
     o->out = byi_arena_calloc(o->scratch, o->n_out + 1, sizeof *o->out);
     for (uint32_t i = 0; i < n; i++)
-        o->in[i] = byi_import_emit(o, BYI_OP_TAKE, ARGS(inputs[i], at),
-                                   ATTRS(AN_INT("axis", 0)));
+        o->in[i] = byi_import_take(o, inputs[i], at, 0);
     if (lengths != BYI_NO_ID) {
-        length = byi_import_emit(o, BYI_OP_TAKE,
-                                 ARGS(byi_import_cast(o, lengths, BYOC_I64),
-                                      byi_import_vector(o, 1, &entry)),
-                                 ATTRS(AN_INT("axis", 0)));
+        const byi_id all = byi_import_cast(o, lengths, BYOC_I64);
+        length = byi_import_take(o, all, byi_import_vector(o, 1, &entry), 0);
         uncut_input = o->in[n - 1];
     }
     for (uint32_t i = 0; i < n && lengths != BYI_NO_ID; i++)

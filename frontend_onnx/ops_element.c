@@ -255,31 +255,30 @@ static void emit_dropout_inference(struct byi_import *o)
 static void emit_dropout_training(struct byi_import *o, byi_id training,
                                   byi_id ratio)
 {
+    static const char text[] =
+        "fn (%x, %random, %rate, %training) {"
+        "  %keeps = greater_equal(%random, %rate);"
+        "  %mask = logical_or(logical_not(%training), %keeps);"
+        "  %scale = divide(1, subtract(1, %rate));"
+        "  %factor = cast(where(%training, %scale, 1), dtype=%x);"
+        "  (where(%mask, multiply(%x, %factor), 0), %mask)"
+        "}";
     const enum byoc_dtype x_dtype = byi_import_dtype(o, byi_import_in(o, 0));
     const enum byoc_dtype dtype =
         byi_narrow_is_float(x_dtype) ? BYOC_F32 : x_dtype;
     const byi_id x = byi_import_cast(o, byi_import_in(o, 0), dtype);
-    const byi_id one = byi_import_scalar(o, BYOC_F32, 1);
     const byi_id rate =
         byi_import_cast(o, byi_import_as_scalar(o, ratio), BYOC_F32);
     const byi_id is_training = byi_import_as_scalar(o, training);
     const byi_id random =
         byi_import_random_uniform(o, byi_import_shape_of(o, x));
-    const byi_id keeps = byi_import_call(o, BYI_OP_GREATER_EQUAL, random, rate);
-    const byi_id mask = byi_import_call(
-        o, BYI_OP_LOGICAL_OR,
-        byi_import_call(o, BYI_OP_LOGICAL_NOT, is_training), keeps);
-    const byi_id scale = byi_import_call(
-        o, BYI_OP_DIVIDE, one, byi_import_call(o, BYI_OP_SUBTRACT, one, rate));
-    const byi_id factor = byi_import_cast(
-        o, byi_import_call(o, BYI_OP_WHERE, is_training, scale, one), dtype);
+    byi_id results[2];
 
-    const byi_id y = byi_import_call(
-        o, BYI_OP_WHERE, mask, byi_import_call(o, BYI_OP_MULTIPLY, x, factor),
-        byi_import_scalar(o, dtype, 0));
-    o->out[0] = byi_import_cast(o, y, x_dtype);
+    byi_import_texts(o, text, ARGS(x, random, rate, is_training), NO_ATTRS, 2,
+                     results);
+    o->out[0] = byi_import_cast(o, results[0], x_dtype);
     if (byi_import_wants(o, 1))
-        o->out[1] = mask;
+        o->out[1] = results[1];
 }
 
 static void convert_dropout(struct byi_import *o)

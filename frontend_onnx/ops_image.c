@@ -221,10 +221,7 @@ static byi_id emit_size(struct byi_import *o, byi_id size, bool has_sizes,
     const uint32_t rank = byi_import_rank(o, byi_import_in(o, 0));
     const byi_id dims = byi_import_shape_of(o, byi_import_in(o, 0));
     const byi_id at = n ? byi_import_vector(o, n, axes) : BYI_NO_ID;
-    const byi_id resized_dims =
-        n ? byi_import_emit(o, BYI_OP_TAKE, ARGS(dims, at),
-                            ATTRS(AN_INT("axis", 0)))
-          : dims;
+    const byi_id resized_dims = n ? byi_import_take(o, dims, at, 0) : dims;
     const int64_t count = rank;
 
     if (has_sizes && strcmp(policy, "stretch") != 0) {
@@ -313,24 +310,17 @@ static void convert_resize(struct byi_import *o)
     const struct byi_attr attrs[] = {
         A_STRING("mode", resize_mode(o)),
         A_STRING("coordinate_transformation_mode", transform),
-        A_STRING("nearest_mode",
-                 byi_import_string(o, "nearest_mode", "round_prefer_floor")),
-        A_FLOAT("cubic_coeff_a", byi_import_float(o, "cubic_coeff_a", -0.75)),
-        A_BOOL("exclude_outside", byi_import_int(o, "exclude_outside", 0) != 0),
-        A_FLOAT("extrapolation_value",
-                byi_import_float(o, "extrapolation_value", 0)),
-        A_BOOL("antialias", byi_import_int(o, "antialias", 0) != 0),
         A_BOOL("round_dims", rounds),
         {.name = "roi", .kind = BYI_ATTR_FLOATS, .n = n, .floats = roi},
     };
     if (!roi && strcmp(transform, "tf_crop_and_resize") == 0)
         o->out[0] =
-            byi_import_emit(o, BYI_OP_DYN_RESIZE,
+            byi_import_same(o, BYI_OP_DYN_RESIZE,
                             ARGS(byi_import_in(o, 0), size, complete_roi(o)),
                             BYI_N(attrs) - 2, attrs);
     else
         o->out[0] =
-            byi_import_emit(o, BYI_OP_RESIZE, ARGS(byi_import_in(o, 0), size),
+            byi_import_same(o, BYI_OP_RESIZE, ARGS(byi_import_in(o, 0), size),
                             BYI_N(attrs) - (n == 0), attrs);
 }
 
@@ -356,8 +346,7 @@ static byi_id emit_coordinates(struct byi_import *o, byi_id size, bool corners,
         "}";
     static const char of_centres[] =
         "fn (%n, %i) { subtract(divide(add(multiply(%i, 2), 1), %n), 1) }";
-    const byi_id i =
-        byi_import_arange(o, byi_import_scalar(o, BYOC_I64, 0), size);
+    const byi_id i = byi_import_arange(o, BYI_NO_ID, size);
 
     return byi_import_text(
         o, corners ? of_corners : of_centres,
@@ -370,11 +359,18 @@ static byi_id emit_coordinates(struct byi_import *o, byi_id size, bool corners,
  * grid of these lengths: (x, y, 1), or (x, y, z, 1) if d is 3. */
 static void convert_affine_grid(struct byi_import *o)
 {
+    static const char product[] =
+        "fn (%theta, %points, %lengths) {"
+        "  %y = nn.matmul(reshape(%points, [-1, columns]), %theta,"
+        "                 transpose_b=true);"
+        "  %front = concatenate(shape_of(%theta, end=1), %lengths, axis=0);"
+        "  reshape(%y, concatenate(%front, [d], axis=0))"
+        "}";
     const byi_id theta = byi_import_in(o, 0), size = byi_import_in(o, 1);
     const bool corners = byi_import_int(o, "align_corners", 0) != 0;
     const enum byoc_dtype dtype = byi_import_dtype(o, theta);
     const int64_t d = byi_import_dim(o, theta, 1);
-    const int64_t zero = 0, two = 2, one = 1;
+    const int64_t one = 1;
     byi_id columns[4];
 
     if (byi_import_ok(o) &&
@@ -385,11 +381,8 @@ static void convert_affine_grid(struct byi_import *o)
             byi_import_rank(o, theta), (long long)d);
     if (!byi_import_ok(o))
         return;
-    const int64_t flat[] = {-1, d + 1}, end = d + 2;
-    const byi_id lengths = byi_import_call(
-        o, BYI_OP_STRIDED_SLICE, byi_import_cast(o, size, BYOC_I64),
-        byi_import_vector(o, 1, &two), byi_import_vector(o, 1, &end),
-        byi_import_vector(o, 1, &zero), byi_import_vector(o, 1, &one));
+    const byi_id lengths =
+        byi_import_slice(o, byi_import_cast(o, size, BYOC_I64), 2, d + 2, 0);
     const byi_id shape =
         byi_import_concat(o, lengths, byi_import_vector(o, 1, &one), 0);
     for (int64_t i = 0; i < d; i++) { /* x runs along the last axis */
@@ -397,10 +390,8 @@ static void convert_affine_grid(struct byi_import *o)
         int64_t others[4];
         for (int64_t k = 0; k <= d; k++)
             others[k] = k + 1;
-        const byi_id length = byi_import_emit(
-            o, BYI_OP_TAKE,
-            ARGS(lengths, byi_import_scalar(o, BYOC_I64, (double)axis)),
-            ATTRS(AN_INT("axis", 0)));
+        const byi_id length = byi_import_take(
+            o, lengths, byi_import_scalar(o, BYOC_I64, (double)axis), 0);
         columns[i] = byi_import_call(
             o, BYI_OP_BROADCAST_TO,
             byi_import_expand(o, emit_coordinates(o, length, corners, dtype),
@@ -412,18 +403,9 @@ static void convert_affine_grid(struct byi_import *o)
     const byi_id points =
         byi_import_emit(o, BYI_OP_CONCATENATE, (uint32_t)d + 1, columns,
                         ATTRS(AN_INT("axis", d)));
-    const byi_id y = byi_import_emit(
-        o, BYI_OP_NN_MATMUL,
-        ARGS(
-            byi_import_reshape(o, points, byi_import_vector(o, 2, flat), false),
-            theta),
-        ATTRS(A_BOOL("transpose_b", true)));
-    const byi_id n = byi_import_emit(o, BYI_OP_SHAPE_OF, ARGS(theta),
-                                     ATTRS(AN_INT("end", 1)));
-    const byi_id last = byi_import_vector(o, 1, &d);
-    const byi_id front = byi_import_concat(o, n, lengths, 0);
     o->out[0] =
-        byi_import_reshape(o, y, byi_import_concat(o, front, last, 0), false);
+        byi_import_text(o, product, ARGS(theta, points, lengths),
+                        ATTRS(AN_INT("d", d), AN_INT("columns", d + 1)));
 }
 
 /* Integers and bools are sampled in float64 and cast back. */
@@ -435,15 +417,11 @@ static void convert_grid_sample(struct byi_import *o)
 
     o->out[0] = byi_import_cast(
         o,
-        byi_import_emit(
+        byi_import_same(
             o, BYI_OP_GRID_SAMPLE,
             ARGS(is_float ? x : byi_import_cast(o, x, BYOC_F64),
                  is_float ? grid : byi_import_cast(o, grid, BYOC_F64)),
-            ATTRS(A_STRING("mode", sample_mode(o)),
-                  A_STRING("padding_mode",
-                           byi_import_string(o, "padding_mode", "zeros")),
-                  A_BOOL("align_corners",
-                         byi_import_int(o, "align_corners", 0) != 0))),
+            ATTRS(A_STRING("mode", sample_mode(o)))),
         dtype);
 }
 
@@ -523,17 +501,9 @@ static void convert_crop(struct byi_import *o)
  * no attribute for it. */
 static void convert_roi_align_10(struct byi_import *o)
 {
-    const struct byi_attr attrs[] = {
-        A_STRING("mode", byi_import_string(o, "mode", "avg")),
-        AN_INT("output_height", byi_import_int(o, "output_height", 1)),
-        AN_INT("output_width", byi_import_int(o, "output_width", 1)),
-        AN_INT("sampling_ratio", byi_import_int(o, "sampling_ratio", 0)),
-        A_FLOAT("spatial_scale", byi_import_float(o, "spatial_scale", 1.0)),
-        A_STRING("coordinate_transformation_mode", "output_half_pixel"),
-    };
-
-    o->out[0] =
-        byi_import_emit(o, BYI_OP_ROI_ALIGN, 3, o->in, BYI_N(attrs), attrs);
+    o->out[0] = byi_import_same(
+        o, BYI_OP_ROI_ALIGN, 3, o->in,
+        ATTRS(A_STRING("coordinate_transformation_mode", "output_half_pixel")));
 }
 
 /* Omitted inputs in the middle get their defaults here; trailing ones get them
@@ -550,10 +520,7 @@ static void convert_nms(struct byi_import *o)
         if (args[i] == BYI_NO_ID) /* max boxes per class, IoU threshold */
             args[i] = byi_import_scalar(o, i == 2 ? BYOC_I64 : BYOC_F32, 0);
     }
-    o->out[0] = byi_import_emit(
-        o, BYI_OP_NMS, n, args,
-        ATTRS(A_BOOL("center_point_box",
-                     byi_import_int(o, "center_point_box", 0) != 0)));
+    o->out[0] = byi_import_same(o, BYI_OP_NMS, n, args, NO_ATTRS);
 }
 
 #define SAME byi_import_convert_same

@@ -14,37 +14,37 @@ static byi_id cast_index(struct byi_import *o, byi_id id)
     return byi_import_cast(o, id, BYOC_I64);
 }
 
+byi_id byi_import_take(struct byi_import *o, byi_id x, byi_id indices,
+                       int64_t axis)
+{
+    return byi_import_emit(o, BYI_OP_TAKE, ARGS(x, indices),
+                           ATTRS(AN_INT("axis", axis)));
+}
+
 /* Without axis, x is flattened first. */
 static void convert_compress(struct byi_import *o)
 {
-    const bool flat = !byi_import_has(o, "axis");
-
-    o->out[0] = byi_import_emit(
-        o, BYI_OP_COMPRESS, ARGS(byi_import_in(o, 0), byi_import_in(o, 1)),
-        ATTRS(AN_INT("axis", byi_import_int(o, "axis", 0)),
-              A_BOOL("flat", flat)));
+    o->out[0] =
+        byi_import_same(o, BYI_OP_COMPRESS, 2, o->in,
+                        ATTRS(A_BOOL("flat", !byi_import_has(o, "axis"))));
 }
 
 static void convert_cumulative(struct byi_import *o)
 {
     const bool product = strcmp(o->row->type, "CumProd") == 0;
     const byi_id x = byi_import_in(o, 0);
-    const bool exclusive = byi_import_int(o, "exclusive", 0) != 0;
-    const bool reverse = byi_import_int(o, "reverse", 0) != 0;
 
     if (!byi_import_is_const(o, 1)) {
-        o->out[0] = byi_import_emit(
-            o, BYI_OP_DYN_CUMSUM, ARGS(x, cast_index(o, byi_import_in(o, 1))),
-            ATTRS(A_BOOL("exclusive", exclusive), A_BOOL("reverse", reverse),
-                  A_BOOL("product", product)));
+        o->out[0] = byi_import_same(o, BYI_OP_DYN_CUMSUM,
+                                    ARGS(x, cast_index(o, byi_import_in(o, 1))),
+                                    ATTRS(A_BOOL("product", product)));
         return;
     }
     const uint32_t axis = byi_import_axis(o, byi_import_const_int(o, 1, "axis"),
                                           byi_import_rank(o, x));
-    o->out[0] = byi_import_emit(
+    o->out[0] = byi_import_same(
         o, BYI_OP_CUMSUM, ARGS(x),
-        ATTRS(AN_INT("axis", (int64_t)axis), A_BOOL("exclusive", exclusive),
-              A_BOOL("reverse", reverse), A_BOOL("product", product)));
+        ATTRS(AN_INT("axis", (int64_t)axis), A_BOOL("product", product)));
 }
 
 /* NonZero of strings finds those that are not empty. */
@@ -62,31 +62,26 @@ static void convert_nonzero(struct byi_import *o)
 
 static void convert_trilu(struct byi_import *o)
 {
-    const bool upper = byi_import_int(o, "upper", 1) != 0;
-
     if (byi_import_in(o, 1) != BYI_NO_ID && !byi_import_is_const(o, 1)) {
-        o->out[0] = byi_import_emit(
+        o->out[0] = byi_import_same(
             o, BYI_OP_DYN_TRILU,
             ARGS(byi_import_in(o, 0), cast_index(o, byi_import_in(o, 1))),
-            ATTRS(A_BOOL("upper", upper)));
+            NO_ATTRS);
         return;
     }
     const int64_t k =
         byi_import_in(o, 1) == BYI_NO_ID ? 0 : byi_import_const_int(o, 1, "k");
 
-    o->out[0] = byi_import_emit(o, BYI_OP_TRILU, ARGS(byi_import_in(o, 0)),
-                                ATTRS(AN_INT("k", k), A_BOOL("upper", upper)));
+    o->out[0] = byi_import_same(o, BYI_OP_TRILU, ARGS(byi_import_in(o, 0)),
+                                ATTRS(AN_INT("k", k)));
 }
 
 static void emit_topk(struct byi_import *o, byi_id k)
 {
-    const byi_id results = byi_import_emit(
-        o, BYI_OP_TOPK, ARGS(byi_import_in(o, 0), k),
-        ATTRS(AN_INT("axis", byi_import_int(o, "axis", -1)),
-              A_BOOL("largest", byi_import_int(o, "largest", 1) != 0),
-              A_BOOL("sorted", byi_import_int(o, "sorted", 1) != 0)));
-
-    byi_import_get_outputs(o, results, 2);
+    byi_import_get_outputs(
+        o,
+        byi_import_same(o, BYI_OP_TOPK, ARGS(byi_import_in(o, 0), k), NO_ATTRS),
+        2);
 }
 
 static void convert_topk_1(struct byi_import *o)
@@ -124,12 +119,9 @@ static void convert_reverse_sequence(struct byi_import *o)
  */
 static void convert_unique(struct byi_import *o)
 {
-    const bool flat = !byi_import_has(o, "axis");
-    const byi_id results = byi_import_emit(
-        o, BYI_OP_UNIQUE, ARGS(byi_import_in(o, 0)),
-        ATTRS(AN_INT("axis", byi_import_int(o, "axis", 0)),
-              A_BOOL("flat", flat),
-              A_BOOL("sorted", byi_import_int(o, "sorted", 1) != 0)));
+    const byi_id results =
+        byi_import_same(o, BYI_OP_UNIQUE, ARGS(byi_import_in(o, 0)),
+                        ATTRS(A_BOOL("flat", !byi_import_has(o, "axis"))));
 
     byi_import_get_outputs(o, results, 4);
 }
@@ -140,8 +132,7 @@ static void convert_unique(struct byi_import *o)
 static void convert_tensor_scatter(struct byi_import *o)
 {
     const byi_id x = byi_import_in(o, 0), update = byi_import_in(o, 1);
-    const byi_id starts = byi_import_in(o, 2),
-                 zero = byi_import_scalar(o, BYOC_I64, 0);
+    const byi_id starts = byi_import_in(o, 2);
     const uint32_t rank = byi_import_rank(o, x);
     const uint32_t axis =
         byi_import_axis(o, byi_import_int(o, "axis", -2), rank);
@@ -154,7 +145,7 @@ static void convert_tensor_scatter(struct byi_import *o)
     for (uint32_t i = 1; i < rank; i++)
         inner[i - 1] = i;
     byi_id at = byi_import_expand(
-        o, byi_import_arange(o, zero, byi_import_length(o, update, axis)),
+        o, byi_import_arange(o, BYI_NO_ID, byi_import_length(o, update, axis)),
         rank - 1 - axis, inner);
     if (starts != BYI_NO_ID)
         at = byi_import_call(

@@ -19,12 +19,9 @@ static enum byi_type_kind kind_of(const struct byi_import *o, byi_id id)
 
 static void convert_concat(struct byi_import *o)
 {
-    const struct byi_attr attrs[] = {
-        AN_INT("axis", byi_import_int(o, "axis", 0)),
-        A_BOOL("new_axis", byi_import_int(o, "new_axis", 0) != 0)};
-
-    o->out[0] = byi_import_emit(o, BYI_OP_SEQ_CONCATENATE,
-                                ARGS(byi_import_in(o, 0)), BYI_N(attrs), attrs);
+    o->out[0] =
+        byi_import_same(o, BYI_OP_SEQ_CONCATENATE, ARGS(byi_import_in(o, 0)),
+                        ATTRS(AN_INT("axis", byi_import_int(o, "axis", 0))));
 }
 
 /* Returns a type in the notation of ONNX, such as "map" or "seq(map)". */

@@ -37,8 +37,7 @@ static struct loss_target read_target(struct byi_import *o,
         l.target = results[1];
     }
     if (weights != BYI_NO_ID)
-        l.weight = byi_import_emit(o, BYI_OP_TAKE, ARGS(weights, l.target),
-                                   ATTRS(AN_INT("axis", 0)));
+        l.weight = byi_import_take(o, weights, l.target, 0);
     if (l.ignored == BYI_NO_ID)
         return l;
     if (weights == BYI_NO_ID)

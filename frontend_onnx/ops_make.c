@@ -135,9 +135,8 @@ static void convert_eye_like(struct byi_import *o)
     const enum byoc_dtype dtype =
         byi_import_dtype_attr(o, "dtype", byi_import_dtype(o, x));
 
-    o->out[0] = byi_import_emit(
-        o, BYI_OP_EYE_LIKE, ARGS(x),
-        ATTRS(AN_INT("k", byi_import_int(o, "k", 0)), A_DTYPE("dtype", dtype)));
+    o->out[0] = byi_import_same(o, BYI_OP_EYE_LIKE, ARGS(x),
+                                ATTRS(A_DTYPE("dtype", dtype)));
 }
 
 byi_id byi_import_length(struct byi_import *o, byi_id id, int64_t axis)
@@ -150,8 +149,12 @@ byi_id byi_import_length(struct byi_import *o, byi_id id, int64_t axis)
 
 byi_id byi_import_arange(struct byi_import *o, byi_id start, byi_id end)
 {
-    return byi_import_call(o, BYI_OP_ARANGE, start, end,
-                           byi_import_scalar(o, BYOC_I64, 1));
+    const enum byoc_dtype dtype = byi_import_dtype(o, end);
+    const byi_id first =
+        start == BYI_NO_ID ? byi_import_scalar(o, dtype, 0) : start;
+
+    return byi_import_call(o, BYI_OP_ARANGE, first, end,
+                           byi_import_scalar(o, dtype, 1));
 }
 
 #define SAME byi_import_convert_same

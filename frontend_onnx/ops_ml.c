@@ -69,9 +69,7 @@ byi_id byi_ml_labels(struct byi_import *o, const char *ints, uint32_t *n)
 
 byi_id byi_ml_label(struct byi_import *o, byi_id labels, byi_id index)
 {
-    return byi_import_emit(o, BYI_OP_TAKE,
-                           ARGS(labels, byi_import_cast(o, index, BYOC_I64)),
-                           ATTRS(AN_INT("axis", 0)));
+    return byi_import_take(o, labels, byi_import_cast(o, index, BYOC_I64), 0);
 }
 
 byi_id byi_ml_best(struct byi_import *o, byi_id scores)
@@ -252,9 +250,8 @@ static void convert_array_feature(struct byi_import *o)
     const byi_id x = byi_import_in(o, 0);
     const byi_id index = byi_import_reshape(
         o, byi_import_in(o, 1), byi_import_vector(o, 1, flat), false);
-    const byi_id y = byi_import_emit(
-        o, BYI_OP_TAKE, ARGS(x, index),
-        ATTRS(AN_INT("axis", (int64_t)byi_import_rank(o, x) - 1)));
+    const byi_id y =
+        byi_import_take(o, x, index, (int64_t)byi_import_rank(o, x) - 1);
 
     o->out[0] =
         byi_import_expand(o, y, byi_import_rank(o, x) == 1 ? 1 : 0, front);

@@ -300,10 +300,9 @@ static void convert_group_norm(struct byi_import *o)
     for (uint32_t i = 0; i < 2 && o->opset < 21 && byi_import_ok(o); i++)
         scale_bias[i] = byi_import_text(o, per_channel, ARGS(scale_bias[i]),
                                         ATTRS(AN_INT("n", channels / groups)));
-    o->out[0] = byi_import_emit(
-        o, BYI_OP_NN_GROUP_NORM, ARGS(x, scale_bias[0], scale_bias[1]),
-        ATTRS(AN_INT("num_groups", groups),
-              A_FLOAT("epsilon", byi_import_float(o, "epsilon", 1e-5))));
+    o->out[0] =
+        byi_import_same(o, BYI_OP_NN_GROUP_NORM,
+                        ARGS(x, scale_bias[0], scale_bias[1]), NO_ATTRS);
 }
 
 /* RMSNormalization, and SimplifiedLayerNormalization, ONNX Runtime's older name
@@ -359,12 +358,6 @@ static void convert_skip_norm(struct byi_import *o)
         o->out[3] = x;
 }
 
-static byi_id take_rows(struct byi_import *o, byi_id table, byi_id ids)
-{
-    return byi_import_emit(o, BYI_OP_TAKE, ARGS(table, ids),
-                           ATTRS(AN_INT("axis", 0)));
-}
-
 /* The first rows of the table; their number is the size of axis 1 of ids. */
 static const char first_rows[] =
     "fn (%table, %ids) {"
@@ -401,12 +394,13 @@ static void convert_embed_norm(struct byi_import *o)
     const byi_id rows =
         position_ids == BYI_NO_ID
             ? byi_import_text(o, first_rows, ARGS(positions, ids), NO_ATTRS)
-            : take_rows(o, positions, position_ids);
-    const byi_id words = take_rows(o, byi_import_in(o, 2), ids);
+            : byi_import_take(o, positions, position_ids, 0);
+    const byi_id words = byi_import_take(o, byi_import_in(o, 2), ids, 0);
     byi_id x = byi_import_call(o, BYI_OP_ADD, words, rows);
     if (segments != BYI_NO_ID)
-        x = byi_import_call(o, BYI_OP_ADD, x,
-                            take_rows(o, byi_import_in(o, 4), segments));
+        x = byi_import_call(
+            o, BYI_OP_ADD, x,
+            byi_import_take(o, byi_import_in(o, 4), segments, 0));
     o->out[0] = emit_last_axis_norm(o, x, byi_import_in(o, 5),
                                     byi_import_in(o, 6), epsilon);
     if (byi_import_wants(o, 1))

@@ -35,17 +35,9 @@ static byi_id emit_product(struct byi_import *o, byi_id a, byi_id b)
     return byi_import_call(o, BYI_OP_MULTIPLY, a, b);
 }
 
-/* Emit the vector 0 .. n - 1 for an int64 scalar n. */
-static byi_id emit_arange(struct byi_import *o, byi_id n)
-{
-    return byi_import_arange(o, byi_import_scalar(o, BYOC_I64, 0), n);
-}
-
 static byi_id take_element(struct byi_import *o, byi_id vector, uint32_t i)
 {
-    return byi_import_emit(o, BYI_OP_TAKE,
-                           ARGS(vector, byi_import_scalar(o, BYOC_I64, i)),
-                           ATTRS(AN_INT("axis", 0)));
+    return byi_import_take(o, vector, byi_import_scalar(o, BYOC_I64, i), 0);
 }
 
 /* Expand x to `rank` axes. Bit i of `bits`: axis i is an axis of x; the other
@@ -103,12 +95,12 @@ static void add_axis(struct byi_import *o, struct patches *p, uint32_t axis)
         AN_INT("span", p->pads[axis] + p->pads[axis + p->n] - 1)};
     const byi_id places =
         byi_import_text(o, text, ARGS(length, taps), BYI_N(attrs), attrs);
-    const byi_id starts =
-        byi_import_text(o, "fn (%k) { add(multiply(%k, stride), begin) }",
-                        ARGS(emit_arange(o, places)), BYI_N(attrs), attrs);
-    const byi_id offsets =
-        byi_import_text(o, "fn (%k) { multiply(%k, dilation) }",
-                        ARGS(emit_arange(o, taps)), BYI_N(attrs), attrs);
+    const byi_id starts = byi_import_text(
+        o, "fn (%k) { add(multiply(%k, stride), begin) }",
+        ARGS(byi_import_arange(o, BYI_NO_ID, places)), BYI_N(attrs), attrs);
+    const byi_id offsets = byi_import_text(
+        o, "fn (%k) { multiply(%k, dilation) }",
+        ARGS(byi_import_arange(o, BYI_NO_ID, taps)), BYI_N(attrs), attrs);
     const byi_id base =
         expand_to_axes(o, starts, 2 * p->n, 1u << (axis + p->n));
     const byi_id at =
@@ -262,7 +254,8 @@ static byi_id emit_positions(struct byi_import *o,
             i / step % d->kernel[axis] * d->dilations[axis] - d->pads[axis];
     const byi_id starts = byi_import_with(
         o, BYI_OP_MULTIPLY,
-        emit_arange(o, byi_import_length(o, d->offsets, axis + 2)),
+        byi_import_arange(o, BYI_NO_ID,
+                          byi_import_length(o, d->offsets, axis + 2)),
         (double)d->strides[axis]);
     const byi_id base = expand_to_axes(o, starts, 3, 2u << axis);
     const byi_id regular = emit_sum(
@@ -270,9 +263,8 @@ static byi_id emit_positions(struct byi_import *o,
         expand_to_axes(o, byi_import_vector(o, (uint32_t)d->taps, tap_offsets),
                        3, 1),
         base);
-    const byi_id moves = byi_import_emit(
-        o, BYI_OP_TAKE, ARGS(offsets, byi_import_scalar(o, BYOC_I64, axis)),
-        ATTRS(AN_INT("axis", 2)));
+    const byi_id moves =
+        byi_import_take(o, offsets, byi_import_scalar(o, BYOC_I64, axis), 2);
     return byi_import_text(
         o,
         "fn (%moves, %plain, %length) {"

@@ -258,16 +258,10 @@ static void convert_qlinear_binary(struct byi_import *o)
 /* A function of one operand: x, scale, zero, scale, zero. */
 static void convert_qlinear_unary(struct byi_import *o)
 {
-    const struct byi_op *op = byi_op(o->row->op);
     const byi_id x = dequantize_inputs(o, 0);
 
-    if (op->id == BYI_OP_NN_LEAKY_RELU)
-        o->out[0] = byi_import_emit(
-            o, op->id, ARGS(x),
-            ATTRS(A_FLOAT("alpha", byi_import_float(o, "alpha", 0.01))));
-    else
-        o->out[0] = byi_import_call(o, op->id, x);
-    o->out[0] = quantize_result(o, o->out[0], 3, 0);
+    o->out[0] = quantize_result(
+        o, byi_import_same(o, o->row->op, ARGS(x), NO_ATTRS), 3, 0);
 }
 
 static void convert_qlinear_pool(struct byi_import *o)
@@ -312,9 +306,7 @@ static void convert_qlinear_concat(struct byi_import *o)
                         "found %u inputs, expected 2 + 3 per operand", o->n_in);
     for (uint32_t i = 0; i < n; i++)
         parts[i] = dequantize_inputs(o, 2 + 3 * i);
-    const byi_id y =
-        byi_import_emit(o, BYI_OP_CONCATENATE, n, parts,
-                        ATTRS(AN_INT("axis", byi_import_int(o, "axis", 0))));
+    const byi_id y = byi_import_same(o, BYI_OP_CONCATENATE, n, parts, NO_ATTRS);
     o->out[0] = quantize_result(o, y, 0, 2);
 }
 
@@ -470,14 +462,6 @@ static byi_id unpack_codes(struct byi_import *o, byi_id codes, int64_t bits,
     return codes;
 }
 
-/* Emit the first n columns of x. */
-static byi_id take_columns(struct byi_import *o, byi_id x, int64_t n)
-{
-    return byi_import_text(o,
-                           "fn (%x) { strided_slice(%x, [0], [n], [1], [1]) }",
-                           ARGS(x), ATTRS(AN_INT("n", n)));
-}
-
 /* Emit x in the shape (a, b, c), or (a, b) if c is 0. */
 static byi_id reshape_to(struct byi_import *o, byi_id x, int64_t a, int64_t b,
                          int64_t c)
@@ -509,8 +493,8 @@ static byi_id read_block_zeros(struct byi_import *o,
     if (byi_import_dtype(o, input) != BYOC_U8)
         return reshape_to(o, input, w->n, w->n_blocks, 0);
     const byi_id zeros = reshape_to(o, input, w->n, bytes, 0);
-    return take_columns(o, unpack_codes(o, zeros, w->bits, w->n, bytes),
-                        w->n_blocks);
+    return byi_import_slice(o, unpack_codes(o, zeros, w->bits, w->n, bytes), 0,
+                            w->n_blocks, 1);
 }
 
 /* Expand one value per block to one per column (k of them), in float32. Input
@@ -523,14 +507,14 @@ static byi_id spread_blocks(struct byi_import *o, const struct block_weights *w,
     const int64_t shape[] = {w->n, w->n_blocks, w->block_size};
 
     if (groups != BYI_NO_ID)
-        return byi_import_emit(o, BYI_OP_TAKE, ARGS(float_blocks, groups),
-                               ATTRS(AN_INT("axis", 1)));
+        return byi_import_take(o, float_blocks, groups, 1);
     const byi_id columns =
         byi_import_call(o, BYI_OP_BROADCAST_TO,
                         reshape_to(o, float_blocks, w->n, w->n_blocks, 1),
                         byi_import_vector(o, 3, shape));
-    return take_columns(
-        o, reshape_to(o, columns, w->n, w->n_blocks * w->block_size, 0), w->k);
+    return byi_import_slice(
+        o, reshape_to(o, columns, w->n, w->n_blocks * w->block_size, 0), 0,
+        w->k, 1);
 }
 
 /* Multiply by weights that are dequantised to float32, for cases that
@@ -543,7 +527,8 @@ static byi_id emit_expanded_product(struct byi_import *o,
     byi_id codes = reshape_to(o, byi_import_in(o, 1), w->n, bytes, 0);
 
     codes = unpack_codes(o, codes, w->bits, w->n, bytes);
-    codes = byi_import_cast(o, take_columns(o, codes, w->k), BYOC_F32);
+    codes =
+        byi_import_cast(o, byi_import_slice(o, codes, 0, w->k, 1), BYOC_F32);
     byi_id zeros = read_block_zeros(o, w);
     zeros = byi_import_rank(o, zeros) == 0 ? byi_import_cast(o, zeros, BYOC_F32)
                                            : spread_blocks(o, w, zeros);
@@ -640,8 +625,8 @@ static byi_id unpack_block_codes(struct byi_import *o, byi_id x, int64_t bits,
     dims[rank - 1] = last;
     const byi_id shape = byi_import_vector(o, rank, dims);
     return byi_import_reshape(
-        o, take_columns(o, unpack_codes(o, x, 4, rows, bytes), last), shape,
-        false);
+        o, byi_import_slice(o, unpack_codes(o, x, 4, rows, bytes), 0, last, 1),
+        shape, false);
 }
 
 /* The inputs and attributes of a GatherBlockQuantized. */
@@ -750,8 +735,7 @@ static void convert_gather_blocks(struct byi_import *o)
                            byi_import_dim(o, g.codes, last) * codes_per_byte),
         g.scales, zeros};
     for (int i = 0; i < 3; i++)
-        parts[i] = byi_import_emit(o, BYI_OP_TAKE, ARGS(parts[i], g.indices),
-                                   ATTRS(AN_INT("axis", g.gather_axis)));
+        parts[i] = byi_import_take(o, parts[i], g.indices, g.gather_axis);
     if (g.block_axis > g.gather_axis)
         g.block_axis += (int64_t)byi_import_rank(o, g.indices) - 1;
     o->out[0] = byi_import_emit(

@@ -27,18 +27,12 @@ static double seed_of(struct byi_import *o)
 static byi_id emit_random(struct byi_import *o, byi_id shape,
                           enum byoc_dtype default_dtype)
 {
-    const bool normal = o->row->op == BYI_OP_RANDOM_NORMAL;
-    const char *const names[] = {normal ? "mean" : "low",
-                                 normal ? "scale" : "high"};
-    const double first = byi_import_float(o, names[0], 0);
-    const double second = byi_import_float(o, names[1], 1);
     const enum byoc_dtype dtype =
         byi_import_dtype_attr(o, "dtype", default_dtype);
 
-    return byi_import_emit(
+    return byi_import_same(
         o, o->row->op, ARGS(shape),
-        ATTRS(A_FLOAT(names[0], first), A_FLOAT(names[1], second),
-              A_DTYPE("dtype", dtype), A_FLOAT("seed", seed_of(o))));
+        ATTRS(A_DTYPE("dtype", dtype), A_FLOAT("seed", seed_of(o))));
 }
 
 static void convert_random(struct byi_import *o)
@@ -85,10 +79,9 @@ static void convert_multinomial(struct byi_import *o)
 {
     const enum byoc_dtype dtype = byi_import_dtype_attr(o, "dtype", BYOC_I32);
 
-    o->out[0] = byi_import_emit(
+    o->out[0] = byi_import_same(
         o, BYI_OP_RANDOM_MULTINOMIAL, ARGS(byi_import_in(o, 0)),
-        ATTRS(AN_INT("sample_size", byi_import_int(o, "sample_size", 1)),
-              A_DTYPE("dtype", dtype), A_FLOAT("seed", seed_of(o))));
+        ATTRS(A_DTYPE("dtype", dtype), A_FLOAT("seed", seed_of(o))));
 }
 
 /* clang-format off */

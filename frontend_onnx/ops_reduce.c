@@ -14,12 +14,10 @@ static void emit_reduce(struct byi_import *o, const int64_t *axes, uint32_t n,
                         bool noop)
 {
     const byi_id x = byi_import_in(o, 0);
-    const bool keep = byi_import_int(o, "keepdims", 1) != 0;
 
     axes = byi_import_axes(o, axes, n, byi_import_rank(o, x));
-    o->out[0] = byi_import_emit(o, o->row->op, ARGS(x),
+    o->out[0] = byi_import_same(o, o->row->op, ARGS(x),
                                 ATTRS(SOME_INTS("axis", n, axes),
-                                      A_BOOL("keepdims", keep),
                                       A_BOOL("noop_empty", n == 0 && noop)));
 }
 
@@ -35,11 +33,10 @@ static void emit_dynamic_reduce(struct byi_import *o, bool noop)
 {
     const byi_id axes = byi_import_cast(o, byi_import_in(o, 1), BYOC_I64);
 
-    o->out[0] = byi_import_emit(
-        o, BYI_OP_DYN_REDUCE, ARGS(byi_import_in(o, 0), axes),
-        ATTRS(A_STRING("function", byi_op(o->row->op)->name),
-              A_BOOL("keepdims", byi_import_int(o, "keepdims", 1) != 0),
-              A_BOOL("noop_empty", noop)));
+    o->out[0] =
+        byi_import_same(o, BYI_OP_DYN_REDUCE, ARGS(byi_import_in(o, 0), axes),
+                        ATTRS(A_STRING("function", byi_op(o->row->op)->name),
+                              A_BOOL("noop_empty", noop)));
 }
 
 static void convert_reduce_input(struct byi_import *o)

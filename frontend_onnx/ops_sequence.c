@@ -134,44 +134,29 @@ static void check_hidden(struct byi_import *o)
 static void convert_recurrent(struct byi_import *o)
 {
     struct rnn_activations a = {0};
-    uint32_t n, n_attrs = 0;
-    struct byi_attr attrs[8];
+    uint32_t n;
 
     check_hidden(o);
     byi_import_int(o, "output_sequence",
                    0); /* before opset 7: whether y is read */
     read_activations(o, &a);
-    attrs[n_attrs++] = (struct byi_attr)A_STRING(
-        "direction", byi_import_string(o, "direction", "forward"));
-    if (a.n) {
-        attrs[n_attrs++] = (struct byi_attr){.name = "activations",
-                                             .kind = BYI_ATTR_STRINGS,
-                                             .n = a.n,
-                                             .strings = a.names};
-        attrs[n_attrs++] = (struct byi_attr){.name = "activation_alpha",
-                                             .kind = BYI_ATTR_FLOATS,
-                                             .n = a.n,
-                                             .floats = a.alpha};
-        attrs[n_attrs++] = (struct byi_attr){.name = "activation_beta",
-                                             .kind = BYI_ATTR_FLOATS,
-                                             .n = a.n,
-                                             .floats = a.beta};
-    }
-    if (byi_import_has(o, "clip"))
-        attrs[n_attrs++] =
-            (struct byi_attr)A_FLOAT("clip", byi_import_float(o, "clip", 0));
-    attrs[n_attrs++] = (struct byi_attr)A_BOOL(
-        "batch_first", byi_import_int(o, "layout", 0) != 0);
-    if (o->row->op == BYI_OP_NN_GRU)
-        attrs[n_attrs++] = (struct byi_attr)A_BOOL(
-            "linear_before_reset",
-            byi_import_int(o, "linear_before_reset", 0) != 0);
-    if (o->row->op == BYI_OP_NN_LSTM)
-        attrs[n_attrs++] = (struct byi_attr)A_BOOL(
-            "input_forget", byi_import_int(o, "input_forget", 0) != 0);
     const byi_id *args = read_inputs(o, &n);
+    const struct byi_attr attrs[] = {
+        A_BOOL("batch_first", byi_import_int(o, "layout", 0) != 0),
+        {.name = "activations",
+         .kind = BYI_ATTR_STRINGS,
+         .n = a.n,
+         .strings = a.names},
+        {.name = "activation_alpha",
+         .kind = BYI_ATTR_FLOATS,
+         .n = a.n,
+         .floats = a.alpha},
+        {.name = "activation_beta",
+         .kind = BYI_ATTR_FLOATS,
+         .n = a.n,
+         .floats = a.beta}};
     const byi_id results =
-        byi_import_emit(o, o->row->op, n, args, n_attrs, attrs);
+        byi_import_same(o, o->row->op, n, args, BYI_N(attrs), attrs);
     byi_import_get_outputs(o, results, byi_op(o->row->op)->n_out);
 }
 

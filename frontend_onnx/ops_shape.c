@@ -220,6 +220,14 @@ byi_id byi_import_concat(struct byi_import *o, byi_id a, byi_id b, int64_t axis)
                            ATTRS(AN_INT("axis", axis)));
 }
 
+byi_id byi_import_slice(struct byi_import *o, byi_id x, int64_t from,
+                        int64_t to, int64_t axis)
+{
+    return byi_import_text(
+        o, "fn (%x) { strided_slice(%x, [from], [to], [axis], [1]) }", ARGS(x),
+        ATTRS(AN_INT("from", from), AN_INT("to", to), AN_INT("axis", axis)));
+}
+
 static void convert_concat(struct byi_import *o)
 {
     const int64_t axis =
@@ -439,18 +447,6 @@ static void convert_pad_2(struct byi_import *o)
     emit_pad(o, byi_import_vector(o, n, pads), fill_value);
 }
 
-/* Emit elements from .. to - 1 of a vector. */
-static byi_id emit_elements(struct byi_import *o, byi_id vector, int64_t from,
-                            int64_t to)
-{
-    const int64_t zero = 0, one = 1;
-
-    return byi_import_call(
-        o, BYI_OP_STRIDED_SLICE, vector, byi_import_vector(o, 1, &from),
-        byi_import_vector(o, 1, &to), byi_import_vector(o, 1, &zero),
-        byi_import_vector(o, 1, &one));
-}
-
 /* Emit the pads of all axes from the pads of the axes in input 3; the other
  * axes get 0. */
 static byi_id spread_pads(struct byi_import *o, uint32_t rank)
@@ -471,10 +467,11 @@ static byi_id spread_pads(struct byi_import *o, uint32_t rank)
         byi_import_fail(o, BYOC_ETYPE,
                         "found %lld pads for %lld axes, expected two each",
                         (long long)byi_import_dim(o, pads, 0), (long long)n);
-    const byi_id ends =
-        byi_import_spread(o, zeros, axes, emit_elements(o, pads, n, 2 * n));
+    const byi_id ends = byi_import_spread(
+        o, zeros, axes, byi_import_slice(o, pads, n, 2 * n, 0));
     return byi_import_concat(
-        o, byi_import_spread(o, zeros, axes, emit_elements(o, pads, 0, n)),
+        o,
+        byi_import_spread(o, zeros, axes, byi_import_slice(o, pads, 0, n, 0)),
         ends, 0);
 }
 
@@ -497,6 +494,16 @@ static void convert_center(struct byi_import *o)
 {
     const byi_id x = byi_import_in(o, 0), dims = byi_import_shape_of(o, x);
     const uint32_t rank = byi_import_rank(o, x);
+    static const char text[] =
+        "fn (%x, %dims, %target, %axes, %ones, %fill) {"
+        "  %kept = minimum(%dims, %target);"
+        "  %begin = divide(subtract(%dims, %kept), 2);"
+        "  %padding = subtract(%target, %kept);"
+        "  %before = divide(%padding, 2);"
+        "  %y = strided_slice(%x, %begin, add(%begin, %kept), %axes, %ones);"
+        "  %after = subtract(%padding, %before);"
+        "  nn.pad(%y, concatenate(%before, %after, axis=0), %fill)"
+        "}";
     int64_t all_axes[BYI_MAX_RANK], ones[BYI_MAX_RANK];
     uint32_t n = 0;
     const int64_t *axes = byi_import_ints(o, "axes", &n);
@@ -509,23 +516,11 @@ static void convert_center(struct byi_import *o)
     if (axes)
         target =
             byi_import_spread(o, dims, byi_import_vector(o, n, axes), target);
-    const byi_id cropped_dims =
-        byi_import_call(o, BYI_OP_MINIMUM, dims, target);
-    const byi_id begin = byi_import_with(
-        o, BYI_OP_DIVIDE,
-        byi_import_call(o, BYI_OP_SUBTRACT, dims, cropped_dims), 2);
-    const byi_id padding =
-        byi_import_call(o, BYI_OP_SUBTRACT, target, cropped_dims);
-    const byi_id before = byi_import_with(o, BYI_OP_DIVIDE, padding, 2);
-    const byi_id y = byi_import_call(
-        o, BYI_OP_STRIDED_SLICE, x, begin,
-        byi_import_call(o, BYI_OP_ADD, begin, cropped_dims),
-        byi_import_vector(o, rank, all_axes), byi_import_vector(o, rank, ones));
-    o->out[0] = byi_import_call(
-        o, BYI_OP_NN_PAD, y,
-        byi_import_concat(
-            o, before, byi_import_call(o, BYI_OP_SUBTRACT, padding, before), 0),
-        byi_import_scalar(o, byi_import_dtype(o, x), 0));
+    const byi_id every_axis = byi_import_vector(o, rank, all_axes);
+    const byi_id steps = byi_import_vector(o, rank, ones);
+    const byi_id fill = byi_import_scalar(o, byi_import_dtype(o, x), 0);
+    o->out[0] = byi_import_text(
+        o, text, ARGS(x, dims, target, every_axis, steps, fill), NO_ATTRS);
 }
 
 static void convert_depth_to_space(struct byi_import *o)

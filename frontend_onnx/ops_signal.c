@@ -16,15 +16,6 @@ static const double pi = 3.14159265358979323846;
 
 /* --- small arithmetic ----------------------------------------------------- */
 
-/* Emit the vector 0, 1, ..., limit - 1, of limit's type. */
-static byi_id emit_arange(struct byi_import *o, byi_id limit)
-{
-    const enum byoc_dtype dtype = byi_import_dtype(o, limit);
-
-    return byi_import_call(o, BYI_OP_ARANGE, byi_import_scalar(o, dtype, 0),
-                           limit, byi_import_scalar(o, dtype, 1));
-}
-
 /* Emit input i, a single number, as a scalar of type dtype. */
 static byi_id read_scalar(struct byi_import *o, uint32_t i,
                           enum byoc_dtype dtype)
@@ -65,10 +56,11 @@ static void emit_window(struct byi_import *o, double a0, double a1, double a2)
         periodic ? size
                  : byi_import_text(o, "fn (%n) { maximum(add(%n, -1), 1) }",
                                    ARGS(size), NO_ATTRS);
-    const byi_id y = byi_import_text(
-        o, a2 == 0 ? two_terms : three_terms, ARGS(n, emit_arange(o, size)),
-        ATTRS(A_FLOAT("two_pi", 2 * pi), A_FLOAT("a0", a0), A_FLOAT("a1", -a1),
-              A_FLOAT("a2", a2)));
+    const byi_id y =
+        byi_import_text(o, a2 == 0 ? two_terms : three_terms,
+                        ARGS(n, byi_import_arange(o, BYI_NO_ID, size)),
+                        ATTRS(A_FLOAT("two_pi", 2 * pi), A_FLOAT("a0", a0),
+                              A_FLOAT("a1", -a1), A_FLOAT("a2", a2)));
 
     o->out[0] = byi_import_cast(o, y, dtype);
 }
@@ -113,10 +105,10 @@ static byi_id emit_band_edges(struct byi_import *o, byi_id bands)
 
     for (uint32_t i = 1; i < 5; i++)
         in[i] = read_scalar(o, i, BYOC_F64);
-    return byi_import_text(
-        o, text,
-        ARGS(in[1], in[2], in[3], in[4], points, emit_arange(o, points)),
-        ATTRS(MEL_FACTORS));
+    return byi_import_text(o, text,
+                           ARGS(in[1], in[2], in[3], in[4], points,
+                                byi_import_arange(o, BYI_NO_ID, points)),
+                           ATTRS(MEL_FACTORS));
 }
 
 /* Triangular filters: each band rises from 0 at its low edge to 1 at its centre
@@ -149,8 +141,9 @@ static void convert_mel(struct byi_import *o)
     const byi_id y = byi_import_text(
         o, text,
         ARGS(emit_band_edges(o, bands),
-             emit_arange(o, byi_import_cast(o, bands, BYOC_I64)),
-             emit_arange(o, bins)),
+             byi_import_arange(o, BYI_NO_ID,
+                               byi_import_cast(o, bands, BYOC_I64)),
+             byi_import_arange(o, BYI_NO_ID, bins)),
         NO_ATTRS);
 
     o->out[0] = byi_import_cast(o, y, dtype);
@@ -165,11 +158,8 @@ static byi_id emit_dft(struct byi_import *o, byi_id x, int64_t axis)
 
     if (has_length)
         args[1] = read_scalar(o, 1, BYOC_I64);
-    return byi_import_emit(
-        o, BYI_OP_DFT, has_length ? 2 : 1, args,
-        ATTRS(AN_INT("axis", axis),
-              A_BOOL("inverse", byi_import_int(o, "inverse", 0) != 0),
-              A_BOOL("onesided", byi_import_int(o, "onesided", 0) != 0)));
+    return byi_import_same(o, BYI_OP_DFT, has_length ? 2 : 1, args,
+                           ATTRS(AN_INT("axis", axis)));
 }
 
 /* Emit the product of the dims whose index satisfies `index op axis`; `places`
@@ -266,7 +256,9 @@ static byi_id emit_frame_positions(struct byi_import *o, byi_id x, byi_id step,
         "fn (%frames, %step, %within) {"
         "  add(expand_dims(multiply(%frames, %step), axis=[1]), %within)"
         "}",
-        ARGS(emit_arange(o, frames), step, emit_arange(o, length)), NO_ATTRS);
+        ARGS(byi_import_arange(o, BYI_NO_ID, frames), step,
+             byi_import_arange(o, BYI_NO_ID, length)),
+        NO_ATTRS);
 }
 
 /* STFT of 16-bit floats is computed in float32: rounding the product of frame
@@ -293,9 +285,8 @@ static void convert_stft(struct byi_import *o)
                         "the signal has rank %u, expected 2 (batch, time) or 3 "
                         "(batch, time, parts)",
                         rank);
-    byi_id frames = byi_import_emit(
-        o, BYI_OP_TAKE, ARGS(x, emit_frame_positions(o, x, step, length)),
-        ATTRS(AN_INT("axis", 1)));
+    byi_id frames =
+        byi_import_take(o, x, emit_frame_positions(o, x, step, length), 1);
     if (window != BYI_NO_ID)
         frames = byi_import_call(
             o, BYI_OP_MULTIPLY, frames,

@@ -35,13 +35,6 @@ static byi_id add_matrix(struct byi_import *o, uint32_t rows, uint32_t cols,
     return byi_import_const(o, &t, false);
 }
 
-/* Emit op(a, b), where b is a number of type float64. */
-static byi_id emit_with_number(struct byi_import *o, enum byi_op_id op,
-                               byi_id a, double b)
-{
-    return byi_import_call(o, op, a, byi_import_scalar(o, BYOC_F64, b));
-}
-
 /* --- kernels -------------------------------------------------------------- */
 
 /* The radial basis kernel exp(factor |x - s|^2), (rows, vectors). The square
@@ -76,10 +69,10 @@ static byi_id emit_kernel(struct byi_import *o, byi_id x, byi_id vectors)
     if (strcmp(kind, "RBF") == 0)
         return byi_import_text(o, radial, ARGS(x, vectors, products),
                                ATTRS(A_FLOAT("factor", -params[0])));
-    const byi_id line = emit_with_number(
+    const byi_id line = byi_import_with(
         o, BYI_OP_ADD, byi_import_scale(o, products, params[0]), params[1]);
     if (strcmp(kind, "POLY") == 0)
-        return emit_with_number(o, BYI_OP_POWER, line, params[2]);
+        return byi_import_with(o, BYI_OP_POWER, line, params[2]);
     /* in float32, whose rounding is that of the result; float64 would call the
      * C library for each element */
     if (strcmp(kind, "SIGMOID") == 0)
@@ -141,9 +134,9 @@ static byi_id emit_linear(struct byi_import *o, const struct svm *s,
     }
     const byi_id weights =
         add_matrix(o, rows, s->n_coefficients / rows, s->coefficients);
-    return emit_with_number(o, BYI_OP_ADD,
-                            byi_import_call(o, BYI_OP_NN_DENSE, s->x, weights),
-                            s->rho[0]);
+    return byi_import_with(o, BYI_OP_ADD,
+                           byi_import_call(o, BYI_OP_NN_DENSE, s->x, weights),
+                           s->rho[0]);
 }
 
 /* --- regressors ----------------------------------------------------------- */
@@ -172,7 +165,7 @@ static void convert_svm_regressor(struct byi_import *o)
         const byi_id weights = add_matrix(o, 1, s.n_vectors, s.coefficients);
         y = byi_import_call(o, BYI_OP_NN_DENSE, emit_vector_kernels(o, &s),
                             weights);
-        y = emit_with_number(o, BYI_OP_ADD, y, s.rho[0]);
+        y = byi_import_with(o, BYI_OP_ADD, y, s.rho[0]);
     }
     if (one_class) /* y > 0 ? 1 : -1 */
         y = byi_import_text(o,
@@ -237,7 +230,7 @@ static byi_id emit_votes(struct byi_import *o, const struct class_pairs *p,
             start[j] += 1;
         }
     const byi_id won = byi_import_cast(
-        o, emit_with_number(o, BYI_OP_GREATER, scores, 0), BYOC_F64);
+        o, byi_import_with(o, BYI_OP_GREATER, scores, 0), BYOC_F64);
     const byi_id bias = byi_import_array(o, BYOC_F64, p->n_classes, start);
     return byi_import_call(
         o, BYI_OP_ADD,

@@ -560,11 +560,8 @@ static byi_id emit_column(struct byi_import *o, byi_id sums, double i)
     static const int64_t last[] = {1};
 
     return byi_import_expand(
-        o,
-        byi_import_emit(o, BYI_OP_TAKE,
-                        ARGS(sums, byi_import_scalar(o, BYOC_I64, i)),
-                        ATTRS(AN_INT("axis", 1))),
-        1, last);
+        o, byi_import_take(o, sums, byi_import_scalar(o, BYOC_I64, i), 1), 1,
+        last);
 }
 
 /* Emit the results for several sums. The label is the class with the largest

@@ -216,7 +216,7 @@ static void convert_causal_conv(struct byi_import *o)
         strcmp(activation, "silu") == 0 || strcmp(activation, "swish") == 0;
     const int64_t groups = byi_import_dim(o, weights, 0);
     const int64_t k = byi_import_dim(o, weights, 2);
-    const int64_t before[] = {0, 0, k - 1, 0, 0, 0}, last[] = {1 - k};
+    const int64_t before[] = {0, 0, k - 1, 0, 0, 0};
     byi_id padded = x;
 
     /* an attribute of com.microsoft's variant */
@@ -250,12 +250,8 @@ static void convert_causal_conv(struct byi_import *o)
     o->out[0] = silu ? byi_import_call(o, BYI_OP_MULTIPLY, y,
                                        byi_import_call(o, BYI_OP_SIGMOID, y))
                      : y;
-    o->out[1] = byi_import_call(
-        o, BYI_OP_STRIDED_SLICE, padded,
-        byi_import_vector(o, 1, k > 1 ? last : (const int64_t[]){0}),
-        byi_import_vector(o, 1, (const int64_t[]){k > 1 ? INT64_MAX : 0}),
-        byi_import_vector(o, 1, (const int64_t[]){2}),
-        byi_import_vector(o, 1, (const int64_t[]){1}));
+    o->out[1] = byi_import_slice(o, padded, k > 1 ? 1 - k : 0,
+                                 k > 1 ? INT64_MAX : 0, 2);
 }
 
 /* com.microsoft's FusedConv: activation(conv(x, w, b) + z) */
@@ -347,8 +343,7 @@ static void convert_conv_transpose(struct byi_import *o)
     SOME_INTS("pool_size", w.n, w.kernel),                                     \
         SOME_INTS("strides", w.n, w.strides),                                  \
         SOME_INTS("padding", 2 * w.n, w.pads),                                 \
-        SOME_INTS("dilation", w.n, w.dilations),                               \
-        A_BOOL("ceil_mode", byi_import_int(o, "ceil_mode", 0) != 0)
+        SOME_INTS("dilation", w.n, w.dilations)
 
 static void read_pool(struct byi_import *o, byi_id x, struct onnx_window *w,
                       uint32_t max)
@@ -377,12 +372,12 @@ static void convert_max_pool(struct byi_import *o)
         A_BOOL("column_major", byi_import_int(o, "storage_order", 0) != 0),
     };
     if (!indices) { /* storage_order matters for the indices only */
-        o->out[0] = byi_import_emit(o, ops[w.n], ARGS(byi_import_in(o, 0)),
+        o->out[0] = byi_import_same(o, ops[w.n], ARGS(byi_import_in(o, 0)),
                                     BYI_N(attrs) - 1, attrs);
         return;
     }
     const byi_id results =
-        byi_import_emit(o, BYI_OP_NN_MAX_POOL_INDICES,
+        byi_import_same(o, BYI_OP_NN_MAX_POOL_INDICES,
                         ARGS(byi_import_in(o, 0)), BYI_N(attrs), attrs);
     byi_import_get_outputs(o, results, 2);
 }
@@ -485,11 +480,7 @@ byi_id byi_import_avg_pool(struct byi_import *o, byi_id x)
     struct onnx_window w = {0};
 
     read_pool(o, x, &w, 3);
-    return byi_import_emit(
-        o, ops[w.n], ARGS(x),
-        ATTRS(POOL_ATTRS,
-              A_BOOL("count_include_pad",
-                     byi_import_int(o, "count_include_pad", 0) != 0)));
+    return byi_import_same(o, ops[w.n], ARGS(x), ATTRS(POOL_ATTRS));
 }
 
 static void convert_avg_pool(struct byi_import *o)
@@ -513,7 +504,7 @@ static void convert_lp_pool(struct byi_import *o)
     struct onnx_window w = {0};
 
     read_pool(o, byi_import_in(o, 0), &w, BYI_MAX_RANK - 2);
-    o->out[0] = byi_import_emit(o, BYI_OP_NN_LP_POOL, ARGS(byi_import_in(o, 0)),
+    o->out[0] = byi_import_same(o, BYI_OP_NN_LP_POOL, ARGS(byi_import_in(o, 0)),
                                 ATTRS(POOL_ATTRS, AN_INT("p", read_p(o))));
 }
 
