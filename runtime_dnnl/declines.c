@@ -51,13 +51,6 @@ static bool is_innermost(int64_t axis, uint32_t rank)
     return (axis < 0 ? axis + (int64_t)rank : axis) + 1 == (int64_t)rank;
 }
 
-static enum rating rate_reduction(const struct byoc_graph *g,
-                                  const struct byoc_graph_kernel *k)
-{
-    (void)g, (void)k;
-    return SLOWER;
-}
-
 /* A layer without gates multiplies few numbers in each step. A step of the
  * native kernel takes as long as reading the weights, which is less than
  * oneDNN's overhead of a step. */
@@ -161,13 +154,6 @@ static enum rating rate_conv(const struct byoc_graph *g,
                : HEAVY;
 }
 
-static enum rating rate_light(const struct byoc_graph *g,
-                              const struct byoc_graph_kernel *k)
-{
-    (void)g, (void)k;
-    return LIGHT;
-}
-
 /* Whether the kernel is one of the functions that contain a power of e, alone.
  */
 static bool is_lone_power(const struct byoc_graph *g,
@@ -217,59 +203,51 @@ static enum rating rate_binary(const struct byoc_graph *g,
     return LIGHT;
 }
 
+/* The kernels of a pattern. */
+static const struct rated_pattern {
+    const char *pattern;
+    bool narrow; /* float16 and bfloat16 were measured, too */
+    enum rating rating;
+    enum rating (*rate)(const struct byoc_graph *g,
+                        const struct byoc_graph_kernel *k); /* or NULL */
+} rated_patterns[] = {
+    {"dnnl.conv", false, HEAVY, rate_conv},
+    {"dnnl.matmul", false, HEAVY, rate_product},
+    {"dnnl.dense", false, HEAVY, rate_product},
+    {"dnnl.pool", true, HEAVY, rate_image},
+    {"dnnl.global_pool", true, HEAVY, rate_image},
+    {"dnnl.resize", true, HEAVY, rate_image},
+    {"dnnl.batch_norm", true, HEAVY, rate_along_axis},
+    {"dnnl.lrn", true, HEAVY, rate_lrn},
+    {"dnnl.layer_norm", false, HEAVY, rate_layer_norm},
+    {"dnnl.layer_norm_scale", false, HEAVY, rate_layer_norm},
+    {"dnnl.instance_norm", true, HEAVY, rate_image},
+    {"dnnl.softmax", true, HEAVY, rate_softmax},
+    {"dnnl.reduce", true, SLOWER, NULL},
+    {"dnnl.recurrent", false, HEAVY, rate_recurrent},
+    {"dnnl.binary", true, HEAVY, rate_binary},
+    {"dnnl.eltwise", true, HEAVY, rate_eltwise},
+    {"dnnl.reshape", false, LIGHT, NULL},
+    {"dnnl.view", false, LIGHT, NULL},
+    {"dnnl.copy", false, LIGHT, NULL},
+    {"dnnl.concat", false, LIGHT, NULL},
+    {"dnnl.split", false, LIGHT, NULL},
+    {"dnnl.slice", false, LIGHT, NULL},
+    {"dnnl.transpose", false, LIGHT, NULL},
+};
+
+/* Rates a kernel; HEAVY if its type was not measured. */
 static enum rating rate(const struct byoc_graph *g,
                         const struct byoc_graph_kernel *k)
 {
-    static const struct {
-        const char *pattern;
-        enum rating (*rate)(const struct byoc_graph *g,
-                            const struct byoc_graph_kernel *k);
-    } rows[] = {
-        {"dnnl.conv", rate_conv},
-        {"dnnl.matmul", rate_product},
-        {"dnnl.dense", rate_product},
-        {"dnnl.pool", rate_image},
-        {"dnnl.global_pool", rate_image},
-        {"dnnl.resize", rate_image},
-        {"dnnl.batch_norm", rate_along_axis},
-        {"dnnl.lrn", rate_lrn},
-        {"dnnl.layer_norm", rate_layer_norm},
-        {"dnnl.layer_norm_scale", rate_layer_norm},
-        {"dnnl.instance_norm", rate_image},
-        {"dnnl.softmax", rate_softmax},
-        {"dnnl.reduce", rate_reduction},
-        {"dnnl.recurrent", rate_recurrent},
-        {"dnnl.binary", rate_binary},
-        {"dnnl.eltwise", rate_eltwise},
-        {"dnnl.reshape", rate_light},
-        {"dnnl.view", rate_light},
-        {"dnnl.copy", rate_light},
-        {"dnnl.concat", rate_light},
-        {"dnnl.split", rate_light},
-        {"dnnl.slice", rate_light},
-        {"dnnl.transpose", rate_light},
-    };
-    for (uint32_t i = 0; i < BYI_COUNT(rows); i++)
-        if (strcmp(rows[i].pattern, k->pattern) == 0)
-            return rows[i].rate(g, k);
-    return HEAVY;
-}
-
-/* Whether the kernel's type was measured: float32, and for all but products,
- * recurrent layers, layer normalisation and copies also float16 and bfloat16.
- */
-static bool is_measured(const struct byoc_graph *g,
-                        const struct byoc_graph_kernel *k)
-{
-    static const char *const narrow[] = {
-        "dnnl.reduce",     "dnnl.eltwise",       "dnnl.binary",
-        "dnnl.softmax",    "dnnl.pool",          "dnnl.global_pool",
-        "dnnl.batch_norm", "dnnl.instance_norm", "dnnl.lrn",
-        "dnnl.resize"};
-    for (uint32_t i = 0; i < BYI_COUNT(narrow); i++)
-        if (strcmp(k->pattern, narrow[i]) == 0)
-            return true;
-    return dtype_of(g, k) == BYOC_F32;
+    const struct rated_pattern *row = rated_patterns;
+    while (row < rated_patterns + BYI_COUNT(rated_patterns) &&
+           strcmp(row->pattern, k->pattern) != 0)
+        row++;
+    if (row == rated_patterns + BYI_COUNT(rated_patterns) || !k->n_steps ||
+        (!row->narrow && dtype_of(g, k) != BYOC_F32))
+        return HEAVY;
+    return row->rate ? row->rate(g, k) : row->rating;
 }
 
 static bool is_elementwise(const struct byoc_graph_kernel *k)
@@ -283,8 +261,7 @@ bool byi_dn_declines(const struct byoc_graph *g)
     uint32_t slower = 0, elementwise = 0;
     for (uint32_t i = 0; i < g->n_kernels; i++) {
         const struct byoc_graph_kernel *k = &g->kernels[i];
-        const enum rating rating =
-            k->n_steps && is_measured(g, k) ? rate(g, k) : HEAVY;
+        const enum rating rating = rate(g, k);
         if (rating == HEAVY)
             return false;
         slower += rating == SLOWER;
