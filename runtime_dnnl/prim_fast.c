@@ -34,42 +34,32 @@ bool byi_dn_is_dense_last(const struct byi_desc *desc, enum byoc_dtype dtype)
 static enum byi_op_id translate_elt(const struct byi_post *post,
                                     struct byi_f32_epilogue_op *to)
 {
-    to->p0 = post->alpha;
+    static const enum byi_op_id ops[] = {
+        [BYI_ELT_RELU] = BYI_OP_NN_LEAKY_RELU,
+        [BYI_ELT_CLIP] = BYI_OP_CLIP,
+        [BYI_ELT_ABS] = BYI_OP_ABS,
+        [BYI_ELT_ELU] = BYI_OP_NN_ELU,
+        [BYI_ELT_EXP] = BYI_OP_EXP,
+        [BYI_ELT_GELU_ERF] = BYI_OP_NN_GELU,
+        [BYI_ELT_GELU_TANH] = BYI_OP_NN_GELU,
+        [BYI_ELT_HARDSIGMOID] = BYI_OP_NN_HARD_SIGMOID,
+        [BYI_ELT_HARDSWISH] = BYI_OP_NN_HARD_SWISH,
+        [BYI_ELT_MISH] = BYI_OP_NN_MISH,
+        [BYI_ELT_SIGMOID] = BYI_OP_SIGMOID,
+        [BYI_ELT_SOFTPLUS] = BYI_OP_NN_SOFTPLUS,
+        [BYI_ELT_SQRT] = BYI_OP_SQRT,
+        [BYI_ELT_SWISH] = BYI_OP_NN_SILU,
+        [BYI_ELT_TANH] = BYI_OP_TANH,
+    };
+    const bool gelu =
+        post->alg == BYI_ELT_GELU_ERF || post->alg == BYI_ELT_GELU_TANH;
+    to->p0 = gelu ? post->alg == BYI_ELT_GELU_TANH : post->alpha;
     to->p1 = post->beta;
-    switch ((enum byi_elt)post->alg) {
-    case BYI_ELT_RELU:
-        return post->alpha == 0 ? BYI_OP_NN_RELU : BYI_OP_NN_LEAKY_RELU;
-    case BYI_ELT_CLIP:
-        return BYI_OP_CLIP;
-    case BYI_ELT_ABS:
-        return BYI_OP_ABS;
-    case BYI_ELT_ELU:
-        return BYI_OP_NN_ELU;
-    case BYI_ELT_EXP:
-        return BYI_OP_EXP;
-    case BYI_ELT_GELU_ERF:
-    case BYI_ELT_GELU_TANH:
-        to->p0 = post->alg == BYI_ELT_GELU_TANH;
-        return BYI_OP_NN_GELU;
-    case BYI_ELT_HARDSIGMOID:
-        return BYI_OP_NN_HARD_SIGMOID;
-    case BYI_ELT_HARDSWISH:
-        return BYI_OP_NN_HARD_SWISH;
-    case BYI_ELT_MISH:
-        return BYI_OP_NN_MISH;
-    case BYI_ELT_SIGMOID:
-        return BYI_OP_SIGMOID;
-    case BYI_ELT_SOFTPLUS:
-        return BYI_OP_NN_SOFTPLUS;
-    case BYI_ELT_SQRT:
-        return BYI_OP_SQRT;
-    case BYI_ELT_SWISH:
-        return post->alpha == 1 ? BYI_OP_NN_SILU : BYI_OP_NONE;
-    case BYI_ELT_TANH:
-        return BYI_OP_TANH;
-    default:
+    if (post->alg == BYI_ELT_RELU && post->alpha == 0)
+        return BYI_OP_NN_RELU;
+    if (post->alg == BYI_ELT_SWISH && post->alpha != 1)
         return BYI_OP_NONE;
-    }
+    return (size_t)post->alg < BYI_COUNT(ops) ? ops[post->alg] : BYI_OP_NONE;
 }
 
 /* Find how to read the operand of a binary post-op by position and channel of
