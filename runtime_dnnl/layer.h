@@ -46,25 +46,12 @@ static inline bool byi_dn_is_float(enum byoc_dtype dtype)
 
 struct byi_prim;
 
+/* clang-format off */
 #define BYI_OPERATORS(X)                                                       \
-    X(conv)                                                                    \
-    X(matmul)                                                                  \
-    X(attention)                                                               \
-    X(pool)                                                                    \
-    X(softmax)                                                                 \
-    X(eltwise)                                                                 \
-    X(binary)                                                                  \
-    X(reduce)                                                                  \
-    X(resample)                                                                \
-    X(layer_norm)                                                              \
-    X(batch_norm)                                                              \
-    X(lrn)                                                                     \
-    X(prelu)                                                                   \
-    X(concat)                                                                  \
-    X(reorder)                                                                 \
-    X(rnn)                                                                     \
-    X(qconv)                                                                   \
-    X(qelementwise)
+    X(conv) X(matmul) X(attention) X(pool) X(softmax) X(eltwise) X(binary)     \
+    X(reduce) X(resample) X(layer_norm) X(batch_norm) X(lrn) X(prelu)          \
+    X(concat) X(reorder) X(rnn) X(qconv) X(qelementwise)
+/* clang-format on */
 
 /* Create a primitive from its primitive descriptor, without generating code;
  * free it with byi_prim_free. `posts` may be NULL. Thread-safe. Errors:
@@ -73,8 +60,9 @@ struct byi_prim;
     enum byoc_status byi_prim_new_##name(                                      \
         const struct byi_dnnl *lib, const struct byi_dnnl_##name *p,           \
         const struct byi_posts *posts, struct byi_prim **prim,                 \
-        struct byoc_error *err);
-BYI_OPERATORS(BYI_CREATOR)
+        struct byoc_error *err)
+#define BYI_CREATOR_DECLARED(name) BYI_CREATOR(name);
+BYI_OPERATORS(BYI_CREATOR_DECLARED)
 
 /* Generate the code (about 0.3 ms; microseconds when oneDNN has it cached).
  * Errors: BYOC_ENOMEM, BYOC_EBACKEND. */

@@ -132,11 +132,7 @@ static enum byoc_status read_attention(const struct byi_dnnl_attention *p,
     return BYOC_OK;
 }
 
-enum byoc_status byi_prim_new_attention(const struct byi_dnnl *lib,
-                                        const struct byi_dnnl_attention *p,
-                                        const struct byi_posts *posts,
-                                        struct byi_prim **prim,
-                                        struct byoc_error *err)
+BYI_CREATOR(attention)
 {
     struct byi_dn_fast fast = {.kind = &attention_kind};
     (void)lib;

@@ -94,11 +94,7 @@ bool byi_matmul_is_fast(const void *params, const struct byi_posts *posts)
     return byi_dn_fast_matmul(params, posts, &fast);
 }
 
-enum byoc_status byi_prim_new_conv(const struct byi_dnnl *lib,
-                                   const struct byi_dnnl_conv *p,
-                                   const struct byi_posts *posts,
-                                   struct byi_prim **prim,
-                                   struct byoc_error *err)
+BYI_CREATOR(conv)
 {
     const char *what = p->deconv ? "transposed convolution" : "convolution";
     struct byi_dn_fast fast;
@@ -131,11 +127,7 @@ enum byoc_status byi_prim_new_conv(const struct byi_dnnl *lib,
         err);
 }
 
-enum byoc_status byi_prim_new_matmul(const struct byi_dnnl *lib,
-                                     const struct byi_dnnl_matmul *p,
-                                     const struct byi_posts *posts,
-                                     struct byi_prim **prim,
-                                     struct byoc_error *err)
+BYI_CREATOR(matmul)
 {
     struct byi_dn_fast fast;
     if (byi_dn_fast_matmul(p, posts, &fast))
@@ -180,11 +172,7 @@ static bool describe_mean(const struct byi_dnnl_pool *p,
     return true;
 }
 
-enum byoc_status byi_prim_new_pool(const struct byi_dnnl *lib,
-                                   const struct byi_dnnl_pool *p,
-                                   const struct byi_posts *posts,
-                                   struct byi_prim **prim,
-                                   struct byoc_error *err)
+BYI_CREATOR(pool)
 {
     static const dnnl_alg_kind_t kinds[] = {
         [BYI_POOL_MAX] = dnnl_pooling_max,
@@ -225,11 +213,7 @@ enum byoc_status byi_prim_new_pool(const struct byi_dnnl *lib,
         prim, err);
 }
 
-enum byoc_status byi_prim_new_resample(const struct byi_dnnl *lib,
-                                       const struct byi_dnnl_resample *p,
-                                       const struct byi_posts *posts,
-                                       struct byi_prim **prim,
-                                       struct byoc_error *err)
+BYI_CREATOR(resample)
 {
     BYI_TRY(byi_fault_status(byi_fault_elt_only(posts), err));
     const dnnl_alg_kind_t kind =

@@ -4,11 +4,7 @@
 #include "runtime_dnnl/layer_dnnl.h"
 #include "runtime_dnnl/prim_fast.h"
 
-enum byoc_status byi_prim_new_eltwise(const struct byi_dnnl *lib,
-                                      const struct byi_dnnl_eltwise *p,
-                                      const struct byi_posts *posts,
-                                      struct byi_prim **prim,
-                                      struct byoc_error *err)
+BYI_CREATOR(eltwise)
 {
     float alpha = p->alpha, beta = p->beta;
     int alg = p->alg;
@@ -27,11 +23,7 @@ enum byoc_status byi_prim_new_eltwise(const struct byi_dnnl *lib,
     return byi_prim_wrap(status, pd, &s, "elementwise function", prim, err);
 }
 
-enum byoc_status byi_prim_new_binary(const struct byi_dnnl *lib,
-                                     const struct byi_dnnl_binary *p,
-                                     const struct byi_posts *posts,
-                                     struct byi_prim **prim,
-                                     struct byoc_error *err)
+BYI_CREATOR(binary)
 {
     BYI_TRY(
         byi_fault_status(byi_fault_binary(byi_dnnl_major(), p, posts), err));
@@ -44,11 +36,7 @@ enum byoc_status byi_prim_new_binary(const struct byi_dnnl *lib,
     return byi_prim_wrap(status, pd, &s, "binary operator", prim, err);
 }
 
-enum byoc_status byi_prim_new_prelu(const struct byi_dnnl *lib,
-                                    const struct byi_dnnl_prelu *p,
-                                    const struct byi_posts *posts,
-                                    struct byi_prim **prim,
-                                    struct byoc_error *err)
+BYI_CREATOR(prelu)
 {
     BYI_TRY(byi_fault_status(byi_fault_prelu(p), err));
     const struct byi_desc *const descs[] = {&p->src, &p->weights};
@@ -59,11 +47,7 @@ enum byoc_status byi_prim_new_prelu(const struct byi_dnnl *lib,
     return byi_prim_wrap(status, pd, &s, "parametric relu", prim, err);
 }
 
-enum byoc_status byi_prim_new_concat(const struct byi_dnnl *lib,
-                                     const struct byi_dnnl_concat *p,
-                                     const struct byi_posts *posts,
-                                     struct byi_prim **prim,
-                                     struct byoc_error *err)
+BYI_CREATOR(concat)
 {
     struct byi_pieces s;
     struct byi_dn_fast fast;
@@ -139,11 +123,7 @@ static enum byoc_status check_sizes(const struct byi_desc *desc,
     return BYOC_OK;
 }
 
-enum byoc_status byi_prim_new_reorder(const struct byi_dnnl *lib,
-                                      const struct byi_dnnl_reorder *p,
-                                      const struct byi_posts *posts,
-                                      struct byi_prim **prim,
-                                      struct byoc_error *err)
+BYI_CREATOR(reorder)
 {
     const struct byi_desc *const descs[] = {&p->src, &p->dst};
     struct byi_pieces s;

@@ -148,11 +148,7 @@ static bool read_qconv(const struct byi_dnnl_qconv *p, struct byi_i8_conv *conv)
     return true;
 }
 
-enum byoc_status byi_prim_new_qconv(const struct byi_dnnl *lib,
-                                    const struct byi_dnnl_qconv *p,
-                                    const struct byi_posts *posts,
-                                    struct byi_prim **prim,
-                                    struct byoc_error *err)
+BYI_CREATOR(qconv)
 {
     struct byi_dn_fast fast = {.kind = &qconv_kind};
     (void)lib;
@@ -261,10 +257,7 @@ static const struct byi_dn_fast_kind qelementwise_kind = {
     .run = run_qelementwise,
 };
 
-enum byoc_status byi_prim_new_qelementwise(
-    const struct byi_dnnl *lib, const struct byi_dnnl_qelementwise *p,
-    const struct byi_posts *posts, struct byi_prim **prim,
-    struct byoc_error *err)
+BYI_CREATOR(qelementwise)
 {
     struct byi_dn_fast fast = {.kind = &qelementwise_kind, .qelementwise = *p};
     (void)lib;

@@ -48,11 +48,7 @@ static bool is_fast_softmax(const struct byi_dnnl_softmax *p,
            !(posts && posts->n);
 }
 
-enum byoc_status byi_prim_new_softmax(const struct byi_dnnl *lib,
-                                      const struct byi_dnnl_softmax *p,
-                                      const struct byi_posts *posts,
-                                      struct byi_prim **prim,
-                                      struct byoc_error *err)
+BYI_CREATOR(softmax)
 {
     const dnnl_alg_kind_t kind =
         p->log ? dnnl_softmax_log : dnnl_softmax_accurate;
@@ -210,11 +206,7 @@ bool byi_dn_fast_reduce(const struct byi_dnnl_reduce *p,
            (inner == 1 || inner >= MIN_COLUMNS);
 }
 
-enum byoc_status byi_prim_new_reduce(const struct byi_dnnl *lib,
-                                     const struct byi_dnnl_reduce *p,
-                                     const struct byi_posts *posts,
-                                     struct byi_prim **prim,
-                                     struct byoc_error *err)
+BYI_CREATOR(reduce)
 {
     static const dnnl_alg_kind_t kinds[] = {
         [BYI_REDUCE_SUM] = dnnl_reduction_sum,
@@ -240,11 +232,7 @@ enum byoc_status byi_prim_new_reduce(const struct byi_dnnl *lib,
 
 /* --- normalisations ------------------------------------------------------ */
 
-enum byoc_status byi_prim_new_layer_norm(const struct byi_dnnl *lib,
-                                         const struct byi_dnnl_layer_norm *p,
-                                         const struct byi_posts *posts,
-                                         struct byi_prim **prim,
-                                         struct byoc_error *err)
+BYI_CREATOR(layer_norm)
 {
     BYI_TRY(byi_fault_status(byi_fault_elt_only(posts), err));
     const unsigned flags = (p->scale ? (unsigned)dnnl_use_scale : 0u) |
@@ -259,11 +247,7 @@ enum byoc_status byi_prim_new_layer_norm(const struct byi_dnnl *lib,
     return byi_prim_wrap(status, pd, &s, "layer normalisation", prim, err);
 }
 
-enum byoc_status byi_prim_new_batch_norm(const struct byi_dnnl *lib,
-                                         const struct byi_dnnl_batch_norm *p,
-                                         const struct byi_posts *posts,
-                                         struct byi_prim **prim,
-                                         struct byoc_error *err)
+BYI_CREATOR(batch_norm)
 {
     BYI_TRY(byi_fault_status(byi_fault_batch_norm(posts), err));
     const unsigned flags =
@@ -278,11 +262,7 @@ enum byoc_status byi_prim_new_batch_norm(const struct byi_dnnl *lib,
     return byi_prim_wrap(status, pd, &s, "batch normalisation", prim, err);
 }
 
-enum byoc_status byi_prim_new_lrn(const struct byi_dnnl *lib,
-                                  const struct byi_dnnl_lrn *p,
-                                  const struct byi_posts *posts,
-                                  struct byi_prim **prim,
-                                  struct byoc_error *err)
+BYI_CREATOR(lrn)
 {
     const struct byi_desc *const descs[] = {&p->src};
     struct byi_pieces s;

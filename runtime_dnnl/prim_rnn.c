@@ -27,7 +27,6 @@ enum {
 #define RESULTS(s)                                                             \
     BYI_MD(&(s)->md[BIAS]), BYI_MD(&(s)->md[DST]), BYI_MD(&(s)->md[DST_H])
 
-#if BYI_V3
 static dnnl_status_t make_pd(const struct byi_dnnl *lib,
                              const struct byi_dnnl_rnn *p, struct byi_pieces *s,
                              dnnl_alg_kind_t activation,
@@ -35,6 +34,7 @@ static dnnl_status_t make_pd(const struct byi_dnnl *lib,
 {
     const dnnl_prop_kind_t prop = dnnl_forward_inference;
     const dnnl_rnn_direction_t direction = translate_direction(p);
+#if BYI_V3
     switch (p->kind) {
     case BYI_RNN_PLAIN:
         return dnnl_vanilla_rnn_forward_primitive_desc_create(
@@ -55,15 +55,7 @@ static dnnl_status_t make_pd(const struct byi_dnnl *lib,
             RESULTS(s), 0, s->attr);
     }
     byi_unreachable();
-}
 #else
-static dnnl_status_t make_pd(const struct byi_dnnl *lib,
-                             const struct byi_dnnl_rnn *p, struct byi_pieces *s,
-                             dnnl_alg_kind_t activation,
-                             dnnl_primitive_desc_t *pd)
-{
-    const dnnl_prop_kind_t prop = dnnl_forward_inference;
-    const dnnl_rnn_direction_t direction = translate_direction(p);
     dnnl_rnn_desc_t d;
     dnnl_status_t status = dnnl_unimplemented;
     switch (p->kind) {
@@ -87,14 +79,10 @@ static dnnl_status_t make_pd(const struct byi_dnnl *lib,
         break;
     }
     return byi_pd_make(status, &d, s, lib, pd);
-}
 #endif
+}
 
-enum byoc_status byi_prim_new_rnn(const struct byi_dnnl *lib,
-                                  const struct byi_dnnl_rnn *p,
-                                  const struct byi_posts *posts,
-                                  struct byi_prim **prim,
-                                  struct byoc_error *err)
+BYI_CREATOR(rnn)
 {
     struct byi_dn_fast fast;
     if (byi_dn_fast_rnn(p, &fast))
