@@ -219,8 +219,5 @@ static enum byoc_status arg_run_f32(const struct byi_call *call,
 
 BYI_FLOAT_KERNEL(arg, arg_run_f32, NULL)
 
-static const struct byi_kernel_row rows[] = {
-    {BYI_OP_ARGMAX, {arg_run, arg_scratch}},
-    {BYI_OP_ARGMIN, {arg_run, arg_scratch}},
-};
-const struct byi_kernel_rows byi_rows_arg = {rows, BYI_COUNT(rows)};
+BYI_KERNEL_ROWS(arg, {BYI_OP_ARGMAX, {arg_run, arg_scratch}},
+                {BYI_OP_ARGMIN, {arg_run, arg_scratch}})

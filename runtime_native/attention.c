@@ -134,7 +134,5 @@ static uint64_t attention_scratch(const struct byi_call *call)
     return byi_f32_attention_scratch(&a, (int)call->threads);
 }
 
-static const struct byi_kernel_row rows[] = {
-    {BYI_OP_NN_ATTENTION, {attention_run, attention_scratch}},
-};
-const struct byi_kernel_rows byi_rows_attention = {rows, BYI_COUNT(rows)};
+BYI_KERNEL_ROWS(attention,
+                {BYI_OP_NN_ATTENTION, {attention_run, attention_scratch}})

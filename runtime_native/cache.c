@@ -85,7 +85,4 @@ static enum byoc_status append_run(const struct byi_call *call,
     return BYOC_OK;
 }
 
-static const struct byi_kernel_row rows[] = {
-    {BYI_OP_NN_CACHE_APPEND, {append_run, NULL}},
-};
-const struct byi_kernel_rows byi_rows_cache = {rows, BYI_COUNT(rows)};
+BYI_KERNEL_ROWS(cache, {BYI_OP_NN_CACHE_APPEND, {append_run, NULL}})

@@ -376,7 +376,4 @@ static enum byoc_status cast_run(const struct byi_call *call,
     return BYOC_OK;
 }
 
-static const struct byi_kernel_row rows[] = {
-    {BYI_OP_CAST, {cast_run, NULL}},
-};
-const struct byi_kernel_rows byi_rows_cast = {rows, BYI_COUNT(rows)};
+BYI_KERNEL_ROWS(cast, {BYI_OP_CAST, {cast_run, NULL}})

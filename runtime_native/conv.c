@@ -161,9 +161,6 @@ uint64_t byi_conv_pack(const struct byi_call *call, void *to)
     return byi_conv_last_pack(call, &v, to);
 }
 
-static const struct byi_kernel_row rows[] = {
-    {BYI_OP_NN_CONV1D, {conv_run, conv_scratch}},
-    {BYI_OP_NN_CONV2D, {conv_run, conv_scratch}},
-    {BYI_OP_NN_CONV3D, {conv_run, conv_scratch}},
-};
-const struct byi_kernel_rows byi_rows_conv = {rows, BYI_COUNT(rows)};
+BYI_KERNEL_ROWS(conv, {BYI_OP_NN_CONV1D, {conv_run, conv_scratch}},
+                {BYI_OP_NN_CONV2D, {conv_run, conv_scratch}},
+                {BYI_OP_NN_CONV3D, {conv_run, conv_scratch}})

@@ -108,9 +108,8 @@ const char *byi_conv_transpose_algorithm(const struct byi_call *call)
     return runs_plain(&v) ? NULL : byi_conv_last_algorithm(call, &v);
 }
 
-static const struct byi_kernel_row rows[] = {
+BYI_KERNEL_ROWS(
+    conv_transpose,
     {BYI_OP_NN_CONV1D_TRANSPOSE, {conv_transpose_run, conv_transpose_scratch}},
     {BYI_OP_NN_CONV2D_TRANSPOSE, {conv_transpose_run, conv_transpose_scratch}},
-    {BYI_OP_NN_CONV3D_TRANSPOSE, {conv_transpose_run, conv_transpose_scratch}},
-};
-const struct byi_kernel_rows byi_rows_conv_transpose = {rows, BYI_COUNT(rows)};
+    {BYI_OP_NN_CONV3D_TRANSPOSE, {conv_transpose_run, conv_transpose_scratch}})

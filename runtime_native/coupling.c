@@ -108,7 +108,5 @@ static enum byoc_status coupling_run_f32(const struct byi_call *call,
 
 BYI_FLOAT_KERNEL(coupling, coupling_run_f32, coupling_scratch_f32)
 
-static const struct byi_kernel_row rows[] = {
-    {BYI_OP_ML_COUPLING, {coupling_run, coupling_scratch}},
-};
-const struct byi_kernel_rows byi_rows_coupling = {rows, BYI_COUNT(rows)};
+BYI_KERNEL_ROWS(coupling,
+                {BYI_OP_ML_COUPLING, {coupling_run, coupling_scratch}})

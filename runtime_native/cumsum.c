@@ -183,8 +183,5 @@ static enum byoc_status cumsum_run(const struct byi_call *call,
     return BYOC_OK;
 }
 
-static const struct byi_kernel_row rows[] = {
-    {BYI_OP_CUMSUM, {cumsum_run, NULL}},
-    {BYI_OP_DYN_CUMSUM, {cumsum_run, NULL}},
-};
-const struct byi_kernel_rows byi_rows_cumsum = {rows, BYI_COUNT(rows)};
+BYI_KERNEL_ROWS(cumsum, {BYI_OP_CUMSUM, {cumsum_run, NULL}},
+                {BYI_OP_DYN_CUMSUM, {cumsum_run, NULL}})

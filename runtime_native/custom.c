@@ -65,7 +65,4 @@ static enum byoc_status custom_run(const struct byi_call *call,
     return set_sizes(call, &c, err);
 }
 
-static const struct byi_kernel_row rows[] = {
-    {BYI_OP_CUSTOM, {custom_run, NULL}},
-};
-const struct byi_kernel_rows byi_rows_custom = {rows, BYI_COUNT(rows)};
+BYI_KERNEL_ROWS(custom, {BYI_OP_CUSTOM, {custom_run, NULL}})

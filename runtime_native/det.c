@@ -63,7 +63,4 @@ static enum byoc_status det_run_f32(const struct byi_call *call,
 
 BYI_FLOAT_KERNEL(det, det_run_f32, det_scratch_f32)
 
-static const struct byi_kernel_row rows[] = {
-    {BYI_OP_DET, {det_run, det_scratch}},
-};
-const struct byi_kernel_rows byi_rows_det = {rows, BYI_COUNT(rows)};
+BYI_KERNEL_ROWS(det, {BYI_OP_DET, {det_run, det_scratch}})

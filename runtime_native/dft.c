@@ -157,7 +157,4 @@ static enum byoc_status dft_run_f32(const struct byi_call *call,
 
 BYI_FLOAT_KERNEL(dft, dft_run_f32, dft_scratch_f32)
 
-static const struct byi_kernel_row rows[] = {
-    {BYI_OP_DFT, {dft_run, dft_scratch}},
-};
-const struct byi_kernel_rows byi_rows_dft = {rows, BYI_COUNT(rows)};
+BYI_KERNEL_ROWS(dft, {BYI_OP_DFT, {dft_run, dft_scratch}})

@@ -464,7 +464,4 @@ static uint64_t einsum_scratch(const struct byi_call *call)
                                  : einsum_scratch_f32(call);
 }
 
-static const struct byi_kernel_row rows[] = {
-    {BYI_OP_EINSUM, {einsum_run, einsum_scratch}},
-};
-const struct byi_kernel_rows byi_rows_einsum = {rows, BYI_COUNT(rows)};
+BYI_KERNEL_ROWS(einsum, {BYI_OP_EINSUM, {einsum_run, einsum_scratch}})

@@ -137,12 +137,9 @@ static enum byoc_status one_hot_run(const struct byi_call *call,
     return BYOC_OK;
 }
 
-static const struct byi_kernel_row rows[] = {
-    {BYI_OP_SHAPE_OF, {shape_of_run, NULL}},
-    {BYI_OP_SIZE_OF, {size_of_run, NULL}},
-    {BYI_OP_FULL, {full_run, NULL}},
-    {BYI_OP_EYE_LIKE, {eye_like_run, NULL}},
-    {BYI_OP_ARANGE, {arange_run, NULL}},
-    {BYI_OP_ONE_HOT, {one_hot_run, NULL}},
-};
-const struct byi_kernel_rows byi_rows_fill = {rows, BYI_COUNT(rows)};
+BYI_KERNEL_ROWS(fill, {BYI_OP_SHAPE_OF, {shape_of_run, NULL}},
+                {BYI_OP_SIZE_OF, {size_of_run, NULL}},
+                {BYI_OP_FULL, {full_run, NULL}},
+                {BYI_OP_EYE_LIKE, {eye_like_run, NULL}},
+                {BYI_OP_ARANGE, {arange_run, NULL}},
+                {BYI_OP_ONE_HOT, {one_hot_run, NULL}})

@@ -98,7 +98,4 @@ static enum byoc_status idct8_f32(const struct byi_call *call,
 
 BYI_FLOAT_KERNEL(idct8, idct8_f32, NULL)
 
-static const struct byi_kernel_row rows[] = {
-    {BYI_OP_IDCT8, {idct8_run, idct8_scratch}},
-};
-const struct byi_kernel_rows byi_rows_idct = {rows, BYI_COUNT(rows)};
+BYI_KERNEL_ROWS(idct, {BYI_OP_IDCT8, {idct8_run, idct8_scratch}})

@@ -505,11 +505,8 @@ static enum byoc_status scatter_nd_run(const struct byi_call *call,
     return BYOC_OK;
 }
 
-static const struct byi_kernel_row rows[] = {
-    {BYI_OP_TAKE, {take_run, NULL}},
-    {BYI_OP_GATHER, {gather_run, NULL}},
-    {BYI_OP_GATHER_ND, {gather_nd_run, NULL}},
-    {BYI_OP_SCATTER_ELEMENTS, {scatter_run, NULL}},
-    {BYI_OP_SCATTER_ND, {scatter_nd_run, NULL}},
-};
-const struct byi_kernel_rows byi_rows_index = {rows, BYI_COUNT(rows)};
+BYI_KERNEL_ROWS(index, {BYI_OP_TAKE, {take_run, NULL}},
+                {BYI_OP_GATHER, {gather_run, NULL}},
+                {BYI_OP_GATHER_ND, {gather_nd_run, NULL}},
+                {BYI_OP_SCATTER_ELEMENTS, {scatter_run, NULL}},
+                {BYI_OP_SCATTER_ND, {scatter_nd_run, NULL}})

@@ -198,8 +198,7 @@ enum byoc_status byi_bad_dtype(const struct byi_call *call,
 
 /* Return the error of a failed byi_store_string: BYOC_EUNSUPPORTED if the call
  * has no store, otherwise BYOC_ENOMEM. */
-enum byoc_status byi_no_store(const struct byi_call *call,
-                              struct byoc_error *err);
+byi_kernel_run byi_no_store;
 
 /* --- window.c ----------------------------------------------------------- */
 
@@ -447,8 +446,7 @@ struct byi_linear_head {
 };
 /* nn.linear_attention, element by element in double, with the state in the type
  * of the result: the float64 kernel, and the reference for the float32 loop. */
-enum byoc_status byi_linear_plain(const struct byi_call *call,
-                                  struct byoc_error *err);
+byi_kernel_run byi_linear_plain;
 
 /* --- pack() of struct byi_packing, by operator ---------------------------- */
 
@@ -482,32 +480,10 @@ double byi_unary_plain(enum byi_op_id op, double x, const double *params);
 /* The largest |x| for which the float32 loops compute the operator; INFINITY if
  * they compute it for any x. */
 float byi_unary_bound(enum byi_op_id op);
-enum byoc_status byi_binary_plain(const struct byi_call *call,
-                                  struct byoc_error *err);
-enum byoc_status byi_matmul_plain(const struct byi_call *call,
-                                  struct byoc_error *err);
-enum byoc_status byi_idct8_plain(const struct byi_call *call,
-                                 struct byoc_error *err);
-enum byoc_status byi_grid_sample_plain(const struct byi_call *call,
-                                       struct byoc_error *err);
-enum byoc_status byi_conv_plain(const struct byi_call *call,
-                                struct byoc_error *err);
-enum byoc_status byi_conv_transpose_plain(const struct byi_call *call,
-                                          struct byoc_error *err);
-enum byoc_status byi_pool_plain(const struct byi_call *call,
-                                struct byoc_error *err);
-enum byoc_status byi_softmax_plain(const struct byi_call *call,
-                                   struct byoc_error *err);
-enum byoc_status byi_quantize_plain(const struct byi_call *call,
-                                    struct byoc_error *err);
-enum byoc_status byi_qnn_plain(const struct byi_call *call,
-                               struct byoc_error *err);
-enum byoc_status byi_einsum_plain(const struct byi_call *call,
-                                  struct byoc_error *err);
-enum byoc_status byi_reduce_plain(const struct byi_call *call,
-                                  struct byoc_error *err);
-enum byoc_status byi_recurrent_plain(const struct byi_call *call,
-                                     struct byoc_error *err);
+byi_kernel_run byi_binary_plain, byi_matmul_plain, byi_idct8_plain,
+    byi_grid_sample_plain, byi_conv_plain, byi_conv_transpose_plain,
+    byi_pool_plain, byi_softmax_plain, byi_quantize_plain, byi_qnn_plain,
+    byi_einsum_plain, byi_reduce_plain, byi_recurrent_plain;
 
 /* --- simd.c and simd_*.c ------------------------------------------------ */
 

@@ -197,7 +197,5 @@ static uint64_t linear_scratch_f32(const struct byi_call *call)
 
 BYI_FLOAT_KERNEL(linear, linear_f32, linear_scratch_f32)
 
-static const struct byi_kernel_row rows[] = {
-    {BYI_OP_NN_LINEAR_ATTENTION, {linear_run, linear_scratch}},
-};
-const struct byi_kernel_rows byi_rows_linear = {rows, BYI_COUNT(rows)};
+BYI_KERNEL_ROWS(linear,
+                {BYI_OP_NN_LINEAR_ATTENTION, {linear_run, linear_scratch}})

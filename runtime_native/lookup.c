@@ -28,7 +28,4 @@ static enum byoc_status lookup_run(const struct byi_call *call,
     return BYOC_OK;
 }
 
-static const struct byi_kernel_row rows[] = {
-    {BYI_OP_LOOKUP, {lookup_run, NULL}},
-};
-const struct byi_kernel_rows byi_rows_lookup = {rows, BYI_COUNT(rows)};
+BYI_KERNEL_ROWS(lookup, {BYI_OP_LOOKUP, {lookup_run, NULL}})

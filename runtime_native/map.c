@@ -155,7 +155,4 @@ static uint64_t map_scratch(const struct byi_call *call)
     return call->packed ? 0 : byi_map_pack(call, NULL);
 }
 
-static const struct byi_kernel_row rows[] = {
-    {BYI_OP_ML_MAP, {map_run, map_scratch}},
-};
-const struct byi_kernel_rows byi_rows_map = {rows, BYI_COUNT(rows)};
+BYI_KERNEL_ROWS(map, {BYI_OP_ML_MAP, {map_run, map_scratch}})

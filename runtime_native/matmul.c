@@ -536,8 +536,5 @@ const char *byi_matmul_algorithm(const struct byi_call *call)
     return byi_f32_conv_name(&conv);
 }
 
-static const struct byi_kernel_row rows[] = {
-    {BYI_OP_NN_DENSE, {matmul_run, matmul_scratch}},
-    {BYI_OP_NN_MATMUL, {matmul_run, matmul_scratch}},
-};
-const struct byi_kernel_rows byi_rows_matmul = {rows, BYI_COUNT(rows)};
+BYI_KERNEL_ROWS(matmul, {BYI_OP_NN_DENSE, {matmul_run, matmul_scratch}},
+                {BYI_OP_NN_MATMUL, {matmul_run, matmul_scratch}})

@@ -297,22 +297,19 @@ static enum byoc_status split_run(const struct byi_call *call,
     return BYOC_OK;
 }
 
-static const struct byi_kernel_row rows[] = {
-    {BYI_OP_BITCAST, {reshape_run, NULL}},
-    {BYI_OP_RESHAPE, {reshape_run, NULL}},
-    {BYI_OP_SQUEEZE, {reshape_run, NULL}},
-    {BYI_OP_EXPAND_DIMS, {reshape_run, NULL}},
-    {BYI_OP_FLATTEN, {reshape_run, NULL}},
-    {BYI_OP_TRANSPOSE, {transpose_run, NULL}},
-    {BYI_OP_BROADCAST_TO, {broadcast_run, NULL}},
-    {BYI_OP_TILE, {tile_run, NULL}},
-    {BYI_OP_STRIDED_SLICE, {slice_run, NULL}},
-    {BYI_OP_DEPTH_TO_SPACE, {depth_to_space_run, NULL}},
-    {BYI_OP_SPACE_TO_DEPTH, {space_to_depth_run, NULL}},
-    {BYI_OP_CONCATENATE, {concatenate_run, NULL}},
-    {BYI_OP_SPLIT, {split_run, NULL}},
-    {BYI_OP_DYN_SQUEEZE, {reshape_run, NULL}},
-    {BYI_OP_DYN_EXPAND_DIMS, {reshape_run, NULL}},
-    {BYI_OP_DYN_SPLIT, {split_run, NULL}},
-};
-const struct byi_kernel_rows byi_rows_movement = {rows, BYI_COUNT(rows)};
+BYI_KERNEL_ROWS(movement, {BYI_OP_BITCAST, {reshape_run, NULL}},
+                {BYI_OP_RESHAPE, {reshape_run, NULL}},
+                {BYI_OP_SQUEEZE, {reshape_run, NULL}},
+                {BYI_OP_EXPAND_DIMS, {reshape_run, NULL}},
+                {BYI_OP_FLATTEN, {reshape_run, NULL}},
+                {BYI_OP_TRANSPOSE, {transpose_run, NULL}},
+                {BYI_OP_BROADCAST_TO, {broadcast_run, NULL}},
+                {BYI_OP_TILE, {tile_run, NULL}},
+                {BYI_OP_STRIDED_SLICE, {slice_run, NULL}},
+                {BYI_OP_DEPTH_TO_SPACE, {depth_to_space_run, NULL}},
+                {BYI_OP_SPACE_TO_DEPTH, {space_to_depth_run, NULL}},
+                {BYI_OP_CONCATENATE, {concatenate_run, NULL}},
+                {BYI_OP_SPLIT, {split_run, NULL}},
+                {BYI_OP_DYN_SQUEEZE, {reshape_run, NULL}},
+                {BYI_OP_DYN_EXPAND_DIMS, {reshape_run, NULL}},
+                {BYI_OP_DYN_SPLIT, {split_run, NULL}})

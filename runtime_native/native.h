@@ -85,8 +85,9 @@ void byi_attention_run(const struct byi_call *call,
  * nothing and keeps no state, so any number of calls may run at once. If the
  * result's size depends on data, dims[] come in as upper bounds and the kernel
  * may lower them. */
-typedef enum byoc_status (*byi_kernel_fn)(const struct byi_call *call,
-                                          struct byoc_error *err);
+typedef enum byoc_status byi_kernel_run(const struct byi_call *call,
+                                        struct byoc_error *err);
+typedef byi_kernel_run *byi_kernel_fn;
 
 struct byi_kernel {
     byi_kernel_fn run;

@@ -236,7 +236,4 @@ static enum byoc_status nms_run(const struct byi_call *call,
     return BYOC_OK;
 }
 
-static const struct byi_kernel_row rows[] = {
-    {BYI_OP_NMS, {nms_run, nms_scratch}},
-};
-const struct byi_kernel_rows byi_rows_nms = {rows, BYI_COUNT(rows)};
+BYI_KERNEL_ROWS(nms, {BYI_OP_NMS, {nms_run, nms_scratch}})

@@ -128,8 +128,5 @@ static enum byoc_status compress_run(const struct byi_call *call,
     return BYOC_OK;
 }
 
-static const struct byi_kernel_row rows[] = {
-    {BYI_OP_NONZERO, {nonzero_run, NULL}},
-    {BYI_OP_COMPRESS, {compress_run, NULL}},
-};
-const struct byi_kernel_rows byi_rows_nonzero = {rows, BYI_COUNT(rows)};
+BYI_KERNEL_ROWS(nonzero, {BYI_OP_NONZERO, {nonzero_run, NULL}},
+                {BYI_OP_COMPRESS, {compress_run, NULL}})

@@ -654,13 +654,10 @@ static enum byoc_status mvn_run_f32(const struct byi_call *call,
 
 BYI_FLOAT_KERNEL(mvn, mvn_run_f32, NULL)
 
-static const struct byi_kernel_row rows[] = {
-    {BYI_OP_NN_BATCH_NORM, {batch_run, batch_scratch}},
-    {BYI_OP_NN_LAYER_NORM, {layer_run, layer_scratch}},
-    {BYI_OP_NN_INSTANCE_NORM, {group_run, group_scratch}},
-    {BYI_OP_NN_GROUP_NORM, {group_run, group_scratch}},
-    {BYI_OP_NN_LRN, {lrn_run, lrn_scratch}},
-    {BYI_OP_LP_NORMALIZE, {unit_run, unit_scratch}},
-    {BYI_OP_MVN, {mvn_run, mvn_scratch}},
-};
-const struct byi_kernel_rows byi_rows_norm = {rows, BYI_COUNT(rows)};
+BYI_KERNEL_ROWS(norm, {BYI_OP_NN_BATCH_NORM, {batch_run, batch_scratch}},
+                {BYI_OP_NN_LAYER_NORM, {layer_run, layer_scratch}},
+                {BYI_OP_NN_INSTANCE_NORM, {group_run, group_scratch}},
+                {BYI_OP_NN_GROUP_NORM, {group_run, group_scratch}},
+                {BYI_OP_NN_LRN, {lrn_run, lrn_scratch}},
+                {BYI_OP_LP_NORMALIZE, {unit_run, unit_scratch}},
+                {BYI_OP_MVN, {mvn_run, mvn_scratch}})

@@ -362,10 +362,7 @@ static enum byoc_status reverse_run(const struct byi_call *call,
     return BYOC_OK;
 }
 
-static const struct byi_kernel_row rows[] = {
-    {BYI_OP_NN_PAD, {pad_run, NULL}},
-    {BYI_OP_TRILU, {trilu_run, NULL}},
-    {BYI_OP_DYN_TRILU, {trilu_run, NULL}},
-    {BYI_OP_REVERSE_SEQUENCE, {reverse_run, NULL}},
-};
-const struct byi_kernel_rows byi_rows_pad = {rows, BYI_COUNT(rows)};
+BYI_KERNEL_ROWS(pad, {BYI_OP_NN_PAD, {pad_run, NULL}},
+                {BYI_OP_TRILU, {trilu_run, NULL}},
+                {BYI_OP_DYN_TRILU, {trilu_run, NULL}},
+                {BYI_OP_REVERSE_SEQUENCE, {reverse_run, NULL}})

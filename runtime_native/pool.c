@@ -692,14 +692,10 @@ BYI_FLOAT_KERNEL(global, global_run_f32, NULL)
             global_run, global_scratch                                         \
         }                                                                      \
     }
-static const struct byi_kernel_row rows[] = {
-    POOL(NN_MAX_POOL1D),          POOL(NN_MAX_POOL2D),
-    POOL(NN_MAX_POOL3D),          POOL(NN_AVG_POOL1D),
-    POOL(NN_AVG_POOL2D),          POOL(NN_AVG_POOL3D),
-    POOL(NN_MAX_POOL_INDICES),    POOL(NN_LP_POOL),
-    GLOBAL(NN_GLOBAL_MAX_POOL1D), GLOBAL(NN_GLOBAL_MAX_POOL2D),
-    GLOBAL(NN_GLOBAL_MAX_POOL3D), GLOBAL(NN_GLOBAL_AVG_POOL1D),
-    GLOBAL(NN_GLOBAL_AVG_POOL2D), GLOBAL(NN_GLOBAL_AVG_POOL3D),
-    GLOBAL(NN_GLOBAL_LP_POOL),
-};
-const struct byi_kernel_rows byi_rows_pool = {rows, BYI_COUNT(rows)};
+BYI_KERNEL_ROWS(pool, POOL(NN_MAX_POOL1D), POOL(NN_MAX_POOL2D),
+                POOL(NN_MAX_POOL3D), POOL(NN_AVG_POOL1D), POOL(NN_AVG_POOL2D),
+                POOL(NN_AVG_POOL3D), POOL(NN_MAX_POOL_INDICES),
+                POOL(NN_LP_POOL), GLOBAL(NN_GLOBAL_MAX_POOL1D),
+                GLOBAL(NN_GLOBAL_MAX_POOL2D), GLOBAL(NN_GLOBAL_MAX_POOL3D),
+                GLOBAL(NN_GLOBAL_AVG_POOL1D), GLOBAL(NN_GLOBAL_AVG_POOL2D),
+                GLOBAL(NN_GLOBAL_AVG_POOL3D), GLOBAL(NN_GLOBAL_LP_POOL))

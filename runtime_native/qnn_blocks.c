@@ -99,7 +99,5 @@ static enum byoc_status dense_blocks_run(const struct byi_call *call,
     return BYOC_OK;
 }
 
-static const struct byi_kernel_row rows[] = {
-    {BYI_OP_QNN_DENSE_BLOCKS, {dense_blocks_run, dense_blocks_scratch}},
-};
-const struct byi_kernel_rows byi_rows_qnn_blocks = {rows, BYI_COUNT(rows)};
+BYI_KERNEL_ROWS(qnn_blocks, {BYI_OP_QNN_DENSE_BLOCKS,
+                             {dense_blocks_run, dense_blocks_scratch}})

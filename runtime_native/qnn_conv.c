@@ -133,9 +133,6 @@ static enum byoc_status qnn_conv_run(const struct byi_call *call,
     return BYOC_OK;
 }
 
-static const struct byi_kernel_row rows[] = {
-    {BYI_OP_QNN_CONV1D, {qnn_conv_run, qnn_conv_scratch}},
-    {BYI_OP_QNN_CONV2D, {qnn_conv_run, qnn_conv_scratch}},
-    {BYI_OP_QNN_CONV3D, {qnn_conv_run, qnn_conv_scratch}},
-};
-const struct byi_kernel_rows byi_rows_qnn_conv = {rows, BYI_COUNT(rows)};
+BYI_KERNEL_ROWS(qnn_conv, {BYI_OP_QNN_CONV1D, {qnn_conv_run, qnn_conv_scratch}},
+                {BYI_OP_QNN_CONV2D, {qnn_conv_run, qnn_conv_scratch}},
+                {BYI_OP_QNN_CONV3D, {qnn_conv_run, qnn_conv_scratch}})

@@ -119,7 +119,5 @@ static enum byoc_status qnn_matmul_run(const struct byi_call *call,
     return BYOC_OK;
 }
 
-static const struct byi_kernel_row rows[] = {
-    {BYI_OP_QNN_MATMUL, {qnn_matmul_run, qnn_matmul_scratch}},
-};
-const struct byi_kernel_rows byi_rows_qnn_matmul = {rows, BYI_COUNT(rows)};
+BYI_KERNEL_ROWS(qnn_matmul,
+                {BYI_OP_QNN_MATMUL, {qnn_matmul_run, qnn_matmul_scratch}})

@@ -320,8 +320,5 @@ static enum byoc_status dequantize_run_f32(const struct byi_call *call,
 
 BYI_FLOAT_KERNEL(dequantize, dequantize_run_f32, NULL)
 
-static const struct byi_kernel_row rows[] = {
-    {BYI_OP_QUANTIZE, {quantize_run, quantize_scratch}},
-    {BYI_OP_DEQUANTIZE, {dequantize_run, dequantize_scratch}},
-};
-const struct byi_kernel_rows byi_rows_quantize = {rows, BYI_COUNT(rows)};
+BYI_KERNEL_ROWS(quantize, {BYI_OP_QUANTIZE, {quantize_run, quantize_scratch}},
+                {BYI_OP_DEQUANTIZE, {dequantize_run, dequantize_scratch}})

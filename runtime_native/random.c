@@ -204,9 +204,7 @@ static uint64_t multinomial_scratch(const struct byi_call *call)
     return (uint64_t)call->in->dims[1] * sizeof(double);
 }
 
-static const struct byi_kernel_row rows[] = {
-    {BYI_OP_RANDOM_UNIFORM, {uniform_run, NULL}},
-    {BYI_OP_RANDOM_NORMAL, {normal_run, NULL}},
-    {BYI_OP_RANDOM_MULTINOMIAL, {multinomial_run, multinomial_scratch}},
-};
-const struct byi_kernel_rows byi_rows_random = {rows, BYI_COUNT(rows)};
+BYI_KERNEL_ROWS(random, {BYI_OP_RANDOM_UNIFORM, {uniform_run, NULL}},
+                {BYI_OP_RANDOM_NORMAL, {normal_run, NULL}},
+                {BYI_OP_RANDOM_MULTINOMIAL,
+                 {multinomial_run, multinomial_scratch}})

@@ -635,9 +635,6 @@ uint64_t byi_recurrent_pack(const struct byi_call *call, void *to)
 
 BYI_FLOAT_KERNEL(recurrent, sequence_run, sequence_scratch)
 
-static const struct byi_kernel_row rows[] = {
-    {BYI_OP_NN_RNN, {recurrent_run, recurrent_scratch}},
-    {BYI_OP_NN_GRU, {recurrent_run, recurrent_scratch}},
-    {BYI_OP_NN_LSTM, {recurrent_run, recurrent_scratch}},
-};
-const struct byi_kernel_rows byi_rows_recurrent = {rows, BYI_COUNT(rows)};
+BYI_KERNEL_ROWS(recurrent, {BYI_OP_NN_RNN, {recurrent_run, recurrent_scratch}},
+                {BYI_OP_NN_GRU, {recurrent_run, recurrent_scratch}},
+                {BYI_OP_NN_LSTM, {recurrent_run, recurrent_scratch}})

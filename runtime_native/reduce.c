@@ -336,10 +336,6 @@ BYI_FLOAT_KERNEL(reduce, reduce_run_fast, NULL)
             reduce_run, reduce_scratch                                         \
         }                                                                      \
     }
-static const struct byi_kernel_row rows[] = {
-    REDUCE(SUM),        REDUCE(MEAN),       REDUCE(MAX),
-    REDUCE(MIN),        REDUCE(PROD),       REDUCE(L1),
-    REDUCE(L2),         REDUCE(LOG_SUM),    REDUCE(LOG_SUM_EXP),
-    REDUCE(SUM_SQUARE), REDUCE(DYN_REDUCE),
-};
-const struct byi_kernel_rows byi_rows_reduce = {rows, BYI_COUNT(rows)};
+BYI_KERNEL_ROWS(reduce, REDUCE(SUM), REDUCE(MEAN), REDUCE(MAX), REDUCE(MIN),
+                REDUCE(PROD), REDUCE(L1), REDUCE(L2), REDUCE(LOG_SUM),
+                REDUCE(LOG_SUM_EXP), REDUCE(SUM_SQUARE), REDUCE(DYN_REDUCE))

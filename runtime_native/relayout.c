@@ -129,7 +129,4 @@ static enum byoc_status relayout_run(const struct byi_call *call,
     return BYOC_OK;
 }
 
-static const struct byi_kernel_row rows[] = {
-    {BYI_OP_LAYOUT_TRANSFORM, {relayout_run, NULL}},
-};
-const struct byi_kernel_rows byi_rows_relayout = {rows, BYI_COUNT(rows)};
+BYI_KERNEL_ROWS(relayout, {BYI_OP_LAYOUT_TRANSFORM, {relayout_run, NULL}})

@@ -279,8 +279,5 @@ static enum byoc_status resize_any(const struct byi_call *call,
 
 BYI_FLOAT_KERNEL(resize, resize_any, resize_scratch_f32)
 
-static const struct byi_kernel_row rows[] = {
-    {BYI_OP_RESIZE, {resize_run, resize_scratch}},
-    {BYI_OP_DYN_RESIZE, {resize_run, resize_scratch}},
-};
-const struct byi_kernel_rows byi_rows_resize = {rows, BYI_COUNT(rows)};
+BYI_KERNEL_ROWS(resize, {BYI_OP_RESIZE, {resize_run, resize_scratch}},
+                {BYI_OP_DYN_RESIZE, {resize_run, resize_scratch}})

@@ -2,10 +2,7 @@
 /* rows.h: lists the families of native kernels. Each kernel file NAME.c ends
  * with
  *
- *     static const struct byi_kernel_row rows[] = {
- *         {BYI_OP_ABS, {abs_run, NULL}},
- *     };
- *     const struct byi_kernel_rows byi_rows_NAME = {rows, BYI_COUNT(rows)};
+ *     BYI_KERNEL_ROWS(NAME, {BYI_OP_ABS, {abs_run, NULL}})
  *
  * and has an entry in the list below, which table.c searches.
  */
@@ -19,6 +16,10 @@ struct byi_kernel_rows {
     const struct byi_kernel_row *at;
     uint32_t n;
 };
+
+#define BYI_KERNEL_ROWS(name, ...)                                             \
+    static const struct byi_kernel_row rows[] = {__VA_ARGS__};                 \
+    const struct byi_kernel_rows byi_rows_##name = {rows, BYI_COUNT(rows)};
 
 /* The operator's kernel; NULL if the family has none. */
 static inline const struct byi_kernel *byi_kernel_in(

@@ -655,9 +655,7 @@ BYI_FLOAT_KERNEL(roi_pool, roi_pool_float, NULL)
 BYI_FLOAT_KERNEL(grid_sample, grid_sample_float, lists_scratch)
 BYI_FLOAT_KERNEL(roi_align, roi_align_float, NULL)
 
-static const struct byi_kernel_row rows[] = {
-    {BYI_OP_GRID_SAMPLE, {grid_sample_run, grid_sample_scratch}},
-    {BYI_OP_ROI_ALIGN, {roi_align_run, roi_align_scratch}},
-    {BYI_OP_ROI_POOL, {roi_pool_run, roi_pool_scratch}},
-};
-const struct byi_kernel_rows byi_rows_sample = {rows, BYI_COUNT(rows)};
+BYI_KERNEL_ROWS(sample,
+                {BYI_OP_GRID_SAMPLE, {grid_sample_run, grid_sample_scratch}},
+                {BYI_OP_ROI_ALIGN, {roi_align_run, roi_align_scratch}},
+                {BYI_OP_ROI_POOL, {roi_pool_run, roi_pool_scratch}})

@@ -665,8 +665,5 @@ static enum byoc_status unique_run(const struct byi_call *call,
     return BYOC_OK;
 }
 
-static const struct byi_kernel_row rows[] = {
-    {BYI_OP_TOPK, {topk_run, topk_scratch}},
-    {BYI_OP_UNIQUE, {unique_run, unique_scratch}},
-};
-const struct byi_kernel_rows byi_rows_select = {rows, BYI_COUNT(rows)};
+BYI_KERNEL_ROWS(select, {BYI_OP_TOPK, {topk_run, topk_scratch}},
+                {BYI_OP_UNIQUE, {unique_run, unique_scratch}})

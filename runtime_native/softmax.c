@@ -310,9 +310,6 @@ BYI_PLAIN_AND_FAST(softmax)
 
 BYI_FLOAT_KERNEL(softmax, softmax_run_fast, softmax_scratch_f32)
 
-static const struct byi_kernel_row rows[] = {
-    {BYI_OP_NN_SOFTMAX, {softmax_run, softmax_scratch}},
-    {BYI_OP_NN_LOG_SOFTMAX, {softmax_run, softmax_scratch}},
-    {BYI_OP_NN_HARDMAX, {softmax_run, softmax_scratch}},
-};
-const struct byi_kernel_rows byi_rows_softmax = {rows, BYI_COUNT(rows)};
+BYI_KERNEL_ROWS(softmax, {BYI_OP_NN_SOFTMAX, {softmax_run, softmax_scratch}},
+                {BYI_OP_NN_LOG_SOFTMAX, {softmax_run, softmax_scratch}},
+                {BYI_OP_NN_HARDMAX, {softmax_run, softmax_scratch}})

@@ -481,8 +481,5 @@ static enum byoc_status run(const struct byi_call *call, struct byoc_error *err)
     return BYOC_OK;
 }
 
-static const struct byi_kernel_row rows[] = {
-    {BYI_OP_NN_SPARSE_DENSE, {run, scratch_of}},
-    {BYI_OP_NN_SPARSE_CONV2D, {run, scratch_of}},
-};
-const struct byi_kernel_rows byi_rows_sparse = {rows, BYI_COUNT(rows)};
+BYI_KERNEL_ROWS(sparse, {BYI_OP_NN_SPARSE_DENSE, {run, scratch_of}},
+                {BYI_OP_NN_SPARSE_CONV2D, {run, scratch_of}})

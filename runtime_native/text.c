@@ -333,8 +333,5 @@ static uint64_t tf_idf_scratch(const struct byi_call *call)
     return pool_slots(call) * sizeof(uint32_t);
 }
 
-static const struct byi_kernel_row rows[] = {
-    {BYI_OP_TEXT_NORMALIZE, {normalize_run, NULL}},
-    {BYI_OP_TEXT_TF_IDF, {tf_idf_run, tf_idf_scratch}},
-};
-const struct byi_kernel_rows byi_rows_text = {rows, BYI_COUNT(rows)};
+BYI_KERNEL_ROWS(text, {BYI_OP_TEXT_NORMALIZE, {normalize_run, NULL}},
+                {BYI_OP_TEXT_TF_IDF, {tf_idf_run, tf_idf_scratch}})

@@ -322,9 +322,6 @@ static enum byoc_status matches_run(const struct byi_call *call,
     return status;
 }
 
-static const struct byi_kernel_row rows[] = {
-    {BYI_OP_TEXT_CONCATENATE, {concatenate_run, NULL}},
-    {BYI_OP_TEXT_SPLIT, {split_run, NULL}},
-    {BYI_OP_TEXT_MATCHES, {matches_run, NULL}},
-};
-const struct byi_kernel_rows byi_rows_text_parts = {rows, BYI_COUNT(rows)};
+BYI_KERNEL_ROWS(text_parts, {BYI_OP_TEXT_CONCATENATE, {concatenate_run, NULL}},
+                {BYI_OP_TEXT_SPLIT, {split_run, NULL}},
+                {BYI_OP_TEXT_MATCHES, {matches_run, NULL}})

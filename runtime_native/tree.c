@@ -245,7 +245,4 @@ static enum byoc_status tree_run(const struct byi_call *call,
     return ok ? BYOC_OK : bad_forest(call, &f, err);
 }
 
-static const struct byi_kernel_row rows[] = {
-    {BYI_OP_TREE_ENSEMBLE, {tree_run, tree_scratch}},
-};
-const struct byi_kernel_rows byi_rows_tree = {rows, BYI_COUNT(rows)};
+BYI_KERNEL_ROWS(tree, {BYI_OP_TREE_ENSEMBLE, {tree_run, tree_scratch}})
