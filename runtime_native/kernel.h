@@ -18,45 +18,32 @@
 #include "core/ops/taps.h"
 #include "kernels/f32.h"
 
+/* clang-format off */
 /* T(id, C type): the element types that are integers in C; those that are
  * floats. */
 #define BYI_EACH_INT(T)                                                        \
-    T(U8, uint8_t)                                                             \
-    T(I8, int8_t)                                                              \
-    T(U16, uint16_t)                                                           \
-    T(I16, int16_t)                                                            \
-    T(U32, uint32_t)                                                           \
-    T(I32, int32_t)                                                            \
-    T(U64, uint64_t)                                                           \
-    T(I64, int64_t)
+    T(U8, uint8_t) T(I8, int8_t) T(U16, uint16_t) T(I16, int16_t)              \
+    T(U32, uint32_t) T(I32, int32_t) T(U64, uint64_t) T(I64, int64_t)
 #define BYI_EACH_FLOAT(T) T(F32, float) T(F64, double)
 /* T(id, C type, C accumulator type): integers wrap, so their accumulators are
  * unsigned. */
 #define BYI_EACH_SUM(T)                                                        \
-    T(F32, float, double)                                                      \
-    T(F64, double, double)                                                     \
-    T(U8, uint8_t, uint32_t)                                                   \
-    T(I8, int8_t, uint32_t)                                                    \
-    T(U16, uint16_t, uint32_t)                                                 \
-    T(I16, int16_t, uint32_t)                                                  \
-    T(U32, uint32_t, uint32_t)                                                 \
-    T(I32, int32_t, uint32_t)                                                  \
-    T(U64, uint64_t, uint64_t)                                                 \
+    T(F32, float, double) T(F64, double, double) T(U8, uint8_t, uint32_t)      \
+    T(I8, int8_t, uint32_t) T(U16, uint16_t, uint32_t)                         \
+    T(I16, int16_t, uint32_t) T(U32, uint32_t, uint32_t)                       \
+    T(I32, int32_t, uint32_t) T(U64, uint64_t, uint64_t)                       \
     T(I64, int64_t, uint64_t)
 
 /* LOOP(op, id, C type, expr) for the types of binary.def's expressions */
 #define BYI_EACH_FLOAT_EXPR(LOOP, op, expr)                                    \
     LOOP(op, F32, float, expr) LOOP(op, F64, double, expr)
 #define BYI_EACH_SIGNED_EXPR(LOOP, op, expr)                                   \
-    LOOP(op, I8, int8_t, expr)                                                 \
-    LOOP(op, I16, int16_t, expr)                                               \
-    LOOP(op, I32, int32_t, expr)                                               \
-    LOOP(op, I64, int64_t, expr)
+    LOOP(op, I8, int8_t, expr) LOOP(op, I16, int16_t, expr)                    \
+    LOOP(op, I32, int32_t, expr) LOOP(op, I64, int64_t, expr)
 #define BYI_EACH_UNSIGNED_EXPR(LOOP, op, expr)                                 \
-    LOOP(op, U8, uint8_t, expr)                                                \
-    LOOP(op, U16, uint16_t, expr)                                              \
-    LOOP(op, U32, uint32_t, expr)                                              \
-    LOOP(op, U64, uint64_t, expr)
+    LOOP(op, U8, uint8_t, expr) LOOP(op, U16, uint16_t, expr)                  \
+    LOOP(op, U32, uint32_t, expr) LOOP(op, U64, uint64_t, expr)
+/* clang-format on */
 
 enum { BYI_DTYPES = BYI_LAST_DTYPE + 1 }; /* indexed by dtype */
 

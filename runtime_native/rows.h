@@ -31,50 +31,16 @@ static inline const struct byi_kernel *byi_kernel_in(
     return NULL;
 }
 
-#define BYI_FAMILIES(FAMILY)                                                   \
-    FAMILY(unary)                                                              \
-    FAMILY(binary)                                                             \
-    FAMILY(cast)                                                               \
-    FAMILY(reduce)                                                             \
-    FAMILY(arg)                                                                \
-    FAMILY(matmul)                                                             \
-    FAMILY(sparse)                                                             \
-    FAMILY(recurrent)                                                          \
-    FAMILY(attention)                                                          \
-    FAMILY(linear)                                                             \
-    FAMILY(conv)                                                               \
-    FAMILY(conv_transpose)                                                     \
-    FAMILY(pool)                                                               \
-    FAMILY(norm)                                                               \
-    FAMILY(softmax)                                                            \
-    FAMILY(quantize)                                                           \
-    FAMILY(lookup)                                                             \
-    FAMILY(map)                                                                \
-    FAMILY(qnn_blocks)                                                         \
-    FAMILY(qnn_conv)                                                           \
-    FAMILY(qnn_matmul)                                                         \
-    FAMILY(coupling)                                                           \
-    FAMILY(custom)                                                             \
-    FAMILY(einsum)                                                             \
-    FAMILY(det)                                                                \
-    FAMILY(dft)                                                                \
-    FAMILY(idct)                                                               \
-    FAMILY(movement)                                                           \
-    FAMILY(relayout)                                                           \
-    FAMILY(pad)                                                                \
-    FAMILY(cache)                                                              \
-    FAMILY(index)                                                              \
-    FAMILY(fill)                                                               \
-    FAMILY(select)                                                             \
-    FAMILY(nonzero)                                                            \
-    FAMILY(cumsum)                                                             \
-    FAMILY(resize)                                                             \
-    FAMILY(sample)                                                             \
-    FAMILY(nms)                                                                \
-    FAMILY(random)                                                             \
-    FAMILY(text)                                                               \
-    FAMILY(text_parts)                                                         \
-    FAMILY(tree)
+/* clang-format off */
+#define BYI_FAMILIES(X)                                                        \
+    X(unary) X(binary) X(cast) X(reduce) X(arg) X(matmul) X(sparse)            \
+    X(recurrent) X(attention) X(linear) X(conv) X(conv_transpose) X(pool)      \
+    X(norm) X(softmax) X(quantize) X(lookup) X(map) X(qnn_blocks)              \
+    X(qnn_conv) X(qnn_matmul) X(coupling) X(custom) X(einsum) X(det) X(dft)    \
+    X(idct) X(movement) X(relayout) X(pad) X(cache) X(index) X(fill)           \
+    X(select) X(nonzero) X(cumsum) X(resize) X(sample) X(nms) X(random)        \
+    X(text) X(text_parts) X(tree)
+/* clang-format on */
 
 #define BYI_FAMILY_EXTERN(name)                                                \
     extern const struct byi_kernel_rows byi_rows_##name;
