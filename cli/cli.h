@@ -37,21 +37,16 @@ struct byi_command {
     int (*run)(int argc, char **argv);
 };
 
-extern const struct byi_command byi_command_backends;  /* backends.c */
-extern const struct byi_command byi_command_bench;     /* bench.c */
-extern const struct byi_command byi_command_check;     /* check.c */
-extern const struct byi_command byi_command_compare;   /* compare.c */
-extern const struct byi_command byi_command_compile;   /* compile.c */
-extern const struct byi_command byi_command_conform;   /* conform.c */
-extern const struct byi_command byi_command_extract;   /* extract.c */
-extern const struct byi_command byi_command_help;      /* help.c */
-extern const struct byi_command byi_command_inspect;   /* inspect.c */
-extern const struct byi_command byi_command_opt;       /* opt.c */
-extern const struct byi_command byi_command_partition; /* partition.c */
-extern const struct byi_command byi_command_quantize;  /* quantize.c */
-extern const struct byi_command byi_command_report;    /* report.c */
-extern const struct byi_command byi_command_run;       /* run.c */
-extern const struct byi_command byi_command_verify;    /* verify.c */
+/* The commands, in the order in which they are listed to users;
+ * byi_command_NAME is defined in NAME.c. */
+/* clang-format off */
+#define BYI_COMMANDS(X)                                                        \
+    X(check) X(partition) X(compile) X(inspect) X(run) X(bench) X(compare)     \
+    X(verify) X(backends) X(quantize) X(report) X(opt) X(conform) X(extract)   \
+    X(help)
+/* clang-format on */
+#define BYI_COMMAND(name) extern const struct byi_command byi_command_##name;
+BYI_COMMANDS(BYI_COMMAND)
 
 /* --- help.c --------------------------------------------------------------- */
 

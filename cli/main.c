@@ -9,16 +9,9 @@
 #include <signal.h>
 #include <string.h>
 
-static const struct byi_command *const commands[] = {
-    &byi_command_check,    &byi_command_partition,
-    &byi_command_compile,  &byi_command_inspect,
-    &byi_command_run,      &byi_command_bench,
-    &byi_command_compare,  &byi_command_verify,
-    &byi_command_backends, &byi_command_quantize,
-    &byi_command_report,   &byi_command_opt,
-    &byi_command_conform,  &byi_command_extract,
-    &byi_command_help,     NULL,
-};
+#define ADDRESS(name) &byi_command_##name,
+static const struct byi_command *const commands[] = {BYI_COMMANDS(ADDRESS)
+                                                         NULL};
 
 static int run_command(const struct byi_command *command, int argc, char **argv)
 {

@@ -50,7 +50,7 @@ static void list_rows(struct byi_kit *kit, const struct byi_kit_case *c)
 /* Cases of the whole library. */
 static const struct {
     const char *name;
-    void (*run)(struct byi_kit *kit, const struct byi_kit_case *c);
+    byi_kit_case_fn *run;
 } library_cases[] = {
     {"entry/open", byi_kit_try_open},
     {"entry/query", byi_kit_try_query},
@@ -65,7 +65,7 @@ static const struct {
 /* Groups of cases of one row. */
 static const struct {
     const char *group;
-    void (*run)(struct byi_kit *kit, const struct byi_kit_case *c);
+    byi_kit_case_fn *run;
     bool per_graph; /* a case for each generated graph; otherwise one case */
 } row_groups[] = {
     {"table", byi_kit_try_row, false},
@@ -83,7 +83,7 @@ static const struct {
  * random graph. */
 static const struct {
     const char *group;
-    void (*run)(struct byi_kit *kit, const struct byi_kit_case *c);
+    byi_kit_case_fn *run;
 } graph_groups[] = {
     {"regions", byi_kit_try_region},
     {"chains", byi_kit_try_chains},

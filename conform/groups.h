@@ -9,23 +9,18 @@
 #include "kit.h"
 
 /* groups.c: cases of one row */
-void byi_kit_try_numerics(struct byi_kit *kit, const struct byi_kit_case *c);
-void byi_kit_try_states(struct byi_kit *kit, const struct byi_kit_case *c);
-void byi_kit_try_memory(struct byi_kit *kit, const struct byi_kit_case *c);
-void byi_kit_try_heap(struct byi_kit *kit, const struct byi_kit_case *c);
-void byi_kit_try_blob(struct byi_kit *kit, const struct byi_kit_case *c);
-void byi_kit_try_threads(struct byi_kit *kit, const struct byi_kit_case *c);
-void byi_kit_try_cancel(struct byi_kit *kit, const struct byi_kit_case *c);
+byi_kit_case_fn byi_kit_try_numerics, byi_kit_try_states, byi_kit_try_memory,
+    byi_kit_try_heap, byi_kit_try_blob, byi_kit_try_threads, byi_kit_try_cancel;
 
 /* groups.c: a case of several rows */
-void byi_kit_try_region(struct byi_kit *kit, const struct byi_kit_case *c);
+byi_kit_case_fn byi_kit_try_region;
 /* chains.c: a case of BYI_CHAINS chains; the first one has the number
  * c->number * BYI_CHAINS */
 enum { BYI_CHAINS = 100 };
-void byi_kit_try_chains(struct byi_kit *kit, const struct byi_kit_case *c);
+byi_kit_case_fn byi_kit_try_chains;
 
 /* suite.c: one of ONNX's own cases; c->row is its folder */
-void byi_kit_try_suite(struct byi_kit *kit, const struct byi_kit_case *c);
+byi_kit_case_fn byi_kit_try_suite;
 /* Call use() for each of ONNX's cases in the folder `data`, with its name and
  * folder. Returns their number. */
 uint32_t byi_suite_list(const char *data,
@@ -35,15 +30,9 @@ uint32_t byi_suite_list(const char *data,
 
 /* entry.c: cases of the whole library; byi_kit_try_row and byi_kit_try_process
  * are cases of one row */
-void byi_kit_try_compat(struct byi_kit *kit, const struct byi_kit_case *c);
-void byi_kit_try_open(struct byi_kit *kit, const struct byi_kit_case *c);
-void byi_kit_try_query(struct byi_kit *kit, const struct byi_kit_case *c);
-void byi_kit_try_old_host(struct byi_kit *kit, const struct byi_kit_case *c);
-void byi_kit_try_new_host(struct byi_kit *kit, const struct byi_kit_case *c);
-void byi_kit_try_why(struct byi_kit *kit, const struct byi_kit_case *c);
-void byi_kit_try_row(struct byi_kit *kit, const struct byi_kit_case *c);
-void byi_kit_try_process(struct byi_kit *kit, const struct byi_kit_case *c);
-void byi_kit_try_reload(struct byi_kit *kit, const struct byi_kit_case *c);
-void byi_kit_try_unload(struct byi_kit *kit, const struct byi_kit_case *c);
+byi_kit_case_fn byi_kit_try_compat, byi_kit_try_open, byi_kit_try_query,
+    byi_kit_try_old_host, byi_kit_try_new_host, byi_kit_try_why,
+    byi_kit_try_row, byi_kit_try_process, byi_kit_try_reload,
+    byi_kit_try_unload;
 
 #endif

@@ -66,10 +66,14 @@ struct byi_kit {
     struct byi_verdict *verdict; /* in shared memory; used in a child */
 };
 
+struct byi_kit_case;
+/* A function that runs a case. */
+typedef void byi_kit_case_fn(struct byi_kit *kit, const struct byi_kit_case *c);
+
 /* A case: a function, and what it tests. */
 struct byi_kit_case {
     const char *name;
-    void (*run)(struct byi_kit *kit, const struct byi_kit_case *c);
+    byi_kit_case_fn *run;
     const char *row; /* a row's name, or the folder of ONNX's case; or NULL */
     uint32_t number; /* of the random graph */
 };

@@ -153,11 +153,6 @@ static enum byoc_status take_item(struct byoc_state *s, struct byi_frame *fr,
 
 /* --- operators ------------------------------------------------------------ */
 
-/* A function that runs an operator; its errors are those of byi_list_run. */
-typedef enum byoc_status (*list_fn)(struct byoc_state *s, struct byi_frame *fr,
-                                    const struct byi_step *step,
-                                    struct byoc_error *err);
-
 /* sequence.make, optional.make, optional.none */
 static enum byoc_status run_make(struct byoc_state *s, struct byi_frame *fr,
                                  const struct byi_step *step,
@@ -447,7 +442,7 @@ enum byoc_status byi_list_run(struct byoc_state *s, struct byi_frame *fr,
 {
     static const struct {
         enum byi_op_id op;
-        list_fn run;
+        byi_step_run *run;
     } rows[] = {
         {BYI_OP_SEQ_MAKE, run_make},
         {BYI_OP_SEQ_INSERT, run_insert},

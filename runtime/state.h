@@ -9,6 +9,16 @@
 
 struct byi_frame;
 
+/* A function that runs a step of a frame, and one that makes the memory of
+ * value v. */
+typedef enum byoc_status byi_step_run(struct byoc_state *state,
+                                      struct byi_frame *frame,
+                                      const struct byi_step *step,
+                                      struct byoc_error *err);
+typedef enum byoc_status byi_value_make(struct byoc_state *state,
+                                        struct byi_frame *frame, uint32_t v,
+                                        struct byoc_error *err);
+
 /* --- append.c: outputs in the memory of an input ------------------------ */
 
 /* The layout of a tensor with room to grow along an axis. Its rows are in
@@ -33,18 +43,11 @@ bool byi_row_planes_are_dense(const struct byi_tensor *t,
                               const struct byi_row_planes *planes);
 /* Make value `v`, or all operands of a step, dense by copying. Errors: those of
  * byi_pool_take. */
-enum byoc_status byi_row_planes_make_dense(struct byoc_state *state,
-                                           struct byi_frame *frame, uint32_t v,
-                                           struct byoc_error *err);
-enum byoc_status byi_row_planes_make_all_dense(struct byoc_state *state,
-                                               struct byi_frame *frame,
-                                               const struct byi_step *step,
-                                               struct byoc_error *err);
+byi_value_make byi_row_planes_make_dense;
+byi_step_run byi_row_planes_make_all_dense;
 /* Set the memory of alias `v` of a value in planes; the caller has set the dims
  * of `v`. Errors: those of byi_pool_take. */
-enum byoc_status byi_row_planes_alias(struct byoc_state *state,
-                                      struct byi_frame *frame, uint32_t v,
-                                      struct byoc_error *err);
+byi_value_make byi_row_planes_alias;
 /* If the step takes the first rows along an axis of an output, set its result
  * to these rows without copying them, and return true. */
 bool byi_row_planes_slice(struct byoc_state *state, struct byi_frame *frame,
@@ -168,9 +171,7 @@ void byi_item_release(struct byoc_state *state, struct byi_item *item);
  * outside of the list, an empty optional), BYOC_ETYPE, BYOC_ELIMIT,
  * BYOC_ENOMEM.
  */
-enum byoc_status byi_list_run(struct byoc_state *state, struct byi_frame *frame,
-                              const struct byi_step *step,
-                              struct byoc_error *err);
+byi_step_run byi_list_run;
 
 /* --- frame.c: activations of functions ----------------------------------- */
 
@@ -220,12 +221,7 @@ void byi_frame_drop(struct byoc_state *state, struct byi_frame *frame,
  * its fixed place, the root's memory for an alias, the caller's memory for an
  * output that fits, or a block of the pool. byi_frame_block always takes a
  * block. Errors: those of byi_pool_take. */
-enum byoc_status byi_frame_provide(struct byoc_state *state,
-                                   struct byi_frame *frame, uint32_t v,
-                                   struct byoc_error *err);
-enum byoc_status byi_frame_block(struct byoc_state *state,
-                                 struct byi_frame *frame, uint32_t v,
-                                 struct byoc_error *err);
+byi_value_make byi_frame_provide, byi_frame_block;
 
 /* --- work.c: the memory of one run of a specialisation -------------------- */
 
@@ -355,27 +351,12 @@ enum byoc_status byi_exec_main(struct byoc_state *state,
 /* call.c: run CALL, IF and APPLY steps. A call makes the callee's activation
  * state->top; byi_call_leave ends that activation and gives its results to the
  * calling step. Errors: BYOC_ETYPE, BYOC_ELIMIT, BYOC_ENOMEM. */
-enum byoc_status byi_call_func(struct byoc_state *state, struct byi_frame *fr,
-                               const struct byi_step *step,
-                               struct byoc_error *err);
-enum byoc_status byi_call_if(struct byoc_state *state, struct byi_frame *fr,
-                             const struct byi_step *step,
-                             struct byoc_error *err);
-enum byoc_status byi_call_apply(struct byoc_state *state, struct byi_frame *fr,
-                                const struct byi_step *step,
-                                struct byoc_error *err);
+byi_step_run byi_call_func, byi_call_if, byi_call_apply;
 enum byoc_status byi_call_leave(struct byoc_state *state,
                                 struct byoc_error *err);
 /* closure.c: run CLOSURE and CHOOSE steps. Errors: BYOC_ETYPE, BYOC_ELIMIT,
  * BYOC_ENOMEM. */
-enum byoc_status byi_closure_make(struct byoc_state *state,
-                                  struct byi_frame *fr,
-                                  const struct byi_step *step,
-                                  struct byoc_error *err);
-enum byoc_status byi_closure_choose(struct byoc_state *state,
-                                    struct byi_frame *fr,
-                                    const struct byi_step *step,
-                                    struct byoc_error *err);
+byi_step_run byi_closure_make, byi_closure_choose;
 /* closure.c: set *holds to the condition of a step, its first operand.
  * Errors: BYOC_ETYPE (not one element). */
 enum byoc_status byi_read_condition(const struct byi_frame *fr,

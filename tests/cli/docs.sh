@@ -92,7 +92,7 @@ done
 
 # the passes and options in the tables of equivalents exist
 passes=$("$byoc" opt --list-passes)
-commands=$(grep -o '&byi_command_[a-z]*' cli/main.c | sed 's/.*_//')
+commands=$(sed -n '/define BYI_COMMANDS/,/^$/p' cli/cli.h | grep -o 'X([a-z]*)' | tr -d 'X()')
 help=$(for command in $commands; do "$byoc" "$command" --help; done)
 for page in docs/from-*.md docs/serving.md docs/tour.md; do
     for name in $(grep -o '`[A-Z][A-Za-z]*` | \[passes' "$page" |
