@@ -10,6 +10,8 @@
  */
 #include "state.h"
 
+#include "core/base/fork.h"
+
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -504,10 +506,7 @@ static void reset_in_child(void)
     }
 }
 
-static __attribute__((constructor)) void watch_forks(void)
-{
-    pthread_atfork(before_fork, after_fork, reset_in_child);
-}
+BYI_AT_FORK(before_fork, after_fork, reset_in_child)
 
 static void register_cache(struct byi_cache *c)
 {

@@ -6,6 +6,7 @@
  * library stays mapped. */
 #include "internal.h"
 
+#include "core/base/fork.h"
 #include "core/base/loader.h"
 
 #include <assert.h>
@@ -340,10 +341,7 @@ static void reset_in_child(void)
     lock = unlocked;
 }
 
-static __attribute__((constructor)) void watch_forks(void)
-{
-    pthread_atfork(before_fork, after_fork, reset_in_child);
-}
+BYI_AT_FORK(before_fork, after_fork, reset_in_child)
 
 /* --- users -------------------------------------------------------------- */
 

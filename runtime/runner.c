@@ -14,6 +14,8 @@
  * idle states, and starts its own threads. */
 #include "state.h"
 
+#include "core/base/fork.h"
+
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -238,16 +240,6 @@ void byi_runners_wait(struct byoc_state *state)
 
 /* --- fork ----------------------------------------------------------------- */
 
-static void before_fork(void)
-{
-    pthread_mutex_lock(&all_runners.lock);
-}
-
-static void after_fork(void)
-{
-    pthread_mutex_unlock(&all_runners.lock);
-}
-
 static void reset_in_child(void)
 {
     pthread_mutex_init(&all_runners.lock, NULL);
@@ -257,7 +249,4 @@ static void reset_in_child(void)
         init_runners(r);
 }
 
-static __attribute__((constructor)) void watch_forks(void)
-{
-    pthread_atfork(before_fork, after_fork, reset_in_child);
-}
+BYI_HOLD_AT_FORK(all_runners.lock, reset_in_child)

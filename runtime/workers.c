@@ -31,6 +31,7 @@
 #include "workers.h"
 #include "internal.h"
 
+#include "core/base/fork.h"
 #include "core/base/futex.h"
 
 #include <assert.h>
@@ -621,16 +622,6 @@ const struct byi_omp_host byi_omp_default_host = {run_by_turn, NULL, 1};
 
 /* --- fork, unloading ------------------------------------------------------ */
 
-static void before_fork(void)
-{
-    pthread_mutex_lock(&pool.lock);
-}
-
-static void after_fork(void)
-{
-    pthread_mutex_unlock(&pool.lock);
-}
-
 /* Forget the workers, which a forked child does not have; it creates its own
  * when it needs them. */
 static void reset_in_child(void)
@@ -648,10 +639,7 @@ static void reset_in_child(void)
     }
 }
 
-static __attribute__((constructor)) void watch_forks(void)
-{
-    pthread_atfork(before_fork, after_fork, reset_in_child);
-}
+BYI_HOLD_AT_FORK(pool.lock, reset_in_child)
 
 /* Before the library is unloaded or the process exits, end all workers. */
 static __attribute__((destructor)) void end_workers(void)

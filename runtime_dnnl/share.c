@@ -4,6 +4,7 @@
  * the sizes. Therefore all programs of a host that need the same reorder of the
  * same constant share one result. A constant is identified by its address,
  * since it does not move while a program uses it. */
+#include "core/base/fork.h"
 #include "core/base/guard.h"
 #include "runtime_dnnl/build.h"
 
@@ -27,20 +28,7 @@ static struct {
     struct byi_shared *buckets[BUCKETS];
 } shared_consts = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static void before_fork(void)
-{
-    pthread_mutex_lock(&shared_consts.lock);
-}
-
-static void after_fork(void)
-{
-    pthread_mutex_unlock(&shared_consts.lock);
-}
-
-static __attribute__((constructor)) void watch_forks(void)
-{
-    pthread_atfork(before_fork, after_fork, after_fork);
-}
+BYI_HOLD_AT_FORK(shared_consts.lock, after_fork)
 
 static struct byi_shared **bucket_of(const void *src)
 {
