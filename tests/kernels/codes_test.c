@@ -15,14 +15,7 @@
 #include <cmocka.h>
 
 #include "levels.h"
-
-static uint64_t seed;
-
-static uint32_t draw(uint32_t n)
-{
-    seed = seed * 6364136223846793005u + 1442695040888963407u;
-    return (uint32_t)(seed >> 33) % n;
-}
+#include "random.h"
 
 static float *numbers(int64_t n)
 {

@@ -16,13 +16,7 @@
 
 #include <cmocka.h>
 
-static uint64_t seed;
-
-static uint32_t draw(uint32_t n)
-{
-    seed = seed * 6364136223846793005u + 1442695040888963407u;
-    return (uint32_t)(seed >> 33) % n;
-}
+#include "random.h"
 
 /* n random bytes at the end of a block, so that sanitizers find reads past
  * them. */

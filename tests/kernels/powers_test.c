@@ -15,13 +15,7 @@
 
 #include <cmocka.h>
 
-static uint64_t seed;
-
-static uint32_t draw(uint32_t n)
-{
-    seed = seed * 6364136223846793005u + 1442695040888963407u;
-    return (uint32_t)(seed >> 33) % n;
-}
+#include "random.h"
 
 enum { ROW = 70 };
 

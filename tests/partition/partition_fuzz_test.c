@@ -17,6 +17,7 @@
 #include "transform/transform.h"
 #include "tests/compare.h"
 #include "tests/share.h"
+#include "tests/xorshift.h"
 
 enum { MAX_IO = 16, MAX_ROWS = 8, MAX_VALUES = 32 };
 
@@ -39,16 +40,6 @@ static const char *const patterns[] = {
     "add(%a, const %c)",
     "concatenate((nn.relu(%a) | %b), %c)",
 };
-
-static uint64_t rng;
-
-static uint32_t draw(uint32_t n)
-{
-    rng ^= rng << 13;
-    rng ^= rng >> 7;
-    rng ^= rng << 17;
-    return (uint32_t)(rng >> 33) % n;
-}
 
 /* --- a random function of values with 4 floats ---------------------------- */
 

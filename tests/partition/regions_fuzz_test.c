@@ -16,20 +16,11 @@
 #include <cmocka.h>
 
 #include "tests/share.h"
+#include "tests/xorshift.h"
 
 /* The most nodes of a graph: for the transitive closure, for the search by
  * brute force, and for a search from every region. */
 enum { SMALL = 24, FEW = 14, LARGE = 1500 };
-
-static uint64_t rng;
-
-static uint32_t draw(uint32_t n)
-{
-    rng ^= rng << 13;
-    rng ^= rng >> 7;
-    rng ^= rng << 17;
-    return (uint32_t)(rng >> 33) % n;
-}
 
 /* A graph of n nodes, whose operands are at most `far` nodes away; about
  * `native` of five nodes are native. */

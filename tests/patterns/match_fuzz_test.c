@@ -15,18 +15,9 @@
 #include <string.h>
 
 #include "patterns/patterns.h"
+#include "tests/xorshift.h"
 
 enum { MAX_FACTS = 80, MAX_WAYS = 3000 };
-
-static uint64_t rng;
-
-static uint32_t draw(uint32_t n)
-{
-    rng ^= rng << 13;
-    rng ^= rng >> 7;
-    rng ^= rng << 17;
-    return (uint32_t)(rng >> 33) % n;
-}
 
 /* --- the naive matcher ------------------------------------------------------
  *

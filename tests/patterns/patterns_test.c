@@ -14,6 +14,7 @@
 #include "patterns/patterns.h"
 #include "runtime_dnnl/patterns.h"
 #include "tests/print_pattern.h"
+#include "tests/xorshift.h"
 
 static enum byoc_status compile(const char *pattern,
                                 struct byi_pattern_table **table,
@@ -725,16 +726,6 @@ static void answers_predicates(void **state)
 }
 
 /* --- random rows ---------------------------------------------------------- */
-
-static uint64_t rng;
-
-static uint32_t draw(uint32_t n)
-{
-    rng ^= rng << 13;
-    rng ^= rng >> 7;
-    rng ^= rng << 17;
-    return (uint32_t)(rng >> 33) % n;
-}
 
 static const char *any_row(void)
 {
