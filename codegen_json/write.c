@@ -40,13 +40,8 @@ static const char *symbol_name(void *ctx, int64_t dim)
 static cJSON *type_json(const struct region_writer *w,
                         const struct byi_type *type)
 {
-    if (type->kind == BYI_TENSOR)
-        return byi_json_of_type(w->arena, type, symbol_name,
-                                (void *)(uintptr_t)w->m);
-    cJSON *tuple = byi_json_list(w->arena);
-    for (uint32_t i = 0; i < type->n_fields; i++)
-        byi_json_append(tuple, type_json(w, type->fields[i]));
-    return tuple;
+    return byi_json_of_type(w->arena, type, symbol_name,
+                            (void *)(uintptr_t)w->m);
 }
 
 /* The types of a node's results as a list; a tuple becomes its fields. */

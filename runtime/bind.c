@@ -176,16 +176,6 @@ static enum byoc_status infer_steps(struct binder *b,
 
 /* --- JSON ----------------------------------------------------------------- */
 
-static cJSON *type_json(const struct binder *b, const struct byi_type *type)
-{
-    if (type->kind == BYI_TENSOR)
-        return byi_json_of_type(b->arena, type, NULL, NULL);
-    cJSON *tuple = byi_json_list(b->arena);
-    for (uint32_t i = 0; i < type->n_fields; i++)
-        byi_json_append(tuple, type_json(b, type->fields[i]));
-    return tuple;
-}
-
 /* Replace the types of one step, `*step`, and of the steps of its branches with
  * the inferred types. *step becomes the number of the next step. Steps are
  * numbered in order: an `if`, the steps of its branches, the next step.
@@ -194,7 +184,9 @@ static void replace_step_types(const struct binder *b, cJSON *json,
                                uint32_t *step)
 {
     static const char *const keys[] = {"then", "else"};
-    byi_json_replace(json, "type", type_json(b, b->steps[(*step)++]));
+    byi_json_replace(
+        json, "type",
+        byi_json_of_type(b->arena, b->steps[(*step)++], NULL, NULL));
     for (uint32_t k = 0; k < 2; k++) {
         cJSON *branch = cJSON_GetObjectItemCaseSensitive(json, keys[k]);
         cJSON *inner, *list = cJSON_GetObjectItemCaseSensitive(branch, "steps");
@@ -207,7 +199,8 @@ static void replace_out_types(const struct binder *b, cJSON *json,
 {
     cJSON *list = byi_json_list(b->arena);
     for (uint32_t i = 0; i < b->g->nodes[node].n_out; i++)
-        byi_json_append(list, type_json(b, b->out[node][i]));
+        byi_json_append(
+            list, byi_json_of_type(b->arena, b->out[node][i], NULL, NULL));
     byi_json_replace(json, "out", list);
 }
 

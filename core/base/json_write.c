@@ -2,7 +2,6 @@
 /* json_write.c: builds JSON from cJSON's nodes in an arena. */
 #include "json_write.h"
 
-#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 
@@ -101,10 +100,15 @@ struct cJSON *byi_json_of_type(struct byi_arena *arena,
                                const char *(*symbol)(void *, int64_t),
                                void *ctx)
 {
-    cJSON *object = byi_json_object(arena);
-    cJSON *shape = byi_json_list(arena);
+    cJSON *object, *shape = byi_json_list(arena);
 
-    assert(type->kind == BYI_TENSOR);
+    if (type->kind != BYI_TENSOR) {
+        for (uint32_t i = 0; i < type->n_fields; i++)
+            byi_json_append(
+                shape, byi_json_of_type(arena, type->fields[i], symbol, ctx));
+        return shape;
+    }
+    object = byi_json_object(arena);
     byi_json_add(object, "dtype",
                  byi_json_text(arena, byoc_dtype_name(type->dtype)));
     byi_json_add(object, "shape", shape);

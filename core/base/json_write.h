@@ -27,8 +27,9 @@ void byi_json_replace(struct cJSON *object, const char *key,
 /* A number; or a string of digits if its magnitude exceeds 2^53, since cJSON's
  * numbers are doubles. */
 struct cJSON *byi_json_integer(struct byi_arena *arena, int64_t value);
-/* {"dtype": "float32", "shape": [1, "N"]} for a tensor type. symbol(ctx, dim)
- * returns the name of a symbolic dim, which is copied. */
+/* {"dtype": "float32", "shape": [1, "N"]} for a tensor type; for a tuple type,
+ * the list of its fields. symbol(ctx, dim) returns the name of a symbolic dim,
+ * which is copied. */
 struct cJSON *byi_json_of_type(struct byi_arena *arena,
                                const struct byi_type *type,
                                const char *(*symbol)(void *, int64_t),
