@@ -133,7 +133,7 @@ uint32_t byi_dn_computed_buf(struct byi_build *b, uint32_t computed)
                             .bytes = b->program->computed.at[computed].bytes});
 }
 
-static bool is_constant(const struct byi_build *b, uint32_t buf)
+bool byi_dn_is_constant(const struct byi_build *b, uint32_t buf)
 {
     const enum byi_buf_kind kind = b->bufs.at[buf].kind;
     return kind == BYI_BUF_CONST || kind == BYI_BUF_COMPUTED;
@@ -263,7 +263,7 @@ enum byoc_status byi_dn_reorder(struct byi_build *b,
                                 struct byi_dnnl_view *view)
 {
     *view = (struct byi_dnnl_view){.desc = *desc};
-    if (is_constant(b, src->buf)) {
+    if (byi_dn_is_constant(b, src->buf)) {
         const struct byi_copy copy = {
             .from = byi_dn_place(b, src), .src = src->desc, .dst = *desc};
         BYI_TRY(byi_dn_make_copy(b->program, &copy, b->err));
@@ -375,7 +375,7 @@ enum byoc_status byi_dn_want_packed(struct byi_build *b,
                                     struct byi_use *use)
 {
     *use = (struct byi_use){.arg = arg};
-    if (!is_constant(b, src->buf)) {
+    if (!byi_dn_is_constant(b, src->buf)) {
         use->buf = src->buf;
         use->offset = offset_bytes(src);
         if (byi_prim_wants(prim, arg, &src->desc))

@@ -387,6 +387,8 @@ uint32_t byi_dn_temp(struct byi_build *b, uint64_t bytes);
 uint32_t byi_dn_computed_buf(struct byi_build *b, uint32_t computed);
 struct byi_place byi_dn_place(const struct byi_build *b,
                               const struct byi_dnnl_view *view);
+/* Whether buffer `buf` is constant or computed at load. */
+bool byi_dn_is_constant(const struct byi_build *b, uint32_t buf);
 /* Whether the current kernel may overwrite the buffer of `view`: it is a
  * temporary that the view covers, and this kernel is its last reader. */
 bool byi_dn_may_overwrite(const struct byi_build *b,

@@ -337,9 +337,7 @@ static bool may_sum(struct byi_build *b, const struct byi_core *core,
     if (existing)
         return byi_dn_may_overwrite(b, existing);
     /* the operand will be copied to this layout for this reader only */
-    const enum byi_buf_kind kind = b->bufs.at[value->views[0].buf].kind;
-    return value->uses == 1 && kind != BYI_BUF_CONST &&
-           kind != BYI_BUF_COMPUTED;
+    return value->uses == 1 && !byi_dn_is_constant(b, value->views[0].buf);
 }
 
 /* Whether at most one axis is longer than 1. */

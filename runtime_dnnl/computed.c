@@ -99,10 +99,7 @@ static enum byoc_status note_creation(struct byi_program *p,
 /* Bytes from the first element to the end of the last one. */
 static uint64_t span_of(const struct byi_desc *desc)
 {
-    uint64_t last = 0;
-    for (uint32_t i = 0; i < desc->rank; i++)
-        last += (uint64_t)(desc->dims[i] - 1) * (uint64_t)desc->strides[i];
-    return (last + 1) * byoc_dtype_size(desc->dtype);
+    return (uint64_t)byi_desc_span(desc) * byoc_dtype_size(desc->dtype);
 }
 
 /* Run a reorder once. */

@@ -154,13 +154,6 @@ static struct byi_desc choose_dst(const struct byi_build *b,
     return misplaced ? plain : permuted; /* see byi_fault_matmul */
 }
 
-static bool is_constant(const struct byi_build *b,
-                        const struct byi_dnnl_view *view)
-{
-    const enum byi_buf_kind kind = b->bufs.at[view->buf].kind;
-    return kind == BYI_BUF_CONST || kind == BYI_BUF_COMPUTED;
-}
-
 static enum byoc_status want_operands(struct byi_build *b, struct matmul *m,
                                       bool ta, bool tb, bool *fold)
 {
@@ -184,7 +177,7 @@ static enum byoc_status want_operands(struct byi_build *b, struct matmul *m,
     a.fold = w.fold = *fold;
     BYI_TRY(want_operand(b, &a, &m->src));
     BYI_TRY(want_operand(b, &w, &m->weights));
-    m->pack = is_constant(b, &m->weights);
+    m->pack = byi_dn_is_constant(b, m->weights.buf);
     m->p.src = m->src.desc;
     m->p.weights = m->weights.desc;
     if (m->pack)

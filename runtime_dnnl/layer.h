@@ -178,6 +178,8 @@ void byi_axes_sort(uint32_t rank, const int64_t *strides, uint32_t *order);
 /* Describe the same memory with canonical strides for oneDNN. */
 struct byi_desc byi_desc_canonical(const struct byi_desc *desc,
                                    enum byi_unit_axes units);
+/* Elements of memory that the tensor spans, including gaps. */
+int64_t byi_desc_span(const struct byi_desc *desc);
 /* Whether the axes are in row-major order, or channels-last. Gaps are allowed,
  * and axes of size 1 ignored. */
 bool byi_desc_is_plain(const struct byi_desc *desc);

@@ -538,20 +538,11 @@ const char *byi_dn_fast_impl(const struct byi_dn_fast *fast)
     return fast->packs ? "pack" : fast->kind->name(fast);
 }
 
-/* Elements of memory that the tensor spans, including gaps. */
-static int64_t span_of(const struct byi_desc *desc)
-{
-    int64_t last = 0;
-    for (uint32_t i = 0; i < desc->rank; i++)
-        last += (desc->dims[i] - 1) * desc->strides[i];
-    return last + 1;
-}
-
 uint64_t byi_dn_fast_scratch(const struct byi_dn_fast *fast)
 {
     if (fast->packs) /* narrow weights as float32 */
         return byi_dtype_is_half(fast->src.dtype)
-                   ? (uint64_t)span_of(&fast->src) * sizeof(float)
+                   ? (uint64_t)byi_desc_span(&fast->src) * sizeof(float)
                    : 0;
     return fast->kind->scratch ? fast->kind->scratch(fast) : 0;
 }
@@ -588,7 +579,7 @@ void byi_dn_fast_run(const struct byi_dn_fast *fast, uint32_t n,
         const void *src = byi_dn_fast_find(n, slots, BYI_ARG_SRC);
         if (byi_dtype_is_half(fast->src.dtype)) {
             byi_f32_kernels()->widen[fast->src.dtype == BYOC_BF16](
-                src, scratch, span_of(&fast->src));
+                src, scratch, byi_desc_span(&fast->src));
             src = scratch;
         }
         fast->kind->pack(fast, fast->packs, &fast->src, src,

@@ -75,6 +75,14 @@ static void order_any(struct byi_desc *d)
     order_units(d, order);
 }
 
+int64_t byi_desc_span(const struct byi_desc *desc)
+{
+    int64_t last = 0;
+    for (uint32_t i = 0; i < desc->rank; i++)
+        last += (desc->dims[i] - 1) * desc->strides[i];
+    return last + 1;
+}
+
 bool byi_desc_is_plain(const struct byi_desc *desc)
 {
     struct byi_desc d = *desc;
