@@ -15,8 +15,8 @@ enum { MAX_ITEMS = 64 };
 
 static struct byi_dim_item item_of_dim(int64_t dim)
 {
-    return (struct byi_dim_item){BYI_IS_SYMBOL(dim) ? BYI_SYMBOL : BYI_NUMBER,
-                                 dim};
+    return (struct byi_dim_item){
+        .kind = BYI_IS_SYMBOL(dim) ? BYI_SYMBOL : BYI_NUMBER, .value = dim};
 }
 
 static struct byi_dim_item *items_new(struct byi_import *o, size_t n)
@@ -74,8 +74,12 @@ static const struct byi_dim_item *track_shape_of(struct dims_call *c)
     start = start < 0 ? 0 : start > rank ? rank : start;
     end = end < start ? start : end > rank ? rank : end;
     struct byi_dim_item *items = items_new(c->o, (size_t)(end - start));
-    for (int64_t i = start; i < end; i++)
+    for (int64_t i = start; i < end; i++) {
         items[i - start] = item_of_dim(type->dims[i]);
+        items[i - start].func = c->o->f;
+        items[i - start].tensor = c->args[0];
+        items[i - start].axis = (uint32_t)i;
+    }
     c->n = (uint32_t)(end - start);
     c->rank = 1;
     return items;

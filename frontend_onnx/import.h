@@ -571,6 +571,11 @@ bool byi_import_fold(struct byi_import *o, enum byi_op_id id, uint32_t n,
 struct byi_dim_item {
     enum { BYI_NUMBER, BYI_SYMBOL, BYI_UNKNOWN } kind;
     int64_t value; /* the number, or the symbol as a dim */
+    /* if shape_of returned it: the tensor, a node of this function, and the
+     * axis; otherwise the function is NULL */
+    const struct byi_func *func;
+    byi_id tensor;
+    uint32_t axis;
 };
 
 /* Returns the elements of `id`, as far as they are known, in scratch; NULL

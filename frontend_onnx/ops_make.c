@@ -147,14 +147,43 @@ byi_id byi_import_length(struct byi_import *o, byi_id id, int64_t axis)
                         ATTRS(AN_INT("start", axis), AN_INT("end", axis + 1))));
 }
 
+/* Whether an int64 scalar is the constant `value`. */
+static bool is_number(struct byi_import *o, byi_id id, int64_t value)
+{
+    uint32_t n = 0;
+    const struct byi_dim_item *item = byi_import_items(o, id, &n);
+
+    return item && n == 1 && item->kind == BYI_NUMBER && item->value == value;
+}
+
+/* arange(0, n, 1), where n is a dim of a tensor, is arange_like of the tensor:
+ * then the result's dim is the same symbol as the tensor's, not a new one. */
+static byi_id emit_range(struct byi_import *o, byi_id start, byi_id end,
+                         byi_id step)
+{
+    uint32_t n = 0;
+    const struct byi_dim_item *limit = byi_import_items(o, end, &n);
+
+    if (limit && n == 1 && limit->kind == BYI_SYMBOL && limit->func == o->f &&
+        is_number(o, start, 0) && is_number(o, step, 1))
+        return byi_import_emit(o, BYI_OP_ARANGE_LIKE, ARGS(limit->tensor),
+                               ATTRS(AN_INT("axis", limit->axis)));
+    return byi_import_call(o, BYI_OP_ARANGE, start, end, step);
+}
+
 byi_id byi_import_arange(struct byi_import *o, byi_id start, byi_id end)
 {
     const enum byoc_dtype dtype = byi_import_dtype(o, end);
     const byi_id first =
         start == BYI_NO_ID ? byi_import_scalar(o, dtype, 0) : start;
 
-    return byi_import_call(o, BYI_OP_ARANGE, first, end,
-                           byi_import_scalar(o, dtype, 1));
+    return emit_range(o, first, end, byi_import_scalar(o, dtype, 1));
+}
+
+static void convert_range(struct byi_import *o)
+{
+    o->out[0] = emit_range(o, byi_import_in(o, 0), byi_import_in(o, 1),
+                           byi_import_in(o, 2));
 }
 
 #define SAME byi_import_convert_same
@@ -163,7 +192,7 @@ BYI_ONNX_ROWS(onnx_make, BYI_ONNX,
     {"Constant", 1, 0, 0, convert_constant, BYI_OP_NONE},
     {"ConstantOfShape", 9, 1, 1, convert_constant_of_shape, BYI_OP_NONE},
     {"EyeLike", 9, 1, 1, convert_eye_like, BYI_OP_NONE},
-    {"Range", 11, 3, 3, SAME, BYI_OP_ARANGE},
+    {"Range", 11, 3, 3, convert_range, BYI_OP_ARANGE},
     {"Shape", 1, 1, 1, SAME, BYI_OP_SHAPE_OF},
     {"Size", 1, 1, 1, SAME, BYI_OP_SIZE_OF})
 /* clang-format on */

@@ -390,8 +390,8 @@ enum byoc_status byi_row_planes_run(struct byoc_state *s, struct byi_frame *fr,
     if (step->op->id == BYI_OP_NN_ATTENTION)
         return run_attention(s, fr, step, err);
     *done = false;
-    if (step->op->id == BYI_OP_SHAPE_OF || step->op->id == BYI_OP_SIZE_OF)
-        return BYOC_OK; /* shape_of and size_of read no elements */
+    if (byi_reads_only_shapes(step->op))
+        return BYOC_OK;
     return byi_row_planes_make_all_dense(s, fr, step, err);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fill.c: kernels that create data from shapes (shape_of, size_of) or from
- * parameters (full, arange, eye_like, one_hot). */
+ * parameters (full, arange, arange_like, eye_like, one_hot). */
 #include "move.h"
 
 /* y = dims start .. end - 1 of x */
@@ -108,6 +108,16 @@ static enum byoc_status arange_run(const struct byi_call *call,
     return BYOC_OK;
 }
 
+static enum byoc_status arange_like_run(const struct byi_call *call,
+                                        struct byoc_error *err)
+{
+    int64_t *y = call->out->data;
+    (void)err;
+    for (int64_t i = 0; i < call->out->dims[0]; i++)
+        y[i] = i;
+    return BYOC_OK;
+}
+
 /* indices (outer, inner), values (off, on): y (outer, depth, inner). Indices
  * -depth .. -1 count from the end; an index out of range sets no element. */
 static enum byoc_status one_hot_run(const struct byi_call *call,
@@ -142,4 +152,5 @@ BYI_KERNEL_ROWS(fill, {BYI_OP_SHAPE_OF, {shape_of_run, NULL}},
                 {BYI_OP_FULL, {full_run, NULL}},
                 {BYI_OP_EYE_LIKE, {eye_like_run, NULL}},
                 {BYI_OP_ARANGE, {arange_run, NULL}},
+                {BYI_OP_ARANGE_LIKE, {arange_like_run, NULL}},
                 {BYI_OP_ONE_HOT, {one_hot_run, NULL}})

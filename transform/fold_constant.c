@@ -126,6 +126,20 @@ static byi_id fold_shape_of(struct byi_rewrite *rw, byi_id at)
     return byi_rw_int_vector(rw, x->dims + start, (uint32_t)(end - start));
 }
 
+/* arange_like(%x: (2, 3)), axis=1  ==>  const([0, 1, 2]) */
+static byi_id fold_arange_like(struct byi_rewrite *rw, byi_id at)
+{
+    const struct byi_type *y = byi_rw_tensor(rw, at);
+
+    if (!y || BYI_IS_SYMBOL(y->dims[0]) || y->dims[0] > BYI_MAX_KNOWN)
+        return BYI_NO_ID;
+    int64_t *numbers =
+        byi_arena_calloc(rw->m->arena, (size_t)y->dims[0] + 1, sizeof *numbers);
+    for (int64_t i = 0; i < y->dims[0]; i++)
+        numbers[i] = i;
+    return byi_rw_int_vector(rw, numbers, (uint32_t)y->dims[0]);
+}
+
 static byi_id fold_size_of(struct byi_rewrite *rw, byi_id at)
 {
     const struct byi_type *x = byi_rw_tensor(rw, byi_rw_arg(rw, at, 0));
@@ -147,7 +161,7 @@ static byi_id fold_get(struct byi_rewrite *rw, byi_id at)
 
 /* --- functions ----------------------------------------------------------- */
 
-enum { BODY_RULES = 4, RULES = BODY_RULES + 2 };
+enum { BODY_RULES = 5, RULES = BODY_RULES + 2 };
 /* The rules of the pass. The first BODY_RULES apply to the nodes of an inlined
  * body. */
 static const struct byi_rule rules[RULES + 1];
@@ -277,6 +291,7 @@ static byi_id fold_if(struct byi_rewrite *rw, byi_id at)
 static const struct byi_rule rules[RULES + 1] = {
     {BYI_OP_SHAPE_OF, fold_shape_of},
     {BYI_OP_SIZE_OF, fold_size_of},
+    {BYI_OP_ARANGE_LIKE, fold_arange_like},
     {BYI_OP_NONE, fold_call},
     {BYI_OP_NONE, fold_get},
     {BYI_OP_NONE, fold_if},

@@ -257,6 +257,9 @@ struct byi_infer {
 enum byoc_status byi_infer_type(struct byi_infer *t,
                                 const struct byi_type **out);
 
+/* Whether a kernel reads the shapes of its operands, but no elements. */
+bool byi_reads_only_shapes(const struct byi_op *op);
+
 enum { BYI_MAX_KNOWN = 8192 }; /* elements of a value computed in advance */
 /* Whether the value of a call depends only on sizes, so that it can be computed
  * once the inputs' sizes are known. Then every operand's value is known, or the

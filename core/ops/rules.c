@@ -431,12 +431,17 @@ enum byoc_status byi_infer_type(struct byi_infer *t,
     return BYOC_OK;
 }
 
+bool byi_reads_only_shapes(const struct byi_op *op)
+{
+    return op->id == BYI_OP_SHAPE_OF || op->id == BYI_OP_SIZE_OF ||
+           op->id == BYI_OP_ARANGE_LIKE;
+}
+
 bool byi_follows_from_sizes(const struct byi_op *op, uint32_t n_in,
                             const struct byi_tensor *const *value,
                             const struct byi_type *result)
 {
-    const bool asks_shape =
-        op->id == BYI_OP_SHAPE_OF || op->id == BYI_OP_SIZE_OF;
+    const bool asks_shape = byi_reads_only_shapes(op);
     if (n_in == 0 || op->traits & (BYI_TRAIT_RANDOM | BYI_TRAIT_LIST) ||
         result->kind != BYI_TENSOR || result->dtype == BYOC_STRING ||
         byi_elements(result->rank, result->dims) > BYI_MAX_KNOWN)

@@ -485,3 +485,14 @@ enum byoc_status byi_rule_arange(struct byi_infer *t)
     }
     return byi_rule_tensor(t, t->in[0]->dtype, 1, &n);
 }
+
+/* The result has the dim of x, also if it is a symbol; arange with the operand
+ * shape_of(x) has a new one. */
+enum byoc_status byi_rule_arange_like(struct byi_infer *t)
+{
+    uint32_t axis;
+    BYI_TRY(byi_want_dtype(t, 0, BYI_ANY, "x"));
+    BYI_TRY(byi_want_axis(t, byi_attr_int(t->attrs, "axis"), t->in[0]->rank,
+                          &axis));
+    return byi_rule_tensor(t, BYOC_I64, 1, &t->in[0]->dims[axis]);
+}

@@ -451,6 +451,9 @@ static const struct row shape_rows[] = {
     {"arange", "{}", "f32[]=0 f32[]=5 f32[]=0", "!delta is 0, expected another number"},
     {"arange", "{}", "i64[]=-9223372036854775807 i64[]=9223372036854775807 i64[]=1", "!by 1, expected at most 2^40 elements"},
     {"arange", "{}", "i64[2] i64[] i64[]", "!start has shape (2,), expected a scalar"},
+    {"arange_like", "{\"axis\": 0}", "f32[A,3]", "i64[A]"},
+    {"arange_like", "{\"axis\": -1}", "f32[A,3]", "i64[3]"},
+    {"arange_like", "{\"axis\": 2}", "f32[A,3]", "!axis 2 is out of range for rank 2, expected -2 to 1"},
     {"eye_like", "{\"dtype\": \"float32\"}", "i32[A,3]", "f32[A,3]"},
     {"eye_like", "{\"dtype\": \"float32\"}", "i32[3]", "!x has rank 1, expected 2"},
 };

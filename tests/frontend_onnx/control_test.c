@@ -185,6 +185,25 @@ static void branches_of_two_ranks(void **state)
     }
 }
 
+/* A branch has the number N, but not the tensor whose dim it is. */
+static void range_of_dim_in_branch(void **state)
+{
+    struct build b = begin(13);
+    (void)state;
+
+    input(&b, "x", "2 N");
+    typed_input(&b, "c", ONNX__TENSOR_PROTO__DATA_TYPE__BOOL, "");
+    ints(&b, "zero", 1, (const int64_t[]){0});
+    ints(&b, "one", 1, (const int64_t[]){1});
+    node(&b, "Shape", "x", "s");
+    node(&b, "Gather", "s one", "n");
+    Onnx__NodeProto *n = node(&b, "If", "c", "y");
+    attr_graph(&b, n, "then_branch", one_node(&b, "Range", "zero n one", "t"));
+    attr_graph(&b, n, "else_branch", one_node(&b, "Range", "zero n one", "e"));
+    output(&b, "y");
+    EXPECT(&b, "arange([0], ", "arange([0], ");
+}
+
 /* if (the size of `asked`'s last axis == `one`) squeeze(x, [axis]) else x, as
  * PyTorch exports squeeze of a size that varies. */
 static struct build with_squeeze(const char *asked, int64_t one, int64_t axis)
@@ -657,6 +676,7 @@ int main(void)
         cmocka_unit_test(branches_that_do_not_fit),
         cmocka_unit_test(branches_of_two_ranks),
         cmocka_unit_test(map_of_many),
+        cmocka_unit_test(range_of_dim_in_branch),
         cmocka_unit_test(squeeze_where_one),
         cmocka_unit_test(states_grow),
         cmocka_unit_test(counts_in_vectors),

@@ -132,9 +132,10 @@ static void grouped_attention(void **state)
     attr_int(&b, n, "kv_num_heads", 2);
     output(&b, "y");
     output(&b, "pk");
-    EXPECT(&b, ", 32), float32], Tensor[(N, 2, s, 8), float32])", "transpose(",
-           "axes=[0, 2, 3, 1, 4]", "expand_dims(", "nn.matmul(", "nn.softmax(",
-           "nn.matmul(");
+    EXPECT(&b,
+           "-> (Tensor[(N, s, 32), float32], Tensor[(N, 2, s, 8), float32])",
+           "arange_like(%0, axis=1)", "transpose(", "axes=[0, 2, 3, 1, 4]",
+           "expand_dims(", "nn.matmul(", "nn.softmax(", "nn.matmul(");
 }
 
 static void grouped_refused(void **state)

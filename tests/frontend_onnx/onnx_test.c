@@ -300,6 +300,25 @@ static void batches_may_vary(void **state)
            "broadcast_to(", "[1, 1, 1]");
 }
 
+/* Range(0, N, 1) has the dim N, also after Gather. */
+static void range_of_dim(void **state)
+{
+    struct build b = begin(13);
+    (void)state;
+
+    input(&b, "x", "2 N");
+    ints(&b, "zero", 1, (const int64_t[]){0});
+    ints(&b, "one", 1, (const int64_t[]){1});
+    node(&b, "Shape", "x", "s");
+    node(&b, "Gather", "s one", "n");
+    node(&b, "Range", "zero n one", "y");
+    node(&b, "Range", "one n one", "rest");
+    output(&b, "y");
+    output(&b, "rest");
+    EXPECT(&b, "-> (Tensor[(N), int64], Tensor[(?", "arange_like(%x, axis=1)",
+           "arange(%1, ");
+}
+
 /* PyTorch's expand() of x (B, 2, 1, T, 16): sizes, in which `absent` becomes 1.
  */
 static struct build expanded(int64_t absent)
@@ -708,6 +727,7 @@ int main(void)
         cmocka_unit_test(two_outputs),
         cmocka_unit_test(opset_18),
         cmocka_unit_test(no_axes_to_reduce),
+        cmocka_unit_test(range_of_dim),
         cmocka_unit_test(equal_parts_of_symbolic_axis),
         cmocka_unit_test(dropout_and_identity_vanish),
         cmocka_unit_test(old_softmax_is_flat),
