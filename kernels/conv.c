@@ -669,11 +669,13 @@ uint64_t byi_f32_conv_scratch(const struct byi_f32_conv *conv, int threads)
     }
 }
 
-/* Each thread should have about 2^18 multiplications. Reading a weight from the
- * second-level cache takes as long as four multiplications, which dominates the
- * product of a vector by a matrix. For depthwise convolutions, 2^14 suffice:
- * they mostly read and write data, which is faster if a thread finds most of
- * its data in the cache of its own core. */
+/* Each thread should have about 2^18 multiplications. Reading a weight takes as
+ * long as four multiplications from the second-level cache, and as long as
+ * fourteen from the third-level cache, where the weights of all layers usually
+ * are when a run begins. This dominates the product of a vector by a matrix.
+ * For depthwise convolutions, 2^14 suffice: they mostly read and write data,
+ * which is faster if a thread finds most of its data in the cache of its own
+ * core. */
 int byi_f32_conv_team(const struct byi_f32_conv *conv, int threads)
 {
     const int64_t *sizes = conv->transposed ? conv->in : conv->out;
@@ -681,7 +683,7 @@ int byi_f32_conv_team(const struct byi_f32_conv *conv, int threads)
     const int64_t weights = conv->outputs * (conv->channels / conv->groups) *
                             byi_f32_product_of(conv->size);
     const int per_thread = conv->algorithm == BYI_F32_DEPTHWISE ? 14 : 18;
-    const int64_t most = (positions + 4) * weights >> per_thread;
+    const int64_t most = (positions + 12) * weights >> per_thread;
     return most < 1 ? 1 : most < threads ? (int)most : threads;
 }
 

@@ -1236,9 +1236,11 @@ static void test_team(void **state)
                                        .outputs = 768,
                                        .groups = 1,
                                        .size = {1, 1, 1}};
-    struct byi_f32_conv small = large;
+    struct byi_f32_conv small = large, square = large;
     small.outputs = 128;
+    square.outputs = 256;
     assert_int_equal(byi_f32_conv_team(&large, 2), 2);
+    assert_int_equal(byi_f32_conv_team(&square, 2), 2);
     assert_int_equal(byi_f32_conv_team(&small, 2), 1);
 }
 
