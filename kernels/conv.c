@@ -412,7 +412,10 @@ bool byi_f32_planar_pays(const struct byi_f32_conv *conv)
 
 bool byi_f32_conv_pays(const struct byi_f32_conv *conv)
 {
-    if (byi_f32_product_of(conv->size) > BYI_F32_PIECES ||
+    /* depthwise kernels need no pointer for each tap; oneDNN computes long
+     * windows along one axis group by group, but is faster along two */
+    if ((byi_f32_product_of(conv->size) > BYI_F32_PIECES &&
+         !(conv->algorithm == BYI_F32_DEPTHWISE && is_line(conv))) ||
         (conv->channels > BYI_F32_ZEROS && !is_product(conv)))
         return false;
     if (conv->planar && conv->adds) /* overlapping tiles write y twice */

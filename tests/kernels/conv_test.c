@@ -1218,6 +1218,33 @@ static void test_wide_windows(void **state)
     at_all_levels(wide_windows);
 }
 
+/* Depthwise windows of more taps than other algorithms have pointers for. */
+static void long_depthwise_windows(void)
+{
+    struct conv_case c = {.threads = 2};
+    c.conv = (struct byi_f32_conv){.images = 2,
+                                   .channels = 48,
+                                   .outputs = 48,
+                                   .groups = 48,
+                                   .in = {1, 1, 200},
+                                   .out = {1, 1, 200},
+                                   .size = {1, 1, 200},
+                                   .stride = {1, 1, 1},
+                                   .pad = {0, 0, 199},
+                                   .dilation = {1, 1, 1}};
+    byi_f32_conv_plan(&c.conv, false);
+    assert_true(byi_f32_conv_pays(&c.conv));
+    open_case(&c);
+    check_case(&c, NULL, bound_of(&c.conv));
+    close_case(&c);
+}
+
+static void test_long_depthwise(void **state)
+{
+    (void)state;
+    at_all_levels(long_depthwise_windows);
+}
+
 static void test_infinity(void **state)
 {
     (void)state;
@@ -1392,6 +1419,7 @@ int main(void)
         cmocka_unit_test(test_nan),
         cmocka_unit_test(test_groups),
         cmocka_unit_test(test_wide_windows),
+        cmocka_unit_test(test_long_depthwise),
         cmocka_unit_test(test_infinity),
         cmocka_unit_test(test_bf16_layers),
         cmocka_unit_test(test_avx2_layers),
