@@ -159,6 +159,21 @@ static void multiply(struct byi_f32_product *p, const float *left,
     byi_f32_product_run(p, 1, scratch);
 }
 
+/* The larger of `most` and the absolute values of n floats, `step` apart, all
+ * as bits. */
+static inline int32_t largest_of(const float *x, int64_t step, int64_t n,
+                                 int32_t most)
+{
+#pragma omp simd reduction(max : most)
+    for (int64_t j = 0; j < n; j++) {
+        int32_t bits;
+        memcpy(&bits, x + j * step, sizeof bits);
+        bits &= INT32_MAX;
+        most = bits > most ? bits : most;
+    }
+    return most;
+}
+
 /* The largest absolute value of a matrix's elements; not finite if an element
  * is not. Compares bits, whose order is that of absolute values, since
  * compilers do not vectorise the maximum of floats. */
@@ -170,15 +185,9 @@ static float largest(const struct head_matrix *x, int64_t rows, int64_t columns)
     const int64_t line = transposed ? x->column : x->row;
     const int64_t step = transposed ? x->row : x->column;
     int32_t most = 0;
-    for (int64_t i = 0; i < lines; i++) {
-        const float *at = x->data + i * line;
-        for (int64_t j = 0; j < n; j++) {
-            int32_t bits;
-            memcpy(&bits, at + j * step, sizeof bits);
-            bits &= INT32_MAX;
-            most = bits > most ? bits : most;
-        }
-    }
+    for (int64_t i = 0; i < lines; i++)
+        most = step == 1 ? largest_of(x->data + i * line, 1, n, most)
+                         : largest_of(x->data + i * line, step, n, most);
     float value;
     memcpy(&value, &most, sizeof value);
     return value;
