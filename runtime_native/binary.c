@@ -256,23 +256,28 @@ static void run_short_rows(const struct binary_job *job, int64_t begin,
                            int64_t end)
 {
     const struct broadcast *s = &job->shape;
-    uint64_t blocks[2][BLOCK + SPREAD / sizeof(uint64_t)];
-    const enum expansion how[] = {expansion_of(job, 0), expansion_of(job, 1)};
+    struct binary_job dense = *job;
+    uint64_t blocks[OPERANDS][BLOCK + SPREAD / sizeof(uint64_t)];
+    enum expansion how[OPERANDS];
     const int64_t most = byi_min(BLOCK / s->inner, end - begin);
+    for (uint32_t o = 0; o < job->call->n_in; o++) {
+        how[o] = expansion_of(job, o);
+        dense.shape.step[o] = 1;
+    }
     for (int64_t row = begin; row < end; row += most) {
         const int64_t n = byi_min(most, end - row);
         const struct row_cursor c = cursor_at(s, row);
-        const char *in[2];
-        for (uint32_t o = 0; o < 2; o++) {
+        const char *in[OPERANDS];
+        for (uint32_t o = 0; o < job->call->n_in; o++) {
             in[o] = how[o] == DENSE ? operand_at(job, o, &c, 0)
                                     : (const char *)blocks[o];
             if (how[o] == EXPANDED || (how[o] == SAME_ROWS && row == begin))
                 expand_rows(job, o, c, n, (char *)blocks[o]);
         }
-        job->loop(job, in[0], 1, in[1], 1,
-                  (char *)job->call->out->data +
-                      (size_t)(row * s->inner) * job->out_size,
-                  n * s->inner);
+        job->row(&dense, in,
+                 (char *)job->call->out->data +
+                     (size_t)(row * s->inner) * job->out_size,
+                 n * s->inner);
     }
 }
 
@@ -716,6 +721,8 @@ static enum byoc_status where_run(const struct byi_call *call,
     struct binary_job job = describe(call);
     job.row = by_size[job.out_size];
     assert(job.row);
+    job.blocks = job.shape.rows > 1 && job.shape.inner <= SHORT_ROW &&
+                 job.out_size <= sizeof(uint64_t);
     run_broadcast(&job, 1);
     return BYOC_OK;
 }

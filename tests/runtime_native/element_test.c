@@ -441,15 +441,21 @@ static void test_where(void **state)
 {
     static const enum byoc_dtype dtypes[] = {BYOC_U8, BYOC_F16, BYOC_F32,
                                              BYOC_I64};
+    /* one block of short rows, several blocks, long rows */
+    static const struct {
+        int64_t rows, columns;
+    } sizes[] = {{3, 37}, {300, 3}, {3, 100}};
     (void)state;
     /* mask: the operands that vary along rows; the others vary across them */
-    for (size_t d = 0; d < 8 * BYI_COUNT(dtypes); d++) {
-        const enum byoc_dtype dtype = dtypes[d / 8];
+    for (size_t d = 0; d < 8 * BYI_COUNT(dtypes) * BYI_COUNT(sizes); d++) {
+        const enum byoc_dtype dtype = dtypes[d / 8 % BYI_COUNT(dtypes)];
         const size_t mask = d % 8;
+        const int64_t m = sizes[d / 8 / BYI_COUNT(dtypes)].rows;
+        const int64_t n = sizes[d / 8 / BYI_COUNT(dtypes)].columns;
         struct byi_tensor in[] = {
-            mask & 1 ? TENSOR(BYOC_BOOL, 37) : TENSOR(BYOC_BOOL, 3, 1),
-            mask & 2 ? TENSOR(dtype, 37) : TENSOR(dtype, 3, 1),
-            mask & 4 ? TENSOR(dtype, 37) : TENSOR(dtype, 2, 1, 1)};
+            mask & 1 ? TENSOR(BYOC_BOOL, n) : TENSOR(BYOC_BOOL, m, 1),
+            mask & 2 ? TENSOR(dtype, n) : TENSOR(dtype, m, 1),
+            mask & 4 ? TENSOR(dtype, n) : TENSOR(dtype, 2, 1, 1)};
         struct eval e = prepare(BYI_OP_WHERE, NULL, 0, in, 3);
         assert_int_equal(run_fast(&e, 1), BYOC_OK);
         for (int64_t i = 0; i < byi_count(e.out); i++) {
