@@ -118,6 +118,8 @@ static enum byoc_status arange_like_run(const struct byi_call *call,
     return BYOC_OK;
 }
 
+enum { ONE_HOT_BLOCK = 4096 }; /* elements that are filled at a time */
+
 /* indices (outer, inner), values (off, on): y (outer, depth, inner). Indices
  * -depth .. -1 count from the end; an index out of range sets no element. */
 static enum byoc_status one_hot_run(const struct byi_call *call,
@@ -132,17 +134,21 @@ static enum byoc_status one_hot_run(const struct byi_call *call,
     const int64_t inner = byi_span(y, axis + 1, y->rank);
     const char *off = call->in[2].data, *on = off + size;
     const int team = byi_team(call, outer * depth * inner);
+    const int64_t block = ONE_HOT_BLOCK / byi_max(depth * inner, 1) + 1;
+    const int64_t blocks = byi_ceil_div(outer, block);
 #pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
-    for (int64_t o = 0; o < outer; o++) {
-        char *dst = (char *)y->data + o * depth * inner * size;
-        byi_fill(dst, off, depth * inner, (size_t)size);
-        for (int64_t i = 0; i < inner; i++) {
-            const int64_t index = byi_tensor_int(idx, o * inner + i);
-            if (index < -depth || index >= depth)
-                continue;
-            const int64_t at = byi_wrap(index, depth) * inner + i;
-            byi_copy_element(dst + at * size, on, (size_t)size);
-        }
+    for (int64_t b = 0; b < blocks; b++) {
+        const int64_t first = b * block, stop = byi_min(first + block, outer);
+        char *dst = (char *)y->data + first * depth * inner * size;
+        byi_fill(dst, off, (stop - first) * depth * inner, (size_t)size);
+        for (int64_t o = first; o < stop; o++, dst += depth * inner * size)
+            for (int64_t i = 0; i < inner; i++) {
+                const int64_t index = byi_tensor_int(idx, o * inner + i);
+                if (index < -depth || index >= depth)
+                    continue;
+                const int64_t at = byi_wrap(index, depth) * inner + i;
+                byi_copy_element(dst + at * size, on, (size_t)size);
+            }
     }
     return BYOC_OK;
 }
