@@ -158,7 +158,7 @@ static byi_id captured_value(const struct typed_pass *r, uint32_t at)
 
 /* Emit the slice of scan input k for this iteration. */
 static byi_id read_slice(const struct byi_onnx_loop *loop, struct typed_pass *r,
-                         uint32_t k, uint32_t trips_at)
+                         uint32_t k)
 {
     struct byi_import *in = &r->then.inner;
     const struct byi_slices *s = &loop->scan_inputs[k];
@@ -169,12 +169,9 @@ static byi_id read_slice(const struct byi_onnx_loop *loop, struct typed_pass *r,
     if (s->is_sequence)
         return byi_import_call(in, BYI_OP_SEQ_AT,
                                captured_value(r, r->input_at[k]), at);
-    if (s->backward) {
-        at = byi_import_call(in, BYI_OP_SUBTRACT, captured_value(r, trips_at),
-                             at);
-        at = byi_import_call(in, BYI_OP_SUBTRACT, at,
-                             byi_import_scalar(in, BYOC_I64, 1));
-    }
+    if (s->backward) /* take counts -1, -2, ... from the end */
+        at = byi_import_call(in, BYI_OP_SUBTRACT,
+                             byi_import_scalar(in, BYOC_I64, -1), at);
     return byi_import_take(in, captured_value(r, r->input_at[k]), at, s->axis);
 }
 
@@ -200,8 +197,7 @@ static byi_id emit_as_declared(struct byi_import *in,
 
 /* Convert the graph in the branch that runs one iteration. */
 static void convert_graph(const struct byi_onnx_loop *loop,
-                          struct typed_pass *r, uint32_t trips_at,
-                          byi_id *outputs)
+                          struct typed_pass *r, byi_id *outputs)
 {
     struct byi_import *in = &r->then.inner;
     const uint32_t n = 2 + loop->n_states + loop->n_scan_inputs;
@@ -219,15 +215,15 @@ static void convert_graph(const struct byi_onnx_loop *loop,
     for (uint32_t i = 0; i < loop->n_states; i++)
         inputs[k++] = captured_value(r, r->state_at[i]);
     for (uint32_t i = 0; i < loop->n_scan_inputs; i++)
-        inputs[k++] = read_slice(loop, r, i, trips_at);
+        inputs[k++] = read_slice(loop, r, i);
     byi_import_body_nodes(&r->func.inner, &r->then, inputs, k, outputs);
 }
 
-/* Open the branch, which captures all values of the function. Changes
- * r->input_at and *trips_at from indices into func.outside to indices into
+/* Open the branch, which captures all values of the function that it reads.
+ * Changes r->input_at from indices into func.outside to indices into
  * then.outside. */
 static void open_iteration(const struct byi_onnx_loop *loop,
-                           struct typed_pass *r, uint32_t *trips_at)
+                           struct typed_pass *r)
 {
     struct byi_import *f = &r->func.inner;
     struct byi_body *then = &r->then;
@@ -243,9 +239,6 @@ static void open_iteration(const struct byi_onnx_loop *loop,
     for (uint32_t i = 0; i < loop->n_scan_inputs; i++)
         r->input_at[i] = byi_import_body_capture(
             f, then, r->func.outside[r->input_at[i]].inner);
-    if (loop->n_scan_inputs)
-        *trips_at =
-            byi_import_body_capture(f, then, r->func.outside[*trips_at].inner);
     r->self_at = byi_import_body_capture(f, then, r->self);
     byi_import_body_add_captures(f, then);
 }
@@ -476,7 +469,7 @@ static struct typed_pass typed_pass_new(struct byi_import *o,
 /* Make the branch that runs an iteration. Returns BYI_NO_ID without a failure
  * if the types changed. */
 static byi_id make_iteration(struct byi_import *o, struct byi_onnx_loop *loop,
-                             struct typed_pass *r, uint32_t trips_at)
+                             struct typed_pass *r)
 {
     struct byi_import *in = &r->func.inner;
     byi_id *outputs = byi_arena_calloc(o->scratch, loop->graph->n_output + 1,
@@ -484,8 +477,8 @@ static byi_id make_iteration(struct byi_import *o, struct byi_onnx_loop *loop,
     byi_id result = BYI_NO_ID;
 
     r->self = add_self(&r->func);
-    open_iteration(loop, r, &trips_at);
-    convert_graph(loop, r, trips_at, outputs);
+    open_iteration(loop, r);
+    convert_graph(loop, r, outputs);
     if (byi_import_ok(in) && !widen_types(o, loop, r, outputs) &&
         byi_import_ok(o))
         result = call_next_iteration(loop, r, outputs);
@@ -504,7 +497,7 @@ static byi_id run_pass(struct byi_import *o, struct byi_onnx_loop *loop)
     struct byi_import *in = &r.func.inner;
     if (byi_import_ok(o)) {
         const byi_id cond = emit_condition(loop, &r, trips_at);
-        const byi_id then = make_iteration(o, loop, &r, trips_at);
+        const byi_id then = make_iteration(o, loop, &r);
         if (then != BYI_NO_ID)
             in->status =
                 byi_add_if(in->m, in->f, cond, then, make_exit_branch(loop, &r),
