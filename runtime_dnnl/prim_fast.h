@@ -65,6 +65,7 @@ struct byi_dn_fast {
         struct {
             int64_t outer, n, inner;
             bool mean;
+            enum byi_f32_type type; /* of the data; sums are float32 */
         } sum;
         struct { /* prim_move.c: a concatenation of rows */
             uint32_t n_sources;

@@ -118,19 +118,25 @@ static uint64_t sum_scratch(const struct byi_dn_fast *fast)
     return (uint64_t)(part_rows(fast) + sums) * sizeof(float);
 }
 
+static int64_t element_bytes(const struct byi_dn_fast *fast)
+{
+    return fast->sum.type == BYI_F32_WIDE ? 4 : 2;
+}
+
 /* Sum part `part` of columns [first, end) of a matrix, whose columns are
  * `column` elements apart, by a product with a vector of ones. */
 static void sum_columns(const struct byi_dn_fast *fast, const float *ones,
-                        const float *x, int64_t column, int64_t part,
+                        const char *x, int64_t column, int64_t part,
                         int64_t first, int64_t end, float *to)
 {
     const int64_t row = part * part_rows(fast);
+    const int64_t size = element_bytes(fast);
     for (int64_t at = first; at < end; at += COLUMNS)
-        byi_f32_kernels()->vector[BYI_F32_WIDE][column == 1](
+        byi_f32_kernels()->vector[fast->sum.type][column == 1](
             &(struct byi_f32_vector){
                 .x = ones,
                 .n = byi_min(part_rows(fast), fast->sum.n - row),
-                .weights = x + row * fast->sum.inner + at * column,
+                .weights = x + (row * fast->sum.inner + at * column) * size,
                 .row = fast->sum.inner,
                 .column = column,
                 .columns = byi_min(COLUMNS, end - at),
@@ -138,7 +144,7 @@ static void sum_columns(const struct byi_dn_fast *fast, const float *ones,
 }
 
 /* Set y[0] to y[n - 1] to the sums or means of their columns. `sums` has n sums
- * of the first part, then those of the other parts. */
+ * of the first part, then those of the other parts. y may be `sums`. */
 static void add_parts(const struct byi_dn_fast *fast, const float *sums,
                       int64_t n, float *y)
 {
@@ -150,6 +156,19 @@ static void add_parts(const struct byi_dn_fast *fast, const float *sums,
             sum += sums[part * n + i];
         y[i] = sum / divisor;
     }
+}
+
+/* Write the sums or means of n columns in the type of the data. */
+static void write_sums(const struct byi_dn_fast *fast, float *sums, int64_t n,
+                       char *y)
+{
+    if (fast->sum.type == BYI_F32_WIDE) {
+        add_parts(fast, sums, n, (float *)(void *)y);
+        return;
+    }
+    add_parts(fast, sums, n, sums);
+    byi_f32_kernels()->narrow[fast->sum.type == BYI_F32_BF16](
+        sums, (uint16_t *)(void *)y, n);
 }
 
 static void run_sum(const struct byi_dn_fast *fast, uint32_t n,
@@ -169,20 +188,22 @@ static void run_sum(const struct byi_dn_fast *fast, uint32_t n,
     const int64_t cuts = transposed ? byi_min(threads, inner) : 1;
     const int64_t pieces = outer * parts * cuts;
     const int team = (int)byi_min(byi_min(useful_threads, pieces), threads);
-    const float *x = byi_dn_fast_find(n, slots, BYI_ARG_SRC);
-    float *y = byi_dn_fast_find(n, slots, BYI_ARG_DST), *ones = scratch;
-    float *sums = ones + part_rows(fast);
+    const int64_t size = element_bytes(fast);
+    const char *x = byi_dn_fast_find(n, slots, BYI_ARG_SRC);
+    char *y = byi_dn_fast_find(n, slots, BYI_ARG_DST);
+    float *ones = scratch, *sums = ones + part_rows(fast);
     for (int64_t i = 0; i < part_rows(fast); i++)
         ones[i] = 1;
 #pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
     for (int64_t i = 0; i < pieces; i++) {
         const int64_t o = i / cuts / parts, part = i / cuts % parts;
-        sum_columns(fast, ones, x + o * fast->sum.n * inner, column, part,
-                    inner * (i % cuts) / cuts, inner * (i % cuts + 1) / cuts,
+        sum_columns(fast, ones, x + o * fast->sum.n * inner * size, column,
+                    part, inner * (i % cuts) / cuts,
+                    inner * (i % cuts + 1) / cuts,
                     sums + (o * parts + part) * inner);
     }
     for (int64_t o = 0; o < outer; o++)
-        add_parts(fast, sums + o * parts * inner, inner, y + o * inner);
+        write_sums(fast, sums + o * parts * inner, inner, y + o * inner * size);
 }
 
 static const struct byi_dn_fast_kind sum_kind = {
@@ -198,11 +219,13 @@ bool byi_dn_fast_reduce(const struct byi_dnnl_reduce *p,
     const struct byi_desc *d = &p->src;
     const int64_t inner = d->rank == 3 ? d->dims[2] : 1;
     const bool mean = p->kind == BYI_REDUCE_MEAN;
-    *fast = (struct byi_dn_fast){.kind = &sum_kind,
-                                 .sum = {d->dims[0], d->dims[1], inner, mean},
-                                 .threads = omp_get_max_threads()};
-    return d->dtype == BYOC_F32 && byi_dn_is_dense(d) &&
-           byi_dn_is_dense(&p->dst) && byi_elements(d->rank, d->dims) > 0 &&
+    *fast = (struct byi_dn_fast){
+        .kind = &sum_kind,
+        .sum = {d->dims[0], d->dims[1], inner, mean, byi_f32_type_of(d->dtype)},
+        .threads = omp_get_max_threads()};
+    return byi_dn_is_float(d->dtype) && p->dst.dtype == d->dtype &&
+           byi_dn_is_dense(d) && byi_dn_is_dense(&p->dst) &&
+           byi_elements(d->rank, d->dims) > 0 &&
            (inner == 1 || inner >= MIN_COLUMNS);
 }
 

@@ -721,6 +721,21 @@ static void test_product_mask(void **state)
     region_close(&g);
 }
 
+static void check_sum(const char *op, const char *attrs, enum byoc_dtype dtype,
+                      double most)
+{
+    struct region g;
+    struct region_report r;
+    region_open(&g);
+    uint32_t x = region_typed_input(&g, dtype, 3, 20, 65, -1);
+    region_kernel(&g, op, attrs, IDS(x));
+    expect(&g, region_end(&g), most, &r);
+    if (r.n_reorders || !strstr(r.trace, ":vector:"))
+        fail_msg("%s %s of %s: found\n%s", op, attrs, byoc_dtype_name(dtype),
+                 r.trace);
+    region_close(&g);
+}
+
 /* Sums and means run on byoc's kernels, without a conversion, wherever the
  * reduced axes are adjacent. */
 static void test_sums(void **state)
@@ -737,15 +752,9 @@ static void test_sums(void **state)
     (void)state;
     needs_kernels();
     for (size_t i = 0; i < BYI_COUNT(cases); i++) {
-        struct region g;
-        struct region_report r;
-        region_open(&g);
-        uint32_t x = region_input(&g, 3, 20, 65, -1);
-        region_kernel(&g, cases[i].op, cases[i].attrs, IDS(x));
-        expect(&g, region_end(&g), tolerance, &r);
-        if (r.n_reorders || !strstr(r.trace, ":vector:"))
-            fail_msg("%s %s: found\n%s", cases[i].op, cases[i].attrs, r.trace);
-        region_close(&g);
+        check_sum(cases[i].op, cases[i].attrs, BYOC_F32, tolerance);
+        check_sum(cases[i].op, cases[i].attrs, BYOC_F16, 0x1p-9);
+        check_sum(cases[i].op, cases[i].attrs, BYOC_BF16, 0x1p-6);
     }
 }
 
