@@ -198,7 +198,7 @@ struct byi_model_options {
     {"dim", 0, BYI_OPTION_LIST, &(o).compile.dims, "N=1",                      \
      "fix a symbolic dim; for an artifact: of the random inputs"},             \
     {"shape", 0, BYI_OPTION_LIST, &(o).compile.shapes, "x=1x3x224x224",        \
-     "fix an input's shape"},                                                  \
+     "fix an input's shape, and its symbolic dims in all inputs"},             \
     {"warm", 0, BYI_OPTION_LIST, &(o).compile.warm, "N=1,2,8[,M=16]",          \
      "prepare for these sizes of symbolic dims, in all combinations"},         \
     {"const", 0, BYI_OPTION_LIST, &(o).compile.values, "x=0.5",                \

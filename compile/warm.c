@@ -48,7 +48,7 @@ static void close_list(struct warm_reader *r)
 /* Read an item between commas: "batch=1" begins a list, "2" continues it. */
 static enum byoc_status read_item(struct warm_reader *r, const char *item)
 {
-    const char *number = strchr(item, '=');
+    const char *number = strrchr(item, '='); /* a name may have a '=' */
     char *end;
     if (number) {
         close_list(r);
@@ -92,11 +92,23 @@ static enum byoc_status add_sets(struct warm_reader *r)
     return BYOC_OK;
 }
 
+/* The length of the item at the beginning of `text`: up to a comma behind a
+ * number, since a name may have commas. */
+static size_t item_length(const char *text)
+{
+    const size_t digits = strspn(text, "0123456789");
+    const size_t first = strcspn(text, ",");
+    if (digits == first)
+        return first;
+    const size_t name = strcspn(text, "=");
+    return text[name] ? name + strcspn(text + name, ",") : first;
+}
+
 static enum byoc_status read_option(struct warm_reader *r)
 {
     r->n = r->sizes.n = 0;
     for (const char *at = r->text; *at; at += *at == ',') {
-        const size_t n = strcspn(at, ",");
+        const size_t n = item_length(at);
         BYI_TRY(read_item(r, byi_arena_strn(r->arena, at, n)));
         at += n;
     }
@@ -130,6 +142,24 @@ static bool has_dim(const struct byi_warm_set *set, const char *name)
     return false;
 }
 
+/* Fail because no input has the dim `name`. */
+static enum byoc_status report_unknown_dim(struct warm_reader *r,
+                                           const struct byi_module *m,
+                                           const char *name)
+{
+    struct byi_text list = {0};
+    for (uint32_t i = 0; i < m->symbols.n; i++)
+        if (is_input_symbol(m, m->symbols.at[i]))
+            byi_text_addf(&list, "%s'%s'", list.n ? ", " : ": ",
+                          m->symbols.at[i]);
+    const enum byoc_status status =
+        byi_fail(r->err, BYOC_EINVAL,
+                 "warm: found '%s', expected a symbolic dim of an input%s",
+                 name, list.n ? list.at : "; no input has one");
+    byi_text_free(&list);
+    return status;
+}
+
 /* Check that each set has every symbol of the inputs, and no others. */
 static enum byoc_status check_sets(struct warm_reader *r,
                                    const struct byi_module *m)
@@ -138,11 +168,7 @@ static enum byoc_status check_sets(struct warm_reader *r,
         const struct byi_warm_set *set = &r->sets.at[s];
         for (uint32_t i = 0; i < set->n; i++)
             if (!is_input_symbol(m, set->dims[i].name))
-                return byi_fail(r->err, BYOC_EINVAL,
-                                "warm: found '%s', expected the name of a "
-                                "symbolic dim of an input; `byoc inspect` of "
-                                "an artifact lists them",
-                                set->dims[i].name);
+                return report_unknown_dim(r, m, set->dims[i].name);
         for (uint32_t i = 0; i < m->symbols.n; i++)
             if (is_input_symbol(m, m->symbols.at[i]) &&
                 !has_dim(set, m->symbols.at[i]))

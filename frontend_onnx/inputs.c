@@ -95,6 +95,24 @@ static void list_name(struct byi_text *list, uint32_t *n, const char *name)
     byi_text_free(&quoted);
 }
 
+/* The name of a symbolic dim; "" if it has none. Some exporters name every
+ * unknown dim "?", which does not make their sizes equal. */
+static const char *param_of_dim(const Onnx__TensorShapeProto__Dimension *d)
+{
+    const bool named =
+        d->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM;
+    return named && strcmp(d->dim_param, "?") != 0 ? d->dim_param : "";
+}
+
+static const Onnx__TensorShapeProto *shape_of_input(
+    const Onnx__ValueInfoProto *info)
+{
+    return info->type &&
+                   info->type->value_case == ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE
+               ? info->type->tensor_type->shape
+               : NULL;
+}
+
 /* Returns ": 'x', 'y'": the inputs that the user can name or, if `dims`, their
  * symbolic dims. */
 static const char *list_inputs(struct byi_import *o, bool dims)
@@ -107,20 +125,13 @@ static const char *list_inputs(struct byi_import *o, bool dims)
         const Onnx__ValueInfoProto *info = graph->input[i];
         const char *input = byi_text_or(info->name, "");
         const struct byi_name *known = byi_names_find(&o->scope->names, input);
-        const Onnx__TypeProto__Tensor *tensor =
-            info->type && info->type->value_case ==
-                              ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE
-                ? info->type->tensor_type
-                : NULL;
+        const Onnx__TensorShapeProto *shape = shape_of_input(info);
         if (known && known->index != UINT32_MAX)
             continue;
         if (!dims)
             list_name(&list, &n, input);
-        for (size_t k = 0;
-             dims && tensor && tensor->shape && k < tensor->shape->n_dim; k++)
-            if (tensor->shape->dim[k]->value_case ==
-                ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM)
-                list_name(&list, &n, tensor->shape->dim[k]->dim_param);
+        for (size_t k = 0; dims && shape && k < shape->n_dim; k++)
+            list_name(&list, &n, param_of_dim(shape->dim[k]));
     }
     const char *text =
         n ? byi_arena_str(o->scratch, list.at) : "; the model has none";
@@ -158,22 +169,36 @@ static enum byoc_status check_used(struct byi_import *o,
 
 /* --- inputs --------------------------------------------------------------- */
 
-/* A dim_param may be any text, but an IR symbol is an identifier. Replace other
- * characters by '_' and append a hash, so that such names rarely coincide. */
-static const char *symbol_name(struct byi_import *o, const char *param)
+/* Set *size to the size that the user gives a symbolic dim: in the list of
+ * dims, or in the shape of any input that has it; otherwise to -1. */
+static enum byoc_status find_size(struct byi_import *o, const char *param,
+                                  const struct used_params *used, int64_t *size)
 {
-    char *name = byi_arena_str(o->scratch, param);
-    bool changed = isdigit((unsigned char)*name) != 0;
+    const Onnx__GraphProto *graph = o->file->model->graph;
+    const char *fixed = find_param(o->params->dims, param, used->dims);
+    const char *end = fixed;
+    int64_t dims[BYI_MAX_RANK];
+    uint32_t rank;
 
-    for (char *c = name; *c; c++)
-        if (!isalnum((unsigned char)*c) && *c != '_') {
-            *c = '_';
-            changed = true;
-        }
-    if (!changed)
-        return name;
-    const unsigned hash = (unsigned)byi_hash_text(param);
-    return byi_arena_printf(o->scratch, "d%s_%04x", name, hash & 0xffffU);
+    *size = -1;
+    if (fixed && (!read_dim(&end, size) || *end != '\0'))
+        return byi_fail(&o->err, BYOC_EINVAL,
+                        "dim '%s': found '%s', expected a number of 0 or "
+                        "more",
+                        param, fixed);
+    const bool search = !fixed && count_params(o->params->shapes) > 0;
+    for (size_t i = 0; search && *size < 0 && i < graph->n_input; i++) {
+        const Onnx__TensorShapeProto *shape = shape_of_input(graph->input[i]);
+        const char *text =
+            find_param(o->params->shapes,
+                       byi_text_or(graph->input[i]->name, ""), used->shapes);
+        if (!text || !shape || !read_shape(text, &rank, dims))
+            continue;
+        for (size_t k = 0; k < rank && k < shape->n_dim; k++)
+            if (strcmp(param_of_dim(shape->dim[k]), param) == 0)
+                *size = dims[k];
+    }
+    return BYOC_OK;
 }
 
 static enum byoc_status read_dims(struct byi_import *o,
@@ -182,28 +207,37 @@ static enum byoc_status read_dims(struct byi_import *o,
 {
     for (size_t i = 0; i < shape->n_dim; i++) {
         const Onnx__TensorShapeProto__Dimension *d = shape->dim[i];
-        const char *param = "";
-        if (d->value_case ==
-            ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM)
-            param = d->dim_param;
+        const char *param = param_of_dim(d);
         dims[i] = -1;
         if (d->value_case ==
             ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE)
             dims[i] = d->dim_value;
-        const char *symbol = *param ? symbol_name(o, param) : "";
-        const char *fixed = find_param(o->params->dims, param, used->dims);
-        if (!fixed) /* reports print the symbol's name */
-            fixed = find_param(o->params->dims, symbol, used->dims);
-        const char *end = fixed;
-        if (*param && fixed && (!read_dim(&end, &dims[i]) || *end != '\0'))
+        if (*param)
+            BYI_TRY(find_size(o, param, used, &dims[i]));
+        if (dims[i] < 0) /* unnamed dims include exporters' -1 */
+            dims[i] = *param ? byi_symbol(o->m, param) : byi_symbol_fresh(o->m);
+    }
+    return BYOC_OK;
+}
+
+/* Check that the shape the user gives `input` has the size of each symbolic dim
+ * that the user gives elsewhere. */
+static enum byoc_status check_sizes(struct byi_import *o, const char *input,
+                                    const Onnx__TensorShapeProto *shape,
+                                    const struct used_params *used,
+                                    const int64_t *dims)
+{
+    for (size_t i = 0; i < shape->n_dim; i++) {
+        const char *param = param_of_dim(shape->dim[i]);
+        int64_t size = dims[i];
+        if (*param)
+            BYI_TRY(find_size(o, param, used, &size));
+        if (size != dims[i])
             return byi_fail(&o->err, BYOC_EINVAL,
-                            "dim '%s': found '%s', expected a number of 0 or "
-                            "more",
-                            param, fixed);
-        if (*param && !fixed)
-            dims[i] = byi_symbol(o->m, symbol);
-        else if (dims[i] < 0) /* unnamed, or exporters' -1 */
-            dims[i] = byi_symbol_fresh(o->m);
+                            "shape of '%s': axis %zu is %lld, expected %lld, "
+                            "which another dim or shape gives '%s'",
+                            input, i, (long long)dims[i], (long long)size,
+                            param);
     }
     return BYOC_OK;
 }
@@ -226,7 +260,7 @@ static enum byoc_status read_input_dims(struct byi_import *o, const char *input,
                         "of the model's input",
                         input, *rank, shape->n_dim);
     if (user_shape)
-        return BYOC_OK;
+        return shape ? check_sizes(o, input, shape, used, dims) : BYOC_OK;
     if (!shape)
         return byi_fail(&o->err, BYOC_EUNSUPPORTED,
                         "input '%s': found no shape, expected one; give it "
@@ -431,6 +465,20 @@ static enum byoc_status add_input(struct byi_import *o,
     return o->status;
 }
 
+/* Make symbols of the dims that the model calls "?0", "?1" and so on, so that
+ * unnamed dims get other names. */
+static void reserve_names(struct byi_import *o)
+{
+    const Onnx__GraphProto *graph = o->file->model->graph;
+
+    for (size_t i = 0; i < graph->n_input; i++) {
+        const Onnx__TensorShapeProto *shape = shape_of_input(graph->input[i]);
+        for (size_t k = 0; shape && k < shape->n_dim; k++)
+            if (param_of_dim(shape->dim[k])[0] == '?')
+                byi_symbol(o->m, param_of_dim(shape->dim[k]));
+    }
+}
+
 enum byoc_status byi_onnx_add_inputs(struct byi_import *o)
 {
     const Onnx__GraphProto *graph = o->file->model->graph;
@@ -438,6 +486,7 @@ enum byoc_status byi_onnx_add_inputs(struct byi_import *o)
                                      used_new(o, o->params->shapes),
                                      used_new(o, o->params->values)};
 
+    reserve_names(o);
     for (size_t i = 0; i < graph->n_input; i++)
         BYI_TRY(add_input(o, graph->input[i], &used));
     return check_used(o, &used);

@@ -81,7 +81,8 @@ struct byoc_compile_params {
     const char *const *backends;
     const char *plugins;     /* where plug-ins are, as in byoc_load_params */
     const char *const *dims; /* "N=1": fix a symbolic dim (ONNX only) */
-    /* "x=1x3x224x224": fix an input's shape (ONNX only) */
+    /* "x=1x3x224x224": fix an input's shape, and with it the symbolic dims of
+     * the shape, also in other inputs (ONNX only) */
     const char *const *shapes;
     /* "sr=16000": make input sr a constant whose elements all have this value
      * (ONNX only) */

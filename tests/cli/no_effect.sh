@@ -137,6 +137,8 @@ done
 refused "dim: found 'batch=2'" check "$digits/digits.onnx" --dim batch=2
 refused "expected NAME=SIZE" compile model.ir --warm batch=-1 -o no.so
 refused "expected NAME=SIZE" compile model.ir --warm batch -o no.so
+refused "warm: found 'bach', expected a symbolic dim of an input: 'batch'" \
+    compile model.ir --warm bach=1 -o no.so
 refused "a dim without a name, expected" compile model.ir --warm =1 -o no.so
 refused "seed" run fixed.so --input "image=$x" --seed 3
 accepted run fixed.so --input "image=$x"

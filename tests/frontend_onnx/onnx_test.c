@@ -76,25 +76,69 @@ static void fixed_dims(void **state)
         (const char *const[]){"-> Tensor[(5, 9), float32]", "axis=1", NULL});
 }
 
-/* A dim that is not an identifier has another name in the IR and in reports,
- * which fixes it as well. */
-static void fixed_dim_by_symbol(void **state)
+/* A dim keeps its name, whatever characters it has. */
+static void dim_names(void **state)
 {
-    char symbol[32];
-    snprintf(symbol, sizeof symbol, "da_b_%04x=5",
-             (unsigned)byi_hash(0, "a*b", 3) & 0xffffU);
-    const char *const names[] = {"a*b=5", symbol};
+    static const struct {
+        const char *dims, *fixed, *expected;
+    } rows[] = {
+        {"a*b 2", NULL, "%x: Tensor[(\"a*b\", 2), float32]"},
+        {"past+1=n 2", NULL, "%x: Tensor[(\"past+1=n\", 2), float32]"},
+        {"a*b 2", "a*b=5", "-> Tensor[(5, 2), float32]"},
+        {"past+1=n 2", "past+1=n=5", "-> Tensor[(5, 2), float32]"},
+        {"? ?", NULL, "%x: Tensor[(?0, ?1), float32]"}, /* unknown, not equal */
+    };
     (void)state;
 
-    for (uint32_t i = 0; i < BYI_COUNT(names); i++) {
+    for (uint32_t i = 0; i < BYI_COUNT(rows); i++) {
         const struct byi_onnx_params params = {
-            .dims = (const char *const[]){names[i], NULL}};
+            .dims = (const char *const[]){rows[i].fixed, NULL}};
         struct build b = begin(13);
-        input(&b, "x", "a*b 2");
+        input(&b, "x", rows[i].dims);
         node(&b, "Relu", "x", "y");
         output(&b, "y");
-        expect_with(&b, &params,
-                    (const char *const[]){"-> Tensor[(5, 2), float32]", NULL});
+        expect_with(&b, &params, (const char *const[]){rows[i].expected, NULL});
+    }
+}
+
+/* A shape gives its sizes to the dims of the same names of all inputs. */
+static void fixed_by_shape(void **state)
+{
+    static const struct {
+        const char *dim, *shapes[2], *error;
+    } rows[] = {
+        {NULL, {"x=5x3", NULL}, NULL},
+        {NULL, {"y=5x3", NULL}, NULL},
+        {"N=5", {"y=5x3", NULL}, NULL},
+        {"N=6",
+         {"y=5x3", NULL},
+         "shape of 'y': axis 0 is 5, expected 6, which another dim or shape "
+         "gives 'N'"},
+        {NULL,
+         {"x=5x3", "y=5x4"},
+         "shape of 'y': axis 1 is 4, expected 3, which another dim or shape "
+         "gives 'M'"},
+    };
+    (void)state;
+
+    for (uint32_t i = 0; i < BYI_COUNT(rows); i++) {
+        const struct byi_onnx_params params = {
+            .dims = (const char *const[]){rows[i].dim, NULL},
+            .shapes = (const char *const[]){rows[i].shapes[0],
+                                            rows[i].shapes[1], NULL}};
+        struct build b = begin(13);
+        input(&b, "x", "N M");
+        input(&b, "y", "N M");
+        node(&b, "Add", "x y", "z");
+        output(&b, "z");
+        if (rows[i].error)
+            refuse_with(&b, &params, BYOC_EINVAL, rows[i].error);
+        else
+            expect_with(
+                &b, &params,
+                (const char *const[]){"@main(%x: Tensor[(5, 3), float32], %y: "
+                                      "Tensor[(5, 3), float32]",
+                                      NULL});
     }
 }
 
@@ -317,6 +361,21 @@ static void range_of_dim(void **state)
     output(&b, "rest");
     EXPECT(&b, "-> (Tensor[(N), int64], Tensor[(?", "arange_like(%x, axis=1)",
            "arange(%1, ");
+}
+
+/* An unnamed dim and a dim that the model calls "?0" need not be equal. */
+static void names_like_fresh_symbols(void **state)
+{
+    struct build b = begin(13);
+    (void)state;
+
+    input(&b, "x", "? 2");
+    input(&b, "y", "?0 2");
+    node(&b, "Neg", "x", "a");
+    node(&b, "Neg", "y", "b");
+    output(&b, "a");
+    output(&b, "b");
+    EXPECT(&b, "%x: Tensor[(?1, 2), float32]", "%y: Tensor[(?0, 2), float32]");
 }
 
 /* PyTorch's expand() of x (B, 2, 1, T, 16): sizes, in which `absent` becomes 1.
@@ -722,12 +781,14 @@ int main(void)
         cmocka_unit_test(gemm_is_dense),
         cmocka_unit_test(gemm_scales),
         cmocka_unit_test(fixed_dims),
-        cmocka_unit_test(fixed_dim_by_symbol),
+        cmocka_unit_test(dim_names),
+        cmocka_unit_test(fixed_by_shape),
         cmocka_unit_test(fixed_value),
         cmocka_unit_test(two_outputs),
         cmocka_unit_test(opset_18),
         cmocka_unit_test(no_axes_to_reduce),
         cmocka_unit_test(range_of_dim),
+        cmocka_unit_test(names_like_fresh_symbols),
         cmocka_unit_test(equal_parts_of_symbolic_axis),
         cmocka_unit_test(dropout_and_identity_vanish),
         cmocka_unit_test(old_softmax_is_flat),
