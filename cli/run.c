@@ -5,6 +5,8 @@
 #include "driver/feed.h"
 #include "npy/npy.h"
 
+#include <math.h>
+
 /* Print the first few strings, quoted. */
 static void print_strings(const struct byi_tensor *t, int64_t n)
 {
@@ -19,6 +21,29 @@ static void print_strings(const struct byi_tensor *t, int64_t n)
     byi_text_free(&text);
 }
 
+/* Print the range and mean of n > 0 elements. NaN counts apart: it compares
+ * with nothing, and one would hide the mean of all others. */
+static void print_range(const struct byi_tensor *t, int64_t n)
+{
+    double min = 0, max = 0, sum = 0;
+    int64_t n_numbers = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const double x = byi_tensor_float(t, i);
+        if (isnan(x))
+            continue;
+        min = x < min || n_numbers == 0 ? x : min;
+        max = x > max || n_numbers == 0 ? x : max;
+        sum += x;
+        n_numbers++;
+    }
+    if (n_numbers > 0)
+        printf(": min %.6g, max %.6g, mean %.6g", min, max,
+               sum / (double)n_numbers);
+    if (n_numbers < n)
+        printf("%s %lld of %lld are NaN", n_numbers > 0 ? ";" : ":",
+               (long long)(n - n_numbers), (long long)n);
+}
+
 /* Print "name (1, 1000) float32: min ..., max ..., mean ...". */
 static void print_output(const struct byoc_io *io, const struct byi_tensor *t)
 {
@@ -29,16 +54,8 @@ static void print_output(const struct byoc_io *io, const struct byi_tensor *t)
            byoc_dtype_name(t->dtype));
     if (t->dtype == BYOC_STRING)
         print_strings(t, n);
-    else if (n > 0) {
-        double min = byi_tensor_float(t, 0), max = min, sum = 0;
-        for (int64_t i = 0; i < n; i++) {
-            double x = byi_tensor_float(t, i);
-            min = x < min ? x : min;
-            max = x > max ? x : max;
-            sum += x;
-        }
-        printf(": min %.6g, max %.6g, mean %.6g", min, max, sum / (double)n);
-    }
+    else if (n > 0)
+        print_range(t, n);
     printf("\n");
 }
 
