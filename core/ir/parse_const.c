@@ -331,7 +331,10 @@ static enum byoc_status parse_digest(struct byi_parser *p, uint32_t *constant)
                             tok.at);
     if (!p->side &&
         byi_side_open(p->side_path, p->m->arena, &p->side, p->err)) {
-        byi_prefix(p->err, "the constant %.16s is in a side file", tok.at);
+        byi_prefix(
+            p->err,
+            "the constant %.16s is in a side file, which --consts writes",
+            tok.at);
         return byi_lex_place(&p->lex, &tok, p->err);
     }
     if (byi_side_find(p->side, tok.at, &found, &c, p->err))
