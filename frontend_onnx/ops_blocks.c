@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ops_blocks.c: converts operators on weights of 2, 4 and 8 bits, which have a
+ * scale and a zero point for each block of a row.
+ */
+#include "frontend_onnx/import.h"
+
+/* Unpack numbers of `bits` bits, 4 or 2, from the bytes (rows, n), the lower
+ * bits first: (rows, n * 8 / bits). */
+static byi_id unpack_codes(struct byi_import *o, byi_id codes, int64_t bits,
+                           int64_t rows, int64_t n)
+{
+    static const char halves[] =
+        "fn (%codes) {"
+        "  %high = right_shift(%codes, bits);"
+        "  %low = subtract(%codes, left_shift(%high, bits));"
+        "  reshape(concatenate(expand_dims(%low, axis=[2]),"
+        "                      expand_dims(%high, axis=[2]), axis=2),"
+        "          [rows, n])"
+        "}";
+
+    for (int64_t half = 4; half >= bits; half /= 2, n *= 2)
+        codes = byi_import_text(o, halves, ARGS(codes),
+                                ATTRS(AN_INT("bits", half), AN_INT("n", 2 * n),
+                                      AN_INT("rows", rows)));
+    return codes;
+}
+
+/* Emit x in the shape (a, b, c), or (a, b) if c is 0. */
+static byi_id reshape_to(struct byi_import *o, byi_id x, int64_t a, int64_t b,
+                         int64_t c)
+{
+    const int64_t shape[] = {a, b, c};
+
+    return byi_import_reshape(o, x, byi_import_vector(o, c ? 3 : 2, shape),
+                              false);
+}
+
+/* The weights (n, k) of a MatMulNBits. */
+struct block_weights {
+    int64_t k, n, bits;
+    int64_t block_size;    /* columns of a block */
+    int64_t n_blocks;      /* blocks of a row */
+    enum byoc_dtype dtype; /* of x */
+};
+
+/* Returns the zero point of each block, (n, blocks), from input 3. If that is
+ * omitted, one zero point, half of the range, serves all blocks. */
+static byi_id read_block_zeros(struct byi_import *o,
+                               const struct block_weights *w)
+{
+    const byi_id input = byi_import_in(o, 3);
+    const int64_t bytes = (w->n_blocks * w->bits + 7) / 8;
+
+    if (input == BYI_NO_ID)
+        return byi_import_scalar(o, BYOC_U8, (double)(1 << (w->bits - 1)));
+    if (byi_import_dtype(o, input) != BYOC_U8)
+        return reshape_to(o, input, w->n, w->n_blocks, 0);
+    const byi_id zeros = reshape_to(o, input, w->n, bytes, 0);
+    return byi_import_slice(o, unpack_codes(o, zeros, w->bits, w->n, bytes), 0,
+                            w->n_blocks, 1);
+}
+
+/* Expand one value per block to one per column (k of them), in float32. Input
+ * g_idx, if present, has the block of each column. */
+static byi_id spread_blocks(struct byi_import *o, const struct block_weights *w,
+                            byi_id blocks)
+{
+    const byi_id float_blocks = byi_import_cast(o, blocks, BYOC_F32);
+    const byi_id groups = byi_import_in(o, 4);
+    const int64_t shape[] = {w->n, w->n_blocks, w->block_size};
+
+    if (groups != BYI_NO_ID)
+        return byi_import_take(o, float_blocks, groups, 1);
+    const byi_id columns =
+        byi_import_call(o, BYI_OP_BROADCAST_TO,
+                        reshape_to(o, float_blocks, w->n, w->n_blocks, 1),
+                        byi_import_vector(o, 3, shape));
+    return byi_import_slice(
+        o, reshape_to(o, columns, w->n, w->n_blocks * w->block_size, 0), 0,
+        w->k, 1);
+}
+
+/* Multiply by weights that are dequantised to float32, for cases that
+ * qnn.dense_blocks does not support: blocks assigned by g_idx, zero points of
+ * another type than uint8, other block sizes, 2 bits, float64. */
+static byi_id emit_expanded_product(struct byi_import *o,
+                                    const struct block_weights *w)
+{
+    const int64_t bytes = w->n_blocks * w->block_size * w->bits / 8;
+    byi_id codes = reshape_to(o, byi_import_in(o, 1), w->n, bytes, 0);
+
+    codes = unpack_codes(o, codes, w->bits, w->n, bytes);
+    codes =
+        byi_import_cast(o, byi_import_slice(o, codes, 0, w->k, 1), BYOC_F32);
+    byi_id zeros = read_block_zeros(o, w);
+    zeros = byi_import_rank(o, zeros) == 0 ? byi_import_cast(o, zeros, BYOC_F32)
+                                           : spread_blocks(o, w, zeros);
+    const byi_id scales = spread_blocks(
+        o, w, reshape_to(o, byi_import_in(o, 2), w->n, w->n_blocks, 0));
+    const byi_id weights = byi_import_call(
+        o, BYI_OP_MULTIPLY, byi_import_call(o, BYI_OP_SUBTRACT, codes, zeros),
+        scales);
+    return byi_import_cast(
+        o,
+        byi_import_emit(
+            o, BYI_OP_NN_MATMUL,
+            ARGS(byi_import_cast(o, byi_import_in(o, 0), BYOC_F32), weights),
+            ATTRS(A_BOOL("transpose_b", true))),
+        w->dtype);
+}
+
+/* Multiply by the weights in the layout that qnn.dense_blocks supports. */
+static byi_id emit_block_product(struct byi_import *o,
+                                 const struct block_weights *w)
+{
+    const byi_id codes = reshape_to(o, byi_import_in(o, 1), w->n, w->n_blocks,
+                                    w->block_size * w->bits / 8);
+    const byi_id scales = byi_import_cast(
+        o, reshape_to(o, byi_import_in(o, 2), w->n, w->n_blocks, 0), w->dtype);
+
+    return byi_import_emit(
+        o, BYI_OP_QNN_DENSE_BLOCKS,
+        ARGS(byi_import_in(o, 0), codes, scales, read_block_zeros(o, w)),
+        ATTRS(AN_INT("bits", w->bits), AN_INT("block_size", w->block_size)));
+}
+
+static void check_size(struct byi_import *o, const char *name, int64_t size)
+{
+    if (size < 1 || size > INT32_MAX)
+        byi_import_fail(o, BYOC_EPARSE, "%s is %lld, expected 1 to %d", name,
+                        (long long)size, INT32_MAX);
+}
+
+/* MatMulNBits: x (..., K), weights (N, blocks, bytes), a scale and a zero point
+ * for each block, g_idx, bias (N). */
+static void convert_matmul_bits(struct byi_import *o)
+{
+    struct block_weights w = {.k = byi_import_int(o, "K", 0),
+                              .n = byi_import_int(o, "N", 0),
+                              .bits = byi_import_int(o, "bits", 4),
+                              .block_size = byi_import_int(o, "block_size", 0),
+                              .dtype =
+                                  byi_import_dtype(o, byi_import_in(o, 0))};
+    const byi_id zeros = byi_import_in(o, 3);
+
+    /* only allows a runtime to round x; read, so that it is not refused */
+    byi_import_int(o, "accuracy_level", 0);
+    if (w.bits != 2 && w.bits != 4 && w.bits != 8)
+        byi_import_refuse(o, "found weights of %lld bits, expected 2, 4 or 8",
+                          (long long)w.bits);
+    check_size(o, "K", w.k);
+    check_size(o, "N", w.n);
+    check_size(o, "block_size", w.block_size);
+    if (w.block_size % (w.bits == 2 ? 4 : 2))
+        byi_import_fail(o, BYOC_EPARSE,
+                        "block_size is %lld, expected a multiple of %d",
+                        (long long)w.block_size, w.bits == 2 ? 4 : 2);
+    if (!byi_import_ok(o))
+        return;
+    w.n_blocks = (w.k + w.block_size - 1) / w.block_size;
+    const bool fits =
+        byi_import_in(o, 4) == BYI_NO_ID && w.block_size * w.bits % 32 == 0 &&
+        (zeros == BYI_NO_ID || byi_import_dtype(o, zeros) == BYOC_U8) &&
+        byi_dtype_is_float(w.dtype) && w.dtype != BYOC_F64 && w.bits > 2;
+    byi_id y = fits ? emit_block_product(o, &w) : emit_expanded_product(o, &w);
+    if (byi_import_in(o, 5) != BYI_NO_ID)
+        y = byi_import_call(o, BYI_OP_ADD, y,
+                            byi_import_cast(o, byi_import_in(o, 5), w.dtype));
+    o->out[0] = y;
+}
+
+/* Unpack the codes or zero points of a GatherBlockQuantized, so that each has
+ * an element of its own. If they have 4 bits and are stored as uint8, a byte
+ * has two of them, and the result has `last` elements along the last axis. */
+static byi_id unpack_block_codes(struct byi_import *o, byi_id x, int64_t bits,
+                                 int64_t last)
+{
+    int64_t dims[BYI_MAX_RANK], rows = 1;
+    const uint32_t rank = byi_import_rank(o, x);
+
+    if (bits == 8 || byi_import_dtype(o, x) != BYOC_U8)
+        return x;
+    for (uint32_t i = 0; i < rank; i++)
+        dims[i] = byi_import_dim(o, x, i);
+    for (uint32_t i = 0; i + 1 < rank; i++)
+        rows *= dims[i];
+    const int64_t bytes = dims[rank - 1];
+    dims[rank - 1] = last;
+    const byi_id shape = byi_import_vector(o, rank, dims);
+    return byi_import_reshape(
+        o, byi_import_slice(o, unpack_codes(o, x, 4, rows, bytes), 0, last, 1),
+        shape, false);
+}
+
+/* The inputs and attributes of a GatherBlockQuantized. */
+struct gathered_blocks {
+    byi_id codes, indices, scales, zeros; /* zeros may be omitted */
+    int64_t rank, bits, gather_axis, block_axis, block_size;
+    bool is_uint8; /* codes; 4-bit ones are packed in pairs */
+};
+
+static void check_block_axis(struct byi_import *o, const char *name,
+                             int64_t axis, int64_t rank)
+{
+    if (axis < 0 || axis >= rank)
+        byi_import_fail(
+            o, BYOC_EPARSE,
+            "%s is %lld, expected an axis of data, which has rank %lld", name,
+            (long long)(axis < 0 ? axis - rank : axis), /* as given */
+            (long long)rank);
+}
+
+static void check_block_axes(struct byi_import *o,
+                             const struct gathered_blocks *g)
+{
+    if (g->bits != 4 && g->bits != 8)
+        byi_import_refuse(o, "found codes of %lld bits, expected 4 or 8",
+                          (long long)g->bits);
+    if (g->block_size < 1)
+        byi_import_fail(o, BYOC_EPARSE,
+                        "block_size is %lld, expected a positive number",
+                        (long long)g->block_size);
+    check_block_axis(o, "gather_axis", g->gather_axis, g->rank);
+    check_block_axis(o, "quantize_axis", g->block_axis, g->rank);
+    if (g->gather_axis == g->block_axis)
+        byi_import_fail(o, BYOC_EPARSE,
+                        "gather_axis and quantize_axis are both axis %lld, "
+                        "expected two different axes",
+                        (long long)g->gather_axis);
+    if (g->is_uint8 && g->bits == 4 && g->block_axis != g->rank - 1)
+        byi_import_fail(o, BYOC_EPARSE,
+                        "quantize_axis is axis %lld, expected %lld, the last "
+                        "axis, for 4-bit codes in uint8",
+                        (long long)g->block_axis, (long long)(g->rank - 1));
+}
+
+/* Check the rank and dims of an input of a GatherBlockQuantized; `name` is its
+ * name in messages. */
+static void check_block_input(struct byi_import *o, byi_id x, int64_t rank,
+                              const char *name)
+{
+    if (byi_import_ok(o) && byi_import_rank(o, x) != rank)
+        byi_import_fail(o, BYOC_ETYPE,
+                        "%s: found rank %u, expected %lld, as data has", name,
+                        byi_import_rank(o, x), (long long)rank);
+    for (uint32_t i = 0; byi_import_ok(o) && i < byi_import_rank(o, x); i++) {
+        const int64_t dim = byi_import_dim(o, x, i);
+        if (BYI_IS_SYMBOL(dim))
+            byi_import_refuse(o,
+                              "%s: found a symbolic dim, expected known dims; "
+                              "fix it with --dim or --shape",
+                              name);
+        else if (dim > INT64_MAX / 2) /* two codes per byte would overflow */
+            byi_import_fail(o, BYOC_ELIMIT,
+                            "%s: found a dim of %lld, expected at most %lld",
+                            name, (long long)dim, (long long)(INT64_MAX / 2));
+    }
+}
+
+/* GatherBlockQuantized(codes, indices, scales, zero points): take the slices of
+ * codes, scales and zero points at the indices, then dequantise them. */
+static void convert_gather_blocks(struct byi_import *o)
+{
+    struct gathered_blocks g = {
+        .codes = byi_import_in(o, 0),
+        .indices = byi_import_in(o, 1),
+        .scales = byi_import_in(o, 2),
+        .zeros = byi_import_in(o, 3),
+        .bits = byi_import_int(o, "bits", 4),
+        .gather_axis = byi_import_int(o, "gather_axis", 0),
+        .block_axis = byi_import_int(o, "quantize_axis", 1),
+        .block_size = byi_import_int(o, "block_size", 128),
+    };
+
+    g.rank = byi_import_rank(o, g.codes);
+    g.is_uint8 = byi_import_dtype(o, g.codes) == BYOC_U8;
+    g.gather_axis += g.gather_axis < 0 ? g.rank : 0;
+    g.block_axis += g.block_axis < 0 ? g.rank : 0;
+    check_block_axes(o, &g);
+    check_block_input(o, g.codes, g.rank, "data");
+    check_block_input(o, g.scales, g.rank, "scales");
+    if (g.zeros != BYI_NO_ID)
+        check_block_input(o, g.zeros, g.rank, "zero_points");
+    if (!byi_import_ok(o))
+        return;
+    const uint32_t last = (uint32_t)g.rank - 1;
+    const int64_t codes_per_byte = g.is_uint8 && g.bits == 4 ? 2 : 1;
+    const byi_id zeros =
+        g.zeros != BYI_NO_ID
+            ? unpack_block_codes(o, g.zeros, g.bits,
+                                 byi_import_dim(o, g.scales, last))
+            : byi_import_emit(
+                  o, BYI_OP_FULL, ARGS(byi_import_shape_of(o, g.scales)),
+                  ATTRS(A_FLOAT("value", g.is_uint8 ? 1 << (g.bits - 1) : 0),
+                        A_DTYPE("dtype", byi_import_dtype(o, g.codes))));
+    byi_id parts[] = {
+        unpack_block_codes(o, g.codes, g.bits,
+                           byi_import_dim(o, g.codes, last) * codes_per_byte),
+        g.scales, zeros};
+    for (int i = 0; i < 3; i++)
+        parts[i] = byi_import_take(o, parts[i], g.indices, g.gather_axis);
+    if (g.block_axis > g.gather_axis)
+        g.block_axis += (int64_t)byi_import_rank(o, g.indices) - 1;
+    o->out[0] = byi_import_emit(
+        o, BYI_OP_DEQUANTIZE, 3, parts, 2,
+        (const struct byi_attr[]){AN_INT("axis", g.block_axis),
+                                  AN_INT("block_size", g.block_size)});
+}
+
+/* clang-format off */
+BYI_ONNX_ROWS(microsoft_blocks, BYI_MICROSOFT,
+    {"GatherBlockQuantized", 1, 3, 4, convert_gather_blocks, BYI_OP_NONE},
+    {"MatMulNBits", 1, 3, 6, convert_matmul_bits, BYI_OP_NONE})
+/* clang-format on */
