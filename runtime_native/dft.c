@@ -1,122 +1,150 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dft.c: the discrete Fourier transform along one axis: a mixed-radix Stockham
- * FFT over the prime factors of the length, in double.
+ * FFT, in double, whose stages have radix 4, or a prime factor of the length.
  *   x (..., n, ..., 1 or 2) -> (..., length, ..., 2)
+ * Lines of a vector are transformed side by side (dft.inc). Which lines these
+ * are does not depend on the number of threads.
  */
 #include "kernel.h"
 
-struct complex_number {
-    double re, im;
-};
+/* Longer lines are transformed one by one: the buffers of several would not be
+ * in the cache. */
+enum { MAX_SIDE_BY_SIDE = 4096 };
 
 /* A transform of every line of x. */
 struct dft {
     const struct byi_tensor *x, *y;
     int64_t length, x_size; /* length of the transform; size of x's axis */
     int64_t bins;           /* size of y's axis */
-    int64_t inner;      /* number of lines that begin at adjacent elements */
-    int64_t components; /* numbers per element of x: 2 if it is complex */
+    int64_t inner;        /* number of lines that begin at adjacent elements */
+    int64_t components;   /* numbers per element of x: 2 if it is complex */
+    int64_t lines, lanes; /* number of lines; of lines side by side */
     double scale;
-    const struct complex_number *twiddle; /* e^(-+2 pi i k / length) */
+    const struct byi_complex *twiddle; /* e^(-+2 pi i k / length) */
 };
 
-/* The smallest prime factor of n. */
-static int64_t smallest_factor(int64_t n)
+/* The radix of the next stage: 4 or the smallest prime factor of n. */
+static int64_t next_radix(int64_t n)
 {
+    if (n % 4 == 0)
+        return 4;
     for (int64_t p = 2; p * p <= n; p++)
         if (n % p == 0)
             return p;
     return n;
 }
 
-/* One stage combines p transforms of `size` numbers into one of size * p, for
- * each of the groups of size * p numbers.
- * from[j * size + k] is element k of the transform of the inputs j, j + length
- * / size, ...; to[] is the same for size * p. */
-static void run_stage(const struct dft *d, int64_t size, int64_t p,
-                      const struct complex_number *from,
-                      struct complex_number *to)
-{
-    const int64_t wide = size * p, groups = d->length / wide;
-    for (int64_t j = 0; j < groups; j++)
-        for (int64_t at = 0; at < wide; at++) {
-            const struct complex_number *v = from + j * size + at % size;
-            struct complex_number sum = *v;
-            int64_t twiddle = at;
-            for (int64_t s = 1; s < p; s++) {
-                const struct complex_number w = d->twiddle[twiddle * groups];
-                v += groups * size;
-                sum.re += v->re * w.re - v->im * w.im;
-                sum.im += v->re * w.im + v->im * w.re;
-                twiddle += at;
-                twiddle -= twiddle >= wide ? wide : 0;
-            }
-            to[j * wide + at] = sum;
-        }
-}
-
 /* Transform a[], with b[] as the second buffer; returns the buffer that has the
  * result. */
-static struct complex_number *transform(const struct dft *d,
-                                        struct complex_number *a,
-                                        struct complex_number *b)
+static double *transform(const struct dft *d, double *a, double *b)
 {
-    for (int64_t size = 1; size < d->length;) {
-        const int64_t p = smallest_factor(d->length / size);
-        struct complex_number *result = b;
-        run_stage(d, size, p, a, b);
+    struct byi_dft_stage stage = {.length = d->length, .twiddle = d->twiddle};
+    for (stage.size = 1; stage.size < d->length; stage.size *= stage.radix) {
+        stage.radix = next_radix(d->length / stage.size);
+        stage.from = a;
+        stage.to = b;
+        byi_simd()->dft_stage[d->lanes > 1](&stage);
         b = a;
-        a = result;
-        size *= p;
+        a = stage.to;
     }
     return a;
 }
 
-/* Transform line (o, i) of x (outer, x_size, inner, components), cut to the
- * length of the transform or padded with zeros. `buffer` has room for twice as
- * many numbers. */
-static void transform_line(const struct dft *d, int64_t line,
-                           struct complex_number *buffer)
+/* Number of the first element of a line of a tensor (outer, size, inner). */
+static int64_t line_begin(const struct dft *d, int64_t line, int64_t size)
 {
-    const int64_t o = line / d->inner, i = line % d->inner;
-    for (int64_t k = 0; k < d->length; k++) {
-        const int64_t at = ((o * d->x_size + k) * d->inner + i) * d->components;
-        const bool inside = k < d->x_size;
-        buffer[k].re = inside ? byi_get_real(d->x, at) : 0;
-        buffer[k].im =
-            inside && d->components == 2 ? byi_get_real(d->x, at + 1) : 0;
+    return line / d->inner * size * d->inner + line % d->inner;
+}
+
+/* Write lane l of the buffer from x (outer, x_size, inner, components), cut to
+ * the length of the transform or padded with zeros; read it to y (outer, bins,
+ * inner, 2). */
+#define DFT_TYPE(id, type)                                                     \
+    static void load_##id(const struct dft *d, int64_t line, int64_t l,        \
+                          double *buffer)                                      \
+    {                                                                          \
+        const int64_t n = byi_min(d->length, d->x_size), lanes = d->lanes;     \
+        const bool complex = d->components == 2;                               \
+        const type *x = (const type *)d->x->data +                             \
+                        line_begin(d, line, d->x_size) * d->components;        \
+        for (int64_t k = 0; k < n; k++, x += d->inner * d->components) {       \
+            buffer[2 * k * lanes + l] = (double)x[0];                          \
+            buffer[(2 * k + 1) * lanes + l] = complex ? (double)x[1] : 0;      \
+        }                                                                      \
+        for (int64_t k = 2 * n; k < 2 * d->length; k++)                        \
+            buffer[k * lanes + l] = 0;                                         \
+    }                                                                          \
+    static void store_##id(const struct dft *d, int64_t line, int64_t l,       \
+                           const double *result)                               \
+    {                                                                          \
+        type *y = (type *)d->y->data + line_begin(d, line, d->bins) * 2;       \
+        const int64_t lanes = d->lanes;                                        \
+        for (int64_t k = 0; k < d->bins; k++, y += d->inner * 2) {             \
+            y[0] = (type)(result[2 * k * lanes + l] * d->scale);               \
+            y[1] = (type)(result[(2 * k + 1) * lanes + l] * d->scale);         \
+        }                                                                      \
     }
-    const struct complex_number *result =
-        transform(d, buffer, buffer + d->length);
-    for (int64_t k = 0; k < d->bins; k++) {
-        const int64_t at = ((o * d->bins + k) * d->inner + i) * 2;
-        byi_put_real(d->y, at, result[k].re * d->scale);
-        byi_put_real(d->y, at + 1, result[k].im * d->scale);
-    }
+BYI_EACH_FLOAT(DFT_TYPE)
+
+/* Transform d->lanes lines from `line` on, of which some may not exist.
+ * `buffer` has room for twice as many numbers. */
+static void transform_lines(const struct dft *d, int64_t line, double *buffer)
+{
+    const bool f64 = d->x->dtype == BYOC_F64;
+    const int64_t n = byi_min(d->lanes, d->lines - line);
+    double *const second = buffer + 2 * d->length * d->lanes;
+    if (n < d->lanes)
+        memset(buffer, 0, (size_t)(2 * d->length * d->lanes) * sizeof *buffer);
+    for (int64_t l = 0; l < n; l++)
+        (f64 ? load_F64 : load_F32)(d, line + l, l, buffer);
+    const double *result = transform(d, buffer, second);
+    for (int64_t l = 0; l < n; l++)
+        (f64 ? store_F64 : store_F32)(d, line + l, l, result);
 }
 
 /* An upper bound of the transform's length, which is known only at run time. */
-static uint64_t max_length(const struct byi_call *call)
+static int64_t max_length(const struct byi_call *call)
 {
     const uint32_t axis = byi_attr_axis(call->attrs, call->out->rank);
-    const uint64_t bins = (uint64_t)call->out->dims[axis];
+    const int64_t bins = call->out->dims[axis];
     return byi_attr_int(call->attrs, "onesided") ? 2 * bins : bins;
+}
+
+/* Bytes of a thread's two buffers. */
+static uint64_t buffer_bytes(const struct byi_call *call)
+{
+    const int64_t length = max_length(call);
+    const int64_t side_by_side =
+        byi_min(length, MAX_SIDE_BY_SIDE) * byi_simd()->dft_lanes;
+    return byi_align_bytes((uint64_t)byi_max(length, side_by_side) * 2 *
+                           sizeof(struct byi_complex));
+}
+
+static uint64_t twiddle_bytes(const struct byi_call *call)
+{
+    return byi_align_bytes((uint64_t)max_length(call) *
+                           sizeof(struct byi_complex));
 }
 
 static uint64_t dft_scratch_f32(const struct byi_call *call)
 {
-    const uint64_t bytes = max_length(call) * sizeof(struct complex_number);
-    return byi_align_bytes(bytes) + byi_align_bytes(2 * bytes) * call->threads;
+    return twiddle_bytes(call) + buffer_bytes(call) * call->threads;
 }
 
+/* Even lengths: the second half has the negated numbers of the first one. */
 static void fill_twiddles(const struct dft *d, bool inverse,
-                          struct complex_number *twiddle)
+                          struct byi_complex *twiddle)
 {
     const double pi = 3.14159265358979323846;
-    for (int64_t k = 0; k < d->length; k++) {
+    const int64_t half = d->length % 2 ? d->length : d->length / 2;
+    for (int64_t k = 0; k < half; k++) {
         const double angle = 2 * pi * (double)k / (double)d->length;
         twiddle[k].re = cos(angle);
         twiddle[k].im = inverse ? sin(angle) : -sin(angle);
+    }
+    for (int64_t k = half; k < d->length; k++) {
+        twiddle[k].re = -twiddle[k - half].re;
+        twiddle[k].im = -twiddle[k - half].im;
     }
 }
 
@@ -126,9 +154,9 @@ static enum byoc_status dft_run_f32(const struct byi_call *call,
     const struct byi_tensor *x = call->in, *y = call->out;
     const bool inverse = byi_attr_int(call->attrs, "inverse") != 0;
     const uint32_t axis = byi_attr_axis(call->attrs, x->rank);
-    const uint64_t bytes = max_length(call) * sizeof(struct complex_number);
-    struct complex_number *twiddle = call->scratch;
-    char *const buffers = (char *)call->scratch + byi_align_bytes(bytes);
+    struct byi_complex *twiddle = call->scratch;
+    char *const buffers = (char *)call->scratch + twiddle_bytes(call);
+    const uint64_t bytes = buffer_bytes(call);
     struct dft d = {
         .x = x,
         .y = y,
@@ -142,15 +170,18 @@ static enum byoc_status dft_run_f32(const struct byi_call *call,
     };
     BYI_TRY(byi_check_wide(call, x->dtype, err));
     d.scale = inverse ? 1 / (double)d.length : 1;
+    d.lines = byi_span(x, 0, axis) * d.inner;
+    d.lanes =
+        d.length <= MAX_SIDE_BY_SIDE && d.lines > 1 ? byi_simd()->dft_lanes : 1;
     fill_twiddles(&d, inverse, twiddle);
-    const int64_t lines = byi_span(x, 0, axis) * d.inner;
-    const int64_t parts = byi_min(lines, byi_team(call, 64 * byi_count(y)));
+    const int64_t blocks = byi_ceil_div(d.lines, d.lanes);
+    const int64_t parts = byi_min(blocks, byi_team(call, 32 * byi_count(y)));
 #pragma omp parallel for num_threads((int)parts) if (parts > 1)
     for (int64_t p = 0; p < parts; p++) {
-        struct complex_number *buffer =
-            (void *)(buffers + (uint64_t)p * byi_align_bytes(2 * bytes));
-        for (int64_t l = lines * p / parts; l < lines * (p + 1) / parts; l++)
-            transform_line(&d, l, buffer);
+        double *buffer = (void *)(buffers + (uint64_t)p * bytes);
+        const int64_t end = blocks * (p + 1) / parts;
+        for (int64_t b = blocks * p / parts; b < end; b++)
+            transform_lines(&d, b * d.lanes, buffer);
     }
     return BYOC_OK;
 }

@@ -507,6 +507,22 @@ struct byi_panel {
     bool add;
 };
 
+struct byi_complex {
+    double re, im;
+};
+
+/* A stage of a Fourier transform of `length` numbers: combines `radix`
+ * transforms of `size` numbers into one of size * radix. from[j * size + k] is
+ * element k of the transform of the inputs j, j + length / size, ...; to[] is
+ * the same for size * radix. Both have the real part and the imaginary part of
+ * a number side by side, each of all lines. */
+struct byi_dft_stage {
+    const void *from;
+    void *to;
+    const struct byi_complex *twiddle; /* e^(-+2 pi i k / length) */
+    int64_t length, size, radix;
+};
+
 /* y[i] = op(x[i]); p has the attributes in the order of ops.def */
 typedef void (*byi_one_loop)(const void *x, void *y, int64_t n,
                              const double *p);
@@ -647,6 +663,9 @@ struct byi_simd {
     void (*idct_columns)(const float *x, float *y, int64_t pitch,
                          int64_t columns);
     void (*idct_blocks)(const float *x, float *y, int64_t blocks);
+    int64_t dft_lanes;
+    /* of one line, and [1] of dft_lanes lines */
+    void (*dft_stage[2])(const struct byi_dft_stage *d);
     /* Compute columns [begin, end) of the state and of y. */
     void (*linear)(const struct byi_linear_head *h, int64_t begin, int64_t end);
     bool (*finite)(const float *x, int64_t n); /* all are finite */
