@@ -396,6 +396,8 @@ static void test_small_powers(void **state)
         double exponent, expected[4];
     } cases[] = {{2, {1, 4, 16, 0.25}},
                  {3, {1, 8, -64, 0.125}},
+                 {4, {1, 16, 256, 0.0625}},
+                 {7, {1, 128, -16384, 0.0078125}},
                  {-1, {1, 0.5, -0.25, 2}}};
     (void)state;
     for (size_t i = 0; i < 9 * BYI_COUNT(cases); i++) {
