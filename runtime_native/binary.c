@@ -44,13 +44,17 @@ static bool merges(uint32_t n, const int64_t *outer, const int64_t *inner,
     return true;
 }
 
-static struct broadcast broadcast_of(const struct byi_tensor *out,
-                                     const struct byi_tensor *in, uint32_t n)
+/* Describe the broadcast of n operands. Sets only the first s->rank dims and
+ * strides: clearing the others would take longer than a short loop. */
+static void describe_broadcast(const struct byi_tensor *out,
+                               const struct byi_tensor *in, uint32_t n,
+                               struct broadcast *s)
 {
     /* from the innermost axis outwards */
-    int64_t dims[BYI_MAX_RANK + 1] = {1};
-    int64_t strides[BYI_MAX_RANK + 1][OPERANDS] = {{0}};
+    int64_t dims[BYI_MAX_RANK + 1], strides[BYI_MAX_RANK + 1][OPERANDS];
     uint32_t top = 0;
+    dims[0] = 1;
+    memset(strides[0], 0, sizeof strides[0]);
     for (uint32_t axis = out->rank; axis-- > 0;) {
         int64_t next[OPERANDS] = {0};
         if (out->dims[axis] == 1)
@@ -68,16 +72,16 @@ static struct broadcast broadcast_of(const struct byi_tensor *out,
         }
     }
 
-    struct broadcast s = {.rank = top, .rows = 1, .inner = dims[0]};
-    for (uint32_t o = 0; o < n; o++)
-        s.step[o] = strides[0][o];
+    s->rank = top;
+    s->rows = 1;
+    s->inner = dims[0];
+    memcpy(s->step, strides[0], sizeof s->step);
     for (uint32_t i = 0; i < top; i++) {
-        s.dims[i] = dims[top - i];
-        s.rows *= s.dims[i];
-        for (uint32_t o = 0; o < n; o++)
-            s.strides[o][i] = strides[top - i][o];
+        s->dims[i] = dims[top - i];
+        s->rows *= s->dims[i];
+        for (uint32_t o = 0; o < OPERANDS; o++)
+            s->strides[o][i] = strides[top - i][o];
     }
-    return s;
 }
 
 /* --- one call ----------------------------------------------------------- */
@@ -90,7 +94,6 @@ typedef void (*loop_fn)(const struct binary_job *job, const void *a, int64_t sa,
 /* A call, and the loop that computes its rows. */
 struct binary_job {
     const struct byi_call *call;
-    struct broadcast shape;
     size_t size[OPERANDS], out_size; /* bytes of an element */
     loop_fn loop;
     loop_fn wide;       /* float16 and bfloat16: the float32 loop */
@@ -102,6 +105,7 @@ struct binary_job {
     /* computes n elements of one row from the operands at at[] */
     void (*row)(const struct binary_job *job, const char *const *at, char *y,
                 int64_t n);
+    struct broadcast shape;
 };
 
 static void binary_row(const struct binary_job *job, const char *const *at,
@@ -304,17 +308,15 @@ static void run_broadcast(const struct binary_job *job, int64_t weight)
     }
 }
 
-static struct binary_job describe(const struct byi_call *call)
+static void describe(const struct byi_call *call, struct binary_job *job)
 {
-    struct binary_job job = {
-        .call = call,
-        .shape = broadcast_of(call->out, call->in, call->n_in),
-        .out_size = byi_dtype_bytes(call->out->dtype),
-        .row = binary_row,
-    };
+    memset(job, 0, offsetof(struct binary_job, shape));
+    job->call = call;
+    job->out_size = byi_dtype_bytes(call->out->dtype);
+    job->row = binary_row;
     for (uint32_t o = 0; o < call->n_in; o++)
-        job.size[o] = byi_dtype_bytes(call->in[o].dtype);
-    return job;
+        job->size[o] = byi_dtype_bytes(call->in[o].dtype);
+    describe_broadcast(call->out, call->in, call->n_in, &job->shape);
 }
 
 /* --- typed loops -------------------------------------------------------- */
@@ -488,7 +490,8 @@ static enum byoc_status run_binary(const struct byi_call *call, bool fast,
 {
     const enum byi_op_id op = call->op->id;
     const enum byoc_dtype dtype = call->in->dtype;
-    struct binary_job job = describe(call);
+    struct binary_job job;
+    describe(call, &job);
     if (op == BYI_OP_MOD)
         job.fmod = byi_attr_int(call->attrs, "fmod") != 0;
     if (byi_dtype_is_half(dtype))
@@ -627,7 +630,8 @@ static enum byoc_status power_run(const struct byi_call *call,
 {
     const enum byoc_dtype a = call->in[0].dtype, b = call->in[1].dtype;
     (void)err;
-    struct binary_job job = describe(call);
+    struct binary_job job;
+    describe(call, &job);
     job.loop = power_any;
     if (a == BYOC_F32 && b == BYOC_F32)
         job.loop = power_f32;
@@ -721,7 +725,8 @@ static enum byoc_status where_run(const struct byi_call *call,
         [8] = where_64, [16] = where_128,
     };
     (void)err;
-    struct binary_job job = describe(call);
+    struct binary_job job;
+    describe(call, &job);
     job.row = by_size[job.out_size];
     assert(job.row);
     job.blocks = job.shape.rows > 1 && job.shape.inner <= SHORT_ROW &&
