@@ -115,19 +115,25 @@ void byi_epilogue_set_row(const struct byi_f32_conv *conv,
 
 void byi_epilogue_apply(const struct byi_call *call, int64_t columns)
 {
+    /* a column is one row, whose loops are vectors */
+    const int64_t n = byi_count(call->out);
+    const bool is_column = columns == 1;
     struct byi_f32_conv conv = {.kernels = byi_f32_kernels_of(byi_simd_isa()),
-                                .outputs = columns};
+                                .outputs = is_column ? n : columns};
     struct byi_epilogue_data data = {0};
     struct byi_f32_conv_run run = {.conv = &conv, .y = call->out->data};
-    const int64_t rows = columns ? byi_count(call->out) / columns : 0;
+    const int64_t rows = columns ? n / columns : 0;
     if (call->n_epilogue == 0 || rows == 0)
         return;
     read_epilogue(call, false, &conv, &data);
     byi_epilogue_set_row(&conv, &data, 0, &run);
-    const int team = byi_team(call, rows * columns * call->n_epilogue);
+    const int team = byi_team(call, n * call->n_epilogue);
 #pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
     for (int i = 0; i < team; i++) {
         const int64_t begin = rows * i / team, end = rows * (i + 1) / team;
-        byi_f32_epilogue_run(&run, 0, begin, end - begin, 0, columns);
+        if (is_column)
+            byi_f32_epilogue_run(&run, 0, 0, 1, begin, end - begin);
+        else
+            byi_f32_epilogue_run(&run, 0, begin, end - begin, 0, columns);
     }
 }
