@@ -8,7 +8,7 @@
  * float32, whose running sums are read from the result. */
 enum { CUMSUM_LINES = 512, CUMSUM_F32_LINES = 2048 };
 /* most lines of a sum whose running values are in registers */
-enum { MAX_REGISTER_LINES = 4 };
+enum { MAX_REGISTER_LINES = 15 };
 
 /* Lines to sum; element i of line l is at i * stride + l, a negative stride
  * runs from the end. */
@@ -21,8 +21,8 @@ struct cumsum_lines {
 
 /* Define cumsum_ID(): add up (or multiply, if r->product) each line's n
  * elements, r->stride apart; a negative stride runs from the end. Integers
- * wrap, so they are computed as unsigned numbers. The sums of up to four lines
- * are in registers. */
+ * wrap, so they are computed as unsigned numbers. The sums of few lines are in
+ * registers, of up to eight at a time. */
 #define CUMSUM(id, bits_t, sum_t, get, set)                                    \
     static inline void cumsum_loop_##id(                                       \
         const struct cumsum_lines *r, const bits_t *x, bits_t *restrict y,     \
@@ -50,7 +50,7 @@ struct cumsum_lines {
     {                                                                          \
         const bits_t *x = (const bits_t *)(const void *)vx;                    \
         bits_t *y = (bits_t *)(void *)vy;                                      \
-        const int64_t pairs_end = r->lines & 2;                                \
+        int64_t l = r->lines & 8;                                              \
         if (r->product) {                                                      \
             cumsum_loop_##id(r, x, y, r->lines, true);                         \
             return;                                                            \
@@ -59,12 +59,16 @@ struct cumsum_lines {
             cumsum_loop_##id(r, x, y, r->lines, false);                        \
             return;                                                            \
         }                                                                      \
-        if (r->lines == 4)                                                     \
-            cumsum_loop_##id(r, x, y, 4, false);                               \
+        if (r->lines & 8)                                                      \
+            cumsum_loop_##id(r, x, y, 8, false);                               \
+        if (r->lines & 4)                                                      \
+            cumsum_loop_##id(r, x + l, y + l, 4, false);                       \
+        l = r->lines & 12;                                                     \
         if (r->lines & 2)                                                      \
-            cumsum_loop_##id(r, x, y, 2, false);                               \
+            cumsum_loop_##id(r, x + l, y + l, 2, false);                       \
+        l = r->lines & 14;                                                     \
         if (r->lines & 1)                                                      \
-            cumsum_loop_##id(r, x + pairs_end, y + pairs_end, 1, false);       \
+            cumsum_loop_##id(r, x + l, y + l, 1, false);                       \
     }
 #define CUMSUM_FLOAT(id, T) CUMSUM(id, T, T, IDENTITY, IDENTITY)
 CUMSUM(U8, uint8_t, uint32_t, IDENTITY, IDENTITY)
@@ -159,8 +163,12 @@ static enum byoc_status cumsum_run(const struct byi_call *call,
     if (n == 0 || lines == 0)
         return BYOC_OK;
     const int team = byi_team(call, lines * n);
-    const int64_t lanes =
-        byi_lanes(lines / inner, n, inner, (size_t)size, BYI_NARROW);
+    /* sums in registers are faster than transposing blocks twice */
+    const bool registers = x->dtype != BYOC_F32 && !params.product &&
+                           inner >= 4 && inner <= MAX_REGISTER_LINES;
+    const int64_t lanes = registers ? 1
+                                    : byi_lanes(lines / inner, n, inner,
+                                                (size_t)size, BYI_NARROW);
     const bool floats = x->dtype == BYOC_F32 && inner * lanes >= 16;
     const cumsum_fn run = floats ? cumsum_rows : sums[x->dtype];
     if (lanes > 1) {

@@ -686,10 +686,10 @@ static void test_cumsum(void **state)
         "{\"axis\": 1, \"product\": true}",
         "{\"axis\": 1, \"product\": true, \"exclusive\": true}"};
     for (int round = 0; round < ROUNDS; round++) {
-        static const int64_t inner[] = {1, 3, 8, 22, 70, 530};
+        static const int64_t inner[] = {1, 3, 5, 8, 15, 22, 70, 530};
         static const enum byoc_dtype types[] = {BYOC_F32, BYOC_F64, BYOC_I32,
                                                 BYOC_I64, BYOC_I8};
-        int64_t dims[] = {2, pick(1, 9), inner[pick(0, 5)]};
+        int64_t dims[] = {2, pick(1, 9), inner[pick(0, 7)]};
         const int form = round % 6;
         const bool exclusive = form & 1, reverse = form & 2;
         const bool product = form > 3;
