@@ -134,5 +134,6 @@ BYI_ONNX_ROWS(microsoft_linear, BYI_MICROSOFT,
     {"CDist", 1, 2, 2, convert_cdist, BYI_OP_NONE},
     {"FusedGemm", 1, 2, 3, convert_fused_gemm, BYI_OP_NONE},
     {"FusedMatMul", 1, 2, 2, convert_fused_matmul, BYI_OP_NONE},
+    {"Inverse", 1, 1, 1, byi_import_convert_same, BYI_OP_INVERSE},
     {"TransposeMatMul", 1, 2, 2, convert_fused_matmul, BYI_OP_NONE})
 /* clang-format on */

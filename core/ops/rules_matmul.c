@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rules_matmul.c: type rules of matrix products: dense, matmul, attention,
- * einsum, det. */
+ * einsum, det, inverse. */
 #include "rules.h"
 
 #include <string.h>
@@ -144,7 +144,8 @@ enum byoc_status byi_rule_attention(struct byi_infer *t)
     return byi_rule_tensor(t, t->in[0]->dtype, rank, dims);
 }
 
-enum byoc_status byi_rule_det(struct byi_infer *t)
+/* Check that x is a square matrix, or a stack of them. */
+static enum byoc_status want_square(const struct byi_infer *t)
 {
     const struct byi_type *x = t->in[0];
     BYI_TRY(byi_want_min_rank(t, 0, 2, "x"));
@@ -153,7 +154,20 @@ enum byoc_status byi_rule_det(struct byi_infer *t)
         return byi_rule_fail(t,
                              "matrices are %lld by %lld, expected square ones",
                              (long long)rows, (long long)cols);
+    return BYOC_OK;
+}
+
+enum byoc_status byi_rule_det(struct byi_infer *t)
+{
+    const struct byi_type *x = t->in[0];
+    BYI_TRY(want_square(t));
     return byi_rule_tensor(t, x->dtype, x->rank - 2, x->dims);
+}
+
+enum byoc_status byi_rule_inverse(struct byi_infer *t)
+{
+    BYI_TRY(want_square(t));
+    return byi_rule_result(t, t->in[0]);
 }
 
 /* --- einsum ------------------------------------------------------------- */

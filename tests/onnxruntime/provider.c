@@ -31,9 +31,9 @@ static const char *provider_path;
 /* --- models --------------------------------------------------------------- */
 
 /* An operator that ONNX Runtime supports and byoc does not. */
-static void inverse(struct build *b, const char *in, const char *out)
+static void sample_op(struct build *b, const char *in, const char *out)
 {
-    node(b, "Inverse", in, out)->domain = "com.microsoft";
+    node(b, "SampleOp", in, out)->domain = "com.microsoft";
 }
 
 static const float square[] = {4, 1, 0, 2, 5, 1, 0, 3, 6};
@@ -65,15 +65,15 @@ static void no_node(void **state)
     struct build b = start();
     (void)state;
     input(&b, "x", "3 3");
-    inverse(&b, "x", "y");
+    sample_op(&b, "x", "y");
     typed_output(&b, "y", FLOAT, "3 3");
     expect_claimed(&b, &square_x, 1, 0, 1);
 }
 
-/* Two Inverse nodes, which byoc does not support, are between the others, so
+/* Two SampleOp nodes, which byoc does not support, are between the others, so
  * byoc claims two groups of nodes: Softmax and Exp, Mul and Sub. The edge from
  * Exp to Sub must not join them to one group. The path from Softmax by way of
- * Inverse to Mul would leave that group and return, which is a cycle. */
+ * SampleOp to Mul would leave that group and return, which is a cycle. */
 static void nodes_around(void **state)
 {
     struct build b = start();
@@ -81,8 +81,8 @@ static void nodes_around(void **state)
     input(&b, "x", "3 3");
     node(&b, "Softmax", "x", "a");
     node(&b, "Exp", "a", "e");
-    inverse(&b, "x", "i");
-    inverse(&b, "a", "j");
+    sample_op(&b, "x", "i");
+    sample_op(&b, "a", "j");
     node(&b, "Mul", "i j", "m");
     node(&b, "Sub", "m e", "y");
     typed_output(&b, "y", FLOAT, "3 3");
@@ -189,7 +189,7 @@ static void add_loop(struct build *b, bool with_inverse)
     node(b, "Mul", "a w", "p");
     node(b, "Sub", "p x", "q");
     if (with_inverse)
-        inverse(b, "q", "next");
+        sample_op(b, "q", "next");
     else
         node(b, "Neg", "q", "next");
     node(b, "Identity", "go", "goes");
@@ -212,7 +212,7 @@ static void loops(void **state)
 }
 
 /* The Loop is left to ONNX Runtime, but byoc runs the nodes of its body except
- * Inverse, if ONNX Runtime can run fused nodes there. */
+ * SampleOp, if ONNX Runtime can run fused nodes there. */
 static void loops_in_part(void **state)
 {
     struct build b = start();

@@ -258,6 +258,17 @@ static void det(struct draw *d)
     draw_operand(d, d->dtype, 3, dims, ORDINARY);
 }
 
+/* A matrix with a large diagonal, so that no pivot is near 0. */
+static void inverse(struct draw *d)
+{
+    const int64_t n = draw_int(d, 1, 6), dims[] = {draw_int(d, 0, 4), n, n};
+    struct byi_tensor *t = draw_operand(d, d->dtype, 3, dims, UNIT);
+
+    for (int64_t i = 0; i < byi_elements(3, dims); i++)
+        if (i % (n * n) % (n + 1) == 0)
+            byi_tensor_set(t, i, (double)draw_int(d, 8, 16));
+}
+
 /* RNN, GRU, LSTM: x, weights, recurrent weights, bias; forward, reverse or
  * both. */
 static void recurrent(struct draw *d)
@@ -675,6 +686,7 @@ static const struct op_case rows[] = {
     {"ThresholdedRelu", 10, "fh", with_alpha, ORDINARY, 1, 0, NULL, false},
     {"TopK", 11, "fhiu86", topk, ORDINARY, 2, 0, NULL, false},
     {"Where", 16, "fhiu86bs", where, EXTREME, 1, 0, NULL, false},
+    {"Inverse", 1, "fh", inverse, ORDINARY, 1, 1e-4, "com.microsoft", false},
     {"Xor", 7, "b", broadcast, ORDINARY, 1, 0, NULL, false},
 };
 /* clang-format on */

@@ -199,6 +199,17 @@ static void test_det(void **state)
     finish(&e);
 }
 
+static void test_inverse(void **state)
+{
+    (void)state;
+    struct byi_tensor x = TENSOR(BYOC_F32, 2, 2, 2);
+    set(&x, (const double[]){0, 2, 4, 0, 1, 2, 3, 4});
+    struct eval e = prepare(BYI_OP_INVERSE, NULL, 0, &x, 1);
+    assert_int_equal(run_fast(&e, 1), BYOC_OK);
+    expect(e.out, (const double[]){0, 0.25, 0.5, 0, -2, 1, 1.5, -0.5});
+    finish(&e);
+}
+
 /* --- reductions --------------------------------------------------------- */
 
 static const enum byi_op_id reductions[] = {
@@ -779,6 +790,7 @@ int main(void)
         cmocka_unit_test(test_dense),
         cmocka_unit_test(test_einsum),
         cmocka_unit_test(test_det),
+        cmocka_unit_test(test_inverse),
         cmocka_unit_test(test_reduce),
         cmocka_unit_test(test_extremes),
         cmocka_unit_test(test_reduce_rows),
