@@ -288,6 +288,10 @@ byi_id byi_import_in(const struct byi_import *o, uint32_t i);
 uint32_t byi_import_rank(const struct byi_import *o, byi_id id);
 enum byoc_dtype byi_import_dtype(const struct byi_import *o, byi_id id);
 int64_t byi_import_dim(const struct byi_import *o, byi_id id, uint32_t axis);
+/* Returns a dim that the conversion depends on; refuses the node if it is
+ * symbolic. Messages call it the size of `what`. */
+int64_t byi_import_known_dim(struct byi_import *o, byi_id id, uint32_t axis,
+                             const char *what);
 /* Returns the axis as a non-negative index; fails when it is out of range. */
 uint32_t byi_import_axis(struct byi_import *o, int64_t axis, uint32_t rank);
 /* Returns n axes as non-negative indices, in scratch. */

@@ -421,6 +421,19 @@ static bool view_const_input(struct byi_import *o, uint32_t i, const char *what,
     return true;
 }
 
+int64_t byi_import_known_dim(struct byi_import *o, byi_id id, uint32_t axis,
+                             const char *what)
+{
+    const int64_t dim = byi_import_dim(o, id, axis);
+
+    if (byi_import_ok(o) && BYI_IS_SYMBOL(dim))
+        byi_import_refuse(o,
+                          "found %s of symbolic size, expected a known size; "
+                          "fix it with --dim or --shape",
+                          what);
+    return dim;
+}
+
 const int64_t *byi_import_const_ints(struct byi_import *o, uint32_t i,
                                      const char *what, uint32_t *n)
 {

@@ -76,6 +76,7 @@ byi_id byi_group_heads(struct byi_import *o, const struct byi_attention *a,
 {
     const uint32_t rank = byi_import_rank(o, x);
     int64_t shape[BYI_MAX_RANK] = {0};
+    bool has_symbol = false; /* a reshape may have one -1 */
     uint32_t n = 0;
 
     for (uint32_t i = 0; i < rank; i++, n++)
@@ -83,8 +84,11 @@ byi_id byi_group_heads(struct byi_import *o, const struct byi_attention *a,
             shape[n++] = a->kv_heads;
             shape[n] = a->heads / a->kv_heads;
         } else if (i > axis) {
-            const int64_t dim = byi_import_dim(o, x, i);
+            const int64_t dim = has_symbol
+                                    ? byi_import_known_dim(o, x, i, "heads")
+                                    : byi_import_dim(o, x, i);
             shape[n] = BYI_IS_SYMBOL(dim) ? -1 : dim;
+            has_symbol |= BYI_IS_SYMBOL(dim);
         }
     return byi_import_reshape(o, x, byi_import_vector(o, n, shape), false);
 }
@@ -421,7 +425,7 @@ static void attend_to_self(struct byi_import *o, byi_id x, byi_id weights,
 {
     static const int64_t front[] = {0};
     struct byi_attention a = byi_attention_read(o);
-    const int64_t third = byi_import_dim(o, weights, 1) / 3;
+    const int64_t third = byi_import_known_dim(o, weights, 1, "weights") / 3;
     int64_t sizes[3] = {third, third, third};
     uint32_t n = 0;
     const int64_t *hidden_sizes = byi_import_ints(o, "qkv_hidden_sizes", &n);
@@ -436,9 +440,6 @@ static void attend_to_self(struct byi_import *o, byi_id x, byi_id weights,
     if (hidden_sizes && n != 3)
         byi_import_fail(o, BYOC_EPARSE,
                         "qkv_hidden_sizes has %u entries, expected 3", n);
-    if (byi_import_ok(o) && BYI_IS_SYMBOL(byi_import_dim(o, weights, 1)))
-        byi_import_refuse(o,
-                          "found weights of symbolic width, expected a number");
     if (hidden_sizes && byi_import_ok(o))
         memcpy(sizes, hidden_sizes, sizeof sizes);
     byi_split_qkv(o,
@@ -538,9 +539,9 @@ static void read_operands(struct byi_import *o, struct byi_attention *a)
                         "packed query of rank 5",
                         byi_import_rank(o, q));
     if (bias != BYI_NO_ID && byi_import_ok(o)) {
-        const int64_t sizes[] = {byi_import_dim(o, q, 2),
-                                 byi_import_dim(o, k, 2),
-                                 byi_import_dim(o, v, 2)};
+        const int64_t sizes[] = {byi_import_known_dim(o, q, 2, "queries"),
+                                 byi_import_known_dim(o, k, 2, "keys"),
+                                 byi_import_known_dim(o, v, 2, "values")};
         byi_split_qkv(o, bias, sizes, parts);
     }
     if (rank == 0) {
@@ -599,7 +600,7 @@ static byi_id standard_operand(struct byi_import *o, uint32_t i, int64_t *heads)
                         "input %u has rank %u, expected 4, or 3 with the "
                         "number of heads as an attribute",
                         i, byi_import_rank(o, x));
-    *heads = byi_import_dim(o, x, 1);
+    *heads = byi_import_known_dim(o, x, 1, "the axis of heads");
     return x;
 }
 

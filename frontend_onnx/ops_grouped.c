@@ -83,11 +83,13 @@ static void read_grouped(struct byi_import *o, struct grouped_attention *g)
     byi_id parts[] = {byi_import_in(o, QUERY), byi_import_in(o, KEY),
                       byi_import_in(o, VALUE)};
 
+    if (parts[1] == BYI_NO_ID)
+        byi_import_known_dim(o, parts[0], 2, "a packed query");
     if (parts[1] == BYI_NO_ID && byi_import_ok(o)) {
         const int64_t h = width / heads;
         const int64_t sizes[] = {a->heads * h, g->a.kv_heads * h,
                                  g->a.kv_heads * h};
-        if (BYI_IS_SYMBOL(width) || width % heads)
+        if (width % heads)
             byi_import_fail(
                 o, BYOC_ETYPE,
                 "a packed query of width %lld does not split into %lld "
@@ -141,16 +143,17 @@ static void rotate_grouped(struct byi_import *o, struct grouped_attention *g)
                 tables[i] == BYI_NO_ID ? "is omitted" : "does not have rank 2");
             return;
         }
-    const int64_t head = byi_import_dim(o, g->a.q, 3);
-    const int64_t rotated = 2 * byi_import_dim(o, tables[0], 1);
-    if (BYI_IS_SYMBOL(head) || rotated < 2 || head < rotated) {
+    const int64_t head = byi_import_known_dim(o, g->a.q, 3, "heads");
+    const int64_t rotated =
+        2 * byi_import_known_dim(o, tables[0], 1, "cos_cache");
+    if (byi_import_ok(o) && (rotated < 2 || head < rotated)) {
         byi_import_fail(o, BYOC_ETYPE,
                         "found heads of %lld elements, expected at least %lld, "
                         "two for each column of cos_cache",
                         (long long)head, (long long)rotated);
         return;
     }
-    for (uint32_t i = 0; i < 2; i++)
+    for (uint32_t i = 0; i < 2 && byi_import_ok(o); i++)
         tables[i] = byi_rotary_rows(
             o, tables[i],
             has_positions ? byi_import_in(o, POSITIONS) : g->positions, false);

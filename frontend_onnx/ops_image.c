@@ -369,7 +369,7 @@ static void convert_affine_grid(struct byi_import *o)
     const byi_id theta = byi_import_in(o, 0), size = byi_import_in(o, 1);
     const bool corners = byi_import_int(o, "align_corners", 0) != 0;
     const enum byoc_dtype dtype = byi_import_dtype(o, theta);
-    const int64_t d = byi_import_dim(o, theta, 1);
+    const int64_t d = byi_import_known_dim(o, theta, 1, "theta's matrices");
     const int64_t one = 1;
     byi_id columns[4];
 

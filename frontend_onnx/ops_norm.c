@@ -277,32 +277,49 @@ static void emit_rms_norm(struct byi_import *o, byi_id x, byi_id gamma,
         2, results);
 }
 
-/* The value of each group for each of its n channels: (groups) -> (groups n) */
-static const char per_channel[] =
-    "fn (%groups) {"
-    "  reshape(broadcast_to(expand_dims(%groups, axis=[1]), [1, n]), [-1])"
-    "}";
+/* Emit the value of each group for each of its channels: (groups) ->
+ * (channels of x) */
+static byi_id emit_per_channel(struct byi_import *o, byi_id x, byi_id values,
+                               int64_t groups)
+{
+    static const char text[] =
+        "fn (%values, %channels) {"
+        "  %shape = concatenate([groups], divide(%channels, groups), axis=0);"
+        "  reshape(broadcast_to(expand_dims(%values, axis=[1]), %shape), [-1])"
+        "}";
+    const byi_id channels =
+        byi_import_emit(o, BYI_OP_SHAPE_OF, ARGS(x),
+                        ATTRS(AN_INT("start", 1), AN_INT("end", 2)));
 
-/* Before opset 21, scale and bias have one element for each group. */
+    return byi_import_text(o, text, ARGS(values, channels),
+                           ATTRS(AN_INT("groups", groups)));
+}
+
 static void convert_group_norm(struct byi_import *o)
 {
     const byi_id x = byi_import_in(o, 0);
     const int64_t groups = byi_import_int(o, "num_groups", 0);
     const int64_t channels = byi_import_dim(o, x, 1);
-    byi_id scale_bias[] = {byi_import_in(o, 1), byi_import_in(o, 2)};
 
     check_stash_type(o);
-    if (groups < 1 || channels % groups)
+    if (groups < 1 || (!BYI_IS_SYMBOL(channels) && channels % groups))
         byi_import_fail(
             o, BYOC_ETYPE,
             "%lld channels do not split into %lld groups, expected a divisor",
             (long long)channels, (long long)groups);
-    for (uint32_t i = 0; i < 2 && o->opset < 21 && byi_import_ok(o); i++)
-        scale_bias[i] = byi_import_text(o, per_channel, ARGS(scale_bias[i]),
-                                        ATTRS(AN_INT("n", channels / groups)));
-    o->out[0] =
-        byi_import_same(o, BYI_OP_NN_GROUP_NORM,
-                        ARGS(x, scale_bias[0], scale_bias[1]), NO_ATTRS);
+    o->out[0] = byi_import_same(
+        o, BYI_OP_NN_GROUP_NORM,
+        ARGS(x, byi_import_in(o, 1), byi_import_in(o, 2)), NO_ATTRS);
+}
+
+/* Before opset 21, scale and bias have one element for each group. */
+static void convert_group_norm_18(struct byi_import *o)
+{
+    const int64_t groups = byi_import_int(o, "num_groups", 0);
+
+    for (uint32_t i = 1; i < 3 && groups > 0; i++)
+        o->in[i] = emit_per_channel(o, o->in[0], o->in[i], groups);
+    convert_group_norm(o);
 }
 
 /* RMSNormalization, and SimplifiedLayerNormalization, ONNX Runtime's older name
@@ -413,7 +430,8 @@ static void convert_embed_norm(struct byi_import *o)
 /* clang-format off */
 BYI_ONNX_ROWS(onnx_norm, BYI_ONNX,
     {"BatchNormalization", 1, 5, 5, convert_batch_norm, BYI_OP_NONE},
-    {"GroupNormalization", 18, 3, 3, convert_group_norm, BYI_OP_NONE},
+    {"GroupNormalization", 18, 3, 3, convert_group_norm_18, BYI_OP_NONE},
+    {"GroupNormalization", 21, 3, 3, convert_group_norm, BYI_OP_NONE},
     {"Hardmax", 1, 1, 1, convert_softmax_1, BYI_OP_NN_HARDMAX},
     {"Hardmax", 13, 1, 1, SAME, BYI_OP_NN_HARDMAX},
     {"InstanceNormalization", 1, 3, 3, SAME, BYI_OP_NN_INSTANCE_NORM},

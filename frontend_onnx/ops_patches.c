@@ -196,7 +196,8 @@ static void convert_col2im(struct byi_import *o)
     const bool is_bool = byi_import_dtype(o, byi_import_in(o, 0)) == BYOC_BOOL;
     const byi_id x = is_bool ? byi_import_cast(o, byi_import_in(o, 0), BYOC_I64)
                              : byi_import_in(o, 0);
-    const int64_t n = byi_import_dim(o, p.image, 0), *block, *image;
+    const int64_t n = byi_import_known_dim(o, p.image, 0, "image_shape");
+    const int64_t *block, *image;
     int64_t tiles[MAX_SPACE];
 
     if (byi_import_ok(o) && byi_import_rank(o, x) != 3)

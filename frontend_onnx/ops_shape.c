@@ -463,10 +463,11 @@ static byi_id spread_pads(struct byi_import *o, uint32_t rank)
     if (byi_import_ok(o) && BYI_IS_SYMBOL(n))
         byi_import_refuse(o, "found a symbolic number of axes, expected a "
                              "known one");
-    if (byi_import_ok(o) && byi_import_dim(o, pads, 0) != 2 * n)
+    const int64_t n_pads = byi_import_dim(o, pads, 0);
+    if (byi_import_ok(o) && !BYI_IS_SYMBOL(n_pads) && n_pads != 2 * n)
         byi_import_fail(o, BYOC_ETYPE,
                         "found %lld pads for %lld axes, expected two each",
-                        (long long)byi_import_dim(o, pads, 0), (long long)n);
+                        (long long)n_pads, (long long)n);
     const byi_id ends = byi_import_spread(
         o, zeros, axes, byi_import_slice(o, pads, n, 2 * n, 0));
     return byi_import_concat(
