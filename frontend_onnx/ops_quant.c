@@ -13,16 +13,28 @@
 
 /* --- quantise and dequantise ---------------------------------------------- */
 
+/* Returns `id` as a scalar if it is a vector of one element or, as the size is
+ * known only at run time, may be one. */
+static byi_id one_as_scalar(struct byi_import *o, byi_id id)
+{
+    const int64_t n =
+        byi_import_rank(o, id) == 1 ? byi_import_dim(o, id, 0) : 0;
+
+    return n == 1 || BYI_IS_SYMBOL(n) ? byi_import_as_scalar(o, id) : id;
+}
+
 /* Emit `op`, quantize or dequantize. A scale and a zero point of one element
- * may differ in rank in the model, but not in the IR. */
+ * may differ in rank in the model, but not in the IR. If x has no such axis,
+ * both have one element. */
 static byi_id emit_qdq(struct byi_import *o, enum byi_op_id op, byi_id x,
                        byi_id scale, byi_id zero, int64_t axis)
 {
-    if (byi_import_rank(o, scale) != byi_import_rank(o, zero)) {
-        if (byi_import_dim(o, scale, 0) == 1)
-            scale = byi_import_as_scalar(o, scale);
-        if (byi_import_dim(o, zero, 0) == 1)
-            zero = byi_import_as_scalar(o, zero);
+    const int64_t rank = byi_import_rank(o, x);
+
+    if (byi_import_rank(o, scale) != byi_import_rank(o, zero) || axis >= rank ||
+        axis < -rank) {
+        scale = one_as_scalar(o, scale);
+        zero = one_as_scalar(o, zero);
     }
     return byi_import_emit(o, op, ARGS(x, scale, zero),
                            ATTRS(AN_INT("axis", axis)));
@@ -199,25 +211,51 @@ static void convert_qlinear_conv(struct byi_import *o)
                          byi_import_in(o, 7), 1);
 }
 
+/* Emit a vector of the elements of `scale` or of a zero point, if all its axes
+ * but `axis` have size 1. Returns `id` if not. */
+static byi_id flatten_scale(struct byi_import *o, byi_id id, int64_t axis)
+{
+    const int64_t all = -1;
+    const uint32_t rank = byi_import_rank(o, id);
+
+    for (uint32_t i = 0; i < rank; i++)
+        if (i != axis + rank && byi_import_dim(o, id, i) != 1)
+            return id;
+    return rank < 2 ? id
+                    : byi_import_reshape(o, id, byi_import_vector(o, 1, &all),
+                                         false);
+}
+
+/* Dequantise input i, a matrix or a stack of them. There is one scale, one for
+ * each index of `axis` (a's rows or b's columns), or one for each index of
+ * `axis` in each matrix; these have a's or b's shape with size 1 in the other
+ * axis. */
+static byi_id dequantize_matrix(struct byi_import *o, uint32_t i, int64_t axis)
+{
+    const byi_id x = byi_import_in(o, i),
+                 scale = flatten_scale(o, byi_import_in(o, i + 1), axis),
+                 zero = flatten_scale(o, byi_import_in(o, i + 2), axis);
+
+    if (byi_import_rank(o, scale) < 2 && byi_import_rank(o, zero) < 2)
+        return emit_qdq(o, BYI_OP_DEQUANTIZE, x, scale, zero, axis);
+    const byi_id centred =
+        byi_import_call(o, BYI_OP_SUBTRACT, byi_import_cast(o, x, BYOC_F32),
+                        byi_import_cast(o, zero, BYOC_F32));
+    return byi_import_call(
+        o, BYI_OP_MULTIPLY,
+        byi_import_cast(o, centred, byi_import_dtype(o, scale)), scale);
+}
+
 /* QLinearMatMul: a, scale, zero, b, scale, zero, scale, zero of the result. */
 static void convert_qlinear_matmul(struct byi_import *o)
 {
-    byi_id ab[2];
+    const byi_id a = dequantize_matrix(o, 0, -2);
+    const byi_id b = dequantize_matrix(o, 3, -1);
+    const byi_id y = byi_import_call(o, BYI_OP_NN_MATMUL, a, b);
+    const byi_id scale = flatten_scale(o, byi_import_in(o, 6), -2);
+    const byi_id zero = flatten_scale(o, byi_import_in(o, 7), -2);
 
-    for (uint32_t i = 0; i < 2; i++) {
-        const byi_id x = byi_import_in(o, 3 * i),
-                     scale = byi_import_in(o, 3 * i + 1);
-        if (byi_import_ok(o) && byi_import_rank(o, scale) > 1)
-            byi_import_refuse(o, "found %c_scale of rank %u, expected 0 or 1",
-                              i == 0 ? 'a' : 'b', byi_import_rank(o, scale));
-        /* scales of a are per row, of b per column */
-        const int64_t axis = i == 0 ? (int64_t)byi_import_rank(o, x) - 2 : -1;
-        ab[i] = emit_qdq(o, BYI_OP_DEQUANTIZE, x, scale,
-                         byi_import_in(o, 3 * i + 2), axis < 0 ? -1 : axis);
-    }
-    const byi_id y = byi_import_call(o, BYI_OP_NN_MATMUL, ab[0], ab[1]);
-    o->out[0] = emit_qdq(o, BYI_OP_QUANTIZE, y, byi_import_in(o, 6),
-                         byi_import_in(o, 7), 1);
+    o->out[0] = emit_qdq(o, BYI_OP_QUANTIZE, y, scale, zero, -2);
 }
 
 /* --- com.microsoft -------------------------------------------------------- */

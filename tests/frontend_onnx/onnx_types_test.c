@@ -119,9 +119,71 @@ static void packed_elements(void **state)
            "Tensor[(3), int4] {2, -3, -8}");
 }
 
+/* A scale and a zero point may differ in rank if they have one element, which
+ * may be known only at run time, and x then needs no axis for them. */
+static void scale_of_one(void **state)
+{
+    static const char *const sizes[][2] = {
+        {"N", "4 8"}, {"1", "4"}, {"N", "4"}};
+    (void)state;
+
+    for (uint32_t i = 0; i < BYI_COUNT(sizes); i++) {
+        struct build b = begin(17);
+        input(&b, "x", sizes[i][1]);
+        input(&b, "s", sizes[i][0]);
+        typed_input(&b, "z", ONNX__TENSOR_PROTO__DATA_TYPE__UINT8, "");
+        node(&b, "QuantizeLinear", "x s z", "y");
+        output(&b, "y");
+        EXPECT(&b, "reshape(%s, ", "qnn.quantize(%x, ");
+    }
+}
+
+/* QLinearMatMul with a scale and a zero point for each column of each matrix,
+ * or for each column. */
+static void scale_of_stack(void **state)
+{
+    static const char *const scales[][2] = {{"2 1 4", "multiply("},
+                                            {"1 1 4", "qnn.dequantize(%b"}};
+    (void)state;
+
+    for (uint32_t i = 0; i < BYI_COUNT(scales); i++) {
+        struct build b = begin(21);
+        typed_input(&b, "a", ONNX__TENSOR_PROTO__DATA_TYPE__UINT8, "2 5 3");
+        typed_input(&b, "b", ONNX__TENSOR_PROTO__DATA_TYPE__UINT8, "2 3 4");
+        input(&b, "s", "");
+        typed_input(&b, "z", ONNX__TENSOR_PROTO__DATA_TYPE__UINT8, "");
+        input(&b, "t", scales[i][0]);
+        typed_input(&b, "w", ONNX__TENSOR_PROTO__DATA_TYPE__UINT8,
+                    scales[i][0]);
+        node(&b, "QLinearMatMul", "a s z b t w s z", "y");
+        output(&b, "y");
+        EXPECT(&b, "qnn.dequantize(%a", scales[i][1], "nn.matmul(",
+               "qnn.quantize(");
+    }
+}
+
+/* Channels and numbers of pads that are known only at run time. */
+static void open_sizes(void **state)
+{
+    struct build b = begin(20);
+    (void)state;
+
+    input(&b, "x", "2 C 8");
+    input(&b, "g", "3");
+    int_input(&b, "p", "N");
+    int_input(&b, "a", "2");
+    attr_int(&b, node(&b, "GroupNormalization", "x g g", "n"), "num_groups", 3);
+    node(&b, "Pad", "n p - a", "y");
+    output(&b, "y");
+    EXPECT(&b, "nn.group_norm(%x", "num_groups=3", "nn.pad(");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(scale_of_one),
+        cmocka_unit_test(scale_of_stack),
+        cmocka_unit_test(open_sizes),
         cmocka_unit_test(whole_numbers),
         cmocka_unit_test(strings),
         cmocka_unit_test(mixed_statistics),

@@ -505,6 +505,26 @@ static void qlinear_product(struct draw *d)
     draw_zero_point(d);
 }
 
+/* A QLinearMatMul of stacks of matrices, with a scale and a zero point for each
+ * column of b in each matrix. */
+static void qlinear_stack(struct draw *d)
+{
+    const int64_t n = draw_int(d, 1, 3), rows = draw_int(d, 1, 9),
+                  k = draw_int(d, 1, 9), columns = draw_int(d, 1, 9);
+    const int64_t per_column[] = {n, 1, columns};
+
+    draw_operand(d, d->dtype, 3, (int64_t[]){n, rows, k}, EXTREME);
+    draw_scale(d, 0.02f);
+    draw_zero_point(d);
+    draw_operand(d, d->dtype, 3, (int64_t[]){n, k, columns}, EXTREME);
+    struct byi_tensor *t = draw_operand(d, BYOC_F32, 3, per_column, UNIT);
+    for (int64_t i = 0; i < n * columns; i++)
+        byi_tensor_set(t, i, (double)draw_int(d, 1, 31) / 512);
+    draw_operand(d, d->dtype, 3, per_column, UNIT);
+    draw_scale(d, 0.25f);
+    draw_zero_point(d);
+}
+
 static void float_only(struct draw *d)
 {
     int64_t dims[BYI_MAX_RANK];
@@ -543,6 +563,7 @@ static const struct op_case rows[] = {
     {"Identity", 16, "fhiu86bs", draw_same, EXTREME, 1, 0, NULL, false},
     {"OneHot", 11, "fhiu86bs", one_hot, ORDINARY, 1, 0, NULL, false},
     {"QLinearConv", 10, "8", qlinear_product, EXTREME, 1, 1, NULL, false},
+    {"QLinearMatMul", 10, "8", qlinear_stack, EXTREME, 1, 1, NULL, false},
     {"QLinearMatMul", 10, "8", qlinear_product, EXTREME, 1, 1, NULL, false},
     {"Range", 11, "fi6", range, ORDINARY, 1, 1e-6, NULL, false},
     {"ReverseSequence", 10, "fhiu86bs", reverse_sequence, EXTREME, 1, 0, NULL, false},
