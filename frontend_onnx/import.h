@@ -640,8 +640,10 @@ struct byi_onnx_table {
     X(microsoft_element) X(microsoft_window) X(microsoft_linear)               \
     X(microsoft_norm) X(microsoft_quant) X(microsoft_attention)                \
     X(microsoft_grouped) X(microsoft_rotary) X(microsoft_sequence)             \
-    X(microsoft_blocks) X(preview_attention) X(ml_linear) X(ml_tree)           \
-    X(ml_tree_5) X(ml_svm) X(ml_map)
+    X(microsoft_blocks) X(microsoft_index) X(microsoft_image)                  \
+    X(microsoft_make) X(microsoft_shape)                                       \
+    X(preview_attention) X(ml_linear) X(ml_tree) X(ml_tree_5) X(ml_svm)        \
+    X(ml_map)
 /* clang-format on */
 #define BYI_ONNX_TABLE(name) extern const struct byi_onnx_table byi_##name;
 BYI_ONNX_TABLES(BYI_ONNX_TABLE)

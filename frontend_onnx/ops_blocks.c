@@ -169,6 +169,72 @@ static void convert_matmul_bits(struct byi_import *o)
     o->out[0] = y;
 }
 
+/* --- codes of floats ------------------------------------------------------ */
+
+/* The floats of MatMulBnb4's codes. FP4 has a sign and three bits; NF4 has
+ * quantiles of the normal distribution (Dettmers et al., QLoRA, 2023). */
+static const float fp4[] = {0.0f,      0.0052083335f,  2.0f / 3,  1.0f,
+                            1.0f / 3,  0.5f,           1.0f / 6,  0.25f,
+                            0.0f,      -0.0052083335f, -2.0f / 3, -1.0f,
+                            -1.0f / 3, -0.5f,          -1.0f / 6, -0.25f};
+static const float nf4[] = {
+    -1.0f,        -0.69619280f, -0.52507305f,  -0.39491749f,
+    -0.28444138f, -0.18477343f, -0.091050036f, 0.0f,
+    0.079580300f, 0.16093020f,  0.24611230f,   0.33791524f,
+    0.44070983f,  0.56261700f,  0.72295684f,   1.0f};
+
+/* MatMulBnb4: x (..., K), two codes in each byte of the weights (N, K), the
+ * first in the upper bits; the largest number of each block of the weights,
+ * whose blocks may go on in the next row. */
+static void convert_matmul_bnb(struct byi_import *o)
+{
+    static const char text[] =
+        "fn (%codes, %table, %largest) {"
+        "  %high = right_shift(%codes, 4);"
+        "  %low = subtract(%codes, left_shift(%high, 4));"
+        "  %pairs = concatenate(expand_dims(%high, axis=[1]),"
+        "                       expand_dims(%low, axis=[1]), axis=1);"
+        "  %all = take(%table, cast(%pairs, dtype=\"int64\"), axis=0);"
+        "  %values = strided_slice(reshape(%all, [-1]), [0], [total], [0],"
+        "                          [1]);"
+        "  %blocks = broadcast_to(expand_dims(%largest, axis=[1]), [1, block]);"
+        "  %scale = strided_slice(reshape(%blocks, [-1]), [0], [total], [0],"
+        "                         [1]);"
+        "  reshape(multiply(%values, %scale), [n, k])"
+        "}";
+    const int64_t k = byi_import_int(o, "K", 0), n = byi_import_int(o, "N", 0);
+    const int64_t block = byi_import_int(o, "block_size", 0), all = -1;
+    const int64_t type = byi_import_int(o, "quant_type", 0);
+    const byi_id x = byi_import_in(o, 0);
+
+    byi_import_int(o, "training_mode", 0); /* only for gradients */
+    check_size(o, "K", k);
+    check_size(o, "N", n);
+    check_size(o, "block_size", block);
+    if (type != 0 && type != 1)
+        byi_import_refuse(o, "quant_type is %lld, expected 0 (FP4) or 1 (NF4)",
+                          (long long)type);
+    if (byi_import_int(o, "transB", 1) == 0)
+        byi_import_refuse(o, "transB is 0, expected 1, weights (N, K)");
+    if (!byi_import_ok(o))
+        return;
+    const byi_id flat = byi_import_reshape(
+        o, byi_import_in(o, 1), byi_import_vector(o, 1, &all), false);
+    const byi_id table =
+        byi_import_array(o, BYOC_F32, 16, type == 0 ? fp4 : nf4);
+    const byi_id weights = byi_import_text(
+        o, text,
+        ARGS(flat, table, byi_import_cast(o, byi_import_in(o, 2), BYOC_F32)),
+        ATTRS(AN_INT("block", block), AN_INT("total", n * k), AN_INT("n", n),
+              AN_INT("k", k)));
+    o->out[0] = byi_import_emit(
+        o, BYI_OP_NN_MATMUL,
+        ARGS(x, byi_import_cast(o, weights, byi_import_dtype(o, x))),
+        ATTRS(A_BOOL("transpose_b", true)));
+}
+
+/* --- rows of blocks ------------------------------------------------------- */
+
 /* Unpack the codes or zero points of a GatherBlockQuantized, so that each has
  * an element of its own. If they have 4 bits and are stored as uint8, a byte
  * has two of them, and the result has `last` elements along the last axis. */
@@ -310,5 +376,6 @@ static void convert_gather_blocks(struct byi_import *o)
 /* clang-format off */
 BYI_ONNX_ROWS(microsoft_blocks, BYI_MICROSOFT,
     {"GatherBlockQuantized", 1, 3, 4, convert_gather_blocks, BYI_OP_NONE},
+    {"MatMulBnb4", 1, 3, 3, convert_matmul_bnb, BYI_OP_NONE},
     {"MatMulNBits", 1, 3, 6, convert_matmul_bits, BYI_OP_NONE})
 /* clang-format on */

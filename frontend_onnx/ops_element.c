@@ -315,6 +315,19 @@ static void convert_affine(struct byi_import *o)
                                 byi_import_float(o, "beta", 0.0));
 }
 
+/* Experimental operators of opset 1 with numbers alpha and beta:
+ * ScaledTanh: alpha tanh(beta x); ParametricSoftplus: alpha softplus(beta x) */
+static void convert_scaled(struct byi_import *o)
+{
+    const byi_id x = byi_import_in(o, 0);
+    const double alpha = byi_import_float(o, "alpha", 1.0);
+    const byi_id scaled =
+        byi_import_scale(o, x, byi_import_float(o, "beta", 1.0));
+
+    o->out[0] =
+        byi_import_scale(o, byi_import_call(o, o->row->op, scaled), alpha);
+}
+
 /* Opset 1 declares rounded defaults. */
 static void convert_selu_1(struct byi_import *o)
 {
@@ -464,11 +477,13 @@ BYI_ONNX_ROWS(onnx_element, BYI_ONNX,
     {"Or", 7, 2, 2, SAME, BYI_OP_LOGICAL_OR},
     {"PRelu", 1, 2, 2, convert_prelu_old, BYI_OP_NN_PRELU},
     {"PRelu", 7, 2, 2, SAME, BYI_OP_NN_PRELU},
+    {"ParametricSoftplus", 1, 1, 1, convert_scaled, BYI_OP_NN_SOFTPLUS},
     {"Pow", 1, 2, 2, convert_binary_old, BYI_OP_POWER},
     {"Pow", 7, 2, 2, SAME, BYI_OP_POWER},
     {"Reciprocal", 1, 1, 1, SAME, BYI_OP_RECIPROCAL},
     {"Relu", 1, 1, 1, SAME, BYI_OP_NN_RELU},
     {"Round", 11, 1, 1, SAME, BYI_OP_ROUND},
+    {"ScaledTanh", 1, 1, 1, convert_scaled, BYI_OP_TANH},
     {"Selu", 1, 1, 1, convert_selu_1, BYI_OP_NN_SELU},
     {"Selu", 6, 1, 1, SAME, BYI_OP_NN_SELU},
     {"Shrink", 9, 1, 1, SAME, BYI_OP_NN_SHRINK},

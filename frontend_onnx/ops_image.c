@@ -539,4 +539,7 @@ BYI_ONNX_ROWS(onnx_image, BYI_ONNX,
     {"Upsample", 1, 1, 1, convert_upsample_1, BYI_OP_NONE},
     {"Upsample", 7, 1, 1, convert_upsample_7, BYI_OP_NONE},
     {"Upsample", 9, 2, 2, convert_upsample_9, BYI_OP_NONE})
+
+BYI_ONNX_ROWS(microsoft_image, BYI_MICROSOFT,
+    {"GridSample", 1, 2, 2, convert_grid_sample, BYI_OP_NONE})
 /* clang-format on */

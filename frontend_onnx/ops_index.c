@@ -162,6 +162,29 @@ static void convert_tensor_scatter(struct byi_import *o)
                                 ATTRS(AN_INT("axis", (int64_t)axis)));
 }
 
+/* --- com.microsoft -------------------------------------------------------- */
+
+/* GatherND of an opset before 11, whose indices may be int32. */
+static void convert_gather_nd(struct byi_import *o)
+{
+    o->in[1] = byi_import_cast(o, o->in[1], BYOC_I64);
+    byi_import_convert_same(o);
+}
+
+/* Unique(x): the elements in the order of their first occurrences, the index
+ * there of each element of x, and how often each occurs. */
+static void convert_unique_1(struct byi_import *o)
+{
+    const byi_id results =
+        byi_import_emit(o, BYI_OP_UNIQUE, ARGS(byi_import_in(o, 0)),
+                        ATTRS(AN_INT("axis", 0), A_BOOL("flat", true),
+                              A_BOOL("sorted", false)));
+
+    for (uint32_t i = 0; i < o->n_out; i++)
+        if (byi_import_wants(o, i))
+            o->out[i] = byi_import_get(o, results, i == 0 ? 0 : i + 1);
+}
+
 #define SAME byi_import_convert_same
 /* clang-format off */
 BYI_ONNX_ROWS(onnx_index, BYI_ONNX,
@@ -182,4 +205,9 @@ BYI_ONNX_ROWS(onnx_index, BYI_ONNX,
     {"TopK", 10, 2, 2, convert_topk, BYI_OP_NONE},
     {"Trilu", 14, 1, 2, convert_trilu, BYI_OP_NONE},
     {"Unique", 11, 1, 1, convert_unique, BYI_OP_NONE})
+
+BYI_ONNX_ROWS(microsoft_index, BYI_MICROSOFT,
+    {"GatherND", 1, 2, 2, convert_gather_nd, BYI_OP_GATHER_ND},
+    {"Trilu", 1, 1, 2, convert_trilu, BYI_OP_NONE},
+    {"Unique", 1, 1, 1, convert_unique_1, BYI_OP_NONE})
 /* clang-format on */

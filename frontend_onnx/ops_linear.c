@@ -122,6 +122,14 @@ static void convert_cdist(struct byi_import *o)
     o->out[0] = root ? byi_import_call(o, BYI_OP_SQRT, y) : y;
 }
 
+/* MatMulInteger16: the product of int16 numbers, in int32. */
+static void convert_matmul_integer_16(struct byi_import *o)
+{
+    o->out[0] = byi_import_call(
+        o, BYI_OP_NN_MATMUL, byi_import_cast(o, byi_import_in(o, 0), BYOC_I32),
+        byi_import_cast(o, byi_import_in(o, 1), BYOC_I32));
+}
+
 /* clang-format off */
 BYI_ONNX_ROWS(onnx_linear, BYI_ONNX,
     {"Einsum", 12, 1, BYI_MAX_ARGS, byi_import_convert_same, BYI_OP_EINSUM},
@@ -135,5 +143,6 @@ BYI_ONNX_ROWS(microsoft_linear, BYI_MICROSOFT,
     {"FusedGemm", 1, 2, 3, convert_fused_gemm, BYI_OP_NONE},
     {"FusedMatMul", 1, 2, 2, convert_fused_matmul, BYI_OP_NONE},
     {"Inverse", 1, 1, 1, byi_import_convert_same, BYI_OP_INVERSE},
+    {"MatMulInteger16", 1, 2, 2, convert_matmul_integer_16, BYI_OP_NONE},
     {"TransposeMatMul", 1, 2, 2, convert_fused_matmul, BYI_OP_NONE})
 /* clang-format on */

@@ -180,10 +180,15 @@ byi_id byi_import_arange(struct byi_import *o, byi_id start, byi_id end)
     return emit_range(o, first, end, byi_import_scalar(o, dtype, 1));
 }
 
+/* In com.microsoft's Range, delta is optional. */
 static void convert_range(struct byi_import *o)
 {
-    o->out[0] = emit_range(o, byi_import_in(o, 0), byi_import_in(o, 1),
-                           byi_import_in(o, 2));
+    const byi_id start = byi_import_in(o, 0), delta = byi_import_in(o, 2);
+
+    o->out[0] = emit_range(
+        o, start, byi_import_in(o, 1),
+        delta == BYI_NO_ID ? byi_import_scalar(o, byi_import_dtype(o, start), 1)
+                           : delta);
 }
 
 #define SAME byi_import_convert_same
@@ -195,4 +200,7 @@ BYI_ONNX_ROWS(onnx_make, BYI_ONNX,
     {"Range", 11, 3, 3, convert_range, BYI_OP_ARANGE},
     {"Shape", 1, 1, 1, SAME, BYI_OP_SHAPE_OF},
     {"Size", 1, 1, 1, SAME, BYI_OP_SIZE_OF})
+
+BYI_ONNX_ROWS(microsoft_make, BYI_MICROSOFT,
+    {"Range", 1, 2, 3, convert_range, BYI_OP_NONE})
 /* clang-format on */

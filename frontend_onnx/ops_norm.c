@@ -396,13 +396,27 @@ static byi_id emit_mask_index(struct byi_import *o, byi_id ids, byi_id mask)
                              : byi_import_text(o, ones, ARGS(mask), NO_ATTRS);
 }
 
+/* Dequantise x, rows of input i of a QEmbedLayerNormalization, whose inputs 8
+ * to 12 are the scales of inputs 2 to 6, and whose inputs 13 to 17 are their
+ * zero points. Inputs of an EmbedLayerNormalization are floats. */
+static byi_id dequantize_rows(struct byi_import *o, byi_id x, uint32_t i)
+{
+    if (o->row->type[0] != 'Q')
+        return x;
+    return byi_import_call(o, BYI_OP_DEQUANTIZE, x,
+                           byi_import_as_scalar(o, byi_import_in(o, i + 6)),
+                           byi_import_as_scalar(o, byi_import_in(o, i + 11)));
+}
+
 /* EmbedLayerNormalization: word ids, segment ids; tables of words, positions
- * and segments; gamma, beta, mask, position ids. */
+ * and segments; gamma, beta, mask, position ids. QEmbedLayerNormalization has
+ * these of 8 bits, and no position ids. */
 static void convert_embed_norm(struct byi_import *o)
 {
     const byi_id ids = byi_import_in(o, 0), segments = byi_import_in(o, 1);
     const byi_id positions = byi_import_in(o, 3),
-                 position_ids = byi_import_in(o, 8);
+                 position_ids =
+                     o->row->type[0] == 'Q' ? BYI_NO_ID : byi_import_in(o, 8);
     const double epsilon = byi_import_float(o, "epsilon", 1e-12);
 
     byi_import_int(o, "mask_index_type", 0);
@@ -412,14 +426,18 @@ static void convert_embed_norm(struct byi_import *o)
         position_ids == BYI_NO_ID
             ? byi_import_text(o, first_rows, ARGS(positions, ids), NO_ATTRS)
             : byi_import_take(o, positions, position_ids, 0);
-    const byi_id words = byi_import_take(o, byi_import_in(o, 2), ids, 0);
-    byi_id x = byi_import_call(o, BYI_OP_ADD, words, rows);
-    if (segments != BYI_NO_ID)
-        x = byi_import_call(
-            o, BYI_OP_ADD, x,
-            byi_import_take(o, byi_import_in(o, 4), segments, 0));
-    o->out[0] = emit_last_axis_norm(o, x, byi_import_in(o, 5),
-                                    byi_import_in(o, 6), epsilon);
+    const byi_id words = dequantize_rows(
+        o, byi_import_take(o, byi_import_in(o, 2), ids, 0), 2);
+    byi_id x =
+        byi_import_call(o, BYI_OP_ADD, words, dequantize_rows(o, rows, 3));
+    if (segments != BYI_NO_ID) {
+        const byi_id taken =
+            byi_import_take(o, byi_import_in(o, 4), segments, 0);
+        x = byi_import_call(o, BYI_OP_ADD, x, dequantize_rows(o, taken, 4));
+    }
+    const byi_id gamma = dequantize_rows(o, byi_import_in(o, 5), 5);
+    o->out[0] = emit_last_axis_norm(
+        o, x, gamma, dequantize_rows(o, byi_import_in(o, 6), 6), epsilon);
     if (byi_import_wants(o, 1))
         o->out[1] = emit_mask_index(o, ids, byi_import_in(o, 7));
     if (byi_import_wants(o, 2))
@@ -448,6 +466,7 @@ BYI_ONNX_ROWS(onnx_norm, BYI_ONNX,
 
 BYI_ONNX_ROWS(microsoft_norm, BYI_MICROSOFT,
     {"EmbedLayerNormalization", 1, 1, 9, convert_embed_norm, BYI_OP_NONE},
+    {"QEmbedLayerNormalization", 1, 7, 18, convert_embed_norm, BYI_OP_NONE},
     {"SkipLayerNormalization", 1, 3, 5, convert_skip_norm, BYI_OP_NONE},
     {"SkipSimplifiedLayerNormalization", 1, 3, 4, convert_skip_norm, BYI_OP_NONE})
 /* clang-format on */

@@ -192,12 +192,14 @@ static const char scaled_product[] =
     "}";
 
 /* QLinearConv: x, scale, zero, w, scale, zero, scale, zero of the result, bias
- * (int32, its scale is x's times w's). */
+ * (int32, its scale is x's times w's). com.microsoft's may have x and the
+ * result with the channels last. */
 static void convert_qlinear_conv(struct byi_import *o)
 {
+    const bool last = byi_import_int(o, "channels_last", 0) != 0;
     const byi_id bias = byi_import_in(o, 8);
-    const byi_id x = emit_qdq(o, BYI_OP_DEQUANTIZE, byi_import_in(o, 0),
-                              byi_import_in(o, 1), byi_import_in(o, 2), 1);
+    byi_id x = emit_qdq(o, BYI_OP_DEQUANTIZE, byi_import_in(o, 0),
+                        byi_import_in(o, 1), byi_import_in(o, 2), 1);
     const byi_id w = emit_qdq(o, BYI_OP_DEQUANTIZE, byi_import_in(o, 3),
                               byi_import_in(o, 4), byi_import_in(o, 5), 0);
     byi_id b = BYI_NO_ID;
@@ -206,7 +208,11 @@ static void convert_qlinear_conv(struct byi_import *o)
         b = byi_import_text(
             o, scaled_product,
             ARGS(bias, byi_import_in(o, 1), byi_import_in(o, 4)), NO_ATTRS);
-    const byi_id y = byi_import_conv(o, x, w, b);
+    if (last)
+        x = byi_import_channels_first(o, x);
+    byi_id y = byi_import_conv(o, x, w, b);
+    if (last)
+        y = byi_import_channels_last(o, y);
     o->out[0] = emit_qdq(o, BYI_OP_QUANTIZE, y, byi_import_in(o, 6),
                          byi_import_in(o, 7), 1);
 }
@@ -486,6 +492,7 @@ BYI_ONNX_ROWS(microsoft_quant, BYI_MICROSOFT,
     {"QLinearAdd", 1, 2, 8, convert_qlinear_binary, BYI_OP_ADD},
     {"QLinearAveragePool", 1, 2, 5, convert_qlinear_pool, BYI_OP_NONE},
     {"QLinearConcat", 1, 2, BYI_MAX_ARGS, convert_qlinear_concat, BYI_OP_NONE},
+    {"QLinearConv", 1, 8, 9, convert_qlinear_conv, BYI_OP_NONE},
     {"QLinearGlobalAveragePool", 1, 2, 5, convert_qlinear_pool, BYI_OP_NONE},
     {"QLinearLeakyRelu", 1, 2, 5, convert_qlinear_unary, BYI_OP_NN_LEAKY_RELU},
     {"QLinearMul", 1, 2, 8, convert_qlinear_binary, BYI_OP_MULTIPLY},

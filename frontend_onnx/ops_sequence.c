@@ -160,6 +160,50 @@ static void convert_recurrent(struct byi_import *o)
     byi_import_get_outputs(o, results, byi_op(o->row->op)->n_out);
 }
 
+/* Dequantise weights (directions, n, 4 hidden_size) of 8 bits and transpose
+ * them as LSTM has them. The scale and the zero point are for each direction,
+ * or for each direction and column. */
+static byi_id dequantize_weights(struct byi_import *o, byi_id weights,
+                                 byi_id scale, byi_id zero)
+{
+    static const char text[] =
+        "fn (%w, %scale, %zero) {"
+        "  %centred = subtract(cast(%w, dtype=\"float32\"),"
+        "                      cast(%zero, dtype=\"float32\"));"
+        "  transpose(multiply(%centred, %scale), axes=[0, 2, 1])"
+        "}";
+    static const int64_t inner[] = {1, 2};
+    byi_id ranges[] = {scale, zero};
+
+    for (uint32_t i = 0; i < 2; i++)
+        if (byi_import_rank(o, ranges[i]) == 1 ||
+            byi_import_rank(o, ranges[i]) == 2)
+            ranges[i] = byi_import_expand(
+                o, ranges[i], 3 - byi_import_rank(o, ranges[i]), inner);
+    return byi_import_text(o, text, ARGS(weights, ranges[0], ranges[1]),
+                           NO_ATTRS);
+}
+
+/* DynamicQuantizeLSTM: an LSTM whose weights have 8 bits; inputs 8 to 11 are
+ * their scales and zero points. ONNX Runtime also quantises x and the state to
+ * 8 bits; here they stay float32. */
+static void convert_quantized_lstm(struct byi_import *o)
+{
+    for (uint32_t i = 8; i < 12; i++)
+        if (byi_import_in(o, i) == BYI_NO_ID) {
+            byi_import_fail(o, BYOC_EPARSE,
+                            "input %u, %s of weights, is omitted, expected it",
+                            i, i % 2 ? "the zero point" : "the scale");
+            return;
+        }
+    o->in[1] = dequantize_weights(o, byi_import_in(o, 1), byi_import_in(o, 8),
+                                  byi_import_in(o, 9));
+    o->in[2] = dequantize_weights(o, byi_import_in(o, 2), byi_import_in(o, 10),
+                                  byi_import_in(o, 11));
+    o->n_in = MAX_INPUTS;
+    convert_recurrent(o);
+}
+
 /* --- linear attention ----------------------------------------------------- */
 
 /* Read input i in the type that the operator computes in; an omitted input
@@ -263,5 +307,6 @@ BYI_ONNX_ROWS(onnx_sequence, BYI_ONNX,
     {"LSTM", 1, 3, 8, convert_recurrent, BYI_OP_NN_LSTM},
     {"RNN", 1, 3, 6, convert_recurrent, BYI_OP_NN_RNN})
 BYI_ONNX_ROWS(microsoft_sequence, BYI_MICROSOFT,
+    {"DynamicQuantizeLSTM", 1, 3, 12, convert_quantized_lstm, BYI_OP_NN_LSTM},
     {"LinearAttention", 1, 3, 6, convert_linear_attention, BYI_OP_NONE})
 /* clang-format on */

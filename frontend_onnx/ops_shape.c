@@ -489,6 +489,35 @@ static void convert_pad(struct byi_import *o)
         emit_pad(o, cast_int64(o, byi_import_in(o, 1)), value);
 }
 
+/* com.microsoft's Pad: the pads may be a matrix of one row. */
+static void convert_pad_row(struct byi_import *o)
+{
+    const int64_t all = -1;
+
+    if (byi_import_rank(o, byi_import_in(o, 1)) > 1)
+        o->in[1] = byi_import_reshape(o, o->in[1],
+                                      byi_import_vector(o, 1, &all), false);
+    convert_pad(o);
+}
+
+/* com.microsoft's ExpandDims: a new axis at the index in input 1, a scalar. */
+static void convert_expand_dims(struct byi_import *o)
+{
+    const byi_id x = byi_import_in(o, 0);
+    const int64_t one = 1;
+
+    if (!byi_import_is_const(o, 1)) {
+        const byi_id scalar = cast_int64(o, byi_import_in(o, 1));
+        const byi_id axis =
+            byi_import_reshape(o, scalar, byi_import_vector(o, 1, &one), false);
+        o->out[0] = byi_import_call(o, BYI_OP_DYN_EXPAND_DIMS, x, axis);
+        return;
+    }
+    const int64_t axis = byi_import_axis(o, byi_import_const_int(o, 1, "axis"),
+                                         byi_import_rank(o, x) + 1);
+    o->out[0] = byi_import_expand(o, x, 1, &axis);
+}
+
 /* CenterCropPad crops or pads the axes to the sizes of input `shape`, equally
  * on both sides. An odd element is cropped or padded at the end. */
 static void convert_center(struct byi_import *o)
@@ -564,4 +593,8 @@ BYI_ONNX_ROWS(onnx_shape, BYI_ONNX,
     {"Transpose", 1, 1, 1, convert_transpose, BYI_OP_NONE},
     {"Unsqueeze", 1, 1, 1, convert_unsqueeze, BYI_OP_NONE},
     {"Unsqueeze", 13, 2, 2, convert_unsqueeze, BYI_OP_NONE})
+
+BYI_ONNX_ROWS(microsoft_shape, BYI_MICROSOFT,
+    {"ExpandDims", 1, 2, 2, convert_expand_dims, BYI_OP_NONE},
+    {"Pad", 1, 2, 3, convert_pad_row, BYI_OP_NONE})
 /* clang-format on */

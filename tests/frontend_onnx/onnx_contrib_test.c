@@ -334,6 +334,60 @@ static void gather_blocks_refused(void **state)
     }
 }
 
+/* Operators of com.microsoft that are older than ai.onnx's of the same name, or
+ * that ai.onnx lacks. */
+static void counterparts(void **state)
+{
+    const int64_t axis = 1;
+    struct build b = begin_contrib(17);
+    (void)state;
+
+    input(&b, "x", "2 3 4 4");
+    input(&b, "g", "2 5 5 2");
+    input(&b, "v", "6");
+    input(&b, "s", "1");
+    ints(&b, "axis", 1, &axis);
+    contrib(&b, "Trilu", "x", "a");
+    contrib(&b, "GridSample", "x g", "c");
+    contrib(&b, "ExpandDims", "x axis", "d");
+    contrib(&b, "Range", "s s", "e");
+    contrib(&b, "Unique", "v", "f h i");
+    contrib(&b, "Inverse", "x", "j");
+    output(&b, "a");
+    output(&b, "c");
+    output(&b, "d");
+    output(&b, "e");
+    output(&b, "i");
+    output(&b, "j");
+    EXPECT(&b, "trilu(%x", "image.grid_sample(%x, %g", "expand_dims(%x, ",
+           "arange(", "unique(%v", "inverse(%x)");
+}
+
+/* Conversions that need a size name it when it is symbolic. */
+static void symbolic_sizes(void **state)
+{
+    static const struct {
+        const char *in, *what;
+    } cases[] = {{"q - -", "found a packed query of symbolic size"},
+                 {"q q q", "found heads of symbolic size"}};
+    (void)state;
+
+    for (uint32_t i = 0; i < BYI_COUNT(cases); i++) {
+        struct build b = begin_contrib(17);
+        const char *in =
+            byi_arena_printf(b.arena, "%s - - n n t t", cases[i].in);
+        input(&b, "q", "1 1 N");
+        typed_input(&b, "n", ONNX__TENSOR_PROTO__DATA_TYPE__INT32, "1");
+        floats(&b, "t", 2, (const int64_t[]){5, 3});
+        Onnx__NodeProto *n = contrib(&b, "GroupQueryAttention", in, "y k v");
+        attr_int(&b, n, "num_heads", 2);
+        attr_int(&b, n, "kv_num_heads", 2);
+        attr_int(&b, n, "do_rotary", 1);
+        output(&b, "y");
+        refuse(&b, BYOC_EUNSUPPORTED, cases[i].what);
+    }
+}
+
 /* The operator is unknown if its domain is not among the model's opsets. */
 static void not_imported(void **state)
 {
@@ -361,6 +415,8 @@ int main(void)
         cmocka_unit_test(rotary_refused),
         cmocka_unit_test(rotary_symbolic),
         cmocka_unit_test(gather_blocks_refused),
+        cmocka_unit_test(counterparts),
+        cmocka_unit_test(symbolic_sizes),
         cmocka_unit_test(not_imported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

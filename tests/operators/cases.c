@@ -269,6 +269,14 @@ static void inverse(struct draw *d)
             byi_tensor_set(t, i, (double)draw_int(d, 8, 16));
 }
 
+/* Experimental operators of opset 1 with numbers alpha and beta. */
+static void scaled(struct draw *d)
+{
+    draw_same(d);
+    draw_attr_float(d, "alpha", (float)draw_int(d, -8, 8) / 4);
+    draw_attr_float(d, "beta", (float)draw_int(d, -8, 8) / 4);
+}
+
 /* RNN, GRU, LSTM: x, weights, recurrent weights, bias; forward, reverse or
  * both. */
 static void recurrent(struct draw *d)
@@ -687,6 +695,9 @@ static const struct op_case rows[] = {
     {"TopK", 11, "fhiu86", topk, ORDINARY, 2, 0, NULL, false},
     {"Where", 16, "fhiu86bs", where, EXTREME, 1, 0, NULL, false},
     {"Inverse", 1, "fh", inverse, ORDINARY, 1, 1e-4, "com.microsoft", false},
+    {"MatMulInteger16", 1, "6", matmul, EXTREME, 1, 0, "com.microsoft", false},
+    {"ParametricSoftplus", 7, "f", scaled, EXTREME, 1, 1e-5, NULL, false},
+    {"ScaledTanh", 7, "f", scaled, EXTREME, 1, 1e-5, NULL, false},
     {"Xor", 7, "b", broadcast, ORDINARY, 1, 0, NULL, false},
 };
 /* clang-format on */

@@ -240,6 +240,25 @@ static void gather_blocks(struct draw *d)
     draw_attr_int(d, "quantize_axis", draw_chance(d, 50) ? 1 : -1);
 }
 
+/* x, two codes in each byte, the largest number of each block. */
+static void matmul_bnb(struct draw *d)
+{
+    const int64_t k = draw_int(d, 1, 80), n = draw_int(d, 1, 12);
+    const int64_t block = 16 << draw_int(d, 0, 2), bytes = (k * n + 1) / 2;
+    const int64_t blocks = (k * n + block - 1) / block;
+    struct byi_tensor *t;
+
+    draw_operand(d, d->dtype, 2, (int64_t[]){draw_int(d, 1, 5), k}, ORDINARY);
+    t = draw_operand(d, BYOC_U8, 1, &bytes, ORDINARY);
+    for (int64_t i = 0; i < bytes; i++)
+        byi_tensor_set(t, i, (double)draw_int(d, 0, 255));
+    draw_operand(d, d->dtype, 1, &blocks, UNIT);
+    draw_attr_int(d, "K", k);
+    draw_attr_int(d, "N", n);
+    draw_attr_int(d, "block_size", block);
+    draw_attr_int(d, "quant_type", draw_int(d, 0, 1));
+}
+
 /* x, codes, scales; maybe zero points, groups, a bias */
 static void matmul_n_bits(struct draw *d)
 {
@@ -710,6 +729,7 @@ static const struct op_case rows[] = {
     {"GatherBlockQuantized", 1, "fh", gather_blocks, ORDINARY, 1, 1e-6, MS, false},
     {"GroupQueryAttention", 1, "h", group_query, UNIT, 3, 1e-4, MS, false},
     {"MatMulIntegerToFloat", 1, "8", integers_to_float, EXTREME, 1, 1e-4, MS, false},
+    {"MatMulBnb4", 1, "f", matmul_bnb, ORDINARY, 1, 1e-4, MS, false},
     {"MatMulNBits", 1, "fh", matmul_n_bits, ORDINARY, 1, 3e-4, MS, false},
     {"MultiHeadAttention", 1, "f", multi_head, ORDINARY, 1, 1e-4, MS, false},
     {"MultiHeadAttention", 1, "h", multi_head, UNIT, 1, 1e-4, MS, false},

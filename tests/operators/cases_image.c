@@ -447,6 +447,7 @@ static const struct op_case rows[] = {
     {"AffineGrid", 20, "f", affine_grid, ORDINARY, 1, 1e-5, NULL, false},
     {"GridSample", 20, "fh", grid_sample, ORDINARY, 1, 1e-4, NULL, false},
     {"GridSample", 16, "fh", grid_sample, ORDINARY, 1, 1e-4, NULL, false},
+    {"GridSample", 1, "F", grid_sample, ORDINARY, 1, 1e-4, "com.microsoft", false},
     {"RoiAlign", 16, "fh", roi_align, ORDINARY, 1, 1e-4, NULL, false},
     {"MaxRoiPool", 1, "fh", roi_pool, ORDINARY, 1, 0, NULL, false},
     {"NonMaxSuppression", 11, "-", nms, ORDINARY, 1, 0, NULL, false},

@@ -129,6 +129,86 @@ static void loss(struct draw *d)
 
 /* --- others --------------------------------------------------------------- */
 
+/* --- com.microsoft: 8-bit weights ----------------------------------------- */
+
+/* Ids 0 to 3, and a table of four rows, or one row, with its scale and zero
+ * point later. */
+static void embed(struct draw *d)
+{
+    const int64_t ids[] = {draw_int(d, 1, 3), draw_int(d, 1, 4)};
+    const int64_t table[] = {4, draw_int(d, 1, 9)};
+
+    for (int i = 0; i < 2; i++) {
+        struct byi_tensor *t = draw_operand(d, BYOC_I32, 2, ids, ORDINARY);
+        for (int64_t k = 0; k < ids[0] * ids[1]; k++)
+            byi_tensor_set(t, k, (double)draw_int(d, 0, 3));
+    }
+    for (int i = 0; i < 3; i++)
+        draw_operand(d, d->dtype, 2, table, POSITIVE);
+    for (int i = 0; i < 2; i++)
+        draw_operand(d, d->dtype, 1, &table[1], POSITIVE);
+    draw_nothing(d);
+    for (int i = 0; i < 5; i++)
+        draw_scale(d, (float)draw_int(d, 1, 8) / 16);
+    for (int i = 0; i < 5; i++)
+        draw_zero_point(d);
+    draw_attr_float(d, "epsilon", 0.01f);
+}
+
+/* x, weights and recurrent weights of 8 bits, bias, their scales and zero
+ * points. */
+static void quantized_lstm(struct draw *d)
+{
+    const int64_t n = draw_int(d, 1, 2), h = draw_int(d, 1, 6);
+    const int64_t x[] = {draw_int(d, 1, 4), draw_int(d, 1, 3),
+                         draw_int(d, 1, 6)};
+    const int64_t sizes[] = {x[2], h}, range[] = {n, 4 * h};
+    const bool per_column = draw_chance(d, 50);
+
+    draw_operand(d, BYOC_F32, 3, x, ORDINARY);
+    for (int i = 0; i < 2; i++)
+        draw_operand(d, d->dtype, 3, (int64_t[]){n, sizes[i], 4 * h}, ORDINARY);
+    draw_operand(d, BYOC_F32, 2, (int64_t[]){n, 8 * h}, UNIT);
+    for (int i = 0; i < 4; i++)
+        draw_nothing(d);
+    for (int i = 0; i < 2; i++) {
+        struct byi_tensor *t =
+            draw_operand(d, BYOC_F32, per_column ? 2 : 1, range, UNIT);
+        for (int64_t k = 0; k < byi_elements(t->rank, t->dims); k++)
+            byi_tensor_set(t, k, (double)draw_int(d, 1, 8) / 64);
+        draw_operand(d, d->dtype, per_column ? 2 : 1, range, ORDINARY);
+    }
+    draw_attr_int(d, "hidden_size", h);
+    draw_attr_string(d, "direction", n == 2 ? "bidirectional" : "forward");
+}
+
+static void channels_last_conv(struct draw *d)
+{
+    const int64_t c = draw_int(d, 1, 5), n = draw_int(d, 1, 9);
+    const int64_t x[] = {1, draw_int(d, 3, 8), draw_int(d, 3, 8), c};
+    const int64_t w[] = {n, c, draw_int(d, 1, 3), draw_int(d, 1, 3)};
+
+    draw_operand(d, d->dtype, 4, x, EXTREME);
+    draw_scale(d, 0.02f);
+    draw_zero_point(d);
+    draw_operand(d, d->dtype, 4, w, EXTREME);
+    draw_scale(d, 0.03f);
+    draw_zero_point(d);
+    draw_scale(d, 0.25f);
+    draw_zero_point(d);
+    draw_attr_int(d, "channels_last", 1);
+}
+
+/* com.microsoft's Unique: a vector. */
+static void unique_flat(struct draw *d)
+{
+    const int64_t n = draw_int(d, 1, 30);
+    struct byi_tensor *t = draw_operand(d, d->dtype, 1, &n, ORDINARY);
+
+    for (int64_t i = 0; i < n; i++)
+        byi_tensor_set(t, i, (double)draw_int(d, -3, 6));
+}
+
 static void unique(struct draw *d)
 {
     int64_t dims[BYI_MAX_RANK];
@@ -343,6 +423,10 @@ static const struct op_case rows[] = {
     {"TfIdfVectorizer", 9, "is", tf_idf, ORDINARY, 1, 0, NULL, false},
     {"NegativeLogLikelihoodLoss", 13, "fh", loss, ORDINARY, 1, 1e-4, NULL, false},
     {"SoftmaxCrossEntropyLoss", 13, "fh", loss, ORDINARY, 2, 1e-4, NULL, false},
+    {"DynamicQuantizeLSTM", 1, "8", quantized_lstm, ORDINARY, 3, 0.05, "com.microsoft", true},
+    {"QEmbedLayerNormalization", 1, "8", embed, ORDINARY, 1, 1e-4, "com.microsoft", false},
+    {"QLinearConv", 1, "8", channels_last_conv, EXTREME, 1, 1, "com.microsoft", false},
+    {"Unique", 1, "f", unique_flat, ORDINARY, 3, 0, "com.microsoft", false},
     {"Unique", 11, "fhiu86bs", unique, ORDINARY, 4, 0, NULL, false},
     {"ConstantOfShape", 9, "fhiu86b", constant_of_shape, ORDINARY, 1, 0, NULL, false},
     {"CastLike", 15, "fhiu86b", cast_like, ORDINARY, 1, 0, NULL, false},

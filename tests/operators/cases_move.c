@@ -241,6 +241,16 @@ static void axes_operand(struct draw *d)
     draw_ints(d, BYOC_I64, n, axes, draw_chance(d, 60));
 }
 
+static void expand_dims(struct draw *d)
+{
+    int64_t dims[BYI_MAX_RANK];
+    const uint32_t rank = draw_shape(d, 0, 4, dims);
+    const int64_t axis = draw_axis(d, rank + 1);
+
+    draw_operand(d, d->dtype, rank, dims, op_now->flavour);
+    draw_ints(d, BYOC_I32, -1, &axis, draw_chance(d, 60));
+}
+
 static void flatten(struct draw *d)
 {
     int64_t dims[BYI_MAX_RANK];
@@ -318,7 +328,8 @@ static void range(struct draw *d)
 
     draw_ints(d, d->dtype, -1, &start, draw_chance(d, 50));
     draw_ints(d, d->dtype, -1, &end, draw_chance(d, 50));
-    draw_ints(d, d->dtype, -1, &step, draw_chance(d, 50));
+    if (!op_now->domain || draw_chance(d, 70))
+        draw_ints(d, d->dtype, -1, &step, draw_chance(d, 50));
 }
 
 static void eye_like(struct draw *d)
@@ -583,6 +594,11 @@ static const struct op_case rows[] = {
     {"Tile", 13, "fhiu86bs", tile, EXTREME, 1, 0, NULL, false},
     {"Transpose", 13, "fhiu86bs", transpose, EXTREME, 1, 0, NULL, false},
     {"Trilu", 14, "fhiu86bs", trilu, EXTREME, 1, 0, NULL, false},
+    {"ExpandDims", 1, "fhiu86bs", expand_dims, EXTREME, 1, 0, MS, false},
+    {"GatherND", 1, "fhiu86bs", gather_nd, ORDINARY, 1, 0, MS, false},
+    {"Pad", 1, "fh", pad, ORDINARY, 1, 0, MS, false},
+    {"Range", 1, "fi6", range, ORDINARY, 1, 1e-6, MS, false},
+    {"Trilu", 1, "fhiu86b", trilu, EXTREME, 1, 0, MS, false},
     {"QLinearAdd", 1, "8", qlinear_binary, EXTREME, 1, 1, MS, false},
     {"QLinearMul", 1, "8", qlinear_binary, EXTREME, 1, 1, MS, false},
     {"QLinearSigmoid", 1, "8", qlinear_unary, EXTREME, 1, 1, MS, false},

@@ -10,7 +10,7 @@
 #include "core/ir/ir.h"
 #include "frontend_onnx/onnx.h"
 
-enum { MAX_OPERANDS = 16, MAX_RESULTS = 16 };
+enum { MAX_OPERANDS = 20, MAX_RESULTS = 16 };
 
 /* The distribution of an operand's elements. */
 enum flavour {
