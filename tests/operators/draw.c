@@ -183,7 +183,7 @@ static void add_input(struct draw *d, const char *name,
     Onnx__ValueInfoProto *v = byi_arena_copy(d->arena, &info, sizeof info);
 
     v->name = byi_arena_str(d->arena, name);
-    v->type = type_of(d, t, true);
+    v->type = type_of(d, t, !d->open);
     d->graph->input = list_add(d, d->graph->input, &d->graph->n_input, v);
 }
 
@@ -247,7 +247,7 @@ static struct byi_tensor *add_operand(struct draw *d,
     const char *name = byi_arena_printf(d->arena, "x%u", d->n);
     const struct byi_tensor wide = widened(d, operand), *t = &wide;
 
-    constant = constant || (d->weights && d->n > 0);
+    constant = constant || d->all_constant || (d->weights && d->n > 0);
     d->node->input = list_add(d, d->node->input, &d->node->n_input, name);
     if (constant)
         add_weight(d, name, t);
@@ -428,7 +428,7 @@ static char **names(struct draw *d, const char *text, size_t *n)
     return list;
 }
 
-static Onnx__NodeProto *new_node(struct draw *d, const char *op)
+Onnx__NodeProto *draw_new_node(struct draw *d, const char *op)
 {
     static const Onnx__NodeProto proto = ONNX__NODE_PROTO__INIT;
     Onnx__NodeProto *node = byi_arena_copy(d->arena, &proto, sizeof proto);
@@ -441,7 +441,7 @@ static Onnx__NodeProto *new_node(struct draw *d, const char *op)
 void draw_node(struct draw *d, Onnx__GraphProto *graph, const char *op,
                const char *in, const char *out)
 {
-    d->at = new_node(d, op);
+    d->at = draw_new_node(d, op);
     d->at->input = names(d, in, &d->at->n_input);
     d->at->output = names(d, out, &d->at->n_output);
     graph->node = list_add(d, graph->node, &graph->n_node, d->at);
@@ -472,6 +472,7 @@ void draw_body_type(struct draw *d, Onnx__GraphProto *graph, uint32_t input,
     v->type = type_of(d, &wide, false);
 }
 
+/* Returns a list of values without types; blanks separate their names. */
 static void *untyped(struct draw *d, const char *text, size_t *n)
 {
     static const Onnx__ValueInfoProto proto = ONNX__VALUE_INFO_PROTO__INIT;
@@ -502,7 +503,13 @@ Onnx__GraphProto *draw_body(struct draw *d, const char *name, const char *in,
     return g;
 }
 
-static void add_opset(struct draw *d, const char *domain, int64_t version)
+void draw_body_results(struct draw *d, Onnx__GraphProto *body, const char *out)
+{
+    body->n_output = 0;
+    body->output = untyped(d, out, &body->n_output);
+}
+
+void draw_opset(struct draw *d, const char *domain, int64_t version)
 {
     static const Onnx__OperatorSetIdProto id =
         ONNX__OPERATOR_SET_ID_PROTO__INIT;
@@ -530,15 +537,15 @@ void draw_begin(struct draw *d, uint64_t seed, const char *op, int64_t opset,
                        .weights = plugin_now && seed % 2 == 0};
     d->model = byi_arena_copy(d->arena, &model, sizeof model);
     d->graph = byi_arena_copy(d->arena, &graph, sizeof graph);
-    d->at = d->node = new_node(d, op);
+    d->at = d->node = draw_new_node(d, op);
     d->model->has_ir_version = 1;
     d->model->ir_version = 8;
     d->model->graph = d->graph;
     d->graph->name = byi_arena_str(d->arena, "fuzz");
     d->node->domain = byi_arena_str(d->arena, domain ? domain : "");
-    add_opset(d, "", domain ? 17 : opset);
+    draw_opset(d, "", domain ? 17 : opset);
     if (domain)
-        add_opset(d, domain, opset);
+        draw_opset(d, domain, opset);
     for (uint32_t i = 0; i < results; i++) {
         char *name = byi_arena_printf(d->arena, "y%u", i);
         Onnx__ValueInfoProto *v = byi_arena_copy(d->arena, &info, sizeof info);

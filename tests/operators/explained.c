@@ -308,6 +308,18 @@ static bool large_halves(const struct draw *d)
            n * by * largest(q) * largest(&d->in[1]) >= 8;
 }
 
+static bool is_before_12(const struct draw *d)
+{
+    return d->model->opset_import[0]->version < 12;
+}
+
+/* Whether the node copies strings in each iteration of a Loop. */
+static bool repeats_strings(const struct draw *d)
+{
+    return d->dtype == BYOC_STRING &&
+           strcmp(d->graph->node[0]->op_type, "Loop") == 0;
+}
+
 static const struct {
     const char *op;
     bool (*when)(const struct draw *d);
@@ -315,9 +327,13 @@ static const struct {
 } rows[] = {
     {"Attention", large_halves, "it rounds scores to float16"},
     {"BlackmanWindow", one_number, "it divides 0 by 0"},
+    {"Dropout", is_before_12, "before opset 12, its mask is all zeros"},
     {"Gather", runs_of_strings, "it gives the first string of each slice only"},
     {"HammingWindow", one_number, "it divides 0 by 0"},
     {"HannWindow", one_number, "it divides 0 by 0"},
+    {"Identity", repeats_strings,
+     "in a Loop, it moves strings of the enclosing graph in the first "
+     "iteration"},
     {"Loop", no_iterations,
      "without iterations, it gives rows with sizes of 0"},
     {"MeanVarianceNormalization", no_variance,

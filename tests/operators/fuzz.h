@@ -32,8 +32,11 @@ struct draw {
     bool placed; /* the node is in the graph; otherwise it is added last */
     enum byoc_dtype dtype; /* the main one, of the case */
     bool wide; /* float32 operands instead of 16-bit floats, as a reference */
-    bool weights; /* all operands but the first are initializers: backends
-                     take a convolution only with constant weights */
+    bool weights;      /* all operands but the first are initializers: backends
+                          take a convolution only with constant weights */
+    bool all_constant; /* all operands are initializers */
+    bool open;         /* the sizes of the inputs are known only at run time */
+    bool compiled;     /* run the compiled model, not node by node */
     uint32_t n;
     struct byi_tensor in[MAX_OPERANDS];
     bool constant[MAX_OPERANDS]; /* an initializer, since ONNX requires a
@@ -101,6 +104,12 @@ void draw_wiring(struct draw *d, const char *in, const char *out);
  * node. */
 Onnx__GraphProto *draw_body(struct draw *d, const char *name, const char *in,
                             const char *out);
+/* Set the outputs of a body; blanks separate the names. */
+void draw_body_results(struct draw *d, Onnx__GraphProto *body, const char *out);
+/* Returns a node that is in no graph yet. */
+Onnx__NodeProto *draw_new_node(struct draw *d, const char *op);
+/* Import a version of a domain. */
+void draw_opset(struct draw *d, const char *domain, int64_t version);
 /* Set the type of a body's input. */
 void draw_body_type(struct draw *d, Onnx__GraphProto *graph, uint32_t input,
                     enum byoc_dtype dtype, uint32_t rank);
@@ -111,6 +120,17 @@ void draw_begin(struct draw *d, uint64_t seed, const char *op, int64_t opset,
                 uint32_t results);
 uint8_t *draw_pack(struct draw *d, size_t *n);
 void draw_end(struct draw *d);
+
+/* --- wrap.c: the forms of a case, which depend on its seed ---------------- */
+
+/* Returns an opset for the current case: at times another one than the table's
+ * at which the importer has the same row. */
+int64_t wrap_opset(uint64_t seed);
+/* Choose how to declare operands; call before they are drawn. */
+void wrap_operands(struct draw *d, uint64_t seed);
+/* Put the node, once its operands are drawn, into a branch, a loop or a
+ * function, or leave it in the graph. */
+void wrap_node(struct draw *d, uint64_t seed);
 
 /* --- cases*.c */
 /* An operator, and how to draw a call of it. */
