@@ -15,6 +15,13 @@ BYI_CREATOR(eltwise)
                         "found an elementwise function that oneDNN %s lacks, "
                         "expected one that it has",
                         byi_dnnl_version());
+    const struct byi_post first = {.kind = BYI_POST_ELT,
+                                   .alg = (int)p->alg,
+                                   .alpha = p->alpha,
+                                   .beta = p->beta};
+    struct byi_dn_fast fast;
+    if (byi_dn_fast_elementwise(&first, &p->src, posts, &p->src, &fast))
+        return byi_prim_wrap_fast(&fast, prim, err);
     const struct byi_desc *const descs[] = {&p->src};
     struct byi_pieces s;
     BYI_TRY(byi_pieces_make(&s, 1, descs, posts, BYI_UNITS_PLAIN, err));
@@ -25,6 +32,11 @@ BYI_CREATOR(eltwise)
 
 BYI_CREATOR(binary)
 {
+    const struct byi_post first = {
+        .kind = BYI_POST_BIN, .alg = (int)p->alg, .desc = p->src1};
+    struct byi_dn_fast fast;
+    if (byi_dn_fast_elementwise(&first, &p->src, posts, &p->dst, &fast))
+        return byi_prim_wrap_fast(&fast, prim, err);
     BYI_TRY(
         byi_fault_status(byi_fault_binary(byi_dnnl_major(), p, posts), err));
     const dnnl_alg_kind_t kind = byi_bin_translate(p->alg);

@@ -121,9 +121,7 @@ enum byi_f32_binary byi_dn_fast_binary(const struct byi_post *post)
     return binaries[post->alg];
 }
 
-/* Set the epilogue of fast->conv from the post-ops; false if the kernels lack
- * one of them. */
-static bool read_posts(const struct byi_posts *posts,
+bool byi_dn_fast_posts(const struct byi_posts *posts,
                        const struct byi_desc *dst, struct byi_dn_fast *fast)
 {
     const struct byi_f32_kernels *kernels = byi_f32_kernels();
@@ -447,7 +445,7 @@ static bool plan_conv(const struct byi_posts *posts, const struct byi_desc *dst,
                       bool exact, bool banded, struct byi_dn_fast *fast)
 {
     if (byi_elements(dst->rank, dst->dims) <= 0 ||
-        !read_posts(posts, dst, fast))
+        !byi_dn_fast_posts(posts, dst, fast))
         return false;
     fast->threads = omp_get_max_threads();
     byi_f32_conv_plan(&fast->conv, exact);

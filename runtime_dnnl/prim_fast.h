@@ -43,7 +43,9 @@ struct byi_dn_fast {
         struct byi_f32_recurrent recurrent;
         struct {
             struct byi_f32_conv conv;
-            bool sums; /* the first post-op adds to dst */
+            /* the first post-op adds to dst; not for elementwise operators,
+             * which are the epilogue of (images, outputs) elements */
+            bool sums;
             uint32_t n_gathered;
             int64_t source_channels[BYI_MAX_GATHERED];
         };
@@ -96,6 +98,11 @@ void *byi_dn_fast_find(uint32_t n, const struct byi_dn_fast_slot *slots,
 /* The kernels' function of a binary post-op. */
 enum byi_f32_binary byi_dn_fast_binary(const struct byi_post *post);
 
+/* Set the epilogue of fast->conv from the post-ops; false if the kernels lack
+ * one of them. `dst` is channels-last, and describes the result. */
+bool byi_dn_fast_posts(const struct byi_posts *posts,
+                       const struct byi_desc *dst, struct byi_dn_fast *fast);
+
 /* Whether the tensor is dense and its channel, axis 1, is last in memory. */
 bool byi_dn_is_dense_last(const struct byi_desc *desc, enum byoc_dtype dtype);
 
@@ -109,6 +116,13 @@ bool byi_dn_fast_matmul(const struct byi_dnnl_matmul *p,
  * post-ops. */
 bool byi_dn_fast_reduce(const struct byi_dnnl_reduce *p,
                         struct byi_dn_fast *fast);
+/* prim_narrow.c. The operator `first`, an ELT or BIN, on float16 or bfloat16
+ * data, then the post-ops. */
+bool byi_dn_fast_elementwise(const struct byi_post *first,
+                             const struct byi_desc *src,
+                             const struct byi_posts *posts,
+                             const struct byi_desc *dst,
+                             struct byi_dn_fast *fast);
 /* prim_fast.c. A recurrent layer: an LSTM, or a GRU with linear-before-reset.
  */
 bool byi_dn_fast_rnn(const struct byi_dnnl_rnn *p, struct byi_dn_fast *fast);

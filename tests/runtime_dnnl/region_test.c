@@ -758,6 +758,39 @@ static void test_sums(void **state)
     }
 }
 
+static void check_halves(enum byoc_dtype dtype, int rows, int columns,
+                         double most)
+{
+    struct region g;
+    struct region_report r;
+    region_open(&g);
+    uint32_t x = region_typed_input(&g, dtype, rows, columns, -1);
+    uint32_t row = region_typed_input(&g, dtype, 1, columns, -1);
+    uint32_t column = region_typed_input(&g, dtype, rows, 1, -1);
+    uint32_t whole = region_typed_input(&g, dtype, rows, columns, -1);
+    region_kernel(&g, "add", "{}", IDS(x, row));
+    region_post(&g, "tanh", "{}", NONE, false);
+    region_post(&g, "multiply", "{}", column, false);
+    region_post(&g, "subtract", "{}", whole, false);
+    expect(&g, region_end(&g), most, &r);
+    if (!strstr(r.trace, ":elementwise:"))
+        fail_msg("%s %d x %d: found\n%s", byoc_dtype_name(dtype), rows, columns,
+                 r.trace);
+    region_close(&g);
+}
+
+/* Elementwise operators of 16 bits run in blocks on byoc's kernels: of several
+ * rows, of a part of a row, and of one column. */
+static void test_elementwise_halves(void **state)
+{
+    static const int sizes[][2] = {{300, 40}, {3, 5000}, {2500, 1}, {7, 13}};
+    (void)state;
+    for (size_t i = 0; i < BYI_COUNT(sizes); i++) {
+        check_halves(BYOC_F16, sizes[i][0], sizes[i][1], 0x1p-9);
+        check_halves(BYOC_BF16, sizes[i][0], sizes[i][1], 0x1p-6);
+    }
+}
+
 /* Steps of a few elements run on the calling thread alone. */
 static void test_small_steps(void **state)
 {
@@ -1097,6 +1130,7 @@ int main(void)
         cmocka_unit_test(test_binary_permuted),
         cmocka_unit_test(test_product_mask),
         cmocka_unit_test(test_sums),
+        cmocka_unit_test(test_elementwise_halves),
         cmocka_unit_test(test_small_steps),
         cmocka_unit_test(test_borders),
         cmocka_unit_test(test_dilated_pools),
