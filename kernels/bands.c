@@ -139,7 +139,9 @@ bool byi_f32_bands_plan(struct byi_f32_bands *bands)
     if (!depthwise)
         return false;
     bands->band_lines = last->out[1];
-    if (last->images * bytes_between(bands) <= last->cache ||
+    const int64_t result =
+        last->out[1] * line_of_y(last) * (int64_t)sizeof(float);
+    if (last->images * (bytes_between(bands) + result) <= last->cache ||
         weights > last->cache / 4)
         return false;
     while (bands->band_lines > 1 && bytes_between(bands) > last->cache / 4)

@@ -32,9 +32,9 @@ struct byi_f32_bands {
 /* Choose the number of lines of a band. Returns false if the convolutions
  * cannot be computed in bands: only direct and depthwise ones can, and as the
  * first one a planar one. One of them must be depthwise. Also returns false if
- * separate runs are as fast. They are as fast if all intermediate results fit a
- * core's second-level cache. They are also as fast if the weights, or the
- * intermediate lines of a band of two lines, fill more than a quarter of it. */
+ * separate runs are as fast. They are as fast if all results fit a core's
+ * second-level cache. They are also as fast if the weights, or the intermediate
+ * lines of a band of two lines, fill more than a quarter of it. */
 bool byi_f32_bands_plan(struct byi_f32_bands *bands);
 /* Bytes of scratch for a run with at most `threads` threads. */
 uint64_t byi_f32_bands_scratch(const struct byi_f32_bands *bands, int threads);

@@ -307,10 +307,12 @@ static void check_refusals(void)
     other = first;
     other.algorithm = BYI_F32_PLANAR;
     assert_false(is_planned(&middle, &other, NULL));
-    /* a few of its lines fill the cache, or all of them fit */
+    /* a few of its lines fill the cache, or both results fit: 400 KiB each */
     middle.cache = 8 << 10;
     assert_false(is_planned(&first, &middle, NULL));
-    middle.cache = 8 << 20;
+    middle.cache = 600 << 10;
+    assert_true(is_planned(&first, &middle, NULL));
+    middle.cache = 800 << 10;
     assert_false(is_planned(&first, &middle, NULL));
     middle.cache = 256 << 10;
     /* Winograd's algorithm, float16, three axes */
