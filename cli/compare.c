@@ -467,6 +467,25 @@ static int judge_steps(const struct step_table *steps, int code)
     return BYI_EXIT_VERDICT;
 }
 
+/* Say so if no region runs on a backend: native kernels then agree with
+ * themselves, which tells nothing about the backend. */
+static void note_no_region(const struct byoc_model *model)
+{
+    const char *name, *fault = NULL;
+    for (uint32_t i = 0; (name = byoc_internal_region_name(model, i)); i++) {
+        const char *why = byoc_internal_region_fault(model, i);
+        if (!why)
+            return;
+        fault = fault ? fault : why;
+    }
+    fprintf(stderr,
+            "byoc compare: no region runs on a backend, so native kernels are "
+            "compared with themselves; %s%s\n",
+            fault ? "the first region's fault: "
+                  : "`byoc check` has the reasons",
+            fault ? fault : "");
+}
+
 static enum byoc_status compare(const char *path,
                                 const struct byi_model_options *o,
                                 const struct compare *c, int *code,
@@ -502,6 +521,8 @@ static enum byoc_status compare(const char *path,
             .path = path, .options = o, .in = &in, .arena = c->arena};
         print_tolerance(&expected, found ? c->feed.data : "the native kernels",
                         &tolerance);
+        if (!found && !o->native)
+            note_no_region(open.model);
         status = compare_all(open.model, &out, &expected, &tolerance, &probe,
                              code, err);
     }

@@ -7,16 +7,38 @@
 
 #include <malloc.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define ADDRESS(name) &byi_command_##name,
 static const struct byi_command *const commands[] = {BYI_COMMANDS(ADDRESS)
                                                          NULL};
 
+/* The command that runs, and its process; its children may exit. */
+static const char *running;
+static pid_t running_in;
+
+/* A plug-in that calls exit() would end byoc without a word, even with code 0.
+ */
+static void report_exit(void)
+{
+    if (!running || running_in != getpid())
+        return;
+    byi_progress_end();
+    fprintf(stderr,
+            "byoc %s: a library called exit() before the command ended, "
+            "expected none to; `byoc backends` checks plug-ins\n",
+            running);
+    fflush(NULL);
+    _exit(BYI_EXIT_BACKEND);
+}
+
 static int run_command(const struct byi_command *command, int argc, char **argv)
 {
     struct byi_guard guard;
     if (byi_guard_enter(&guard)) {
+        running = NULL;
         byi_progress_end();
         fprintf(stderr,
                 "byoc %s: out of memory: %zu bytes could not be allocated\n",
@@ -24,7 +46,10 @@ static int run_command(const struct byi_command *command, int argc, char **argv)
         return BYI_EXIT_USAGE;
     }
     byi_progress_begin(command->name);
+    running = command->name;
+    running_in = getpid();
     const int code = command->run(argc, argv);
+    running = NULL;
     byi_progress_end();
     byi_guard_leave(&guard);
     return code;
@@ -59,5 +84,6 @@ int main(int argc, char **argv)
     byi_commands = commands;
     byi_terminal_open();
     byi_interrupt_watch();
+    atexit(report_exit);
     return byi_terminal_close(run(argc, argv));
 }

@@ -67,6 +67,18 @@ crashes sigmoid 'exited with code 3 in load or unload()'
 crashes abs 'crashed with signal 6 (Aborted) in load or unload()'
 crashes cos 'crashed with signal 25 (File size limit exceeded) after load or unload()'
 
+# without isolation a plug-in that calls exit() ends byoc, which says so, and a model
+# that no backend runs is not compared with itself in silence
+"$byoc" compile "$dir/sigmoid.ir" -o "$dir/exits.so" --backend crashes \
+    --plugin "only:$plugins/crashes.so" >"$dir/out" 2>"$dir/err"
+expect_code exit $? 3
+expect exit "$dir/err" "byoc compile: a library called exit() before the command ended"
+"$byoc" compare "$dir/sigmoid.ir" --backend ref \
+    --exclude add --exclude subtract --exclude sigmoid \
+    --plugin "only:$plugins/libbyoc_backend_ref.so" >"$dir/out" 2>"$dir/err"
+expect_code compare $? 0
+expect compare "$dir/err" "byoc compare: no region runs on a backend"
+
 # alike MODEL BACKENDS: if no plug-in crashes, the bytes are the same with and
 # without --isolate
 alike() {

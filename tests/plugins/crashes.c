@@ -64,7 +64,7 @@ static struct byoc_fail *load(const struct byoc_host *host,
                               const struct byoc_region *region, void **compiled)
 {
     if (has(region, "\"sigmoid\""))
-        _exit(3);
+        exit(3);
     if (has(region, "\"cos\"")) /* a signal ends a process that writes more */
         setrlimit(RLIMIT_FSIZE, &(const struct rlimit){64, 64});
     *compiled = has(region, "\"abs\"") ? host->acquire(host->ctx, 1) : NULL;
