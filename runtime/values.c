@@ -128,6 +128,10 @@ enum byoc_status byi_check_view(const DLTensor *view, const char *what,
     if (view->dtype.code != expected.code ||
         view->dtype.bits != expected.bits || view->dtype.lanes != 1)
         return fail_dtype(view, what, io, err);
+    if (view->ndim > 0 && !view->shape)
+        return byi_fail(err, BYOC_EINVAL,
+                        "%s \"%s\": shape is NULL, expected %d sizes", what,
+                        io->name, (int)view->ndim);
     bool any_shape = io->rank == UINT32_MAX && view->ndim <= BYI_MAX_RANK;
     bool fits =
         view->ndim >= 0 && (any_shape || (uint32_t)view->ndim == io->rank);

@@ -748,6 +748,8 @@ static void test_wrong_views(void **unused)
               "found strides (1, 2), which are not dense");
     RESET(), in[0].data = NULL;
     run_fails(s, in, 3, out, 2, BYOC_EINVAL, "data is NULL");
+    RESET(), in[0].shape = NULL;
+    run_fails(s, in, 3, out, 2, BYOC_EINVAL, "shape is NULL, expected 2 sizes");
     RESET(), in[0].byte_offset = 2;
     run_fails(s, in, 3, out, 2, BYOC_EINVAL, "found data that is not aligned");
     RESET(), in[0].device.device_type = kDLCUDA;
