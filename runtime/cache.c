@@ -710,5 +710,5 @@ enum byoc_status byoc_model_warm(const struct byoc_model *model,
         status = byi_workers_check_fork(err);
     byi_workers_leave(&turn);
     free(sizes);
-    return status;
+    return byi_memory_explain(model->memory, status, err);
 }

@@ -377,6 +377,11 @@ void byi_memory_free(struct byi_memory **memory);
 /* Allocate memory aligned to BYI_ALIGN; NULL if that fails or exceeds the
  * limit. `memory` NULL: no limit and no allocator. Threads: safe. */
 void *byi_memory_allocate(struct byi_memory *memory, uint64_t bytes);
+/* Return `status`; if it is BYOC_ENOMEM and there is a limit, add the limit to
+ * the message, since the caller may have set it too low. */
+enum byoc_status byi_memory_explain(const struct byi_memory *memory,
+                                    enum byoc_status status,
+                                    struct byoc_error *err);
 /* Free memory from byi_memory_allocate, with the same `memory`; returns the
  * size that was requested. `at` may be NULL. */
 uint64_t byi_memory_release(struct byi_memory *memory, void *at);

@@ -16,6 +16,7 @@
  */
 #include "plan.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -153,4 +154,17 @@ uint64_t byoc_model_memory(const struct byoc_model *model, uint64_t *peak)
     if (peak)
         *peak = atomic_load(&m->peak);
     return atomic_load(&m->allocated);
+}
+
+enum byoc_status byi_memory_explain(const struct byi_memory *m,
+                                    enum byoc_status status,
+                                    struct byoc_error *err)
+{
+    if (status == BYOC_ENOMEM && err && m->limit != UINT64_MAX) {
+        const size_t n = strlen(err->text);
+        snprintf(err->text + n, sizeof err->text - n,
+                 "; memory_bytes limits the model to %llu bytes",
+                 (unsigned long long)m->limit);
+    }
+    return status;
 }

@@ -506,7 +506,7 @@ static enum byoc_status run_main(struct byoc_state *state,
             &(struct byoc_event){.kind = "run",
                                  .name = state->model->plan->funcs[0].name,
                                  .begin_ns = begin});
-    return status;
+    return byi_memory_explain(state->model->memory, status, err);
 }
 
 static enum byoc_status check_counts_and_run(struct byoc_state *state,

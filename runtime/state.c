@@ -84,7 +84,8 @@ enum byoc_status byoc_state_new(const struct byoc_model *model,
     if (!s)
         return byi_fail_memory(err, sizeof *s, "a state");
     s->model = model;
-    enum byoc_status status = init_state(s, err);
+    const enum byoc_status status =
+        byi_memory_explain(model->memory, init_state(s, err), err);
     if (status != BYOC_OK) {
         byoc_state_free(&s);
         return status;

@@ -591,6 +591,8 @@ static void test_too_little_memory(void **state)
     assert_int_equal(byoc_compiled_load(t.compiled, &load, &model, &err),
                      BYOC_OK);
     assert_int_equal(byoc_state_new(model, &s, &err), BYOC_ENOMEM);
+    assert_non_null(
+        strstr(err.text, "; memory_bytes limits the model to 100 bytes"));
     assert_null(s);
     byoc_model_free(&model);
     load.allocate = take;
