@@ -234,6 +234,7 @@ static const struct rated_pattern {
     {"dnnl.split", false, LIGHT, NULL},
     {"dnnl.slice", false, LIGHT, NULL},
     {"dnnl.transpose", false, LIGHT, NULL},
+    {"dnnl.lookup", false, LIGHT, NULL},
 };
 
 /* Rates a kernel; HEAVY if its type was not measured. */

@@ -377,11 +377,6 @@ enum byoc_status byi_dn_build_concat(struct byi_build *b)
         return byi_dn_refuse(
             b, "concatenate: found %u operands, expected at most %u", n,
             MAX_CONCAT);
-    if (!byi_dn_is_float(byi_dn_result(b)->dtype))
-        return byi_dn_refuse(b,
-                             "concatenate: found dtype %s, expected float32, "
-                             "float16 or bfloat16",
-                             byoc_dtype_name(byi_dn_result(b)->dtype));
     int64_t axis = byoc_graph_int(step, "axis", 0);
     axis += axis < 0 ? byi_dn_result(b)->rank : 0;
     const struct byi_desc dst = concat_layout(b, n);
@@ -396,7 +391,9 @@ enum byoc_status byi_dn_build_concat(struct byi_build *b)
     struct byi_dnnl_value *operands[MAX_CONCAT];
     for (uint32_t i = 0; i < n; i++)
         operands[i] = byi_dn_operand(b, step->args[i]);
-    if (axis == 1 && chain.n == 0 && is_shuffled(b, n, &dst, &split))
+    /* shuffling single bytes is slower than a copy of rows and a reorder */
+    if (axis == 1 && chain.n == 0 && byi_dn_is_float(dst.dtype) &&
+        is_shuffled(b, n, &dst, &split))
         return join(b, operands, n, 1, &dst, &e, &split, &view);
     BYI_TRY(join(b, operands, n, (uint32_t)axis, &dst, &e, NULL, &view));
     BYI_TRY(byi_dn_emit_items(b, &chain, 0, view));

@@ -519,7 +519,8 @@ static enum byoc_status check_resize(struct byi_build *b,
     bool half =
         attribute_is(step, coordinates, "half_pixel") ||
         (equal && attribute_is(step, coordinates, "pytorch_half_pixel"));
-    if (p->linear && half)
+    const bool bytes = p->src.dtype == BYOC_I8 || p->src.dtype == BYOC_U8;
+    if (p->linear && half && !bytes)
         return BYOC_OK;
     const bool nearest = attribute_is(step, "mode", "nearest") && integral;
     half = half && (attribute_is(step, "nearest_mode", "round_prefer_floor") ||
@@ -529,11 +530,12 @@ static enum byoc_status check_resize(struct byi_build *b,
     if (nearest && (half || floors))
         return BYOC_OK;
     return byi_dn_refuse(b,
-                         "image.resize: found %s with %s, expected linear "
-                         "half_pixel, or nearest by an integral factor, which "
-                         "oneDNN computes",
+                         "image.resize: found %s with %s of %s, expected "
+                         "linear half_pixel of floats, or nearest by an "
+                         "integral factor, which oneDNN computes",
                          byoc_graph_string(step, "mode", ""),
-                         byoc_graph_string(step, coordinates, ""));
+                         byoc_graph_string(step, coordinates, ""),
+                         byoc_dtype_name(p->src.dtype));
 }
 
 enum byoc_status byi_dn_build_resize(struct byi_build *b)

@@ -245,7 +245,8 @@ enum byi_qelementwise_kind {
     BYI_QELEMENTWISE_DEQUANTIZE, /* dst is float32 */
     BYI_QELEMENTWISE_ADD,        /* src + src1 of equal layout */
     BYI_QELEMENTWISE_MUL,
-    BYI_QELEMENTWISE_REQUANTIZE /* src */
+    BYI_QELEMENTWISE_REQUANTIZE, /* src */
+    BYI_QELEMENTWISE_LOOKUP      /* the entries of table src1 at src */
 };
 struct byi_dnnl_qelementwise {
     enum byi_qelementwise_kind kind;

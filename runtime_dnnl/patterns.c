@@ -32,13 +32,11 @@ enum { BYI_DN_REFUSALS(ID, COMMA) };
 static const char *const refusals[] = {BYI_DN_REFUSALS(REFUSAL, COMMA)};
 
 /* Accepts a match if its source and the results of its operators have one of n
- * types. Results of isnan and results that are tuples are not checked. The
- * messages for results and for the source are refusals[result_text] and
- * refusals[source_text]. */
+ * types. Results of isnan and results that are tuples are not checked.
+ * refusals[text] is the message for an operator and another type. */
 static const char *accept_types(const struct byoc_host *host,
                                 const struct byoc_match *m,
-                                const uint32_t *types, uint32_t n,
-                                int result_text, int source_text)
+                                const uint32_t *types, uint32_t n, int text)
 {
     uint32_t dtype, rank, at = n;
     const int64_t *dims;
@@ -49,33 +47,30 @@ static const char *accept_types(const struct byoc_host *host,
         for (at = 0; at < n && types[at] != dtype;)
             at++;
         if (at == n)
-            return host->match_say(m, refusals[result_text],
-                                   host->match_op(m, i),
+            return host->match_say(m, refusals[text], host->match_op(m, i),
                                    host->match_show_op(m, i));
     }
     if (!host->match_type(m, "src", &dtype, &rank, &dims))
         return NULL;
     for (at = 0; at < n && types[at] != dtype;)
         at++;
-    return at < n
-               ? NULL
-               : host->match_say(m, refusals[source_text], host->match_op(m, 0),
-                                 host->match_show(m, "src"));
+    return at < n ? NULL
+                  : host->match_say(m, refusals[text], host->match_op(m, 0),
+                                    host->match_show(m, "src"));
 }
 
 static const char *accept_float(const struct byoc_host *host,
                                 const struct byoc_match *m)
 {
     static const uint32_t types[] = {BYOC_F32, BYOC_F16, BYOC_BF16};
-    return accept_types(host, m, types, sizeof types / sizeof *types, GIVES,
-                        TAKES);
+    return accept_types(host, m, types, sizeof types / sizeof *types, GIVES);
 }
 
 static const char *accept_float32(const struct byoc_host *host,
                                   const struct byoc_match *m)
 {
     static const uint32_t types[] = {BYOC_F32};
-    return accept_types(host, m, types, 1, TAKES_WIDE, TAKES_WIDE);
+    return accept_types(host, m, types, 1, TAKES_WIDE);
 }
 
 /* Whether a and b are the same shape. If `varies`, a symbolic size, which is
@@ -126,6 +121,23 @@ static const char *accept_attention(const struct byoc_host *host,
     const char *why = accept_float(host, m);
     return why ? why
                : accept_same_shape(host, m, host->match_n_ops(m) - 1, true);
+}
+
+/* Accepts a match that only moves data. */
+static const char *accept_moves(const struct byoc_host *host,
+                                const struct byoc_match *m)
+{
+    static const uint32_t types[] = {BYOC_F32, BYOC_F16, BYOC_BF16, BYOC_I8,
+                                     BYOC_U8};
+    return accept_types(host, m, types, sizeof types / sizeof *types, MOVES);
+}
+
+/* Accepts a match that moves data, or moves floats and has post-ops. */
+static const char *accept_moves_chain(const struct byoc_host *host,
+                                      const struct byoc_match *m)
+{
+    return host->match_n_ops(m) == 1 ? accept_moves(host, m)
+                                     : accept_chain(host, m);
 }
 
 /* Accepts a match between 8-bit integers and float32 with a single scale. */

@@ -46,7 +46,7 @@
 /* X(id, text): the messages of predicates that refuse a match. */
 #define BYI_DN_REFUSALS(X, AND)                                           \
     X(GIVES, "%s gives %s, expected float32, float16 or bfloat16; this backend offloads no other results") AND \
-    X(TAKES, "%s takes %s, expected float32, float16 or bfloat16; this backend offloads no other data") AND \
+    X(MOVES, "%s moves %s, expected float32, float16, bfloat16, int8 or uint8; this backend moves no other data") AND \
     X(TAKES_WIDE, "%s takes %s, expected float32; this backend offloads no other data") AND \
     X(BITS, "%s makes %s of %s, expected 8 bits on one side and float32 on the other") AND \
     X(SCALES, "%s has scales %s, expected one; this backend supports none along an axis") AND \

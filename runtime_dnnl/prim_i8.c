@@ -215,6 +215,10 @@ static void run_range(const struct byi_dnnl_qelementwise *p, const void *src,
         k->dequantize(x, n, flip, zero, p->src_scale, (float *)dst + at);
         return;
     }
+    if (p->kind == BYI_QELEMENTWISE_LOOKUP) {
+        byi_lookup_of(byi_isa_widest())->run(x, src1, (uint8_t *)dst + at, n);
+        return;
+    }
     const struct byi_i8_point point = {
         .a = x,
         .b = (const uint8_t *)src1 + at,

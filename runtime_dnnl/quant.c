@@ -164,6 +164,16 @@ enum byoc_status byi_dn_requantize(struct byi_build *b,
     return BYOC_OK;
 }
 
+enum byoc_status byi_dn_build_lookup(struct byi_build *b)
+{
+    struct byi_dnnl_value *table = byi_dn_operand(b, byi_dn_arg0(b, 1));
+    struct byi_dnnl_qelementwise p = {.kind = BYI_QELEMENTWISE_LOOKUP};
+    struct byi_dnnl_view src;
+    BYI_TRY(byi_dn_want_dense(b, byi_dn_operand(b, byi_dn_arg0(b, 0)), &src));
+    return define_qelementwise(b, &p, &src, &table->views[0],
+                               byi_dn_result(b)->dtype);
+}
+
 /* --- products ------------------------------------------------------------- */
 
 /* Whether the weights, operand 1, are float32 constants. They may be stored as

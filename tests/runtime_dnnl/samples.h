@@ -117,6 +117,7 @@ static const struct sample samples[] = {
     {"dnnl.quantize", "%x: (2, 5)", "qnn.quantize(%x, Tensor[(1), float32] {0.0173}, Tensor[(1), int8] {-3})"},
     {"dnnl.dequantize", "%x: Tensor[(2, 3, 37), uint8]", "qnn.dequantize(%x, Tensor[(), float32] {0.0173}, 119u8)"},
     {"dnnl.dequantize", "%x: Tensor[(2, 5), int8]", "qnn.dequantize(%x, Tensor[(), float32] {0.0173}, -3i8)"},
+    {"dnnl.lookup", "%x: Tensor[(2, 3, 37), uint8]", "qnn.lookup(%x, random[(256), int8, seed=1])"},
     {"dnnl.reshape", "%x: (2, 3, 4)", "reshape(%x, [4, -1])"},
     {"dnnl.view", "%x: (2, 3, 4)", "nn.flatten(%x)"},
     {"dnnl.view", "%x: (2, 1, 4)", "squeeze(%x, axis=[1])"},
@@ -129,6 +130,16 @@ static const struct sample samples[] = {
     {"dnnl.blocks", "%x: (1, 2, 6, 4)", "nn.space_to_depth(%x, block_size=2)"},
     {"dnnl.split", "%x: (2, 6, 4)", "split(%x, axis=1, sizes=[1, 3, 2])"},
     {"dnnl.slice", "%x: (5, 8, 4)", "strided_slice(%x, [1, -6], [4, 8], [0, 1], [1, 2])"},
+    /* data of 8 bits */
+    {"dnnl.resize", "%x: Tensor[(1, 4, 5, 6), uint8]", "image.resize(%x, [1, 4, 10, 12], mode=\"nearest\", coordinate_transformation_mode=\"asymmetric\", nearest_mode=\"floor\")"},
+    {"dnnl.concat", "%x: Tensor[(2, 3, 4), int8], %y: Tensor[(2, 5, 4), int8]", "concatenate(%x, %y, axis=1)"},
+    {"dnnl.reshape", "%x: Tensor[(2, 3, 4), uint8]", "reshape(%x, [4, -1])"},
+    {"dnnl.view", "%x: Tensor[(2, 3, 4), int8]", "nn.flatten(%x)"},
+    {"dnnl.copy", "%x: Tensor[(2, 4), uint8]", "copy(%x)"},
+    {"dnnl.transpose", "%x: Tensor[(2, 3, 4, 5), int8]", "transpose(%x, axes=[0, 2, 3, 1])"},
+    {"dnnl.blocks", "%x: Tensor[(1, 8, 3, 4), uint8]", "nn.depth_to_space(%x, block_size=2)"},
+    {"dnnl.split", "%x: Tensor[(2, 6, 4), uint8]", "split(%x, axis=1, sizes=[1, 3, 2])"},
+    {"dnnl.slice", "%x: Tensor[(5, 8, 4), int8]", "strided_slice(%x, [1, -6], [4, 8], [0, 1], [1, 2])"},
 };
 
 /* Programs that the row matches but oneDNN refuses, and the reason. */
@@ -149,7 +160,8 @@ static const struct refusal refusals[] = {
     {"dnnl.instance_norm", "%x: (1, 5, 7)", "nn.instance_norm(%x, " R("5", 1) ", " R("5", 2) ")", "found 5 channels"},
     {"dnnl.instance_norm", "%x: (2, 4, 3)", "nn.instance_norm(%x, " R("4", 1) ", " R("4", 2) ")", "found 2 images"},
     {"dnnl.lrn", "%x: (1, 16, 5, 6)", "nn.lrn(%x, size=4)", "even"},
-    {"dnnl.resize", "%x: (1, 4, 5, 6)", "image.resize(%x, [1, 4, 8, 9], mode=\"nearest\", coordinate_transformation_mode=\"asymmetric\", nearest_mode=\"floor\")", "found nearest with asymmetric, expected linear half_pixel"},
+    {"dnnl.resize", "%x: (1, 4, 5, 6)", "image.resize(%x, [1, 4, 8, 9], mode=\"nearest\", coordinate_transformation_mode=\"asymmetric\", nearest_mode=\"floor\")", "found nearest with asymmetric of float32, expected linear half_pixel"},
+    {"dnnl.resize", "%x: Tensor[(1, 4, 5, 6), uint8]", "image.resize(%x, [1, 4, 10, 12], mode=\"linear\", coordinate_transformation_mode=\"half_pixel\")", "found linear with half_pixel of uint8, expected linear half_pixel of floats"},
     {"dnnl.resize", "%x: (1, 4, 5, 6)", "image.resize(%x, [2, 4, 10, 6], mode=\"linear\", coordinate_transformation_mode=\"half_pixel\")", "expected only spatial axes, which oneDNN resizes"},
     {"dnnl.reduce", "%x: (7, 9)", "sum(%x, noop_empty=true)", "found no axes to reduce"},
     {"dnnl.reduce", "%x: (7, 0)", "mean(%x, axis=[1])", "found an empty tensor"},

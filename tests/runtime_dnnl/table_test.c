@@ -332,8 +332,10 @@ static void check_sample(const struct sample *sample, bool first, bool posts)
 {
     const struct byi_tensor t = shape_of(sample);
     check_composite(sample->params, sample->call);
-    if (first)
+    if (first && strcmp(sample->row, "dnnl.lookup") != 0)
         check_type(sample);
+    if (strstr(sample->params, "int8")) /* no other type, and no post-ops */
+        return;
     check_narrow(sample, posts);
     if (!posts)
         return;
@@ -364,7 +366,7 @@ static void check_coverage(const struct byi_dn_row *r)
                      r->name, posts[i]);
     if (!counts[row].compared)
         fail_msg("row %s: found no sample; add one to samples.h", r->name);
-    if (!counts[row].refused)
+    if (!counts[row].refused && byi_dnnl_patterns[row].accept)
         fail_msg("row %s: found no refused program; add one to samples.h",
                  r->name);
     if (counts[row].units != counts[row].run)
