@@ -426,8 +426,8 @@ static void convert_embed_norm(struct byi_import *o)
         position_ids == BYI_NO_ID
             ? byi_import_text(o, first_rows, ARGS(positions, ids), NO_ATTRS)
             : byi_import_take(o, positions, position_ids, 0);
-    const byi_id words = dequantize_rows(
-        o, byi_import_take(o, byi_import_in(o, 2), ids, 0), 2);
+    const byi_id words =
+        dequantize_rows(o, byi_import_take(o, byi_import_in(o, 2), ids, 0), 2);
     byi_id x =
         byi_import_call(o, BYI_OP_ADD, words, dequantize_rows(o, rows, 3));
     if (segments != BYI_NO_ID) {

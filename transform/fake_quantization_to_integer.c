@@ -29,7 +29,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rewrite.h"
+#include "quantized.h"
 
 #include "core/base/row_codes.h"
 #include "core/ops/layout.h"
@@ -40,11 +40,6 @@
 enum { X, WEIGHTS, X_ZERO, WEIGHTS_ZERO, BIAS, SCALE, ZERO, OPERANDS };
 
 /* --- constants ------------------------------------------------------------ */
-
-static bool is_bytes(enum byoc_dtype dtype)
-{
-    return dtype == BYOC_I8 || dtype == BYOC_U8;
-}
 
 /* Emit a constant vector of n values; n < 0: a scalar. */
 static byi_id make_const(struct byi_rewrite *rw, enum byoc_dtype dtype,
@@ -64,39 +59,6 @@ static byi_id make_number(struct byi_rewrite *rw, enum byoc_dtype dtype,
                           double value)
 {
     return make_const(rw, dtype, -1, &value);
-}
-
-static bool read_number(const struct byi_rewrite *rw, byi_id id, double *value)
-{
-    struct byi_tensor t;
-    if (!byi_rw_view(rw, id, &t) || byi_elements(t.rank, t.dims) != 1)
-        return false;
-    *value = byi_tensor_float(&t, 0);
-    return isfinite(*value);
-}
-
-/* A tensor quantised with one scale: its 8-bit integers, scale and zero
- * point. */
-struct quantized_integers {
-    byi_id integers;
-    double scale, zero;
-};
-
-/* Match a dequantize of 8-bit integers, or a quantize to them. */
-static bool read_steps(const struct byi_rewrite *rw, byi_id id,
-                       enum byi_op_id op, struct quantized_integers *s)
-{
-    if (!byi_rw_is(rw, id, op) ||
-        !read_number(rw, byi_rw_arg(rw, id, 1), &s->scale) ||
-        !read_number(rw, byi_rw_arg(rw, id, 2), &s->zero) || !(s->scale > 0))
-        return false;
-    const bool dequantizes = op == BYI_OP_DEQUANTIZE;
-    const struct byi_type *float_type =
-        byi_rw_tensor(rw, dequantizes ? id : byi_rw_arg(rw, id, 0));
-    s->integers = dequantizes ? byi_rw_arg(rw, id, 0) : id;
-    const struct byi_type *type = byi_rw_tensor(rw, s->integers);
-    return type && is_bytes(type->dtype) && float_type &&
-           float_type->dtype == BYOC_F32;
 }
 
 /* --- products ------------------------------------------------------------- */
@@ -257,7 +219,7 @@ static byi_id emit_product(struct byi_rewrite *rw, byi_id at, enum byi_op_id op,
 /* Split constant weights into integers and the scale of the sums. False if the
  * weights are not integers times a scale, or if sums may overflow. */
 static bool split_weights(struct byi_rewrite *rw, byi_id at, bool image,
-                          const struct quantized_integers *x, byi_id *args)
+                          const struct byi_quantized *x, byi_id *args)
 {
     struct byi_tensor t;
     struct quant_weights w;
@@ -276,12 +238,12 @@ static bool split_weights(struct byi_rewrite *rw, byi_id at, bool image,
 /* Use 8-bit values that are dequantised at run time as the weights. False if
  * the right operand is not such a value, or if sums may overflow. */
 static bool take_weights(struct byi_rewrite *rw, byi_id at,
-                         const struct quantized_integers *x, byi_id *args)
+                         const struct byi_quantized *x, byi_id *args)
 {
     const struct byi_type *a = byi_rw_tensor(rw, byi_rw_arg(rw, at, 0));
-    struct quantized_integers b;
+    struct byi_quantized b;
     if (byi_rw_is(rw, at, BYI_OP_NN_DENSE) || a->rank < 2 ||
-        !read_steps(rw, byi_rw_arg(rw, at, 1), BYI_OP_DEQUANTIZE, &b))
+        !byi_read_quantized(rw, byi_rw_arg(rw, at, 1), BYI_OP_DEQUANTIZE, &b))
         return false;
     const bool transposed =
         byi_attr_int(byi_rw_node(rw, at)->attrs, "transpose_a");
@@ -299,8 +261,9 @@ static byi_id rewrite_float_product(struct byi_rewrite *rw, byi_id at)
 {
     const struct quant_product *row = find_product(rw, at);
     byi_id args[OPERANDS];
-    struct quantized_integers x;
-    if (!row || !read_steps(rw, byi_rw_arg(rw, at, 0), BYI_OP_DEQUANTIZE, &x))
+    struct byi_quantized x;
+    if (!row ||
+        !byi_read_quantized(rw, byi_rw_arg(rw, at, 0), BYI_OP_DEQUANTIZE, &x))
         return BYI_NO_ID;
     args[X] = x.integers;
     args[X_ZERO] = byi_rw_arg(rw, byi_rw_arg(rw, at, 0), 2);
@@ -425,7 +388,7 @@ static bool scale_bias(struct byi_rewrite *rw, const struct quant_chain *c,
 /* Make the attribute of a bound of the result: quantised with the result's
  * scale. */
 static struct byi_attr make_bound(const char *name, double value,
-                                  const struct quantized_integers *y)
+                                  const struct byi_quantized *y)
 {
     const float units = rintf((float)value / (float)y->scale);
     return (struct byi_attr){
@@ -436,10 +399,10 @@ static struct byi_attr make_bound(const char *name, double value,
 
 static byi_id requantize_product(struct byi_rewrite *rw, byi_id at)
 {
-    struct quantized_integers y;
+    struct byi_quantized y;
     struct quant_chain c;
     byi_id args[OPERANDS];
-    if (!read_steps(rw, at, BYI_OP_QUANTIZE, &y) ||
+    if (!byi_read_quantized(rw, at, BYI_OP_QUANTIZE, &y) ||
         !read_chain(rw, byi_rw_arg(rw, at, 0), &c))
         return BYI_NO_ID;
     memcpy(args, byi_rw_node(rw, c.product)->args, ZERO * sizeof *args);
@@ -487,8 +450,8 @@ static byi_id select_integers(struct byi_rewrite *rw, byi_id at)
 {
     enum { MAX_OPERANDS = 64 };
     const byi_id inner = byi_rw_arg(rw, at, 0);
-    struct quantized_integers x, y;
-    if (!read_steps(rw, at, BYI_OP_QUANTIZE, &y) ||
+    struct byi_quantized x, y;
+    if (!byi_read_quantized(rw, at, BYI_OP_QUANTIZE, &y) ||
         !byi_rw_has_one_reader(rw, inner))
         return BYI_NO_ID;
     const struct byi_node *node = byi_rw_node(rw, inner);
@@ -500,7 +463,7 @@ static byi_id select_integers(struct byi_rewrite *rw, byi_id at)
         args[i] = node->args[i];
         if (i >= n)
             continue;
-        if (!read_steps(rw, args[i], BYI_OP_DEQUANTIZE, &x) ||
+        if (!byi_read_quantized(rw, args[i], BYI_OP_DEQUANTIZE, &x) ||
             x.scale != y.scale || x.zero != y.zero ||
             byi_rw_tensor(rw, x.integers)->dtype !=
                 byi_rw_tensor(rw, at)->dtype)
@@ -523,12 +486,12 @@ static bool read_centred(struct byi_rewrite *rw, byi_id id, byi_id *x,
         return false;
     *x = byi_rw_arg(rw, int32, 0);
     const struct byi_type *type = byi_rw_tensor(rw, *x);
-    if (!type || !is_bytes(type->dtype))
+    if (!type || !byi_is_bytes(type->dtype))
         return false;
     const enum byoc_dtype dtype = type->dtype;
     double value = 0;
     *zero = has_zero ? byi_rw_arg(rw, id, 1) : BYI_NO_ID;
-    if (!has_zero || read_number(rw, *zero, &value)) {
+    if (!has_zero || byi_read_number(rw, *zero, &value)) {
         const double low = dtype == BYOC_I8 ? INT8_MIN : 0;
         *zero = make_number(rw, dtype, value);
         return value >= low && value <= low + UINT8_MAX;
