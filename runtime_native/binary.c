@@ -556,23 +556,27 @@ static void power_ints(const struct binary_job *job, const void *a, int64_t sa,
     {                                                                          \
         const type *a = va;                                                    \
         type *y = vy;                                                          \
-        const int whole = b >= 2 && b < 8 && b == trunc(b) ? (int)b : 0;       \
+        const int whole = b > 3 && b < 8 && b == trunc(b) ? (int)b : 0;        \
         for (int64_t i = 0; i < n && whole; i++) {                             \
             const type square = a[i] * a[i];                                   \
             const type low =                                                   \
                 (whole & 1 ? a[i] : 1) * (whole & 2 ? square : 1);             \
-            y[i] = low * (whole & 4 ? square * square : 1);                    \
+            y[i] = low * (square * square);                                    \
         }                                                                      \
-        if (whole)                                                             \
-            return true;                                                       \
-        if (b == -1)                                                           \
+        if (b == 2)                                                            \
+            for (int64_t i = 0; i < n; i++)                                    \
+                y[i] = a[i] * a[i];                                            \
+        else if (b == 3)                                                       \
+            for (int64_t i = 0; i < n; i++)                                    \
+                y[i] = a[i] * a[i] * a[i];                                     \
+        else if (b == -1)                                                      \
             for (int64_t i = 0; i < n; i++)                                    \
                 y[i] = 1 / a[i];                                               \
         else if (b == 0.5)                                                     \
             for (int64_t i = 0; i < n; i++)                                    \
                 y[i] =                                                         \
                     a[i] == -(type)INFINITY ? (type)INFINITY : root(a[i] + 0); \
-        return b == -1 || b == 0.5;                                            \
+        return whole || b == 2 || b == 3 || b == -1 || b == 0.5;               \
     }
 POWER_SPECIAL(F32, float, sqrtf)
 POWER_SPECIAL(F64, double, sqrt)
