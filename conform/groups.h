@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* conform/groups.h: one function for each group of cases (docs/conform.md), to
- * use as byi_kit_case.run. It returns if the case passes, and ends the process
- * with a verdict otherwise.
+/* conform/groups.h: the functions that run the cases of each group
+ * (docs/conform.md), for byi_kit_case.run. A case passes if its function
+ * returns. A function may also end the process itself, with a verdict.
  */
 #ifndef BYI_GROUPS_H
 #define BYI_GROUPS_H
@@ -21,15 +21,16 @@ byi_kit_case_fn byi_kit_try_chains;
 
 /* suite.c: one of ONNX's own cases; c->row is its folder */
 byi_kit_case_fn byi_kit_try_suite;
-/* Call use() for each of ONNX's cases in the folder `data`, with its name and
- * folder. Returns their number. */
+/* Call use() for each of ONNX's cases in the folder `data`, with its name, such
+ * as onnx/node/test_add, and its folder. Both strings are valid only during the
+ * call. Returns the number of cases; 0 if there is no such folder. */
 uint32_t byi_suite_list(const char *data,
                         void (*use)(void *ctx, const char *name,
                                     const char *folder),
                         void *ctx);
 
-/* entry.c: cases of the whole library; byi_kit_try_row and byi_kit_try_process
- * are cases of one row */
+/* entry.c: cases of the plug-in as a whole; byi_kit_try_row and
+ * byi_kit_try_process are cases of one row */
 byi_kit_case_fn byi_kit_try_compat, byi_kit_try_open, byi_kit_try_query,
     byi_kit_try_old_host, byi_kit_try_new_host, byi_kit_try_why,
     byi_kit_try_row, byi_kit_try_process, byi_kit_try_reload,

@@ -106,7 +106,8 @@ struct pyb_hold {
     PyObject *object; /* or NULL */
     void *memory;     /* from malloc, or NULL */
 };
-/* Add a zeroed element to the front of the list, and return it. */
+/* Add a zeroed element to the front of the list, and return it; NULL with an
+ * exception set if memory is exhausted. */
 struct pyb_hold *pyb_hold_add(struct pyb_hold **holds);
 /* Release the buffers, objects and memory of the list, and empty it. */
 void pyb_holds_free(struct pyb_hold **holds);

@@ -86,9 +86,9 @@ static int level_of(const struct quant_histogram *h, int bin, double low,
     return level < 0 ? 0 : level < LEVELS ? level : LEVELS - 1;
 }
 
-/* Returns the Kullback-Leibler divergence of the quantised distribution from
- * that of the clipped values. In the former, the bins of a level share its
- * count (Migacz, "8-bit inference with TensorRT", 2017). */
+/* Returns the Kullback-Leibler divergence D(p || q) of the distribution p of
+ * the clipped values from the quantised distribution q. In q, the bins of a
+ * level share its count (Migacz, "8-bit inference with TensorRT", 2017). */
 static double divergence(const struct quant_histogram *h, double low,
                          double high)
 {

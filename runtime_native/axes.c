@@ -103,7 +103,7 @@ void byi_transpose(size_t size, const void *from, int64_t stride, int64_t rows,
                    int64_t columns, void *to, int64_t pitch)
 {
     if (size < 4)
-        byi_square_copy(size, from, stride, rows, columns, to, pitch);
+        byi_transpose_small(size, from, stride, rows, columns, to, pitch);
     else if (size == 8)
         transpose_wide(from, stride, rows, columns, to, pitch);
     else if (columns < 4)

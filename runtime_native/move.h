@@ -28,10 +28,11 @@ void byi_copy_bytes(const struct byi_call *call, void *dst, const void *src,
                     size_t bytes);
 /* Set n elements of `size` bytes at dst to *value. */
 void byi_fill(void *dst, const void *value, int64_t n, size_t size);
-/* Implements byi_transpose() (kernel.h) for elements of 1 or 2 bytes. Fast only
- * if the source stays in the cache, since it does not copy in blocks. */
-void byi_square_copy(size_t size, const void *from, int64_t stride,
-                     int64_t rows, int64_t columns, void *to, int64_t pitch);
+/* Like byi_transpose() (kernel.h), for elements of 1 or 2 bytes. Fast only if
+ * the source stays in the cache, since it does not copy in blocks. */
+void byi_transpose_small(size_t size, const void *from, int64_t stride,
+                         int64_t rows, int64_t columns, void *to,
+                         int64_t pitch);
 
 /* nonzero.c: lower the result's dim to the number of selected elements. Fails
  * if there are more than the dim's bound. */

@@ -188,9 +188,9 @@ static enum byoc_status check_values(const struct byi_call *call,
                         call->op->name, (double)s->iou);
     if (need > call->out->dims[0])
         return byi_fail(err, BYOC_EINVAL,
-                        "%s: found a result of at most %lld rows, expected "
-                        "%lld, one for each box that may be selected; raise "
-                        "the result's bound",
+                        "%s: found memory for %lld rows of the result, "
+                        "expected %lld, one for each box that may be selected; "
+                        "report a bug of byoc",
                         call->op->name, (long long)call->out->dims[0],
                         (long long)need);
     return BYOC_OK;

@@ -10,8 +10,9 @@ enum byoc_status byi_lower_dim(const struct byi_call *call, uint32_t axis,
 {
     if (found > call->out->dims[axis])
         return byi_fail(err, BYOC_EINVAL,
-                        "%s: %lld elements are selected, expected at most "
-                        "%lld; raise the result's bound",
+                        "%s: found %lld elements for the result, expected at "
+                        "most %lld, the size that its memory was planned for; "
+                        "report a bug of byoc",
                         call->op->name, (long long)found,
                         (long long)call->out->dims[axis]);
     call->out->dims[axis] = found;
@@ -23,17 +24,19 @@ enum byoc_status byi_lower_dim(const struct byi_call *call, uint32_t axis,
 static void split_axis(int64_t *at, int64_t n, int64_t dim, bool small,
                        int64_t *restrict coordinate)
 {
-    const double part = 1 / (double)dim;
+    const double reciprocal = 1 / (double)dim;
     for (int64_t i = 0; i < n && !small; i++) {
         coordinate[i] = at[i] % dim;
         at[i] /= dim;
     }
-    /* in doubles, which vectors divide; the half is larger than any error */
+    /* Multiply by the reciprocal, since vectors have no integer division.
+     * Adding 1/2 keeps rounding errors from crossing a whole number. */
     for (int64_t i = 0; i < n && small; i++) {
         const int32_t position = (int32_t)at[i];
-        const int32_t above = (int32_t)(((double)position + 0.5) * part);
-        at[i] = above;
-        coordinate[i] = position - above * (int32_t)dim;
+        const int32_t quotient =
+            (int32_t)(((double)position + 0.5) * reciprocal);
+        at[i] = quotient;
+        coordinate[i] = position - quotient * (int32_t)dim;
     }
 }
 

@@ -155,12 +155,12 @@ static void dequantize_any(const struct quant *q, int64_t row, int64_t from,
 /* --- short rows of float32 ------------------------------------------------ */
 
 /* The scale and zero point of each element of some adjacent rows are listed
- * once, and then used for these rows of every block (n, inner). */
+ * once, and then used for these rows of every slice (n, inner). */
 enum {
     SHORT_ROW = 64,    /* rows with fewer elements are short */
     MAX_LISTED = 1024, /* most elements that are listed */
-    /* small blocks are listed several times, up to so many elements */
-    MIN_LISTED = 256
+    /* the lists of small slices are repeated, up to so many elements */
+    REPEAT_UP_TO = 256
 };
 
 static bool has_short_rows(const struct quant *q)
@@ -168,11 +168,11 @@ static bool has_short_rows(const struct quant *q)
     return q->n > 1 && q->inner > 0 && q->inner < SHORT_ROW;
 }
 
-/* Rows [row, row + rows) of each of `outer` blocks (n, inner). If that is all
- * of a block, `blocks` blocks are listed. */
+/* Rows [row, row + rows) of each slice (n, inner) of x. If these are all rows
+ * of a slice, the lists cover `slices` adjacent slices. */
 struct listed_rows {
     const struct quant *q;
-    int64_t row, rows, blocks;
+    int64_t row, rows, slices;
     float scale[MAX_LISTED], zero[MAX_LISTED];
 };
 
@@ -191,13 +191,13 @@ static void list_rows(struct listed_rows *l)
             *s++ = scale[c];
             *z++ = zero[c];
         }
-    for (int64_t i = n; i < l->blocks * n; i++, s++, z++) {
+    for (int64_t i = n; i < l->slices * n; i++, s++, z++) {
         *s = s[-n];
         *z = z[-n];
     }
 }
 
-/* Convert the listed rows of blocks [from, end). */
+/* Convert the listed rows of slices [from, end). */
 static void run_listed(const struct listed_rows *l, bool quantizes,
                        int64_t from, int64_t end)
 {
@@ -205,9 +205,9 @@ static void run_listed(const struct listed_rows *l, bool quantizes,
     const struct byi_simd *simd = byi_simd();
     const int64_t in = (int64_t)byoc_dtype_size(q->x->dtype);
     const int64_t out = (int64_t)byoc_dtype_size(q->y->dtype);
-    for (int64_t b = from; b < end; b += l->blocks) {
+    for (int64_t b = from; b < end; b += l->slices) {
         const int64_t at = (b * q->n + l->row) * q->inner;
-        const int64_t n = byi_min(l->blocks, end - b) * l->rows * q->inner;
+        const int64_t n = byi_min(l->slices, end - b) * l->rows * q->inner;
         const void *x = (const char *)q->x->data + at * in;
         void *y = (char *)q->y->data + at * out;
         if (quantizes)
@@ -220,9 +220,9 @@ static void run_listed(const struct listed_rows *l, bool quantizes,
 static void run_short_rows(const struct byi_call *call, const struct quant *q,
                            bool quantizes)
 {
-    const int64_t block = q->n * q->inner, outer = byi_count(q->x) / block;
+    const int64_t slice = q->n * q->inner, outer = byi_count(q->x) / slice;
     const int64_t rows = byi_min(q->n, MAX_LISTED / q->inner);
-    const int64_t blocks = byi_max(1, MIN_LISTED / block);
+    const int64_t slices = byi_max(1, REPEAT_UP_TO / slice);
     const int64_t parts = byi_ceil_div(q->n, rows);
     const int team = byi_team(call, byi_count(q->x));
     const int64_t shares = parts >= team ? 1 : team;
@@ -233,7 +233,7 @@ static void run_short_rows(const struct byi_call *call, const struct quant *q,
         l.q = q;
         l.row = row;
         l.rows = byi_min(rows, q->n - row);
-        l.blocks = byi_min(blocks, outer);
+        l.slices = byi_min(slices, outer);
         list_rows(&l);
         run_listed(&l, quantizes, outer * share / shares,
                    outer * (share + 1) / shares);

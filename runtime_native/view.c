@@ -520,8 +520,8 @@ static size_t join_elements(struct byi_view *v, const void *src,
     return bytes;
 }
 
-void byi_square_copy(size_t size, const void *from, int64_t stride,
-                     int64_t rows, int64_t columns, void *to, int64_t pitch)
+void byi_transpose_small(size_t size, const void *from, int64_t stride,
+                         int64_t rows, int64_t columns, void *to, int64_t pitch)
 {
     square_of(size)(to, pitch, from, stride, columns, rows);
 }

@@ -73,9 +73,11 @@ def proto(values, number, name):
 
 
 # --- operands and attributes of each operator -----------------------------------
-# name: a function of the version that returns the operands (arrays of numbers,
-# Known, or None if omitted) and the attributes. Operators that are not listed get
-# ramp(2, 3) for every required operand.
+# name: a function of the version that returns the operands (an array of numbers,
+# Known, a list of arrays for a sequence, or None if omitted) and the attributes. An
+# attribute may be a function that makes it from the types of the node's type
+# parameters; "TENSOR" stands for a tensor of the tested type. Operators that are not
+# listed get ramp(2, 3) for every required operand.
 
 def axes_of(v, since):
     """Axis 1, as an attribute before version `since`, as an operand from it on."""
@@ -236,7 +238,7 @@ def ngrams(v):
         "pool_int64s": [1, 2]}
 
 
-def forest(prefix):
+def tree_ensemble_ml(prefix):
     """For tree ensembles: one tree; `prefix`: "target" or "class"."""
     def make(v):
         return [ramp(4, 3)], {
@@ -267,7 +269,7 @@ def rotary(v):
             np.array([[4, 0, 1]])], {}
 
 
-def one_tree(v):
+def tree_ensemble(v):
     return [ramp(4, 3)], {
         "tree_roots": [0], "nodes_featureids": [0],
         "nodes_modes": lambda types: proto([0], T.UINT8, "modes"),
@@ -470,9 +472,9 @@ CASES = {
     "TensorScatter": lambda v: ([ramp(1, 2, 4, 3), ramp(1, 2, 1, 3),
                                  np.array([2])], {}),
     "TfIdfVectorizer": ngrams, "Tile": tile, "TopK": top_k,
-    "TreeEnsemble": one_tree,
-    "TreeEnsembleClassifier": forest("class"),
-    "TreeEnsembleRegressor": forest("target"),
+    "TreeEnsemble": tree_ensemble,
+    "TreeEnsembleClassifier": tree_ensemble_ml("class"),
+    "TreeEnsembleRegressor": tree_ensemble_ml("target"),
     "Trilu": lambda v: ([ramp(3, 3), np.array(1)], {}),
     "Unsqueeze": squeeze, "Upsample": upsample,
     "Where": lambda v: ([np.array([True, False, True]), ramp(2, 3), ramp(3)],
