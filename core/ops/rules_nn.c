@@ -540,8 +540,7 @@ enum byoc_status byi_rule_channel_same(struct byi_infer *t)
 {
     const struct byi_type *x = t->in[0];
     BYI_TRY(byi_want_min_rank(t, 0, 2, "x"));
-    BYI_TRY(byi_want_channels(t, 1, x->dims[1], "gamma"));
-    BYI_TRY(byi_want_channels(t, 2, x->dims[1], "beta"));
+    /* first, since an importer may have made gamma and beta from the groups */
     if (t->op->id == BYI_OP_NN_GROUP_NORM) {
         const int64_t groups = byi_attr_int(t->attrs, "num_groups");
         if (groups < 1)
@@ -552,6 +551,8 @@ enum byoc_status byi_rule_channel_same(struct byi_infer *t)
                 t, "num_groups is %lld, expected a divisor of %lld channels",
                 (long long)groups, (long long)x->dims[1]);
     }
+    BYI_TRY(byi_want_channels(t, 1, x->dims[1], "gamma"));
+    BYI_TRY(byi_want_channels(t, 2, x->dims[1], "beta"));
     return byi_rule_result(t, x);
 }
 
