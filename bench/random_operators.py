@@ -28,8 +28,8 @@ class Draw:
         return self.random.randint(100) < percent
 
     def shape(self, min_rank=1, max_rank=4):
-        """Sizes of min_rank to max_rank axes; sometimes of up to six if the
-        operator takes four."""
+        """Sizes of min_rank to max_rank axes. If max_rank is 4 and min_rank at most
+        2, a quarter of the shapes may have up to 6 axes."""
         if max_rank == 4 and min_rank < 3 and self.chance(25):
             max_rank = 6
         while True:

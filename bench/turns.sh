@@ -1,7 +1,8 @@
 # turns.sh: included (.) by the benchmarks that run engines in turns.
 # SPDX-License-Identifier: Apache-2.0
 
-# Wait until the processors are at least 95% idle for half a second, or for a minute.
+# Wait until the processors are at least 95% idle for half a second. After a minute,
+# print a note and return.
 # Does not wait if $busy, which --busy sets, is not empty.
 wait_until_idle() {
     [ -z "$busy" ] || return 0

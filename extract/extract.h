@@ -8,8 +8,8 @@
 
 #include "core/ir/ir.h"
 
-/* The most inputs and outputs of a program, and operands of an operator.
- * A reduced program has fewer inputs. */
+/* Limits on inputs and outputs of a program, and on operands of an operator. A
+ * reduced program must have fewer inputs than this. */
 enum { BYI_EXTRACT_MAX_IO = 512 };
 
 /* A program and its inputs. @main of m is the region as plain operators. The

@@ -5,7 +5,7 @@
 
 #include "rows.h"
 
-/* --- recompose_gate.c: activations that are x times a gate --------------- */
+/* --- recompose_gate.c: activations that are x times a gate, or the gate --- */
 
 /* The rule (rewrite.h) for activations such as gelu, silu and hard_sigmoid.
  * Returns the replacement of node `at`; BYI_NO_ID: keep the node. */
@@ -53,8 +53,9 @@ byi_id byi_recompose_gate(struct byi_rewrite *rw, byi_id at);
         BYI_ROW_NORM(BYI_AFFINE(BYI_INVERSE))
 /* Binds the operands and attributes of the layer normalisation of a match.
  * False if its means are over different axes, or if epsilon is not a constant
- * of at least 0. Also false if gamma or beta does not have the shape of the
- * normalised axes. */
+ * of at least 0. Also false if gamma or beta cannot get the shape of the
+ * normalised axes: a constant with as many elements is reshaped, and an absent
+ * one is filled with 1 or 0, which needs a static shape. */
 bool byi_is_norm(struct byi_row_match *match);
 
 #endif

@@ -125,8 +125,8 @@ struct byoc_load_params {
      * OMP_NUM_THREADS, otherwise the number of CPUs that this process may use
      * (affinity, cgroup). A run never has more threads than that number. */
     uint32_t threads;
-    /* sizeof the struct. (0: the struct ends with parallel_ctx, as it did
-     * before this member.) */
+    /* sizeof the struct. 0 is for programs that were compiled before this
+     * member existed: the members after parallel_ctx are ignored then. */
     uint32_t struct_size;
     /* More plug-ins of backends: absolute paths of files or folders, separated
      * by ':'; NULL: the entries of the environment's BYOC_PLUGIN_PATH. After

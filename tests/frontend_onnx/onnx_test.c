@@ -319,7 +319,8 @@ static void shapes_fold(void **state)
     EXPECT(&b, "[4]", "reshape(");
 }
 
-/* reshape(x, [N, -1 or numbers]) with N from shape_of(x). */
+/* Reshape to [N, 3, 8] and Expand to [N, 1, 1], where Shape, and Gather or
+ * Slice compute N: the results keep the dim N. */
 static void batches_may_vary(void **state)
 {
     struct build b = begin(13);
@@ -378,8 +379,8 @@ static void names_like_fresh_symbols(void **state)
     EXPECT(&b, "%x: Tensor[(?1, 2), float32]", "%y: Tensor[(?0, 2), float32]");
 }
 
-/* PyTorch's expand() of x (B, 2, 1, T, 16): sizes, in which `absent` becomes 1.
- */
+/* The graph that PyTorch exports for x.expand(B, 2, 3, T, 16), with x (B, 2, 1,
+ * T, 16): Where replaces each size that equals `absent` (PyTorch: -1) by 1. */
 static struct build expanded(int64_t absent)
 {
     struct build b = begin(16);
