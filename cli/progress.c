@@ -84,9 +84,9 @@ static void *print_lines(void *arg)
     return NULL;
 }
 
-/* Create the thread, and wait until it runs. A child that is forked while a
- * thread starts may inherit a lock of the sanitizers' runtime that nobody
- * releases. */
+/* Create the thread, and wait until it runs. The sanitizers' runtime takes a
+ * lock while a thread starts. A child that is forked meanwhile inherits the
+ * locked lock, and waits for it forever. */
 static bool start_thread(struct progress_state *r)
 {
     if (pthread_create(&r->thread, NULL, print_lines, r) != 0)

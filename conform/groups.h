@@ -23,7 +23,7 @@ byi_kit_case_fn byi_kit_try_chains;
 byi_kit_case_fn byi_kit_try_suite;
 /* Call use() for each of ONNX's cases in the folder `data`, with its name, such
  * as onnx/node/test_add, and its folder. Both strings are valid only during the
- * call. Returns the number of cases; 0 if there is no such folder. */
+ * call. Returns the number of cases, which is 0 if `data` does not exist. */
 uint32_t byi_suite_list(const char *data,
                         void (*use)(void *ctx, const char *name,
                                     const char *folder),

@@ -109,7 +109,8 @@ static void convert_take(struct byi_import *o)
     byi_import_convert_same(o);
 }
 
-static void convert_reverse_sequence(struct byi_import *o)
+/* Operand 1 has sizes or indices that may be int32. */
+static void convert_with_int64(struct byi_import *o)
 {
     o->in[1] = byi_import_cast(o, o->in[1], BYOC_I64);
     byi_import_convert_same(o);
@@ -164,13 +165,6 @@ static void convert_tensor_scatter(struct byi_import *o)
 
 /* --- com.microsoft -------------------------------------------------------- */
 
-/* GatherND of an opset before 11, whose indices may be int32. */
-static void convert_gather_nd(struct byi_import *o)
-{
-    o->in[1] = byi_import_cast(o, o->in[1], BYOC_I64);
-    byi_import_convert_same(o);
-}
-
 /* Unique(x): the elements in the order of their first occurrences, the index
  * there of each element of x, and how often each occurs. */
 static void convert_unique_1(struct byi_import *o)
@@ -196,7 +190,7 @@ BYI_ONNX_ROWS(onnx_index, BYI_ONNX,
     {"GatherND", 11, 2, 2, SAME, BYI_OP_GATHER_ND},
     {"NonZero", 9, 1, 1, convert_nonzero, BYI_OP_NONE},
     {"OneHot", 9, 3, 3, convert_one_hot, BYI_OP_ONE_HOT},
-    {"ReverseSequence", 10, 2, 2, convert_reverse_sequence, BYI_OP_REVERSE_SEQUENCE},
+    {"ReverseSequence", 10, 2, 2, convert_with_int64, BYI_OP_REVERSE_SEQUENCE},
     {"Scatter", 9, 3, 3, SAME, BYI_OP_SCATTER_ELEMENTS},
     {"ScatterElements", 11, 3, 3, SAME, BYI_OP_SCATTER_ELEMENTS},
     {"ScatterND", 11, 3, 3, SAME, BYI_OP_SCATTER_ND},
@@ -207,7 +201,7 @@ BYI_ONNX_ROWS(onnx_index, BYI_ONNX,
     {"Unique", 11, 1, 1, convert_unique, BYI_OP_NONE})
 
 BYI_ONNX_ROWS(microsoft_index, BYI_MICROSOFT,
-    {"GatherND", 1, 2, 2, convert_gather_nd, BYI_OP_GATHER_ND},
+    {"GatherND", 1, 2, 2, convert_with_int64, BYI_OP_GATHER_ND},
     {"Trilu", 1, 1, 2, convert_trilu, BYI_OP_NONE},
     {"Unique", 1, 1, 1, convert_unique_1, BYI_OP_NONE})
 /* clang-format on */

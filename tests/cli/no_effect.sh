@@ -140,6 +140,9 @@ refused "expected NAME=SIZE" compile model.ir --warm batch -o no.so
 refused "warm: found 'bach', expected a symbolic dim of an input: 'batch'" \
     compile model.ir --warm bach=1 -o no.so
 refused "a dim without a name, expected" compile model.ir --warm =1 -o no.so
+echo 'def @main(%x: Tensor[("B,S", 2), float32]) { nn.relu(%x) }' >comma.ir
+accepted compile comma.ir --warm 'B,S=1,2,3' -o comma.so
+refused "a size that is not a number" compile comma.ir --warm 'B,S=x' -o no.so
 refused "seed" run fixed.so --input "image=$x" --seed 3
 accepted run fixed.so --input "image=$x"
 
