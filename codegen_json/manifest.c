@@ -142,9 +142,9 @@ static void print_hashes(struct manifest_writer *w,
                          const struct byi_image *image)
 {
     char plan[65], ledger[65], blobs[65], weights[65];
-    byi_sha256_text(image->plan, image->plan_bytes, plan);
-    byi_sha256_text(image->ledger, image->ledger_bytes, ledger);
-    byi_sha256_text(image->blobs, image->blobs_bytes, blobs);
+    byi_sha256_hex_of(image->plan, image->plan_bytes, plan);
+    byi_sha256_hex_of(image->ledger, image->ledger_bytes, ledger);
+    byi_sha256_hex_of(image->blobs, image->blobs_bytes, blobs);
     byoc_internal_weights_hash(image, weights);
     byi_text_addf(w->json,
                   "\"hashes\": {\n  \"plan\": \"%s\",\n  \"ledger\": \"%s\",\n"
@@ -159,7 +159,7 @@ static void print_kernels(struct manifest_writer *w,
                           const struct byi_machine *machine)
 {
     char source[65];
-    byi_sha256_text(image->source, image->source_bytes, source);
+    byi_sha256_hex_of(image->source, image->source_bytes, source);
     byi_text_addf(w->json, "\"kernels\": {\"count\": %u, \"levels\": [",
                   image->n_kernels);
     for (uint32_t i = 0; i < machine->n_levels; i++)
@@ -202,7 +202,7 @@ enum byoc_status byi_manifest_write(const struct byi_module *m,
     if (manifest->hashes)
         print_hashes(&w, image);
     char hex[65];
-    byi_sha256_text(json->at + start, json->n - start, hex);
+    byi_sha256_hex_of(json->at + start, json->n - start, hex);
     byi_text_addf(json, "\"symbol\": \"byoc_model_%.16s\"}\n", hex);
     byi_vec_free(w.leaves.at);
     byi_vec_free(w.stack.at);

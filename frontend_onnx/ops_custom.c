@@ -30,7 +30,7 @@ static const char *digest_of(struct byi_import *o, const struct byi_tensor *t)
                              "numbers");
         return "";
     }
-    byi_sha256_text(t->data, (size_t)byi_tensor_bytes(t), text);
+    byi_sha256_hex_of(t->data, (size_t)byi_tensor_bytes(t), text);
     return byi_arena_str(o->scratch, text);
 }
 

@@ -55,7 +55,7 @@ enum byoc_status byi_ep_constant_inputs_list(
             size_t bytes;
             BYI_TRY(
                 read_value(graph->ort, value->constant, &data, &bytes, err));
-            byi_sha256_text(data, bytes, input->digest);
+            byi_sha256_hex_of(data, bytes, input->digest);
             input->sample_hash = hash_samples(data, bytes);
         }
     return BYOC_OK;
@@ -77,7 +77,7 @@ static enum byoc_status check_initializer(const OrtApi *ort,
     if (data == atomic_load_explicit(&input->address, memory_order_relaxed) &&
         hash_samples(data, bytes) == input->sample_hash)
         return BYOC_OK;
-    byi_sha256_text(data, bytes, digest);
+    byi_sha256_hex_of(data, bytes, digest);
     if (strcmp(digest, input->digest) != 0)
         return byi_fail(err, BYOC_EINVAL,
                         "input %s: found another value than the model's, "

@@ -234,7 +234,7 @@ static enum byoc_status check_hash(const char *section, const void *data,
                                    struct byoc_error *err)
 {
     char hex[65];
-    byi_sha256_text(data, n, hex);
+    byi_sha256_hex_of(data, n, hex);
     if (expected && strcmp(hex, expected) == 0)
         return BYOC_OK;
     return byi_fail(err, BYOC_EPARSE,

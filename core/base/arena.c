@@ -144,8 +144,9 @@ void byi_arena_reset(struct byi_arena *arena)
 
     run_deferred(arena);
     arena->next_size = FIRST_BLOCK; /* so that the same blocks fit again */
-#ifdef __SANITIZE_ADDRESS__         /* which then detects uses after a reset */
-    free_blocks(&arena->blocks);
+#ifdef __SANITIZE_ADDRESS__
+    free_blocks(
+        &arena->blocks); /* lets the sanitizer find uses after a reset */
 #endif
     arena->peak_bytes = used > arena->peak_bytes ? used : arena->peak_bytes;
     if (count_bytes(arena->spare) + used > arena->peak_bytes)
@@ -324,7 +325,8 @@ void *byi_acquire(uint64_t bytes)
                            : bytes >= PAGE    ? SMALL_PAGE
                                               : BYI_ALIGN;
     void *at = aligned_alloc((size_t)align, (bytes + align - 1) & ~(align - 1));
-    /* small pages for the rest, so that it occupies no more than its size */
+    /* leave the last part in small pages: a huge page at the end would occupy
+     * memory beyond the block */
     if (at)
         prefer_huge_pages(at, (size_t)bytes / HUGE_PAGE * HUGE_PAGE);
     return at;
@@ -422,9 +424,9 @@ void byi_text_addf(struct byi_text *text, const char *fmt, ...)
     text->n += (size_t)n;
 }
 
-void byi_text_put(struct byi_text *text, const char *words)
+void byi_text_put(struct byi_text *text, const char *string)
 {
-    byi_text_add(text, words, strlen(words));
+    byi_text_add(text, string, strlen(string));
 }
 
 void byi_text_int(struct byi_text *text, int64_t value)

@@ -276,7 +276,7 @@ struct byi_text {
 void byi_text_add(struct byi_text *text, const char *bytes, size_t n);
 void byi_text_addf(struct byi_text *text, const char *fmt, ...)
     BYI_PRINTF(2, 3);
-void byi_text_put(struct byi_text *text, const char *words);
+void byi_text_put(struct byi_text *text, const char *string);
 void byi_text_int(struct byi_text *text, int64_t value);
 void byi_text_free(struct byi_text *text);
 /* The ending of a noun after the number n: "" if n is 1, otherwise "s". */
@@ -697,9 +697,10 @@ struct byi_sha256 {
 void byi_sha256_init(struct byi_sha256 *s);
 void byi_sha256_add(struct byi_sha256 *s, const void *data, size_t n);
 void byi_sha256_hex(struct byi_sha256 *s, char hex[65]);
-/* The whole sequence for n bytes. */
-void byi_sha256_text(const void *data, size_t n, char hex[65]);
-/* A fast 64-bit hash for tables in memory: FNV-1a over words of eight bytes. */
+/* The three functions in one call, for n bytes. */
+void byi_sha256_hex_of(const void *data, size_t n, char hex[65]);
+/* A fast 64-bit hash for tables in memory. Not for files: its results depend on
+ * the machine's byte order. */
 uint64_t byi_hash(uint64_t seed, const void *data, size_t n);
 uint64_t byi_hash_text(const char *text); /* with seed 0 */
 

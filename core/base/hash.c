@@ -20,9 +20,9 @@ static uint64_t finish(uint64_t h)
     return h ^ h >> 33;
 }
 
-/* FNV-1a's loop over words of eight bytes. Each step is invertible, so only the
- * end has to spread the bits. Four streams of words are hashed independently,
- * so that their multiplications overlap. */
+/* A loop like FNV-1a's, with words of eight bytes in place of bytes. Each step
+ * is invertible, so only the end has to spread the bits. Four streams of words
+ * are hashed independently, so that their multiplications overlap. */
 uint64_t byi_hash(uint64_t seed, const void *data, size_t n)
 {
     const char *at = data;

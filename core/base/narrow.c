@@ -131,7 +131,8 @@ uint8_t byi_f32_to_narrow(enum byoc_dtype dtype, float value, bool saturate,
                     value >= -0x1p62f && value <= 0x1p62f ? (int64_t)value : 0);
     if (isnan(value) || (!r->has_sign && isinf(value)))
         return (uint8_t)nan_code;
-    /* a finite number, since differences with infinity would not be numbers */
+    /* infinity becomes a finite number above all codes, since round_code()
+     * subtracts, and infinity minus infinity is NaN */
     uint32_t code = round_code(r, fminf(fabsf(value), 0x1p127f * 1.5f), mode);
     if (code > r->largest) {
         if (saturate || r->bits == 4)

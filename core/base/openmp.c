@@ -4,7 +4,8 @@
  * one dynamic loop per region, barriers.
  *
  *     GOMP_parallel(fn, data, n)
- *       -> host->parallel_for(n, run_part, team)   workers, or a host's threads
+ *       -> host->parallel_for(n, run_part, team)   byoc's workers, or threads
+ *                                                  of the application
  *            part i of n: fn(data), which calls omp_get_thread_num()
  *
  * A region has exactly as many parts as the caller requests, up to MAX_PARTS.

@@ -6,7 +6,9 @@
 
 #include <string.h>
 
-enum { MAX_BYTES = 4096 }; /* a larger struct_size was never initialised */
+/* a larger struct_size is taken for memory that the caller did not initialise
+ */
+enum { MAX_BYTES = 4096 };
 
 enum byoc_status byi_params_read(void *params,
                                  const struct byi_params_size *known,

@@ -180,17 +180,17 @@ bool byi_row_codes_find(const float *at, int64_t rows, int64_t columns,
 {
     float *scales = to;
     int8_t *codes = (int8_t *)to + scales_bytes(rows);
-    const int64_t begin = transposed ? 1 : columns,
-                  inner = transposed ? rows : 1;
+    const int64_t row_stride = transposed ? 1 : columns;
+    const int64_t stride = transposed ? rows : 1; /* of elements in a row */
     float scale = 1;
     for (int64_t r = 0; r < rows; r++) {
-        const struct codes_row from = {at + r * begin, columns, inner};
-        if (!byi_find_scale(from.at, columns, inner, scale, &scale, scratch) ||
+        const struct codes_row from = {at + r * row_stride, columns, stride};
+        if (!byi_find_scale(from.at, columns, stride, scale, &scale, scratch) ||
             !is_exact(&from, scale, scratch))
             return false;
         scales[r] = scale;
         for (int64_t i = 0; i < columns; i++)
-            codes[r * begin + i * inner] = (int8_t)scratch[i];
+            codes[r * row_stride + i * stride] = (int8_t)scratch[i];
     }
     return true;
 }

@@ -192,7 +192,7 @@ void byi_sha256_hex(struct byi_sha256 *s, char hex[65])
         snprintf(hex + 8 * i, 9, "%08x", s->h[i]);
 }
 
-void byi_sha256_text(const void *data, size_t n, char hex[65])
+void byi_sha256_hex_of(const void *data, size_t n, char hex[65])
 {
     struct byi_sha256 s;
     byi_sha256_init(&s);
