@@ -388,15 +388,17 @@ enum byoc_status byi_resample_fill(struct byi_resample *r,
 static void choose_order(struct byi_planes *p)
 {
     const struct byi_taps *h = &p->high, *w = &p->wide;
-    const double by_row =
+    const double row_cost =
         (double)(w->out * w->n) * (p->inner == 1 && !w->fits ? SLOW : 1);
-    const double first =
-        (double)h->out * (double)w->in * (double)h->n + (double)h->out * by_row;
-    const double last =
-        (double)h->in * by_row + (double)h->out * (double)w->out * (double)h->n;
+    const double cost_high_first =
+        (double)h->out * (double)w->in * (double)h->n +
+        (double)h->out * row_cost;
+    const double cost_wide_first =
+        (double)h->in * row_cost +
+        (double)h->out * (double)w->out * (double)h->n;
     if (h->n == 0 || w->n == 0)
         return;
-    p->high_first = first < last;
+    p->high_first = cost_high_first < cost_wide_first;
     p->floats =
         p->high_first ? w->in * p->inner : h->n * (w->out * p->inner + 2);
 }

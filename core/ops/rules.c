@@ -441,12 +441,12 @@ bool byi_follows_from_sizes(const struct byi_op *op, uint32_t n_in,
                             const struct byi_tensor *const *value,
                             const struct byi_type *result)
 {
-    const bool asks_shape = byi_reads_only_shapes(op);
+    const bool reads_shapes = byi_reads_only_shapes(op);
     if (n_in == 0 || op->traits & (BYI_TRAIT_RANDOM | BYI_TRAIT_LIST) ||
         result->kind != BYI_TENSOR || result->dtype == BYOC_STRING ||
         byi_elements(result->rank, result->dims) > BYI_MAX_KNOWN)
         return false;
-    for (uint32_t i = 0; i < n_in && !asks_shape; i++)
+    for (uint32_t i = 0; i < n_in && !reads_shapes; i++)
         if (!value[i])
             return false;
     return true;

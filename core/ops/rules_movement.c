@@ -213,8 +213,8 @@ enum byoc_status byi_rule_gather(struct byi_infer *t)
     return byi_rule_tensor(t, t->in[0]->dtype, t->in[1]->rank, t->in[1]->dims);
 }
 
-/* Check indices whose last axis is a position on the *depth axes of x after the
- * `batch` leading ones. */
+/* Check indices that are tuples along their last axis: one index for each of
+ * the *depth axes of x that follow its `batch` leading axes. */
 static enum byoc_status want_tuples(const struct byi_infer *t, uint32_t batch,
                                     uint32_t *depth)
 {

@@ -323,8 +323,9 @@ enum byoc_status byi_rule_conv_transpose(struct byi_infer *t)
     return data_result(t, data_first[n], &c.data, dims);
 }
 
-/* Data of a window operator with n spatial axes, and its layout: channels first
- * for operators of any rank. */
+/* Set `dims` to those of the data of a window operator with n spatial axes, in
+ * the plain layout with channels first. Without an attribute `layout` the data
+ * has that layout, and layout->n is 0. */
 static enum byoc_status read_image(const struct byi_infer *t, uint32_t n,
                                    struct byi_layout *layout,
                                    int64_t dims[BYI_MAX_RANK])

@@ -72,14 +72,15 @@ enum byoc_status byi_rule_recurrent(struct byi_infer *t)
     BYI_TRY(want_dims(t, 7, "peepholes", 2,
                       (int64_t *[]){&directions, &peepholes}));
 
-    const int64_t first[] = {time, directions, batch, hidden};
-    const int64_t second[] = {batch, time, directions, hidden};
+    const int64_t time_major[] = {time, directions, batch, hidden};
+    const int64_t batch_major[] = {batch, time, directions, hidden};
     const int64_t last[] = {*state[0], *state[1], hidden};
     return byi_rule_tensors(
         t, t->op->n_out,
-        (struct byi_rule_field[]){{x->dtype, 4, batch_first ? second : first},
-                                  {x->dtype, 3, last},
-                                  {x->dtype, 3, last}});
+        (struct byi_rule_field[]){
+            {x->dtype, 4, batch_first ? batch_major : time_major},
+            {x->dtype, 3, last},
+            {x->dtype, 3, last}});
 }
 
 /* --- linear attention ----------------------------------------------------- */
