@@ -608,10 +608,10 @@ static bool captures_fit(const struct byi_module *m, const struct byi_func *f,
     return true;
 }
 
-/* Rebuild function `func`, a literal, for captures of other types, so that
+/* Rebuild the function literal `func` for captures of other types, so that
  * sizes known outside are known inside, too. The old function stays, since
- * the rebuild around it may be abandoned. Recursion is as deep as literals are
- * nested. */
+ * the rebuild around it may be abandoned. Recursion is as deep as function
+ * literals are nested. */
 static enum byoc_status retype_literal(struct byi_module *m,
                                        const struct byi_func *f, uint32_t func,
                                        const byi_id *args, uint32_t n,

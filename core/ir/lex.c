@@ -516,7 +516,7 @@ void byi_lex_quote(struct byi_text *out, const char *text)
     byi_text_add(out, "\"", 1);
 }
 
-bool byi_lex_is_plain(const char *text)
+bool byi_lex_is_bare_name(const char *text)
 {
     if (!is_word_start((unsigned char)*text))
         return false;

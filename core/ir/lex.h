@@ -103,7 +103,7 @@ bool byi_lex_is_number(const struct byi_lexer *lex);
 char *byi_lex_text(struct byi_arena *arena, const struct byi_token *tok);
 /* The inverse: append `text` as a string with quotes. */
 void byi_lex_quote(struct byi_text *out, const char *text);
-/* Whether `text` needs no quotes after % or @. */
-bool byi_lex_is_plain(const char *text);
+/* Whether `text` is a name that needs no quotes after % or @. */
+bool byi_lex_is_bare_name(const char *text);
 
 #endif

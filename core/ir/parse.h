@@ -92,7 +92,7 @@ enum byoc_status byi_parse_body(struct byi_parser *p, uint32_t func,
 enum byoc_status byi_parse_limit(struct byi_parser *p,
                                  const struct byi_token *tok, const char *what,
                                  uint64_t limit);
-/* The index of a name in p->names. */
+/* The index of the name `tok` in p->names, to which it is added if new. */
 uint32_t byi_parse_name(struct byi_parser *p, const struct byi_token *tok);
 /* Let name p->names[name] stand for a value of the innermost function. */
 void byi_parse_bind(struct byi_parser *p, uint32_t name, byi_id value);

@@ -193,8 +193,8 @@ static enum byoc_status parse_attrs(struct body *b)
     return build_node(b);
 }
 
-/* At the start of an operand. If the operands end here, or attributes follow,
- * read up to the ')', build the node, and set *none. */
+/* Called where an operand may start. If the operands end here, or attributes
+ * follow, read up to the ')', build the node, and set *no_operand. */
 static enum byoc_status start_operand(struct body *b, bool *no_operand)
 {
     struct byi_parser *p = b->p;
@@ -303,7 +303,8 @@ static enum byoc_status start_op(struct body *b)
 
 /* --- functions and branches --------------------------------------------- */
 
-/* `self`: the name of the function in its own body, or BYI_NO_ID. */
+/* Enter the body of function `index`. `self`: the index of the name that stands
+ * for the function in its own body, or BYI_NO_ID. */
 static enum byoc_status open_body(struct body *b, struct parse_frame frame,
                                   uint32_t index, uint32_t self)
 {

@@ -8,18 +8,18 @@
 
 /* --- types -------------------------------------------------------------- */
 
-/* Parse a dim. Dims of the element type of a Seq or an Optional have no names:
- * '?' is any size. */
-static enum byoc_status parse_dim(struct byi_parser *p, bool element,
+/* Parse a dim. `in_list`: of the element type of a Seq or an Optional, in which
+ * dims have no names, and '?' is any size. */
+static enum byoc_status parse_dim(struct byi_parser *p, bool in_list,
                                   int64_t *dim)
 {
     const struct byi_token *tok = &p->lex.tok;
 
-    if (element && byi_lex_accept(&p->lex, '?')) {
+    if (in_list && byi_lex_accept(&p->lex, '?')) {
         *dim = BYI_ANY_DIM;
         return BYOC_OK;
     }
-    if (element)
+    if (in_list)
         return byi_lex_int(&p->lex, 0, INT64_MAX, "a size or '?'", dim, p->err);
     if (tok->kind == BYI_TOK_IDENT || tok->kind == BYI_TOK_STRING) {
         *dim = byi_symbol(p->m, byi_lex_text(p->scratch, tok));
@@ -30,14 +30,14 @@ static enum byoc_status parse_dim(struct byi_parser *p, bool element,
                        p->err);
 }
 
-static enum byoc_status parse_dims(struct byi_parser *p, bool element,
+static enum byoc_status parse_dims(struct byi_parser *p, bool in_list,
                                    uint32_t *rank, int64_t *dims)
 {
     BYI_TRY(byi_lex_expect(&p->lex, '(', "'(' and the sizes", p->err));
     while (!byi_lex_is(&p->lex, ')')) {
         if (*rank == BYI_MAX_RANK)
             return byi_parse_limit(p, &p->lex.tok, "axes", BYI_MAX_RANK);
-        BYI_TRY(parse_dim(p, element, &dims[*rank]));
+        BYI_TRY(parse_dim(p, in_list, &dims[*rank]));
         ++*rank;
         if (!byi_lex_accept(&p->lex, ','))
             break;
@@ -60,7 +60,7 @@ static enum byoc_status parse_dtype(struct byi_parser *p,
     return BYOC_OK;
 }
 
-static enum byoc_status parse_shape(struct byi_parser *p, bool element,
+static enum byoc_status parse_shape(struct byi_parser *p, bool in_list,
                                     const struct byi_type **type)
 {
     int64_t dims[BYI_MAX_RANK];
@@ -68,7 +68,7 @@ static enum byoc_status parse_shape(struct byi_parser *p, bool element,
     enum byoc_dtype dtype;
 
     BYI_TRY(byi_lex_expect(&p->lex, '[', "'[' and a shape", p->err));
-    BYI_TRY(parse_dims(p, element, &rank, dims));
+    BYI_TRY(parse_dims(p, in_list, &rank, dims));
     BYI_TRY(byi_lex_expect(&p->lex, ',', "',' and an element type", p->err));
     BYI_TRY(parse_dtype(p, &dtype));
     *type = byi_type_tensor(p->m->arena, dtype, rank, dims);
@@ -119,8 +119,8 @@ static bool reads_element(const struct types *t)
 
 /* Parse the rest of an element's type after "Tensor": [(2, ?), float32], [any,
  * float32] or [none, float32]. */
-static enum byoc_status parse_element(struct byi_parser *p,
-                                      const struct byi_type **type)
+static enum byoc_status parse_element_type(struct byi_parser *p,
+                                           const struct byi_type **type)
 {
     const struct byi_token open = byi_lex_peek(&p->lex);
     enum byi_type_kind kind = BYI_TENSOR;
@@ -151,7 +151,7 @@ static enum byoc_status start_type(struct byi_parser *p, struct types *t,
         !reads_element(t) && byi_lex_is(&p->lex, ')'))
         return BYOC_OK; /* no field, or no further one */
     if (byi_lex_accept_word(&p->lex, "Tensor")) {
-        BYI_TRY(reads_element(t) ? parse_element(p, type)
+        BYI_TRY(reads_element(t) ? parse_element_type(p, type)
                                  : byi_parse_shape(p, type));
         return byi_lex_expect(&p->lex, ']', "']' after an element type",
                               p->err);

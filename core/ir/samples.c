@@ -215,7 +215,7 @@ static void enter_with(struct byi_samples *s, uint32_t round,
 
 /* Whether the function is visited at its calls: a region, a composite, a fused
  * group. These contain only composites and branches. */
-static bool is_called(const struct byi_func *f)
+static bool is_visited_at_calls(const struct byi_func *f)
 {
     return f->attr.compiler || f->attr.composite || f->attr.primitive;
 }
@@ -227,7 +227,7 @@ static void visit_call(struct byi_samples *s, uint32_t round,
     const struct byi_node *node = &f->nodes.at[id];
     const struct byi_node *callee = &f->nodes.at[node->args[0]];
     if ((callee->kind != BYI_FN && callee->kind != BYI_GLOBAL) ||
-        !is_called(s->m->funcs.at[callee->index]))
+        !is_visited_at_calls(s->m->funcs.at[callee->index]))
         return;
     enter_with(s, round, sh, callee->index, 0, node->args + 1, node->n_args - 1,
                callee->args);
@@ -236,13 +236,14 @@ static void visit_call(struct byi_samples *s, uint32_t round,
     sh->value[id] = s->shapes[round][callee->index].value[result];
 }
 
-/* Visit a literal: its captures are known, its parameters are not. Recursion is
- * as deep as functions nest, which readers limit. */
+/* Visit a function literal: its captures are known, its parameters are not.
+ * Recursion is as deep as functions nest, which the parser and the importer
+ * limit. */
 static void visit_fn(struct byi_samples *s, uint32_t round, uint32_t func,
                      const struct shapes *sh, const struct byi_node *node)
 {
     const struct byi_func *inner = s->m->funcs.at[node->index];
-    if (node->index == func || is_called(inner))
+    if (node->index == func || is_visited_at_calls(inner))
         return;
     s->literal_depth++;
     enter_with(s, round, sh, node->index, inner->params.n - inner->n_captures,
@@ -351,7 +352,7 @@ static void add_round(struct byi_samples *s)
     s->shapes[r] = byi_arena_calloc(s->arena, s->n_funcs, sizeof **s->shapes);
     for (uint32_t i = 0; i < s->n_funcs; i++) {
         const struct byi_func *f = s->m->funcs.at[i];
-        if (!f->dead && f->name && !is_called(f))
+        if (!f->dead && f->name && !is_visited_at_calls(f))
             enter_func(s, r, i, NULL, NULL);
     }
 }

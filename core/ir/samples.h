@@ -38,7 +38,8 @@ const struct byi_type *byi_sample_type(const struct byi_samples *samples,
 /* The type in the last round whose sizes are valid; `samples` may be NULL. */
 const struct byi_type *byi_sample_last_type(const struct byi_samples *samples,
                                             uint32_t func, byi_id id);
-/* The sizes of that round, as from byi_sample_text; "" if none is valid. */
+/* The text of byi_sample_text for the last valid round; "" if no round is
+ * valid. */
 const char *byi_sample_sizes(const struct byi_samples *samples);
 /* Why the model rejects the sizes of the first round; NULL: it accepts the
  * sizes of some round. */

@@ -124,8 +124,8 @@ static struct text_symbols learn_type(struct text_printer *p,
 }
 
 /* Whether the text declares the node's type, since it introduces a symbol. */
-static bool brings_symbols(struct text_printer *p, const struct byi_func *f,
-                           byi_id id)
+static bool introduces_symbols(struct text_printer *p, const struct byi_func *f,
+                               byi_id id)
 {
     const struct byi_node *node = &f->nodes.at[id];
     struct text_symbols symbols = {0};
@@ -234,7 +234,7 @@ static void add_backend(struct text_printer *p, const struct byi_node *node)
     add_text(p, " @[");
     if (node->backend && node->backend <= p->m->backends.n)
         name = p->m->backends.at[node->backend - 1];
-    if (name && byi_lex_is_plain(name))
+    if (name && byi_lex_is_bare_name(name))
         add_text(p, name);
     else if (name)
         byi_lex_quote(p->out, name);
@@ -341,7 +341,7 @@ static void name_params(struct text_printer *p, struct text_level *l)
 
 /* --- levels ------------------------------------------------------------- */
 
-/* Whether node `id` of `f` is a literal of f itself. */
+/* Whether node `id` of `f` is a function literal of f itself. */
 static bool is_self(const struct text_printer *p, const struct byi_func *f,
                     byi_id id)
 {
@@ -658,7 +658,7 @@ static void add_statement(struct text_printer *p, byi_id id)
     bool last = id == l->last && id == f->result && l->uses[id] == 1;
     bool named = f->nodes.at[id].kind == BYI_FN &&
                  has_self(p, func_of(p, &f->nodes.at[id]));
-    bool declares = brings_symbols(p, f, id);
+    bool declares = introduces_symbols(p, f, id);
 
     indent(p, p->levels.n);
     l->tail =

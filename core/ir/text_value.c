@@ -31,7 +31,7 @@ static void add_dim(const struct byi_module *m, int64_t dim,
         return;
     }
     name = byi_symbol_name(m, dim);
-    if (byi_lex_is_plain(name) || is_fresh_name(name))
+    if (byi_lex_is_bare_name(name) || is_fresh_name(name))
         byi_text_put(out, name);
     else
         byi_lex_quote(out, name);
@@ -132,7 +132,7 @@ char *byi_text_type_buf(const struct byi_module *m, const struct byi_type *type,
 void byi_text_name(struct byi_text *out, char sigil, const char *name)
 {
     byi_text_add(out, &sigil, 1);
-    if (byi_lex_is_plain(name))
+    if (byi_lex_is_bare_name(name))
         byi_text_put(out, name);
     else
         byi_lex_quote(out, name);

@@ -605,8 +605,8 @@ static enum byoc_status check_names(const struct byi_module *m,
     return BYOC_OK;
 }
 
-/* Count the literals of each other function that function i contains, in
- * holders[]. */
+/* For each function literal in function i, except one of i itself, add 1 to
+ * holders[] of the literal's function. */
 static void count_literals(const struct byi_module *m, uint32_t i,
                            uint32_t *holders)
 {
