@@ -51,8 +51,8 @@ static inline const struct byi_node *byi_numbers_node(
     return &m->funcs.at[func]->nodes.at[number - numbers->base[func]];
 }
 
-/* Drop the functions that are not reachable from those with needed[func], also
- * as values. */
+/* Drop the functions to which no function with needed[func] refers, directly or
+ * indirectly. Sets needed[] for the functions that stay. */
 void byi_call_graph_drop(struct byi_module *m, bool *needed,
                          struct byi_arena *scratch);
 

@@ -6,9 +6,9 @@
  *           also among the nodes that `let` binds and those of nested
  *           functions; only functions that are reachable from @main or, without
  *           @main, from any named function.
- *           Parameters stay, except unread captures of branches and literals,
- *           and unread parameters without symbolic dims of a literal that its
- *           function only calls directly.
+ *           Parameters stay, except unread captures of branches and function
+ *           literals, and unread parameters without symbolic dims of a function
+ *           literal that its function only calls directly.
  *
  *   def @main(%x) {                         def @main(%x) {
  *     %0 = exp(%x);                           %1 = fn (%a) { abs(%a) };

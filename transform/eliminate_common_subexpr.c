@@ -25,8 +25,8 @@
  * matches. Equal nodes have the same newest operand, from which byi_hash_probe
  * chooses the slots to try first. */
 struct cse_slot {
-    uint32_t id; /* plus one; 0 is empty */
-    uint32_t hash;
+    uint32_t id;   /* 1 + the node's id; 0: the slot is empty */
+    uint32_t hash; /* the upper half of the node's hash */
 };
 
 /* The hash table; its size is a power of 2. */
@@ -105,7 +105,7 @@ static uint64_t hash_attrs(uint64_t h, const struct byi_attrs *attrs)
 /* --- function literals --------------------------------------------------- */
 
 /* Whether the function was made neither by partitioning nor by fusion. */
-static bool is_plain(const struct byi_func *f)
+static bool is_ordinary(const struct byi_func *f)
 {
     return !f->attr.compiler && !f->attr.composite && !f->attr.from_pattern &&
            !f->attr.global_symbol && !f->attr.operands && !f->attr.primitive;
@@ -149,7 +149,7 @@ static bool has_same_body(const struct byi_module *m, uint32_t x, uint32_t y)
     const struct byi_func *a = m->funcs.at[x], *b = m->funcs.at[y];
     if (x == y)
         return true;
-    if (!is_plain(a) || !is_plain(b) || a->nodes.n != b->nodes.n ||
+    if (!is_ordinary(a) || !is_ordinary(b) || a->nodes.n != b->nodes.n ||
         a->params.n != b->params.n || a->n_captures != b->n_captures ||
         a->result != b->result)
         return false;

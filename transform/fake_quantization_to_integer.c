@@ -528,7 +528,8 @@ static bool narrow_weights(struct byi_rewrite *rw, byi_id id, byi_id *args)
 }
 
 /* Read the operands of a product of int32 values that are 8-bit integers minus
- * zero points. Returns the product's row; NULL if the node is another one. */
+ * zero points. Returns the product's row; NULL if the node is no such product.
+ */
 static const struct quant_product *read_integers(struct byi_rewrite *rw,
                                                  byi_id at, byi_id *args)
 {
@@ -552,7 +553,7 @@ static byi_id rewrite_int32_product(struct byi_rewrite *rw, byi_id at)
 }
 
 /* Read the operands of a product with int32 sums. Returns its integer operator,
- * or BYI_OP_NONE if the node is another one. */
+ * or BYI_OP_NONE if the node is no such product. */
 static enum byi_op_id read_sums(struct byi_rewrite *rw, byi_id sums,
                                 byi_id *args)
 {

@@ -218,7 +218,7 @@ static byi_id inline_branch(struct byi_rewrite *rw, byi_id branch)
 }
 
 /* Whether a function may be evaluated: it is small and calls only operators. */
-static bool is_small(const struct byi_func *f)
+static bool is_evaluable(const struct byi_func *f)
 {
     if (f->nodes.n > MAX_BODY || f->attr.compiler || f->attr.composite ||
         f->attr.primitive)
@@ -257,7 +257,7 @@ static byi_id fold_apply(struct byi_rewrite *rw, byi_id at)
     const uint32_t captures = callee.kind == BYI_FN ? callee.n_args : 0;
     const struct byi_func *body = rw->m->funcs.at[callee.index];
     byi_id args[2 * MAX_OPERANDS];
-    if (captures > MAX_OPERANDS || body == rw->old || !is_small(body) ||
+    if (captures > MAX_OPERANDS || body == rw->old || !is_evaluable(body) ||
         body->params.n != call.n_args - 1 + captures)
         return BYI_NO_ID;
     for (uint32_t i = 0; i < body->params.n; i++) {

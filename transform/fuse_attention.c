@@ -191,8 +191,8 @@ static bool has_batch_axes(const struct byi_rewrite *rw, byi_id at,
     return fits;
 }
 
-static byi_id emit(struct byi_rewrite *rw, byi_id at,
-                   const struct attention_match *m)
+static byi_id emit_attention(struct byi_rewrite *rw, byi_id at,
+                             const struct attention_match *m)
 {
     const struct byi_node *product = byi_rw_node(rw, m->product);
     byi_id args[3 + MASKS] = {product->args[0], product->args[1],
@@ -218,7 +218,7 @@ static byi_id emit(struct byi_rewrite *rw, byi_id at,
     return out;
 }
 
-static byi_id from_product(struct byi_rewrite *rw, byi_id at)
+static byi_id fuse_at_product(struct byi_rewrite *rw, byi_id at)
 {
     struct attention_match m = {.scale = 1};
     const struct byi_node *node = byi_rw_node(rw, at);
@@ -230,9 +230,9 @@ static byi_id from_product(struct byi_rewrite *rw, byi_id at)
         byi_attr_int(byi_rw_node(rw, m.product)->attrs, "transpose_a") ||
         !has_batch_axes(rw, at, &m))
         return BYI_NO_ID;
-    return emit(rw, at, &m);
+    return emit_attention(rw, at, &m);
 }
 
 BYI_RULES_PASS(fuse_attention, "FuseAttention", 1,
                "replace products and softmax of attention by one operator",
-               {BYI_OP_NN_MATMUL, from_product})
+               {BYI_OP_NN_MATMUL, fuse_at_product})

@@ -198,9 +198,9 @@ static enum byoc_status add_member(struct fuser *s, struct byi_func *body,
     return BYOC_OK;
 }
 
-static enum byoc_status make_group(struct fuser *s, byi_id sink)
+static enum byoc_status make_group(struct fuser *s, byi_id last)
 {
-    const uint32_t mark = s->mark[sink];
+    const uint32_t mark = s->mark[last];
     const byi_id *members = &s->members[s->first[mark - 1]];
     const uint32_t n = s->first[mark] - s->first[mark - 1];
     const uint32_t func = byi_func_new(s->m, NULL);
@@ -209,12 +209,12 @@ static enum byoc_status make_group(struct fuser *s, byi_id sink)
     const uint32_t n_args = add_params(s, body, members, n, &args);
     for (uint32_t i = 0; i < n; i++)
         BYI_TRY(add_member(s, body, members[i]));
-    body->result = s->copy[sink];
+    body->result = s->copy[last];
     body->attr.primitive = true;
     const byi_id fn = byi_add_fn(s->m, s->new_func, func, NULL, 0, NULL);
     return byi_add_apply(s->m, s->new_func, fn, args, n_args,
                          byi_sources_of_nodes(s->m, s->f, members, n),
-                         &s->map[sink], s->err);
+                         &s->map[last], s->err);
 }
 
 /* --- the enclosing function ---------------------------------------------- */

@@ -32,7 +32,7 @@ static const struct byi_pass_option options[] = {
 enum inline_frame_kind {
     BODY,   /* the function that is rebuilt                            */
     CALLEE, /* a body that replaces a call in the frame below           */
-    NESTED  /* a literal of a CALLEE, which is cloned                   */
+    NESTED  /* a function literal of a CALLEE, which is cloned          */
 };
 
 /* A function that is being copied. */

@@ -9,8 +9,8 @@
  *                                         signal.idct8(%x, axes=[-1, -2])
  *
  * nn.dense(%x, const[C^T]) becomes an inverse transform too. Values are
- * float32. C is the matrix of core/ops/dct.h, stored plain or transposed; its
- * elements may differ from the table by 2^-23. The pass runs before
+ * float32. C is the matrix of core/ops/dct.h, or is stored as its transpose;
+ * its elements may differ from the table by 2^-23. The pass runs before
  * partitioning, since a backend would multiply the whole matrices.
  */
 #include "transform.h"

@@ -97,14 +97,14 @@ static bool is_closure(const struct byi_func *f)
     return true;
 }
 
-static bool is_plain(const struct byi_func *f)
+static bool is_ordinary_literal(const struct byi_func *f)
 {
     return !f->name && !f->attr.from_pattern && !f->attr.global_symbol &&
            !f->attr.operands && f->result_names.n == 0;
 }
 
 /* Set `inner` and `lift` of a function; keep_branches corrects `lift`. */
-static void classify(struct lifter *s, uint32_t func)
+static void classify_function(struct lifter *s, uint32_t func)
 {
     const struct byi_func *f = s->m->funcs.at[func];
     uint32_t self_references = 0;
@@ -113,7 +113,7 @@ static void classify(struct lifter *s, uint32_t func)
             f->nodes.at[id].kind == BYI_FN && f->nodes.at[id].index == func;
     s->inner[func] = !f->name && !s->graph.closed[func] &&
                      s->graph.n_fns[func] - self_references == 1;
-    s->lift[func] = s->inner[func] && is_plain(f) && !is_closure(f);
+    s->lift[func] = s->inner[func] && is_ordinary_literal(f) && !is_closure(f);
 }
 
 static void keep_branches(struct lifter *s, uint32_t func)
@@ -457,7 +457,7 @@ static void build_node(struct lifter *s, uint32_t func, byi_id id)
               byi_add_like(s->new_funcs[func], node, args, node->n_args));
 }
 
-static void build(struct lifter *s, uint32_t func)
+static void build_function(struct lifter *s, uint32_t func)
 {
     const struct byi_func *old = s->m->funcs.at[func];
     struct byi_func *f = byi_func_like(s->m, old, NULL);
@@ -520,7 +520,7 @@ static bool find_literals(struct lifter *s)
 {
     bool any = false;
     for (uint32_t i = 0; i < s->graph.n; i++)
-        classify(s, s->graph.order[i]);
+        classify_function(s, s->graph.order[i]);
     for (uint32_t i = 0; i < s->graph.n; i++)
         keep_branches(s, s->graph.order[i]);
     for (uint32_t i = 0; i < s->graph.n; i++)
@@ -543,7 +543,7 @@ static void lift_all(struct lifter *s)
         return;
     memset(s->seen, 0, s->values.n * sizeof *s->seen);
     for (uint32_t i = 0; i < s->n_order; i++)
-        build(s, s->order[i]);
+        build_function(s, s->order[i]);
     for (uint32_t i = 0; i < s->n_order; i++)
         byi_func_replace(s->m, s->order[i], s->new_funcs[s->order[i]]);
 }

@@ -22,8 +22,9 @@ struct byi_quantized {
     double scale, zero;
 };
 
-/* Match a dequantize of 8-bit integers to float32, or a quantize of float32 to
- * them. */
+/* Whether node `id` is a call of `op`, which is BYI_OP_DEQUANTIZE (of 8-bit
+ * integers to float32) or BYI_OP_QUANTIZE (of float32 to 8-bit integers), with
+ * one constant scale and zero point. If so, sets *q. */
 bool byi_read_quantized(const struct byi_rewrite *rw, byi_id id,
                         enum byi_op_id op, struct byi_quantized *q);
 

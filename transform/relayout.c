@@ -181,7 +181,7 @@ static uint64_t operands_cost(struct byi_relayout *rl, byi_id id,
         const uint32_t found = find_need(rl, root, layout);
         if (!found || rl->needs.at[found].count == 0)
             cost += conversion_cost(rl, root, layout_of(rl, root), layout);
-        if (byi_rl_is_small(rl, id, i))
+        if (byi_rl_has_lower_rank(rl, id, i))
             cost += alignment_cost(rl, id, i, state);
         add_need(rl, root, layout);
     }

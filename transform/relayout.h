@@ -239,7 +239,8 @@ uint32_t byi_rl_from_result(struct byi_relayout *rl, byi_id id,
                             byi_rl_layout_id layout);
 /* Whether operand i is broadcast from a lower rank: its axes are the result's
  * trailing axes. */
-bool byi_rl_is_small(const struct byi_relayout *rl, byi_id id, uint32_t i);
+bool byi_rl_has_lower_rank(const struct byi_relayout *rl, byi_id id,
+                           uint32_t i);
 /* Returns the tensor type of node `id` of the old function; NULL for another
  * type. */
 const struct byi_type *byi_rl_type(const struct byi_relayout *rl, byi_id id);

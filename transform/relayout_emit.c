@@ -540,7 +540,7 @@ static enum byoc_status rewrite_call(struct byi_relayout *rl,
         return rewrite_layout(rl, call, err);
     case BYI_LAYOUT_BROADCAST:
         for (uint32_t i = 0; i < node->n_args; i++)
-            if (byi_rl_is_small(rl, call->old, i))
+            if (byi_rl_has_lower_rank(rl, call->old, i))
                 BYI_TRY(align_operand(rl, call, i, err));
         return BYOC_OK;
     case BYI_LAYOUT_PERM:
@@ -688,8 +688,8 @@ static bool emit_view(struct byi_relayout *rl, byi_id id)
     return true;
 }
 
-static enum byoc_status emit_plain(struct byi_relayout *rl, byi_id id,
-                                   struct byoc_error *err)
+static enum byoc_status emit_unchanged(struct byi_relayout *rl, byi_id id,
+                                       struct byoc_error *err)
 {
     const struct byi_node *node = byi_rl_node(rl, id);
     struct byi_site *site = &rl->sites[id];
@@ -721,7 +721,7 @@ static enum byoc_status emit_node(struct byi_relayout *rl, byi_id id,
                         "the weights of an nn.dense could not be converted "
                         "to the layout of its data");
     if (!done)
-        BYI_TRY(emit_plain(rl, id, err));
+        BYI_TRY(emit_unchanged(rl, id, err));
     move_sources(rl, site->base, first);
     return BYOC_OK;
 }

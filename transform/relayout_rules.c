@@ -355,7 +355,7 @@ byi_rl_layout_id byi_rl_out(struct byi_relayout *rl, byi_id id, uint32_t state)
     return state;
 }
 
-bool byi_rl_is_small(const struct byi_relayout *rl, byi_id id, uint32_t i)
+bool byi_rl_has_lower_rank(const struct byi_relayout *rl, byi_id id, uint32_t i)
 {
     const struct byi_node *node = byi_rl_node(rl, id);
     return node->kind == BYI_CALL_OP &&
@@ -369,7 +369,7 @@ static bool has_axes(const struct byi_relayout *rl, byi_id id, uint32_t i)
     const struct byi_node *node = byi_rl_node(rl, id);
     switch (byi_op(node->op)->layout) {
     case BYI_LAYOUT_BROADCAST:
-        return !byi_rl_is_small(rl, id, i);
+        return !byi_rl_has_lower_rank(rl, id, i);
     case BYI_LAYOUT_JOIN:
         return true;
     default:

@@ -37,7 +37,7 @@ bool byi_scale_limits_fit(const struct byi_scale_limits *limits,
 
 /* --- queries ------------------------------------------------------------- */
 
-/* Returns the tensor type of node `id`; NULL if its type is another one. */
+/* Returns the type of node `id`; NULL if it is not a tensor type. */
 static const struct byi_type *tensor_of(const struct byi_scaling *s, byi_id id)
 {
     const struct byi_type *type = byi_scale_node(s, id)->type;

@@ -145,8 +145,8 @@ int byi_scale_const_arg(struct byi_scaling *s, byi_id id);
 struct byi_scale_limits byi_scale_const_limits(struct byi_scaling *s,
                                                byi_id id);
 /* Returns the scale of a multiplication or division by a constant; *x: the
- * scaled operand. NULL if the node is another one, if its constant varies along
- * several axes, or if a factor is not finite. */
+ * scaled operand. NULL for other nodes, if the constant varies along several
+ * axes, or if a factor is not finite. */
 const struct byi_scale *byi_scale_of(struct byi_scaling *s, byi_id id,
                                      byi_id *x);
 /* Returns the product a b; NULL if a and b vary along different axes, or if a

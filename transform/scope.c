@@ -86,7 +86,7 @@ static bool is_branch(const struct byi_scopes *s, const struct byi_node *node)
 
 /* --- which functions are branches ---------------------------------------- */
 
-static bool is_plain(const struct byi_func *f)
+static bool can_be_branch(const struct byi_func *f)
 {
     return f->params.n == f->n_captures && !byi_is_closed(f) &&
            !f->attr.from_pattern && !f->attr.global_symbol &&
@@ -110,7 +110,7 @@ static void find_branches(struct byi_scopes *s, uint32_t func)
             const struct byi_node *fn = &f->nodes.at[node->args[i]];
             if (fn->kind == BYI_FN && !fn->let && reads[node->args[i]] == 1 &&
                 s->graph.n_fns[fn->index] == 1)
-                s->branch[fn->index] = is_plain(s->m->funcs.at[fn->index]);
+                s->branch[fn->index] = can_be_branch(s->m->funcs.at[fn->index]);
         }
     }
 }

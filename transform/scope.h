@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* transform/scope.h: the scopes of values. A scope is the body of a function or
  * a branch of an `if`. A value belongs to the lowest scope that contains all
- * its readers. A literal that is not a branch is a separate scope, which values
- * of other scopes never enter, since it may be called many times.
+ * its readers. A function literal that is not a branch is a separate scope,
+ * which values of other scopes never enter, since it may be called many times.
  */
 #ifndef BYI_SCOPE_H
 #define BYI_SCOPE_H

@@ -88,8 +88,8 @@ static bool insert_node(struct table_function *f, uint32_t first, byi_id id)
 
 /* Whether no other node reads the nodes of the function, except dequantised
  * arguments, which others may read. */
-static bool is_closed(const struct byi_rewrite *rw,
-                      const struct table_function *f)
+static bool has_only_inner_readers(const struct byi_rewrite *rw,
+                                   const struct table_function *f)
 {
     byi_id inner[MAX_STEPS];
     uint32_t n = 0;
@@ -161,7 +161,8 @@ static byi_id tabulate(struct byi_rewrite *rw, byi_id at)
     struct table_function f;
     uint8_t bytes[ENTRIES];
     struct byi_tensor values[MAX_STEPS + 1], table;
-    if (!rw->ctx->eval || !read_function(rw, at, &f) || !is_closed(rw, &f))
+    if (!rw->ctx->eval || !read_function(rw, at, &f) ||
+        !has_only_inner_readers(rw, &f))
         return BYI_NO_ID;
     values[f.n] = (struct byi_tensor){.data = bytes,
                                       .dtype = byi_rw_tensor(rw, f.x)->dtype,
