@@ -26,7 +26,7 @@ enum { MAX_DIMS = MAX_IO * MAX_RANK }; /* of all inputs of a run */
 
 /* The sizes of a symbolic dim. */
 struct range {
-    const char *name; /* its first n bytes */
+    const char *name; /* the name is the first n bytes; no NUL follows */
     size_t n;
     long long min, max;
 };
@@ -78,7 +78,9 @@ static void fill(void *data, enum byoc_dtype dtype, int64_t n, uint64_t *seed)
     }
 }
 
-/* Make one input of a run, with the run's sizes of symbolic dims. */
+/* Make one input of a run. names and sizes hold the symbolic dims that have a
+ * size in this run; a dim that is not among them gets a random size and is
+ * appended. dims and data become the input's sizes and elements. */
 static void make_input(const struct byoc_io *io, const char **names,
                        int64_t *sizes, int *n_names, uint64_t *seed,
                        DLTensor *in, int64_t *dims, void **data)

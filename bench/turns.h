@@ -36,6 +36,7 @@ void bench_folder_remove(void);
 
 /* Compile a model, write NAME.so to the folder, load it and remove the file.
  * Symbolic dims of its inputs become 1. Inputs get pseudo-random values.
+ * threads is that of struct byoc_load_params.
  * Returns false, with nothing to close, if a gate of the params fails. Any
  * other failure ends the program with status 2, and the reason on stderr. */
 bool bench_open(const char *path, const char *name,
