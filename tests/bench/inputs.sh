@@ -1,7 +1,7 @@
 #!/bin/sh
-# inputs.sh BUILD: the benchmarks of BUILD that time any model, with models of many
-# inputs, of many symbolic dims, with an input that they cannot make, and with a
-# result that is smaller than the weights.
+# inputs.sh BUILD: runs the benchmarks of BUILD that take a model on models with many
+# inputs, with many symbolic dims, with an input that the benchmarks cannot make, and
+# with a result that is smaller than the weights.
 # SPDX-License-Identifier: Apache-2.0
 [ $# -eq 1 ] && [ -x "$1/shapes" ] || { echo "usage: inputs.sh BUILD" >&2; exit 2; }
 build=$(cd "$1" && pwd)
@@ -21,7 +21,7 @@ model() {
     }' >model.ir
 }
 
-# expect CODE WORDS COMMAND...: it ends with this exit code and prints the words
+# expect CODE WORDS COMMAND...: COMMAND ends with this exit code and prints the words
 expect() {
     wanted=$1 words=$2
     shift 2
@@ -33,7 +33,7 @@ expect() {
     failed=1
 }
 
-# shapes CODE WORDS: expect them of `shapes` with the model, compiled natively
+# shapes CODE WORDS: compile the model natively; `shapes` ends with CODE and prints WORDS
 shapes() {
     "$build/byoc" compile model.ir --native -q -o model.so || failed=1
     expect "$1" "$2" "$build/shapes" model.so runs=20

@@ -38,12 +38,12 @@ bad() {
     esac
     found=$?
     find . | sort >"$dir/after"
-    [ $found -eq "$code" ] || { fail "exit $found, not $code: $*"; return; }
-    [ "$(wc -l <"$dir/err")" -eq 1 ] || { fail "not one line: $*"; return; }
+    [ $found -eq "$code" ] || { fail "found exit code $found, expected $code: $*"; return; }
+    [ "$(wc -l <"$dir/err")" -eq 1 ] || { fail "expected one line on stderr: $*"; return; }
     grep -q '^byoc[a-z :]*: [^A-Z]*.*[^.]$' "$dir/err" ||
-        { fail "not a sentence of byoc's: $*"; return; }
-    grep -qF -e "$words" "$dir/err" || { fail "no '$words': $*"; return; }
-    cmp -s "$dir/before" "$dir/after" || { fail "leaves files: $*"; return; }
+        { fail "expected 'byoc COMMAND: SENTENCE' without a full stop: $*"; return; }
+    grep -qF -e "$words" "$dir/err" || { fail "expected '$words': $*"; return; }
+    cmp -s "$dir/before" "$dir/after" || { fail "leaves files behind: $*"; return; }
     passed=$((passed + 1))
 }
 
@@ -61,7 +61,8 @@ byte() {
     printf "\\$(printf %03o "$1")"
 }
 
-# value FIELD NAME TYPE: a ValueInfoProto of 4 elements, 17 bytes in all
+# value TAG NAME TYPE: a field of a GraphProto with this tag that holds the
+# ValueInfoProto of a tensor of 4 elements, 17 bytes in all
 value() {
     byte "$1"
     printf '\017\012\001%s\022\012\012\010\010' "$2"
@@ -90,8 +91,8 @@ patch() {
     printf '%b' "$3" | dd of="$1" bs=1 seek="$2" conv=notrunc 2>/dev/null
 }
 
-# at FILE TEXT: prints the offset of the text in the file
-at() {
+# offset_of FILE TEXT: prints the offset of the text in the file
+offset_of() {
     grep -obUaF -m1 -e "$2" "$1" | head -n 1 | cut -d: -f1
 }
 
@@ -108,9 +109,9 @@ labels=$digits/batch0.labels.npy
 "$byoc" compile "$digits/digits.onnx" -q -o good.so || exit 1
 head -c 60000 good.so >cut.so
 cp good.so changed.so
-patch changed.so "$(at good.so '"functions"')" '#'
+patch changed.so "$(offset_of good.so '"functions"')" '#'
 cp good.so version.so
-patch version.so "$(($(at good.so "BYOCMDL") + 8))" '\0143'
+patch version.so "$(($(offset_of good.so "BYOCMDL") + 8))" '\0143'
 cp "$plugins/libbyoc_runtime.so" other.so
 model Relu 13 1 >relu.onnx
 model NoSuchThing 13 1 >operator.onnx
@@ -170,7 +171,7 @@ done
 if [ $? -eq 2 ] && grep -q '"false" failed' "$dir/err"; then
     passed=$((passed + 1))
 else
-    fail "SIGCHLD is ignored"
+    fail "compile with SIGCHLD ignored"
 fi
 
 bad 2 "\"true\" succeeded without writing its output, expected a C compiler" \
@@ -378,7 +379,7 @@ bad 1 "gate failed" run "$digits/digits.onnx" --native --require-offload 1 \
     --input "image=$x"
 
 "$byoc" report diff good.so good.ledger >"$dir/out" 2>"$dir/err" ||
-    fail "an artifact's ledger is the compile's"
-"$byoc" check relu.onnx >"$dir/out" 2>"$dir/err" || fail "relu.onnx is a model"
+    fail "the artifact's ledger differs from that of check"
+"$byoc" check relu.onnx >"$dir/out" 2>"$dir/err" || fail "check relu.onnx"
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]

@@ -68,15 +68,15 @@ compile() {
         >"$dir/out" 2>"$dir/err"
     code=$?
     [ $code -ne 124 ] || code=hang
-    said=$(sed '/^ *$/d' "$dir/err" | head -n 1)
-    said=${said:-$(sed -n 's/.*reverted, //p' "$dir/out")}
-    said=${said:-$(sed -n '1s/.*FLOP and //p' "$dir/out")}
+    message=$(sed '/^ *$/d' "$dir/err" | head -n 1)
+    message=${message:-$(sed -n 's/.*reverted, //p' "$dir/out")}
+    message=${message:-$(sed -n '1s/.*FLOP and //p' "$dir/out")}
     case $code in
-    0) [ -s "$dir/model.so" ] || said="no model" ;;
-    hang) said= ;;
+    0) [ -s "$dir/model.so" ] || message="no model" ;;
+    hang) message= ;;
     esac
     holds "compile${1:+ $1}" "$pattern" \
-        "$(echo "$code: $said" | sed "s,$plugins/,,g")"
+        "$(echo "$code: $message" | sed "s,$plugins/,,g")"
 }
 
 name=
@@ -93,7 +93,7 @@ plugin() {
     compile 1200 "$5" --isolate --isolate-seconds 3
 }
 
-all='0: 2 of 2 operators offloaded*'
+all_offloaded='0: 2 of 2 operators offloaded*'
 refused='3: byoc compile: found no backend '\''bad'\'' among 0 plug-ins in *; '
 
 plugin crash_in_match numerics/ref.add/0 \
@@ -122,26 +122,26 @@ plugin fails_to_build numerics/ref.add/0 \
     '0: region-failed: ref: ref_0: no kernel was built for this shape'
 plugin wrong_numbers numerics/ref.add/0 \
     'numerics.result: output 0: 1 of * elements are wrong; element *' \
-    "$all" "$all"
+    "$all_offloaded" "$all_offloaded"
 plugin races threads \
     'threads.results: 4 threads run one compiled region, *' \
-    "$all" "$all"
+    "$all_offloaded" "$all_offloaded"
 plugin leaks numerics/ref.add/0 \
     'memory.balance: 1 block of 1000 bytes that the host gave is not released *' \
-    "$all" "$all"
+    "$all_offloaded" "$all_offloaded"
 plugin writes_past numerics/ref.add/0 \
     'bounds.write: run() wrote to byte * of output 0, which has *' \
-    "$all" "$all"
+    "$all_offloaded" "$all_offloaded"
 plugin keeps_pointer numerics/ref.add/0 \
     'lifetime.kept: run() read * of an earlier call, which is over' \
-    "$all" "$all"
+    "$all_offloaded" "$all_offloaded"
 plugin describes_nothing numerics/ref.add/0 \
     'claims.opinion: describe() passed a step with name *' \
-    "$all" "$all"
+    "$all_offloaded" "$all_offloaded"
 plugin signal_on_unload library/unload \
     'crash: SIGABRT in quiesce() and closing the library' \
     '134: *' \
-    "$all"
+    "$all_offloaded"
 
 [ $failed -eq 0 ] || exit 1
 echo "13 faulty plug-ins are reported as expected"

@@ -58,7 +58,7 @@ END
 model 2 >"$work/fixed.ir"
 model N >"$work/varies.ir"
 
-# check FILE DIM OPTION...: the artifact gives the model's results
+# check FILE DIM OPTION...: the artifact gives the model's results; sets size to its bytes
 check() {
     file=$1 dim=$2
     shift 2
@@ -78,7 +78,7 @@ for file in fixed.ir varies.ir; do
     [ $file = fixed.ir ] && dim= || dim="--dim N=2"
     check $file "$dim"
     # as float32, the weights have 238,656 bytes
-    [ "$size" -lt 160000 ] || complain "$file: $size bytes, expected fewer"
+    [ "$size" -lt 160000 ] || complain "$file: found $size bytes, expected fewer than 160000"
     # shellcheck disable=SC2086
     "$byoc" compare "$work/m.so" $dim >"$work/out" 2>&1 ||
         complain "$file: the twins differ" "$work/out"

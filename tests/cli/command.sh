@@ -33,7 +33,7 @@ ends() {
         grep -qF -e "$words" err; }; then
         ok
     else
-        fail "exit $found, not $code, or no '$words': $*"
+        fail "found exit code $found, expected $code and '$words' on stderr: $*"
     fi
 }
 
@@ -73,26 +73,26 @@ writers | while read -r writer; do
         case $writer in *--consts) ;; *) # the model has no constants to write
             ends 2 "cannot write" "$@" /dev/full ;; esac
     fi
-    holds "/dev/full is a device: $writer" test -c /dev/full
+    holds "/dev/full is still a device: $writer" test -c /dev/full
     ends 2 "found a folder" "$@" folder
     ends 2 "a dangling symbolic link" "$@" dangling
-    holds "the link is there" test -L dangling
+    holds "the dangling link is still there: $writer" test -L dangling
     cat fifo >from_fifo &
     reader=$!
     "$byoc" "$@" fifo >out 2>err || fail "into a FIFO: $*"
     wait $reader
-    holds "the FIFO is there: $writer" test -p fifo
+    holds "the FIFO is still there: $writer" test -p fifo
     rm -f target link
     echo old >target
     chmod 600 target
     ln -s target link
     "$byoc" "$@" link >out 2>err || fail "through a link: $*"
-    holds "the link is there: $writer" test -L link
+    holds "the link is still there: $writer" test -L link
     holds "the file is replaced: $writer" \
         sh -c '! grep -qx old target'
     case $writer in *--consts) ;; *)
-        holds "the FIFO got all of it: $writer" test -s from_fifo ;; esac
-    holds "no parts are left: $writer" \
+        holds "the FIFO's reader gets bytes: $writer" test -s from_fifo ;; esac
+    holds "no temporary files are left: $writer" \
         sh -c '[ -z "$(ls -d -- *.part .byoc-* 2>/dev/null)" ]'
     [ $failed -eq 0 ] || exit 1
     echo "$passed" >count
@@ -108,8 +108,8 @@ if [ -w /dev/full ]; then
         # shellcheck disable=SC2086
         "$byoc" $args >/dev/full 2>err
         code=$?
-        holds "$args into a full disk: $code" test $code -eq 2
-        holds "$args says so" grep -q "cannot write to stdout: No space" err
+        holds "$args into a full disk ends with 2: $code" test $code -eq 2
+        holds "$args reports the full disk" grep -q "cannot write to stdout: No space" err
     done
 fi
 
@@ -143,10 +143,10 @@ for args in "check nasty.ir --all" "check nasty.ir --json" "opt nasty.ir" \
     holds "stderr is clean: $args" clean err
 done
 "$byoc" check nasty.ir --all >out 2>err
-holds "the name is shown" grep -qF 'a\x1b[2J\x07\xe2\x80\xae\xc2\x9b\xffz' out
+holds "check --all prints the escaped name" grep -qF 'a\x1b[2J\x07\xe2\x80\xae\xc2\x9b\xffz' out
 "$byoc" opt nasty.ir >again.ir 2>err
-"$byoc" opt again.ir >out 2>err || fail "text with such names reads back"
-holds "and is the same" cmp -s again.ir out
+"$byoc" opt again.ir >out 2>err || fail "cannot read text with such names"
+holds "text with such names is printed as it was read" cmp -s again.ir out
 "$byoc" check "$(printf 'a\nbyoc: forged')" 2>err
 holds "a newline in a name does not make a line" test "$(wc -l <err)" -eq 1
 
@@ -199,42 +199,42 @@ for name in INT TERM HUP; do
 done
 
 (ulimit -f 40; exec "$byoc" compile "$digits/digits.onnx" -q -o made/out.so) >out 2>err
-holds "a file larger than ulimit -f: $?" test $? -eq 2
-holds "a sentence for it" grep -q "File too large" err
-holds "it leaves no files: $(ls -A made)" test -z "$(ls -A made)"
+holds "a file larger than ulimit -f ends with 2: $?" test $? -eq 2
+holds "a file larger than ulimit -f is reported" grep -q "File too large" err
+holds "a file larger than ulimit -f is removed: $(ls -A made)" test -z "$(ls -A made)"
 
 # --- plug-in folders -------------------------------------------------------
 cp "$plugins/libbyoc_backend_ref.so" folder/
 "$byoc" backends --plugin folder >out 2>err
-holds "a relative path" grep -q "^ref  *$dir/folder/libbyoc_backend_ref.so" out
-holds "and the default folder" grep -q "^dnnl " out
+holds "--plugin accepts a relative path" grep -q "^ref  *$dir/folder/libbyoc_backend_ref.so" out
+holds "--plugin keeps the default folder" grep -q "^dnnl " out
 "$byoc" backends --plugin only:folder >out 2>err
-holds "or only that" sh -c 'grep -q "^ref " out && ! grep -q "^dnnl " out'
+holds "only: leaves out the default folder" sh -c 'grep -q "^ref " out && ! grep -q "^dnnl " out'
 BYOC_PLUGIN_PATH=$dir/folder "$byoc" backends >out 2>err
-holds "so does the environment" \
+holds "BYOC_PLUGIN_PATH keeps the default folder" \
     sh -c 'grep -q "^ref " out && grep -q "^dnnl " out'
 ends 3 "in $dir/folder; try" check model.ir --plugin only:folder --backend none
 "$byoc" compile "$digits/digits.onnx" -q -o dnnl.so
 ends 3 "libbyoc_backend_dnnl.so in $dir/folder; set" run dnnl.so \
     --plugin only:folder --require-backends
 BYOC_PLUGIN_PATH=$dir/gone "$byoc" run dnnl.so --require-backends >out 2>err
-holds "a folder of the environment that is gone hides no other" test $? -eq 0
+holds "a missing folder in BYOC_PLUGIN_PATH does not hide the default one" test $? -eq 0
 BYOC_PLUGIN_PATH=$dir/gone "$byoc" backends >out 2>err
-holds "and is reported" grep -q "^rejected  $dir/gone: cannot open it: No such file" out
+holds "a missing folder in BYOC_PLUGIN_PATH is reported" grep -q "^rejected  $dir/gone: cannot open it: No such file" out
 chmod o+w folder
 BYOC_PLUGIN_PATH=$dir/folder "$byoc" check model.ir >out 2>err
-holds "a folder that everybody may write: $?" test $? -eq 2
-holds "a sentence for it" grep -q "everybody may write to this folder" err
+holds "a folder that everybody may write to is refused: $?" test $? -eq 2
+holds "the message names the reason" grep -q "everybody may write to this folder" err
 chmod o-w folder
 if [ "$(id -u)" = 0 ]; then
     chown 12345 folder
     BYOC_PLUGIN_PATH=$dir/folder "$byoc" check model.ir >out 2>err
-    holds "a folder of another user" grep -q "user 12345 owns this" err
+    holds "a folder of another user is refused" grep -q "user 12345 owns this" err
     chown 0 folder && chown 12345 folder/*.so
     BYOC_PLUGIN_PATH=$dir/folder "$byoc" check model.ir >out 2>err
-    holds "a file of another user" grep -q "owns this file" err
+    holds "a file of another user is refused" grep -q "owns this file" err
     "$byoc" backends --plugin folder >out 2>err
-    holds "which may be named on purpose" grep -q "^ref " out
+    holds "--plugin accepts a file of another user" grep -q "^ref " out
     chown 0 folder/*.so
 fi
 
@@ -264,7 +264,7 @@ ends 2 "did you mean 'help'" hlep
 ends 2 "did you mean 'verify'" help verfy
 ends 0 "" help verify
 "$byoc" help run >out && "$byoc" run --help >err
-holds "help COMMAND is COMMAND --help" cmp -s out err
+holds "help COMMAND prints what COMMAND --help prints" cmp -s out err
 ends 0 "" help
 
 # --- artifacts that are damaged where loading does not look ----------------

@@ -23,7 +23,8 @@ holds() {
     fi
 }
 
-# refused WHAT PATTERN OPTIONS...: exit code 2, that sentence, no folder
+# refused WHAT PATTERN OPTIONS...: extract ends with exit code 2, prints PATTERN and makes
+# no folder
 refused() {
     what=$1 pattern=$2
     shift 2
@@ -53,34 +54,34 @@ IR
 sed 's/(4, 6, 8)/(N, 6, 8)/g' model.ir >varying.ir
 "$byoc" extract varying.ir --plugin "only:$ref" --region 1 -o no >out 2>err
 holds "a symbolic dim is refused: $?" test $? -eq 2
-holds "with advice" grep -q "has the symbolic dim 'N', .* with --dim N=1" err
-holds "it leaves no folder" test ! -e no
+holds "the message advises --dim" grep -q "has the symbolic dim 'N', .* with --dim N=1" err
+holds "a refused symbolic dim leaves no folder" test ! -e no
 
 holds "a region of a text" "$byoc" extract model.ir --plugin "only:$ref" \
     --region 1 -o text
-holds "it has its JSON" grep -q '"format": *"byoc-graph"' text/region.json
-holds "it has its constants" test -e text/const_0.npy
-holds "it runs alone" "$byoc" run text/region.ir --data text --native -o ran
-holds "as native kernels do" cmp text/output_0.npy ran/output_0.npy
-holds "as its backend does" "$byoc" compare text/region.ir --data text \
+holds "the extracted region has its JSON" grep -q '"format": *"byoc-graph"' text/region.json
+holds "the extracted region has its constants" test -e text/const_0.npy
+holds "the extracted region runs natively" "$byoc" run text/region.ir --data text --native -o ran
+holds "native kernels give the stored outputs" cmp text/output_0.npy ran/output_0.npy
+holds "the backend gives the stored outputs" "$byoc" compare text/region.ir --data text \
     --plugin "only:$ref" --backend ref --require-offload 100
-holds "an artifact" "$byoc" compile model.ir --plugin "only:$ref" -o model.so
+holds "compile an artifact" "$byoc" compile model.ir --plugin "only:$ref" -o model.so
 holds "a region of an artifact" "$byoc" extract model.so --plugin "only:$ref" \
     --region 1 -o artifact
-holds "is the same" cmp text/region.ir artifact/region.ir
-holds "with the same results" cmp text/output_0.npy artifact/output_0.npy
+holds "the artifact's region equals the text's" cmp text/region.ir artifact/region.ir
+holds "the artifact's region has the same outputs" cmp text/output_0.npy artifact/output_0.npy
 
 test="'$byoc' compare region.ir --data . --plugin 'only:$wrong' --backend ref"
-holds "a smaller one" "$byoc" extract model.ir --plugin "only:$wrong" \
+holds "reduce a region" "$byoc" extract model.ir --plugin "only:$wrong" \
     --backend ref --region 1 -o small --reduce --test "$test"
 # two lines have a name before a bracket: def @main( and the operator
-holds "has one operator" test "$(grep -c '[a-z](' small/region.ir)" -eq 2
-holds "and one number" grep -q 'input0: Tensor\[([1, ]*), float32\]) ' \
+holds "the reduced region has one operator" test "$(grep -c '[a-z](' small/region.ir)" -eq 2
+holds "the reduced region's input has one element" grep -q 'input0: Tensor\[([1, ]*), float32\]) ' \
     small/region.ir
-holds "and fails as before" sh -c "cd small && $test; [ \$? -eq 1 ]"
-holds "once more" "$byoc" extract model.ir --plugin "only:$wrong" \
+holds "the reduced region still fails the test" sh -c "cd small && $test; [ \$? -eq 1 ]"
+holds "reduce the region again" "$byoc" extract model.ir --plugin "only:$wrong" \
     --backend ref --region 1 -o again --reduce --test "$test"
-holds "to the same" diff -r small again
+holds "both reductions give the same" diff -r small again
 
 cat >branches.ir <<'IR'
 def @main(%c: Tensor[(), bool], %x: Tensor[(4), float32], %y: Tensor[(4), float32]) {
@@ -89,8 +90,8 @@ def @main(%c: Tensor[(), bool], %x: Tensor[(4), float32], %y: Tensor[(4), float3
 IR
 "$byoc" extract branches.ir --plugin "only:$ref" --region 0 -o no >out 2>err
 holds "a region with branches is refused" test $? -eq 2
-holds "and says why" grep -q "found an .if., expected operators" err
-holds "and leaves nothing" test ! -e no
+holds "the message names the if" grep -q "found an .if., expected operators" err
+holds "a refused region with branches leaves no folder" test ! -e no
 
 # a chain of additions: one region that reads all inputs
 awk 'BEGIN {
@@ -105,13 +106,13 @@ awk 'BEGIN {
 }' >operands.ir
 "$byoc" extract operands.ir --plugin "only:$ref" --region 0 -o no >out 2>err
 holds "a region of too many operands is refused" test $? -eq 2
-holds "and says how many" \
+holds "the message gives the number of operands" \
     grep -q "region 0: found 514 operands, expected at most 512" err
 
 mkdir here
 refused "no such region" "region 7: found 2 regions in the model, expected a number from 0 to 1" --region 7 -o no
-refused "a folder that is there" "here: found an existing file" --region 0 -o here
-refused "a folder that cannot be" "cannot create the folder" -o nowhere/no
+refused "an output that exists" "here: found an existing file" --region 0 -o here
+refused "a folder that cannot be created" "cannot create the folder" -o nowhere/no
 refused "a test that succeeds" "the test succeeds on the whole region" \
     -o no --reduce --test true
 refused "a test that takes too long" "did not end within 0.1 seconds" \

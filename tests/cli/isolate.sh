@@ -67,8 +67,8 @@ crashes sigmoid 'exited with code 3 in load or unload()'
 crashes abs 'crashed with signal 6 (Aborted) in load or unload()'
 crashes cos 'crashed with signal 25 (File size limit exceeded) after load or unload()'
 
-# without isolation a plug-in that calls exit() ends byoc, which says so, and a model
-# that no backend runs is not compared with itself in silence
+# without isolation a plug-in that calls exit() ends byoc with a message; `byoc compare`
+# warns if no region runs on a backend
 "$byoc" compile "$dir/sigmoid.ir" -o "$dir/exits.so" --backend crashes \
     --plugin "only:$plugins/crashes.so" >"$dir/out" 2>"$dir/err"
 expect_code exit $? 3
@@ -101,7 +101,8 @@ alike "$dir/good.ir" ref,crashes
 alike "$digits/digits.onnx" ref,dnnl
 expect good "$dir/good.json" '"reason": "offloaded"'
 
-# every question about a match, and its answer
+# asks.so calls every function of the host that describes a match; the answers are the
+# same with and without --isolate
 cat >"$dir/asks.ir" <<'END'
 def @main(%x: Tensor[(2, 1, 1), float32]) {
   %0 = nn.rnn(%x, Tensor[(1, 1, 1), float32] {0.5}, Tensor[(1, 1, 1), float32] {-0.5}, direction="reverse", activations=["nn.leaky_relu"], activation_alpha=[0.25]) #["rnn": "RNN"];
@@ -120,8 +121,8 @@ direction='reverse'['reverse'] activations=['nn.leaky_relu'] \
 activation_alpha=[0.25] clip=inf[inf] none=; Tensor[(2, 1, 1), float32]; \
 (Tensor[(2, 1, 1, 1), float32], Tensor[(1, 1, 1), float32])"
 
-# a plug-in that crashes in its query is left out by the name that was requested,
-# or that its file has; without isolation, `byoc backends` reports it
+# a plug-in that crashes in its query is reported by the name that was requested, or by
+# that of its file; without isolation, `byoc backends` reports it
 for how in "--backend bad,ref:bad" ":bad_query"; do
     timeout 1200 "$byoc" compile "$dir/good.ir" -o "$dir/good.so" --isolate \
         --plugin "only:$plugins/bad_query.so:$plugins/libbyoc_backend_ref.so" \

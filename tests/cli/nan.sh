@@ -40,6 +40,7 @@ offloads() {
     grep -q "\"op\": \"$1\",.* \"where\": \"dnnl\"" "$work/ledger"
 }
 
+# wrong TEXT: print TEXT; the test fails
 wrong() {
     echo "$1"
     bad=1

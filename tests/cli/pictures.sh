@@ -34,8 +34,8 @@ count() {
     grep -c -e "$1" "$2"
 }
 
-# in_page PAGE: print the ledger in the page, which equals the output of --json
-in_page() {
+# page_ledger PAGE: print the ledger in the page, which equals the output of --json
+page_ledger() {
     sed -n '/ id="ledger">$/,/^<\/script>$/p' "$1" |
         sed '1d; $d; s/^{"byoc": .*, "ledger": //'
 }
@@ -57,10 +57,10 @@ check() {
     same "$name: edges" "$(count ' -> ' graph.dot)" "$(sed -n \
         's/^ *{"name": .*"inputs": \[\([^]]*\)\].*/\1/p' ledger.json |
         tr ',' '\n' | grep -c '[0-9]')"
-    in_page page.html | sed 's/\\u003c/</g' >in_page
-    # the page closes one brace more
+    page_ledger page.html | sed 's/\\u003c/</g' >page_ledger
+    # in the page, one more brace closes the object around the ledger
     { cat ledger.json; echo '}'; } | tr -d '\n' >expected
-    same "$name: the ledger in the page" "$(tr -d '\n' <in_page | cksum)" \
+    same "$name: the ledger in the page" "$(tr -d '\n' <page_ledger | cksum)" \
         "$(cksum <expected)"
     if command -v dot >/dev/null; then
         dot -Tsvg graph.dot >graph.svg 2>err && [ ! -s err ] ||
@@ -160,12 +160,12 @@ for p in python3 /usr/bin/python3; do
     "$p" -c 'import onnx; onnx.load, onnx.checker' 2>/dev/null && python=$p
 done
 if [ -n "$python" ]; then
-    "$python" - "$digits" digits.onnx <<'END' || fail "the ONNX checker"
+    "$python" - "$digits" digits.onnx <<'END' || fail "the model with metadata"
 import sys
 import onnx
 old, new = (onnx.load(path) for path in sys.argv[1:])
 onnx.checker.check_model(new, full_check=True)
-def plain(model):
+def without_metadata(model):
     copy = onnx.ModelProto()
     copy.CopyFrom(model)
     del copy.metadata_props[:]
@@ -174,16 +174,16 @@ def plain(model):
         if hasattr(node, "metadata_props"):
             del node.metadata_props[:]
     return copy.SerializeToString(deterministic=True)
-assert plain(old) == plain(new)
+assert without_metadata(old) == without_metadata(new)
 for before, after in zip(old.graph.node, new.graph.node):
     assert len(after.SerializeToString()) > len(before.SerializeToString())
     assert b"byoc.backend" in after.SerializeToString()
 assert [p.key for p in new.metadata_props] == ["byoc.version", "byoc.summary"]
 END
 else
-    echo "note: the ONNX checker is not here (python3-onnx)"
+    echo "note: the ONNX checker is not installed (python3-onnx)"
 fi
-command -v dot >/dev/null || echo "note: Graphviz is not here (graphviz)"
+command -v dot >/dev/null || echo "note: Graphviz is not installed (graphviz)"
 
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ] && [ "$passed" -gt 100 ] || exit 1

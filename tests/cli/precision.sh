@@ -59,7 +59,7 @@ run_model m.ir float32
 run_model wrong.ir wrong
 "$byoc" compile "$work/m.ir" --report "$work/none.json" -o "$work/none.so" \
     >"$work/none.txt" 2>&1 || complain "compile failed" "$work/none.txt"
-! grep -q '"precision"' "$work/none.json" || complain "narrowed unasked"
+! grep -q '"precision"' "$work/none.json" || complain "compile without --precision: found a precision in the ledger"
 
 for type in fp16 bf16; do
     for way in "" --native; do

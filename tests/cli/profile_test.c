@@ -243,7 +243,7 @@ static void test_json(void **state)
 
 /* Without --profile the JSON has no profile; --profile=1 is an error, since the
  * option takes no value. */
-static void test_without(void **state)
+static void test_without_profile(void **state)
 {
     int code;
     (void)state;
@@ -258,9 +258,12 @@ static void test_without(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_native_steps), cmocka_unit_test(test_primitives),
-        cmocka_unit_test(test_varying),      cmocka_unit_test(test_table),
-        cmocka_unit_test(test_json),         cmocka_unit_test(test_without),
+        cmocka_unit_test(test_native_steps),
+        cmocka_unit_test(test_primitives),
+        cmocka_unit_test(test_varying),
+        cmocka_unit_test(test_table),
+        cmocka_unit_test(test_json),
+        cmocka_unit_test(test_without_profile),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -23,7 +23,7 @@ BYOC = os.path.abspath(sys.argv[1])
 HERE = os.path.dirname(os.path.abspath(__file__))
 DIGITS = os.path.join(HERE, "../../examples/digits/digits.onnx")
 os.environ["BYOC_PLUGIN_PATH"] = os.path.dirname(BYOC)
-F = TensorProto.FLOAT
+FLOAT = TensorProto.FLOAT
 passed = failed = 0
 
 
@@ -41,7 +41,7 @@ def node(op, inputs, outputs, name=None, domain=None, **attributes):
                             domain=domain, **attributes)
 
 
-def value(name, *shape, dtype=F):
+def value(name, *shape, dtype=FLOAT):
     return helper.make_tensor_value_info(name, dtype, shape)
 
 
@@ -77,7 +77,7 @@ def outputs(model):
 
 
 def graphs(graph):
-    """The graph, and the graphs inside of it."""
+    """The graph, and the graphs that its nodes have as attributes."""
     yield graph
     for n in graph.node:
         for a in n.attribute:
@@ -90,7 +90,8 @@ def is_region(n):
 
 
 def view(path, *options, full=True):
-    """The model with regions as functions, checked."""
+    """Write the model with regions as functions, compare it with the original, and
+    return it."""
     out = path.removesuffix(".onnx") + "-regions.onnx"
     byoc("check", path, "--dump-regions", out, *options)
     old, new = onnx.load(path), onnx.load(out)
@@ -139,7 +140,7 @@ def value_infos(function):
                      for d in v.type.tensor_type.shape.dim]) for v in graph.value_info}
 
 
-def a_model():
+def digits_model():
     """The digits model: with a native node between two regions, all in one region,
     and all native."""
     new = view("digits.onnx", "--exclude", "MaxPool")
@@ -150,7 +151,7 @@ def a_model():
         same("digits: opsets of a function", list(f.opset_import),
              list(new.opset_import))
     first = value_infos(new.functions[0])
-    same("digits: a type inside", first.get("/0/Conv_output_0"), (F, [64, 32, 8, 8]))
+    same("digits: a type inside", first.get("/0/Conv_output_0"), (FLOAT, [64, 32, 8, 8]))
     same("digits: types between", {v.name: [d.dim_value for d in
          v.type.tensor_type.shape.dim] for v in new.graph.value_info},
          {"/3/Relu_output_0": [64, 32, 8, 8], "/4/MaxPool_output_0": [64, 32, 4, 4]})
@@ -164,10 +165,9 @@ def a_model():
     same("digits: a view of a view", outputs("again.onnx"), outputs("digits.onnx"))
 
 
-def a_path_that_comes_back():
-    """Both nodes around a native one may be in one region for byoc, if a copy of
-    the native value is what is read: here Identity is removed, a constant is
-    folded, and Mod is native between two regions."""
+def native_node_between_regions():
+    """The native Mod reads a value of one region, and another region reads its
+    result. byoc removes the Identity between them and folds the constant."""
     save("path.onnx",
          [node("Conv", "x w", "a", pads=[1, 1, 1, 1]), node("Relu", "a", "b"),
           node("Identity", "b", "i"), node("Mod", "i two", "m", fmod=1),
@@ -192,7 +192,7 @@ def out_of_order():
          ["dnnl_0", "NonZero"])
 
 
-def graphs_inside():
+def nested_graphs():
     """Regions of branches are functions that are called there."""
     def branch(name, op):
         return helper.make_graph(
@@ -212,7 +212,8 @@ def graphs_inside():
 
 
 def functions_of_the_model():
-    """A call whose nodes are in one region is in it; another one stays."""
+    """A call of a model's function is in a region if all nodes of the function are;
+    other calls stay in the graph."""
     block = helper.make_function(
         "own", "Block", ["v", "k"], ["r"], [node("Conv", "v k", "c"),
                                             node("Relu", "c", "r")],
@@ -261,7 +262,7 @@ with tempfile.TemporaryDirectory() as work:
     digits = onnx.load(DIGITS)
     os.chdir(work)
     onnx.save(digits, "digits.onnx")
-    for test in (a_model, a_path_that_comes_back, out_of_order, graphs_inside,
+    for test in (digits_model, native_node_between_regions, out_of_order, nested_graphs,
                  functions_of_the_model, refused):
         test()
     os.chdir("/")

@@ -12,9 +12,9 @@ bad=0
 
 fail() { echo "$*"; cat "$work/out"; bad=1; }
 
-# model SCALE SCALE4 ZERO4 CHANNEL: ten 8-bit convolutions. SCALE is that of all
-# activations, SCALE4 and ZERO4 those of the fourth layer's result, CHANNEL the factor
-# of the weights of one of its channels.
+# model SCALE SCALE4 ZERO4 CHANNEL NAME: write NAME.ir, ten 8-bit convolutions. SCALE is
+# that of all activations, SCALE4 and ZERO4 are scale and zero point of the fourth
+# layer's result, CHANNEL is the factor of the weights of one of its channels.
 model() {
     awk -v scale="$1" -v scale4="$2" -v zero4="$3" -v channel="$4" 'BEGIN {
         print "def @main(%x: Tensor[(1, 16, 24, 24), float32]) {"
@@ -42,15 +42,15 @@ model 0.0131 0.0138 3 1 scale
 model 0.0131 0.0131 5 1 zero
 model 0.0131 0.0131 3 0 channel
 
-# the outputs of the model with slightly other scales are those of an engine that
-# rounds otherwise
+# the outputs of a model with slightly different scales stand for those of an engine
+# that rounds differently
 echo 'def @main(%x: Tensor[(1, 16, 24, 24), float32]) { negative(%x) }' \
     >"$work/input.ir"
 "$byoc" run "$work/input.ir" -o "$work/data" >"$work/out" 2>&1 &&
     mv "$work/data/output_0.npy" "$work/data/input_0.npy" &&
     "$byoc" run "$work/near.ir" --native --data "$work/data" -o "$work/data" \
         >"$work/out" 2>&1 || fail "run: failed"
-# expect CODE MODEL ARGUMENTS
+# expect CODE MODEL OPTION...: byoc compare of MODEL with these outputs ends with CODE
 expect() {
     code=$1 name=$2
     shift 2
@@ -60,7 +60,7 @@ expect() {
 }
 expect 0 right.ir
 grep -q '^rounded .* which rounding to 8 bits explains: ' "$work/out" ||
-    fail "right.ir: expected an output that is rounded otherwise"
+    fail "right.ir: expected a line 'rounded ... which rounding to 8 bits explains'"
 expect 0 right.ir --native
 "$byoc" compile "$work/right.ir" -q -o "$work/right.so" >"$work/out" 2>&1 ||
     fail "compile: failed"
@@ -68,6 +68,6 @@ expect 0 right.so
 expect 1 right.ir --steps 0
 for fault in scale zero channel; do
     expect 1 $fault.ir
-    grep -q '^DIFFERENT ' "$work/out" || fail "$fault.ir: no difference"
+    grep -q '^DIFFERENT ' "$work/out" || fail "$fault.ir: expected a line DIFFERENT"
 done
 exit $bad

@@ -88,7 +88,7 @@ scribe run "$dir/model.ir" --isolate -o "$dir/isolated" || fail "run isolated"
 "$byoc" run "$dir/model.ir" --native -o "$dir/native" >"$dir/out" 2>"$dir/err"
 for one in from_file from_memory isolated; do
     cmp "$dir/$one/output_0.npy" "$dir/native/output_0.npy" ||
-        fail "$one: results differ from native kernels'"
+        fail "$one: the results differ from those of native kernels"
 done
 scribe compare "$dir/good.so" || fail "compare"
 scribe bench "$dir/model.ir" --seconds 0.05 || fail "bench"
@@ -206,7 +206,7 @@ says varies "its sizes vary, and C is compiled before they are known"
 
 [ -z "$(ls -A "$TMPDIR")" ] || {
     ls -A "$TMPDIR" >"$dir/out"
-    fail "left behind"
+    fail "found the files below in TMPDIR, expected none"
 }
 [ $failed = 0 ] || echo "$failed failed"
 [ $failed = 0 ]

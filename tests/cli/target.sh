@@ -28,8 +28,8 @@ same() {
 
 "$byoc" compile "$digits/digits.onnx" --target vax -o x.so 2>err
 same "an unknown machine: exit code" $? 2
-same "and its message" "$(grep -c 'found "vax", expected one of x86_64, aarch64' err)" 1
-same "and no file" "$(ls x.so 2>/dev/null)" ""
+same "an unknown machine: message" "$(grep -c 'found "vax", expected one of x86_64, aarch64' err)" 1
+same "an unknown machine: output file" "$(ls x.so 2>/dev/null)" ""
 case $(uname -m) in
 x86_64) other=aarch64 machine=b700 ;;
 *) other=x86_64 machine=3e00 ;;
@@ -37,7 +37,7 @@ esac
 if ! command -v "$other-linux-gnu-gcc" >/dev/null; then
     "$byoc" compile "$digits/digits.onnx" --target $other -o x.so 2>err >out
     same "without a cross compiler: exit code" $? 2
-    same "and its message" "$(grep -c "$other-linux-gnu-gcc" err)" 1
+    same "without a cross compiler: message" "$(grep -c "$other-linux-gnu-gcc" err)" 1
     echo "note: --target was not tried: no $other-linux-gnu-gcc (scripts/deps arm64)"
     [ $failed = 0 ] && exit 77
     exit 1
@@ -54,8 +54,8 @@ same "the ledger's machine" "$(grep -c "\"cpu\": \"$other\"" ledger.json)" 1
 "$byoc" compile "$digits/digits.onnx" --target $other -o again.so >out 2>err
 same "the same bytes again" "$(cksum <again.so)" "$(cksum <other.so)"
 "$byoc" run other.so --data "$digits/batch0." >out 2>err
-same "here it is refused: exit code" $? 4
-same "and the message" "$(grep -c 'made for another processor' err)" 1
+same "run on this machine: exit code" $? 4
+same "run on this machine: message" "$(grep -c 'made for another processor' err)" 1
 "$byoc" compile "$digits/digits.onnx" --target $other --require-offload 90 \
     -o gate.so >out 2>err
 same "a gate: exit code" $? 1
@@ -75,7 +75,7 @@ if [ -n "${BYOC_ARM64-}" ] && [ $other = aarch64 ]; then
         multiply(sigmoid(%x), tanh(%x)) }' >fused.ir
     "$byoc" compile fused.ir --target $other -o fused.so >out 2>err
     same "fused kernels: exit code ($(cat err))" $? 0
-    same "and their instruction set" "$(on_arm inspect fused.so |
+    same "fused kernels: instruction set" "$(on_arm inspect fused.so |
         grep -c '1 fused, for neon')" 1
     on_arm compare fused.so >out 2>err
     same "under qemu, as the native kernels: exit code ($(cat err))" $? 0

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""tolerance.py BYOC: the tolerance of `byoc compare` allows for the rounding of each
-type, and is no larger than the options."""
+"""tolerance.py BYOC: tests that the tolerance of `byoc compare` allows for the rounding
+of each type, and that options change it."""
 
 import os
 import struct

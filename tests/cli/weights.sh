@@ -1,7 +1,7 @@
 #!/bin/sh
 # weights.sh BYOC: --weights narrows large weights: the artifact is smaller, and
 # running it gives the same results as `byoc run` of the model; the compile prints
-# the error; weights that cannot be narrowed stay float32, and it prints the
+# the error. Weights that cannot be narrowed stay float32, and the compile prints the
 # reason.
 # SPDX-License-Identifier: Apache-2.0
 [ $# -eq 1 ] && [ -x "$1" ] || { echo "usage: weights.sh BYOC" >&2; exit 2; }
@@ -51,7 +51,7 @@ expect() {
 
 compile none
 full_size=$size
-! grep -q '"weights"' "$work/none.json" || complain "weights narrowed unasked"
+! grep -q '"weights"' "$work/none.json" || complain "compile without --weights narrowed weights"
 
 for weights in fp16 bf16 int8 int4; do
     compile $weights --weights=$weights
