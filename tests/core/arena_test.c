@@ -111,7 +111,7 @@ static void test_reset_gives_zeroed_memory(void **state)
         assert_int_equal(n_called, 1);
         n_called = 0;
     }
-    byi_arena_reset(arena); /* of nothing */
+    byi_arena_reset(arena); /* of an empty arena */
     byi_arena_free(&arena);
 }
 
@@ -361,7 +361,7 @@ static void test_narrow_values(void **state)
     } cases[] = {
         {BYOC_F8E4M3FN, 448, true, 0x7e},
         {BYOC_F8E4M3FN, 0x1p-9f, true, 0x01},
-        {BYOC_F8E4M3FN, 0x1p-10f, true, 0x00}, /* half of it: to even */
+        {BYOC_F8E4M3FN, 0x1p-10f, true, 0x00}, /* halfway: to even */
         {BYOC_F8E4M3FN, -0x1.8p-9f, true, 0x82},
         {BYOC_F8E4M3FN, 464, false, 0x7e},
         {BYOC_F8E4M3FN, 465, false, 0x7f},

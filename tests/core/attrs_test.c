@@ -74,7 +74,7 @@ static void test_every_default(void **state)
     }
 }
 
-static void test_defaults_and_given(void **state)
+static void test_given_values_replace_defaults(void **state)
 {
     const int64_t strides[] = {2, 2};
     const struct byi_attr list[] = {
@@ -148,7 +148,7 @@ static void refuse(enum byi_op_id op, const struct byi_attr *list, uint32_t n,
     assert_null(attrs);
 }
 
-static void test_refused(void **state)
+static void test_refused_attributes(void **state)
 {
     const struct byi_attr unknown[] = {
         {.name = "beta", .kind = BYI_ATTR_INT, .i = 1}};
@@ -296,10 +296,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_names),
         cmocka_unit_test(test_every_default),
-        cmocka_unit_test(test_defaults_and_given),
+        cmocka_unit_test(test_given_values_replace_defaults),
         cmocka_unit_test(test_values_of_defaults),
         cmocka_unit_test(test_integers_widen_to_floats),
-        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_refused_attributes),
         cmocka_unit_test(test_equality),
         cmocka_unit_test(test_flops),
         cmocka_unit_test(test_flops_of_layouts),

@@ -74,6 +74,7 @@ static void bytes_come_back(void **state)
     byi_child_free(&child);
 }
 
+/* End the child before it returns its output; the letter at arg selects how. */
 static void end_somehow(void *arg, struct byi_text *out)
 {
     byi_text_addf(out, "lost");
@@ -215,6 +216,8 @@ static double cpu_seconds(void)
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
+/* Compute until this process has used so many seconds of CPU time. `out` is
+ * NULL in a busy process, which has no steps. */
 static void compute(void *seconds, struct byi_text *out)
 {
     if (out)
@@ -226,7 +229,7 @@ static void compute(void *seconds, struct byi_text *out)
         byi_text_addf(out, "done");
 }
 
-/* Busy processes on the one processor that this process may use. */
+/* Start busy processes on the one processor that this process may use. */
 static void start_load(pid_t busy[BUSY])
 {
     double seconds = 10;

@@ -178,7 +178,7 @@ static void test_constants_are_shared_by_content(void **state)
     assert_int_equal(m->consts.at[a].bytes, 16);
 }
 
-static void test_odd_constants(void **state)
+static void test_string_empty_and_scalar_constants(void **state)
 {
     const char *words[] = {"a", "bc"}, *equal_words[2];
     char bc[] = "bc";
@@ -243,7 +243,7 @@ static void test_many_operands(void **state)
         err.text, "concatenate: found 4097 operands, expected at most 4096");
 }
 
-static void test_operators_refuse(void **state)
+static void test_operators_refuse_operands(void **state)
 {
     struct byi_func *f = func(byi_func_new(m, "main"));
     byi_id x = byi_add_param(m, f, "x", f32(2, 3));
@@ -410,7 +410,7 @@ static void test_if(void **state)
                      BYOC_ETYPE);
 }
 
-/* Rebuild a function node by node; the map of its nodes is returned. */
+/* Rebuild a function node by node. map[i] becomes the new index of node i. */
 static struct byi_func *rebuild(uint32_t index, byi_id *map)
 {
     const struct byi_func *old = func(index);
@@ -550,7 +550,7 @@ static void test_uses(void **state)
 }
 
 /* Many nodes, constants, sources of one name: tables grow, nothing is lost. */
-static void test_many(void **state)
+static void test_tables_grow(void **state)
 {
     enum { N = 50000 };
     struct byi_func *f = func(byi_func_new(m, "main"));
@@ -611,10 +611,10 @@ int main(void)
         TEST(test_source_names_are_unique),
         TEST(test_sources_join),
         TEST(test_constants_are_shared_by_content),
-        TEST(test_odd_constants),
+        TEST(test_string_empty_and_scalar_constants),
         TEST(test_types_of_operators),
         TEST(test_many_operands),
-        TEST(test_operators_refuse),
+        TEST(test_operators_refuse_operands),
         TEST(test_tuples),
         TEST(test_apply),
         TEST(test_apply_binds_symbols_once),
@@ -625,7 +625,7 @@ int main(void)
         TEST(test_copies_of_all_kinds),
         TEST(test_replace_renames),
         TEST(test_uses),
-        TEST(test_many),
+        TEST(test_tables_grow),
         TEST(test_pass_constants_have_a_budget),
     };
 

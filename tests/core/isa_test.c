@@ -56,7 +56,7 @@ static void test_limits(void **state)
     }
 }
 
-static void test_no_such_name(void **state)
+static void test_unknown_name(void **state)
 {
     struct byoc_error err;
     (void)state;
@@ -75,9 +75,9 @@ static void test_no_such_name(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_small_stack), /* before the first request */
+        cmocka_unit_test(test_small_stack), /* before tiles are requested */
         cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_no_such_name),
+        cmocka_unit_test(test_unknown_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -165,7 +165,7 @@ static bool print_items(const char *text, bool at_once, struct byi_text *out)
 /* Parsing around an array succeeds for the same texts as a full parse, and
  * gives the same: for a document, and for each with one byte changed or cut at
  * one byte. */
-static void test_items(void **state)
+static void test_elements_one_by_one(void **state)
 {
     static const char original[] =
         "{\"x\":[0],\"items\": [1, {\"items\":[2,\"a,]\\\"\"]} ,[3,[]],\"\" ] "
@@ -195,7 +195,7 @@ static void test_items(void **state)
 }
 
 /* Malformed elements, and too many of them, are refused. */
-static void test_items_refused(void **state)
+static void test_malformed_elements(void **state)
 {
     static const char *const keys[2] = {"items", "more"};
     static const char text[] = "{\"more\": [], \"items\": [1, 2 3]}";
@@ -225,7 +225,7 @@ static void test_items_refused(void **state)
 }
 
 /* Messages give places in the whole text, as if it were parsed at once. */
-static void test_items_places(void **state)
+static void test_places_in_messages(void **state)
 {
     static const char *const keys[2] = {"items", "more"};
     static const char *const texts[] = {
@@ -317,7 +317,7 @@ static void test_arrays(void **state)
     byi_json_free(&tree);
 }
 
-static void test_only(void **state)
+static void test_unknown_and_repeated_members(void **state)
 {
     static const char *const keys[] = {"a", "b"};
     struct cJSON *tree = NULL;
@@ -417,8 +417,8 @@ static void test_attrs_both_ways(void **state)
     byi_arena_free(&arena);
 }
 
-static void check_attrs(enum byi_op_id op, const char *text,
-                        const char *expected)
+static void check_attrs_refused(enum byi_op_id op, const char *text,
+                                const char *expected)
 {
     struct byi_arena *arena = byi_arena_new();
     const struct byi_attrs *attrs = NULL;
@@ -437,42 +437,47 @@ static void check_attrs(enum byi_op_id op, const char *text,
 static void test_attrs_refused(void **state)
 {
     (void)state;
-    check_attrs(BYI_OP_NN_CONV2D, "{\"stride\": [1, 1]}",
-                "stride: found an attribute that nn.conv2d does not have, "
-                "expected strides, padding, dilation, groups, data_layout, "
-                "kernel_layout");
-    check_attrs(BYI_OP_NN_CONV2D, "{\"strides\": [1, 1.5]}",
-                "strides[1]: found 1.5, expected an integer from "
-                "-9223372036854775808 to 9223372036854775807");
-    check_attrs(BYI_OP_NN_CONV2D, "{\"strides\": 1}",
-                "strides: found a number, expected an array");
-    check_attrs(
+    check_attrs_refused(
+        BYI_OP_NN_CONV2D, "{\"stride\": [1, 1]}",
+        "stride: found an attribute that nn.conv2d does not have, "
+        "expected strides, padding, dilation, groups, data_layout, "
+        "kernel_layout");
+    check_attrs_refused(BYI_OP_NN_CONV2D, "{\"strides\": [1, 1.5]}",
+                        "strides[1]: found 1.5, expected an integer from "
+                        "-9223372036854775808 to 9223372036854775807");
+    check_attrs_refused(BYI_OP_NN_CONV2D, "{\"strides\": 1}",
+                        "strides: found a number, expected an array");
+    check_attrs_refused(
         BYI_OP_NN_CONV2D, "{\"groups\": \"1x\"}",
         "groups: found a string, expected an integer or a string of its "
         "decimal digits");
-    check_attrs(BYI_OP_CAST, "{\"dtype\": \"float\"}",
-                "dtype: found a string, expected the name of a dtype, such as "
-                "\"float32\"");
-    check_attrs(BYI_OP_CLIP, "{\"a_min\": \"infinity\"}",
-                "a_min: found a string, expected a number, \"inf\", \"-inf\" "
-                "or \"nan\"");
-    check_attrs(
+    check_attrs_refused(
+        BYI_OP_CAST, "{\"dtype\": \"float\"}",
+        "dtype: found a string, expected the name of a dtype, such as "
+        "\"float32\"");
+    check_attrs_refused(
+        BYI_OP_CLIP, "{\"a_min\": \"infinity\"}",
+        "a_min: found a string, expected a number, \"inf\", \"-inf\" "
+        "or \"nan\"");
+    check_attrs_refused(
         BYI_OP_CLIP, "{\"a_min\": 1, \"a_min\": 2}",
         "the document: clip: attribute a_min is given twice, expected it once");
-    check_attrs(BYI_OP_CAST, "{}",
-                "the document: cast: attribute dtype is missing, expected a "
-                "dtype");
-    check_attrs(BYI_OP_ADD, "3",
-                "the document: found a number, expected an object");
-    check_attrs(BYI_OP_NN_RNN, "{\"activations\": [1]}",
-                "activations[0]: found a number, expected a string");
+    check_attrs_refused(
+        BYI_OP_CAST, "{}",
+        "the document: cast: attribute dtype is missing, expected a "
+        "dtype");
+    check_attrs_refused(BYI_OP_ADD, "3",
+                        "the document: found a number, expected an object");
+    check_attrs_refused(BYI_OP_NN_RNN, "{\"activations\": [1]}",
+                        "activations[0]: found a number, expected a string");
     struct byi_text attributes = {0};
     for (int i = 0; i < 65; i++)
         byi_text_addf(&attributes, "%s\"a_min\": 1", i ? ", " : "{");
     byi_text_addf(&attributes, "}");
-    check_attrs(BYI_OP_CLIP, attributes.at,
-                "the document: found more than 64 attributes, expected each "
-                "attribute of clip at most once");
+    check_attrs_refused(
+        BYI_OP_CLIP, attributes.at,
+        "the document: found more than 64 attributes, expected each "
+        "attribute of clip at most once");
     byi_text_free(&attributes);
 }
 
@@ -482,7 +487,7 @@ static const char *symbol_name(void *ctx, int64_t dim)
     return ctx;
 }
 
-static void test_type(void **state)
+static void test_json_of_type(void **state)
 {
     struct byi_arena *arena = byi_arena_new();
     const int64_t dims[] = {-1, 3};
@@ -531,16 +536,16 @@ int main(void)
         cmocka_unit_test(test_parse_refuses),
         cmocka_unit_test(test_parse_accepts),
         cmocka_unit_test(test_parse_escapes),
-        cmocka_unit_test(test_items),
-        cmocka_unit_test(test_items_refused),
-        cmocka_unit_test(test_items_places),
+        cmocka_unit_test(test_elements_one_by_one),
+        cmocka_unit_test(test_malformed_elements),
+        cmocka_unit_test(test_places_in_messages),
         cmocka_unit_test(test_members),
         cmocka_unit_test(test_arrays),
-        cmocka_unit_test(test_only),
+        cmocka_unit_test(test_unknown_and_repeated_members),
         cmocka_unit_test(test_long_paths),
         cmocka_unit_test(test_attrs_both_ways),
         cmocka_unit_test(test_attrs_refused),
-        cmocka_unit_test(test_type),
+        cmocka_unit_test(test_json_of_type),
         cmocka_unit_test(test_print),
     };
 

@@ -32,7 +32,7 @@ static void test_parse(void **state)
     assert_false(byi_layout_is_plain(&l));
 }
 
-static void test_refused(void **state)
+static void test_refused_names(void **state)
 {
     static const struct {
         const char *text, *why;
@@ -98,8 +98,8 @@ static void test_dims(void **state)
 static void test_accepted_layouts(void **state)
 {
     static const struct {
-        const char *text, *first;
-        bool data, kernel;
+        const char *text, *first; /* the layout; that with channels first */
+        bool data, kernel;        /* whether it is accepted for them */
     } cases[] = {
         {"NCHW", "NCHW", true, false},     {"NHWC", "NCHW", true, false},
         {"NCHW16c", "NCHW", true, false},  {"NHWC16c", "NCHW", false, false},
@@ -160,7 +160,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_parse),
-        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_refused_names),
         cmocka_unit_test(test_permutation),
         cmocka_unit_test(test_dims),
         cmocka_unit_test(test_accepted_layouts),

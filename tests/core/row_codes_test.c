@@ -27,6 +27,8 @@ static void fill(float *w, bool transposed)
                 (float)((i * 37 + r) % 256 - 128) * scales[r];
 }
 
+/* Store the matrix in `to`, which has room for its codes and scales. Returns
+ * false if codes cannot give every element. */
 static bool find(const float *w, bool transposed, void *to)
 {
     static int16_t row[COLUMNS];

@@ -14,28 +14,28 @@
 
 /* --- an emitter ----------------------------------------------------------- */
 
-/* A function, and what a test's emitter adds to it. */
-struct scene {
+/* A function, to which the emitter of a test adds nodes. */
+struct emission {
     struct byi_module *m;
     struct byi_func *f;
     struct byi_arena *scratch;
     byi_id x, c; /* (2, 3) of float64; (2, 3) of bool */
-    int left;    /* emissions before one fails; negative: no emission fails */
+    int n_left;  /* emissions before one fails; negative: no emission fails */
     struct byoc_error err;
 };
 
-static bool is_over(struct scene *s)
+static bool next_fails(struct emission *s)
 {
-    return s->left == 0 || (s->left > 0 && --s->left < 0);
+    return s->n_left == 0 || (s->n_left > 0 && --s->n_left < 0);
 }
 
 static byi_id add_call(void *ctx, enum byi_op_id op, const byi_id *args,
                        uint32_t n, const struct byi_attr *attrs,
                        uint32_t n_attrs)
 {
-    struct scene *s = ctx;
+    struct emission *s = ctx;
     byi_id id = BYI_NO_ID;
-    if (is_over(s))
+    if (next_fails(s))
         return BYI_NO_ID;
     if (byi_add_call(s->m, s->f, op, args, n, attrs, n_attrs, NULL, &id,
                      &s->err))
@@ -43,11 +43,11 @@ static byi_id add_call(void *ctx, enum byi_op_id op, const byi_id *args,
     return id;
 }
 
-static void open_scene(struct scene *s)
+static void open_emission(struct emission *s)
 {
     static const int64_t dims[] = {2, 3};
-    *s = (struct scene){
-        .m = byi_module_new(), .scratch = byi_arena_new(), .left = -1};
+    *s = (struct emission){
+        .m = byi_module_new(), .scratch = byi_arena_new(), .n_left = -1};
     const uint32_t index = byi_func_new(s->m, "main");
     s->f = s->m->funcs.at[index];
     s->x = byi_add_param(s->m, s->f, "x",
@@ -56,14 +56,14 @@ static void open_scene(struct scene *s)
                          byi_type_tensor(s->m->arena, BYOC_BOOL, 2, dims));
 }
 
-static void close_scene(struct scene *s)
+static void close_emission(struct emission *s)
 {
     byi_arena_free(&s->scratch);
     byi_module_free(&s->m);
 }
 
 /* Emit `text` with the values x and c, and these attributes. */
-static enum byoc_status emit(struct scene *s, const char *text, uint32_t n,
+static enum byoc_status emit(struct emission *s, const char *text, uint32_t n,
                              byi_id *results)
 {
     static const int64_t axes[] = {-1};
@@ -93,12 +93,12 @@ static enum byoc_status emit(struct scene *s, const char *text, uint32_t n,
 /* The template gives the same function as the text form does. */
 static void expect_same(const char *text, const char *body)
 {
-    struct scene s;
+    struct emission s;
     struct byi_module *m = NULL;
     struct byi_text emitted = {0}, expected = {0}, module_text = {0};
     struct byoc_error err;
     byi_id result;
-    open_scene(&s);
+    open_emission(&s);
     if (emit(&s, text, 1, &result))
         fail_msg("%s", s.err.text);
     assert_int_not_equal(result, BYI_NO_ID);
@@ -116,7 +116,7 @@ static void expect_same(const char *text, const char *body)
     byi_text_free(&expected);
     byi_text_free(&module_text);
     byi_module_free(&m);
-    close_scene(&s);
+    close_emission(&s);
 }
 
 static void test_graphs(void **state)
@@ -154,34 +154,34 @@ static void test_numbers(void **state)
 
 static void test_results(void **state)
 {
-    struct scene s;
+    struct emission s;
     byi_id results[2];
     (void)state;
-    open_scene(&s);
+    open_emission(&s);
     assert_int_equal(
         emit(&s, "fn (%x, %c) { %y = exp(%x); (%y, %c) }", 2, results),
         BYOC_OK);
     assert_int_equal(s.f->nodes.at[results[0]].op, BYI_OP_EXP);
     assert_int_equal(results[1], s.c);
-    close_scene(&s);
+    close_emission(&s);
 }
 
 /* After a failed emission, later ones emit nothing, and there are no results.
  */
-static void test_failing(void **state)
+static void test_failed_emissions(void **state)
 {
     (void)state;
-    for (int left = 0; left <= 3; left++) {
-        struct scene s;
+    for (int n_left = 0; n_left <= 3; n_left++) {
+        struct emission s;
         byi_id result;
-        open_scene(&s);
-        s.left = left;
+        open_emission(&s);
+        s.n_left = n_left;
         assert_int_equal(
             emit(&s, "fn (%x, %c) { exp(tanh(negative(%x))) }", 1, &result),
             BYOC_OK);
-        assert_int_equal(s.f->nodes.n, 2 + left);
-        assert_int_equal(result == BYI_NO_ID, left < 3);
-        close_scene(&s);
+        assert_int_equal(s.f->nodes.n, 2 + n_left);
+        assert_int_equal(result == BYI_NO_ID, n_left < 3);
+        close_emission(&s);
     }
 }
 
@@ -190,7 +190,7 @@ static void test_failing(void **state)
 static void test_mistakes(void **state)
 {
     static const struct {
-        const char *text, *says;
+        const char *text, *message;
     } rows[] = {
         {"", "expected 'fn ('"},
         {"fn (%x) { exp(%x) }", "1 parameters, expected 2"},
@@ -212,22 +212,24 @@ static void test_mistakes(void **state)
     };
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        struct scene s;
+        struct emission s;
         byi_id result;
-        open_scene(&s);
+        open_emission(&s);
         assert_int_not_equal(emit(&s, rows[i].text, 1, &result), BYOC_OK);
-        if (!strstr(s.err.text, rows[i].says))
+        if (!strstr(s.err.text, rows[i].message))
             fail_msg("%s: found \"%s\", expected \"%s\" in it", rows[i].text,
-                     s.err.text, rows[i].says);
-        close_scene(&s);
+                     s.err.text, rows[i].message);
+        close_emission(&s);
     }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_graphs),   cmocka_unit_test(test_numbers),
-        cmocka_unit_test(test_results),  cmocka_unit_test(test_failing),
+        cmocka_unit_test(test_graphs),
+        cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_results),
+        cmocka_unit_test(test_failed_emissions),
         cmocka_unit_test(test_mistakes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

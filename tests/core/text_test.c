@@ -52,8 +52,10 @@ static bool is_inline(const struct byi_module *m, const struct byi_func *f,
            (node->kind == BYI_FN && m->funcs.at[node->index] == f);
 }
 
-static void same_notes(const struct byi_module *a, const struct byi_node *x,
-                       const struct byi_module *b, const struct byi_node *y)
+static void same_annotations(const struct byi_module *a,
+                             const struct byi_node *x,
+                             const struct byi_module *b,
+                             const struct byi_node *y)
 {
     assert_int_equal(x->region, y->region);
     assert_int_equal(x->let, y->let);
@@ -82,7 +84,7 @@ static void same_node(const struct byi_module *a, const struct byi_node *x,
     assert_int_equal(x->op, y->op);
     if (x->kind == BYI_CALL_OP)
         assert_true(byi_attrs_equal(x->attrs, y->attrs));
-    same_notes(a, x, b, y);
+    same_annotations(a, x, b, y);
 }
 
 static void same_func(const struct byi_module *a, const struct byi_func *f,
@@ -234,7 +236,7 @@ static void test_round_trip(void **state)
         round_trip(forms[i]);
 }
 
-static void test_layout(void **state)
+static void test_printed_lines(void **state)
 {
     static const char text[] =
         "def @main(%x: Tensor[(1, 3, 8, 8), float32]) -> "
@@ -268,8 +270,8 @@ static void test_layout(void **state)
 static const struct {
     const char *text, *message;
     enum byoc_status status;
-} wrong[] = {
-    {"", NULL, BYOC_OK}, /* no function is a module */
+} error_cases[] = {
+    {"", NULL, BYOC_OK}, /* an empty module */
     {"deg @f", "t.ir:1:1: error: found 'deg', expected 'def @name",
      BYOC_EPARSE},
     {MAIN("%y"), "t.ir:2:3: error: %y is not defined here", BYOC_EPARSE},
@@ -341,15 +343,18 @@ static const struct {
 static void test_errors(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < BYI_COUNT(wrong); i++) {
+    for (size_t i = 0; i < BYI_COUNT(error_cases); i++) {
         struct byi_module *m = NULL;
         struct byoc_error err = {0};
-        enum byoc_status status = byi_parse_module(
-            wrong[i].text, strlen(wrong[i].text), "t.ir", NULL, &m, &err);
-        if (status != wrong[i].status ||
-            (wrong[i].message && !strstr(err.text, wrong[i].message)))
-            fail_msg("%s\n  found %d %s\n  expected %d %s", wrong[i].text,
-                     status, err.text, wrong[i].status, wrong[i].message);
+        enum byoc_status status =
+            byi_parse_module(error_cases[i].text, strlen(error_cases[i].text),
+                             "t.ir", NULL, &m, &err);
+        if (status != error_cases[i].status ||
+            (error_cases[i].message &&
+             !strstr(err.text, error_cases[i].message)))
+            fail_msg("%s\n  found %d %s\n  expected %d %s", error_cases[i].text,
+                     status, err.text, error_cases[i].status,
+                     error_cases[i].message);
         assert_int_equal(m == NULL, status != BYOC_OK);
         byi_module_free(&m);
     }
@@ -363,6 +368,7 @@ static void repeat(struct byi_text *text, const char *what, uint32_t n)
         byi_text_add(text, what, strlen(what));
 }
 
+/* Parse a body of n times `open`, %x and n times `close`. */
 static void check_nested(const char *open, const char *close, uint32_t n,
                          enum byoc_status expected, const char *message)
 {
@@ -384,7 +390,8 @@ static void check_nested(const char *open, const char *close, uint32_t n,
     byi_text_free(&text);
 }
 
-/* Types as deep as the text is long. */
+/* Check that a parameter's type of n times `open`, T4 and n times `close` is
+ * refused. */
 static void check_types(const char *open, const char *close, uint32_t n,
                         const char *message)
 {
@@ -541,7 +548,7 @@ static void test_side_file(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trip), cmocka_unit_test(test_layout),
+        cmocka_unit_test(test_round_trip), cmocka_unit_test(test_printed_lines),
         cmocka_unit_test(test_errors),     cmocka_unit_test(test_depth),
         cmocka_unit_test(test_side_file),  cmocka_unit_test(test_mutations),
     };

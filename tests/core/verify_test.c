@@ -151,7 +151,7 @@ static void other_captures(struct byi_module *m)
 }
 
 static const struct {
-    void (*spoil)(struct byi_module *m);
+    void (*break_invariant)(struct byi_module *m);
     const char *message;
 } cases[] = {
     {bad_result, "@main: its result is %99"},
@@ -195,13 +195,13 @@ static const struct {
     {other_captures, "it is the function itself with %1 as capture 0"},
 };
 
-static void test_broken(void **state)
+static void test_broken_invariants(void **state)
 {
     (void)state;
     for (size_t i = 0; i < BYI_COUNT(cases); i++) {
         struct byi_module *m = make();
         struct byoc_error err = {0};
-        cases[i].spoil(m);
+        cases[i].break_invariant(m);
         if (byi_verify(m, &err) == BYOC_OK)
             fail_msg("case %zu passes, expected: %s", i, cases[i].message);
         if (!strstr(err.text, cases[i].message))
@@ -211,7 +211,7 @@ static void test_broken(void **state)
     }
 }
 
-static void test_sound(void **state)
+static void test_valid_module(void **state)
 {
     struct byi_module *m = make();
     struct byi_func *g = m->funcs.at[node(m, BYI_FN)->index];
@@ -252,7 +252,7 @@ static void test_nesting(void **state)
 
 /* Sizes that depend on data get their symbols when they are first inferred; the
  * verifier accepts any symbol, but the same one everywhere. */
-static void test_sizes(void **state)
+static void test_sizes_that_depend_on_data(void **state)
 {
     static const char sizes[] =
         "def @main(%x: Tensor[(N, 3), float32]) {\n"
@@ -285,10 +285,10 @@ static void test_sizes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sound),
-        cmocka_unit_test(test_broken),
+        cmocka_unit_test(test_valid_module),
+        cmocka_unit_test(test_broken_invariants),
         cmocka_unit_test(test_nesting),
-        cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_sizes_that_depend_on_data),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
