@@ -52,7 +52,8 @@ static enum byoc_status annotate(struct build *b, const char *to,
     return byi_onnx_annotate(b->path, to, n, notes, &model, err);
 }
 
-/* "byoc.backend=dnnl byoc.reason=r0 " of a node's fields with number 9. */
+/* Append a node's metadata, as "byoc.backend=dnnl byoc.reason=r0 ". It is in
+ * fields that this protobuf-c does not know. */
 static void read_notes(const Onnx__NodeProto *node, struct byi_text *out)
 {
     for (unsigned i = 0; i < node->base.n_unknown_fields; i++) {
@@ -109,7 +110,7 @@ static char *text_of(const char *path)
     return text.at;
 }
 
-static void notes_are_there(void **state)
+static void notes_are_written(void **state)
 {
     struct build b = three_nodes();
     struct byoc_error err = {0};
@@ -143,7 +144,7 @@ static void notes_are_there(void **state)
 }
 
 /* Metadata of other programs stays in place; invalid UTF-8 is not written. */
-static void others_notes_stay(void **state)
+static void notes_of_other_programs_stay(void **state)
 {
     static const Onnx__StringStringEntryProto proto =
         ONNX__STRING_STRING_ENTRY_PROTO__INIT;
@@ -158,13 +159,13 @@ static void others_notes_stay(void **state)
     e->value = byi_arena_str(b.arena, "somebody");
     b.model->metadata_props =
         list_add(b.arena, NULL, &b.model->n_metadata_props, e);
-    ProtobufCMessageUnknownField theirs = {
+    ProtobufCMessageUnknownField foreign = {
         .tag = BYI_FIELD_NODE_METADATA,
         .wire_type = PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED,
         .len = 9,
         .data = (uint8_t *)(uintptr_t) "\x08\x0a\x01k\x12\x03"
                                        "abc"};
-    b.graph->node[1]->base.unknown_fields = &theirs;
+    b.graph->node[1]->base.unknown_fields = &foreign;
     b.graph->node[1]->base.n_unknown_fields = 1;
     save(&b);
     snprintf(to, sizeof to, "%s/noted.onnx", b.folder);
@@ -247,21 +248,21 @@ static void external_weights(void **state)
     end(&b);
 }
 
-/* A graph of one node, as an attribute of `of`. */
-static void add_branch(struct build *b, Onnx__NodeProto *of, const char *name,
-                       const char *op)
+/* A graph of one node, as an attribute of `owner`. */
+static void add_branch(struct build *b, Onnx__NodeProto *owner,
+                       const char *name, const char *op)
 {
     Onnx__GraphProto *outer = enter(b);
     char *out = byi_arena_printf(b->arena, "%s_out", name);
 
     node(b, op, "x", out);
     output(b, out);
-    attr_graph(b, of, name, leave(b, outer));
+    attr_graph(b, owner, name, leave(b, outer));
 }
 
 /* Nodes of inner graphs get notes by the source names that the importer gives
  * them; their operators are checked too. */
-static void nodes_inside(void **state)
+static void notes_of_inner_graphs(void **state)
 {
     struct build b = begin(13);
     struct byi_module *m = NULL;
@@ -319,9 +320,11 @@ static void nodes_inside(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(notes_are_there), cmocka_unit_test(others_notes_stay),
-        cmocka_unit_test(refused),         cmocka_unit_test(external_weights),
-        cmocka_unit_test(nodes_inside),
+        cmocka_unit_test(notes_are_written),
+        cmocka_unit_test(notes_of_other_programs_stay),
+        cmocka_unit_test(refused),
+        cmocka_unit_test(external_weights),
+        cmocka_unit_test(notes_of_inner_graphs),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

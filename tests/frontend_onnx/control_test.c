@@ -80,7 +80,7 @@ static void known_condition(void **state)
     end(&b);
 }
 
-static void nested(void **state)
+static void nested_branches(void **state)
 {
     struct build b = begin(13);
     (void)state;
@@ -185,7 +185,8 @@ static void branches_of_two_ranks(void **state)
     }
 }
 
-/* A branch has the number N, but not the tensor whose dim it is. */
+/* A branch captures the number N, not the tensor whose dim it is: Range becomes
+ * arange, not arange_like. */
 static void range_of_dim_in_branch(void **state)
 {
     struct build b = begin(13);
@@ -204,9 +205,9 @@ static void range_of_dim_in_branch(void **state)
     EXPECT(&b, "arange([0], ", "arange([0], ");
 }
 
-/* if (the size of `asked`'s last axis == `one`) squeeze(x, [axis]) else x, as
+/* if (the size of `tested`'s last axis == `size`) squeeze(x, [axis]) else x, as
  * PyTorch exports squeeze of a size that varies. */
-static struct build with_squeeze(const char *asked, int64_t one, int64_t axis)
+static struct build with_squeeze(const char *tested, int64_t size, int64_t axis)
 {
     const int64_t last[] = {-1};
     struct build b = begin(13);
@@ -214,11 +215,11 @@ static struct build with_squeeze(const char *asked, int64_t one, int64_t axis)
     input(&b, "x", "4 N");
     input(&b, "w", "4 M");
     ints(&b, "last", 1, last);
-    ints(&b, "one", 1, &one);
+    ints(&b, "size", 1, &size);
     ints(&b, "axis", 1, &axis);
-    node(&b, "Shape", asked, "s");
+    node(&b, "Shape", tested, "s");
     node(&b, "Gather", "s last", "d");
-    node(&b, "Equal", "d one", "c");
+    node(&b, "Equal", "d size", "c");
     Onnx__NodeProto *n = node(&b, "If", "c", "y");
     attr_graph(&b, n, "then_branch", one_node(&b, "Squeeze", "x axis", "t"));
     attr_graph(&b, n, "else_branch", one_node(&b, "Identity", "x", "s"));
@@ -242,7 +243,7 @@ static void squeeze_where_one(void **state)
 /* --- Loop, Scan ----------------------------------------------------------- */
 
 /* Import and run, and compare output `i` with the expected one. The model has
- * no inputs. */
+ * no inputs. Does not end `b`. */
 static void expect_floats(struct build *b, uint32_t i, uint32_t rank,
                           const int64_t *dims, const float *expected)
 {
@@ -284,8 +285,9 @@ static void int_weight(struct build *b, const char *name, int64_t v)
     weight(b, t);
 }
 
-/* A state that grows in each iteration, and a row of it: x, xx, xxxx. The body
- * reads a weight of the outer graph. */
+/* A Loop with the inputs `in`, whose state doubles in each iteration: x, xx,
+ * xxxx. The row of an iteration is its number plus w, a weight of the outer
+ * graph, which is 0. */
 static struct build doubling(const char *in)
 {
     struct build b = begin(13);
@@ -374,7 +376,7 @@ static void condition_ends(void **state)
     typed_input(&b, "c", BOOL, "");
     input(&b, "s", "1");
     node(&b, "Add", "s s", "s2");
-    node(&b, "Less", "s2 end", "c2"); /* of one axis */
+    node(&b, "Less", "s2 end", "c2"); /* a vector of one element */
     output(&b, "c2");
     output(&b, "s2");
     Onnx__GraphProto *body = leave(&b, outer);
@@ -568,7 +570,7 @@ static void map_with_default(void **state)
 }
 
 /* A body with more outputs than a function may have parameters. */
-static void map_of_many(void **state)
+static void map_of_many_outputs(void **state)
 {
     struct build b = begin(17);
     char name[16];
@@ -671,11 +673,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(branches_capture),
         cmocka_unit_test(known_condition),
-        cmocka_unit_test(nested),
+        cmocka_unit_test(nested_branches),
         cmocka_unit_test(several_outputs),
         cmocka_unit_test(branches_that_do_not_fit),
         cmocka_unit_test(branches_of_two_ranks),
-        cmocka_unit_test(map_of_many),
+        cmocka_unit_test(map_of_many_outputs),
         cmocka_unit_test(range_of_dim_in_branch),
         cmocka_unit_test(squeeze_where_one),
         cmocka_unit_test(states_grow),

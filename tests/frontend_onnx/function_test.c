@@ -232,7 +232,7 @@ static struct build nested(int depth, int times)
 
 /* `depth` functions, each of which calls the next one twice; the last one has a
  * node with this many operands. */
-static struct build wide(int operands, int depth)
+static struct build nested_wide(int operands, int depth)
 {
     struct build b = nested(depth, 2);
     Onnx__FunctionProto *last = b.model->functions[depth - 1];
@@ -249,7 +249,7 @@ static struct build wide(int operands, int depth)
     return b;
 }
 
-static void bounded(void **state)
+static void nesting_is_bounded(void **state)
 {
     struct build b = nested(31, 1);
     (void)state;
@@ -265,7 +265,7 @@ static void bounded(void **state)
     b = nested_named(18, 2, 60000);
     refuse(&b, BYOC_ELIMIT,
            "MiB, expected at most 64 MiB in all; give nodes shorter");
-    b = wide(4000, 17);
+    b = nested_wide(4000, 17);
     refuse(&b, BYOC_ELIMIT, "MiB, expected at most 512 MiB; nest fewer calls");
 }
 
@@ -318,7 +318,7 @@ int main(void)
         cmocka_unit_test(own_opsets),
         cmocka_unit_test(inputs_left_out),
         cmocka_unit_test(calls_itself),
-        cmocka_unit_test(bounded),
+        cmocka_unit_test(nesting_is_bounded),
         cmocka_unit_test(calls_that_do_not_fit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -22,7 +22,8 @@
 
 /* --- building models ------------------------------------------------------ */
 
-/* A model that is being built. end() frees it, and removes its files. */
+/* A model that is being built. end() frees it. Its files are in the folder of
+ * the test program, which is removed when the program ends. */
 struct build {
     struct byi_arena *arena;
     Onnx__ModelProto *model;
@@ -30,6 +31,7 @@ struct build {
     char folder[TEST_PATH], path[TEST_PATH + 32];
 };
 
+/* A copy of a list of *n pointers, with one more, `item`. Adds 1 to *n. */
 static inline void *list_add(struct byi_arena *arena, void *list, size_t *n,
                              const void *item)
 {
@@ -129,6 +131,7 @@ static inline Onnx__ValueInfoProto *value(struct build *b, const char *name,
     return v;
 }
 
+/* Add an input or an output to the present graph; `dims` as for value(). */
 static inline void typed_input(struct build *b, const char *name, int dtype,
                                const char *dims)
 {
@@ -180,7 +183,8 @@ static inline Onnx__GraphProto *leave(struct build *b, Onnx__GraphProto *outer)
     return inner;
 }
 
-/* Split a text at blanks to names; '-' is the empty name. */
+/* Split a text at blanks to names; '-' is the empty name. Adds their number to
+ * *n. */
 static inline char **names(struct build *b, const char *text, size_t *n)
 {
     char *copy = byi_arena_str(b->arena, text), *rest = NULL;
@@ -192,6 +196,7 @@ static inline char **names(struct build *b, const char *text, size_t *n)
     return list;
 }
 
+/* Add a node to the present graph. `in` and `out`: as for names(). */
 static inline Onnx__NodeProto *node(struct build *b, const char *op,
                                     const char *in, const char *out)
 {
@@ -291,6 +296,7 @@ static inline void attr_strings(struct build *b, Onnx__NodeProto *n,
     }
 }
 
+/* A tensor without data. */
 static inline Onnx__TensorProto *tensor(struct build *b, const char *name,
                                         int dtype, uint32_t rank,
                                         const int64_t *dims)
@@ -306,12 +312,14 @@ static inline Onnx__TensorProto *tensor(struct build *b, const char *name,
     return t;
 }
 
+/* Add an initializer to the present graph. */
 static inline void weight(struct build *b, Onnx__TensorProto *t)
 {
     b->graph->initializer =
         list_add(b->arena, b->graph->initializer, &b->graph->n_initializer, t);
 }
 
+/* Set the tensor's data to a copy of n bytes. */
 static inline void raw(struct build *b, Onnx__TensorProto *t, const void *data,
                        size_t n)
 {
@@ -320,7 +328,7 @@ static inline void raw(struct build *b, Onnx__TensorProto *t, const void *data,
     t->raw_data.data = byi_arena_copy(b->arena, data, n);
 }
 
-/* `n` floats 0, 1, 2, ... as raw data. */
+/* Add an initializer of float32 with the elements 0, 1, 2, ... */
 static inline Onnx__TensorProto *floats(struct build *b, const char *name,
                                         uint32_t rank, const int64_t *dims)
 {
@@ -336,6 +344,7 @@ static inline Onnx__TensorProto *floats(struct build *b, const char *name,
     return t;
 }
 
+/* Add an initializer of int64 with one axis of n elements. */
 static inline void ints(struct build *b, const char *name, int64_t n,
                         const int64_t *values)
 {
@@ -346,6 +355,7 @@ static inline void ints(struct build *b, const char *name, int64_t n,
     weight(b, t);
 }
 
+/* Set an entry of the tensor's external data, instead of raw data. */
 static inline void external(struct build *b, Onnx__TensorProto *t,
                             const char *key, const char *text)
 {
@@ -372,6 +382,7 @@ static inline void write_file(const char *path, const void *data, size_t n)
     assert_int_equal(fclose(file), 0);
 }
 
+/* Write the model to b->path. Returns the size of the file. */
 static inline size_t save(struct build *b)
 {
     const size_t n = onnx__model_proto__get_packed_size(b->model);
@@ -415,6 +426,8 @@ static inline void expect_with(struct build *b,
 #define EXPECT(b, ...)                                                         \
     expect_with((b), NULL, (const char *const[]){__VA_ARGS__, NULL})
 
+/* Check that importing the model fails with this status and a message that
+ * contains `text`. Ends `b`. */
 static inline void refuse_with(struct build *b,
                                const struct byi_onnx_params *params,
                                enum byoc_status status, const char *text)

@@ -60,8 +60,6 @@ static void fused_products(void **state)
            "tanh(");
 }
 
-/* Scales that are not constant: one number scales exact sums. Dequantised terms
- * round one by one, and a sum halfway between two results may go either way. */
 static void distances(void **state)
 {
     struct build b = begin_contrib(17);
@@ -76,6 +74,8 @@ static void distances(void **state)
     EXPECT(&b, "sum(", "transpose_b=true", "maximum(", "sqrt(");
 }
 
+/* Scales that are not constant: one number scales exact sums. Dequantised terms
+ * round one by one, and a sum halfway between two results may go either way. */
 static void quantized_gemm(void **state)
 {
     struct build b = begin_contrib(17);

@@ -196,7 +196,7 @@ static void tensor_files(void **state)
 
 /* --- files that are not models -------------------------------------------- */
 
-static void truncated(void **state)
+static void truncated_models(void **state)
 {
     struct build b = begin(13);
     struct byi_module *m = NULL;
@@ -219,8 +219,9 @@ static void truncated(void **state)
     end(&b);
 }
 
-/* Model, graph, node, attribute, graph, node, ...: deeper than any stack. */
-static void nested(void **state)
+/* A model with a graph with a node with an attribute with a graph and so on,
+ * nested more deeply than the stack of a recursive reader allows. */
+static void nested_messages(void **state)
 {
     enum { LEVELS = 40000 };
     struct build b = begin(13);
@@ -277,7 +278,7 @@ static void field_zero(void **state)
     end(&b);
 }
 
-static void no_model(void **state)
+static void not_a_model(void **state)
 {
     struct build b = begin(13);
     struct byi_module *m = NULL;
@@ -297,11 +298,16 @@ static void no_model(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(typed_data),          cmocka_unit_test(mapped_weights),
-        cmocka_unit_test(wrong_tensors),       cmocka_unit_test(external_data),
-        cmocka_unit_test(wrong_external_data), cmocka_unit_test(tensor_files),
-        cmocka_unit_test(truncated),           cmocka_unit_test(nested),
-        cmocka_unit_test(field_zero),          cmocka_unit_test(no_model),
+        cmocka_unit_test(typed_data),
+        cmocka_unit_test(mapped_weights),
+        cmocka_unit_test(wrong_tensors),
+        cmocka_unit_test(external_data),
+        cmocka_unit_test(wrong_external_data),
+        cmocka_unit_test(tensor_files),
+        cmocka_unit_test(truncated_models),
+        cmocka_unit_test(nested_messages),
+        cmocka_unit_test(field_zero),
+        cmocka_unit_test(not_a_model),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -44,7 +44,7 @@ static void batch_first(void **state)
 }
 
 /* Parameters are assigned, in order, to the functions that have them. */
-static void numbers_of_activations(void **state)
+static void parameters_of_activations(void **state)
 {
     struct build b = begin_with(14, 4);
     (void)state;
@@ -212,7 +212,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(inputs_left_out),
         cmocka_unit_test(batch_first),
-        cmocka_unit_test(numbers_of_activations),
+        cmocka_unit_test(parameters_of_activations),
         cmocka_unit_test(old_output_sequence),
         cmocka_unit_test(wrong_hidden_size),
         cmocka_unit_test(unknown_activation),

@@ -9,7 +9,8 @@ enum {
     GRAPH = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__GRAPH,
 };
 
-/* A sparse tensor of dims, with the values 0, 1, ... n - 1 at the indices. */
+/* A sparse tensor of dims, with the values 0, 1, ... n - 1 at the indices. Each
+ * value has per_value of them; if that is 0, one index, of the flat tensor. */
 static Onnx__SparseTensorProto *sparse(struct build *b, const char *name,
                                        uint32_t rank, const int64_t *dims,
                                        int64_t n, uint32_t per_value,
@@ -21,7 +22,7 @@ static Onnx__SparseTensorProto *sparse(struct build *b, const char *name,
     const int64_t index_dims[] = {n, per_value};
 
     s->values = floats(b, name, 1, &n);
-    b->graph->n_initializer--; /* floats() made an initializer of it */
+    b->graph->n_initializer--; /* floats() added it as a dense initializer */
     s->indices = tensor(b, "", I64, per_value ? 2 : 1, index_dims);
     raw(b, s->indices, indices,
         (size_t)(n * (per_value ? per_value : 1)) * sizeof *indices);
@@ -39,7 +40,7 @@ static void initializer(struct build *b, Onnx__SparseTensorProto *s)
 
 static const int64_t two_three[] = {2, 3};
 
-static void as_list(void **state)
+static void indices_as_list(void **state)
 {
     struct build b = begin(13);
     (void)state;
@@ -55,7 +56,7 @@ static void as_list(void **state)
            "[0.0, 1.0, 2.0]");
 }
 
-static void as_matrix(void **state)
+static void indices_as_matrix(void **state)
 {
     struct build b = begin(13);
     (void)state;
@@ -67,7 +68,7 @@ static void as_matrix(void **state)
     EXPECT(&b, "Tensor[(2, 3), float32] {0.0, 0.0, 1.0, 0.0, 0.0, 0.0}");
 }
 
-static void as_constant(void **state)
+static void sparse_constant(void **state)
 {
     struct build b = begin(13);
     (void)state;
@@ -149,8 +150,8 @@ static void in_a_branch(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(as_list),     cmocka_unit_test(as_matrix),
-        cmocka_unit_test(as_constant), cmocka_unit_test(refused),
+        cmocka_unit_test(indices_as_list), cmocka_unit_test(indices_as_matrix),
+        cmocka_unit_test(sparse_constant), cmocka_unit_test(refused),
         cmocka_unit_test(in_a_branch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

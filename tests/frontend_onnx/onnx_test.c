@@ -264,7 +264,7 @@ static void old_softmax_is_flat(void **state)
            "reshape(");
 }
 
-static void old_softmax_is_plain_on_the_last_axis(void **state)
+static void old_softmax_before_axes_of_size_1(void **state)
 {
     struct build b = begin(11);
     (void)state;
@@ -275,7 +275,7 @@ static void old_softmax_is_plain_on_the_last_axis(void **state)
     EXPECT(&b, "nn.softmax(%x, axis=1)");
 }
 
-static void old_add_lines_up(void **state)
+static void old_add_broadcasts_at_axis(void **state)
 {
     struct build b = begin(6);
     (void)state;
@@ -584,7 +584,7 @@ static void dropout_of_nothing(void **state)
     }
 }
 
-static void names_twice(void **state)
+static void duplicate_names(void **state)
 {
     struct build b = begin(13);
     (void)state;
@@ -605,7 +605,7 @@ static void names_twice(void **state)
     refuse(&b, BYOC_EPARSE, "found an input without a name");
 }
 
-static void axes_at_run(void **state)
+static void axes_known_at_run_time(void **state)
 {
     struct build b = begin(13);
     (void)state;
@@ -632,7 +632,7 @@ static void axes_at_run(void **state)
     EXPECT(&b, "dyn.trilu(%x, %k, upper=false)");
 }
 
-static void axes_that_vary(void **state)
+static void unknown_number_of_axes(void **state)
 {
     struct build b = begin(13);
     (void)state;
@@ -646,7 +646,7 @@ static void axes_that_vary(void **state)
            "known");
 }
 
-static void optional_output(void **state)
+static void unsupported_optional_output(void **state)
 {
     struct build b = begin(13);
     (void)state;
@@ -695,7 +695,7 @@ static void wrong_params(void **state)
     }
 }
 
-static void entry(struct build *b, char *key, char *text)
+static void add_metadata(struct build *b, char *key, char *text)
 {
     static const Onnx__StringStringEntryProto proto =
         ONNX__STRING_STRING_ENTRY_PROTO__INIT;
@@ -724,9 +724,9 @@ static void metadata(void **state)
     input(&b, "x", "4");
     output(&b, "x");
     b.model->producer_name = "";
-    entry(&b, "flag", "");
-    entry(&b, "none", NULL);
-    entry(&b, "author", "me");
+    add_metadata(&b, "flag", "");
+    add_metadata(&b, "none", NULL);
+    add_metadata(&b, "author", "me");
     save(&b);
     if (byi_onnx_import(b.path, NULL, &m, &err) != BYOC_OK)
         fail_msg("%s", err.text);
@@ -739,7 +739,7 @@ static void metadata(void **state)
     end(&b);
 }
 
-static void new_opset(void **state)
+static void unknown_opset(void **state)
 {
     struct build b = begin(99);
     (void)state;
@@ -793,8 +793,8 @@ int main(void)
         cmocka_unit_test(equal_parts_of_symbolic_axis),
         cmocka_unit_test(dropout_and_identity_vanish),
         cmocka_unit_test(old_softmax_is_flat),
-        cmocka_unit_test(old_softmax_is_plain_on_the_last_axis),
-        cmocka_unit_test(old_add_lines_up),
+        cmocka_unit_test(old_softmax_before_axes_of_size_1),
+        cmocka_unit_test(old_add_broadcasts_at_axis),
         cmocka_unit_test(clip_bounds),
         cmocka_unit_test(shapes_fold),
         cmocka_unit_test(batches_may_vary),
@@ -809,14 +809,14 @@ int main(void)
         cmocka_unit_test(cycles),
         cmocka_unit_test(unsorted),
         cmocka_unit_test(dropout_of_nothing),
-        cmocka_unit_test(names_twice),
-        cmocka_unit_test(axes_at_run),
-        cmocka_unit_test(axes_that_vary),
-        cmocka_unit_test(optional_output),
+        cmocka_unit_test(duplicate_names),
+        cmocka_unit_test(axes_known_at_run_time),
+        cmocka_unit_test(unknown_number_of_axes),
+        cmocka_unit_test(unsupported_optional_output),
         cmocka_unit_test(wrong_arity),
         cmocka_unit_test(wrong_params),
         cmocka_unit_test(metadata),
-        cmocka_unit_test(new_opset),
+        cmocka_unit_test(unknown_opset),
         cmocka_unit_test(long_strings_are_cut),
     };
 

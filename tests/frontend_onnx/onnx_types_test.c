@@ -6,7 +6,7 @@
  */
 #include "models.h"
 
-static void whole_numbers(void **state)
+static void integers_are_cast(void **state)
 {
     struct build b = begin(16);
     (void)state;
@@ -22,7 +22,7 @@ static void whole_numbers(void **state)
            "mode=\"nearest\"", "dtype=\"int64\"");
 }
 
-static void strings(void **state)
+static void operators_of_strings(void **state)
 {
     struct build b = begin(14);
     (void)state;
@@ -163,7 +163,7 @@ static void scale_of_stack(void **state)
 }
 
 /* Channels and numbers of pads that are known only at run time. */
-static void open_sizes(void **state)
+static void sizes_known_at_run_time(void **state)
 {
     struct build b = begin(20);
     (void)state;
@@ -183,9 +183,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(scale_of_one),
         cmocka_unit_test(scale_of_stack),
-        cmocka_unit_test(open_sizes),
-        cmocka_unit_test(whole_numbers),
-        cmocka_unit_test(strings),
+        cmocka_unit_test(sizes_known_at_run_time),
+        cmocka_unit_test(integers_are_cast),
+        cmocka_unit_test(operators_of_strings),
         cmocka_unit_test(mixed_statistics),
         cmocka_unit_test(statistics_of_elements),
         cmocka_unit_test(strings_have_no_erf),

@@ -60,8 +60,8 @@ static void example_of_parts_h(void **state)
     byi_arena_free(&c.arena);
 }
 
-/* Two regions that wait for each other: one of them is cut. */
-static void each_other(void **state)
+/* Of two regions that read each other, one is cut. */
+static void regions_that_read_each_other(void **state)
 {
     struct cut c = {.n = 4,
                     .n_regions = 2,
@@ -74,7 +74,7 @@ static void each_other(void **state)
     byi_arena_free(&c.arena);
 }
 
-static void nothing(void **state)
+static void empty_graph(void **state)
 {
     struct cut c = {0};
     (void)state;
@@ -84,9 +84,10 @@ static void nothing(void **state)
 }
 
 /* Whether a path leaves region 1 and returns to it. */
-static bool comes_back(const struct cut *c)
+static bool path_returns(const struct cut *c)
 {
-    bool out[MAX_NODES] = {false}; /* reached from the region, from outside */
+    /* nodes outside of the region that a path from it reaches */
+    bool out[MAX_NODES] = {false};
     for (uint32_t i = 0; i < c->n; i++)
         for (uint32_t k = 0; k < c->n_edges; k++) {
             const struct byi_node_edge *e = &c->edges[k];
@@ -127,7 +128,7 @@ static void random_graphs(void **state)
         for (uint32_t i = 0; i < c.n_parts; i++)
             parts += c.parts[i].region == 1;
         if (c.n_regions == 1 && parts) {
-            assert_true((parts == 1) == !comes_back(&c));
+            assert_true((parts == 1) == !path_returns(&c));
             *(parts == 1 ? &n_undivided : &n_divided) += 1;
         }
         byi_arena_free(&c.arena);
@@ -160,8 +161,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(example_of_parts_h),
-        cmocka_unit_test(each_other),
-        cmocka_unit_test(nothing),
+        cmocka_unit_test(regions_that_read_each_other),
+        cmocka_unit_test(empty_graph),
         cmocka_unit_test(random_graphs),
         cmocka_unit_test(many_cuts),
     };
