@@ -20,24 +20,27 @@ static bool is_close(double x, double y, double rtol, double atol)
            fabs(x - y) <= atol + rtol * fabs(y);
 }
 
-enum byoc_status compare_tensors(const struct byi_tensor *a,
-                                 const struct byi_tensor *b, double rtol,
+enum byoc_status compare_tensors(const struct byi_tensor *found,
+                                 const struct byi_tensor *expected, double rtol,
                                  double atol, struct byoc_error *err)
 {
     char da[128], db[128];
-    if (a->dtype != b->dtype ||
-        !byi_dims_equal(a->rank, a->dims, b->rank, b->dims))
-        return byi_fail(err, BYOC_ETYPE, "found %s %s, expected %s %s",
-                        byoc_dtype_name(a->dtype),
-                        byi_dims_text(da, sizeof da, a->rank, a->dims),
-                        byoc_dtype_name(b->dtype),
-                        byi_dims_text(db, sizeof db, b->rank, b->dims));
-    const int64_t n = byi_elements(a->rank, a->dims);
+    if (found->dtype != expected->dtype ||
+        !byi_dims_equal(found->rank, found->dims, expected->rank,
+                        expected->dims))
+        return byi_fail(
+            err, BYOC_ETYPE, "found %s %s, expected %s %s",
+            byoc_dtype_name(found->dtype),
+            byi_dims_text(da, sizeof da, found->rank, found->dims),
+            byoc_dtype_name(expected->dtype),
+            byi_dims_text(db, sizeof db, expected->rank, expected->dims));
+    const int64_t n = byi_elements(found->rank, found->dims);
     for (int64_t i = 0; i < n; i++)
-        if (!is_close(byi_tensor_float(a, i), byi_tensor_float(b, i), rtol,
-                      atol))
+        if (!is_close(byi_tensor_float(found, i), byi_tensor_float(expected, i),
+                      rtol, atol))
             return byi_fail(err, BYOC_EINTERNAL,
                             "element %lld is %.9g, expected %.9g", (long long)i,
-                            byi_tensor_float(a, i), byi_tensor_float(b, i));
+                            byi_tensor_float(found, i),
+                            byi_tensor_float(expected, i));
     return BYOC_OK;
 }

@@ -13,10 +13,11 @@
  * *t. */
 DLTensor view_of(struct byi_tensor *t);
 
-/* Check that |a - b| <= atol + rtol |b| for all elements; NaN equals NaN.
- * Otherwise returns an error, and err has the first difference. */
-enum byoc_status compare_tensors(const struct byi_tensor *a,
-                                 const struct byi_tensor *b, double rtol,
+/* Check that |found - expected| <= atol + rtol |expected| for all elements; NaN
+ * equals NaN. Returns BYOC_ETYPE if types or shapes differ, BYOC_EINTERNAL if
+ * an element does, with the first difference in *err. */
+enum byoc_status compare_tensors(const struct byi_tensor *found,
+                                 const struct byi_tensor *expected, double rtol,
                                  double atol, struct byoc_error *err);
 
 #endif

@@ -82,8 +82,9 @@ static enum byoc_status build(struct fixture *fixture, struct byoc_error *err)
     return BYOC_OK;
 }
 
-enum byoc_status fixture_of(struct fixture *fixture, struct byi_module **m,
-                            struct byoc_error *err)
+enum byoc_status fixture_open_module(struct fixture *fixture,
+                                     struct byi_module **m,
+                                     struct byoc_error *err)
 {
     *fixture = (struct fixture){.m = *m, .arena = byi_arena_new()};
     *m = NULL;
@@ -98,7 +99,7 @@ enum byoc_status fixture_open(struct fixture *fixture, const char *ir,
 {
     struct byi_module *m = NULL;
     BYI_TRY(byi_parse_module(ir, strlen(ir), "test", NULL, &m, err));
-    return fixture_of(fixture, &m, err);
+    return fixture_open_module(fixture, &m, err);
 }
 
 void fixture_close(struct fixture *fixture)
@@ -125,8 +126,8 @@ static enum byoc_status compare(const DLTensor *found,
 }
 
 static enum byoc_status run(struct fixture *fixture, struct byoc_state *state,
-                            uint64_t seed, bool memory, struct byi_arena *arena,
-                            struct byoc_error *err)
+                            uint64_t seed, bool caller_memory,
+                            struct byi_arena *arena, struct byoc_error *err)
 {
     uint32_t main = byi_func_find(fixture->m, "main");
     const struct byi_func *f = fixture->m->funcs.at[main];
@@ -144,7 +145,7 @@ static enum byoc_status run(struct fixture *fixture, struct byoc_state *state,
     BYI_TRY(byi_interp_run(fixture->m, main, in, f->params.n, arena, expected,
                            MAX_IO, &n_out, err));
     struct byi_tensor caller_outputs[MAX_IO];
-    for (uint32_t i = 0; i < n_out && memory; i++) {
+    for (uint32_t i = 0; i < n_out && caller_memory; i++) {
         caller_outputs[i] = expected[i];
         caller_outputs[i].data =
             byi_arena_alloc(arena, byi_tensor_bytes(&expected[i]) + 1);
@@ -157,10 +158,12 @@ static enum byoc_status run(struct fixture *fixture, struct byoc_state *state,
 }
 
 enum byoc_status fixture_run(struct fixture *fixture, struct byoc_state *state,
-                             uint64_t seed, bool memory, struct byoc_error *err)
+                             uint64_t seed, bool caller_memory,
+                             struct byoc_error *err)
 {
     struct byi_arena *arena = byi_arena_new();
-    enum byoc_status status = run(fixture, state, seed, memory, arena, err);
+    enum byoc_status status =
+        run(fixture, state, seed, caller_memory, arena, err);
     byi_arena_free(&arena);
     return status;
 }

@@ -56,6 +56,8 @@ static void note_usage(const struct rusage *u)
         peak.mb = u->ru_maxrss / 1024;
 }
 
+/* How a trial of a damaged file ends. SAME and DIFFERENT: it runs, and its
+ * results equal those of the undamaged artifact, or do not. */
 enum outcome { REFUSED, SAME, DIFFERENT, TOO_LONG, CRASHED, N_OUTCOMES };
 /* A changed constant may be the trip count of a loop: such a program requests
  * 2^40 calls, and ends at this limit here (elsewhere at 10^8). */
@@ -68,15 +70,15 @@ struct range {
 
 /* An artifact to damage. */
 struct subject {
-    const char *path;              /* of the model */
-    char whole[300], damaged[300]; /* artifacts */
-    char *bytes;                   /* of the whole one */
-    size_t n;
+    const char *path;                  /* of the model */
+    char whole[300], damaged[300];     /* paths of the artifacts */
+    char *bytes;                       /* of the undamaged artifact */
+    size_t n;                          /* number of bytes */
     struct range readable[MAX_RANGES]; /* the bytes that `forged` changes */
     uint32_t n_readable;
     struct range weights;
     char hashes[3][65]; /* of plan, ledger and blobs, as in the manifest */
-    uint64_t results;
+    uint64_t results;   /* hash of the results, as of load_and_run() */
 };
 
 struct options {
@@ -179,6 +181,8 @@ static bool write_bytes(const char *path, const char *bytes, size_t n)
     return fclose(f) == 0 && good;
 }
 
+/* Write the bytes to the damaged artifact, and open, load and run it. `what`
+ * and `at`, the kind and place of the damage, are for messages. */
 static enum outcome try_bytes(const struct subject *s, const char *bytes,
                               size_t n, const char *what, size_t at)
 {
@@ -213,7 +217,7 @@ static enum outcome try_bytes(const struct subject *s, const char *bytes,
                                                                       : CRASHED;
 }
 
-static void hex_of(const char *at, size_t n, char hex[65])
+static void sha256_hex(const char *at, size_t n, char hex[65])
 {
     struct byi_sha256 sha;
     byi_sha256_init(&sha);
@@ -221,7 +225,7 @@ static void hex_of(const char *at, size_t n, char hex[65])
     byi_sha256_hex(&sha, hex);
 }
 
-/* Make the manifest's hash of section k, if it has one, agree. */
+/* Replace the manifest's hash of section k, if it has one, by `hex`. */
 static void forge_hash(const struct subject *s, char *bytes, uint32_t k,
                        const char *hex)
 {
@@ -243,7 +247,7 @@ static void forge_sum(const struct subject *s, char *bytes)
     memcpy(bytes + end + strlen(BYI_SUM_MAGIC), hex, 64);
 }
 
-static size_t forgeable(const struct subject *s)
+static size_t forgeable_bytes(const struct subject *s)
 {
     size_t n = 0;
     for (uint32_t i = 0; i < s->n_readable; i++)
@@ -251,6 +255,7 @@ static size_t forgeable(const struct subject *s)
     return n;
 }
 
+/* The offset in the file of byte `at` of the readable ranges. */
 static size_t place_of(const struct subject *s, size_t at)
 {
     uint32_t i = 0;
@@ -275,7 +280,7 @@ static enum outcome damage(const struct subject *s, enum way way, size_t at,
     bytes[place] = (char)(bytes[place] ^ mask);
     for (uint32_t k = 0; way == FORGED && k < 3; k++) {
         const struct range *r = &s->readable[PLAN + k];
-        hex_of(bytes + r->at, r->n, hex);
+        sha256_hex(bytes + r->at, r->n, hex);
         forge_hash(s, bytes, k, hex);
     }
     if (way == FORGED)
@@ -294,9 +299,11 @@ static uint64_t gcd(uint64_t a, uint64_t b)
 static bool try_way(const struct subject *s, enum way way,
                     const struct options *o, uint32_t n_models)
 {
-    const size_t n = way == FORGED   ? forgeable(s)
+    const size_t n = way == FORGED   ? forgeable_bytes(s)
                      : way == NO_SUM ? s->n - BYI_SUM_BYTES
                                      : s->n;
+    /* steps of a number that is coprime to n reach every byte once; with n
+     * times the golden ratio, any number of steps is spread evenly */
     uint64_t step = o->stride ? o->stride : (uint64_t)((double)n * 0.618) | 1;
     while (!o->stride && gcd(n, step) != 1)
         step++;
@@ -346,7 +353,7 @@ static void open_whole(struct subject *s)
     add_range(s, image->plan, a.map, image->plan_bytes);
     add_range(s, image->ledger, a.map, image->ledger_bytes);
     add_range(s, image->blobs, a.map, image->blobs_bytes);
-    if (s->n_readable < 4) /* no regions: nothing to forge, but an entry */
+    if (s->n_readable < 4) /* without regions, [BLOBS] is an empty range */
         s->readable[s->n_readable++] = (struct range){0};
     add_range(s, base, a.map, sizeof *a.descriptor);
     add_range(s, image->weights, a.map, image->weights_bytes);
@@ -358,8 +365,8 @@ static void open_whole(struct subject *s)
             (size_t)((const char *)image->weights - (const char *)a.map),
             image->weights_bytes};
     for (uint32_t k = 0; k < 3; k++)
-        hex_of(s->bytes + s->readable[PLAN + k].at, s->readable[PLAN + k].n,
-               s->hashes[k]);
+        sha256_hex(s->bytes + s->readable[PLAN + k].at, s->readable[PLAN + k].n,
+                   s->hashes[k]);
     byoc_internal_artifact_close(&a);
 }
 
@@ -369,7 +376,7 @@ static bool try_model(const char *path, const char *folder,
     struct subject s = {.path = path};
     struct byoc_compiled *c = NULL;
     const struct byoc_compile_params params = {.threads = 1};
-    bool fine = true;
+    bool passed = true;
     snprintf(s.whole, sizeof s.whole, "%s/whole.so", folder);
     snprintf(s.damaged, sizeof s.damaged, "%s/damaged.so", folder);
     if (byoc_compile(path, &params, &c, &err) != BYOC_OK ||
@@ -380,16 +387,16 @@ static bool try_model(const char *path, const char *folder,
         fail(path);
     open_whole(&s);
     for (enum way way = 0; way < N_WAYS; way++)
-        fine = try_way(&s, way, o, n_models) && fine;
+        passed = try_way(&s, way, o, n_models) && passed;
     free(s.bytes);
-    return fine;
+    return passed;
 }
 
 int main(int argc, char **argv)
 {
     struct options o = {.seconds = 10, .mask = 0xff};
     int first = 1;
-    bool fine = true;
+    bool passed = true;
     for (; first + 1 < argc && strncmp(argv[first], "--", 2) == 0; first += 2) {
         if (strcmp(argv[first], "--stride") == 0)
             o.stride = strtoull(argv[first + 1], NULL, 10);
@@ -412,6 +419,7 @@ int main(int argc, char **argv)
            "damage", "bytes", "tried", "refused", "same", "differ", "too long",
            "crashed", "most ms", "most MB");
     for (int i = first; i < argc; i++)
-        fine = try_model(argv[i], folder, &o, (uint32_t)(argc - first)) && fine;
-    return !fine;
+        passed =
+            try_model(argv[i], folder, &o, (uint32_t)(argc - first)) && passed;
+    return !passed;
 }

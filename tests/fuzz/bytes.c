@@ -98,12 +98,13 @@ static void take_piece(struct fuzz_rng *rng, struct byi_text *t,
     byi_text_free(&piece);
 }
 
+/* Apply one random mutation to the text, which must not be empty. */
 static void edit(struct fuzz_rng *rng, struct byi_text *t,
                  const struct byi_text *other)
 {
     size_t at = fuzz_below(rng, t->n), from = fuzz_below(rng, t->n);
     size_t n = random_length(rng, t->n - at);
-    char noise[512];
+    char piece[512];
     switch (fuzz_below(rng, 14)) {
     case 0:
     case 1:
@@ -121,16 +122,16 @@ static void edit(struct fuzz_rng *rng, struct byi_text *t,
         return;
     case 6:
         for (size_t i = 0; i < n; i++)
-            noise[i] = (char)fuzz_next(rng);
-        fuzz_splice(t, at, 0, noise, n);
+            piece[i] = (char)fuzz_next(rng);
+        fuzz_splice(t, at, 0, piece, n);
         return;
     case 7: /* a copy of other bytes of the input, in place of these or before
                them */
         if (n > t->n - from)
             n = t->n - from;
-        memcpy(noise, t->at + from, n);
+        memcpy(piece, t->at + from, n);
         fuzz_splice(t, at, fuzz_next(rng) & 1 ? n < t->n - at ? n : 0 : 0,
-                    noise, n);
+                    piece, n);
         return;
     case 8:
         t->n = at;
@@ -144,7 +145,7 @@ static void edit(struct fuzz_rng *rng, struct byi_text *t,
     case 12:
         follow_hint(rng, t);
         return;
-    default: /* varints of protobuf: make one go on, or end */
+    default: /* the continuation bit of a protobuf varint */
         t->at[at] = (char)(t->at[at] ^ 0x80);
     }
 }

@@ -61,7 +61,7 @@ int64_t fuzz_milliseconds(clockid_t clock)
 
 static size_t allocated;
 
-static void say(const char *text)
+static void write_error(const char *text)
 {
     if (write(2, text, strlen(text)) < 0)
         abort();
@@ -73,7 +73,7 @@ static void on_malloc(const volatile void *at, size_t n)
     if (__atomic_add_fetch(&allocated, n, __ATOMIC_RELAXED) <= MAX_MEMORY)
         return;
     __atomic_store_n(&allocated, 0, __ATOMIC_RELAXED);
-    say("ERROR: more than 1.5 GB are allocated\n");
+    write_error("ERROR: more than 1.5 GB are allocated\n");
     abort();
 }
 
@@ -88,7 +88,7 @@ static void on_free(const volatile void *at)
 static void on_crash(int number)
 {
     void *frames[32];
-    say("ERROR: signal\n");
+    write_error("ERROR: signal\n");
     backtrace_symbols_fd(frames, backtrace(frames, 32), 2);
     signal(number, SIG_DFL);
     raise(number);
@@ -175,8 +175,9 @@ static bool wait_for(pid_t pid, const struct fuzz_shared *s, int *status)
 
 /* --- the key of a defect -------------------------------------------------- */
 
-/* Digits, quoted parts and paths differ between inputs: leave them out. */
-static void add_plain(char *key, size_t key_bytes, const char *text)
+/* Append a line to the key without digits and quoted parts, which differ
+ * between inputs. '%' also begins or ends a quoted part. */
+static void add_normalised(char *key, size_t key_bytes, const char *text)
 {
     size_t n = strlen(key);
     bool quoted = false;
@@ -225,7 +226,7 @@ static void add_report(char *key, size_t key_bytes, const char *log)
             char *address = strstr(line, " on ");
             if (address)
                 *address = '\0';
-            add_plain(key, key_bytes / 2, at);
+            add_normalised(key, key_bytes / 2, at);
             marked = true;
         }
         if (marked)
@@ -243,8 +244,10 @@ static void add_report(char *key, size_t key_bytes, const char *log)
         fclose(f);
 }
 
-static struct fuzz_verdict judge(struct fuzz_job *job, int status, bool ended,
-                                 const char *log)
+/* The verdict on a child that ended with this status of waitpid(), by
+ * wait_for()'s signal if timed_out. */
+static struct fuzz_verdict judge(struct fuzz_job *job, int status,
+                                 bool timed_out, const char *log)
 {
     const struct fuzz_shared *s = job->shared;
     const int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
@@ -252,7 +255,7 @@ static struct fuzz_verdict judge(struct fuzz_job *job, int status, bool ended,
     if (code == 0)
         return (struct fuzz_verdict){0};
     if (code == FUZZ_EXIT_WRONG) {
-        add_plain(v.key, sizeof v.key / 2, s->why);
+        add_normalised(v.key, sizeof v.key / 2, s->why);
         snprintf(v.what, sizeof v.what, "wrong: %s", s->why);
         return v;
     }
@@ -263,12 +266,12 @@ static struct fuzz_verdict judge(struct fuzz_job *job, int status, bool ended,
     v.leaked = code == EXIT_LEAK;
     if (s->mutating && !s->done)
         snprintf(v.key, sizeof v.key, "in the mutator: ");
-    else if (ended)
+    else if (timed_out)
         snprintf(v.key, sizeof v.key, "too slow: ");
     add_report(v.key, sizeof v.key, log);
     if (WIFSIGNALED(status))
         snprintf(v.what, sizeof v.what, "%ssignal %d: %s",
-                 ended ? "takes too long, ended by " : "", WTERMSIG(status),
+                 timed_out ? "takes too long, ended by " : "", WTERMSIG(status),
                  v.key);
     else
         snprintf(v.what, sizeof v.what, "exit code %d: %s", code, v.key);
@@ -297,8 +300,8 @@ struct fuzz_verdict fuzz_in_child(struct fuzz_job *job,
         snprintf(v.what, sizeof v.what, "cannot fork: %s", strerror(errno));
         return v;
     }
-    const bool ended = wait_for(pid, s, &status);
-    return judge(job, status, ended, log);
+    const bool timed_out = wait_for(pid, s, &status);
+    return judge(job, status, timed_out, log);
 }
 
 /* An input to run alone. */

@@ -45,7 +45,7 @@ void fuzz_corpus_clear(struct fuzz_job *job)
     struct fuzz_shared *s = job->shared;
     s->execs = s->accepted = s->edges = 0;
     memset(s->seen, 0, sizeof s->seen);
-    s->corpus.n = s->n_seeds = s->n_tried = s->n_kept = s->n_read = 0;
+    s->corpus.n = s->n_seeds = s->n_tried = s->n_kept = s->n_kept_accepted = 0;
     s->corpus.used = 0;
     s->corpus.capacity = FUZZ_POOL;
 }
@@ -116,9 +116,9 @@ static struct byi_text view(const struct fuzz_shared *s, uint32_t item)
  * rarely reach later code. */
 static uint32_t pick(const struct fuzz_shared *s, struct fuzz_rng *rng)
 {
-    const bool accepted = s->n_read && fuzz_below(rng, 2);
-    const uint32_t *list = accepted ? s->read : s->kept;
-    const uint32_t n = accepted ? s->n_read : s->n_kept;
+    const bool accepted = s->n_kept_accepted && fuzz_below(rng, 2);
+    const uint32_t *list = accepted ? s->kept_accepted : s->kept;
+    const uint32_t n = accepted ? s->n_kept_accepted : s->n_kept;
     const uint32_t from = fuzz_below(rng, 3) == 0 ? n - 1 - n / 16 : 0;
     const uint32_t draws = fuzz_below(rng, 8) ? 4 : 1;
     uint32_t best = list[from + fuzz_below(rng, n - from)];
@@ -130,7 +130,9 @@ static uint32_t pick(const struct fuzz_shared *s, struct fuzz_rng *rng)
     return best;
 }
 
-/* Seeds run as they are, early; a short run starts mutating after a few. */
+/* Whether the next input is a seed as it is, not a mutant: always, unless the
+ * seeds are more than an eighth of the inputs that are left; then in one of
+ * three cases, so that a short run mutates too. */
 static bool seed_is_next(const struct fuzz_job *job, struct fuzz_rng *rng)
 {
     const struct fuzz_shared *s = job->shared;
@@ -142,13 +144,13 @@ static bool seed_is_next(const struct fuzz_job *job, struct fuzz_rng *rng)
 }
 
 /* Keep the input that ran last. */
-static void keep(struct fuzz_shared *s, uint32_t item, bool was_read)
+static void keep(struct fuzz_shared *s, uint32_t item, bool accepted)
 {
     if (s->n_kept == FUZZ_MAX_ITEMS)
         return;
     s->kept[s->n_kept++] = item;
-    if (was_read)
-        s->read[s->n_read++] = item;
+    if (accepted)
+        s->kept_accepted[s->n_kept_accepted++] = item;
 }
 
 /* Run the next seed. It is kept if it is the first one or reaches something

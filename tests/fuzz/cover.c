@@ -39,7 +39,7 @@ HOOK void __sanitizer_cov_trace_pc(void)
     covered = true;
 }
 
-static void compare(uintptr_t pc, uint64_t a, uint64_t b)
+static void record_comparison(uintptr_t pc, uint64_t a, uint64_t b)
 {
     if (a != b)
         hints[hash_pc(pc, HINT_BITS)] = (struct fuzz_hint){a, b};
@@ -52,7 +52,7 @@ static void compare(uintptr_t pc, uint64_t a, uint64_t b)
     HOOK void name(type a, type b);                                            \
     HOOK void name(type a, type b)                                             \
     {                                                                          \
-        compare(CALLER, (uint64_t)(wide)a, (uint64_t)(wide)b);                 \
+        record_comparison(CALLER, (uint64_t)(wide)a, (uint64_t)(wide)b);       \
     }
 COMPARE(__sanitizer_cov_trace_cmp1, uint8_t, int8_t)
 COMPARE(__sanitizer_cov_trace_cmp2, uint16_t, int16_t)
@@ -79,7 +79,7 @@ HOOK void __sanitizer_cov_trace_switch(uint64_t value, void *cases_at)
 {
     const uint64_t *cases = cases_at;
     for (uint64_t i = 0; i < cases[0] && i < 16; i++)
-        compare(CALLER + i, value, cases[2 + i]);
+        record_comparison(CALLER + i, value, cases[2 + i]);
 }
 
 /* --- functions that the fuzzer calls -------------------------------------- */
@@ -97,6 +97,7 @@ void fuzz_cover_reset(void)
     previous = 0;
 }
 
+/* The bit for the range of an edge's hit count. */
 static uint8_t bucket(uint8_t count)
 {
     static const uint8_t from[] = {1, 2, 3, 4, 8, 16, 32, 128};

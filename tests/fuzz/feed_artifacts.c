@@ -66,7 +66,8 @@ static const struct byi_artifact *open_once(struct fuzz_case *c,
     return &o->artifact;
 }
 
-/* The artifact that a part was accepted from: NAME.so of NAME.plan. */
+/* The artifact that the part was taken from: NAME.so for NAME.plan, digits.so
+ * if there is no such file. NULL as for open_once(). */
 static const struct byi_artifact *find_origin(struct fuzz_case *c)
 {
     char path[512];

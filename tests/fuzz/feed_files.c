@@ -69,7 +69,7 @@ bool fuzz_feed_json(struct fuzz_case *c)
     } else {
         byi_json_print(reparsed, &second);
         if (strcmp(first.at, second.at) != 0)
-            good = fuzz_wrong(c, "printed otherwise the second time", "");
+            good = fuzz_wrong(c, "the second print differs", "");
     }
     byi_json_free(&json);
     byi_json_free(&reparsed);
@@ -133,7 +133,7 @@ static bool read_ledger(struct fuzz_case *c)
     if (r.n_nodes &&
         byi_report_add_node(&r, r.nodes[fuzz_below(&c->rng, r.n_nodes)].name,
                             &out, &err) != BYOC_OK)
-        good = fuzz_wrong(c, "a node that is there: ", err.text);
+        good = fuzz_wrong(c, "no report on a node of the ledger: ", err.text);
     if (byi_report_add_diff(&r, &r, 0, fuzz_below(&c->rng, 2), &out))
         good = fuzz_wrong(c, "a ledger is worse than itself", "");
     byi_text_free(&out);
@@ -236,13 +236,15 @@ bool fuzz_feed_tensor(struct fuzz_case *c)
 
 bool fuzz_feed_value(struct fuzz_case *c)
 {
-    /* optional(sequence(tensor)), or from one of the inner types on */
+    /* a sequence of tensors, an optional sequence, or an optional tensor */
     static const struct byoc_io
         tensor = {.name = "", .dtype = BYOC_F32, .rank = UINT32_MAX},
         sequence = {.name = "", .kind = BYOC_SEQUENCE, .element = &tensor},
         optional = {.name = "", .kind = BYOC_OPTIONAL, .element = &sequence},
-        some = {.name = "", .kind = BYOC_OPTIONAL, .element = &tensor};
-    static const struct byoc_io *const types[] = {&sequence, &optional, &some};
+        optional_tensor = {
+            .name = "", .kind = BYOC_OPTIONAL, .element = &tensor};
+    static const struct byoc_io *const types[] = {&sequence, &optional,
+                                                  &optional_tensor};
     const struct byoc_io *io = types[fuzz_below(&c->rng, BYI_COUNT(types))];
     struct byi_arena *arena = byi_arena_new();
     struct byoc_value value;

@@ -189,7 +189,7 @@ bool fuzz_feed_pattern(struct fuzz_case *c)
 
 enum { MAX_LINES = 12 };
 
-/* The lines of the input, ending in NULL. */
+/* The first MAX_LINES lines of the input, ending in NULL. */
 static const char **split(const struct fuzz_case *c, struct byi_arena *arena)
 {
     const char **lines = byi_arena_calloc(arena, MAX_LINES + 1, sizeof *lines);
@@ -233,7 +233,7 @@ struct lists {
     uint32_t n;
 };
 
-/* "NAME: VALUE" lines, each for one of the params. */
+/* Lines "NAME: VALUE", each of which sets one of the params. */
 bool fuzz_feed_params(struct fuzz_case *c)
 {
     struct byi_arena *arena = byi_arena_new();

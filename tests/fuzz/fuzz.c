@@ -18,9 +18,9 @@
 #include "tests/folder.h"
 
 enum {
-    MAX_FINDINGS = 60, /* of a reader; then the next reader's turn comes     */
+    MAX_FINDINGS = 60, /* of a reader; then the next reader is fuzzed        */
     MAX_SEED = 65536,  /* bytes; larger files are not used, except artifacts */
-    VARIANTS = 12,     /* runs of a file by --as-is, with other choices      */
+    VARIANTS = 12,     /* runs of a file by --as-is, see fuzz_job.variant    */
     MAX_LEAKS = 5      /* of a reader; then the search for leaks stops       */
 };
 
@@ -132,8 +132,8 @@ static bool make_seeds(const char *folder)
 
 /* Make the path OUT/READER/FOLDER/ORIGIN-NUMBER.SUFFIX, and its folders.
  * Returns false without --out. */
-static bool path_of(const struct fuzz_job *job, const char *folder,
-                    uint32_t origin, uint64_t number, char path[1024])
+static bool make_output_path(const struct fuzz_job *job, const char *folder,
+                             uint32_t origin, uint64_t number, char path[1024])
 {
     if (!job->out)
         return false;
@@ -176,8 +176,8 @@ static void report(struct fuzz_job *job, struct findings *f,
     snprintf(finding.key, sizeof finding.key, "%s", v->key);
     BYI_PUSH(&f->list, finding);
     f->n_leaks += v->leaked;
-    if (path_of(job, "findings", s->origin, byi_hash(0, v->key, strlen(v->key)),
-                path) &&
+    if (make_output_path(job, "findings", s->origin,
+                         byi_hash(0, v->key, strlen(v->key)), path) &&
         !fuzz_write(path, s->input, s->n))
         printf("cannot write %s: %s\n", path, strerror(errno));
     printf("FAILED %s, from %s, input %llu: %s\n", job->reader->name,
@@ -238,8 +238,8 @@ static void write_corpus(const struct fuzz_job *job)
         const struct fuzz_item *item = &s->corpus.items[s->kept[i]];
         const char *bytes = s->corpus_bytes + item->at;
         if (s->kept[i] >= s->n_seeds &&
-            path_of(job, "corpus", item->origin, byi_hash(0, bytes, item->n),
-                    path))
+            make_output_path(job, "corpus", item->origin,
+                             byi_hash(0, bytes, item->n), path))
             fuzz_write(path, bytes, item->n);
     }
 }

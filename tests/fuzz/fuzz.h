@@ -45,7 +45,7 @@ static inline uint64_t fuzz_below(struct fuzz_rng *rng, uint64_t n)
  * often a small one. */
 int64_t fuzz_number(struct fuzz_rng *rng);
 /* Replace the `n_removed` bytes from bytes->at[at] on with the n bytes at
- * `inserted`. */
+ * `inserted`, which may be NULL if n is 0. */
 void fuzz_splice(struct byi_text *bytes, size_t at, size_t n_removed,
                  const char *inserted, size_t n);
 /* Mutate bytes without knowledge of their format. */
@@ -87,7 +87,7 @@ struct fuzz_case {
 /* A reader of bytes from outside. */
 struct fuzz_reader {
     const char *name;
-    const char *reads;        /* for people                              */
+    const char *reads;        /* what it reads, for --list               */
     const char *suffix;       /* of its inputs                           */
     bool needs_written_seeds; /* needs seeds from seeds.c */
     void (*mutate)(struct fuzz_rng *rng, struct byi_text *bytes,
@@ -100,7 +100,9 @@ extern const struct fuzz_reader fuzz_readers[];
 extern const uint32_t fuzz_n_readers;
 const struct fuzz_reader *fuzz_find_reader(const char *name); /* or NULL */
 
-/* --- feed_*.c, region.c, run.c: feed readers, and check invariants ------- */
+/* --- feed_*.c, region.c, run.c: feed readers, and check invariants -------
+ * Each function returns false, with the reason in c->why, if an invariant does
+ * not hold. */
 
 bool fuzz_feed_onnx(struct fuzz_case *c);
 bool fuzz_feed_onnx_run(struct fuzz_case *c);

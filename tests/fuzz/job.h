@@ -34,8 +34,8 @@ struct fuzz_pool {
 /* Memory that the parent shares with its children. */
 struct fuzz_shared {
     /* the progress of the child */
-    volatile bool done;         /* it has run its inputs                 */
-    volatile bool mutating;     /* it makes the next input                */
+    volatile bool done;         /* the child has run its inputs           */
+    volatile bool mutating;     /* the child makes the next input         */
     volatile int64_t cpu, wall; /* milliseconds, when the input started   */
     char why[1024];
     /* the input that runs */
@@ -47,9 +47,10 @@ struct fuzz_shared {
     /* the corpus: first the seeds, then inputs that reached new coverage */
     struct fuzz_pool corpus;
     uint32_t n_seeds, n_tried; /* seeds, and those that have run         */
-    uint32_t n_kept, n_read;   /* kept, and those that the reader accepted */
+    /* items that are mutated, and those of them that the reader accepted */
+    uint32_t n_kept, n_kept_accepted;
     uint32_t kept[FUZZ_MAX_ITEMS];
-    uint32_t read[FUZZ_MAX_ITEMS];
+    uint32_t kept_accepted[FUZZ_MAX_ITEMS];
     struct fuzz_pool journal; /* inputs of this batch                   */
     char corpus_bytes[FUZZ_POOL];
     char journal_bytes[FUZZ_JOURNAL];
@@ -70,7 +71,7 @@ struct fuzz_job {
     bool compare;
     bool leaks; /* look for leaks                        */
     uint64_t seed, count;
-    uint64_t variant; /* other choices for the same input       */
+    uint64_t variant; /* selects the feed's random choices for an input */
     int64_t deadline; /* milliseconds; INT64_MAX: none         */
 };
 
@@ -104,6 +105,7 @@ struct fuzz_verdict {
     char what[1400]; /* a line for people                             */
 };
 
+/* The time of the clock. */
 int64_t fuzz_milliseconds(clockid_t clock);
 /* Do `work` in a child. The verdict is good if the work ends without a failure
  * and leaks nothing. */

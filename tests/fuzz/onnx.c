@@ -8,12 +8,12 @@
 
 /* An unpacked model is allocated in an arena, so that replaced fields need not
  * be freed. */
-static void *arena_take(void *arena, size_t n)
+static void *arena_alloc(void *arena, size_t n)
 {
     return byi_arena_alloc(arena, n ? n : 1);
 }
 
-static void arena_give(void *arena, void *memory)
+static void ignore_free(void *arena, void *memory)
 {
     (void)arena, (void)memory;
 }
@@ -27,9 +27,10 @@ struct graphs {
 struct edit {
     struct fuzz_rng *rng;
     struct byi_arena *arena;
-    Onnx__GraphProto *g;  /* the graph to change, which may be a body */
-    struct graphs all;    /* of the model                             */
-    struct graphs theirs; /* of another model, to take nodes from     */
+    Onnx__GraphProto *g; /* the graph to change, which may be a body */
+    struct graphs all;   /* the graphs of the model                  */
+    struct graphs
+        other_graphs; /* graphs of another model, whose nodes are copied */
 };
 
 static uint64_t below(const struct edit *e, uint64_t n)
@@ -80,18 +81,19 @@ static struct graphs find_graphs(Onnx__GraphProto *root)
 }
 
 /* A node of the other model, or NULL if it has none. */
-static Onnx__NodeProto *their_node(const struct edit *e)
+static Onnx__NodeProto *other_node(const struct edit *e)
 {
-    if (!e->theirs.list.n)
+    if (!e->other_graphs.list.n)
         return NULL;
-    const Onnx__GraphProto *g = e->theirs.list.at[below(e, e->theirs.list.n)];
+    const Onnx__GraphProto *g =
+        e->other_graphs.list.at[below(e, e->other_graphs.list.n)];
     return g->n_node ? g->node[below(e, g->n_node)] : NULL;
 }
 
 /* Change the node's operator; now and then also its attributes. */
 static void edit_operator(const struct edit *e, Onnx__NodeProto *n)
 {
-    const Onnx__NodeProto *other = their_node(e);
+    const Onnx__NodeProto *other = other_node(e);
     if (!other || below(e, 4) == 0)
         other = e->g->node[below(e, e->g->n_node)];
     n->op_type = other->op_type;
@@ -106,7 +108,7 @@ static void edit_operator(const struct edit *e, Onnx__NodeProto *n)
  * result becomes an output of the graph, so that the node is not dead. */
 static void add_node(const struct edit *e)
 {
-    const Onnx__NodeProto *other = their_node(e);
+    const Onnx__NodeProto *other = other_node(e);
     Onnx__GraphProto *g = e->g;
     if (!other || g->n_node > 200)
         return;
@@ -208,8 +210,8 @@ static void edit_tensor(const struct edit *e, Onnx__TensorProto *t)
     }
 }
 
-/* Copy the node's attributes, which it shares with the node they are from,
- * since two models that contain each other would nest without end. */
+/* Copy the node's attributes, which it may share with the node that they come
+ * from: a change of shared ones could make two graphs contain each other. */
 static void copy_attributes(const struct edit *e, Onnx__NodeProto *n)
 {
     Onnx__AttributeProto **copies =
@@ -222,7 +224,7 @@ static void copy_attributes(const struct edit *e, Onnx__NodeProto *n)
 static void edit_attribute(const struct edit *e, Onnx__NodeProto *n)
 {
     copy_attributes(e, n);
-    const Onnx__NodeProto *other = their_node(e);
+    const Onnx__NodeProto *other = other_node(e);
     if (other && other->n_attribute &&
         below(e, 3) == 0) { /* add an attribute */
         Onnx__AttributeProto **grown =
@@ -266,8 +268,8 @@ static void edit_attribute(const struct edit *e, Onnx__NodeProto *n)
             a->s.len = below(e, a->s.len);
         if (a->t)
             edit_tensor(e, a->t);
-        if (a->g && e->theirs.list.n && below(e, 4) == 0)
-            a->g = e->theirs.list.at[below(e, e->theirs.list.n)];
+        if (a->g && e->other_graphs.list.n && below(e, 4) == 0)
+            a->g = e->other_graphs.list.at[below(e, e->other_graphs.list.n)];
     }
 }
 
@@ -375,7 +377,7 @@ static Onnx__ModelProto *unpack(struct byi_arena *arena,
                                 const struct byi_text *bytes)
 {
     ProtobufCAllocator allocator = {
-        .alloc = arena_take, .free = arena_give, .allocator_data = arena};
+        .alloc = arena_alloc, .free = ignore_free, .allocator_data = arena};
     return onnx__model_proto__unpack(&allocator, bytes->n,
                                      (const uint8_t *)bytes->at);
 }
@@ -385,18 +387,18 @@ static bool edit_fields(struct fuzz_rng *rng, struct byi_text *bytes,
 {
     struct byi_arena *arena = byi_arena_new();
     Onnx__ModelProto *model = unpack(arena, bytes);
-    Onnx__ModelProto *theirs = unpack(arena, other);
+    Onnx__ModelProto *other_model = unpack(arena, other);
     bool good = model && model->graph;
     if (good) {
         struct edit e = {
             .rng = rng, .arena = arena, .all = find_graphs(model->graph)};
-        if (theirs && theirs->graph)
-            e.theirs = find_graphs(theirs->graph);
+        if (other_model && other_model->graph)
+            e.other_graphs = find_graphs(other_model->graph);
         do {
             edit_model(&e, model);
         } while (below(&e, 2));
         byi_vec_free(e.all.list.at);
-        byi_vec_free(e.theirs.list.at);
+        byi_vec_free(e.other_graphs.list.at);
         size_t n = onnx__model_proto__get_packed_size(model);
         uint8_t *packed = byi_arena_alloc(arena, n + 1);
         onnx__model_proto__pack(model, packed);

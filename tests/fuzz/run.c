@@ -94,8 +94,9 @@ static void keep(struct results *r, const DLTensor *out, uint32_t n)
     }
 }
 
-/* Whether two numbers differ too much. Infinite, NaN and huge numbers are not
- * compared. */
+/* Whether a result differs too much from the reference. Integers are not
+ * compared, nor are tensors in which both have an infinity or NaN at one place,
+ * or that contain huge numbers. */
 static bool differ(const struct byi_tensor *a, const struct byi_tensor *b)
 {
     int64_t n = byi_elements(b->rank, b->dims);

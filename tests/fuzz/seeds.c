@@ -60,7 +60,7 @@ static bool write_seed(const char *folder, const char *name, const char *suffix,
 }
 
 /* Write the plan, manifest, ledger and regions of the artifact `so`. */
-static bool take_apart(const char *folder, const char *name, const char *so)
+static bool write_parts(const char *folder, const char *name, const char *so)
 {
     struct byi_artifact a;
     struct byi_plan_tables *plan = NULL;
@@ -102,7 +102,7 @@ static bool make_artifact(const char *folder, const char *name,
     if (!good)
         printf("%s: %s\n", model, err.text);
     byoc_compiled_free(&compiled);
-    return good && take_apart(folder, name, path);
+    return good && write_parts(folder, name, path);
 }
 
 /* --- a model with external weights ---------------------------------------- */
@@ -119,7 +119,7 @@ static bool make_external(const char *folder)
     Onnx__ValueInfoProto *inputs[] = {&x}, *outputs[] = {&y};
     Onnx__StringStringEntryProto where = ONNX__STRING_STRING_ENTRY_PROTO__INIT;
     Onnx__StringStringEntryProto from = where, length = where;
-    Onnx__StringStringEntryProto *facts[] = {&where, &from, &length};
+    Onnx__StringStringEntryProto *entries[] = {&where, &from, &length};
     Onnx__TensorProto w = ONNX__TENSOR_PROTO__INIT, *weights[] = {&w};
     Onnx__NodeProto node = ONNX__NODE_PROTO__INIT, *nodes[] = {&node};
     Onnx__GraphProto graph = ONNX__GRAPH_PROTO__INIT;
@@ -144,7 +144,7 @@ static bool make_external(const char *folder)
     length.key = (char *)"length", length.value = (char *)"16";
     w.name = in[1], w.n_dims = 1, w.dims = &size;
     w.has_data_type = 1, w.data_type = 1;
-    w.n_external_data = 3, w.external_data = facts;
+    w.n_external_data = 3, w.external_data = entries;
     w.has_data_location = 1;
     w.data_location = ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL;
     node.name = sum, node.op_type = (char *)"Add";

@@ -103,10 +103,10 @@ static int class_of(const struct byi_text *t, const struct token *token)
 /* Replace a token by one of the same class, so that the text mostly still
  * parses.
  */
-static void replace_gently(struct fuzz_rng *rng, const struct byi_text *t,
-                           const struct byi_text *from,
-                           const struct tokens *all, const struct token *token,
-                           struct byi_text *out)
+static void replace_by_class(struct fuzz_rng *rng, const struct byi_text *t,
+                             const struct byi_text *from,
+                             const struct tokens *all,
+                             const struct token *token, struct byi_text *out)
 {
     int class = class_of(t, token);
     if (class == 0 && fuzz_below(rng, 2)) {
@@ -131,7 +131,7 @@ static void replace_gently(struct fuzz_rng *rng, const struct byi_text *t,
 
 /* Replace a random token of the text, sometimes by one of `other`. */
 static void edit_token(struct fuzz_rng *rng, struct byi_text *t,
-                       const struct byi_text *other, bool gently)
+                       const struct byi_text *other, bool by_class)
 {
     struct tokens tokens = scan(t), others = {0};
     struct byi_text result = {0};
@@ -144,7 +144,7 @@ static void edit_token(struct fuzz_rng *rng, struct byi_text *t,
             others = scan(other);
             from = others.list.n ? other : t;
         }
-        (gently ? replace_gently : replace)(
+        (by_class ? replace_by_class : replace)(
             rng, t, from, from == t ? &tokens : &others, token, &result);
         byi_text_add(&result, t->at + token->at + token->n,
                      t->n - token->at - token->n);
@@ -181,13 +181,13 @@ void fuzz_tokens(struct fuzz_rng *rng, struct byi_text *bytes,
         fuzz_bytes(rng, bytes, other);
         return;
     }
-    bool gently = fuzz_below(rng, 3) != 0;
+    bool by_class = fuzz_below(rng, 3) != 0;
     do {
         if (pick < 4 && fuzz_tree(rng, bytes, other))
             continue;
-        if (bytes->n && !gently && fuzz_below(rng, 6) == 0)
+        if (bytes->n && !by_class && fuzz_below(rng, 6) == 0)
             edit_line(rng, bytes);
         else if (bytes->n)
-            edit_token(rng, bytes, other, gently);
+            edit_token(rng, bytes, other, by_class);
     } while (fuzz_below(rng, 2));
 }

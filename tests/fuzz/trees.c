@@ -163,11 +163,13 @@ static void put_scalar(struct fuzz_rng *rng, struct byi_text *t,
 }
 
 static void edit(struct fuzz_rng *rng, struct byi_text *t,
-                 const struct items *mine, const struct byi_text *from,
-                 const struct items *theirs)
+                 const struct items *own_items, const struct byi_text *from,
+                 const struct items *other_items)
 {
-    const struct item *a = &mine->list.at[fuzz_below(rng, mine->list.n)];
-    const struct item *b = &theirs->list.at[fuzz_below(rng, theirs->list.n)];
+    const struct item *a =
+        &own_items->list.at[fuzz_below(rng, own_items->list.n)];
+    const struct item *b =
+        &other_items->list.at[fuzz_below(rng, other_items->list.n)];
     switch (fuzz_below(rng, 8)) {
     case 0:
         drop(t, a);
@@ -176,13 +178,13 @@ static void edit(struct fuzz_rng *rng, struct byi_text *t,
         graft(t, a, t, a, 2);
         return;
     case 2:
-        swap(t, a, pick_second(rng, mine, a));
+        swap(t, a, pick_second(rng, own_items, a));
         return;
     case 3:
         put_scalar(rng, t, a);
         return;
     case 4:
-        graft(t, a, t, pick_second(rng, mine, a), 0);
+        graft(t, a, t, pick_second(rng, own_items, a), 0);
         return;
     default:
         graft(t, a, from, b, fuzz_below(rng, 3));
@@ -192,11 +194,11 @@ static void edit(struct fuzz_rng *rng, struct byi_text *t,
 bool fuzz_tree(struct fuzz_rng *rng, struct byi_text *bytes,
                const struct byi_text *other)
 {
-    struct items mine = scan(bytes), theirs = scan(other);
-    const bool good = mine.list.n && theirs.list.n;
+    struct items own_items = scan(bytes), other_items = scan(other);
+    const bool good = own_items.list.n && other_items.list.n;
     if (good)
-        edit(rng, bytes, &mine, other, &theirs);
-    byi_vec_free(mine.list.at);
-    byi_vec_free(theirs.list.at);
+        edit(rng, bytes, &own_items, other, &other_items);
+    byi_vec_free(own_items.list.at);
+    byi_vec_free(other_items.list.at);
     return good;
 }
