@@ -88,9 +88,9 @@ static uint32_t mask_of(const struct byi_f32_attention *a)
     return a->n_scores ? a->n_scores - 1 : 1;
 }
 
-/* Make a number by which all scores are divided, and a causal mask: row i
- * attends to the keys that are not after its own position, which counts from
- * the end. */
+/* Make a number by which all scores are multiplied or divided, and a causal
+ * mask: row i attends to the keys that are not after its own position, which
+ * counts from the end. */
 static void make_causal(struct byi_f32_attention *a, struct tensor *scale,
                         struct tensor *mask)
 {
@@ -319,7 +319,7 @@ static void test_many_keys(void **state)
 
 /* Scores are negated and increased before a mask that still leaves the last key
  * the largest one: their bound must not become smaller. */
-static void try_negated(const struct byi_f32_kernels *kernels)
+static void try_negated_scores(const struct byi_f32_kernels *kernels)
 {
     enum { KEYS = 40 };
     static const float zero = 0, minus_one = -1, increase = 999, q[2] = {1, 1};
@@ -359,18 +359,18 @@ static void try_negated(const struct byi_f32_kernels *kernels)
     free(scratch);
 }
 
-static void test_negated(void **state)
+static void test_negated_scores(void **state)
 {
     (void)state;
     for (enum byi_isa isa = 0; isa < BYI_N_ISAS; isa++)
         if (byi_isa_runs(isa))
-            try_negated(byi_f32_kernels_of(isa));
+            try_negated_scores(byi_f32_kernels_of(isa));
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_attention),
                                        cmocka_unit_test(test_many_keys),
-                                       cmocka_unit_test(test_negated)};
+                                       cmocka_unit_test(test_negated_scores)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

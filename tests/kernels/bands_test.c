@@ -17,7 +17,7 @@
 #include <cmocka.h>
 
 static uint64_t seed = 1;
-static const struct byi_f32_kernels *kernels; /* of the level under test */
+static const struct byi_f32_kernels *kernels; /* of the ISA under test */
 
 static int64_t draw(int64_t n)
 {
@@ -27,7 +27,7 @@ static int64_t draw(int64_t n)
 
 /* Random numbers in memory of exactly n floats, so that a sanitizer sees reads
  * beyond them. */
-static float *numbers(int64_t n)
+static float *random_floats(int64_t n)
 {
     float *at = malloc((size_t)(n ? n : 1) * sizeof *at);
     for (int64_t i = 0; i < n; i++)
@@ -45,7 +45,7 @@ struct block {
     float *y[BYI_F32_MAX_BAND_CONVS]; /* of separate runs */
 };
 
-static int64_t results(const struct byi_f32_conv *conv)
+static int64_t n_results(const struct byi_f32_conv *conv)
 {
     return conv->images * byi_f32_product_of(conv->out) * conv->outputs;
 }
@@ -129,7 +129,7 @@ static void open_run(struct byi_f32_conv_run *run,
 {
     const int64_t taps = byi_f32_product_of(conv->size);
     const int64_t group_channels = conv->channels / conv->groups;
-    float *weights = numbers(conv->outputs * group_channels * taps);
+    float *weights = random_floats(conv->outputs * group_channels * taps);
     const struct byi_f32_weights from = {.at = weights,
                                          .group = group_channels * taps,
                                          .output = group_channels * taps,
@@ -141,11 +141,11 @@ static void open_run(struct byi_f32_conv_run *run,
     free(weights);
     *run = (struct byi_f32_conv_run){.conv = conv, .weights = packed};
     if (conv->bias)
-        run->bias = numbers(conv->outputs);
+        run->bias = random_floats(conv->outputs);
     for (uint32_t i = 0; i < conv->n_epilogue; i++)
         if (conv->epilogue[i].binary)
             run->operands[i] =
-                numbers(operand_floats(conv, &conv->epilogue[i]));
+                random_floats(operand_floats(conv, &conv->epilogue[i]));
 }
 
 /* Describe a random convolution whose input is that of the block or the result
@@ -191,9 +191,9 @@ static bool open_block(struct block *b)
         return false;
     for (uint32_t i = 0; i < b->bands.n; i++) {
         open_run(&b->runs[i], &b->convs[i]);
-        b->y[i] = numbers(results(&b->convs[i]));
+        b->y[i] = random_floats(n_results(&b->convs[i]));
     }
-    b->runs[0].x = numbers(images * in[1] * in[2] * channels);
+    b->runs[0].x = random_floats(images * in[1] * in[2] * channels);
     return true;
 }
 
@@ -229,7 +229,7 @@ static void run_separately(struct block *b)
 static void compare(struct block *b, int threads)
 {
     const uint32_t last = b->bands.n - 1;
-    const size_t bytes = (size_t)results(&b->convs[last]) * sizeof(float);
+    const size_t bytes = (size_t)n_results(&b->convs[last]) * sizeof(float);
     struct byi_f32_conv_run runs[BYI_F32_MAX_BAND_CONVS];
     memcpy(runs, b->runs, sizeof runs);
     float *y = malloc(bytes);

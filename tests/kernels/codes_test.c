@@ -17,7 +17,7 @@
 #include "levels.h"
 #include "random.h"
 
-static float *numbers(int64_t n)
+static float *random_floats(int64_t n)
 {
     float *at = malloc((size_t)n * sizeof *at);
     for (int64_t i = 0; i < n; i++)
@@ -25,7 +25,7 @@ static float *numbers(int64_t n)
     return at;
 }
 
-static uint8_t *octets(int64_t n, uint32_t below)
+static uint8_t *random_bytes(int64_t n, uint32_t below)
 {
     uint8_t *at = malloc((size_t)n);
     for (int64_t i = 0; i < n; i++)
@@ -33,13 +33,14 @@ static uint8_t *octets(int64_t n, uint32_t below)
     return at;
 }
 
-/* A product with its weights; `blocks` are the blocks of a row. */
+/* A product with its weights; `blocks` is the number of blocks of a row. */
 struct codes_case {
     struct byi_f32_codes c;
     struct byi_f32_codes_from from;
     int64_t blocks;
 };
 
+/* The weight of output j and column k. */
 static double weight(const struct codes_case *t, int64_t j, int64_t k)
 {
     const struct byi_f32_codes *c = &t->c;
@@ -51,6 +52,7 @@ static double weight(const struct codes_case *t, int64_t j, int64_t k)
     return (code - zero) * (double)((const float *)t->from.scales)[block];
 }
 
+/* Compare y, the product of m rows of x, with sums in float64. */
 static void check(const struct codes_case *t, int64_t m, const float *x,
                   const float *y)
 {
@@ -90,10 +92,11 @@ static void random_products(void)
             t.c.n = 1 + draw(40);
         t.blocks = byi_ceil_div(t.c.k, t.c.block);
         const int64_t n_blocks = t.c.n * t.blocks;
-        uint8_t *codes = octets(n_blocks * t.c.block * bits / 8, 256);
-        uint8_t *zeros = draw(2) ? octets(n_blocks, 1u << bits) : NULL;
-        float *scales = numbers(n_blocks), *x = numbers(m * t.c.k);
-        float *y = numbers(m * t.c.n), *y_threads = numbers(m * t.c.n);
+        uint8_t *codes = random_bytes(n_blocks * t.c.block * bits / 8, 256);
+        uint8_t *zeros = draw(2) ? random_bytes(n_blocks, 1u << bits) : NULL;
+        float *scales = random_floats(n_blocks), *x = random_floats(m * t.c.k);
+        float *y = random_floats(m * t.c.n),
+              *y_threads = random_floats(m * t.c.n);
         for (int64_t i = 0; i < n_blocks; i++)
             scales[i] *= 0.01f;
         t.from = (struct byi_f32_codes_from){

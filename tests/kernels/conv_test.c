@@ -30,7 +30,7 @@ static uint32_t draw(uint32_t n)
     return draw_from(&seed, n);
 }
 
-static float *numbers(int64_t n)
+static float *random_floats(int64_t n)
 {
     float *at = aligned_alloc(64, (size_t)(n * 4 + 127) / 64 * 64);
     for (int64_t i = 0; i < n; i++)
@@ -75,8 +75,8 @@ struct conv_case {
         *scratch;
     bool sums; /* the epilogue begins with adding to y */
     int threads;
-    /* if conv.gathers or scales: x is what the kernel should compute from
-     * these */
+    /* if conv.gathers or conv.scales, the kernel reads these sources instead of
+     * x, which is then what it should compute from them */
     struct byi_f32_source sources[3];
     uint32_t n_sources;
     float *scale, *shift;
@@ -104,15 +104,15 @@ static void open_case(struct conv_case *c)
         c->from.output = conv->weight_strides[0];
         c->from.channel = conv->weight_strides[1];
     }
-    c->x = numbers(inputs);
-    c->weights = numbers(conv->outputs * group_channels * taps);
-    c->bias = conv->bias ? numbers(conv->outputs) : NULL;
+    c->x = random_floats(inputs);
+    c->weights = random_floats(conv->outputs * group_channels * taps);
+    c->bias = conv->bias ? random_floats(conv->outputs) : NULL;
     for (uint32_t i = 0; i < conv->n_epilogue; i++)
-        c->operands[i] = numbers(results);
-    c->y = numbers(results);
-    c->packed = numbers((int64_t)byi_f32_conv_packed(conv) / 4);
+        c->operands[i] = random_floats(results);
+    c->y = random_floats(results);
+    c->packed = random_floats((int64_t)byi_f32_conv_packed(conv) / 4);
     c->scratch =
-        numbers((int64_t)byi_f32_conv_scratch(conv, c->threads) / 4 + 1);
+        random_floats((int64_t)byi_f32_conv_scratch(conv, c->threads) / 4 + 1);
     round_all(conv->type, c->x, inputs);
     round_all(conv->type, c->bias, conv->outputs);
     round_all(conv->type, c->y, results);
@@ -515,7 +515,7 @@ static void choose_shape(struct byi_f32_conv *conv)
     }
     for (int i = 0; i < BYI_F32_AXES; i++) {
         const int64_t reach = (conv->size[i] - 1) * conv->dilation[i] + 1;
-        const int64_t end = i == 0 && !deep ? 0 : draw(3); /* padding there */
+        const int64_t end = i == 0 && !deep ? 0 : draw(3); /* end padding */
         if (conv->transposed) {
             while ((conv->in[i] - 1) * conv->stride[i] + reach <=
                    conv->pad[i] + end)
@@ -531,9 +531,9 @@ static void choose_shape(struct byi_f32_conv *conv)
     }
 }
 
-/* Few shapes have many channels and positions at once; each of them would take
- * longer than all others together. Those with many taps are few, so that larger
- * ones stay, too. */
+/* Whether the shape takes too long to test: the few shapes with many channels
+ * and positions would take longer than all others together. The limit is higher
+ * for shapes with many taps, since there are few of them. */
 static bool is_large(const struct byi_f32_conv *conv)
 {
     const int64_t taps = byi_f32_product_of(conv->size);
@@ -542,6 +542,7 @@ static bool is_large(const struct byi_f32_conv *conv)
            (taps > BYI_F32_PIECES ? 2000000000 : 50000000);
 }
 
+/* Whether the algorithm can compute the convolution. */
 static bool fits(const struct byi_f32_conv *conv,
                  enum byi_f32_algorithm algorithm)
 {
@@ -549,7 +550,7 @@ static bool fits(const struct byi_f32_conv *conv,
         return byi_f32_spread_suits(conv);
     if (conv->transposed || algorithm == BYI_F32_TRANSPOSED)
         return conv->transposed && algorithm == BYI_F32_TRANSPOSED;
-    if (algorithm == BYI_F32_VECTOR) /* in vectors() */
+    if (algorithm == BYI_F32_VECTOR) /* tested by vectors() */
         return false;
     if (conv->planar || algorithm == BYI_F32_PLANAR)
         return conv->planar && !conv->adds && algorithm == BYI_F32_PLANAR;
@@ -612,8 +613,8 @@ static void random_shapes(void)
         do
             c.conv.algorithm = (enum byi_f32_algorithm)draw(BYI_F32_ALGORITHMS);
         while (!fits(&c.conv, c.conv.algorithm));
-        /* of each algorithm's first cases only a share runs, but all with many
-         * taps */
+        /* run a share of each algorithm's first 40 cases, but all of the first
+         * 10 with many taps */
         const bool has_many_taps =
             byi_f32_product_of(c.conv.size) > BYI_F32_PIECES;
         const uint32_t nth =
@@ -681,7 +682,7 @@ static void vectors(void)
 /* A float32 matrix is packed, since panels are read faster, unless packing it
  * takes too long. A narrow one is read in place: packing would double its size.
  */
-static void sizes_in_place(void)
+static void matrices_read_in_place(void)
 {
     struct byi_f32_conv classifier = vector_by_matrix(1280, 1000, false);
     byi_f32_conv_plan(&classifier, true);
@@ -697,7 +698,7 @@ static void test_vectors(void **state)
     (void)state;
     seed = 2;
     at_all_levels(vectors);
-    at_all_levels(sizes_in_place);
+    at_all_levels(matrices_read_in_place);
     for (int transposed = 0; transposed < 2; transposed++) {
         struct byi_f32_conv large = vector_by_matrix(25088, 4096, transposed);
         struct byi_f32_conv small = vector_by_matrix(64, 10, transposed);
@@ -738,7 +739,8 @@ static void long_rows(void)
     }
 }
 
-/* The taps of a line are one long row, of which a copy exists at the border. */
+/* The taps of a line are one long row; at the border, the kernel reads a copy
+ * of it. */
 static void long_windows(void)
 {
     for (int i = 0; i < 8; i++) {
@@ -805,7 +807,7 @@ static void test_scratch(void **state)
 
 /* --- layers of networks --------------------------------------------------- */
 
-/* Check the largest error, relative to the largest result, of a tenth of the
+/* Check the largest error, relative to the largest result, of 2000 random
  * outputs. */
 static void layers(void)
 {
@@ -870,11 +872,11 @@ static void open_gather(struct conv_case *c, int64_t outputs, int steps)
     byi_f32_conv_plan(&c->conv, false);
     assert_true(byi_f32_conv_pays(&c->conv));
     open_case(c);
-    c->scale = steps & 1 ? numbers(2 * 96) : NULL;
-    c->shift = steps & 2 ? numbers(96) : NULL;
+    c->scale = steps & 1 ? random_floats(2 * 96) : NULL;
+    c->shift = steps & 2 ? random_floats(96) : NULL;
     for (uint32_t i = 0, first = 0; i < c->n_sources;
          first += (uint32_t)channels[i++]) {
-        float *x = numbers(positions_of(&c->conv) * channels[i]);
+        float *x = random_floats(positions_of(&c->conv) * channels[i]);
         c->sources[i] = (struct byi_f32_source){x, channels[i]};
         for (int64_t r = 0; r < positions_of(&c->conv); r++)
             for (int64_t k = 0; k < channels[i]; k++) {
@@ -925,10 +927,10 @@ static void scale_narrow(enum byi_f32_type type, int64_t images,
     assert_true(byi_f32_conv_pays(&c.conv));
     open_case(&c);
     const int64_t n = positions_of(&c.conv) * channels;
-    float *x = numbers(n);
+    float *x = random_floats(n);
     round_all(type, x, n);
     c.sources[0].x = x;
-    c.scale = numbers(images * channels);
+    c.scale = random_floats(images * channels);
     round_all(type, c.scale, images * channels);
     for (int64_t i = 0; i < n; i++)
         c.x[i] = x[i] *
@@ -1189,8 +1191,8 @@ static void test_avx2_layers(void **state)
     unsetenv("BYOC_MAX_ISA");
 }
 
-/* Copies of x for blocks have several positions between lines, where tiles
- * begin, too. */
+/* Copies of x for the blocked kernels have several positions between the lines
+ * of an image. Tiles may begin at these positions too. */
 static void wide_windows(void)
 {
     for (int64_t in = 20; in < 22; in++) {
@@ -1299,9 +1301,9 @@ static void test_planes(void **state)
     at_all_levels(planes_pay);
 }
 
-/* Winograd's algorithm pays for few outputs, too, unless a vector of AVX-512
- * has many more and there are few channels. With still fewer outputs, shifting
- * the sums of the taps does. */
+/* Winograd's algorithm also pays for few outputs, except with few channels on
+ * AVX-512, whose vectors would be mostly empty. With still fewer outputs, the
+ * algorithm that shifts the sums of the taps pays. */
 static void few_outputs(void)
 {
     const enum byi_f32_algorithm narrow_algorithm =

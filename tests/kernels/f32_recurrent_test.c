@@ -17,7 +17,7 @@
 #include "levels.h"
 #include "random.h"
 
-static float *numbers(int64_t n, double scale)
+static float *random_floats(int64_t n, double scale)
 {
     float *at = malloc((size_t)n * sizeof *at + 1);
     for (int64_t i = 0; i < n; i++)
@@ -25,7 +25,8 @@ static float *numbers(int64_t n, double scale)
     return at;
 }
 
-/* A layer with all its arguments; weights (direction, gate, unit, row). */
+/* A layer with all its arguments. The axes of the weights are direction, gate,
+ * unit and row. */
 struct layer_case {
     struct byi_f32_recurrent layer;
     float *x, *weights[2], *packed[2], *bias, *h, *c, *y, *y_h, *y_c;
@@ -39,23 +40,23 @@ static void open_case(struct layer_case *l, bool states)
     const int64_t units = layer->directions * layer->hidden;
     l->results = layer->time * layer->batch * units;
     l->states = layer->batch * units;
-    l->x = numbers(layer->time * layer->batch * layer->input, 1);
+    l->x = random_floats(layer->time * layer->batch * layer->input, 1);
     for (int i = 0; i < 2; i++) {
         const int64_t rows = i ? layer->hidden : layer->input;
         const int64_t strides[] = {layer->gates * layer->hidden * rows, 1,
                                    layer->hidden * rows, rows};
-        l->weights[i] =
-            numbers(layer->directions * strides[0], 1 / sqrt((double)rows));
+        l->weights[i] = random_floats(layer->directions * strides[0],
+                                      1 / sqrt((double)rows));
         l->packed[i] =
             malloc(byi_f32_recurrent_packed(layer, i) + sizeof(float));
         byi_f32_recurrent_pack(layer, i, l->weights[i], strides, l->packed[i]);
     }
-    l->bias = numbers(units * (layer->gates + layer->gru), 1);
-    l->h = states ? numbers(l->states, 1) : NULL;
-    l->c = states && !layer->gru ? numbers(l->states, 1) : NULL;
-    l->y = numbers(l->results, 1);
-    l->y_h = numbers(l->states, 1);
-    l->y_c = layer->gru ? NULL : numbers(l->states, 1);
+    l->bias = random_floats(units * (layer->gates + layer->gru), 1);
+    l->h = states ? random_floats(l->states, 1) : NULL;
+    l->c = states && !layer->gru ? random_floats(l->states, 1) : NULL;
+    l->y = random_floats(l->results, 1);
+    l->y_h = random_floats(l->states, 1);
+    l->y_c = layer->gru ? NULL : random_floats(l->states, 1);
 }
 
 static void close_case(struct layer_case *l)
@@ -86,17 +87,17 @@ static void run_case(const struct layer_case *l, int threads)
     free(scratch);
 }
 
-static void check_near(const struct layer_case *l, const char *what, double y,
-                       float found)
+static void check_near(const struct layer_case *l, const char *what,
+                       double expected, float found)
 {
     const struct byi_f32_recurrent *layer = &l->layer;
-    if (!(fabs(y - (double)found) <= 1e-5))
+    if (!(fabs(expected - (double)found) <= 1e-5))
         fail_msg("%s, %s, time %lld, batch %lld, input %lld, hidden %lld: %s "
                  "is %g, expected %g",
                  layer->kernels->recurrent, layer->gru ? "GRU" : "LSTM",
                  (long long)layer->time, (long long)layer->batch,
                  (long long)layer->input, (long long)layer->hidden, what,
-                 (double)found, y);
+                 (double)found, expected);
 }
 
 static double sigmoid(double x)

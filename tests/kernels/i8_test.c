@@ -20,7 +20,7 @@
 
 /* n random bytes at the end of a block, so that sanitizers find reads past
  * them. */
-static uint8_t *octets(int64_t n)
+static uint8_t *random_bytes(int64_t n)
 {
     uint8_t *at = malloc((size_t)n);
     for (int64_t i = 0; i < n; i++)
@@ -144,8 +144,8 @@ static void choose_axis(struct byi_i8_conv *v, int i, int64_t max_size)
     v->dilation[i] = 1 + draw(2);
     v->pad[i] = draw((uint32_t)v->size[i] + 1);
     const int64_t reach = (v->size[i] - 1) * v->dilation[i] + 1;
-    const int64_t room = v->in[i] + v->pad[i] + (int64_t)draw(3) - reach;
-    v->out[i] = room < 0 ? 1 : room / v->stride[i] + 1;
+    const int64_t last_start = v->in[i] + v->pad[i] + (int64_t)draw(3) - reach;
+    v->out[i] = last_start < 0 ? 1 : last_start / v->stride[i] + 1;
 }
 
 static void choose_shape(struct byi_i8_conv *v)
@@ -179,8 +179,8 @@ static void choose_weights(struct i8_case *c)
     const struct byi_i8_conv *v = &c->conv;
     const int64_t inner = v->channels / v->groups, taps = volume(v->size);
     const int64_t n = v->outputs * inner * taps;
-    const bool last = draw(2), small = draw(2), single = draw(2);
-    uint8_t *at = octets(n), *zeros = octets(v->outputs);
+    const bool channels_last = draw(2), small = draw(2), single = draw(2);
+    uint8_t *at = random_bytes(n), *zeros = random_bytes(v->outputs);
     for (int64_t i = 0; small && i < n; i++)
         at[i] = (uint8_t)((v->w_signed ? 0 : 64) + (int)draw(128) - 64);
     for (int64_t i = 0; small && i < v->outputs; i++)
@@ -189,19 +189,20 @@ static void choose_weights(struct i8_case *c)
         .at = at, .zeros = v->centred ? NULL : zeros, .zero_step = !single};
     if (v->centred)
         free(zeros);
-    const int64_t inside = last ? inner : 1;
-    const int64_t strides[] = {inner * taps, last ? 1 : taps,
-                               v->size[1] * v->size[2] * inside,
-                               v->size[2] * inside, inside};
+    const int64_t tap_stride = channels_last ? inner : 1;
+    const int64_t strides[] = {inner * taps, channels_last ? 1 : taps,
+                               v->size[1] * v->size[2] * tap_stride,
+                               v->size[2] * tap_stride, tap_stride};
     memcpy(c->weights.strides, strides, sizeof strides);
 }
 
+/* The second summand of an addition behind the convolution. */
 static struct byi_i8_other choose_other(int64_t results)
 {
     const int32_t zero = (int32_t)draw(256) - (draw(2) ? 128 : 0);
     const int32_t lowest = draw(2) ? -128 : 0;
     return (struct byi_i8_other){
-        .at = octets(results),
+        .at = random_bytes(results),
         .flip = (uint8_t)(draw(2) ? 0x80 : 0),
         .b_zero = (int32_t)draw(256),
         .q_scale = (float)(1 + draw(100)) / 777,
@@ -248,7 +249,7 @@ static void open_case(struct i8_case *c)
     const int threads = 1 + (int)draw(3);
     c->run = (struct byi_i8_conv_run){
         .conv = v,
-        .x = octets(v->images * volume(v->in) * v->channels),
+        .x = random_bytes(v->images * volume(v->in) * v->channels),
         .packed = packed,
         .x_zero = (uint8_t)draw(256),
         .bias = bias,
@@ -511,6 +512,7 @@ static void test_packs_alike(void **state)
 
 /* --- two tensors ---------------------------------------------------------- */
 
+/* Element i of the result of an operation on two tensors. */
 static uint8_t point_of(const struct byi_i8_point *p, int64_t i)
 {
     const int32_t a = (p->a[i] ^ p->flips[0]) - p->zeros[0];
@@ -529,7 +531,8 @@ static void run_points(void)
     seed = 4;
     for (int i = 0; i < test_share_of(200); i++) {
         const int64_t n = 1 + draw(100);
-        uint8_t *a = octets(n), *b = octets(n), *y = octets(n);
+        uint8_t *a = random_bytes(n), *b = random_bytes(n),
+                *y = random_bytes(n);
         const int32_t zero = (int32_t)draw(256);
         const struct byi_i8_point p = {
             .a = a,
@@ -565,7 +568,8 @@ static void run_transposes(void)
 {
     for (int64_t rows = 1; rows < 40; rows += rows < 5 ? 1 : 6)
         for (int64_t columns = 1; columns < 70; columns += 7) {
-            uint8_t *x = octets(rows * columns), *y = octets(rows * columns);
+            uint8_t *x = random_bytes(rows * columns),
+                    *y = random_bytes(rows * columns);
             byi_i8_kernels()->transpose(x, rows, columns, y);
             for (int64_t i = 0; i < rows * columns; i++)
                 assert_int_equal(y[i % columns * rows + i / columns], x[i]);

@@ -29,10 +29,10 @@ static uint16_t narrow_of(bool bf16, float x)
 
 /* --- conversions ---------------------------------------------------------- */
 
-enum { CODES = 1 << 16 };
+enum { N_PATTERNS = 1 << 16 };
 
-/* Compare a number with the wide form of a code. The bits of NaNs may differ:
- * the instructions make a signalling NaN quiet. */
+/* Compare the float32 number of a 16-bit pattern with the expected one. The
+ * bits of NaNs may differ: the instructions make a signalling NaN quiet. */
 static void check_wide(uint16_t from, float found, float expected)
 {
     if (isnan(expected) ? !isnan(found) || signbit(found) != signbit(expected)
@@ -41,20 +41,20 @@ static void check_wide(uint16_t from, float found, float expected)
                  (double)found, (double)expected);
 }
 
-static void all_codes(void)
+static void all_bit_patterns(void)
 {
     const struct byi_f32_kernels *k = byi_f32_kernels();
     for (int bf16 = 0; bf16 < 2; bf16++) {
-        uint16_t *codes = malloc(CODES * sizeof *codes);
-        uint16_t *back = malloc(CODES * sizeof *back);
-        float *wide = malloc(CODES * sizeof *wide);
-        for (int i = 0; i < CODES; i++)
-            codes[i] = (uint16_t)i;
-        k->widen[bf16](codes, wide, CODES);
-        k->narrow[bf16](wide, back, CODES);
-        for (int i = 0; i < CODES; i++) {
-            const float expected = wide_of(bf16, codes[i]);
-            check_wide(codes[i], wide[i], expected);
+        uint16_t *patterns = malloc(N_PATTERNS * sizeof *patterns);
+        uint16_t *back = malloc(N_PATTERNS * sizeof *back);
+        float *wide = malloc(N_PATTERNS * sizeof *wide);
+        for (int i = 0; i < N_PATTERNS; i++)
+            patterns[i] = (uint16_t)i;
+        k->widen[bf16](patterns, wide, N_PATTERNS);
+        k->narrow[bf16](wide, back, N_PATTERNS);
+        for (int i = 0; i < N_PATTERNS; i++) {
+            const float expected = wide_of(bf16, patterns[i]);
+            check_wide(patterns[i], wide[i], expected);
             assert_int_equal(back[i], narrow_of(bf16, expected));
         }
         /* any length; elements after it do not change */
@@ -62,7 +62,7 @@ static void all_codes(void)
             float prefix[48];
             for (int i = 0; i < 48; i++)
                 prefix[i] = -7;
-            k->widen[bf16](codes + 1000, prefix, n);
+            k->widen[bf16](patterns + 1000, prefix, n);
             for (int i = 0; i < 48; i++)
                 assert_true(prefix[i] ==
                             (i < n ? wide_of(bf16, (uint16_t)(1000 + i)) : -7));
@@ -71,7 +71,7 @@ static void all_codes(void)
             for (int i = 0; i < 48; i++)
                 assert_int_equal(back[i], i < n ? 1000 + i : 0xabab);
         }
-        free(codes);
+        free(patterns);
         free(back);
         free(wide);
     }
@@ -83,7 +83,7 @@ static void rounding(void)
 {
     const struct byi_f32_kernels *k = byi_f32_kernels();
     for (int bf16 = 0; bf16 < 2; bf16++)
-        for (uint32_t high = 0; high < CODES; high += 16) {
+        for (uint32_t high = 0; high < N_PATTERNS; high += 16) {
             float x[64];
             uint16_t y[64];
             for (uint32_t i = 0; i < 64; i++) {
@@ -111,7 +111,7 @@ static void test_conversions(void **state)
 {
     (void)state;
     seed = 1;
-    with_each_f32_kernels(all_codes);
+    with_each_f32_kernels(all_bit_patterns);
     with_each_f32_kernels(rounding);
 }
 

@@ -23,7 +23,7 @@ static int64_t draw(int64_t n)
     return (int64_t)(seed >> 33) % n;
 }
 
-static float *numbers(int64_t n)
+static float *random_floats(int64_t n)
 {
     float *at = malloc((size_t)(n + 1) * sizeof *at);
     for (int64_t i = 0; i < n; i++)
@@ -89,9 +89,10 @@ static void try_product(const struct byi_f32_kernels *kernels)
     struct batches batches = {.a = (p.m + 1) * (p.k + 2),
                               .b = (p.n + 2) * (p.k + 1),
                               .c = p.m * p.ldc};
-    batches.first = (struct byi_f32_matrices){numbers(p.batches * batches.a),
-                                              numbers(p.batches * batches.b),
-                                              numbers(p.batches * batches.c)};
+    batches.first =
+        (struct byi_f32_matrices){random_floats(p.batches * batches.a),
+                                  random_floats(p.batches * batches.b),
+                                  random_floats(p.batches * batches.c)};
     p.ctx = &batches;
     const size_t bytes = (size_t)(p.batches * batches.c) * sizeof(float);
     float *first = malloc(bytes + 1);
@@ -127,7 +128,8 @@ static void test_transpose(void **state)
         const int64_t stride = columns + draw(3), pitch = rows + draw(3);
         if (!byi_isa_runs(isa))
             continue;
-        float *from = numbers(rows * stride), *to = numbers(columns * pitch);
+        float *from = random_floats(rows * stride),
+              *to = random_floats(columns * pitch);
         float *previous = malloc((size_t)(columns * pitch + 1) * sizeof *to);
         memcpy(previous, to, (size_t)(columns * pitch) * sizeof *to);
         byi_f32_transpose(byi_f32_kernels_of(isa), from, stride, rows, columns,

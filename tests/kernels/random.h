@@ -5,6 +5,7 @@
 
 #include <stdint.h>
 
+/* The state of draw(); the same seed gives the same numbers. */
 static uint64_t seed;
 
 /* Returns a number below n. */

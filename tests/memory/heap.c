@@ -80,7 +80,7 @@ static int is_spared(const void *from)
 }
 
 /* Whether the allocation that the code at `from` requests must fail. */
-static int fails(const void *from)
+static int must_fail(const void *from)
 {
     if (!heap.armed || (!heap.all && is_spared(from)))
         return 0;
@@ -113,6 +113,8 @@ static uint32_t find(const void *memory)
     return i;
 }
 
+/* Add a block to the table, unless it is NULL or spared code at `from`
+ * requested it. Returns the block. */
 static void *count(void *memory, const void *from)
 {
     if (!memory || is_spared(from))
@@ -124,6 +126,7 @@ static void *count(void *memory, const void *from)
     return memory;
 }
 
+/* Remove a block from the table. Returns whether the block was in it. */
 static int discount(const void *memory)
 {
     uint32_t gap = find(memory);
@@ -143,17 +146,17 @@ static int discount(const void *memory)
 
 void *malloc(size_t bytes)
 {
-    return fails(FROM) ? NULL : count(__libc_malloc(bytes), FROM);
+    return must_fail(FROM) ? NULL : count(__libc_malloc(bytes), FROM);
 }
 
 void *calloc(size_t n, size_t bytes)
 {
-    return fails(FROM) ? NULL : count(__libc_calloc(n, bytes), FROM);
+    return must_fail(FROM) ? NULL : count(__libc_calloc(n, bytes), FROM);
 }
 
 void *realloc(void *old, size_t bytes)
 {
-    if (fails(FROM))
+    if (must_fail(FROM))
         return NULL;
     const int counted = discount(old);
     void *moved = __libc_realloc(old, bytes);
@@ -164,19 +167,21 @@ void *realloc(void *old, size_t bytes)
 
 void *aligned_alloc(size_t alignment, size_t bytes)
 {
-    return fails(FROM) ? NULL : count(__libc_memalign(alignment, bytes), FROM);
+    return must_fail(FROM) ? NULL
+                           : count(__libc_memalign(alignment, bytes), FROM);
 }
 
 void *memalign(size_t alignment, size_t bytes);
 void *memalign(size_t alignment, size_t bytes)
 {
-    return fails(FROM) ? NULL : count(__libc_memalign(alignment, bytes), FROM);
+    return must_fail(FROM) ? NULL
+                           : count(__libc_memalign(alignment, bytes), FROM);
 }
 
 int posix_memalign(void **memory, size_t alignment, size_t bytes)
 {
     *memory =
-        fails(FROM) ? NULL : count(__libc_memalign(alignment, bytes), FROM);
+        must_fail(FROM) ? NULL : count(__libc_memalign(alignment, bytes), FROM);
     return *memory ? 0 : ENOMEM;
 }
 

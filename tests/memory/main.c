@@ -60,13 +60,13 @@ enum { N_OUTCOMES = sizeof outcome_names / sizeof *outcome_names };
 /* The model under test, and what the phases make of it. */
 struct subject {
     const char *path;     /* ONNX or text               */
-    const char *artifact; /* of it                      */
+    const char *artifact; /* path of its artifact       */
     struct byoc_model *model;
     struct byoc_state *state;
     struct byoc_compiled *compiled;
     uint64_t hash;   /* of its results             */
     uint64_t ledger; /* its hash, of a compile in which nothing failed */
-    int64_t blocks;  /* of the heap, without any of these */
+    int64_t blocks;  /* heap.blocks without the model, state and compiled */
     const char *why; /* the first error             */
 };
 
