@@ -23,12 +23,15 @@ import sys
 
 data = open(sys.argv[1], "rb").read()
 head = 10 + struct.unpack_from("<H", data, 8)[0]
-wide = {"<i8": "q", "<i4": "i", "|u1": "B"}
-form = next(wide[w] for w in wide if w.encode() in data[:head])
-n = (len(data) - head) // struct.calcsize(form)
-print(*struct.unpack_from("<%d%s" % (n, form), data, head), sep="\n")
+letters = {"<i8": "q", "<i4": "i", "|u1": "B"}  # of struct, for NumPy's types
+letter = next(letters[t] for t in letters if t.encode() in data[:head])
+n = (len(data) - head) // struct.calcsize(letter)
+print(*struct.unpack_from("<%d%s" % (n, letter), data, head), sep="\n")
 END
-[ "$(wc -l <"$tmp/labels")" -eq 64 ] || { echo "no labels"; exit 1; }
+[ "$(wc -l <"$tmp/labels")" -eq 64 ] || {
+    echo "batch0.labels.npy: found $(wc -l <"$tmp/labels") labels, expected 64"
+    exit 1
+}
 # finds NAME COMMAND...: the command finds at least 62 of the 64 labels
 finds() {
     name=$1

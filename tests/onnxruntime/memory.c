@@ -22,8 +22,8 @@ static struct build small_model(void)
     return b;
 }
 
-/* Create a session, run it if `runs`, and release it. Returns whether this
- * succeeded; otherwise the message is in `why`. */
+/* Create a session, run it, and release it. Returns whether this succeeded;
+ * otherwise the message is in `why`. */
 static bool use_session(const void *model, size_t n, const char *folder,
                         char why[2048])
 {

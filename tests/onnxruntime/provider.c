@@ -53,14 +53,14 @@ static struct build small_model(void)
 
 /* --- claimed nodes -------------------------------------------------------- */
 
-static void all_nodes(void **state)
+static void all_nodes_claimed(void **state)
 {
     struct build b = small_model();
     (void)state;
     expect_claimed(&b, &square_x, 1, 2, 2);
 }
 
-static void no_node(void **state)
+static void unsupported_node(void **state)
 {
     struct build b = start();
     (void)state;
@@ -74,7 +74,7 @@ static void no_node(void **state)
  * byoc claims two groups of nodes: Softmax and Exp, Mul and Sub. The edge from
  * Exp to Sub must not join them to one group. The path from Softmax by way of
  * SampleOp to Mul would leave that group and return, which is a cycle. */
-static void nodes_around(void **state)
+static void nodes_around_unsupported_ones(void **state)
 {
     struct build b = start();
     (void)state;
@@ -138,14 +138,14 @@ static void sizes_vary(void **state)
     node(&b, "NonZero", "x", "z");  /* known after it               */
     typed_output(&b, "y", FLOAT, "N 4");
     typed_output(&b, "z", INT64, "2 M");
-    OrtSession *plain = session_of(&b, NULL);
+    OrtSession *reference = session_of(&b, NULL);
     OrtSession *byoc = session_of(&b, NO_OPTIONS);
     static const int64_t sizes[] = {1, 7, 64, 0, 7};
     for (size_t i = 0; i < BYI_COUNT(sizes); i++)
-        expect_same(plain, byoc,
+        expect_same(reference, byoc,
                     &(struct session_value){"x", FLOAT, 2, {sizes[i], 5}, data},
                     1);
-    ort->ReleaseSession(plain);
+    ort->ReleaseSession(reference);
     ort->ReleaseSession(byoc);
     end(&b);
 }
@@ -170,9 +170,9 @@ static void strings(void **state)
 }
 
 /* Add a Loop of three iterations, with q = softmax(s) * w - x, where x is from
- * outside of the body: the next s is -q, or the inverse of q, and the row that
- * an iteration adds to the result is exp(softmax(s)). */
-static void add_loop(struct build *b, bool with_inverse)
+ * outside of the body: the next s is -q, or SampleOp(q) if with_sample_op, and
+ * the row that an iteration adds to the result is exp(softmax(s)). */
+static void add_loop(struct build *b, bool with_sample_op)
 {
     static const int64_t three[] = {3}, scalar[] = {0};
     Onnx__TensorProto *trips =
@@ -188,7 +188,7 @@ static void add_loop(struct build *b, bool with_inverse)
     node(b, "Softmax", "s", "a");
     node(b, "Mul", "a w", "p");
     node(b, "Sub", "p x", "q");
-    if (with_inverse)
+    if (with_sample_op)
         sample_op(b, "q", "next");
     else
         node(b, "Neg", "q", "next");
@@ -213,7 +213,7 @@ static void loops(void **state)
 
 /* The Loop is left to ONNX Runtime, but byoc runs the nodes of its body except
  * SampleOp, if ONNX Runtime can run fused nodes there. */
-static void loops_in_part(void **state)
+static void loop_body_claimed_in_part(void **state)
 {
     struct build b = start();
     (void)state;
@@ -245,14 +245,14 @@ static void branches(void **state)
     typed_output(&b, "s", FLOAT, "3 3");
     attr_graph(&b, n, "else_branch", leave(&b, outer));
     typed_output(&b, "y", FLOAT, "3 3");
-    OrtSession *plain = session_of(&b, NULL);
+    OrtSession *reference = session_of(&b, NULL);
     OrtSession *byoc = session_of(&b, WITH("report", b.folder));
     for (int i = 0; i < 2; i++)
-        expect_same(plain, byoc,
+        expect_same(reference, byoc,
                     (const struct session_value[]){
                         {"c", BOOL, 0, {0}, &choices[i]}, square_x},
                     2);
-    ort->ReleaseSession(plain);
+    ort->ReleaseSession(reference);
     ort->ReleaseSession(byoc);
     const struct session_value in[] = {{"c", BOOL, 0, {0}, choices}, square_x};
     expect_claimed(&b, in, 2, sessions_have_bodies(), 1);
@@ -358,7 +358,7 @@ static void only_file(const char *folder, const char *pattern, char path[300])
 }
 
 /* The report has a ledger that byoc reads. */
-static void ledger(void **state)
+static void report_has_a_ledger(void **state)
 {
     struct digits d;
     char folder[TEST_PATH], path[300], *text = NULL;
@@ -368,10 +368,10 @@ static void ledger(void **state)
     (void)state;
     open_digits(&d);
     assert_non_null(make_inner_folder(folder));
-    OrtSession *plain = session_open(d.model, d.n, NULL);
+    OrtSession *reference = session_open(d.model, d.n, NULL);
     OrtSession *byoc = session_open(d.model, d.n, WITH("report", folder));
-    expect_same(plain, byoc, &d.in, 1);
-    ort->ReleaseSession(plain);
+    expect_same(reference, byoc, &d.in, 1);
+    ort->ReleaseSession(reference);
     ort->ReleaseSession(byoc);
     only_file(folder, "Byoc*.json", path);
     assert_int_equal(byi_map_file(path, &json, &n, &err), BYOC_OK);
@@ -405,14 +405,14 @@ static void options(void **state)
     struct digits d;
     (void)state;
     open_digits(&d);
-    OrtSession *plain = session_open(d.model, d.n, NULL);
+    OrtSession *reference = session_open(d.model, d.n, NULL);
     for (size_t i = 0; i < BYI_COUNT(values); i++) {
         OrtSession *byoc =
             session_open(d.model, d.n, WITH(values[i][0], values[i][1]));
-        expect_same(plain, byoc, &d.in, 1);
+        expect_same(reference, byoc, &d.in, 1);
         ort->ReleaseSession(byoc);
     }
-    ort->ReleaseSession(plain);
+    ort->ReleaseSession(reference);
     close_digits(&d);
 }
 
@@ -422,12 +422,12 @@ static void no_compiler(void **state)
     struct digits d;
     (void)state;
     open_digits(&d);
-    OrtSession *plain = session_open(d.model, d.n, NULL);
+    OrtSession *reference = session_open(d.model, d.n, NULL);
     assert_int_equal(setenv("CC", "/nowhere/cc", 1), 0);
     OrtSession *byoc = session_open(d.model, d.n, NO_OPTIONS);
     assert_int_equal(unsetenv("CC"), 0);
-    expect_same(plain, byoc, &d.in, 1);
-    ort->ReleaseSession(plain);
+    expect_same(reference, byoc, &d.in, 1);
+    ort->ReleaseSession(reference);
     ort->ReleaseSession(byoc);
     close_digits(&d);
 }
@@ -477,14 +477,14 @@ static void fixed_weights(void **state)
     OrtValue *out;
     (void)state;
     input(&b, "w", "3 3");
-    OrtSession *plain = session_of(&b, NULL);
+    OrtSession *reference = session_of(&b, NULL);
     OrtSession *usual = session_of(&b, NO_OPTIONS);
     OrtSession *fixed = session_of(&b, WITH("initializers", "constant"));
     in[1].name = "w";
     for (int i = 0; i < 2; i++) {
-        expect_same(plain, usual, in, 1);
-        expect_same(plain, usual, in, 2);
-        expect_same(plain, fixed, in, 1);
+        expect_same(reference, usual, in, 1);
+        expect_same(reference, usual, in, 2);
+        expect_same(reference, fixed, in, 1);
         char *why = session_try_run(fixed, in, 2, &out, 1);
         assert_non_null(why);
         assert_non_null(strstr(why, "input w: found another value"));
@@ -492,13 +492,13 @@ static void fixed_weights(void **state)
     }
     memcpy(weights, b.graph->initializer[0]->raw_data.data, sizeof weights);
     in[1].data = weights;
-    expect_same(plain, fixed, in, 2);
+    expect_same(reference, fixed, in, 2);
     weights[4] += 1; /* the same buffer, filled again */
     char *why = session_try_run(fixed, in, 2, &out, 1);
     assert_non_null(why);
     assert_non_null(strstr(why, "input w: found another value"));
     free(why);
-    ort->ReleaseSession(plain);
+    ort->ReleaseSession(reference);
     ort->ReleaseSession(usual);
     ort->ReleaseSession(fixed);
     end(&b);
@@ -509,11 +509,11 @@ static void fixed_weights(void **state)
 static void run_cached(const struct digits *d, const char *folder,
                        const char *backends)
 {
-    OrtSession *plain = session_open(d->model, d->n, NULL);
+    OrtSession *reference = session_open(d->model, d->n, NULL);
     OrtSession *byoc = session_open(
         d->model, d->n, WITH("cache_dir", folder, "backends", backends));
-    expect_same(plain, byoc, &d->in, 1);
-    ort->ReleaseSession(plain);
+    expect_same(reference, byoc, &d->in, 1);
+    ort->ReleaseSession(reference);
     ort->ReleaseSession(byoc);
 }
 
@@ -538,7 +538,7 @@ static void expect_replaced(const struct digits *d, const char *folder,
     assert_int_not_equal(before.st_ino, after.st_ino);
 }
 
-static void cache(void **state)
+static void artifacts_are_cached(void **state)
 {
     struct digits d;
     struct stat first, second;
@@ -580,7 +580,7 @@ static void failing_run(void **state)
     node(&b, "Gather", "x at", "g");
     node(&b, "Exp", "g", "y");
     typed_output(&b, "y", FLOAT, "1 3");
-    OrtSession *plain = session_of(&b, NULL);
+    OrtSession *reference = session_of(&b, NULL);
     OrtSession *byoc = session_of(&b, NO_OPTIONS);
     struct session_value in[] = {square_x, {"at", INT64, 1, {1}, bad}};
     for (int i = 0; i < 3; i++) {
@@ -590,10 +590,10 @@ static void failing_run(void **state)
         assert_non_null(strstr(why, "found index 9"));
         free(why);
         in[1].data = good;
-        expect_same(plain, byoc, in, 2);
+        expect_same(reference, byoc, in, 2);
         in[1].data = bad;
     }
-    ort->ReleaseSession(plain);
+    ort->ReleaseSession(reference);
     ort->ReleaseSession(byoc);
     end(&b);
 }
@@ -716,16 +716,17 @@ static unsigned count_mappings(void)
     return n;
 }
 
-/* Open and close a number of sessions; returns by how much the heap grew. */
+/* Open, run and close a number of sessions, without the provider if `folder`,
+ * that of the cache, is NULL. Returns by how many bytes the heap grew. */
 static size_t open_sessions(const void *model, size_t n, int times,
-                            const char *folder, OrtSession *plain)
+                            const char *folder, OrtSession *reference)
 {
     const size_t n_before = mallinfo2().uordblks;
     for (int i = 0; i < times; i++) {
-        const char *cache = i % 10 ? folder : "";
-        OrtSession *session =
-            session_open(model, n, folder ? WITH("cache_dir", cache) : NULL);
-        expect_same(plain, session, &square_x, 1);
+        const char *artifacts_are_cached = i % 10 ? folder : "";
+        OrtSession *session = session_open(
+            model, n, folder ? WITH("cache_dir", artifacts_are_cached) : NULL);
+        expect_same(reference, session, &square_x, 1);
         ort->ReleaseSession(session);
     }
     const size_t n_after = mallinfo2().uordblks;
@@ -742,12 +743,12 @@ static int by_size(const void *a, const void *b)
  * several blocks, since a leak shows in each, but caches of ONNX Runtime only
  * in a few. */
 enum { BLOCKS = 7, TIMES = 15 };
-static size_t usual_growth(const void *model, size_t n, const char *folder,
-                           OrtSession *plain)
+static size_t median_growth(const void *model, size_t n, const char *folder,
+                            OrtSession *reference)
 {
     size_t growth[BLOCKS];
     for (int i = 0; i < BLOCKS; i++)
-        growth[i] = open_sessions(model, n, TIMES, folder, plain);
+        growth[i] = open_sessions(model, n, TIMES, folder, reference);
     qsort(growth, BLOCKS, sizeof *growth, by_size);
     return growth[BLOCKS / 2];
 }
@@ -765,41 +766,41 @@ static void many_sessions(void **state)
     const size_t n = onnx__model_proto__get_packed_size(b.model);
     uint8_t *model = byi_arena_alloc(b.arena, n);
     onnx__model_proto__pack(b.model, model);
-    OrtSession *plain = session_open(model, n, NULL);
-    const size_t usual_bytes = usual_growth(model, n, NULL, plain);
-    open_sessions(model, n, TIMES, folder, plain);
+    OrtSession *reference = session_open(model, n, NULL);
+    const size_t usual_bytes = median_growth(model, n, NULL, reference);
+    open_sessions(model, n, TIMES, folder, reference);
     const unsigned mappings = count_mappings();
     const int files = count_open_files();
-    const size_t growth = usual_growth(model, n, folder, plain);
+    const size_t growth = median_growth(model, n, folder, reference);
     if (growth > usual_bytes + SLACK)
         fail_msg("%d sessions: found the heap grown by %zu bytes, expected at "
                  "most %zu",
                  TIMES, growth, (size_t)(usual_bytes + SLACK));
     assert_int_equal(count_mappings(), mappings);
     assert_int_equal(count_open_files(), files);
-    ort->ReleaseSession(plain);
+    ort->ReleaseSession(reference);
     end(&b);
 }
 
 int main(int argc, char **argv)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_nodes),
-        cmocka_unit_test(no_node),
-        cmocka_unit_test(nodes_around),
+        cmocka_unit_test(all_nodes_claimed),
+        cmocka_unit_test(unsupported_node),
+        cmocka_unit_test(nodes_around_unsupported_ones),
         cmocka_unit_test(sequences),
         cmocka_unit_test(sizes_vary),
         cmocka_unit_test(strings),
         cmocka_unit_test(loops),
-        cmocka_unit_test(loops_in_part),
+        cmocka_unit_test(loop_body_claimed_in_part),
         cmocka_unit_test(branches),
         cmocka_unit_test(unknown_rank),
         cmocka_unit_test(rank_from_claimed_nodes),
-        cmocka_unit_test(ledger),
+        cmocka_unit_test(report_has_a_ledger),
         cmocka_unit_test(options),
         cmocka_unit_test(no_compiler),
         cmocka_unit_test(wrong_options),
-        cmocka_unit_test(cache),
+        cmocka_unit_test(artifacts_are_cached),
         cmocka_unit_test(failing_run),
         cmocka_unit_test(wrong_library),
         cmocka_unit_test(older_runtime),
