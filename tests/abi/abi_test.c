@@ -22,7 +22,9 @@
 /* --- plug-ins against this host ------------------------------------------- */
 
 static const struct {
-    const char *name, *what, *refusal; /* NULL: it works */
+    const char *name;
+    const char *what;    /* the header's version, or what was new in it */
+    const char *refusal; /* part of the message; NULL: the plug-in works */
 } plugins[] = {
     {"draft1", "the first draft", "byoc_backend_descriptor_v1"},
     {"draft2", "failures can be read, types of operators", "before 1.0"},

@@ -98,7 +98,7 @@ int main(int argc, char **argv)
     byoc_model_free(&model);
     params.wait = (enum byoc_wait)9;
     check(byoc_model_load(path, &params, &model, &err) == BYOC_EINVAL && !model,
-          "an option that is wrong");
+          "an unknown wait policy");
     puts("a program of byoc 0.1 runs");
     return 0;
 }

@@ -248,6 +248,7 @@ static void run_all(struct setup *s, uint64_t seed, bool with_special,
 static const char *const types[] = {"float32", "float64", "int8",  "int16",
                                     "int32",   "int64",   "uint8", "uint16",
                                     "uint32",  "uint64",  "bool"};
+/* Sets of types: bit i stands for types[i]. */
 enum {
     F32 = 1,
     FLOATS = 3,
@@ -265,7 +266,7 @@ static const char *const shapes[] = {"(3, 5, 17)", "(17)", "(5, 1)",
 /* Every operator that has a formula in unary.def or binary.def. */
 static const struct {
     enum byi_op_id op;
-    unsigned types; /* of operands */
+    unsigned types; /* the set of operand types */
 } rows[] = {
 #define UNARY(id, wide, single) {BYI_OP_##id, FLOATS},
 #define UNARY_FLOAT32(id, wide, single) {BYI_OP_##id, F32},
@@ -315,30 +316,31 @@ static void add_inputs(struct module_text *b)
 static void add_call(struct module_text *b, const char *call, const char *type,
                      const char *result, size_t shape)
 {
-    char params[400], args[200], body[400], of[100];
+    char params[400], args[200], body[400], result_type[100];
     snprintf(params, sizeof params,
              "%%p0: Tensor[(3, 5, 17), %s], %%p1: Tensor[%s, %s], "
              "%%p2: Tensor[(17), bool]",
              type, shapes[shape], type);
     snprintf(args, sizeof args, "%%x_%s, %%b_%s_%zu, %%b_bool_1", type, type,
              shape);
-    snprintf(of, sizeof of, "Tensor[(3, 5, 17), %s]", result);
+    snprintf(result_type, sizeof result_type, "Tensor[(3, 5, 17), %s]", result);
     snprintf(body, sizeof body, "    %%0 = %s;\n    %s", call,
              strcmp(result, "bool") == 0 ? "logical_not(%0)"
                                          : "maximum(%0, %0)");
-    add_group(b, params, args, of, body);
+    add_group(b, params, args, result_type, body);
 }
 
-/* A group of the call for each of the types. */
-static void add_calls(struct module_text *b, enum byi_op_id op, unsigned of,
-                      const char *call, size_t salt)
+/* Add a group of the call for each type of the set. `i`, the call's index,
+ * varies the shape of the second operand. */
+static void add_calls(struct module_text *b, enum byi_op_id op,
+                      unsigned type_set, const char *call, size_t i)
 {
     const byi_rule_fn rule = byi_op(op)->rule;
     const bool test = rule == byi_rule_compare || rule == byi_rule_to_bool;
     for (size_t t = 0; t < BYI_COUNT(types); t++)
-        if (of >> t & 1)
+        if (type_set >> t & 1)
             add_call(b, call, types[t], test ? "bool" : types[t],
-                     (salt + t) % BYI_COUNT(shapes));
+                     (i + t) % BYI_COUNT(shapes));
 }
 
 static void test_operators(void **state)
@@ -426,20 +428,21 @@ static int64_t count(const struct shape *s)
 static void add_param(struct random *r, const struct shape *s, char *name,
                       size_t n)
 {
-    char of[80];
+    char dims[80];
     const uint32_t id = r->b->n * 100 + r->n_params;
-    shape_text(s, of, sizeof of);
+    shape_text(s, dims, sizeof dims);
     snprintf(name, n, "%%p%u", r->n_params);
     byi_text_addf(&r->params, "%s%s: Tensor[%s, %s]", r->n_params ? ", " : "",
-                  name, of, r->type);
+                  name, dims, r->type);
     byi_text_addf(&r->args, "%s%%x%u", r->n_params ? ", " : "", id);
     byi_text_addf(&r->b->params, "%s%%x%u: Tensor[%s, %s]",
-                  r->b->params.n ? ", " : "", id, of, r->type);
+                  r->b->params.n ? ", " : "", id, dims, r->type);
     r->n_params++;
 }
 
-/* Each of these adds the call of a step after `last`, of shape *s, which
- * becomes the result's. `axis` is one of its axes, or 0. */
+/* Adds the call of an operator that reads `last`, a value of shape *s, and sets
+ * *s to the result's shape. `axis` is an axis of `last`; 0 if it is a scalar.
+ */
 typedef void add_call_fn(struct random *r, struct shape *s, const char *last,
                          uint32_t axis);
 
@@ -597,8 +600,8 @@ static void add_tile(struct random *r, struct shape *s, const char *last,
 static void add_depth_to_space(struct random *r, struct shape *s,
                                const char *last, uint32_t axis)
 {
-    const bool back = roll(r, 2), crd = roll(r, 2);
-    const uint32_t channels = back ? 3 : 1, high = back ? 1 : 2;
+    const bool nhwc = roll(r, 2), crd = roll(r, 2);
+    const uint32_t channels = nhwc ? 3 : 1, height = nhwc ? 1 : 2;
     if (s->rank != 4 || s->dims[channels] % 4 != 0) {
         add_reshape(r, s, last, axis);
         return;
@@ -606,10 +609,10 @@ static void add_depth_to_space(struct random *r, struct shape *s,
     byi_text_addf(&r->body,
                   "nn.depth_to_space(%s, block_size=2, mode=\"%s\", "
                   "layout=\"%s\");\n",
-                  last, crd ? "CRD" : "DCR", back ? "NHWC" : "NCHW");
+                  last, crd ? "CRD" : "DCR", nhwc ? "NHWC" : "NCHW");
     s->dims[channels] /= 4;
-    s->dims[high] *= 2;
-    s->dims[high + 1] *= 2;
+    s->dims[height] *= 2;
+    s->dims[height + 1] *= 2;
 }
 
 /* A split into two parts, of which one is read. */
@@ -650,7 +653,7 @@ static void add_random(struct module_text *b, uint64_t seed)
 {
     struct random r = {.state = seed * 77 + 5, .b = b};
     struct shape s = {.rank = 1 + roll(&r, 4)};
-    char last[32], of[80], type[120];
+    char last[32], dims[80], type[120];
     r.type = types[roll(&r, 3) ? 0 : roll(&r, 6)];
     for (uint32_t i = 0; i < s.rank; i++)
         s.dims[i] = roll(&r, 8) ? 1 + roll(&r, 12) : 40 + roll(&r, 40);
@@ -660,9 +663,9 @@ static void add_random(struct module_text *b, uint64_t seed)
     for (uint32_t n = 2 + roll(&r, 6); n-- > 0;)
         add_step(&r, &s, last, sizeof last);
     byi_text_addf(&r.body, "    nn.relu(%s)", last);
-    shape_text(&s, of, sizeof of);
+    shape_text(&s, dims, sizeof dims);
     assert_true(count(&s) > 0);
-    snprintf(type, sizeof type, "Tensor[%s, %s]", of, r.type);
+    snprintf(type, sizeof type, "Tensor[%s, %s]", dims, r.type);
     add_group(b, r.params.at, r.args.at, type, r.body.at);
     byi_text_free(&r.body);
     byi_text_free(&r.params);
@@ -692,7 +695,7 @@ static void test_random(void **state)
 
 /* --- the forms of loops --------------------------------------------------- */
 
-/* A group, and what its C must have. */
+/* A group, and a part of its C. */
 struct form {
     const char *params, *type, *body; /* parameters are main's %a, %b, ... */
     const char *has;                  /* text that the C must contain */
@@ -909,8 +912,8 @@ static const char fused_ir[] =
     "    %0 = abs(%p0);\n    nn.relu(%0)\n  };\n"
     "  %0 = %f(%x);\n  %1 = abs(%n);\n  (%0, %1)\n}\n";
 
-/* Load the plan, in which the first `from` is replaced by `to`, without code.
- */
+/* Load the plan, with the first `from` replaced by `to`, without compiled
+ * kernels. */
 static enum byoc_status open_edited(struct setup *s, const char *from,
                                     const char *to, struct byoc_model **model,
                                     struct byoc_error *err)

@@ -218,7 +218,7 @@ static void attributes_have_kinds(void **unused)
     byoc_graph_free(&host, g);
 }
 
-static void refuses(void **unused)
+static void refuses_invalid_text(void **unused)
 {
     (void)unused;
     static const struct {
@@ -330,7 +330,7 @@ int main(void)
         cmocka_unit_test(tuples_are_their_fields),
         cmocka_unit_test(results_lie_apart),
         cmocka_unit_test(attributes_have_kinds),
-        cmocka_unit_test(refuses),
+        cmocka_unit_test(refuses_invalid_text),
         cmocka_unit_test(refuses_older_hosts),
         cmocka_unit_test(changed_bytes_do_not_crash),
         cmocka_unit_test(layouts_are_orders_of_axes),

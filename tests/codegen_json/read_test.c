@@ -49,6 +49,7 @@ static const char good[] =
                                                                             "]") "],\"source\":[\"Conv_0\"]}],"
                                                                                  "\"inputs\":[0],\"outputs\":[[2,0]]}";
 
+/* The text `good` with the first `from` replaced by `to`, to be freed. */
 static char *replace_part(const char *from, const char *to)
 {
     const char *at = strstr(good, from);
@@ -61,6 +62,7 @@ static char *replace_part(const char *from, const char *to)
     return text;
 }
 
+/* Check that this text is refused with a message that contains `part`. */
 static void refuse(const char *from, const char *to, const char *part)
 {
     struct byi_graph *graph = NULL;
@@ -74,7 +76,7 @@ static void refuse(const char *from, const char *to, const char *part)
         fail_msg("found '%s', expected '%s' in it", err.text, part);
 }
 
-static void test_good(void **state)
+static void test_valid_region(void **state)
 {
     (void)state;
     struct byi_graph *g = NULL;
@@ -95,7 +97,7 @@ static void test_good(void **state)
     byi_graph_free(&g);
 }
 
-static void test_bad(void **state)
+static void test_invalid_region(void **state)
 {
     (void)state;
     refuse("byoc-graph", "byoc-graf", "format");
@@ -225,10 +227,10 @@ static void test_if(void **state)
     byi_graph_free(&g);
 }
 
-static void test_bad_if(void **state)
+static void test_invalid_if(void **state)
 {
     (void)state;
-    const char *plain = BRANCH("", "\"x\"");
+    const char *branch = BRANCH("", "\"x\"");
     struct byi_text text = {0};
     refuse_posts(STEP("if", "[\"c\"]") "}", "post_ops[0].then");
     refuse_posts(STEP("nn.relu", "[0]") ",\"then\":1}", "post_ops[0].then");
@@ -262,7 +264,7 @@ static void test_bad_if(void **state)
         byi_text_addf(&next,
                       STEP("if", "[\"c\"]") ",\"then\":%s,\"else\":"
                                             "{\"steps\":[%s],\"result\":%s}}",
-                      plain, text.n ? text.at : "", i ? "\"x\"" : "0");
+                      branch, text.n ? text.at : "", i ? "\"x\"" : "0");
         byi_text_free(&text);
         text = next;
         struct byi_graph *g = NULL;
@@ -290,9 +292,12 @@ static void test_prefixes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_good),   cmocka_unit_test(test_bad),
-        cmocka_unit_test(test_tuple),  cmocka_unit_test(test_if),
-        cmocka_unit_test(test_bad_if), cmocka_unit_test(test_prefixes),
+        cmocka_unit_test(test_valid_region),
+        cmocka_unit_test(test_invalid_region),
+        cmocka_unit_test(test_tuple),
+        cmocka_unit_test(test_if),
+        cmocka_unit_test(test_invalid_if),
+        cmocka_unit_test(test_prefixes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -42,7 +42,7 @@ static void check(const char *pattern, const char *const *words)
     assert_true(n_graphs >= SEEDS / 10);
 }
 
-static void test_required(void **state)
+static void test_required_attributes(void **state)
 {
     (void)state;
     check("nn.leaky_relu(%x){alpha=0.375}",
@@ -63,6 +63,7 @@ static void test_required(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_required)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_required_attributes)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

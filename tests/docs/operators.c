@@ -93,7 +93,7 @@ static void print_types(const struct byi_op *op, struct byi_arena *arena)
     const struct byi_attrs *attrs = some_attrs(op, arena);
     struct byoc_error err = {0};
     char start[sizeof err.text] = "";
-    const char *blank = "";
+    const char *separator = "";
 
     /* every rule refuses BYOC_NONE, and checks operand 0 first */
     for (uint32_t rank = 0; attrs && rank < 5 && !*start; rank++) {
@@ -111,8 +111,8 @@ static void print_types(const struct byi_op *op, struct byi_arena *arena)
         }
         if (refused || !byoc_dtype_name((enum byoc_dtype)dtype))
             continue;
-        printf("%s%s", blank, byoc_dtype_name((enum byoc_dtype)dtype));
-        blank = " ";
+        printf("%s%s", separator, byoc_dtype_name((enum byoc_dtype)dtype));
+        separator = " ";
     }
 }
 
@@ -129,7 +129,7 @@ static const char *family_of(enum byi_op_id op)
 }
 
 /* Whether a pattern's text contains the operator's whole name. */
-static bool row_has(const char *text, const char *name)
+static bool pattern_has(const char *text, const char *name)
 {
     const size_t n = strlen(name);
 
@@ -146,12 +146,12 @@ static bool row_has(const char *text, const char *name)
 
 static void print_rows(const char *name)
 {
-    const char *blank = "";
+    const char *separator = "";
 
     for (uint32_t i = 0; i < byi_dnnl_n_patterns; i++)
-        if (row_has(byi_dnnl_patterns[i].pattern, name)) {
-            printf("%s%s", blank, byi_dnnl_patterns[i].name);
-            blank = " ";
+        if (pattern_has(byi_dnnl_patterns[i].pattern, name)) {
+            printf("%s%s", separator, byi_dnnl_patterns[i].name);
+            separator = " ";
         }
 }
 

@@ -177,7 +177,7 @@ static void free_buffers(struct buffers *b)
 
 /* --- tests ---------------------------------------------------------------- */
 
-static void computes_what_the_region_says(void **unused)
+static void computes_the_region(void **unused)
 {
     (void)unused;
     struct byoc_blob blob;
@@ -260,15 +260,15 @@ static void survives_any_blob(void **unused)
     uint64_t seed = 1, refused = 0, tries = 20000;
     assert_null(make("blob_0", "blob_0", &blob));
     for (uint64_t i = 0; i < tries; i++) {
-        unsigned char *other = malloc(blob.bytes);
-        memcpy(other, blob.data, blob.bytes);
+        unsigned char *changed = malloc(blob.bytes);
+        memcpy(changed, blob.data, blob.bytes);
         for (uint64_t k = 0; k <= i % 4; k++) {
             seed = seed * 6364136223846793005u + 1442695040888963407u;
             const uint64_t at = (seed >> 33) % blob.bytes;
-            other[at] = (unsigned char)((seed >> 56) % (i % 2 ? 8 : 255));
+            changed[at] = (unsigned char)((seed >> 56) % (i % 2 ? 8 : 255));
         }
-        refused += try_run(other, blob.bytes, b.in, b.out) != NULL;
-        free(other);
+        refused += try_run(changed, blob.bytes, b.in, b.out) != NULL;
+        free(changed);
     }
     assert_true(refused > tries / 2 && refused < tries);
     free_buffers(&b);
@@ -292,7 +292,7 @@ static void knows_its_versions(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(computes_what_the_region_says),
+        cmocka_unit_test(computes_the_region),
         cmocka_unit_test(same_region_same_bytes),
         cmocka_unit_test(refuses_regions),
         cmocka_unit_test(refuses_short_blobs),

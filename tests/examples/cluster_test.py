@@ -83,6 +83,7 @@ class Folder:
         )
 
     def scored(self):
+        """The outputs that exist: {path: time of the last change}."""
         return {path: path.stat().st_mtime_ns for path in self.out.glob("b*.npy")}
 
     def check_all(self, lines, names):

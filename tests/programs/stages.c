@@ -464,7 +464,7 @@ static enum byoc_status run_plan(struct program_case *c, double scale,
     const struct byoc_load_params load = {.threads = 1, .native_only = 1};
     struct byoc_model *model = NULL;
     struct fixture x;
-    BYI_TRY(fixture_of(&x, &c->m, err));
+    BYI_TRY(fixture_open_module(&x, &c->m, err));
     enum byoc_status status =
         byoc_internal_model_open(&x.image, &load, &model, err);
     if (status == BYOC_OK)
