@@ -22,7 +22,7 @@ NARROW = {name: getattr(T, name.upper()) for name in (
           if hasattr(T, name.upper())}
 NUMBERS.update(NARROW)
 NAMES = {number: name for name, number in NUMBERS.items()}
-# types of arrays; bfloat16 as its bits
+# NumPy's type for each element type; bfloat16 as its bits
 ARRAYS = {T.FLOAT: "f4", T.DOUBLE: "f8", T.FLOAT16: "f2", T.BFLOAT16: "u2",
           T.INT8: "i1", T.INT16: "i2", T.INT32: "i4", T.INT64: "i8",
           T.UINT8: "u1", T.UINT16: "u2", T.UINT32: "u4", T.UINT64: "u8",

@@ -9,7 +9,7 @@ import os
 
 import numpy as np
 
-PLACE = "node_modules/onnxruntime-node/bin/napi-v6/linux/x64/libonnxruntime.so.1"
+LIBRARY_PATH = "node_modules/onnxruntime-node/bin/napi-v6/linux/x64/libonnxruntime.so.1"
 
 # indices of functions in the API table
 (ERROR_MESSAGE, CREATE_ENV, CREATE_SESSION, RUN, OPTIONS, LOG_SEVERITY,
@@ -49,7 +49,7 @@ class OrtError(Exception):
 
 def library():
     """The path of the library, or None if it is not installed."""
-    path = os.path.join(os.environ.get("ORT_FOLDER", ""), PLACE)
+    path = os.path.join(os.environ.get("ORT_FOLDER", ""), LIBRARY_PATH)
     return path if os.path.exists(path) else None
 
 
@@ -89,19 +89,19 @@ class Runtime:
                            self.version)
         self.env = self._make(CREATE_ENV, 4, b"byoc")
         self.options = self._make(OPTIONS)
-        self._must(LOG_SEVERITY, self.options, 4)
-        self._must(OPTIMIZATION, self.options, 99 if optimize else 0)
-        self._must(INTRA_THREADS, self.options, threads)
+        self._check(LOG_SEVERITY, self.options, 4)
+        self._check(OPTIMIZATION, self.options, 99 if optimize else 0)
+        self._check(INTRA_THREADS, self.options, threads)
         self.memory = self._make(MEMORY_INFO, 1, 0)
         self.allocator = self._make(ALLOCATOR)
         if provider:
-            self._must(REGISTER_PROVIDER, self.env, b"byoc",
+            self._check(REGISTER_PROVIDER, self.env, b"byoc",
                        os.fsencode(os.path.abspath(provider)))
             self._add_provider(options or {})
 
     def _add_provider(self, options):
         devices, n = ctypes.POINTER(ctypes.c_void_p)(), ctypes.c_size_t()
-        self._must(DEVICES, self.env, ctypes.byref(devices), ctypes.byref(n))
+        self._check(DEVICES, self.env, ctypes.byref(devices), ctypes.byref(n))
         name_of = ctypes.CFUNCTYPE(ctypes.c_char_p, ctypes.c_void_p)(
             self.api[PROVIDER_NAME])
         byoc_devices = [d for d in devices[:n.value]
@@ -110,17 +110,18 @@ class Runtime:
         def texts(values):
             return (ctypes.c_char_p * max(1, len(values)))(
                 *[str(v).encode() for v in values])
-        self._must(ADD_PROVIDER, self.options, self.env,
+        self._check(ADD_PROVIDER, self.options, self.env,
                    (ctypes.c_void_p * 1)(*byoc_devices[:1]), 1, texts(options),
                    texts(options.values()), len(options))
 
-    def _call(self, place, *args):
+    def _call(self, index, *args):
         values = [_argument(a) for a in args]
         kind = ctypes.CFUNCTYPE(ctypes.c_void_p, *[type(v) for v in values])
-        return kind(self.api[place])(*values)
+        return kind(self.api[index])(*values)
 
-    def _must(self, place, *args):
-        status = self._call(place, *args)
+    def _check(self, index, *args):
+        """Call a function that returns a status; raise OrtError if it failed."""
+        status = self._call(index, *args)
         if status:
             self._fail(status)
 
@@ -131,14 +132,15 @@ class Runtime:
         self._call(RELEASE_STATUS, ctypes.c_void_p(status))
         raise OrtError(text)
 
-    def _make(self, place, *args):
+    def _make(self, index, *args):
+        """Call a function whose last parameter receives an object; return that."""
         out = ctypes.c_void_p()
-        self._must(place, *args, ctypes.byref(out))
+        self._check(index, *args, ctypes.byref(out))
         return out
 
     def _names(self, session, count, name):
         n = ctypes.c_size_t()
-        self._must(count, session, ctypes.byref(n))
+        self._check(count, session, ctypes.byref(n))
         names = []
         for i in range(n.value):
             text = self._make(name, session, i, self.allocator)
@@ -162,7 +164,7 @@ class Runtime:
             value = self._make(CREATE_TENSOR, self.allocator, dims,
                                array.ndim, number)
             texts = [str(s).encode() for s in array.ravel()]
-            self._must(FILL_STRINGS, value,
+            self._check(FILL_STRINGS, value,
                        (ctypes.c_char_p * max(1, len(texts)))(*texts),
                        len(texts))
             return value
@@ -176,11 +178,11 @@ class Runtime:
 
     def _strings(self, value, shape):
         total = ctypes.c_size_t()
-        self._must(STRINGS_LENGTH, value, ctypes.byref(total))
+        self._check(STRINGS_LENGTH, value, ctypes.byref(total))
         count = int(np.prod(shape))
         text = ctypes.create_string_buffer(total.value + 1)
         starts = (ctypes.c_size_t * (count + 1))()
-        self._must(STRINGS, value, text, total.value, starts, count)
+        self._check(STRINGS, value, text, total.value, starts, count)
         starts[count] = total.value
         texts = [text.raw[starts[i]:starts[i + 1]].decode()
                  for i in range(count)]
@@ -188,7 +190,7 @@ class Runtime:
 
     def _list(self, value):
         n = ctypes.c_size_t()
-        self._must(SEQUENCE_SIZE, value, ctypes.byref(n))
+        self._check(SEQUENCE_SIZE, value, ctypes.byref(n))
         arrays, number = [], 0
         for i in range(n.value):
             part = self._make(SEQUENCE_AT, value, ctypes.c_int(i),
@@ -200,7 +202,7 @@ class Runtime:
 
     def _array(self, value):
         kind = ctypes.c_int()
-        self._must(VALUE_TYPE, value, ctypes.byref(kind))
+        self._check(VALUE_TYPE, value, ctypes.byref(kind))
         if kind.value == SEQUENCE:
             return self._list(value)
         if kind.value != 1:
@@ -208,11 +210,11 @@ class Runtime:
                            kind.value)
         info = self._make(TYPE_AND_SHAPE, value)
         number, rank = ctypes.c_int(), ctypes.c_size_t()
-        self._must(ELEMENT_TYPE, info, ctypes.byref(number))
+        self._check(ELEMENT_TYPE, info, ctypes.byref(number))
         number.value = NUMBERS.get(number.value, number.value)
-        self._must(N_DIMS, info, ctypes.byref(rank))
+        self._check(N_DIMS, info, ctypes.byref(rank))
         dims = (ctypes.c_int64 * max(1, rank.value))()
-        self._must(DIMS, info, dims, rank.value)
+        self._check(DIMS, info, dims, rank.value)
         self._call(RELEASE_SHAPE, info)
         shape = tuple(dims[:rank.value])
         if number.value == STRING:
@@ -270,7 +272,7 @@ class Session:
                 *[v.value for v in values])
             names_in, names_out = self.names_in, self.names_out
             outs = (ctypes.c_void_p * len(names_out))()
-            runtime._must(RUN, self.handle, None,
+            runtime._check(RUN, self.handle, None,
                           (ctypes.c_char_p * max(1, len(names_in)))(*names_in),
                           handles, len(values),
                           (ctypes.c_char_p * len(names_out))(*names_out),
@@ -295,7 +297,7 @@ class Session:
         outs = (ctypes.c_void_p * len(names_out))()
         args = [self.handle, None, names_in, handles, len(values), names_out,
                 len(names_out), outs]
-        runtime._must(RUN, *args)
+        runtime._check(RUN, *args)
         args = [_argument(a) for a in args]
         call = ctypes.CFUNCTYPE(ctypes.c_void_p, *[type(a) for a in args])(
             runtime.api[RUN])
