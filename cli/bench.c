@@ -4,7 +4,7 @@
  */
 #include "cli.h"
 
-#include "load.h"
+#include "clients.h"
 
 #include "report/report.h"
 #include "runtime/internal.h"
@@ -205,22 +205,23 @@ static enum byoc_status time_runs(struct byoc_state *state,
     return status;
 }
 
-/* Like time_runs, but from several clients or at a given rate. */
-static enum byoc_status time_load(const struct byoc_model *model,
-                                  const struct byi_feed *in, uint32_t min_runs,
-                                  double seconds, struct byi_arena *arena,
-                                  struct result *r, struct byoc_error *err)
+/* Like time_runs, but by several clients or at a given rate. */
+static enum byoc_status time_clients(const struct byoc_model *model,
+                                     const struct byi_feed *in,
+                                     uint32_t min_runs, double seconds,
+                                     struct byi_arena *arena, struct result *r,
+                                     struct byoc_error *err)
 {
-    struct byi_bench_load load = {.model = model,
-                                  .in = in,
-                                  .clients = r->clients,
-                                  .min_runs = min_runs,
-                                  .rate = r->rate,
-                                  .seconds = seconds};
-    BYI_TRY(byi_load_run(&load, arena, err));
-    r->runs = load.latency;
-    r->n = load.n;
-    r->elapsed = load.elapsed;
+    struct byi_bench_clients bench = {.model = model,
+                                      .in = in,
+                                      .clients = r->clients,
+                                      .min_runs = min_runs,
+                                      .rate = r->rate,
+                                      .seconds = seconds};
+    BYI_TRY(byi_clients_run(&bench, arena, err));
+    r->runs = bench.latency;
+    r->n = bench.n;
+    r->elapsed = bench.elapsed;
     return BYOC_OK;
 }
 
@@ -247,7 +248,7 @@ static enum byoc_status bench(const struct byoc_model *model,
     byi_progress_step("timing runs", 0, 0);
     enum byoc_status status = warm_up(state, &in, &out, r, err);
     if (status == BYOC_OK && (r->clients > 1 || r->rate > 0))
-        status = time_load(model, &in, min_runs, seconds, arena, r, err);
+        status = time_clients(model, &in, min_runs, seconds, arena, r, err);
     else if (status == BYOC_OK)
         status = time_runs(state, &in, &out, min_runs, seconds, r, err);
     if (status == BYOC_OK)

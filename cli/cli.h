@@ -113,8 +113,8 @@ struct byi_option {
     char brief; /* the letter of the short form; 0: none */
     enum byi_option_kind kind;
     void *to; /* where to store the value; unchanged if it is not given */
-    /* placeholder of the value in help, such as "N", or the values that it can
-     * have, such as "a|b"; NULL: the option takes no value */
+    /* what help texts write for the value: a name such as "N", or all possible
+     * values, such as "a|b"; NULL: the option takes no value */
     const char *value;
     const char *help; /* one line, for --help and manual pages */
 };
@@ -196,7 +196,7 @@ struct byi_model_options {
     {"threads", 0, BYI_OPTION_COUNT, &(o).compile.threads, "N",                \
      "threads of a run (default: all CPUs of this process)"},                  \
     {"dim", 0, BYI_OPTION_LIST, &(o).compile.dims, "N=1",                      \
-     "fix a symbolic dim; for an artifact: of the random inputs"},             \
+     "fix a symbolic dim; for an artifact: only in random inputs"},            \
     {"shape", 0, BYI_OPTION_LIST, &(o).compile.shapes, "x=1x3x224x224",        \
      "fix an input's shape, and its symbolic dims in all inputs"},             \
     {"warm", 0, BYI_OPTION_LIST, &(o).compile.warm, "N=1,2,8[,M=16]",          \
@@ -382,8 +382,8 @@ int byi_print_ledger(const struct byi_command *command, const char *path,
 struct byi_profile;
 /* A new profile, whose texts are in `arena`. Free it with byi_profile_free. */
 struct byi_profile *byi_profile_new(struct byi_arena *arena);
-/* Measure the machine's peak. Call it before and after the runs: the larger
- * result counts. */
+/* Measure the largest number of FLOP/s that `threads` threads reach. Call it
+ * before and after the runs: the larger result counts. */
 void byi_profile_measure_peak(struct byi_profile *profile, uint32_t threads);
 /* Add an event of a run. A callback for byoc_state_profile; `ctx` is a struct
  * byi_profile. */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* load.c: runs a model from several client threads at once. With a rate, run k
- * is due at k / rate seconds whether or not earlier runs have ended, and its
+/* clients.c: runs a model from several client threads at once. With a rate, run
+ * k is due at k / rate seconds whether or not earlier runs have ended, and its
  * latency counts from then. Latencies therefore include the delay that a
  * slow run causes to later ones; omitting it is known as "coordinated
  * omission".
  */
-#include "load.h"
+#include "clients.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -23,8 +23,8 @@ static void sleep_until(double when)
 }
 
 /* The data that the clients share. */
-struct load_shared {
-    const struct byi_bench_load *load;
+struct shared_by_clients {
+    const struct byi_bench_clients *bench;
     double start_time;     /* from byi_now */
     _Atomic uint64_t next; /* number of the next run */
     _Atomic bool failed;   /* a client failed, so all stop */
@@ -32,7 +32,7 @@ struct load_shared {
 
 /* A client: a thread with its own state. */
 struct client {
-    struct load_shared *shared;
+    struct shared_by_clients *shared;
     pthread_t thread;
     struct byoc_state *state;
     struct byi_feed out;
@@ -63,19 +63,19 @@ static enum byoc_status add_latency(struct client *c, double latency)
 /* Run until the number of runs and the time are reached, or a client fails. */
 static enum byoc_status run_client(struct client *c)
 {
-    const struct byi_bench_load *load = c->shared->load;
+    const struct byi_bench_clients *bench = c->shared->bench;
     while (!c->shared->failed) {
         const uint64_t k = c->shared->next++;
         const double now = byi_now(), start_time = c->shared->start_time;
         const double due =
-            load->rate > 0 ? start_time + (double)k / load->rate : now;
+            bench->rate > 0 ? start_time + (double)k / bench->rate : now;
         const double start = due > now ? due : now;
         if (k >= BYI_BENCH_MAX_RUNS ||
-            (k >= load->min_runs && start - start_time >= load->seconds))
+            (k >= bench->min_runs && start - start_time >= bench->seconds))
             break;
         if (due > now)
             sleep_until(due);
-        BYI_TRY(byi_feed_run(c->state, load->in, &c->out, &c->err));
+        BYI_TRY(byi_feed_run(c->state, bench->in, &c->out, &c->err));
         c->end_time = byi_now();
         BYI_TRY(add_latency(c, c->end_time - due));
     }
@@ -92,11 +92,11 @@ static void *client_main(void *arg)
 }
 
 /* Start the clients and wait for them. */
-static enum byoc_status run_clients(struct load_shared *shared,
+static enum byoc_status run_clients(struct shared_by_clients *shared,
                                     struct client *clients,
                                     struct byoc_error *err)
 {
-    const uint32_t n = shared->load->clients;
+    const uint32_t n = shared->bench->clients;
     uint32_t started = 0;
     enum byoc_status status = BYOC_OK;
     shared->start_time = byi_now();
@@ -123,42 +123,43 @@ static enum byoc_status run_clients(struct load_shared *shared,
 }
 
 /* Join the latencies of all clients in one vector, and set the results. */
-static void gather_latencies(struct byi_bench_load *load,
+static void gather_latencies(struct byi_bench_clients *bench,
                              const struct client *clients, double start_time)
 {
     BYI_VEC(double) all = {0};
     double end_time = start_time;
-    for (uint32_t i = 0; i < load->clients; i++) {
+    for (uint32_t i = 0; i < bench->clients; i++) {
         end_time =
             clients[i].end_time > end_time ? clients[i].end_time : end_time;
         for (uint32_t k = 0; k < clients[i].n; k++)
             BYI_PUSH(&all, clients[i].latency[k]);
     }
-    load->latency = all.at;
-    load->n = all.n;
-    load->elapsed = end_time - start_time;
+    bench->latency = all.at;
+    bench->n = all.n;
+    bench->elapsed = end_time - start_time;
 }
 
-enum byoc_status byi_load_run(struct byi_bench_load *load,
-                              struct byi_arena *arena, struct byoc_error *err)
+enum byoc_status byi_clients_run(struct byi_bench_clients *bench,
+                                 struct byi_arena *arena,
+                                 struct byoc_error *err)
 {
-    struct load_shared shared = {.load = load};
+    struct shared_by_clients shared = {.bench = bench};
     struct client *clients =
-        byi_arena_calloc(arena, load->clients, sizeof *clients);
+        byi_arena_calloc(arena, bench->clients, sizeof *clients);
     enum byoc_status status = BYOC_OK;
-    for (uint32_t i = 0; i < load->clients && status == BYOC_OK; i++) {
+    for (uint32_t i = 0; i < bench->clients && status == BYOC_OK; i++) {
         clients[i].shared = &shared;
-        clients[i].out = byi_feed_outputs(load->model, arena);
-        status = byoc_state_new(load->model, &clients[i].state, err);
+        clients[i].out = byi_feed_outputs(bench->model, arena);
+        status = byoc_state_new(bench->model, &clients[i].state, err);
         if (status == BYOC_OK)
             status =
-                byi_feed_run(clients[i].state, load->in, &clients[i].out, err);
+                byi_feed_run(clients[i].state, bench->in, &clients[i].out, err);
     }
     if (status == BYOC_OK)
         status = run_clients(&shared, clients, err);
     if (status == BYOC_OK)
-        gather_latencies(load, clients, shared.start_time);
-    for (uint32_t i = 0; i < load->clients; i++) {
+        gather_latencies(bench, clients, shared.start_time);
+    for (uint32_t i = 0; i < bench->clients; i++) {
         byoc_state_free(&clients[i].state);
         free(clients[i].latency);
     }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli/load.h: runs a model from several client threads at once, for `byoc bench
+/* cli/clients.h: runs a model from several client threads at once, for `byoc
+ * bench
  * --clients N --rate R`.
  */
-#ifndef BYI_CLI_LOAD_H
-#define BYI_CLI_LOAD_H
+#ifndef BYI_CLI_CLIENTS_H
+#define BYI_CLI_CLIENTS_H
 
 #include "cli.h"
 
@@ -13,8 +14,8 @@
 /* The maximum number of runs of a bench: their times take 128 MiB. */
 enum { BYI_BENCH_MAX_RUNS = 1 << 24 };
 
-/* The parameters and results of byi_load_run. */
-struct byi_bench_load {
+/* The parameters and results of byi_clients_run. */
+struct byi_bench_clients {
     const struct byoc_model *model;
     const struct byi_feed *in; /* inputs of every run */
     uint32_t clients;          /* number of client threads */
@@ -37,7 +38,8 @@ struct byi_bench_load {
  * state, which it runs once before the clock starts. Results are set on success
  * only. Errors: BYOC_ENOMEM, BYOC_ELIMIT (too many threads), and the errors of
  * byoc_run. */
-enum byoc_status byi_load_run(struct byi_bench_load *load,
-                              struct byi_arena *arena, struct byoc_error *err);
+enum byoc_status byi_clients_run(struct byi_bench_clients *bench,
+                                 struct byi_arena *arena,
+                                 struct byoc_error *err);
 
 #endif

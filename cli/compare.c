@@ -127,11 +127,11 @@ static void record_step(struct step_table *s, const struct byi_tensor *value)
     BYI_PUSH(&s->native, copy);
 }
 
-/* Whether results differ by no more than rounding to 8 bits explains. Other
- * roundings add up over layers: after the fifty of mobilenet_v2, elements
- * differ by up to a tenth of the largest one, on average by 0.8% of it.
- * `probed`: the differences that single steps make in the same result; NULL if
- * unknown. */
+/* Whether results differ by no more than rounding to 8 bits explains. Different
+ * roundings add up over layers: after the fifty layers of mobilenet_v2,
+ * elements differ by up to a tenth of the largest one, on average by 0.8% of
+ * it. `probed`: the largest differences that the rounding probe (below) found
+ * in the same result; NULL if it did not run. */
 static bool is_rounding(const struct byi_difference *d,
                         const struct byi_difference *probed)
 {
@@ -212,12 +212,12 @@ static enum byoc_status run_native(
  */
 
 /* Two engines round some sums of an 8-bit model to different steps: one with
- * float32 sums rounds about 1 of 10^5 elements otherwise than one with exact
+ * float32 sums rounds about 1 of 10^5 elements differently from one with exact
  * sums. Each layer spreads these differences, and after some layers they no
  * longer depend on how many there were at first. The probe measures this: it
  * runs the native kernels PROBE_RUNS times, and moves random elements of each
- * 8-bit result by one step, 1 of PROBE_GAP. These are more elements than an
- * engine rounds otherwise, so the largest of the differences is a bound. */
+ * 8-bit result by one step, 1 of PROBE_GAP. These are more elements than two
+ * engines round differently, so the largest of the differences is a bound. */
 enum { PROBE_GAP = 1024, PROBE_RUNS = 4 };
 
 struct rounding_probe {
@@ -245,8 +245,8 @@ static void move_steps(void *ctx, const struct byi_watched *step,
     struct rounding_probe *p = ctx;
     struct byoc_error err;
     double unit = 0, low = INFINITY, high = -INFINITY;
-    /* dequantised values were moved as integers; without memory to look for a
-     * step, the probe allows less */
+    /* qnn.dequantize: its operand was moved before. If the step cannot be
+     * found, moving nothing makes the bound smaller, which is safe. */
     if (!step->owns || strcmp(step->step, "qnn.dequantize") == 0 ||
         byi_quantisation_step(value, true, &unit, &err) != BYOC_OK || unit == 0)
         return;
@@ -325,8 +325,8 @@ static void print_tolerance(const struct byi_feed *expected,
            BYI_FLOAT_TEXT(t.stol), BYI_FLOAT_TEXT(t.steps));
 }
 
-/* `probed`: NULL, or what single steps change, which explains the difference.
- */
+/* Print a line about an output. `probed`: what the rounding probe found, if
+ * that explains the difference; otherwise NULL. */
 static void print_difference(const char *name, const struct byi_difference *d,
                              const struct byi_difference *probed)
 {
@@ -404,9 +404,9 @@ static enum byoc_status compare_output(const struct byoc_io *io, uint32_t i,
     return byi_compare_tensors(&found, &expected->at[i], &limits, d, err);
 }
 
-/* Set *probed to what single steps change in output i if rounding to 8 bits
- * explains its difference, which is outside the tolerance; otherwise to NULL.
- */
+/* If rounding to 8 bits explains the difference of output i, which is outside
+ * the tolerance, set *probed to what the rounding probe found; otherwise leave
+ * it. */
 static enum byoc_status explain_output(struct rounding_probe *p, uint32_t i,
                                        const struct byoc_io *io,
                                        const struct byi_difference *d,
@@ -467,8 +467,8 @@ static int judge_steps(const struct step_table *steps, int code)
     return BYI_EXIT_VERDICT;
 }
 
-/* Say so if no region runs on a backend: native kernels then agree with
- * themselves, which tells nothing about the backend. */
+/* Print a note if no region runs on a backend: the comparison of native kernels
+ * with themselves then says nothing about the backend. */
 static void note_no_region(const struct byoc_model *model)
 {
     const char *name, *fault = NULL;

@@ -4,8 +4,9 @@
 
 #include <string.h>
 
-/* Append to `to` the path with `.so` in place of its extension. */
-static void add_path_beside(struct byi_text *to, const char *path)
+/* Append to `to` the default path of the artifact: the path of the model with
+ * `.so` in place of its extension. */
+static void add_artifact_path(struct byi_text *to, const char *path)
 {
     const char *dot = strrchr(path, '.'), *slash = strrchr(path, '/');
     const size_t stem =
@@ -41,10 +42,10 @@ static int run(int argc, char **argv)
         return code;
     if (quiet)
         byi_progress_end();
-    struct byi_text beside = {0};
+    struct byi_text default_out = {0};
     if (!out) {
-        add_path_beside(&beside, path);
-        out = beside.at;
+        add_artifact_path(&default_out, path);
+        out = default_out.at;
     }
     struct byoc_compiled *compiled = NULL;
     struct byoc_error err;
@@ -69,7 +70,7 @@ static int run(int argc, char **argv)
             printf("\nwrote %s\n", out);
     }
     byoc_compiled_free(&compiled);
-    byi_text_free(&beside);
+    byi_text_free(&default_out);
     return code;
 }
 

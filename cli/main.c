@@ -15,21 +15,21 @@
 static const struct byi_command *const commands[] = {BYI_COMMANDS(ADDRESS)
                                                          NULL};
 
-/* The command that runs, and its process; its children may exit. */
-static const char *running;
-static pid_t running_in;
+/* The command that runs, or NULL, and its process: a child of that may exit. */
+static const char *running_command;
+static pid_t running_process;
 
 /* A plug-in that calls exit() would end byoc without a word, even with code 0.
  */
 static void report_exit(void)
 {
-    if (!running || running_in != getpid())
+    if (!running_command || running_process != getpid())
         return;
     byi_progress_end();
     fprintf(stderr,
-            "byoc %s: a library called exit() before the command ended, "
-            "expected none to; `byoc backends` checks plug-ins\n",
-            running);
+            "byoc %s: found a call of exit() by a library, expected the "
+            "command to end first; `byoc backends` checks plug-ins\n",
+            running_command);
     fflush(NULL);
     _exit(BYI_EXIT_BACKEND);
 }
@@ -38,7 +38,7 @@ static int run_command(const struct byi_command *command, int argc, char **argv)
 {
     struct byi_guard guard;
     if (byi_guard_enter(&guard)) {
-        running = NULL;
+        running_command = NULL;
         byi_progress_end();
         fprintf(stderr,
                 "byoc %s: out of memory: %zu bytes could not be allocated\n",
@@ -46,10 +46,10 @@ static int run_command(const struct byi_command *command, int argc, char **argv)
         return BYI_EXIT_USAGE;
     }
     byi_progress_begin(command->name);
-    running = command->name;
-    running_in = getpid();
+    running_command = command->name;
+    running_process = getpid();
     const int code = command->run(argc, argv);
-    running = NULL;
+    running_command = NULL;
     byi_progress_end();
     byi_guard_leave(&guard);
     return code;

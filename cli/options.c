@@ -116,12 +116,12 @@ static void split_commas(const char *const **list, const char *value)
  * Returns `path` itself if it is absolute or the current folder is unknown. */
 static const char *make_absolute(const char *path)
 {
-    char here[4096];
-    if (path[0] == '/' || !getcwd(here, sizeof here))
+    char folder[4096];
+    if (path[0] == '/' || !getcwd(folder, sizeof folder))
         return path;
     while (strncmp(path, "./", 2) == 0)
         path += 2 + strspn(path + 2, "/");
-    return byi_arena_printf(option_arena(), "%s%s%s", here, *path ? "/" : "",
+    return byi_arena_printf(option_arena(), "%s%s%s", folder, *path ? "/" : "",
                             path);
 }
 
@@ -163,12 +163,12 @@ static bool lacks_path(const struct byi_option *o, const char *value)
         o->kind != BYI_OPTION_PATH)
         return false;
     const char *equal = strchr(o->value, '=');
-    const char *place = equal ? equal + 1 : o->value;
+    const char *value_name = equal ? equal + 1 : o->value;
     const char *path = equal ? strchr(value, '=') : value;
     if (!path || path[equal != NULL])
         return false;
     for (size_t i = 0; i < BYI_COUNT(paths); i++)
-        if (strncmp(place, paths[i], strlen(paths[i])) == 0)
+        if (strncmp(value_name, paths[i], strlen(paths[i])) == 0)
             return true;
     return false;
 }

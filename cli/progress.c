@@ -5,7 +5,8 @@
  * that report no progress. BYOC_PROGRESS=0 and --quiet switch it off.
  */
 #include "cli.h"
-#include "load.h"
+
+#include "core/base/clock.h"
 
 #include <pthread.h>
 #include <signal.h>

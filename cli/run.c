@@ -21,8 +21,9 @@ static void print_strings(const struct byi_tensor *t, int64_t n)
     byi_text_free(&text);
 }
 
-/* Print the range and mean of n > 0 elements. NaN counts apart: it compares
- * with nothing, and one would hide the mean of all others. */
+/* Print the range and mean of n > 0 elements. NaN is counted separately: it is
+ * neither less nor greater than a number, and one NaN would make the mean NaN.
+ */
 static void print_range(const struct byi_tensor *t, int64_t n)
 {
     double min = 0, max = 0, sum = 0;

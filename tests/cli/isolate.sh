@@ -72,7 +72,7 @@ crashes cos 'crashed with signal 25 (File size limit exceeded) after load or unl
 "$byoc" compile "$dir/sigmoid.ir" -o "$dir/exits.so" --backend crashes \
     --plugin "only:$plugins/crashes.so" >"$dir/out" 2>"$dir/err"
 expect_code exit $? 3
-expect exit "$dir/err" "byoc compile: a library called exit() before the command ended"
+expect exit "$dir/err" "byoc compile: found a call of exit() by a library"
 "$byoc" compare "$dir/sigmoid.ir" --backend ref \
     --exclude add --exclude subtract --exclude sigmoid \
     --plugin "only:$plugins/libbyoc_backend_ref.so" >"$dir/out" 2>"$dir/err"
