@@ -269,8 +269,8 @@ static enum byoc_status load_backends(struct byi_found_backends *found,
     BYI_VEC(const struct byoc_backend *) backends = {0};
     BYI_VEC(const struct byoc_host *) hosts = {0};
     enum byoc_status status = BYOC_OK;
-    /* an empty list of backends: plug-ins of the user may still have operators
-     */
+    /* with an empty list of backends, the plug-ins that the user names are
+     * opened for their custom operators */
     if (!params->backends || params->backends[0] || params->plugins)
         status =
             call_each_plugin(params->plugins, &s.places, try_plugin, &s, err);

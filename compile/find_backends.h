@@ -83,8 +83,8 @@ bool byi_backend_writes_c(const struct byi_found_backends *found,
 void byi_warn_excluded_backends(const struct byi_found_backends *found,
                                 struct byi_text *lines);
 /* Returns the operator `type` of a domain at this version of the domain, in the
- * first plug-in that has it, whose name becomes *plugin. Returns NULL if there
- * is none. */
+ * first plug-in that has it; *plugin becomes the name of this plug-in's
+ * backend. Returns NULL if there is none; *plugin is then undefined. */
 const struct byoc_operator *byi_find_custom_operator(
     const struct byi_found_backends *found, const char *domain,
     const char *type, int64_t version, const char **plugin);

@@ -329,13 +329,13 @@ static bool fix_dims(const struct byi_module *m, struct byi_arena *arena,
                     BYI_IS_SYMBOL(type->dims[d]) ? sizes[s] : type->dims[d];
             types[i] = byi_type_tensor(arena, type->dtype, type->rank, dims);
         }
-        struct byi_sized has_sizes;
+        struct byi_sized sized;
         if (byoc_internal_region_bind(r->blob.at, r->blob.n, &consts,
-                                      f->params.n, types, arena, &has_sizes,
+                                      f->params.n, types, arena, &sized,
                                       NULL) != BYOC_OK)
             continue;
         r->blob.n = 0;
-        byi_text_add(&r->blob, has_sizes.json, has_sizes.json_bytes);
+        byi_text_add(&r->blob, sized.json, sized.json_bytes);
         return true;
     }
     return false;
@@ -389,9 +389,9 @@ enum byoc_status byi_built_model_plan(
     return byi_plan_write(m, &params, plan, err);
 }
 
-/* Append the plug-ins whose operators the module calls to the n entries of
- * `list`, or set `operators` of the entry. Returns the new number of entries.
- */
+/* Set `operators` of the entries of the plug-ins whose operators the module
+ * calls; append the plug-ins that are not among the n entries of `list`.
+ * Returns the new number of entries. */
 static uint32_t list_operators(const struct byi_module *m,
                                const struct byi_found_backends *found,
                                struct byi_arena *arena,

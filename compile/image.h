@@ -95,7 +95,7 @@ enum byoc_status byi_try_region(const struct byi_module *m, uint32_t func,
 struct byi_image byi_built_model_image(const struct byi_built_model *built);
 /* Make the plan for an artifact, in which fused groups have code and regions
  * are built; free it with byi_plan_free. `store`: see struct byi_plan_params.
- */
+ * Errors: those of byi_plan_write. */
 enum byoc_status byi_built_model_plan(
     const struct byi_module *m, const struct byi_built_model *built,
     const struct byi_kernels *kernels, enum byoc_dtype store,

@@ -71,7 +71,7 @@ static const struct byi_pass *const pipeline[] = {
     &byi_pass_inverse_dct,    /* before a backend multiplies by the DCT */
     &byi_pass_delay_dequantize, /* chains of bytes for the next pass, and for
                                  * backends */
-    &byi_pass_tabulate,       /* before a backend computes a look-up */
+    &byi_pass_tabulate,       /* before a backend computes what a table has */
     &byi_pass_to_mixed_precision, /* before a backend takes float32 operators */
     &byi_pass_scale_integer_products, /* before a backend takes the scale */
     &partition,

@@ -447,7 +447,7 @@ static bool is_better(const struct advice_trial *x,
     return x->changes.n < y->changes.n;
 }
 
-static void sort_found(struct advisor *a)
+static void sort_helpful(struct advisor *a)
 {
     for (uint32_t i = 1; i < a->helpful.n; i++) {
         const struct advice_trial t = a->helpful.at[i];
@@ -465,7 +465,7 @@ static void try_together(struct advisor *a)
     struct advice_trial combined = {0};
     bool has_sizes = false;
 
-    sort_found(a);
+    sort_helpful(a);
     for (uint32_t i = 0; i < a->helpful.n && i < MAX_COMBINED; i++) {
         const struct advice_trial *t = &a->helpful.at[i];
         const bool is_size = strcmp(t->changes.at[0].option, "--dim") == 0 ||
@@ -486,7 +486,7 @@ static void try_together(struct advisor *a)
         BYI_PUSH(&a->helpful, combined);
     else
         byi_vec_free(combined.changes.at);
-    sort_found(a);
+    sort_helpful(a);
 }
 
 /* --- output --------------------------------------------------------------- */
@@ -592,7 +592,7 @@ enum byoc_status byoc_advise(const char *path,
     if (a.now.native || a.now.flops_offloaded < a.now.flops) {
         try_limits(&a);
         try_layouts(&a);
-        if (!byi_path_ends_in(path, ".ir")) { /* text has sizes and values */
+        if (!byi_path_ends_in(path, ".ir")) { /* --dim and --const need ONNX */
             try_sizes(&a);
             try_values(&a);
         }

@@ -31,9 +31,9 @@ static enum byoc_status read_tensor(const char *path, struct byi_arena *arena,
                     path);
 }
 
-/* Give a tensor the type of its input or output. Numpy and ONNX's test data
+/* Give a tensor the type of its input or output. NumPy and ONNX's test data
  * store bfloat16, and the types of 8 bits or fewer, as integers. */
-static void adopt_bits(const struct byoc_io *io, struct byi_tensor *t)
+static void set_io_dtype(const struct byoc_io *io, struct byi_tensor *t)
 {
     if (io->dtype == BYOC_BF16 && t->dtype == BYOC_U16)
         t->dtype = BYOC_BF16;
@@ -180,7 +180,7 @@ static enum byoc_status make_random(const struct byoc_io *io,
     uint64_t bytes = byi_tensor_bytes(t);
     if (bytes > (UINT64_C(1) << 36))
         return byi_fail(err, BYOC_ELIMIT,
-                        "input '%s' has %llu bytes, expected at most 64 GiB "
+                        "input '%s': found %llu bytes, expected at most 64 GiB "
                         "for random data; give smaller sizes with --dim",
                         io->name, (unsigned long long)bytes);
     if (!byoc_dtype_size(io->dtype) || io->dtype == BYOC_C64 ||
@@ -420,7 +420,7 @@ enum byoc_status byi_feed_inputs(const struct byoc_model *model,
         if (feed->random[i])
             BYI_TRY(make_random(io, &dim_sizes, params->seed, i, arena,
                                 &feed->at[i], err));
-        adopt_bits(io, &feed->at[i]);
+        set_io_dtype(io, &feed->at[i]);
         feed->views[i] = byi_tensor_dlpack(&feed->at[i]);
         feed->values[i].tensor = feed->views[i];
     }
@@ -453,7 +453,7 @@ enum byoc_status byi_feed_expected(const struct byoc_model *model,
             continue;
         }
         BYI_TRY(read_tensor(path, arena, &feed->at[i], err));
-        adopt_bits(io, &feed->at[i]);
+        set_io_dtype(io, &feed->at[i]);
     }
     *found = true;
     return BYOC_OK;

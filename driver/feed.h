@@ -19,7 +19,8 @@ struct byi_feed_params {
     bool seeded;               /* the seed was given */
 };
 
-/* The values of all inputs or outputs, in `arena`. */
+/* The values of all inputs or outputs. All memory is in the arena that the
+ * caller passes to the function that returns it, except results of a run. */
 struct byi_feed {
     uint32_t n;
     /* all zero for a sequence or optional; byi_feed_outputs leaves it NULL */

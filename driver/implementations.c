@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* implementations.c: records which implementations the loaded regions use.
- * Probes see one composite at a time; a region may combine several, as it does
- * with quantised operators.
+/* implementations.c: records which implementations the loaded regions use. They
+ * may differ from those that probes found: a probe sees one composite, but a
+ * backend may combine several composites of a region, such as quantised ones.
  */
 #include "compiled.h"
 
@@ -38,7 +38,7 @@ static bool has_impl(const char *list, const char *impl)
     return false;
 }
 
-/* Add `impl` to the implementations of map model nodes whose name is the `n`
+/* Add `impl` to the implementations of the model's nodes whose name is the `n`
  * bytes at `at`. */
 static void add_impl(const struct node_impls *map, const char *at, size_t n,
                      const char *impl)

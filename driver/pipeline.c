@@ -432,22 +432,23 @@ static enum byoc_status import_model(struct byoc_compiled *c,
 
 /* For struct byi_build_check: build and load region `func` of m. Sets *why to
  * the reason if the backend cannot, otherwise to NULL. */
-static enum byoc_status ask_backend(void *ctx, const struct byi_module *m,
-                                    uint32_t func, const char **why,
-                                    struct byoc_error *err)
+static enum byoc_status try_build(void *ctx, const struct byi_module *m,
+                                  uint32_t func, const char **why,
+                                  struct byoc_error *err)
 {
     struct byoc_compiled *c = ctx;
     return byi_try_region(m, func, &c->found, c->arena, why, err);
 }
 
-/* List the regions that have a fault. Split those that their backend cannot
- * build, unless this is the `last` round; the others are to be reverted. */
-static enum byoc_status list_faults(struct byoc_compiled *c, bool last,
-                                    struct byi_arena *scratch,
-                                    struct byi_revert *list, uint32_t *n,
-                                    struct byoc_error *err)
+/* Set list[0..*n-1] to the regions to revert: those that have a fault. Split
+ * those that their backend cannot build, unless this is the `last` round: then
+ * only a part of them is reverted. */
+static enum byoc_status list_reverts(struct byoc_compiled *c, bool last,
+                                     struct byi_arena *scratch,
+                                     struct byi_revert *list, uint32_t *n,
+                                     struct byoc_error *err)
 {
-    const struct byi_build_check builds = {ask_backend, c};
+    const struct byi_build_check builds = {try_build, c};
     for (uint32_t i = 0; i < c->built.regions.n; i++) {
         const struct byi_built_region *r = &c->built.regions.at[i];
         if (!r->fault)
@@ -481,7 +482,7 @@ static enum byoc_status amend_regions(struct byoc_compiled *c, void *arg,
         byi_arena_calloc(scratch, c->built.regions.n, sizeof *list);
     uint32_t n = 0;
     enum byoc_status status =
-        list_faults(c, build_round->last, scratch, list, &n, err);
+        list_reverts(c, build_round->last, scratch, list, &n, err);
     build_round->again = n > 0;
     if (status == BYOC_OK && n)
         status = byi_revert_regions(c->m, list, n, ctx, err);
