@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ledger_open.c: opens a ledger with a module as imported: records the nodes
- * that each model node reads, its attributes and the types of its outputs. They
- * come from the importer or, if the module was read as text, from the IR's
- * nodes.
+ * that each model node reads, its attributes and the types of its outputs. The
+ * attributes and types come from the importer or, if the module was read as
+ * text, from the IR's nodes.
  */
 #include "core/ir/text.h"
 #include "ledger_internal.h"

@@ -107,14 +107,15 @@ static void number_values(struct reads_finder *r)
             r->func[v] = i;
 }
 
-/* Bind parameters `from`.. of function `func` to these values of `f`. */
-static void bind_params(struct reads_finder *r, uint32_t f, uint32_t func,
-                        uint32_t from, const byi_id *args, uint32_t n)
+/* Bind the parameters of function `func`, from number `first` on, to the values
+ * `args` of function `caller`. */
+static void bind_params(struct reads_finder *r, uint32_t caller, uint32_t func,
+                        uint32_t first, const byi_id *args, uint32_t n)
 {
     const struct byi_func *to = r->m->funcs.at[func];
-    for (uint32_t i = 0; i < n && from + i < to->params.n; i++)
-        add_pair(r, r->base[func] + to->params.at[from + i],
-                 r->base[f] + args[i]);
+    for (uint32_t i = 0; i < n && first + i < to->params.n; i++)
+        add_pair(r, r->base[func] + to->params.at[first + i],
+                 r->base[caller] + args[i]);
 }
 
 /* List the values of each parameter: captures and, if `calls`, also operands of

@@ -15,12 +15,12 @@ static void add_json(struct byi_text *out, const char *json, size_t n)
 {
     while (n) {
         const char *less = memchr(json, '<', n);
-        const size_t plain = less ? (size_t)(less - json) : n;
-        byi_utf8_add(out, json, plain);
+        const size_t n_before = less ? (size_t)(less - json) : n;
+        byi_utf8_add(out, json, n_before);
         if (less)
             byi_text_addf(out, "\\u003c");
-        json += plain + (less != NULL);
-        n -= plain + (less != NULL);
+        json += n_before + (less != NULL);
+        n -= n_before + (less != NULL);
     }
 }
 

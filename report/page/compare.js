@@ -95,10 +95,10 @@ class OlderGraph {
             const { at } = this.arrangement;
             const counterpart = node?.before && (at.get(node.before) ||
                 at.get(node.before.container));
-            const far = box.item === selected ? -1
+            const distance = box.item === selected ? -1
                 : Math.hypot(box.x + box.w / 2 - mx, box.y + box.h / 2 - my);
-            if (counterpart && far < nearest)
-                [best, nearest] = [[box, counterpart], far];
+            if (counterpart && distance < nearest)
+                [best, nearest] = [[box, counterpart], distance];
         }
         const older = this.drawing.view, { w, h } = this.drawing.size();
         older.scale = view.scale;

@@ -117,8 +117,9 @@ function assignRanks(g) {
     g.rank = rank;
 }
 
-// The longest reach for which the points of all edges stay within bounds.
-function longestReach(chains) {
+// The largest span of an edge, in ranks, for which the edges of at most this span
+// need no more than MAX_POINTS points.
+function largestSpan(chains) {
     const spans = chains.map((c) => c.span).sort((x, y) => x - y);
     let total = 0;
     for (let i = 0; i < spans.length; i++) {
@@ -142,7 +143,7 @@ function addPoints(g) {
         chain.edges.push(e);
         chain.span = Math.max(chain.span, g.rank[e.b] - g.rank[e.a]);
     }
-    const list = [...chains.values()], reach = longestReach(list);
+    const list = [...chains.values()], maxSpan = largestSpan(list);
     g.total = g.n;
     g.ranks = [];
     const segments = [];
@@ -152,7 +153,7 @@ function addPoints(g) {
         const top = chain.edges[0];
         for (const e of chain.edges) {
             const span = g.rank[e.b] - g.rank[e.a];
-            if (span > reach)
+            if (span > maxSpan)
                 continue;
             while (chain.points.length < span - 1) {
                 const k = chain.points.length, point = g.total++;
@@ -338,7 +339,7 @@ function straighten(g, x) {
     const seen = new Uint8Array(g.total), spot = new Int32Array(g.total);
     for (const rank of g.ranks)
         rank.forEach((node, i) => { spot[node] = i; });
-    const room = (node) => {
+    const findRoom = (node) => {
         const rank = g.ranks[g.rank[node]], i = spot[node];
         left[node] = i ? x[rank[i - 1]] + distance(g, rank[i - 1], node)
             : -Infinity;
@@ -356,10 +357,10 @@ function straighten(g, x) {
         }
         return -1;
     };
-    const line = (run) => {
+    const align = (run) => {
         let low = -Infinity, high = Infinity, sum = 0;
         for (const node of run) {
-            room(node);
+            findRoom(node);
             low = Math.max(low, left[node]);
             high = Math.min(high, right[node]);
             sum += x[node];
@@ -374,9 +375,9 @@ function straighten(g, x) {
             for (let node = start; node >= 0 && !seen[node];
                 node = next(node)) {
                 seen[node] = 1;
-                room(node);
+                findRoom(node);
                 if (Math.max(low, left[node]) > Math.min(high, right[node])) {
-                    line(run);
+                    align(run);
                     run = [];
                     low = -Infinity;
                     high = Infinity;
@@ -386,7 +387,7 @@ function straighten(g, x) {
                 run.push(node);
             }
             if (run.length > 1)
-                line(run);
+                align(run);
         }
 }
 

@@ -24,7 +24,7 @@ const panel = new Panel($('panel'), graph, {
     filter, toggle, showEliminated,
 });
 const before = graph.old && new OlderGraph($('before'), graph.old);
-let arrangement, waiting = false;
+let arrangement, redrawIsPending = false;
 
 // --- drawing ---------------------------------------------------------------
 
@@ -57,11 +57,11 @@ function pathOf() {
 }
 
 function redraw() {
-    if (waiting)
+    if (redrawIsPending)
         return;
-    waiting = true;
+    redrawIsPending = true;
     requestAnimationFrame(() => {
-        waiting = false;
+        redrawIsPending = false;
         drawing.draw();
         before?.draw(drawing, state);
     });
@@ -90,7 +90,7 @@ function update() {
 // --- the view --------------------------------------------------------------
 
 // Keep part of the graph visible, and stop refitting when the canvas resizes.
-function bound() {
+function clampView() {
     const { view } = drawing, { w, h } = drawing.size();
     state.fit = null;
     view.scale = Math.min(3, Math.max(view.scale, 0.004));
@@ -134,7 +134,7 @@ function zoom(factor, px, py) {
     view.scale = Math.min(3, Math.max(view.scale * factor, 0.004));
     view.x = fixed.x - px / view.scale;
     view.y = fixed.y - py / view.scale;
-    bound();
+    clampView();
     redraw();
 }
 
@@ -174,7 +174,7 @@ function reveal(item, centre) {
         return;
     view.x = box.x + box.w / 2 - vw / 2;
     view.y = box.y + high / 2 - vh / 2;
-    bound();
+    clampView();
 }
 
 // --- selecting, expanding --------------------------------------------------
@@ -220,7 +220,7 @@ function toggle(region) {
             after.x + after.w - w + 20), after.x - 20)
             : after.x + after.w / 2 - w / 2;
     }
-    bound();
+    clampView();
     select(region, false);
 }
 
@@ -426,7 +426,7 @@ function watchPointer(canvas, press) {
         if (y === null)
             return false;
         drawing.view.y = y - drawing.size().h / 2 / drawing.view.scale;
-        bound();
+        clampView();
         redraw();
         return true;
     };
@@ -460,7 +460,7 @@ function watchPointer(canvas, press) {
             view.x -= dx / view.scale;
             view.y -= dy / view.scale;
             canvas.style.cursor = 'grabbing';
-            bound();
+            clampView();
             redraw();
         } else {
             return;
@@ -490,7 +490,7 @@ function watchPointer(canvas, press) {
             view.x += e.deltaX * unit / view.scale;
             view.y += e.deltaY * unit / view.scale;
         }
-        bound();
+        clampView();
         redraw();
     }, { passive: false });
 }
@@ -521,7 +521,7 @@ function pressBefore(at) {
     update();
 }
 
-function watch() {
+function addListeners() {
     $('find').addEventListener('input', (e) => {
         state.query = e.target.value;
         match();
@@ -642,7 +642,7 @@ for (const side of document.querySelectorAll('.side'))
     side.hidden = !before;
 rearrange();
 showHeader();
-watch();
+addListeners();
 drawing.show(scene());
 before?.show(drawing.scene);
 fitStart();

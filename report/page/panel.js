@@ -160,13 +160,13 @@ class Panel {
         return make('section', { class: 'times' }, make('h2', null, 'Time of a ' +
             'run', make('span', null, 'median of ' +
             sayCount(graph.profile.runs))),
-        this.links(sorted, (s) => [make('b', null, s.first?.title ||
+        this.links(sorted, (s) => [make('b', null, s.largest?.title ||
             s.operators), make('small', null, make('bdi', null,
             s.implementation)), make('span', { class: 'number' },
             sayTime(s.median_us)), make('i', { class: 'bar', style: '--part:' +
             (100 * s.median_us / sorted[0].median_us).toFixed(1) + '%',
         title: sayShare(s.median_us, us) + ' of the run' })], 15,
-        (s) => s.first));
+        (s) => s.largest));
     }
 
     row(name, value, state, cells) {

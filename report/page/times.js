@@ -12,17 +12,17 @@ function addTimes(graph, profile) {
     graph.steps = profile.steps.map((step) => {
         const nodes = step.nodes.split(',').map((name) =>
             byName.get(name.trim())).filter(Boolean);
-        const first = nodes.reduce((best, n) => (!best || n.flops > best.flops
+        const largest = nodes.reduce((best, n) => (!best || n.flops > best.flops
             ? n : best), null);
         total += step.median_us;
         for (const node of nodes)
             (node.steps ||= []).push(step);
-        if (first)
-            first.us = (first.us || 0) + step.median_us;
-        const region = first?.container;
+        if (largest)
+            largest.us = (largest.us || 0) + step.median_us;
+        const region = largest?.container;
         if (region)
             region.us = (region.us || 0) + step.median_us;
-        return Object.assign(step, { members: nodes, first });
+        return Object.assign(step, { members: nodes, largest });
     });
     graph.profile = profile;
     graph.us = total;

@@ -488,7 +488,7 @@ async function showsTimes(browser) {
     await browser.ask('document.querySelector(".times button").click()');
     same('times: a step leads to its node', await browser.ask('state.selected' +
         ' === [...graph.steps].sort((a, b) => b.median_us - a.median_us)[0]' +
-        '.first'), true);
+        '.largest'), true);
     check('times: the panel says so', (await browser.ask('document' +
         '.querySelector("aside").innerText')).includes('% of a run'));
     await comesIntoView(browser, 'times');
