@@ -362,8 +362,9 @@ OrtStatus *CreateEpFactories(const char *registered_name,
     *n_factories = 0;
     if (!ort) {
         snprintf(text, sizeof text,
-                 "byoc: this is ONNX Runtime %s; " BYI_EP_NAME
-                 " needs version 1.%d or newer",
+                 BYI_EP_NAME
+                 ": found ONNX Runtime %s, expected 1.%d or newer; update ONNX "
+                 "Runtime",
                  base->GetVersionString(), ORT_API_VERSION);
         return base->GetApi(FIRST_TABLE)->CreateStatus(ORT_EP_FAIL, text);
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* plugin.c: the template of a plug-in for a backend in Python. byoc/_backend.py
  * copies this library, and writes the location of the backend's definition to
- * `place`. The plug-in's query finds Python in the process or starts it, and
+ * `location`. The plug-in's query finds Python in the process or starts it, and
  * calls byoc._backend.find(), which returns the struct byoc_backend that
  * backend.c makes.
  *
@@ -17,25 +17,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The text that _backend.py replaces: PLACE_HEAD, by which _backend.py finds
+/* The text that _backend.py replaces: LOCATION_HEAD, by which _backend.py finds
  * the text in the file, and then N_LINES lines, separated by newlines. It is
  * volatile so that the compiler does not assume that its content is the one
  * here. */
-#define PLACE_HEAD "byoc-python-plugin:"
-static const volatile char place[4096] = PLACE_HEAD;
-enum place_line { NAME, SOURCE, LIBRARY, PACKAGE, N_LINES };
+#define LOCATION_HEAD "byoc-python-plugin:"
+static const volatile char location[4096] = LOCATION_HEAD;
+enum location_line { NAME, SOURCE, LIBRARY, PACKAGE, N_LINES };
 
-static char lines[N_LINES][sizeof place];
+static char lines[N_LINES][sizeof location];
 
-static void read_place(void)
+static void read_location(void)
 {
-    size_t at = sizeof PLACE_HEAD - 1;
+    size_t at = sizeof LOCATION_HEAD - 1;
     for (int line = 0; line < N_LINES; line++) {
         size_t n = 0;
-        while (at < sizeof place - 1 && place[at] && place[at] != '\n')
-            lines[line][n++] = place[at++];
+        while (at < sizeof location - 1 && location[at] && location[at] != '\n')
+            lines[line][n++] = location[at++];
         lines[line][n] = '\0';
-        at += at < sizeof place - 1;
+        at += at < sizeof location - 1;
     }
 }
 
@@ -152,7 +152,7 @@ static const struct byoc_backend *query(const struct byoc_host *host, char *why,
     (void)host;
     if (backend)
         return backend;
-    read_place();
+    read_location();
     if (!lines[NAME][0]) {
         snprintf(why, why_bytes,
                  "found the template of backends in Python, expected a copy "

@@ -407,7 +407,7 @@ struct byoc_graph {
     uint32_t n_kernels;
     uint32_t n_inputs;
     uint32_t n_outputs;
-    const char *symbol;
+    const char *symbol; /* the region's name: "symbol" in the JSON */
     const struct byoc_graph_value *values;
     const struct byoc_graph_step *steps;
     const struct byoc_graph_kernel *kernels;

@@ -244,9 +244,9 @@ def describe(error: BaseException) -> tuple[int, str]:
 
 # --- the plug-in's file --------------------------------------------------------
 
-# PLACE_HEAD of python/plugin.c, and the size in bytes of its array `place`
-_PLACE_HEAD = b"byoc-python-plugin:"
-_PLACE_BYTES = 4096
+# LOCATION_HEAD of python/plugin.c, and the size in bytes of its array `location`
+_LOCATION_HEAD = b"byoc-python-plugin:"
+_LOCATION_BYTES = 4096
 
 
 def _library() -> str:
@@ -269,20 +269,20 @@ def _copy_template(path: str, lines: Sequence[str]) -> None:
     """Write a copy of the template, with these lines in its text (plugin.c)."""
     with open(os.path.join(_here, "_plugin_template.so"), "rb") as file:
         image = file.read()
-    text = _PLACE_HEAD + "\n".join(lines).encode()
-    at = image.find(_PLACE_HEAD + bytes(64))
+    text = _LOCATION_HEAD + "\n".join(lines).encode()
+    at = image.find(_LOCATION_HEAD + bytes(64))
     for line in lines:
         if "\n" in line:
             raise InvalidError(
                 f"{path}: found a newline in {line!r}, expected none; move the files "
                 "to another folder"
             )
-    if len(text) >= _PLACE_BYTES:
+    if len(text) >= _LOCATION_BYTES:
         raise InvalidError(
             f"{path}: found {len(text)} bytes of names and paths, expected less than "
-            f"{_PLACE_BYTES}; move the files to a folder with a shorter path"
+            f"{_LOCATION_BYTES}; move the files to a folder with a shorter path"
         )
-    image = image[:at] + text.ljust(_PLACE_BYTES, b"\0") + image[at + _PLACE_BYTES :]
+    image = image[:at] + text.ljust(_LOCATION_BYTES, b"\0") + image[at + _LOCATION_BYTES :]
     # rename it into place: a process may have mapped the old file
     folder = os.path.dirname(path)
     handle, temporary = tempfile.mkstemp(dir=folder, prefix=".byoc-")

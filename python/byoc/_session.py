@@ -86,7 +86,7 @@ class SessionOptions:
     def register_custom_ops_library(self, path: str) -> None:
         raise UnsupportedError(
             f"{path}: found a library of ONNX Runtime, expected a plug-in of byoc; "
-            "see docs/abi.md"
+            "docs/custom.md describes custom operators"
         )
 
     def _compile_options(self) -> dict[str, Any]:
