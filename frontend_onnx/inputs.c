@@ -11,24 +11,6 @@
 
 /* --- the user's parameters ------------------------------------------------ */
 
-/* Returns the value of `name` in a list of "name=value" and marks it as used,
- * or returns NULL. */
-static const char *find_param(const char *const *params, const char *name,
-                              bool *used)
-{
-    const size_t n = strlen(name);
-
-    for (uint32_t i = 0; params && params[i]; i++) {
-        const char *equal = strrchr(params[i], '=');
-        if (equal && (size_t)(equal - params[i]) == n &&
-            memcmp(params[i], name, n) == 0) {
-            used[i] = true;
-            return equal + 1;
-        }
-    }
-    return NULL;
-}
-
 /* Read a number, and move *text past it. Returns false if there is no number,
  * or if it is too large. */
 static bool read_dim(const char **text, int64_t *dim)
@@ -60,25 +42,60 @@ static bool read_shape(const char *text, uint32_t *rank, int64_t *dims)
     return false;
 }
 
-/* For each index in the lists of the user: whether the model has an input or a
- * dim of that name. */
-struct used_params {
-    bool *dims, *shapes, *values;
+/* A list of "name=value", with an index by name. */
+struct param_list {
+    const char *const *at;
+    uint32_t n;
+    bool *used; /* whether the model has an input or a dim of that name */
+    struct byi_names names; /* their index is that in the list */
 };
 
-static uint32_t count_params(const char *const *list)
-{
-    uint32_t n = 0;
+/* What the user fixed, and the sizes of symbolic dims that follow from it. */
+struct user_params {
+    struct param_list dims, shapes, values;
+    /* the symbolic dims of inputs whose shape is fixed; index: in sizes */
+    struct byi_names symbols;
+    int64_t *sizes;
+    uint32_t cap;
+};
 
-    while (list && list[n])
-        n++;
-    return n;
+/* Returns a list with an index in scratch. Of two entries with one name the
+ * first counts. */
+static struct param_list read_list(struct byi_import *o,
+                                   const char *const *params)
+{
+    struct param_list list = {.at = params, .names = byi_names_new(o->scratch)};
+
+    for (; params && params[list.n]; list.n++) {
+        const char *text = params[list.n], *equal = strrchr(text, '=');
+        struct byi_name *name =
+            equal ? byi_names_add(&list.names,
+                                  byi_arena_strn(o->scratch, text,
+                                                 (size_t)(equal - text)))
+                  : NULL;
+        if (name)
+            name->index = list.n;
+    }
+    list.used = byi_arena_calloc(o->scratch, list.n + 1, sizeof(bool));
+    return list;
 }
 
-/* Returns an array of flags for the list, in scratch. */
-static bool *used_new(struct byi_import *o, const char *const *list)
+/* Returns the value of `name` in the list, or NULL. */
+static const char *find_value(const struct param_list *list, const char *name)
 {
-    return byi_arena_calloc(o->scratch, count_params(list) + 1, sizeof(bool));
+    const struct byi_name *found = byi_names_find(&list->names, name);
+
+    return found ? strrchr(list->at[found->index], '=') + 1 : NULL;
+}
+
+/* Like find_value, and marks the value as used. */
+static const char *use_value(const struct param_list *list, const char *name)
+{
+    const struct byi_name *found = byi_names_find(&list->names, name);
+
+    if (found)
+        list->used[found->index] = true;
+    return find_value(list, name);
 }
 
 /* Append a quoted name to a list: each name once, at most MAX_SHOWN. */
@@ -113,6 +130,42 @@ static const Onnx__TensorShapeProto *shape_of_input(
                : NULL;
 }
 
+/* Whether an input is a weight, listed as an input before IR version 4. */
+static bool is_weight(const struct byi_import *o, const char *input)
+{
+    const struct byi_name *known = byi_names_find(&o->scope->names, input);
+
+    return known && known->index != UINT32_MAX;
+}
+
+/* Note the sizes that the user's shape of an input gives its symbolic dims; the
+ * first input that has a dim counts. */
+static void note_sizes(struct byi_import *o, struct user_params *user,
+                       const Onnx__ValueInfoProto *info)
+{
+    const char *input = byi_text_or(info->name, "");
+    const char *text = find_value(&user->shapes, input);
+    const Onnx__TensorShapeProto *shape = shape_of_input(info);
+    int64_t dims[BYI_MAX_RANK];
+    uint32_t rank;
+
+    if (!text || !shape || is_weight(o, input) ||
+        !read_shape(text, &rank, dims))
+        return;
+    for (uint32_t i = 0; i < rank && i < shape->n_dim; i++) {
+        const char *param = param_of_dim(shape->dim[i]);
+        struct byi_name *symbol =
+            *param ? byi_names_add(&user->symbols, param) : NULL;
+        if (!symbol)
+            continue;
+        symbol->index = user->symbols.n - 1;
+        if (symbol->index == user->cap)
+            user->sizes = byi_arena_grow(o->scratch, user->sizes, &user->cap,
+                                         sizeof *user->sizes);
+        user->sizes[symbol->index] = dims[i];
+    }
+}
+
 /* Returns ": 'x', 'y'": the inputs that the user can name or, if `dims`, their
  * symbolic dims. */
 static const char *list_inputs(struct byi_import *o, bool dims)
@@ -124,9 +177,8 @@ static const char *list_inputs(struct byi_import *o, bool dims)
     for (size_t i = 0; i < graph->n_input; i++) {
         const Onnx__ValueInfoProto *info = graph->input[i];
         const char *input = byi_text_or(info->name, "");
-        const struct byi_name *known = byi_names_find(&o->scope->names, input);
         const Onnx__TensorShapeProto *shape = shape_of_input(info);
-        if (known && known->index != UINT32_MAX)
+        if (is_weight(o, input))
             continue;
         if (!dims)
             list_name(&list, &n, input);
@@ -140,30 +192,29 @@ static const char *list_inputs(struct byi_import *o, bool dims)
 }
 
 static enum byoc_status check_used(struct byi_import *o,
-                                   const struct used_params *used)
+                                   const struct user_params *user)
 {
     const struct {
-        const char *const *params;
-        const bool *used;
+        const struct param_list *params;
         const char *parameter, *expected;
         bool dims;
     } lists[] = {
-        {o->params->dims, used->dims, "dim",
+        {&user->dims, "dim",
          "NAME=NUMBER, where NAME is a symbolic dim of the model's inputs",
          true},
-        {o->params->shapes, used->shapes, "shape",
+        {&user->shapes, "shape",
          "NAME=1x3x224x224, where NAME is an input of the model", false},
-        {o->params->values, used->values, "value",
+        {&user->values, "value",
          "NAME=NUMBER, where NAME is an input of the model", false},
     };
 
     for (size_t k = 0; k < BYI_COUNT(lists); k++)
-        for (uint32_t i = 0; i < count_params(lists[k].params); i++)
-            if (!lists[k].used[i])
+        for (uint32_t i = 0; i < lists[k].params->n; i++)
+            if (!lists[k].params->used[i])
                 return byi_fail(
                     &o->err, BYOC_EINVAL, "%s: found '%s', expected %s%s",
-                    lists[k].parameter, lists[k].params[i], lists[k].expected,
-                    list_inputs(o, lists[k].dims));
+                    lists[k].parameter, lists[k].params->at[i],
+                    lists[k].expected, list_inputs(o, lists[k].dims));
     return BYOC_OK;
 }
 
@@ -172,38 +223,23 @@ static enum byoc_status check_used(struct byi_import *o,
 /* Set *size to the size that the user gives a symbolic dim: in the list of
  * dims, or in the shape of any input that has it; otherwise to -1. */
 static enum byoc_status find_size(struct byi_import *o, const char *param,
-                                  const struct used_params *used, int64_t *size)
+                                  const struct user_params *user, int64_t *size)
 {
-    const Onnx__GraphProto *graph = o->file->model->graph;
-    const char *fixed = find_param(o->params->dims, param, used->dims);
-    const char *end = fixed;
-    int64_t dims[BYI_MAX_RANK];
-    uint32_t rank;
+    const char *fixed = use_value(&user->dims, param), *end = fixed;
+    const struct byi_name *symbol = byi_names_find(&user->symbols, param);
 
-    *size = -1;
+    *size = !fixed && symbol ? user->sizes[symbol->index] : -1;
     if (fixed && (!read_dim(&end, size) || *end != '\0'))
         return byi_fail(&o->err, BYOC_EINVAL,
                         "dim '%s': found '%s', expected a number of 0 or "
                         "more",
                         param, fixed);
-    const bool search = !fixed && count_params(o->params->shapes) > 0;
-    for (size_t i = 0; search && *size < 0 && i < graph->n_input; i++) {
-        const Onnx__TensorShapeProto *shape = shape_of_input(graph->input[i]);
-        const char *text =
-            find_param(o->params->shapes,
-                       byi_text_or(graph->input[i]->name, ""), used->shapes);
-        if (!text || !shape || !read_shape(text, &rank, dims))
-            continue;
-        for (size_t k = 0; k < rank && k < shape->n_dim; k++)
-            if (strcmp(param_of_dim(shape->dim[k]), param) == 0)
-                *size = dims[k];
-    }
     return BYOC_OK;
 }
 
 static enum byoc_status read_dims(struct byi_import *o,
                                   const Onnx__TensorShapeProto *shape,
-                                  const struct used_params *used, int64_t *dims)
+                                  const struct user_params *user, int64_t *dims)
 {
     for (size_t i = 0; i < shape->n_dim; i++) {
         const Onnx__TensorShapeProto__Dimension *d = shape->dim[i];
@@ -213,7 +249,7 @@ static enum byoc_status read_dims(struct byi_import *o,
             ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE)
             dims[i] = d->dim_value;
         if (*param)
-            BYI_TRY(find_size(o, param, used, &dims[i]));
+            BYI_TRY(find_size(o, param, user, &dims[i]));
         if (dims[i] < 0) /* unnamed dims include exporters' -1 */
             dims[i] = *param ? byi_symbol(o->m, param) : byi_symbol_fresh(o->m);
     }
@@ -224,14 +260,14 @@ static enum byoc_status read_dims(struct byi_import *o,
  * that the user gives elsewhere. */
 static enum byoc_status check_sizes(struct byi_import *o, const char *input,
                                     const Onnx__TensorShapeProto *shape,
-                                    const struct used_params *used,
+                                    const struct user_params *user,
                                     const int64_t *dims)
 {
     for (size_t i = 0; i < shape->n_dim; i++) {
         const char *param = param_of_dim(shape->dim[i]);
         int64_t size = dims[i];
         if (*param)
-            BYI_TRY(find_size(o, param, used, &size));
+            BYI_TRY(find_size(o, param, user, &size));
         if (size != dims[i])
             return byi_fail(&o->err, BYOC_EINVAL,
                             "shape of '%s': axis %zu is %lld, expected %lld, "
@@ -244,10 +280,10 @@ static enum byoc_status check_sizes(struct byi_import *o, const char *input,
 
 static enum byoc_status read_input_dims(struct byi_import *o, const char *input,
                                         const Onnx__TensorShapeProto *shape,
-                                        const struct used_params *used,
+                                        const struct user_params *user,
                                         uint32_t *rank, int64_t *dims)
 {
-    const char *user_shape = find_param(o->params->shapes, input, used->shapes);
+    const char *user_shape = use_value(&user->shapes, input);
 
     if (user_shape && !read_shape(user_shape, rank, dims))
         return byi_fail(&o->err, BYOC_EINVAL,
@@ -260,7 +296,7 @@ static enum byoc_status read_input_dims(struct byi_import *o, const char *input,
                         "of the model's input",
                         input, *rank, shape->n_dim);
     if (user_shape)
-        return shape ? check_sizes(o, input, shape, used, dims) : BYOC_OK;
+        return shape ? check_sizes(o, input, shape, user, dims) : BYOC_OK;
     if (!shape)
         return byi_fail(&o->err, BYOC_EUNSUPPORTED,
                         "input '%s': found no shape, expected one; give it "
@@ -271,7 +307,7 @@ static enum byoc_status read_input_dims(struct byi_import *o, const char *input,
                         "input '%s' has rank %zu, expected at most %d", input,
                         shape->n_dim, BYI_MAX_RANK);
     *rank = (uint32_t)shape->n_dim;
-    return read_dims(o, shape, used, dims);
+    return read_dims(o, shape, user, dims);
 }
 
 /* Fill t with the number in `text`. Returns false if the text is not a number,
@@ -413,15 +449,14 @@ static enum byoc_status refuse_input(struct byi_import *o, const char *name,
 
 static enum byoc_status add_input(struct byi_import *o,
                                   const Onnx__ValueInfoProto *info,
-                                  const struct used_params *used)
+                                  const struct user_params *user)
 {
     const char *name = byi_text_or(info->name, "");
     int64_t dims[BYI_MAX_RANK];
     uint32_t rank = 0;
 
-    const struct byi_name *known = byi_names_find(&o->scope->names, name);
-    if (known && known->index != UINT32_MAX)
-        return BYOC_OK; /* a weight, listed as an input before IR version 4 */
+    if (is_weight(o, name))
+        return BYOC_OK;
     if (*name == '\0')
         return byi_fail(&o->err, BYOC_EPARSE,
                         "found an input without a name, expected a name");
@@ -455,10 +490,10 @@ static enum byoc_status add_input(struct byi_import *o,
                         "input '%s' has the unknown element type %d, expected "
                         "a TensorProto.DataType",
                         name, tensor->elem_type);
-    BYI_TRY(read_input_dims(o, name, tensor->shape, used, &rank, dims));
+    BYI_TRY(read_input_dims(o, name, tensor->shape, user, &rank, dims));
     const struct byi_type *type =
         byi_type_tensor(o->m->arena, dtype, rank, dims);
-    const char *value = find_param(o->params->values, name, used->values);
+    const char *value = use_value(&user->values, name);
     entry->id = value ? make_fixed_input(o, name, type, value)
                       : byi_add_param(o->m, o->f,
                                       byi_arena_str(o->m->arena, name), type);
@@ -482,12 +517,15 @@ static void reserve_names(struct byi_import *o)
 enum byoc_status byi_onnx_add_inputs(struct byi_import *o)
 {
     const Onnx__GraphProto *graph = o->file->model->graph;
-    const struct used_params used = {used_new(o, o->params->dims),
-                                     used_new(o, o->params->shapes),
-                                     used_new(o, o->params->values)};
+    struct user_params user = {.dims = read_list(o, o->params->dims),
+                               .shapes = read_list(o, o->params->shapes),
+                               .values = read_list(o, o->params->values),
+                               .symbols = byi_names_new(o->scratch)};
 
     reserve_names(o);
+    for (size_t i = 0; user.shapes.n && i < graph->n_input; i++)
+        note_sizes(o, &user, graph->input[i]);
     for (size_t i = 0; i < graph->n_input; i++)
-        BYI_TRY(add_input(o, graph->input[i], &used));
-    return check_used(o, &used);
+        BYI_TRY(add_input(o, graph->input[i], &user));
+    return check_used(o, &user);
 }

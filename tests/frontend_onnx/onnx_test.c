@@ -142,6 +142,30 @@ static void fixed_by_shape(void **state)
     }
 }
 
+/* A weight that the file also lists as an input is not an input to the user, so
+ * that a shape for it is refused, and gives no dim its size. */
+static void shape_of_a_weight(void **state)
+{
+    const struct byi_onnx_params params = {
+        .shapes = (const char *const[]){"w=5", NULL}};
+    static float one = 1;
+    struct build b = begin(13);
+    (void)state;
+
+    input(&b, "x", "N");
+    input(&b, "w", "N");
+    Onnx__TensorProto *w = tensor(&b, "w", ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT,
+                                  1, (int64_t[]){1});
+    w->n_float_data = 1;
+    w->float_data = &one;
+    weight(&b, w);
+    node(&b, "Add", "x w", "y");
+    output(&b, "y");
+    refuse_with(&b, &params, BYOC_EINVAL,
+                "shape: found 'w=5', expected NAME=1x3x224x224, where NAME is "
+                "an input of the model: 'x'");
+}
+
 static void fixed_value(void **state)
 {
     static const char *const bad[][2] = {
@@ -784,6 +808,7 @@ int main(void)
         cmocka_unit_test(fixed_dims),
         cmocka_unit_test(dim_names),
         cmocka_unit_test(fixed_by_shape),
+        cmocka_unit_test(shape_of_a_weight),
         cmocka_unit_test(fixed_value),
         cmocka_unit_test(two_outputs),
         cmocka_unit_test(opset_18),
