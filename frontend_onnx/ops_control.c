@@ -343,6 +343,30 @@ static void find_slices(struct byi_import *o, struct byi_onnx_loop *loop)
     }
 }
 
+/* Reshape the scan inputs whose number of slices may differ from the trip count
+ * to that number: the run fails if it does. */
+static void check_slices(struct byi_import *o, struct byi_onnx_loop *loop)
+{
+    const struct byi_slices *first = &loop->scan_inputs[0];
+    const byi_id trips = byi_import_row(o, loop->trips);
+
+    for (uint32_t i = 1; i < loop->n_scan_inputs && byi_import_ok(o); i++) {
+        struct byi_slices *s = &loop->scan_inputs[i];
+        if (byi_import_dim(o, s->whole, s->axis) ==
+            byi_import_dim(o, first->whole, first->axis))
+            continue;
+        const byi_id shape = byi_import_shape_of(o, s->whole);
+        const uint32_t rank = byi_import_rank(o, s->whole);
+        const byi_id before = byi_import_slice(o, shape, 0, s->axis, 0),
+                     after = byi_import_slice(o, shape, s->axis + 1, rank, 0);
+        s->whole = byi_import_reshape(
+            o, s->whole,
+            byi_import_concat(o, byi_import_concat(o, before, trips, 0), after,
+                              0),
+            true);
+    }
+}
+
 static void convert_scan(struct byi_import *o)
 {
     const int64_t n_inputs = byi_import_int(o, "num_scan_inputs", 0);
@@ -378,6 +402,8 @@ static void convert_scan(struct byi_import *o)
         find_slices(o, &loop);
     if (byi_import_ok(o))
         loop.trips = count_slices(o, &loop.scan_inputs[0]);
+    if (byi_import_ok(o))
+        check_slices(o, &loop);
     run_loop(o, &loop);
 }
 

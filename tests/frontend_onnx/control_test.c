@@ -421,6 +421,56 @@ static void scan_backward(void **state)
     end(&b);
 }
 
+/* Scan inputs whose numbers of slices have different symbols: a run fails if
+ * the numbers differ, in either direction. */
+static void scan_of_different_lengths(void **state)
+{
+    static const int64_t lengths[][2] = {{3, 3}, {3, 2}, {2, 3}};
+    static float zeros[6];
+    struct build b = begin(13);
+    (void)state;
+
+    input(&b, "x", "N 2");
+    input(&b, "y", "2 M");
+    Onnx__GraphProto *outer = enter(&b);
+    input(&b, "row", "2");
+    input(&b, "column", "2");
+    node(&b, "Add", "row column", "sum");
+    output(&b, "sum");
+    Onnx__GraphProto *body = leave(&b, outer);
+    Onnx__NodeProto *n = node(&b, "Scan", "x y", "sums");
+    attr_graph(&b, n, "body", body);
+    attr_int(&b, n, "num_scan_inputs", 2);
+    attr_ints(&b, n, "scan_input_axes", 2, (int64_t[]){0, 1});
+    output(&b, "sums");
+    save(&b);
+    for (uint32_t i = 0; i < BYI_COUNT(lengths); i++) {
+        struct byi_module *m = NULL;
+        struct byoc_error err = {0};
+        struct byi_arena *arena = byi_arena_new();
+        const struct byi_tensor inputs[2] = {{.data = zeros,
+                                              .dtype = BYOC_F32,
+                                              .rank = 2,
+                                              .dims = {lengths[i][0], 2}},
+                                             {.data = zeros,
+                                              .dtype = BYOC_F32,
+                                              .rank = 2,
+                                              .dims = {2, lengths[i][1]}}};
+        struct byi_tensor found[1];
+        uint32_t n_found = 0;
+        assert_int_equal(byi_onnx_import(b.path, NULL, &m, &err), BYOC_OK);
+        assert_int_equal(byi_interp_run(m, byi_module_entry(m), inputs, 2,
+                                        arena, found, 1, &n_found,
+                                        &err) == BYOC_OK,
+                         lengths[i][0] == lengths[i][1]);
+        if (lengths[i][0] != lengths[i][1])
+            assert_non_null(strstr(err.text, "does not fit shape"));
+        byi_module_free(&m);
+        byi_arena_free(&arena);
+    }
+    end(&b);
+}
+
 /* A Scan of opset 8: sums of the rows of each entry of the batch. */
 static struct build batched_scan(const char *inputs, const char *dims)
 {
@@ -684,6 +734,7 @@ int main(void)
         cmocka_unit_test(counts_in_vectors),
         cmocka_unit_test(condition_ends),
         cmocka_unit_test(scan_backward),
+        cmocka_unit_test(scan_of_different_lengths),
         cmocka_unit_test(scan_of_a_batch),
         cmocka_unit_test(loops_that_do_not_fit),
         cmocka_unit_test(map_without_operand),
