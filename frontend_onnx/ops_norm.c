@@ -341,27 +341,41 @@ static void convert_simplified_norm(struct byi_import *o)
 
 /* --- com.microsoft -------------------------------------------------------- */
 
-/* Emit nn.layer_norm over the last axis; beta may be BYI_NO_ID. */
+/* The type in which sums are computed that a norm follows. A sum that is rounded
+ * to 16 bits may lose most digits of its distance from the mean. */
+static enum byoc_dtype sum_dtype(enum byoc_dtype dtype)
+{
+    return byi_dtype_is_half(dtype) ? BYOC_F32 : dtype;
+}
+
+/* Emit nn.layer_norm over the last axis, with the type of x; beta may be
+ * BYI_NO_ID. The result has gamma's type. */
 static byi_id emit_last_axis_norm(struct byi_import *o, byi_id x, byi_id gamma,
                                   byi_id beta, double epsilon)
 {
-    const byi_id args[] = {x, gamma, beta};
+    const enum byoc_dtype dtype = byi_import_dtype(o, x);
+    const uint32_t n = beta == BYI_NO_ID ? 2 : 3;
+    const byi_id args[] = {x, byi_import_cast(o, gamma, dtype),
+                           n < 3 ? beta : byi_import_cast(o, beta, dtype)};
+    const byi_id y = byi_import_emit(o, BYI_OP_NN_LAYER_NORM, n, args,
+                                     ATTRS(A_FLOAT("epsilon", epsilon)));
 
-    return byi_import_emit(o, BYI_OP_NN_LAYER_NORM, beta == BYI_NO_ID ? 2 : 3,
-                           args, ATTRS(A_FLOAT("epsilon", epsilon)));
+    return byi_import_cast(o, y, byi_import_dtype(o, gamma));
 }
 
 /* SkipLayerNormalization: the norm of x + skip + bias; output 3 is the sum. */
 static void convert_skip_norm(struct byi_import *o)
 {
     const bool simplified = strstr(o->row->type, "Simplified");
-    const byi_id bias = byi_import_in(o, simplified ? 3 : 4);
+    const byi_id terms[] = {byi_import_in(o, 0), byi_import_in(o, 1),
+                            byi_import_in(o, simplified ? 3 : 4)};
     const double epsilon = byi_import_float(o, "epsilon", 1e-12);
-    byi_id x = byi_import_call(o, BYI_OP_ADD, byi_import_in(o, 0),
-                               byi_import_in(o, 1));
+    const enum byoc_dtype dtype = byi_import_dtype(o, terms[0]);
+    byi_id x = byi_import_cast(o, terms[0], sum_dtype(dtype));
 
-    if (bias != BYI_NO_ID)
-        x = byi_import_call(o, BYI_OP_ADD, x, bias);
+    for (uint32_t i = 1; i < BYI_COUNT(terms) && terms[i] != BYI_NO_ID; i++)
+        x = byi_import_call(o, BYI_OP_ADD, x,
+                            byi_import_cast(o, terms[i], sum_dtype(dtype)));
     byi_id results[2];
     if (simplified)
         emit_rms_norm(o, x, byi_import_in(o, 2),
@@ -372,7 +386,7 @@ static void convert_skip_norm(struct byi_import *o)
                                          byi_import_in(o, 3), epsilon);
     o->out[0] = results[0];
     if (byi_import_wants(o, 3))
-        o->out[3] = x;
+        o->out[3] = byi_import_cast(o, x, dtype);
 }
 
 /* The first rows of the table; their number is the size of axis 1 of ids. */

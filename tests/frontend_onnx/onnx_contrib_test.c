@@ -99,6 +99,25 @@ static void quantized_gemm(void **state)
            "multiply(", "qnn.quantize(", "1.0f, %zy)");
 }
 
+/* A norm of halves follows a sum that is not rounded to 16 bits: a row of two
+ * sums that differ by their last bits would have another norm. */
+static void norm_of_half_sums(void **state)
+{
+    struct build b = begin_contrib(17);
+    (void)state;
+
+    typed_input(&b, "x", ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT16, "2 3 8");
+    typed_input(&b, "z", ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT16, "2 3 8");
+    typed_input(&b, "g", ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT16, "8");
+    contrib(&b, "SkipLayerNormalization", "x z g g", "y - - s");
+    output(&b, "y");
+    output(&b, "s");
+    EXPECT(&b, "%0 = cast(%x, dtype=\"float32\")",
+           "%1 = cast(%z, dtype=\"float32\")", "%2 = add(%0, %1)",
+           "nn.layer_norm(%2, ", "dtype=\"float16\")",
+           "cast(%2, dtype=\"float16\")");
+}
+
 /* Queries, keys and values in one operand are taken apart. */
 static void packed_attention(void **state)
 {
@@ -408,6 +427,7 @@ int main(void)
         cmocka_unit_test(fused_products),
         cmocka_unit_test(distances),
         cmocka_unit_test(quantized_gemm),
+        cmocka_unit_test(norm_of_half_sums),
         cmocka_unit_test(packed_attention),
         cmocka_unit_test(grouped_attention),
         cmocka_unit_test(grouped_refused),
