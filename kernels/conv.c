@@ -353,17 +353,21 @@ static bool is_line(const struct byi_f32_conv *conv)
     return conv->in[1] == 1 && conv->size[1] == 1;
 }
 
-/* For depthwise convolutions: without AVX-512, oneDNN is faster for two axes
- * and small windows that are not dilated or have at most nine taps, unless the
- * epilogue has a function of has_fast_function(). For other windows it uses
- * slow general kernels. */
+/* For depthwise convolutions: without AVX-512, oneDNN is faster for small
+ * windows that slide along two axes and are not dilated or have at most nine
+ * taps; with AVX2 it is not if their stride is 1 and their lines have 3 or 5
+ * taps. An epilogue with a function of has_fast_function() decides. For other
+ * windows oneDNN uses slow general kernels. */
 static bool depthwise_pays(const struct byi_f32_conv *conv)
 {
     const int64_t taps = byi_f32_product_of(conv->size);
     const bool dilated = conv->dilation[1] > 1 || conv->dilation[2] > 1;
+    const bool is_common = (conv->size[2] == 3 || conv->size[2] == 5) &&
+                           conv->stride[1] == 1 && conv->stride[2] == 1;
     return conv->channels >= BYI_F32_PANEL &&
            (conv->kernels->rows > 6 || has_fast_function(conv) ||
-            is_line(conv) || conv->size[2] > 7 || (dilated && taps > 9));
+            is_line(conv) || conv->size[2] > 7 || (dilated && taps > 9) ||
+            (conv->kernels->rows == 6 && is_common && !dilated));
 }
 
 /* For transposed convolutions: oneDNN computes the gradient of a convolution,
