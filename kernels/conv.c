@@ -398,7 +398,7 @@ static bool spread_pays(const struct byi_f32_conv *conv)
 /* Whether a tile multiplies half a panel in half the time. */
 static bool halves_planes(void)
 {
-    return byi_f32_kernels()->partial && byi_isa_halves_512();
+    return byi_f32_kernels()->partial == 1 && byi_isa_halves_512();
 }
 
 /* A tile computes whole panels, except for half a panel if halves_planes()
@@ -411,7 +411,9 @@ bool byi_f32_planar_pays(const struct byi_f32_conv *conv)
     return (conv->outputs >= BYI_F32_PANEL ||
             (conv->outputs == BYI_F32_PANEL / 2 && halves_planes())) &&
            !byi_f32_tiles_suit(conv) &&
-           (byi_f32_kernels()->partial || conv->outputs % BYI_F32_PANEL == 0);
+           (conv->outputs % BYI_F32_PANEL == 0 ||
+            (byi_f32_kernels()->partial &&
+             conv->outputs % byi_f32_kernels()->partial == 0));
 }
 
 bool byi_f32_conv_pays(const struct byi_f32_conv *conv)

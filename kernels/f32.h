@@ -60,8 +60,8 @@ struct byi_f32_tile {
     float low, high;      /* bounds of the result; NaN stays NaN */
     float *y;
     int64_t ldy;
-    /* columns of the last panel that y and `add` have; 0: all. Only kernels
-     * with `partial` take other numbers than 0. */
+    /* columns of the last panel that y and `add` have; 0: all. Otherwise a
+     * multiple of `partial` of the kernels. */
     int64_t last;
     /* further blocks of as many whole panels, whose weights, bias, `add` and y
      * follow those of the first; 0 if `last`, `ld` or `fetch` is not 0 */
@@ -242,7 +242,8 @@ struct byi_f32_kernels {
     const char *names[BYI_F32_ALGORITHMS]; /* such as "direct:avx2" */
     int rows;                              /* rows of a full tile */
     int panels;                            /* panels of a full tile: 1 or 2 */
-    bool partial; /* tiles may have a `last` panel of fewer columns */
+    int64_t partial; /* tiles may have a `last` panel of a multiple of this
+                      * many columns; 0: only whole panels */
     byi_f32_tile_fn *tile[2][BYI_F32_ROWS + 1]; /* [panels - 1][rows] */
     /* Tiles of slim groups (see struct byi_f32_conv), of 8 or, [1], 4 outputs.
      * A block is a panel; only the last one may have a half, if `last` is 8.

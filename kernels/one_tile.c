@@ -34,7 +34,7 @@ void byi_f32_tile_run_with(const struct byi_f32_kernels *kernels,
                            int rows, int64_t columns)
 {
     t->last = columns % BYI_F32_PANEL;
-    if (t->last && !kernels->partial)
+    if (t->last && (!kernels->partial || t->last % kernels->partial))
         run_partial(tile, t, rows, columns);
     else
         tile(t);

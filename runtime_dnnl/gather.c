@@ -39,12 +39,13 @@ static bool are_all_equal(const struct byoc_graph_step *step, const char *name,
 }
 
 /* Whether byoc's own kernels are as fast as oneDNN's for this number of
- * outputs. The kernels for AVX2 are not if a panel is only partly used. */
+ * outputs. The kernels for AVX2 are not if there is only a part of a panel, or
+ * if they have to copy the last one. */
 static bool suits_kernels(int64_t outputs)
 {
     const int rows = byi_f32_kernels()->rows;
-    return rows > MIN_ROWS ||
-           (rows == MIN_ROWS && outputs % BYI_F32_PANEL == 0);
+    return rows > MIN_ROWS || (rows == MIN_ROWS && outputs >= BYI_F32_PANEL &&
+                               outputs % byi_f32_kernels()->partial == 0);
 }
 
 /* Whether the only reader of the kernel's result is a pointwise convolution,
