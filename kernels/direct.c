@@ -7,13 +7,12 @@
 #include <math.h>
 #include <string.h>
 
-/* A tile whose rows have at least this many elements prefetches the cache lines
- * of its results. */
+/* Tiles whose rows have at least this many elements prefetch their results. */
 enum { LONG_ROW = 256 };
 
 /* Least and usual number of elements of a slice of a row (see choose_slices()),
- * and the largest if weights are expanded. */
-enum { LEAST_SLICE = 256, SLICE = 768, EXPANDED_SLICE = 512 };
+ * and the largest if weights are expanded. Tiles of a chunk with one block. */
+enum { LEAST_SLICE = 256, SLICE = 768, EXPANDED_SLICE = 512, SHORT_CHUNK = 16 };
 
 int64_t byi_f32_direct_floats(const struct byi_f32_conv *conv)
 {
@@ -98,20 +97,21 @@ static int64_t tile_floats(const struct direct *d)
 
 /* Number of tiles in a chunk; all columns of a chunk are computed before the
  * next chunk. If the weights stay in the second-level cache, a chunk is one
- * tile, so that whole rows of the result are written; if there are several
- * groups, also so that one call computes them all. Otherwise the scratch's
- * pointers limit the chunk. If a row is one piece, the chunk's rows must also
- * fit into about half of that cache: weights and results pass through the other
- * half. */
+ * tile (or, with one block of columns, a few), so that whole rows of the result
+ * are written; if there are several groups, also so that one call computes them
+ * all. Otherwise the scratch's pointers limit the chunk. If a row is one piece,
+ * the chunk's rows must also fit into about half of that cache: weights and
+ * results pass through the other half. */
 static int64_t choose_chunk(const struct direct *d)
 {
     const struct byi_f32_conv *conv = d->conv;
     const int64_t size = sizeof(float);
-    const int64_t weights =
-        conv->merged_groups * byi_f32_direct_floats(conv) * size;
+    const int64_t groups = conv->merged_groups;
+    const int64_t weights = groups * byi_f32_direct_floats(conv) * size;
     const int64_t most = byi_max(BYI_F32_PIECES / d->n_pieces, 1);
+    const bool alone = d->blocks * groups == 1 && !d->copies && !d->border;
     if (weights <= conv->cache / (reads_all_channels(conv) ? 8 : 2))
-        return 1;
+        return alone ? byi_min(most, SHORT_CHUNK) : 1;
     if (d->n_pieces > 1)
         return most;
     return byi_min(conv->cache / 2 / size / tile_floats(d) + 1, most);
@@ -125,7 +125,7 @@ static int64_t choose_chunk(const struct direct *d)
 static int64_t choose_slices(const struct direct *d)
 {
     const struct byi_f32_conv *conv = d->conv;
-    if (d->chunk == 1 || d->n_pieces > 1 || d->border > 0 ||
+    if (d->chunk == 1 || d->blocks == 1 || d->n_pieces > 1 || d->border > 0 ||
         !reads_all_channels(conv) || conv->gathers || conv->x_type)
         return 1;
     const int64_t rows = byi_min(d->tiles, d->chunk) * tile_floats(d);
@@ -684,9 +684,9 @@ static void run_share(const struct direct *d, int64_t begin, int64_t end,
         c.weights = (float *)byi_align_bytes(
             (uintptr_t)(c.copies + d->chunk * tile_floats(d)));
     /* the rest of the epilogue runs faster on long rows than on a block of
-     * columns, and the results of one tile are in the first-level cache */
-    const bool whole = d->chunk == 1 && first == 0 &&
-                       last == d->conv->merged_groups * d->blocks;
+     * columns, and the results of a short chunk are in the first-level cache */
+    const int64_t n = d->conv->merged_groups * d->blocks;
+    const bool whole = (d->chunk == 1 || n == 1) && first == 0 && last == n;
     const int64_t chunks = byi_ceil_div(end - begin, d->chunk);
     struct direct_block b;
     for (int64_t i = 0; i < chunks; i++) {
