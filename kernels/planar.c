@@ -162,12 +162,12 @@ static void run_tile(const struct planar *p, int64_t row,
         byi_f32_tile_run_with(kernels, kernels->planar[panels - 1][stride], t,
                               kernels->rows, n);
     }
-    byi_f32_epilogue_run(p->run, conv->next, row, kernels->rows, 0,
-                         conv->outputs);
 }
 
 /* Run tiles [begin, end), which are numbered through all lines. The last tile
- * of a line may overlap the tile before, and computes the same. */
+ * of a line may overlap the tile before, and computes the same. So the rest of
+ * the epilogue runs after the tiles of a line, whose results are in the cache.
+ */
 static void run_share(const struct planar *p, int64_t begin, int64_t end,
                       char *scratch)
 {
@@ -180,12 +180,20 @@ static void run_share(const struct planar *p, int64_t begin, int64_t end,
                              .low = e.low,
                              .high = e.high,
                              .ldy = conv->outputs};
-    for (int64_t i = begin; i < end; i++) {
-        const int64_t line = i / p->tiles;
-        const int64_t first = byi_min(i % p->tiles * conv->kernels->rows,
-                                      conv->out[2] - conv->kernels->rows);
-        find_tile(p, &memory, line, first, &t);
-        run_tile(p, line * conv->out[2] + first, &t);
+    const int64_t rows = conv->kernels->rows;
+    while (begin < end) {
+        const int64_t line = begin / p->tiles, at = line * conv->out[2];
+        const int64_t from = begin % p->tiles * rows;
+        const int64_t line_end = byi_min(end, (line + 1) * p->tiles);
+        int64_t first = from;
+        for (; begin < line_end; begin++) {
+            first = byi_min(begin % p->tiles * rows, conv->out[2] - rows);
+            find_tile(p, &memory, line, first, &t);
+            run_tile(p, at + first, &t);
+        }
+        const int64_t row = at + byi_min(from, first);
+        byi_f32_epilogue_run(p->run, conv->next, row, at + first + rows - row,
+                             0, conv->outputs);
     }
 }
 
