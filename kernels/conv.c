@@ -297,13 +297,16 @@ static bool has_fast_function(const struct byi_f32_conv *conv)
     return false;
 }
 
-/* For pointwise convolutions: oneDNN's kernels for AVX2 are as fast, unless the
- * epilogue has a function of has_fast_function(). Its kernels for AVX-512 wait
- * for weights if these are read for few positions, store parts of vectors
- * slowly, and take longer to create; otherwise they are as fast. */
+/* For pointwise convolutions: oneDNN's kernels for AVX2 are slower for few
+ * positions (7 x 7: a sixth) or few outputs, otherwise as fast; they are faster
+ * with few channels, or if half a panel is left over. An epilogue with a
+ * function of has_fast_function() decides. Its kernels for AVX-512 wait for
+ * weights if these are read for few positions, store parts of vectors slowly,
+ * and take longer to create; otherwise they are as fast. */
 static bool pointwise_pays(const struct byi_f32_conv *conv)
 {
-    return conv->kernels->rows > 6 || has_fast_function(conv);
+    return conv->kernels->rows > 6 || has_fast_function(conv) ||
+           (conv->channels >= 32 && conv->outputs % BYI_F32_PANEL == 0);
 }
 
 /* For products: oneDNN's kernels are as fast if there are few channels, except

@@ -1168,9 +1168,9 @@ static bool layer_pays(int64_t channels, int64_t groups, int64_t window,
     return byi_f32_conv_pays(&conv);
 }
 
-/* With AVX2, oneDNN is as fast for pointwise convolutions, unless the epilogue
- * has one of the functions that it computes slowly; and for groups of 10 outputs
- * or more, unless these fill panels. */
+/* With AVX2, oneDNN is faster for pointwise convolutions of few channels or of
+ * half a panel, unless the epilogue has one of the functions that it computes
+ * slowly; and for groups of 10 outputs or more, unless these fill panels. */
 static void test_avx2_layers(void **state)
 {
     static const enum byi_op_id slow_ops[] = {BYI_OP_NN_SILU, BYI_OP_SIGMOID,
@@ -1178,13 +1178,15 @@ static void test_avx2_layers(void **state)
     (void)state;
     setenv("BYOC_MAX_ISA", "avx2", 1);
     if (byi_f32_kernels()->rows == 6) {
-        assert_false(layer_pays(64, 1, 1, BYI_OP_CLIP));
+        assert_true(layer_pays(64, 1, 1, BYI_OP_CLIP));
+        assert_false(layer_pays(40, 1, 1, BYI_OP_CLIP));
+        assert_false(layer_pays(16, 1, 1, BYI_OP_CLIP));
         assert_true(layer_pays(64, 64, 3, BYI_OP_CLIP));
         assert_false(layer_pays(60, 3, 3, BYI_OP_CLIP));
         for (int64_t group_channels = 2; group_channels < 8; group_channels++)
             assert_true(layer_pays(30 * group_channels, 30, 3, BYI_OP_CLIP));
         for (size_t i = 0; i < BYI_COUNT(slow_ops); i++) {
-            assert_true(layer_pays(64, 1, 1, slow_ops[i]));
+            assert_true(layer_pays(40, 1, 1, slow_ops[i]));
             assert_true(layer_pays(64, 64, 3, slow_ops[i]));
         }
     }
