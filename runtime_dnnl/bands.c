@@ -50,8 +50,8 @@ static bool begins_with(const struct byi_build *b,
 
 /* Whether an image of so many bytes is lost from the second-level cache, at
  * least in part, until it is read. Without AVX-512, the image must be larger
- * than the cache: byoc's depthwise kernel, which bands need, is then slower
- * than oneDNN's. */
+ * than the cache: for smaller images, bands take as long as separate steps,
+ * some of which oneDNN runs faster. */
 static bool is_large(uint64_t bytes)
 {
     const int64_t cache = byi_f32_second_cache();
