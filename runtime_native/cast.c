@@ -259,91 +259,57 @@ static enum byoc_status cast_strings(const struct byi_call *call,
     return status;
 }
 
-/* Write an integer of this sign and magnitude as decimal text. */
-static void write_integer(bool negative, uint64_t size, char text[32])
+/* Write an integer of this sign and magnitude as decimal text. Returns its
+ * length. */
+static size_t write_integer(bool negative, uint64_t size, char text[32])
 {
-    char digits[32], *at = digits + sizeof digits - 1;
-    *at = 0;
+    char digits[32], *at = digits + sizeof digits;
     do
         *--at = (char)('0' + size % 10);
     while (size /= 10);
     if (negative)
         *--at = '-';
-    memcpy(text, at, (size_t)(digits + sizeof digits - at));
+    const size_t length = (size_t)(digits + sizeof digits - at);
+    memcpy(text, at, length);
+    return length;
 }
 
-/* Write a finite float with at most 17 digits. */
-static void write_digits(double value, int digits, char text[32])
-{
-    char line[400]; /* GCC warns of truncation to 32 bytes */
-    snprintf(line, sizeof line, "%.*g", digits, value);
-    memcpy(text, line, strlen(line) + 1);
-}
-
-/* Write a finite float with the fewest digits, of at least 6, from which it is
- * read back: a binary search, since more digits are never farther off. */
-static void write_float(double value, bool single, char text[32])
-{
-    int least = 6, most = single ? 9 : 17;
-    while (least < most) {
-        const int digits = (least + most) / 2;
-        write_digits(value, digits, text);
-        const double parsed = strtod(text, NULL);
-        if (single ? (float)parsed == (float)value : parsed == value)
-            most = digits;
-        else
-            least = digits + 1;
-    }
-    write_digits(value, most, text);
-}
-
-/* Write element i of x as text of at most 31 bytes. The thread's locale must be
- * the C locale. */
-static void write_number(const struct byi_tensor *x, int64_t i, char text[32])
+/* Write element i of x as text of at most 31 bytes, of which NUL is no part.
+ * Returns its length. */
+static size_t write_number(const struct byi_tensor *x, int64_t i, char text[32])
 {
     if (x->dtype == BYOC_U64) {
         uint64_t wide;
         memcpy(&wide, (const char *)x->data + i * 8, 8);
-        write_integer(false, wide, text);
-        return;
+        return write_integer(false, wide, text);
     }
     if (!byi_dtype_is_float(x->dtype) && !byi_narrow_is_float(x->dtype)) {
         const int64_t value = byi_tensor_int(x, i);
-        write_integer(value < 0, value < 0 ? -(uint64_t)value : (uint64_t)value,
-                      text);
-        return;
+        return write_integer(
+            value < 0, value < 0 ? -(uint64_t)value : (uint64_t)value, text);
     }
     const double value = byi_tensor_float(x, i);
-    if (!isfinite(value))
-        strcpy(text, isnan(value) ? "NaN" : value < 0 ? "-INF" : "INF");
-    else
-        write_float(value, x->dtype != BYOC_F64, text);
+    if (isfinite(value))
+        return byi_decimal_text(text, value, x->dtype != BYOC_F64, 6);
+    strcpy(text, isnan(value) ? "NaN" : value < 0 ? "-INF" : "INF");
+    return strlen(text);
 }
 
 static enum byoc_status cast_to_strings(const struct byi_call *call,
                                         struct byoc_error *err)
 {
-    const struct byi_tensor *x = call->in;
-    const int64_t n = byi_count(x);
+    const int64_t n = byi_count(call->in);
     char text[32], **y = call->out->data;
     if (!call->strings)
         return byi_no_store(call, err);
-    locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-    if (c == (locale_t)0)
-        return byi_fail(err, BYOC_ENOMEM,
-                        "cast: out of memory for the C locale");
-    const locale_t before = uselocale(c);
-    int64_t i = 0;
-    for (; i < n; i++) {
-        write_number(x, i, text);
-        y[i] = byi_store_string(call->strings, strlen(text));
+    for (int64_t i = 0; i < n; i++) {
+        const size_t length = write_number(call->in, i, text);
+        y[i] = byi_store_string(call->strings, length);
         if (!y[i])
-            break;
-        strcpy(y[i], text);
+            return byi_no_store(call, err);
+        memcpy(y[i], text, length);
     }
-    uselocale(before);
-    freelocale(c);
-    return i == n ? BYOC_OK : byi_no_store(call, err);
+    return BYOC_OK;
 }
 
 /* --- the kernel --------------------------------------------------------- */

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* base.c: records failures, and reads and prints floats. byi_fail writes one
- * sentence into the caller's error; byi_prefix puts a place before it.
+/* base.c: records failures. byi_fail writes one sentence into the caller's
+ * error; byi_prefix puts a place before it.
  */
 #include "base.h"
 
-#include <locale.h>
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #ifndef BYI_VERSION
@@ -88,50 +85,4 @@ enum byoc_status byi_prefix(struct byoc_error *err, const char *fmt, ...)
     }
     memcpy(err->text, text, sizeof text);
     return err->status;
-}
-
-double byi_strtod(const char *text, char **end)
-{
-    /* "C" is built in: this neither allocates nor fails. */
-    locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-    double value = strtod_l(text, end, c);
-
-    freelocale(c);
-    return value;
-}
-
-bool byi_is_single(double value)
-{
-    return (double)(float)value == value;
-}
-
-/* The number of digits before the point; 1 if the number is printed with an
- * exponent. */
-static int whole_digits(double value)
-{
-    int digits = 1;
-    for (double limit = 10; limit <= 1e15; limit *= 10)
-        digits += fabs(value) >= limit;
-    return digits <= 15 ? digits : 1;
-}
-
-char *byi_float_text(char buf[32], double value, bool single)
-{
-    locale_t c, before;
-
-    if (!isfinite(value)) {
-        const char *text = isnan(value) ? "nan" : value < 0 ? "-inf" : "inf";
-        return strcpy(buf, text);
-    }
-    c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-    before = uselocale(c);
-    for (int digits = whole_digits(value); digits <= 17; digits++) {
-        snprintf(buf, 32, "%.*g", digits, value);
-        const double parsed = strtod(buf, NULL);
-        if (single ? (float)parsed == (float)value : parsed == value)
-            break;
-    }
-    uselocale(before);
-    freelocale(c);
-    return buf;
 }

@@ -165,7 +165,7 @@ enum byoc_status byi_load_params_read(struct byoc_load_params *params,
                                       const struct byoc_load_params *input,
                                       struct byoc_error *err);
 
-/* --- base.c: numbers as text ---------------------------------------------- */
+/* --- decimal.c: numbers as text ------------------------------------------- */
 
 /* strtod in the "C" locale, independent of the process's locale. */
 double byi_strtod(const char *text, char **end);
@@ -174,6 +174,10 @@ double byi_strtod(const char *text, char **end);
  * Numbers below 1e15 have all digits before the point: 200, not 2e+02. Returns
  * buf. */
 char *byi_float_text(char buf[32], double value, bool single);
+/* Write a finite number with the fewest digits, of at least `least`, that read
+ * back as in byi_float_text(), in the form of printf's %g. Returns the length.
+ */
+size_t byi_decimal_text(char text[32], double value, bool single, int least);
 
 /* A number for a message, as a user would write it: 0.1, even if it is stored
  * as a float. Valid in the enclosing block. */

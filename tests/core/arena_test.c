@@ -3,6 +3,7 @@
  * tensors. */
 #include <math.h>
 #include <setjmp.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -278,6 +279,46 @@ static void test_float_text(void **state)
     assert_string_equal(BYI_FLOAT_TEXT(0.1), "0.1");
     assert_string_equal(BYI_FLOAT_TEXT(16777217), "16777217");
     assert_true(byi_strtod("1.5x", NULL) == 1.5);
+}
+
+/* The least number of digits from which the number is read back, found with
+ * printf. */
+static void print_shortest(double value, bool single, int least, char text[400])
+{
+    for (int digits = least; digits <= 17; digits++) {
+        snprintf(text, 400, "%.*g", digits, value);
+        const double parsed = strtod(text, NULL);
+        if (single ? (float)parsed == (float)value : parsed == value)
+            return;
+    }
+}
+
+/* Numbers of all exponents and of common ones, integers, halves and powers of
+ * two have the digits that printf gives them. */
+static void test_decimal_text(void **state)
+{
+    uint64_t r = 88172645463325252u;
+    char expected[400], text[32];
+    (void)state;
+    for (int i = 0; i < 60000; i++) {
+        const bool single = i & 1;
+        const int least = 1 + i % 11;
+        double value;
+        r ^= r << 13, r ^= r >> 7, r ^= r << 17;
+        memcpy(&value, &r, sizeof value);
+        const double kinds[] = {
+            value, (double)(r >> 40) / 1000 - 3000, (double)(r >> (r & 63)),
+            ((double)(r % 1000003) + 0.5) * pow(10, (double)(i % 20) - 12),
+            ldexp(1, (int)(r >> 40) % 100 - 50)};
+        value = kinds[i % 5];
+        value = single ? (double)(float)value : value;
+        if (!isfinite(value))
+            continue;
+        print_shortest(value, single, least, expected);
+        assert_int_equal(byi_decimal_text(text, value, single, least),
+                         strlen(expected));
+        assert_string_equal(text, expected);
+    }
 }
 
 static void test_dtypes(void **state)
@@ -574,6 +615,7 @@ int main(void)
         cmocka_unit_test(test_vec_and_text),
         cmocka_unit_test(test_messages),
         cmocka_unit_test(test_float_text),
+        cmocka_unit_test(test_decimal_text),
         cmocka_unit_test(test_dtypes),
         cmocka_unit_test(test_half_conversions),
         cmocka_unit_test(test_narrow_round_trip),
