@@ -171,19 +171,14 @@ enum byoc_status byi_copy_strings(struct byoc_state *s,
                                   const struct byi_tensor *t, void *data,
                                   struct byoc_error *err)
 {
-    const struct byi_string_chunk *last = NULL;
-    const char **at = data;
-    const int64_t n = byi_elements(t->rank, t->dims);
-    for (int64_t i = 0; t->dtype == BYOC_STRING && i < n; i++) {
-        if (byi_store_owns(&s->strings, at[i], &last))
-            continue;
-        const size_t length = strlen(at[i]);
-        char *copy = byi_store_string(&s->strings, length);
-        if (!copy)
-            return byi_fail(err, BYOC_ENOMEM,
-                            "out of memory for a string of %zu bytes", length);
-        at[i] = memcpy(copy, at[i], length);
-    }
+    const char *failed = t->dtype == BYOC_STRING
+                             ? byi_store_copies(&s->strings, data,
+                                                byi_elements(t->rank, t->dims))
+                             : NULL;
+    if (failed)
+        return byi_fail(err, BYOC_ENOMEM,
+                        "out of memory for a string of %zu bytes",
+                        strlen(failed));
     return BYOC_OK;
 }
 

@@ -435,10 +435,27 @@ struct byi_linear_head {
  * of the result: the float64 kernel, and the reference for the float32 loop. */
 byi_kernel_run byi_linear_plain;
 
+/* --- map.c: elements as keys -----------------------------------------------
+ */
+
+/* Set words[] to words of elements begin .. begin + n - 1 of t, numbers or
+ * strings. Equal elements have the same word. Different elements have different
+ * words unless both are strings and byi_word_is_text() is false for the word.
+ */
+void byi_words_of(const struct byi_tensor *t, int64_t begin, int64_t n,
+                  uint64_t *words);
+/* Whether no other string has this word, which is a string's. */
+static inline bool byi_word_is_text(uint64_t word)
+{
+    return word >> 56 == 0;
+}
+
 /* --- pack() of struct byi_packing, by operator ---------------------------- */
 
 /* byi_map_pack builds the hash table of the keys. */
 uint64_t byi_map_pack(const struct byi_call *call, void *to);
+/* byi_tf_idf_pack builds the hash table of the n-grams. */
+uint64_t byi_tf_idf_pack(const struct byi_call *call, void *to);
 uint64_t byi_conv_pack(const struct byi_call *call, void *to);
 uint64_t byi_conv_transpose_pack(const struct byi_call *call, void *to);
 uint64_t byi_matmul_pack(const struct byi_call *call, void *to);

@@ -8,8 +8,8 @@
 
 enum { BLOCK = 256 }; /* elements of x that a task looks up */
 
-/* A slot of the table: the word of a key, or the hash of a string, and the
- * number of the key, counted from 1. In a free slot the number is 0. */
+/* A slot of the table: the word of a key, and the number of the key, counted
+ * from 1. In a free slot the number is 0. */
 struct map_slot {
     uint64_t word;
     uint64_t number;
@@ -30,9 +30,21 @@ static uint64_t word_of_double(double x)
     return word;
 }
 
-/* Convert elements begin .. begin + n - 1 of t to words. */
-static void words_of(const struct byi_tensor *t, int64_t begin, int64_t n,
-                     uint64_t *words)
+/* A string of less than 8 bytes is its own word. The word of another one is a
+ * hash with a top byte that is not 0. */
+static uint64_t word_of_text(const char *text)
+{
+    uint64_t word = 0;
+    for (int i = 0; i < 8; i++) {
+        if (!text[i])
+            return word;
+        word |= (uint64_t)(unsigned char)text[i] << 8 * i;
+    }
+    return byi_hash_text(text) | UINT64_C(1) << 56;
+}
+
+void byi_words_of(const struct byi_tensor *t, int64_t begin, int64_t n,
+                  uint64_t *words)
 {
 #define EACH(id, type, word_of)                                                \
     case BYOC_##id: {                                                          \
@@ -47,7 +59,7 @@ static void words_of(const struct byi_tensor *t, int64_t begin, int64_t n,
         EACH_INT(BOOL, uint8_t)
         EACH(F32, float, word_of_double)
         EACH(F64, double, word_of_double)
-        EACH(STRING, char *const, byi_hash_text)
+        EACH(STRING, char *const, word_of_text)
     default:
         byi_unreachable();
     }
@@ -65,8 +77,8 @@ static bool is_key(const struct map_table *t, const struct map_slot *slot,
                    uint64_t word, const char *const *text)
 {
     const char *const *keys = t->keys->data;
-    return slot->word == word &&
-           (!text || strcmp(keys[slot->number - 1], *text) == 0);
+    return slot->word == word && (!text || byi_word_is_text(word) ||
+                                  strcmp(keys[slot->number - 1], *text) == 0);
 }
 
 /* The slot of the key, or a free slot. `text` is the key if it is a string,
@@ -96,7 +108,7 @@ static void fill_table(const struct byi_tensor *keys, struct map_slot *slots)
     memset(slots, 0, (t.mask + 1) * sizeof *slots);
     for (int64_t i = 0; i < byi_count(keys); i++) {
         uint64_t word;
-        words_of(keys, i, 1, &word);
+        byi_words_of(keys, i, 1, &word);
         struct map_slot *slot =
             &slots[find_slot(&t, word, texts ? &texts[i] : NULL)];
         if (!slot->number) /* the first of equal keys is used */
@@ -121,7 +133,7 @@ static void map_block(const struct byi_call *call, const struct map_table *t,
     char *y = (char *)call->out->data + begin * (int64_t)size;
     uint64_t words[BLOCK];
 
-    words_of(x, begin, n, words);
+    byi_words_of(x, begin, n, words);
     for (int64_t i = 0; i < n; i++) {
         const uint64_t at =
             find_slot(t, words[i], texts ? &texts[begin + i] : NULL);

@@ -29,10 +29,10 @@ struct byi_string_store {
 /* text.c. Allocate a NUL-terminated buffer for n bytes, which the store owns;
  * NULL if the limit or memory is exhausted. */
 char *byi_store_string(struct byi_string_store *store, size_t n);
-/* text.c. Whether the store owns `text`. `*last` is the chunk of the last text
- * that it owns, which is searched first; NULL at the beginning. */
-bool byi_store_owns(const struct byi_string_store *store, const char *text,
-                    const struct byi_string_chunk **last);
+/* text.c. Replace each of n strings that the store does not own by a copy,
+ * which it owns. Returns NULL, or the string for which there is no memory. */
+const char *byi_store_copies(struct byi_string_store *store, const char **at,
+                             int64_t n);
 /* text.c. byi_store_reset discards all strings and keeps memory for the next
  * ones; byi_store_free frees all memory. */
 void byi_store_reset(struct byi_string_store *store);

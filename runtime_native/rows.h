@@ -39,7 +39,7 @@ static inline const struct byi_kernel *byi_kernel_in(
     X(qnn_conv) X(qnn_matmul) X(coupling) X(custom) X(einsum) X(det) X(dft)    \
     X(idct) X(movement) X(relayout) X(pad) X(cache) X(index) X(fill)           \
     X(select) X(nonzero) X(cumsum) X(resize) X(sample) X(nms) X(random)        \
-    X(text) X(text_parts) X(tree)
+    X(text) X(text_parts) X(tf_idf) X(tree)
 /* clang-format on */
 
 #define BYI_FAMILY_EXTERN(name)                                                \

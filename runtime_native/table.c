@@ -20,7 +20,7 @@ const struct byi_kernel *byi_kernel_of(enum byi_op_id op)
 
 const struct byi_packing *byi_packing_of(enum byi_op_id op)
 {
-    /* operands 1 (2), 1 and 2 (6), 1 and 3 (10), or 1, 2 and 3 (14) */
+    /* no operands (0), 1 (2), 1 and 2 (6), 1 and 3 (10), or 1, 2 and 3 (14) */
     static const struct byi_packing packings[] = {
         {BYI_OP_NN_CONV1D, 2, byi_conv_pack},
         {BYI_OP_NN_CONV2D, 2, byi_conv_pack},
@@ -37,6 +37,7 @@ const struct byi_packing *byi_packing_of(enum byi_op_id op)
         {BYI_OP_QNN_DENSE_BLOCKS, 14, byi_dense_blocks_pack},
         {BYI_OP_GRID_SAMPLE, 2, byi_grid_sample_pack},
         {BYI_OP_ML_MAP, 2, byi_map_pack},
+        {BYI_OP_TEXT_TF_IDF, 0, byi_tf_idf_pack},
         {BYI_OP_NN_SPARSE_DENSE, 2, byi_sparse_pack},
         {BYI_OP_NN_SPARSE_CONV2D, 2, byi_sparse_pack},
         {BYI_OP_NN_RNN, 6, byi_recurrent_pack},

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* text.c: kernels that normalise strings and count n-grams, and the store of
- * the strings that kernels create. */
+/* text.c: the kernel that normalises strings, and the store of the strings that
+ * kernels create. */
 #include <locale.h>
 #include <stdlib.h>
 
@@ -52,8 +52,10 @@ static bool is_in_chunk(const struct byi_string_chunk *chunk, const char *text)
     return (uintptr_t)text - (uintptr_t)chunk->at < chunk->used;
 }
 
-bool byi_store_owns(const struct byi_string_store *store, const char *text,
-                    const struct byi_string_chunk **last)
+/* Whether the store owns `text`. `*last` is the chunk of the last text that it
+ * owns, which is searched first; NULL at the beginning. */
+static bool store_owns(const struct byi_string_store *store, const char *text,
+                       const struct byi_string_chunk **last)
 {
     if (*last && is_in_chunk(*last, text))
         return true;
@@ -64,6 +66,54 @@ bool byi_store_owns(const struct byi_string_store *store, const char *text,
             return true;
         }
     return false;
+}
+
+/* The copy of a short string in the chunk, if it has the bytes; otherwise NULL.
+ * A loop is faster for short strings than strlen() and memcpy(). */
+static char *copy_short(struct byi_string_chunk *chunk, const char *text)
+{
+    enum { SHORT = 16 };
+
+    if (!chunk || chunk->size - chunk->used < SHORT)
+        return NULL;
+    char *to = chunk->at + chunk->used;
+    for (size_t i = 0; i < SHORT; i++)
+        if (!(to[i] = text[i])) {
+            chunk->used += i + 1;
+            return to;
+        }
+    return NULL;
+}
+
+const char *byi_store_copies(struct byi_string_store *store, const char **at,
+                             int64_t n)
+{
+    const struct byi_string_chunk *last = NULL;
+    uintptr_t begin = 0,
+              end = 0; /* the strings of the store are between them */
+
+    for (const struct byi_string_chunk *chunk = store->chunks; chunk;
+         chunk = chunk->next) {
+        const uintptr_t from = (uintptr_t)chunk->at, to = from + chunk->used;
+        begin = from < to && (from < begin || begin == end) ? from : begin;
+        end = from < to && to > end ? to : end;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        const char *text = at[i];
+        if ((uintptr_t)text - begin < end - begin &&
+            store_owns(store, text, &last))
+            continue;
+        char *copy = copy_short(store->chunks, text);
+        if (!copy) {
+            const size_t length = strlen(text);
+            copy = byi_store_string(store, length);
+            if (!copy)
+                return text;
+            memcpy(copy, text, length);
+        }
+        at[i] = copy;
+    }
+    return NULL;
 }
 
 static void free_chunks(struct byi_string_chunk *chunk)
@@ -155,183 +205,4 @@ static enum byoc_status normalize_run(const struct byi_call *call,
     return stored ? BYOC_OK : byi_no_store(call, err);
 }
 
-/* --- text.tf_idf ---------------------------------------------------------- */
-
-/* The n-gram pool, with a hash table with open addressing: a slot has 1 + the
- * number of the n-gram, or 0 if it is free. */
-struct ngram_pool {
-    const struct byi_attr *counts, *ints, *strings;
-    const int64_t *indexes;
-    uint32_t *slots, n_slots, n_grams;
-};
-
-/* One item of an n-gram: a number or a string. */
-struct ngram_item {
-    const char *text; /* NULL: a number */
-    int64_t number;
-};
-
-static struct ngram_item pool_item(const struct ngram_pool *p, uint32_t i)
-{
-    if (p->strings->n)
-        return (struct ngram_item){.text = p->strings->strings[i]};
-    return (struct ngram_item){.number = p->ints->ints[i]};
-}
-
-static struct ngram_item x_item(const struct byi_tensor *x, int64_t i)
-{
-    if (x->dtype == BYOC_STRING)
-        return (struct ngram_item){.text = ((const char *const *)x->data)[i]};
-    return (struct ngram_item){.number = byi_tensor_int(x, i)};
-}
-
-static uint64_t hash_item(uint64_t h, struct ngram_item item)
-{
-    return item.text ? byi_hash(h, item.text, strlen(item.text))
-                     : byi_hash(h, &item.number, sizeof item.number);
-}
-
-static bool same_item(struct ngram_item a, struct ngram_item b)
-{
-    return a.text ? strcmp(a.text, b.text) == 0 : a.number == b.number;
-}
-
-/* The index of the first item of n-gram `gram`; sets *size to its number of
- * items. The n-grams of one item come first; those of n items begin at
- * counts[n - 1]. */
-static uint32_t gram_at(const struct ngram_pool *p, uint32_t gram,
-                        uint32_t *size)
-{
-    const uint32_t n_items = p->strings->n ? p->strings->n : p->ints->n;
-
-    for (uint32_t n = 1; n <= p->counts->n; n++) {
-        const uint32_t begin = (uint32_t)p->counts->ints[n - 1];
-        const uint32_t end =
-            n < p->counts->n ? (uint32_t)p->counts->ints[n] : n_items;
-        if (gram < (end - begin) / n) {
-            *size = n;
-            return begin + gram * n;
-        }
-        gram -= (end - begin) / n;
-    }
-    byi_unreachable();
-}
-
-static void fill_pool(struct ngram_pool *p)
-{
-    memset(p->slots, 0, p->n_slots * sizeof *p->slots);
-    for (uint32_t g = 0; g < p->n_grams; g++) {
-        uint32_t size, first = gram_at(p, g, &size);
-        uint64_t h = size;
-        for (uint32_t k = 0; k < size; k++)
-            h = hash_item(h, pool_item(p, first + k));
-        while (p->slots[h % p->n_slots])
-            h++;
-        p->slots[h % p->n_slots] = g + 1;
-    }
-}
-
-/* 1 + the number of the n-gram that consists of `size` items of x, from `at` on
- * and `step` apart; 0 if the pool does not have it. */
-static uint32_t find_gram(const struct ngram_pool *p,
-                          const struct byi_tensor *x, int64_t at, int64_t step,
-                          uint32_t size)
-{
-    uint64_t h = size;
-
-    for (uint32_t k = 0; k < size; k++)
-        h = hash_item(h, x_item(x, at + k * step));
-    for (; p->slots[h % p->n_slots]; h++) {
-        uint32_t found_size,
-            first = gram_at(p, p->slots[h % p->n_slots] - 1, &found_size);
-        bool same = found_size == size;
-        for (uint32_t k = 0; same && k < size; k++)
-            same = same_item(pool_item(p, first + k), x_item(x, at + k * step));
-        if (same)
-            return p->slots[h % p->n_slots];
-    }
-    return 0;
-}
-
-static uint32_t pool_slots(const struct byi_call *call)
-{
-    return 2 * byi_attr_find(call->attrs, "ngram_indexes")->n + 1;
-}
-
-static struct ngram_pool read_pool(const struct byi_call *call)
-{
-    const struct byi_attrs *attrs = call->attrs;
-    struct ngram_pool p = {.counts = byi_attr_find(attrs, "ngram_counts"),
-                           .ints = byi_attr_find(attrs, "pool_int64s"),
-                           .strings = byi_attr_find(attrs, "pool_strings"),
-                           .slots = call->scratch,
-                           .n_slots = pool_slots(call)};
-
-    p.indexes = byi_attr_ints(attrs, "ngram_indexes", &p.n_grams);
-    fill_pool(&p);
-    return p;
-}
-
-/* Count one occurrence of n-gram `gram` in *y, its element of the result. */
-static void count_gram(const struct byi_call *call, uint32_t gram, float *y)
-{
-    const char *mode = byi_attr_string(call->attrs, "mode");
-    uint32_t n;
-    const double *weights = byi_attr_floats(call->attrs, "weights", &n);
-    const float weight = gram < n ? (float)weights[gram] : 1;
-
-    if (strcmp(mode, "TF") == 0)
-        *y += 1;
-    else if (strcmp(mode, "IDF") == 0)
-        *y = weight;
-    else
-        *y += weight;
-}
-
-/* Count the n-grams of one row, with up to `skips` items between neighbouring
- * items of an n-gram. Single items need no skips. */
-static void count_grams(const struct byi_call *call, const struct ngram_pool *p,
-                        int64_t first, int64_t n, float *y)
-{
-    const int64_t least = byi_attr_int(call->attrs, "min_gram_length");
-    const int64_t most = byi_attr_int(call->attrs, "max_gram_length");
-    const int64_t skips = byi_attr_int(call->attrs, "max_skip_count");
-
-    for (int64_t size = least; size <= most; size++)
-        for (int64_t step = 1; step <= (size == 1 ? 1 : skips + 1); step++) {
-            if ((size - 1) > (n - 1) / step)
-                break;
-            for (int64_t i = 0; i + (size - 1) * step < n; i++) {
-                const uint32_t gram =
-                    find_gram(p, call->in, first + i, step, (uint32_t)size);
-                if (gram)
-                    count_gram(call, gram - 1, &y[p->indexes[gram - 1]]);
-            }
-        }
-}
-
-/* x (n) or (rows, n): y (outputs) or (rows, outputs) */
-static enum byoc_status tf_idf_run(const struct byi_call *call,
-                                   struct byoc_error *err)
-{
-    const struct byi_tensor *x = call->in;
-    const struct ngram_pool p = read_pool(call);
-    const int64_t rows = x->rank == 2 ? x->dims[0] : 1;
-    const int64_t n = x->dims[x->rank - 1];
-    const int64_t outputs = call->out->dims[call->out->rank - 1];
-    float *y = call->out->data;
-
-    (void)err;
-    memset(y, 0, (size_t)(rows * outputs) * sizeof *y);
-    for (int64_t r = 0; r < rows; r++, y += outputs)
-        count_grams(call, &p, r * n, n, y);
-    return BYOC_OK;
-}
-
-static uint64_t tf_idf_scratch(const struct byi_call *call)
-{
-    return pool_slots(call) * sizeof(uint32_t);
-}
-
-BYI_KERNEL_ROWS(text, {BYI_OP_TEXT_NORMALIZE, {normalize_run, NULL}},
-                {BYI_OP_TEXT_TF_IDF, {tf_idf_run, tf_idf_scratch}})
+BYI_KERNEL_ROWS(text, {BYI_OP_TEXT_NORMALIZE, {normalize_run, NULL}})

@@ -74,6 +74,22 @@ static void test_map_strings(void **state)
     finish(&e);
 }
 
+/* Strings that are longer than a word, and share its bytes. */
+static void test_map_long_strings(void **state)
+{
+    const char *const x[] = {"1234567", "12345678", "123456789", "12345678x"};
+    const char *const keys[] = {"12345678", "1234567", "123456789"};
+    (void)state;
+    const struct byi_tensor in[] = {
+        strings(1, DIMS(4), x), strings(1, DIMS(3), keys),
+        numbers(BYOC_I64, 1, DIMS(3), (double[]){10, 11, 12}),
+        numbers(BYOC_I64, 0, NULL, (double[]){-1})};
+    struct eval e = prepare(BYI_OP_ML_MAP, NULL, 0, in, 4);
+    assert_int_equal(run_text(&e), BYOC_OK);
+    expect(&e.out[0], (double[]){11, 10, 12, -1});
+    finish(&e);
+}
+
 /* NaN can be a key, and -0 equals 0. */
 static void test_map_floats(void **state)
 {
@@ -442,6 +458,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_map_strings, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_map_long_strings, setup, teardown),
         cmocka_unit_test_setup_teardown(test_map_floats, setup, teardown),
         cmocka_unit_test_setup_teardown(test_normalize, setup, teardown),
         cmocka_unit_test_setup_teardown(test_exhausted, setup, teardown),
