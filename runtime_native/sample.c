@@ -588,70 +588,126 @@ static void bin_pixels(double begin, double size, int64_t bins, int64_t bin,
     *end = high <= 0 ? 0 : high < (double)pixels ? (int64_t)high : pixels;
 }
 
-#define MAX_OF_BIN(id, type)                                                   \
-    static double max_of_bin_##id(const struct byi_tensor *x, int64_t plane,   \
-                                  const int64_t row[2], const int64_t col[2])  \
+/* The pixels of the bins of a roi, as pairs of the first and the end: of each
+ * row of bins, then of each column of bins. */
+static int64_t (*bins_of(const struct byi_call *call))[2]
+{
+    return call->scratch;
+}
+
+/* The bins, then a row of maxima for each thread. */
+static uint64_t roi_pool_bytes(const struct byi_call *call)
+{
+    const struct byi_tensor *x = call->in, *y = call->out;
+    return (uint64_t)(y->dims[2] + y->dims[3]) * 2 * sizeof(int64_t) +
+           (uint64_t)x->dims[3] * sizeof(double) * call->threads;
+}
+
+/* The maximum of two elements, or NaN. */
+#define MORE(most, at) (((at) > (most)) | isnan(at) ? (at) : (most))
+
+/* Compute a row of bins of one plane: the maxima of columns of pixels, whose
+ * loop can be vectorised, then those of bins. An empty bin has the result 0. */
+#define POOL_ROW(id, type)                                                     \
+    static void pool_row_##id(const struct byi_tensor *x, int64_t plane,       \
+                              const int64_t row[2], const int64_t(*cols)[2],   \
+                              int64_t w, type *most, type *y)                  \
     {                                                                          \
+        const int64_t pitch = x->dims[3], begin = cols[0][0];                  \
+        const int64_t n = cols[w - 1][1] - begin;                              \
         const type *at = (const type *)x->data +                               \
-                         (plane * x->dims[2] + row[0]) * x->dims[3];           \
-        type most = -(type)INFINITY;                                           \
-        for (int64_t i = row[0]; i < row[1]; i++, at += x->dims[3])            \
-            for (int64_t j = col[0]; j < col[1]; j++)                          \
-                if (at[j] > most || isnan(at[j]))                              \
-                    most = at[j];                                              \
-        return row[0] < row[1] && col[0] < col[1] ? (double)most : 0;          \
+                         (plane * x->dims[2] + row[0]) * pitch + begin;        \
+        if (row[0] < row[1] && n > 0)                                          \
+            memcpy(most, at, (size_t)n * sizeof *at);                          \
+        for (int64_t i = row[0] + 1; i < row[1]; i++) {                        \
+            at += pitch;                                                       \
+            for (int64_t j = 0; j < n; j++)                                    \
+                most[j] = MORE(most[j], at[j]);                                \
+        }                                                                      \
+        for (int64_t b = 0; b < w; b++) {                                      \
+            const bool empty = row[0] >= row[1] || cols[b][0] >= cols[b][1];   \
+            type v = empty ? 0 : most[cols[b][0] - begin];                     \
+            for (int64_t j = cols[b][0] + 1; !empty && j < cols[b][1]; j++)    \
+                v = MORE(v, most[j - begin]);                                  \
+            y[b] = v;                                                          \
+        }                                                                      \
     }
-BYI_EACH_FLOAT(MAX_OF_BIN)
+BYI_EACH_FLOAT(POOL_ROW)
+
+/* Read roi i: its batch index and its corners, in pixels. */
+static enum byoc_status read_pool_roi(const struct byi_call *call, int64_t i,
+                                      double roi[5], struct byoc_error *err)
+{
+    const double scale = byi_attr_float(call->attrs, "spatial_scale");
+    const struct byi_tensor *x = call->in;
+    for (int k = 0; k < 5; k++)
+        roi[k] = k ? round(byi_get_real(x + 1, i * 5 + k) * scale)
+                   : byi_get_real(x + 1, i * 5);
+    if (!(roi[0] >= 0 && roi[0] < (double)x->dims[0]))
+        return byi_fail(err, BYOC_EINVAL,
+                        "%s: batch index %s of roi %lld is out of range, "
+                        "expected 0 to %lld",
+                        call->op->name, BYI_FLOAT_TEXT(roi[0]), (long long)i,
+                        (long long)x->dims[0] - 1);
+    if (!isfinite(roi[1] + roi[2] + roi[3] + roi[4]))
+        return byi_fail(err, BYOC_EINVAL,
+                        "%s: roi %lld has corners (%s, %s) and (%s, %s), "
+                        "expected finite ones",
+                        call->op->name, (long long)i, BYI_FLOAT_TEXT(roi[1]),
+                        BYI_FLOAT_TEXT(roi[2]), BYI_FLOAT_TEXT(roi[3]),
+                        BYI_FLOAT_TEXT(roi[4]));
+    return BYOC_OK;
+}
+
+/* Compute the bins of roi i of plane `plane` of the result. */
+static void pool_plane(const struct byi_call *call, int64_t i, int64_t batch,
+                       int64_t plane, double *most)
+{
+    const struct byi_tensor *x = call->in, *y = call->out;
+    const int64_t channels = y->dims[1], h = y->dims[2], w = y->dims[3];
+    const int64_t(*bins)[2] = (const int64_t(*)[2])bins_of(call);
+    for (int64_t row = 0; row < h; row++) {
+        const int64_t at = ((i * channels + plane) * h + row) * w;
+        if (x->dtype == BYOC_F32)
+            pool_row_F32(x, batch * channels + plane, bins[row], bins + h, w,
+                         (float *)(void *)most, (float *)y->data + at);
+        else
+            pool_row_F64(x, batch * channels + plane, bins[row], bins + h, w,
+                         most, (double *)y->data + at);
+    }
+}
 
 /* x (N, C, H, W), rois (n, 5) of batch x1 y1 x2 y2, with corners rounded to
  * pixels, inclusive: y (n, C, h, w) (Girshick: "Fast R-CNN", 2015, 2.1) */
 static enum byoc_status roi_pool_float(const struct byi_call *call,
                                        struct byoc_error *err)
 {
-    const struct byi_tensor *x = call->in, *rois = x + 1, *y = call->out;
-    const double scale = byi_attr_float(call->attrs, "spatial_scale");
+    const struct byi_tensor *x = call->in, *y = call->out;
     const int64_t channels = y->dims[1], h = y->dims[2], w = y->dims[3];
-    for (int64_t i = 0; i < y->dims[0]; i++) {
+    int64_t(*bins)[2] = bins_of(call);
+    double *most = (double *)(void *)(bins + h + w);
+    for (int64_t i = 0; i < y->dims[0] && h && w; i++) {
         double roi[5];
-        for (int k = 0; k < 5; k++)
-            roi[k] = k ? round(byi_get_real(rois, i * 5 + k) * scale)
-                       : byi_get_real(rois, i * 5);
-        if (!(roi[0] >= 0 && roi[0] < (double)x->dims[0]))
-            return byi_fail(err, BYOC_EINVAL,
-                            "%s: batch index %s of roi %lld is out of range, "
-                            "expected 0 to %lld",
-                            call->op->name, BYI_FLOAT_TEXT(roi[0]),
-                            (long long)i, (long long)x->dims[0] - 1);
-        if (!isfinite(roi[1] + roi[2] + roi[3] + roi[4]))
-            return byi_fail(err, BYOC_EINVAL,
-                            "%s: roi %lld has corners (%s, %s) and (%s, %s), "
-                            "expected finite ones",
-                            call->op->name, (long long)i,
-                            BYI_FLOAT_TEXT(roi[1]), BYI_FLOAT_TEXT(roi[2]),
-                            BYI_FLOAT_TEXT(roi[3]), BYI_FLOAT_TEXT(roi[4]));
+        BYI_TRY(read_pool_roi(call, i, roi, err));
         const double rows = fmax(roi[4] - roi[2] + 1, 1);
         const double cols = fmax(roi[3] - roi[1] + 1, 1);
-        const int64_t first = (int64_t)roi[0] * channels;
+        for (int64_t b = 0; b < h; b++)
+            bin_pixels(roi[2], rows, h, b, x->dims[2], &bins[b][0],
+                       &bins[b][1]);
+        for (int64_t b = 0; b < w; b++)
+            bin_pixels(roi[1], cols, w, b, x->dims[3], &bins[h + b][0],
+                       &bins[h + b][1]);
         const int team =
             byi_team(call, channels * byi_span(x, 2, 4) + channels * h * w);
 #pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
-        for (int64_t b = 0; b < channels * h; b++) {
-            const int64_t plane = first + b / h;
-            int64_t row[2], col[2];
-            bin_pixels(roi[2], rows, h, b % h, x->dims[2], &row[0], &row[1]);
-            for (int64_t j = 0; j < w; j++) {
-                bin_pixels(roi[1], cols, w, j, x->dims[3], &col[0], &col[1]);
-                byi_put_real(y, (i * channels * h + b) * w + j,
-                             x->dtype == BYOC_F32
-                                 ? max_of_bin_F32(x, plane, row, col)
-                                 : max_of_bin_F64(x, plane, row, col));
-            }
-        }
+        for (int64_t c = 0; c < channels; c++)
+            pool_plane(call, i, (int64_t)roi[0], c,
+                       most + byi_part_number() * x->dims[3]);
     }
     return BYOC_OK;
 }
 
-BYI_FLOAT_KERNEL(roi_pool, roi_pool_float, NULL)
+BYI_FLOAT_KERNEL(roi_pool, roi_pool_float, roi_pool_bytes)
 BYI_FLOAT_KERNEL(grid_sample, grid_sample_float, lists_scratch)
 BYI_FLOAT_KERNEL(roi_align, roi_align_float, NULL)
 
