@@ -384,6 +384,21 @@ def words(d, *dims):
                     object).reshape(dims)
 
 
+def draw_grams(d, letter, n):
+    """Counts of pairs and single items; the letter f stands for strings."""
+    rows = d.pick((1, 10))
+    pool = list(range(99)) + [int(k) for k in d.ints(99, 400)]
+    texts = letter == "f"
+    x = words(d, rows, n // rows) if texts else d.ints(120, rows, n // rows)
+    return [x], [], {
+        "mode": d.pick(("TF", "TFIDF")), "min_gram_length": 1,
+        "max_gram_length": 2, "max_skip_count": d.pick((0, 2)),
+        "ngram_counts": [0, 99], "ngram_indexes": list(range(299)),
+        "weights": [0.5] * 299,
+        **({"pool_strings": ["w%d" % k for k in pool]} if texts else
+           {"pool_int64s": pool})}
+
+
 def draw_texts(d, op, letter):
     """Operators on strings."""
     n = d.pick((17, 1000, 20000))
@@ -398,6 +413,7 @@ def draw_texts(d, op, letter):
         "LabelEncoder": lambda: ([x], [], {
             "keys_strings": known, "values_int64s": list(range(99)), **ml}),
         "OneHotEncoder": lambda: ([x], [], {"cats_strings": known, **ml}),
+        "TfIdfVectorizer": lambda: draw_grams(d, letter, n),
         "Transpose": lambda: ([words(d, 7, n)], [], {"perm": [1, 0]}),
         "Unique": lambda: ([x], [], {"outputs": 4}),
         "Where": lambda: ([d.tensor([n], "?"), x, words(d, n)], [], {}),
@@ -440,6 +456,57 @@ def draw_contrib(d, op, letter):
     attrs["transB"] = d.pick((0, 1)) # FusedMatMul
     y = [dims[0], 17, n] if attrs["transB"] else [dims[0], n, 17]
     return [x, d.tensor(y, letter)], [], {"alpha": 0.5, **attrs}
+
+
+def draw_rare_contrib(d, op, letter):
+    """Operators of com.microsoft that few models have."""
+    attrs = {"domain": "com.microsoft"}
+    if op == "Inverse":
+        n = d.pick((3, 4, 32))
+        return [d.tensor([d.pick((1, 100, 1000)), n, n], letter)], [], attrs
+    if op == "GridSample":
+        x = image(d, letter)
+        at = d.random.rand(x.shape[0], 28, 28, 2) * 2 - 1
+        return [x, at.astype(TYPES[letter])], [], attrs
+    if op == "Trilu":
+        return [d.tensor(d.shape(2), letter)], [], attrs
+    if op == "MatMulBnb4":
+        k, n = d.pick((64, 256, 768)), d.pick((64, 100, 768))
+        codes = d.random.randint(0, 256, k * n // 2).astype(np.uint8)
+        return [d.tensor([d.pick((1, 17)), k], letter)], [
+            codes, d.tensor([k * n // 64], letter, True)], {
+                "K": k, "N": n, "block_size": 64, "quant_type": 1, **attrs}
+    # DynamicQuantizeLSTM
+    size, width = d.pick((32, 128, 256)), d.pick((32, 128))
+    w, r = [d.random.randint(0, 256, (1, n, 4 * size)).astype(np.uint8)
+            for n in (width, size)]
+    scale = np.full([1], 0.01, np.float32)
+    zero = np.full([1], 128, np.uint8)
+    return [d.tensor([d.pick((1, 17, 64)), d.pick((1, 4)), width], "f")], [
+        w, r, None, None, None, None, None, scale, zero, scale, zero], {
+            "hidden_size": size, **attrs}
+
+
+def draw_bytes(d, op, letter):
+    """Operators of com.microsoft on quantised tensors."""
+    attrs = {"domain": "com.microsoft"}
+    scale, zero = np.array(0.05, np.float32), np.array(3, TYPES[letter])
+    if op.endswith("Pool"):
+        rest = {} if "Global" in op else {
+            "kernel_shape": [3, 3], "strides": [2, 2], "pads": [1] * 4}
+        return [image(d, letter)], [scale, zero] * 2, {
+            "channels_last": 0, **rest, **attrs}
+    if op == "QGemm":
+        m, n, k = [d.pick((1, 17, 64, 256, 768)) for _ in range(3)]
+        return [d.tensor([m, k], letter)], [
+            scale, zero, d.tensor([k, n], letter), scale, zero, None, scale,
+            zero], attrs
+    dims = d.shape()
+    if op in ("QLinearAdd", "QLinearMul"):
+        return [d.tensor(dims, letter)], [
+            scale, zero, d.tensor(broadcast(d, dims), letter), scale, zero,
+            scale, zero], attrs
+    return [d.tensor(dims, letter)], [scale, zero] * 2, attrs
 
 
 def draw_heads(d, op, letter):
@@ -501,6 +568,10 @@ DRAWS = {
     "matmul": ("MatMul:ffhdwi Gemm:ffd MatMulInteger:bc", "f"),
     "contrib": ("FastGelu BiasGelu QuickGelu SkipLayerNormalization "
                 "SkipSimplifiedLayerNormalization FusedMatMul", "f"),
+    "rare_contrib": ("Inverse:fd Trilu:fi GridSample MatMulBnb4 "
+                     "DynamicQuantizeLSTM", "f"),
+    "bytes": ("QLinearGlobalAveragePool QLinearAveragePool QGemm QLinearAdd "
+              "QLinearMul QLinearSigmoid QLinearLeakyRelu", "bc"),
     "heads": ("Attention RotaryEmbedding", "f"),
     "rare_type": ("Add:bcrtv Mul:bctv Sub:dhb Div:dhbc Max:dhbc Min:hb Less:bd "
                "Equal:bd Greater:dw Mod:bc Pow:d PRelu:dh BitShift:bv "
@@ -510,21 +581,24 @@ DRAWS = {
     "regions": ("RoiAlign MaxRoiPool", "f"),
     "random": ("Bernoulli Multinomial RandomNormalLike RandomUniformLike", "f"),
     "texts": ("Cast Concat Equal Expand Gather LabelEncoder OneHotEncoder "
-              "Transpose Unique Where", "fi"),
+              "TfIdfVectorizer Transpose Unique Where", "fi"),
     "features": ("Binarizer Imputer LinearClassifier LinearRegressor "
                  "Normalizer Scaler", "f"),
 }
 
 
-def operators(names):
+def operators(names, types=""):
     """(group, operator, letters) for each operator that `names`, of operators
-    and groups, names; for all operators if there are none."""
+    and groups, names; for all operators if there are none. `types` are letters
+    that replace those of operators on float32."""
     rows = []
     for group, (row, default_letters) in DRAWS.items():
         for entry in row.split():
             op, _, letters = entry.partition(":")
             if not names or op in names or group in names:
-                rows.append((group, op, letters or default_letters))
+                letters = letters or default_letters
+                if not types or "f" in letters:
+                    rows.append((group, op, types or letters))
     return rows
 
 
