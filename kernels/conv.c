@@ -332,8 +332,15 @@ static bool groups_pay(const struct byi_f32_conv *conv)
                      conv->outputs / conv->groups < conv->kernels->width;
 }
 
+/* Whether the window slides along one axis. */
+static bool is_line(const struct byi_f32_conv *conv)
+{
+    return conv->in[1] == 1 && conv->size[1] == 1;
+}
+
 /* For products and the remaining convolutions: oneDNN's kernels are as fast if
- * there are few channels. */
+ * there are few channels. Along one axis, those for AVX-512 take 10 to 40 ms
+ * to create, so that being as fast is not enough. */
 static bool direct_pays(const struct byi_f32_conv *conv)
 {
     const int64_t taps = byi_f32_product_of(conv->size);
@@ -347,13 +354,8 @@ static bool direct_pays(const struct byi_f32_conv *conv)
         return false;
     if (taps == 1)
         return pointwise_pays(conv);
-    return conv->kernels->rows == 6 || conv->channels >= 64;
-}
-
-/* Whether the window slides along one axis. */
-static bool is_line(const struct byi_f32_conv *conv)
-{
-    return conv->in[1] == 1 && conv->size[1] == 1;
+    return conv->kernels->rows == 6 ||
+           conv->channels >= (is_line(conv) ? 32 : 64);
 }
 
 /* For depthwise convolutions: without AVX-512, oneDNN is faster for small
