@@ -341,8 +341,8 @@ static void convert_simplified_norm(struct byi_import *o)
 
 /* --- com.microsoft -------------------------------------------------------- */
 
-/* The type in which sums are computed that a norm follows. A sum that is rounded
- * to 16 bits may lose most digits of its distance from the mean. */
+/* The type in which sums are computed that a norm follows. A sum that is
+ * rounded to 16 bits may lose most digits of its distance from the mean. */
 static enum byoc_dtype sum_dtype(enum byoc_dtype dtype)
 {
     return byi_dtype_is_half(dtype) ? BYOC_F32 : dtype;
