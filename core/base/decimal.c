@@ -155,6 +155,13 @@ static char *write_decimal(char *to, const struct decimal *d)
     return to;
 }
 
+static bool is_power_of_two(double value)
+{
+    int exponent;
+
+    return fabs(frexp(value, &exponent)) == 0.5;
+}
+
 size_t byi_decimal_text(char text[32], double value, bool single, int least)
 {
     struct decimal d = {0};
@@ -166,9 +173,12 @@ size_t byi_decimal_text(char text[32], double value, bool single, int least)
         return strlen(text);
     }
     most = least > most ? least : most;
-    /* binary search, since more digits are never farther off */
+    /* More digits are never farther off, so a binary search finds the fewest.
+     * A power of two needs a linear one: the interval of the texts that are
+     * read as it is half as wide below it as above, so that a closer text below
+     * may lie outside where a text above lies inside. */
     while (least < most) {
-        const int count = (least + most) / 2;
+        const int count = is_power_of_two(value) ? least : (least + most) / 2;
         if (reads_back(fabs(value), count, single))
             most = count;
         else

@@ -309,7 +309,7 @@ static void test_decimal_text(void **state)
         const double kinds[] = {
             value, (double)(r >> 40) / 1000 - 3000, (double)(r >> (r & 63)),
             ((double)(r % 1000003) + 0.5) * pow(10, (double)(i % 20) - 12),
-            ldexp(1, (int)(r >> 40) % 100 - 50)};
+            ldexp(1, (int)((r >> 40) % 2098) - 1074)};
         value = kinds[i % 5];
         value = single ? (double)(float)value : value;
         if (!isfinite(value))
