@@ -178,7 +178,8 @@ static int print_rows(const struct lint *lint, uint32_t n_models)
         else
             printf("%-24s ok\n", row->name);
     }
-    printf("%u rows, %u with findings\n", lint->rows.n, findings);
+    printf("%u row%s, %u with findings\n", lint->rows.n,
+           byi_plural(lint->rows.n), findings);
     return findings ? BYI_EXIT_VERDICT : BYI_EXIT_OK;
 }
 
