@@ -297,10 +297,9 @@ static bool has_fast_function(const struct byi_f32_conv *conv)
     return false;
 }
 
-/* For pointwise convolutions: oneDNN's kernels for AVX2 are slower for few
- * positions (7 x 7: a sixth) or few outputs, otherwise as fast; they are faster
- * with few channels, or if half a panel is left over. An epilogue with a
- * function of has_fast_function() decides. Its kernels for AVX-512 wait for
+/* For pointwise convolutions. With AVX2, oneDNN's kernels are faster only with
+ * few channels or if the outputs do not fill panels, and even then not if the
+ * epilogue has a function of has_fast_function(). With AVX-512 they wait for
  * weights if these are read for few positions, store parts of vectors slowly,
  * and take longer to create; otherwise they are as fast. */
 static bool pointwise_pays(const struct byi_f32_conv *conv)
@@ -358,11 +357,11 @@ static bool direct_pays(const struct byi_f32_conv *conv)
            conv->channels >= (is_line(conv) ? 32 : 64);
 }
 
-/* For depthwise convolutions: without AVX-512, oneDNN is faster for small
+/* For depthwise convolutions. Without AVX-512, oneDNN is faster for small
  * windows that slide along two axes and are not dilated or have at most nine
- * taps; with AVX2 it is not if their stride is 1 and their lines have 3 or 5
- * taps. An epilogue with a function of has_fast_function() decides. For other
- * windows oneDNN uses slow general kernels. */
+ * taps, with two exceptions: with AVX2, windows of 3 or 5 columns and stride 1,
+ * and an epilogue with a function of has_fast_function(). For other windows
+ * oneDNN uses slow general kernels. */
 static bool depthwise_pays(const struct byi_f32_conv *conv)
 {
     const int64_t taps = byi_f32_product_of(conv->size);

@@ -274,7 +274,7 @@ static size_t write_integer(bool negative, uint64_t size, char text[32])
     return length;
 }
 
-/* Write element i of x as text of at most 31 bytes, of which NUL is no part.
+/* Write element i of x as text of at most 31 bytes, without a terminating NUL.
  * Returns its length. */
 static size_t write_number(const struct byi_tensor *x, int64_t i, char text[32])
 {

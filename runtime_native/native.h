@@ -29,8 +29,9 @@ struct byi_string_store {
 /* text.c. Allocate a NUL-terminated buffer for n bytes, which the store owns;
  * NULL if the limit or memory is exhausted. */
 char *byi_store_string(struct byi_string_store *store, size_t n);
-/* text.c. Replace each of n strings that the store does not own by a copy,
- * which it owns. Returns NULL, or the string for which there is no memory. */
+/* text.c. Replace each of n strings that the store does not own by a copy in
+ * the store. Returns NULL, or the string that could not be copied because the
+ * limit or memory is exhausted. */
 const char *byi_store_copies(struct byi_string_store *store, const char **at,
                              int64_t n);
 /* text.c. byi_store_reset discards all strings and keeps memory for the next

@@ -89,8 +89,7 @@ const char *byi_store_copies(struct byi_string_store *store, const char **at,
                              int64_t n)
 {
     const struct byi_string_chunk *last = NULL;
-    uintptr_t begin = 0,
-              end = 0; /* the strings of the store are between them */
+    uintptr_t begin = 0, end = 0; /* of the addresses of all chunks */
 
     for (const struct byi_string_chunk *chunk = store->chunks; chunk;
          chunk = chunk->next) {

@@ -528,8 +528,8 @@ static bool narrow_weights(struct byi_rewrite *rw, byi_id id, byi_id *args)
 }
 
 /* Read the operands of a product of int32 values that are 8-bit integers minus
- * zero points. Returns the product's row; NULL if the node is no such product.
- */
+ * zero points. Returns the row of the node's operator, or NULL if the node is
+ * not such a product. */
 static const struct quant_product *read_integers(struct byi_rewrite *rw,
                                                  byi_id at, byi_id *args)
 {
@@ -552,8 +552,9 @@ static byi_id rewrite_int32_product(struct byi_rewrite *rw, byi_id at)
                : BYI_NO_ID;
 }
 
-/* Read the operands of a product with int32 sums. Returns its integer operator,
- * or BYI_OP_NONE if the node is no such product. */
+/* Read the operands of a product with int32 sums. Returns the operator that
+ * computes it from 8-bit integers, or BYI_OP_NONE if the node is not such a
+ * product. */
 static enum byi_op_id read_sums(struct byi_rewrite *rw, byi_id sums,
                                 byi_id *args)
 {

@@ -145,8 +145,8 @@ void byi_arena_reset(struct byi_arena *arena)
     run_deferred(arena);
     arena->next_size = FIRST_BLOCK; /* so that the same blocks fit again */
 #ifdef __SANITIZE_ADDRESS__
-    free_blocks(
-        &arena->blocks); /* lets the sanitizer find uses after a reset */
+    /* so that the sanitizer reports uses after a reset */
+    free_blocks(&arena->blocks);
 #endif
     arena->peak_bytes = used > arena->peak_bytes ? used : arena->peak_bytes;
     if (count_bytes(arena->spare) + used > arena->peak_bytes)
