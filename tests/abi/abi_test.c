@@ -23,7 +23,7 @@
 
 static const struct {
     const char *name;
-    const char *what;    /* the header's version, or what was new in it */
+    const char *what;    /* a comment: the version of its backend.h */
     const char *refusal; /* part of the message; NULL: the plug-in works */
 } plugins[] = {
     {"draft1", "the first draft", "byoc_backend_descriptor_v1"},

@@ -147,8 +147,8 @@ static void test_results_equal_native(void **state)
     byoc_compiled_free(&c);
 }
 
-/* Limit the instruction set. There is no generated C for sse2, with which the
- * twin runs. */
+/* The results are equal under each limit of the instruction set. No C is
+ * generated for SSE2, so native kernels run there. */
 static void test_instruction_sets(void **state)
 {
     (void)state;

@@ -66,8 +66,9 @@ static const struct byi_artifact *open_once(struct fuzz_case *c,
     return &o->artifact;
 }
 
-/* The artifact that the part was taken from: NAME.so for NAME.plan, digits.so
- * if there is no such file. NULL as for open_once(). */
+/* The artifact that the part was taken from: NAME.so for NAME.plan, or
+ * digits.so if that file does not exist. If it cannot be opened, returns NULL,
+ * and c->why has the reason. */
 static const struct byi_artifact *find_origin(struct fuzz_case *c)
 {
     char path[512];

@@ -87,7 +87,7 @@ struct fuzz_case {
 /* A reader of bytes from outside. */
 struct fuzz_reader {
     const char *name;
-    const char *reads;        /* what it reads, for --list               */
+    const char *reads;        /* its kind of input, printed by --list    */
     const char *suffix;       /* of its inputs                           */
     bool needs_written_seeds; /* needs seeds from seeds.c */
     void (*mutate)(struct fuzz_rng *rng, struct byi_text *bytes,

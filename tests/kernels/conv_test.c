@@ -75,8 +75,8 @@ struct conv_case {
         *scratch;
     bool sums; /* the epilogue begins with adding to y */
     int threads;
-    /* if conv.gathers or conv.scales, the kernel reads these sources instead of
-     * x, which is then what it should compute from them */
+    /* if conv.gathers or conv.scales, the kernel computes its input from these
+     * sources; x then has the expected input */
     struct byi_f32_source sources[3];
     uint32_t n_sources;
     float *scale, *shift;

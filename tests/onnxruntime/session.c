@@ -223,10 +223,10 @@ static void expect_equal_tensors(OrtValue *a, OrtValue *b)
         return;
     }
     for (size_t i = 0; i < n; i++) {
-        const float p = ((float *)x)[i], q = ((float *)y)[i];
-        if (fabsf(p - q) > 1e-4F * (1 + fabsf(p)))
-            fail_msg("element %zu: found %g, expected %g", i, (double)p,
-                     (double)q);
+        const float expected = ((float *)x)[i], found = ((float *)y)[i];
+        if (fabsf(expected - found) > 1e-4F * (1 + fabsf(expected)))
+            fail_msg("element %zu: found %g, expected %g", i, (double)found,
+                     (double)expected);
     }
 }
 
@@ -257,19 +257,19 @@ static void expect_equal_values(OrtValue *a, OrtValue *b)
     }
 }
 
-void expect_same(OrtSession *a, OrtSession *b, const struct session_value *in,
-                 size_t n_in)
+void expect_same(OrtSession *reference, OrtSession *byoc,
+                 const struct session_value *in, size_t n_in)
 {
     OrtValue *x[16], *y[16];
     size_t n;
-    must(ort->SessionGetOutputCount(a, &n));
+    must(ort->SessionGetOutputCount(reference, &n));
     assert_true(n <= 16);
-    char *why = session_try_run(a, in, n_in, x, n);
+    char *why = session_try_run(reference, in, n_in, x, n);
     if (why)
-        fail_msg("plain: %s", why);
-    why = session_try_run(b, in, n_in, y, n);
+        fail_msg("the reference session: %s", why);
+    why = session_try_run(byoc, in, n_in, y, n);
     if (why)
-        fail_msg("byoc: %s", why);
+        fail_msg("the session with byoc: %s", why);
     for (size_t i = 0; i < n; i++) {
         expect_equal_values(x[i], y[i]);
         ort->ReleaseValue(x[i]);
@@ -304,10 +304,10 @@ void expect_claimed(struct build *b, const struct session_value *in,
     unsigned n[2] = {0, 0};
     char pattern[128];
     glob_t found;
-    OrtSession *plain = session_of(b, NULL);
+    OrtSession *reference = session_of(b, NULL);
     OrtSession *byoc = session_of(b, WITH("report", b->folder));
-    expect_same(plain, byoc, in, n_in);
-    ort->ReleaseSession(plain);
+    expect_same(reference, byoc, in, n_in);
+    ort->ReleaseSession(reference);
     ort->ReleaseSession(byoc);
     snprintf(pattern, sizeof pattern, "%s/graph-*.json", b->folder);
     assert_int_equal(glob(pattern, 0, NULL, &found), 0);

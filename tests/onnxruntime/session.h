@@ -20,6 +20,7 @@ extern int session_threads;
 /* Load ONNX Runtime from the file `library`, and register the provider, the
  * file `provider`. */
 void sessions_begin(const char *library, const char *provider);
+/* Unregister the provider and release the environment, after all sessions. */
 void sessions_end(void);
 /* Whether this ONNX Runtime can run fused nodes in bodies of If, Loop and Scan,
  * which 1.23 cannot. */
@@ -47,7 +48,7 @@ OrtSession *session_try(const void *model, size_t n, session_options options,
 OrtSession *session_open(const void *model, size_t n, session_options options);
 OrtSession *session_of(struct build *b, session_options options);
 
-/* An input or output. Strings: data is an array of pointers. */
+/* An input. Of strings, data is an array of char pointers. */
 struct session_value {
     const char *name;
     ONNXTensorElementDataType type;
@@ -56,13 +57,15 @@ struct session_value {
     const void *data;
 };
 
-/* Run. Returns NULL, or the message of the failure, which the caller frees. */
+/* Run with the n_in inputs; out[] gets the first n_out outputs, which the
+ * caller releases. Returns NULL, or the message of the failure, which the
+ * caller frees. */
 char *session_try_run(OrtSession *session, const struct session_value *in,
                       size_t n_in, OrtValue **out, size_t n_out);
 /* Check that both sessions give the same results: equal strings and integers,
  * floats within 1e-4. */
-void expect_same(OrtSession *a, OrtSession *b, const struct session_value *in,
-                 size_t n_in);
+void expect_same(OrtSession *reference, OrtSession *byoc,
+                 const struct session_value *in, size_t n_in);
 /* Check that the model gives the same results with and without the provider,
  * which claims `claimed` of its nodes, of which there are `nodes`. Ends `b`. */
 void expect_claimed(struct build *b, const struct session_value *in,

@@ -1,8 +1,8 @@
 #!/bin/sh
-# add.sh SOURCE: add an elementwise operator with an attribute to a copy of the
-# tree, in the files that HACKING.md lists; build it, and run the operator by its
-# kernel, in fused C, folded, and from its own printed text. An operator without
-# a formula must not compile.
+# add.sh SOURCE: tests HACKING.md's list of files for a new elementwise operator:
+# adds one with an attribute to a copy of the tree, builds it, and runs the
+# operator by its kernel, in fused C, folded, and from its own printed text. An
+# operator without a formula must not compile.
 # SPDX-License-Identifier: Apache-2.0
 set -eu
 [ $# -eq 1 ] && [ -f "$1/CMakeLists.txt" ] ||
@@ -57,7 +57,8 @@ build || fail "$(grep -A5 error "$dir/log")"
 
 byoc=$PWD/build/byoc
 cd "$dir"
-# model NAME EXPRESSION: of x, between operators that it fuses with
+# model NAME EXPRESSION: write NAME.ir, which computes EXPRESSION of %0 between
+# operators that it fuses with
 model() {
     cat >"$1.ir" <<END
 def @main(%x: Tensor[(7, 33), $type]) -> Tensor[(7, 33), $type] {

@@ -100,7 +100,7 @@ static void prelu(struct draw *d)
     draw_operand(d, d->dtype, rb, b, ORDINARY);
 }
 
-static void several(struct draw *d)
+static void variadic(struct draw *d)
 {
     int64_t dims[BYI_MAX_RANK], b[BYI_MAX_RANK];
     const uint32_t rank = draw_shape(d, 0, 4, dims);
@@ -152,9 +152,8 @@ static void clip(struct draw *d)
         draw_ints(d, d->dtype, -1, &high, draw_chance(d, 50));
 }
 
-/* Ranks from 1 on: NonZero of a scalar has no rows here, and one in ONNX
- * Runtime. */
-static void with_axes(struct draw *d)
+/* NonZero of a scalar has no rows here, and one in ONNX Runtime. */
+static void of_rank_1_or_more(struct draw *d)
 {
     int64_t dims[BYI_MAX_RANK];
     const uint32_t rank = draw_shape(d, 1, 4, dims);
@@ -270,7 +269,7 @@ static void inverse(struct draw *d)
 }
 
 /* Experimental operators of opset 1 with numbers alpha and beta. */
-static void scaled(struct draw *d)
+static void with_alpha_and_beta(struct draw *d)
 {
     draw_same(d);
     draw_attr_float(d, "alpha", (float)draw_int(d, -8, 8) / 4);
@@ -281,11 +280,12 @@ static void scaled(struct draw *d)
  * both. */
 static void recurrent(struct draw *d)
 {
-    static const char *const ways[] = {"forward", "reverse", "bidirectional"};
+    static const char *const directions[] = {"forward", "reverse",
+                                             "bidirectional"};
     const int64_t gates = op_now->op[0] == 'L'   ? 4
                           : op_now->op[0] == 'G' ? 3
                                                  : 1;
-    const int64_t way = draw_int(d, 0, 2), n = way == 2 ? 2 : 1;
+    const int64_t direction = draw_int(d, 0, 2), n = direction == 2 ? 2 : 1;
     const int64_t hidden = draw_int(d, 1, 9), input = draw_int(d, 1, 9);
 
     draw_operand(d, d->dtype, 3,
@@ -297,7 +297,7 @@ static void recurrent(struct draw *d)
         draw_operand(d, d->dtype, 2, (int64_t[]){n, 2 * gates * hidden},
                      ORDINARY);
     draw_attr_int(d, "hidden_size", hidden);
-    draw_attr_string(d, "direction", ways[way]);
+    draw_attr_string(d, "direction", directions[direction]);
     if (gates == 3)
         draw_attr_int(d, "linear_before_reset", draw_int(d, 0, 1));
 }
@@ -339,8 +339,9 @@ static void window_attrs(struct draw *d, const struct window *w, bool kernel,
         draw_attr_ints(d, "dilations", w->n, w->dilations);
 }
 
-/* Windows for which fast kernels transform the inputs. */
-static void draw_odd_window(struct draw *d, struct window *w)
+/* Windows of kernels of 3 and more with stride 1, for which fast kernels
+ * transform the inputs (Winograd's algorithm). */
+static void draw_winograd_window(struct draw *d, struct window *w)
 {
     const uint32_t one = (uint32_t)draw_int(d, 0, 4); /* axis of one tap */
     const int64_t size = 1 + 2 * draw_int(d, 1, one < w->n ? 3 : 2);
@@ -355,12 +356,13 @@ static void draw_odd_window(struct draw *d, struct window *w)
 
 static void conv(struct draw *d)
 {
-    const bool back = strcmp(op_now->op, "ConvTranspose") == 0;
+    const bool transposed = strcmp(op_now->op, "ConvTranspose") == 0;
     const bool is_integer = strcmp(op_now->op, "ConvInteger") == 0;
     const int64_t groups = draw_chance(d, 30) ? draw_int(d, 2, 4) : 1;
-    const bool odd = draw_chance(d, 30);
+    const bool winograd = draw_chance(d, 30);
     /* backends and fast kernels are for many channels */
-    const int64_t times = odd || (plugin_now && draw_chance(d, 70)) ? 8 : 1;
+    const int64_t times =
+        winograd || (plugin_now && draw_chance(d, 70)) ? 8 : 1;
     const int64_t in = groups * times * draw_int(d, 1, 4);
     const int64_t each = times * draw_int(d, 1, 5);
     /* sums of many products have large rounding errors */
@@ -369,11 +371,11 @@ static void conv(struct draw *d)
     int64_t dims[5];
 
     draw_window(d, in, true, &w);
-    if (odd)
-        draw_odd_window(d, &w);
+    if (winograd)
+        draw_winograd_window(d, &w);
     draw_operand(d, d->dtype, w.n + 2, w.x, values);
-    dims[0] = back ? in : groups * each;
-    dims[1] = back ? each : in / groups;
+    dims[0] = transposed ? in : groups * each;
+    dims[1] = transposed ? each : in / groups;
     memcpy(dims + 2, w.kernel, sizeof w.kernel);
     draw_operand(d, d->dtype, w.n + 2, dims, values);
     if (!is_integer && draw_chance(d, 50))
@@ -441,7 +443,7 @@ static void reduce(struct draw *d)
 {
     int64_t dims[BYI_MAX_RANK], axes[BYI_MAX_RANK];
     const uint32_t rank = draw_shape(d, 0, 4, dims);
-    const bool operand =
+    const bool axes_are_operand =
         strcmp(op_now->op, "ReduceSum") == 0 || op_now->opset >= 18;
     size_t n = 0;
 
@@ -456,15 +458,15 @@ static void reduce(struct draw *d)
     }
     draw_operand(d, d->dtype, rank, dims, op_now->flavour);
     draw_attr_int(d, "keepdims", draw_int(d, 0, 1));
-    if (operand && draw_chance(d, 40))
+    if (axes_are_operand && draw_chance(d, 40))
         draw_attr_int(d, "noop_with_empty_axes", 1);
-    if (operand && n)
+    if (axes_are_operand && n)
         draw_ints(d, BYOC_I64, (int64_t)n, axes, draw_chance(d, 50));
     else if (n)
         draw_attr_ints(d, "axes", n, axes);
 }
 
-/* To a float8, and back. */
+/* Cast to a float8 and back. */
 static void cast_narrow(struct draw *d)
 {
     const int64_t to = draw_int(d, BYOC_F8E4M3FN, BYOC_F8E5M2FNUZ);
@@ -488,7 +490,7 @@ static const struct narrow {
                     {BYOC_F4E2M1, -6, 6}, {BYOC_F8E8M0, 1, 60}};
 enum { NARROW_INTS = 4 };
 
-/* To such a type, perhaps transposed, and back. */
+/* Cast to one of narrow_types, perhaps transpose, and cast back. */
 static void cast_packed(struct draw *d)
 {
     const bool floats = byi_dtype_is_float(d->dtype);
@@ -497,7 +499,7 @@ static void cast_packed(struct draw *d)
     const struct narrow *to = &narrow_types[draw_int(
         d, 0, floats ? (int64_t)BYI_COUNT(narrow_types) - 1 : NARROW_INTS - 1)];
     const int64_t low = is_signed ? to->low : byi_max(to->low, 0);
-    const bool turns = to->dtype != BYOC_F8E8M0 && draw_chance(d, 40);
+    const bool transposes = to->dtype != BYOC_F8E8M0 && draw_chance(d, 40);
     int64_t dims[BYI_MAX_RANK];
     const uint32_t rank = draw_shape(d, 0, 4, dims);
     struct byi_tensor *t = draw_operand(d, d->dtype, rank, dims, ORDINARY);
@@ -513,13 +515,13 @@ static void cast_packed(struct draw *d)
     draw_wiring(d, "x0", "narrow");
     draw_attr_int(d, "to", to->dtype);
     draw_here(d);
-    if (turns)
-        draw_node(d, d->graph, "Transpose", "narrow", "turned");
-    draw_node(d, d->graph, "Cast", turns ? "turned" : "narrow", "y0");
+    if (transposes)
+        draw_node(d, d->graph, "Transpose", "narrow", "transposed");
+    draw_node(d, d->graph, "Cast", transposes ? "transposed" : "narrow", "y0");
     draw_attr_int(d, "to", d->dtype);
 }
 
-/* To such a type or float8, and back. */
+/* Quantize to one of the integers of narrow_types or a float8, and back. */
 static void quantize_packed(struct draw *d)
 {
     const bool is_integer = draw_chance(d, 50);
@@ -543,8 +545,8 @@ static void quantize_packed(struct draw *d)
               is_integer ? "narrow x1 zero" : "narrow x1", "y0");
 }
 
-/* Draw Gelu's formula or Swish's factor. */
-static void gate(struct draw *d)
+/* Draw Gelu's `approximate` or Swish's factor `alpha`. */
+static void gelu_or_swish(struct draw *d)
 {
     draw_same(d);
     if (strcmp(op_now->op, "Swish") == 0)
@@ -629,7 +631,7 @@ static const struct op_case rows[] = {
     {"Greater", 13, "fhiu86", broadcast, EXTREME, 1, 0, NULL, false},
     {"GreaterOrEqual", 16, "fhiu86", broadcast, EXTREME, 1, 0, NULL, false},
     {"HardSigmoid", 6, "fh", hard_sigmoid, EXTREME, 1, 1e-6, NULL, false},
-    {"Gelu", 20, "fh", gate, EXTREME, 1, 1e-5, NULL, false},
+    {"Gelu", 20, "fh", gelu_or_swish, EXTREME, 1, 1e-5, NULL, false},
     {"HardSwish", 14, "fh", draw_same, ORDINARY, 1, 1e-6, NULL, false},
     {"Hardmax", 13, "fh", along_axis, ORDINARY, 1, 0, NULL, false},
     {"IsInf", 10, "f", isinf_of, EXTREME, 1, 0, NULL, false},
@@ -642,16 +644,16 @@ static const struct op_case rows[] = {
     {"LpNormalization", 1, "fh", along_axis, ORDINARY, 1, 1e-5, NULL, false},
     {"LpPool", 11, "fh", pool, ORDINARY, 1, 1e-4, NULL, false},
     {"MatMul", 13, "fhiu", matmul, ORDINARY, 1, 1e-4, NULL, false},
-    {"Max", 13, "fhiu86", several, EXTREME, 1, 0, NULL, false},
+    {"Max", 13, "fhiu86", variadic, EXTREME, 1, 0, NULL, false},
     {"MaxPool", 12, "fh8", pool, ORDINARY, 1, 0, NULL, false},
-    {"Mean", 13, "f", several, ORDINARY, 1, 1e-6, NULL, false},
-    {"Mean", 13, "h", several, ORDINARY, 1, 1e-4, NULL, false},
-    {"Min", 13, "fhiu86", several, EXTREME, 1, 0, NULL, false},
+    {"Mean", 13, "f", variadic, ORDINARY, 1, 1e-6, NULL, false},
+    {"Mean", 13, "h", variadic, ORDINARY, 1, 1e-4, NULL, false},
+    {"Min", 13, "fhiu86", variadic, EXTREME, 1, 0, NULL, false},
     {"Mish", 18, "fh", draw_same, EXTREME, 1, 1e-5, NULL, false},
     {"Mod", 13, "fhiu86", quotient, ORDINARY, 1, 1e-6, NULL, false},
     {"Mul", 14, "fhiu86", broadcast, EXTREME, 1, 0, NULL, false},
     {"Neg", 13, "fhi7", draw_same, EXTREME, 1, 0, NULL, false},
-    {"NonZero", 13, "fhiu86bs", with_axes, ORDINARY, 1, 0, NULL, false},
+    {"NonZero", 13, "fhiu86bs", of_rank_1_or_more, ORDINARY, 1, 0, NULL, false},
     {"Not", 1, "b", draw_same, ORDINARY, 1, 0, NULL, false},
     {"Or", 7, "b", broadcast, ORDINARY, 1, 0, NULL, false},
     {"PRelu", 16, "fhiu", prelu, EXTREME, 1, 1e-6, NULL, false},
@@ -686,9 +688,9 @@ static const struct op_case rows[] = {
     {"Softsign", 1, "fh", draw_same, ORDINARY, 1, 1e-6, NULL, false},
     {"Sqrt", 13, "fh", draw_same, EXTREME, 1, 1e-6, NULL, false},
     {"Sub", 14, "fhiu86", broadcast, EXTREME, 1, 0, NULL, false},
-    {"Sum", 13, "f", several, ORDINARY, 1, 1e-6, NULL, false},
-    {"Sum", 13, "h", several, ORDINARY, 1, 1e-4, NULL, false},
-    {"Swish", 24, "fh", gate, ORDINARY, 1, 1e-5, NULL, false},
+    {"Sum", 13, "f", variadic, ORDINARY, 1, 1e-6, NULL, false},
+    {"Sum", 13, "h", variadic, ORDINARY, 1, 1e-4, NULL, false},
+    {"Swish", 24, "fh", gelu_or_swish, ORDINARY, 1, 1e-5, NULL, false},
     {"Tan", 7, "fh", draw_same, ORDINARY, 1, 1e-4, NULL, false},
     {"Tanh", 13, "fh", draw_same, EXTREME, 1, 1e-6, NULL, false},
     {"ThresholdedRelu", 10, "fh", with_alpha, ORDINARY, 1, 0, NULL, false},
@@ -696,8 +698,8 @@ static const struct op_case rows[] = {
     {"Where", 16, "fhiu86bs", where, EXTREME, 1, 0, NULL, false},
     {"Inverse", 1, "fh", inverse, ORDINARY, 1, 1e-4, "com.microsoft", false},
     {"MatMulInteger16", 1, "6", matmul, EXTREME, 1, 0, "com.microsoft", false},
-    {"ParametricSoftplus", 7, "f", scaled, EXTREME, 1, 1e-5, NULL, false},
-    {"ScaledTanh", 7, "f", scaled, EXTREME, 1, 1e-5, NULL, false},
+    {"ParametricSoftplus", 7, "f", with_alpha_and_beta, EXTREME, 1, 1e-5, NULL, false},
+    {"ScaledTanh", 7, "f", with_alpha_and_beta, EXTREME, 1, 1e-5, NULL, false},
     {"Xor", 7, "b", broadcast, ORDINARY, 1, 0, NULL, false},
 };
 /* clang-format on */

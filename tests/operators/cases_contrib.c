@@ -104,17 +104,18 @@ static void fused_matmul(struct draw *d)
     const int64_t m = draw_int(d, 1, 20), k = draw_int(d, 1, 20),
                   n = draw_int(d, 1, 36);
     const uint32_t rank = (uint32_t)draw_int(d, 2, 4);
-    const bool flip_a = draw_chance(d, 40), flip_b = draw_chance(d, 40);
+    const bool transpose_a = draw_chance(d, 40),
+               transpose_b = draw_chance(d, 40);
     int64_t a[] = {2, 3, 0, 0}, b[] = {2, 3, 0, 0};
 
-    a[rank - 2] = flip_a ? k : m;
-    a[rank - 1] = flip_a ? m : k;
-    b[rank - 2] = flip_b ? n : k;
-    b[rank - 1] = flip_b ? k : n;
+    a[rank - 2] = transpose_a ? k : m;
+    a[rank - 1] = transpose_a ? m : k;
+    b[rank - 2] = transpose_b ? n : k;
+    b[rank - 1] = transpose_b ? k : n;
     draw_operand(d, d->dtype, rank, a, ORDINARY);
     draw_operand(d, d->dtype, rank, b, ORDINARY);
-    draw_attr_int(d, "transA", flip_a);
-    draw_attr_int(d, "transB", flip_b);
+    draw_attr_int(d, "transA", transpose_a);
+    draw_attr_int(d, "transB", transpose_b);
     if (draw_chance(d, 50))
         draw_attr_float(d, "alpha", (float)draw_int(d, -8, 8) / 4);
 }
@@ -137,14 +138,14 @@ static void fused_gemm(struct draw *d)
     const int64_t m = draw_int(d, 1, 20), k = draw_int(d, 1, 20),
                   n = draw_int(d, 1, 36);
     const char *function = ONE_OF(d, functions);
-    const bool flip = draw_chance(d, 50);
+    const bool transpose_b = draw_chance(d, 50);
 
     draw_operand(d, d->dtype, 2, (int64_t[]){m, k}, ORDINARY);
-    draw_operand(d, d->dtype, 2, flip ? (int64_t[]){n, k} : (int64_t[]){k, n},
-                 ORDINARY);
+    draw_operand(d, d->dtype, 2,
+                 transpose_b ? (int64_t[]){n, k} : (int64_t[]){k, n}, ORDINARY);
     if (draw_chance(d, 60))
         draw_operand(d, d->dtype, 1, &n, ORDINARY);
-    draw_attr_int(d, "transB", flip);
+    draw_attr_int(d, "transB", transpose_b);
     draw_attr_float(d, "alpha", (float)draw_int(d, 1, 8) / 4);
     draw_attr_float(d, "beta", (float)draw_int(d, 0, 8) / 4);
     draw_attr_string(d, "activation", function);
@@ -318,11 +319,11 @@ static void qgemm(struct draw *d)
 {
     const int64_t m = draw_int(d, 1, 9), k = draw_int(d, 1, 20);
     const int64_t n = draw_int(d, 1, 20);
-    const bool flip = draw_chance(d, 50), columns = draw_chance(d, 50);
+    const bool transpose_b = draw_chance(d, 50), columns = draw_chance(d, 50);
 
     quantized(d, 2, (int64_t[]){m, k}, 0.02f);
-    draw_operand(d, d->dtype, 2, flip ? (int64_t[]){n, k} : (int64_t[]){k, n},
-                 EXTREME);
+    draw_operand(d, d->dtype, 2,
+                 transpose_b ? (int64_t[]){n, k} : (int64_t[]){k, n}, EXTREME);
     if (columns) {
         draw_operand(d, BYOC_F32, 1, &n, UNIT);
         draw_operand(d, d->dtype, 1, &n, ORDINARY);
@@ -338,7 +339,7 @@ static void qgemm(struct draw *d)
         draw_scale(d, columns ? 2 : 0.5f);
         draw_zero_point(d);
     }
-    draw_attr_int(d, "transB", flip);
+    draw_attr_int(d, "transB", transpose_b);
     draw_attr_float(d, "alpha", 0.5f);
 }
 
@@ -632,9 +633,9 @@ static void standard_attention(struct draw *d)
     const int64_t t = draw_int(d, 1, 6), h = 2 * draw_int(d, 1, 4);
     const int64_t hv = draw_int(d, 1, 6);
     const bool flat = draw_chance(d, 50), past = draw_chance(d, 50);
-    const int64_t old = past ? draw_int(d, 1, 5) : 0;
+    const int64_t past_rows = past ? draw_int(d, 1, 5) : 0;
     const int64_t mask[] = {draw_chance(d, 50) ? b : 1,
-                            draw_chance(d, 50) ? n : 1, s, t + old};
+                            draw_chance(d, 50) ? n : 1, s, t + past_rows};
     const uint32_t dropped = (uint32_t)draw_int(d, 0, 2);
     /* ONNX Runtime ignores is_causal for a single query */
     const bool causal = s > 1 && draw_chance(d, 50);
@@ -651,21 +652,24 @@ static void standard_attention(struct draw *d)
     if ((s > 1 ||
          !causal) && /* ONNX Runtime ignores causal for one masked row */
         draw_chance(d, 60)) {
-        const bool truth = draw_chance(d, 40);
+        const bool is_bool = draw_chance(d, 40);
         struct byi_tensor *m =
-            draw_operand(d, truth ? BYOC_BOOL : d->dtype, 4 - dropped,
+            draw_operand(d, is_bool ? BYOC_BOOL : d->dtype, 4 - dropped,
                          mask + dropped, ORDINARY);
-        for (int64_t i = 0; d->dtype == BYOC_F64 && truth &&
+        for (int64_t i = 0; d->dtype == BYOC_F64 && is_bool &&
                             i < byi_elements(m->rank, m->dims);
-             i += t + old)
+             i += t + past_rows)
             byi_tensor_set(m, i, 1); /* ONNX Runtime gives NaN without keys */
-        mode = truth && mode == 2 ? 3 : mode; /* its masked scores are finite */
+        /* ONNX Runtime's scores behind a bool mask are finite */
+        mode = is_bool && mode == 2 ? 3 : mode;
     } else {
         draw_nothing(d);
     }
     if (past) {
-        draw_operand(d, d->dtype, 4, (int64_t[]){b, kv, old, h}, ORDINARY);
-        draw_operand(d, d->dtype, 4, (int64_t[]){b, kv, old, hv}, ORDINARY);
+        draw_operand(d, d->dtype, 4, (int64_t[]){b, kv, past_rows, h},
+                     ORDINARY);
+        draw_operand(d, d->dtype, 4, (int64_t[]){b, kv, past_rows, hv},
+                     ORDINARY);
     }
     if (flat) {
         draw_attr_int(d, "q_num_heads", n);

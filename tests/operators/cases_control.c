@@ -42,8 +42,8 @@ static void loop(struct draw *d)
     const int64_t rounds = draw_int(d, 0, 6);
     const int64_t from = 0, to = draw_int(d, 0, 2);
     const bool ends = draw_chance(d, 50), first = draw_chance(d, 80);
-    const bool listed =
-        draw_chance(d, 40); /* rows of sizes that are known only in a run */
+    const bool slices =
+        draw_chance(d, 40); /* to rows whose sizes are known only in a run */
 
     draw_ints(d, BYOC_I64, draw_chance(d, 50) ? -1 : 1, &rounds,
               draw_chance(d, 40));
@@ -66,7 +66,7 @@ static void loop(struct draw *d)
         draw_node(d, g, "Identity", "go", "more");
     draw_node(d, g, byi_dtype_is_float(d->dtype) ? "Max" : "Add", "s x3",
               "s_out");
-    if (listed)
+    if (slices)
         draw_node(d, g, "Slice", "s x4 x5", "row");
     else
         draw_node(d, g, "Identity", "s", "row");
@@ -119,7 +119,7 @@ static const char *operand_name(struct draw *d, uint32_t i)
     return byi_arena_printf(d->arena, "x%u", i);
 }
 
-/* A position as the next operand. */
+/* Draw a position from low to high as the next operand. Returns its name. */
 static const char *position(struct draw *d, int64_t low, int64_t high)
 {
     const int64_t at = draw_int(d, low, high);
@@ -131,7 +131,7 @@ static const char *position(struct draw *d, int64_t low, int64_t high)
 
 /* Concatenate all elements of sequence `name` to one tensor, to compare
  * sequences. */
-static void joined(struct draw *d, const char *name)
+static void join_sequence(struct draw *d, const char *name)
 {
     draw_node(d, d->graph, "ConcatFromSequence", name, "y0");
     draw_attr_int(d, "axis", 0);
@@ -157,7 +157,7 @@ static void sequence_insert(struct draw *d)
     if (strcmp(at, "-") == 0)
         draw_wiring(d, byi_arena_printf(d->arena, "s %s", x), "more");
     draw_here(d);
-    joined(d, "more");
+    join_sequence(d, "more");
 }
 
 static void sequence_erase(struct draw *d)
@@ -167,7 +167,7 @@ static void sequence_erase(struct draw *d)
 
     draw_wiring(d, byi_arena_printf(d->arena, "s %s", at), "less");
     draw_here(d);
-    joined(d, "less");
+    join_sequence(d, "less");
 }
 
 static void sequence_length(struct draw *d)
@@ -213,7 +213,7 @@ static void split_sequence(struct draw *d)
     if (way == 0)
         draw_attr_int(d, "keepdims", 1);
     draw_here(d);
-    joined(d, "parts");
+    join_sequence(d, "parts");
 }
 
 /* An empty sequence, filled. */
@@ -227,7 +227,7 @@ static void sequence_empty(struct draw *d)
                       : d->dtype);
     draw_here(d);
     draw_node(d, d->graph, "SequenceInsert", "s x0", "more");
-    joined(d, "more");
+    join_sequence(d, "more");
 }
 
 /* Concatenate each element and itself, or each element and a tensor of the
@@ -246,7 +246,7 @@ static void sequence_map(struct draw *d)
     draw_attr_int(d, "axis", 0);
     draw_wiring(d, "s", "t");
     draw_here(d);
-    joined(d, "t");
+    join_sequence(d, "t");
 }
 
 static void optional_get(struct draw *d)

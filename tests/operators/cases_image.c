@@ -16,9 +16,10 @@ static int64_t *draw_dims(int64_t *dims, struct draw *d, uint32_t n,
     return dims;
 }
 
-/* Overwrite an operand with numbers in steps of 1 / parts. */
-static void spread(struct draw *d, struct byi_tensor *t, double low,
-                   double high, int64_t parts)
+/* Overwrite an operand with multiples of (high - low) / parts from low to high.
+ */
+static void fill_in_steps(struct draw *d, struct byi_tensor *t, double low,
+                          double high, int64_t parts)
 {
     for (int64_t i = 0; i < byi_elements(t->rank, t->dims); i++)
         byi_tensor_set(t, i,
@@ -29,11 +30,11 @@ static void spread(struct draw *d, struct byi_tensor *t, double low,
 /* --- sizes ---------------------------------------------------------------- */
 
 /* Sizes, or scales, of the last `space` axes. */
-static void wanted_size(struct draw *d, uint32_t rank, const int64_t *dims,
-                        uint32_t space)
+static void draw_sizes_or_scales(struct draw *d, uint32_t rank,
+                                 const int64_t *dims, uint32_t space)
 {
     static const double factors[] = {0.5, 0.75, 1, 1.25, 1.5, 2, 2.5, 3};
-    const bool sized = draw_chance(d, 50), known = draw_chance(d, 60);
+    const bool has_sizes = draw_chance(d, 50), known = draw_chance(d, 60);
     double scales[BYI_MAX_RANK];
     int64_t sizes[BYI_MAX_RANK];
 
@@ -44,7 +45,7 @@ static void wanted_size(struct draw *d, uint32_t rank, const int64_t *dims,
             scales[i] = 1;
         sizes[i] = changes ? draw_int(d, 1, 9) : dims[i];
     }
-    if (sized) {
+    if (has_sizes) {
         draw_nothing(d);
         draw_ints(d, BYOC_I64, rank, sizes, known);
     } else {
@@ -78,7 +79,7 @@ static void resize(struct draw *d)
         draw_floats(d, 2 * rank, ends, draw_chance(d, 50));
     else
         draw_nothing(d);
-    wanted_size(d, rank, dims, space);
+    draw_sizes_or_scales(d, rank, dims, space);
     draw_attr_string(d, "mode", modes[mode]);
     draw_attr_string(d, "coordinate_transformation_mode", places[place]);
     if (mode == 0)
@@ -91,12 +92,12 @@ static void resize(struct draw *d)
         draw_attr_float(d, "extrapolation_value", 2.5f);
 }
 
-/* Sizes or scales of the last two axes, which are named. */
+/* Sizes or scales of the last two axes only, with the attribute `axes`. */
 static void resize_axes(struct draw *d)
 {
     static const char *const places[] = {"half_pixel", "half_pixel_symmetric"};
-    const bool sized = draw_chance(d, 50);
-    const bool keeps_ratio = sized && draw_chance(d, 50);
+    const bool has_sizes = draw_chance(d, 50);
+    const bool keeps_ratio = has_sizes && draw_chance(d, 50);
     /* ONNX Runtime keeps the ratio of no axis that is given as negative */
     const int64_t axes[] = {!keeps_ratio && draw_chance(d, 50) ? -2 : 2, 3};
     const int64_t sizes[] = {draw_int(d, 1, 9), draw_int(d, 1, 9)};
@@ -107,7 +108,7 @@ static void resize_axes(struct draw *d)
 
     draw_operand(d, d->dtype, 4, dims, ORDINARY);
     draw_nothing(d);
-    if (sized) {
+    if (has_sizes) {
         draw_nothing(d);
         draw_ints(d, BYOC_I64, 2, sizes, draw_chance(d, 50));
     } else {
@@ -120,7 +121,7 @@ static void resize_axes(struct draw *d)
     draw_attr_string(d, "mode", draw_chance(d, 50) ? "nearest" : "linear");
     draw_attr_string(d, "nearest_mode", ONE_OF(d, roundings));
     draw_attr_string(d, "coordinate_transformation_mode",
-                     places[sized ? 0 : draw_int(d, 0, 1)]);
+                     places[has_sizes ? 0 : draw_int(d, 0, 1)]);
 }
 
 /* Experimental operators of opset 1, which ONNX Runtime has kept. */
@@ -165,9 +166,11 @@ static void upsample(struct draw *d)
 
 static void grid_sample(struct draw *d)
 {
-    static const char *const old[] = {"bilinear", "nearest", "bicubic"};
-    static const char *const now[] = {"linear", "nearest", "cubic"};
-    const char *const *const modes = op_now->opset < 20 ? old : now;
+    static const char *const modes_before_20[] = {"bilinear", "nearest",
+                                                  "bicubic"};
+    static const char *const modes_from_20[] = {"linear", "nearest", "cubic"};
+    const char *const *const modes =
+        op_now->opset < 20 ? modes_before_20 : modes_from_20;
     static const char *const pads[] = {"zeros", "border", "reflection"};
     const bool is_3d = op_now->opset >= 20 && draw_chance(d, 40);
     const uint32_t rank = is_3d ? 5 : 4;
@@ -177,7 +180,8 @@ static void grid_sample(struct draw *d)
     draw_dims(grid, d, rank - 1, 5);
     grid[0] = dims[0];
     grid[rank - 1] = rank - 2;
-    spread(d, draw_operand(d, d->dtype, rank, grid, ORDINARY), -1.5, 1.5, 96);
+    fill_in_steps(d, draw_operand(d, d->dtype, rank, grid, ORDINARY), -1.5, 1.5,
+                  96);
     draw_attr_string(d, "mode", modes[draw_int(d, 0, is_3d ? 1 : 2)]);
     draw_attr_string(d, "padding_mode", ONE_OF(d, pads));
     draw_attr_int(d, "align_corners", draw_int(d, 0, 1));
@@ -195,7 +199,8 @@ static void affine_grid(struct draw *d)
     draw_attr_int(d, "align_corners", draw_int(d, 0, 1));
 }
 
-/* Corners of n boxes in 0 .. bound, lower ones first. */
+/* Set the corners of n boxes in 0 .. bound, lower ones first, in columns
+ * `first` to `first` + 3 of the rows of t. */
 static void corners(struct draw *d, struct byi_tensor *t, int64_t n,
                     uint32_t first, double bound)
 {
@@ -257,10 +262,10 @@ static void nms(struct draw *d)
         draw_operand(d, BYOC_F32, 3, (int64_t[]){batch, boxes, 4}, ORDINARY);
 
     corners(d, t, batch * boxes, 0, 4);
-    spread(d,
-           draw_operand(d, BYOC_F32, 3, (int64_t[]){batch, classes, boxes},
-                        ORDINARY),
-           0, 1, 64);
+    fill_in_steps(d,
+                  draw_operand(d, BYOC_F32, 3,
+                               (int64_t[]){batch, classes, boxes}, ORDINARY),
+                  0, 1, 64);
     draw_ints(d, BYOC_I64, draw_chance(d, 50) ? 1 : -1, &max_selected,
               draw_chance(d, 50));
     if (draw_chance(d, 80))

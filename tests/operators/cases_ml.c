@@ -16,7 +16,8 @@ static bool is_op(const char *name)
     return strcmp(op_now->op, name) == 0;
 }
 
-static float half(struct draw *d)
+/* A multiple of 1/2 from -4 to 4. */
+static float draw_half(struct draw *d)
 {
     return (float)draw_int(d, -8, 8) / 2;
 }
@@ -26,7 +27,7 @@ static void attr_halves(struct draw *d, const char *name, int64_t n)
     float values[MAX_NODES];
 
     for (int64_t i = 0; i < n; i++)
-        values[i] = half(d);
+        values[i] = draw_half(d);
     draw_attr_floats(d, name, (size_t)n, values);
 }
 
@@ -53,7 +54,7 @@ static int64_t rows_of(struct draw *d, int64_t width)
     for (int64_t i = 0; i < byi_elements(2, dims); i++)
         byi_tensor_set(t, i,
                        byi_dtype_is_float(t->dtype)
-                           ? (double)half(d)
+                           ? (double)draw_half(d)
                            : (double)draw_int(d, -4, 4));
     return width;
 }
@@ -63,7 +64,7 @@ static int64_t rows_of(struct draw *d, int64_t width)
 static void binarizer(struct draw *d)
 {
     rows_of(d, draw_int(d, 1, 6));
-    draw_attr_float(d, "threshold", half(d));
+    draw_attr_float(d, "threshold", draw_half(d));
 }
 
 static void scaler(struct draw *d)
@@ -100,7 +101,7 @@ static void imputer(struct draw *d)
     if (nan)
         byi_tensor_set(x, 0, (double)NAN);
     attr_halves(d, "imputed_value_floats", n);
-    draw_attr_float(d, "replaced_value_float", nan ? NAN : half(d));
+    draw_attr_float(d, "replaced_value_float", nan ? NAN : draw_half(d));
 }
 
 /* --- features and categories ---------------------------------------------- */
@@ -269,14 +270,14 @@ static const char *const comparisons[] = {"BRANCH_LEQ", "BRANCH_LT",
                                           "BRANCH_GTE", "BRANCH_GT",
                                           "BRANCH_EQ",  "BRANCH_NEQ"};
 
-/* The number that node `id` of the tree adds, for a class. */
+/* Draw the number that leaf `id` of the tree adds to a class. */
 static void add_leaf(struct draw *d, struct forest *f, int64_t tree, int64_t id,
                      int64_t class)
 {
     f->leaf_tree[f->leaves] = tree;
     f->leaf_id[f->leaves] = id;
     f->leaf_class[f->leaves] = class;
-    f->weight[f->leaves++] = half(d);
+    f->weight[f->leaves++] = draw_half(d);
 }
 
 /* A complete tree: node i has children 2 i + 1 and 2 i + 2; its leaves add to
@@ -293,7 +294,7 @@ static void grow(struct draw *d, struct forest *f, int64_t tree, int64_t width,
         f->tree[k] = tree;
         f->id[k] = i;
         f->feature[k] = draw_int(d, 0, width - 1);
-        f->value[k] = half(d);
+        f->value[k] = draw_half(d);
         f->mode[k] = i < inner ? mode : "LEAF";
         f->yes[k] = i < inner ? 2 * i + 1 : 0;
         f->no[k] = i < inner ? 2 * i + 2 : 0;
@@ -336,15 +337,15 @@ static void trees(struct draw *d)
     const int64_t width = rows_of(d, draw_int(d, 1, 6));
     const int64_t n = draw_int(d, classes ? 3 : 1, 5);
     const int64_t count = draw_int(d, 1, 4);
-    const bool based = draw_chance(d, 50);
+    const bool has_base_values = draw_chance(d, 50);
     struct forest f = {0};
 
     if (byi_dtype_is_float(d->dtype) && draw_chance(d, 30))
         byi_tensor_set(&d->in[0], 0, (double)NAN);
     for (int64_t i = 0; i < count; i++)
-        grow(d, &f, i, width, n, based);
+        grow(d, &f, i, width, n, has_base_values);
     attr_forest(d, &f, classes);
-    if (based)
+    if (has_base_values)
         attr_halves(d, "base_values", n);
     if (classes) {
         attr_labels(d, "classlabels_int64s", n);
@@ -380,7 +381,7 @@ static void grow_5(struct draw *d, struct forest_5 *f, int64_t width,
         f->feature[k] = draw_int(d, 0, width - 1);
         f->missing[k] = draw_int(d, 0, 1);
         f->mode[k] = (double)draw_int(d, 0, IN_SET);
-        f->split[k] = (double)half(d);
+        f->split[k] = (double)draw_half(d);
         for (int64_t m = draw_int(d, 1, 3); f->mode[k] == IN_SET && m-- > 0;)
             f->member[f->members++] = (double)draw_int(d, 1, 4);
         if (f->mode[k] == IN_SET)
@@ -393,7 +394,7 @@ static void grow_5(struct draw *d, struct forest_5 *f, int64_t width,
             if (!leaf)
                 continue;
             f->target[f->leaves] = draw_int(d, 0, targets - 1);
-            f->weight[f->leaves++] = (double)half(d);
+            f->weight[f->leaves++] = (double)draw_half(d);
         }
     }
 }

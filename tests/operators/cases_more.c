@@ -48,7 +48,7 @@ static void split(struct draw *d)
         draw_attr_int(d, "maxsplit", draw_int(d, 0, 2));
 }
 
-static void texts(struct draw *d)
+static void string_pair(struct draw *d)
 {
     int64_t dims[2];
 
@@ -104,7 +104,7 @@ static void tf_idf(struct draw *d)
 
 static void loss(struct draw *d)
 {
-    static const char *const ways[] = {"none", "sum", "mean"};
+    static const char *const reductions[] = {"none", "sum", "mean"};
     const uint32_t rank = (uint32_t)draw_int(d, 2, 4);
     const int64_t classes = draw_int(d, 1, 6);
     int64_t dims[4], target[4];
@@ -124,16 +124,15 @@ static void loss(struct draw *d)
         draw_operand(d, d->dtype, 1, &classes, POSITIVE);
     if (classes > 1 && draw_chance(d, 40))
         draw_attr_int(d, "ignore_index", draw_int(d, 1, classes - 1));
-    draw_attr_string(d, "reduction", ONE_OF(d, ways));
+    draw_attr_string(d, "reduction", ONE_OF(d, reductions));
 }
-
-/* --- others --------------------------------------------------------------- */
 
 /* --- com.microsoft: 8-bit weights ----------------------------------------- */
 
-/* Ids 0 to 3, and a table of four rows, or one row, with its scale and zero
- * point later. */
-static void embed(struct draw *d)
+/* Words and segments (0 to 3), the tables of words, positions and segments,
+ * gamma, beta, no mask; then scales and zero points of tables, gamma and beta.
+ */
+static void embed_norm(struct draw *d)
 {
     const int64_t ids[] = {draw_int(d, 1, 3), draw_int(d, 1, 4)};
     const int64_t table[] = {4, draw_int(d, 1, 9)};
@@ -198,6 +197,8 @@ static void channels_last_conv(struct draw *d)
     draw_zero_point(d);
     draw_attr_int(d, "channels_last", 1);
 }
+
+/* --- others --------------------------------------------------------------- */
 
 /* com.microsoft's Unique: a vector. */
 static void unique_flat(struct draw *d)
@@ -287,7 +288,7 @@ static void mean_variance(struct draw *d)
 /* Indices may be equal, since the order of additions does not matter. */
 static void scatter_reduce(struct draw *d)
 {
-    static const char *const ways[] = {"add", "mul", "max", "min"};
+    static const char *const reductions[] = {"add", "mul", "max", "min"};
     int64_t dims[BYI_MAX_RANK];
     const uint32_t rank = draw_shape(d, 1, 3, dims);
     const int64_t axis = draw_axis(d, rank);
@@ -303,10 +304,10 @@ static void scatter_reduce(struct draw *d)
         byi_tensor_set(t, i, (double)draw_int(d, -size, size - 1));
     draw_operand(d, d->dtype, rank, dims, ORDINARY);
     draw_attr_int(d, "axis", axis);
-    draw_attr_string(d, "reduction", ONE_OF(d, ways));
+    draw_attr_string(d, "reduction", ONE_OF(d, reductions));
 }
 
-static void scatter_old(struct draw *d)
+static void scatter_9(struct draw *d)
 {
     const int64_t n = draw_int(d, 1, 6), m = draw_int(d, 1, 4);
     const int64_t used = draw_int(d, 1, n);
@@ -356,7 +357,7 @@ static void causal_conv(struct draw *d)
 
 /* Multiply the elements of x by `factor`. Keys of linear attention must be
  * small, or its state grows with each step. */
-static void shrink(struct byi_tensor *x, double factor)
+static void scale_elements(struct byi_tensor *x, double factor)
 {
     for (int64_t i = 0; i < byi_count(x); i++)
         byi_tensor_set(x, i, byi_tensor_float(x, i) * factor);
@@ -375,7 +376,7 @@ static void linear_attention(struct draw *d)
     const double small = 0.25 / sqrt((double)size);
 
     draw_operand(d, d->dtype, 3, (int64_t[]){n, time, heads * size}, ORDINARY);
-    shrink(
+    scale_elements(
         draw_operand(d, d->dtype, 3, (int64_t[]){n, time, kv * size}, ORDINARY),
         small);
     draw_operand(d, d->dtype, 3, (int64_t[]){n, time, kv * width}, ORDINARY);
@@ -384,8 +385,9 @@ static void linear_attention(struct draw *d)
     else
         draw_nothing(d);
     if (rule & 1)
-        shrink(draw_operand(d, d->dtype, 3, (int64_t[]){n, time, decays}, UNIT),
-               -1);
+        scale_elements(
+            draw_operand(d, d->dtype, 3, (int64_t[]){n, time, decays}, UNIT),
+            -1);
     else
         draw_nothing(d);
     if (rule & 2)
@@ -417,14 +419,14 @@ static const struct op_case rows[] = {
     {"LinearAttention", 1, "f", linear_attention, ORDINARY, 2, 1e-4, "com.microsoft", false},
     {"BiasAdd", 1, "f", bias_add, ORDINARY, 1, 1e-6, "com.microsoft", false},
     {"RegexFullMatch", 20, "s", matches, ORDINARY, 1, 0, NULL, false},
-    {"StringConcat", 20, "s", texts, ORDINARY, 1, 0, NULL, true},
+    {"StringConcat", 20, "s", string_pair, ORDINARY, 1, 0, NULL, true},
     {"StringSplit", 20, "s", split, ORDINARY, 2, 0, NULL, true},
     {"StringNormalizer", 10, "s", normalize, ORDINARY, 1, 0, NULL, true},
     {"TfIdfVectorizer", 9, "is", tf_idf, ORDINARY, 1, 0, NULL, false},
     {"NegativeLogLikelihoodLoss", 13, "fh", loss, ORDINARY, 1, 1e-4, NULL, false},
     {"SoftmaxCrossEntropyLoss", 13, "fh", loss, ORDINARY, 2, 1e-4, NULL, false},
     {"DynamicQuantizeLSTM", 1, "8", quantized_lstm, ORDINARY, 3, 0.05, "com.microsoft", true},
-    {"QEmbedLayerNormalization", 1, "8", embed, ORDINARY, 2, 1e-4, "com.microsoft", false},
+    {"QEmbedLayerNormalization", 1, "8", embed_norm, ORDINARY, 2, 1e-4, "com.microsoft", false},
     {"QLinearConv", 1, "8", channels_last_conv, EXTREME, 1, 1, "com.microsoft", false},
     {"Unique", 1, "f", unique_flat, ORDINARY, 3, 0, "com.microsoft", false},
     {"Unique", 11, "fhiu86bs", unique, ORDINARY, 4, 0, NULL, false},
@@ -435,7 +437,7 @@ static const struct op_case rows[] = {
     {"GlobalLpPool", 2, "fh", global_lp, ORDINARY, 1, 1e-4, NULL, false},
     {"MeanVarianceNormalization", 13, "fh", mean_variance, ORDINARY, 1, 1e-4, NULL, false},
     {"ScatterElements", 18, "fhiu86", scatter_reduce, ORDINARY, 1, 1e-4, NULL, false},
-    {"Scatter", 9, "fhiu86bs", scatter_old, ORDINARY, 1, 0, NULL, false},
+    {"Scatter", 9, "fhiu86bs", scatter_9, ORDINARY, 1, 0, NULL, false},
 };
 /* clang-format on */
 

@@ -142,7 +142,7 @@ static void pad(struct draw *d)
     draw_attr_string(d, "mode", modes[mode]);
 }
 
-static void center(struct draw *d)
+static void center_crop_pad(struct draw *d)
 {
     int64_t dims[BYI_MAX_RANK], sizes[2], axes[2];
     const uint32_t rank = draw_shape(d, 2, 4, dims);
@@ -187,18 +187,18 @@ static void reshape(struct draw *d)
     draw_ints(d, BYOC_I64, draw_int(d, 1, 2), shape, draw_chance(d, 60));
 }
 
-static void blocks(struct draw *d)
+static void depth_and_space(struct draw *d)
 {
-    const bool back = strcmp(op_now->op, "DepthToSpace") == 0;
+    const bool to_space = strcmp(op_now->op, "DepthToSpace") == 0;
     const int64_t b = draw_int(d, 1, 3), c = draw_int(d, 1, 3),
                   h = draw_int(d, 1, 4), w = draw_int(d, 1, 4);
-    const int64_t k = back ? b * b : 1, s = back ? 1 : b;
+    const int64_t k = to_space ? b * b : 1, s = to_space ? 1 : b;
 
     draw_operand(d, d->dtype, 4,
                  (int64_t[]){draw_int(d, 1, 2), c * k, h * s, w * s},
                  op_now->flavour);
     draw_attr_int(d, "blocksize", b);
-    if (back)
+    if (to_space)
         draw_attr_string(d, "mode", draw_chance(d, 50) ? "DCR" : "CRD");
 }
 
@@ -228,14 +228,14 @@ static void compress(struct draw *d)
 
 static void axes_operand(struct draw *d)
 {
-    const bool drop = strcmp(op_now->op, "Squeeze") == 0;
+    const bool squeezes = strcmp(op_now->op, "Squeeze") == 0;
     int64_t dims[BYI_MAX_RANK], axes[2];
     const uint32_t rank = draw_shape(d, 2, 4, dims);
     const int64_t n = draw_int(d, 1, 2);
 
     axes[0] = 0;
     axes[1] = -1;
-    if (drop)
+    if (squeezes)
         dims[0] = dims[rank - 1] = 1;
     draw_operand(d, d->dtype, rank, dims, op_now->flavour);
     draw_ints(d, BYOC_I64, n, axes, draw_chance(d, 60));
@@ -437,15 +437,15 @@ static void quantize(struct draw *d)
 /* A scale for each position of axis 1, or for each block of it. */
 static void quantize_blocks(struct draw *d)
 {
-    const bool back = strcmp(op_now->op, "DequantizeLinear") == 0;
+    const bool dequantizes = strcmp(op_now->op, "DequantizeLinear") == 0;
     const int64_t dims[] = {draw_int(d, 1, 3), draw_int(d, 1, 9),
                             draw_int(d, 1, 4)};
     const int64_t block = draw_chance(d, 70) ? draw_int(d, 1, 4) : 0;
     const int64_t scales[] = {
         dims[0], block ? (dims[1] + block - 1) / block : 0, dims[2]};
 
-    draw_operand(d, back ? d->dtype : BYOC_F32, 3, dims,
-                 back ? EXTREME : ORDINARY);
+    draw_operand(d, dequantizes ? d->dtype : BYOC_F32, 3, dims,
+                 dequantizes ? EXTREME : ORDINARY);
     for (int i = 0; i < 2; i++)
         draw_operand(d, i ? d->dtype : BYOC_F32, block ? 3 : 1,
                      block ? scales : &dims[1], i ? EXTREME : POSITIVE);
@@ -550,10 +550,10 @@ static void float_only(struct draw *d)
 /* clang-format off */
 static const struct op_case rows[] = {
     {"BatchNormalization", 15, "fh", channel_norm, ORDINARY, 1, 1e-5, NULL, false},
-    {"CenterCropPad", 18, "fhiu8", center, ORDINARY, 1, 0, NULL, false},
+    {"CenterCropPad", 18, "fhiu8", center_crop_pad, ORDINARY, 1, 0, NULL, false},
     {"Compress", 11, "fhiu86bs", compress, EXTREME, 1, 0, NULL, false},
     {"Concat", 13, "fhiu86bs", concat, EXTREME, 1, 0, NULL, false},
-    {"DepthToSpace", 13, "fhiu86bs", blocks, EXTREME, 1, 0, NULL, false},
+    {"DepthToSpace", 13, "fhiu86bs", depth_and_space, EXTREME, 1, 0, NULL, false},
     {"DequantizeLinear", 21, "8", quantize_blocks, EXTREME, 1, 1e-6, NULL, false},
     {"DequantizeLinear", 13, "8", dequantize, EXTREME, 1, 1e-6, NULL, false},
     {"DynamicQuantizeLinear", 11, "-", float_only, ORDINARY, 3, 1e-6, NULL, false},
@@ -589,7 +589,7 @@ static const struct op_case rows[] = {
     {"Reshape", 14, "fhiu86bs", reshape, EXTREME, 1, 0, NULL, false},
     {"ScatterElements", 16, "fhiu86bs", scatter, ORDINARY, 1, 0, NULL, false},
     {"Slice", 13, "fhiu86bs", slice, EXTREME, 1, 0, NULL, false},
-    {"SpaceToDepth", 13, "fhiu86bs", blocks, EXTREME, 1, 0, NULL, false},
+    {"SpaceToDepth", 13, "fhiu86bs", depth_and_space, EXTREME, 1, 0, NULL, false},
     {"TensorScatter", 24, "fhiu8", tensor_scatter, ORDINARY, 1, 0, NULL, false},
     {"Tile", 13, "fhiu86bs", tile, EXTREME, 1, 0, NULL, false},
     {"Transpose", 13, "fhiu86bs", transpose, EXTREME, 1, 0, NULL, false},

@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* xorshift64* (Vigna 2014) */
-static uint64_t bits(struct draw *d)
+static uint64_t random_bits(struct draw *d)
 {
     d->seed ^= d->seed >> 12;
     d->seed ^= d->seed << 25;
@@ -19,7 +19,7 @@ static uint64_t bits(struct draw *d)
 
 int64_t draw_int(struct draw *d, int64_t low, int64_t high)
 {
-    return low + (int64_t)(bits(d) % (uint64_t)(high - low + 1));
+    return low + (int64_t)(random_bits(d) % (uint64_t)(high - low + 1));
 }
 
 bool draw_chance(struct draw *d, int percent)
@@ -43,7 +43,7 @@ uint32_t draw_shape(struct draw *d, uint32_t low, uint32_t high, int64_t *dims)
 
 /* --- elements ------------------------------------------------------------- */
 
-static double odd_float(struct draw *d, enum byoc_dtype dtype)
+static double special_float(struct draw *d, enum byoc_dtype dtype)
 {
     const double smallest = dtype == BYOC_F64   ? 5e-324
                             : dtype == BYOC_F16 ? 6e-8
@@ -51,10 +51,10 @@ static double odd_float(struct draw *d, enum byoc_dtype dtype)
     const double largest = dtype == BYOC_F64   ? DBL_MAX
                            : dtype == BYOC_F16 ? 65504
                                                : (double)FLT_MAX;
-    const double odd[] = {NAN,      INFINITY,  -INFINITY, 0.0,      -0.0,
-                          smallest, -smallest, largest,   -largest, 1e-30};
+    const double special[] = {NAN,      INFINITY,  -INFINITY, 0.0,      -0.0,
+                              smallest, -smallest, largest,   -largest, 1e-30};
 
-    return odd[draw_int(d, 0, BYI_COUNT(odd) - 1)];
+    return special[draw_int(d, 0, BYI_COUNT(special) - 1)];
 }
 
 static void set_int(struct draw *d, struct byi_tensor *t, int64_t i,
@@ -71,7 +71,7 @@ static void set_int(struct draw *d, struct byi_tensor *t, int64_t i,
         v = draw_chance(d, 50) ? (uint64_t)1 << (width - 1)
                                : ((uint64_t)1 << (width - 1)) - 1;
     else if (flavour == EXTREME && draw_chance(d, 12))
-        v = bits(d);
+        v = random_bits(d);
     memcpy((char *)t->data + (size_t)i * (width / 8), &v, width / 8);
 }
 
@@ -103,7 +103,7 @@ static void fill(struct draw *d, struct byi_tensor *t, enum flavour flavour)
         else if (!byi_dtype_is_float(t->dtype))
             set_int(d, t, i, flavour);
         else if (flavour == EXTREME && draw_chance(d, 12))
-            byi_tensor_set(t, i, odd_float(d, t->dtype));
+            byi_tensor_set(t, i, special_float(d, t->dtype));
         else if (flavour == UNIT)
             byi_tensor_set(t, i, (double)draw_int(d, 1, 255) / 256);
         else if (flavour == POSITIVE)
@@ -224,8 +224,8 @@ static void add_weight(struct draw *d, const char *name,
         list_add(d, d->graph->initializer, &d->graph->n_initializer, w);
 }
 
-/* The numbers of a float16 or bfloat16 tensor in float32, for the reference
- * results. */
+/* If the case is a float32 reference (d->wide), the numbers of a float16 or
+ * bfloat16 tensor in float32; otherwise the tensor. */
 static struct byi_tensor widened(struct draw *d, const struct byi_tensor *t)
 {
     struct byi_tensor wide = *t;
@@ -473,7 +473,7 @@ void draw_body_type(struct draw *d, Onnx__GraphProto *graph, uint32_t input,
 }
 
 /* Returns a list of values without types; blanks separate their names. */
-static void *untyped(struct draw *d, const char *text, size_t *n)
+static void *values_without_types(struct draw *d, const char *text, size_t *n)
 {
     static const Onnx__ValueInfoProto proto = ONNX__VALUE_INFO_PROTO__INIT;
     size_t n_names = 0;
@@ -496,8 +496,8 @@ Onnx__GraphProto *draw_body(struct draw *d, const char *name, const char *in,
     Onnx__GraphProto *g = byi_arena_copy(d->arena, &proto, sizeof proto);
 
     g->name = byi_arena_str(d->arena, name);
-    g->input = untyped(d, in, &g->n_input);
-    g->output = untyped(d, out, &g->n_output);
+    g->input = values_without_types(d, in, &g->n_input);
+    g->output = values_without_types(d, out, &g->n_output);
     d->at = d->node;
     attr(d, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__GRAPH)->g = g;
     return g;
@@ -506,7 +506,7 @@ Onnx__GraphProto *draw_body(struct draw *d, const char *name, const char *in,
 void draw_body_results(struct draw *d, Onnx__GraphProto *body, const char *out)
 {
     body->n_output = 0;
-    body->output = untyped(d, out, &body->n_output);
+    body->output = values_without_types(d, out, &body->n_output);
 }
 
 void draw_opset(struct draw *d, const char *domain, int64_t version)
@@ -556,7 +556,7 @@ void draw_begin(struct draw *d, uint64_t seed, const char *op, int64_t opset,
             list_add(d, d->graph->output, &d->graph->n_output, v);
     }
     for (int i = 0; i < 8; i++)
-        bits(d);
+        random_bits(d);
 }
 
 uint8_t *draw_pack(struct draw *d, size_t *n)

@@ -38,7 +38,7 @@ static bool attr_is(const struct draw *d, const char *name, const char *word)
            memcmp(a->s.data, word, a->s.len) == 0;
 }
 
-static bool nan_in_halves(const struct draw *d)
+static bool nan_in_16_bits(const struct draw *d)
 {
     return (d->dtype == BYOC_F16 || d->dtype == BYOC_BF16) && any_nan(d);
 }
@@ -63,13 +63,13 @@ static bool no_iterations(const struct draw *d)
            byi_tensor_int(&d->in[1], 0) == 0;
 }
 
-static bool crops(const struct draw *d)
+static bool crops_and_resizes(const struct draw *d)
 {
     return attr_is(d, "coordinate_transformation_mode", "tf_crop_and_resize");
 }
 
-/* Whether a scale times its size is not an integer, with align_corners. */
-static bool corners_between(const struct draw *d)
+/* Whether a size times its scale is not an integer, with align_corners. */
+static bool ends_between_elements(const struct draw *d)
 {
     const struct byi_tensor *scales = &d->in[1], *x = &d->in[0];
 
@@ -140,14 +140,14 @@ static bool position_moves(double in, double out, double half)
 
     for (double j = 0; j < out; j++) {
         const double at = (j + half) * in / out - half;
-        const float theirs = (float)(j + half) / scale - (float)half;
-        if (2 * at == floor(2 * at) && (double)theirs != at)
+        const float at_float32 = (float)(j + half) / scale - (float)half;
+        if (2 * at == floor(2 * at) && (double)at_float32 != at)
             return true;
     }
     return false;
 }
 
-/* The same for half_pixel_symmetric and a given scale. */
+/* Like position_moves(), for half_pixel_symmetric and a given scale. */
 static bool centred_position_moves(double in, double given)
 {
     const double out = floor(in * given), half = 0.5;
@@ -156,14 +156,15 @@ static bool centred_position_moves(double in, double given)
 
     for (double j = 0; j < out; j++) {
         const double at = (in - 1) / 2 + (j + half - out / 2) / given;
-        const float theirs = offset + (float)(j + half) / scale - (float)half;
-        if (2 * at == floor(2 * at) && (double)theirs != at)
+        const float at_float32 =
+            offset + (float)(j + half) / scale - (float)half;
+        if (2 * at == floor(2 * at) && (double)at_float32 != at)
             return true;
     }
     return false;
 }
 
-/* Whether such a position chooses the nearest element. */
+/* Whether a position that differs in float32 chooses the nearest element. */
 static bool neighbour_moves(const struct draw *d)
 {
     const char *const place = "coordinate_transformation_mode";
@@ -187,7 +188,7 @@ static bool neighbour_moves(const struct draw *d)
     return false;
 }
 
-/* Whether a symmetric window has one element. */
+/* Whether a symmetric window function has one element. */
 static bool one_number(const struct draw *d)
 {
     const Onnx__AttributeProto *periodic = attribute(d, "periodic");
@@ -212,7 +213,7 @@ static int64_t group_of(const struct byi_tensor *x, const int64_t *axes,
     return group;
 }
 
-/* A group of elements that are all the same has no variance. */
+/* Whether the elements of some group are all the same. */
 static bool no_variance(const struct draw *d)
 {
     static const int64_t usual[] = {0, 2, 3};
@@ -295,7 +296,7 @@ static double largest(const struct byi_tensor *t)
 
 /* Whether ai.onnx's Attention may have a score of 8 or more in float16, whose
  * steps there are 1/128 or more. */
-static bool large_halves(const struct draw *d)
+static bool large_float16_scores(const struct draw *d)
 {
     const struct byi_tensor *q = &d->in[0];
     const Onnx__AttributeProto *heads = attribute(d, "q_num_heads");
@@ -325,7 +326,7 @@ static const struct {
     bool (*when)(const struct draw *d);
     const char *why; /* how ONNX Runtime differs from the standard */
 } rows[] = {
-    {"Attention", large_halves, "it rounds scores to float16"},
+    {"Attention", large_float16_scores, "it rounds scores to float16"},
     {"BlackmanWindow", one_number, "it divides 0 by 0"},
     {"Dropout", is_before_12, "before opset 12, its mask is all zeros"},
     {"Gather", runs_of_strings, "it gives the first string of each slice only"},
@@ -344,13 +345,14 @@ static const struct {
     {"ReduceProd", product_wraps, "it saturates"},
     {"ReduceProd", zero_after_overflow,
      "its product of float32 is infinite before a zero makes it NaN"},
-    {"Resize", corners_between,
+    {"Resize", ends_between_elements,
      "it takes the whole size for the resized length, not the product"},
-    {"Resize", crops, "it ignores the roi of an axis that keeps its size"},
+    {"Resize", crops_and_resizes,
+     "it ignores the roi of an axis that keeps its size"},
     {"Resize", neighbour_moves,
      "it rounds positions to float32, and then to another element"},
     {"Resize", sizes_stay, "it copies where no size changes"},
-    {"Sign", nan_in_halves, "it gives 0 for NaN in halves"},
+    {"Sign", nan_in_16_bits, "it gives 0 for NaN in 16-bit floats"},
     {"StringSplit", nothing_to_split,
      "it finds no part in an empty string; with a delimiter there is one"},
     {"ThresholdedRelu", any_nan, "it gives 0 for NaN"},

@@ -6,10 +6,11 @@
  *     operators_fuzz --hostile [--only OP]
  *
  * The first form imports N calls (200) for each operator and type, and runs
- * them on the native kernels with every instruction set of this machine; in
- * three of four calls as wrap.c says, compiled: with operands that are constant
- * or have open sizes, at another opset, or inside an If, Loop or function. It
- * compares the results with the kernel's plain form, if it has one; results of
+ * them on the native kernels with every instruction set of this machine. Three
+ * of four calls are compiled, and take a form of wrap.c: operands that are
+ * constant or have open sizes, another opset, or a place inside an If, Loop or
+ * function. It compares the results with those of the kernel's plain form, a
+ * simple loop, if it has one; results of
  * float16 and bfloat16 with those of float32; and all results with ONNX
  * Runtime's, if its C library is given. explained.c lists the known differences
  * from ONNX Runtime. Exits with 1 if a result differs, if ONNX Runtime runs a
@@ -48,7 +49,8 @@ struct tally {
     long at; /* the case under way */
     bool in_ort;
     long same, differ, refused; /* cases; refused: by the importer */
-    long plain, wide, ort;      /* comparisons with each of the three */
+    long plain, wide, ort;      /* comparisons: with plain forms, with results
+                                   in float32, with ONNX Runtime's */
     long explained;             /* differences that explained.c lists */
     long lacking; /* refused by the importer, but ONNX Runtime runs it */
     long ort_refused, ort_died; /* cases without a result of ONNX Runtime */
@@ -74,8 +76,9 @@ static double largest(const struct byi_tensor *t)
     return maximum;
 }
 
-/* Whether element i of both is the same within the bound; `maximum` is the
- * largest number in the sums, at which float16 sums were rounded. */
+/* Whether element i of both is the same within the bound, or within the
+ * rounding of 16-bit floats: sums of them were rounded at up to `maximum`, the
+ * largest magnitude among results and operands. */
 static bool near(const struct byi_tensor *a, const struct byi_tensor *b,
                  int64_t i, double bound, double maximum)
 {
@@ -87,12 +90,14 @@ static bool near(const struct byi_tensor *a, const struct byi_tensor *b,
         return bound >= 1 ? llabs(x - y) <= 1 : x == y;
     }
     const double x = byi_tensor_float(a, i), y = byi_tensor_float(b, i);
-    const double half = rounding(a->dtype) * (bound >= 1e-4 ? 1 + maximum : 1);
+    const double rounding_bound =
+        rounding(a->dtype) * (bound >= 1e-4 ? 1 + maximum : 1);
     if (isnan(x) || isnan(y))
         return isnan(x) && isnan(y);
     if (isinf(x) || isinf(y))
         return x == y;
-    return fabs(x - y) <= (bound > half ? bound : half) * (1 + fabs(y));
+    return fabs(x - y) <=
+           (bound > rounding_bound ? bound : rounding_bound) * (1 + fabs(y));
 }
 
 /* The largest number in a result and in its operands of 16-bit floats. */
@@ -309,7 +314,7 @@ static void draw_case(struct draw *d, uint64_t seed, enum byoc_dtype dtype,
 }
 
 /* Set `inputs` to the operands that are inputs. Returns their number. */
-static uint32_t operands(const struct draw *d, struct byi_tensor *inputs)
+static uint32_t collect_inputs(const struct draw *d, struct byi_tensor *inputs)
 {
     uint32_t n = 0;
 
@@ -322,13 +327,14 @@ static uint32_t operands(const struct draw *d, struct byi_tensor *inputs)
 static struct byi_tensor rounded(const struct byi_tensor *t,
                                  enum byoc_dtype dtype, struct byi_arena *arena)
 {
-    struct byi_tensor half = *t;
+    struct byi_tensor result = *t;
 
-    half.dtype = dtype;
-    half.data = byi_arena_calloc(arena, (size_t)byi_tensor_bytes(&half) + 8, 1);
+    result.dtype = dtype;
+    result.data =
+        byi_arena_calloc(arena, (size_t)byi_tensor_bytes(&result) + 8, 1);
     for (int64_t i = 0; i < byi_elements(t->rank, t->dims); i++)
-        byi_tensor_set(&half, i, byi_tensor_float(t, i));
-    return half;
+        byi_tensor_set(&result, i, byi_tensor_float(t, i));
+    return result;
 }
 
 /* Write the model to a file. Returns its path, which is the same for each
@@ -452,7 +458,7 @@ static bool check_wide(const struct options *o, const struct draw *narrow,
 {
     struct draw d;
     struct byoc_error err = {0};
-    struct byi_tensor inputs[MAX_OPERANDS], wide_results[MAX_RESULTS], half;
+    struct byi_tensor inputs[MAX_OPERANDS], wide_results[MAX_RESULTS], expected;
     uint32_t n_inputs = 0, n_wide = 0;
     const uint8_t *bytes = NULL;
     size_t n = 0;
@@ -462,17 +468,17 @@ static bool check_wide(const struct options *o, const struct draw *narrow,
     draw_case(&d, o->seed + (uint64_t)i, narrow->dtype, true);
     const char *path = save(&d, &bytes, &n);
     struct byi_module *m = import(path, &err);
-    n_inputs = operands(&d, inputs);
+    n_inputs = collect_inputs(&d, inputs);
     bool same = m && run_once(m, path, &d, inputs, n_inputs, wide_results,
                               &n_wide, &err) == BYOC_OK;
     if (!same)
         snprintf(why, why_bytes, "%.900s (in float32)", err.text);
     tally->wide++;
     for (uint32_t k = 0; k < n_out && same; k++) {
-        half = wide_results[k];
+        expected = wide_results[k];
         if (wide_results[k].dtype == BYOC_F32 && out[k].dtype == narrow->dtype)
-            half = rounded(&wide_results[k], narrow->dtype, d.arena);
-        same = agree(narrow, &out[k], &half, op_now->bound, why, why_bytes);
+            expected = rounded(&wide_results[k], narrow->dtype, d.arena);
+        same = agree(narrow, &out[k], &expected, op_now->bound, why, why_bytes);
         if (!same)
             snprintf(why + strlen(why), why_bytes - strlen(why),
                      " (output %u, in float32)", k);
@@ -565,7 +571,7 @@ static void run_case(const struct options *o, enum byoc_dtype dtype, long i,
     draw_case(&d, o->seed + (uint64_t)i, dtype, false);
     const char *path = save(&d, &bytes, &n);
     struct byi_module *m = import(path, &err);
-    const uint32_t n_inputs = operands(&d, inputs);
+    const uint32_t n_inputs = collect_inputs(&d, inputs);
     if (!m) {
         check_refusal(o, &d, i, bytes, n, err.text, tally);
     } else if (run_all(m, path, &d, inputs, n_inputs, out, &n_out, why,
@@ -675,8 +681,7 @@ static void run_op(const struct options *o, struct tally *tally,
             }
 }
 
-/* One element type of each operator, since the faults are not in its elements.
- */
+/* Run hostile models of the operator with the first of its element types. */
 static void run_hostile(long *failed, long *done)
 {
     for (uint32_t i = 0; i < BYI_COUNT(letters); i++)
@@ -749,9 +754,9 @@ int main(int argc, char **argv)
         printf("%ld of %ld hostile models failed\n", failed, done + failed);
         return failed != 0;
     }
-    printf("%ld cases differ of %ld: %ld held against plain forms, %ld "
-           "against float32, %ld against ONNX Runtime (%ld differ from it for "
-           "a reason that is known); %ld refused, of which it runs %ld\n",
+    printf("%ld cases differ of %ld; compared %ld with plain forms, %ld with "
+           "float32, %ld with ONNX Runtime (%ld differ for a known reason); "
+           "refused %ld, of which ONNX Runtime runs %ld\n",
            total.differ, total.same + total.differ, total.plain, total.wide,
            total.ort, total.explained, total.refused, total.lacking);
     return total.differ + total.lacking != 0;

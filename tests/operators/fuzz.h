@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tests/operators/fuzz.h: models of one random node: runs them on byoc's
- * kernels, on the kernels' plain forms and in ONNX Runtime, and compares the
- * results. */
+/* tests/operators/fuzz.h: the parts of operators_fuzz, which draws models of
+ * one random node, runs them on byoc's kernels, on the kernels' plain forms and
+ * in ONNX Runtime, and compares the results. */
 #ifndef BYI_TESTS_FUZZ_H
 #define BYI_TESTS_FUZZ_H
 
@@ -14,10 +14,11 @@ enum { MAX_OPERANDS = 20, MAX_RESULTS = 16 };
 
 /* The distribution of an operand's elements. */
 enum flavour {
-    ORDINARY, /* multiples of 1/2 in -4 .. 4, so that some are equal */
+    ORDINARY, /* floats in -4 .. 4, some of them multiples of 1/2, so that some
+                 are equal; integers in -9 .. 9 */
     EXTREME,  /* also NaN, infinities, denormals, the ends of integers */
-    POSITIVE, /* above 0 */
-    UNIT      /* 0 .. 1 */
+    POSITIVE, /* floats in 1/16 .. 4, integers in 1 .. 9 */
+    UNIT      /* floats between 0 and 1, integers in 1 .. 9 */
 };
 
 /* The current case. Its node is the model's only one, except for nodes that
@@ -37,10 +38,9 @@ struct draw {
     bool all_constant; /* all operands are initializers */
     bool open;         /* the sizes of the inputs are known only at run time */
     bool compiled;     /* run the compiled model, not node by node */
-    uint32_t n;
+    uint32_t n;        /* of the operands in[] */
     struct byi_tensor in[MAX_OPERANDS];
-    bool constant[MAX_OPERANDS]; /* an initializer, since ONNX requires a
-                                    constant, or of `weights` */
+    bool constant[MAX_OPERANDS]; /* whether in[i] is an initializer */
 };
 
 /* draw.c: numbers, shapes, operands, attributes. Bounds are inclusive. */
@@ -113,8 +113,9 @@ void draw_opset(struct draw *d, const char *domain, int64_t version);
 /* Set the type of a body's input. */
 void draw_body_type(struct draw *d, Onnx__GraphProto *graph, uint32_t input,
                     enum byoc_dtype dtype, uint32_t rank);
-/* Begin a model of the node `op` with `results` outputs. draw_pack() returns
- * its *n bytes, which belong to the case's arena; draw_end() frees it. */
+/* Begin a model of the node `op` with `results` outputs; domain NULL is
+ * ai.onnx. draw_pack() returns its *n bytes, which belong to the case's arena;
+ * draw_end() frees the arena. */
 void draw_begin(struct draw *d, uint64_t seed, const char *op, int64_t opset,
                 const char *domain, enum byoc_dtype dtype, bool wide,
                 uint32_t results);
@@ -137,13 +138,13 @@ void wrap_node(struct draw *d, uint64_t seed);
 struct op_case {
     const char *op;
     int64_t opset;
-    const char *types; /* letters, see cases.c; "-" too */
-    void (*make)(struct draw *d);
+    const char *types;            /* letters, see cases.c */
+    void (*make)(struct draw *d); /* draws operands and attributes */
     enum flavour flavour;
     uint32_t results;
-    double bound; /* of |found - expected| / (1 + |expected|) */
-    const char *domain;
-    bool compiled; /* run the compiled model, not node by node */
+    double bound;       /* of |found - expected| / (1 + |expected|) */
+    const char *domain; /* NULL: ai.onnx */
+    bool compiled;      /* run the compiled model, not node by node */
 };
 /* A list of operators to draw. */
 struct op_table {
@@ -184,8 +185,8 @@ long hostile_run(enum byoc_dtype dtype, long *done);
 /* ort.c: open ONNX Runtime's C library. Returns false, with a message on
  * stderr, if that fails. */
 bool ort_open(const char *library);
-/* Compute the results, in the arena. Returns false with the reason if it
- * refuses. */
+/* Compute the results, in the arena. Returns false, with the reason in `why`,
+ * if ONNX Runtime refuses the model. */
 bool ort_run(const void *model, size_t n, const struct draw *d,
              struct byi_arena *arena, struct byi_tensor *out, uint32_t *n_out,
              char *why, size_t why_bytes);

@@ -52,8 +52,9 @@ static const int64_t extremes[] = {
 
 /* The current mutation, in memory that the parent reads after a crash. */
 struct hostile_site {
-    long number, done;
-    char text[200];
+    long number;    /* (number of the site) * BYI_COUNT(extremes) + value */
+    long done;      /* mutations that byoc accepted or refused */
+    char text[200]; /* names the site */
 };
 
 /* A walk over a model, which counts its sites in a fixed order, and mutates the
@@ -199,8 +200,8 @@ static bool survives(const char *path, char *why, size_t why_bytes)
 }
 
 /* Apply mutation `site->number`. Returns false if there are no more. */
-static bool run_site(enum byoc_dtype dtype, struct hostile_site *site,
-                     const char *path)
+static bool run_mutation(enum byoc_dtype dtype, struct hostile_site *site,
+                         const char *path)
 {
     struct draw d;
     char why[1024];
@@ -247,7 +248,7 @@ static void run_child(enum byoc_dtype dtype, struct hostile_site *site,
 
     if (!SANITIZED && setrlimit(RLIMIT_AS, &memory) != 0)
         _exit(2);
-    while (run_site(dtype, site, path))
+    while (run_mutation(dtype, site, path))
         site->number++;
     fflush(stdout);
     _exit(0);

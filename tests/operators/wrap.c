@@ -175,8 +175,8 @@ static void wrap_function(struct draw *d)
     place(d, outer, call);
 }
 
-/* Whether the node has bodies: they may read operands that the node does not,
- * which those of a function cannot. */
+/* Whether the node has bodies. They may read values of the enclosing graph,
+ * which they cannot inside a function. */
 static bool has_body(const struct draw *d)
 {
     for (size_t i = 0; i < d->node->n_attribute; i++)

@@ -512,7 +512,7 @@ async function showsTimes(browser) {
     await browser.shoot('times-chart', { x: 0, y: 0, width, height, scale: 1 });
 }
 
-// Two compiles of a model, side by side: one of them natively but for Conv.
+// Two compiles of a model, side by side: one of them keeps Softmax and MaxPool native.
 async function compares(browser) {
     const model = path.join(root, 'examples/digits/digits.onnx');
     const old = inWork('old.json'), page = inWork('compare.html');

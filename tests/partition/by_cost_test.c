@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* by_cost_test.c: tests --partition-by=measured: the placement, the ledger, and
- * that nothing is measured twice. The backends are so slow or so fast that
- * measurements are unambiguous. */
+/* by_cost_test.c: tests --partition-by=measured and =estimated: the placement,
+ * the ledger, and that nothing is measured twice. The backends are so slow or
+ * so fast that measurements are unambiguous. */
 #include "tuner/measure.h"
 
 #include <pthread.h>

@@ -75,19 +75,19 @@ static void close_scene(struct scene *s)
 #define MAIN "def @main(%x: " T ", %y: " T ") "
 
 /* Check the names of a candidate's operators, and which backends can run it. */
-static void check_candidate(const struct scene *s, uint32_t candidate,
+static void check_candidate(const struct scene *s, uint32_t index,
                             const char *ops, uint64_t backends)
 {
-    const struct byi_candidate *u = &s->candidates.list.at[candidate];
+    const struct byi_candidate *candidate = &s->candidates.list.at[index];
     struct byi_text text = {0};
-    for (uint32_t i = 0; i < u->n; i++) {
+    for (uint32_t i = 0; i < candidate->n; i++) {
         const struct byi_node *node =
-            &s->m->funcs.at[u->func]->nodes.at[u->at[i]];
+            &s->m->funcs.at[candidate->func]->nodes.at[candidate->at[i]];
         byi_text_addf(&text, "%s%s", i ? " " : "",
                       node->kind == BYI_GET ? "get" : byi_op(node->op)->name);
     }
     assert_string_equal(text.at, ops);
-    assert_int_equal(u->backends, backends);
+    assert_int_equal(candidate->backends, backends);
     byi_text_free(&text);
 }
 
@@ -145,7 +145,7 @@ static void fields_go_with_their_tuple(void **state)
     close_scene(&s);
 }
 
-static void asking_changes_nothing(void **state)
+static void finding_candidates_changes_nothing(void **state)
 {
     (void)state;
     struct scene s;
@@ -199,15 +199,16 @@ static void a_subgraph_is_a_function(void **state)
 }
 
 /* The signature of the only candidate. */
-static void sign(const char *text, char hex[65])
+static void signature_of(const char *text, char hex[65])
 {
     struct scene s;
     struct byi_sha256 sum;
     open_scene(&s, text, 1);
     find_candidates(&s);
     assert_int_equal(s.candidates.list.n, 1);
-    const struct byi_candidate *u = &s.candidates.list.at[0];
-    const struct byi_subgraph subgraph = {u->func, u->n, u->at};
+    const struct byi_candidate *candidate = &s.candidates.list.at[0];
+    const struct byi_subgraph subgraph = {candidate->func, candidate->n,
+                                          candidate->at};
     byi_sha256_init(&sum);
     byi_subgraph_hash(s.m, &subgraph, &sum);
     byi_sha256_hex(&sum, hex);
@@ -235,9 +236,9 @@ static void signatures_of_equal_work_are_equal(void **state)
         {MAIN "-> " T " { nn.relu(add(%x, %y)) }", false},
     };
     char first[65], hex[65];
-    sign(rows[0].text, first);
+    signature_of(rows[0].text, first);
     for (size_t i = 0; i < BYI_COUNT(rows); i++) {
-        sign(rows[i].text, hex);
+        signature_of(rows[i].text, hex);
         if ((strcmp(hex, first) == 0) != rows[i].same)
             fail_msg("%s: found %s signature, expected %s one", rows[i].text,
                      rows[i].same ? "another" : "the same",
@@ -249,13 +250,15 @@ static void small_values_and_attributes_count(void **state)
 {
     (void)state;
     char a[65], b[65];
-    sign(MAIN "-> " T " { add(%x, Tensor[(4), float32] {1.0, 2.0, 3.0, 4.0}) }",
-         a);
-    sign(MAIN "-> " T " { add(%x, Tensor[(4), float32] {1.0, 2.0, 3.0, 5.0}) }",
-         b);
+    signature_of(MAIN "-> " T
+                      " { add(%x, Tensor[(4), float32] {1.0, 2.0, 3.0, 4.0}) }",
+                 a);
+    signature_of(MAIN "-> " T
+                      " { add(%x, Tensor[(4), float32] {1.0, 2.0, 3.0, 5.0}) }",
+                 b);
     assert_string_not_equal(a, b);
-    sign(MAIN "{ split(%x, sizes=[1, 1], axis=0) }", a);
-    sign(MAIN "{ split(%x, sizes=[2, 2], axis=1) }", b);
+    signature_of(MAIN "{ split(%x, sizes=[1, 1], axis=0) }", a);
+    signature_of(MAIN "{ split(%x, sizes=[2, 2], axis=1) }", b);
     assert_string_not_equal(a, b);
 }
 
@@ -338,7 +341,7 @@ int main(void)
         cmocka_unit_test(a_composite_is_a_candidate),
         cmocka_unit_test(overlapping_composites_are_one_candidate),
         cmocka_unit_test(fields_go_with_their_tuple),
-        cmocka_unit_test(asking_changes_nothing),
+        cmocka_unit_test(finding_candidates_changes_nothing),
         cmocka_unit_test(a_subgraph_is_a_function),
         cmocka_unit_test(signatures_of_equal_work_are_equal),
         cmocka_unit_test(small_values_and_attributes_count),

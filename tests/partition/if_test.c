@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* if_test.c: tests an `if` that a backend runs, from its row to the run. The
- * reference plug-in executes the region's JSON, with either branch, and must
- * compute the native results.
+/* if_test.c: tests an `if` that a backend runs, from its pattern to the run.
+ * The reference plug-in executes the region's JSON, with either branch, and
+ * must compute the native results.
  */
 #include <byoc/byoc.h>
 
@@ -34,7 +34,8 @@ static struct byoc_compiled *compile(const char *text, const char *plugin)
     return compiled;
 }
 
-/* Run on the numbers -2, -1, 0, 1 with this condition. */
+/* Run on the numbers -2, -1, 0, 1 with this condition. The model's warnings
+ * must contain `warning`, or be empty if it is. */
 static void run(struct byoc_compiled *compiled, const char *plugin,
                 const char *warning, bool cond, float out[N])
 {

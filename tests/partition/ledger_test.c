@@ -87,7 +87,7 @@ static void check_reads(const char *text, const char *expected)
 
 #define F4 "Tensor[(4,), float32]"
 
-static void a_chain(void **state)
+static void inputs_of_a_chain(void **state)
 {
     (void)state;
     check_reads("def @main(%x: " F4 ") -> " F4 " {\n"
@@ -98,7 +98,7 @@ static void a_chain(void **state)
                 "a b<a c<a,b");
 }
 
-static void a_node_in_parts(void **state)
+static void inputs_of_a_node_in_parts(void **state)
 {
     (void)state;
     check_reads("def @main(%x: " F4 ") -> " F4 " {\n"
@@ -111,7 +111,7 @@ static void a_node_in_parts(void **state)
                 "a b<a c<a,b d<b,c");
 }
 
-static void a_value_without_a_node(void **state)
+static void inputs_through_a_value_without_a_node(void **state)
 {
     (void)state;
     check_reads("def @main(%x: " F4 ") -> " F4 " {\n"
@@ -125,7 +125,7 @@ static void a_value_without_a_node(void **state)
                 "a b c<a d<b,c");
 }
 
-static void branches(void **state)
+static void inputs_through_branches(void **state)
 {
     (void)state;
     check_reads("def @main(%p: Tensor[(), bool], %x: " F4 ") -> " F4 " {\n"
@@ -142,7 +142,7 @@ static void branches(void **state)
                 "a not then<a else<a if<not,then,else b<if");
 }
 
-static void functions(void **state)
+static void inputs_through_functions(void **state)
 {
     (void)state;
     check_reads("def @f(%y: " F4 ") -> " F4 " {\n"
@@ -157,7 +157,7 @@ static void functions(void **state)
                 "inner<a,b a b<inner call<inner,b");
 }
 
-static void a_loop_reads_its_last_iteration(void **state)
+static void inputs_through_a_loop(void **state)
 {
     (void)state;
     check_reads("def @main(%n: Tensor[(), int64], %x: " F4 ") -> " F4 " {\n"
@@ -195,7 +195,7 @@ static void a_loop_reads_its_last_iteration(void **state)
     "  (%2, %4, %5)\n"                                                         \
     "}\n"
 
-static void check_whole(const cJSON *ledger)
+static void check_ledger(const cJSON *ledger)
 {
     char why[512], *json = cJSON_Print(ledger);
     const char *fault = ledger_check(json, why, sizeof why);
@@ -223,13 +223,13 @@ static void ledgers_fit_the_schema(void **state)
     };
     for (size_t i = 0; i < BYI_COUNT(given); i++) {
         cJSON *ledger = ledger_of(NODES, NULL, &given[i]);
-        check_whole(ledger);
+        check_ledger(ledger);
         assert_int_equal(cJSON_GetArraySize(list_of(ledger, "nodes")), 9);
         cJSON_Delete(ledger);
     }
 }
 
-static void a_trained_model(void **state)
+static void a_trained_model_has_a_valid_ledger(void **state)
 {
     (void)state;
     const char *path = TEST_DIR "/../examples/digits/digits.onnx";
@@ -240,7 +240,7 @@ static void a_trained_model(void **state)
     if (byoc_compile(path, &params, &compiled, &err) != BYOC_OK)
         fail_msg("%s", err.text);
     cJSON *ledger = cJSON_Parse(byoc_compiled_ledger(compiled));
-    check_whole(ledger);
+    check_ledger(ledger);
     assert_int_equal(cJSON_GetArraySize(list_of(ledger, "nodes")), 15);
     assert_null(byoc_compiled_verdict(compiled));
     cJSON_Delete(ledger);
@@ -266,7 +266,7 @@ static void names_of_onnx(void **state)
     if (byoc_compile(b.path, NULL, &compiled, &err) != BYOC_OK)
         fail_msg("%s", err.text);
     cJSON *ledger = cJSON_Parse(byoc_compiled_ledger(compiled));
-    check_whole(ledger); /* each name is there once */
+    check_ledger(ledger); /* each name is there once */
     const cJSON *nodes = list_of(ledger, "nodes");
     assert_int_equal(cJSON_GetArraySize(nodes), 4);
     assert_string_equal(text_of(cJSON_GetArrayItem(nodes, 0), "name"), "same");
@@ -286,7 +286,7 @@ static void set(cJSON *object, const char *key, cJSON *item)
 }
 
 /* The schema refuses documents with one fault each. */
-static void other_documents_do_not_fit(void **state)
+static void documents_with_a_fault_do_not_fit(void **state)
 {
     (void)state;
     enum { N = 12 };
@@ -371,7 +371,7 @@ static void the_schema_has_every_reason(void **state)
 
 /* --- notes without a compile ---------------------------------------------- */
 
-static void times_and_regions(void **state)
+static void a_ledger_has_times_and_regions(void **state)
 {
     (void)state;
     struct byi_module *m = NULL;
@@ -404,14 +404,14 @@ static void times_and_regions(void **state)
     byi_ledger_close(l, m, NULL);
     byi_ledger_write_json(l, &json);
     cJSON *ledger = cJSON_Parse(json.at);
-    check_whole(ledger);
+    check_ledger(ledger);
     const cJSON *regions = list_of(ledger, "regions");
-    const cJSON *back = cJSON_GetArrayItem(regions, 0);
+    const cJSON *reverted_region = cJSON_GetArrayItem(regions, 0);
     const cJSON *kept_region = cJSON_GetArrayItem(regions, 1);
     const cJSON *node = cJSON_GetArrayItem(list_of(ledger, "nodes"), 1);
-    assert_string_equal(text_of(back, "outcome"), "reverted");
-    assert_string_equal(text_of(back, "detail"), "too big");
-    assert_int_equal(cJSON_GetArraySize(list_of(back, "nodes")), 2);
+    assert_string_equal(text_of(reverted_region, "outcome"), "reverted");
+    assert_string_equal(text_of(reverted_region, "detail"), "too big");
+    assert_int_equal(cJSON_GetArraySize(list_of(reverted_region, "nodes")), 2);
     assert_string_equal(text_of(kept_region, "outcome"), "kept");
     assert_float_equal(
         cJSON_GetObjectItem(kept_region, "backend_us")->valuedouble, 12.5, 0);
@@ -488,18 +488,18 @@ static void the_reason_of_the_furthest_attempt(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_chain),
-        cmocka_unit_test(a_node_in_parts),
-        cmocka_unit_test(a_value_without_a_node),
-        cmocka_unit_test(branches),
-        cmocka_unit_test(functions),
-        cmocka_unit_test(a_loop_reads_its_last_iteration),
+        cmocka_unit_test(inputs_of_a_chain),
+        cmocka_unit_test(inputs_of_a_node_in_parts),
+        cmocka_unit_test(inputs_through_a_value_without_a_node),
+        cmocka_unit_test(inputs_through_branches),
+        cmocka_unit_test(inputs_through_functions),
+        cmocka_unit_test(inputs_through_a_loop),
         cmocka_unit_test(ledgers_fit_the_schema),
-        cmocka_unit_test(a_trained_model),
+        cmocka_unit_test(a_trained_model_has_a_valid_ledger),
         cmocka_unit_test(names_of_onnx),
-        cmocka_unit_test(other_documents_do_not_fit),
+        cmocka_unit_test(documents_with_a_fault_do_not_fit),
         cmocka_unit_test(the_schema_has_every_reason),
-        cmocka_unit_test(times_and_regions),
+        cmocka_unit_test(a_ledger_has_times_and_regions),
         cmocka_unit_test(the_reason_of_the_furthest_attempt),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

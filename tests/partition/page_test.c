@@ -22,7 +22,7 @@ static void add_node(struct byi_text *out, const char *name, const char *rest)
     byi_text_addf(out, ", %s, \"flops\": 1, \"tried\": []}", rest);
 }
 
-/* Three nodes; the names are those of `a` and `b`. */
+/* Write a ledger of model `a` with three nodes, called `a`, `b` and "". */
 static void ledger_of(struct byi_text *out, const char *a, const char *b)
 {
     byi_text_addf(out, "{\"format\": \"byoc-ledger\", \"version\": 4, "
@@ -75,7 +75,7 @@ static uint32_t count(const char *text, const char *what)
     return n;
 }
 
-/* The JSON between the page's parts. */
+/* The JSON between the page's head and tail. */
 static cJSON *json_of(const struct byi_text *page)
 {
     const size_t head = strlen(byi_page_head), tail = strlen(byi_page_tail);
@@ -138,7 +138,7 @@ static void names_in_the_page(void **state)
 }
 
 /* The page fetches nothing, and no text ends its script early. */
-static void page_is_alone(void **state)
+static void page_fetches_nothing(void **state)
 {
     (void)state;
     assert_int_equal(count(byi_page_head, "<script"), 1);
@@ -194,7 +194,7 @@ static void dot_of(struct byi_text *out, const char *a, const char *b)
     assert_true(is_utf8(out->at, out->n));
 }
 
-static void dot_has_all(void **state)
+static void dot_has_every_node_and_edge(void **state)
 {
     struct byi_text dot = {0};
     (void)state;
@@ -236,7 +236,7 @@ static void names_in_dot(void **state)
 
 /* --- texts that are not ledgers ------------------------------------------- */
 
-static void refused(void **state)
+static void other_texts_are_refused(void **state)
 {
     static const struct {
         const char *json, *words;
@@ -254,16 +254,16 @@ static void refused(void **state)
     };
     (void)state;
     for (size_t i = 0; i < BYI_COUNT(rows); i++)
-        for (int way = 0; way < 3; way++) {
+        for (int writer = 0; writer < 3; writer++) {
             struct byi_text out = {0}, good = {0};
             struct byoc_error err;
             const char *json = rows[i].json;
             const struct byi_page more = {.against = json};
             ledger_of(&good, "a", "b");
             assert_int_equal(
-                way == 0 ? byi_ledger_write_page(json, strlen(json), NULL, &out,
-                                                 &err)
-                : way == 1
+                writer == 0 ? byi_ledger_write_page(json, strlen(json), NULL,
+                                                    &out, &err)
+                : writer == 1
                     ? byi_ledger_write_dot(json, strlen(json), &out, &err)
                     : byi_ledger_write_page(good.at, good.n, &more, &out, &err),
                 rows[i].status);
@@ -278,9 +278,11 @@ static void refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_in_the_page), cmocka_unit_test(page_is_alone),
-        cmocka_unit_test(dot_has_all),       cmocka_unit_test(names_in_dot),
-        cmocka_unit_test(refused),
+        cmocka_unit_test(names_in_the_page),
+        cmocka_unit_test(page_fetches_nothing),
+        cmocka_unit_test(dot_has_every_node_and_edge),
+        cmocka_unit_test(names_in_dot),
+        cmocka_unit_test(other_texts_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

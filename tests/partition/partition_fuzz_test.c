@@ -46,7 +46,8 @@ static const char *const patterns[] = {
 /* The text of a random function. */
 struct maker {
     struct byi_text text;
-    uint32_t n, tuple; /* values %v0 ..; one more than the last tuple %t */
+    uint32_t n;     /* values %v0 to %v(n - 1) */
+    uint32_t tuple; /* number of the last tuple %t, plus 1; 0: none */
 };
 
 static uint32_t near_value(const struct maker *k)

@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-enum { ANY = 1000 };
+enum { ANY = 1000 }; /* for check(): any number of probes */
 
 static const char plugin[] = PLUGIN_DIR "/choosy.so";
 
@@ -51,6 +51,8 @@ static void expect_text(struct byoc_compiled *compiled, const char *what)
         fail_msg("found no %s in\n%s", what, ledger);
 }
 
+/* Check the number of probes, and that the ledger contains the texts, which
+ * NULL ends. */
 static void check(const char *text, int forbid_reference, unsigned probes,
                   const char *const *texts)
 {

@@ -78,7 +78,7 @@ static uint32_t read_regions(const struct byi_func *f, uint32_t *backend)
     return n;
 }
 
-static void check_twice(struct byi_module *m, uint64_t seed)
+static void check_second_run(struct byi_module *m, uint64_t seed)
 {
     const struct byi_func *f = m->funcs.at[0];
     uint32_t *region = calloc(f->nodes.n, sizeof *region);
@@ -95,13 +95,15 @@ static void check_twice(struct byi_module *m, uint64_t seed)
 /* --- small graphs: Warshall ---------------------------------------------- */
 
 /* The condensed graph's transitive closure: vertices are regions, then single
- * native nodes. Region b is joined to region a. */
+ * native nodes. */
 struct closure {
     uint32_t n;
     uint32_t vertex[SMALL];
     uint32_t reach[SMALL]; /* for each vertex: those that a path leads to */
 };
 
+/* Compute the closure of f with these regions, region b joined to region a;
+ * b = UINT32_MAX joins none. */
 static void close_over(const struct byi_func *f, const uint32_t *region,
                        uint32_t a, uint32_t b, struct closure *c)
 {
@@ -208,15 +210,15 @@ static void merging_is_exact(void **state)
     const uint64_t first = number_from("BYOC_FUZZ_SEED", 1);
     for (uint64_t seed = first; seed < first + n; seed++) {
         rng = seed * 0x9e3779b97f4a7c15u;
-        /* most with two backends, alternating between at most 14 and at most 24
-         * nodes */
+        /* half of the graphs with two backends, and half with at most 14 nodes
+         */
         const uint32_t n_backends = seed % 4 < 2 ? 2 : 1 + 2 * (seed % 4 == 3);
         const uint32_t max_nodes = seed % 8 < 4 ? FEW : SMALL;
         struct byi_module *m = random_graph(n_backends, 4 + draw(max_nodes - 3),
                                             max_nodes, draw(5));
         merge(m);
         check_small(m, n_backends, seed);
-        check_twice(m, seed);
+        check_second_run(m, seed);
         byi_module_free(&m);
     }
     print_message("%llu graphs: no dependent regions, no missed merge\n",
@@ -333,7 +335,7 @@ static void merging_is_exact_in_large_graphs(void **state)
             random_graph(1 + draw(3), LARGE - draw(LARGE - 30), far, draw(4));
         merge(m);
         check_large(m, seed);
-        check_twice(m, seed);
+        check_second_run(m, seed);
         byi_module_free(&m);
     }
 }

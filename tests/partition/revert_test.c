@@ -146,8 +146,8 @@ static void a_region_that_loads_stays(void **state)
     const char *ledger = byoc_compiled_ledger(compiled);
     expect_text(ledger, "\"regions\": 1,");
     assert_null(strstr(ledger, "region-failed"));
-    run(compiled, willing, 4, out); /* the model that compiling tried */
-    run(compiled, willing, 4, out); /* one of its own */
+    run(compiled, willing, 4, out); /* takes the model that compiling loaded */
+    run(compiled, willing, 4, out); /* loads another one */
     assert_float_equal(out[0][0], 1, 1e-6);
     check_numbers(compiled, single, willing, 4);
     byoc_compiled_free(&compiled);
@@ -181,20 +181,20 @@ static const char chain[] = "def @main(%x: Tensor[(5), float32]) {\n"
                             "  (%9, %4)\n"
                             "}\n";
 
-static const char *const chain_said[] = {
+static const char *const chain_texts[] = {
     "\"reason\": \"region-split\"",
     "more than four kernels; 10 of its 10 composites stay, in 3 regions", NULL};
 
 static void a_region_that_is_too_long_is_split(void **state)
 {
     (void)state;
-    check(chain, choosy, 5, 10, 3, chain_said);
+    check(chain, choosy, 5, 10, 3, chain_texts);
 }
 
-static void a_compile_that_refuses_is_split(void **state)
+static void a_region_that_compile_refuses_is_split(void **state)
 {
     (void)state;
-    check(chain, choosy_compile, 5, 10, 3, chain_said);
+    check(chain, choosy_compile, 5, 10, 3, chain_texts);
 }
 
 /* A region whose compile() succeeds without a blob is reverted. */
@@ -317,7 +317,7 @@ int main(void)
         cmocka_unit_test(a_region_that_loads_stays),
         cmocka_unit_test(reverted_operators_are_fused),
         cmocka_unit_test(a_region_that_is_too_long_is_split),
-        cmocka_unit_test(a_compile_that_refuses_is_split),
+        cmocka_unit_test(a_region_that_compile_refuses_is_split),
         cmocka_unit_test(a_compile_without_a_blob_is_reverted),
         cmocka_unit_test(a_pair_that_cannot_share_a_region_is_split),
         cmocka_unit_test(a_kernel_that_fails_alone_is_reverted_alone),

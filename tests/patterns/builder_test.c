@@ -16,7 +16,7 @@
 #include "tests/print_pattern.h"
 
 static char memory[4096];
-static struct byoc_pat t;
+static struct byoc_pat t; /* builds patterns in `memory` */
 
 static void print(const char *pattern, struct byi_text *out)
 {
@@ -47,7 +47,7 @@ static const char *any(const char *name)
     return byoc_pat_any(&t, name);
 }
 
-static const char *one(const char *op, const char *p)
+static const char *unary(const char *op, const char *p)
 {
     return byoc_pat_op(&t, op, 1, p);
 }
@@ -61,9 +61,9 @@ static void operators(void **state)
         "nn.conv2d(%src, const %w)");
     expect_same(byoc_pat_op(&t, "add|multiply", 2, any("a"), any("a")),
                 "add|multiply(%a, %a)");
-    expect_same(
-        byoc_pat_op(&t, "add", 2, one("exp", any("a")), one("exp", any("a"))),
-        "add(exp(%a), exp(%a))");
+    expect_same(byoc_pat_op(&t, "add", 2, unary("exp", any("a")),
+                            unary("exp", any("a"))),
+                "add(exp(%a), exp(%a))");
     expect_same(
         byoc_pat_op(&t, "concatenate", 2, any("f"), byoc_pat_rest(&t, "r")),
         "concatenate(%f, %r...)");
@@ -76,7 +76,7 @@ static void operators(void **state)
         byoc_pat_op(&t, "add", 2, any("a"), byoc_pat_value(&t, "half", 0.1)),
         "add(%a, const %half = 0.1)");
     expect_same(byoc_pat_op(&t, "add", 3, any("a"), any("b"),
-                            byoc_pat_minus(&t, one("exp", any("c")))),
+                            byoc_pat_minus(&t, unary("exp", any("c")))),
                 "add(%a, %b, - exp(%c))");
     expect_same(
         byoc_pat_op(&t, "multiply", 2, any("a"), byoc_pat_over(&t, any("b"))),
@@ -87,13 +87,14 @@ static void choices_and_tuples(void **state)
 {
     (void)state;
     t = (struct byoc_pat){.at = memory, .size = sizeof memory};
-    expect_same(one("exp", byoc_pat_alt(&t, 3, one("abs", any("a")),
-                                        one("nn.relu", any("a")), any("b"))),
-                "exp((abs(%a) | nn.relu(%a) | %b))");
-    expect_same(byoc_pat_tuple(&t, 2, one("exp", any("a")), any("b")),
+    expect_same(
+        unary("exp", byoc_pat_alt(&t, 3, unary("abs", any("a")),
+                                  unary("nn.relu", any("a")), any("b"))),
+        "exp((abs(%a) | nn.relu(%a) | %b))");
+    expect_same(byoc_pat_tuple(&t, 2, unary("exp", any("a")), any("b")),
                 "(exp(%a), %b)");
-    expect_same(byoc_pat_tuple(&t, 1, one("exp", any("a"))), "(exp(%a),)");
-    expect_same(one("exp", byoc_pat_field(&t, one("split", any("a")), 1)),
+    expect_same(byoc_pat_tuple(&t, 1, unary("exp", any("a"))), "(exp(%a),)");
+    expect_same(unary("exp", byoc_pat_field(&t, unary("split", any("a")), 1)),
                 "exp(split(%a).1)");
 }
 
@@ -102,30 +103,31 @@ static void attributes_and_types(void **state)
     (void)state;
     const int64_t ones[] = {1, INT64_C(-2)};
     t = (struct byoc_pat){.at = memory, .size = sizeof memory};
-    expect_same(byoc_pat_int(&t, one("nn.softmax", any("a")), "axis", ">=", -1),
-                "nn.softmax(%a){axis>=-1}");
+    expect_same(
+        byoc_pat_int(&t, unary("nn.softmax", any("a")), "axis", ">=", -1),
+        "nn.softmax(%a){axis>=-1}");
     expect_same(
         byoc_pat_float(&t,
-                       byoc_pat_float(&t, one("nn.leaky_relu", any("a")),
+                       byoc_pat_float(&t, unary("nn.leaky_relu", any("a")),
                                       "alpha", ">", 0.1),
                        "alpha", "<=", 1e-7),
         "nn.leaky_relu(%a){alpha>0.1, alpha<=1e-7}");
-    expect_same(byoc_pat_string(&t, one("nn.gelu", any("a")), "approximate",
+    expect_same(byoc_pat_string(&t, unary("nn.gelu", any("a")), "approximate",
                                 "!=", "tanh"),
                 "nn.gelu(%a){approximate!=\"tanh\"}");
     expect_same(
-        byoc_pat_ints(&t, one("split", any("a")), "sizes", "=", 2, ones),
+        byoc_pat_ints(&t, unary("split", any("a")), "sizes", "=", 2, ones),
         "split(%a){sizes=[1, -2]}");
     expect_same(
-        byoc_pat_ints(&t, one("split", any("a")), "sizes", "=", 0, NULL),
+        byoc_pat_ints(&t, unary("split", any("a")), "sizes", "=", 0, NULL),
         "split(%a){sizes=[]}");
-    expect_same(byoc_pat_attr(&t, one("nn.softmax", any("a")), "axis=-1|3"),
+    expect_same(byoc_pat_attr(&t, unary("nn.softmax", any("a")), "axis=-1|3"),
                 "nn.softmax(%a){axis=-1|3}");
-    expect_same(
-        one("exp", byoc_pat_type(&t, any("a"),
+    expect_same(unary("exp", byoc_pat_type(
+                                 &t, any("a"),
                                  "Tensor[(1, _, >=2, ...), float32|float16]")),
-        "exp(%a: Tensor[(1, _, >=2, ...), float32|float16])");
-    expect_same(byoc_pat_type(&t, one("exp", any("a")), "float32"),
+                "exp(%a: Tensor[(1, _, >=2, ...), float32|float16])");
+    expect_same(byoc_pat_type(&t, unary("exp", any("a")), "float32"),
                 "exp(%a): float32");
 }
 
@@ -133,14 +135,15 @@ static void ifs(void **state)
 {
     (void)state;
     t = (struct byoc_pat){.at = memory, .size = sizeof memory};
-    expect_same(byoc_pat_if(&t, any("c"), one("nn.relu", any("a")),
+    expect_same(byoc_pat_if(&t, any("c"), unary("nn.relu", any("a")),
                             byoc_pat_op(&t, "add", 2, any("a"),
                                         byoc_pat_const(&t, "k"))),
                 "if (%c) { nn.relu(%a) } else { add(%a, const %k) }");
     expect_same(
-        one("exp", byoc_pat_if(&t, one("logical_not", any("c")), any("a"),
-                               byoc_pat_if(&t, any("d"), one("exp", any("a")),
-                                           any("b")))),
+        unary("exp",
+              byoc_pat_if(
+                  &t, unary("logical_not", any("c")), any("a"),
+                  byoc_pat_if(&t, any("d"), unary("exp", any("a")), any("b")))),
         "exp(if (logical_not(%c)) { %a } else { if (%d) { exp(%a) } else "
         "{ %b } })");
 }
@@ -150,30 +153,30 @@ static void steps_and_names(void **state)
     (void)state;
     t = (struct byoc_pat){.at = memory, .size = sizeof memory};
     expect_same(
-        byoc_pat_step(&t, one("exp", any("a")), one("nn.relu", "^"), ""),
+        byoc_pat_step(&t, unary("exp", any("a")), unary("nn.relu", "^"), ""),
         "exp(%a) [nn.relu(^)]");
     expect_same(
-        byoc_pat_step(&t, one("exp", any("a")),
-                      byoc_pat_alt(&t, 2, one("nn.relu", "^"),
+        byoc_pat_step(&t, unary("exp", any("a")),
+                      byoc_pat_alt(&t, 2, unary("nn.relu", "^"),
                                    byoc_pat_op(&t, "add", 2, "^", any("o"))),
                       "*"),
         "exp(%a) [nn.relu(^) | add(^, %o)]*");
     expect_same(
-        byoc_pat_step(&t, one("exp", any("a")), one("abs", "^"), "{2, 4}"),
+        byoc_pat_step(&t, unary("exp", any("a")), unary("abs", "^"), "{2, 4}"),
         "exp(%a) [abs(^)]{2, 4}");
     expect_same(byoc_pat_step(&t,
-                              byoc_pat_step(&t, one("exp", any("a")),
-                                            one("nn.relu|abs", "^"), "~"),
+                              byoc_pat_step(&t, unary("exp", any("a")),
+                                            unary("nn.relu|abs", "^"), "~"),
                               byoc_pat_op(&t, "add", 2, "^", "^"), "?"),
                 "exp(%a) [nn.relu|abs(^)]~ [add(^, ^)]?");
     expect_same(
         byoc_pat_with(
             &t,
             byoc_pat_with(&t,
-                          byoc_pat_op(&t, "add", 2, one("tanh", any("e")),
-                                      one("sigmoid", any("e"))),
-                          "e", one("exp", any("f"))),
-            "f", one("abs", any("x"))),
+                          byoc_pat_op(&t, "add", 2, unary("tanh", any("e")),
+                                      unary("sigmoid", any("e"))),
+                          "e", unary("exp", any("f"))),
+            "f", unary("abs", any("x"))),
         "add(tanh(%e), sigmoid(%e)) with %e = exp(%f), %f = abs(%x)");
 }
 
@@ -187,9 +190,9 @@ static void never_writes_past_its_buffer(void **state)
         memset(memory, '#', sizeof memory);
         t = (struct byoc_pat){.at = memory, .size = size};
         const char *p =
-            byoc_pat_op(&t, "add", 2, one("exp", any("a")),
-                        byoc_pat_alt(&t, 2, one("abs", any("b")), any("c")));
-        p = byoc_pat_step(&t, p, one("nn.relu", "^"), "?");
+            byoc_pat_op(&t, "add", 2, unary("exp", any("a")),
+                        byoc_pat_alt(&t, 2, unary("abs", any("b")), any("c")));
+        p = byoc_pat_step(&t, p, unary("nn.relu", "^"), "?");
         assert_true(memory[size] == '#');
         assert_true(t.used <= size);
         if (t.used < size) {

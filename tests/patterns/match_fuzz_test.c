@@ -48,11 +48,12 @@ struct ways {
     struct way *at;
 };
 
-/* The step around a pattern node, in the pattern's notation. */
+/* The step that a pattern node is in. */
 struct around {
-    uint32_t chain, count;
-    byi_id at;
-    const struct around *outer;
+    uint32_t chain;             /* the BYI_PAT_CHAIN of the step            */
+    uint32_t count;             /* repetitions matched so far               */
+    byi_id at;                  /* value that this repetition matches       */
+    const struct around *outer; /* the step around this one, or NULL        */
 };
 
 /* The state of the naive matcher. */
@@ -127,8 +128,8 @@ static struct ways single_way(struct naive *v, struct fact fact)
 
 /* Number the ways of a part that occurs once: every other use of the part must
  * match it in the same way. */
-static struct ways number(struct naive *v, struct ways ways, uint32_t at,
-                          byi_id value)
+static struct ways number_ways(struct naive *v, struct ways ways, uint32_t at,
+                               byi_id value)
 {
     for (uint32_t i = 0; i < ways.n; i++)
         join_fact(
@@ -294,13 +295,13 @@ struct parts {
 };
 
 /* All ways to divide one value. */
-struct partings {
+struct divisions {
     uint32_t n;
     struct parts at[400];
 };
 
 static void take_apart(struct naive *v, const struct byi_pat *pat,
-                       struct partings *out, const struct parts *done,
+                       struct divisions *out, const struct parts *done,
                        uint32_t from)
 {
     const bool sum = pat->ops[0] == BYI_OP_ADD;
@@ -367,12 +368,12 @@ static struct ways find_group(struct naive *v, uint32_t at, byi_id value,
                               const struct around *around)
 {
     const struct byi_pat *pat = &v->p->nodes[at];
-    struct partings *partings = calloc(1, sizeof *partings);
+    struct divisions *divisions = calloc(1, sizeof *divisions);
     struct ways all = {0};
-    assert_non_null(partings);
-    take_apart(v, pat, partings, &(struct parts){.n = 1, .value = {value}}, 0);
-    for (uint32_t i = 0; i < partings->n && !v->too_many; i++) {
-        const struct parts *parts = &partings->at[i];
+    assert_non_null(divisions);
+    take_apart(v, pat, divisions, &(struct parts){.n = 1, .value = {value}}, 0);
+    for (uint32_t i = 0; i < divisions->n && !v->too_many; i++) {
+        const struct parts *parts = &divisions->at[i];
         struct ways ops = {0};
         if (parts->n != pat->n_args)
             continue;
@@ -384,7 +385,7 @@ static struct ways find_group(struct naive *v, uint32_t at, byi_id value,
                                                    .is = at}));
         permute(v, at, parts, 0, 0, ops, around, &all);
     }
-    free(partings);
+    free(divisions);
     return all;
 }
 
@@ -396,7 +397,8 @@ static struct ways find_chain(struct naive *v, uint32_t chain, byi_id value,
     struct ways all = {0};
     if (count < pat->max && pat->forks)
         append(v, &all,
-               number(v, find(v, pat->args[1], value, &inside), chain, value));
+               number_ways(v, find(v, pat->args[1], value, &inside), chain,
+                           value));
     else if (count < pat->max)
         append(v, &all, find(v, pat->args[1], value, &inside));
     if (count >= pat->min)
@@ -480,7 +482,7 @@ static struct ways find(struct naive *v, uint32_t at, byi_id value,
         return join(
             v,
             single_way(v, (struct fact){.kind = ONCE, .key = at, .is = value}),
-            number(v, find(v, pat->args[0], value, around), at, value));
+            number_ways(v, find(v, pat->args[0], value, around), at, value));
     }
     return all;
 }
@@ -683,9 +685,9 @@ struct writer {
     uint32_t n_defs;
 };
 
-static void say(struct writer *w, byi_id id);
+static void write_part(struct writer *w, byi_id id);
 
-static void say_leaf(struct writer *w, byi_id id)
+static void write_leaf(struct writer *w, byi_id id)
 {
     const struct byi_node *node = &w->f->nodes.at[id];
     if (w->in_step && draw(3)) {
@@ -701,7 +703,7 @@ static void say_leaf(struct writer *w, byi_id id)
     byi_text_addf(w->out, "%%%c", (int)('a' + (draw(4) ? id % 5 : draw(5))));
 }
 
-static void say_op_name(struct writer *w, const struct byi_node *node)
+static void write_op_name(struct writer *w, const struct byi_node *node)
 {
     const uint32_t n = node->n_args;
     const enum byi_op_id other = n == 1 ? unaries[draw(BYI_COUNT(unaries))]
@@ -713,7 +715,7 @@ static void say_op_name(struct writer *w, const struct byi_node *node)
     byi_text_addf(w->out, "%s", name);
 }
 
-static void say_tests(struct writer *w, const struct byi_node *node)
+static void write_tests(struct writer *w, const struct byi_node *node)
 {
     static const char *const alphas[] = {
         "{alpha=0.1}", "{alpha=0.25|0.1}",         "{alpha!=0.25}",
@@ -728,8 +730,8 @@ static void say_tests(struct writer *w, const struct byi_node *node)
 }
 
 /* The operands of a sum or product, inner ones taken apart by chance. */
-static void say_members(struct writer *w, byi_id id, enum byi_op_id op,
-                        bool inverse, uint32_t *n)
+static void write_members(struct writer *w, byi_id id, enum byi_op_id op,
+                          bool inverse, uint32_t *n)
 {
     const struct byi_node *node = &w->f->nodes.at[id];
     const bool sum = op == BYI_OP_ADD;
@@ -742,16 +744,16 @@ static void say_members(struct writer *w, byi_id id, enum byi_op_id op,
             const bool second = swap ? i == 0 : i == 1;
             if (i)
                 byi_text_addf(w->out, ", ");
-            say_members(w, node->args[second], op,
-                        inverse != (second && node->op == minus), n);
+            write_members(w, node->args[second], op,
+                          inverse != (second && node->op == minus), n);
         }
         return;
     }
     byi_text_addf(w->out, "%s", inverse ? sum ? "- " : "/ " : "");
-    say(w, id);
+    write_part(w, id);
 }
 
-static void say_args(struct writer *w, const struct byi_node *node)
+static void write_args(struct writer *w, const struct byi_node *node)
 {
     const bool swap = node->n_args == 2 && draw(3) == 0;
     byi_text_addf(w->out, "(");
@@ -761,14 +763,14 @@ static void say_args(struct writer *w, const struct byi_node *node)
             byi_text_addf(w->out, "%%r...");
             break;
         }
-        say(w, node->args[swap ? 1 - i : i]);
+        write_part(w, node->args[swap ? 1 - i : i]);
     }
     byi_text_addf(
         w->out, node->kind == BYI_MAKE_TUPLE && node->n_args == 1 ? ",)" : ")");
 }
 
 /* Write the nodes of a chain up to `id` as steps. */
-static void say_chain(struct writer *w, byi_id id)
+static void write_chain(struct writer *w, byi_id id)
 {
     static const char *const marks[] = {"",  "?",   "*",      "*",
                                         "~", "{2}", "{1, 3}", "?"};
@@ -778,12 +780,12 @@ static void say_chain(struct writer *w, byi_id id)
         "nn.relu(^)",       "exp|negative(^)", "add(^, %s0)",
         "multiply(%s1, ^)", "add(^, ^)",       "nn.leaky_relu|reciprocal(^)",
         "subtract(^, %s0)"};
-    say(w, below);
+    write_part(w, below);
     byi_text_addf(w->out, " [");
     w->in_step = true;
     w->hole = below;
-    say_op_name(w, node);
-    say_args(w, node);
+    write_op_name(w, node);
+    write_args(w, node);
     for (uint32_t i = draw(3); i > 0; i--)
         byi_text_addf(w->out, " | %s", choices[draw(7)]);
     w->in_step = false;
@@ -793,7 +795,7 @@ static void say_chain(struct writer *w, byi_id id)
                       draw(2) ? "?" : "");
 }
 
-static void say_node(struct writer *w, byi_id id)
+static void write_node(struct writer *w, byi_id id)
 {
     const struct byi_node *node = &w->f->nodes.at[id];
     const bool sum = node->op == BYI_OP_ADD || node->op == BYI_OP_SUBTRACT;
@@ -801,25 +803,25 @@ static void say_node(struct writer *w, byi_id id)
         node->op == BYI_OP_MULTIPLY || node->op == BYI_OP_DIVIDE;
     uint32_t n = 0;
     if (node->kind == BYI_GET) {
-        say(w, node->args[0]);
+        write_part(w, node->args[0]);
         byi_text_addf(w->out, ".%u", draw(8) ? node->index : draw(2));
     } else if (node->kind == BYI_MAKE_TUPLE) {
-        say_args(w, node);
+        write_args(w, node);
     } else if ((sum || product) && draw(3) == 0) {
         byi_text_addf(w->out, "%s(", sum ? "add" : "multiply");
-        say_members(w, id, sum ? BYI_OP_ADD : BYI_OP_MULTIPLY, false, &n);
+        write_members(w, id, sum ? BYI_OP_ADD : BYI_OP_MULTIPLY, false, &n);
         byi_text_addf(w->out, ")");
     } else if (!w->in_step && draw(4) == 0) {
-        say_chain(w, id);
+        write_chain(w, id);
     } else {
-        say_op_name(w, node);
-        say_args(w, node);
+        write_op_name(w, node);
+        write_args(w, node);
         if (draw(3) == 0)
-            say_tests(w, node);
+            write_tests(w, node);
     }
 }
 
-static void say_type(struct writer *w)
+static void write_type(struct writer *w)
 {
     static const char *const types[] = {
         "float32",          "float64|float32",  "Tensor[(4)]",
@@ -829,7 +831,7 @@ static void say_type(struct writer *w)
     byi_text_addf(w->out, ": %s", types[draw(10)]);
 }
 
-static void say(struct writer *w, byi_id id)
+static void write_part(struct writer *w, byi_id id)
 {
     const struct byi_node *node = &w->f->nodes.at[id];
     const bool leaf = node->kind == BYI_PARAM || node->kind == BYI_CONST ||
@@ -839,23 +841,23 @@ static void say(struct writer *w, byi_id id)
         return;
     }
     if (leaf) {
-        say_leaf(w, id);
+        write_leaf(w, id);
     } else if (!w->in_step && draw(8) == 0 && w->n_defs < BYI_COUNT(w->defs)) {
         w->defs[w->n_defs++] = id;
         byi_text_addf(w->out, "%%q%u", id);
     } else if (draw(10) == 0) {
         byi_text_addf(w->out, "(");
         w->size--;
-        say(w, draw(2) ? id : draw(w->f->nodes.n));
+        write_part(w, draw(2) ? id : draw(w->f->nodes.n));
         byi_text_addf(w->out, " | ");
-        say(w, id);
+        write_part(w, id);
         byi_text_addf(w->out, ")");
     } else {
         w->size--;
-        say_node(w, id);
+        write_node(w, id);
     }
     if (draw(12) == 0)
-        say_type(w);
+        write_type(w);
 }
 
 static void make_row(const struct byi_module *m, const struct byi_func *f,
@@ -863,7 +865,7 @@ static void make_row(const struct byi_module *m, const struct byi_func *f,
 {
     struct writer w = {.m = m, .f = f, .out = out, .size = 1 + draw(8)};
     w.size += 2;
-    say_node(&w, root);
+    write_node(&w, root);
     /* names are defined after the names that use them */
     byi_id last = BYI_NO_ID;
     for (uint32_t n = 0; n < 6; n++) {
@@ -875,7 +877,7 @@ static void make_row(const struct byi_module *m, const struct byi_func *f,
             return;
         byi_text_addf(out, "%s%%q%u = ", n ? ", " : " with ", next);
         last = next;
-        say_node(&w, next);
+        write_node(&w, next);
     }
 }
 
@@ -920,8 +922,8 @@ static void compare(const struct byi_module *m, const struct byi_func *f,
     if (!same) {
         struct byi_text ir = {0};
         byi_print_module(m, &ir, NULL);
-        fail_msg("%s\n%s\nat node %u: %u ways (first: %s), naively %u (first: "
-                 "%s)",
+        fail_msg("%s\n%s\nat node %u: found %u ways (first: %s), expected %u "
+                 "(first: %s)",
                  p->row->pattern, ir.at, id, found.n,
                  found.n ? found.at[0] : "-", want.n,
                  want.n ? want.at[0] : "-");

@@ -317,7 +317,7 @@ static const char *op_name(const struct byi_node *node)
     return node->kind == BYI_CALL_OP ? byi_op(node->op)->name : "tuple";
 }
 
-static bool note(const struct byi_match *match, void *ctx)
+static bool record_match(const struct byi_match *match, void *ctx)
 {
     struct seen *seen = ctx;
     if (seen->text.n)
@@ -563,7 +563,7 @@ static void check_matching(const struct matching *want)
     struct seen seen = {.refuse = want->refuse};
     uint32_t tried = 0;
     const bool matched = byi_match(m, f, &table->at[0], f->result, NULL, NULL,
-                                   note, &seen, &tried);
+                                   record_match, &seen, &tried);
     const char *text = seen.text.n ? seen.text.at : "";
     if (strcmp(text, want->seen) != 0)
         fail_msg("'%s' at %s: found \"%s\", expected \"%s\"", want->pattern,
@@ -582,7 +582,7 @@ static void binds_by_name(void **state)
 }
 
 /* Add nodes, so that the array of the function's nodes moves, and refuse. */
-static bool grow(const struct byi_match *match, void *ctx)
+static bool add_nodes(const struct byi_match *match, void *ctx)
 {
     struct byi_func *f = ctx;
     (void)match;
@@ -600,16 +600,16 @@ static void survives_new_nodes(void **state)
     assert_int_equal(compile("add(%a, %b)", &table, &err), BYOC_OK);
     struct byi_module *m = parse_body("add(%x, %y)");
     struct byi_func *f = m->funcs.at[byi_func_find(m, "main")];
-    assert_false(
-        byi_match(m, f, &table->at[0], f->result, NULL, NULL, grow, f, &tried));
+    assert_false(byi_match(m, f, &table->at[0], f->result, NULL, NULL,
+                           add_nodes, f, &tried));
     assert_int_equal(tried, 2); /* both orders */
     byi_module_free(&m);
     byi_patterns_free(&table);
 }
 
 /* Messages stay unchanged while others are made, until the buffer is full. */
-static void says_what_it_found(const struct byoc_host *host,
-                               const struct byoc_match *m)
+static void check_messages(const struct byoc_host *host,
+                           const struct byoc_match *m)
 {
     const char *first = host->match_say(m, "found %s, expected %u axes",
                                         host->match_show(m, "src"), 2u);
@@ -623,7 +623,7 @@ static void says_what_it_found(const struct byoc_host *host,
 }
 
 /* Check that the printed text of a compiled row compiles to the same row. */
-static void prints(const char *pattern)
+static void check_printing(const char *pattern)
 {
     struct byi_pattern_table *a = NULL, *b = NULL;
     struct byi_text first = {0}, second = {0};
@@ -649,13 +649,13 @@ static void prints_what_it_read(void **state)
 {
     (void)state;
     for (size_t i = 0; i < BYI_COUNT(matchings); i++)
-        prints(matchings[i].pattern);
+        check_printing(matchings[i].pattern);
     for (uint32_t i = 0; i < byi_dnnl_n_patterns; i++)
-        prints(byi_dnnl_patterns[i].pattern);
+        check_printing(byi_dnnl_patterns[i].pattern);
 }
 
 /* Predicates query a match by name or by operator. */
-static bool ask(const struct byi_match *match, void *ctx)
+static bool query_match(const struct byi_match *match, void *ctx)
 {
     struct byoc_host host = {0};
     const struct byoc_match *m = (const void *)match;
@@ -701,7 +701,7 @@ static bool ask(const struct byi_match *match, void *ctx)
     assert_string_equal(host.match_show_op(m, 3), "nothing");
     assert_int_equal(host.match_find(m, "act"), 1);
     assert_int_equal(host.match_find(m, "src"), UINT32_MAX);
-    says_what_it_found(&host, m);
+    check_messages(&host, m);
     return true;
 }
 
@@ -718,8 +718,8 @@ static void answers_predicates(void **state)
     struct byi_module *m =
         parse_body("multiply(2f, nn.leaky_relu(%s.0, alpha=0.25))");
     const struct byi_func *f = m->funcs.at[byi_func_find(m, "main")];
-    assert_true(byi_match(m, f, &table->at[0], f->result, NULL, NULL, ask,
-                          &asked, &tried));
+    assert_true(byi_match(m, f, &table->at[0], f->result, NULL, NULL,
+                          query_match, &asked, &tried));
     assert_true(asked);
     byi_module_free(&m);
     byi_patterns_free(&table);
@@ -727,7 +727,7 @@ static void answers_predicates(void **state)
 
 /* --- random rows ---------------------------------------------------------- */
 
-static const char *any_row(void)
+static const char *random_row(void)
 {
     const uint32_t i =
         draw(byi_dnnl_n_patterns + (uint32_t)BYI_COUNT(matchings));
@@ -747,7 +747,7 @@ static void make_row(char *row, size_t size)
         row[n] = '\0';
         return;
     }
-    const char *a = any_row(), *b = any_row();
+    const char *a = random_row(), *b = random_row();
     const uint32_t head = draw((uint32_t)strlen(a) + 1);
     const uint32_t tail = draw((uint32_t)strlen(b) + 1);
     const bool whole = draw(2) == 0;

@@ -14,23 +14,23 @@ struct message {
     size_t n;
 };
 
-#define SAY(message, ...)                                                      \
+#define APPEND(message, ...)                                                   \
     ((message)->n +=                                                           \
      (size_t)snprintf((message)->text + (message)->n,                          \
                       sizeof(message)->text - (message)->n, __VA_ARGS__))
 
-static void say_type(struct message *s, const char *name, int32_t has_type,
-                     uint32_t dtype, uint32_t rank, const int64_t *dims)
+static void append_type(struct message *s, const char *name, int32_t has_type,
+                        uint32_t dtype, uint32_t rank, const int64_t *dims)
 {
-    SAY(s, " %s:", name);
+    APPEND(s, " %s:", name);
     if (has_type)
-        SAY(s, "%u", dtype);
+        APPEND(s, "%u", dtype);
     for (uint32_t i = 0; has_type && i < rank; i++)
-        SAY(s, "/%lld", (long long)dims[i]);
+        APPEND(s, "/%lld", (long long)dims[i]);
 }
 
-static void say_attributes(struct message *s, const struct byoc_host *host,
-                           const struct byoc_match *m, uint32_t op)
+static void append_attributes(struct message *s, const struct byoc_host *host,
+                              const struct byoc_match *m, uint32_t op)
 {
     static const char *const names[] = {"direction", "activations",
                                         "activation_alpha", "clip", "none"};
@@ -41,19 +41,19 @@ static void say_attributes(struct message *s, const struct byoc_host *host,
         const char *string = host->match_string(m, op, names[i]);
         double number;
         uint32_t n;
-        SAY(s, " %s=", names[i]);
+        APPEND(s, " %s=", names[i]);
         if (string)
-            SAY(s, "'%s'", string);
+            APPEND(s, "'%s'", string);
         if (host->match_float(m, op, names[i], &number))
-            SAY(s, "%g", number);
+            APPEND(s, "%g", number);
         if (host->match_ints(m, op, names[i], &ints, &n))
-            SAY(s, "i%u", n);
+            APPEND(s, "i%u", n);
         if (host->match_floats(m, op, names[i], &floats, &n))
             for (uint32_t k = 0; k < n; k++)
-                SAY(s, "[%g]", floats[k]);
+                APPEND(s, "[%g]", floats[k]);
         if (host->match_strings(m, op, names[i], &strings, &n))
             for (uint32_t k = 0; k < n; k++)
-                SAY(s, "['%s']", strings[k]);
+                APPEND(s, "['%s']", strings[k]);
     }
 }
 
@@ -65,20 +65,20 @@ static const char *refuse_with_message(const struct byoc_host *host,
     const int64_t *dims = NULL;
     uint64_t bytes = 0;
     int32_t has_type = host->match_type(m, "x", &dtype, &rank, &dims);
-    say_type(&s, "x", has_type, dtype, rank, dims);
+    append_type(&s, "x", has_type, dtype, rank, dims);
     has_type = host->match_type(m, "nothing", &dtype, &rank, &dims);
-    say_type(&s, "nothing", has_type, dtype, rank, dims);
+    append_type(&s, "nothing", has_type, dtype, rank, dims);
     has_type = host->match_op_type(m, 1, &dtype, &rank, &dims);
-    say_type(&s, "op 1", has_type, dtype, rank, dims);
+    append_type(&s, "op 1", has_type, dtype, rank, dims);
     const float *w = host->match_const(m, "w", &bytes);
-    SAY(&s, " w:%g/%llu", w ? (double)w[0] : -1, (unsigned long long)bytes);
-    SAY(&s, " x const:%d", host->match_const(m, "x", &bytes) != NULL);
-    SAY(&s, " rnn at %u, nothing at %u,", host->match_find(m, "rnn"),
-        host->match_find(m, "nothing"));
+    APPEND(&s, " w:%g/%llu", w ? (double)w[0] : -1, (unsigned long long)bytes);
+    APPEND(&s, " x const:%d", host->match_const(m, "x", &bytes) != NULL);
+    APPEND(&s, " rnn at %u, nothing at %u,", host->match_find(m, "rnn"),
+           host->match_find(m, "nothing"));
     for (uint32_t i = 0; i < host->match_n_ops(m); i++)
-        SAY(&s, " %s", host->match_op(m, i));
-    SAY(&s, " past:%d", host->match_op(m, 99) != NULL);
-    say_attributes(&s, host, m, 0);
+        APPEND(&s, " %s", host->match_op(m, i));
+    APPEND(&s, " past:%d", host->match_op(m, 99) != NULL);
+    append_attributes(&s, host, m, 0);
     return host->match_say(m, "%s; %s; %s", s.text, host->match_show(m, "x"),
                            host->match_show_op(m, 0));
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bad_pattern.c: a row without a pattern. */
+/* bad_pattern.c: a backend whose table has a row without a pattern. */
 #include "bad.h"
 
 #pragma GCC diagnostic ignored "-Woverride-init"

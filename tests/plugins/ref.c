@@ -311,7 +311,7 @@ static struct byoc_fail *probe(const struct byoc_host *host,
     return NULL;
 }
 
-/* A state has memory for every buffer except inputs and constants. */
+/* A state has memory for every buffer. */
 static void state_free(const struct byoc_host *host, void *compiled,
                        void *state)
 {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* jitter.c: makes a module less exact. Every float result of an operator, and
- * every float constant, is multiplied by 1 +- 2^-20, about eight times the
- * error of rounding. A result that this does not change does not depend on the
- * order of additions. A close comparison may change. argmax and argmin take the
- * last of equal numbers, which may differ slightly in a more exact computation.
+ * every float constant, is multiplied by random factors within 2^-20 of 1, up
+ * to about eight times the error of rounding. A result that this does not
+ * change does not depend on the order of additions. A close comparison may
+ * change. argmax and argmin break ties the other way, since equal numbers may
+ * differ slightly in a more exact computation.
  */
 #include "programs.h"
 

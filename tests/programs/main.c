@@ -25,7 +25,7 @@ static const char usage[] =
     "  --pass NAME    only this stage: text, a pass, pipeline, plan, "
     "executor,\n"
     "                 artifact\n"
-    "  --artifact N   compile one program of N to a .so (default 1000; 0: "
+    "  --artifact N   compile one program of N to a .so (default 0: "
     "none)\n"
     "  --seeds FILE   also the programs in the file, a line SEED SIZE for "
     "each\n"

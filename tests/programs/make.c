@@ -528,7 +528,8 @@ static byi_id make_next(struct maker *k, struct scope *outer, byi_id counter,
     return id;
 }
 
-/* @r(%n, %state): if (0 < min(%n, 3)) { ... next(...) } else { ... } */
+/* @r(%n, %state): if (0 < min(%n, limit)) { ... next(...) } else { ... }, with
+ * a limit from 1 to 3 */
 static bool write_recursive(struct maker *k, struct scope *s, uint32_t next,
                             const struct byi_type *type)
 {

@@ -18,9 +18,9 @@ struct byi_module *program_make(uint64_t seed, uint32_t size);
 /* --- jitter.c ---------------------------------------------------- */
 
 /* Perturb the module: multiply every float constant, and every float result of
- * an operator, by 1 +- 2^-20, and make argmax and argmin break ties the other
- * way. The differences between the results of perturbed copies give the
- * tolerance of the comparisons. */
+ * an operator, by random factors within 2^-20 of 1, and make argmax and argmin
+ * break ties the other way. The differences between the results of perturbed
+ * copies give the tolerance of the comparisons. */
 void program_jitter(struct byi_module *m, uint64_t seed);
 
 /* --- backends.c ----------------------------------------------------------- */
