@@ -45,12 +45,13 @@ void byi_f32_attention_plan(struct byi_f32_attention *a)
     if (!a->kernels)
         a->kernels = byi_f32_kernels();
     const int64_t tile = a->kernels->rows;
-    a->wide = byi_ceil_div(byi_max(a->keys, 1), BYI_F32_PANEL) * BYI_F32_PANEL;
+    a->scores_ld =
+        byi_ceil_div(byi_max(a->keys, 1), BYI_F32_PANEL) * BYI_F32_PANEL;
     /* every task packs keys and values, so a task should have many rows */
     const int64_t fit =
-        byi_f32_second_cache() / 2 / (a->wide * (int64_t)sizeof(float));
-    a->high = byi_max(fit / tile, 4) * tile;
-    a->high = byi_min(a->high, byi_max(a->rows, 1));
+        byi_f32_second_cache() / 2 / (a->scores_ld * (int64_t)sizeof(float));
+    a->task_rows = byi_max(fit / tile, 4) * tile;
+    a->task_rows = byi_min(a->task_rows, byi_max(a->rows, 1));
 }
 
 static uint64_t float_bytes(int64_t n)
@@ -63,18 +64,18 @@ static uint64_t copy_bytes(const struct byi_f32_attention *a)
 {
     if (!a->type)
         return 0;
-    return float_bytes(a->high * a->depth) + float_bytes(a->depth * a->keys) +
-           float_bytes(a->keys * a->columns) +
-           float_bytes(a->high * a->columns) +
-           a->n_scores * float_bytes(a->high * a->keys);
+    return float_bytes(a->task_rows * a->depth) +
+           float_bytes(a->depth * a->keys) + float_bytes(a->keys * a->columns) +
+           float_bytes(a->task_rows * a->columns) +
+           a->n_scores * float_bytes(a->task_rows * a->keys);
 }
 
 /* Bytes of a thread's scratch: the scores, the copies, the scaled rows of
  * q, a product's scratch. */
 static uint64_t thread_bytes(const struct byi_f32_attention *a)
 {
-    return float_bytes(a->high * a->wide) + copy_bytes(a) +
-           float_bytes(a->high * a->depth) +
+    return float_bytes(a->task_rows * a->scores_ld) + copy_bytes(a) +
+           float_bytes(a->task_rows * a->depth) +
            byi_align_bytes(byi_f32_product_scratch(1));
 }
 
@@ -201,7 +202,7 @@ struct score_matrices {
 
 /* Fold operation i into *scale if it multiplies or divides by one number.
  * Returns whether it does. */
-static bool take_scale(const struct byi_f32_attention *a, uint32_t i,
+static bool fold_scale(const struct byi_f32_attention *a, uint32_t i,
                        const struct head_matrix *x, float *scale)
 {
     const bool divides = a->scores[i].binary == a->kernels->binary[BYI_F32_DIV];
@@ -219,7 +220,7 @@ static void scale_rows(const struct byi_f32_attention *a, int64_t rows,
 {
     float scale = a->scale != 0 ? a->scale : 1, *to = (float *)(void *)*scratch;
     while (m->first < a->n_scores &&
-           take_scale(a, m->first, &m->operands[m->first], &scale))
+           fold_scale(a, m->first, &m->operands[m->first], &scale))
         m->first++;
     if (scale == 1)
         return;
@@ -243,7 +244,7 @@ static float bound_scores(const struct byi_f32_attention *a, int64_t rows,
             bound = 1;
         else if (s->binary && s->binary == a->kernels->binary[BYI_F32_ADD])
             bound += largest(x, x->row ? rows : 1, x->column ? a->keys : 1);
-        else if (s->unary || !take_scale(a, i, x, &bound))
+        else if (s->unary || !fold_scale(a, i, x, &bound))
             return INFINITY;
         bound = fabsf(bound);
     }
@@ -338,12 +339,12 @@ static int64_t run_scores(const struct byi_f32_attention_run *run, int64_t head,
                                       .a_cs = m.q.column,
                                       .b_rs = m.k.row,
                                       .b_cs = m.k.column,
-                                      .ldc = a->wide};
+                                      .ldc = a->scores_ld};
     multiply(&product, m.q.data, m.k.data, scores, scratch);
     /* row by row, so that a row stays in the first-level cache */
     for (int64_t i = 0; i < n && keys > 0; i++) {
-        float *at = scores + i * a->wide;
-        const struct byi_f32_block block = {at, a->wide, 1, keys};
+        float *at = scores + i * a->scores_ld;
+        const struct byi_f32_block block = {at, a->scores_ld, 1, keys};
         for (uint32_t s = m.first; s < a->n_scores; s++)
             apply_score(&a->scores[s], &block, &m.operands[s], i);
         a->kernels->softmax[0](at, at, keys);
@@ -359,7 +360,7 @@ static void run_rows(const struct byi_f32_attention_run *run, int64_t head,
 {
     const struct byi_f32_attention *a = run->attention;
     float *scores = (float *)(void *)scratch;
-    scratch += float_bytes(a->high * a->wide);
+    scratch += float_bytes(a->task_rows * a->scores_ld);
     const int64_t keys = run_scores(run, head, row, n, scores, scratch);
     const struct head_matrix v =
         find_rows(a, run->v, &a->v, head, 0, a->keys, a->columns, &scratch);
@@ -371,7 +372,7 @@ static void run_rows(const struct byi_f32_attention_run *run, int64_t head,
                                       .m = n,
                                       .n = a->columns,
                                       .k = keys,
-                                      .a_rs = a->wide,
+                                      .a_rs = a->scores_ld,
                                       .a_cs = 1,
                                       .b_rs = v.row,
                                       .b_cs = v.column,
@@ -388,11 +389,11 @@ static void run_rows(const struct byi_f32_attention_run *run, int64_t head,
  * one: a product of one row may add in another order, and results must not
  * depend on threads. If a task has three rows or more before rows are divided
  * evenly, each has two or more afterwards. */
-static int64_t task_rows(const struct byi_f32_attention *a, int team)
+static int64_t choose_task_rows(const struct byi_f32_attention *a, int team)
 {
     enum { MIN_ROWS = 3 };
     const int64_t least = byi_max(a->kernels->rows, MIN_ROWS);
-    int64_t high = a->high;
+    int64_t high = a->task_rows;
     while (team > 1 && high >= 2 * least &&
            heads_of(a) * byi_ceil_div(a->rows, high) < 2 * team)
         high = byi_ceil_div(high, 2);
@@ -406,7 +407,7 @@ void byi_f32_attention_run(const struct byi_f32_attention_run *run)
     const int64_t work =
         heads_of(a) * a->rows * a->keys * (a->depth + a->columns);
     const int team = (int)byi_min(run->threads, work / WORK_PER_THREAD + 1);
-    const int64_t strips = byi_ceil_div(a->rows, task_rows(a, team));
+    const int64_t strips = byi_ceil_div(a->rows, choose_task_rows(a, team));
     const int64_t tasks = heads_of(a) * strips;
     const uint64_t per_thread = thread_bytes(a);
 #pragma omp parallel for num_threads(team) if (team > 1) schedule(static)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kernels/attention.h: attention in float32, one head after the other, of
- * float32 data or of float32 copies of a head's narrow data:
+ * float32 data or of float32 copies of a head's narrow data (float16 or
+ * bfloat16):
  *
  *     y = softmax(f(q k)) v
  *
@@ -8,8 +9,8 @@
  * scores. The scores of some rows of q are computed at a time, so that they
  * stay in the second-level cache. An additive mask, such as a causal one, may
  * give the last keys weight 0 in all of these rows. Then their scores and
- * products are not computed, and their values not read, not even NaN. The
- * caller provides all memory; nothing here allocates or fails. */
+ * products are not computed, and their values are not read, even if they are
+ * NaN. The caller provides all memory; nothing here allocates or fails. */
 #ifndef BYI_F32_ATTENTION_H
 #define BYI_F32_ATTENTION_H
 
@@ -43,9 +44,10 @@ struct byi_f32_attention {
     enum byi_f32_type type; /* of all arguments */
     float scale;            /* of the products of q and k; 0 stands for 1 */
     bool zero_nan;          /* results of the softmax that are NaN become 0 */
-    /* byi_f32_attention_plan() sets these, the first unless it is set */
+    /* byi_f32_attention_plan() sets these; `kernels` only if it is NULL */
     const struct byi_f32_kernels *kernels;
-    int64_t high, wide; /* rows of a task; floats of a row of scores */
+    int64_t task_rows; /* most rows of a task */
+    int64_t scores_ld; /* floats from one row of scores to the next */
 };
 
 /* The arguments of a run. If the attention's type is narrow, the pointers to

@@ -41,7 +41,7 @@ static struct band_lines lines_under(const struct byi_f32_conv *conv,
 
 /* Whether the kernel can compute lines separately, including the epilogue, and
  * lines are long enough for that. `first`: it is the first convolution. */
-static bool suits(const struct byi_f32_conv *conv, bool first)
+static bool suits_bands(const struct byi_f32_conv *conv, bool first)
 {
     const enum byi_f32_algorithm algorithm = conv->algorithm;
     if (conv->type || conv->gathers || conv->out[2] < 8 ||
@@ -115,7 +115,7 @@ static uint64_t result_bytes(const struct byi_f32_bands *bands, uint32_t i)
  * the lines of intermediate results. */
 static uint64_t thread_bytes(const struct byi_f32_bands *bands)
 {
-    uint64_t bytes = bands->kernels;
+    uint64_t bytes = bands->kernel_scratch;
     for (uint32_t i = 0; i + 1 < bands->n; i++)
         bytes += result_bytes(bands, i);
     return bytes;
@@ -131,7 +131,7 @@ bool byi_f32_bands_plan(struct byi_f32_bands *bands)
     int64_t weights = 0;
     bool depthwise = false;
     for (uint32_t i = 0; i < bands->n; i++) {
-        if (!suits(bands->convs[i], i == 0))
+        if (!suits_bands(bands->convs[i], i == 0))
             return false;
         weights += (int64_t)byi_f32_conv_packed(bands->convs[i]);
         depthwise |= bands->convs[i]->algorithm == BYI_F32_DEPTHWISE;
@@ -148,7 +148,7 @@ bool byi_f32_bands_plan(struct byi_f32_bands *bands)
         bands->band_lines--;
     if (bands->band_lines == 1)
         return false;
-    bands->kernels = kernels_bytes(bands);
+    bands->kernel_scratch = kernels_bytes(bands);
     bands->per_thread = thread_bytes(bands);
     return true;
 }
@@ -240,7 +240,7 @@ static void run_share(const struct byi_f32_bands *bands,
     const int64_t image_lines = bands->convs[bands->n - 1]->out[1];
     struct band_thread thread = {
         .bands = bands, .runs = runs, .scratch = scratch};
-    scratch += bands->kernels;
+    scratch += bands->kernel_scratch;
     for (uint32_t i = 0; i + 1 < bands->n; i++) {
         thread.at[i] = (float *)(void *)scratch;
         scratch += result_bytes(bands, i);

@@ -26,7 +26,7 @@ struct byi_f32_bands {
     /* byi_f32_bands_plan() sets these: the lines of a band; the bytes of a
      * thread's scratch, and how many of them are for the kernels */
     int64_t band_lines;
-    uint64_t per_thread, kernels;
+    uint64_t per_thread, kernel_scratch;
 };
 
 /* Choose the number of lines of a band. Returns false if the convolutions

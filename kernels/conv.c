@@ -231,7 +231,7 @@ enum { PACKED_FOR_VECTOR = 32 << 20 };
 /* Whether to read the matrix without packing it. Narrow weights that fit the
  * second-level cache are packed, which converts them to float32; larger ones
  * would then be read at half the speed. The kernel cannot add to y. */
-static bool is_vector(const struct byi_f32_conv *conv)
+static bool suits_vector(const struct byi_f32_conv *conv)
 {
     const int64_t most = conv->weight_type ? conv->cache : PACKED_FOR_VECTOR;
     return is_product(conv) && !conv->gathers && conv->images == 1 &&
@@ -248,9 +248,9 @@ static bool suits_tiles(const struct byi_f32_conv *conv, bool exact)
     const bool tiles = byi_i8_kernels()->block_bytes;
     if (conv->kernels != byi_f32_kernels() || !byi_f32_tiles_suit(conv))
         return false;
-    const enum byi_f32_algorithm other = choose_winograd(conv);
-    return tiles || exact || other < BYI_F32_WINOGRAD_4 ||
-           other > BYI_F32_WINOGRAD_4_5;
+    const enum byi_f32_algorithm winograd = choose_winograd(conv);
+    return tiles || exact || winograd < BYI_F32_WINOGRAD_4 ||
+           winograd > BYI_F32_WINOGRAD_4_5;
 }
 
 bool byi_f32_conv_reads_in_place(const struct byi_f32_conv *conv)
@@ -270,7 +270,7 @@ void byi_f32_conv_plan(struct byi_f32_conv *conv, bool exact)
                       : conv->transposed            ? BYI_F32_TRANSPOSED
                       : conv->planar                ? BYI_F32_PLANAR
                       : byi_f32_is_depthwise(conv)  ? BYI_F32_DEPTHWISE
-                      : is_vector(conv)             ? BYI_F32_VECTOR
+                      : suits_vector(conv)          ? BYI_F32_VECTOR
                       : suits_tiles(conv, exact)    ? BYI_F32_TILES
                       : byi_f32_shifted_suits(conv) ? BYI_F32_SHIFTED
                       : exact                       ? BYI_F32_DIRECT

@@ -46,18 +46,24 @@ struct byi_f32_conv {
                       * 0: its planes are adjacent */
     int64_t size[BYI_F32_AXES], stride[BYI_F32_AXES], dilation[BYI_F32_AXES];
     int64_t pad[BYI_F32_AXES];
-    /* For a product: strides of the unpacked weights, like `output` and
-     * `channel` of struct byi_f32_weights; 0 if they are not known. */
+    /* before the first element */ /* For a product: strides of the unpacked
+                                    * weights, like `output` and `channel`
+                                    * of struct byi_f32_weights; 0 if they
+                                    * are not known. */
     int64_t weight_strides[2];
     bool bias;
-    /* For products, and for pointwise convolutions that read every position
-     * once. `gathers`: a row consists of elements of the run's sources. If the
-     * run has a scale, element c of a row of image i is multiplied by
-     * scale[i * scale_image + c]; if it has a shift, shift[c] is added; ReLU
-     * follows if `rectifies`. `scales`: the rows are only scaled: the run has
-     * one source and a scale, but no shift, and `rectifies` is false. If `type`
-     * is narrow, rows are not gathered; they can be scaled, and then the run
-     * has x instead of a source. */
+    /* runs have a bias */ /* For products, and for pointwise convolutions
+                            * that read every position once. `gathers`: a
+                            * row consists of elements of the run's sources.
+                            * If the run has a scale, element c of a row of
+                            * image i is multiplied by scale[i * scale_image
+                            * + c]; if it has a shift, shift[c] is added;
+                            * ReLU follows if `rectifies`. `scales`: the
+                            * rows are only scaled: the run has one source
+                            * and a scale, but no shift, and `rectifies` is
+                            * false. If `type` is narrow, rows are not
+                            * gathered; they can be scaled, and then the run
+                            * has x instead of a source. */
     bool gathers, rectifies, scales;
     int64_t scale_image;
     /* element type of x, y, bias and operands; float16 and bfloat16 are called
@@ -173,7 +179,7 @@ void byi_f32_conv_run(const struct byi_f32_conv_run *run);
 struct byi_f32_epilogue {
     const float *bias; /* of the first column; padded to whole panels if
                         * necessary */
-    const float *add;
+    const float *add;  /* NULL: none */
     float low, high;
 };
 /* The epilogue for a tile that begins at position `row` and column `column`.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kernels/direct.c: indirect convolution, a product whose rows are read through
- * pointers, one for each tap (Dukhan, arXiv 1907.02129), and plain products. */
+ * pointers, one for each tap (Dukhan, arXiv 1907.02129), and products. */
 #include "kernels/conv.h"
 #include "kernels/inline.h"
 
@@ -40,10 +40,12 @@ void byi_f32_pack_tap(const struct byi_f32_conv *conv,
 struct direct {
     const struct byi_f32_conv_run *run;
     const struct byi_f32_conv *conv;
-    int64_t rows, tiles;     /* rows: positions of all images             */
-    int64_t tile_rows, rest; /* rows of a tile; `rest` tiles have one more */
-    int64_t full_rows;       /* rows of a full tile */
-    int64_t wide, blocks;    /* columns of a block; blocks of a merged group */
+    int64_t rows, tiles; /* rows: positions of all images             */
+    int64_t tile_rows,
+        larger_tiles;  /* rows of a tile; `larger_tiles` tiles have one more */
+    int64_t full_rows; /* rows of a full tile */
+    int64_t block_columns,
+        blocks;              /* columns of a block; blocks of a merged group */
     int64_t missing_columns; /* of the first block */
     /* number of the first block that lacks end columns, else `blocks` */
     int64_t whole_blocks;
@@ -51,7 +53,7 @@ struct direct {
     int64_t n_pieces, length;     /* pieces of a window; elements of each */
     int64_t slices;               /* of a piece, see choose_slices() */
     bool copies;                  /* rows are copied first: see copies_rows() */
-    bool plain;                   /* row i is position i of x */
+    bool pointwise;               /* row i is position i of x */
     int64_t copy_ld;              /* floats from one copied row to the next */
     int64_t chunk;                /* tiles whose rows are found at a time */
     int64_t border;      /* floats for the pieces of a row at the border     */
@@ -130,7 +132,7 @@ static int64_t choose_slices(const struct direct *d)
         return 1;
     const int64_t rows = byi_min(d->tiles, d->chunk) * tile_floats(d);
     const int64_t bytes =
-        (rows + 2 * d->wide * d->length) * (int64_t)sizeof(float);
+        (rows + 2 * d->block_columns * d->length) * (int64_t)sizeof(float);
     const int64_t slices =
         byi_max(byi_ceil_div(bytes, conv->cache / 4 * 3), d->length / SLICE);
     return byi_max(byi_min(slices, d->length / LEAST_SLICE), 1);
@@ -172,7 +174,7 @@ static void slice_expanded(struct direct *d)
     d->chunk = byi_min(d->chunk, BYI_F32_PIECES);
     d->per_thread =
         byi_f32_pointer_bytes(1) + BYI_ALIGN +
-        (uint64_t)(d->chunk * tile_floats(d) + d->wide * d->copy_ld) *
+        (uint64_t)(d->chunk * tile_floats(d) + d->block_columns * d->copy_ld) *
             sizeof(float);
 }
 
@@ -192,7 +194,7 @@ static int64_t count_missing_columns(const struct byi_f32_conv *conv)
 /* The first column of a block of a merged group. */
 static int64_t first_column(const struct direct *d, int64_t block)
 {
-    return byi_max(block * d->wide - d->missing_columns, 0);
+    return byi_max(block * d->block_columns - d->missing_columns, 0);
 }
 
 /* Divide the products of a convolution into tiles, chunks, slices and blocks.
@@ -204,12 +206,13 @@ static struct direct describe(const struct byi_f32_conv *conv)
         .rows = conv->images * byi_f32_product_of(conv->out),
         .full_rows =
             conv->slim ? conv->kernels->slim_rows : conv->kernels->rows,
-        .wide = (conv->slim ? 1 : conv->kernels->panels) * BYI_F32_PANEL,
+        .block_columns =
+            (conv->slim ? 1 : conv->kernels->panels) * BYI_F32_PANEL,
         .missing_columns = count_missing_columns(conv),
         .pieces = {conv->size[0], conv->size[1], conv->size[2]},
         .length = conv->merged_channels,
         .copies = copies_rows(conv),
-        .plain = reads_positions(conv),
+        .pointwise = reads_positions(conv),
     };
     if (joins_taps(conv)) {
         d.length *= d.pieces[2];
@@ -220,9 +223,11 @@ static struct direct describe(const struct byi_f32_conv *conv)
         d.border = d.n_pieces * d.length;
     d.tiles = byi_ceil_div(d.rows, d.full_rows);
     d.tile_rows = d.rows / byi_max(d.tiles, 1);
-    d.rest = d.rows % byi_max(d.tiles, 1);
-    d.blocks = byi_ceil_div(conv->merged_outputs + d.missing_columns, d.wide);
-    d.whole_blocks = (conv->merged_outputs + d.missing_columns) / d.wide;
+    d.larger_tiles = d.rows % byi_max(d.tiles, 1);
+    d.blocks =
+        byi_ceil_div(conv->merged_outputs + d.missing_columns, d.block_columns);
+    d.whole_blocks =
+        (conv->merged_outputs + d.missing_columns) / d.block_columns;
     d.slices = 1;
     d.copy_ld = d.length + BYI_F32_PANEL;
     if (conv->expand) {
@@ -263,15 +268,15 @@ uint64_t byi_f32_direct_scratch(const struct byi_f32_conv *conv, int threads)
 {
     if (!byi_f32_scales_weights(conv))
         return describe(conv).per_thread * (uint64_t)threads;
-    const struct byi_f32_conv plain = byi_f32_scaled_conv(conv);
-    return BYI_ALIGN + (scaled_bytes(conv) + describe(&plain).per_thread) *
+    const struct byi_f32_conv scaled = byi_f32_scaled_conv(conv);
+    return BYI_ALIGN + (scaled_bytes(conv) + describe(&scaled).per_thread) *
                            (uint64_t)threads;
 }
 
 /* The first row of a tile. All tiles have about the same number of rows. */
 static int64_t first_row(const struct direct *d, int64_t tile)
 {
-    return d->tile_rows * tile + byi_min(tile, d->rest);
+    return d->tile_rows * tile + byi_min(tile, d->larger_tiles);
 }
 
 /* Copy the taps of a line that begin at column `at`, some of them padding. */
@@ -647,14 +652,14 @@ static void find_chunk(const struct direct *d, const struct direct_chunk *c)
             gather_rows(d, row, n, to, copy);
             continue;
         }
-        for (int64_t r = 0; d->plain && r < n; r++)
+        for (int64_t r = 0; d->pointwise && r < n; r++)
             to[r] = d->run->x + (row + r) * d->conv->channels;
-        if (!d->plain)
+        if (!d->pointwise)
             find_rows(d, row, n, to,
                       c->copies + (i - c->begin) * BYI_F32_ROWS * d->border);
         if (d->copies)
             copy_rows(d, to, n, c->from, c->to, copy);
-        else if (!d->plain)
+        else if (!d->pointwise)
             mark_padding(d, n, to);
     }
 }
@@ -782,10 +787,10 @@ static void run_thread(const struct direct *d, int64_t i, bool scales)
 void byi_f32_direct_run(const struct byi_f32_conv_run *caller_run)
 {
     const bool scales = byi_f32_scales_weights(caller_run->conv);
-    const struct byi_f32_conv plain = byi_f32_scaled_conv(caller_run->conv);
+    const struct byi_f32_conv scaled = byi_f32_scaled_conv(caller_run->conv);
     struct byi_f32_conv_run run = *caller_run;
     if (scales) {
-        run.conv = &plain;
+        run.conv = &scaled;
         run.x = caller_run->sources->x;
         run.scratch = (char *)caller_run->scratch +
                       byi_align_bytes((uintptr_t)caller_run->scratch) -

@@ -173,7 +173,7 @@ static void fill_epilogue(const struct byi_i8_conv_run *run, char *scratch,
                                         1);
     const int64_t padded = i8_padded_outputs(conv),
                   n_outputs = i8_all_outputs(conv);
-    const int64_t wide =
+    const int64_t group_outputs =
         conv->depthwise ? conv->channels : conv->outputs / conv->groups;
     const enum byi_i8_form form =
         (enum byi_i8_form)((const struct i8_header *)run->packed)->form;
@@ -183,9 +183,11 @@ static void fill_epilogue(const struct byi_i8_conv_run *run, char *scratch,
                               : run->x_zero ^ 0x80u;
     int32_t *add = (int32_t *)(void *)scratch;
     float *scale = (float *)(void *)(scratch + i8_align(n_outputs * 4));
-    for (int64_t i = 0, at = 0; i < n_outputs; i += padded, at += wide) {
-        fill_columns(run, zero, totals + i, at, wide, add + i, scale + i);
-        for (int64_t k = i + wide; k < i + padded; k++) {
+    for (int64_t i = 0, at = 0; i < n_outputs;
+         i += padded, at += group_outputs) {
+        fill_columns(run, zero, totals + i, at, group_outputs, add + i,
+                     scale + i);
+        for (int64_t k = i + group_outputs; k < i + padded; k++) {
             add[k] = 0;
             scale[k] = 1;
         }
@@ -196,7 +198,7 @@ static void fill_epilogue(const struct byi_i8_conv_run *run, char *scratch,
                                   .low = run->low,
                                   .high = run->high,
                                   .zero = run->zero,
-                                  .other = run->other,
+                                  .summand = run->summand,
                                   .silu = run->silu,
                                   .lifted = can_lift(run, form, add, scale)};
     for (int64_t i = 0; e->lifted && i < n_outputs; i++)
@@ -227,7 +229,7 @@ static struct i8_job open_job(const struct byi_i8_conv_run *run)
         .panels = (const uint32_t *)(const void *)((const char *)(header + 1) +
                                                    i8_align(n_outputs * 4)),
         .rows = rows_of(conv),
-        .wide = conv->kernels->panels * BYI_I8_PANEL,
+        .block_columns = conv->kernels->panels * BYI_I8_PANEL,
         .outputs = conv->outputs / conv->groups,
         .channels = conv->channels / conv->groups,
         .size = conv->result >= BYI_I8_OCTETS     ? 1
@@ -242,7 +244,7 @@ static struct i8_job open_job(const struct byi_i8_conv_run *run)
     j.tiles = byi_ceil_div(j.rows, conv->kernels->rows);
     j.tile_rows = j.rows / byi_max(j.tiles, 1);
     j.larger_tiles = j.rows % byi_max(j.tiles, 1);
-    j.column_blocks = byi_ceil_div(j.outputs, j.wide);
+    j.column_blocks = byi_ceil_div(j.outputs, j.block_columns);
     j.n_pieces = 1;
     j.pointwise = i8_is_pointwise(conv);
     j.ld = i8_row_bytes(conv, j.form);

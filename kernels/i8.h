@@ -9,7 +9,7 @@
  *   OCTETS  q + zero, where q = round(clamp((float) sum * scale, low, high)),
  *           half to even
  *   ADDED   round(clamp((q * scale' + (b - b zero) * b scale) / scale'',
- *           low'', high'')) + zero'', where b is another tensor of bytes
+ *           low'', high'')) + zero'', where b is the summand, a tensor of bytes
  *
  * Blocks also multiply bfloat16 numbers and split float16 numbers. Their sums
  * and biases are float32, and b, if there is one, has elements like y:
@@ -52,16 +52,16 @@ enum byi_i8_result {
     BYI_I8_ADDED
 };
 
-/* The other tensor of ADDED, and how to convert the sum of both to bytes.
- * `flip` is xored with its bytes, which makes them unsigned. */
-struct byi_i8_other {
+/* The tensor that ADDED adds, and how to convert the sum to bytes. `flip` is
+ * xored with its bytes, which makes them unsigned. */
+struct byi_i8_summand {
     const uint8_t *at;             /* with the layout of y */
     int64_t ld;                    /* bytes between its rows */
     uint8_t flip;                  /* 0x80 for signed bytes */
-    int32_t b_zero;                /* of the flipped bytes */
+    int32_t b_zero;                /* zero point of the flipped bytes */
     float q_scale, b_scale, scale; /* scale', b scale and scale'' above */
     float low, high;               /* bounds of the quotient */
-    int32_t zero;
+    int32_t zero;                  /* zero point of the results */
 };
 
 /* How to convert sums to results. `add` and `scale` have an entry for each
@@ -72,10 +72,10 @@ struct byi_i8_epilogue {
     const float *scale;
     float low, high;
     int32_t zero;
-    /* ADDED. For sums of bfloat16 and split numbers: `at`, if not NULL, has
-     * elements like y, which are added to the sums before clamping to [low,
+    /* ADDED. For sums of bfloat16 and split numbers: `summand.at`, if not NULL,
+     * has elements like y, which are added to the sums before clamping to [low,
      * high]. */
-    struct byi_i8_other other;
+    struct byi_i8_summand summand;
     bool silu; /* for these sums: SiLU follows the clamp */
     /* For OCTETS: `add` includes BYI_I8_LIFT. This requires that no sum exceeds
      * 2^23 and that results cover the whole range of bytes, so that a negative
@@ -138,17 +138,17 @@ struct byi_i8_block {
     int64_t tap_words; /* BFLOAT16 and SPLIT: words of a tap of the window */
     /* the distances of the taps of a row, in bytes; NULL: taps are adjacent */
     const int64_t *taps;
-    /* Not 0: of each `pitch` rows, from row 0 of x on, only the first `wide`
+    /* Not 0: of each `pitch` rows, from row 0 of x on, only the first `width`
      * have results; y is the result of row 0. */
-    int64_t pitch, wide;
-    struct byi_i8_epilogue e; /* ADDED: other is at the first result */
+    int64_t pitch, width;
+    struct byi_i8_epilogue e; /* ADDED: `summand.at` is for the first result */
     char *y;
     int64_t ldy; /* bytes between its rows */
 };
 
 /* A copy of rows of x. A row consists of lines of n bytes, `step` apart, which
- * the copy makes adjacent. If `loose`, up to BYI_I8_COLUMNS elements more may
- * be read and written. */
+ * the copy makes adjacent. `flip` is xored with each byte. If `loose`, up to
+ * BYI_I8_COLUMNS elements more may be read and written. */
 struct byi_i8_lines {
     const uint8_t *from;
     int64_t rows, next;     /* bytes from one row to the next */
@@ -222,7 +222,7 @@ struct byi_i8_weave {
 /* y = round(clamp(((a - a zero) * a scale + (b - b zero) * b scale) / scale,
  * low, high)) + zero; if `multiplies`, with the product of the two instead of
  * their sum. A flip is 0x80 for signed bytes, else 0. */
-struct byi_i8_point {
+struct byi_i8_elementwise {
     const uint8_t *a, *b;
     uint8_t *y;
     int64_t n;
@@ -236,7 +236,7 @@ struct byi_i8_point {
 
 /* For kernels/i8_winograd.c: a tile of 6 x 6 inputs, of which rows [top,
  * bottom) and columns [left, right) exist; the others are the zero point. */
-struct byi_i8_window {
+struct byi_i8_patch {
     const uint8_t *x;   /* its first row and column */
     int64_t line, step; /* bytes between rows, columns */
     int64_t top, bottom, left, right;
@@ -254,8 +254,8 @@ struct byi_i8_outputs {
     int64_t point; /* elements of m from one point to the next */
     struct byi_i8_epilogue e;
     char *y;
-    int64_t line, ldy;  /* bytes between rows, columns */
-    int64_t high, wide; /* rows and columns of outputs that exist */
+    int64_t line, ldy;         /* bytes between rows, columns */
+    int64_t n_rows, n_columns; /* rows and columns of outputs that exist */
 };
 
 /* When products in form BYTES are exact. */
@@ -289,16 +289,17 @@ struct byi_i8_kernels {
                   uint16_t *to);
     void (*taps[BYI_I8_FORMS])(const struct byi_i8_taps *t);
     void (*weave[BYI_I8_FORMS])(const struct byi_i8_weave *w);
-    /* for up to 32 and up to 64 channels; NULL: use taps and weave */
+    /* for up to 32 channels, and for up to 64 if strip_channels is 64; NULL:
+     * use taps and weave */
     void (*strip[2])(const struct byi_i8_strip *s);
     enum byi_i8_form strip_form;
     int strip_channels; /* most channels: 16 or 64 */
     bool lifts;         /* kernels support `lifted` */
-    void (*winograd_inputs)(const struct byi_i8_window *w);
+    void (*winograd_inputs)(const struct byi_i8_patch *w);
     void (*winograd_outputs)(const struct byi_i8_outputs *o);
     /* copy bytes to rows of elements: of bytes, or of 16 bits for PAIRS */
     void (*copy[BYI_I8_FORMS])(const struct byi_i8_lines *l);
-    void (*point)(const struct byi_i8_point *p);
+    void (*elementwise)(const struct byi_i8_elementwise *p);
     /* y (columns, rows) = x (rows, columns) */
     void (*transpose)(const uint8_t *x, int64_t rows, int64_t columns,
                       uint8_t *y);
@@ -326,7 +327,7 @@ struct byi_i8_conv {
     int64_t images, in[BYI_I8_AXES], out[BYI_I8_AXES];
     int64_t channels, outputs, groups;
     int64_t size[BYI_I8_AXES], stride[BYI_I8_AXES], dilation[BYI_I8_AXES];
-    int64_t pad[BYI_I8_AXES];
+    int64_t pad[BYI_I8_AXES]; /* before the first element */
     bool x_signed, w_signed;
     bool centred; /* weights are signed and have no zero points */
     /* x and weights are bfloat16, and each number counts as 2 channels; sums
@@ -369,10 +370,10 @@ struct byi_i8_conv_run {
     const int32_t *bias; /* NULL: none     */
     const float *scale;  /* NULL for SUMS  */
     int64_t bias_step, scale_step;
-    float low, high;
+    float low, high; /* these and `zero`: as in the epilogue */
     int32_t zero;
-    struct byi_i8_other other; /* as in the epilogue; `ld` is not read */
-    bool silu;                 /* as in the epilogue */
+    struct byi_i8_summand summand; /* as in the epilogue; `ld` is not read */
+    bool silu;                     /* as in the epilogue */
     void *y;
     void *scratch; /* 64-byte aligned */
     int threads;   /* at most the number for which the scratch was sized */

@@ -7,17 +7,17 @@ enum {
     SPLIT_ROWS = 16,    /* rows that are split at a time */
     SPLIT_BYTES = 4096, /* most bytes of such a row */
     /* bytes of a block's rows; at least 4 * BYI_I8_BLOCK rows, if x has them */
-    BLOCK = 1 << 17,
+    BLOCK_BYTES = 1 << 17,
     /* bytes of a block's rows that are read in place, half of a second-level
      * cache at most: all weights are read once for each block */
-    IN_PLACE = 1 << 19
+    IN_PLACE_BYTES = 1 << 19
 };
 
 /* Number of rows of a block, in whole tiles. */
 static int64_t block_rows(const struct byi_i8_conv *conv)
 {
     const int64_t rows = conv->images * i8_positions_of(conv);
-    const int64_t most = BLOCK / i8_row_bytes(conv, BYI_I8_BYTES);
+    const int64_t most = BLOCK_BYTES / i8_row_bytes(conv, BYI_I8_BYTES);
     const int64_t n = byi_min(rows, byi_max(most, 4 * BYI_I8_BLOCK));
     return byi_ceil_div(n, 2 * BYI_I8_BLOCK) * 2 * BYI_I8_BLOCK;
 }
@@ -84,13 +84,13 @@ static void run_columns(const struct i8_job *j, int64_t begin, int64_t end,
         b.taps = taps;
         b.x_rows = byi_max(j->rows, BYI_I8_BLOCK);
         b.pitch = conv->pitch;
-        b.wide = conv->out[2];
+        b.width = conv->out[2];
     }
     b.e.add += padded;
     b.e.scale += padded;
-    if (b.e.other.at) {
-        b.e.other.at += offset;
-        b.e.other.ld = ldy;
+    if (b.e.summand.at) {
+        b.e.summand.at += offset;
+        b.e.summand.ld = ldy;
     }
     conv->kernels->block(&b);
 }
@@ -98,7 +98,7 @@ static void run_columns(const struct i8_job *j, int64_t begin, int64_t end,
 /* Rows of a block that is read in place: whole tiles. */
 static int64_t rows_in_place(const struct i8_job *j)
 {
-    const int64_t most = IN_PLACE / j->conv->channels / BYI_I8_BLOCK;
+    const int64_t most = IN_PLACE_BYTES / j->conv->channels / BYI_I8_BLOCK;
     return byi_max(most, 4) * BYI_I8_BLOCK;
 }
 
@@ -138,8 +138,9 @@ void i8_run_blocks(const struct i8_job *j, int64_t begin, int64_t end,
                 gather_split(j, begin, next - begin, scratch);
             else if (!j->in_place)
                 i8_gather_rows(j, group, begin, next - begin, scratch);
-            run_columns(j, begin, next, group, (b - base) * j->wide,
-                        byi_min(j->outputs, (stop - base) * j->wide), scratch);
+            run_columns(j, begin, next, group, (b - base) * j->block_columns,
+                        byi_min(j->outputs, (stop - base) * j->block_columns),
+                        scratch);
         }
     }
 }

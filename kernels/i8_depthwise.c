@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernels/i8_depthwise.c: 8-bit depthwise convolutions, on rows of words that
- * have the taps of one column each. */
+/* kernels/i8_depthwise.c: 8-bit depthwise convolutions. A word has taps of one
+ * column of the window. */
 #include "kernels/i8_job.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { BAND = 1 << 17 /* bytes of x for a band of output rows */ };
+enum { BAND_BYTES = 1 << 17 /* bytes of x for a band of output rows */ };
 
 /* Make the words of the output row at `at` from its input rows, for channels
  * [c, c + columns). */
@@ -43,9 +43,10 @@ static void weave_row(const struct i8_job *j, const struct i8_place *at,
     }
 }
 
-/* Set the words of 4 channels, entries `to` to `to` + 3, from words a column of
- * the window apart. The weights of the second output row are shifted by one
- * element, since its window is a row further down. */
+/* Set the words of 4 channels, entries `to` to `to` + 3. Words of adjacent
+ * columns of the window are BYI_I8_PANEL apart in `from`. The weights of the
+ * second output row are shifted by one element, since its window is a row
+ * further down. */
 static void fill_words(const struct i8_job *j, const uint32_t *from, int to,
                        struct byi_i8_strip_weights *w)
 {
@@ -73,11 +74,12 @@ static void fill_words(const struct i8_job *j, const uint32_t *from, int to,
 static void fill_strip(const struct i8_job *j, int64_t c, int columns,
                        int lanes, struct byi_i8_strip_weights *w)
 {
-    const int wide = j->form == BYI_I8_BYTES ? 16 : 8; /* channels of a lane */
-    if (columns < wide * lanes)
+    const int lane_channels =
+        j->form == BYI_I8_BYTES ? 16 : 8; /* channels of a lane */
+    if (columns < lane_channels * lanes)
         memset(w, 0, sizeof *w);
     for (int i = 0; i < columns; i += 4) {
-        const int to = (i % wide / 4 * lanes + i / wide) * 4;
+        const int to = (i % lane_channels / 4 * lanes + i / lane_channels) * 4;
         fill_words(j,
                    j->panels +
                        (c + i) / BYI_I8_PANEL * j->words * BYI_I8_PANEL +
@@ -141,12 +143,12 @@ static void run_strips(const struct i8_job *j, int64_t begin, int64_t end,
     }
 }
 
-/* Output rows that all strips compute one after the other, so that lines of the
- * cache, which have channels of several strips, are loaded once. */
+/* Output rows that all strips compute one after the other, so that cache lines,
+ * which have channels of several strips, are loaded once. */
 static int64_t band_of(const struct byi_i8_conv *conv)
 {
     const int64_t line = conv->in[2] * conv->channels * conv->stride[1];
-    return byi_max(BAND / byi_max(line, 1) / 2 * 2, 4);
+    return byi_max(BAND_BYTES / byi_max(line, 1) / 2 * 2, 4);
 }
 
 void i8_depthwise_rows(const struct i8_job *j, int64_t begin, int64_t end,

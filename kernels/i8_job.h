@@ -18,7 +18,7 @@ struct i8_job {
     int64_t rows, tiles;    /* `rows`: positions of all images */
     int64_t tile_rows, larger_tiles; /* rows of a tile; the first tiles, which
                                         have one row more */
-    int64_t wide;                    /* columns of a column block */
+    int64_t block_columns;           /* columns of a column block */
     int64_t column_blocks;           /* of a group */
     int64_t outputs;                 /* of a group */
     int64_t channels;                /* of a group */

@@ -53,7 +53,8 @@ struct i8_column {
 };
 
 /* Put element i of word `word`. */
-static inline void put(struct i8_column *c, int64_t word, int i, int32_t v)
+static inline void put_weight(struct i8_column *c, int64_t word, int i,
+                              int32_t v)
 {
     const bool bytes = c->p->form == BYI_I8_BYTES;
     c->to[word * BYI_I8_PANEL] |= bytes ? (uint32_t)(v & 0xff) << (8 * i)
@@ -62,7 +63,7 @@ static inline void put(struct i8_column *c, int64_t word, int i, int32_t v)
 }
 
 /* Check weight k, `v`, for form BYTES. */
-static inline void check(struct i8_column *c, int64_t k, int32_t v)
+static inline void check_weight(struct i8_column *c, int64_t k, int32_t v)
 {
     const bool bounded = c->p->conv->kernels->bytes == BYI_I8_BOUNDED;
     const int32_t size = v < 0 ? -v : v;
@@ -71,7 +72,7 @@ static inline void check(struct i8_column *c, int64_t k, int32_t v)
     c->last = size;
 }
 
-/* Put all weights of output o; if `to` is NULL, only check them. */
+/* Put all weights of output o into words; if `to` is NULL, only check them. */
 static void walk_column(struct i8_column *c, int64_t o)
 {
     const struct byi_i8_conv *conv = c->p->conv;
@@ -92,12 +93,12 @@ static void walk_column(struct i8_column *c, int64_t o)
                                           ? (int8_t)*at - (int8_t)zero
                                           : *at - zero;
                     if (!c->to)
-                        check(c, k, v);
+                        check_weight(c, k, v);
                     else if (conv->depthwise)
-                        put(c, (h >> shift) * conv->size[2] + x,
-                            (int)(h & mask), v);
+                        put_weight(c, (h >> shift) * conv->size[2] + x,
+                                   (int)(h & mask), v);
                     else
-                        put(c, k >> shift, (int)(k & mask), v);
+                        put_weight(c, k >> shift, (int)(k & mask), v);
                 }
             }
 }
@@ -195,7 +196,7 @@ void byi_i8_conv_pack(const struct byi_i8_conv *conv,
         p.form = BYI_I8_PAIRS;
     const int64_t words = i8_words_of(conv, p.form),
                   padded = i8_padded_outputs(conv);
-    const int64_t wide =
+    const int64_t group_outputs =
         conv->depthwise ? conv->channels : conv->outputs / conv->groups;
     struct i8_header *header = to;
     int32_t *totals = (int32_t *)(void *)(header + 1);
@@ -211,19 +212,19 @@ void byi_i8_conv_pack(const struct byi_i8_conv *conv,
     header->form = p.form;
     const bool whole = conv->centred && !conv->depthwise && p.channels % 4 == 0;
     for (int64_t i = 0; whole && i < i8_all_outputs(conv); i += BYI_I8_PANEL)
-        pack_panel(&p, i / padded * wide + i % padded,
-                   (int)byi_min(BYI_I8_PANEL, wide - i % padded),
+        pack_panel(&p, i / padded * group_outputs + i % padded,
+                   (int)byi_min(BYI_I8_PANEL, group_outputs - i % padded),
                    panels + i * words, totals + i);
     if (whole)
         return;
     for (int64_t i = 0; i < i8_all_outputs(conv); i++) {
-        if (i % padded >= wide)
+        if (i % padded >= group_outputs)
             continue;
         struct i8_column c = {.p = &p,
                               .to = panels +
                                     i / BYI_I8_PANEL * words * BYI_I8_PANEL +
                                     i % BYI_I8_PANEL};
-        walk_column(&c, i / padded * wide + i % padded);
+        walk_column(&c, i / padded * group_outputs + i % padded);
         totals[i] = (int32_t)c.total;
     }
 }

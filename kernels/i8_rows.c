@@ -74,7 +74,8 @@ static char *gather_line(const struct i8_job *j, const uint8_t *line,
 }
 
 /* Gather up to n rows from `at` on whose windows are inside of the image and
- * in one line of outputs. Returns their number. */
+ * in one line of outputs. Returns their number, 0 if the first row is not such
+ * a row. */
 static int64_t gather_inside(const struct i8_job *j, const struct i8_place *at,
                              int64_t n, char *to)
 {

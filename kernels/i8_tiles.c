@@ -61,36 +61,36 @@ static void copy_columns(char *to, int64_t ldto, const char *from, int64_t ld,
             memcpy(to, from, (size_t)n);
 }
 
-/* The kernel for tiles of `columns` columns. Sets *wide to the columns that it
- * computes. */
+/* The kernel for tiles of `columns` columns. Sets *tile_columns to the columns
+ * that it computes. */
 static byi_i8_tile_fn *find_tile(const struct i8_job *j, int rows,
-                                 int64_t columns, int64_t *wide)
+                                 int64_t columns, int64_t *tile_columns)
 {
     const struct byi_i8_kernels *k = j->conv->kernels;
     const int64_t panels = byi_ceil_div(columns, BYI_I8_PANEL);
-    *wide = k->panels * BYI_I8_PANEL - BYI_I8_PANEL / 2;
-    if (panels == k->panels && columns <= *wide)
+    *tile_columns = k->panels * BYI_I8_PANEL - BYI_I8_PANEL / 2;
+    if (panels == k->panels && columns <= *tile_columns)
         return k->half_tile[j->form][rows];
-    *wide = panels * BYI_I8_PANEL;
+    *tile_columns = panels * BYI_I8_PANEL;
     return k->tile[j->form][panels - 1][rows];
 }
 
-/* Run a tile that is wider than y, `wide` columns. */
+/* Run a tile that is wider than y, `tile_columns` columns. */
 static void run_partial(const struct i8_job *j, struct byi_i8_tile *t,
-                        byi_i8_tile_fn *tile, int64_t wide, int rows,
+                        byi_i8_tile_fn *tile, int64_t tile_columns, int rows,
                         int64_t columns)
 {
     char results[BYI_I8_ROWS * BYI_I8_COLUMNS * 4];
-    uint8_t other[BYI_I8_ROWS * BYI_I8_COLUMNS] = {0};
+    uint8_t summand[BYI_I8_ROWS * BYI_I8_COLUMNS] = {0};
     char *y = t->y;
     const int64_t ldy = t->ldy;
     t->y = results;
-    t->ldy = wide * j->size;
+    t->ldy = tile_columns * j->size;
     if (j->conv->result == BYI_I8_ADDED) {
-        copy_columns((char *)other, t->ldy, (const char *)t->e.other.at, ldy,
-                     columns, rows);
-        t->e.other.at = other;
-        t->e.other.ld = t->ldy;
+        copy_columns((char *)summand, t->ldy, (const char *)t->e.summand.at,
+                     ldy, columns, rows);
+        t->e.summand.at = summand;
+        t->e.summand.ld = t->ldy;
     }
     tile(t);
     copy_columns(y, ldy, results, t->ldy, columns * j->size, rows);
@@ -102,9 +102,9 @@ static void run_equal_tiles(const struct i8_job *j,
                             int n, int64_t columns)
 {
     struct byi_i8_tile t = *tile;
-    int64_t wide;
-    byi_i8_tile_fn *run = find_tile(j, n, columns, &wide);
-    const bool partial = columns != wide;
+    int64_t tile_columns;
+    byi_i8_tile_fn *run = find_tile(j, n, columns, &tile_columns);
+    const bool partial = columns != tile_columns;
     t.tiles = partial ? 1 : count;
     if (!partial)
         run(&t);
@@ -113,9 +113,9 @@ static void run_equal_tiles(const struct i8_job *j,
         part.fetch += i < t.fetches ? i * t.next * 4 : 0;
         part.x += i * t.n_pieces * BYI_I8_ROWS;
         part.y += i * n * t.ldy;
-        if (t.e.other.at)
-            part.e.other.at += i * n * t.ldy;
-        run_partial(j, &part, run, wide, n, columns);
+        if (t.e.summand.at)
+            part.e.summand.at += i * n * t.ldy;
+        run_partial(j, &part, run, tile_columns, n, columns);
     }
 }
 
@@ -125,8 +125,8 @@ static void run_column_block(const struct i8_job *j, const uint8_t *const *rows,
                              int64_t block)
 {
     const struct byi_i8_conv *conv = j->conv;
-    const int64_t column = block * j->wide;
-    const int64_t columns = byi_min(j->wide, j->outputs - column);
+    const int64_t column = block * j->block_columns;
+    const int64_t columns = byi_min(j->block_columns, j->outputs - column);
     const int64_t panels = byi_ceil_div(columns, BYI_I8_PANEL);
     const int64_t padded = group * i8_padded_outputs(conv) + column;
     const int64_t ldy = conv->outputs * j->size;
@@ -139,7 +139,7 @@ static void run_column_block(const struct i8_job *j, const uint8_t *const *rows,
                             .ldy = ldy};
     t.e.add += padded;
     t.e.scale += padded;
-    t.e.other.ld = ldy;
+    t.e.summand.ld = ldy;
     /* the first tiles prefetch the weights of the next block */
     t.fetch = (const char *)(t.weights + panels * t.next);
     /* first those that have one row more, then the others */
@@ -150,7 +150,7 @@ static void run_column_block(const struct i8_job *j, const uint8_t *const *rows,
         t.x = rows + (i - begin) * j->n_pieces * BYI_I8_ROWS;
         t.y = (char *)j->run->y + at;
         if (conv->result == BYI_I8_ADDED)
-            t.e.other.at = j->e.other.at + at;
+            t.e.summand.at = j->e.summand.at + at;
         run_equal_tiles(j, &t, next - i, (int)(first_row(j, i + 1) - row),
                         columns);
     }

@@ -23,7 +23,7 @@
 enum { POINTS = 36, INPUTS = 6, OUTPUTS = 4 };
 
 /* Whether to use the algorithm: only for whole panels and vectors, and if the
- * fewer multiplications pay for the transforms and the larger weights. */
+ * saved multiplications outweigh the transforms and the larger weights. */
 bool i8_suits_winograd(const struct byi_i8_conv *conv)
 {
     const int64_t min_size = conv->kernels->bytes == BYI_I8_ALWAYS ? 20 : 12;
@@ -46,9 +46,9 @@ int64_t i8_winograd_weights(const struct byi_i8_conv *conv)
 /* --- packing -------------------------------------------------------------- */
 
 /* Transform the 9 weights of one channel of one output. Adds their absolute
- * values to *size. */
+ * values to *magnitude. */
 static void transform_weights(const struct byi_i8_weights *w, int64_t o,
-                              int64_t c, int32_t u[POINTS], int32_t *size)
+                              int64_t c, int32_t u[POINTS], int32_t *magnitude)
 {
     static const int8_t g[INPUTS][3] = {{1, 0, 0}, {-1, -1, -1}, {-1, 1, -1},
                                         {1, 2, 4}, {1, -2, 4},   {0, 0, 1}};
@@ -57,7 +57,7 @@ static void transform_weights(const struct byi_i8_weights *w, int64_t o,
     for (int h = 0; h < 3; h++)
         for (int x = 0; x < 3; x++) {
             const int32_t v = (int8_t)at[h * w->strides[3] + x * w->strides[4]];
-            *size += v < 0 ? -v : v;
+            *magnitude += v < 0 ? -v : v;
             for (int i = 0; i < INPUTS; i++)
                 half[i][x] += g[i][h] * v;
         }
@@ -77,16 +77,16 @@ bool i8_winograd_pack(const struct byi_i8_conv *conv,
         uint32_t *column = to +
                            o / BYI_I8_PANEL * POINTS * words * BYI_I8_PANEL +
                            o % BYI_I8_PANEL;
-        int32_t size = 0;
+        int32_t magnitude = 0;
         for (int64_t c = 0; c < words; c++) {
             int32_t a[POINTS], b[POINTS];
-            transform_weights(weights, o, 2 * c, a, &size);
-            transform_weights(weights, o, 2 * c + 1, b, &size);
+            transform_weights(weights, o, 2 * c, a, &magnitude);
+            transform_weights(weights, o, 2 * c + 1, b, &magnitude);
             for (int p = 0; p < POINTS; p++)
                 column[(p * words + c) * BYI_I8_PANEL] =
                     ((uint32_t)a[p] & 0xffff) | (uint32_t)b[p] << 16;
         }
-        if (size >= MAX_SUM)
+        if (magnitude >= MAX_SUM)
             return false;
     }
     return true;
@@ -126,10 +126,10 @@ struct winograd_job {
     const struct byi_i8_conv *conv;
     const uint32_t *weights;
     const struct byi_i8_epilogue *e;
-    int64_t high, wide; /* tiles of outputs of an image along each axis */
-    int64_t ldv;        /* elements of a row of V */
-    int64_t point;      /* rows of V from one point to the next */
-    int64_t size;       /* bytes of a result */
+    int64_t n_rows, n_columns; /* of tiles of outputs in an image */
+    int64_t ldv;               /* elements of a row of V */
+    int64_t point;             /* rows of V from one point to the next */
+    int64_t size;              /* bytes of a result */
 };
 
 /* The first output of a tile, and its image, where each position along
@@ -140,9 +140,9 @@ struct tile_place {
 
 static struct tile_place place_of(const struct winograd_job *j, int64_t tile)
 {
-    return (struct tile_place){tile / (j->high * j->wide),
-                               tile / j->wide % j->high * OUTPUTS,
-                               tile % j->wide * OUTPUTS};
+    return (struct tile_place){tile / (j->n_rows * j->n_columns),
+                               tile / j->n_columns % j->n_rows * OUTPUTS,
+                               tile % j->n_columns * OUTPUTS};
 }
 
 /* Transform the inputs of tiles [begin, end) to V. */
@@ -155,7 +155,7 @@ static void fill_v(const struct winograd_job *j, int64_t begin, int64_t end,
     for (int64_t i = begin; i < end; i++, v += j->ldv) {
         const struct tile_place at = place_of(j, i);
         const int64_t y = at.y - conv->pad[1], x = at.x - conv->pad[2];
-        const struct byi_i8_window w = {
+        const struct byi_i8_patch w = {
             .x = (const uint8_t *)j->run->x + at.image * conv->in[1] * line +
                  y * line + x * conv->channels,
             .line = line,
@@ -215,8 +215,9 @@ static void finish_tile(const struct winograd_job *j, int64_t tile,
     struct byi_i8_outputs o = {.point = j->point * BYI_I8_COLUMNS,
                                .ldy = conv->outputs * j->size,
                                .line = conv->out[2] * conv->outputs * j->size,
-                               .high = byi_min(conv->out[1] - at.y, OUTPUTS),
-                               .wide = byi_min(conv->out[2] - at.x, OUTPUTS)};
+                               .n_rows = byi_min(conv->out[1] - at.y, OUTPUTS),
+                               .n_columns =
+                                   byi_min(conv->out[2] - at.x, OUTPUTS)};
     for (int64_t p = 0; p < panels; p++) {
         const int64_t column = (block * panels + p) * BYI_I8_PANEL;
         const int64_t to =
@@ -228,7 +229,7 @@ static void finish_tile(const struct winograd_job *j, int64_t tile,
         o.e.add += column;
         o.e.scale += column;
         if (conv->result == BYI_I8_ADDED)
-            o.e.other.at += to;
+            o.e.summand.at += to;
         conv->kernels->winograd_outputs(&o);
     }
 }
@@ -243,13 +244,14 @@ void i8_winograd_run(const struct byi_i8_conv_run *run, const uint32_t *weights,
         .conv = conv,
         .weights = weights,
         .e = e,
-        .high = byi_ceil_div(conv->out[1], OUTPUTS),
-        .wide = byi_ceil_div(conv->out[2], OUTPUTS),
+        .n_rows = byi_ceil_div(conv->out[1], OUTPUTS),
+        .n_columns = byi_ceil_div(conv->out[2], OUTPUTS),
         .ldv = row_elements(conv),
         .point = tiles_at_once(conv),
         .size = conv->result >= BYI_I8_OCTETS ? 1 : 4};
     const struct winograd_job *j = &job;
-    const int64_t tiles = conv->images * conv->out[0] * job.high * job.wide;
+    const int64_t tiles =
+        conv->images * conv->out[0] * job.n_rows * job.n_columns;
     const int64_t columns = conv->kernels->panels * BYI_I8_PANEL;
     /* tiles of a round; all threads have equally many rounds */
     const int64_t round_tiles = byi_ceil_div(

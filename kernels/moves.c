@@ -80,13 +80,13 @@ void byi_halves_transpose_8(const uint16_t *from, int64_t stride, uint16_t *to,
 static void transpose(const uint16_t *from, int64_t stride, int64_t rows,
                       int64_t columns, uint16_t *to, int64_t pitch)
 {
-    const int64_t high = rows / 8 * 8, wide = columns / 8 * 8;
-    for (int64_t r = 0; r < high; r += 8)
-        for (int64_t c = 0; c < wide; c += 8)
+    const int64_t whole_rows = rows / 8 * 8, whole_columns = columns / 8 * 8;
+    for (int64_t r = 0; r < whole_rows; r += 8)
+        for (int64_t c = 0; c < whole_columns; c += 8)
             byi_halves_transpose_8(from + r * stride + c, stride,
                                    to + c * pitch + r, pitch);
     for (int64_t r = 0; r < rows; r++)
-        for (int64_t c = r < high ? wide : 0; c < columns; c++)
+        for (int64_t c = r < whole_rows ? whole_columns : 0; c < columns; c++)
             to[c * pitch + r] = from[r * stride + c];
 }
 
@@ -142,7 +142,7 @@ static void copy_plane(const struct byi_f32_move *m, uint32_t a,
 
 /* The axis that forms planes with the last one: the axis along which elements
  * of `from` are adjacent, otherwise the one before the last. */
-static uint32_t other_axis(const struct byi_f32_move *m)
+static uint32_t plane_axis(const struct byi_f32_move *m)
 {
     for (uint32_t i = 0; i + 1 < m->rank; i++)
         if (m->from[i] == 1)
@@ -162,7 +162,7 @@ void byi_f32_move_run(const struct byi_f32_move *move, const uint16_t *from,
         m.dims[0] = 1;
         m.from[0] = m.to[0] = m.rank ? 0 : 1;
     }
-    const uint32_t a = other_axis(&m), b = m.rank - 1;
+    const uint32_t a = plane_axis(&m), b = m.rank - 1;
     int64_t planes = 1;
     for (uint32_t i = 0; i < b; i++)
         planes *= i == a ? 1 : m.dims[i];

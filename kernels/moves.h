@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernels/moves.h: copies of float16 and bfloat16 tensors, and pools. The
+/* kernels/moves.h: copies of float16 and bfloat16 tensors, and pooling. The
  * caller provides all memory; nothing here allocates or fails. */
 #ifndef BYI_F32_MOVES_H
 #define BYI_F32_MOVES_H
@@ -25,9 +25,9 @@ void byi_f32_move_plan(struct byi_f32_move *move);
 void byi_f32_move_run(const struct byi_f32_move *move, const uint16_t *from,
                       uint16_t *to, int threads);
 
-/* A pool from dense channels-last images x to dense y: the maximum of a
- * window's elements, NaN if one is NaN, or their mean, summed in float32. The
- * caller sets all members. */
+/* Pooling of dense channels-last images x to dense y: the maximum of a window's
+ * elements, NaN if one is NaN, or their mean, summed in float32. The caller
+ * sets all members. */
 struct byi_f32_pool {
     const struct byi_f32_kernels *kernels;
     enum byi_f32_type type; /* of the elements of x and y */

@@ -146,7 +146,7 @@ static void run_tile(const struct planar *p, int64_t row,
 {
     const struct byi_f32_conv *conv = p->conv;
     const struct byi_f32_kernels *kernels = conv->kernels;
-    const int64_t wide = kernels->panels * BYI_F32_PANEL;
+    const int64_t tile_columns = kernels->panels * BYI_F32_PANEL;
     const int stride = stride_index(conv->stride[2]);
     if (conv->outputs % BYI_F32_PANEL) /* cache lines that are written in part
                                         * have to be read first */
@@ -154,7 +154,7 @@ static void run_tile(const struct planar *p, int64_t row,
                          kernels->rows * conv->outputs, true);
     for (int64_t column = 0, n; column < conv->outputs; column += n) {
         float buffer[BYI_F32_COLUMNS];
-        n = byi_min(wide, conv->outputs - column);
+        n = byi_min(tile_columns, conv->outputs - column);
         const int64_t panels = byi_ceil_div(n, BYI_F32_PANEL);
         t->bias = byi_f32_epilogue_at(p->run, row, column, n, buffer).bias;
         t->weights = p->run->weights + column * p->elements;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernels/pool.c: pools of channels-last images. */
+/* kernels/pool.c: pooling of channels-last images. */
 #include "kernels/moves.h"
 
 uint64_t byi_f32_pool_scratch(const struct byi_f32_pool *pool, int threads)
@@ -39,7 +39,7 @@ static int64_t find_taps(const struct pool_line *l, int64_t w,
                          const char **taps)
 {
     const struct byi_f32_pool *p = l->pool;
-    const struct pool_span wide = find_span(p, 2, w);
+    const struct pool_span columns = find_span(p, 2, w);
     const int64_t step = p->dilation[2] * l->pixel;
     int64_t n = 0;
     for (int64_t i = l->inside[0].first; i < l->inside[0].end; i++)
@@ -51,8 +51,8 @@ static int64_t find_taps(const struct pool_line *l, int64_t w,
             const int64_t first = w * p->stride[2] - p->pad[2];
             const char *tap =
                 l->image + ((d * p->in[1] + h) * p->in[2] + first) * l->pixel +
-                wide.first * step;
-            for (int64_t k = wide.first; k < wide.end; k++, tap += step)
+                columns.first * step;
+            for (int64_t k = columns.first; k < columns.end; k++, tap += step)
                 taps[n++] = tap;
         }
     return n;

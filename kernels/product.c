@@ -28,7 +28,8 @@ struct product_tasks {
     const struct byi_f32_product *p;
     int64_t depth;         /* rows of a packed block of B       */
     int64_t tiles;         /* tiles of rows in A */
-    int64_t high, wide;    /* tiles of rows of a task; columns of a task */
+    int64_t task_tiles;    /* tiles of rows of a task */
+    int64_t task_width;    /* columns of a task */
     int64_t rows, columns; /* tasks of a batch along rows and along columns */
     bool copies;           /* rows of A are copied first        */
     bool in_place;         /* whole panels of B are read unpacked */
@@ -41,18 +42,19 @@ static struct product_tasks divide_product(const struct byi_f32_product *p,
     struct product_tasks t = {.p = p, .depth = byi_min(p->k, DEPTH)};
     const int64_t unit = p->kernels->panels * BYI_F32_PANEL;
     t.tiles = byi_ceil_div(p->m, p->kernels->rows);
-    t.high = t.tiles;
-    t.wide = byi_min(BLOCK / byi_max(t.depth, 1) / unit, 16) * unit;
-    t.wide = byi_min(t.wide, byi_ceil_div(p->n, unit) * unit);
+    t.task_tiles = t.tiles;
+    t.task_width = byi_min(BLOCK / byi_max(t.depth, 1) / unit, 16) * unit;
+    t.task_width = byi_min(t.task_width, byi_ceil_div(p->n, unit) * unit);
     for (;;) {
-        t.rows = byi_ceil_div(t.tiles, t.high);
-        t.columns = byi_ceil_div(p->n, t.wide);
+        t.rows = byi_ceil_div(t.tiles, t.task_tiles);
+        t.columns = byi_ceil_div(p->n, t.task_width);
         if (threads == 1 || p->batches * t.rows * t.columns >= 2 * threads)
             break;
-        if (t.wide > unit && t.wide > t.high * p->kernels->rows)
-            t.wide = byi_ceil_div(t.wide / 2, unit) * unit;
-        else if (t.high > 1)
-            t.high = byi_ceil_div(t.high, 2);
+        if (t.task_width > unit &&
+            t.task_width > t.task_tiles * p->kernels->rows)
+            t.task_width = byi_ceil_div(t.task_width / 2, unit) * unit;
+        else if (t.task_tiles > 1)
+            t.task_tiles = byi_ceil_div(t.task_tiles, 2);
         else
             break;
     }
@@ -62,8 +64,8 @@ static struct product_tasks divide_product(const struct byi_f32_product *p,
     t.vector = p->m == 1 && p->a_cs == 1 && p->b_rs == 1;
     /* rows a multiple of half a page apart map to one or two sets of the
      * first-level cache */
-    t.copies =
-        p->a_cs != 1 || (p->a_rs % 512 == 0 && t.depth >= 256 && t.wide > unit);
+    t.copies = p->a_cs != 1 ||
+               (p->a_rs % 512 == 0 && t.depth >= 256 && t.task_width > unit);
     return t;
 }
 
@@ -162,10 +164,10 @@ static void run_task(const struct product_tasks *t, int64_t task,
     const struct byi_f32_product *p = t->p;
     const int64_t batch_tasks = t->rows * t->columns;
     const struct byi_f32_matrices at = p->at(p->ctx, task / batch_tasks);
-    const int64_t first = task % t->columns * t->wide;
-    const int64_t n = byi_min(t->wide, p->n - first);
-    const int64_t tile = task / t->columns % t->rows * t->high;
-    const int64_t stop = byi_min(tile + t->high, t->tiles);
+    const int64_t first = task % t->columns * t->task_width;
+    const int64_t n = byi_min(t->task_width, p->n - first);
+    const int64_t tile = task / t->columns % t->rows * t->task_tiles;
+    const int64_t stop = byi_min(tile + t->task_tiles, t->tiles);
     const float *rows[BYI_F32_ROWS];
     if (t->vector) {
         run_vector(p, at, first, n);
@@ -193,7 +195,7 @@ static void run_task(const struct product_tasks *t, int64_t task,
 }
 
 /* Write the result for k = 0, which is zero. */
-static void clear(const struct byi_f32_product *p)
+static void clear_result(const struct byi_f32_product *p)
 {
     for (int64_t batch = 0; batch < p->batches; batch++)
         for (int64_t i = 0; i < p->m; i++)
@@ -207,7 +209,7 @@ void byi_f32_product_run(const struct byi_f32_product *p, int threads,
     if (p->m == 0 || p->n == 0 || p->batches == 0)
         return;
     if (p->k == 0) {
-        clear(p);
+        clear_result(p);
         return;
     }
     const int64_t most = (p->batches * p->m * p->n * p->k >> 17) + 1;

@@ -13,9 +13,9 @@ bool byi_f32_scales_weights(const struct byi_f32_conv *conv)
 
 struct byi_f32_conv byi_f32_scaled_conv(const struct byi_f32_conv *conv)
 {
-    struct byi_f32_conv plain = *conv;
-    plain.gathers = plain.scales = false;
-    return plain;
+    struct byi_f32_conv scaled = *conv;
+    scaled.gathers = scaled.scales = false;
+    return scaled;
 }
 
 void byi_f32_scale_weights(const struct byi_f32_conv_run *run, int64_t first,

@@ -17,7 +17,7 @@
 
 enum {
     MAX_OUTPUTS = 8, /* most outputs */
-    MIN_STRIPS = 8   /* an image has at least so many strips, for threads */
+    MIN_STRIPS = 8   /* an image has at least this many strips, for threads */
 };
 
 typedef float vec4 __attribute__((vector_size(16), aligned(4), may_alias));
@@ -71,8 +71,8 @@ struct shifted {
     const struct byi_f32_conv_run *run;
     const struct byi_f32_conv *conv;
     struct byi_f32_conv columns;
-    int64_t high, strips;  /* lines of a strip; strips of an image */
-    int64_t line;          /* floats of the sums of a line */
+    int64_t strip_lines, strips; /* lines of a strip; strips of an image */
+    int64_t line;                /* floats of the sums of a line */
     uint64_t sums, direct; /* bytes of a thread's sums, and of the scratch of
                             * the convolution that computes them */
 };
@@ -81,9 +81,9 @@ struct shifted {
 static int64_t cut_strip(const struct shifted *s, int64_t i,
                          struct byi_f32_conv *strip)
 {
-    return byi_f32_cut_lines(&s->columns, i * s->high,
-                             byi_min(s->high, s->conv->out[1] - i * s->high),
-                             strip);
+    return byi_f32_cut_lines(
+        &s->columns, i * s->strip_lines,
+        byi_min(s->strip_lines, s->conv->out[1] - i * s->strip_lines), strip);
 }
 
 /* Divide a convolution into strips whose sums fit an eighth of the second-level
@@ -92,12 +92,13 @@ static struct shifted divide(const struct byi_f32_conv *conv)
 {
     struct shifted s = {.conv = conv, .columns = columns_of(conv)};
     s.line = conv->in[2] * s.columns.outputs;
-    s.high = conv->cache / 8 / (s.line * (int64_t)sizeof(float));
-    s.high = byi_min(s.high, byi_ceil_div(conv->out[1], MIN_STRIPS));
-    s.high = byi_max(s.high, 1);
-    s.strips = byi_ceil_div(conv->out[1], s.high);
-    s.sums =
-        byi_align_bytes((uint64_t)(s.high * s.line + LANES) * sizeof(float));
+    s.strip_lines = conv->cache / 8 / (s.line * (int64_t)sizeof(float));
+    s.strip_lines =
+        byi_min(s.strip_lines, byi_ceil_div(conv->out[1], MIN_STRIPS));
+    s.strip_lines = byi_max(s.strip_lines, 1);
+    s.strips = byi_ceil_div(conv->out[1], s.strip_lines);
+    s.sums = byi_align_bytes((uint64_t)(s.strip_lines * s.line + LANES) *
+                             sizeof(float));
     for (int64_t i = 0; i < s.strips; i++) {
         struct byi_f32_conv strip;
         cut_strip(&s, i, &strip);
@@ -155,7 +156,7 @@ static void add_shifted(const struct shifted *s, const float *sums,
 static void run_strip(const struct shifted *s, int64_t i, char *scratch)
 {
     const struct byi_f32_conv *conv = s->conv;
-    const int64_t image = i / s->strips, first = i % s->strips * s->high;
+    const int64_t image = i / s->strips, first = i % s->strips * s->strip_lines;
     float *sums = (float *)(void *)scratch, bias[MAX_OUTPUTS] = {0};
     struct byi_f32_conv strip;
     const int64_t from = cut_strip(s, i % s->strips, &strip);

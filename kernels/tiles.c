@@ -146,7 +146,7 @@ static void copy_positions(const struct byi_f32_conv *conv,
 void byi_f32_tiles_copy(const struct byi_f32_conv *conv, const uint16_t *from,
                         float *copy, int threads)
 {
-    const int64_t bytes = position_bytes(conv), wide = conv->in[2];
+    const int64_t bytes = position_bytes(conv), columns = conv->in[2];
     const int64_t lines = lines_of(conv, conv->out[1]);
     char *to = (char *)(void *)copy;
     if (!conv->pitch) {
@@ -160,7 +160,7 @@ void byi_f32_tiles_copy(const struct byi_f32_conv *conv, const uint16_t *from,
     for (int64_t i = 0; i < lines; i++) {
         const int64_t line = i - conv->pad[1];
         const bool inside = line >= 0 && line < conv->in[1];
-        const int64_t width = inside ? wide : 0;
+        const int64_t width = inside ? columns : 0;
         char *at = to + i * conv->pitch * bytes;
         copy_numbers(conv, from + line * width * conv->channels, width, at);
         memset(at + width * bytes, 0, (size_t)((conv->pitch - width) * bytes));
@@ -294,7 +294,7 @@ void byi_f32_tiles_run(const struct byi_f32_conv_run *run)
         .bias_step = 1,
         .low = e.low,
         .high = e.high,
-        .other = {.at = (const uint8_t *)e.add},
+        .summand = {.at = (const uint8_t *)e.add},
         .silu = has_silu(conv),
         .y = run->y,
         .scratch = (void *)(uintptr_t)byi_align_bytes((uintptr_t)run->scratch),

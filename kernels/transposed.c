@@ -253,9 +253,11 @@ static void run_tile(const struct byi_f32_conv_run *run,
     float sums[BYI_F32_ROWS * BYI_F32_COLUMNS], buffer[BYI_F32_COLUMNS];
     int64_t places[BYI_F32_ROWS];
     find_rows(run, p, begin, n, rows, places);
-    const int64_t wide = conv->kernels->panels * BYI_F32_PANEL;
-    for (int64_t first = 0; first < conv->merged_outputs; first += wide) {
-        const int64_t columns = byi_min(wide, conv->merged_outputs - first);
+    const int64_t block_columns = conv->kernels->panels * BYI_F32_PANEL;
+    for (int64_t first = 0; first < conv->merged_outputs;
+         first += block_columns) {
+        const int64_t columns =
+            byi_min(block_columns, conv->merged_outputs - first);
         const int64_t column = group * conv->merged_outputs + first;
         const int64_t panels = byi_ceil_div(columns, BYI_F32_PANEL);
         const struct byi_f32_epilogue e =

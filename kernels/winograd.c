@@ -24,14 +24,14 @@
 /* A run of the algorithm. */
 struct winograd {
     const struct byi_f32_conv_run *run;
-    int64_t group;      /* the merged group whose columns are computed */
-    int m[2], n[2];     /* outputs and inputs of a tile along each axis */
-    int64_t points;     /* n[0] n[1] */
-    int64_t high, wide; /* tiles of an image along each axis               */
-    int64_t tiles;      /* tiles of all images */
-    int64_t block;      /* tiles whose V exists at a time */
-    int64_t ldv;        /* floats of a row of V                            */
-    int64_t columns;    /* columns of M */
+    int64_t group;  /* the merged group whose columns are computed */
+    int m[2], n[2]; /* outputs and inputs of a tile along each axis */
+    int64_t points; /* n[0] n[1] */
+    int64_t tile_rows, tile_columns; /* of an image               */
+    int64_t tiles;                   /* tiles of all images */
+    int64_t block;                   /* tiles whose V exists at a time */
+    int64_t ldv;     /* floats of a row of V                            */
+    int64_t columns; /* columns of M */
     /* threads compute whole blocks of tiles; otherwise all threads share one
      * block at a time */
     bool whole;
@@ -193,9 +193,9 @@ static struct winograd plan(const struct byi_f32_conv_run *run,
             w.m[i] = form->m;
             w.n[i] = form->m + form->r - 1;
         }
-    w.high = byi_f32_winograd_tiles(conv, 1, w.m[0]);
-    w.wide = byi_f32_winograd_tiles(conv, 2, w.m[1]);
-    w.tiles = conv->images * conv->out[0] * w.high * w.wide;
+    w.tile_rows = byi_f32_winograd_tiles(conv, 1, w.m[0]);
+    w.tile_columns = byi_f32_winograd_tiles(conv, 2, w.m[1]);
+    w.tiles = conv->images * conv->out[0] * w.tile_rows * w.tile_columns;
     w.ldv = byi_ceil_div(conv->merged_channels, BYI_F32_PANEL) * BYI_F32_PANEL +
             BYI_F32_PANEL;
     w.columns = conv->kernels->panels * BYI_F32_PANEL;
@@ -261,9 +261,10 @@ static int64_t first_output(const struct byi_f32_conv *conv, int axis,
 static int64_t locate(const struct winograd *w, int64_t tile, int64_t at[2])
 {
     const struct byi_f32_conv *conv = w->run->conv;
-    at[0] = first_output(conv, 1, tile / w->wide % w->high, w->m[0]);
-    at[1] = first_output(conv, 2, tile % w->wide, w->m[1]);
-    return tile / w->wide / w->high;
+    at[0] =
+        first_output(conv, 1, tile / w->tile_columns % w->tile_rows, w->m[0]);
+    at[1] = first_output(conv, 2, tile % w->tile_columns, w->m[1]);
+    return tile / w->tile_columns / w->tile_rows;
 }
 
 /* Swap rows and columns: the transforms of one axis run along rows. */
@@ -377,17 +378,17 @@ static void transform_output(const struct winograd *w, const float *m,
     const int64_t image = locate(w, tile, at);
     const int64_t row = (image * conv->out[1] + at[0]) * conv->out[2] + at[1];
     const int64_t *d = &conv->dilation[1];
-    const int high = count_before(conv->out[1] - at[0], d[0], w->m[0]);
-    const int wide = count_before(conv->out[2] - at[1], d[1], w->m[1]);
-    if (high == 0 || wide == 0)
+    const int out_rows = count_before(conv->out[1] - at[0], d[0], w->m[0]);
+    const int out_columns = count_before(conv->out[2] - at[1], d[1], w->m[1]);
+    if (out_rows == 0 || out_columns == 0)
         return;
     const struct byi_f32_epilogue e =
         byi_f32_epilogue_at(w->run, row, column, columns, buffer);
     struct byi_f32_outputs o = {
         .m = m,
         .point = w->block * w->columns,
-        .rows = high,
-        .columns = wide,
+        .rows = out_rows,
+        .columns = out_columns,
         .channels = (int)columns,
         .bias = e.bias,
         .add = e.add,
@@ -402,9 +403,9 @@ static void transform_output(const struct winograd *w, const float *m,
     conv->kernels->winograd[form_index(conv)].output(&o);
     if (conv->next == conv->n_epilogue)
         return;
-    const int adjacent = d[1] == 1 ? wide : 1;
-    for (int64_t i = 0; i < high; i++)
-        for (int64_t j = 0; j < wide; j += adjacent)
+    const int adjacent = d[1] == 1 ? out_columns : 1;
+    for (int64_t i = 0; i < out_rows; i++)
+        for (int64_t j = 0; j < out_columns; j += adjacent)
             byi_f32_epilogue_run(w->run, conv->next,
                                  row + i * d[0] * conv->out[2] + j * d[1],
                                  adjacent, column, columns);

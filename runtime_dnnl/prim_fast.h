@@ -53,7 +53,7 @@ struct byi_dn_fast {
             struct byi_i8_conv i8;
             int64_t src_zero, zero;
             float low, high;
-            struct byi_i8_other other;
+            struct byi_i8_summand summand;
         };
         struct byi_dnnl_qelementwise qelementwise;
         struct byi_f32_attention attention; /* prim_attention.c */

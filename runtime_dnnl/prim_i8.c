@@ -80,11 +80,11 @@ static void run_qconv(const struct byi_dn_fast *fast, uint32_t n,
         .low = fast->low,
         .high = fast->high,
         .zero = (int32_t)fast->zero,
-        .other = fast->other,
+        .summand = fast->summand,
         .y = byi_dn_fast_find(n, slots, BYI_ARG_DST),
         .scratch = scratch,
         .threads = threads};
-    run.other.at = byi_dn_fast_find(n, slots, BYI_ARG_SRC1);
+    run.summand.at = byi_dn_fast_find(n, slots, BYI_ARG_SRC1);
     byi_i8_conv_run(&run);
 }
 
@@ -102,17 +102,17 @@ static bool has_sum(const struct byi_dnnl_qconv *p)
     return p->add.kind == BYI_QELEMENTWISE_ADD;
 }
 
-static struct byi_i8_other read_other(const struct byi_dnnl_qelementwise *p)
+static struct byi_i8_summand read_summand(const struct byi_dnnl_qelementwise *p)
 {
-    return (struct byi_i8_other){.flip = flip_of(p->src1.dtype),
-                                 .b_zero =
-                                     flipped_zero(p->src1_zero, p->src1.dtype),
-                                 .q_scale = p->src_scale,
-                                 .b_scale = p->src1_scale,
-                                 .scale = p->scale,
-                                 .low = p->low,
-                                 .high = p->high,
-                                 .zero = (int32_t)p->zero};
+    return (struct byi_i8_summand){
+        .flip = flip_of(p->src1.dtype),
+        .b_zero = flipped_zero(p->src1_zero, p->src1.dtype),
+        .q_scale = p->src_scale,
+        .b_scale = p->src1_scale,
+        .scale = p->scale,
+        .low = p->low,
+        .high = p->high,
+        .zero = (int32_t)p->zero};
 }
 
 static bool read_qconv(const struct byi_dnnl_qconv *p, struct byi_i8_conv *conv)
@@ -163,7 +163,7 @@ BYI_CREATOR(qconv)
     fast.zero = p->zero;
     fast.low = p->low;
     fast.high = p->high;
-    fast.other = read_other(&p->add);
+    fast.summand = read_summand(&p->add);
     fast.threads = omp_get_max_threads();
     return byi_prim_wrap_fast(&fast, prim, err);
 }
@@ -219,7 +219,7 @@ static void run_range(const struct byi_dnnl_qelementwise *p, const void *src,
         byi_lookup_of(byi_isa_widest())->run(x, src1, (uint8_t *)dst + at, n);
         return;
     }
-    const struct byi_i8_point point = {
+    const struct byi_i8_elementwise sum = {
         .a = x,
         .b = (const uint8_t *)src1 + at,
         .y = (uint8_t *)dst + at,
@@ -232,7 +232,7 @@ static void run_range(const struct byi_dnnl_qelementwise *p, const void *src,
         .high = p->high,
         .zero = (int32_t)p->zero,
         .multiplies = p->kind == BYI_QELEMENTWISE_MUL};
-    k->point(&point);
+    k->elementwise(&sum);
 }
 
 static void run_qelementwise(const struct byi_dn_fast *fast, uint32_t n,

@@ -122,7 +122,7 @@ static void result_at(const struct i8_case *c, int64_t row, int64_t column,
     to[0] = (uint8_t)((int32_t)rintf(v) + c->run.zero);
     if (c->conv.result != BYI_I8_ADDED)
         return;
-    const struct byi_i8_other *o = &c->run.other;
+    const struct byi_i8_summand *o = &c->run.summand;
     const int32_t b =
         (o->at[row * c->conv.outputs + column] ^ o->flip) - o->b_zero;
     const volatile float q = rintf(v) * o->q_scale,
@@ -197,11 +197,11 @@ static void choose_weights(struct i8_case *c)
 }
 
 /* The second summand of an addition behind the convolution. */
-static struct byi_i8_other choose_other(int64_t results)
+static struct byi_i8_summand choose_summand(int64_t results)
 {
     const int32_t zero = (int32_t)draw(256) - (draw(2) ? 128 : 0);
     const int32_t lowest = draw(2) ? -128 : 0;
-    return (struct byi_i8_other){
+    return (struct byi_i8_summand){
         .at = random_bytes(results),
         .flip = (uint8_t)(draw(2) ? 0x80 : 0),
         .b_zero = (int32_t)draw(256),
@@ -259,7 +259,7 @@ static void open_case(struct i8_case *c)
         .zero = zero,
         .low = (float)((is_signed ? -128 : 0) + (int)draw(20) - zero),
         .high = (float)((is_signed ? 127 : 255) - (int)draw(20) - zero),
-        .other = choose_other(c->results),
+        .summand = choose_summand(c->results),
         .scratch = allocate(byi_i8_conv_scratch(v, threads)),
         .threads = threads};
     if (draw(2))
@@ -276,7 +276,7 @@ static void close_case(struct i8_case *c)
     free((void *)(uintptr_t)c->run.packed);
     free((void *)(uintptr_t)c->run.bias);
     free((void *)(uintptr_t)c->run.scale);
-    free((void *)(uintptr_t)c->run.other.at);
+    free((void *)(uintptr_t)c->run.summand.at);
     free(c->run.scratch);
     free(c->y);
 }
@@ -513,7 +513,7 @@ static void test_packs_alike(void **state)
 /* --- two tensors ---------------------------------------------------------- */
 
 /* Element i of the result of an operation on two tensors. */
-static uint8_t point_of(const struct byi_i8_point *p, int64_t i)
+static uint8_t point_of(const struct byi_i8_elementwise *p, int64_t i)
 {
     const int32_t a = (p->a[i] ^ p->flips[0]) - p->zeros[0];
     const int32_t b = (p->b[i] ^ p->flips[1]) - p->zeros[1];
@@ -534,7 +534,7 @@ static void run_points(void)
         uint8_t *a = random_bytes(n), *b = random_bytes(n),
                 *y = random_bytes(n);
         const int32_t zero = (int32_t)draw(256);
-        const struct byi_i8_point p = {
+        const struct byi_i8_elementwise p = {
             .a = a,
             .b = b,
             .y = y,
@@ -548,7 +548,7 @@ static void run_points(void)
             .high = (float)(255 - zero) - (float)draw(9) / 4,
             .zero = zero,
             .multiplies = draw(2)};
-        byi_i8_kernels()->point(&p);
+        byi_i8_kernels()->elementwise(&p);
         for (int64_t k = 0; k < n; k++)
             assert_int_equal(y[k], point_of(&p, k));
         free(a);
