@@ -74,13 +74,13 @@ static void find_folded(const struct byi_index_search *p, const char *x,
                         const char *best, int64_t fold, int64_t *y)
 {
     const int64_t size = (int64_t)byoc_dtype_size(p->dtype);
-    const int64_t wide = fold * p->inner;
+    const int64_t folded_size = fold * p->inner;
     int32_t index[BYI_COLUMNS];
-    for (int64_t i = 0; i < wide; i++)
+    for (int64_t i = 0; i < folded_size; i++)
         index[i] = -1;
     for (int64_t k = 0; k < p->n / fold; k++)
-        byi_simd()->mark[p->dtype](x + k * wide * size, best, (int32_t)k,
-                                   p->last, index, wide);
+        byi_simd()->mark[p->dtype](x + k * folded_size * size, best, (int32_t)k,
+                                   p->last, index, folded_size);
     for (int64_t row = 0, i = 0; row < fold; row++)
         for (int64_t *to = y; to < y + p->inner; to++, i++) {
             const int64_t at = index[i] * fold + row;
@@ -98,12 +98,12 @@ static void index_folded(const struct byi_index_search *p, const char *x,
         byi_simd()->extreme_rows[!p->largest][p->dtype];
     const int64_t bytes = p->inner * (int64_t)byoc_dtype_size(p->dtype);
     const int64_t fold = folded_rows(p), whole = p->n / fold * fold;
-    _Alignas(8) char wide[BYI_COLUMNS * sizeof(int64_t)];
+    _Alignas(8) char long_row[BYI_COLUMNS * sizeof(int64_t)];
     _Alignas(8) char best[BYI_COLUMNS * sizeof(int64_t)];
-    memcpy(wide, x, (size_t)(fold * bytes));
-    extremes(x, whole / fold, fold * p->inner, wide, fold * p->inner);
-    memcpy(best, wide, (size_t)bytes);
-    extremes(wide, fold, p->inner, best, p->inner);
+    memcpy(long_row, x, (size_t)(fold * bytes));
+    extremes(x, whole / fold, fold * p->inner, long_row, fold * p->inner);
+    memcpy(best, long_row, (size_t)bytes);
+    extremes(long_row, fold, p->inner, best, p->inner);
     if (whole < p->n)
         extremes(x + whole * bytes, p->n - whole, p->inner, best, p->inner);
     for (int64_t i = 1; i < fold; i++)

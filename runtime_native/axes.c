@@ -64,8 +64,9 @@ static inline void transpose_loop(const uint32_t *restrict from, int64_t stride,
 
 /* byi_transpose() of fewer than 4 columns of 4 bytes. The loops for adjacent
  * rows have constant strides. */
-static void transpose_narrow(const void *from, int64_t stride, int64_t rows,
-                             int64_t columns, void *to, int64_t pitch)
+static void transpose_few_columns(const void *from, int64_t stride,
+                                  int64_t rows, int64_t columns, void *to,
+                                  int64_t pitch)
 {
     if (columns == 2 && stride == 2)
         transpose_loop(from, 2, rows, 2, to, pitch);
@@ -78,8 +79,8 @@ static void transpose_narrow(const void *from, int64_t stride, int64_t rows,
 typedef uint64_t pair64 __attribute__((vector_size(16), aligned(8), may_alias));
 
 /* byi_transpose() of elements of 8 bytes, two columns of two rows at a time. */
-static void transpose_wide(const uint64_t *from, int64_t stride, int64_t rows,
-                           int64_t columns, uint64_t *to, int64_t pitch)
+static void transpose_64_bit(const uint64_t *from, int64_t stride, int64_t rows,
+                             int64_t columns, uint64_t *to, int64_t pitch)
 {
     for (; columns >= 2; columns -= 2, from += 2, to += 2 * pitch) {
         const uint64_t *x = from;
@@ -105,9 +106,9 @@ void byi_transpose(size_t size, const void *from, int64_t stride, int64_t rows,
     if (size < 4)
         byi_transpose_small(size, from, stride, rows, columns, to, pitch);
     else if (size == 8)
-        transpose_wide(from, stride, rows, columns, to, pitch);
+        transpose_64_bit(from, stride, rows, columns, to, pitch);
     else if (columns < 4)
-        transpose_narrow(from, stride, rows, columns, to, pitch);
+        transpose_few_columns(from, stride, rows, columns, to, pitch);
     else
         byi_f32_transpose(byi_f32_kernels_of(byi_simd_isa()), from, stride,
                           rows, columns, to, pitch);

@@ -96,7 +96,7 @@ struct binary_job {
     const struct byi_call *call;
     size_t size[OPERANDS], out_size; /* bytes of an element */
     loop_fn loop;
-    loop_fn wide;       /* float16 and bfloat16: the float32 loop */
+    loop_fn f32_loop;   /* called by half_loop(), for float16 and bfloat16 */
     byi_pair_loop pair; /* called by pair_loop(); NULL: it calls `plain` */
     loop_fn plain;
     size_t pair_size; /* bytes of an element that `pair` or `plain` reads */
@@ -395,10 +395,10 @@ static void half_loop(const struct binary_job *job, const void *va, int64_t sa,
         byi_widen(dtype, as + at * sa, a, sa ? m : 1);
         byi_widen(dtype, bs + at * sb, b, sb ? m : 1);
         if (job->out_size == 1) {
-            job->wide(job, a, sa, b, sb, (uint8_t *)vy + at, m);
+            job->f32_loop(job, a, sa, b, sb, (uint8_t *)vy + at, m);
             continue;
         }
-        job->wide(job, a, sa, b, sb, y, m);
+        job->f32_loop(job, a, sa, b, sb, y, m);
         byi_narrow(dtype, y, (uint16_t *)vy + at, m);
     }
 }
@@ -495,8 +495,8 @@ static enum byoc_status run_binary(const struct byi_call *call, bool fast,
     if (op == BYI_OP_MOD)
         job.fmod = byi_attr_int(call->attrs, "fmod") != 0;
     if (byi_dtype_is_half(dtype))
-        job.wide = choose_loop(&job, BYOC_F32, fast);
-    job.loop = job.wide ? half_loop : choose_loop(&job, dtype, fast);
+        job.f32_loop = choose_loop(&job, BYOC_F32, fast);
+    job.loop = job.f32_loop ? half_loop : choose_loop(&job, dtype, fast);
     if (!job.loop)
         return byi_bad_dtype(call, dtype, "a dtype that the operator supports",
                              err);

@@ -14,11 +14,11 @@
 
 /* The planes of one call. */
 struct cache_planes {
-    const char *past, *new_rows;   /* fresh: the new rows */
+    const char *past, *new_rows;
     char *to;                      /* the result */
     uint64_t past_pitch, to_pitch; /* bytes from plane to plane */
-    /* rows of a plane of past, of the new rows, and of the result */
-    int64_t past_rows, fresh_rows, rows;
+    /* numbers of rows of a plane: of past, of the new rows, of the result */
+    int64_t past_rows, n_new_rows, rows;
     size_t row; /* bytes of a row */
 };
 
@@ -29,7 +29,7 @@ static void append_plane(const struct cache_planes *p, int64_t plane,
     const char *past = p->past + (uint64_t)plane * p->past_pitch;
     char *to = p->to + (uint64_t)plane * p->to_pitch;
     const int64_t old_rows = byi_min(byi_max(length, 0), p->rows);
-    const int64_t new_rows = byi_min(p->fresh_rows, p->rows - old_rows);
+    const int64_t new_rows = byi_min(p->n_new_rows, p->rows - old_rows);
     const bool in_place = past == to; /* past's other rows stay */
     const int64_t copied_rows = byi_min(old_rows, p->past_rows);
     int64_t end = old_rows + new_rows;
@@ -38,7 +38,7 @@ static void append_plane(const struct cache_planes *p, int64_t plane,
     memset(to + (size_t)copied_rows * p->row, 0,
            (size_t)(old_rows - copied_rows) * p->row);
     memcpy(to + (size_t)old_rows * p->row,
-           p->new_rows + (size_t)(plane * p->fresh_rows) * p->row,
+           p->new_rows + (size_t)(plane * p->n_new_rows) * p->row,
            (size_t)new_rows * p->row);
     if (in_place)
         end = byi_max(end, p->past_rows);
@@ -56,13 +56,13 @@ void byi_cache_append(const struct byi_call *call, uint64_t past_pitch,
         .past_pitch = past_pitch,
         .to_pitch = to_pitch,
         .past_rows = past->dims[2],
-        .fresh_rows = call->in[1].dims[2],
+        .n_new_rows = call->in[1].dims[2],
         .rows = y->dims[2],
         .row = (size_t)y->dims[3] * byi_dtype_bytes(y->dtype),
     };
     const int64_t n = y->dims[0] * y->dims[1];
     const bool in_place = p.past == p.to && past_pitch == to_pitch;
-    const int64_t written_rows = in_place ? p.fresh_rows : p.rows;
+    const int64_t written_rows = in_place ? p.n_new_rows : p.rows;
     const int team =
         byi_team(call, n * written_rows * (int64_t)(p.row / sizeof(float)));
     if (p.row == 0)

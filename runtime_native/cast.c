@@ -261,12 +261,12 @@ static enum byoc_status cast_strings(const struct byi_call *call,
 
 /* Write an integer of this sign and magnitude as decimal text. Returns its
  * length. */
-static size_t write_integer(bool negative, uint64_t size, char text[32])
+static size_t write_integer(bool negative, uint64_t magnitude, char text[32])
 {
     char digits[32], *at = digits + sizeof digits;
     do
-        *--at = (char)('0' + size % 10);
-    while (size /= 10);
+        *--at = (char)('0' + magnitude % 10);
+    while (magnitude /= 10);
     if (negative)
         *--at = '-';
     const size_t length = (size_t)(digits + sizeof digits - at);

@@ -28,7 +28,7 @@ struct conv_last {
     struct byi_f32_conv conv; /* describes the images of one chunk */
     struct byi_f32_weights weights;
     struct byi_epilogue_data epilogue;
-    bool first;     /* x and y are channels-first */
+    bool channels_first;
     bool blocked;   /* x and y are in blocks of channels */
     bool pads;      /* copy rows of x with their padding */
     int64_t chunks; /* number of chunks */
@@ -84,13 +84,14 @@ static void describe_weights(const struct byi_call *call,
 static bool pads_rows(const struct byi_conv *v, const struct conv_last *p)
 {
     const struct byi_f32_conv *conv = &p->conv;
-    const int64_t wide = (conv->out[2] - 1) * conv->stride[2] + conv->size[2];
+    const int64_t columns_read =
+        (conv->out[2] - 1) * conv->stride[2] + conv->size[2];
     return conv->algorithm == BYI_F32_DIRECT && conv->merged_groups == 1 &&
            !conv->slim && conv->size[2] > 1 && conv->dilation[2] == 1 &&
            conv->pad[2] >= 0 &&
-           (p->first ||
-            (conv->channels < FEW_CHANNELS && wide != v->w.in[2])) &&
-           byi_max(wide, conv->pad[2] + v->w.in[2]) <=
+           (p->channels_first ||
+            (conv->channels < FEW_CHANNELS && columns_read != v->w.in[2])) &&
+           byi_max(columns_read, conv->pad[2] + v->w.in[2]) <=
                2 * (conv->in[2] + conv->size[2]);
 }
 
@@ -112,7 +113,7 @@ static void describe_images(const struct byi_call *call,
 {
     struct byi_f32_conv *conv = &p->conv;
     const bool same_layout = v->in.count == 1 && v->out.count == 1;
-    p->first = !v->in.last && v->in.block == 1 && !same_layout;
+    p->channels_first = !v->in.last && v->in.block == 1 && !same_layout;
     p->blocked = !v->in.last && v->in.block > 1;
     if (call->packed)
         conv->algorithm =
@@ -124,7 +125,7 @@ static void describe_images(const struct byi_call *call,
                     conv->pad[2] + conv->in[2]);
         conv->pad[2] = 0;
     }
-    const bool copies = p->first || p->pads;
+    const bool copies = p->channels_first || p->pads;
     p->most =
         copies ? byi_max(CHUNK_POSITIONS / byi_max(v->out.count, 1), 1) : v->n;
     p->chunks = byi_ceil_div(v->n, p->most);
@@ -135,7 +136,7 @@ static void describe_images(const struct byi_call *call,
         p->x_bytes = byi_align_bytes((uint64_t)(p->most * conv->channels *
                                                 byi_f32_product_of(conv->in)) *
                                      size);
-    if (p->first)
+    if (p->channels_first)
         p->y_bytes = byi_align_bytes(
             (uint64_t)(p->most * conv->outputs * v->out.count) * size);
     if (p->blocked) {
@@ -218,18 +219,18 @@ static void pad_row(const struct byi_conv *v, const struct conv_last *p,
                     const float *x, int64_t i, float *to)
 {
     const struct byi_f32_conv *conv = &p->conv;
-    const int64_t c = conv->channels, wide = v->w.in[2], left = v->w.pad[2];
+    const int64_t c = conv->channels, width = v->w.in[2], left = v->w.pad[2];
     const int64_t lines = v->w.in[0] * v->w.in[1];
     memset(to, 0, (size_t)(left * c) * sizeof *to);
-    memset(to + (left + wide) * c, 0,
-           (size_t)((conv->in[2] - left - wide) * c) * sizeof *to);
-    if (p->first)
+    memset(to + (left + width) * c, 0,
+           (size_t)((conv->in[2] - left - width) * c) * sizeof *to);
+    if (p->channels_first)
         byi_f32_transpose(conv->kernels,
-                          x + (i / lines * c * lines + i % lines) * wide,
-                          lines * wide, c, wide, to + left * c, c);
+                          x + (i / lines * c * lines + i % lines) * width,
+                          lines * width, c, width, to + left * c, c);
     else
-        memcpy(to + left * c, x + i * wide * c,
-               (size_t)(wide * c) * sizeof *to);
+        memcpy(to + left * c, x + i * width * c,
+               (size_t)(width * c) * sizeof *to);
 }
 
 /* Copy n images to channels last. */

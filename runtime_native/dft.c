@@ -50,7 +50,7 @@ static double *transform(const struct dft *d, double *a, double *b)
     return a;
 }
 
-/* Number of the first element of a line of a tensor (outer, size, inner). */
+/* The index of the first element of a line of a tensor (outer, size, inner). */
 static int64_t line_begin(const struct dft *d, int64_t line, int64_t size)
 {
     return line / d->inner * size * d->inner + line % d->inner;

@@ -115,7 +115,7 @@ void byi_epilogue_set_row(const struct byi_f32_conv *conv,
 
 void byi_epilogue_apply(const struct byi_call *call, int64_t columns)
 {
-    /* a column is one row, whose loops are vectors */
+    /* treat one column as one row, whose loop is vectorised */
     const int64_t n = byi_count(call->out);
     const bool is_column = columns == 1;
     struct byi_f32_conv conv = {.kernels = byi_f32_kernels_of(byi_simd_isa()),

@@ -56,8 +56,8 @@ static struct elements describe_elements(const struct byi_call *call)
     return e;
 }
 
-/* Offset in the other tensor of row r of idx, without the contribution of
- * `axis`. */
+/* Offset in the other tensor (see struct elements) of row r of idx, without the
+ * contribution of `axis`. */
 static int64_t row_offset(const struct elements *e, int64_t r)
 {
     int64_t at[BYI_MAX_RANK];
@@ -74,11 +74,11 @@ static bool offsets_of(const struct elements *e, int64_t base, int64_t row,
                                               .stride = e->axis_stride,
                                               .step =
                                                   e->strides[e->idx->rank - 1]};
-    const bool wide = e->idx->dtype == BYOC_I64;
-    const char *at =
-        (const char *)e->idx->data + (row * e->row_length + i) * (wide ? 8 : 4);
-    return byi_simd()->offsets[wide](at, &strides, base + i * strides.step, n,
-                                     to);
+    const bool is_i64 = e->idx->dtype == BYOC_I64;
+    const char *at = (const char *)e->idx->data +
+                     (row * e->row_length + i) * (is_i64 ? 8 : 4);
+    return byi_simd()->offsets[is_i64](at, &strides, base + i * strides.step, n,
+                                       to);
 }
 
 enum {
@@ -466,10 +466,10 @@ static enum byoc_status scatter_run(const struct byi_call *call,
 }
 
 /* Apply the updates of tuples [first, first + n) to elements [from, from +
- * wide) of the slices at[]. */
+ * part_size) of the slices at[]. */
 static void scatter_slices(const struct byi_call *call, const struct tuples *s,
                            enum reduction r, int64_t first, int64_t n,
-                           const int64_t *at, int64_t from, int64_t wide)
+                           const int64_t *at, int64_t from, int64_t part_size)
 {
     if (s->slice == 1) {
         combine_at(call->out, r, at, &call->in[2], first, n);
@@ -477,7 +477,7 @@ static void scatter_slices(const struct byi_call *call, const struct tuples *s,
     }
     for (int64_t i = 0; i < n; i++)
         combine(call->out, r, at[i] + from, &call->in[2],
-                (first + i) * s->slice + from, wide);
+                (first + i) * s->slice + from, part_size);
 }
 
 static enum byoc_status scatter_nd_run(const struct byi_call *call,
@@ -489,17 +489,17 @@ static enum byoc_status scatter_nd_run(const struct byi_call *call,
     BYI_TRY(begin_scatter(call, &r, err));
     /* Each thread updates its part of every slice, in order. */
     const int team = byi_team(call, s.n * s.slice);
-    const int64_t wide = byi_max(64, byi_ceil_div(s.slice, team));
-    const int64_t parts = byi_ceil_div(s.slice, wide);
+    const int64_t part_size = byi_max(64, byi_ceil_div(s.slice, team));
+    const int64_t parts = byi_ceil_div(s.slice, part_size);
 #pragma omp parallel for num_threads(team) if (parts > 1)
     for (int64_t part = 0; part < parts; part++) {
-        const int64_t from = part * wide;
+        const int64_t from = part * part_size;
         int64_t at[ELEMENTS];
         for (int64_t i = 0; i < s.n; i += ELEMENTS) {
             const int64_t n = byi_min(ELEMENTS, s.n - i);
             tuple_offsets(&s, i, n, at);
             scatter_slices(call, &s, r, i, n, at, from,
-                           byi_min(wide, s.slice - from));
+                           byi_min(part_size, s.slice - from));
         }
     }
     return BYOC_OK;

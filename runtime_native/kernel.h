@@ -242,15 +242,15 @@ struct byi_sliding {
  */
 struct byi_band {
     const struct byi_window *w;
-    bool side;            /* planes are side by side */
-    int64_t high, planes; /* rows of outputs and planes of a band */
+    bool side_by_side;        /* the second layout */
+    int64_t out_rows, planes; /* rows of outputs and planes of a band */
     /* floats of a phase of a row, of a row, and of a plane (of all planes if
      * side by side); each is a number of whole vectors */
     int64_t phase, pitch, size;
     int64_t lead, floats; /* floats before the first row; of the whole band */
     int64_t weights;      /* offset of the vectors of a product's weights */
     /* outputs of a row; inputs from one output to the next */
-    int64_t wide, step;
+    int64_t row_outputs, step;
     int64_t taps[BYI_WINDOW_TAPS]; /* offset of column c's tap */
     int64_t columns;               /* of data that a row reads */
     int64_t even, odd;             /* offsets of the phases of these columns */

@@ -330,9 +330,9 @@ static void run_panel(const struct byi_product *p, enum byoc_dtype dtype,
 {
     const struct byi_simd *simd = byi_simd();
     const int64_t size = (int64_t)byoc_dtype_size(dtype);
-    const int64_t wide = simd->panel_bytes / size;
+    const int64_t panel_columns = simd->panel_bytes / size;
     _Alignas(64) char packed[BYI_BLOCK_BYTES];
-    if (p->b_cs == 1 && p->m < FEW_PANEL_ROWS && panel->n == wide) {
+    if (p->b_cs == 1 && p->m < FEW_PANEL_ROWS && panel->n == panel_columns) {
         panel->b = b;
         panel->b_rs = p->b_rs;
         panel->k = p->k;
@@ -340,14 +340,14 @@ static void run_panel(const struct byi_product *p, enum byoc_dtype dtype,
         return;
     }
     panel->b = packed;
-    panel->b_rs = wide;
+    panel->b_rs = panel_columns;
     panel->k = byi_min(p->k, BYI_BLOCK_BYTES / simd->panel_bytes);
-    if (panel->n < wide) /* some columns do not exist */
+    if (panel->n < panel_columns) /* some columns do not exist */
         memset(packed, 0, (size_t)(panel->k * simd->panel_bytes));
     for (int64_t k = 0; k < p->k; k += panel->k) {
         panel->k = byi_min(p->k - k, panel->k);
         panel->add = k > 0;
-        pack_panel(p, b, k, panel->k, panel->n, size, wide, packed);
+        pack_panel(p, b, k, panel->k, panel->n, size, panel_columns, packed);
         simd->product_panel[dtype](panel);
         panel->a = element(panel->a, panel->k * p->a_cs, size);
     }
@@ -357,8 +357,8 @@ static void run_panels(const struct byi_product *p, const struct byi_call *call)
 {
     const enum byoc_dtype dtype = call->in->dtype;
     const int64_t size = (int64_t)byoc_dtype_size(dtype);
-    const int64_t wide = byi_simd()->panel_bytes / size;
-    const int64_t panels = byi_ceil_div(p->n, wide);
+    const int64_t panel_columns = byi_simd()->panel_bytes / size;
+    const int64_t panels = byi_ceil_div(p->n, panel_columns);
     const int64_t blocks = byi_ceil_div(p->m, PANEL_ROWS);
     const int team =
         byi_team_of_products(call, p->batches * p->m * p->n * p->k);
@@ -366,7 +366,7 @@ static void run_panels(const struct byi_product *p, const struct byi_call *call)
     for (int64_t task = 0; task < p->batches * blocks * panels; task++) {
         const int64_t batch = task / panels / blocks;
         const int64_t i = task / panels % blocks * PANEL_ROWS;
-        const int64_t j = task % panels * wide;
+        const int64_t j = task % panels * panel_columns;
         const int64_t a = byi_product_offset(p, p->a_batch, batch);
         const int64_t b = byi_product_offset(p, p->b_batch, batch);
         const int64_t c = byi_product_offset(p, p->c_batch, batch);
@@ -374,7 +374,7 @@ static void run_panels(const struct byi_product *p, const struct byi_call *call)
             .a = element(p->a, a + i * p->a_rs, size),
             .c = (char *)p->c + (c + i * p->c_rs + j) * size,
             .m = byi_min(PANEL_ROWS, p->m - i),
-            .n = byi_min(wide, p->n - j),
+            .n = byi_min(panel_columns, p->n - j),
             .a_rs = p->a_rs,
             .a_cs = p->a_cs,
             .c_rs = p->c_rs,
@@ -407,8 +407,8 @@ static void run_dots(const struct byi_product *p, const struct byi_call *call)
 }
 
 /* Multiply matrices of another type than float32. */
-static void run_other(const struct byi_product *product,
-                      const struct byi_call *call)
+static void run_other_type(const struct byi_product *product,
+                           const struct byi_call *call)
 {
     const struct byi_product p =
         is_dense_column(product) ? transposed(product) : *product;
@@ -425,7 +425,7 @@ void byi_product_run(const struct byi_product *p, const struct byi_call *call,
                      void *scratch)
 {
     if (call->in->dtype != BYOC_F32)
-        run_other(p, call);
+        run_other_type(p, call);
     else if (!run_thin(p, call))
         run_product(p, call, scratch);
 }

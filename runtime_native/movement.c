@@ -120,7 +120,7 @@ static enum byoc_status slice_run(const struct byi_call *call,
 struct space_planes {
     int64_t n, c, h, w;
     int64_t sn, sc, sh, sw;
-    bool last;
+    bool channels_last;
 };
 
 static struct space_planes planes_of(const struct byi_call *call,
@@ -161,7 +161,7 @@ static enum byoc_status depth_to_space_run(const struct byi_call *call,
         .dims = {x.n, x.h, b, x.w, b, c},
         .strides = {x.sn, x.sh, b * block, x.sw, block, channel},
     };
-    byi_view_copy(call, x.last ? &last : &first, call->in->data,
+    byi_view_copy(call, x.channels_last ? &last : &first, call->in->data,
                   call->out->data, byi_dtype_bytes(call->in->dtype));
     return BYOC_OK;
 }
@@ -183,7 +183,7 @@ static enum byoc_status space_to_depth_run(const struct byi_call *call,
         .dims = {x.n, x.h / b, x.w / b, b, b, x.c},
         .strides = {x.sn, b * x.sh, b * x.sw, x.sh, x.sw, x.sc},
     };
-    byi_view_copy(call, x.last ? &last : &first, call->in->data,
+    byi_view_copy(call, x.channels_last ? &last : &first, call->in->data,
                   call->out->data, byi_dtype_bytes(call->in->dtype));
     return BYOC_OK;
 }

@@ -256,17 +256,18 @@ static void run_columns(const struct byi_call *call,
     const struct byi_box *kept = &axes->kept;
     const int64_t inner = kept->dims[kept->rank - 1];
     const int64_t size = (int64_t)byoc_dtype_size(call->in->dtype);
-    const int64_t wide =
+    const int64_t part_columns =
         byi_min(BYI_COLUMNS, byi_max(64, byi_ceil_div(inner, team)));
-    const int64_t parts = byi_ceil_div(inner, wide);
+    const int64_t parts = byi_ceil_div(inner, part_columns);
 #pragma omp parallel for num_threads(team) if (team > 1)
     for (int64_t task = 0; task < kept->count / inner * parts; task++) {
-        const int64_t from = task % parts * wide;
+        const int64_t from = task % parts * part_columns;
         const int64_t first = task / parts * inner + from;
         const int64_t at = byi_box_offset(kept, first) * size;
-        run(&(struct norm_columns){
-            call, &axes->reduced, (const char *)call->in->data + at,
-            (char *)call->out->data + at, byi_min(wide, inner - from), first});
+        run(&(struct norm_columns){call, &axes->reduced,
+                                   (const char *)call->in->data + at,
+                                   (char *)call->out->data + at,
+                                   byi_min(part_columns, inner - from), first});
     }
 }
 
@@ -572,12 +573,12 @@ struct slice_loops {
 
 /* Whether the slices are adjacent rows, short ones if they are float32: the
  * loops of long rows add up in double. */
-static bool are_lines(const struct byi_axes *axes, bool wide)
+static bool are_lines(const struct byi_axes *axes, bool is_f64)
 {
     const struct byi_box *kept = &axes->kept, *reduced = &axes->reduced;
     return kept->rank == 1 && reduced->rank == 1 && reduced->strides[0] == 1 &&
            kept->strides[0] == reduced->count &&
-           (wide || reduced->count <= BYI_NARROW);
+           (is_f64 || reduced->count <= BYI_NARROW);
 }
 
 static void run_slices(const struct byi_call *call, const bool *reduced,
@@ -587,25 +588,25 @@ static void run_slices(const struct byi_call *call, const bool *reduced,
     byi_axes_split(call->in, reduced, &axes);
     const struct byi_box *kept = &axes.kept;
     const struct byi_box_rows rows = byi_box_rows(&axes.reduced);
-    const bool wide = call->in->dtype == BYOC_F64;
-    const columns_fn columns = loops->columns[wide];
+    const bool is_f64 = call->in->dtype == BYOC_F64;
+    const columns_fn columns = loops->columns[is_f64];
     if (axes.reduced.count == 0 || kept->count == 0)
         return;
     const int team = byi_team(call, byi_count(call->in) * 4);
     const int64_t lanes =
         byi_lanes(kept->count, rows.n, 1, byoc_dtype_size(call->in->dtype),
-                  wide ? BYI_NARROW / 4 : BYI_NARROW);
+                  is_f64 ? BYI_NARROW / 4 : BYI_NARROW);
     if (columns && kept->rank && kept->strides[kept->rank - 1] == 1) {
         run_columns(call, &axes, columns, team);
         return;
     }
-    if (loops->lines[wide] && are_lines(&axes, wide)) {
-        const int64_t few =
+    if (loops->lines[is_f64] && are_lines(&axes, is_f64)) {
+        const int64_t n_rows =
             byi_min(BYI_COLUMNS, byi_ceil_div(kept->count, team));
 #pragma omp parallel for num_threads(team) if (team > 1)
-        for (int64_t i = 0; i < kept->count; i += few)
-            loops->lines[wide](call, &axes.reduced, i * rows.n,
-                               byi_min(few, kept->count - i), p);
+        for (int64_t i = 0; i < kept->count; i += n_rows)
+            loops->lines[is_f64](call, &axes.reduced, i * rows.n,
+                                 byi_min(n_rows, kept->count - i), p);
         return;
     }
     if (columns && rows.rows == 1 && lanes > 1) {
@@ -613,7 +614,7 @@ static void run_slices(const struct byi_call *call, const bool *reduced,
         return;
     }
     const slice_fn run =
-        rows.stride == 1 ? loops->rows[wide] : loops->any[wide];
+        rows.stride == 1 ? loops->rows[is_f64] : loops->any[is_f64];
 #pragma omp parallel for num_threads(team) if (team > 1)
     for (int64_t i = 0; i < kept->count; i++)
         run(call, &axes.reduced, byi_box_offset(kept, i), p);

@@ -173,15 +173,15 @@ static struct byi_band rows_of(const struct byi_window *w)
     const int64_t above = inputs_read(w, 1, 1);
     struct byi_band b = {
         .w = w,
-        .wide = w->out[2],
+        .row_outputs = w->out[2],
         .step = 1,
     };
     lay_out_rows(w, &b);
-    b.high = (MAX_BAND_FLOATS / b.pitch - above) / w->stride[1] + 1;
-    if (b.high > TILE)
-        b.high -= b.high % TILE;
-    b.high = byi_max(1, byi_min(b.high, w->out[1]));
-    b.size = inputs_read(w, 1, b.high) * b.pitch;
+    b.out_rows = (MAX_BAND_FLOATS / b.pitch - above) / w->stride[1] + 1;
+    if (b.out_rows > TILE)
+        b.out_rows -= b.out_rows % TILE;
+    b.out_rows = byi_max(1, byi_min(b.out_rows, w->out[1]));
+    b.size = inputs_read(w, 1, b.out_rows) * b.pitch;
     b.planes = byi_max(1, byi_min(PLANES_PER_TASK, MAX_BAND_FLOATS / b.size));
     b.weights = b.lead + b.size * b.planes + BYI_SLACK;
     b.floats = b.weights + weight_floats(w);
@@ -208,20 +208,20 @@ static struct byi_band side_of(const struct byi_window *w)
         byi_max(w->pad[1] + w->in[1], inputs_read(w, 1, w->out[1]));
     struct byi_band b = {
         .w = w,
-        .high = w->out[1],
+        .out_rows = w->out[1],
         .planes = lanes,
         .pitch = columns * lanes,
         .size = rows * columns * lanes,
-        .wide = w->out[2] * lanes,
+        .row_outputs = w->out[2] * lanes,
         .step = w->stride[2],
     };
     b.weights = b.size + w->out_count * lanes;
     b.floats = b.weights + weight_floats(w);
-    b.side = has_bands(w) && b.weights <= most_side_floats(w) &&
-             w->taps <= (w->stride[2] > 2 ? byi_max(16, 2 * lanes)
-                                          : MAX_INTERLEAVED_TAPS) &&
-             w->in[2] >= 4 && w->taps >= 4;
-    if (!b.side)
+    b.side_by_side = has_bands(w) && b.weights <= most_side_floats(w) &&
+                     w->taps <= (w->stride[2] > 2 ? byi_max(16, 2 * lanes)
+                                                  : MAX_INTERLEAVED_TAPS) &&
+                     w->in[2] >= 4 && w->taps >= 4;
+    if (!b.side_by_side)
         b.floats = 0;
     for (int64_t c = 0; c < w->size[2]; c++)
         b.taps[c] = c * w->dilation[2] * lanes;
@@ -387,14 +387,14 @@ static struct sliding_run divide(const struct byi_sliding *v,
     r.lines = v->kind != BYI_WINDOW_PRODUCT && uses_lines(w);
     if (has_bands(w) && v->repeat == 1)
         r.side = side_of(w);
-    if (r.side.side)
+    if (r.side.side_by_side)
         r.sides = v->channels / r.side.planes;
     if (r.lines) {
         divide_lines(w, scratch, &r);
     } else {
         r.rows = rows_of(w);
         r.rows.planes = v->repeat == 1 ? r.rows.planes : 1;
-        r.bands = byi_ceil_div(w->out[1], r.rows.high);
+        r.bands = byi_ceil_div(w->out[1], r.rows.out_rows);
     }
     const int64_t rest = v->channels - r.sides * r.side.planes;
     r.items = r.sides + byi_ceil_div(rest, r.rows.planes) * r.bands;
@@ -474,9 +474,9 @@ static void run_item(const struct sliding_run *r, int64_t i,
                   buffer);
         return;
     }
-    const int64_t h = part * rows->high;
+    const int64_t h = part * rows->out_rows;
     run_band(v, rows, image, c, byi_min(rows->planes, v->channels - c), h,
-             byi_min(rows->high, high - h), buffer);
+             byi_min(rows->out_rows, high - h), buffer);
 }
 
 void byi_sliding_run(const struct byi_sliding *v, const struct byi_call *call,
