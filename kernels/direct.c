@@ -40,12 +40,11 @@ void byi_f32_pack_tap(const struct byi_f32_conv *conv,
 struct direct {
     const struct byi_f32_conv_run *run;
     const struct byi_f32_conv *conv;
-    int64_t rows, tiles; /* rows: positions of all images             */
-    int64_t tile_rows,
-        larger_tiles;  /* rows of a tile; `larger_tiles` tiles have one more */
-    int64_t full_rows; /* rows of a full tile */
-    int64_t block_columns,
-        blocks;              /* columns of a block; blocks of a merged group */
+    int64_t rows, tiles;     /* rows: positions of all images */
+    int64_t tile_rows;       /* rows of a tile, except larger ones */
+    int64_t larger_tiles;    /* the first tiles, which have one row more */
+    int64_t full_rows;       /* rows of a full tile */
+    int64_t width, blocks;   /* columns of a block; blocks of a merged group */
     int64_t missing_columns; /* of the first block */
     /* number of the first block that lacks end columns, else `blocks` */
     int64_t whole_blocks;
@@ -132,7 +131,7 @@ static int64_t choose_slices(const struct direct *d)
         return 1;
     const int64_t rows = byi_min(d->tiles, d->chunk) * tile_floats(d);
     const int64_t bytes =
-        (rows + 2 * d->block_columns * d->length) * (int64_t)sizeof(float);
+        (rows + 2 * d->width * d->length) * (int64_t)sizeof(float);
     const int64_t slices =
         byi_max(byi_ceil_div(bytes, conv->cache / 4 * 3), d->length / SLICE);
     return byi_max(byi_min(slices, d->length / LEAST_SLICE), 1);
@@ -174,7 +173,7 @@ static void slice_expanded(struct direct *d)
     d->chunk = byi_min(d->chunk, BYI_F32_PIECES);
     d->per_thread =
         byi_f32_pointer_bytes(1) + BYI_ALIGN +
-        (uint64_t)(d->chunk * tile_floats(d) + d->block_columns * d->copy_ld) *
+        (uint64_t)(d->chunk * tile_floats(d) + d->width * d->copy_ld) *
             sizeof(float);
 }
 
@@ -194,7 +193,7 @@ static int64_t count_missing_columns(const struct byi_f32_conv *conv)
 /* The first column of a block of a merged group. */
 static int64_t first_column(const struct direct *d, int64_t block)
 {
-    return byi_max(block * d->block_columns - d->missing_columns, 0);
+    return byi_max(block * d->width - d->missing_columns, 0);
 }
 
 /* Divide the products of a convolution into tiles, chunks, slices and blocks.
@@ -206,8 +205,7 @@ static struct direct describe(const struct byi_f32_conv *conv)
         .rows = conv->images * byi_f32_product_of(conv->out),
         .full_rows =
             conv->slim ? conv->kernels->slim_rows : conv->kernels->rows,
-        .block_columns =
-            (conv->slim ? 1 : conv->kernels->panels) * BYI_F32_PANEL,
+        .width = (conv->slim ? 1 : conv->kernels->panels) * BYI_F32_PANEL,
         .missing_columns = count_missing_columns(conv),
         .pieces = {conv->size[0], conv->size[1], conv->size[2]},
         .length = conv->merged_channels,
@@ -224,10 +222,8 @@ static struct direct describe(const struct byi_f32_conv *conv)
     d.tiles = byi_ceil_div(d.rows, d.full_rows);
     d.tile_rows = d.rows / byi_max(d.tiles, 1);
     d.larger_tiles = d.rows % byi_max(d.tiles, 1);
-    d.blocks =
-        byi_ceil_div(conv->merged_outputs + d.missing_columns, d.block_columns);
-    d.whole_blocks =
-        (conv->merged_outputs + d.missing_columns) / d.block_columns;
+    d.blocks = byi_ceil_div(conv->merged_outputs + d.missing_columns, d.width);
+    d.whole_blocks = (conv->merged_outputs + d.missing_columns) / d.width;
     d.slices = 1;
     d.copy_ld = d.length + BYI_F32_PANEL;
     if (conv->expand) {

@@ -18,7 +18,7 @@ struct region_reader {
     uint32_t depth; /* number of `if`s around the current step */
     bool varying;   /* dims may be names */
     struct byi_name_table symbols;
-    int64_t n_fresh; /* unknown dims of the type rules */
+    int64_t n_fresh; /* number of symbols for unknown dims of type rules */
     struct byoc_error *err;
 };
 

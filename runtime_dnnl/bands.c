@@ -48,10 +48,10 @@ static bool begins_with(const struct byi_build *b,
            kind(b, step);
 }
 
-/* Whether an image of so many bytes is lost from the second-level cache, at
- * least in part, until it is read. Without AVX-512, the image must be larger
- * than the cache: for smaller images, bands take as long as separate steps,
- * some of which oneDNN runs faster. */
+/* Whether an image of this many bytes is evicted from the second-level cache,
+ * at least in part, before it is read. Without AVX-512, the image must be
+ * larger than the cache: for smaller images, bands take as long as separate
+ * steps, some of which oneDNN runs faster. */
 static bool is_large(uint64_t bytes)
 {
     const int64_t cache = byi_f32_second_cache();
@@ -104,7 +104,7 @@ bool byi_dn_is_banded(const struct byi_build *b)
 {
     const struct byoc_graph_kernel *kernel = b->kernel;
     /* byi_f32_bands_plan refuses kernels with tiles of fewer rows */
-    if (b->plain || byi_f32_kernels()->rows < 6)
+    if (b->keeps_layouts || byi_f32_kernels()->rows < 6)
         return false;
     if (!begins_with(b, kernel, is_pointwise))
         return is_middle(b, kernel);

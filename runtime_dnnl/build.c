@@ -342,14 +342,14 @@ enum byoc_status byi_dn_want_dense(struct byi_build *b,
     return byi_dn_want(b, value, &desc, view);
 }
 
-enum byoc_status byi_dn_want_plain(struct byi_build *b,
-                                   struct byi_dnnl_value *value,
-                                   struct byi_dnnl_view *view)
+enum byoc_status byi_dn_want_row_major(struct byi_build *b,
+                                       struct byi_dnnl_value *value,
+                                       struct byi_dnnl_view *view)
 {
     const struct byi_desc *main = &value->views[0].desc;
-    const struct byi_desc plain =
+    const struct byi_desc row_major =
         byi_dn_dense(main->dtype, main->rank, main->dims, NULL);
-    return byi_dn_want(b, value, &plain, view);
+    return byi_dn_want(b, value, &row_major, view);
 }
 
 /* The packed copy that was made for an earlier primitive and has the right

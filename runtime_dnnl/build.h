@@ -313,7 +313,7 @@ struct byi_build {
     struct byi_arena *arena; /* for data that are freed after building */
     BYI_VEC(struct byi_buf) bufs;
     BYI_VEC(struct byi_emitted_step) emitted;
-    bool plain; /* keep the model's layouts, for measurements */
+    bool keeps_layouts; /* keep the model's layouts, for measurements */
     const struct byoc_graph_kernel *kernel; /* the kernel that is being built */
     struct byi_dnnl_value *values;          /* indexed by value of the graph */
     /* for each value: the only kernel that reads it; BYI_NO_INDEX if there are
@@ -355,13 +355,13 @@ enum byoc_status byi_dn_want(struct byi_build *b, struct byi_dnnl_value *value,
                              const struct byi_desc *desc,
                              struct byi_dnnl_view *view);
 /* byi_dn_want_dense gets a view in any dense layout that the value has;
- * byi_dn_want_plain gets one in row-major order. */
+ * byi_dn_want_row_major gets one in row-major order. */
 enum byoc_status byi_dn_want_dense(struct byi_build *b,
                                    struct byi_dnnl_value *value,
                                    struct byi_dnnl_view *view);
-enum byoc_status byi_dn_want_plain(struct byi_build *b,
-                                   struct byi_dnnl_value *value,
-                                   struct byi_dnnl_view *view);
+enum byoc_status byi_dn_want_row_major(struct byi_build *b,
+                                       struct byi_dnnl_value *value,
+                                       struct byi_dnnl_view *view);
 /* Emit a copy of `src` in the layout `desc`, whose dims may differ from those
  * of the value. */
 enum byoc_status byi_dn_reorder(struct byi_build *b,
@@ -465,7 +465,7 @@ struct byi_desc byi_dn_channels_last(enum byoc_dtype dtype, uint32_t rank,
 void byi_dn_order(const struct byi_desc *desc, uint32_t *order);
 /* Whether the layout has no gaps; whether it is also row-major. */
 bool byi_dn_is_dense(const struct byi_desc *desc);
-bool byi_dn_is_plain(const struct byi_desc *desc);
+bool byi_dn_is_row_major(const struct byi_desc *desc);
 /* A dense descriptor in the axis order of `desc`, with normalised strides of
  * axes of size 1. */
 struct byi_desc byi_dn_regular(const struct byi_desc *desc);
@@ -566,7 +566,7 @@ struct byi_image_axes byi_dn_image(uint32_t rank, bool last);
 enum byoc_status byi_dn_image_read(struct byi_build *b, const char *name,
                                    uint32_t rank, struct byi_image_axes *image);
 /* The layout of such data inside a region, in the graph's dims: channels last
- * in memory, or row-major if b->plain. */
+ * in memory, or row-major if b->keeps_layouts. */
 struct byi_desc byi_dn_image_desc(const struct byi_build *b,
                                   const struct byi_image_axes *image,
                                   uint32_t rank, const int64_t *dims);

@@ -267,7 +267,7 @@ enum byoc_status byi_dn_chain_bias(struct byi_build *b,
     for (uint32_t i = 0; i < dst->rank; i++)
         if (padded.dims[i] != (i == axis ? dst->dims[i] : 1))
             return BYOC_OK;
-    BYI_TRY(byi_dn_want_plain(b, value, bias));
+    BYI_TRY(byi_dn_want_row_major(b, value, bias));
     bias->desc = byi_dn_dense(dst->dtype, 1, &dst->dims[axis], NULL);
     *next = 1;
     return BYOC_OK;
@@ -544,13 +544,13 @@ struct item_primitive {
     struct byi_dnnl_eltwise elt;
     struct byi_dnnl_binary bin;
     struct byi_dnnl_prelu prelu;
-    struct byi_dnnl_view src, other;
+    struct byi_dnnl_view src, second;
 };
 
-/* Get the operand of an item in a layout that fits p->src. */
-static enum byoc_status want_other(struct byi_build *b,
-                                   const struct byi_chain_item *item,
-                                   struct item_primitive *p)
+/* Set p->second to the operand of an item, in a layout that fits p->src. */
+static enum byoc_status want_second(struct byi_build *b,
+                                    const struct byi_chain_item *item,
+                                    struct item_primitive *p)
 {
     struct byi_dnnl_value *value = byi_dn_operand(b, item->operand);
     struct byi_desc layout;
@@ -568,8 +568,8 @@ static enum byoc_status want_other(struct byi_build *b,
     }
     const struct byi_desc unpadded =
         byi_dn_lead(&layout, value->views[0].desc.rank);
-    BYI_TRY(byi_dn_want(b, value, &unpadded, &p->other));
-    p->other.desc = layout;
+    BYI_TRY(byi_dn_want(b, value, &unpadded, &p->second));
+    p->second.desc = layout;
     return BYOC_OK;
 }
 
@@ -604,8 +604,8 @@ static enum byoc_status swap_operands(struct byi_build *b,
     if (!byi_dn_same_layout(&unpadded, &p->src.desc))
         BYI_TRY(byi_dn_reorder(b, &p->src, &unpadded, &reordered));
     p->src = whole;
-    p->other = reordered;
-    p->other.desc = layout;
+    p->second = reordered;
+    p->second.desc = layout;
     return BYOC_OK;
 }
 
@@ -617,15 +617,15 @@ static enum byoc_status want_slopes(struct byi_build *b,
 {
     const struct byi_desc *src = &p->src.desc;
     struct byi_dnnl_view reordered;
-    BYI_TRY(want_other(b, item, p));
+    BYI_TRY(want_second(b, item, p));
     if (!byi_fault_prelu(&(const struct byi_dnnl_prelu){
-            .src = *src, .weights = p->other.desc}))
+            .src = *src, .weights = p->second.desc}))
         return BYOC_OK;
-    const struct byi_desc plain =
+    const struct byi_desc row_major =
         byi_dn_dense(src->dtype, src->rank, src->dims, NULL);
-    BYI_TRY(byi_dn_reorder(b, &p->src, &plain, &reordered));
+    BYI_TRY(byi_dn_reorder(b, &p->src, &row_major, &reordered));
     p->src = reordered;
-    return want_other(b, item, p);
+    return want_second(b, item, p);
 }
 
 /* The reference implementations of prelu and of binary operators take 24 ns and
@@ -654,21 +654,21 @@ static enum byoc_status describe_item(struct byi_build *b,
         const bool same = have_same_dims(item->type, &view->desc);
         BYI_TRY(!same                          ? swap_operands(b, item, p)
                 : item->kind == BYI_ITEM_PRELU ? want_slopes(b, item, p)
-                                               : want_other(b, item, p));
+                                               : want_second(b, item, p));
         const bool binary = item->kind == BYI_ITEM_BIN;
         core->make = binary ? byi_dn_make_binary : byi_dn_make_prelu;
         core->params = binary ? (const void *)&p->bin : &p->prelu;
         core->n_args = 1;
         core->args[0] = (struct byi_core_arg){
-            .arg = binary ? BYI_ARG_SRC1 : BYI_ARG_WEIGHTS, .view = &p->other};
+            .arg = binary ? BYI_ARG_SRC1 : BYI_ARG_WEIGHTS, .view = &p->second};
         core->no_posts = !binary;
         core->terms = binary ? BINARY_TERMS : PRELU_TERMS;
         p->bin = (struct byi_dnnl_binary){.alg = (enum byi_bin)item->alg,
                                           .src = p->src.desc,
-                                          .src1 = p->other.desc,
+                                          .src1 = p->second.desc,
                                           .dst = p->src.desc};
         p->prelu = (struct byi_dnnl_prelu){.src = p->src.desc,
-                                           .weights = p->other.desc};
+                                           .weights = p->second.desc};
     }
     /* all versions: an in-place prelu applies some slopes twice */
     core->in_place = item->kind != BYI_ITEM_PRELU;

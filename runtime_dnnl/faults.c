@@ -266,7 +266,7 @@ const char *byi_fault_pool_impl(int major, const struct byi_dnnl_pool *p,
 const char *byi_fault_prelu(const struct byi_dnnl_prelu *p)
 {
     const struct byi_desc *src = &p->src, *slopes = &p->weights;
-    if (byi_desc_is_plain(src) || byi_desc_is_last(src) ||
+    if (byi_desc_is_row_major(src) || byi_desc_is_channels_last(src) ||
         byi_elements(slopes->rank, slopes->dims) == 1 ||
         byi_dims_equal(src->rank, src->dims, slopes->rank, slopes->dims))
         return NULL;
@@ -293,7 +293,8 @@ const char *byi_fault_binary(int major, const struct byi_dnnl_binary *p,
 {
     (void)major;
     const struct byi_desc *dst = &p->dst;
-    const bool known_order = byi_desc_is_plain(dst) || byi_desc_is_last(dst);
+    const bool known_order =
+        byi_desc_is_row_major(dst) || byi_desc_is_channels_last(dst);
     const int64_t space =
         dst->rank > 2 ? byi_elements(dst->rank - 2, dst->dims + 2) : 1;
     for (uint32_t k = 0; posts && k < posts->n; k++) {

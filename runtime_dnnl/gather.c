@@ -54,7 +54,7 @@ static bool is_read_by_pointwise(const struct byi_build *b)
 {
     const uint32_t value = b->kernel->outs[0], at = b->reader[value];
     const struct byoc_graph_value *type = &b->graph->values[value];
-    if (b->kernel->n_outs != 1 || at == BYI_NO_INDEX || b->plain ||
+    if (b->kernel->n_outs != 1 || at == BYI_NO_INDEX || b->keeps_layouts ||
         type->rank != 4 || !byi_dn_is_float(type->dtype))
         return false;
     const struct byoc_graph_kernel *reader = &b->graph->kernels[at];
@@ -122,7 +122,7 @@ static enum byoc_status keep_operand(struct byi_build *b,
                                      struct byi_dnnl_view *view)
 {
     struct byi_dnnl_value *value = byi_dn_operand(b, item->operand);
-    BYI_TRY(byi_dn_want_plain(b, value, view));
+    BYI_TRY(byi_dn_want_row_major(b, value, view));
     view->desc = byi_dn_lead(&view->desc, 4);
     b->bufs.at[view->buf].uses++;
     return BYOC_OK;

@@ -41,7 +41,7 @@ struct byi_desc byi_dn_image_desc(const struct byi_build *b,
                                   uint32_t rank, const int64_t *dims)
 {
     const enum byoc_dtype dtype = byi_dn_result(b)->dtype;
-    if (image->last || b->plain)
+    if (image->last || b->keeps_layouts)
         return byi_dn_dense(dtype, rank, dims, NULL);
     return byi_dn_channels_last(dtype, rank, dims);
 }

@@ -53,7 +53,7 @@ static bool has_fast_broadcast(const struct byi_desc *desc)
 {
     const struct byi_desc last =
         byi_dn_channels_last(desc->dtype, desc->rank, desc->dims);
-    return byi_dn_is_plain(desc) || byi_dn_same_layout(desc, &last);
+    return byi_dn_is_row_major(desc) || byi_dn_same_layout(desc, &last);
 }
 
 enum byoc_status byi_dn_build_elementwise(struct byi_build *b)
@@ -94,6 +94,6 @@ enum byoc_status byi_dn_build_elementwise(struct byi_build *b)
         return status;
     BYI_TRY(choose_view(b, main, other, &view));
     if (step->n_args == 2 && !other && !has_fast_broadcast(&view.desc))
-        BYI_TRY(byi_dn_want_plain(b, main, &view));
+        BYI_TRY(byi_dn_want_row_major(b, main, &view));
     return byi_dn_emit_items(b, &chain, 0, view);
 }

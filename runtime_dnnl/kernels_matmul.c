@@ -87,7 +87,7 @@ static bool try_view(const struct product_operand *s,
 /* The layout that an operand gets, in the axes of the graph's value, if the
  * product can read none of its views. It is row-major for the product if the
  * batch is folded, otherwise row-major for the value. */
-static struct byi_desc plain_matrix(const struct product_operand *s)
+static struct byi_desc row_major_matrix(const struct product_operand *s)
 {
     const struct byi_desc *d = &s->value->views[0].desc;
     uint32_t order[BYI_MAX_RANK];
@@ -113,9 +113,9 @@ static enum byoc_status want_operand(struct byi_build *b,
         view->desc = desc;
         return BYOC_OK;
     }
-    const struct byi_desc plain = plain_matrix(s);
-    BYI_TRY(byi_dn_want(b, s->value, &plain, view));
-    if (!try_view(s, &plain, &desc))
+    const struct byi_desc row_major = row_major_matrix(s);
+    BYI_TRY(byi_dn_want(b, s->value, &row_major, view));
+    if (!try_view(s, &row_major, &desc))
         return byi_dn_refuse(b,
                              "%s: found an operand in no layout that oneDNN's "
                              "matmul reads, expected dense matrices",
@@ -130,28 +130,28 @@ static enum byoc_status want_operand(struct byi_build *b,
 static struct byi_desc choose_dst(const struct byi_build *b,
                                   const struct byoc_graph_value *type)
 {
-    const struct byi_desc plain =
+    const struct byi_desc row_major =
         byi_dn_dense(type->dtype, type->rank, type->dims, NULL);
     const uint32_t reader = b->reader[b->kernel->outs[0]];
     if (reader == BYI_NO_INDEX)
-        return plain;
+        return row_major;
     const struct byoc_graph_kernel *k = &b->graph->kernels[reader];
     const struct byoc_graph_step *step = &b->graph->steps[k->first];
     if (k->n_steps != 1 || !byi_dn_is(step, "transpose"))
-        return plain;
+        return row_major;
     uint32_t n, order[BYI_MAX_RANK];
     const int64_t *axes = byoc_graph_list(step, "axes", &n);
     if (n != type->rank)
-        return plain;
+        return row_major;
     for (uint32_t i = 0; i < n; i++)
         order[i] = (uint32_t)(axes[i] < 0 ? axes[i] + n : axes[i]);
     if (order[n - 1] != n - 1)
-        return plain;
+        return row_major;
     const struct byi_desc permuted =
         byi_dn_dense(type->dtype, n, type->dims, order);
     const bool misplaced =
         byi_dnnl_major() >= 3 && byi_desc_permutes_batch(&permuted);
-    return misplaced ? plain : permuted; /* see byi_fault_matmul */
+    return misplaced ? row_major : permuted; /* see byi_fault_matmul */
 }
 
 static enum byoc_status want_operands(struct byi_build *b, struct matmul *m,
@@ -257,9 +257,9 @@ static enum byoc_status try_integers(struct byi_build *b, bool transposed)
     if (w->views[0].desc.rank != 2 || type->rank < 2 ||
         byi_dn_operand(b, byi_dn_arg0(b, 0))->views[0].desc.rank != type->rank)
         return BYOC_EUNSUPPORTED;
-    BYI_TRY(byi_dn_want_plain(b, w, &weights));
+    BYI_TRY(byi_dn_want_row_major(b, w, &weights));
     BYI_TRY(byi_dn_integer_open(b, &weights, !transposed, &dst, last, &x));
-    BYI_TRY(byi_dn_want_plain(b, x.src, &src));
+    BYI_TRY(byi_dn_want_row_major(b, x.src, &src));
     const int64_t k = src.desc.dims[last], n = type->dims[last];
     const int64_t m = byi_elements(type->rank, type->dims) / n;
     struct byi_dnnl_qconv p = {
@@ -334,8 +334,8 @@ static enum byoc_status read_scores(struct byi_build *b, uint32_t softmax,
                                  "attention: found %s on scores, expected an "
                                  "operation of two tensors, such as add",
                                  byi_dn_step(b, item->step)->name);
-        BYI_TRY(byi_dn_want_plain(b, byi_dn_operand(b, item->operand),
-                                  &a->operands[i]));
+        BYI_TRY(byi_dn_want_row_major(b, byi_dn_operand(b, item->operand),
+                                      &a->operands[i]));
         a->post[i].kind = BYI_POST_BIN;
         a->post[i].desc = byi_dn_lead(&a->operands[i].desc, rank);
     }

@@ -189,10 +189,10 @@ static struct byi_desc concat_layout(struct byi_build *b, uint32_t n)
     for (uint32_t i = 0; i < n; i++) {
         const struct byi_dnnl_value *value =
             byi_dn_operand(b, byi_dn_arg0(b, i));
-        bool plain = false;
+        bool has_row_major = false;
         for (uint32_t v = 0; v < value->n_views; v++)
-            plain |= byi_dn_is_plain(&value->views[v].desc);
-        if (!plain && byi_dn_is_dense(&value->views[0].desc)) {
+            has_row_major |= byi_dn_is_row_major(&value->views[v].desc);
+        if (!has_row_major && byi_dn_is_dense(&value->views[0].desc)) {
             const struct byi_desc like = byi_dn_regular(&value->views[0].desc);
             return byi_dn_dense_like(&like, type->dims);
         }

@@ -27,7 +27,7 @@ static enum byoc_status add_extra(struct byi_build *b, struct norm_kernel *p,
                                   int arg, uint32_t index, int64_t n)
 {
     struct byi_dnnl_view *x = &p->extra[p->n_extra];
-    BYI_TRY(byi_dn_want_plain(b, byi_dn_operand(b, index), x));
+    BYI_TRY(byi_dn_want_row_major(b, byi_dn_operand(b, index), x));
     if (byi_elements(x->desc.rank, x->desc.dims) != n ||
         x->desc.dtype != p->src.desc.dtype)
         return byi_dn_refuse(
@@ -135,7 +135,8 @@ enum byoc_status byi_dn_build_layer_norm(struct byi_build *b)
 {
     const struct byoc_graph_step *step = byi_dn_step0(b);
     struct norm_kernel p = {0};
-    BYI_TRY(byi_dn_want_plain(b, byi_dn_operand(b, byi_dn_arg0(b, 0)), &p.src));
+    BYI_TRY(
+        byi_dn_want_row_major(b, byi_dn_operand(b, byi_dn_arg0(b, 0)), &p.src));
     const struct byi_desc *d = &p.src.desc;
     BYI_TRY(check_float(b, d->dtype));
     const uint32_t axis = byi_axis(byoc_graph_int(step, "axis", 0), d->rank);

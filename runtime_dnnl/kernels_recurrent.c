@@ -239,7 +239,7 @@ static enum byoc_status pack_weights(struct byi_build *b,
                                      struct byi_emit *e)
 {
     struct byi_dnnl_view view;
-    BYI_TRY(byi_dn_want_plain(b, value_of(b, operand), &view));
+    BYI_TRY(byi_dn_want_row_major(b, value_of(b, operand), &view));
     const int64_t n = view.desc.dims[2];
     bool in_order = true;
     for (uint32_t g = 0; g < m->n_gates; g++)

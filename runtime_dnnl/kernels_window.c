@@ -105,7 +105,7 @@ static enum byoc_status want_weights(struct byi_build *b, bool deconv,
     struct byi_dnnl_value *weights = byi_dn_operand(b, byi_dn_arg0(b, 1));
     const bool plain = weights->views[0].desc.rank == rank;
     if (plain)
-        BYI_TRY(byi_dn_want_plain(b, weights, view));
+        BYI_TRY(byi_dn_want_row_major(b, weights, view));
     if (!plain || !byoc_graph_axes(name, first[rank - 3][deconv], order))
         return byi_dn_refuse(b,
                              "%s: kernel_layout is %s, expected a layout "
@@ -250,7 +250,7 @@ enum byoc_status byi_dn_build_conv(struct byi_build *b)
     else
         close_window(&c.p.window, c.p.src.dims + 2, c.p.dst.dims + 2);
     BYI_TRY(check_depthwise(b, &c.p, w, groups));
-    if (!c.p.deconv && !c.gathered && byi_dn_is_plain(w)) {
+    if (!c.p.deconv && !c.gathered && byi_dn_is_row_major(w)) {
         const enum byoc_status status = try_integers(b, &c, &image, &dst);
         if (status != BYOC_EUNSUPPORTED)
             return status;

@@ -182,8 +182,8 @@ struct byi_desc byi_desc_canonical(const struct byi_desc *desc,
 int64_t byi_desc_span(const struct byi_desc *desc);
 /* Whether the axes are in row-major order, or channels-last. Gaps are allowed,
  * and axes of size 1 ignored. */
-bool byi_desc_is_plain(const struct byi_desc *desc);
-bool byi_desc_is_last(const struct byi_desc *desc);
+bool byi_desc_is_row_major(const struct byi_desc *desc);
+bool byi_desc_is_channels_last(const struct byi_desc *desc);
 
 /* --- faults.c: descriptors that oneDNN does not compute correctly --------- */
 

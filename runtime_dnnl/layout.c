@@ -51,11 +51,11 @@ bool byi_dn_is_dense(const struct byi_desc *desc)
     return byi_dn_same_layout(desc, &regular);
 }
 
-bool byi_dn_is_plain(const struct byi_desc *desc)
+bool byi_dn_is_row_major(const struct byi_desc *desc)
 {
-    const struct byi_desc plain =
+    const struct byi_desc row_major =
         byi_dn_dense(desc->dtype, desc->rank, desc->dims, NULL);
-    return byi_dn_same_layout(desc, &plain);
+    return byi_dn_same_layout(desc, &row_major);
 }
 
 struct byi_desc byi_dn_dense_like(const struct byi_desc *like,

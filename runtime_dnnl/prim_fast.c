@@ -330,10 +330,10 @@ static const struct byi_dn_fast_kind recurrent_kind = {
 /* Whether the tensor is dense and row-major. */
 static bool is_row_major(const struct byi_desc *desc)
 {
-    return desc->kind == BYI_DESC_STRIDED && byi_dn_is_plain(desc);
+    return desc->kind == BYI_DESC_STRIDED && byi_dn_is_row_major(desc);
 }
 
-static bool is_plain_f32(const struct byi_desc *desc)
+static bool is_row_major_f32(const struct byi_desc *desc)
 {
     return desc->dtype == BYOC_F32 && is_row_major(desc);
 }
@@ -494,7 +494,8 @@ bool byi_dn_fast_rnn(const struct byi_dnnl_rnn *p, struct byi_dn_fast *fast)
         byi_elements(p->dst.rank, p->dst.dims) <= 0)
         return false;
     for (size_t i = 0; i < BYI_COUNT(tensors); i++)
-        if (tensors[i]->kind != BYI_DESC_ABSENT && !is_plain_f32(tensors[i]))
+        if (tensors[i]->kind != BYI_DESC_ABSENT &&
+            !is_row_major_f32(tensors[i]))
             return false;
     fast->threads = omp_get_max_threads();
     fast->recurrent =

@@ -152,7 +152,11 @@ BYI_CREATOR(qconv)
 {
     struct byi_dn_fast fast = {.kind = &qconv_kind};
     (void)lib;
-    if (posts || !read_qconv(p, &fast.i8))
+    if (posts)
+        return byi_fail(err, BYOC_EUNSUPPORTED,
+                        "8-bit convolution: found post-ops, expected none; run "
+                        "them as separate primitives");
+    if (!read_qconv(p, &fast.i8))
         return byi_fail(
             err, BYOC_EUNSUPPORTED,
             "8-bit convolution: found data of type %s and weights of type %s, "

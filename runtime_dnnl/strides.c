@@ -28,7 +28,7 @@ static bool order_units(struct byi_desc *d, const uint32_t *order)
     return true;
 }
 
-static bool order_plain(struct byi_desc *d)
+static bool order_row_major(struct byi_desc *d)
 {
     uint32_t order[BYI_MAX_RANK];
     for (uint32_t i = 0; i < d->rank; i++)
@@ -36,11 +36,11 @@ static bool order_plain(struct byi_desc *d)
     return order_units(d, order);
 }
 
-static bool order_last(struct byi_desc *d)
+static bool order_channels_last(struct byi_desc *d)
 {
     uint32_t order[BYI_MAX_RANK];
     if (d->rank < 3)
-        return order_plain(d);
+        return order_row_major(d);
     order[0] = 0;
     for (uint32_t i = 2; i < d->rank; i++)
         order[i - 1] = i;
@@ -83,29 +83,32 @@ int64_t byi_desc_span(const struct byi_desc *desc)
     return last + 1;
 }
 
-bool byi_desc_is_plain(const struct byi_desc *desc)
+bool byi_desc_is_row_major(const struct byi_desc *desc)
 {
     struct byi_desc d = *desc;
-    return order_plain(&d);
+    return order_row_major(&d);
 }
 
-bool byi_desc_is_last(const struct byi_desc *desc)
+bool byi_desc_is_channels_last(const struct byi_desc *desc)
 {
     struct byi_desc d = *desc;
-    return order_last(&d);
+    return order_channels_last(&d);
 }
 
 struct byi_desc byi_desc_canonical(const struct byi_desc *desc,
                                    enum byi_unit_axes units)
 {
-    struct byi_desc plain = *desc, last = *desc, any = *desc;
-    const bool is_plain = order_plain(&plain), is_last = order_last(&last);
-    const bool is_unchanged = memcmp(last.strides, desc->strides,
-                                     desc->rank * sizeof last.strides[0]) == 0;
-    if (is_last && (!is_plain || (units == BYI_UNITS_WINDOWS && is_unchanged)))
-        return last;
-    if (is_plain)
-        return plain;
+    struct byi_desc row_major = *desc, channels_last = *desc, any = *desc;
+    const bool is_row_major = order_row_major(&row_major),
+               is_channels_last = order_channels_last(&channels_last);
+    const bool is_unchanged =
+        memcmp(channels_last.strides, desc->strides,
+               desc->rank * sizeof channels_last.strides[0]) == 0;
+    if (is_channels_last &&
+        (!is_row_major || (units == BYI_UNITS_WINDOWS && is_unchanged)))
+        return channels_last;
+    if (is_row_major)
+        return row_major;
     order_any(&any);
     return any;
 }

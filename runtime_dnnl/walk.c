@@ -201,20 +201,20 @@ static enum byoc_status place_output(struct byi_build *b, uint32_t index)
     const struct byoc_graph_value *v = &g->values[g->outputs[index]];
     struct byi_dnnl_value *value = &b->values[g->outputs[index]];
     const struct byi_desc *main = &value->views[0].desc;
-    const struct byi_desc plain =
+    const struct byi_desc row_major =
         byi_dn_dense(main->dtype, main->rank, main->dims, NULL);
-    const struct byi_dnnl_view *existing = byi_dn_find(value, &plain);
+    const struct byi_dnnl_view *existing = byi_dn_find(value, &row_major);
     if (existing) {
         struct byi_buf *buf = &b->bufs.at[existing->buf];
         if (buf->kind == BYI_BUF_TEMP && !buf->keep && existing->offset == 0 &&
-            buf->bytes == byi_dn_desc_bytes(&plain)) {
+            buf->bytes == byi_dn_desc_bytes(&row_major)) {
             buf->kind = BYI_BUF_OUTPUT;
             buf->index = index;
             return BYOC_OK;
         }
     }
     const struct byi_dnnl_view *src = existing ? existing : &value->views[0];
-    const struct byi_dnnl_reorder r = {.src = src->desc, .dst = plain};
+    const struct byi_dnnl_reorder r = {.src = src->desc, .dst = row_major};
     struct byi_emit e = {.name = "reorder"};
     b->kernel = v->kind == BYOC_GRAPH_RESULT
                     ? &g->kernels[g->steps[v->index].kernel]
@@ -222,11 +222,12 @@ static enum byoc_status place_output(struct byi_build *b, uint32_t index)
     b->sources = NULL;
     BYI_TRY(byi_dn_reorder_new(b, &r, NULL, &e.prim));
     BYI_TRY(byi_prim_check(&e.prim, "reorder",
-                           byi_elements(plain.rank, plain.dims), b->err));
+                           byi_elements(row_major.rank, row_major.dims),
+                           b->err));
     byi_dn_use(&e, BYI_ARG_SRC, src);
     const struct byi_buf out = {.kind = BYI_BUF_OUTPUT,
                                 .index = index,
-                                .bytes = byi_dn_desc_bytes(&plain)};
+                                .bytes = byi_dn_desc_bytes(&row_major)};
     byi_dn_use(&e, BYI_ARG_DST,
                &(struct byi_dnnl_view){.buf = byi_dn_add_buf(b, out)});
     return byi_dn_emit(b, &e);
@@ -399,7 +400,7 @@ static void close_build(struct byi_build *b)
 static enum byoc_status build_region(void *arg, struct byoc_error *err)
 {
     struct byi_build *b = arg;
-    BYI_TRY(read_layout(&b->plain, err));
+    BYI_TRY(read_layout(&b->keeps_layouts, err));
     b->arena = byi_arena_new();
     note_borders(b);
     return build_program(b);
