@@ -46,8 +46,7 @@ struct direct {
     int64_t full_rows;       /* rows of a full tile */
     int64_t width, blocks;   /* columns of a block; blocks of a merged group */
     int64_t missing_columns; /* of the first block */
-    /* number of the first block that lacks end columns, else `blocks` */
-    int64_t whole_blocks;
+    int64_t whole_blocks; /* blocks before the first that lacks end columns */
     int64_t pieces[BYI_F32_AXES]; /* of a window, by axis */
     int64_t n_pieces, length;     /* pieces of a window; elements of each */
     int64_t slices;               /* of a piece, see choose_slices() */
