@@ -7,8 +7,10 @@
 #include "nest.h"
 
 enum {
-    NEAR = 32 << 10,      /* operands up to this size fit the L1 cache */
-    MIN_STREAM = 8 << 20, /* results from this size on exceed the caches */
+    /* operands up to this size fit the L1 cache */
+    NEAR_BYTES = 32 << 10,
+    /* results from this size on exceed the caches */
+    MIN_STREAM_BYTES = 8 << 20,
 };
 
 bool byi_nest_has_values(const struct byi_printer *p, uint32_t nest,
@@ -47,7 +49,7 @@ static bool is_far(const struct byi_printer *p, uint32_t v, uint32_t loop)
     const int64_t c =
         value->kind == BYI_GROUP_LOAD ? value->offset.coef[loop] : 0;
     const struct byi_type *type = p->g->f->nodes.at[value->node].type;
-    return (c < -4 || c > 4) && byi_type_bytes(type) > NEAR;
+    return (c < -4 || c > 4) && byi_type_bytes(type) > NEAR_BYTES;
 }
 
 /* The loop to tile with the last one: a load has a large stride along the last
@@ -177,7 +179,7 @@ void byi_nest_decide(struct byi_printer *p)
         p->parallel++;
     const uint64_t bytes =
         (uint64_t)n_results * byoc_dtype_size(value_at(p, p->g->result)->dtype);
-    p->streams = !p->columns && !p->tile && bytes >= MIN_STREAM &&
+    p->streams = !p->columns && !p->tile && bytes >= MIN_STREAM_BYTES &&
                  p->n_loops > 0 &&
                  extent_of(p, p->loops[p->n_loops - 1]) >= BYI_STREAM_BLOCK &&
                  !byi_nest_has_values(p, 0, p->n_loops, true);

@@ -719,7 +719,7 @@ static bool recurrent(struct byi_opgen *d)
 /* clang-format off */
 static const struct {
     enum byi_op_id op;
-    int min_rank; /* of operand 0, which is planned before `fill`; -1: it is not */
+    int min_rank; /* of operand 0, planned before `fill`; -1: `fill` plans it */
     bool (*fill)(struct byi_opgen *d);
 } generators[] = {
     {BYI_OP_CLIP, -1, clip}, {BYI_OP_CAST, -1, cast}, {BYI_OP_LOGICAL_NOT, -1, logic},

@@ -19,8 +19,8 @@ const char *byi_opgen_draw_word(struct byi_opgen *d, const char *words);
 bool byi_opgen_fits(uint32_t rank, const int64_t *dims);
 
 /* Whether the type of operand i is known, since the operand is an existing
- * value. The other functions return the rank, dims and dtype of its type,
- * otherwise of the planned type. */
+ * value. The other functions return the rank, dims and dtype of the known type
+ * or, if there is none, of the planned type. */
 bool byi_opgen_is_known(const struct byi_opgen *d, uint32_t i);
 uint32_t byi_opgen_rank_of(const struct byi_opgen *d, uint32_t i);
 const int64_t *byi_opgen_dims_of(const struct byi_opgen *d, uint32_t i);

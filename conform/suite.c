@@ -52,7 +52,8 @@ static bool run_set(const struct byoc_model *model, const char *folder,
     return status == BYOC_OK;
 }
 
-/* The value of .plugins that loads this plug-in and no others. */
+/* The value of byoc_load_params.plugins and byoc_compile_params.plugins that
+ * loads this plug-in and no others. */
 static const char *only_this_plugin(const struct byi_kit *kit)
 {
     static char list[PATH_BYTES + 8];

@@ -54,7 +54,7 @@ static struct byi_zone *take_zone(struct byi_kit *kit)
     }
     byi_kit_end(kit, BYI_UNTESTED, 0,
                 "found more than %d buffers in use at once, expected at most "
-                "as many; generate smaller graphs with another --seed",
+                "that many; generate smaller graphs with another --seed",
                 (int)MAX_ZONES);
 }
 

@@ -35,7 +35,8 @@ struct quantization {
      * that selections read */
     double *signal, *noise;
     uint32_t n_compared;
-    int64_t n_labels, correct[2];
+    int64_t n_labels;
+    int64_t correct[2];  /* by the original model, by the quantized one */
     bool *kept;          /* for each layer: the search keeps it in float32 */
     double *error_alone; /* for each layer: as in struct byi_quantized_layer */
     double loss_of_all;  /* as in struct byi_quantize_report */
