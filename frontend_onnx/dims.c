@@ -40,7 +40,7 @@ const struct byi_dim_item *byi_import_items(struct byi_import *o, byi_id id,
     if (id < o->items.n && o->items.at[id])
         return o->items.at[id];
     struct byi_dim_item *items = items_new(o, *n);
-    const bool known = byi_import_value(o, id, &t);
+    const bool known = byi_import_const_view(o, id, &t);
     for (uint32_t i = 0; i < *n; i++) {
         items[i].kind = known ? BYI_NUMBER : BYI_UNKNOWN;
         items[i].value = known ? byi_tensor_int(&t, i) : 0;
@@ -48,8 +48,7 @@ const struct byi_dim_item *byi_import_items(struct byi_import *o, byi_id id,
     return items;
 }
 
-/* --- tracking through operators
- * ---------------------------------------------------- */
+/* --- tracking through operators ------------------------------------------- */
 
 /* A call of an operator. Each track_*() returns the elements of its result
  * and sets n and rank, or returns NULL if the elements cannot be tracked. */
@@ -106,7 +105,7 @@ static const struct byi_dim_item *track_take(struct dims_call *c)
     const int64_t axis = byi_attr_int(c->attrs, "axis");
 
     if (!x || byi_import_rank(c->o, c->args[0]) != 1 || axis > 0 || axis < -1 ||
-        !byi_import_value(c->o, c->args[1], &index) || index.rank > 1)
+        !byi_import_const_view(c->o, c->args[1], &index) || index.rank > 1)
         return NULL;
     const int64_t n_indices = byi_elements(index.rank, index.dims);
     if (n_indices > MAX_ITEMS)
@@ -149,7 +148,7 @@ static bool read_one_int(struct dims_call *c, uint32_t arg, int64_t *value)
 {
     struct byi_tensor t = {0};
 
-    if (!byi_import_value(c->o, c->args[arg], &t) ||
+    if (!byi_import_const_view(c->o, c->args[arg], &t) ||
         byi_elements(t.rank, t.dims) != 1)
         return false;
     *value = byi_tensor_int(&t, 0);
@@ -321,7 +320,7 @@ byi_id byi_import_reshape_target(struct byi_import *o, byi_id x, byi_id shape)
     const struct byi_dim_item *items = byi_import_items(o, shape, &n);
 
     if (!items || byi_import_rank(o, shape) != 1 ||
-        byi_import_value(o, shape, &t))
+        byi_import_const_view(o, shape, &t))
         return shape;
     for (uint32_t i = 0; i < n; i++) {
         const bool same = items[i].kind == BYI_SYMBOL && i < rank &&
@@ -344,7 +343,7 @@ byi_id byi_import_expand_target(struct byi_import *o, byi_id x, byi_id shape)
     const struct byi_dim_item *items = byi_import_items(o, shape, &n);
 
     if (!items || byi_import_rank(o, shape) != 1 ||
-        byi_import_value(o, shape, &t))
+        byi_import_const_view(o, shape, &t))
         return shape;
     for (uint32_t i = 0; i < n; i++) {
         target[i] = items[i].kind == BYI_NUMBER ? items[i].value : 1;

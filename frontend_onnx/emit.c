@@ -41,8 +41,8 @@ byi_id byi_import_emit(struct byi_import *o, enum byi_op_id op, uint32_t n,
     return byi_import_ok(o) ? id : BYI_NO_ID;
 }
 
-byi_id byi_import_with(struct byi_import *o, enum byi_op_id op, byi_id a,
-                       double b)
+byi_id byi_import_call_scalar(struct byi_import *o, enum byi_op_id op, byi_id a,
+                              double b)
 {
     return byi_import_call(o, op, a,
                            byi_import_scalar(o, byi_import_dtype(o, a), b));
@@ -63,7 +63,7 @@ byi_id byi_import_get(struct byi_import *o, byi_id tuple, uint32_t index)
 void byi_import_get_outputs(struct byi_import *o, byi_id tuple, uint32_t n)
 {
     for (uint32_t i = 0; i < n && i < o->n_out; i++)
-        if (byi_import_wants(o, i))
+        if (byi_import_wants_output(o, i))
             o->out[i] = byi_import_get(o, tuple, i);
 }
 
@@ -74,7 +74,7 @@ byi_id byi_import_cast(struct byi_import *o, byi_id id, enum byoc_dtype dtype)
     if (!byi_import_ok(o) || byi_import_dtype(o, id) == dtype)
         return id;
     /* shape integers are cast here, without a kernel */
-    if (dtype == BYOC_I64 && byi_import_value(o, id, &t) && t.rank <= 1 &&
+    if (dtype == BYOC_I64 && byi_import_const_view(o, id, &t) && t.rank <= 1 &&
         byi_dtype_is_int(t.dtype) && t.dtype != BYOC_U64) {
         const int64_t n = byi_elements(t.rank, t.dims);
         struct byi_tensor cast = t;
@@ -90,15 +90,15 @@ byi_id byi_import_cast(struct byi_import *o, byi_id id, enum byoc_dtype dtype)
                            ATTRS(A_DTYPE("dtype", dtype)));
 }
 
-byi_id byi_import_spread(struct byi_import *o, byi_id vector, byi_id axes,
-                         byi_id values)
+byi_id byi_import_scatter(struct byi_import *o, byi_id vector, byi_id axes,
+                          byi_id values)
 {
     const byi_id at = byi_import_cast(o, axes, BYOC_I64);
     struct byi_tensor to, from, places;
 
-    if (!byi_import_value(o, vector, &to) ||
-        !byi_import_value(o, values, &from) ||
-        !byi_import_value(o, at, &places) || to.dtype != BYOC_I64 ||
+    if (!byi_import_const_view(o, vector, &to) ||
+        !byi_import_const_view(o, values, &from) ||
+        !byi_import_const_view(o, at, &places) || to.dtype != BYOC_I64 ||
         from.dtype != BYOC_I64 || places.dims[0] != from.dims[0])
         return byi_import_emit(o, BYI_OP_SCATTER_ELEMENTS,
                                ARGS(vector, at, values),
@@ -114,8 +114,8 @@ byi_id byi_import_spread(struct byi_import *o, byi_id vector, byi_id axes,
     return byi_import_vector(o, n, elements);
 }
 
-byi_id byi_import_expand(struct byi_import *o, byi_id id, uint32_t n,
-                         const int64_t *axes)
+byi_id byi_import_expand_dims(struct byi_import *o, byi_id id, uint32_t n,
+                              const int64_t *axes)
 {
     if (n == 0)
         return id;
@@ -123,9 +123,9 @@ byi_id byi_import_expand(struct byi_import *o, byi_id id, uint32_t n,
                            ATTRS(SOME_INTS("axis", n, axes)));
 }
 
-byi_id byi_import_row(struct byi_import *o, byi_id id)
+byi_id byi_import_add_first_axis(struct byi_import *o, byi_id id)
 {
-    return byi_import_expand(o, id, 1, (const int64_t[]){0});
+    return byi_import_expand_dims(o, id, 1, (const int64_t[]){0});
 }
 
 byi_id byi_import_reshape(struct byi_import *o, byi_id id, byi_id shape,
@@ -170,14 +170,14 @@ static byi_id emit_call(void *ctx, enum byi_op_id op, const byi_id *args,
     if (op == BYI_OP_CAST)
         return byi_import_cast(ctx, args[0], (enum byoc_dtype)attrs[0].i);
     if (op == BYI_OP_EXPAND_DIMS)
-        return byi_import_expand(ctx, args[0], attrs[0].n, attrs[0].ints);
+        return byi_import_expand_dims(ctx, args[0], attrs[0].n, attrs[0].ints);
     return byi_import_emit(ctx, op, n, args, n_attrs, attrs);
 }
 
-void byi_import_texts(struct byi_import *o, const char *text, uint32_t n,
-                      const byi_id *args, uint32_t n_attrs,
-                      const struct byi_attr *attrs, uint32_t n_results,
-                      byi_id *results)
+void byi_import_template_results(struct byi_import *o, const char *text,
+                                 uint32_t n, const byi_id *args,
+                                 uint32_t n_attrs, const struct byi_attr *attrs,
+                                 uint32_t n_results, byi_id *results)
 {
     const struct byi_emitter to = {.ctx = o,
                                    .m = o->m,
@@ -198,13 +198,13 @@ void byi_import_texts(struct byi_import *o, const char *text, uint32_t n,
         byi_import_fail(o, status, "%s", err.text);
 }
 
-byi_id byi_import_text(struct byi_import *o, const char *text, uint32_t n,
-                       const byi_id *args, uint32_t n_attrs,
-                       const struct byi_attr *attrs)
+byi_id byi_import_template(struct byi_import *o, const char *text, uint32_t n,
+                           const byi_id *args, uint32_t n_attrs,
+                           const struct byi_attr *attrs)
 {
     byi_id result;
 
-    byi_import_texts(o, text, n, args, n_attrs, attrs, 1, &result);
+    byi_import_template_results(o, text, n, args, n_attrs, attrs, 1, &result);
     return result;
 }
 
@@ -238,7 +238,7 @@ static bool read_same_attr(struct byi_import *o, enum byi_op_id op,
     const char *name = onnx_name(op, def->name);
 
     *a = (struct byi_attr){.name = def->name, .kind = def->kind};
-    if (!byi_import_has(o, name))
+    if (!byi_import_has_attr(o, name))
         return false;
     switch (def->kind) {
     case BYI_ATTR_BOOL:

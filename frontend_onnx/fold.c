@@ -44,7 +44,8 @@ static bool evaluate(struct byi_import *o, const struct byi_op *op,
     for (uint32_t i = 0; i < n; i++) {
         types[i] = o->f->nodes.at[args[i]].type;
         known[i] = &values[i];
-        if (!is_small(types[i]) || !byi_import_value(o, args[i], &values[i]))
+        if (!is_small(types[i]) ||
+            !byi_import_const_view(o, args[i], &values[i]))
             return false;
     }
     struct byi_infer infer = {

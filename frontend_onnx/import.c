@@ -263,7 +263,8 @@ static void check_attributes(struct byi_import *o)
         if (o->seen >> i & 1 || strcmp(name, "consumed_inputs") == 0)
             continue;
         byi_import_refuse(
-            o, "attribute '%s' is unknown, expected one of the operator", name);
+            o, "attribute '%s' is unknown, expected the operator's attributes",
+            name);
     }
 }
 
@@ -436,7 +437,8 @@ static enum byoc_status import_graph(struct byi_import *o, const char *path)
     const uint32_t main = byi_func_new(o->m, "main");
     o->f = o->m->funcs.at[main];
     o->sources = byi_sources_none();
-    byi_import_number(o, scope.graph); /* sources in the order of the file */
+    byi_import_number_sources(
+        o, scope.graph); /* sources in the order of the file */
     BYI_TRY(byi_scope_open(o, &scope));
     BYI_TRY(byi_onnx_add_inputs(o));
     BYI_TRY(byi_onnx_nodes(o));

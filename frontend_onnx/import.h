@@ -211,7 +211,8 @@ struct byi_import {
 const char *byi_text_or(const char *text, const char *fallback);
 /* names.c: returns the name of a domain; "" and NULL are names of ai.onnx. */
 const char *byi_onnx_domain(const char *text);
-/* import.c. The nodes of the graph and of the graphs inside. */
+/* import.c: returns the number of nodes of the graph and of the graphs inside.
+ */
 size_t byi_onnx_count_nodes(const Onnx__GraphProto *graph);
 
 /* inputs.c: make the graph's inputs parameters of the function. */
@@ -244,12 +245,12 @@ void byi_import_fail(struct byi_import *o, enum byoc_status status,
 /* Whether the import has not failed yet. */
 bool byi_import_ok(const struct byi_import *o);
 /* Whether the node's output i has a name, and so may be read. */
-bool byi_import_wants(const struct byi_import *o, uint32_t i);
+bool byi_import_wants_output(const struct byi_import *o, uint32_t i);
 
 /* Attributes of the node, or the fallback when absent; lists and texts live
  * until the import ends. The importer refuses a node with an attribute that its
  * converter did not read. */
-bool byi_import_has(struct byi_import *o, const char *name);
+bool byi_import_has_attr(struct byi_import *o, const char *name);
 int64_t byi_import_int(struct byi_import *o, const char *name,
                        int64_t fallback);
 double byi_import_float(struct byi_import *o, const char *name,
@@ -315,8 +316,8 @@ byi_id byi_import_vector(struct byi_import *o, uint32_t n,
 byi_id byi_import_scalar(struct byi_import *o, enum byoc_dtype dtype,
                          double value);
 /* Whether the value is a constant; if so, *t borrows its data. */
-bool byi_import_value(const struct byi_import *o, byi_id id,
-                      struct byi_tensor *t);
+bool byi_import_const_view(const struct byi_import *o, byi_id id,
+                           struct byi_tensor *t);
 /* Whether input i is a constant; false if it is omitted. */
 bool byi_import_is_const(const struct byi_import *o, uint32_t i);
 /* Returns the elements of input i, or its one element; refuses the node unless
@@ -350,20 +351,20 @@ void byi_import_get_outputs(struct byi_import *o, byi_id tuple, uint32_t n);
 /* Emit a call with these operands and no attributes. */
 #define byi_import_call(o, op, ...)                                            \
     byi_import_emit(o, op, ARGS(__VA_ARGS__), NO_ATTRS)
-/* Emit a call with operands a and b, where b becomes a scalar of a's type. */
-byi_id byi_import_with(struct byi_import *o, enum byi_op_id op, byi_id a,
-                       double b);
+/* Emit a call with operands a and b; b becomes a scalar of a's type. */
+byi_id byi_import_call_scalar(struct byi_import *o, enum byi_op_id op, byi_id a,
+                              double b);
 /* Emit a cast to dtype; `id` itself if it has that dtype. */
 byi_id byi_import_cast(struct byi_import *o, byi_id id, enum byoc_dtype dtype);
-/* Emit the vector `vector` with `values` at the indices `axes`, which may be
- * negative. */
-byi_id byi_import_spread(struct byi_import *o, byi_id vector, byi_id axes,
-                         byi_id values);
+/* Emit `vector` with `values` in place of its elements at the indices `axes`,
+ * which may be negative. */
+byi_id byi_import_scatter(struct byi_import *o, byi_id vector, byi_id axes,
+                          byi_id values);
 /* Insert n axes of size 1, which become the axes `axes` of the result. */
-byi_id byi_import_expand(struct byi_import *o, byi_id id, uint32_t n,
-                         const int64_t *axes);
+byi_id byi_import_expand_dims(struct byi_import *o, byi_id id, uint32_t n,
+                              const int64_t *axes);
 /* Insert a first axis of size 1. */
-byi_id byi_import_row(struct byi_import *o, byi_id id);
+byi_id byi_import_add_first_axis(struct byi_import *o, byi_id id);
 /* Emit a reshape to the dims in `shape`, an int64 vector; without allowzero, 0
  * keeps the size of an axis. */
 byi_id byi_import_reshape(struct byi_import *o, byi_id id, byi_id shape,
@@ -372,13 +373,13 @@ byi_id byi_import_reshape(struct byi_import *o, byi_id id, byi_id shape,
 byi_id byi_import_shape_of(struct byi_import *o, byi_id id);
 /* Emit a template (core/ir/template.h) with these values and attributes.
  * Returns its one result, or writes its n_results results. */
-byi_id byi_import_text(struct byi_import *o, const char *text, uint32_t n,
-                       const byi_id *args, uint32_t n_attrs,
-                       const struct byi_attr *attrs);
-void byi_import_texts(struct byi_import *o, const char *text, uint32_t n,
-                      const byi_id *args, uint32_t n_attrs,
-                      const struct byi_attr *attrs, uint32_t n_results,
-                      byi_id *results);
+byi_id byi_import_template(struct byi_import *o, const char *text, uint32_t n,
+                           const byi_id *args, uint32_t n_attrs,
+                           const struct byi_attr *attrs);
+void byi_import_template_results(struct byi_import *o, const char *text,
+                                 uint32_t n, const byi_id *args,
+                                 uint32_t n_attrs, const struct byi_attr *attrs,
+                                 uint32_t n_results, byi_id *results);
 /* Emit a tensor of one element, of any rank, as a scalar. */
 byi_id byi_import_as_scalar(struct byi_import *o, byi_id id);
 /* Emit x times the factor, in x's type. */
@@ -485,7 +486,8 @@ void byi_import_inline_scope(struct byi_import *o, struct byi_scope *scope,
 /* Create the sources of a graph's nodes in file order, each node before the
  * nodes of its subgraphs. This includes nodes that never run. annotate.c relies
  * on this numbering. */
-void byi_import_number(struct byi_import *o, const Onnx__GraphProto *graph);
+void byi_import_number_sources(struct byi_import *o,
+                               const Onnx__GraphProto *graph);
 
 /* --- function.c: model-local functions ------------------------------------ */
 
@@ -635,11 +637,12 @@ struct byi_onnx_table {
 #define BYI_ONNX_TABLES(X)                                                     \
     X(onnx_element) X(onnx_window) X(onnx_patches) X(onnx_linear) X(onnx_norm) \
     X(onnx_reduce) X(onnx_shape) X(onnx_index) X(onnx_make) X(onnx_image)      \
-    X(onnx_quant) X(onnx_loss) X(onnx_sequence) X(onnx_control) X(onnx_signal) \
-    X(onnx_random) X(onnx_text) X(onnx_list) X(onnx_attention) X(onnx_rotary)  \
+    X(onnx_quant) X(onnx_loss) X(onnx_recurrent) X(onnx_control)               \
+    X(onnx_signal) X(onnx_random) X(onnx_text) X(onnx_sequence)                \
+    X(onnx_attention) X(onnx_rotary)                                           \
     X(microsoft_element) X(microsoft_window) X(microsoft_linear)               \
     X(microsoft_norm) X(microsoft_quant) X(microsoft_attention)                \
-    X(microsoft_grouped) X(microsoft_rotary) X(microsoft_sequence)             \
+    X(microsoft_grouped) X(microsoft_rotary) X(microsoft_recurrent)            \
     X(microsoft_blocks) X(microsoft_index) X(microsoft_image)                  \
     X(microsoft_make) X(microsoft_shape)                                       \
     X(preview_attention) X(ml_linear) X(ml_tree) X(ml_tree_5) X(ml_svm)        \
@@ -663,8 +666,8 @@ byi_id byi_import_map_keys(struct byi_import *o, byi_id map);
 /* ops_random.c: emit uniform float32 numbers in [0, 1) of the given shape, from
  * the node's seed. */
 byi_id byi_import_random_uniform(struct byi_import *o, byi_id shape);
-/* Emit a convolution of the given values with the node's attributes; bias may
- * be BYI_NO_ID (ops_window.c). */
+/* ops_window.c: emit a convolution of the given values with the node's
+ * attributes; bias may be BYI_NO_ID. */
 byi_id byi_import_conv(struct byi_import *o, byi_id x, byi_id weights,
                        byi_id bias);
 /* ops_window.c: emit average pooling of x with the node's attributes. */
@@ -690,12 +693,13 @@ byi_id byi_import_take(struct byi_import *o, byi_id x, byi_id indices,
 /* ops_shape.c: emit the elements from .. to - 1 of x along the axis. */
 byi_id byi_import_slice(struct byi_import *o, byi_id x, int64_t from,
                         int64_t to, int64_t axis);
-/* Concatenate a and b along an axis; a may be BYI_NO_ID (ops_shape.c). */
+/* ops_shape.c: concatenate a and b along an axis; if a is BYI_NO_ID, return b.
+ */
 byi_id byi_import_concat(struct byi_import *o, byi_id a, byi_id b,
                          int64_t axis);
-/* Apply the activation of a fused operator, by its ONNX name. The n numbers
- * are its attributes; missing ones take their defaults. Returns x when the
- * name is empty (ops_element.c). */
+/* ops_element.c: apply the activation of a fused operator, by its ONNX name.
+ * The n numbers are its attributes; missing ones take their defaults. Returns x
+ * when the name is empty. */
 byi_id byi_import_activation(struct byi_import *o, byi_id x, const char *name,
                              const double *numbers, uint32_t n);
 
@@ -713,17 +717,19 @@ byi_id byi_ml_matrix(struct byi_import *o, uint32_t i, enum byoc_dtype dtype);
 /* Add the vector of class labels, from attribute `ints` or classlabels_strings;
  * *n: their number. */
 byi_id byi_ml_labels(struct byi_import *o, const char *ints, uint32_t *n);
-/* Emit the labels at the given indices. */
-byi_id byi_ml_label(struct byi_import *o, byi_id labels, byi_id index);
+/* Emit the elements of vector `values` at `indices`, which may have any integer
+ * type or be bools. */
+byi_id byi_ml_take(struct byi_import *o, byi_id values, byi_id indices);
 /* Emit the argmax of each row of (rows, n), the first on ties, as (rows). */
-byi_id byi_ml_best(struct byi_import *o, byi_id scores);
+byi_id byi_ml_argmax(struct byi_import *o, byi_id scores);
 /* Emit score > limit for scores (rows, 1), as (rows). */
 byi_id byi_ml_above(struct byi_import *o, byi_id score, double limit);
 /* Emit 1 - p. */
 byi_id byi_ml_complement(struct byi_import *o, byi_id p);
 /* Concatenate two columns (rows, 1) to (rows, 2). */
-byi_id byi_ml_pair(struct byi_import *o, byi_id first, byi_id second);
+byi_id byi_ml_two_columns(struct byi_import *o, byi_id first, byi_id second);
 /* Apply post_transform `name` to scores (rows, n). */
-byi_id byi_ml_transform(struct byi_import *o, byi_id scores, const char *name);
+byi_id byi_ml_post_transform(struct byi_import *o, byi_id scores,
+                             const char *name);
 
 #endif

@@ -378,7 +378,8 @@ static byi_id add_row(const struct byi_onnx_loop *loop, struct typed_pass *r,
 
     /* only the file declares some dims: reshape checks them at run time */
     if (byi_import_ok(in) && byi_type_is_static(in->f->nodes.at[found].type))
-        found = byi_import_expand(in, found, 1, (const int64_t[]){s->axis});
+        found =
+            byi_import_expand_dims(in, found, 1, (const int64_t[]){s->axis});
     else
         found = byi_import_reshape(
             in, found, byi_import_vector(in, type->rank, type->dims), true);

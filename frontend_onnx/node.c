@@ -41,7 +41,7 @@ void byi_import_fail(struct byi_import *o, enum byoc_status status,
                          o->node->op_type ? o->node->op_type : "(none)", text);
 }
 
-bool byi_import_wants(const struct byi_import *o, uint32_t i)
+bool byi_import_wants_output(const struct byi_import *o, uint32_t i)
 {
     return i < o->n_out && *o->node->output[i] != '\0';
 }
@@ -109,7 +109,7 @@ const Onnx__AttributeProto *byi_import_attr(struct byi_import *o,
     return NULL;
 }
 
-bool byi_import_has(struct byi_import *o, const char *name)
+bool byi_import_has_attr(struct byi_import *o, const char *name)
 {
     for (size_t i = 0; byi_import_ok(o) && i < o->node->n_attribute; i++) {
         const Onnx__AttributeProto *a = o->node->attribute[i];
@@ -387,8 +387,8 @@ byi_id byi_import_scalar(struct byi_import *o, enum byoc_dtype dtype,
     return BYI_NO_ID;
 }
 
-bool byi_import_value(const struct byi_import *o, byi_id id,
-                      struct byi_tensor *t)
+bool byi_import_const_view(const struct byi_import *o, byi_id id,
+                           struct byi_tensor *t)
 {
     return byi_import_ok(o) && id != BYI_NO_ID &&
            byi_const_view(o->m, o->f, id, t);
@@ -398,7 +398,7 @@ bool byi_import_is_const(const struct byi_import *o, uint32_t i)
 {
     struct byi_tensor t = {0};
 
-    return byi_import_value(o, byi_import_in(o, i), &t);
+    return byi_import_const_view(o, byi_import_in(o, i), &t);
 }
 
 /* View input i. Fails and returns false unless it is a constant scalar or
@@ -406,7 +406,7 @@ bool byi_import_is_const(const struct byi_import *o, uint32_t i)
 static bool view_const_input(struct byi_import *o, uint32_t i, const char *what,
                              struct byi_tensor *t)
 {
-    if (!byi_import_value(o, byi_import_in(o, i), t)) {
+    if (!byi_import_const_view(o, byi_import_in(o, i), t)) {
         byi_import_refuse(o, "input '%s' is computed, expected a constant",
                           what);
         return false;

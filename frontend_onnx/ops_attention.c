@@ -24,8 +24,8 @@
 
 byi_id byi_transpose_heads(struct byi_import *o, byi_id x)
 {
-    return byi_import_text(o, "fn (%x) { transpose(%x, axes=[0, 2, 1, 3]) }",
-                           ARGS(x), NO_ATTRS);
+    return byi_import_template(
+        o, "fn (%x) { transpose(%x, axes=[0, 2, 1, 3]) }", ARGS(x), NO_ATTRS);
 }
 
 byi_id byi_unflatten_heads(struct byi_import *o, byi_id x, int64_t heads)
@@ -58,11 +58,10 @@ static byi_id join_heads(struct byi_import *o, byi_id x)
     const bool grouped = byi_import_rank(o, x) == 5;
     int64_t width = 1;
 
-    x = grouped
-            ? byi_import_text(o,
-                              "fn (%x) { transpose(%x, axes=[0, 3, 1, 2, 4]) }",
-                              ARGS(x), NO_ATTRS)
-            : byi_transpose_heads(o, x);
+    x = grouped ? byi_import_template(
+                      o, "fn (%x) { transpose(%x, axes=[0, 3, 1, 2, 4]) }",
+                      ARGS(x), NO_ATTRS)
+                : byi_transpose_heads(o, x);
     for (uint32_t i = 2; i < byi_import_rank(o, x) && width > 0; i++)
         width = BYI_IS_SYMBOL(byi_import_dim(o, x, i))
                     ? -1
@@ -103,11 +102,12 @@ byi_id byi_group_scores(struct byi_import *o, const struct byi_attention *a,
     if (x == BYI_NO_ID || byi_import_rank(o, a->q) == 4)
         return x;
     if (byi_import_dim(o, x, 1) == 1)
-        return byi_import_expand(o, x, 1, group_axis);
-    x = byi_import_text(o, "fn (%x) { transpose(%x, axes=[0, 2, 3, 1]) }",
-                        ARGS(x), NO_ATTRS);
-    return byi_import_text(o, "fn (%x) { transpose(%x, axes=[0, 3, 4, 1, 2]) }",
-                           ARGS(byi_group_heads(o, a, x, 3)), NO_ATTRS);
+        return byi_import_expand_dims(o, x, 1, group_axis);
+    x = byi_import_template(o, "fn (%x) { transpose(%x, axes=[0, 2, 3, 1]) }",
+                            ARGS(x), NO_ATTRS);
+    return byi_import_template(
+        o, "fn (%x) { transpose(%x, axes=[0, 3, 4, 1, 2]) }",
+        ARGS(byi_group_heads(o, a, x, 3)), NO_ATTRS);
 }
 
 byi_id byi_join_groups(struct byi_import *o, const struct byi_attention *a,
@@ -122,8 +122,8 @@ byi_id byi_join_groups(struct byi_import *o, const struct byi_attention *a,
 
     return byi_import_rank(o, x) != 5
                ? x
-               : byi_import_text(o, text, ARGS(x),
-                                 ATTRS(AN_INT("heads", a->heads)));
+               : byi_import_template(o, text, ARGS(x),
+                                     ATTRS(AN_INT("heads", a->heads)));
 }
 
 /* Take x at `index` of the axis, which is removed. */
@@ -153,7 +153,7 @@ byi_id byi_attention_mask(struct byi_import *o, const struct byi_attention *a,
 {
     const enum byoc_dtype dtype = byi_import_dtype(o, a->q);
 
-    return byi_import_expand(
+    return byi_import_expand_dims(
         o,
         byi_import_call(o, BYI_OP_WHERE, allowed,
                         byi_import_scalar(o, dtype, 0),
@@ -179,8 +179,8 @@ static byi_id range_mask(struct byi_import *o, const struct byi_attention *a,
                                         byi_import_dtype(o, end));
     const byi_id allowed =
         start == BYI_NO_ID
-            ? byi_import_text(o, before, ARGS(keys, end), NO_ATTRS)
-            : byi_import_text(o, between, ARGS(keys, end, start), NO_ATTRS);
+            ? byi_import_template(o, before, ARGS(keys, end), NO_ATTRS)
+            : byi_import_template(o, between, ARGS(keys, end, start), NO_ATTRS);
 
     return byi_attention_mask(o, a, allowed, a->filter,
                               byi_import_rank(o, a->q) - 2, middle);
@@ -258,7 +258,7 @@ static byi_id causal_mask(struct byi_import *o, const struct byi_attention *a)
         o, BYI_OP_ADD, past,
         byi_import_length(o, a->q, (int64_t)byi_import_rank(o, a->q) - 2));
     const byi_id rows =
-        byi_import_expand(o, byi_import_arange(o, past, end), 1, column);
+        byi_import_expand_dims(o, byi_import_arange(o, past, end), 1, column);
     const byi_id keys = byi_import_arange(o, BYI_NO_ID, n_keys);
 
     return byi_attention_mask(o, a,
@@ -303,12 +303,13 @@ static byi_id sum_masks(struct byi_import *o, const struct byi_attention *a)
 /* Emit x where the query may attend to at least one key, otherwise 0. */
 static byi_id zero_masked_rows(struct byi_import *o, byi_id x, byi_id masks)
 {
-    return byi_import_text(o,
-                           "fn (%x, %masks) {"
-                           "  %most = max(%masks, axis=[-1], keepdims=true);"
-                           "  where(greater(%most, -inf), %x, 0)"
-                           "}",
-                           ARGS(x, masks), NO_ATTRS);
+    return byi_import_template(
+        o,
+        "fn (%x, %masks) {"
+        "  %most = max(%masks, axis=[-1], keepdims=true);"
+        "  where(greater(%most, -inf), %x, 0)"
+        "}",
+        ARGS(x, masks), NO_ATTRS);
 }
 
 /* Emit the scores of queries and keys k plus the masks `total`. Sets stages 0
@@ -342,7 +343,7 @@ void byi_attention_widen(struct byi_import *o, struct byi_attention *a)
  * sink). */
 static byi_id sink_factor(struct byi_import *o, byi_id x, byi_id sink)
 {
-    return byi_import_text(
+    return byi_import_template(
         o,
         "fn (%x, %sink) {"
         "  %sum = reduce_log_sum_exp(%x, axis=[-1], keepdims=true);"
@@ -367,8 +368,8 @@ static byi_id attention_heads(struct byi_import *o,
                              "size or attribute scale");
     if (!byi_import_ok(o))
         return BYI_NO_ID;
-    const byi_id k = shared ? byi_import_expand(o, a->k, 1, group) : a->k;
-    const byi_id v = shared ? byi_import_expand(o, a->v, 1, group) : a->v;
+    const byi_id k = shared ? byi_import_expand_dims(o, a->k, 1, group) : a->k;
+    const byi_id v = shared ? byi_import_expand_dims(o, a->v, 1, group) : a->v;
     byi_id ignored_stages[4];
     if (!stages)
         stages = ignored_stages;
@@ -454,10 +455,10 @@ static void attend_to_self(struct byi_import *o, byi_id x, byi_id weights,
     add_past(o, &a, past == BYI_NO_ID ? past : take_index(o, past, 0, 0),
              past_v);
     a.bias = bias;
-    if (byi_import_wants(o, 1)) {
-        const byi_id v = byi_import_expand(o, a.v, 1, front);
-        o->out[1] =
-            byi_import_concat(o, byi_import_expand(o, a.k, 1, front), v, 0);
+    if (byi_import_wants_output(o, 1)) {
+        const byi_id v = byi_import_expand_dims(o, a.v, 1, front);
+        o->out[1] = byi_import_concat(
+            o, byi_import_expand_dims(o, a.k, 1, front), v, 0);
     }
     byi_attention_widen(o, &a);
     a.mask = read_mask(o, &a, mask);
@@ -576,9 +577,9 @@ static void convert_multi_head(struct byi_import *o)
     read_operands(o, &a);
     add_past(o, &a, byi_import_in(o, 6), byi_import_in(o, 7));
     a.bias = byi_import_in(o, 5);
-    if (byi_import_wants(o, 1))
+    if (byi_import_wants_output(o, 1))
         o->out[1] = a.k;
-    if (byi_import_wants(o, 2))
+    if (byi_import_wants_output(o, 2))
         o->out[2] = a.v;
     byi_attention_widen(o, &a);
     a.mask = read_mask(o, &a, byi_import_in(o, 4));
@@ -625,10 +626,11 @@ static byi_id standard_mask(struct byi_import *o, const struct byi_attention *a)
                         rank);
         return BYI_NO_ID;
     }
-    mask = byi_import_dtype(o, mask) == BYOC_BOOL
-               ? byi_attention_mask(o, a, mask, a->filter, 4 - rank, front)
-               : byi_import_cast(o, byi_import_expand(o, mask, 4 - rank, front),
-                                 dtype);
+    mask =
+        byi_import_dtype(o, mask) == BYOC_BOOL
+            ? byi_attention_mask(o, a, mask, a->filter, 4 - rank, front)
+            : byi_import_cast(
+                  o, byi_import_expand_dims(o, mask, 4 - rank, front), dtype);
     if (!BYI_IS_SYMBOL(mask_keys) && !BYI_IS_SYMBOL(keys) && mask_keys != 1 &&
         mask_keys < keys) {
         pads[7] = keys - mask_keys;
@@ -694,9 +696,9 @@ static void convert_standard(struct byi_import *o)
                         "qk_matmul_output_mode is %lld, expected 0 to 3",
                         (long long)mode);
     add_past(o, &a, byi_import_in(o, 4), byi_import_in(o, 5));
-    if (byi_import_wants(o, 1))
+    if (byi_import_wants_output(o, 1))
         o->out[1] = a.k;
-    if (byi_import_wants(o, 2))
+    if (byi_import_wants_output(o, 2))
         o->out[2] = a.v;
     if (!byi_import_ok(o))
         return;
@@ -709,7 +711,7 @@ static void convert_standard(struct byi_import *o)
         a.bias = range_mask(o, &a, BYI_NO_ID, lengths);
     const byi_id y = attention_heads(o, &a, stages);
     o->out[0] = flat ? join_heads(o, y) : byi_join_groups(o, &a, y);
-    if (byi_import_wants(o, 3) && byi_import_ok(o))
+    if (byi_import_wants_output(o, 3) && byi_import_ok(o))
         o->out[3] =
             byi_import_cast(o, byi_join_groups(o, &a, stages[mode]), a.dtype);
 }

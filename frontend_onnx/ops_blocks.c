@@ -19,7 +19,8 @@ static byi_id unpack_codes(struct byi_import *o, byi_id codes, int64_t bits,
         "}";
 
     for (int64_t half = 4; half >= bits; half /= 2, n *= 2)
-        codes = byi_import_text(o, halves, ARGS(codes),
+        codes =
+            byi_import_template(o, halves, ARGS(codes),
                                 ATTRS(AN_INT("bits", half), AN_INT("n", 2 * n),
                                       AN_INT("rows", rows)));
     return codes;
@@ -62,7 +63,7 @@ static byi_id read_block_zeros(struct byi_import *o,
 
 /* Expand one value per block to one per column (k of them), in float32. Input
  * g_idx, if present, has the block of each column. */
-static byi_id spread_blocks(struct byi_import *o, const struct block_weights *w,
+static byi_id expand_blocks(struct byi_import *o, const struct block_weights *w,
                             byi_id blocks)
 {
     const byi_id float_blocks = byi_import_cast(o, blocks, BYOC_F32);
@@ -94,8 +95,8 @@ static byi_id emit_expanded_product(struct byi_import *o,
         byi_import_cast(o, byi_import_slice(o, codes, 0, w->k, 1), BYOC_F32);
     byi_id zeros = read_block_zeros(o, w);
     zeros = byi_import_rank(o, zeros) == 0 ? byi_import_cast(o, zeros, BYOC_F32)
-                                           : spread_blocks(o, w, zeros);
-    const byi_id scales = spread_blocks(
+                                           : expand_blocks(o, w, zeros);
+    const byi_id scales = expand_blocks(
         o, w, reshape_to(o, byi_import_in(o, 2), w->n, w->n_blocks, 0));
     const byi_id weights = byi_import_call(
         o, BYI_OP_MULTIPLY, byi_import_call(o, BYI_OP_SUBTRACT, codes, zeros),
@@ -143,7 +144,8 @@ static void convert_matmul_bits(struct byi_import *o)
                                   byi_import_dtype(o, byi_import_in(o, 0))};
     const byi_id zeros = byi_import_in(o, 3);
 
-    /* only allows a runtime to round x; read, so that it is not refused */
+    /* The importer refuses attributes that no converter reads. This one only
+     * allows a runtime to round x. */
     byi_import_int(o, "accuracy_level", 0);
     if (w.bits != 2 && w.bits != 4 && w.bits != 8)
         byi_import_refuse(o, "found weights of %lld bits, expected 2, 4 or 8",
@@ -222,7 +224,7 @@ static void convert_matmul_bnb(struct byi_import *o)
         o, byi_import_in(o, 1), byi_import_vector(o, 1, &all), false);
     const byi_id table =
         byi_import_array(o, BYOC_F32, 16, type == 0 ? fp4 : nf4);
-    const byi_id weights = byi_import_text(
+    const byi_id weights = byi_import_template(
         o, text,
         ARGS(flat, table, byi_import_cast(o, byi_import_in(o, 2), BYOC_F32)),
         ATTRS(AN_INT("block", block), AN_INT("total", n * k), AN_INT("n", n),
@@ -262,7 +264,7 @@ static byi_id unpack_block_codes(struct byi_import *o, byi_id x, int64_t bits,
 struct gathered_blocks {
     byi_id codes, indices, scales, zeros; /* zeros may be omitted */
     int64_t rank, bits, gather_axis, block_axis, block_size;
-    bool is_uint8; /* codes; 4-bit ones are packed in pairs */
+    bool is_uint8; /* of the codes; if they have 4 bits, a byte has two */
 };
 
 static void check_block_axis(struct byi_import *o, const char *name,

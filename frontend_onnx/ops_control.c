@@ -71,8 +71,8 @@ static void raise_ranks(struct if_branch *b, const struct if_branch *other)
             adds_ones =
                 byi_import_dim(&other->body.inner, other->outputs[i], k) == 1;
         if (adds_ones)
-            b->outputs[i] = byi_import_expand(&b->body.inner, b->outputs[i],
-                                              expected - rank, front);
+            b->outputs[i] = byi_import_expand_dims(
+                &b->body.inner, b->outputs[i], expected - rank, front);
     }
 }
 
@@ -184,7 +184,7 @@ static void convert_if(struct byi_import *o)
         byi_import_fail(o, BYOC_EPARSE,
                         "its branches have %zu and %zu outputs, expected %u",
                         then->n_output, otherwise->n_output, o->n_out);
-    if (!byi_import_value(o, byi_import_in(o, 0), &cond) ||
+    if (!byi_import_const_view(o, byi_import_in(o, 0), &cond) ||
         cond.dtype != BYOC_BOOL || byi_elements(cond.rank, cond.dims) != 1) {
         if (!squeeze_if_one(o, then, otherwise))
             emit_if(o, then, otherwise);
@@ -348,7 +348,7 @@ static void find_slices(struct byi_import *o, struct byi_onnx_loop *loop)
 static void check_slices(struct byi_import *o, struct byi_onnx_loop *loop)
 {
     const struct byi_slices *first = &loop->scan_inputs[0];
-    const byi_id trips = byi_import_row(o, loop->trips);
+    const byi_id trips = byi_import_add_first_axis(o, loop->trips);
 
     for (uint32_t i = 1; i < loop->n_scan_inputs && byi_import_ok(o); i++) {
         struct byi_slices *s = &loop->scan_inputs[i];
@@ -414,7 +414,7 @@ static byi_id append_rows(struct byi_import *o, byi_id y, byi_id length,
 {
     const int64_t zeros[BYI_MAX_RANK] = {0};
     const uint32_t rank = byi_import_rank(o, y);
-    const byi_id n_missing = byi_import_text(
+    const byi_id n_missing = byi_import_template(
         o,
         "fn (%x, %length) {"
         "  subtract(strided_slice(shape_of(%x), [0], [1], [0], [1]), %length)"
@@ -452,16 +452,16 @@ static void scan_entry(struct byi_import *o, const byi_id *inputs, uint32_t n,
     }
     for (uint32_t i = 0; i < n && lengths != BYI_NO_ID; i++)
         if (i + n_inputs >= n)
-            o->in[i] = byi_import_text(
+            o->in[i] = byi_import_template(
                 o, "fn (%x, %n) { strided_slice(%x, [0], %n, [0], [1]) }",
                 ARGS(o->in[i], length), NO_ATTRS);
     convert_scan(o);
     for (uint32_t i = 0; i < o->n_out && byi_import_ok(o); i++) {
-        if (!byi_import_wants(o, i))
+        if (!byi_import_wants_output(o, i))
             continue;
         if (lengths != BYI_NO_ID && i + n_inputs >= n)
             o->out[i] = append_rows(o, o->out[i], length, uncut_input);
-        o->out[i] = byi_import_row(o, o->out[i]);
+        o->out[i] = byi_import_add_first_axis(o, o->out[i]);
     }
 }
 
@@ -500,7 +500,7 @@ static void convert_scan_8(struct byi_import *o)
     o->out = results;
     for (uint32_t i = 0; i < o->n_out && byi_import_ok(o); i++) {
         byi_id parts[MAX_BATCH];
-        if (!byi_import_wants(o, i))
+        if (!byi_import_wants_output(o, i))
             continue;
         for (int64_t b = 0; b < batch; b++)
             parts[b] = entries[b][i];

@@ -100,7 +100,7 @@ static void convert_custom(struct byi_import *o)
     for (uint32_t i = 0; i < op->n_attrs; i++) {
         byi_id tensor = BYI_NO_ID;
         tensors += byi_custom_is_tensor(op, i);
-        if (byi_import_has(o, op->attrs[i].name))
+        if (byi_import_has_attr(o, op->attrs[i].name))
             read_attr(o, op, i, &attrs[n_attrs++], &tensor);
         if (tensor != BYI_NO_ID) {
             operands[n] = -(int64_t)tensors;

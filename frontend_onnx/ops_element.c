@@ -18,12 +18,12 @@ static void convert_identity(struct byi_import *o)
 
 /* Before opset 7, attribute `axis` is the axis of a that the first axis of b is
  * aligned with. */
-static void convert_binary_old(struct byi_import *o)
+static void convert_binary_1(struct byi_import *o)
 {
     const byi_id a = byi_import_in(o, 0);
     byi_id b = byi_import_in(o, 1);
     const int64_t ra = byi_import_rank(o, a), rb = byi_import_rank(o, b);
-    const bool has_axis = byi_import_has(o, "axis");
+    const bool has_axis = byi_import_has_attr(o, "axis");
     int64_t axis = byi_import_int(o, "axis", 0), ends[BYI_MAX_RANK];
 
     byi_import_int(o, "broadcast", 0);
@@ -32,7 +32,7 @@ static void convert_binary_old(struct byi_import *o)
         const int64_t n = ra - axis - rb;
         for (int64_t i = 0; i < n; i++)
             ends[i] = rb + i;
-        b = byi_import_expand(o, b, (uint32_t)n, ends);
+        b = byi_import_expand_dims(o, b, (uint32_t)n, ends);
     } else if (has_axis && (axis > ra - rb || axis < 0)) {
         byi_import_fail(o, BYOC_ETYPE,
                         "b of rank %lld at axis %lld does not fit rank %lld, "
@@ -43,7 +43,8 @@ static void convert_binary_old(struct byi_import *o)
     o->out[0] = byi_import_call(o, o->row->op, a, b);
 }
 
-/* A chain of binary operators, such as Max and Sum. */
+/* Convert an operator of any number of inputs, such as Max or Sum, to a chain
+ * of binary operators. */
 static void convert_chain(struct byi_import *o)
 {
     byi_id y = byi_import_in(o, 0);
@@ -94,7 +95,7 @@ static void convert_bitwise_not(struct byi_import *o)
 }
 
 /* Before opset 7 a slope of C elements is per channel, on axis 1. */
-static void convert_prelu_old(struct byi_import *o)
+static void convert_prelu_1(struct byi_import *o)
 {
     const byi_id x = byi_import_in(o, 0);
     byi_id slope = byi_import_in(o, 1);
@@ -105,7 +106,7 @@ static void convert_prelu_old(struct byi_import *o)
         rank > 2) {
         for (uint32_t i = 0; i + 2 < rank; i++)
             axes[i] = i + 1;
-        slope = byi_import_expand(o, slope, rank - 2, axes);
+        slope = byi_import_expand_dims(o, slope, rank - 2, axes);
     }
     o->out[0] = byi_import_call(o, BYI_OP_NN_PRELU, x, slope);
 }
@@ -116,7 +117,7 @@ static byi_id emit_clip(struct byi_import *o, byi_id x, double min, double max)
                            ATTRS(A_FLOAT("a_min", min), A_FLOAT("a_max", max)));
 }
 
-static void convert_clip_6(struct byi_import *o)
+static void convert_clip_1(struct byi_import *o)
 {
     double min = byi_import_float(o, "min", -INFINITY);
     double max = byi_import_float(o, "max", INFINITY);
@@ -138,7 +139,7 @@ static bool is_fixed_bound(struct byi_import *o, uint32_t i, double fallback,
     *bound = fallback;
     if (byi_import_in(o, i) == BYI_NO_ID)
         return true;
-    if (!byi_import_value(o, byi_import_in(o, i), &t) ||
+    if (!byi_import_const_view(o, byi_import_in(o, i), &t) ||
         byi_elements(t.rank, t.dims) != 1)
         return false;
     *bound = byi_tensor_float(&t, 0);
@@ -242,7 +243,7 @@ static byi_id emit_ones(struct byi_import *o, enum byoc_dtype dtype)
 static void emit_dropout_inference(struct byi_import *o)
 {
     o->out[0] = byi_import_in(o, 0);
-    if (byi_import_wants(o, 1))
+    if (byi_import_wants_output(o, 1))
         o->out[1] = emit_ones(o, o->opset < 10 ? byi_import_dtype(o, o->out[0])
                                                : BYOC_BOOL);
 }
@@ -274,10 +275,10 @@ static void emit_dropout_training(struct byi_import *o, byi_id training,
         byi_import_random_uniform(o, byi_import_shape_of(o, x));
     byi_id results[2];
 
-    byi_import_texts(o, text, ARGS(x, random, rate, is_training), NO_ATTRS, 2,
-                     results);
+    byi_import_template_results(o, text, ARGS(x, random, rate, is_training),
+                                NO_ATTRS, 2, results);
     o->out[0] = byi_import_cast(o, results[0], x_dtype);
-    if (byi_import_wants(o, 1))
+    if (byi_import_wants_output(o, 1))
         o->out[1] = results[1];
 }
 
@@ -291,7 +292,7 @@ static void convert_dropout(struct byi_import *o)
         byi_import_refuse(o, "is_test is 0 (training mode), expected 1");
     struct byi_tensor rate = {0};
     const bool drops_nothing = ratio != BYI_NO_ID &&
-                               byi_import_value(o, ratio, &rate) &&
+                               byi_import_const_view(o, ratio, &rate) &&
                                byi_tensor_float(&rate, 0) == 0;
 
     if (training == BYI_NO_ID || drops_nothing ||
@@ -310,9 +311,9 @@ static void convert_affine(struct byi_import *o)
 {
     const double alpha = byi_import_float(o, "alpha", 1.0);
 
-    o->out[0] = byi_import_with(o, BYI_OP_ADD,
-                                byi_import_scale(o, byi_import_in(o, 0), alpha),
-                                byi_import_float(o, "beta", 0.0));
+    o->out[0] = byi_import_call_scalar(
+        o, BYI_OP_ADD, byi_import_scale(o, byi_import_in(o, 0), alpha),
+        byi_import_float(o, "beta", 0.0));
 }
 
 /* Experimental operators of opset 1 with numbers alpha and beta:
@@ -417,10 +418,10 @@ BYI_ONNX_ROWS(onnx_element, BYI_ONNX,
     {"Abs", 1, 1, 1, SAME, BYI_OP_ABS},
     {"Acos", 7, 1, 1, SAME, BYI_OP_ACOS},
     {"Acosh", 9, 1, 1, SAME, BYI_OP_ACOSH},
-    {"Add", 1, 2, 2, convert_binary_old, BYI_OP_ADD},
+    {"Add", 1, 2, 2, convert_binary_1, BYI_OP_ADD},
     {"Add", 7, 2, 2, SAME, BYI_OP_ADD},
     {"Affine", 1, 1, 1, convert_affine, BYI_OP_NONE},
-    {"And", 1, 2, 2, convert_binary_old, BYI_OP_LOGICAL_AND},
+    {"And", 1, 2, 2, convert_binary_1, BYI_OP_LOGICAL_AND},
     {"And", 7, 2, 2, SAME, BYI_OP_LOGICAL_AND},
     {"Asin", 7, 1, 1, SAME, BYI_OP_ASIN},
     {"Asinh", 9, 1, 1, SAME, BYI_OP_ASINH},
@@ -437,21 +438,21 @@ BYI_ONNX_ROWS(onnx_element, BYI_ONNX,
     {"CastLike", 15, 2, 2, convert_cast_like, BYI_OP_CAST},
     {"Ceil", 1, 1, 1, SAME, BYI_OP_CEIL},
     {"Celu", 12, 1, 1, SAME, BYI_OP_NN_CELU},
-    {"Clip", 1, 1, 1, convert_clip_6, BYI_OP_CLIP},
+    {"Clip", 1, 1, 1, convert_clip_1, BYI_OP_CLIP},
     {"Clip", 11, 1, 3, convert_clip, BYI_OP_CLIP},
     {"Cos", 7, 1, 1, SAME, BYI_OP_COS},
     {"Cosh", 9, 1, 1, SAME, BYI_OP_COSH},
-    {"Div", 1, 2, 2, convert_binary_old, BYI_OP_DIVIDE},
+    {"Div", 1, 2, 2, convert_binary_1, BYI_OP_DIVIDE},
     {"Div", 7, 2, 2, SAME, BYI_OP_DIVIDE},
     {"Dropout", 1, 1, 3, convert_dropout, BYI_OP_NONE},
     {"Elu", 1, 1, 1, SAME, BYI_OP_NN_ELU},
-    {"Equal", 1, 2, 2, convert_binary_old, BYI_OP_EQUAL},
+    {"Equal", 1, 2, 2, convert_binary_1, BYI_OP_EQUAL},
     {"Equal", 7, 2, 2, SAME, BYI_OP_EQUAL},
     {"Erf", 9, 1, 1, convert_erf, BYI_OP_NONE},
     {"Exp", 1, 1, 1, SAME, BYI_OP_EXP},
     {"Floor", 1, 1, 1, SAME, BYI_OP_FLOOR},
     {"Gelu", 20, 1, 1, SAME, BYI_OP_NN_GELU},
-    {"Greater", 1, 2, 2, convert_binary_old, BYI_OP_GREATER},
+    {"Greater", 1, 2, 2, convert_binary_1, BYI_OP_GREATER},
     {"Greater", 7, 2, 2, SAME, BYI_OP_GREATER},
     {"GreaterOrEqual", 12, 2, 2, SAME, BYI_OP_GREATER_EQUAL},
     {"HardSigmoid", 1, 1, 1, SAME, BYI_OP_NN_HARD_SIGMOID},
@@ -460,7 +461,7 @@ BYI_ONNX_ROWS(onnx_element, BYI_ONNX,
     {"IsInf", 10, 1, 1, convert_is_special, BYI_OP_ISINF},
     {"IsNaN", 9, 1, 1, convert_is_special, BYI_OP_ISNAN},
     {"LeakyRelu", 1, 1, 1, SAME, BYI_OP_NN_LEAKY_RELU},
-    {"Less", 1, 2, 2, convert_binary_old, BYI_OP_LESS},
+    {"Less", 1, 2, 2, convert_binary_1, BYI_OP_LESS},
     {"Less", 7, 2, 2, SAME, BYI_OP_LESS},
     {"LessOrEqual", 12, 2, 2, SAME, BYI_OP_LESS_EQUAL},
     {"Log", 1, 1, 1, SAME, BYI_OP_LOG},
@@ -469,16 +470,16 @@ BYI_ONNX_ROWS(onnx_element, BYI_ONNX,
     {"Min", 1, 1, BYI_MAX_ARGS, convert_chain, BYI_OP_MINIMUM},
     {"Mish", 18, 1, 1, SAME, BYI_OP_NN_MISH},
     {"Mod", 10, 2, 2, SAME, BYI_OP_MOD},
-    {"Mul", 1, 2, 2, convert_binary_old, BYI_OP_MULTIPLY},
+    {"Mul", 1, 2, 2, convert_binary_1, BYI_OP_MULTIPLY},
     {"Mul", 7, 2, 2, SAME, BYI_OP_MULTIPLY},
     {"Neg", 1, 1, 1, SAME, BYI_OP_NEGATIVE},
     {"Not", 1, 1, 1, SAME, BYI_OP_LOGICAL_NOT},
-    {"Or", 1, 2, 2, convert_binary_old, BYI_OP_LOGICAL_OR},
+    {"Or", 1, 2, 2, convert_binary_1, BYI_OP_LOGICAL_OR},
     {"Or", 7, 2, 2, SAME, BYI_OP_LOGICAL_OR},
-    {"PRelu", 1, 2, 2, convert_prelu_old, BYI_OP_NN_PRELU},
+    {"PRelu", 1, 2, 2, convert_prelu_1, BYI_OP_NN_PRELU},
     {"PRelu", 7, 2, 2, SAME, BYI_OP_NN_PRELU},
     {"ParametricSoftplus", 1, 1, 1, convert_scaled, BYI_OP_NN_SOFTPLUS},
-    {"Pow", 1, 2, 2, convert_binary_old, BYI_OP_POWER},
+    {"Pow", 1, 2, 2, convert_binary_1, BYI_OP_POWER},
     {"Pow", 7, 2, 2, SAME, BYI_OP_POWER},
     {"Reciprocal", 1, 1, 1, SAME, BYI_OP_RECIPROCAL},
     {"Relu", 1, 1, 1, SAME, BYI_OP_NN_RELU},
@@ -494,7 +495,7 @@ BYI_ONNX_ROWS(onnx_element, BYI_ONNX,
     {"Softplus", 1, 1, 1, SAME, BYI_OP_NN_SOFTPLUS},
     {"Softsign", 1, 1, 1, SAME, BYI_OP_NN_SOFTSIGN},
     {"Sqrt", 1, 1, 1, SAME, BYI_OP_SQRT},
-    {"Sub", 1, 2, 2, convert_binary_old, BYI_OP_SUBTRACT},
+    {"Sub", 1, 2, 2, convert_binary_1, BYI_OP_SUBTRACT},
     {"Sub", 7, 2, 2, SAME, BYI_OP_SUBTRACT},
     {"Sum", 1, 1, BYI_MAX_ARGS, convert_chain, BYI_OP_ADD},
     {"Swish", 24, 1, 1, convert_swish, BYI_OP_NONE},
@@ -502,7 +503,7 @@ BYI_ONNX_ROWS(onnx_element, BYI_ONNX,
     {"Tanh", 1, 1, 1, SAME, BYI_OP_TANH},
     {"ThresholdedRelu", 10, 1, 1, SAME, BYI_OP_NN_THRESHOLDED_RELU},
     {"Where", 9, 3, 3, SAME, BYI_OP_WHERE},
-    {"Xor", 1, 2, 2, convert_binary_old, BYI_OP_LOGICAL_XOR},
+    {"Xor", 1, 2, 2, convert_binary_1, BYI_OP_LOGICAL_XOR},
     {"Xor", 7, 2, 2, SAME, BYI_OP_LOGICAL_XOR})
 
 BYI_ONNX_ROWS(microsoft_element, BYI_MICROSOFT,

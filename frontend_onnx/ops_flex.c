@@ -14,7 +14,7 @@ static byi_id apply_modifier(struct byi_import *o,
     char found[128], expected[128];
     byi_id y = BYI_NO_ID;
 
-    if (!byi_import_ok(o) || !byi_import_has(o, name))
+    if (!byi_import_ok(o) || !byi_import_has_attr(o, name))
         return x;
     const Onnx__GraphProto *graph = byi_import_graph(o, name);
     if (byi_import_ok(o) && (graph->n_input != 1 || graph->n_output != 1))
@@ -50,7 +50,7 @@ static void read_flex(struct byi_import *o, struct byi_attention *a)
     a->heads = byi_import_dim(o, a->q, 1);
     a->kv_heads = byi_import_dim(o, a->k, 1);
     byi_check_heads(o, a, byi_import_dim(o, a->v, 1));
-    if (!byi_import_has(o, "scale") &&
+    if (!byi_import_has_attr(o, "scale") &&
         BYI_IS_SYMBOL(byi_import_dim(o, a->q, 3)))
         byi_import_refuse(o, "found heads of symbolic size, expected a known "
                              "size or attribute scale");
@@ -70,7 +70,7 @@ static void convert_flex(struct byi_import *o)
     const enum byoc_dtype type = byi_import_dtype(o, a.q);
     const int64_t precision = byi_import_int(
         o, "softmax_precision", type == BYOC_F64 ? BYOC_F64 : BYOC_F32);
-    const double scale = byi_import_has(o, "scale")
+    const double scale = byi_import_has_attr(o, "scale")
                              ? byi_import_float(o, "scale", 0)
                              : 1.0 / sqrt((double)byi_import_dim(o, a.q, 3));
     if (precision != BYOC_F16 && precision != BYOC_BF16 &&
@@ -82,8 +82,8 @@ static void convert_flex(struct byi_import *o)
     byi_attention_widen(o, &a);
     if (a.heads != a.kv_heads) {
         a.q = byi_group_heads(o, &a, a.q, 1);
-        a.k = byi_import_expand(o, a.k, 1, group);
-        a.v = byi_import_expand(o, a.v, 1, group);
+        a.k = byi_import_expand_dims(o, a.k, 1, group);
+        a.v = byi_import_expand_dims(o, a.v, 1, group);
     }
     if (!byi_import_ok(o))
         return;

@@ -42,7 +42,7 @@ static void check_grouped(struct byi_import *o)
     if (byi_import_int(o, "sliding_window_cache", 0))
         byi_import_refuse(o, "found a cache that keeps only the window, "
                              "expected sliding_window_cache 0");
-    if (byi_import_int(o, "qk_output", 0) || byi_import_wants(o, 3))
+    if (byi_import_int(o, "qk_output", 0) || byi_import_wants_output(o, 3))
         byi_import_refuse(
             o, "found the scores as an output, expected qk_output 0");
     if (byi_import_in(o, KEY_SCALE) != BYI_NO_ID ||
@@ -110,7 +110,7 @@ static void read_lengths(struct byi_import *o, struct grouped_attention *g)
 {
     const byi_id zero = byi_import_scalar(o, BYOC_I64, 0);
 
-    g->past = byi_import_text(
+    g->past = byi_import_template(
         o,
         "fn (%last, %keys) {"
         "  %all = add(cast(%last, dtype=%keys), 1);"
@@ -118,7 +118,7 @@ static void read_lengths(struct byi_import *o, struct grouped_attention *g)
         "}",
         ARGS(byi_import_in(o, LAST_KEY), byi_import_length(o, g->a.k, 1)),
         NO_ATTRS);
-    g->positions = byi_import_text(
+    g->positions = byi_import_template(
         o, "fn (%past, %own) { add(expand_dims(%past, axis=[1]), %own) }",
         ARGS(g->past,
              byi_import_arange(o, zero, byi_import_length(o, g->a.q, 1))),
@@ -187,7 +187,7 @@ static bool is_preallocated(const struct byi_import *o, uint32_t past,
     const Onnx__GraphProto *graph = o->scope->graph;
     const Onnx__TensorShapeProto__Dimension *a, *b;
 
-    if (o->expansion || !byi_import_wants(o, out))
+    if (o->expansion || !byi_import_wants_output(o, out))
         return false;
     a = declared_length(graph->input, graph->n_input, o->node->input[past]);
     b = declared_length(graph->output, graph->n_output, o->node->output[out]);
@@ -216,7 +216,7 @@ static byi_id emit_cache_content(struct byi_import *o,
                                  const struct grouped_attention *g,
                                  byi_id cache)
 {
-    return byi_import_text(
+    return byi_import_template(
         o,
         "fn (%cache, %all) {"
         "  strided_slice(%cache, [0], expand_dims(%all, axis=[0]), [2], [1])"
@@ -239,9 +239,9 @@ static void cache_grouped(struct byi_import *o, struct grouped_attention *g)
         a->k = append_to_cache(o, g, PAST_KEY, a->k);
         a->v = append_to_cache(o, g, PAST_VALUE, a->v);
     }
-    if (byi_import_wants(o, 1))
+    if (byi_import_wants_output(o, 1))
         o->out[1] = a->k;
-    if (byi_import_wants(o, 2))
+    if (byi_import_wants_output(o, 2))
         o->out[2] = a->v;
     if (has_past) {
         a->k = emit_cache_content(o, g, a->k);
@@ -262,8 +262,8 @@ static byi_id grouped_mask(struct byi_import *o,
     const byi_id n_keys = byi_import_length(o, g->a.k, 2);
     const byi_id keys =
         byi_import_arange(o, byi_import_scalar(o, BYOC_I64, 0), n_keys);
-    const byi_id rows = byi_import_expand(o, g->positions, 1, last);
-    byi_id end = byi_import_expand(
+    const byi_id rows = byi_import_expand_dims(o, g->positions, 1, last);
+    byi_id end = byi_import_expand_dims(
         o, byi_import_cast(o, byi_import_in(o, LAST_KEY), BYOC_I64), 2,
         columns);
 
@@ -280,8 +280,8 @@ static byi_id grouped_mask(struct byi_import *o,
             "fn (%allowed, %keys, %end) {"
             "  logical_and(%allowed, greater(%keys, subtract(%end, window)))"
             "}";
-        allowed = byi_import_text(o, inside, ARGS(allowed, keys, end),
-                                  ATTRS(AN_INT("window", window)));
+        allowed = byi_import_template(o, inside, ARGS(allowed, keys, end),
+                                      ATTRS(AN_INT("window", window)));
     }
     return byi_attention_mask(o, &g->a, allowed, byi_attention_lowest(o, &g->a),
                               byi_import_rank(o, g->a.q) == 5 ? 2 : 1, heads);
@@ -300,9 +300,9 @@ static byi_id grouped_sink(struct byi_import *o,
         return smooth ? byi_import_scalar(o, byi_import_dtype(o, g->a.q), 0)
                       : BYI_NO_ID;
     return byi_import_rank(o, g->a.q) == 4
-               ? byi_import_expand(o, sink, 2, columns)
-               : byi_import_expand(o, byi_group_heads(o, &g->a, sink, 0), 2,
-                                   deeper);
+               ? byi_import_expand_dims(o, sink, 2, columns)
+               : byi_import_expand_dims(o, byi_group_heads(o, &g->a, sink, 0),
+                                        2, deeper);
 }
 
 /* Emit queries (b, s, n, h) as (b, n, s, h), or as (b, n / g, g, s, h). */
@@ -311,9 +311,9 @@ static byi_id grouped_queries(struct byi_import *o,
 {
     if (g->a.kv_heads == g->a.heads)
         return byi_transpose_heads(o, g->a.q);
-    return byi_import_text(o, "fn (%x) { transpose(%x, axes=[0, 2, 3, 1, 4]) }",
-                           ARGS(byi_group_heads(o, &g->a, g->a.q, 2)),
-                           NO_ATTRS);
+    return byi_import_template(
+        o, "fn (%x) { transpose(%x, axes=[0, 2, 3, 1, 4]) }",
+        ARGS(byi_group_heads(o, &g->a, g->a.q, 2)), NO_ATTRS);
 }
 
 static void convert_grouped(struct byi_import *o)

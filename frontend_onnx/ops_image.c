@@ -69,7 +69,7 @@ static bool never_shrink(struct byi_import *o, byi_id scales)
 {
     struct byi_tensor t;
 
-    if (!byi_import_value(o, scales, &t))
+    if (!byi_import_const_view(o, scales, &t))
         return false;
     for (int64_t i = 0; i < byi_elements(t.rank, t.dims); i++)
         if (!(byi_tensor_float(&t, i) >= 1))
@@ -77,7 +77,7 @@ static bool never_shrink(struct byi_import *o, byi_id scales)
     return true;
 }
 
-/* In opset 10, ONNX's cases take the element after a position, not the one
+/* In opset 10, ONNX's test cases take the element after a position, not the one
  * before it, on an axis that shrinks. So these axes are resized first, without
  * the others. */
 static void convert_resize_10(struct byi_import *o)
@@ -89,9 +89,10 @@ static void convert_resize_10(struct byi_import *o)
         return;
     }
     const byi_id smaller = resize_asymmetric(
-        o, x, byi_import_with(o, BYI_OP_MINIMUM, scales, 1), "ceil");
+        o, x, byi_import_call_scalar(o, BYI_OP_MINIMUM, scales, 1), "ceil");
     o->out[0] = resize_asymmetric(
-        o, smaller, byi_import_with(o, BYI_OP_MAXIMUM, scales, 1), "floor");
+        o, smaller, byi_import_call_scalar(o, BYI_OP_MAXIMUM, scales, 1),
+        "floor");
 }
 
 /* Whether an input is present. In opset 11 an empty tensor stands for an
@@ -114,9 +115,9 @@ static const double *read_roi(struct byi_import *o, const char *transform,
 
     *n = 0;
     if (strcmp(transform, "tf_crop_and_resize") != 0 || !byi_import_ok(o) ||
-        byi_import_has(o, "axes"))
+        byi_import_has_attr(o, "axes"))
         return NULL;
-    if (!byi_import_value(o, byi_import_in(o, 1), &t))
+    if (!byi_import_const_view(o, byi_import_in(o, 1), &t))
         return NULL;
     if (t.rank != 1 || t.dims[0] > 2 * BYI_MAX_RANK) {
         byi_import_refuse(
@@ -140,7 +141,7 @@ static byi_id complete_roi(struct byi_import *o)
     const byi_id roi = byi_import_in(o, 1);
     const int64_t rank = byi_import_rank(o, byi_import_in(o, 0));
     float full_range[2 * BYI_MAX_RANK] = {0};
-    int64_t places[2 * BYI_MAX_RANK];
+    int64_t indices[2 * BYI_MAX_RANK]; /* in the vector of all axes */
     uint32_t n = 0;
     const int64_t *axes = byi_import_ints(o, "axes", &n);
 
@@ -151,16 +152,16 @@ static byi_id complete_roi(struct byi_import *o)
     if (n == 0 || n > rank || !byi_import_ok(o))
         return roi;
     for (uint32_t i = 0; i < n; i++) {
-        places[i] = byi_import_axis(o, axes[i], (uint32_t)rank);
-        places[n + i] = places[i] + rank;
+        indices[i] = byi_import_axis(o, axes[i], (uint32_t)rank);
+        indices[n + i] = indices[i] + rank;
     }
     for (int64_t i = rank; i < 2 * rank; i++)
         full_range[i] = 1;
     const byi_id ends = byi_import_cast(o, roi, BYOC_F32);
-    const byi_id at = byi_import_vector(o, 2 * n, places);
+    const byi_id at = byi_import_vector(o, 2 * n, indices);
     const byi_id vector =
         byi_import_array(o, BYOC_F32, 2 * (uint32_t)rank, full_range);
-    return byi_import_spread(o, vector, at, ends);
+    return byi_import_scatter(o, vector, at, ends);
 }
 
 /* Replace the sizes of the axes in `resized` by sizes that keep x's aspect
@@ -208,10 +209,10 @@ static byi_id emit_kept_ratio(struct byi_import *o, byi_id sizes, byi_id dims,
         "}";
     const byi_id scale = byi_import_emit(
         o, smaller ? BYI_OP_MIN : BYI_OP_MAX,
-        ARGS(byi_import_text(o, ratios, ARGS(sizes, dims), NO_ATTRS)),
+        ARGS(byi_import_template(o, ratios, ARGS(sizes, dims), NO_ATTRS)),
         ATTRS(A_BOOL("keepdims", false)));
 
-    return byi_import_text(o, repeated, ARGS(dims, scale), NO_ATTRS);
+    return byi_import_template(o, repeated, ARGS(dims, scale), NO_ATTRS);
 }
 
 /* Like complete_size, for values or dims that are known only at run time. */
@@ -237,7 +238,7 @@ static byi_id emit_size(struct byi_import *o, byi_id size, bool has_sizes,
             : byi_import_emit(
                   o, BYI_OP_FULL, ARGS(byi_import_vector(o, 1, &count)),
                   ATTRS(A_FLOAT("value", 1.0), A_DTYPE("dtype", BYOC_F32)));
-    return byi_import_spread(o, defaults, at, size);
+    return byi_import_scatter(o, defaults, at, size);
 }
 
 /* Complete `size`, the input sizes or, unless has_sizes, scales, which may list
@@ -259,7 +260,7 @@ static byi_id complete_size(struct byi_import *o, byi_id size, bool has_sizes,
 
     if ((n == 0 && stretch) || !byi_import_ok(o))
         return size;
-    bool known = byi_import_value(o, size, &t);
+    bool known = byi_import_const_view(o, size, &t);
     for (uint32_t i = 0; i < rank; i++)
         known = known &&
                 (!has_sizes || byi_import_dim(o, byi_import_in(o, 0), i) > 0);
@@ -348,7 +349,7 @@ static byi_id emit_coordinates(struct byi_import *o, byi_id size, bool corners,
         "fn (%n, %i) { subtract(divide(add(multiply(%i, 2), 1), %n), 1) }";
     const byi_id i = byi_import_arange(o, BYI_NO_ID, size);
 
-    return byi_import_text(
+    return byi_import_template(
         o, corners ? of_corners : of_centres,
         ARGS(byi_import_cast(o, size, dtype), byi_import_cast(o, i, dtype)),
         NO_ATTRS);
@@ -392,11 +393,12 @@ static void convert_affine_grid(struct byi_import *o)
             others[k] = k + 1;
         const byi_id length = byi_import_take(
             o, lengths, byi_import_scalar(o, BYOC_I64, (double)axis), 0);
-        columns[i] = byi_import_call(
-            o, BYI_OP_BROADCAST_TO,
-            byi_import_expand(o, emit_coordinates(o, length, corners, dtype),
-                              (uint32_t)(d - axis), others),
-            shape);
+        columns[i] =
+            byi_import_call(o, BYI_OP_BROADCAST_TO,
+                            byi_import_expand_dims(
+                                o, emit_coordinates(o, length, corners, dtype),
+                                (uint32_t)(d - axis), others),
+                            shape);
     }
     columns[d] = byi_import_call(o, BYI_OP_BROADCAST_TO,
                                  byi_import_scalar(o, dtype, 1), shape);
@@ -404,8 +406,8 @@ static void convert_affine_grid(struct byi_import *o)
         byi_import_emit(o, BYI_OP_CONCATENATE, (uint32_t)d + 1, columns,
                         ATTRS(AN_INT("axis", d)));
     o->out[0] =
-        byi_import_text(o, product, ARGS(theta, points, lengths),
-                        ATTRS(AN_INT("d", d), AN_INT("columns", d + 1)));
+        byi_import_template(o, product, ARGS(theta, points, lengths),
+                            ATTRS(AN_INT("d", d), AN_INT("columns", d + 1)));
 }
 
 /* Integers and bools are sampled in float64 and cast back. */
@@ -444,7 +446,7 @@ static void convert_image_scaler(struct byi_import *o)
             bias[i] = (float)bias_list[i];
         y = byi_import_call(
             o, BYI_OP_ADD, y,
-            byi_import_expand(
+            byi_import_expand_dims(
                 o,
                 byi_import_cast(o, byi_import_array(o, BYOC_F32, n, bias),
                                 byi_import_dtype(o, x)),

@@ -26,7 +26,7 @@ static void convert_compress(struct byi_import *o)
 {
     o->out[0] =
         byi_import_same(o, BYI_OP_COMPRESS, 2, o->in,
-                        ATTRS(A_BOOL("flat", !byi_import_has(o, "axis"))));
+                        ATTRS(A_BOOL("flat", !byi_import_has_attr(o, "axis"))));
 }
 
 static void convert_cumulative(struct byi_import *o)
@@ -122,7 +122,7 @@ static void convert_unique(struct byi_import *o)
 {
     const byi_id results =
         byi_import_same(o, BYI_OP_UNIQUE, ARGS(byi_import_in(o, 0)),
-                        ATTRS(A_BOOL("flat", !byi_import_has(o, "axis"))));
+                        ATTRS(A_BOOL("flat", !byi_import_has_attr(o, "axis"))));
 
     byi_import_get_outputs(o, results, 4);
 }
@@ -145,14 +145,14 @@ static void convert_tensor_scatter(struct byi_import *o)
                         "axis is 0, the batch axis, expected an axis after it");
     for (uint32_t i = 1; i < rank; i++)
         inner[i - 1] = i;
-    byi_id at = byi_import_expand(
+    byi_id at = byi_import_expand_dims(
         o, byi_import_arange(o, BYI_NO_ID, byi_import_length(o, update, axis)),
         rank - 1 - axis, inner);
     if (starts != BYI_NO_ID)
         at = byi_import_call(
             o, BYI_OP_ADD, at,
-            byi_import_expand(o, byi_import_cast(o, starts, BYOC_I64), rank - 1,
-                              inner));
+            byi_import_expand_dims(o, byi_import_cast(o, starts, BYOC_I64),
+                                   rank - 1, inner));
     if (strcmp(mode, "circular") == 0)
         at = byi_import_call(o, BYI_OP_MOD, at, byi_import_length(o, x, axis));
     else if (strcmp(mode, "linear") != 0)
@@ -175,7 +175,7 @@ static void convert_unique_1(struct byi_import *o)
                               A_BOOL("sorted", false)));
 
     for (uint32_t i = 0; i < o->n_out; i++)
-        if (byi_import_wants(o, i))
+        if (byi_import_wants_output(o, i))
             o->out[i] = byi_import_get(o, results, i == 0 ? 0 : i + 1);
 }
 

@@ -117,7 +117,7 @@ static void convert_cdist(struct byi_import *o)
         if (byi_import_rank(o, byi_import_in(o, i)) != 2)
             byi_import_fail(o, BYOC_ETYPE, "%c has rank %u, expected 2",
                             "ab"[i], byi_import_rank(o, byi_import_in(o, i)));
-    const byi_id y = byi_import_text(
+    const byi_id y = byi_import_template(
         o, text, ARGS(byi_import_in(o, 0), byi_import_in(o, 1)), NO_ATTRS);
     o->out[0] = root ? byi_import_call(o, BYI_OP_SQRT, y) : y;
 }

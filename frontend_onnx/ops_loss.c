@@ -27,9 +27,9 @@ static struct loss_target read_target(struct byi_import *o,
                                  "}";
 
     l.target = byi_import_cast(o, byi_import_in(o, 1), BYOC_I64);
-    if (byi_import_has(o, "ignore_index")) {
+    if (byi_import_has_attr(o, "ignore_index")) {
         byi_id results[2];
-        byi_import_texts(
+        byi_import_template_results(
             o, ignore, ARGS(l.target),
             ATTRS(AN_INT("index", byi_import_int(o, "ignore_index", 0))), 2,
             results);
@@ -42,7 +42,7 @@ static struct loss_target read_target(struct byi_import *o,
         return l;
     if (weights == BYI_NO_ID)
         l.weight = byi_import_scalar(o, dtype, 1);
-    l.weight = byi_import_text(
+    l.weight = byi_import_template(
         o, "fn (%ignored, %weight) { where(%ignored, 0, %weight) }",
         ARGS(l.ignored, l.weight), NO_ATTRS);
     return l;
@@ -86,7 +86,7 @@ static byi_id emit_nll(struct byi_import *o, byi_id x)
                         "scores have rank %u and the target rank %u, expected "
                         "the rank of the target to be one less",
                         byi_import_rank(o, x), byi_import_rank(o, l.target));
-    byi_id loss = byi_import_text(o, text, ARGS(x, l.target), NO_ATTRS);
+    byi_id loss = byi_import_template(o, text, ARGS(x, l.target), NO_ATTRS);
     if (l.weight != BYI_NO_ID)
         loss = byi_import_call(o, BYI_OP_MULTIPLY, loss, l.weight);
     return reduce_loss(o, loss, l.weight);

@@ -56,34 +56,34 @@ static void convert_constant(struct byi_import *o)
     if (o->node->n_attribute != 1) {
         byi_import_fail(o, BYOC_EPARSE, "found %zu attributes, expected one",
                         o->node->n_attribute);
-    } else if (byi_import_has(o, "value")) {
+    } else if (byi_import_has_attr(o, "value")) {
         const Onnx__AttributeProto *a = byi_import_attr(o, "value", TENSOR);
         if (a)
             decode_attribute(o, a->t, &t);
         o->out[0] = byi_import_const_of(o, &t, true, o->sources);
-    } else if (byi_import_has(o, "sparse_value")) {
+    } else if (byi_import_has_attr(o, "sparse_value")) {
         o->out[0] = add_sparse(o);
-    } else if (byi_import_has(o, "value_int")) {
+    } else if (byi_import_has_attr(o, "value_int")) {
         int64_t value = byi_import_int(o, "value_int", 0);
         t = (struct byi_tensor){.data = &value, .dtype = BYOC_I64};
         o->out[0] = byi_import_const(o, &t, false);
-    } else if (byi_import_has(o, "value_float")) {
+    } else if (byi_import_has_attr(o, "value_float")) {
         o->out[0] = byi_import_scalar(o, BYOC_F32,
                                       byi_import_float(o, "value_float", 0));
-    } else if (byi_import_has(o, "value_ints")) {
+    } else if (byi_import_has_attr(o, "value_ints")) {
         const int64_t *values = byi_import_ints(o, "value_ints", &n);
         o->out[0] = byi_import_vector(o, n, values);
-    } else if (byi_import_has(o, "value_floats")) {
+    } else if (byi_import_has_attr(o, "value_floats")) {
         const Onnx__AttributeProto *a =
             byi_import_attr(o, "value_floats", FLOATS);
         if (a && a->n_floats <= UINT32_MAX)
             o->out[0] =
                 byi_import_array(o, BYOC_F32, (uint32_t)a->n_floats, a->floats);
-    } else if (byi_import_has(o, "value_string")) {
+    } else if (byi_import_has_attr(o, "value_string")) {
         const char *value = byi_import_string(o, "value_string", "");
         t = (struct byi_tensor){.data = &value, .dtype = BYOC_STRING};
         o->out[0] = byi_import_const(o, &t, false);
-    } else if (byi_import_has(o, "value_strings")) {
+    } else if (byi_import_has_attr(o, "value_strings")) {
         o->out[0] = add_string_vector(o);
     } else {
         byi_import_refuse(

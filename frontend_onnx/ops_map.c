@@ -114,7 +114,7 @@ static byi_id emit_absent_value(struct byi_import *o, enum byoc_dtype dtype,
     const byi_id value = dtype == BYOC_STRING ? byi_import_const(o, &t, false)
                                               : byi_import_scalar(o, dtype, 0);
 
-    return byi_import_expand(o, value, rank, front);
+    return byi_import_expand_dims(o, value, rank, front);
 }
 
 /* Add the vocabulary attribute for keys of that type as a vector. */
@@ -150,7 +150,7 @@ static void convert_dict_vectorizer(struct byi_import *o)
     const bool are_strings = byi_import_dtype(o, keys) == BYOC_STRING;
     const byi_id words = read_vocabulary(o, are_strings);
 
-    const byi_id column = byi_import_expand(o, words, 1, last);
+    const byi_id column = byi_import_expand_dims(o, words, 1, last);
     const byi_id matches = byi_import_cast(
         o, byi_import_call(o, BYI_OP_EQUAL, column, keys), BYOC_I32);
     const byi_id always = byi_import_cast(
@@ -161,7 +161,7 @@ static void convert_dict_vectorizer(struct byi_import *o)
     const byi_id candidates = byi_import_concat(
         o, values, emit_absent_value(o, byi_import_dtype(o, values), "", 1), 0);
 
-    o->out[0] = byi_import_row(o, byi_ml_label(o, candidates, at));
+    o->out[0] = byi_import_add_first_axis(o, byi_ml_take(o, candidates, at));
 }
 
 /* Emit the values, sorted by their keys. */
@@ -172,7 +172,7 @@ static byi_id sort_by_key(struct byi_import *o, byi_id keys, byi_id values)
         byi_import_emit(o, BYI_OP_TOPK, ARGS(keys, n),
                         ATTRS(AN_INT("axis", 0), A_BOOL("largest", false)));
 
-    return byi_ml_label(o, values, byi_import_get(o, order, 1));
+    return byi_ml_take(o, values, byi_import_get(o, order, 1));
 }
 
 /* Emit a vector of max_map elements, of which element i is the value of key i.
@@ -222,14 +222,15 @@ static void convert_cast_map(struct byi_import *o)
     const byi_id values =
         byi_import_cast(o, byi_import_map_values(o, map), dtype);
     if (strcmp(form, "SPARSE") == 0) {
-        o->out[0] = byi_import_row(o, scatter_by_key(o, keys, values));
+        o->out[0] =
+            byi_import_add_first_axis(o, scatter_by_key(o, keys, values));
         return;
     }
     byi_import_int(o, "max_map", 1);
     if (strcmp(form, "DENSE") != 0)
         byi_import_fail(o, BYOC_EPARSE,
                         "map_form is '%s', expected DENSE or SPARSE", form);
-    o->out[0] = byi_import_row(o, sort_by_key(o, keys, values));
+    o->out[0] = byi_import_add_first_axis(o, sort_by_key(o, keys, values));
 }
 
 /* clang-format off */

@@ -48,8 +48,8 @@ byi_id byi_ml_matrix(struct byi_import *o, uint32_t i, enum byoc_dtype dtype)
     if (byi_import_ok(o) && rank != 1 && rank != 2)
         byi_import_fail(o, BYOC_ETYPE, "input %u has rank %u, expected 1 or 2",
                         i, rank);
-    return byi_import_cast(o, byi_import_expand(o, x, rank == 1 ? 1 : 0, front),
-                           dtype);
+    return byi_import_cast(
+        o, byi_import_expand_dims(o, x, rank == 1 ? 1 : 0, front), dtype);
 }
 
 byi_id byi_ml_labels(struct byi_import *o, const char *ints, uint32_t *n)
@@ -67,12 +67,12 @@ byi_id byi_ml_labels(struct byi_import *o, const char *ints, uint32_t *n)
     return BYI_NO_ID;
 }
 
-byi_id byi_ml_label(struct byi_import *o, byi_id labels, byi_id index)
+byi_id byi_ml_take(struct byi_import *o, byi_id values, byi_id indices)
 {
-    return byi_import_take(o, labels, byi_import_cast(o, index, BYOC_I64), 0);
+    return byi_import_take(o, values, byi_import_cast(o, indices, BYOC_I64), 0);
 }
 
-byi_id byi_ml_best(struct byi_import *o, byi_id scores)
+byi_id byi_ml_argmax(struct byi_import *o, byi_id scores)
 {
     return byi_import_emit(o, BYI_OP_ARGMAX, ARGS(scores),
                            ATTRS(AN_INT("axis", 1), A_BOOL("keepdims", false)));
@@ -80,19 +80,20 @@ byi_id byi_ml_best(struct byi_import *o, byi_id scores)
 
 byi_id byi_ml_above(struct byi_import *o, byi_id score, double limit)
 {
-    return byi_import_text(
+    return byi_import_template(
         o, "fn (%score) { squeeze(greater(%score, limit), axis=[1]) }",
         ARGS(score), ATTRS(A_FLOAT("limit", limit)));
 }
 
-byi_id byi_ml_pair(struct byi_import *o, byi_id first, byi_id second)
+byi_id byi_ml_two_columns(struct byi_import *o, byi_id first, byi_id second)
 {
     return byi_import_concat(o, first, second, 1);
 }
 
 byi_id byi_ml_complement(struct byi_import *o, byi_id p)
 {
-    return byi_import_text(o, "fn (%p) { subtract(1, %p) }", ARGS(p), NO_ATTRS);
+    return byi_import_template(o, "fn (%p) { subtract(1, %p) }", ARGS(p),
+                               NO_ATTRS);
 }
 
 /* --- post transforms ------------------------------------------------------ */
@@ -123,7 +124,8 @@ static const char probit[] =
     "  multiply(multiply(sign(%x), sqrt(subtract(%root, %v))), 1.41421356)"
     "}";
 
-byi_id byi_ml_transform(struct byi_import *o, byi_id scores, const char *name)
+byi_id byi_ml_post_transform(struct byi_import *o, byi_id scores,
+                             const char *name)
 {
     if (strcmp(name, "NONE") == 0)
         return scores;
@@ -132,9 +134,9 @@ byi_id byi_ml_transform(struct byi_import *o, byi_id scores, const char *name)
     if (strcmp(name, "SOFTMAX") == 0)
         return byi_import_call(o, BYI_OP_NN_SOFTMAX, scores);
     if (strcmp(name, "SOFTMAX_ZERO") == 0)
-        return byi_import_text(o, softmax_zero, ARGS(scores), NO_ATTRS);
+        return byi_import_template(o, softmax_zero, ARGS(scores), NO_ATTRS);
     if (strcmp(name, "PROBIT") == 0)
-        return byi_import_text(
+        return byi_import_template(
             o, probit, ARGS(scores),
             ATTRS(A_FLOAT("two_by_pi_a", 2 / (3.14159 * 0.147)),
                   A_FLOAT("one_by_a", 1 / 0.147)));
@@ -180,7 +182,7 @@ static void convert_normalizer(struct byi_import *o)
     const byi_id size = byi_import_emit(
         o, op, ARGS(x),
         ATTRS(SOME_INTS("axis", 1, last), A_BOOL("keepdims", true)));
-    o->out[0] = byi_import_text(
+    o->out[0] = byi_import_template(
         o, "fn (%x, %size) { divide(%x, where(equal(%size, 0), 1, %size)) }",
         ARGS(x, size), NO_ATTRS);
 }
@@ -193,7 +195,7 @@ static void convert_binarizer(struct byi_import *o)
     const double threshold = byi_import_float(o, "threshold", 0);
     const bool is_int = byi_dtype_is_int(byi_import_dtype(o, x));
 
-    o->out[0] = byi_import_text(
+    o->out[0] = byi_import_template(
         o, "fn (%x) { cast(greater(%x, threshold), dtype=%x) }", ARGS(x),
         ATTRS(A_FLOAT("threshold", is_int ? floor(threshold) : threshold)));
 }
@@ -254,7 +256,7 @@ static void convert_array_feature(struct byi_import *o)
         byi_import_take(o, x, index, (int64_t)byi_import_rank(o, x) - 1);
 
     o->out[0] =
-        byi_import_expand(o, y, byi_import_rank(o, x) == 1 ? 1 : 0, front);
+        byi_import_expand_dims(o, y, byi_import_rank(o, x) == 1 ? 1 : 0, front);
 }
 
 /* Encode each element as one-hot in a new last axis: look up the number of its
@@ -304,10 +306,10 @@ static byi_id read_any_list(struct byi_import *o, const char *stem)
     if (byi_import_tensor(o, name, &t))
         return byi_import_const(o, &t, false);
     name = byi_arena_printf(o->scratch, "%s_floats", stem);
-    if (byi_import_has(o, name))
+    if (byi_import_has_attr(o, name))
         return add_numbers(o, name, BYOC_F32, &n);
     name = byi_arena_printf(o->scratch, "%s_int64s", stem);
-    if (byi_import_has(o, name)) {
+    if (byi_import_has_attr(o, name)) {
         const int64_t *ints = byi_import_ints(o, name, &n);
         return byi_import_vector(o, n, ints);
     }
@@ -394,37 +396,37 @@ static void convert_label_encoder(struct byi_import *o)
 }
 
 /* Map strings to their integers, or integers to their strings. */
-static void map_labels(struct byi_import *o, byi_id texts, byi_id places)
+static void map_labels(struct byi_import *o, byi_id texts, byi_id numbers)
 {
     const byi_id x = byi_import_in(o, 0);
     const bool forward = byi_import_dtype(o, x) == BYOC_STRING;
 
     o->out[0] =
-        map_keys(o, x, forward ? texts : places, forward ? places : texts);
+        map_keys(o, x, forward ? texts : numbers, forward ? numbers : texts);
 }
 
 static void convert_label_encoder_1(struct byi_import *o)
 {
     const byi_id texts = read_any_list(o, "classes");
     const int64_t n = texts == BYI_NO_ID ? 0 : byi_import_dim(o, texts, 0);
-    int64_t *places = byi_arena_calloc(o->scratch, (size_t)(n > 0 ? n : 0) + 1,
-                                       sizeof *places);
+    int64_t *indices = byi_arena_calloc(o->scratch, (size_t)(n > 0 ? n : 0) + 1,
+                                        sizeof *indices);
 
     for (int64_t i = 0; i < n; i++)
-        places[i] = i;
+        indices[i] = i;
     if (byi_import_ok(o))
-        map_labels(o, texts, byi_import_vector(o, (uint32_t)n, places));
+        map_labels(o, texts, byi_import_vector(o, (uint32_t)n, indices));
 }
 
 static void convert_category_mapper(struct byi_import *o)
 {
     uint32_t n = 0, n_texts = 0;
-    const int64_t *places = byi_import_ints(o, "cats_int64s", &n);
+    const int64_t *ints = byi_import_ints(o, "cats_int64s", &n);
     const char *const *texts = byi_import_strings(o, "cats_strings", &n_texts);
 
     if (!byi_import_ok(o))
         return;
-    const byi_id numbers = byi_import_vector(o, n, places);
+    const byi_id numbers = byi_import_vector(o, n, ints);
     map_labels(o, byi_import_array(o, BYOC_STRING, n_texts, texts), numbers);
 }
 
@@ -502,7 +504,7 @@ static void convert_linear_regressor(struct byi_import *o)
                         "targets is %lld, expected 1 to 2^32 - 1",
                         (long long)targets);
     o->out[0] =
-        byi_ml_transform(o, emit_linear(o, (uint32_t)targets), transform);
+        byi_ml_post_transform(o, emit_linear(o, (uint32_t)targets), transform);
 }
 
 /* There are as many scores as intercepts or, without intercepts, as labels; a
@@ -523,8 +525,8 @@ static void convert_linear_classifier(struct byi_import *o)
                         n_labels, n == 1 ? 2 : n);
     const byi_id scores = emit_linear(o, n);
     if (n > 1) {
-        o->out[0] = byi_ml_label(o, labels, byi_ml_best(o, scores));
-        o->out[1] = byi_ml_transform(o, scores, transform);
+        o->out[0] = byi_ml_take(o, labels, byi_ml_argmax(o, scores));
+        o->out[1] = byi_ml_post_transform(o, scores, transform);
         return;
     }
     if (strcmp(transform, "PROBIT") == 0)
@@ -533,9 +535,10 @@ static void convert_linear_classifier(struct byi_import *o)
     /* a single score is not a distribution: softmax does not apply, as in
      * ONNX Runtime */
     const bool softmax = strncmp(transform, "SOFTMAX", 7) == 0;
-    const byi_id y = byi_ml_transform(o, scores, softmax ? "NONE" : transform);
-    o->out[0] = byi_ml_label(o, labels, byi_ml_above(o, scores, 0));
-    o->out[1] = byi_ml_pair(o, byi_ml_complement(o, y), y);
+    const byi_id y =
+        byi_ml_post_transform(o, scores, softmax ? "NONE" : transform);
+    o->out[0] = byi_ml_take(o, labels, byi_ml_above(o, scores, 0));
+    o->out[1] = byi_ml_two_columns(o, byi_ml_complement(o, y), y);
 }
 
 /* clang-format off */

@@ -3,8 +3,8 @@
  *
  * Before opset 13, Softmax flattens its input to a matrix (rows: the axes
  * before `axis`): reshape(nn.softmax(nn.flatten(%x), axis=1), shape_of(%x)).
- * A plain nn.softmax does the same if at most one axis from `axis` on has
- * a size other than 1.
+ * nn.softmax without the reshapes does the same if at most one axis from `axis`
+ * on has a size other than 1.
  */
 #include "frontend_onnx/import.h"
 
@@ -47,14 +47,14 @@ static void train_batch_norm(struct byi_import *o, double momentum)
     for (uint32_t i = 0; i < byi_import_rank(o, o->in[0]); i++)
         if (i != 1)
             axes[n++] = i;
-    byi_import_texts(o, batch_statistics, ARGS(o->in[0], o->in[3], o->in[4]),
-                     ATTRS(SOME_INTS("axes", n, axes),
-                           A_FLOAT("momentum", momentum),
-                           A_FLOAT("rest", 1 - momentum)),
-                     4, results);
+    byi_import_template_results(
+        o, batch_statistics, ARGS(o->in[0], o->in[3], o->in[4]),
+        ATTRS(SOME_INTS("axes", n, axes), A_FLOAT("momentum", momentum),
+              A_FLOAT("rest", 1 - momentum)),
+        4, results);
     for (uint32_t i = 0; i < 2; i++) {
         o->in[3 + i] = results[i];
-        if (byi_import_wants(o, 1 + i))
+        if (byi_import_wants_output(o, 1 + i))
             o->out[1 + i] = results[2 + i];
     }
 }
@@ -89,7 +89,7 @@ static void convert_batch_norm(struct byi_import *o)
     const bool is_vector = byi_import_rank(o, byi_import_in(o, 0)) == 1;
 
     if (is_vector) /* (N) is (N, 1): one channel */
-        o->in[0] = byi_import_expand(o, o->in[0], 1, one);
+        o->in[0] = byi_import_expand_dims(o, o->in[0], 1, one);
     if (o->opset < 7 && byi_import_int(o, "is_test", 0) == 0)
         byi_import_refuse(o, "is_test is 0 (training mode), expected 1");
     const double epsilon = byi_import_float(o, "epsilon", 1e-5);
@@ -100,7 +100,7 @@ static void convert_batch_norm(struct byi_import *o)
     const struct byi_attr attr[] = {A_FLOAT("epsilon", epsilon)};
     const byi_id y =
         by_channel ? byi_import_emit(o, BYI_OP_NN_BATCH_NORM, 5, o->in, 1, attr)
-                   : byi_import_text(o, norm_by_element, 5, o->in, 1, attr);
+                   : byi_import_template(o, norm_by_element, 5, o->in, 1, attr);
     o->out[0] = byi_import_cast(o, y, dtype);
     if (is_vector)
         o->out[0] = byi_import_emit(o, BYI_OP_SQUEEZE, ARGS(o->out[0]),
@@ -217,7 +217,7 @@ static byi_id emit_broadcast_norm(struct byi_import *o, uint32_t axis,
     const bool f64 = byi_import_dtype(o, x) == BYOC_F64;
     int64_t axes[BYI_MAX_RANK];
     const uint32_t n = list_axes_from(o, x, axis, axes);
-    const byi_id y = byi_import_text(
+    const byi_id y = byi_import_template(
         o, broadcast_norm, ARGS(x, byi_import_in(o, 1)),
         ATTRS(SOME_INTS("axes", n, axes), A_FLOAT("epsilon", epsilon),
               A_DTYPE("wide", f64 ? BYOC_F64 : BYOC_F32)));
@@ -241,13 +241,13 @@ static void convert_layer_norm(struct byi_import *o)
         o->out[0] = byi_import_emit(
             o, BYI_OP_NN_LAYER_NORM, bias ? 3 : 2, o->in,
             ATTRS(AN_INT("axis", (int64_t)axis), A_FLOAT("epsilon", epsilon)));
-    if (byi_import_wants(o, 1) || byi_import_wants(o, 2)) {
+    if (byi_import_wants_output(o, 1) || byi_import_wants_output(o, 2)) {
         int64_t axes[BYI_MAX_RANK];
         const uint32_t n = list_axes_from(o, x, axis, axes);
-        byi_import_texts(
+        byi_import_template_results(
             o, layer_statistics, ARGS(x),
             ATTRS(SOME_INTS("axes", n, axes), A_FLOAT("epsilon", epsilon)),
-            byi_import_wants(o, 2) ? 2 : 1, o->out + 1);
+            byi_import_wants_output(o, 2) ? 2 : 1, o->out + 1);
     }
 }
 
@@ -270,7 +270,7 @@ static void emit_rms_norm(struct byi_import *o, byi_id x, byi_id gamma,
     int64_t axes[BYI_MAX_RANK];
     const uint32_t n = list_axes_from(o, x, axis, axes);
 
-    byi_import_texts(
+    byi_import_template_results(
         o, rms_text, ARGS(x, gamma),
         ATTRS(SOME_INTS("axes", n, axes), A_FLOAT("epsilon", epsilon),
               A_DTYPE("wide", dtype == BYOC_F64 ? dtype : BYOC_F32)),
@@ -291,8 +291,8 @@ static byi_id emit_per_channel(struct byi_import *o, byi_id x, byi_id values,
         byi_import_emit(o, BYI_OP_SHAPE_OF, ARGS(x),
                         ATTRS(AN_INT("start", 1), AN_INT("end", 2)));
 
-    return byi_import_text(o, text, ARGS(values, channels),
-                           ATTRS(AN_INT("groups", groups)));
+    return byi_import_template(o, text, ARGS(values, channels),
+                               ATTRS(AN_INT("groups", groups)));
 }
 
 static void convert_group_norm(struct byi_import *o)
@@ -335,7 +335,7 @@ static void convert_simplified_norm(struct byi_import *o)
     check_stash_type(o);
     emit_rms_norm(o, x, byi_import_in(o, 1), axis, epsilon, results);
     o->out[0] = results[0];
-    if (byi_import_wants(o, 1))
+    if (byi_import_wants_output(o, 1))
         o->out[1] = results[1];
 }
 
@@ -385,7 +385,7 @@ static void convert_skip_norm(struct byi_import *o)
         results[0] = emit_last_axis_norm(o, x, byi_import_in(o, 2),
                                          byi_import_in(o, 3), epsilon);
     o->out[0] = results[0];
-    if (byi_import_wants(o, 3))
+    if (byi_import_wants_output(o, 3))
         o->out[3] = byi_import_cast(o, x, dtype);
 }
 
@@ -406,8 +406,9 @@ static byi_id emit_mask_index(struct byi_import *o, byi_id ids, byi_id mask)
         "      keepdims=false)"
         "}";
 
-    return mask == BYI_NO_ID ? byi_import_text(o, none, ARGS(ids), NO_ATTRS)
-                             : byi_import_text(o, ones, ARGS(mask), NO_ATTRS);
+    return mask == BYI_NO_ID
+               ? byi_import_template(o, none, ARGS(ids), NO_ATTRS)
+               : byi_import_template(o, ones, ARGS(mask), NO_ATTRS);
 }
 
 /* Dequantise x, rows of input i of a QEmbedLayerNormalization, whose inputs 8
@@ -438,7 +439,7 @@ static void convert_embed_norm(struct byi_import *o)
      * open */
     const byi_id rows =
         position_ids == BYI_NO_ID
-            ? byi_import_text(o, first_rows, ARGS(positions, ids), NO_ATTRS)
+            ? byi_import_template(o, first_rows, ARGS(positions, ids), NO_ATTRS)
             : byi_import_take(o, positions, position_ids, 0);
     const byi_id words =
         dequantize_rows(o, byi_import_take(o, byi_import_in(o, 2), ids, 0), 2);
@@ -452,9 +453,9 @@ static void convert_embed_norm(struct byi_import *o)
     const byi_id gamma = dequantize_rows(o, byi_import_in(o, 5), 5);
     o->out[0] = emit_last_axis_norm(
         o, x, gamma, dequantize_rows(o, byi_import_in(o, 6), 6), epsilon);
-    if (byi_import_wants(o, 1))
+    if (byi_import_wants_output(o, 1))
         o->out[1] = emit_mask_index(o, ids, byi_import_in(o, 7));
-    if (byi_import_wants(o, 2))
+    if (byi_import_wants_output(o, 2))
         o->out[2] = x;
 }
 

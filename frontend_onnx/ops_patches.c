@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops_patches.c: converts operators on the patches of an image under a sliding
- * window to compositions:
+/* ops_patches.c: converts operators on patches of an image, the elements under
+ * each position of a sliding window, to several IR operators:
  *
  * Col2Im      -> scatter_elements, which adds the elements of the patches, or
  *                transpose if patches do not overlap
@@ -51,7 +51,7 @@ static byi_id expand_to_axes(struct byi_import *o, byi_id x, uint32_t rank,
     for (uint32_t i = 0; i < rank; i++)
         if (!(bits >> i & 1))
             axes[n++] = i;
-    return byi_import_expand(o, x, n, axes);
+    return byi_import_expand_dims(o, x, n, axes);
 }
 
 /* Emit a shape: the n numbers of `first`, then dims start .. 3 of x. */
@@ -67,15 +67,16 @@ static byi_id emit_shape(struct byi_import *o, uint32_t n, const int64_t *first,
 
 /* --- Col2Im --------------------------------------------------------------- */
 
-enum { MAX_SPACE = 3 };
+enum { MAX_SPATIAL_AXES = 3 };
 
 /* The positions of the elements of patches in an image with n axes. */
 struct patches {
     uint32_t n;
     byi_id image, block; /* int64 vectors: the lengths */
-    int64_t strides[MAX_SPACE], dilations[MAX_SPACE], pads[2 * MAX_SPACE];
-    byi_id flat;   /* (block, places): position in the flat image */
-    byi_id inside; /* (block, places): whether it is not in the padding */
+    int64_t strides[MAX_SPATIAL_AXES], dilations[MAX_SPATIAL_AXES],
+        pads[2 * MAX_SPATIAL_AXES];
+    byi_id flat;   /* (block, patches): position in the flat image */
+    byi_id inside; /* (block, patches): whether it is not in the padding */
 };
 
 /* Add an axis of the image to p->flat and p->inside. Axes are added in order.
@@ -93,19 +94,19 @@ static void add_axis(struct byi_import *o, struct patches *p, uint32_t axis)
         AN_INT("stride", p->strides[axis]),
         AN_INT("dilation", p->dilations[axis]), AN_INT("begin", -p->pads[axis]),
         AN_INT("span", p->pads[axis] + p->pads[axis + p->n] - 1)};
-    const byi_id places =
-        byi_import_text(o, text, ARGS(length, taps), BYI_N(attrs), attrs);
-    const byi_id starts = byi_import_text(
+    const byi_id n_patches =
+        byi_import_template(o, text, ARGS(length, taps), BYI_N(attrs), attrs);
+    const byi_id starts = byi_import_template(
         o, "fn (%k) { add(multiply(%k, stride), begin) }",
-        ARGS(byi_import_arange(o, BYI_NO_ID, places)), BYI_N(attrs), attrs);
-    const byi_id offsets = byi_import_text(
+        ARGS(byi_import_arange(o, BYI_NO_ID, n_patches)), BYI_N(attrs), attrs);
+    const byi_id offsets = byi_import_template(
         o, "fn (%k) { multiply(%k, dilation) }",
         ARGS(byi_import_arange(o, BYI_NO_ID, taps)), BYI_N(attrs), attrs);
     const byi_id base =
         expand_to_axes(o, starts, 2 * p->n, 1u << (axis + p->n));
     const byi_id at =
         emit_sum(o, expand_to_axes(o, offsets, 2 * p->n, 1u << axis), base);
-    const byi_id inside = byi_import_text(
+    const byi_id inside = byi_import_template(
         o,
         "fn (%at, %length) {"
         "  logical_and(greater_equal(%at, 0), less(%at, %length))"
@@ -148,9 +149,9 @@ static byi_id place_tiles(struct byi_import *o, const struct patches *p,
                           byi_id x, const int64_t *block, const int64_t *image,
                           const int64_t *tiles)
 {
-    int64_t split_shape[2 + 2 * MAX_SPACE] = {0, -1},
-                                image_shape[2 + MAX_SPACE] = {0, -1};
-    int64_t axes[2 + 2 * MAX_SPACE] = {0, 1};
+    int64_t split_shape[2 + 2 * MAX_SPATIAL_AXES] = {0, -1},
+                                image_shape[2 + MAX_SPATIAL_AXES] = {0, -1};
+    int64_t axes[2 + 2 * MAX_SPATIAL_AXES] = {0, 1};
 
     for (uint32_t i = 0; i < p->n; i++) {
         split_shape[2 + i] = block[i];
@@ -168,7 +169,7 @@ static byi_id place_tiles(struct byi_import *o, const struct patches *p,
                            byi_import_vector(o, 2 + p->n, image_shape));
 }
 
-/* Col2Im: x is (n, channels block, places), the elements of each channel's
+/* Col2Im: x is (n, channels block, patches), the elements of each channel's
  * patches. The result is (n, channels, image), where elements of the same
  * position are added. Elements in the padding go to one position after the
  * image, which is cut off. */
@@ -184,8 +185,8 @@ static void convert_col2im(struct byi_import *o)
         "  %end = expand_dims(%size, axis=[0]);"
         "  %empty = broadcast_to(%zero, concatenate(%planes, add(%end, 1),"
         "                                           axis=0));"
-        "  %places = broadcast_to(reshape(%at, %count), shape_of(%values));"
-        "  %sum = scatter_elements(%empty, %places, %values, axis=2,"
+        "  %indices = broadcast_to(reshape(%at, %count), shape_of(%values));"
+        "  %sum = scatter_elements(%empty, %indices, %values, axis=2,"
         "                          reduction=\"add\");"
         "  reshape(strided_slice(%sum, [0], %end, [2], [1]),"
         "          concatenate(%planes, %image, axis=0))"
@@ -198,14 +199,14 @@ static void convert_col2im(struct byi_import *o)
                              : byi_import_in(o, 0);
     const int64_t n = byi_import_known_dim(o, p.image, 0, "image_shape");
     const int64_t *block, *image;
-    int64_t tiles[MAX_SPACE];
+    int64_t tiles[MAX_SPATIAL_AXES];
 
     if (byi_import_ok(o) && byi_import_rank(o, x) != 3)
         byi_import_refuse(o, "found an input of rank %u, expected 3",
                           byi_import_rank(o, x));
-    if (byi_import_ok(o) && (n < 1 || n > MAX_SPACE))
+    if (byi_import_ok(o) && (n < 1 || n > MAX_SPATIAL_AXES))
         byi_import_refuse(o, "found an image of %lld axes, expected 1 to %d",
-                          (long long)n, MAX_SPACE);
+                          (long long)n, MAX_SPATIAL_AXES);
     if (!byi_import_ok(o))
         return;
     p.n = (uint32_t)n;
@@ -219,11 +220,11 @@ static void convert_col2im(struct byi_import *o)
     }
     for (uint32_t axis = 0; axis < p.n; axis++)
         add_axis(o, &p, axis);
-    const byi_id y =
-        byi_import_text(o, text,
-                        ARGS(x, byi_import_scalar(o, byi_import_dtype(o, x), 0),
-                             p.inside, p.flat, p.image),
-                        NO_ATTRS);
+    const byi_id y = byi_import_template(
+        o, text,
+        ARGS(x, byi_import_scalar(o, byi_import_dtype(o, x), 0), p.inside,
+             p.flat, p.image),
+        NO_ATTRS);
     o->out[0] = is_bool ? byi_import_cast(o, y, BYOC_BOOL) : y;
 }
 
@@ -235,7 +236,7 @@ struct deformed_conv {
     byi_id x, weights, offsets, mask;
     int64_t kernel[2], strides[2], dilations[2], pads[4];
     int64_t groups, offset_groups, taps;
-    int64_t inputs, outputs; /* channels: inputs of a group, all outputs */
+    int64_t inputs, outputs; /* channels: of x in a group; of the result */
 };
 
 /* Emit the positions of the moved taps, (n offset_groups, taps, height, width,
@@ -253,7 +254,7 @@ static byi_id emit_positions(struct byi_import *o,
     for (int64_t i = 0; i < d->taps; i++)
         tap_offsets[i] =
             i / step % d->kernel[axis] * d->dilations[axis] - d->pads[axis];
-    const byi_id starts = byi_import_with(
+    const byi_id starts = byi_import_call_scalar(
         o, BYI_OP_MULTIPLY,
         byi_import_arange(o, BYI_NO_ID,
                           byi_import_length(o, d->offsets, axis + 2)),
@@ -266,10 +267,10 @@ static byi_id emit_positions(struct byi_import *o,
         base);
     const byi_id moves =
         byi_import_take(o, offsets, byi_import_scalar(o, BYOC_I64, axis), 2);
-    return byi_import_text(
+    return byi_import_template(
         o,
-        "fn (%moves, %plain, %length) {"
-        "  %at = add(%moves, cast(%plain, dtype=%moves));"
+        "fn (%moves, %regular, %length) {"
+        "  %at = add(%moves, cast(%regular, dtype=%moves));"
         "  %part = divide(add(multiply(%at, 2), 1), cast(%length,"
         "                                               dtype=%moves));"
         "  expand_dims(subtract(%part, 1), axis=[4])"
@@ -306,8 +307,8 @@ static byi_id sample_taps(struct byi_import *o, const struct deformed_conv *d)
         byi_import_reshape(o, d->mask, emit_shape(o, 2, masks, d->mask, 2),
                            false),
         leading_dims, false);
-    return emit_product(o, y,
-                        byi_import_expand(o, mask, 1, (const int64_t[]){1}));
+    return emit_product(
+        o, y, byi_import_expand_dims(o, mask, 1, (const int64_t[]){1}));
 }
 
 static void read_deformed(struct byi_import *o, struct deformed_conv *d)
@@ -348,7 +349,7 @@ static void read_deformed(struct byi_import *o, struct deformed_conv *d)
                              "at least 1");
     else if (!countable || d->taps > 1 << 20)
         byi_import_refuse(
-            o, "found a window of %lld by %lld, expected at most 2^20 elements",
+            o, "found a kernel of %lld by %lld, expected at most 2^20 elements",
             (long long)d->kernel[0], (long long)d->kernel[1]);
     else if (d->groups < 1 || d->outputs % d->groups ||
              d->inputs > (1 << 30) / d->groups)
@@ -381,11 +382,11 @@ static void convert_deform_conv(struct byi_import *o)
     const int64_t rows[] = {d.groups, d.outputs / d.groups, d.inputs * d.taps};
     const int64_t y_shape[] = {-1, d.outputs}, zero = 0;
     const byi_id width = byi_import_length(o, d.offsets, 3);
-    const byi_id places = byi_import_expand(
+    const byi_id n_positions = byi_import_expand_dims(
         o, emit_product(o, byi_import_length(o, d.offsets, 2), width), 1,
         &zero);
     const byi_id shape =
-        byi_import_concat(o, byi_import_vector(o, 3, columns), places, 0);
+        byi_import_concat(o, byi_import_vector(o, 3, columns), n_positions, 0);
     const byi_id samples =
         byi_import_reshape(o, sample_taps(o, &d), shape, false);
     const byi_id products = byi_import_call(
@@ -395,8 +396,8 @@ static void convert_deform_conv(struct byi_import *o)
     byi_id y = byi_import_reshape(
         o, products, emit_shape(o, 2, y_shape, d.offsets, 2), false);
     if (bias != BYI_NO_ID)
-        y = emit_sum(o, y,
-                     byi_import_expand(o, bias, 2, (const int64_t[]){1, 2}));
+        y = emit_sum(
+            o, y, byi_import_expand_dims(o, bias, 2, (const int64_t[]){1, 2}));
     o->out[0] = y;
 }
 

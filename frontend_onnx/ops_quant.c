@@ -113,8 +113,8 @@ static void convert_dequantize(struct byi_import *o)
 
 /* Quantise x to uint8 with the scale and zero point that map [min(x, 0), max(x,
  * 0)] to 0 .. 255. The scale is 1 if x is all zeros. */
-static byi_id quantize_dynamic(struct byi_import *o, byi_id x, byi_id *scale_of,
-                               byi_id *zero_of)
+static byi_id quantize_dynamically(struct byi_import *o, byi_id x,
+                                   byi_id *scale, byi_id *zero)
 {
     static const char text[] =
         "fn (%x) {"
@@ -128,17 +128,17 @@ static byi_id quantize_dynamic(struct byi_import *o, byi_id x, byi_id *scale_of,
         "}";
     byi_id results[2];
 
-    byi_import_texts(o, text, ARGS(x), NO_ATTRS, 2, results);
-    *scale_of = results[0];
-    *zero_of = results[1];
+    byi_import_template_results(o, text, ARGS(x), NO_ATTRS, 2, results);
+    *scale = results[0];
+    *zero = results[1];
     return emit_qdq(o, BYI_OP_QUANTIZE, x, results[0], results[1], 1);
 }
 
-static void convert_dynamic(struct byi_import *o)
+static void convert_dynamic_quantize(struct byi_import *o)
 {
     byi_id scale, zero;
 
-    o->out[0] = quantize_dynamic(o, byi_import_in(o, 0), &scale, &zero);
+    o->out[0] = quantize_dynamically(o, byi_import_in(o, 0), &scale, &zero);
     if (o->n_out > 1)
         o->out[1] = scale;
     if (o->n_out > 2)
@@ -161,7 +161,7 @@ static byi_id emit_centred(struct byi_import *o, byi_id x, byi_id zero,
     if (byi_import_rank(o, zero) == 1 && byi_import_dim(o, zero, 0) != 1) {
         for (uint32_t k = 0; k < inner; k++)
             axes[k] = k + 1;
-        zero = byi_import_expand(o, zero, inner, axes);
+        zero = byi_import_expand_dims(o, zero, inner, axes);
     }
     return byi_import_call(o, BYI_OP_SUBTRACT, x, zero);
 }
@@ -205,7 +205,7 @@ static void convert_qlinear_conv(struct byi_import *o)
     byi_id b = BYI_NO_ID;
 
     if (bias != BYI_NO_ID)
-        b = byi_import_text(
+        b = byi_import_template(
             o, scaled_product,
             ARGS(bias, byi_import_in(o, 1), byi_import_in(o, 4)), NO_ATTRS);
     if (last)
@@ -381,9 +381,10 @@ static byi_id emit_qgemm_floats(struct byi_import *o, byi_id a_scale)
 
     if (c == BYI_NO_ID)
         return y;
-    return byi_import_call(
-        o, BYI_OP_ADD, y,
-        byi_import_text(o, scaled_product, ARGS(c, a_scale, scale), NO_ATTRS));
+    return byi_import_call(o, BYI_OP_ADD, y,
+                           byi_import_template(o, scaled_product,
+                                               ARGS(c, a_scale, scale),
+                                               NO_ATTRS));
 }
 
 /* Emit a QGemm as ONNX Runtime computes it: the sums are exact, and one factor
@@ -409,7 +410,7 @@ static byi_id emit_qgemm_integers(struct byi_import *o, byi_id a_scale)
         sums = byi_import_call(o, BYI_OP_ADD, sums, c);
     if (y_scale != BYI_NO_ID)
         scale = byi_import_call(o, BYI_OP_DIVIDE, scale, y_scale);
-    return byi_import_text(o, scaled, ARGS(sums, scale), NO_ATTRS);
+    return byi_import_template(o, scaled, ARGS(sums, scale), NO_ATTRS);
 }
 
 /* QGemm: a, scale, zero, b, scale, zero, c (int32, its scale is the product's),
@@ -452,7 +453,7 @@ static void convert_qlinear_where(struct byi_import *o)
 static byi_id emit_integer_product(struct byi_import *o, byi_id a, byi_id b,
                                    byi_id a_scale, byi_id b_scale, byi_id bias)
 {
-    const byi_id scaled = byi_import_text(
+    const byi_id scaled = byi_import_template(
         o, scaled_product,
         ARGS(byi_import_call(o, BYI_OP_NN_MATMUL, a, b), a_scale, b_scale),
         NO_ATTRS);
@@ -475,7 +476,8 @@ static void convert_matmul_to_float(struct byi_import *o)
 static void convert_dynamic_matmul(struct byi_import *o)
 {
     byi_id scale, zero;
-    const byi_id a = quantize_dynamic(o, byi_import_in(o, 0), &scale, &zero);
+    const byi_id a =
+        quantize_dynamically(o, byi_import_in(o, 0), &scale, &zero);
     const byi_id b =
         emit_centred(o, byi_import_in(o, 1), byi_import_in(o, 3), 0);
 
@@ -504,7 +506,7 @@ BYI_ONNX_ROWS(microsoft_quant, BYI_MICROSOFT,
 BYI_ONNX_ROWS(onnx_quant, BYI_ONNX,
     {"ConvInteger", 10, 2, 4, convert_conv_integer, BYI_OP_NONE},
     {"DequantizeLinear", 10, 2, 3, convert_dequantize, BYI_OP_NONE},
-    {"DynamicQuantizeLinear", 11, 1, 1, convert_dynamic, BYI_OP_NONE},
+    {"DynamicQuantizeLinear", 11, 1, 1, convert_dynamic_quantize, BYI_OP_NONE},
     {"MatMulInteger", 10, 2, 4, convert_matmul_integer, BYI_OP_NONE},
     {"QLinearConv", 10, 8, 9, convert_qlinear_conv, BYI_OP_NONE},
     {"QLinearMatMul", 10, 8, 8, convert_qlinear_matmul, BYI_OP_NONE},

@@ -13,7 +13,7 @@
 /* Returns the node's seed, or the seed derived from its index. */
 static double seed_of(struct byi_import *o)
 {
-    const bool has_seed = byi_import_has(o, "seed");
+    const bool has_seed = byi_import_has_attr(o, "seed");
     const int64_t source = o->sources->n ? o->sources->at[0] : 0;
 
     if (has_seed && o->row->op == BYI_OP_NONE) /* Dropout's seed is an int */
@@ -40,7 +40,7 @@ static void convert_random(struct byi_import *o)
     uint32_t n = 0;
     const int64_t *dims = byi_import_ints(o, "shape", &n);
 
-    if (!byi_import_has(o, "shape"))
+    if (!byi_import_has_attr(o, "shape"))
         byi_import_fail(
             o, BYOC_EPARSE,
             "attribute 'shape' is missing, expected a list of sizes");

@@ -9,7 +9,7 @@
 byi_id byi_rotary_rows(struct byi_import *o, byi_id table, byi_id positions,
                        bool heads_first)
 {
-    return byi_import_text(
+    return byi_import_template(
         o,
         "fn (%table, %positions) {"
         "  expand_dims(take(%table, %positions, axis=0), axis=[heads])"
@@ -29,7 +29,7 @@ static byi_id emit_positions(struct byi_import *o, byi_id positions, byi_id s)
     positions = byi_import_call(
         o, BYI_OP_ADD,
         byi_import_arange(o, byi_import_scalar(o, BYOC_I64, 0), s), positions);
-    return byi_import_expand(o, positions, 1, front);
+    return byi_import_expand_dims(o, positions, 1, front);
 }
 
 /* Rotate each pair (a, b): (a cos - b sin, a sin + b cos). */
@@ -56,7 +56,7 @@ static byi_id rotate_pairs(struct byi_import *o, byi_id x,
                            const byi_id tables[2], int64_t rotated,
                            bool interleaved)
 {
-    return byi_import_text(
+    return byi_import_template(
         o, interleaved ? rotate_adjacent : rotate_halves,
         ARGS(x, tables[0], tables[1]),
         ATTRS(AN_INT("half", rotated / 2), AN_INT("rotated", rotated)));
@@ -89,7 +89,7 @@ static byi_id emit_token_rows(struct byi_import *o, byi_id table,
     const int64_t heads[] = {heads_first ? 1 : 2};
 
     return positions == BYI_NO_ID
-               ? byi_import_expand(o, table, 1, heads)
+               ? byi_import_expand_dims(o, table, 1, heads)
                : byi_rotary_rows(o, table, positions, heads_first);
 }
 

@@ -143,7 +143,7 @@ static void convert_unsqueeze(struct byi_import *o)
         return;
     const int64_t *axes = read_axes(o, &n);
     axes = sort_axes(o, axes, n, byi_import_rank(o, x) + n);
-    o->out[0] = byi_import_expand(o, x, n, axes);
+    o->out[0] = byi_import_expand_dims(o, x, n, axes);
 }
 
 static void convert_flatten(struct byi_import *o)
@@ -223,7 +223,7 @@ byi_id byi_import_concat(struct byi_import *o, byi_id a, byi_id b, int64_t axis)
 byi_id byi_import_slice(struct byi_import *o, byi_id x, int64_t from,
                         int64_t to, int64_t axis)
 {
-    return byi_import_text(
+    return byi_import_template(
         o, "fn (%x) { strided_slice(%x, [from], [to], [axis], [1]) }", ARGS(x),
         ATTRS(AN_INT("from", from), AN_INT("to", to), AN_INT("axis", axis)));
 }
@@ -269,35 +269,36 @@ static const int64_t *equal_sizes(struct byi_import *o, int64_t dim,
     return sizes;
 }
 
-/* Emit the same sizes for an axis of symbolic size. If it is not divisible,
- * sizes without `uneven` add up to less, which a run refuses. */
+/* Emit the sizes that equal_sizes computes, for an axis of symbolic size. If
+ * the size is not divisible, sizes without `uneven` add up to less, which a run
+ * refuses. */
 static byi_id emit_equal_sizes(struct byi_import *o, byi_id x, uint32_t axis,
                                uint32_t n, bool uneven)
 {
-    int64_t *places = byi_arena_calloc(o->scratch, n + 1, sizeof *places);
+    int64_t *indices = byi_arena_calloc(o->scratch, n + 1, sizeof *indices);
     const byi_id length = byi_import_emit(
         o, BYI_OP_SHAPE_OF, ARGS(x),
         ATTRS(AN_INT("start", (int64_t)axis), AN_INT("end", axis + 1LL)));
 
     for (uint32_t i = 0; i < n; i++)
-        places[i] = i;
-    return byi_import_text(
+        indices[i] = i;
+    return byi_import_template(
         o,
-        uneven ? "fn (%length, %places, %n) {"
+        uneven ? "fn (%length, %indices, %n) {"
                  "  %part = divide(add(%length, subtract(%n, 1)), %n);"
-                 "  %rest = subtract(%length, multiply(%places, %part));"
+                 "  %rest = subtract(%length, multiply(%indices, %part));"
                  "  minimum(%part, maximum(%rest, 0))"
                  "}"
-               : "fn (%length, %places, %n) {"
-                 "  broadcast_to(divide(%length, %n), shape_of(%places))"
+               : "fn (%length, %indices, %n) {"
+                 "  broadcast_to(divide(%length, %n), shape_of(%indices))"
                  "}",
-        ARGS(length, byi_import_vector(o, n, places),
+        ARGS(length, byi_import_vector(o, n, indices),
              byi_import_scalar(o, BYOC_I64, n)),
         NO_ATTRS);
 }
 
-static void split_at_run(struct byi_import *o, byi_id x, byi_id sizes,
-                         uint32_t axis)
+static void emit_dynamic_split(struct byi_import *o, byi_id x, byi_id sizes,
+                               uint32_t axis)
 {
     byi_import_get_outputs(
         o,
@@ -316,7 +317,7 @@ static void convert_split(struct byi_import *o)
     const int64_t *sizes = byi_import_ints(o, "split", &n);
 
     if (sizes_input != BYI_NO_ID && !byi_import_is_const(o, 1)) {
-        split_at_run(o, x, cast_int64(o, sizes_input), axis);
+        emit_dynamic_split(o, x, cast_int64(o, sizes_input), axis);
         return;
     }
     if (sizes_input != BYI_NO_ID)
@@ -331,9 +332,9 @@ static void convert_split(struct byi_import *o)
                             "outputs",
                             (long long)expected_parts, n);
         if (BYI_IS_SYMBOL(dim) && n > 0) {
-            split_at_run(o, x,
-                         emit_equal_sizes(o, x, axis, n, expected_parts != 0),
-                         axis);
+            emit_dynamic_split(
+                o, x, emit_equal_sizes(o, x, axis, n, expected_parts != 0),
+                axis);
             return;
         }
         sizes = equal_sizes(o, dim, axis, n, expected_parts != 0);
@@ -413,7 +414,7 @@ static bool are_all_zero(const struct byi_import *o, byi_id id)
 {
     struct byi_tensor t = {0};
 
-    if (!byi_import_value(o, id, &t))
+    if (!byi_import_const_view(o, id, &t))
         return false;
     for (int64_t i = 0; i < byi_elements(t.rank, t.dims); i++)
         if (byi_tensor_int(&t, i) != 0)
@@ -435,7 +436,7 @@ static void emit_pad(struct byi_import *o, byi_id pads, byi_id value)
                                 ATTRS(A_STRING("mode", mode)));
 }
 
-static void convert_pad_2(struct byi_import *o)
+static void convert_pad_1(struct byi_import *o)
 {
     const char *const name = o->opset < 2 ? "paddings" : "pads";
     const double value = byi_import_float(o, "value", 0);
@@ -449,7 +450,7 @@ static void convert_pad_2(struct byi_import *o)
 
 /* Emit the pads of all axes from the pads of the axes in input 3; the other
  * axes get 0. */
-static byi_id spread_pads(struct byi_import *o, uint32_t rank)
+static byi_id scatter_pads(struct byi_import *o, uint32_t rank)
 {
     const int64_t no_pads[BYI_MAX_RANK] = {0};
     const byi_id axes = byi_import_in(o, 3),
@@ -468,11 +469,11 @@ static byi_id spread_pads(struct byi_import *o, uint32_t rank)
         byi_import_fail(o, BYOC_ETYPE,
                         "found %lld pads for %lld axes, expected two each",
                         (long long)n_pads, (long long)n);
-    const byi_id ends = byi_import_spread(
+    const byi_id ends = byi_import_scatter(
         o, zeros, axes, byi_import_slice(o, pads, n, 2 * n, 0));
     return byi_import_concat(
         o,
-        byi_import_spread(o, zeros, axes, byi_import_slice(o, pads, 0, n, 0)),
+        byi_import_scatter(o, zeros, axes, byi_import_slice(o, pads, 0, n, 0)),
         ends, 0);
 }
 
@@ -484,7 +485,7 @@ static void convert_pad(struct byi_import *o)
     if (value == BYI_NO_ID)
         value = byi_import_scalar(o, byi_import_dtype(o, x), 0);
     if (byi_import_in(o, 3) != BYI_NO_ID)
-        emit_pad(o, spread_pads(o, byi_import_rank(o, x)), value);
+        emit_pad(o, scatter_pads(o, byi_import_rank(o, x)), value);
     else
         emit_pad(o, cast_int64(o, byi_import_in(o, 1)), value);
 }
@@ -515,12 +516,12 @@ static void convert_expand_dims(struct byi_import *o)
     }
     const int64_t axis = byi_import_axis(o, byi_import_const_int(o, 1, "axis"),
                                          byi_import_rank(o, x) + 1);
-    o->out[0] = byi_import_expand(o, x, 1, &axis);
+    o->out[0] = byi_import_expand_dims(o, x, 1, &axis);
 }
 
 /* CenterCropPad crops or pads the axes to the sizes of input `shape`, equally
  * on both sides. An odd element is cropped or padded at the end. */
-static void convert_center(struct byi_import *o)
+static void convert_center_crop_pad(struct byi_import *o)
 {
     const byi_id x = byi_import_in(o, 0), dims = byi_import_shape_of(o, x);
     const uint32_t rank = byi_import_rank(o, x);
@@ -545,11 +546,11 @@ static void convert_center(struct byi_import *o)
     }
     if (axes)
         target =
-            byi_import_spread(o, dims, byi_import_vector(o, n, axes), target);
+            byi_import_scatter(o, dims, byi_import_vector(o, n, axes), target);
     const byi_id every_axis = byi_import_vector(o, rank, all_axes);
     const byi_id steps = byi_import_vector(o, rank, ones);
     const byi_id fill = byi_import_scalar(o, byi_import_dtype(o, x), 0);
-    o->out[0] = byi_import_text(
+    o->out[0] = byi_import_template(
         o, text, ARGS(x, dims, target, every_axis, steps, fill), NO_ATTRS);
 }
 
@@ -570,12 +571,12 @@ static void convert_space_to_depth(struct byi_import *o)
 
 /* clang-format off */
 BYI_ONNX_ROWS(onnx_shape, BYI_ONNX,
-    {"CenterCropPad", 18, 2, 2, convert_center, BYI_OP_NONE},
+    {"CenterCropPad", 18, 2, 2, convert_center_crop_pad, BYI_OP_NONE},
     {"Concat", 1, 1, BYI_MAX_ARGS, convert_concat, BYI_OP_NONE},
     {"DepthToSpace", 1, 1, 1, convert_depth_to_space, BYI_OP_NONE},
     {"Expand", 8, 2, 2, convert_expand, BYI_OP_NONE},
     {"Flatten", 1, 1, 1, convert_flatten, BYI_OP_NONE},
-    {"Pad", 1, 1, 1, convert_pad_2, BYI_OP_NONE},
+    {"Pad", 1, 1, 1, convert_pad_1, BYI_OP_NONE},
     {"Pad", 11, 2, 3, convert_pad, BYI_OP_NONE},
     {"Pad", 18, 2, 4, convert_pad, BYI_OP_NONE},
     {"Reshape", 1, 1, 1, convert_reshape_1, BYI_OP_NONE},

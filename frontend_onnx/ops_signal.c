@@ -27,7 +27,7 @@ static byi_id read_scalar(struct byi_import *o, uint32_t i,
 /* Emit a vector of n elements as a column, (n, 1). */
 static byi_id emit_column(struct byi_import *o, byi_id vector)
 {
-    return byi_import_expand(o, vector, 1, (const int64_t[]){1});
+    return byi_import_expand_dims(o, vector, 1, (const int64_t[]){1});
 }
 
 /* --- windows -------------------------------------------------------------- */
@@ -54,13 +54,13 @@ static void emit_window(struct byi_import *o, double a0, double a1, double a2)
     const byi_id size = read_scalar(o, 0, BYOC_F64);
     const byi_id n =
         periodic ? size
-                 : byi_import_text(o, "fn (%n) { maximum(add(%n, -1), 1) }",
-                                   ARGS(size), NO_ATTRS);
+                 : byi_import_template(o, "fn (%n) { maximum(add(%n, -1), 1) }",
+                                       ARGS(size), NO_ATTRS);
     const byi_id y =
-        byi_import_text(o, a2 == 0 ? two_terms : three_terms,
-                        ARGS(n, byi_import_arange(o, BYI_NO_ID, size)),
-                        ATTRS(A_FLOAT("two_pi", 2 * pi), A_FLOAT("a0", a0),
-                              A_FLOAT("a1", -a1), A_FLOAT("a2", a2)));
+        byi_import_template(o, a2 == 0 ? two_terms : three_terms,
+                            ARGS(n, byi_import_arange(o, BYI_NO_ID, size)),
+                            ATTRS(A_FLOAT("two_pi", 2 * pi), A_FLOAT("a0", a0),
+                                  A_FLOAT("a1", -a1), A_FLOAT("a2", a2)));
 
     o->out[0] = byi_import_cast(o, y, dtype);
 }
@@ -100,15 +100,15 @@ static byi_id emit_band_edges(struct byi_import *o, byi_id bands)
         "  %hertz = multiply(add(exp(multiply(%mel, to_hertz)), -1), 700);"
         "  floor(divide(multiply(%hertz, add(%length, 1)), %rate))"
         "}";
-    const byi_id points = byi_import_with(o, BYI_OP_ADD, bands, 2);
+    const byi_id points = byi_import_call_scalar(o, BYI_OP_ADD, bands, 2);
     byi_id in[5];
 
     for (uint32_t i = 1; i < 5; i++)
         in[i] = read_scalar(o, i, BYOC_F64);
-    return byi_import_text(o, text,
-                           ARGS(in[1], in[2], in[3], in[4], points,
-                                byi_import_arange(o, BYI_NO_ID, points)),
-                           ATTRS(MEL_FACTORS));
+    return byi_import_template(o, text,
+                               ARGS(in[1], in[2], in[3], in[4], points,
+                                    byi_import_arange(o, BYI_NO_ID, points)),
+                               ATTRS(MEL_FACTORS));
 }
 
 /* Triangular filters: each band rises from 0 at its low edge to 1 at its centre
@@ -136,9 +136,9 @@ static void convert_mel(struct byi_import *o)
         byi_import_dtype_attr(o, "output_datatype", BYOC_F32);
     const byi_id bands = read_scalar(o, 0, BYOC_F64);
     const byi_id length = read_scalar(o, 1, BYOC_I64);
-    const byi_id bins = byi_import_text(o, "fn (%n) { add(divide(%n, 2), 1) }",
-                                        ARGS(length), NO_ATTRS);
-    const byi_id y = byi_import_text(
+    const byi_id bins = byi_import_template(
+        o, "fn (%n) { add(divide(%n, 2), 1) }", ARGS(length), NO_ATTRS);
+    const byi_id y = byi_import_template(
         o, text,
         ARGS(emit_band_edges(o, bands),
              byi_import_arange(o, BYI_NO_ID,
@@ -162,23 +162,24 @@ static byi_id emit_dft(struct byi_import *o, byi_id x, int64_t axis)
                            ATTRS(AN_INT("axis", axis)));
 }
 
-/* Emit the product of the dims whose index satisfies `index op axis`; `places`
- * holds the indices, 0 to rank - 1. */
+/* Emit the product of the dims whose index satisfies `index op axis`; `indices`
+ * is the vector 0 .. rank - 1. */
 static byi_id emit_product_where(struct byi_import *o, enum byi_op_id op,
-                                 byi_id places, byi_id axis, byi_id dims)
+                                 byi_id indices, byi_id axis, byi_id dims)
 {
-    return byi_import_text(
+    return byi_import_template(
         o, "fn (%is, %dims) { prod(where(%is, %dims, 1), keepdims=false) }",
-        ARGS(byi_import_call(o, op, places, axis), dims), NO_ATTRS);
+        ARGS(byi_import_call(o, op, indices, axis), dims), NO_ATTRS);
 }
 
 /* Emit the DFT along an axis that is known only at run time. Reshape x to
  * (before, axis, after, parts), transform axis 1, and reshape the result back.
- * BYI_NO_ID on error. */
+ * Parts are 1 for real numbers, 2 for real and imaginary parts. BYI_NO_ID on
+ * error. */
 static byi_id emit_dynamic_dft(struct byi_import *o, byi_id x, byi_id axis)
 {
     const uint32_t rank = byi_import_rank(o, x);
-    int64_t places[BYI_MAX_RANK];
+    int64_t indices[BYI_MAX_RANK];
 
     if (byi_import_ok(o) && rank < 2)
         byi_import_fail(o, BYOC_ETYPE, "x has rank %u, expected at least 2",
@@ -186,13 +187,13 @@ static byi_id emit_dynamic_dft(struct byi_import *o, byi_id x, byi_id axis)
     if (!byi_import_ok(o))
         return BYI_NO_ID;
     for (uint32_t i = 0; i < rank; i++)
-        places[i] = i;
-    const byi_id at = byi_import_vector(o, rank, places);
+        indices[i] = i;
+    const byi_id at = byi_import_vector(o, rank, indices);
     const byi_id shape = byi_import_emit(
         o, BYI_OP_SHAPE_OF, ARGS(x), ATTRS(AN_INT("end", (int64_t)rank - 1)));
     const byi_id parts = byi_import_vector(o, 1, (const int64_t[]){1});
     const byi_id dims = byi_import_concat(o, shape, parts, 0);
-    axis = byi_import_text(
+    axis = byi_import_template(
         o, "fn (%axis) { where(less(%axis, 0), add(%axis, rank), %axis) }",
         ARGS(axis), ATTRS(AN_INT("rank", rank)));
     const byi_id sizes[] = {
@@ -203,7 +204,8 @@ static byi_id emit_dynamic_dft(struct byi_import *o, byi_id x, byi_id axis)
     };
     byi_id target = BYI_NO_ID;
     for (uint32_t i = 0; i < BYI_COUNT(sizes); i++)
-        target = byi_import_concat(o, target, byi_import_row(o, sizes[i]), 0);
+        target = byi_import_concat(o, target,
+                                   byi_import_add_first_axis(o, sizes[i]), 0);
     const byi_id y = emit_dft(o, byi_import_reshape(o, x, target, false), 1);
     const byi_id two = byi_import_vector(o, 1, (const int64_t[]){2});
     const byi_id y_shape = byi_import_call(
@@ -243,7 +245,7 @@ static byi_id emit_frame_length(struct byi_import *o)
 static byi_id emit_frame_positions(struct byi_import *o, byi_id x, byi_id step,
                                    byi_id length)
 {
-    const byi_id frames = byi_import_text(
+    const byi_id frames = byi_import_template(
         o,
         "fn (%x, %step, %length) {"
         "  %span = subtract(take(shape_of(%x), 1i64, axis=0), %length);"
@@ -251,7 +253,7 @@ static byi_id emit_frame_positions(struct byi_import *o, byi_id x, byi_id step,
         "}",
         ARGS(x, step, length), NO_ATTRS);
 
-    return byi_import_text(
+    return byi_import_template(
         o,
         "fn (%frames, %step, %within) {"
         "  add(expand_dims(multiply(%frames, %step), axis=[1]), %within)"
@@ -273,9 +275,9 @@ static void convert_stft(struct byi_import *o)
         byi_import_cast(o, byi_import_in(o, 0), compute_dtype);
     const byi_id window = byi_import_in(o, 2);
     const uint32_t rank = byi_import_rank(o, signal);
-    const byi_id x = rank == 2
-                         ? byi_import_expand(o, signal, 1, (const int64_t[]){2})
-                         : signal;
+    const byi_id x =
+        rank == 2 ? byi_import_expand_dims(o, signal, 1, (const int64_t[]){2})
+                  : signal;
     const bool onesided = byi_import_int(o, "onesided", 1) != 0;
     const byi_id step = read_scalar(o, 1, BYOC_I64);
     const byi_id length = emit_frame_length(o);
@@ -283,7 +285,7 @@ static void convert_stft(struct byi_import *o)
     if (byi_import_ok(o) && rank != 2 && rank != 3)
         byi_import_fail(o, BYOC_ETYPE,
                         "the signal has rank %u, expected 2 (batch, time) or 3 "
-                        "(batch, time, parts)",
+                        "(batch, time, 1 or 2 parts of a number)",
                         rank);
     byi_id frames =
         byi_import_take(o, x, emit_frame_positions(o, x, step, length), 1);

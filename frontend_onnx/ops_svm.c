@@ -42,10 +42,10 @@ static byi_id add_matrix(struct byi_import *o, uint32_t rows, uint32_t cols,
  * negative; it is then replaced by 0. */
 static const char radial[] =
     "fn (%x, %vectors, %products) {"
-    "  %own = reduce_sum_square(%x, axis=[1], keepdims=true);"
-    "  %theirs = reduce_sum_square(%vectors, axis=[1], keepdims=false);"
-    "  %both = subtract(add(%own, %theirs), multiply(%products, 2));"
-    "  exp(multiply(maximum(%both, 0), factor))"
+    "  %xx = reduce_sum_square(%x, axis=[1], keepdims=true);"
+    "  %ss = reduce_sum_square(%vectors, axis=[1], keepdims=false);"
+    "  %distance = subtract(add(%xx, %ss), multiply(%products, 2));"
+    "  exp(multiply(maximum(%distance, 0), factor))"
     "}";
 
 /* Emit the kernel of x and each support vector, (rows, vectors). BYI_NO_ID on
@@ -67,12 +67,12 @@ static byi_id emit_kernel(struct byi_import *o, byi_id x, byi_id vectors)
         return BYI_NO_ID;
     }
     if (strcmp(kind, "RBF") == 0)
-        return byi_import_text(o, radial, ARGS(x, vectors, products),
-                               ATTRS(A_FLOAT("factor", -params[0])));
-    const byi_id line = byi_import_with(
+        return byi_import_template(o, radial, ARGS(x, vectors, products),
+                                   ATTRS(A_FLOAT("factor", -params[0])));
+    const byi_id line = byi_import_call_scalar(
         o, BYI_OP_ADD, byi_import_scale(o, products, params[0]), params[1]);
     if (strcmp(kind, "POLY") == 0)
-        return byi_import_with(o, BYI_OP_POWER, line, params[2]);
+        return byi_import_call_scalar(o, BYI_OP_POWER, line, params[2]);
     /* in float32, whose rounding is that of the result; float64 would call the
      * C library for each element */
     if (strcmp(kind, "SIGMOID") == 0)
@@ -134,9 +134,9 @@ static byi_id emit_linear(struct byi_import *o, const struct svm *s,
     }
     const byi_id weights =
         add_matrix(o, rows, s->n_coefficients / rows, s->coefficients);
-    return byi_import_with(o, BYI_OP_ADD,
-                           byi_import_call(o, BYI_OP_NN_DENSE, s->x, weights),
-                           s->rho[0]);
+    return byi_import_call_scalar(
+        o, BYI_OP_ADD, byi_import_call(o, BYI_OP_NN_DENSE, s->x, weights),
+        s->rho[0]);
 }
 
 /* --- regressors ----------------------------------------------------------- */
@@ -165,15 +165,15 @@ static void convert_svm_regressor(struct byi_import *o)
         const byi_id weights = add_matrix(o, 1, s.n_vectors, s.coefficients);
         y = byi_import_call(o, BYI_OP_NN_DENSE, emit_vector_kernels(o, &s),
                             weights);
-        y = byi_import_with(o, BYI_OP_ADD, y, s.rho[0]);
+        y = byi_import_call_scalar(o, BYI_OP_ADD, y, s.rho[0]);
     }
     if (one_class) /* y > 0 ? 1 : -1 */
-        y = byi_import_text(o,
-                            "fn (%y, %one) {"
-                            "  where(greater(%y, 0), %one, -1)"
-                            "}",
-                            ARGS(y, byi_import_scalar(o, BYOC_F64, 1)),
-                            NO_ATTRS);
+        y = byi_import_template(o,
+                                "fn (%y, %one) {"
+                                "  where(greater(%y, 0), %one, -1)"
+                                "}",
+                                ARGS(y, byi_import_scalar(o, BYOC_F64, 1)),
+                                NO_ATTRS);
     o->out[0] = byi_import_cast(o, y, BYOC_F32);
 }
 
@@ -230,7 +230,7 @@ static byi_id emit_votes(struct byi_import *o, const struct class_pairs *p,
             start[j] += 1;
         }
     const byi_id won = byi_import_cast(
-        o, byi_import_with(o, BYI_OP_GREATER, scores, 0), BYOC_F64);
+        o, byi_import_call_scalar(o, BYI_OP_GREATER, scores, 0), BYOC_F64);
     const byi_id bias = byi_import_array(o, BYOC_F64, p->n_classes, start);
     return byi_import_call(
         o, BYI_OP_ADD,
@@ -255,14 +255,15 @@ static byi_id emit_probabilities(struct byi_import *o, uint32_t n,
                         n_b, n);
         return BYI_NO_ID;
     }
-    return byi_import_text(o,
-                           "fn (%scores, %a, %b) {"
-                           "  %line = add(multiply(%scores, %a), %b);"
-                           "  ml.pairwise_coupling(sigmoid(negative(%line)))"
-                           "}",
-                           ARGS(scores, byi_import_array(o, BYOC_F64, n, a),
-                                byi_import_array(o, BYOC_F64, n, b)),
-                           NO_ATTRS);
+    return byi_import_template(
+        o,
+        "fn (%scores, %a, %b) {"
+        "  %line = add(multiply(%scores, %a), %b);"
+        "  ml.pairwise_coupling(sigmoid(negative(%line)))"
+        "}",
+        ARGS(scores, byi_import_array(o, BYOC_F64, n, a),
+             byi_import_array(o, BYOC_F64, n, b)),
+        NO_ATTRS);
 }
 
 /* Emit the scores of two classes, (rows, 2), from the score of their pair. */
@@ -270,14 +271,14 @@ static byi_id emit_two_scores(struct byi_import *o, byi_id score,
                               const char *transform)
 {
     if (strcmp(transform, "NONE") == 0)
-        return byi_ml_pair(o, byi_import_call(o, BYI_OP_NEGATIVE, score),
-                           score);
+        return byi_ml_two_columns(o, byi_import_call(o, BYI_OP_NEGATIVE, score),
+                                  score);
     if (strcmp(transform, "PROBIT") == 0)
         byi_import_refuse(o, "found PROBIT of one score for two classes, "
                              "expected another post_transform");
     if (strcmp(transform, "LOGISTIC") == 0)
-        score = byi_ml_transform(o, score, transform);
-    return byi_ml_pair(o, byi_ml_complement(o, score), score);
+        score = byi_ml_post_transform(o, score, transform);
+    return byi_ml_two_columns(o, byi_ml_complement(o, score), score);
 }
 
 /* Read the number of support vectors of each class, and check the sizes of
@@ -332,9 +333,9 @@ static void classify_linear(struct byi_import *o, const struct svm *s,
 {
     const byi_id scores = emit_linear(o, s, n);
 
-    o->out[0] = byi_ml_label(o, labels, byi_ml_best(o, scores));
-    o->out[1] =
-        byi_import_cast(o, byi_ml_transform(o, scores, transform), BYOC_F32);
+    o->out[0] = byi_ml_take(o, labels, byi_ml_argmax(o, scores));
+    o->out[1] = byi_import_cast(o, byi_ml_post_transform(o, scores, transform),
+                                BYOC_F32);
 }
 
 static void convert_svm_classifier(struct byi_import *o)
@@ -347,7 +348,7 @@ static void convert_svm_classifier(struct byi_import *o)
     read_svm(o, &s);
     if (!byi_import_ok(o))
         return;
-    if (!byi_import_has(o, "vectors_per_class")) {
+    if (!byi_import_has_attr(o, "vectors_per_class")) {
         classify_linear(o, &s, labels, p.n_classes, transform);
         return;
     }
@@ -359,12 +360,12 @@ static void convert_svm_classifier(struct byi_import *o)
         byi_import_call(o, BYI_OP_NN_DENSE, emit_vector_kernels(o, &s),
                         add_pair_weights(o, &s, &p)),
         bias);
-    const bool coupled = byi_import_has(o, "prob_a");
+    const bool coupled = byi_import_has_attr(o, "prob_a");
     byi_id y = coupled ? emit_probabilities(o, p.n, scores) : scores;
     y = p.n == 1 && !coupled ? emit_two_scores(o, y, transform)
-                             : byi_ml_transform(o, y, transform);
+                             : byi_ml_post_transform(o, y, transform);
     o->out[0] =
-        byi_ml_label(o, labels, byi_ml_best(o, emit_votes(o, &p, scores)));
+        byi_ml_take(o, labels, byi_ml_argmax(o, emit_votes(o, &p, scores)));
     o->out[1] = byi_import_cast(o, y, BYOC_F32);
 }
 

@@ -33,7 +33,7 @@ void byi_tree_ints(struct byi_import *o, uint32_t n, uint32_t n_rows,
 {
     for (uint32_t i = 0; i < n_rows; i++) {
         uint32_t found = 0;
-        if (rows[i].optional && !byi_import_has(o, rows[i].name))
+        if (rows[i].optional && !byi_import_has_attr(o, rows[i].name))
             continue;
         *rows[i].to = byi_import_ints(o, rows[i].name, &found);
         if (byi_import_ok(o) && found != n)
@@ -142,7 +142,7 @@ static void read_lists(struct byi_import *o, const char *prefix,
 /* --- depth-first order ---------------------------------------------------- */
 
 /* Read the comparison of the node at index `at` of the lists. *mode: its mode
- * of ml.tree_ensemble; *swap: whether its children change places. Returns false
+ * of ml.tree_ensemble; *swap: whether its children are exchanged. Returns false
  * for a leaf and, after an error, for an unknown mode. */
 static bool read_mode(struct byi_import *o, const struct byi_trees *l,
                       uint32_t at, uint8_t *mode, bool *swap)
@@ -528,7 +528,7 @@ static void convert_tree_regressor(struct byi_import *o)
     /* a single number is not a distribution: only PROBIT applies */
     if (e.n == 1 && strcmp(transform, "PROBIT") != 0)
         transform = "NONE";
-    o->out[0] = byi_ml_transform(o, y, transform);
+    o->out[0] = byi_ml_post_transform(o, y, transform);
 }
 
 /* Emit the results for two classes with one sum p, which is a probability if
@@ -543,15 +543,15 @@ static void classify_binary(struct byi_import *o, const struct byi_ensemble *e,
         byi_import_refuse(o, "found PROBIT of one score for two classes, "
                              "expected another post_transform");
     o->out[0] =
-        byi_ml_label(o, labels, byi_ml_above(o, p, e->negative ? 0 : 0.5));
+        byi_ml_take(o, labels, byi_ml_above(o, p, e->negative ? 0 : 0.5));
     p = byi_import_cast(o, p, BYOC_F32);
     if (logistic)
-        p = byi_ml_transform(o, p, transform);
+        p = byi_ml_post_transform(o, p, transform);
     if (logistic || !e->negative)
         first = byi_ml_complement(o, p);
     else
         first = byi_import_call(o, BYI_OP_NEGATIVE, p);
-    o->out[1] = byi_ml_pair(o, first, p);
+    o->out[1] = byi_ml_two_columns(o, first, p);
 }
 
 /* Emit column i of the sums, (rows, 1). */
@@ -559,7 +559,7 @@ static byi_id emit_column(struct byi_import *o, byi_id sums, double i)
 {
     static const int64_t last[] = {1};
 
-    return byi_import_expand(
+    return byi_import_expand_dims(
         o, byi_import_take(o, sums, byi_import_scalar(o, BYOC_I64, i), 1), 1,
         last);
 }
@@ -571,7 +571,7 @@ static void classify_multi(struct byi_import *o, const struct byi_ensemble *e,
 {
     const enum byoc_dtype dtype = byi_import_dtype(o, sums);
 
-    o->out[0] = byi_ml_label(o, labels, byi_ml_best(o, sums));
+    o->out[0] = byi_ml_take(o, labels, byi_ml_argmax(o, sums));
     if (e->partial) {
         const byi_id no_votes = byi_import_call(
             o, BYI_OP_EQUAL, sums, byi_import_scalar(o, dtype, -INFINITY));
@@ -579,7 +579,7 @@ static void classify_multi(struct byi_import *o, const struct byi_ensemble *e,
                                byi_import_scalar(o, dtype, 0), sums);
     }
     o->out[1] =
-        byi_ml_transform(o, byi_import_cast(o, sums, BYOC_F32), transform);
+        byi_ml_post_transform(o, byi_import_cast(o, sums, BYOC_F32), transform);
 }
 
 /* base_values has an entry for every class, or one for a binary classifier with
@@ -591,8 +591,9 @@ static void convert_tree_classifier(struct byi_import *o)
     const char *transform = byi_import_string(o, "post_transform", "NONE");
     uint32_t n_labels = 0, n = 0;
     const byi_id labels = byi_ml_labels(o, "classlabels_int64s", &n_labels);
-    const bool has_base_values = byi_import_has(o, "base_values") ||
-                                 byi_import_has(o, "base_values_as_tensor");
+    const bool has_base_values =
+        byi_import_has_attr(o, "base_values") ||
+        byi_import_has_attr(o, "base_values_as_tensor");
     struct byi_ensemble e = {.n = n_labels,
                              .partial = n_labels > 2 && !has_base_values};
 
@@ -610,14 +611,14 @@ static void convert_tree_classifier(struct byi_import *o)
         sums = byi_import_call(o, BYI_OP_ADD, sums, base);
     if (n_labels == 1) {
         const byi_id above = byi_ml_above(o, sums, 0);
-        o->out[0] = byi_ml_label(o, byi_import_vector(o, 2, two), above);
+        o->out[0] = byi_ml_take(o, byi_import_vector(o, 2, two), above);
         o->out[1] = byi_import_cast(o, sums, BYOC_F32);
     } else if (has_one_sum && e.used[0]) {
         classify_binary(o, &e, sums, labels, transform);
     } else if (has_one_sum) { /* class 0 scores 0; class 1 decides */
-        o->out[1] =
-            byi_ml_transform(o, byi_import_cast(o, sums, BYOC_F32), transform);
-        o->out[0] = byi_ml_label(
+        o->out[1] = byi_ml_post_transform(o, byi_import_cast(o, sums, BYOC_F32),
+                                          transform);
+        o->out[0] = byi_ml_take(
             o, labels,
             byi_ml_above(o, emit_column(o, sums, 1), e.negative ? 0 : 0.5));
     } else {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ops_tree_5.c: converts TreeEnsemble of opset 5 of ai.onnx.ml. Inner nodes and
- * leaves are numbered apart, and a node may compare with a set of numbers. The
- * sets are listed one after the other, each ending with NaN. The attributes are
- * rewritten as the lists of the older operators (ops_tree.c). A leaf becomes a
- * node for each parent, and a comparison with a set becomes a chain of nodes.
+ * leaves have separate numbers, and a node may compare with a set of numbers.
+ * The sets are listed one after the other, each ending with NaN. The attributes
+ * are rewritten as the lists of the older operators (ops_tree.c). A leaf
+ * becomes a node for each parent, and a comparison with a set becomes a chain
+ * of nodes.
  */
 #include "frontend_onnx/tree.h"
 
@@ -152,7 +153,7 @@ static void add_inner(struct byi_import *o, const struct inner_nodes *t,
     const int64_t no = add_child(o, t, m, t->no[i], t->no_leaf[i] != 0);
 
     if (mode < 0 || mode > IN_SET) {
-        byi_import_refuse(o, "a node of mode %lld, expected 0 to %d",
+        byi_import_refuse(o, "found a node of mode %lld, expected 0 to %d",
                           (long long)mode, IN_SET);
         return;
     }
@@ -234,17 +235,17 @@ static void convert_tree_ensemble(struct byi_import *o)
     struct byi_ensemble e = {.n = byi_import_int(o, "n_targets", 0)};
 
     if (aggregate < 0 || aggregate >= (int64_t)BYI_COUNT(aggregates)) {
-        byi_import_refuse(o, "aggregate_function %lld, expected 0 to 3",
+        byi_import_refuse(o, "aggregate_function is %lld, expected 0 to 3",
                           (long long)aggregate);
         return;
     }
     if (transform < 0 || transform >= (int64_t)BYI_COUNT(transforms)) {
-        byi_import_refuse(o, "post_transform %lld, expected 0 to 4",
+        byi_import_refuse(o, "post_transform is %lld, expected 0 to 4",
                           (long long)transform);
         return;
     }
     read_tree_ensemble(o, aggregates[aggregate], &e);
-    o->out[0] = byi_ml_transform(
+    o->out[0] = byi_ml_post_transform(
         o, byi_import_cast(o, e.sums, byi_import_dtype(o, byi_import_in(o, 0))),
         transforms[transform]);
 }

@@ -131,7 +131,7 @@ static uint32_t count_spatial(struct byi_import *o, byi_id x, uint32_t max)
 static void read_conv(struct byi_import *o, byi_id x, byi_id weights,
                       struct onnx_window *w)
 {
-    const bool has_kernel_shape = byi_import_has(o, "kernel_shape");
+    const bool has_kernel_shape = byi_import_has_attr(o, "kernel_shape");
 
     w->n = count_spatial(o, x, 3);
     if (byi_import_ok(o) && byi_import_rank(o, weights) != w->n + 2)
@@ -168,14 +168,14 @@ static byi_id emit_bias(struct byi_import *o, byi_id x, byi_id bias, uint32_t n)
     if (byi_import_rank(o, bias) != 1)
         byi_import_fail(o, BYOC_ETYPE, "the bias has rank %u, expected 1",
                         byi_import_rank(o, bias));
-    if (byi_import_value(o, bias, &t)) {
+    if (byi_import_const_view(o, bias, &t)) {
         for (uint32_t i = 0; i < n; i++)
             t.dims[t.rank++] = 1;
         bias = byi_import_const(o, &t, true);
     } else {
         for (uint32_t i = 0; i < n; i++)
             axes[i] = i + 1;
-        bias = byi_import_expand(o, bias, n, axes);
+        bias = byi_import_expand_dims(o, bias, n, axes);
     }
     return byi_import_call(o, BYI_OP_ADD, x, bias);
 }
@@ -275,7 +275,7 @@ static void convert_fused_conv(struct byi_import *o)
 static void pad_to_shape(struct byi_import *o, struct onnx_window *w,
                          int64_t *output_padding, const char *mode)
 {
-    const bool has_output_shape = byi_import_has(o, "output_shape");
+    const bool has_output_shape = byi_import_has_attr(o, "output_shape");
     const bool upper = mode && strcmp(mode, "SAME_UPPER") == 0;
     int64_t shape[BYI_MAX_RANK];
 
@@ -293,7 +293,7 @@ static void pad_to_shape(struct byi_import *o, struct onnx_window *w,
         if (has_output_shape && dim > MAX_WINDOW)
             byi_import_fail(o, BYOC_ETYPE,
                             "found size %lld on axis %u of data, expected at "
-                            "most %d, as output_shape is has_output_shape",
+                            "most %d, since the node has output_shape",
                             (long long)dim, i + 2, MAX_WINDOW);
         if (has_output_shape && (shape[i] < 0 || shape[i] > MAX_WINDOW))
             byi_import_fail(o, BYOC_ETYPE,
@@ -324,7 +324,7 @@ static void convert_conv_transpose(struct byi_import *o)
     if (mode)
         memset(w.pads, 0, sizeof w.pads);
     if ((mode && strcmp(mode, "VALID") != 0) ||
-        byi_import_has(o, "output_shape"))
+        byi_import_has_attr(o, "output_shape"))
         pad_to_shape(o, &w, output_padding, mode);
     const byi_id y = byi_import_emit(
         o, ops[w.n], ARGS(byi_import_in(o, 0), byi_import_in(o, 1)),
@@ -349,7 +349,7 @@ static void read_pool(struct byi_import *o, byi_id x, struct onnx_window *w,
                       uint32_t max)
 {
     w->n = count_spatial(o, x, max);
-    if (!byi_import_has(o, "kernel_shape"))
+    if (!byi_import_has_attr(o, "kernel_shape"))
         byi_import_fail(
             o, BYOC_EPARSE,
             "attribute 'kernel_shape' is missing, expected %u numbers", w->n);
@@ -363,7 +363,7 @@ static void convert_max_pool(struct byi_import *o)
     static const enum byi_op_id ops[] = {BYI_OP_NONE, BYI_OP_NN_MAX_POOL1D,
                                          BYI_OP_NN_MAX_POOL2D,
                                          BYI_OP_NN_MAX_POOL3D};
-    const bool indices = byi_import_wants(o, 1);
+    const bool indices = byi_import_wants_output(o, 1);
     struct onnx_window w = {0};
 
     read_pool(o, byi_import_in(o, 0), &w, indices ? BYI_MAX_RANK - 2 : 3);
@@ -538,7 +538,7 @@ byi_id byi_import_global_avg_pool(struct byi_import *o, byi_id x)
     return emit_global_pool(o, BYI_OP_NN_GLOBAL_AVG_POOL1D, x);
 }
 
-static void convert_global(struct byi_import *o)
+static void convert_global_pool(struct byi_import *o)
 {
     o->out[0] = emit_global_pool(o, o->row->op, byi_import_in(o, 0));
 }
@@ -554,10 +554,10 @@ BYI_ONNX_ROWS(onnx_window, BYI_ONNX,
     {"CausalConvWithState", 27, 2, 4, convert_causal_conv, BYI_OP_NONE},
     {"Conv", 1, 2, 3, convert_conv, BYI_OP_NONE},
     {"ConvTranspose", 1, 2, 3, convert_conv_transpose, BYI_OP_NONE},
-    {"GlobalAveragePool", 1, 1, 1, convert_global, BYI_OP_NN_GLOBAL_AVG_POOL1D},
+    {"GlobalAveragePool", 1, 1, 1, convert_global_pool, BYI_OP_NN_GLOBAL_AVG_POOL1D},
     {"GlobalLpPool", 1, 1, 1, convert_global_lp_pool_1, BYI_OP_NONE},
     {"GlobalLpPool", 2, 1, 1, byi_import_convert_same, BYI_OP_NN_GLOBAL_LP_POOL},
-    {"GlobalMaxPool", 1, 1, 1, convert_global, BYI_OP_NN_GLOBAL_MAX_POOL1D},
+    {"GlobalMaxPool", 1, 1, 1, convert_global_pool, BYI_OP_NN_GLOBAL_MAX_POOL1D},
     {"LpPool", 1, 1, 1, convert_lp_pool, BYI_OP_NONE},
     {"LpPool", 2, 1, 1, convert_lp_pool, BYI_OP_NONE},
     {"MaxPool", 1, 1, 1, convert_max_pool, BYI_OP_NONE},

@@ -61,8 +61,8 @@ struct graph_copy {
 
 /* Returns the entry of the name, which is added if it is new. Valid until the
  * next call. */
-static struct copied_value *find_value(struct model_copy *copy,
-                                       const char *name)
+static struct copied_value *intern_value(struct model_copy *copy,
+                                         const char *name)
 {
     const uint32_t i = byi_name_intern(&copy->names, copy->arena, name);
     while (copy->values.n <= i)
@@ -145,7 +145,7 @@ static Onnx__ValueInfoProto *read_type(struct model_copy *copy, char *name,
 static void define_name(struct model_copy *copy, const char *name,
                         uint32_t producer)
 {
-    struct copied_value *value = *name ? find_value(copy, name) : NULL;
+    struct copied_value *value = *name ? intern_value(copy, name) : NULL;
     if (!value || (value->depth && value->depth != copy->depth))
         return;
     value->depth = copy->depth;
@@ -164,11 +164,11 @@ static void define_names(struct model_copy *copy, const Onnx__GraphProto *g)
         for (size_t k = 0; k < g->node[i]->n_output; k++)
             define_name(copy, g->node[i]->output[k], (uint32_t)i + 1);
     for (size_t i = 0; i < g->n_value_info; i++)
-        find_value(copy, byi_text_or(g->value_info[i]->name, ""))->info =
+        intern_value(copy, byi_text_or(g->value_info[i]->name, ""))->info =
             g->value_info[i];
     for (size_t i = 0; i < g->n_output; i++) {
         struct copied_value *value =
-            find_value(copy, byi_text_or(g->output[i]->name, ""));
+            intern_value(copy, byi_text_or(g->output[i]->name, ""));
         value->result = value->result || value->depth == copy->depth;
     }
 }
@@ -188,7 +188,7 @@ static void add_read(struct model_copy *copy, struct graph_copy *g,
 {
     if (!*name)
         return;
-    const struct copied_value *value = find_value(copy, name);
+    const struct copied_value *value = intern_value(copy, name);
     const uint32_t number = (uint32_t)(value - copy->values.at);
     for (uint32_t i = g->first[node]; i < g->reads.n; i++)
         if (g->reads.at[i] == number)
@@ -242,7 +242,7 @@ static void join_idle(struct model_copy *copy, struct graph_copy *g)
         readers_in[i] = NO_READER;
     for (uint32_t i = g->n, e = g->edges.n; i-- > 0;) {
         for (size_t k = 0; k < g->graph->node[i]->n_output; k++)
-            if (find_value(copy, g->graph->node[i]->output[k])->result)
+            if (intern_value(copy, g->graph->node[i]->output[k])->result)
                 readers_in[i] = 0;
         if (g->placements[i]->idle && readers_in[i] != NO_READER)
             g->region[i] = readers_in[i];
@@ -370,7 +370,7 @@ static void list_nodes(struct model_copy *copy, const struct graph_copy *g,
         f->node[f->n_node++] = node;
         for (size_t k = 0; k < node->n_output; k++) {
             const struct copied_value *value =
-                find_value(copy, node->output[k]);
+                intern_value(copy, node->output[k]);
             if (outside[value - copy->values.at])
                 f->output[f->n_output++] = node->output[k];
             else if (value->info)
@@ -451,7 +451,7 @@ static void build_graph(struct model_copy *copy, struct graph_copy *g,
     for (size_t i = 0; i < n; i++)
         for (size_t k = 0; k < nodes[i]->n_output; k++) {
             const struct copied_value *value =
-                find_value(copy, nodes[i]->output[k]);
+                intern_value(copy, nodes[i]->output[k]);
             if (value->info && !value->result)
                 values[n_values++] = value->info;
         }
@@ -528,7 +528,7 @@ static void add_types(struct model_copy *copy, const struct graph_copy *g)
         for (size_t k = 0; k < node->n_output && k < placement->n_outputs;
              k++) {
             struct copied_value *value =
-                *node->output[k] ? find_value(copy, node->output[k]) : NULL;
+                *node->output[k] ? intern_value(copy, node->output[k]) : NULL;
             if (value && !value->info && !value->result)
                 value->info =
                     read_type(copy, node->output[k], placement->outputs[k]);

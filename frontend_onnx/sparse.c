@@ -8,8 +8,9 @@
 
 #include <string.h>
 
-/* A message may stand for this many bytes, or for this many times the values
- * that it has. A short file must not need all memory. */
+/* A sparse tensor may decode to at most MAX_SMALL bytes, or to MAX_FACTOR times
+ * the bytes of its values if that is more: a short file must not take all
+ * memory. */
 enum { MAX_SMALL = 16 << 20, MAX_FACTOR = 4096 };
 
 /* A sparse tensor that is being decoded. */
@@ -61,7 +62,8 @@ static enum byoc_status check_dims(const struct sparse *s,
          bytes / MAX_FACTOR > byi_tensor_bytes(&s->values)))
         return byi_fail(err, BYOC_ELIMIT,
                         "sparse tensor '%s' has %lld values and dims %s, "
-                        "expected one value for %d elements; make it dense",
+                        "expected at least one value for each %d elements; "
+                        "store it as a dense tensor",
                         s->name, (long long)s->n, text, MAX_FACTOR);
     const struct byi_tensor *i = &s->indices;
     const bool is_list = i->rank == 1 && i->dims[0] == s->n;
@@ -77,7 +79,7 @@ static enum byoc_status check_dims(const struct sparse *s,
     return BYOC_OK;
 }
 
-/* The element that value k belongs to; -1 if its indices are outside. */
+/* Returns the index in t of value k; negative if it is outside of t. */
 static int64_t element_of(const struct sparse *s, const struct byi_tensor *t,
                           int64_t k)
 {

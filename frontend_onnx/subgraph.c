@@ -291,13 +291,14 @@ void byi_import_inline(struct byi_import *o, const Onnx__GraphProto *graph,
     byi_import_inline_scope(o, &scope, o->expansion, outputs);
 }
 
-void byi_import_number(struct byi_import *o, const Onnx__GraphProto *graph)
+void byi_import_number_sources(struct byi_import *o,
+                               const Onnx__GraphProto *graph)
 {
     for (size_t i = 0; i < graph->n_node; i++) {
         const Onnx__NodeProto *node = graph->node[i];
         byi_import_source(o, i, node);
         for (size_t a = 0; a < node->n_attribute; a++)
             if (node->attribute[a]->g)
-                byi_import_number(o, node->attribute[a]->g);
+                byi_import_number_sources(o, node->attribute[a]->g);
     }
 }

@@ -267,11 +267,11 @@ static enum byoc_status decode_strings(struct byi_onnx_file *file,
 }
 
 /* Copy int64_data, float_data or double_data, whose entries have the format of
- * the tensor's elements; a complex element is two entries. */
-static enum byoc_status decode_plain(struct byi_onnx_file *file,
-                                     const Onnx__TensorProto *proto,
-                                     struct byi_tensor *t, uint64_t n,
-                                     struct byoc_error *err)
+ * the tensor's elements. A complex element is two entries. */
+static enum byoc_status decode_same_format(struct byi_onnx_file *file,
+                                           const Onnx__TensorProto *proto,
+                                           struct byi_tensor *t, uint64_t n,
+                                           struct byoc_error *err)
 {
     const bool is_complex = t->dtype == BYOC_C64 || t->dtype == BYOC_C128;
     const uint64_t expected = is_complex ? 2 * n : n;
@@ -331,7 +331,7 @@ enum byoc_status byi_onnx_decode(struct byi_onnx_file *file,
     case BYOC_C64:
     case BYOC_C128:
     case BYOC_I64:
-        return decode_plain(file, proto, t, n, err);
+        return decode_same_format(file, proto, t, n, err);
     case BYOC_U4:
     case BYOC_I4:
     case BYOC_F4E2M1:

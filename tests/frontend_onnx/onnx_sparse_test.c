@@ -103,7 +103,12 @@ static void refused(void **state)
         {two_three, 1, 2, {1, 3}, BYOC_EPARSE, "value 0 has indices outside"},
         {two_three, 1, 2, {-1, 0}, BYOC_EPARSE, "value 0 has indices outside"},
         {two_three, 1, 3, {0}, BYOC_EPARSE, "expected int64 and (1) or (1, 2)"},
-        {vast, 1, 0, {0}, BYOC_ELIMIT, "expected one value for 4096 elements"},
+        {vast,
+         1,
+         0,
+         {0},
+         BYOC_ELIMIT,
+         "at least one value for each 4096 elements"},
         {negative, 1, 0, {0}, BYOC_EPARSE, "expected sizes of 0 or more"},
     };
     (void)state;

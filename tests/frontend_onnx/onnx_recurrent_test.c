@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* onnx_sequence_test.c: tests importing LSTM, GRU, RNN and LinearAttention, and
- * the errors for invalid ones. */
+/* onnx_recurrent_test.c: tests importing LSTM, GRU, RNN and LinearAttention,
+ * and the errors for invalid ones. */
 #include "models.h"
 
 /* x (T, N, 3) and weights for 2 hidden elements in one direction. */
