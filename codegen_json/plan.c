@@ -521,9 +521,9 @@ static enum byoc_status visit_if(struct byi_planner *b,
     in.n = b->out.flat.n - in.first;
     BYI_TRY(push_leaves(b, node->type, BYI_P_TEMP, node_name(b, node), range));
     uint32_t callee = byi_plan_func(b, then->func);
-    uint32_t other = byi_plan_func(b, otherwise->func);
+    uint32_t else_func = byi_plan_func(b, otherwise->func);
     BYI_TRY(add_step(b, BYI_P_IF, node, callee, in, *range));
-    b->out.steps.at[b->out.steps.n - 1].other = other;
+    b->out.steps.at[b->out.steps.n - 1].else_func = else_func;
     return BYOC_OK;
 }
 

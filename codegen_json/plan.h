@@ -46,8 +46,8 @@ struct byi_planned_step {
     const struct byi_node *node;
     /* OP: the fused group of an operator with an epilogue, or NULL */
     const struct byi_func *group;
-    uint32_t callee; /* region, kernel or function; IF: the `then` branch */
-    uint32_t other;  /* IF: the `else` branch */
+    uint32_t callee;    /* region, kernel or function; IF: the `then` branch */
+    uint32_t else_func; /* IF: the function `else` */
     uint32_t in, n_in, out, n_out;
 };
 

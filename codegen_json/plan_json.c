@@ -142,7 +142,7 @@ static void print_step(const struct byi_module *m,
         byi_text_addf(json, "%u, ", step->callee);
         break;
     case BOTH:
-        byi_text_addf(json, "[%u, %u], ", step->callee, step->other);
+        byi_text_addf(json, "[%u, %u], ", step->callee, step->else_func);
         break;
     case COUNT:
         byi_text_addf(json, "%u, ", step->n_in - 1);

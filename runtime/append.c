@@ -91,10 +91,10 @@ static void allow_in_place(struct byoc_model *model, uint32_t input,
 {
     const struct byi_plan_func *f = &model->plan->funcs[0];
     const struct byi_type *type = f->values[f->inputs[input]].type;
-    uint32_t *grows = &model->grows[input];
-    if (*grows != UINT32_MAX && *grows != axis)
+    uint32_t *grow_axis = &model->grow_axis[input];
+    if (*grow_axis != UINT32_MAX && *grow_axis != axis)
         return;
-    *grows = axis;
+    *grow_axis = axis;
     model->in_place[output] = input;
     if (axis < type->rank && BYI_IS_SYMBOL(type->dims[axis]) &&
         !model->require_backends)
@@ -105,9 +105,10 @@ void byi_append_find(struct byoc_model *model)
 {
     const struct byi_plan_func *f = &model->plan->funcs[0];
     const uint32_t n = f->n_inputs + f->n_outputs + 1;
-    model->grows = byi_arena_calloc(model->arena, n, sizeof *model->grows);
-    model->in_place = model->grows + f->n_inputs;
-    memset(model->grows, 0xff, n * sizeof *model->grows);
+    model->grow_axis =
+        byi_arena_calloc(model->arena, n, sizeof *model->grow_axis);
+    model->in_place = model->grow_axis + f->n_inputs;
+    memset(model->grow_axis, 0xff, n * sizeof *model->grow_axis);
     model->open_symbols = byi_arena_calloc(
         model->arena, model->plan->n_symbols + 1u, sizeof *model->open_symbols);
     for (uint32_t s = 0; s < f->n_steps; s++) {
@@ -128,7 +129,7 @@ uint32_t byoc_model_in_place(const struct byoc_model *model, uint32_t output,
     const uint32_t input =
         output < f->n_outputs ? model->in_place[output] : UINT32_MAX;
     if (axis)
-        *axis = input == UINT32_MAX ? UINT32_MAX : model->grows[input];
+        *axis = input == UINT32_MAX ? UINT32_MAX : model->grow_axis[input];
     return input;
 }
 
@@ -397,7 +398,7 @@ enum byoc_status byi_row_planes_run(struct byoc_state *s, struct byi_frame *fr,
 
 /* Read the only element of an integer operand. Returns false if the operand has
  * several elements or none. */
-static bool read_single(const struct byi_tensor *t, int64_t *value)
+static bool read_scalar(const struct byi_tensor *t, int64_t *value)
 {
     if (byi_elements(t->rank, t->dims) != 1)
         return false;
@@ -414,9 +415,9 @@ bool byi_row_planes_slice(struct byoc_state *s, struct byi_frame *fr,
     if (step->op->id != BYI_OP_STRIDED_SLICE ||
         f->values[f->values[x].root].kind != BYI_V_OUTPUT ||
         f->values[v].kind != BYI_V_TEMP ||
-        !read_single(&fr->t[step->in[1]], &begin) || begin != 0 ||
-        !read_single(&fr->t[step->in[3]], &axis) ||
-        !read_single(&fr->t[step->in[4]], &stride) || stride != 1)
+        !read_scalar(&fr->t[step->in[1]], &begin) || begin != 0 ||
+        !read_scalar(&fr->t[step->in[3]], &axis) ||
+        !read_scalar(&fr->t[step->in[4]], &stride) || stride != 1)
         return false;
     const struct byi_tensor *from = &fr->t[x];
     struct byi_tensor *t = &fr->t[v];

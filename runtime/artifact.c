@@ -11,7 +11,7 @@
 #include "core/base/guard.h"
 
 /* Opening compares the hashes of sections of at most this many bytes. */
-enum { MAX_CHECKED = 64 << 20 };
+enum { MAX_CHECKED_BYTES = 64 << 20 };
 
 /* A section of an artifact's ELF file. */
 struct section {
@@ -37,14 +37,15 @@ static const char *const section_names[N_SECTIONS] = {
 };
 
 /* An artifact's file while it is checked. */
-struct file {
+struct artifact_file {
     struct byi_library_file library;
     struct section sections[N_SECTIONS];
     bool unfinished; /* the file is being written and has no checksum yet */
     struct byoc_error *err;
 };
 
-static enum byoc_status refuse_file(const struct file *f, const char *fault)
+static enum byoc_status refuse_file(const struct artifact_file *f,
+                                    const char *fault)
 {
     return byi_fail(f->err, BYOC_EPARSE,
                     "%s: not an artifact of byoc compile: %s", f->library.path,
@@ -54,7 +55,7 @@ static enum byoc_status refuse_file(const struct file *f, const char *fault)
 /* --- sections ----------------------------------------------------------- */
 
 /* What is wrong with section `s`, number k of section_names, or NULL. */
-static const char *section_fault(const struct file *f, uint32_t k,
+static const char *section_fault(const struct artifact_file *f, uint32_t k,
                                  const Elf64_Shdr *s)
 {
     if (f->sections[k].data)
@@ -76,7 +77,7 @@ static const char *section_fault(const struct file *f, uint32_t k,
 
 /* Keep section `s` if it is one of section_names. Fails if the section is not
  * as byoc writes it. */
-static enum byoc_status take_section(struct file *f, const char *name,
+static enum byoc_status take_section(struct artifact_file *f, const char *name,
                                      const Elf64_Shdr *s)
 {
     for (uint32_t k = 0; k < N_SECTIONS; k++) {
@@ -97,7 +98,7 @@ static enum byoc_status take_section(struct file *f, const char *name,
     return BYOC_OK;
 }
 
-static enum byoc_status find_sections(struct file *f)
+static enum byoc_status find_sections(struct artifact_file *f)
 {
     BYI_TRY(byi_library_file_open(&f->library, f->err));
     for (uint32_t i = 0; i < f->library.elf.header.e_shnum; i++) {
@@ -115,7 +116,7 @@ static enum byoc_status find_sections(struct file *f)
 
 /* --- descriptor and checksum ---------------------------------------------- */
 
-static enum byoc_status check_descriptor(struct file *f)
+static enum byoc_status check_descriptor(struct artifact_file *f)
 {
     const struct section *s = f->sections;
     struct byi_descriptor d;
@@ -168,7 +169,7 @@ static enum byoc_status check_descriptor(struct file *f)
 /* The checksum at the end also covers the loader's tables, relocations and
  * code, which no section's hash covers. Nothing else checks these, so a file
  * without a checksum is refused. */
-static enum byoc_status check_sum(struct file *f)
+static enum byoc_status check_sum(struct artifact_file *f)
 {
     if (f->unfinished)
         return BYOC_OK;
@@ -197,7 +198,7 @@ static enum byoc_status check_sum(struct file *f)
                     f->library.path, sum + strlen(BYI_SUM_MAGIC), hex);
 }
 
-static void fill_image(const struct file *f, struct byi_artifact *a)
+static void fill_image(const struct artifact_file *f, struct byi_artifact *a)
 {
     const struct section *s = f->sections;
     a->descriptor = (const void *)s[MODEL].data;
@@ -282,13 +283,14 @@ static enum byoc_status check_hashes(const struct byi_artifact *a,
 
 /* --- opening and closing -------------------------------------------------- */
 
-static enum byoc_status read_artifact(struct file *f, struct byi_artifact *a)
+static enum byoc_status read_artifact(struct artifact_file *f,
+                                      struct byi_artifact *a)
 {
     BYI_TRY(find_sections(f));
     BYI_TRY(check_descriptor(f));
     BYI_TRY(check_sum(f));
     fill_image(f, a);
-    if (check_hashes(a, MAX_CHECKED, f->err) != BYOC_OK)
+    if (check_hashes(a, MAX_CHECKED_BYTES, f->err) != BYOC_OK)
         return byi_prefix(f->err, "%s", f->library.path);
     return BYOC_OK;
 }
@@ -299,11 +301,11 @@ static enum byoc_status open_file(const char *path, const char *name,
                                   struct byoc_error *err)
 {
     struct byoc_error local;
-    struct file f = {.library = {.path = name,
-                                 .what = "an artifact of byoc compile",
-                                 .machine = machine},
-                     .unfinished = unfinished,
-                     .err = err ? err : &local};
+    struct artifact_file f = {.library = {.path = name,
+                                          .what = "an artifact of byoc compile",
+                                          .machine = machine},
+                              .unfinished = unfinished,
+                              .err = err ? err : &local};
     size_t n;
     const void *data;
     *a = (struct byi_artifact){0};

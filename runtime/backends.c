@@ -149,14 +149,15 @@ static const struct byoc_ext *lend_codes(const struct byoc_model *model,
  * the backend reads their codes. */
 static enum byoc_status widen_consts(const struct byoc_model *model,
                                      const struct byi_region_row *entry,
-                                     bool codes, struct byoc_error *err)
+                                     bool reads_codes, struct byoc_error *err)
 {
     uint32_t *list = byi_alloc(entry->n_consts + 1u, sizeof *list), n = 0;
     if (!list)
         return byi_fail(err, BYOC_ENOMEM, "out of memory for %u constants",
                         entry->n_consts);
     for (uint32_t k = 0; k < entry->n_consts; k++)
-        if (!codes || model->plan->consts[entry->consts[k]].stored != BYOC_I8)
+        if (!reads_codes ||
+            model->plan->consts[entry->consts[k]].stored != BYOC_I8)
             list[n++] = entry->consts[k];
     const enum byoc_status status = byi_consts_widen(model, list, n, err);
     free(list);

@@ -35,9 +35,9 @@ struct byi_cache_entry {
     enum cache_stage stage;
     /* active runs, and threads that wait for the specialisation */
     uint32_t users;
-    bool listed;   /* false: the last user frees the entry */
-    bool twins;    /* created with BYI_TWINS: its regions run on their twins */
-    uint32_t runs; /* times that a specialisation with `twins` was reused */
+    bool listed; /* false: the last user frees the entry */
+    bool twins;  /* created with BYI_TWINS: its regions run on their twins */
+    uint32_t n_reuses; /* times that a specialisation with `twins` was reused */
     struct byi_cache_entry *newer, *older;
     struct byi_work *idle; /* list of working memory that no run uses */
     uint64_t bytes;        /* of the plan and all working memory */
@@ -374,7 +374,7 @@ static enum byoc_status find_entry(const struct byoc_model *model,
     struct byi_cache *c = model->cache;
     struct byi_cache_entry *e = find_listed(model, sizes);
     const bool recurs = e && e->twins && e->stage == READY &&
-                        (regions || ++e->runs == MIN_REUSES);
+                        (regions || ++e->n_reuses == MIN_REUSES);
     if (recurs) { /* these sizes recur: build their regions */
         evict(c, e);
         e = find_listed(model, sizes);

@@ -122,9 +122,9 @@ static enum byoc_status pass_captures(struct byoc_state *s,
 /* --- results ------------------------------------------------------------- */
 
 /* Set the destinations of the results of `to`: the memory of the step's results
- * if their sizes are known. Otherwise the callee allocates memory; when it
- * ends, the caller shares this block, or copies the result if its own memory
- * for it is given. */
+ * if their sizes are known. Otherwise the callee takes a block, which
+ * pass_result shares with the caller, or copies if the caller has memory for
+ * the result. */
 static enum byoc_status place_results(struct byoc_state *s,
                                       struct byi_frame *fr,
                                       const struct byi_step *step,
@@ -298,7 +298,7 @@ enum byoc_status byi_call_if(struct byoc_state *s, struct byi_frame *fr,
     BYI_TRY(byi_read_condition(fr, step, &holds, err));
     if (!holds) {
         call.first += s->specialisation->plan->funcs[step->callee].n_inputs;
-        call.func = step->other;
+        call.func = step->else_func;
     }
     return enter_call(s, fr, &call, err);
 }
@@ -306,26 +306,26 @@ enum byoc_status byi_call_if(struct byoc_state *s, struct byi_frame *fr,
 /* --- function values ------------------------------------------------------ */
 
 /* Check the type of an operand or result of a call whose callee is known only
- * at run time. `need` is the type that its reader needs: the callee for an
+ * at run time. `required` is the type that its reader needs: the callee for an
  * operand, the calling step for a result. */
 static enum byoc_status check_arg_type(const struct byi_step *step,
                                        const char *what, uint32_t i,
                                        const struct byi_plan_func *callee,
-                                       const struct byi_type *need,
+                                       const struct byi_type *required,
                                        const struct byi_type *actual,
                                        struct byoc_error *err)
 {
     char found[160], expected[160];
-    const bool fits = need->kind == BYI_TENSOR
-                          ? byi_type_may_equal(need, actual)
-                      : byi_type_is_list(need) ? byi_type_accepts(need, actual)
-                                               : need->kind == actual->kind;
+    const bool fits =
+        required->kind == BYI_TENSOR ? byi_type_may_equal(required, actual)
+        : byi_type_is_list(required) ? byi_type_accepts(required, actual)
+                                     : required->kind == actual->kind;
     if (fits)
         return BYOC_OK;
     return byi_fail(
         err, BYOC_ETYPE, "call of @%s (%s): found %s as %s %u, expected %s",
         callee->name, step->sources, byi_type_text(found, sizeof found, actual),
-        what, i, byi_type_text(expected, sizeof expected, need));
+        what, i, byi_type_text(expected, sizeof expected, required));
 }
 
 static enum byoc_status check_apply(const struct byoc_state *s,

@@ -13,7 +13,7 @@
 
 struct byi_object *byi_object_share(struct byi_object *object)
 {
-    object->readers++;
+    object->n_refs++;
     return object;
 }
 
@@ -29,7 +29,7 @@ enum byoc_status byi_object_new(struct byoc_state *s, uint32_t n,
                         "out of memory for a sequence or closure of %u values",
                         n);
     }
-    new_object->readers = 1;
+    new_object->n_refs = 1;
     new_object->n = new_object->capacity = n;
     *object = new_object;
     return BYOC_OK;
@@ -39,7 +39,7 @@ enum byoc_status byi_object_new(struct byoc_state *s, uint32_t n,
  * capture closures to any depth. */
 void byi_object_release(struct byoc_state *s, struct byi_object *object)
 {
-    if (!object || --object->readers > 0)
+    if (!object || --object->n_refs > 0)
         return;
     object->next = NULL;
     while (object) {
@@ -48,7 +48,7 @@ void byi_object_release(struct byoc_state *s, struct byi_object *object)
             struct byi_object *inner = object->at[i].object;
             if (object->at[i].block)
                 byi_pool_drop(&s->pool, object->at[i].block - 1);
-            if (!inner || --inner->readers > 0)
+            if (!inner || --inner->n_refs > 0)
                 continue;
             inner->next = rest;
             rest = inner;

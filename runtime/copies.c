@@ -56,8 +56,8 @@ static void add_copy(const char *path, const char *function,
     byi_loader_unlock();
 }
 
-/* Called while the loader holds its lock: a failed allocation must not jump out
- * of the walk, so a guard here ends it. */
+/* Called while the loader holds its lock. A failed allocation must not jump out
+ * of the walk, so the border here catches it, and returns 1 to end the walk. */
 static int list_object(struct dl_phdr_info *info, size_t size, void *ctx)
 {
     (void)size;

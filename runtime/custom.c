@@ -2,8 +2,8 @@
 /* custom.c: keeps and runs the operators of the open plug-ins (byoc/custom.h).
  * The attributes of an operator's call are read once, and make() is called
  * before the first run() with them; if two threads call it at the same time,
- * one result is dropped. Calls with equal attributes share the one that is
- * kept, until the plug-in is closed. */
+ * one result is dropped. Calls with equal attributes share one struct
+ * byi_custom, which lives until the plug-in is closed. */
 #include "internal.h"
 
 #include "core/base/guard.h"

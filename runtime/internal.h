@@ -96,13 +96,13 @@ BYOC_API enum byoc_status byoc_internal_check_dims(
     const struct byoc_model *model, const struct byoc_dim *dims, uint32_t n,
     struct byoc_error *err);
 
-/* Call the backend's describe() (byoc/backend.h) for a region; `say` is called
- * for each step of the region. Does nothing if the backend has no describe(),
- * the region runs its native twin, or its inputs or outputs have symbolic dims.
- * Threads: safe. */
+/* Call the backend's describe() (byoc/backend.h) for a region; `on_step` is
+ * called for each step of the region. Does nothing if the backend has no
+ * describe(), the region runs its native twin, or its inputs or outputs have
+ * symbolic dims. Threads: safe. */
 BYOC_API void byoc_internal_region_describe(const struct byoc_model *model,
-                                            uint32_t region, byoc_trace_fn say,
-                                            void *ctx);
+                                            uint32_t region,
+                                            byoc_trace_fn on_step, void *ctx);
 
 /* A step that ended: its operator or region, and its provenance. */
 struct byi_watched {
@@ -318,7 +318,8 @@ byoc_internal_library_function(const struct byi_memory_library *library,
                                const char *name); /* NULL: none */
 BYOC_API void byoc_internal_library_unmap(struct byi_memory_library *library);
 /* Copy the folder of the library or program that contains this code to `path`,
- * of n bytes; returns false if it is unknown or longer. */
+ * of n bytes; returns false if the folder is unknown or its path does not fit.
+ */
 bool byi_library_find_folder(char *path, size_t n);
 
 /* --- log.c ---------------------------------------------------------------- */
@@ -334,7 +335,8 @@ struct byi_log {
 /* Set *log to the destination in `params`. If log_severity is 0, `log` receives
  * lines of at least BYOC_INFO, and `log_line` all lines. */
 void byi_log_init(struct byi_log *log, const struct byoc_load_params *params);
-/* Log a formatted line. Longer lines are cut after 1399 bytes. */
+/* Log a formatted line; lines longer than 1399 bytes are cut. `log_line` gets
+ * "warning: " before lines of BYOC_WARNING and higher. */
 void byi_log(const struct byi_log *log, enum byoc_severity severity,
              const char *fmt, ...) BYI_PRINTF(3, 4);
 /* Log a line unchanged. */
@@ -349,7 +351,7 @@ struct byi_memory {
     void (*release)(void *ctx, void *memory, uint64_t bytes);
     void *ctx; /* passed to both functions. If they are NULL, byi_acquire and
                 * byi_release are called instead */
-    uint64_t limit;
+    uint64_t limit; /* bytes that may be allocated; UINT64_MAX: no limit */
     _Atomic uint64_t allocated, peak; /* bytes, now and at most */
     /* NULL, or a mapped file whose pages are dropped now and then while weights
      * are packed. So memory never holds both the whole file and all packed
@@ -404,7 +406,7 @@ struct byi_plugin {
     struct byi_memory *memory; /* the memory of its model, or NULL */
     _Atomic uint64_t acquired; /* bytes that the backend acquired and has not
                                 * released */
-    struct byi_plugin *next;
+    struct byi_plugin *next;   /* of the model's plug-ins */
 };
 /* Fill plugin->host with the services of this process. Its ctx is the plug-in;
  * `abi` is the version agreed on. */
@@ -543,8 +545,8 @@ bool byi_cgroup_read_line(const char *path, char *line, size_t n);
  * byi_cgroup_least. */
 uint64_t byi_memory_limit_from(const char *self, const char *root);
 
-/* trace.c: remove the runtime's temporary files; byi_temp_clear
- * (core/base/temp.h) of this library. */
+/* trace.c: remove the runtime's temporary files, by calling byi_temp_clear
+ * (core/base/temp.h) in this library. */
 BYOC_API void byoc_internal_temp_clear(void);
 
 /* --- threads.c ------------------------------------------------------------ */

@@ -68,7 +68,7 @@ static enum byoc_status make_unshared(
 {
     struct byi_object **from = &fr->obj[step->in[0]];
     const uint32_t n = (*from)->n;
-    if ((*from)->readers == 1 &&
+    if ((*from)->n_refs == 1 &&
         byi_has_id(step->dead, step->n_dead, step->in[0])) {
         if (n + n_extra > (*from)->capacity)
             BYI_TRY(grow_list(s, from, n + n_extra + n / 2, err));

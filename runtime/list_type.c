@@ -35,8 +35,8 @@ static enum byoc_status read_element(const struct byi_json *at,
         return any || strcmp(text, "none") == 0
                    ? BYOC_OK
                    : byi_fail(err, BYOC_EPARSE,
-                              "%s.shape: found \"%.40s\", expected sizes, any "
-                              "or none",
+                              "%s.shape: found \"%.40s\", expected sizes, "
+                              "\"any\" or \"none\"",
                               at->path, text);
     }
     BYI_TRY(byi_json_array(at, "shape", BYI_MAX_RANK, &shape, &rank, err));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* load.c: loads artifacts from a path, a descriptor, or bytes. Checks the file
- * first (artifact.c); then the loader maps it, and weights and code are used
- * where the loader mapped them.
+/* load.c: loads artifacts from a path, a file descriptor, or memory. Checks the
+ * file first (artifact.c); then the loader maps it, and weights and code are
+ * used where the loader mapped them.
  */
 #include "plan.h"
 
@@ -159,11 +159,11 @@ enum byoc_status byoc_model_load(const char *path,
     return load_file(&file, &load_params, model, err);
 }
 
-/* Load the artifact in descriptor `fd`, and close it. */
-static enum byoc_status load_descriptor(int fd, const char *name,
-                                        const struct byoc_load_params *params,
-                                        struct byoc_model **model,
-                                        struct byoc_error *err)
+/* Load the artifact from the file descriptor `fd`, and close `fd`. */
+static enum byoc_status load_fd(int fd, const char *name,
+                                const struct byoc_load_params *params,
+                                struct byoc_model **model,
+                                struct byoc_error *err)
 {
     struct model_file file = {.name = name};
     snprintf(file.path, sizeof file.path, "/proc/self/fd/%d", fd);
@@ -195,7 +195,7 @@ enum byoc_status byoc_model_load_fd(int fd,
                         "regular file",
                         name);
     }
-    return load_descriptor(duplicate, name, &load_params, model, err);
+    return load_fd(duplicate, name, &load_params, model, err);
 }
 
 enum byoc_status byoc_model_load_memory(const void *data, uint64_t bytes,
@@ -208,5 +208,5 @@ enum byoc_status byoc_model_load_memory(const void *data, uint64_t bytes,
     *model = NULL;
     BYI_TRY(byi_load_params_read(&load_params, params, err));
     BYI_TRY(byi_memory_file(data, (size_t)bytes, &fd, err));
-    return load_descriptor(fd, "artifact in memory", &load_params, model, err);
+    return load_fd(fd, "artifact in memory", &load_params, model, err);
 }

@@ -10,9 +10,8 @@
  * then writes y[i] would otherwise often read bytes at the same offset in a
  * page as those that it has just written. The processor compares only these
  * offsets at first, and delays the read until the write is done (4 KiB
- * aliasing). exp of
- * 1,000,000 numbers took 1.6 times as long. The offsets of inputs vary:
- * malloc() gives 16 and posix_memalign() 64.
+ * aliasing): computing exp of 1,000,000 numbers took 1.6 times as long. Inputs
+ * of a caller have other offsets: malloc() gives 16 and posix_memalign() 64.
  */
 #include "plan.h"
 
@@ -24,9 +23,9 @@
 
 /* While weights are packed, the file's pages are dropped each time that this
  * many bytes have been allocated. */
-enum { DROP_EVERY = 2 << 20 };
+enum { DROP_EVERY_BYTES = 2 << 20 };
 /* bytes of a page, and of the smallest large memory */
-enum { PAGE = 4096, LARGE = 1 << 16 };
+enum { PAGE_BYTES = 4096, LARGE_BYTES = 1 << 16 };
 
 struct byi_memory *byi_memory_new(const struct byoc_load_params *params)
 {
@@ -91,21 +90,22 @@ void byi_memory_set_packing(struct byi_memory *m, bool packs)
 }
 
 /* While weights are packed: count allocated bytes, and drop the file's pages
- * once DROP_EVERY bytes are counted. */
-static void drop_file(struct byi_memory *m, uint64_t bytes)
+ * once DROP_EVERY_BYTES bytes are counted. */
+static void drop_file_pages(struct byi_memory *m, uint64_t bytes)
 {
     if (!m->file || atomic_load(&m->packers) == 0 ||
-        atomic_fetch_add(&m->undropped, bytes) + bytes < DROP_EVERY)
+        atomic_fetch_add(&m->undropped, bytes) + bytes < DROP_EVERY_BYTES)
         return;
     atomic_store(&m->undropped, 0);
     drop_pages(m->file, m->file_bytes);
 }
 
-/* Bytes before those of the caller. byi_acquire() aligns LARGE bytes or more
- * to a page; a host's allocator is only asked for BYI_ALIGN. */
+/* Bytes of a block before the address that the caller gets. byi_acquire()
+ * aligns LARGE_BYTES bytes or more to a page; a host's allocator is only asked
+ * for BYI_ALIGN. */
 static uint64_t head_bytes(const struct byi_memory *m, uint64_t bytes)
 {
-    return bytes < LARGE || (m && m->allocate) ? BYI_ALIGN : PAGE;
+    return bytes < LARGE_BYTES || (m && m->allocate) ? BYI_ALIGN : PAGE_BYTES;
 }
 
 static void *allocate(const struct byi_memory *m, uint64_t bytes)
@@ -126,7 +126,7 @@ void *byi_memory_allocate(struct byi_memory *m, uint64_t bytes)
         return NULL;
     }
     if (m)
-        drop_file(m, block_bytes);
+        drop_file_pages(m, block_bytes);
     memcpy(at + head - sizeof bytes, &bytes, sizeof bytes);
     return at + head;
 }

@@ -186,9 +186,9 @@ static enum byoc_status warm_up(struct byoc_model *model,
 
 /* Set how the model runs parallel regions: with the host's parallel_for if it
  * has one, otherwise on workers, as many as the system grants. */
-static enum byoc_status make_workers(struct byoc_model *model,
-                                     const struct byoc_load_params *params,
-                                     struct byoc_error *err)
+static enum byoc_status set_parallelism(struct byoc_model *model,
+                                        const struct byoc_load_params *params,
+                                        struct byoc_error *err)
 {
     const uint32_t requested = model->threads;
     model->parallelism =
@@ -236,7 +236,7 @@ static enum byoc_status init_model(void *arg, struct byoc_error *err)
     BYI_TRY(byi_threads_decide(o->params->threads, &model->threads,
                                model->threads_why, sizeof model->threads_why,
                                err));
-    BYI_TRY(make_workers(model, o->params, err));
+    BYI_TRY(set_parallelism(model, o->params, err));
     log_threads(model);
     return BYOC_OK;
 }
@@ -423,7 +423,7 @@ const char *byoc_internal_region_fault(const struct byoc_model *model,
 }
 
 void byoc_internal_region_describe(const struct byoc_model *model,
-                                   uint32_t region, byoc_trace_fn say,
+                                   uint32_t region, byoc_trace_fn on_step,
                                    void *ctx)
 {
     if (region >= model->plan->n_regions || model->plan->regions[region].varies)
@@ -431,7 +431,7 @@ void byoc_internal_region_describe(const struct byoc_model *model,
     const struct byi_region *r = &model->base.regions[region];
     const struct byoc_backend *b = r->plugin ? r->plugin->backend : NULL;
     if (b && b->describe)
-        b->describe(&r->plugin->host, r->compiled, say, ctx);
+        b->describe(&r->plugin->host, r->compiled, on_step, ctx);
 }
 
 const char *byoc_model_warnings(const struct byoc_model *model)

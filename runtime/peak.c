@@ -31,7 +31,7 @@ static double least_time(int rounds, uint32_t threads,
 enum { PRODUCTS = 24 * 10000 }; /* multiply-adds of one lane in one run */
 
 /* Define a function that computes `n_sums` independent sums of products in
- * registers. */
+ * registers of `lanes` floats. */
 #define PEAK(name, lanes, n_sums, options)                                     \
     typedef float name##_vec __attribute__((vector_size(4 * (lanes))));        \
     __attribute__((noinline)) options static float name(float x)               \
@@ -51,21 +51,24 @@ PEAK(peak_base_12, 4, 12, )
 PEAK(peak_base_8, 4, 8, )
 
 enum {
-    LINE = 16, /* floats of a cache line */
-    LINES = 4, /* cache lines that one iteration reads, of all streams */
+    FLOATS_PER_LINE = 16, /* floats of a cache line */
+    LINES_PER_STEP =
+        4, /* cache lines that one iteration reads, of all streams */
 };
 
-/* Define a function that reads n streams of `lines` lines at the same time. */
+/* Define a function that reads n streams of `lines` cache lines at the same
+ * time, in vectors of `lanes` floats. */
 #define READ(name, lanes, n, options)                                          \
     typedef float name##_vec __attribute__((vector_size(4 * (lanes))));        \
     __attribute__((noinline)) options static float name(const float *x,        \
                                                         uint64_t lines)        \
     {                                                                          \
-        const uint64_t size = LINE / (lanes);                                  \
+        const uint64_t size = FLOATS_PER_LINE / (lanes);                       \
         const name##_vec *at = (const name##_vec *)x;                          \
-        name##_vec sum[LINES] = {0};                                           \
-        for (uint64_t i = 0; i < lines; i += LINES / (n))                      \
-            _Pragma("GCC unroll 4") for (uint64_t k = 0; k < LINES; k++)       \
+        name##_vec sum[LINES_PER_STEP] = {0};                                  \
+        for (uint64_t i = 0; i < lines; i += LINES_PER_STEP / (n))             \
+            _Pragma("GCC unroll 4") for (uint64_t k = 0; k < LINES_PER_STEP;   \
+                                         k++)                                  \
             {                                                                  \
                 const uint64_t line = k % (n)*lines + i + k / (n);             \
                 _Pragma("GCC unroll 4") for (uint64_t j = 0; j < size; j++)    \
@@ -142,14 +145,14 @@ double byoc_internal_peak_flops(uint32_t threads)
 /* The memory that is read. */
 struct memory {
     float *at;
-    uint64_t lines; /* of a thread; a multiple of LINES */
+    uint64_t lines; /* of a thread; a multiple of LINES_PER_STEP */
     const struct reader *reader;
 };
 
 static void read_part(void *arg, uint32_t i)
 {
     const struct memory *m = arg;
-    sink = m->reader->read(m->at + i * m->lines * LINE,
+    sink = m->reader->read(m->at + i * m->lines * FLOATS_PER_LINE,
                            m->lines / m->reader->streams);
 }
 
@@ -158,7 +161,7 @@ static void read_part(void *arg, uint32_t i)
 static void write_part(void *arg, uint32_t i)
 {
     const struct memory *m = arg;
-    const uint64_t n = m->lines * LINE;
+    const uint64_t n = m->lines * FLOATS_PER_LINE;
     memset(m->at + i * n, 0, n * sizeof *m->at);
 }
 
@@ -166,10 +169,11 @@ double byoc_internal_peak_read(uint64_t bytes, uint32_t threads)
 {
     enum { ROUNDS = 10 };
     const struct loops loops = widest_loops();
-    const uint64_t piece = (uint64_t)LINES * LINE * sizeof(float) * threads;
+    const uint64_t piece =
+        (uint64_t)LINES_PER_STEP * FLOATS_PER_LINE * sizeof(float) * threads;
     const uint64_t n = bytes / piece + 1;
     struct memory m = {.at = byi_memory_allocate(NULL, n * piece),
-                       .lines = n * LINES};
+                       .lines = n * LINES_PER_STEP};
     double least = 1e9;
     if (!m.at)
         return 0;

@@ -20,10 +20,10 @@ enum {
 
 /* The memory of a value. */
 enum byi_value_kind {
-    BYI_V_INPUT,  /* `index` is the input's */
-    BYI_V_CONST,  /* `index` is the constant's */
+    BYI_V_INPUT,  /* `index` is the number of the input */
+    BYI_V_CONST,  /* `index` is the number of the constant */
     BYI_V_TEMP,   /* at `offset` in the arena if the size is fixed */
-    BYI_V_OUTPUT, /* `index` is the output's; computed in its memory */
+    BYI_V_OUTPUT, /* computed in the memory of output `index` */
     BYI_V_ALIAS   /* shares the memory of value `root` */
 };
 
@@ -59,7 +59,7 @@ enum byi_step_kind {
     BYI_STEP_CALL,
     BYI_STEP_IF,      /* operands: condition, operands of `then`, operands of
                        * `else` */
-    BYI_STEP_CLOSURE, /* operands: the callee's last inputs */
+    BYI_STEP_CLOSURE, /* operands: the values of the callee's last inputs */
     BYI_STEP_APPLY,   /* operands: a function value, its operands */
     BYI_STEP_CHOOSE   /* operands: condition, two function values */
 };
@@ -76,7 +76,7 @@ struct byi_step {
                       * step, and the captures are those of that function */
     uint32_t callee; /* region, kernel or function; IF: the function `then` */
     uint32_t n_args; /* APPLY, CHOOSE: number of operands after the first */
-    uint32_t other;  /* IF: the function `else` */
+    uint32_t else_func; /* IF: the function `else` */
     const struct byi_op *op;
     const struct byi_attrs *attrs;
     const struct byi_kernel *kernel;
@@ -212,7 +212,7 @@ struct byi_image_manifest {
     struct byi_warm warm;
     struct byoc_metadata *metadata;
     uint32_t n_metadata;
-    /* or NULL */
+    /* as hex; NULL if the manifest has no hashes */
     const char *plan_hash, *ledger_hash, *blobs_hash, *weights_hash;
 };
 /* Read the manifest of an image into `arena`; checks format and version.
@@ -264,13 +264,13 @@ struct byoc_model {
     uint32_t n_keys; /* number of symbols in the inputs' shapes; `keys` lists
                       * them */
     uint32_t *keys;
-    uint32_t *grows; /* for each input: the axis along which an output extends
-                      * it; its rank if an output replaces rows of it;
-                      * UINT32_MAX if neither */
-    uint32_t *in_place; /* for each output: the input whose memory it may use;
-                         * UINT32_MAX: none */
-    bool *open_symbols; /* for each symbol: it is the length of an input that
-                         * grows, so specialisations give it no size */
+    uint32_t *grow_axis; /* for each input: the axis along which an output
+                          * extends it; its rank if an output replaces rows of
+                          * it; UINT32_MAX if neither */
+    uint32_t *in_place;  /* for each output: the input whose memory it may use;
+                          * UINT32_MAX: none */
+    bool *open_symbols;  /* for each symbol: it is the length of an input that
+                          * grows, so specialisations give it no size */
     struct byi_cache *cache; /* NULL: no symbols, `base` runs */
     /* indexed by kernel of the plan; NULL: its twin runs */
     byi_fused_fn *kernels;
@@ -364,13 +364,14 @@ enum byoc_status byi_region_load(const struct byi_plugin *plugin,
 
 /* --- specialise.c --------------------------------------------------------- */
 
-/* Set *specialisation to one for `sizes`, by symbol of the plan;
- * -1 for symbols that are not the inputs', and for those in
- * model->open_symbols. `flags` is 0 or a sum of BYI_LAST_ATTEMPT and BYI_TWINS.
- * A region that its backend cannot build gets a fault. If memory runs out, this
- * is a fault with BYI_LAST_ATTEMPT, otherwise an error. With BYI_TWINS backends
- * build no region for these sizes: a region that varies gets a fault, and the
- * others stay as the model loaded them. Free the specialisation with
+/* Specialise the model's plan for `sizes`, which are indexed by symbol of the
+ * plan. A size is -1 for symbols that no input has, and for symbols in
+ * model->open_symbols. `flags` is 0 or a sum of
+ * - BYI_LAST_ATTEMPT: a region for which memory runs out gets a fault; without
+ *   this flag the call fails;
+ * - BYI_TWINS: backends build no region for these sizes. A region that varies
+ *   gets a fault; the others stay as the model loaded them.
+ * A region that its backend cannot build gets a fault. Free the result with
  * byi_specialisation_end. Errors: BYOC_ETYPE (the model refuses these sizes),
  * BYOC_ELIMIT, BYOC_ENOMEM. */
 enum { BYI_LAST_ATTEMPT = 1, BYI_TWINS = 2 };
@@ -412,7 +413,7 @@ enum byoc_status byi_code_bind(struct byoc_model *model,
 
 /* --- append.c ------------------------------------------------------------ */
 
-/* Set the members grows, in_place and open_symbols of the model. */
+/* Set the members grow_axis, in_place and open_symbols of the model. */
 void byi_append_find(struct byoc_model *model);
 
 /* --- work.c: functions that a run may call ------------------------------- */

@@ -16,7 +16,7 @@ struct checker {
     uint32_t step;
     struct byi_arena *scratch;
     bool *defined;      /* indexed by value */
-    int64_t next_fresh; /* a dim that stands for a symbol of no other type */
+    int64_t next_fresh; /* the next dim for fresh_symbol: a new symbol */
     struct byoc_error *err;
 };
 
@@ -191,19 +191,20 @@ static int64_t fresh_symbol(void *ctx)
  * sets step->infer. `what` is "in" or "out". */
 static enum byoc_status match_types(struct checker *c, struct byi_step *step,
                                     const char *what, uint32_t i,
-                                    const struct byi_type *need,
+                                    const struct byi_type *required,
                                     const struct byi_type *actual)
 {
-    bool fits = need->kind == actual->kind && need->dtype == actual->dtype &&
-                need->rank == actual->rank;
-    if (fits && byi_type_is_list(need))
-        fits = what[0] == 'i' ? byi_type_accepts(need, actual)
-                              : byi_type_accepts(actual, need);
-    for (uint32_t d = 0; fits && d < need->rank; d++) {
-        if (BYI_IS_SYMBOL(need->dims[d]) || BYI_IS_SYMBOL(actual->dims[d]))
+    bool fits = required->kind == actual->kind &&
+                required->dtype == actual->dtype &&
+                required->rank == actual->rank;
+    if (fits && byi_type_is_list(required))
+        fits = what[0] == 'i' ? byi_type_accepts(required, actual)
+                              : byi_type_accepts(actual, required);
+    for (uint32_t d = 0; fits && d < required->rank; d++) {
+        if (BYI_IS_SYMBOL(required->dims[d]) || BYI_IS_SYMBOL(actual->dims[d]))
             step->infer = true;
         else
-            fits = need->dims[d] == actual->dims[d];
+            fits = required->dims[d] == actual->dims[d];
     }
     char found[160], expected[160];
     return fits ? BYOC_OK
@@ -213,7 +214,7 @@ static enum byoc_status match_types(struct checker *c, struct byi_step *step,
                       "for %s",
                       what, i, byi_type_text(found, sizeof found, actual),
                       what[0] == 'i' ? step->in[i] : step->out[i],
-                      byi_type_text(expected, sizeof expected, need),
+                      byi_type_text(expected, sizeof expected, required),
                       step->name);
 }
 
@@ -338,11 +339,11 @@ static enum byoc_status check_op(struct checker *c, struct byi_step *step)
 }
 
 static enum byoc_status check_count(struct checker *c, uint32_t found,
-                                    uint32_t wanted)
+                                    uint32_t expected)
 {
-    return found == wanted
-               ? BYOC_OK
-               : fail_step(c, "found %u operands, expected %u", found, wanted);
+    return found == expected ? BYOC_OK
+                             : fail_step(c, "found %u operands, expected %u",
+                                         found, expected);
 }
 
 /* Check that the operands from `first` on and the results have the types of the
@@ -388,9 +389,9 @@ static enum byoc_status check_condition(struct checker *c,
 static enum byoc_status check_if(struct checker *c, struct byi_step *step)
 {
     uint32_t then = c->plan->funcs[step->callee].n_inputs;
-    uint32_t otherwise = c->plan->funcs[step->other].n_inputs;
+    uint32_t otherwise = c->plan->funcs[step->else_func].n_inputs;
     BYI_TRY(check_signature(c, step, 1, step->callee));
-    BYI_TRY(check_signature(c, step, 1 + then, step->other));
+    BYI_TRY(check_signature(c, step, 1 + then, step->else_func));
     BYI_TRY(check_count(c, step->n_in, 1 + then + otherwise));
     return check_condition(c, step);
 }
@@ -403,7 +404,8 @@ static enum byoc_status check_call(struct checker *c, struct byi_step *step)
 }
 
 /* Check a step that runs a region or a fused kernel. */
-static enum byoc_status check_code(struct checker *c, struct byi_step *step)
+static enum byoc_status check_region_or_kernel(struct checker *c,
+                                               struct byi_step *step)
 {
     bool region = step->kind == BYI_STEP_REGION;
     uint32_t twin = region ? c->plan->regions[step->callee].twin
@@ -472,10 +474,14 @@ static enum byoc_status check_choose(struct checker *c, struct byi_step *step)
 
 static enum byoc_status (*const step_checks[])(struct checker *c,
                                                struct byi_step *step) = {
-    [BYI_STEP_OP] = check_op,       [BYI_STEP_REGION] = check_code,
-    [BYI_STEP_KERNEL] = check_code, [BYI_STEP_CALL] = check_call,
-    [BYI_STEP_IF] = check_if,       [BYI_STEP_CLOSURE] = check_closure,
-    [BYI_STEP_APPLY] = check_apply, [BYI_STEP_CHOOSE] = check_choose,
+    [BYI_STEP_OP] = check_op,
+    [BYI_STEP_REGION] = check_region_or_kernel,
+    [BYI_STEP_KERNEL] = check_region_or_kernel,
+    [BYI_STEP_CALL] = check_call,
+    [BYI_STEP_IF] = check_if,
+    [BYI_STEP_CLOSURE] = check_closure,
+    [BYI_STEP_APPLY] = check_apply,
+    [BYI_STEP_CHOOSE] = check_choose,
 };
 
 /* --- lifetimes ---------------------------------------------------------- */

@@ -17,10 +17,11 @@ struct plan_reader {
     struct byi_name_table symbols;
 };
 
-/* Fail because a number is not below its limit; `what` names it. */
-static enum byoc_status fail_member(struct plan_reader *r,
-                                    const struct byi_json *at, const char *what,
-                                    long long found, long long limit)
+/* Fail because the number `found`, which is called `what` in the message, is
+ * not below `limit`. */
+static enum byoc_status fail_limit(struct plan_reader *r,
+                                   const struct byi_json *at, const char *what,
+                                   long long found, long long limit)
 {
     return byi_fail(r->err, BYOC_EPARSE,
                     "%s: found %s %lld, expected one below %lld", at->path,
@@ -76,7 +77,7 @@ static enum byoc_status read_list(struct plan_reader *r,
         int64_t v;
         BYI_TRY(byi_json_as_int(&item, 0, UINT32_MAX, &v, r->err));
         if (v >= limit)
-            return fail_member(r, &item, "index", v, limit);
+            return fail_limit(r, &item, "index", v, limit);
         out[i] = (uint32_t)v;
     }
     *list = out;
@@ -355,7 +356,7 @@ static enum byoc_status read_if(struct plan_reader *r,
         return byi_fail(r->err, BYOC_EPARSE,
                         "%s.if: found %u functions, expected 2", at->path, n);
     step->callee = branches[0];
-    step->other = branches[1];
+    step->else_func = branches[1];
     return BYOC_OK;
 }
 
@@ -518,8 +519,8 @@ static enum byoc_status read_strings(struct plan_reader *r,
     return BYOC_OK;
 }
 
-/* Read the type in which a constant is stored, and the axis of int8 codes.
- * BYOC_NONE: it is stored as it is. */
+/* Set c->stored to the type in which the constant is stored, and c->axis to the
+ * axis of int8 codes. c->stored stays BYOC_NONE if it is stored unchanged. */
 static enum byoc_status read_stored(struct plan_reader *r,
                                     const struct byi_json *at,
                                     const struct byi_type *type,
@@ -552,7 +553,7 @@ static enum byoc_status read_stored(struct plan_reader *r,
                     at->path, (long long)axis, type->rank);
 }
 
-/* Bytes of a constant, which is not of strings, in the weights. */
+/* Bytes of a constant in the weights, unless its elements are strings. */
 static uint64_t stored_bytes(const struct byi_plan_const *c,
                              const struct byi_type *type)
 {

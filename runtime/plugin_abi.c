@@ -14,7 +14,8 @@ static const struct byoc_descriptor host_descriptor = BYOC_DESCRIPTOR;
 
 /* --- places of structs and members ---------------------------------------- */
 
-/* The places in the descriptor of the plug-in or the host. */
+/* The list of places in the descriptor of the plug-in or the host: the offset
+ * and size of each struct and member, `stride` bytes apart. */
 struct field_places {
     const char *at;
     uint32_t n, stride;

@@ -2,9 +2,8 @@
 /* plugin_path.c: searches for plug-ins: in the caller's list, otherwise in
  * BYOC_PLUGIN_PATH; then, unless an entry of the list is the word "only", next
  * to libbyoc_runtime.so. Entries are absolute, so that the current directory
- * never decides which code runs. Other users do not decide it either. Folders
- * from the environment and next to the library are used only if no other user
- * can write to them. */
+ * never decides which code runs. Folders from the environment and next to the
+ * library are used only if no other user can write to them. */
 #include "internal.h"
 
 #include "core/base/guard.h"
@@ -31,7 +30,7 @@ struct path_search {
     struct byoc_error *err;
 };
 
-static int is_plugin(const struct dirent *entry)
+static int has_plugin_name(const struct dirent *entry)
 {
     const char *name = entry->d_name;
     size_t n = strlen(name), p = strlen(PREFIX), s = strlen(SUFFIX);
@@ -39,7 +38,7 @@ static int is_plugin(const struct dirent *entry)
            strcmp(name + n - s, SUFFIX) == 0;
 }
 
-static int by_name(const struct dirent **a, const struct dirent **b)
+static int compare_names(const struct dirent **a, const struct dirent **b)
 {
     return strcmp((*a)->d_name, (*b)->d_name); /* byte order, in any locale */
 }
@@ -143,7 +142,7 @@ static enum byoc_status add_folder(const struct path_search *w,
     struct plugin_listing *list = byi_own(1, sizeof *list, free_listing);
     enum byoc_status status = BYOC_OK;
     *n = 0;
-    list->n = scandir(folder, &list->entries, is_plugin, by_name);
+    list->n = scandir(folder, &list->entries, has_plugin_name, compare_names);
     if (list->n < 0 && errno == ENOMEM)
         byi_oom(0);
     byi_text_addf(w->places, "%s%s", w->places->n ? ", " : "", folder);
@@ -230,13 +229,12 @@ static enum byoc_status search_list(struct path_search *w, const char *plugins,
     return plugins ? add_list(w, plugins, only_list) : BYOC_OK;
 }
 
-/* The libraries that may be plug-ins, and where they were searched. */
-struct candidates {
-    struct byi_text from_list,
-        from_folder; /* candidates from the list; candidates from
-                      * the library's folder */
-    struct byi_text places;
-    bool only_list;
+/* The paths of libraries that may be plug-ins, one per line. */
+struct plugin_candidates {
+    struct byi_text from_list;   /* from the caller or the environment */
+    struct byi_text from_folder; /* in the folder of the runtime's library */
+    struct byi_text places;      /* the places that were searched */
+    bool only_list;              /* the list contains "only" */
     /* the error of searching the library's folder; BYOC_OK: none */
     struct byoc_error why;
 };
@@ -245,10 +243,10 @@ struct candidates {
  * library's folder are in `from_folder`, otherwise all are in `from_list`. */
 static enum byoc_status collect_candidates(const char *plugins,
                                            const char *backend,
-                                           struct candidates *c,
+                                           struct plugin_candidates *c,
                                            struct byoc_error *err)
 {
-    struct candidates result = {.only_list = false};
+    struct plugin_candidates result = {.only_list = false};
     struct path_search w = {.backend = backend,
                             .paths = &result.from_list,
                             .places = &result.places,
@@ -267,7 +265,7 @@ static enum byoc_status collect_candidates(const char *plugins,
     return status;
 }
 
-static void free_candidates(struct candidates *c)
+static void free_candidates(struct plugin_candidates *c)
 {
     byi_text_free(&c->from_list);
     byi_text_free(&c->from_folder);
@@ -279,7 +277,7 @@ enum byoc_status byoc_internal_plugin_list(const char *plugins,
                                            struct byi_text *places,
                                            struct byoc_error *err)
 {
-    struct candidates c = {.only_list = false};
+    struct plugin_candidates c = {.only_list = false};
     const enum byoc_status status = collect_candidates(plugins, NULL, &c, err);
     *paths = c.from_list;
     c.from_list = (struct byi_text){0};
@@ -324,8 +322,8 @@ static enum byoc_status open_one_of(struct byi_text *paths, const char *name,
 
 /* Try the candidates of the list. If all of them can be opened but none is the
  * backend `name`, try the candidates in the library's folder. */
-static enum byoc_status open_backend(struct candidates *c, const char *name,
-                                     uint32_t threads,
+static enum byoc_status open_backend(struct plugin_candidates *c,
+                                     const char *name, uint32_t threads,
                                      struct byi_plugin **plugin,
                                      struct byoc_error *err)
 {
@@ -348,7 +346,7 @@ enum byoc_status byoc_internal_plugin_find(const char *plugins,
                                            struct byi_plugin **plugin,
                                            struct byoc_error *err)
 {
-    struct candidates c = {.only_list = false};
+    struct plugin_candidates c = {.only_list = false};
     *plugin = NULL;
     enum byoc_status status = collect_candidates(plugins, name, &c, err);
     if (status == BYOC_OK)

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pool.c: allocates blocks for values whose size is known only during the run.
  * The pool keeps blocks from run to run, so that repeated shapes need no new
- * memory. Free blocks are in lists by the logarithm of their size. So taking
- * one takes constant time, although a recursion may hold a block for each call.
+ * memory. Free blocks are in lists by the logarithm of their size, so taking
+ * one needs constant time, however many blocks a recursion holds.
  */
 #include "state.h"
 
 #include <stdlib.h>
 
 enum {
-    STEPS = 8,     /* block sizes from one power of two to the next */
+    SIZES_PER_DOUBLING = 8, /* block sizes from one power of two to the next */
     IDLE_RUNS = 8, /* a block is released if this many runs did not use it */
-    MAX_LOOKS = 16 /* number of blocks of a list that are tried */
+    MAX_TRIED_BLOCKS = 16 /* number of blocks of a list that are tried */
 };
 
 /* The number of the list for blocks of this size: its logarithm to base 2. */
@@ -36,7 +36,7 @@ static void list_block(struct byi_pool *pool, uint32_t block)
     struct byi_block *b = &pool->at[block];
     pool->idle += b->bytes;
     uint32_t *list = &pool->free[class_of(b->bytes)];
-    b->readers = 0;
+    b->n_refs = 0;
     b->next = *list;
     *list = block + 1;
 }
@@ -69,14 +69,15 @@ void byi_pool_keep(struct byi_pool *pool, const void *data)
 }
 
 /* Take the smallest block of at least `bytes` and at most about twice as many
- * bytes, among the first MAX_LOOKS of a list. Returns 1 + its number; 0: none.
+ * bytes, among the first MAX_TRIED_BLOCKS of a list. Returns 1 + its number; 0:
+ * none.
  */
 static uint32_t take_listed(struct byi_pool *pool, uint32_t *list,
                             uint64_t bytes)
 {
     uint32_t *best = NULL;
     uint32_t *link = list;
-    for (int i = 0; *link && i < MAX_LOOKS; i++) {
+    for (int i = 0; *link && i < MAX_TRIED_BLOCKS; i++) {
         struct byi_block *b = &pool->at[*link - 1];
         if (b->bytes >= bytes && b->bytes / 2 <= bytes + 4096 &&
             (!best || b->bytes < pool->at[*best - 1].bytes))
@@ -158,12 +159,13 @@ void byi_pool_refund(struct byi_pool *pool, uint64_t bytes)
     pool->bytes -= bytes;
 }
 
-/* Round up the size of a new block to one of STEPS sizes for each power of two.
- * A value that grows in a loop then rarely needs a new block. */
+/* Round up the size of a new block to one of SIZES_PER_DOUBLING sizes for each
+ * power of two. A value that grows in a loop then rarely needs a new block. */
 static uint64_t round_up(const struct byi_pool *pool, uint64_t bytes)
 {
-    const uint64_t step = (UINT64_C(1) << class_of(bytes)) / STEPS;
-    if (step <= BYI_ALIGN || bytes > pool->limit - pool->limit / STEPS)
+    const uint64_t step = (UINT64_C(1) << class_of(bytes)) / SIZES_PER_DOUBLING;
+    if (step <= BYI_ALIGN ||
+        bytes > pool->limit - pool->limit / SIZES_PER_DOUBLING)
         return bytes;
     return (bytes + step - 1) / step * step;
 }
@@ -209,7 +211,7 @@ enum byoc_status byi_pool_take(struct byi_pool *pool, uint64_t bytes,
     uint32_t i = take_block(pool, bytes);
     if (i == UINT32_MAX)
         BYI_TRY(make_block(pool, bytes, &i, err));
-    pool->at[i].readers = 1;
+    pool->at[i].n_refs = 1;
     pool->at[i].filled = filled;
     pool->at[i].run = pool->run;
     pool->used += pool->at[i].bytes;
@@ -221,7 +223,7 @@ enum byoc_status byi_pool_take(struct byi_pool *pool, uint64_t bytes,
 
 void byi_pool_share(struct byi_pool *pool, uint32_t block)
 {
-    pool->at[block].readers++;
+    pool->at[block].n_refs++;
 }
 
 bool byi_pool_extend(struct byi_pool *pool, uint32_t block, uint64_t from,
@@ -231,13 +233,13 @@ bool byi_pool_extend(struct byi_pool *pool, uint32_t block, uint64_t from,
     if (b->filled != from || to > b->bytes)
         return false;
     b->filled = to;
-    b->readers++;
+    b->n_refs++;
     return true;
 }
 
 void byi_pool_drop(struct byi_pool *pool, uint32_t block)
 {
-    if (--pool->at[block].readers > 0)
+    if (--pool->at[block].n_refs > 0)
         return;
     pool->used -= pool->at[block].bytes;
     list_block(pool, block);

@@ -86,9 +86,9 @@ static enum byoc_status place_bindings(const struct io_side *s,
     return BYOC_OK;
 }
 
-enum byoc_status byi_request_place(struct byoc_state *s,
-                                   const struct byoc_request *request,
-                                   struct byoc_error *err)
+enum byoc_status byi_request_bind(struct byoc_state *s,
+                                  const struct byoc_request *request,
+                                  struct byoc_error *err)
 {
     const struct io_side in = {
         "input",         s->model->inputs,  s->model->plan->funcs[0].n_inputs,
@@ -135,8 +135,8 @@ static void mark_needed(const struct byi_plan_func *f, bool *values, uint32_t v)
 
 /* Steps are in topological order, so one backward pass finds all steps that the
  * outputs depend on. */
-enum byoc_status byi_request_choose(struct byoc_state *s,
-                                    struct byoc_error *err)
+enum byoc_status byi_request_find_needed(struct byoc_state *s,
+                                         struct byoc_error *err)
 {
     const struct byi_plan_func *f = &s->specialisation->plan->funcs[0];
     BYI_TRY(reserve_needed(s, (size_t)f->n_steps + f->n_values, err));

@@ -93,7 +93,7 @@ static const struct byoc_value *value_in(const struct run_io *run, uint32_t i)
     return run->values_in ? &run->values_in[i] : NULL;
 }
 
-static bool is_wanted(const struct run_io *run, uint32_t i)
+static bool is_requested(const struct run_io *run, uint32_t i)
 {
     return !run->request || run->out_at[i] != UINT32_MAX;
 }
@@ -103,8 +103,9 @@ static bool is_wanted(const struct run_io *run, uint32_t i)
 static struct byoc_value *value_out(const struct run_io *run, uint32_t i)
 {
     if (run->request)
-        return is_wanted(run, i) ? &run->request->outputs[run->out_at[i]].value
-                                 : NULL;
+        return is_requested(run, i)
+                   ? &run->request->outputs[run->out_at[i]].value
+                   : NULL;
     return run->values_out ? &run->values_out[i] : NULL;
 }
 
@@ -152,7 +153,7 @@ static enum byoc_status bind_inputs(struct byoc_state *s,
             continue;
         }
         BYI_TRY(byi_check_view(input_of(run, i), "input", io, t,
-                               s->model->grows[i], &s->planes[i], err));
+                               s->model->grow_axis[i], &s->planes[i], err));
         BYI_TRY(check_strings(&s->model->inputs[i], t, err));
         BYI_TRY(bind_symbols(s, i, t, err));
     }
@@ -173,7 +174,7 @@ static enum byoc_status bind_planes(const struct byoc_state *s, uint32_t i,
                         "input \"%s\": found gaps between its rows, expected "
                         "dense data, since axis %u has a fixed size or the "
                         "model was loaded with require_backends; copy it first",
-                        s->model->inputs[i].name, s->model->grows[i]);
+                        s->model->inputs[i].name, s->model->grow_axis[i]);
     fr->planes[v] = s->planes[i];
     fr->strided = true;
     return BYOC_OK;
@@ -315,7 +316,7 @@ static enum byoc_status bind_caller_memory(struct byoc_state *s,
     struct byi_row_planes *planes = &fr->dest_planes[i];
     BYI_TRY(byi_check_view(view, "output", &s->model->outputs[i], &fr->dest[i],
                            input == UINT32_MAX ? UINT32_MAX
-                                               : s->model->grows[input],
+                                               : s->model->grow_axis[input],
                            planes, err));
     if (byi_row_planes_are_dense(&fr->dest[i], planes))
         return BYOC_OK;
@@ -341,7 +342,7 @@ static enum byoc_status bind_outputs(struct byoc_state *s,
         const struct byoc_io *io = &s->model->outputs[i];
         fr->dest[i].data = NULL;
         fr->dest_planes[i] = (struct byi_row_planes){0};
-        if (!is_wanted(run, i)) { /* another output may need its step */
+        if (!is_requested(run, i)) { /* another output may need its step */
             const struct byi_value *v = &f->values[f->outputs[i]];
             if (v->kind == BYI_V_OUTPUT && v->fixed)
                 BYI_TRY(take_output(s, i, err));
@@ -384,7 +385,7 @@ static enum byoc_status set_outputs(struct byoc_state *s,
         uint32_t v = f->outputs[i], root = f->values[v].root;
         struct byi_tensor *t = &fr->t[v];
         void *data = fr->dest[i].data;
-        if (!is_wanted(run, i))
+        if (!is_requested(run, i))
             continue;
         if (s->model->outputs[i].kind != BYOC_TENSOR) {
             BYI_TRY(byi_value_write(s, fr->obj[v], &s->model->outputs[i],
@@ -434,7 +435,7 @@ static enum byoc_status run_bound(struct byoc_state *s,
                                   struct byoc_error *err)
 {
     if (s->skips_unneeded)
-        BYI_TRY(byi_request_choose(s, err));
+        BYI_TRY(byi_request_find_needed(s, err));
     BYI_TRY(place_inputs(s, err));
     BYI_TRY(read_values(s, run, err));
     BYI_TRY(bind_outputs(s, run, err));
@@ -478,12 +479,12 @@ static void forget_results(struct byoc_state *s, const struct run_io *run)
 {
     const uint32_t n = s->model->plan->funcs[0].n_outputs;
     for (uint32_t i = 0; i < n; i++) {
-        DLTensor *view = is_wanted(run, i) ? output_of(run, i) : NULL;
+        DLTensor *view = is_requested(run, i) ? output_of(run, i) : NULL;
         if (view && view->data && is_result(s, run, i, view->data))
             view->data = NULL;
     }
     for (uint32_t i = 0; i < n; i++) {
-        if (is_wanted(run, i))
+        if (is_requested(run, i))
             s->results[i].data = NULL;
         else if (s->results[i].data)
             byi_pool_keep(&s->pool, s->results[i].data);
@@ -570,7 +571,7 @@ enum byoc_status byoc_run_request(struct byoc_state *state,
     BYI_TRY(byi_reserved_check(request.reserved, err));
     const struct run_io run = {
         .request = &request, .in_at = state->in_at, .out_at = state->out_at};
-    BYI_TRY(byi_request_place(state, &request, err));
+    BYI_TRY(byi_request_bind(state, &request, err));
     state->skips_unneeded = !requests_all_outputs(state);
     if (state->trace)
         byi_trace_tag(state->trace, request.tag);

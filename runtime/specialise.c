@@ -610,7 +610,7 @@ static void count_callers(struct specialiser *m)
                 m->callers[plan->kernels[step->callee].twin]++;
                 break;
             case BYI_STEP_IF:
-                m->callers[step->other]++;
+                m->callers[step->else_func]++;
                 m->callers[step->callee]++;
                 break;
             case BYI_STEP_CALL:

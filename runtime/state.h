@@ -67,11 +67,11 @@ enum byoc_status byi_row_planes_run(struct byoc_state *state,
 struct byi_block {
     void *at; /* NULL: a slot without memory */
     uint64_t bytes;
-    uint64_t filled;  /* bytes of the longest value in it */
-    uint64_t run;     /* number of the last run that used it */
-    uint32_t readers; /* number of references; 0: free */
-    uint32_t next;    /* if free: 1 + the next block of its list */
-    bool kept;        /* stays reserved during the next run */
+    uint64_t filled; /* bytes of the longest value in it */
+    uint64_t run;    /* number of the last run that used it */
+    uint32_t n_refs; /* references; 0: free */
+    uint32_t next;   /* if free: 1 + the next block of its list */
+    bool kept;       /* stays reserved during the next run */
 };
 
 enum { BYI_POOL_CLASSES = 64 };
@@ -134,7 +134,7 @@ struct byi_item {
  * sequence, or an optional, which has one element or none. Reference-counted,
  * and immutable once shared, so there are no cycles. */
 struct byi_object {
-    uint32_t readers;        /* number of references */
+    uint32_t n_refs;         /* number of references */
     uint32_t func;           /* of a closure: its function in the plan */
     uint32_t n, capacity;    /* number of items; allocated items of a list */
     struct byi_object *next; /* in a list of objects to be freed */
@@ -282,7 +282,7 @@ struct byoc_state {
     struct byi_work *work;     /* the memory of that run */
     struct byi_lease lease;    /* during a run, if the model has a cache */
     struct byi_tensor *inputs; /* indexed by input */
-    /* for each input: from the caller's strides */
+    /* for each input: its planes, read from the caller's strides */
     struct byi_row_planes *planes;
     /* for each output: the caller's view as the last run that computed it
      * filled it in, with a copy of the dims; data NULL: no run has computed it
@@ -335,7 +335,7 @@ enum byoc_status byi_exec_provide_scratch(struct byoc_state *state,
                                           struct byoc_error *err);
 /* exec.c: free the results of the previous run, including its outputs. */
 void byi_exec_begin(struct byoc_state *state);
-/* exec.c: drop the sequences, optionals and functions that main's frame has. */
+/* exec.c: drop the sequences, optionals and functions in main's frame. */
 void byi_exec_drop(struct byoc_state *state);
 /* exec.c: check that the caller's memory `dest` for output `output` has the
  * shape of the result `t`. Errors: BYOC_ETYPE. */
@@ -401,13 +401,13 @@ enum byoc_status byi_copy_strings(struct byoc_state *state,
 
 /* Set in_at and out_at of the state from the names in the request. Errors:
  * BYOC_EINVAL (an unknown or repeated name, a missing input). */
-enum byoc_status byi_request_place(struct byoc_state *state,
-                                   const struct byoc_request *request,
-                                   struct byoc_error *err);
+enum byoc_status byi_request_bind(struct byoc_state *state,
+                                  const struct byoc_request *request,
+                                  struct byoc_error *err);
 /* Set `needed` of the state: the steps that the outputs in out_at depend on.
  * Errors: BYOC_ENOMEM. */
-enum byoc_status byi_request_choose(struct byoc_state *state,
-                                    struct byoc_error *err);
+enum byoc_status byi_request_find_needed(struct byoc_state *state,
+                                         struct byoc_error *err);
 
 /* --- runner.c ------------------------------------------------------------ */
 
@@ -417,8 +417,9 @@ void byi_runners_wait(struct byoc_state *state);
 
 /* --- trace.c -------------------------------------------------------------- */
 
-/* The destination of the events of a state's runs: a file or a callback. NULL:
- * events are dropped. */
+/* The destination of the events of a state's runs: a file, a callback, or both.
+ * NULL: nobody receives events, so byi_trace_tag and byi_trace_event must not
+ * be called. */
 struct byi_trace;
 /* Write events to the file `path`, or to no file if NULL. Closes the previous
  * file first. *trace is created or freed as needed. Errors: BYOC_EIO, also from
@@ -431,7 +432,7 @@ enum byoc_status byi_trace_set_callback(
     struct byi_trace **trace,
     void (*callback)(void *ctx, const struct byoc_event *event), void *ctx,
     struct byoc_error *err);
-/* Set the tag of the following events; NULL: no tag. */
+/* Set the tag of the following events; NULL: no tag. The text is not copied. */
 void byi_trace_tag(struct byi_trace *trace, const char *tag);
 /* Record an event, with the trace's tag. If end_ns is 0, the event ends now.
  * Its strings except `kind` may be NULL. */
@@ -445,8 +446,7 @@ void byi_cost_step(const struct byi_plan_tables *plan,
                    const struct byi_frame *frame, const struct byi_step *step,
                    struct byoc_event *event);
 
-/* State of counting one run of a region: which operators of the twin its
- * primitives have computed. */
+/* The steps of a region's twin that the primitives of one run have computed. */
 struct byi_cost_region {
     const struct byi_plan_func *twin;
     /* for each step of the twin: the number of the primitive that computes it,

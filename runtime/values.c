@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* values.c: checks callers' tensors, and converts sequences and optionals:
- * callers' trees to objects that borrow the tensors, and results to trees that
- * the state owns. Both are as deep as the model's signature. */
+/* values.c: checks callers' tensors, and converts sequences and optionals. A
+ * caller's tree becomes an object that borrows the tensors; a result becomes a
+ * tree that the state owns. Such a tree is as deep as the model's signature. */
 #include "state.h"
 
 #include "core/base/guard.h"
@@ -274,7 +274,7 @@ enum byoc_status byi_value_read(struct byoc_state *s,
 }
 
 /* Set *value to a result, whose data stays valid until the next run. The data
- * is in its block, or in a copy if it has no block or is of strings. */
+ * stays in the item's block; strings, and data without a block, are copied. */
 static enum byoc_status write_tensor(struct byoc_state *s,
                                      const struct byi_item *item,
                                      struct byoc_value *value,

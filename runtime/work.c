@@ -28,7 +28,7 @@ uint32_t byi_step_callees(const struct byi_specialisation *specialisation,
         return 1;
     case BYI_STEP_IF:
         callees[0] = step->callee;
-        callees[1] = step->other;
+        callees[1] = step->else_func;
         return 2;
     }
     byi_unreachable();
@@ -113,7 +113,7 @@ static uint64_t step_scratch(const struct byi_work *w, struct byi_tensor *args,
     return step->kernel->scratch(&call);
 }
 
-static void use_scratch(struct byi_work *w, uint64_t bytes)
+static void raise_scratch(struct byi_work *w, uint64_t bytes)
 {
     w->scratch = bytes > w->scratch ? bytes : w->scratch;
 }
@@ -128,7 +128,8 @@ static enum byoc_status find_scratch(struct byi_work *w, struct byoc_error *err)
         return byi_fail_memory(err, plan->max_args * sizeof *args, "a run");
     for (uint32_t f = 0; f < plan->n_funcs; f++) {
         for (uint32_t k = 0; w->frames[f] && k < plan->funcs[f].n_steps; k++)
-            use_scratch(w, step_scratch(w, args, f, &plan->funcs[f].steps[k]));
+            raise_scratch(w,
+                          step_scratch(w, args, f, &plan->funcs[f].steps[k]));
     }
     free(args);
     return BYOC_OK;
@@ -148,7 +149,7 @@ static enum byoc_status init_regions(struct byi_work *w, struct byoc_error *err)
         BYI_TRY(byi_plugin_status(
             fail, plugin, w->specialisation->plan->regions[i].symbol, err));
         w->region_has_state[i] = true;
-        use_scratch(w, byi_plugin_scratch_bytes(plugin, region->compiled));
+        raise_scratch(w, byi_plugin_scratch_bytes(plugin, region->compiled));
     }
     return BYOC_OK;
 }

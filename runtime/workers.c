@@ -67,7 +67,7 @@ enum {
         150000, /* for longer regions, waking a thread saves time */
     /* longest time of a region that counts in the average, since some regions
      * are preempted */
-    CAP_NS = 1000000
+    MAX_REGION_NS = 1000000
 };
 
 /* A parallel loop: calls of fn for parts 0 to n - 1. */
@@ -75,7 +75,7 @@ struct job {
     void (*fn)(void *arg, uint32_t part);
     void *arg;
     uint32_t n;
-    uint32_t epoch;   /* of the process that began the job */
+    uint32_t epoch;   /* number of forks when the job began */
     bool busy;        /* other processes compete, so do not choose the CPUs on
                        * which workers wake */
     uint64_t spin_ns; /* how long threads spin before they sleep */
@@ -382,8 +382,8 @@ static void note_turn(const struct byi_turn *turn)
     }
 }
 
-static void run_by_turn(void *ctx, uint32_t n, void (*fn)(void *, uint32_t),
-                        void *arg)
+static void run_openmp_region(void *ctx, uint32_t n,
+                              void (*fn)(void *, uint32_t), void *arg)
 {
     (void)ctx;
     byi_parallel_for(n, fn, arg);
@@ -427,7 +427,7 @@ void byi_workers_enter(struct byi_turn *turn,
         begin_turn(turn);
     current_turn = turn;
     turn->host = (struct byi_omp_host){
-        .parallel_for = run_by_turn,
+        .parallel_for = run_openmp_region,
         .threads = byi_workers_of_turn(),
     };
     turn->outer_host = byi_omp_use(&turn->host);
@@ -568,7 +568,7 @@ static void run_in_turn(struct job *job, struct byi_turn *turn)
     const uint64_t ns = byi_now_ns() - since;
     if (turn->n) {
         turn->n_regions++;
-        turn->regions_ns += ns < CAP_NS ? ns : CAP_NS;
+        turn->regions_ns += ns < MAX_REGION_NS ? ns : MAX_REGION_NS;
     }
 }
 
@@ -618,7 +618,7 @@ void byoc_internal_parallel_for(uint32_t n, void (*fn)(void *, uint32_t),
     byi_parallel_for(n, fn, arg);
 }
 
-const struct byi_omp_host byi_omp_default_host = {run_by_turn, NULL, 1};
+const struct byi_omp_host byi_omp_default_host = {run_openmp_region, NULL, 1};
 
 /* --- fork, unloading ------------------------------------------------------ */
 
