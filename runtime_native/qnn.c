@@ -111,7 +111,7 @@ struct plain_operands {
     struct byi_tensor in[2], sums;
 };
 
-static struct plain_operands plain_of(const struct byi_call *call)
+static struct plain_operands plain_operands_of(const struct byi_call *call)
 {
     struct plain_operands p = {.in = {call->in[0], call->in[1]},
                                .sums = *call->out};
@@ -154,7 +154,7 @@ enum byoc_status byi_qnn_plain(const struct byi_call *call,
                         : conv        ? byi_span(w, 1, w->rank)
                         : w->rank > 1 ? w->dims[w->rank - 1]
                                       : byi_count(w);
-    struct plain_operands p = plain_of(call);
+    struct plain_operands p = plain_operands_of(call);
     const struct byi_call product = {.op = call->op,
                                      .attrs = call->attrs,
                                      .n_in = 2,

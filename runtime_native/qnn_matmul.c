@@ -21,7 +21,7 @@ struct qnn_matmul {
 };
 
 /* Read the operands, and set the members of q->conv that packed weights depend
- * on. B is (k, n) with strides b_rs and b_cs. */
+ * on. B is (k, n) with the strides b_rs of rows and b_cs of columns. */
 static void describe_weights(const struct byi_call *call, int64_t k, int64_t n,
                              int64_t b_rs, int64_t b_cs, struct qnn_matmul *q)
 {

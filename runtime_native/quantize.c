@@ -49,8 +49,9 @@ typedef void (*row_fn)(const struct quant *q, int64_t row, int64_t from,
 
 /* --- quantize ----------------------------------------------------------- */
 
-/* quantize_bytes, quantize_fast and dequantize_fast convert float32 to 8 bits,
- * to 16 bits, and either back, with the vectorised loops. */
+/* With vectorised loops, quantize_bytes converts float32 to 8 bits,
+ * quantize_fast converts it to 16 bits, and dequantize_fast converts either
+ * back to float32. */
 static void quantize_bytes(const struct quant *q, int64_t row, int64_t from,
                            int64_t n)
 {

@@ -3,9 +3,9 @@
  * equations and computes float64. One matrix product computes the input part of
  * many steps in advance. The rest of a step is divided into blocks of hidden
  * elements. A thread always computes the same blocks, so that their part of the
- * recurrent weights stays in its cache. The weights are packed once per call,
- * or once in all if they are constant. For the same reason several threads run
- * both directions at once, while a single thread runs one after the other.
+ * recurrent weights stays in its cache. For the same reason several threads run
+ * both directions at once, while a single thread runs one after the other. The
+ * weights are packed once per call, or once per model if they are constant.
  * There is a barrier after each step and, without linear_before_reset, after
  * GRU's reset gate. A sequence that has ended keeps its state. */
 #include "sequence.h"
@@ -118,15 +118,15 @@ static void pack_weights(const struct recurrent_plan *p,
     for (int64_t i = 0; i < panels; i++) {
         const int64_t n0 = i % p->blocks * p->width;
         const int64_t n = byi_min(p->width, s->hidden - n0);
-        const int64_t wide = p->few_sequences ? p->width : BYI_F32_PANEL;
+        const int64_t panel_width = p->few_sequences ? p->width : BYI_F32_PANEL;
         const float *gate = (const float *)s->recurrent->data +
                             (i / p->blocks * s->hidden + n0) * s->hidden;
         float *to = p->weights + i * p->width * s->hidden;
         memset(to, 0, (size_t)(p->width * s->hidden) * sizeof *to);
-        for (int64_t j = 0; j < n; j += wide)
+        for (int64_t j = 0; j < n; j += panel_width)
             byi_f32_transpose(p->kernels, gate + j * s->hidden, s->hidden,
-                              byi_min(wide, n - j), s->hidden,
-                              to + j * s->hidden, wide);
+                              byi_min(panel_width, n - j), s->hidden,
+                              to + j * s->hidden, panel_width);
     }
 }
 
@@ -568,9 +568,9 @@ static uint64_t sequence_scratch(const struct byi_call *call)
 {
     if (call->in->dtype != BYOC_F32)
         return 5 * sizeof(double) * (uint64_t)call->in[2].dims[2];
-    struct byi_call dry = *call;
-    dry.scratch = NULL;
-    return make_plan(&dry).bytes;
+    struct byi_call without_scratch = *call;
+    without_scratch.scratch = NULL;
+    return make_plan(&without_scratch).bytes;
 }
 
 static enum byoc_status sequence_run(const struct byi_call *call,
@@ -613,10 +613,10 @@ uint64_t byi_recurrent_pack(const struct byi_call *call, void *to)
     if (call->in->dtype != BYOC_F32 || dims[0] < 0 || dims[1] < 0 ||
         dims[2] <= 0)
         return 0;
-    struct byi_call dry = *call;
-    dry.scratch = NULL;
-    dry.packed = NULL;
-    struct recurrent_plan p = make_plan(&dry);
+    struct byi_call without_scratch = *call;
+    without_scratch.scratch = NULL;
+    without_scratch.packed = NULL;
+    struct recurrent_plan p = make_plan(&without_scratch);
     const struct byi_sequence *s = &p.s;
     if (!p.packed || s->hidden == 0)
         return 0;

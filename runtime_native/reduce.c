@@ -162,8 +162,8 @@ static void extreme_row(const struct axes_reduction *r, int64_t out)
 }
 
 /* The sum of a row of n elements. */
-static double sum_of_line(const struct axes_reduction *r, const float *x,
-                          int64_t n, float shift)
+static double sum_contiguous(const struct axes_reduction *r, const float *x,
+                             int64_t n, float shift)
 {
     const struct byi_simd *simd = byi_simd();
     switch (r->fold) {
@@ -199,7 +199,8 @@ static void sum_row(const struct axes_reduction *r, int64_t out)
     }
     double acc = 0;
     for (int64_t row = 0; row < rows; row++)
-        acc += sum_of_line(r, x + byi_box_offset(reduced, row * n), n, shift);
+        acc +=
+            sum_contiguous(r, x + byi_box_offset(reduced, row * n), n, shift);
     *y = (float)byi_reduction_finish(r->op, acc, (double)shift, reduced->count);
 }
 

@@ -45,7 +45,8 @@ static inline enum byi_sum sum_of(enum fold fold)
     return fold == MUL ? BYI_TIMES : (enum byi_sum)fold;
 }
 
-/* Whether float32 terms are added to partial sums, and these in double. */
+/* Whether terms are first added to partial sums in float32, which are then
+ * added in double. */
 static inline bool has_partial_sums(const struct axes_reduction *r,
                                     enum fold fold)
 {
@@ -75,10 +76,10 @@ static inline double byi_reduction_finish(enum byi_op_id op, double acc,
 
 /* Whether there are loops for columns of the operator and type. */
 bool byi_reduction_has_columns(const struct axes_reduction *r);
-/* Compute the results of small blocks; return false, and compute nothing, if
- * the elements of a result are in long rows or columns. */
+/* Compute the results of small blocks on `team` threads; return false, and
+ * compute nothing, if the elements of a result are in long rows or columns. */
 bool byi_reduction_run_blocks(const struct axes_reduction *r, int team);
-/* Compute the results in columns. */
+/* Compute the results in columns, on `team` threads. */
 void byi_reduction_run_columns(const struct axes_reduction *r, int team);
 
 #endif

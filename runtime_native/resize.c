@@ -150,8 +150,9 @@ static int64_t rows_of(const struct byi_planes *p)
     return p->planes * p->high.out;
 }
 
-static void step_float(const struct byi_call *call, const struct resize_call *s,
-                       const struct byi_planes *p, const void *x, void *y)
+static void run_step_f32(const struct byi_call *call,
+                         const struct resize_call *s,
+                         const struct byi_planes *p, const void *x, void *y)
 {
     const struct byi_simd *simd = byi_simd();
     const int64_t rows = rows_of(p);
@@ -165,8 +166,8 @@ static void step_float(const struct byi_call *call, const struct resize_call *s,
 }
 
 /* Resize one axis of float64: x (outer, in, inner) to y (outer, out, inner). */
-static void axis_double(const struct byi_taps *a, int64_t outer, int64_t inner,
-                        const double *x, double *y)
+static void resize_axis_f64(const struct byi_taps *a, int64_t outer,
+                            int64_t inner, const double *x, double *y)
 {
     const double *weight = (const double *)(const void *)a->weight;
     for (int64_t l = 0; l < outer * a->out; l++) {
@@ -198,11 +199,11 @@ static const void *run_steps(const struct byi_call *call,
         char *const next = s->buffers[from == s->buffers[0]];
         void *into = i + 1 == n && to ? to : next;
         if (f64 && p->high.n)
-            axis_double(&p->high, p->planes, p->inner, from, into);
+            resize_axis_f64(&p->high, p->planes, p->inner, from, into);
         else if (f64)
-            axis_double(&p->wide, p->planes, p->inner, from, into);
+            resize_axis_f64(&p->wide, p->planes, p->inner, from, into);
         else
-            step_float(call, s, p, from, into);
+            run_step_f32(call, s, p, from, into);
         from = into;
     }
     return from;

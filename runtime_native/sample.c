@@ -604,7 +604,7 @@ static uint64_t roi_pool_bytes(const struct byi_call *call)
 }
 
 /* The maximum of two elements, or NaN. */
-#define MORE(most, at) (((at) > (most)) | isnan(at) ? (at) : (most))
+#define MAX_OR_NAN(most, at) (((at) > (most)) | isnan(at) ? (at) : (most))
 
 /* Compute a row of bins of one plane: the maxima of columns of pixels, whose
  * loop can be vectorised, then those of bins. An empty bin has the result 0. */
@@ -622,13 +622,13 @@ static uint64_t roi_pool_bytes(const struct byi_call *call)
         for (int64_t i = row[0] + 1; i < row[1]; i++) {                        \
             at += pitch;                                                       \
             for (int64_t j = 0; j < n; j++)                                    \
-                most[j] = MORE(most[j], at[j]);                                \
+                most[j] = MAX_OR_NAN(most[j], at[j]);                          \
         }                                                                      \
         for (int64_t b = 0; b < w; b++) {                                      \
             const bool empty = row[0] >= row[1] || cols[b][0] >= cols[b][1];   \
             type v = empty ? 0 : most[cols[b][0] - begin];                     \
             for (int64_t j = cols[b][0] + 1; !empty && j < cols[b][1]; j++)    \
-                v = MORE(v, most[j - begin]);                                  \
+                v = MAX_OR_NAN(v, most[j - begin]);                            \
             y[b] = v;                                                          \
         }                                                                      \
     }

@@ -80,9 +80,9 @@ struct keyed_index {
 enum { RADIX = 256 };
 
 /* Sort `from` to `to` by byte `digit` of the keys, keeping the order of equal
- * digits. `count` has the number of elements with each digit; counts the digits
- * `next` in the same pass, since increments of one counter, which many elements
- * share, wait for each other. */
+ * digits. `count` has the number of elements with each digit. The same pass
+ * counts byte `next` of the keys in next_count: a pass of its own would be slow
+ * if many elements share a counter, whose increments wait for each other. */
 static void sort_digit(const struct keyed_index *from, struct keyed_index *to,
                        int64_t n, int digit, int64_t *count, int next,
                        int64_t *next_count)
@@ -222,9 +222,9 @@ static bool sorts(const struct topk *t)
     return t->n >= 64 && t->k >= t->n / 8;
 }
 
-/* Whether to select from TOPK_LINES lines at once, each in a lane: for each
- * element, each of k places is compared. Of long contiguous lines, most
- * elements are skipped faster in a line alone. */
+/* Whether to select from TOPK_LINES lines at once, each in a lane, which
+ * compares each element with up to k keys. If lines are long and contiguous,
+ * selecting from one line at a time skips most elements faster. */
 static bool in_lanes(const struct topk *t)
 {
     if (t->lines < TOPK_LINES / 2 || t->n > INT32_MAX)

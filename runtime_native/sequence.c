@@ -95,9 +95,9 @@ struct sequence_step {
     double *reset;           /* gru: r * h, or r if linear_before_reset */
 };
 
-/* of_x: row `row` of weights x + bias. of_h: row `row` of recurrent v + bias.
- */
-static double of_x(const struct sequence_step *p, int64_t row)
+/* input_sum: row `row` of weights x + bias. recurrent_sum: row `row` of
+ * recurrent v + bias. */
+static double input_sum(const struct sequence_step *p, int64_t row)
 {
     const struct byi_sequence *s = p->s;
     const int64_t rows = s->r.gates * s->hidden;
@@ -109,7 +109,8 @@ static double of_x(const struct sequence_step *p, int64_t row)
     return sum;
 }
 
-static double of_h(const struct sequence_step *p, int64_t row, const double *v)
+static double recurrent_sum(const struct sequence_step *p, int64_t row,
+                            const double *v)
 {
     const struct byi_sequence *s = p->s;
     const int64_t rows = s->r.gates * s->hidden;
@@ -120,15 +121,15 @@ static double of_h(const struct sequence_step *p, int64_t row, const double *v)
     return sum;
 }
 
-static double of_both(const struct sequence_step *p, int64_t row)
+static double gate_sum(const struct sequence_step *p, int64_t row)
 {
-    return of_x(p, row) + of_h(p, row, p->h);
+    return input_sum(p, row) + recurrent_sum(p, row, p->h);
 }
 
 static void step_rnn(const struct sequence_step *p)
 {
     for (int64_t k = 0; k < p->s->hidden; k++)
-        p->next_h[k] = apply(p->s, p->d, 0, of_both(p, k));
+        p->next_h[k] = apply(p->s, p->d, 0, gate_sum(p, k));
 }
 
 static void step_gru(const struct sequence_step *p)
@@ -136,17 +137,17 @@ static void step_gru(const struct sequence_step *p)
     const struct byi_sequence *s = p->s;
     const int64_t hidden = s->hidden;
     for (int64_t k = 0; k < hidden; k++)
-        p->reset[k] = apply(s, p->d, 0, of_both(p, hidden + k));
+        p->reset[k] = apply(s, p->d, 0, gate_sum(p, hidden + k));
     if (!s->linear_before_reset)
         for (int64_t k = 0; k < hidden; k++)
             p->reset[k] *= p->h[k];
     for (int64_t k = 0; k < hidden; k++) {
-        const double z = apply(s, p->d, 0, of_both(p, k));
+        const double z = apply(s, p->d, 0, gate_sum(p, k));
         const int64_t row = 2 * hidden + k;
         const double recurrent = s->linear_before_reset
-                                     ? p->reset[k] * of_h(p, row, p->h)
-                                     : of_h(p, row, p->reset);
-        const double n = apply(s, p->d, 1, of_x(p, row) + recurrent);
+                                     ? p->reset[k] * recurrent_sum(p, row, p->h)
+                                     : recurrent_sum(p, row, p->reset);
+        const double n = apply(s, p->d, 1, input_sum(p, row) + recurrent);
         p->next_h[k] = (1 - z) * n + z * p->h[k];
     }
 }
@@ -159,17 +160,17 @@ static void step_lstm(const struct sequence_step *p)
         const int64_t hole = 3 * d * hidden + k;
         const double c = p->c[k];
         const double i =
-            apply(s, d, 0, of_both(p, k) + element(s->peepholes, hole) * c);
+            apply(s, d, 0, gate_sum(p, k) + element(s->peepholes, hole) * c);
         const double f =
             s->input_forget
                 ? 1 - i
                 : apply(s, d, 0,
-                        of_both(p, 2 * hidden + k) +
+                        gate_sum(p, 2 * hidden + k) +
                             element(s->peepholes, hole + 2 * hidden) * c);
-        p->next_c[k] = f * c + i * apply(s, d, 1, of_both(p, 3 * hidden + k));
+        p->next_c[k] = f * c + i * apply(s, d, 1, gate_sum(p, 3 * hidden + k));
         const double o =
             apply(s, d, 0,
-                  of_both(p, hidden + k) +
+                  gate_sum(p, hidden + k) +
                       element(s->peepholes, hole + hidden) * p->next_c[k]);
         p->next_h[k] = o * apply(s, d, 2, p->next_c[k]);
     }

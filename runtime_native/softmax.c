@@ -87,8 +87,8 @@ struct softmax_columns {
     int64_t rows, pitch, n;
 };
 
-/* Set y to e^(x - top) and add the sums of columns to *sum. The logarithm needs
- * only the sums. */
+/* Add the sums of the columns of e^(x - top) to sum[], and, for nn.softmax, set
+ * y to these powers. */
 static void exp_rows(const struct softmax_columns *c, const float *top,
                      double *sum)
 {
@@ -105,8 +105,8 @@ static void exp_rows(const struct softmax_columns *c, const float *top,
     }
 }
 
-/* Multiply each row of y by `normalizer`, or, for the logarithm, set it to x -
- * top - normalizer. The normalizer is 1 / sum, or log(sum). */
+/* For nn.softmax, multiply each row of y by `normalizer`, which is 1 / sum; for
+ * nn.log_softmax, set it to x - top - normalizer, which is log(sum). */
 static void finish_rows(const struct softmax_columns *c, const float *top,
                         const float *normalizer)
 {

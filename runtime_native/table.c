@@ -20,7 +20,8 @@ const struct byi_kernel *byi_kernel_of(enum byi_op_id op)
 
 const struct byi_packing *byi_packing_of(enum byi_op_id op)
 {
-    /* no operands (0), 1 (2), 1 and 2 (6), 1 and 3 (10), or 1, 2 and 3 (14) */
+    /* the operands are bit masks: 2 is operand 1, 6 is 1 and 2, 10 is 1 and 3,
+     * 14 is 1 to 3 */
     static const struct byi_packing packings[] = {
         {BYI_OP_NN_CONV1D, 2, byi_conv_pack},
         {BYI_OP_NN_CONV2D, 2, byi_conv_pack},

@@ -152,11 +152,10 @@ enum byoc_status byi_no_store(const struct byi_call *call,
                         call->op->name,
                         (unsigned long long)call->strings->bytes,
                         (unsigned long long)call->strings->limit);
-    return byi_fail(
-        err, BYOC_EUNSUPPORTED,
-        "%s: found_size a call outside of a run; the operator creates "
-        "strings, so it cannot be folded",
-        call->op->name);
+    return byi_fail(err, BYOC_EUNSUPPORTED,
+                    "%s: found a call outside of a run; the operator creates "
+                    "strings, so it cannot be folded",
+                    call->op->name);
 }
 
 /* --- text.normalize ------------------------------------------------------- */

@@ -20,7 +20,7 @@ enum combine { SUM, AVERAGE, MIN, MAX };
 
 /* A call: the ensemble and the number of rows. */
 struct tree_forest {
-    /* numbers of each */
+    /* how many there are of each */
     int64_t rows, features, trees, nodes, targets, weights;
     const int32_t *roots;
     /* of a node: its feature and false child; of a leaf: -1 - the number of its

@@ -66,7 +66,7 @@ struct unary_job {
     void (*fast_f64)(const double *x, double *y, int64_t n, const double *p);
     plain_fn plain;
     byi_one_loop one;
-    float bound;      /* bounds[] */
+    float bound;      /* largest |x| for which `fast` is accurate; 0: any x */
     double p[PARAMS]; /* the operator's parameters, for `plain` */
     float pf[PARAMS]; /* the same for `fast` */
 };

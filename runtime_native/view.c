@@ -9,8 +9,8 @@
 
 enum {
     BLOCK = 256, /* bytes of a row or column of a square block */
-    /* columns from which squares of fewer rows than they have are faster than
-     * single elements: the excess and the buffer cost time for each matrix */
+    /* with fewer columns, copying single elements is faster than the squares
+     * and the buffer of name_few_rows() (SQUARES) */
     MANY_COLUMNS = 128
 };
 
@@ -305,10 +305,10 @@ static void copy_rows(const struct byi_view *v, int64_t first, int64_t last,
     const uint32_t outer = v->rank - 1;
     const int64_t n = v->dims[outer], stride = v->strides[outer];
     const int64_t bytes = (int64_t)size;
-    const bool plain = stride == 1 && n * bytes >= SHORT_ROW;
+    const bool is_long = stride == 1 && n * bytes >= SHORT_ROW;
     const bool repeats = outer > 0 && v->strides[outer - 1] == 0;
     const row_fn row = row_of(size);
-    if (stride == 1 && !plain &&
+    if (stride == 1 && !is_long &&
         !(repeats && v->dims[outer - 1] * n * bytes >= SHORT_ROW)) {
         copy_short_rows(v, first, last, src, dst, bytes);
         return;
@@ -318,7 +318,7 @@ static void copy_rows(const struct byi_view *v, int64_t first, int64_t last,
     for (int64_t r = first; r < last; r += copies) {
         char *to = dst + r * n * bytes;
         const char *from = src + offset * bytes;
-        if (plain)
+        if (is_long)
             memcpy(to, from, (size_t)(n * bytes));
         else if (stride == 0)
             byi_fill(to, from, n, size);

@@ -73,7 +73,7 @@ enum {
     MAX_INTERLEAVED_FLOATS = 6144, /* of that layout: inputs and outputs */
     /* the same for stride 2, for which the rows layout needs two phases, and
      * for larger strides, for which lines need more of them */
-    MAX_TWO_STEP_FLOATS = 10240,
+    MAX_STRIDE_2_FLOATS = 10240,
     MAX_STRIDED_FLOATS = 20480,
     MAX_TAPS = 1024,   /* of maxima and sums */
     MAX_WEIGHTS = 128, /* of a plane: their vectors stay in the L1 cache */
@@ -194,12 +194,12 @@ static int64_t most_side_floats(const struct byi_window *w)
 {
     if (w->stride[2] > 2 || 2 * w->out[2] <= byi_simd()->lanes)
         return MAX_STRIDED_FLOATS;
-    return w->stride[2] == 1 ? MAX_INTERLEAVED_FLOATS : MAX_TWO_STEP_FLOATS;
+    return w->stride[2] == 1 ? MAX_INTERLEAVED_FLOATS : MAX_STRIDE_2_FLOATS;
 }
 
-/* Describe a band in the side-by-side layout; its member `side` is set if the
- * planes are small enough for this layout. */
-static struct byi_band side_of(const struct byi_window *w)
+/* Describe a band in the side-by-side layout; its member `side_by_side` is set
+ * if the layout supports the window and the planes are small enough for it. */
+static struct byi_band side_by_side_of(const struct byi_window *w)
 {
     const int64_t lanes = byi_simd()->lanes;
     const int64_t columns =
@@ -354,7 +354,7 @@ static struct sliding_scratch open_scratch(const struct byi_window *w,
     if (has_rows(w))
         floats = byi_max(floats, rows_of(w).floats);
     if (has_bands(w))
-        floats = byi_max(floats, side_of(w).floats);
+        floats = byi_max(floats, side_by_side_of(w).floats);
     s.per_thread =
         s.pointers + byi_align_bytes((uint64_t)floats * sizeof(float));
     s.bytes = lists + s.per_thread * threads;
@@ -386,7 +386,7 @@ static struct sliding_run divide(const struct byi_sliding *v,
     struct sliding_run r = {.v = v};
     r.lines = v->kind != BYI_WINDOW_PRODUCT && uses_lines(w);
     if (has_bands(w) && v->repeat == 1)
-        r.side = side_of(w);
+        r.side = side_by_side_of(w);
     if (r.side.side_by_side)
         r.sides = v->channels / r.side.planes;
     if (r.lines) {
