@@ -22,7 +22,7 @@ struct byi_cc {
  * files in the folder, for the driver's result and its standard error. */
 struct byi_cc_run {
     const char *output, *log;
-    pid_t pid;                  /* also the id of its process group */
+    pid_t pid; /* also the id of its process group; 0: not started */
     struct byi_temp *entry;     /* its entry for core/base/temp.h */
     struct byi_child_time time; /* its time limit */
 };

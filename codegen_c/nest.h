@@ -9,8 +9,9 @@
 
 enum {
     BYI_STREAM_BLOCK = 2048, /* elements of a block of streaming stores */
-    /* A parallel loop of so many iterations is long enough; a team of so many
-     * threads is not limited. */
+    /* a parallel loop of at least this many iterations is not joined with the
+     * loop inside it; a team of this many threads means any number of threads
+     */
     BYI_MANY = 64
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* codegen_json/plan.h: declares a plan and the steps that build it.
+/* codegen_json/plan.h: declares a plan and the functions that build it.
  * plan_funcs.c finds the functions that it needs, plan.c plans each of them,
  * memory.c chooses the offsets of temporaries, plan_json.c prints the result.
  */
@@ -47,7 +47,7 @@ struct byi_planned_step {
     /* OP: the fused group of an operator with an epilogue, or NULL */
     const struct byi_func *group;
     uint32_t callee;    /* region, kernel or function; IF: the `then` branch */
-    uint32_t else_func; /* IF: the function `else` */
+    uint32_t else_func; /* IF: the `else` branch */
     uint32_t in, n_in, out, n_out;
 };
 

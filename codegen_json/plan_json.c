@@ -89,7 +89,7 @@ static void print_list(const char *name, const uint32_t *at, uint32_t n,
 /* The first member of a step names its kind. */
 static const struct {
     const char *key;
-    /* the member's value; BOTH: callee and other; COUNT: number of operands
+    /* the member's value; BOTH: callee and else_func; COUNT: number of operands
      * minus one */
     enum { NAME, CALLEE, BOTH, COUNT } value;
 } step_names[] = {
