@@ -190,7 +190,8 @@ enum byoc_status byi_dn_exec_run(struct byi_exec *exec,
                                  const struct byoc_run_args *args,
                                  struct byoc_error *err);
 void byi_dn_exec_free(struct byi_exec **exec);
-/* Append the steps that the program's unit of C runs to the program. */
+/* Append the steps that the program's unit of C runs to the program. Errors:
+ * BYOC_EINVAL (the unit's steps do not fit its primitives and buffers). */
 enum byoc_status byi_dn_exec_list(struct byi_program *program,
                                   struct byoc_error *err);
 /* For benchmarks (bench/bound.c): byi_dn_exec_step runs one step on the buffers
@@ -229,9 +230,9 @@ struct byi_buf {
     uint32_t uses;        /* reads by kernels that are not built yet */
     uint32_t first, last; /* the first and the last step that use it */
     uint64_t bytes;
-    uint64_t offset; /* TEMP: in the memory of temporaries */
-    bool keep;       /* TEMP: needs the slack after it, so it cannot become an
-                      * output */
+    uint64_t offset;  /* TEMP: in the memory of temporaries */
+    bool needs_slack; /* TEMP: is read with the slack after it, so it cannot
+                       * become an output */
 };
 
 /* An argument of a step under construction. */
@@ -486,7 +487,7 @@ bool byi_dn_join_desc(const struct byi_desc *desc, uint32_t rank,
 struct byi_desc byi_dn_permute_desc(const struct byi_desc *desc,
                                     const uint32_t *axes);
 /* Add leading axes of size 1 up to `rank`, or remove them. */
-struct byi_desc byi_dn_lead(const struct byi_desc *desc, uint32_t rank);
+struct byi_desc byi_dn_with_rank(const struct byi_desc *desc, uint32_t rank);
 uint64_t byi_dn_desc_bytes(const struct byi_desc *desc); /* if dense */
 
 /* --- chain.c: the epilogue of a kernel, the operators after its first ----- */
@@ -597,8 +598,9 @@ enum byoc_status byi_dn_chain_bias(struct byi_build *b,
                                    const struct byi_desc *dst, uint32_t axis,
                                    struct byi_dnnl_view *bias, uint32_t *next);
 /* gather.c. If the kernel's only reader can compute its result, the
- * concatenation of n values and then the whole chain, note this in the result
- * and return true. Otherwise the caller must build the kernel. */
+ * concatenation of n values and then the whole chain, note this in the result,
+ * set *status and return true. Otherwise the caller must build the kernel.
+ * Errors in *status: those of byi_dn_want. */
 bool byi_dn_gather(struct byi_build *b, uint32_t n, const uint32_t *values,
                    const struct byi_chain *chain, enum byoc_status *status);
 /* gather.c. Add the arguments of a gathered value to the reader's primitive. */

@@ -208,19 +208,19 @@ static enum byoc_status read_step(struct byi_build *b, uint32_t at,
     if (byi_dn_is(step, "copy") || read_unary(step, c, &like))
         return BYOC_OK;
     if (step->n_args == 2) {
-        const uint32_t other = step->args[1 - previous];
-        const bool square = other == step->args[previous];
+        const uint32_t operand = step->args[1 - previous];
+        const bool square = operand == step->args[previous];
         if (square && byi_dn_is(step, "multiply")) {
             add_elt(c, &like, BYI_ELT_SQUARE, 0, 0);
             return BYOC_OK;
         }
-        if (!is_step(b, other)) {
-            if (read_binary(step, previous, other, c, &like))
+        if (!is_step(b, operand)) {
+            if (read_binary(step, previous, operand, c, &like))
                 return BYOC_OK;
             if (byi_dn_is(step, "power") && previous == 0)
-                return read_power(b, other, c, &like);
+                return read_power(b, operand, c, &like);
             if (byi_dn_is(step, "nn.prelu") && previous == 0)
-                return read_prelu(b, other, c, &like);
+                return read_prelu(b, operand, c, &like);
         }
     }
     return byi_dn_refuse(
@@ -263,7 +263,7 @@ enum byoc_status byi_dn_chain_bias(struct byi_build *b,
     const struct byi_desc *desc = &value->views[0].desc;
     if (desc->rank > dst->rank || desc->dtype != dst->dtype)
         return BYOC_OK;
-    const struct byi_desc padded = byi_dn_lead(desc, dst->rank);
+    const struct byi_desc padded = byi_dn_with_rank(desc, dst->rank);
     for (uint32_t i = 0; i < dst->rank; i++)
         if (padded.dims[i] != (i == axis ? dst->dims[i] : 1))
             return BYOC_OK;
@@ -311,7 +311,7 @@ static bool find_operand_layout(const struct byi_desc *operand,
 {
     if (operand->rank > dst->rank || operand->dtype != dst->dtype)
         return false;
-    const struct byi_desc padded = byi_dn_lead(operand, dst->rank);
+    const struct byi_desc padded = byi_dn_with_rank(operand, dst->rank);
     for (uint32_t i = 0; i < dst->rank; i++)
         if (padded.dims[i] != 1 && padded.dims[i] != dst->dims[i])
             return false;
@@ -332,7 +332,7 @@ static bool may_sum(struct byi_build *b, const struct byi_core *core,
         return false;
     struct byi_dnnl_value *value = byi_dn_operand(b, item->operand);
     const struct byi_desc unpadded =
-        byi_dn_lead(layout, value->views[0].desc.rank);
+        byi_dn_with_rank(layout, value->views[0].desc.rank);
     const struct byi_dnnl_view *existing = byi_dn_find(value, &unpadded);
     if (existing)
         return byi_dn_may_overwrite(b, existing);
@@ -506,7 +506,7 @@ static enum byoc_status emit_core(struct byi_build *b, struct byi_core *core,
         struct byi_dnnl_value *value =
             byi_dn_operand(b, chain->at[*next + i].operand);
         const struct byi_desc unpadded =
-            byi_dn_lead(&f->layout[i], value->views[0].desc.rank);
+            byi_dn_with_rank(&f->layout[i], value->views[0].desc.rank);
         struct byi_dnnl_view operand;
         status = byi_dn_want(b, value, &unpadded, &operand);
         if (i == f->sum) {
@@ -554,8 +554,8 @@ static enum byoc_status want_second(struct byi_build *b,
 {
     struct byi_dnnl_value *value = byi_dn_operand(b, item->operand);
     struct byi_desc layout;
-    const struct byi_desc *other = &value->views[0].desc, *src = &p->src.desc;
-    if (!find_operand_layout(other, src, &layout)) {
+    const struct byi_desc *second = &value->views[0].desc, *src = &p->src.desc;
+    if (!find_operand_layout(second, src, &layout)) {
         char found[2][128];
         return byi_dn_refuse(
             b,
@@ -563,11 +563,12 @@ static enum byoc_status want_second(struct byi_build *b,
             "second operand that broadcasts to the first",
             byi_dn_step(b, item->step)->name, byoc_dtype_name(src->dtype),
             byi_dims_text(found[0], sizeof found[0], src->rank, src->dims),
-            byoc_dtype_name(other->dtype),
-            byi_dims_text(found[1], sizeof found[1], other->rank, other->dims));
+            byoc_dtype_name(second->dtype),
+            byi_dims_text(found[1], sizeof found[1], second->rank,
+                          second->dims));
     }
     const struct byi_desc unpadded =
-        byi_dn_lead(&layout, value->views[0].desc.rank);
+        byi_dn_with_rank(&layout, value->views[0].desc.rank);
     BYI_TRY(byi_dn_want(b, value, &unpadded, &p->second));
     p->second.desc = layout;
     return BYOC_OK;
@@ -599,7 +600,8 @@ static enum byoc_status swap_operands(struct byi_build *b,
                              "%s: both operands are broadcast, expected one "
                              "with the result's shape",
                              name);
-    const struct byi_desc unpadded = byi_dn_lead(&layout, p->src.desc.rank);
+    const struct byi_desc unpadded =
+        byi_dn_with_rank(&layout, p->src.desc.rank);
     struct byi_dnnl_view reordered = p->src;
     if (!byi_dn_same_layout(&unpadded, &p->src.desc))
         BYI_TRY(byi_dn_reorder(b, &p->src, &unpadded, &reordered));

@@ -86,7 +86,7 @@ static bool is_per_channel(struct byi_build *b,
         &byi_dn_operand(b, item->operand)->views[0].desc;
     if (desc->rank > 4 || desc->dtype != item->type->dtype)
         return false;
-    const struct byi_desc padded = byi_dn_lead(desc, 4);
+    const struct byi_desc padded = byi_dn_with_rank(desc, 4);
     return (padded.dims[0] == 1 || padded.dims[0] == images) &&
            padded.dims[1] == channels && padded.dims[2] == 1 &&
            padded.dims[3] == 1;
@@ -123,7 +123,7 @@ static enum byoc_status keep_operand(struct byi_build *b,
 {
     struct byi_dnnl_value *value = byi_dn_operand(b, item->operand);
     BYI_TRY(byi_dn_want_row_major(b, value, view));
-    view->desc = byi_dn_lead(&view->desc, 4);
+    view->desc = byi_dn_with_rank(&view->desc, 4);
     b->bufs.at[view->buf].uses++;
     return BYOC_OK;
 }

@@ -23,8 +23,9 @@ static bool is_from_outside(const struct byi_build *b,
 }
 
 /* Choose a view of the main operand in a layout that the other operand has,
- * too. If there is none and the main operand comes from outside of the region,
- * reorder it to the other's layout. */
+ * too; `other` is NULL if there is none of the same shape. If the operands have
+ * no layout in common and the main operand comes from outside of the region,
+ * reorder it to the other operand's layout. */
 static enum byoc_status choose_view(struct byi_build *b,
                                     struct byi_dnnl_value *main,
                                     struct byi_dnnl_value *other,

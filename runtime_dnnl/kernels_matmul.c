@@ -36,10 +36,10 @@ static struct byi_desc describe_matrix(const struct byi_desc *desc, bool first,
 {
     struct byi_desc d = *desc;
     if (d.rank == 1)
-        d = byi_dn_lead(&d, 2);
+        d = byi_dn_with_rank(&d, 2);
     if (desc->rank == 1 ? !first : transposed)
         d = swap_last(&d);
-    return byi_dn_lead(&d, rank);
+    return byi_dn_with_rank(&d, rank);
 }
 
 /* Whether the product can read the descriptor. It must be dense, one of the
@@ -232,7 +232,7 @@ static enum byoc_status build_product(struct byi_build *b, bool ta, bool tb)
         BYI_TRY(byi_dn_chain_bias(b, &chain, &core.dst, type->rank - 1, &m.bias,
                                   &next));
     if (next) {
-        m.p.bias = byi_dn_lead(&m.bias.desc, m.p.dst.rank);
+        m.p.bias = byi_dn_with_rank(&m.bias.desc, m.p.dst.rank);
         core.n_args = 2;
     }
     if (!fold && next == chain.n) {
@@ -337,7 +337,7 @@ static enum byoc_status read_scores(struct byi_build *b, uint32_t softmax,
         BYI_TRY(byi_dn_want_row_major(b, byi_dn_operand(b, item->operand),
                                       &a->operands[i]));
         a->post[i].kind = BYI_POST_BIN;
-        a->post[i].desc = byi_dn_lead(&a->operands[i].desc, rank);
+        a->post[i].desc = byi_dn_with_rank(&a->operands[i].desc, rank);
     }
     a->posts.n = chain.n;
     return BYOC_OK;

@@ -311,7 +311,7 @@ static bool read_adjacent(const struct byi_desc *d, const bool *reduced,
 }
 
 /* Find a view that byoc's kernels can reduce; if `inner`, one with the reduced
- * axes innermost. */
+ * axes innermost. Sets p->src and p->reduce if it returns true. */
 static bool find_fast_view(const struct byi_dnnl_value *value,
                            const bool *reduced, bool inner,
                            struct norm_kernel *p)

@@ -133,7 +133,7 @@ static enum byoc_status secure_source(struct byi_build *b,
         const struct byi_dnnl_view from = c->src;
         BYI_TRY(byi_dn_reorder(b, &from, &from.desc, &c->src));
     }
-    b->bufs.at[c->src.buf].keep = true;
+    b->bufs.at[c->src.buf].needs_slack = true;
     return BYOC_OK;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime_dnnl/layer.c: creates the library's engine, memory descriptors,
- * attributes and calls. Messages name the request: status codes say little. */
+/* runtime_dnnl/layer.c: creates oneDNN's engine, memory descriptors,
+ * attributes, primitives and calls. Error messages say what was requested,
+ * since oneDNN's status codes say little. */
 #include "core/base/guard.h"
 #include "core/base/openmp.h"
 #include "runtime_dnnl/layer_dnnl.h"

@@ -186,7 +186,7 @@ struct byi_desc byi_dn_permute_desc(const struct byi_desc *desc,
     return d;
 }
 
-struct byi_desc byi_dn_lead(const struct byi_desc *desc, uint32_t rank)
+struct byi_desc byi_dn_with_rank(const struct byi_desc *desc, uint32_t rank)
 {
     struct byi_desc d = *desc;
     d.rank = rank;

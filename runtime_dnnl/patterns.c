@@ -33,10 +33,11 @@ static const char *const refusals[] = {BYI_DN_REFUSALS(REFUSAL, COMMA)};
 
 /* Accepts a match if its source and the results of its operators have one of n
  * types. Results of isnan and results that are tuples are not checked.
- * refusals[text] is the message for an operator and another type. */
+ * refusals[refusal] is the message for an operator and its type if that is not
+ * one of the n. */
 static const char *accept_types(const struct byoc_host *host,
                                 const struct byoc_match *m,
-                                const uint32_t *types, uint32_t n, int text)
+                                const uint32_t *types, uint32_t n, int refusal)
 {
     uint32_t dtype, rank, at = n;
     const int64_t *dims;
@@ -47,7 +48,7 @@ static const char *accept_types(const struct byoc_host *host,
         for (at = 0; at < n && types[at] != dtype;)
             at++;
         if (at == n)
-            return host->match_say(m, refusals[text], host->match_op(m, i),
+            return host->match_say(m, refusals[refusal], host->match_op(m, i),
                                    host->match_show_op(m, i));
     }
     if (!host->match_type(m, "src", &dtype, &rank, &dims))
@@ -55,7 +56,7 @@ static const char *accept_types(const struct byoc_host *host,
     for (at = 0; at < n && types[at] != dtype;)
         at++;
     return at < n ? NULL
-                  : host->match_say(m, refusals[text], host->match_op(m, 0),
+                  : host->match_say(m, refusals[refusal], host->match_op(m, 0),
                                     host->match_show(m, "src"));
 }
 

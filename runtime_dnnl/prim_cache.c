@@ -18,9 +18,9 @@ struct byi_cached_prim {
 
 /* Whether equal calls may share a primitive. Arguments are compared as bytes:
  * unused members and padding are zero in nearly all of them; otherwise the
- * primitive is created again. Concatenations are excluded, since a pointer
- * leads to their sources. Programs to be written are excluded, since they
- * attach a note to each primitive. */
+ * primitive is created again. Concatenations are excluded, since their
+ * parameters contain a pointer to the sources. Programs to be written are
+ * excluded, since they attach a note to each primitive. */
 static bool may_share(const struct byi_build *b,
                       const struct byi_creator_call *call)
 {

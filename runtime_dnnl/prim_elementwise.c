@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime_dnnl/prim_elementwise.c: creators of elementwise and binary
- * primitives, concatenations and reorders. */
+/* runtime_dnnl/prim_elementwise.c: creates primitives of elementwise and binary
+ * operators, prelu, concatenations and reorders. */
 #include "runtime_dnnl/layer_dnnl.h"
 #include "runtime_dnnl/prim_fast.h"
 

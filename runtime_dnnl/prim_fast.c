@@ -30,7 +30,7 @@ bool byi_dn_is_dense_last(const struct byi_desc *desc, enum byoc_dtype dtype)
 /* --- epilogues ------------------------------------------------------------ */
 
 /* The operator that computes an elementwise post-op; BYI_OP_NONE if these
- * kernels have none. */
+ * kernels have none. Sets to->p0 and to->p1 to the operator's parameters. */
 static enum byi_op_id translate_elt(const struct byi_post *post,
                                     struct byi_f32_epilogue_op *to)
 {

@@ -43,8 +43,9 @@ struct byi_dn_fast {
         struct byi_f32_recurrent recurrent;
         struct {
             struct byi_f32_conv conv;
-            /* the first post-op adds to dst; not for elementwise operators,
-             * which are the epilogue of (images, outputs) elements */
+            /* the first post-op adds to dst. False for elementwise operators
+             * (prim_narrow.c): they are the epilogue of `conv`, which only
+             * describes their (images, outputs) elements. */
             bool sums;
             uint32_t n_gathered;
             int64_t source_channels[BYI_MAX_GATHERED];

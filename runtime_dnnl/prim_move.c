@@ -36,7 +36,7 @@ static const struct byi_dn_fast_kind pool_kind = {
 };
 
 /* Whether it is certain that every window covers an element of the data. */
-static bool is_full(const struct byi_f32_pool *pool)
+static bool windows_cover_data(const struct byi_f32_pool *pool)
 {
     for (int i = 0; i < BYI_F32_AXES; i++) {
         const int64_t reach = (pool->size[i] - 1) * pool->dilation[i];
@@ -76,7 +76,7 @@ bool byi_dn_fast_pool(const struct byi_dnnl_pool *p,
         pool->pad[i] = exists ? p->window.begin[i - skip] : 0;
     }
     fast->threads = omp_get_max_threads();
-    return is_full(pool);
+    return windows_cover_data(pool);
 }
 
 /* --- concatenations ------------------------------------------------------- */

@@ -202,7 +202,7 @@ static int operand_of(const struct byi_f32_conv *conv, uint32_t i)
                : (prelu ? BYI_ARG_SLOPE : BYI_ARG_POST) + (int)op->operand - 1;
 }
 
-/* Elements [at, at + n) of the result, in whole rows or in one row. */
+/* Compute elements [at, at + n) of the result, in whole rows or in one row. */
 static void run_elements(const struct byi_dn_fast *fast, uint32_t n_slots,
                          const struct byi_dn_fast_slot *slots, int64_t at,
                          int64_t n, float *buffer)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime_dnnl/prim_norm.c: creators of softmax, reductions and normalisations.
+/* runtime_dnnl/prim_norm.c: creates primitives of softmax, reductions and
+ * normalisations.
  */
 #include "core/base/openmp.h"
 #include "runtime_dnnl/layer_dnnl.h"
@@ -87,8 +88,7 @@ static const char *sum_name(const struct byi_dn_fast *fast)
 }
 
 enum {
-    COLUMNS = 1024, /* so many columns have sums that stay in the first-level
-                     * cache */
+    COLUMNS = 1024, /* columns whose sums stay in the first-level cache */
     ROWS = 4096,    /* most summed rows of a part: longer sums are less
                      * accurate */
     PARTS = 8,      /* most parts that are made only to give threads work */

@@ -359,7 +359,7 @@ static enum byoc_status add_in_product(struct byi_build *b,
     const struct byi_dnnl_value *floats =
                                     byi_dn_operand(b, byi_dn_arg0(b, index)),
                                 *integers = floats->integers;
-    const struct byi_dnnl_value *other =
+    const struct byi_dnnl_value *summand =
         byi_dn_operand(b, byi_dn_arg0(b, 1 - index))->integers;
     if (!integers->qconv ||
         !byi_dn_is_same_quant(&floats->quant, &integers->qconv->out) ||
@@ -369,8 +369,8 @@ static enum byoc_status add_in_product(struct byi_build *b,
     struct byi_emitted_step *emitted = &b->emitted.at[integers->qconv->index];
     struct byi_dnnl_qconv conv = integers->qconv->p;
     struct byi_desc like = integers->qconv->dst;
-    like.dtype = other->views[0].desc.dtype;
-    const struct byi_dnnl_view *existing = byi_dn_find(other, &like);
+    like.dtype = summand->views[0].desc.dtype;
+    const struct byi_dnnl_view *existing = byi_dn_find(summand, &like);
     if (!existing ||
         !is_complete_before(b, existing->buf, integers->qconv->index))
         return BYOC_EUNSUPPORTED;
@@ -425,15 +425,15 @@ enum byoc_status byi_dn_integer_elementwise(struct byi_build *b)
         if (i == 0)
             BYI_TRY(byi_dn_want_dense(b, value->integers, &src[0]));
     }
-    struct byi_dnnl_value *other =
+    struct byi_dnnl_value *second =
         byi_dn_operand(b, byi_dn_arg0(b, 1))->integers;
-    const struct byi_desc *dims = &other->views[0].desc;
+    const struct byi_desc *dims = &second->views[0].desc;
     if (!byi_dims_equal(dims->rank, dims->dims, src[0].desc.rank,
                         src[0].desc.dims))
         return BYOC_EUNSUPPORTED;
     struct byi_desc like = src[0].desc;
     like.dtype = q[1].dtype;
-    BYI_TRY(byi_dn_want(b, other, &like, &src[1]));
+    BYI_TRY(byi_dn_want(b, second, &like, &src[1]));
     struct byi_dnnl_qelementwise p = {.kind = multiplies ? BYI_QELEMENTWISE_MUL
                                                          : BYI_QELEMENTWISE_ADD,
                                       .src_zero = (int64_t)q[0].zero,

@@ -26,7 +26,7 @@ static int (*max_threads)(void);
 /* Runs while the plug-in is being loaded, when the loading code prevents forks.
  * A dlopen at a later time would not be safe, since a child that is forked
  * during it cannot load anything. */
-static __attribute__((constructor)) void find_other(void)
+static __attribute__((constructor)) void find_other_openmp(void)
 {
     void *gomp = dlopen("libgomp.so.1", RTLD_LAZY | RTLD_NOLOAD);
     void *set = dlsym(RTLD_DEFAULT, "omp_set_num_threads");

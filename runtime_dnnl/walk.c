@@ -160,7 +160,7 @@ static enum byoc_status build_kernel(struct byi_build *b)
 }
 
 /* Add the region's inputs and constants as buffers. */
-static void add_borders(struct byi_build *b)
+static void add_inputs_and_consts(struct byi_build *b)
 {
     for (uint32_t i = 0; i < b->graph->n_values; i++) {
         const struct byoc_graph_value *v = &b->graph->values[i];
@@ -206,7 +206,8 @@ static enum byoc_status place_output(struct byi_build *b, uint32_t index)
     const struct byi_dnnl_view *existing = byi_dn_find(value, &row_major);
     if (existing) {
         struct byi_buf *buf = &b->bufs.at[existing->buf];
-        if (buf->kind == BYI_BUF_TEMP && !buf->keep && existing->offset == 0 &&
+        if (buf->kind == BYI_BUF_TEMP && !buf->needs_slack &&
+            existing->offset == 0 &&
             buf->bytes == byi_dn_desc_bytes(&row_major)) {
             buf->kind = BYI_BUF_OUTPUT;
             buf->index = index;
@@ -348,7 +349,7 @@ static enum byoc_status build_program(struct byi_build *b)
     b->values = byi_arena_calloc(b->arena, g->n_values, sizeof *b->values);
     b->reader = byi_arena_calloc(b->arena, g->n_values, sizeof *b->reader);
     count_uses(b);
-    add_borders(b);
+    add_inputs_and_consts(b);
     BYI_TRY(build_kernels(b));
     for (uint32_t i = 0; i < g->n_outputs; i++)
         BYI_TRY(place_output(b, i));
@@ -356,11 +357,11 @@ static enum byoc_status build_program(struct byi_build *b)
 }
 
 /* Read BYOC_DNNL_LAYOUT, the layout of activations inside a region. */
-static enum byoc_status read_layout(bool *plain, struct byoc_error *err)
+static enum byoc_status read_layout(bool *keeps_layouts, struct byoc_error *err)
 {
     const char *text = getenv("BYOC_DNNL_LAYOUT");
-    *plain = text && strcmp(text, "plain") == 0;
-    if (!text || !*text || *plain || strcmp(text, "channels-last") == 0)
+    *keeps_layouts = text && strcmp(text, "plain") == 0;
+    if (!text || !*text || *keeps_layouts || strcmp(text, "channels-last") == 0)
         return BYOC_OK;
     return byi_fail(
         err, BYOC_EINVAL,
@@ -368,7 +369,7 @@ static enum byoc_status read_layout(bool *plain, struct byoc_error *err)
 }
 
 /* Store the sizes of the region's inputs and outputs in the program. */
-static void note_borders(struct byi_build *b)
+static void store_io_sizes(struct byi_build *b)
 {
     struct byi_program *p = b->program;
     const struct byoc_graph *g = b->graph;
@@ -402,7 +403,7 @@ static enum byoc_status build_region(void *arg, struct byoc_error *err)
     struct byi_build *b = arg;
     BYI_TRY(read_layout(&b->keeps_layouts, err));
     b->arena = byi_arena_new();
-    note_borders(b);
+    store_io_sizes(b);
     return build_program(b);
 }
 

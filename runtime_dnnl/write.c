@@ -663,7 +663,7 @@ static void write_sizes(struct byi_text *t, const char *name, uint32_t n,
     byi_text_addf(t, "};\n");
 }
 
-static void write_borders(const struct unit_writer *w)
+static void write_io_sizes(const struct unit_writer *w)
 {
     const struct byi_program *p = w->program;
     uint64_t *consts = byi_arena_calloc(w->arena, p->n_consts, sizeof *consts);
@@ -767,7 +767,7 @@ bool byi_dn_write(const struct byi_program *program, const char *symbol,
     write_header(&w, symbol);
     for (uint32_t i = 0; i < program->steps.n; i++)
         write_step(&w, i);
-    write_borders(&w);
+    write_io_sizes(&w);
     write_build(&w);
     write_run(&w);
     write_unit(&w, symbol);
