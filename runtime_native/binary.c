@@ -96,8 +96,8 @@ struct binary_job {
     const struct byi_call *call;
     size_t size[OPERANDS], out_size; /* bytes of an element */
     loop_fn loop;
-    loop_fn f32_loop;   /* called by half_loop(), for float16 and bfloat16 */
-    byi_pair_loop pair; /* called by pair_loop(); NULL: it calls `plain` */
+    loop_fn f32_loop;      /* called by half_loop(), for float16 and bfloat16 */
+    byi_typed_binary pair; /* called by pair_loop(); NULL: it calls `plain` */
     loop_fn plain;
     size_t pair_size; /* bytes of an element that `pair` or `plain` reads */
     bool fmod;        /* mod: the remainder has the sign of a, as in C */
@@ -480,7 +480,8 @@ static loop_fn choose_loop(struct binary_job *job, enum byoc_dtype dtype,
     job->plain = find_loop(op, dtype);
     if (!fast || !job->plain)
         return job->plain;
-    job->pair = simd->pair && !job->fmod ? simd->pair(op, dtype) : NULL;
+    job->pair =
+        simd->typed_binary && !job->fmod ? simd->typed_binary(op, dtype) : NULL;
     job->pair_size = byi_dtype_bytes(dtype);
     return pair_loop;
 }

@@ -73,12 +73,13 @@ bool byi_conv_has_products(const struct byi_conv *v)
 static bool uses_planes(const struct byi_call *call, const struct byi_conv *v)
 {
     enum { FEW_CHANNELS = 16, FEW_TAPS = 25 };
-    const struct byi_filter *at = &v->weights_layout;
+    const struct byi_filter *weights = &v->weights_layout;
     for (int i = 0; i < 3; i++)
         if (v->w.in[i] < 0 || v->w.out[i] < 0) /* unknown while packing */
             return false;
     return v->c == 1 && v->in.block == 1 && v->out.block == 1 &&
-           at->at_o.block == 1 && at->at_o.outer == v->w.taps && at->tap == 1 &&
+           weights->at_o.block == 1 && weights->at_o.outer == v->w.taps &&
+           weights->tap == 1 &&
            (v->groups * v->o < FEW_CHANNELS ||
             (v->w.out[1] > 1 && v->w.taps <= FEW_TAPS)) &&
            call->n_epilogue == 0 && !call->packed &&

@@ -39,8 +39,10 @@ struct conv_last {
     uint64_t all_x_bytes, all_y_bytes;
 };
 
-static const char *const last_data[] = {"NC", "NWC", "NHWC", "NDHWC"};
-static const char *const plain_kernel[] = {"OI", "OIW", "OIHW", "OIDHW"};
+static const char *const channels_last_layouts[] = {"NC", "NWC", "NHWC",
+                                                    "NDHWC"};
+static const char *const plain_weights_layouts[] = {"OI", "OIW", "OIHW",
+                                                    "OIDHW"};
 
 /* --- describing ----------------------------------------------------------- */
 
@@ -154,8 +156,9 @@ static struct conv_last describe(const struct byi_call *call,
     memcpy(p.conv.in, in, sizeof p.conv.in);
     memcpy(p.conv.out, v->transposed ? v->w.in : v->w.out, sizeof p.conv.out);
     byi_epilogue_read(call, &p.conv, &p.epilogue);
-    const bool pays = call->packed || v->n * v->out.count >= MIN_TRANSFORMED;
-    byi_f32_conv_plan(&p.conv, exact || !pays);
+    const bool transforms =
+        call->packed || v->n * v->out.count >= MIN_TRANSFORMED;
+    byi_f32_conv_plan(&p.conv, exact || !transforms);
     describe_images(call, v, &p);
     if (!call->packed)
         p.packed_bytes = byi_align_bytes(byi_f32_conv_packed(&p.conv));
@@ -284,7 +287,7 @@ static void convert_result(const struct byi_call *call,
     for (uint32_t i = 0; i < spatial; i++)
         t.dims[1 + i] = v->out.space[i];
     t.dims[1 + spatial] = v->out.c;
-    byi_relayout_named(call, &t, last_data[spatial],
+    byi_relayout_named(call, &t, channels_last_layouts[spatial],
                        byi_attr_string(call->attrs, "data_layout"),
                        call->out->data);
 }
@@ -298,7 +301,7 @@ static void convert_weights(const struct byi_call *call,
                   taps = v->w.taps;
     byi_relayout_named(call, &call->in[1],
                        byi_attr_string(call->attrs, "kernel_layout"),
-                       plain_kernel[v->in.spatial], to);
+                       plain_weights_layouts[v->in.spatial], to);
     p->weights.at = to;
     p->weights.output = i * taps;
     p->weights.channel = taps;
@@ -380,7 +383,7 @@ enum byoc_status byi_conv_last_run(const struct byi_call *call,
     if (p.blocked) {
         byi_relayout_named(call, call->in,
                            byi_attr_string(call->attrs, "data_layout"),
-                           last_data[v.in.spatial], memory.all_x);
+                           channels_last_layouts[v.in.spatial], memory.all_x);
         v.x = memory.all_x;
         v.y = memory.all_y;
     }

@@ -164,18 +164,18 @@ static enum byoc_status cumsum_run(const struct byi_call *call,
         return BYOC_OK;
     const int team = byi_team(call, lines * n);
     /* sums in registers are faster than transposing blocks twice */
-    const bool registers = x->dtype != BYOC_F32 && !params.product &&
-                           inner >= 4 && inner <= MAX_REGISTER_LINES;
-    const int64_t lanes = registers ? 1
-                                    : byi_lanes(lines / inner, n, inner,
-                                                (size_t)size, BYI_NARROW);
-    const bool floats = x->dtype == BYOC_F32 && inner * lanes >= 16;
-    const cumsum_fn run = floats ? cumsum_rows : sums[x->dtype];
+    const bool in_registers = x->dtype != BYOC_F32 && !params.product &&
+                              inner >= 4 && inner <= MAX_REGISTER_LINES;
+    const int64_t lanes = in_registers ? 1
+                                       : byi_lanes(lines / inner, n, inner,
+                                                   (size_t)size, BYI_NARROW);
+    const bool by_rows = x->dtype == BYOC_F32 && inner * lanes >= 16;
+    const cumsum_fn run = by_rows ? cumsum_rows : sums[x->dtype];
     if (lanes > 1) {
         cumsum_lanes(call, &params, run, lines / inner, lanes);
         return BYOC_OK;
     }
-    const int64_t most = byi_min(floats ? CUMSUM_F32_LINES : CUMSUM_LINES,
+    const int64_t most = byi_min(by_rows ? CUMSUM_F32_LINES : CUMSUM_LINES,
                                  byi_max(64, byi_ceil_div(inner, team)));
     const int64_t line_blocks = byi_ceil_div(inner, most);
 #pragma omp parallel for num_threads(team) if (team > 1) schedule(static)

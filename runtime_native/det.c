@@ -47,9 +47,9 @@ static double det_of(double *m, int64_t n)
         if (m[k * n + k] == 0)
             return det;
         for (int64_t i = k + 1; i < n; i++) {
-            const double f = m[i * n + k] / m[k * n + k];
+            const double factor = m[i * n + k] / m[k * n + k];
             for (int64_t j = k; j < n; j++)
-                m[i * n + j] -= f * m[k * n + j];
+                m[i * n + j] -= factor * m[k * n + j];
         }
     }
     return det;
@@ -88,10 +88,10 @@ static void eliminate_column(double *m, double *inv, int64_t n, int64_t k)
         inv[k * n + j] /= pivot;
     }
     for (int64_t i = 0; i < n; i++) {
-        const double f = m[i * n + k];
+        const double factor = m[i * n + k];
         for (int64_t j = 0; j < n && i != k; j++) {
-            m[i * n + j] -= f * m[k * n + j];
-            inv[i * n + j] -= f * inv[k * n + j];
+            m[i * n + j] -= factor * m[k * n + j];
+            inv[i * n + j] -= factor * inv[k * n + j];
         }
     }
 }

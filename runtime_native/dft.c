@@ -56,9 +56,9 @@ static int64_t line_begin(const struct dft *d, int64_t line, int64_t size)
     return line / d->inner * size * d->inner + line % d->inner;
 }
 
-/* Write lane l of the buffer from x (outer, x_size, inner, components), cut to
- * the length of the transform or padded with zeros; read it to y (outer, bins,
- * inner, 2). */
+/* Define load_ID(), which loads a line of x (outer, x_size, inner, components)
+ * into lane l of the buffer, cut to the length of the transform or padded with
+ * zeros, and store_ID(), which stores lane l to y (outer, bins, inner, 2). */
 #define DFT_TYPE(id, type)                                                     \
     static void load_##id(const struct dft *d, int64_t line, int64_t l,        \
                           double *buffer)                                      \
@@ -86,8 +86,8 @@ static int64_t line_begin(const struct dft *d, int64_t line, int64_t size)
     }
 BYI_EACH_FLOAT(DFT_TYPE)
 
-/* Transform d->lanes lines from `line` on, of which some may not exist.
- * `buffer` has room for twice as many numbers. */
+/* Transform the next d->lanes lines, from `line` on, or those that are left.
+ * `buffer` has room for the numbers of twice d->lanes lines. */
 static void transform_lines(const struct dft *d, int64_t line, double *buffer)
 {
     const bool f64 = d->x->dtype == BYOC_F64;
@@ -131,7 +131,8 @@ static uint64_t dft_scratch_f32(const struct byi_call *call)
     return twiddle_bytes(call) + buffer_bytes(call) * call->threads;
 }
 
-/* Even lengths: the second half has the negated numbers of the first one. */
+/* Set twiddle[k] to e^(-+2 pi i k / length). If the length is even, the second
+ * half has the negated numbers of the first one. */
 static void fill_twiddles(const struct dft *d, bool inverse,
                           struct byi_complex *twiddle)
 {

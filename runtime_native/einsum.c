@@ -22,8 +22,8 @@ struct einsum {
     int64_t (*strides)[LABELS];
     const void *data[2];    /* of the first operands, or of their copies */
     int64_t results, terms; /* iterations of the two loops */
-    /* labels whose size is not 1: list[0] has the summed labels, list[1] the
-     * result's; their numbers */
+    /* labels whose size is not 1: list[0] has the n[0] summed labels, list[1]
+     * the n[1] labels of the result */
     int list[2][LABELS];
     uint32_t n[2];
 };
@@ -66,7 +66,7 @@ static void read_term(struct einsum *s, const struct byi_tensor *t,
 
 /* Write the result's term if the equation has no "->": "...", then the letters
  * that occur once, in alphabetical order (ASCII: upper case first). */
-static void implicit_term(const char *equation, char *term)
+static void write_implicit_term(const char *equation, char *term)
 {
     uint32_t seen[128] = {0}, n = 0;
     if (strchr(equation, '.')) {
@@ -98,7 +98,7 @@ static void read_equation(const struct byi_call *call,
     for (int i = 0; i < LABELS; i++)
         s->size[i] = 1;
     if (!arrow)
-        implicit_term(at, implicit);
+        write_implicit_term(at, implicit);
     const char *result = arrow ? arrow + 2 : implicit;
     for (uint32_t i = 0; i < call->n_in; i++) {
         const char *comma = memchr(at, ',', (size_t)(end - at));
@@ -121,8 +121,8 @@ static void read_equation(const struct byi_call *call,
 
 /* Set the coordinates of position `flat` over the result's labels, or over the
  * summed labels. */
-static void labels_at(const struct einsum *s, bool result, int64_t flat,
-                      int64_t *at)
+static void set_coordinates(const struct einsum *s, bool result, int64_t flat,
+                            int64_t *at)
 {
     for (uint32_t k = s->n[result]; k-- > 0;) {
         const int i = s->list[result][k];
@@ -146,10 +146,10 @@ static void plain_float(const struct einsum *s, int64_t result)
 {
     int64_t at[LABELS] = {0};
     double total = 0;
-    labels_at(s, true, result, at);
+    set_coordinates(s, true, result, at);
     for (int64_t term = 0; term < s->terms; term++) {
         double product = 1;
-        labels_at(s, false, term, at);
+        set_coordinates(s, false, term, at);
         for (uint32_t i = 0; i < s->call->n_in; i++)
             product *= byi_tensor_float(&s->call->in[i], offset_of(s, i, at));
         total += product;
@@ -168,10 +168,10 @@ static void plain_int(const struct einsum *s, int64_t result)
 {
     int64_t at[LABELS] = {0};
     uint64_t total = 0;
-    labels_at(s, true, result, at);
+    set_coordinates(s, true, result, at);
     for (int64_t term = 0; term < s->terms; term++) {
         uint64_t product = 1;
-        labels_at(s, false, term, at);
+        set_coordinates(s, false, term, at);
         for (uint32_t i = 0; i < s->call->n_in; i++)
             product *= load_int(&s->call->in[i], offset_of(s, i, at));
         total += product;

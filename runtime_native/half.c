@@ -67,10 +67,10 @@ static uint64_t widen_call(const struct byi_call *call, struct wide_call *w)
 uint64_t byi_scratch_float(const struct byi_call *call,
                            const struct byi_kernel *kernel)
 {
-    struct byi_call dry = *call;
+    struct byi_call unplaced = *call; /* copies get no addresses */
     struct wide_call w;
-    dry.scratch = NULL;
-    uint64_t copies = widen_call(&dry, &w);
+    unplaced.scratch = NULL;
+    uint64_t copies = widen_call(&unplaced, &w);
     return copies + (kernel->scratch ? kernel->scratch(&w.call) : 0);
 }
 

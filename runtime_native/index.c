@@ -187,9 +187,9 @@ static enum byoc_status gather_run(const struct byi_call *call,
  * axes are (batch, tuple axes, slice). */
 struct tuples {
     const struct byi_tensor *x, *idx;
-    uint32_t batch, depth;
-    int64_t n, per_batch; /* number of tuples; tuples of a batch entry */
-    int64_t slice, block; /* elements of a slice; elements of a batch entry */
+    uint32_t batch, depth; /* number of batch axes; indices of a tuple */
+    int64_t n, per_batch;  /* number of tuples; tuples of a batch entry */
+    int64_t slice, block;  /* elements of a slice; elements of a batch entry */
 };
 
 static struct tuples describe_tuples(const struct byi_call *call,

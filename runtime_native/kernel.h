@@ -540,11 +540,12 @@ struct byi_dft_stage {
     int64_t length, size, radix;
 };
 
-/* y[i] = op(x[i]); p has the attributes in the order of ops.def */
-typedef void (*byi_one_loop)(const void *x, void *y, int64_t n,
-                             const double *p);
-/* y[i] = op(a[i], b[i]) */
-typedef void (*byi_pair_loop)(const void *a, const void *b, void *y, int64_t n);
+/* Loops of one operator for elements of one dtype: y[i] = op(x[i]), where p has
+ * the attributes in the order of ops.def, and y[i] = op(a[i], b[i]). */
+typedef void (*byi_typed_unary)(const void *x, void *y, int64_t n,
+                                const double *p);
+typedef void (*byi_typed_binary)(const void *a, const void *b, void *y,
+                                 int64_t n);
 
 /* Loops of float32, unless a member says otherwise, compiled once per
  * instruction set. An entry of an array that is indexed by operator or dtype is
@@ -564,8 +565,8 @@ struct byi_simd {
     /* The loop of an operator on integers or bools, of a test of floats, or of
      * two operands on elements of a dtype; NULL if the plain loop is as fast.
      * The members are NULL if that holds for all operators. */
-    byi_one_loop (*one)(enum byi_op_id op, enum byoc_dtype dtype);
-    byi_pair_loop (*pair)(enum byi_op_id op, enum byoc_dtype dtype);
+    byi_typed_unary (*typed_unary)(enum byi_op_id op, enum byoc_dtype dtype);
+    byi_typed_binary (*typed_binary)(enum byi_op_id op, enum byoc_dtype dtype);
     double (*sum)(const float *x, int64_t n);
     /* the sum of (x[i] - shift)^2 */
     double (*sum_squares)(const float *x, int64_t n, float shift);

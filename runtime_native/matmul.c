@@ -25,6 +25,8 @@ static void batch_strides(const struct byi_tensor *t, uint32_t rank,
     }
 }
 
+/* Set the sizes and strides of the matrices of operands a and b. A vector is
+ * one row of A, or one column of B. */
 static void set_matrices(const struct byi_tensor *a, bool transpose_a,
                          const struct byi_tensor *b, bool transpose_b,
                          struct byi_product *p)
@@ -492,7 +494,7 @@ uint64_t byi_dense_pack(const float *b, int64_t rs, int64_t cs, int64_t k,
     return byi_f32_conv_packed(&conv);
 }
 
-static bool is_known(const struct byi_tensor *t)
+static bool has_known_dims(const struct byi_tensor *t)
 {
     for (uint32_t i = 0; i < t->rank; i++)
         if (t->dims[i] < 0)
@@ -515,7 +517,7 @@ uint64_t byi_matmul_pack(const struct byi_call *call, void *to)
     if (p.n == 1)
         return 0;
     p.k = byi_count(b) / p.n;
-    p.m = is_known(a) ? byi_count(a) / p.k : 2;
+    p.m = has_known_dims(a) ? byi_count(a) / p.k : 2;
     struct byi_epilogue_data data;
     const struct byi_f32_conv conv = conv_of(&p, call, &data);
     if (byi_f32_conv_reads_in_place(&conv))

@@ -179,20 +179,20 @@ static uint64_t nms_scratch(const struct byi_call *call)
 
 /* Check the values that are known only in a run. */
 static enum byoc_status check_values(const struct byi_call *call,
-                                     const struct nms *s, int64_t need,
+                                     const struct nms *s, int64_t needed_rows,
                                      struct byoc_error *err)
 {
     if (!(s->iou >= 0 && s->iou <= 1))
         return byi_fail(err, BYOC_EINVAL,
                         "%s: found an IoU threshold of %g, expected 0 to 1",
                         call->op->name, (double)s->iou);
-    if (need > call->out->dims[0])
+    if (needed_rows > call->out->dims[0])
         return byi_fail(err, BYOC_EINVAL,
                         "%s: found memory for %lld rows of the result, "
                         "expected %lld, one for each box that may be selected; "
                         "report a bug of byoc",
                         call->op->name, (long long)call->out->dims[0],
-                        (long long)need);
+                        (long long)needed_rows);
     return BYOC_OK;
 }
 
@@ -215,8 +215,9 @@ static enum byoc_status nms_run(const struct byi_call *call,
         .corners = (float *)(void *)((char *)call->scratch + heap_bytes(call)),
         .pitch = boxes->dims[1] + BYI_SLACK,
     };
-    const int64_t need = batches * classes * byi_max(0, byi_min(s.most, s.n));
-    BYI_TRY(check_values(call, &s, need, err));
+    const int64_t needed_rows =
+        batches * classes * byi_max(0, byi_min(s.most, s.n));
+    BYI_TRY(check_values(call, &s, needed_rows, err));
     for (int64_t b = 0; b < batches && s.most > 0; b++) {
         s.boxes = (const float *)boxes->data + b * s.n * 4;
         for (int64_t c = 0; c < classes; c++) {

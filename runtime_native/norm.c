@@ -12,7 +12,7 @@
 #include "kernel.h"
 
 /* Element i of an operand with one element per channel. */
-static double param(const struct byi_tensor *t, int64_t i)
+static double channel_param(const struct byi_tensor *t, int64_t i)
 {
     return byi_tensor_float(t, i);
 }
@@ -73,8 +73,9 @@ static void batch_last(const struct byi_call *call, double epsilon)
     const int team = byi_team(call, byi_count(in));
     double *mul = call->scratch, *add = mul + channels;
     for (int64_t c = 0; c < channels; c++) {
-        mul[c] = param(&in[1], c) / sqrt(param(&in[4], c) + epsilon);
-        add[c] = param(&in[2], c) - param(&in[3], c) * mul[c];
+        mul[c] =
+            channel_param(&in[1], c) / sqrt(channel_param(&in[4], c) + epsilon);
+        add[c] = channel_param(&in[2], c) - channel_param(&in[3], c) * mul[c];
     }
 #pragma omp parallel for num_threads(team) if (team > 1)
     for (int64_t row = 0; row < rows; row++)
@@ -112,9 +113,10 @@ static enum byoc_status batch_run_f32(const struct byi_call *call,
 #pragma omp parallel for num_threads(team) if (team > 1)
     for (int64_t plane = 0; plane < byi_span(in, 0, axis) * channels; plane++) {
         const int64_t c = plane % channels;
-        const double mul = param(&in[1], c) / sqrt(param(&in[4], c) + epsilon);
+        const double mul =
+            channel_param(&in[1], c) / sqrt(channel_param(&in[4], c) + epsilon);
         affine(call, plane * space, space, mul,
-               param(&in[2], c) - param(&in[3], c) * mul);
+               channel_param(&in[2], c) - channel_param(&in[3], c) * mul);
     }
     return BYOC_OK;
 }
@@ -310,9 +312,9 @@ static enum byoc_status group_run_f32(const struct byi_call *call,
         }
         for (int64_t i = 0; i < channels; i++) {
             const int64_t c = row % groups * channels + i;
-            const double mul = s.scale * param(&in[1], c);
+            const double mul = s.scale * channel_param(&in[1], c);
             affine(call, at + i * space, space, mul,
-                   param(&in[2], c) - s.mean * mul);
+                   channel_param(&in[2], c) - s.mean * mul);
         }
     }
     return BYOC_OK;

@@ -54,7 +54,7 @@ static enum pool_kind kind_of(enum byi_op_id op)
     }
 }
 
-static bool flag(const struct byi_attrs *attrs, const char *name)
+static bool has_flag(const struct byi_attrs *attrs, const char *name)
 {
     return byi_attr_find(attrs, name) && byi_attr_int(attrs, name);
 }
@@ -79,8 +79,8 @@ static enum byoc_status describe(const struct byi_call *call, struct pooling *v,
     byi_image_read(call->out, layout ? layout->s : plain_layouts[n], &out);
     *v = (struct pooling){
         .kind = kind_of(call->op->id),
-        .include_pad = flag(call->attrs, "count_include_pad"),
-        .column_major = flag(call->attrs, "column_major"),
+        .include_pad = has_flag(call->attrs, "count_include_pad"),
+        .column_major = has_flag(call->attrs, "column_major"),
         .p = byi_attr_find(call->attrs, "p") ? byi_attr_int(call->attrs, "p")
                                              : 1,
         .planes = in.n * in.c,
@@ -200,8 +200,10 @@ MAXIMUM_PLANE(I64, int64_t, INT64_MIN, NEVER)
 
 static double norm_term(double x, int64_t p)
 {
-    const double size = fabs(x);
-    return p == 1 ? size : p == 2 ? size * size : pow(size, (double)p);
+    const double magnitude = fabs(x);
+    return p == 1   ? magnitude
+           : p == 2 ? magnitude * magnitude
+                    : pow(magnitude, (double)p);
 }
 
 static double norm_root(double sum, int64_t p)
@@ -522,6 +524,7 @@ static bool uses_planes(const struct pooling *v, enum byoc_dtype dtype)
            byi_sliding_fits(window_kind(v), &v->w);
 }
 
+/* Call run() for every item; a plane takes `work` simple operations. */
 static void run_items(const struct byi_call *call, const struct pooling *v,
                       plane_fn run, int64_t items, int64_t work)
 {

@@ -65,7 +65,7 @@ struct unary_job {
     void (*fast)(const float *x, float *y, int64_t n, const float *p);
     void (*fast_f64)(const double *x, double *y, int64_t n, const double *p);
     plain_fn plain;
-    byi_one_loop one;
+    byi_typed_unary typed;
     float bound;      /* largest |x| for which `fast` is accurate; 0: any x */
     double p[PARAMS]; /* the operator's parameters, for `plain` */
     float pf[PARAMS]; /* the same for `fast` */
@@ -203,14 +203,14 @@ CLIP(I64, int64_t, INT64_MIN, INT64_MAX)
     TYPED(NN_SHRINK, id, type, bound_##id(NN_SHRINK_plain((double)x, job->p)))
 BYI_EACH_INT(EACH_SHRINK)
 
-/* Call job->one, a loop of byi_simd for this operator and type. */
+/* Call job->typed, a loop of byi_simd for this operator and type. */
 static void range_one(const struct unary_job *job, int64_t begin, int64_t end)
 {
     const size_t first = (size_t)begin;
-    job->one((const char *)job->x->data +
-                 first * byi_dtype_bytes(job->x->dtype),
-             (char *)job->y->data + first * byi_dtype_bytes(job->y->dtype),
-             end - begin, job->p);
+    job->typed((const char *)job->x->data +
+                   first * byi_dtype_bytes(job->x->dtype),
+               (char *)job->y->data + first * byi_dtype_bytes(job->y->dtype),
+               end - begin, job->p);
 }
 
 /* --- tests: the result is bool ------------------------------------------- */
@@ -271,7 +271,7 @@ static range_fn typed_range(enum byi_op_id op, enum byoc_dtype dtype)
 
 static range_fn find_range(const struct unary_job *job)
 {
-    if (job->one)
+    if (job->typed)
         return range_one;
     if (!job->plain)
         return typed_range(job->op, job->x->dtype);
@@ -299,7 +299,7 @@ static const bool functions[BYI_N_OPS] = {
 /* The cost of an element in simple operations (byi_team). */
 static int64_t weight_of(const struct unary_job *job)
 {
-    if (job->one)
+    if (job->typed)
         return 1;
     if (!job->fast)
         return 8;
@@ -337,8 +337,8 @@ static enum byoc_status unary_run(const struct byi_call *call,
         .bound = bounds[call->op->id],
     };
     read_params(call, &job);
-    if (byi_simd()->one)
-        job.one = byi_simd()->one(job.op, job.x->dtype);
+    if (byi_simd()->typed_unary)
+        job.typed = byi_simd()->typed_unary(job.op, job.x->dtype);
     range_fn run = find_range(&job);
     if (!run)
         return byi_bad_dtype(call, call->in->dtype,

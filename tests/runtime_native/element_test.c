@@ -328,7 +328,8 @@ static void test_binary(void **state)
 static bool has_fast_loop(enum byi_op_id op)
 {
     const struct byi_simd *simd = byi_simd();
-    return simd->binary[op] || (simd->pair && simd->pair(op, BYOC_F32));
+    return simd->binary[op] ||
+           (simd->typed_binary && simd->typed_binary(op, BYOC_F32));
 }
 
 /* The float32 loops against the plain ones, NaN and infinities included. */
