@@ -187,22 +187,22 @@ static bool conv(struct byi_opgen *d)
     const int64_t outs =
         groups * (1 + byi_opgen_draw_below(d, groups == 1 ? 9 : 2)) +
         (groups == 1 && large ? 15 : 0);
-    const bool deconv = strstr(d->op->name, "transpose") != NULL;
-    const int64_t a = deconv ? channels : outs;
-    const int64_t b = deconv ? outs / groups : channels / groups;
+    const bool transposed = strstr(d->op->name, "transpose") != NULL;
+    const int64_t axis0 = transposed ? channels : outs;
+    const int64_t axis1 = transposed ? outs / groups : channels / groups;
     if (last) {
         byi_opgen_give_string(d, "data_layout", data_layouts[spatial]);
-        if (!deconv) {
+        if (!transposed) {
             byi_opgen_give_string(d, "kernel_layout", kernel_layouts[spatial]);
             memcpy(w, size, spatial * sizeof *w);
-            w[spatial] = b;
-            w[spatial + 1] = a;
+            w[spatial] = axis1;
+            w[spatial + 1] = axis0;
             byi_opgen_set_dims(d, 1, byi_opgen_dtype_of(d, 0), spatial + 2, w);
             return true;
         }
     }
-    w[0] = a;
-    w[1] = b;
+    w[0] = axis0;
+    w[1] = axis1;
     memcpy(w + 2, size, spatial * sizeof *w);
     byi_opgen_set_dims(d, 1, byi_opgen_dtype_of(d, 0), spatial + 2, w);
     return true;
@@ -252,22 +252,22 @@ static bool dense(struct byi_opgen *d)
     return true;
 }
 
-/* Plan operand `i` of a matrix product from `other`, whose type is known. The
- * flags say whether each operand is transposed. */
-static void set_factor(struct byi_opgen *d, uint32_t i, uint32_t other,
-                       bool flip_i, bool flip_other)
+/* Plan operand `i` of a matrix product to fit its operand `known`, whose type
+ * is known. The flags say whether each operand is transposed. */
+static void set_factor(struct byi_opgen *d, uint32_t i, uint32_t known,
+                       bool transpose_i, bool transpose_known)
 {
-    const uint32_t rank = byi_opgen_rank_of(d, other);
+    const uint32_t rank = byi_opgen_rank_of(d, known);
     int64_t dims[BYI_MAX_RANK];
-    memcpy(dims, byi_opgen_dims_of(d, other), rank * sizeof *dims);
+    memcpy(dims, byi_opgen_dims_of(d, known), rank * sizeof *dims);
     /* k, the reduced axis, is the last axis of operand 0 and the second-last
      * axis of operand 1, unless the operand is transposed */
-    const bool k_last = (other == 0) != flip_other;
-    const int64_t k = dims[rank - (k_last ? 1 : 2)],
-                  other_size = byi_opgen_draw_size(d);
-    const bool my_k_last = (i == 0) != flip_i;
-    dims[rank - 1] = my_k_last ? k : other_size;
-    dims[rank - 2] = my_k_last ? other_size : k;
+    const bool known_k_last = (known == 0) != transpose_known;
+    const int64_t k = dims[rank - (known_k_last ? 1 : 2)],
+                  kept_size = byi_opgen_draw_size(d);
+    const bool k_last = (i == 0) != transpose_i;
+    dims[rank - 1] = k_last ? k : kept_size;
+    dims[rank - 2] = k_last ? kept_size : k;
     uint32_t skip = 0;
     if (rank > 2 &&
         byi_opgen_draw_chance(d, 35)) /* one matrix for all batches */
@@ -275,15 +275,15 @@ static void set_factor(struct byi_opgen *d, uint32_t i, uint32_t other,
     else
         for (uint32_t b = 0; b + 2 < rank; b++)
             dims[b] = byi_opgen_draw_chance(d, 15) ? 1 : dims[b];
-    byi_opgen_set_dims(d, i, byi_opgen_dtype_of(d, other), rank - skip,
+    byi_opgen_set_dims(d, i, byi_opgen_dtype_of(d, known), rank - skip,
                        dims + skip);
 }
 
 static bool matmul(struct byi_opgen *d)
 {
-    const bool a =
+    const bool transpose_a =
         byi_opgen_give_int(d, "transpose_a", byi_opgen_draw_chance(d, 20)) != 0;
-    const bool b =
+    const bool transpose_b =
         byi_opgen_give_int(d, "transpose_b", byi_opgen_draw_chance(d, 30)) != 0;
     if (!byi_opgen_is_known(d, 0) && !byi_opgen_is_known(d, 1) &&
         !byi_opgen_plan_random(d, 0, UINT32_MAX))
@@ -292,9 +292,9 @@ static bool matmul(struct byi_opgen *d)
     if (byi_opgen_rank_of(d, from_1) < 2)
         return false;
     if (from_1)
-        set_factor(d, 0, 1, a, b);
+        set_factor(d, 0, 1, transpose_a, transpose_b);
     else if (!byi_opgen_is_known(d, 1))
-        set_factor(d, 1, 0, b, a);
+        set_factor(d, 1, 0, transpose_b, transpose_a);
     return true;
 }
 
@@ -687,7 +687,7 @@ static bool recurrent(struct byi_opgen *d)
     const int64_t gates = d->op->id == BYI_OP_NN_RNN   ? 1
                           : d->op->id == BYI_OP_NN_GRU ? 3
                                                        : 4;
-    const bool first =
+    const bool batch_first =
         byi_opgen_give_int(d, "batch_first", byi_opgen_draw_chance(d, 25)) != 0;
     const char *direction = byi_opgen_give_string(
         d, "direction",
@@ -695,7 +695,7 @@ static bool recurrent(struct byi_opgen *d)
     const int64_t directions = strcmp(direction, "bidirectional") == 0 ? 2 : 1;
     const int64_t hidden = 1 + byi_opgen_draw_below(d, 9),
                   input = byi_opgen_dims_of(d, 0)[2];
-    const int64_t batch = byi_opgen_dims_of(d, 0)[first ? 0 : 1];
+    const int64_t batch = byi_opgen_dims_of(d, 0)[batch_first ? 0 : 1];
     const enum byoc_dtype t = byi_opgen_dtype_of(d, 0);
     byi_opgen_give_int(d, "linear_before_reset", byi_opgen_draw_chance(d, 50));
     byi_opgen_set_dims(d, 1, t, 3,
@@ -707,7 +707,7 @@ static bool recurrent(struct byi_opgen *d)
     byi_opgen_set_dims(d, 4, BYOC_I32, 1, (const int64_t[]){0});
     for (uint32_t i = 5; i < 7; i++)
         byi_opgen_set_dims(d, i, t, 3,
-                           first
+                           batch_first
                                ? (const int64_t[]){batch, directions, hidden}
                                : (const int64_t[]){directions, batch, hidden});
     byi_opgen_set_dims(d, 7, t, 2, (const int64_t[]){directions, 3 * hidden});

@@ -126,7 +126,8 @@ static void check_kind(struct byi_kit *kit, const struct byoc_blob *blob,
     if (blob->kind != BYOC_BLOB_DATA && blob->kind != BYOC_BLOB_C)
         byi_kit_failed(
             kit, BYI_RULE_KIND,
-            "compile() returned a blob of kind %u, expected %d or %d",
+            "compile() returned a blob of kind %u, expected BYOC_BLOB_DATA "
+            "(%d) or BYOC_BLOB_C (%d)",
             blob->kind, BYOC_BLOB_DATA, BYOC_BLOB_C);
     if (blob->kind == BYOC_BLOB_C && !symbol)
         byi_kit_failed(kit, BYI_RULE_KIND,
