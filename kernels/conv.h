@@ -45,25 +45,19 @@ struct byi_f32_conv {
     int64_t plane;   /* if `planar`: elements from a channel of x to the next;
                       * 0: its planes are adjacent */
     int64_t size[BYI_F32_AXES], stride[BYI_F32_AXES], dilation[BYI_F32_AXES];
-    int64_t pad[BYI_F32_AXES];
-    /* before the first element */ /* For a product: strides of the unpacked
-                                    * weights, like `output` and `channel`
-                                    * of struct byi_f32_weights; 0 if they
-                                    * are not known. */
+    int64_t pad[BYI_F32_AXES]; /* before the first element */
+    /* For a product: strides of the unpacked weights, like `output` and
+     * `channel` of struct byi_f32_weights; 0 if they are not known. */
     int64_t weight_strides[2];
-    bool bias;
-    /* runs have a bias */ /* For products, and for pointwise convolutions
-                            * that read every position once. `gathers`: a
-                            * row consists of elements of the run's sources.
-                            * If the run has a scale, element c of a row of
-                            * image i is multiplied by scale[i * scale_image
-                            * + c]; if it has a shift, shift[c] is added;
-                            * ReLU follows if `rectifies`. `scales`: the
-                            * rows are only scaled: the run has one source
-                            * and a scale, but no shift, and `rectifies` is
-                            * false. If `type` is narrow, rows are not
-                            * gathered; they can be scaled, and then the run
-                            * has x instead of a source. */
+    bool bias; /* runs have a bias */
+    /* For products, and for pointwise convolutions that read every position
+     * once. `gathers`: a row consists of elements of the run's sources. If the
+     * run has a scale, element c of a row of image i is multiplied by scale[i *
+     * scale_image + c]; if it has a shift, shift[c] is added; ReLU follows if
+     * `rectifies`. `scales`: the rows are only scaled: the run has one source
+     * and a scale, but no shift, and `rectifies` is false. If `type` is narrow,
+     * rows are not gathered; they can be scaled, and then the run has x instead
+     * of a source. */
     bool gathers, rectifies, scales;
     int64_t scale_image;
     /* element type of x, y, bias and operands; float16 and bfloat16 are called

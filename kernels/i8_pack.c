@@ -66,10 +66,10 @@ static inline void put_weight(struct i8_column *c, int64_t word, int i,
 static inline void check_weight(struct i8_column *c, int64_t k, int32_t v)
 {
     const bool bounded = c->p->conv->kernels->bytes == BYI_I8_BOUNDED;
-    const int32_t size = v < 0 ? -v : v;
+    const int32_t magnitude = v < 0 ? -v : v;
     c->fits &= v >= INT8_MIN && v <= INT8_MAX &&
-               !(bounded && k % 2 && size + c->last > 128);
-    c->last = size;
+               !(bounded && k % 2 && magnitude + c->last > 128);
+    c->last = magnitude;
 }
 
 /* Put all weights of output o into words; if `to` is NULL, only check them. */
