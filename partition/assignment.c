@@ -59,8 +59,9 @@ void byi_assign(struct byi_assignment *a, uint32_t func, byi_id id,
     a->funcs[func].at[id] = (struct node_assignment){backend, why};
 }
 
-const char *byi_assigned_away(const struct byi_assignment *a, uint32_t func,
-                              byi_id id, const char *backend)
+const char *byi_assignment_refusal(const struct byi_assignment *a,
+                                   uint32_t func, byi_id id,
+                                   const char *backend)
 {
     if (!a || func >= a->n_funcs)
         return NULL;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* candidates.c: finds the candidates of placement: composites, merged if
- * composites of several backends overlap. As with composites, only the last
- * node of a candidate has readers outside; if it is a tuple, its fields do,
- * too.
+/* candidates.c: finds the candidates of placement by cost: the composites that
+ * each backend alone would make; overlapping ones of several backends are one
+ * candidate. Nodes outside read only the last node of a candidate, or the
+ * fields of that node if it is a tuple.
  */
 #include "cost.h"
 
@@ -65,7 +65,7 @@ static enum byoc_status add_composites(struct candidate_finder *d,
     return BYOC_OK;
 }
 
-/* A field belongs to the candidate of its tuple. */
+/* Add the fields of tuples to the candidates of the tuples. */
 static void add_fields(struct candidate_finder *d)
 {
     for (byi_id id = 0; id < d->f->nodes.n; id++) {

@@ -7,7 +7,7 @@
 
 #include <assert.h>
 
-const char *byi_composite_op(const struct byi_node *node)
+const char *byi_composite_op_name(const struct byi_node *node)
 {
     if (node->kind == BYI_IF)
         return "if";
@@ -70,8 +70,9 @@ static const char *join_ops(const struct composite_body *composite)
     const struct byi_match *match = composite->match;
     struct byi_text text = {0};
     for (uint32_t i = 0; i < match->n_ops; i++)
-        byi_text_addf(&text, "%s%s", i ? "_" : "",
-                      byi_composite_op(byi_match_node(match, match->ops[i])));
+        byi_text_addf(
+            &text, "%s%s", i ? "_" : "",
+            byi_composite_op_name(byi_match_node(match, match->ops[i])));
     const char *joined = byi_arena_str(composite->m->arena, text.at);
     byi_text_free(&text);
     return joined;
@@ -217,11 +218,12 @@ static enum byoc_status add_branch(const struct open_function *outer, byi_id op,
     return status;
 }
 
-/* The copy in a composite computes the same as the matched operator, so
- * symbolic sizes that the operator introduces keep their outer names.
- * `first_new` is the first symbol that the copy introduced. */
-static void keep_sizes(const struct open_function *to, byi_id id,
-                       const struct byi_node *node, int64_t first_new)
+/* Give the copy `id` of `node` the type of `node`, if the two differ only in
+ * the symbols that each introduced for sizes unknown at compile time: both
+ * compute the same. `first_new` is the first symbol that the copy introduced.
+ */
+static void keep_symbols(const struct open_function *to, byi_id id,
+                         const struct byi_node *node, int64_t first_new)
 {
     const struct byi_type **type = &to->f->nodes.at[id].type;
     if (byi_type_fits(node->type, *type, first_new))
@@ -252,7 +254,7 @@ static enum byoc_status add_operator(struct open_function *to, uint32_t op)
     else
         *result = byi_add_tuple(to->composite->m, to->f, args, node->n_args,
                                 node->sources);
-    keep_sizes(to, *result, node, first_new);
+    keep_symbols(to, *result, node, first_new);
     return BYOC_OK;
 }
 

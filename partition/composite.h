@@ -20,6 +20,6 @@ enum byoc_status byi_composite_build(struct byi_module *m,
 bool byi_composite_embeds(const struct byi_match *match, uint32_t bound);
 /* Returns the name of an operator, `if` or tuple in attributes and messages:
  * "nn.relu", "if", "tuple". */
-const char *byi_composite_op(const struct byi_node *node);
+const char *byi_composite_op_name(const struct byi_node *node);
 
 #endif

@@ -7,7 +7,7 @@
 
 #include "partition.h"
 
-/* --- assignment.c: which backend may take a node -------------------------- */
+/* --- assignment.c: which backend may run a node --------------------------- */
 
 /* Create an assignment in `arena`, without a decision about any node of the
  * module. A decision is the only backend that may run the node (NULL: native
@@ -20,8 +20,9 @@ void byi_assign(struct byi_assignment *a, uint32_t func, byi_id id,
                 const char *backend, const char *why);
 /* Returns why `backend` may not run the node, or NULL if it may. `a` may be
  * NULL. */
-const char *byi_assigned_away(const struct byi_assignment *a, uint32_t func,
-                              byi_id id, const char *backend);
+const char *byi_assignment_refusal(const struct byi_assignment *a,
+                                   uint32_t func, byi_id id,
+                                   const char *backend);
 /* Update after a rebuild of `func`: node i of the n_old nodes is now map[i], of
  * n nodes; a removed node maps to 0. `a` may be NULL. */
 void byi_assignment_move(struct byi_assignment *a, uint32_t func,

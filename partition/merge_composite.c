@@ -82,8 +82,9 @@ static struct byi_merger *merger_of(const struct byi_merger *g,
 /* Check operator `op`, which is inside a branch of the match. Another match may
  * have claimed it if the branch is also read as a value. Returns NULL or the
  * reason. */
-static const char *find_branch_leak(const struct byi_merger *g,
-                                    const struct byi_match *match, byi_id op)
+static const char *why_branch_not_closed(const struct byi_merger *g,
+                                         const struct byi_match *match,
+                                         byi_id op)
 {
     const struct byi_branch *branch = byi_match_branch(match, op);
     const struct byi_merger *inner = merger_of(g, branch);
@@ -92,8 +93,8 @@ static const char *find_branch_leak(const struct byi_merger *g,
     return NULL;
 }
 
-static const char *find_if_leak(const struct byi_merger *g,
-                                const struct byi_match *match, byi_id id)
+static const char *why_if_not_closed(const struct byi_merger *g,
+                                     const struct byi_match *match, byi_id id)
 {
     const struct byi_node *node = &g->f->nodes.at[id];
     for (uint32_t a = 1; node->kind == BYI_IF && a <= 2; a++)
@@ -103,17 +104,18 @@ static const char *find_if_leak(const struct byi_merger *g,
 }
 
 /* Check that no outside node reads an inner value and that no inner node is
- * claimed. Returns NULL or the reason. Since the root is then the only way out,
- * no path can leave the match and return. */
-static const char *find_leak(const struct byi_merger *g,
-                             const struct byi_match *match)
+ * claimed. Then every path out of the match starts at its root, so no path
+ * leaves the match and returns. Returns NULL or the reason. */
+static const char *why_not_closed(const struct byi_merger *g,
+                                  const struct byi_match *match)
 {
     for (uint32_t i = 0; i < match->n_ops; i++) {
         byi_id id = match->ops[i];
-        const char *leak = id < g->f->nodes.n ? find_if_leak(g, match, id)
-                                              : find_branch_leak(g, match, id);
-        if (leak)
-            return leak;
+        const char *fault = id < g->f->nodes.n
+                                ? why_if_not_closed(g, match, id)
+                                : why_branch_not_closed(g, match, id);
+        if (fault)
+            return fault;
         if (id >= g->f->nodes.n)
             continue;
         if (g->claimed[id])
@@ -300,14 +302,14 @@ static enum byoc_status probe_match(struct byi_merger *g,
 }
 
 /* The callback of byi_match: claim the match, unless it is refused. */
-static bool take_match(const struct byi_match *match, void *ctx)
+static bool accept_match(const struct byi_match *match, void *ctx)
 {
     struct byi_merger *g = ctx;
     if (g->status != BYOC_OK)
         return false;
-    const char *leak = find_leak(g, match);
-    if (leak) {
-        note_match(g, match, BYI_REASON_NOT_CLOSED, leak);
+    const char *fault = why_not_closed(g, match);
+    if (fault) {
+        note_match(g, match, BYI_REASON_NOT_CLOSED, fault);
         return false;
     }
     enum byi_reason reason;
@@ -346,20 +348,20 @@ static bool take_match(const struct byi_match *match, void *ctx)
 /* Match one pattern at all unclaimed nodes, from the outputs back. */
 static void match_row(struct byi_merger *g, const struct byi_pattern *row)
 {
-    const uint32_t *reach = NULL;
+    const uint32_t *distances = NULL;
     uint64_t budget = byi_match_budget(g->f);
     bool may_match = false;
     for (uint32_t root = 0; root < BYI_ROOT_NONE; root++)
         may_match = may_match || (g->occurs[root] && row->roots[root]);
     if (may_match)
-        reach = byi_match_reach(g->f, row, g->scratch);
+        distances = byi_match_distances(g->f, row, g->scratch);
     for (byi_id id = g->f->nodes.n;
          may_match && id-- > 0 && g->status == BYOC_OK;) {
         uint32_t n_matches = 0;
         if (!row->roots[g->roots[id]] || g->claimed[id] ||
-            (reach && reach[id] == BYI_NEVER))
+            (distances && distances[id] == BYI_NO_DISTANCE))
             continue;
-        byi_match(g->m, g->f, row, id, reach, &budget, take_match, g,
+        byi_match(g->m, g->f, row, id, distances, &budget, accept_match, g,
                   &n_matches);
         g->matched[id] = g->matched[id] || n_matches > 0;
     }
@@ -371,12 +373,12 @@ static const char *describe_call(const struct byi_merger *g,
 {
     enum { MAX_SHOWN = 8 };
     struct byi_text text = {0};
-    byi_text_addf(&text, "%s(", byi_composite_op(node));
+    byi_text_addf(&text, "%s(", byi_composite_op_name(node));
     for (uint32_t i = 0; i < node->n_args && i < MAX_SHOWN; i++) {
         const struct byi_node *arg = &g->f->nodes.at[node->args[i]];
         byi_text_addf(&text, "%s%s", i ? ", " : "",
                       arg->kind == BYI_CONST     ? "const"
-                      : arg->kind == BYI_CALL_OP ? byi_composite_op(arg)
+                      : arg->kind == BYI_CALL_OP ? byi_composite_op_name(arg)
                                                  : "_");
     }
     byi_text_addf(&text, "%s)", node->n_args > MAX_SHOWN ? ", ..." : "");
@@ -390,7 +392,7 @@ static const char *describe_call(const struct byi_merger *g,
 static const char *describe_unmatched(const struct byi_merger *g,
                                       const struct byi_node *node)
 {
-    const char *op = byi_composite_op(node);
+    const char *op = byi_composite_op_name(node);
     if (!g->backend->table->inside[node->op])
         return byi_arena_printf(g->scratch, "runs as %s, which no pattern has",
                                 op);
@@ -568,11 +570,11 @@ static void count_fns(struct byi_merger *const *mergers, uint32_t n)
         }
 }
 
-static enum byoc_status merge_for(struct byi_module *m,
-                                  const struct byi_backend *backend,
-                                  struct byi_pass_context *ctx,
-                                  struct byi_arena *scratch,
-                                  struct byoc_error *err)
+static enum byoc_status merge_for_backend(struct byi_module *m,
+                                          const struct byi_backend *backend,
+                                          struct byi_pass_context *ctx,
+                                          struct byi_arena *scratch,
+                                          struct byoc_error *err)
 {
     const uint32_t n_mergers = m->funcs.n; /* skip composites made here */
     struct byi_merger **mergers =
@@ -616,7 +618,7 @@ static enum byoc_status merge_composite(struct byi_module *m,
     struct byi_backends *backends = byi_backends_of(ctx);
 
     for (uint32_t i = 0; backends && i < backends->n; i++)
-        BYI_TRY(merge_for(m, &backends->at[i], ctx, scratch, err));
+        BYI_TRY(merge_for_backend(m, &backends->at[i], ctx, scratch, err));
     if (backends)
         backends->assignment = NULL; /* it is for this module only */
     return BYOC_OK;

@@ -35,10 +35,10 @@ struct new_region {
     uint32_t waiting;                      /* operands not emitted yet (Kahn) */
 };
 
-/* The state of the pass in one function, f, which `fresh` replaces. */
+/* The state of the pass in one function, f, which `new_func` replaces. */
 struct partitioner {
     struct byi_module *m;
-    struct byi_func *f, *fresh;
+    struct byi_func *f, *new_func;
     uint32_t func;
     struct byi_arena *scratch;
     struct byoc_error *err;
@@ -49,7 +49,7 @@ struct partitioner {
     struct new_region *regions; /* indexed by number, from 1 */
     struct byi_members members;
     bool *is_result_tuple; /* tuples made in a region and read outside */
-    byi_id *map;           /* old id -> id in fresh */
+    byi_id *map;           /* old id -> id in new_func */
     byi_id *inner;         /* old id -> id in its region's body */
 };
 
@@ -251,17 +251,17 @@ static enum byoc_status build_region(struct partitioner *p, uint32_t number)
 
 /* --- the function around the regions -------------------------------------- */
 
-/* If `node` is a branch of an inlined composite, make its function and those of
- * the branches inside it ordinary ones. Recursion is as deep as patterns nest
- * `if`. */
-static void open_branch(struct byi_module *m, const struct byi_node *node)
+/* If `node` is a branch of an inlined composite, clear the attribute `inner` of
+ * its function and of the branches inside. Recursion is as deep as patterns
+ * nest `if`. */
+static void clear_inner(struct byi_module *m, const struct byi_node *node)
 {
     if (node->kind != BYI_FN || !m->funcs.at[node->index]->attr.inner)
         return;
     struct byi_func *f = m->funcs.at[node->index];
     f->attr.inner = false;
     for (byi_id id = 0; id < f->nodes.n; id++)
-        open_branch(m, &f->nodes.at[id]);
+        clear_inner(m, &f->nodes.at[id]);
 }
 
 /* Inline a composite that is in no region. */
@@ -275,9 +275,9 @@ static enum byoc_status inline_composite(struct partitioner *p, byi_id id,
         if (node->kind == BYI_PARAM)
             map[i] = p->map[call->args[1 + node->index]];
         else
-            BYI_TRY(
-                byi_add_moved(p->m, p->fresh, body, i, map, &map[i], p->err));
-        open_branch(p->m, &p->fresh->nodes.at[map[i]]);
+            BYI_TRY(byi_add_moved(p->m, p->new_func, body, i, map, &map[i],
+                                  p->err));
+        clear_inner(p->m, &p->new_func->nodes.at[map[i]]);
     }
     p->map[id] = map[body->result];
     return BYOC_OK;
@@ -312,7 +312,8 @@ static enum byoc_status emit_native(struct partitioner *p, byi_id id)
         return inline_composite(p, id, body);
     if (is_only_called(p, id))
         return BYOC_OK; /* its calls are inlined or in a region */
-    return byi_add_copy(p->m, p->fresh, p->f, id, p->map, &p->map[id], p->err);
+    return byi_add_copy(p->m, p->new_func, p->f, id, p->map, &p->map[id],
+                        p->err);
 }
 
 /* Map the values that leave a region: outputs[i] is its i-th result. */
@@ -329,7 +330,8 @@ static void map_results(struct partitioner *p, uint32_t number,
         if (type->kind != BYI_TUPLE)
             continue;
         n_fields = type->n_fields;
-        p->map[id] = byi_add_tuple(p->m, p->fresh, &outputs[i], n_fields, NULL);
+        p->map[id] =
+            byi_add_tuple(p->m, p->new_func, &outputs[i], n_fields, NULL);
         for (uint32_t u = p->uses.first[id]; u < p->uses.first[id + 1]; u++) {
             const byi_id reader = p->uses.at[u];
             const struct byi_node *node = &p->f->nodes.at[reader];
@@ -345,23 +347,23 @@ static enum byoc_status emit_region(struct partitioner *p, uint32_t number)
     byi_id *args = byi_arena_calloc(p->scratch, region->params.n, sizeof *args);
     for (uint32_t i = 0; i < region->params.n; i++)
         args[i] = p->map[region->params.at[i]];
-    byi_id callee = byi_add_global(p->m, p->fresh, region->func);
+    byi_id callee = byi_add_global(p->m, p->new_func, region->func);
     byi_id call;
-    BYI_TRY(byi_add_apply(p->m, p->fresh, callee, args, region->params.n, NULL,
-                          &call, p->err));
+    BYI_TRY(byi_add_apply(p->m, p->new_func, callee, args, region->params.n,
+                          NULL, &call, p->err));
     byi_id *outputs =
         byi_arena_calloc(p->scratch, region->results.n, sizeof *outputs);
     for (uint32_t i = 0; i < region->results.n; i++) {
         outputs[i] = call;
         if (region->results.n > 1)
-            BYI_TRY(byi_add_get(p->m, p->fresh, call, i, NULL, &outputs[i],
+            BYI_TRY(byi_add_get(p->m, p->new_func, call, i, NULL, &outputs[i],
                                 p->err));
     }
     map_results(p, number, outputs);
     return BYOC_OK;
 }
 
-/* --- order: a vertex once its operands are emitted ------------------------ */
+/* --- emission in topological order (Kahn) --------------------------------- */
 
 /* A vertex is a native node or a region. Its key is (first old id << 32) |
  * region number. Most vertices are ready at once and are listed in order; the
@@ -432,11 +434,11 @@ static void release_readers(struct partitioner *p, byi_id id, uint32_t *waiting,
     uint32_t number = p->f->nodes.at[id].region;
     for (uint32_t u = p->uses.first[id]; u < p->uses.first[id + 1]; u++) {
         byi_id reader = p->uses.at[u];
-        uint32_t other = p->f->nodes.at[reader].region;
-        if (other && other == number)
+        uint32_t reader_region = p->f->nodes.at[reader].region;
+        if (reader_region && reader_region == number)
             continue;
-        uint32_t *remaining =
-            other ? &p->regions[other].waiting : &waiting[reader];
+        uint32_t *remaining = reader_region ? &p->regions[reader_region].waiting
+                                            : &waiting[reader];
         if (--*remaining == 0)
             push_ready(ready_queue, key_of(p, reader));
     }
@@ -485,7 +487,8 @@ static enum byoc_status emit_all(struct partitioner *p)
     return BYOC_OK;
 }
 
-static bool has_work(const struct byi_module *m, const struct byi_func *f)
+static bool needs_partitioning(const struct byi_module *m,
+                               const struct byi_func *f)
 {
     for (byi_id id = 0; id < f->nodes.n; id++) {
         const struct byi_node *node = &f->nodes.at[id];
@@ -518,7 +521,7 @@ static enum byoc_status partition_function(struct partitioner *p)
         if (!is_empty(p, i))
             status = build_region(p, i);
     if (status == BYOC_OK) {
-        p->fresh = byi_func_like(p->m, p->f, p->map);
+        p->new_func = byi_func_like(p->m, p->f, p->map);
         status = emit_all(p);
     }
     for (uint32_t i = 1; i <= p->n_regions; i++) {
@@ -528,8 +531,8 @@ static enum byoc_status partition_function(struct partitioner *p)
     }
     if (status != BYOC_OK)
         return status;
-    p->fresh->result = p->map[p->f->result];
-    byi_func_replace(p->m, p->func, p->fresh);
+    p->new_func->result = p->map[p->f->result];
+    byi_func_replace(p->m, p->func, p->new_func);
     return BYOC_OK;
 }
 
@@ -570,7 +573,7 @@ static enum byoc_status check_all_marks(struct byi_module *m,
         struct partitioner p = {
             .m = m, .f = m->funcs.at[i], .scratch = scratch, .err = err};
         if (!p.f->dead && !p.f->attr.compiler && !p.f->attr.composite &&
-            has_work(m, p.f))
+            needs_partitioning(m, p.f))
             BYI_TRY(check_marks(&p));
     }
     return BYOC_OK;
@@ -589,7 +592,8 @@ static enum byoc_status partition_graph(struct byi_module *m,
     uint32_t *numbers = next_numbers(m, scratch);
     for (uint32_t i = 0; i < n_funcs; i++) {
         struct byi_func *f = m->funcs.at[i];
-        if (f->dead || f->attr.compiler || f->attr.composite || !has_work(m, f))
+        if (f->dead || f->attr.compiler || f->attr.composite ||
+            !needs_partitioning(m, f))
             continue;
         struct partitioner p = {.m = m,
                                 .f = f,

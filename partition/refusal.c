@@ -17,7 +17,7 @@ static bool is_named(const struct byi_merger *g, const char *const *list,
                      const struct byi_node *node)
 {
     for (; list && *list; list++) {
-        if (strcmp(*list, byi_composite_op(node)) == 0)
+        if (strcmp(*list, byi_composite_op_name(node)) == 0)
             return true;
         for (uint32_t i = 0; i < node->sources->n; i++) {
             const struct byi_source *s =
@@ -88,11 +88,11 @@ static const char *describe_dynamic(const struct byi_merger *g,
 
 /* Returns why the assignment places an operator of the match elsewhere, or NULL
  * if it does not. */
-static const char *assigned_away(const struct byi_merger *g,
-                                 const struct byi_match *match, byi_id op)
+static const char *assignment_refusal(const struct byi_merger *g,
+                                      const struct byi_match *match, byi_id op)
 {
     const struct byi_branch *branch = byi_match_branch(match, op);
-    return byi_assigned_away(
+    return byi_assignment_refusal(
         g->backends->assignment, branch ? branch->func : g->func,
         branch ? op - branch->first : op, g->backend->name);
 }
@@ -174,7 +174,7 @@ const char *byi_merger_refusal(const struct byi_merger *g,
             !is_named(g, backends->only, node))
             return "not named by --only";
         *reason = BYI_REASON_CHEAPER;
-        const char *elsewhere = assigned_away(g, match, match->ops[i]);
+        const char *elsewhere = assignment_refusal(g, match, match->ops[i]);
         if (elsewhere)
             return elsewhere;
         *reason = BYI_REASON_PATTERN_SHAPE;

@@ -16,15 +16,16 @@
 
 /* --- inlining regions ---------------------------------------------------- */
 
-/* The state of byi_revert_regions in one caller, f, which `fresh` replaces. */
+/* The state of byi_revert_regions in one caller, f, which `new_func` replaces.
+ */
 struct reverter {
     struct byi_module *m;
     const struct byi_func *f;
-    struct byi_func *fresh;
+    struct byi_func *new_func;
     /* indexed by function; NULL: keep */
     const struct byi_revert *const *decisions;
-    uint32_t n_regions; /* numbers in use in fresh          */
-    byi_id *map;        /* for each node of f: its node in fresh  */
+    uint32_t n_regions; /* numbers in use in new_func          */
+    byi_id *map;        /* for each node of f: its node in new_func  */
     struct byi_arena *scratch;
     struct byoc_error *err;
 };
@@ -55,11 +56,12 @@ static enum byoc_status inline_region(struct reverter *d, byi_id id,
             map[i] = d->map[call->args[1 + node->index]];
             continue;
         }
-        BYI_TRY(byi_add_moved(d->m, d->fresh, body, i, map, &map[i], d->err));
+        BYI_TRY(
+            byi_add_moved(d->m, d->new_func, body, i, map, &map[i], d->err));
         const uint32_t subregion = revert->nodes ? revert->nodes[i].region : 0;
         if (!subregion)
             continue;
-        byi_node_mark(&d->fresh->nodes.at[map[i]], backend,
+        byi_node_mark(&d->new_func->nodes.at[map[i]], backend,
                       d->n_regions + subregion);
         n_subregions = subregion > n_subregions ? subregion : n_subregions;
     }
@@ -68,13 +70,15 @@ static enum byoc_status inline_region(struct reverter *d, byi_id id,
     return BYOC_OK;
 }
 
-/* A field of a tuple that was inlined is the tuple's operand. */
+/* Replace field `id` of an inlined tuple by the tuple's operand. Returns false
+ * if `id` is not such a field. */
 static bool replace_field(struct reverter *d, byi_id id)
 {
     const struct byi_node *node = &d->f->nodes.at[id];
     if (node->kind != BYI_GET || !revert_of(d, node->args[0]))
         return false;
-    const struct byi_node *tuple = &d->fresh->nodes.at[d->map[node->args[0]]];
+    const struct byi_node *tuple =
+        &d->new_func->nodes.at[d->map[node->args[0]]];
     if (tuple->kind != BYI_MAKE_TUPLE)
         return false;
     d->map[id] = tuple->args[node->index];
@@ -84,7 +88,7 @@ static bool replace_field(struct reverter *d, byi_id id)
 static enum byoc_status inline_regions(struct reverter *d, uint32_t func)
 {
     d->map = byi_arena_calloc(d->scratch, d->f->nodes.n, sizeof *d->map);
-    d->fresh = byi_func_like(d->m, d->f, d->map);
+    d->new_func = byi_func_like(d->m, d->f, d->map);
     for (byi_id id = 0; id < d->f->nodes.n; id++) {
         const struct byi_revert *revert = revert_of(d, id);
         if (d->f->nodes.at[id].kind == BYI_PARAM || replace_field(d, id))
@@ -92,16 +96,16 @@ static enum byoc_status inline_regions(struct reverter *d, uint32_t func)
         if (revert)
             BYI_TRY(inline_region(d, id, revert));
         else
-            BYI_TRY(byi_add_copy(d->m, d->fresh, d->f, id, d->map, &d->map[id],
-                                 d->err));
+            BYI_TRY(byi_add_copy(d->m, d->new_func, d->f, id, d->map,
+                                 &d->map[id], d->err));
     }
-    d->fresh->result = d->map[d->f->result];
-    byi_sweep(d->m, d->fresh, d->scratch); /* drops the results' tuples */
-    byi_func_replace(d->m, func, d->fresh);
+    d->new_func->result = d->map[d->f->result];
+    byi_sweep(d->m, d->new_func, d->scratch); /* drops the results' tuples */
+    byi_func_replace(d->m, func, d->new_func);
     return BYOC_OK;
 }
 
-static bool calls_any(const struct reverter *d)
+static bool calls_reverted(const struct reverter *d)
 {
     for (byi_id id = 0; id < d->f->nodes.n; id++)
         if (revert_of(d, id))
@@ -152,7 +156,7 @@ enum byoc_status byi_revert_regions(struct byi_module *m,
                              .decisions = decisions,
                              .scratch = scratch,
                              .err = err};
-        if (d.f->dead || byi_is_closed(d.f) || !calls_any(&d))
+        if (d.f->dead || byi_is_closed(d.f) || !calls_reverted(&d))
             continue;
         status = inline_regions(&d, i);
     }

@@ -46,8 +46,8 @@ static enum byoc_status add_operand(struct cutter *c, struct byi_module *to,
     }
     if (!byi_type_is_static(node->type))
         return byi_fail(err, BYOC_EUNSUPPORTED,
-                        "found operand %u of another type, expected a tensor "
-                        "with fixed dims",
+                        "found operand %u that is not a tensor with fixed "
+                        "dims, expected one",
                         id);
     c->inner[id] =
         byi_add_param(to, body, byi_arena_printf(to->arena, "i%u", id),
@@ -66,7 +66,7 @@ static enum byoc_status add_node(struct cutter *c, struct byi_module *to,
                            &c->inner[id], err);
     if (node->kind != BYI_CALL_OP)
         return byi_fail(err, BYOC_EUNSUPPORTED,
-                        "found node %u of another kind, expected an operator",
+                        "found node %u that is not an operator, expected one",
                         id);
     byi_id *args = byi_arena_calloc(c->arena, node->n_args, sizeof *args);
     for (uint32_t a = 0; a < node->n_args; a++)
@@ -77,16 +77,17 @@ static enum byoc_status add_node(struct cutter *c, struct byi_module *to,
 
 /* Returns, by node of the function, whether an outside node reads it or it is
  * the function's result. */
-static bool *find_leaving(const struct cutter *c)
+static bool *find_read_outside(const struct cutter *c)
 {
-    bool *leaves = byi_arena_calloc(c->arena, c->f->nodes.n, sizeof *leaves);
+    bool *read_outside =
+        byi_arena_calloc(c->arena, c->f->nodes.n, sizeof *read_outside);
     for (byi_id id = 0; id < c->f->nodes.n; id++) {
         const struct byi_node *node = &c->f->nodes.at[id];
         for (uint32_t a = 0; a < node->n_args && !c->inside[id]; a++)
-            leaves[node->args[a]] = true;
+            read_outside[node->args[a]] = true;
     }
-    leaves[c->f->result] = true;
-    return leaves;
+    read_outside[c->f->result] = true;
+    return read_outside;
 }
 
 static enum byoc_status add_results(struct cutter *c, struct byi_module *to,
@@ -94,12 +95,12 @@ static enum byoc_status add_results(struct cutter *c, struct byi_module *to,
                                     struct byoc_error *err)
 {
     BYI_VEC(byi_id) results = {0};
-    const bool *leaves = find_leaving(c);
+    const bool *read_outside = find_read_outside(c);
     enum byoc_status status = BYOC_OK;
     for (uint32_t i = 0; i < c->subgraph->n; i++) {
         const byi_id id = c->subgraph->at[i];
         const struct byi_type *type = c->f->nodes.at[id].type;
-        if (!leaves[id])
+        if (!read_outside[id])
             continue;
         if (type->kind == BYI_TENSOR)
             BYI_PUSH(&results, c->inner[id]);
@@ -155,7 +156,7 @@ enum byoc_status byi_subgraph_add(const struct byi_module *m,
 
 /* --- hashes --------------------------------------------------------------- */
 
-enum { SMALL = 256 }; /* bytes; the same limit as for probes */
+enum { MAX_SMALL_BYTES = 256 }; /* the same limit as for probes */
 
 static void hash_int(struct byi_sha256 *s, int64_t value)
 {
@@ -214,7 +215,7 @@ static void hash_attr(struct byi_sha256 *s, const struct byi_attr *a)
 
 static void hash_const(struct byi_sha256 *s, const struct byi_const *c)
 {
-    if (c->bytes <= SMALL && c->type->dtype != BYOC_STRING)
+    if (c->bytes <= MAX_SMALL_BYTES && c->type->dtype != BYOC_STRING)
         byi_sha256_add(s, c->data, c->bytes);
 }
 
@@ -249,7 +250,7 @@ void byi_subgraph_hash(const struct byi_module *m,
 {
     struct cutter c;
     open_cutter(&c, m, subgraph);
-    const bool *leaves = find_leaving(&c);
+    const bool *read_outside = find_read_outside(&c);
     uint32_t n = 0;
     hash_int(s, subgraph->n);
     for (uint32_t i = 0; i < subgraph->n; i++) {
@@ -266,7 +267,7 @@ void byi_subgraph_hash(const struct byi_module *m,
                 hash_const(s, &m->consts.at[arg->index]);
         }
         hash_node(s, m, node, c.inner, NULL);
-        hash_int(s, leaves[id]);
+        hash_int(s, read_outside[id]);
         c.inner[id] = n++;
     }
     byi_arena_free(&c.arena);

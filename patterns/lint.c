@@ -207,7 +207,7 @@ static bool covers(struct cover *c, struct pattern_place a,
  * counted steps, steps with '~' or groups. If `unique_leaves`, a leaf must not
  * be in two places either.
  */
-static bool is_plain(const struct byi_pattern *p, bool unique_leaves)
+static bool is_comparable(const struct byi_pattern *p, bool unique_leaves)
 {
     uint32_t readers[BYI_PATTERN_MAX_NODES] = {0};
     for (uint32_t i = 0; i < p->n_nodes; i++) {
@@ -257,7 +257,8 @@ static bool row_matches(struct cover *c, struct pattern_place a,
 static bool shadows(const struct byi_pattern *a, const struct byi_pattern *b)
 {
     struct cover c = {.n = 0};
-    return !a->row->accept && is_plain(a, true) && is_plain(b, false) &&
+    return !a->row->accept && is_comparable(a, true) &&
+           is_comparable(b, false) &&
            row_matches(&c, (struct pattern_place){a, a->root, BYI_NO_NAME},
                        (struct pattern_place){b, b->root, BYI_NO_NAME});
 }

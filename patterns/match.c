@@ -35,7 +35,7 @@ struct pattern_binding {
     byi_id value;
 };
 
-/* A fact of the search: node `pat` of the pattern, an ONCE or a chain with
+/* What the search has fixed: node `pat` of the pattern, an ONCE or a chain with
  * '~', has the value `value`. If pat >= BYI_PATTERN_MAX_NODES: the name of
  * index pat - BYI_PATTERN_MAX_NODES, written with '...', has `value` values. */
 struct known_value {
@@ -57,7 +57,7 @@ struct solver {
     uint32_t roles[BYI_MATCH_MAX_OPS]; /* the pattern node of each operator */
     struct pattern_binding bound[BYI_MATCH_MAX_OPERANDS];
     struct known_value known[BYI_MATCH_MAX_OPS];
-    const uint32_t *reach; /* from byi_match_reach, or NULL */
+    const uint32_t *distances; /* from byi_match_distances, or NULL */
     struct byi_match *match;
 };
 
@@ -379,9 +379,10 @@ static bool solve_if(struct solver *s, const struct goal *goal,
 
 /* --- operands grouped in any way ------------------------------------------ */
 
-/* add or multiply, with its inverses for two operands and for one. */
+/* The operators of a group: add or multiply (`op`), its inverse for two
+ * operands, and its inverse for one. */
 struct group_ops {
-    enum byi_op_id op, inverse, single;
+    enum byi_op_id op, inverse, unary;
 };
 
 static struct group_ops group_ops(const struct byi_pat *pat)
@@ -448,7 +449,7 @@ static bool solve_group(struct solver *s, const struct goal *goal,
         return true;
     if (node->kind != BYI_CALL_OP || !push_op(s, goal))
         return false;
-    if (node->op == ops.single && pat->inverse) {
+    if (node->op == ops.unary && pat->inverse) {
         struct goal inner = *goal;
         inner.set = set;
         inner.inverse = !goal->inverse;
@@ -523,9 +524,9 @@ static bool solve_chain(struct solver *s, const struct goal *goal,
                         const struct match_frame *outer)
 {
     const struct byi_pat *pat = &s->p->nodes[chain];
-    if (s->reach && chain == s->p->root &&
+    if (s->distances && chain == s->p->root &&
         !byi_match_branch(s->match, goal->value) &&
-        s->reach[goal->value] > pat->max - count)
+        s->distances[goal->value] > pat->max - count)
         return false;
     if (count < pat->max && !s->base_only &&
         solve_step(s, goal, chain, count, outer))
@@ -597,7 +598,7 @@ static bool solve(struct solver *s, const struct goal *goal)
 
 bool byi_match(const struct byi_module *m, const struct byi_func *f,
                const struct byi_pattern *pattern, byi_id root,
-               const uint32_t *reach, uint64_t *budget, byi_match_fn take,
+               const uint32_t *distances, uint64_t *budget, byi_match_fn take,
                void *ctx, uint32_t *tried)
 {
     const uint64_t limit = !budget || *budget > MAX_GOALS ? MAX_GOALS : *budget;
@@ -618,7 +619,7 @@ bool byi_match(const struct byi_module *m, const struct byi_func *f,
     s.tried = s.n_ops = s.n_bound = s.n_known = 0;
     s.budget = goals;
     s.base_only = false;
-    s.reach = reach;
+    s.distances = distances;
     s.match = &match;
     struct goal goal = {.pat = pattern->root, .value = root};
     bool found = solve(&s, &goal);

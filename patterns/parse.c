@@ -128,8 +128,8 @@ static const uint32_t *copy_args(struct parser *p, const uint32_t *args,
     return byi_arena_copy(p->arena, args, n * sizeof *args);
 }
 
-/* The index of a name, new or seen before. */
-static uint32_t find_name(struct parser *p, const char *text)
+/* Returns the index of a name; adds the name if it is new. */
+static uint32_t intern_name(struct parser *p, const char *text)
 {
     uint32_t name = 0;
     while (name < p->p->n_names && strcmp(p->names[name], text) != 0)
@@ -158,7 +158,7 @@ static enum byoc_status parse_name(struct parser *p, uint32_t *name)
             "found the name %%%s, which is reserved for constants without a "
             "name, expected a name that is not reserved",
             text);
-    *name = find_name(p, text);
+    *name = intern_name(p, text);
     if (p->first_repeat[*name] && p->first_repeat[*name] != p->in_repeat)
         return byi_lex_fail(&p->lex, &p->lex.tok, p->err,
                             "found %%%s inside and outside of a repeated step, "
@@ -190,7 +190,7 @@ static enum byoc_status parse_const(struct parser *p, uint32_t *out)
     BYI_TRY(check_capacity(p));
     pat.has_value = byi_lex_is_number(&p->lex);
     if (pat.has_value) {
-        pat.name = find_name(p, BYI_CONST_NAME);
+        pat.name = intern_name(p, BYI_CONST_NAME);
         p->p->nameless = pat.name;
         p->repeated[pat.name] = p->list[pat.name] = true;
         p->first_repeat[pat.name] = 0;

@@ -223,29 +223,29 @@ struct byi_match {
 typedef bool (*byi_match_fn)(const struct byi_match *match, void *ctx);
 
 /* Find the first match of `pattern` at node `root` that `take` accepts. Returns
- * whether there is one; *tried counts the matches found. `reach` is from
- * byi_match_reach for this function and pattern, or NULL: it only prunes the
- * search. *budget bounds the goals that all searches for one pattern in one
+ * whether there is one; *tried counts the matches found. `distances` is from
+ * byi_match_distances for this function and pattern, or NULL: it only prunes
+ * the search. *budget bounds the goals that all searches for one pattern in one
  * function may solve: start with byi_match_budget(f); NULL: only this search is
  * bounded. A search that exceeds its bound is repeated once with every chain's
  * base only. */
 bool byi_match(const struct byi_module *m, const struct byi_func *f,
                const struct byi_pattern *pattern, byi_id root,
-               const uint32_t *reach, uint64_t *budget, byi_match_fn take,
+               const uint32_t *distances, uint64_t *budget, byi_match_fn take,
                void *ctx, uint32_t *tried);
 /* The goals that all searches for one pattern in f may solve. */
 uint64_t byi_match_budget(const struct byi_func *f);
 
-/* --- match_reach.c ------------------------------------------------------- */
+/* --- match_distances.c --------------------------------------------------- */
 
 /* For each node of `f`, the least number of steps of the pattern's chain from
- * it to the chain's base; BYI_NEVER if there is no path. In `arena`. NULL if
- * the pattern's root is not a chain, or the chain's base or one of its steps is
- * not a single operator, or its step has a '~'. */
-#define BYI_NEVER UINT32_MAX
-const uint32_t *byi_match_reach(const struct byi_func *f,
-                                const struct byi_pattern *pattern,
-                                struct byi_arena *arena);
+ * it to the chain's base; BYI_NO_DISTANCE if there is no path. In `arena`. NULL
+ * if the pattern's root is not a chain, or the chain's base or one of its steps
+ * is not a single operator, or its step has a '~'. */
+#define BYI_NO_DISTANCE UINT32_MAX
+const uint32_t *byi_match_distances(const struct byi_func *f,
+                                    const struct byi_pattern *pattern,
+                                    struct byi_arena *arena);
 
 /* --- match_fits.c -------------------------------------------------------- */
 

@@ -323,15 +323,16 @@ static void nodes_without_assignment_are_free(void **state)
     const byi_id add = find_op(s.m, BYI_OP_ADD);
     const uint32_t entry = byi_module_entry(s.m);
     struct byi_assignment *a = byi_assignment_new(s.m, s.arena);
-    assert_null(byi_assigned_away(NULL, entry, add, "a"));
-    assert_null(byi_assigned_away(a, entry, add, "a"));
+    assert_null(byi_assignment_refusal(NULL, entry, add, "a"));
+    assert_null(byi_assignment_refusal(a, entry, add, "a"));
     byi_assign(a, entry, add, "b", "why");
-    assert_string_equal(byi_assigned_away(a, entry, add, "a"), "why");
-    assert_null(byi_assigned_away(a, entry, add, "b"));
+    assert_string_equal(byi_assignment_refusal(a, entry, add, "a"), "why");
+    assert_null(byi_assignment_refusal(a, entry, add, "b"));
     struct byi_assignment *copy = byi_assignment_copy(a, s.arena);
     byi_assign(copy, entry, add, NULL, "nobody");
-    assert_string_equal(byi_assigned_away(copy, entry, add, "b"), "nobody");
-    assert_null(byi_assigned_away(a, entry, add, "b"));
+    assert_string_equal(byi_assignment_refusal(copy, entry, add, "b"),
+                        "nobody");
+    assert_null(byi_assignment_refusal(a, entry, add, "b"));
     close_scene(&s);
 }
 

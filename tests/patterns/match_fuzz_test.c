@@ -909,8 +909,8 @@ static void compare(const struct byi_module *m, const struct byi_func *f,
         return;
     }
     struct byi_arena *arena = byi_arena_new();
-    byi_match(m, f, p, id, byi_match_reach(f, p, arena), NULL, collect, &found,
-              &tried);
+    byi_match(m, f, p, id, byi_match_distances(f, p, arena), NULL, collect,
+              &found, &tried);
     byi_arena_free(&arena);
     bool same = found.n == want.n;
     for (uint32_t i = 0; i < want.n && same; i++) {
