@@ -206,15 +206,17 @@ static uint32_t label_of(const struct decider *d, const char *backend)
     return l;
 }
 
-/* A region of the trial: the name of its function in the clone, its nodes in
- * the module, and its workload, which equal regions share. */
+/* A region of a trial: the name of its function in the clone, its nodes in the
+ * module, and its workload, which equal regions share. */
 struct trial_region {
     const char *name;
     struct byi_subgraph subgraph;
     uint32_t label, workload;
 };
+/* A trial of an assignment: a clone that is partitioned as assigned, and the
+ * regions that result. */
 struct cost_trial {
-    struct marked_module marked;
+    struct marked_module marked; /* the clone */
     BYI_VEC(struct trial_region) regions;
 };
 
@@ -334,7 +336,7 @@ static enum byoc_status compare_placements(struct decider *d,
                                            struct model_placement *placements,
                                            struct byoc_error *err)
 {
-    const double seconds_each = 0.1; /* seconds */
+    const double seconds_each = 0.1;
     struct byi_alternative *to_time[N_PLACEMENTS];
     uint32_t n = 0, failed;
     for (uint32_t i = 0; i < N_PLACEMENTS; i++) {
@@ -358,9 +360,11 @@ static enum byoc_status compare_placements(struct decider *d,
         p->us = placements[p->same].alternative.us;
         if (p->same != i || !decided)
             continue;
-        char label[64];
-        snprintf(label, sizeof label, "%s: a whole model", placement_names[i]);
-        byi_cost_put(&d->workloads.table, p->key, p->alternative.us, label);
+        char description[64];
+        snprintf(description, sizeof description, "%s: a whole model",
+                 placement_names[i]);
+        byi_cost_put(&d->workloads.table, p->key, p->alternative.us,
+                     description);
     }
     return BYOC_OK;
 }

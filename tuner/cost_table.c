@@ -26,7 +26,7 @@ static struct byi_cost_entry *find_entry(const struct byi_cost_table *t,
 }
 
 static void put_entry(struct byi_cost_table *t, const char *key, int64_t ns,
-                      const char *label)
+                      const char *description)
 {
     if (!find_entry(t, key)) {
         struct byi_cost_entry new_entry = {.ns = 0};
@@ -36,7 +36,7 @@ static void put_entry(struct byi_cost_table *t, const char *key, int64_t ns,
     }
     struct byi_cost_entry *e = find_entry(t, key);
     e->ns = ns;
-    e->label = byi_arena_str(t->arena, label);
+    e->description = byi_arena_str(t->arena, description);
 }
 
 bool byi_cost_get(const struct byi_cost_table *t, const char *key, double *us)
@@ -50,9 +50,10 @@ bool byi_cost_get(const struct byi_cost_table *t, const char *key, double *us)
 }
 
 void byi_cost_put(struct byi_cost_table *t, const char *key, double us,
-                  const char *label)
+                  const char *description)
 {
-    put_entry(t, key, isfinite(us) ? (int64_t)llround(us * 1e3) : -1, label);
+    put_entry(t, key, isfinite(us) ? (int64_t)llround(us * 1e3) : -1,
+              description);
     t->changed = true;
 }
 
@@ -62,16 +63,16 @@ static enum byoc_status read_entry(struct byi_cost_table *t,
                                    const struct byi_json *item,
                                    struct byoc_error *err)
 {
-    const char *key, *label;
+    const char *key, *description;
     int64_t ns;
     BYI_TRY(byi_json_string(item, "key", &key, err));
     BYI_TRY(byi_json_int(item, "ns", -1, INT64_C(1) << 52, &ns, err));
-    BYI_TRY(byi_json_string(item, "of", &label, err));
+    BYI_TRY(byi_json_string(item, "of", &description, err));
     if (strlen(key) != 64 || strspn(key, "0123456789abcdef") != 64)
         return byi_fail(err, BYOC_EPARSE,
                         "%s.key: found \"%.80s\", expected 64 hex digits",
                         item->path, key);
-    put_entry(t, key, ns, label);
+    put_entry(t, key, ns, description);
     return BYOC_OK;
 }
 
@@ -178,7 +179,7 @@ static void print_entry(struct byi_text *text, const struct byi_cost_entry *e,
 {
     byi_text_addf(text, "%s\n{\"key\": \"%s\", \"ns\": %lld, \"of\": ", comma,
                   e->key, (long long)e->ns);
-    byi_json_quote(text, e->label);
+    byi_json_quote(text, e->description);
     byi_text_addf(text, "}");
 }
 
@@ -212,7 +213,7 @@ enum byoc_status byi_cost_table_save(struct byi_cost_table *t,
         (void)read_file(&merged, &unused); /* a damaged file is replaced */
     for (uint32_t i = 0; i < t->list.n; i++)
         put_entry(&merged, t->list.at[i].key, t->list.at[i].ns,
-                  t->list.at[i].label);
+                  t->list.at[i].description);
     enum byoc_status status = write_file(&merged, err);
     byi_vec_free(merged.list.at);
     byi_index_free(&merged.by_key);

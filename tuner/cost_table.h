@@ -10,14 +10,14 @@
 
 /* A measured time. */
 struct byi_cost_entry {
-    char key[65];      /* SHA-256 of all that the time depends on */
-    int64_t ns;        /* of one run; -1: cannot run */
-    const char *label; /* describes what was timed, for people */
+    char key[65];            /* SHA-256 of all that the time depends on */
+    int64_t ns;              /* of one run; -1: cannot run */
+    const char *description; /* of what was timed, for people */
 };
 
 /* Zero-initialise, open with byi_cost_table_open, and close. */
 struct byi_cost_table {
-    struct byi_arena *arena; /* owns path and texts */
+    struct byi_arena *arena; /* owns the path and the descriptions */
     const char *path;        /* NULL: the table is not saved */
     BYI_VEC(struct byi_cost_entry) list;
     struct byi_index by_key; /* from a hash of the key to its index in `list` */
@@ -33,13 +33,14 @@ struct byi_cost_table {
 void byi_cost_table_open(struct byi_cost_table *t, const char *path,
                          struct byi_text *note);
 /* Set *us to the time of an entry in microseconds, or to INFINITY if the entry
- * records that the model cannot run. Returns false if no entry has this key. */
+ * records that what was timed cannot run. Returns false if no entry has this
+ * key. */
 bool byi_cost_get(const struct byi_cost_table *t, const char *key, double *us);
-/* Add or replace an entry; key and label are copied. `us` is in microseconds;
- * INFINITY: the model cannot run. The time is rounded to nanoseconds, as in the
- * file, so that a later compile decides from the same numbers. */
+/* Add or replace an entry; key and description are copied. `us` is in
+ * microseconds; INFINITY: it cannot run. The time is rounded to nanoseconds, as
+ * in the file, so that a later compile decides from the same numbers. */
 void byi_cost_put(struct byi_cost_table *t, const char *key, double us,
-                  const char *label);
+                  const char *description);
 /* If the table changed, write it, with the entries that other compiles have
  * written since; drops the oldest entries beyond a limit. Replaces the file
  * atomically and makes missing folders. Does nothing without a path. Errors:

@@ -152,13 +152,13 @@ static void keep_times(struct byi_workloads *workloads,
     for (uint32_t l = 0; l < workloads->n_labels; l++) {
         if (!byi_workload_wants(workload, l) || isnan(workload->us[l]))
             continue;
-        struct byi_text label = {0};
-        byi_text_addf(&label, "%s: ", byi_workloads_label(workloads, l));
-        byi_subgraph_name(workloads->work, &workload->subgraph, &label);
+        struct byi_text description = {0};
+        byi_text_addf(&description, "%s: ", byi_workloads_label(workloads, l));
+        byi_subgraph_name(workloads->work, &workload->subgraph, &description);
         label_key(workloads, workload, l, key);
-        byi_cost_put(&workloads->table, key, workload->us[l], label.at);
+        byi_cost_put(&workloads->table, key, workload->us[l], description.at);
         byi_cost_get(&workloads->table, key, &workload->us[l]);
-        byi_text_free(&label);
+        byi_text_free(&description);
     }
 }
 
