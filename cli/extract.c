@@ -195,7 +195,7 @@ static int run(int argc, char **argv)
 {
     struct byi_model_options o = {.command = &byi_command_extract};
     struct byi_feed_params feed = {.seed = 1};
-    struct byi_region_reduction reduce = {.say = print_line};
+    struct byi_region_reduction reduce = {.progress = print_line};
     struct region region = {.n_in = 0};
     const char *folder = NULL, *path;
     bool reduces = false;

@@ -67,8 +67,8 @@ struct byi_region_reduction {
     double seconds;     /* limit of one test; 0: 60 */
     /* NULL, or called at the start and after each change that is kept, with a
      * line about the program's size */
-    void (*say)(void *ctx, const char *line);
-    void *say_ctx;
+    void (*progress)(void *ctx, const char *line);
+    void *progress_ctx;
     uint32_t n_tests; /* out: tests that ran */
     int code;         /* out: the test's exit code, or 128 + its signal */
 };

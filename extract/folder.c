@@ -13,13 +13,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { PATH = 4096 }; /* bytes */
+enum { MAX_PATH_BYTES = 4096 };
 
 static enum byoc_status write_text(const char *folder, const char *name,
                                    const struct byi_text *text,
                                    struct byoc_error *err)
 {
-    char path[PATH + 40];
+    char path[MAX_PATH_BYTES + 40];
     snprintf(path, sizeof path, "%s/%s", folder, name);
     return byi_file_write(path, text->at, text->n, err);
 }
@@ -30,7 +30,7 @@ static enum byoc_status write_tensors(const char *folder, const char *prefix,
                                       struct byoc_error *err)
 {
     for (uint32_t i = 0; i < n; i++) {
-        char path[PATH + 40];
+        char path[MAX_PATH_BYTES + 40];
         snprintf(path, sizeof path, "%s/%s_%u.npy", folder, prefix, i);
         BYI_TRY(byi_npy_write(path, &t[i], err));
     }
@@ -41,7 +41,7 @@ static enum byoc_status write_tensors(const char *folder, const char *prefix,
 static enum byoc_status write_module(const struct byi_extract *x,
                                      const char *folder, struct byoc_error *err)
 {
-    char path[PATH + 40];
+    char path[MAX_PATH_BYTES + 40];
     struct byi_file consts;
     struct byi_text text = {0};
     snprintf(path, sizeof path, "%s/region.consts", folder);
@@ -83,7 +83,7 @@ static void add_readme(const struct byi_extract *x, struct byi_text *out)
         "    byoc run region.ir --data .                    # runs it\n"
         "    byoc compare region.ir --data . --native       # expected: same\n"
         "    byoc compare region.ir --data . --backend %s\n"
-        "    byoc partition region.ir --backend %s          # as JSON\n",
+        "    byoc partition region.ir --backend %s          # its regions\n",
         backend, backend);
 }
 
@@ -110,7 +110,7 @@ void byi_folder_remove(const char *folder)
     DIR *dir = opendir(folder);
     const struct dirent *entry;
     while (dir && (entry = readdir(dir))) {
-        char path[2 * PATH];
+        char path[2 * MAX_PATH_BYTES];
         snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
         unlink(path); /* fails for "." and ".." */
     }
@@ -122,7 +122,7 @@ void byi_folder_remove(const char *folder)
 enum byoc_status byi_extract_write(const struct byi_extract *x,
                                    const char *folder, struct byoc_error *err)
 {
-    char unfinished[PATH];
+    char unfinished[MAX_PATH_BYTES];
     struct stat st;
     struct byi_temp *entry = NULL;
     if (stat(folder, &st) == 0)

@@ -44,8 +44,7 @@ static const struct edit no_edit = {.result = BYI_NO_ID,
                                     .replacement = BYI_NO_ID,
                                     .simplified = BYI_NO_ID};
 
-/* The state of reducing a region, which drops operators as long as the test
- * still fails. */
+/* The state of byi_extract_reduce. */
 struct reducer {
     struct byi_region_reduction *r;
     const struct byi_extract *x;    /* the region to reduce */
@@ -365,8 +364,8 @@ static void report_size(const struct reducer *d, const char *what)
              byi_plural(d->program.n_in), (long long)elements,
              byi_plural((double)elements), d->r->n_tests,
              byi_plural(d->r->n_tests));
-    if (d->r->say)
-        d->r->say(d->r->say_ctx, line);
+    if (d->r->progress)
+        d->r->progress(d->r->progress_ctx, line);
 }
 
 /* End the program at an earlier node: at the first one with which the test

@@ -8,8 +8,8 @@
 #include "runtime_native/native.h"
 
 enum {
-    MAX_DEPTH = 100000, /* of calls inside each other */
-    MAX_IN = 512,       /* operands of a node */
+    MAX_DEPTH = 100000, /* of nested calls */
+    MAX_OPERANDS = 512, /* of one node */
 };
 
 enum value_kind { TENSOR, TUPLE, FUNC };
@@ -88,13 +88,13 @@ static enum byoc_status call_op(struct interp *in, const struct byi_func *f,
                                 const struct byi_node *node,
                                 const struct value *env, struct value *out)
 {
-    struct byi_tensor args[MAX_IN], results[16];
-    const struct byi_type *types[MAX_IN];
-    const struct byi_tensor *values[MAX_IN];
-    if (node->n_args > MAX_IN)
+    struct byi_tensor args[MAX_OPERANDS], results[16];
+    const struct byi_type *types[MAX_OPERANDS];
+    const struct byi_tensor *values[MAX_OPERANDS];
+    if (node->n_args > MAX_OPERANDS)
         return byi_fail(in->err, BYOC_ELIMIT,
                         "found %u operands, expected at most %d", node->n_args,
-                        MAX_IN);
+                        MAX_OPERANDS);
     for (uint32_t i = 0; i < node->n_args; i++) {
         args[i] = env[node->args[i]].t;
         if (in->perturb)
@@ -312,7 +312,7 @@ enum byoc_status byi_interp_perturbed(const struct byi_module *m, uint32_t func,
     return flatten_value(&i, &result, out, max_out, n_out);
 }
 
-/* --- inputs and results -------------------------------------------------- */
+/* --- random inputs ------------------------------------------------------- */
 
 /* The next number in [0, 1) of a linear congruential generator, with Knuth's
  * constants for MMIX. */

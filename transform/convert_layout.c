@@ -42,14 +42,14 @@ static const char *first_layout(const struct byi_op *op, const char *attr,
                : NULL;
 }
 
-/* Put the channels of a channels-first layout last: "NCHW" (`batch`) becomes
+/* Put the channels of a channels-first layout last: "NCHW" (`is_data`) becomes
  * "NHWC"; the weights' "OIHW" and "IOHW" become "HWIO". */
-static const char *move_channels_last(const char *first, bool batch,
+static const char *move_channels_last(const char *first, bool is_data,
                                       struct byi_arena *arena)
 {
-    return batch ? byi_arena_printf(arena, "%c%s%c", first[0], first + 2,
-                                    first[1])
-                 : byi_arena_printf(arena, "%sIO", first + 2);
+    return is_data ? byi_arena_printf(arena, "%c%s%c", first[0], first + 2,
+                                      first[1])
+                   : byi_arena_printf(arena, "%sIO", first + 2);
 }
 
 /* Fail because `op`, which is called `name` in the option, has no layout, or

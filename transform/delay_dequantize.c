@@ -205,7 +205,7 @@ static const struct byi_rule rules[] = {
 
 const struct byi_pass byi_pass_delay_dequantize = {
     .name = "DelayDequantize",
-    .summary = "move bytes, and dequantise them behind",
+    .summary = "move dequantize behind operators that only move elements",
     .opt_level = 1,
     .data = rules,
     .run_func = byi_rules_run,

@@ -33,15 +33,16 @@ struct narrow_constant {
     uint32_t from, to;
 };
 
-/* The rebuild of a function. Each node of the old function has a fresh one of
- * its type, a fresh one of 16 bits, or both; absent ones are BYI_NO_ID. */
+/* The rebuild of a function. Each node of the old function has a copy of its
+ * type in the new function, a copy of 16 bits, or both; the id of a copy that
+ * does not exist is BYI_NO_ID. */
 struct precision_pass {
     struct byi_module *m;
-    struct byi_func *f; /* the fresh function */
+    struct byi_func *f; /* the new function */
     const struct byi_func *old;
     enum byoc_dtype dtype; /* of 16 bits */
     struct byi_uses uses;  /* of `old` */
-    /* by the ids of `old` */
+    /* for each node of `old`: the ids of its copies */
     byi_id *map, *narrow;
     bool *computed; /* in 16 bits: `map`, if any, is widened from `narrow` */
     BYI_VEC(struct narrow_constant) constants;
@@ -112,7 +113,7 @@ static enum byoc_status emit_cast(struct precision_pass *p, byi_id x,
     return byi_add_call(p->m, p->f, BYI_OP_CAST, &x, 1, &to, 1, NULL, id, err);
 }
 
-/* Ensure that node `id` has a fresh one of its type. */
+/* Ensure that node `id` has a copy of its type. */
 static enum byoc_status widen(struct precision_pass *p, byi_id id,
                               struct byoc_error *err)
 {
@@ -121,7 +122,7 @@ static enum byoc_status widen(struct precision_pass *p, byi_id id,
     return emit_cast(p, p->narrow[id], BYOC_F32, &p->map[id], err);
 }
 
-/* Ensure that node `id`, of float32, has a fresh one of 16 bits. */
+/* Ensure that node `id`, of float32, has a copy of 16 bits. */
 static enum byoc_status narrow_value(struct precision_pass *p, byi_id id,
                                      struct byoc_error *err)
 {
@@ -249,7 +250,7 @@ static enum byoc_status narrow_call(struct precision_pass *p, byi_id id,
 {
     const struct byi_node *node = old_node(p, id);
     struct byoc_error refused;
-    byi_id fresh, *args = byi_args_new(p->m, node->n_args);
+    byi_id copy, *args = byi_args_new(p->m, node->n_args);
     for (uint32_t i = 0; i < node->n_args; i++) {
         const byi_id arg = node->args[i];
         const bool narrow = is_narrowed(p, node, i);
@@ -257,10 +258,10 @@ static enum byoc_status narrow_call(struct precision_pass *p, byi_id id,
         args[i] = narrow ? p->narrow[arg] : p->map[arg];
     }
     if (byi_add_op(p->m, p->f, node->op, args, node->n_args, node->attrs,
-                   node->sources, &fresh, &refused) != BYOC_OK)
+                   node->sources, &copy, &refused) != BYOC_OK)
         return BYOC_OK;
-    p->f->nodes.at[fresh].type = narrow_type(p, node->type);
-    p->narrow[id] = fresh;
+    p->f->nodes.at[copy].type = narrow_type(p, node->type);
+    p->narrow[id] = copy;
     p->computed[id] = true;
     return BYOC_OK;
 }
