@@ -223,8 +223,8 @@ class Caches(unittest.TestCase):
     def setUpClass(cls):
         cls.model = byoc.compile("text.onnx")
 
-    def test_text(self):
-        """The likeliest bytes with caches are those without."""
+    def test_generated_text(self):
+        """The most likely bytes are the same with and without caches."""
         sys.path.append(str(models.top / "examples" / "python"))
         import generate
 
@@ -237,7 +237,7 @@ class Caches(unittest.TestCase):
             text.append(byte)
         self.assertEqual(len(text), 35)
 
-    def test_wrong(self):
+    def test_wrong_output_memory(self):
         rows = {v.name: ones(1, 4, 18, 12) for v in self.model.inputs[1:]}
         past = {name: a[:, :, :5] for name, a in rows.items()}
         keys = rows["past.0.key"]
@@ -261,7 +261,7 @@ class Names(unittest.TestCase):
         self.model = models.compile(models.TWO)
         self.feeds = {"x": ones(2, 3), "y": ones(2, 3)}
 
-    def test_choice(self):
+    def test_chosen_outputs(self):
         both = self.model.run(None, self.feeds)
         self.assertEqual(len(both), 2)
         one = self.model.run(["output_1"], self.feeds)
@@ -278,7 +278,7 @@ class Names(unittest.TestCase):
         with self.assertRaisesRegex(byoc.InvalidError, text):
             self.model.run(names, feeds, **more)
 
-    def test_wrong(self):
+    def test_wrong_names(self):
         self.refuse("one of the model's outputs: output_0, output_1", ["z"], self.feeds)
         self.refuse('"output_0" is given twice', ["output_0"] * 2, self.feeds)
         self.refuse('"output_1" is given twice', ["output_0"] + ["output_1"] * 9, self.feeds)

@@ -281,7 +281,7 @@ class Failures(unittest.TestCase):
             self.assertEqual((node.where, node.reason), ("native", "probe-refused"))
             self.assertIn("found " + dtype, model.ledger.explain(node.name))
 
-    def test_definitions(self):
+    def test_wrong_definitions(self):
         new = byoc.PythonBackend
         with self.assertRaisesRegex(byoc.InvalidError, "found a row called 'a.b'"):
             new("try", {"a.b": "nn.relu(%x)"}, relu)

@@ -53,7 +53,7 @@ def attention(q, k, v):
 
 
 class InPlace(unittest.TestCase):
-    def test_steps(self):
+    def test_steps_in_one_buffer(self):
         model = model_of()
         self.assertEqual({o: i for o, (i, _) in model.in_place.items()},
                          {"present_key": "past_key", "present_value": "past_value"})
@@ -80,7 +80,7 @@ class InPlace(unittest.TestCase):
                             b, n, SHARED, WIDTH).transpose(0, 2, 1, 3))
                     self.assertTrue((cache[:, :, n:] == 77).all())
 
-    def test_full(self):
+    def test_full_buffer(self):
         """A tenth row does not fit in nine."""
         cache = np.zeros((1, SHARED, 9, WIDTH), np.float32)
         feeds = {n: np.ones((1, 1, h * WIDTH), np.float32)
@@ -90,7 +90,7 @@ class InPlace(unittest.TestCase):
                 feeds, past_key=cache, past_value=cache,
                 last=np.array([9], np.int32), all=np.array(10, np.int32)))
 
-    def test_growing(self):
+    def test_present_longer_than_past(self):
         """A present of another length, with strides and in memory of its own."""
         model = model_of("T")
         self.assertEqual(dict(model.in_place), {"present_key": ("past_key", 2),
@@ -121,7 +121,7 @@ class InPlace(unittest.TestCase):
                     np.testing.assert_array_equal(cache[:, :, :n], dense)
                     self.assertTrue((cache[:, :, n:] == 77).all())
 
-    def test_lengths(self):
+    def test_sequences_of_two_lengths(self):
         """Sequences of two lengths: zeros follow the shorter one's new row."""
         past = np.ones((2, SHARED, 4, WIDTH), np.float32)
         feeds = {n: np.full((2, 1, h * WIDTH), 2, np.float32)

@@ -60,6 +60,7 @@ X = np.array([1, -2, 3], np.float32)
 class Operators(unittest.TestCase):
     def test_fallbacks(self):
         model = compile_one("Mix", [(F32, ["n"])], factor=2.0)
+        # the defaults of the other attributes add 10.5:
         # 3 + len("ab") + 1 + 2 + 0.5 + 2 words
         for n in (1, 3):
             np.testing.assert_array_equal(run(model, X[:n])[0], 2 * X[:n] + 10.5)
@@ -73,7 +74,7 @@ class Operators(unittest.TestCase):
             run(model, X)[0], X + 10 + 5 + 4 + 1 + 3 + 0.75)
 
     def test_two_tensors(self):
-        """Equal attributes but for the bytes: each has its own make()."""
+        """Models whose attributes differ only in `blob` do not share an operator."""
         for blob, sum in ((b"\x01", 1), (b"\x09", 9)):
             model = compile_one("Mix", [(F32, [3])], factor=1.0, blob=blob)
             np.testing.assert_array_equal(run(model, X)[0], X + 10.5 + sum)
@@ -159,7 +160,7 @@ class Errors(unittest.TestCase):
         self.refused("operator Mix .* is not supported", "Mix", [(F32, [3])],
                      domain="com.other", factor=1.0)
 
-    def test_node(self):
+    def test_wrong_nodes(self):
         self.refused("attribute 'factor' is missing", "Mix", [(F32, [3])])
         self.refused("attribute 'factor' is a string, expected a float", "Mix",
                      [(F32, [3])], factor="x")
@@ -172,14 +173,14 @@ class Errors(unittest.TestCase):
         self.refused("x is not float32", "Mix", [(TensorProto.DOUBLE, [3])],
                      factor=1.0)
 
-    def test_shape(self):
+    def test_failing_shape_function(self):
         for where, expected in (
                 ("shape", "it was told to fail"),
                 ("size", "the size -77777, which no input has"),
                 ("rank", "rank 99"), ("dtype", "element type 0")):
             self.refused(expected, "Fail", [(F32, [3])], where=where)
 
-    def test_run(self):
+    def test_failing_run(self):
         for where, expected in (("run", "it was told to fail"),
                                 ("grow", "size 4, expected 0 to 3")):
             model = compile_one("Fail", [(F32, [3])], where=where)

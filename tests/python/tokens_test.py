@@ -87,7 +87,7 @@ def in_fairseq(ids):
 
 
 class Tokenizer(unittest.TestCase):
-    def test_as_the_library(self):
+    def test_same_as_library(self):
         self.assertGreater(sum(map(len, IDS)), 50)
         for domain in "ai.onnx.contrib", "com.microsoft.extensions":
             model = tokenizer(domain=domain)
@@ -98,8 +98,8 @@ class Tokenizer(unittest.TestCase):
                 self.assertEqual(begin.tolist(),
                                  [0, *np.cumsum([len(i) for i in ids])])
 
-    def test_marks(self):
-        """In reverse, the end comes first."""
+    def test_begin_and_end_marks(self):
+        """With `reverse`, the end mark comes first."""
         for reverse in False, True:
             tokens, begin, starts = tokenizer(
                 bos=True, eos=True, reverse=reverse, outputs=3)(
@@ -112,8 +112,8 @@ class Tokenizer(unittest.TestCase):
             self.assertEqual(starts.dtype, np.int32)
             self.assertEqual(begin.tolist(), [0, len(IDS[0]) + 2, len(IDS[0]) + 4])
 
-    def test_starts(self):
-        """Bytes, not characters."""
+    def test_starts_are_byte_offsets(self):
+        """Pieces start at offsets in bytes, not in characters."""
         _, _, starts = tokenizer(outputs=3)(np.array(LINES, object))
         self.assertEqual(starts.tolist(), sum(BYTES, []))
         line = LINES[3]
@@ -140,7 +140,7 @@ class Tokenizer(unittest.TestCase):
             tokens, _ = tokenizer(model=model)(np.array(LINES, object))
             self.assertEqual(tokens.tolist(), sum(IDS, []))
 
-    def test_no_sample(self):
+    def test_nbest_size_is_ignored(self):
         """nbest_size has no effect, as in ONNX Runtime's extensions."""
         tokens, _ = tokenizer(nbest=-1)(np.array(LINES, object))
         self.assertEqual(tokens.tolist(), sum(IDS, []))

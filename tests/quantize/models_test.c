@@ -67,7 +67,7 @@ static void check(struct build *b, bool selected)
 
 /* Opset 9 with IR version 3, in which initializers must also be inputs;
  * `domain` is ONNX's domain in either spelling. */
-static void check_old(char *domain)
+static void check_opset_9(char *domain)
 {
     struct build b = begin_conv(9);
     static const int64_t starts[] = {1, 2}, ends[] = {9, 10}, axes[] = {2, 3};
@@ -84,17 +84,17 @@ static void check_old(char *domain)
     check(&b, false);
 }
 
-static void test_old(void **state)
+static void test_opset_9(void **state)
 {
     char empty[] = "", name[] = "ai.onnx";
     (void)state;
 
-    check_old(empty);
-    check_old(name);
+    check_opset_9(empty);
+    check_opset_9(name);
 }
 
 /* A model older than opset 9 is refused, with advice. */
-static void test_older(void **state)
+static void test_opset_8_is_refused(void **state)
 {
     struct build b = begin_conv(8);
     struct byi_quantize_report report;
@@ -110,7 +110,7 @@ static void test_older(void **state)
 
 /* TopK's order and indices may change much with little noise; its operand does
  * not. */
-static void test_selected(void **state)
+static void test_topk(void **state)
 {
     struct build b = begin_conv(9);
     (void)state;
@@ -126,7 +126,7 @@ static void test_selected(void **state)
 
 /* A body that reads a tensor of the graph: the float32 weights are removed
  * nevertheless. */
-static void test_body(void **state)
+static void test_if_bodies(void **state)
 {
     struct build b = begin_conv(13);
     static const int64_t one = 1;
@@ -205,8 +205,10 @@ static void test_concat(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_old),      cmocka_unit_test(test_older),
-        cmocka_unit_test(test_selected), cmocka_unit_test(test_body),
+        cmocka_unit_test(test_opset_9),
+        cmocka_unit_test(test_opset_8_is_refused),
+        cmocka_unit_test(test_topk),
+        cmocka_unit_test(test_if_bodies),
         cmocka_unit_test(test_concat),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

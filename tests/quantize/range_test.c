@@ -62,7 +62,7 @@ static double error_of(const float *values, float low, float high)
 }
 
 /* Each method finds the range that is best by its criterion. */
-static void methods(void **unused)
+static void test_best_range_of_each_method(void **unused)
 {
     static float values[N];
     float low, high;
@@ -89,7 +89,7 @@ static void methods(void **unused)
 }
 
 /* A single value, no values, and values that are not finite. */
-static void corners(void **unused)
+static void test_degenerate_values(void **unused)
 {
     const float same[] = {3, 3, 3}, negative[] = {-2, -1, -2},
                 odd[] = {NAN, INFINITY, 1, -INFINITY};
@@ -109,7 +109,8 @@ static void corners(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(methods),
-                                       cmocka_unit_test(corners)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_best_range_of_each_method),
+        cmocka_unit_test(test_degenerate_values)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -124,8 +124,8 @@ static void fill(float *x, int n, int seed)
         x[i] = (float)((i * 7 + seed * 13) % 23 - 11) / 8;
 }
 
-/* STEPS rows, one at a time: in place, and by `grows` from dense memory to
- * other memory. */
+/* Append STEPS rows, one at a time: in place with model `ir`, and with model
+ * `grows` from one dense buffer to another. Results must be equal. */
 static void check_growing(const char *ir)
 {
     static float buffer[HEADS * ROOM * SIZE], dense[2][HEADS * ROOM * SIZE];
@@ -203,7 +203,7 @@ static void test_copies(void **state)
     close_model(&m);
 }
 
-/* A result that is the past, which is read before, in the caller's memory. */
+/* One result is the past itself, copied to the caller's memory. */
 static void test_past_result(void **state)
 {
     (void)state;

@@ -123,7 +123,7 @@ static bool run(struct byoc_state *s, int64_t n, enum byoc_status *status,
     return right;
 }
 
-static void run_right(struct byoc_state *s, int64_t n)
+static void run_and_check(struct byoc_state *s, int64_t n)
 {
     struct byoc_error err = {0};
     enum byoc_status status;
@@ -139,7 +139,7 @@ static void test_sizes(void **state)
     open_model(&m, varying, (struct byoc_load_params){0});
     struct byoc_state *s = new_state(&m);
     for (size_t i = 0; i < BYI_COUNT(sizes); i++)
-        run_right(s, sizes[i]);
+        run_and_check(s, sizes[i]);
     const struct byoc_cache_stats stats = stats_of(&m);
     assert_int_equal(stats.misses, 6);
     assert_int_equal(stats.builds, 6);
@@ -161,10 +161,10 @@ static void test_count_bound(void **state)
     open_model(&m, varying, (struct byoc_load_params){.cache_shapes = 2});
     struct byoc_state *s = new_state(&m);
     for (int64_t n = 1; n <= 5; n++)
-        run_right(s, n);
-    run_right(s, 4); /* used again, so that 5 is the oldest */
-    run_right(s, 6);
-    run_right(s, 4);
+        run_and_check(s, n);
+    run_and_check(s, 4); /* used again, so that 5 is the oldest */
+    run_and_check(s, 6);
+    run_and_check(s, 4);
     const struct byoc_cache_stats stats = stats_of(&m);
     assert_int_equal(stats.shapes, 2);
     assert_int_equal(stats.evictions, 4);
@@ -183,7 +183,7 @@ static void test_byte_bound(void **state)
     open_model(&m, varying, (struct byoc_load_params){.cache_bytes = 1});
     struct byoc_state *s = new_state(&m);
     for (int64_t n = 1; n <= 5; n++)
-        run_right(s, n);
+        run_and_check(s, n);
     const struct byoc_cache_stats stats = stats_of(&m);
     assert_int_equal(stats.shapes, 0);
     assert_int_equal(stats.bytes, 0);
@@ -200,10 +200,10 @@ static void test_refusal(void **state)
     open_model(&m, varying,
                (struct byoc_load_params){.log = keep_lines, .log_ctx = &m});
     struct byoc_state *s = new_state(&m);
-    run_right(s, 12);
+    run_and_check(s, 12);
     assert_null(strstr(m.log, "twin"));
-    run_right(s, 13);
-    run_right(s, 13);
+    run_and_check(s, 13);
+    run_and_check(s, 13);
     if (!strstr(m.log, "region r0 runs its native twin for N=13: ref: r0: a "
                        "ref.relu of 13 numbers, which brings bad luck\n"))
         fail_msg(
@@ -217,7 +217,7 @@ static void test_refusal(void **state)
 }
 
 /* Sizes that are used once: twins run them, until sizes repeat. */
-static void test_growing(void **state)
+static void test_sizes_used_once(void **state)
 {
     (void)state;
     struct model m;
@@ -225,15 +225,15 @@ static void test_growing(void **state)
                (struct byoc_load_params){.log = keep_lines, .log_ctx = &m});
     struct byoc_state *s = new_state(&m);
     for (int64_t n = 14; n < 34; n++)
-        run_right(s, n);
+        run_and_check(s, n);
     assert_int_equal(stats_of(&m).builds, 20);
-    run_right(s, 13); /* the backend is not asked, so it does not refuse */
+    run_and_check(s, 13); /* the backend is not asked, so it does not refuse */
     assert_null(strstr(m.log, "twin"));
     for (int i = 0; i < 3; i++)
-        run_right(s, 13);
+        run_and_check(s, 13);
     assert_int_equal(stats_of(&m).builds, 21);
     assert_int_equal(stats_of(&m).refusals, 0);
-    run_right(s, 13);
+    run_and_check(s, 13);
     assert_int_equal(stats_of(&m).builds, 22);
     assert_int_equal(stats_of(&m).refusals, 1);
     assert_non_null(strstr(m.log, "bad luck"));
@@ -258,7 +258,7 @@ static void test_required(void **state)
     assert_non_null(strstr(err.text, "brings bad luck"));
     assert_int_equal(stats_of(&m).failures, 1);
     assert_int_equal(stats_of(&m).shapes, 0);
-    run_right(s, 12);
+    run_and_check(s, 12);
     byoc_state_free(&s);
     close_model(&m);
 }
@@ -269,7 +269,7 @@ static void test_native_only(void **state)
     struct model m;
     open_model(&m, varying, (struct byoc_load_params){.native_only = 1});
     struct byoc_state *s = new_state(&m);
-    run_right(s, 13);
+    run_and_check(s, 13);
     assert_int_equal(stats_of(&m).refusals, 0);
     byoc_state_free(&s);
     close_model(&m);
@@ -351,7 +351,7 @@ static void test_bad_sizes(void **state)
     }
     assert_int_equal(stats_of(&m).failures, 2);
     assert_int_equal(stats_of(&m).shapes, 0);
-    run_right(s, 14);
+    run_and_check(s, 14);
     assert_int_equal(stats_of(&m).builds, 1);
     byoc_state_free(&s);
     close_model(&m);
@@ -419,7 +419,7 @@ static void test_lists(void **state)
 
 /* Inputs of other ranks, element types and sizes than the model's are refused
  * before a specialisation is built. */
-static void test_contradicted(void **state)
+static void test_refused_inputs(void **state)
 {
     (void)state;
     struct model m;
@@ -787,7 +787,7 @@ static int fail_each(bool cached)
         open_model(&m, varying, (struct byoc_load_params){0});
         struct byoc_state *s = new_state(&m);
         if (cached)
-            run_right(s, 3);
+            run_and_check(s, 3);
         fail_at = at;
         bool right = run(s, 4, &status, &err);
         done = fail_at >= 0;
@@ -795,7 +795,7 @@ static int fail_each(bool cached)
         if (!right)
             assert_int_equal(status, BYOC_ENOMEM);
         n_failed += !right;
-        run_right(s, 4);
+        run_and_check(s, 4);
         assert_int_equal(stats_of(&m).refusals, 0);
         byoc_state_free(&s);
         close_model(&m);
@@ -955,7 +955,7 @@ static void test_warm(void **state)
     const struct byoc_dim dim = {"N", 5};
     assert_int_equal(byoc_model_warm(m.model, &dim, 1, &err), BYOC_OK);
     struct byoc_state *s = new_state(&m);
-    run_right(s, 5);
+    run_and_check(s, 5);
     assert_int_equal(stats_of(&m).hits, 1);
     warm_fails(&m, "M", 5,
                "found the name 'M', expected a symbolic dim of the inputs");
@@ -1003,13 +1003,13 @@ int main(void)
         cmocka_unit_test(test_count_bound),
         cmocka_unit_test(test_byte_bound),
         cmocka_unit_test(test_refusal),
-        cmocka_unit_test(test_growing),
+        cmocka_unit_test(test_sizes_used_once),
         cmocka_unit_test(test_required),
         cmocka_unit_test(test_native_only),
         cmocka_unit_test(test_two_symbols),
         cmocka_unit_test(test_bad_sizes),
         cmocka_unit_test(test_lists),
-        cmocka_unit_test(test_contradicted),
+        cmocka_unit_test(test_refused_inputs),
         cmocka_unit_test(test_unnamed_axis),
         cmocka_unit_test(test_recursion),
         cmocka_unit_test(test_loop_body),

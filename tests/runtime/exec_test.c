@@ -470,7 +470,7 @@ static void refuse(const char *ir, enum byoc_status status, const char *word)
         fail_msg("found \"%s\", expected \"%s\" in it", err.text, word);
 }
 
-static void test_refused(void **state)
+static void test_functions_as_values_refused(void **state)
 {
     (void)state;
     refuse("def @main(%f: fn () -> Tensor[(2), float32]) {\n"
@@ -571,7 +571,7 @@ static void test_cancel_long_loop(void **state)
     fixture_close(&x);
 }
 
-static void test_endless(void **state)
+static void test_endless_recursion(void **state)
 {
     (void)state;
     expect_limit("def @f(%n: " I64 ") -> " I64 " {\n"
@@ -599,7 +599,7 @@ static void test_endless(void **state)
 
 /* Tail calls need no frames: a loop by recursion may be longer than the 200
  * calls for which there is room. */
-static void test_tail(void **state)
+static void test_tail_calls(void **state)
 {
     (void)state;
     struct fixture x;
@@ -875,10 +875,10 @@ int main(void)
         cmocka_unit_test(test_dynamic_calls),
         cmocka_unit_test(test_literals),
         cmocka_unit_test(test_if),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_endless),
+        cmocka_unit_test(test_functions_as_values_refused),
+        cmocka_unit_test(test_endless_recursion),
         cmocka_unit_test(test_cancel_long_loop),
-        cmocka_unit_test(test_tail),
+        cmocka_unit_test(test_tail_calls),
         cmocka_unit_test(test_wrong_views),
         cmocka_unit_test(test_two_threads),
         cmocka_unit_test(test_arena),

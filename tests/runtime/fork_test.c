@@ -139,7 +139,7 @@ static void check_fork_in(uint32_t part)
     fixture_close(&x);
 }
 
-static void test_caller(void **state)
+static void test_fork_in_caller(void **state)
 {
     (void)state;
     if (getenv("BYOC_EMULATED")) {
@@ -149,7 +149,7 @@ static void test_caller(void **state)
     check_fork_in(0);
 }
 
-static void test_worker(void **state)
+static void test_fork_in_worker(void **state)
 {
     (void)state;
     check_fork_in(1);
@@ -157,7 +157,7 @@ static void test_worker(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_caller),
-                                       cmocka_unit_test(test_worker)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_fork_in_caller),
+                                       cmocka_unit_test(test_fork_in_worker)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -113,7 +113,7 @@ static void check(const struct fault *fault, bool manifest)
     free(text);
 }
 
-static void test_good(void **state)
+static void test_valid_plan(void **state)
 {
     (void)state;
     struct byoc_error err;
@@ -279,7 +279,7 @@ static void test_epilogue_faults(void **state)
     fixture_close(&valid);
     if (fixture_open(&valid, epilogue_ir, &err) != BYOC_OK)
         fail_msg("%s", err.text);
-    test_good(state);
+    test_valid_plan(state);
     assert_null(strstr(valid.plan.json.at, "\"call\""));
     for (size_t i = 0; i < BYI_COUNT(faults); i++)
         check(&faults[i], false);
@@ -367,7 +367,7 @@ static void test_apply_fault(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_good),
+        cmocka_unit_test(test_valid_plan),
         cmocka_unit_test(test_plan_faults),
         cmocka_unit_test(test_missing_step),
         cmocka_unit_test(test_manifest_faults),

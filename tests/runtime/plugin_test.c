@@ -20,7 +20,8 @@
 
 #define REF PLUGIN_DIR "/libbyoc_backend_ref.so"
 
-static void fails(const char *path, enum byoc_status status, const char *word)
+static void check_open_fails(const char *path, enum byoc_status status,
+                             const char *word)
 {
     struct byoc_error err;
     struct byi_plugin *plugin = NULL;
@@ -34,27 +35,34 @@ static void fails(const char *path, enum byoc_status status, const char *word)
 static void test_failures(void **state)
 {
     (void)state;
-    fails("libbyoc_backend_ref.so", BYOC_EINVAL, "relative");
-    fails(PLUGIN_DIR "/none.so", BYOC_EIO, "No such file");
-    fails(TEST_DIR "/CMakeLists.txt", BYOC_EPARSE, "not a shared library");
-    fails(PLUGIN_DIR, BYOC_EPARSE, "not a shared library");
-    fails(PLUGIN_DIR "/bad_missing.so", BYOC_EBACKEND, "byoc_test_undefined");
-    fails(PLUGIN_DIR "/bad_entry.so", BYOC_EBACKEND, "byoc_backend_query_v1");
-    fails(PLUGIN_DIR "/bad_refuses.so", BYOC_EBACKEND, "no licence found");
-    fails(PLUGIN_DIR "/bad_descriptor.so", BYOC_EINCOMPATIBLE,
-          "byoc_backend_descriptor_v1");
-    fails(PLUGIN_DIR "/bad_abi.so", BYOC_EINCOMPATIBLE, "version 77.0");
-    fails(PLUGIN_DIR "/bad_needs.so", BYOC_EINCOMPATIBLE,
-          "needs version 1.999");
-    fails(PLUGIN_DIR "/bad_sanitizer.so", BYOC_EINCOMPATIBLE,
-          "the memory sanitizer");
-    fails(PLUGIN_DIR "/bad_state.so", BYOC_EBACKEND, "state_bytes");
-    fails(PLUGIN_DIR "/bad_size.so", BYOC_EINCOMPATIBLE, "struct_size");
-    fails(PLUGIN_DIR "/bad_member.so", BYOC_EBACKEND, "member run");
-    fails(PLUGIN_DIR "/bad_name.so", BYOC_EBACKEND, "\"Bad Name\"");
-    fails(PLUGIN_DIR "/bad_patterns.so", BYOC_EBACKEND, "patterns");
-    fails(PLUGIN_DIR "/bad_pattern.so", BYOC_EBACKEND, "has no pattern");
-    fails(PLUGIN_DIR "/bad_prefix.so", BYOC_EBACKEND, "dnnl.relu");
+    check_open_fails("libbyoc_backend_ref.so", BYOC_EINVAL, "relative");
+    check_open_fails(PLUGIN_DIR "/none.so", BYOC_EIO, "No such file");
+    check_open_fails(TEST_DIR "/CMakeLists.txt", BYOC_EPARSE,
+                     "not a shared library");
+    check_open_fails(PLUGIN_DIR, BYOC_EPARSE, "not a shared library");
+    check_open_fails(PLUGIN_DIR "/bad_missing.so", BYOC_EBACKEND,
+                     "byoc_test_undefined");
+    check_open_fails(PLUGIN_DIR "/bad_entry.so", BYOC_EBACKEND,
+                     "byoc_backend_query_v1");
+    check_open_fails(PLUGIN_DIR "/bad_refuses.so", BYOC_EBACKEND,
+                     "no licence found");
+    check_open_fails(PLUGIN_DIR "/bad_descriptor.so", BYOC_EINCOMPATIBLE,
+                     "byoc_backend_descriptor_v1");
+    check_open_fails(PLUGIN_DIR "/bad_abi.so", BYOC_EINCOMPATIBLE,
+                     "version 77.0");
+    check_open_fails(PLUGIN_DIR "/bad_needs.so", BYOC_EINCOMPATIBLE,
+                     "needs version 1.999");
+    check_open_fails(PLUGIN_DIR "/bad_sanitizer.so", BYOC_EINCOMPATIBLE,
+                     "the memory sanitizer");
+    check_open_fails(PLUGIN_DIR "/bad_state.so", BYOC_EBACKEND, "state_bytes");
+    check_open_fails(PLUGIN_DIR "/bad_size.so", BYOC_EINCOMPATIBLE,
+                     "struct_size");
+    check_open_fails(PLUGIN_DIR "/bad_member.so", BYOC_EBACKEND, "member run");
+    check_open_fails(PLUGIN_DIR "/bad_name.so", BYOC_EBACKEND, "\"Bad Name\"");
+    check_open_fails(PLUGIN_DIR "/bad_patterns.so", BYOC_EBACKEND, "patterns");
+    check_open_fails(PLUGIN_DIR "/bad_pattern.so", BYOC_EBACKEND,
+                     "has no pattern");
+    check_open_fails(PLUGIN_DIR "/bad_prefix.so", BYOC_EBACKEND, "dnnl.relu");
 }
 
 /* Make a file of this name in the test's folder. Returns its descriptor. */
@@ -67,7 +75,7 @@ static int make_file(const char *name, char path[TEST_PATH + 8])
 }
 
 /* Libraries whose operator breaks a rule of byoc/custom.h. */
-static void test_operators(void **state)
+static void test_bad_operators(void **state)
 {
     (void)state;
     static const struct {
@@ -82,7 +90,7 @@ static void test_operators(void **state)
         char path[512];
         snprintf(path, sizeof path, "%s/bad_operator_%s.so", PLUGIN_DIR,
                  rows[i].file);
-        fails(path, BYOC_EBACKEND, rows[i].word);
+        check_open_fails(path, BYOC_EBACKEND, rows[i].word);
     }
 }
 
@@ -95,7 +103,7 @@ static void test_world_writable(void **state)
     assert_int_equal(write(fd, "\177ELF", 4), 4);
     assert_int_equal(fchmod(fd, 0666), 0);
     close(fd);
-    fails(path, BYOC_EINVAL, "chmod");
+    check_open_fails(path, BYOC_EINVAL, "chmod");
 }
 
 /* A library for another processor, and one whose descriptor was cut off. */
@@ -114,21 +122,22 @@ static void test_other_machine(void **state)
     const char machine = copy[18];
     copy[18] = 40; /* e_machine: EM_ARM */
     assert_int_equal(write(fd, copy, n), n);
-    fails(path, BYOC_EINCOMPATIBLE, "another processor (ELF machine 40");
+    check_open_fails(path, BYOC_EINCOMPATIBLE,
+                     "another processor (ELF machine 40");
     copy[18] = machine;
     char *magic = memmem(copy, n, BYOC_BACKEND_MAGIC, 8);
     assert_non_null(magic);
     magic[7] = '!';
     assert_int_equal(pwrite(fd, copy, n, 0), n);
-    fails(path, BYOC_EPARSE, "is damaged");
+    check_open_fails(path, BYOC_EPARSE, "is damaged");
     assert_int_equal(ftruncate(fd, 4096), 0);
-    fails(path, BYOC_EPARSE, "truncated");
+    check_open_fails(path, BYOC_EPARSE, "truncated");
     free(copy);
     close(fd);
 }
 
 /* byoc detects two OpenMP runtimes, or copies of oneDNN, and names them. */
-static void test_copies(void **state)
+static void test_duplicate_libraries(void **state)
 {
     (void)state;
     struct byoc_error err;
@@ -168,7 +177,7 @@ static void count(void *arg, uint32_t i)
     ((uint32_t *)arg)[i]++;
 }
 
-static void test_host(void **state)
+static void test_host_services(void **state)
 {
     (void)state;
     struct byoc_error err;
@@ -429,7 +438,7 @@ static uint32_t count_maps(const char *word)
 
 /* The library is opened and closed with its models, and leaves neither a
  * mapping nor memory, which the leak checker would report at the end. */
-static void test_a_thousand_times(void **state)
+static void test_open_and_close_repeatedly(void **state)
 {
     (void)state;
     struct fixture x;
@@ -485,10 +494,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_failures),
-        cmocka_unit_test(test_operators),
+        cmocka_unit_test(test_bad_operators),
         cmocka_unit_test(test_world_writable),
         cmocka_unit_test(test_open_twice),
-        cmocka_unit_test(test_host),
+        cmocka_unit_test(test_host_services),
         cmocka_unit_test(test_paths),
         cmocka_unit_test(test_regions),
         cmocka_unit_test(test_native_only),
@@ -497,9 +506,9 @@ int main(void)
         cmocka_unit_test(test_load_fails),
         cmocka_unit_test(test_trace),
         cmocka_unit_test(test_cancel),
-        cmocka_unit_test(test_a_thousand_times),
+        cmocka_unit_test(test_open_and_close_repeatedly),
         cmocka_unit_test(test_other_machine),
-        cmocka_unit_test(test_copies),
+        cmocka_unit_test(test_duplicate_libraries),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,7 +8,7 @@
 
 #include "runtime/state.h"
 
-static void test_pool(void **state)
+static void test_block_reuse(void **state)
 {
     (void)state;
     struct byi_pool pool = {.limit = 1 << 20};
@@ -59,7 +59,7 @@ static void test_extend(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pool),
+        cmocka_unit_test(test_block_reuse),
         cmocka_unit_test(test_extend),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -24,7 +24,7 @@
 /* A model with two outputs that share their first step, and one that is an
  * input.
  */
-static const char fork_of_two[] =
+static const char two_branches[] =
     "def @main(%x: Tensor[(2, 3), float32], %y: Tensor[(2, 3), float32]) {\n"
     "  %0 = add(%x, %y);\n"
     "  %1 = nn.softmax(%0);\n"
@@ -120,7 +120,7 @@ static void test_names(void **state)
 {
     (void)state;
     struct trial t;
-    begin(&t, fork_of_two, 2, 2, NULL);
+    begin(&t, two_branches, 2, 2, NULL);
     assert_int_equal(byoc_model_input_index(t.model, "y"), 1);
     assert_int_equal(byoc_model_input_index(t.model, "z"), UINT32_MAX);
     assert_int_equal(byoc_model_output_index(t.model, "output_2"), 2);
@@ -147,7 +147,7 @@ static void test_wrong_names(void **state)
 {
     (void)state;
     struct trial t;
-    begin(&t, fork_of_two, 2, 1, NULL);
+    begin(&t, two_branches, 2, 1, NULL);
     t.out[0].name = "nothing";
     check_refused(&t, "output 0: found \"nothing\", expected one of the "
                       "model's outputs: output_0, output_1, output_2");
@@ -177,7 +177,7 @@ static void test_reserved(void **state)
                                                 .reserved = 1};
     int failed;
     char *card = NULL;
-    begin(&t, fork_of_two, 2, 0, NULL);
+    begin(&t, two_branches, 2, 0, NULL);
     t.request.reserved = 1;
     check_refused(&t, "reserved: found 1, expected 0");
     assert_int_equal(
@@ -238,7 +238,7 @@ static void check_chosen(const char *text, uint32_t n_inputs)
 static void test_chosen_outputs(void **state)
 {
     (void)state;
-    check_chosen(fork_of_two, 2);
+    check_chosen(two_branches, 2);
     check_chosen(varying, 1);
     check_chosen(viewed, 1);
 }
@@ -329,7 +329,7 @@ static void test_callbacks(void **state)
                                           .runners = 3};
     struct chain chain = {0};
     struct trial t;
-    begin(&t, fork_of_two, 2, 1, &load);
+    begin(&t, two_branches, 2, 1, &load);
     t.out[0].name = "output_1";
     run_chain(&t, &chain, 200);
     assert_true(chain.calls == 201 && chain.status == BYOC_OK);
@@ -358,8 +358,9 @@ struct held_runner {
     enum byoc_status status[4];
 };
 
-static void hold(void *ctx, struct byoc_state *s, enum byoc_status status,
-                 const struct byoc_error *e)
+static void hold_until_release(void *ctx, struct byoc_state *s,
+                               enum byoc_status status,
+                               const struct byoc_error *e)
 {
     struct held_runner *h = ctx;
     (void)s, (void)e;
@@ -372,8 +373,8 @@ static void hold(void *ctx, struct byoc_state *s, enum byoc_status status,
     pthread_mutex_unlock(&h->lock);
 }
 
-static void note(void *ctx, struct byoc_state *s, enum byoc_status status,
-                 const struct byoc_error *e)
+static void record_end(void *ctx, struct byoc_state *s, enum byoc_status status,
+                       const struct byoc_error *e)
 {
     struct held_runner *h = ctx;
     (void)e;
@@ -389,8 +390,9 @@ static void hold_runner(struct held_runner *h, struct trial *t)
     *h = (struct held_runner){0};
     pthread_mutex_init(&h->lock, NULL);
     pthread_cond_init(&h->changed, NULL);
-    assert_int_equal(byoc_run_async(t->state, &t->request, hold, h, &err),
-                     BYOC_OK);
+    assert_int_equal(
+        byoc_run_async(t->state, &t->request, hold_until_release, h, &err),
+        BYOC_OK);
     pthread_mutex_lock(&h->lock);
     while (!h->inside)
         pthread_cond_wait(&h->changed, &h->lock);
@@ -421,15 +423,15 @@ static void test_queue(void **state)
     struct held_runner h;
     struct trial t;
     struct byoc_state *s[3];
-    begin(&t, fork_of_two, 2, 0, NULL);
+    begin(&t, two_branches, 2, 0, NULL);
     hold_runner(&h, &t);
     for (int i = 0; i < 3; i++) {
         assert_int_equal(byoc_state_new(t.model, &s[i], &err), BYOC_OK);
-        assert_int_equal(byoc_run_async(s[i], &t.request, note, &h, &err),
+        assert_int_equal(byoc_run_async(s[i], &t.request, record_end, &h, &err),
                          BYOC_OK);
     }
     struct byoc_state *const order[] = {s[0], s[1], s[2]};
-    assert_int_equal(byoc_run_async(s[1], &t.request, note, &h, &err),
+    assert_int_equal(byoc_run_async(s[1], &t.request, record_end, &h, &err),
                      BYOC_EINVAL);
     assert_non_null(strstr(err.text, "has not ended"));
     byoc_state_cancel(s[1]);
@@ -455,10 +457,10 @@ static void test_restart(void **state)
                                               .runners = runners};
         struct held_runner h;
         struct trial t;
-        begin(&t, fork_of_two, 2, 0, &load);
+        begin(&t, two_branches, 2, 0, &load);
         hold_runner(&h, &t);
-        assert_int_equal(byoc_run_async(t.state, &t.request, note, &h, &err),
-                         BYOC_OK);
+        assert_int_equal(
+            byoc_run_async(t.state, &t.request, record_end, &h, &err), BYOC_OK);
         if (runners == 2)
             wait_for(&h, 1);
         else
@@ -485,8 +487,8 @@ static void run_in_child(struct trial *t, struct byoc_state *queued)
     for (int i = 1; i <= 2; i++) {
         t->out[0].value.tensor.data = NULL;
         struct byoc_state *s = i == 1 ? t->state : queued;
-        right =
-            right && byoc_run_async(s, &t->request, note, &h, &err) == BYOC_OK;
+        right = right &&
+                byoc_run_async(s, &t->request, record_end, &h, &err) == BYOC_OK;
         if (right)
             wait_for(&h, i);
         right =
@@ -511,11 +513,11 @@ static void test_fork(void **state)
     struct held_runner h;
     struct trial t;
     struct byoc_state *queued = NULL;
-    begin(&t, fork_of_two, 2, 1, NULL);
+    begin(&t, two_branches, 2, 1, NULL);
     t.out[0].name = "output_1";
     hold_runner(&h, &t);
     assert_int_equal(byoc_state_new(t.model, &queued, &err), BYOC_OK);
-    assert_int_equal(byoc_run_async(queued, &t.request, note, &h, &err),
+    assert_int_equal(byoc_run_async(queued, &t.request, record_end, &h, &err),
                      BYOC_OK);
     const pid_t pid = fork();
     if (pid == 0)
@@ -531,7 +533,7 @@ static void test_fork(void **state)
 
 /* --- memory --------------------------------------------------------------- */
 
-static void *take(void *ctx, uint64_t bytes, uint64_t alignment)
+static void *allocate_counted(void *ctx, uint64_t bytes, uint64_t alignment)
 {
     void *at = NULL;
     if (posix_memalign(&at, alignment, bytes))
@@ -540,7 +542,7 @@ static void *take(void *ctx, uint64_t bytes, uint64_t alignment)
     return at;
 }
 
-static void give(void *ctx, void *memory, uint64_t bytes)
+static void release_counted(void *ctx, void *memory, uint64_t bytes)
 {
     *(uint64_t *)ctx -= bytes;
     free(memory);
@@ -551,8 +553,8 @@ static void test_memory(void **state)
     (void)state;
     uint64_t bytes = 0, peak = 0;
     struct byoc_load_params load = {.struct_size = sizeof load,
-                                    .allocate = take,
-                                    .release = give,
+                                    .allocate = allocate_counted,
+                                    .release = release_counted,
                                     .allocate_ctx = &bytes,
                                     .memory_bytes = 1 << 16};
     struct trial t;
@@ -586,7 +588,7 @@ static void test_too_little_memory(void **state)
     struct byoc_load_params load = {.struct_size = sizeof load};
     struct byoc_model *model = NULL;
     struct byoc_state *s = NULL;
-    begin(&t, fork_of_two, 2, 0, &load);
+    begin(&t, two_branches, 2, 0, &load);
     load.memory_bytes = 100;
     assert_int_equal(byoc_compiled_load(t.compiled, &load, &model, &err),
                      BYOC_OK);
@@ -595,7 +597,7 @@ static void test_too_little_memory(void **state)
         strstr(err.text, "; memory_bytes limits the model to 100 bytes"));
     assert_null(s);
     byoc_model_free(&model);
-    load.allocate = take;
+    load.allocate = allocate_counted;
     assert_int_equal(byoc_compiled_load(t.compiled, &load, &model, &err),
                      BYOC_EINVAL);
     assert_null(model);
@@ -649,8 +651,8 @@ static void test_preloaded(void **state)
     others[6].parallel_for = in_order;
     others[7].runners = 2;
     others[8].memory_bytes = 1 << 30;
-    others[9].allocate = take;
-    others[9].release = give;
+    others[9].allocate = allocate_counted;
+    others[9].release = release_counted;
     others[9].allocate_ctx = &bytes;
     struct byoc_compiled *c = NULL;
     struct byoc_model *model = NULL;

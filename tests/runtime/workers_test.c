@@ -16,12 +16,12 @@ enum { ROUNDS = 40, WAIT_NS = 1000000000 };
 
 /* A parallel loop of two parts, the caller's and the worker's. */
 struct pair {
-    _Atomic uint32_t begun; /* the worker's part, by the worker */
+    _Atomic uint32_t begun; /* the worker has begun its part; it sets this */
     int cpu[2];
     cpu_set_t mask;
 };
 
-static void run_of_pair(void *arg, uint32_t part)
+static void run_part(void *arg, uint32_t part)
 {
     struct pair *pair = arg;
     pair->cpu[part] = sched_getcpu();
@@ -49,7 +49,7 @@ static void test_wakes_elsewhere(void **state)
         struct pair pair = {.begun = 0};
         struct byi_turn turn;
         byi_workers_enter(&turn, &parallelism);
-        byi_parallel_for(2, run_of_pair, &pair);
+        byi_parallel_for(2, run_part, &pair);
         byi_workers_leave(&turn);
         n_apart += pair.cpu[0] != pair.cpu[1];
         if (atomic_load(&pair.begun))
