@@ -39,7 +39,7 @@ static float random_unit(void)
 
 /* --- tensors ------------------------------------------------------------- */
 
-enum { CANARY = 32 };
+enum { CANARY_ELEMENTS = 32 };
 
 struct tensor {
     struct byi_desc desc;
@@ -82,7 +82,7 @@ static struct byi_desc shuffled_desc(uint32_t rank, const int64_t *dims)
 
 /* Set the strides of axes of size 1, which have no meaning, to random numbers,
  * as views may. */
-static void loosen(struct byi_desc *d)
+static void randomize_unit_strides(struct byi_desc *d)
 {
     for (uint32_t i = 0; i < d->rank; i++)
         if (d->dims[i] == 1 && pick(2))
@@ -91,26 +91,27 @@ static void loosen(struct byi_desc *d)
                         : d->strides[pick(d->rank)] * pick_between(1, 3);
 }
 
-static struct tensor make(struct byi_desc desc)
+static struct tensor make_tensor(struct byi_desc desc)
 {
     struct tensor t = {.desc = desc, .n = byi_elements(desc.rank, desc.dims)};
-    loosen(&t.desc);
-    t.data = byi_acquire((uint64_t)(t.n + CANARY) * sizeof(float));
+    randomize_unit_strides(&t.desc);
+    t.data = byi_acquire((uint64_t)(t.n + CANARY_ELEMENTS) * sizeof(float));
     for (int64_t i = 0; i < t.n; i++)
         t.data[i] = random_unit();
-    for (int64_t i = t.n; i < t.n + CANARY; i++)
+    for (int64_t i = t.n; i < t.n + CANARY_ELEMENTS; i++)
         t.data[i] = 12345.0f;
     return t;
 }
 
 static struct tensor random_tensor(uint32_t rank, const int64_t *dims)
 {
-    return make(dense_desc(rank, dims, pick(4) != 0));
+    return make_tensor(dense_desc(rank, dims, pick(4) != 0));
 }
 
 /* The element of logical index i (row-major), dims of `like` broadcast to the
  * tensor's. */
-static float *at(const struct tensor *t, const struct byi_desc *like, int64_t i)
+static float *element_at(const struct tensor *t, const struct byi_desc *like,
+                         int64_t i)
 {
     int64_t offset = 0;
     const uint32_t lead = like->rank - t->desc.rank;
@@ -125,7 +126,7 @@ static float *at(const struct tensor *t, const struct byi_desc *like, int64_t i)
 
 static bool is_intact(const struct tensor *t)
 {
-    for (int64_t i = t->n; i < t->n + CANARY; i++)
+    for (int64_t i = t->n; i < t->n + CANARY_ELEMENTS; i++)
         if (t->data[i] != 12345.0f)
             return false;
     return true;
@@ -136,7 +137,7 @@ static bool is_intact(const struct tensor *t)
 enum { MAX_TENSORS = 12 };
 
 /* A primitive with its arguments and the expected result. */
-struct work {
+struct layer_case {
     struct byi_posts posts; /* of post */
     struct byi_post post[BYI_MAX_POSTS];
     struct tensor operands[3]; /* operands of binary post-ops */
@@ -152,18 +153,18 @@ struct work {
     struct byoc_error err;
 };
 
-static void add_arg(struct work *w, int arg, void *data)
+static void add_arg(struct layer_case *w, int arg, void *data)
 {
     w->args[w->n] = arg;
     w->data[w->n++] = data;
 }
 
-static void free_at_end(struct work *w, void *memory)
+static void free_at_end(struct layer_case *w, void *memory)
 {
     w->memory[w->n_memory++] = memory;
 }
 
-static struct tensor add_tensor(struct work *w, int arg, struct tensor t)
+static struct tensor add_tensor(struct layer_case *w, int arg, struct tensor t)
 {
     free_at_end(w, t.data);
     add_arg(w, arg, t.data);
@@ -222,7 +223,7 @@ static double apply_bin(enum byi_bin alg, double x, double y)
 }
 
 /* Draw 0 to 3 post-ops on dst, with operands of every broadcast shape. */
-static void random_posts(struct work *w, const struct byi_desc *dst)
+static void random_posts(struct layer_case *w, const struct byi_desc *dst)
 {
     static const enum byi_elt elts[] = {
         BYI_ELT_RELU,    BYI_ELT_TANH,    BYI_ELT_CLIP,  BYI_ELT_LINEAR,
@@ -239,7 +240,7 @@ static void random_posts(struct work *w, const struct byi_desc *dst)
             for (uint32_t a = 0; a < dst->rank; a++)
                 dims[a] = a == axis ? dst->dims[a] : 1;
             p->kind = BYI_POST_PRELU;
-            w->operands[i] = make(dense_desc(dst->rank, dims, false));
+            w->operands[i] = make_tensor(dense_desc(dst->rank, dims, false));
             free_at_end(w, w->operands[i].data);
             p->desc = w->operands[i].desc;
             has_slopes = true;
@@ -263,14 +264,14 @@ static void random_posts(struct work *w, const struct byi_desc *dst)
             p->alg = (int)pick(BYI_N_BINS);
             if (p->alg == BYI_BIN_DIV)
                 p->alg = BYI_BIN_MUL;
-            w->operands[i] = make(byi_dn_dense_like(dst, dims));
+            w->operands[i] = make_tensor(byi_dn_dense_like(dst, dims));
             free_at_end(w, w->operands[i].data);
             p->desc = w->operands[i].desc;
         }
     }
 }
 
-static void apply_posts(struct work *w)
+static void apply_posts(struct layer_case *w)
 {
     for (int64_t i = 0; i < w->dst.n; i++) {
         double x = w->expected[i];
@@ -279,13 +280,15 @@ static void apply_posts(struct work *w)
             if (p->kind == BYI_POST_ELT)
                 x = apply_elt(p, x);
             else if (p->kind == BYI_POST_SUM)
-                x += (double)*at(&w->dst, &w->dst.desc, i);
+                x += (double)*element_at(&w->dst, &w->dst.desc, i);
             else if (p->kind == BYI_POST_PRELU)
                 x = x > 0 ? x
-                          : x * (double)*at(&w->operands[k], &w->dst.desc, i);
+                          : x * (double)*element_at(&w->operands[k],
+                                                    &w->dst.desc, i);
             else
-                x = apply_bin((enum byi_bin)p->alg, x,
-                              (double)*at(&w->operands[k], &w->dst.desc, i));
+                x = apply_bin(
+                    (enum byi_bin)p->alg, x,
+                    (double)*element_at(&w->operands[k], &w->dst.desc, i));
         }
         w->expected[i] = x;
     }
@@ -293,7 +296,7 @@ static void apply_posts(struct work *w)
 
 /* A description for messages, such as "dst (2, 3, 4) + sum + bin 2 (1, 3, 1)",
  * in a static buffer. */
-static const char *describe(const struct work *w)
+static const char *describe(const struct layer_case *w)
 {
     static char text[600];
     char dims[120];
@@ -321,7 +324,7 @@ static uint32_t n_references;
 
 /* Add the arguments of post-ops, run the primitive, and compare. Returns NULL,
  * or what is wrong. */
-static const char *finish(struct work *w)
+static const char *run_and_compare(struct layer_case *w)
 {
     static char text[1000];
     if (byi_prim_is_ref(w->prim) && w->dst.n > BYI_REF_TERMS) {
@@ -352,7 +355,7 @@ static const char *finish(struct work *w)
     if (!is_intact(&w->dst))
         return "wrote past the end of dst";
     for (int64_t i = 0; i < w->dst.n; i++) {
-        const double x = (double)*at(&w->dst, &w->dst.desc, i);
+        const double x = (double)*element_at(&w->dst, &w->dst.desc, i);
         if (fabs(x - w->expected[i]) <=
             w->tolerance * fmax(1, fabs(w->expected[i])))
             continue;
@@ -365,7 +368,7 @@ static const char *finish(struct work *w)
     return NULL;
 }
 
-static void close_work(struct work *w)
+static void close_case(struct layer_case *w)
 {
     byi_prim_free(&w->prim);
     for (uint32_t i = 0; i < w->n_memory; i++)
@@ -374,15 +377,15 @@ static void close_work(struct work *w)
     byi_release(w->expected);
 }
 
-static void open_dst(struct work *w, struct byi_desc desc)
+static void open_dst(struct layer_case *w, struct byi_desc desc)
 {
-    w->dst = make(desc);
+    w->dst = make_tensor(desc);
     w->expected = byi_alloc((size_t)w->dst.n, sizeof *w->expected);
     w->tolerance = 1e-4;
 }
 
 /* Add a copy of the weights in the primitive's layout. */
-static void add_packed(struct work *w, const struct tensor *weights)
+static void add_packed(struct layer_case *w, const struct tensor *weights)
 {
     struct byi_prim *reorder = NULL;
     free_at_end(w, weights->data);

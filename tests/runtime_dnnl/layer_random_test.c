@@ -75,10 +75,11 @@ static void convolve(const struct conv_loop *c, double *expected)
                         const int64_t g = o / c->per_out;
                         const int64_t wi = (o * c->per_in + i) * n_taps + t;
                         expected[(n * n_out + o) * out_n + out] +=
-                            (double)*at(c->src, &c->p->src,
-                                        (n * n_in + g * c->per_in + i) * in_n +
-                                            in) *
-                            (double)*at(c->weights, &c->weights->desc, wi);
+                            (double)*element_at(
+                                c->src, &c->p->src,
+                                (n * n_in + g * c->per_in + i) * in_n + in) *
+                            (double)*element_at(c->weights, &c->weights->desc,
+                                                wi);
                     }
         }
     }
@@ -107,7 +108,8 @@ static void random_window(struct byi_dnnl_conv *p, int64_t *data,
     }
 }
 
-static const char *run_convolution(struct work *w, bool deconv, bool *has_run)
+static const char *run_convolution(struct layer_case *w, bool deconv,
+                                   bool *has_run)
 {
     struct byi_dnnl_conv p = {.deconv = deconv};
     int64_t data[BYI_MAX_RANK] = {0}, positions[BYI_MAX_RANK] = {0};
@@ -130,10 +132,10 @@ static const char *run_convolution(struct work *w, bool deconv, bool *has_run)
     weights[n++] = c.per_in;
     memcpy(weights + n, p.window.kernel, p.window.n * sizeof weights[0]);
     n += p.window.n;
-    const struct tensor src =
-        add_tensor(w, BYI_ARG_SRC,
-                   make(dense_desc(rank, deconv ? positions : data, true)));
-    const struct tensor wt = make(dense_desc(n, weights, false));
+    const struct tensor src = add_tensor(
+        w, BYI_ARG_SRC,
+        make_tensor(dense_desc(rank, deconv ? positions : data, true)));
+    const struct tensor wt = make_tensor(dense_desc(n, weights, false));
     open_dst(w, dense_desc(rank, deconv ? data : positions, true));
     p.src = src.desc;
     p.dst = w->dst.desc;
@@ -144,7 +146,8 @@ static const char *run_convolution(struct work *w, bool deconv, bool *has_run)
     const int64_t n_out = p.dst.dims[1];
     struct tensor bias = {0};
     if (pick(2)) {
-        bias = add_tensor(w, BYI_ARG_BIAS, make(dense_desc(1, &n_out, false)));
+        bias = add_tensor(w, BYI_ARG_BIAS,
+                          make_tensor(dense_desc(1, &n_out, false)));
         p.bias = bias.desc;
     }
     random_posts(w, &p.dst);
@@ -158,21 +161,22 @@ static const char *run_convolution(struct work *w, bool deconv, bool *has_run)
     for (int64_t i = 0; bias.data && i < w->dst.n; i++)
         w->expected[i] = (double)bias.data[i / plane % n_out];
     convolve(&c, w->expected);
-    return finish(w);
+    return run_and_compare(w);
 }
 
-static const char *run_conv(struct work *w, bool *has_run)
+static const char *run_conv(struct layer_case *w, bool *has_run)
 {
     return run_convolution(w, false, has_run);
 }
 
-static const char *run_deconv(struct work *w, bool *has_run)
+static const char *run_deconv(struct layer_case *w, bool *has_run)
 {
     return run_convolution(w, true, has_run);
 }
 
 /* If `shuffles`, the axes of the source are stored in random order. */
-static const char *multiply(struct work *w, bool shuffles, bool *has_run)
+static const char *run_product(struct layer_case *w, bool shuffles,
+                               bool *has_run)
 {
     enum { MAX_RANK = 7 };
     const uint32_t rank =
@@ -189,10 +193,11 @@ static const char *multiply(struct work *w, bool shuffles, bool *has_run)
     a[rank - 2] = d[rank - 2] = m;
     a[rank - 1] = b[rank - 2] = k;
     b[rank - 1] = d[rank - 1] = n;
-    const struct tensor src = add_tensor(
-        w, BYI_ARG_SRC,
-        make(shuffles ? shuffled_desc(rank, a) : dense_desc(rank, a, false)));
-    struct tensor wt = make(dense_desc(rank, b, false));
+    const struct tensor src =
+        add_tensor(w, BYI_ARG_SRC,
+                   make_tensor(shuffles ? shuffled_desc(rank, a)
+                                        : dense_desc(rank, a, false)));
+    struct tensor wt = make_tensor(dense_desc(rank, b, false));
     if (pick(2)) { /* transposed */
         wt.desc.strides[rank - 2] = 1;
         wt.desc.strides[rank - 1] = k;
@@ -206,7 +211,8 @@ static const char *multiply(struct work *w, bool shuffles, bool *has_run)
     if (pick(2) && n > 1) {
         int64_t dims[MAX_RANK] = {1, 1, 1, 1, 1, 1, 1};
         dims[rank - 1] = n;
-        bias = add_tensor(w, BYI_ARG_BIAS, make(dense_desc(rank, dims, false)));
+        bias = add_tensor(w, BYI_ARG_BIAS,
+                          make_tensor(dense_desc(rank, dims, false)));
         p.bias = bias.desc;
     }
     random_posts(w, &p.dst);
@@ -223,24 +229,25 @@ static const char *multiply(struct work *w, bool shuffles, bool *has_run)
         right.dims[rank - 2] = k;
         double sum = bias.data ? (double)bias.data[col] : 0;
         for (int64_t x = 0; x < k; x++)
-            sum += (double)*at(&src, &left, row * k + x) *
-                   (double)*at(&wt, &right, (row / m * k + x) * n + col);
+            sum +=
+                (double)*element_at(&src, &left, row * k + x) *
+                (double)*element_at(&wt, &right, (row / m * k + x) * n + col);
         w->expected[i] = sum;
     }
-    return finish(w);
+    return run_and_compare(w);
 }
 
-static const char *run_matmul(struct work *w, bool *has_run)
+static const char *run_matmul(struct layer_case *w, bool *has_run)
 {
-    return multiply(w, false, has_run);
+    return run_product(w, false, has_run);
 }
 
-static const char *run_shuffled_matmul(struct work *w, bool *has_run)
+static const char *run_shuffled_matmul(struct layer_case *w, bool *has_run)
 {
-    return multiply(w, true, has_run);
+    return run_product(w, true, has_run);
 }
 
-static const char *run_pool(struct work *w, bool *has_run)
+static const char *run_pool(struct layer_case *w, bool *has_run)
 {
     struct byi_dnnl_conv shape = {0};
     int64_t data[BYI_MAX_RANK], positions[BYI_MAX_RANK];
@@ -250,7 +257,7 @@ static const char *run_pool(struct work *w, bool *has_run)
     const uint32_t rank = shape.window.n + 2;
     const bool last = pick(3) != 0;
     const struct tensor src =
-        add_tensor(w, BYI_ARG_SRC, make(dense_desc(rank, data, last)));
+        add_tensor(w, BYI_ARG_SRC, make_tensor(dense_desc(rank, data, last)));
     open_dst(w, dense_desc(rank, positions, last));
     const struct byi_dnnl_pool p = {.kind = (enum byi_pool_kind)pick(3),
                                     .window = shape.window,
@@ -279,7 +286,7 @@ static const char *run_pool(struct work *w, bool *has_run)
             }
             if (!inside)
                 continue;
-            const double x = (double)*at(&src, &src.desc, m);
+            const double x = (double)*element_at(&src, &src.desc, m);
             sum += x;
             maximum = fmax(maximum, x);
             count++;
@@ -291,25 +298,25 @@ static const char *run_pool(struct work *w, bool *has_run)
         if (count == 0)
             return NULL;
     }
-    return finish(w);
+    return run_and_compare(w);
 }
 
-static const char *run_binary(struct work *w, bool *has_run)
+static const char *run_binary(struct layer_case *w, bool *has_run)
 {
     const uint32_t rank = (uint32_t)pick_between(1, 5);
-    int64_t dims[5], other[5];
+    int64_t dims[5], src1_dims[5];
     const uint32_t mode = pick(3);
     for (uint32_t i = 0; i < rank; i++) {
         dims[i] = pick(3) ? pick_between(1, 9) : 1;
-        other[i] = mode == 0 || (mode == 1 && pick(2)) ? dims[i] : 1;
+        src1_dims[i] = mode == 0 || (mode == 1 && pick(2)) ? dims[i] : 1;
     }
     const uint32_t layout = pick(3);
-    const struct byi_desc wide =
+    const struct byi_desc src_desc =
         layout < 2 ? dense_desc(rank, dims, layout) : shuffled_desc(rank, dims);
-    const struct tensor a = add_tensor(w, BYI_ARG_SRC, make(wide));
-    struct tensor b =
-        make(layout < 2 || pick(2) ? byi_dn_dense_like(&wide, other)
-                                   : shuffled_desc(rank, other));
+    const struct tensor a = add_tensor(w, BYI_ARG_SRC, make_tensor(src_desc));
+    struct tensor b = make_tensor(layout < 2 || pick(2)
+                                      ? byi_dn_dense_like(&src_desc, src1_dims)
+                                      : shuffled_desc(rank, src1_dims));
     b = add_tensor(w, BYI_ARG_SRC1, b);
     open_dst(w, a.desc);
     const struct byi_dnnl_binary p = {.alg = (enum byi_bin)pick(BYI_N_BINS),
@@ -324,12 +331,12 @@ static const char *run_binary(struct work *w, bool *has_run)
         return NULL;
     *has_run = true;
     for (int64_t i = 0; i < w->dst.n; i++)
-        w->expected[i] = apply_bin(p.alg, (double)*at(&a, &a.desc, i),
-                                   (double)*at(&b, &a.desc, i));
-    return finish(w);
+        w->expected[i] = apply_bin(p.alg, (double)*element_at(&a, &a.desc, i),
+                                   (double)*element_at(&b, &a.desc, i));
+    return run_and_compare(w);
 }
 
-static const char *run_prelu(struct work *w, bool *has_run)
+static const char *run_prelu(struct layer_case *w, bool *has_run)
 {
     const uint32_t rank = (uint32_t)pick_between(2, 5), mode = pick(4);
     int64_t dims[5], slopes[5];
@@ -338,28 +345,29 @@ static const char *run_prelu(struct work *w, bool *has_run)
         slopes[i] = mode == 0 || (mode < 3 && i == 1) ? dims[i] : 1;
     }
     const uint32_t layout = pick(6);
-    const struct byi_desc wide =
+    const struct byi_desc src_desc =
         layout < 2 ? dense_desc(rank, dims, layout) : shuffled_desc(rank, dims);
-    const struct tensor src = add_tensor(w, BYI_ARG_SRC, make(wide));
-    const struct tensor slope =
-        add_tensor(w, BYI_ARG_WEIGHTS, make(byi_dn_dense_like(&wide, slopes)));
+    const struct tensor src = add_tensor(w, BYI_ARG_SRC, make_tensor(src_desc));
+    const struct tensor slope = add_tensor(
+        w, BYI_ARG_WEIGHTS, make_tensor(byi_dn_dense_like(&src_desc, slopes)));
     open_dst(w, src.desc);
     const struct byi_dnnl_prelu p = {.src = src.desc, .weights = slope.desc};
     if (byi_prim_new_prelu(lib, &p, NULL, &w->prim, &w->err))
         return NULL;
     *has_run = true;
     for (int64_t i = 0; i < w->dst.n; i++) {
-        const double x = (double)*at(&src, &src.desc, i);
-        w->expected[i] = x > 0 ? x : x * (double)*at(&slope, &src.desc, i);
+        const double x = (double)*element_at(&src, &src.desc, i);
+        w->expected[i] =
+            x > 0 ? x : x * (double)*element_at(&slope, &src.desc, i);
     }
-    return finish(w);
+    return run_and_compare(w);
 }
 
-static const char *run_softmax(struct work *w, bool *has_run)
+static const char *run_softmax(struct layer_case *w, bool *has_run)
 {
     const int64_t dims[2] = {pick_between(1, 30), pick_between(1, 70)};
     const struct tensor src =
-        add_tensor(w, BYI_ARG_SRC, make(dense_desc(2, dims, false)));
+        add_tensor(w, BYI_ARG_SRC, make_tensor(dense_desc(2, dims, false)));
     open_dst(w, src.desc);
     const struct byi_dnnl_softmax p = {
         .log = pick(2) != 0, .axis = 1, .src = src.desc};
@@ -375,24 +383,24 @@ static const char *run_softmax(struct work *w, bool *has_run)
             w->expected[r * dims[1] + i] = p.log ? x - log(sum) : exp(x) / sum;
         }
     }
-    return finish(w);
+    return run_and_compare(w);
 }
 
-static const char *run_layer_norm(struct work *w, bool *has_run)
+static const char *run_layer_norm(struct layer_case *w, bool *has_run)
 {
     const int64_t dims[2] = {pick_between(1, 30), pick_between(2, 70)};
     const struct tensor src =
-        add_tensor(w, BYI_ARG_SRC, make(dense_desc(2, dims, false)));
+        add_tensor(w, BYI_ARG_SRC, make_tensor(dense_desc(2, dims, false)));
     struct tensor scale = {0}, shift = {0};
     struct byi_dnnl_layer_norm p = {.epsilon = 1e-5f, .src = src.desc};
     if (pick(3)) {
-        scale =
-            add_tensor(w, BYI_ARG_SCALE, make(dense_desc(1, &dims[1], false)));
+        scale = add_tensor(w, BYI_ARG_SCALE,
+                           make_tensor(dense_desc(1, &dims[1], false)));
         p.scale = true;
     }
     if (pick(3)) {
-        shift =
-            add_tensor(w, BYI_ARG_SHIFT, make(dense_desc(1, &dims[1], false)));
+        shift = add_tensor(w, BYI_ARG_SHIFT,
+                           make_tensor(dense_desc(1, &dims[1], false)));
         p.shift = true;
     }
     open_dst(w, src.desc);
@@ -415,22 +423,23 @@ static const char *run_layer_norm(struct work *w, bool *has_run)
                 (shift.data ? (double)shift.data[i] : 0);
     }
     w->tolerance = 1e-3; /* the difference of two close numbers loses digits */
-    return finish(w);
+    return run_and_compare(w);
 }
 
-static const char *run_batch_norm(struct work *w, bool *has_run)
+static const char *run_batch_norm(struct layer_case *w, bool *has_run)
 {
     const uint32_t rank = (uint32_t)pick_between(2, 5);
     int64_t dims[5];
     for (uint32_t i = 0; i < rank; i++)
         dims[i] = pick_between(1, i == 1 ? 40 : 7);
     const struct tensor src =
-        add_tensor(w, BYI_ARG_SRC, make(dense_desc(rank, dims, true)));
+        add_tensor(w, BYI_ARG_SRC, make_tensor(dense_desc(rank, dims, true)));
     static const int args[] = {BYI_ARG_SCALE, BYI_ARG_SHIFT, BYI_ARG_MEAN,
                                BYI_ARG_VARIANCE};
     struct tensor v[4];
     for (uint32_t i = 0; i < 4; i++)
-        v[i] = add_tensor(w, args[i], make(dense_desc(1, &dims[1], false)));
+        v[i] =
+            add_tensor(w, args[i], make_tensor(dense_desc(1, &dims[1], false)));
     for (int64_t i = 0; i < dims[1]; i++)
         v[3].data[i] = fabsf(v[3].data[i]) + 0.1f;
     open_dst(w, src.desc);
@@ -447,14 +456,14 @@ static const char *run_batch_norm(struct work *w, bool *has_run)
     for (int64_t i = 0; i < w->dst.n; i++) {
         const int64_t c = i / plane % dims[1];
         w->expected[i] =
-            ((double)*at(&src, &src.desc, i) - (double)v[2].data[c]) /
+            ((double)*element_at(&src, &src.desc, i) - (double)v[2].data[c]) /
                 sqrt((double)v[3].data[c] + 1e-5) * (double)v[0].data[c] +
             (double)v[1].data[c];
     }
-    return finish(w);
+    return run_and_compare(w);
 }
 
-static const char *run_reduce(struct work *w, bool *has_run)
+static const char *run_reduce(struct layer_case *w, bool *has_run)
 {
     /* only byoc's kernels reduce an axis other than the last one */
     const uint32_t rank = 2 + (uint32_t)pick(2);
@@ -468,7 +477,7 @@ static const char *run_reduce(struct work *w, bool *has_run)
     const int64_t dst_dims[3] = {dims[0], 1, dims[2]};
     const int64_t inner = rank == 3 ? dims[2] : 1;
     const struct tensor src =
-        add_tensor(w, BYI_ARG_SRC, make(dense_desc(rank, dims, false)));
+        add_tensor(w, BYI_ARG_SRC, make_tensor(dense_desc(rank, dims, false)));
     open_dst(w, dense_desc(rank, dst_dims, false));
     const struct byi_dnnl_reduce p = {.kind = (enum byi_reduce_kind)pick(2),
                                       .src = src.desc,
@@ -487,7 +496,7 @@ static const char *run_reduce(struct work *w, bool *has_run)
         }
         w->expected[r] = p.kind == BYI_REDUCE_SUM ? sum : sum / (double)dims[1];
     }
-    return finish(w);
+    return run_and_compare(w);
 }
 
 /* A tensor in the axis order of `like`, or a slice of a larger one. */
@@ -495,16 +504,16 @@ static struct tensor slice_like(const struct byi_desc *like,
                                 const int64_t *dims)
 {
     const uint32_t axis = pick(like->rank);
-    int64_t wide[BYI_MAX_RANK];
-    memcpy(wide, dims, like->rank * sizeof *wide);
-    wide[axis] += pick(2) ? pick_between(1, 3) : 0;
-    struct tensor t = make(byi_dn_dense_like(like, wide));
+    int64_t src_desc[BYI_MAX_RANK];
+    memcpy(src_desc, dims, like->rank * sizeof *src_desc);
+    src_desc[axis] += pick(2) ? pick_between(1, 3) : 0;
+    struct tensor t = make_tensor(byi_dn_dense_like(like, src_desc));
     t.desc.dims[axis] = dims[axis];
     return t;
 }
 
 /* Sources of any sizes along an axis, or elements of sources that alternate. */
-static const char *run_concat(struct work *w, bool *has_run)
+static const char *run_concat(struct layer_case *w, bool *has_run)
 {
     const uint32_t rank = (uint32_t)pick_between(1, 5), axis = pick(rank);
     const bool alternates = pick(2);
@@ -545,13 +554,13 @@ static const char *run_concat(struct work *w, bool *has_run)
             x -= sizes[from++];
         const int64_t outer = i / inner / total;
         w->expected[i] =
-            (double)*at(&src[from], &descs[from],
-                        (outer * sizes[from] + x) * inner + i % inner);
+            (double)*element_at(&src[from], &descs[from],
+                                (outer * sizes[from] + x) * inner + i % inner);
     }
-    return finish(w);
+    return run_and_compare(w);
 }
 
-static const char *run_reorder(struct work *w, bool *has_run)
+static const char *run_reorder(struct layer_case *w, bool *has_run)
 {
     const uint32_t rank = (uint32_t)pick_between(1, 6);
     int64_t dims[6];
@@ -565,13 +574,13 @@ static const char *run_reorder(struct work *w, bool *has_run)
         return NULL;
     *has_run = true;
     for (int64_t i = 0; i < w->dst.n; i++)
-        w->expected[i] = (double)*at(&src, &src.desc, i);
-    return finish(w);
+        w->expected[i] = (double)*element_at(&src, &src.desc, i);
+    return run_and_compare(w);
 }
 
 /* --- the loop ------------------------------------------------------------ */
 
-typedef const char *(*family_fn)(struct work *w, bool *has_run);
+typedef const char *(*family_fn)(struct layer_case *w, bool *has_run);
 
 /* Descriptors that oneDNN got wrong, by seed and case. */
 static const struct {
@@ -593,11 +602,11 @@ static const char *run_case(family_fn run, uint64_t from, uint32_t number,
                             bool *has_run)
 {
     static char text[1000];
-    struct work *w = byi_alloc(1, sizeof *w);
+    struct layer_case *w = byi_alloc(1, sizeof *w);
     seed = from * 1000003u + number;
     const char *why = run(w, has_run);
     snprintf(text, sizeof text, "%s", why ? why : "");
-    close_work(w);
+    close_case(w);
     byi_release(w);
     return why ? text : NULL;
 }

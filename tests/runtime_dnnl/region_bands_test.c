@@ -108,7 +108,7 @@ static void test_residual(void **state)
 }
 
 /* The result of the depthwise convolution is read twice. */
-static void test_pair(void **state)
+static void test_middle_read_twice(void **state)
 {
     (void)state;
     needs_kernels();
@@ -138,7 +138,7 @@ static void test_first_depthwise(void **state)
 }
 
 /* The first convolution of a network reads an image of 3 channels. */
-static void test_planes(void **state)
+static void test_first_convolution(void **state)
 {
     (void)state;
     needs_kernels();
@@ -155,7 +155,7 @@ static void test_planes(void **state)
 }
 
 /* Regions whose convolutions must not run in bands. */
-static void test_none(void **state)
+static void test_no_bands(void **state)
 {
     (void)state;
     needs_kernels();
@@ -181,10 +181,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_block),
         cmocka_unit_test(test_residual),
-        cmocka_unit_test(test_pair),
-        cmocka_unit_test(test_none),
+        cmocka_unit_test(test_middle_read_twice),
+        cmocka_unit_test(test_no_bands),
         cmocka_unit_test(test_first_depthwise),
-        cmocka_unit_test(test_planes),
+        cmocka_unit_test(test_first_convolution),
         cmocka_unit_test(regions_as_c),
     };
     /* with AVX2, and with all instruction sets of this machine */

@@ -32,7 +32,7 @@ static double one_step(enum byoc_dtype dtype)
 struct scheme {
     enum byoc_dtype data, result; /* result 0: floats */
     int zero;                     /* of the data      */
-    bool plain_weights;           /* no multiples of a scale */
+    bool inexact_weights;         /* not multiples of a scale */
     bool integers;                /* it is computed on integers */
 };
 
@@ -77,7 +77,8 @@ static uint32_t weights(struct region *g, const struct scheme *s,
             scale = 0.003f + 0.002f * (float)fabs(random_unit(g));
         const double x = random_unit(g) * 127;
         byi_tensor_set(&g->data[w], i,
-                       scale * (s->plain_weights ? (float)x : rintf((float)x)));
+                       scale *
+                           (s->inexact_weights ? (float)x : rintf((float)x)));
     }
     return w;
 }
@@ -106,14 +107,15 @@ static void expect(struct region *g, const struct scheme *s, uint32_t out,
                  op, s->zero, s->integers ? "integers" : "floats", r.trace);
 }
 
-/* Data whose integers, with the zero point 117, are multiplied by `step`. */
-static uint32_t steps_data(struct region *g, const int64_t *dims, float step)
+/* Dequantised data with the zero point 117 and this scale. */
+static uint32_t data_of_scale(struct region *g, const int64_t *dims,
+                              float scale)
 {
     const uint32_t x = add_leaf(g, false, BYOC_U8, 4, dims);
     for (int64_t i = 0; i < byi_elements(4, dims); i++)
         byi_tensor_set(&g->data[x], i, floor(127.5 + random_unit(g) * 127));
     region_kernel(g, "qnn.dequantize", "{}",
-                  IDS(x, number(g, step), zero_point(g, BYOC_U8, 117)));
+                  IDS(x, number(g, scale), zero_point(g, BYOC_U8, 117)));
     return region_end(g);
 }
 
@@ -123,7 +125,7 @@ static void test_concat(void **state)
 {
     static const struct {
         int64_t channels[3];
-        float step;
+        float last_scale; /* of the last operand; of the others: 0.02 */
         const char *axis;
     } cases[] = {
         {{16, 24, 5}, 0.02f, "{\"axis\":1}"},
@@ -139,7 +141,8 @@ static void test_concat(void **state)
         region_open(&g);
         for (int k = 0; k < 3; k++) {
             const int64_t dims[] = {2, cases[i].channels[k], 5, 7};
-            x[k] = steps_data(&g, dims, k == 2 ? cases[i].step : 0.02f);
+            x[k] =
+                data_of_scale(&g, dims, k == 2 ? cases[i].last_scale : 0.02f);
         }
         region_kernel(&g, "concatenate", cases[i].axis, IDS(x[0], x[1], x[2]));
         expect(&g, &s, quantize(&g, BYOC_U8, region_end(&g)), "concatenate");

@@ -90,7 +90,7 @@ static void test_transform(void **state)
     region_close(&g);
 }
 
-static void test_forms(void **state)
+static void test_convolution_layouts(void **state)
 {
     static const struct {
         const char *op, *attrs;
@@ -226,7 +226,7 @@ static void test_random(void **state)
 }
 
 /* Single operators: as the first kernel, and after a convolution. */
-static void test_alone(void **state)
+static void test_single_operators(void **state)
 {
     static const struct {
         const char *op, *attrs;
@@ -644,8 +644,8 @@ static void test_depthwise_operand(void **state)
 }
 
 /* A stride beyond the window leaves zeros in the result of a transposed
- * convolution, so that the quotients are infinite. oneDNN's kernel for it made
- * NaN of ReLU of minus infinity. */
+ * convolution, so that the quotients are infinite. oneDNN's kernel for such
+ * convolutions returned NaN for ReLU of minus infinity. */
 static void test_relu_of_infinity(void **state)
 {
     static const struct {
@@ -740,9 +740,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_no_conversions),
         cmocka_unit_test(test_transform),
-        cmocka_unit_test(test_forms),
+        cmocka_unit_test(test_convolution_layouts),
         cmocka_unit_test(test_random),
-        cmocka_unit_test(test_alone),
+        cmocka_unit_test(test_single_operators),
         cmocka_unit_test(test_batch_norm),
         cmocka_unit_test(test_resize),
         cmocka_unit_test(test_refusals),

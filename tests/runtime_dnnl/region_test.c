@@ -104,8 +104,9 @@ static void test_residual_read_again(void **state)
     region_close(&g);
 }
 
-/* byoc's own kernels add only first in the memory of an operand: after another
- * post-op they read it, since oneDNN's transposed convolutions are slow */
+/* byoc's kernel adds in the memory of the operand only if the sum is its first
+ * post-op. After another post-op it reads the operand, rather than leave the
+ * convolution to oneDNN, whose transposed convolutions are slow. */
 static void test_late_sum(void **state)
 {
     (void)state;
@@ -722,14 +723,14 @@ static void test_product_mask(void **state)
 }
 
 static void check_sum(const char *op, const char *attrs, enum byoc_dtype dtype,
-                      double most)
+                      double tol)
 {
     struct region g;
     struct region_report r;
     region_open(&g);
     uint32_t x = region_typed_input(&g, dtype, 3, 20, 65, -1);
     region_kernel(&g, op, attrs, IDS(x));
-    expect(&g, region_end(&g), most, &r);
+    expect(&g, region_end(&g), tol, &r);
     if (r.n_reorders || !strstr(r.trace, ":vector:"))
         fail_msg("%s %s of %s: found\n%s", op, attrs, byoc_dtype_name(dtype),
                  r.trace);
@@ -759,7 +760,7 @@ static void test_sums(void **state)
 }
 
 static void check_halves(enum byoc_dtype dtype, int rows, int columns,
-                         double most)
+                         double tol)
 {
     struct region g;
     struct region_report r;
@@ -772,7 +773,7 @@ static void check_halves(enum byoc_dtype dtype, int rows, int columns,
     region_post(&g, "tanh", "{}", NONE, false);
     region_post(&g, "multiply", "{}", column, false);
     region_post(&g, "subtract", "{}", whole, false);
-    expect(&g, region_end(&g), most, &r);
+    expect(&g, region_end(&g), tol, &r);
     if (!strstr(r.trace, ":elementwise:"))
         fail_msg("%s %d x %d: found\n%s", byoc_dtype_name(dtype), rows, columns,
                  r.trace);
@@ -1028,15 +1029,15 @@ static void test_shared_weights(void **state)
 /* --- threads -------------------------------------------------------------- */
 
 /* A thread that runs the compiled region. */
-struct racer {
+struct region_user {
     void *compiled;
     struct byoc_view input, output;
     const char *why;
 };
 
-static void *race(void *arg)
+static void *run_often(void *arg)
 {
-    struct racer *r = arg;
+    struct region_user *r = arg;
     const struct byoc_host *host = region_host();
     const struct byoc_backend *dnnl = region_backend();
     void *state = NULL;
@@ -1076,28 +1077,28 @@ static void test_threads(void **state)
     const char *json = region_json(&g, 1, &out);
     struct job *job = calloc(1, sizeof *job);
     fill_job(&g, job, json);
-    struct racer racers[N] = {0};
+    struct region_user users[N] = {0};
     pthread_t threads[N];
     void *compiled = NULL;
     assert_null(region_backend()->load(region_host(), &job->region, &compiled));
     for (int i = 0; i < N; i++) {
         const struct byi_tensor t = tensor_of(g.type[out]);
-        racers[i] = (struct racer){.compiled = compiled,
-                                   .input = job->inputs[0],
-                                   .output = view_of(&t)};
-        racers[i].output.dims = g.type[out]->dims;
-        assert_int_equal(pthread_create(&threads[i], NULL, race, &racers[i]),
-                         0);
+        users[i] = (struct region_user){.compiled = compiled,
+                                        .input = job->inputs[0],
+                                        .output = view_of(&t)};
+        users[i].output.dims = g.type[out]->dims;
+        assert_int_equal(
+            pthread_create(&threads[i], NULL, run_often, &users[i]), 0);
     }
     for (int i = 0; i < N; i++) {
         pthread_join(threads[i], NULL);
-        if (racers[i].why)
-            fail_msg("%s", racers[i].why);
-        assert_memory_equal(racers[i].output.data, racers[0].output.data,
-                            racers[0].output.bytes);
+        if (users[i].why)
+            fail_msg("%s", users[i].why);
+        assert_memory_equal(users[i].output.data, users[0].output.data,
+                            users[0].output.bytes);
     }
     for (int i = 0; i < N; i++)
-        byi_release(racers[i].output.data);
+        byi_release(users[i].output.data);
     region_backend()->unload(region_host(), compiled);
     free(job);
     region_close(&g);

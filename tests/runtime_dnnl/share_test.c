@@ -294,7 +294,7 @@ static void test_no_memory(void **state)
 
 /* --- memory of constants -------------------------------------------------- */
 
-enum { PIECE = 300 * 1000, PIECES = 100 };
+enum { PIECE_BYTES = 300 * 1000, PIECES = 100 };
 
 /* The first constants have memory of their own, many more share large blocks,
  * which live as long as the last constant. */
@@ -306,10 +306,10 @@ static void test_blocks(void **state)
     struct byi_program p = {.host = &host};
     char *at[PIECES];
     for (int i = 0; i < PIECES; i++) {
-        at[i] = byi_dn_computed_alloc(&p, PIECE, false);
+        at[i] = byi_dn_computed_alloc(&p, PIECE_BYTES, false);
         assert_non_null(at[i]);
         assert_true((uintptr_t)at[i] % BYI_ALIGN == 0);
-        memset(at[i], i, PIECE);
+        memset(at[i], i, PIECE_BYTES);
         if (i < 3)
             assert_int_equal(counts.acquired, i + 1);
     }
@@ -320,14 +320,14 @@ static void test_blocks(void **state)
     assert_non_null(other);
     assert_int_equal(counts.acquired, acquired + 1); /* memory of its own */
     const int64_t unreleased = counts.unreleased;
-    void *brief = byi_dn_computed_alloc(&p, PIECE, true);
+    void *brief = byi_dn_computed_alloc(&p, PIECE_BYTES, true);
     assert_non_null(brief);
     byi_dn_computed_free(&host, brief); /* freed while blocks are still used */
     assert_int_equal(counts.unreleased, unreleased);
     byi_dn_computed_free(&host, large);
     byi_dn_computed_end(&p);
     for (int i = 0; i < PIECES; i++) {
-        for (int k = 0; k < PIECE; k += 4096)
+        for (int k = 0; k < PIECE_BYTES; k += 4096)
             assert_int_equal(at[i][k], i);
         byi_dn_computed_free(&host, at[i]);
     }
@@ -345,15 +345,15 @@ static void test_no_block(void **state)
     struct byi_program p = {.host = &host};
     void *at[5];
     counts.fail_at = 0;
-    assert_null(byi_dn_computed_alloc(&p, PIECE, false));
+    assert_null(byi_dn_computed_alloc(&p, PIECE_BYTES, false));
     assert_null(byi_dn_computed_alloc(&p, UINT64_MAX, false));
     for (int i = 0; i < 5; i++) { /* no block: each has memory of its own */
         counts.fail_at = i == 4 ? 0 : -1;
-        at[i] = byi_dn_computed_alloc(&p, PIECE, false);
+        at[i] = byi_dn_computed_alloc(&p, PIECE_BYTES, false);
         assert_non_null(at[i]);
     }
     assert_int_equal(counts.acquired, 5);
-    assert_true(counts.unreleased < 5 * (PIECE + 1000));
+    assert_true(counts.unreleased < 5 * (PIECE_BYTES + 1000));
     byi_dn_computed_free(&host, NULL);
     byi_dn_computed_end(&p);
     for (int i = 0; i < 5; i++)

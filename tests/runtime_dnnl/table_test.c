@@ -22,7 +22,7 @@
 #define NAME_OF(op, name, ...) name
 
 static struct {
-    uint32_t graphs, matched, probed, run, compared, units, refused;
+    uint32_t programs, matched, probed, run, compared, units, refused;
 } counts[MAX_ROWS];
 static bool operator_seen[BYI_N_OPS], post_seen[BYI_N_OPS];
 static uint32_t row;
@@ -62,7 +62,7 @@ static void check_composite_as(const char *params, const char *dtype,
     struct byi_tensor in[MAX_IO], expected[MAX_IO];
     struct byoc_error err;
     uint32_t n_expected, func = 0;
-    counts[row].graphs++;
+    counts[row].programs++;
     fill_inputs(main_of(plain), arena, in);
     if (byi_interp_run(plain, byi_func_find(plain, "main"), in,
                        main_of(plain)->params.n, arena, expected, MAX_IO,
@@ -121,16 +121,16 @@ static bool note_messages(void)
 }
 
 /* Check that the row matches a program, and that the predicate or probe refuses
- * it with a message that contains `says`. */
+ * it with a message that contains `message`. */
 static void check_refused(const char *params, const char *dtype,
-                          const char *body, const char *says)
+                          const char *body, const char *message)
 {
     char *text = program_text(params, dtype, body);
     struct byi_module *m = parse(text);
     merge(m, false, text);
-    if (!strstr(refusal_text, says))
-        fail_msg("row %s: expected '%s', found '%s'\n%s", watched->name, says,
-                 refusal_text, text);
+    if (!strstr(refusal_text, message))
+        fail_msg("row %s: expected '%s', found '%s'\n%s", watched->name,
+                 message, refusal_text, text);
     note_messages();
     counts[row].refused++;
     byi_module_free(&m);
@@ -155,10 +155,10 @@ static struct byi_tensor shape_of(const struct sample *sample)
 }
 
 /* Kinds of operands that broadcast to a result of shape t. */
-enum other { ONE, CHANNELS, LAST, WHOLE, N_OTHERS };
+enum operand_shape { ONE, CHANNELS, LAST, WHOLE, N_OPERAND_SHAPES };
 
-static bool other_dims(const struct byi_tensor *t, enum other kind,
-                       char dims[100])
+static bool operand_dims(const struct byi_tensor *t, enum operand_shape kind,
+                         char dims[100])
 {
     size_t n = 0;
     dims[0] = '\0';
@@ -177,12 +177,12 @@ static bool other_dims(const struct byi_tensor *t, enum other kind,
 /* Check the sample with a post-op that has an operand of this kind: a parameter
  * of positive numbers or a constant. `format` has a %s for the sample's call
  * and one for the operand. */
-static void check_other(const struct sample *sample, const char *format,
-                        enum other kind, const struct byi_tensor *t,
-                        bool constant)
+static void check_operand(const struct sample *sample, const char *format,
+                          enum operand_shape kind, const struct byi_tensor *t,
+                          bool constant)
 {
     char dims[100], operand[200] = "%p9", params[600], body[2000];
-    if (!other_dims(t, kind, dims))
+    if (!operand_dims(t, kind, dims))
         return;
     snprintf(params, sizeof params, "%s, %%p9: (%s)", sample->params, dims);
     if (constant && kind == ONE)
@@ -240,15 +240,15 @@ static void check_binary(const struct sample *sample,
     static const char *const ops[] = {BYI_DN_BINARY(NAME_OF, COMMA)};
     char format[200];
     for (size_t i = 0; i < BYI_COUNT(ops); i++)
-        for (enum other kind = ONE; kind < N_OTHERS; kind++) {
+        for (enum operand_shape kind = ONE; kind < N_OPERAND_SHAPES; kind++) {
             const bool constant = (i + kind) % 2;
             snprintf(format, sizeof format, "%s(%%s, %%s)", ops[i]);
-            check_other(sample, format, kind, t,
-                        constant && strcmp(ops[i], "divide") != 0);
+            check_operand(sample, format, kind, t,
+                          constant && strcmp(ops[i], "divide") != 0);
         }
-    for (enum other kind = ONE; kind < N_OTHERS; kind++) {
-        check_other(sample, "nn.relu(add(%s, %s))", kind, t, true);
-        check_other(sample, "nn.prelu(%s, %s)", kind, t, true);
+    for (enum operand_shape kind = ONE; kind < N_OPERAND_SHAPES; kind++) {
+        check_operand(sample, "nn.relu(add(%s, %s))", kind, t, true);
+        check_operand(sample, "nn.prelu(%s, %s)", kind, t, true);
     }
 }
 
@@ -270,17 +270,17 @@ static void check_forms(const struct sample *sample, const struct byi_tensor *t)
     snprintf(body, sizeof body, "%%0 = %s;\n  multiply(%%0, %%0)",
              sample->call);
     check_composite(sample->params, body);
-    check_other(sample, "subtract(%2$s, %1$s)", WHOLE, t, false);
-    check_other(sample, "tanh(maximum(nn.silu(%s), %s))", LAST, t, true);
-    check_other(sample, "multiply(sigmoid(%s), %s)", CHANNELS, t, false);
-    check_other(sample, "nn.prelu(nn.relu(add(%s, %s)), 0.1f)", WHOLE, t,
-                false);
+    check_operand(sample, "subtract(%2$s, %1$s)", WHOLE, t, false);
+    check_operand(sample, "tanh(maximum(nn.silu(%s), %s))", LAST, t, true);
+    check_operand(sample, "multiply(sigmoid(%s), %s)", CHANNELS, t, false);
+    check_operand(sample, "nn.prelu(nn.relu(add(%s, %s)), 0.1f)", WHOLE, t,
+                  false);
 }
 
 /* Check that an operand with one more axis, which makes the result larger than
  * the sample's, is refused. */
-static void check_growing(const struct sample *sample,
-                          const struct byi_tensor *t, const char *says)
+static void check_larger_result(const struct sample *sample,
+                                const struct byi_tensor *t, const char *message)
 {
     char params[600], body[2000];
     size_t n =
@@ -290,7 +290,7 @@ static void check_growing(const struct sample *sample,
                               (long long)t->dims[i]);
     snprintf(params + n, sizeof params - n, ")");
     snprintf(body, sizeof body, "add(%s, %%p9)", sample->call);
-    check_refused(params, "float32", body, says);
+    check_refused(params, "float32", body, message);
 }
 
 /* --- the walk ------------------------------------------------------------- */
@@ -344,7 +344,7 @@ static void check_sample(const struct sample *sample, bool first, bool posts)
         return;
     check_eltwise(sample);
     check_binary(sample, &t);
-    check_growing(sample, &t, end_of(RESHAPES));
+    check_larger_result(sample, &t, end_of(RESHAPES));
 }
 
 static void check_coverage(const struct byi_dn_row *r)
@@ -393,7 +393,7 @@ static void test_row(void **state)
     for (size_t i = 0; i < BYI_COUNT(refusals); i++)
         if (strcmp(refusals[i].row, r->name) == 0)
             check_refused(refusals[i].params, "float32", refusals[i].call,
-                          refusals[i].says);
+                          refusals[i].message);
     byi_backends_free(&backends);
     counts[row].units = units_check();
     if (!runs)
@@ -422,11 +422,11 @@ int main(void)
     tests[n] = (struct CMUnitTest)cmocka_unit_test(every_message_was_raised);
     const int failed =
         _cmocka_run_group_tests("table", tests, n + 1, NULL, NULL);
-    printf("%-24s %7s %7s %7s %7s %8s %7s %7s\n", "row", "graphs", "matched",
+    printf("%-24s %7s %7s %7s %7s %8s %7s %7s\n", "row", "programs", "matched",
            "probed", "run", "compared", "by C", "refused");
     for (uint32_t i = 0; i < n; i++)
         printf("%-24s %7u %7u %7u %7u %8u %7u %7u\n", byi_dnnl_patterns[i].name,
-               counts[i].graphs, counts[i].matched, counts[i].probed,
+               counts[i].programs, counts[i].matched, counts[i].probed,
                counts[i].run, counts[i].compared, counts[i].units,
                counts[i].refused);
     return failed;

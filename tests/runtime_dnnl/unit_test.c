@@ -161,7 +161,7 @@ static void test_names(void **state)
 
 /* --- when it is not C ----------------------------------------------------- */
 
-static void test_json(void **state)
+static void test_no_symbol_gives_json(void **state)
 {
     struct region g;
     struct byoc_blob blob;
@@ -223,11 +223,11 @@ static void test_refused_symbols(void **state)
 enum {
     FAILS_TO_BUILD = 1,
     PACKS_TOO_EARLY = 2,
-    PACKS_NOTHING = 4,
-    DROPS_NOTHING = 8,
+    PACKS_OUTSIDE_CONSTANT = 4,
+    DROPS_MISSING_CONSTANT = 8,
     RUNS_TWICE = 16,
-    RUNS_ANOTHER = 32,
-    READS_NOWHERE = 64,
+    RUNS_ANOTHER_STEP = 32,
+    READS_OUTSIDE_BUFFERS = 64,
     RUNS_NOTHING = 128,
     NO_SUCH_PRIMITIVE = 256
 };
@@ -246,14 +246,14 @@ static int build(const struct byi_operators *dn, struct byi_load *load)
         return BYOC_EINTERNAL;
     if (faults & PACKS_TOO_EARLY)
         return dn->pack(load, &early_pack);
-    if (faults & DROPS_NOTHING)
+    if (faults & DROPS_MISSING_CONSTANT)
         return dn->drop(load, 0);
     if (faults & NO_SUCH_PRIMITIVE)
         return dn->reorder(load, &bad_reorder, NULL);
     const int bad = dn->eltwise(load, &relu, NULL);
-    return bad                      ? bad
-           : faults & PACKS_NOTHING ? dn->pack(load, &outside_pack)
-                                    : 0;
+    return bad                               ? bad
+           : faults & PACKS_OUTSIDE_CONSTANT ? dn->pack(load, &outside_pack)
+                                             : 0;
 }
 
 static int run(const struct byi_operators *dn, struct byi_exec *exec)
@@ -268,15 +268,15 @@ static int run(const struct byi_operators *dn, struct byi_exec *exec)
     step = (struct byi_dnnl_step){.name = "relu", .n_slots = 2, .slots = slots};
     if (faults & RUNS_NOTHING)
         return 0;
-    if (faults & RUNS_ANOTHER)
+    if (faults & RUNS_ANOTHER_STEP)
         step.index = 1;
-    if (faults & READS_NOWHERE)
+    if (faults & READS_OUTSIDE_BUFFERS)
         slots[0].at.offset = 16;
     const int bad = dn->run(exec, &step);
     return bad || !(faults & RUNS_TWICE) ? bad : dn->run(exec, &step);
 }
 
-static const uint64_t sixteen[] = {16};
+static const uint64_t vector_bytes[] = {16};
 static struct byi_dnnl_unit unit;
 
 static const struct byi_dnnl_unit *unit_code(void)
@@ -290,9 +290,9 @@ static const struct byi_dnnl_unit *no_unit(void)
 }
 
 /* Check that loading the unit `code` fails with this code, and a message that
- * contains `says`, or an empty one if `says` is empty. */
+ * contains `message`, or an empty one if `message` is empty. */
 static void check_refused(void (*code)(void), uint32_t n_consts,
-                          enum byoc_fail_code kind, const char *says)
+                          enum byoc_fail_code kind, const char *message)
 {
     float numbers[4] = {0};
     const struct byoc_view consts[] = {{.data = numbers, .bytes = 16},
@@ -306,11 +306,11 @@ static void check_refused(void (*code)(void), uint32_t n_consts,
     const struct byoc_fail *fail =
         region_backend()->load(region_host(), &region, &compiled);
     if (!fail)
-        fail_msg("found a loaded unit, expected '%s'", says);
-    const bool is_said =
-        *says ? strstr(fail->text, says) != NULL : !*fail->text;
-    if (fail->code != kind || !is_said)
-        fail_msg("expected '%s', found '%s' (%d)", says, fail->text,
+        fail_msg("found a loaded unit, expected '%s'", message);
+    const bool has_message =
+        *message ? strstr(fail->text, message) != NULL : !*fail->text;
+    if (fail->code != kind || !has_message)
+        fail_msg("expected '%s', found '%s' (%d)", message, fail->text,
                  (int)fail->code);
     assert_null(compiled);
 }
@@ -325,9 +325,9 @@ static void reset_unit(void)
                                   .n_inputs = 1,
                                   .n_outputs = 1,
                                   .n_consts = 1,
-                                  .input_bytes = sixteen,
-                                  .output_bytes = sixteen,
-                                  .const_bytes = sixteen,
+                                  .input_bytes = vector_bytes,
+                                  .output_bytes = vector_bytes,
+                                  .const_bytes = vector_bytes,
                                   .build = build,
                                   .run = run};
 }
@@ -351,18 +351,19 @@ static void test_faulty_units(void **state)
     static const struct {
         unsigned fault;
         enum byoc_fail_code kind;
-        const char *says;
+        const char *message;
     } cases[] = {
         {FAILS_TO_BUILD, BYOC_FAIL_INTERNAL, ""},
         {PACKS_TOO_EARLY, BYOC_FAIL_INVALID,
          "step 7, which has no primitive yet"},
-        {PACKS_NOTHING, BYOC_FAIL_INVALID, "constant 0 has 16 bytes"},
-        {DROPS_NOTHING, BYOC_FAIL_INVALID,
+        {PACKS_OUTSIDE_CONSTANT, BYOC_FAIL_INVALID, "constant 0 has 16 bytes"},
+        {DROPS_MISSING_CONSTANT, BYOC_FAIL_INVALID,
          "constant 0, which does not exist yet"},
         {RUNS_TWICE, BYOC_FAIL_INVALID,
          "found another step, expected at most 1"},
-        {RUNS_ANOTHER, BYOC_FAIL_INVALID, "found step 1, expected step 0 of 1"},
-        {READS_NOWHERE, BYOC_FAIL_INVALID,
+        {RUNS_ANOTHER_STEP, BYOC_FAIL_INVALID,
+         "found step 1, expected step 0 of 1"},
+        {READS_OUTSIDE_BUFFERS, BYOC_FAIL_INVALID,
          "argument 0 of step 0 outside of every buffer"},
         {RUNS_NOTHING, BYOC_FAIL_INVALID,
          "found 0 steps run by the region's C, expected 1"},
@@ -373,7 +374,7 @@ static void test_faulty_units(void **state)
     for (size_t i = 0; i < BYI_COUNT(cases); i++) {
         reset_unit();
         faults = cases[i].fault;
-        check_refused(code, 1, cases[i].kind, cases[i].says);
+        check_refused(code, 1, cases[i].kind, cases[i].message);
     }
     reset_unit();
     check_refused(code, 0, BYOC_FAIL_INVALID,
@@ -383,7 +384,7 @@ static void test_faulty_units(void **state)
 }
 
 /* The unit without faults runs. */
-static void test_by_hand(void **state)
+static void test_valid_unit(void **state)
 {
     float in[4] = {-1, 2, -3, 4}, out[4] = {0}, consts[4] = {0};
     const struct byoc_host *host = region_host();
@@ -425,12 +426,12 @@ int main(void)
         cmocka_unit_test(test_golden),
         cmocka_unit_test(test_same_bytes),
         cmocka_unit_test(test_names),
-        cmocka_unit_test(test_json),
+        cmocka_unit_test(test_no_symbol_gives_json),
         cmocka_unit_test(test_packed_on_every_run),
         cmocka_unit_test(test_refused_symbols),
         cmocka_unit_test(test_other_declarations),
         cmocka_unit_test(test_faulty_units),
-        cmocka_unit_test(test_by_hand),
+        cmocka_unit_test(test_valid_unit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,7 +18,7 @@ static struct byi_tensor apply(enum byi_op_id op, const struct byi_attr *attrs,
     return e.out[0];
 }
 
-static struct byi_tensor number(double value)
+static struct byi_tensor scalar_tensor(double value)
 {
     struct byi_tensor t = empty_tensor(BYOC_F32, 0, NULL);
     byi_tensor_set(&t, 0, value);
@@ -32,11 +32,11 @@ static struct byi_tensor compose(const struct byi_tensor *in, uint32_t n_in,
 {
     const struct byi_attr transpose[] = {BOOL("transpose_b", transpose_k)};
     struct byi_tensor x[2] = {apply(BYI_OP_NN_MATMUL, transpose, 1, in, 2, 0),
-                              number(scale)};
+                              scalar_tensor(scale)};
     x[0] = apply(BYI_OP_MULTIPLY, NULL, 0, x, 2, 3);
     if (cap != 0) {
         x[0] = apply(BYI_OP_TANH, NULL, 0, x, 1, 1);
-        x[1] = number(cap);
+        x[1] = scalar_tensor(cap);
         x[0] = apply(BYI_OP_MULTIPLY, NULL, 0, x, 2, 3);
     }
     for (uint32_t i = 3; i < n_in; i++) {
@@ -99,7 +99,7 @@ static void check_case(bool transpose, bool causal, uint32_t n_in,
         release(&in[i]);
 }
 
-static void test_composition(void **state_)
+static void test_equals_composition(void **state_)
 {
     (void)state_;
     for (int round = 0; round < test_share_of(200); round++)
@@ -108,7 +108,7 @@ static void test_composition(void **state_)
 }
 
 /* A query whose mask excludes all keys gets NaN, or 0 with zero_nan. */
-static void test_guard(void **state_)
+static void test_fully_masked_query(void **state_)
 {
     (void)state_;
     for (int guard = 0; guard < 2; guard++) {
@@ -131,7 +131,8 @@ static void test_guard(void **state_)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_composition),
-                                       cmocka_unit_test(test_guard)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_equals_composition),
+        cmocka_unit_test(test_fully_masked_query)};
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -160,7 +160,7 @@ static void test_many_boxes(void **state)
 
 /* Far boxes are not compared, so a negative threshold would not suppress
  * them. */
-static void test_thresholds(void **state)
+static void test_bad_thresholds(void **state)
 {
     static const struct {
         double iou;
@@ -191,7 +191,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_boxes, setup, teardown),
         cmocka_unit_test_setup_teardown(test_many_boxes, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_thresholds, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_bad_thresholds, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,8 +20,8 @@ static void coordinates(const struct byi_layout *l, const int64_t *dims,
     }
 }
 
-static int64_t place(const struct byi_layout *l, const int64_t *dims,
-                     const int64_t letters[128])
+static int64_t position_of(const struct byi_layout *l, const int64_t *dims,
+                           const int64_t letters[128])
 {
     int64_t at = 0;
     for (uint32_t i = 0; i < l->n; i++) {
@@ -49,7 +49,7 @@ static bool convert_layout(const struct byi_tensor *t, const char *from,
     for (int64_t i = 0; i < byi_count(out); i++) {
         coordinates(&g, dims, i, letters);
         byi_tensor_set(out, i,
-                       byi_tensor_float(t, place(&f, t->dims, letters)));
+                       byi_tensor_float(t, position_of(&f, t->dims, letters)));
     }
     return true;
 }
@@ -110,20 +110,22 @@ struct shape {
 };
 
 /* How channels are divided into groups. */
-enum form { DENSE, GROUPED, DEPTHWISE, N_FORMS };
+enum channel_form { DENSE, GROUPED, DEPTHWISE, N_FORMS };
 
 /* A shape whose window fits, with channels that are often multiples of 4. */
-static struct shape random_shape(uint32_t n, enum form form, bool transposed)
+static struct shape random_shape(uint32_t n, enum channel_form channel_form,
+                                 bool transposed)
 {
-    struct shape s = {.groups = form == DENSE     ? 1
-                                : form == GROUPED ? random_in(2, 3)
-                                                  : 4 * random_in(1, 9)};
-    const int64_t in = form == DEPTHWISE ? 1
-                       : random_in(0, 1) ? 4 * random_in(1, 5)
-                                         : random_in(1, 5);
-    const int64_t out = form == DEPTHWISE ? random_in(0, 3) ? 1 : 2
-                        : random_in(0, 1) ? 4 * random_in(1, 9)
-                                          : random_in(1, 5);
+    struct shape s = {.groups = channel_form == DENSE ? 1
+                                : channel_form == GROUPED
+                                    ? random_in(2, 3)
+                                    : 4 * random_in(1, 9)};
+    const int64_t in = channel_form == DEPTHWISE ? 1
+                       : random_in(0, 1)         ? 4 * random_in(1, 5)
+                                                 : random_in(1, 5);
+    const int64_t out = channel_form == DEPTHWISE ? random_in(0, 3) ? 1 : 2
+                        : random_in(0, 1)         ? 4 * random_in(1, 9)
+                                                  : random_in(1, 5);
     const int64_t max_extent = n == 3 ? 4 : n == 2 ? 11 : 40;
     s.x[0] = random_in(1, 2);
     s.x[1] = in * s.groups;
@@ -192,16 +194,16 @@ static int try_layouts(uint32_t n, const struct shape *s, bool transposed,
             release(&to[0]);
             continue;
         }
-        struct eval other =
+        struct eval converted =
             prepare_conv(op, n, s, transposed, data[i % 5], kernel[i / 5], to);
         char what[64];
         snprintf(what, sizeof what, "%s, %s", data[i % 5], kernel[i / 5]);
-        if (!other.typed) { /* the result's channels do not divide */
+        if (!converted.typed) { /* the result's channels do not divide */
             assert_non_null(strstr(err.text, "a multiple of the block"));
-            finish(&other);
+            finish(&converted);
             continue;
         }
-        expect_converted(&other, plain, data[0], data[i % 5], 1e-4, what);
+        expect_converted(&converted, plain, data[0], data[i % 5], 1e-4, what);
         n_layouts++;
     }
     release(plain);
@@ -217,8 +219,9 @@ static void test_conv(void **state)
     (void)state;
     for (int round = 0; round < 27; round++) {
         const uint32_t n = 1 + (uint32_t)round % 3;
-        const enum form form = (enum form)(round / 3 % N_FORMS);
-        const struct shape s = random_shape(n, form, false);
+        const enum channel_form channel_form =
+            (enum channel_form)(round / 3 % N_FORMS);
+        const struct shape s = random_shape(n, channel_form, false);
         n_layouts += try_layouts(n, &s, false, ops[n - 1],
                                  round % 9 == 8 ? BYOC_F64 : BYOC_F32);
     }
@@ -234,8 +237,9 @@ static void test_conv_transpose(void **state)
     (void)state;
     for (int round = 0; round < 27; round++) {
         const uint32_t n = 1 + (uint32_t)round % 3;
-        const enum form form = (enum form)(round / 3 % N_FORMS);
-        const struct shape s = random_shape(n, form, true);
+        const enum channel_form channel_form =
+            (enum channel_form)(round / 3 % N_FORMS);
+        const struct shape s = random_shape(n, channel_form, true);
         n_layouts += try_layouts(n, &s, true, ops[n - 1], BYOC_F32);
     }
     assert_true(n_layouts > 27 * 15);
@@ -342,15 +346,15 @@ static void test_pool(void **state)
             if (!convert_layout(&x, layouts[0], layouts[i], &to))
                 continue;
             attrs[4].s = layouts[i];
-            struct eval other =
+            struct eval converted =
                 prepare(ops[n - 1][mean], attrs, mean ? 7 : 6, &to, 1);
             struct byi_tensor again[MAX_OUT], back;
-            run_plain(&other, byi_pool_plain, again);
+            run_plain(&converted, byi_pool_plain, again);
             assert_true(convert_layout(again, layouts[i], layouts[0], &back));
             assert_near(&back, plain, 0, layouts[i]);
             release(&back);
             release(again);
-            expect_converted(&other, plain, layouts[0], layouts[i], 1e-6,
+            expect_converted(&converted, plain, layouts[0], layouts[i], 1e-6,
                              layouts[i]);
         }
         release(plain);
@@ -376,8 +380,8 @@ static void test_global(void **state)
             struct byi_tensor to;
             if (!convert_layout(&x, layouts[0], layouts[i], &to))
                 continue;
-            struct eval other = prepare(op, attrs, 1, &to, 1);
-            expect_converted(&other, e.out, layouts[0], layouts[i], 1e-6,
+            struct eval converted = prepare(op, attrs, 1, &to, 1);
+            expect_converted(&converted, e.out, layouts[0], layouts[i], 1e-6,
                              layouts[i]);
         }
         finish(&e);
@@ -385,7 +389,7 @@ static void test_global(void **state)
 }
 
 /* The average of float16 elements, channels last. */
-static void test_half(void **state)
+static void test_float16_average(void **state)
 {
     (void)state;
     const struct byi_attr attrs[] = {STRING("layout", "NHWC")};
@@ -419,14 +423,15 @@ static void test_batch_norm(void **state)
             for (int i = 1; i < 5; i++)
                 assert_true(convert_layout(&in[i], "C", "C", &to[i]));
             assert_true(convert_layout(&in[0], "NCHW", layout, &to[0]));
-            struct eval other = prepare(BYI_OP_NN_BATCH_NORM, attrs, 1, to, 5);
-            expect_converted(&other, e.out, "NCHW", layout, 1e-5, layout);
+            struct eval converted =
+                prepare(BYI_OP_NN_BATCH_NORM, attrs, 1, to, 5);
+            expect_converted(&converted, e.out, "NCHW", layout, 1e-5, layout);
         }
         finish(&e);
     }
 }
 
-static void test_depth(void **state)
+static void test_space_and_depth(void **state)
 {
     static const enum byi_op_id ops[] = {BYI_OP_DEPTH_TO_SPACE,
                                          BYI_OP_SPACE_TO_DEPTH};
@@ -448,8 +453,8 @@ static void test_depth(void **state)
         struct eval e = prepare(op, first, depth ? 2 : 1, &x, 1);
         assert_int_equal(run_fast(&e, 1), BYOC_OK);
         assert_true(convert_layout(&x, "NCHW", "NHWC", &to));
-        struct eval other = prepare(op, attrs, depth ? 3 : 2, &to, 1);
-        expect_converted(&other, e.out, "NCHW", "NHWC", 0, "NHWC");
+        struct eval converted = prepare(op, attrs, depth ? 3 : 2, &to, 1);
+        expect_converted(&converted, e.out, "NCHW", "NHWC", 0, "NHWC");
         finish(&e);
     }
 }
@@ -464,9 +469,9 @@ int main(void)
         cmocka_unit_test(test_conv_packed),
         cmocka_unit_test(test_pool),
         cmocka_unit_test(test_global),
-        cmocka_unit_test(test_half),
+        cmocka_unit_test(test_float16_average),
         cmocka_unit_test(test_batch_norm),
-        cmocka_unit_test(test_depth),
+        cmocka_unit_test(test_space_and_depth),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

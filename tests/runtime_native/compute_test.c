@@ -48,27 +48,28 @@ static void test_matmul(void **state)
     };
     (void)state;
     for (size_t i = 0; i < BYI_COUNT(shapes); i++)
-        for (int flips = 0; flips < 4; flips++) {
+        for (int transposes = 0; transposes < 4; transposes++) {
             int64_t a[5], b[5];
             memcpy(a, shapes[i].a, sizeof a);
             memcpy(b, shapes[i].b, sizeof b);
             const uint32_t ra = shapes[i].ra, rb = shapes[i].rb;
-            if ((flips & 1) && ra > 1) {
+            if ((transposes & 1) && ra > 1) {
                 a[ra - 1] = shapes[i].a[ra - 2];
                 a[ra - 2] = shapes[i].a[ra - 1];
             }
-            if ((flips & 2) && rb > 1) {
+            if ((transposes & 2) && rb > 1) {
                 b[rb - 1] = shapes[i].b[rb - 2];
                 b[rb - 2] = shapes[i].b[rb - 1];
             }
-            const struct byi_attr attrs[] = {BOOL("transpose_a", flips & 1),
-                                             BOOL("transpose_b", flips / 2)};
+            const struct byi_attr attrs[] = {
+                BOOL("transpose_a", transposes & 1),
+                BOOL("transpose_b", transposes / 2)};
             const struct byi_tensor in[] = {tensor(BYOC_F32, ra, a),
                                             tensor(BYOC_F32, rb, b)};
             struct eval e = prepare(BYI_OP_NN_MATMUL, attrs, 2, in, 2);
-            const bool turns_vector =
-                ((flips & 1) && ra == 1) || ((flips & 2) && rb == 1);
-            assert_int_equal(e.typed, !turns_vector);
+            const bool transposes_vector =
+                ((transposes & 1) && ra == 1) || ((transposes & 2) && rb == 1);
+            assert_int_equal(e.typed, !transposes_vector);
             if (e.typed)
                 expect_plain(&e, byi_matmul_plain, 1e-3, "matmul");
             else
@@ -85,16 +86,17 @@ static void test_matmul_types(void **state)
     (void)state;
     for (int round = 0; round < 160; round++) {
         const enum byoc_dtype dtype = dtypes[round % 6];
-        const int flips = (int)random_in(0, 3);
+        const int transposes = (int)random_in(0, 3);
         const int64_t m = random_in(1, round % 4 ? 12 : 150);
         const int64_t n = round % 5 ? random_in(1, round % 3 ? 40 : 90) : 1;
         const int64_t k = random_in(0, round % 7 ? 50 : 300);
         const int64_t batch = random_in(1, 2);
         const struct byi_tensor in[] = {
-            TENSOR(dtype, 2, flips & 1 ? k : m, flips & 1 ? m : k),
-            TENSOR(dtype, batch, flips & 2 ? n : k, flips & 2 ? k : n)};
-        const struct byi_attr attrs[] = {BOOL("transpose_a", flips & 1),
-                                         BOOL("transpose_b", flips / 2)};
+            TENSOR(dtype, 2, transposes & 1 ? k : m, transposes & 1 ? m : k),
+            TENSOR(dtype, batch, transposes & 2 ? n : k,
+                   transposes & 2 ? k : n)};
+        const struct byi_attr attrs[] = {BOOL("transpose_a", transposes & 1),
+                                         BOOL("transpose_b", transposes / 2)};
         struct eval e = prepare(BYI_OP_NN_MATMUL, attrs, 2, in, 2);
         expect_plain(&e, byi_matmul_plain, 1e-9, "matmul");
     }
@@ -248,7 +250,7 @@ static void test_reduce(void **state)
 
 /* Maxima and minima along, across and between rows that are shorter and longer
  * than a vector; NaN in some. */
-static void test_extremes(void **state)
+static void test_max_min(void **state)
 {
     static const enum byoc_dtype dtypes[] = {
         BYOC_U8,  BYOC_I8,  BYOC_U16, BYOC_I16, BYOC_U32,
@@ -378,7 +380,7 @@ static void test_reduce_by_hand(void **state)
     }
 }
 
-static void test_arg(void **state)
+static void test_arg_ties_and_nan(void **state)
 {
     static const struct {
         enum byi_op_id op;
@@ -406,8 +408,8 @@ static void test_arg(void **state)
 
 /* The index of the first or last maximum or minimum of n elements, the first of
  * which is x[from] and which are `step` apart. */
-static int64_t place_of(const struct byi_tensor *x, int64_t from, int64_t n,
-                        int64_t step, bool largest, bool last)
+static int64_t extreme_index(const struct byi_tensor *x, int64_t from,
+                             int64_t n, int64_t step, bool largest, bool last)
 {
     int64_t at = 0;
     for (int64_t i = 1; i < n; i++) {
@@ -423,7 +425,7 @@ static int64_t place_of(const struct byi_tensor *x, int64_t from, int64_t n,
 
 /* argmax and argmin of x (outer, n, inner), of each dtype with each instruction
  * set. */
-static void test_places(void **state)
+static void test_argmax_of_each_dtype(void **state)
 {
     static const enum byoc_dtype dtypes[] = {
         BYOC_F32, BYOC_F64, BYOC_U8,  BYOC_I8,  BYOC_U16,
@@ -448,9 +450,10 @@ static void test_places(void **state)
                                     attrs, 3, &x, 1);
             assert_int_equal(run_fast(&e, 1), BYOC_OK);
             for (int64_t i = 0; i < outer * inner; i++)
-                assert_int_equal(byi_tensor_int(e.out, i),
-                                 place_of(&x, i / inner * n * inner + i % inner,
-                                          n, inner, largest, last));
+                assert_int_equal(
+                    byi_tensor_int(e.out, i),
+                    extreme_index(&x, i / inner * n * inner + i % inner, n,
+                                  inner, largest, last));
             finish(&e);
         }
     byi_simd_use(byi_isa_widest());
@@ -792,13 +795,13 @@ int main(void)
         cmocka_unit_test(test_det),
         cmocka_unit_test(test_inverse),
         cmocka_unit_test(test_reduce),
-        cmocka_unit_test(test_extremes),
+        cmocka_unit_test(test_max_min),
         cmocka_unit_test(test_reduce_rows),
         cmocka_unit_test(test_reduce_shapes),
         cmocka_unit_test(test_reduce_threads),
         cmocka_unit_test(test_reduce_by_hand),
-        cmocka_unit_test(test_arg),
-        cmocka_unit_test(test_places),
+        cmocka_unit_test(test_arg_ties_and_nan),
+        cmocka_unit_test(test_argmax_of_each_dtype),
         cmocka_unit_test(test_softmax),
         cmocka_unit_test(test_softmax_shapes),
         cmocka_unit_test(test_norm_shapes),

@@ -44,8 +44,8 @@ static void expect_same(const struct trial *a, const struct trial *b)
     }
 }
 
-static void must_fail(struct trial *t, enum byi_op_id id, const char *text,
-                      const char *why)
+static void expect_failure(struct trial *t, enum byi_op_id id, const char *text,
+                           const char *why)
 {
     assert_int_not_equal(run(t, id, text), BYOC_OK);
     if (!strstr(t->err.text, why))
@@ -188,20 +188,22 @@ static void test_bad_values(void **state)
     (void)state;
 
     t.in[1] = vector(1, &too_large);
-    must_fail(&t, BYI_OP_DYN_SQUEEZE, "{}",
-              "axis 2 is out of range for rank 2");
-    must_fail(&t, BYI_OP_DYN_REDUCE, "{\"function\": \"sum\"}",
-              "axis 2 is out of range for rank 2");
-    must_fail(&t, BYI_OP_DYN_CUMSUM, "{}", "axis 2 is out of range for rank 2");
-    must_fail(&t, BYI_OP_DYN_REDUCE, "{\"function\": \"exp\"}",
-              "function is \"exp\", expected a reduction");
+    expect_failure(&t, BYI_OP_DYN_SQUEEZE, "{}",
+                   "axis 2 is out of range for rank 2");
+    expect_failure(&t, BYI_OP_DYN_REDUCE, "{\"function\": \"sum\"}",
+                   "axis 2 is out of range for rank 2");
+    expect_failure(&t, BYI_OP_DYN_CUMSUM, "{}",
+                   "axis 2 is out of range for rank 2");
+    expect_failure(&t, BYI_OP_DYN_REDUCE, "{\"function\": \"exp\"}",
+                   "function is \"exp\", expected a reduction");
     t.in[1] = vector(1, &(int64_t){0});
-    must_fail(&t, BYI_OP_DYN_SQUEEZE, "{}", "axis 0 has size 4, expected 1");
+    expect_failure(&t, BYI_OP_DYN_SQUEEZE, "{}",
+                   "axis 0 has size 4, expected 1");
     t.in[1] = vector(2, twice);
-    must_fail(&t, BYI_OP_DYN_SQUEEZE, "{}", "names axis 1 twice");
+    expect_failure(&t, BYI_OP_DYN_SQUEEZE, "{}", "names axis 1 twice");
     t.in[1] = vector(2, sizes);
-    must_fail(&t, BYI_OP_DYN_SPLIT, "{}",
-              "sizes sum to 5, expected 4, the size of axis 0");
+    expect_failure(&t, BYI_OP_DYN_SPLIT, "{}",
+                   "sizes sum to 5, expected 4, the size of axis 0");
 }
 
 int main(void)

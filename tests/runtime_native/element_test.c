@@ -7,7 +7,7 @@
 /* --- one operand -------------------------------------------------------- */
 
 /* Special values, and a sweep over the range of float32. */
-static int64_t samples(float *x, int64_t n)
+static int64_t fill_samples(float *x, int64_t n)
 {
     static const float special[] = {
         0.0f,   -0.0f,   NAN,      INFINITY, 1e-40f, 88.7f, -87.5f,
@@ -25,7 +25,7 @@ static int64_t samples(float *x, int64_t n)
 
 /* An error of 1e-6 times this number is allowed in addition to the relative
  * one: gelu and similar functions subtract numbers of the size of x. */
-static double slack(enum byi_op_id op, double x)
+static double absolute_error(enum byi_op_id op, double x)
 {
     switch (op) {
     case BYI_OP_NN_GELU:
@@ -47,7 +47,7 @@ static void test_unary_loops(void **state)
     static float x[N], y[N];
     static const double params[][4] = {{0.3, 0.7}, {0, 0}};
     (void)state;
-    samples(x, N);
+    fill_samples(x, N);
     for (int isa = 0; isa < BYI_N_ISAS; isa++) {
         const struct byi_simd *simd = use(isa);
         for (int op = 0; simd && op < BYI_N_OPS * 2; op++) {
@@ -65,7 +65,7 @@ static void test_unary_loops(void **state)
                     (double)(float)byi_unary_plain(id, (double)x[i], pd);
                 const double found = (double)y[i];
                 const double tolerance =
-                    1e-6 * (fabs(expected) + slack(id, (double)x[i]));
+                    1e-6 * (fabs(expected) + absolute_error(id, (double)x[i]));
                 if (isnan(expected) ? isnan(found) : found == expected)
                     continue;
                 if (isfinite(expected) && fabs(found - expected) <= tolerance)
@@ -415,7 +415,7 @@ static void test_small_powers(void **state)
 
 /* Quotients and remainders of integers of at most 32 bits, which are computed
  * with floats, against the plain loops; many are next to a whole number. */
-static void test_quotients(void **state)
+static void test_integer_quotients(void **state)
 {
     static const enum byoc_dtype dtypes[] = {BYOC_I8, BYOC_I16, BYOC_I32,
                                              BYOC_U8, BYOC_U16, BYOC_U32};
@@ -598,7 +598,7 @@ int main(void)
         cmocka_unit_test(test_binary),
         cmocka_unit_test(test_binary_fast),
         cmocka_unit_test(test_small_powers),
-        cmocka_unit_test(test_quotients),
+        cmocka_unit_test(test_integer_quotients),
         cmocka_unit_test(test_integer_edges),
         cmocka_unit_test(test_where),
         cmocka_unit_test(test_cast),

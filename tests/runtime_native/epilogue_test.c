@@ -14,13 +14,13 @@ enum {
 
 /* One operator of an epilogue, and the shape of its other operand: one number,
  * a number for each position of the last axis, or the result's shape. */
-struct follower {
+struct chain_op {
     enum byi_op_id op;
     enum { NONE, NUMBER, ROW, WHOLE } operand;
     double p0, p1; /* bounds of `clip` */
 };
 
-static const struct follower chains[][MAX_CHAIN] = {
+static const struct chain_op chains[][MAX_CHAIN] = {
     {{BYI_OP_ADD, ROW, 0, 0}, {BYI_OP_NN_RELU, NONE, 0, 0}},
     {{BYI_OP_ADD, ROW, 0, 0},
      {BYI_OP_ADD, WHOLE, 0, 0},
@@ -37,7 +37,7 @@ static const struct follower chains[][MAX_CHAIN] = {
 };
 
 /* The convolution or product before a chain. */
-struct front {
+struct producer {
     const char *name;
     enum byi_op_id op;
     int64_t x[5], w[5]; /* dims of data and weights, of these ranks */
@@ -49,7 +49,7 @@ struct front {
 #define LAYOUTS(data, kernel)                                                  \
     STRING("data_layout", data), STRING("kernel_layout", kernel)
 
-static const struct front fronts[] = {
+static const struct producer producers[] = {
     {"direct",
      BYI_OP_NN_CONV2D,
      {2, 9, 7, 5},
@@ -118,7 +118,7 @@ static const struct front fronts[] = {
      {BOOL("transpose_a", true)}},
 };
 
-static uint32_t length_of(const struct follower *chain)
+static uint32_t length_of(const struct chain_op *chain)
 {
     uint32_t n = 0;
     while (n < MAX_CHAIN && chain[n].op != BYI_OP_NONE)
@@ -127,7 +127,7 @@ static uint32_t length_of(const struct follower *chain)
 }
 
 /* A random second operand for the operator, on a result like `out`. */
-static struct byi_tensor operand_of(const struct follower *f,
+static struct byi_tensor operand_of(const struct chain_op *f,
                                     const struct byi_tensor *out)
 {
     const int64_t last = out->dims[out->rank - 1];
@@ -157,7 +157,7 @@ static void apply(const struct byi_epilogue_op *op, struct byi_tensor *y,
     *y = out;
 }
 
-static const struct byi_attrs *attrs_of(const struct follower *f)
+static const struct byi_attrs *attrs_of(const struct chain_op *f)
 {
     const struct byi_attr clip[] = {FLOAT("a_min", f->p0),
                                     FLOAT("a_max", f->p1)};
@@ -170,8 +170,9 @@ static const struct byi_attrs *attrs_of(const struct follower *f)
 
 /* Run `call`, packed and not, and compare the results with `expected`; they
  * must not depend on the number of threads. */
-static void expect_both(struct byi_call *call,
-                        const struct byi_tensor *expected, const char *what)
+static void expect_packed_and_not(struct byi_call *call,
+                                  const struct byi_tensor *expected,
+                                  const char *what)
 {
     const struct byi_packing *packing = byi_packing_of(call->op->id);
     const size_t size = (size_t)byi_count(expected) * sizeof(float);
@@ -201,7 +202,7 @@ static void expect_both(struct byi_call *call,
 
 /* Compare a call with an epilogue, and release the call. */
 static void check_chain(const char *name, struct eval *e,
-                        const struct follower *chain)
+                        const struct chain_op *chain)
 {
     struct byi_epilogue_op ops[MAX_CHAIN];
     struct byi_tensor in[SCALED_OPERANDS + MAX_CHAIN];
@@ -237,19 +238,19 @@ static void check_chain(const char *name, struct eval *e,
                             .epilogue = ops};
     for (int isa = 0; isa < BYI_N_ISAS; isa++)
         if (use(isa))
-            expect_both(&call, &expected, name);
+            expect_packed_and_not(&call, &expected, name);
     for (uint32_t i = n_op_in; i < n_in; i++)
         release(&in[i]);
     release(&expected);
     finish(e);
 }
 
-static struct eval prepare_front(const struct front *front)
+static struct eval prepare_producer(const struct producer *producer)
 {
     const struct byi_tensor in[2] = {
-        tensor(BYOC_F32, front->ranks[0], front->x),
-        tensor(BYOC_F32, front->ranks[1], front->w)};
-    return prepare(front->op, front->attrs, front->n, in, 2);
+        tensor(BYOC_F32, producer->ranks[0], producer->x),
+        tensor(BYOC_F32, producer->ranks[1], producer->w)};
+    return prepare(producer->op, producer->attrs, producer->n, in, 2);
 }
 
 /* A product of bytes that is scaled to float32, one scale for each of n columns
@@ -270,14 +271,14 @@ static struct eval prepare_bytes(int64_t m, int64_t k, int64_t n,
 static void test_chains(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < BYI_COUNT(fronts); i++)
+    for (size_t i = 0; i < BYI_COUNT(producers); i++)
         for (size_t k = 0; k < BYI_COUNT(chains); k++) {
-            struct eval e = prepare_front(&fronts[i]);
-            check_chain(fronts[i].name, &e, chains[k]);
+            struct eval e = prepare_producer(&producers[i]);
+            check_chain(producers[i].name, &e, chains[k]);
         }
 }
 
-static void test_bytes(void **state)
+static void test_scaled_bytes(void **state)
 {
     static const int64_t sizes[][3] = {{1, 70, 33}, {37, 40, 50}, {5, 0, 3}};
     (void)state;
@@ -354,7 +355,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_chains),
-        cmocka_unit_test(test_bytes),
+        cmocka_unit_test(test_scaled_bytes),
         cmocka_unit_test(test_wrong_shape),
         cmocka_unit_test(test_refusals),
     };

@@ -6,7 +6,8 @@
 
 /* Set coefficients to zero so that of each 8, the first `n_nonzero` stay, or
  * about `n_nonzero` random ones. */
-static void thin_out(struct byi_tensor *t, int64_t n_nonzero, bool first)
+static void zero_coefficients(struct byi_tensor *t, int64_t n_nonzero,
+                              bool first)
 {
     for (int64_t i = 0; i < byi_count(t); i++)
         if (first ? i % 8 >= n_nonzero : random_in(0, 7) >= n_nonzero)
@@ -42,7 +43,7 @@ static void test_idct8(void **state)
                     INTS("axes", cases[c].n, cases[c].axes)};
                 struct byi_tensor x =
                     tensor(BYOC_F32, cases[c].rank, cases[c].dims);
-                thin_out(&x, n_nonzero, first);
+                zero_coefficients(&x, n_nonzero, first);
                 struct eval e = prepare(BYI_OP_IDCT8, attrs, 1, &x, 1);
                 expect_plain(&e, byi_idct8_plain, 20 * 64 * 0x1p-24, "idct8");
             }

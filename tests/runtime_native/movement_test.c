@@ -6,21 +6,21 @@
 #include "runtime_native/kernel.h"
 #include "trial.h"
 
-/* Sets from[] to the element of operand 0 from which element at[] of the result
- * comes. Returns false if it comes from operand 2, the padding value. */
-typedef bool (*origin_fn)(const void *ctx, const struct trial *t,
-                          const int64_t *at, int64_t *from);
+/* Sets from[] to the element of operand 0 from which element position[] of the
+ * result comes. Returns false if it comes from operand 2, the padding value. */
+typedef bool (*source_fn)(const void *ctx, const struct trial *t,
+                          const int64_t *position, int64_t *from);
 
-static void check_origins(const struct trial *t, origin_fn origin,
+static void check_sources(const struct trial *t, source_fn source_of,
                           const void *ctx)
 {
     const struct byi_tensor *x = &t->in[0], *y = &t->out[0];
     const size_t size = element_size(x->dtype);
     for (int64_t i = 0; i < count(y); i++) {
-        int64_t at[2 * BYI_MAX_RANK] = {0}, from[2 * BYI_MAX_RANK] = {0};
-        unflat(y, i, at);
+        int64_t position[2 * BYI_MAX_RANK] = {0}, from[2 * BYI_MAX_RANK] = {0};
+        unflat(y, i, position);
         const char *expected = t->in[2].data;
-        if (origin(ctx, t, at, from))
+        if (source_of(ctx, t, position, from))
             expected = (const char *)x->data + (size_t)flat(x, from) * size;
         if (memcmp((const char *)y->data + (size_t)i * size, expected, size) !=
             0)
@@ -28,12 +28,12 @@ static void check_origins(const struct trial *t, origin_fn origin,
     }
 }
 
-static bool axes_origin(const void *ctx, const struct trial *t,
-                        const int64_t *at, int64_t *from)
+static bool axes_source(const void *ctx, const struct trial *t,
+                        const int64_t *position, int64_t *from)
 {
     const int64_t *axes = ctx;
     for (uint32_t i = 0; i < t->in[0].rank; i++)
-        from[axes[i]] = at[i];
+        from[axes[i]] = position[i];
     return true;
 }
 
@@ -52,7 +52,7 @@ static void test_transpose(void **state)
         if (count(&t.in[0]) > 1000000)
             continue;
         must_run(&t, BYI_OP_TRANSPOSE, text_of("{\"axes\": [%s]}", rank, axes));
-        check_origins(&t, axes_origin, axes);
+        check_sources(&t, axes_source, axes);
     }
 }
 
@@ -70,7 +70,7 @@ static void test_transpose_matrices(void **state)
             const enum byoc_dtype dtype = dtypes[round % 3];
             struct trial t = {.n_in = 1, .in = {make(dtype, 3, dims)}};
             must_run(&t, BYI_OP_TRANSPOSE, "{\"axes\": [0, 2, 1]}");
-            check_origins(&t, axes_origin, axes);
+            check_sources(&t, axes_source, axes);
         }
     }
     byi_simd_use(byi_isa_widest());
@@ -85,22 +85,22 @@ static void test_transpose_few(void **state)
         const int64_t dims[] = {2, 140001, n_rows};
         struct trial t = {.n_in = 1, .in = {make(BYOC_F32, 3, dims)}};
         must_run(&t, BYI_OP_TRANSPOSE, "{\"axes\": [0, 2, 1]}");
-        check_origins(&t, axes_origin, axes);
+        check_sources(&t, axes_source, axes);
     }
 }
 
-static bool modulus_origin(const void *ctx, const struct trial *t,
-                           const int64_t *at, int64_t *from)
+static bool modulus_source(const void *ctx, const struct trial *t,
+                           const int64_t *position, int64_t *from)
 {
     (void)ctx;
     const uint32_t lead = t->out[0].rank - t->in[0].rank;
     for (uint32_t i = 0; i < t->in[0].rank; i++)
-        from[i] = at[i + lead] % t->in[0].dims[i];
+        from[i] = position[i + lead] % t->in[0].dims[i];
     return true;
 }
 
 /* Broadcasting and tiling both read at the position modulo the size. */
-static void test_repeat(void **state)
+static void test_broadcast_and_tile(void **state)
 {
     (void)state;
     for (int round = 0; round < ROUNDS; round++) {
@@ -115,10 +115,10 @@ static void test_repeat(void **state)
         t.n_in = 2;
         t.in[1] = ints(rank + 1, shape);
         must_run(&t, BYI_OP_BROADCAST_TO, "{}");
-        check_origins(&t, modulus_origin, NULL);
+        check_sources(&t, modulus_source, NULL);
         t.in[1] = ints(rank, repeats);
         must_run(&t, BYI_OP_TILE, "{}");
-        check_origins(&t, modulus_origin, NULL);
+        check_sources(&t, modulus_source, NULL);
     }
 }
 
@@ -138,24 +138,24 @@ static void test_short_rows(void **state)
             .n_in = 1,
             .in = {make(dtypes[round % 4], 4, dims), ints(4, repeats)}};
         must_run(&t, BYI_OP_TRANSPOSE, "{\"axes\": [2, 0, 1, 3]}");
-        check_origins(&t, axes_origin, axes);
+        check_sources(&t, axes_source, axes);
         t.n_in = 2;
         must_run(&t, BYI_OP_TILE, "{}");
-        check_origins(&t, modulus_origin, NULL);
+        check_sources(&t, modulus_source, NULL);
     }
 }
 
 /* A slice with a begin and a stride for each axis. */
-struct cut {
+struct slice {
     int64_t begin[BYI_MAX_RANK], stride[BYI_MAX_RANK];
 };
 
-static bool cut_origin(const void *ctx, const struct trial *t,
-                       const int64_t *at, int64_t *from)
+static bool slice_source(const void *ctx, const struct trial *t,
+                         const int64_t *position, int64_t *from)
 {
-    const struct cut *cut = ctx;
+    const struct slice *slice = ctx;
     for (uint32_t i = 0; i < t->in[0].rank; i++)
-        from[i] = cut->begin[i] + at[i] * cut->stride[i];
+        from[i] = slice->begin[i] + position[i] * slice->stride[i];
     return true;
 }
 
@@ -165,23 +165,24 @@ static void test_slice(void **state)
     for (int round = 0; round < ROUNDS; round++) {
         struct trial t = {.n_in = 5, .in = {random_tensor(9)}};
         const uint32_t rank = t.in[0].rank;
-        struct cut cut;
+        struct slice slice;
         int64_t end[BYI_MAX_RANK], axes[BYI_MAX_RANK], begin[BYI_MAX_RANK];
         for (uint32_t i = 0; i < rank; i++) {
             const int64_t dim = t.in[0].dims[i];
             const bool back = pick(0, 1) && dim > 0;
             axes[i] = i;
-            cut.stride[i] = back ? -pick(1, 3) : pick(1, 3);
-            cut.begin[i] = dim ? pick(0, dim - 1) : 0;
-            begin[i] = pick(0, 1) && dim ? cut.begin[i] - dim : cut.begin[i];
+            slice.stride[i] = back ? -pick(1, 3) : pick(1, 3);
+            slice.begin[i] = dim ? pick(0, dim - 1) : 0;
+            begin[i] =
+                pick(0, 1) && dim ? slice.begin[i] - dim : slice.begin[i];
             end[i] = back ? INT64_MIN : pick(0, 1) ? INT64_MAX : pick(0, 9);
         }
         t.in[1] = ints(rank, begin);
         t.in[2] = ints(rank, end);
         t.in[3] = ints(rank, axes);
-        t.in[4] = ints(rank, cut.stride);
+        t.in[4] = ints(rank, slice.stride);
         must_run(&t, BYI_OP_STRIDED_SLICE, "{}");
-        check_origins(&t, cut_origin, &cut);
+        check_sources(&t, slice_source, &slice);
     }
 }
 
@@ -191,8 +192,8 @@ struct pad {
     char mode;                      /* its first letter; 'w': wrap */
 };
 
-static bool pad_origin(const void *ctx, const struct trial *t,
-                       const int64_t *at, int64_t *from)
+static bool pad_source(const void *ctx, const struct trial *t,
+                       const int64_t *position, int64_t *from)
 {
     const struct pad *pad = ctx;
     for (uint32_t i = 0; i < t->in[0].rank; i++) {
@@ -200,7 +201,7 @@ static bool pad_origin(const void *ctx, const struct trial *t,
         const int64_t dim = t->in[0].dims[i];
         const int64_t low = byi_max(-pad->pads[i], 0);
         const int64_t length = dim - low - byi_max(-pad->pads[i + rank], 0);
-        from[i] = at[i] - pad->pads[i];
+        from[i] = position[i] - pad->pads[i];
         if (from[i] >= 0 && from[i] < dim)
             continue;
         if (pad->mode == 'c')
@@ -239,7 +240,7 @@ static void test_pad(void **state)
         t.in[1] = ints(2 * rank, pad.pads);
         t.in[2] = make(t.in[0].dtype, 0, NULL);
         must_run(&t, BYI_OP_NN_PAD, modes[mode]);
-        check_origins(&t, pad_origin, &pad);
+        check_sources(&t, pad_source, &pad);
     }
 }
 
@@ -250,17 +251,18 @@ struct blocks {
 };
 
 /* depth_to_space by its definition in ONNX. */
-static bool depth_origin(const void *ctx, const struct trial *t,
-                         const int64_t *at, int64_t *from)
+static bool depth_source(const void *ctx, const struct trial *t,
+                         const int64_t *position, int64_t *from)
 {
     const struct blocks *b = ctx;
-    const int64_t block = at[2] % b->size * b->size + at[3] % b->size;
+    const int64_t block =
+        position[2] % b->size * b->size + position[3] % b->size;
     const int64_t channels = t->out[0].dims[1];
-    from[0] = at[0];
-    from[1] = b->depth_first ? block * channels + at[1]
-                             : at[1] * b->size * b->size + block;
-    from[2] = at[2] / b->size;
-    from[3] = at[3] / b->size;
+    from[0] = position[0];
+    from[1] = b->depth_first ? block * channels + position[1]
+                             : position[1] * b->size * b->size + block;
+    from[2] = position[2] / b->size;
+    from[3] = position[3] / b->size;
     return true;
 }
 
@@ -277,7 +279,7 @@ static void test_blocks(void **state)
                              ? "{\"block_size\": %s}"
                              : "{\"block_size\": %s, \"mode\": \"CRD\"}",
                          1, &b.size));
-        check_origins(&t, depth_origin, &b);
+        check_sources(&t, depth_source, &b);
         if (!b.depth_first)
             continue;
         struct trial back = {.n_in = 1, .in = {t.out[0]}};
@@ -301,10 +303,10 @@ static void test_split_concatenate(void **state)
             arena, "{\"sizes\": [%lld, %lld], \"axis\": %lld}",
             (long long)values[0], (long long)values[1], (long long)axis);
         must_run(&t, BYI_OP_SPLIT, attrs);
-        struct cut cut = {.begin = {0}};
+        struct slice slice = {.begin = {0}};
         for (uint32_t i = 0; i < BYI_MAX_RANK; i++)
-            cut.stride[i] = 1;
-        check_origins(&t, cut_origin, &cut);
+            slice.stride[i] = 1;
+        check_sources(&t, slice_source, &slice);
         struct trial join = {.n_in = 2, .in = {t.out[0], t.out[1]}};
         must_run(&join, BYI_OP_CONCATENATE,
                  text_of("{\"axis\": %s}", 1, &axis));
@@ -325,31 +327,31 @@ static struct byi_tensor random_indices(uint32_t rank, const int64_t *dims,
     return t;
 }
 
-static int64_t index_at(const struct byi_tensor *t, const int64_t *at,
+static int64_t index_at(const struct byi_tensor *t, const int64_t *position,
                         int64_t size)
 {
-    const int64_t index = byi_tensor_int(t, flat(t, at));
+    const int64_t index = byi_tensor_int(t, flat(t, position));
     return index < 0 ? index + size : index;
 }
 
-static bool take_origin(const void *ctx, const struct trial *t,
-                        const int64_t *at, int64_t *from)
+static bool take_source(const void *ctx, const struct trial *t,
+                        const int64_t *position, int64_t *from)
 {
     const struct byi_tensor *x = &t->in[0], *idx = &t->in[1];
     const int64_t axis = *(const int64_t *)ctx;
     for (int64_t i = 0; i < x->rank; i++)
-        from[i] = i < axis    ? at[i]
-                  : i == axis ? index_at(idx, at + axis, x->dims[axis])
-                              : at[i + idx->rank - 1];
+        from[i] = i < axis    ? position[i]
+                  : i == axis ? index_at(idx, position + axis, x->dims[axis])
+                              : position[i + idx->rank - 1];
     return true;
 }
 
-static bool gather_origin(const void *ctx, const struct trial *t,
-                          const int64_t *at, int64_t *from)
+static bool gather_source(const void *ctx, const struct trial *t,
+                          const int64_t *position, int64_t *from)
 {
     const int64_t axis = *(const int64_t *)ctx;
-    memcpy(from, at, t->in[0].rank * sizeof *from);
-    from[axis] = index_at(&t->in[1], at, t->in[0].dims[axis]);
+    memcpy(from, position, t->in[0].rank * sizeof *from);
+    from[axis] = index_at(&t->in[1], position, t->in[0].dims[axis]);
     return true;
 }
 
@@ -369,10 +371,10 @@ static void test_take_gather(void **state)
         t.in[1] =
             random_indices((uint32_t)pick(0, 2), shape, t.in[0].dims[axis]);
         must_run(&t, BYI_OP_TAKE, attrs);
-        check_origins(&t, take_origin, &axis);
+        check_sources(&t, take_source, &axis);
         t.in[1] = random_indices(t.in[0].rank, dims, t.in[0].dims[axis]);
         must_run(&t, BYI_OP_GATHER, attrs);
-        check_origins(&t, gather_origin, &axis);
+        check_sources(&t, gather_source, &axis);
     }
 }
 
@@ -381,13 +383,13 @@ static void test_take_gather(void **state)
 static void test_scatter(void **state)
 {
     (void)state;
-    const int64_t dims[] = {4, 6}, at[] = {2, 2};
+    const int64_t dims[] = {4, 6}, position[] = {2, 2};
     const int64_t places[] = {5, 0, -2, 3}, nd[] = {-1, 0, 1, 5};
     struct trial t = {.n_in = 3, .in = {make(BYOC_F64, 2, dims)}};
     t.in[1] = ints(4, places);
     t.in[1].rank = 2;
-    memcpy(t.in[1].dims, at, sizeof at);
-    t.in[2] = make(BYOC_F64, 2, at);
+    memcpy(t.in[1].dims, position, sizeof position);
+    t.in[2] = make(BYOC_F64, 2, position);
     must_run(&t, BYI_OP_SCATTER_ELEMENTS, "{\"axis\": 1}");
     const double *y = t.out[0].data, *x = t.in[0].data, *u = t.in[2].data;
     for (int64_t i = 0; i < 24; i++) {
@@ -445,13 +447,13 @@ static void test_scatter_slices(void **state)
 {
     (void)state;
     enum { ROWS_OF_X = 9, WIDTH = 500, UPDATES = 300 };
-    const int64_t dims[] = {ROWS_OF_X, WIDTH}, at[] = {UPDATES, 1};
+    const int64_t dims[] = {ROWS_OF_X, WIDTH}, position[] = {UPDATES, 1};
     const int64_t shape[] = {UPDATES, WIDTH};
     for (int round = 0; round < 10; round++) { /* run() picks the threads */
         const bool sum = round & 1;
         struct trial t = {.n_in = 3};
         t.in[0] = make(BYOC_F32, 2, dims);
-        t.in[1] = make(BYOC_I64, 2, at);
+        t.in[1] = make(BYOC_I64, 2, position);
         t.in[2] = make(BYOC_F32, 2, shape);
         float *x = t.in[0].data, *u = t.in[2].data;
         int64_t *rows = t.in[1].data;
@@ -534,9 +536,9 @@ static void test_topk(void **state)
                     top = v;
                 }
                 used[best] = true;
-                const int64_t at = (o * k + r) * dims[2] + i;
-                assert_int_equal(index[at], best);
-                assert_true(byi_tensor_float(&t.out[0], at) == top);
+                const int64_t position = (o * k + r) * dims[2] + i;
+                assert_int_equal(index[position], best);
+                assert_true(byi_tensor_float(&t.out[0], position) == top);
             }
         }
     }
@@ -630,12 +632,12 @@ static void test_nonzero_ranks(void **state)
         must_run(&t, BYI_OP_NONZERO, "{}");
         const int64_t n = t.out[0].dims[1], *y = t.out[0].data;
         for (int64_t i = 0; i < count(&t.in[0]); i++) {
-            int64_t at[2 * BYI_MAX_RANK] = {0};
+            int64_t position[2 * BYI_MAX_RANK] = {0};
             if (byi_tensor_float(&t.in[0], i) == 0)
                 continue;
-            unflat(&t.in[0], i, at);
+            unflat(&t.in[0], i, position);
             for (uint32_t d = 0; d < rank; d++)
-                assert_int_equal(y[d * n + c], at[d]);
+                assert_int_equal(y[d * n + c], position[d]);
             c++;
         }
         assert_int_equal(c, n);
@@ -705,12 +707,12 @@ static void test_cumsum(void **state)
                            (double)(is_integer ? pick(-9, 9) : pick(-2, 2)));
         must_run(&t, BYI_OP_CUMSUM, attrs[form]);
         for (int64_t i = 0; i < count(&t.in[0]); i++) {
-            int64_t at[3], from[3], sum = product;
-            unflat(&t.in[0], i, at);
-            memcpy(from, at, sizeof at);
+            int64_t position[3], from[3], sum = product;
+            unflat(&t.in[0], i, position);
+            memcpy(from, position, sizeof position);
             for (from[1] = 0; from[1] < dims[1]; from[1]++) {
                 const int64_t ahead =
-                    reverse ? from[1] - at[1] : at[1] - from[1];
+                    reverse ? from[1] - position[1] : position[1] - from[1];
                 const int64_t v =
                     (int64_t)byi_tensor_float(&t.in[0], flat(&t.in[0], from));
                 if (ahead > 0 || (ahead == 0 && !exclusive))
@@ -784,7 +786,7 @@ int main(void)
         cmocka_unit_test(test_transpose),
         cmocka_unit_test(test_transpose_matrices),
         cmocka_unit_test(test_transpose_few),
-        cmocka_unit_test(test_repeat),
+        cmocka_unit_test(test_broadcast_and_tile),
         cmocka_unit_test(test_short_rows),
         cmocka_unit_test(test_slice),
         cmocka_unit_test(test_pad),
