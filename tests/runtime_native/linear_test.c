@@ -74,7 +74,7 @@ static void test_random(void **state_)
 }
 
 /* A shape with so much work that threads share it. */
-static void test_long(void **state_)
+static void test_parallel(void **state_)
 {
     (void)state_;
     for (int present = 0; present < 8; present++) {
@@ -122,7 +122,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_by_hand),
         cmocka_unit_test(test_random),
-        cmocka_unit_test(test_long),
+        cmocka_unit_test(test_parallel),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

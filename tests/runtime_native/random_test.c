@@ -83,13 +83,13 @@ static void test_same_again(void **state)
 }
 
 /* Mean and spread within five standard errors, every value in range. */
-static void test_shapes(void **state)
+static void test_moments(void **state)
 {
     static const enum byoc_dtype types[] = {BYOC_F16, BYOC_BF16, BYOC_F32,
                                             BYOC_F64};
     (void)state;
     for (size_t k = 0; k < BYI_COUNT(types); k++) {
-        const double slack = 5 / sqrt(COUNT) + (k < 2 ? 0.01 : 0);
+        const double bound = 5 / sqrt(COUNT) + (k < 2 ? 0.01 : 0);
         const struct byi_attr uniform[] = {FLOAT("low", -1), FLOAT("high", 3),
                                            DTYPE("dtype", types[k])};
         const struct byi_attr normal[] = {FLOAT("mean", 2), FLOAT("scale", 0.5),
@@ -100,15 +100,15 @@ static void test_shapes(void **state)
         for (int64_t i = 0; i < COUNT; i++)
             assert_true(byi_tensor_float(&t, i) >= -1 &&
                         byi_tensor_float(&t, i) < 3);
-        assert_true(fabs(mean - 1) < 2 * slack);
-        assert_true(fabs(spread - 4 / sqrt(12)) < 2 * slack);
+        assert_true(fabs(mean - 1) < 2 * bound);
+        assert_true(fabs(spread - 4 / sqrt(12)) < 2 * bound);
         release(&t);
         t = draw(BYI_OP_RANDOM_NORMAL, normal, 3, k, 2);
         moments(&t, &mean, &spread);
         for (int64_t i = 0; i < COUNT; i++)
             n_central += fabs(byi_tensor_float(&t, i) - 2) < 0.5;
-        assert_true(fabs(mean - 2) < slack && fabs(spread - 0.5) < slack);
-        assert_true(fabs(n_central / COUNT - 0.6827) < slack);
+        assert_true(fabs(mean - 2) < bound && fabs(spread - 0.5) < bound);
+        assert_true(fabs(n_central / COUNT - 0.6827) < bound);
         release(&t);
     }
 }
@@ -143,7 +143,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_known_answer, setup, teardown),
         cmocka_unit_test_setup_teardown(test_same_again, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_shapes, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_moments, setup, teardown),
         cmocka_unit_test_setup_teardown(test_multinomial, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

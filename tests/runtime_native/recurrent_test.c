@@ -245,7 +245,7 @@ static void test_by_hand(void **state_)
     finish(&g);
 }
 
-static void test_half(void **state_)
+static void test_float16(void **state_)
 {
     (void)state_;
     const struct setting c = {.op = 2, .present = 31, .clip = INFINITY};
@@ -292,7 +292,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_by_hand), cmocka_unit_test(test_random),
         cmocka_unit_test(test_long),    cmocka_unit_test(test_functions),
-        cmocka_unit_test(test_half),    cmocka_unit_test(test_bad_length),
+        cmocka_unit_test(test_float16), cmocka_unit_test(test_bad_length),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

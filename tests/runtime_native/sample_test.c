@@ -47,7 +47,7 @@ static void test_sizes(void **state)
 }
 
 /* Coordinates that are NaN or far away, and pixels that are NaN. */
-static void test_odd_numbers(void **state)
+static void test_not_finite(void **state)
 {
     static const float numbers[] = {NAN,    INFINITY, -INFINITY, 1e30f,
                                     -1e30f, 1,        -1};
@@ -84,7 +84,7 @@ static void test_halfway(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_sizes),
-                                       cmocka_unit_test(test_odd_numbers),
+                                       cmocka_unit_test(test_not_finite),
                                        cmocka_unit_test(test_halfway)};
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -75,7 +75,7 @@ static void test_dft(void **state)
 
 /* The inverse of a long transform gives the data back; the second one is too
  * long for several lines side by side. */
-static void test_dft_back(void **state)
+static void test_dft_inverse(void **state)
 {
     static const int64_t dims[][4] = {{1, 840, 1, 2}, {3, 4110, 1, 2}};
     (void)state;
@@ -92,7 +92,7 @@ static void test_dft_back(void **state)
 }
 
 /* The bins of an impulse, in bfloat16, are 1. */
-static void test_dft_half(void **state)
+static void test_dft_bfloat16(void **state)
 {
     const int64_t dims[] = {1, 6, 1, 1};
     struct trial t = {.n_in = 1, .in = {make(BYOC_BF16, 4, dims)}};
@@ -186,8 +186,8 @@ static void test_unique_flat(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_dft),         cmocka_unit_test(test_dft_back),
-        cmocka_unit_test(test_dft_half),    cmocka_unit_test(test_unique),
+        cmocka_unit_test(test_dft),          cmocka_unit_test(test_dft_inverse),
+        cmocka_unit_test(test_dft_bfloat16), cmocka_unit_test(test_unique),
         cmocka_unit_test(test_unique_flat),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -12,7 +12,7 @@ static struct byi_tensor strings(uint32_t rank, const int64_t *dims,
     return t;
 }
 
-static enum byoc_status run_text(struct eval *e)
+static enum byoc_status run_with_store(struct eval *e)
 {
     char scratch[1 << 12] __attribute__((aligned(64)));
     const struct byi_kernel *kernel = byi_kernel_of(e->op->id);
@@ -69,7 +69,7 @@ static void test_map_strings(void **state)
         numbers(BYOC_I64, 0, NULL, (double[]){-1})};
     struct eval e = prepare(BYI_OP_ML_MAP, NULL, 0, in, 4);
     assert_true(e.typed);
-    assert_int_equal(run_text(&e), BYOC_OK);
+    assert_int_equal(run_with_store(&e), BYOC_OK);
     expect(&e.out[0], (double[]){11, 13, 10, -1, 11});
     finish(&e);
 }
@@ -85,7 +85,7 @@ static void test_map_long_strings(void **state)
         numbers(BYOC_I64, 1, DIMS(3), (double[]){10, 11, 12}),
         numbers(BYOC_I64, 0, NULL, (double[]){-1})};
     struct eval e = prepare(BYI_OP_ML_MAP, NULL, 0, in, 4);
-    assert_int_equal(run_text(&e), BYOC_OK);
+    assert_int_equal(run_with_store(&e), BYOC_OK);
     expect(&e.out[0], (double[]){11, 10, 12, -1});
     finish(&e);
 }
@@ -103,7 +103,7 @@ static void test_map_floats(void **state)
         strings(1, DIMS(3), values), strings(0, NULL, other)};
     struct eval e = prepare(BYI_OP_ML_MAP, NULL, 0, in, 4);
     assert_true(e.typed);
-    assert_int_equal(run_text(&e), BYOC_OK);
+    assert_int_equal(run_with_store(&e), BYOC_OK);
     expect_strings(&e.out[0], 5,
                    (const char *[]){"zero", "nan", "one", "other", "nan"});
     finish(&e);
@@ -119,7 +119,7 @@ static void test_normalize(void **state)
     struct byi_tensor in = strings(2, DIMS(1, 4), x);
     struct eval e = prepare(BYI_OP_TEXT_NORMALIZE, upper, 2, &in, 1);
     assert_true(e.typed);
-    assert_int_equal(run_text(&e), BYOC_OK);
+    assert_int_equal(run_with_store(&e), BYOC_OK);
     expect_strings(&e.out[0], 2, (const char *[]){"T\xc3\x9cR", "B"});
     finish(&e);
     const struct byi_attr exact[] = {STRING("case", "LOWER"),
@@ -127,21 +127,21 @@ static void test_normalize(void **state)
                                      STRINGS("stopwords", "monday")};
     in = strings(1, DIMS(4), x);
     e = prepare(BYI_OP_TEXT_NORMALIZE, exact, 3, &in, 1);
-    assert_int_equal(run_text(&e), BYOC_OK);
+    assert_int_equal(run_with_store(&e), BYOC_OK);
     expect_strings(&e.out[0], 3, (const char *[]){"t\xc3\xbcr", "monday", "b"});
     finish(&e);
     const struct byi_attr all_words[] = {
         STRINGS("stopwords", "MONDAY", "t\xc3\x9cr", "B")};
     in = strings(1, DIMS(4), x);
     e = prepare(BYI_OP_TEXT_NORMALIZE, all_words, 1, &in, 1);
-    assert_int_equal(run_text(&e), BYOC_OK);
+    assert_int_equal(run_with_store(&e), BYOC_OK);
     expect_strings(&e.out[0], 1, (const char *[]){""});
     finish(&e);
     byi_store_free(&store);
 }
 
 /* The store fails when its memory limit is reached. */
-static void test_exhausted(void **state)
+static void test_store_limit(void **state)
 {
     const struct byi_attr upper[] = {STRING("case", "UPPER")};
     const char *const x[] = {"monday"};
@@ -149,7 +149,7 @@ static void test_exhausted(void **state)
     struct byi_tensor in = strings(1, DIMS(1), x);
     struct eval e = prepare(BYI_OP_TEXT_NORMALIZE, upper, 1, &in, 1);
     store.limit = 30;
-    assert_int_equal(run_text(&e), BYOC_ENOMEM);
+    assert_int_equal(run_with_store(&e), BYOC_ENOMEM);
     assert_int_equal(run_fast(&e, 1), BYOC_EUNSUPPORTED);
     finish(&e);
     byi_store_free(&store);
@@ -194,7 +194,7 @@ static void test_tf_idf(void **state)
         set(&in, x);
         struct eval e = prepare(BYI_OP_TEXT_TF_IDF, attrs, 8, &in, 1);
         assert_true(e.typed);
-        assert_int_equal(run_text(&e), BYOC_OK);
+        assert_int_equal(run_with_store(&e), BYOC_OK);
         expect(&e.out[0], rows[i].y);
         finish(&e);
     }
@@ -208,13 +208,13 @@ static void test_concatenate(void **state)
     struct byi_tensor in[] = {strings(2, DIMS(2, 1), a),
                               strings(1, DIMS(3), b)};
     struct eval e = prepare(BYI_OP_TEXT_CONCATENATE, NULL, 0, in, 2);
-    assert_int_equal(run_text(&e), BYOC_OK);
+    assert_int_equal(run_with_store(&e), BYOC_OK);
     expect_strings(
         &e.out[0], 6,
         (const char *[]){"x1", "x2", "x\xc3\xa4", "1", "2", "\xc3\xa4"});
     store.limit = 30;
     byi_store_free(&store);
-    assert_int_equal(run_text(&e), BYOC_ENOMEM);
+    assert_int_equal(run_with_store(&e), BYOC_ENOMEM);
     assert_int_equal(run_fast(&e, 1), BYOC_EUNSUPPORTED);
     finish(&e);
     byi_store_free(&store);
@@ -234,7 +234,7 @@ static void test_concatenate_lengths(void **state)
     const struct byi_tensor in[] = {strings(2, DIMS(LENGTHS, 1), x),
                                     strings(1, DIMS(LENGTHS), x)};
     struct eval e = prepare(BYI_OP_TEXT_CONCATENATE, NULL, 0, in, 2);
-    assert_int_equal(run_text(&e), BYOC_OK);
+    assert_int_equal(run_with_store(&e), BYOC_OK);
     const char *const *found = e.out[0].data;
     for (int i = 0; i < LENGTHS * LENGTHS; i++) {
         char expected[2 * LENGTHS];
@@ -268,14 +268,14 @@ static void test_split(void **state)
                                          INT("maxsplit", rows[i].maxsplit)};
         struct byi_tensor in = strings(1, DIMS(2), x);
         struct eval e = prepare(BYI_OP_TEXT_SPLIT, attrs, 2, &in, 1);
-        assert_int_equal(run_text(&e), BYOC_OK);
+        assert_int_equal(run_with_store(&e), BYOC_OK);
         expect_strings(&e.out[0], rows[i].n, rows[i].parts);
         expect(&e.out[1], rows[i].counts);
         finish(&e);
     }
     struct byi_tensor in = strings(1, DIMS(2), blanks);
     struct eval e = prepare(BYI_OP_TEXT_SPLIT, NULL, 0, &in, 1);
-    assert_int_equal(run_text(&e), BYOC_OK);
+    assert_int_equal(run_with_store(&e), BYOC_OK);
     assert_int_equal(e.out[0].dims[1], 0);
     expect(&e.out[1], (const double[]){0, 0});
     finish(&e);
@@ -300,13 +300,13 @@ static void test_matches(void **state)
         const struct byi_attr attrs[] = {STRING("pattern", rows[i].pattern)};
         struct byi_tensor in = strings(1, DIMS(4), x);
         struct eval e = prepare(BYI_OP_TEXT_MATCHES, attrs, 1, &in, 1);
-        assert_int_equal(run_text(&e), BYOC_OK);
+        assert_int_equal(run_with_store(&e), BYOC_OK);
         expect(&e.out[0], rows[i].y);
         finish(&e);
     }
     struct byi_tensor in = strings(1, DIMS(4), x);
     struct eval e = prepare(BYI_OP_TEXT_MATCHES, invalid, 1, &in, 1);
-    assert_int_equal(run_text(&e), BYOC_EINVAL);
+    assert_int_equal(run_with_store(&e), BYOC_EINVAL);
     assert_non_null(strstr(err.text, "pattern '(a': "));
     finish(&e);
 }
@@ -329,7 +329,7 @@ static void test_many_matches(void **state)
         if (i >= 0)
             text[1] = '\0';
         struct eval e = prepare(BYI_OP_TEXT_MATCHES, attrs, 1, &in, 1);
-        assert_int_equal(run_text(&e), BYOC_OK);
+        assert_int_equal(run_with_store(&e), BYOC_OK);
         expect(&e.out[0], (const double[]){i < 0, i % 100 == 1});
         finish(&e);
     }
@@ -344,7 +344,7 @@ static void test_match_limit(void **state)
     struct byi_tensor in = strings(1, DIMS(2), x);
     struct eval e = prepare(BYI_OP_TEXT_MATCHES, attrs, 1, &in, 1);
     (void)state;
-    assert_int_equal(run_text(&e), BYOC_ELIMIT);
+    assert_int_equal(run_with_store(&e), BYOC_ELIMIT);
     assert_non_null(strstr(err.text, "element 1: match limit exceeded"));
     finish(&e);
 }
@@ -388,12 +388,12 @@ static void test_equal_and_unique(void **state)
     store.limit = 1 << 20;
     struct byi_tensor in[] = {strings(1, DIMS(4), a), strings(1, DIMS(1), b)};
     struct eval e = prepare(BYI_OP_EQUAL, NULL, 0, in, 2);
-    assert_int_equal(run_text(&e), BYOC_OK);
+    assert_int_equal(run_with_store(&e), BYOC_OK);
     expect(&e.out[0], (const double[]){1, 0, 1, 0});
     finish(&e);
     in[0] = strings(1, DIMS(4), a);
     e = prepare(BYI_OP_UNIQUE, flat, 1, in, 1);
-    assert_int_equal(run_text(&e), BYOC_OK);
+    assert_int_equal(run_with_store(&e), BYOC_OK);
     expect_strings(&e.out[0], 3, (const char *[]){"", "a", "b"});
     expect(&e.out[3], (const double[]){1, 1, 2});
     e.out[0].dims[0] = e.out[1].dims[0] = e.out[3].dims[0] =
@@ -411,13 +411,13 @@ static void test_trilu_and_resize(void **state)
     store.limit = 1 << 20;
     struct byi_tensor in[] = {strings(2, DIMS(2, 2), x), TENSOR(BYOC_F32, 2)};
     struct eval e = prepare(BYI_OP_TRILU, NULL, 0, in, 1);
-    assert_int_equal(run_text(&e), BYOC_OK);
+    assert_int_equal(run_with_store(&e), BYOC_OK);
     expect_strings(&e.out[0], 4, (const char *[]){"a", "b", "", "d"});
     finish(&e);
     set(&in[1], scales);
     in[0] = strings(2, DIMS(2, 2), x);
     e = prepare(BYI_OP_RESIZE, NULL, 0, in, 2);
-    assert_int_equal(run_text(&e), BYOC_OK);
+    assert_int_equal(run_with_store(&e), BYOC_OK);
     expect_strings(&e.out[0], 8,
                    (const char *[]){"a", "a", "b", "b", "c", "c", "d", "d"});
     finish(&e);
@@ -443,11 +443,11 @@ static void test_cast(void **state)
     struct byi_tensor in = TENSOR(BYOC_F32, 8);
     set(&in, x);
     struct eval e = prepare(BYI_OP_CAST, to_text, 1, &in, 1);
-    assert_int_equal(run_text(&e), BYOC_OK);
+    assert_int_equal(run_with_store(&e), BYOC_OK);
     expect_strings(&e.out[0], 8, text);
     struct byi_tensor texts = strings(1, DIMS(8), e.out[0].data);
     struct eval back = prepare(BYI_OP_CAST, to_float, 1, &texts, 1);
-    assert_int_equal(run_text(&back), BYOC_OK);
+    assert_int_equal(run_with_store(&back), BYOC_OK);
     assert_near(&back.out[0], &e.in[0], 0, "back");
     finish(&back);
     finish(&e);
@@ -461,7 +461,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_map_long_strings, setup, teardown),
         cmocka_unit_test_setup_teardown(test_map_floats, setup, teardown),
         cmocka_unit_test_setup_teardown(test_normalize, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_exhausted, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_store_limit, setup, teardown),
         cmocka_unit_test_setup_teardown(test_tf_idf, setup, teardown),
         cmocka_unit_test_setup_teardown(test_concatenate, setup, teardown),
         cmocka_unit_test_setup_teardown(test_concatenate_lengths, setup,

@@ -98,7 +98,7 @@ static void matrix_row(int64_t in, int64_t out, int64_t j, bool corners,
 
 /* Resizing two axes equals a product with a matrix for each, for every filter
  * and instruction set. */
-static void test_filters(void **state)
+static void test_resize_filters(void **state)
 {
     enum { MAX_SIZE = 90 };
     static double row_weights[MAX_SIZE][MAX_SIZE],
@@ -166,7 +166,7 @@ static void test_filters(void **state)
 }
 
 /* Inputs of weight 0 are not read, so that infinities and NaN do not spread. */
-static void test_resize_odd(void **state)
+static void test_resize_not_finite(void **state)
 {
     const int64_t dims[] = {1, 40}, sizes[] = {1, 80};
     (void)state;
@@ -429,8 +429,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_resize),
-        cmocka_unit_test(test_filters),
-        cmocka_unit_test(test_resize_odd),
+        cmocka_unit_test(test_resize_filters),
+        cmocka_unit_test(test_resize_not_finite),
         cmocka_unit_test(test_resize_to_one),
         cmocka_unit_test(test_resize_exact),
         cmocka_unit_test(test_resize_centred),

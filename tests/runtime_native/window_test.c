@@ -202,10 +202,10 @@ static void test_small_planes(void **state)
     }
 }
 
-/* The planes at the end of many networks, for which code without a border
- * exists. Every fourth time, they have another padding or size, which that code
+/* Planes of 7 x 7, with which many networks end and for which there is special
+ * code. Every fourth time, they have another padding or size, which that code
  * does not support. */
-static void test_last_planes(void **state)
+static void test_depthwise_7x7(void **state)
 {
     (void)state;
     for (int round = 0; round < test_share_of(40); round++) {
@@ -565,7 +565,7 @@ int main(void)
         cmocka_unit_test(test_unpacked),
         cmocka_unit_test(test_planes),
         cmocka_unit_test(test_small_planes),
-        cmocka_unit_test(test_last_planes),
+        cmocka_unit_test(test_depthwise_7x7),
         cmocka_unit_test(test_one_position),
         cmocka_unit_test(test_huge_padding),
         cmocka_unit_test(test_conv_large),

@@ -256,7 +256,7 @@ static void *load_often(void *path)
 
 /* A child can load and run models, regardless of what its parent's other
  * threads do at the time of the fork. */
-static void check_busy(const char *path)
+static void check_fork_while_loading(const char *path)
 {
     pthread_t threads[2];
     for (int i = 0; i < 2; i++)
@@ -320,7 +320,7 @@ static void *load_once(void *path)
 
 /* A fork waits for a thread that iterates over the libraries, since the
  * loader's lock would stay locked in the child. */
-static void check_walk(const char *path)
+static void check_library_walk(const char *path)
 {
     pthread_t thread;
     int status;
@@ -420,7 +420,7 @@ static bool runs_in(struct job *inputs, const char *path, rlim_t bytes)
 
 /* Load with more and more address space, from too little for the library to
  * enough for the runs. */
-static void check_space(const char *path)
+static void check_address_space(const char *path)
 {
     struct job j;
     unsigned n_ran = 0, n_too_little = 0;
@@ -735,14 +735,14 @@ int main(int argc, char **argv)
         void (*check)(const char *path);
     } checks[] = {
         {"fork", check_fork},
-        {"busy", check_busy},
-        {"walk", check_walk},
+        {"busy", check_fork_while_loading},
+        {"walk", check_library_walk},
         {"close", check_close},
         {"affinity", check_affinity},
         {"states", check_states},
         {"exhaustion", check_exhaustion},
         {"nproc", check_nproc},
-        {"space", check_space},
+        {"space", check_address_space},
         {"quota", check_quota},
         {"pids", check_pids},
         {"hook", check_hook},

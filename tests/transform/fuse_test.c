@@ -54,7 +54,7 @@ static byi_id add_call(struct graph *g, enum byi_op_id op, byi_id a, byi_id b)
     return id;
 }
 
-/* Fuse, and count functions and the operators in them and around them. Fusion
+/* Fuse, and count the groups, and the operators in and outside of them. Fusion
  * in quadratic time would take hundreds of times as long as building. The ratio
  * of CPU times does not depend on the machine or a sanitizer. */
 static void fuse(struct graph *g, uint32_t *n_groups, uint32_t *n_ops)
@@ -276,10 +276,10 @@ static void check_golden(const char *path)
 
 static bool is_refused(const char *path)
 {
-    char complaint[512];
-    snprintf(complaint, sizeof complaint, "%.*s.err",
+    char err_path[512];
+    snprintf(err_path, sizeof err_path, "%.*s.err",
              (int)(strlen(path) - strlen(".ir")), path);
-    return access(complaint, F_OK) == 0;
+    return access(err_path, F_OK) == 0;
 }
 
 static void goldens_run_compiled(void **state)

@@ -38,8 +38,8 @@ struct run {
 
 /* If `word` is "NAME=VALUE" with this name, add the value to the list. Returns
  * whether it is. */
-static bool takes(struct run *run, struct words *to, const char *name,
-                  const char *word)
+static bool add_option(struct run *run, struct words *to, const char *name,
+                       const char *word)
 {
     const size_t n = strlen(name);
     if (strncmp(word, name, n) != 0)
@@ -50,13 +50,14 @@ static bool takes(struct run *run, struct words *to, const char *name,
 }
 
 /* "--desired=X" is "--pass-option=ConvertLayout.desired=X". */
-static bool takes_desired(struct run *run, const char *word)
+static bool add_desired(struct run *run, const char *word)
 {
     if (strncmp(word, "--desired=", strlen("--desired=")) != 0)
         return false;
-    return takes(run, &run->options, "--pass-option=",
-                 byi_arena_printf(run->arena, "--pass-option=ConvertLayout.%s",
-                                  word + 2));
+    return add_option(run, &run->options, "--pass-option=",
+                      byi_arena_printf(run->arena,
+                                       "--pass-option=ConvertLayout.%s",
+                                       word + 2));
 }
 
 static void read_run(struct run *run, const char *text)
@@ -71,13 +72,13 @@ static void read_run(struct run *run, const char *text)
         text += n + strspn(text + n, " ");
         if (strncmp(word, "-O", 2) == 0)
             run->opt_level = word[2] - '0';
-        else if (!takes(run, &run->passes, "--passes=", word) &&
-                 !takes(run, &run->disabled, "--disable-pass=", word) &&
-                 !takes(run, &run->required, "--require-pass=", word) &&
-                 !takes(run, &run->options, "--pass-option=", word) &&
+        else if (!add_option(run, &run->passes, "--passes=", word) &&
+                 !add_option(run, &run->disabled, "--disable-pass=", word) &&
+                 !add_option(run, &run->required, "--require-pass=", word) &&
+                 !add_option(run, &run->options, "--pass-option=", word) &&
                  strncmp(word, "--print-", strlen("--print-")) != 0 &&
-                 !takes_desired(run, word) &&
-                 !takes(run, &run->plugins, "--plugin=%P/", word) &&
+                 !add_desired(run, word) &&
+                 !add_option(run, &run->plugins, "--plugin=%P/", word) &&
                  strcmp(word, "%s") != 0 && strcmp(word, "2>&1") != 0 &&
                  strcmp(word, "--native") != 0)
             fail_msg("found option '%s' in a RUN line, expected one that this "
@@ -210,10 +211,10 @@ static void check_file(const char *path)
 /* A golden that expects an error has nothing to run after its passes. */
 static bool is_refused(const char *path)
 {
-    char complaint[512];
-    snprintf(complaint, sizeof complaint, "%.*s.err",
+    char err_path[512];
+    snprintf(err_path, sizeof err_path, "%.*s.err",
              (int)(strlen(path) - strlen(".ir")), path);
-    return access(complaint, F_OK) == 0;
+    return access(err_path, F_OK) == 0;
 }
 
 static void goldens_compute_the_same(void **state)

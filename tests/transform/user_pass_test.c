@@ -115,7 +115,8 @@ static byoc_node scale(void *ctx, struct byoc_rewriter *rw, byoc_node at)
 }
 
 /* Remove a transpose that keeps the order of the axes, if it has one reader. */
-static byoc_node drop_swap(void *ctx, struct byoc_rewriter *rw, byoc_node at)
+static byoc_node drop_identity_transpose(void *ctx, struct byoc_rewriter *rw,
+                                         byoc_node at)
 {
     int64_t axes[4] = {0};
 
@@ -128,8 +129,8 @@ static byoc_node drop_swap(void *ctx, struct byoc_rewriter *rw, byoc_node at)
 }
 
 static int has_scaled; /* scale() changes one addition only, and sets this */
-static const struct byoc_rule rules[] = {{"add", scale},
-                                         {"transpose", drop_swap}};
+static const struct byoc_rule rules[] = {
+    {"add", scale}, {"transpose", drop_identity_transpose}};
 static const struct byoc_pass scaling = {
     .struct_size = sizeof scaling,
     .name = "TestScaling",
