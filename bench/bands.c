@@ -82,7 +82,7 @@ static void describe(struct byi_f32_conv *conv, int64_t map, int64_t channels,
     byi_f32_conv_plan(conv, true);
 }
 
-/* Pack the weights numbers() makes; the caller frees the result. */
+/* Pack new weights of new_floats(); the caller frees the result. */
 static const float *pack_new_weights(const struct byi_f32_conv *conv)
 {
     const int64_t taps = byi_f32_product_of(conv->size);

@@ -290,7 +290,7 @@ static enum byoc_status time_all_alone(struct bench *b, double seconds,
                     : wanted_reps > MAX_REPS ? MAX_REPS
                                              : (uint32_t)wanted_reps;
     for (uint32_t round = 0; round < ROUNDS; round++) {
-        BYI_TRY(run_model(b, err)); /* fresh inputs */
+        BYI_TRY(run_model(b, err)); /* computes the inputs of all primitives */
         for (uint32_t i = 0; i < b->prims.n; i++)
             BYI_TRY(time_alone(b, &b->prims.at[i], reps, err));
     }

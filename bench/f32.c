@@ -134,15 +134,15 @@ static void measure(size_t i, bool exact, int threads)
          conv.algorithm == BYI_F32_SHIFTED))
         return;
     const int64_t taps = byi_f32_product_of(conv.size);
-    const int64_t each = conv.channels / conv.groups;
+    const int64_t group_channels = conv.channels / conv.groups;
     const int64_t inputs =
         conv.images * byi_f32_product_of(conv.in) * conv.channels;
     const int64_t results = conv.images * out * out * conv.outputs;
-    float *weights = new_floats(conv.outputs * each * taps);
+    float *weights = new_floats(conv.outputs * group_channels * taps);
     const struct byi_f32_weights from = {.at = weights,
                                          .group = conv.outputs / conv.groups *
-                                                  each * taps,
-                                         .output = each * taps,
+                                                  group_channels * taps,
+                                         .output = group_channels * taps,
                                          .channel = taps,
                                          .tap = {taps, conv.size[2], 1}};
     const int64_t set = (int64_t)(byi_f32_conv_packed(&conv) + 63) / 64 * 16;
@@ -169,7 +169,7 @@ static void measure(size_t i, bool exact, int threads)
     const double cold = shortest_time(&run, set, sets);
     const double after = byoc_internal_peak_flops((uint32_t)threads);
     peak = after > peak ? after : peak;
-    const double work = 2.0 * (double)(results * each * taps);
+    const double work = 2.0 * (double)(results * group_channels * taps);
     printf("%-20s %4lld x %3lld^2 %5lld -> %4lld  %lld x %lld /%lld %9.3f ms "
            "%7.1f GFLOP/s %5.0f%%, cold %5.0f%%",
            byi_f32_conv_name(&conv), (long long)conv.images,

@@ -33,7 +33,7 @@ static uint64_t read_memory(const char *field)
 }
 
 /* Reset VmHWM, the peak of resident memory (proc(5)). */
-static void forget_peak(void)
+static void reset_peak(void)
 {
     FILE *f = fopen("/proc/self/clear_refs", "w");
     if (!f)
@@ -76,7 +76,7 @@ struct bench_clock bench_begin(uint64_t nodes)
 {
     struct bench_clock clock = {0};
     prepare_memory(nodes);
-    forget_peak();
+    reset_peak();
     clock.resident = read_memory("VmRSS:");
     clock.start = now();
     return clock;

@@ -36,7 +36,7 @@ void bench_end(const struct bench_clock *clock, struct bench_step *step);
 
 /* Run `work`, with `arg` as its argument, on a graph of `size` nodes several
  * times. Each run is in a new process, so that small graphs, too, start with
- * cold memory. `shape` is passed on to `work`, which must set steps[0..n-1] of
+ * cold caches. `shape` is passed on to `work`, which must set steps[0..n-1] of
  * *run with their nodes, or `failed` and `why`. Returns the medians of the n
  * steps, or the first run that failed. */
 typedef void (*bench_work)(const void *arg, uint32_t shape, uint32_t size,

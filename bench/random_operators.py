@@ -358,7 +358,7 @@ def draw_matmul(d, op, letter):
         [x], [d.tensor([k, n], letter)], {})
 
 
-def draw_regions(d, op, letter):
+def draw_roi(d, op, letter):
     x, n = image(d, letter), d.pick((1, 20, 100))
     rois = abs(d.tensor([n, 4], "f")) * np.float32(x.shape[2] / 2)
     rois[:, 2:] += rois[:, :2]
@@ -581,7 +581,7 @@ DRAWS = {
                "BitwiseOr:bcr", "f"),
     "both": ("Add:fhdwi Sub:fdwi Mul:fdwi Div:fdwi Max:fdwi Pow Equal:fwi? "
              "Less:fwid And:? BitwiseAnd:wi Mod:wi", "f"),
-    "regions": ("RoiAlign MaxRoiPool", "f"),
+    "roi": ("RoiAlign MaxRoiPool", "f"),
     "random": ("Bernoulli Multinomial RandomNormalLike RandomUniformLike", "f"),
     "texts": ("Cast Concat Equal Expand Gather LabelEncoder OneHotEncoder "
               "TfIdfVectorizer Transpose Unique Where", "fi"),
