@@ -283,7 +283,7 @@ static void test_tuples(void **state)
     assert_ptr_equal(f->nodes.at[id].type, f->nodes.at[x].type);
     assert_int_equal(byi_add_get(m, f, t, 2, NULL, &id, &err), BYOC_ETYPE);
     assert_string_equal(err.text, "projection .2: found a tuple of 2 fields, "
-                                  "expected more");
+                                  "expected at least 3");
     assert_int_equal(byi_add_get(m, f, x, 0, NULL, &id, &err), BYOC_ETYPE);
     assert_string_equal(
         err.text, "projection .0: found float32 (2, 3), expected a tuple");
