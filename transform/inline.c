@@ -365,7 +365,8 @@ static enum byoc_status rebuild(struct inliner *s, uint32_t func,
     return BYOC_OK;
 }
 
-static bool has_work(const struct inliner *s, const struct byi_func *f)
+static bool has_calls_to_inline(const struct inliner *s,
+                                const struct byi_func *f)
 {
     for (byi_id id = 0; f->refers && id < f->nodes.n; id++)
         if (should_inline(s, f, &f->nodes.at[id]))
@@ -379,7 +380,7 @@ static enum byoc_status inline_into(struct inliner *s, uint32_t func,
                                     struct byoc_error *err)
 {
     s->equal_types = s->graph.n_fns[func] + s->graph.n_globals[func] > 0;
-    if (!has_work(s, s->m->funcs.at[func]))
+    if (!has_calls_to_inline(s, s->m->funcs.at[func]))
         return BYOC_OK;
     enum byoc_status status = rebuild(s, func, s->equal_types ? err : NULL);
     if (status != BYOC_OK && !s->equal_types) {

@@ -253,10 +253,10 @@ bool byi_rl_layout_same_order(const struct byi_rl_layout *a,
     return n == list_real_axes(b, type, y) && memcmp(x, y, n * sizeof *x) == 0;
 }
 
-char *byi_rl_layout_name(const struct byi_rl_layout *layout, const char *plain,
-                         char buf[BYI_RL_LAYOUT_NAME])
+char *byi_rl_layout_name(const struct byi_rl_layout *layout,
+                         const char *axis_letters, char buf[BYI_RL_LAYOUT_NAME])
 {
-    const char *letters = plain ? plain : "ABCDEFGHIJKL";
+    const char *letters = axis_letters ? axis_letters : "ABCDEFGHIJKL";
     uint32_t n = 0;
     assert(strlen(letters) >= layout->rank);
     for (; n < layout->rank; n++)

@@ -519,8 +519,9 @@ void byi_relayout_free(struct byi_relayout *rl)
 
 /* --- pins ---------------------------------------------------------------- */
 
-/* Returns layout `to` of a tensor that is in the plain layout `from`;
- * BYI_RL_NO_LAYOUT if their letters differ or `to` has more than one block. */
+/* Returns layout `to` of a tensor that is in layout `from`, which has no
+ * blocks; BYI_RL_NO_LAYOUT if it has, their letters differ or `to` has more
+ * than one block. */
 static byi_rl_layout_id layout_between(struct byi_relayout *rl,
                                        const char *from, const char *to)
 {
@@ -563,10 +564,10 @@ bool byi_relayout_pin(struct byi_relayout *rl, byi_id id, const char *data,
     if (!kernel || !weights || strcmp(kernel, weights->s) == 0)
         return true;
     const byi_rl_layout_id order = layout_between(rl, weights->s, kernel);
-    const bool plain = order != BYI_RL_NO_LAYOUT && order != 0 &&
-                       rl->layouts.list.at[order].block == 0;
+    const bool is_permutation = order != BYI_RL_NO_LAYOUT && order != 0 &&
+                                rl->layouts.list.at[order].block == 0;
     site->kernel = kernel;
-    site->kernel_layout = plain ? order : 0;
+    site->kernel_layout = is_permutation ? order : 0;
     rl->changed = true;
     return true;
 }

@@ -54,12 +54,12 @@ byi_rl_layout_id byi_rl_layout_intern(struct byi_rl_layouts *layouts,
 /* Returns layout `id` of a value of that rank. */
 struct byi_rl_layout byi_rl_layout_at(const struct byi_rl_layouts *layouts,
                                       byi_rl_layout_id id, uint32_t rank);
-/* Returns layout `b` of y as a layout of x, if y is x in the plain layout `a`.
- */
+/* Returns layout `b` of y as a layout of x, if y is x in layout `a`, which
+ * has no block. */
 byi_rl_layout_id byi_rl_layout_compose(struct byi_rl_layouts *layouts,
                                        byi_rl_layout_id a, byi_rl_layout_id b,
                                        uint32_t rank);
-/* Returns the inverse of a plain layout. */
+/* Returns the inverse of a layout without a block. */
 byi_rl_layout_id byi_rl_layout_inverse(struct byi_rl_layouts *layouts,
                                        byi_rl_layout_id id, uint32_t rank);
 /* How to change the axes of a layout. A mask selects axes of the larger layout,
@@ -95,10 +95,11 @@ const struct byi_type *byi_rl_layout_type(struct byi_arena *arena,
 bool byi_rl_layout_same_order(const struct byi_rl_layout *a,
                               const struct byi_rl_layout *b,
                               const struct byi_type *type);
-/* Write the layout's name, as "NHWC", with the letters of `plain` ("NCHW")
- * unless it is NULL. Returns buf. */
+/* Write the layout's name, as "NHWC", with the letters of `axis_letters`
+ * ("NCHW"), or A, B, ... if it is NULL. Returns buf. */
 enum { BYI_RL_LAYOUT_NAME = 32 };
-char *byi_rl_layout_name(const struct byi_rl_layout *layout, const char *plain,
+char *byi_rl_layout_name(const struct byi_rl_layout *layout,
+                         const char *axis_letters,
                          char buf[BYI_RL_LAYOUT_NAME]);
 
 /* --- relayout.c ----------------------------------------------------------- */

@@ -444,7 +444,8 @@ static enum byoc_status align_operand(struct byi_relayout *rl,
     }
     const struct byi_type *aligned =
         byi_type_tensor(rl->scratch, type->dtype, rank, dims);
-    const struct byi_rl_layout plain = byi_rl_layout_at(&rl->layouts, 0, rank);
+    const struct byi_rl_layout identity =
+        byi_rl_layout_at(&rl->layouts, 0, rank);
     if (!byi_rl_layout_fits(&call->layout, aligned))
         return byi_fail(err, BYOC_EUNSUPPORTED,
                         "operand %u of %s has %lld elements along its blocked "
@@ -453,8 +454,9 @@ static enum byoc_status align_operand(struct byi_relayout *rl,
                         (long long)dims[call->layout.block_axis],
                         call->layout.block);
     byi_id *x = &call->args[i];
-    const bool same = byi_type_is_static(aligned) &&
-                      byi_rl_layout_same_order(&plain, &call->layout, aligned);
+    const bool same =
+        byi_type_is_static(aligned) &&
+        byi_rl_layout_same_order(&identity, &call->layout, aligned);
     struct byi_rl_layout inner;
     if (!same && keeps_lead(&call->layout, lead, &inner)) {
         const struct byi_rl_layout as_is =
@@ -467,7 +469,7 @@ static enum byoc_status align_operand(struct byi_relayout *rl,
         BYI_TRY(byi_add_call(rl->m, rl->f, BYI_OP_EXPAND_DIMS, x, 1, &axis, 1,
                              NULL, x, err));
         *x = fold_call(rl, *x);
-        BYI_TRY(convert(rl, *x, aligned, &plain, &call->layout, x, err));
+        BYI_TRY(convert(rl, *x, aligned, &identity, &call->layout, x, err));
     }
     if (!byi_type_is_static(aligned))
         return BYOC_OK;
@@ -507,7 +509,7 @@ static enum byoc_status unroll_weights(struct byi_relayout *rl,
     const struct byi_type *data =
         byi_rl_type(rl, byi_rl_node(rl, node->args[0])->args[0]);
     const struct byi_type *weights = byi_rl_type(rl, node->args[1]);
-    const struct byi_rl_layout plain =
+    const struct byi_rl_layout identity =
         byi_rl_layout_at(&rl->layouts, 0, data->rank);
     const struct byi_rl_layout layout =
         byi_rl_layout_at(&rl->layouts, site->state, data->rank);
@@ -518,7 +520,7 @@ static enum byoc_status unroll_weights(struct byi_relayout *rl,
     const struct byi_type *unrolled =
         byi_type_tensor(rl->scratch, weights->dtype, data->rank, dims);
     BYI_TRY(add_reshape(rl, *w, unrolled, w, err));
-    BYI_TRY(convert(rl, *w, unrolled, &plain, &layout, w, err));
+    BYI_TRY(convert(rl, *w, unrolled, &identity, &layout, w, err));
     return add_reshape(rl, *w, weights, w, err);
 }
 

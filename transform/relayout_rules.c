@@ -219,15 +219,15 @@ static bool allows_layout(const struct byi_relayout *rl, byi_id id,
     const struct byi_node *node = byi_rl_node(rl, id);
     const char *attr = layout_attr(node->attrs);
     const char *now = byi_attr_find(node->attrs, attr)->s;
-    const char *first = byi_op_attr(byi_op(node->op), attr)->default_text;
-    char name[BYI_RL_LAYOUT_NAME], plain[BYI_RL_LAYOUT_NAME] = "";
+    const char *quoted = byi_op_attr(byi_op(node->op), attr)->default_text;
+    char name[BYI_RL_LAYOUT_NAME], default_layout[BYI_RL_LAYOUT_NAME] = "";
     struct byi_layout parsed;
     if (strlen(now) != layout->rank) /* it is in blocks already */
         return false;
-    strncpy(plain, first + 1, strlen(first) - 2); /* without the quotes */
+    strncpy(default_layout, quoted + 1, strlen(quoted) - 2);
     return byi_layout_parse(byi_rl_layout_name(layout, now, name), &parsed) ==
                NULL &&
-           byi_layout_is_data(&parsed, plain);
+           byi_layout_is_data(&parsed, default_layout);
 }
 
 /* Whether an operator would concatenate or slice inside a block. */
