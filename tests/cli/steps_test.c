@@ -119,7 +119,7 @@ static void integer_steps(void **unused)
 }
 
 /* Nothing but an infinity of the same sign is near an infinity. */
-static void infinities(void **unused)
+static void infinities_match_only_themselves(void **unused)
 {
     static const struct {
         float found, expected;
@@ -149,6 +149,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(steps_of_dequantised_values),
         cmocka_unit_test(no_steps_in_other_values),
-        cmocka_unit_test(integer_steps), cmocka_unit_test(infinities)};
+        cmocka_unit_test(integer_steps),
+        cmocka_unit_test(infinities_match_only_themselves)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -169,7 +169,7 @@ static void tuples_are_their_fields(void **unused)
     byoc_graph_free(&host, g);
 }
 
-static void results_lie_apart(void **unused)
+static void results_do_not_overlap(void **unused)
 {
     (void)unused;
     struct byoc_graph *g;
@@ -328,7 +328,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(returns_values_steps_and_kernels),
         cmocka_unit_test(tuples_are_their_fields),
-        cmocka_unit_test(results_lie_apart),
+        cmocka_unit_test(results_do_not_overlap),
         cmocka_unit_test(attributes_have_kinds),
         cmocka_unit_test(refuses_invalid_text),
         cmocka_unit_test(refuses_older_hosts),

@@ -37,7 +37,7 @@ static enum byoc_status make(enum byi_op_id op, const struct byi_attr *list,
     return byi_attrs_make(arena, byi_op(op), list, n, attrs, &err);
 }
 
-static void test_names(void **state)
+static void test_operators_by_name(void **state)
 {
     (void)state;
     for (uint32_t i = 1; i < BYI_N_OPS; i++) {
@@ -294,7 +294,7 @@ static void test_flops_of_layouts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_operators_by_name),
         cmocka_unit_test(test_every_default),
         cmocka_unit_test(test_given_values_replace_defaults),
         cmocka_unit_test(test_values_of_defaults),

@@ -30,7 +30,7 @@ enum { SANITIZED = 0 };
 #endif
 
 /* Allocate memory; a compiler cannot remove this call. */
-static void *take(size_t bytes)
+static void *allocate(size_t bytes)
 {
     void *volatile at = malloc(bytes);
     return at;
@@ -101,7 +101,7 @@ static void end_somehow(void *arg, struct byi_text *out)
         break;
     case 'm':
         byi_child_step("me", "malloc()");
-        while (take(1 << 20))
+        while (allocate(1 << 20))
             ;
         _exit(3);
     default:
@@ -143,19 +143,19 @@ static void ends_are_reported(void **state)
 
 /* The memory that a step takes counts against later steps; outside of steps
  * there is no limit. */
-static void take_twice(void *arg, struct byi_text *out)
+static void allocate_twice(void *arg, struct byi_text *out)
 {
     enum { BYTES = 40 << 20 };
     for (int i = 0; i < 2; i++) {
         if (*(bool *)arg)
             byi_child_step("me", "malloc()");
-        byi_text_addf(out, "%d", take(BYTES) != NULL);
+        byi_text_addf(out, "%d", allocate(BYTES) != NULL);
         byi_child_step_end();
-        byi_text_addf(out, "%d", take(BYTES) != NULL);
+        byi_text_addf(out, "%d", allocate(BYTES) != NULL);
     }
 }
 
-static void steps_share_their_space(void **state)
+static void steps_share_one_memory_limit(void **state)
 {
     (void)state;
     if (SANITIZED)
@@ -164,7 +164,7 @@ static void steps_share_their_space(void **state)
     struct byi_child child;
     for (int steps = 0; steps < 2; steps++) {
         bool arg = steps;
-        byi_child_run(take_twice, &arg, &limits, &child);
+        byi_child_run(allocate_twice, &arg, &limits, &child);
         assert_int_equal(child.n, 4);
         assert_memory_equal(child.bytes, steps ? "1101" : "1111", 4);
         byi_child_free(&child);
@@ -180,7 +180,7 @@ static void parents_have_no_steps(void **state)
     byi_child_step_end();
 }
 
-static void waits_end(void **state)
+static void waits_end_in_time(void **state)
 {
     (void)state;
     for (int group = 0; group < 2; group++) {
@@ -244,7 +244,7 @@ static void start_load(pid_t busy[BUSY])
 }
 
 /* A child that gets a ninth of a processor may take nine times as long. */
-static void load_does_not_count(void **state)
+static void waiting_for_a_processor_is_not_counted(void **state)
 {
     (void)state;
     cpu_set_t before, one_cpu;
@@ -279,10 +279,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bytes_come_back),
         cmocka_unit_test(ends_are_reported),
-        cmocka_unit_test(steps_share_their_space),
+        cmocka_unit_test(steps_share_one_memory_limit),
         cmocka_unit_test(parents_have_no_steps),
-        cmocka_unit_test(waits_end),
-        cmocka_unit_test(load_does_not_count),
+        cmocka_unit_test(waits_end_in_time),
+        cmocka_unit_test(waiting_for_a_processor_is_not_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -85,8 +85,8 @@ struct spy {
     const char *name, *veto, *fail; /* veto: a pass; fail: a hook */
 };
 
-static enum byoc_status obey(const struct spy *spy, const char *hook,
-                             struct byoc_error *e)
+static enum byoc_status fail_if_chosen(const struct spy *spy, const char *hook,
+                                       struct byoc_error *e)
 {
     if (spy->fail && strcmp(spy->fail, hook) == 0)
         return byi_fail(e, BYOC_EBACKEND, "%s fails in %s", spy->name, hook);
@@ -98,7 +98,7 @@ static enum byoc_status enter(void *ctx, struct byoc_error *e)
     const struct spy *spy = ctx;
 
     note(spy->name, ":enter");
-    return obey(spy, "enter", e);
+    return fail_if_chosen(spy, "enter", e);
 }
 
 static void leave(void *ctx)
@@ -126,7 +126,7 @@ static enum byoc_status before(void *ctx, const char *pass,
     (void)module;
     note(spy->name, "<");
     note(pass, "");
-    return obey(spy, "before", e);
+    return fail_if_chosen(spy, "before", e);
 }
 
 static enum byoc_status after(void *ctx, const char *pass,
@@ -137,7 +137,7 @@ static enum byoc_status after(void *ctx, const char *pass,
 
     (void)module, (void)pass;
     note(spy->name, ">");
-    return obey(spy, "after", e);
+    return fail_if_chosen(spy, "after", e);
 }
 
 static struct byoc_instrument spy_on(struct spy *spy)

@@ -392,8 +392,8 @@ static void check_nested(const char *open, const char *close, uint32_t n,
 
 /* Check that a parameter's type of n times `open`, T4 and n times `close` is
  * refused. */
-static void check_types(const char *open, const char *close, uint32_t n,
-                        const char *message)
+static void check_types_refused(const char *open, const char *close, uint32_t n,
+                                const char *message)
 {
     struct byi_text text = {0};
     struct byi_module *m = NULL;
@@ -433,15 +433,15 @@ static void test_depth(void **state)
     check_nested("let %f = fn () -> " T4 " { let %g = %f; ", " }; %f()", 200,
                  BYOC_OK, NULL);
     check_nested("let %x = abs(%x);", "", 1000000, BYOC_OK, NULL);
-    check_types("(", ",)", 1000000, "nested types");
-    check_types("fn () -> ", "", 1000000, "nested types");
-    check_types("fn (", ") -> " T4, 100000, "nested types");
+    check_types_refused("(", ",)", 1000000, "nested types");
+    check_types_refused("fn () -> ", "", 1000000, "nested types");
+    check_types_refused("fn (", ") -> " T4, 100000, "nested types");
     check_nested("let %x = (%x, %x);", "", 60, BYOC_ELIMIT, "fields");
 }
 
 /* Every prefix of a text, and texts with a byte changed, give a result or an
  * error; a result also makes the round trip. */
-static void survive(const char *text, size_t n)
+static void parse_or_refuse(const char *text, size_t n)
 {
     struct byi_module *m = NULL;
     struct byoc_error err = {0};
@@ -475,11 +475,11 @@ static void test_mutations(void **state)
         size_t n = strlen(forms[i]);
         char *copy = strdup(forms[i]);
         for (size_t k = 0; k < n; k++) {
-            survive(forms[i], k);
+            parse_or_refuse(forms[i], k);
             for (int times = 0; times < 3; times++) {
                 random = random * 6364136223846793005u + 1442695040888963407u;
                 copy[k] = bytes[(random >> 33) % (sizeof bytes - 1)];
-                survive(copy, n);
+                parse_or_refuse(copy, n);
                 copy[k] = forms[i][k];
             }
         }

@@ -48,7 +48,7 @@ static const struct byi_attrs *some_attrs(const struct byi_op *op,
     return attrs;
 }
 
-static int64_t fresh(void *ctx)
+static int64_t new_symbol(void *ctx)
 {
     (void)ctx;
     return -1;
@@ -74,7 +74,7 @@ static void find_error(const struct byi_op *op, const struct byi_attrs *attrs,
                               .n_in = n,
                               .in = types,
                               .value = values,
-                              .fresh = fresh,
+                              .fresh = new_symbol,
                               .err = err};
     byi_infer_type(&infer, &out);
 }
