@@ -212,6 +212,38 @@ static void test_inverse(void **state)
     finish(&e);
 }
 
+/* Matrices of one and several blocks of columns, times their inverses, with 1
+ * and 2 threads. */
+static void test_inverse_sizes(void **state)
+{
+    static const int64_t sizes[] = {1, 3, 7, 16, 17, 31, 32, 50};
+    (void)state;
+    for (size_t s = 0; s < BYI_COUNT(sizes); s++) {
+        const int64_t n = sizes[s];
+        struct byi_tensor x = TENSOR(BYOC_F64, 40, n, n);
+        for (uint32_t threads = 1; threads <= 2; threads++) {
+            struct byi_tensor copy = TENSOR(BYOC_F64, 40, n, n);
+            memcpy(copy.data, x.data, (size_t)byi_count(&x) * sizeof(double));
+            struct eval e = prepare(BYI_OP_INVERSE, NULL, 0, &copy, 1);
+            assert_int_equal(run_fast(&e, threads), BYOC_OK);
+            const double *a = x.data, *b = e.out[0].data;
+            for (int64_t i = 0; i < 40 * n * n; i++) {
+                double sum = 0, size = 0;
+                for (int64_t k = 0; k < n; k++) {
+                    const double term =
+                        a[i / n * n + k] * b[i / n / n * n * n + k * n + i % n];
+                    sum += term;
+                    size += fabs(term);
+                }
+                const double expected = i / n % n == i % n;
+                assert_true(fabs(sum - expected) <= 1e-9 * (size + 1));
+            }
+            finish(&e);
+        }
+        release(&x);
+    }
+}
+
 /* --- reductions --------------------------------------------------------- */
 
 static const enum byi_op_id reductions[] = {
@@ -794,6 +826,7 @@ int main(void)
         cmocka_unit_test(test_einsum),
         cmocka_unit_test(test_det),
         cmocka_unit_test(test_inverse),
+        cmocka_unit_test(test_inverse_sizes),
         cmocka_unit_test(test_reduce),
         cmocka_unit_test(test_max_min),
         cmocka_unit_test(test_reduce_rows),
