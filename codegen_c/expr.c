@@ -71,6 +71,17 @@ static const struct {
 #define BINARY_EQUALITY(id, numbers, bools, strings)                           \
     {BYI_OP_##id, NUMBERS, #numbers}, {BYI_OP_##id, BOOL, #bools},
 #include "core/ops/binary.def"
+    /* as the native loops: adding 1.5 * 2^23 and subtracting it again rounds
+     * half to even, and NaN gives the lowest value */
+    {BYI_OP_QUANTIZE, F32,
+     "({ float v = a / b;"
+     " v = v > -131072.0f ? v : -131072.0f;"
+     " v = v < 131072.0f ? v : 131072.0f;"
+     " v = ((v + 12582912.0f) - 12582912.0f) + (float)c;"
+     " v = v > (float)LOW ? v : (float)LOW;"
+     " v = v < (float)HIGH ? v : (float)HIGH;"
+     " (T)(int32_t)v; })"},
+    {BYI_OP_DEQUANTIZE, INTS, "((float)(int32_t)a - (float)c) * b"},
 };
 
 /* Make it a compile error that an elementwise operator has a row in neither
@@ -229,7 +240,8 @@ static bool is_name_char(char c)
 }
 
 /* In a formula, x is operand 0; a, b and c are operands 0 to 2; p0 to p9 are
- * attributes; T is the result's C type. Other names are copied. */
+ * attributes; T is the result's C type, LOW and HIGH are its limits. Other
+ * names are copied. */
 static void expand_name(const char *name, size_t n, const struct byi_node *node,
                         const char *const *args, struct byi_text *out)
 {
@@ -239,6 +251,10 @@ static void expand_name(const char *name, size_t n, const struct byi_node *node,
         byi_text_addf(out, "%s", args[*name - 'a']);
     else if (n == 1 && *name == 'T')
         byi_text_addf(out, "%s", byi_c_type(node->type->dtype));
+    else if (n == 3 && strncmp(name, "LOW", n) == 0)
+        byi_text_addf(out, "%s", c_types[node->type->dtype].low);
+    else if (n == 4 && strncmp(name, "HIGH", n) == 0)
+        byi_text_addf(out, "%s", c_types[node->type->dtype].high);
     else if (n == 2 && *name == 'p')
         print_attr(node, (uint32_t)(name[1] - '0'), out);
     else
@@ -289,6 +305,16 @@ static const char *cast_formula(enum byoc_dtype from, enum byoc_dtype to)
                           : "(T)double_to_int64((double)x)";
 }
 
+/* Whether the formulas of qnn.quantize and qnn.dequantize support these types:
+ * float32, which represents all numbers of the other type. */
+static bool quantises_floats(enum byi_op_id op, enum byoc_dtype from,
+                             enum byoc_dtype to)
+{
+    const enum byoc_dtype integer = op == BYI_OP_QUANTIZE ? to : from;
+    return (op == BYI_OP_QUANTIZE ? from : to) == BYOC_F32 &&
+           (class_of(integer) & INTS) && byoc_dtype_size(integer) <= 2;
+}
+
 /* The text of a node's expression; NULL: there is none. */
 static const char *formula_of(const struct byi_node *node,
                               enum byoc_dtype operand)
@@ -297,6 +323,9 @@ static const char *formula_of(const struct byi_node *node,
         return NULL;
     if (node->op == BYI_OP_CAST)
         return cast_formula(operand, node->type->dtype);
+    if ((node->op == BYI_OP_QUANTIZE || node->op == BYI_OP_DEQUANTIZE) &&
+        !quantises_floats(node->op, operand, node->type->dtype))
+        return NULL;
     return find_formula(node, operand);
 }
 

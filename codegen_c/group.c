@@ -578,6 +578,22 @@ static bool has_c_type(const struct byi_type *type)
     return bytes > 0 && bytes <= BYI_MAX_C_BYTES && byi_c_type(type->dtype);
 }
 
+/* Whether the operands of an operator broadcast as read_op() reads them: the
+ * scale and zero point of qnn.quantize must be scalars, since vectors of them
+ * follow an attribute. */
+static bool broadcasts_operands(const struct byi_func *f,
+                                const struct byi_node *node)
+{
+    if (node->op != BYI_OP_QUANTIZE && node->op != BYI_OP_DEQUANTIZE)
+        return true;
+    for (uint32_t i = 1; i < node->n_args; i++) {
+        const struct byi_type *type = f->nodes.at[node->args[i]].type;
+        if (byi_elements(type->rank, type->dims) != 1)
+            return false;
+    }
+    return true;
+}
+
 bool byi_kernels_accept(const struct byi_func *f, byi_id id)
 {
     const struct byi_node *node = &f->nodes.at[id];
@@ -596,7 +612,7 @@ bool byi_kernels_accept(const struct byi_func *f, byi_id id)
     const enum byoc_dtype operand = f->nodes.at[node->args[0]].type->dtype;
     return is_movement(node->op) ||
            byi_reduction_find(node->op, operand, &reduction) ||
-           byi_expr_has(node, operand);
+           (byi_expr_has(node, operand) && broadcasts_operands(f, node));
 }
 
 static void read_call(struct group_reader *r, struct byi_group_value *v,
@@ -611,7 +627,7 @@ static void read_call(struct group_reader *r, struct byi_group_value *v,
     struct byi_reduction reduction;
     if (byi_reduction_find(node->op, operand, &reduction))
         read_reduce(r, v, node);
-    else if (byi_expr_has(node, operand))
+    else if (byi_expr_has(node, operand) && broadcasts_operands(r->g->f, node))
         read_op(r, v, node);
     else
         refuse(r, byi_op(node->op)->name);

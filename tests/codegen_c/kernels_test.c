@@ -385,6 +385,54 @@ static void test_casts(void **state)
     tear_down(&s);
 }
 
+/* Add groups that quantise to an integer type and back, with constants and with
+ * computed scales, and one that adds quantised operands of two shapes. */
+static void add_quantised(struct module_text *b, const char *type)
+{
+    char params[300], args[100], result[64], body[400];
+    snprintf(result, sizeof result, "Tensor[(3, 5, 17), %s]", type);
+    snprintf(params, sizeof params,
+             "%%p0: Tensor[(3, 5, 17), float32], %%p1: Tensor[(), float32], "
+             "%%p2: Tensor[(), %s]",
+             type);
+    snprintf(args, sizeof args, "%%x_float32, %%b_float32_4, %%b_%s_4", type);
+    snprintf(body, sizeof body,
+             "    %%0 = qnn.quantize(%%p0, 0.0625f, cast(3, dtype=\"%s\"));\n"
+             "    %%1 = qnn.quantize(%%p0, %%p1, %%p2);\n"
+             "    bitwise_xor(%%0, %%1)",
+             type);
+    add_group(b, params, args, result, body);
+    snprintf(params, sizeof params,
+             "%%p0: Tensor[(3, 5, 17), %s], %%p1: Tensor[(5, 1), %s]", type,
+             type);
+    snprintf(args, sizeof args, "%%x_%s, %%b_%s_2", type, type);
+    snprintf(body, sizeof body,
+             "    %%0 = qnn.dequantize(%%p0, 0.1f, cast(3, dtype=\"%s\"));\n"
+             "    %%1 = qnn.dequantize(%%p1, 0.3f, cast(7, dtype=\"%s\"));\n"
+             "    %%2 = add(%%0, %%1);\n"
+             "    qnn.quantize(%%2, 0.2f, cast(9, dtype=\"%s\"))",
+             type, type, type);
+    add_group(b, params, args, result, body);
+}
+
+static void test_quantised(void **state)
+{
+    static const char *const narrow[] = {"int8", "int16", "uint8", "uint16"};
+    struct module_text b = {0};
+    struct setup s;
+    (void)state;
+    add_inputs(&b);
+    for (size_t t = 0; t < BYI_COUNT(narrow); t++)
+        add_quantised(&b, narrow[t]);
+    const uint32_t n = b.n;
+    set_up(&s, finish_text(&b));
+    assert_int_equal(s.kernels.list.n, n);
+    write_artifact(&s);
+    run_all(&s, 4, false, 0);
+    run_all(&s, 5, true, 0);
+    tear_down(&s);
+}
+
 /* --- random groups -------------------------------------------------------- */
 
 /* The shape of a step's result. */
@@ -1005,10 +1053,11 @@ static void test_plan_faults(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_operators), cmocka_unit_test(test_casts),
-        cmocka_unit_test(test_random),    cmocka_unit_test(test_forms),
-        cmocka_unit_test(test_images),    cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_twin),      cmocka_unit_test(test_plan_faults),
+        cmocka_unit_test(test_operators),   cmocka_unit_test(test_casts),
+        cmocka_unit_test(test_quantised),   cmocka_unit_test(test_random),
+        cmocka_unit_test(test_forms),       cmocka_unit_test(test_images),
+        cmocka_unit_test(test_refused),     cmocka_unit_test(test_twin),
+        cmocka_unit_test(test_plan_faults),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
