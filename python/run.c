@@ -179,9 +179,9 @@ static void return_job(struct pyb_job *job)
 
 /* --- inputs --------------------------------------------------------------- */
 
-/* Bind an input. Returns 0; -1 with an exception; 1 if byoc_run_request will
- * refuse the name or the number of inputs, so that the caller need not bind
- * more. */
+/* Bind an input, whose name must live until the run ends. Returns 0; -1 with an
+ * exception; 1 if byoc_run_request will refuse the name or the number of inputs,
+ * so that the caller need not bind more. */
 static int bind_input(struct pyb_job *job, const char *name, PyObject *object)
 {
     const uint32_t k = job->request.n_inputs;
@@ -195,14 +195,23 @@ static int bind_input(struct pyb_job *job, const char *name, PyObject *object)
                           &job->in[k].value);
 }
 
+/* Bind the inputs of a dict. The run keeps the keys, whose memory has the names:
+ * the caller may free the dict while a run of submit() waits. The item is held
+ * because reading it may call Python code that removes it from the dict. */
 static int bind_feeds(struct pyb_job *job, PyObject *feeds)
 {
     PyObject *key, *object;
     Py_ssize_t at = 0;
     int outcome = 0;
     while (!outcome && PyDict_Next(feeds, &at, &key, &object)) {
+        struct pyb_hold *hold = pyb_hold_add(&job->holds);
+        if (!hold)
+            return -1;
+        hold->object = Py_NewRef(key);
+        Py_INCREF(object);
         const char *name = PyUnicode_AsUTF8AndSize(key, NULL);
         outcome = name ? bind_input(job, name, object) : -1;
+        Py_DECREF(object);
     }
     return outcome;
 }

@@ -631,6 +631,22 @@ class Threads(unittest.TestCase):
         with self.assertRaises(TypeError):
             model.submit(None, feeds, None)
 
+    def test_submit_keeps_names(self):
+        """A waiting run needs the names after the dict of its inputs was freed."""
+        model = models.compile(models.typed("float32").replace("%x", "%image"))
+        errors, ended = [], threading.Semaphore(0)
+
+        def done(outputs, error):
+            errors.append(error)
+            ended.release()
+
+        for _ in range(50):
+            model.submit(None, {"".join(["im", "age"]): ones(2, 3)}, done)
+            _ = ["".join(["pic", f"{i:02}"]) for i in range(50)]  # reuse the memory
+        for _ in range(50):
+            ended.acquire()
+        self.assertEqual(errors, [None] * 50)
+
     def test_last_reference_in_callback(self):
         """The thread of the run must not free the model it belongs to."""
         for _ in range(20):
