@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static struct pyb_model *model_of(PyObject *self)
 {
@@ -118,10 +119,9 @@ static struct pyb_model_objects *unfreed_objects;
 /* Free a list of models' objects. The caller must not hold the GIL: freeing a
  * model waits for its threads, which may wait for the GIL. Only dropping the
  * log takes it. */
-static void *free_objects(void *arg)
+static void free_objects(struct pyb_model_objects *objects)
 {
-    for (struct pyb_model_objects *objects = arg, *next; objects;
-         objects = next) {
+    for (struct pyb_model_objects *next; objects; objects = next) {
         next = objects->next;
         pyb_jobs_free(objects->jobs);
         byoc_model_free(&objects->model);
@@ -131,6 +131,34 @@ static void *free_objects(void *arg)
         PyGILState_Release(gil);
         free(objects);
     }
+}
+
+/* The number of threads, guarded by the GIL. The threads of a parent process do
+ * not exist in its forked child. */
+static int pending;
+static pid_t pending_process;
+
+void pyb_pending_add(int n)
+{
+    if (pending_process != getpid())
+        pending = 0;
+    pending_process = getpid();
+    pending += n;
+}
+
+static PyObject *model_pending(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    pyb_pending_add(0);
+    return PyLong_FromLong(pending);
+}
+
+static void *free_pending(void *objects)
+{
+    free_objects(objects);
+    PyGILState_STATE gil = PyGILState_Ensure();
+    pyb_pending_add(-1);
+    PyGILState_Release(gil);
     return NULL;
 }
 
@@ -140,10 +168,12 @@ static void *free_objects(void *arg)
 static void free_elsewhere(struct pyb_model_objects *objects)
 {
     pthread_t thread;
-    if (pthread_create(&thread, NULL, free_objects, objects) == 0)
-        pthread_detach(thread);
-    else
+    if (pthread_create(&thread, NULL, free_pending, objects)) {
         unfreed_objects = objects;
+        return;
+    }
+    pyb_pending_add(1); /* the thread waits for the GIL to subtract it */
+    pthread_detach(thread);
 }
 
 /* Free the objects of byoc that `m` owns. */
@@ -405,8 +435,10 @@ static PyObject *model_record(PyObject *self, PyObject *list)
 
 int pyb_model_register(PyObject *module)
 {
-    static PyMethodDef functions[] = {{"open", model_open, METH_VARARGS, NULL},
-                                      {0}};
+    static PyMethodDef functions[] = {
+        {"open", model_open, METH_VARARGS, NULL},
+        {"pending", model_pending, METH_NOARGS, NULL},
+        {0}};
     static PyMethodDef methods[] = {
         {"run", (PyCFunction)(void (*)(void))pyb_model_run,
          METH_VARARGS | METH_KEYWORDS, NULL},

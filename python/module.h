@@ -96,6 +96,10 @@ int pyb_model_register(PyObject *module);
 /* Decrement m->busy, at the end of a call. Frees a closed model if this was the
  * last call. */
 void pyb_model_leave(struct pyb_model *m);
+/* Add n, 1 or -1, to the number of threads of byoc that will take the GIL
+ * later, for a callback or to free objects. Python must not be finalised while
+ * there are any: _byoc.pending() returns the number. */
+void pyb_pending_add(int n);
 
 /* --- value.c: objects as values of a run ---------------------------------- */
 

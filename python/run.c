@@ -180,8 +180,8 @@ static void return_job(struct pyb_job *job)
 /* --- inputs --------------------------------------------------------------- */
 
 /* Bind an input, whose name must live until the run ends. Returns 0; -1 with an
- * exception; 1 if byoc_run_request will refuse the name or the number of inputs,
- * so that the caller need not bind more. */
+ * exception; 1 if byoc_run_request will refuse the name or the number of
+ * inputs, so that the caller need not bind more. */
 static int bind_input(struct pyb_job *job, const char *name, PyObject *object)
 {
     const uint32_t k = job->request.n_inputs;
@@ -195,9 +195,10 @@ static int bind_input(struct pyb_job *job, const char *name, PyObject *object)
                           &job->in[k].value);
 }
 
-/* Bind the inputs of a dict. The run keeps the keys, whose memory has the names:
- * the caller may free the dict while a run of submit() waits. The item is held
- * because reading it may call Python code that removes it from the dict. */
+/* Bind the inputs of a dict. The run keeps the keys, whose memory has the
+ * names: the caller may free the dict while a run of submit() waits. The item
+ * is held because reading it may call Python code that removes it from the
+ * dict. */
 static int bind_feeds(struct pyb_job *job, PyObject *feeds)
 {
     PyObject *key, *object;
@@ -463,6 +464,7 @@ static void end_run(void *ctx, struct byoc_state *state,
     Py_XDECREF(results);
     Py_XDECREF(error);
     in_callback = false;
+    pyb_pending_add(-1);
     PyGILState_Release(gil);
 }
 
@@ -483,8 +485,10 @@ static PyObject *run_async(struct pyb_job *job, PyObject *done)
     job->handle = run;
     job->done = Py_NewRef(done);
     status = byoc_run_async(job->state, &job->request, end_run, job, &err);
-    if (status == BYOC_OK)
+    if (status == BYOC_OK) {
+        pyb_pending_add(1);
         return (PyObject *)run;
+    }
     return_job(job);
     Py_DECREF((PyObject *)run);
     return pyb_raise(status, err.text);

@@ -14,6 +14,7 @@ def backend_new(name: str, version: str, rows: list[tuple[str, str]]) -> Any: ..
 def open(
     type: type[M], source: Any, name: str | None, options: dict[str, Any]
 ) -> M: ...
+def pending() -> int: ...
 
 class Tensor:
     @property

@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import contextlib
 import logging
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, Union
 
@@ -220,9 +222,13 @@ class Model(_byoc.Model):
         done: Callable[[Any, Any], object],
         tag: str | None = None,
     ) -> _byoc.Run:
-        """Run on another thread, which then calls done(outputs, error)."""
+        """Run on another thread, which then calls done(outputs, error).
+
+        When Python exits, it waits for these runs and calls."""
         if not callable(done):
             raise TypeError(f"done: found {done!r}, expected a callable")
+        if _exiting:
+            raise RuntimeError("Python is exiting; submit runs before that")
         return self.run(names, feeds, None, tag, done)
 
     async def run_async(
@@ -284,6 +290,21 @@ class Model(_byoc.Model):
 
 # Held during Model._write(), which only one thread at a time may call.
 _writing = threading.Lock()
+_exiting = False
+
+
+@atexit.register
+def _finish() -> None:
+    """Wait for the runs of submit(), since their threads crash if they call a function
+    of a Python that has been finalised. Ctrl-C ends the process without these runs."""
+    global _exiting
+    _exiting = True
+    try:
+        while _byoc.pending():
+            time.sleep(0.001)
+    except KeyboardInterrupt:
+        os._exit(130)
+
 
 # --- options -----------------------------------------------------------------
 

@@ -745,8 +745,29 @@ assert kept() == 0, "the model leaks"
             "import byoc, numpy\n"
             "m = byoc.compile('digits.onnx', threads=1)\n"
             "x = numpy.load('batch0.input_0.npy')\n"
-            "for _ in range(200): m.submit(None, {'image': x}, lambda *a: None)\n"
+            "for i in range(200): m.submit(None, {'image': x}, lambda *a, i=i: print(i))\n"
         )
+        ended = subprocess.run(
+            [sys.executable, "-c", program],
+            check=True,
+            timeout=models.PATIENCE,
+            stdout=subprocess.PIPE,
+        )
+        self.assertEqual([int(i) for i in ended.stdout.split()], list(range(200)))
+
+    def test_fork_with_a_run_under_way(self):
+        """A forked child does not wait for its parent's runs when it exits."""
+        program = """
+import os, signal, sys, byoc, numpy
+m = byoc.compile("digits.onnx", threads=1)
+x = numpy.load("batch0.input_0.npy")
+for _ in range(200): m.submit(None, {"image": x}, lambda *a: None)
+pid = os.fork()
+if pid == 0:
+    signal.alarm(60)
+    sys.exit(0)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+"""
         subprocess.run([sys.executable, "-c", program], check=True, timeout=models.PATIENCE)
 
 
