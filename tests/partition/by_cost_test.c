@@ -18,8 +18,8 @@
 
 #include <cjson/cJSON.h>
 
-#define SNAIL PLUGIN_DIR "/snail.so"
-#define HARE PLUGIN_DIR "/hare.so"
+#define SLOW PLUGIN_DIR "/slow.so"
+#define FAST PLUGIN_DIR "/fast.so"
 #define REF PLUGIN_DIR "/libbyoc_backend_ref.so" /* its cost() is NULL */
 #define TABLE BUILD_DIR "/by_cost_test.json"
 
@@ -101,12 +101,12 @@ static double number_of(const cJSON *object, const char *key)
 
 /* --- placement ------------------------------------------------------------ */
 
-static void a_slow_backend_loses_everything(void **state)
+static void a_slow_backend_runs_nothing(void **state)
 {
     (void)state;
     unlink(TABLE);
     struct byoc_compiled *c =
-        compile(small, (struct byoc_compile_params){.plugins = SNAIL});
+        compile(small, (struct byoc_compile_params){.plugins = SLOW});
     cJSON *ledger = cJSON_Parse(byoc_compiled_ledger(c));
     const cJSON *relu = node_of(ledger, "Relu_0");
     assert_string_equal(text_of(relu, "where"), "native");
@@ -116,7 +116,7 @@ static void a_slow_backend_loses_everything(void **state)
     const cJSON *attempt =
         cJSON_GetArrayItem(cJSON_GetObjectItem(relu, "tried"), 0);
     assert_non_null(strstr(text_of(attempt, "detail"), "native "));
-    assert_non_null(strstr(text_of(attempt, "detail"), "snail "));
+    assert_non_null(strstr(text_of(attempt, "detail"), "slow "));
     const cJSON *measured = cJSON_GetObjectItem(ledger, "measured");
     assert_string_equal(text_of(measured, "chosen"), "native");
     assert_true(number_of(measured, "greedy_us") >= 10000);
@@ -136,12 +136,12 @@ static void a_fast_backend_keeps_its_region(void **state)
 {
     (void)state;
     struct byoc_compiled *c =
-        compile(large, (struct byoc_compile_params){.plugins = HARE});
+        compile(large, (struct byoc_compile_params){.plugins = FAST});
     cJSON *ledger = cJSON_Parse(byoc_compiled_ledger(c));
     const cJSON *regions = cJSON_GetObjectItem(ledger, "regions");
     assert_int_equal(cJSON_GetArraySize(regions), 1);
     const cJSON *region = cJSON_GetArrayItem(regions, 0);
-    assert_string_equal(text_of(region, "backend"), "hare");
+    assert_string_equal(text_of(region, "backend"), "fast");
     assert_true(number_of(region, "backend_us") <
                 number_of(region, "native_us"));
     assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItem(region, "nodes")),
@@ -162,38 +162,38 @@ static void check_where_of(struct byoc_compile_params params, const char *where)
 
 static void check_where(enum byoc_partition partition_by, const char *where)
 {
-    check_where_of((struct byoc_compile_params){.plugins = SNAIL ":" HARE,
+    check_where_of((struct byoc_compile_params){.plugins = SLOW ":" FAST,
                                                 .partition_by = partition_by},
                    where);
 }
 
-static void the_faster_backend_wins(void **state)
+static void the_faster_backend_is_chosen(void **state)
 {
     (void)state;
-    check_where(BYOC_PARTITION_GREEDY, "snail"); /* by order of preference */
-    check_where(BYOC_PARTITION_MEASURED, "hare");
+    check_where(BYOC_PARTITION_GREEDY, "slow"); /* by order of preference */
+    check_where(BYOC_PARTITION_MEASURED, "fast");
 }
 
 /* Costs are the backends' own estimates, so nothing is timed; also with
  * isolation. */
-static void the_lower_estimate_wins(void **state)
+static void the_lower_estimate_is_chosen(void **state)
 {
     (void)state;
     for (int isolate = 0; isolate < 2; isolate++) {
-        const struct byoc_compile_params params = {.plugins = SNAIL ":" HARE,
+        const struct byoc_compile_params params = {.plugins = SLOW ":" FAST,
                                                    .partition_by =
                                                        BYOC_PARTITION_ESTIMATED,
                                                    .isolate = isolate};
-        check_where_of(params, "hare");
+        check_where_of(params, "fast");
         struct byoc_compiled *c = compile(large, params);
         assert_int_equal(byoc_compiled_timed(c), 0);
         cJSON *ledger = cJSON_Parse(byoc_compiled_ledger(c));
         const cJSON *attempt = cJSON_GetArrayItem(
             cJSON_GetObjectItem(node_of(ledger, "Relu_0"), "tried"), 0);
-        assert_string_equal(text_of(attempt, "backend"), "snail");
+        assert_string_equal(text_of(attempt, "backend"), "slow");
         assert_string_equal(text_of(attempt, "reason"), "cheaper-elsewhere");
         assert_string_equal(text_of(attempt, "detail"),
-                            "estimated: snail 10000.0 us, hare 0.0 us");
+                            "estimated: slow 10000.0 us, fast 0.0 us");
         cJSON_Delete(ledger);
         byoc_compiled_free(&c);
     }
@@ -204,13 +204,13 @@ static void a_backend_without_cost_keeps_its_place(void **state)
 {
     (void)state;
     check_where_of(
-        (struct byoc_compile_params){.plugins = REF ":" HARE,
+        (struct byoc_compile_params){.plugins = REF ":" FAST,
                                      .partition_by = BYOC_PARTITION_ESTIMATED},
         "ref");
     check_where_of(
-        (struct byoc_compile_params){.plugins = SNAIL ":" REF,
+        (struct byoc_compile_params){.plugins = SLOW ":" REF,
                                      .partition_by = BYOC_PARTITION_ESTIMATED},
-        "snail");
+        "slow");
     check_where_of(
         (struct byoc_compile_params){.plugins = REF,
                                      .partition_by = BYOC_PARTITION_ESTIMATED},
@@ -223,7 +223,7 @@ static void excluded_nodes_stay_native(void **state)
     (void)state;
     const char *exclude[] = {"Add_1", NULL};
     struct byoc_compiled *c =
-        compile(large, (struct byoc_compile_params){.plugins = HARE,
+        compile(large, (struct byoc_compile_params){.plugins = FAST,
                                                     .exclude = exclude});
     cJSON *ledger = cJSON_Parse(byoc_compiled_ledger(c));
     assert_string_equal(text_of(node_of(ledger, "Add_1"), "where"), "native");
@@ -245,7 +245,7 @@ static void branches_are_measured_as_well(void **state)
         " else { add(%x, %x) #[\"Add_1\": \"Add\"] }\n"
         "}\n";
     struct byoc_compiled *c =
-        compile(branches, (struct byoc_compile_params){.plugins = SNAIL});
+        compile(branches, (struct byoc_compile_params){.plugins = SLOW});
     cJSON *ledger = cJSON_Parse(byoc_compiled_ledger(c));
     assert_string_equal(text_of(node_of(ledger, "Relu_0"), "reason"),
                         "cheaper-elsewhere");
@@ -274,7 +274,7 @@ static char *read_file(const char *path, size_t *n)
 static void a_second_compile_measures_nothing(void **state)
 {
     (void)state;
-    const struct byoc_compile_params params = {.plugins = HARE ":" SNAIL};
+    const struct byoc_compile_params params = {.plugins = FAST ":" SLOW};
     const char *const paths[] = {BUILD_DIR "/by_cost_1.so",
                                  BUILD_DIR "/by_cost_2.so"};
     char *bytes[2];
@@ -301,7 +301,7 @@ static void a_second_compile_measures_nothing(void **state)
 static void other_thread_counts_are_timed_again(void **state)
 {
     (void)state;
-    struct byoc_compile_params params = {.plugins = SNAIL};
+    struct byoc_compile_params params = {.plugins = SLOW};
     struct byoc_compiled *c = compile(small, params);
     byoc_compiled_free(&c);
     params.threads = 2;
@@ -310,10 +310,10 @@ static void other_thread_counts_are_timed_again(void **state)
     byoc_compiled_free(&c);
 }
 
-static void a_damaged_table_is_a_warning(void **state)
+static void a_damaged_table_gives_a_warning(void **state)
 {
     (void)state;
-    const struct byoc_compile_params params = {.plugins = SNAIL};
+    const struct byoc_compile_params params = {.plugins = SLOW};
     FILE *f = fopen(TABLE, "w");
     fputs("{\"format\": \"byoc-costs\", \"version\": 99}", f);
     fclose(f);
@@ -328,12 +328,12 @@ static void a_damaged_table_is_a_warning(void **state)
     byoc_compiled_free(&c);
 }
 
-static void a_table_that_cannot_be_kept_is_a_warning(void **state)
+static void a_table_that_cannot_be_kept_gives_a_warning(void **state)
 {
     (void)state;
     struct byoc_compiled *c = compile(
         small, (struct byoc_compile_params){
-                   .plugins = SNAIL, .cost_table = "/dev/null/costs.json"});
+                   .plugins = SLOW, .cost_table = "/dev/null/costs.json"});
     assert_non_null(strstr(byoc_compiled_warnings(c), "is not kept"));
     byoc_compiled_free(&c);
 }
@@ -343,12 +343,12 @@ static void *compile_once(void *name)
     struct byoc_compiled *c = NULL;
     struct byoc_error err;
     const enum byoc_status status = try(
-        small, name, (struct byoc_compile_params){.plugins = SNAIL}, &c, &err);
+        small, name, (struct byoc_compile_params){.plugins = SLOW}, &c, &err);
     byoc_compiled_free(&c);
     return status == BYOC_OK ? NULL : name;
 }
 
-static void compiles_at_once_leave_a_whole_table(void **state)
+static void concurrent_compiles_leave_a_valid_table(void **state)
 {
     (void)state;
     static char names[3][16] = {"thread0", "thread1", "thread2"};
@@ -363,7 +363,7 @@ static void compiles_at_once_leave_a_whole_table(void **state)
         assert_null(failed);
     }
     struct byoc_compiled *c =
-        compile(small, (struct byoc_compile_params){.plugins = SNAIL});
+        compile(small, (struct byoc_compile_params){.plugins = SLOW});
     assert_string_equal(byoc_compiled_warnings(c), "");
     assert_int_equal(byoc_compiled_timed(c), 0);
     byoc_compiled_free(&c);
@@ -380,7 +380,7 @@ static void without_a_compiler_nothing_is_kept(void **state)
         "}\n";
     unlink(TABLE);
     struct byoc_compiled *c =
-        compile(fused, (struct byoc_compile_params){.plugins = SNAIL,
+        compile(fused, (struct byoc_compile_params){.plugins = SLOW,
                                                     .cc = "/no/compiler"});
     assert_non_null(strstr(byoc_compiled_warnings(c), "/no/compiler"));
     assert_int_not_equal(access(TABLE, F_OK), 0);
@@ -399,11 +399,11 @@ static void invalid_options_are_refused(void **state)
                          &c, &err),
                      BYOC_EINVAL);
     assert_non_null(strstr(err.text, "partition_by: found 4, expected 0 to 3"));
-    assert_int_equal(try(small, "model",
-                         (struct byoc_compile_params){.patterns = patterns,
-                                                      .plugins = SNAIL},
-                         &c, &err),
-                     BYOC_EINVAL);
+    assert_int_equal(
+        try(small, "model",
+            (struct byoc_compile_params){.patterns = patterns, .plugins = SLOW},
+            &c, &err),
+        BYOC_EINVAL);
     assert_non_null(strstr(err.text, "'me' consists of patterns only"));
 }
 
@@ -418,7 +418,7 @@ static void a_size_that_is_refused_is_replaced(void **state)
     (void)state;
     unlink(TABLE);
     struct byoc_compiled *c =
-        compile(pairs, (struct byoc_compile_params){.plugins = SNAIL});
+        compile(pairs, (struct byoc_compile_params){.plugins = SLOW});
     cJSON *ledger = cJSON_Parse(byoc_compiled_ledger(c));
     const cJSON *measured = cJSON_GetObjectItem(ledger, "measured");
     assert_string_equal(byoc_compiled_warnings(c), "");
@@ -456,17 +456,17 @@ static void a_busy_machine_decides_nothing(void **state)
 /* If the whole model cannot run, the times of its candidates and regions
  * decide. It cannot run because random integers are 0 or 1, and 1 is out of
  * range. */
-static void a_model_that_cannot_be_timed_is_a_warning(void **state)
+static void a_model_that_cannot_be_timed_gives_a_warning(void **state)
 {
     (void)state;
-    static const char picky[] =
+    static const char out_of_range[] =
         "def @main(%i: Tensor[(64,), int64], %x: Tensor[(1,), float32])"
         " -> Tensor[(64,), float32] {\n"
         "  %0 = nn.relu(%x) #[\"Relu_0\": \"Relu\"];\n"
         "  take(%0, %i)\n"
         "}\n";
     struct byoc_compiled *c =
-        compile(picky, (struct byoc_compile_params){.plugins = SNAIL});
+        compile(out_of_range, (struct byoc_compile_params){.plugins = SLOW});
     assert_non_null(strstr(byoc_compiled_warnings(c),
                            "its candidates and regions decide: "));
     cJSON *ledger = cJSON_Parse(byoc_compiled_ledger(c));
@@ -479,21 +479,21 @@ static void a_model_that_cannot_be_timed_is_a_warning(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_slow_backend_loses_everything),
+        cmocka_unit_test(a_slow_backend_runs_nothing),
         cmocka_unit_test(a_fast_backend_keeps_its_region),
-        cmocka_unit_test(the_faster_backend_wins),
-        cmocka_unit_test(the_lower_estimate_wins),
+        cmocka_unit_test(the_faster_backend_is_chosen),
+        cmocka_unit_test(the_lower_estimate_is_chosen),
         cmocka_unit_test(a_backend_without_cost_keeps_its_place),
         cmocka_unit_test(excluded_nodes_stay_native),
         cmocka_unit_test(branches_are_measured_as_well),
         cmocka_unit_test(a_second_compile_measures_nothing),
         cmocka_unit_test(other_thread_counts_are_timed_again),
-        cmocka_unit_test(a_damaged_table_is_a_warning),
-        cmocka_unit_test(a_table_that_cannot_be_kept_is_a_warning),
-        cmocka_unit_test(compiles_at_once_leave_a_whole_table),
+        cmocka_unit_test(a_damaged_table_gives_a_warning),
+        cmocka_unit_test(a_table_that_cannot_be_kept_gives_a_warning),
+        cmocka_unit_test(concurrent_compiles_leave_a_valid_table),
         cmocka_unit_test(without_a_compiler_nothing_is_kept),
         cmocka_unit_test(invalid_options_are_refused),
-        cmocka_unit_test(a_model_that_cannot_be_timed_is_a_warning),
+        cmocka_unit_test(a_model_that_cannot_be_timed_gives_a_warning),
         cmocka_unit_test(a_size_that_is_refused_is_replaced),
         cmocka_unit_test(a_busy_machine_decides_nothing),
     };

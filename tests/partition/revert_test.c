@@ -18,7 +18,7 @@
 enum { MAX_OUT = 4 };
 
 static const char refusing[] = PLUGIN_DIR "/bad_load.so";
-static const char willing[] = PLUGIN_DIR "/libbyoc_backend_ref.so";
+static const char ref[] = PLUGIN_DIR "/libbyoc_backend_ref.so";
 static const char choosy[] = PLUGIN_DIR "/choosy.so";
 static const char choosy_compile[] = PLUGIN_DIR "/choosy_compile.so";
 
@@ -142,14 +142,14 @@ static void a_region_that_loads_stays(void **state)
 {
     (void)state;
     float out[MAX_OUT][16];
-    struct byoc_compiled *compiled = compile(single, willing);
+    struct byoc_compiled *compiled = compile(single, ref);
     const char *ledger = byoc_compiled_ledger(compiled);
     expect_text(ledger, "\"regions\": 1,");
     assert_null(strstr(ledger, "region-failed"));
-    run(compiled, willing, 4, out); /* takes the model that compiling loaded */
-    run(compiled, willing, 4, out); /* loads another one */
+    run(compiled, ref, 4, out); /* takes the model that compiling loaded */
+    run(compiled, ref, 4, out); /* loads another one */
     assert_float_equal(out[0][0], 1, 1e-6);
-    check_numbers(compiled, single, willing, 4);
+    check_numbers(compiled, single, ref, 4);
     byoc_compiled_free(&compiled);
 }
 
@@ -228,7 +228,7 @@ static void a_pair_that_cannot_share_a_region_is_split(void **state)
           "  (%4, %0)\n"
           "}\n",
           choosy, 5, 5, 2,
-          (const char *const[]){"two of ref.add_relu do not get along; 3 of "
+          (const char *const[]){"two kernels ref.add_relu; 3 of "
                                 "its 3 composites stay, in 2 regions",
                                 NULL});
 }
@@ -247,7 +247,7 @@ static void a_kernel_that_fails_alone_is_reverted_alone(void **state)
           choosy, 13, 2, 2,
           (const char *const[]){
               "\"reason\": \"region-failed\"",
-              "13 numbers, which brings bad luck; 2 of its 3 composites stay, "
+              "a ref.relu of 13 numbers; 2 of its 3 composites stay, "
               "in 2 regions",
               NULL});
 }

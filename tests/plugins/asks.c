@@ -87,7 +87,8 @@ static struct byoc_fail *load(const struct byoc_host *host,
                               const struct byoc_region *region, void **compiled)
 {
     (void)region, (void)compiled;
-    return host->fail(host->ctx, BYOC_FAIL_UNSUPPORTED, "it only asks");
+    return host->fail(host->ctx, BYOC_FAIL_UNSUPPORTED,
+                      "this plug-in computes nothing");
 }
 
 static void unload(const struct byoc_host *host, void *compiled)
@@ -99,7 +100,8 @@ static struct byoc_fail *run(const struct byoc_host *host, void *compiled,
                              void *state, const struct byoc_run_args *args)
 {
     (void)compiled, (void)state, (void)args;
-    return host->fail(host->ctx, BYOC_FAIL_UNSUPPORTED, "it only asks");
+    return host->fail(host->ctx, BYOC_FAIL_UNSUPPORTED,
+                      "this plug-in computes nothing");
 }
 
 static const struct byoc_pattern patterns[] = {

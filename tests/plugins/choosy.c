@@ -52,11 +52,11 @@ static const char *reason_to_refuse(const cJSON *root)
         kernels += *row != '\0';
         add_relus += !strcmp(row, "ref.add_relu");
         if (!strcmp(row, "ref.relu") && size_of(node) == 13)
-            return "a ref.relu of 13 numbers, which brings bad luck";
+            return "a ref.relu of 13 numbers";
     }
     if (kernels > 4)
         return "more than four kernels";
-    return add_relus > 1 ? "two of ref.add_relu do not get along" : NULL;
+    return add_relus > 1 ? "two kernels ref.add_relu" : NULL;
 }
 
 static struct byoc_fail *check_region(const struct byoc_host *host,

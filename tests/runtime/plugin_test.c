@@ -83,7 +83,7 @@ static void test_bad_operators(void **state)
     } rows[] = {{"size", "struct_size"},       {"name", "found no name"},
                 {"run", "found no run()"},     {"make", "make() and drop()"},
                 {"inputs", "0 to 64"},         {"results", "1 to 16"},
-                {"kind", "has kind"},          {"twin", "are both called"},
+                {"kind", "has kind"},          {"duplicate", "are both called"},
                 {"json", "default values of"}, {"type", "default values of"},
                 {"table", "NULL as the table"}};
     for (size_t i = 0; i < BYI_COUNT(rows); i++) {

@@ -22,7 +22,7 @@ static const struct byoc_attr_row attrs[] = {
     {"a", BYOC_ATTR_INT, 0, "1"},
 #if defined(BAD_kind)
     {"b", 99, 0, "1"},
-#elif defined(BAD_twin)
+#elif defined(BAD_duplicate)
     {"a", BYOC_ATTR_INT, 0, "1"},
 #elif defined(BAD_json)
     {"b", BYOC_ATTR_INTS, 0, "[1,"},

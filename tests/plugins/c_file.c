@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* scribe.c: a backend whose compile() returns the C in the file that $SCRIBE
+/* c_file.c: a backend whose compile() returns the C in the file that $C_FILE
  * names. Each SYMBOL in it is replaced by the name of the requested function.
  * tests/cli/source.sh tests how a host handles it.
  */
@@ -42,11 +42,11 @@ static struct byoc_fail *compile(const struct byoc_host *host,
     size_t n, k = 0;
     if (!region->symbol)
         return refuse(host, "it was given no symbol");
-    char *text = read_file(getenv("SCRIBE"), &n);
+    char *text = read_file(getenv("C_FILE"), &n);
     char *data = text ? host->acquire(host->ctx, n + room) : NULL;
     if (!data) {
         free(text);
-        return refuse(host, "cannot read the file that $SCRIBE names");
+        return refuse(host, "cannot read the file that $C_FILE names");
     }
     for (size_t i = 0; i < n;) {
         const int found = i + 6 <= n && memcmp(text + i, word, 6) == 0 &&
@@ -100,13 +100,13 @@ static void quiesce(const struct byoc_host *host)
 }
 
 static const struct byoc_pattern patterns[] = {
-    {"scribe.negative", "negative(%x)", NULL},
+    {"c_file.negative", "negative(%x)", NULL},
 };
 
 static const struct byoc_backend backend = {
     .struct_size = sizeof backend,
     .flags = BYOC_BACKEND_WRITES_C,
-    .name = "scribe",
+    .name = "c_file",
     .version = "1",
     .compat = "1",
     .patterns = patterns,
