@@ -3,7 +3,7 @@
  * floats of 32 and 64 bits, h of 16, i signed and u unsigned integers of 32 and
  * 64 bits, 6 those of 16 and 8 those of 8, 7 the signed ones of 8 and 16, b
  * bool, s strings, F float32 and I int64; "-" stands alone, for operators that
- * are drawn once, with float32. A generator reads op_now->flavour.
+ * are drawn once, with float32. A generator reads op_now->distribution.
  */
 #include "fuzz.h"
 
@@ -43,8 +43,8 @@ static void broadcast(struct draw *d)
     const uint32_t ra = swap ? draw_narrower(d, rank, dims, a) : rank;
     const uint32_t rb = swap ? rank : draw_narrower(d, rank, dims, b);
 
-    draw_operand(d, d->dtype, ra, swap ? a : dims, op_now->flavour);
-    draw_operand(d, d->dtype, rb, swap ? dims : b, op_now->flavour);
+    draw_operand(d, d->dtype, ra, swap ? a : dims, op_now->distribution);
+    draw_operand(d, d->dtype, rb, swap ? dims : b, op_now->distribution);
 }
 
 /* Divisors of integers are not 0: that division ends ONNX Runtime's process. */
@@ -54,9 +54,10 @@ static void quotient(struct draw *d)
     const uint32_t rank = draw_shape(d, 0, 4, dims);
     const bool is_integer = !byi_dtype_is_float(d->dtype);
 
-    draw_operand(d, d->dtype, rank, dims, op_now->flavour);
+    draw_operand(d, d->dtype, rank, dims, op_now->distribution);
     const uint32_t rb = draw_narrower(d, rank, dims, b);
-    draw_operand(d, d->dtype, rb, b, is_integer ? POSITIVE : op_now->flavour);
+    draw_operand(d, d->dtype, rb, b,
+                 is_integer ? POSITIVE : op_now->distribution);
     if (strcmp(op_now->op, "Mod") == 0 && (!is_integer || draw_chance(d, 50)))
         draw_attr_int(d, "fmod", 1);
 }
@@ -95,7 +96,7 @@ static void prelu(struct draw *d)
     int64_t dims[BYI_MAX_RANK], b[BYI_MAX_RANK];
     const uint32_t rank = draw_shape(d, 0, 4, dims);
 
-    draw_operand(d, d->dtype, rank, dims, op_now->flavour);
+    draw_operand(d, d->dtype, rank, dims, op_now->distribution);
     const uint32_t rb = draw_narrower(d, rank, dims, b);
     draw_operand(d, d->dtype, rb, b, ORDINARY);
 }
@@ -106,10 +107,10 @@ static void variadic(struct draw *d)
     const uint32_t rank = draw_shape(d, 0, 4, dims);
     const int64_t n = draw_int(d, 1, 4);
 
-    draw_operand(d, d->dtype, rank, dims, op_now->flavour);
+    draw_operand(d, d->dtype, rank, dims, op_now->distribution);
     for (int64_t i = 1; i < n; i++) {
         const uint32_t rb = draw_narrower(d, rank, dims, b);
-        draw_operand(d, d->dtype, rb, b, op_now->flavour);
+        draw_operand(d, d->dtype, rb, b, op_now->distribution);
     }
 }
 
@@ -120,9 +121,9 @@ static void where(struct draw *d)
     uint32_t rb = draw_narrower(d, rank, dims, b);
 
     draw_operand(d, BYOC_BOOL, rb, b, ORDINARY);
-    draw_operand(d, d->dtype, rank, dims, op_now->flavour);
+    draw_operand(d, d->dtype, rank, dims, op_now->distribution);
     rb = draw_narrower(d, rank, dims, b);
-    draw_operand(d, d->dtype, rb, b, op_now->flavour);
+    draw_operand(d, d->dtype, rb, b, op_now->distribution);
 }
 
 static void cast(struct draw *d)
@@ -141,7 +142,7 @@ static void clip(struct draw *d)
 {
     const int64_t low = draw_int(d, 0, 3), high = draw_int(d, 4, 8);
     const bool has_bounds =
-        byi_dtype_is_float(d->dtype) && op_now->flavour == EXTREME;
+        byi_dtype_is_float(d->dtype) && op_now->distribution == EXTREME;
 
     draw_same(d);
     if (has_bounds || draw_chance(d, 70))
@@ -158,7 +159,7 @@ static void of_rank_1_or_more(struct draw *d)
     int64_t dims[BYI_MAX_RANK];
     const uint32_t rank = draw_shape(d, 1, 4, dims);
 
-    draw_operand(d, d->dtype, rank, dims, op_now->flavour);
+    draw_operand(d, d->dtype, rank, dims, op_now->distribution);
 }
 
 static void isinf_of(struct draw *d)
@@ -191,8 +192,8 @@ static void matmul(struct draw *d)
     b[rb++] = k;
     if (rb > 1 || draw_chance(d, 80))
         b[rb++] = n;
-    draw_operand(d, d->dtype, ra, a, op_now->flavour);
-    draw_operand(d, d->dtype, rb, b, op_now->flavour);
+    draw_operand(d, d->dtype, ra, a, op_now->distribution);
+    draw_operand(d, d->dtype, rb, b, op_now->distribution);
 }
 
 static void gemm(struct draw *d)
@@ -366,7 +367,7 @@ static void conv(struct draw *d)
     const int64_t in = groups * times * draw_int(d, 1, 4);
     const int64_t each = times * draw_int(d, 1, 5);
     /* sums of many products have large rounding errors */
-    const enum flavour values = times > 1 && !is_integer ? UNIT : ORDINARY;
+    const enum distribution values = times > 1 && !is_integer ? UNIT : ORDINARY;
     struct window w;
     int64_t dims[5];
 
@@ -390,7 +391,7 @@ static void pool(struct draw *d)
     struct window w;
 
     draw_window(d, draw_int(d, 1, 5), max, &w);
-    draw_operand(d, d->dtype, w.n + 2, w.x, op_now->flavour);
+    draw_operand(d, d->dtype, w.n + 2, w.x, op_now->distribution);
     window_attrs(d, &w, true, max);
     if (strcmp(op_now->op, "LpPool") == 0) {
         draw_attr_int(d, "p", draw_int(d, 1, 3));
@@ -409,7 +410,7 @@ static void global_pool(struct draw *d)
 
     for (uint32_t i = 2; i < rank; i++)
         dims[i] = draw_int(d, 1, 9);
-    draw_operand(d, d->dtype, rank, dims, op_now->flavour);
+    draw_operand(d, d->dtype, rank, dims, op_now->distribution);
 }
 
 /* --- axes ----------------------------------------------------------------- */
@@ -419,7 +420,7 @@ static void along_axis(struct draw *d)
     int64_t dims[BYI_MAX_RANK];
     const uint32_t rank = draw_shape(d, 1, 4, dims);
 
-    draw_operand(d, d->dtype, rank, dims, op_now->flavour);
+    draw_operand(d, d->dtype, rank, dims, op_now->distribution);
     if (draw_chance(d, 80))
         draw_attr_int(d, "axis", draw_axis(d, rank));
     if (strcmp(op_now->op, "LpNormalization") == 0)
@@ -433,7 +434,7 @@ static void arg_of(struct draw *d)
 
     for (uint32_t i = 0; i < rank; i++)
         dims[i] = dims[i] ? dims[i] : 1;
-    draw_operand(d, d->dtype, rank, dims, op_now->flavour);
+    draw_operand(d, d->dtype, rank, dims, op_now->distribution);
     draw_attr_int(d, "axis", draw_axis(d, rank));
     draw_attr_int(d, "keepdims", draw_int(d, 0, 1));
     draw_attr_int(d, "select_last_index", draw_int(d, 0, 1));
@@ -456,7 +457,7 @@ static void reduce(struct draw *d)
         if (draw_chance(d, 50))
             axes[n++] = draw_chance(d, 50) ? i : (int64_t)i - rank;
     }
-    draw_operand(d, d->dtype, rank, dims, op_now->flavour);
+    draw_operand(d, d->dtype, rank, dims, op_now->distribution);
     draw_attr_int(d, "keepdims", draw_int(d, 0, 1));
     if (axes_are_operand && draw_chance(d, 40))
         draw_attr_int(d, "noop_with_empty_axes", 1);
@@ -472,10 +473,10 @@ static void cast_narrow(struct draw *d)
     const int64_t to = draw_int(d, BYOC_F8E4M3FN, BYOC_F8E5M2FNUZ);
 
     draw_same(d);
-    draw_wiring(d, "x0", "narrow");
+    draw_set_names(d, "x0", "narrow");
     draw_attr_int(d, "to", to);
     draw_attr_int(d, "saturate", draw_int(d, 0, 1));
-    draw_here(d);
+    draw_place_node(d);
     draw_node(d, d->graph, "Cast", "narrow", "y0");
     draw_attr_int(d, "to", d->dtype);
 }
@@ -512,9 +513,9 @@ static void cast_packed(struct draw *d)
                        is_integer
                            ? (double)draw_int(d, low, to->high)
                            : (double)draw_int(d, 4 * low, 4 * to->high) / 4);
-    draw_wiring(d, "x0", "narrow");
+    draw_set_names(d, "x0", "narrow");
     draw_attr_int(d, "to", to->dtype);
-    draw_here(d);
+    draw_place_node(d);
     if (transposes)
         draw_node(d, d->graph, "Transpose", "narrow", "transposed");
     draw_node(d, d->graph, "Cast", transposes ? "transposed" : "narrow", "y0");
@@ -534,13 +535,13 @@ static void quantize_packed(struct draw *d)
     draw_same(d);
     draw_floats(d, -1, &scale, draw_chance(d, 50));
     draw_ints(d, BYOC_I8, -1, &zero, draw_chance(d, 50));
-    draw_wiring(d, is_integer ? "x0 x1 zero" : "x0 x1", "narrow");
+    draw_set_names(d, is_integer ? "x0 x1 zero" : "x0 x1", "narrow");
     if (!is_integer)
         draw_attr_int(d, "saturate", draw_int(d, 0, 1));
     draw_attr_int(d, "output_dtype", to);
     draw_node(d, d->graph, "Cast", "x2", "zero");
     draw_attr_int(d, "to", is_integer ? to : BYOC_F32);
-    draw_here(d);
+    draw_place_node(d);
     draw_node(d, d->graph, "DequantizeLinear",
               is_integer ? "narrow x1 zero" : "narrow x1", "y0");
 }

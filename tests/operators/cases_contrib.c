@@ -462,17 +462,18 @@ static void draw_keys(struct draw *d, const struct grouped *g)
     const int64_t cache[] = {g->batch, g->kv_heads, g->cache, g->size};
     const bool packed = draw_chance(d, 25);
 
-    draw_operand(d, d->dtype, 3, packed ? packed_dims : q, op_now->flavour);
+    draw_operand(d, d->dtype, 3, packed ? packed_dims : q,
+                 op_now->distribution);
     for (int i = 0; i < 2; i++)
         if (packed)
             draw_nothing(d);
         else
-            draw_operand(d, d->dtype, 3, kv, op_now->flavour);
+            draw_operand(d, d->dtype, 3, kv, op_now->distribution);
     for (int i = 0; i < 2; i++)
         if (g->cache == 0)
             draw_nothing(d);
         else
-            draw_operand(d, d->dtype, 4, cache, op_now->flavour);
+            draw_operand(d, d->dtype, 4, cache, op_now->distribution);
 }
 
 /* Draw tables, positions, a bias of the scores and sinks, or omit them. */
@@ -531,9 +532,9 @@ static void attention(struct draw *d)
     const int64_t past[] = {2, x[0], heads, draw_int(d, 1, 6), size};
     const bool has_past = form == 0 && draw_chance(d, 40);
 
-    draw_operand(d, d->dtype, 3, x, op_now->flavour);
+    draw_operand(d, d->dtype, 3, x, op_now->distribution);
     draw_operand(d, d->dtype, 2, (int64_t[]){x[2], columns}, UNIT);
-    draw_operand(d, d->dtype, 1, &columns, op_now->flavour);
+    draw_operand(d, d->dtype, 1, &columns, op_now->distribution);
     if (form == 1) {
         int64_t ends[3];
         for (int64_t i = 0; i < x[0]; i++)
@@ -547,7 +548,7 @@ static void attention(struct draw *d)
         draw_nothing(d);
     }
     if (has_past)
-        draw_operand(d, d->dtype, 5, past, op_now->flavour);
+        draw_operand(d, d->dtype, 5, past, op_now->distribution);
     draw_attr_int(d, "num_heads", heads);
     draw_attr_int(d, "unidirectional", draw_int(d, 0, 1));
     if (draw_chance(d, 30))
@@ -585,11 +586,11 @@ static void multi_head(struct draw *d)
     const int64_t bias = 3 * q[2];
     const int64_t scores[] = {1, draw_chance(d, 50) ? 1 : heads, q[1], k[1]};
 
-    draw_operand(d, d->dtype, 3, q, op_now->flavour);
-    draw_operand(d, d->dtype, 3, k, op_now->flavour);
-    draw_operand(d, d->dtype, 3, k, op_now->flavour);
+    draw_operand(d, d->dtype, 3, q, op_now->distribution);
+    draw_operand(d, d->dtype, 3, k, op_now->distribution);
+    draw_operand(d, d->dtype, 3, k, op_now->distribution);
     if (draw_chance(d, 40))
-        draw_operand(d, d->dtype, 1, &bias, op_now->flavour);
+        draw_operand(d, d->dtype, 1, &bias, op_now->distribution);
     else
         draw_nothing(d);
     if (draw_chance(d, 40))
@@ -597,7 +598,7 @@ static void multi_head(struct draw *d)
     else
         draw_nothing(d);
     if (draw_chance(d, 40))
-        draw_operand(d, d->dtype, 4, scores, op_now->flavour);
+        draw_operand(d, d->dtype, 4, scores, op_now->distribution);
     draw_attr_int(d, "num_heads", heads);
 }
 

@@ -9,7 +9,8 @@
 
 static struct byi_tensor *matrix(struct draw *d, int64_t n, int64_t m)
 {
-    return draw_operand(d, d->dtype, 2, (int64_t[]){n, m}, op_now->flavour);
+    return draw_operand(d, d->dtype, 2, (int64_t[]){n, m},
+                        op_now->distribution);
 }
 
 /* --- control flow --------------------------------------------------------- */
@@ -30,7 +31,7 @@ static void branches(struct draw *d)
     g = draw_body(d, "else_branch", "", "e");
     draw_node(d, g, "Concat", "x1 x1", "e");
     draw_attr_int(d, "axis", 0);
-    draw_wiring(d, "x0", NULL);
+    draw_set_names(d, "x0", NULL);
 }
 
 /* A loop of at most x0 iterations, none if x1 is false. Each adds x3 to the
@@ -70,7 +71,7 @@ static void loop(struct draw *d)
         draw_node(d, g, "Slice", "s x4 x5", "row");
     else
         draw_node(d, g, "Identity", "s", "row");
-    draw_wiring(d, "x0 x1 x2", NULL);
+    draw_set_names(d, "x0 x1 x2", NULL);
 }
 
 /* A scan of the rows or columns of x1, from either end, with state x0. The body
@@ -88,7 +89,7 @@ static void scan(struct draw *d)
     draw_node(d, g, "Max", "s x", "most");
     draw_node(d, g, "Min", "most x2", "s_out");
     draw_node(d, g, "Identity", "most", "row");
-    draw_wiring(d, "x0 x1", NULL);
+    draw_set_names(d, "x0 x1", NULL);
     draw_attr_int(d, "num_scan_inputs", 1);
     draw_attr_ints(d, "scan_input_axes", 1,
                    &(int64_t){draw_chance(d, 50) ? axis : axis - 2});
@@ -143,7 +144,7 @@ static void sequence_at(struct draw *d)
     const int64_t n = sequence(d, draw_int(d, 1, 4));
     const char *at = position(d, -n, n - 1);
 
-    draw_wiring(d, byi_arena_printf(d->arena, "s %s", at), NULL);
+    draw_set_names(d, byi_arena_printf(d->arena, "s %s", at), NULL);
 }
 
 static void sequence_insert(struct draw *d)
@@ -153,10 +154,10 @@ static void sequence_insert(struct draw *d)
     matrix(d, draw_int(d, 0, 4), m);
     const char *x = operand_name(d, d->n - 1);
     const char *at = draw_chance(d, 70) ? position(d, -n, n) : "-";
-    draw_wiring(d, byi_arena_printf(d->arena, "s %s %s", x, at), "more");
+    draw_set_names(d, byi_arena_printf(d->arena, "s %s %s", x, at), "more");
     if (strcmp(at, "-") == 0)
-        draw_wiring(d, byi_arena_printf(d->arena, "s %s", x), "more");
-    draw_here(d);
+        draw_set_names(d, byi_arena_printf(d->arena, "s %s", x), "more");
+    draw_place_node(d);
     join_sequence(d, "more");
 }
 
@@ -165,15 +166,15 @@ static void sequence_erase(struct draw *d)
     const int64_t n = sequence(d, draw_int(d, 1, 4));
     const char *at = draw_chance(d, 70) ? position(d, -n, n - 1) : "";
 
-    draw_wiring(d, byi_arena_printf(d->arena, "s %s", at), "less");
-    draw_here(d);
+    draw_set_names(d, byi_arena_printf(d->arena, "s %s", at), "less");
+    draw_place_node(d);
     join_sequence(d, "less");
 }
 
 static void sequence_length(struct draw *d)
 {
     sequence(d, draw_int(d, 1, 4));
-    draw_wiring(d, "s", NULL);
+    draw_set_names(d, "s", NULL);
 }
 
 static void concat_sequence(struct draw *d)
@@ -192,7 +193,7 @@ static void concat_sequence(struct draw *d)
                   "parts");
         draw_attr_int(d, "axis", 0);
     }
-    draw_wiring(d, stack ? "parts" : "s", NULL);
+    draw_set_names(d, stack ? "parts" : "s", NULL);
     draw_attr_int(d, "axis", stack ? draw_int(d, -3, 2) : 0);
     draw_attr_int(d, "new_axis", stack);
 }
@@ -208,11 +209,11 @@ static void split_sequence(struct draw *d)
         draw_ints(d, BYOC_I64, -1, &each, draw_chance(d, 50));
     else if (way == 2)
         draw_ints(d, BYOC_I64, 2, sizes, draw_chance(d, 50));
-    draw_wiring(d, NULL, "parts");
+    draw_set_names(d, NULL, "parts");
     draw_attr_int(d, "axis", draw_chance(d, 50) ? 0 : -2);
     if (way == 0)
         draw_attr_int(d, "keepdims", 1);
-    draw_here(d);
+    draw_place_node(d);
     join_sequence(d, "parts");
 }
 
@@ -220,12 +221,12 @@ static void split_sequence(struct draw *d)
 static void sequence_empty(struct draw *d)
 {
     matrix(d, draw_int(d, 0, 4), 2);
-    draw_wiring(d, "", "s");
+    draw_set_names(d, "", "s");
     draw_attr_int(d, "dtype",
                   d->wide && (d->dtype == BYOC_F16 || d->dtype == BYOC_BF16)
                       ? BYOC_F32
                       : d->dtype);
-    draw_here(d);
+    draw_place_node(d);
     draw_node(d, d->graph, "SequenceInsert", "s x0", "more");
     join_sequence(d, "more");
 }
@@ -244,8 +245,8 @@ static void sequence_map(struct draw *d)
                                  : "e e",
               "f");
     draw_attr_int(d, "axis", 0);
-    draw_wiring(d, "s", "t");
-    draw_here(d);
+    draw_set_names(d, "s", "t");
+    draw_place_node(d);
     join_sequence(d, "t");
 }
 
@@ -253,7 +254,7 @@ static void optional_get(struct draw *d)
 {
     draw_same(d);
     draw_node(d, d->graph, "Optional", "x0", "o");
-    draw_wiring(d, "o", NULL);
+    draw_set_names(d, "o", NULL);
 }
 
 /* clang-format off */

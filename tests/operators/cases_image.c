@@ -59,10 +59,10 @@ static const char *const roundings[] = {"round_prefer_floor",
 static void resize(struct draw *d)
 {
     static const char *const modes[] = {"nearest", "linear", "cubic"};
-    static const char *const places[] = {"half_pixel", "asymmetric",
-                                         "align_corners", "pytorch_half_pixel",
-                                         "tf_crop_and_resize"};
-    const int64_t mode = draw_int(d, 0, 2), place = draw_int(d, 0, 4);
+    static const char *const transforms[] = {
+        "half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel",
+        "tf_crop_and_resize"};
+    const int64_t mode = draw_int(d, 0, 2), transform = draw_int(d, 0, 4);
     const uint32_t space = mode == 1 ? (uint32_t)draw_int(d, 1, 3) : 2;
     const uint32_t rank = space + 2;
     const double roi[] = {0,   0,   0.125, 0.25, 0.125,
@@ -75,27 +75,29 @@ static void resize(struct draw *d)
         ends[i] = roi[i];
         ends[i + rank] = roi[i + 5];
     }
-    if (place == 4)
+    if (transform == 4)
         draw_floats(d, 2 * rank, ends, draw_chance(d, 50));
     else
         draw_nothing(d);
     draw_sizes_or_scales(d, rank, dims, space);
     draw_attr_string(d, "mode", modes[mode]);
-    draw_attr_string(d, "coordinate_transformation_mode", places[place]);
+    draw_attr_string(d, "coordinate_transformation_mode",
+                     transforms[transform]);
     if (mode == 0)
         draw_attr_string(d, "nearest_mode", ONE_OF(d, roundings));
     if (mode == 2 && draw_chance(d, 50))
         draw_attr_float(d, "cubic_coeff_a", -0.5f);
     if (mode == 2 && draw_chance(d, 40))
         draw_attr_int(d, "exclude_outside", 1);
-    if (place == 4)
+    if (transform == 4)
         draw_attr_float(d, "extrapolation_value", 2.5f);
 }
 
 /* Sizes or scales of the last two axes only, with the attribute `axes`. */
 static void resize_axes(struct draw *d)
 {
-    static const char *const places[] = {"half_pixel", "half_pixel_symmetric"};
+    static const char *const transforms[] = {"half_pixel",
+                                             "half_pixel_symmetric"};
     const bool has_sizes = draw_chance(d, 50);
     const bool keeps_ratio = has_sizes && draw_chance(d, 50);
     /* ONNX Runtime keeps the ratio of no axis that is given as negative */
@@ -121,7 +123,7 @@ static void resize_axes(struct draw *d)
     draw_attr_string(d, "mode", draw_chance(d, 50) ? "nearest" : "linear");
     draw_attr_string(d, "nearest_mode", ONE_OF(d, roundings));
     draw_attr_string(d, "coordinate_transformation_mode",
-                     places[has_sizes ? 0 : draw_int(d, 0, 1)]);
+                     transforms[has_sizes ? 0 : draw_int(d, 0, 1)]);
 }
 
 /* Experimental operators of opset 1, which ONNX Runtime has kept. */

@@ -38,12 +38,12 @@ static void normalize(struct draw *d)
 
 static void split(struct draw *d)
 {
-    static const char *const marks[] = {"e", "h", " ", "10"};
+    static const char *const delimiters[] = {"e", "h", " ", "10"};
     int64_t dims[2];
 
     draw_operand(d, BYOC_STRING, 2, shape(d, 2, 4, dims), ORDINARY);
     if (draw_chance(d, 70))
-        draw_attr_string(d, "delimiter", ONE_OF(d, marks));
+        draw_attr_string(d, "delimiter", ONE_OF(d, delimiters));
     if (draw_chance(d, 50))
         draw_attr_int(d, "maxsplit", draw_int(d, 0, 2));
 }

@@ -13,7 +13,7 @@ static void transpose(struct draw *d)
     int64_t dims[BYI_MAX_RANK], axes[BYI_MAX_RANK];
     const uint32_t rank = draw_shape(d, 1, 5, dims);
 
-    draw_operand(d, d->dtype, rank, dims, op_now->flavour);
+    draw_operand(d, d->dtype, rank, dims, op_now->distribution);
     for (uint32_t i = 0; i < rank; i++) {
         const uint32_t k = (uint32_t)draw_int(d, 0, i);
         axes[i] = axes[k];
@@ -31,7 +31,7 @@ static void concat(struct draw *d)
 
     for (int64_t i = 0; i < n; i++) {
         dims[axis < 0 ? axis + rank : axis] = draw_int(d, 0, 6);
-        draw_operand(d, d->dtype, rank, dims, op_now->flavour);
+        draw_operand(d, d->dtype, rank, dims, op_now->distribution);
     }
     draw_attr_int(d, "axis", axis);
 }
@@ -54,7 +54,7 @@ static void slice(struct draw *d)
             draw_chance(d, 15) && step[n] > 0 ? INT64_MAX : draw_int(d, -9, 9);
         n++;
     }
-    draw_operand(d, d->dtype, rank, dims, op_now->flavour);
+    draw_operand(d, d->dtype, rank, dims, op_now->distribution);
     draw_ints(d, BYOC_I64, n, start, known);
     draw_ints(d, BYOC_I64, n, end, known);
     draw_ints(d, BYOC_I64, n, axes, true);
@@ -81,7 +81,7 @@ static void gather(struct draw *d)
     const uint32_t a = (uint32_t)(axis < 0 ? axis + rank : axis);
 
     dims[a] = dims[a] ? dims[a] : 1;
-    draw_operand(d, d->dtype, rank, dims, op_now->flavour);
+    draw_operand(d, d->dtype, rank, dims, op_now->distribution);
     const int64_t size = dims[a];
     if (elements) {
         dims[a] = draw_int(d, 1, 5);
@@ -163,7 +163,7 @@ static void tile(struct draw *d)
 
     for (uint32_t i = 0; i < rank; i++)
         times[i] = draw_int(d, draw_chance(d, 10) ? 0 : 1, 3);
-    draw_operand(d, d->dtype, rank, dims, op_now->flavour);
+    draw_operand(d, d->dtype, rank, dims, op_now->distribution);
     draw_ints(d, BYOC_I64, rank, times, draw_chance(d, 60));
 }
 
@@ -173,7 +173,7 @@ static void expand(struct draw *d)
     const uint32_t rank = draw_shape(d, 1, 4, dims);
     const uint32_t rb = draw_narrower(d, rank, dims, b);
 
-    draw_operand(d, d->dtype, rb, b, op_now->flavour);
+    draw_operand(d, d->dtype, rb, b, op_now->distribution);
     draw_ints(d, BYOC_I64, rank, dims, draw_chance(d, 60));
 }
 
@@ -183,7 +183,7 @@ static void reshape(struct draw *d)
     const uint32_t rank = draw_shape(d, 1, 4, dims);
     const int64_t shape[] = {-1, dims[rank - 1] ? dims[rank - 1] : 1};
 
-    draw_operand(d, d->dtype, rank, dims, op_now->flavour);
+    draw_operand(d, d->dtype, rank, dims, op_now->distribution);
     draw_ints(d, BYOC_I64, draw_int(d, 1, 2), shape, draw_chance(d, 60));
 }
 
@@ -196,7 +196,7 @@ static void depth_and_space(struct draw *d)
 
     draw_operand(d, d->dtype, 4,
                  (int64_t[]){draw_int(d, 1, 2), c * k, h * s, w * s},
-                 op_now->flavour);
+                 op_now->distribution);
     draw_attr_int(d, "blocksize", b);
     if (to_space)
         draw_attr_string(d, "mode", draw_chance(d, 50) ? "DCR" : "CRD");
@@ -208,7 +208,7 @@ static void trilu(struct draw *d)
     const uint32_t rank = draw_shape(d, 2, 4, dims);
     const int64_t k = draw_int(d, -5, 5);
 
-    draw_operand(d, d->dtype, rank, dims, op_now->flavour);
+    draw_operand(d, d->dtype, rank, dims, op_now->distribution);
     if (draw_chance(d, 70))
         draw_ints(d, BYOC_I64, -1, &k, draw_chance(d, 50));
     draw_attr_int(d, "upper", draw_int(d, 0, 1));
@@ -221,7 +221,7 @@ static void compress(struct draw *d)
     const int64_t axis = draw_axis(d, rank);
     const int64_t size = dims[axis < 0 ? axis + rank : axis];
 
-    draw_operand(d, d->dtype, rank, dims, op_now->flavour);
+    draw_operand(d, d->dtype, rank, dims, op_now->distribution);
     draw_operand(d, BYOC_BOOL, 1, (int64_t[]){draw_int(d, 0, size)}, ORDINARY);
     draw_attr_int(d, "axis", axis);
 }
@@ -237,7 +237,7 @@ static void axes_operand(struct draw *d)
     axes[1] = -1;
     if (squeezes)
         dims[0] = dims[rank - 1] = 1;
-    draw_operand(d, d->dtype, rank, dims, op_now->flavour);
+    draw_operand(d, d->dtype, rank, dims, op_now->distribution);
     draw_ints(d, BYOC_I64, n, axes, draw_chance(d, 60));
 }
 
@@ -247,7 +247,7 @@ static void expand_dims(struct draw *d)
     const uint32_t rank = draw_shape(d, 0, 4, dims);
     const int64_t axis = draw_axis(d, rank + 1);
 
-    draw_operand(d, d->dtype, rank, dims, op_now->flavour);
+    draw_operand(d, d->dtype, rank, dims, op_now->distribution);
     draw_ints(d, BYOC_I32, -1, &axis, draw_chance(d, 60));
 }
 
@@ -256,7 +256,7 @@ static void flatten(struct draw *d)
     int64_t dims[BYI_MAX_RANK];
     const uint32_t rank = draw_shape(d, 1, 4, dims);
 
-    draw_operand(d, d->dtype, rank, dims, op_now->flavour);
+    draw_operand(d, d->dtype, rank, dims, op_now->distribution);
     draw_attr_int(d, "axis", draw_int(d, -(int64_t)rank, rank));
 }
 
@@ -268,7 +268,7 @@ static void split(struct draw *d)
     const int64_t sizes[] = {draw_int(d, 0, 5), draw_int(d, 0, 5)};
 
     dims[axis < 0 ? axis + rank : axis] = sizes[0] + sizes[1];
-    draw_operand(d, d->dtype, rank, dims, op_now->flavour);
+    draw_operand(d, d->dtype, rank, dims, op_now->distribution);
     draw_ints(d, BYOC_I64, 2, sizes, draw_chance(d, 60));
     draw_attr_int(d, "axis", axis);
 }
@@ -310,7 +310,7 @@ static void reverse_sequence(struct draw *d)
 
     for (uint32_t i = 0; i < 2; i++)
         dims[i] = dims[i] ? dims[i] : 2;
-    draw_operand(d, d->dtype, rank, dims, op_now->flavour);
+    draw_operand(d, d->dtype, rank, dims, op_now->distribution);
     struct byi_tensor *t =
         draw_operand(d, BYOC_I64, 1, &dims[batch_first ? 0 : 1], ORDINARY);
     for (int64_t i = 0; i < t->dims[0]; i++)
@@ -429,7 +429,7 @@ static void quantize(struct draw *d)
     int64_t dims[BYI_MAX_RANK];
     const uint32_t rank = draw_shape(d, 0, 4, dims);
 
-    draw_operand(d, BYOC_F32, rank, dims, op_now->flavour);
+    draw_operand(d, BYOC_F32, rank, dims, op_now->distribution);
     draw_scale(d, 0.0625f);
     draw_zero_point(d);
 }

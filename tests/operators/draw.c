@@ -58,19 +58,19 @@ static double special_float(struct draw *d, enum byoc_dtype dtype)
 }
 
 static void set_int(struct draw *d, struct byi_tensor *t, int64_t i,
-                    enum flavour flavour)
+                    enum distribution distribution)
 {
     const uint32_t width = 8 * byoc_dtype_size(t->dtype);
     const bool is_signed = t->dtype == BYOC_I8 || t->dtype == BYOC_I16 ||
                            t->dtype == BYOC_I32 || t->dtype == BYOC_I64;
     uint64_t v = (uint64_t)draw_int(d, is_signed ? -9 : 0, 9);
 
-    if (flavour == POSITIVE || flavour == UNIT)
+    if (distribution == POSITIVE || distribution == UNIT)
         v = (uint64_t)draw_int(d, 1, 9);
-    else if (flavour == EXTREME && draw_chance(d, 12))
+    else if (distribution == EXTREME && draw_chance(d, 12))
         v = draw_chance(d, 50) ? (uint64_t)1 << (width - 1)
                                : ((uint64_t)1 << (width - 1)) - 1;
-    else if (flavour == EXTREME && draw_chance(d, 12))
+    else if (distribution == EXTREME && draw_chance(d, 12))
         v = random_bits(d);
     memcpy((char *)t->data + (size_t)i * (width / 8), &v, width / 8);
 }
@@ -91,7 +91,8 @@ static const char *word(struct draw *d)
 }
 
 /* Fill a tensor with random elements. */
-static void fill(struct draw *d, struct byi_tensor *t, enum flavour flavour)
+static void fill(struct draw *d, struct byi_tensor *t,
+                 enum distribution distribution)
 {
     const int64_t n = byi_elements(t->rank, t->dims);
 
@@ -101,12 +102,12 @@ static void fill(struct draw *d, struct byi_tensor *t, enum flavour flavour)
         else if (t->dtype == BYOC_BOOL)
             ((uint8_t *)t->data)[i] = (uint8_t)draw_int(d, 0, 1);
         else if (!byi_dtype_is_float(t->dtype))
-            set_int(d, t, i, flavour);
-        else if (flavour == EXTREME && draw_chance(d, 12))
+            set_int(d, t, i, distribution);
+        else if (distribution == EXTREME && draw_chance(d, 12))
             byi_tensor_set(t, i, special_float(d, t->dtype));
-        else if (flavour == UNIT)
+        else if (distribution == UNIT)
             byi_tensor_set(t, i, (double)draw_int(d, 1, 255) / 256);
-        else if (flavour == POSITIVE)
+        else if (distribution == POSITIVE)
             byi_tensor_set(t, i, (double)draw_int(d, 16, 1024) / 256);
         else
             byi_tensor_set(t, i,
@@ -260,14 +261,14 @@ static struct byi_tensor *add_operand(struct draw *d,
 
 struct byi_tensor *draw_operand(struct draw *d, enum byoc_dtype dtype,
                                 uint32_t rank, const int64_t *dims,
-                                enum flavour flavour)
+                                enum distribution distribution)
 {
     struct byi_tensor t = {.dtype = dtype, .rank = rank};
 
     if (rank > 0) /* dims of a scalar may be NULL */
         memcpy(t.dims, dims, rank * sizeof *dims);
     t.data = byi_arena_calloc(d->arena, (size_t)byi_tensor_bytes(&t) + 8, 1);
-    fill(d, &t, flavour);
+    fill(d, &t, distribution);
     return add_operand(d, &t, false);
 }
 
@@ -389,14 +390,15 @@ void draw_attr_words(struct draw *d, const char *name, size_t n,
 }
 
 void draw_attr_tensor(struct draw *d, const char *name, enum byoc_dtype dtype,
-                      uint32_t rank, const int64_t *dims, enum flavour flavour)
+                      uint32_t rank, const int64_t *dims,
+                      enum distribution distribution)
 {
     struct byi_tensor t = {.dtype = dtype, .rank = rank};
 
     if (rank > 0)
         memcpy(t.dims, dims, rank * sizeof *dims);
     t.data = byi_arena_calloc(d->arena, (size_t)byi_tensor_bytes(&t) + 8, 1);
-    fill(d, &t, flavour);
+    fill(d, &t, distribution);
     t = widened(d, &t);
     attr(d, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__TENSOR)->t =
         tensor_of(d, name, &t);
@@ -447,13 +449,13 @@ void draw_node(struct draw *d, Onnx__GraphProto *graph, const char *op,
     graph->node = list_add(d, graph->node, &graph->n_node, d->at);
 }
 
-void draw_here(struct draw *d)
+void draw_place_node(struct draw *d)
 {
     d->graph->node = list_add(d, d->graph->node, &d->graph->n_node, d->node);
     d->placed = true;
 }
 
-void draw_wiring(struct draw *d, const char *in, const char *out)
+void draw_set_names(struct draw *d, const char *in, const char *out)
 {
     d->at = d->node;
     if (in)
@@ -562,7 +564,7 @@ void draw_begin(struct draw *d, uint64_t seed, const char *op, int64_t opset,
 uint8_t *draw_pack(struct draw *d, size_t *n)
 {
     if (!d->placed)
-        draw_here(d);
+        draw_place_node(d);
     *n = onnx__model_proto__get_packed_size(d->model);
     uint8_t *bytes = byi_arena_alloc(d->arena, *n + 1);
 
@@ -580,5 +582,5 @@ void draw_same(struct draw *d)
     int64_t dims[BYI_MAX_RANK];
     const uint32_t rank = draw_shape(d, 0, 4, dims);
 
-    draw_operand(d, d->dtype, rank, dims, op_now->flavour);
+    draw_operand(d, d->dtype, rank, dims, op_now->distribution);
 }

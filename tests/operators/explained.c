@@ -134,7 +134,7 @@ static bool sizes_stay(const struct draw *d)
 
 /* Whether a position that is an integer, or halfway between two, is another
  * number in float32 with a rounded scale. */
-static bool position_moves(double in, double out, double half)
+static bool position_differs(double in, double out, double half)
 {
     const float scale = (float)out / (float)in;
 
@@ -147,8 +147,8 @@ static bool position_moves(double in, double out, double half)
     return false;
 }
 
-/* Like position_moves(), for half_pixel_symmetric and a given scale. */
-static bool centred_position_moves(double in, double given)
+/* Like position_differs(), for half_pixel_symmetric and a given scale. */
+static bool centred_position_differs(double in, double given)
 {
     const double out = floor(in * given), half = 0.5;
     const float scale = (float)given, length = scale * (float)in;
@@ -165,24 +165,24 @@ static bool centred_position_moves(double in, double given)
 }
 
 /* Whether a position that differs in float32 chooses the nearest element. */
-static bool neighbour_moves(const struct draw *d)
+static bool nearest_element_changes(const struct draw *d)
 {
-    const char *const place = "coordinate_transformation_mode";
+    const char *const transform = "coordinate_transformation_mode";
     const struct byi_tensor *x = &d->in[0];
-    const double half = attr_is(d, place, "asymmetric") ? 0 : 0.5;
+    const double half = attr_is(d, transform, "asymmetric") ? 0 : 0.5;
 
     for (uint32_t i = 0; i < x->rank && d->in[1].dtype == BYOC_F32 &&
-                         attr_is(d, place, "half_pixel_symmetric");
+                         attr_is(d, transform, "half_pixel_symmetric");
          i++)
-        if (centred_position_moves((double)x->dims[i],
-                                   resize_argument(d, i, 1)))
+        if (centred_position_differs((double)x->dims[i],
+                                     resize_argument(d, i, 1)))
             return attr_is(d, "mode", "nearest");
     if (d->in[1].dtype != BYOC_I64 || !attr_is(d, "mode", "nearest") ||
-        attr_is(d, place, "align_corners"))
+        attr_is(d, transform, "align_corners"))
         return false;
     for (uint32_t i = 0; i < x->rank; i++) {
         const double in = (double)x->dims[i];
-        if (position_moves(in, resize_argument(d, i, in), half))
+        if (position_differs(in, resize_argument(d, i, in), half))
             return true;
     }
     return false;
@@ -349,7 +349,7 @@ static const struct {
      "it takes the whole size for the resized length, not the product"},
     {"Resize", crops_and_resizes,
      "it ignores the roi of an axis that keeps its size"},
-    {"Resize", neighbour_moves,
+    {"Resize", nearest_element_changes,
      "it rounds positions to float32, and then to another element"},
     {"Resize", sizes_stay, "it copies where no size changes"},
     {"Sign", nan_in_16_bits, "it gives 0 for NaN in 16-bit floats"},

@@ -13,7 +13,7 @@
 enum { MAX_OPERANDS = 20, MAX_RESULTS = 16 };
 
 /* The distribution of an operand's elements. */
-enum flavour {
+enum distribution {
     ORDINARY, /* floats in -4 .. 4, some of them multiples of 1/2, so that some
                  are equal; integers in -9 .. 9 */
     EXTREME,  /* also NaN, infinities, denormals, the ends of integers */
@@ -59,7 +59,7 @@ int64_t draw_axis(struct draw *d, uint32_t rank);
 /* Add a random tensor as the node's next operand. */
 struct byi_tensor *draw_operand(struct draw *d, enum byoc_dtype dtype,
                                 uint32_t rank, const int64_t *dims,
-                                enum flavour flavour);
+                                enum distribution distribution);
 /* Add an operand with these integers: a vector, or a scalar if n < 0; an
  * initializer if `constant`. */
 void draw_ints(struct draw *d, enum byoc_dtype dtype, int64_t n,
@@ -67,7 +67,7 @@ void draw_ints(struct draw *d, enum byoc_dtype dtype, int64_t n,
 /* The same for floats, in float32. Returns the operand. */
 struct byi_tensor *draw_floats(struct draw *d, int64_t n, const double *values,
                                bool constant);
-/* Add an operand of random shape, of the case's type and flavour. */
+/* Add an operand of random shape, of the case's type and distribution. */
 void draw_same(struct draw *d);
 /* Add a quantisation scale, and a zero point of the case's type: each is a
  * scalar or a vector of one element. */
@@ -85,7 +85,8 @@ void draw_attr_floats(struct draw *d, const char *name, size_t n,
 void draw_attr_words(struct draw *d, const char *name, size_t n,
                      const char *const *v);
 void draw_attr_tensor(struct draw *d, const char *name, enum byoc_dtype dtype,
-                      uint32_t rank, const int64_t *dims, enum flavour flavour);
+                      uint32_t rank, const int64_t *dims,
+                      enum distribution distribution);
 /* The same for a vector of n given numbers. */
 void draw_attr_vector(struct draw *d, const char *name, enum byoc_dtype dtype,
                       int64_t n, const double *values);
@@ -96,10 +97,10 @@ void draw_node(struct draw *d, Onnx__GraphProto *graph, const char *op,
 /* Add the case's node to the graph now, so that the following nodes can read
  * it.
  */
-void draw_here(struct draw *d);
+void draw_place_node(struct draw *d);
 /* Set the names that the node reads and makes, instead of x0, x1, ... and y0,
  * y1, ... (NULL: keep them). draw_attr_...() extend the node from now on. */
-void draw_wiring(struct draw *d, const char *in, const char *out);
+void draw_set_names(struct draw *d, const char *in, const char *out);
 /* Add a graph with inputs and outputs of these names as attribute `name` of the
  * node. */
 Onnx__GraphProto *draw_body(struct draw *d, const char *name, const char *in,
@@ -140,7 +141,7 @@ struct op_case {
     int64_t opset;
     const char *types;            /* letters, see cases.c */
     void (*make)(struct draw *d); /* draws operands and attributes */
-    enum flavour flavour;
+    enum distribution distribution;
     uint32_t results;
     double bound;       /* of |found - expected| / (1 + |expected|) */
     const char *domain; /* NULL: ai.onnx */
@@ -158,7 +159,7 @@ extern const struct op_table op_cases_more;    /* cases_more.c */
 extern const struct op_table op_cases_control; /* cases_control.c */
 extern const struct op_table op_cases_contrib; /* cases_contrib.c */
 extern const struct op_table op_cases_ml;      /* cases_ml.c   */
-/* The case being made: generators read its flavour. */
+/* The case being made: generators read its distribution. */
 extern const struct op_case *op_now;
 /* The backend that models are compiled for; NULL: native kernels. */
 extern const char *plugin_now;

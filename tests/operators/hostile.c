@@ -216,7 +216,7 @@ static bool run_mutation(enum byoc_dtype dtype, struct hostile_site *site,
                op_now->results);
     op_now->make(&d);
     if (!d.placed)
-        draw_here(&d);
+        draw_place_node(&d);
     visit_graph(&w, d.graph);
     const bool more = w.count > w.wanted;
     /* every name, and of each number a share of the extremes, which differs

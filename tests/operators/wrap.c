@@ -67,7 +67,7 @@ static void place(struct draw *d, Onnx__NodeProto *outer,
     outer->n_output = inner->n_output;
     outer->output = inner->output;
     d->node = outer;
-    draw_here(d);
+    draw_place_node(d);
     d->node = inner;
 }
 

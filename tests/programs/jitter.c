@@ -69,7 +69,7 @@ static byi_id perturb(struct jitter *j, byi_id id)
 }
 
 /* Make argmax and argmin take the last of equal numbers. */
-static byi_id turn_ties(struct jitter *j, byi_id id)
+static byi_id reverse_ties(struct jitter *j, byi_id id)
 {
     const struct byi_node node = j->f->nodes.at[id];
     if (node.kind != BYI_CALL_OP ||
@@ -97,7 +97,7 @@ static void jitter_func(struct jitter *j, uint32_t index)
             continue;
         if (byi_add_copy(j->m, j->f, old, id, map, &map[id], NULL) != BYOC_OK)
             return; /* the function does not change */
-        map[id] = perturb(j, turn_ties(j, map[id]));
+        map[id] = perturb(j, reverse_ties(j, map[id]));
     }
     j->f->result = map[old->result];
     byi_func_replace(j->m, index, j->f);

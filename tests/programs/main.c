@@ -50,19 +50,19 @@ struct run {
     uint64_t next, end; /* seeds still to check */
 };
 
-static void say_place(int number)
+static void report_crash(int number)
 {
     const size_t n = strnlen(program_place, sizeof program_place);
-    static const char text[] = "programs: died at ";
+    static const char text[] = "programs: crashed at ";
     ssize_t wrote = write(STDERR_FILENO, text, sizeof text - 1);
     wrote = write(STDERR_FILENO, program_place, n);
     (void)wrote;
     _exit(128 + number);
 }
 
-static void say_failed(void *ctx, const struct program *p,
-                       const struct program_stage *stage,
-                       const struct byoc_error *err)
+static void report_failure(void *ctx, const struct program *p,
+                           const struct program_stage *stage,
+                           const struct byoc_error *err)
 {
     struct run *run = ctx;
     run->failures++;
@@ -101,7 +101,7 @@ static void check(struct run *run, const struct program *p)
     if (run->o.dump)
         dump(run, p);
     watch_process(SECONDS);
-    program_check(p, run->stages, run->n, &run->totals, say_failed, run);
+    program_check(p, run->stages, run->n, &run->totals, report_failure, run);
 }
 
 /* --- where programs come from ------------------------------------ */
@@ -162,8 +162,8 @@ static void add_counts(struct run *to, const struct run *from)
     to->totals.programs += from->totals.programs;
     to->totals.nodes += from->totals.nodes;
     to->totals.results += from->totals.results;
-    to->totals.sharp += from->totals.sharp;
-    to->totals.stuck += from->totals.stuck;
+    to->totals.bounded += from->totals.bounded;
+    to->totals.ended_in_error += from->totals.ended_in_error;
     for (uint32_t i = 0; i < to->n; i++) {
         struct program_stage *a = &to->stages[i];
         const struct program_stage *b = &from->stages[i];
@@ -207,9 +207,9 @@ static int check_in_jobs(struct run *run)
         int status;
         if (pids[i] < 0 || waitpid(pids[i], &status, 0) < 0)
             return 2;
-        const bool died = status != 0;
-        jobs[i].failures += died;
-        if (died && jobs[i].next < jobs[i].end)
+        const bool crashed = status != 0;
+        jobs[i].failures += crashed;
+        if (crashed && jobs[i].next < jobs[i].end)
             pids[i] = start(&jobs[i]);
         else
             add_counts(run, &jobs[i++]);
@@ -225,9 +225,10 @@ static void print_totals(const struct run *run)
     const struct program_totals *t = &run->totals;
     printf("%llu programs (%llu end in an error), %llu nodes, %llu results "
            "(%llu compared closely), %llu failures\n",
-           (unsigned long long)t->programs, (unsigned long long)t->stuck,
-           (unsigned long long)t->nodes, (unsigned long long)t->results,
-           (unsigned long long)t->sharp, (unsigned long long)run->failures);
+           (unsigned long long)t->programs,
+           (unsigned long long)t->ended_in_error, (unsigned long long)t->nodes,
+           (unsigned long long)t->results, (unsigned long long)t->bounded,
+           (unsigned long long)run->failures);
     if (!run->o.totals)
         return;
     printf("%-28s %9s %8s %8s %9s %9s\n", "stage", "runs", "failed", "refused",
@@ -319,8 +320,8 @@ static int read_options(struct run *run, int argc, char **argv)
 int main(int argc, char **argv)
 {
     static struct run run;
-    static const int deadly[] = {SIGSEGV, SIGABRT, SIGBUS,
-                                 SIGFPE,  SIGALRM, SIGXCPU};
+    static const int fatal_signals[] = {SIGSEGV, SIGABRT, SIGBUS,
+                                        SIGFPE,  SIGALRM, SIGXCPU};
     int n = read_options(&run, argc, argv), code = 0;
     if (n < 0) {
         fputs(usage, stderr);
@@ -328,8 +329,8 @@ int main(int argc, char **argv)
     }
     setenv("BYOC_NUM_THREADS", "1",
            0); /* tensors are small, so --jobs uses CPUs better */
-    for (size_t i = 0; i < BYI_COUNT(deadly); i++)
-        signal(deadly[i], say_place);
+    for (size_t i = 0; i < BYI_COUNT(fatal_signals); i++)
+        signal(fatal_signals[i], report_crash);
     if (run.o.jobs > 1)
         code = check_in_jobs(&run);
     else

@@ -58,7 +58,7 @@ static void free_scope(struct scope *s)
 }
 
 /* Remove a function that is not used, and all functions written for it. */
-static void abandon(struct maker *k, struct scope *s)
+static void discard_scope(struct maker *k, struct scope *s)
 {
     for (uint32_t i = s->func; i < k->m->funcs.n; i++)
         k->m->funcs.at[i]->dead = true;
@@ -97,12 +97,12 @@ static const struct bounded_value *import(struct maker *k, struct scope *s,
 }
 
 static uint32_t find_index(struct maker *k, struct scope *s,
-                           make_wanted_fn wanted, const void *ctx)
+                           make_accepts_fn accepts, const void *ctx)
 {
     uint32_t found = UINT32_MAX, n_seen = 0;
     const uint32_t near = 4 + make_pick(k, 12);
     for (uint32_t i = s->values.n; i-- > 0;) {
-        if (!wanted(make_type_of(s, s->values.at[i].id), ctx))
+        if (!accepts(make_type_of(s, s->values.at[i].id), ctx))
             continue;
         if (make_pick(k, ++n_seen) == 0) /* each with the same probability */
             found = i;
@@ -113,19 +113,19 @@ static uint32_t find_index(struct maker *k, struct scope *s,
 }
 
 const struct bounded_value *make_find(struct maker *k, struct scope *s,
-                                      make_wanted_fn wanted, const void *ctx)
+                                      make_accepts_fn accepts, const void *ctx)
 {
     struct scope *path[MAX_DEPTH + 4], *at = s;
-    uint32_t n = 0, i = find_index(k, s, wanted, ctx);
+    uint32_t n = 0, i = find_index(k, s, accepts, ctx);
     if (s->outer && make_pick(k, 3) == 0)
         i = UINT32_MAX;
     while (i == UINT32_MAX && at->outer) {
         path[n++] = at;
         at = at->outer;
-        i = find_index(k, at, wanted, ctx);
+        i = find_index(k, at, accepts, ctx);
     }
     if (i == UINT32_MAX) /* then also a value that was skipped */
-        return n && (i = find_index(k, s, wanted, ctx)) != UINT32_MAX
+        return n && (i = find_index(k, s, accepts, ctx)) != UINT32_MAX
                    ? &s->values.at[i]
                    : NULL;
     const struct bounded_value *found = &at->values.at[i];
@@ -225,11 +225,11 @@ static byi_id make_literal(struct maker *k, struct scope *outer,
     write_steps(k, &s);
     const struct bounded_value *found =
         type ? NULL : make_find(k, &s, is_any, NULL);
-    const byi_id result = type    ? make_want(k, &s, type->result)
+    const byi_id result = type    ? make_value(k, &s, type->result)
                           : found ? found->id
                                   : make_number(k, &s, BYOC_F32, 1.5);
     if (result == BYI_NO_ID) {
-        abandon(k, &s);
+        discard_scope(k, &s);
         return BYI_NO_ID;
     }
     const byi_id id = close_scope(k, &s, result);
@@ -249,8 +249,8 @@ static void add_literal(struct maker *k, struct scope *s)
 /* --- values of a given type -------------------------------------- */
 
 /* Write a constant plus a scalar that depends on a visible float. */
-static byi_id want_float(struct maker *k, struct scope *s,
-                         const struct byi_type *type)
+static byi_id write_float(struct maker *k, struct scope *s,
+                          const struct byi_type *type)
 {
     const struct bounded_value *found = make_find(k, s, make_is_float, NULL);
     const struct bounded_value from =
@@ -275,11 +275,11 @@ static byi_id want_float(struct maker *k, struct scope *s,
                                                                       : fill;
 }
 
-static byi_id want_tensor(struct maker *k, struct scope *s,
-                          const struct byi_type *type)
+static byi_id write_tensor(struct maker *k, struct scope *s,
+                           const struct byi_type *type)
 {
     if (byi_dtype_is_float(type->dtype))
-        return want_float(k, s, type);
+        return write_float(k, s, type);
     if (type->dtype == BYOC_BOOL && type->rank == 0)
         return make_condition(k, s);
     if (!byi_type_is_static(type))
@@ -287,14 +287,14 @@ static byi_id want_tensor(struct maker *k, struct scope *s,
     return make_const(k, s, type->dtype, type->rank, type->dims);
 }
 
-static byi_id want_tuple(struct maker *k, struct scope *s,
-                         const struct byi_type *type)
+static byi_id write_tuple(struct maker *k, struct scope *s,
+                          const struct byi_type *type)
 {
     byi_id fields[8];
     if (type->n_fields > BYI_COUNT(fields))
         return BYI_NO_ID;
     for (uint32_t i = 0; i < type->n_fields; i++) {
-        fields[i] = make_want(k, s, type->fields[i]);
+        fields[i] = make_value(k, s, type->fields[i]);
         if (fields[i] == BYI_NO_ID)
             return BYI_NO_ID;
     }
@@ -302,7 +302,7 @@ static byi_id want_tuple(struct maker *k, struct scope *s,
     return byi_add_tuple(k->m, s->f, fields, type->n_fields, NULL);
 }
 
-byi_id make_want(struct maker *k, struct scope *s, const struct byi_type *type)
+byi_id make_value(struct maker *k, struct scope *s, const struct byi_type *type)
 {
     const struct bounded_value *found =
         make_pick(k, 5) ? make_find(k, s, is_same, type) : NULL;
@@ -310,9 +310,9 @@ byi_id make_want(struct maker *k, struct scope *s, const struct byi_type *type)
     if (id != BYI_NO_ID)
         return id;
     if (type->kind == BYI_TENSOR)
-        id = want_tensor(k, s, type);
+        id = write_tensor(k, s, type);
     else if (type->kind == BYI_TUPLE)
-        id = want_tuple(k, s, type);
+        id = write_tuple(k, s, type);
     else
         id = make_literal(k, s, type);
     if (id == BYI_NO_ID && (found = make_find(k, s, is_same, type)))
@@ -361,9 +361,9 @@ static byi_id make_branch(struct maker *k, struct scope *outer,
     open_scope(k, &s, outer, NULL, (outer->budget - outer->cost) / 2);
     s.steps = make_pick(k, 5);
     write_steps(k, &s);
-    const byi_id result = make_want(k, &s, type);
+    const byi_id result = make_value(k, &s, type);
     if (result == BYI_NO_ID) {
-        abandon(k, &s);
+        discard_scope(k, &s);
         return BYI_NO_ID;
     }
     *cost = s.cost > *cost ? s.cost : *cost;
@@ -403,7 +403,7 @@ static byi_id apply(struct maker *k, struct scope *s, byi_id callee,
         return BYI_NO_ID;
     s->cost += cost;
     for (uint32_t i = 0; i < type->n_fields; i++) {
-        args[i] = make_want(k, s, type->fields[i]);
+        args[i] = make_value(k, s, type->fields[i]);
         if (args[i] == BYI_NO_ID)
             return BYI_NO_ID;
     }
@@ -463,7 +463,7 @@ static void write_steps(struct maker *k, struct scope *s)
 
 /* --- @globals ---------------------------------------------------- */
 
-static void add_plain_global(struct maker *k)
+static void add_global(struct maker *k)
 {
     struct scope s;
     const struct byi_type *types[3];
@@ -487,7 +487,7 @@ static byi_id finish_step(struct maker *k, struct scope *s, byi_id call,
 {
     if (type->kind != BYI_TENSOR || type->dtype == BYOC_BOOL || make_pick(k, 2))
         return call;
-    const byi_id other = make_want(k, s, type);
+    const byi_id other = make_value(k, s, type);
     const byi_id sum = other == BYI_NO_ID ? other
                                           : make_call(k, s, BYI_OP_MAXIMUM,
                                                       (byi_id[]){call, other},
@@ -512,13 +512,13 @@ static byi_id make_next(struct maker *k, struct scope *outer, byi_id counter,
         at++;
     const byi_id one = make_number(k, &s, BYOC_I64, 1.0);
     const byi_id n = import(k, &s, at)->id;
-    byi_id args[2] = {BYI_NO_ID, make_want(k, &s, type)};
+    byi_id args[2] = {BYI_NO_ID, make_value(k, &s, type)};
     if (byi_add_call(k->m, s.f, BYI_OP_SUBTRACT, (byi_id[]){n, one}, 2, NULL, 0,
                      NULL, &args[0], NULL) != BYOC_OK ||
         args[1] == BYI_NO_ID ||
         byi_add_apply(k->m, s.f, byi_add_global(k->m, s.f, next), args, 2, NULL,
                       &call, NULL) != BYOC_OK) {
-        abandon(k, &s);
+        discard_scope(k, &s);
         return BYI_NO_ID;
     }
     const byi_id result = finish_step(k, &s, call, type);
@@ -576,7 +576,7 @@ static void add_recursive_global(struct maker *k)
     }
     for (uint32_t i = 0; i < n; i++) {
         if (!complete) {
-            abandon(k, &s[i]);
+            discard_scope(k, &s[i]);
             continue;
         }
         BYI_PUSH(&k->globals, ((struct global){s[i].func, 4.0 * cost}));
@@ -587,11 +587,11 @@ static void add_recursive_global(struct maker *k)
 /* --- @main ------------------------------------------------------- */
 
 /* Tensors, and tuples of them: the types of a model's results. */
-static bool is_plain(const struct byi_type *type, const void *unused)
+static bool is_result_type(const struct byi_type *type, const void *unused)
 {
     bool plain = type->kind != BYI_FUNC;
     for (uint32_t i = 0; plain && i < type->n_fields; i++)
-        plain = is_plain(type->fields[i], unused);
+        plain = is_result_type(type->fields[i], unused);
     return plain && (type->kind != BYI_TUPLE || type->n_fields > 0);
 }
 
@@ -609,7 +609,7 @@ static uint32_t list_unread(struct maker *k, const struct scope *s,
     for (uint32_t i = s->values.n; i-- > 0 && n < max;) {
         const byi_id id = s->values.at[i].id;
         if (!read[id] && f->nodes.at[id].kind != BYI_CONST &&
-            is_plain(f->nodes.at[id].type, NULL))
+            is_result_type(f->nodes.at[id].type, NULL))
             list[n++] = id;
         read[id] = true;
     }
@@ -634,7 +634,7 @@ static void add_main(struct maker *k, uint32_t size)
     s.steps = size;
     write_steps(k, &s);
     for (uint32_t i = 0; i < n_results; i++)
-        results[i] = make_find(k, &s, is_plain, NULL)->id;
+        results[i] = make_find(k, &s, is_result_type, NULL)->id;
     if (make_pick(k, 4))
         n_results +=
             list_unread(k, &s, results + n_results, MAX_RESULTS - n_results);
@@ -656,7 +656,7 @@ struct byi_module *program_make(uint64_t seed, uint32_t size)
     k.lets = make_pick(&k, 4) == 0;
     for (uint32_t i = 0; i < n; i++)
         if (make_pick(&k, 3))
-            add_plain_global(&k);
+            add_global(&k);
         else
             add_recursive_global(&k);
     add_main(&k, size);

@@ -58,14 +58,15 @@ enum { MAX_DEPTH = 4, MAX_ELEMENTS = 256, N_SYMBOL = 4 };
 /* A random number from 0 to n - 1. */
 uint32_t make_pick(struct maker *k, uint32_t n);
 const struct byi_type *make_type_of(const struct scope *s, byi_id id);
-/* A random visible value that is wanted, more often a recent one; NULL if there
- * is none. Values of outer scopes are captured. */
-typedef bool (*make_wanted_fn)(const struct byi_type *type, const void *ctx);
+/* A random visible value whose type is accepted, more often a recent one; NULL
+ * if there is none. Values of outer scopes are captured. */
+typedef bool (*make_accepts_fn)(const struct byi_type *type, const void *ctx);
 const struct bounded_value *make_find(struct maker *k, struct scope *s,
-                                      make_wanted_fn wanted, const void *ctx);
+                                      make_accepts_fn accepts, const void *ctx);
 /* A value of this type, found or written; BYI_NO_ID if none can be written,
  * since no visible value has a symbolic dim of the type. */
-byi_id make_want(struct maker *k, struct scope *s, const struct byi_type *type);
+byi_id make_value(struct maker *k, struct scope *s,
+                  const struct byi_type *type);
 /* Let later statements of the scope read node `id`, whose elements are at most
  * `bound`. make_bound() returns the bound of a value, 4 if it has none. */
 void make_push(struct scope *s, byi_id id, double bound);

@@ -93,7 +93,7 @@ static byi_id add_pool(struct maker *k, struct scope *s, byi_id x)
     return make_call(k, s, op, &x, 1, attrs, same ? 3 : 2, make_bound(s, x));
 }
 
-static void follow(struct maker *k, struct scope *s, byi_id x)
+static void add_epilogue(struct maker *k, struct scope *s, byi_id x)
 {
     static byi_id (*const steps[])(struct maker *, struct scope *, byi_id) = {
         add_bias, add_bias,       add_scale,      add_relu,
@@ -131,10 +131,10 @@ static struct conv pick_conv(struct maker *k, int64_t channels)
 static byi_id add_conv(struct maker *k, struct scope *s, const struct conv *c,
                        byi_id x)
 {
-    const bool back = c->op == BYI_OP_NN_CONV2D_TRANSPOSE;
-    const int64_t dims[] = {back ? c->in : c->out,
-                            (back ? c->out : c->in) / c->groups, c->kernel,
-                            c->kernel};
+    const bool transposed = c->op == BYI_OP_NN_CONV2D_TRANSPOSE;
+    const int64_t dims[] = {transposed ? c->in : c->out,
+                            (transposed ? c->out : c->in) / c->groups,
+                            c->kernel, c->kernel};
     const struct byi_attr attrs[] = {
         {.name = "strides", .kind = BYI_ATTR_INTS, .n = 2, .ints = c->strides},
         {.name = "padding", .kind = BYI_ATTR_INTS, .n = 4, .ints = c->padding},
@@ -156,7 +156,7 @@ static void add_conv_block(struct maker *k, struct scope *s)
     if (x.id == BYI_NO_ID)
         return;
     const struct conv c = pick_conv(k, channels);
-    follow(k, s, add_conv(k, s, &c, x.id));
+    add_epilogue(k, s, add_conv(k, s, &c, x.id));
 }
 
 /* Several convolutions of one input, of the same kind, as CombineParallelConv2D
@@ -213,7 +213,7 @@ static void add_image_step(struct maker *k, struct scope *s)
     struct bounded_value x;
     int64_t channels;
     if (find_image(k, s, &x, &channels))
-        follow(k, s, x.id);
+        add_epilogue(k, s, x.id);
 }
 
 /* --- matrices ---------------------------------------------------- */
@@ -256,10 +256,10 @@ static void add_matmul(struct maker *k, struct scope *s)
         return;
     const struct bounded_value x = *found;
     const int64_t dims[] = {4, 4};
-    const struct byi_attr turn = {
+    const struct byi_attr transpose = {
         .name = "transpose_b", .kind = BYI_ATTR_BOOL, .i = make_pick(k, 2)};
     const byi_id w = make_const(k, s, BYOC_F32, 2, dims);
-    make_call(k, s, BYI_OP_NN_MATMUL, (byi_id[]){x.id, w}, 2, &turn, 1,
+    make_call(k, s, BYI_OP_NN_MATMUL, (byi_id[]){x.id, w}, 2, &transpose, 1,
               x.bound * 4.0);
 }
 
@@ -302,10 +302,10 @@ static void add_gelu(struct maker *k, struct scope *s)
         binary(k, s, BYI_OP_DIVIDE, x.id, number(k, s, 1.41421356), x.bound);
     y = unary(k, s, BYI_OP_ERF, y, 1.0);
     y = binary(k, s, BYI_OP_ADD, y, number(k, s, 1.0), 2.0);
-    const bool late = make_pick(k, 2);
+    const bool half_last = make_pick(k, 2);
     const byi_id half = number(k, s, 0.5);
-    y = binary(k, s, BYI_OP_MULTIPLY, y, late ? x.id : half, x.bound);
-    binary(k, s, BYI_OP_MULTIPLY, y, late ? half : x.id, x.bound);
+    y = binary(k, s, BYI_OP_MULTIPLY, y, half_last ? x.id : half, x.bound);
+    binary(k, s, BYI_OP_MULTIPLY, y, half_last ? half : x.id, x.bound);
 }
 
 /* x clip(x + 3, 0, 6) / 6 */

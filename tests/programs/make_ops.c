@@ -463,11 +463,11 @@ static void add_transpose(struct maker *k, struct scope *s)
     id = make_call(k, s, BYI_OP_TRANSPOSE, &id, 1, &attr, 1, bound);
     if (id == BYI_NO_ID || make_pick(k, 3))
         return;
-    int64_t back[BYI_MAX_RANK]; /* the inverse */
+    int64_t inverse[BYI_MAX_RANK];
     for (uint32_t i = 0; i < rank; i++)
-        back[axes[i]] = i;
+        inverse[axes[i]] = i;
     const struct byi_attr undo = {
-        .name = "axes", .kind = BYI_ATTR_INTS, .n = rank, .ints = back};
+        .name = "axes", .kind = BYI_ATTR_INTS, .n = rank, .ints = inverse};
     if (make_pick(k, 2))
         id = make_call(k, s, BYI_OP_NN_RELU, &id, 1, NULL, 0, bound);
     make_call(k, s, BYI_OP_TRANSPOSE, &id, 1, &undo, 1, bound);
@@ -547,7 +547,7 @@ static void add_concat(struct maker *k, struct scope *s)
     const uint32_t n = 1 + make_pick(k, 3);
     double bound = x->bound;
     for (uint32_t i = 1; i < n; i++) {
-        args[i] = make_want(k, s, type);
+        args[i] = make_value(k, s, type);
         if (args[i] == BYI_NO_ID)
             return;
         bound = fmax(bound, make_bound(s, args[i]));
@@ -602,7 +602,7 @@ static void add_pad(struct maker *k, struct scope *s)
 
 static void add_take(struct maker *k, struct scope *s)
 {
-    static const int64_t places[] = {1, 0, 1};
+    static const int64_t indices[] = {1, 0, 1};
     const struct bounded_value *x = make_find(k, s, is_ranked, NULL);
     if (!x)
         return;
@@ -612,7 +612,7 @@ static void add_take(struct maker *k, struct scope *s)
     const uint32_t axis = make_pick(k, type->rank);
     if (type->dims[axis] < 2)
         return;
-    const byi_id ints = make_ints(k, s, places, 1 + make_pick(k, 3));
+    const byi_id ints = make_ints(k, s, indices, 1 + make_pick(k, 3));
     const struct byi_attr attr = {
         .name = "axis", .kind = BYI_ATTR_INT, .i = axis};
     make_call(k, s, BYI_OP_TAKE, (byi_id[]){id, ints}, 2, &attr, 1, bound);
@@ -633,11 +633,11 @@ static void add_broadcast(struct maker *k, struct scope *s)
               bound);
 }
 
-/* --- again ------------------------------------------------------- */
+/* --- repeated operators ------------------------------------------ */
 
 /* Repeat an existing operator, sometimes with swapped operands if it is
  * commutative. */
-static void add_again(struct maker *k, struct scope *s)
+static void repeat_operator(struct maker *k, struct scope *s)
 {
     const byi_id at = make_pick(k, s->f->nodes.n + 1);
     if (at == s->f->nodes.n || s->f->nodes.at[at].kind != BYI_CALL_OP)
@@ -660,11 +660,13 @@ static void add_again(struct maker *k, struct scope *s)
 }
 
 void (*const make_ops[])(struct maker *, struct scope *) = {
-    add_unary,     add_unary,     add_unary,   add_unary,  add_binary,
-    add_binary,    add_binary,    add_binary,  add_binary, add_binary,
-    add_divide,    add_power,     add_clip,    add_cast,   add_compare,
-    add_logical,   add_where,     add_reduce,  add_reduce, add_arg_reduce,
-    add_transpose, add_transpose, add_reshape, add_axes,   add_slice,
-    add_slice,     add_concat,    add_concat,  add_split,  add_pad,
-    add_take,      add_broadcast, add_again,   add_again,  add_again};
+    add_unary,       add_unary,       add_unary,      add_unary,
+    add_binary,      add_binary,      add_binary,     add_binary,
+    add_binary,      add_binary,      add_divide,     add_power,
+    add_clip,        add_cast,        add_compare,    add_logical,
+    add_where,       add_reduce,      add_reduce,     add_arg_reduce,
+    add_transpose,   add_transpose,   add_reshape,    add_axes,
+    add_slice,       add_slice,       add_concat,     add_concat,
+    add_split,       add_pad,         add_take,       add_broadcast,
+    repeat_operator, repeat_operator, repeat_operator};
 const uint32_t n_make_ops = BYI_COUNT(make_ops);

@@ -68,11 +68,11 @@ uint32_t program_stages(struct program_stage stages[PROGRAM_MAX_STAGES]);
 enum byoc_status program_build(const struct program *p, struct byi_module **m,
                                struct byoc_error *err);
 
-/* Counts of program_check(). A result is sharp if the tolerance of each of its
- * elements is finite. */
+/* Counts of program_check(). A result is bounded if the tolerance of each of
+ * its elements is finite. */
 struct program_totals {
-    uint64_t programs, nodes, results, sharp;
-    uint64_t stuck; /* programs that end in an error when run */
+    uint64_t programs, nodes, results, bounded;
+    uint64_t ended_in_error; /* programs that end in an error when run */
 };
 typedef void (*program_failed_fn)(void *ctx, const struct program *p,
                                   const struct program_stage *stage,

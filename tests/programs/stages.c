@@ -36,7 +36,7 @@ struct program_case {
     uint32_t n_in, n_want;
     struct byi_module *m; /* the module of the stage */
     bool sample;          /* check whether passes change the program */
-    bool doubted;         /* the tolerances are from MANY_COPIES */
+    bool has_many_copies; /* the tolerances are from MANY_COPIES */
 };
 
 /* Passes that do not change rounding: results are the same to the last bit. */
@@ -183,13 +183,13 @@ static void widen(struct program_case *c, uint32_t r,
     for (int64_t i = 0; i < n; i++) {
         const double y = byi_tensor_float(want, i);
         const double x = same ? byi_tensor_float(jittered, i) : NAN;
-        double off = fabs(x - y);
+        double difference = fabs(x - y);
         if (x == y || (isnan(x) && isnan(y) && same))
-            off = 0;
-        else if (!real || !(off <= 1e-3 * fmax(1.0, size)))
-            off = INFINITY;
-        off = SPREAD * off + (real ? 4e-6 + 4e-6 * size : 0.0);
-        tolerance[i] = fmax(tolerance[i], off);
+            difference = 0;
+        else if (!real || !(difference <= 1e-3 * fmax(1.0, size)))
+            difference = INFINITY;
+        difference = SPREAD * difference + (real ? 4e-6 + 4e-6 * size : 0.0);
+        tolerance[i] = fmax(tolerance[i], difference);
     }
 }
 
@@ -266,11 +266,11 @@ static enum byoc_status find_tolerances(struct program_case *c,
     BYI_TRY(run_copies(c, 0, FEW_COPIES, err));
     for (uint32_t r = 0; r < c->n_want; r++) {
         const int64_t n = byi_elements(c->want[r].rank, c->want[r].dims);
-        bool sharp = true;
+        bool bounded = true;
         for (int64_t i = 0; i < n; i++)
-            sharp = sharp && !isinf(c->tolerance[r][i]);
+            bounded = bounded && !isinf(c->tolerance[r][i]);
         totals->results++;
-        totals->sharp += sharp;
+        totals->bounded += bounded;
     }
     return BYOC_OK;
 }
@@ -279,21 +279,21 @@ static enum byoc_status find_tolerances(struct program_case *c,
 
 /* Whether a function does not read one of its captures, which the text form
  * then does not keep. */
-static bool has_idle_captures(const struct byi_module *m)
+static bool has_unread_captures(const struct byi_module *m)
 {
-    bool idle = false;
-    for (uint32_t i = 0; i < m->funcs.n && !idle; i++) {
+    bool unread = false;
+    for (uint32_t i = 0; i < m->funcs.n && !unread; i++) {
         const struct byi_func *f = m->funcs.at[i];
         for (uint32_t p = f->params.n - f->n_captures;
-             !f->dead && p < f->params.n && !idle; p++) {
+             !f->dead && p < f->params.n && !unread; p++) {
             bool read = f->result == f->params.at[p];
             for (byi_id id = 0; id < f->nodes.n && !read; id++)
                 for (uint32_t k = 0; k < f->nodes.at[id].n_args; k++)
                     read |= f->nodes.at[id].args[k] == f->params.at[p];
-            idle = !read;
+            unread = !read;
         }
     }
-    return idle;
+    return unread;
 }
 
 /* Parse the module from `text`. The constants go through a file without a name.
@@ -341,7 +341,7 @@ static enum byoc_status check_text(struct program_case *c,
     (void)stage;
     BYI_TRY(program_build(c->p, &c->m, err));
     enum byoc_status status = BYOC_OK;
-    if (has_idle_captures(c->m)) {
+    if (has_unread_captures(c->m)) {
         status = print_and_parse(c, &text[0], err);
         byi_text_free(&text[0]);
     }
@@ -595,15 +595,15 @@ static bool has_changed(struct program_case *c)
 /* Check a program on a stage. In a few jittered copies, equal numbers may stay
  * equal that a pass makes different. Before a result counts as wrong, many
  * copies determine the tolerance. */
-static enum byoc_status check_well(struct program_case *c,
-                                   const struct program_stage *stage,
-                                   struct byoc_error *err)
+static enum byoc_status check_with_copies(struct program_case *c,
+                                          const struct program_stage *stage,
+                                          struct byoc_error *err)
 {
     const enum byoc_status status = stage->check(c, stage, err);
-    if (status != BYOC_EINTERNAL || c->doubted)
+    if (status != BYOC_EINTERNAL || c->has_many_copies)
         return status;
     byi_module_free(&c->m);
-    c->doubted = true;
+    c->has_many_copies = true;
     BYI_TRY(run_copies(c, FEW_COPIES, MANY_COPIES, err));
     return stage->check(c, stage, err);
 }
@@ -614,7 +614,7 @@ static bool run_one(struct program_case *c, struct program_stage *stage,
     const double start = byi_now();
     snprintf(program_place, sizeof program_place, "seed %llu size %u: %s\n",
              (unsigned long long)c->p->seed, c->p->size, stage->name);
-    const enum byoc_status status = check_well(c, stage, err);
+    const enum byoc_status status = check_with_copies(c, stage, err);
     stage->seconds += byi_now() - start;
     stage->runs++;
     if (status == BYOC_OK && c->sample && stage->pass) {
@@ -630,8 +630,9 @@ static bool run_one(struct program_case *c, struct program_stage *stage,
     return status == BYOC_OK;
 }
 
-static void say_begin_failed(const struct program *p, struct byoc_error *err,
-                             program_failed_fn failed, void *ctx)
+static void report_begin_failure(const struct program *p,
+                                 struct byoc_error *err,
+                                 program_failed_fn failed, void *ctx)
 {
     static const struct program_stage first = {.name = "first run"};
     failed(ctx, p, &first, err);
@@ -654,9 +655,9 @@ uint32_t program_check(const struct program *p, struct program_stage *stages,
     if (status == BYOC_OK)
         status = find_tolerances(&c, totals, &err);
     if (status != BYOC_OK && runs) {
-        totals->stuck++; /* sizes that depend on data do not fit */
+        totals->ended_in_error++; /* sizes that depend on data do not fit */
     } else if (status != BYOC_OK) {
-        say_begin_failed(p, &err, failed, ctx);
+        report_begin_failure(p, &err, failed, ctx);
         n_failed++;
     }
     for (uint32_t i = 0; status == BYOC_OK && i < n; i++) {
