@@ -389,7 +389,7 @@ static void range_of_dim(void **state)
 }
 
 /* An unnamed dim and a dim that the model calls "?0" need not be equal. */
-static void names_like_fresh_symbols(void **state)
+static void names_like_new_symbols(void **state)
 {
     struct build b = begin(13);
     (void)state;
@@ -814,7 +814,7 @@ int main(void)
         cmocka_unit_test(opset_18),
         cmocka_unit_test(no_axes_to_reduce),
         cmocka_unit_test(range_of_dim),
-        cmocka_unit_test(names_like_fresh_symbols),
+        cmocka_unit_test(names_like_new_symbols),
         cmocka_unit_test(equal_parts_of_symbolic_axis),
         cmocka_unit_test(dropout_and_identity_vanish),
         cmocka_unit_test(old_softmax_is_flat),

@@ -160,9 +160,9 @@ static bool wait_for(pid_t pid, const struct fuzz_shared *s, int *status)
 {
     int64_t aborted_at = 0;
     while (waitpid(pid, status, WNOHANG) == 0) {
-        const struct timespec nap = {.tv_nsec = 2000000};
+        const struct timespec pause = {.tv_nsec = 2000000};
         const int64_t now = fuzz_milliseconds(CLOCK_MONOTONIC);
-        nanosleep(&nap, NULL);
+        nanosleep(&pause, NULL);
         if (!aborted_at && too_long(pid, s)) {
             aborted_at = now;
             kill(pid, SIGABRT);

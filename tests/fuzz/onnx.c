@@ -119,7 +119,7 @@ static void add_node(const struct edit *e)
         n->input[i] = some_value(e);
     for (size_t i = 0; i < n->n_output; i++)
         n->output[i] =
-            byi_arena_printf(e->arena, "fresh%llu_%u",
+            byi_arena_printf(e->arena, "new%llu_%u",
                              (unsigned long long)below(e, 100), (unsigned)i);
     Onnx__NodeProto **nodes =
         byi_arena_calloc(e->arena, g->n_node + 1, sizeof *nodes);

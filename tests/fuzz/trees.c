@@ -132,9 +132,9 @@ static const struct item *pick_second(struct fuzz_rng *rng,
 
 /* Replace the value of an item by that of an item of `from` (what = 0), replace
  * the whole item (1), or insert before it (2). */
-static void graft(struct byi_text *t, const struct item *item,
-                  const struct byi_text *from, const struct item *source,
-                  uint64_t what)
+static void copy_item(struct byi_text *t, const struct item *item,
+                      const struct byi_text *from, const struct item *source,
+                      uint64_t what)
 {
     struct byi_text piece = {0};
     const size_t skip = what == 0 ? source->value - source->at : 0;
@@ -175,7 +175,7 @@ static void edit(struct fuzz_rng *rng, struct byi_text *t,
         drop(t, a);
         return;
     case 1:
-        graft(t, a, t, a, 2);
+        copy_item(t, a, t, a, 2);
         return;
     case 2:
         swap(t, a, pick_second(rng, own_items, a));
@@ -184,10 +184,10 @@ static void edit(struct fuzz_rng *rng, struct byi_text *t,
         put_scalar(rng, t, a);
         return;
     case 4:
-        graft(t, a, t, pick_second(rng, own_items, a), 0);
+        copy_item(t, a, t, pick_second(rng, own_items, a), 0);
         return;
     default:
-        graft(t, a, from, b, fuzz_below(rng, 3));
+        copy_item(t, a, from, b, fuzz_below(rng, 3));
     }
 }
 

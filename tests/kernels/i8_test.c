@@ -513,7 +513,7 @@ static void test_packs_alike(void **state)
 /* --- two tensors ---------------------------------------------------------- */
 
 /* Element i of the result of an operation on two tensors. */
-static uint8_t point_of(const struct byi_i8_elementwise *p, int64_t i)
+static uint8_t element_of(const struct byi_i8_elementwise *p, int64_t i)
 {
     const int32_t a = (p->a[i] ^ p->flips[0]) - p->zeros[0];
     const int32_t b = (p->b[i] ^ p->flips[1]) - p->zeros[1];
@@ -526,7 +526,7 @@ static uint8_t point_of(const struct byi_i8_elementwise *p, int64_t i)
     return (uint8_t)((int32_t)rintf(v) + p->zero);
 }
 
-static void run_points(void)
+static void run_elementwise(void)
 {
     seed = 4;
     for (int i = 0; i < test_share_of(200); i++) {
@@ -550,17 +550,17 @@ static void run_points(void)
             .multiplies = draw(2)};
         byi_i8_kernels()->elementwise(&p);
         for (int64_t k = 0; k < n; k++)
-            assert_int_equal(y[k], point_of(&p, k));
+            assert_int_equal(y[k], element_of(&p, k));
         free(a);
         free(b);
         free(y);
     }
 }
 
-static void test_points(void **state)
+static void test_elementwise(void **state)
 {
     (void)state;
-    at_all_levels(run_points);
+    at_all_levels(run_elementwise);
 }
 
 /* Matrices of few rows, of whole blocks, and with a partial block. */
@@ -587,10 +587,10 @@ static void test_transpose(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_random),   cmocka_unit_test(test_blocks),
-        cmocka_unit_test(test_winograd), cmocka_unit_test(test_strips),
-        cmocka_unit_test(test_extremes), cmocka_unit_test(test_packs_alike),
-        cmocka_unit_test(test_points),   cmocka_unit_test(test_transpose),
+        cmocka_unit_test(test_random),      cmocka_unit_test(test_blocks),
+        cmocka_unit_test(test_winograd),    cmocka_unit_test(test_strips),
+        cmocka_unit_test(test_extremes),    cmocka_unit_test(test_packs_alike),
+        cmocka_unit_test(test_elementwise), cmocka_unit_test(test_transpose),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

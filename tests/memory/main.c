@@ -74,8 +74,8 @@ static struct byoc_error err;
 
 /* --- phases --------------------------------------------------------------- */
 
-static const struct byoc_load_params loading = {.threads = 1};
-static const struct byoc_compile_params compiling = {.threads = 1};
+static const struct byoc_load_params load_params = {.threads = 1};
+static const struct byoc_compile_params compile_params = {.threads = 1};
 
 /* Inputs of every kind that the models have: numbers, strings and lists of
  * these; sizes that vary are 3. All from static memory. */
@@ -161,14 +161,14 @@ static enum byoc_status run_once(struct subject *s)
 
 static enum byoc_status load(struct subject *s)
 {
-    return byoc_model_load(s->artifact, &loading, &s->model, &err);
+    return byoc_model_load(s->artifact, &load_params, &s->model, &err);
 }
 
 static enum byoc_status load_fd(struct subject *s)
 {
     const int fd = open(s->artifact, O_RDONLY | O_CLOEXEC);
     const enum byoc_status status =
-        byoc_model_load_fd(fd, &loading, &s->model, &err);
+        byoc_model_load_fd(fd, &load_params, &s->model, &err);
     close(fd);
     return status;
 }
@@ -190,7 +190,7 @@ static enum byoc_status load_memory(struct subject *s)
     size_t n;
     const void *at = map(s->artifact, &n);
     const enum byoc_status status =
-        byoc_model_load_memory(at, n, &loading, &s->model, &err);
+        byoc_model_load_memory(at, n, &load_params, &s->model, &err);
     munmap((void *)at, n);
     return status;
 }
@@ -210,7 +210,7 @@ static void release(void *ctx, void *memory, uint64_t bytes)
 
 static enum byoc_status load_allocate(struct subject *s)
 {
-    struct byoc_load_params params = loading;
+    struct byoc_load_params params = load_params;
     params.allocate = allocate;
     params.release = release;
     return byoc_model_load(s->artifact, &params, &s->model, &err);
@@ -317,15 +317,15 @@ static enum byoc_status profile(struct subject *s)
 
 static enum byoc_status compile(struct subject *s)
 {
-    return byoc_compile(s->path, &compiling, &s->compiled, &err);
+    return byoc_compile(s->path, &compile_params, &s->compiled, &err);
 }
 
 static enum byoc_status compile_memory(struct subject *s)
 {
     size_t n;
     const void *at = map(s->path, &n);
-    const enum byoc_status status =
-        byoc_compile_memory(at, n, s->path, &compiling, &s->compiled, &err);
+    const enum byoc_status status = byoc_compile_memory(
+        at, n, s->path, &compile_params, &s->compiled, &err);
     munmap((void *)at, n);
     return status;
 }
@@ -363,7 +363,8 @@ static enum byoc_status do_nothing(struct subject *s)
 
 static enum byoc_status run_compiled(struct subject *s)
 {
-    if (byoc_compiled_load(s->compiled, &loading, &s->model, &err) != BYOC_OK)
+    if (byoc_compiled_load(s->compiled, &load_params, &s->model, &err) !=
+        BYOC_OK)
         return err.status;
     return first_run(s);
 }
@@ -371,14 +372,14 @@ static enum byoc_status run_compiled(struct subject *s)
 static enum byoc_status compile_natively(struct subject *s)
 {
     static const char *const no_backends[] = {NULL};
-    struct byoc_compile_params params = compiling;
+    struct byoc_compile_params params = compile_params;
     params.backends = no_backends;
     return byoc_compile(s->path, &params, &s->compiled, &err);
 }
 
 static enum byoc_status load_compiled(struct subject *s)
 {
-    return byoc_compiled_load(s->compiled, &loading, &s->model, &err);
+    return byoc_compiled_load(s->compiled, &load_params, &s->model, &err);
 }
 
 /* before: prepares the phase once, without failures. act: runs the phase, any
@@ -557,7 +558,7 @@ static bool try_phase(const struct phase *p, struct subject *s,
                       uint64_t expected, const struct options *o,
                       uint32_t n_models)
 {
-    uint64_t n[N_OUTCOMES] = {0}, points = 0;
+    uint64_t n[N_OUTCOMES] = {0}, attempts = 0;
     s->blocks = heap.blocks;
     if (p->before(s) != BYOC_OK) {
         fprintf(stderr, "%s: %s: %s\n", s->path, p->name, err.text);
@@ -584,18 +585,19 @@ static bool try_phase(const struct phase *p, struct subject *s,
     if (o->at != UINT64_MAX)
         exit((int)attempt(p, s, expected, o->at, o->in_a_row));
     const uint64_t step = o->stride ? o->stride : golden_step(calls);
-    const uint64_t max_points = o->stride ? (calls + step - 1) / step : calls;
+    const uint64_t max_attempts = o->stride ? (calls + step - 1) / step : calls;
     const double end = byi_now() + seconds_of(o, p, n_models);
-    for (; points < max_points && (o->stride || byi_now() < end); points++)
-        n[fork_attempt(p, s, expected, points * step % calls, o)]++;
+    for (; attempts < max_attempts && (o->stride || byi_now() < end);
+         attempts++)
+        n[fork_attempt(p, s, expected, attempts * step % calls, o)]++;
     drop(s);
     const char *name = strrchr(s->path, '/');
     printf("%-14.14s %-10s %8llu %7llu", name ? name + 1 : s->path, p->name,
-           (unsigned long long)calls, (unsigned long long)points);
+           (unsigned long long)calls, (unsigned long long)attempts);
     for (uint32_t i = 0; i < N_OUTCOMES; i++)
         printf(" %7llu", (unsigned long long)n[i]);
     printf("\n");
-    return n[OK] + n[FALLBACK] + n[REPORTED_ENOMEM] == points;
+    return n[OK] + n[FALLBACK] + n[REPORTED_ENOMEM] == attempts;
 }
 
 static void prepare(struct subject *s)
@@ -681,7 +683,7 @@ int main(int argc, char **argv)
     if (!folder)
         return 2;
     printf("%-14s %-10s %8s %7s %7s %7s %7s %7s %7s %7s %7s %7s\n", "model",
-           "phase", "calls", "points", "ok", "native", "ENOMEM", "other",
+           "phase", "calls", "attempts", "ok", "native", "ENOMEM", "other",
            "leak", "retry", "differ", "crash");
     ok = try_first_compile(argv[first], &o);
     for (int i = first; i < argc; i++)

@@ -723,9 +723,9 @@ static size_t open_sessions(const void *model, size_t n, int times,
 {
     const size_t n_before = mallinfo2().uordblks;
     for (int i = 0; i < times; i++) {
-        const char *artifacts_are_cached = i % 10 ? folder : "";
+        const char *cache_dir = i % 10 ? folder : "";
         OrtSession *session = session_open(
-            model, n, folder ? WITH("cache_dir", artifacts_are_cached) : NULL);
+            model, n, folder ? WITH("cache_dir", cache_dir) : NULL);
         expect_same(reference, session, &square_x, 1);
         ort->ReleaseSession(session);
     }

@@ -24,7 +24,7 @@ static const struct byoc_pattern rows_b[] = {
 };
 
 /* A module, its backends and their candidates. */
-struct scene {
+struct setup {
     struct byi_module *m;
     struct byi_arena *arena;
     struct byoc_host host;
@@ -34,10 +34,10 @@ struct scene {
     struct byi_candidates candidates;
 };
 
-static void open_scene(struct scene *s, const char *text, uint32_t n_backends)
+static void open_setup(struct setup *s, const char *text, uint32_t n_backends)
 {
     struct byoc_error err;
-    *s = (struct scene){.arena = byi_arena_new()};
+    *s = (struct setup){.arena = byi_arena_new()};
     const struct byoc_backend *list[] = {&s->apis[0], &s->apis[1]};
     const struct byoc_host *hosts[] = {&s->host, &s->host};
     byi_match_host(&s->host);
@@ -56,14 +56,14 @@ static void open_scene(struct scene *s, const char *text, uint32_t n_backends)
         .entries = {byi_backends_entry(&s->backends)}};
 }
 
-static void find_candidates(struct scene *s)
+static void find_candidates(struct setup *s)
 {
     struct byoc_error err;
     if (byi_candidates_find(s->m, &s->ctx, s->arena, &s->candidates, &err))
         fail_msg("%s", err.text);
 }
 
-static void close_scene(struct scene *s)
+static void close_setup(struct setup *s)
 {
     byi_candidates_free(&s->candidates);
     byi_backends_free(&s->backends);
@@ -75,7 +75,7 @@ static void close_scene(struct scene *s)
 #define MAIN "def @main(%x: " T ", %y: " T ") "
 
 /* Check the names of a candidate's operators, and which backends can run it. */
-static void check_candidate(const struct scene *s, uint32_t index,
+static void check_candidate(const struct setup *s, uint32_t index,
                             const char *ops, uint64_t backends)
 {
     const struct byi_candidate *candidate = &s->candidates.list.at[index];
@@ -94,8 +94,8 @@ static void check_candidate(const struct scene *s, uint32_t index,
 static void a_composite_is_a_candidate(void **state)
 {
     (void)state;
-    struct scene s;
-    open_scene(&s,
+    struct setup s;
+    open_setup(&s,
                MAIN "-> " T " {\n"
                     "  %0 = nn.relu(add(%x, %y));\n"
                     "  %1 = exp(%0);\n"
@@ -106,14 +106,14 @@ static void a_composite_is_a_candidate(void **state)
     assert_int_equal(s.candidates.list.n, 2);
     check_candidate(&s, 0, "add nn.relu", 1);
     check_candidate(&s, 1, "add", 1);
-    close_scene(&s);
+    close_setup(&s);
 }
 
 static void overlapping_composites_are_one_candidate(void **state)
 {
     (void)state;
-    struct scene s;
-    open_scene(&s,
+    struct setup s;
+    open_setup(&s,
                MAIN "-> " T " {\n"
                     "  %0 = exp(nn.relu(add(%x, %y)));\n"
                     "  nn.relu(%0)\n"
@@ -124,14 +124,14 @@ static void overlapping_composites_are_one_candidate(void **state)
     check_candidate(&s, 0, "add nn.relu exp",
                     3); /* a: add_relu; b: add, relu_exp */
     check_candidate(&s, 1, "nn.relu", 3);
-    close_scene(&s);
+    close_setup(&s);
 }
 
 static void fields_go_with_their_tuple(void **state)
 {
     (void)state;
-    struct scene s;
-    open_scene(&s,
+    struct setup s;
+    open_setup(&s,
                MAIN "-> Tensor[(1, 4), float32] {\n"
                     "  %0 = split(%x, sizes=[1, 1], axis=0);\n"
                     "  %1 = %0.0;\n"
@@ -142,22 +142,22 @@ static void fields_go_with_their_tuple(void **state)
     assert_int_equal(s.candidates.list.n, 2);
     check_candidate(&s, 0, "split get get", 1);
     check_candidate(&s, 1, "add", 1);
-    close_scene(&s);
+    close_setup(&s);
 }
 
 static void finding_candidates_changes_nothing(void **state)
 {
     (void)state;
-    struct scene s;
+    struct setup s;
     struct byi_text before = {0}, after = {0};
-    open_scene(&s, MAIN "-> " T " { nn.relu(add(%x, %y)) }\n", 2);
+    open_setup(&s, MAIN "-> " T " { nn.relu(add(%x, %y)) }\n", 2);
     byi_print_module(s.m, &before, NULL);
     find_candidates(&s);
     byi_print_module(s.m, &after, NULL);
     assert_string_equal(before.at, after.at);
     byi_text_free(&before);
     byi_text_free(&after);
-    close_scene(&s);
+    close_setup(&s);
 }
 
 /* --- subgraphs ------------------------------------------------------------ */
@@ -165,10 +165,10 @@ static void finding_candidates_changes_nothing(void **state)
 static void a_subgraph_is_a_function(void **state)
 {
     (void)state;
-    struct scene s;
+    struct setup s;
     struct byoc_error err;
     struct byi_text text = {0};
-    open_scene(&s,
+    open_setup(&s,
                MAIN
                "-> (" T ", " T ") {\n"
                "  %0 = exp(%x);\n"
@@ -195,15 +195,15 @@ static void a_subgraph_is_a_function(void **state)
     assert_null(strstr(text.at, "exp"));
     byi_text_free(&text);
     byi_module_free(&to);
-    close_scene(&s);
+    close_setup(&s);
 }
 
 /* The signature of the only candidate. */
 static void signature_of(const char *text, char hex[65])
 {
-    struct scene s;
+    struct setup s;
     struct byi_sha256 sum;
-    open_scene(&s, text, 1);
+    open_setup(&s, text, 1);
     find_candidates(&s);
     assert_int_equal(s.candidates.list.n, 1);
     const struct byi_candidate *candidate = &s.candidates.list.at[0];
@@ -212,7 +212,7 @@ static void signature_of(const char *text, char hex[65])
     byi_sha256_init(&sum);
     byi_subgraph_hash(s.m, &subgraph, &sum);
     byi_sha256_hex(&sum, hex);
-    close_scene(&s);
+    close_setup(&s);
 }
 
 static void signatures_of_equal_work_are_equal(void **state)
@@ -279,10 +279,10 @@ static byi_id find_op(const struct byi_module *m, enum byi_op_id op)
 static void composites_follow_the_assignment(void **state)
 {
     (void)state;
-    struct scene s;
+    struct setup s;
     struct byoc_error err;
     struct byi_text text = {0};
-    open_scene(&s,
+    open_setup(&s,
                MAIN "-> " T " {\n"
                     "  %0 = add(%x, %y) #[\"Add_0\": \"Add\"];\n"
                     "  %1 = nn.relu(%0) #[\"Relu_1\": \"Relu\"];\n"
@@ -312,14 +312,14 @@ static void composites_follow_the_assignment(void **state)
     assert_non_null(strstr(text.at, "b takes 2 us"));
     byi_text_free(&text);
     byi_ledger_free(&ledger);
-    close_scene(&s);
+    close_setup(&s);
 }
 
 static void nodes_without_assignment_are_free(void **state)
 {
     (void)state;
-    struct scene s;
-    open_scene(&s, MAIN "-> " T " { add(%x, %y) }\n", 1);
+    struct setup s;
+    open_setup(&s, MAIN "-> " T " { add(%x, %y) }\n", 1);
     const byi_id add = find_op(s.m, BYI_OP_ADD);
     const uint32_t entry = byi_module_entry(s.m);
     struct byi_assignment *a = byi_assignment_new(s.m, s.arena);
@@ -329,11 +329,11 @@ static void nodes_without_assignment_are_free(void **state)
     assert_string_equal(byi_assignment_refusal(a, entry, add, "a"), "why");
     assert_null(byi_assignment_refusal(a, entry, add, "b"));
     struct byi_assignment *copy = byi_assignment_copy(a, s.arena);
-    byi_assign(copy, entry, add, NULL, "nobody");
+    byi_assign(copy, entry, add, NULL, "native");
     assert_string_equal(byi_assignment_refusal(copy, entry, add, "b"),
-                        "nobody");
+                        "native");
     assert_null(byi_assignment_refusal(a, entry, add, "b"));
-    close_scene(&s);
+    close_setup(&s);
 }
 
 int main(void)

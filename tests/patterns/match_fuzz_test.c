@@ -772,8 +772,8 @@ static void write_args(struct writer *w, const struct byi_node *node)
 /* Write the nodes of a chain up to `id` as steps. */
 static void write_chain(struct writer *w, byi_id id)
 {
-    static const char *const marks[] = {"",  "?",   "*",      "*",
-                                        "~", "{2}", "{1, 3}", "?"};
+    static const char *const repetitions[] = {"",  "?",   "*",      "*",
+                                              "~", "{2}", "{1, 3}", "?"};
     const struct byi_node *node = &w->f->nodes.at[id];
     const byi_id below = node->args[draw(node->n_args)];
     static const char *const choices[] = {
@@ -789,7 +789,7 @@ static void write_chain(struct writer *w, byi_id id)
     for (uint32_t i = draw(3); i > 0; i--)
         byi_text_addf(w->out, " | %s", choices[draw(7)]);
     w->in_step = false;
-    byi_text_addf(w->out, "]%s", marks[draw(8)]);
+    byi_text_addf(w->out, "]%s", repetitions[draw(8)]);
     if (draw(4) == 0)
         byi_text_addf(w->out, " [%s]%s", draw(2) ? "add(^, ^)" : "exp(^)",
                       draw(2) ? "?" : "");

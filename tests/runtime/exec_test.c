@@ -532,10 +532,10 @@ struct canceller {
 static void *keep_cancelling(void *arg)
 {
     struct canceller *c = arg;
-    const struct timespec nap = {.tv_nsec = 2000000};
+    const struct timespec pause = {.tv_nsec = 2000000};
     while (!__atomic_load_n(&c->done, __ATOMIC_ACQUIRE)) {
         byoc_state_cancel(c->state);
-        nanosleep(&nap, NULL);
+        nanosleep(&pause, NULL);
     }
     return NULL;
 }
