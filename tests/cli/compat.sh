@@ -1,8 +1,8 @@
 #!/bin/sh
 # compat.sh BYOC PLUGINS: runs an artifact with later versions of its backend,
-# which plugins/versioned.c takes from the variable BACKEND_VERSION. The next version runs it and
-# recommends to compile again; for the version after that, the native twin runs,
-# or loading fails. Also compares the output of `byoc backends --json`.
+# which plugins/versioned.c takes from the variable BACKEND_VERSION. The next
+# version runs it and recommends to compile again; for the version after that, the
+# native twin runs, or loading fails. Also compares the output of `byoc backends --json`.
 # SPDX-License-Identifier: Apache-2.0
 [ $# -eq 2 ] && [ -x "$1" ] || { echo "usage: compat.sh BYOC PLUGINS" >&2; exit 2; }
 byoc=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
@@ -10,7 +10,7 @@ plugins=$(cd "$2" && pwd)
 . "$(dirname "$0")/../folder.sh"
 failed=0
 
-# runs BACKEND_VERSION CODE SENTENCE OPTIONS...: a run ends with the exit code and prints
+# runs VERSION CODE SENTENCE OPTIONS...: a run ends with the exit code and prints
 # SENTENCE ("nothing": none) to stderr once; its outputs equal those of the first run
 runs() {
     version=$1 wanted=$2 sentence=$3
@@ -20,7 +20,7 @@ runs() {
         --plugin "only:$plugins/versioned.so" "$@" >printed 2>err
     code=$?
     [ $code != 0 ] || [ -e first ] || cp -r out first
-    grep -q "made at" err || echo nothing >>err
+    grep -q "made by version" err || echo nothing >>err
     [ $code = "$wanted" ] || {
         echo "version $version $*: found exit code $code, expected $wanted:"
         cat err
@@ -42,8 +42,8 @@ def @main(%x: Tensor[(4, 8), float32], %y: Tensor[(8), float32]) {
   nn.relu(add(%x, %y))
 }
 IR
-BACKEND_VERSION=1 "$byoc" compile model.ir -o model.so --plugin "only:$plugins/versioned.so" \
-    --backend ref >printed || failed=1
+BACKEND_VERSION=1 "$byoc" compile model.ir -o model.so \
+    --plugin "only:$plugins/versioned.so" --backend ref >printed || failed=1
 runs 1 0 nothing
 runs 1 0 nothing --require-backends
 runs 2 0 "ref: made by version 1, now it is version 2; compile the model again"
