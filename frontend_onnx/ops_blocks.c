@@ -185,25 +185,50 @@ static const float nf4[] = {
     0.079580300f, 0.16093020f,  0.24611230f,   0.33791524f,
     0.44070983f,  0.56261700f,  0.72295684f,   1.0f};
 
-/* MatMulBnb4: x (..., K), two codes in each byte of the weights (N, K), the
- * first in the upper bits; the largest number of each block of the weights,
- * whose blocks may go on in the next row. */
-static void convert_matmul_bnb(struct byi_import *o)
+/* Emit the weights of a MatMulBnb4, (n, k) of float32: two codes in each of the
+ * bytes `flat`, the first in the upper bits; `largest` is the largest number of
+ * each block. A block may go on in the next row, so the last one is padded. No
+ * step makes a much larger result than its operands, so that all of them are
+ * folded if the weights are constants. */
+static byi_id emit_bnb_weights(struct byi_import *o, byi_id flat, byi_id table,
+                               byi_id largest, const int64_t dims[2],
+                               int64_t block)
 {
-    static const char text[] =
-        "fn (%codes, %table, %largest) {"
+    static const char values[] =
+        "fn (%codes, %table) {"
         "  %high = right_shift(%codes, 4);"
         "  %low = subtract(%codes, left_shift(%high, 4));"
         "  %pairs = concatenate(expand_dims(%high, axis=[1]),"
         "                       expand_dims(%low, axis=[1]), axis=1);"
-        "  %all = take(%table, cast(%pairs, dtype=\"int64\"), axis=0);"
-        "  %values = strided_slice(reshape(%all, [-1]), [0], [total], [0],"
-        "                          [1]);"
-        "  %blocks = broadcast_to(expand_dims(%largest, axis=[1]), [1, block]);"
-        "  %scale = strided_slice(reshape(%blocks, [-1]), [0], [total], [0],"
-        "                         [1]);"
-        "  reshape(multiply(%values, %scale), [n, k])"
+        "  %all = take(%table, cast(%pairs, dtype=\"int32\"), axis=0);"
+        "  strided_slice(reshape(%all, [-1]), [0], [total], [0], [1])"
         "}";
+    static const char scaled[] =
+        "fn (%values, %largest) {"
+        "  %blocks = reshape(%values, [-1, block]);"
+        "  %y = multiply(%blocks, expand_dims(%largest, axis=[1]));"
+        "  %all = strided_slice(reshape(%y, [-1]), [0], [total], [0], [1]);"
+        "  reshape(%all, [n, k])"
+        "}";
+    const int64_t n = dims[0], k = dims[1], total = n * k;
+    const int64_t padding[] = {0, (block - total % block) % block};
+    byi_id y = byi_import_template(o, values, ARGS(flat, table),
+                                   ATTRS(AN_INT("total", total)));
+
+    if (padding[1])
+        y = byi_import_call(o, BYI_OP_NN_PAD, y,
+                            byi_import_vector(o, 2, padding),
+                            byi_import_scalar(o, BYOC_F32, 0));
+    return byi_import_template(
+        o, scaled, ARGS(y, byi_import_cast(o, largest, BYOC_F32)),
+        ATTRS(AN_INT("block", block), AN_INT("total", total), AN_INT("n", n),
+              AN_INT("k", k)));
+}
+
+/* MatMulBnb4: x (..., K), codes of the weights (N, K), the largest number of
+ * each block. */
+static void convert_matmul_bnb(struct byi_import *o)
+{
     const int64_t k = byi_import_int(o, "K", 0), n = byi_import_int(o, "N", 0);
     const int64_t block = byi_import_int(o, "block_size", 0), all = -1;
     const int64_t type = byi_import_int(o, "quant_type", 0);
@@ -224,11 +249,9 @@ static void convert_matmul_bnb(struct byi_import *o)
         o, byi_import_in(o, 1), byi_import_vector(o, 1, &all), false);
     const byi_id table =
         byi_import_array(o, BYOC_F32, 16, type == 0 ? fp4 : nf4);
-    const byi_id weights = byi_import_template(
-        o, text,
-        ARGS(flat, table, byi_import_cast(o, byi_import_in(o, 2), BYOC_F32)),
-        ATTRS(AN_INT("block", block), AN_INT("total", n * k), AN_INT("n", n),
-              AN_INT("k", k)));
+    const int64_t dims[] = {n, k};
+    const byi_id weights =
+        emit_bnb_weights(o, flat, table, byi_import_in(o, 2), dims, block);
     o->out[0] = byi_import_emit(
         o, BYI_OP_NN_MATMUL,
         ARGS(x, byi_import_cast(o, weights, byi_import_dtype(o, x))),
