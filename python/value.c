@@ -275,6 +275,17 @@ static int read_dlpack(struct pyb_hold *hold, const char *what,
     return 0;
 }
 
+/* Raise the exception for an object of a wrong type. */
+static void raise_found(PyObject *object, const char *what, const char *name,
+                        const char *expected)
+{
+    PyObject *type = PyType_GetName(Py_TYPE(object));
+    if (type)
+        pyb_raisef(BYOC_ETYPE, "%s \"%s\": found %s, expected %s", what, name,
+                   PyUnicode_AsUTF8AndSize(type, NULL), expected);
+    Py_XDECREF(type);
+}
+
 static int read_tensor(struct pyb_hold **holds, const struct byoc_io *io,
                        const char *what, const char *name, PyObject *object,
                        DLTensor *to)
@@ -288,13 +299,9 @@ static int read_tensor(struct pyb_hold **holds, const struct byoc_io *io,
         return read_buffer(hold, io, what, name, object, to);
     if (PyObject_HasAttrString(object, "__dlpack__"))
         return read_dlpack(hold, what, name, object, to);
-    PyObject *type = PyType_GetName(Py_TYPE(object));
-    if (type)
-        pyb_raisef(BYOC_ETYPE,
-                   "%s \"%s\": found %s, expected an array with the buffer "
-                   "protocol or __dlpack__(), such as NumPy's",
-                   what, name, PyUnicode_AsUTF8AndSize(type, NULL));
-    Py_XDECREF(type);
+    raise_found(object, what, name,
+                "an array with the buffer protocol or __dlpack__(), such as "
+                "NumPy's");
     return -1;
 }
 
@@ -302,7 +309,9 @@ static int read_elements(struct pyb_hold **holds, const struct byoc_io *io,
                          const char *what, const char *name, PyObject *list,
                          struct byoc_value *value)
 {
-    const Py_ssize_t n = PySequence_Size(list);
+    const Py_ssize_t n = PySequence_Check(list) ? PySequence_Size(list) : -1;
+    if (n < 0 && !PyErr_Occurred())
+        raise_found(list, what, name, "a list of values");
     struct pyb_hold *hold = n < 0 ? NULL : pyb_hold_add(holds);
     if (!hold)
         return -1;

@@ -77,9 +77,11 @@ class Values(unittest.TestCase):
         feeds["s"] = [ones(1, 5)]
         with self.assertRaises(byoc.MismatchError):
             model.run(None, feeds)
-        feeds["s"] = 7
-        with self.assertRaises(TypeError):
-            model.run(None, feeds)
+        for wrong in (7, None, {"a": ones(1, 4)}, (ones(1, 4) for _ in "ab")):
+            feeds["s"] = wrong
+            found = f'input "s": found {type(wrong).__name__}, expected a list of values'
+            with self.assertRaisesRegex(byoc.MismatchError, found):
+                model.run(None, feeds)
 
     def test_optional(self):
         model = models.compile(
