@@ -31,7 +31,7 @@ struct model_source {
 static int read_source(struct model_source *s, PyObject *object)
 {
     if (PyUnicode_Check(object))
-        s->path = PyUnicode_AsUTF8AndSize(object, NULL);
+        s->path = pyb_text(object, s->compiles ? "model" : "artifact");
     else if (PyLong_Check(object) && !s->compiles)
         s->fd = (int)PyLong_AsLong(object);
     else
@@ -375,7 +375,7 @@ static PyObject *model_text(PyObject *self, PyObject *which)
 static PyObject *model_write(PyObject *self, PyObject *path)
 {
     struct byoc_compiled *c = model_of(self)->compiled;
-    const char *to = PyUnicode_AsUTF8AndSize(path, NULL);
+    const char *to = pyb_text(path, "path");
     struct byoc_error err;
     enum byoc_status status;
     if (!to || !require_open(self))

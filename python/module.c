@@ -58,6 +58,16 @@ void *pyb_raisef(enum byoc_status status, const char *format, ...)
     return pyb_raise(status, err.text);
 }
 
+const char *pyb_text(PyObject *object, const char *what)
+{
+    Py_ssize_t bytes;
+    const char *text = PyUnicode_AsUTF8AndSize(object, &bytes);
+    if (!text || strlen(text) == (size_t)bytes)
+        return text;
+    return pyb_raisef(
+        BYOC_EINVAL, "%s: found a NUL after \"%s\", expected none", what, text);
+}
+
 /* --- functions ------------------------------------------------------------ */
 
 /* Append a plug-in to the list at ctx. On failure frees the list and sets the

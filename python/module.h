@@ -30,6 +30,9 @@ PyObject *pyb_call(const char *module, const char *function, const char *format,
 void *pyb_raise(enum byoc_status status, const char *text);
 void *pyb_raisef(enum byoc_status status, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+/* The UTF-8 of a str without NULs, which belongs to it. NULL with an exception
+ * otherwise, whose message starts with `what`. */
+const char *pyb_text(PyObject *object, const char *what);
 
 /* --- tensor.c ------------------------------------------------------------- */
 

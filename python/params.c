@@ -66,7 +66,7 @@ static int read_list(struct pyb_params *p, const char *name, PyObject *object,
         return PyErr_NoMemory(), -1;
     p->lists[p->n_lists++] = list;
     for (Py_ssize_t i = 0; i < n; i++) {
-        list[i] = PyUnicode_AsUTF8AndSize(PyList_GetItem(object, i), NULL);
+        list[i] = pyb_text(PyList_GetItem(object, i), name);
         if (!list[i])
             return -1;
     }
@@ -95,7 +95,9 @@ static int read_option(struct pyb_params *p, const struct row *row,
     uint64_t n = 0;
     switch (row->kind) {
     case TEXT:
-        *(const char **)to = PyUnicode_AsUTF8AndSize(object, NULL);
+        *(const char **)to = pyb_text(object, row->name);
+        if (PyUnicode_Check(object))
+            return PyErr_Occurred() ? -1 : 0;
         break;
     case LIST:
         return read_list(p, row->name, object, to);

@@ -405,6 +405,18 @@ class Compile(unittest.TestCase):
                 self.assertEqual(model.ledger.offloaded, 100)
                 self.assertEqual(model.ir, "")
 
+    def test_texts_with_a_nul(self):
+        """C's strings end at a NUL: the rest must not be ignored."""
+        for call in (
+            lambda: byoc.compile("digits.onnx\0x"),
+            lambda: byoc.load("digits.so\0x"),
+            lambda: byoc.compile("digits.onnx").write("nul.so\0x"),
+            lambda: byoc.compile("digits.onnx", exclude=["Softmax\0x"]),
+            lambda: byoc.compile("digits.onnx", cc="cc\0x"),
+        ):
+            with self.assertRaisesRegex(byoc.InvalidError, "found a NUL after"):
+                call()
+
     def test_onnx_model(self):
         try:
             import onnx
