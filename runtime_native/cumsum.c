@@ -2,8 +2,6 @@
 /* cumsum.c: running sums and products along an axis: cumsum and dyn.cumsum. */
 #include "move.h"
 
-#define IDENTITY(bits) (bits)
-
 /* Number of adjacent lines that are summed together: in general, and for
  * float32, whose running sums are read from the result. */
 enum { CUMSUM_LINES = 512, CUMSUM_F32_LINES = 2048 };
@@ -17,13 +15,14 @@ struct cumsum_lines {
     int64_t lines;
     bool exclusive; /* leave out the element itself */
     bool product;   /* multiply instead of adding */
+    enum byoc_dtype dtype;
 };
 
 /* Define cumsum_ID(): add up (or multiply, if r->product) each line's n
  * elements, r->stride apart; a negative stride runs from the end. Integers
  * wrap, so they are computed as unsigned numbers. The sums of few lines are in
  * registers, of up to eight at a time. */
-#define CUMSUM(id, bits_t, sum_t, get, set)                                    \
+#define CUMSUM(id, bits_t, sum_t)                                              \
     static inline void cumsum_loop_##id(                                       \
         const struct cumsum_lines *r, const bits_t *x, bits_t *restrict y,     \
         const int64_t lines, const bool product)                               \
@@ -32,14 +31,14 @@ struct cumsum_lines {
         for (int64_t l = 0; l < lines; l++)                                    \
             sum[l] = product ? 1 : 0;                                          \
         for (int64_t l = 0; r->exclusive && l < lines; l++)                    \
-            y[l] = (bits_t)set(sum[l]);                                        \
+            y[l] = (bits_t)sum[l];                                             \
         y += r->exclusive ? r->stride : 0;                                     \
         for (int64_t i = r->exclusive; i < r->n; i++) {                        \
             _Pragma("omp simd") for (int64_t l = 0; l < lines; l++)            \
             {                                                                  \
-                const sum_t v = (sum_t)get(x[l]);                              \
+                const sum_t v = (sum_t)x[l];                                   \
                 sum[l] = product ? sum[l] * v : sum[l] + v;                    \
-                y[l] = (bits_t)set(sum[l]);                                    \
+                y[l] = (bits_t)sum[l];                                         \
             }                                                                  \
             x += r->stride;                                                    \
             y += r->stride;                                                    \
@@ -70,14 +69,56 @@ struct cumsum_lines {
         if (r->lines & 1)                                                      \
             cumsum_loop_##id(r, x + l, y + l, 1, false);                       \
     }
-#define CUMSUM_FLOAT(id, T) CUMSUM(id, T, T, IDENTITY, IDENTITY)
-CUMSUM(U8, uint8_t, uint32_t, IDENTITY, IDENTITY)
-CUMSUM(U16, uint16_t, uint32_t, IDENTITY, IDENTITY)
-CUMSUM(U32, uint32_t, uint32_t, IDENTITY, IDENTITY)
-CUMSUM(U64, uint64_t, uint64_t, IDENTITY, IDENTITY)
+#define CUMSUM_FLOAT(id, T) CUMSUM(id, T, T)
+CUMSUM(U8, uint8_t, uint32_t)
+CUMSUM(U16, uint16_t, uint32_t)
+CUMSUM(U32, uint32_t, uint32_t)
+CUMSUM(U64, uint64_t, uint64_t)
 BYI_EACH_FLOAT(CUMSUM_FLOAT)
-CUMSUM(F16, uint16_t, float, byi_f16_to_f32, byi_f32_to_f16)
-CUMSUM(BF16, uint16_t, float, byi_bf16_to_f32, byi_f32_to_bf16)
+
+/* Replace `steps` rows of `lines` numbers by the sums before (if r->exclusive)
+ * or after them, and update sum[]. The first step is row `first`, the next one
+ * is `next` rows on. */
+static inline void cumsum_block(const struct cumsum_lines *r, float *x,
+                                int64_t first, int64_t next, int64_t steps,
+                                const int64_t lines, float *restrict sum)
+{
+    for (int64_t i = 0; i < steps; i++) {
+        float *restrict row = x + (first + i * next) * lines;
+        _Pragma("omp simd") for (int64_t l = 0; l < lines; l++)
+        {
+            const float before = sum[l], v = row[l];
+            sum[l] = r->product ? before * v : before + v;
+            row[l] = r->exclusive ? before : sum[l];
+        }
+    }
+}
+
+/* float16 and bfloat16: blocks of rows are widened, summed in float32, and
+ * narrowed. */
+static void cumsum_half(const struct cumsum_lines *r, const char *vx, char *vy)
+{
+    const uint16_t *x = (const uint16_t *)(const void *)vx;
+    uint16_t *y = (uint16_t *)(void *)vy;
+    float block[2 * CUMSUM_LINES], sum[CUMSUM_LINES];
+    const int64_t lines = r->lines, next = r->stride < 0 ? -1 : 1;
+    const int64_t pitch = r->stride * next; /* between rows in memory */
+    /* adjacent rows are converted at once */
+    const int64_t rows = pitch == lines ? 2 * CUMSUM_LINES / lines : 1;
+    for (int64_t l = 0; l < lines; l++)
+        sum[l] = r->product ? 1 : 0;
+    for (int64_t i = 0; i < r->n; i += rows) {
+        const int64_t steps = byi_min(rows, r->n - i);
+        const int64_t first = next < 0 ? steps - 1 : 0;
+        const int64_t at = i * r->stride - first * pitch;
+        byi_widen(r->dtype, x + at, block, steps * lines);
+        if (lines == 1)
+            cumsum_block(r, block, first, next, steps, 1, sum);
+        else
+            cumsum_block(r, block, first, next, steps, lines, sum);
+        byi_narrow(r->dtype, block, y + at, steps * lines);
+    }
+}
 
 /* Adjacent lines of float32: each row of the result is the row before it plus a
  * row of x. */
@@ -134,12 +175,12 @@ static enum byoc_status cumsum_run(const struct byi_call *call,
                                    struct byoc_error *err)
 {
     static const cumsum_fn sums[BYI_DTYPES] = {
-        [BYOC_U8] = cumsum_U8,   [BYOC_I8] = cumsum_U8,
-        [BYOC_U16] = cumsum_U16, [BYOC_I16] = cumsum_U16,
-        [BYOC_U32] = cumsum_U32, [BYOC_I32] = cumsum_U32,
-        [BYOC_U64] = cumsum_U64, [BYOC_I64] = cumsum_U64,
-        [BYOC_F32] = cumsum_F32, [BYOC_F64] = cumsum_F64,
-        [BYOC_F16] = cumsum_F16, [BYOC_BF16] = cumsum_BF16,
+        [BYOC_U8] = cumsum_U8,    [BYOC_I8] = cumsum_U8,
+        [BYOC_U16] = cumsum_U16,  [BYOC_I16] = cumsum_U16,
+        [BYOC_U32] = cumsum_U32,  [BYOC_I32] = cumsum_U32,
+        [BYOC_U64] = cumsum_U64,  [BYOC_I64] = cumsum_U64,
+        [BYOC_F32] = cumsum_F32,  [BYOC_F64] = cumsum_F64,
+        [BYOC_F16] = cumsum_half, [BYOC_BF16] = cumsum_half,
     };
     const struct byi_tensor *x = call->in;
     uint32_t axis = 0;
@@ -157,6 +198,7 @@ static enum byoc_status cumsum_run(const struct byi_call *call,
         .stride = reverse ? -inner : inner,
         .exclusive = byi_attr_int(call->attrs, "exclusive") != 0,
         .product = byi_attr_int(call->attrs, "product") != 0,
+        .dtype = x->dtype,
     };
     if (!sums[x->dtype])
         return byi_bad_dtype(call, x->dtype, "a numeric type", err);
@@ -164,7 +206,8 @@ static enum byoc_status cumsum_run(const struct byi_call *call,
         return BYOC_OK;
     const int team = byi_team(call, lines * n);
     /* sums in registers are faster than transposing blocks twice */
-    const bool in_registers = x->dtype != BYOC_F32 && !params.product &&
+    const bool in_registers = x->dtype != BYOC_F32 &&
+                              !byi_dtype_is_half(x->dtype) && !params.product &&
                               inner >= 4 && inner <= MAX_REGISTER_LINES;
     const int64_t lanes = in_registers ? 1
                                        : byi_lanes(lines / inner, n, inner,

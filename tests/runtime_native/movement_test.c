@@ -689,16 +689,23 @@ static void test_cumsum(void **state)
         "{\"axis\": 1, \"product\": true, \"exclusive\": true}"};
     for (int round = 0; round < ROUNDS; round++) {
         static const int64_t inner[] = {1, 3, 5, 8, 15, 22, 70, 530};
-        static const enum byoc_dtype types[] = {BYOC_F32, BYOC_F64, BYOC_I32,
-                                                BYOC_I64, BYOC_I8};
+        static const enum byoc_dtype types[] = {BYOC_F32, BYOC_F64,  BYOC_F16,
+                                                BYOC_I32, BYOC_BF16, BYOC_I64,
+                                                BYOC_I8};
         int64_t dims[] = {2, pick(1, 9), inner[pick(0, 7)]};
         const int form = round % 6;
         const bool exclusive = form & 1, reverse = form & 2;
         const bool product = form > 3;
         /* float32, whose lines are computed together; products are exact, since
          * the numbers are small */
-        const enum byoc_dtype dtype = types[pick(0, product ? 3 : 4)];
-        dims[0] = dims[2] <= 3 ? pick(1, 600) : 2; /* many short lines */
+        const enum byoc_dtype dtype = types[pick(0, product ? 5 : 6)];
+        const bool is_half = byi_dtype_is_half(dtype);
+        dims[0] = dims[2] <= 3 ? pick(1, 600) : 2;    /* many short lines */
+        if (is_half && !product && pick(0, 7) == 0) { /* several blocks */
+            dims[0] = 2;
+            dims[1] = pick(1000, 1300);
+            dims[2] = pick(1, 3);
+        }
         const bool is_integer = !byi_dtype_is_float(dtype);
         struct trial t = {.n_in = 1};
         t.in[0] = make(dtype, 3, dims);
@@ -718,7 +725,11 @@ static void test_cumsum(void **state)
                 if (ahead > 0 || (ahead == 0 && !exclusive))
                     sum = product ? sum * v : sum + v;
             }
-            assert_true(byi_tensor_float(&t.out[0], i) == (double)sum);
+            const double expected =
+                is_half ? (double)byi_half_to_f32(
+                              byi_f32_to_half((float)sum, dtype), dtype)
+                        : (double)sum;
+            assert_true(byi_tensor_float(&t.out[0], i) == expected);
         }
     }
 }
