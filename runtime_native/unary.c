@@ -56,6 +56,11 @@ double byi_unary_plain(enum byi_op_id op, double x, const double *params)
 
 /* --- one call ----------------------------------------------------------- */
 
+struct unary_job;
+/* Compute elements [begin, end). */
+typedef void (*range_fn)(const struct unary_job *job, int64_t begin,
+                         int64_t end);
+
 /* A call, and the loops that compute it; a loop is NULL if the operator or type
  * has none. */
 struct unary_job {
@@ -66,14 +71,11 @@ struct unary_job {
     void (*fast_f64)(const double *x, double *y, int64_t n, const double *p);
     plain_fn plain;
     byi_typed_unary typed;
-    float bound;      /* largest |x| for which `fast` is accurate; 0: any x */
+    range_fn wide;    /* the loop for x, or for blocks of it in float32 */
+    float bound;      /* bounds[] */
     double p[PARAMS]; /* the operator's parameters, for `plain` */
     float pf[PARAMS]; /* the same for `fast` */
 };
-
-/* Compute elements [begin, end). */
-typedef void (*range_fn)(const struct unary_job *job, int64_t begin,
-                         int64_t end);
 
 /* Read the operator's attributes as numbers, in the order of ops.def. */
 static void read_params(const struct byi_call *call, struct unary_job *job)
@@ -129,16 +131,26 @@ static void range_f64(const struct unary_job *job, int64_t begin, int64_t end)
         y[i] = job->plain(x[i], job->p);
 }
 
+/* Compute float16 and bfloat16 in blocks of float32. A one-byte result is a
+ * bool. */
 static void range_half(const struct unary_job *job, int64_t begin, int64_t end)
 {
+    const enum byoc_dtype dtype = job->x->dtype;
     const uint16_t *x = job->x->data;
-    uint16_t *y = job->y->data;
     float in[BLOCK], out[BLOCK];
+    struct byi_tensor from = {.data = in, .dtype = BYOC_F32};
+    struct byi_tensor to = {.data = out, .dtype = job->y->dtype};
+    struct unary_job block = *job;
+    block.x = &from;
+    block.y = &to;
     for (int64_t at = begin; at < end; at += BLOCK) {
-        int64_t n = byi_min(BLOCK, end - at);
-        byi_widen(job->x->dtype, x + at, in, n);
-        run_f32(job, in, out, n);
-        byi_narrow(job->x->dtype, out, y + at, n);
+        const int64_t n = byi_min(BLOCK, end - at);
+        byi_widen(dtype, x + at, in, n);
+        if (to.dtype == BYOC_BOOL)
+            to.data = (uint8_t *)job->y->data + at;
+        job->wide(&block, 0, n);
+        if (to.dtype != BYOC_BOOL)
+            byi_narrow(dtype, out, (uint16_t *)job->y->data + at, n);
     }
 }
 
@@ -215,7 +227,7 @@ static void range_one(const struct unary_job *job, int64_t begin, int64_t end)
 
 /* --- tests: the result is bool ------------------------------------------- */
 
-#define TEST(op, id, type, number, load, expr)                                 \
+#define TEST(op, id, type, expr)                                               \
     static void op##_##id(const struct unary_job *job, int64_t begin,          \
                           int64_t end)                                         \
     {                                                                          \
@@ -224,24 +236,18 @@ static void range_one(const struct unary_job *job, int64_t begin, int64_t end)
         const bool p0 = job->p[0] != 0, p1 = job->p[1] != 0;                   \
         (void)p0, (void)p1;                                                    \
         for (int64_t i = begin; i < end; i++) {                                \
-            const number x = load(xs[i]);                                      \
+            const type x = xs[i];                                              \
             y[i] = expr;                                                       \
         }                                                                      \
     }
-#define IDENTITY(x) (x)
 #define UNARY_TEST(op, expr)                                                   \
-    TEST(op, F32, float, float, IDENTITY, expr)                                \
-    TEST(op, F64, double, double, IDENTITY, expr)                              \
-    TEST(op, F16, uint16_t, float, byi_f16_to_f32, expr)                       \
-    TEST(op, BF16, uint16_t, float, byi_bf16_to_f32, expr)
-#define UNARY_BOOL(op, expr) TEST(op, BOOL, uint8_t, uint8_t, IDENTITY, expr)
+    TEST(op, F32, float, expr)                                                 \
+    TEST(op, F64, double, expr)
+#define UNARY_BOOL(op, expr) TEST(op, BOOL, uint8_t, expr)
 #define IS_INF isinf(x) && (x < 0 ? p0 : p1)
 /* without branches, so that the loop vectorises */
-TEST(ISINF, F32, float, float, IDENTITY,
-     ((x == -INFINITY) & p0) | ((x == INFINITY) & p1))
-TEST(ISINF, F64, double, double, IDENTITY, IS_INF)
-TEST(ISINF, F16, uint16_t, float, byi_f16_to_f32, IS_INF)
-TEST(ISINF, BF16, uint16_t, float, byi_bf16_to_f32, IS_INF)
+TEST(ISINF, F32, float, ((x == -INFINITY) & p0) | ((x == INFINITY) & p1))
+TEST(ISINF, F64, double, IS_INF)
 #include "core/ops/unary.def"
 
 /* The loop for this operator and type, or NULL if there is no special one. */
@@ -254,8 +260,7 @@ static range_fn typed_range(enum byi_op_id op, enum byoc_dtype dtype)
     CASE(op, I8) CASE(op, I16) CASE(op, I32) CASE(op, I64)
 #define UNARY_UNSIGNED(op, expr)                                               \
     CASE(op, U8) CASE(op, U16) CASE(op, U32) CASE(op, U64)
-#define UNARY_TEST(op, expr)                                                   \
-    CASE(op, F32) CASE(op, F64) CASE(op, F16) CASE(op, BF16)
+#define UNARY_TEST(op, expr) CASE(op, F32) CASE(op, F64)
 #define UNARY_BOOL(op, expr) CASE(op, BOOL)
 #define CASES(id, type) CASE(CLIP, id) CASE(NN_SHRINK, id)
     switch ((int)op * BYI_DTYPES + (int)dtype) {
@@ -269,23 +274,14 @@ static range_fn typed_range(enum byi_op_id op, enum byoc_dtype dtype)
 
 /* --- the kernel of most operators --------------------------------------- */
 
-static range_fn find_range(const struct unary_job *job)
+/* The loop for elements of this dtype; NULL if the operator has none. */
+static range_fn find_range(const struct unary_job *job, enum byoc_dtype dtype)
 {
     if (job->typed)
         return range_one;
-    if (!job->plain)
-        return typed_range(job->op, job->x->dtype);
-    switch (job->x->dtype) {
-    case BYOC_F32:
-        return range_f32;
-    case BYOC_F64:
-        return range_f64;
-    case BYOC_F16:
-    case BYOC_BF16:
-        return range_half;
-    default:
-        return typed_range(job->op, job->x->dtype);
-    }
+    if (job->plain && byi_dtype_is_wide(dtype))
+        return dtype == BYOC_F32 ? range_f32 : range_f64;
+    return typed_range(job->op, dtype);
 }
 
 /* Operators whose float32 form approximates a function, such as exp. */
@@ -336,17 +332,19 @@ static enum byoc_status unary_run(const struct byi_call *call,
         .plain = plain[call->op->id],
         .bound = bounds[call->op->id],
     };
+    const bool half = byi_dtype_is_half(call->in->dtype);
+    const enum byoc_dtype dtype = half ? BYOC_F32 : call->in->dtype;
     read_params(call, &job);
     if (byi_simd()->typed_unary)
-        job.typed = byi_simd()->typed_unary(job.op, job.x->dtype);
-    range_fn run = find_range(&job);
-    if (!run)
+        job.typed = byi_simd()->typed_unary(job.op, dtype);
+    job.wide = find_range(&job, dtype);
+    if (!job.wide)
         return byi_bad_dtype(call, call->in->dtype,
                              call->op->id == BYI_OP_LOGICAL_NOT
                                  ? "bool"
                                  : "float16, bfloat16, float32 or float64",
                              err);
-    run_chunks(call, run, &job);
+    run_chunks(call, half ? range_half : job.wide, &job);
     return BYOC_OK;
 }
 

@@ -168,7 +168,8 @@ static void test_unary_dtypes(void **state)
  * smaller than their elements. */
 static void test_long_isnan(void **state)
 {
-    static const enum byoc_dtype dtypes[] = {BYOC_F32, BYOC_F64, BYOC_F16};
+    static const enum byoc_dtype dtypes[] = {BYOC_F32, BYOC_F64, BYOC_F16,
+                                             BYOC_BF16};
     (void)state;
     for (size_t d = 0; d < 2 * BYI_COUNT(dtypes); d++) {
         const bool nan = d % 2;
