@@ -510,14 +510,23 @@ BYI_PLAIN_AND_FAST(binary)
 
 /* --- power -------------------------------------------------------------- */
 
-/* Load n elements of the dtype of `like`, `step` (0 or 1) apart, as doubles. */
+/* Load n elements of the dtype of `like`, `step` (0 or 1) apart, as doubles; n
+ * is at most BLOCK. */
 static void load_doubles(const struct byi_tensor *like, const void *at,
                          int64_t step, int64_t n, double *to)
 {
     struct byi_tensor view = *like;
     view.data = (void *)(uintptr_t)at;
+    if (byi_dtype_is_half(like->dtype) && step) {
+        float block[BLOCK];
+        byi_widen(like->dtype, at, block, n);
+        for (int64_t i = 0; i < n; i++)
+            to[i] = (double)block[i];
+        return;
+    }
+    const double first = byi_tensor_float(&view, 0);
     for (int64_t i = 0; i < n; i++)
-        to[i] = byi_tensor_float(&view, i * step);
+        to[i] = step ? byi_tensor_float(&view, i) : first;
 }
 
 /* a^b modulo 2^64; for b < 0 the quotient 1 / a^-b, truncated, or 0 if a is 0.
@@ -599,6 +608,30 @@ static bool power_special(const struct binary_job *job, const void *a,
                                    : false;
 }
 
+/* Compute a block of powers of float16 or bfloat16 numbers and store them in
+ * this type. The loop of byi_simd has more digits than float32, to which
+ * results are rounded first. */
+static void power_half(enum byoc_dtype dtype, const double *a, const double *b,
+                       bool one_exponent, void *to, int64_t n)
+{
+    double y[BLOCK];
+    float narrow[BLOCK];
+    if (!one_exponent || !power_special_F64(a, b[0], y, n)) {
+        int special = byi_simd()->power == NULL;
+        for (int64_t i = 0; i < n; i++)
+            special |= !(a[i] > 0) | !(a[i] < INFINITY) | !isfinite(b[i]);
+        if (byi_simd()->power)
+            byi_simd()->power(a, b, y, n);
+        for (int64_t i = 0; i < n && special; i++)
+            if (!byi_simd()->power || !(a[i] > 0) || !(a[i] < INFINITY) ||
+                !isfinite(b[i]))
+                y[i] = pow(a[i], b[i]);
+    }
+    for (int64_t i = 0; i < n; i++)
+        narrow[i] = (float)y[i];
+    byi_narrow(dtype, narrow, to, n);
+}
+
 static void power_any(const struct binary_job *job, const void *va, int64_t sa,
                       const void *vb, int64_t sb, void *vy, int64_t n)
 {
@@ -614,7 +647,9 @@ static void power_any(const struct binary_job *job, const void *va, int64_t sa,
         load_doubles(&in[1], (const char *)vb + at * sb * (int64_t)job->size[1],
                      sb, m, b);
         out.data = (char *)vy + at * (int64_t)job->out_size;
-        for (int64_t i = 0; i < m; i++)
+        if (byi_dtype_is_half(out.dtype))
+            power_half(out.dtype, a, b, sb == 0, out.data, m);
+        for (int64_t i = 0; i < m && !byi_dtype_is_half(out.dtype); i++)
             byi_tensor_set(&out, i, pow(a[i], b[i]));
     }
 }
@@ -642,6 +677,8 @@ static enum byoc_status power_run(const struct byi_call *call,
         job.loop = power_f32;
     else if (byi_dtype_is_int(a) && byi_dtype_is_int(b))
         job.loop = power_ints;
+    job.blocks = byi_dtype_is_half(a) && job.shape.rows > 1 &&
+                 job.shape.inner <= SHORT_ROW;
     run_broadcast(&job, 8);
     return BYOC_OK;
 }

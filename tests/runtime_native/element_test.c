@@ -393,7 +393,9 @@ static void test_integer_edges(void **state)
 /* One exponent for all numbers, for which no pow() is called. */
 static void test_small_powers(void **state)
 {
-    static const enum byoc_dtype dtypes[] = {BYOC_F32, BYOC_F64, BYOC_I64};
+    static const enum byoc_dtype bases[] = {BYOC_F32, BYOC_F64, BYOC_F16,
+                                            BYOC_BF16};
+    static const enum byoc_dtype exponents[] = {BYOC_F32, BYOC_F64, BYOC_I64};
     static const struct {
         double exponent, expected[4];
     } cases[] = {{2, {1, 4, 16, 0.25}},
@@ -402,16 +404,53 @@ static void test_small_powers(void **state)
                  {7, {1, 128, -16384, 0.0078125}},
                  {-1, {1, 0.5, -0.25, 2}}};
     (void)state;
-    for (size_t i = 0; i < 9 * BYI_COUNT(cases); i++) {
-        struct byi_tensor in[] = {TENSOR(dtypes[i % 2], 4),
-                                  TENSOR(dtypes[i / 2 % 3], 1)};
+    for (size_t i = 0; i < 12 * BYI_COUNT(cases); i++) {
+        struct byi_tensor in[] = {TENSOR(bases[i % 4], 4),
+                                  TENSOR(exponents[i / 4 % 3], 1)};
         set(&in[0], (const double[]){1, 2, -4, 0.5});
-        set(&in[1], &cases[i / 9].exponent);
+        set(&in[1], &cases[i / 12].exponent);
         struct eval e = prepare(BYI_OP_POWER, NULL, 0, in, 2);
         assert_int_equal(run_fast(&e, 1), BYOC_OK);
-        expect(e.out, cases[i / 9].expected);
+        expect(e.out, cases[i / 12].expected);
         finish(&e);
     }
+}
+
+/* Powers of 16-bit floats are those of pow(), rounded to float32 and then to
+ * the type. */
+static void test_half_powers(void **state)
+{
+    static const double special[] = {0,   -0.0,     INFINITY, -INFINITY,
+                                     NAN, 5.96e-08, 65504,    -2,
+                                     1,   -3,       0.5,      2.5};
+    enum { N = 3001 };
+    (void)state;
+    for (int isa = 0; isa < BYI_N_ISAS; isa++)
+        for (int k = 0; k < 4 && use(isa); k++) {
+            const enum byoc_dtype dtype = k % 2 ? BYOC_BF16 : BYOC_F16;
+            struct byi_tensor in[] = {TENSOR(dtype, N),
+                                      TENSOR(dtype, k < 2 ? N : 1)};
+            for (int64_t i = 0; i < 2 * N; i++)
+                if (i % 2 == 0 || i / 2 < byi_count(&in[1]))
+                    byi_tensor_set(&in[i % 2], i / 2,
+                                   random_in(0, 9)
+                                       ? (double)random_in(-2000, 9000) / 999
+                                       : special[random_in(0, 11)]);
+            if (k >= 2)
+                byi_tensor_set(&in[1], 0, 1.7);
+            struct eval e = prepare(BYI_OP_POWER, NULL, 0, in, 2);
+            assert_int_equal(run_fast(&e, 1), BYOC_OK);
+            for (int64_t i = 0; i < N; i++) {
+                const double y = pow(byi_tensor_float(&in[0], i),
+                                     byi_tensor_float(&in[1], k < 2 ? i : 0));
+                const float found =
+                    byi_half_to_f32(((const uint16_t *)e.out->data)[i], dtype);
+                const float expected =
+                    byi_half_to_f32(byi_f32_to_half((float)y, dtype), dtype);
+                assert_true(isnan(expected) ? isnan(found) : found == expected);
+            }
+            finish(&e);
+        }
 }
 
 /* Quotients and remainders of integers of at most 32 bits, which are computed
@@ -599,6 +638,7 @@ int main(void)
         cmocka_unit_test(test_binary),
         cmocka_unit_test(test_binary_fast),
         cmocka_unit_test(test_small_powers),
+        cmocka_unit_test(test_half_powers),
         cmocka_unit_test(test_integer_quotients),
         cmocka_unit_test(test_integer_edges),
         cmocka_unit_test(test_where),
