@@ -426,6 +426,15 @@ def draw_texts(d, op, letter):
 def draw_features(d, op, letter):
     """Operators of ai.onnx.ml on rows of features."""
     dims = d.shape(2, 2)
+    if op == "LabelEncoder":
+        n = d.pick((5, 64, 5000))  # keys
+        keys = d.random.permutation(2 * n)[:n].astype(np.float32) / 4
+        x = keys[d.ints(n, *dims)]
+        if d.chance(50):  # half of the elements are no keys
+            x += 7 * d.ints(2, *dims)
+        return [x.astype(TYPES[letter])], [], {
+            "domain": "ai.onnx.ml", "keys_floats": keys.tolist(),
+            "values_floats": [float(k) for k in range(n)]}
     n, targets = dims[1], d.pick((1, 3, 10))
     some = [float(k) for k in d.random.randn(max(dims[1] * targets, targets))]
     linear = {"coefficients": some, "intercepts": some[:targets]}
@@ -585,7 +594,7 @@ DRAWS = {
     "random": ("Bernoulli Multinomial RandomNormalLike RandomUniformLike", "f"),
     "texts": ("Cast Concat Equal Expand Gather LabelEncoder OneHotEncoder "
               "TfIdfVectorizer Transpose Unique Where", "fi"),
-    "features": ("Binarizer Imputer LinearClassifier LinearRegressor "
+    "features": ("Binarizer Imputer LabelEncoder LinearClassifier LinearRegressor "
                  "Normalizer Scaler", "f"),
 }
 

@@ -4,6 +4,8 @@
  * table is built at load if the keys are constant, otherwise in each run.
  * Numbers are compared as 64-bit words, so that NaN equals itself; -0 is
  * converted to 0. */
+#include "kernels/inline.h"
+
 #include "move.h"
 
 enum { BLOCK = 256 }; /* elements of x that a task looks up */
@@ -65,12 +67,14 @@ void byi_words_of(const struct byi_tensor *t, int64_t begin, int64_t n,
     }
 }
 
-/* The slot at which the search for a word begins: the middle bits of a product,
- * which depend on the word's lower half. The upper half is added to it, since
- * the lower half of a small whole number of type double is 0. */
+/* The slot at which the search for a word begins. A single product would depend
+ * on few bits of it: words of whole numbers and of simple fractions are
+ * regular, as those of type double end in many zeros. */
 static uint64_t first_slot(uint64_t word, uint64_t mask)
 {
-    return ((word ^ word >> 32) * UINT64_C(0x9e3779b97f4a7c15)) >> 32 & mask;
+    const uint64_t golden = UINT64_C(0x9e3779b97f4a7c15);
+    const uint64_t mixed = (word ^ word >> 32) * golden;
+    return ((mixed ^ mixed >> 29) * golden) >> 32 & mask;
 }
 
 static bool is_key(const struct map_table *t, const struct map_slot *slot,
@@ -123,25 +127,71 @@ uint64_t byi_map_pack(const struct byi_call *call, void *to)
     return slot_count(&call->in[1]) * sizeof(struct map_slot);
 }
 
+/* Set numbers[] to the numbers of the keys that n strings are, or 0. */
+static void find_texts(const struct map_table *t, const char *const *texts,
+                       const uint64_t *words, int64_t n, uint64_t *numbers)
+{
+    for (int64_t i = 0; i < n; i++)
+        numbers[i] = t->slots[find_slot(t, words[i], &texts[i])].number;
+}
+
+/* The same for words of numbers. Nearly all searches end in one of the first
+ * two slots, which are compared without branches, since the CPU could not
+ * predict them. A free slot has number 0, which is also the result for a word
+ * that equals the slot's. */
+static void find_words(const struct map_table *t, const uint64_t *words,
+                       int64_t n, uint64_t *numbers)
+{
+    for (int64_t i = 0; i < n; i++) {
+        const uint64_t at = first_slot(words[i], t->mask);
+        const struct map_slot *first = &t->slots[at];
+        const struct map_slot *next = &t->slots[(at + 1) & t->mask];
+        const uint64_t in_first = 0 - (uint64_t)(first->word == words[i]);
+        const uint64_t in_next = 0 - (uint64_t)(next->word == words[i]);
+        const uint64_t ends = in_first | (0 - (uint64_t)(first->number == 0));
+        numbers[i] =
+            (first->number & in_first) | (next->number & in_next & ~ends);
+        if (!(ends | in_next) && next->number)
+            numbers[i] = t->slots[find_slot(t, words[i], NULL)].number;
+    }
+}
+
+/* y[i] = values[numbers[i] - 1], or the default value where that is 0. The
+ * address is chosen without a branch, which the CPU could not predict. */
+BYI_ALWAYS_INLINE void copy_values(const char *values,
+                                   const char *default_value,
+                                   const uint64_t *numbers, int64_t n,
+                                   size_t size, char *y)
+{
+    for (int64_t i = 0; i < n; i++) {
+        const uintptr_t found = 0 - (uintptr_t)(numbers[i] != 0);
+        const uintptr_t value = (uintptr_t)values + (numbers[i] - 1) * size;
+        const uintptr_t from =
+            (value & found) | ((uintptr_t)default_value & ~found);
+        byi_copy_element(y + i * (int64_t)size, (const char *)from, size);
+    }
+}
+
 static void map_block(const struct byi_call *call, const struct map_table *t,
                       int64_t begin, int64_t n)
 {
     const struct byi_tensor *x = &call->in[0];
-    const char *const *texts = x->dtype == BYOC_STRING ? x->data : NULL;
     const size_t size = byi_dtype_bytes(call->out->dtype);
     const char *values = call->in[2].data, *default_value = call->in[3].data;
     char *y = (char *)call->out->data + begin * (int64_t)size;
-    uint64_t words[BLOCK];
+    uint64_t words[BLOCK], numbers[BLOCK];
 
     byi_words_of(x, begin, n, words);
-    for (int64_t i = 0; i < n; i++) {
-        const uint64_t at =
-            find_slot(t, words[i], texts ? &texts[begin + i] : NULL);
-        const uint64_t number = t->slots[at].number;
-        byi_copy_element(y + i * (int64_t)size,
-                         number ? values + (number - 1) * size : default_value,
-                         size);
-    }
+    if (x->dtype == BYOC_STRING)
+        find_texts(t, (const char *const *)x->data + begin, words, n, numbers);
+    else
+        find_words(t, words, n, numbers);
+    if (size == 8)
+        copy_values(values, default_value, numbers, n, 8, y);
+    else if (size == 4)
+        copy_values(values, default_value, numbers, n, 4, y);
+    else
+        copy_values(values, default_value, numbers, n, size, y);
 }
 
 static enum byoc_status map_run(const struct byi_call *call,
