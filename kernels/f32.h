@@ -20,6 +20,8 @@
 
 /* Element types in the order of tables of kernels. BYI_F32_WIDE is float32. */
 enum byi_f32_type { BYI_F32_WIDE, BYI_F32_F16, BYI_F32_BF16, BYI_F32_TYPES };
+/* Pools also have bytes. */
+enum { BYI_F32_U8 = BYI_F32_TYPES, BYI_F32_I8, BYI_F32_POOL_TYPES };
 
 static inline enum byi_f32_type byi_f32_type_of(enum byoc_dtype dtype)
 {
@@ -296,9 +298,11 @@ struct byi_f32_kernels {
                      int64_t n, uint16_t *to);
     void (*adapt)(const struct byi_f32_adaptation *a);
     /* [type][0]: y = the maximum of n > 0 vectors of `channels` elements, NaN
-     * if one is NaN; [type][1]: their sum times `scale` */
-    void (*pool[BYI_F32_TYPES][2])(const void *const *taps, int64_t n,
-                                   int64_t channels, float scale, void *y);
+     * if one is NaN; [type][1]: their sum times `scale`. Sums of bytes have
+     * `shift` added, and are written as float32. */
+    void (*pool[BYI_F32_POOL_TYPES][2])(const void *const *taps, int64_t n,
+                                        int64_t channels, float shift,
+                                        float scale, void *y);
     const char *pool_name;
     /* y = e^x / the sum of e^x over n > 0 elements, or [1] its logarithm; y may
      * be x. The relative error is below 3e-6 if x is within 20 of the largest;

@@ -26,13 +26,17 @@ void byi_f32_move_run(const struct byi_f32_move *move, const uint16_t *from,
                       uint16_t *to, int threads);
 
 /* Pooling of dense channels-last images x to dense y: the maximum of a window's
- * elements, NaN if one is NaN, or their mean, summed in float32. The caller
- * sets all members. */
+ * elements, NaN if one is NaN, or their mean, summed in float32. The mean of
+ * bytes is that of (x - zero) * scale, in float32; sums are exact up to
+ * BYI_F32_MAX_BYTES taps. The caller sets all members. */
+enum { BYI_F32_MAX_BYTES = 1 << 16 };
 struct byi_f32_pool {
     const struct byi_f32_kernels *kernels;
-    enum byi_f32_type type; /* of the elements of x and y */
-    bool mean, padded;      /* `padded`: a mean divides by the number of all
-                             * taps, also of those in the padding */
+    uint32_t type;     /* of the elements of x and y: enum byi_f32_type, or
+                        * BYI_F32_U8, BYI_F32_I8 */
+    bool mean, padded; /* `padded`: a mean divides by the number of all
+                        * taps, also of those in the padding */
+    float zero, scale; /* of bytes; otherwise 0 and 1 */
     int64_t images, channels, in[BYI_F32_AXES], out[BYI_F32_AXES];
     int64_t size[BYI_F32_AXES], stride[BYI_F32_AXES], dilation[BYI_F32_AXES];
     int64_t pad[BYI_F32_AXES]; /* padding at the beginning */

@@ -70,23 +70,26 @@ static struct pool_span find_whole(const struct byi_f32_pool *p)
 static void run_line(const struct byi_f32_pool *pool, const char *x, char *y,
                      int64_t line, const char **taps)
 {
+    static const int64_t sizes[BYI_F32_POOL_TYPES] = {4, 2, 2, 1, 1};
     const int64_t *out = pool->out;
-    const int64_t size = pool->type == BYI_F32_WIDE ? 4 : 2;
+    const bool widens = pool->mean && sizes[pool->type] == 1;
+    const int64_t y_pixel =
+        pool->channels * sizes[widens ? BYI_F32_WIDE : pool->type];
     struct pool_line l = {
         .pool = pool,
-        .pixel = pool->channels * size,
+        .pixel = pool->channels * sizes[pool->type],
         .at = {line / out[1] % out[0], line % out[1]},
     };
     l.image =
         x + line / out[1] / out[0] * byi_f32_product_of(pool->in) * l.pixel;
     for (int i = 0; i < 2; i++)
         l.inside[i] = find_span(pool, i, l.at[i]);
-    y += line * out[2] * l.pixel;
+    y += line * out[2] * y_pixel;
     const int64_t taps_of_window = byi_f32_product_of(pool->size);
     const int64_t step = pool->stride[2] * l.pixel;
     const struct pool_span whole = find_whole(pool);
     int64_t n = 0;
-    for (int64_t w = 0; w < out[2]; w++, y += l.pixel) {
+    for (int64_t w = 0; w < out[2]; w++, y += y_pixel) {
         if (w > whole.first && w < whole.end)
             for (int64_t i = 0; i < n; i++)
                 taps[i] += step;
@@ -94,7 +97,8 @@ static void run_line(const struct byi_f32_pool *pool, const char *x, char *y,
             n = find_taps(&l, w, taps);
         pool->kernels->pool[pool->type][pool->mean](
             (const void *const *)taps, n, pool->channels,
-            1.0f / (float)(pool->padded ? taps_of_window : n), y);
+            -pool->zero * (float)n,
+            pool->scale / (float)(pool->padded ? taps_of_window : n), y);
     }
 }
 

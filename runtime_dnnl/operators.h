@@ -154,11 +154,14 @@ struct byi_dnnl_attention {
     bool zero_nan; /* results of the softmax that are NaN become 0 */
 };
 enum byi_pool_kind { BYI_POOL_MAX, BYI_POOL_AVG, BYI_POOL_AVG_PAD };
-/* dims (N, C, spatial...) */
+/* dims (N, C, spatial...). The mean of bytes is that of (src - zero) * scale,
+ * in float32, by byoc's own kernels; other pools ignore zero and scale. */
 struct byi_dnnl_pool {
     enum byi_pool_kind kind;
     struct byi_dnnl_window window;
     struct byi_desc src, dst;
+    int64_t zero;
+    float scale;
 };
 /* dst has src's layout */
 struct byi_dnnl_softmax {

@@ -185,6 +185,8 @@ BYI_CREATOR(pool)
          byi_dn_fast_reduce(&mean, &fast)) ||
         byi_dn_fast_pool(p, posts, &fast))
         return byi_prim_wrap_fast(&fast, prim, err);
+    if (p->src.dtype != p->dst.dtype)
+        return BYOC_EUNSUPPORTED;
     BYI_TRY(byi_fault_status(byi_fault_pool(byi_dnnl_major(), p), err));
     BYI_TRY(byi_fault_status(byi_fault_elt_only(posts), err));
     const struct byi_desc *const descs[] = {&p->src, &p->dst};

@@ -127,7 +127,7 @@ bool byi_dn_fast_elementwise(const struct byi_post *first,
 /* prim_fast.c. A recurrent layer: an LSTM, or a GRU with linear-before-reset.
  */
 bool byi_dn_fast_rnn(const struct byi_dnnl_rnn *p, struct byi_dn_fast *fast);
-/* prim_move.c. Pools of float32, float16 and bfloat16 data. */
+/* prim_move.c. Pools of float32, float16, bfloat16 and 8-bit data. */
 bool byi_dn_fast_pool(const struct byi_dnnl_pool *p,
                       const struct byi_posts *posts, struct byi_dn_fast *fast);
 /* The number of elements of a row of source i. A row is contiguous in the

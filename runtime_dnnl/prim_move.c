@@ -54,18 +54,25 @@ bool byi_dn_fast_pool(const struct byi_dnnl_pool *p,
 {
     const uint32_t n = p->window.n, skip = BYI_F32_AXES - n;
     struct byi_f32_pool *pool = &fast->pool;
-    const bool wide = p->src.dtype == BYOC_F32;
-    if ((!wide && !byi_dtype_is_half(p->src.dtype)) || (posts && posts->n) ||
-        !byi_dn_is_dense_last(&p->src, p->src.dtype) ||
-        !byi_dn_is_dense_last(&p->dst, p->src.dtype))
+    const enum byoc_dtype dtype = p->src.dtype;
+    const bool bytes = dtype == BYOC_U8 || dtype == BYOC_I8;
+    const bool mean = p->kind != BYI_POOL_MAX;
+    if ((!bytes && dtype != BYOC_F32 && !byi_dtype_is_half(dtype)) ||
+        (posts && posts->n) || !byi_dn_is_dense_last(&p->src, dtype) ||
+        !byi_dn_is_dense_last(&p->dst, mean && bytes ? BYOC_F32 : dtype))
         return false;
     *fast = (struct byi_dn_fast){.kind = &pool_kind};
-    *pool = (struct byi_f32_pool){.kernels = byi_f32_kernels(),
-                                  .type = byi_f32_type_of(p->src.dtype),
-                                  .mean = p->kind != BYI_POOL_MAX,
-                                  .padded = p->kind == BYI_POOL_AVG_PAD,
-                                  .images = p->src.dims[0],
-                                  .channels = p->src.dims[1]};
+    *pool = (struct byi_f32_pool){
+        .kernels = byi_f32_kernels(),
+        .type = dtype == BYOC_U8   ? (uint32_t)BYI_F32_U8
+                : dtype == BYOC_I8 ? (uint32_t)BYI_F32_I8
+                                   : (uint32_t)byi_f32_type_of(dtype),
+        .mean = mean,
+        .padded = p->kind == BYI_POOL_AVG_PAD,
+        .zero = mean && bytes ? (float)p->zero : 0,
+        .scale = mean && bytes ? p->scale : 1,
+        .images = p->src.dims[0],
+        .channels = p->src.dims[1]};
     for (uint32_t i = 0; i < BYI_F32_AXES; i++) {
         const bool exists = i >= skip;
         pool->in[i] = exists ? p->src.dims[2 + i - skip] : 1;
@@ -76,7 +83,9 @@ bool byi_dn_fast_pool(const struct byi_dnnl_pool *p,
         pool->pad[i] = exists ? p->window.begin[i - skip] : 0;
     }
     fast->threads = omp_get_max_threads();
-    return windows_cover_data(pool);
+    return windows_cover_data(pool) &&
+           !(mean && bytes &&
+             byi_f32_product_of(pool->size) > BYI_F32_MAX_BYTES);
 }
 
 /* --- concatenations ------------------------------------------------------- */

@@ -94,8 +94,11 @@ static const struct param_member matmul[] = {
     MEMBER(byi_dnnl_matmul, bias, DESC), MEMBER(byi_dnnl_matmul, dst, DESC)};
 static const struct param_member pool[] = {
     ENUM(byi_dnnl_pool, kind, pool_kinds),
-    MEMBER(byi_dnnl_pool, window, WINDOW), MEMBER(byi_dnnl_pool, src, DESC),
-    MEMBER(byi_dnnl_pool, dst, DESC)};
+    MEMBER(byi_dnnl_pool, window, WINDOW),
+    MEMBER(byi_dnnl_pool, src, DESC),
+    MEMBER(byi_dnnl_pool, dst, DESC),
+    MEMBER(byi_dnnl_pool, zero, I64),
+    MEMBER(byi_dnnl_pool, scale, FLOAT)};
 static const struct param_member softmax[] = {
     MEMBER(byi_dnnl_softmax, log, BOOL), MEMBER(byi_dnnl_softmax, axis, U32),
     MEMBER(byi_dnnl_softmax, src, DESC)};

@@ -166,14 +166,24 @@ static void test_copies(void **state)
 
 /* --- pools ---------------------------------------------------------------- */
 
+static bool is_bytes(uint32_t type)
+{
+    return type == BYI_F32_U8 || type == BYI_F32_I8;
+}
+
 static bool draw_pool(struct byi_f32_pool *p)
 {
     *p = (struct byi_f32_pool){.kernels = byi_f32_kernels(),
-                               .type = draw(BYI_F32_TYPES),
+                               .type = draw(BYI_F32_POOL_TYPES),
                                .mean = draw(2),
+                               .scale = 1,
                                .padded = draw(2),
                                .images = 1 + draw(2),
                                .channels = 1 + draw(200)};
+    if (p->mean && is_bytes(p->type)) {
+        p->zero = (float)draw(256) - (p->type == BYI_F32_I8 ? 128 : 0);
+        p->scale = 0.0173f;
+    }
     for (int i = 0; i < BYI_F32_AXES; i++) {
         p->in[i] = 1 + draw(i ? 12 : 3);
         p->size[i] = 1 + draw(3);
@@ -188,17 +198,21 @@ static bool draw_pool(struct byi_f32_pool *p)
     return true;
 }
 
-static float element_of(enum byi_f32_type type, const void *x, int64_t i)
+static float element_of(uint32_t type, const void *x, int64_t i)
 {
-    return type == BYI_F32_WIDE
-               ? ((const float *)x)[i]
+    return type == BYI_F32_WIDE ? ((const float *)x)[i]
+           : type == BYI_F32_U8 ? ((const uint8_t *)x)[i]
+           : type == BYI_F32_I8
+               ? ((const int8_t *)x)[i]
                : wide_of(type == BYI_F32_BF16, ((const uint16_t *)x)[i]);
 }
 
-static void set_element(enum byi_f32_type type, void *x, int64_t i, float v)
+static void set_element(uint32_t type, void *x, int64_t i, float v)
 {
     if (type == BYI_F32_WIDE)
         ((float *)x)[i] = v;
+    else if (is_bytes(type))
+        ((uint8_t *)x)[i] = (uint8_t)(int32_t)v;
     else
         ((uint16_t *)x)[i] = narrow_of(type == BYI_F32_BF16, v);
 }
@@ -227,13 +241,13 @@ static float pool_at(const struct byi_f32_pool *p, const void *x, int64_t at,
             continue;
         const float v = element_of(p->type, x, from * p->channels + c);
         if (p->mean)
-            y += v;
+            y += v - p->zero;
         else if (n == 0 || v > y || isnan(v))
             y = v;
         n++;
     }
     if (p->mean)
-        y *= 1.0f / (float)(p->padded ? byi_f32_product_of(p->size) : n);
+        y *= p->scale / (float)(p->padded ? byi_f32_product_of(p->size) : n);
     return y;
 }
 
@@ -245,12 +259,15 @@ static void pools(void)
             continue;
         const int64_t in = p.images * byi_f32_product_of(p.in) * p.channels;
         const int64_t out = p.images * byi_f32_product_of(p.out);
-        const size_t size = p.type == BYI_F32_WIDE ? 4 : 2;
-        void *x = malloc((size_t)in * size);
-        void *y = malloc((size_t)(out * p.channels) * size);
+        const bool bytes = is_bytes(p.type);
+        const uint32_t to = bytes && p.mean ? BYI_F32_WIDE : p.type;
+        void *x = malloc((size_t)in * sizeof(float));
+        void *y = malloc((size_t)(out * p.channels) * sizeof(float));
         for (int64_t i = 0; i < in; i++)
-            set_element(p.type, x, i, (float)draw(2001) / 100 - 10);
-        for (uint32_t i = draw(3); i > 0; i--)
+            set_element(p.type, x, i,
+                        bytes ? (float)draw(256)
+                              : (float)draw(2001) / 100 - 10);
+        for (uint32_t i = bytes ? 0 : draw(3); i > 0; i--)
             set_element(p.type, x, draw((uint32_t)in),
                         copysignf(draw(2)   ? NAN
                                   : draw(2) ? INFINITY
@@ -261,10 +278,10 @@ static void pools(void)
         byi_f32_pool_run(&p, x, y, scratch, threads);
         for (int64_t i = 0; i < out * p.channels; i++) {
             float rounded;
-            set_element(p.type, &rounded, 0,
+            set_element(to, &rounded, 0,
                         pool_at(&p, x, i / p.channels, i % p.channels));
-            const float expected = element_of(p.type, &rounded, 0);
-            const float found = element_of(p.type, y, i);
+            const float expected = element_of(to, &rounded, 0);
+            const float found = element_of(to, y, i);
             assert_true(isnan(expected) ? isnan(found) : found == expected);
         }
         free(x);
