@@ -364,43 +364,53 @@ static enum byoc_status choose_average(struct byi_build *b,
     return BYOC_OK;
 }
 
-/* If the data are dequantised, also pool their integers, whose maximum is the
- * maximum of the floats. If the result of one of the two steps is not read, the
- * step is dropped later. `f` is the pooling on floats; `dst` is in the graph's
- * dims. */
-static enum byoc_status pool_integers(struct byi_build *b,
-                                      const struct pool_kernel *f,
-                                      const struct byi_image_axes *image,
-                                      const struct byi_desc *dst)
+/* If the data of a mean are dequantised, build it on their integers, whose sums
+ * are exact; otherwise BYOC_EUNSUPPORTED. `f` and `core` describe the pooling
+ * on floats. */
+static enum byoc_status average_integers(struct byi_build *b,
+                                         const struct pool_kernel *f,
+                                         const struct byi_image_axes *image,
+                                         const struct byi_core *core,
+                                         const struct byi_chain *chain)
 {
     const struct byi_dnnl_value *src = byi_dn_operand(b, byi_dn_arg0(b, 0));
-    struct byi_dnnl_value *result = &b->values[b->kernel->outs[0]];
     struct byi_emit e = {.name = byi_dn_step0(b)->name};
-    if (!src->integers || f->p.kind != BYI_POOL_MAX || b->kernel->n_steps > 1)
-        return BYOC_OK;
-    struct byi_dnnl_view *y = byi_arena_alloc(b->arena, sizeof *y);
-    *y = (struct byi_dnnl_view){.desc = *dst};
+    struct byi_dnnl_view x, y = {.desc = core->dst};
+    if (!src->integers || src->integers->n_views == 0 ||
+        f->p.kind == BYI_POOL_MAX || b->program->purpose == BYI_TO_PROBE ||
+        byi_dn_result(b)->dtype != BYOC_F32)
+        return BYOC_EUNSUPPORTED;
     const struct byi_desc *main = &src->integers->views[0].desc;
     struct byi_desc layout =
         byi_dn_image_desc(b, image, main->rank, main->dims);
-    struct byi_dnnl_view x;
-    layout.dtype = y->desc.dtype = main->dtype;
-    BYI_TRY(byi_dn_want(b, src->integers, &layout, &x));
+    layout.dtype = main->dtype;
     struct byi_dnnl_pool p = f->p;
     p.src = byi_dn_image_permute(image, &layout);
-    p.dst = byi_dn_image_permute(image, &y->desc);
-    const enum byoc_status status = byi_dn_pool_new(b, &p, NULL, &e.prim);
-    if (status != BYOC_OK)
-        return status == BYOC_EUNSUPPORTED ? BYOC_OK : status;
-    y->buf = byi_dn_temp(b, byi_dn_desc_bytes(&y->desc));
+    p.zero = (int64_t)src->quant.zero;
+    p.scale = src->quant.scale;
+    BYI_TRY(byi_dn_pool_new(b, &p, NULL, &e.prim));
+    const enum byoc_status status = byi_dn_want(b, src->integers, &layout, &x);
+    if (status != BYOC_OK) {
+        byi_dn_abandon(b, &e.prim);
+        return status;
+    }
+    y.buf = byi_dn_temp(b, byi_dn_desc_bytes(&y.desc));
     byi_dn_use(&e, BYI_ARG_SRC, &x);
-    byi_dn_use(&e, BYI_ARG_DST, y);
+    byi_dn_use(&e, BYI_ARG_DST, &y);
     BYI_TRY(byi_dn_emit(b, &e));
-    result->integers = byi_arena_alloc(b->arena, sizeof *result->integers);
-    *result->integers =
-        (struct byi_dnnl_value){.n_views = 1, .cap_views = 1, .views = y};
-    result->quant = src->quant;
-    return BYOC_OK;
+    return byi_dn_emit_items(b, chain, 0, y);
+}
+
+/* Build the pooling `p` and the operators behind it. */
+static enum byoc_status build_pool(struct byi_build *b, struct pool_kernel *p,
+                                   const struct byi_image_axes *image,
+                                   struct byi_core *core)
+{
+    struct byi_chain chain;
+    BYI_TRY(byi_dn_chain_read(b, 1, b->kernel->n_steps, 0, &chain));
+    const enum byoc_status status = average_integers(b, p, image, core, &chain);
+    return status == BYOC_EUNSUPPORTED ? byi_dn_emit_chain(b, core, &chain, 0)
+                                       : status;
 }
 
 enum byoc_status byi_dn_build_pool(struct byi_build *b)
@@ -420,10 +430,7 @@ enum byoc_status byi_dn_build_pool(struct byi_build *b)
     p.p.kind = BYI_POOL_MAX;
     if (byoc_graph_attr(step, "count_include_pad"))
         BYI_TRY(choose_average(b, &p));
-    struct byi_chain chain;
-    BYI_TRY(byi_dn_chain_read(b, 1, b->kernel->n_steps, 0, &chain));
-    BYI_TRY(byi_dn_emit_chain(b, &core, &chain, 0));
-    return pool_integers(b, &p, &image, &dst);
+    return build_pool(b, &p, &image, &core);
 }
 
 /* The dims of the result may lack the spatial axes, or have them with size 1.
@@ -450,9 +457,7 @@ enum byoc_status byi_dn_global_pool(struct byi_build *b, bool average)
         core.dst = byi_dn_dense(type->dtype, type->rank, type->dims, NULL);
         core.elt_only = true;
     }
-    struct byi_chain chain;
-    BYI_TRY(byi_dn_chain_read(b, 1, b->kernel->n_steps, 0, &chain));
-    return byi_dn_emit_chain(b, &core, &chain, 0);
+    return build_pool(b, &p, &image, &core);
 }
 
 enum byoc_status byi_dn_build_global_pool(struct byi_build *b)

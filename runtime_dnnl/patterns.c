@@ -141,6 +141,15 @@ static const char *accept_moves_chain(const struct byoc_host *host,
                                      : accept_chain(host, m);
 }
 
+/* Accepts a match that pools floats, or only takes a maximum of 8-bit data. */
+static const char *accept_pool(const struct byoc_host *host,
+                               const struct byoc_match *m)
+{
+    return strncmp(host->match_op(m, 0), "nn.max", 6) == 0
+               ? accept_moves_chain(host, m)
+               : accept_chain(host, m);
+}
+
 /* Accepts a match between 8-bit integers and float32 with a single scale. */
 static const char *accept_quantize(const struct byoc_host *host,
                                    const struct byoc_match *m)

@@ -356,8 +356,7 @@ static void run_planes(const struct byi_call *call, const struct pooling *v)
     byi_sliding_run(&planes, call, (char *)call->scratch + factor_bytes(v));
 }
 
-/* --- maxima of other types: separable, first over rows, then within a row --
- */
+/* --- maxima of other types: in vectors of columns, or of channels --------- */
 
 enum { MAX_ROW_INPUTS = 4096 }; /* largest number of inputs in a row */
 
@@ -377,7 +376,8 @@ static int64_t row_of(const struct byi_window *w, const struct tap_box *box,
 
 /* Define max_rows_ID(), a plane_fn: combines the rows under the windows in
  * vectors, and then the columns under each window, so that each output reads
- * few elements. */
+ * few elements. Also define max_blocks_ID(), which combines the channels of a
+ * block under the window of one output, `item` of all blocks. */
 #define MAXIMUM_ROWS(id, type, least, is_nan)                                  \
     static void combine_rows_##id(const type *restrict row,                    \
                                   type *restrict best, int64_t n)              \
@@ -419,6 +419,19 @@ static int64_t row_of(const struct byi_window *w, const struct tap_box *box,
                     combine_rows_##id(x + row_of(w, &box, i, j), best, n);     \
             combine_taps_##id(w, taps, best, y + p);                           \
         }                                                                      \
+    }                                                                          \
+    static void max_blocks_##id(const struct pooling *v, int64_t item)         \
+    {                                                                          \
+        const struct byi_window *w = &v->w;                                    \
+        const int64_t n = v->block, p = item % w->out_count;                   \
+        const type *x =                                                        \
+            (const type *)v->x + item / w->out_count * w->in_count * n;        \
+        type *y = (type *)v->y + item * n;                                     \
+        struct tap_box box;                                                    \
+        for (int64_t i = 0; i < n; i++)                                        \
+            y[i] = least;                                                      \
+        box_of(w, p, &box);                                                    \
+        FOR_TAPS(w, box, at, { combine_rows_##id(x + at * n, y, n); })         \
     }
 MAXIMUM_ROWS(F64, double, -INFINITY, IS_NAN)
 MAXIMUM_ROWS(U8, uint8_t, 0, NEVER)
@@ -430,20 +443,20 @@ MAXIMUM_ROWS(I32, int32_t, INT32_MIN, NEVER)
 MAXIMUM_ROWS(U64, uint64_t, 0, NEVER)
 MAXIMUM_ROWS(I64, int64_t, INT64_MIN, NEVER)
 
-/* The separable loop. NULL unless the call is a maximum with channels first and
- * without indices. Also NULL for float32, which has faster loops, and if the
- * window or a row is too large. */
-static plane_fn separable_loop(const struct pooling *v, enum byoc_dtype dtype)
+/* The loop over rows if channels are first, or over blocks of channels. NULL
+ * unless the call is a maximum without indices. Also NULL for float32, which
+ * has faster loops, and if the window or a row is too large. */
+static plane_fn vector_loop(const struct pooling *v, enum byoc_dtype dtype)
 {
-    static const plane_fn loops[BYI_DTYPES] = {[BYOC_F64] = max_rows_F64,
-#define MAXIMUM_ROWS_ENTRY(id, type) [BYOC_##id] = max_rows_##id,
-                                               BYI_EACH_INT(MAXIMUM_ROWS_ENTRY)
-#undef MAXIMUM_ROWS_ENTRY
-    };
-    if (v->kind != MAXIMUM || v->indices || v->block != 1 ||
-        v->w.taps > MAX_TAPS || v->w.in[2] > MAX_ROW_INPUTS)
+#define MAXIMUM_LOOPS(id, type) [BYOC_##id] = {max_rows_##id, max_blocks_##id},
+    static const plane_fn loops[BYI_DTYPES][2] = {
+        MAXIMUM_LOOPS(F64, double) BYI_EACH_INT(MAXIMUM_LOOPS)};
+#undef MAXIMUM_LOOPS
+    if (v->kind != MAXIMUM || v->indices ||
+        (v->block == 1 &&
+         (v->w.taps > MAX_TAPS || v->w.in[2] > MAX_ROW_INPUTS)))
         return NULL;
-    return loops[dtype];
+    return loops[dtype][v->block > 1];
 }
 
 /* --- float32: maxima with indices, a row of outputs at a time ------------- */
@@ -551,8 +564,10 @@ static enum byoc_status run_pool(const struct byi_call *call, bool fast,
         return BYOC_OK;
     }
     int64_t items = v.planes;
-    if (fast && separable_loop(&v, call->in->dtype))
-        run = separable_loop(&v, call->in->dtype);
+    if (fast && vector_loop(&v, call->in->dtype)) {
+        run = vector_loop(&v, call->in->dtype);
+        items = v.block > 1 ? v.planes / v.block * v.w.out_count : v.planes;
+    }
     if (fast && is_indexed(&v, call->in->dtype))
         run = indexed_plane;
     if (fast && v.block > 1 && has_float_loops(&v, call->in->dtype)) {

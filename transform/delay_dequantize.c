@@ -11,8 +11,9 @@
  * follows reads dequantised integers, which integer kernels need. A quantize of
  * a dequantize with the same scale and zero point goes away. Each element of
  * the result is computed as before, so the results are the same bit for bit.
- * Concatenations need operands with one scale and zero point. A compile runs
- * this before backends match products with their dequantize.
+ * Concatenations need operands with one scale and zero point. A maximum selects
+ * an element, too, since scales are positive. A compile runs this before
+ * backends match products with their dequantize.
  */
 #include "transform.h"
 
@@ -76,6 +77,23 @@ static byi_id pad_integer(struct byi_rewrite *rw, byi_id at,
 
 /* --- moving dequantize ---------------------------------------------------- */
 
+/* Whether every window of a pool covers an element of the data, for any size of
+ * the data; the maximum of an empty window depends on the type. A window that
+ * fits is longer than the padding on both sides. With gaps between its taps, it
+ * must start on data. */
+static bool covers_data(const struct byi_node *pool)
+{
+    uint32_t n, n_padding;
+    const int64_t *size = byi_attr_ints(pool->attrs, "pool_size", &n);
+    const int64_t *dilation = byi_attr_ints(pool->attrs, "dilation", &n);
+    const int64_t *padding = byi_attr_ints(pool->attrs, "padding", &n_padding);
+    for (uint32_t i = 0; i < n; i++)
+        if (padding[i] + padding[n + i] > (size[i] - 1) * dilation[i] ||
+            (dilation[i] > 1 && padding[i] > 0))
+            return false;
+    return true;
+}
+
 /* Returns n if every element of node `id` is an element of one of its first n
  * operands, or padding; otherwise 0. */
 static uint32_t moved_operands(const struct byi_node *node)
@@ -100,6 +118,10 @@ static uint32_t moved_operands(const struct byi_node *node)
                strcmp(byi_attr_string(node->attrs,
                                       "coordinate_transformation_mode"),
                       "tf_crop_and_resize") != 0;
+    case BYI_OP_NN_MAX_POOL1D:
+    case BYI_OP_NN_MAX_POOL2D:
+    case BYI_OP_NN_MAX_POOL3D:
+        return covers_data(node);
     case BYI_OP_CONCATENATE:
         return node->n_args;
     default:

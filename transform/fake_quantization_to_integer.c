@@ -13,8 +13,7 @@
  * exactly; the pass recovers these integers. Without the quantize the result is
  * float32. Products of int32 whose operands are 8-bit integers minus a zero
  * point (MatMulInteger, ConvInteger) become 8-bit products too, and absorb the
- * scale that multiplies their result. Maxima and data movement between equal
- * scales become operators on the integers. Integer sums are exact where float32
+ * scale that multiplies their result. Integer sums are exact where float32
  * rounds, so 8-bit results may differ by 1. The bias is rounded to a multiple
  * of the sums' unit, if the error is below TOLERANCE of the result's scale. A
  * compile runs this after partitioning, since backends match the QDQ pattern.
@@ -415,64 +414,6 @@ static byi_id requantize_product(struct byi_rewrite *rw, byi_id at)
                         OPERANDS, bounds, BYI_COUNT(bounds));
 }
 
-/* --- operators that select elements --------------------------------------- */
-
-/* Returns n if every element of node `id` is an element of one of its first n
- * operands; otherwise 0. */
-static uint32_t selected_operands(const struct byi_rewrite *rw, byi_id id)
-{
-    const struct byi_node *node = byi_rw_node(rw, id);
-    if (node->kind != BYI_CALL_OP || node->type->kind != BYI_TENSOR)
-        return 0;
-    switch (node->op) {
-    case BYI_OP_NN_MAX_POOL1D:
-    case BYI_OP_NN_MAX_POOL2D:
-    case BYI_OP_NN_MAX_POOL3D:
-    case BYI_OP_RESHAPE:
-    case BYI_OP_FLATTEN:
-    case BYI_OP_SQUEEZE:
-    case BYI_OP_EXPAND_DIMS:
-    case BYI_OP_TRANSPOSE:
-    case BYI_OP_STRIDED_SLICE:
-    case BYI_OP_TAKE:
-    case BYI_OP_TILE:
-        return 1;
-    case BYI_OP_CONCATENATE:
-        return node->n_args;
-    default:
-        return 0;
-    }
-}
-
-/* quantize(select(dequantize(x), ...)) with equal scales  ==>  select(x, ...)
- */
-static byi_id select_integers(struct byi_rewrite *rw, byi_id at)
-{
-    enum { MAX_OPERANDS = 64 };
-    const byi_id inner = byi_rw_arg(rw, at, 0);
-    struct byi_quantized x, y;
-    if (!byi_read_quantized(rw, at, BYI_OP_QUANTIZE, &y) ||
-        !byi_rw_has_one_reader(rw, inner))
-        return BYI_NO_ID;
-    const struct byi_node *node = byi_rw_node(rw, inner);
-    const uint32_t n = selected_operands(rw, inner);
-    if (n == 0 || node->n_args > MAX_OPERANDS)
-        return BYI_NO_ID;
-    byi_id args[MAX_OPERANDS];
-    for (uint32_t i = 0; i < node->n_args; i++) {
-        args[i] = node->args[i];
-        if (i >= n)
-            continue;
-        if (!byi_read_quantized(rw, args[i], BYI_OP_DEQUANTIZE, &x) ||
-            x.scale != y.scale || x.zero != y.zero ||
-            byi_rw_tensor(rw, x.integers)->dtype !=
-                byi_rw_tensor(rw, at)->dtype)
-            return BYI_NO_ID;
-        args[i] = x.integers;
-    }
-    return byi_rw_again(rw, inner, args);
-}
-
 /* --- products of int32 ---------------------------------------------------- */
 
 /* Match int32 values that are 8-bit integers minus a scalar zero point. *x
@@ -620,8 +561,7 @@ BYI_RULES_PASS(fake_quantization_to_integer, "FakeQuantizationToInteger", 1,
                {BYI_OP_NN_CONV3D, rewrite_int32_product},
                {BYI_OP_NN_MATMUL, rewrite_int32_product},
                {BYI_OP_MULTIPLY, scale_sums},
-               {BYI_OP_QUANTIZE, requantize_product},
-               {BYI_OP_QUANTIZE, select_integers})
+               {BYI_OP_QUANTIZE, requantize_product})
 
 BYI_RULES_PASS(scale_integer_products, "ScaleIntegerProducts", 1,
                "fold the scale of the sums into products of 8-bit integers",

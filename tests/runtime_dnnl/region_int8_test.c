@@ -227,6 +227,33 @@ static void test_dense(void **state)
     }
 }
 
+/* Means sum the integers of byte data. */
+static void test_means(void **state)
+{
+    static const struct {
+        const char *op, *attrs;
+    } cases[] = {
+        {"nn.avg_pool2d", "{\"pool_size\":[3,2],\"strides\":[2,2],"
+                          "\"padding\":[1,1,1,0]}"},
+        {"nn.avg_pool2d", "{\"pool_size\":[3,3],\"padding\":[1,1,1,1],"
+                          "\"count_include_pad\":true}"},
+        {"nn.global_avg_pool2d", "{}"},
+    };
+    static const struct scheme types[] = {{BYOC_U8, 0, 117, false, true},
+                                          {BYOC_I8, 0, -5, false, true}};
+    static const int64_t dims[] = {2, 37, 9, 8};
+    (void)state;
+    for (size_t i = 0; i < BYI_COUNT(cases); i++)
+        for (size_t k = 0; k < BYI_COUNT(types); k++) {
+            struct region g;
+            region_open(&g);
+            const uint32_t x = data(&g, &types[k], dims, 4);
+            region_kernel(&g, cases[i].op, cases[i].attrs, IDS(x));
+            expect(&g, &types[k], region_end(&g), cases[i].op);
+            region_close(&g);
+        }
+}
+
 /* A bias that is not a multiple of the sum's scale is added in float32 to the
  * product of the integers. */
 static void test_uneven_bias(void **state)
@@ -382,7 +409,8 @@ int main(void)
         cmocka_unit_test(test_convs),    cmocka_unit_test(test_dense),
         cmocka_unit_test(test_residual), cmocka_unit_test(test_sum),
         cmocka_unit_test(test_random),   cmocka_unit_test(test_uneven_bias),
-        cmocka_unit_test(test_concat),   cmocka_unit_test(regions_as_c),
+        cmocka_unit_test(test_concat),   cmocka_unit_test(test_means),
+        cmocka_unit_test(regions_as_c),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -133,6 +133,8 @@ static const struct sample samples[] = {
     /* data of 8 bits */
     {"dnnl.resize", "%x: Tensor[(1, 4, 5, 6), uint8]", "image.resize(%x, [1, 4, 10, 12], mode=\"nearest\", coordinate_transformation_mode=\"asymmetric\", nearest_mode=\"floor\")"},
     {"dnnl.concat", "%x: Tensor[(2, 3, 4), int8], %y: Tensor[(2, 5, 4), int8]", "concatenate(%x, %y, axis=1)"},
+    {"dnnl.pool", "%x: Tensor[(1, 16, 9, 8), uint8]", "nn.max_pool2d(%x, pool_size=[3, 3], strides=[2, 2], padding=[1, 1, 1, 1])"},
+    {"dnnl.pool", "%x: Tensor[(1, 6, 12), int8]", "nn.max_pool1d(%x, pool_size=[3], strides=[2], padding=[1, 1])"},
     {"dnnl.reshape", "%x: Tensor[(2, 3, 4), uint8]", "reshape(%x, [4, -1])"},
     {"dnnl.view", "%x: Tensor[(2, 3, 4), int8]", "nn.flatten(%x)"},
     {"dnnl.copy", "%x: Tensor[(2, 4), uint8]", "copy(%x)"},
