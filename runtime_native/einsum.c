@@ -2,8 +2,8 @@
 /* einsum.c: Einstein summation. Every letter (and axis of "...") is a label
  * with a size, and a stride in each operand. Two operands run as matrix
  * products if both have every summed label. Copies of them are multiplied if no
- * single stride covers the summed labels. All other calls loop over every
- * combination of labels.
+ * single stride covers the summed labels, or if the result's rows have gaps.
+ * All other calls loop over every combination of labels.
  */
 #include "kernel.h"
 
@@ -21,6 +21,7 @@ struct einsum {
     bool in_result[LABELS];
     int64_t (*strides)[LABELS];
     const void *data[2];    /* of the first operands, or of their copies */
+    void *out;              /* the result, or a copy to be moved there */
     int64_t results, terms; /* iterations of the two loops */
     /* labels whose size is not 1: list[0] has the n[0] summed labels, list[1]
      * the n[1] labels of the result */
@@ -94,6 +95,7 @@ static void read_equation(const struct byi_call *call,
     s->strides = strides;
     for (uint32_t i = 0; i < 2 && i < call->n_in; i++)
         s->data[i] = call->in[i].data;
+    s->out = call->out->data;
     s->n[0] = s->n[1] = 0;
     for (int i = 0; i < LABELS; i++)
         s->size[i] = 1;
@@ -311,6 +313,68 @@ static bool suits_copies(const struct einsum *s)
     return both;
 }
 
+/* Whether the product of copies has another order than the result: if both
+ * operands have the result's innermost label, and each also has labels of its
+ * own, then no row of a product is contiguous in the result.
+ *
+ * bikc,bjkc->bijc: a product for each b and c, (b, c, i, j)
+ */
+static bool moves_result(const struct einsum *s)
+{
+    bool own[2] = {false, false}, shared = false;
+    for (uint32_t k = 0; k < s->n[1]; k++) {
+        const int l = s->list[1][k];
+        const bool in_a = s->strides[0][l] != 0, in_b = s->strides[1][l] != 0;
+        own[0] = own[0] || !in_b;
+        own[1] = own[1] || !in_a;
+        shared = shared || (s->strides[2][l] == 1 && in_a && in_b);
+    }
+    return own[0] && own[1] && shared;
+}
+
+/* The order of labels in copies: that of order_labels, or if the result moves,
+ * the summed labels, those of columns, of rows, of the batch. */
+static uint32_t order_copies(const struct einsum *s, int *order)
+{
+    int labels[LABELS];
+    const uint32_t n_labels = order_labels(s, labels);
+    const bool moves = moves_result(s);
+    uint32_t n = 0;
+    for (int part = 0; part < 4; part++)
+        for (uint32_t i = 0; i < n_labels; i++) {
+            const int l = labels[i];
+            const int own = !s->in_result[l]        ? 0
+                            : s->strides[0][l] == 0 ? 1
+                            : s->strides[1][l] == 0 ? 2
+                                                    : 3;
+            if (part == (moves ? own : 0))
+                order[n++] = l;
+        }
+    return n;
+}
+
+/* Make `to` the memory of the product, with its labels in the given order.
+ * Returns the result as a view of it. */
+static struct byi_view place_result(struct einsum *s, const int *order,
+                                    uint32_t n, void *to)
+{
+    int64_t *strides = s->strides[2], dense = 1;
+    int labels[LABELS];
+    struct byi_view view = {0};
+    const uint32_t n_labels = order_labels(s, labels);
+    for (uint32_t i = 0; i < n; i++)
+        if (s->in_result[order[i]]) {
+            strides[order[i]] = dense;
+            dense *= s->size[order[i]];
+        }
+    for (uint32_t i = n_labels; i-- > s->n[0];) {
+        view.dims[view.rank] = s->size[labels[i]];
+        view.strides[view.rank++] = strides[labels[i]];
+    }
+    s->out = to;
+    return view;
+}
+
 /* Copy an operand to `to`, with its labels in the given order, which begins
  * with the innermost one. Sets its strides to those of the copy. */
 static void copy_operand(struct einsum *s, uint32_t operand, const int *order,
@@ -339,17 +403,6 @@ static uint64_t copy_bytes(const struct byi_tensor *t)
                            byoc_dtype_size(t->dtype));
 }
 
-/* Copy both operands, with their summed labels in one order. */
-static void copy_operands(struct einsum *s, char *to)
-{
-    int order[LABELS];
-    const uint32_t n = order_labels(s, order);
-    for (uint32_t i = 0; i < 2; i++) {
-        copy_operand(s, i, order, n, to);
-        to += copy_bytes(&s->call->in[i]);
-    }
-}
-
 static uint64_t stride_bytes(const struct byi_call *call)
 {
     return byi_align_bytes((call->n_in + 1) * sizeof(int64_t[LABELS]));
@@ -375,7 +428,7 @@ static void run_product(const struct einsum *s, const struct einsum_product *p)
         .batches = 1,
         .a = p->a,
         .b = p->b,
-        .c = s->call->out->data,
+        .c = s->out,
     };
     /* the innermost label is first, but the last axis of a product */
     for (uint32_t i = 0; i < p->n_batch; i++) {
@@ -388,6 +441,31 @@ static void run_product(const struct einsum *s, const struct einsum_product *p)
     }
     byi_product_run(&product, s->call,
                     (char *)s->call->scratch + stride_bytes(s->call));
+}
+
+/* Multiply copies of the operands, with their summed labels in one order. */
+static void run_copies(struct einsum *s)
+{
+    const struct byi_call *call = s->call;
+    char *to = (char *)call->scratch + stride_bytes(call) + product_bytes(call);
+    int order[LABELS];
+    struct einsum_product p;
+    struct byi_view view = {0};
+    const bool moves = moves_result(s);
+    const uint32_t n = order_copies(s, order);
+    for (uint32_t i = 0; i < 2; i++) {
+        copy_operand(s, i, order, n, to);
+        to += copy_bytes(&call->in[i]);
+    }
+    if (moves)
+        view = place_result(s, order, n, to);
+    const bool product = is_any_product(s, &p);
+    assert(product);
+    if (product)
+        run_product(s, &p);
+    if (moves)
+        byi_view_copy(call, &view, to, call->out->data,
+                      byoc_dtype_size(call->out->dtype));
 }
 
 /* --- the kernel --------------------------------------------------------- */
@@ -403,14 +481,10 @@ static enum byoc_status einsum_run_f32(const struct byi_call *call,
     read_equation(call, call->scratch, &s);
     if (s.results == 0)
         return BYOC_OK;
-    bool product = is_any_product(&s, &p);
-    if (!product && suits_copies(&s)) {
-        copy_operands(&s, (char *)call->scratch + stride_bytes(call) +
-                              product_bytes(call));
-        product = is_any_product(&s, &p);
-    }
-    if (product)
+    if (is_any_product(&s, &p))
         run_product(&s, &p);
+    else if (suits_copies(&s))
+        run_copies(&s);
     else
         run_plain(&s);
     return BYOC_OK;
@@ -436,7 +510,8 @@ static uint64_t einsum_scratch_f32(const struct byi_call *call)
         return bytes;
     read_equation(call, strides, &s);
     if (!is_any_product(&s, &p) && suits_copies(&s))
-        bytes += copy_bytes(&call->in[0]) + copy_bytes(&call->in[1]);
+        bytes += copy_bytes(&call->in[0]) + copy_bytes(&call->in[1]) +
+                 (moves_result(&s) ? copy_bytes(call->out) : 0);
     return bytes;
 }
 

@@ -166,6 +166,10 @@ static void test_einsum(void **state)
         {"ij,jk->ki", 2, {2, 2}, {{140, 70}, {70, 90}}},
         {"bij,j->bi", 2, {3, 1}, {{4, 40, 70}, {70}}},
         {"bij,kj->ibk", 2, {3, 2}, {{3, 50, 70}, {1, 70}}},
+        {"bikc,bjkc->bijc", 2, {4, 4}, {{2, 5, 3, 4}, {2, 6, 3, 4}}},
+        {"bkic,bkjc->bijc", 2, {4, 4}, {{1, 5, 6, 7}, {1, 5, 3, 7}}},
+        {"bik,iok->bok", 2, {3, 3}, {{2, 16, 12}, {16, 9, 12}}},
+        {"ajcb,ibc->iajb", 2, {4, 3}, {{3, 2, 4, 5}, {6, 5, 4}}},
     };
     static const enum byoc_dtype dtypes[] = {BYOC_F32, BYOC_F64, BYOC_I32,
                                              BYOC_U8, BYOC_I64};
