@@ -319,11 +319,17 @@ static void pack_panel(const struct byi_product *p, const char *b,
                        int64_t size, int64_t pitch, char *to)
 {
     const char *from = b + first * p->b_rs * size;
-    if (p->b_cs != 1)
+    if (p->b_cs != 1 && p->b_rs == 1) {
         byi_transpose((size_t)size, from, p->b_cs, columns, rows, to, pitch);
-    for (int64_t k = 0; p->b_cs == 1 && k < rows; k++)
-        memcpy(to + k * pitch * size, from + k * p->b_rs * size,
-               (size_t)(columns * size));
+        return;
+    }
+    for (int64_t k = 0; k < rows;
+         k++, from += p->b_rs * size, to += pitch * size)
+        if (p->b_cs == 1)
+            memcpy(to, from, (size_t)(columns * size));
+        else /* an operand of einsum, whose innermost axis is a batch */
+            for (int64_t j = 0; j < columns; j++)
+                memcpy(to + j * size, from + j * p->b_cs * size, (size_t)size);
 }
 
 /* Compute `panel`, whose A and C are set; B begins at b. */

@@ -169,6 +169,10 @@ static void test_einsum(void **state)
         {"bikc,bjkc->bijc", 2, {4, 4}, {{2, 5, 3, 4}, {2, 6, 3, 4}}},
         {"bkic,bkjc->bijc", 2, {4, 4}, {{1, 5, 6, 7}, {1, 5, 3, 7}}},
         {"bik,iok->bok", 2, {3, 3}, {{2, 16, 12}, {16, 9, 12}}},
+        {"cd,cd->d", 2, {2, 2}, {{7, 5}, {7, 5}}},
+        {"dc,cadb->bac", 2, {2, 4}, {{5, 7}, {7, 1, 5, 3}}},
+        {"dkn,kdm->dmn", 2, {3, 3}, {{3, 20, 5}, {20, 3, 6}}},
+        {"knd,kmd->dmn", 2, {3, 3}, {{20, 5, 3}, {20, 6, 3}}},
         {"ajcb,ibc->iajb", 2, {4, 3}, {{3, 2, 4, 5}, {6, 5, 4}}},
     };
     static const enum byoc_dtype dtypes[] = {BYOC_F32, BYOC_F64, BYOC_I32,
