@@ -218,6 +218,44 @@ static void gemm(struct draw *d)
         draw_attr_float(d, "beta", 2.0f);
 }
 
+/* Insert a letter at a random place of a term. */
+static void insert_letter(struct draw *d, char *term, char letter)
+{
+    const size_t n = strlen(term);
+    const size_t at = (size_t)draw_int(d, 0, (int64_t)n);
+
+    memmove(term + at + 1, term + at, n - at + 1);
+    term[at] = letter;
+}
+
+/* Two operands; each label is one of the first, of the second or of both, and
+ * maybe of the result. */
+static void random_einsum(struct draw *d)
+{
+    char terms[3][8] = {"", "", ""}, text[32];
+    const int64_t n = draw_int(d, 1, 5);
+    int64_t size[8], dims[8];
+
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t of = draw_int(d, 1, 3);
+        const char letter = (char)('a' + i);
+        size[i] = draw_int(d, 1, 7);
+        for (int64_t t = 0; t < 2; t++)
+            if (of & (t + 1))
+                insert_letter(d, terms[t], letter);
+        if (draw_chance(d, of == 3 ? 50 : 80))
+            insert_letter(d, terms[2], letter);
+    }
+    for (uint32_t t = 0; t < 2; t++) {
+        const uint32_t rank = (uint32_t)strlen(terms[t]);
+        for (uint32_t k = 0; k < rank; k++)
+            dims[k] = size[terms[t][k] - 'a'];
+        draw_operand(d, d->dtype, rank, dims, ORDINARY);
+    }
+    snprintf(text, sizeof text, "%s,%s->%s", terms[0], terms[1], terms[2]);
+    draw_attr_string(d, "equation", text);
+}
+
 static void einsum(struct draw *d)
 {
     static const struct {
@@ -238,6 +276,10 @@ static void einsum(struct draw *d)
     const uint32_t f = (uint32_t)draw_int(d, 0, BYI_COUNT(forms) - 1);
     int64_t size[128], dims[4];
 
+    if (draw_chance(d, 60)) {
+        random_einsum(d);
+        return;
+    }
     for (char c = 'a'; c <= 'z'; c++)
         size[(int)c] = draw_int(d, 1, 9);
     for (uint32_t i = 0; i < forms[f].n; i++) {
