@@ -243,12 +243,13 @@ struct byi_sliding {
 struct byi_band {
     const struct byi_window *w;
     bool side_by_side;        /* the second layout */
-    int64_t out_rows, planes; /* rows of outputs and planes of a band */
+    int64_t out_rows, planes; /* of a band: rows of outputs, and planes */
     /* floats of a phase of a row, of a row, and of a plane (of all planes if
      * side by side); each is a number of whole vectors */
     int64_t phase, pitch, size;
-    int64_t lead, floats; /* floats before the first row; of the whole band */
-    int64_t weights;      /* offset of the vectors of a product's weights */
+    int64_t lead;    /* floats before the first row */
+    int64_t weights; /* offset of the vectors of a product's weights */
+    int64_t floats;  /* of the whole band */
     /* outputs of a row; inputs from one output to the next */
     int64_t row_outputs, step;
     int64_t taps[BYI_WINDOW_TAPS]; /* offset of column c's tap */
@@ -262,14 +263,21 @@ struct byi_band {
  * stride ... Or windows at every column are computed, and those of the outputs
  * are copied. */
 struct byi_line {
-    int64_t before, columns, length; /* padding before the data; data; both,
-                                        with the padding after it */
-    int64_t stride, phases, phase;   /* floats from a phase to the next */
-    int64_t used;                    /* elements of a phase that are read */
-    bool every_column;               /* computed; no phases */
-    int64_t split, floats;           /* offset of the copy; of its end */
-    int64_t size, out;               /* columns of a window; outputs */
-    const int64_t *starts, *taps;    /* taps: offset of each column's tap */
+    int64_t before;  /* columns of padding before the data */
+    int64_t columns; /* of data */
+    int64_t length;  /* columns that are filled: padding, data, padding */
+    int64_t stride;
+    int64_t phases;        /* number of phases that are copied */
+    int64_t phase;         /* floats from a phase to the next */
+    int64_t used;          /* elements of a phase that are read */
+    bool every_column;     /* windows at every column are computed: no phases */
+    int64_t split;         /* where the phases, or these windows, begin in the
+                            * line's buffer */
+    int64_t floats;        /* of the buffer */
+    int64_t size;          /* columns of a window */
+    int64_t out;           /* outputs of the row */
+    const int64_t *starts; /* first column of each phase */
+    const int64_t *taps;   /* offset of each column's tap */
 };
 /* Whether these loops support the window: it must have few taps and little
  * padding, and for products at most two axes, and a stride of 1 or 2 along the
