@@ -488,7 +488,8 @@ struct byi_desc byi_dn_permute_desc(const struct byi_desc *desc,
                                     const uint32_t *axes);
 /* Add leading axes of size 1 up to `rank`, or remove them. */
 struct byi_desc byi_dn_with_rank(const struct byi_desc *desc, uint32_t rank);
-uint64_t byi_dn_desc_bytes(const struct byi_desc *desc); /* if dense */
+/* Bytes of a tensor with this layout, which must be dense. */
+uint64_t byi_dn_desc_bytes(const struct byi_desc *desc);
 
 /* --- chain.c: the epilogue of a kernel, the operators after its first ----- */
 enum byi_item_kind { BYI_ITEM_ELT, BYI_ITEM_BIN, BYI_ITEM_PRELU };

@@ -22,26 +22,27 @@ static bool is_from_outside(const struct byi_build *b,
     return kind != BYI_BUF_TEMP && kind != BYI_BUF_OUTPUT;
 }
 
-/* Choose a view of the main operand in a layout that the other operand has,
- * too; `other` is NULL if there is none of the same shape. If the operands have
- * no layout in common and the main operand comes from outside of the region,
- * reorder it to the other operand's layout. */
+/* Choose a view of the main operand in a layout that `same_shape`, the other
+ * operand, has, too; it is NULL if no other operand has the same shape. If the
+ * operands have no layout in common and the main operand comes from outside of
+ * the region, reorder the main operand to the other operand's layout. */
 static enum byoc_status choose_view(struct byi_build *b,
                                     struct byi_dnnl_value *main,
-                                    struct byi_dnnl_value *other,
+                                    struct byi_dnnl_value *same_shape,
                                     struct byi_dnnl_view *view)
 {
-    for (uint32_t i = 0; other && i < main->n_views; i++) {
+    for (uint32_t i = 0; same_shape && i < main->n_views; i++) {
         *view = main->views[i];
         view->desc = byi_dn_regular(&view->desc);
         if (byi_dn_is_dense(&main->views[i].desc) &&
-            byi_dn_find(other, &view->desc))
+            byi_dn_find(same_shape, &view->desc))
             return BYOC_OK;
     }
-    if (other && is_from_outside(b, &main->views[0]) &&
-        !is_from_outside(b, &other->views[0]) &&
-        byi_dn_is_dense(&other->views[0].desc)) {
-        const struct byi_desc layout = byi_dn_regular(&other->views[0].desc);
+    if (same_shape && is_from_outside(b, &main->views[0]) &&
+        !is_from_outside(b, &same_shape->views[0]) &&
+        byi_dn_is_dense(&same_shape->views[0].desc)) {
+        const struct byi_desc layout =
+            byi_dn_regular(&same_shape->views[0].desc);
         return byi_dn_want(b, main, &layout, view);
     }
     return byi_dn_want_dense(b, main, view);
@@ -64,7 +65,7 @@ enum byoc_status byi_dn_build_elementwise(struct byi_build *b)
     if (status != BYOC_EUNSUPPORTED)
         return status;
     struct byi_dnnl_value *main = byi_dn_operand(b, byi_dn_arg0(b, 0)),
-                          *other = NULL;
+                          *same_shape = NULL;
     uint32_t main_index = 0;
     if (step->n_args == 2) {
         struct byi_dnnl_value *second = byi_dn_operand(b, byi_dn_arg0(b, 1));
@@ -79,7 +80,7 @@ enum byoc_status byi_dn_build_elementwise(struct byi_build *b)
             main_index = 1;
             main = second;
         } else if (has_dims(second, byi_dn_result(b))) {
-            other = second;
+            same_shape = second;
         }
     }
     if (!byi_dn_is_float(main->views[0].desc.dtype))
@@ -91,10 +92,10 @@ enum byoc_status byi_dn_build_elementwise(struct byi_build *b)
     struct byi_dnnl_view view;
     status = BYOC_OK;
     const uint32_t from = byi_dn_arg0(b, main_index);
-    if (!other && byi_dn_gather(b, 1, &from, &chain, &status))
+    if (!same_shape && byi_dn_gather(b, 1, &from, &chain, &status))
         return status;
-    BYI_TRY(choose_view(b, main, other, &view));
-    if (step->n_args == 2 && !other && !has_fast_broadcast(&view.desc))
+    BYI_TRY(choose_view(b, main, same_shape, &view));
+    if (step->n_args == 2 && !same_shape && !has_fast_broadcast(&view.desc))
         BYI_TRY(byi_dn_want_row_major(b, main, &view));
     return byi_dn_emit_items(b, &chain, 0, view);
 }

@@ -123,7 +123,7 @@ struct byi_narrow_copy {
     bool reads, writes; /* what the primitive does with the argument */
 };
 /* Describe the copies, in `buffer`, of the narrow ones among n arguments; free
- * *copies with byi_release. */
+ * *copies with byi_release. Errors: BYOC_ENOMEM. */
 enum byoc_status byi_narrow_copies(const struct byi_prim *prim, uint32_t n,
                                    const int *args, void *const *data,
                                    char *buffer,
