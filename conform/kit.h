@@ -249,11 +249,11 @@ void byi_kit_state_close(struct byi_kit *kit, struct byi_session *s,
 void *byi_kit_scratch_open(struct byi_kit *kit, struct byi_session *s);
 void byi_kit_scratch_close(struct byi_kit *kit, void *scratch);
 
-/* Random inputs, and the results of native kernels. `slack` is the change of
- * each result element when inputs are perturbed by a few units of their
- * precision, and results of operators within their error bounds. It is needed
- * since a difference of close numbers, or a division by a small one, amplifies
- * earlier errors. */
+/* Random inputs, and the results of native kernels. `slack` is twice the
+ * largest change of each result element when inputs are perturbed by 32 units
+ * of their precision, and results of operators within their error bounds. The
+ * tolerance includes it, since a difference of close numbers, or a division by
+ * a small one, amplifies earlier errors. */
 struct byi_expected {
     struct byi_tensor in[BYI_KIT_MAX_IO], out[BYI_KIT_MAX_IO];
     double *slack[BYI_KIT_MAX_IO];
