@@ -35,17 +35,17 @@ struct interp {
     const struct byi_module *m;
     struct byi_arena *arena;
     struct byoc_error *err;
-    int64_t next_symbol;    /* the last fresh symbol; they count down */
+    int64_t last_symbol;    /* made for an unknown dim; each is one less */
     byi_perturb_fn perturb; /* or NULL */
     void *perturb_ctx;
     BYI_VEC(struct active_call) calls; /* the outermost first */
     BYI_VEC(struct value) values;
 };
 
-static int64_t fresh_symbol(void *ctx)
+static int64_t new_symbol(void *ctx)
 {
     struct interp *in = ctx;
-    return --in->next_symbol;
+    return --in->last_symbol;
 }
 
 /* Make the tensor for a result. Dims that only the kernel determines start at
@@ -110,7 +110,7 @@ static enum byoc_status call_op(struct interp *in, const struct byi_func *f,
                               .in = types,
                               .value = values,
                               .bounds = true,
-                              .fresh = fresh_symbol,
+                              .fresh = new_symbol,
                               .fresh_ctx = in,
                               .err = in->err};
     const struct byi_type *type;

@@ -59,8 +59,8 @@ static bool mark_base(const struct byi_pattern *p, uint32_t at, bool *base)
     return true;
 }
 
-static uint32_t steps_of(const struct byi_node *node, const bool *base,
-                         const bool *steps, const uint32_t *distances)
+static uint32_t distance_of(const struct byi_node *node, const bool *base,
+                            const bool *steps, const uint32_t *distances)
 {
     uint32_t nearest = BYI_NO_DISTANCE;
 
@@ -89,6 +89,6 @@ const uint32_t *byi_match_distances(const struct byi_func *f,
     uint32_t *distances =
         byi_arena_alloc(arena, (f->nodes.n + 1) * sizeof *distances);
     for (byi_id id = 0; id < f->nodes.n; id++)
-        distances[id] = steps_of(&f->nodes.at[id], base, steps, distances);
+        distances[id] = distance_of(&f->nodes.at[id], base, steps, distances);
     return distances;
 }
