@@ -608,25 +608,31 @@ static bool power_special(const struct binary_job *job, const void *a,
                                    : false;
 }
 
-/* Compute a block of powers of float16 or bfloat16 numbers and store them in
- * this type. The loop of byi_simd has more digits than float32, to which
- * results are rounded first. */
+/* Compute n powers with the loop of byi_simd, if there is one, and with pow()
+ * those that it does not support. */
+static void power_block(const double *a, const double *b, double *y, int64_t n)
+{
+    int special = !byi_simd()->power;
+#define HAS_LOOP(i)                                                            \
+    (fabs(a[i]) > 0 && fabs(a[i]) < INFINITY && fabs(b[i]) < 1e15)
+    for (int64_t i = 0; i < n; i++)
+        special |= !HAS_LOOP(i);
+    if (byi_simd()->power)
+        byi_simd()->power(a, b, y, n);
+    for (int64_t i = 0; i < n && special; i++)
+        if (!byi_simd()->power || !HAS_LOOP(i))
+            y[i] = pow(a[i], b[i]);
+}
+
+/* Compute n <= BLOCK powers of float16 or bfloat16 numbers and store them in
+ * this type. They are rounded to float32 first. */
 static void power_half(enum byoc_dtype dtype, const double *a, const double *b,
                        bool one_exponent, void *to, int64_t n)
 {
     double y[BLOCK];
     float narrow[BLOCK];
-    if (!one_exponent || !power_special_F64(a, b[0], y, n)) {
-        int special = byi_simd()->power == NULL;
-        for (int64_t i = 0; i < n; i++)
-            special |= !(a[i] > 0) | !(a[i] < INFINITY) | !isfinite(b[i]);
-        if (byi_simd()->power)
-            byi_simd()->power(a, b, y, n);
-        for (int64_t i = 0; i < n && special; i++)
-            if (!byi_simd()->power || !(a[i] > 0) || !(a[i] < INFINITY) ||
-                !isfinite(b[i]))
-                y[i] = pow(a[i], b[i]);
-    }
+    if (!one_exponent || !power_special_F64(a, b[0], y, n))
+        power_block(a, b, y, n);
     for (int64_t i = 0; i < n; i++)
         narrow[i] = (float)y[i];
     byi_narrow(dtype, narrow, to, n);

@@ -567,8 +567,9 @@ struct byi_simd {
     /* the same, of operators that do not approximate a function */
     void (*unary_f64[BYI_N_OPS])(const double *x, double *y, int64_t n,
                                  const double *p);
-    /* y[i] = a[i]^b[i] for a[i] normal and above 0; its relative error is at
-     * most 1e-13 if float32 can represent the power. NULL: pow() is as fast. */
+    /* y[i] = a[i]^b[i] for normal a[i] and |b[i]| < 2^50; its relative error is
+     * at most 1e-13 if float32 can represent the power. NULL: pow() is as fast.
+     */
     void (*power)(const double *a, const double *b, double *y, int64_t n);
     /* y[i] = op(a[i * sa], b[i * sb]); sa and sb are 0 or 1, not both 0 */
     void (*binary[BYI_N_OPS])(const float *a, int64_t sa, const float *b,
