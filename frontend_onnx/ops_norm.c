@@ -181,7 +181,8 @@ static const char layer_statistics[] =
     "  (%mean, rsqrt(add(%variance, epsilon)))"
     "}";
 
-/* Whether a scale or bias must be broadcast to the axes of x from `axis` on. */
+/* Whether a scale or bias must be broadcast to the axes of x from `axis` on. A
+ * symbolic dim of its own may be 1. */
 static bool is_broadcast(struct byi_import *o, byi_id x, byi_id scale,
                          uint32_t axis)
 {
@@ -191,10 +192,12 @@ static bool is_broadcast(struct byi_import *o, byi_id x, byi_id scale,
         return false;
     if (byi_import_rank(o, scale) != rank)
         return true;
-    for (uint32_t i = 0; i < rank; i++)
-        if (byi_import_dim(o, scale, i) == 1 &&
-            byi_import_dim(o, x, axis + i) != 1)
+    for (uint32_t i = 0; i < rank; i++) {
+        const int64_t dim = byi_import_dim(o, scale, i);
+        if ((dim == 1 || BYI_IS_SYMBOL(dim)) &&
+            byi_import_dim(o, x, axis + i) != dim)
             return true;
+    }
     return false;
 }
 

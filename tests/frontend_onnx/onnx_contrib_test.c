@@ -118,6 +118,32 @@ static void norm_of_half_sums(void **state)
            "cast(%2, dtype=\"float16\")");
 }
 
+/* A gamma whose size is not known may be broadcast at run time. */
+static void gamma_of_unknown_size(void **state)
+{
+    struct build b = begin(17);
+    (void)state;
+
+    input(&b, "x", "n m");
+    input(&b, "g", "k");
+    node(&b, "LayerNormalization", "x g", "y");
+    output(&b, "y");
+    EXPECT(&b, "mean(%x", "divide(", "multiply(", "%g)");
+}
+
+/* The fast operator needs equal sizes, which the names show. */
+static void gamma_of_equal_size(void **state)
+{
+    struct build b = begin(17);
+    (void)state;
+
+    input(&b, "x", "n m");
+    input(&b, "g", "m");
+    node(&b, "LayerNormalization", "x g", "y");
+    output(&b, "y");
+    EXPECT(&b, "nn.layer_norm(%x, %g");
+}
+
 /* Queries, keys and values in one operand are taken apart. */
 static void packed_attention(void **state)
 {
@@ -428,6 +454,8 @@ int main(void)
         cmocka_unit_test(distances),
         cmocka_unit_test(quantized_gemm),
         cmocka_unit_test(norm_of_half_sums),
+        cmocka_unit_test(gamma_of_unknown_size),
+        cmocka_unit_test(gamma_of_equal_size),
         cmocka_unit_test(packed_attention),
         cmocka_unit_test(grouped_attention),
         cmocka_unit_test(grouped_refused),
