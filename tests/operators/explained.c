@@ -356,6 +356,7 @@ static const struct {
     {"StringSplit", nothing_to_split,
      "it finds no part in an empty string; with a delimiter there is one"},
     {"ThresholdedRelu", any_nan, "it gives 0 for NaN"},
+    {"Upsample", sizes_stay, "it copies where no size changes"},
 };
 
 const char *explained(const struct draw *d)
