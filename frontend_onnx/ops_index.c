@@ -4,6 +4,7 @@
  */
 #include "frontend_onnx/import.h"
 
+#include <math.h>
 #include <string.h>
 
 /* Cast indices to int64 unless they are int32: the IR accepts both. */
@@ -179,6 +180,54 @@ static void convert_unique_1(struct byi_import *o)
             o->out[i] = byi_import_get(o, results, i == 0 ? 0 : i + 1);
 }
 
+/* NGramRepeatBlock: ids (b, t), scores (b, vocabulary). A score becomes -inf if
+ * its id would complete an n-gram that the row of ids already has. */
+static void convert_block_repeats(struct byi_import *o)
+{
+    static const char windows[] = /* their number, 0 in a row that is shorter */
+        "fn (%t) { expand_dims(maximum(subtract(%t, last), 0), axis=[0]) }";
+    static const char
+        same[] = /* id `at` of each window, and of the row's end */
+        "fn (%ids, %windows) {"
+        "  %end = add(%windows, at);"
+        "  equal(strided_slice(%ids, [at], %end, [1], [1]),"
+        "        strided_slice(%ids, %end, add(%end, 1), [1], [1]))"
+        "}";
+    static const char block[] =
+        "fn (%scores, %ids, %repeats, %t, %low, %high) {"
+        "  %next = strided_slice(%ids, [last], expand_dims(%t, axis=[0]), [1],"
+        "                        [1]);"
+        "  scatter_elements(%scores, %next, where(%repeats, %low, %high),"
+        "                   axis=1, reduction=\"min\")"
+        "}";
+    const byi_id scores = byi_import_in(o, 1), ids = byi_import_in(o, 0);
+    const int64_t last = byi_import_int(o, "ngram_size", 0) - 1;
+    const enum byoc_dtype dtype = byi_import_dtype(o, scores);
+    const byi_id t = byi_import_length(o, ids, 1);
+    byi_id repeats = byi_import_scalar(o, BYOC_BOOL, 1);
+
+    if (byi_import_ok(o) && (last < 0 || last >= BYI_MAX_ARGS))
+        byi_import_fail(o, BYOC_EPARSE, "ngram_size is %lld, expected 1 to %d",
+                        (long long)last + 1, BYI_MAX_ARGS);
+    if (byi_import_ok(o) && byi_import_rank(o, ids) != 2)
+        byi_import_fail(o, BYOC_ETYPE, "input_ids has rank %u, expected 2",
+                        byi_import_rank(o, ids));
+    const byi_id count =
+        byi_import_template(o, windows, ARGS(t), ATTRS(AN_INT("last", last)));
+    for (int64_t at = 0; at < last && byi_import_ok(o); at++)
+        repeats = byi_import_call(o, BYI_OP_LOGICAL_AND,
+                                  byi_import_template(o, same, ARGS(ids, count),
+                                                      ATTRS(AN_INT("at", at))),
+                                  repeats);
+    if (last == 0) /* each id of the row is an n-gram */
+        repeats = byi_import_call(o, BYI_OP_EQUAL, ids, ids);
+    const byi_id low = byi_import_scalar(o, dtype, -INFINITY);
+    const byi_id high = byi_import_scalar(o, dtype, INFINITY);
+    o->out[0] =
+        byi_import_template(o, block, ARGS(scores, ids, repeats, t, low, high),
+                            ATTRS(AN_INT("last", last)));
+}
+
 #define SAME byi_import_convert_same
 /* clang-format off */
 BYI_ONNX_ROWS(onnx_index, BYI_ONNX,
@@ -202,6 +251,7 @@ BYI_ONNX_ROWS(onnx_index, BYI_ONNX,
 
 BYI_ONNX_ROWS(microsoft_index, BYI_MICROSOFT,
     {"GatherND", 1, 2, 2, convert_with_int64, BYI_OP_GATHER_ND},
+    {"NGramRepeatBlock", 1, 2, 2, convert_block_repeats, BYI_OP_NONE},
     {"Trilu", 1, 1, 2, convert_trilu, BYI_OP_NONE},
     {"Unique", 1, 1, 1, convert_unique_1, BYI_OP_NONE})
 /* clang-format on */

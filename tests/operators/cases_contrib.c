@@ -72,6 +72,19 @@ static void indices(struct draw *d, uint32_t rank, const int64_t *dims,
         byi_tensor_set(t, i, (double)draw_int(d, 0, end - 1));
 }
 
+/* Rows of few different ids, so that some n-grams repeat, and scores. */
+static void block_repeats(struct draw *d)
+{
+    const int64_t dims[] = {draw_int(d, 1, 3), draw_int(d, 1, 20)};
+    const int64_t scores[] = {dims[0], draw_int(d, 3, 9)};
+    struct byi_tensor *t = draw_operand(d, BYOC_I64, 2, dims, ORDINARY);
+
+    for (int64_t i = 0; i < byi_elements(2, dims); i++)
+        byi_tensor_set(t, i, (double)draw_int(d, 0, 2));
+    draw_operand(d, BYOC_F32, 2, scores, ORDINARY);
+    draw_attr_int(d, "ngram_size", draw_int(d, 1, 4));
+}
+
 /* Words, segments, their tables and that of positions, gamma, beta, mask. */
 static void embed_norm(struct draw *d)
 {
@@ -738,6 +751,7 @@ static const struct op_case rows[] = {
     {"MatMulNBits", 1, "fh", matmul_n_bits, ORDINARY, 1, 3e-4, MS, false},
     {"MultiHeadAttention", 1, "f", multi_head, ORDINARY, 1, 1e-4, MS, false},
     {"MultiHeadAttention", 1, "h", multi_head, UNIT, 1, 1e-4, MS, false},
+    {"NGramRepeatBlock", 1, "-", block_repeats, ORDINARY, 1, 0, MS, false},
     {"NhwcMaxPool", 1, "8", nhwc_pool, EXTREME, 1, 0, MS, false},
     {"QAttention", 1, "8", quantized_attention, EXTREME, 1, 1e-4, MS, false},
     {"QGemm", 1, "8", qgemm, ORDINARY, 1, 1e-4, MS, false},
