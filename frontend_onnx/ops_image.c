@@ -526,6 +526,136 @@ static void convert_nms(struct byi_import *o)
 }
 
 #define SAME byi_import_convert_same
+/* Emit the positions of a crop's rows or columns, (boxes, n), from the box's
+ * two edges as parts of the image, which has `size` of them. The first and last
+ * positions are exactly the edges; a single one is their middle. */
+static byi_id emit_crop_positions(struct byi_import *o, byi_id edges[2],
+                                  byi_id size, byi_id n)
+{
+    static const char text[] =
+        "fn (%first, %last, %size, %n) {"
+        "  %max = cast(subtract(%size, 1), dtype=%first);"
+        "  %steps = subtract(%n, 1);"
+        "  %i = arange(0i64, %n, 1i64);"
+        "  %step = divide(multiply(subtract(%last, %first), %max),"
+        "                 cast(maximum(%steps, 1), dtype=%first));"
+        "  %inner = add(multiply(%first, %max),"
+        "               multiply(cast(%i, dtype=%first), %step));"
+        "  %all = where(equal(%i, %steps), multiply(%last, %max), %inner);"
+        "  where(equal(%n, 1),"
+        "        multiply(multiply(add(%first, %last), 0.5), %max), %all)"
+        "}";
+
+    return byi_import_template(o, text, ARGS(edges[0], edges[1], size, n),
+                               NO_ATTRS);
+}
+
+/* The rows or columns of crops: whether each position is in the image, the
+ * pixels before and after it, and the distance from the former. */
+struct crop_axis {
+    byi_id inside, low, high, part;
+};
+
+/* Read axis `axis` of the crops, 0 for rows, from inputs X, rois, crop_size. */
+static struct crop_axis read_crop_axis(struct byi_import *o, uint32_t axis,
+                                       bool nearest)
+{
+    static const char edge[] =
+        "fn (%boxes) { strided_slice(%boxes, [at], [end], [1], [1]) }";
+    static const char inside[] =
+        "fn (%p, %size) {"
+        "  %in = logical_and(greater_equal(%p, 0),"
+        "                    less_equal(%p, cast(subtract(%size, 1),"
+        "                                        dtype=%p)));"
+        "  (%in, where(%in, %p, 0))"
+        "}";
+    const byi_id size = byi_import_cast(o, byi_import_in(o, 3), BYOC_I64);
+    const byi_id length = byi_import_length(o, byi_import_in(o, 0), 2 + axis);
+    byi_id edges[2], found[2];
+
+    for (uint32_t k = 0; k < 2; k++)
+        edges[k] = byi_import_template(
+            o, edge, ARGS(byi_import_in(o, 1)),
+            ATTRS(AN_INT("at", axis + 2 * k), AN_INT("end", axis + 2 * k + 1)));
+    const byi_id n =
+        byi_import_as_scalar(o, byi_import_slice(o, size, axis, axis + 1, 0));
+    byi_import_template_results(
+        o, inside, ARGS(emit_crop_positions(o, edges, length, n), length),
+        NO_ATTRS, 2, found);
+    const byi_id rounded =
+        nearest ? byi_import_call_scalar(o, BYI_OP_ADD, found[1], 0.5)
+                : found[1];
+    const byi_id low = byi_import_call(o, BYI_OP_FLOOR, rounded);
+    const byi_id high = byi_import_call(o, BYI_OP_CEIL, found[1]);
+    const byi_id part = byi_import_call(o, BYI_OP_SUBTRACT, found[1], low);
+    return (struct crop_axis){found[0], low, high, part};
+}
+
+/* Emit the pixels (boxes, h, w, C) of an image (N, H, W, C) at rows y (boxes,
+ * h) and columns x (boxes, w). */
+static byi_id emit_pixels(struct byi_import *o, byi_id image, byi_id y,
+                          byi_id x)
+{
+    static const char pixel[] =
+        "fn (%image, %batch, %y, %x) {"
+        "  %b = cast(expand_dims(%batch, axis=[1, 2]), dtype=\"int64\");"
+        "  %r = cast(expand_dims(%y, axis=[2]), dtype=\"int64\");"
+        "  %c = cast(expand_dims(%x, axis=[1]), dtype=\"int64\");"
+        "  %zero = multiply(add(%r, %c), 0);"
+        "  gather_nd(%image, concatenate(expand_dims(add(%b, %zero), axis=[3]),"
+        "                                expand_dims(add(%r, %zero), axis=[3]),"
+        "                                expand_dims(add(%c, %zero), axis=[3]),"
+        "                                axis=3))"
+        "}";
+
+    return byi_import_template(o, pixel, ARGS(image, byi_import_in(o, 2), y, x),
+                               NO_ATTRS);
+}
+
+/* CropAndResize: x (N, C, H, W), boxes (boxes, 4) of y1, x1, y2, x2, their
+ * images, the size of all crops. Positions outside of x give a given value. */
+static void convert_crop_and_resize(struct byi_import *o)
+{
+    static const char linear[] =
+        "fn (%a, %b, %c, %d, %fy, %fx) {"
+        "  %v = expand_dims(%fy, axis=[2, 3]);"
+        "  %u = expand_dims(%fx, axis=[1, 3]);"
+        "  %top = add(%a, multiply(subtract(%b, %a), %u));"
+        "  %bottom = add(%c, multiply(subtract(%d, %c), %u));"
+        "  add(%top, multiply(subtract(%bottom, %top), %v))"
+        "}";
+    static const char outside[] =
+        "fn (%y, %in_y, %in_x) {"
+        "  %in = logical_and(expand_dims(%in_y, axis=[2, 3]),"
+        "                    expand_dims(%in_x, axis=[1, 3]));"
+        "  transpose(where(%in, %y, value), axes=[0, 3, 1, 2])"
+        "}";
+    const char *mode = byi_import_string(o, "mode", "bilinear");
+    const bool nearest = strcmp(mode, "nearest") == 0;
+    const double value = byi_import_float(o, "extrapolation_value", 0);
+    const byi_id input = byi_import_in(o, 0);
+
+    if (!nearest && strcmp(mode, "bilinear") != 0)
+        byi_import_refuse(o, "mode is '%s', expected bilinear or nearest",
+                          mode);
+    if (byi_import_ok(o) && byi_import_rank(o, input) != 4)
+        byi_import_fail(o, BYOC_ETYPE, "X has rank %u, expected 4",
+                        byi_import_rank(o, input));
+    const struct crop_axis y = read_crop_axis(o, 0, nearest);
+    const struct crop_axis x = read_crop_axis(o, 1, nearest);
+    const byi_id image = byi_import_channels_last(o, input);
+    byi_id crops = emit_pixels(o, image, y.low, x.low);
+    if (!nearest) {
+        const byi_id b = emit_pixels(o, image, y.low, x.high);
+        const byi_id c = emit_pixels(o, image, y.high, x.low);
+        const byi_id d = emit_pixels(o, image, y.high, x.high);
+        crops = byi_import_template(
+            o, linear, ARGS(crops, b, c, d, y.part, x.part), NO_ATTRS);
+    }
+    o->out[0] = byi_import_template(o, outside, ARGS(crops, y.inside, x.inside),
+                                    ATTRS(A_FLOAT("value", value)));
+}
+
 /* clang-format off */
 BYI_ONNX_ROWS(onnx_image, BYI_ONNX,
     {"AffineGrid", 20, 2, 2, convert_affine_grid, BYI_OP_NONE},
@@ -543,5 +673,6 @@ BYI_ONNX_ROWS(onnx_image, BYI_ONNX,
     {"Upsample", 9, 2, 2, convert_upsample_9, BYI_OP_NONE})
 
 BYI_ONNX_ROWS(microsoft_image, BYI_MICROSOFT,
+    {"CropAndResize", 1, 4, 4, convert_crop_and_resize, BYI_OP_NONE},
     {"GridSample", 1, 2, 2, convert_grid_sample, BYI_OP_NONE})
 /* clang-format on */

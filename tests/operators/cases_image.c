@@ -166,6 +166,28 @@ static void upsample(struct draw *d)
 
 /* --- sampling ------------------------------------------------------------- */
 
+/* Images, boxes that may leave them or be reversed, their images, a size. */
+static void crop_and_resize(struct draw *d)
+{
+    const int64_t x[] = {draw_int(d, 1, 3), draw_int(d, 1, 4),
+                         draw_int(d, 1, 9), draw_int(d, 1, 9)};
+    const int64_t boxes[] = {draw_int(d, 1, 5), 4};
+    const int64_t size[] = {draw_int(d, 1, 6), draw_int(d, 1, 6)};
+    int64_t images[5];
+
+    draw_operand(d, d->dtype, 4, x, ORDINARY);
+    struct byi_tensor *t = draw_operand(d, d->dtype, 2, boxes, ORDINARY);
+    for (int64_t i = 0; i < byi_elements(2, boxes); i++)
+        byi_tensor_set(t, i, (double)draw_int(d, -2, 18) / 16);
+    for (int64_t i = 0; i < boxes[0]; i++)
+        images[i] = draw_int(d, 0, x[0] - 1);
+    draw_ints(d, BYOC_I32, boxes[0], images, false);
+    draw_ints(d, BYOC_I32, 2, size, draw_chance(d, 60));
+    if (draw_chance(d, 50))
+        draw_attr_float(d, "extrapolation_value", 1.5f);
+    draw_attr_string(d, "mode", draw_chance(d, 50) ? "nearest" : "bilinear");
+}
+
 static void grid_sample(struct draw *d)
 {
     static const char *const modes_before_20[] = {"bilinear", "nearest",
@@ -454,6 +476,7 @@ static const struct op_case rows[] = {
     {"AffineGrid", 20, "f", affine_grid, ORDINARY, 1, 1e-5, NULL, false},
     {"GridSample", 20, "fh", grid_sample, ORDINARY, 1, 1e-4, NULL, false},
     {"GridSample", 16, "fh", grid_sample, ORDINARY, 1, 1e-4, NULL, false},
+    {"CropAndResize", 1, "F", crop_and_resize, ORDINARY, 1, 1e-5, "com.microsoft", false},
     {"GridSample", 1, "F", grid_sample, ORDINARY, 1, 1e-4, "com.microsoft", false},
     {"RoiAlign", 16, "fh", roi_align, ORDINARY, 1, 1e-4, NULL, false},
     {"MaxRoiPool", 1, "fh", roi_pool, ORDINARY, 1, 0, NULL, false},
