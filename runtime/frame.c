@@ -117,14 +117,16 @@ static uint64_t frame_bytes(const struct byi_specialisation *specialisation,
 }
 
 struct byi_frame *byi_frame_new(const struct byi_specialisation *specialisation,
-                                uint32_t func)
+                                uint32_t func, struct byoc_error *err)
 {
     const struct byi_plan_func *f = &specialisation->plan->funcs[func];
     uint64_t arena_at, bytes = frame_bytes(specialisation, func, &arena_at);
     struct block_parts parts = {
         .at = byi_memory_allocate(specialisation->model->memory, bytes)};
-    if (!parts.at)
+    if (!parts.at) {
+        (void)byi_fail_memory(err, bytes, "a run");
         return NULL;
+    }
     memset(parts.at, 0, arena_at);
     struct byi_frame *fr = (struct byi_frame *)(void *)parts.at;
     divide_block(specialisation, f, &parts, fr);
@@ -144,7 +146,7 @@ static enum byoc_status make_extra(struct byoc_state *s, uint32_t func,
 {
     uint64_t arena_at, bytes = frame_bytes(s->specialisation, func, &arena_at);
     BYI_TRY(byi_pool_charge(&s->pool, bytes, err));
-    *frame = byi_frame_new(s->specialisation, func);
+    *frame = byi_frame_new(s->specialisation, func, err);
     if (!*frame) {
         byi_pool_refund(&s->pool, bytes);
         return byi_fail(err, BYOC_ENOMEM,

@@ -202,10 +202,11 @@ struct byi_frame {
     struct byoc_view **views;
 };
 
-/* Allocate the memory of an activation of function `func`; NULL if that fails.
- * Free it with byi_memory_release, with the model's memory. */
+/* Allocate the memory of an activation of function `func`. Returns NULL, with
+ * BYOC_ENOMEM in *err, if that fails. Free it with byi_memory_release, with the
+ * model's memory. */
 struct byi_frame *byi_frame_new(const struct byi_specialisation *specialisation,
-                                uint32_t func);
+                                uint32_t func, struct byoc_error *err);
 /* Take a frame for an activation of function `func`; byi_frame_release ends the
  * activation and frees or keeps the frame. Errors: BYOC_ENOMEM, BYOC_ELIMIT. */
 enum byoc_status byi_frame_take(struct byoc_state *state, uint32_t func,

@@ -63,12 +63,12 @@ static enum byoc_status make_frames(struct byi_work *w, uint32_t *list,
 {
     const struct byi_plan_tables *plan = w->specialisation->plan;
     uint32_t n = 0;
-    w->frames[0] = byi_frame_new(w->specialisation, 0);
+    w->frames[0] = byi_frame_new(w->specialisation, 0, err);
     list[n++] = 0;
     for (uint32_t i = 0; i < n; i++) {
         const struct byi_plan_func *f = &plan->funcs[list[i]];
         if (!w->frames[list[i]])
-            return byi_fail_memory(err, f->arena, "a run");
+            return BYOC_ENOMEM;
         for (uint32_t k = 0; k < f->n_steps; k++) {
             uint32_t callees[2];
             uint32_t n_callees =
@@ -77,11 +77,10 @@ static enum byoc_status make_frames(struct byi_work *w, uint32_t *list,
                 if (w->frames[callees[c]])
                     continue;
                 w->frames[callees[c]] =
-                    byi_frame_new(w->specialisation, callees[c]);
+                    byi_frame_new(w->specialisation, callees[c], err);
                 list[n++] = callees[c];
                 if (!w->frames[callees[c]])
-                    return byi_fail_memory(err, plan->funcs[callees[c]].arena,
-                                           "a run");
+                    return BYOC_ENOMEM;
             }
         }
     }

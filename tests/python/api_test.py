@@ -498,6 +498,8 @@ class Compile(unittest.TestCase):
             byoc.load("digits.onnx", dims={"N": 1})
         with self.assertRaises(byoc.NoMemoryError):
             byoc.compile("digits.onnx", memory_bytes=1000)(ones(64, 1, 8, 8))
+        with self.assertRaisesRegex(MemoryError, "out of memory for [1-9].* of a run"):
+            models.compile(models.VARIES, memory_bytes=10)(ones(2, 3))
         with self.assertRaisesRegex(byoc.InvalidError, "loaded, not compiled"):
             byoc.compile("digits.onnx").write("l.so")
             byoc.load("l.so").write("m.so")
