@@ -235,7 +235,8 @@ static enum byoc_status check_symbols(const struct byi_library_file *file,
     if (!query.found)
         return byi_fail(err, BYOC_EBACKEND,
                         "%s: does not export " BYOC_BACKEND_QUERY
-                        "(), so it is not a plug-in",
+                        "(), so it is not a plug-in; a backend ends with "
+                        "BYOC_BACKEND_DEFINE(query)",
                         file->path);
     BYI_TRY(
         byi_library_file_find(file, BYOC_BACKEND_DESCRIPTOR, &descriptor, err));

@@ -44,6 +44,8 @@ static void test_failures(void **state)
                      "byoc_test_undefined");
     check_open_fails(PLUGIN_DIR "/bad_entry.so", BYOC_EBACKEND,
                      "byoc_backend_query_v1");
+    check_open_fails(PLUGIN_DIR "/bad_entry.so", BYOC_EBACKEND,
+                     "; a backend ends with BYOC_BACKEND_DEFINE(query)");
     check_open_fails(PLUGIN_DIR "/bad_refuses.so", BYOC_EBACKEND,
                      "no licence found");
     check_open_fails(PLUGIN_DIR "/bad_descriptor.so", BYOC_EINCOMPATIBLE,
