@@ -353,8 +353,7 @@ static bool direct_pays(const struct byi_f32_conv *conv)
         return false;
     if (taps == 1)
         return pointwise_pays(conv);
-    return conv->kernels->rows == 6 ||
-           conv->channels >= (is_line(conv) ? 32 : 64);
+    return conv->kernels->rows == 6 || is_line(conv) || conv->channels >= 64;
 }
 
 /* For depthwise convolutions. Without AVX-512, oneDNN is faster for small
