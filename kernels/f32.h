@@ -297,6 +297,9 @@ struct byi_f32_kernels {
     void (*scale[2])(const uint16_t *from, const uint16_t *by, int64_t rows,
                      int64_t n, uint16_t *to);
     void (*adapt)(const struct byi_f32_adaptation *a);
+    /* multiply row k of a panel, k < rows, by scale[k] */
+    void (*scale_panel)(const float *panel, const float *scale, int64_t rows,
+                        float *to);
     /* [type][0]: y = the maximum of n > 0 vectors of `channels` elements, NaN
      * if one is NaN; [type][1]: their sum times `scale`. Sums of bytes have
      * `shift` added, and are written as float32. */

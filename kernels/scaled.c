@@ -3,8 +3,6 @@
  * by scaled weights. */
 #include "kernels/conv.h"
 
-#include <string.h>
-
 bool byi_f32_scales_weights(const struct byi_f32_conv *conv)
 {
     return conv->scales && (conv->images == 1 || conv->scale_image == 0) &&
@@ -23,13 +21,7 @@ void byi_f32_scale_weights(const struct byi_f32_conv_run *run, int64_t first,
 {
     const struct byi_f32_conv *conv = run->conv;
     const int64_t floats = conv->channels * BYI_F32_PANEL;
-    for (int64_t i = first; i < end; i++) {
-        const struct byi_f32_block panel = {.y = to + i * floats,
-                                            .ld = BYI_F32_PANEL,
-                                            .rows = conv->channels,
-                                            .n = BYI_F32_PANEL};
-        memcpy(panel.y, run->weights + i * floats,
-               (size_t)floats * sizeof *panel.y);
-        conv->kernels->binary[BYI_F32_MUL](&panel, run->scale, 1, 0);
-    }
+    for (int64_t i = first; i < end; i++)
+        conv->kernels->scale_panel(run->weights + i * floats, run->scale,
+                                   conv->channels, to + i * floats);
 }
