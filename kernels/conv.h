@@ -10,10 +10,10 @@
 #include "kernels/f32.h"
 
 enum {
-    BYI_F32_EPILOGUE_OPS = 8, /* most operations of an epilogue */
-    BYI_F32_AXES = 3,         /* spatial axes; unused leading ones are 1 */
-    BYI_F32_PIECES = 128,     /* pieces of rows that are found at a time */
-    BYI_F32_ZEROS = 4096      /* elements of the shared piece of padding */
+    BYI_F32_EPILOGUE_OPS = 12, /* most operations of an epilogue */
+    BYI_F32_AXES = 3,          /* spatial axes; unused leading ones are 1 */
+    BYI_F32_PIECES = 128,      /* pieces of rows that are found at a time */
+    BYI_F32_ZEROS = 4096       /* elements of the shared piece of padding */
 };
 
 /* One operation of an epilogue: a unary function of the result, or a binary

@@ -604,6 +604,24 @@ static void test_gathered_scale(void **state)
     region_close(&g);
 }
 
+/* A convolution with ten additions, such as that of all skip connections of a
+ * WaveNet. */
+static void test_many_additions(void **state)
+{
+    (void)state;
+    needs_kernels();
+    struct region g;
+    region_open(&g);
+    uint32_t x = region_input(&g, 1, 32, 8, 8, -1);
+    region_kernel(&g, "nn.conv2d", "{}",
+                  IDS(x, region_const(&g, 32, 32, 1, 1, -1)));
+    for (int i = 0; i < 10; i++)
+        region_post(&g, "add", "{}", x, false);
+    region_post(&g, "nn.relu", "{}", NONE, false);
+    expect_steps(&g, region_end(&g), 1, 0, "+add+add+add+nn.relu:direct");
+    region_close(&g);
+}
+
 /* the value is stored, since other operators than a 1 x 1 convolution read it,
  * or the convolution does not read every position */
 static void test_not_gathered(void **state)
@@ -1125,6 +1143,7 @@ int main(void)
         cmocka_unit_test(test_concat_split),
         cmocka_unit_test(test_gathered_concat),
         cmocka_unit_test(test_gathered_scale),
+        cmocka_unit_test(test_many_additions),
         cmocka_unit_test(test_not_gathered),
         cmocka_unit_test(test_classifier),
         cmocka_unit_test(test_binary_forms),
