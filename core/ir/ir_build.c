@@ -441,9 +441,9 @@ enum byoc_status byi_add_get(struct byi_module *m, struct byi_func *f,
     if (index >= type->n_fields)
         return byi_fail(err, BYOC_ETYPE,
                         "projection .%u: found a tuple of %u field%s, expected "
-                        "at least %u",
+                        "at least %lld",
                         index, type->n_fields, byi_plural(type->n_fields),
-                        index + 1);
+                        (long long)index + 1);
     *id = append_node(m, f,
                       (struct byi_node){
                           .kind = BYI_GET,

@@ -284,6 +284,11 @@ static void test_tuples(void **state)
     assert_int_equal(byi_add_get(m, f, t, 2, NULL, &id, &err), BYOC_ETYPE);
     assert_string_equal(err.text, "projection .2: found a tuple of 2 fields, "
                                   "expected at least 3");
+    assert_int_equal(byi_add_get(m, f, t, UINT32_MAX, NULL, &id, &err),
+                     BYOC_ETYPE);
+    assert_string_equal(err.text,
+                        "projection .4294967295: found a tuple of 2 fields, "
+                        "expected at least 4294967296");
     assert_int_equal(byi_add_get(m, f, x, 0, NULL, &id, &err), BYOC_ETYPE);
     assert_string_equal(
         err.text, "projection .0: found float32 (2, 3), expected a tuple");
