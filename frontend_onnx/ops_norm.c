@@ -138,7 +138,7 @@ byi_id byi_import_softmax_from(struct byi_import *o, enum byi_op_id op,
                                         ATTRS(AN_INT("axis", axis)));
     const byi_id y =
         byi_import_emit(o, op, ARGS(flat), ATTRS(AN_INT("axis", 1)));
-    return byi_import_reshape(o, y, byi_import_shape_of(o, x), false);
+    return byi_import_reshape(o, y, byi_import_shape_of(o, x), true);
 }
 
 static void convert_softmax_1(struct byi_import *o)

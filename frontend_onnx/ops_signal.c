@@ -206,12 +206,12 @@ static byi_id emit_dynamic_dft(struct byi_import *o, byi_id x, byi_id axis)
     for (uint32_t i = 0; i < BYI_COUNT(sizes); i++)
         target = byi_import_concat(o, target,
                                    byi_import_add_first_axis(o, sizes[i]), 0);
-    const byi_id y = emit_dft(o, byi_import_reshape(o, x, target, false), 1);
+    const byi_id y = emit_dft(o, byi_import_reshape(o, x, target, true), 1);
     const byi_id two = byi_import_vector(o, 1, (const int64_t[]){2});
     const byi_id y_shape = byi_import_call(
         o, BYI_OP_WHERE, byi_import_call(o, BYI_OP_EQUAL, at, axis),
         byi_import_length(o, y, 1), byi_import_concat(o, shape, two, 0));
-    return byi_import_reshape(o, y, y_shape, false);
+    return byi_import_reshape(o, y, y_shape, true);
 }
 
 static void convert_dft(struct byi_import *o)

@@ -288,6 +288,17 @@ static void old_softmax_is_flat(void **state)
            "reshape(");
 }
 
+static void old_softmax_of_an_empty_tensor(void **state)
+{
+    struct build b = begin(11);
+    (void)state;
+
+    input(&b, "x", "1 0 7");
+    node(&b, "Softmax", "x", "y");
+    output(&b, "y");
+    EXPECT(&b, "[1, 0, 7]", "reshape(", "allowzero=true");
+}
+
 static void old_softmax_before_axes_of_size_1(void **state)
 {
     struct build b = begin(11);
@@ -818,6 +829,7 @@ int main(void)
         cmocka_unit_test(equal_parts_of_symbolic_axis),
         cmocka_unit_test(dropout_and_identity_vanish),
         cmocka_unit_test(old_softmax_is_flat),
+        cmocka_unit_test(old_softmax_of_an_empty_tensor),
         cmocka_unit_test(old_softmax_before_axes_of_size_1),
         cmocka_unit_test(old_add_broadcasts_at_axis),
         cmocka_unit_test(clip_bounds),
