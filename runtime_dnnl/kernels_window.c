@@ -364,6 +364,77 @@ static enum byoc_status choose_average(struct byi_build *b,
     return BYOC_OK;
 }
 
+/* The view of an image's integers in which planes are contiguous, if the pool's
+ * only window covers a plane; otherwise NULL. */
+static const struct byi_dnnl_view *find_planes(
+    const struct byi_dnnl_value *integers, const struct byi_dnnl_pool *p,
+    const struct byi_image_axes *image)
+{
+    const struct byi_dnnl_window *w = &p->window;
+    const int64_t plane = byi_elements(w->n, p->src.dims + 2);
+    bool whole = plane > 0 && plane <= BYI_QMEAN_MOST && image->channel == 1;
+    for (uint32_t i = 0; i < w->n; i++)
+        whole = whole && w->kernel[i] == p->src.dims[2 + i] &&
+                p->dst.dims[2 + i] == 1 && w->begin[i] == 0 && w->end[i] == 0;
+    for (uint32_t i = 0; whole && i < integers->n_views; i++) {
+        const struct byi_desc *d = &integers->views[i].desc;
+        const struct byi_desc dense =
+            byi_dn_dense(d->dtype, d->rank, d->dims, NULL);
+        if (memcmp(d->strides, dense.strides, d->rank * sizeof d->strides[0]) ==
+            0)
+            return &integers->views[i];
+    }
+    return NULL;
+}
+
+/* Create the primitive that averages contiguous planes of the integers of
+ * `value`. */
+static enum byoc_status plane_means_new(struct byi_build *b,
+                                        const struct byi_dnnl_value *value,
+                                        const struct byi_desc *planes,
+                                        struct byi_prim **prim)
+{
+    const int64_t all = byi_elements(planes->rank, planes->dims);
+    const int64_t rows = planes->dims[0] * planes->dims[1];
+    const int64_t dims[] = {rows, all / rows};
+    const struct byi_dnnl_qelementwise p = {
+        .kind = BYI_QELEMENTWISE_MEAN,
+        .src = byi_dn_dense(planes->dtype, 2, dims, NULL),
+        .dst = byi_dn_dense(BYOC_F32, 1, dims, NULL),
+        .src_zero = (int64_t)value->quant.zero,
+        .src_scale = value->quant.scale};
+    return byi_dn_qelementwise_new(b, &p, NULL, prim);
+}
+
+/* Create the primitive of the mean `p` on the integers of `value`, and set *x
+ * to the view of them that it reads. */
+static enum byoc_status integer_mean_new(struct byi_build *b,
+                                         const struct byi_dnnl_value *value,
+                                         struct byi_dnnl_pool p,
+                                         const struct byi_image_axes *image,
+                                         struct byi_dnnl_view *x,
+                                         struct byi_prim **prim)
+{
+    const struct byi_desc *main = &value->integers->views[0].desc;
+    const struct byi_dnnl_view *planes =
+        find_planes(value->integers, &p, image);
+    if (planes) {
+        *x = *planes;
+        return plane_means_new(b, value, &planes->desc, prim);
+    }
+    struct byi_desc layout =
+        byi_dn_image_desc(b, image, main->rank, main->dims);
+    layout.dtype = main->dtype;
+    p.src = byi_dn_image_permute(image, &layout);
+    p.zero = (int64_t)value->quant.zero;
+    p.scale = value->quant.scale;
+    BYI_TRY(byi_dn_pool_new(b, &p, NULL, prim));
+    const enum byoc_status status = byi_dn_want(b, value->integers, &layout, x);
+    if (status != BYOC_OK)
+        byi_dn_abandon(b, prim);
+    return status;
+}
+
 /* If the data of a mean are dequantised, build it on their integers, whose sums
  * are exact; otherwise BYOC_EUNSUPPORTED. `f` and `core` describe the pooling
  * on floats. */
@@ -380,20 +451,7 @@ static enum byoc_status average_integers(struct byi_build *b,
         f->p.kind == BYI_POOL_MAX || b->program->purpose == BYI_TO_PROBE ||
         byi_dn_result(b)->dtype != BYOC_F32)
         return BYOC_EUNSUPPORTED;
-    const struct byi_desc *main = &src->integers->views[0].desc;
-    struct byi_desc layout =
-        byi_dn_image_desc(b, image, main->rank, main->dims);
-    layout.dtype = main->dtype;
-    struct byi_dnnl_pool p = f->p;
-    p.src = byi_dn_image_permute(image, &layout);
-    p.zero = (int64_t)src->quant.zero;
-    p.scale = src->quant.scale;
-    BYI_TRY(byi_dn_pool_new(b, &p, NULL, &e.prim));
-    const enum byoc_status status = byi_dn_want(b, src->integers, &layout, &x);
-    if (status != BYOC_OK) {
-        byi_dn_abandon(b, &e.prim);
-        return status;
-    }
+    BYI_TRY(integer_mean_new(b, src, f->p, image, &x, &e.prim));
     y.buf = byi_dn_temp(b, byi_dn_desc_bytes(&y.desc));
     byi_dn_use(&e, BYI_ARG_SRC, &x);
     byi_dn_use(&e, BYI_ARG_DST, &y);

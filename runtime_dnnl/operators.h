@@ -249,8 +249,11 @@ enum byi_qelementwise_kind {
     BYI_QELEMENTWISE_ADD,        /* src + src1 of equal layout */
     BYI_QELEMENTWISE_MUL,
     BYI_QELEMENTWISE_REQUANTIZE, /* src */
-    BYI_QELEMENTWISE_LOOKUP      /* the entries of table src1 at src */
+    BYI_QELEMENTWISE_LOOKUP,     /* the entries of table src1 at src */
+    BYI_QELEMENTWISE_MEAN        /* dst (M) is float32: the means of the rows of
+                                  * dense src (M, N), N <= BYI_QMEAN_MOST */
 };
+enum { BYI_QMEAN_MOST = 1 << 24 }; /* sums of so many bytes fit 32 bits */
 struct byi_dnnl_qelementwise {
     enum byi_qelementwise_kind kind;
     struct byi_desc src, src1, dst;

@@ -198,6 +198,41 @@ static void requantize(const struct byi_dnnl_qelementwise *p, const uint8_t *x,
     byi_lookup_of(byi_isa_widest())->run(x, table, y, n);
 }
 
+/* The sum of n bytes after an exclusive or with `flip`. */
+static uint32_t sum_bytes(const uint8_t *x, int64_t n, uint8_t flip)
+{
+    typedef uint16_t pairs
+        __attribute__((vector_size(32), aligned(1), may_alias));
+    enum { BYTES = sizeof(pairs), MOST = 128 }; /* sums of so many pairs fit */
+    uint32_t total = 0;
+    while (n >= BYTES) {
+        pairs sums = {0};
+        for (int i = 0; i < MOST && n >= BYTES; i++, n -= BYTES, x += BYTES) {
+            const pairs v = *(const pairs *)x ^ (uint16_t)(flip * 0x101);
+            sums += (v & 0xff) + (v >> 8);
+        }
+        for (size_t i = 0; i < BYTES / sizeof sums[0]; i++)
+            total += sums[i];
+    }
+    for (int64_t i = 0; i < n; i++)
+        total += x[i] ^ flip;
+    return total;
+}
+
+/* Compute the means of rows [at, at + n). */
+static void average_rows(const struct byi_dnnl_qelementwise *p,
+                         const uint8_t *src, float *y, int64_t at, int64_t n)
+{
+    const int64_t length = p->src.dims[1];
+    const int64_t zeros = length * flipped_zero(p->src_zero, p->src.dtype);
+    const double scale = (double)p->src_scale / (double)length;
+    for (int64_t i = at; i < at + n; i++) {
+        const uint32_t sum =
+            sum_bytes(src + i * length, length, flip_of(p->src.dtype));
+        y[i] = (float)((double)((int64_t)sum - zeros) * scale);
+    }
+}
+
 /* Compute elements [at, at + n). */
 static void run_range(const struct byi_dnnl_qelementwise *p, const void *src,
                       const void *src1, void *dst, int64_t at, int64_t n)
@@ -223,6 +258,10 @@ static void run_range(const struct byi_dnnl_qelementwise *p, const void *src,
         byi_lookup_of(byi_isa_widest())->run(x, src1, (uint8_t *)dst + at, n);
         return;
     }
+    if (p->kind == BYI_QELEMENTWISE_MEAN) {
+        average_rows(p, src, dst, at, n);
+        return;
+    }
     const struct byi_i8_elementwise sum = {
         .a = x,
         .b = (const uint8_t *)src1 + at,
@@ -246,9 +285,10 @@ static void run_qelementwise(const struct byi_dn_fast *fast, uint32_t n,
     enum { PART = 1 << 15 }; /* elements for which another thread saves time */
     const struct byi_dnnl_qelementwise *p = &fast->qelementwise;
     const int64_t elements = byi_elements(p->dst.rank, p->dst.dims);
-    const int64_t parts = elements / PART < 1         ? 1
-                          : elements / PART < threads ? elements / PART
-                                                      : threads;
+    const int64_t work =
+        byi_max(elements, byi_elements(p->src.rank, p->src.dims));
+    const int64_t parts =
+        byi_max(1, byi_min(elements, byi_min(work / PART, threads)));
     const void *src = byi_dn_fast_find(n, slots, BYI_ARG_SRC);
     const void *src1 = byi_dn_fast_find(n, slots, BYI_ARG_SRC1);
     void *dst = byi_dn_fast_find(n, slots, BYI_ARG_DST);

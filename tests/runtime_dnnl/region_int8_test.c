@@ -238,18 +238,19 @@ static void test_means(void **state)
         {"nn.avg_pool2d", "{\"pool_size\":[3,3],\"padding\":[1,1,1,1],"
                           "\"count_include_pad\":true}"},
         {"nn.global_avg_pool2d", "{}"},
+        {"nn.global_avg_pool2d", "{\"layout\":\"NHWC\"}"},
     };
     static const struct scheme types[] = {{BYOC_U8, 0, 117, false, true},
                                           {BYOC_I8, 0, -5, false, true}};
-    static const int64_t dims[] = {2, 37, 9, 8};
+    static const int64_t dims[] = {2, 37, 9, 8}, large[] = {1, 3, 130, 70};
     (void)state;
     for (size_t i = 0; i < BYI_COUNT(cases); i++)
-        for (size_t k = 0; k < BYI_COUNT(types); k++) {
+        for (size_t k = 0; k < 2 * BYI_COUNT(types); k++) {
             struct region g;
             region_open(&g);
-            const uint32_t x = data(&g, &types[k], dims, 4);
+            const uint32_t x = data(&g, &types[k / 2], k % 2 ? large : dims, 4);
             region_kernel(&g, cases[i].op, cases[i].attrs, IDS(x));
-            expect(&g, &types[k], region_end(&g), cases[i].op);
+            expect(&g, &types[k / 2], region_end(&g), cases[i].op);
             region_close(&g);
         }
 }
