@@ -37,12 +37,12 @@ read_piece(const char *x)
 {
     const words8 *from = (const void *)x;
     uint64_t all = 0;
-    words8 sum[8] = {{0}};
+    words8 any[8] = {{0}}; /* keeps the loads alive */
     for (int i = 0; i < PIECE_BYTES / 64; i += 8)
         for (int k = 0; k < 8; k++)
-            sum[k] |= from[i + k];
+            any[k] |= from[i + k];
     for (int k = 0; k < 8; k++)
-        all |= sum[k][0] | sum[k][3] | sum[k][7];
+        all |= any[k][0] | any[k][3] | any[k][7];
     return all;
 }
 

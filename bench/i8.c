@@ -4,7 +4,8 @@
  * the time, Gop/s, and the share of the peak of integer operations, which is
  * measured before and after each layer.
  *
- *     [BYOC_MAX_ISA=sse2|avx2|avx512_vnni] build/i8 [THREADS]
+ *     [BYOC_MAX_ISA=sse2|avx2|avx_vnni|avx512_vnni|avx512_amx] build/i8
+ * [THREADS]
  *
  * Exits with 2 for wrong arguments, or if the CPU lacks the instruction set.
  */

@@ -184,11 +184,9 @@ static int report(const struct byoc_model *model, double seconds)
     printf("refusals   %10llu\n", (unsigned long long)s.refusals);
     printf("evictions  %10llu\n", (unsigned long long)s.evictions);
     printf("shapes     %10u of %u\n", s.shapes, s.max_shapes);
-    printf("cache      %10.1f MB of %.1f, %.1f at most\n",
-           (double)s.bytes / 1e6, (double)s.max_bytes / 1e6,
-           (double)s.peak_bytes / 1e6);
-    printf("process    %10.1f MB at most\n",
-           (double)usage.ru_maxrss * 1024 / 1e6);
+    printf("cache      %10.1f MB of %.1f, peak %.1f\n", (double)s.bytes / 1e6,
+           (double)s.max_bytes / 1e6, (double)s.peak_bytes / 1e6);
+    printf("process    %10.1f MB peak\n", (double)usage.ru_maxrss * 1024 / 1e6);
     return s.shapes <= s.max_shapes && s.bytes <= s.max_bytes ? 0 : 1;
 }
 
@@ -255,9 +253,20 @@ int main(int argc, char **argv)
     struct byoc_error err;
     struct byoc_model *model = NULL;
     bool valid = argc >= 2;
-    for (int i = 2; i < argc && valid; i++)
+    for (int i = 2; i < argc && valid; i++) {
         valid = read_option(argv[i]);
-    if (!valid || options.threads < 1 || options.threads > MAX_THREADS) {
+        if (!valid)
+            fprintf(stderr,
+                    "shapes: found '%s', expected NAME=MIN..MAX with 0 <= MIN "
+                    "<= MAX, or OPTION=N\n",
+                    argv[i]);
+    }
+    if (options.threads < 1 || options.threads > MAX_THREADS) {
+        fprintf(stderr, "shapes: found threads=%lld, expected 1 to %d\n",
+                (long long)options.threads, MAX_THREADS);
+        return 2;
+    }
+    if (!valid) {
         fprintf(stderr, "usage: shapes MODEL.so [NAME=MIN..MAX]... [runs=N] "
                         "[threads=N] [shapes=N] [bytes=N] [seed=N]\n");
         return 2;

@@ -440,9 +440,9 @@ static enum byoc_status try_build(void *ctx, const struct byi_module *m,
     return byi_try_region(m, func, &c->found, c->arena, why, err);
 }
 
-/* Set list[0..*n-1] to the regions to revert: those that have a fault. Split
- * those that their backend cannot build, unless this is the `last` round: then
- * only a part of them is reverted. */
+/* Set list[0..*n-1] to the regions that have a fault. Before the `last` round,
+ * split those that their backend cannot build, so that only a part of them is
+ * reverted; in the last round they are reverted whole. */
 static enum byoc_status list_reverts(struct byoc_compiled *c, bool last,
                                      struct byi_arena *scratch,
                                      struct byi_revert *list, uint32_t *n,

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops_blocks.c: converts operators on weights of 2, 4 and 8 bits, which have a
- * scale and a zero point for each block of a row.
+/* ops_blocks.c: converts operators on weights of 2, 4 and 8 bits with a scale
+ * for each block. MatMulNBits and GatherBlockQuantized have blocks of a row and
+ * zero points; MatMulBnb4 has a table of floats, and its blocks may cross rows.
  */
 #include "frontend_onnx/import.h"
 
-/* Unpack numbers of `bits` bits, 4 or 2, from the bytes (rows, n), the lower
- * bits first: (rows, n * 8 / bits). */
+/* Unpack codes of `bits` bits, 2, 4 or 8, from bytes of shape (rows, n), the
+ * lower bits first. Returns shape (rows, n * 8 / bits). */
 static byi_id unpack_codes(struct byi_import *o, byi_id codes, int64_t bits,
                            int64_t rows, int64_t n)
 {
@@ -186,12 +187,12 @@ static const float nf4[] = {
     0.44070983f,  0.56261700f,  0.72295684f,   1.0f};
 
 /* Emit the weights of a MatMulBnb4, (n, k) of float32: two codes in each of the
- * bytes `flat`, the first in the upper bits; `largest` is the largest number of
- * each block. A block may go on in the next row, so the last one is padded. No
- * step makes a much larger result than its operands, so that all of them are
- * folded if the weights are constants. */
+ * bytes `flat`, the first in the upper bits; `absmax` has the largest absolute
+ * value of each block. A block may go on in the next row, so the last one is
+ * padded. No step makes a much larger result than its operands, so that all of
+ * them are folded if the weights are constants. */
 static byi_id emit_bnb_weights(struct byi_import *o, byi_id flat, byi_id table,
-                               byi_id largest, const int64_t dims[2],
+                               byi_id absmax, const int64_t dims[2],
                                int64_t block)
 {
     static const char values[] =
@@ -204,9 +205,9 @@ static byi_id emit_bnb_weights(struct byi_import *o, byi_id flat, byi_id table,
         "  strided_slice(reshape(%all, [-1]), [0], [total], [0], [1])"
         "}";
     static const char scaled[] =
-        "fn (%values, %largest) {"
+        "fn (%values, %absmax) {"
         "  %blocks = reshape(%values, [-1, block]);"
-        "  %y = multiply(%blocks, expand_dims(%largest, axis=[1]));"
+        "  %y = multiply(%blocks, expand_dims(%absmax, axis=[1]));"
         "  %all = strided_slice(reshape(%y, [-1]), [0], [total], [0], [1]);"
         "  reshape(%all, [n, k])"
         "}";
@@ -220,13 +221,13 @@ static byi_id emit_bnb_weights(struct byi_import *o, byi_id flat, byi_id table,
                             byi_import_vector(o, 2, padding),
                             byi_import_scalar(o, BYOC_F32, 0));
     return byi_import_template(
-        o, scaled, ARGS(y, byi_import_cast(o, largest, BYOC_F32)),
+        o, scaled, ARGS(y, byi_import_cast(o, absmax, BYOC_F32)),
         ATTRS(AN_INT("block", block), AN_INT("total", total), AN_INT("n", n),
               AN_INT("k", k)));
 }
 
-/* MatMulBnb4: x (..., K), codes of the weights (N, K), the largest number of
- * each block. */
+/* MatMulBnb4: x (..., K), codes of the weights (N, K), the largest absolute
+ * value of each block. */
 static void convert_matmul_bnb(struct byi_import *o)
 {
     const int64_t k = byi_import_int(o, "K", 0), n = byi_import_int(o, "N", 0);

@@ -2,7 +2,8 @@
 /* tensor.c: decodes a TensorProto to a byi_tensor, from any of its encodings.
  *
  * Sizes are checked against the bytes or entries of the message before anything
- * is allocated, so a message cannot request more memory than it contains.
+ * is allocated, so a message can request at most a small multiple of its own
+ * size.
  */
 #include "frontend_onnx/import.h"
 
@@ -147,8 +148,8 @@ static enum byoc_status decode_raw(struct byi_onnx_file *file,
     return BYOC_OK;
 }
 
-/* The dtypes that int32_data may hold, and their ranges. The 16-bit floats are
- * bit patterns. */
+/* The dtypes that int32_data may hold, and their ranges. Floats of 8 and 16
+ * bits are bit patterns. */
 static const struct {
     enum byoc_dtype dtype;
     int32_t min, max;

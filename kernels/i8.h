@@ -243,15 +243,16 @@ struct byi_i8_patch {
     int64_t channels; /* a multiple of 32 */
     int32_t zero;     /* of the flipped bytes */
     uint8_t flip;
-    int16_t *v;
-    int64_t point; /* elements of v from one point to the next */
+    int16_t *v;    /* transformed inputs, [point][channel] */
+    int64_t point; /* elements of v from one of the 36 points of a transformed
+                    * tile to the next */
 };
 
 /* For kernels/i8_winograd.c: up to 4 x 4 outputs of a panel, from products of
  * 32 bits. */
 struct byi_i8_outputs {
-    const uint32_t *m;
-    int64_t point; /* elements of m from one point to the next */
+    const uint32_t *m; /* products, [point][column] */
+    int64_t point;     /* elements of m from one point to the next */
     struct byi_i8_epilogue e;
     char *y;
     int64_t line, ldy;         /* bytes between rows, columns */

@@ -17,8 +17,9 @@ struct byi_cost_partition {
     const struct byi_found_backends *found; /* the plug-ins */
     struct byi_arena *arena;                /* owns the assignment */
     struct byi_ledger *ledger;
-    uint32_t threads;
-    const char *plugins; /* list of plug-ins, or NULL */
+    uint32_t threads;    /* of the timed runs, as in byoc_load_params */
+    const char *plugins; /* where the timed artifacts find plug-ins, as in
+                          * byoc_load_params; NULL: the default */
     const char *cc;      /* C compiler, or NULL */
     const char *table;   /* path of the cost table; NULL: the default */
     double seconds;      /* time limit of measuring workloads; 0: 60 */

@@ -65,8 +65,8 @@ static int say_nothing(TIFF *tiff, void *arg, const char *where,
     return 1;
 }
 
-/* Open the file of `r`, which must live until TIFFClose(). NULL: it is not a
- * TIFF file. */
+/* Open the file of `r`, which must live until TIFFClose(). Returns NULL if it
+ * is not a TIFF file that libtiff can open, or if memory runs out. */
 static TIFF *tiff_open(struct tiff_reader *r)
 {
     if (r->file.bytes < 8 || (memcmp(r->file.data, "II*\0", 4) != 0 &&

@@ -30,7 +30,8 @@ enum { BYOC_RESULT_RANK = 12 }; /* maximum rank of a result */
 /* A size that only run() can compute: see byoc_operator.shape. */
 #define BYOC_SIZE_UNKNOWN INT64_MIN
 
-/* The kinds of attributes: those of ONNX except graphs and types, and BYTES. */
+/* The kinds of attributes: ONNX's numbers and strings, lists of them, and
+ * single dense tensors; also BYTES. */
 enum byoc_attr_kind {
     BYOC_ATTR_INT = 1, /* also booleans */
     BYOC_ATTR_FLOAT = 2,
@@ -135,6 +136,8 @@ struct byoc_operators {
 
 /* --- a plug-in with operators alone -------------------------------------- */
 
+/* The next three functions are for BYOC_OPERATORS_DEFINE alone. Load and run
+ * always fail, since such a plug-in gets no regions. */
 static inline struct byoc_fail *byoc_operators_load(
     const struct byoc_host *host, const struct byoc_region *region,
     void **compiled)

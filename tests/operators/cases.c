@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cases.c: generates a random call of each operator. Types are letters: f
- * floats of 32 and 64 bits, h of 16, i signed and u unsigned integers of 32 and
- * 64 bits, 6 those of 16 and 8 those of 8, 7 the signed ones of 8 and 16, b
- * bool, s strings, F float32 and I int64; "-" stands alone, for operators that
- * are drawn once, with float32. A generator reads op_now->distribution.
+/* cases.c: generates a random call of each operator. A generator reads
+ * op_now->distribution. Types are letters:
+ *
+ *     f  float32, float64    h  float16, bfloat16    F  float32
+ *     i  int32, int64        u  uint32, uint64       I  int64
+ *     6  uint16, int16       8  uint8, int8          7  int8, int16
+ *     b  bool                s  strings
+ *     -  the only letter of operators that are drawn once, with float32
  */
 #include "fuzz.h"
 
@@ -153,7 +156,8 @@ static void clip(struct draw *d)
         draw_ints(d, d->dtype, -1, &high, draw_chance(d, 50));
 }
 
-/* NonZero of a scalar has no rows here, and one in ONNX Runtime. */
+/* At least rank 1: of a scalar, NonZero returns no rows in byoc and one row in
+ * ONNX Runtime. */
 static void of_rank_1_or_more(struct draw *d)
 {
     int64_t dims[BYI_MAX_RANK];
@@ -237,13 +241,13 @@ static void random_einsum(struct draw *d)
     int64_t size[8], dims[8];
 
     for (int64_t i = 0; i < n; i++) {
-        const int64_t of = draw_int(d, 1, 3);
+        const int64_t operands = draw_int(d, 1, 3); /* a mask */
         const char letter = (char)('a' + i);
         size[i] = draw_int(d, 1, 7);
         for (int64_t t = 0; t < 2; t++)
-            if (of & (t + 1))
+            if (operands & (t + 1))
                 insert_letter(d, terms[t], letter);
-        if (draw_chance(d, of == 3 ? 50 : 80))
+        if (draw_chance(d, operands == 3 ? 50 : 80))
             insert_letter(d, terms[2], letter);
     }
     for (uint32_t t = 0; t < 2; t++) {
@@ -311,7 +315,7 @@ static void inverse(struct draw *d)
             byi_tensor_set(t, i, (double)draw_int(d, 8, 16));
 }
 
-/* Experimental operators of opset 1 with numbers alpha and beta. */
+/* Experimental operators of opset 1 with the attributes alpha and beta. */
 static void with_alpha_and_beta(struct draw *d)
 {
     draw_same(d);

@@ -91,8 +91,8 @@ class Values(unittest.TestCase):
         self.assertEqual(bool(model(ones(2))), True)
         self.assertEqual(bool(model(None)), False)
 
-    def test_no_copies(self):
-        """Every kind of memory is read in place, or written to."""
+    def test_kinds_of_memory(self):
+        """Inputs may be in any kind of memory; `out` is written in place."""
         model = models.compile(models.RELU)
         want = numpy.maximum(numpy.arange(-3, 3, dtype="float32"), 0).tolist()
         x = numpy.arange(-3, 3, dtype="float32").reshape(2, 3)
@@ -219,7 +219,7 @@ class Values(unittest.TestCase):
 
 
 class Caches(unittest.TestCase):
-    """Rows of an array with room for more, as inputs and outputs."""
+    """Inputs and outputs that are slices of one larger array."""
 
     @classmethod
     def setUpClass(cls):

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* allocation_test.c: tests that a run allocates nothing if all shapes are
- * fixed, or were used before. The linker redirects the runtime's heap functions
- * to this program.
+ * fixed, or were used before, and that large memory begins at a page. The
+ * linker redirects the runtime's heap functions to this program.
  */
 #include "tests/fixture.h"
 
@@ -120,8 +120,8 @@ static void a_run_of_known_sizes_allocates_nothing(void **state)
     assert_int_equal(count_runs(varying, 2, 100, &setup), first);
 }
 
-/* Loops are slow if memory begins at another offset in a page than inputs do.
- */
+/* Large memory begins at offset 0 of a page, unlike inputs from malloc(): see
+ * runtime/memory.c. */
 static void large_memory_begins_at_a_page(void **state)
 {
     (void)state;
