@@ -72,26 +72,28 @@ static struct byi_tolerance tolerance_for(const struct byi_tolerance *given,
     return tolerance_of_type(given, computed_in(expected));
 }
 
-/* The tolerance for results of a model: if it was compiled to compute in 16
- * bits, which its ledger says, that for results of the type. */
-static struct byi_tolerance tolerance_of_model(
-    const struct byi_tolerance *given, const struct byi_open_model *open)
+/* Read from the model's ledger how it was compiled. If it computes in 16 bits,
+ * the defaults of *tolerance become those for results of the type. Sets
+ * *narrow_weights to whether it has weights that --weights narrowed. */
+static void read_precision(const struct byi_open_model *open,
+                           struct byi_tolerance *tolerance,
+                           bool *narrow_weights)
 {
     size_t n = 0;
     const char *ledger = open->compiled ? byoc_compiled_ledger(open->compiled)
                                         : byoc_model_ledger(open->model, &n);
-    struct byi_tolerance t = *given;
     struct byi_report report;
     struct byoc_error ignored;
     if (!ledger || byi_report_read(ledger, open->compiled ? strlen(ledger) : n,
                                    &report, &ignored) != BYOC_OK)
-        return t;
+        return;
     if (report.precision.to)
-        t = tolerance_of_type(given, strcmp(report.precision.to, "fp16") == 0
-                                         ? BYOC_F16
-                                         : BYOC_BF16);
+        *tolerance = tolerance_of_type(
+            tolerance,
+            strcmp(report.precision.to, "fp16") == 0 ? BYOC_F16 : BYOC_BF16);
+    for (uint32_t i = 0; i < report.n_weights; i++)
+        *narrow_weights = *narrow_weights || !*report.weights[i].kept;
     byi_report_free(&report);
-    return t;
 }
 
 /* The options of `byoc compare`. */
@@ -486,6 +488,13 @@ static void note_no_region(const struct byoc_model *model)
             fault ? fault : "");
 }
 
+static void note_narrow_weights(void)
+{
+    fputs("byoc compare: the differences include the error of weights that "
+          "--weights narrowed; set --rtol and --stol to allow for it\n",
+          stderr);
+}
+
 static enum byoc_status compare(const char *path,
                                 const struct byi_model_options *o,
                                 const struct compare *c, int *code,
@@ -496,12 +505,12 @@ static enum byoc_status compare(const char *path,
     struct byi_feed in, expected, out = {0};
     struct byi_tolerance tolerance = c->tolerance;
     struct step_table steps = {.arena = c->arena, .tolerance = &tolerance};
-    bool found = false;
+    bool found = false, narrow_weights = false;
     enum byoc_status status = byi_open_model(path, o, &open, err);
     struct byi_feed_params feed = c->feed;
     feed.dims = open.dims;
     if (status == BYOC_OK)
-        tolerance = tolerance_of_model(&c->tolerance, &open);
+        read_precision(&open, &tolerance, &narrow_weights);
     if (status == BYOC_OK)
         status = byi_feed_inputs(open.model, &feed, c->arena, &in, err);
     if (status == BYOC_OK)
@@ -527,6 +536,8 @@ static enum byoc_status compare(const char *path,
                              code, err);
     }
     if (status == BYOC_OK) {
+        if (found && narrow_weights && *code == BYI_EXIT_VERDICT)
+            note_narrow_weights();
         *code = judge_steps(&steps, *code);
         *code = *code == BYI_EXIT_OK ? open.gate : *code;
     }

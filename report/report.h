@@ -44,7 +44,7 @@ struct byi_report_backend {
     double flops;
 };
 
-/* As struct byi_ledger_weight. */
+/* As struct byi_ledger_weight; `kept` is "" if the weights were narrowed. */
 struct byi_report_weight {
     const char *to, *kept;
     double bytes, narrow, largest, rms;

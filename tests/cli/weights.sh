@@ -90,6 +90,23 @@ expect int8 'weights to int8: 2 of 3 large ones'
 expect int8 'stays float32: int8 and int4 need a product'
 expect int4 'error [0-9.]*% rms, [0-9.]*% at most'
 
+# compared with float32 results, narrow weights are named as a reason of differences
+echo 'def @main() { random[(2, 64, 4, 4), float32, seed=4] }' >"$work/x.ir"
+"$byoc" run "$work/x.ir" -o "$work/x" >"$work/out" 2>&1 &&
+    "$byoc" run "$work/m.ir" -i x="$work/x/output_0.npy" -o "$work/full" >"$work/out" 2>&1 &&
+    cp "$work/x/output_0.npy" "$work/full/input_0.npy" || complain "cannot run" "$work/out"
+for weights in none int4; do
+    "$byoc" compare "$work/$weights.so" --data "$work/full" >"$work/out" 2>&1
+    code=$?
+    case $weights in
+    none) expected=0 count=0 ;;
+    int4) expected=1 count=1 ;;
+    esac
+    [ $code = $expected ] && [ "$(grep -c 'weights that --weights narrowed' "$work/out")" = $count ] ||
+        complain "compare $weights: exit code $code, expected $expected and $count notes:" \
+            "$work/out"
+done
+
 # refused
 for words in "--weights=int7" "--weights=fp16 --pass-option=NarrowWeights.block=3"; do
     # shellcheck disable=SC2086
