@@ -238,9 +238,10 @@ uint64_t byi_match_budget(const struct byi_func *f);
 
 /* --- match_distances.c --------------------------------------------------- */
 
-/* For each node of `f`, the least number of steps of the pattern's chain from
- * it to the chain's base; BYI_NO_DISTANCE if there is no path. In `arena`. NULL
- * if the pattern's root is not a chain, or the chain's base or one of its steps
+/* Returns, in `arena`, an array with an entry for each node of `f`: the least
+ * number of steps of the pattern's chain that lead from the node to the chain's
+ * base, or BYI_NO_DISTANCE if there is no path. Returns NULL if the pattern's
+ * root is not a chain, or the chain's base or one of its steps
  * is not a single operator, or its step has a '~'. */
 #define BYI_NO_DISTANCE UINT32_MAX
 const uint32_t *byi_match_distances(const struct byi_func *f,

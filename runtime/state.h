@@ -419,8 +419,8 @@ void byi_runners_wait(struct byoc_state *state);
 /* --- trace.c -------------------------------------------------------------- */
 
 /* The destination of the events of a state's runs: a file, a callback, or both.
- * NULL: nobody receives events, so byi_trace_tag and byi_trace_event must not
- * be called. */
+ * A state that writes no events has none (NULL); byi_trace_tag and
+ * byi_trace_event must not be called for it. */
 struct byi_trace;
 /* Write events to the file `path`, or to no file if NULL. Closes the previous
  * file first. *trace is created or freed as needed. Errors: BYOC_EIO, also from

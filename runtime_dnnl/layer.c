@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* runtime_dnnl/layer.c: creates oneDNN's engine, memory descriptors,
- * attributes, primitives and calls. Error messages say what was requested,
- * since oneDNN's status codes say little. */
+ * attributes, primitives and calls. Error messages describe the requested
+ * primitive, since oneDNN's status codes say little. */
 #include "core/base/guard.h"
 #include "core/base/openmp.h"
 #include "runtime_dnnl/layer_dnnl.h"

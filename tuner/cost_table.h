@@ -12,7 +12,7 @@
 struct byi_cost_entry {
     char key[65];            /* SHA-256 of all that the time depends on */
     int64_t ns;              /* of one run; -1: cannot run */
-    const char *description; /* of what was timed, for people */
+    const char *description; /* of the timed workload, for people */
 };
 
 /* Zero-initialise, open with byi_cost_table_open, and close. */
@@ -33,7 +33,7 @@ struct byi_cost_table {
 void byi_cost_table_open(struct byi_cost_table *t, const char *path,
                          struct byi_text *note);
 /* Set *us to the time of an entry in microseconds, or to INFINITY if the entry
- * records that what was timed cannot run. Returns false if no entry has this
+ * records that the workload cannot run. Returns false if no entry has this
  * key. */
 bool byi_cost_get(const struct byi_cost_table *t, const char *key, double *us);
 /* Add or replace an entry; key and description are copied. `us` is in
