@@ -225,7 +225,7 @@ static enum byoc_status time_clients(const struct byoc_model *model,
     return BYOC_OK;
 }
 
-/* Load and run the model, and set *r. */
+/* Make a state of the model, run it repeatedly, and set the results in *r. */
 static enum byoc_status bench(const struct byoc_model *model,
                               const struct byi_feed_params *feed,
                               uint32_t min_runs, double seconds,

@@ -286,7 +286,8 @@ struct byi_model_options {
 
 struct cJSON;
 
-/* Output files that show a ledger to people; NULL: not requested. */
+/* Output files that show a ledger or a profile to people; NULL: not requested.
+ */
 struct byi_pictures {
     const char *html, *dot, *onnx, *regions, *svg;
     const char *against; /* a file with an old ledger, for html */
@@ -318,7 +319,7 @@ bool byi_same_file(const char *a, const char *b);
 /* A loaded model: an artifact, or a model compiled in memory. */
 struct byi_open_model {
     struct byoc_compiled *compiled; /* NULL: an artifact */
-    const char *const *dims;        /* --dim for runs; NULL: none applies */
+    const char *const *dims;        /* --dim for random inputs; or NULL */
     struct byoc_model *model;
     int gate; /* from byi_compile_model; for an artifact BYI_EXIT_OK */
     /* the log function of the model reads these: never move the struct */

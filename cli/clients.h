@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cli/clients.h: runs a model from several client threads at once, for `byoc
- * bench
- * --clients N --rate R`.
+/* cli/clients.h: runs a model from several client threads at once, for
+ * `byoc bench --clients N --rate R`.
  */
 #ifndef BYI_CLI_CLIENTS_H
 #define BYI_CLI_CLIENTS_H

@@ -109,7 +109,7 @@ struct step_table {
     struct byi_arena *arena;
     const struct byi_tolerance *tolerance;
     BYI_VEC(struct byi_tensor) native; /* in the order of execution */
-    uint32_t next;                     /* step of the run with backends */
+    uint32_t next;                     /* index of the next step to compare */
     bool recorded;                     /* `native` is complete */
     struct byi_text first; /* the first step that differs; empty: none */
     /* an earlier 8-bit result was rounded differently, so that later results
@@ -239,8 +239,8 @@ static int64_t draw(struct rounding_probe *p, int64_t n)
 }
 
 /* Move random elements of an 8-bit result by one step, at least one of them.
- * They stay between the least and the largest one, as bounds of an activation
- * keep them. */
+ * They stay between the least and the largest element, since these may be the
+ * bounds of an activation. */
 static void move_steps(void *ctx, const struct byi_watched *step,
                        const struct byi_tensor *value)
 {

@@ -15,12 +15,13 @@
 static const struct byi_command *const commands[] = {BYI_COMMANDS(ADDRESS)
                                                          NULL};
 
-/* The command that runs, or NULL, and its process: a child of that may exit. */
+/* The name of the command that runs, or NULL, and the process that runs it. A
+ * forked child of this process may exit without a report. */
 static const char *running_command;
 static pid_t running_process;
 
-/* A plug-in that calls exit() would end byoc without a word, even with code 0.
- */
+/* The handler of exit(): a plug-in that calls exit() would otherwise end byoc
+ * without a message, possibly with code 0. */
 static void report_exit(void)
 {
     if (!running_command || running_process != getpid())

@@ -21,8 +21,8 @@ bool byi_same_file(const char *a, const char *b)
            x.st_ino == y.st_ino;
 }
 
-/* Fail if `path` is the same file as `input` (or NULL), which the message calls
- * `what`. */
+/* Fail if `path` is the same file as `input`, which the message calls `what`.
+ * `input` may be NULL. */
 static enum byoc_status check_output(const char *path, const char *input,
                                      const char *what, struct byoc_error *err)
 {

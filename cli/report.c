@@ -34,8 +34,8 @@ int byi_print_ledger(const struct byi_command *command, const char *path,
     enum byoc_status status = BYOC_OK;
     if (view->explain && (view->json || view->all_nodes))
         status = byi_fail(&err, BYOC_EINVAL,
-                          "--explain excludes --json and --all, expected one "
-                          "of them");
+                          "found --explain with --json or --all, expected it "
+                          "alone; leave out one of them");
     else if (view->explain)
         status = explain(ledger, view->explain, &err);
     else if (!view->json)
@@ -180,10 +180,10 @@ static int run(int argc, char **argv)
         return code;
     const bool is_show = n == 2 && strcmp(args[0], "show") == 0;
     const bool is_diff = n == 3 && strcmp(args[0], "diff") == 0;
-    const char *other = find_misplaced(&params, is_diff);
-    if (other && (is_show || is_diff)) {
+    const char *misplaced = find_misplaced(&params, is_diff);
+    if (misplaced && (is_show || is_diff)) {
         fprintf(stderr, "byoc report: found %s, expected it with `report %s`\n",
-                other, is_show ? "diff" : "show");
+                misplaced, is_show ? "diff" : "show");
         return BYI_EXIT_USAGE;
     }
     if (is_show)

@@ -280,7 +280,7 @@ n"
 bad 2 "one argument too many, 'b\x0ac'" run a "b
 c"
 bad 2 "the model has no node ''" check "$digits/digits.onnx" --explain ""
-bad 2 "--explain excludes --json" check "$digits/digits.onnx" --json --explain a
+bad 2 "found --explain with --json" check "$digits/digits.onnx" --json --explain a
 bad 2 "expected show LEDGER" report none good.so
 bad 2 "expected show LEDGER" report diff good.so
 bad 2 "expected show LEDGER" report show good.so good.so
