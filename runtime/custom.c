@@ -168,7 +168,7 @@ static enum byoc_status check_defaults(const struct byoc_operator *op,
     const char *text;
     uint32_t n = 0;
     for (uint32_t i = 0; i < op->n_attrs; i++)
-        if (!op->attrs[i].fallback) { /* no default value */
+        if (!op->attrs[i].default_value) { /* no default value */
             values[n] = (struct byi_attr){.name = row->attrs[i].name,
                                           .kind = row->attrs[i].kind};
             if (values[n].kind == BYI_ATTR_STRING)

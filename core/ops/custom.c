@@ -39,7 +39,7 @@ const struct byi_op *byi_custom_row(struct byi_arena *arena,
     return row;
 }
 
-/* Read the default values (member `fallback`) of the attributes that `row`
+/* Read the default values (member `default_value`) of the attributes that `row`
  * declares; texts[i] is the default of attribute i. */
 static enum byoc_status read_defaults(struct byi_arena *arena,
                                       const struct byi_op *row,
@@ -97,7 +97,8 @@ enum byoc_status byi_custom_attributes(struct byi_arena *arena,
     missing.attrs = defs;
     missing.n_attrs = 0;
     for (uint32_t i = 0; i < op->n_attrs; i++) {
-        const char *name = op->attrs[i].name, *value = op->attrs[i].fallback;
+        const char *name = op->attrs[i].name,
+                   *value = op->attrs[i].default_value;
         if (find_attr(list, n, name))
             continue;
         if (!value)

@@ -49,9 +49,9 @@ struct byoc_attr_row {
     const char *name;
     uint32_t kind; /* enum byoc_attr_kind */
     uint32_t reserved;
-    /* the default value, as JSON: "8", "\"RGB\"", "[1, 2]"; NULL: the attribute
-     * is required. For BYTES and TENSOR the only default is "": no tensor. */
-    const char *fallback;
+    /* as JSON: "8", "\"RGB\"", "[1, 2]"; NULL: the attribute is required. For
+     * BYTES and TENSOR the only default is "": no tensor. */
+    const char *default_value;
 };
 
 /* A result. shape() sets dtype, rank and dims. run() writes the data, dense and
