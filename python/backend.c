@@ -201,7 +201,7 @@ static void region_free(const struct byoc_host *host, struct py_region *region)
 /* Read a region and make the callables of its kernels. Sets *out, which
  * region_free frees, to NULL on failure. */
 static struct byoc_fail *region_new(const struct byoc_host *host,
-                                    const struct byoc_region *text,
+                                    const struct byoc_region *source,
                                     struct py_region **out)
 {
     struct py_region *region = calloc(1, sizeof *region);
@@ -209,7 +209,7 @@ static struct byoc_fail *region_new(const struct byoc_host *host,
     *out = NULL;
     if (!region)
         return host->fail(host->ctx, BYOC_FAIL_RESOURCE, "out of memory");
-    fail = byoc_graph_read(host, text, &region->graph);
+    fail = byoc_graph_read(host, source, &region->graph);
     if (!fail)
         fail = check_dtypes(host, region->graph);
     if (!fail) {
@@ -225,21 +225,21 @@ static struct byoc_fail *region_new(const struct byoc_host *host,
 }
 
 static struct byoc_fail *probe(const struct byoc_host *host,
-                               const struct byoc_region *graph,
+                               const struct byoc_region *source,
                                struct byoc_probe *result)
 {
     struct py_region *region;
-    struct byoc_fail *fail = region_new(host, graph, &region);
+    struct byoc_fail *fail = region_new(host, source, &region);
     snprintf(result->impl, sizeof result->impl, "python");
     region_free(host, region);
     return fail;
 }
 
 static struct byoc_fail *load(const struct byoc_host *host,
-                              const struct byoc_region *text, void **compiled)
+                              const struct byoc_region *source, void **compiled)
 {
     struct py_region *region;
-    struct byoc_fail *fail = region_new(host, text, &region);
+    struct byoc_fail *fail = region_new(host, source, &region);
     *compiled = region;
     return fail;
 }

@@ -117,8 +117,8 @@ static PyObject *model_open(PyObject *module, PyObject *args)
 static struct pyb_model_objects *unfreed_objects;
 
 /* Free a list of models' objects. The caller must not hold the GIL: freeing a
- * model waits for its threads, which may wait for the GIL. Only dropping the
- * log takes it. */
+ * model waits for its threads, which may wait for the GIL. This takes the GIL
+ * only to drop the reference to the log. */
 static void free_objects(struct pyb_model_objects *objects)
 {
     for (struct pyb_model_objects *next; objects; objects = next) {
@@ -133,8 +133,9 @@ static void free_objects(struct pyb_model_objects *objects)
     }
 }
 
-/* The number of threads, guarded by the GIL. The threads of a parent process do
- * not exist in its forked child. */
+/* The number of threads that will take the GIL later, guarded by the GIL, and
+ * the process that counted them: a forked child does not have its parent's
+ * threads. */
 static int pending;
 static pid_t pending_process;
 

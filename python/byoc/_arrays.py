@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the extension needs of NumPy; without NumPy, None and no dtypes."""
+"""numpy.empty and NumPy's dtypes, for the extension; None if NumPy is not installed."""
 
 from __future__ import annotations
 

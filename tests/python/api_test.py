@@ -33,7 +33,7 @@ def ones(*shape, dtype="float32"):
 
 
 class Values(unittest.TestCase):
-    """Arrays in, arrays out."""
+    """Inputs and outputs: element types, kinds of memory, shapes."""
 
     def test_every_dtype(self):
         for dtype in (
@@ -555,7 +555,7 @@ class Compile(unittest.TestCase):
 
 class Threads(unittest.TestCase):
     def test_eight_threads(self):
-        """At once on one model; each result is that of its own input."""
+        """Eight threads run one model at once; each gets the result of its input."""
         model = byoc.compile("digits.onnx", threads=1)
         batches = [numpy.load(f"batch{i}.input_0.npy") for i in range(7)]
         want = [model(batch) for batch in batches]

@@ -23,15 +23,15 @@ import byoc
 
 COMMAND = os.path.abspath(sys.argv.pop(1))
 TWO_ROWS = {"try.relu": "nn.relu(%x: float32)", "try.any": "nn.relu(%x)"}
-number = 0
+n_plugins = 0
 
 
 def define(patterns, run, **options):
-    """A backend called "try", and its plug-in, in a file of its own."""
-    global number
-    number += 1
+    """Define a backend called "try". Returns the path of its plug-in, a new file."""
+    global n_plugins
+    n_plugins += 1
     backend = byoc.PythonBackend("try", patterns, run, **options)
-    return backend.write(f"try{number}.so")
+    return backend.write(f"try{n_plugins}.so")
 
 
 def compile(text, plugin, **options):
@@ -138,7 +138,7 @@ class Calls(unittest.TestCase):
         self.assertEqual((node.where, node.reason), ("native", "probe-refused"))
         self.assertIn("found two rows", model.ledger.explain(node.name))
         self.assertTrue(kernels)
-        # a later row may take what an earlier one does not
+        # a later row may match nodes that an earlier row refuses
         plugin = define(TWO_ROWS, relu, accept=accept)
         model = compile(models.RELU, plugin)
         self.assertEqual(model.ledger.nodes[0].pattern, "try.any")
@@ -153,7 +153,7 @@ class Calls(unittest.TestCase):
         other = define(TWO_ROWS, relu, version="2")
         with self.assertRaises(byoc.Error):
             byoc.load("try.so", plugins=other, require_backends=True)
-        # a row is gone
+        # the new definition lacks a row that the artifact uses
         plugin = define({"try.other": "tanh(%x)"}, relu)
         with self.assertRaisesRegex(byoc.Error, "found kernel try.relu, expected a row of try"):
             byoc.load("try.so", plugins=plugin, require_backends=True)
@@ -229,7 +229,7 @@ class Failures(unittest.TestCase):
 
         bad = True
         model = self.fails(run, r"backend_test.py:\d+: ValueError: no such thing: \xfc")
-        bad = False  # the next run is as good as any
+        bad = False  # the next run succeeds
         numpy.testing.assert_array_equal(model(X), numpy.maximum(X, 0))
 
     def test_exceptions_without_a_text(self):
@@ -330,7 +330,8 @@ class Command(unittest.TestCase):
         return process.returncode, process.stdout + process.stderr
 
     def write(self, name, text):
-        """A file, and the plug-in that running it writes."""
+        """Write a Python file and run it. Returns its path, and the path of the plug-in
+        that it writes."""
         os.makedirs(name, exist_ok=True)
         path = pathlib.Path(name, f"{name}.py")
         path.write_text(text)
@@ -376,7 +377,7 @@ class Command(unittest.TestCase):
 
     def test_files_that_cannot_be_loaded(self):
         path, plugin = self.write("toy", self.toy)
-        shutil.copy(plugin, "moved.so")  # the file of the kernels stays
+        shutil.copy(plugin, "moved.so")  # refers to toy.py by its absolute path
         moved = os.path.abspath("moved.so")
         self.assertEqual(self.run_command("backends", "--plugin", f"only:{moved}")[0], 0)
         path.write_text("import byoc\n)")

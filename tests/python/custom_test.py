@@ -58,7 +58,7 @@ X = np.array([1, -2, 3], np.float32)
 
 
 class Operators(unittest.TestCase):
-    def test_fallbacks(self):
+    def test_default_attributes(self):
         model = compile_one("Mix", [(F32, ["n"])], factor=2.0)
         # the defaults of the other attributes add 10.5:
         # 3 + len("ab") + 1 + 2 + 0.5 + 2 words
@@ -73,7 +73,7 @@ class Operators(unittest.TestCase):
         np.testing.assert_array_equal(
             run(model, X)[0], X + 10 + 5 + 4 + 1 + 3 + 0.75)
 
-    def test_two_tensors(self):
+    def test_different_blobs(self):
         """Models whose attributes differ only in `blob` do not share an operator."""
         for blob, sum in ((b"\x01", 1), (b"\x09", 9)):
             model = compile_one("Mix", [(F32, [3])], factor=1.0, blob=blob)
@@ -189,7 +189,7 @@ class Errors(unittest.TestCase):
 
 
 def png(pixels):
-    """8-bit RGB, as the PNG specification has it."""
+    """The bytes of a PNG file with these 8-bit RGB pixels."""
     def chunk(kind, data):
         body = kind + data
         return (struct.pack(">I", len(data)) + body +
@@ -223,8 +223,8 @@ class Imaging(unittest.TestCase):
         self.assertEqual(run(self.decoder(), file)[0][:, :, 0].tobytes(), b"abcd")
 
     def test_damaged(self):
-        """A file that cannot be read gives an image without pixels, or one of its
-        size; every prefix, and every byte changed."""
+        """A damaged file gives an image without pixels, or one of the original size.
+        Tries every prefix of a file, and the file with each byte changed."""
         pixels = np.arange(12, dtype=np.uint8).reshape(2, 2, 3)
         whole, model = png(pixels), self.decoder()
         for n in range(len(whole) - 12):

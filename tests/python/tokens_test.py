@@ -32,6 +32,8 @@ LINES = ["A backend is a shared library.", "", "  kernels   and\tregions ",
 
 
 def train():
+    """Train a model. Returns its bytes, the ids of the begin and end marks, and for each
+    of LINES a list of pieces [id, byte offset in the line]."""
     with open("text", "w", encoding="utf-8") as out:
         for path in sorted(glob.glob(DOCS)):
             with open(path, encoding="utf-8") as page:
@@ -83,6 +85,7 @@ def tokenizer(nbest=0, bos=False, eos=False, reverse=False, fairseq=None,
 
 
 def in_fairseq(ids):
+    """The ids as Fairseq numbers them."""
     return [{0: 3, 1: 0, 2: 2}.get(i, i + 1) for i in ids]
 
 

@@ -11,7 +11,7 @@ import byoc
 import models
 
 
-class Plain(unittest.TestCase):
+class WithoutNumPy(unittest.TestCase):
     def test_numpy_is_hidden(self):
         with self.assertRaises(ImportError):
             import numpy  # noqa: F401
