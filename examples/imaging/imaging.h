@@ -25,7 +25,7 @@ struct format {
 };
 
 extern const struct format format_jpeg, format_png; /* jpeg.c, png.c */
-extern const struct format format_bmp, format_pnm;  /* plain.c */
+extern const struct format format_bmp, format_pnm;  /* uncompressed.c */
 extern const struct format format_tiff, format_webp, format_jp2;
 
 #endif

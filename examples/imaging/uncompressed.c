@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plain.c: reads formats without compression: Windows bitmaps of 24 and 32
- * bits, and portable anymaps (P5, P6) of 8 bits.
+/* uncompressed.c: reads formats without compression: Windows bitmaps of 24 and
+ * 32 bits, and portable anymaps (P5, P6) of 8 bits.
  */
 #include "imaging.h"
 

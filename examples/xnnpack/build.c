@@ -777,8 +777,7 @@ static int build_outputs(struct build *b)
     return 1;
 }
 
-/* --- memory
- * --------------------------------------------------------------- */
+/* --- memory --------------------------------------------------------------- */
 
 /* The bytes that a tensor occupies in the state's memory. */
 static uint64_t padded_bytes(const struct tensor *t)
