@@ -47,7 +47,7 @@ struct bare_ep {
 struct bare_kernel {
     OrtNodeComputeInfo base;
     const struct bare_call *call;
-    const struct bare_output *out[BARE_OUTPUTS]; /* in the node's order */
+    const struct bare_output *out[BARE_MAX_OUTPUTS]; /* in the node's order */
 };
 
 /* --- the kernel ----------------------------------------------------------- */
@@ -111,7 +111,7 @@ static OrtStatus *ORT_API_CALL claim(OrtEp *ep, const OrtGraph *graph,
 
 static OrtStatus *find_outputs(struct bare_kernel *k, const OrtNode *fused)
 {
-    const OrtValueInfo *values[BARE_OUTPUTS];
+    const OrtValueInfo *values[BARE_MAX_OUTPUTS];
     size_t n;
     TRY(Node_GetNumOutputs(fused, &n));
     if (n != k->call->n_out)

@@ -9,7 +9,7 @@
 
 #define BARE_NAME "BareExecutionProvider"
 
-enum { BARE_OUTPUTS = 16, BARE_RANK = 8 };
+enum { BARE_MAX_OUTPUTS = 16, BARE_MAX_RANK = 8 };
 
 /* The function that the kernel calls, and the outputs that ONNX Runtime
  * allocates before the call. The provider's option "call" is the address of
@@ -18,12 +18,12 @@ enum { BARE_OUTPUTS = 16, BARE_RANK = 8 };
 struct bare_call {
     void (*run)(void *arg);
     void *arg;
-    size_t n_out;        /* at most BARE_OUTPUTS */
+    size_t n_out;        /* at most BARE_MAX_OUTPUTS */
     struct bare_output { /* in any order */
         const char *name;
         size_t rank;
-        int64_t dims[BARE_RANK];
-    } out[BARE_OUTPUTS];
+        int64_t dims[BARE_MAX_RANK];
+    } out[BARE_MAX_OUTPUTS];
 };
 
 #endif

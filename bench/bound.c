@@ -51,7 +51,7 @@ enum {
     MAX_REPS = 15
 };
 
-struct options {
+struct bound_options {
     const char *path, *dims[17]; /* dims: NAME=SIZE, a NULL after the last */
     uint32_t threads, n_dims;
     double seconds;
@@ -144,7 +144,8 @@ static const char *find_data(struct bench *b, const char *path)
     return access(first, R_OK) == 0 ? data : NULL;
 }
 
-static enum byoc_status open_model(struct bench *b, const struct options *o,
+static enum byoc_status open_model(struct bench *b,
+                                   const struct bound_options *o,
                                    struct byoc_error *err)
 {
     char plugin[4096];
@@ -297,7 +298,7 @@ static enum byoc_status time_all_alone(struct bench *b, double seconds,
     return BYOC_OK;
 }
 
-static enum byoc_status measure(struct bench *b, const struct options *o,
+static enum byoc_status measure(struct bench *b, const struct bound_options *o,
                                 struct byoc_error *err)
 {
     BYI_TRY(open_model(b, o, err));
@@ -390,7 +391,7 @@ static void print_line(const char *name, double mid, double minimum)
     printf("%-22s %10.3f %10.3f\n", name, 1e3 * mid, 1e3 * minimum);
 }
 
-static void print_table(struct bench *b, const struct options *o)
+static void print_table(struct bench *b, const struct bound_options *o)
 {
     const char *why;
     const uint32_t threads = byoc_model_threads(b->model, &why);
@@ -419,7 +420,7 @@ static void print_table(struct bench *b, const struct options *o)
 
 /* --- the program ---------------------------------------------------------- */
 
-static bool read_options(int argc, char **argv, struct options *o)
+static bool read_options(int argc, char **argv, struct bound_options *o)
 {
     const struct option names[] = {
         {"threads", required_argument, NULL, 't'},
@@ -465,7 +466,7 @@ static void close_bench(struct bench *b)
 
 int main(int argc, char **argv)
 {
-    struct options o = {.seconds = 3};
+    struct bound_options o = {.seconds = 3};
     if (!read_options(argc, argv, &o)) {
         fprintf(stderr, "usage: bound [--threads N] [--seconds S] [--dim N=1] "
                         "[--all] MODEL.onnx\n");

@@ -86,21 +86,21 @@ static void compile(const char *path, bool fuse, const char *keep_c,
     bench_open(path, fuse ? "fused" : "unfused", &params, n_threads, side);
 }
 
-/* Medians. fused, unfused and plain: seconds of a run; ratio: unfused / fused;
- * share: plain / fused; difference: between the outputs (bench_difference). */
-struct result {
-    double fused, unfused, plain, ratio, share, difference;
+/* Medians. fused, unfused and move: seconds of a run; ratio: unfused / fused;
+ * share: move / fused; difference: between the outputs (bench_difference). */
+struct fusion_result {
+    double fused, unfused, move, ratio, share, difference;
 };
 
-/* Compile the model with and without fusion, and time both and `plain` in
- * turns. `plain` reads and writes as many bytes as a fused run; NULL for a
+/* Compile the model with and without fusion, and time both and `move` in
+ * turns. `move` reads and writes as many bytes as a fused run; NULL for a
  * model whose number of bytes is unknown. */
-static struct result measure(const char *path, const char *keep_c,
-                             void (*plain)(void *), void *ctx)
+static struct fusion_result measure(const char *path, const char *keep_c,
+                                    void (*move)(void *), void *ctx)
 {
     static struct bench_side sides[2];
     static double times[2][ROUNDS];
-    double ratios[ROUNDS], plains[ROUNDS], shares[ROUNDS];
+    double ratios[ROUNDS], move_times[ROUNDS], shares[ROUNDS];
     for (int i = 0; i < 2; i++)
         compile(path, i == 0, keep_c, &sides[i]);
     double one_run = 0;
@@ -115,18 +115,18 @@ static struct result measure(const char *path, const char *keep_c,
         }
         ratios[round] = times[1][round] / times[0][round];
         const double start = bench_now();
-        for (int k = 0; k < repeat && plain; k++)
-            plain(ctx);
-        plains[round] = (bench_now() - start) / repeat;
-        shares[round] = plains[round] / times[0][round];
+        for (int k = 0; k < repeat && move; k++)
+            move(ctx);
+        move_times[round] = (bench_now() - start) / repeat;
+        shares[round] = move_times[round] / times[0][round];
     }
-    const struct result r = {.fused = bench_median(times[0], ROUNDS),
-                             .unfused = bench_median(times[1], ROUNDS),
-                             .plain = bench_median(plains, ROUNDS),
-                             .ratio = bench_median(ratios, ROUNDS),
-                             .share = bench_median(shares, ROUNDS),
-                             .difference =
-                                 bench_difference(&sides[0], &sides[1])};
+    const struct fusion_result r = {.fused = bench_median(times[0], ROUNDS),
+                                    .unfused = bench_median(times[1], ROUNDS),
+                                    .move = bench_median(move_times, ROUNDS),
+                                    .ratio = bench_median(ratios, ROUNDS),
+                                    .share = bench_median(shares, ROUNDS),
+                                    .difference =
+                                        bench_difference(&sides[0], &sides[1])};
     bench_close(&sides[0]);
     bench_close(&sides[1]);
     return r;
@@ -196,12 +196,12 @@ static void bench_chain(int n, int64_t rows, int64_t cols, bool reduce,
     t.y = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
     memset(t.x, 1, bytes);
     memset(t.y, 1, bytes);
-    const struct result r = measure(path, keep_c, move_bytes, &t);
+    const struct fusion_result r = measure(path, keep_c, move_bytes, &t);
     const double gigabytes = (double)bytes * (reduce ? 1 : 2) * 1e-9;
     printf("%d %-11s %10lld %10.1f %10.1f %7.2f %8.1f %8.1f %5.0f%%  %.0e\n", n,
            reduce ? "with sum" : "elementwise", (long long)(rows * cols),
            1e6 * r.fused, 1e6 * r.unfused, r.ratio, gigabytes / r.fused,
-           gigabytes / r.plain, 100 * r.share, r.difference);
+           gigabytes / r.move, 100 * r.share, r.difference);
     fflush(stdout);
     free(t.x);
     free(t.y);
@@ -225,7 +225,7 @@ static void bench_chains(const char *keep_c)
 
 static void bench_model(const char *path, const char *keep_c)
 {
-    const struct result r = measure(path, keep_c, NULL, NULL);
+    const struct fusion_result r = measure(path, keep_c, NULL, NULL);
     const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
     printf("%-32s %10.2f %10.2f %7.2f  %.0e\n", name, 1e3 * r.fused,
            1e3 * r.unfused, r.ratio, r.difference);

@@ -36,7 +36,7 @@ static const struct shape shapes[] = {
 };
 
 /* One convolution in one layout. It owns all members. */
-struct variant {
+struct layout_variant {
     struct byi_prim *prim;
     struct byi_bound_call *call;
     void *buffers[N_BUFFERS], *scratch;
@@ -116,7 +116,7 @@ static uint64_t dense_bytes(const struct byi_desc *d)
     return (uint64_t)byi_elements(d->rank, d->dims) * sizeof(float);
 }
 
-static enum byoc_status make_variant(struct variant *c,
+static enum byoc_status make_variant(struct layout_variant *c,
                                      const struct byi_dnnl *lib,
                                      const struct shape *s, enum layout layout,
                                      struct byoc_error *err)
@@ -146,7 +146,7 @@ static enum byoc_status make_variant(struct variant *c,
                          &c->call, err);
 }
 
-static void free_variant(struct variant *c)
+static void free_variant(struct layout_variant *c)
 {
     byi_bound_free(&c->call);
     byi_prim_free(&c->prim);
@@ -159,7 +159,8 @@ static void free_variant(struct variant *c)
 
 /* Run twice and time the second run: the first loads the caches, from which the
  * other layouts have evicted the data. */
-static enum byoc_status take_turn(struct variant *c, struct byoc_error *err)
+static enum byoc_status take_turn(struct layout_variant *c,
+                                  struct byoc_error *err)
 {
     BYI_TRY(byi_bound_run(c->call, err));
     const double start = byi_now();
@@ -170,7 +171,7 @@ static enum byoc_status take_turn(struct variant *c, struct byoc_error *err)
 }
 
 /* Time the layouts in turns, so that other load slows all of them. */
-static enum byoc_status time_shape(struct variant *c,
+static enum byoc_status time_shape(struct layout_variant *c,
                                    const struct byi_dnnl *lib,
                                    const struct shape *s,
                                    struct byoc_error *err)
@@ -210,7 +211,7 @@ static void print_head(void)
     printf(" --- |\n");
 }
 
-static void print_row(const struct shape *s, const struct variant *c)
+static void print_row(const struct shape *s, const struct layout_variant *c)
 {
     printf("| %dx%d ", (int)s->kernel, (int)s->kernel);
     if (s->depthwise)
@@ -241,7 +242,7 @@ int main(int argc, char **argv)
     if (lib)
         print_head();
     for (uint32_t i = 0; i < BYI_COUNT(shapes) && status == BYOC_OK; i++) {
-        struct variant c[N_LAYOUTS] = {0};
+        struct layout_variant c[N_LAYOUTS] = {0};
         status = time_shape(c, lib, &shapes[i], &err);
         if (status == BYOC_OK)
             print_row(&shapes[i], c);

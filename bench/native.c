@@ -36,7 +36,7 @@ struct bench_case {
 
 /* Medians: seconds of a run, and native / other. `other` is oneDNN or the copy;
  * all are 0 if oneDNN cannot run the case. */
-struct result {
+struct native_result {
     double native, other, ratio;
 };
 
@@ -322,9 +322,9 @@ static double run_other(struct bench_side *backend, const struct copy *copy)
 
 /* Time both sides in turns. A round takes the least time of several runs of one
  * side, since a run may be disturbed. */
-static struct result measure(struct bench_side *native,
-                             struct bench_side *backend,
-                             const struct copy *copy)
+static struct native_result measure(struct bench_side *native,
+                                    struct bench_side *backend,
+                                    const struct copy *copy)
 {
     static double native_times[MAX_ROUNDS], other_times[MAX_ROUNDS],
         ratios[MAX_ROUNDS];
@@ -346,15 +346,16 @@ static struct result measure(struct bench_side *native,
         }
         ratios[round] = native_times[round] / other_times[round];
     }
-    return (struct result){.native = bench_median(native_times, n_rounds),
-                           .other = bench_median(other_times, n_rounds),
-                           .ratio = bench_median(ratios, n_rounds)};
+    return (struct native_result){.native =
+                                      bench_median(native_times, n_rounds),
+                                  .other = bench_median(other_times, n_rounds),
+                                  .ratio = bench_median(ratios, n_rounds)};
 }
 
-static struct result run_case(const struct bench_case *c)
+static struct native_result run_case(const struct bench_case *c)
 {
     struct bench_side native, backend;
-    struct result r = {0};
+    struct native_result r = {0};
     open_side(c->text, true, &native);
     if (c->moves) {
         const struct copy copy = make_copy(&native);
@@ -372,7 +373,7 @@ static struct result run_case(const struct bench_case *c)
 /* Run the chosen cases in a child process that is limited to `isa`. It writes
  * the results, in order, to a pipe. */
 static void run_cases(enum byi_isa isa, const bool *chosen,
-                      struct result *results)
+                      struct native_result *results)
 {
     static const struct {
         const char *name, *backend;
@@ -399,7 +400,7 @@ static void run_cases(enum byi_isa isa, const bool *chosen,
         for (uint32_t i = 0; i < n_cases; i++) {
             if (!chosen[i])
                 continue;
-            const struct result r = run_case(&cases[i]);
+            const struct native_result r = run_case(&cases[i]);
             if (write(pipe_ends[1], &r, sizeof r) != sizeof r) {
                 perror("native: write to the pipe");
                 exit(2);
@@ -419,7 +420,7 @@ static void run_cases(enum byi_isa isa, const bool *chosen,
 
 int main(int argc, char **argv)
 {
-    static struct result results[BYI_N_ISAS][MAX_CASES];
+    static struct native_result results[BYI_N_ISAS][MAX_CASES];
     bool chosen[MAX_CASES], isas[BYI_N_ISAS];
     const char *only_isa = NULL;
     int at = 1;
@@ -466,7 +467,7 @@ int main(int argc, char **argv)
         if (isas[i])
             run_cases((enum byi_isa)i, chosen, results[i]);
     for (uint32_t c = 0; c < n_cases; c++) {
-        const struct result *last = NULL;
+        const struct native_result *last = NULL;
         if (!chosen[c])
             continue;
         printf("%-30s", cases[c].name);

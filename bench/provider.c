@@ -34,9 +34,9 @@
 
 enum { MAX_IO = 16, MAX_OPTIONS = 16, MAX_ROUNDS = 101 };
 /* The first three are sessions of ONNX Runtime, so arrays of sessions have BYOC
- * elements. difference() compares PLAIN and PROVIDER, so its arrays have FLOOR
+ * elements. difference() compares ALONE and PROVIDER, so its arrays have FLOOR
  * elements. */
-enum engine { PLAIN, PROVIDER, FLOOR, BYOC, ENGINES };
+enum engine { ALONE, PROVIDER, FLOOR, BYOC, ENGINES };
 
 static const OrtApi *ort;
 static OrtEnv *env;
@@ -147,7 +147,7 @@ static void read_inputs(struct trial *t, const char *path)
 {
     OrtAllocator *allocator;
     OrtMemoryInfo *memory;
-    OrtSession *session = t->sessions[PLAIN];
+    OrtSession *session = t->sessions[ALONE];
     struct byoc_error err;
     check_ort(ort->GetAllocatorWithDefaultOptions(&allocator));
     check_ort(ort->CreateCpuMemoryInfo(OrtArenaAllocator, OrtMemTypeDefault,
@@ -222,16 +222,16 @@ static void run(struct trial *t, enum engine engine)
 static void open_floor(struct trial *t, const char *path)
 {
     t->call = (struct bare_call){run_byoc, t, .n_out = t->n_out};
-    run(t, PLAIN);
+    run(t, ALONE);
     for (size_t i = 0; i < t->n_out; i++) {
         OrtTensorTypeAndShapeInfo *info;
         struct bare_output *out = &t->call.out[i];
         out->name = t->out_names[i];
-        check_ort(ort->GetTensorTypeAndShape(t->ort_results[PLAIN][i], &info));
+        check_ort(ort->GetTensorTypeAndShape(t->ort_results[ALONE][i], &info));
         check_ort(ort->GetDimensionsCount(info, &out->rank));
-        if (out->rank > BARE_RANK)
+        if (out->rank > BARE_MAX_RANK)
             fail("output %s: found rank %zu, expected at most %d", out->name,
-                 out->rank, BARE_RANK);
+                 out->rank, BARE_MAX_RANK);
         check_ort(ort->GetDimensions(info, out->dims, out->rank));
         ort->ReleaseTensorTypeAndShapeInfo(info);
     }
@@ -348,7 +348,7 @@ static double try_model(const char *path)
     strcpy(t.folder, "/tmp/byoc-bench-XXXXXX");
     if (!mkdtemp(t.folder))
         fail("/tmp/byoc-bench-XXXXXX: cannot create the folder: %m");
-    t.sessions[PLAIN] = open_session(&t, path, PLAIN);
+    t.sessions[ALONE] = open_session(&t, path, ALONE);
     t.sessions[PROVIDER] = open_session(&t, path, PROVIDER);
     open_byoc(&t, path);
     read_inputs(&t, path);
@@ -365,7 +365,7 @@ static double try_model(const char *path)
     printf("%-30.*s %4u/%-4u %8.1e %9.3f %9.3f %9.3f %9.3f %7.3f %7.3f %7.3f\n",
            (int)strlen(name) - 5, name, count_words(&t, "\"group\""),
            count_words(&t, "\"operator\""), difference(&t),
-           1e3 * median(list[PLAIN], rounds),
+           1e3 * median(list[ALONE], rounds),
            1e3 * median(list[PROVIDER], rounds),
            1e3 * median(list[FLOOR], rounds), 1e3 * median(list[BYOC], rounds),
            median(ratios[0], rounds), median(ratios[1], rounds),
@@ -404,7 +404,7 @@ static void open_runtime(const char *library, const char *provider)
     printf("ONNX Runtime %s, %u threads\n"
            "%-30s %9s %8s %9s %9s %9s %9s %7s %7s %7s\n",
            base()->GetVersionString(), threads, "model", "nodes", "max diff",
-           "plain ms", "provider", "floor", "byoc", "/ byoc", "/ floor",
+           "alone ms", "provider", "floor", "byoc", "/ byoc", "/ floor",
            "fastest");
 }
 

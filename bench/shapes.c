@@ -31,7 +31,7 @@ struct range {
     long long min, max;
 };
 
-static struct options {
+static struct shapes_options {
     long long runs, threads, shapes, bytes, seed;
     struct range ranges[MAX_RANGES];
     int n_ranges;
