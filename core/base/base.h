@@ -539,7 +539,9 @@ struct byi_json {
  * long, or nesting above 64), BYOC_ENOMEM. */
 enum byoc_status byi_json_parse(const char *text, size_t n, size_t max_bytes,
                                 struct cJSON **root, struct byoc_error *err);
+/* Free the tree and set *root to NULL; *root may be NULL. */
 void byi_json_free(struct cJSON **root);
+/* The tree's root as a value, with an empty path. */
 struct byi_json byi_json_root(const struct cJSON *root);
 
 /* The elements of a long array, as text: a tree of them would take ten times
@@ -744,7 +746,7 @@ void byi_destination_free(struct byi_destination *destination);
  * byi_file_abort free *file, also on errors. */
 struct byi_file {
     FILE *stream;
-    struct byi_file_resources *resources;
+    struct byi_file_resources *resources; /* private to file.c */
 };
 /* Errors: BYOC_EIO, BYOC_ENOMEM. */
 enum byoc_status byi_file_create(const char *path, struct byi_file *file,

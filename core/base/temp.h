@@ -20,10 +20,12 @@ struct byi_temp *byi_temp_path(const char *path);
 struct byi_temp *byi_temp_child(pid_t child); /* as for kill(): -N: a group */
 void byi_temp_done(struct byi_temp **temp);
 /* Call mkdtemp(name), and add the folder to the list. Returns false if
- * mkdtemp() fails; see errno. */
+ * mkdtemp() fails; see errno. *temp is NULL if the folder could not be
+ * added. */
 bool byi_temp_folder(char *name, struct byi_temp **temp);
 /* Call fork(), and add the child to the list. `group`: the child leads a new
- * process group, which the entry stands for. Returns the result of fork(). */
+ * process group, which the entry stands for. Returns the result of fork().
+ * *temp is NULL in the child, and if the entry could not be added. */
 pid_t byi_temp_fork(bool group, struct byi_temp **temp);
 /* Block signals before creating a file or child; unblock them once it is on the
  * list. A child must unblock them, too; byi_temp_fork does. */
