@@ -26,6 +26,7 @@ struct byi_custom_calls {
     enum byoc_status (*find)(const char *name, const char *attributes,
                              const struct byi_custom **op,
                              struct byoc_error *err);
+    /* The plug-in's definition of the operator, which lives as long as `op`. */
     const struct byoc_operator *(*operator_of)(const struct byi_custom *op);
     /* Call shape() or run(), with the attributes filled in; make() is called
      * before, once the values of all tensors are known. */

@@ -31,8 +31,8 @@ int byi_layout_find(const struct byi_layout *l, char letter);
 int64_t byi_layout_block(const struct byi_layout *l, char letter);
 /* Whether the layout has no blocks. */
 bool byi_layout_is_plain(const struct byi_layout *l);
-/* axes[i]: the axis of `from` that becomes axis i of `to`, as for `transpose`.
- * Returns false if a layout has blocks or their letters differ. */
+/* Set axes[i] to the axis of `from` that becomes axis i of `to`, as for
+ * `transpose`. Returns false if a layout has blocks or their letters differ. */
 bool byi_layout_permutation(const struct byi_layout *from,
                             const struct byi_layout *to,
                             int64_t axes[BYI_MAX_RANK]);

@@ -88,7 +88,7 @@ enum byi_op_kind {
     BYI_OPAQUE
 };
 
-/* The effect on a call of another layout of its operands: see ops.def. */
+/* How another order of its operands' axes affects a call: see ops.def. */
 enum byi_op_layout {
     BYI_LAYOUT_FIXED,
     BYI_LAYOUT_SENSITIVE,

@@ -46,11 +46,12 @@ struct filter {
     double cubic_a;
     bool exclude_outside, antialias, round_dims;
     int64_t in, out;
-    bool sized;           /* the caller gives sizes, not scales */
-    double scale, length; /* out / in; the length that scale stands for */
-    double begin, end;    /* of the resized part, as fractions of the axis */
-    double narrow;  /* distances are multiplied by it; antialiasing: < 1 */
-    int64_t radius; /* taps on each side; nearest: 0 */
+    bool sized; /* the caller gives sizes, not scales */
+    /* of the output to the input; the output's length before rounding */
+    double scale, length;
+    double begin, end; /* of the resized part, as fractions of the axis */
+    double narrow;     /* distances are multiplied by it; antialiasing: < 1 */
+    int64_t radius;    /* taps on each side; nearest: 0 */
 };
 
 static uint32_t find_word(const char *const *names, const char *name)

@@ -107,8 +107,8 @@ enum byoc_status byi_custom_begin(const struct byi_attrs *attrs, uint32_t n,
                             c->call.n_tensors);
         if (to->dtype != BYOC_NONE)
             return byi_fail(err, BYOC_ETYPE,
-                            "%s: operand %u is input or tensor %lld, as an "
-                            "earlier one, expected a different one for each",
+                            "%s: operand %u is input or tensor %lld, as is an "
+                            "earlier operand, expected each at most once",
                             name, i, (long long)(n_places ? places[i] : i));
         *to = operands[i];
     }

@@ -315,8 +315,8 @@ static enum byoc_status check_scale(const struct byi_infer *t)
         char ss[256], sz[256];
         return byi_rule_fail(
             t,
-            "scale has shape %s and zero point %s, expected the same "
-            "scalar or vector",
+            "scale has shape %s and zero point %s, expected two scalars or "
+            "two vectors of the same length",
             byi_dims_text(ss, sizeof ss, scale->rank, scale->dims),
             byi_dims_text(sz, sizeof sz, zero->rank, zero->dims));
     }

@@ -33,7 +33,7 @@ static enum byoc_status add_element(struct byi_infer *t,
     if (t->out)
         return BYOC_OK;
     return byi_rule_fail(
-        t, "operand %u has type %s, expected %s, as its sequence holds", i,
+        t, "operand %u has type %s, expected %s, as the sequence's elements", i,
         byoc_dtype_name(t->in[i]->dtype),
         byoc_dtype_name(list->fields[0]->dtype));
 }

@@ -290,7 +290,8 @@ static enum byoc_status want_element_updates(const struct byi_infer *t)
         if (!byi_dims_agree(u->dims[i], idx->dims[i]))
             return byi_rule_fail(
                 t,
-                "updates have size %lld on axis %u, expected %lld as indices",
+                "updates have size %lld on axis %u, expected %lld, as indices "
+                "have",
                 (long long)u->dims[i], i, (long long)idx->dims[i]);
     return BYOC_OK;
 }
@@ -368,7 +369,8 @@ enum byoc_status byi_rule_one_hot(struct byi_infer *t)
     BYI_TRY(byi_want_rank(t, 2, 1, "values"));
     if (!byi_dims_agree(t->in[2]->dims[0], 2))
         return byi_rule_fail(t,
-                             "values have %lld elements, expected off and on",
+                             "values have %lld elements, expected 2: off and "
+                             "on",
                              (long long)t->in[2]->dims[0]);
     BYI_TRY(
         byi_want_axis(t, byi_attr_int(t->attrs, "axis"), idx->rank + 1, &axis));

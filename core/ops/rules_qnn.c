@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rules_qnn.c: type rules of products of 8-bit integers, and of floats by
- * block-quantised weights. Dims are as for floats. The number of operands of an
- * integer product selects how its sums are scaled.
+ * block-quantised weights. The rules for dims are those of the float operators.
+ * The number of operands of an integer product selects how its sums are scaled.
  */
 #include "layout.h"
 #include "rules.h"

@@ -486,8 +486,8 @@ enum byoc_status byi_rule_arange(struct byi_infer *t)
     return byi_rule_tensor(t, t->in[0]->dtype, 1, &n);
 }
 
-/* The result has the dim of x, also if it is a symbol; arange with the operand
- * shape_of(x) has a new one. */
+/* The result's dim is that axis of x, even if it is a symbol. The result of
+ * arange with a value from shape_of(x) would have a new symbol. */
 enum byoc_status byi_rule_arange_like(struct byi_infer *t)
 {
     uint32_t axis;

@@ -158,9 +158,9 @@ enum byoc_status byi_rule_grid_sample(struct byi_infer *t)
         return byi_rule_fail(t, "grid has %lld coordinates, expected %u",
                              (long long)grid->dims[x->rank - 1], x->rank - 2);
     if (!byi_dims_agree(grid->dims[0], x->dims[0]))
-        return byi_rule_fail(t,
-                             "grid has batch size %lld, expected %lld as x has",
-                             (long long)grid->dims[0], (long long)x->dims[0]);
+        return byi_rule_fail(
+            t, "grid has batch size %lld, expected %lld, as x has",
+            (long long)grid->dims[0], (long long)x->dims[0]);
     const int64_t dims[] = {byi_dim_unify(x->dims[0], grid->dims[0]),
                             x->dims[1], grid->dims[1], grid->dims[2],
                             grid->dims[3]};
@@ -255,7 +255,7 @@ enum byoc_status byi_rule_nms(struct byi_infer *t)
     const bool is_limited =
         t->n_in < 3 || byi_known_ints(t, 2, 1, &per_class, &n);
     if (is_limited && per_class <= 0)
-        dims[0] = 0; /* ONNX: no maximum means no output */
+        dims[0] = 0; /* ONNX's default, 0, selects no box */
     else if (is_limited && t->bounds)
         dims[0] = count_boxes(t, per_class);
     else

@@ -26,7 +26,7 @@ struct byi_taps {
 struct byi_planes {
     struct byi_taps high, wide;
     int64_t planes, inner;
-    int64_t floats;     /* floats that one thread needs */
+    int64_t floats;     /* scratch memory of one thread, in floats */
     uint8_t high_first; /* resize `high` first, which computes less */
 };
 
