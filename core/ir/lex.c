@@ -139,7 +139,8 @@ static void skip_digits(struct byi_lexer *lex)
         lex->next++;
 }
 
-/* `index`: only digits, since this is a field's number: %t.0.1 */
+/* If `index`, the number is the index of a field, as in %t.0.1: read only its
+ * digits. */
 static void read_number(struct byi_lexer *lex, bool index)
 {
     size_t start = lex->next;

@@ -26,8 +26,8 @@ static enum byoc_status parse_dim(struct byi_parser *p, bool in_list,
         byi_lex_next(&p->lex);
         return BYOC_OK;
     }
-    return byi_lex_int(&p->lex, 0, INT64_MAX, "a size or the name of one", dim,
-                       p->err);
+    return byi_lex_int(&p->lex, 0, INT64_MAX,
+                       "a size or the name of a symbolic dim", dim, p->err);
 }
 
 static enum byoc_status parse_dims(struct byi_parser *p, bool in_list,

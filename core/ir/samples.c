@@ -2,8 +2,8 @@
 /* samples.c: computes the shapes of a module's values for some sizes of the
  * inputs' symbolic dims. Runs the type rules forward with numbers in place of
  * symbols, and computes small values that follow from sizes, as the runtime
- * does (runtime/specialise.c). A value with a shape here has one there. The
- * shape of any other value depends on data.
+ * does (runtime/specialise.c). The runtime therefore knows the shape of every
+ * value that has one here. The shape of any other value depends on data.
  */
 #include "samples.h"
 

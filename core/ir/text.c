@@ -4,9 +4,9 @@
  * The printer walks with a stack of levels instead of recursion.
  *
  * Every node has its own line and a number, except parameters; constants and
- * globals with one reader that is not a function literal; and the branches of
- * an `if`. The result of a function has no number if it is the last node and
- * needs no name. */
+ * globals with at most one reader that is not a function literal; and the
+ * branches of an `if`. The result of a function has no number if it is the last
+ * node and needs no name. */
 #include "core/base/index.h"
 #include "text.h"
 
