@@ -142,8 +142,8 @@ static bool find_scores(const struct byi_rewrite *rw, byi_id at,
 /* Returns the softmax whose NaN results `at`, a `where`, replaces by 0. Returns
  * `at` if it is another node, and BYI_NO_ID if the results have other readers.
  */
-static byi_id skip_guard(const struct byi_rewrite *rw, byi_id at,
-                         struct attention_match *m)
+static byi_id skip_nan_replacement(const struct byi_rewrite *rw, byi_id at,
+                                   struct attention_match *m)
 {
     if (!byi_rw_is(rw, at, BYI_OP_WHERE) || !byi_rw_has_one_reader(rw, at))
         return at;
@@ -165,7 +165,7 @@ static byi_id find_softmax(const struct byi_rewrite *rw, byi_id at,
         m->viewed = true;
         at = byi_rw_arg(rw, at, 0);
     }
-    at = skip_guard(rw, at, m);
+    at = skip_nan_replacement(rw, at, m);
     if (at == BYI_NO_ID || !byi_rw_is(rw, at, BYI_OP_NN_SOFTMAX) ||
         (!m->zero_nan && !byi_rw_has_one_reader(rw, at)))
         return BYI_NO_ID;

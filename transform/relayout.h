@@ -17,10 +17,10 @@
  * transpose. The rebuild emits only the conversions of the plan, and folds
  * conversions of constants.
  *
- * OneFlow's auto-NHWC pass puts transposes around each operator, of which pairs
- * cancel. Relay's ConvertLayout has a rule per operator, and transposes
- * constants at compile time. They do not move the remaining transposes to where
- * they are cheapest.
+ * OneFlow's auto-NHWC pass puts transposes around each operator, and cancels
+ * adjacent pairs of them. Relay's ConvertLayout has a rule per operator, and
+ * transposes constants at compile time. Neither pass moves the remaining
+ * transposes to where they are cheapest.
  */
 #ifndef BYI_RELAYOUT_H
 #define BYI_RELAYOUT_H

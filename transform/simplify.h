@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* transform/simplify.h: rows and rules (rows.h, rewrite.h) that several passes
- * share, and the conditions of these rows.
+ * share, and the conditions of these rows. A condition returns whether its row
+ * applies, and binds the names that only the row's replacement has.
  */
 #ifndef BYI_SIMPLIFY_H
 #define BYI_SIMPLIFY_H

@@ -138,7 +138,7 @@ static enum byoc_status narrow_value(struct precision_pass *p, byi_id id,
     return emit_cast(p, p->map[id], p->dtype, &p->narrow[id], err);
 }
 
-/* Whether operand i of a call has 16 bits if the call has. Operands whose
+/* Whether operand i of a call is cast to 16 bits if the call is. Operands whose
  * values the type rule reads keep their types: image.resize has scales of
  * float32. */
 static bool is_narrowed(const struct precision_pass *p,
@@ -197,7 +197,7 @@ static bool follows(const struct precision_pass *p, const struct byi_node *node)
     bool narrow = product;
     if (!product && !byi_op_has(node->op, BYI_TRAIT_FOLLOWS))
         return false;
-    /* sums and means are taken of x x, which leaves the range of float16 */
+    /* x x, a square, may leave the range of float16 */
     if (node->op == BYI_OP_MULTIPLY && node->args[0] == node->args[1])
         return false;
     for (uint32_t i = 0; i < node->n_args; i++) {

@@ -7,12 +7,12 @@
 
 #include "core/ir/ir.h"
 
-/* Operators with a float32 result, casts excepted. Owned by the caller of the
- * passes. */
+/* The numbers of operators that had a float32 result before the pass, casts
+ * excepted. Owned by the caller of the passes. */
 struct byi_mixed_precision {
     const char *to;   /* the option ToMixedPrecision.to; NULL: it did not run */
-    uint32_t narrow;  /* that compute in 16 bits now */
-    uint32_t float32; /* that still compute in float32 */
+    uint32_t narrow;  /* operators that now compute in `to` */
+    uint32_t float32; /* operators that still compute in float32 */
 };
 BYI_CONTEXT_ENTRY(mixed_precision)
 
