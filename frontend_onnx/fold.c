@@ -24,9 +24,9 @@ static bool is_small(const struct byi_type *type)
     return n >= 0 && n <= MAX_ELEMENTS;
 }
 
-static int64_t fresh_symbol(void *ctx)
+static int64_t new_symbol(void *ctx)
 {
-    return byi_symbol_fresh(ctx);
+    return byi_symbol_new(ctx);
 }
 
 /* Run the kernel on constants. Returns true if it set *folded, or false,
@@ -55,8 +55,8 @@ static bool evaluate(struct byi_import *o, const struct byi_op *op,
         .n_in = n,
         .in = types,
         .value = known,
-        .fresh = fresh_symbol,
-        .fresh_ctx = o->m,
+        .new_symbol = new_symbol,
+        .symbol_ctx = o->m,
     };
     if (byi_infer_type(&infer, &type) != BYOC_OK || !is_small(type))
         return false; /* byi_add_call reports a type error */

@@ -251,7 +251,7 @@ static enum byoc_status read_dims(struct byi_import *o,
         if (*param)
             BYI_TRY(find_size(o, param, user, &dims[i]));
         if (dims[i] < 0) /* unnamed dims include exporters' -1 */
-            dims[i] = *param ? byi_symbol(o->m, param) : byi_symbol_fresh(o->m);
+            dims[i] = *param ? byi_symbol(o->m, param) : byi_symbol_new(o->m);
     }
     return BYOC_OK;
 }

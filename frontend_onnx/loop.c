@@ -10,7 +10,7 @@
  *   %loop(0, true, initial states..., empty...)
  *
  * The recursive call is a tail call, which the runtime runs as a loop. A dim of
- * a state that changes between iterations becomes a fresh symbol. A fixpoint
+ * a state that changes between iterations becomes a new symbol. A fixpoint
  * iteration finds these dims. The first pass starts from the types of the
  * initial values. A pass that finds a changed dim is followed by another with
  * the wider types. Rows with unknown dims are collected in a sequence and
@@ -72,12 +72,12 @@ static const struct byi_type *result_type(struct byi_import *o,
             continue;
         for (uint32_t d = 0; d < type->rank; d++)
             dims[d] = type->dims[d] == first->dims[d] ? type->dims[d]
-                                                      : byi_symbol_fresh(o->m);
+                                                      : byi_symbol_new(o->m);
         fields[i] = byi_type_tensor(o->m->arena, type->dtype, type->rank, dims);
     }
     for (uint32_t i = 0; i < loop->n_typed; i++)
         fields[loop->n_states + i] =
-            rows_type(o, &loop->scan_outputs[i], byi_symbol_fresh(o->m));
+            rows_type(o, &loop->scan_outputs[i], byi_symbol_new(o->m));
     return n == 1 ? fields[0] : byi_type_tuple(o->m->arena, n, fields);
 }
 
@@ -112,7 +112,7 @@ static void open_loop(struct byi_import *o, const struct byi_onnx_loop *loop,
     for (uint32_t i = 0; i < loop->n_typed; i++) {
         snprintf(name, sizeof name, "rows%u", i);
         const struct byi_type *type =
-            rows_type(o, &loop->scan_outputs[i], byi_symbol_fresh(o->m));
+            rows_type(o, &loop->scan_outputs[i], byi_symbol_new(o->m));
         r->rows[i] = byi_import_body_param(o, func, name, type);
         BYI_PUSH(&params, type);
     }
@@ -246,7 +246,7 @@ static void open_iteration(const struct byi_onnx_loop *loop,
 /* --- types of a pass ------------------------------------------------------ */
 
 /* Widen the type of state i so that `found`, its type after an iteration, fits.
- * Dims that differ become fresh symbols; a sequence or optional gets the joined
+ * Dims that differ become new symbols; a sequence or optional gets the joined
  * type. Returns whether the type changed. */
 static bool widen_state(struct byi_import *o, struct byi_onnx_loop *loop,
                         uint32_t i, const struct byi_type *found)
@@ -286,7 +286,7 @@ static bool widen_state(struct byi_import *o, struct byi_onnx_loop *loop,
         dims[d] = type->dims[d];
         if (found->dims[d] == dims[d] || dims[d] != first->dims[d])
             continue;
-        dims[d] = byi_symbol_fresh(o->m);
+        dims[d] = byi_symbol_new(o->m);
         wider = true;
     }
     if (wider)

@@ -59,7 +59,7 @@ bool byi_import_map_input(struct byi_import *o, const char *name,
 
     if (!byoc_dtype_name(value) || !byoc_dtype_name(key))
         return false;
-    const int64_t n = byi_symbol_fresh(o->m);
+    const int64_t n = byi_symbol_new(o->m);
     const byi_id parts[] = {
         byi_add_param(o->m, o->f, byi_arena_str(o->m->arena, name),
                       byi_type_tensor(o->m->arena, value, 1, &n)),

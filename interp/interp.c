@@ -110,8 +110,8 @@ static enum byoc_status call_op(struct interp *in, const struct byi_func *f,
                               .in = types,
                               .value = values,
                               .bounds = true,
-                              .fresh = new_symbol,
-                              .fresh_ctx = in,
+                              .new_symbol = new_symbol,
+                              .symbol_ctx = in,
                               .err = in->err};
     const struct byi_type *type;
     BYI_TRY(byi_infer_type(&infer, &type));

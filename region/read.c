@@ -188,7 +188,7 @@ static enum byoc_status read_arg(struct region_reader *r,
 static int64_t make_symbol(void *ctx)
 {
     struct region_reader *r = ctx;
-    return INT64_MIN + r->n_fresh++;
+    return INT64_MIN + r->n_new_symbols++;
 }
 
 /* Check that the type at `path` matches the inferred one. A symbol in either
@@ -291,8 +291,8 @@ static enum byoc_status check_step(struct region_reader *r,
         .n_in = step->n_args,
         .in = in,
         .value = value,
-        .fresh = make_symbol,
-        .fresh_ctx = r,
+        .new_symbol = make_symbol,
+        .symbol_ctx = r,
         .err = r->err,
     };
     const struct byi_type *inferred;

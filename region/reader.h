@@ -18,7 +18,8 @@ struct region_reader {
     uint32_t depth; /* number of `if`s around the current step */
     bool varying;   /* dims may be names */
     struct byi_name_table symbols;
-    int64_t n_fresh; /* number of symbols for unknown dims of type rules */
+    int64_t
+        n_new_symbols; /* number of symbols for unknown dims of type rules */
     struct byoc_error *err;
 };
 

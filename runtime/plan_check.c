@@ -15,8 +15,8 @@ struct checker {
     struct byi_plan_func *f;
     uint32_t step;
     struct byi_arena *scratch;
-    bool *defined;      /* indexed by value */
-    int64_t next_fresh; /* the next dim for fresh_symbol: a new symbol */
+    bool *defined;       /* indexed by value */
+    int64_t next_symbol; /* what new_symbol() returns next */
     struct byoc_error *err;
 };
 
@@ -180,10 +180,10 @@ static enum byoc_status check_values(struct checker *c, struct byi_step *step)
 
 /* --- the types of a step -------------------------------------------------- */
 
-static int64_t fresh_symbol(void *ctx)
+static int64_t new_symbol(void *ctx)
 {
     struct checker *c = ctx;
-    return c->next_fresh--;
+    return c->next_symbol--;
 }
 
 /* Compare a required type with the actual one, of operand or result i. Dims
@@ -244,8 +244,8 @@ static enum byoc_status infer_op(struct checker *c, struct byi_step *step,
                           .n_in = step->n_op_in,
                           .in = types,
                           .value = known,
-                          .fresh = fresh_symbol,
-                          .fresh_ctx = c,
+                          .new_symbol = new_symbol,
+                          .symbol_ctx = c,
                           .err = c->err};
     const struct byi_type *out;
     if (byi_infer_type(&t, &out) != BYOC_OK)
@@ -684,7 +684,7 @@ enum byoc_status byi_plan_check(struct byi_plan_tables *plan,
     for (uint32_t f = plan->n_funcs; f-- > 0;) {
         struct checker c = {.plan = plan,
                             .f = &plan->funcs[f],
-                            .next_fresh = INT32_MIN,
+                            .next_symbol = INT32_MIN,
                             .err = err};
         c.scratch = byi_arena_new();
         enum byoc_status status = check_func(&c);

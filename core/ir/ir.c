@@ -385,7 +385,7 @@ int64_t byi_symbol(struct byi_module *m, const char *name)
     return -1 - (int64_t)i;
 }
 
-int64_t byi_symbol_fresh(struct byi_module *m)
+int64_t byi_symbol_new(struct byi_module *m)
 {
     struct byi_module_tables *tables = m->tables;
     char name[16];

@@ -181,7 +181,7 @@ const struct byi_type *byi_func_type(struct byi_module *m, uint32_t func);
 /* The dim that is the symbol `name`, which is added to the module if new. */
 int64_t byi_symbol(struct byi_module *m, const char *name);
 /* A new symbol, called "?0", "?1" and so on. */
-int64_t byi_symbol_fresh(struct byi_module *m);
+int64_t byi_symbol_new(struct byi_module *m);
 const char *byi_symbol_name(const struct byi_module *m, int64_t dim);
 /* Set *backend to 1 + the index of the backend `name`, as in nodes; it is added
  * to the module if new. Errors: BYOC_ELIMIT, more than BYI_MAX_BACKENDS
@@ -282,7 +282,8 @@ enum byoc_status byi_add_if(struct byi_module *m, struct byi_func *f,
                             const struct byi_sources *sources, byi_id *id,
                             struct byoc_error *err);
 /* The types that byi_add_apply and byi_add_if infer, for the verifier.
- * fresh(ctx) returns a new symbol, for a size in which the branches differ. */
+ * new_symbol(ctx) returns a new symbol, for a size in which the branches
+ * differ. */
 enum byoc_status byi_apply_type(
     const struct byi_module *m, struct byi_arena *arena,
     const struct byi_func *f, const struct byi_type *callee, const byi_id *args,
@@ -291,7 +292,7 @@ enum byoc_status byi_if_type(struct byi_arena *arena,
                              const struct byi_type *cond,
                              const struct byi_type *then,
                              const struct byi_type *otherwise,
-                             int64_t (*fresh)(void *), void *ctx,
+                             int64_t (*new_symbol)(void *), void *ctx,
                              const struct byi_type **out,
                              struct byoc_error *err);
 /* Append a parameter, a constant, a tuple, function `func` as a value, and the
@@ -310,7 +311,7 @@ byi_id byi_add_fn(struct byi_module *m, struct byi_func *f, uint32_t func,
 /* Append a copy of node `old` of `from` with operands map[...], including
  * annotations and `let`. If f rebuilds `from` (byi_func_like) and the operands'
  * types and known values are unchanged, the type is kept. Otherwise it is
- * inferred, with fresh symbols for sizes that depend on data, since a node may
+ * inferred, with new symbols for sizes that depend on data, since a node may
  * be copied several times. Not for parameters. */
 enum byoc_status byi_add_copy(struct byi_module *m, struct byi_func *f,
                               const struct byi_func *from, byi_id old,

@@ -140,9 +140,9 @@ static const char *describe_type(char buf[160], const struct byi_type *type)
 
 /* --- operators ---------------------------------------------------------- */
 
-static int64_t fresh_symbol(void *ctx)
+static int64_t new_symbol(void *ctx)
 {
-    return byi_symbol_fresh(ctx);
+    return byi_symbol_new(ctx);
 }
 
 static enum byoc_status check_tensors(const struct byi_op *op,
@@ -184,8 +184,8 @@ static enum byoc_status infer_call(
             .n_in = n,
             .in = types,
             .value = value,
-            .fresh = fresh_symbol,
-            .fresh_ctx = m,
+            .new_symbol = new_symbol,
+            .symbol_ctx = m,
             .err = err,
         },
         out);
@@ -463,7 +463,8 @@ enum byoc_status byi_add_get(struct byi_module *m, struct byi_func *f,
 static const struct byi_type *join_tensors(struct byi_arena *arena,
                                            const struct byi_type *a,
                                            const struct byi_type *b,
-                                           int64_t (*fresh)(void *), void *ctx)
+                                           int64_t (*new_symbol)(void *),
+                                           void *ctx)
 {
     int64_t dims[BYI_MAX_RANK];
 
@@ -475,24 +476,26 @@ static const struct byi_type *join_tensors(struct byi_arena *arena,
         a->dtype != b->dtype || a->rank != b->rank || a->rank > BYI_MAX_RANK)
         return NULL;
     for (uint32_t i = 0; i < a->rank; i++)
-        dims[i] = a->dims[i] == b->dims[i] ? a->dims[i] : fresh(ctx);
+        dims[i] = a->dims[i] == b->dims[i] ? a->dims[i] : new_symbol(ctx);
     return byi_type_tensor(arena, a->dtype, a->rank, dims);
 }
 
 static const struct byi_type *join_types(struct byi_arena *arena,
                                          const struct byi_type *a,
                                          const struct byi_type *b,
-                                         int64_t (*fresh)(void *), void *ctx)
+                                         int64_t (*new_symbol)(void *),
+                                         void *ctx)
 {
     const struct byi_type **fields = NULL;
 
     if (a->kind != BYI_TUPLE || b->kind != BYI_TUPLE || byi_type_equal(a, b))
-        return join_tensors(arena, a, b, fresh, ctx);
+        return join_tensors(arena, a, b, new_symbol, ctx);
     if (a->n_fields != b->n_fields)
         return NULL;
     fields = byi_arena_calloc(arena, a->n_fields, sizeof *fields);
     for (uint32_t i = 0; i < a->n_fields; i++) {
-        fields[i] = join_tensors(arena, a->fields[i], b->fields[i], fresh, ctx);
+        fields[i] =
+            join_tensors(arena, a->fields[i], b->fields[i], new_symbol, ctx);
         if (!fields[i])
             return NULL;
     }
@@ -503,7 +506,7 @@ enum byoc_status byi_if_type(struct byi_arena *arena,
                              const struct byi_type *cond,
                              const struct byi_type *then,
                              const struct byi_type *otherwise,
-                             int64_t (*fresh)(void *), void *ctx,
+                             int64_t (*new_symbol)(void *), void *ctx,
                              const struct byi_type **out,
                              struct byoc_error *err)
 {
@@ -521,7 +524,7 @@ enum byoc_status byi_if_type(struct byi_arena *arena,
                         "without parameters",
                         describe_type(found, then),
                         describe_type(other, otherwise));
-    *out = join_types(arena, then->result, otherwise->result, fresh, ctx);
+    *out = join_types(arena, then->result, otherwise->result, new_symbol, ctx);
     if (!*out)
         return byi_fail(err, BYOC_ETYPE,
                         "if: the branches give %s and %s, expected the same "
@@ -541,7 +544,7 @@ enum byoc_status byi_add_if(struct byi_module *m, struct byi_func *f,
 
     BYI_TRY(byi_if_type(m->arena, f->nodes.at[cond].type,
                         f->nodes.at[then].type, f->nodes.at[otherwise].type,
-                        fresh_symbol, m, &type, err));
+                        new_symbol, m, &type, err));
     *id = append_node(m, f,
                       (struct byi_node){
                           .kind = BYI_IF,

@@ -11,7 +11,7 @@
 
 /* --- types -------------------------------------------------------------- */
 
-static bool is_fresh_name(const char *name)
+static bool is_new_symbol_name(const char *name)
 {
     return name[0] == '?' && name[1] &&
            strspn(name + 1, "0123456789") == strlen(name + 1);
@@ -31,7 +31,7 @@ static void add_dim(const struct byi_module *m, int64_t dim,
         return;
     }
     name = byi_symbol_name(m, dim);
-    if (byi_lex_is_bare_name(name) || is_fresh_name(name))
+    if (byi_lex_is_bare_name(name) || is_new_symbol_name(name))
         byi_text_put(out, name);
     else
         byi_lex_quote(out, name);

@@ -230,8 +230,8 @@ static enum byoc_status check_op(struct verifier *c,
         .n_in = node->n_args,
         .in = types,
         .value = values,
-        .fresh = make_symbol,
-        .fresh_ctx = c,
+        .new_symbol = make_symbol,
+        .symbol_ctx = c,
         .err = c->err,
     };
     const struct byi_type *inferred = NULL;

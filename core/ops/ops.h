@@ -240,19 +240,19 @@ struct byi_infer {
     const struct byi_type *const *in;
     const struct byi_tensor *const *value; /* value[i]: NULL if unknown */
     /* in a run: a dim that only the kernel determines is an upper bound, which
-     * the kernel lowers; otherwise it is a fresh symbol */
+     * the kernel lowers; otherwise it is a new symbol */
     bool bounds;
     /* a new symbol, as a dim; NULL: always the first one, for callers that only
      * test whether a dim is unknown */
-    int64_t (*fresh)(void *ctx);
-    void *fresh_ctx;
+    int64_t (*new_symbol)(void *ctx);
+    void *symbol_ctx;
     struct byoc_error *err;
     const struct byi_type *out;
 };
 
 /* Set *out to the result type of a call, which is in t->arena or is an
  * operand's type. Checks the number, kinds and sizes of the operands, then runs
- * the rule. A data-dependent dim becomes a fresh symbol. Errors: BYOC_ETYPE
+ * the rule. A data-dependent dim becomes a new symbol. Errors: BYOC_ETYPE
  * with "OP: found, expected". */
 enum byoc_status byi_infer_type(struct byi_infer *t,
                                 const struct byi_type **out);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rules.c: byi_infer_type, and the helpers of the type rules (rules.h). A rule
  * reads types and known values, and gives the exact result type; dims that
- * depend on unknown values are fresh symbols. If all values are known a rule is
+ * depend on unknown values are new symbols. If all values are known a rule is
  * the shape function, so rules never guess.
  */
 #include "rules.h"
@@ -16,9 +16,9 @@ enum byoc_status byi_rule_fail(const struct byi_infer *t, const char *fmt, ...)
     return byi_fail(t->err, BYOC_ETYPE, "%s: %s", t->op->name, text);
 }
 
-int64_t byi_rule_fresh(const struct byi_infer *t)
+int64_t byi_rule_new_symbol(const struct byi_infer *t)
 {
-    const int64_t dim = t->fresh ? t->fresh(t->fresh_ctx) : -1;
+    const int64_t dim = t->new_symbol ? t->new_symbol(t->symbol_ctx) : -1;
     assert(BYI_IS_SYMBOL(dim));
     return dim;
 }
@@ -318,7 +318,7 @@ int64_t byi_dim_add(const struct byi_infer *t, int64_t a, int64_t b)
     if (b == 0)
         return a;
     if (BYI_IS_SYMBOL(a) || BYI_IS_SYMBOL(b))
-        return byi_rule_fresh(t);
+        return byi_rule_new_symbol(t);
     return a > BYI_MAX_ELEMENTS - b ? BYI_MAX_ELEMENTS + 1 : a + b;
 }
 
@@ -331,7 +331,7 @@ int64_t byi_dim_mul(const struct byi_infer *t, int64_t a, int64_t b)
     if (b == 1)
         return a;
     if (BYI_IS_SYMBOL(a) || BYI_IS_SYMBOL(b))
-        return byi_rule_fresh(t);
+        return byi_rule_new_symbol(t);
     return a > BYI_MAX_ELEMENTS / b ? BYI_MAX_ELEMENTS + 1 : a * b;
 }
 
@@ -350,7 +350,7 @@ int64_t byi_dim_product(const struct byi_infer *t, uint32_t n,
     }
     if (number == 0 || symbols == 0)
         return number;
-    return symbols == 1 && number == 1 ? symbol : byi_rule_fresh(t);
+    return symbols == 1 && number == 1 ? symbol : byi_rule_new_symbol(t);
 }
 
 /* One dim of a broadcast; false if the two dims are incompatible. */
@@ -362,7 +362,7 @@ static bool broadcast_dim(const struct byi_infer *t, int64_t a, int64_t b,
     } else if (a == 1) {
         *out = b;
     } else if (BYI_IS_SYMBOL(a) && BYI_IS_SYMBOL(b)) {
-        *out = byi_rule_fresh(t);
+        *out = byi_rule_new_symbol(t);
     } else if (BYI_IS_SYMBOL(a) || BYI_IS_SYMBOL(b)) {
         *out = byi_dim_unify(a, b);
     } else {

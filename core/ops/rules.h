@@ -46,7 +46,7 @@ enum {
 enum byoc_status byi_rule_fail(const struct byi_infer *t, const char *fmt, ...)
     BYI_PRINTF(2, 3);
 /* A new symbol. */
-int64_t byi_rule_fresh(const struct byi_infer *t);
+int64_t byi_rule_new_symbol(const struct byi_infer *t);
 /* Make `type` the result. */
 enum byoc_status byi_rule_result(struct byi_infer *t,
                                  const struct byi_type *type);

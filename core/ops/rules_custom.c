@@ -149,7 +149,7 @@ static enum byoc_status result_type(struct byi_infer *t,
                                  "the size %lld, which no input has, expected "
                                  "a size of an input or an unknown one",
                                  name, d, i, (long long)r->dims[d]);
-        dims[d] = known ? r->dims[d] : byi_rule_fresh(t);
+        dims[d] = known ? r->dims[d] : byi_rule_new_symbol(t);
     }
     return byi_rule_tensor(t, (enum byoc_dtype)r->dtype, r->rank, dims);
 }

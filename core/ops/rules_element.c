@@ -240,7 +240,7 @@ enum byoc_status byi_rule_dyn_reduce(struct byi_infer *t)
     BYI_TRY(byi_want_ints(t, 1, -1, "axes"));
     if (keep && BYI_IS_SYMBOL(t->in[1]->dims[0])) {
         for (uint32_t i = 0; i < x->rank; i++)
-            dims[i] = byi_rule_fresh(t);
+            dims[i] = byi_rule_new_symbol(t);
         return byi_rule_tensor(t, x->dtype, x->rank, dims);
     }
     BYI_TRY(byi_want_axis_operand(t, axes, &n, &known));
@@ -255,7 +255,7 @@ enum byoc_status byi_rule_dyn_reduce(struct byi_infer *t)
     }
     const uint32_t rank = keep ? x->rank : x->rank - n;
     for (uint32_t i = 0; i < rank; i++)
-        dims[i] = byi_rule_fresh(t);
+        dims[i] = byi_rule_new_symbol(t);
     return byi_rule_tensor(t, x->dtype, rank, dims);
 }
 

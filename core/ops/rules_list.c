@@ -92,7 +92,7 @@ static enum byoc_status take_element(struct byi_infer *t,
                              "expected one rank for all; insert tensors of "
                              "one rank, or declare their shape");
     for (uint32_t d = 0; d < element->rank; d++)
-        dims[d] = element->dims[d] == BYI_ANY_DIM ? byi_rule_fresh(t)
+        dims[d] = element->dims[d] == BYI_ANY_DIM ? byi_rule_new_symbol(t)
                                                   : element->dims[d];
     return byi_rule_tensor(t, element->dtype, element->rank, dims);
 }
@@ -155,7 +155,7 @@ enum byoc_status byi_rule_sequence_concatenate(struct byi_infer *t)
     for (uint32_t d = 0; d < rank; d++) {
         const bool joined = d == axis;
         const int64_t size = stacked && joined ? 0 : x->dims[k++];
-        dims[d] = joined ? byi_rule_fresh(t) : size;
+        dims[d] = joined ? byi_rule_new_symbol(t) : size;
     }
     return byi_rule_tensor(t, x->dtype, rank, dims);
 }

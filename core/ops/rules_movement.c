@@ -61,7 +61,7 @@ static enum byoc_status split_axis(struct byi_infer *t, int64_t n,
         byi_arena_calloc(t->arena, (size_t)n, sizeof(*fields));
     memcpy(dims, x->dims, x->rank * sizeof *dims);
     for (int64_t i = 0; i < n; i++) {
-        dims[axis] = sizes ? sizes[i] : byi_rule_fresh(t);
+        dims[axis] = sizes ? sizes[i] : byi_rule_new_symbol(t);
         BYI_TRY(byi_rule_tensor(t, x->dtype, x->rank, dims));
         fields[i] = t->out;
     }
@@ -144,7 +144,7 @@ enum byoc_status byi_rule_strided_slice(struct byi_infer *t)
     memcpy(dims, x->dims, x->rank * sizeof *dims);
     if (!known[AXES]) {
         for (uint32_t i = 0; i < x->rank; i++)
-            dims[i] = byi_rule_fresh(t);
+            dims[i] = byi_rule_new_symbol(t);
         return byi_rule_tensor(t, x->dtype, x->rank, dims);
     }
     for (uint32_t i = 0; i < n_axes; i++) {
@@ -163,7 +163,7 @@ enum byoc_status byi_rule_strided_slice(struct byi_infer *t)
                 count_slice(dims[axis], v[BEGIN][i], v[END][i], v[STRIDES][i]);
         else if (!all_known ||
                  !takes_all(v[BEGIN][i], v[END][i], v[STRIDES][i]))
-            dims[axis] = byi_rule_fresh(t);
+            dims[axis] = byi_rule_new_symbol(t);
     }
     return byi_rule_tensor(t, x->dtype, x->rank, dims);
 }
@@ -321,7 +321,7 @@ static enum byoc_status cache_rows(const struct byi_infer *t, int64_t *rows)
     uint32_t n;
     *rows = past;
     if (!byi_known_ints(t, 3, 1, &total, &n) || BYI_IS_SYMBOL(past)) {
-        *rows = grows ? byi_rule_fresh(t) : past;
+        *rows = grows ? byi_rule_new_symbol(t) : past;
         return BYOC_OK;
     }
     if (!grows && total > past)
@@ -378,7 +378,7 @@ enum byoc_status byi_rule_one_hot(struct byi_infer *t)
     for (uint32_t i = 0; i < idx->rank; i++)
         dims[i < axis ? i : i + 1] = idx->dims[i];
     if (!known) {
-        dims[axis] = byi_rule_fresh(t);
+        dims[axis] = byi_rule_new_symbol(t);
     } else {
         const double depth = byi_tensor_float(known, 0);
         if (!(depth >= 0 && depth <= (double)BYI_MAX_ELEMENTS))
@@ -400,7 +400,7 @@ enum byoc_status byi_rule_topk(struct byi_infer *t)
     memcpy(dims, x->dims, x->rank * sizeof *dims);
     const struct byi_tensor *known = byi_known_value(t, 1);
     if (!known) {
-        dims[axis] = byi_rule_fresh(t);
+        dims[axis] = byi_rule_new_symbol(t);
     } else {
         const int64_t k = byi_tensor_int(known, 0);
         if (k < 0 || (!BYI_IS_SYMBOL(dims[axis]) && k > dims[axis]))
@@ -420,7 +420,7 @@ enum byoc_status byi_rule_nonzero(struct byi_infer *t)
     const struct byi_tensor *known = byi_known_value(t, 0);
     const int64_t dims[] = {
         t->in[0]->rank,
-        known ? byi_nonzero_count(known) : byi_rule_fresh(t),
+        known ? byi_nonzero_count(known) : byi_rule_new_symbol(t),
     };
     return byi_rule_tensor(t, BYOC_I64, 2, dims);
 }
@@ -446,7 +446,7 @@ enum byoc_status byi_rule_compress(struct byi_infer *t)
         return byi_rule_fail(
             t, "condition has %lld elements, expected at most %lld, as x has",
             (long long)t->in[1]->dims[0], (long long)dims[axis]);
-    dims[axis] = known ? byi_nonzero_count(known) : byi_rule_fresh(t);
+    dims[axis] = known ? byi_nonzero_count(known) : byi_rule_new_symbol(t);
     return byi_rule_tensor(t, x->dtype, rank, dims);
 }
 
@@ -465,7 +465,7 @@ enum byoc_status byi_rule_unique(struct byi_infer *t)
             byi_want_axis(t, byi_attr_int(t->attrs, "axis"), x->rank, &axis));
     const int64_t slices = dims[axis];
     if (!t->bounds)
-        dims[axis] = byi_rule_fresh(t);
+        dims[axis] = byi_rule_new_symbol(t);
     const int64_t count = dims[axis];
     return byi_rule_tensors(
         t, 4,

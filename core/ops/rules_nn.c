@@ -2,7 +2,7 @@
 /* rules_nn.c: type rules of convolution, pooling, normalisation and padding.
  * Data is (N, C, spatial...); operands in other layouts are converted to it
  * first. A symbolic spatial dim stays that symbol if the window provably keeps
- * the size, and is fresh otherwise.
+ * the size, and is a new symbol otherwise.
  */
 #include "layout.h"
 #include "rules.h"
@@ -133,7 +133,7 @@ static enum byoc_status window_size(const struct byi_infer *t,
     if (BYI_IS_SYMBOL(in) || BYI_IS_SYMBOL(w->kernel)) {
         const bool same = !BYI_IS_SYMBOL(w->kernel) && w->stride == 1 &&
                           (w->kernel - 1) * w->dilation == w->pad;
-        *out = same ? in : byi_rule_fresh(t);
+        *out = same ? in : byi_rule_new_symbol(t);
         return BYOC_OK;
     }
     *out = count_windows(w, in);
@@ -271,7 +271,7 @@ static enum byoc_status transposed_size(const struct byi_infer *t,
     if (BYI_IS_SYMBOL(in) || BYI_IS_SYMBOL(w->kernel)) {
         const bool same = !BYI_IS_SYMBOL(w->kernel) && w->stride == 1 &&
                           (w->kernel - 1) * w->dilation + extra == w->pad;
-        *out = same ? in : byi_rule_fresh(t);
+        *out = same ? in : byi_rule_new_symbol(t);
         return BYOC_OK;
     }
     if (in <= 0)
@@ -441,7 +441,7 @@ static enum byoc_status divide_dim(const struct byi_infer *t,
 {
     const int64_t in = *dim;
     if (BYI_IS_SYMBOL(in)) {
-        *dim = by == 1 ? in : byi_rule_fresh(t);
+        *dim = by == 1 ? in : byi_rule_new_symbol(t);
         return BYOC_OK;
     }
     if (in % by)
@@ -574,7 +574,7 @@ static enum byoc_status pad_dim(const struct byi_infer *t, const char *mode,
     if (begin == 0 && end == 0)
         return BYOC_OK;
     if (BYI_IS_SYMBOL(in)) {
-        *dim = byi_rule_fresh(t);
+        *dim = byi_rule_new_symbol(t);
         return BYOC_OK;
     }
     *dim = in + begin + end;
@@ -611,7 +611,7 @@ enum byoc_status byi_rule_pad(struct byi_infer *t)
     const bool known =
         byi_known_ints(t, 1, 2 * BYI_MAX_RANK, pads, &n) && n == 2 * rank;
     for (uint32_t i = 0; i < rank; i++) {
-        dims[i] = known ? x->dims[i] : byi_rule_fresh(t);
+        dims[i] = known ? x->dims[i] : byi_rule_new_symbol(t);
         if (known)
             BYI_TRY(pad_dim(t, mode, i, pads[i], pads[rank + i], &dims[i]));
     }

@@ -68,18 +68,18 @@ static bool infer_rest(const struct byi_infer *t, const struct product *of_x,
                        const struct product *of_shape, int64_t *dim)
 {
     if (of_shape->n > 0) {
-        *dim = byi_rule_fresh(t);
+        *dim = byi_rule_new_symbol(t);
         return true;
     }
     if (of_shape->number == 0 || of_x->number % of_shape->number)
         return of_x->n > 0 && of_shape->number != 0
-                   ? (*dim = byi_rule_fresh(t), true)
+                   ? (*dim = byi_rule_new_symbol(t), true)
                    : false;
     const int64_t rest = of_x->number / of_shape->number;
     *dim = of_x->n == 0                ? rest
            : of_x->n == 1 && rest == 1 ? of_x->symbols[0]
            : rest == 0                 ? 0
-                                       : byi_rule_fresh(t);
+                                       : byi_rule_new_symbol(t);
     return true;
 }
 
@@ -126,7 +126,7 @@ static enum byoc_status infer_reshape(const struct byi_infer *t, uint32_t n,
     return BYOC_OK;
 }
 
-/* Set the dims that operand i, a shape of unknown value, stands for: a fresh
+/* Set the dims that operand i, a shape of unknown value, stands for: a new
  * symbol for each entry. */
 static enum byoc_status set_unknown_shape(const struct byi_infer *t, uint32_t i,
                                           uint32_t *rank, int64_t *dims)
@@ -140,7 +140,7 @@ static enum byoc_status set_unknown_shape(const struct byi_infer *t, uint32_t i,
                              (long long)n, BYI_MAX_RANK);
     *rank = (uint32_t)n;
     for (uint32_t k = 0; k < *rank; k++)
-        dims[k] = byi_rule_fresh(t);
+        dims[k] = byi_rule_new_symbol(t);
     return BYOC_OK;
 }
 
@@ -232,7 +232,7 @@ static enum byoc_status result_of_rank(struct byi_infer *t, uint32_t rank)
 {
     int64_t dims[BYI_MAX_RANK];
     for (uint32_t i = 0; i < rank; i++)
-        dims[i] = byi_rule_fresh(t);
+        dims[i] = byi_rule_new_symbol(t);
     return byi_rule_tensor(t, t->in[0]->dtype, rank, dims);
 }
 
@@ -335,8 +335,8 @@ enum byoc_status byi_rule_tile(struct byi_infer *t)
         if (known && repeats[i] < 0)
             return byi_rule_fail(t, "repeats[%u] is %lld, expected 0 or more",
                                  i, (long long)repeats[i]);
-        dims[i] =
-            known ? byi_dim_mul(t, x->dims[i], repeats[i]) : byi_rule_fresh(t);
+        dims[i] = known ? byi_dim_mul(t, x->dims[i], repeats[i])
+                        : byi_rule_new_symbol(t);
     }
     return byi_rule_tensor(t, x->dtype, x->rank, dims);
 }
@@ -481,7 +481,7 @@ enum byoc_status byi_rule_arange(struct byi_infer *t)
                 BYI_FLOAT_TEXT(byi_tensor_float(byi_known_value(t, 1), 0)),
                 BYI_FLOAT_TEXT(byi_tensor_float(byi_known_value(t, 2), 0)));
     } else {
-        n = byi_rule_fresh(t);
+        n = byi_rule_new_symbol(t);
     }
     return byi_rule_tensor(t, t->in[0]->dtype, 1, &n);
 }

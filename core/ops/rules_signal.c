@@ -15,7 +15,7 @@ static enum byoc_status transform_length(const struct byi_infer *t,
     if (t->n_in > 1) {
         BYI_TRY(byi_want_dtype(t, 1, BYI_INDEX, "length"));
         BYI_TRY(byi_want_scalar(t, 1, "length"));
-        *length = known ? byi_tensor_int(known, 0) : byi_rule_fresh(t);
+        *length = known ? byi_tensor_int(known, 0) : byi_rule_new_symbol(t);
         if (known && (*length < 1 || *length > BYI_MAX_ELEMENTS))
             return byi_rule_fail(t, "length is %lld, expected 1 to 2^40",
                                  (long long)*length);
@@ -76,7 +76,7 @@ enum byoc_status byi_rule_dft(struct byi_infer *t)
     BYI_TRY(transform_length(t, axis, &length));
     memcpy(dims, x->dims, x->rank * sizeof *dims);
     dims[axis] = !half                   ? length
-                 : BYI_IS_SYMBOL(length) ? byi_rule_fresh(t)
+                 : BYI_IS_SYMBOL(length) ? byi_rule_new_symbol(t)
                                          : length / 2 + 1;
     dims[x->rank - 1] = 2;
     return byi_rule_tensor(t, x->dtype, x->rank, dims);

@@ -40,7 +40,8 @@ enum byoc_status byi_rule_text_normalize(struct byi_infer *t)
             t, "x has shape %s, expected (n,) or (1, n)",
             byi_dims_text(text, sizeof text, x->rank, x->dims));
     }
-    dims[x->rank - 1] = known ? count_remaining(t, known) : byi_rule_fresh(t);
+    dims[x->rank - 1] =
+        known ? count_remaining(t, known) : byi_rule_new_symbol(t);
     return byi_rule_tensor(t, BYOC_STRING, x->rank, dims);
 }
 
@@ -86,7 +87,7 @@ enum byoc_status byi_rule_text_split(struct byi_infer *t)
         return byi_rule_fail(t, "maxsplit is %lld, expected 0 or more",
                              (long long)byi_attr_int(t->attrs, "maxsplit"));
     memcpy(dims, x->dims, x->rank * sizeof *dims);
-    dims[x->rank] = known ? count_parts(t, known) : byi_rule_fresh(t);
+    dims[x->rank] = known ? count_parts(t, known) : byi_rule_new_symbol(t);
     return byi_rule_tensors(
         t, 2,
         (struct byi_rule_field[]){{BYOC_STRING, x->rank + 1, dims},

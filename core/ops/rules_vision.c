@@ -26,7 +26,7 @@ static enum byoc_status scale_dim(const struct byi_infer *t, uint32_t axis,
                              axis, BYI_FLOAT_TEXT(scale));
     if (BYI_IS_SYMBOL(*dim)) {
         if (scale != 1 || span != 1)
-            *dim = byi_rule_fresh(t);
+            *dim = byi_rule_new_symbol(t);
         return BYOC_OK;
     }
     const float size = scaled_dim(t, *dim, scale, span);
@@ -124,7 +124,7 @@ enum byoc_status byi_rule_resize(struct byi_infer *t)
         bool span_known;
         BYI_TRY(read_span(t, i, &span, &span_known));
         if (!known || (!span_known && known->dtype != BYOC_I64)) {
-            dims[i] = byi_rule_fresh(t);
+            dims[i] = byi_rule_new_symbol(t);
         } else if (known->dtype == BYOC_I64) {
             dims[i] = byi_tensor_int(known, i);
             if (dims[i] < 0)
@@ -259,6 +259,6 @@ enum byoc_status byi_rule_nms(struct byi_infer *t)
     else if (is_limited && t->bounds)
         dims[0] = count_boxes(t, per_class);
     else
-        dims[0] = byi_rule_fresh(t);
+        dims[0] = byi_rule_new_symbol(t);
     return byi_rule_tensor(t, BYOC_I64, 2, dims);
 }

@@ -73,8 +73,8 @@ static void test_symbols(void **state)
     assert_int_not_equal(byi_symbol(m, "M"), n);
     assert_string_equal(byi_symbol_name(m, n), "N");
     byi_symbol(m, "?1");
-    assert_string_equal(byi_symbol_name(m, byi_symbol_fresh(m)), "?0");
-    assert_string_equal(byi_symbol_name(m, byi_symbol_fresh(m)), "?2");
+    assert_string_equal(byi_symbol_name(m, byi_symbol_new(m)), "?0");
+    assert_string_equal(byi_symbol_name(m, byi_symbol_new(m)), "?2");
 }
 
 static uint32_t backend_named(const char *name)
@@ -342,7 +342,7 @@ static void test_apply_binds_symbols_once(void **state)
 
     (void)state;
     for (int64_t i = 0; i < N; i++) {
-        int64_t s = byi_symbol_fresh(m);
+        int64_t s = byi_symbol_new(m);
         byi_add_param(m, g, "p", f32(s, s));
         args[i] = byi_add_param(m, f, "x", f32(i, i));
     }
@@ -569,7 +569,7 @@ static void test_tables_grow(void **state)
         assert_int_equal(c, i / 2);
         x = add_op(f, BYI_OP_ADD, x, byi_add_const(m, f, c, NULL));
         assert_int_equal(byi_source_new(m, "a", "Add"), i);
-        byi_symbol_fresh(m);
+        byi_symbol_new(m);
     }
     assert_int_equal(f->nodes.n, 2 * N + 1);
     assert_int_equal(m->consts.n, N / 2);

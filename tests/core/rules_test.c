@@ -833,8 +833,8 @@ static enum byoc_status infer(const struct row *row, struct operands *o,
         .n_in = o->n,
         .in = o->types,
         .value = o->values,
-        .fresh = new_symbol,
-        .fresh_ctx = o,
+        .new_symbol = new_symbol,
+        .symbol_ctx = o,
         .err = err,
     };
     return byi_infer_type(&t, out);

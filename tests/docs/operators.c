@@ -74,7 +74,7 @@ static void find_error(const struct byi_op *op, const struct byi_attrs *attrs,
                               .n_in = n,
                               .in = types,
                               .value = values,
-                              .fresh = new_symbol,
+                              .new_symbol = new_symbol,
                               .err = err};
     byi_infer_type(&infer, &out);
 }

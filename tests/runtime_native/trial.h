@@ -140,7 +140,7 @@ static inline enum byoc_status run(struct trial *t, enum byi_op_id id,
                               .in = in,
                               .value = values,
                               .bounds = true,
-                              .fresh = no_symbol,
+                              .new_symbol = no_symbol,
                               .err = &t->err};
     BYI_TRY(byi_infer_type(&infer, &out));
     t->n_out = out->kind == BYI_TUPLE ? out->n_fields : 1;
