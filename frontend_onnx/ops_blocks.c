@@ -68,11 +68,11 @@ static byi_id expand_blocks(struct byi_import *o, const struct block_weights *w,
                             byi_id blocks)
 {
     const byi_id float_blocks = byi_import_cast(o, blocks, BYOC_F32);
-    const byi_id groups = byi_import_in(o, 4);
+    const byi_id block_of_column = byi_import_in(o, 4);
     const int64_t shape[] = {w->n, w->n_blocks, w->block_size};
 
-    if (groups != BYI_NO_ID)
-        return byi_import_take(o, float_blocks, groups, 1);
+    if (block_of_column != BYI_NO_ID)
+        return byi_import_take(o, float_blocks, block_of_column, 1);
     const byi_id columns =
         byi_import_call(o, BYI_OP_BROADCAST_TO,
                         reshape_to(o, float_blocks, w->n, w->n_blocks, 1),

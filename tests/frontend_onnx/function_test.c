@@ -105,7 +105,7 @@ static void attributes_refer_to_the_call(void **state)
 }
 
 /* A field of later versions of FunctionProto: attributes with a value. */
-static void attributes_with_a_fallback(void **state)
+static void attributes_with_a_default(void **state)
 {
     struct build b = begin_mine();
     (void)state;
@@ -314,7 +314,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(body_in_place_of_the_call),
         cmocka_unit_test(attributes_refer_to_the_call),
-        cmocka_unit_test(attributes_with_a_fallback),
+        cmocka_unit_test(attributes_with_a_default),
         cmocka_unit_test(own_opsets),
         cmocka_unit_test(inputs_left_out),
         cmocka_unit_test(calls_itself),

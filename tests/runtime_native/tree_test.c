@@ -126,8 +126,8 @@ static int32_t walk(const struct byi_call *call, int64_t row, int64_t tree)
 
 /* The operator's definition: for each row and target, aggregate the weights of
  * the leaves that the row reaches. */
-static enum byoc_status plain(const struct byi_call *call,
-                              struct byoc_error *error)
+static enum byoc_status forest_by_definition(const struct byi_call *call,
+                                             struct byoc_error *error)
 {
     const char *aggregate = byi_attr_string(call->attrs, "aggregate");
     const int64_t trees = call->in[1].dims[0], n = call->out->dims[1];
@@ -168,7 +168,7 @@ static void test_forests(void **state)
         struct eval e = make_call(
             f, i % 3 ? BYOC_F32 : BYOC_F64, rows[i % BYI_COUNT(rows)],
             n_targets, aggregate[i % 4], i % 5 ? 0 : -INFINITY, i % 2);
-        expect_plain(&e, plain, 1e-6, aggregate[i % 4]);
+        expect_plain(&e, forest_by_definition, 1e-6, aggregate[i % 4]);
     }
 }
 
