@@ -245,11 +245,11 @@ static bool suits_vector(const struct byi_f32_conv *conv)
  * of float32, and F(4 x 4) needs a quarter of them, or fewer. */
 static bool suits_tiles(const struct byi_f32_conv *conv, bool exact)
 {
-    const bool tiles = byi_i8_kernels()->block_bytes;
+    const bool has_amx = byi_i8_kernels()->block_bytes;
     if (conv->kernels != byi_f32_kernels() || !byi_f32_tiles_suit(conv))
         return false;
     const enum byi_f32_algorithm winograd = choose_winograd(conv);
-    return tiles || exact || winograd < BYI_F32_WINOGRAD_4 ||
+    return has_amx || exact || winograd < BYI_F32_WINOGRAD_4 ||
            winograd > BYI_F32_WINOGRAD_4_5;
 }
 
@@ -705,12 +705,13 @@ void byi_f32_conv_run(const struct byi_f32_conv_run *caller_run)
         byi_f32_strips_run(caller_run);
         return;
     }
-    struct byi_f32_conv_run team = *caller_run;
-    const struct byi_f32_conv_run *run = &team;
+    struct byi_f32_conv_run prepared = *caller_run;
+    const struct byi_f32_conv_run *run = &prepared;
     const uint64_t zeros = zeros_bytes(caller_run->conv);
-    team.threads = byi_f32_conv_team(caller_run->conv, caller_run->threads);
-    team.zeros = zeros ? memset(caller_run->scratch, 0, zeros) : shared_zeros;
-    team.scratch = (char *)caller_run->scratch + zeros;
+    prepared.threads = byi_f32_conv_team(caller_run->conv, caller_run->threads);
+    prepared.zeros =
+        zeros ? memset(caller_run->scratch, 0, zeros) : shared_zeros;
+    prepared.scratch = (char *)caller_run->scratch + zeros;
     switch (run->conv->algorithm) {
     case BYI_F32_DEPTHWISE:
         byi_f32_depthwise_run(run);

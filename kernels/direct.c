@@ -10,9 +10,13 @@
 /* Tiles whose rows have at least this many elements prefetch their results. */
 enum { LONG_ROW = 256 };
 
-/* Least and usual number of elements of a slice of a row (see choose_slices()),
- * and the largest if weights are expanded. Tiles of a chunk with one block. */
-enum { LEAST_SLICE = 256, SLICE = 768, EXPANDED_SLICE = 512, SHORT_CHUNK = 16 };
+enum {
+    LEAST_SLICE = 256,    /* elements of the shortest slice of a row (see
+                           * choose_slices()) */
+    SLICE = 768,          /* usual elements of a slice */
+    EXPANDED_SLICE = 512, /* most elements of a slice if weights are expanded */
+    SHORT_CHUNK = 16      /* most tiles of a chunk with one block of columns */
+};
 
 int64_t byi_f32_direct_floats(const struct byi_f32_conv *conv)
 {
@@ -415,7 +419,7 @@ static void gather_image(const struct direct *d, int64_t row, int64_t n,
     const struct byi_f32_conv_run *run = d->run;
     const struct byi_f32_conv *conv = d->conv;
     const int64_t image = row / byi_f32_product_of(conv->out);
-    struct byi_f32_adaptation a = {
+    struct byi_f32_scale_shift a = {
         .scale = run->scale ? run->scale + image * conv->scale_image : NULL,
         .shift = run->shift,
         .rows = n,
@@ -425,7 +429,7 @@ static void gather_image(const struct direct *d, int64_t row, int64_t n,
     for (uint32_t i = 0; i < run->n_sources; i++, a.to += a.n) {
         a.n = run->sources[i].channels;
         a.x = run->sources[i].x + row * a.n;
-        conv->kernels->adapt(&a);
+        conv->kernels->scale_shift(&a);
         a.scale = a.scale ? a.scale + a.n : NULL;
         a.shift = a.shift ? a.shift + a.n : NULL;
     }

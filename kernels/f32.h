@@ -168,7 +168,7 @@ struct byi_f32_patch {
 /* Rows of `to`, `ld` elements apart, computed from rows of x, which are dense
  * and have n elements: times `scale`, plus `shift`, each of which may be NULL;
  * then ReLU if `rectify`. */
-struct byi_f32_adaptation {
+struct byi_f32_scale_shift {
     const float *x, *scale, *shift;
     int64_t rows, n, ld;
     bool rectify;
@@ -296,7 +296,7 @@ struct byi_f32_kernels {
     /* Multiply each of `rows` rows by the n elements at `by`, and round. */
     void (*scale[2])(const uint16_t *from, const uint16_t *by, int64_t rows,
                      int64_t n, uint16_t *to);
-    void (*adapt)(const struct byi_f32_adaptation *a);
+    void (*scale_shift)(const struct byi_f32_scale_shift *a);
     /* multiply row k of a panel, k < rows, by scale[k] */
     void (*scale_panel)(const float *panel, const float *scale, int64_t rows,
                         float *to);

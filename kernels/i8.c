@@ -86,7 +86,7 @@ static int64_t row_scratch(const struct byi_i8_conv *conv,
 {
     if (conv->depthwise)
         return i8_align(byi_ceil_div(conv->size[1], i8_word_elements(form)) *
-                        i8_woven_positions(conv) * BYI_I8_PANEL * 4);
+                        i8_interleaved_positions(conv) * BYI_I8_PANEL * 4);
     return i8_align(tiles_at_once(conv, form) * conv->kernels->rows *
                     i8_row_bytes(conv, form));
 }

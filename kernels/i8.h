@@ -207,10 +207,10 @@ struct byi_i8_strip {
     int channels; /* at least 1 */
 };
 
-/* Weaving interleaves the bytes of rows: it makes n vectors of words, vector i
- * from the 16 bytes at rows[r] + i * steps[r] of each of 4 (BYTES) or 2 (PAIRS)
- * rows r. Word k has byte k of each row. Step 0 repeats a row. */
-struct byi_i8_weave {
+/* Interleaves the bytes of rows as n vectors of words. Vector i is made from
+ * the 16 bytes at rows[r] + i * steps[r] of each of 4 (BYTES) or 2 (PAIRS) rows
+ * r. Word k has byte k of each row. Step 0 repeats a row. */
+struct byi_i8_interleaving {
     const uint8_t *rows[4];
     int64_t steps[4];
     int64_t n;
@@ -289,9 +289,9 @@ struct byi_i8_kernels {
     void (*split)(const uint16_t *from, int64_t rows, int64_t n, int64_t half,
                   uint16_t *to);
     void (*taps[BYI_I8_FORMS])(const struct byi_i8_taps *t);
-    void (*weave[BYI_I8_FORMS])(const struct byi_i8_weave *w);
+    void (*interleave[BYI_I8_FORMS])(const struct byi_i8_interleaving *w);
     /* for up to 32 channels, and for up to 64 if strip_channels is 64; NULL:
-     * use taps and weave */
+     * use taps and interleave */
     void (*strip[2])(const struct byi_i8_strip *s);
     enum byi_i8_form strip_form;
     int strip_channels; /* most channels: 16 or 64 */

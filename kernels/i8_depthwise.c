@@ -10,19 +10,20 @@ enum { BAND_BYTES = 1 << 17 /* bytes of x for a band of output rows */ };
 
 /* Make the words of the output row at `at` from its input rows, for channels
  * [c, c + columns). */
-static void weave_row(const struct i8_job *j, const struct i8_place *at,
-                      int64_t c, int columns, uint32_t *to)
+static void interleave_row(const struct i8_job *j, const struct i8_place *at,
+                           int64_t c, int columns, uint32_t *to)
 {
     const struct byi_i8_conv *conv = j->conv;
-    const int64_t left = at->first[2], n = i8_woven_positions(conv);
+    const int64_t left = at->first[2], n = i8_interleaved_positions(conv);
     const int64_t before = left < 0 ? byi_min(-left, n) : 0;
     const int64_t over = left + n - conv->in[2];
     const int64_t after = over <= 0 ? 0 : byi_min(over, n - before);
     for (int64_t h = 0; h < conv->size[1];
          h += i8_word_elements(j->form), to += n * BYI_I8_PANEL) {
-        struct byi_i8_weave padding = {.columns = BYI_I8_PANEL,
-                                       .flip = j->flip};
-        struct byi_i8_weave inside = {.columns = columns, .flip = j->flip};
+        struct byi_i8_interleaving padding = {.columns = BYI_I8_PANEL,
+                                              .flip = j->flip};
+        struct byi_i8_interleaving inside = {.columns = columns,
+                                             .flip = j->flip};
         for (int64_t i = 0; i < i8_word_elements(j->form); i++) {
             const uint8_t *line =
                 h + i < conv->size[1] ? i8_line_at(conv, at, 0, h + i) : NULL;
@@ -33,13 +34,13 @@ static void weave_row(const struct i8_job *j, const struct i8_place *at,
         }
         padding.to = to;
         padding.n = before;
-        conv->kernels->weave[j->form](&padding);
+        conv->kernels->interleave[j->form](&padding);
         inside.to = to + before * BYI_I8_PANEL;
         inside.n = n - before - after;
-        conv->kernels->weave[j->form](&inside);
+        conv->kernels->interleave[j->form](&inside);
         padding.to = to + (n - after) * BYI_I8_PANEL;
         padding.n = after;
-        conv->kernels->weave[j->form](&padding);
+        conv->kernels->interleave[j->form](&padding);
     }
 }
 
@@ -156,7 +157,7 @@ void i8_depthwise_rows(const struct i8_job *j, int64_t begin, int64_t end,
 {
     const struct byi_i8_conv *conv = j->conv;
     const int64_t width = conv->out[2], ldy = conv->outputs * j->size;
-    uint32_t *woven = (uint32_t *)(void *)scratch;
+    uint32_t *interleaved = (uint32_t *)(void *)scratch;
     int64_t offsets[I8_PIECES];
     const int64_t from = first * BYI_I8_STRIP;
     const int64_t channels = byi_min(last * BYI_I8_STRIP, conv->channels);
@@ -166,14 +167,14 @@ void i8_depthwise_rows(const struct i8_job *j, int64_t begin, int64_t end,
             run_strips(j, row, byi_min(end, row + band), c,
                        (int)byi_min(strip, channels - c));
     for (int64_t t = 0; t < j->words; t++)
-        offsets[t] = (t / conv->size[2] * i8_woven_positions(conv) +
+        offsets[t] = (t / conv->size[2] * i8_interleaved_positions(conv) +
                       t % conv->size[2] * conv->dilation[2]) *
                      BYI_I8_PANEL;
     for (int64_t row = begin; row < end && !j->strips; row++) {
         const struct i8_place at = i8_place_of(j, row * width);
         for (int64_t c = from; c < channels; c += BYI_I8_PANEL) {
             struct byi_i8_taps t = {
-                .x = woven,
+                .x = interleaved,
                 .step = conv->stride[2] * BYI_I8_PANEL,
                 .offsets = offsets,
                 .weights = j->panels + c * j->words,
@@ -185,7 +186,7 @@ void i8_depthwise_rows(const struct i8_job *j, int64_t begin, int64_t end,
                 .columns = (int)byi_min(BYI_I8_PANEL, channels - c)};
             t.e.add += c;
             t.e.scale += c;
-            weave_row(j, &at, c, t.columns, woven);
+            interleave_row(j, &at, c, t.columns, interleaved);
             conv->kernels->taps[j->form](&t);
         }
     }

@@ -40,7 +40,7 @@ struct i8_job {
 };
 
 /* Vectors of words in a row of a depthwise convolution. */
-static inline int64_t i8_woven_positions(const struct byi_i8_conv *conv)
+static inline int64_t i8_interleaved_positions(const struct byi_i8_conv *conv)
 {
     return (conv->out[2] - 1) * conv->stride[2] +
            (conv->size[2] - 1) * conv->dilation[2] + 1;

@@ -24,12 +24,12 @@ enum {
 
 /* The part of an image that a thread computes: outputs [begin, end) along
  * `axis`, the first axis with more than one position. They depend on positions
- * [from, to) of x, counted through all its axes. The part has `places` output
- * positions, the first of which has number `first`, counted through all
+ * [from, to) of x, counted through all its axes. The part has `positions`
+ * positions of y, the first of which has number `first`, counted through all
  * images. */
 struct spread_part {
     int axis;
-    int64_t image, begin, end, from, to, first, places;
+    int64_t image, begin, end, from, to, first, positions;
 };
 
 /* Rows of the product that are adjacent in a line of x: rows [row, row + n),
@@ -207,7 +207,7 @@ static void start_part(const struct byi_f32_conv_run *run,
                        const struct spread_part *part)
 {
     const struct byi_f32_conv *conv = run->conv;
-    const int64_t n = part->places * conv->outputs;
+    const int64_t n = part->positions * conv->outputs;
     float *y = run->y + part->first * conv->outputs;
     if (conv->adds) {
         const float *add = run->operands[conv->epilogue[0].operand] +
@@ -216,7 +216,8 @@ static void start_part(const struct byi_f32_conv_run *run,
     } else {
         memset(y, 0, (size_t)n * sizeof *y);
     }
-    for (int64_t i = 0; run->bias && i < part->places; i++, y += conv->outputs)
+    for (int64_t i = 0; run->bias && i < part->positions;
+         i++, y += conv->outputs)
         for (int64_t o = 0; o < conv->outputs; o++)
             y[o] += run->bias[o];
 }
@@ -250,7 +251,7 @@ static void run_part(const struct byi_f32_conv_run *run,
             spread_rows(run, part, row, n, group, sums);
         }
     }
-    byi_f32_epilogue_run(run, conv->adds, part->first, part->places, 0,
+    byi_f32_epilogue_run(run, conv->adds, part->first, part->positions, 0,
                          conv->outputs);
 }
 
@@ -276,7 +277,7 @@ static struct spread_part part_of(const struct byi_f32_conv *conv,
     p.from = from > 0 ? byi_ceil_div(from, stride) * inner : 0;
     p.to = byi_min(last / stride + 1, conv->in[p.axis]) * inner;
     p.first = (image * out + p.begin) * outer;
-    p.places = (p.end - p.begin) * outer;
+    p.positions = (p.end - p.begin) * outer;
     return p;
 }
 
@@ -292,7 +293,7 @@ void byi_f32_spread_run(const struct byi_f32_conv_run *run)
         for (int64_t k = parts * i / n; k < parts * (i + 1) / n; k++) {
             const struct spread_part p =
                 part_of(conv, k / cuts, k % cuts, cuts);
-            if (p.places > 0)
+            if (p.positions > 0)
                 run_part(run, &p,
                          (char *)run->scratch + (uint64_t)i * per_thread);
         }

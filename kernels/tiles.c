@@ -16,8 +16,8 @@
 #include <string.h>
 
 /* Rows are split after they were gathered if they have fewer channels than
- * FEW_CHANNELS, and at most MOST_NUMBERS numbers in all taps. */
-enum { FEW_CHANNELS = 16, MOST_NUMBERS = 2048 };
+ * FEW_CHANNELS, and at most MAX_NUMBERS numbers in all taps. */
+enum { FEW_CHANNELS = 16, MAX_NUMBERS = 2048 };
 
 /* Channels of a part of split numbers: whole tiles. Rows of x that are read in
  * place should not map to the same sets of the first-level cache. */
@@ -202,10 +202,9 @@ bool byi_f32_tiles_suit(const struct byi_f32_conv *conv)
 {
     enum { NUMBERS = 24, OUTPUTS = 48 };
     const int64_t numbers = conv->channels * byi_f32_product_of(conv->size);
-    const bool slow_split = conv->type == BYI_F32_F16 &&
-                            conv->channels < FEW_CHANNELS &&
-                            (numbers < NUMBERS || numbers > MOST_NUMBERS ||
-                             conv->outputs < OUTPUTS);
+    const bool slow_split =
+        conv->type == BYI_F32_F16 && conv->channels < FEW_CHANNELS &&
+        (numbers < NUMBERS || numbers > MAX_NUMBERS || conv->outputs < OUTPUTS);
     return conv->type != BYI_F32_WIDE && conv->groups == 1 && !conv->gathers &&
            conv->channels >= 1 && !slow_split &&
            conv->images * byi_f32_product_of(conv->out) >= BYI_I8_BLOCK &&

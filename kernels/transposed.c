@@ -20,9 +20,9 @@ struct axis_phase {
     int64_t first, step, taps, phase, outputs, from, back;
 };
 
-static int64_t common_divisor(int64_t a, int64_t b)
+static int64_t greatest_common_divisor(int64_t a, int64_t b)
 {
-    return b ? common_divisor(b, a % b) : a;
+    return b ? greatest_common_divisor(b, a % b) : a;
 }
 
 static struct axis_phase phase_on(const struct byi_f32_conv *conv, int axis,
@@ -30,7 +30,7 @@ static struct axis_phase phase_on(const struct byi_f32_conv *conv, int axis,
 {
     const int64_t stride = conv->stride[axis], size = conv->size[axis];
     struct axis_phase p = {
-        .step = stride / common_divisor(stride, conv->dilation[axis]),
+        .step = stride / greatest_common_divisor(stride, conv->dilation[axis]),
         .phase = phase,
         .outputs = phase < conv->out[axis]
                        ? byi_ceil_div(conv->out[axis] - phase, stride)
