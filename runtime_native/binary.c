@@ -96,12 +96,14 @@ struct binary_job {
     const struct byi_call *call;
     size_t size[OPERANDS], out_size; /* bytes of an element */
     loop_fn loop;
-    loop_fn f32_loop;      /* called by half_loop(), for float16 and bfloat16 */
-    byi_typed_binary pair; /* called by pair_loop(); NULL: it calls `plain` */
-    loop_fn plain;
-    size_t pair_size; /* bytes of an element that `pair` or `plain` reads */
-    bool fmod;        /* mod: the remainder has the sign of a, as in C */
-    bool blocks;      /* rows are short, and computed in blocks */
+    loop_fn f32_loop; /* called by half_loop(), for float16 and bfloat16 */
+    byi_typed_binary
+        pair; /* called by pair_loop(); NULL: it calls `plain_loop` */
+    loop_fn plain_loop;
+    size_t
+        pair_size; /* bytes of an element that `pair` or `plain_loop` reads */
+    bool fmod;     /* mod: the remainder has the sign of a, as in C */
+    bool blocks;   /* rows are short, and computed in blocks */
     /* computes n elements of one row from the operands at at[] */
     void (*row)(const struct binary_job *job, const char *const *at, char *y,
                 int64_t n);
@@ -442,12 +444,12 @@ static void run_pairs(const struct binary_job *job, const void *a,
     if (job->pair)
         job->pair(a, b, y, n);
     else
-        job->plain(job, a, 1, b, 1, y, n);
+        job->plain_loop(job, a, 1, b, 1, y, n);
 }
 
-/* Call job->pair or job->plain on two dense arrays, the case in which these
- * loops are vectorised. If an operand has one element for the whole row, its
- * array is a block filled with that element. */
+/* Call job->pair or job->plain_loop on two dense arrays, the case in which
+ * these loops are vectorised. If an operand has one element for the whole row,
+ * its array is a block filled with that element. */
 static void pair_loop(const struct binary_job *job, const void *va, int64_t sa,
                       const void *vb, int64_t sb, void *vy, int64_t n)
 {
@@ -477,9 +479,9 @@ static loop_fn choose_loop(struct binary_job *job, enum byoc_dtype dtype,
     const enum byi_op_id op = job->call->op->id;
     if (fast && dtype == BYOC_F32 && simd->binary[op])
         return simd_loop;
-    job->plain = find_loop(op, dtype);
-    if (!fast || !job->plain)
-        return job->plain;
+    job->plain_loop = find_loop(op, dtype);
+    if (!fast || !job->plain_loop)
+        return job->plain_loop;
     job->pair =
         simd->typed_binary && !job->fmod ? simd->typed_binary(op, dtype) : NULL;
     job->pair_size = byi_dtype_bytes(dtype);

@@ -59,7 +59,7 @@ static void philox(const struct stream *s, uint64_t first,
 }
 
 /* A number in [0, 1) with 53 random bits, from half a block. */
-static double unit(uint32_t low, uint32_t high)
+static double unit_interval(uint32_t low, uint32_t high)
 {
     return (double)(int64_t)(((uint64_t)high << 32 | low) >> 11) * 0x1p-53;
 }
@@ -74,8 +74,8 @@ static void draw_uniform(uint32_t x[WORDS][LANES], const double *params,
 {
     const double size = params[1] - params[0];
     for (int l = 0; l < LANES; l++) {
-        to[2 * l] = params[0] + unit(x[0][l], x[1][l]) * size;
-        to[2 * l + 1] = params[0] + unit(x[2][l], x[3][l]) * size;
+        to[2 * l] = params[0] + unit_interval(x[0][l], x[1][l]) * size;
+        to[2 * l + 1] = params[0] + unit_interval(x[2][l], x[3][l]) * size;
     }
 }
 
@@ -85,8 +85,9 @@ static void draw_normal(uint32_t x[WORDS][LANES], const double *params,
                         double to[2 * LANES])
 {
     for (int l = 0; l < LANES; l++) {
-        const double r = sqrt(-2 * log(unit(x[0][l], x[1][l]) + 0x1p-53));
-        const double angle = 2 * PI * unit(x[2][l], x[3][l]);
+        const double r =
+            sqrt(-2 * log(unit_interval(x[0][l], x[1][l]) + 0x1p-53));
+        const double angle = 2 * PI * unit_interval(x[2][l], x[3][l]);
         to[2 * l] = params[0] + params[1] * r * cos(angle);
         to[2 * l + 1] = params[0] + params[1] * r * sin(angle);
     }
@@ -185,7 +186,8 @@ static enum byoc_status multinomial_run(const struct byi_call *call,
             if (i % LANES == 0)
                 philox(&s, (uint64_t)(r * samples + i), words);
             const int lane = (int)(i % LANES);
-            const double part = unit(words[0][lane], words[1][lane]) * sum;
+            const double part =
+                unit_interval(words[0][lane], words[1][lane]) * sum;
             while (low < high) {
                 const int64_t middle = low + (high - low) / 2;
                 if (sums[middle] > part)

@@ -366,15 +366,15 @@ static float *add_input(const struct recurrent_block *b, int64_t gate,
     return row;
 }
 
-/* row += weights of peephole `hole` times c */
-static void add_peephole(const struct recurrent_block *b, int64_t hole,
+/* row += the weights of peephole number `peephole`, times c */
+static void add_peephole(const struct recurrent_block *b, int64_t peephole,
                          const float *c, float *row)
 {
     const struct byi_sequence *s = &b->p->s;
     if (!s->peepholes)
         return;
     const float *w = (const float *)s->peepholes->data +
-                     (3 * b->d + hole) * s->hidden + b->k0;
+                     (3 * b->d + peephole) * s->hidden + b->k0;
     for (int64_t k = 0; k < b->n; k++)
         row[k] += w[k] * c[k];
 }

@@ -66,16 +66,17 @@ static double shift_of(double largest)
     return isfinite(largest) ? largest : 0;
 }
 
-#define D(v) ((double)(v))
+#define TO_DOUBLE(v) ((double)(v))
 #define FLOAT_FOLDS(id, type)                                                  \
-    FOLD(add, id, type, double, 0, acc + D(v))                                 \
+    FOLD(add, id, type, double, 0, acc + TO_DOUBLE(v))                         \
     FOLD(largest, id, type, double, -INFINITY,                                 \
-         D(v) > acc || v != v ? D(v) : acc)                                    \
-    FOLD(least, id, type, double, INFINITY, D(v) < acc || v != v ? D(v) : acc) \
-    FOLD(times, id, type, double, 1, acc *D(v))                                \
-    FOLD(add_abs, id, type, double, 0, acc + fabs(D(v)))                       \
-    FOLD(add_square, id, type, double, 0, acc + D(v) * D(v))                   \
-    FOLD(add_exp, id, type, double, 0, acc + exp(D(v) - shift))                \
+         TO_DOUBLE(v) > acc || v != v ? TO_DOUBLE(v) : acc)                    \
+    FOLD(least, id, type, double, INFINITY,                                    \
+         TO_DOUBLE(v) < acc || v != v ? TO_DOUBLE(v) : acc)                    \
+    FOLD(times, id, type, double, 1, acc *TO_DOUBLE(v))                        \
+    FOLD(add_abs, id, type, double, 0, acc + fabs(TO_DOUBLE(v)))               \
+    FOLD(add_square, id, type, double, 0, acc + TO_DOUBLE(v) * TO_DOUBLE(v))   \
+    FOLD(add_exp, id, type, double, 0, acc + exp(TO_DOUBLE(v) - shift))        \
     FOLD_TABLE(id, type, double)                                               \
     static void plain_##id(const struct axes_reduction *r, int64_t out)        \
     {                                                                          \
@@ -92,16 +93,18 @@ BYI_EACH_FLOAT(FLOAT_FOLDS)
 
 /* For integers, `wide` is the 64-bit type of the same signedness, for
  * comparisons; sums and products are unsigned, so that they wrap. */
-#define U(v) ((uint64_t)(v))
+#define TO_U64(v) ((uint64_t)(v))
 #define INT_FOLDS(id, type, wide, low, high)                                   \
-    FOLD(add, id, type, wide, 0, (wide)(U(acc) + U(v)))                        \
+    FOLD(add, id, type, wide, 0, (wide)(TO_U64(acc) + TO_U64(v)))              \
     FOLD(largest, id, type, wide, low, (wide)v > acc ? (wide)v : acc)          \
     FOLD(least, id, type, wide, high, (wide)v < acc ? (wide)v : acc)           \
-    FOLD(times, id, type, wide, 1, (wide)(U(acc) * U(v)))                      \
+    FOLD(times, id, type, wide, 1, (wide)(TO_U64(acc) * TO_U64(v)))            \
     FOLD(add_abs, id, type, wide, 0,                                           \
-         (wide)(v > 0 ? U(acc) + U(v) : U(acc) - U(v)))                        \
-    FOLD(add_square, id, type, wide, 0, (wide)(U(acc) + U(v) * U(v)))          \
-    FOLD(add_exp, id, type, wide, 0, (wide)(D(acc) + exp(D(v))))               \
+         (wide)(v > 0 ? TO_U64(acc) + TO_U64(v) : TO_U64(acc) - TO_U64(v)))    \
+    FOLD(add_square, id, type, wide, 0,                                        \
+         (wide)(TO_U64(acc) + TO_U64(v) * TO_U64(v)))                          \
+    FOLD(add_exp, id, type, wide, 0,                                           \
+         (wide)(TO_DOUBLE(acc) + exp(TO_DOUBLE(v))))                           \
     FOLD_TABLE(id, type, wide)                                                 \
     static void plain_##id(const struct axes_reduction *r, int64_t out)        \
     {                                                                          \
@@ -111,7 +114,7 @@ BYI_EACH_FLOAT(FLOAT_FOLDS)
         wide acc;                                                              \
         if (r->op == BYI_OP_LOG_SUM_EXP) {                                     \
             double sum = 0;                                                    \
-            FOR_REDUCED(r, type, x, v, { sum += exp(D(v)); })                  \
+            FOR_REDUCED(r, type, x, v, { sum += exp(TO_DOUBLE(v)); })          \
             byi_tensor_set(&y, out, log(sum));                                 \
             return;                                                            \
         }                                                                      \
@@ -120,7 +123,7 @@ BYI_EACH_FLOAT(FLOAT_FOLDS)
             acc = acc / (wide)r->axes.reduced.count;                           \
         if (r->op == BYI_OP_L2 || r->op == BYI_OP_LOG_SUM)                     \
             byi_tensor_set(&y, out,                                            \
-                           byi_reduction_finish(r->op, D(acc), 0, 1));         \
+                           byi_reduction_finish(r->op, TO_DOUBLE(acc), 0, 1)); \
         else                                                                   \
             ((type *)r->y)[out] = (type)acc;                                   \
     }

@@ -3,8 +3,8 @@
  * depends on how results are split between threads. */
 #include "reduce.h"
 
-#define D(v) ((double)(v))
-#define U(v) ((uint64_t)(v))
+#define TO_DOUBLE(v) ((double)(v))
+#define TO_U64(v) ((uint64_t)(v))
 
 /* Whether the innermost axis is kept, so that results are in columns. */
 static bool keeps_innermost(const struct axes_reduction *r)
@@ -251,15 +251,16 @@ static void find_shifts(const struct axes_reduction *r, const struct tile *t,
 static int64_t mean_of_signed(int64_t acc, int64_t count)
 {
     const uint64_t bound = (uint64_t)1 << 51;
-    return U(acc) + bound < 2 * bound ? (int64_t)((double)acc / (double)count)
-                                      : acc / count;
+    return TO_U64(acc) + bound < 2 * bound
+               ? (int64_t)((double)acc / (double)count)
+               : acc / count;
 }
 
 static uint64_t mean_of_unsigned(uint64_t acc, int64_t count)
 {
     return acc < (uint64_t)1 << 51
                ? (uint64_t)(int64_t)((double)(int64_t)acc / (double)count)
-               : acc / U(count);
+               : acc / TO_U64(count);
 }
 
 static double mean_of_floats(double acc, int64_t count)
@@ -301,11 +302,13 @@ static void finish_functions(const struct axes_reduction *r,
         return;
     }
     for (int64_t i = 0; i < n; i++) {
-        const double acc = floats                          ? c->acc.floats[i]
-                           : byi_dtype_is_signed(r->dtype) ? D(c->acc.ints[i])
-                                                           : D(c->acc.uints[i]);
-        byi_tensor_set(&y, i,
-                       byi_reduction_finish(r->op, acc, D(c->shift[i]), count));
+        const double acc = floats ? c->acc.floats[i]
+                           : byi_dtype_is_signed(r->dtype)
+                               ? TO_DOUBLE(c->acc.ints[i])
+                               : TO_DOUBLE(c->acc.uints[i]);
+        byi_tensor_set(
+            &y, i,
+            byi_reduction_finish(r->op, acc, TO_DOUBLE(c->shift[i]), count));
     }
 }
 

@@ -42,7 +42,7 @@ static uint64_t load(const char *at, size_t size)
 /* How to compute keys from elements of a type. */
 struct key_format {
     enum byoc_dtype dtype;
-    size_t size;
+    size_t size; /* bytes of an element */
     bool is_float;
     uint64_t flip; /* sign bit of a signed integer, else 0; XORed so that keys
                     * compare as unsigned numbers */
@@ -150,18 +150,18 @@ static void add_to_heap(struct keyed_index *heap, int64_t i, int64_t k,
 }
 
 /* Select k of n elements in a heap, then sort it. */
-static void select_best(const struct key_format *keys, const char *data,
+static void select_best(const struct key_format *format, const char *data,
                         int64_t n, bool largest, struct keyed_index *best,
                         int64_t k)
 {
     int64_t (*const skip)(const void *, int64_t, int64_t, int64_t) =
-        n > 32 ? byi_simd()->skip[!largest][keys->dtype] : NULL;
+        n > 32 ? byi_simd()->skip[!largest][format->dtype] : NULL;
     for (int64_t i = 0; i < n; i++) {
         if (i >= k && skip)
             i = skip(data, i, n, best[0].index);
         if (i >= n)
             break;
-        const uint64_t key = key_at(keys, data, i);
+        const uint64_t key = key_at(format, data, i);
         add_to_heap(best, i, k, (struct keyed_index){largest ? key : ~key, i});
     }
     for (int64_t last = k - 1; last > 0; last--) {
@@ -174,16 +174,16 @@ static void select_best(const struct key_format *keys, const char *data,
 
 /* Sort all n elements in the order of the result. Returns the one of `from` and
  * `to` that has the result. */
-static struct keyed_index *sort_all(const struct key_format *keys,
+static struct keyed_index *sort_all(const struct key_format *format,
                                     const char *data, int64_t n, bool largest,
                                     struct keyed_index *from,
                                     struct keyed_index *to)
 {
     for (int64_t i = 0; i < n; i++) {
-        const uint64_t key = key_at(keys, data, i);
+        const uint64_t key = key_at(format, data, i);
         from[i] = (struct keyed_index){largest ? ~key : key, i};
     }
-    return sort_keys(from, to, n, keys->size);
+    return sort_keys(from, to, n, format->size);
 }
 
 /* A call of topk: selects k of n elements in each line of x (outer, n, inner),
@@ -191,7 +191,7 @@ static struct keyed_index *sort_all(const struct key_format *keys,
  * to contiguous memory first. */
 struct topk {
     const struct byi_call *call;
-    struct key_format keys;
+    struct key_format format;
     bool largest;
     int64_t lines, n, k, inner;
 };
@@ -207,7 +207,7 @@ static struct topk read_topk(const struct byi_call *call)
     const uint32_t axis = byi_attr_axis(call->attrs, x->rank);
     return (struct topk){
         .call = call,
-        .keys = key_format_of(x->dtype),
+        .format = key_format_of(x->dtype),
         .largest = byi_attr_int(call->attrs, "largest") != 0,
         .lines = byi_span(x, 0, axis) * byi_span(x, axis + 1, x->rank),
         .n = x->dims[axis],
@@ -252,7 +252,7 @@ static uint64_t topk_bytes(const struct topk *t)
 {
     const uint64_t lines = t->inner > 1 && !in_lanes(t) ? TOPK_LINES : 0;
     return selection_bytes(t) +
-           byi_align_bytes(lines * (uint64_t)t->n * t->keys.size);
+           byi_align_bytes(lines * (uint64_t)t->n * t->format.size);
 }
 
 static uint64_t topk_scratch(const struct byi_call *call)
@@ -266,16 +266,16 @@ static uint64_t topk_scratch(const struct byi_call *call)
 static void topk_line(const struct topk *t, const char *src, int64_t to,
                       struct keyed_index *heap)
 {
-    const int64_t size = (int64_t)t->keys.size;
+    const int64_t size = (int64_t)t->format.size;
     int64_t *index = t->call->out[1].data;
     char *values = t->call->out->data;
     if (sorts(t))
-        heap = sort_all(&t->keys, src, t->n, t->largest, heap, heap + t->n);
+        heap = sort_all(&t->format, src, t->n, t->largest, heap, heap + t->n);
     else
-        select_best(&t->keys, src, t->n, t->largest, heap, t->k);
+        select_best(&t->format, src, t->n, t->largest, heap, t->k);
     for (int64_t j = 0; j < t->k; j++, to += t->inner) {
         byi_copy_element(values + to * size, src + heap[j].index * size,
-                         t->keys.size);
+                         t->format.size);
         index[to] = heap[j].index;
     }
 }
@@ -284,13 +284,13 @@ static void topk_line(const struct topk *t, const char *src, int64_t to,
 static void topk_lines(const struct topk *t, int64_t outer, int64_t from,
                        int64_t lines, char *scratch)
 {
-    const int64_t size = (int64_t)t->keys.size;
+    const int64_t size = (int64_t)t->format.size;
     struct keyed_index *heap = (void *)scratch;
     char *buffer = scratch + selection_bytes(t);
     const char *src = (const char *)t->call->in->data +
                       (outer * t->n * t->inner + from) * size;
     if (t->inner > 1)
-        byi_transpose(t->keys.size, src, t->inner, t->n, lines, buffer, t->n);
+        byi_transpose(t->format.size, src, t->inner, t->n, lines, buffer, t->n);
     for (int64_t l = 0; l < lines; l++)
         topk_line(t, t->inner > 1 ? buffer + l * t->n * size : src,
                   outer * t->k * t->inner + from + l, heap);
@@ -300,15 +300,15 @@ static void topk_lines(const struct topk *t, int64_t outer, int64_t from,
  * argmin finds a NaN, which topk finds last. */
 static bool is_extreme(const struct topk *t)
 {
-    return t->k == 1 && !byi_dtype_is_half(t->keys.dtype) &&
-           (t->largest || !t->keys.is_float || t->n == 1);
+    return t->k == 1 && !byi_dtype_is_half(t->format.dtype) &&
+           (t->largest || !t->format.is_float || t->n == 1);
 }
 
 static void run_extreme(const struct topk *t)
 {
     const struct byi_tensor *x = t->call->in;
     const struct byi_index_search p = {
-        .dtype = t->keys.dtype,
+        .dtype = t->format.dtype,
         .outer = byi_count(x) / (t->n * t->inner),
         .n = t->n,
         .inner = t->inner,
@@ -325,8 +325,8 @@ static void run_extreme(const struct topk *t)
                         ? line * t->n + index[line]
                         : (line / t->inner * t->n + index[line]) * t->inner +
                               line % t->inner;
-        byi_gather_elements(values + i * (int64_t)t->keys.size, x->data, at,
-                            count, t->keys.size);
+        byi_gather_elements(values + i * (int64_t)t->format.size, x->data, at,
+                            count, t->format.size);
     }
 }
 
@@ -339,12 +339,12 @@ static void load_keys(const struct topk *t, const char *src, int64_t n,
 {
     const int32_t flip = t->largest ? 0 : -1;
     int32_t *keys = to;
-    if (byi_simd()->keys[t->keys.dtype]) {
-        byi_simd()->keys[t->keys.dtype](src, n, !t->largest, to);
+    if (byi_simd()->keys[t->format.dtype]) {
+        byi_simd()->keys[t->format.dtype](src, n, !t->largest, to);
         return;
     }
     for (int64_t i = 0; i < n; i++) {
-        const uint64_t key = key_at(&t->keys, src, i);
+        const uint64_t key = key_at(&t->format, src, i);
         keys[i] = (key < INT32_MAX ? (int32_t)key : INT32_MAX) ^ flip; /* NaN */
     }
 }
@@ -361,7 +361,7 @@ static void load_lanes(const struct topk *t, int64_t line, int64_t lines,
         const int64_t at = (line + l) % inner;
         const char *src =
             (const char *)t->call->in->data +
-            ((line + l - at) * t->n + row * inner) * (int64_t)t->keys.size;
+            ((line + l - at) * t->n + row * inner) * (int64_t)t->format.size;
         count = byi_min(lines - l, inner - at);
         if (inner == 1)
             load_keys(t, src, rows, line_keys + l * rows * width);
@@ -373,7 +373,7 @@ static void load_lanes(const struct topk *t, int64_t line, int64_t lines,
                 memcpy(to, line_keys + (r * inner + at) * width,
                        (size_t)(count * width));
             else
-                load_keys(t, src + (r * inner + at) * (int64_t)t->keys.size,
+                load_keys(t, src + (r * inner + at) * (int64_t)t->format.size,
                           count, to);
         }
     }
@@ -385,7 +385,7 @@ static void load_lanes(const struct topk *t, int64_t line, int64_t lines,
 static void store_lane(const struct topk *t, int64_t line, int64_t lane,
                        size_t size, const char *index)
 {
-    const int64_t element = (int64_t)t->keys.size;
+    const int64_t element = (int64_t)t->format.size;
     const int64_t outer = line / t->inner, inner = line % t->inner;
     const char *src = t->call->in->data;
     char *values = t->call->out->data;
@@ -398,7 +398,7 @@ static void store_lane(const struct topk *t, int64_t line, int64_t lane,
         const int64_t from = (outer * t->n + i) * t->inner + inner;
         const int64_t to = (outer * t->k + j) * t->inner + inner;
         byi_copy_element(values + to * element, src + from * element,
-                         t->keys.size);
+                         t->format.size);
         indices[to] = i;
     }
 }
@@ -408,7 +408,7 @@ static void select_lanes(const struct topk *t, int64_t line, int64_t lines,
                          char *best)
 {
     _Alignas(64) char keys[TOPK_LINES * TOPK_ROWS * sizeof(int64_t)];
-    const size_t size = t->keys.size == 8 ? sizeof(int64_t) : sizeof(int32_t);
+    const size_t size = t->format.size == 8 ? sizeof(int64_t) : sizeof(int32_t);
     char *index = best + lanes_bytes(t);
     memset(keys, 0, sizeof keys); /* also of the lanes without a line */
     for (int64_t row = 0; row < t->n; row += TOPK_ROWS) {
@@ -465,7 +465,7 @@ static enum byoc_status topk_run(const struct byi_call *call,
 
 /* Slices along the middle axis of x (outer, n, inner). */
 struct unique_slices {
-    struct key_format keys;
+    struct key_format format;
     bool strings;
     const char *x;
     int64_t outer, n, inner;
@@ -477,8 +477,8 @@ static int compare_elements(const struct unique_slices *s, int64_t a, int64_t b)
         const char *const *at = (const char *const *)(const void *)s->x;
         return strcmp(at[a], at[b]);
     }
-    const uint64_t ka = key_at(&s->keys, s->x, a);
-    const uint64_t kb = key_at(&s->keys, s->x, b);
+    const uint64_t ka = key_at(&s->format, s->x, a);
+    const uint64_t kb = key_at(&s->format, s->x, b);
     return ka == kb ? 0 : ka < kb ? -1 : 1;
 }
 
@@ -505,7 +505,7 @@ static uint64_t hash_slice(const struct unique_slices *s, int64_t slice)
         for (int64_t i = 0; i < s->inner; i++) {
             const int64_t at = (o * s->n + slice) * s->inner + i;
             const uint64_t key = s->strings ? byi_hash_text(texts[at])
-                                            : key_at(&s->keys, s->x, at);
+                                            : key_at(&s->format, s->x, at);
             hash = byi_hash(hash, &key, sizeof key);
         }
     return hash;
@@ -521,9 +521,9 @@ static const struct keyed_index *sort_elements(const struct unique_slices *s,
                                                struct keyed_index *buffer)
 {
     for (int64_t i = 0; i < s->n; i++)
-        buffer[i] = (struct keyed_index){key_at(&s->keys, s->x, i), i};
+        buffer[i] = (struct keyed_index){key_at(&s->format, s->x, i), i};
     return s->n == 0 ? buffer
-                     : sort_keys(buffer, buffer + s->n, s->n, s->keys.size);
+                     : sort_keys(buffer, buffer + s->n, s->n, s->format.size);
 }
 
 /* Heapsort of the n distinct slices order[]. */
@@ -635,7 +635,7 @@ static enum byoc_status unique_run(const struct byi_call *call,
     const uint32_t axis =
         is_flat(call) ? 0 : byi_attr_axis(call->attrs, x->rank);
     const struct unique_slices s = {
-        .keys = key_format_of(x->dtype),
+        .format = key_format_of(x->dtype),
         .strings = x->dtype == BYOC_STRING,
         .x = x->data,
         .outer = is_flat(call) ? 1 : byi_span(x, 0, axis),
@@ -648,7 +648,7 @@ static enum byoc_status unique_run(const struct byi_call *call,
     int64_t *counts = call->out[3].data;
     const int64_t count = number_slices(
         &s, byi_attr_int(call->attrs, "sorted") != 0, order, first, position);
-    const int64_t slice_bytes = s.inner * (int64_t)s.keys.size;
+    const int64_t slice_bytes = s.inner * (int64_t)s.format.size;
     BYI_TRY(byi_lower_dim(call, axis, count, err));
     call->out[1].dims[0] = call->out[3].dims[0] = count;
     for (int64_t i = 0; i < s.n; i++) {

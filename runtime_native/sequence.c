@@ -13,7 +13,7 @@
  */
 #include "sequence.h"
 
-static bool flag(const struct byi_call *call, const char *name)
+static bool has_flag(const struct byi_call *call, const char *name)
 {
     return byi_attr_find(call->attrs, name) && byi_attr_int(call->attrs, name);
 }
@@ -23,9 +23,9 @@ void byi_sequence_read(const struct byi_call *call, struct byi_sequence *s)
     struct byoc_error err;
     *s = (struct byi_sequence){
         .op = call->op->id,
-        .batch_first = flag(call, "batch_first"),
-        .linear_before_reset = flag(call, "linear_before_reset"),
-        .input_forget = flag(call, "input_forget"),
+        .batch_first = has_flag(call, "batch_first"),
+        .linear_before_reset = has_flag(call, "linear_before_reset"),
+        .input_forget = has_flag(call, "input_forget"),
         .clip = byi_attr_float(call->attrs, "clip"),
         .x = &call->in[0],
         .weights = &call->in[1],
@@ -157,21 +157,21 @@ static void step_lstm(const struct sequence_step *p)
     const struct byi_sequence *s = p->s;
     const int64_t hidden = s->hidden, d = p->d;
     for (int64_t k = 0; k < hidden; k++) {
-        const int64_t hole = 3 * d * hidden + k;
+        const int64_t peephole = 3 * d * hidden + k;
         const double c = p->c[k];
-        const double i =
-            apply(s, d, 0, gate_sum(p, k) + element(s->peepholes, hole) * c);
+        const double i = apply(
+            s, d, 0, gate_sum(p, k) + element(s->peepholes, peephole) * c);
         const double f =
             s->input_forget
                 ? 1 - i
                 : apply(s, d, 0,
                         gate_sum(p, 2 * hidden + k) +
-                            element(s->peepholes, hole + 2 * hidden) * c);
+                            element(s->peepholes, peephole + 2 * hidden) * c);
         p->next_c[k] = f * c + i * apply(s, d, 1, gate_sum(p, 3 * hidden + k));
         const double o =
             apply(s, d, 0,
                   gate_sum(p, hidden + k) +
-                      element(s->peepholes, hole + hidden) * p->next_c[k]);
+                      element(s->peepholes, peephole + hidden) * p->next_c[k]);
         p->next_h[k] = o * apply(s, d, 2, p->next_c[k]);
     }
 }

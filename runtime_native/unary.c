@@ -216,7 +216,7 @@ CLIP(I64, int64_t, INT64_MIN, INT64_MAX)
 BYI_EACH_INT(EACH_SHRINK)
 
 /* Call job->typed, a loop of byi_simd for this operator and type. */
-static void range_one(const struct unary_job *job, int64_t begin, int64_t end)
+static void range_typed(const struct unary_job *job, int64_t begin, int64_t end)
 {
     const size_t first = (size_t)begin;
     job->typed((const char *)job->x->data +
@@ -278,14 +278,14 @@ static range_fn typed_range(enum byi_op_id op, enum byoc_dtype dtype)
 static range_fn find_range(const struct unary_job *job, enum byoc_dtype dtype)
 {
     if (job->typed)
-        return range_one;
+        return range_typed;
     if (job->plain && byi_dtype_is_wide(dtype))
         return dtype == BYOC_F32 ? range_f32 : range_f64;
     return typed_range(job->op, dtype);
 }
 
 /* Operators whose float32 form approximates a function, such as exp. */
-static const bool functions[BYI_N_OPS] = {
+static const bool is_approximated[BYI_N_OPS] = {
 #define UNARY_FLOAT32(id, wide, single) [BYI_OP_##id] = true,
 #define UNARY_CHOICE(id, wide, single, other) UNARY_FLOAT32(id, , )
 #define UNARY_BOUNDED(id, wide, single, most) UNARY_FLOAT32(id, , )
@@ -305,7 +305,7 @@ static int64_t weight_of(const struct unary_job *job)
     case BYI_OP_NN_HARD_SWISH:
         return 1;
     default:
-        return functions[job->op] ? 3 : 1;
+        return is_approximated[job->op] ? 3 : 1;
     }
 }
 

@@ -67,10 +67,10 @@ void byi_window_outputs(const struct byi_window *w, int64_t tap, int64_t *first,
 
 enum {
     PLANES_PER_TASK = 16,
-    TILE = 4,                  /* output rows that share loaded inputs */
-    MAX_BAND_FLOATS = 4096,    /* of the rows layout: fits in the L1 cache */
-    MAX_INTERLEAVED_TAPS = 25, /* of the side-by-side layout */
-    MAX_INTERLEAVED_FLOATS = 6144, /* of that layout: inputs and outputs */
+    TILE = 4,               /* output rows that share loaded inputs */
+    MAX_BAND_FLOATS = 4096, /* of the rows layout: fits in the L1 cache */
+    MAX_SIDE_TAPS = 25,     /* of the side-by-side layout */
+    MAX_SIDE_FLOATS = 6144, /* of that layout: inputs and outputs */
     /* the same for stride 2, for which the rows layout needs two phases, and
      * for larger strides, for which lines need more of them */
     MAX_STRIDE_2_FLOATS = 10240,
@@ -194,7 +194,7 @@ static int64_t most_side_floats(const struct byi_window *w)
 {
     if (w->stride[2] > 2 || 2 * w->out[2] <= byi_simd()->lanes)
         return MAX_STRIDED_FLOATS;
-    return w->stride[2] == 1 ? MAX_INTERLEAVED_FLOATS : MAX_STRIDE_2_FLOATS;
+    return w->stride[2] == 1 ? MAX_SIDE_FLOATS : MAX_STRIDE_2_FLOATS;
 }
 
 /* Describe a band in the side-by-side layout; its member `side_by_side` is set
@@ -219,7 +219,7 @@ static struct byi_band side_by_side_of(const struct byi_window *w)
     b.floats = b.weights + weight_floats(w);
     b.side_by_side = has_bands(w) && b.weights <= most_side_floats(w) &&
                      w->taps <= (w->stride[2] > 2 ? byi_max(16, 2 * lanes)
-                                                  : MAX_INTERLEAVED_TAPS) &&
+                                                  : MAX_SIDE_TAPS) &&
                      w->in[2] >= 4 && w->taps >= 4;
     if (!b.side_by_side)
         b.floats = 0;
