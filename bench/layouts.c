@@ -192,7 +192,7 @@ static const char *chosen_layout(const struct byi_prim *prim, int arg,
 {
     for (uint32_t i = 0; i < ANY; i++) {
         const struct byi_desc d = describe((enum layout)i, channels, size);
-        if (byi_prim_wants(prim, arg, &d))
+        if (byi_prim_needs(prim, arg, &d))
             return layout_names[i];
     }
     return "other";

@@ -311,9 +311,10 @@ const struct byi_dnnl_view *byi_dn_find(const struct byi_dnnl_value *value,
     return NULL;
 }
 
-enum byoc_status byi_dn_want(struct byi_build *b, struct byi_dnnl_value *value,
-                             const struct byi_desc *desc,
-                             struct byi_dnnl_view *view)
+enum byoc_status byi_dn_get_view(struct byi_build *b,
+                                 struct byi_dnnl_value *value,
+                                 const struct byi_desc *desc,
+                                 struct byi_dnnl_view *view)
 {
     const struct byi_dnnl_view *existing = byi_dn_find(value, desc);
     if (existing) {
@@ -326,9 +327,9 @@ enum byoc_status byi_dn_want(struct byi_build *b, struct byi_dnnl_value *value,
     return BYOC_OK;
 }
 
-enum byoc_status byi_dn_want_dense(struct byi_build *b,
-                                   struct byi_dnnl_value *value,
-                                   struct byi_dnnl_view *view)
+enum byoc_status byi_dn_get_dense(struct byi_build *b,
+                                  struct byi_dnnl_value *value,
+                                  struct byi_dnnl_view *view)
 {
     for (uint32_t i = 0; i < value->n_views; i++) {
         if (!byi_dn_is_dense(&value->views[i].desc))
@@ -339,17 +340,17 @@ enum byoc_status byi_dn_want_dense(struct byi_build *b,
     }
     const struct byi_desc *main = &value->views[0].desc;
     const struct byi_desc desc = byi_dn_regular(main);
-    return byi_dn_want(b, value, &desc, view);
+    return byi_dn_get_view(b, value, &desc, view);
 }
 
-enum byoc_status byi_dn_want_row_major(struct byi_build *b,
-                                       struct byi_dnnl_value *value,
-                                       struct byi_dnnl_view *view)
+enum byoc_status byi_dn_get_row_major(struct byi_build *b,
+                                      struct byi_dnnl_value *value,
+                                      struct byi_dnnl_view *view)
 {
     const struct byi_desc *main = &value->views[0].desc;
     const struct byi_desc row_major =
         byi_dn_dense(main->dtype, main->rank, main->dims, NULL);
-    return byi_dn_want(b, value, &row_major, view);
+    return byi_dn_get_view(b, value, &row_major, view);
 }
 
 /* The packed copy that was made for an earlier primitive and has the right
@@ -369,16 +370,16 @@ static const struct byi_packed_const *find_pack(const struct byi_build *b,
     return NULL;
 }
 
-enum byoc_status byi_dn_want_packed(struct byi_build *b,
-                                    const struct byi_dnnl_view *src,
-                                    const struct byi_prim *prim, int arg,
-                                    struct byi_use *use)
+enum byoc_status byi_dn_get_packed(struct byi_build *b,
+                                   const struct byi_dnnl_view *src,
+                                   const struct byi_prim *prim, int arg,
+                                   struct byi_use *use)
 {
     *use = (struct byi_use){.arg = arg};
     if (!byi_dn_is_constant(b, src->buf)) {
         use->buf = src->buf;
         use->offset = offset_bytes(src);
-        if (byi_prim_wants(prim, arg, &src->desc))
+        if (byi_prim_needs(prim, arg, &src->desc))
             return BYOC_OK;
         struct byi_prim *reorder = NULL;
         use->offset = 0;

@@ -352,17 +352,18 @@ bool byi_dn_read_const_scalar(struct byi_build *b, uint32_t value, float *out);
 
 /* Get a view of `value` with the strides of `desc` (on axes longer than 1).
  * Emits a reorder if the value has no such view yet. */
-enum byoc_status byi_dn_want(struct byi_build *b, struct byi_dnnl_value *value,
-                             const struct byi_desc *desc,
-                             struct byi_dnnl_view *view);
-/* byi_dn_want_dense gets a view in any dense layout that the value has;
- * byi_dn_want_row_major gets one in row-major order. */
-enum byoc_status byi_dn_want_dense(struct byi_build *b,
-                                   struct byi_dnnl_value *value,
-                                   struct byi_dnnl_view *view);
-enum byoc_status byi_dn_want_row_major(struct byi_build *b,
-                                       struct byi_dnnl_value *value,
-                                       struct byi_dnnl_view *view);
+enum byoc_status byi_dn_get_view(struct byi_build *b,
+                                 struct byi_dnnl_value *value,
+                                 const struct byi_desc *desc,
+                                 struct byi_dnnl_view *view);
+/* byi_dn_get_dense gets a view in any dense layout that the value has;
+ * byi_dn_get_row_major gets one in row-major order. */
+enum byoc_status byi_dn_get_dense(struct byi_build *b,
+                                  struct byi_dnnl_value *value,
+                                  struct byi_dnnl_view *view);
+enum byoc_status byi_dn_get_row_major(struct byi_build *b,
+                                      struct byi_dnnl_value *value,
+                                      struct byi_dnnl_view *view);
 /* Emit a copy of `src` in the layout `desc`, whose dims may differ from those
  * of the value. */
 enum byoc_status byi_dn_reorder(struct byi_build *b,
@@ -375,10 +376,10 @@ const struct byi_dnnl_view *byi_dn_find(const struct byi_dnnl_value *value,
 /* Set *use to the weights for argument `arg` of `prim`. These are `src` itself,
  * or a packed copy, which is made at load if `src` is constant and otherwise on
  * every run. */
-enum byoc_status byi_dn_want_packed(struct byi_build *b,
-                                    const struct byi_dnnl_view *src,
-                                    const struct byi_prim *prim, int arg,
-                                    struct byi_use *use);
+enum byoc_status byi_dn_get_packed(struct byi_build *b,
+                                   const struct byi_dnnl_view *src,
+                                   const struct byi_prim *prim, int arg,
+                                   struct byi_use *use);
 
 /* Append a buffer, or a TEMP buffer of `bytes` bytes; returns its index. */
 uint32_t byi_dn_add_buf(struct byi_build *b, struct byi_buf buf);
@@ -579,10 +580,10 @@ struct byi_desc byi_dn_image_permute(const struct byi_image_axes *image,
 /* Get a view of the value in the layout of byi_dn_image_desc; view->desc has
  * the primitive's axes. Errors: BYOC_EUNSUPPORTED if its dtype differs from the
  * dtype of the kernel's result. */
-enum byoc_status byi_dn_want_image(struct byi_build *b,
-                                   struct byi_dnnl_value *value,
-                                   const struct byi_image_axes *image,
-                                   struct byi_dnnl_view *view);
+enum byoc_status byi_dn_get_image(struct byi_build *b,
+                                  struct byi_dnnl_value *value,
+                                  const struct byi_image_axes *image,
+                                  struct byi_dnnl_view *view);
 
 /* --- chain.c: reading and emitting --------------------------------------- */
 
@@ -601,7 +602,7 @@ enum byoc_status byi_dn_chain_bias(struct byi_build *b,
 /* gather.c. If the kernel's only reader can compute its result, the
  * concatenation of n values and then the whole chain, note this in the result,
  * set *status and return true. Otherwise the caller must build the kernel.
- * Errors in *status: those of byi_dn_want. */
+ * Errors in *status: those of byi_dn_get_view. */
 bool byi_dn_gather(struct byi_build *b, uint32_t n, const uint32_t *values,
                    const struct byi_chain *chain, enum byoc_status *status);
 /* gather.c. Add the arguments of a gathered value to the reader's primitive. */

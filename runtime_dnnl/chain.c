@@ -267,7 +267,7 @@ enum byoc_status byi_dn_chain_bias(struct byi_build *b,
     for (uint32_t i = 0; i < dst->rank; i++)
         if (padded.dims[i] != (i == axis ? dst->dims[i] : 1))
             return BYOC_OK;
-    BYI_TRY(byi_dn_want_row_major(b, value, bias));
+    BYI_TRY(byi_dn_get_row_major(b, value, bias));
     bias->desc = byi_dn_dense(dst->dtype, 1, &dst->dims[axis], NULL);
     *next = 1;
     return BYOC_OK;
@@ -477,8 +477,8 @@ static enum byoc_status use_args(struct byi_build *b,
     for (uint32_t i = 0; i < core->n_args; i++) {
         const struct byi_core_arg *a = &core->args[i];
         if (a->packed)
-            BYI_TRY(byi_dn_want_packed(b, a->view, e->prim, a->arg,
-                                       &e->uses[e->n++]));
+            BYI_TRY(byi_dn_get_packed(b, a->view, e->prim, a->arg,
+                                      &e->uses[e->n++]));
         else
             byi_dn_use(e, a->arg, a->view);
     }
@@ -508,7 +508,7 @@ static enum byoc_status emit_core(struct byi_build *b, struct byi_core *core,
         const struct byi_desc unpadded =
             byi_dn_with_rank(&f->layout[i], value->views[0].desc.rank);
         struct byi_dnnl_view operand;
-        status = byi_dn_want(b, value, &unpadded, &operand);
+        status = byi_dn_get_view(b, value, &unpadded, &operand);
         if (i == f->sum) {
             view->buf = operand.buf;
             placed = true;
@@ -548,9 +548,9 @@ struct item_primitive {
 };
 
 /* Set p->second to the operand of an item, in a layout that fits p->src. */
-static enum byoc_status want_second(struct byi_build *b,
-                                    const struct byi_chain_item *item,
-                                    struct item_primitive *p)
+static enum byoc_status get_second(struct byi_build *b,
+                                   const struct byi_chain_item *item,
+                                   struct item_primitive *p)
 {
     struct byi_dnnl_value *value = byi_dn_operand(b, item->operand);
     struct byi_desc layout;
@@ -569,7 +569,7 @@ static enum byoc_status want_second(struct byi_build *b,
     }
     const struct byi_desc unpadded =
         byi_dn_with_rank(&layout, value->views[0].desc.rank);
-    BYI_TRY(byi_dn_want(b, value, &unpadded, &p->second));
+    BYI_TRY(byi_dn_get_view(b, value, &unpadded, &p->second));
     p->second.desc = layout;
     return BYOC_OK;
 }
@@ -592,7 +592,7 @@ static enum byoc_status swap_operands(struct byi_build *b,
                              "oneDNN has only a reference implementation of "
                              "the former",
                              name);
-    BYI_TRY(byi_dn_want_dense(b, value, &whole));
+    BYI_TRY(byi_dn_get_dense(b, value, &whole));
     struct byi_desc layout;
     if (!have_same_dims(item->type, &whole.desc) ||
         !find_operand_layout(&p->src.desc, &whole.desc, &layout))
@@ -613,13 +613,13 @@ static enum byoc_status swap_operands(struct byi_build *b,
 
 /* Get the slopes of a prelu. Makes its data row-major if oneDNN would misread
  * the slopes otherwise. */
-static enum byoc_status want_slopes(struct byi_build *b,
-                                    const struct byi_chain_item *item,
-                                    struct item_primitive *p)
+static enum byoc_status get_slopes(struct byi_build *b,
+                                   const struct byi_chain_item *item,
+                                   struct item_primitive *p)
 {
     const struct byi_desc *src = &p->src.desc;
     struct byi_dnnl_view reordered;
-    BYI_TRY(want_second(b, item, p));
+    BYI_TRY(get_second(b, item, p));
     if (!byi_fault_prelu(&(const struct byi_dnnl_prelu){
             .src = *src, .weights = p->second.desc}))
         return BYOC_OK;
@@ -627,7 +627,7 @@ static enum byoc_status want_slopes(struct byi_build *b,
         byi_dn_dense(src->dtype, src->rank, src->dims, NULL);
     BYI_TRY(byi_dn_reorder(b, &p->src, &row_major, &reordered));
     p->src = reordered;
-    return want_second(b, item, p);
+    return get_second(b, item, p);
 }
 
 /* The reference implementations of prelu and of binary operators take 24 ns and
@@ -655,8 +655,8 @@ static enum byoc_status describe_item(struct byi_build *b,
     } else {
         const bool same = have_same_dims(item->type, &view->desc);
         BYI_TRY(!same                          ? swap_operands(b, item, p)
-                : item->kind == BYI_ITEM_PRELU ? want_slopes(b, item, p)
-                                               : want_second(b, item, p));
+                : item->kind == BYI_ITEM_PRELU ? get_slopes(b, item, p)
+                                               : get_second(b, item, p));
         const bool binary = item->kind == BYI_ITEM_BIN;
         core->make = binary ? byi_dn_make_binary : byi_dn_make_prelu;
         core->params = binary ? (const void *)&p->bin : &p->prelu;

@@ -189,7 +189,7 @@ enum byoc_status byi_dn_make_pack(struct byi_program *program,
 {
     const void *src;
     BYI_TRY(read_place(program, &p->from, span_of(&p->src), &src, err));
-    if (byi_prim_wants(prim, p->arg, &p->src)) {
+    if (byi_prim_needs(prim, p->arg, &p->src)) {
         const struct byi_computed_const borrowed = {.data =
                                                         (void *)(uintptr_t)src,
                                                     .bytes = span_of(&p->src),

@@ -122,7 +122,7 @@ static enum byoc_status keep_operand(struct byi_build *b,
                                      struct byi_dnnl_view *view)
 {
     struct byi_dnnl_value *value = byi_dn_operand(b, item->operand);
-    BYI_TRY(byi_dn_want_row_major(b, value, view));
+    BYI_TRY(byi_dn_get_row_major(b, value, view));
     view->desc = byi_dn_with_rank(&view->desc, 4);
     b->bufs.at[view->buf].uses++;
     return BYOC_OK;
@@ -141,7 +141,7 @@ static enum byoc_status keep_views(struct byi_build *b, uint32_t n,
         const struct byi_desc layout =
             byi_dn_channels_last(desc->dtype, desc->rank, desc->dims);
         g->p.channels[i] = desc->dims[1];
-        BYI_TRY(byi_dn_want(b, value, &layout, &g->views[i]));
+        BYI_TRY(byi_dn_get_view(b, value, &layout, &g->views[i]));
         b->bufs.at[g->views[i].buf].uses++;
     }
     if (a->scale)

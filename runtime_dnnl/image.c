@@ -52,10 +52,10 @@ struct byi_desc byi_dn_image_permute(const struct byi_image_axes *image,
     return byi_dn_permute_desc(desc, image->order);
 }
 
-enum byoc_status byi_dn_want_image(struct byi_build *b,
-                                   struct byi_dnnl_value *value,
-                                   const struct byi_image_axes *image,
-                                   struct byi_dnnl_view *view)
+enum byoc_status byi_dn_get_image(struct byi_build *b,
+                                  struct byi_dnnl_value *value,
+                                  const struct byi_image_axes *image,
+                                  struct byi_dnnl_view *view)
 {
     const struct byi_desc *main = &value->views[0].desc;
     if (main->dtype != byi_dn_result(b)->dtype)
@@ -65,7 +65,7 @@ enum byoc_status byi_dn_want_image(struct byi_build *b,
             byoc_dtype_name(byi_dn_result(b)->dtype));
     const struct byi_desc layout =
         byi_dn_image_desc(b, image, main->rank, main->dims);
-    BYI_TRY(byi_dn_want(b, value, &layout, view));
+    BYI_TRY(byi_dn_get_view(b, value, &layout, view));
     view->desc = byi_dn_image_permute(image, &view->desc);
     return BYOC_OK;
 }

@@ -43,9 +43,9 @@ static enum byoc_status choose_view(struct byi_build *b,
         byi_dn_is_dense(&same_shape->views[0].desc)) {
         const struct byi_desc layout =
             byi_dn_regular(&same_shape->views[0].desc);
-        return byi_dn_want(b, main, &layout, view);
+        return byi_dn_get_view(b, main, &layout, view);
     }
-    return byi_dn_want_dense(b, main, view);
+    return byi_dn_get_dense(b, main, view);
 }
 
 /* Whether the layout is row-major or channels-last. Only in these do oneDNN's
@@ -96,6 +96,6 @@ enum byoc_status byi_dn_build_elementwise(struct byi_build *b)
         return status;
     BYI_TRY(choose_view(b, main, same_shape, &view));
     if (step->n_args == 2 && !same_shape && !has_fast_broadcast(&view.desc))
-        BYI_TRY(byi_dn_want_row_major(b, main, &view));
+        BYI_TRY(byi_dn_get_row_major(b, main, &view));
     return byi_dn_emit_items(b, &chain, 0, view);
 }

@@ -97,9 +97,9 @@ static struct byi_desc row_major_matrix(const struct product_operand *s)
     return byi_dn_dense(d->dtype, d->rank, d->dims, order);
 }
 
-static enum byoc_status want_operand(struct byi_build *b,
-                                     const struct product_operand *s,
-                                     struct byi_dnnl_view *view)
+static enum byoc_status get_operand(struct byi_build *b,
+                                    const struct product_operand *s,
+                                    struct byi_dnnl_view *view)
 {
     struct byi_desc desc = s->value->views[0].desc;
     if (byi_elements(desc.rank, desc.dims) <= 0)
@@ -114,7 +114,7 @@ static enum byoc_status want_operand(struct byi_build *b,
         return BYOC_OK;
     }
     const struct byi_desc row_major = row_major_matrix(s);
-    BYI_TRY(byi_dn_want(b, s->value, &row_major, view));
+    BYI_TRY(byi_dn_get_view(b, s->value, &row_major, view));
     if (!try_view(s, &row_major, &desc))
         return byi_dn_refuse(b,
                              "%s: found an operand in no layout that oneDNN's "
@@ -154,8 +154,8 @@ static struct byi_desc choose_dst(const struct byi_build *b,
     return misplaced ? row_major : permuted; /* see byi_fault_matmul */
 }
 
-static enum byoc_status want_operands(struct byi_build *b, struct matmul *m,
-                                      bool ta, bool tb, bool *fold)
+static enum byoc_status get_operands(struct byi_build *b, struct matmul *m,
+                                     bool ta, bool tb, bool *fold)
 {
     struct product_operand a = {.value = byi_dn_operand(b, byi_dn_arg0(b, 0)),
                                 .first = true,
@@ -175,8 +175,8 @@ static enum byoc_status want_operands(struct byi_build *b, struct matmul *m,
     *fold = dw->rank <= 2 || byi_elements(dw->rank - 2, dw->dims) == 1;
     a.rank = w.rank = rank;
     a.fold = w.fold = *fold;
-    BYI_TRY(want_operand(b, &a, &m->src));
-    BYI_TRY(want_operand(b, &w, &m->weights));
+    BYI_TRY(get_operand(b, &a, &m->src));
+    BYI_TRY(get_operand(b, &w, &m->weights));
     m->pack = byi_dn_is_constant(b, m->weights.buf);
     m->p.src = m->src.desc;
     m->p.weights = m->weights.desc;
@@ -204,7 +204,7 @@ static enum byoc_status build_product(struct byi_build *b, bool ta, bool tb)
     const struct byoc_graph_value *type = byi_dn_result(b);
     struct matmul m = {0};
     bool fold = false;
-    BYI_TRY(want_operands(b, &m, ta, tb, &fold));
+    BYI_TRY(get_operands(b, &m, ta, tb, &fold));
     m.p.dst = product_desc(&m);
     struct byi_chain chain;
     BYI_TRY(byi_dn_chain_read(b, 1, b->kernel->n_steps, 0, &chain));
@@ -257,9 +257,9 @@ static enum byoc_status try_integers(struct byi_build *b, bool transposed)
     if (w->views[0].desc.rank != 2 || type->rank < 2 ||
         byi_dn_operand(b, byi_dn_arg0(b, 0))->views[0].desc.rank != type->rank)
         return BYOC_EUNSUPPORTED;
-    BYI_TRY(byi_dn_want_row_major(b, w, &weights));
+    BYI_TRY(byi_dn_get_row_major(b, w, &weights));
     BYI_TRY(byi_dn_integer_open(b, &weights, !transposed, &dst, last, &x));
-    BYI_TRY(byi_dn_want_row_major(b, x.src, &src));
+    BYI_TRY(byi_dn_get_row_major(b, x.src, &src));
     const int64_t k = src.desc.dims[last], n = type->dims[last];
     const int64_t m = byi_elements(type->rank, type->dims) / n;
     struct byi_dnnl_qconv p = {
@@ -300,9 +300,9 @@ struct attention {
 
 /* Get a value as matrices in the layout that its producer stored: the kernel
  * reads rows and columns with any strides. */
-static enum byoc_status want_matrices(struct byi_build *b, uint32_t value,
-                                      bool transposed, uint32_t rank,
-                                      struct byi_dnnl_view *view)
+static enum byoc_status get_matrices(struct byi_build *b, uint32_t value,
+                                     bool transposed, uint32_t rank,
+                                     struct byi_dnnl_view *view)
 {
     *view = byi_dn_operand(b, value)->views[0];
     if (view->desc.rank < 2)
@@ -334,8 +334,8 @@ static enum byoc_status read_scores(struct byi_build *b, uint32_t softmax,
                                  "attention: found %s on scores, expected an "
                                  "operation of two tensors, such as add",
                                  byi_dn_step(b, item->step)->name);
-        BYI_TRY(byi_dn_want_row_major(b, byi_dn_operand(b, item->operand),
-                                      &a->operands[i]));
+        BYI_TRY(byi_dn_get_row_major(b, byi_dn_operand(b, item->operand),
+                                     &a->operands[i]));
         a->post[i].kind = BYI_POST_BIN;
         a->post[i].desc = byi_dn_with_rank(&a->operands[i].desc, rank);
     }
@@ -438,14 +438,14 @@ enum byoc_status byi_dn_build_attention(struct byi_build *b)
                              "the last axis of scores",
                              (long long)byoc_graph_int(softmax, "axis", -1),
                              b->graph->values[softmax->outs[0]].rank);
-    BYI_TRY(want_matrices(b, last->args[!a.result_transposed], transposed, rank,
-                          &a.values));
-    BYI_TRY(want_matrices(b, scores->args[0],
-                          byoc_graph_int(scores, "transpose_a", 0) != 0, rank,
-                          &a.src));
-    BYI_TRY(want_matrices(b, scores->args[1],
-                          byoc_graph_int(scores, "transpose_b", 0) != 0, rank,
-                          &a.keys));
+    BYI_TRY(get_matrices(b, last->args[!a.result_transposed], transposed, rank,
+                         &a.values));
+    BYI_TRY(get_matrices(b, scores->args[0],
+                         byoc_graph_int(scores, "transpose_a", 0) != 0, rank,
+                         &a.src));
+    BYI_TRY(get_matrices(b, scores->args[1],
+                         byoc_graph_int(scores, "transpose_b", 0) != 0, rank,
+                         &a.keys));
     BYI_TRY(check_shapes(b, at));
     BYI_TRY(read_scores(b, at, rank, &a));
     a.dst = a.result_transposed ? transposed_dst(type) : choose_dst(b, type);

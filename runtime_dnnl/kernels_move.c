@@ -46,7 +46,7 @@ enum byoc_status byi_dn_build_reshape(struct byi_build *b)
     struct byi_dnnl_view view;
     if (is_output(b) || !byi_dn_join_desc(main, type->rank, type->dims, &copy))
         copy = byi_dn_dense(main->dtype, main->rank, main->dims, NULL);
-    BYI_TRY(byi_dn_want(b, value, &copy, &view));
+    BYI_TRY(byi_dn_get_view(b, value, &copy, &view));
     if (!byi_dn_reshape_desc(&copy, type->rank, type->dims, &view.desc))
         return byi_dn_refuse(
             b, "%s: found a result of %lld elements, expected %lld",
@@ -262,10 +262,10 @@ static struct byi_desc split_channels(const struct byi_desc *desc, int64_t n)
 
 /* Get a view of source i, `value`, whose rows can be copied. It need not be
  * dense: a slice of another value has such rows. */
-static enum byoc_status want_rows(struct byi_build *b,
-                                  const struct byi_dnnl_concat *p, uint32_t i,
-                                  struct byi_dnnl_value *value, bool shuffled,
-                                  struct byi_dnnl_view *view)
+static enum byoc_status get_rows(struct byi_build *b,
+                                 const struct byi_dnnl_concat *p, uint32_t i,
+                                 struct byi_dnnl_value *value, bool shuffled,
+                                 struct byi_dnnl_view *view)
 {
     const struct byi_desc like = byi_dn_dense_like(&p->dst, p->src[i].dims);
     for (uint32_t v = 0; v < value->n_views; v++) {
@@ -280,7 +280,7 @@ static enum byoc_status want_rows(struct byi_build *b,
         layout = value->views[0].desc;
         layout = byi_dn_channels_last(layout.dtype, layout.rank, layout.dims);
     }
-    BYI_TRY(byi_dn_want(b, value, &layout, view));
+    BYI_TRY(byi_dn_get_view(b, value, &layout, view));
     if (shuffled)
         view->desc = split_channels(&view->desc, 1);
     return BYOC_OK;
@@ -308,7 +308,7 @@ static enum byoc_status join(struct byi_build *b,
     }
     for (uint32_t i = 0; i < n; i++) {
         struct byi_dnnl_view view;
-        BYI_TRY(want_rows(b, &p, i, sources[i], split, &view));
+        BYI_TRY(get_rows(b, &p, i, sources[i], split, &view));
         descs[i] = view.desc;
         byi_dn_use(e, BYI_ARG_MULTI + (int)i, &view);
     }

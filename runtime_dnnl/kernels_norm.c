@@ -27,7 +27,7 @@ static enum byoc_status add_extra(struct byi_build *b, struct norm_kernel *p,
                                   int arg, uint32_t index, int64_t n)
 {
     struct byi_dnnl_view *x = &p->extra[p->n_extra];
-    BYI_TRY(byi_dn_want_row_major(b, byi_dn_operand(b, index), x));
+    BYI_TRY(byi_dn_get_row_major(b, byi_dn_operand(b, index), x));
     if (byi_elements(x->desc.rank, x->desc.dims) != n ||
         x->desc.dtype != p->src.desc.dtype)
         return byi_dn_refuse(
@@ -53,10 +53,9 @@ static enum byoc_status check_float(struct byi_build *b, enum byoc_dtype dtype)
 
 /* Get a view of the value in which the flagged axes are innermost: an existing
  * dense view if there is one, otherwise a reordered copy. */
-static enum byoc_status want_inner(struct byi_build *b,
-                                   struct byi_dnnl_value *value,
-                                   const bool *inner,
-                                   struct byi_dnnl_view *view)
+static enum byoc_status get_inner(struct byi_build *b,
+                                  struct byi_dnnl_value *value,
+                                  const bool *inner, struct byi_dnnl_view *view)
 {
     struct byi_desc layout = {0};
     for (uint32_t v = 0; v < value->n_views; v++) {
@@ -78,7 +77,7 @@ static enum byoc_status want_inner(struct byi_build *b,
             break;
         }
     }
-    return byi_dn_want(b, value, &layout, view);
+    return byi_dn_get_view(b, value, &layout, view);
 }
 
 static struct byi_desc flat_desc(enum byoc_dtype dtype, int64_t outer,
@@ -113,7 +112,7 @@ enum byoc_status byi_dn_build_softmax(struct byi_build *b)
     const uint32_t axis = byi_axis(byoc_graph_int(step, "axis", 0), main->rank);
     inner[axis] = true;
     struct norm_kernel p = {0};
-    BYI_TRY(want_inner(b, value, inner, &p.src));
+    BYI_TRY(get_inner(b, value, inner, &p.src));
     const int64_t n = main->dims[axis];
     p.softmax = (struct byi_dnnl_softmax){
         .log = byi_dn_is(step, "nn.log_softmax"),
@@ -136,7 +135,7 @@ enum byoc_status byi_dn_build_layer_norm(struct byi_build *b)
     const struct byoc_graph_step *step = byi_dn_step0(b);
     struct norm_kernel p = {0};
     BYI_TRY(
-        byi_dn_want_row_major(b, byi_dn_operand(b, byi_dn_arg0(b, 0)), &p.src));
+        byi_dn_get_row_major(b, byi_dn_operand(b, byi_dn_arg0(b, 0)), &p.src));
     const struct byi_desc *d = &p.src.desc;
     BYI_TRY(check_float(b, d->dtype));
     const uint32_t axis = byi_axis(byoc_graph_int(step, "axis", 0), d->rank);
@@ -180,7 +179,7 @@ enum byoc_status byi_dn_build_batch_norm(struct byi_build *b)
     const struct byi_image_axes image = byi_dn_image(main->rank, axis != 1);
     const struct byi_desc layout =
         byi_dn_image_desc(b, &image, main->rank, main->dims);
-    BYI_TRY(byi_dn_want(b, value, &layout, &p.src));
+    BYI_TRY(byi_dn_get_view(b, value, &layout, &p.src));
     for (uint32_t i = 0; i < 4; i++)
         BYI_TRY(add_extra(b, &p, args[i], byi_dn_arg0(b, i + 1),
                           layout.dims[axis]));
@@ -223,7 +222,7 @@ enum byoc_status byi_dn_build_instance_norm(struct byi_build *b)
     const struct byi_image_axes image = byi_dn_image(main->rank, false);
     const struct byi_desc layout =
         byi_dn_image_desc(b, &image, main->rank, main->dims);
-    BYI_TRY(byi_dn_want(b, value, &layout, &p.src));
+    BYI_TRY(byi_dn_get_view(b, value, &layout, &p.src));
     BYI_TRY(add_extra(b, &p, BYI_ARG_SCALE, byi_dn_arg0(b, 1), layout.dims[1]));
     BYI_TRY(add_extra(b, &p, BYI_ARG_SHIFT, byi_dn_arg0(b, 2), layout.dims[1]));
     p.batch = (struct byi_dnnl_batch_norm){
@@ -253,7 +252,7 @@ enum byoc_status byi_dn_build_lrn(struct byi_build *b)
     const struct byi_image_axes image = byi_dn_image(main->rank, false);
     const struct byi_desc layout =
         byi_dn_image_desc(b, &image, main->rank, main->dims);
-    BYI_TRY(byi_dn_want(b, value, &layout, &p.src));
+    BYI_TRY(byi_dn_get_view(b, value, &layout, &p.src));
     p.lrn = (struct byi_dnnl_lrn){
         .size = size,
         .alpha = (float)byoc_graph_float(step, "alpha", 0),
@@ -356,7 +355,7 @@ enum byoc_status byi_dn_build_reduce(struct byi_build *b)
     if (!find_fast_view(value, reduced, pools, &p)) {
         if (pools)
             return byi_dn_global_pool(b, true);
-        BYI_TRY(want_inner(b, value, reduced, &p.src));
+        BYI_TRY(get_inner(b, value, reduced, &p.src));
         if (!read_adjacent(&p.src.desc, reduced, &p.reduce))
             return byi_dn_refuse(
                 b, "%s: found an empty operand, expected at least one element",

@@ -153,15 +153,15 @@ static enum byoc_status check_features(struct byi_build *b, struct recurrent *m)
 
 /* Get a row-major view with dims (a, b, c) of a value with dims (a, b, c) or,
  * if `swap`, (b, a, c). */
-static enum byoc_status want_order(struct byi_build *b,
-                                   struct byi_dnnl_value *value, bool swap,
-                                   struct byi_dnnl_view *view)
+static enum byoc_status get_order(struct byi_build *b,
+                                  struct byi_dnnl_value *value, bool swap,
+                                  struct byi_dnnl_view *view)
 {
     const uint32_t order[] = {swap ? 1 : 0, swap ? 0 : 1, 2};
     const struct byi_desc *main = &value->views[0].desc;
     const struct byi_desc layout =
         byi_dn_dense(main->dtype, main->rank, main->dims, order);
-    BYI_TRY(byi_dn_want(b, value, &layout, view));
+    BYI_TRY(byi_dn_get_view(b, value, &layout, view));
     view->desc = byi_dn_permute_desc(&layout, order);
     return BYOC_OK;
 }
@@ -173,13 +173,13 @@ static struct byi_desc state_desc(const struct recurrent *m)
         NULL);
 }
 
-static enum byoc_status want_state(struct byi_build *b, struct recurrent *m,
-                                   uint32_t operand, struct byi_dnnl_view *view)
+static enum byoc_status get_state(struct byi_build *b, struct recurrent *m,
+                                  uint32_t operand, struct byi_dnnl_view *view)
 {
     const struct byi_desc desc = state_desc(m);
     const struct byi_fill zeros = {.n = byi_elements(4, desc.dims)};
     if (is_present(b, operand)) {
-        BYI_TRY(want_order(b, value_of(b, operand), m->batch_first, view));
+        BYI_TRY(get_order(b, value_of(b, operand), m->batch_first, view));
     } else {
         BYI_TRY(byi_dn_make_fill(b->program, &zeros, b->err));
         view->buf = byi_dn_computed_buf(b, b->program->computed.n - 1);
@@ -239,7 +239,7 @@ static enum byoc_status pack_weights(struct byi_build *b,
                                      struct byi_emit *e)
 {
     struct byi_dnnl_view view;
-    BYI_TRY(byi_dn_want_row_major(b, value_of(b, operand), &view));
+    BYI_TRY(byi_dn_get_row_major(b, value_of(b, operand), &view));
     const int64_t n = view.desc.dims[2];
     bool in_order = true;
     for (uint32_t g = 0; g < m->n_gates; g++)
@@ -251,7 +251,7 @@ static enum byoc_status pack_weights(struct byi_build *b,
             .buf = byi_dn_computed_buf(b, b->program->computed.n - 1)};
     }
     view.desc = weights_desc(m, n);
-    return byi_dn_want_packed(b, &view, e->prim, arg, &e->uses[e->n++]);
+    return byi_dn_get_packed(b, &view, e->prim, arg, &e->uses[e->n++]);
 }
 
 /* --- the kernel ----------------------------------------------------------- */
@@ -282,15 +282,15 @@ static enum byoc_status read_layer(struct byi_build *b, struct recurrent *m)
     return BYOC_OK;
 }
 
-static enum byoc_status want_operands(struct byi_build *b, struct recurrent *m)
+static enum byoc_status get_operands(struct byi_build *b, struct recurrent *m)
 {
-    BYI_TRY(want_order(b, value_of(b, X), m->batch_first, &m->src));
+    BYI_TRY(get_order(b, value_of(b, X), m->batch_first, &m->src));
     m->p.src = m->src.desc;
     if (is_present(b, INITIAL_H) || is_present(b, INITIAL_C)) {
-        BYI_TRY(want_state(b, m, INITIAL_H, &m->src_h));
+        BYI_TRY(get_state(b, m, INITIAL_H, &m->src_h));
         m->p.src_h = m->src_h.desc;
         if (m->p.kind == BYI_RNN_LSTM) {
-            BYI_TRY(want_state(b, m, INITIAL_C, &m->src_c));
+            BYI_TRY(get_state(b, m, INITIAL_C, &m->src_c));
             m->p.src_c = m->src_c.desc;
         }
     }
@@ -346,7 +346,7 @@ enum byoc_status byi_dn_build_recurrent(struct byi_build *b)
     struct byi_emit e = {.name = op_name(b)};
     BYI_TRY(read_layer(b, &m));
     BYI_TRY(check_features(b, &m));
-    BYI_TRY(want_operands(b, &m));
+    BYI_TRY(get_operands(b, &m));
     BYI_TRY(byi_dn_rnn_new(b, &m.p, NULL, &e.prim));
     use_if_present(&e, BYI_ARG_SRC, &m.src, &m.p.src);
     use_if_present(&e, BYI_ARG_SRC_H, &m.src_h, &m.p.src_h);

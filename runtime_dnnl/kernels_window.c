@@ -8,13 +8,13 @@
 #include <string.h>
 
 /* Get operand 0 of step 0, whose layout is the attribute "layout". */
-static enum byoc_status want_data(struct byi_build *b,
-                                  struct byi_image_axes *image,
-                                  struct byi_dnnl_view *view)
+static enum byoc_status get_data(struct byi_build *b,
+                                 struct byi_image_axes *image,
+                                 struct byi_dnnl_view *view)
 {
     struct byi_dnnl_value *value = byi_dn_operand(b, byi_dn_arg0(b, 0));
     BYI_TRY(byi_dn_image_read(b, "layout", value->views[0].desc.rank, image));
-    return byi_dn_want_image(b, value, image, view);
+    return byi_dn_get_image(b, value, image, view);
 }
 
 /* Read strides, dilation and begin padding from the attributes. The caller
@@ -94,8 +94,8 @@ static struct byi_desc weights_desc(const struct byi_desc *w, bool deconv,
 
 /* Get the weights with axes (O, I/G, k...), or (I, O/G, k...) if transposed,
  * from any axis order in the graph. */
-static enum byoc_status want_weights(struct byi_build *b, bool deconv,
-                                     uint32_t rank, struct byi_dnnl_view *view)
+static enum byoc_status get_weights(struct byi_build *b, bool deconv,
+                                    uint32_t rank, struct byi_dnnl_view *view)
 {
     static const char *const first[][2] = {
         {"OIW", "IOW"}, {"OIHW", "IOHW"}, {"OIDHW", "IODHW"}};
@@ -105,7 +105,7 @@ static enum byoc_status want_weights(struct byi_build *b, bool deconv,
     struct byi_dnnl_value *weights = byi_dn_operand(b, byi_dn_arg0(b, 1));
     const bool plain = weights->views[0].desc.rank == rank;
     if (plain)
-        BYI_TRY(byi_dn_want_row_major(b, weights, view));
+        BYI_TRY(byi_dn_get_row_major(b, weights, view));
     if (!plain || !byoc_graph_axes(name, first[rank - 3][deconv], order))
         return byi_dn_refuse(b,
                              "%s: kernel_layout is %s, expected a layout "
@@ -153,7 +153,7 @@ static enum byoc_status try_integers(struct byi_build *b,
         byi_dn_image_desc(b, image, main->rank, main->dims);
     struct byi_dnnl_view src;
     layout.dtype = main->dtype;
-    BYI_TRY(byi_dn_want(b, x.src, &layout, &src));
+    BYI_TRY(byi_dn_get_view(b, x.src, &layout, &src));
     struct byi_dnnl_qconv p = {.window = f->p.window,
                                .src = byi_dn_image_permute(image, &layout),
                                .dst = f->p.dst};
@@ -185,9 +185,9 @@ static enum byoc_status check_depthwise(struct byi_build *b,
 /* Whether byoc's own kernels read the data as they are, channels-first, faster
  * than a channels-last copy that does not exist yet. If so, sets c->src to the
  * data. */
-static bool want_planes(struct byi_build *b, const struct byi_image_axes *image,
-                        const struct byi_dnnl_value *value,
-                        struct conv_kernel *c)
+static bool try_planes(struct byi_build *b, const struct byi_image_axes *image,
+                       const struct byi_dnnl_value *value,
+                       struct conv_kernel *c)
 {
     const struct byi_dnnl_view *main = &value->views[0];
     struct byi_dnnl_conv p = c->p;
@@ -202,18 +202,18 @@ static bool want_planes(struct byi_build *b, const struct byi_image_axes *image,
 }
 
 /* Get the data, or the tensors from which the data are computed. */
-static enum byoc_status want_conv_data(struct byi_build *b,
-                                       const struct byi_image_axes *image,
-                                       struct conv_kernel *c)
+static enum byoc_status get_conv_data(struct byi_build *b,
+                                      const struct byi_image_axes *image,
+                                      struct conv_kernel *c)
 {
     const uint32_t number = byi_dn_arg0(b, 0);
     const struct byoc_graph_value *type = &b->graph->values[number];
     struct byi_dnnl_value *value = byi_dn_operand(b, number);
     c->gathered = value->gathered;
     if (!c->gathered)
-        return want_planes(b, image, value, c)
+        return try_planes(b, image, value, c)
                    ? BYOC_OK
-                   : byi_dn_want_image(b, value, image, &c->src);
+                   : byi_dn_get_image(b, value, image, &c->src);
     c->p.gather = c->gathered->p;
     const struct byi_desc desc =
         byi_dn_image_desc(b, image, type->rank, type->dims);
@@ -234,7 +234,7 @@ enum byoc_status byi_dn_build_conv(struct byi_build *b)
     c.p.exact = b->kernel->exact;
     c.p.banded = byi_dn_is_banded(b);
     BYI_TRY(byi_dn_image_read(b, "data_layout", x->rank, &image));
-    BYI_TRY(want_weights(b, c.p.deconv, x->rank, &c.weights));
+    BYI_TRY(get_weights(b, c.p.deconv, x->rank, &c.weights));
     const struct byi_desc *w = &c.weights.desc;
     read_window(step, x->rank - 2, w->dims + 2, &c.p.window);
     const int64_t groups = byoc_graph_int(step, "groups", 0);
@@ -243,7 +243,7 @@ enum byoc_status byi_dn_build_conv(struct byi_build *b)
     const struct byi_desc dst =
         byi_dn_image_desc(b, &image, x->rank, byi_dn_result(b)->dims);
     c.p.dst = byi_dn_image_permute(&image, &dst);
-    BYI_TRY(want_conv_data(b, &image, &c));
+    BYI_TRY(get_conv_data(b, &image, &c));
     c.p.src = c.src.desc;
     if (c.p.deconv)
         close_window(&c.p.window, c.p.dst.dims + 2, c.p.src.dims + 2);
@@ -372,7 +372,7 @@ static const struct byi_dnnl_view *find_planes(
 {
     const struct byi_dnnl_window *w = &p->window;
     const int64_t plane = byi_elements(w->n, p->src.dims + 2);
-    bool whole = plane > 0 && plane <= BYI_QMEAN_MOST && image->channel == 1;
+    bool whole = plane > 0 && plane <= BYI_QMEAN_MAX && image->channel == 1;
     for (uint32_t i = 0; i < w->n; i++)
         whole = whole && w->kernel[i] == p->src.dims[2 + i] &&
                 p->dst.dims[2 + i] == 1 && w->begin[i] == 0 && w->end[i] == 0;
@@ -429,7 +429,8 @@ static enum byoc_status integer_mean_new(struct byi_build *b,
     p.zero = (int64_t)value->quant.zero;
     p.scale = value->quant.scale;
     BYI_TRY(byi_dn_pool_new(b, &p, NULL, prim));
-    const enum byoc_status status = byi_dn_want(b, value->integers, &layout, x);
+    const enum byoc_status status =
+        byi_dn_get_view(b, value->integers, &layout, x);
     if (status != BYOC_OK)
         byi_dn_abandon(b, prim);
     return status;
@@ -476,7 +477,7 @@ enum byoc_status byi_dn_build_pool(struct byi_build *b)
     const struct byoc_graph_step *step = byi_dn_step0(b);
     struct pool_kernel p = {0};
     struct byi_image_axes image;
-    BYI_TRY(want_data(b, &image, &p.src));
+    BYI_TRY(get_data(b, &image, &p.src));
     const uint32_t rank = p.src.desc.rank;
     uint32_t n;
     const int64_t *kernel = byoc_graph_list(step, "pool_size", &n);
@@ -498,7 +499,7 @@ enum byoc_status byi_dn_global_pool(struct byi_build *b, bool average)
     const struct byoc_graph_value *type = byi_dn_result(b);
     struct pool_kernel p = {.p.kind = average ? BYI_POOL_AVG : BYI_POOL_MAX};
     struct byi_image_axes image;
-    BYI_TRY(want_data(b, &image, &p.src));
+    BYI_TRY(get_data(b, &image, &p.src));
     const uint32_t rank = p.src.desc.rank;
     int64_t dims[BYI_MAX_RANK] = {p.src.desc.dims[0]};
     p.p.window.n = rank - 2;
@@ -614,7 +615,7 @@ enum byoc_status byi_dn_build_resize(struct byi_build *b)
     if (main->dims[1] != to[1] &&
         main->dims[main->rank - 1] == to[main->rank - 1])
         image = byi_dn_image(main->rank, true);
-    BYI_TRY(byi_dn_want_image(b, value, &image, &src));
+    BYI_TRY(byi_dn_get_image(b, value, &image, &src));
     const struct byi_desc dst = byi_dn_image_desc(b, &image, src.desc.rank, to);
     p.src = src.desc;
     p.dst = byi_dn_image_permute(&image, &dst);

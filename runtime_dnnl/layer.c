@@ -521,12 +521,12 @@ uint64_t byi_prim_bytes(const struct byi_prim *prim, int arg)
     return md ? dnnl_memory_desc_get_size(md) : 0;
 }
 
-bool byi_prim_wants(const struct byi_prim *prim, int arg,
+bool byi_prim_needs(const struct byi_prim *prim, int arg,
                     const struct byi_desc *desc)
 {
     struct byi_md md;
     if (prim->fast)
-        return byi_dn_fast_wants(prim->fast, arg, desc);
+        return byi_dn_fast_needs(prim->fast, arg, desc);
     if (byi_dtype_is_half(desc->dtype) && !byi_prim_is_narrow(prim, arg))
         return false;
     if (byi_md_make(desc, BYI_UNITS_PLAIN, &md, NULL))

@@ -112,7 +112,7 @@ uint64_t byi_prim_scratch(const struct byi_prim *prim);
  * on byoc's kernels only those of packed weights are defined. */
 uint64_t byi_prim_bytes(const struct byi_prim *prim, int arg);
 /* Whether the primitive needs the argument in exactly this layout. */
-bool byi_prim_wants(const struct byi_prim *prim, int arg,
+bool byi_prim_needs(const struct byi_prim *prim, int arg,
                     const struct byi_desc *desc);
 /* Whether two primitives need these arguments in the same layout. */
 bool byi_prim_same(const struct byi_prim *a, int arg_a,

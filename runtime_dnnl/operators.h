@@ -251,9 +251,9 @@ enum byi_qelementwise_kind {
     BYI_QELEMENTWISE_REQUANTIZE, /* src */
     BYI_QELEMENTWISE_LOOKUP,     /* the entries of table src1 at src */
     BYI_QELEMENTWISE_MEAN        /* dst (M) is float32: the means of the rows of
-                                  * dense src (M, N), N <= BYI_QMEAN_MOST */
+                                  * dense src (M, N), N <= BYI_QMEAN_MAX */
 };
-enum { BYI_QMEAN_MOST = 1 << 24 }; /* sums of so many bytes fit 32 bits */
+enum { BYI_QMEAN_MAX = 1 << 24 }; /* sums of so many bytes fit 32 bits */
 struct byi_dnnl_qelementwise {
     enum byi_qelementwise_kind kind;
     struct byi_desc src, src1, dst;

@@ -520,7 +520,7 @@ void byi_dn_fast_pack(const struct byi_dn_fast *user, int arg,
     pack->src = *src;
 }
 
-bool byi_dn_fast_wants(const struct byi_dn_fast *fast, int arg,
+bool byi_dn_fast_needs(const struct byi_dn_fast *fast, int arg,
                        const struct byi_desc *desc)
 {
     return fast->kind == &conv_kind && arg == BYI_ARG_WEIGHTS &&

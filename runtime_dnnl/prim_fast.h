@@ -160,7 +160,7 @@ void byi_dn_fast_fill(const struct byi_dn_fast *fast, uint32_t n,
 
 /* Whether the primitive can use weights with this descriptor without packing
  * them. */
-bool byi_dn_fast_wants(const struct byi_dn_fast *fast, int arg,
+bool byi_dn_fast_needs(const struct byi_dn_fast *fast, int arg,
                        const struct byi_desc *desc);
 /* The name of the implementation. */
 const char *byi_dn_fast_impl(const struct byi_dn_fast *fast);

@@ -203,11 +203,15 @@ static uint32_t sum_bytes(const uint8_t *x, int64_t n, uint8_t flip)
 {
     typedef uint16_t pairs
         __attribute__((vector_size(32), aligned(1), may_alias));
-    enum { BYTES = sizeof(pairs), MOST = 128 }; /* sums of so many pairs fit */
+    enum {
+        BYTES = sizeof(pairs),
+        MAX_PAIRS = 128
+    }; /* sums of so many pairs fit */
     uint32_t total = 0;
     while (n >= BYTES) {
         pairs sums = {0};
-        for (int i = 0; i < MOST && n >= BYTES; i++, n -= BYTES, x += BYTES) {
+        for (int i = 0; i < MAX_PAIRS && n >= BYTES;
+             i++, n -= BYTES, x += BYTES) {
             const pairs v = *(const pairs *)x ^ (uint16_t)(flip * 0x101);
             sums += (v & 0xff) + (v >> 8);
         }

@@ -110,7 +110,7 @@ enum byoc_status byi_dn_build_dequantize(struct byi_build *b)
     struct byi_dnnl_value *value = byi_dn_operand(b, byi_dn_arg0(b, 0));
     struct byi_dnnl_value *result = &b->values[b->kernel->outs[0]];
     struct byi_dnnl_view src;
-    BYI_TRY(byi_dn_want_dense(b, value, &src));
+    BYI_TRY(byi_dn_get_dense(b, value, &src));
     if (!read_quant(b, byi_dn_step0(b), src.desc.dtype, &result->quant))
         return refuse_quant(b, src.desc.dtype);
     result->integers = value;
@@ -133,7 +133,7 @@ enum byoc_status byi_dn_build_quantize(struct byi_build *b)
         return BYOC_OK;
     }
     struct byi_dnnl_view src;
-    BYI_TRY(byi_dn_want_dense(b, value, &src));
+    BYI_TRY(byi_dn_get_dense(b, value, &src));
     struct byi_dnnl_qelementwise p = {.kind = BYI_QELEMENTWISE_QUANTIZE,
                                       .zero = (int64_t)q.zero,
                                       .scale = q.scale};
@@ -150,7 +150,7 @@ enum byoc_status byi_dn_requantize(struct byi_build *b,
     if (byi_dn_is_same_quant(&value->quant, q))
         return BYOC_OK;
     struct byi_dnnl_view src, *dst = byi_arena_alloc(b->arena, sizeof *dst);
-    BYI_TRY(byi_dn_want_dense(b, value->integers, &src));
+    BYI_TRY(byi_dn_get_dense(b, value->integers, &src));
     struct byi_dnnl_qelementwise p = {.kind = BYI_QELEMENTWISE_REQUANTIZE,
                                       .src_zero = (int64_t)value->quant.zero,
                                       .src_scale = value->quant.scale,
@@ -169,7 +169,7 @@ enum byoc_status byi_dn_build_lookup(struct byi_build *b)
     struct byi_dnnl_value *table = byi_dn_operand(b, byi_dn_arg0(b, 1));
     struct byi_dnnl_qelementwise p = {.kind = BYI_QELEMENTWISE_LOOKUP};
     struct byi_dnnl_view src;
-    BYI_TRY(byi_dn_want_dense(b, byi_dn_operand(b, byi_dn_arg0(b, 0)), &src));
+    BYI_TRY(byi_dn_get_dense(b, byi_dn_operand(b, byi_dn_arg0(b, 0)), &src));
     return define_qelementwise(b, &p, &src, &table->views[0],
                                byi_dn_result(b)->dtype);
 }
@@ -306,7 +306,7 @@ enum byoc_status byi_dn_integer_emit(struct byi_build *b,
     BYI_TRY(byi_dn_qconv_new(b, p, NULL, &e.prim));
     byi_dn_use(&e, BYI_ARG_SRC, src);
     x->weights.desc = p->weights;
-    const enum byoc_status status = byi_dn_want_packed(
+    const enum byoc_status status = byi_dn_get_packed(
         b, &x->weights, e.prim, BYI_ARG_WEIGHTS, &e.uses[e.n++]);
     if (status != BYOC_OK) {
         byi_dn_abandon(b, &e.prim);
@@ -423,7 +423,7 @@ enum byoc_status byi_dn_integer_elementwise(struct byi_build *b)
             return BYOC_EUNSUPPORTED;
         q[i] = value->quant;
         if (i == 0)
-            BYI_TRY(byi_dn_want_dense(b, value->integers, &src[0]));
+            BYI_TRY(byi_dn_get_dense(b, value->integers, &src[0]));
     }
     struct byi_dnnl_value *second =
         byi_dn_operand(b, byi_dn_arg0(b, 1))->integers;
@@ -433,7 +433,7 @@ enum byoc_status byi_dn_integer_elementwise(struct byi_build *b)
         return BYOC_EUNSUPPORTED;
     struct byi_desc like = src[0].desc;
     like.dtype = q[1].dtype;
-    BYI_TRY(byi_dn_want(b, second, &like, &src[1]));
+    BYI_TRY(byi_dn_get_view(b, second, &like, &src[1]));
     struct byi_dnnl_qelementwise p = {.kind = multiplies ? BYI_QELEMENTWISE_MUL
                                                          : BYI_QELEMENTWISE_ADD,
                                       .src_zero = (int64_t)q[0].zero,

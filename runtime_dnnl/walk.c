@@ -273,7 +273,7 @@ static void drop_dead_steps(struct byi_build *b)
 
 /* Find the first and last step of each buffer, between which it is live. Steps
  * that run in bands run at the same time. */
-static void find_lives(struct byi_build *b)
+static void find_lifetimes(struct byi_build *b)
 {
     for (uint32_t i = 0; i < b->bufs.n; i++) {
         b->bufs.at[i].first = UINT32_MAX;
@@ -334,7 +334,7 @@ static enum byoc_status finish_program(struct byi_build *b)
 {
     drop_dead_steps(b);
     byi_dn_find_bands(b);
-    find_lives(b);
+    find_lifetimes(b);
     BYI_TRY(byi_dn_plan_temps(b));
     for (uint32_t i = 0; i < b->emitted.n; i++)
         BYI_TRY(add_step(b, &b->emitted.at[i]));

@@ -389,7 +389,7 @@ static void add_packed(struct layer_case *w, const struct tensor *weights)
 {
     struct byi_prim *reorder = NULL;
     free_at_end(w, weights->data);
-    if (byi_prim_wants(w->prim, BYI_ARG_WEIGHTS, &weights->desc)) {
+    if (byi_prim_needs(w->prim, BYI_ARG_WEIGHTS, &weights->desc)) {
         add_arg(w, BYI_ARG_WEIGHTS, weights->data);
         return;
     }
