@@ -244,7 +244,8 @@ static const struct byi_row rows[] = {
     BYI_ROW("nn.pad(%x, const %zero, %value...)", "%x"),
     BYI_ROW("tile(%x, const %one)", "%x"),
     BYI_ROW("strided_slice(%x, %begin, %end, %axes, const %one)", "%x"),
-    BYI_ROW_SAME_TYPE("reshape|broadcast_to|cast|squeeze|nn.flatten"),
+    BYI_ROW_SAME_TYPE("reshape|broadcast_to|cast|nn.flatten"),
+    BYI_ROW("squeeze(%x){exact=false}", "%x"), /* an exact one checks sizes */
     BYI_ROW_RULE(BYI_ROOT_NONE, drop_single_split),
     /* two movements */
     BYI_ROWS_RESHAPE_FULL,
