@@ -644,7 +644,7 @@ struct byi_onnx_table {
     X(microsoft_norm) X(microsoft_quant) X(microsoft_attention)                \
     X(microsoft_grouped) X(microsoft_rotary) X(microsoft_recurrent)            \
     X(microsoft_blocks) X(microsoft_index) X(microsoft_image)                  \
-    X(microsoft_make) X(microsoft_shape)                                       \
+    X(microsoft_make) X(microsoft_shape) X(microsoft_experts)                  \
     X(preview_attention) X(ml_linear) X(ml_tree) X(ml_tree_5) X(ml_svm)        \
     X(ml_map)
 /* clang-format on */
@@ -702,6 +702,24 @@ byi_id byi_import_concat(struct byi_import *o, byi_id a, byi_id b,
  * when the name is empty. */
 byi_id byi_import_activation(struct byi_import *o, byi_id x, const char *name,
                              const double *numbers, uint32_t n);
+
+/* ops_blocks.c: weights (n, k) of 2, 4 or 8 bits with a scale and a zero point
+ * for each block of a row's columns. */
+struct byi_block_weights {
+    int64_t k, n, bits;
+    int64_t block_size;
+    byi_id codes, scales; /* n rows of bytes, the lower bits first; (n, blocks)
+                           */
+    byi_id zeros;         /* rows of bytes like codes; BYI_NO_ID: omitted */
+    byi_id block_of_column; /* the block of each column; BYI_NO_ID: omitted */
+    bool packs_rows; /* a byte of zeros has zero points of several rows */
+};
+/* Check the bits and the size of blocks. */
+void byi_import_check_blocks(struct byi_import *o, int64_t bits,
+                             int64_t block_size);
+/* Emit x times the transposed weights. */
+byi_id byi_import_block_product(struct byi_import *o, byi_id x,
+                                const struct byi_block_weights *w);
 
 /* --- ops_custom.c: operators of plug-ins ---------------------------------- */
 

@@ -37,59 +37,63 @@ static byi_id reshape_to(struct byi_import *o, byi_id x, int64_t a, int64_t b,
                               false);
 }
 
-/* The weights (n, k) of a MatMulNBits. */
-struct block_weights {
-    int64_t k, n, bits;
-    int64_t block_size;    /* columns of a block */
-    int64_t n_blocks;      /* blocks of a row */
-    enum byoc_dtype dtype; /* of x */
-};
-
-/* Returns the zero point of each block, (n, blocks), from input 3. If that is
- * omitted, one zero point, half of the range, serves all blocks. */
-static byi_id read_block_zeros(struct byi_import *o,
-                               const struct block_weights *w)
+static int64_t count_blocks(const struct byi_block_weights *w)
 {
-    const byi_id input = byi_import_in(o, 3);
-    const int64_t bytes = (w->n_blocks * w->bits + 7) / 8;
-
-    if (input == BYI_NO_ID)
-        return byi_import_scalar(o, BYOC_U8, (double)(1 << (w->bits - 1)));
-    if (byi_import_dtype(o, input) != BYOC_U8)
-        return reshape_to(o, input, w->n, w->n_blocks, 0);
-    const byi_id zeros = reshape_to(o, input, w->n, bytes, 0);
-    return byi_import_slice(o, unpack_codes(o, zeros, w->bits, w->n, bytes), 0,
-                            w->n_blocks, 1);
+    return (w->k + w->block_size - 1) / w->block_size;
 }
 
-/* Expand one value per block to one per column (k of them), in float32. Input
- * g_idx, if present, has the block of each column. */
-static byi_id expand_blocks(struct byi_import *o, const struct block_weights *w,
-                            byi_id blocks)
+/* Returns the zero point of each block, (n, blocks). If they are omitted, one
+ * zero point, half of the range, serves all blocks. */
+static byi_id read_block_zeros(struct byi_import *o,
+                               const struct byi_block_weights *w)
+{
+    const int64_t blocks = count_blocks(w);
+    const int64_t bytes = (blocks * w->bits + 7) / 8;
+
+    if (w->zeros == BYI_NO_ID)
+        return byi_import_scalar(o, BYOC_U8, (double)(1 << (w->bits - 1)));
+    if (byi_import_dtype(o, w->zeros) != BYOC_U8)
+        return reshape_to(o, w->zeros, w->n, blocks, 0);
+    if (w->packs_rows) {
+        const int64_t all = (w->n * w->bits + 7) / 8;
+        const byi_id flat = reshape_to(o, w->zeros, 1, all, 0);
+        return reshape_to(
+            o,
+            byi_import_slice(o, unpack_codes(o, flat, w->bits, 1, all), 0, w->n,
+                             1),
+            w->n, 1, 0);
+    }
+    const byi_id zeros = reshape_to(o, w->zeros, w->n, bytes, 0);
+    return byi_import_slice(o, unpack_codes(o, zeros, w->bits, w->n, bytes), 0,
+                            blocks, 1);
+}
+
+/* Expand one value per block to one per column (k of them), in float32. */
+static byi_id expand_blocks(struct byi_import *o,
+                            const struct byi_block_weights *w, byi_id blocks)
 {
     const byi_id float_blocks = byi_import_cast(o, blocks, BYOC_F32);
-    const byi_id block_of_column = byi_import_in(o, 4);
-    const int64_t shape[] = {w->n, w->n_blocks, w->block_size};
+    const int64_t n_blocks = count_blocks(w);
+    const int64_t shape[] = {w->n, n_blocks, w->block_size};
 
-    if (block_of_column != BYI_NO_ID)
-        return byi_import_take(o, float_blocks, block_of_column, 1);
-    const byi_id columns =
-        byi_import_call(o, BYI_OP_BROADCAST_TO,
-                        reshape_to(o, float_blocks, w->n, w->n_blocks, 1),
-                        byi_import_vector(o, 3, shape));
+    if (w->block_of_column != BYI_NO_ID)
+        return byi_import_take(o, float_blocks, w->block_of_column, 1);
+    const byi_id columns = byi_import_call(
+        o, BYI_OP_BROADCAST_TO, reshape_to(o, float_blocks, w->n, n_blocks, 1),
+        byi_import_vector(o, 3, shape));
     return byi_import_slice(
-        o, reshape_to(o, columns, w->n, w->n_blocks * w->block_size, 0), 0,
-        w->k, 1);
+        o, reshape_to(o, columns, w->n, n_blocks * w->block_size, 0), 0, w->k,
+        1);
 }
 
 /* Multiply by weights that are dequantised to float32, for cases that
  * qnn.dense_blocks does not support: blocks assigned by g_idx, zero points of
  * another type than uint8, other block sizes, 2 bits, float64. */
 static byi_id emit_expanded_product(struct byi_import *o,
-                                    const struct block_weights *w)
+                                    const struct byi_block_weights *w, byi_id x)
 {
-    const int64_t bytes = w->n_blocks * w->block_size * w->bits / 8;
-    byi_id codes = reshape_to(o, byi_import_in(o, 1), w->n, bytes, 0);
+    const int64_t bytes = count_blocks(w) * w->block_size * w->bits / 8;
+    byi_id codes = reshape_to(o, w->codes, w->n, bytes, 0);
 
     codes = unpack_codes(o, codes, w->bits, w->n, bytes);
     codes =
@@ -97,32 +101,38 @@ static byi_id emit_expanded_product(struct byi_import *o,
     byi_id zeros = read_block_zeros(o, w);
     zeros = byi_import_rank(o, zeros) == 0 ? byi_import_cast(o, zeros, BYOC_F32)
                                            : expand_blocks(o, w, zeros);
-    const byi_id scales = expand_blocks(
-        o, w, reshape_to(o, byi_import_in(o, 2), w->n, w->n_blocks, 0));
+    const byi_id scales =
+        expand_blocks(o, w, reshape_to(o, w->scales, w->n, count_blocks(w), 0));
     const byi_id weights = byi_import_call(
         o, BYI_OP_MULTIPLY, byi_import_call(o, BYI_OP_SUBTRACT, codes, zeros),
         scales);
     return byi_import_cast(
         o,
-        byi_import_emit(
-            o, BYI_OP_NN_MATMUL,
-            ARGS(byi_import_cast(o, byi_import_in(o, 0), BYOC_F32), weights),
-            ATTRS(A_BOOL("transpose_b", true))),
-        w->dtype);
+        byi_import_emit(o, BYI_OP_NN_MATMUL,
+                        ARGS(byi_import_cast(o, x, BYOC_F32), weights),
+                        ATTRS(A_BOOL("transpose_b", true))),
+        byi_import_dtype(o, x));
 }
 
-/* Multiply by the weights in the layout that qnn.dense_blocks supports. */
-static byi_id emit_block_product(struct byi_import *o,
-                                 const struct block_weights *w)
+byi_id byi_import_block_product(struct byi_import *o, byi_id x,
+                                const struct byi_block_weights *w)
 {
-    const byi_id codes = reshape_to(o, byi_import_in(o, 1), w->n, w->n_blocks,
-                                    w->block_size * w->bits / 8);
-    const byi_id scales = byi_import_cast(
-        o, reshape_to(o, byi_import_in(o, 2), w->n, w->n_blocks, 0), w->dtype);
+    const enum byoc_dtype dtype = byi_import_dtype(o, x);
 
+    if (!byi_import_ok(o))
+        return BYI_NO_ID;
+    if (w->block_of_column != BYI_NO_ID || w->block_size * w->bits % 32 != 0 ||
+        (w->zeros != BYI_NO_ID && byi_import_dtype(o, w->zeros) != BYOC_U8) ||
+        !byi_dtype_is_float(dtype) || dtype == BYOC_F64 || w->bits == 2)
+        return emit_expanded_product(o, w, x);
+    const int64_t blocks = count_blocks(w);
+    const byi_id codes =
+        reshape_to(o, w->codes, w->n, blocks, w->block_size * w->bits / 8);
+    const byi_id scales =
+        byi_import_cast(o, reshape_to(o, w->scales, w->n, blocks, 0), dtype);
     return byi_import_emit(
         o, BYI_OP_QNN_DENSE_BLOCKS,
-        ARGS(byi_import_in(o, 0), codes, scales, read_block_zeros(o, w)),
+        ARGS(x, codes, scales, read_block_zeros(o, w)),
         ATTRS(AN_INT("bits", w->bits), AN_INT("block_size", w->block_size)));
 }
 
@@ -133,43 +143,46 @@ static void check_size(struct byi_import *o, const char *name, int64_t size)
                         (long long)size, INT32_MAX);
 }
 
+void byi_import_check_blocks(struct byi_import *o, int64_t bits,
+                             int64_t block_size)
+{
+    if (bits != 2 && bits != 4 && bits != 8)
+        byi_import_refuse(o, "found weights of %lld bits, expected 2, 4 or 8",
+                          (long long)bits);
+    check_size(o, "block_size", block_size);
+    if (byi_import_ok(o) && block_size % (bits == 2 ? 4 : 2))
+        byi_import_fail(o, BYOC_EPARSE,
+                        "block_size is %lld, expected a multiple of %d",
+                        (long long)block_size, bits == 2 ? 4 : 2);
+}
+
 /* MatMulNBits: x (..., K), weights (N, blocks, bytes), a scale and a zero point
  * for each block, g_idx, bias (N). */
 static void convert_matmul_bits(struct byi_import *o)
 {
-    struct block_weights w = {.k = byi_import_int(o, "K", 0),
-                              .n = byi_import_int(o, "N", 0),
-                              .bits = byi_import_int(o, "bits", 4),
-                              .block_size = byi_import_int(o, "block_size", 0),
-                              .dtype =
-                                  byi_import_dtype(o, byi_import_in(o, 0))};
-    const byi_id zeros = byi_import_in(o, 3);
+    const byi_id x = byi_import_in(o, 0), bias = byi_import_in(o, 5);
+    const struct byi_block_weights w = {.k = byi_import_int(o, "K", 0),
+                                        .n = byi_import_int(o, "N", 0),
+                                        .bits = byi_import_int(o, "bits", 4),
+                                        .block_size =
+                                            byi_import_int(o, "block_size", 0),
+                                        .codes = byi_import_in(o, 1),
+                                        .scales = byi_import_in(o, 2),
+                                        .zeros = byi_import_in(o, 3),
+                                        .block_of_column = byi_import_in(o, 4)};
 
     /* The importer refuses attributes that no converter reads. This one only
      * allows a runtime to round x. */
     byi_import_int(o, "accuracy_level", 0);
-    if (w.bits != 2 && w.bits != 4 && w.bits != 8)
-        byi_import_refuse(o, "found weights of %lld bits, expected 2, 4 or 8",
-                          (long long)w.bits);
     check_size(o, "K", w.k);
     check_size(o, "N", w.n);
-    check_size(o, "block_size", w.block_size);
-    if (w.block_size % (w.bits == 2 ? 4 : 2))
-        byi_import_fail(o, BYOC_EPARSE,
-                        "block_size is %lld, expected a multiple of %d",
-                        (long long)w.block_size, w.bits == 2 ? 4 : 2);
-    if (!byi_import_ok(o))
-        return;
-    w.n_blocks = (w.k + w.block_size - 1) / w.block_size;
-    const bool fits =
-        byi_import_in(o, 4) == BYI_NO_ID && w.block_size * w.bits % 32 == 0 &&
-        (zeros == BYI_NO_ID || byi_import_dtype(o, zeros) == BYOC_U8) &&
-        byi_dtype_is_float(w.dtype) && w.dtype != BYOC_F64 && w.bits > 2;
-    byi_id y = fits ? emit_block_product(o, &w) : emit_expanded_product(o, &w);
-    if (byi_import_in(o, 5) != BYI_NO_ID)
-        y = byi_import_call(o, BYI_OP_ADD, y,
-                            byi_import_cast(o, byi_import_in(o, 5), w.dtype));
-    o->out[0] = y;
+    byi_import_check_blocks(o, w.bits, w.block_size);
+    const byi_id y = byi_import_block_product(o, x, &w);
+    o->out[0] =
+        bias == BYI_NO_ID
+            ? y
+            : byi_import_call(o, BYI_OP_ADD, y,
+                              byi_import_cast(o, bias, byi_import_dtype(o, x)));
 }
 
 /* --- codes of floats ------------------------------------------------------ */
