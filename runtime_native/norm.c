@@ -64,64 +64,188 @@ static struct row_stats stats_of(const struct byi_call *call, int64_t at,
 
 /* --- batch -------------------------------------------------------------- */
 
-/* Normalise rows (.., C) with channels last: y = x * mul[c] + add[c]. */
-static void batch_last(const struct byi_call *call, double epsilon)
+/* With channels last, or channels of few elements, the factors and summands of
+ * channels are repeated for adjacent elements, and the elements of several
+ * channels are computed in one loop:
+ *   x    c0 c0 c0 c1 c1 c1 c2 c2 c2 c0 c0 c0 ..
+ *   mul  m0 m0 m0 m1 m1 m1 m2 m2 m2 m0 m0 m0 ..
+ * Float16 and bfloat16 are widened in blocks. */
+enum {
+    FEW = 64,       /* channels of fewer elements than this are repeated */
+    PERIOD = 1024,  /* the least number of repeated factors */
+    PIECE = 1 << 14 /* elements that a thread computes at a time */
+};
+
+struct batch_norm {
+    const struct byi_call *call;
+    struct byi_tensor params[4]; /* gamma, beta, mean, variance; 16-bit ones as
+                                  * float32 */
+    double epsilon;
+    int64_t channels, space,
+        count;             /* elements of a channel and an image; all */
+    int64_t period;        /* number of repeated factors; 0: none */
+    const void *mul, *add; /* these; of float64 for float64 */
+};
+
+static struct batch_norm read_batch(const struct byi_call *call)
 {
     const struct byi_tensor *in = call->in;
-    const int64_t channels = in->dims[in->rank - 1];
-    const int64_t rows = byi_span(in, 0, in->rank - 1);
-    const int team = byi_team(call, byi_count(in));
-    double *mul = call->scratch, *add = mul + channels;
-    for (int64_t c = 0; c < channels; c++) {
-        mul[c] =
-            channel_param(&in[1], c) / sqrt(channel_param(&in[4], c) + epsilon);
-        add[c] = channel_param(&in[2], c) - channel_param(&in[3], c) * mul[c];
-    }
-#pragma omp parallel for num_threads(team) if (team > 1)
-    for (int64_t row = 0; row < rows; row++)
-        for (int64_t i = row * channels, c = 0; c < channels; c++, i++)
-            if (in->dtype == BYOC_F32)
-                ((float *)call->out->data)[i] =
-                    ((const float *)in->data)[i] * (float)mul[c] +
-                    (float)add[c];
-            else
-                ((double *)call->out->data)[i] =
-                    ((const double *)in->data)[i] * mul[c] + add[c];
-}
-
-static uint64_t batch_scratch_f32(const struct byi_call *call)
-{
-    const struct byi_tensor *x = call->in;
-    return 2 * sizeof(double) *
-           (uint64_t)x->dims[byi_attr_axis(call->attrs, x->rank)];
-}
-
-static enum byoc_status batch_run_f32(const struct byi_call *call,
-                                      struct byoc_error *err)
-{
-    const struct byi_tensor *in = call->in;
-    const double epsilon = byi_attr_float(call->attrs, "epsilon");
     const uint32_t axis = byi_attr_axis(call->attrs, in->rank);
-    const int64_t channels = in->dims[axis];
-    const int64_t space = byi_span(in, axis + 1, in->rank);
-    BYI_TRY(byi_check_wide(call, call->in->dtype, err));
-    if (axis + 1 == in->rank) {
-        batch_last(call, epsilon);
-        return BYOC_OK;
+    struct batch_norm b = {
+        .call = call,
+        .epsilon = byi_attr_float(call->attrs, "epsilon"),
+        .channels = in->dims[axis],
+        .space = byi_span(in, axis + 1, in->rank),
+        .count = byi_count(in),
+    };
+    const int64_t image = b.channels * b.space;
+    if (b.space < FEW && b.count > 0)
+        b.period = byi_min(b.count, byi_ceil_div(PERIOD, image) * image);
+    return b;
+}
+
+/* Bytes of the parameters' float32 copies. */
+static uint64_t param_bytes(const struct batch_norm *b)
+{
+    return byi_align_bytes(4 * sizeof(float) * (uint64_t)b->channels);
+}
+
+/* Set b->params; copies are at `to`. */
+static void read_params(struct batch_norm *b, float *to)
+{
+    for (int i = 0; i < 4; i++, to += b->channels) {
+        struct byi_tensor *t = &b->params[i];
+        *t = b->call->in[i + 1];
+        if (!byi_dtype_is_half(t->dtype))
+            continue;
+        byi_widen(t->dtype, t->data, to, b->channels);
+        t->dtype = BYOC_F32;
+        t->data = to;
     }
-    const int team = byi_team(call, byi_count(in));
+}
+
+/* The factor and the summand of channel c. */
+static void find_factors(const struct batch_norm *b, int64_t c, double *mul,
+                         double *add)
+{
+    const struct byi_tensor *p = b->params;
+    *mul = channel_param(&p[0], c) / sqrt(channel_param(&p[3], c) + b->epsilon);
+    *add = channel_param(&p[1], c) - channel_param(&p[2], c) * *mul;
+}
+
+/* Define repeat_ID(): store the repeated factors at `to`, the summands behind.
+ */
+#define REPEAT(id, type)                                                       \
+    static void repeat_##id(struct batch_norm *b, void *to)                    \
+    {                                                                          \
+        const int64_t image = b->channels * b->space;                          \
+        type *mul = to, *add = mul + b->period;                                \
+        for (int64_t c = 0, i = 0; c < b->channels; c++) {                     \
+            double factor, summand;                                            \
+            find_factors(b, c, &factor, &summand);                             \
+            for (const int64_t end = i + b->space; i < end; i++) {             \
+                mul[i] = (type)factor;                                         \
+                add[i] = (type)summand;                                        \
+            }                                                                  \
+        }                                                                      \
+        for (int64_t i = image; i < b->period; i++) {                          \
+            mul[i] = mul[i - image];                                           \
+            add[i] = add[i - image];                                           \
+        }                                                                      \
+        b->mul = mul;                                                          \
+        b->add = add;                                                          \
+    }
+BYI_EACH_FLOAT(REPEAT)
+
+/* y = x * mul + add for n floats from element `at` on. */
+static void affine_floats(const struct batch_norm *b, int64_t at,
+                          const float *x, float *y, int64_t n)
+{
+    const int64_t row = b->period ? b->period : b->space;
+    for (int64_t i = 0, take; i < n; i += take) {
+        const int64_t from = (at + i) % row;
+        take = byi_min(n - i, row - from);
+        if (b->period) {
+            byi_simd()->normalize(x + i, y + i, take, 0, 1,
+                                  (const float *)b->mul + from,
+                                  (const float *)b->add + from);
+            continue;
+        }
+        double mul, add;
+        find_factors(b, (at + i) / b->space % b->channels, &mul, &add);
+        byi_simd()->affine(x + i, y + i, take, (float)mul, (float)add);
+    }
+}
+
+static void affine_doubles(const struct batch_norm *b, int64_t at, int64_t n)
+{
+    const double *x = b->call->in->data;
+    double *y = b->call->out->data, mul, add;
+    if (b->period == 0) {
+        find_factors(b, at / b->space % b->channels, &mul, &add);
+        for (int64_t i = at; i < at + n; i++)
+            y[i] = x[i] * mul + add;
+        return;
+    }
+    for (int64_t i = at; i < at + n; i++)
+        y[i] = x[i] * ((const double *)b->mul)[i % b->period] +
+               ((const double *)b->add)[i % b->period];
+}
+
+/* Normalise n elements from `at` on, if they are of float64 of one channel
+ * unless factors are repeated. */
+static void batch_piece(const struct batch_norm *b, int64_t at, int64_t n)
+{
+    enum { BLOCK = 1024 };
+    const enum byoc_dtype dtype = b->call->in->dtype;
+    const uint16_t *x = b->call->in->data;
+    uint16_t *y = b->call->out->data;
+    if (dtype == BYOC_F64) {
+        affine_doubles(b, at, n);
+        return;
+    }
+    if (dtype == BYOC_F32) {
+        affine_floats(b, at, (const float *)b->call->in->data + at,
+                      (float *)b->call->out->data + at, n);
+        return;
+    }
+    float in[BLOCK], out[BLOCK];
+    for (const int64_t end = at + n; at < end; at += BLOCK) {
+        n = byi_min(BLOCK, end - at);
+        byi_widen(dtype, x + at, in, n);
+        affine_floats(b, at, in, out, n);
+        byi_narrow(dtype, out, y + at, n);
+    }
+}
+
+static uint64_t batch_scratch(const struct byi_call *call)
+{
+    const size_t size =
+        call->in->dtype == BYOC_F64 ? sizeof(double) : sizeof(float);
+    const struct batch_norm b = read_batch(call);
+    return param_bytes(&b) + 2 * size * (uint64_t)b.period;
+}
+
+static enum byoc_status batch_run(const struct byi_call *call,
+                                  struct byoc_error *err)
+{
+    struct batch_norm b = read_batch(call);
+    const enum byoc_dtype dtype = call->in->dtype;
+    if (!byi_dtype_is_float(dtype))
+        return byi_check_wide(call, dtype, err);
+    char *factors = (char *)call->scratch + param_bytes(&b);
+    read_params(&b, call->scratch);
+    if (b.period && dtype == BYOC_F64)
+        repeat_F64(&b, factors);
+    else if (b.period)
+        repeat_F32(&b, factors);
+    const int64_t step = b.period || dtype != BYOC_F64 ? PIECE : b.space;
+    const int team = byi_team(call, b.count);
 #pragma omp parallel for num_threads(team) if (team > 1)
-    for (int64_t plane = 0; plane < byi_span(in, 0, axis) * channels; plane++) {
-        const int64_t c = plane % channels;
-        const double mul =
-            channel_param(&in[1], c) / sqrt(channel_param(&in[4], c) + epsilon);
-        affine(call, plane * space, space, mul,
-               channel_param(&in[2], c) - channel_param(&in[3], c) * mul);
-    }
+    for (int64_t at = 0; at < b.count; at += step)
+        batch_piece(&b, at, byi_min(step, b.count - at));
     return BYOC_OK;
 }
-
-BYI_FLOAT_KERNEL(batch, batch_run_f32, batch_scratch_f32)
 
 /* --- many slices at a time ------------------------------------------------ */
 

@@ -655,25 +655,35 @@ static void test_norms(void **state)
     }
 }
 
+/* Channels of few elements are computed together. */
 static void test_batch_norm(void **state)
 {
+    static const int64_t spaces[] = {1, 5, 63, 64, 700};
+    static const enum byoc_dtype dtypes[] = {BYOC_F32, BYOC_F64, BYOC_F16,
+                                             BYOC_BF16};
+    static const double bounds[] = {1e-5, 1e-12, 2e-3, 2e-2};
     (void)state;
-    struct byi_tensor in[] = {TENSOR(BYOC_F32, 2, 3, 5), TENSOR(BYOC_F32, 3),
-                              TENSOR(BYOC_F32, 3), TENSOR(BYOC_F32, 3),
-                              TENSOR(BYOC_F32, 3)};
-    set(&in[4], (const double[]){0.5, 1, 4});
-    struct eval e = prepare(BYI_OP_NN_BATCH_NORM, NULL, 0, in, 5);
-    assert_int_equal(run_fast(&e, 1), BYOC_OK);
-    for (int64_t i = 0; i < 30; i++) {
-        const int64_t c = i / 5 % 3;
-        const double v =
-            (byi_tensor_float(&e.in[0], i) - byi_tensor_float(&e.in[3], c)) /
-            sqrt(byi_tensor_float(&e.in[4], c) + 1e-5);
-        const double expected =
-            v * byi_tensor_float(&e.in[1], c) + byi_tensor_float(&e.in[2], c);
-        assert_true(is_near(byi_tensor_float(e.out, i), expected, 1e-5));
+    for (int round = 0; round < 20; round++) {
+        const enum byoc_dtype dtype = dtypes[round % 4];
+        const int64_t space = spaces[round / 4];
+        struct byi_tensor in[] = {TENSOR(dtype, 40, 3, space), TENSOR(dtype, 3),
+                                  TENSOR(dtype, 3), TENSOR(dtype, 3),
+                                  TENSOR(dtype, 3)};
+        set(&in[4], (const double[]){0.5, 1, 4});
+        struct eval e = prepare(BYI_OP_NN_BATCH_NORM, NULL, 0, in, 5);
+        assert_int_equal(run_fast(&e, round % 2 ? 2 : 1), BYOC_OK);
+        for (int64_t i = 0; i < 120 * space; i++) {
+            const int64_t c = i / space % 3;
+            const double v = (byi_tensor_float(&e.in[0], i) -
+                              byi_tensor_float(&e.in[3], c)) /
+                             sqrt(byi_tensor_float(&e.in[4], c) + 1e-5);
+            const double expected = v * byi_tensor_float(&e.in[1], c) +
+                                    byi_tensor_float(&e.in[2], c);
+            assert_true(is_near(byi_tensor_float(e.out, i), expected,
+                                bounds[round % 4]));
+        }
+        finish(&e);
     }
-    finish(&e);
 }
 
 static void test_other_norms(void **state)
