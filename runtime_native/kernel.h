@@ -729,7 +729,8 @@ struct byi_simd {
     void (*mark[BYI_DTYPES])(const void *x, const void *best, int32_t k,
                              bool overwrites, int32_t *index, int64_t n);
     /* The index of the first of numbers i..n - 1 that is not <= number `worst`,
-     * or [1] not >= that; NaN is neither. n if there is none. */
+     * or [1] not >= that; n if there is none. NaN is neither, but of 16 bits it
+     * is the largest number. */
     int64_t (*skip[2][BYI_DTYPES])(const void *x, int64_t i, int64_t n,
                                    int64_t worst);
     /* Set to[] to keys of n elements, indexed by their dtype: int32, or int64

@@ -301,7 +301,7 @@ static void topk_lines(const struct topk *t, int64_t outer, int64_t from,
 static bool is_extreme(const struct topk *t)
 {
     return t->k == 1 && !byi_dtype_is_half(t->format.dtype) &&
-           (t->largest || !t->format.is_float || t->n == 1);
+           (t->largest || !t->format.is_float);
 }
 
 static void run_extreme(const struct topk *t)
@@ -332,8 +332,8 @@ static void run_extreme(const struct topk *t)
 
 /* --- topk of TOPK_LINES lines at once ----------------------------------- */
 
-/* Set to[] to the keys of n elements, as byi_simd's `keys` does, also of bools
- * and halves. */
+/* Set to[] to the keys of n elements, as byi_simd's `keys` does, also of bools.
+ */
 static void load_keys(const struct topk *t, const char *src, int64_t n,
                       void *to)
 {
@@ -343,10 +343,8 @@ static void load_keys(const struct topk *t, const char *src, int64_t n,
         byi_simd()->keys[t->format.dtype](src, n, !t->largest, to);
         return;
     }
-    for (int64_t i = 0; i < n; i++) {
-        const uint64_t key = key_at(&t->format, src, i);
-        keys[i] = (key < INT32_MAX ? (int32_t)key : INT32_MAX) ^ flip; /* NaN */
-    }
+    for (int64_t i = 0; i < n; i++)
+        keys[i] = (int32_t)key_at(&t->format, src, i) ^ flip;
 }
 
 /* Set keys (rows, TOPK_LINES) to those of elements `row` and following of lines
@@ -442,6 +440,12 @@ static enum byoc_status topk_run(const struct byi_call *call,
     const struct topk t = read_topk(call);
     if (t.k == 0 || t.inner == 0 || byi_count(call->in) == 0)
         return BYOC_OK;
+    if (t.n == 1) {
+        const size_t lines = (size_t)t.lines;
+        memcpy(call->out->data, call->in->data, lines * t.format.size);
+        memset(call->out[1].data, 0, lines * sizeof(int64_t));
+        return BYOC_OK;
+    }
     if (is_extreme(&t)) {
         run_extreme(&t);
         return BYOC_OK;

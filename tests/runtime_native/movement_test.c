@@ -546,26 +546,30 @@ static void test_topk(void **state)
 }
 
 /* NaN is the largest number, and -0 equals 0; of equal ones, the first comes
- * first. Few lines are selected from one after the other, many at once. */
+ * first. Few lines are selected from one after the other, many at once; in long
+ * lines, most elements are skipped. */
 static void test_topk_nan(void **state)
 {
     static const double line[] = {0, NAN, -INFINITY, -0.0, NAN, INFINITY};
-    static const int64_t largest_at[] = {1, 4, 5, 0, 3, 2}, k = 6;
-    static const int64_t smallest_at[] = {2, 0, 3, 5, 1, 4};
-    static const enum byoc_dtype types[] = {BYOC_F32, BYOC_F64, BYOC_BF16};
+    static const int64_t expected[2][2][6] = {
+        {{2, 0, 3, 5, 1, 4}, {1, 4, 5, 0, 3, 2}},
+        {{2, 8, 14, 20, 26, 32}, {1, 4, 7, 10, 13, 16}}};
+    static const enum byoc_dtype types[] = {BYOC_F32, BYOC_F64, BYOC_BF16,
+                                            BYOC_F16};
+    const int64_t k = 6;
     (void)state;
-    for (int round = 0; round < 12; round++) {
-        const int64_t dims[] = {round % 2 ? 20 : 2, 6};
-        const bool largest = round / 2 % 2;
-        struct trial t = {.n_in = 2, .in = {make(types[round / 4], 2, dims)}};
+    for (int round = 0; round < 32; round++) {
+        const bool largest = round / 2 % 2, is_long = round / 4 % 2;
+        const int64_t dims[] = {round % 2 ? 20 : 2, is_long ? 600 : 6};
+        struct trial t = {.n_in = 2, .in = {make(types[round / 8], 2, dims)}};
         for (int64_t i = 0; i < count(&t.in[0]); i++)
             byi_tensor_set(&t.in[0], i, line[i % 6]);
         t.in[1] = ints(1, &k);
         must_run(&t, BYI_OP_TOPK, largest ? "{}" : "{\"largest\": false}");
         for (int64_t i = 0; i < dims[0]; i++)
             assert_memory_equal((const int64_t *)t.out[1].data + i * k,
-                                largest ? largest_at : smallest_at,
-                                sizeof largest_at);
+                                expected[is_long][largest],
+                                sizeof expected[0][0]);
     }
 }
 
