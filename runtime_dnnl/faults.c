@@ -74,13 +74,12 @@ static bool sees_input(const struct byi_dnnl_window *w, uint32_t axis,
     return skip < w->kernel[axis] && first + skip * d < extent;
 }
 
-/* Whether the window of an output covers no element of the input. Such outputs
- * are at the ends, except where a dilated window steps over the whole input.
- * The loop checks that, and is short whenever padding is large compared with
- * the input. */
-static bool misses_input(const struct byi_dnnl_window *w,
-                         const struct byi_desc *src, const struct byi_desc *dst,
-                         uint32_t axis)
+/* Such outputs are at the ends, except where a dilated window steps over the
+ * whole input. The loop checks that, and is short whenever padding is large
+ * compared with the input. */
+bool byi_window_misses_input(const struct byi_dnnl_window *w,
+                             const struct byi_desc *src,
+                             const struct byi_desc *dst, uint32_t axis)
 {
     const int64_t extent = src->dims[2 + axis];
     const int64_t n = dst->dims[2 + axis];
@@ -112,7 +111,7 @@ const char *byi_fault_conv(int major, const struct byi_dnnl_conv *p,
                "since oneDNN computes wrong results";
     for (uint32_t i = 0; i < w->n && !p->deconv; i++) {
         /* all versions: wrong results or a crash with post-ops */
-        if (misses_input(w, &p->src, &p->dst, i))
+        if (byi_window_misses_input(w, &p->src, &p->dst, i))
             return "found a window of the convolution that lies entirely in "
                    "the padding, expected it to cover part of the input";
         /* a dilated window of more than 3 taps, most of them outside of the
@@ -239,7 +238,7 @@ const char *byi_fault_pool(int major, const struct byi_dnnl_pool *p)
                    "expected smaller padding";
         /* all versions: the maximum of no elements is -FLT_MAX, not -infinity
          */
-        if (misses_input(w, &p->src, &p->dst, i))
+        if (byi_window_misses_input(w, &p->src, &p->dst, i))
             return "found a window of the pooling that lies entirely in the "
                    "padding, expected it to cover part of the input";
     }

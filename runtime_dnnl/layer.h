@@ -205,6 +205,11 @@ const char *byi_fault_binary(int major, const struct byi_dnnl_binary *p,
 const char *byi_fault_elt_only(const struct byi_posts *posts);
 const char *byi_fault_batch_norm(const struct byi_posts *posts);
 const char *byi_fault_pool(int major, const struct byi_dnnl_pool *p);
+/* Whether the window of an output covers no element of the input along `axis`.
+ */
+bool byi_window_misses_input(const struct byi_dnnl_window *w,
+                             const struct byi_desc *src,
+                             const struct byi_desc *dst, uint32_t axis);
 const char *byi_fault_prelu(const struct byi_dnnl_prelu *p);
 /* Checks after creation: they refuse implementations, named `impl`, that are
  * wrong for these post-ops. */

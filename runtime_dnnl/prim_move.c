@@ -35,20 +35,6 @@ static const struct byi_dn_fast_kind pool_kind = {
     .run = run_pool,
 };
 
-/* Whether it is certain that every window covers an element of the data. */
-static bool windows_cover_data(const struct byi_f32_pool *pool)
-{
-    for (int i = 0; i < BYI_F32_AXES; i++) {
-        const int64_t reach = (pool->size[i] - 1) * pool->dilation[i];
-        const int64_t last =
-            (pool->out[i] - 1) * pool->stride[i] - pool->pad[i];
-        if (pool->pad[i] > reach || last >= pool->in[i] ||
-            (pool->dilation[i] > 1 && pool->pad[i] > 0))
-            return false;
-    }
-    return true;
-}
-
 bool byi_dn_fast_pool(const struct byi_dnnl_pool *p,
                       const struct byi_posts *posts, struct byi_dn_fast *fast)
 {
@@ -83,8 +69,10 @@ bool byi_dn_fast_pool(const struct byi_dnnl_pool *p,
         pool->pad[i] = exists ? p->window.begin[i - skip] : 0;
     }
     fast->threads = omp_get_max_threads();
-    return windows_cover_data(pool) &&
-           !(mean && bytes &&
+    for (uint32_t i = 0; i < n; i++)
+        if (byi_window_misses_input(&p->window, &p->src, &p->dst, i))
+            return false;
+    return !(mean && bytes &&
              byi_f32_product_of(pool->size) > BYI_F32_MAX_BYTES);
 }
 

@@ -835,16 +835,16 @@ static void test_small_steps(void **state)
 static void test_dilated_pools(void **state)
 {
     static const char *const ops[] = {"nn.max_pool2d", "nn.avg_pool2d"};
+    static const char *const attrs[] = {
+        "{\"pool_size\":[2,3],\"strides\":[1,2],\"dilation\":[3,2]}",
+        "{\"pool_size\":[2,2],\"dilation\":[2,2],\"padding\":[1,1,1,1]}"};
     (void)state;
-    for (size_t i = 0; i < BYI_COUNT(ops); i++) {
+    for (size_t i = 0; i < 4; i++) {
         struct region g;
         struct region_report r;
         region_open(&g);
         uint32_t x = region_input(&g, 2, 70, 11, 12, -1);
-        region_kernel(
-            &g, ops[i],
-            "{\"pool_size\":[2,3],\"strides\":[1,2],\"dilation\":[3,2]}",
-            IDS(x));
+        region_kernel(&g, ops[i % 2], attrs[i / 2], IDS(x));
         expect(&g, region_end(&g), tolerance, &r);
         if (!strstr(r.trace, ":pool:"))
             fail_msg("found\n%s", r.trace);
@@ -946,15 +946,6 @@ static void test_refusals(void **state)
     x = region_input(&g, 3, 0, -1);
     region_kernel(&g, "sum", "{}", IDS(x));
     expect_refusal(&g, region_end(&g), "empty tensor");
-    region_close(&g);
-
-    region_open(&g);
-    x = region_input(&g, 1, 8, 32, 32, -1);
-    region_kernel(&g, "nn.max_pool2d",
-                  "{\"pool_size\":[2,2],\"dilation\":[2,2],"
-                  "\"padding\":[1,1,1,1]}",
-                  IDS(x));
-    expect_refusal(&g, region_end(&g), "reference implementation");
     region_close(&g);
 
     region_open(&g);
