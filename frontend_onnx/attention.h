@@ -34,8 +34,8 @@ struct byi_attention {
 /* Read the attributes that com.microsoft's operators share. */
 struct byi_attention byi_attention_read(struct byi_import *o);
 /* Set a->dtype to the dtype of the queries, and cast 16-bit operands to
- * float32: exp turns a score's absolute error into a relative one. Call before
- * making masks, which have the queries' dtype. */
+ * float32: softmax turns the absolute error of a score into a relative error of
+ * its probability. Call before making masks, which have the queries' dtype. */
 void byi_attention_widen(struct byi_import *o, struct byi_attention *a);
 /* Emit softmax(q k scale + bias + mask) v, (b, s, n h). */
 byi_id byi_attention_emit(struct byi_import *o, const struct byi_attention *a);

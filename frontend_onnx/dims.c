@@ -201,7 +201,8 @@ static const struct byi_dim_item *track_view(struct dims_call *c)
 }
 
 /* Returns 1 if two elements are equal, 0 if they differ, -1 if that is known
- * only at run time. Sizes are never negative. */
+ * only at run time. A symbol is a size, so it never equals a negative
+ * number. */
 static int equal_items(struct byi_dim_item a, struct byi_dim_item b)
 {
     if (a.kind == BYI_UNKNOWN || b.kind == BYI_UNKNOWN)

@@ -4,7 +4,7 @@
  * The importer needs axes, sizes and target shapes as numbers, but exporters
  * emit graphs that compute them (Shape -> Gather -> Mul -> Unsqueeze -> Concat
  * -> Reshape). Only cheap operators on small tensors are folded here; the pass
- * fold_constant folds the rest. The driver provides the kernels (params->eval).
+ * FoldConstant folds the rest. The driver provides the kernels (params->eval).
  * Values that follow from types need no kernel: see dims.c.
  */
 #include "frontend_onnx/import.h"

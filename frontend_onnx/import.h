@@ -116,8 +116,8 @@ struct byi_name {
     /* BYI_NO_ID: an initializer not read yet, an omitted input, or an output
      * that is not supported */
     byi_id id;
-    /* of the initializer, sparse ones last, or UINT32_MAX for other values; in
-     * the table of functions, of the function; in order.c, of the producer */
+    /* in a scope: index of the initializer, sparse ones last, or UINT32_MAX for
+     * other values; in other tables, an index into their owner's list */
     uint32_t index;
     /* of an unsupported output: its node, for the message */
     const char *producer;
@@ -152,7 +152,7 @@ struct byi_node_sources;
 /* The model's functions: their indices by domain and name. */
 struct byi_functions {
     struct byi_names names;
-    uint64_t bytes; /* memory that inlining took, in calls that are complete */
+    uint64_t bytes;      /* of memory, for calls that are inlined completely */
     uint64_t name_bytes; /* of the names of inlined nodes */
 };
 
@@ -257,13 +257,14 @@ double byi_import_float(struct byi_import *o, const char *name,
                         double fallback);
 const char *byi_import_string(struct byi_import *o, const char *name,
                               const char *fallback);
+/* Read an attribute of n numbers into `list`; fails if it has another number of
+ * them. Each is `fallback` when the attribute is absent. */
+void byi_import_int_list(struct byi_import *o, const char *name, uint32_t n,
+                         int64_t fallback, int64_t *list);
 /* These return a list of *n elements; NULL and *n = 0 when the attribute is
  * absent. */
 const int64_t *byi_import_ints(struct byi_import *o, const char *name,
                                uint32_t *n);
-/* Read `n` numbers into the list; each is `fallback` when absent. */
-void byi_import_int_list(struct byi_import *o, const char *name, uint32_t n,
-                         int64_t fallback, int64_t *list);
 const double *byi_import_floats(struct byi_import *o, const char *name,
                                 uint32_t *n);
 const char *const *byi_import_strings(struct byi_import *o, const char *name,
@@ -498,7 +499,7 @@ struct byi_expansion {
     const char *name;            /* of the call */
     uint32_t source;             /* of the call */
     uint32_t depth;              /* 1: a call in the model's graph */
-    uint64_t before; /* memory of the import when the outermost call began */
+    uint64_t before; /* bytes of memory in use when the outermost call began */
     uint32_t n_defaults;
     Onnx__AttributeProto **defaults;   /* the function's default attributes */
     const struct byi_expansion *outer; /* the call around this one, or NULL */
@@ -531,8 +532,8 @@ struct byi_slices {
     uint32_t axis;       /* as a non-negative index */
     bool backward;
     bool is_sequence; /* slices are elements of a sequence */
-    /* of an output: the rows have unknown dims, so the loop collects them in a
-     * sequence, which is stacked afterwards */
+    /* of an output: its slices have unknown dims, so the loop collects them in
+     * a sequence, which is stacked afterwards */
     bool stacked;
     bool reads_whole; /* of an input: every iteration reads all of it */
     const struct byi_type *slice_type; /* of an output; NULL: not known yet */

@@ -47,16 +47,17 @@ struct param_list {
     const char *const *at;
     uint32_t n;
     bool *used; /* whether the model has an input or a dim of that name */
-    struct byi_names names; /* their index is that in the list */
+    struct byi_names names; /* of the entries, by index in the list */
 };
 
 /* What the user fixed, and the sizes of symbolic dims that follow from it. */
 struct user_params {
     struct param_list dims, shapes, values;
-    /* the symbolic dims of inputs whose shape is fixed; index: in sizes */
+    /* the symbolic dims of inputs whose shape is fixed; the index of a name is
+     * that of its size in `sizes` */
     struct byi_names symbols;
     int64_t *sizes;
-    uint32_t cap;
+    uint32_t cap; /* of `sizes` */
 };
 
 /* Returns a list with an index in scratch. Of two entries with one name the

@@ -9,12 +9,13 @@
  *   };
  *   %loop(0, true, initial states..., empty...)
  *
- * The recursive call is a tail call, which the runtime runs as a loop. A dim of
- * a state that changes between iterations becomes a new symbol. A fixpoint
- * iteration finds these dims. The first pass starts from the types of the
- * initial values. A pass that finds a changed dim is followed by another with
- * the wider types. Rows with unknown dims are collected in a sequence and
- * stacked after the loop.
+ * `rows` are the slices of the scan outputs so far, `row` is the slice of one
+ * iteration. The recursive call is a tail call, which the runtime runs as a
+ * loop. A dim of a state that changes between iterations becomes a new
+ * symbol. A fixpoint iteration finds these dims. The first pass starts from the
+ * types of the initial values. A pass that finds a changed dim is followed by
+ * another with the wider types. Slices with unknown dims are collected in a
+ * sequence and stacked after the loop.
  */
 #include "core/ir/text.h"
 #include "frontend_onnx/import.h"

@@ -19,8 +19,9 @@ enum {
     RAW_LIMIT = 16384 /* raw data of at least this many bytes is cut out */
 };
 
-/* Bounds protobuf-c's memory for a message of n bytes. A two-byte empty node
- * becomes a struct. Without a bound, a 1 MB message could take 100 MB. */
+/* Limits protobuf-c's memory for a message of n bytes to UNPACK_BASE +
+ * UNPACK_FACTOR n. Without a limit a 1 MB message could take 100 MB, since an
+ * empty node of two bytes becomes a struct. */
 #define UNPACK_BASE ((size_t)64 << 20)
 #define UNPACK_FACTOR 32
 

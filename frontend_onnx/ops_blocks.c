@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ops_blocks.c: converts operators on weights of 2, 4 and 8 bits with a scale
- * for each block. MatMulNBits and GatherBlockQuantized have blocks of a row and
- * zero points; MatMulBnb4 has a table of floats, and its blocks may cross rows.
+ * for each block. MatMulNBits and GatherBlockQuantized have blocks along one
+ * axis, and zero points; MatMulBnb4 has a table of floats, and its blocks may
+ * cross rows.
  */
 #include "frontend_onnx/import.h"
 

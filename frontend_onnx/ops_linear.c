@@ -97,7 +97,8 @@ static void convert_fused_matmul(struct byi_import *o)
 }
 
 /* CDist(a, b): the distances of the rows of a (m, k) to those of b (n, k), by
- * |a - b|^2 = |a|^2 - 2 a b + |b|^2; below 0 is rounding. */
+ * |a - b|^2 = |a|^2 - 2 a b + |b|^2. Rounding can make this negative; it is
+ * then replaced by 0. */
 static void convert_cdist(struct byi_import *o)
 {
     static const char text[] =

@@ -48,7 +48,7 @@ static struct loss_target read_target(struct byi_import *o,
     return l;
 }
 
-static byi_id sum_all(struct byi_import *o, enum byi_op_id op, byi_id x)
+static byi_id reduce_all(struct byi_import *o, enum byi_op_id op, byi_id x)
 {
     return byi_import_emit(o, op, ARGS(x), ATTRS(A_BOOL("keepdims", false)));
 }
@@ -60,14 +60,14 @@ static byi_id reduce_loss(struct byi_import *o, byi_id loss, byi_id weight)
     if (strcmp(reduction, "none") == 0)
         return loss;
     if (strcmp(reduction, "sum") == 0)
-        return sum_all(o, BYI_OP_SUM, loss);
+        return reduce_all(o, BYI_OP_SUM, loss);
     if (strcmp(reduction, "mean") != 0)
         byi_import_refuse(o, "reduction is '%s', expected none, sum or mean",
                           reduction);
     if (weight == BYI_NO_ID)
-        return sum_all(o, BYI_OP_MEAN, loss);
-    weight = sum_all(o, BYI_OP_SUM, weight);
-    return byi_import_call(o, BYI_OP_DIVIDE, sum_all(o, BYI_OP_SUM, loss),
+        return reduce_all(o, BYI_OP_MEAN, loss);
+    weight = reduce_all(o, BYI_OP_SUM, weight);
+    return byi_import_call(o, BYI_OP_DIVIDE, reduce_all(o, BYI_OP_SUM, loss),
                            weight);
 }
 

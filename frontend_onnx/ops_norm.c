@@ -427,8 +427,8 @@ static byi_id dequantize_rows(struct byi_import *o, byi_id x, uint32_t i)
 }
 
 /* EmbedLayerNormalization: word ids, segment ids; tables of words, positions
- * and segments; gamma, beta, mask, position ids. QEmbedLayerNormalization has
- * these of 8 bits, and no position ids. */
+ * and segments; gamma, beta, mask, position ids. In QEmbedLayerNormalization
+ * the tables, gamma and beta have 8 bits, and there are no position ids. */
 static void convert_embed_norm(struct byi_import *o)
 {
     const byi_id ids = byi_import_in(o, 0), segments = byi_import_in(o, 1);

@@ -24,8 +24,8 @@ static byi_id one_as_scalar(struct byi_import *o, byi_id id)
 }
 
 /* Emit `op`, quantize or dequantize. A scale and a zero point of one element
- * may differ in rank in the model, but not in the IR. If x has no such axis,
- * both have one element. */
+ * may differ in rank in the model, but not in the IR. If `axis` is not an axis
+ * of x, each has one element. */
 static byi_id emit_qdq(struct byi_import *o, enum byi_op_id op, byi_id x,
                        byi_id scale, byi_id zero, int64_t axis)
 {
@@ -217,8 +217,8 @@ static void convert_qlinear_conv(struct byi_import *o)
                          byi_import_in(o, 7), 1);
 }
 
-/* Emit a vector of the elements of `scale` or of a zero point, if all its axes
- * but `axis` have size 1. Returns `id` if not. */
+/* Emit a vector of the elements of `id`, a scale or zero point, if all its axes
+ * but `axis`, which is negative, have size 1. Returns `id` if not. */
 static byi_id flatten_scale(struct byi_import *o, byi_id id, int64_t axis)
 {
     const int64_t all = -1;

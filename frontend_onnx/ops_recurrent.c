@@ -117,7 +117,7 @@ static const byi_id *read_inputs(struct byi_import *o, uint32_t *n)
     return args;
 }
 
-static void check_hidden(struct byi_import *o)
+static void check_hidden_size(struct byi_import *o)
 {
     const byi_id r = byi_import_in(o, 2);
     const int64_t hidden_size =
@@ -136,7 +136,7 @@ static void convert_recurrent(struct byi_import *o)
     struct rnn_activations a = {0};
     uint32_t n;
 
-    check_hidden(o);
+    check_hidden_size(o);
     byi_import_int(o, "output_sequence",
                    0); /* before opset 7: whether y is read */
     read_activations(o, &a);

@@ -248,8 +248,8 @@ static void convert_concat(struct byi_import *o)
 }
 
 /* Returns the sizes of n equal parts of axis `axis`, whose size is `dim`; if
- * `uneven`, the last parts may be smaller. Records an error if dim is not
- * divisible. */
+ * `uneven`, the last parts may be smaller. Otherwise fails if dim is not a
+ * multiple of n. */
 static const int64_t *equal_sizes(struct byi_import *o, int64_t dim,
                                   uint32_t axis, uint32_t n, bool uneven)
 {

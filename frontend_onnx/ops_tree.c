@@ -28,17 +28,17 @@ struct flat_trees {
 
 /* --- reading -------------------------------------------------------------- */
 
-void byi_tree_ints(struct byi_import *o, uint32_t n, uint32_t n_rows,
-                   const struct byi_tree_list *rows)
+void byi_tree_ints(struct byi_import *o, uint32_t n, uint32_t n_lists,
+                   const struct byi_tree_list *lists)
 {
-    for (uint32_t i = 0; i < n_rows; i++) {
+    for (uint32_t i = 0; i < n_lists; i++) {
         uint32_t found = 0;
-        if (rows[i].optional && !byi_import_has_attr(o, rows[i].name))
+        if (lists[i].optional && !byi_import_has_attr(o, lists[i].name))
             continue;
-        *rows[i].to = byi_import_ints(o, rows[i].name, &found);
+        *lists[i].to = byi_import_ints(o, lists[i].name, &found);
         if (byi_import_ok(o) && found != n)
             byi_import_fail(o, BYOC_EPARSE, "%s has %u entries, expected %u",
-                            rows[i].name, found, n);
+                            lists[i].name, found, n);
     }
 }
 

@@ -338,7 +338,7 @@ static void convert_conv_transpose(struct byi_import *o)
 
 /* --- pooling -------------------------------------------------------------- */
 
-/* The attributes that all pools have, from `o` and the window `w`. */
+/* The attributes that all pools have, from the window `w`. */
 #define POOL_ATTRS                                                             \
     SOME_INTS("pool_size", w.n, w.kernel),                                     \
         SOME_INTS("strides", w.n, w.strides),                                  \

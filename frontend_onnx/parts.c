@@ -8,7 +8,7 @@
 
 #include <assert.h>
 
-/* The division of the model's n nodes into parts, as far as it is done. */
+/* The division of the graph's n nodes into parts, as far as it is done. */
 struct part_cutter {
     struct byi_arena *arena;
     uint32_t n, n_regions;

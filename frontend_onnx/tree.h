@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tree.h: tree ensembles as the attributes of ONNX list them, shared by
- * ops_tree.c and ops_tree_5.c. Errors are sticky, as in struct byi_import.
+/* frontend_onnx/tree.h: tree ensembles as the attributes of ONNX list them,
+ * shared by ops_tree.c and ops_tree_5.c. Errors are sticky, as in struct
+ * byi_import.
  */
 #ifndef BYI_FRONTEND_ONNX_TREE_H
 #define BYI_FRONTEND_ONNX_TREE_H
@@ -49,10 +50,10 @@ struct byi_tree_list {
     const int64_t **to;
     bool optional;
 };
-/* Read the n_rows attributes of `rows`, whose lists live until the import ends;
- * fails unless each has n integers. */
-void byi_tree_ints(struct byi_import *o, uint32_t n, uint32_t n_rows,
-                   const struct byi_tree_list *rows);
+/* Read the n_lists attributes of `lists`, whose integers live until the import
+ * ends; fails unless each has n integers. */
+void byi_tree_ints(struct byi_import *o, uint32_t n, uint32_t n_lists,
+                   const struct byi_tree_list *lists);
 /* Set node_keys and weight_keys, in o->scratch; fails if a tree has two nodes
  * of the same id. */
 void byi_tree_index(struct byi_import *o, struct byi_trees *trees);
