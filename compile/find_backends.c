@@ -86,7 +86,8 @@ static const char *crash_reason(const struct byi_found_backends *found,
 struct byi_stand_in {
     struct byi_plugin plugin; /* without a library */
     struct byoc_backend backend;
-    bool nameless; /* no requested backend has been assigned to it */
+    /* the name is derived from the file's; no requested backend has it */
+    bool name_is_guess;
 };
 
 /* Make a stand-in for a plug-in that crashed while it was opened. The backend's
@@ -116,21 +117,21 @@ static struct byi_plugin *make_stand_in(struct byi_arena *arena,
                     .name = name,
                     .version = "",
                     .compat = ""},
-        .nameless = true};
+        .name_is_guess = true};
     return &s->plugin;
 }
 
-/* Give the first stand-in without a name the name of a requested backend, and
- * return it; NULL if all stand-ins have names. */
+/* Give the first stand-in whose name is a guess the name of a requested
+ * backend, and return it; NULL if there is no such stand-in. */
 static struct byi_plugin *name_stand_in(const struct byi_found_backends *found,
                                         const char *name)
 {
     for (uint32_t i = 0; i < found->plugins.n; i++) {
         struct byi_stand_in *s = (void *)found->plugins.at[i];
-        if (s->plugin.library || !s->nameless)
+        if (s->plugin.library || !s->name_is_guess)
             continue;
         s->backend.name = name;
-        s->nameless = false;
+        s->name_is_guess = false;
         return &s->plugin;
     }
     return NULL;

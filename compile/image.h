@@ -43,9 +43,9 @@ struct byi_built_model {
     size_t blobs_bytes;
     struct byi_text manifest;
     struct byi_plan plan;
-    const struct byi_weights_span *spans;
-    byi_unit_fn *functions;            /* indexed by region, in the arena */
-    const struct byi_c_unit **sources; /* of regions in C         */
+    const struct byi_weights_span *spans; /* of plan.consts, in the arena */
+    byi_unit_fn *functions;               /* indexed by region, in the arena */
+    const struct byi_c_unit **sources;    /* of regions in C         */
     uint32_t n_sources;
 };
 

@@ -226,7 +226,7 @@ void byoc_compiled_free(struct byoc_compiled **compiled)
     byi_text_free(&c->times);
     byi_text_free(&c->warnings);
     byi_timing_free(&c->timing);
-    byi_vec_free(c->list.passes.at);
+    byi_vec_free(c->pass_list.passes.at);
     byi_narrow_list_free(&c->narrowing);
     byi_found_backends_free(&c->found);
     byi_ledger_free(&c->ledger);

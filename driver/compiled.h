@@ -25,10 +25,10 @@ struct byoc_compiled {
     /* texts of the API, made at the end or on first use */
     struct byi_text ledger_json, ir, times, warnings;
     struct byi_timing timing;
-    struct byi_pass_list list; /* the passes to run */
-    const char *verdict;       /* which gates fail, and why; NULL: none */
+    struct byi_pass_list pass_list; /* the passes to run */
+    const char *verdict;            /* which gates fail, and why; NULL: none */
     struct byi_coverage coverage;
-    uint32_t n_added; /* passes of the list that the caller added */
+    uint32_t n_added; /* passes of pass_list that the caller added */
     struct byi_cost_partition by_cost;
     struct byi_narrow_list narrowing;
     struct byi_mixed_precision precision;

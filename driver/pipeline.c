@@ -19,7 +19,7 @@
 
 /* --- passes --------------------------------------------------------------- */
 
-/* Set c->list to the passes to run: those of params->passes, otherwise the
+/* Set c->pass_list to the passes to run: those of params->passes, otherwise the
  * pipeline's, with params->add_passes after the clean-up passes. */
 static enum byoc_status list_passes(struct byoc_compiled *c,
                                     const struct byoc_compile_params *params,
@@ -28,15 +28,15 @@ static enum byoc_status list_passes(struct byoc_compiled *c,
     const struct byi_pass *const *pipeline = byi_passes_pipeline();
     const char *const *lists = params->passes;
     if (!lists) {
-        BYI_PUSH(&c->list.passes, *pipeline++); /* the clean-up passes */
+        BYI_PUSH(&c->pass_list.passes, *pipeline++); /* the clean-up passes */
         lists = params->add_passes;
     }
     for (; lists && *lists; lists++)
-        BYI_TRY(byi_passes_parse(*lists, c->arena, &c->list, err));
+        BYI_TRY(byi_passes_parse(*lists, c->arena, &c->pass_list, err));
     if (!params->passes)
-        c->n_added = c->list.passes.n - 1;
+        c->n_added = c->pass_list.passes.n - 1;
     for (; !params->passes && *pipeline; pipeline++)
-        BYI_PUSH(&c->list.passes, *pipeline);
+        BYI_PUSH(&c->pass_list.passes, *pipeline);
     return BYOC_OK;
 }
 
@@ -84,7 +84,7 @@ static const char *const *list_required(
     for (uint32_t i = 0; params->require && params->require[i]; i++)
         BYI_PUSH(&list, params->require[i]);
     for (uint32_t i = 0; i < c->n_added; i++)
-        BYI_PUSH(&list, c->list.passes.at[1 + i]->name);
+        BYI_PUSH(&list, c->pass_list.passes.at[1 + i]->name);
     BYI_PUSH(&list, NULL);
     const char *const *copy =
         byi_arena_copy(c->arena, list.at, list.n * sizeof *list.at);
@@ -167,7 +167,8 @@ static enum byoc_status run_passes(struct byoc_compiled *c, void *arg,
                                    struct byoc_error *err)
 {
     (void)arg;
-    return byi_run_passes(c->m, c->list.passes.at, c->list.passes.n, ctx, err);
+    return byi_run_passes(c->m, c->pass_list.passes.at, c->pass_list.passes.n,
+                          ctx, err);
 }
 
 /* Let AssignByCost decide the placement if partition_by is `estimated` or
@@ -200,15 +201,15 @@ static enum byoc_status set_partition_by(struct byoc_compiled *c,
     return BYOC_OK;
 }
 
-/* Returns the passes of c->list and their members, up to `stop_after` (NULL:
- * all); if `members`, only the members of sequences. */
+/* Returns the passes of c->pass_list and their members, up to `stop_after`
+ * (NULL: all); if `members`, only the members of sequences. */
 static struct byi_pass_list list_running(const struct byoc_compiled *c,
                                          bool members, const char *stop_after)
 {
     struct byi_pass_list running = {0};
     bool continues = true;
-    for (uint32_t i = 0; i < c->list.passes.n && continues; i++) {
-        const struct byi_pass *pass = c->list.passes.at[i];
+    for (uint32_t i = 0; i < c->pass_list.passes.n && continues; i++) {
+        const struct byi_pass *pass = c->pass_list.passes.at[i];
         if (!members)
             continues = byi_passes_add_all(&running, pass, stop_after);
         for (uint32_t k = 0; members && pass->sequence && pass->sequence[k];
