@@ -42,7 +42,7 @@ struct quant_layer {
     int64_t axis; /* of the weights' output channels */
     bool kept;    /* stays float32 */
     /* signal to noise of the weights, in dB; set by byi_quant_rewrite */
-    double weights_ratio;
+    double weights_snr;
 };
 
 /* An unpacked model, its tensors, and the layers to quantise. */
@@ -125,7 +125,7 @@ struct quant_run {
     struct byoc_state *state;
     uint32_t n;              /* number of observed tensors */
     uint32_t n_outputs;      /* number of the model's own outputs */
-    struct byi_arena *arena; /* of a run */
+    struct byi_arena *arena; /* of the last run's memory */
     /* values of the last run: the model's outputs, the observed tensors */
     struct byi_tensor *outputs, *tensors;
 };

@@ -121,8 +121,8 @@ static enum byoc_status check_float(const struct quant_value *v,
                     v->name, byoc_dtype_name(t->dtype));
 }
 
-/* Run the original model on all samples, and call add_values() with each value
- * of each tensor that needs a range of its own. */
+/* Run the original model on all samples. After each run, call add_values() for
+ * each tensor that needs a range of its own. */
 static enum byoc_status scan_samples(
     struct quantization *q,
     void (*add_values)(struct quant_histogram *h, const struct byi_tensor *t),
@@ -412,7 +412,7 @@ static void fill_report(const struct quantization *q, struct byi_arena *arena,
             .name = byi_arena_str(arena, name && *name ? name : layer->y->name),
             .type = byi_arena_str(arena, layer->node->op_type),
             .kept = layer->kept,
-            .weights_snr = layer->kept ? INFINITY : layer->weights_ratio,
+            .weights_snr = layer->kept ? INFINITY : layer->weights_snr,
             .result_snr = byi_quant_decibels(q->signal[i], q->noise[i]),
             .proposed = q->kept[i],
             .error_alone = q->error_alone[i]};

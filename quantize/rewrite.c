@@ -82,9 +82,9 @@ static char *add_tensor(struct quant_rewrite *r, const char *stem,
 /* Add a QuantizeLinear or DequantizeLinear. Returns the name of the node, which
  * is also the name of its output. `axis` is the axis of the scales, or -1 if
  * there is only one scale. */
-static char *add_linear(struct quant_rewrite *r, const char *type,
-                        const char *stem, char *x, char *scale, char *zero,
-                        int64_t axis)
+static char *add_qdq_node(struct quant_rewrite *r, const char *type,
+                          const char *stem, char *x, char *scale, char *zero,
+                          int64_t axis)
 {
     Onnx__NodeProto *node = byi_arena_alloc(r->arena, sizeof *node);
     onnx__node_proto__init(node);
@@ -147,10 +147,10 @@ static void quantize_value(struct quant_rewrite *r, struct quant_value *v)
     *scale = v->scale;
     char *scale_name = add_tensor(r, name, "scale", BYOC_F32, 0, NULL, scale);
     char *zero_name = add_tensor(r, name, "zero_point", BYOC_U8, 0, NULL, zero);
-    char *bytes =
-        add_linear(r, "QuantizeLinear", name, name, scale_name, zero_name, -1);
-    v->dequantized = add_linear(r, "DequantizeLinear", name, bytes, scale_name,
-                                zero_name, -1);
+    char *bytes = add_qdq_node(r, "QuantizeLinear", name, name, scale_name,
+                               zero_name, -1);
+    v->dequantized = add_qdq_node(r, "DequantizeLinear", name, bytes,
+                                  scale_name, zero_name, -1);
 }
 
 static void quantize_results(struct quant_rewrite *r,
@@ -200,14 +200,14 @@ static float *quantize_weights(struct quant_rewrite *r,
         signal += (double)w[i] * (double)w[i];
         noise += difference * difference;
     }
-    layer->weights_ratio = byi_quant_decibels(signal, noise);
+    layer->weights_snr = byi_quant_decibels(signal, noise);
     const char *stem = layer->weights->name;
     char *bytes =
         add_tensor(r, stem, "quantized", BYOC_I8, t->n_dims, t->dims, q);
     char *scale = add_tensor(r, stem, "scale", BYOC_F32, 1, n, scales);
     char *zero = add_tensor(r, stem, "zero_point", BYOC_I8, 1, n, zeros);
-    *name = add_linear(r, "DequantizeLinear", stem, bytes, scale, zero,
-                       layer->axis);
+    *name = add_qdq_node(r, "DequantizeLinear", stem, bytes, scale, zero,
+                         layer->axis);
     return scales;
 }
 
@@ -233,7 +233,7 @@ static char *quantize_bias(struct quant_rewrite *r,
     char *bytes = add_tensor(r, stem, "quantized", BYOC_I32, 1, &n, q);
     char *scale = add_tensor(r, stem, "scale", BYOC_F32, 1, &n, units);
     char *zero = add_tensor(r, stem, "zero_point", BYOC_I32, 1, &n, zeros);
-    return add_linear(r, "DequantizeLinear", stem, bytes, scale, zero, 0);
+    return add_qdq_node(r, "DequantizeLinear", stem, bytes, scale, zero, 0);
 }
 
 static void quantize_layer(struct quant_rewrite *r, struct quant_layer *layer)
