@@ -245,7 +245,8 @@ static void print_precision(const struct byi_report_precision *p,
 
 /* --- groups of nodes ------------------------------------------------------ */
 
-/* Nodes that are printed as one line. */
+/* Nodes that are printed as one line. A line about an implementation has its
+ * name as `op`, and its backend as `reason`. */
 struct line {
     const char *op, *reason, *detail;
     const char *first_name; /* name of the first node */
