@@ -7,13 +7,10 @@
 #include <math.h>
 #include <string.h>
 
-/* Tiles whose rows have at least this many elements prefetch their results. */
-enum { LONG_ROW = 256 };
-
 enum {
-    LEAST_SLICE = 256,    /* elements of the shortest slice of a row (see
-                           * choose_slices()) */
-    SLICE = 768,          /* usual elements of a slice */
+    LONG_ROW = 256, /* elements from which tiles prefetch their results */
+    LEAST_SLICE = 256,
+    SLICE = 768,          /* least and usual elements of a slice */
     EXPANDED_SLICE = 512, /* most elements of a slice if weights are expanded */
     SHORT_CHUNK = 16      /* most tiles of a chunk with one block of columns */
 };
@@ -401,8 +398,7 @@ static void find_rows(const struct direct *d, int64_t row, int64_t n,
     }
 }
 
-/* Copy elements [from, to) of the rows to memory where they map to different
- * cache sets. */
+/* Copy elements [from, to) of the rows to where they map to several sets. */
 static void copy_rows(const struct direct *d, const float **rows, int64_t n,
                       int64_t from, int64_t to, float *copy)
 {
