@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kernels.c: generates one C file from the fused groups of a module. A group of
  * two operators or more becomes a kernel, named after the model's nodes, unless
- * its loops would be slow. A single resize or grid_sample of an image becomes
- * one, too.
- * Groups with the same C share a kernel. Other groups run operator by operator.
+ * its loops would be slow. A single resize or grid_sample of an image becomes a
+ * kernel, too. Groups with the same C share a kernel. Other groups run operator
+ * by operator.
  */
 #include "codegen_c.h"
 

@@ -197,7 +197,7 @@ static enum byoc_status put_node(const OrtApi *ort, const OrtNode *node,
 /* --- values --------------------------------------------------------------- */
 
 /* Set v->rank and v->is_tensor. A tensor with elements of 4 or 2 bits cannot be
- * an input or output of a fused node. Byoc stores each element in a byte, and
+ * an input or output of a fused node. byoc stores each element in a byte, and
  * ONNX Runtime packs them. */
 static enum byoc_status read_type(const OrtApi *ort, const OrtValueInfo *info,
                                   struct byi_ep_value *v,

@@ -117,11 +117,12 @@ static enum byoc_status read_folder(const struct option_setting *o,
                         "folder, or a path where one can be created",
                         o->key, o->value, strerror(errno));
     if (stat(o->value, &st) != 0 || !S_ISDIR(st.st_mode))
-        return byi_fail(o->err, BYOC_EIO,
-                        "option %s of " BYI_EP_NAME
-                        ": '%.300s' is not a folder, expected one, or a path "
-                        "where one can be created",
-                        o->key, o->value);
+        return byi_fail(
+            o->err, BYOC_EIO,
+            "option %s of " BYI_EP_NAME
+            ": found '%.300s', expected a folder, or a path where a "
+            "folder can be created",
+            o->key, o->value);
     *folder = byi_arena_str(o->arena, o->value);
     return BYOC_OK;
 }

@@ -182,9 +182,9 @@ static enum byoc_status put_type(const OrtApi *ort, const OrtTypeInfo *info,
                         (int)kind);
     if (depth == MAX_DEPTH)
         return byi_fail(err, BYOC_EUNSUPPORTED,
-                        "found more than %d sequences and optionals inside "
-                        "each other, expected at most as many",
-                        MAX_DEPTH);
+                        "found sequences and optionals inside each other more "
+                        "than %d deep, expected at most %d",
+                        MAX_DEPTH, MAX_DEPTH);
     OrtTypeInfo *element_type;
     BYI_TRY(get_element_type(ort, info, kind, &element_type, err));
     const enum byoc_status status =
