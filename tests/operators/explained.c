@@ -99,10 +99,10 @@ static bool ones_in_bytes(const struct draw *d)
     return d->dtype == BYOC_U8 && n == 1;
 }
 
-/* The argument of Resize for an axis: its size or scale, or `fallback` if
- * `axes` does not name it. */
+/* The argument of Resize for an axis: its size or scale, or `default_value`
+ * if `axes` does not name it. */
 static double resize_argument(const struct draw *d, uint32_t axis,
-                              double fallback)
+                              double default_value)
 {
     const Onnx__AttributeProto *a = attribute(d, "axes");
     const struct byi_tensor *operand = &d->in[1];
@@ -112,7 +112,7 @@ static double resize_argument(const struct draw *d, uint32_t axis,
     for (size_t i = 0; i < a->n_ints; i++)
         if (a->ints[i] + (a->ints[i] < 0 ? d->in[0].rank : 0) == axis)
             return byi_tensor_float(operand, (int64_t)i);
-    return fallback;
+    return default_value;
 }
 
 /* Whether the scales keep all sizes, though one of them is not 1. */

@@ -10,14 +10,13 @@
  * of four calls are compiled, and take a form of wrap.c: operands that are
  * constant or have open sizes, another opset, or a place inside an If, Loop or
  * function. It compares the results with those of the kernel's plain form, a
- * simple loop, if it has one; results of
- * float16 and bfloat16 with those of float32; and all results with ONNX
- * Runtime's, if its C library is given. explained.c lists the known differences
- * from ONNX Runtime. Exits with 1 if a result differs, if ONNX Runtime runs a
- * model that the importer refuses, for another reason than open sizes, or if
- * all cases of an operator and type are refused; 2 for usage. Each operator and
- * type has a process of its own, since ONNX Runtime ends some processes: such a
- * case is skipped and counted.
+ * simple loop, if it has one; results of float16 and bfloat16 with those of
+ * float32; and all results with ONNX Runtime's, if its C library is given.
+ * explained.c lists the known differences from ONNX Runtime. Exits with 1 if a
+ * result differs, if ONNX Runtime runs a model that the importer refuses, for
+ * another reason than open sizes, or if all cases of an operator and type are
+ * refused; 2 for usage. Each operator and type has a process of its own, since
+ * ONNX Runtime ends some processes: such a case is skipped and counted.
  *
  * The second form compiles each call for a backend, on the instruction set that
  * BYOC_MAX_ISA and the backend's own variable allow. hostile.c describes the

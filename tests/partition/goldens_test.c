@@ -191,12 +191,12 @@ static uint32_t interpret(const struct byi_module *m, struct byi_arena *arena,
 }
 
 static void expect_same(const struct byi_tensor *found, uint32_t n_found,
-                        const struct byi_tensor *want, uint32_t n)
+                        const struct byi_tensor *expected, uint32_t n)
 {
     struct byoc_error err;
     assert_int_equal(n_found, n);
     for (uint32_t i = 0; i < n; i++)
-        if (compare_tensors(&found[i], &want[i], 1e-4, 1e-5, &err))
+        if (compare_tensors(&found[i], &expected[i], 1e-4, 1e-5, &err))
             fail_msg("result %u: %s", i, err.text);
 }
 
@@ -211,11 +211,11 @@ static struct byi_tensor tensor_of(const DLTensor *view,
 }
 
 /* Compile the file by the whole pipeline, run it by the runtime with the
- * backends' code, and compare the results with `want` and the ledger with
+ * backends' code, and compare the results with `expected` and the ledger with
  * `run`. */
 static void run_compiled(const char *path, const struct run *run,
                          const struct byi_module *m,
-                         const struct byi_tensor *want, uint32_t n_want)
+                         const struct byi_tensor *expected, uint32_t n_expected)
 {
     struct byoc_error err = {0};
     struct byoc_compiled *compiled = NULL;
@@ -240,11 +240,11 @@ static void run_compiled(const char *path, const struct run *run,
     }
     if (status || byoc_compiled_load(compiled, &load, &model, &err) ||
         byoc_state_new(model, &state, &err) ||
-        byoc_run(state, inputs, n_in, outputs, n_want, &err))
+        byoc_run(state, inputs, n_in, outputs, n_expected, &err))
         fail_msg("%s", err.text);
-    for (uint32_t i = 0; i < n_want; i++)
-        found[i] = tensor_of(&outputs[i], &want[i]);
-    expect_same(found, n_want, want, n_want);
+    for (uint32_t i = 0; i < n_expected; i++)
+        found[i] = tensor_of(&outputs[i], &expected[i]);
+    expect_same(found, n_expected, expected, n_expected);
     byoc_state_free(&state);
     byoc_model_free(&model);
     byoc_compiled_free(&compiled);
