@@ -84,11 +84,11 @@ static void check(const char *text, const char *operators)
             "expected one region with %s and no native node, found\n%s\n%s",
             operators, byoc_compiled_ir(with), byoc_compiled_ledger(with));
     for (int cond = 0; cond < 2; cond++) {
-        float want[N];
+        float expected[N];
         run(with, ref, "", cond, results[cond]);
-        run(native, NULL, "", cond, want);
+        run(native, NULL, "", cond, expected);
         for (int i = 0; i < N; i++)
-            assert_float_equal(results[cond][i], want[i], 1e-6);
+            assert_float_equal(results[cond][i], expected[i], 1e-6);
     }
     assert_memory_not_equal(results[0], results[1], sizeof *results);
     byoc_compiled_free(&native);
@@ -125,12 +125,12 @@ static void twin_computes_the_same(void **state)
         compile(HEAD "  if (%c) { nn.relu(add(%x, 1.5)) }\n"
                      "  else { multiply(%x, -2.0) }\n}\n",
                 ref);
-    const float want[2][N] = {{4, 2, 0, -2}, {0, 0.5, 1.5, 2.5}};
+    const float expected[2][N] = {{4, 2, 0, -2}, {0, 0.5, 1.5, 2.5}};
     for (int cond = 0; cond < 2; cond++) {
         float found[N];
         run(with, NULL, "ref", cond, found);
         for (int i = 0; i < N; i++)
-            assert_float_equal(found[i], want[cond][i], 1e-6);
+            assert_float_equal(found[i], expected[cond][i], 1e-6);
     }
     byoc_compiled_free(&with);
 }

@@ -77,13 +77,13 @@ static uint32_t run(struct byoc_compiled *compiled, const char *plugin, int n,
 static void check_numbers(struct byoc_compiled *compiled, const char *text,
                           const char *plugin, int n)
 {
-    float found[MAX_OUT][16], want[MAX_OUT][16];
+    float found[MAX_OUT][16], expected[MAX_OUT][16];
     struct byoc_compiled *native = compile(text, NULL);
-    const uint32_t n_out = run(native, NULL, n, want);
+    const uint32_t n_out = run(native, NULL, n, expected);
     assert_int_equal(run(compiled, plugin, n, found), n_out);
     for (uint32_t i = 0; i < n_out; i++)
         for (int k = 0; k < n; k++)
-            assert_float_equal(found[i][k], want[i][k], 1e-4);
+            assert_float_equal(found[i][k], expected[i][k], 1e-4);
     byoc_compiled_free(&native);
 }
 

@@ -185,7 +185,7 @@ static void steps_and_names(void **state)
 static void never_writes_past_its_buffer(void **state)
 {
     (void)state;
-    static const char want[] = "add(exp(%a), (abs(%b) | %c)) [nn.relu(^)]?";
+    static const char expected[] = "add(exp(%a), (abs(%b) | %c)) [nn.relu(^)]?";
     for (size_t size = 0; size < sizeof memory; size++) {
         memset(memory, '#', sizeof memory);
         t = (struct byoc_pat){.at = memory, .size = size};
@@ -196,12 +196,13 @@ static void never_writes_past_its_buffer(void **state)
         assert_true(memory[size] == '#');
         assert_true(t.used <= size);
         if (t.used < size) {
-            assert_string_equal(p, want);
+            assert_string_equal(p, expected);
             return;
         }
         assert_string_equal(p, "");
     }
-    fail_msg("found no pattern in %zu bytes, expected %s", sizeof memory, want);
+    fail_msg("found no pattern in %zu bytes, expected %s", sizeof memory,
+             expected);
 }
 
 int main(void)

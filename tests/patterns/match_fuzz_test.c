@@ -202,18 +202,19 @@ static bool test_holds(const struct byi_node *node,
     const struct byi_attr *attr = byi_attr_find(node->attrs, test->name);
     bool any = false, none = true;
     for (uint32_t i = 0; attr && i < test->n; i++) {
-        const struct byi_attr *want = &test->values[i];
+        const struct byi_attr *expected = &test->values[i];
         bool one = true, equal = true;
         if (attr->kind == BYI_ATTR_FLOAT) {
-            const int sign = order((float)attr->f, (float)want->f);
+            const int sign = order((float)attr->f, (float)expected->f);
             one = holds(test->cmp, sign);
             equal = sign == 0;
         } else {
-            const bool list = want->kind == BYI_ATTR_INTS;
-            equal = !list || want->n == attr->n;
+            const bool list = expected->kind == BYI_ATTR_INTS;
+            equal = !list || expected->n == attr->n;
             one = equal;
-            for (uint32_t k = 0; k < attr->n && (!list || k < want->n); k++) {
-                const int64_t item = list ? want->ints[k] : want->i;
+            for (uint32_t k = 0; k < attr->n && (!list || k < expected->n);
+                 k++) {
+                const int64_t item = list ? expected->ints[k] : expected->i;
                 const int sign =
                     item == INT64_MIN
                         ? 0
@@ -412,31 +413,33 @@ static bool dim_holds(const struct byi_pat_dim *dim, int64_t found)
            holds(dim->cmp, order((double)found, (double)dim->value));
 }
 
-static bool type_holds(const struct byi_pat_type *want,
+static bool type_holds(const struct byi_pat_type *expected,
                        const struct byi_type *type)
 {
-    bool dtype = want->n_dtypes == 0;
+    bool dtype = expected->n_dtypes == 0;
     int64_t size = 1;
     if (type->kind != BYI_TENSOR)
         return false;
-    for (uint32_t i = 0; i < want->n_dtypes; i++)
-        dtype = dtype || want->dtypes[i] == type->dtype;
+    for (uint32_t i = 0; i < expected->n_dtypes; i++)
+        dtype = dtype || expected->dtypes[i] == type->dtype;
     for (uint32_t i = 0; i < type->rank; i++)
         size *= type->dims[i];
-    if (!dtype || !dim_holds(&want->rank, type->rank) ||
-        !dim_holds(&want->size, size))
+    if (!dtype || !dim_holds(&expected->rank, type->rank) ||
+        !dim_holds(&expected->size, size))
         return false;
-    if (!want->has_dims)
+    if (!expected->has_dims)
         return true;
-    const uint32_t head = want->has_rest ? want->rest : want->n_dims;
-    const uint32_t tail = want->n_dims - head;
-    if (want->has_rest ? type->rank < want->n_dims : type->rank != want->n_dims)
+    const uint32_t head =
+        expected->has_rest ? expected->rest : expected->n_dims;
+    const uint32_t tail = expected->n_dims - head;
+    if (expected->has_rest ? type->rank < expected->n_dims
+                           : type->rank != expected->n_dims)
         return false;
     for (uint32_t i = 0; i < head; i++)
-        if (!dim_holds(&want->dims[i], type->dims[i]))
+        if (!dim_holds(&expected->dims[i], type->dims[i]))
             return false;
     for (uint32_t i = 0; i < tail; i++)
-        if (!dim_holds(&want->dims[want->n_dims - 1 - i],
+        if (!dim_holds(&expected->dims[expected->n_dims - 1 - i],
                        type->dims[type->rank - 1 - i]))
             return false;
     return true;
@@ -892,30 +895,30 @@ static void compare(const struct byi_module *m, const struct byi_func *f,
                     const struct byi_pattern *p, byi_id id,
                     struct totals *totals)
 {
-    static struct texts found, want;
+    static struct texts found, expected;
     struct naive naive = {.m = m, .f = f, .p = p};
     uint32_t tried;
     struct ways ways = find(&naive, p->root, id, NULL);
     for (uint32_t i = 0; i < ways.n; i++) {
         struct byi_text text = {0};
         if (way_text(&naive, &ways.at[i], &text))
-            add_text(&want, &text);
+            add_text(&expected, &text);
     }
     free(ways.at);
     totals->tried++;
     if (naive.too_many) {
         totals->skipped++;
-        free_texts(&want);
+        free_texts(&expected);
         return;
     }
     struct byi_arena *arena = byi_arena_new();
     byi_match(m, f, p, id, byi_match_distances(f, p, arena), NULL, collect,
               &found, &tried);
     byi_arena_free(&arena);
-    bool same = found.n == want.n;
-    for (uint32_t i = 0; i < want.n && same; i++) {
+    bool same = found.n == expected.n;
+    for (uint32_t i = 0; i < expected.n && same; i++) {
         uint32_t k = 0;
-        while (k < found.n && strcmp(found.at[k], want.at[i]) != 0)
+        while (k < found.n && strcmp(found.at[k], expected.at[i]) != 0)
             k++;
         same = k < found.n;
     }
@@ -925,13 +928,13 @@ static void compare(const struct byi_module *m, const struct byi_func *f,
         fail_msg("%s\n%s\nat node %u: found %u ways (first: %s), expected %u "
                  "(first: %s)",
                  p->row->pattern, ir.at, id, found.n,
-                 found.n ? found.at[0] : "-", want.n,
-                 want.n ? want.at[0] : "-");
+                 found.n ? found.at[0] : "-", expected.n,
+                 expected.n ? expected.at[0] : "-");
     }
-    totals->matched += want.n > 0;
-    totals->ways += want.n;
+    totals->matched += expected.n > 0;
+    totals->ways += expected.n;
     free_texts(&found);
-    free_texts(&want);
+    free_texts(&expected);
 }
 
 static void fuzz_one(uint64_t seed, struct totals *totals)

@@ -552,23 +552,23 @@ static struct byi_module *parse_body(const char *body)
     return m;
 }
 
-static void check_matching(const struct matching *want)
+static void check_matching(const struct matching *expected)
 {
     struct byi_pattern_table *table = NULL;
     struct byoc_error err;
-    if (compile(want->pattern, &table, &err))
-        fail_msg("'%s': %s", want->pattern, err.text);
-    struct byi_module *m = parse_body(want->body);
+    if (compile(expected->pattern, &table, &err))
+        fail_msg("'%s': %s", expected->pattern, err.text);
+    struct byi_module *m = parse_body(expected->body);
     const struct byi_func *f = m->funcs.at[byi_func_find(m, "main")];
-    struct seen seen = {.refuse = want->refuse};
+    struct seen seen = {.refuse = expected->refuse};
     uint32_t tried = 0;
     const bool matched = byi_match(m, f, &table->at[0], f->result, NULL, NULL,
                                    record_match, &seen, &tried);
     const char *text = seen.text.n ? seen.text.at : "";
-    if (strcmp(text, want->seen) != 0)
-        fail_msg("'%s' at %s: found \"%s\", expected \"%s\"", want->pattern,
-                 want->body, text, want->seen);
-    assert_int_equal(matched, tried > 0 && tried > want->refuse);
+    if (strcmp(text, expected->seen) != 0)
+        fail_msg("'%s' at %s: found \"%s\", expected \"%s\"", expected->pattern,
+                 expected->body, text, expected->seen);
+    assert_int_equal(matched, tried > 0 && tried > expected->refuse);
     byi_text_free(&seen.text);
     byi_module_free(&m);
     byi_patterns_free(&table);

@@ -31,9 +31,9 @@ char program_place[128];
 struct program_case {
     const struct program *p;
     struct byi_arena *arena;
-    struct byi_tensor in[MAX_IN], want[PROGRAM_MAX_RESULTS];
+    struct byi_tensor in[MAX_IN], expected[PROGRAM_MAX_RESULTS];
     double *tolerance[PROGRAM_MAX_RESULTS]; /* of every element */
-    uint32_t n_in, n_want;
+    uint32_t n_in, n_expected;
     struct byi_module *m; /* the module of the stage */
     bool sample;          /* check whether passes change the program */
     bool has_many_copies; /* the tolerances are from MANY_COPIES */
@@ -93,24 +93,25 @@ static enum byoc_status compare_one(const struct program_case *c, uint32_t r,
                                     const struct byi_tensor *found,
                                     double scale, struct byoc_error *err)
 {
-    const struct byi_tensor *want = &c->want[r];
+    const struct byi_tensor *expected = &c->expected[r];
     char a[128], b[128];
-    if (found->dtype != want->dtype ||
-        !byi_dims_equal(found->rank, found->dims, want->rank, want->dims)) {
-        if (isinf(c->tolerance[r][0]) && found->dtype == want->dtype &&
-            found->rank == want->rank)
+    if (found->dtype != expected->dtype ||
+        !byi_dims_equal(found->rank, found->dims, expected->rank,
+                        expected->dims)) {
+        if (isinf(c->tolerance[r][0]) && found->dtype == expected->dtype &&
+            found->rank == expected->rank)
             return BYOC_OK; /* sizes that depend on a close comparison */
-        return byi_fail(err, BYOC_EINTERNAL,
-                        "result %u is %s %s, expected %s %s", r,
-                        byoc_dtype_name(found->dtype),
-                        byi_dims_text(a, sizeof a, found->rank, found->dims),
-                        byoc_dtype_name(want->dtype),
-                        byi_dims_text(b, sizeof b, want->rank, want->dims));
+        return byi_fail(
+            err, BYOC_EINTERNAL, "result %u is %s %s, expected %s %s", r,
+            byoc_dtype_name(found->dtype),
+            byi_dims_text(a, sizeof a, found->rank, found->dims),
+            byoc_dtype_name(expected->dtype),
+            byi_dims_text(b, sizeof b, expected->rank, expected->dims));
     }
-    const int64_t n = byi_elements(want->rank, want->dims);
+    const int64_t n = byi_elements(expected->rank, expected->dims);
     for (int64_t i = 0; i < n; i++) {
         const double x = byi_tensor_float(found, i);
-        const double y = byi_tensor_float(want, i);
+        const double y = byi_tensor_float(expected, i);
         const double bound = scale > 0 ? c->tolerance[r][i] * scale : 0.0;
         if (x == y || (isnan(x) && isnan(y)) || isinf(bound) ||
             fabs(x - y) <= bound)
@@ -127,9 +128,9 @@ static enum byoc_status compare(const struct program_case *c,
                                 const struct byi_tensor *found, uint32_t n,
                                 double scale, struct byoc_error *err)
 {
-    if (n != c->n_want)
+    if (n != c->n_expected)
         return byi_fail(err, BYOC_EINTERNAL, "found %u results, expected %u", n,
-                        c->n_want);
+                        c->n_expected);
     for (uint32_t i = 0; i < n; i++)
         BYI_TRY(compare_one(c, i, &found[i], scale, err));
     return BYOC_OK;
@@ -171,17 +172,17 @@ static double largest(const struct byi_tensor *t)
 static void widen(struct program_case *c, uint32_t r,
                   const struct byi_tensor *jittered)
 {
-    const struct byi_tensor *want = &c->want[r];
-    const int64_t n = byi_elements(want->rank, want->dims);
-    const double size = largest(want);
-    const bool real = byi_dtype_is_float(want->dtype);
+    const struct byi_tensor *expected = &c->expected[r];
+    const int64_t n = byi_elements(expected->rank, expected->dims);
+    const double size = largest(expected);
+    const bool real = byi_dtype_is_float(expected->dtype);
     double *tolerance = c->tolerance[r];
-    const bool same =
-        byi_dims_equal(jittered->rank, jittered->dims, want->rank, want->dims);
+    const bool same = byi_dims_equal(jittered->rank, jittered->dims,
+                                     expected->rank, expected->dims);
     if (!same)
         tolerance[0] = INFINITY;
     for (int64_t i = 0; i < n; i++) {
-        const double y = byi_tensor_float(want, i);
+        const double y = byi_tensor_float(expected, i);
         const double x = same ? byi_tensor_float(jittered, i) : NAN;
         double difference = fabs(x - y);
         if (x == y || (isnan(x) && isnan(y) && same))
@@ -239,10 +240,11 @@ static enum byoc_status begin(struct program_case *c,
     for (uint32_t i = 0; i < c->m->funcs.n; i++)
         totals->nodes += c->m->funcs.at[i]->nodes.n;
     *runs = true;
-    BYI_TRY(interpret(c, c->m, c->want, &c->n_want, err));
-    for (uint32_t i = 0; i < c->n_want; i++) /* may be the module's constants */
-        c->want[i].data = byi_arena_copy(c->arena, c->want[i].data,
-                                         byi_tensor_bytes(&c->want[i]));
+    BYI_TRY(interpret(c, c->m, c->expected, &c->n_expected, err));
+    for (uint32_t i = 0; i < c->n_expected;
+         i++) /* may be the module's constants */
+        c->expected[i].data = byi_arena_copy(c->arena, c->expected[i].data,
+                                             byi_tensor_bytes(&c->expected[i]));
     return BYOC_OK;
 }
 
@@ -258,14 +260,16 @@ static enum byoc_status find_tolerances(struct program_case *c,
                                         struct program_totals *totals,
                                         struct byoc_error *err)
 {
-    for (uint32_t r = 0; r < c->n_want; r++) {
-        const int64_t n = byi_elements(c->want[r].rank, c->want[r].dims);
+    for (uint32_t r = 0; r < c->n_expected; r++) {
+        const int64_t n =
+            byi_elements(c->expected[r].rank, c->expected[r].dims);
         c->tolerance[r] =
             byi_arena_calloc(c->arena, (size_t)n + 1, sizeof *c->tolerance[r]);
     }
     BYI_TRY(run_copies(c, 0, FEW_COPIES, err));
-    for (uint32_t r = 0; r < c->n_want; r++) {
-        const int64_t n = byi_elements(c->want[r].rank, c->want[r].dims);
+    for (uint32_t r = 0; r < c->n_expected; r++) {
+        const int64_t n =
+            byi_elements(c->expected[r].rank, c->expected[r].dims);
         bool bounded = true;
         for (int64_t i = 0; i < n; i++)
             bounded = bounded && !isinf(c->tolerance[r][i]);
@@ -430,18 +434,18 @@ static enum byoc_status run_state(struct program_case *c,
     struct byi_tensor found[PROGRAM_MAX_RESULTS];
     for (uint32_t i = 0; i < c->n_in; i++)
         in[i] = view_of(&c->in[i]);
-    BYI_TRY(byoc_run(state, in, c->n_in, out, c->n_want, err));
-    for (uint32_t i = 0; i < c->n_want; i++) {
-        const DLDataType want = byoc_dtype_dlpack(c->want[i].dtype);
+    BYI_TRY(byoc_run(state, in, c->n_in, out, c->n_expected, err));
+    for (uint32_t i = 0; i < c->n_expected; i++) {
+        const DLDataType expected = byoc_dtype_dlpack(c->expected[i].dtype);
         found[i] = (struct byi_tensor){
             .data = (char *)out[i].data + out[i].byte_offset,
-            .dtype = memcmp(&out[i].dtype, &want, sizeof want) == 0
-                         ? c->want[i].dtype /* bools are bytes there */
+            .dtype = memcmp(&out[i].dtype, &expected, sizeof expected) == 0
+                         ? c->expected[i].dtype /* bools are bytes there */
                          : byi_dtype_of_dlpack(out[i].dtype),
             .rank = (uint32_t)out[i].ndim};
         memcpy(found[i].dims, out[i].shape, found[i].rank * sizeof(int64_t));
     }
-    return compare(c, found, c->n_want, scale, err);
+    return compare(c, found, c->n_expected, scale, err);
 }
 
 /* Run twice on one state: the first run must not affect the second. */

@@ -27,7 +27,7 @@ struct program {
     const char *path;
     struct byi_arena *arena;
     struct byi_module *m;
-    struct byi_tensor in[MAX_IO], want[MAX_IO];
+    struct byi_tensor in[MAX_IO], expected[MAX_IO];
     uint32_t n_in, n_out;
 };
 
@@ -48,8 +48,8 @@ static void interpret(struct program *p)
     for (uint32_t i = 0; i < p->n_in; i++)
         assert_true(byi_interp_random(f->nodes.at[f->params.at[i]].type, 7 + i,
                                       p->arena, &p->in[i]));
-    if (byi_interp_run(p->m, func, p->in, p->n_in, p->arena, p->want, MAX_IO,
-                       &p->n_out, &err))
+    if (byi_interp_run(p->m, func, p->in, p->n_in, p->arena, p->expected,
+                       MAX_IO, &p->n_out, &err))
         fail_msg("%s: %s", p->path, err.text);
 }
 
@@ -58,12 +58,12 @@ static void compare(const struct program *p, const DLTensor *found,
 {
     for (uint32_t i = 0; i < p->n_out; i++) {
         struct byoc_error err;
-        struct byi_tensor t = p->want[i];
+        struct byi_tensor t = p->expected[i];
         assert_int_equal(found[i].ndim, (int)t.rank);
         for (uint32_t d = 0; d < t.rank; d++)
             t.dims[d] = found[i].shape[d];
         t.data = found[i].data;
-        if (compare_tensors(&t, &p->want[i], 1e-5, 1e-6, &err))
+        if (compare_tensors(&t, &p->expected[i], 1e-5, 1e-6, &err))
             fail_msg("%s, %s: result %u: %s", p->path, how, i, err.text);
     }
 }

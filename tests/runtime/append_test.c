@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* append_test.c: tests outputs in the memory of an input, such as keys that
  * grow in a buffer with room: a plane for each head, whose rows follow one
- * another. Results must equal those of dense memory, and all
- * lengths share one specialisation. Some bindings must be refused.
+ * another. Results must equal those of dense memory, and all lengths share one
+ * specialisation. Some bindings must be refused.
  */
 #include <setjmp.h>
 #include <stdarg.h>

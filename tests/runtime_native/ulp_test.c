@@ -209,19 +209,20 @@ static void check_doubles(enum byi_op_id op, double bound, const double *x)
     const double none[4] = {0};
     byi_simd()->unary_f64[op](x, y, BLOCK, none);
     for (int i = 0; i < BLOCK; i++) {
-        const double want = byi_unary_plain(op, x[i], none);
+        const double expected = byi_unary_plain(op, x[i], none);
         double alone;
         byi_simd()->unary_f64[op](x + i, &alone, 1, none);
-        const bool same = isnan(want) ? isnan(y[i]) && isnan(alone)
-                                      : memcmp(&alone, y + i, 8) == 0;
-        const bool near = isfinite(want)
-                              ? fabs(y[i] - want) <= bound * unit64_at(want) &&
-                                    !signbit(y[i]) == !signbit(want)
-                              : isnan(want) || y[i] == want;
+        const bool same = isnan(expected) ? isnan(y[i]) && isnan(alone)
+                                          : memcmp(&alone, y + i, 8) == 0;
+        const bool near =
+            isfinite(expected)
+                ? fabs(y[i] - expected) <= bound * unit64_at(expected) &&
+                      !signbit(y[i]) == !signbit(expected)
+                : isnan(expected) || y[i] == expected;
         if (!same || !near)
             fail_msg("%s of %a: found %a, alone %a, expected %a within %g ulp; "
                      "instruction set %s",
-                     byi_op(op)->name, x[i], y[i], alone, want, bound,
+                     byi_op(op)->name, x[i], y[i], alone, expected, bound,
                      byi_isa_name(byi_simd()->isa));
     }
 }

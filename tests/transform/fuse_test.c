@@ -213,7 +213,7 @@ static uint32_t interpret(const struct byi_module *m, struct byi_arena *arena,
 
 static void run_compiled(const char *path, const struct run *run,
                          struct byi_tensor *in, uint32_t n_in,
-                         const struct byi_tensor *want, uint32_t n_want)
+                         const struct byi_tensor *expected, uint32_t n_expected)
 {
     static const char *const none[] = {NULL};
     struct byoc_error err = {0};
@@ -238,14 +238,14 @@ static void run_compiled(const char *path, const struct run *run,
         byoc_compile(path, &params, &compiled, &err);
     if (status || byoc_compiled_load(compiled, &load, &model, &err) ||
         byoc_state_new(model, &state, &err) ||
-        byoc_run(state, inputs, n_in, outputs, n_want, &err))
+        byoc_run(state, inputs, n_in, outputs, n_expected, &err))
         fail_msg("%s: %s", path, err.text);
-    for (uint32_t i = 0; i < n_want; i++) {
-        struct byi_tensor found = want[i];
+    for (uint32_t i = 0; i < n_expected; i++) {
+        struct byi_tensor found = expected[i];
         found.rank = (uint32_t)outputs[i].ndim;
         memcpy(found.dims, outputs[i].shape, found.rank * sizeof *found.dims);
         found.data = outputs[i].data;
-        if (compare_tensors(&found, &want[i], 1e-4, 1e-5, &err))
+        if (compare_tensors(&found, &expected[i], 1e-4, 1e-5, &err))
             fail_msg("%s: result %u: %s", path, i, err.text);
     }
     byoc_state_free(&state);
@@ -257,7 +257,7 @@ static void check_golden(const char *path)
 {
     struct byoc_error err = {0};
     struct byi_module *m = NULL;
-    struct byi_tensor in[MAX_IO], want[MAX_IO];
+    struct byi_tensor in[MAX_IO], expected[MAX_IO];
     struct run run = {.arena = byi_arena_new()};
     const void *map;
     uint32_t n_in;
@@ -268,8 +268,8 @@ static void check_golden(const char *path)
     read_run(&run, text);
     if (byi_parse_module(text, n, path, NULL, &m, &err))
         fail_msg("%s", err.text);
-    const uint32_t n_want = interpret(m, run.arena, in, &n_in, want);
-    run_compiled(path, &run, in, n_in, want, n_want);
+    const uint32_t n_expected = interpret(m, run.arena, in, &n_in, expected);
+    run_compiled(path, &run, in, n_in, expected, n_expected);
     byi_module_free(&m);
     byi_arena_free(&run.arena);
 }
