@@ -10,14 +10,14 @@ enum { X, WEIGHTS, X_ZERO, WEIGHTS_ZERO, BIAS, SCALE, ZERO, OPERANDS };
 
 /* --- operands ------------------------------------------------------------- */
 
-static enum byoc_dtype random_bytes(void)
+static enum byoc_dtype random_byte_type(void)
 {
     return random_in(0, 1) ? BYOC_I8 : BYOC_U8;
 }
 
 /* Random numbers of 8 bits; now and then only the ends of the type. */
-static struct byi_tensor random_octets(enum byoc_dtype dtype, uint32_t rank,
-                                       const int64_t *dims)
+static struct byi_tensor random_bytes(enum byoc_dtype dtype, uint32_t rank,
+                                      const int64_t *dims)
 {
     struct byi_tensor t = empty_tensor(dtype, rank, dims);
     const bool ends = random_in(0, 4) == 0;
@@ -35,7 +35,7 @@ static struct byi_tensor scalar_or_vector(enum byoc_dtype dtype,
 {
     const bool is_scalar = random_in(0, 1);
     if (dtype == BYOC_I8 || dtype == BYOC_U8)
-        return random_octets(dtype, is_scalar ? 0 : 1, &channels);
+        return random_bytes(dtype, is_scalar ? 0 : 1, &channels);
     struct byi_tensor t = empty_tensor(dtype, is_scalar ? 0 : 1, &channels);
     for (int64_t i = 0; i < byi_count(&t); i++)
         byi_tensor_set(&t, i,
@@ -48,7 +48,7 @@ static struct byi_tensor scalar_or_vector(enum byoc_dtype dtype,
 static uint32_t add_operands(struct byi_tensor *in, int64_t channels)
 {
     const uint32_t n = (uint32_t)random_in(BIAS, OPERANDS);
-    in[X_ZERO] = random_octets(in[X].dtype, 0, NULL);
+    in[X_ZERO] = random_bytes(in[X].dtype, 0, NULL);
     in[WEIGHTS_ZERO] = scalar_or_vector(in[WEIGHTS].dtype, channels);
     if (random_in(0, 1)) /* the usual type of weights */
         memset(in[WEIGHTS_ZERO].data, 0, (size_t)byi_count(&in[WEIGHTS_ZERO]));
@@ -57,7 +57,7 @@ static uint32_t add_operands(struct byi_tensor *in, int64_t channels)
     if (n > SCALE)
         in[SCALE] = scalar_or_vector(BYOC_F32, channels);
     if (n > ZERO)
-        in[ZERO] = random_octets(random_bytes(), 0, NULL);
+        in[ZERO] = random_bytes(random_byte_type(), 0, NULL);
     return n;
 }
 
@@ -111,8 +111,8 @@ static struct eval prepare_conv(uint32_t n, const struct shape *s)
         INT("groups", s->groups),
     };
     struct byi_tensor in[OPERANDS] = {
-        random_octets(random_bytes(), n + 2, s->x),
-        random_octets(random_bytes(), n + 2, s->w)};
+        random_bytes(random_byte_type(), n + 2, s->x),
+        random_bytes(random_byte_type(), n + 2, s->w)};
     const uint32_t n_in = add_operands(in, s->w[0]);
     const uint32_t n_bounds = add_bounds(n_in, attrs + 4);
     return prepare((enum byi_op_id)(BYI_OP_QNN_CONV1D + n - 1), attrs,
@@ -174,8 +174,8 @@ static void test_matmul(void **state)
         struct byi_attr attrs[4] = {BOOL("transpose_a", transpose_a),
                                     BOOL("transpose_b", transpose_b)};
         struct byi_tensor in[OPERANDS] = {
-            random_octets(random_bytes(), 3, a),
-            random_octets(random_bytes(), shares_b ? 2 : 3, b + shares_b)};
+            random_bytes(random_byte_type(), 3, a),
+            random_bytes(random_byte_type(), shares_b ? 2 : 3, b + shares_b)};
         const uint32_t n_in = add_operands(in, n);
         const uint32_t n_bounds = add_bounds(n_in, attrs + 2);
         struct eval e =
@@ -191,9 +191,10 @@ static void test_vectors(void **state)
         const int64_t k = random_in(1, 20), n = random_in(1, 9);
         const bool left = round % 2;
         struct byi_tensor in[OPERANDS] = {
-            random_octets(random_bytes(), left ? 1 : 2, left ? &k : DIMS(n, k)),
-            random_octets(random_bytes(), left ? 2 : 1,
-                          left ? DIMS(k, n) : &k)};
+            random_bytes(random_byte_type(), left ? 1 : 2,
+                         left ? &k : DIMS(n, k)),
+            random_bytes(random_byte_type(), left ? 2 : 1,
+                         left ? DIMS(k, n) : &k)};
         const uint32_t n_in = add_operands(in, left ? n : 1);
         struct eval e = prepare(BYI_OP_QNN_MATMUL, NULL, 0, in, n_in);
         expect_plain(&e, byi_qnn_plain, 0, "qnn.matmul of a vector");
@@ -282,8 +283,8 @@ static void test_plain_matmul(void **state)
         const int64_t m = random_in(1, 7), k = random_in(0, 9);
         const int64_t n = random_in(1, 7);
         struct byi_tensor in[OPERANDS] = {
-            random_octets(random_bytes(), 2, DIMS(m, k)),
-            random_octets(random_bytes(), 2, DIMS(k, n))};
+            random_bytes(random_byte_type(), 2, DIMS(m, k)),
+            random_bytes(random_byte_type(), 2, DIMS(k, n))};
         const uint32_t n_in = add_operands(in, n);
         struct eval e = prepare(BYI_OP_QNN_MATMUL, NULL, 0, in, n_in);
         struct byi_tensor y;

@@ -184,7 +184,7 @@ static void test_depthwise(void **state)
     }
 }
 
-/* Planes that are small enough to be interleaved, and more than a vector has
+/* Planes that are small enough to run side by side, and more than a vector has
  * lanes. */
 static void test_small_planes(void **state)
 {
