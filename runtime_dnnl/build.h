@@ -623,6 +623,7 @@ enum byoc_status byi_dn_emit_items(struct byi_build *b,
 
 /* --- quant.c ------------------------------------------------------------- */
 
+/* Whether type, scale and zero point are equal. */
 bool byi_dn_is_same_quant(const struct byi_quant *a, const struct byi_quant *b);
 /* Set *q to the quantisation of this kernel's result and return true, if the
  * only reader of the result quantises it. */

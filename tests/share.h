@@ -34,11 +34,12 @@ static inline int test_share_of(int n)
     return (n + test_share() - 1) / test_share();
 }
 
-/* The number that an environment variable has; `fallback` if it is not set. */
-static inline uint64_t number_from(const char *variable, uint64_t fallback)
+/* The number that an environment variable has; `default_value` if it is not
+ * set. */
+static inline uint64_t number_from(const char *variable, uint64_t default_value)
 {
     const char *text = getenv(variable);
-    return text ? strtoull(text, NULL, 10) : fallback;
+    return text ? strtoull(text, NULL, 10) : default_value;
 }
 
 #endif

@@ -43,6 +43,7 @@ static inline void *list_add(struct byi_arena *arena, void *list, size_t *n,
     return longer;
 }
 
+/* A version of the operators of a domain, in the arena. */
 static inline Onnx__OperatorSetIdProto *opset_id(struct byi_arena *arena,
                                                  const char *domain,
                                                  int64_t version)
@@ -84,6 +85,7 @@ static inline struct build begin(int64_t opset)
     return b;
 }
 
+/* Free the model. */
 static inline void end(struct build *b)
 {
     byi_arena_free(&b->arena);
@@ -146,6 +148,7 @@ static inline void typed_output(struct build *b, const char *name, int dtype,
                                 value(b, name, dtype, dims));
 }
 
+/* Add an input of float32, one of int64, or an output of float32. */
 static inline void input(struct build *b, const char *name, const char *dims)
 {
     typed_input(b, name, ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT, dims);
@@ -210,6 +213,7 @@ static inline Onnx__NodeProto *node(struct build *b, const char *op,
     return n;
 }
 
+/* Add an attribute without a value to a node. */
 static inline Onnx__AttributeProto *attr(struct build *b, Onnx__NodeProto *n,
                                          const char *name, int type)
 {
@@ -223,6 +227,8 @@ static inline Onnx__AttributeProto *attr(struct build *b, Onnx__NodeProto *n,
     return a;
 }
 
+/* Add an attribute with a value to a node; the model copies strings and
+ * lists, and keeps pointers to graphs. */
 static inline void attr_int(struct build *b, Onnx__NodeProto *n,
                             const char *name, int64_t v)
 {
@@ -373,6 +379,7 @@ static inline void external(struct build *b, Onnx__TensorProto *t,
     t->has_raw_data = 0;
 }
 
+/* Write n bytes to a file; a failure ends the test. */
 static inline void write_file(const char *path, const void *data, size_t n)
 {
     FILE *file = fopen(path, "wb");
@@ -444,6 +451,7 @@ static inline void refuse_with(struct build *b,
     end(b);
 }
 
+/* refuse_with() without params. */
 static inline void refuse(struct build *b, enum byoc_status status,
                           const char *text)
 {

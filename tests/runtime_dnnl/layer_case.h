@@ -18,20 +18,24 @@
 
 #include "runtime_dnnl/build.h"
 
+/* The state of the random numbers, and oneDNN, which the test opens. */
 static uint64_t seed;
 static const struct byi_dnnl *lib;
 
-static uint32_t pick(uint32_t n) /* 0 .. n-1 */
+/* A random number from 0 to n - 1. */
+static uint32_t pick(uint32_t n)
 {
     seed = seed * 6364136223846793005u + 1442695040888963407u;
     return (uint32_t)((seed >> 33) % n);
 }
 
+/* A random number from low to high, both included. */
 static int64_t pick_between(int64_t low, int64_t high)
 {
     return low + pick((uint32_t)(high - low + 1));
 }
 
+/* A random number from -1 to 1. */
 static float random_unit(void)
 {
     return (float)pick(2001) / 1000.0f - 1.0f;
@@ -41,6 +45,7 @@ static float random_unit(void)
 
 enum { CANARY_ELEMENTS = 32 };
 
+/* A float32 tensor of n elements, followed by canaries. */
 struct tensor {
     struct byi_desc desc;
     float *data;
@@ -91,6 +96,7 @@ static void randomize_unit_strides(struct byi_desc *d)
                         : d->strides[pick(d->rank)] * pick_between(1, 3);
 }
 
+/* A tensor of random numbers in this layout; byi_release() frees its data. */
 static struct tensor make_tensor(struct byi_desc desc)
 {
     struct tensor t = {.desc = desc, .n = byi_elements(desc.rank, desc.dims)};
@@ -103,6 +109,7 @@ static struct tensor make_tensor(struct byi_desc desc)
     return t;
 }
 
+/* The same in a random layout: row-major or with channels last. */
 static struct tensor random_tensor(uint32_t rank, const int64_t *dims)
 {
     return make_tensor(dense_desc(rank, dims, pick(4) != 0));
@@ -124,6 +131,7 @@ static float *element_at(const struct tensor *t, const struct byi_desc *like,
     return &t->data[offset];
 }
 
+/* Whether the canaries after the tensor are unchanged. */
 static bool is_intact(const struct tensor *t)
 {
     for (int64_t i = t->n; i < t->n + CANARY_ELEMENTS; i++)
@@ -142,10 +150,11 @@ struct layer_case {
     struct byi_post post[BYI_MAX_POSTS];
     struct tensor operands[3]; /* operands of binary post-ops */
     struct byi_prim *prim;
+    /* n arguments of the primitive: enum byi_arg, and their data */
     uint32_t n;
     int args[MAX_TENSORS];
     void *data[MAX_TENSORS];
-    void *memory[MAX_TENSORS];
+    void *memory[MAX_TENSORS]; /* to free at the end */
     uint32_t n_memory;
     struct tensor dst;
     double *expected; /* in logical order */
@@ -153,17 +162,20 @@ struct layer_case {
     struct byoc_error err;
 };
 
+/* Add an argument (enum byi_arg). */
 static void add_arg(struct layer_case *w, int arg, void *data)
 {
     w->args[w->n] = arg;
     w->data[w->n++] = data;
 }
 
+/* Let close_case() free the memory. */
 static void free_at_end(struct layer_case *w, void *memory)
 {
     w->memory[w->n_memory++] = memory;
 }
 
+/* Add a tensor as an argument, and let close_case() free it. Returns it. */
 static struct tensor add_tensor(struct layer_case *w, int arg, struct tensor t)
 {
     free_at_end(w, t.data);
@@ -171,6 +183,7 @@ static struct tensor add_tensor(struct layer_case *w, int arg, struct tensor t)
     return t;
 }
 
+/* The result of a post-op for one number; of a binary one for two. */
 static double apply_elt(const struct byi_post *p, double x)
 {
     const double a = (double)p->alpha, b = (double)p->beta;
@@ -271,6 +284,7 @@ static void random_posts(struct layer_case *w, const struct byi_desc *dst)
     }
 }
 
+/* Apply the post-ops to the expected results. */
 static void apply_posts(struct layer_case *w)
 {
     for (int64_t i = 0; i < w->dst.n; i++) {
@@ -368,6 +382,7 @@ static const char *run_and_compare(struct layer_case *w)
     return NULL;
 }
 
+/* Free everything that the case owns. */
 static void close_case(struct layer_case *w)
 {
     byi_prim_free(&w->prim);
@@ -377,6 +392,8 @@ static void close_case(struct layer_case *w)
     byi_release(w->expected);
 }
 
+/* Make the result's tensor in this layout, and room for the expected results.
+ */
 static void open_dst(struct layer_case *w, struct byi_desc desc)
 {
     w->dst = make_tensor(desc);

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* Whether oneDNN has kernels on this processor. */
 static inline bool has_kernels(void)
 {
 #ifdef __x86_64__

@@ -36,10 +36,12 @@ struct region {
 /* Each test has its own copy (region.inc), and uses some of it. */
 #pragma GCC diagnostic ignored "-Wunused-function"
 
+/* Begin an empty region; region_close() frees it with its data. */
 static void region_open(struct region *g);
 static void region_close(struct region *g);
 /* Add an input or a constant, and return its node; dims end with -1. Data is
- * random in -1 .. 1, or positive for region_positive. */
+ * random in -1 .. 1, or positive for region_positive; region_ints adds a
+ * constant vector of n int64. */
 static uint32_t region_input(struct region *g, ...);
 static uint32_t region_const(struct region *g, ...);
 static uint32_t region_positive(struct region *g, ...);
@@ -80,6 +82,8 @@ static const char *region_check(struct region *g, uint32_t n,
 static const char *region_probe(struct region *g, uint32_t n,
                                 const uint32_t *outputs,
                                 struct byoc_probe *probe);
+/* The host of these tests, the plug-in's backend, and the text of a failure
+ * that this host made. */
 static const struct byoc_host *region_host(void);
 static const struct byoc_backend *region_backend(void);
 static const char *region_fail_text(const struct byoc_fail *fail);

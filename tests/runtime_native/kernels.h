@@ -19,6 +19,8 @@
 
 enum { MAX_OUT = 4, CANARY = 64 };
 
+/* Memory of one test, the error of its last call, and the state of its random
+ * numbers. setup() and teardown() are cmocka's fixtures. */
 static struct byi_arena *arena;
 static struct byoc_error err;
 static uint64_t seed = 1;
@@ -47,16 +49,19 @@ static inline uint64_t random_bits(void)
     return seed * 2685821657736338717u;
 }
 
+/* A random number from low to high, both included. */
 static inline int64_t random_in(int64_t low, int64_t high)
 {
     return low + (int64_t)(random_bits() % (uint64_t)(high - low + 1));
 }
 
+/* Bytes of an element; a string is a pointer. */
 static inline size_t element_size(enum byoc_dtype dtype)
 {
     return dtype == BYOC_STRING ? sizeof(char *) : byoc_dtype_size(dtype);
 }
 
+/* A tensor of zeros, followed by a canary; release() frees it. */
 static inline struct byi_tensor empty_tensor(enum byoc_dtype dtype,
                                              uint32_t rank, const int64_t *dims)
 {
@@ -70,7 +75,8 @@ static inline struct byi_tensor empty_tensor(enum byoc_dtype dtype,
     return t;
 }
 
-/* Elements in [-4, 4): floats with 10 fractional bits, or integers. */
+/* A tensor with random elements in [-4, 4): floats with 10 fractional bits, or
+ * integers. release() frees it. */
 static inline struct byi_tensor tensor(enum byoc_dtype dtype, uint32_t rank,
                                        const int64_t *dims)
 {
@@ -90,6 +96,7 @@ static inline struct byi_tensor tensor(enum byoc_dtype dtype, uint32_t rank,
 #define RANK(...) ((uint32_t)BYI_COUNT(DIMS(__VA_ARGS__)))
 #define TENSOR(dtype, ...) tensor(dtype, RANK(__VA_ARGS__), DIMS(__VA_ARGS__))
 
+/* Fail the test if the canary after the tensor was overwritten. */
 static inline void check_canary(const struct byi_tensor *t)
 {
     const uint8_t *end = (const uint8_t *)t->data +
@@ -98,6 +105,7 @@ static inline void check_canary(const struct byi_tensor *t)
         assert_int_equal(end[i], 0x5a);
 }
 
+/* Check the canary, and free the tensor's elements. */
 static inline void release(struct byi_tensor *t)
 {
     check_canary(t);
@@ -140,6 +148,8 @@ struct eval {
     bool typed; /* the type rule accepted it */
 };
 
+/* A call of `op` with n attributes. finish() frees its operands, which it takes
+ * from in[], and its results; there are none if the type rule refuses it. */
 static inline struct eval prepare(enum byi_op_id op,
                                   const struct byi_attr *attrs, uint32_t n,
                                   const struct byi_tensor *in, uint32_t n_in)
@@ -176,6 +186,7 @@ static inline struct eval prepare(enum byi_op_id op,
     return e;
 }
 
+/* Run the operator's kernel as a model does. Returns its status. */
 static inline enum byoc_status run_fast(struct eval *e, uint32_t threads)
 {
     return byoc_internal_kernel_eval(e->op, e->attrs, e->n_in, e->in, e->n_out,
@@ -212,6 +223,7 @@ static inline const struct byi_simd *use(int isa)
     return byi_simd_use((enum byi_isa)isa) ? byi_simd() : NULL;
 }
 
+/* Set the elements, in row-major order. */
 static inline void set(struct byi_tensor *t, const double *values)
 {
     for (int64_t i = 0; i < byi_count(t); i++)
@@ -228,6 +240,7 @@ static inline bool is_near(double a, double b, double bound)
     return fabs(a - b) <= bound * (1 + fabs(b));
 }
 
+/* Check that all elements are near these values. */
 static inline void expect(const struct byi_tensor *t, const double *values)
 {
     for (int64_t i = 0; i < byi_count(t); i++)
@@ -243,6 +256,8 @@ static inline double element(const struct byi_tensor *t, int64_t i)
                                 : byi_tensor_float(t, i);
 }
 
+/* Check that the tensors have one type, and near elements (see is_near());
+ * `what` is for the message. */
 static inline void assert_near(const struct byi_tensor *a,
                                const struct byi_tensor *b, double bound,
                                const char *what)
@@ -257,6 +272,7 @@ static inline void assert_near(const struct byi_tensor *a,
     }
 }
 
+/* Check the canaries of the operands and results, and free both. */
 static inline void finish(struct eval *e)
 {
     for (uint32_t i = 0; i < e->n_out; i++)
@@ -280,8 +296,8 @@ static inline void run_kernel(const struct byi_kernel *kernel,
     byi_release(scratch);
 }
 
-/* Run the kernel with its constant operands packed. Returns false if it does
- * not pack them. */
+/* Run the kernel with its constant operands packed; `exact` as in struct
+ * byi_call. Returns false if it does not pack them. */
 static inline bool run_packed_exact(struct eval *e, uint32_t threads,
                                     bool exact)
 {
@@ -305,6 +321,7 @@ static inline bool run_packed_exact(struct eval *e, uint32_t threads,
     return true;
 }
 
+/* run_packed_exact() with `exact`. */
 static inline bool run_packed(struct eval *e, uint32_t threads)
 {
     return run_packed_exact(e, threads, true);

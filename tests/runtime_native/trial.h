@@ -17,6 +17,8 @@
 
 enum { MAX_IO = 8, CANARY = 32, ROUNDS = 60 };
 
+/* Memory of one test, and the state of its random numbers. setup() and
+ * teardown() are cmocka's fixtures. */
 static struct byi_arena *arena;
 static uint64_t seed;
 
@@ -35,7 +37,7 @@ static inline int teardown(void **state)
     return 0;
 }
 
-/* Marsaglia's xorshift64 */
+/* A random number from low to high, both included (Marsaglia's xorshift64). */
 static inline int64_t pick(int64_t low, int64_t high)
 {
     seed ^= seed << 13;
@@ -44,17 +46,19 @@ static inline int64_t pick(int64_t low, int64_t high)
     return low + (int64_t)(seed % (uint64_t)(high - low + 1));
 }
 
+/* Bytes of an element; a string is a pointer. */
 static inline size_t element_size(enum byoc_dtype dtype)
 {
     return dtype == BYOC_STRING ? sizeof(char *) : byoc_dtype_size(dtype);
 }
 
+/* The number of elements. */
 static inline int64_t count(const struct byi_tensor *t)
 {
     return byi_elements(t->rank, t->dims);
 }
 
-/* A tensor of random bytes, which the arena owns. */
+/* A tensor of random bytes, followed by a canary; the arena owns both. */
 static inline struct byi_tensor make(enum byoc_dtype dtype, uint32_t rank,
                                      const int64_t *dims)
 {
@@ -79,6 +83,7 @@ static inline struct byi_tensor ints(uint32_t n, const int64_t *values)
     return t;
 }
 
+/* A tensor of random rank, dims up to max_dim and element type. */
 static inline struct byi_tensor random_tensor(int64_t max_dim)
 {
     static const enum byoc_dtype dtypes[] = {BYOC_U8,  BYOC_I16,  BYOC_F32,
@@ -90,6 +95,7 @@ static inline struct byi_tensor random_tensor(int64_t max_dim)
     return make(dtypes[pick(0, 5)], rank, dims);
 }
 
+/* The new_symbol() of struct byi_infer: fails the test. */
 static inline int64_t no_symbol(void *ctx)
 {
     (void)ctx;
@@ -105,6 +111,7 @@ struct trial {
     struct byoc_error err;
 };
 
+/* The operator's attributes from a JSON object; the arena owns them. */
 static inline const struct byi_attrs *read_attrs(const struct byi_op *op,
                                                  const char *text)
 {
@@ -118,8 +125,9 @@ static inline const struct byi_attrs *read_attrs(const struct byi_op *op,
     return attrs;
 }
 
-/* Infer the types of the results, and run the operator. Its attributes are the
- * JSON object `text`. */
+/* Infer the types of the results, run the operator on 1 to 3 threads, and check
+ * the canaries after the results. Its attributes are the JSON object `text`.
+ * Returns the status of the type rule or kernel, with the error in t->err. */
 static inline enum byoc_status run(struct trial *t, enum byi_op_id id,
                                    const char *text)
 {
@@ -159,6 +167,7 @@ static inline enum byoc_status run(struct trial *t, enum byi_op_id id,
     return BYOC_OK;
 }
 
+/* run() that fails the test on an error. */
 static inline void must_run(struct trial *t, enum byi_op_id id,
                             const char *text)
 {
