@@ -5,7 +5,7 @@
 /* lets the compiler compute both sides of ?: */
 #pragma GCC optimize("no-trapping-math")
 #define TABLE byi_simd_avx2
-#define LEVEL BYI_ISA_AVX2
+#define TABLE_ISA BYI_ISA_AVX2
 #define W 8
 #include "loops.inc"
 #endif

@@ -6,7 +6,7 @@
 /* lets the compiler compute both sides of ?: */
 #pragma GCC optimize("no-trapping-math")
 #define TABLE byi_simd_avx512
-#define LEVEL BYI_ISA_AVX512
+#define TABLE_ISA BYI_ISA_AVX512
 #define W 16
 #include "loops.inc"
 #endif

@@ -4,9 +4,9 @@
 #pragma GCC optimize("no-trapping-math")
 #define TABLE byi_simd_base
 #if defined(__x86_64__)
-#define LEVEL BYI_ISA_SSE2
+#define TABLE_ISA BYI_ISA_SSE2
 #else
-#define LEVEL BYI_ISA_BASE
+#define TABLE_ISA BYI_ISA_BASE
 #endif
 #define W 4
 #include "loops.inc"

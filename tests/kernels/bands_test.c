@@ -265,7 +265,7 @@ static void compare_all(void)
 }
 
 /* Call `test` with the kernels of each instruction set that have bands. */
-static void at_all_levels(void (*test)(void))
+static void with_each_isa(void (*test)(void))
 {
     const struct byi_f32_kernels *previous = NULL;
     for (int isa = 0; isa <= (int)byi_isa_widest(); isa++) {
@@ -279,7 +279,7 @@ static void at_all_levels(void (*test)(void))
 static void test_random(void **state)
 {
     (void)state;
-    at_all_levels(compare_all);
+    with_each_isa(compare_all);
 }
 
 /* --- refusals ------------------------------------------------------------- */
@@ -336,7 +336,7 @@ static void check_refusals(void)
 static void test_refusals(void **state)
 {
     (void)state;
-    at_all_levels(check_refusals);
+    with_each_isa(check_refusals);
     kernels = &byi_f32_base;
     if (kernels->rows >= 6)
         return;

@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "levels.h"
+#include "isas.h"
 #include "random.h"
 
 static float *random_floats(int64_t n)

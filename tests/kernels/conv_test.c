@@ -438,14 +438,14 @@ static void check_case(struct conv_case *c, const int *kinds, double bound)
 }
 
 /* Run `body` under every instruction set that the machine has. */
-static void at_all_levels(void (*body)(void))
+static void with_each_isa(void (*body)(void))
 {
-    static const char *const levels[] = {"sse2", "avx2", "avx512",
-                                         "avx512_bf16", "avx512_amx"};
+    static const char *const isas[] = {"sse2", "avx2", "avx512", "avx512_bf16",
+                                       "avx512_amx"};
     const struct byi_f32_kernels *previous = NULL;
     const struct byi_i8_kernels *blocks = NULL; /* kernels that have blocks */
-    for (size_t i = 0; i < BYI_COUNT(levels); i++) {
-        setenv("BYOC_MAX_ISA", levels[i], 1);
+    for (size_t i = 0; i < BYI_COUNT(isas); i++) {
+        setenv("BYOC_MAX_ISA", isas[i], 1);
         const struct byi_i8_kernels *k = byi_i8_kernels();
         const struct byi_i8_kernels *current = k->block ? k : NULL;
         if (byi_f32_kernels() != previous || current != blocks)
@@ -638,7 +638,7 @@ static void test_random(void **state)
 {
     (void)state;
     seed = 8;
-    at_all_levels(random_shapes);
+    with_each_isa(random_shapes);
 }
 
 static struct byi_f32_conv vector_by_matrix(int64_t channels, int64_t outputs,
@@ -697,8 +697,8 @@ static void test_vectors(void **state)
 {
     (void)state;
     seed = 2;
-    at_all_levels(vectors);
-    at_all_levels(matrices_read_in_place);
+    with_each_isa(vectors);
+    with_each_isa(matrices_read_in_place);
     for (int transposed = 0; transposed < 2; transposed++) {
         struct byi_f32_conv large = vector_by_matrix(25088, 4096, transposed);
         struct byi_f32_conv small = vector_by_matrix(64, 10, transposed);
@@ -764,8 +764,8 @@ static void test_long_rows(void **state)
 {
     (void)state;
     seed = 3;
-    at_all_levels(long_rows);
-    at_all_levels(long_windows);
+    with_each_isa(long_rows);
+    with_each_isa(long_windows);
 }
 
 /* --- scratch -------------------------------------------------------------- */
@@ -802,7 +802,7 @@ static void scratch_of_products(void)
 static void test_scratch(void **state)
 {
     (void)state;
-    at_all_levels(scratch_of_products);
+    with_each_isa(scratch_of_products);
 }
 
 /* --- layers of networks --------------------------------------------------- */
@@ -848,7 +848,7 @@ static void layers(void)
 static void test_layers(void **state)
 {
     (void)state;
-    at_all_levels(layers);
+    with_each_isa(layers);
 }
 
 /* --- gathered rows -------------------------------------------------------- */
@@ -957,13 +957,13 @@ static void test_scales_narrow(void **state)
 {
     (void)state;
     seed = 4;
-    at_all_levels(scales_narrow);
+    with_each_isa(scales_narrow);
 }
 
 static void test_gather(void **state)
 {
     (void)state;
-    at_all_levels(gather_cases);
+    with_each_isa(gather_cases);
 }
 
 /* --- threads, NaN --------------------------------------------------------- */
@@ -1037,7 +1037,7 @@ static void threads(void)
 static void test_threads(void **state)
 {
     (void)state;
-    at_all_levels(threads);
+    with_each_isa(threads);
 }
 
 /* A NaN in the image reaches every result whose window contains it, also
@@ -1219,7 +1219,7 @@ static void wide_windows(void)
 static void test_wide_windows(void **state)
 {
     (void)state;
-    at_all_levels(wide_windows);
+    with_each_isa(wide_windows);
 }
 
 /* Depthwise windows of more taps than other algorithms have pointers for. */
@@ -1246,13 +1246,13 @@ static void long_depthwise_windows(void)
 static void test_long_depthwise(void **state)
 {
     (void)state;
-    at_all_levels(long_depthwise_windows);
+    with_each_isa(long_depthwise_windows);
 }
 
 static void test_infinity(void **state)
 {
     (void)state;
-    at_all_levels(keeps_infinity);
+    with_each_isa(keeps_infinity);
 }
 
 /* A vector's product is split where reading the weights takes longer than to
@@ -1301,7 +1301,7 @@ static void planes_pay(void)
 static void test_planes(void **state)
 {
     (void)state;
-    at_all_levels(planes_pay);
+    with_each_isa(planes_pay);
 }
 
 /* Winograd's algorithm also pays for few outputs, except with few channels on
@@ -1335,13 +1335,13 @@ static void few_outputs(void)
 static void test_few_outputs(void **state)
 {
     (void)state;
-    at_all_levels(few_outputs);
+    with_each_isa(few_outputs);
 }
 
 static void test_nan(void **state)
 {
     (void)state;
-    at_all_levels(keeps_nan);
+    with_each_isa(keeps_nan);
 }
 
 /* An infinity in a channel reaches the results of its group only, if the
@@ -1364,7 +1364,7 @@ static void keeps_groups_apart(void)
 static void test_groups(void **state)
 {
     (void)state;
-    at_all_levels(keeps_groups_apart);
+    with_each_isa(keeps_groups_apart);
 }
 
 /* Which kernel a transposed convolution of stride 2 along two axes, or along
@@ -1409,7 +1409,7 @@ static void transposed_layers(void)
 static void test_transposed(void **state)
 {
     (void)state;
-    at_all_levels(transposed_layers);
+    with_each_isa(transposed_layers);
 }
 
 int main(void)

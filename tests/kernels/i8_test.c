@@ -305,7 +305,7 @@ static void check_case(const struct i8_case *c)
 }
 
 /* Run `body` under every instruction set that the machine has. */
-static void at_all_levels(void (*body)(void))
+static void with_each_isa(void (*body)(void))
 {
     const struct byi_i8_kernels *previous = NULL;
     for (int i = 0; i < BYI_N_ISAS; i++) {
@@ -432,25 +432,25 @@ static void run_blocks(void)
 static void test_blocks(void **state)
 {
     (void)state;
-    at_all_levels(run_blocks);
+    with_each_isa(run_blocks);
 }
 
 static void test_strips(void **state)
 {
     (void)state;
-    at_all_levels(run_strips);
+    with_each_isa(run_strips);
 }
 
 static void test_winograd(void **state)
 {
     (void)state;
-    at_all_levels(run_winograd);
+    with_each_isa(run_winograd);
 }
 
 static void test_random(void **state)
 {
     (void)state;
-    at_all_levels(run_random);
+    with_each_isa(run_random);
 }
 
 /* --- packing -------------------------------------------------------------- */
@@ -489,7 +489,7 @@ static void run_extremes(void)
 static void test_extremes(void **state)
 {
     (void)state;
-    at_all_levels(run_extremes);
+    with_each_isa(run_extremes);
 }
 
 static void test_packs_alike(void **state)
@@ -560,7 +560,7 @@ static void run_elementwise(void)
 static void test_elementwise(void **state)
 {
     (void)state;
-    at_all_levels(run_elementwise);
+    with_each_isa(run_elementwise);
 }
 
 /* Matrices of few rows, of whole blocks, and with a partial block. */
@@ -581,7 +581,7 @@ static void run_transposes(void)
 static void test_transpose(void **state)
 {
     (void)state;
-    at_all_levels(run_transposes);
+    with_each_isa(run_transposes);
 }
 
 int main(void)

@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "levels.h"
+#include "isas.h"
 #include "random.h"
 
 static float wide_of(bool bf16, uint16_t x)

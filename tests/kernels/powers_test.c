@@ -193,10 +193,10 @@ static void check_hard(bool swish)
 
 static void test_powers(void **state)
 {
-    static const char *const levels[] = {"sse2", "avx2", "avx512"};
+    static const char *const isas[] = {"sse2", "avx2", "avx512"};
     (void)state;
-    for (size_t i = 0; i < BYI_COUNT(levels); i++) {
-        setenv("BYOC_MAX_ISA", levels[i], 1);
+    for (size_t i = 0; i < BYI_COUNT(isas); i++) {
+        setenv("BYOC_MAX_ISA", isas[i], 1);
         check_numbers(BYI_OP_SIGMOID, false);
         check_numbers(BYI_OP_NN_SILU, false);
         check_special(BYI_OP_SIGMOID);
