@@ -80,13 +80,20 @@ void byi_progress_step(const char *what, uint32_t done, uint32_t total);
 void byi_progress_clear(void);
 /* Stop the thread and erase the progress line. */
 void byi_progress_end(void);
+/* Erase the progress line, in a signal handler that ends the process. */
+void byi_progress_forget(void);
 
 /* --- interrupt.c ---------------------------------------------------------- */
 
-/* Install the handler of SIGHUP, SIGINT, SIGPIPE, SIGTERM and SIGXCPU, except
- * where the signal does not have its default action, such as SIGHUP under
- * nohup. Ignore SIGXFSZ. */
+/* Install the handler of SIGHUP, SIGINT, SIGPIPE, SIGTERM, SIGXCPU, and of the
+ * signals of a crash, except where the signal does not have its default action,
+ * such as SIGHUP under nohup. Ignore SIGXFSZ. */
 void byi_interrupt_watch(void);
+/* This command begins: messages about signals name it. */
+void byi_interrupt_command(const char *name);
+/* Get the plug-in that is being called, and the function; "" if there is none.
+ */
+bool byi_plugin_step(const char **plugin, const char **step);
 
 /* --- options.c ------------------------------------------------------------ */
 

@@ -24,13 +24,16 @@ static pid_t running_process;
  * without a message, possibly with code 0. */
 static void report_exit(void)
 {
+    const char *plugin, *step;
     if (!running_command || running_process != getpid())
         return;
     byi_progress_end();
+    const bool in_step = byi_plugin_step(&plugin, &step);
     fprintf(stderr,
-            "byoc %s: found a call of exit() by a library, expected the "
-            "command to end first; `byoc backends` checks plug-ins\n",
-            running_command);
+            "byoc %s: found a call of exit() by a library%s%s%s%s, expected "
+            "the command to end first; `byoc conform` tests plug-ins\n",
+            running_command, in_step ? ", in " : "", step,
+            in_step ? " of the plug-in " : "", plugin);
     fflush(NULL);
     _exit(BYI_EXIT_BACKEND);
 }
@@ -47,6 +50,7 @@ static int run_command(const struct byi_command *command, int argc, char **argv)
         return BYI_EXIT_USAGE;
     }
     byi_progress_begin(command->name);
+    byi_interrupt_command(command->name);
     running_command = command->name;
     running_process = getpid();
     const int code = command->run(argc, argv);

@@ -142,7 +142,7 @@ void byi_progress_step(const char *what, uint32_t done, uint32_t total)
     pthread_mutex_unlock(&progress.lock);
 }
 
-/* Call with the lock held, or when the thread has ended. */
+/* Call with the lock held, or when the thread has ended, or in a handler. */
 static void erase_line(void)
 {
     static const char erase[] = "\r\033[K";
@@ -158,6 +158,12 @@ void byi_progress_clear(void)
     pthread_mutex_lock(&progress.lock);
     erase_line();
     pthread_mutex_unlock(&progress.lock);
+}
+
+void byi_progress_forget(void)
+{
+    if (atomic_load(&running)) /* without the lock, which may be held */
+        erase_line();
 }
 
 void byi_progress_end(void)

@@ -146,7 +146,7 @@ static enum byoc_status open_plugin(const struct plugin_search *s,
         *plugin = make_stand_in(s->found->arena, path);
         return BYOC_OK;
     }
-    byi_child_step(path, "query()");
+    byi_child_step(path, "library start or query()");
     const enum byoc_status status =
         byoc_internal_plugin_open(path, s->params->threads, plugin, err);
     byi_child_step_end();
@@ -452,7 +452,7 @@ static void open_in_child(void *path, struct byi_text *out)
     struct byoc_error err;
     (void)out;
     dup2(STDERR_FILENO, STDOUT_FILENO);
-    byi_child_step(path, "query()");
+    byi_child_step(path, "library start or query()");
     (void)!byoc_internal_plugin_open(path, 1, &plugin, &err);
 }
 

@@ -515,10 +515,11 @@ static enum byoc_status call_operator(const struct byi_custom *op, bool run,
         BYI_TRY(make(c, call, err));
         call->made = c->made;
     }
-    const bool was_running = byi_plugin_set_running(run);
+    const struct byi_plugin *before =
+        byi_plugin_set_running(run ? c->plugin : NULL);
     struct byoc_fail *fail =
         run ? c->op->run(host, call) : c->op->shape(host, call);
-    byi_plugin_set_running(was_running);
+    byi_plugin_set_running(before);
     return byi_plugin_status(fail, c->plugin, c->op->name, err);
 }
 

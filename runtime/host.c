@@ -3,6 +3,7 @@
  * converts failures that plug-ins return to statuses. */
 #include "internal.h"
 
+#include "core/base/child.h"
 #include "core/base/failure.h"
 #include "region/graph.h"
 #include "workers.h"
@@ -44,33 +45,47 @@ static void host_log(void *ctx, const char *line)
     byi_log_line(&plugin->log, BYOC_DEBUG, line);
 }
 
-/* Whether the calling thread is in run() of a backend or operator. run() may
- * use only the threads of the current turn (workers.h); other functions may use
- * all threads of the model. */
-static _Thread_local bool in_run;
+/* The plug-in in whose run(), of its backend or an operator, the calling thread
+ * is; NULL: none. run() may use only the threads of the current turn
+ * (workers.h); other functions may use all threads of the model. */
+static _Thread_local const struct byi_plugin *running;
 
 static uint32_t host_threads(void *ctx)
 {
     const struct byi_plugin *plugin = ctx;
-    const uint32_t of_turn = in_run ? byi_workers_of_turn() : 0;
+    const uint32_t of_turn = running ? byi_workers_of_turn() : 0;
     return of_turn ? of_turn : plugin->threads;
 }
 
-bool byi_plugin_set_running(bool running)
+const struct byi_plugin *byi_plugin_set_running(const struct byi_plugin *plugin)
 {
-    const bool was_running = in_run;
-    in_run = running;
-    return was_running;
+    const struct byi_plugin *before = running;
+    running = plugin;
+    return before;
+}
+
+bool byoc_internal_step_now(const char **plugin, const char **text)
+{
+    if (byi_child_step_now(plugin, text))
+        return true;
+    *plugin = running ? running->backend->name : "";
+    *text = running ? "run()" : "";
+    return running != NULL;
+}
+
+void byoc_internal_record_steps(void)
+{
+    byi_child_record_steps();
 }
 
 struct byoc_fail *byi_plugin_run(const struct byi_plugin *plugin,
                                  void *compiled, void *state,
                                  const struct byoc_run_args *args)
 {
-    const bool was_running = byi_plugin_set_running(true);
+    const struct byi_plugin *before = byi_plugin_set_running(plugin);
     struct byoc_fail *fail =
         plugin->backend->run(&plugin->host, compiled, state, args);
-    byi_plugin_set_running(was_running);
+    byi_plugin_set_running(before);
     return fail;
 }
 

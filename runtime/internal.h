@@ -465,14 +465,21 @@ BYOC_API struct byoc_fail *byoc_internal_plugin_compile(
 BYOC_API struct byoc_fail *byoc_internal_plugin_load(
     const struct byi_plugin *plugin, const struct byoc_region *region,
     void **compiled);
+/* Call the backend's unload(). */
+void byi_plugin_unload(const struct byi_plugin *plugin, void *compiled);
 /* Call the backend's run() for a loaded region, on the threads of the calling
  * thread's turn (workers.h). */
 struct byoc_fail *byi_plugin_run(const struct byi_plugin *plugin,
                                  void *compiled, void *state,
                                  const struct byoc_run_args *args);
-/* Record whether the calling thread is in run() of a backend or operator;
- * returns the previous value. */
-bool byi_plugin_set_running(bool running);
+/* Record the plug-in in whose run(), of its backend or an operator, the calling
+ * thread is; NULL: none. Returns the previous value. */
+const struct byi_plugin *byi_plugin_set_running(
+    const struct byi_plugin *plugin);
+/* byi_child_record_steps and byi_child_step_now (core/base/child.h) in this
+ * library. A run() of the calling thread is a step, too. */
+BYOC_API void byoc_internal_record_steps(void);
+BYOC_API bool byoc_internal_step_now(const char **plugin, const char **text);
 /* Call the backend's state_new() and state_free() for `compiled`. Without them,
  * the state is memory of state_bytes() bytes from the host, or NULL. */
 struct byoc_fail *byi_plugin_state_new(const struct byi_plugin *plugin,

@@ -331,8 +331,7 @@ void byoc_model_free(struct byoc_model **model)
          i++) {
         const struct byi_region *region = &m->base.regions[i];
         if (region->plugin && !m->plan->regions[i].varies)
-            region->plugin->backend->unload(&region->plugin->host,
-                                            region->compiled);
+            byi_plugin_unload(region->plugin, region->compiled);
     }
     while (m->plugins) {
         struct byi_plugin *next = m->plugins->next;

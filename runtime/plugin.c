@@ -6,6 +6,7 @@
  * library stays mapped. */
 #include "internal.h"
 
+#include "core/base/child.h"
 #include "core/base/fork.h"
 #include "core/base/loader.h"
 
@@ -42,7 +43,9 @@ struct byoc_fail *byoc_internal_plugin_compile(const struct byi_plugin *plugin,
 {
     const struct byoc_host *host = &plugin->host;
     *blob = (struct byoc_blob){.struct_size = sizeof *blob};
+    byi_child_step(plugin->backend->name, "compile()");
     struct byoc_fail *fail = plugin->backend->compile(host, region, blob);
+    byi_child_step_end();
     /* C may be empty here: code generation refuses it */
     if (!fail &&
         (!blob->data || (!blob->bytes && blob->kind == BYOC_BLOB_DATA))) {
@@ -58,6 +61,24 @@ struct byoc_fail *byoc_internal_plugin_compile(const struct byi_plugin *plugin,
     return fail;
 }
 
+static struct byoc_fail *call_load(const struct byi_plugin *plugin,
+                                   const struct byoc_region *region,
+                                   void **compiled)
+{
+    byi_child_step(plugin->backend->name, "load()");
+    struct byoc_fail *fail =
+        plugin->backend->load(&plugin->host, region, compiled);
+    byi_child_step_end();
+    return fail;
+}
+
+void byi_plugin_unload(const struct byi_plugin *plugin, void *compiled)
+{
+    byi_child_step(plugin->backend->name, "unload()");
+    plugin->backend->unload(&plugin->host, compiled);
+    byi_child_step_end();
+}
+
 struct byoc_fail *byoc_internal_plugin_load(const struct byi_plugin *plugin,
                                             const struct byoc_region *region,
                                             void **compiled)
@@ -65,14 +86,14 @@ struct byoc_fail *byoc_internal_plugin_load(const struct byi_plugin *plugin,
     const struct byoc_backend *b = plugin->backend;
     struct byoc_region aligned_region = *region;
     if (!b->compile || (uintptr_t)region->json % BYI_ALIGN == 0)
-        return b->load(&plugin->host, region, compiled);
+        return call_load(plugin, region, compiled);
     char *copy = byi_acquire(region->json_bytes);
     if (!copy)
         return plugin->host.fail(
             plugin->host.ctx, BYOC_FAIL_RESOURCE,
             "out of memory for an aligned copy of its blob");
     aligned_region.json = memcpy(copy, region->json, region->json_bytes);
-    struct byoc_fail *fail = b->load(&plugin->host, &aligned_region, compiled);
+    struct byoc_fail *fail = call_load(plugin, &aligned_region, compiled);
     byi_release(copy);
     return fail;
 }
@@ -262,6 +283,7 @@ static enum byoc_status open_library(const char *path, struct byi_library **out,
     enum byoc_status status = byi_library_check(path, path, err);
     if (status == BYOC_OK)
         status = byi_plugin_agree(path, &lib->abi, err);
+    byi_child_step(path, "library start or query()");
     lib->openmp = byi_omp_of_process(); /* before the plug-in can load another
                                          * one */
     if (status == BYOC_OK)
@@ -270,6 +292,7 @@ static enum byoc_status open_library(const char *path, struct byi_library **out,
         byi_plugin_init_host(&lib->self, lib->abi);
         status = query_backend(lib, err);
     }
+    byi_child_step_end();
     if (status != BYOC_OK) {
         free_library(lib);
         return status;
@@ -307,12 +330,14 @@ static void leave_library(struct byi_library *lib)
     assert(lib->users > 0);
     if (--lib->users > 0 || !lib->backend.quiesce)
         return;
+    byi_child_step(lib->backend.name, "quiesce() or library end");
     lib->backend.quiesce(&lib->self.host);
     struct byi_library **at = &libraries;
     while (*at != lib)
         at = &(*at)->next;
     *at = lib->next;
     free_library(lib);
+    byi_child_step_end();
 }
 
 /* --- fork --------------------------------------------------------------- */

@@ -788,8 +788,7 @@ void byi_specialisation_end(struct byi_specialisation *specialisation)
          specialisation->regions && i < specialisation->plan->n_regions; i++) {
         const struct byi_region *region = &specialisation->regions[i];
         if (region->plugin && !region->lent)
-            region->plugin->backend->unload(&region->plugin->host,
-                                            region->compiled);
+            byi_plugin_unload(region->plugin, region->compiled);
     }
     struct byi_arena *arena = specialisation->plan->arena;
     byi_arena_free(&arena);

@@ -28,7 +28,8 @@ struct child_shared {
     char text[256];
 };
 
-static struct child_shared *shared; /* in a child; NULL elsewhere */
+/* in a child, and after byi_child_record_steps; NULL elsewhere */
+static struct child_shared *shared;
 /* bytes of address space that the child's steps may still add; 0: no limit */
 static uint64_t bytes_left;
 static uint64_t bytes_before; /* address space before the current step */
@@ -101,6 +102,21 @@ void byi_child_step(const char *plugin, const char *format, ...)
 const char *byi_child_step_text(void)
 {
     return shared ? shared->text : "";
+}
+
+void byi_child_record_steps(void)
+{
+    static struct child_shared own;
+    if (!shared)
+        shared = &own;
+}
+
+bool byi_child_step_now(const char **plugin, const char **text)
+{
+    const bool in_step = shared && shared->began && *shared->plugin;
+    *plugin = in_step ? shared->plugin : "";
+    *text = in_step ? shared->text : "";
+    return in_step;
 }
 
 /* --- waiting -------------------------------------------------------------- */

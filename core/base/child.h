@@ -68,12 +68,17 @@ void byi_child_free(struct byi_child *child);
 /* In a child: begin a step, which lasts until the next one or
  * byi_child_step_end. `plugin` names the plug-in whose code it runs, or is
  * NULL. The text of the step is formatted as by printf and cut to 255 bytes.
- * Outside of a child these have no effect. */
+ * Elsewhere these have no effect, except after byi_child_record_steps. */
 void byi_child_step(const char *plugin, const char *format, ...)
     BYI_PRINTF(2, 3);
 void byi_child_step_end(void);
 /* In a child: the text of the last step; "" before the first, and outside of a
  * child. */
 const char *byi_child_step_text(void);
+/* Record the steps of this process, too, for the function below. */
+void byi_child_record_steps(void);
+/* Get the plug-in and the text of the current step. Returns false outside of a
+ * step that runs a plug-in's code. May be called in a signal handler. */
+bool byi_child_step_now(const char **plugin, const char **text);
 
 #endif

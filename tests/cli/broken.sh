@@ -98,7 +98,7 @@ refused='3: byoc compile: found no backend '\''bad'\'' among 0 plug-ins in *; '
 
 plugin crash_in_match numerics/ref.add/0 \
     'crash: SIGSEGV in accept() of ref.*' \
-    '1*: *' \
+    '139: byoc compile: crashed with signal 11 (*) in accept() of ref.* of the plug-in ref; *' \
     '0: byoc: warning: ref was left out: its process crashed with signal 11 * in accept() of ref.*'
 plugin hang_in_compile numerics/ref.add/0 \
     'hang: still in compile() after * seconds' \
@@ -140,7 +140,7 @@ plugin describes_nothing numerics/ref.add/0 \
     "$all_offloaded" "$all_offloaded"
 plugin signal_on_unload library/unload \
     'crash: SIGABRT in quiesce() and closing the library' \
-    '134: *' \
+    '134: byoc compile: crashed with signal 6 (*) in quiesce() or library end of the plug-in ref; *' \
     "$all_offloaded"
 
 [ $failed -eq 0 ] || exit 1

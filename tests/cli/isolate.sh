@@ -72,7 +72,35 @@ crashes cos 'crashed with signal 25 (File size limit exceeded) after load or unl
 "$byoc" compile "$dir/sigmoid.ir" -o "$dir/exits.so" --backend crashes \
     --plugin "only:$plugins/crashes.so" >"$dir/out" 2>"$dir/err"
 expect_code exit $? 3
-expect exit "$dir/err" "byoc compile: found a call of exit() by a library"
+expect exit "$dir/err" "byoc compile: found a call of exit() by a library, in \
+load() of the plug-in crashes"
+
+# ends COMMAND CODE MODEL PLUGIN WORD: without isolation, a plug-in that crashes ends the
+# command with a message that contains WORD, and no temporary file is left
+ends() {
+    mkdir "$dir/tmp"
+    # in a subshell, whose stderr gets what the shell says about the signal
+    (TMPDIR=$dir/tmp ASAN_OPTIONS=handle_segv=0:detect_leaks=0 "$byoc" "$1" \
+        "$dir/$3.ir" -o "$dir/ended" --plugin "only:$plugins/$4.so" \
+        >"$dir/out" 2>"$dir/err"
+    exit $?) 2>/dev/null
+    expect_code "$1 $3 $4" $? "$2"
+    expect "$1 $3 $4" "$dir/err" "byoc $1: crashed with signal $5"
+    rmdir "$dir/tmp" || failed=1
+}
+
+ends compile 139 tanh crashes \
+    '11 (Segmentation fault) in accept() of crashes.any of the plug-in crashes'
+ends compile 134 abs crashes '6 (Aborted) in unload() of the plug-in crashes'
+ends compile 139 tanh bad_query \
+    "11 (Segmentation fault) in library start or query() of the plug-in $plugins/bad_query.so"
+model floor floor
+ends run 134 floor crashes '6 (Aborted) in run() of the plug-in crashes'
+model hangs exp
+timeout -s TERM 5 "$byoc" compile "$dir/hangs.ir" -o "$dir/ended" \
+    --plugin "only:$plugins/crashes.so" >"$dir/out" 2>"$dir/err"
+expect hangs "$dir/err" "byoc compile: ended by signal 15 in probe() of the plug-in crashes"
+
 "$byoc" compare "$dir/sigmoid.ir" --backend ref \
     --exclude add --exclude subtract --exclude sigmoid \
     --plugin "only:$plugins/libbyoc_backend_ref.so" >"$dir/out" 2>"$dir/err"
@@ -132,7 +160,7 @@ for how in "--backend bad,ref:bad" ":bad_query"; do
         failed=1
     }
     expect bad_query "$dir/err" "${how#*:} was left out: $plugins/bad_query.so: \
-its process crashed with signal 11 (Segmentation fault) in query()"
+its process crashed with signal 11 (Segmentation fault) in library start or query()"
     expect bad_query "$dir/good.json" '"backend-failed"'
     expect bad_query "$dir/good.json" '"ref.add"'
 done

@@ -2,8 +2,9 @@
 /* crashes.c: a backend that crashes, exits or hangs in the function that the
  * operator selects: tanh raises SIGSEGV in the predicate, exp hangs in the
  * probe, sqrt exhausts the memory in compile(), sigmoid exits in load(), abs
- * aborts in unload(), and cos ends the process after all calls, when it writes
- * its result. `negative` succeeds. The backend computes nothing.
+ * aborts in unload(), floor aborts in run(), and cos ends the process after all
+ * calls, when it writes its result. `negative` succeeds. The backend computes
+ * nothing.
  */
 #define _GNU_SOURCE /* memmem */
 #include <byoc/backend.h>
@@ -13,6 +14,8 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
+
+static char aborts_in_run; /* load() returns its address for floor */
 
 /* Whether the region's JSON contains this text. */
 static int has(const struct byoc_region *region, const char *op)
@@ -67,27 +70,32 @@ static struct byoc_fail *load(const struct byoc_host *host,
         exit(3);
     if (has(region, "\"cos\"")) /* a signal ends a process that writes more */
         setrlimit(RLIMIT_FSIZE, &(const struct rlimit){64, 64});
-    *compiled = has(region, "\"abs\"") ? host->acquire(host->ctx, 1) : NULL;
+    *compiled = has(region, "\"abs\"")     ? host->acquire(host->ctx, 1)
+                : has(region, "\"floor\"") ? &aborts_in_run
+                                           : NULL;
     return NULL;
 }
 
 static void unload(const struct byoc_host *host, void *compiled)
 {
-    if (compiled)
+    (void)host;
+    if (compiled && compiled != &aborts_in_run)
         abort();
-    host->release(host->ctx, compiled);
 }
 
 static struct byoc_fail *run(const struct byoc_host *host, void *compiled,
                              void *state, const struct byoc_run_args *args)
 {
-    (void)compiled, (void)state, (void)args;
+    (void)state, (void)args;
+    if (compiled == &aborts_in_run)
+        abort();
     return host->fail(host->ctx, BYOC_FAIL_UNSUPPORTED,
                       "this plug-in computes nothing");
 }
 
 static const struct byoc_pattern patterns[] = {
-    {"crashes.any", "tanh|exp|sqrt|sigmoid|abs|cos|negative(%x)", accept_tanh},
+    {"crashes.any", "tanh|exp|sqrt|sigmoid|abs|floor|cos|negative(%x)",
+     accept_tanh},
 };
 
 static const struct byoc_backend backend = {
