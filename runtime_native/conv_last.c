@@ -21,6 +21,7 @@ enum {
 /* The header of packed weights, which follow it. */
 struct packed_header {
     enum byi_f32_algorithm algorithm;
+    bool exact; /* as they were planned: decides which groups are merged */
 };
 
 /* How to run a convolution on the kernels. */
@@ -156,9 +157,9 @@ static struct conv_last describe(const struct byi_call *call,
     memcpy(p.conv.in, in, sizeof p.conv.in);
     memcpy(p.conv.out, v->transposed ? v->w.in : v->w.out, sizeof p.conv.out);
     byi_epilogue_read(call, &p.conv, &p.epilogue);
-    const bool transforms =
-        call->packed || v->n * v->out.count >= MIN_TRANSFORMED;
-    byi_f32_conv_plan(&p.conv, exact || !transforms);
+    const struct packed_header *packed = call->packed;
+    const bool transforms = v->n * v->out.count >= MIN_TRANSFORMED;
+    byi_f32_conv_plan(&p.conv, packed ? packed->exact : exact || !transforms);
     describe_images(call, v, &p);
     if (!call->packed)
         p.packed_bytes = byi_align_bytes(byi_f32_conv_packed(&p.conv));
@@ -204,10 +205,11 @@ uint64_t byi_conv_last_pack(const struct byi_call *call,
         p.conv.in[i] = v->transposed ? v->w.out[i] : v->w.in[i];
         p.conv.out[i] = v->transposed ? v->w.in[i] : v->w.out[i];
     }
-    byi_f32_conv_plan(&p.conv, call->exact || !is_known);
+    const bool exact = call->exact || !is_known;
+    byi_f32_conv_plan(&p.conv, exact);
     if (to) {
-        *(struct packed_header *)to =
-            (struct packed_header){.algorithm = p.conv.algorithm};
+        *(struct packed_header *)to = (struct packed_header){
+            .algorithm = p.conv.algorithm, .exact = exact};
         byi_f32_conv_pack(&p.conv, &p.weights,
                           (float *)(void *)((char *)to + BYI_ALIGN),
                           (int)call->threads);

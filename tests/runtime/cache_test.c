@@ -716,6 +716,44 @@ static void test_computed_size(void **state)
     close_model(&m);
 }
 
+/* The weights of a grouped convolution are packed before the sizes are known.
+ * Groups share a panel only if they were packed together. */
+static void test_grouped_convolution(void **state)
+{
+    (void)state;
+    enum { CHANNELS = 4, N = 5 };
+    struct model m;
+    struct byoc_error err;
+    float x[CHANNELS * N];
+    const int64_t dims[] = {1, CHANNELS, N};
+    open_model(&m,
+               "def @main(%x: Tensor[(1, 4, N), float32]) {\n"
+               "  nn.conv1d(%x, Tensor[(4, 2, 1), float32] "
+               "{1, 2, 3, 4, 5, 6, 7, 8}, groups=2)\n"
+               "}\n",
+               (struct byoc_load_params){0});
+    struct byoc_state *s = new_state(&m);
+    for (int i = 0; i < CHANNELS * N; i++)
+        x[i] = (float)(i * i % 7);
+    const DLTensor in = {.data = x,
+                         .device = {kDLCPU, 0},
+                         .ndim = 3,
+                         .dtype = byoc_dtype_dlpack(BYOC_F32),
+                         .shape = (int64_t *)(uintptr_t)dims};
+    DLTensor out = {0};
+    if (byoc_run(s, &in, 1, &out, 1, &err) != BYOC_OK)
+        fail_msg("%s", err.text);
+    for (int o = 0; o < CHANNELS; o++)
+        for (int i = 0; i < N; i++) {
+            const float *of_group = x + o / 2 * 2 * N + i;
+            const float expected = (float)(2 * o + 1) * of_group[0] +
+                                   (float)(2 * o + 2) * of_group[N];
+            assert_true(((const float *)out.data)[o * N + i] == expected);
+        }
+    byoc_state_free(&s);
+    close_model(&m);
+}
+
 /* Sizes that pass through functions and branches. There is a call that shares
  * its function with another call, a branch whose condition follows from sizes,
  * and a value that a branch captures. The backend runs the region after each.
@@ -1016,6 +1054,7 @@ int main(void)
         cmocka_unit_test(test_data_dependent),
         cmocka_unit_test(test_same_views),
         cmocka_unit_test(test_computed_size),
+        cmocka_unit_test(test_grouped_convolution),
         cmocka_unit_test(test_size_by_call),
         cmocka_unit_test(test_no_memory),
         cmocka_unit_test(test_threads),
