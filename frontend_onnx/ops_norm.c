@@ -171,14 +171,17 @@ static void check_stash_type(struct byi_import *o)
                           (long long)type);
 }
 
-/* The optional results of LayerNormalization, over the axes from `axis` on. */
+/* The optional results of LayerNormalization, over the axes from `axis` on.
+ * They have the type of stash_type, float32, whatever x has. */
 static const char layer_statistics[] =
     "fn (%x) {"
-    "  %mean = mean(%x, axis=axes, keepdims=true);"
-    "  %centred = subtract(%x, %mean);"
+    "  %w = cast(%x, dtype=wide);"
+    "  %mean = mean(%w, axis=axes, keepdims=true);"
+    "  %centred = subtract(%w, %mean);"
     "  %variance = mean(multiply(%centred, %centred), axis=axes,"
     "                   keepdims=true);"
-    "  (%mean, rsqrt(add(%variance, epsilon)))"
+    "  (cast(%mean, dtype=\"float32\"),"
+    "   cast(rsqrt(add(%variance, epsilon)), dtype=\"float32\"))"
     "}";
 
 /* Whether a scale or bias must be broadcast to the axes of x from `axis` on. A
@@ -247,9 +250,11 @@ static void convert_layer_norm(struct byi_import *o)
     if (byi_import_wants_output(o, 1) || byi_import_wants_output(o, 2)) {
         int64_t axes[BYI_MAX_RANK];
         const uint32_t n = list_axes_from(o, x, axis, axes);
+        const bool f64 = byi_import_dtype(o, x) == BYOC_F64;
         byi_import_template_results(
             o, layer_statistics, ARGS(x),
-            ATTRS(SOME_INTS("axes", n, axes), A_FLOAT("epsilon", epsilon)),
+            ATTRS(SOME_INTS("axes", n, axes), A_FLOAT("epsilon", epsilon),
+                  A_DTYPE("wide", f64 ? BYOC_F64 : BYOC_F32)),
             byi_import_wants_output(o, 2) ? 2 : 1, o->out + 1);
     }
 }
