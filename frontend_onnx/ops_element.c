@@ -411,6 +411,54 @@ static void convert_bias_gelu(struct byi_import *o)
                         ATTRS(A_STRING("approximate", fast ? "tanh" : "none")));
 }
 
+/* MurmurHash3 of each element (Appleby's MurmurHash3_x86_32): a number of 4 or
+ * 8 bytes is one or two blocks of 32 bits, the lower one first. */
+static void convert_murmur_hash(struct byi_import *o)
+{
+    static const char mix[] =
+        "fn (%h, %block) {"
+        "  %k = multiply(%block, 3432918353);"
+        "  %turned = bitwise_or(left_shift(%k, 15), right_shift(%k, 17));"
+        "  %x = bitwise_xor(%h, multiply(%turned, 461845907));"
+        "  %y = bitwise_or(left_shift(%x, 13), right_shift(%x, 19));"
+        "  add(multiply(%y, 5), 3864292196)"
+        "}";
+    static const char finish[] =
+        "fn (%h) {"
+        "  %a = bitwise_xor(%h, bytes);"
+        "  %b = multiply(bitwise_xor(%a, right_shift(%a, 16)), 2246822507);"
+        "  %c = multiply(bitwise_xor(%b, right_shift(%b, 13)), 3266489909);"
+        "  bitwise_xor(%c, right_shift(%c, 16))"
+        "}";
+    static const char upper[] =
+        "fn (%x) { cast(right_shift(%x, 32), dtype=\"uint32\") }";
+    const byi_id x = byi_import_in(o, 0);
+    const int64_t bytes = byoc_dtype_size(byi_import_dtype(o, x));
+    const bool positive = byi_import_int(o, "positive", 1) != 0;
+    const uint32_t seed = (uint32_t)byi_import_int(o, "seed", 0);
+
+    if (byi_import_ok(o) &&
+        (byi_import_dtype(o, x) == BYOC_STRING || (bytes != 4 && bytes != 8)))
+        byi_import_refuse(o, "found %s, expected numbers of 32 or 64 bits",
+                          byoc_dtype_name(byi_import_dtype(o, x)));
+    const enum byoc_dtype whole = bytes == 4 ? BYOC_U32 : BYOC_U64;
+    const byi_id bits = byi_import_emit(o, BYI_OP_BITCAST, ARGS(x),
+                                        ATTRS(A_DTYPE("dtype", whole)));
+    byi_id h = byi_import_template(o, mix,
+                                   ARGS(byi_import_scalar(o, BYOC_U32, seed),
+                                        byi_import_cast(o, bits, BYOC_U32)),
+                                   NO_ATTRS);
+    if (bytes == 8)
+        h = byi_import_template(
+            o, mix,
+            ARGS(h, byi_import_template(o, upper, ARGS(bits), NO_ATTRS)),
+            NO_ATTRS);
+    h = byi_import_template(o, finish, ARGS(h), ATTRS(AN_INT("bytes", bytes)));
+    o->out[0] = positive ? h
+                         : byi_import_emit(o, BYI_OP_BITCAST, ARGS(h),
+                                           ATTRS(A_DTYPE("dtype", BYOC_I32)));
+}
+
 #define SAME byi_import_convert_same
 
 /* clang-format off */
@@ -511,5 +559,6 @@ BYI_ONNX_ROWS(microsoft_element, BYI_MICROSOFT,
     {"BiasGelu", 1, 2, 2, convert_bias_gelu, BYI_OP_NN_GELU},
     {"FastGelu", 1, 1, 2, convert_bias_gelu, BYI_OP_NN_GELU},
     {"Gelu", 1, 1, 1, SAME, BYI_OP_NN_GELU},
+    {"MurmurHash3", 1, 1, 1, convert_murmur_hash, BYI_OP_NONE},
     {"QuickGelu", 1, 1, 1, convert_swish, BYI_OP_NONE})
 /* clang-format on */

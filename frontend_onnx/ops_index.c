@@ -228,6 +228,44 @@ static void convert_block_repeats(struct byi_import *o)
                             ATTRS(AN_INT("last", last)));
 }
 
+/* UnfoldTensor: the windows of `size` elements along axis `dim`, every `step`
+ * elements; the elements of a window become the last axis. */
+static void convert_unfold(struct byi_import *o)
+{
+    static const char windows[] =
+        "fn (%t) { add(divide(subtract(%t, size), step), 1) }";
+    static const char elements[] =
+        "fn (%windows, %in_window) {"
+        "  add(expand_dims(multiply(%windows, step), axis=[1]), %in_window)"
+        "}";
+    const byi_id x = byi_import_in(o, 0);
+    const uint32_t rank = byi_import_rank(o, x);
+    const int64_t size = byi_import_int(o, "size", 0);
+    const int64_t step = byi_import_int(o, "step", 1);
+    const uint32_t axis =
+        byi_import_axis(o, byi_import_int(o, "dim", -1), rank);
+    int64_t order[BYI_MAX_RANK + 1];
+
+    if (byi_import_ok(o) && (size < 1 || step < 1))
+        byi_import_fail(o, BYOC_EPARSE,
+                        "size is %lld and step %lld, expected at least 1",
+                        (long long)size, (long long)step);
+    const byi_id n =
+        byi_import_template(o, windows, ARGS(byi_import_length(o, x, axis)),
+                            ATTRS(AN_INT("size", size), AN_INT("step", step)));
+    const byi_id at = byi_import_template(
+        o, elements,
+        ARGS(byi_import_arange(o, BYI_NO_ID, n),
+             byi_import_arange(o, BYI_NO_ID,
+                               byi_import_scalar(o, BYOC_I64, (double)size))),
+        ATTRS(AN_INT("step", step)));
+    for (uint32_t i = 0; i <= rank; i++)
+        order[i] = i == rank ? axis + 1 : i > axis ? i + 1 : i;
+    const byi_id y = byi_import_take(o, x, at, axis);
+    o->out[0] = byi_import_emit(o, BYI_OP_TRANSPOSE, ARGS(y),
+                                ATTRS(SOME_INTS("axes", rank + 1, order)));
+}
+
 #define SAME byi_import_convert_same
 /* clang-format off */
 BYI_ONNX_ROWS(onnx_index, BYI_ONNX,
@@ -253,5 +291,6 @@ BYI_ONNX_ROWS(microsoft_index, BYI_MICROSOFT,
     {"GatherND", 1, 2, 2, convert_with_int64, BYI_OP_GATHER_ND},
     {"NGramRepeatBlock", 1, 2, 2, convert_block_repeats, BYI_OP_NONE},
     {"Trilu", 1, 1, 2, convert_trilu, BYI_OP_NONE},
+    {"UnfoldTensor", 1, 1, 1, convert_unfold, BYI_OP_NONE},
     {"Unique", 1, 1, 1, convert_unique_1, BYI_OP_NONE})
 /* clang-format on */

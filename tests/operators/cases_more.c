@@ -400,6 +400,32 @@ static void linear_attention(struct draw *d)
         draw_attr_float(d, "scale", 0.5);
 }
 
+/* MurmurHash3 */
+static void hash_elements(struct draw *d)
+{
+    draw_same(d);
+    if (draw_chance(d, 50))
+        draw_attr_int(d, "positive", draw_int(d, 0, 1));
+    if (draw_chance(d, 50))
+        draw_attr_int(d, "seed", draw_int(d, 0, INT32_MAX));
+}
+
+/* UnfoldTensor: at least one window. */
+static void unfold(struct draw *d)
+{
+    int64_t dims[BYI_MAX_RANK];
+    const uint32_t rank = draw_shape(d, 1, 4, dims);
+    const int64_t axis = draw_axis(d, rank);
+    int64_t *const size = &dims[axis < 0 ? axis + rank : axis];
+
+    *size = *size ? *size : 2;
+    draw_operand(d, d->dtype, rank, dims, op_now->distribution);
+    draw_attr_int(d, "dim", axis);
+    draw_attr_int(d, "size", draw_int(d, 1, *size));
+    if (draw_chance(d, 70))
+        draw_attr_int(d, "step", draw_int(d, 1, 4));
+}
+
 static void bias_add(struct draw *d)
 {
     const int64_t c = 320 * draw_int(d, 1, 2);
@@ -418,6 +444,8 @@ static const struct op_case rows[] = {
     {"LinearAttention", 27, "fh", linear_attention, ORDINARY, 2, 1e-4, NULL, false},
     {"LinearAttention", 1, "f", linear_attention, ORDINARY, 2, 1e-4, "com.microsoft", false},
     {"BiasAdd", 1, "f", bias_add, ORDINARY, 1, 1e-6, "com.microsoft", false},
+    {"MurmurHash3", 1, "fiu", hash_elements, EXTREME, 1, 0, "com.microsoft", false},
+    {"UnfoldTensor", 1, "fhiu86b", unfold, EXTREME, 1, 0, "com.microsoft", false},
     {"RegexFullMatch", 20, "s", matches, ORDINARY, 1, 0, NULL, false},
     {"StringConcat", 20, "s", string_pair, ORDINARY, 1, 0, NULL, true},
     {"StringSplit", 20, "s", split, ORDINARY, 2, 0, NULL, true},
