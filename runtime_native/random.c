@@ -99,19 +99,26 @@ static void draw_normal(uint32_t x[WORDS][LANES], const double *params,
 static void store_numbers(struct byi_tensor *y, int64_t at, int64_t n,
                           const double *numbers, double low, double below)
 {
-    if (y->dtype == BYOC_F32) {
-        float *to = (float *)y->data + at;
-        for (int64_t i = 0; i < n; i++) {
-            const float number = (float)numbers[i];
-            to[i] = (double)number >= below ? (float)low : number;
-        }
+    float floats[2 * LANES], rounded[2 * LANES];
+    if (y->dtype == BYOC_F64) {
+        double *to = (double *)y->data + at;
+        for (int64_t i = 0; i < n; i++)
+            to[i] = numbers[i] >= below ? low : numbers[i];
         return;
     }
-    for (int64_t i = 0; i < n; i++) {
-        byi_tensor_set(y, at + i, numbers[i]);
-        if (byi_tensor_float(y, at + i) >= below)
-            byi_tensor_set(y, at + i, low);
+    for (int64_t i = 0; i < n; i++)
+        floats[i] = rounded[i] = (float)numbers[i];
+    if (byi_dtype_is_half(y->dtype)) {
+        uint16_t halves[2 * LANES];
+        byi_narrow(y->dtype, floats, halves, n);
+        byi_widen(y->dtype, halves, rounded, n);
     }
+    for (int64_t i = 0; i < n; i++)
+        floats[i] = (double)rounded[i] >= below ? (float)low : floats[i];
+    if (byi_dtype_is_half(y->dtype))
+        byi_narrow(y->dtype, floats, (uint16_t *)y->data + at, n);
+    else
+        memcpy((float *)y->data + at, floats, (size_t)n * sizeof *floats);
 }
 
 /* Fill the result. A number that is not below `below` becomes params[0]; NAN:
