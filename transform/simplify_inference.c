@@ -3,7 +3,9 @@
  * requires: nothing; best after CanonicalizeOps, which moves constants to the
  *           right
  * leaves:   of float32 and float64 operators, no batch_norm with constant
- *           statistics that folds to finite values; no multiplication by a
+ *           statistics that folds to finite values; of 16-bit floats, none
+ *           after a convolution or matmul with constant weights, unless the
+ *           folded weights would lose bits; no multiplication by a
  *           constant per channel after a convolution or matmul with constant
  *           weights, and no two consecutive additions of constants of one
  *           shape, if the value between them has no other reader
@@ -74,7 +76,8 @@ static double *per_channel(struct byi_rewrite *rw, byi_id id,
 }
 
 /* Emit a constant (C, 1, ...) that broadcasts along `axis` of `type`. Returns
- * BYI_NO_ID if it exceeds the module's budget of constants. */
+ * BYI_NO_ID if it exceeds the module's budget of constants, or a number the
+ * range of a 16-bit type. */
 static byi_id emit_channel_const(struct byi_rewrite *rw,
                                  const struct byi_type *type, uint32_t axis,
                                  const double *values)
@@ -87,8 +90,11 @@ static byi_id emit_channel_const(struct byi_rewrite *rw,
         byi_type_tensor(rw->m->arena, type->dtype, type->rank - axis, dims);
     if (!byi_rw_alloc(rw, const_type, &t))
         return BYI_NO_ID;
-    for (int64_t i = 0; i < dims[0]; i++)
+    for (int64_t i = 0; i < dims[0]; i++) {
         byi_tensor_set(&t, i, values[i]);
+        if (byi_dtype_is_half(t.dtype) && !isfinite(byi_tensor_float(&t, i)))
+            return BYI_NO_ID;
+    }
     return byi_rw_const(rw, const_type, &t);
 }
 
@@ -110,7 +116,7 @@ static bool read_block(const struct byi_row_match *r, struct linear_block *b)
     const struct linear_op *row = find_linear(node->op);
     const bool matmul = row->op == BYI_OP_NN_MATMUL;
     const uint32_t rank = node->type->rank;
-    if (!byi_dtype_is_wide(w->dtype) || (matmul && w->rank != 2) ||
+    if (!byi_dtype_is_float(w->dtype) || (matmul && w->rank != 2) ||
         !byi_layout_is_default(byi_op(node->op), node->attrs))
         return false;
     b->linear = byi_row_value(r, "y");
@@ -127,10 +133,28 @@ static bool read_block(const struct byi_row_match *r, struct linear_block *b)
            byi_type_equal(node->type, byi_rw_node(r->rw, r->root)->type);
 }
 
+/* Whether n scaled weights from `at` on are as precise as before: 16-bit ones
+ * are finite, and the largest did not become subnormal or nearly so. Their
+ * rounding is otherwise no worse than that of the result before batch_norm. */
+static bool keeps_precision(const struct byi_tensor *w,
+                            const struct byi_tensor *scaled, int64_t at,
+                            int64_t n)
+{
+    const double normal = w->dtype == BYOC_F16 ? 0x1p-13 : 0x1p-125;
+    double before = 0, after = 0;
+    if (byi_dtype_is_wide(w->dtype))
+        return true;
+    for (int64_t i = at; i < at + n; i++) {
+        before = fmax(before, fabs(byi_tensor_float(w, i)));
+        after = fmax(after, fabs(byi_tensor_float(scaled, i)));
+    }
+    return isfinite(after) && (after >= before || after >= normal);
+}
+
 /* Multiply the weights by the scale of their output channel: the index along
  * weight_axis and, in grouped transposed convolutions (C, O/groups, ...), the
- * group of the input channel. */
-static void scale_weights(const struct byi_tensor *w, struct byi_tensor *out,
+ * group of the input channel. False if they lose precision. */
+static bool scale_weights(const struct byi_tensor *w, struct byi_tensor *out,
                           const struct linear_block *b, const double *scale)
 {
     const uint32_t axis = b->weight_axis;
@@ -142,9 +166,12 @@ static void scale_weights(const struct byi_tensor *w, struct byi_tensor *out,
     for (int64_t o = 0; o < outer; o++)
         for (int64_t c = 0; c < n; c++) {
             const int64_t group = group_rows > 0 ? o / group_rows : 0;
-            byi_tensor_scale(w, out, (o * n + c) * inner, inner,
-                             scale[group * n + c]);
+            const int64_t at = (o * n + c) * inner;
+            byi_tensor_scale(w, out, at, inner, scale[group * n + c]);
+            if (!keeps_precision(w, out, at, inner))
+                return false;
         }
+    return true;
 }
 
 /* Emit the linear operator times `scale`, plus `shift` unless that is NULL. */
@@ -159,16 +186,16 @@ static byi_id emit_block(struct byi_rewrite *rw, const struct linear_block *b,
         return BYI_NO_ID;
     const int64_t n_scaled =
         w.dims[b->weight_axis] * (b->weight_axis == 1 ? b->groups : 1);
-    if (n_scaled != b->channels)
+    if (n_scaled != b->channels || !scale_weights(&w, &scaled, b, scale))
         return BYI_NO_ID;
-    scale_weights(&w, &scaled, b, scale);
-    byi_id id = byi_rw_again(
+    const byi_id bias =
+        shift ? emit_channel_const(rw, linear.type, b->axis, shift) : BYI_NO_ID;
+    if (shift && bias == BYI_NO_ID)
+        return BYI_NO_ID;
+    const byi_id id = byi_rw_again(
         rw, b->linear,
         (byi_id[]){linear.args[0], byi_rw_const(rw, type, &scaled)});
-    if (!shift || id == BYI_NO_ID)
-        return id;
-    const byi_id bias = emit_channel_const(rw, linear.type, b->axis, shift);
-    return byi_rw_op2(rw, BYI_OP_ADD, id, bias);
+    return bias == BYI_NO_ID ? id : byi_rw_op2(rw, BYI_OP_ADD, id, bias);
 }
 
 /* Fold `scale`, and `shift` unless it is NULL, into the block's weights and
@@ -201,7 +228,7 @@ static bool fold_statistics(struct byi_rewrite *rw, byi_id at, double **scale,
 {
     const struct byi_node bn = *byi_rw_node(rw, at);
     struct byi_tensor p[4]; /* gamma, beta, mean, var */
-    if (!byi_dtype_is_wide(bn.type->dtype) || bn.type->rank < 2)
+    if (!byi_dtype_is_float(bn.type->dtype) || bn.type->rank < 2)
         return false;
     for (uint32_t i = 0; i < 4; i++)
         if (!byi_rw_view(rw, bn.args[i + 1], &p[i]))
@@ -235,13 +262,15 @@ static bool folds_batch_norm(struct byi_row_match *r)
            byi_row_bind(r, "folded", fold_block(r->rw, &b, scale, shift));
 }
 
-/* Binds the `scale` and `shift` of a batch_norm. */
+/* Binds the `scale` and `shift` of a batch_norm of float32 or float64: a
+ * product of 16 bits would round once more. */
 static bool bind_scale_shift(struct byi_row_match *r)
 {
     double *scale, *shift;
     const struct byi_type *type = byi_rw_tensor(r->rw, r->root);
     const uint32_t axis = batch_norm_axis(byi_rw_node(r->rw, r->root));
-    return fold_statistics(r->rw, r->root, &scale, &shift) &&
+    return byi_dtype_is_wide(type->dtype) &&
+           fold_statistics(r->rw, r->root, &scale, &shift) &&
            byi_row_bind(r, "scale",
                         emit_channel_const(r->rw, type, axis, scale)) &&
            byi_row_bind(r, "shift",
@@ -253,7 +282,8 @@ static bool bind_scale_shift(struct byi_row_match *r)
 static bool folds_factor(struct byi_row_match *r)
 {
     struct linear_block b;
-    if (!read_block(r, &b))
+    if (!read_block(r, &b) ||
+        !byi_dtype_is_wide(byi_rw_tensor(r->rw, r->root)->dtype))
         return false;
     const double *scale = per_channel(r->rw, byi_row_value(r, "factor"),
                                       byi_rw_tensor(r->rw, b.linear), b.axis);
