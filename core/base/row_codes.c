@@ -30,8 +30,8 @@ static const float *read_block(const struct codes_row *row, int64_t i, int n,
 /* Round x to an integer, halves to even; |x| must be below 2^22. */
 static inline float round_even(float x)
 {
-    const float magic = 12582912.0f; /* 1.5 * 2^23 */
-    return (x + magic) - magic;
+    const float rounder = 12582912.0f; /* 1.5 * 2^23 */
+    return (x + rounder) - rounder;
 }
 
 static bool is_block_multiple(const float *x, int n, float scale,
