@@ -33,18 +33,19 @@ static enum byoc_status want_layout(const struct byi_infer *t, uint32_t i,
     return BYOC_OK;
 }
 
-/* The dims that operand i, in `layout`, would have in `first`. */
-static enum byoc_status plain_dims(const struct byi_infer *t, uint32_t i,
-                                   const char *name, const char *operand,
-                                   const struct byi_layout *layout,
-                                   const char *first,
-                                   int64_t dims[BYI_MAX_RANK])
+/* Set dims to those of operand i, in `layout`, in the channels-first layout
+ * `first`. */
+static enum byoc_status dims_in_first(const struct byi_infer *t, uint32_t i,
+                                      const char *name, const char *operand,
+                                      const struct byi_layout *layout,
+                                      const char *first,
+                                      int64_t dims[BYI_MAX_RANK])
 {
-    struct byi_layout plain;
-    byi_layout_parse(first, &plain);
+    struct byi_layout default_layout;
+    byi_layout_parse(first, &default_layout);
     BYI_TRY(want_layout(t, i, name, operand, layout));
     char why[BYI_LAYOUT_WHY];
-    if (!byi_layout_dims(layout, &plain, t->in[i]->dims, dims, why))
+    if (!byi_layout_dims(layout, &default_layout, t->in[i]->dims, dims, why))
         return byi_rule_fail(t, "%s: %s", operand, why);
     return BYOC_OK;
 }
@@ -60,7 +61,7 @@ static enum byoc_status read_data(const struct byi_infer *t, const char *name,
         return byi_rule_fail(
             t, "%s is %s, expected %s, N%sC or blocks of channels as in %s16c",
             name, text, first, first + 2, first);
-    return plain_dims(t, 0, name, "data", layout, first, dims);
+    return dims_in_first(t, 0, name, "data", layout, first, dims);
 }
 
 static enum byoc_status read_kernel(const struct byi_infer *t,
@@ -76,7 +77,8 @@ static enum byoc_status read_kernel(const struct byi_infer *t,
             "kernel_layout is %s, expected O, I and %s in any order (%s, %sIO, "
             "O%sI), and blocks behind them as in %s16i16o",
             text, first + 2, first, first + 2, first + 2, first);
-    return plain_dims(t, 1, "kernel_layout", "weights", &layout, first, dims);
+    return dims_in_first(t, 1, "kernel_layout", "weights", &layout, first,
+                         dims);
 }
 
 /* The result in `layout`; `dims` are its dims in `first`. */
@@ -84,11 +86,11 @@ static enum byoc_status data_result(struct byi_infer *t, const char *first,
                                     const struct byi_layout *layout,
                                     const int64_t *dims)
 {
-    struct byi_layout plain;
+    struct byi_layout default_layout;
     int64_t result[BYI_MAX_RANK];
-    byi_layout_parse(first, &plain);
+    byi_layout_parse(first, &default_layout);
     char why[BYI_LAYOUT_WHY];
-    if (!byi_layout_dims(&plain, layout, dims, result, why))
+    if (!byi_layout_dims(&default_layout, layout, dims, result, why))
         return byi_rule_fail(t, "the result: %s", why);
     return byi_rule_tensor(t, t->in[0]->dtype, layout->n, result);
 }
