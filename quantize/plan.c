@@ -150,7 +150,7 @@ static enum byoc_status check_kept(const struct quant_model *m,
 static bool result_is_quantized(struct quant_model *m,
                                 const Onnx__NodeProto *node)
 {
-    for (int hops = 0; hops < 3 && node->n_output > 0; hops++) {
+    for (int clamps = 0; clamps < 3 && node->n_output > 0; clamps++) {
         const struct quant_value *y = byi_quant_value(m, node->output[0]);
         if (!y || y->to_quantize)
             return y != NULL;

@@ -217,16 +217,16 @@ static struct parallel_step *next_step(const struct combine_work *w,
                                        const struct parallel_step *end)
 {
     byi_id *at = byi_arena_calloc(w->scratch, g->n, sizeof *at);
-    uint32_t side = 0, other;
+    uint32_t side = 0, side_of_i;
     for (uint32_t i = 0; i < g->n; i++) {
         at[i] = only_reader(w, end->at[i]);
         if (at[i] == BYI_NO_ID ||
             !may_follow(w, at[i], end->at[i], g->channels.axis,
-                        i ? &other : &side))
+                        i ? &side_of_i : &side))
             return NULL;
         const struct byi_node *a = node_of(w, at[0]), *b = node_of(w, at[i]);
         if (i &&
-            (other != side || a->op != b->op || a->backend != b->backend ||
+            (side_of_i != side || a->op != b->op || a->backend != b->backend ||
              a->region != b->region || !byi_attrs_equal(a->attrs, b->attrs)))
             return NULL;
     }
