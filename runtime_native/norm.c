@@ -262,7 +262,7 @@ struct norm_columns {
 typedef void (*columns_fn)(const struct norm_columns *c);
 
 /* The offset of row i of the slices' elements, in bytes. */
-static int64_t row_bytes(const struct norm_columns *c, int64_t i)
+static int64_t row_offset(const struct norm_columns *c, int64_t i)
 {
     return byi_box_offset(c->reduced, i * byi_box_rows(c->reduced).n) *
            (int64_t)byoc_dtype_size(c->call->in->dtype);
@@ -273,11 +273,11 @@ static int64_t row_bytes(const struct norm_columns *c, int64_t i)
 static void add_columns(const struct norm_columns *c, enum byi_sum kind,
                         double *sum)
 {
-    const struct byi_box_rows lines = byi_box_rows(c->reduced);
+    const struct byi_box_rows rows = byi_box_rows(c->reduced);
     const enum byoc_dtype dtype = c->call->in->dtype;
-    for (int64_t i = 0; i < lines.rows; i++)
+    for (int64_t i = 0; i < rows.rows; i++)
         byi_simd()->accumulate_wide[kind][dtype](
-            c->x + row_bytes(c, i), lines.n, lines.stride, sum, c->n);
+            c->x + row_offset(c, i), rows.n, rows.stride, sum, c->n);
 }
 
 /* Set mean[], and squares[] to the sums of squared differences from it. For
@@ -285,29 +285,29 @@ static void add_columns(const struct norm_columns *c, enum byi_sum kind,
 static void column_stats(const struct norm_columns *c, double *restrict mean,
                          double *restrict squares)
 {
-    const struct byi_box_rows lines = byi_box_rows(c->reduced);
+    const struct byi_box_rows rows = byi_box_rows(c->reduced);
     const double count = (double)c->reduced->count;
     memset(mean, 0, (size_t)c->n * sizeof *mean);
     memset(squares, 0, (size_t)c->n * sizeof *squares);
     add_columns(c, BYI_ADD, mean);
     for (int64_t i = 0; i < c->n; i++)
         mean[i] /= count;
-    for (int64_t i = 0; i < lines.rows; i++)
+    for (int64_t i = 0; i < rows.rows; i++)
         byi_simd()->accumulate_squares(
-            (const float *)(const void *)(c->x + row_bytes(c, i)), lines.n,
-            lines.stride, mean, squares, c->n);
+            (const float *)(const void *)(c->x + row_offset(c, i)), rows.n,
+            rows.stride, mean, squares, c->n);
 }
 
 /* y = x * mul + add */
 static void affine_columns(const struct norm_columns *c, const double *mul,
                            const double *add)
 {
-    const struct byi_box_rows lines = byi_box_rows(c->reduced);
+    const struct byi_box_rows rows = byi_box_rows(c->reduced);
     const enum byoc_dtype dtype = c->call->in->dtype;
-    for (int64_t i = 0; i < lines.rows; i++) {
-        const int64_t at = row_bytes(c, i);
-        byi_simd()->affine_rows[dtype](c->x + at, lines.n, lines.stride, mul,
-                                       add, c->y + at, c->n);
+    for (int64_t i = 0; i < rows.rows; i++) {
+        const int64_t at = row_offset(c, i);
+        byi_simd()->affine_rows[dtype](c->x + at, rows.n, rows.stride, mul, add,
+                                       c->y + at, c->n);
     }
 }
 
@@ -634,10 +634,10 @@ static void unit_row(const struct byi_call *call, const struct byi_box *reduced,
 /* Normalise `rows` <= BYI_COLUMNS adjacent rows, from x + base on. The norms of
  * all are computed first. A row whose sum may have lost bits, or whose norm has
  * no normal reciprocal, is computed again by unit_ID. */
-#define UNIT_LINES(id, type, root, least, most)                                \
-    static void unit_lines_##id(const struct byi_call *call,                   \
-                                const struct byi_box *reduced, int64_t base,   \
-                                int64_t rows, int64_t p)                       \
+#define UNIT_ADJACENT(id, type, root, least, most)                             \
+    static void unit_adjacent_##id(const struct byi_call *call,                \
+                                   const struct byi_box *reduced,              \
+                                   int64_t base, int64_t rows, int64_t p)      \
     {                                                                          \
         const type *x = (const type *)call->in->data + base;                   \
         type *y = (type *)call->out->data + base, sums[BYI_COLUMNS];           \
@@ -653,8 +653,8 @@ static void unit_row(const struct byi_call *call, const struct byi_box *reduced,
                     y[i] = x[i] * factor;                                      \
         }                                                                      \
     }
-UNIT_LINES(F32, float, sqrtf, 1e-30f, 1e30f)
-UNIT_LINES(F64, double, sqrt, 1e-250, 1e250)
+UNIT_ADJACENT(F32, float, sqrtf, 1e-30f, 1e30f)
+UNIT_ADJACENT(F64, double, sqrt, 1e-250, 1e250)
 
 /* Normalise a slice of float32 that consists of contiguous rows. */
 static void mvn_rows(const struct byi_call *call, const struct byi_box *reduced,
@@ -685,21 +685,21 @@ typedef void (*slice_fn)(const struct byi_call *call,
                          const struct byi_box *reduced, int64_t base,
                          int64_t p);
 
-typedef void (*lines_fn)(const struct byi_call *call,
-                         const struct byi_box *reduced, int64_t base,
-                         int64_t rows, int64_t p);
+typedef void (*adjacent_fn)(const struct byi_call *call,
+                            const struct byi_box *reduced, int64_t base,
+                            int64_t rows, int64_t p);
 
 /* The loops that normalise a slice of contiguous rows, any slice, columns, and
  * adjacent rows, of float32 and [1] float64. */
 struct slice_loops {
     slice_fn rows[2], any[2];
-    columns_fn columns[2]; /* NULL: there is none */
-    lines_fn lines[2];     /* NULL: there is none */
+    columns_fn columns[2];   /* NULL: there is none */
+    adjacent_fn adjacent[2]; /* NULL: there is none */
 };
 
 /* Whether the slices are adjacent rows, short ones if they are float32: the
  * loops of long rows add up in double. */
-static bool are_lines(const struct byi_axes *axes, bool is_f64)
+static bool are_adjacent_rows(const struct byi_axes *axes, bool is_f64)
 {
     const struct byi_box *kept = &axes->kept, *reduced = &axes->reduced;
     return kept->rank == 1 && reduced->rank == 1 && reduced->strides[0] == 1 &&
@@ -726,13 +726,13 @@ static void run_slices(const struct byi_call *call, const bool *reduced,
         run_columns(call, &axes, columns, team);
         return;
     }
-    if (loops->lines[is_f64] && are_lines(&axes, is_f64)) {
+    if (loops->adjacent[is_f64] && are_adjacent_rows(&axes, is_f64)) {
         const int64_t n_rows =
             byi_min(BYI_COLUMNS, byi_ceil_div(kept->count, team));
 #pragma omp parallel for num_threads(team) if (team > 1)
         for (int64_t i = 0; i < kept->count; i += n_rows)
-            loops->lines[is_f64](call, &axes.reduced, i * rows.n,
-                                 byi_min(n_rows, kept->count - i), p);
+            loops->adjacent[is_f64](call, &axes.reduced, i * rows.n,
+                                    byi_min(n_rows, kept->count - i), p);
         return;
     }
     if (columns && rows.rows == 1 && lanes > 1) {
@@ -749,10 +749,11 @@ static void run_slices(const struct byi_call *call, const bool *reduced,
 static enum byoc_status unit_run_f32(const struct byi_call *call,
                                      struct byoc_error *err)
 {
-    static const struct slice_loops loops = {{unit_row, unit_F64},
-                                             {unit_F32, unit_F64},
-                                             {unit_columns, unit_columns},
-                                             {unit_lines_F32, unit_lines_F64}};
+    static const struct slice_loops loops = {
+        {unit_row, unit_F64},
+        {unit_F32, unit_F64},
+        {unit_columns, unit_columns},
+        {unit_adjacent_F32, unit_adjacent_F64}};
     bool reduced[BYI_MAX_RANK] = {false};
     reduced[byi_attr_axis(call->attrs, call->in->rank)] = true;
     BYI_TRY(byi_check_wide(call, call->in->dtype, err));

@@ -26,7 +26,7 @@ struct pooling {
     int64_t planes, block; /* N * C planes; `block` channels are contiguous */
     const void *x;
     void *y;
-    int64_t *indices; /* positions of the maxima; NULL: not wanted */
+    int64_t *indices; /* positions of the maxima; NULL: not requested */
 };
 
 /* The offset of the first element of plane `plane`. A plane has `count`
@@ -157,10 +157,9 @@ static int64_t index_of(const struct pooling *v, int64_t plane,
 }
 
 #define IS_NAN(x) ((x) != (x))
-#define NEVER(x) false
+#define NEVER_NAN(x) false
 
-/* Define a plane_fn that computes maxima and, if they are wanted, their
- * indices. */
+/* Define a plane_fn that computes maxima and, if requested, their indices. */
 #define MAXIMUM_PLANE(id, type, least, is_nan)                                 \
     static void max_##id(const struct pooling *v, int64_t plane)               \
     {                                                                          \
@@ -189,14 +188,14 @@ static int64_t index_of(const struct pooling *v, int64_t plane,
     }
 MAXIMUM_PLANE(F32, float, -INFINITY, IS_NAN)
 MAXIMUM_PLANE(F64, double, -INFINITY, IS_NAN)
-MAXIMUM_PLANE(U8, uint8_t, 0, NEVER)
-MAXIMUM_PLANE(I8, int8_t, INT8_MIN, NEVER)
-MAXIMUM_PLANE(U16, uint16_t, 0, NEVER)
-MAXIMUM_PLANE(I16, int16_t, INT16_MIN, NEVER)
-MAXIMUM_PLANE(U32, uint32_t, 0, NEVER)
-MAXIMUM_PLANE(I32, int32_t, INT32_MIN, NEVER)
-MAXIMUM_PLANE(U64, uint64_t, 0, NEVER)
-MAXIMUM_PLANE(I64, int64_t, INT64_MIN, NEVER)
+MAXIMUM_PLANE(U8, uint8_t, 0, NEVER_NAN)
+MAXIMUM_PLANE(I8, int8_t, INT8_MIN, NEVER_NAN)
+MAXIMUM_PLANE(U16, uint16_t, 0, NEVER_NAN)
+MAXIMUM_PLANE(I16, int16_t, INT16_MIN, NEVER_NAN)
+MAXIMUM_PLANE(U32, uint32_t, 0, NEVER_NAN)
+MAXIMUM_PLANE(I32, int32_t, INT32_MIN, NEVER_NAN)
+MAXIMUM_PLANE(U64, uint64_t, 0, NEVER_NAN)
+MAXIMUM_PLANE(I64, int64_t, INT64_MIN, NEVER_NAN)
 
 static double norm_term(double x, int64_t p)
 {
@@ -434,14 +433,14 @@ static int64_t row_of(const struct byi_window *w, const struct tap_box *box,
         FOR_TAPS(w, box, at, { combine_rows_##id(x + at * n, y, n); })         \
     }
 MAXIMUM_ROWS(F64, double, -INFINITY, IS_NAN)
-MAXIMUM_ROWS(U8, uint8_t, 0, NEVER)
-MAXIMUM_ROWS(I8, int8_t, INT8_MIN, NEVER)
-MAXIMUM_ROWS(U16, uint16_t, 0, NEVER)
-MAXIMUM_ROWS(I16, int16_t, INT16_MIN, NEVER)
-MAXIMUM_ROWS(U32, uint32_t, 0, NEVER)
-MAXIMUM_ROWS(I32, int32_t, INT32_MIN, NEVER)
-MAXIMUM_ROWS(U64, uint64_t, 0, NEVER)
-MAXIMUM_ROWS(I64, int64_t, INT64_MIN, NEVER)
+MAXIMUM_ROWS(U8, uint8_t, 0, NEVER_NAN)
+MAXIMUM_ROWS(I8, int8_t, INT8_MIN, NEVER_NAN)
+MAXIMUM_ROWS(U16, uint16_t, 0, NEVER_NAN)
+MAXIMUM_ROWS(I16, int16_t, INT16_MIN, NEVER_NAN)
+MAXIMUM_ROWS(U32, uint32_t, 0, NEVER_NAN)
+MAXIMUM_ROWS(I32, int32_t, INT32_MIN, NEVER_NAN)
+MAXIMUM_ROWS(U64, uint64_t, 0, NEVER_NAN)
+MAXIMUM_ROWS(I64, int64_t, INT64_MIN, NEVER_NAN)
 
 /* The loop over rows if channels are first, or over blocks of channels. NULL
  * unless the call is a maximum without indices. Also NULL for float32, which
