@@ -18,7 +18,8 @@
 #include <stdlib.h>
 
 /* Measure the peak of one core in operations per second with the block kernel.
- * All rows of the block are the same row, and panels stay in the L1 cache. */
+ * All rows of the block are the same row, and panels stay in the first-level
+ * cache. */
 static double measure_block_peak(const struct byi_i8_kernels *k)
 {
     enum { WORDS = 256, ROUNDS = 10, ROWS = 16 * BYI_I8_BLOCK };

@@ -7,7 +7,7 @@
 #include "nest.h"
 
 enum {
-    /* operands up to this size fit the L1 cache */
+    /* operands up to this size fit the first-level cache */
     NEAR_BYTES = 32 << 10,
     /* results from this size on exceed the caches */
     MIN_STREAM_BYTES = 8 << 20,

@@ -437,7 +437,7 @@ static void print_elements(struct byi_printer *p)
 
 /* Print the loop over the tiles of a loop. If a load has stride 1 along another
  * loop than the result, both loops are tiled. A tile of either tensor then fits
- * in the L1 cache. */
+ * in the first-level cache. */
 static void open_tile_loop(struct byi_printer *p, uint32_t loop)
 {
     const long long extent = (long long)extent_of(p, loop);

@@ -40,7 +40,8 @@ static void split_axis(int64_t *at, int64_t n, int64_t dim, bool small,
     }
 }
 
-enum { SPLIT = 512 }; /* positions that are split together, in the L1 cache */
+/* positions that are split together, in the first-level cache */
+enum { SPLIT = 512 };
 
 /* The first n elements of y (rank, n) are positions; replace them by the
  * coordinates of these elements of x. */

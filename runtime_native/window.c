@@ -67,17 +67,19 @@ void byi_window_outputs(const struct byi_window *w, int64_t tap, int64_t *first,
 
 enum {
     PLANES_PER_TASK = 16,
-    TILE = 4,               /* output rows that share loaded inputs */
-    MAX_BAND_FLOATS = 4096, /* of the rows layout: fits in the L1 cache */
+    TILE = 4, /* output rows that share loaded inputs */
+    /* of the rows layout: fits in the first-level cache */
+    MAX_BAND_FLOATS = 4096,
     MAX_SIDE_TAPS = 25,     /* of the side-by-side layout */
     MAX_SIDE_FLOATS = 6144, /* of that layout: inputs and outputs */
     /* the same for stride 2, for which the rows layout needs two phases, and
      * for larger strides, for which lines need more of them */
     MAX_STRIDE_2_FLOATS = 10240,
     MAX_STRIDED_FLOATS = 20480,
-    MAX_TAPS = 1024,   /* of maxima and sums */
-    MAX_WEIGHTS = 128, /* of a plane: their vectors stay in the L1 cache */
-    LINES = 16         /* rows of outputs of an item */
+    MAX_TAPS = 1024, /* of maxima and sums */
+    /* of a plane: their vectors stay in the first-level cache */
+    MAX_WEIGHTS = 128,
+    LINES = 16 /* rows of outputs of an item */
 };
 
 /* Whether bands can hold the inputs of the window: its planes have two

@@ -206,7 +206,8 @@ const struct kind *kind_of(const char *name)
 
 /* --- conversions between layouts ------------------------------------------ */
 
-/* Transpose a matrix (rows, columns), in tiles that fit the L1 cache. */
+/* Transpose a matrix (rows, columns), in tiles that fit the first-level cache.
+ */
 static void transpose(size_t rows, size_t columns, const float *in, float *out)
 {
     enum { TILE = 16 };
