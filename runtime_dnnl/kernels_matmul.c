@@ -155,13 +155,14 @@ static struct byi_desc choose_dst(const struct byi_build *b,
 }
 
 static enum byoc_status get_operands(struct byi_build *b, struct matmul *m,
-                                     bool ta, bool tb, bool *fold)
+                                     bool transpose_a, bool transpose_b,
+                                     bool *fold)
 {
     struct product_operand a = {.value = byi_dn_operand(b, byi_dn_arg0(b, 0)),
                                 .first = true,
-                                .transposed = ta};
+                                .transposed = transpose_a};
     struct product_operand w = {.value = byi_dn_operand(b, byi_dn_arg0(b, 1)),
-                                .transposed = tb};
+                                .transposed = transpose_b};
     const struct byi_desc *da = &a.value->views[0].desc;
     const struct byi_desc *dw = &w.value->views[0].desc;
     if (!byi_dn_is_float(da->dtype) || dw->dtype != da->dtype)
@@ -199,12 +200,13 @@ static struct byi_desc product_desc(const struct matmul *m)
     return byi_dn_dense(m->p.src.dtype, n, dims, NULL);
 }
 
-static enum byoc_status build_product(struct byi_build *b, bool ta, bool tb)
+static enum byoc_status build_product(struct byi_build *b, bool transpose_a,
+                                      bool transpose_b)
 {
     const struct byoc_graph_value *type = byi_dn_result(b);
     struct matmul m = {0};
     bool fold = false;
-    BYI_TRY(get_operands(b, &m, ta, tb, &fold));
+    BYI_TRY(get_operands(b, &m, transpose_a, transpose_b, &fold));
     m.p.dst = product_desc(&m);
     struct byi_chain chain;
     BYI_TRY(byi_dn_chain_read(b, 1, b->kernel->n_steps, 0, &chain));
@@ -278,11 +280,13 @@ enum byoc_status byi_dn_build_dense(struct byi_build *b)
 enum byoc_status byi_dn_build_matmul(struct byi_build *b)
 {
     const struct byoc_graph_step *step = byi_dn_step0(b);
-    const bool ta = byoc_graph_int(step, "transpose_a", 0) != 0;
-    const bool tb = byoc_graph_int(step, "transpose_b", 0) != 0;
+    const bool transpose_a = byoc_graph_int(step, "transpose_a", 0) != 0;
+    const bool transpose_b = byoc_graph_int(step, "transpose_b", 0) != 0;
     const enum byoc_status status =
-        ta ? BYOC_EUNSUPPORTED : try_integers(b, tb);
-    return status == BYOC_EUNSUPPORTED ? build_product(b, ta, tb) : status;
+        transpose_a ? BYOC_EUNSUPPORTED : try_integers(b, transpose_b);
+    return status == BYOC_EUNSUPPORTED
+               ? build_product(b, transpose_a, transpose_b)
+               : status;
 }
 
 /* --- attention ------------------------------------------------------------ */
@@ -393,12 +397,13 @@ static enum byoc_status emit_attention(struct byi_build *b,
 static bool read_last(const struct byoc_graph_step *last, uint32_t weights,
                       bool *result_transposed, bool *transposed)
 {
-    const bool ta = byoc_graph_int(last, "transpose_a", 0) != 0;
-    const bool tb = byoc_graph_int(last, "transpose_b", 0) != 0;
+    const bool transpose_a = byoc_graph_int(last, "transpose_a", 0) != 0;
+    const bool transpose_b = byoc_graph_int(last, "transpose_b", 0) != 0;
     *result_transposed = last->args[0] != weights;
-    *transposed = *result_transposed ? !ta : tb;
+    *transposed = *result_transposed ? !transpose_a : transpose_b;
     return byi_dn_is(last, "nn.matmul") &&
-           (*result_transposed ? last->args[1] == weights && tb : !ta);
+           (*result_transposed ? last->args[1] == weights && transpose_b
+                               : !transpose_a);
 }
 
 /* The layout of a transposed result in which the rows that attention computes
