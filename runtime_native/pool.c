@@ -393,8 +393,8 @@ static int64_t row_of(const struct byi_window *w, const struct tap_box *box,
         for (int64_t k = 0; k < w->size[2]; k++) {                             \
             const int64_t at = k * w->dilation[2] - w->pad[2];                 \
             for (int64_t i = taps[k].first; i < taps[k].last; i++) {           \
-                const type now = best[at + i * w->stride[2]];                  \
-                y[i] = (now > y[i]) | is_nan(now) ? now : y[i];                \
+                const type element = best[at + i * w->stride[2]];              \
+                y[i] = (element > y[i]) | is_nan(element) ? element : y[i];    \
             }                                                                  \
         }                                                                      \
     }                                                                          \
