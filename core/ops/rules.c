@@ -53,10 +53,14 @@ enum byoc_status byi_rule_tensor(struct byi_infer *t, enum byoc_dtype dtype,
                              rank, BYI_MAX_RANK);
     if (!fits_limit(rank, dims)) {
         char text[256];
+        bool empty = false;
+        for (uint32_t i = 0; i < rank; i++)
+            empty = empty || dims[i] == 0;
         return byi_rule_fail(t,
-                             "the result %s has more than 2^40 elements, "
+                             "the result %s has more than 2^40 elements%s, "
                              "expected at most that many; use smaller shapes",
-                             byi_dims_text(text, sizeof text, rank, dims));
+                             byi_dims_text(text, sizeof text, rank, dims),
+                             empty ? ", counting a size of 0 as 1" : "");
     }
     return byi_rule_result(t, byi_type_tensor(t->arena, dtype, rank, dims));
 }

@@ -14,17 +14,16 @@ struct product {
     uint32_t n;
 };
 
-/* Multiply p by a dim. Returns false if its number exceeds BYI_MAX_ELEMENTS. */
-static bool multiply_product(struct product *p, int64_t dim)
+/* Multiply p by a dim. A number above BYI_MAX_ELEMENTS becomes
+ * BYI_MAX_ELEMENTS + 1, which a dim of 0 still makes 0. */
+static void multiply_product(struct product *p, int64_t dim)
 {
-    if (BYI_IS_SYMBOL(dim)) {
+    if (BYI_IS_SYMBOL(dim))
         p->symbols[p->n++] = dim;
-        return true;
-    }
-    if (dim > 0 && p->number > BYI_MAX_ELEMENTS / dim)
-        return false;
-    p->number *= dim;
-    return true;
+    else if (dim > 0 && p->number > BYI_MAX_ELEMENTS / dim)
+        p->number = BYI_MAX_ELEMENTS + 1;
+    else
+        p->number *= dim;
 }
 
 static void cancel_symbols(struct product *a, struct product *b)
@@ -91,6 +90,7 @@ static enum byoc_status infer_reshape(const struct byi_infer *t, uint32_t n,
     const bool copy = !byi_attr_int(t->attrs, "allowzero");
     struct product of_x = {.number = 1}, of_shape = {.number = 1};
     uint32_t inferred = UINT32_MAX;
+    bool empty = false; /* a copied dim is 0: so are both numbers of elements */
     for (uint32_t i = 0; i < n; i++) {
         dims[i] = shape[i];
         if (shape[i] == -1 && inferred == UINT32_MAX)
@@ -100,8 +100,7 @@ static enum byoc_status infer_reshape(const struct byi_infer *t, uint32_t n,
                 t, "shape[%u] is %lld, expected 0 or more, or a single -1", i,
                 (long long)shape[i]);
         else if (shape[i] > 0 || !copy)
-            if (!multiply_product(&of_shape, shape[i]))
-                return fail_shape(t, n, shape);
+            multiply_product(&of_shape, shape[i]);
         if (shape[i] == 0 && copy) {
             if (i >= x->rank)
                 return byi_rule_fail(t,
@@ -109,19 +108,21 @@ static enum byoc_status infer_reshape(const struct byi_infer *t, uint32_t n,
                                      "expected an axis to copy",
                                      i, x->rank);
             dims[i] = x->dims[i];
+            empty = empty || dims[i] == 0;
         }
     }
-    /* A copied dim is on both sides and cancels, even if it is 0. */
+    /* A copied dim is on both sides and cancels. If it is 0, the other dims may
+     * be any numbers, but -1 still stands for the quotient of the others. */
     for (uint32_t i = 0; i < x->rank; i++)
         if (!(copy && i < n && shape[i] == 0))
-            if (!multiply_product(&of_x, x->dims[i]))
-                return fail_shape(t, n, shape);
+            multiply_product(&of_x, x->dims[i]);
     cancel_symbols(&of_x, &of_shape);
     if (inferred != UINT32_MAX)
         return infer_rest(t, &of_x, &of_shape, &dims[inferred])
                    ? BYOC_OK
                    : fail_shape(t, n, shape);
-    if (of_x.n == 0 && of_shape.n == 0 && of_x.number != of_shape.number)
+    if (!empty && of_x.n == 0 && of_shape.n == 0 &&
+        of_x.number != of_shape.number)
         return fail_shape(t, n, shape);
     return BYOC_OK;
 }
