@@ -204,8 +204,9 @@ static void grid_sample(struct draw *d)
     draw_dims(grid, d, rank - 1, 5);
     grid[0] = dims[0];
     grid[rank - 1] = rank - 2;
-    fill_in_steps(d, draw_operand(d, d->dtype, rank, grid, ORDINARY), -1.5, 1.5,
-                  96);
+    const double reach = draw_chance(d, 10) ? 12 : 1.5;
+    fill_in_steps(d, draw_operand(d, d->dtype, rank, grid, ORDINARY), -reach,
+                  reach, 96);
     draw_attr_string(d, "mode", modes[draw_int(d, 0, is_3d ? 1 : 2)]);
     draw_attr_string(d, "padding_mode", ONE_OF(d, pads));
     draw_attr_int(d, "align_corners", draw_int(d, 0, 1));
@@ -285,7 +286,9 @@ static void nms(struct draw *d)
     struct byi_tensor *t =
         draw_operand(d, BYOC_F32, 3, (int64_t[]){batch, boxes, 4}, ORDINARY);
 
-    corners(d, t, batch * boxes, 0, 4);
+    const bool centred = draw_chance(d, 50);
+    if (centred || draw_chance(d, 70)) /* sizes of boxes are positive */
+        corners(d, t, batch * boxes, 0, 4);
     fill_in_steps(d,
                   draw_operand(d, BYOC_F32, 3,
                                (int64_t[]){batch, classes, boxes}, ORDINARY),
@@ -298,7 +301,7 @@ static void nms(struct draw *d)
         draw_nothing(d);
     if (draw_chance(d, 70))
         draw_floats(d, 1, &min_score, draw_chance(d, 50));
-    draw_attr_int(d, "center_point_box", draw_int(d, 0, 1));
+    draw_attr_int(d, "center_point_box", centred);
 }
 
 /* Distinct positions: the k-th maximum is in the k-th window. */
@@ -329,22 +332,27 @@ static void max_unpool(struct draw *d)
 
 static void dft(struct draw *d)
 {
-    const int64_t n = draw_int(d, 1, 40), parts = draw_int(d, 1, 2);
-    const bool has_rank_4 = draw_chance(d, 40), inverse = draw_chance(d, 30);
-    const int64_t dims[] = {draw_int(d, 1, 3), n, parts};
-    const int64_t dims_4[] = {dims[0], n, draw_int(d, 1, 3), parts};
-    const int64_t length = draw_int(d, 1, 40), axis = 1;
+    const int64_t parts = draw_int(d, 1, 2);
+    const uint32_t rank = (uint32_t)draw_int(d, 3, 5);
+    const bool inverse = draw_chance(d, 30);
+    const int64_t length = draw_int(d, 1, 40);
+    int64_t dims[5], axis = draw_int(d, 0, rank - 2);
 
-    draw_operand(d, d->dtype, has_rank_4 ? 4 : 3, has_rank_4 ? dims_4 : dims,
-                 ORDINARY);
+    for (uint32_t i = 0; i < rank; i++)
+        dims[i] = i == axis      ? draw_int(d, 1, 40)
+                  : i + 1 < rank ? draw_int(d, 1, 3)
+                                 : parts;
+    draw_operand(d, d->dtype, rank, dims, ORDINARY);
     if (draw_chance(d, 40))
         draw_ints(d, BYOC_I64, -1, &length, draw_chance(d, 50));
-    if (op_now->opset >= 20 && draw_chance(d, 70)) {
+    axis -= draw_chance(d, 50) ? rank : 0;
+    if (op_now->opset >= 20 &&
+        ((axis != -2 && axis != rank - 2) || draw_chance(d, 70))) {
         if (d->n == 1)
             draw_nothing(d);
         draw_ints(d, BYOC_I64, -1, &axis, true);
     } else if (op_now->opset < 20) {
-        draw_attr_int(d, "axis", 1);
+        draw_attr_int(d, "axis", axis);
     }
     draw_attr_int(d, "inverse", inverse);
     if (parts == 1 && !inverse)

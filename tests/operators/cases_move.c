@@ -11,7 +11,7 @@
 static void transpose(struct draw *d)
 {
     int64_t dims[BYI_MAX_RANK], axes[BYI_MAX_RANK];
-    const uint32_t rank = draw_shape(d, 1, 5, dims);
+    const uint32_t rank = draw_shape(d, 0, 4, dims);
 
     draw_operand(d, d->dtype, rank, dims, op_now->distribution);
     for (uint32_t i = 0; i < rank; i++) {
@@ -36,29 +36,53 @@ static void concat(struct draw *d)
     draw_attr_int(d, "axis", axis);
 }
 
+/* A start or an end of a slice. */
+static int64_t draw_bound(struct draw *d, bool is_int32)
+{
+    if (draw_chance(d, 85))
+        return draw_int(d, -9, 9);
+    if (draw_chance(d, 50))
+        return draw_chance(d, 50) ? 100 : -100;
+    return draw_chance(d, 50) ? (is_int32 ? INT32_MAX : INT64_MAX)
+                              : (is_int32 ? INT32_MIN : INT64_MIN);
+}
+
 static void slice(struct draw *d)
 {
-    int64_t dims[BYI_MAX_RANK], start[4], end[4], axes[4], step[4];
+    int64_t dims[BYI_MAX_RANK], start[BYI_MAX_RANK], end[BYI_MAX_RANK],
+        axes[BYI_MAX_RANK], step[BYI_MAX_RANK];
     const uint32_t rank = draw_shape(d, 1, 4, dims);
-    const bool known = draw_chance(d, 60);
+    const bool known = draw_chance(d, 60), is_int32 = draw_chance(d, 30);
+    const bool names_axes = draw_chance(d, 80), steps = draw_chance(d, 80);
+    const enum byoc_dtype dtype = is_int32 ? BYOC_I32 : BYOC_I64;
     int64_t n = 0;
 
     for (uint32_t i = 0; i < rank; i++) {
-        if (draw_chance(d, 30))
+        if (names_axes ? draw_chance(d, 30) : n < i)
             continue;
+        if (!names_axes && i && draw_chance(d, 30))
+            break;
         axes[n] = draw_chance(d, 50) ? i : (int64_t)i - rank;
-        step[n] = draw_chance(d, 40) ? -draw_int(d, 1, 3) : draw_int(d, 1, 3);
-        start[n] = draw_int(d, -9, 9);
-        /* backwards, ONNX Runtime takes INT64_MAX for the first element */
-        end[n] =
-            draw_chance(d, 15) && step[n] > 0 ? INT64_MAX : draw_int(d, -9, 9);
+        step[n] = !steps               ? 1
+                  : draw_chance(d, 40) ? -draw_int(d, 1, 3)
+                                       : draw_int(d, 1, 3);
+        start[n] = draw_bound(d, is_int32);
+        end[n] = draw_bound(d, is_int32);
+        /* backwards, ONNX Runtime takes the largest end for the first element
+         */
+        if (step[n] < 0 && end[n] > 100)
+            end[n] = 2;
         n++;
     }
     draw_operand(d, d->dtype, rank, dims, op_now->distribution);
-    draw_ints(d, BYOC_I64, n, start, known);
-    draw_ints(d, BYOC_I64, n, end, known);
-    draw_ints(d, BYOC_I64, n, axes, true);
-    draw_ints(d, BYOC_I64, n, step, known);
+    draw_ints(d, dtype, n, start, known);
+    draw_ints(d, dtype, n, end, known);
+    if (names_axes)
+        draw_ints(d, dtype, n, axes, draw_chance(d, 80));
+    else if (steps)
+        draw_nothing(d);
+    if (steps)
+        draw_ints(d, dtype, n, step, known);
 }
 
 /* Indices of an axis of this size, from its end as well. */
@@ -84,13 +108,17 @@ static void gather(struct draw *d)
     draw_operand(d, d->dtype, rank, dims, op_now->distribution);
     const int64_t size = dims[a];
     if (elements) {
-        dims[a] = draw_int(d, 1, 5);
+        dims[a] = draw_int(d, draw_chance(d, 10) ? 0 : 1, 5);
+        for (uint32_t i = 0; i < rank; i++)
+            if (i != a && dims[i] > 1 && draw_chance(d, 15))
+                dims[i]--;
         indices(d, rank, dims, size);
     } else {
-        const uint32_t ri = draw_shape(d, 0, 2, at);
+        const uint32_t ri = draw_shape(d, 0, 3, at);
         indices(d, ri, at, size);
     }
-    draw_attr_int(d, "axis", axis);
+    if (axis != 0 || draw_chance(d, 50))
+        draw_attr_int(d, "axis", axis);
 }
 
 /* Distinct positions, since the result for equal ones is not specified. */
@@ -98,17 +126,29 @@ static void scatter(struct draw *d)
 {
     int64_t dims[BYI_MAX_RANK];
     const uint32_t rank = draw_shape(d, 1, 4, dims);
+    const int64_t axis = draw_axis(d, rank);
+    const uint32_t a = (uint32_t)(axis < 0 ? axis + rank : axis);
+    int64_t inner = 1;
 
     for (uint32_t i = 0; i < rank; i++)
         dims[i] = dims[i] ? dims[i] : 2;
     draw_operand(d, d->dtype, rank, dims, ORDINARY);
-    const int64_t size = dims[rank - 1];
-    dims[rank - 1] = draw_int(d, 1, size);
-    struct byi_tensor *t = draw_operand(d, BYOC_I64, rank, dims, ORDINARY);
-    for (int64_t i = 0; i < byi_elements(rank, dims); i++)
-        byi_tensor_set(t, i, (double)(i % dims[rank - 1]));
+    const int64_t size = dims[a];
+    dims[a] = draw_int(d, 1, size);
+    for (uint32_t i = 0; i < rank; i++)
+        if (i != a && dims[i] > 1 && draw_chance(d, 15))
+            dims[i]--;
+    for (uint32_t i = a + 1; i < rank; i++)
+        inner *= dims[i];
+    const enum byoc_dtype type = draw_chance(d, 70) ? BYOC_I64 : BYOC_I32;
+    struct byi_tensor *t = draw_operand(d, type, rank, dims, ORDINARY);
+    const int64_t turn = draw_int(d, 0, size - 1);
+    for (int64_t i = 0; i < byi_elements(rank, dims); i++) {
+        const int64_t at = (i / inner % dims[a] + turn) % size;
+        byi_tensor_set(t, i, (double)(draw_chance(d, 30) ? at - size : at));
+    }
     draw_operand(d, d->dtype, rank, dims, ORDINARY);
-    draw_attr_int(d, "axis", -1);
+    draw_attr_int(d, "axis", axis);
 }
 
 static void pad(struct draw *d)
@@ -174,17 +214,54 @@ static void expand(struct draw *d)
     const uint32_t rb = draw_narrower(d, rank, dims, b);
 
     draw_operand(d, d->dtype, rb, b, op_now->distribution);
+    for (uint32_t i = 0; i < rb; i++)
+        if (draw_chance(d, 20))
+            dims[rank - rb + i] = 1;
     draw_ints(d, BYOC_I64, rank, dims, draw_chance(d, 60));
 }
 
+/* A shape with the elements of x: its axes split and merged; 0 keeps a size, -1
+ * is computed. */
 static void reshape(struct draw *d)
 {
-    int64_t dims[BYI_MAX_RANK];
-    const uint32_t rank = draw_shape(d, 1, 4, dims);
-    const int64_t shape[] = {-1, dims[rank - 1] ? dims[rank - 1] : 1};
+    int64_t dims[BYI_MAX_RANK], shape[BYI_MAX_RANK];
+    const uint32_t rank = draw_shape(d, 0, 4, dims);
+    const bool allows_zero = draw_chance(d, 20);
+    int64_t left = byi_elements(rank, dims);
+    bool empty = left == 0, open = false;
+    uint32_t n = 0;
 
     draw_operand(d, d->dtype, rank, dims, op_now->distribution);
-    draw_ints(d, BYOC_I64, draw_int(d, 1, 2), shape, draw_chance(d, 60));
+    while (!empty && n < rank && draw_chance(d, 50)) {
+        left /= dims[n]; /* keep some first axes */
+        shape[n] = allows_zero || draw_chance(d, 50) ? dims[n] : 0;
+        n++;
+    }
+    while (!empty && n < 6 && draw_chance(d, 60)) {
+        int64_t part = draw_int(d, 1, left > 6 ? 6 : left);
+        while (left % part)
+            part--;
+        left /= part;
+        shape[n++] = part;
+    }
+    if (!empty && (left > 1 || draw_chance(d, 40)))
+        shape[n++] = left;
+    for (uint32_t i = 0; i < n && !open; i++)
+        if (draw_chance(d, 20)) {
+            shape[i] = -1;
+            open = true;
+        }
+    if (empty) {
+        n = (uint32_t)draw_int(d, 1, 3);
+        for (uint32_t i = 0; i < n; i++)
+            shape[i] = i ? draw_int(d, 1, 4) : 0;
+        /* without allowzero, 0 is the size of the first axis */
+        if (!allows_zero && dims[0])
+            shape[0] = -1;
+    }
+    draw_ints(d, BYOC_I64, n, shape, draw_chance(d, 60));
+    if (allows_zero)
+        draw_attr_int(d, "allowzero", 1);
 }
 
 static void depth_and_space(struct draw *d)
@@ -206,7 +283,8 @@ static void trilu(struct draw *d)
 {
     int64_t dims[BYI_MAX_RANK];
     const uint32_t rank = draw_shape(d, 2, 4, dims);
-    const int64_t k = draw_int(d, -5, 5);
+    const int64_t far = draw_chance(d, 50) ? INT32_MAX : INT32_MIN;
+    const int64_t k = draw_chance(d, 6) ? far : draw_int(d, -9, 9);
 
     draw_operand(d, d->dtype, rank, dims, op_now->distribution);
     if (draw_chance(d, 70))
@@ -222,23 +300,38 @@ static void compress(struct draw *d)
     const int64_t size = dims[axis < 0 ? axis + rank : axis];
 
     draw_operand(d, d->dtype, rank, dims, op_now->distribution);
-    draw_operand(d, BYOC_BOOL, 1, (int64_t[]){draw_int(d, 0, size)}, ORDINARY);
-    draw_attr_int(d, "axis", axis);
+    const bool flat = draw_chance(d, 25);
+    const int64_t n = flat ? byi_elements(rank, dims) : size;
+    draw_operand(d, BYOC_BOOL, 1, (int64_t[]){draw_int(d, 0, n)}, ORDINARY);
+    if (!flat)
+        draw_attr_int(d, "axis", axis);
 }
 
+/* Squeeze, Unsqueeze: distinct axes in any order, from either end. */
 static void axes_operand(struct draw *d)
 {
     const bool squeezes = strcmp(op_now->op, "Squeeze") == 0;
-    int64_t dims[BYI_MAX_RANK], axes[2];
-    const uint32_t rank = draw_shape(d, 2, 4, dims);
-    const int64_t n = draw_int(d, 1, 2);
+    int64_t dims[BYI_MAX_RANK], axes[BYI_MAX_RANK];
+    const uint32_t rank = draw_shape(d, squeezes ? 1 : 0, 4, dims);
+    const uint32_t n =
+        (uint32_t)draw_int(d, 1, squeezes && rank < 3 ? rank : 3);
+    const uint32_t all = squeezes ? rank : rank + n;
+    uint32_t order[BYI_MAX_RANK];
 
-    axes[0] = 0;
-    axes[1] = -1;
-    if (squeezes)
-        dims[0] = dims[rank - 1] = 1;
+    for (uint32_t i = 0; i < all; i++) {
+        const uint32_t k = (uint32_t)draw_int(d, 0, i);
+        order[i] = order[k];
+        order[k] = i;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        axes[i] = draw_chance(d, 50) ? order[i] : (int64_t)order[i] - all;
+        if (squeezes)
+            dims[order[i]] = 1;
+    }
     draw_operand(d, d->dtype, rank, dims, op_now->distribution);
-    draw_ints(d, BYOC_I64, n, axes, draw_chance(d, 60));
+    /* without axes, a run fails if an open size is 1 */
+    if (!squeezes || d->open || draw_chance(d, 85))
+        draw_ints(d, BYOC_I64, n, axes, draw_chance(d, 60));
 }
 
 static void expand_dims(struct draw *d)
@@ -279,27 +372,59 @@ static void one_hot(struct draw *d)
     const uint32_t rank = draw_shape(d, 0, 3, dims);
     const int64_t depth = draw_int(d, 1, 7);
 
-    indices(d, rank, dims, depth);
-    draw_ints(d, BYOC_I64, -1, &depth, draw_chance(d, 60));
+    const double float_depth = (double)depth;
+
+    indices(d, rank, dims, draw_chance(d, 30) ? depth + 2 : depth);
+    if (draw_chance(d, 20))
+        draw_floats(d, draw_chance(d, 50) ? 1 : -1, &float_depth,
+                    draw_chance(d, 50));
+    else
+        draw_ints(d, BYOC_I64, draw_chance(d, 50) ? 1 : -1, &depth,
+                  draw_chance(d, 60));
     draw_operand(d, d->dtype, 1, (int64_t[]){2}, ORDINARY);
     draw_attr_int(d, "axis", draw_int(d, -(int64_t)rank - 1, rank));
 }
 
+/* GatherND, ScatterND: indices (n1, n2, depth), after the batch axes of both.
+ * Those of ScatterND are distinct: their first axis is as long as x's. */
 static void gather_nd(struct draw *d)
 {
     const bool scatters = strcmp(op_now->op, "ScatterND") == 0;
-    const int64_t dims[] = {4, 4, draw_int(d, 1, 5)};
-    const int64_t n = draw_int(d, 1, 4), depth = draw_int(d, 1, 2);
-    const int64_t updates[] = {n, depth == 1 ? 4 : dims[2], dims[2]};
+    const uint32_t rank = (uint32_t)draw_int(d, 1, 5);
+    const uint32_t batch = scatters || op_now->domain || draw_chance(d, 60)
+                               ? 0
+                               : (uint32_t)draw_int(d, 0, rank - 1);
+    const int64_t depth = draw_int(d, 1, rank - batch);
+    int64_t dims[5], at[8], updates[8];
+    uint32_t n = 0;
 
-    draw_operand(d, d->dtype, 3, dims, ORDINARY);
-    struct byi_tensor *at =
-        draw_operand(d, BYOC_I64, 2, (int64_t[]){n, depth}, ORDINARY);
-    for (int64_t i = 0; i < n * depth; i++) /* rows differ by their first */
-        byi_tensor_set(at, i,
-                       (double)(i % depth ? draw_int(d, -4, 3) : i / depth));
+    for (uint32_t i = 0; i < rank; i++)
+        dims[i] = draw_int(d, 1, 4);
+    for (; n < batch; n++)
+        at[n] = dims[n];
+    const int64_t outer = draw_int(d, 0, 2);
+    for (int64_t i = 0; i < outer; i++)
+        at[n++] = draw_int(d, draw_chance(d, 5) ? 0 : 1, 3);
+    const int64_t rows = byi_elements(n, at);
+    if (scatters && dims[0] < rows)
+        dims[0] = rows;
+    at[n++] = depth;
+    draw_operand(d, d->dtype, rank, dims, ORDINARY);
+    struct byi_tensor *t = draw_operand(d, BYOC_I64, n, at, ORDINARY);
+    for (int64_t i = 0; i < rows * depth; i++) {
+        const int64_t size = dims[batch + i % depth];
+        const int64_t k =
+            scatters && i % depth == 0 ? i / depth : draw_int(d, 0, size - 1);
+        byi_tensor_set(t, i, (double)(draw_chance(d, 30) ? k - size : k));
+    }
+    if (batch && !op_now->domain)
+        draw_attr_int(d, "batch_dims", batch);
+    memcpy(updates, at, (n - 1) * sizeof *at);
+    for (uint32_t i = (uint32_t)depth; i < rank; i++)
+        updates[n - 1 + i - depth] = dims[i];
     if (scatters)
-        draw_operand(d, d->dtype, depth == 1 ? 3 : 2, updates, ORDINARY);
+        draw_operand(d, d->dtype, n - 1 + rank - (uint32_t)depth, updates,
+                     ORDINARY);
 }
 
 static void reverse_sequence(struct draw *d)
@@ -338,7 +463,9 @@ static void eye_like(struct draw *d)
 
     draw_shape(d, 2, 2, dims);
     draw_operand(d, d->dtype, 2, dims, ORDINARY);
-    draw_attr_int(d, "k", draw_int(d, -4, 4));
+    draw_attr_int(d, "k", draw_int(d, -9, 9));
+    if (draw_chance(d, 30))
+        draw_attr_int(d, "dtype", draw_chance(d, 50) ? BYOC_F32 : BYOC_I64);
 }
 
 /* --- norms ---------------------------------------------------------------- */
@@ -415,11 +542,14 @@ static void lrn(struct draw *d)
     int64_t dims[4];
 
     for (int i = 0; i < 4; i++)
-        dims[i] = draw_int(d, 1, 6);
+        dims[i] = draw_int(d, i ? 1 : 0, 6);
     draw_operand(d, d->dtype, 4, dims, ORDINARY);
-    draw_attr_int(d, "size", 1 + 2 * draw_int(d, 0, 2));
+    draw_attr_int(d, "size", 1 + 2 * draw_int(d, 0, 6));
     draw_attr_float(d, "alpha", 0.25f);
-    draw_attr_float(d, "bias", 1.5f);
+    if (draw_chance(d, 70))
+        draw_attr_float(d, "bias", 1.5f);
+    if (draw_chance(d, 50))
+        draw_attr_float(d, "beta", (float)draw_int(d, 0, 8) / 4);
 }
 
 /* --- 8 bits --------------------------------------------------------------- */
@@ -431,33 +561,40 @@ static void quantize(struct draw *d)
 
     draw_operand(d, BYOC_F32, rank, dims, op_now->distribution);
     draw_scale(d, 0.0625f);
-    draw_zero_point(d);
+    if (d->dtype == BYOC_I8 || draw_chance(d, 70))
+        draw_zero_point(d);
 }
 
-/* A scale for each position of axis 1, or for each block of it. */
+/* A scale for each position of an axis, or for each block of it. */
 static void quantize_blocks(struct draw *d)
 {
     const bool dequantizes = strcmp(op_now->op, "DequantizeLinear") == 0;
-    const int64_t dims[] = {draw_int(d, 1, 3), draw_int(d, 1, 9),
-                            draw_int(d, 1, 4)};
+    int64_t dims[BYI_MAX_RANK], scales[BYI_MAX_RANK];
+    const uint32_t rank = draw_shape(d, 1, 4, dims);
+    const int64_t axis = draw_axis(d, rank);
+    const uint32_t a = (uint32_t)(axis < 0 ? axis + rank : axis);
     const int64_t block = draw_chance(d, 70) ? draw_int(d, 1, 4) : 0;
-    const int64_t scales[] = {
-        dims[0], block ? (dims[1] + block - 1) / block : 0, dims[2]};
+    const bool has_zero =
+        (!dequantizes && d->dtype != BYOC_U8) || draw_chance(d, 70);
 
-    draw_operand(d, dequantizes ? d->dtype : BYOC_F32, 3, dims,
+    memcpy(scales, dims, sizeof dims);
+    scales[a] = block ? (dims[a] + block - 1) / block : 0;
+    draw_operand(d, dequantizes ? d->dtype : BYOC_F32, rank, dims,
                  dequantizes ? EXTREME : ORDINARY);
-    for (int i = 0; i < 2; i++)
-        draw_operand(d, i ? d->dtype : BYOC_F32, block ? 3 : 1,
-                     block ? scales : &dims[1], i ? EXTREME : POSITIVE);
-    draw_attr_int(d, "axis", draw_chance(d, 50) ? 1 : -2);
-    draw_attr_int(d, "block_size", block);
+    for (int i = 0; i < (has_zero ? 2 : 1); i++)
+        draw_operand(d, i ? d->dtype : BYOC_F32, block ? rank : 1,
+                     block ? scales : &dims[a], i ? EXTREME : POSITIVE);
+    draw_attr_int(d, "axis", axis);
+    if (block || draw_chance(d, 50))
+        draw_attr_int(d, "block_size", block);
 }
 
 static void dequantize(struct draw *d)
 {
     draw_same(d);
     draw_scale(d, 0.03f);
-    draw_zero_point(d);
+    if (strcmp(op_now->op, "DequantizeLinear") != 0 || draw_chance(d, 70))
+        draw_zero_point(d);
 }
 
 static void qlinear_binary(struct draw *d)
@@ -488,11 +625,21 @@ static void matmul_integer(struct draw *d)
     const int64_t m = draw_int(d, 1, 20), k = draw_int(d, 1, 40),
                   n = draw_int(d, 1, 36);
 
-    draw_operand(d, d->dtype, 2, (int64_t[]){m, k}, EXTREME);
-    draw_operand(d, d->dtype, 2, (int64_t[]){k, n}, EXTREME);
+    const int64_t batch = draw_int(d, 1, 3);
+    const uint32_t ra = (uint32_t)draw_int(d, 2, 3);
+    const uint32_t rb = (uint32_t)draw_int(d, 2, 3);
+
+    draw_operand(d, d->dtype, ra, (int64_t[]){batch, m, k, k} + (3 - ra),
+                 EXTREME);
+    draw_operand(d, d->dtype, rb, (int64_t[]){batch, k, n, n} + (3 - rb),
+                 EXTREME);
     if (draw_chance(d, 60)) {
-        draw_zero_point(d);
-        draw_zero_point(d);
+        if (draw_chance(d, 80))
+            draw_zero_point(d);
+        else
+            draw_nothing(d);
+        if (draw_chance(d, 80))
+            draw_zero_point(d);
     }
 }
 
@@ -514,6 +661,18 @@ static void qlinear_product(struct draw *d)
     draw_zero_point(d);
     draw_scale(d, 0.25f);
     draw_zero_point(d);
+    if (!conv)
+        return;
+    if (draw_chance(d, 40))
+        draw_operand(d, BYOC_I32, 1, &n, ORDINARY);
+    if (draw_chance(d, 50))
+        draw_attr_ints(
+            d, "pads", 4,
+            (int64_t[]){draw_int(d, 0, w[2] - 1), draw_int(d, 0, w[3] - 1),
+                        draw_int(d, 0, w[2] - 1), draw_int(d, 0, w[3] - 1)});
+    if (draw_chance(d, 50))
+        draw_attr_ints(d, "strides", 2,
+                       (int64_t[]){draw_int(d, 1, 3), draw_int(d, 1, 3)});
 }
 
 /* A QLinearMatMul of stacks of matrices, with a scale and a zero point for each
@@ -564,6 +723,7 @@ static const struct op_case rows[] = {
     {"InstanceNormalization", 6, "fh", channel_norm, ORDINARY, 1, 1e-4, NULL, false},
     {"LRN", 13, "fh", lrn, ORDINARY, 1, 1e-5, NULL, false},
     {"LayerNormalization", 17, "fh", layer_norm, ORDINARY, 1, 1e-4, NULL, false},
+    {"LayerNormalization", 17, "fh", layer_norm, ORDINARY, 3, 1e-4, NULL, false},
     {"RMSNormalization", 23, "fh", layer_norm, ORDINARY, 1, 1e-4, NULL, false},
     {"MatMulInteger", 10, "8", matmul_integer, EXTREME, 1, 0, NULL, false},
     {"Pad", 19, "fhiu86b", pad, ORDINARY, 1, 0, NULL, false},

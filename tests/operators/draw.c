@@ -29,11 +29,12 @@ bool draw_chance(struct draw *d, int percent)
 
 uint32_t draw_shape(struct draw *d, uint32_t low, uint32_t high, int64_t *dims)
 {
-    const uint32_t rank = (uint32_t)draw_int(d, low, high);
+    const bool deep = high == 4 && draw_chance(d, 8);
+    const uint32_t rank = (uint32_t)draw_int(d, low, deep ? 8 : high);
     const bool large = draw_chance(d, 10), empty = draw_chance(d, 6);
 
     for (uint32_t i = 0; i < rank; i++)
-        dims[i] = draw_chance(d, 15) ? 1 : draw_int(d, 1, 7);
+        dims[i] = draw_chance(d, 15) ? 1 : draw_int(d, 1, rank > 4 ? 3 : 7);
     if (rank && large)
         dims[draw_int(d, 0, rank - 1)] = draw_int(d, 8, 70);
     if (rank && empty)
@@ -147,9 +148,9 @@ static void *list_add(struct draw *d, void *list, size_t *n, const void *item)
     return longer;
 }
 
-/* A tensor's type; sizes are left open unless `sized`. */
+/* A tensor's type, with this percentage of the sizes; the others are open. */
 static Onnx__TypeProto *type_of(struct draw *d, const struct byi_tensor *t,
-                                bool sized)
+                                int percent)
 {
     static const Onnx__TypeProto type = ONNX__TYPE_PROTO__INIT;
     static const Onnx__TypeProto__Tensor tensor =
@@ -168,7 +169,7 @@ static Onnx__TypeProto *type_of(struct draw *d, const struct byi_tensor *t,
     for (uint32_t i = 0; i < t->rank; i++) {
         Onnx__TensorShapeProto__Dimension *x =
             byi_arena_copy(d->arena, &dim, sizeof dim);
-        if (sized)
+        if (draw_chance(d, percent))
             x->value_case =
                 ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE;
         x->dim_value = t->dims[i];
@@ -184,7 +185,7 @@ static void add_input(struct draw *d, const char *name,
     Onnx__ValueInfoProto *v = byi_arena_copy(d->arena, &info, sizeof info);
 
     v->name = byi_arena_str(d->arena, name);
-    v->type = type_of(d, t, !d->open);
+    v->type = type_of(d, t, !d->open ? 100 : d->partly_open ? 60 : 0);
     d->graph->input = list_add(d, d->graph->input, &d->graph->n_input, v);
 }
 
@@ -471,7 +472,7 @@ void draw_body_type(struct draw *d, Onnx__GraphProto *graph, uint32_t input,
     const struct byi_tensor t = {.dtype = dtype, .rank = rank};
     const struct byi_tensor wide = widened(d, &t);
 
-    v->type = type_of(d, &wide, false);
+    v->type = type_of(d, &wide, 0);
 }
 
 /* Returns a list of values without types; blanks separate their names. */

@@ -321,13 +321,49 @@ static bool repeats_strings(const struct draw *d)
            strcmp(d->graph->node[0]->op_type, "Loop") == 0;
 }
 
+static bool clips(const struct draw *d)
+{
+    return attribute(d, "clip");
+}
+
+static bool is_float16(const struct draw *d)
+{
+    return d->dtype == BYOC_F16;
+}
+
+/* Whether a window has dilations, and pads that keep the size. */
+static bool keeps_size_dilated(const struct draw *d)
+{
+    const Onnx__AttributeProto *dilations = attribute(d, "dilations");
+
+    if (!attr_is(d, "auto_pad", "SAME_UPPER") &&
+        !attr_is(d, "auto_pad", "SAME_LOWER"))
+        return false;
+    for (size_t i = 0; dilations && i < dilations->n_ints; i++)
+        if (dilations->ints[i] != 1)
+            return true;
+    return false;
+}
+
+/* Whether a transposed convolution has pads that make the result as large as x
+ * times the stride. */
+static bool multiplies_size(const struct draw *d)
+{
+    return attr_is(d, "auto_pad", "SAME_UPPER") ||
+           attr_is(d, "auto_pad", "SAME_LOWER");
+}
+
 static const struct {
     const char *op;
     bool (*when)(const struct draw *d);
     const char *why; /* how ONNX Runtime differs from the standard */
 } rows[] = {
     {"Attention", large_float16_scores, "it rounds scores to float16"},
+    {"AveragePool", keeps_size_dilated,
+     "auto_pad does not count the dilations"},
     {"BlackmanWindow", one_number, "it divides 0 by 0"},
+    {"ConvTranspose", multiplies_size,
+     "its result is smaller if the stride is larger than the kernel"},
     {"Dropout", is_before_12, "before opset 12, its mask is all zeros"},
     {"Gather", runs_of_strings, "it gives the first string of each slice only"},
     {"HammingWindow", one_number, "it divides 0 by 0"},
@@ -335,10 +371,14 @@ static const struct {
     {"Identity", repeats_strings,
      "in a Loop, it moves strings of the enclosing graph in the first "
      "iteration"},
+    {"LSTM", clips, "it clips the arguments of the gates only"},
     {"Loop", no_iterations,
      "without iterations, it gives rows with sizes of 0"},
+    {"LpPool", keeps_size_dilated, "auto_pad does not count the dilations"},
+    {"MaxPool", keeps_size_dilated, "auto_pad does not count the dilations"},
     {"MeanVarianceNormalization", no_variance,
      "it adds no epsilon to a deviation of 0"},
+    {"MoE", is_float16, "it reads float16 weights as if transposed"},
     {"QLinearSoftmax", ones_in_bytes, "a result of 256 wraps around to 0"},
     {"ReduceLogSumExp", has_integers,
      "it drops the logarithm's fraction before it adds the maximum"},

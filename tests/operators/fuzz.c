@@ -717,8 +717,9 @@ static bool read_options(int argc, char **argv, struct options *o)
 int main(int argc, char **argv)
 {
     static const struct op_table *const tables[] = {
-        &op_cases_compute, &op_cases_move,    &op_cases_image, &op_cases_more,
-        &op_cases_control, &op_cases_contrib, &op_cases_ml};
+        &op_cases_compute, &op_cases_layers, &op_cases_move,
+        &op_cases_image,   &op_cases_more,   &op_cases_control,
+        &op_cases_contrib, &op_cases_ml};
     struct options o;
     struct tally total = {0};
     long failed = 0, done = 0;

@@ -37,6 +37,7 @@ struct draw {
                           take a convolution only with constant weights */
     bool all_constant; /* all operands are initializers */
     bool open;         /* the sizes of the inputs are known only at run time */
+    bool partly_open;  /* ... but for some of them */
     bool compiled;     /* run the compiled model, not node by node */
     uint32_t n;        /* of the operands in[] */
     struct byi_tensor in[MAX_OPERANDS];
@@ -47,7 +48,7 @@ struct draw {
 int64_t draw_int(struct draw *d, int64_t low, int64_t high);
 bool draw_chance(struct draw *d, int percent);
 /* Draw sizes, mostly from 1 to 7, now and then 0, or up to 70. Returns the
- * rank.
+ * rank, now and then up to 8 if `high` is 4.
  */
 uint32_t draw_shape(struct draw *d, uint32_t low, uint32_t high, int64_t *dims);
 /* Draw dims that broadcast to those of `to`: leading ones are dropped, and some
@@ -153,6 +154,7 @@ struct op_table {
     uint32_t n;
 };
 extern const struct op_table op_cases_compute; /* cases.c      */
+extern const struct op_table op_cases_layers;  /* cases_layers.c */
 extern const struct op_table op_cases_move;    /* cases_move.c */
 extern const struct op_table op_cases_image;   /* cases_image.c */
 extern const struct op_table op_cases_more;    /* cases_more.c */

@@ -27,7 +27,8 @@ int64_t wrap_opset(uint64_t seed)
 void wrap_operands(struct draw *d, uint64_t seed)
 {
     d->open = seed % 4 == 1 || seed % 16 == 3;
-    d->weights = d->weights || seed % 4 == 2;
+    d->partly_open = d->open && seed / 32 % 2;
+    d->weights = d->weights || seed % 4 == 2 || (d->open && seed / 16 % 2);
     d->all_constant = seed % 8 == 6;
     d->compiled = seed % 4 != 0;
 }
