@@ -74,12 +74,15 @@ static void list_chunks(const struct sampling *g, int64_t first, int64_t n,
 }
 
 /* Make the lists of a constant grid, chunk by chunk. Returns their bytes, or 0
- * if the run uses no lists, as for images that are not float32. */
+ * if the run uses no lists, as for images that are not float32, or if the size
+ * of the images is not known. */
 uint64_t byi_grid_sample_pack(const struct byi_call *call, void *to)
 {
-    if (call->in->dtype != BYOC_F32 || !byi_dtype_is_wide(call->in[1].dtype) ||
-        byi_span(call->in, 2, call->in->rank) <= 0)
+    if (call->in->dtype != BYOC_F32 || !byi_dtype_is_wide(call->in[1].dtype))
         return 0;
+    for (uint32_t i = 2; i < call->in->rank; i++)
+        if (call->in->dims[i] <= 0)
+            return 0;
     const struct sampling g = sampling_of(call);
     const int64_t chunks = call->in[1].dims[0] * g.chunks;
     if (g.s.plane > INT32_MAX)

@@ -716,42 +716,61 @@ static void test_computed_size(void **state)
     close_model(&m);
 }
 
+/* Run a model with one input and check its n results. */
+static void run_once(const char *ir, uint32_t rank, const int64_t *dims,
+                     float *x, int n, const float *expected)
+{
+    struct model m;
+    struct byoc_error err;
+    open_model(&m, ir, (struct byoc_load_params){0});
+    struct byoc_state *s = new_state(&m);
+    const DLTensor in = {.data = x,
+                         .device = {kDLCPU, 0},
+                         .ndim = (int)rank,
+                         .dtype = byoc_dtype_dlpack(BYOC_F32),
+                         .shape = (int64_t *)(uintptr_t)dims};
+    DLTensor out = {0};
+    if (byoc_run(s, &in, 1, &out, 1, &err) != BYOC_OK)
+        fail_msg("%s", err.text);
+    for (int i = 0; i < n; i++)
+        assert_true(((const float *)out.data)[i] == expected[i]);
+    byoc_state_free(&s);
+    close_model(&m);
+}
+
 /* The weights of a grouped convolution are packed before the sizes are known.
  * Groups share a panel only if they were packed together. */
 static void test_grouped_convolution(void **state)
 {
     (void)state;
     enum { CHANNELS = 4, N = 5 };
-    struct model m;
-    struct byoc_error err;
-    float x[CHANNELS * N];
-    const int64_t dims[] = {1, CHANNELS, N};
-    open_model(&m,
-               "def @main(%x: Tensor[(1, 4, N), float32]) {\n"
-               "  nn.conv1d(%x, Tensor[(4, 2, 1), float32] "
-               "{1, 2, 3, 4, 5, 6, 7, 8}, groups=2)\n"
-               "}\n",
-               (struct byoc_load_params){0});
-    struct byoc_state *s = new_state(&m);
+    float x[CHANNELS * N], expected[CHANNELS * N];
     for (int i = 0; i < CHANNELS * N; i++)
         x[i] = (float)(i * i % 7);
-    const DLTensor in = {.data = x,
-                         .device = {kDLCPU, 0},
-                         .ndim = 3,
-                         .dtype = byoc_dtype_dlpack(BYOC_F32),
-                         .shape = (int64_t *)(uintptr_t)dims};
-    DLTensor out = {0};
-    if (byoc_run(s, &in, 1, &out, 1, &err) != BYOC_OK)
-        fail_msg("%s", err.text);
     for (int o = 0; o < CHANNELS; o++)
         for (int i = 0; i < N; i++) {
             const float *of_group = x + o / 2 * 2 * N + i;
-            const float expected = (float)(2 * o + 1) * of_group[0] +
-                                   (float)(2 * o + 2) * of_group[N];
-            assert_true(((const float *)out.data)[o * N + i] == expected);
+            expected[o * N + i] = (float)(2 * o + 1) * of_group[0] +
+                                  (float)(2 * o + 2) * of_group[N];
         }
-    byoc_state_free(&s);
-    close_model(&m);
+    run_once("def @main(%x: Tensor[(1, 4, N), float32]) {\n"
+             "  nn.conv1d(%x, Tensor[(4, 2, 1), float32] "
+             "{1, 2, 3, 4, 5, 6, 7, 8}, groups=2)\n"
+             "}\n",
+             3, (const int64_t[]){1, CHANNELS, N}, x, CHANNELS * N, expected);
+}
+
+/* A constant grid is not turned into offsets before the sizes are known. */
+static void test_constant_grid(void **state)
+{
+    (void)state;
+    float x[] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
+    run_once("def @main(%x: Tensor[(1, 1, H, W), float32]) {\n"
+             "  image.grid_sample(%x, Tensor[(1, 1, 2, 2), float32] "
+             "{0, 0, 1, -1},\n"
+             "                    align_corners=true)\n"
+             "}\n",
+             4, (const int64_t[]){1, 1, 3, 3}, x, 2, (const float[]){5, 3});
 }
 
 /* Sizes that pass through functions and branches. There is a call that shares
@@ -1055,6 +1074,7 @@ int main(void)
         cmocka_unit_test(test_same_views),
         cmocka_unit_test(test_computed_size),
         cmocka_unit_test(test_grouped_convolution),
+        cmocka_unit_test(test_constant_grid),
         cmocka_unit_test(test_size_by_call),
         cmocka_unit_test(test_no_memory),
         cmocka_unit_test(test_threads),
