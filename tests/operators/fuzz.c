@@ -43,7 +43,7 @@ struct options {
     bool verbose, hostile;
 };
 
-/* The result of the process of an operator and type. */
+/* The result of an operator and type. */
 struct tally {
     long at; /* the case under way */
     bool in_ort;
@@ -591,40 +591,6 @@ static void run_case(const struct options *o, enum byoc_dtype dtype, long i,
 
 /* --- operators and types -------------------------------------------------- */
 
-/* Run all cases of an operator and type in a process of their own. */
-static void run_type(const struct options *o, enum byoc_dtype dtype,
-                     struct tally *tally)
-{
-    *tally = (struct tally){.at = -1};
-    while (tally->at + 1 < o->count) {
-        fflush(stdout);
-        const pid_t child = fork();
-        if (child == 0) {
-            if (o->ort && !ort_open(o->ort))
-                _exit(2);
-            for (tally->at++; tally->at < o->count; tally->at++)
-                run_case(o, dtype, tally->at, tally);
-            fflush(stdout);
-            _exit(0);
-        }
-        int status = 0;
-        if (child < 0 || waitpid(child, &status, 0) != child)
-            exit(2);
-        if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
-            return;
-        if (WIFEXITED(status) && WEXITSTATUS(status) == 2)
-            exit(2);
-        if (tally->in_ort) {
-            tally->ort_died++;
-        } else {
-            printf("%s %s case %ld: the process ended\n", op_now->op,
-                   byoc_dtype_name(dtype), tally->at);
-            tally->differ++;
-        }
-        tally->in_ort = false;
-    }
-}
-
 static const struct {
     char letter;
     enum byoc_dtype types[3];
@@ -643,6 +609,10 @@ static const struct {
     {'-', {BYOC_F32, BYOC_NONE, BYOC_NONE}},
 };
 
+static const struct op_table *const tables[] = {
+    &op_cases_compute, &op_cases_layers,  &op_cases_move,    &op_cases_image,
+    &op_cases_more,    &op_cases_control, &op_cases_contrib, &op_cases_ml};
+
 static void add_up(struct tally *sum, const struct tally *part)
 {
     sum->same += part->same;
@@ -655,37 +625,120 @@ static void add_up(struct tally *sum, const struct tally *part)
     sum->explained += part->explained;
 }
 
-static void run_op(const struct options *o, struct tally *tally,
-                   struct tally *total)
+/* What all processes have done so far, in memory that they share. */
+struct progress {
+    const struct op_case *op; /* under way, with dtype and tally */
+    enum byoc_dtype dtype;
+    struct tally tally;
+    long finished; /* pairs of operator and type */
+    struct tally total;
+};
+
+static void finish_type(const struct options *o, struct progress *p)
+{
+    struct tally *t = &p->tally;
+    const char *dtype = byoc_dtype_name(p->dtype);
+    printf("%-24s %-8s %5ld same %5ld differ %5ld refused (%ld lacking); %5ld "
+           "plain, %5ld wide, %5ld ort (%ld explained, %ld refused, %ld "
+           "crashed)\n",
+           op_now->op, dtype, t->same, t->differ, t->refused, t->lacking,
+           t->plain, t->wide, t->ort, t->explained, t->ort_refused,
+           t->ort_died);
+    if (o->count > 0 && t->same + t->differ == 0) {
+        printf("%s %s: all cases are refused\n", op_now->op, dtype);
+        t->differ++;
+    }
+    fflush(stdout);
+    add_up(&p->total, t);
+    p->tally = (struct tally){0};
+    p->finished++;
+}
+
+/* Run the cases of a type from p->tally.at on. */
+static void run_type(const struct options *o, enum byoc_dtype dtype,
+                     struct progress *p)
+{
+    p->op = op_now;
+    p->dtype = dtype;
+    for (; p->tally.at < o->count; p->tally.at++)
+        run_case(o, dtype, p->tally.at, &p->tally);
+    finish_type(o, p);
+}
+
+/* Run the types of op_now that are not among the first p->finished pairs; *pair
+ * is the number of pairs before. */
+static void run_op(const struct options *o, struct progress *p, long *pair)
 {
     for (const char *t = op_now->types; *t; t++)
         for (uint32_t i = 0; i < BYI_COUNT(letters); i++)
-            for (int k = 0; letters[i].letter == *t && letters[i].types[k];
-                 k++) {
-                run_type(o, letters[i].types[k], tally);
-                printf("%-24s %-8s %5ld same %5ld differ %5ld refused (%ld "
-                       "lacking); %5ld "
-                       "plain, %5ld wide, %5ld ort (%ld explained, %ld "
-                       "refused, %ld crashed)\n",
-                       op_now->op, byoc_dtype_name(letters[i].types[k]),
-                       tally->same, tally->differ, tally->refused,
-                       tally->lacking, tally->plain, tally->wide, tally->ort,
-                       tally->explained, tally->ort_refused, tally->ort_died);
-                if (o->count > 0 && tally->same + tally->differ == 0) {
-                    printf("%s %s: all cases are refused\n", op_now->op,
-                           byoc_dtype_name(letters[i].types[k]));
-                    tally->differ++;
-                }
-                add_up(total, tally);
-            }
+            for (int k = 0; letters[i].letter == *t && letters[i].types[k]; k++)
+                if ((*pair)++ == p->finished)
+                    run_type(o, letters[i].types[k], p);
 }
 
-/* Run hostile models of the operator with the first of its element types. */
-static void run_hostile(long *failed, long *done)
+static void run_ops(const struct options *o, struct progress *p)
 {
-    for (uint32_t i = 0; i < BYI_COUNT(letters); i++)
-        if (letters[i].letter == op_now->types[0])
-            *failed += hostile_run(letters[i].types[0], done);
+    long pair = 0;
+
+    if (o->ort && !ort_open(o->ort))
+        _exit(2);
+    for (uint32_t t = 0; t < BYI_COUNT(tables); t++)
+        for (uint32_t i = 0; i < tables[t]->n; i++) {
+            op_now = &tables[t]->at[i];
+            if (!o->only || strcmp(o->only, op_now->op) == 0)
+                run_op(o, p, &pair);
+        }
+    fflush(stdout);
+    _exit(0);
+}
+
+/* Count the case that ended its process. */
+static void count_crash(struct progress *p)
+{
+    if (p->tally.in_ort) {
+        p->tally.ort_died++;
+    } else {
+        printf("%s %s case %ld: the process ended\n", p->op->op,
+               byoc_dtype_name(p->dtype), p->tally.at);
+        p->tally.differ++;
+    }
+    p->tally.in_ort = false;
+    p->tally.at++;
+}
+
+/* Run all cases in a child process; after a case that ends it, run the cases
+ * that follow in a new one. A child for every operator and type would spend
+ * half of the time on copies of pages with the address sanitizer. */
+static void run_children(const struct options *o, struct progress *p)
+{
+    for (;;) {
+        fflush(stdout);
+        const pid_t child = fork();
+        if (child == 0)
+            run_ops(o, p);
+        int status = 0;
+        if (child < 0 || waitpid(child, &status, 0) != child)
+            exit(2);
+        if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+            return;
+        if ((WIFEXITED(status) && WEXITSTATUS(status) == 2) || !p->op)
+            exit(2);
+        count_crash(p);
+    }
+}
+
+/* Run hostile models of each operator with the first of its element types. */
+static void run_hostile(const struct options *o, long *failed, long *done)
+{
+    for (uint32_t t = 0; t < BYI_COUNT(tables); t++)
+        for (uint32_t k = 0; k < tables[t]->n; k++) {
+            op_now = &tables[t]->at[k];
+            if (o->only && strcmp(o->only, op_now->op) != 0)
+                continue;
+            for (uint32_t i = 0; i < BYI_COUNT(letters); i++)
+                if (letters[i].letter == op_now->types[0])
+                    *failed += hostile_run(letters[i].types[0], done);
+        }
 }
 
 static bool read_options(int argc, char **argv, struct options *o)
@@ -716,12 +769,7 @@ static bool read_options(int argc, char **argv, struct options *o)
 
 int main(int argc, char **argv)
 {
-    static const struct op_table *const tables[] = {
-        &op_cases_compute, &op_cases_layers, &op_cases_move,
-        &op_cases_image,   &op_cases_more,   &op_cases_control,
-        &op_cases_contrib, &op_cases_ml};
     struct options o;
-    struct tally total = {0};
     long failed = 0, done = 0;
 
     if (!read_options(argc, argv, &o)) {
@@ -730,20 +778,15 @@ int main(int argc, char **argv)
                 "OP] [--ort LIBRARY] [--backend PLUGIN] [-v] [--hostile]\n");
         return 2;
     }
-    struct tally *tally = mmap(NULL, sizeof *tally, PROT_READ | PROT_WRITE,
-                               MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (tally == MAP_FAILED)
+    struct progress *p = mmap(NULL, sizeof *p, PROT_READ | PROT_WRITE,
+                              MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED)
         return 2;
-    for (uint32_t t = 0; t < BYI_COUNT(tables); t++)
-        for (uint32_t i = 0; i < tables[t]->n; i++) {
-            op_now = &tables[t]->at[i];
-            if (o.only && strcmp(o.only, op_now->op) != 0)
-                continue;
-            if (o.hostile)
-                run_hostile(&failed, &done);
-            else
-                run_op(&o, tally, &total);
-        }
+    if (o.hostile)
+        run_hostile(&o, &failed, &done);
+    else
+        run_children(&o, p);
+    const struct tally total = p->total;
     if (done + failed + total.same + total.differ == 0) {
         fprintf(stderr,
                 "operators_fuzz: found no case, expected a --count above "
