@@ -33,6 +33,16 @@ def skip(reason):
 
 
 RELU = "def @main(%x: Tensor[(2, 3), float32]) { nn.relu(%x) }"
+# layers of every kind that examples/digits has
+CONV = """
+def @main(%x: Tensor[(4, 1, 8, 8), float32]) {
+  %0 = nn.conv2d(%x, random[(8, 1, 3, 3), float32, seed=1], padding=[1, 1, 1, 1]);
+  %1 = nn.relu(%0);
+  %2 = nn.max_pool2d(%1, pool_size=[2, 2], strides=[2, 2]);
+  %3 = reshape(%2, [4, 128]);
+  %4 = nn.matmul(%3, random[(128, 10), float32, seed=2]);
+  nn.softmax(%4)
+}"""
 TWO = """
 def @main(%x: Tensor[(2, 3), float32], %y: Tensor[(2, 3), float32]) {
   %0 = add(%x, %y);
