@@ -148,7 +148,7 @@ uint64_t byi_scratch_float(const struct byi_call *call,
  * BYOC_EUNSUPPORTED. */
 enum byoc_status byi_check_wide(const struct byi_call *call,
                                 enum byoc_dtype dtype, struct byoc_error *err);
-/* Return BYOC_EUNSUPPORTED with "OP: found dtype X, expected WANTED". */
+/* Return BYOC_EUNSUPPORTED with "OP: found dtype X, expected `expected`". */
 enum byoc_status byi_bad_dtype(const struct byi_call *call,
                                enum byoc_dtype dtype, const char *expected,
                                struct byoc_error *err);
