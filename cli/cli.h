@@ -92,8 +92,8 @@ void byi_interrupt_watch(void);
 /* This command begins: messages about signals name it. */
 void byi_interrupt_command(const char *name);
 /* Get the plug-in that is being called, and the function; "" if there is none.
- */
-bool byi_plugin_step(const char **plugin, const char **step);
+ * Returns when the call began: 0: there is none, UINT64_MAX: not known. */
+uint64_t byi_plugin_step(const char **plugin, const char **step);
 
 /* --- options.c ------------------------------------------------------------ */
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* interrupt.c: handles signals that end byoc: ends child processes, such as
  * compilers, and removes temporary files. If byoc crashes, or is interrupted
- * during a call of a plug-in, a message names the plug-in and the call: a
+ * during a long call of a plug-in, a message names the plug-in and the call: a
  * plug-in runs in byoc's process unless the compile is isolated.
  */
 #include "cli.h"
 
 #include "core/base/child.h"
+#include "core/base/clock.h"
 #include "core/base/temp.h"
 #include "runtime/internal.h"
 
@@ -131,21 +132,29 @@ static const char *crash_name(int number)
     return NULL;
 }
 
-bool byi_plugin_step(const char **plugin, const char **step)
+uint64_t byi_plugin_step(const char **plugin, const char **step)
 {
-    return byi_child_step_now(plugin, step) ||
-           byoc_internal_step_now(plugin, step);
+    const uint64_t began = byi_child_step_now(plugin, step);
+    return began ? began : byoc_internal_step_now(plugin, step);
 }
 
-/* Say what the signal interrupted. An interrupt outside of all plug-ins needs
- * no message. */
+/* Whether a step that began at this time seems to hang. */
+static bool is_long(uint64_t began)
+{
+    const uint64_t two_seconds = 2000000000, now = byi_now_ns();
+    return began && began < now && now - began > two_seconds;
+}
+
+/* Say what the signal interrupted. An interrupt needs no message, unless a call
+ * of a plug-in seems to hang. */
 static void report(int number, const void *context)
 {
     struct crash_text t = {0};
     char file[4096];
     const char *plugin, *step, *name = crash_name(number);
-    const bool in_step = byi_plugin_step(&plugin, &step);
-    if (!command_name || command_process != getpid() || (!name && !in_step))
+    const uint64_t began = byi_plugin_step(&plugin, &step);
+    if (!command_name || command_process != getpid() ||
+        (!name && !is_long(began)))
         return;
     add(&t, "byoc ");
     add(&t, command_name);
@@ -154,7 +163,7 @@ static void report(int number, const void *context)
     add(&t, name ? " (" : "");
     add(&t, name ? name : "");
     add(&t, name ? ")" : "");
-    if (in_step) {
+    if (began) {
         add(&t, " in ");
         add(&t, step);
         add(&t, " of the plug-in ");

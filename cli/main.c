@@ -28,7 +28,7 @@ static void report_exit(void)
     if (!running_command || running_process != getpid())
         return;
     byi_progress_end();
-    const bool in_step = byi_plugin_step(&plugin, &step);
+    const bool in_step = byi_plugin_step(&plugin, &step) != 0;
     fprintf(stderr,
             "byoc %s: found a call of exit() by a library%s%s%s%s, expected "
             "the command to end first; `byoc conform` tests plug-ins\n",

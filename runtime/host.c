@@ -64,13 +64,14 @@ const struct byi_plugin *byi_plugin_set_running(const struct byi_plugin *plugin)
     return before;
 }
 
-bool byoc_internal_step_now(const char **plugin, const char **text)
+uint64_t byoc_internal_step_now(const char **plugin, const char **text)
 {
-    if (byi_child_step_now(plugin, text))
-        return true;
+    const uint64_t began = byi_child_step_now(plugin, text);
+    if (began)
+        return began;
     *plugin = running ? running->backend->name : "";
     *text = running ? "run()" : "";
-    return running != NULL;
+    return running ? UINT64_MAX : 0;
 }
 
 void byoc_internal_record_steps(void)

@@ -477,9 +477,11 @@ struct byoc_fail *byi_plugin_run(const struct byi_plugin *plugin,
 const struct byi_plugin *byi_plugin_set_running(
     const struct byi_plugin *plugin);
 /* byi_child_record_steps and byi_child_step_now (core/base/child.h) in this
- * library. A run() of the calling thread is a step, too. */
+ * library. A run() of the calling thread is a step, too, which began at
+ * UINT64_MAX, since runs do not record the time. */
 BYOC_API void byoc_internal_record_steps(void);
-BYOC_API bool byoc_internal_step_now(const char **plugin, const char **text);
+BYOC_API uint64_t byoc_internal_step_now(const char **plugin,
+                                         const char **text);
 /* Call the backend's state_new() and state_free() for `compiled`. Without them,
  * the state is memory of state_bytes() bytes from the host, or NULL. */
 struct byoc_fail *byi_plugin_state_new(const struct byi_plugin *plugin,

@@ -111,12 +111,12 @@ void byi_child_record_steps(void)
         shared = &own;
 }
 
-bool byi_child_step_now(const char **plugin, const char **text)
+uint64_t byi_child_step_now(const char **plugin, const char **text)
 {
-    const bool in_step = shared && shared->began && *shared->plugin;
-    *plugin = in_step ? shared->plugin : "";
-    *text = in_step ? shared->text : "";
-    return in_step;
+    const uint64_t began = shared && *shared->plugin ? shared->began : 0;
+    *plugin = began ? shared->plugin : "";
+    *text = began ? shared->text : "";
+    return began;
 }
 
 /* --- waiting -------------------------------------------------------------- */

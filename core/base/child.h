@@ -77,8 +77,9 @@ void byi_child_step_end(void);
 const char *byi_child_step_text(void);
 /* Record the steps of this process, too, for the function below. */
 void byi_child_record_steps(void);
-/* Get the plug-in and the text of the current step. Returns false outside of a
- * step that runs a plug-in's code. May be called in a signal handler. */
-bool byi_child_step_now(const char **plugin, const char **text);
+/* Get the plug-in and the text of the current step. Returns the time of
+ * byi_now_ns when it began; 0 outside of a step that runs a plug-in's code. May
+ * be called in a signal handler. */
+uint64_t byi_child_step_now(const char **plugin, const char **text);
 
 #endif

@@ -97,7 +97,7 @@ ends compile 139 tanh bad_query \
 model floor floor
 ends run 134 floor crashes '6 (Aborted) in run() of the plug-in crashes'
 model hangs exp
-timeout -s TERM 5 "$byoc" compile "$dir/hangs.ir" -o "$dir/ended" \
+timeout -s TERM 8 "$byoc" compile "$dir/hangs.ir" -o "$dir/ended" \
     --plugin "only:$plugins/crashes.so" >"$dir/out" 2>"$dir/err"
 expect hangs "$dir/err" "byoc compile: ended by signal 15 in probe() of the plug-in crashes"
 
