@@ -101,10 +101,12 @@ static void read_activations(struct byi_import *o, struct rnn_activations *a)
     }
 }
 
-/* Read the inputs up to the last present one; *n becomes their number. */
+/* Read the inputs up to the last present one; *n becomes their number. 16-bit
+ * ones of the type of x are cast to float32. */
 static const byi_id *read_inputs(struct byi_import *o, uint32_t *n)
 {
     byi_id *args = byi_arena_calloc(o->scratch, MAX_INPUTS, sizeof *args);
+    const enum byoc_dtype type = byi_import_dtype(o, byi_import_in(o, 0));
 
     *n = o->n_in;
     while (*n > 3 && o->in[*n - 1] == BYI_NO_ID)
@@ -113,6 +115,9 @@ static const byi_id *read_inputs(struct byi_import *o, uint32_t *n)
         args[i] = byi_import_in(o, i);
         if (args[i] == BYI_NO_ID)
             args[i] = byi_import_array(o, BYOC_F32, 0, NULL);
+        else if (byi_dtype_is_half(type) &&
+                 byi_import_dtype(o, args[i]) == type)
+            args[i] = byi_import_cast(o, args[i], BYOC_F32);
     }
     return args;
 }
@@ -131,8 +136,11 @@ static void check_hidden_size(struct byi_import *o)
                         (long long)byi_import_dim(o, r, 2));
 }
 
+/* RNN, GRU, LSTM. float16 and bfloat16 are computed in float32, so that weights
+ * are widened once and not in each run. */
 static void convert_recurrent(struct byi_import *o)
 {
+    const enum byoc_dtype type = byi_import_dtype(o, byi_import_in(o, 0));
     struct rnn_activations a = {0};
     uint32_t n;
 
@@ -158,6 +166,9 @@ static void convert_recurrent(struct byi_import *o)
     const byi_id results =
         byi_import_same(o, o->row->op, n, args, BYI_N(attrs), attrs);
     byi_import_get_outputs(o, results, byi_op(o->row->op)->n_out);
+    for (uint32_t i = 0; i < byi_op(o->row->op)->n_out; i++)
+        if (byi_dtype_is_half(type) && byi_import_wants_output(o, i))
+            o->out[i] = byi_import_cast(o, o->out[i], type);
 }
 
 /* Dequantise weights (directions, n, 4 hidden_size) of 8 bits and transpose

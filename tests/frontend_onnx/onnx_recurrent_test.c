@@ -43,6 +43,25 @@ static void batch_first(void **state)
            "batch_first=true, linear_before_reset=true)");
 }
 
+/* 16-bit operands are computed in float32; lengths stay integers. */
+static void half_operands(void **state)
+{
+    enum { HALF = ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT16 };
+    struct build b = begin(14);
+    (void)state;
+
+    typed_input(&b, "x", HALF, "5 2 3");
+    typed_input(&b, "w", HALF, "1 8 3");
+    typed_input(&b, "r", HALF, "1 8 2");
+    typed_input(&b, "l", ONNX__TENSOR_PROTO__DATA_TYPE__INT32, "2");
+    node(&b, "LSTM", "x w r - l", "y - c");
+    output(&b, "y");
+    output(&b, "c");
+    EXPECT(&b, "-> (Tensor[(5, 1, 2, 2), float16], Tensor[(1, 2, 2), float16])",
+           "cast(%x, dtype=\"float32\")", "cast(%w, dtype=\"float32\")", "%l)",
+           "cast(%", "dtype=\"float16\")");
+}
+
 /* Parameters are assigned, in order, to the functions that have them. */
 static void parameters_of_activations(void **state)
 {
@@ -212,6 +231,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(inputs_left_out),
         cmocka_unit_test(batch_first),
+        cmocka_unit_test(half_operands),
         cmocka_unit_test(parameters_of_activations),
         cmocka_unit_test(old_output_sequence),
         cmocka_unit_test(wrong_hidden_size),
