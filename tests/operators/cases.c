@@ -635,3 +635,20 @@ static const struct op_case rows[] = {
 /* clang-format on */
 
 const struct op_table op_cases_compute = {rows, BYI_COUNT(rows)};
+
+bool next_op(const char *only)
+{
+    static const struct op_table *const tables[] = {
+        &op_cases_compute, &op_cases_layers, &op_cases_move,
+        &op_cases_image,   &op_cases_more,   &op_cases_control,
+        &op_cases_contrib, &op_cases_ml};
+    static uint32_t t, i; /* of the next operator */
+
+    for (; t < BYI_COUNT(tables); t++, i = 0)
+        while (i < tables[t]->n) {
+            op_now = &tables[t]->at[i++];
+            if (!only || strcmp(only, op_now->op) == 0)
+                return true;
+        }
+    return false;
+}

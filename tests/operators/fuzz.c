@@ -609,10 +609,6 @@ static const struct {
     {'-', {BYOC_F32, BYOC_NONE, BYOC_NONE}},
 };
 
-static const struct op_table *const tables[] = {
-    &op_cases_compute, &op_cases_layers,  &op_cases_move,    &op_cases_image,
-    &op_cases_more,    &op_cases_control, &op_cases_contrib, &op_cases_ml};
-
 static void add_up(struct tally *sum, const struct tally *part)
 {
     sum->same += part->same;
@@ -682,13 +678,8 @@ static void run_ops(const struct options *o, struct progress *p)
 
     if (o->ort && !ort_open(o->ort))
         _exit(2);
-    for (uint32_t t = 0; t < BYI_COUNT(tables); t++)
-        for (uint32_t i = 0; i < tables[t]->n; i++) {
-            op_now = &tables[t]->at[i];
-            if (!o->only || strcmp(o->only, op_now->op) == 0)
-                run_op(o, p, &pair);
-        }
-    fflush(stdout);
+    while (next_op(o->only))
+        run_op(o, p, &pair);
     _exit(0);
 }
 
@@ -730,15 +721,10 @@ static void run_children(const struct options *o, struct progress *p)
 /* Run hostile models of each operator with the first of its element types. */
 static void run_hostile(const struct options *o, long *failed, long *done)
 {
-    for (uint32_t t = 0; t < BYI_COUNT(tables); t++)
-        for (uint32_t k = 0; k < tables[t]->n; k++) {
-            op_now = &tables[t]->at[k];
-            if (o->only && strcmp(o->only, op_now->op) != 0)
-                continue;
-            for (uint32_t i = 0; i < BYI_COUNT(letters); i++)
-                if (letters[i].letter == op_now->types[0])
-                    *failed += hostile_run(letters[i].types[0], done);
-        }
+    while (next_op(o->only))
+        for (uint32_t i = 0; i < BYI_COUNT(letters); i++)
+            if (letters[i].letter == op_now->types[0])
+                *failed += hostile_run(letters[i].types[0], done);
 }
 
 static bool read_options(int argc, char **argv, struct options *o)

@@ -163,6 +163,9 @@ extern const struct op_table op_cases_contrib; /* cases_contrib.c */
 extern const struct op_table op_cases_ml;      /* cases_ml.c   */
 /* The case being made: generators read its distribution. */
 extern const struct op_case *op_now;
+/* Make op_now the first or next operator; only: skip those of other names.
+ * Returns false after the last one. */
+bool next_op(const char *only);
 /* The backend that models are compiled for; NULL: native kernels. */
 extern const char *plugin_now;
 
