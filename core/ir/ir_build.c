@@ -140,7 +140,7 @@ static const char *describe_type(char buf[160], const struct byi_type *type)
 
 /* --- operators ---------------------------------------------------------- */
 
-static int64_t new_symbol(void *ctx)
+static int64_t add_symbol(void *ctx)
 {
     return byi_symbol_new(ctx);
 }
@@ -184,7 +184,7 @@ static enum byoc_status infer_call(
             .n_in = n,
             .in = types,
             .value = value,
-            .new_symbol = new_symbol,
+            .new_symbol = add_symbol,
             .symbol_ctx = m,
             .err = err,
         },
@@ -544,7 +544,7 @@ enum byoc_status byi_add_if(struct byi_module *m, struct byi_func *f,
 
     BYI_TRY(byi_if_type(m->arena, f->nodes.at[cond].type,
                         f->nodes.at[then].type, f->nodes.at[otherwise].type,
-                        new_symbol, m, &type, err));
+                        add_symbol, m, &type, err));
     *id = append_node(m, f,
                       (struct byi_node){
                           .kind = BYI_IF,
