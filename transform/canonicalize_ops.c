@@ -9,9 +9,10 @@
  *           or 1, and no power 1/2 of sums of squares; clip and nn.relu instead
  *           of minimum and maximum with a scalar constant; global pooling
  *           operators instead of means and full windows; zero padding merged
- *           into convolutions and average pooling; no reshape, transpose, cast
- *           or broadcast_to without effect, and no two consecutive ones of a
- *           kind; einsum of at most two operands
+ *           into convolutions and average pooling; convolutions instead of
+ *           transposed ones of stride 1 that add few positions; no reshape,
+ *           transpose, cast or broadcast_to without effect, and no two
+ *           consecutive ones of a kind; einsum of at most two operands
  *
  *   %0 = subtract(%x, const[c]);        %0 = add(%x, const[-c]);
  *   %1 = maximum(const(0), %0);   ==>   %1 = nn.relu(%0);
@@ -40,6 +41,7 @@ static bool is_left(struct byi_row_match *r)
            !is_const(r->rw, byi_row_value(r, "x"));
 }
 
+/* by the number of spatial axes */
 static const enum byi_op_id convs[] = {
     BYI_OP_NN_CONV1D,           BYI_OP_NN_CONV2D,
     BYI_OP_NN_CONV3D,           BYI_OP_NN_CONV1D_TRANSPOSE,
@@ -346,6 +348,75 @@ bool byi_binds_padded_pool(struct byi_row_match *r)
     return bind_padded(r, pads, true);
 }
 
+/* --- transposed convolutions ---------------------------------------------- */
+
+/* Returns the weights of the convolution for those of a transposed one with
+ * constant w (C, O/groups, taps): (O, C/groups, taps), with the taps in reverse
+ * order. */
+static byi_id flip_weights(struct byi_rewrite *rw, byi_id w, int64_t groups)
+{
+    struct byi_tensor in, out;
+    if (!byi_rw_view(rw, w, &in))
+        return BYI_NO_ID;
+    const int64_t c = in.dims[0] / groups, o = in.dims[1];
+    int64_t dims[BYI_MAX_RANK] = {o * groups, c};
+    memcpy(dims + 2, in.dims + 2, (in.rank - 2) * sizeof *dims);
+    const struct byi_type *type =
+        byi_type_tensor(rw->m->arena, in.dtype, in.rank, dims);
+    if (!byi_rw_alloc(rw, type, &out))
+        return BYI_NO_ID;
+    const int64_t taps = byi_elements(in.rank - 2, in.dims + 2);
+    const size_t size = byoc_dtype_size(in.dtype);
+    const char *src = in.data;
+    char *dst = out.data;
+    for (int64_t group = 0; group < groups; group++)
+        for (int64_t k = 0; k < o; k++)
+            for (int64_t i = 0; i < c; i++)
+                for (int64_t t = taps - 1; t >= 0; t--, dst += size)
+                    memcpy(dst,
+                           src + (((group * c + i) * o + k) * taps + t) *
+                                     (int64_t)size,
+                           size);
+    return byi_rw_const(rw, type, &out);
+}
+
+/* Binds `conv` to the convolution that computes the same as a transposed one of
+ * stride 1. That reads padding where the transposed one reads nothing, so it is
+ * slower if there are many more results than positions of x, as at the start of
+ * a generator of images. */
+static bool is_conv_of_flipped(struct byi_row_match *r)
+{
+    const struct byi_node node = *byi_rw_node(r->rw, r->root);
+    const byi_id w = byi_row_value(r, "w");
+    const struct byi_type *type = byi_rw_tensor(r->rw, w);
+    const int64_t *x = byi_row_node(r, "x")->type->dims;
+    int64_t pads[2 * BYI_MAX_RANK];
+    uint32_t n;
+    const int64_t *padding = byi_attr_ints(node.attrs, "padding", &n);
+    const int64_t *dilation = byi_attr_ints(node.attrs, "dilation", &n);
+    if (!has_default_layout(r->rw, r->root))
+        return false;
+    for (uint32_t i = 0; i < n; i++) {
+        const int64_t reach = dilation[i] * (type->dims[2 + i] - 1);
+        pads[i] = reach - padding[i];
+        pads[n + i] = reach - padding[n + i];
+        const int64_t more = pads[i] + pads[n + i] - reach;
+        if (pads[i] < 0 || pads[n + i] < 0 ||
+            (more > 0 && (BYI_IS_SYMBOL(x[2 + i]) || more > x[2 + i] / 8)))
+            return false;
+    }
+    const int64_t groups = byi_attr_int(node.attrs, "groups");
+    const struct byi_attr attrs[] = {
+        {.name = "padding", .kind = BYI_ATTR_INTS, .ints = pads, .n = 2 * n},
+        {.name = "dilation", .kind = BYI_ATTR_INTS, .ints = dilation, .n = n},
+        {.name = "groups", .kind = BYI_ATTR_INT, .i = groups}};
+    const byi_id args[] = {byi_row_value(r, "x"),
+                           flip_weights(r->rw, w, groups)};
+    return byi_row_bind(
+        r, "conv",
+        byi_rw_call(r->rw, convs[n - 1], args, 2, attrs, BYI_COUNT(attrs)));
+}
+
 /* --- powers --------------------------------------------------------------- */
 
 enum { MAX_STEPS = 8 }; /* operators between a square and its root */
@@ -425,6 +496,8 @@ static const struct byi_row rows[] = {
     ROW_WINDOW("max_pool2d"),
     ROW_WINDOW("max_pool3d"),
     BYI_ROWS_ZERO_PADS,
+    BYI_ROW_IF("nn.conv1d_transpose|nn.conv2d_transpose|nn.conv3d_transpose(%x, const %w){strides=1, output_padding=0}",
+               "%conv", is_conv_of_flipped),
     /* products of two operands */
     BYI_ROW_RULE(BYI_OP_EINSUM, byi_split_einsum),
     BYI_ROW_RULE(BYI_OP_EINSUM, byi_sum_in_einsum),
