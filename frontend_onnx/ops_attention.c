@@ -93,16 +93,20 @@ byi_id byi_group_heads(struct byi_import *o, const struct byi_attention *a,
 }
 
 /* Other dims may be symbolic, so heads move to the last axis while they are
- * split. */
+ * split. A symbolic axis of heads may be 1 at run time, so it is broadcast. */
 byi_id byi_group_scores(struct byi_import *o, const struct byi_attention *a,
                         byi_id x)
 {
     static const int64_t group_axis[] = {2};
+    const int64_t all_heads[] = {1, a->heads, 1, 1};
 
     if (x == BYI_NO_ID || byi_import_rank(o, a->q) == 4)
         return x;
     if (byi_import_dim(o, x, 1) == 1)
         return byi_import_expand_dims(o, x, 1, group_axis);
+    if (BYI_IS_SYMBOL(byi_import_dim(o, x, 1)))
+        x = byi_import_call(o, BYI_OP_BROADCAST_TO, x,
+                            byi_import_vector(o, 4, all_heads));
     x = byi_import_template(o, "fn (%x) { transpose(%x, axes=[0, 2, 3, 1]) }",
                             ARGS(x), NO_ATTRS);
     return byi_import_template(

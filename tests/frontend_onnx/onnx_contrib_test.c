@@ -5,6 +5,9 @@
  */
 #include "models.h"
 
+#include "interp/interp.h"
+#include "tests/compare.h"
+
 /* Version 1 of com.microsoft in addition to `opset`. */
 static struct build begin_contrib(int64_t opset)
 {
@@ -181,6 +184,106 @@ static void grouped_attention(void **state)
            "-> (Tensor[(N, s, 32), float32], Tensor[(N, 2, s, 8), float32])",
            "arange_like(%0, axis=1)", "transpose(", "axes=[0, 2, 3, 1, 4]",
            "expand_dims(", "nn.matmul(", "nn.softmax(", "nn.matmul(");
+}
+
+/* A bias of scores, (2, 4, 2, 3), whose axes in `ones` have size 1, if `kept`
+ * is false as an equal tensor that has all elements. */
+static struct byi_tensor draw_bias(struct byi_arena *arena, uint32_t ones,
+                                   bool kept)
+{
+    struct byi_tensor t = {.dtype = BYOC_F32, .rank = 4, .dims = {2, 4, 2, 3}};
+    float *to = t.data = byi_arena_alloc(arena, 48 * sizeof *to);
+    int64_t at[4];
+
+    for (uint32_t i = 0; i < 4; i++)
+        if (kept && ones >> i & 1)
+            t.dims[i] = 1;
+    const int64_t *n = t.dims;
+    for (at[0] = 0; at[0] < n[0]; at[0]++)
+        for (at[1] = 0; at[1] < n[1]; at[1]++)
+            for (at[2] = 0; at[2] < n[2]; at[2]++)
+                for (at[3] = 0; at[3] < n[3]; at[3]++) {
+                    int64_t code = 0;
+                    for (uint32_t i = 0; i < 4; i++)
+                        code = 5 * code + (ones >> i & 1 ? 0 : at[i] + 1);
+                    *to++ = (float)(code * 37 % 11) / 4;
+                }
+    return t;
+}
+
+/* Run a model whose inputs are queries of 4 heads, keys of 2 heads, and a bias
+ * of the scores; flat: with heads in the last axis. */
+static struct byi_tensor attend_with(const struct build *b,
+                                     struct byi_arena *arena, bool flat,
+                                     struct byi_tensor bias)
+{
+    static float data[32];
+    const struct byi_tensor q = {.data = data,
+                                 .dtype = BYOC_F32,
+                                 .rank = flat ? 3 : 4,
+                                 .dims = {2, flat ? 2 : 4, flat ? 8 : 2, 2}};
+    const struct byi_tensor k = {.data = data,
+                                 .dtype = BYOC_F32,
+                                 .rank = flat ? 3 : 4,
+                                 .dims = {2, flat ? 3 : 2, flat ? 4 : 3, 2}};
+    const struct byi_tensor in[] = {q, k, bias};
+    struct byi_tensor out[1] = {{0}};
+    struct byi_module *m = NULL;
+    struct byoc_error err = {0};
+    uint32_t n = 0;
+
+    for (int i = 0; i < 32; i++)
+        data[i] = (float)(i * 29 % 17 - 8) / 8;
+    if (byi_onnx_import(b->path, NULL, &m, &err) != BYOC_OK ||
+        byi_interp_run(m, byi_module_entry(m), in, 3, arena, out, 1, &n,
+                       &err) != BYOC_OK)
+        fail_msg("%s", err.text);
+    byi_module_free(&m);
+    return out[0];
+}
+
+/* Symbolic axes of a bias or mask broadcast if they are 1 at run time, also the
+ * axis of heads, which is split where heads share keys. */
+static void symbolic_bias_broadcasts(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < 2; i++) {
+        const bool flat = i == 1; /* com.microsoft's operator */
+        struct build b = begin_contrib(24);
+        input(&b, "q", flat ? "2 2 8" : "2 4 2 2");
+        input(&b, "k", flat ? "2 3 4" : "2 2 3 2");
+        input(&b, "m", "B H S T");
+        ints(&b, "last", 2, (const int64_t[]){2, 2});
+        ints(&b, "all", 1, (const int64_t[]){3});
+        if (flat) {
+            Onnx__NodeProto *n = node(&b, "Cast", "last", "l");
+            attr_int(&b, n, "to", ONNX__TENSOR_PROTO__DATA_TYPE__INT32);
+            n = node(&b, "Cast", "all", "t");
+            attr_int(&b, n, "to", ONNX__TENSOR_PROTO__DATA_TYPE__INT32);
+            n = contrib(&b, "GroupQueryAttention", "q k k - - l t - - - m",
+                        "y");
+            attr_int(&b, n, "num_heads", 4);
+            attr_int(&b, n, "kv_num_heads", 2);
+        } else {
+            node(&b, "Attention", "q k k m", "y");
+        }
+        output(&b, "y");
+        save(&b);
+        for (uint32_t ones = 0; ones < 16; ones++) {
+            struct byi_arena *arena = byi_arena_new();
+            struct byoc_error err = {0};
+            const struct byi_tensor y = attend_with(
+                                        &b, arena, flat,
+                                        draw_bias(arena, ones, true)),
+                                    wanted = attend_with(
+                                        &b, arena, flat,
+                                        draw_bias(arena, ones, false));
+            if (compare_tensors(&y, &wanted, 0, 0, &err) != BYOC_OK)
+                fail_msg("axes %u: %s", ones, err.text);
+            byi_arena_free(&arena);
+        }
+        end(&b);
+    }
 }
 
 static void grouped_refused(void **state)
@@ -458,6 +561,7 @@ int main(void)
         cmocka_unit_test(gamma_of_equal_size),
         cmocka_unit_test(packed_attention),
         cmocka_unit_test(grouped_attention),
+        cmocka_unit_test(symbolic_bias_broadcasts),
         cmocka_unit_test(grouped_refused),
         cmocka_unit_test(refused),
         cmocka_unit_test(rotary_refused),
