@@ -219,19 +219,29 @@ static plain_fn plain_of(const struct byi_op *op, enum byoc_dtype dtype)
     }
 }
 
-/* The operands of a call whose arguments are parameters and constants. */
+/* The operands of a call whose arguments are parameters and constants. A
+ * constant of a mapped file may be unaligned, which kernels do not support, so
+ * `in` has copies of constants. */
 static bool operands_of(const struct byi_module *m, const struct byi_func *f,
                         const struct byi_node *node,
-                        const struct byi_tensor *inputs, struct byi_tensor *in)
+                        const struct byi_tensor *inputs, const struct draw *d,
+                        struct byi_tensor *in)
 {
     for (uint32_t i = 0; i < node->n_args; i++) {
         uint32_t p = 0;
         while (p < f->params.n && f->params.at[p] != node->args[i])
             p++;
-        if (p < f->params.n)
+        if (p < f->params.n) {
             in[i] = inputs[p];
-        else if (!byi_const_view(m, f, node->args[i], &in[i]))
+            continue;
+        }
+        if (!byi_const_view(m, f, node->args[i], &in[i]))
             return false;
+        const size_t bytes = (size_t)byi_tensor_bytes(&in[i]);
+        void *copy = byi_arena_alloc(d->arena, bytes);
+        if (bytes)
+            memcpy(copy, in[i].data, bytes);
+        in[i].data = copy;
     }
     return true;
 }
@@ -293,7 +303,7 @@ static bool check_plain(const struct byi_module *m, const struct draw *d,
     for (byi_id i = 0; i < f->nodes.n && !plugin_now; i++) {
         const struct byi_node *node = &f->nodes.at[i];
         if (node->kind == BYI_CALL_OP && node->n_args <= MAX_OPERANDS &&
-            operands_of(m, f, node, inputs, in) &&
+            operands_of(m, f, node, inputs, d, in) &&
             !check_call(node, in, d, tally, why, why_bytes))
             return false;
     }
