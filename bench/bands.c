@@ -2,9 +2,11 @@
 /* bands.c: times blocks of mobile networks in two ways, in turns: in
  * bands (kernels/bands.h), and one convolution after the other.
  *
- *     [BYOC_MAX_ISA=avx2] build/bands [THREADS]      (default: 1)
+ *     [BYOC_MAX_ISA=NAME] build/bands [THREADS]      (default: 1)
  *
- * Exit code 2 after wrong arguments, or if the CPU lacks the instruction set.
+ * If the CPU lacks the instruction set that BYOC_MAX_ISA names (see
+ * core/base/isa.h), the widest one below it is used. Exits with 2 for wrong
+ * arguments, or an unknown instruction set.
  */
 #include "core/base/clock.h"
 #include "kernels/bands.h"

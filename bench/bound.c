@@ -2,11 +2,13 @@
 /* bound.c: compares the time of a model's run with the time of its oneDNN
  * primitives.
  *
- *     bound [--threads N] [--seconds S] [--dim N=1] [--all] MODEL.onnx
+ *     bound [--threads N] [--seconds S] [--dim NAME=SIZE]... [--all] MODEL.onnx
  *
- * Times in turns, in one process, the model, the chain and each primitive. The
- * model runs by byoc_run. The chain is all primitives of the regions that ran,
- * back to back. Each primitive runs alone in a loop. All three use the same
+ * Times the model and the chain in turns, in one process, for S seconds (3),
+ * and then each primitive. The model runs by byoc_run with N threads (default:
+ * see `byoc run --help`), and --dim gives the size of a symbolic dim. The chain
+ * is all primitives of the regions that ran, back to back. Each primitive runs
+ * alone in a loop. All three use the same
  * primitives, packed weights and buffers, which the recorder (bound_recorder.c)
  * finds. Every turn of the chain follows a run of the model, and reads the data
  * that the run left in the buffers. Inputs are read from NAME.input_K.npy
@@ -20,6 +22,7 @@
 #include "core/base/clock.h"
 #include "core/base/openmp.h"
 #include "driver/feed.h"
+#include "runtime/internal.h"
 #include "runtime_dnnl/build.h"
 
 #include <cjson/cJSON.h>
@@ -29,12 +32,6 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-
-/* declared here, since runtime/internal.h and oneDNN's layer define different
- * structs byi_image_axes */
-BYOC_API void byoc_internal_parallel_for(uint32_t n,
-                                         void (*fn)(void *, uint32_t),
-                                         void *arg);
 
 static void on_workers(void *ctx, uint32_t n, void (*fn)(void *, uint32_t),
                        void *arg)
@@ -58,19 +55,19 @@ struct bound_options {
     int all;
 };
 
-struct times {
+struct bound_times {
     double *at; /* seconds */
     uint32_t n, cap;
 };
 
 /* A primitive, in the order of the model. */
-struct primitive {
+struct bound_primitive {
     const struct bound_call *call;
     uint32_t step; /* index in the steps of the call's program */
-    struct times alone;
+    struct bound_times alone;
 };
 
-struct bench {
+struct bound {
     struct byoc_compiled *compiled;
     struct byoc_model *model;
     struct byoc_state *state;
@@ -79,15 +76,15 @@ struct bench {
     struct bound_record *record;
     struct bound_call *calls; /* of one run of the model */
     uint32_t n_calls, n_reorders;
-    BYI_VEC(struct primitive) prims;
+    BYI_VEC(struct bound_primitive) prims;
     /* of the model, of the model outside of regions, of the chain; and the
      * ratio model / chain of each turn */
-    struct times run, outside, chain, ratio;
+    struct bound_times run, outside, chain, ratio;
     void *saved_result; /* as large as the largest result */
 };
 
 /* The median; sorts the times. */
-static double median(struct times *t)
+static double median(struct bound_times *t)
 {
     qsort(t->at, t->n, sizeof *t->at, byi_compare_doubles);
     return t->n % 2 ? t->at[t->n / 2]
@@ -96,7 +93,7 @@ static double median(struct times *t)
 
 /* --- the model ------------------------------------------------------------ */
 
-static enum byoc_status run_model(struct bench *b, struct byoc_error *err)
+static enum byoc_status run_model(struct bound *b, struct byoc_error *err)
 {
     b->record->n = 0;
     b->record->ns = 0;
@@ -112,7 +109,7 @@ static enum byoc_status run_model(struct bench *b, struct byoc_error *err)
 }
 
 /* Find the recorder, in the folder of this program. */
-static enum byoc_status find_recorder(struct bench *b, char *path, size_t n,
+static enum byoc_status find_recorder(struct bound *b, char *path, size_t n,
                                       struct byoc_error *err)
 {
     static const char name[] = "bound_recorder.so";
@@ -134,7 +131,7 @@ static enum byoc_status find_recorder(struct bench *b, char *path, size_t n,
 
 /* The prefix "a/b/NAME." of the model's inputs if NAME.input_0.npy exists, or
  * NULL. */
-static const char *find_data(struct bench *b, const char *path)
+static const char *find_data(struct bound *b, const char *path)
 {
     const size_t n = strlen(path);
     if (n < 5 || strcmp(path + n - 5, ".onnx"))
@@ -144,7 +141,7 @@ static const char *find_data(struct bench *b, const char *path)
     return access(first, R_OK) == 0 ? data : NULL;
 }
 
-static enum byoc_status open_model(struct bench *b,
+static enum byoc_status open_model(struct bound *b,
                                    const struct bound_options *o,
                                    struct byoc_error *err)
 {
@@ -166,18 +163,18 @@ static enum byoc_status open_model(struct bench *b,
 
 /* --- the primitives ------------------------------------------------------- */
 
-static const struct byi_dnnl_step *step_of(const struct primitive *p)
+static const struct byi_dnnl_step *step_of(const struct bound_primitive *p)
 {
     const struct byi_program *program = p->call->compiled;
     return &program->steps.at[p->step];
 }
 
-static bool is_reorder(const struct primitive *p)
+static bool is_reorder(const struct bound_primitive *p)
 {
     return strcmp(step_of(p)->name, "reorder") == 0;
 }
 
-static enum byoc_status run_primitive(const struct primitive *p,
+static enum byoc_status run_primitive(const struct bound_primitive *p,
                                       struct byoc_error *err)
 {
     return byi_dn_exec_step(p->call->state, p->step, err);
@@ -185,7 +182,7 @@ static enum byoc_status run_primitive(const struct primitive *p,
 
 /* The place that a primitive writes its result to, and the bytes from there to
  * the end of the buffer; NULL if it is unknown. */
-static void *result_of(const struct primitive *p, uint64_t *bytes)
+static void *result_of(const struct bound_primitive *p, uint64_t *bytes)
 {
     const struct byi_program *program = p->call->compiled;
     const struct byi_dnnl_step *step = step_of(p);
@@ -208,7 +205,7 @@ static void *result_of(const struct primitive *p, uint64_t *bytes)
 }
 
 /* List the primitives that the last run of the model executed. */
-static enum byoc_status list_primitives(struct bench *b, struct byoc_error *err)
+static enum byoc_status list_primitives(struct bound *b, struct byoc_error *err)
 {
     b->n_calls = b->record->n;
     b->calls =
@@ -217,7 +214,7 @@ static enum byoc_status list_primitives(struct bench *b, struct byoc_error *err)
     for (uint32_t i = 0; i < b->n_calls; i++) {
         const struct byi_program *program = b->calls[i].compiled;
         for (uint32_t k = 0; k < program->steps.n; k++) {
-            const struct primitive p = {.call = &b->calls[i], .step = k};
+            const struct bound_primitive p = {.call = &b->calls[i], .step = k};
             uint64_t bytes = 0;
             result_of(&p, &bytes);
             max_bytes = bytes > max_bytes ? bytes : max_bytes;
@@ -237,7 +234,7 @@ static enum byoc_status list_primitives(struct bench *b, struct byoc_error *err)
 
 /* --- measuring ------------------------------------------------------------ */
 
-static enum byoc_status run_chain(struct bench *b, struct byoc_error *err)
+static enum byoc_status run_chain(struct bound *b, struct byoc_error *err)
 {
     double start = byi_now();
     for (uint32_t i = 0; i < b->prims.n; i++)
@@ -247,7 +244,7 @@ static enum byoc_status run_chain(struct bench *b, struct byoc_error *err)
 }
 
 /* Time the model and the chain in turns, so that other load slows both. */
-static enum byoc_status time_turns(struct bench *b, double seconds,
+static enum byoc_status time_turns(struct bound *b, double seconds,
                                    struct byoc_error *err)
 {
     b->run.n = b->outside.n = 0;
@@ -264,7 +261,7 @@ static enum byoc_status time_turns(struct bench *b, double seconds,
 /* Time one primitive in a loop. Afterwards restore its result: if it works in
  * place, or accumulates, repetition may produce infinities or denormals, which
  * would change the time of later primitives. */
-static enum byoc_status time_alone(struct bench *b, struct primitive *p,
+static enum byoc_status time_alone(struct bound *b, struct bound_primitive *p,
                                    uint32_t reps, struct byoc_error *err)
 {
     uint64_t bytes;
@@ -283,7 +280,7 @@ static enum byoc_status time_alone(struct bench *b, struct primitive *p,
     return BYOC_OK;
 }
 
-static enum byoc_status time_all_alone(struct bench *b, double seconds,
+static enum byoc_status time_all_alone(struct bound *b, double seconds,
                                        struct byoc_error *err)
 {
     double wanted_reps = seconds / (ROUNDS * median(&b->chain));
@@ -298,7 +295,7 @@ static enum byoc_status time_all_alone(struct bench *b, double seconds,
     return BYOC_OK;
 }
 
-static enum byoc_status measure(struct bench *b, const struct bound_options *o,
+static enum byoc_status measure(struct bound *b, const struct bound_options *o,
                                 struct byoc_error *err)
 {
     BYI_TRY(open_model(b, o, err));
@@ -314,8 +311,8 @@ static enum byoc_status measure(struct bench *b, const struct bound_options *o,
     b->chain.n = 0;
     BYI_TRY(time_turns(b, o->seconds, err));
     /* time_all_alone runs the model, too; only the times of the turns count */
-    struct times run = b->run, outside = b->outside;
-    b->run = b->outside = (struct times){0};
+    struct bound_times run = b->run, outside = b->outside;
+    b->run = b->outside = (struct bound_times){0};
     enum byoc_status status = time_all_alone(b, o->seconds, err);
     byi_vec_free(b->run.at);
     byi_vec_free(b->outside.at);
@@ -343,7 +340,7 @@ static double flops_of_node(const cJSON *nodes, const char *name, size_t n)
 /* The floating-point operations of a primitive's nodes, as the ledger counts
  * them. 0 for a reorder, for a primitive whose nodes are unknown, and if
  * several primitives compute these nodes. */
-static double flops_of(const struct bench *b, const struct primitive *p,
+static double flops_of(const struct bound *b, const struct bound_primitive *p,
                        const cJSON *nodes)
 {
     const char *sources = step_of(p)->sources;
@@ -351,7 +348,7 @@ static double flops_of(const struct bench *b, const struct primitive *p,
     if (!sources || is_reorder(p))
         return 0;
     for (uint32_t i = 0; i < b->prims.n; i++) {
-        const struct primitive *other = &b->prims.at[i];
+        const struct bound_primitive *other = &b->prims.at[i];
         const char *other_sources = step_of(other)->sources;
         if (other != p && !is_reorder(other) && other_sources &&
             strcmp(other_sources, sources) == 0)
@@ -365,14 +362,14 @@ static double flops_of(const struct bench *b, const struct primitive *p,
     return sum;
 }
 
-static void print_primitives(struct bench *b)
+static void print_primitives(struct bound *b)
 {
     cJSON *ledger = cJSON_Parse(byoc_compiled_ledger(b->compiled));
     const cJSON *nodes = cJSON_GetObjectItemCaseSensitive(ledger, "nodes");
     printf("%4s %12s %10s  %-28s %-28s %s\n", "", "alone us", "GFLOP/s",
            "primitive", "implementation", "nodes");
     for (uint32_t i = 0; i < b->prims.n; i++) {
-        struct primitive *p = &b->prims.at[i];
+        struct bound_primitive *p = &b->prims.at[i];
         const struct byi_program *program = p->call->compiled;
         const struct byi_dnnl_step *step = step_of(p);
         const double seconds = median(&p->alone), flops = flops_of(b, p, nodes);
@@ -391,7 +388,7 @@ static void print_line(const char *name, double mid, double minimum)
     printf("%-22s %10.3f %10.3f\n", name, 1e3 * mid, 1e3 * minimum);
 }
 
-static void print_table(struct bench *b, const struct bound_options *o)
+static void print_table(struct bound *b, const struct bound_options *o)
 {
     const char *why;
     const uint32_t threads = byoc_model_threads(b->model, &why);
@@ -448,7 +445,7 @@ static bool read_options(int argc, char **argv, struct bound_options *o)
     return true;
 }
 
-static void close_bench(struct bench *b)
+static void close_bench(struct bound *b)
 {
     byoc_state_free(&b->state);
     byoc_model_free(&b->model);
@@ -468,12 +465,12 @@ int main(int argc, char **argv)
 {
     struct bound_options o = {.seconds = 3};
     if (!read_options(argc, argv, &o)) {
-        fprintf(stderr, "usage: bound [--threads N] [--seconds S] [--dim N=1] "
-                        "[--all] MODEL.onnx\n");
+        fprintf(stderr, "usage: bound [--threads N] [--seconds S] "
+                        "[--dim NAME=SIZE]... [--all] MODEL.onnx\n");
         return 2;
     }
     struct byoc_error err;
-    struct bench b = {.arena = byi_arena_new()};
+    struct bound b = {.arena = byi_arena_new()};
     const enum byoc_status status = measure(&b, &o, &err);
     if (status != BYOC_OK)
         fprintf(stderr, "bound: %s\n", err.text);

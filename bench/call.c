@@ -31,21 +31,23 @@ static double now(void)
 
 int main(int argc, char **argv)
 {
-    struct byoc_error err = {.text = "usage: call MODEL.so RUNS"};
+    struct byoc_error err;
     struct byoc_load_params params = {.struct_size = sizeof params,
                                       .threads = 1};
     struct byoc_model *model = NULL;
     struct byoc_state *state = NULL;
-    if (argc != 3 || byoc_model_load(argv[1], &params, &model, &err) ||
+    if (argc != 3)
+        return fprintf(stderr, "usage: call MODEL.so RUNS\n"), 2;
+    if (byoc_model_load(argv[1], &params, &model, &err) ||
         byoc_state_new(model, &state, &err))
-        return fprintf(stderr, "%s\n", err.text), 2;
+        return fprintf(stderr, "call: %s\n", err.text), 2;
     DLTensor in = new_tensor(byoc_model_input(model, 0));
     DLTensor out = new_tensor(byoc_model_output(model, 0));
     const int runs = atoi(argv[2]);
     const double start = now();
     for (int i = 0; i < runs; i++)
         if (byoc_run(state, &in, 1, &out, 1, &err))
-            return fprintf(stderr, "%s\n", err.text), 2;
+            return fprintf(stderr, "call: %s\n", err.text), 2;
     printf("%.1f\n", (now() - start) / runs);
     free(in.data);
     free(out.data);

@@ -5,9 +5,11 @@
  * multiply-adds. For one row the weights come from memory: each run uses the
  * next of several sets, which exceed the caches.
  *
- *     [BYOC_MAX_ISA=sse2|avx2] build/codes
+ *     [BYOC_MAX_ISA=NAME] build/codes
  *
- * Exits with 1 if memory runs out.
+ * If the CPU lacks the instruction set that BYOC_MAX_ISA names (see
+ * core/base/isa.h), the widest one below it is timed. Exits with 1 if memory
+ * runs out, and with 2 for an unknown instruction set.
  */
 #include "core/base/clock.h"
 #include "kernels/codes.h"
@@ -84,6 +86,9 @@ static void measure(int bits, int64_t block, char *packed, float *x, float *y)
 
 int main(void)
 {
+    struct byoc_error err;
+    if (byi_isa_check(&err) != BYOC_OK)
+        return fprintf(stderr, "codes: %s\n", err.text), 2;
     const struct byi_f32_codes largest = {
         .bits = 8, .n = SIZE, .k = SIZE, .block = 32};
     const uint64_t bytes = byi_f32_codes_packed(&largest) * SETS;

@@ -4,11 +4,12 @@
  * the peak of fused multiply-adds. The peak is measured before and after each
  * layer. "Cold" is the share if the weights come from memory, as in a network.
  *
- *     [BYOC_MAX_ISA=sse2|avx2] build/f32 [THREADS [float16|bfloat16]]
+ *     [BYOC_MAX_ISA=NAME] build/f32 [THREADS [float16|bfloat16]]
  *
  * If a type is given, inputs and results have it, and each layer also runs on
- * float32 data, for comparison. Exits with 2 for wrong arguments, or if the CPU
- * lacks the instruction set.
+ * float32 data, for comparison. If the CPU lacks the instruction set that
+ * BYOC_MAX_ISA names (see core/base/isa.h), the widest one below it is timed.
+ * Exits with 2 for wrong arguments, or an unknown instruction set.
  */
 #include "core/base/clock.h"
 #include "kernels/conv.h"

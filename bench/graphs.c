@@ -31,6 +31,24 @@ static byi_id param(struct graph *g, const char *name)
     return byi_add_param(g->m, g->f, name, g->type);
 }
 
+/* Ends the program if a node could not be added. */
+static void check(enum byoc_status status, const struct byoc_error *err)
+{
+    if (status == BYOC_OK)
+        return;
+    fprintf(stderr, "bench: %s\n", err->text);
+    exit(1);
+}
+
+static byi_id apply(struct graph *g, byi_id function, const byi_id *args,
+                    uint32_t n)
+{
+    byi_id id = BYI_NO_ID;
+    struct byoc_error err;
+    check(byi_add_apply(g->m, g->f, function, args, n, NULL, &id, &err), &err);
+    return id;
+}
+
 static byi_id call(struct graph *g, enum byi_op_id op, const byi_id *args,
                    uint32_t n)
 {
@@ -38,10 +56,8 @@ static byi_id call(struct graph *g, enum byi_op_id op, const byi_id *args,
     struct byoc_error err;
     const struct byi_sources *sources = byi_sources_one(
         g->m, byi_source_new(g->m, byi_op(op)->name, byi_op(op)->name));
-    if (byi_add_call(g->m, g->f, op, args, n, NULL, 0, sources, &id, &err)) {
-        fprintf(stderr, "bench: %s\n", err.text);
-        exit(1);
-    }
+    check(byi_add_call(g->m, g->f, op, args, n, NULL, 0, sources, &id, &err),
+          &err);
     return id;
 }
 
@@ -177,8 +193,9 @@ static uint32_t add_nest(struct graph *g, const struct byi_type *flag)
             add_literal(g, g->m->funcs.at[inner], inner, (byi_id[]){y, c});
         const byi_id otherwise =
             add_literal(g, g->m->funcs.at[other], other, &x);
-        if (byi_add_if(g->m, g->f, c, then, otherwise, NULL, &id, NULL))
-            exit(1);
+        struct byoc_error err;
+        check(byi_add_if(g->m, g->f, c, then, otherwise, NULL, &id, &err),
+              &err);
         g->f->result = id;
         inner = index;
     }
@@ -199,8 +216,7 @@ static void make_nested(struct graph *g, uint32_t n)
     for (uint32_t i = 0; i < nests.n; i++) {
         const byi_id fn = add_literal(g, g->m->funcs.at[nests.at[i]],
                                       nests.at[i], (byi_id[]){x, c});
-        if (byi_add_apply(g->m, g->f, fn, NULL, 0, NULL, &x, NULL))
-            exit(1);
+        x = apply(g, fn, NULL, 0);
     }
     g->f->result = x;
     byi_vec_free(nests.at);
@@ -222,8 +238,7 @@ static void make_functions(struct graph *g, uint32_t n)
             x = call(g, k % 2 ? BYI_OP_TANH : BYI_OP_NN_RELU, &x, 1);
         if (i > FAN) {
             const byi_id callee = byi_add_global(g->m, g->f, before - FAN);
-            if (byi_add_apply(g->m, g->f, callee, &x, 1, NULL, &x, NULL))
-                exit(1);
+            x = apply(g, callee, &x, 1);
         }
         g->f->result = x;
     }
@@ -231,9 +246,7 @@ static void make_functions(struct graph *g, uint32_t n)
     start(g, "main");
     byi_id x = param(g, "x");
     for (uint32_t i = end > first + FAN ? end - FAN : first; i < end; i++)
-        if (byi_add_apply(g->m, g->f, byi_add_global(g->m, g->f, i), &x, 1,
-                          NULL, &x, NULL))
-            exit(1);
+        x = apply(g, byi_add_global(g->m, g->f, i), &x, 1);
     g->f->result = x;
 }
 

@@ -4,10 +4,11 @@
  * the time, Gop/s, and the share of the peak of integer operations, which is
  * measured before and after each layer.
  *
- *     [BYOC_MAX_ISA=sse2|avx2|avx_vnni|avx512_vnni|avx512_amx] build/i8
- * [THREADS]
+ *     [BYOC_MAX_ISA=NAME] build/i8 [THREADS]                (default: 1)
  *
- * Exits with 2 for wrong arguments, or if the CPU lacks the instruction set.
+ * If the CPU lacks the instruction set that BYOC_MAX_ISA names (see
+ * core/base/isa.h), the widest one below it is timed. Exits with 2 for wrong
+ * arguments, or an unknown instruction set.
  */
 #include "core/base/clock.h"
 #include "kernels/i8.h"

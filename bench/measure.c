@@ -72,21 +72,21 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-struct bench_clock bench_begin(uint64_t nodes)
+struct bench_start bench_begin(uint64_t nodes)
 {
-    struct bench_clock clock = {0};
+    struct bench_start start = {0};
     prepare_memory(nodes);
     reset_peak();
-    clock.resident = read_memory("VmRSS:");
-    clock.start = now();
-    return clock;
+    start.resident = read_memory("VmRSS:");
+    start.seconds = now();
+    return start;
 }
 
-void bench_end(const struct bench_clock *clock, struct bench_step *step)
+void bench_end(const struct bench_start *start, struct bench_step *step)
 {
-    step->seconds = now() - clock->start;
+    step->seconds = now() - start->seconds;
     const uint64_t peak = read_memory("VmHWM:");
-    step->bytes = peak > clock->resident ? peak - clock->resident : 0;
+    step->bytes = peak > start->resident ? peak - start->resident : 0;
 }
 
 /* --- one measurement --------------------------------------------- */

@@ -27,12 +27,12 @@ struct bench_result {
  * caches. It touches as many free pages as a step may need, so that page faults
  * cost the same at every size. bench_end() sets the step's seconds and bytes.
  */
-struct bench_clock {
-    double start;      /* seconds of CPU time */
+struct bench_start {
+    double seconds;    /* CPU time */
     uint64_t resident; /* bytes */
 };
-struct bench_clock bench_begin(uint64_t nodes);
-void bench_end(const struct bench_clock *clock, struct bench_step *step);
+struct bench_start bench_begin(uint64_t nodes);
+void bench_end(const struct bench_start *start, struct bench_step *step);
 
 /* Run `work`, with `arg` as its argument, on a graph of `size` nodes several
  * times. Each run is in a new process, so that small graphs, too, start with

@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* native.c: compares native kernels with oneDNN, one operator at a time, for
- * each instruction set. Both run in turns, limited to the same instruction set.
+ * each instruction set. Both run in turns, limited to the same instruction set,
+ * except that oneDNN, which has nothing below SSE4.1, uses that for SSE2.
  * Operators that only move memory are compared with a copy of as many bytes.
  *
  *     native [--threads N] [--rounds N] [--isa NAME] [PREFIX...]
  *
  * PREFIX selects the cases whose name begins with it. Prints the native time
  * divided by the other time, as a median over the rounds: above 1, native
- * kernels are slower. With one thread this is CPU time, which other load
- * disturbs least. oneDNN's convolutions are channels-last, as in byoc's
- * regions; native ones have ONNX's layout. Exits with 2 for wrong arguments, or
- * if a case cannot be compiled or run.
+ * kernels are slower; "-": no region of oneDNN runs the case. With one thread
+ * this is CPU time, which other load disturbs least. oneDNN's convolutions are
+ * channels-last, as in byoc's regions; native ones have ONNX's layout. --isa
+ * measures one instruction set; otherwise all that the CPU runs are measured,
+ * except SSE4.2, whose kernels are those of SSE2 but for table lookups. Exits
+ * with 2 for wrong arguments, or if a case cannot be compiled or run.
  */
 #include "turns.h"
 
@@ -208,7 +211,7 @@ static void add_bytes(void)
 }
 
 /* A case as the texts of its parameters and its body. */
-struct row {
+struct native_row {
     const char *name, *inputs, *body;
 };
 
@@ -219,7 +222,7 @@ struct row {
 #define POOL(op, dims, attrs) "%x: " F(dims), "nn." op "_pool2d(%x, " attrs ")"
 
 /* clang-format off */
-static const struct row against_backend[] = {
+static const struct native_row against_backend[] = {
     {"max_pool 3x3 stride 2", POOL("max", "1, 64, 112, 112", "pool_size=[3, 3], strides=[2, 2], padding=[1, 1, 1, 1]")},
     {"max_pool 2x2 stride 2", POOL("max", "1, 64, 224, 224", "pool_size=[2, 2], strides=[2, 2]")},
     {"max_pool 3x3", POOL("max", "1, 256, 28, 28", "pool_size=[3, 3], strides=[1, 1], padding=[1, 1, 1, 1]")},
@@ -239,7 +242,7 @@ static const struct row against_backend[] = {
     {"lstm 512, batch 8", "%x: " F("16, 8, 512"), "nn.lstm(%x, " R("1, 2048, 512", "1") ", " R("1, 2048, 512", "2") ", " R("1, 4096", "3") ").0"},
     {"gru 256, 64 steps", "%x: " F("64, 1, 256"), "nn.gru(%x, " R("1, 768, 256", "1") ", " R("1, 768, 256", "2") ", " R("1, 1536", "3") ").0"},
 };
-static const struct row against_copy[] = {
+static const struct native_row against_copy[] = {
     {"transpose NCHW NHWC", "%x: " F("1, 64, 112, 112"), "transpose(%x, axes=[0, 2, 3, 1])"},
     {"transpose NHWC NCHW", "%x: " F("1, 112, 112, 64"), "transpose(%x, axes=[0, 3, 1, 2])"},
     {"transpose heads", "%x: " F("1, 128, 12, 64"), "transpose(%x, axes=[0, 2, 1, 3])"},
@@ -256,7 +259,7 @@ static const struct row against_copy[] = {
 };
 /* clang-format on */
 
-static void add_rows(const struct row *rows, size_t n, bool moves)
+static void add_rows(const struct native_row *rows, size_t n, bool moves)
 {
     for (size_t i = 0; i < n; i++)
         add_case(
@@ -279,14 +282,14 @@ static bool open_side(const char *text, bool native, struct bench_side *side)
 }
 
 /* Buffers for a copy of as many bytes as the results have. */
-struct copy {
+struct native_copy {
     char *x, *y;
     size_t n;
 };
 
-static struct copy make_copy(struct bench_side *side)
+static struct native_copy make_copy(struct bench_side *side)
 {
-    struct copy c = {.n = 0};
+    struct native_copy c = {.n = 0};
     bench_run(side);
     for (uint32_t o = 0; o < byoc_model_n_outputs(side->model); o++) {
         size_t n = side->out[o].dtype.bits / 8u;
@@ -301,7 +304,7 @@ static struct copy make_copy(struct bench_side *side)
     return c;
 }
 
-static double run_copy(const struct copy *c)
+static double run_copy(const struct native_copy *c)
 {
     const uint32_t team = c->n > 1 << 18 ? n_threads : 1;
     const size_t part = (c->n / team + 63) / 64 * 64;
@@ -315,7 +318,8 @@ static double run_copy(const struct copy *c)
     return bench_now() - start;
 }
 
-static double run_other(struct bench_side *backend, const struct copy *copy)
+static double run_other(struct bench_side *backend,
+                        const struct native_copy *copy)
 {
     return copy ? run_copy(copy) : bench_run(backend);
 }
@@ -324,7 +328,7 @@ static double run_other(struct bench_side *backend, const struct copy *copy)
  * side, since a run may be disturbed. */
 static struct native_result measure(struct bench_side *native,
                                     struct bench_side *backend,
-                                    const struct copy *copy)
+                                    const struct native_copy *copy)
 {
     static double native_times[MAX_ROUNDS], other_times[MAX_ROUNDS],
         ratios[MAX_ROUNDS];
@@ -358,7 +362,7 @@ static struct native_result run_case(const struct bench_case *c)
     struct native_result r = {0};
     open_side(c->text, true, &native);
     if (c->moves) {
-        const struct copy copy = make_copy(&native);
+        const struct native_copy copy = make_copy(&native);
         r = measure(&native, NULL, &copy);
         free(copy.x);
         free(copy.y);
@@ -380,6 +384,7 @@ static void run_cases(enum byi_isa isa, const bool *chosen,
     } names[] = {{"sse2", "SSE41"},
                  {"sse4.2", "SSE41"},
                  {"avx2", "AVX2"},
+                 {"avx_vnni", "AVX2_VNNI"},
                  {"avx512", "AVX512_CORE"},
                  {"avx512_vnni", "AVX512_CORE_VNNI"},
                  {"avx512_bf16", "AVX512_CORE_BF16"},
@@ -410,12 +415,65 @@ static void run_cases(enum byi_isa isa, const bool *chosen,
         exit(0);
     }
     close(pipe_ends[1]);
-    for (uint32_t i = 0; i < n_cases; i++)
-        if (chosen[i] &&
-            read(pipe_ends[0], &results[i], sizeof *results) != sizeof *results)
-            exit(2); /* the reason has been printed */
+    for (uint32_t i = 0; i < n_cases; i++) {
+        if (!chosen[i] ||
+            read(pipe_ends[0], &results[i], sizeof *results) == sizeof *results)
+            continue;
+        fprintf(stderr,
+                "native: %s: found no result of the process for %s, expected "
+                "the time; see its message above, or else it was killed\n",
+                cases[i].name, byi_isa_name(isa));
+        exit(2);
+    }
     close(pipe_ends[0]);
     waitpid(child, NULL, 0);
+}
+
+/* Set isas[] to whether to measure each instruction set: `only`, or if it is
+ * NULL all that the CPU runs except SSE4.2. Returns false, after a message, if
+ * none is left. */
+static bool choose_isas(const char *only, bool *isas)
+{
+    bool any = false;
+    for (int i = 0; i < BYI_N_ISAS; i++) {
+        const char *name = byi_isa_name((enum byi_isa)i);
+        isas[i] =
+            byi_isa_runs((enum byi_isa)i) &&
+            (only ? strcmp(only, name) == 0 : strcmp(name, "sse4.2") != 0);
+        any |= isas[i];
+    }
+    if (any)
+        return true;
+    fprintf(stderr, "native: found --isa %s, expected one of", only);
+    for (int i = 0; i < BYI_N_ISAS; i++)
+        if (byi_isa_runs((enum byi_isa)i))
+            fprintf(stderr, " %s", byi_isa_name((enum byi_isa)i));
+    fprintf(stderr, ", which this CPU runs\n");
+    return false;
+}
+
+/* Print a row for each chosen case. */
+static void print_rows(const bool *chosen, const bool *isas,
+                       struct native_result results[BYI_N_ISAS][MAX_CASES])
+{
+    for (uint32_t c = 0; c < n_cases; c++) {
+        const struct native_result *last = NULL;
+        if (!chosen[c])
+            continue;
+        printf("%-30s", cases[c].name);
+        for (int i = 0; i < BYI_N_ISAS; i++) {
+            if (!isas[i])
+                continue;
+            last = &results[i][c];
+            if (last->other > 0)
+                printf(" %11.2f", last->ratio);
+            else
+                printf(" %11s", "-");
+        }
+        if (last && last->other > 0)
+            printf(" %10.1f %10.1f", 1e6 * last->native, 1e6 * last->other);
+        printf("\n");
+    }
 }
 
 int main(int argc, char **argv)
@@ -452,31 +510,17 @@ int main(int argc, char **argv)
         for (int a = at; a < argc; a++)
             chosen[i] |= strncmp(cases[i].name, argv[a], strlen(argv[a])) == 0;
     }
+    if (!choose_isas(only_isa, isas))
+        return 2;
     printf("%-30s", "native / oneDNN or a copy");
-    for (int i = 0; i < BYI_N_ISAS; i++) {
-        const char *name = byi_isa_name((enum byi_isa)i);
-        isas[i] = byi_isa_runs((enum byi_isa)i) &&
-                  (only_isa ? strcmp(only_isa, name) == 0
-                            : strcmp(name, "sse4.2") != 0);
+    for (int i = 0; i < BYI_N_ISAS; i++)
         if (isas[i])
-            printf(" %11s", name);
-    }
+            printf(" %11s", byi_isa_name((enum byi_isa)i));
     printf(" %10s %10s\n", "native us", "other us");
     fflush(stdout);
     for (int i = 0; i < BYI_N_ISAS; i++)
         if (isas[i])
             run_cases((enum byi_isa)i, chosen, results[i]);
-    for (uint32_t c = 0; c < n_cases; c++) {
-        const struct native_result *last = NULL;
-        if (!chosen[c])
-            continue;
-        printf("%-30s", cases[c].name);
-        for (int i = 0; i < BYI_N_ISAS; i++)
-            if (isas[i])
-                printf(" %11.2f", (last = &results[i][c])->ratio);
-        if (last)
-            printf(" %10.1f %10.1f", 1e6 * last->native, 1e6 * last->other);
-        printf("\n");
-    }
+    print_rows(chosen, isas, results);
     return 0;
 }

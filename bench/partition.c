@@ -101,9 +101,9 @@ static enum byoc_status run_passes(struct byi_module *m,
         .entries = {byi_backends_entry(backends),
                     byi_ledger_entry(byi_ledger_new())}};
     for (uint32_t i = 0; i < N_PASSES; i++) {
-        const struct bench_clock clock = bench_begin(run->steps[i].nodes);
+        const struct bench_start start = bench_begin(run->steps[i].nodes);
         BYI_TRY(byi_run_passes(m, &passes[i], 1, &ctx, err));
-        bench_end(&clock, &run->steps[i]);
+        bench_end(&start, &run->steps[i]);
     }
     return BYOC_OK;
 }

@@ -126,10 +126,10 @@ static enum byoc_status work_on(const struct work *w, struct byi_module *m,
         const struct byi_pass *first = byi_pass_find(w->first);
         BYI_TRY(byi_run_passes(m, &first, 1, &ctx, err));
     }
-    const struct bench_clock clock = bench_begin(out->nodes);
+    const struct bench_start start = bench_begin(out->nodes);
     const enum byoc_status status =
         w->run ? w->run(m, err) : byi_run_passes(m, w->passes, w->n, &ctx, err);
-    bench_end(&clock, out);
+    bench_end(&start, out);
     return status;
 }
 

@@ -25,7 +25,7 @@ enum { MAX_IO = 64, MAX_RANK = 16, MAX_RANGES = 64, MAX_THREADS = 256 };
 enum { MAX_DIMS = MAX_IO * MAX_RANK }; /* of all inputs of a run */
 
 /* The sizes of a symbolic dim. */
-struct range {
+struct shapes_range {
     const char *name; /* the name is the first n bytes; no NUL follows */
     size_t n;
     long long min, max;
@@ -33,12 +33,12 @@ struct range {
 
 static struct shapes_options {
     long long runs, threads, shapes, bytes, seed;
-    struct range ranges[MAX_RANGES];
+    struct shapes_range ranges[MAX_RANGES];
     int n_ranges;
 } options = {.runs = 10000, .threads = 1, .seed = 1};
 
 /* A thread that runs the model with a state of its own. */
-struct worker {
+struct shapes_client {
     const struct byoc_model *model;
     uint64_t seed;         /* the state of next_random() */
     long long runs;        /* to do */
@@ -57,7 +57,7 @@ static uint64_t next_random(uint64_t *state)
 
 static int64_t pick_size(const char *name, uint64_t *seed)
 {
-    struct range r = {.min = 1, .max = 16};
+    struct shapes_range r = {.min = 1, .max = 16};
     for (int i = 0; i < options.n_ranges; i++)
         if (strlen(name) == options.ranges[i].n &&
             strncmp(name, options.ranges[i].name, options.ranges[i].n) == 0)
@@ -112,24 +112,24 @@ static void make_input(const struct byoc_io *io, const char **names,
                      .shape = dims};
 }
 
-static void *work(void *ctx)
+static void *run_client(void *ctx)
 {
-    struct worker *w = ctx;
+    struct shapes_client *c = ctx;
     static _Thread_local int64_t dims[MAX_IO][MAX_RANK];
     void *data[MAX_IO] = {0};
     struct byoc_state *state = NULL;
-    const uint32_t n_in = byoc_model_n_inputs(w->model);
-    const uint32_t n_out = byoc_model_n_outputs(w->model);
-    w->failed = byoc_state_new(w->model, &state, &w->err) != BYOC_OK;
-    for (long long i = 0; i < w->runs && !w->failed; i++) {
+    const uint32_t n_in = byoc_model_n_inputs(c->model);
+    const uint32_t n_out = byoc_model_n_outputs(c->model);
+    c->failed = byoc_state_new(c->model, &state, &c->err) != BYOC_OK;
+    for (long long i = 0; i < c->runs && !c->failed; i++) {
         DLTensor in[MAX_IO], out[MAX_IO] = {0};
         const char *names[MAX_DIMS];
         int64_t sizes[MAX_DIMS];
         int n_names = 0;
         for (uint32_t k = 0; k < n_in; k++)
-            make_input(byoc_model_input(w->model, k), names, sizes, &n_names,
-                       &w->seed, &in[k], dims[k], &data[k]);
-        w->failed = byoc_run(state, in, n_in, out, n_out, &w->err) != BYOC_OK;
+            make_input(byoc_model_input(c->model, k), names, sizes, &n_names,
+                       &c->seed, &in[k], dims[k], &data[k]);
+        c->failed = byoc_run(state, in, n_in, out, n_out, &c->err) != BYOC_OK;
     }
     byoc_state_free(&state);
     for (uint32_t k = 0; k < n_in; k++)
@@ -156,7 +156,7 @@ static bool read_option(const char *text)
             return sscanf(value + 1, "%lld", numbers[i].to) == 1;
     if (options.n_ranges == MAX_RANGES)
         return false;
-    struct range *r = &options.ranges[options.n_ranges++];
+    struct shapes_range *r = &options.ranges[options.n_ranges++];
     r->name = text;
     r->n = (size_t)(value - text);
     return sscanf(value + 1, "%lld..%lld", &r->min, &r->max) == 2 &&
@@ -192,33 +192,37 @@ static int report(const struct byoc_model *model, double seconds)
 
 static int run_all(const struct byoc_model *model)
 {
-    static struct worker workers[MAX_THREADS];
+    static struct shapes_client clients[MAX_THREADS];
     static pthread_t threads[MAX_THREADS];
     const double start = now();
     int code = 0;
     for (int i = 0; i < (int)options.threads; i++) {
-        workers[i] =
-            (struct worker){.model = model,
-                            .seed = (uint64_t)(options.seed * 1000 + i),
-                            .runs = options.runs / options.threads};
-        if (pthread_create(&threads[i], NULL, work, &workers[i]) != 0) {
-            fprintf(stderr, "shapes: cannot start thread %d of %lld\n", i + 1,
-                    options.threads);
+        clients[i] =
+            (struct shapes_client){.model = model,
+                                   .seed = (uint64_t)(options.seed * 1000 + i),
+                                   .runs = options.runs / options.threads};
+        const int error =
+            pthread_create(&threads[i], NULL, run_client, &clients[i]);
+        if (error) {
+            fprintf(stderr,
+                    "shapes: cannot create thread %d of %lld: %s; try fewer "
+                    "threads\n",
+                    i + 1, options.threads, strerror(error));
             return 3;
         }
     }
     for (int i = 0; i < (int)options.threads; i++) {
         pthread_join(threads[i], NULL);
-        if (workers[i].failed) {
-            fprintf(stderr, "shapes: %s\n", workers[i].err.text);
+        if (clients[i].failed) {
+            fprintf(stderr, "shapes: %s\n", clients[i].err.text);
             code = 1;
         }
     }
     return report(model, now() - start) | code;
 }
 
-/* Whether the arrays of work() can hold the inputs and outputs; prints why not.
- */
+/* Whether the arrays of run_client() can hold the inputs and outputs, and no
+ * input has strings; prints why not. */
 static bool is_supported(const char *path, const struct byoc_model *model)
 {
     const uint32_t n_in = byoc_model_n_inputs(model);
