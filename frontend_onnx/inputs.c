@@ -338,10 +338,11 @@ static byi_id make_fixed_input(struct byi_import *o, const char *input,
         !byi_consts_can_grow(o->m, byi_type_bytes(type))) {
         o->status = byi_fail(&o->err, BYOC_ELIMIT,
                              "value of '%s': found a constant of %llu bytes, "
-                             "expected one within the limit on constants; give "
-                             "the input a smaller shape, or do not fix its "
-                             "value",
-                             input, (unsigned long long)byi_type_bytes(type));
+                             "expected at most %llu, which are left of the "
+                             "limit on constants; give the input a smaller "
+                             "shape, or do not fix its value",
+                             input, (unsigned long long)byi_type_bytes(type),
+                             (unsigned long long)byi_consts_left(o->m));
         return BYI_NO_ID;
     }
     if (!byi_type_is_static(type) || byoc_dtype_size(type->dtype) == 0 ||

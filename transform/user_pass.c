@@ -288,10 +288,13 @@ static byoc_node emit_constant(struct byoc_rewriter *rewriter,
     if (!type)
         return BYOC_NO_NODE;
     if (!byi_rw_alloc(rw, type, &t)) {
-        RECORD_FAULT(s,
-                     "a rule emits a constant of %llu bytes, expected one "
-                     "within the limit on constants that passes make",
-                     (unsigned long long)view->bytes);
+        RECORD_FAULT(
+            s,
+            "a rule emits a constant of %llu bytes, expected at most "
+            "%llu, which are left of the limit on constants that "
+            "passes make; let the rule emit smaller or fewer constants",
+            (unsigned long long)view->bytes,
+            (unsigned long long)byi_consts_left(rw->m));
         return BYOC_NO_NODE;
     }
     memcpy(t.data, view->data, view->bytes);

@@ -658,11 +658,16 @@ static uint64_t const_budget(const struct byi_module *m)
            BYI_CONST_BUDGET_FACTOR * m->model_const_bytes;
 }
 
-bool byi_consts_can_grow(const struct byi_module *m, uint64_t bytes)
+uint64_t byi_consts_left(const struct byi_module *m)
 {
     const uint64_t budget = const_budget(m);
 
-    return bytes <= budget && m->pass_const_bytes <= budget - bytes;
+    return m->pass_const_bytes < budget ? budget - m->pass_const_bytes : 0;
+}
+
+bool byi_consts_can_grow(const struct byi_module *m, uint64_t bytes)
+{
+    return bytes <= byi_consts_left(m);
 }
 
 enum byoc_status byi_const_refuse(const struct byi_module *m, enum byi_op_id op,

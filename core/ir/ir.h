@@ -231,6 +231,8 @@ bool byi_const_alloc(struct byi_module *m, const struct byi_type *type,
 #define BYI_CONST_BUDGET_FREE ((uint64_t)256 << 20)
 #define BYI_CONST_BUDGET_FACTOR 16
 bool byi_consts_can_grow(const struct byi_module *m, uint64_t bytes);
+/* The bytes of this budget that are left. */
+uint64_t byi_consts_left(const struct byi_module *m);
 /* Fail with BYOC_ELIMIT: a pass cannot make a constant within the budget.
  * `what`: the pass's word for the constant. */
 enum byoc_status byi_const_refuse(const struct byi_module *m, enum byi_op_id op,

@@ -599,6 +599,8 @@ static void test_pass_constants_have_a_budget(void **state)
     assert_true(byi_consts_can_grow(mod, 1 << 20));
     assert_false(byi_consts_can_grow(mod, BYI_CONST_BUDGET_FREE));
     assert_false(byi_consts_can_grow(mod, UINT64_MAX));
+    assert_true(byi_consts_can_grow(mod, byi_consts_left(mod)));
+    assert_false(byi_consts_can_grow(mod, byi_consts_left(mod) + 1));
     assert_int_equal(byi_const_refuse(mod, BYI_OP_NN_DENSE, "scaled", &err),
                      BYOC_ELIMIT);
     assert_non_null(strstr(err.text, "nn.dense: found a scaled constant beyond "
