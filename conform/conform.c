@@ -56,7 +56,7 @@ static const struct {
     {"entry/query", byi_kit_try_query},
     {"entry/old-host", byi_kit_try_old_host},
     {"entry/new-host", byi_kit_try_new_host},
-    {"entry/why", byi_kit_try_why},
+    {"entry/why", byi_kit_try_reason_buffer},
     {"entry/compat", byi_kit_try_compat},
     {"library/reload", byi_kit_try_reload},
     {"library/unload", byi_kit_try_unload},
@@ -76,7 +76,7 @@ static const struct {
     {"memory", byi_kit_try_memory, false},
     {"heap", byi_kit_try_heap, false},
     {"blob", byi_kit_try_blob, false},
-    {"manners", byi_kit_try_process, false},
+    {"manners", byi_kit_try_manners, false},
 };
 
 /* Groups of cases whose graphs have several random rows; `number` selects the

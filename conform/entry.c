@@ -124,7 +124,8 @@ void byi_kit_try_old_host(struct byi_kit *kit, const struct byi_kit_case *c)
     query_as_old_host(kit, find_query(kit), 256);
 }
 
-void byi_kit_try_why(struct byi_kit *kit, const struct byi_kit_case *c)
+void byi_kit_try_reason_buffer(struct byi_kit *kit,
+                               const struct byi_kit_case *c)
 {
     static const uint32_t sizes[] = {1, 2, 7, 64};
     (void)c;
@@ -249,7 +250,7 @@ static const char *changed_property(const struct process *a,
                                                : NULL;
 }
 
-void byi_kit_try_process(struct byi_kit *kit, const struct byi_kit_case *c)
+void byi_kit_try_manners(struct byi_kit *kit, const struct byi_kit_case *c)
 {
     struct byi_sample sample;
     struct byi_session s;

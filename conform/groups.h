@@ -30,10 +30,11 @@ uint32_t byi_suite_list(const char *data,
                         void *ctx);
 
 /* entry.c: cases of the plug-in as a whole; byi_kit_try_row and
- * byi_kit_try_process are cases of one row */
+ * byi_kit_try_manners are cases of one row. byi_kit_try_reason_buffer tests
+ * that the reason for refusing a host fits buffers of 1 to 64 bytes. */
 byi_kit_case_fn byi_kit_try_compat, byi_kit_try_open, byi_kit_try_query,
-    byi_kit_try_old_host, byi_kit_try_new_host, byi_kit_try_why,
-    byi_kit_try_row, byi_kit_try_process, byi_kit_try_reload,
+    byi_kit_try_old_host, byi_kit_try_new_host, byi_kit_try_reason_buffer,
+    byi_kit_try_row, byi_kit_try_manners, byi_kit_try_reload,
     byi_kit_try_unload;
 
 #endif

@@ -20,7 +20,7 @@
 
 /* Element types in the order of tables of kernels. BYI_F32_WIDE is float32. */
 enum byi_f32_type { BYI_F32_WIDE, BYI_F32_F16, BYI_F32_BF16, BYI_F32_TYPES };
-/* Pools also have bytes. */
+/* Pooling kernels also exist for uint8 and int8. */
 enum { BYI_F32_U8 = BYI_F32_TYPES, BYI_F32_I8, BYI_F32_POOL_TYPES };
 
 static inline enum byi_f32_type byi_f32_type_of(enum byoc_dtype dtype)
@@ -66,7 +66,8 @@ struct byi_f32_tile {
      * multiple of `partial` of the kernels. */
     int64_t last;
     /* further blocks of as many whole panels, whose weights, bias, `add` and y
-     * follow those of the first; 0 if `last`, `ld` or `fetch` is not 0 */
+     * follow those of the first. Except in slim tiles, 0 if `last`, `ld` or
+     * `fetch` is not 0. */
     int64_t more;
     int64_t step; /* added to `first` from one block to the next */
     /* the kernel may add up the products of one or two rows in another order,
@@ -84,7 +85,8 @@ typedef void byi_f32_tile_fn(const struct byi_f32_tile *t);
  * of position p reads column `column` + p * stride + k * dilation of x, which
  * is padding if it is not in [0, columns). */
 struct byi_f32_line {
-    const float *const *x, *const *weights; /* [lines] */
+    /* [lines]; x points to elements of the kernel's type */
+    const float *const *x, *const *weights;
     int64_t lines, channels, first, end;
     int64_t column, columns, taps, stride, dilation;
     int64_t n;               /* positions                  */
@@ -234,8 +236,9 @@ enum byi_f32_algorithm {
  * BYI_F32_WINOGRAD_2. */
 enum {
     BYI_F32_WINOGRAD_FORMS = BYI_F32_DEPTHWISE - BYI_F32_WINOGRAD_2,
-    BYI_F32_WINOGRAD_POINTS = 8, /* most points, n = m + r - 1 */
-    BYI_F32_WINOGRAD_TAPS = 25,  /* most taps of a channel */
+    /* most points of a tile along one axis, n = m + r - 1 */
+    BYI_F32_WINOGRAD_SIZE = 8,
+    BYI_F32_WINOGRAD_TAPS = 25, /* most taps of a channel */
 };
 
 /* The functions of one instruction set. */
@@ -254,7 +257,8 @@ struct byi_f32_kernels {
     int slim_rows;                                   /* of a full tile */
     /* [panels - 1][i]: full tiles of stride 1 << i, in which element k of row
      * r is plane[offsets[k] + r * stride], k < length. They ignore the members
-     * x, `n_pieces`, `first`, `ld`, `add`, `ahead` and `fetch`. */
+     * x, `n_pieces`, `first`, `ld`, `more`, `step`, `splits`, `ahead` and
+     * `fetch`. */
     byi_f32_tile_fn *planar[2][BYI_F32_STRIDES];
     /* [type of x]; NULL if that type is not converted in registers */
     void (*depthwise[BYI_F32_TYPES])(const struct byi_f32_line *t);
@@ -276,7 +280,7 @@ struct byi_f32_kernels {
      * taps of a channel. Element (i, j) of the result for the first output is
      * to[(i * n + j) * point], and the other outputs follow it. */
     struct {
-        void (*weights)(const double g[][BYI_F32_WINOGRAD_POINTS],
+        void (*weights)(const double g[][BYI_F32_WINOGRAD_SIZE],
                         const float taps[][BYI_F32_PANEL], float *to,
                         int64_t point);
         void (*input)(const struct byi_f32_patch *p);
@@ -301,8 +305,8 @@ struct byi_f32_kernels {
     void (*scale_panel)(const float *panel, const float *scale, int64_t rows,
                         float *to);
     /* [type][0]: y = the maximum of n > 0 vectors of `channels` elements, NaN
-     * if one is NaN; [type][1]: their sum times `scale`. Sums of bytes have
-     * `shift` added, and are written as float32. */
+     * if one is NaN; [type][1]: their sum times `scale`. For uint8 and int8,
+     * `shift` is first added to the sum, and y is float32. */
     void (*pool[BYI_F32_POOL_TYPES][2])(const void *const *taps, int64_t n,
                                         int64_t channels, float shift,
                                         float scale, void *y);

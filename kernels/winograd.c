@@ -71,7 +71,7 @@ static int points_of(const struct byi_f32_conv *conv)
  * divided by the product of its differences from the other points. The last row
  * belongs to infinity. f32_winograd.inc has the other two matrices. */
 static void compute_g(const struct form *form,
-                      double g[][BYI_F32_WINOGRAD_POINTS])
+                      double g[][BYI_F32_WINOGRAD_SIZE])
 {
     static const double points[] = {0, 1, -1, 2, -2, 0.5, -0.5};
     const int last = form->m + form->r - 2;
@@ -137,7 +137,7 @@ static void pack_panel(const struct byi_f32_conv *conv,
 {
     enum { STRIP = 16 };
     float taps[STRIP * BYI_F32_WINOGRAD_TAPS][BYI_F32_PANEL];
-    double g[BYI_F32_WINOGRAD_POINTS][BYI_F32_WINOGRAD_POINTS];
+    double g[BYI_F32_WINOGRAD_SIZE][BYI_F32_WINOGRAD_SIZE];
     const int64_t group = column / conv->merged_outputs;
     const int64_t n = byi_f32_product_of(conv->size);
     const bool adjacent =
@@ -153,7 +153,7 @@ static void pack_panel(const struct byi_f32_conv *conv,
             gather_strip(conv, weights, column, end, c,
                          byi_min(STRIP, conv->merged_channels - c), taps);
         conv->kernels->winograd[form_index(conv)].weights(
-            (const double(*)[BYI_F32_WINOGRAD_POINTS])g,
+            (const double(*)[BYI_F32_WINOGRAD_SIZE])g,
             (const float(*)[BYI_F32_PANEL])(taps + at * n),
             to + c * BYI_F32_PANEL, conv->merged_channels * BYI_F32_PANEL);
     }

@@ -411,11 +411,11 @@ static void note_unmatched(struct byi_merger *g)
     for (byi_id id = g->f->nodes.n; id-- > 0 && g->ledger;) {
         const struct byi_node *node = &g->f->nodes.at[id];
         if (node->kind == BYI_CALL_OP && !g->claimed[id] && !g->matched[id])
-            byi_ledger_note(g->ledger, node->sources,
-                            table->inside[node->op] ? BYI_REASON_PATTERN_SHAPE
-                                                    : BYI_REASON_NO_PATTERN,
-                            g->backend->name, NULL,
-                            describe_unmatched(g, node));
+            byi_ledger_note(
+                g->ledger, node->sources,
+                table->inside[node->op] ? BYI_REASON_PATTERN_MISMATCH
+                                        : BYI_REASON_NO_PATTERN,
+                g->backend->name, NULL, describe_unmatched(g, node));
     }
 }
 

@@ -177,7 +177,7 @@ const char *byi_merger_refusal(const struct byi_merger *g,
         const char *elsewhere = assignment_refusal(g, match, match->ops[i]);
         if (elsewhere)
             return elsewhere;
-        *reason = BYI_REASON_PATTERN_SHAPE;
+        *reason = BYI_REASON_PATTERN_MISMATCH;
         if (has_other_than_tensors(node))
             return "a field of its result is not a tensor; results of "
                    "composites must be tensors";
@@ -197,7 +197,7 @@ const char *byi_merger_refusal(const struct byi_merger *g,
     for (uint32_t i = 0; i < match->n_bound; i++) {
         const struct byi_type *type =
             byi_match_node(match, match->bound[i].value)->type;
-        *reason = BYI_REASON_PATTERN_SHAPE;
+        *reason = BYI_REASON_PATTERN_MISMATCH;
         if (type->kind != BYI_TENSOR)
             return "an operand is not a tensor; composites take tensors only";
         *reason = BYI_REASON_DYNAMIC;

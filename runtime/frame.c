@@ -9,7 +9,9 @@
 
 #include <string.h>
 
-enum { MAX_SPARE = 16 << 20 /* bytes of spare frames that a state keeps */ };
+enum {
+    MAX_SPARE_BYTES = 16 << 20 /* bytes of spare frames that a state keeps */
+};
 
 /* --- creating frames ------------------------------------------------------ */
 
@@ -151,7 +153,8 @@ static enum byoc_status make_extra(struct byoc_state *s, uint32_t func,
         byi_pool_refund(&s->pool, bytes);
         return byi_fail(err, BYOC_ENOMEM,
                         "out of memory for another call of @%s (%llu bytes), "
-                        "nested in %u calls",
+                        "nested in %u calls; try inputs for which the function "
+                        "recurses less, or free memory",
                         s->specialisation->plan->funcs[func].name,
                         (unsigned long long)bytes, s->depth);
     }
@@ -208,7 +211,7 @@ void byi_frame_release(struct byoc_state *s, struct byi_frame *fr)
     fr->active = false;
     if (!fr->extra)
         return;
-    if (s->work->spare_bytes + fr->bytes > MAX_SPARE) {
+    if (s->work->spare_bytes + fr->bytes > MAX_SPARE_BYTES) {
         byi_pool_refund(&s->pool, fr->bytes);
         byi_memory_release(s->model->memory, fr);
         return;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* runtime_dnnl/computed_memory.c: allocates memory for constants that are
  * computed at load. A program with many constants puts them in large blocks,
- * because the host uses large pages for large blocks. Weights are then read
+ * because the host uses huge pages for large blocks. Weights are then read
  * from memory up to 1.6 times as fast.
  *     | header | constant's bytes |
  *              ^ the address returned
@@ -13,8 +13,8 @@
 
 enum {
     HEADER_BYTES = BYI_ALIGN,
-    /* with the host's own header, a block fills four pages of 2 MB */
-    BLOCK_BYTES = (8 << 20) - BYI_ALIGN,
+    /* with the host's own header of one page, a block fills four huge pages */
+    BLOCK_BYTES = (8 << 20) - 4096,
     LARGE_BYTES =
         4 << 20, /* bytes from which a constant is not put in a block */
     MIN_BLOCKED = 1 << 20 /* bytes of constants after which blocks are used */
@@ -22,9 +22,9 @@ enum {
 
 /* A block's header, which the constants follow. */
 struct byi_computed_block {
-    atomic_uint users; /* number of its constants, plus one while a program
-                        * puts constants in it */
-    uint64_t used;     /* bytes */
+    atomic_uint n_refs; /* number of its constants, plus one while a program
+                         * puts constants in it */
+    uint64_t used;      /* bytes */
 };
 
 /* Precedes the bytes of a constant. */
@@ -37,17 +37,17 @@ _Static_assert(sizeof(struct computed_header) <= HEADER_BYTES,
 _Static_assert(sizeof(struct byi_computed_block) <= HEADER_BYTES,
                "a block's header fits in one line");
 
-static void leave_block(const struct byoc_host *host,
-                        struct byi_computed_block *block)
+static void drop_block(const struct byoc_host *host,
+                       struct byi_computed_block *block)
 {
-    if (atomic_fetch_sub(&block->users, 1) == 1)
+    if (atomic_fetch_sub(&block->n_refs, 1) == 1)
         host->release(host->ctx, block);
 }
 
 /* The program's block if it has room for the bytes, otherwise a new one. NULL
  * if an allocation fails. */
-static struct byi_computed_block *find_block(struct byi_program *p,
-                                             uint64_t bytes)
+static struct byi_computed_block *provide_block(struct byi_program *p,
+                                                uint64_t bytes)
 {
     const struct byoc_host *host = p->host;
     if (p->block && bytes <= BLOCK_BYTES - p->block->used)
@@ -55,10 +55,10 @@ static struct byi_computed_block *find_block(struct byi_program *p,
     struct byi_computed_block *block = host->acquire(host->ctx, BLOCK_BYTES);
     if (!block)
         return NULL;
-    atomic_init(&block->users, 1);
+    atomic_init(&block->n_refs, 1);
     block->used = HEADER_BYTES;
     if (p->block)
-        leave_block(host, p->block);
+        drop_block(host, p->block);
     return p->block = block;
 }
 
@@ -70,7 +70,7 @@ void *byi_dn_computed_alloc(struct byi_program *p, uint64_t bytes, bool brief)
     if (total < bytes)
         return NULL;
     if (total < LARGE_BYTES && p->unblocked_bytes >= MIN_BLOCKED && !brief)
-        block = find_block(p, total);
+        block = provide_block(p, total);
     /* if a memory limit forbids a block, it may still allow the constant */
     char *at = block ? (char *)block + block->used
                      : p->host->acquire(p->host->ctx, total);
@@ -78,7 +78,7 @@ void *byi_dn_computed_alloc(struct byi_program *p, uint64_t bytes, bool brief)
         return NULL;
     if (block) {
         block->used += total;
-        atomic_fetch_add(&block->users, 1);
+        atomic_fetch_add(&block->n_refs, 1);
     } else if (!brief) {
         p->unblocked_bytes += total;
     }
@@ -92,7 +92,7 @@ void byi_dn_computed_free(const struct byoc_host *host, void *data)
         return;
     struct computed_header *header = (void *)((char *)data - HEADER_BYTES);
     if (header->block)
-        leave_block(host, header->block);
+        drop_block(host, header->block);
     else
         host->release(host->ctx, header);
 }
@@ -100,6 +100,6 @@ void byi_dn_computed_free(const struct byoc_host *host, void *data)
 void byi_dn_computed_end(struct byi_program *p)
 {
     if (p->block)
-        leave_block(p->host, p->block);
+        drop_block(p->host, p->block);
     p->block = NULL;
 }

@@ -50,8 +50,9 @@ static double quantize_value(const struct byi_rewrite *rw,
     return fmin(fmax((double)units + q->zero, low), low + UINT8_MAX);
 }
 
-/* Emit the value with which nn.pad `at` pads the integers q. Unless `rounds`,
- * returns BYI_NO_ID if no integer stands for exactly this value. */
+/* Emit the value with which nn.pad `at` pads the integers q. Returns
+ * BYI_NO_ID if the value is not a constant, if `rounds` is false and no integer
+ * represents the value exactly, or if passes may make no more constants. */
 static byi_id pad_integer(struct byi_rewrite *rw, byi_id at,
                           const struct byi_quantized *q, bool rounds)
 {
@@ -78,9 +79,9 @@ static byi_id pad_integer(struct byi_rewrite *rw, byi_id at,
 /* --- moving dequantize ---------------------------------------------------- */
 
 /* Whether every window of a pool covers an element of the data, for any size of
- * the data; the maximum of an empty window depends on the type. A window that
- * fits is longer than the padding on both sides. With gaps between its taps, it
- * must start on data. */
+ * the data; the maximum of an empty window depends on the type. This holds if
+ * the extent of the window exceeds the sum of the padding on both sides. If its
+ * taps have gaps, the window must also start on data. */
 static bool covers_data(const struct byi_node *pool)
 {
     uint32_t n, n_padding;
@@ -94,9 +95,9 @@ static bool covers_data(const struct byi_node *pool)
     return true;
 }
 
-/* Returns n if every element of node `id` is an element of one of its first n
+/* Returns n if every element of `node` is an element of one of its first n
  * operands, or padding; otherwise 0. */
-static uint32_t moved_operands(const struct byi_node *node)
+static uint32_t n_moved_operands(const struct byi_node *node)
 {
     if (node->kind != BYI_CALL_OP || node->type->kind != BYI_TENSOR)
         return 0;
@@ -145,7 +146,7 @@ static byi_id delay_dequantize(struct byi_rewrite *rw, byi_id at)
 {
     enum { MAX_OPERANDS = 64 };
     const struct byi_node node = *byi_rw_node(rw, at);
-    const uint32_t n = moved_operands(&node);
+    const uint32_t n = n_moved_operands(&node);
     struct byi_quantized x, first;
     byi_id args[MAX_OPERANDS];
     if (n == 0 || node.n_args > MAX_OPERANDS)
@@ -164,7 +165,7 @@ static byi_id delay_dequantize(struct byi_rewrite *rw, byi_id at)
     }
     if (node.op == BYI_OP_NN_PAD)
         args[2] = pad_integer(rw, at, &first, false);
-    return dequantize_like(rw, byi_rw_again(rw, at, args), node.args[0]);
+    return dequantize_like(rw, byi_rw_call_like(rw, at, args), node.args[0]);
 }
 
 /* Field i of split(dequantize(x))  ==>  dequantize of a slice of x */
@@ -215,7 +216,7 @@ static byi_id remove_quantize(struct byi_rewrite *rw, byi_id at)
         return x.integers;
     const byi_id args[] = {x.integers, byi_rw_arg(rw, pad, 1),
                            pad_integer(rw, pad, &x, true)};
-    return byi_rw_again(rw, pad, args);
+    return byi_rw_call_like(rw, pad, args);
 }
 
 static const struct byi_rule rules[] = {

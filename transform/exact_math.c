@@ -30,7 +30,7 @@ static byi_id widen(struct byi_rewrite *rw, byi_id at)
         node->type->dtype != BYOC_F32)
         return BYI_NO_ID;
     const byi_id x = cast(rw, byi_rw_arg(rw, at, 0), BYOC_F64);
-    return cast(rw, byi_rw_again(rw, at, &x), BYOC_F32);
+    return cast(rw, byi_rw_call_like(rw, at, &x), BYOC_F32);
 }
 
 BYI_RULES_PASS(exact_math, "ExactMath", 3,

@@ -272,7 +272,7 @@ static byi_id emit_with_weights(struct byi_rewrite *rw, byi_id at,
         return BYI_NO_ID;
     memcpy(args, node->args, n * sizeof *args);
     args[1] = byi_add_const(rw->m, rw->f, rounded, NULL);
-    return byi_rw_again(rw, at, args);
+    return byi_rw_call_like(rw, at, args);
 }
 
 static byi_id narrow_weights(struct byi_rewrite *rw, byi_id at,

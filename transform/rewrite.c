@@ -156,7 +156,7 @@ byi_id byi_rw_op2(struct byi_rewrite *rw, enum byi_op_id op, byi_id a, byi_id b)
     return byi_rw_call(rw, op, (byi_id[]){a, b}, 2, NULL, 0);
 }
 
-byi_id byi_rw_again(struct byi_rewrite *rw, byi_id at, const byi_id *args)
+byi_id byi_rw_call_like(struct byi_rewrite *rw, byi_id at, const byi_id *args)
 {
     const struct byi_node *node = byi_rw_node(rw, at);
     assert(node->kind == BYI_CALL_OP);

@@ -109,9 +109,9 @@ byi_id byi_rw_call(struct byi_rewrite *rw, enum byi_op_id op,
 byi_id byi_rw_op1(struct byi_rewrite *rw, enum byi_op_id op, byi_id a);
 byi_id byi_rw_op2(struct byi_rewrite *rw, enum byi_op_id op, byi_id a,
                   byi_id b);
-/* Emit a call of the operator and with the attributes of `at`, with operands
- * args[], as many as `at` has. */
-byi_id byi_rw_again(struct byi_rewrite *rw, byi_id at, const byi_id *args);
+/* Emit a call with the operator and attributes of call `at`, and the operands
+ * args[], of which there are as many as `at` has. */
+byi_id byi_rw_call_like(struct byi_rewrite *rw, byi_id at, const byi_id *args);
 /* Allocate the data of a constant in the module's arena, as *out. False if the
  * type has symbolic dims, or the data exceed the budget of byi_consts_can_grow.
  */

@@ -192,7 +192,7 @@ static byi_id emit_block(struct byi_rewrite *rw, const struct linear_block *b,
         shift ? emit_channel_const(rw, linear.type, b->axis, shift) : BYI_NO_ID;
     if (shift && bias == BYI_NO_ID)
         return BYI_NO_ID;
-    const byi_id id = byi_rw_again(
+    const byi_id id = byi_rw_call_like(
         rw, b->linear,
         (byi_id[]){linear.args[0], byi_rw_const(rw, type, &scaled)});
     return bias == BYI_NO_ID ? id : byi_rw_op2(rw, BYI_OP_ADD, id, bias);

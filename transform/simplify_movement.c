@@ -41,7 +41,7 @@ bool byi_binds_full(struct byi_row_match *r)
         return false;
     const byi_id shape = byi_rw_int_vector(r->rw, type->dims, type->rank);
     return byi_row_bind(r, "full",
-                        byi_rw_again(r->rw, byi_row_value(r, "y"), &shape));
+                        byi_rw_call_like(r->rw, byi_row_value(r, "y"), &shape));
 }
 
 /* --- transposes ---------------------------------------------------------- */

@@ -128,7 +128,7 @@ static uint32_t add_constant(struct build *b, const struct byoc_graph_value *v,
         return NONE;
     }
     if (layout == LAST && !same_layouts(v))
-        to_last(image_of_value(v), v->data, t.data);
+        convert_to_nhwc(image_of_value(v), v->data, t.data);
     else
         memcpy(t.data, v->data, t.bytes);
     const uint32_t index = tensor_new(b, t);
@@ -150,7 +150,7 @@ static uint32_t add_conversion(struct build *b, uint32_t v, enum layout layout)
     const uint32_t from = b->tensors[v][layout == LAST ? PLAIN : LAST];
     const uint32_t to = add_memory(b, (size_t)value_of(b, v)->bytes);
     const struct op op = {.kind =
-                              layout == LAST ? &kind_to_last : &kind_from_last,
+                              layout == LAST ? &kind_to_nhwc : &kind_to_nchw,
                           .in = {from, NONE},
                           .out = to,
                           .image = image_of_value(value_of(b, v))};

@@ -32,7 +32,7 @@ static const float *pack_weights(const struct op *op, float **copy)
     return *copy;
 }
 
-/* Create a convolution or its transpose, which have the same parameters. */
+/* Create a convolution or a transposed one, which have the same parameters. */
 static enum xnn_status create_convolution(const struct op *op,
                                           xnn_operator_t *xnn_op)
 {
@@ -70,7 +70,8 @@ static enum xnn_status create_convolution(const struct op *op,
         (void)b;                                                               \
         return call;                                                           \
     }
-/* Define kind_ID from these; NAME: the operator's in XNNPACK. */
+/* Define kind_ID from create_ID and setup_ID. NAME: what XNNPACK calls the
+ * operator. */
 #define KIND(id, name)                                                         \
     const struct kind kind_##id = {name, create_##id, setup_##id, NULL};
 
@@ -221,19 +222,19 @@ static void transpose(size_t rows, size_t columns, const float *in, float *out)
         }
 }
 
-void to_last(struct image image, const float *in, float *out)
+void convert_to_nhwc(struct image image, const float *in, float *out)
 {
     const size_t area = image.h * image.w, image_size = image.c * area;
     for (size_t i = 0; i < image.n; i++)
         transpose(image.c, area, in + i * image_size, out + i * image_size);
 }
 
-static void move_to_last(const struct op *op, const float *in, float *out)
+static void move_to_nhwc(const struct op *op, const float *in, float *out)
 {
-    to_last(op->image, in, out);
+    convert_to_nhwc(op->image, in, out);
 }
 
-static void move_from_last(const struct op *op, const float *in, float *out)
+static void move_to_nchw(const struct op *op, const float *in, float *out)
 {
     const size_t area = op->image.h * op->image.w,
                  image_size = op->image.c * area;
@@ -246,6 +247,6 @@ static void move_copy(const struct op *op, const float *in, float *out)
     memcpy(out, in, op->columns * sizeof *out);
 }
 
-const struct kind kind_to_last = {"to NHWC", NULL, NULL, move_to_last};
-const struct kind kind_from_last = {"to NCHW", NULL, NULL, move_from_last};
+const struct kind kind_to_nhwc = {"to NHWC", NULL, NULL, move_to_nhwc};
+const struct kind kind_to_nchw = {"to NCHW", NULL, NULL, move_to_nchw};
 const struct kind kind_copy = {"copy", NULL, NULL, move_copy};

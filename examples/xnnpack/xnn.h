@@ -106,14 +106,14 @@ struct program {
 extern const struct kind kind_convolution, kind_deconvolution, kind_dense,
     kind_max_pool, kind_average_pool, kind_global_average_pool,
     kind_concatenate;
-extern const struct kind kind_to_last, kind_from_last, kind_copy;
+extern const struct kind kind_to_nhwc, kind_to_nchw, kind_copy;
 
 /* The kind for an operator of the IR that works on rows or on two operands;
  * NULL for other operators. */
 const struct kind *kind_of(const char *name);
 
 /* Copy an image of layout (n, c, h, w) to `out`, in layout (n, h, w, c). */
-void to_last(struct image image, const float *in, float *out);
+void convert_to_nhwc(struct image image, const float *in, float *out);
 
 /* --- build.c ------------------------------------------------------------ */
 

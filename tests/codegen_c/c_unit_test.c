@@ -182,7 +182,7 @@ static void test_slow_compiler(void **state)
 
 /* --- damaged objects ------------------------------------------------------ */
 
-static void test_objects(void **state)
+static void test_damaged_objects(void **state)
 {
     (void)state;
     struct byi_c_unit unit = compile_source();
@@ -222,7 +222,7 @@ int main(void)
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_no_compiler),
         cmocka_unit_test(test_slow_compiler),
-        cmocka_unit_test(test_objects),
+        cmocka_unit_test(test_damaged_objects),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -439,7 +439,7 @@ static void the_reason_of_the_furthest_attempt(void **state)
     } rows[] = {
         {{BYI_REASON_PROBE, BYI_REASON_PREDICATE, BYI_REASON_NO_PATTERN},
          "probe-refused"},
-        {{BYI_REASON_NO_PATTERN, BYI_REASON_PATTERN_SHAPE,
+        {{BYI_REASON_NO_PATTERN, BYI_REASON_PATTERN_MISMATCH,
           BYI_REASON_NO_PATTERN},
          "pattern-mismatch"},
         {{BYI_REASON_PREDICATE, BYI_REASON_DYNAMIC, BYI_REASON_PREDICATE},
