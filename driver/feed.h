@@ -75,7 +75,7 @@ struct byi_difference {
     /* the step of an 8-bit quantisation, of which all expected values are
      * multiples; 0: there is no such step */
     double step;
-    int64_t n_steps; /* elements that only `steps` allows */
+    int64_t n_steps; /* elements that only the tolerance of `step` allows */
 };
 
 /* Set *step to the step of an 8-bit quantisation of which all values are

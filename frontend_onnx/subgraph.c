@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* subgraph.c: imports graphs that are attributes of a node (If, Loop, Scan,
- * FlexAttention).
+ * SequenceMap, FlexAttention), and the bodies of model-local functions.
  *
  * A subgraph may read values of the enclosing graphs. If it becomes a separate
  * function, these values become captures; parameters come first, so they are
@@ -203,14 +203,14 @@ static void bind_input(struct byi_import *o, struct byi_scope *scope,
                         name, graph);
 }
 
-/* Convert the nodes of inner's graph, an attribute of o's node, and look up the
- * graph's outputs. */
+/* Convert the nodes of inner's graph, which is an attribute of o's node or the
+ * body of the function that it calls, and look up the graph's outputs. */
 static void convert_graph(struct byi_import *o, struct byi_import *inner,
                           byi_id *outputs)
 {
     const Onnx__GraphProto *graph = inner->scope->graph;
     const char *reader = byi_arena_printf(
-        o->scratch, "the outputs of a graph of node %.200s (%.100s)", o->name,
+        o->scratch, "the outputs of the body of node %.200s (%.100s)", o->name,
         byi_text_or(o->node->op_type, "(none)"));
 
     inner->status = byi_onnx_nodes(inner);

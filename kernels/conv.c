@@ -224,7 +224,7 @@ static bool is_product(const struct byi_f32_conv *conv)
 
 /* Bytes of the largest float32 matrix that is packed to be multiplied by one
  * vector. The panels of a packed matrix are read a fifth to a half faster than
- * the matrix, since they are one or two streams on large pages. Packing a
+ * the matrix, since they are one or two streams on huge pages. Packing a
  * larger matrix takes too long, and needs memory for both. */
 enum { PACKED_FOR_VECTOR = 32 << 20 };
 

@@ -301,9 +301,10 @@ bool byi_f32_shifted_suits(const struct byi_f32_conv *conv);
  * faster than transposed.c. */
 bool byi_f32_spread_suits(const struct byi_f32_conv *conv);
 
-/* direct.c, depthwise.c, planar.c, transposed.c, vector.c and so on. Packing,
- * scratch and run of each algorithm, as in struct byi_f32_conv_run; sizes of
- * packed weights (_floats) are in floats, of scratch in bytes. */
+/* direct.c, depthwise.c, planar.c, shifted.c, spread.c, transposed.c, vector.c,
+ * winograd.c. Packing, scratch and run of each algorithm, as in struct
+ * byi_f32_conv_run; sizes of packed weights (_floats) are in floats, of scratch
+ * in bytes. */
 int64_t byi_f32_direct_floats(const struct byi_f32_conv *conv);
 /* Pack one tap, which begins at `from`, of all outputs of a group to panels of
  * `panel` floats, from column `first` on. */

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernels/i8.c: plans and runs 8-bit convolutions and products: as indirect
- * convolutions (Dukhan, arXiv 1907.02129) if x can be read in place; otherwise
- * rows are gathered, some tiles at a time. */
+/* kernels/i8.c: plans 8-bit convolutions and products, and divides them among
+ * threads. They run by Winograd's algorithm (i8_winograd.c), as depthwise
+ * convolutions (i8_depthwise.c), in blocks of rows (i8_blocks.c), or in tiles
+ * (i8_tiles.c). Tiles compute an indirect convolution (Dukhan, arXiv
+ * 1907.02129) if x can be read in place; otherwise rows are gathered, some
+ * tiles at a time. */
 #include "kernels/i8_job.h"
 
 #include <math.h>
@@ -307,25 +310,25 @@ void byi_i8_conv_run(const struct byi_i8_conv_run *run)
 {
     const struct i8_job job = open_job(run), *j = &job;
     const int n = team_of(run->conv, run->threads);
-    const int64_t rows = j->rows / j->conv->out[2];
+    const int64_t lines = j->rows / j->conv->out[2];
     const int64_t column_blocks = j->column_blocks * j->conv->groups;
     if (((const struct i8_header *)run->packed)->form == I8_WINOGRAD) {
         i8_winograd_run(run, j->panels, &j->e, j->scratch, j->per_thread, n);
         return;
     }
     const bool by_rows = divides_rows(j, column_blocks, n);
-    /* with few rows, threads divide the channels: their shares have equal
+    /* with few lines, threads divide the channels: their shares have equal
      * sizes, and no element of x is read twice */
     const int64_t strips = byi_ceil_div(j->conv->channels, BYI_I8_STRIP);
-    const bool by_strips = rows < 8 * n && strips >= 4 * n;
+    const bool by_strips = lines < 8 * n && strips >= 4 * n;
 #pragma omp parallel for num_threads(n) if (n > 1) schedule(static)
     for (int64_t i = 0; i < n; i++) {
         char *scratch = j->scratch + i * j->per_thread;
         if (j->conv->depthwise && by_strips)
-            i8_depthwise_rows(j, 0, rows, strips * i / n, strips * (i + 1) / n,
+            i8_depthwise_rows(j, 0, lines, strips * i / n, strips * (i + 1) / n,
                               scratch);
         else if (j->conv->depthwise)
-            i8_depthwise_rows(j, rows * i / n, rows * (i + 1) / n, 0, strips,
+            i8_depthwise_rows(j, lines * i / n, lines * (i + 1) / n, 0, strips,
                               scratch);
         else if (j->by_blocks && by_rows)
             i8_run_blocks(j, share_begin(j, i, n), share_begin(j, i + 1, n), 0,

@@ -290,8 +290,8 @@ struct byi_i8_kernels {
                   uint16_t *to);
     void (*taps[BYI_I8_FORMS])(const struct byi_i8_taps *t);
     void (*interleave[BYI_I8_FORMS])(const struct byi_i8_interleaving *w);
-    /* for up to 32 channels, and for up to 64 if strip_channels is 64; NULL:
-     * use taps and interleave */
+    /* for up to 32 channels or, [1], up to 64, but at most strip_channels;
+     * NULL: use taps and interleave */
     void (*strip[2])(const struct byi_i8_strip *s);
     enum byi_i8_form strip_form;
     int strip_channels; /* most channels: 16 or 64 */

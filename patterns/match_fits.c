@@ -167,15 +167,15 @@ bool byi_match_value_fits(const struct byi_module *m,
     struct byi_tensor t = {.dtype = c->type->dtype,
                            .rank = c->type->rank,
                            .data = (void *)(uintptr_t)c->data};
-    double tolerance = 1e-4;
+    double tolerance = 1e-4; /* authors of models type few digits */
     memcpy(t.dims, c->type->dims, t.rank * sizeof *t.dims);
     if (byi_elements(t.rank, t.dims) != 1 ||
         (!byi_dtype_is_float(t.dtype) && !byi_dtype_is_int(t.dtype)))
         return false;
     if (t.dtype == BYOC_F16)
-        tolerance = 1e-3;
+        tolerance = 1e-3; /* one step of the type, 2^-10 */
     if (t.dtype == BYOC_BF16)
-        tolerance = 8e-3;
+        tolerance = 8e-3; /* 2^-7 */
     const double found = byi_tensor_float(&t, 0);
     return found == wanted || fabs(found - wanted) <= tolerance * fabs(wanted);
 }

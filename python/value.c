@@ -43,11 +43,14 @@ static const char *read_string(PyObject *item, const char *name, Py_ssize_t i)
         at = (char *)PyUnicode_AsUTF8AndSize(item, &bytes);
     else if (item && PyBytes_Check(item))
         PyBytes_AsStringAndSize(item, &at, &bytes);
-    else
+    else {
+        PyObject *type = item ? PyType_GetName(Py_TYPE(item)) : NULL;
         pyb_raisef(BYOC_ETYPE,
-                   "input \"%s\": found an object that is not a string as "
-                   "element %zd, expected str or bytes",
-                   name, i);
+                   "input \"%s\": element %zd: found %s, expected str or bytes",
+                   name, i,
+                   type ? PyUnicode_AsUTF8AndSize(type, NULL) : "no object");
+        Py_XDECREF(type);
+    }
     if (!at || strlen(at) == (size_t)bytes)
         return at;
     return pyb_raisef(BYOC_EINVAL,
@@ -167,7 +170,8 @@ static PyObject *name_of_elements(PyObject *object)
 }
 
 /* Get the buffer of an array of one of ml_dtypes, whose dtype is `name`.
- * Returns BYOC_NONE, perhaps with an exception, if it is another array. */
+ * Returns BYOC_NONE if ml_dtypes[] does not have `name`, and also, with an
+ * exception, if the object's buffer cannot be got. */
 static enum byoc_dtype get_ml_buffer(struct pyb_hold *hold, PyObject *object,
                                      const char *name, int flags)
 {
@@ -237,8 +241,8 @@ static int read_buffer(struct pyb_hold *hold, const struct byoc_io *io,
     if (!strides && !PyErr_Occurred() && !PyBuffer_IsContiguous(b, 'C'))
         pyb_raisef(BYOC_EINVAL,
                    "%s \"%s\": found a stride that is negative or not a "
-                   "multiple of the element's size, expected other strides; "
-                   "copy the array with numpy.ascontiguousarray()",
+                   "multiple of the element's size, expected non-negative "
+                   "multiples; copy the array with numpy.ascontiguousarray()",
                    what, name);
     if (PyErr_Occurred())
         return -1;
@@ -276,8 +280,8 @@ static int read_dlpack(struct pyb_hold *hold, const char *what,
 }
 
 /* Raise the exception for an object of a wrong type. */
-static void raise_found(PyObject *object, const char *what, const char *name,
-                        const char *expected)
+static void raise_wrong_type(PyObject *object, const char *what,
+                             const char *name, const char *expected)
 {
     PyObject *type = PyType_GetName(Py_TYPE(object));
     if (type)
@@ -299,9 +303,10 @@ static int read_tensor(struct pyb_hold **holds, const struct byoc_io *io,
         return read_buffer(hold, io, what, name, object, to);
     if (PyObject_HasAttrString(object, "__dlpack__"))
         return read_dlpack(hold, what, name, object, to);
-    raise_found(object, what, name,
-                "an array with the buffer protocol or __dlpack__(), such as "
-                "NumPy's");
+    raise_wrong_type(
+        object, what, name,
+        "an array with the buffer protocol or __dlpack__(), such as "
+        "NumPy's");
     return -1;
 }
 
@@ -311,7 +316,7 @@ static int read_elements(struct pyb_hold **holds, const struct byoc_io *io,
 {
     const Py_ssize_t n = PySequence_Check(list) ? PySequence_Size(list) : -1;
     if (n < 0 && !PyErr_Occurred())
-        raise_found(list, what, name, "a list of values");
+        raise_wrong_type(list, what, name, "a list of values");
     struct pyb_hold *hold = n < 0 ? NULL : pyb_hold_add(holds);
     if (!hold)
         return -1;

@@ -668,7 +668,8 @@ struct byi_simd {
                                         const float *scale, const float *zero);
     /* Whether any of n boxes overlaps `box` by more than iou. A box is low 0,
      * low 1, high 0, high 1, area; `boxes` has a row of n for each of these,
-     * `pitch` apart, with zeros up to BYI_SLACK beyond n. */
+     * `pitch` apart. Also counts up to BYI_SLACK elements that follow each row:
+     * zeros, which overlap nothing, or further boxes. */
     bool (*overlaps)(const float *boxes, int64_t pitch, int64_t n,
                      const float *box, float iou);
     /* compute rows [begin, end) of a resized image (resample.inc) */

@@ -175,13 +175,14 @@ static bool run_conv(const struct byi_product *p, const struct byi_call *call)
 /* --- float32, few rows or one column: B is read once, unpacked ------------ */
 
 enum {
-    FEW_DOTS = 8, /* most rows of A, if B's columns are contiguous */
-    FEW_ROWS = 4, /* most rows of A, if B's rows are contiguous */
-    CHUNK = 512   /* columns of a task, if B's rows are contiguous */
+    FEW_DOTS = 8,   /* most rows of A, if B's columns are contiguous */
+    FEW_ROWS = 4,   /* most rows of A, if B's rows are contiguous */
+    DOT_CHUNK = 64, /* columns of a task, if B's columns are contiguous */
+    CHUNK = 512     /* the same, if B's rows are contiguous */
 };
 
-/* The product of the transposed matrices, B^T A^T, which has the same elements
- * in the same order if it has one row: C's column, which must be dense. */
+/* Describe C^T = B^T A^T. If C is one dense column, C^T is one row with the
+ * same elements in the same memory. */
 static struct byi_product transposed(const struct byi_product *p)
 {
     struct byi_product t = *p;
@@ -207,7 +208,7 @@ static bool run_rows(const struct byi_product *p, const struct byi_call *call)
     const bool rows = p->m <= FEW_ROWS && p->b_cs == 1;
     if (p->n == 0 || p->a_cs != 1 || (!dots && !rows))
         return false;
-    const int64_t chunk = dots ? 64 : CHUNK;
+    const int64_t chunk = dots ? DOT_CHUNK : CHUNK;
     const int64_t chunks = byi_ceil_div(p->n, chunk);
     const int team = byi_team(call, p->batches * p->m * p->n * p->k);
     const struct byi_f32_kernels *kernels = byi_f32_kernels_of(byi_simd_isa());
@@ -242,7 +243,7 @@ static bool run_thin(const struct byi_product *p, const struct byi_call *call)
     return run_rows(is_dense_column(p) ? &row : p, call);
 }
 
-/* --- other element types: triple loop ------------------------------------ */
+/* --- the plain form, for every element type ------------------------------ */
 
 #define PLAIN(id, type, wide)                                                  \
     static void plain_##id(const struct byi_product *p, int64_t batch,         \
@@ -304,7 +305,8 @@ enum byoc_status byi_matmul_plain(const struct byi_call *call,
 enum {
     PANEL_ROWS = 128,   /* rows of a task */
     FEW_PANEL_ROWS = 8, /* fewer rows do not pay for packing B */
-    MIN_DOT = 16 /* least k for which dot products are faster than panels */
+    MIN_DOT = 16, /* least k for which dot products are faster than panels */
+    FEW_WIDE_DOTS = 7 /* most rows of A for which they are */
 };
 
 static const char *element(const void *from, int64_t i, int64_t size)
@@ -396,7 +398,8 @@ static void run_panels(const struct byi_product *p, const struct byi_call *call)
 static void run_dots(const struct byi_product *p, const struct byi_call *call)
 {
     const enum byoc_dtype dtype = call->in->dtype;
-    const int64_t size = (int64_t)byoc_dtype_size(dtype), chunk = 64;
+    const int64_t size = (int64_t)byoc_dtype_size(dtype);
+    const int64_t chunk = DOT_CHUNK;
     const int64_t chunks = byi_ceil_div(p->n, chunk);
     const int team =
         byi_team_of_products(call, p->batches * p->m * p->n * p->k);
@@ -414,7 +417,7 @@ static void run_dots(const struct byi_product *p, const struct byi_call *call)
     }
 }
 
-/* Multiply matrices of another type than float32. */
+/* Multiply matrices of a type other than float32. */
 static void run_other_type(const struct byi_product *product,
                            const struct byi_call *call)
 {
@@ -423,7 +426,8 @@ static void run_other_type(const struct byi_product *product,
     if (!byi_simd()->product_panel[call->in->dtype] || p.k == 0 ||
         byi_count(call->out) == 0)
         run_plain(&p, call);
-    else if (p.m < FEW_DOTS && p.k >= MIN_DOT && p.a_cs == 1 && p.b_rs == 1)
+    else if (p.m <= FEW_WIDE_DOTS && p.k >= MIN_DOT && p.a_cs == 1 &&
+             p.b_rs == 1)
         run_dots(&p, call);
     else
         run_panels(&p, call);

@@ -4,8 +4,8 @@
  * heap, so that not all of them are sorted if the limit per class is low. The
  * corners of the selected boxes are stored as rows. A candidate is compared
  * with many selected boxes at once: those in the strips of the first axis that
- * the candidate may touch. Exporters of detectors move the boxes of each class
- * apart and search all classes as one, so that most boxes are far from a
+ * the candidate may touch. Exported detectors often offset the boxes of each
+ * class and run one search over all classes, so that most boxes are far from a
  * candidate. */
 #include "move.h"
 
@@ -117,8 +117,10 @@ static void plan_strips(struct nms *s, int64_t n)
         s->first[i] += s->first[i - 1];
 }
 
-/* Whether a selected box overlaps `box` by more than the threshold. Boxes of
- * the next strips that byi_simd's overlaps reads too are also selected ones. */
+/* Whether a selected box overlaps `box` by more than the threshold. overlaps()
+ * reads whole vectors, so also beyond the boxes of a strip: zeros, which
+ * overlap nothing, or selected boxes of the next strips, which may suppress
+ * `box` as well. */
 static bool is_suppressed(const struct nms *s, const float *box)
 {
     const double low = (double)box[0];
@@ -190,7 +192,7 @@ static enum byoc_status check_values(const struct byi_call *call,
         return byi_fail(err, BYOC_EINVAL,
                         "%s: found memory for %lld rows of the result, "
                         "expected %lld, one for each box that may be selected; "
-                        "report a bug of byoc",
+                        "please report this as a bug in byoc",
                         call->op->name, (long long)call->out->dims[0],
                         (long long)needed_rows);
     return BYOC_OK;

@@ -12,7 +12,7 @@ enum byoc_status byi_lower_dim(const struct byi_call *call, uint32_t axis,
         return byi_fail(err, BYOC_EINVAL,
                         "%s: found %lld elements for the result, expected at "
                         "most %lld, the size that its memory was planned for; "
-                        "report a bug of byoc",
+                        "please report this as a bug in byoc",
                         call->op->name, (long long)found,
                         (long long)call->out->dims[axis]);
     call->out->dims[axis] = found;

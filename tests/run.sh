@@ -35,7 +35,10 @@ if [ $# -gt 100 ]; then # run 50 files in each process, several processes at onc
         { print }
         END {
             print ran " golden tests, " failed " failed"
-            if (ended != processes) print processes - ended " processes did not end"
+            if (ended != processes)
+                print "found " ended + 0 " summaries of " processes \
+                    " processes, expected one of each; the others crashed or" \
+                    " were killed: run their files one by one"
             exit failed > 0 || !ran || ended != processes
         }' "$tmp/all"
     exit

@@ -118,7 +118,7 @@ static void integer_steps(void **unused)
     }
 }
 
-/* Nothing but an infinity of the same sign is near an infinity. */
+/* Only an infinity of the same sign matches an infinity. */
 static void infinities_match_only_themselves(void **unused)
 {
     static const struct {

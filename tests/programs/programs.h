@@ -48,11 +48,13 @@ struct program_case;
 /* A stage: what is done with each program, and its counts. */
 struct program_stage {
     const char *name;
-    const struct byi_pass *pass; /* NULL: `check` describes the stage */
+    /* the pass that `check` runs; NULL: the default pipeline, or `check` runs
+     * no pass of its own */
+    const struct byi_pass *pass;
     enum byoc_status (*check)(struct program_case *c,
                               const struct program_stage *stage,
                               struct byoc_error *err);
-    uint64_t every; /* it runs on one of so many programs; 0: on none */
+    uint64_t every; /* run on every `every`-th program; 0: never */
     uint64_t runs, failed, skipped;
     uint64_t sampled, changed; /* programs compared before and after, and those
                                 * that the stage changed */

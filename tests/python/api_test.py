@@ -60,7 +60,8 @@ class Values(unittest.TestCase):
             self.assertEqual(model(x).tolist(), want)
         raw = numpy.array([[c.encode() for c in row] for row in rows])
         self.assertEqual(model(raw).tolist(), want)
-        with self.assertRaisesRegex(byoc.MismatchError, "a string as element 1"):
+        found = "element 1: found int, expected str or bytes"
+        with self.assertRaisesRegex(byoc.MismatchError, found):
             model([["a", 1, "b"], ["c", "d", "e"]])
         with self.assertRaisesRegex(byoc.InvalidError, "a NUL in string 2"):
             model([["a", "b", "c\0d"], ["c", "d", "e"]])
