@@ -448,7 +448,7 @@ static void wrong_options(void **state)
         {"thread_pool", "mine", "onnxruntime or byoc"},
         {"initializers", "fixed", "replaceable or constant"},
         {"cache_dir", "/proc/none/cache", "cannot create the folder"},
-        {"report", "/dev/null", "not a folder"},
+        {"report", "/dev/null", "expected a folder"},
         {"ep.context_enable", "1", "use the option cache_dir"},
     };
     struct digits d;
