@@ -81,10 +81,13 @@ struct batch_norm {
     struct byi_tensor params[4]; /* gamma, beta, mean, variance; 16-bit ones as
                                   * float32 */
     double epsilon;
-    int64_t channels, space,
-        count;             /* elements of a channel and an image; all */
-    int64_t period;        /* number of repeated factors; 0: none */
-    const void *mul, *add; /* these; of float64 for float64 */
+    int64_t channels;
+    int64_t space;  /* adjacent elements of one channel */
+    int64_t count;  /* elements of x */
+    int64_t period; /* number of repeated factors; 0: none are repeated */
+    /* the repeated factors and summands: double if x is float64, otherwise
+     * float */
+    const void *mul, *add;
 };
 
 static struct batch_norm read_batch(const struct byi_call *call)
@@ -192,8 +195,8 @@ static void affine_doubles(const struct batch_norm *b, int64_t at, int64_t n)
                ((const double *)b->add)[i % b->period];
 }
 
-/* Normalise n elements from `at` on, if they are of float64 of one channel
- * unless factors are repeated. */
+/* Normalise n elements from `at` on. If x is float64 and no factors are
+ * repeated, they must be of one channel. */
 static void batch_piece(const struct batch_norm *b, int64_t at, int64_t n)
 {
     enum { BLOCK = 1024 };
