@@ -23,16 +23,18 @@ static const char *read_block(const char **text, struct byi_layout *l)
     if (size < 1)
         return "a block has 0 elements, expected 1 to 64";
     if (size > BYI_MAX_BLOCK)
-        return "a block has more than 64 elements";
+        return "a block has more than 64 elements, expected 1 to 64";
     const char c = **text;
     if (c < 'a' || c > 'z')
-        return "a block size is not followed by a lower-case axis letter";
+        return "found a block size without an axis, expected a lower-case axis "
+               "letter after it";
     const char letter = (char)(c - 'a' + 'A');
     if (byi_layout_find(l, letter) < 0)
-        return "a block's axis is not named before it";
+        return "a block's axis is not named before it, expected its upper-case "
+               "letter first";
     for (uint32_t i = 0; i < l->n; i++)
         if (l->at[i].letter == letter && l->at[i].block)
-            return "an axis has two blocks";
+            return "an axis has two blocks, expected at most one";
     (*text)++;
     l->at[l->n].letter = letter;
     l->at[l->n++].block = size;
@@ -44,7 +46,7 @@ const char *byi_layout_parse(const char *text, struct byi_layout *l)
     *l = (struct byi_layout){0};
     while (*text) {
         if (l->n == BYI_MAX_RANK)
-            return "the layout has more than 12 axes";
+            return "the layout has more than 12 axes, expected 1 to 12";
         if (byi_is_digit(*text)) {
             const char *why = read_block(&text, l);
             if (why)
@@ -52,12 +54,12 @@ const char *byi_layout_parse(const char *text, struct byi_layout *l)
             continue;
         }
         if (!is_upper(*text))
-            return "an axis is not an upper-case letter";
+            return "an axis is not an upper-case letter, expected one";
         if (byi_layout_find(l, *text) >= 0)
-            return "two axes have the same letter";
+            return "two axes have the same letter, expected different ones";
         l->at[l->n++].letter = *text++;
     }
-    return l->n ? NULL : "the layout has no axes";
+    return l->n ? NULL : "the layout has no axes, expected 1 to 12";
 }
 
 int byi_layout_find(const struct byi_layout *l, char letter)

@@ -424,7 +424,7 @@ static enum byoc_status want_blocks(const struct byi_infer *t, int64_t *block,
                                     int64_t dims[BYI_MAX_RANK])
 {
     *block = byi_attr_int(t->attrs, "block_size");
-    /* its square is a divisor */
+    /* the square of the block size is a divisor, and must not overflow */
     if (*block < 1 || *block > (1 << 20))
         return byi_rule_fail(t, "block_size is %lld, expected 1 to 2^20",
                              (long long)*block);
@@ -489,8 +489,8 @@ enum byoc_status byi_rule_layout_transform(struct byi_infer *t)
         const char *why = byi_layout_parse(text, &layouts[i]);
         if (why)
             return byi_rule_fail(t,
-                                 "%s is %s: %s, expected a layout such as "
-                                 "NCHW, NHWC or NCHW16c",
+                                 "%s is %s: %s; use a layout such as NCHW, "
+                                 "NHWC or NCHW16c",
                                  names[i], text, why);
     }
     BYI_TRY(want_layout(t, 0, names[0], "x", &layouts[0]));

@@ -222,7 +222,7 @@ static const struct row nn_rows[] = {
     {"layout_transform", "{\"src_layout\": \"NCHW\", \"dst_layout\": \"NCHW16c\"}", "f32[1,C,4,5]", "!NCHW to NCHW16c: axis C has a symbolic size, expected a known one"},
     {"layout_transform", "{\"src_layout\": \"NCHW8c\", \"dst_layout\": \"NCHW12c\"}", "f32[1,3,4,5,8]", "!NCHW8c to NCHW12c: axis C has blocks of 8, expected blocks whose size divides 12"},
     {"layout_transform", "{\"src_layout\": \"NCHW\", \"dst_layout\": \"NCW\"}", "f32[1,3,4,5]", "!found layouts with different axes"},
-    {"layout_transform", "{\"src_layout\": \"NCHW\", \"dst_layout\": \"nchw\"}", "f32[1,3,4,5]", "!dst_layout is nchw: an axis is not an upper-case letter, expected a layout such as NCHW"},
+    {"layout_transform", "{\"src_layout\": \"NCHW\", \"dst_layout\": \"nchw\"}", "f32[1,3,4,5]", "!dst_layout is nchw: an axis is not an upper-case letter, expected one; use a layout such as NCHW"},
     {"layout_transform", "{\"src_layout\": \"NCHW\", \"dst_layout\": \"NHWC\"}", "f32[1,3,4]", "!x has rank 3, expected 4"},
     {"nn.depth_to_space", "{\"block_size\": 2, \"layout\": \"NHWC\"}", "f32[A,2,3,8]", "f32[A,4,6,2]"},
     {"nn.depth_to_space", "{\"block_size\": 2, \"layout\": \"NHWC\"}", "f32[1,2,2,6]", "!axis 3 has size 6, expected a multiple of 4"},
