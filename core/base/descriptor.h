@@ -32,10 +32,10 @@ struct byi_descriptor {
 
 /* Section .byoc.kernels of artifacts with fused kernels: their code, compiled
  * once for each level. levels[i] is the distance from this table to an array of
- * n_kernels functions. levels[n_levels] is the distance to a byi_begin_fn. It
- * is called before the first kernel, and gives the kernels the functions that
- * run their parallel loops. The tables of older compilers end before this
- * element; their kernels use libgomp. */
+ * n_kernels functions. levels[n_levels] is the distance to a byi_begin_fn. The
+ * runtime calls this function before the first kernel, to give the kernels the
+ * functions that run their parallel loops. The tables of older compilers end
+ * before this element; their kernels use libgomp. */
 typedef void (*byi_fused_fn)(void *const *buffers, int threads); /* a kernel */
 struct byi_omp_calls; /* core/base/openmp.h */
 typedef void (*byi_begin_fn)(const struct byi_omp_calls *calls);
@@ -53,8 +53,10 @@ struct byi_unit_table {
     int64_t places[];
 };
 
-/* LEVEL(id, name, compiler options), lowest first: some of the instruction sets
- * of core/base/isa.h. */
+/* The code levels of each kind of machine: the instruction sets for which fused
+ * kernels and units are compiled, lowest first. LEVEL(id, name, options): `id`
+ * is one of core/base/isa.h's, `options` are the C compiler's. BYI_CODE_LEVELS
+ * is the list of the machine for which this file is compiled. */
 #define BYI_CODE_LEVELS_X86_64(LEVEL)                                          \
     LEVEL(SSE42, "sse4.2", "-msse4.2")                                         \
     LEVEL(AVX2, "avx2", "-mavx2 -mfma")                                        \
@@ -70,7 +72,7 @@ struct byi_unit_table {
 #else
 #define BYI_CODE_LEVELS BYI_CODE_LEVELS_OTHER
 #endif
-enum { BYI_MAX_CODE_LEVELS = 3 }; /* of any machine */
+enum { BYI_MAX_CODE_LEVELS = 3 }; /* the most levels that a machine has */
 /* runtime/artifact.c: like byoc_internal_artifact_open, for a file that is
  * being written and has no checksum yet. `machine` is its e_machine. The caller
  * closes *a. Errors: those of byoc_internal_artifact_open. */
@@ -86,8 +88,8 @@ enum byi_code_level {
         BYI_N_CODE_LEVELS
 };
 
-/* isa.c: how many of the first `n` levels this process can run, from the lowest
- * up; 0: none. The code of the highest of them is the fastest. */
+/* isa.c: how many of the first `n` levels this process can run; 0: none. They
+ * are the lowest ones, and the code of the highest of them is the fastest. */
 uint32_t byi_code_levels(uint32_t n);
 /* "avx2" and so on, a static text; level < BYI_N_CODE_LEVELS. */
 const char *byi_code_level_name(uint32_t level);

@@ -5,8 +5,8 @@
 #include <string.h>
 
 /* Set set[i] to 1 if element i of the 64 at x has a bit of `mask`, else 0.
- * fold(bits) is zero only if `bits` is. It makes 64 bits 32, since SSE2 cannot
- * compare integers of 64 bits. */
+ * fold(bits) is zero only if `bits` is; HALVES folds 64 bits to 32, since SSE2
+ * cannot compare 64-bit integers. */
 #define MARK(size, type, fold)                                                 \
     static void mark_##size(const char *restrict x, uint64_t mask,             \
                             uint8_t *restrict set)                             \

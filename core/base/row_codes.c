@@ -12,7 +12,7 @@ struct codes_row {
     int64_t n, stride;
 };
 
-/* Elements that are tested together, so that compilers use vectors. */
+/* Elements tested in loops without exits, which compilers vectorise. */
 enum { BLOCK = 256 };
 
 /* Elements [i, i + n) of the row, in place or copied to `copy`. */

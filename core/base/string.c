@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* string.c: packs, splits and compares the strings in tensors, and changes
- * their case. They are pointers to bytes that end in a NUL, interpreted as
+ * their case. Each string is a pointer to bytes that end in a NUL, read as
  * UTF-8. In a file they are stored one after the other, each with its NUL.
  */
 #include "base.h"

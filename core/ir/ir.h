@@ -249,6 +249,9 @@ byi_id byi_add_node(struct byi_func *f, struct byi_node node);
 /* The same for a copy of `like` with other operands. */
 byi_id byi_add_like(struct byi_func *f, const struct byi_node *like,
                     const byi_id *args, uint32_t n_args);
+/* Append a parameter, whose name, without '%', is copied. Returns its id. */
+byi_id byi_add_param(struct byi_module *m, struct byi_func *f, const char *name,
+                     const struct byi_type *type);
 
 /* --- ir_build.c --------------------------------------------------------- *
  * These functions append a node to function f of m, and infer its type. They
@@ -297,10 +300,8 @@ enum byoc_status byi_if_type(struct byi_arena *arena,
                              int64_t (*new_symbol)(void *), void *ctx,
                              const struct byi_type **out,
                              struct byoc_error *err);
-/* Append a parameter, a constant, a tuple, function `func` as a value, and the
- * nested function `func`, whose n captures are copied. */
-byi_id byi_add_param(struct byi_module *m, struct byi_func *f, const char *name,
-                     const struct byi_type *type);
+/* Append a constant, a tuple, function `func` as a value, and the nested
+ * function `func`, whose n captures are copied. */
 byi_id byi_add_const(struct byi_module *m, struct byi_func *f,
                      uint32_t constant, const struct byi_sources *sources);
 byi_id byi_add_tuple(struct byi_module *m, struct byi_func *f,

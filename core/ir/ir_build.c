@@ -378,7 +378,7 @@ enum byoc_status byi_apply_type(
 {
     struct bindings b = {.n_symbols = m->symbols.n};
     enum byoc_status status = BYOC_OK;
-    char found[160], wanted[160];
+    char found[160], expected[160];
 
     if (callee->kind != BYI_FUNC)
         return byi_fail(err, BYOC_ETYPE, "call: found %s, expected a function",
@@ -393,7 +393,7 @@ enum byoc_status byi_apply_type(
         if (!bind_type(&b, param, type))
             status = byi_fail(
                 err, BYOC_ETYPE, "call: argument %u is %s, expected %s", i,
-                describe_type(found, type), describe_type(wanted, param));
+                describe_type(found, type), describe_type(expected, param));
     }
     if (status == BYOC_OK)
         *out = replace_symbols(arena, &b, callee->result);
@@ -510,27 +510,27 @@ enum byoc_status byi_if_type(struct byi_arena *arena,
                              const struct byi_type **out,
                              struct byoc_error *err)
 {
-    char found[160], other[160];
+    char text[160], else_text[160];
 
     if (cond->kind != BYI_TENSOR || cond->dtype != BYOC_BOOL ||
         byi_elements(cond->rank, cond->dims) != 1)
         return byi_fail(err, BYOC_ETYPE,
                         "if: the condition is %s, expected one bool",
-                        describe_type(found, cond));
+                        describe_type(text, cond));
     if (then->kind != BYI_FUNC || otherwise->kind != BYI_FUNC ||
         then->n_fields != 0 || otherwise->n_fields != 0)
         return byi_fail(err, BYOC_ETYPE,
                         "if: the branches are %s and %s, expected functions "
                         "without parameters",
-                        describe_type(found, then),
-                        describe_type(other, otherwise));
+                        describe_type(text, then),
+                        describe_type(else_text, otherwise));
     *out = join_types(arena, then->result, otherwise->result, new_symbol, ctx);
     if (!*out)
         return byi_fail(err, BYOC_ETYPE,
                         "if: the branches give %s and %s, expected the same "
                         "dtype and rank",
-                        describe_type(found, then->result),
-                        describe_type(other, otherwise->result));
+                        describe_type(text, then->result),
+                        describe_type(else_text, otherwise->result));
     return BYOC_OK;
 }
 

@@ -403,13 +403,13 @@ static enum byoc_status check_declared(struct body *b,
 {
     struct byi_node *node = &current_func(b)->nodes.at[b->value];
     uint32_t symbols = b->is_new ? b->symbols : b->p->m->symbols.n;
-    char found[300], wanted[300];
+    char found[300], expected[300];
 
     if (!byi_type_fits(type, node->type, -1 - (int64_t)symbols)) {
         byi_text_type_buf(b->p->m, node->type, found, sizeof found);
-        byi_text_type_buf(b->p->m, type, wanted, sizeof wanted);
+        byi_text_type_buf(b->p->m, type, expected, sizeof expected);
         byi_fail(b->p->err, BYOC_ETYPE, "%s is %s, expected %s, as declared",
-                 what, found, wanted);
+                 what, found, expected);
         return byi_lex_place(&b->p->lex, tok, b->p->err);
     }
     if (b->is_new)

@@ -60,8 +60,9 @@ enum byoc_status byi_custom_begin(const struct byi_attrs *attrs, uint32_t n,
 enum byoc_status byi_custom_invoke(struct byi_custom_call *call, bool run,
                                    struct byoc_error *err);
 
-/* A row with the operator's name and its attributes, all of them required, in
- * the arena. It borrows the names from `op`. */
+/* A row like those of the operator table, in the arena, with only the
+ * operator's name and its attributes, all of them required. The names are
+ * those of `op`, which must outlive the row. */
 const struct byi_op *byi_custom_row(struct byi_arena *arena,
                                     const struct byoc_operator *op);
 /* Set *text to the JSON of all attributes of a call that gives n of them; the

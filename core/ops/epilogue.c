@@ -53,7 +53,8 @@ bool byi_epilogue_is_supported(enum byi_op_id op, const struct byi_attrs *attrs,
 
 /* Whether the operand is one number, or one for each position of out's last
  * axis. */
-static bool is_row(const struct byi_type *out, const struct byi_type *operand)
+static bool is_scalar_or_row(const struct byi_type *out,
+                             const struct byi_type *operand)
 {
     if (operand->rank > out->rank)
         return false;
@@ -70,5 +71,5 @@ bool byi_epilogue_allows(enum byi_op_id op, const struct byi_type *out,
     if (!operand)
         return unary[op];
     return binary[op] && is_float32(operand) &&
-           (byi_type_equal(out, operand) || is_row(out, operand));
+           (byi_type_equal(out, operand) || is_scalar_or_row(out, operand));
 }

@@ -18,8 +18,8 @@ static double elements(const struct byi_type *type)
 }
 
 /* Multiply-adds per element of the output (convolution) or of the input
- * (transposed convolution). They are the elements of the weights divided by the
- * size of their axis `letter`, blocked or not. */
+ * (transposed convolution). This is the number of weights divided by the size
+ * of their axis `letter`. */
 static double multiply_adds_per_element(const struct byi_attrs *attrs,
                                         const struct byi_type *weights,
                                         char letter)

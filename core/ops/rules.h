@@ -53,12 +53,13 @@ enum byoc_status byi_rule_result(struct byi_infer *t,
 /* Make a tensor type the result, after checking the limits of rank and size. */
 enum byoc_status byi_rule_tensor(struct byi_infer *t, enum byoc_dtype dtype,
                                  uint32_t rank, const int64_t *dims);
-/* Make a tuple of n tensors the result. */
+/* The type of a tensor in a tuple. */
 struct byi_rule_field {
     enum byoc_dtype dtype;
     uint32_t rank;
     const int64_t *dims;
 };
+/* Make a tuple of n <= BYI_MAX_RANK tensors the result. */
 enum byoc_status byi_rule_tensors(struct byi_infer *t, uint32_t n,
                                   const struct byi_rule_field *fields);
 /* Make the type of operand 0 the result, but with the element type `dtype`. */
