@@ -485,7 +485,7 @@ static void analyse_nodes(struct byi_relayout *rl)
                 conversion_cost(rl, site->origin, from, site->rel);
             /* a transpose that moves nothing costs more than its conversion,
              * so that a plan without it is cheaper */
-            rl->before += now > 1 ? now : now + 1;
+            rl->original_cost += now > 1 ? now : now + 1;
         }
         for (uint32_t i = 0; has_needs(rl, id) && i < node->n_args; i++)
             pin_tuple(rl, node->args[i]);
@@ -575,14 +575,14 @@ bool byi_relayout_pin(struct byi_relayout *rl, byi_id id, const char *data,
 enum byoc_status byi_relayout_run(struct byi_relayout *rl, uint32_t func,
                                   struct byoc_error *err)
 {
-    if (!rl->changed && rl->before == 0)
+    if (!rl->changed && rl->original_cost == 0)
         return BYOC_OK;
     for (byi_id id = 0; id < rl->old->nodes.n; id++)
         if (has_needs(rl, id))
             count_needs(rl, id, rl->sites[id].state, 1);
     const struct byi_site *result = &rl->sites[rl->old->result];
     add_need(rl, result->root, result->rel);
-    if (find_plan(rl) >= rl->before && !rl->changed)
+    if (find_plan(rl) >= rl->original_cost && !rl->changed)
         return BYOC_OK;
     BYI_TRY(byi_rl_emit(rl, err));
     byi_func_replace(rl->m, func, rl->f);

@@ -194,7 +194,7 @@ struct byi_relayout {
     struct byi_index
         conversion_index;      /* of conversions, by origin and layout */
     BYI_VEC(uint32_t) pending; /* sources of removed transposes */
-    uint64_t before;           /* cost of the original transposes */
+    uint64_t original_cost;    /* of the transposes of the old function */
     bool changed;              /* a pin differs from the original */
 };
 

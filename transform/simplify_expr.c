@@ -263,7 +263,8 @@ static const struct byi_row rows[] = {
     BYI_ROW_SHARED_IF("strided_slice(%shape, const %begin, %end, %axes, const %one) with %shape = shape_of(%x)",
                       "%dims", knows_slice),
     BYI_ROWS_PRODUCTS,
-    /* attention that scales queries and keys: a decoder's keys are a cache */
+    /* scale scores, not queries and keys: a decoder's keys are a growing cache,
+     * all of which would be scaled in each run */
     BYI_ROW_SHARED_IF("nn.matmul(multiply(%q, const %a), multiply(%k, const %b))",
                       "multiply(again(%q, %k), %c)", have_scale),
 };

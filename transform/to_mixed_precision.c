@@ -44,7 +44,9 @@ struct precision_pass {
     struct byi_uses uses;  /* of `old` */
     /* for each node of `old`: the ids of its copies */
     byi_id *map, *narrow;
-    bool *computed; /* in 16 bits: `map`, if any, is widened from `narrow` */
+    /* for each node of `old`: it computes in 16 bits, and its copy in `map`, if
+     * any, is a cast of `narrow` */
+    bool *in_16_bits;
     BYI_VEC(struct narrow_constant) constants;
     struct byi_index places; /* in `constants`, by `from` */
     struct byi_mixed_precision counts;
@@ -177,7 +179,7 @@ static bool can_narrow(const struct precision_pass *p,
 {
     const struct byi_node *x = old_node(p, arg);
     struct byi_tensor view;
-    if (p->computed[arg])
+    if (p->in_16_bits[arg])
         return true;
     if (byi_const_view(p->m, p->old, arg, &view))
         return holds(&view, p->dtype);
@@ -205,7 +207,7 @@ static bool follows(const struct precision_pass *p, const struct byi_node *node)
             continue;
         if (!can_narrow(p, node, node->args[i], product))
             return false;
-        narrow |= p->computed[node->args[i]];
+        narrow |= p->in_16_bits[node->args[i]];
     }
     return narrow;
 }
@@ -262,7 +264,7 @@ static enum byoc_status narrow_call(struct precision_pass *p, byi_id id,
         return BYOC_OK;
     p->f->nodes.at[copy].type = narrow_type(p, node->type);
     p->narrow[id] = copy;
-    p->computed[id] = true;
+    p->in_16_bits[id] = true;
     return BYOC_OK;
 }
 
@@ -274,16 +276,16 @@ static enum byoc_status rebuild_node(struct precision_pass *p, byi_id id,
                       node->op != BYI_OP_CAST;
     if (node->kind == BYI_PARAM)
         return BYOC_OK;
-    if (node->kind == BYI_GET && p->computed[node->args[0]]) {
-        p->computed[id] = true;
+    if (node->kind == BYI_GET && p->in_16_bits[node->args[0]]) {
+        p->in_16_bits[id] = true;
         return byi_add_get(p->m, p->f, p->narrow[node->args[0]], node->index,
                            node->sources, &p->narrow[id], err);
     }
     if (call && follows(p, node))
         BYI_TRY(narrow_call(p, id, err));
-    p->counts.narrow += p->computed[id];
-    p->counts.float32 += call && !p->computed[id];
-    if (p->computed[id])
+    p->counts.narrow += p->in_16_bits[id];
+    p->counts.float32 += call && !p->in_16_bits[id];
+    if (p->in_16_bits[id])
         return BYOC_OK;
     for (uint32_t i = 0; i < node->n_args; i++)
         BYI_TRY(widen(p, node->args[i], err));
@@ -298,7 +300,7 @@ static enum byoc_status rebuild(struct precision_pass *p,
     p->uses = byi_uses_of(p->old, scratch);
     p->map = byi_arena_calloc(scratch, n, sizeof *p->map);
     p->narrow = byi_arena_calloc(scratch, n, sizeof *p->narrow);
-    p->computed = byi_arena_calloc(scratch, n, sizeof *p->computed);
+    p->in_16_bits = byi_arena_calloc(scratch, n, sizeof *p->in_16_bits);
     for (uint32_t i = 0; i < n; i++)
         p->map[i] = p->narrow[i] = BYI_NO_ID;
     p->f = byi_func_like(p->m, p->old, p->map);
