@@ -178,7 +178,7 @@ struct byi_onnx_op {
 
 /* The state of one import, the first argument of every byi_import_NAME below;
  * converters call it `o`. Errors are sticky. After the first failure the
- * functions below do nothing and return BYI_NO_ID, 0, NULL or their `fallback`.
+ * functions below do nothing and return BYI_NO_ID, 0, NULL or `default_value`.
  * So converters need not check each step. */
 struct byi_import {
     struct byi_module *m;
@@ -207,8 +207,8 @@ struct byi_import {
     byi_id *out; /* to fill in; BYI_NO_ID: not supported */
 };
 
-/* names.c: returns `text`, or the fallback when it is NULL or empty. */
-const char *byi_text_or(const char *text, const char *fallback);
+/* names.c: returns `text`, or `default_text` if it is NULL or empty. */
+const char *byi_text_or(const char *text, const char *default_text);
 /* names.c: returns the name of a domain; "" and NULL are names of ai.onnx. */
 const char *byi_onnx_domain(const char *text);
 /* import.c: returns the number of nodes of the graph and of the graphs inside.
@@ -247,20 +247,20 @@ bool byi_import_ok(const struct byi_import *o);
 /* Whether the node's output i has a name, and so may be read. */
 bool byi_import_wants_output(const struct byi_import *o, uint32_t i);
 
-/* Attributes of the node, or the fallback when absent; lists and texts live
- * until the import ends. The importer refuses a node with an attribute that its
- * converter did not read. */
+/* Return attributes of the node, or default_value when absent; lists and texts
+ * live until the import ends. The importer refuses a node with an attribute
+ * that its converter did not read. */
 bool byi_import_has_attr(struct byi_import *o, const char *name);
 int64_t byi_import_int(struct byi_import *o, const char *name,
-                       int64_t fallback);
+                       int64_t default_value);
 double byi_import_float(struct byi_import *o, const char *name,
-                        double fallback);
+                        double default_value);
 const char *byi_import_string(struct byi_import *o, const char *name,
-                              const char *fallback);
+                              const char *default_value);
 /* Read an attribute of n numbers into `list`; fails if it has another number of
- * them. Each is `fallback` when the attribute is absent. */
+ * them. Each is `default_value` when the attribute is absent. */
 void byi_import_int_list(struct byi_import *o, const char *name, uint32_t n,
-                         int64_t fallback, int64_t *list);
+                         int64_t default_value, int64_t *list);
 /* These return a list of *n elements; NULL and *n = 0 when the attribute is
  * absent. */
 const int64_t *byi_import_ints(struct byi_import *o, const char *name,
@@ -279,9 +279,10 @@ const Onnx__GraphProto *byi_import_graph(struct byi_import *o,
 /* Decode a tensor attribute; false, and t unchanged, when it is absent. */
 bool byi_import_tensor(struct byi_import *o, const char *name,
                        struct byi_tensor *t);
-/* Returns a dtype attribute, or the fallback when it is absent or undefined. */
+/* Returns a dtype attribute, or default_value when it is absent or undefined.
+ */
 enum byoc_dtype byi_import_dtype_attr(struct byi_import *o, const char *name,
-                                      enum byoc_dtype fallback);
+                                      enum byoc_dtype default_value);
 
 /* Returns input i; BYI_NO_ID when it is omitted. */
 byi_id byi_import_in(const struct byi_import *o, uint32_t i);
@@ -527,9 +528,9 @@ void byi_function_expand(struct byi_import *o, const Onnx__FunctionProto *f,
 /* A scan input, which the loop reads slice by slice, or a scan output, to which
  * each iteration adds a slice. */
 struct byi_slices {
-    byi_id whole;        /* of an input: the whole tensor */
-    int64_t wanted_axis; /* as the node gives it */
-    uint32_t axis;       /* as a non-negative index */
+    byi_id whole;      /* of an input: the whole tensor */
+    int64_t node_axis; /* the axis as the node gives it; may be negative */
+    uint32_t axis;     /* the same axis, counted from 0 */
     bool backward;
     bool is_sequence; /* slices are elements of a sequence */
     /* of an output: its slices have unknown dims, so the loop collects them in

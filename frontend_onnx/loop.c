@@ -327,7 +327,7 @@ static bool set_slice_type(struct byi_import *o,
                           found->rank + 1, BYI_MAX_RANK);
         return false;
     }
-    row->axis = byi_import_axis(o, row->wanted_axis, found->rank + 1);
+    row->axis = byi_import_axis(o, row->node_axis, found->rank + 1);
     row->slice_type =
         byi_type_tensor(o->m->arena, found->dtype, found->rank, dims);
     row->is_sequence = row->stacked;

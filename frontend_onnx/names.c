@@ -52,9 +52,9 @@ bool byi_names_bind(struct byi_names *names, const char *text, byi_id id)
     return true;
 }
 
-const char *byi_text_or(const char *text, const char *fallback)
+const char *byi_text_or(const char *text, const char *default_text)
 {
-    return text && *text ? text : fallback;
+    return text && *text ? text : default_text;
 }
 
 const char *byi_onnx_domain(const char *text)

@@ -119,12 +119,13 @@ bool byi_import_has_attr(struct byi_import *o, const char *name)
     return false;
 }
 
-int64_t byi_import_int(struct byi_import *o, const char *name, int64_t fallback)
+int64_t byi_import_int(struct byi_import *o, const char *name,
+                       int64_t default_value)
 {
     const Onnx__AttributeProto *a =
         byi_import_attr(o, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT);
 
-    return a ? a->i : fallback;
+    return a ? a->i : default_value;
 }
 
 /* Returns the shortest decimal that rounds to this float: 0.01, not
@@ -141,22 +142,23 @@ static double shortest_double(float value)
     return (double)value;
 }
 
-double byi_import_float(struct byi_import *o, const char *name, double fallback)
+double byi_import_float(struct byi_import *o, const char *name,
+                        double default_value)
 {
     const Onnx__AttributeProto *a =
         byi_import_attr(o, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT);
 
-    return a ? shortest_double(a->f) : fallback;
+    return a ? shortest_double(a->f) : default_value;
 }
 
 const char *byi_import_string(struct byi_import *o, const char *name,
-                              const char *fallback)
+                              const char *default_value)
 {
     const Onnx__AttributeProto *a =
         byi_import_attr(o, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRING);
 
     if (!a)
-        return fallback;
+        return default_value;
     return byi_arena_strn(o->scratch, (const char *)a->s.data, a->s.len);
 }
 
@@ -191,7 +193,7 @@ const int64_t *byi_import_ints(struct byi_import *o, const char *name,
 }
 
 void byi_import_int_list(struct byi_import *o, const char *name, uint32_t n,
-                         int64_t fallback, int64_t *list)
+                         int64_t default_value, int64_t *list)
 {
     uint32_t found = 0;
     const int64_t *entries = byi_import_ints(o, name, &found);
@@ -201,7 +203,7 @@ void byi_import_int_list(struct byi_import *o, const char *name, uint32_t n,
                         "attribute '%s' has %u entries, expected %u", name,
                         found, n);
     for (uint32_t i = 0; i < n; i++)
-        list[i] = entries && found == n ? entries[i] : fallback;
+        list[i] = entries && found == n ? entries[i] : default_value;
 }
 
 const double *byi_import_floats(struct byi_import *o, const char *name,
@@ -251,7 +253,7 @@ bool byi_import_tensor(struct byi_import *o, const char *name,
 }
 
 enum byoc_dtype byi_import_dtype_attr(struct byi_import *o, const char *name,
-                                      enum byoc_dtype fallback)
+                                      enum byoc_dtype default_value)
 {
     const int64_t value = byi_import_int(o, name, BYOC_NONE);
 
@@ -260,7 +262,7 @@ enum byoc_dtype byi_import_dtype_attr(struct byi_import *o, const char *name,
             o, "attribute '%s' is %lld, expected a known element type", name,
             (long long)value);
     return byi_import_ok(o) && value != BYOC_NONE ? (enum byoc_dtype)value
-                                                  : fallback;
+                                                  : default_value;
 }
 
 /* --- operands and their types --------------------------------------------- */

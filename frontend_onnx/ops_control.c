@@ -302,7 +302,7 @@ static void read_slices(struct byi_import *o, struct byi_slices *slices,
                         "%s has %u entries, expected %u or none", directions,
                         n_directions, n);
     for (uint32_t i = 0; i < n && byi_import_ok(o); i++) {
-        slices[i].wanted_axis = axis ? axis[i] : 0;
+        slices[i].node_axis = axis ? axis[i] : 0;
         slices[i].backward = direction && direction[i] != 0;
     }
 }
@@ -331,7 +331,7 @@ static void find_slices(struct byi_import *o, struct byi_onnx_loop *loop)
         struct byi_slices *s = &loop->scan_inputs[i];
         s->whole = o->in[loop->n_states + i];
         s->axis =
-            byi_import_axis(o, s->wanted_axis, byi_import_rank(o, s->whole));
+            byi_import_axis(o, s->node_axis, byi_import_rank(o, s->whole));
         const int64_t n = byi_import_dim(o, s->whole, s->axis),
                       first = byi_import_dim(o, loop->scan_inputs[0].whole,
                                              loop->scan_inputs[0].axis);

@@ -129,14 +129,14 @@ static void convert_clip_1(struct byi_import *o)
 }
 
 /* Whether bound i is omitted, or a constant that a float attribute holds
- * exactly. *bound: the fallback, or the constant. */
-static bool is_fixed_bound(struct byi_import *o, uint32_t i, double fallback,
-                           double *bound)
+ * exactly. *bound: the default value, or the constant. */
+static bool is_fixed_bound(struct byi_import *o, uint32_t i,
+                           double default_value, double *bound)
 {
     const double exact = 9007199254740992.0; /* 2^53 */
     struct byi_tensor t = {0};
 
-    *bound = fallback;
+    *bound = default_value;
     if (byi_import_in(o, i) == BYI_NO_ID)
         return true;
     if (!byi_import_const_view(o, byi_import_in(o, i), &t) ||

@@ -13,8 +13,8 @@ static byi_id emit_gemm(struct byi_import *o)
 {
     const byi_id a = byi_import_in(o, 0), b = byi_import_in(o, 1),
                  c = byi_import_in(o, 2);
-    const bool flip_a = byi_import_int(o, "transA", 0) != 0;
-    const bool flip_b = byi_import_int(o, "transB", 0) != 0;
+    const bool transpose_a = byi_import_int(o, "transA", 0) != 0;
+    const bool transpose_b = byi_import_int(o, "transB", 0) != 0;
     const double alpha = byi_import_float(o, "alpha", 1.0);
     const double beta = byi_import_float(o, "beta", 1.0);
     byi_id y;
@@ -26,14 +26,14 @@ static byi_id emit_gemm(struct byi_import *o)
     if (byi_import_ok(o) && byi_import_rank(o, b) != 2)
         byi_import_fail(o, BYOC_ETYPE, "b has rank %u, expected 2",
                         byi_import_rank(o, b));
-    if (flip_b && !flip_a && alpha == 1.0)
+    if (transpose_b && !transpose_a && alpha == 1.0)
         y = byi_import_call(o, BYI_OP_NN_DENSE, a, b);
     else
         y = byi_import_scale(
             o,
             byi_import_emit(o, BYI_OP_NN_MATMUL, ARGS(a, b),
-                            ATTRS(A_BOOL("transpose_a", flip_a),
-                                  A_BOOL("transpose_b", flip_b))),
+                            ATTRS(A_BOOL("transpose_a", transpose_a),
+                                  A_BOOL("transpose_b", transpose_b))),
             alpha);
     if (c != BYI_NO_ID && beta != 0.0)
         y = byi_import_call(o, BYI_OP_ADD, y, byi_import_scale(o, c, beta));
@@ -85,13 +85,13 @@ static void convert_fused_matmul(struct byi_import *o)
                                       byi_import_int(o, "transBatchA", 0) != 0);
     const byi_id b = move_batch_first(o, byi_import_in(o, 1),
                                       byi_import_int(o, "transBatchB", 0) != 0);
-    const bool flip_a =
+    const bool transpose_a =
         byi_import_int(o, "transA", 0) && byi_import_rank(o, a) > 1;
-    const bool flip_b =
+    const bool transpose_b =
         byi_import_int(o, "transB", 0) && byi_import_rank(o, b) > 1;
-    const byi_id y = byi_import_emit(
-        o, BYI_OP_NN_MATMUL, ARGS(a, b),
-        ATTRS(A_BOOL("transpose_a", flip_a), A_BOOL("transpose_b", flip_b)));
+    const byi_id y = byi_import_emit(o, BYI_OP_NN_MATMUL, ARGS(a, b),
+                                     ATTRS(A_BOOL("transpose_a", transpose_a),
+                                           A_BOOL("transpose_b", transpose_b)));
 
     o->out[0] = byi_import_scale(o, y, byi_import_float(o, "alpha", 1.0));
 }

@@ -361,7 +361,7 @@ static byi_id map_keys(struct byi_import *o, byi_id x, byi_id keys,
     const enum byoc_dtype dtype =
         values == BYI_NO_ID ? BYOC_NONE : byi_import_dtype(o, values);
     struct byi_tensor tensor;
-    byi_id fallback;
+    byi_id default_value;
 
     check_pairs(o, keys, values);
     if (byi_import_tensor(o, "default_tensor", &tensor)) {
@@ -370,12 +370,12 @@ static byi_id map_keys(struct byi_import *o, byi_id x, byi_id keys,
                             "default_tensor has %lld elements, expected 1",
                             (long long)byi_elements(tensor.rank, tensor.dims));
         tensor.rank = 0;
-        fallback = byi_import_const(o, &tensor, false);
+        default_value = byi_import_const(o, &tensor, false);
     } else if (dtype == BYOC_STRING || dtype == BYOC_I64)
-        fallback =
+        default_value =
             byi_import_const(o, dtype == BYOC_I64 ? &number : &text, false);
     else
-        fallback = byi_import_scalar(
+        default_value = byi_import_scalar(
             o, dtype,
             byi_dtype_is_int(dtype) ? (double)default_int : default_float);
     /* before version 4 a NaN equals no key, not even NaN */
@@ -383,8 +383,8 @@ static byi_id map_keys(struct byi_import *o, byi_id x, byi_id keys,
         byi_dtype_is_float(byi_import_dtype(o, keys)))
         values = byi_import_call(o, BYI_OP_WHERE,
                                  byi_import_call(o, BYI_OP_ISNAN, keys),
-                                 fallback, values);
-    return byi_import_call(o, BYI_OP_ML_MAP, x, keys, values, fallback);
+                                 default_value, values);
+    return byi_import_call(o, BYI_OP_ML_MAP, x, keys, values, default_value);
 }
 
 static void convert_label_encoder(struct byi_import *o)

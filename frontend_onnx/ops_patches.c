@@ -9,17 +9,17 @@
 #include "frontend_onnx/import.h"
 
 /* Read attribute `name`, n numbers in min .. 2^30. Absent or invalid numbers
- * become `fallback`, so that the caller can compute with all of them. */
+ * become `default_value`, so that the caller can compute with all of them. */
 static void read_list(struct byi_import *o, const char *name, uint32_t n,
-                      int64_t min, int64_t fallback, int64_t *list)
+                      int64_t min, int64_t default_value, int64_t *list)
 {
-    byi_import_int_list(o, name, n, fallback, list);
+    byi_import_int_list(o, name, n, default_value, list);
     for (uint32_t i = 0; i < n; i++) {
         if (list[i] >= min && list[i] <= 1 << 30)
             continue;
         byi_import_fail(o, BYOC_ETYPE, "%s[%u] is %lld, expected %lld to 2^30",
                         name, i, (long long)list[i], (long long)min);
-        list[i] = fallback;
+        list[i] = default_value;
     }
 }
 

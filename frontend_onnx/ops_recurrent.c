@@ -56,11 +56,11 @@ struct rnn_activations {
     double alpha[MAX_FUNCTIONS], beta[MAX_FUNCTIONS];
 };
 
-/* Returns the model's next number, or `fallback` after the last one. */
+/* Returns the model's next number, or `default_value` after the last one. */
 static double next_number(const double *values, uint32_t n, uint32_t *at,
-                          double fallback)
+                          double default_value)
 {
-    return *at < n ? values[(*at)++] : fallback;
+    return *at < n ? values[(*at)++] : default_value;
 }
 
 /* Whether the names are ONNX's default activations of RNN: "Tanh" for each of

@@ -109,8 +109,8 @@ static void read_lists(struct byi_import *o, const char *prefix,
     const struct byi_tree_list of_nodes[] = {
         {"nodes_nodeids", &l->nodes, false},
         {"nodes_featureids", &l->features, false},
-        {"nodes_truenodeids", &l->yes, false},
-        {"nodes_falsenodeids", &l->no, false},
+        {"nodes_truenodeids", &l->true_child, false},
+        {"nodes_falsenodeids", &l->false_child, false},
         {"nodes_missing_value_tracks_true", &l->missing, true}};
     const char *trees = byi_arena_printf(o->scratch, "%s_treeids", prefix);
     const struct byi_tree_list of_weights[] = {
@@ -239,18 +239,20 @@ static void write_tree(struct byi_import *o, const struct byi_trees *l,
             add_leaf(l, f, place, w.at);
             continue;
         }
-        const int64_t yes = l->yes[w.at], no = l->no[w.at];
-        const uint32_t next =
-            find_key(l->node_keys, l->n, l->trees[w.at], swap ? no : yes);
+        const int64_t true_child = l->true_child[w.at],
+                      false_child = l->false_child[w.at];
+        const uint32_t next = find_key(l->node_keys, l->n, l->trees[w.at],
+                                       swap ? false_child : true_child);
         const uint32_t other_child =
-            find_key(l->node_keys, l->n, l->trees[w.at], swap ? yes : no);
+            find_key(l->node_keys, l->n, l->trees[w.at],
+                     swap ? true_child : false_child);
         if (next == l->n || other_child == l->n)
             byi_import_fail(
                 o, BYOC_EPARSE,
                 "node %lld of tree %lld has child %lld, expected a node "
                 "of the tree",
                 (long long)l->nodes[w.at], (long long)l->trees[w.at],
-                (long long)((next == l->n) != swap ? yes : no));
+                (long long)((next == l->n) != swap ? true_child : false_child));
         else if (l->features[w.at] < 0 || l->features[w.at] > INT32_MAX)
             byi_import_fail(
                 o, BYOC_EPARSE,
@@ -282,8 +284,8 @@ static bool *find_children(struct byi_import *o, const struct byi_trees *l)
         if (strcmp(l->modes[i], "LEAF") == 0)
             continue;
         const uint32_t children[] = {
-            find_key(l->node_keys, l->n, l->trees[i], l->yes[i]),
-            find_key(l->node_keys, l->n, l->trees[i], l->no[i])};
+            find_key(l->node_keys, l->n, l->trees[i], l->true_child[i]),
+            find_key(l->node_keys, l->n, l->trees[i], l->false_child[i])};
         for (uint32_t k = 0; k < 2; k++)
             if (children[k] < l->n)
                 child[l->node_keys[children[k]].index] = true;

@@ -15,7 +15,8 @@ struct inner_nodes {
     uint32_t n, n_leaves;
     /* for each inner node: its feature, its true and its false child, whether
      * these are leaves, and whether NaN goes to the true child (NULL: no) */
-    const int64_t *features, *yes, *no, *yes_leaf, *no_leaf, *missing;
+    const int64_t *features, *true_child, *false_child, *true_is_leaf,
+        *false_is_leaf, *missing;
     const int64_t *leaf_targets; /* for each leaf, as `weights` */
     struct byi_tensor modes, splits, members,
         weights;     /* members: of the sets */
@@ -64,10 +65,10 @@ static void read_tensor(struct byi_import *o, const char *name, uint32_t n,
 static void read_inner_nodes(struct byi_import *o, struct inner_nodes *t)
 {
     const struct byi_tree_list lists[] = {
-        {"nodes_truenodeids", &t->yes, false},
-        {"nodes_falsenodeids", &t->no, false},
-        {"nodes_trueleafs", &t->yes_leaf, false},
-        {"nodes_falseleafs", &t->no_leaf, false},
+        {"nodes_truenodeids", &t->true_child, false},
+        {"nodes_falsenodeids", &t->false_child, false},
+        {"nodes_trueleafs", &t->true_is_leaf, false},
+        {"nodes_falseleafs", &t->false_is_leaf, false},
         {"nodes_missing_value_tracks_true", &t->missing, true}};
     int64_t member = 0;
 
@@ -89,7 +90,7 @@ static void read_inner_nodes(struct byi_import *o, struct inner_nodes *t)
 
 /* The lists of the older operators, owned by the scratch arena. */
 struct tree_lists {
-    int64_t *trees, *nodes, *features, *yes, *no, *missing;
+    int64_t *trees, *nodes, *features, *true_child, *false_child, *missing;
     int64_t *weight_nodes, *targets;
     const char **modes;
     uint8_t *set;
@@ -103,9 +104,9 @@ static void make_lists(struct byi_import *o, const struct inner_nodes *t,
                        struct tree_lists *m)
 {
     const size_t n = t->start[t->n] + 2 * (size_t)t->n;
-    int64_t **const lists[] = {&m->trees,   &m->nodes,       &m->features,
-                               &m->yes,     &m->no,          &m->missing,
-                               &m->targets, &m->weight_nodes};
+    int64_t **const lists[] = {&m->trees,      &m->nodes,       &m->features,
+                               &m->true_child, &m->false_child, &m->missing,
+                               &m->targets,    &m->weight_nodes};
 
     for (uint32_t i = 0; i < BYI_COUNT(lists); i++)
         *lists[i] = byi_arena_calloc(o->scratch, n, sizeof **lists[i]);
@@ -149,8 +150,10 @@ static void add_inner(struct byi_import *o, const struct inner_nodes *t,
                                         "BRANCH_EQ"};
     const int64_t mode = byi_tensor_int(&t->modes, i), first = *member;
     const uint32_t begin = t->start[i], end = t->start[i + 1];
-    const int64_t yes = add_child(o, t, m, t->yes[i], t->yes_leaf[i] != 0);
-    const int64_t no = add_child(o, t, m, t->no[i], t->no_leaf[i] != 0);
+    const int64_t true_child =
+        add_child(o, t, m, t->true_child[i], t->true_is_leaf[i] != 0);
+    const int64_t false_child =
+        add_child(o, t, m, t->false_child[i], t->false_is_leaf[i] != 0);
 
     if (mode < 0 || mode > IN_SET) {
         byi_import_refuse(o, "found a node of mode %lld, expected 0 to %d",
@@ -164,8 +167,8 @@ static void add_inner(struct byi_import *o, const struct inner_nodes *t,
         m->features[at] = t->features[i];
         m->modes[at] = modes[mode];
         m->missing[at] = t->missing && t->missing[i];
-        m->yes[at] = yes;
-        m->no[at] = at + 1 < end ? at + 1 : no;
+        m->true_child[at] = true_child;
+        m->false_child[at] = at + 1 < end ? at + 1 : false_child;
         m->set[at] = mode != IN_SET || empty ? BYI_SET_NONE
                      : at == begin           ? BYI_SET_FIRST
                                              : BYI_SET_NEXT;
@@ -213,8 +216,8 @@ static void read_tree_ensemble(struct byi_import *o, const char *aggregate,
                           .trees = m.trees,
                           .nodes = m.nodes,
                           .features = m.features,
-                          .yes = m.yes,
-                          .no = m.no,
+                          .true_child = m.true_child,
+                          .false_child = m.false_child,
                           .missing = m.missing,
                           .modes = m.modes,
                           .set = m.set,

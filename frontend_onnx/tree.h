@@ -20,11 +20,12 @@ struct byi_tree_key {
 enum byi_tree_set { BYI_SET_NONE, BYI_SET_FIRST, BYI_SET_NEXT };
 
 /* The n nodes and n_weights leaf weights as the attributes list them, in the
- * import's scratch memory. `yes` and `no` are the ids of a node's children. */
+ * import's scratch memory. */
 struct byi_trees {
     uint32_t n, n_weights;
-    const int64_t *trees, *nodes, *features, *yes, *no;
-    const int64_t *missing; /* not 0: NaN goes to `yes`; NULL: all 0 */
+    const int64_t *trees, *nodes, *features;
+    const int64_t *true_child, *false_child; /* node ids */
+    const int64_t *missing; /* not 0: NaN goes to the true child; NULL: all 0 */
     const char *const *modes;
     const uint8_t *set; /* enum byi_tree_set of each node; NULL: no sets */
     const int64_t *weight_trees, *weight_nodes, *targets;
