@@ -27,102 +27,106 @@ static bool holds(enum byi_cmp cmp, double a, double b)
     }
 }
 
-static bool dim_fits(const struct byi_pat_dim *want, int64_t found)
+static bool dim_fits(const struct byi_pat_dim *test, int64_t found)
 {
-    return want->any ||
-           (found >= 0 && holds(want->cmp, (double)found, (double)want->value));
+    return test->any ||
+           (found >= 0 && holds(test->cmp, (double)found, (double)test->value));
 }
 
-static bool dims_fit(const struct byi_pat_type *want,
+static bool dims_fit(const struct byi_pat_type *test,
                      const struct byi_type *type)
 {
-    if (type->rank < want->n_dims ||
-        (type->rank > want->n_dims && !want->has_rest))
+    if (type->rank < test->n_dims ||
+        (type->rank > test->n_dims && !test->has_rest))
         return false;
-    const uint32_t n_skipped = type->rank - want->n_dims;
-    for (uint32_t i = 0; i < want->n_dims; i++) {
+    const uint32_t n_skipped = type->rank - test->n_dims;
+    for (uint32_t i = 0; i < test->n_dims; i++) {
         const uint32_t at =
-            want->has_rest && i >= want->rest ? i + n_skipped : i;
-        if (!dim_fits(&want->dims[i], type->dims[at]))
+            test->has_rest && i >= test->rest ? i + n_skipped : i;
+        if (!dim_fits(&test->dims[i], type->dims[at]))
             return false;
     }
     return true;
 }
 
-bool byi_match_type_fits(const struct byi_pat_type *want,
+bool byi_match_type_fits(const struct byi_pat_type *test,
                          const struct byi_type *type)
 {
-    bool has_dtype = want->n_dtypes == 0;
+    bool has_dtype = test->n_dtypes == 0;
     if (type->kind != BYI_TENSOR)
         return false;
-    for (uint32_t i = 0; i < want->n_dtypes; i++)
-        has_dtype = has_dtype || want->dtypes[i] == type->dtype;
-    return has_dtype && dim_fits(&want->rank, type->rank) &&
-           (want->size.any ||
-            dim_fits(&want->size, byi_elements(type->rank, type->dims))) &&
-           (!want->has_dims || dims_fit(want, type));
+    for (uint32_t i = 0; i < test->n_dtypes; i++)
+        has_dtype = has_dtype || test->dtypes[i] == type->dtype;
+    return has_dtype && dim_fits(&test->rank, type->rank) &&
+           (test->size.any ||
+            dim_fits(&test->size, byi_elements(type->rank, type->dims))) &&
+           (!test->has_dims || dims_fit(test, type));
 }
 
 /* --- operators ------------------------------------------------------------ */
 
 /* Compare in float32, in which ONNX stores attributes. */
-static bool number_fits(enum byi_cmp cmp, double found, double wanted)
+static bool number_fits(enum byi_cmp cmp, double found, double expected)
 {
-    return holds(cmp, (double)(float)found, (double)(float)wanted);
+    return holds(cmp, (double)(float)found, (double)(float)expected);
 }
 
-static bool ints_fit(const struct byi_attr *attr, const struct byi_attr *want)
+static bool ints_fit(const struct byi_attr *attr,
+                     const struct byi_attr *expected)
 {
-    if (attr->n != want->n)
+    if (attr->n != expected->n)
         return false;
-    for (uint32_t i = 0; i < want->n; i++)
-        if (want->ints[i] != BYI_PAT_ANY_INT && want->ints[i] != attr->ints[i])
+    for (uint32_t i = 0; i < expected->n; i++)
+        if (expected->ints[i] != BYI_PAT_ANY_INT &&
+            expected->ints[i] != attr->ints[i])
             return false;
     return true;
 }
 
-static bool floats_fit(const struct byi_attr *attr, const struct byi_attr *want)
+static bool floats_fit(const struct byi_attr *attr,
+                       const struct byi_attr *expected)
 {
-    if (attr->n != want->n)
+    if (attr->n != expected->n)
         return false;
-    for (uint32_t i = 0; i < want->n; i++)
-        if (!number_fits(BYI_EQ, attr->floats[i], want->floats[i]))
+    for (uint32_t i = 0; i < expected->n; i++)
+        if (!number_fits(BYI_EQ, attr->floats[i], expected->floats[i]))
             return false;
     return true;
 }
 
-/* Whether the comparison `cmp` with `want` holds for the value, or for every
- * item of the list. */
+/* Whether the comparison `cmp` with `expected` holds for the value, or for
+ * every item of the list. */
 static bool value_fits(const struct byi_attr *attr, enum byi_cmp cmp,
-                       const struct byi_attr *want)
+                       const struct byi_attr *expected)
 {
     bool fits = true;
     switch (attr->kind) {
     case BYI_ATTR_INT:
     case BYI_ATTR_BOOL:
     case BYI_ATTR_DTYPE:
-        return holds(cmp, (double)attr->i, (double)want->i);
+        return holds(cmp, (double)attr->i, (double)expected->i);
     case BYI_ATTR_FLOAT:
-        return number_fits(cmp, attr->f, want->f);
+        return number_fits(cmp, attr->f, expected->f);
     case BYI_ATTR_STRING:
-        return strcmp(attr->s, want->s) == 0;
+        return strcmp(attr->s, expected->s) == 0;
     case BYI_ATTR_INTS:
-        if (want->kind == BYI_ATTR_INTS)
-            return ints_fit(attr, want);
+        if (expected->kind == BYI_ATTR_INTS)
+            return ints_fit(attr, expected);
         for (uint32_t i = 0; i < attr->n; i++)
-            fits = fits && holds(cmp, (double)attr->ints[i], (double)want->i);
+            fits =
+                fits && holds(cmp, (double)attr->ints[i], (double)expected->i);
         return fits;
     case BYI_ATTR_FLOATS:
-        if (want->kind == BYI_ATTR_FLOATS)
-            return floats_fit(attr, want);
+        if (expected->kind == BYI_ATTR_FLOATS)
+            return floats_fit(attr, expected);
         for (uint32_t i = 0; i < attr->n; i++)
-            fits = fits && number_fits(cmp, attr->floats[i], want->f);
+            fits = fits && number_fits(cmp, attr->floats[i], expected->f);
         return fits;
     case BYI_ATTR_STRINGS:
-        if (want->kind == BYI_ATTR_STRINGS)
-            return byi_attr_value_equal(attr, want);
+        if (expected->kind == BYI_ATTR_STRINGS)
+            return byi_attr_value_equal(attr, expected);
         for (uint32_t i = 0; i < attr->n; i++)
-            fits = fits && strcmp(attr->strings[i], want->s) == 0;
+            fits = fits && strcmp(attr->strings[i], expected->s) == 0;
         return fits;
     }
     byi_unreachable();
@@ -161,7 +165,7 @@ bool byi_match_op_fits(const struct byi_pat *pat, const struct byi_node *node)
 /* --- values --------------------------------------------------------------- */
 
 bool byi_match_value_fits(const struct byi_module *m,
-                          const struct byi_node *node, double wanted)
+                          const struct byi_node *node, double expected)
 {
     const struct byi_const *c = &m->consts.at[node->index];
     struct byi_tensor t = {.dtype = c->type->dtype,
@@ -177,5 +181,6 @@ bool byi_match_value_fits(const struct byi_module *m,
     if (t.dtype == BYOC_BF16)
         tolerance = 8e-3; /* 2^-7 */
     const double found = byi_tensor_float(&t, 0);
-    return found == wanted || fabs(found - wanted) <= tolerance * fabs(wanted);
+    return found == expected ||
+           fabs(found - expected) <= tolerance * fabs(expected);
 }

@@ -250,16 +250,16 @@ const uint32_t *byi_match_distances(const struct byi_func *f,
 
 /* --- match_fits.c -------------------------------------------------------- */
 
-/* Whether the type passes the test `want`. */
-bool byi_match_type_fits(const struct byi_pat_type *want,
+/* Whether the type passes the test. */
+bool byi_match_type_fits(const struct byi_pat_type *test,
                          const struct byi_type *type);
 /* Whether the node calls an operator of the pattern, with as many operands and
  * with attributes that pass its tests. */
 bool byi_match_op_fits(const struct byi_pat *pat, const struct byi_node *node);
-/* Whether the node, a constant, has one element, which differs from `wanted` by
- * at most 1e-4 of it (float16: 1e-3, bfloat16: 8e-3). */
+/* Whether the node, a constant, has one element, which differs from `expected`
+ * by at most 1e-4 of it (float16: 1e-3, bfloat16: 8e-3). */
 bool byi_match_value_fits(const struct byi_module *m,
-                          const struct byi_node *node, double wanted);
+                          const struct byi_node *node, double expected);
 
 /* --- match_value.c ------------------------------------------------------- */
 
