@@ -62,8 +62,8 @@ static void print_gates(const struct byi_report *r, struct byi_text *out)
 {
     for (uint32_t i = 0; i < r->n_gates; i++) {
         const struct byi_gate *gate = &r->gates[i];
-        byi_text_addf(out, "gate %s: wanted %.2f%%, found %.2f%%: %s\n",
-                      gate->name, gate->wanted, gate->found,
+        byi_text_addf(out, "gate %s: found %.2f%%, expected %.2f%%: %s\n",
+                      gate->name, gate->found, gate->wanted,
                       gate->passed ? "passed" : "failed");
     }
 }
