@@ -134,25 +134,25 @@ static void print_attempts(const struct byi_report_node *node,
 
 /* How much the names differ: 1 if one contains the other, otherwise their
  * distance; UINT32_MAX if they are not similar. */
-static uint32_t dissimilarity(const char *wanted, const char *name)
+static uint32_t dissimilarity(const char *requested, const char *name)
 {
-    const size_t n = strlen(wanted);
+    const size_t n = strlen(requested);
     const uint32_t max_distance = n < 24 ? 2 + (uint32_t)n / 4 : 8;
-    if (n && (strcasestr(name, wanted) || strcasestr(wanted, name)))
+    if (n && (strcasestr(name, requested) || strcasestr(requested, name)))
         return 1;
-    const uint32_t d = byi_edit_distance(wanted, name, true, max_distance);
+    const uint32_t d = byi_edit_distance(requested, name, true, max_distance);
     return d < max_distance ? d : UINT32_MAX;
 }
 
 /* Fail because no node has the name; suggest the most similar names. */
 static enum byoc_status fail_unknown_node(const struct byi_report *r,
-                                          const char *wanted,
+                                          const char *requested,
                                           struct byoc_error *err)
 {
     enum { SHOWN = 3 };
     uint32_t best[SHOWN], at[SHOWN], n = 0;
     for (uint32_t i = 0; i < r->n_nodes; i++) {
-        const uint32_t d = dissimilarity(wanted, r->nodes[i].name);
+        const uint32_t d = dissimilarity(requested, r->nodes[i].name);
         uint32_t k = n;
         while (k > 0 && d < best[k - 1])
             k--;
@@ -173,7 +173,7 @@ static enum byoc_status fail_unknown_node(const struct byi_report *r,
                       : i + 1 == n ? " or "
                                    : ", ",
                       r->nodes[at[i]].name);
-    byi_fail(err, BYOC_EINVAL, "the model has no node '%s'; %s%s%s", wanted,
+    byi_fail(err, BYOC_EINVAL, "the model has no node '%s'; %s%s%s", requested,
              n ? "did you mean " : "`byoc check --all` lists its nodes",
              n ? names.at : "", n ? "?" : "");
     byi_text_free(&names);

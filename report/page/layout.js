@@ -269,8 +269,8 @@ function distance(g, p, q) {
     return (g.wide[p] + g.wide[q]) / 2 + gap;
 }
 
-// Weight each segment: those of long edges much, so that they run straight;
-// those of short dead ends, such as constants, little, so that they give way.
+// Weight each segment: strongly for long edges, so that they run straight, and
+// weakly for short dead ends, such as constants, which move out of the way.
 function weigh(g) {
     const { a, b, n } = g, high = new Int32Array(g.total);
     const low = new Int32Array(g.total), last = g.ranks.length - 1;

@@ -12,11 +12,20 @@ for (const region of [...graph.regions, ...graph.old?.regions || []]) {
     region.operators = tally(region.members, (n) => n.title, 4);
 }
 
+// What the page shows, as the user chose it.
 const state = {
-    w: 0, h: 0, open: new Set(), selected: null, eliminated: false, query: '',
+    w: 0, h: 0, // size of the canvas
+    open: new Set(), // names of open regions
+    selected: null, // a node or a region
+    eliminated: false, // folded and removed nodes are drawn
+    query: '', // the search text
     filters: { where: null, reason: null, reverted: null, change: null },
-    matches: null,
-    matchIndex: -1, theme: null,
+    matches: null, // nodes that pass search and filters; null: there are none
+    matchIndex: -1, // in `matches`: the last one visited by step()
+    theme: null, // 'light' or 'dark'; null: the system's
+    fit: null, // refits the view after a resize; null: the user moved the view
+    arrangeMs: 0, // how long arrange() took
+    timing: '', // the panel's text about times
 };
 const drawing = new Drawing($('graph'));
 const panel = new Panel($('panel'), graph, {
