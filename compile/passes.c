@@ -69,11 +69,12 @@ static const struct byi_pass *const pipeline[] = {
     &byi_pass_narrow_weights, /* before a backend takes float32 weights */
     &byi_pass_sparse_weights, /* before a backend multiplies zeros */
     &byi_pass_inverse_dct,    /* before a backend multiplies by the DCT */
-    &byi_pass_delay_dequantize, /* chains of bytes for the next pass, and for
-                                 * backends */
-    &byi_pass_tabulate,       /* before a backend computes what a table has */
+    &byi_pass_delay_dequantize, /* makes chains of operators on bytes, for the
+                                 * next pass and for backends */
+    &byi_pass_tabulate, /* before a backend takes nodes that a table replaces */
     &byi_pass_to_mixed_precision, /* before a backend takes float32 operators */
-    &byi_pass_scale_integer_products, /* before a backend takes the scale */
+    &byi_pass_scale_integer_products, /* before a backend takes the nodes that
+                                       * scale */
     &partition,
     &byi_pass_fake_quantization_to_integer, /* products that no backend runs */
     &byi_pass_fuse_attention, /* products that no backend runs */

@@ -76,7 +76,7 @@ static void add_readme(const struct byi_extract *x, struct byi_text *out)
     const char *backend = x->backend ? x->backend : "BACKEND";
     byi_text_addf(
         out,
-        "A region of a model, as a program of its own: region.ir with its\n"
+        "A region of a model, as a separate program: region.ir with its\n"
         "constants in region.consts, its inputs in a run, and the outputs "
         "that\n"
         "native kernels compute from them.\n\n"

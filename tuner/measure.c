@@ -377,7 +377,8 @@ bool byi_alternatives_are_decided(struct byi_alternative *const *at, uint32_t n)
     return true;
 }
 
-/* Make random inputs of this size, and run each alternative once or more. */
+/* Make random inputs whose symbolic dims are `size`, and run each alternative
+ * once or more. */
 static enum byoc_status begin_comparison(struct comparison *r, int64_t size,
                                          struct byi_arena *arena,
                                          uint32_t *failed,
