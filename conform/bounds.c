@@ -47,8 +47,9 @@ static double mean_elements(const struct byi_func *f,
     }
 }
 
-/* An upper bound of the number of terms in one result. It is the number of
- * weights or, for operators without weights, of elements reduced to one. */
+/* An estimate of the number of terms in one result. It is the number of all
+ * weights (an upper bound) or, for operators without weights, the number of
+ * operand elements for each result element. */
 static double terms_of(const struct byi_func *f, const struct byi_node *node)
 {
     const struct byi_type *out = node->type;

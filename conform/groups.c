@@ -313,8 +313,8 @@ static uint64_t heap_now(void)
  * the case if each is larger than the one before by 16 bytes a call or more,
  * which is a leak. Growth that stops is a cache of the plug-in or of malloc().
  */
-static void check_level(struct byi_kit *kit, const uint64_t *heap, uint32_t n,
-                        uint32_t cycles, const char *what)
+static void check_heap_growth(struct byi_kit *kit, const uint64_t *heap,
+                              uint32_t n, uint32_t cycles, const char *what)
 {
     uint64_t min_growth = UINT64_MAX;
     for (uint32_t i = 0; i + 1 < n; i++) {
@@ -346,7 +346,7 @@ void byi_kit_try_heap(struct byi_kit *kit, const struct byi_kit_case *c)
         }
         heap[i] = heap_now();
     }
-    check_level(kit, heap, SPANS, CYCLES, "load() and unload()");
+    check_heap_growth(kit, heap, SPANS, CYCLES, "load() and unload()");
     byi_session_open(kit, &sample, &s);
     void *state = byi_kit_state_open(kit, &s);
     for (uint32_t i = 0; i < SPANS; i++) {
@@ -361,7 +361,7 @@ void byi_kit_try_heap(struct byi_kit *kit, const struct byi_kit_case *c)
         }
         heap[i] = heap_now();
     }
-    check_level(kit, heap, SPANS, RUNS, "run()");
+    check_heap_growth(kit, heap, SPANS, RUNS, "run()");
     byi_kit_state_close(kit, &s, state); /* otherwise valgrind reports a leak */
     byi_session_close(kit, &s);
 }

@@ -216,10 +216,10 @@ enum match_outcome {
     OTHER_ROW  /* another row matches it */
 };
 
-/* Merge composites in *m, which s->m becomes, and write the sample if `row`
+/* Merge composites in m, which becomes s->m, and write the sample if `row`
  * matches all of it. */
 static enum match_outcome match_graph(struct byi_backends *backends,
-                                      struct byi_module **m, const char *row,
+                                      struct byi_module *m, const char *row,
                                       struct byi_sample *s,
                                       struct byoc_error *err)
 {
@@ -229,8 +229,8 @@ static enum match_outcome match_graph(struct byi_backends *backends,
                                    .entries = {byi_backends_entry(backends)}};
     const uint32_t before = refusals;
     const uint32_t n_ops =
-        count_nodes((*m)->funcs.at[byi_func_find(*m, "main")], BYI_CALL_OP);
-    s->m = *m;
+        count_nodes(m->funcs.at[byi_func_find(m, "main")], BYI_CALL_OP);
+    s->m = m;
     if (byi_run_passes(s->m, passes, 1, &ctx, err) != BYOC_OK)
         return UNMATCHED;
     if (!find_composite(s->m, n_ops, &s->func))
@@ -274,7 +274,7 @@ static bool try_sample(struct byi_kit *kit, const char *row, uint32_t number,
             continue;
         }
         const enum match_outcome outcome =
-            match_graph(backends, &m, row, s, err);
+            match_graph(backends, m, row, s, err);
         if (outcome == MATCHED)
             return true;
         *n_refused += outcome == REFUSED;

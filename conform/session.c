@@ -303,8 +303,8 @@ void byi_session_close(struct byi_kit *kit, struct byi_session *s)
 
 /* --- states and scratch memory ------------------------------------------- */
 
-/* Returns the bytes that `call`, the backend's function `name`, returns each
- * time. */
+/* Call `call`, the backend's function `name`, twice. Returns its result, in
+ * bytes; ends the case if the second result differs. */
 static uint64_t call_bytes_twice(struct byi_kit *kit,
                                  const struct byi_session *s, const char *name,
                                  uint64_t (*call)(const struct byoc_host *host,
