@@ -388,11 +388,11 @@ static enum byoc_status check_condition(struct checker *c,
 
 static enum byoc_status check_if(struct checker *c, struct byi_step *step)
 {
-    uint32_t then = c->plan->funcs[step->callee].n_inputs;
-    uint32_t otherwise = c->plan->funcs[step->else_func].n_inputs;
+    uint32_t n_then = c->plan->funcs[step->callee].n_inputs;
+    uint32_t n_else = c->plan->funcs[step->else_func].n_inputs;
     BYI_TRY(check_signature(c, step, 1, step->callee));
-    BYI_TRY(check_signature(c, step, 1 + then, step->else_func));
-    BYI_TRY(check_count(c, step->n_in, 1 + then + otherwise));
+    BYI_TRY(check_signature(c, step, 1 + n_then, step->else_func));
+    BYI_TRY(check_count(c, step->n_in, 1 + n_then + n_else));
     return check_condition(c, step);
 }
 

@@ -98,7 +98,7 @@ struct byi_worker {
 static struct {
     pthread_mutex_t lock; /* for all members that are not atomic */
     uint32_t n;           /* workers that exist */
-    uint32_t wanted;      /* the largest number that a model requested */
+    uint32_t requested;   /* the largest number that a model requested */
     uint32_t turns;       /* number of active turns */
     uint32_t epoch;       /* counts forks; set while only one thread exists */
     bool denied;          /* the system refused more threads */
@@ -281,20 +281,20 @@ static void *run_worker(void *arg)
 
 /* --- the pool ------------------------------------------------------------- */
 
-/* Create workers until there are `wanted`, or the system refuses. Called with
- * the lock. */
-static void make_workers(uint32_t wanted)
+/* Create workers until there are `requested`, or the system refuses. Called
+ * with the lock. */
+static void make_workers(uint32_t requested)
 {
     sigset_t signals, old_signals;
-    if (wanted > MAX_WORKERS)
-        wanted = MAX_WORKERS;
-    if (pool.n >= wanted || pool.denied)
+    if (requested > MAX_WORKERS)
+        requested = MAX_WORKERS;
+    if (pool.n >= requested || pool.denied)
         return;
     sigfillset(&signals);
     pthread_sigmask(
         SIG_BLOCK, &signals,
         &old_signals); /* so that signals go to the host's threads */
-    while (pool.n < wanted && !pool.denied) {
+    while (pool.n < requested && !pool.denied) {
         struct byi_worker *w = &pool.workers[pool.n];
         atomic_store(&w->state, IDLE);
         pool.denied = pthread_create(&w->thread, NULL, run_worker, w) != 0;
@@ -310,12 +310,12 @@ static void make_workers(uint32_t wanted)
 uint32_t byi_workers_reserve(uint32_t threads)
 {
     pthread_mutex_lock(&pool.lock);
-    const uint32_t wanted = threads ? threads - 1 : 0;
-    if (wanted > pool.wanted)
-        pool.wanted = wanted;
+    const uint32_t requested = threads ? threads - 1 : 0;
+    if (requested > pool.requested)
+        pool.requested = requested;
     pool.denied = false;
-    make_workers(wanted);
-    const uint32_t n = pool.n < wanted ? pool.n : wanted;
+    make_workers(requested);
+    const uint32_t n = pool.n < requested ? pool.n : requested;
     pthread_mutex_unlock(&pool.lock);
     return n + 1;
 }
@@ -327,16 +327,18 @@ uint32_t byi_workers_reserve(uint32_t threads)
  * lock. */
 static void take_workers(struct byi_turn *turn)
 {
-    const uint32_t wanted = turn->parallelism.threads - 1;
-    make_workers(wanted < pool.wanted ? wanted : pool.wanted);
+    const uint32_t requested = turn->parallelism.threads - 1;
+    make_workers(requested < pool.requested ? requested : pool.requested);
     const uint32_t share = (pool.n + 1) / pool.turns;
     const uint32_t max_workers = share ? share - 1 : 0;
     if (turn->parallelism.openmp) {
         /* in a forked child, libgomp waits for the threads of its parent */
-        turn->n = pool.epoch ? 0 : wanted < max_workers ? wanted : max_workers;
+        turn->n = pool.epoch                ? 0
+                  : requested < max_workers ? requested
+                                            : max_workers;
         return;
     }
-    while (pool.free && turn->n < wanted && turn->n < max_workers) {
+    while (pool.free && turn->n < requested && turn->n < max_workers) {
         struct byi_worker *w = pool.free;
         pool.free = w->next;
         w->next = turn->workers;
