@@ -705,8 +705,9 @@ struct byi_simd {
      * 2^31; then y must not be used. NULL: the loop would not be faster than
      * scalar conversions. */
     bool (*to_int[2][BYI_DTYPES])(const void *x, void *y, int64_t n);
-    /* For each dtype: float32, in which NaN is the largest and the smallest
-     * number, and integers; [0] the largest, [1] the smallest. extreme_row:
+    /* For each dtype: float32 and float64, in which NaN is the largest and the
+     * smallest number, and integers; [0] the largest, [1] the smallest.
+     * extreme_row:
      * *best = the extreme of n > 0 numbers and *best. extreme_rows: y[i] = the
      * extreme of y[i] and of x[i] in each of `rows` rows x, `pitch` apart. */
     void (*extreme_row[2][BYI_DTYPES])(const void *x, int64_t n, void *best);
@@ -718,10 +719,11 @@ struct byi_simd {
                                           int64_t n, int64_t inner, void *y);
     /* y[i] = the sum of the terms of row i of n numbers (enum byi_sum), for
      * `rows` adjacent rows of float32 or float64; NULL for other terms.
-     * extreme_lines: the extremes of float32, as in extreme_row. */
-    void (*fold_lines[BYI_SUMS][BYI_DTYPES])(const void *x, int64_t rows,
-                                             int64_t n, void *y);
-    void (*extreme_lines[2])(const void *x, int64_t rows, int64_t n, void *y);
+     * extreme_each_row: the extremes of float32, as in extreme_row. */
+    void (*fold_each_row[BYI_SUMS][BYI_DTYPES])(const void *x, int64_t rows,
+                                                int64_t n, void *y);
+    void (*extreme_each_row[2])(const void *x, int64_t rows, int64_t n,
+                                void *y);
     /* The first or last of n numbers that is *best, which is one of them. */
     int64_t (*find[BYI_DTYPES])(const void *x, int64_t n, const void *best,
                                 bool last);

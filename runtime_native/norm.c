@@ -646,7 +646,7 @@ static void unit_row(const struct byi_call *call, const struct byi_box *reduced,
         type *y = (type *)call->out->data + base, sums[BYI_COLUMNS];           \
         const enum byi_sum kind = p == 1 ? BYI_ADD_ABS : BYI_ADD_SQUARE;       \
         const int64_t n = reduced->count;                                      \
-        byi_simd()->fold_lines[kind][BYOC_##id](x, rows, n, sums);             \
+        byi_simd()->fold_each_row[kind][BYOC_##id](x, rows, n, sums);          \
         for (int64_t r = 0; r < rows; r++, x += n, y += n) {                   \
             const type factor = 1 / (p == 1 ? sums[r] : root(sums[r]));        \
             if (!(sums[r] >= least && sums[r] <= most))                        \

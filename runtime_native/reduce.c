@@ -214,7 +214,7 @@ static void sum_row_f64(const struct axes_reduction *r, int64_t out)
     const double *x = (const double *)r->x + byi_box_offset(&r->axes.kept, out);
     double acc = 0, sum;
     for (int64_t i = 0; i < rows.rows; i++, acc += sum)
-        byi_simd()->fold_lines[sum_of(r->fold)][BYOC_F64](
+        byi_simd()->fold_each_row[sum_of(r->fold)][BYOC_F64](
             x + byi_box_offset(&r->axes.reduced, i * rows.n), 1, rows.n, &sum);
     ((double *)r->y)[out] =
         byi_reduction_finish(r->op, acc, 0, r->axes.reduced.count);
@@ -278,7 +278,7 @@ static reduce_one_fn row_loop(const struct axes_reduction *r)
     if (is_extreme(r->fold))
         return extreme_row;
     if (r->dtype == BYOC_F64 &&
-        byi_simd()->fold_lines[sum_of(r->fold)][BYOC_F64])
+        byi_simd()->fold_each_row[sum_of(r->fold)][BYOC_F64])
         return sum_row_f64;
     return has_partial_sums(r, r->fold) ? sum_row : NULL;
 }

@@ -123,15 +123,16 @@ static void add_rows(const struct axes_reduction *r, enum fold fold,
 
 /* The loop that folds rows of n floats; NULL if there is none, or rows are so
  * short that they are transposed. */
-static void (*lines_loop(const struct axes_reduction *r, enum fold fold,
-                         int64_t n))(const void *, int64_t, int64_t, void *)
+static void (*each_row_loop(const struct axes_reduction *r, enum fold fold,
+                            int64_t n))(const void *, int64_t, int64_t, void *)
 {
     const struct byi_simd *simd = byi_simd();
     if (n < (r->dtype == BYOC_F64 ? BYI_NARROW / 4 : simd->lanes))
         return NULL;
     if (is_extreme(fold))
-        return r->dtype == BYOC_F32 ? simd->extreme_lines[fold == MIN] : NULL;
-    return simd->fold_lines[sum_of(fold)][r->dtype];
+        return r->dtype == BYOC_F32 ? simd->extreme_each_row[fold == MIN]
+                                    : NULL;
+    return simd->fold_each_row[sum_of(fold)][r->dtype];
 }
 
 /* Add a line of elements (lanes, n, inner) from x on. */
@@ -140,8 +141,8 @@ static void add_line(const struct axes_reduction *r, enum fold fold,
 {
     const int64_t n = t->lines.n, columns = t->lanes * t->inner;
     _Alignas(64) char block[BYI_BLOCK_BYTES];
-    if (t->lanes > 1 && t->inner == 1 && lines_loop(r, fold, n)) {
-        lines_loop(r, fold, n)(x, t->lanes, n, block);
+    if (t->lanes > 1 && t->inner == 1 && each_row_loop(r, fold, n)) {
+        each_row_loop(r, fold, n)(x, t->lanes, n, block);
         add_rows(r, is_extreme(fold) ? fold : ADD, c, block, 1, 0, columns);
     } else if (t->lanes > 1) {
         byi_transpose((size_t)r->size, x, n * t->inner, t->lanes, n * t->inner,
