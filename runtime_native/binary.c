@@ -700,15 +700,15 @@ struct element128 {
 /* Choose one of two numbers that have both been read. Compilers vectorise the
  * first form, but turn it into a branch for 64 bits, which is slow if the
  * conditions are hard to predict. */
-#define CHOOSE(type, where, yes, no) ((where) ? (yes) : (no))
-#define CHOOSE_64(type, where, yes, no)                                        \
-    (((yes) & (0 - (uint64_t)(where))) | ((no) & ((uint64_t)(where)-1)))
-#define CHOOSE_128(type, where, yes, no)                                       \
+#define CHOOSE(type, where, then, other) ((where) ? (then) : (other))
+#define CHOOSE_64(type, where, then, other)                                    \
+    (((then) & (0 - (uint64_t)(where))) | ((other) & ((uint64_t)(where)-1)))
+#define CHOOSE_128(type, where, then, other)                                   \
     (type)                                                                     \
     {                                                                          \
         {                                                                      \
-            CHOOSE_64(, where, yes.half[0], no.half[0]),                       \
-                CHOOSE_64(, where, yes.half[1], no.half[1])                    \
+            CHOOSE_64(, where, then.half[0], other.half[0]),                   \
+                CHOOSE_64(, where, then.half[1], other.half[1])                \
         }                                                                      \
     }
 

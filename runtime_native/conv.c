@@ -67,9 +67,9 @@ bool byi_conv_has_products(const struct byi_conv *v)
 /* --- float32 -------------------------------------------------------------- */
 
 /* Whether the convolution is depthwise with channels first, and sliding windows
- * support it and are faster. For large windows and for lines they are faster
- * only if there are few channels, which are slow for the channels-last kernels.
- * Packed weights are for those kernels. */
+ * support it and are faster. For large windows, and for results of one row,
+ * they are faster only if there are few channels, which are slow for the
+ * channels-last kernels. Packed weights are for those kernels. */
 static bool uses_planes(const struct byi_call *call, const struct byi_conv *v)
 {
     enum { FEW_CHANNELS = 16, FEW_TAPS = 25 };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pool.c: maximum, mean and p-norm over windows, and over all spatial axes.
  *   data (N, C, d, h, w) -> (N, C, od, oh, ow)
- * The float32 loops run over channels if they are contiguous (channels last or
- * blocked), otherwise over the positions of a row; maxima of other types have a
- * loop over positions, other pools a plain loop. As in ONNX, a maximum ignores
+ * The fast loops of float32, and of maxima of other types, run over channels if
+ * these are contiguous (channels last or blocked), otherwise over the positions
+ * of a row. Other calls have a plain loop. As in ONNX, a maximum ignores
  * padding; a mean divides by the number of taps on data, or with
  * count_include_pad on data and padding. It does not count taps beyond the
  * padding, which ceil_mode may add. The maximum of a window without taps on
