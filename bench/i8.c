@@ -138,7 +138,7 @@ static void measure(size_t i, int threads)
         .pad = {0, pad, pad},
         .w_signed = true,
         .centred = true,
-        .result = BYI_I8_OCTETS,
+        .result = BYI_I8_QUANTIZED,
     };
     byi_i8_conv_plan(&conv);
     const int64_t inner = conv.channels / conv.groups, taps = size * size;

@@ -109,9 +109,9 @@ uint64_t byi_i8_conv_scratch(const struct byi_i8_conv *conv, int threads)
 static bool has_strips(const struct byi_i8_conv *conv, enum byi_i8_form form)
 {
     return conv->depthwise && conv->kernels->strip[0] &&
-           form == conv->kernels->strip_form && conv->result == BYI_I8_OCTETS &&
-           conv->size[2] == 3 && conv->size[1] <= 4 && conv->dilation[2] == 1 &&
-           conv->stride[2] <= 2;
+           form == conv->kernels->strip_form &&
+           conv->result == BYI_I8_QUANTIZED && conv->size[2] == 3 &&
+           conv->size[1] <= 4 && conv->dilation[2] == 1 && conv->stride[2] <= 2;
 }
 
 /* Whether the run uses blocks, which need words in form BYTES: of bytes, of
@@ -133,7 +133,7 @@ static bool can_lift(const struct byi_i8_conv_run *run, enum byi_i8_form form,
         i8_words_of(conv, form) * i8_word_elements(form) * 255 * weight;
     const int64_t rest = (1 << 23) - 1 - most;
     const int32_t low = (int32_t)rintf(run->low) + run->zero;
-    if (rest < 0 || !conv->kernels->lifts || conv->result != BYI_I8_OCTETS ||
+    if (rest < 0 || !conv->kernels->lifts || conv->result != BYI_I8_QUANTIZED ||
         (form != BYI_I8_BYTES && form != BYI_I8_PAIRS) ||
         (conv->depthwise && !has_strips(conv, form)) || run->low < 0 ||
         run->zero != low || (low != 0 && low != -128) ||
@@ -235,7 +235,7 @@ static struct i8_job open_job(const struct byi_i8_conv_run *run)
         .block_columns = conv->kernels->panels * BYI_I8_PANEL,
         .outputs = conv->outputs / conv->groups,
         .channels = conv->channels / conv->groups,
-        .size = conv->result >= BYI_I8_OCTETS     ? 1
+        .size = conv->result >= BYI_I8_QUANTIZED  ? 1
                 : conv->result >= BYI_I8_FLOAT16S ? 2
                                                   : 4,
         .x_end = (const uint8_t *)run->x + conv->images * image,

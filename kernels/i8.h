@@ -4,12 +4,13 @@
  * of threads:
  *
  *   sum = sum over k of (x - x zero) * (weights - weights zero) + bias, 32 bits
- *   SUMS    sum
- *   FLOATS  (float) sum * scale
- *   OCTETS  q + zero, where q = round(clamp((float) sum * scale, low, high)),
- *           half to even
- *   ADDED   round(clamp((q * scale' + (b - b zero) * b scale) / scale'',
- *           low'', high'')) + zero'', where b is the summand, a tensor of bytes
+ *   SUMS       sum
+ *   FLOATS     (float) sum * scale
+ *   QUANTIZED  q + zero, a byte, where q = round(clamp((float) sum * scale,
+ *              low, high)), half to even
+ *   ADDED      round(clamp((q * scale' + (b - b zero) * b scale) / scale'',
+ *              low'', high'')) + zero'', where b is the summand, a tensor of
+ *              bytes
  *
  * Blocks also multiply bfloat16 numbers and split float16 numbers. Their sums
  * and biases are float32, and b, if there is one, has elements like y:
@@ -48,7 +49,7 @@ enum byi_i8_result {
     BYI_I8_FLOATS,
     BYI_I8_FLOAT16S, /* this and the next: of bfloat16 and split numbers only */
     BYI_I8_BFLOAT16S,
-    BYI_I8_OCTETS,
+    BYI_I8_QUANTIZED,
     BYI_I8_ADDED
 };
 
@@ -77,9 +78,9 @@ struct byi_i8_epilogue {
      * high]. */
     struct byi_i8_summand summand;
     bool silu; /* for these sums: SiLU follows the clamp */
-    /* For OCTETS: `add` includes BYI_I8_LIFT. This requires that no sum exceeds
-     * 2^23 and that results cover the whole range of bytes, so that a negative
-     * sum gives the lowest byte. */
+    /* For QUANTIZED: `add` includes BYI_I8_LIFT. This requires that no sum
+     * exceeds 2^23 and that results cover the whole range of bytes, so that a
+     * negative sum gives the lowest byte. */
     bool lifted;
 };
 
@@ -147,13 +148,13 @@ struct byi_i8_block {
 };
 
 /* A copy of rows of x. A row consists of lines of n bytes, `step` apart, which
- * the copy makes adjacent. `flip` is xored with each byte. If `loose`, up to
- * BYI_I8_COLUMNS elements more may be read and written. */
+ * the copy makes adjacent. `flip` is xored with each byte. If `may_overrun`, up
+ * to BYI_I8_COLUMNS elements more may be read and written. */
 struct byi_i8_lines {
     const uint8_t *from;
     int64_t rows, next;     /* bytes from one row to the next */
     int64_t lines, step, n; /* of a row: lines, their distance and bytes */
-    bool loose;
+    bool may_overrun;
     uint8_t flip;
     void *to;
     int64_t ld; /* bytes from one result to the next */

@@ -32,7 +32,7 @@ void i8_find_rows(const struct i8_job *j, int64_t group, int64_t row, int64_t n,
 }
 
 /* Whether BYI_I8_COLUMNS bytes from `end` on may be read. */
-static bool is_loose(const struct i8_job *j, const uint8_t *end)
+static bool can_overread(const struct i8_job *j, const uint8_t *end)
 {
     return j->x_end - end >= BYI_I8_COLUMNS;
 }
@@ -45,8 +45,8 @@ static char *copy_piece(const struct i8_job *j, const uint8_t *from, int64_t n,
                                    .rows = 1,
                                    .lines = 1,
                                    .n = n,
-                                   .loose = from == j->zeros ||
-                                            is_loose(j, from + n),
+                                   .may_overrun = from == j->zeros ||
+                                                  can_overread(j, from + n),
                                    .flip = j->flip,
                                    .to = to};
     j->conv->kernels->copy[j->form](&l);
@@ -99,8 +99,8 @@ static int64_t gather_inside(const struct i8_job *j, const struct i8_place *at,
                              .flip = j->flip,
                              .to = to,
                              .ld = j->ld};
-    l.loose =
-        is_loose(j, l.from + (n - 1) * l.next + (l.lines - 1) * l.step + l.n);
+    l.may_overrun = can_overread(j, l.from + (n - 1) * l.next +
+                                        (l.lines - 1) * l.step + l.n);
     conv->kernels->copy[j->form](&l);
     return n;
 }
@@ -144,7 +144,7 @@ static void gather_pointwise(const struct i8_job *j, int64_t group, int64_t row,
                              .flip = j->flip,
                              .to = to,
                              .ld = j->ld};
-    l.loose = is_loose(j, l.from + (n - 1) * l.next + l.n);
+    l.may_overrun = can_overread(j, l.from + (n - 1) * l.next + l.n);
     j->conv->kernels->copy[j->form](&l);
 }
 

@@ -248,7 +248,7 @@ void i8_winograd_run(const struct byi_i8_conv_run *run, const uint32_t *weights,
         .n_columns = byi_ceil_div(conv->out[2], OUTPUTS),
         .ldv = row_elements(conv),
         .point = tiles_at_once(conv),
-        .size = conv->result >= BYI_I8_OCTETS ? 1 : 4};
+        .size = conv->result >= BYI_I8_QUANTIZED ? 1 : 4};
     const struct winograd_job *j = &job;
     const int64_t tiles =
         conv->images * conv->out[0] * job.n_rows * job.n_columns;

@@ -126,16 +126,17 @@ static bool read_qconv(const struct byi_dnnl_qconv *p, struct byi_i8_conv *conv)
         (!is_bytes(&p->dst) && p->dst.dtype != BYOC_F32) ||
         byi_elements(p->dst.rank, p->dst.dims) <= 0)
         return false;
-    *conv = (struct byi_i8_conv){.images = p->src.dims[0],
-                                 .channels = p->src.dims[1],
-                                 .outputs = p->dst.dims[1],
-                                 .groups = p->src.dims[1] / p->weights.dims[1],
-                                 .x_signed = p->src.dtype == BYOC_I8,
-                                 .w_signed = true,
-                                 .centred = true,
-                                 .result = has_sum(p)          ? BYI_I8_ADDED
-                                           : is_bytes(&p->dst) ? BYI_I8_OCTETS
-                                                               : BYI_I8_FLOATS};
+    *conv =
+        (struct byi_i8_conv){.images = p->src.dims[0],
+                             .channels = p->src.dims[1],
+                             .outputs = p->dst.dims[1],
+                             .groups = p->src.dims[1] / p->weights.dims[1],
+                             .x_signed = p->src.dtype == BYOC_I8,
+                             .w_signed = true,
+                             .centred = true,
+                             .result = has_sum(p)          ? BYI_I8_ADDED
+                                       : is_bytes(&p->dst) ? BYI_I8_QUANTIZED
+                                                           : BYI_I8_FLOATS};
     for (uint32_t i = 0; i < BYI_I8_AXES; i++) {
         const bool exists = i >= skip;
         conv->in[i] = exists ? p->src.dims[2 + i - skip] : 1;

@@ -56,7 +56,7 @@ void byi_qnn_read(const struct byi_call *call, struct byi_i8_conv *conv,
     conv->centred = is_centred(&in[BYI_QNN_WEIGHTS], zeros);
     conv->result = !scaled             ? BYI_I8_SUMS
                    : n <= BYI_QNN_ZERO ? BYI_I8_FLOATS
-                                       : BYI_I8_OCTETS;
+                                       : BYI_I8_QUANTIZED;
     weights->at = in[BYI_QNN_WEIGHTS].data;
     weights->zeros = conv->centred ? NULL : zeros->data;
     weights->zero_step = zeros->rank && zeros->dims[0] != 1;

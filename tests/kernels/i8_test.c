@@ -53,7 +53,7 @@ static int64_t volume(const int64_t dims[BYI_I8_AXES])
 
 static int64_t size_of(const struct i8_case *c)
 {
-    return c->conv.result >= BYI_I8_OCTETS ? 1 : 4;
+    return c->conv.result >= BYI_I8_QUANTIZED ? 1 : 4;
 }
 
 /* --- the reference -------------------------------------------------------- */
@@ -168,8 +168,8 @@ static void choose_shape(struct byi_i8_conv *v)
     v->x_signed = draw(2);
     v->w_signed = draw(2);
     v->centred = v->w_signed && draw(2);
-    static const enum byi_i8_result results[] = {BYI_I8_SUMS, BYI_I8_FLOATS,
-                                                 BYI_I8_OCTETS, BYI_I8_ADDED};
+    static const enum byi_i8_result results[] = {
+        BYI_I8_SUMS, BYI_I8_FLOATS, BYI_I8_QUANTIZED, BYI_I8_ADDED};
     v->result = results[draw(BYI_COUNT(results))];
 }
 
@@ -378,7 +378,7 @@ static void run_strips(void)
         v->groups = v->channels = v->outputs = 2 + draw(150);
         v->w_signed = draw(4) > 0;
         v->centred = v->w_signed && draw(4) > 0;
-        v->result = BYI_I8_OCTETS;
+        v->result = BYI_I8_QUANTIZED;
         const int64_t stride = 1 + draw(2);
         for (int k = 0; k < BYI_I8_AXES; k++) {
             v->dilation[k] = 1;
