@@ -393,11 +393,11 @@ static int64_t choose_task_rows(const struct byi_f32_attention *a, int team)
 {
     enum { MIN_ROWS = 3 };
     const int64_t least = byi_max(a->kernels->rows, MIN_ROWS);
-    int64_t high = a->task_rows;
-    while (team > 1 && high >= 2 * least &&
-           heads_of(a) * byi_ceil_div(a->rows, high) < 2 * team)
-        high = byi_ceil_div(high, 2);
-    return high;
+    int64_t rows = a->task_rows;
+    while (team > 1 && rows >= 2 * least &&
+           heads_of(a) * byi_ceil_div(a->rows, rows) < 2 * team)
+        rows = byi_ceil_div(rows, 2);
+    return rows;
 }
 
 void byi_f32_attention_run(const struct byi_f32_attention_run *run)

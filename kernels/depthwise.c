@@ -64,8 +64,8 @@ static int64_t block_of(const struct byi_f32_conv *conv)
     const int64_t fit =
         LINES / byi_max(lines * conv->in[2], 1) / BYI_F32_COLUMNS;
     const int64_t image = byi_f32_product_of(conv->in) * conv->channels;
-    const bool near = image * (int64_t)sizeof(float) <= conv->cache;
-    return fit * BYI_F32_COLUMNS >= (near ? MIN_BLOCK / 2 : MIN_BLOCK)
+    const bool fits_cache = image * (int64_t)sizeof(float) <= conv->cache;
+    return fit * BYI_F32_COLUMNS >= (fits_cache ? MIN_BLOCK / 2 : MIN_BLOCK)
                ? fit * BYI_F32_COLUMNS
                : conv->channels;
 }

@@ -8,9 +8,9 @@
 #include <string.h>
 
 enum {
-    LONG_ROW = 256, /* elements from which tiles prefetch their results */
-    LEAST_SLICE = 256,
-    SLICE = 768,          /* least and usual elements of a slice */
+    LONG_ROW = 256,       /* elements from which tiles prefetch their results */
+    MIN_SLICE = 256,      /* fewest elements of a slice */
+    SLICE = 768,          /* usual elements of a slice */
     EXPANDED_SLICE = 512, /* most elements of a slice if weights are expanded */
     SHORT_CHUNK = 16      /* most tiles of a chunk with one block of columns */
 };
@@ -134,7 +134,7 @@ static int64_t choose_slices(const struct direct *d)
         (rows + 2 * d->width * d->length) * (int64_t)sizeof(float);
     const int64_t slices =
         byi_max(byi_ceil_div(bytes, conv->cache / 4 * 3), d->length / SLICE);
-    return byi_max(byi_min(slices, d->length / LEAST_SLICE), 1);
+    return byi_max(byi_min(slices, d->length / MIN_SLICE), 1);
 }
 
 /* Whether all windows, whose dilation along the last axis is 1, are inside the

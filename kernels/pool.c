@@ -18,10 +18,11 @@ static struct pool_span find_span(const struct byi_f32_pool *pool, int axis,
 {
     const int64_t d = pool->dilation[axis];
     const int64_t begin = at * pool->stride[axis] - pool->pad[axis];
-    const int64_t room = pool->in[axis] - begin;
+    const int64_t remaining = pool->in[axis] - begin;
     return (struct pool_span){
         begin < 0 ? byi_ceil_div(-begin, d) : 0,
-        room <= 0 ? 0 : byi_min(pool->size[axis], byi_ceil_div(room, d))};
+        remaining <= 0 ? 0
+                       : byi_min(pool->size[axis], byi_ceil_div(remaining, d))};
 }
 
 /* A line of outputs. */
