@@ -29,9 +29,9 @@
  *
  * These operators save time only inside a larger region.
  *
- * A region is therefore declined if it has no HEAVY kernel and at least one
+ * A region is therefore declined if it has no FASTER kernel and at least one
  * SLOWER kernel, but no more SLOWER kernels than inputs and outputs together.
- * It is also declined if all its kernels are LIGHT and several are elementwise:
+ * It is also declined if all its kernels are EQUAL and several are elementwise:
  * each reads and writes memory, and native kernels are fused into one loop.
  */
 #include "runtime_dnnl/build.h"
@@ -40,9 +40,9 @@
 
 /* Whether running a kernel with oneDNN is worth the reorders that it needs. */
 enum rating {
-    HEAVY, /* keeps its region, whatever the reorders cost */
-    LIGHT, /* needs no reorder, and native kernels are as fast */
-    SLOWER /* native kernels are faster, or need no reorder */
+    FASTER, /* even with its reorders, or not measured */
+    EQUAL,  /* needs no reorder, and native kernels are as fast */
+    SLOWER  /* native kernels are faster, or need no reorder */
 };
 
 /* Whether `axis` is the innermost one of a tensor of this rank. */
@@ -57,7 +57,7 @@ static bool is_innermost(int64_t axis, uint32_t rank)
 static enum rating rate_recurrent(const struct byoc_graph *g,
                                   const struct byoc_graph_kernel *k)
 {
-    return strcmp(g->steps[k->first].name, "nn.rnn") == 0 ? SLOWER : HEAVY;
+    return strcmp(g->steps[k->first].name, "nn.rnn") == 0 ? SLOWER : FASTER;
 }
 
 /* An operator along another axis than the innermost one needs a reorder. */
@@ -67,7 +67,7 @@ static enum rating rate_along_axis(const struct byoc_graph *g,
     const struct byoc_graph_step *step = &g->steps[k->first];
     return is_innermost(byoc_graph_int(step, "axis", -1),
                         g->values[step->args[0]].rank)
-               ? LIGHT
+               ? EQUAL
                : SLOWER;
 }
 
@@ -91,7 +91,7 @@ static int64_t row_length(const struct byoc_graph *g,
 static enum rating rate_product(const struct byoc_graph *g,
                                 const struct byoc_graph_kernel *k)
 {
-    return row_length(g, &g->steps[k->first]) == 1 ? SLOWER : HEAVY;
+    return row_length(g, &g->steps[k->first]) == 1 ? SLOWER : FASTER;
 }
 
 static enum rating rate_softmax(const struct byoc_graph *g,
@@ -112,7 +112,7 @@ static enum rating rate_layer_norm(const struct byoc_graph *g,
     const struct byoc_graph_step *step = &g->steps[k->first];
     const struct byoc_graph_value *x = &g->values[step->args[0]];
     const uint32_t axis = byi_axis(byoc_graph_int(step, "axis", -1), x->rank);
-    return byi_elements(x->rank - axis, x->dims + axis) < LONG_ROW ? HEAVY
+    return byi_elements(x->rank - axis, x->dims + axis) < LONG_ROW ? FASTER
                                                                    : SLOWER;
 }
 
@@ -124,10 +124,10 @@ static enum rating rate_image(const struct byoc_graph *g,
     const struct byoc_graph_step *step = &g->steps[k->first];
     const char *layout = byoc_graph_string(step, "layout", "NC");
     if (byoc_graph_axis(layout, 'C') != 1)
-        return LIGHT;
+        return EQUAL;
     return dtype_of(g, k) != BYOC_F32 && strstr(step->name, "global") == NULL &&
                    g->values[step->args[0]].dims[1] % LANES == 0
-               ? HEAVY
+               ? FASTER
                : SLOWER;
 }
 
@@ -135,7 +135,7 @@ static enum rating rate_image(const struct byoc_graph *g,
 static enum rating rate_lrn(const struct byoc_graph *g,
                             const struct byoc_graph_kernel *k)
 {
-    return dtype_of(g, k) == BYOC_F32 ? HEAVY : SLOWER;
+    return dtype_of(g, k) == BYOC_F32 ? FASTER : SLOWER;
 }
 
 /* SLOWER if the convolution is depthwise on channels-first data: each output
@@ -147,11 +147,11 @@ static enum rating rate_conv(const struct byoc_graph *g,
     const char *layout = byoc_graph_string(step, "data_layout", "NC");
     const int channel = byoc_graph_axis(layout, 'C');
     if (channel != 1 || strstr(step->name, "_transpose"))
-        return HEAVY;
+        return FASTER;
     return byoc_graph_int(step, "groups", 1) ==
                    g->values[step->args[0]].dims[channel]
                ? SLOWER
-               : HEAVY;
+               : FASTER;
 }
 
 /* Whether the kernel is one of the functions that contain a power of e, alone.
@@ -171,7 +171,7 @@ static bool is_lone_power(const struct byoc_graph *g,
 static enum rating rate_eltwise(const struct byoc_graph *g,
                                 const struct byoc_graph_kernel *k)
 {
-    return dtype_of(g, k) == BYOC_F32 && !is_lone_power(g, k) ? LIGHT : SLOWER;
+    return dtype_of(g, k) == BYOC_F32 && !is_lone_power(g, k) ? EQUAL : SLOWER;
 }
 
 /* Whether the step reads an operand that is broadcast to its result. */
@@ -200,7 +200,7 @@ static enum rating rate_binary(const struct byoc_graph *g,
         if (broadcasts(g, step) && (i > 0 || row_length(g, step) % LANES))
             return SLOWER;
     }
-    return LIGHT;
+    return EQUAL;
 }
 
 /* The kernels of a pattern. */
@@ -211,33 +211,33 @@ static const struct rated_pattern {
     enum rating (*rate)(const struct byoc_graph *g,
                         const struct byoc_graph_kernel *k); /* or NULL */
 } rated_patterns[] = {
-    {"dnnl.conv", false, HEAVY, rate_conv},
-    {"dnnl.matmul", false, HEAVY, rate_product},
-    {"dnnl.dense", false, HEAVY, rate_product},
-    {"dnnl.pool", true, HEAVY, rate_image},
-    {"dnnl.global_pool", true, HEAVY, rate_image},
-    {"dnnl.resize", true, HEAVY, rate_image},
-    {"dnnl.batch_norm", true, HEAVY, rate_along_axis},
-    {"dnnl.lrn", true, HEAVY, rate_lrn},
-    {"dnnl.layer_norm", false, HEAVY, rate_layer_norm},
-    {"dnnl.layer_norm_scale", false, HEAVY, rate_layer_norm},
-    {"dnnl.instance_norm", true, HEAVY, rate_image},
-    {"dnnl.softmax", true, HEAVY, rate_softmax},
+    {"dnnl.conv", false, FASTER, rate_conv},
+    {"dnnl.matmul", false, FASTER, rate_product},
+    {"dnnl.dense", false, FASTER, rate_product},
+    {"dnnl.pool", true, FASTER, rate_image},
+    {"dnnl.global_pool", true, FASTER, rate_image},
+    {"dnnl.resize", true, FASTER, rate_image},
+    {"dnnl.batch_norm", true, FASTER, rate_along_axis},
+    {"dnnl.lrn", true, FASTER, rate_lrn},
+    {"dnnl.layer_norm", false, FASTER, rate_layer_norm},
+    {"dnnl.layer_norm_scale", false, FASTER, rate_layer_norm},
+    {"dnnl.instance_norm", true, FASTER, rate_image},
+    {"dnnl.softmax", true, FASTER, rate_softmax},
     {"dnnl.reduce", true, SLOWER, NULL},
-    {"dnnl.recurrent", false, HEAVY, rate_recurrent},
-    {"dnnl.binary", true, HEAVY, rate_binary},
-    {"dnnl.eltwise", true, HEAVY, rate_eltwise},
-    {"dnnl.reshape", false, LIGHT, NULL},
-    {"dnnl.view", false, LIGHT, NULL},
-    {"dnnl.copy", false, LIGHT, NULL},
-    {"dnnl.concat", false, LIGHT, NULL},
-    {"dnnl.split", false, LIGHT, NULL},
-    {"dnnl.slice", false, LIGHT, NULL},
-    {"dnnl.transpose", false, LIGHT, NULL},
-    {"dnnl.lookup", false, LIGHT, NULL},
+    {"dnnl.recurrent", false, FASTER, rate_recurrent},
+    {"dnnl.binary", true, FASTER, rate_binary},
+    {"dnnl.eltwise", true, FASTER, rate_eltwise},
+    {"dnnl.reshape", false, EQUAL, NULL},
+    {"dnnl.view", false, EQUAL, NULL},
+    {"dnnl.copy", false, EQUAL, NULL},
+    {"dnnl.concat", false, EQUAL, NULL},
+    {"dnnl.split", false, EQUAL, NULL},
+    {"dnnl.slice", false, EQUAL, NULL},
+    {"dnnl.transpose", false, EQUAL, NULL},
+    {"dnnl.lookup", false, EQUAL, NULL},
 };
 
-/* Rates a kernel; HEAVY if its type was not measured. */
+/* Rates a kernel; FASTER if it was not measured. */
 static enum rating rate(const struct byoc_graph *g,
                         const struct byoc_graph_kernel *k)
 {
@@ -247,7 +247,7 @@ static enum rating rate(const struct byoc_graph *g,
         row++;
     if (row == rated_patterns + BYI_COUNT(rated_patterns) || !k->n_steps ||
         (!row->narrow && dtype_of(g, k) != BYOC_F32))
-        return HEAVY;
+        return FASTER;
     return row->rate ? row->rate(g, k) : row->rating;
 }
 
@@ -263,7 +263,7 @@ bool byi_dn_declines(const struct byoc_graph *g)
     for (uint32_t i = 0; i < g->n_kernels; i++) {
         const struct byoc_graph_kernel *k = &g->kernels[i];
         const enum rating rating = rate(g, k);
-        if (rating == HEAVY)
+        if (rating == FASTER)
             return false;
         slower += rating == SLOWER;
         elementwise += is_elementwise(k);
