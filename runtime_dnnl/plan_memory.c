@@ -73,7 +73,7 @@ enum byoc_status byi_dn_plan_temps(struct byi_build *b)
         if (end > INT64_MAX / 2)
             return byi_fail(b->err, BYOC_ELIMIT,
                             "the region's temporaries need %llu bytes, "
-                            "expected at most 2^62",
+                            "expected less than 2^62",
                             (unsigned long long)end);
         *bytes = end > *bytes ? end : *bytes;
     }

@@ -19,9 +19,9 @@ static void convert_strides(const struct byi_dnnl_conv *p,
 {
     const int64_t inputs = p->weights.dims[p->weights.rank - p->window.n - 1];
     for (uint32_t i = 0; i < p->window.n; i++) {
-        const bool idle =
+        const bool is_ignored =
             BYI_V3 && !p->deconv && inputs == 1 && p->dst.dims[2 + i] == 1;
-        strides[i] = idle ? 1 : p->window.stride[i];
+        strides[i] = is_ignored ? 1 : p->window.stride[i];
     }
 }
 

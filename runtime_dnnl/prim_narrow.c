@@ -116,8 +116,8 @@ enum { PIECE = 1 << 14 };
 static int team_size(int64_t n)
 {
     const int64_t pieces = byi_ceil_div(n, PIECE);
-    const int most = omp_get_max_threads();
-    return pieces < 4 ? 1 : (int)byi_min(pieces / 2, most);
+    const int max_threads = omp_get_max_threads();
+    return pieces < 4 ? 1 : (int)byi_min(pieces / 2, max_threads);
 }
 
 void byi_narrow_begin(const struct byi_narrow_copy *copies, uint32_t n)

@@ -646,11 +646,11 @@ static void write_header(const struct unit_writer *w, const char *symbol)
         " * It calls the operators below, which the plug-in hands to it.\n"
         " */\n%s#include <math.h>\n"
         "#include <stddef.h>\n\n"
-        "#define DO(call)                 \\\n"
-        "    do {                         \\\n"
-        "        const int bad_ = (call); \\\n"
-        "        if (bad_)                \\\n"
-        "            return bad_;         \\\n"
+        "#define DO(call)                    \\\n"
+        "    do {                            \\\n"
+        "        const int status_ = (call); \\\n"
+        "        if (status_)                \\\n"
+        "            return status_;         \\\n"
         "    } while (0)\n\n",
         byi_dnnl_compat(), byi_dn_unit_text);
 }
