@@ -8,7 +8,7 @@
 
 enum {
     /* operands up to this size fit the first-level cache */
-    NEAR_BYTES = 32 << 10,
+    FIRST_CACHE_BYTES = 32 << 10,
     /* results from this size on exceed the caches */
     MIN_STREAM_BYTES = 8 << 20,
 };
@@ -43,13 +43,14 @@ static void count_loads(const struct byi_printer *p, uint32_t loop,
 
 /* Whether value `v` is a load from a large operand, with a large stride along
  * this loop. */
-static bool is_far(const struct byi_printer *p, uint32_t v, uint32_t loop)
+static bool has_large_stride(const struct byi_printer *p, uint32_t v,
+                             uint32_t loop)
 {
     const struct byi_group_value *value = value_at(p, v);
     const int64_t c =
         value->kind == BYI_GROUP_LOAD ? value->offset.coef[loop] : 0;
     const struct byi_type *type = p->g->f->nodes.at[value->node].type;
-    return (c < -4 || c > 4) && byi_type_bytes(type) > NEAR_BYTES;
+    return (c < -4 || c > 4) && byi_type_bytes(type) > FIRST_CACHE_BYTES;
 }
 
 /* The loop to tile with the last one: a load has a large stride along the last
@@ -60,7 +61,7 @@ static uint32_t find_tile(const struct byi_printer *p)
     for (uint32_t v = 0; v < p->g->values.n && p->n_loops > 1; v++) {
         if (value_at(p, v)->kind == BYI_GROUP_REDUCE)
             return 0;
-        if (!is_far(p, v, p->loops[p->n_loops - 1]))
+        if (!has_large_stride(p, v, p->loops[p->n_loops - 1]))
             continue;
         for (uint32_t k = 0; k + 1 < p->n_loops; k++)
             if (value_at(p, v)->offset.coef[p->loops[k]] == 1)
@@ -197,7 +198,7 @@ static bool reads_across(const struct byi_printer *p)
                               : n        ? loops[n - 1]
                                          : 0;
         if (value->kind == BYI_GROUP_LOAD && (n || p->columns) &&
-            is_far(p, v, loop) &&
+            has_large_stride(p, v, loop) &&
             !(p->tile && value->offset.coef[p->loops[p->tile - 1]] == 1))
             return true;
     }

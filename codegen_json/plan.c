@@ -508,20 +508,20 @@ static enum byoc_status visit_if(struct byi_planner *b,
                                  const struct byi_node *node,
                                  struct value_range *range)
 {
-    struct closure *then = w->range_of[node->args[1]].known;
-    struct closure *otherwise = w->range_of[node->args[2]].known;
-    if (!then || !otherwise)
+    struct closure *then_branch = w->range_of[node->args[1]].known;
+    struct closure *else_branch = w->range_of[node->args[2]].known;
+    if (!then_branch || !else_branch)
         return visit_choice(b, w, node, range);
-    BYI_TRY(make_values(b, then, false));
-    BYI_TRY(make_values(b, otherwise, false));
+    BYI_TRY(make_values(b, then_branch, false));
+    BYI_TRY(make_values(b, else_branch, false));
     struct value_range in = {.first = b->out.flat.n};
     append_range(b, &w->range_of[node->args[0]]);
-    append_captures(b, then);
-    append_captures(b, otherwise);
+    append_captures(b, then_branch);
+    append_captures(b, else_branch);
     in.n = b->out.flat.n - in.first;
     BYI_TRY(push_leaves(b, node->type, BYI_P_TEMP, node_name(b, node), range));
-    uint32_t callee = byi_plan_func(b, then->func);
-    uint32_t else_func = byi_plan_func(b, otherwise->func);
+    uint32_t callee = byi_plan_func(b, then_branch->func);
+    uint32_t else_func = byi_plan_func(b, else_branch->func);
     BYI_TRY(add_step(b, BYI_P_IF, node, callee, in, *range));
     b->out.steps.at[b->out.steps.n - 1].else_func = else_func;
     return BYOC_OK;
@@ -574,7 +574,7 @@ static enum byoc_status visit_node(struct byi_planner *b, uint32_t func,
 
 /* List the outputs, and let steps compute them in the caller's memory if
  * possible; the runtime copies the others at the end of a run. */
-static enum byoc_status claim_outputs(struct byi_planner *b,
+static enum byoc_status place_outputs(struct byi_planner *b,
                                       struct value_range result)
 {
     if (result.known) {
@@ -632,7 +632,7 @@ enum byoc_status byi_plan_body(struct byi_planner *b, uint32_t func)
             break;
         b->stack.at[b->stack.n - 1].range_of[call] = result;
     }
-    BYI_TRY(claim_outputs(b, result));
+    BYI_TRY(place_outputs(b, result));
     byi_plan_memory(&b->out);
     return BYOC_OK;
 }
