@@ -70,8 +70,8 @@ value() {
     printf '\022\004\012\002\010\004'
 }
 
-# model OPERATOR OPSET TYPE: x, 4 elements of a type, and y = OPERATOR(x), as
-# the bytes of a ModelProto (protobuf's "Encoding", onnx.proto)
+# model OPERATOR OPSET TYPE: prints the bytes of a ModelProto with y = OPERATOR(x),
+# where x has 4 elements of TYPE (protobuf's "Encoding", onnx.proto)
 model() {
     printf '\010\010\072'
     byte $((${#1} + 44))

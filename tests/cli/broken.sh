@@ -45,7 +45,7 @@ first_failure() {
 # it prints
 conform() {
     "$byoc" conform "$plugins/$name.so" --only "$1" \
-        ${hangs:+--seconds "$hangs"} >"$dir/card"
+        ${hang_seconds:+--seconds "$hang_seconds"} >"$dir/card"
     code=$?
     holds conform "$2" "$(first_failure <"$dir/card")"
     again=$(sed -n 's/^    \(byoc conform .*\)/\1/p' "$dir/card" | head -n 1)
@@ -57,8 +57,9 @@ conform() {
     esac
 }
 
-# compile SECONDS PATTERN OPTIONS...: compare the exit code and the message with
-# PATTERN: the error, or, without one, the offloaded share
+# compile SECONDS PATTERN OPTIONS...: compile the model within SECONDS and compare "CODE:
+# MESSAGE" with PATTERN. MESSAGE is the error or, if there is none, the printed share of
+# offloaded operators.
 compile() {
     seconds=$1 pattern=$2
     shift 2
@@ -86,10 +87,10 @@ name=
 plugin() {
     name=$1
     case $name in bad_*) backend=bad ;; *) backend=ref ;; esac
-    hangs=${6-}
+    hang_seconds=${6-}
     [ -z "$table" ] || echo "$name"
     conform "$2" "$3"
-    compile "${hangs:-1200}" "$4"
+    compile "${hang_seconds:-1200}" "$4"
     compile 1200 "$5" --isolate --isolate-seconds 3
 }
 

@@ -53,7 +53,7 @@ IR
 "$byoc" compile model.ir -q -o good.so || exit 1
 
 # --- every command that writes a file, to each kind of file ----------------
-# writers: print the commands; the output's path, which they lack, is their last word
+# writers: print commands that write a file; the caller appends the file's path
 writers() {
     echo "compile model.ir -q -o"
     echo "compile model.ir -q -o $dir/other.so --report"

@@ -82,7 +82,7 @@ done
 compare docs/README.md "$(ls docs/*.md | sed 's,docs/,,' | grep -v README)" \
     "$(grep -o '](\([a-z-]*\.md\)' docs/README.md | cut -c3- | sort -u)"
 
-# docs/tour.md: paths, by their slash
+# docs/tour.md: names with a slash are paths
 for name in $(grep -o '`[a-z_0-9]*/[a-z_0-9./-]*`' docs/tour.md | tr -d '`' | sort -u); do
     [ -e "$name" ] || [ -e "include/$name" ] || {
         echo "docs/tour.md names $name, which does not exist"

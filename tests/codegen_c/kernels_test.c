@@ -720,8 +720,8 @@ static void add_random(struct module_text *b, uint64_t seed)
     byi_text_free(&r.args);
 }
 
-/* KERNELS_SEED and KERNELS_ROUNDS in the environment select other random
- * groups, and how many. */
+/* The environment variable KERNELS_SEED is the first seed, KERNELS_ROUNDS the
+ * number of modules. */
 static void test_random(void **state)
 {
     enum { GROUPS = 40 };
@@ -745,7 +745,7 @@ static void test_random(void **state)
 
 /* A group, and a part of its C. */
 struct form {
-    const char *params, *type, *body; /* parameters are main's %a, %b, ... */
+    const char *params, *type, *body; /* parameters are %p0, %p1, ... */
     const char *has;                  /* text that the C must contain */
 };
 
@@ -877,7 +877,8 @@ static void check_same_bytes(struct setup *s)
     byi_unmap(second, k);
 }
 
-/* Check that each form becomes a kernel whose C contains its `has`. */
+/* Write an artifact with a group of each form. Checks that each group becomes
+ * a kernel whose C contains the form's `has`. */
 static void set_up_forms(struct setup *s, const struct form *list, uint32_t n)
 {
     struct module_text b = {0};

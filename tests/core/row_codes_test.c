@@ -29,7 +29,7 @@ static void fill(float *w, bool transposed)
 
 /* Store the matrix in `to`, which has room for its codes and scales. Returns
  * false if codes cannot give every element. */
-static bool find(const float *w, bool transposed, void *to)
+static bool store_codes(const float *w, bool transposed, void *to)
 {
     static int16_t row[COLUMNS];
     return byi_row_codes_find(w, ROWS, COLUMNS, transposed, row, to);
@@ -43,7 +43,7 @@ static void test_exact(void **state)
         BYI_ALIGN, byi_align_bytes(byi_row_codes_bytes(ROWS, COLUMNS)));
     for (int transposed = 0; transposed < 2; transposed++) {
         fill(w, transposed);
-        assert_true(find(w, transposed, to));
+        assert_true(store_codes(w, transposed, to));
         const struct byi_row_codes c =
             byi_row_codes_at(to, ROWS, COLUMNS, transposed);
         byi_row_codes_dequantize(&c, back);
@@ -63,7 +63,7 @@ static void test_refused(void **state)
     for (size_t i = 0; i < BYI_COUNT(other); i++) {
         fill(w, false);
         w[3 * COLUMNS + 7] = other[i];
-        assert_false(find(w, false, to));
+        assert_false(store_codes(w, false, to));
     }
     free(to);
 }

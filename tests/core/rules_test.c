@@ -847,7 +847,8 @@ static enum byoc_status infer(const struct row *row, struct operands *o,
     return byi_infer_type(&t, out);
 }
 
-/* Print an error; a table is checked to its end before the test fails. */
+/* Return whether the rule gives the row's result. Prints a difference instead
+ * of failing, so that the other rows of a table are checked too. */
 static bool check_row(const struct row *row)
 {
     struct operands o = {.arena = byi_arena_new(), .symbol = FIRST_NEW};

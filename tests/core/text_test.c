@@ -439,8 +439,8 @@ static void test_depth(void **state)
     check_nested("let %x = (%x, %x);", "", 60, BYOC_ELIMIT, "fields");
 }
 
-/* Every prefix of a text, and texts with a byte changed, give a result or an
- * error; a result also makes the round trip. */
+/* Parse n bytes. Either there is an error with a message, or the printed module
+ * parses to the same text. */
 static void parse_or_refuse(const char *text, size_t n)
 {
     struct byi_module *m = NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* operators.c: prints a line about each operator of the IR, from which
  * scripts/operators generates docs/operators.md, with tabs between
- *   NAME, ID, types, kernel's file, forms, oneDNN's rows, documentation
+ *   NAME, ID, types, kernel's file, "loops" or nothing, oneDNN's rows, doc
  * The types are those that the type rule accepts for the first operand; the
  * program calls the rule with each.
  */

@@ -91,8 +91,8 @@ static inline void end(struct build *b)
     byi_arena_free(&b->arena);
 }
 
-/* A named value; `dims` are its sizes and symbolic dims, separated by blanks;
- * NULL: without a shape. */
+/* A named value. `dtype` is a TensorProto.DataType. `dims` are its sizes and
+ * symbolic dims, separated by blanks; NULL: without a shape. */
 static inline Onnx__ValueInfoProto *value(struct build *b, const char *name,
                                           int dtype, const char *dims)
 {

@@ -134,7 +134,8 @@ static void gamma_of_unknown_size(void **state)
     EXPECT(&b, "mean(%x", "divide(", "multiply(", "%g)");
 }
 
-/* The fast operator needs equal sizes, which the names show. */
+/* nn.layer_norm needs a gamma as long as the rows, which the equal names of the
+ * symbolic dims ensure. */
 static void gamma_of_equal_size(void **state)
 {
     struct build b = begin(17);
@@ -186,17 +187,18 @@ static void grouped_attention(void **state)
            "expand_dims(", "nn.matmul(", "nn.softmax(", "nn.matmul(");
 }
 
-/* A bias of scores, (2, 4, 2, 3), whose axes in `ones` have size 1, if `kept`
- * is false as an equal tensor that has all elements. */
+/* A bias of scores of shape (2, 4, 2, 3) that is constant along each axis whose
+ * bit is set in `ones`. If `broadcast`, these axes have size 1; otherwise, the
+ * tensor has all elements. */
 static struct byi_tensor draw_bias(struct byi_arena *arena, uint32_t ones,
-                                   bool kept)
+                                   bool broadcast)
 {
     struct byi_tensor t = {.dtype = BYOC_F32, .rank = 4, .dims = {2, 4, 2, 3}};
     float *to = t.data = byi_arena_alloc(arena, 48 * sizeof *to);
     int64_t at[4];
 
     for (uint32_t i = 0; i < 4; i++)
-        if (kept && ones >> i & 1)
+        if (broadcast && ones >> i & 1)
             t.dims[i] = 1;
     const int64_t *n = t.dims;
     for (at[0] = 0; at[0] < n[0]; at[0]++)

@@ -467,7 +467,8 @@ static bool parse(int argc, char **argv, struct options *o)
     return !needs_files || (o->readers.n == 1 && o->files.n > 0);
 }
 
-/* Run the files as they are. Returns how many failed. */
+/* Run the files as they are, minimise them, or distil the folders. Returns how
+ * many failed. */
 static uint32_t run_files(const struct options *o, struct fuzz_job *job)
 {
     static bool (*const runs[])(struct fuzz_job *, const char *) = {

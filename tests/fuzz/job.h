@@ -66,7 +66,7 @@ struct fuzz_job {
     const struct fuzz_reader *reader;
     struct fuzz_shared *shared;
     struct fuzz_origins origins; /* names of seeds, by number             */
-    const char *temp, *seeds;    /* folders                               */
+    const char *temp, *seeds;    /* folders: files of children; from seeds.c */
     const char *out;             /* a folder for findings, corpora        */
     bool compare;
     bool leaks; /* look for leaks                        */
@@ -105,7 +105,7 @@ struct fuzz_verdict {
     char what[1400]; /* a line for people                             */
 };
 
-/* The time of the clock. */
+/* The time of this clock in milliseconds. */
 int64_t fuzz_milliseconds(clockid_t clock);
 /* Do `work` in a child. The verdict is good if the work ends without a failure
  * and leaks nothing. */

@@ -27,7 +27,7 @@ static int64_t draw(int64_t n)
 
 /* Random numbers of a tensor whose axes are in random order in memory. */
 struct tensor {
-    struct byi_f32_strides at;
+    struct byi_f32_strides strides;
     float *data;
     uint16_t *narrow; /* the data as float16 or bfloat16; or NULL */
     int64_t n;        /* number of elements */
@@ -62,9 +62,9 @@ static struct tensor make(const int64_t *batch, int64_t rows, int64_t columns,
     int64_t *strides[AXES + 2], order[AXES + 2] = {0, 1, 2, 3};
     struct tensor t = {.n = 1};
     for (int i = 0; i < AXES; i++)
-        strides[i] = &t.at.batch[BYI_F32_BATCH_AXES - AXES + i];
-    strides[AXES] = &t.at.row;
-    strides[AXES + 1] = &t.at.column;
+        strides[i] = &t.strides.batch[BYI_F32_BATCH_AXES - AXES + i];
+    strides[AXES] = &t.strides.row;
+    strides[AXES + 1] = &t.strides.column;
     for (int64_t i = last ? AXES : AXES + 1; i > 0; i--) {
         const int64_t k = draw(i + 1), axis = order[i];
         order[i] = order[k];
@@ -98,10 +98,10 @@ static void make_causal(struct byi_f32_attention *a, struct tensor *scale,
     const float masked = low[draw(4)];
     a->scores[0].binary =
         a->kernels->binary[draw(2) ? BYI_F32_MUL : BYI_F32_DIV];
-    scale->at = (struct byi_f32_strides){.row = 0};
+    scale->strides = (struct byi_f32_strides){.row = 0};
     scale->data[0] = draw(2) ? 0.5f : 3.0f;
     free(mask->data);
-    *mask = (struct tensor){.at = {.row = a->keys, .column = 1},
+    *mask = (struct tensor){.strides = {.row = a->keys, .column = 1},
                             .n = a->rows * a->keys};
     mask->data = malloc((size_t)(mask->n + 1) * sizeof *mask->data);
     for (int64_t i = 0; i < mask->n; i++)
@@ -113,16 +113,16 @@ static void make_causal(struct byi_f32_attention *a, struct tensor *scale,
 static void mask_row(struct byi_f32_attention *a, struct tensor *mask)
 {
     for (int64_t i = 0; i < a->keys && mask->n; i++)
-        mask->data[i * mask->at.column] = -INFINITY;
+        mask->data[i * mask->strides.column] = -INFINITY;
     a->zero_nan = true;
 }
 
 static double element(const struct tensor *t, const int64_t *head, int64_t row,
                       int64_t column)
 {
-    int64_t at = row * t->at.row + column * t->at.column;
+    int64_t at = row * t->strides.row + column * t->strides.column;
     for (int i = 0; i < AXES; i++)
-        at += head[i] * t->at.batch[BYI_F32_BATCH_AXES - AXES + i];
+        at += head[i] * t->strides.batch[BYI_F32_BATCH_AXES - AXES + i];
     return (double)t->data[at];
 }
 
@@ -200,8 +200,8 @@ static void try_attention(const struct byi_f32_kernels *kernels)
     l.y = make(batch, a->rows, a->columns, true, false);
     for (int i = 0; i < 2; i++) {
         l.operands[i] = make(batch, a->rows, a->keys, true, true);
-        if (l.operands[i].at.column > 1) /* of a padded row */
-            l.operands[i].at.column = 1;
+        if (l.operands[i].strides.column > 1) /* of a padded row */
+            l.operands[i].strides.column = 1;
     }
     a->scores[0].binary = kernels->binary[BYI_F32_MUL];
     if (a->n_scores && a->keys >= a->rows && draw(2))
@@ -212,13 +212,13 @@ static void try_attention(const struct byi_f32_kernels *kernels)
         a->scores[1].unary = kernels->unary[BYI_OP_TANH];
     const uint32_t mask = mask_of(a);
     a->scores[mask].binary = kernels->binary[BYI_F32_ADD];
-    a->scores[0].operand = l.operands[0].at;
-    a->scores[mask].operand = l.operands[1].at;
+    a->scores[0].operand = l.operands[0].strides;
+    a->scores[mask].operand = l.operands[1].strides;
     for (int i = 0; i < AXES; i++) /* heads that share keys and values */
         if (draw(3) == 0)
-            l.k.at.batch[BYI_F32_BATCH_AXES - AXES + i] =
-                l.v.at.batch[BYI_F32_BATCH_AXES - AXES + i] = 0;
-    a->q = l.q.at, a->k = l.k.at, a->v = l.v.at, a->y = l.y.at;
+            l.k.strides.batch[BYI_F32_BATCH_AXES - AXES + i] =
+                l.v.strides.batch[BYI_F32_BATCH_AXES - AXES + i] = 0;
+    a->q = l.q.strides, a->k = l.k.strides, a->v = l.v.strides, a->y = l.y.strides;
     byi_f32_attention_plan(a);
     struct tensor *const tensors[] = {&l.q, &l.k,           &l.v,
                                       &l.y, &l.operands[0], &l.operands[1]};

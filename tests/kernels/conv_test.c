@@ -252,7 +252,8 @@ static void run_case(struct conv_case *c, int threads)
         byi_f32_conv_run(&run);
 }
 
-/* The input under tap t of output position `row`, without channels; -1: none.
+/* The input position that a tap reads for output position `row`, numbered
+ * through all images; -1: the tap is outside of the image.
  */
 static int64_t input_of(const struct byi_f32_conv *conv, int64_t row,
                         const int64_t tap[])
@@ -276,8 +277,8 @@ static int64_t input_of(const struct byi_f32_conv *conv, int64_t row,
     return at;
 }
 
-/* The inputs of all taps, found once for a position and not for each output;
- * the caller frees them. */
+/* input_of() for all taps, found once for a position and not for each output;
+ * the caller frees the array. */
 static int64_t *inputs_of(const struct byi_f32_conv *conv, int64_t row)
 {
     const int64_t taps = byi_f32_product_of(conv->size);
@@ -360,7 +361,7 @@ enum { ADD = 2 }; /* index of the addition */
 static const struct {
     enum byi_op_id unary;
     enum byi_f32_binary binary;
-    double (*of)(double y, double b);
+    double (*compute)(double y, double b);
 } functions[] = {{BYI_OP_NN_RELU, 0, relu_of},
                  {BYI_OP_TANH, 0, tanh_of},
                  {0, BYI_F32_ADD, add_of},
@@ -414,7 +415,7 @@ static void check_case(struct conv_case *c, const int *kinds, double bound)
             const float *from = c->sums && i == 0 ? previous : c->operands[i];
             const double b =
                 (double)from[row / op->repeat * op->row + column * op->column];
-            y = functions[kinds[i]].of(y, b);
+            y = functions[kinds[i]].compute(y, b);
             tolerance += 1e-6 * (fabs(b) + 1);
         }
         if (conv->type) /* half of the distance of two numbers */
@@ -853,8 +854,9 @@ static void test_layers(void **state)
 
 /* --- gathered rows -------------------------------------------------------- */
 
-/* Data of three sources, which the kernel scales, shifts and rectifies. `steps`
- * has a bit for each of the three; data that are only scaled have one source.
+/* Make a case whose kernel gathers its input from three sources, or from one if
+ * it only scales. Bits of `steps` select scaling (1), shifting (2) and a ReLU
+ * (4) of the input.
  */
 static void open_gather(struct conv_case *c, int64_t outputs, int steps)
 {

@@ -103,7 +103,7 @@ static int32_t sum_at(const struct i8_case *c, int64_t row, int64_t o)
     return (int32_t)sum;
 }
 
-/* The bytes of result (row, o). */
+/* The bytes of result (row, column). */
 static void result_at(const struct i8_case *c, int64_t row, int64_t column,
                       uint8_t to[4])
 {
@@ -126,8 +126,8 @@ static void result_at(const struct i8_case *c, int64_t row, int64_t column,
     const int32_t b =
         (o->at[row * c->conv.outputs + column] ^ o->flip) - o->b_zero;
     const volatile float q = rintf(v) * o->q_scale,
-                         other = (float)b * o->b_scale;
-    const volatile float combined = q + other;
+                         addend = (float)b * o->b_scale;
+    const volatile float combined = q + addend;
     v = combined / o->scale;
     v = v > o->low ? v : o->low;
     v = v < o->high ? v : o->high;
