@@ -218,7 +218,8 @@ static void try_attention(const struct byi_f32_kernels *kernels)
         if (draw(3) == 0)
             l.k.strides.batch[BYI_F32_BATCH_AXES - AXES + i] =
                 l.v.strides.batch[BYI_F32_BATCH_AXES - AXES + i] = 0;
-    a->q = l.q.strides, a->k = l.k.strides, a->v = l.v.strides, a->y = l.y.strides;
+    a->q = l.q.strides, a->k = l.k.strides, a->v = l.v.strides,
+    a->y = l.y.strides;
     byi_f32_attention_plan(a);
     struct tensor *const tensors[] = {&l.q, &l.k,           &l.v,
                                       &l.y, &l.operands[0], &l.operands[1]};

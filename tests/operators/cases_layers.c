@@ -6,9 +6,10 @@
 
 #include <string.h>
 
-/* The functions of each direction, with the parameters of those that have some.
- * The first of several is that of the gates and bounded, so that states do not
- * overflow. ONNX Runtime's Softplus overflows, too. */
+/* Draw the activations of each direction, and the parameters of those that take
+ * some. If a direction has several, the first belongs to the gates, and must be
+ * bounded so that states do not overflow. ONNX Runtime's Softplus overflows,
+ * too. */
 static void draw_activations(struct draw *d, int64_t directions,
                              int64_t functions)
 {

@@ -18,8 +18,8 @@
 #include "tests/share.h"
 #include "tests/xorshift.h"
 
-/* The most nodes of a graph: for the transitive closure, for the search by
- * brute force, and for a search from every region. */
+/* The most nodes of a graph: SMALL for the transitive closure, FEW for the
+ * search by brute force, LARGE for a search from every region. */
 enum { SMALL = 24, FEW = 14, LARGE = 1500 };
 
 /* A graph of n nodes, whose operands are at most `far` nodes away; about

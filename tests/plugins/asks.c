@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* asks.c: a predicate that refuses every match with a message of everything
- * that the host reports about it. The message must be the same in an isolated
- * process.
+/* asks.c: a backend whose predicate refuses every match. Its message is
+ * everything that the host reports about the match. The message must be the
+ * same in an isolated process.
  */
 #include <byoc/backend.h>
 

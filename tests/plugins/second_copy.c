@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* second_copy.c: a correct plug-in that has an OpenMP runtime and oneDNN linked
- * statically.
+/* second_copy.c: a correct plug-in that defines functions of an OpenMP runtime
+ * and of oneDNN, like one that links them statically.
  */
 #include "bad.h"
 

@@ -31,7 +31,7 @@ for method in minmax percentile entropy mse; do
 done
 cp "$work/q.onnx" "$work/first.onnx"
 quantize --calibrate "$digits" --method mse --threads 1 -o "$work/q.onnx"
-cmp "$work/first.onnx" "$work/q.onnx" || fail "two runs give two files"
+cmp "$work/first.onnx" "$work/q.onnx" || fail "two runs: found different files, expected the same bytes"
 
 # layers that stay float32
 quantize --calibrate "$digits" --keep /5/Conv --keep-type Gemm -o "$work/k.onnx"
@@ -46,11 +46,11 @@ cp "$digits/batch0.input_0.npy" "$work/many/a/input_0.npy"
 cp "$digits/batch0.labels.npy" "$work/many/a/labels.npy"
 cp "$digits/batch1.input_0.npy" "$work/many/b/input_0.npy"
 quantize --calibrate "$work/one" -o "$work/o.onnx"
-grep -q 'on 1 sample$' "$work/report" || fail "one folder: not 1 sample"
-grep -q accuracy "$work/report" && fail "an accuracy without labels"
+grep -q 'on 1 sample$' "$work/report" || fail "one folder: expected 1 sample in the report"
+grep -q accuracy "$work/report" && fail "no labels: found an accuracy in the report, expected none"
 quantize --calibrate "$work/many" -o "$work/o.onnx"
-grep -q 'on 2 samples$' "$work/report" || fail "folders: not 2 samples"
-grep -q 'of 64 labels$' "$work/report" || fail "folders: not 64 labels"
+grep -q 'on 2 samples$' "$work/report" || fail "folders: expected 2 samples in the report"
+grep -q 'of 64 labels$' "$work/report" || fail "folders: expected 64 labels in the report"
 
 # --max-loss: the loss of the proposal is within the limit, and --keep with its
 # layers gives the same file
@@ -65,7 +65,7 @@ at_least '--max-loss 0.2, limit' 0.2 "$(loss)"
 at_least '--max-loss 0.2, layers kept' "$(proposed | wc -l)" 1
 at_least '--max-loss 0.2, layers quantised' 4 "$(proposed | wc -l)"
 [ "$(grep -c '^ *[0-9.e-]* *float32 ' "$work/report")" = \
-    "$(proposed | wc -l)" ] || fail "--max-loss: the table has other layers"
+    "$(proposed | wc -l)" ] || fail "--max-loss: expected as many float32 layers in the table as the proposal has"
 # shellcheck disable=SC2086
 quantize --calibrate "$work/one" $keep -o "$work/k.onnx"
 cmp "$work/o.onnx" "$work/k.onnx" || fail "--max-loss and $keep: found different files, expected the same bytes"

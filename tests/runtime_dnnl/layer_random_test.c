@@ -512,7 +512,8 @@ static struct tensor slice_like(const struct byi_desc *like,
     return t;
 }
 
-/* Sources of any sizes along an axis, or elements of sources that alternate. */
+/* Sources of any sizes along an axis, or sources of size 1 along it whose
+ * elements alternate in the result's memory. */
 static const char *run_concat(struct layer_case *w, bool *has_run)
 {
     const uint32_t rank = (uint32_t)pick_between(1, 5), axis = pick(rank);

@@ -600,8 +600,8 @@ static void test_product_of_permuted(void **state)
     assert_true(n_refused <= (byi_dnnl_major() < 3 ? 0u : 140u));
 }
 
-/* With AVX2, 3.12 writes results whose batch is stored in another order to
- * wrong addresses. */
+/* With AVX2, oneDNN 3.12 writes results whose batch is stored in another order
+ * to wrong addresses. */
 static void test_product_to_permuted(void **state)
 {
     (void)state;
@@ -682,7 +682,7 @@ static void test_relu_of_infinity(void **state)
     }
 }
 
-/* ReLU of minus infinity is 0: not a product with a slope of 0, which is NaN.
+/* ReLU of minus infinity is 0. A product with a slope of 0 would be NaN.
  */
 static void test_relu_of_infinite_input(void **state)
 {

@@ -484,7 +484,8 @@ static void test_norms(void **state)
     region_close(&g);
 }
 
-/* oneDNN computes post-ops of norms other than ReLU without vectors */
+/* Post-ops of a normalisation are steps of their own, except ReLU: oneDNN would
+ * compute them without vectors. */
 static void test_norm_posts(void **state)
 {
     static const char *const posts[] = {"nn.leaky_relu", "tanh"};
@@ -553,8 +554,8 @@ static void expect_steps(struct region *g, uint32_t out, uint32_t steps,
         assert_non_null(strstr(r.trace, name));
 }
 
-/* an operator before a 1 x 1 convolution needs no step of its own: a
- * concatenation, BatchNorm and ReLU ... */
+/* A concatenation, BatchNorm and ReLU before a 1 x 1 convolution need no step
+ * of their own. */
 static void test_gathered_concat(void **state)
 {
     (void)state;
@@ -583,7 +584,8 @@ static void test_gathered_concat(void **state)
     region_close(&g);
 }
 
-/* ... or the scales of squeeze-and-excitation, which differ for each image */
+/* The multiplication of squeeze-and-excitation before a 1 x 1 convolution needs
+ * no step of its own, even though its scales differ for each image. */
 static void test_gathered_scale(void **state)
 {
     (void)state;
@@ -622,8 +624,8 @@ static void test_many_additions(void **state)
     region_close(&g);
 }
 
-/* the value is stored, since other operators than a 1 x 1 convolution read it,
- * or the convolution does not read every position */
+/* The multiplication is a step of its own if its result has other readers than
+ * a 1 x 1 convolution, or if the convolution does not read every position. */
 static void test_not_gathered(void **state)
 {
     static const struct {

@@ -12,7 +12,7 @@ struct boxes {
     int64_t n, classes, max_selected;
     float iou, score;
     bool centers;
-    const float *at, *scores;
+    const float *coordinates, *scores;
 };
 
 /* Find the lowest and highest corner of a box. */
@@ -20,7 +20,7 @@ static void corners(const struct boxes *b, int64_t box, float low[2],
                     float high[2])
 {
     for (int axis = 0; axis < 2; axis++) {
-        const float *at = b->at + 4 * box + axis;
+        const float *at = b->coordinates + 4 * box + axis;
         const float p = b->centers ? at[0] - at[2] / 2 : at[0];
         const float q = b->centers ? at[0] + at[2] / 2 : at[2];
         low[axis] = fminf(p, q);

@@ -397,7 +397,7 @@ static void test_equal_and_unique(void **state)
     expect_strings(&e.out[0], 3, (const char *[]){"", "a", "b"});
     expect(&e.out[3], (const double[]){1, 1, 2});
     e.out[0].dims[0] = e.out[1].dims[0] = e.out[3].dims[0] =
-        4; /* as allocated */
+        4; /* the number that was allocated, for finish() */
     finish(&e);
 }
 

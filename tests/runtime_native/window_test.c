@@ -347,7 +347,8 @@ static void test_by_hand(void **state)
     set(&e.in[0], (const double[]){1, 2});
     set(&e.in[1], (const double[]){3, 4, 5});
     assert_int_equal(run_fast(&e, 1), BYOC_OK);
-    /* 3 4 5+6 8 10, one off the front, one more behind */
+    /* the sum 3 4 5+6 8 10, without its first element because of the padding,
+     * and with a 0 at the end because of output_padding */
     assert_int_equal(e.out->dims[2], 5);
     expect(e.out, (const double[]){4, 11, 8, 10, 0});
     finish(&e);
