@@ -6,7 +6,8 @@
  *
  * Linux makes CPUID fault on Intel CPUs that allow it (arch_prctl(2),
  * ARCH_SET_CPUID). The handler executes the instruction and clears bits of the
- * result. The C library has chosen its own functions before.
+ * result. By then the C library has already chosen its own functions for the
+ * whole CPU.
  */
 #include <asm/prctl.h>
 #include <cpuid.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* forms.c: compares optimised implementations of operators with plain ones and
- * with oneDNN, in turns in one process, for SSE4.2, AVX2 and AVX-512 if the
- * machine has them. Prints a table in Markdown.
+ * with oneDNN. They run in turns in one process for each of SSE4.2, AVX2 and
+ * AVX-512 that the machine has. Prints a table in Markdown.
  *
  *     forms [--threads N] resize|tables|math|sparse|idct|warps
  *
