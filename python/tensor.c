@@ -252,8 +252,9 @@ int pyb_tensor_register(PyObject *module)
          NULL},
         {0}};
     static PyType_Slot slots[] = {
-        {Py_tp_doc, "The memory of an output whose dtype NumPy does not have. "
-                    "Pass it to torch.from_dlpack() or memoryview()."},
+        {Py_tp_doc,
+         "The memory of an output if NumPy is not installed or does not "
+         "have its dtype. Pass it to torch.from_dlpack() or memoryview()."},
         {Py_tp_dealloc, tensor_free},
         {Py_tp_repr, represent},
         {Py_tp_methods, methods},
