@@ -154,23 +154,38 @@ static int set_choice(const struct byi_command *command,
     return refuse_value(command, o, value, o->value);
 }
 
-/* Whether the option takes a path, and the path in `value` is empty. Such a
- * path would become the root folder once a name is appended. */
-static bool lacks_path(const struct byi_option *o, const char *value)
+/* Returns the path in `value`, or NULL if the option does not take one. */
+static const char *path_in(const struct byi_option *o, const char *value)
 {
     static const char *const paths[] = {"FILE", "DIR", "FOLDER", "PATH"};
     if (o->kind != BYI_OPTION_TEXT && o->kind != BYI_OPTION_LIST &&
         o->kind != BYI_OPTION_PATH)
-        return false;
+        return NULL;
     const char *equal = strchr(o->value, '=');
     const char *value_name = equal ? equal + 1 : o->value;
     const char *path = equal ? strchr(value, '=') : value;
-    if (!path || path[equal != NULL])
-        return false;
-    for (size_t i = 0; i < BYI_COUNT(paths); i++)
+    for (size_t i = 0; path && i < BYI_COUNT(paths); i++)
         if (strncmp(value_name, paths[i], strlen(paths[i])) == 0)
-            return true;
-    return false;
+            return path + (equal != NULL);
+    return NULL;
+}
+
+/* Refuse an empty path, which would become the root folder once a name is
+ * appended, and "-", which other programs take for stdin or stdout. Returns -1,
+ * or the exit code after an error. */
+static int check_path(const struct byi_command *command,
+                      const struct byi_option *o, const char *value)
+{
+    const char *path = path_in(o, value);
+    if (path && !*path)
+        return refuse_value(
+            command, o, value,
+            strchr(o->value, '=') ? o->value : "the name of a file or folder");
+    if (path && strcmp(path, "-") == 0)
+        return refuse_value(command, o, value,
+                            "the name of a file or folder, since this does not "
+                            "mean stdin or stdout; write ./- for this name");
+    return -1;
 }
 
 /* Store the value of an option. Returns -1, or the exit code after an error. */
@@ -179,10 +194,8 @@ static int set_value(const struct byi_command *command,
 {
     char *end;
     errno = 0;
-    if (lacks_path(o, value))
-        return refuse_value(
-            command, o, value,
-            strchr(o->value, '=') ? o->value : "the name of a file or folder");
+    if (check_path(command, o, value) >= 0)
+        return BYI_EXIT_USAGE;
     switch (o->kind) {
     case BYI_OPTION_FLAG:
         *(bool *)o->to = true;

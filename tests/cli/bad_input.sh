@@ -267,6 +267,17 @@ bad 2 "the model has no node 'none'" report show good.so --explain none
 # empty names of files: an empty name of a folder must not mean the root folder
 bad 2 "--output: found '', expected the name of a file or folder" run "$digits/digits.onnx" -o ""
 bad 2 "--data: found '', expected the name of a file or folder" run "$digits/digits.onnx" --data ""
+# "-" is no file name in any command
+for option in --output --report --keep-c --cost-table --dump-passes; do
+    bad 2 "$option: found '-', expected the name of a file" \
+        compile "$digits/digits.onnx" $option -
+done
+bad 2 "--output: found '-', expected" run "$digits/digits.onnx" -o -
+bad 2 "--trace: found '-', expected" run "$digits/digits.onnx" --trace=-
+bad 2 "--input: found 'x=-', expected" run "$digits/digits.onnx" -i x=-
+bad 2 "--html: found '-', expected" check "$digits/digits.onnx" --html -
+bad 2 "--output: found '-', expected" extract "$digits/digits.onnx" -o -
+bad 2 "--output: found '-', expected" quantize "$digits/digits.onnx" --calibrate "$digits" -o -
 bad 2 "--input: found 'image=', expected NAME=FILE" run "$digits/digits.onnx" \
     --input image=
 bad 2 "--report: found ''" compile "$digits/digits.onnx" -o x.so --report=
