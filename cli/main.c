@@ -4,11 +4,14 @@
 #include "cli.h"
 
 #include "core/base/guard.h"
+#include "core/base/temp.h"
+#include "runtime/internal.h"
 
 #include <malloc.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define ADDRESS(name) &byi_command_##name,
@@ -20,9 +23,9 @@ static const struct byi_command *const commands[] = {BYI_COMMANDS(ADDRESS)
 static const char *running_command;
 static pid_t running_process;
 
-/* The handler of exit(): a plug-in that calls exit() would otherwise end byoc
- * without a message, possibly with code 0. */
-static void report_exit(void)
+/* A library, such as a plug-in, calls a function that ends the process. It
+ * would otherwise end byoc without a message, possibly with code 0. */
+static void report_end(const char *function)
 {
     const char *plugin, *step;
     if (!running_command || running_process != getpid())
@@ -30,12 +33,38 @@ static void report_exit(void)
     byi_progress_end();
     const bool in_step = byi_plugin_step(&plugin, &step) != 0;
     fprintf(stderr,
-            "byoc %s: found a call of exit() by a library%s%s%s%s, expected "
+            "byoc %s: found a call of %s by a library%s%s%s%s, expected "
             "the command to end first; `byoc conform` tests plug-ins\n",
-            running_command, in_step ? ", in " : "", step,
+            running_command, function, in_step ? ", in " : "", step,
             in_step ? " of the plug-in " : "", plugin);
+    running_command = NULL;
     fflush(NULL);
+    byi_temp_clear();
+    byoc_internal_temp_clear();
     _exit(BYI_EXIT_BACKEND);
+}
+
+static void report_exit(void)
+{
+    report_end("exit()");
+}
+
+static void report_quick_exit(void)
+{
+    report_end("quick_exit()");
+}
+
+/* These replace the functions of the C library, also for plug-ins. */
+__attribute__((visibility("default"))) void _exit(int code)
+{
+    report_end("_exit()");
+    for (;;)
+        (void)syscall(SYS_exit_group, code);
+}
+
+__attribute__((visibility("default"))) void _Exit(int code)
+{
+    _exit(code);
 }
 
 static int run_command(const struct byi_command *command, int argc, char **argv)
@@ -90,5 +119,6 @@ int main(int argc, char **argv)
     byi_terminal_open();
     byi_interrupt_watch();
     atexit(report_exit);
+    at_quick_exit(report_quick_exit);
     return byi_terminal_close(run(argc, argv));
 }

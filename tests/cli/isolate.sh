@@ -64,16 +64,23 @@ crashes tanh 'crashed with signal 11 (Segmentation fault) in accept() of crashes
 crashes exp 'timed out after 1 s in probe()' 1
 crashes sqrt ' in compile()'
 crashes sigmoid 'exited with code 3 in load or unload()'
+crashes ceil 'exited with code 0 in load or unload()'
+crashes sin 'exited with code 0 in load or unload()'
 crashes abs 'crashed with signal 6 (Aborted) in load or unload()'
 crashes cos 'crashed with signal 25 (File size limit exceeded) after load or unload()'
 
-# without isolation a plug-in that calls exit() ends byoc with a message; `byoc compare`
-# warns if no region runs on a backend
-"$byoc" compile "$dir/sigmoid.ir" -o "$dir/exits.so" --backend crashes \
-    --plugin "only:$plugins/crashes.so" >"$dir/out" 2>"$dir/err"
-expect_code exit $? 3
-expect exit "$dir/err" "byoc compile: found a call of exit() by a library, in \
+# without isolation a plug-in that ends the process ends byoc with a message, and no
+# temporary file is left
+for pair in 'sigmoid exit()' 'ceil _exit()' 'sin quick_exit()'; do
+    op=${pair% *}
+    mkdir "$dir/tmp"
+    TMPDIR=$dir/tmp "$byoc" compile "$dir/$op.ir" -o "$dir/exits.so" --backend crashes \
+        --plugin "only:$plugins/crashes.so" >"$dir/out" 2>"$dir/err"
+    expect_code "$op" $? 3
+    expect "$op" "$dir/err" "byoc compile: found a call of ${pair#* } by a library, in \
 load() of the plug-in crashes"
+    rmdir "$dir/tmp" || failed=1
+done
 
 # ends COMMAND CODE MODEL PLUGIN WORD: without isolation, a plug-in that crashes ends the
 # command with a message that contains WORD, and no temporary file is left
@@ -101,6 +108,7 @@ timeout -s TERM 8 "$byoc" compile "$dir/hangs.ir" -o "$dir/ended" \
     --plugin "only:$plugins/crashes.so" >"$dir/out" 2>"$dir/err"
 expect hangs "$dir/err" "byoc compile: ended by signal 15 in probe() of the plug-in crashes"
 
+# `byoc compare` warns if no region runs on a backend
 "$byoc" compare "$dir/sigmoid.ir" --backend ref \
     --exclude add --exclude subtract --exclude sigmoid \
     --plugin "only:$plugins/libbyoc_backend_ref.so" >"$dir/out" 2>"$dir/err"
