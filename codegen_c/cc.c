@@ -11,6 +11,7 @@
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -19,7 +20,12 @@
 
 extern char **environ;
 
-enum { NOT_FOUND = 127 }; /* a shell's exit status for "command not found" */
+enum {
+    NOT_FOUND = 127, /* a shell's exit status for "command not found" */
+    /* With fewer open files the driver and the assembler fail, with messages
+     * about files of theirs. */
+    FEW_FILES = 16
+};
 
 /* --- the folder ----------------------------------------------------------- */
 
@@ -269,6 +275,13 @@ enum byoc_status byi_cc_finish(const struct byi_cc *cc, struct byi_cc_run *run,
                         cc->command, BYI_FLOAT_TEXT(cc->seconds));
     if (cc->bytes && WIFEXITED(status) && WEXITSTATUS(status) == NOT_FOUND)
         return fail_no_driver(cc, "not found", err);
+    struct rlimit files;
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < FEW_FILES)
+        return byi_fail(err, BYOC_EIO,
+                        "\"%s\" failed, where %llu files may be open at once, "
+                        "expected at least %d; raise the limit (ulimit -n)",
+                        cc->command, (unsigned long long)files.rlim_cur,
+                        FEW_FILES);
     char log[800];
     read_log(cc, run->log, log, sizeof log);
     return byi_fail(err, BYOC_EIO, "\"%s\" failed: %s", cc->command,

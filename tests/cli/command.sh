@@ -202,6 +202,11 @@ done
 holds "a file larger than ulimit -f ends with 2: $?" test $? -eq 2
 holds "a file larger than ulimit -f is reported" grep -q "File too large" err
 holds "a file larger than ulimit -f is removed: $(ls -A made)" test -z "$(ls -A made)"
+# the compiler driver inherits the limit
+(ulimit -n 5; exec "$byoc" compile "$digits/digits.onnx" -q -o made/out.so) 2>err
+holds "too few open files end with 2: $?" test $? -eq 2
+holds "too few open files are reported: $(cat err)" \
+    grep -q '5 files may be open at once, expected at least 16' err
 
 # --- plug-in folders -------------------------------------------------------
 cp "$plugins/libbyoc_backend_ref.so" folder/
