@@ -135,20 +135,19 @@ static enum byoc_status infer_step(struct binder *b,
                               .in = in,
                               .value = value,
                               .err = b->err};
-    if (byi_infer_type(&infer, &b->steps[at]) != BYOC_OK)
-        return byi_prefix(b->err, "%s", b->g->symbol);
+    BYI_TRY(byi_infer_type(&infer, &b->steps[at]));
     if (!byi_type_has_static_sizes(b->steps[at]))
         return byi_fail(b->err, BYOC_EUNSUPPORTED,
-                        "%s: found a result of %s whose size depends on data, "
+                        "found a result of %s whose size depends on data, "
                         "expected one that follows from the inputs' sizes",
-                        b->g->symbol, step->op->name);
+                        step->op->name);
     char found[160], expected[160];
     const struct byi_type *inferred = b->steps[at], *declared = step->type;
     if (!fits_step(&inferred, &declared))
         return byi_fail(b->err, BYOC_ETYPE,
-                        "%s: found a result of %s of type %s, expected %s, for "
+                        "found a result of %s of type %s, expected %s, for "
                         "which the region was compiled",
-                        b->g->symbol, step->op->name,
+                        step->op->name,
                         byi_type_text(found, sizeof found, inferred),
                         byi_type_text(expected, sizeof expected, declared));
     return BYOC_OK;
@@ -206,13 +205,32 @@ static void replace_out_types(const struct binder *b, cJSON *json,
 
 /* --- nodes ---------------------------------------------------------------- */
 
+/* Prefix the error of a kernel with the region, and with the model's nodes that
+ * the kernel came from: passes may have replaced their operators. */
+static enum byoc_status name_kernel(const struct binder *b, const cJSON *json)
+{
+    struct byi_text text = {0};
+    const cJSON *source;
+    cJSON_ArrayForEach(source, cJSON_GetObjectItemCaseSensitive(json, "source"))
+    {
+        if (cJSON_IsString(source))
+            byi_text_addf(&text, "%s%s", text.n ? ", " : ": ",
+                          source->valuestring);
+    }
+    const enum byoc_status status =
+        byi_prefix(b->err, "%s%s", b->g->symbol, text.n ? text.at : "");
+    byi_text_free(&text);
+    return status;
+}
+
 static enum byoc_status bind_kernel(struct binder *b, uint32_t at, cJSON *json)
 {
     const struct byi_graph_node *node = &b->g->nodes[at];
     uint32_t step = 0;
     cJSON *post;
     b->steps = byi_arena_calloc(b->arena, node->n_steps, sizeof *b->steps);
-    BYI_TRY(infer_steps(b, node, 0, node->n_steps));
+    if (infer_steps(b, node, 0, node->n_steps) != BYOC_OK)
+        return name_kernel(b, json);
     const struct byi_type *last = b->steps[node->last];
     for (uint32_t i = 0; i < node->n_out; i++)
         b->out[at][i] = last->kind == BYI_TUPLE ? last->fields[i] : last;

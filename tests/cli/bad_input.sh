@@ -327,6 +327,16 @@ bad 2 "absolute path" env BYOC_PLUGIN_PATH=here compile \
     "$digits/digits.onnx" -o out.so
 bad 3 "text.so" run good.so --plugin "only:$PWD/text.so" --require-backends
 
+# the model's node is named, although a pass replaced its operator
+cat >deconv.ir <<'END'
+def @main(%x: Tensor[(1, 1, L), float32]) {
+  nn.conv1d_transpose(%x, Tensor[(1, 1, 3), float32] {0.5, 1.0, 0.5}, padding=[1, 1]) #["blur": "ConvTranspose"]
+}
+END
+"$byoc" compile deconv.ir -q -o deconv.so || exit 1
+bad 3 "byoc run: dnnl_0: blur: nn.conv1d: a window of 3" \
+    run deconv.so --dim L=0 --require-backends
+
 # the command itself
 bad 2 "found no command 'none'" none
 bad 2 "unknown option '--none'" run good.so --none
