@@ -7,7 +7,9 @@ byoc=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
 plugins=$(dirname "$byoc")
 digits=$(cd "$(dirname "$0")/../../examples/digits" && pwd)
 BYOC_PLUGIN_PATH=$plugins
-export BYOC_PLUGIN_PATH
+# no lines of progress on a slow machine
+BYOC_PROGRESS=0
+export BYOC_PLUGIN_PATH BYOC_PROGRESS
 # the leak checker's own walk over thread-local memory crashes now and then
 ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}intercept_tls_get_addr=0
 export ASAN_OPTIONS
