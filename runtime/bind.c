@@ -245,8 +245,10 @@ static enum byoc_status bind_nodes(struct binder *b, cJSON *root)
     cJSON *json = cJSON_GetObjectItemCaseSensitive(root, "nodes")->child;
     for (uint32_t i = 0; i < b->g->n_nodes; i++, json = json->next) {
         const struct byi_graph_node *node = &b->g->nodes[i];
-        if (node->kind == BYI_GRAPH_CONST)
-            b->out[i][0] = node->out[0];
+        if (node->kind == BYI_GRAPH_CONST) /* a type that outlives the graph */
+            b->out[i][0] =
+                byi_type_tensor(b->arena, node->out[0]->dtype,
+                                node->out[0]->rank, node->out[0]->dims);
         if (node->kind == BYI_GRAPH_KERNEL)
             BYI_TRY(bind_kernel(b, i, json));
         replace_out_types(b, json, i);
