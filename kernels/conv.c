@@ -456,41 +456,18 @@ const char *byi_f32_conv_name(const struct byi_f32_conv *conv)
 
 /* --- weights -------------------------------------------------------------- */
 
-/* Floats of the packed weights of a merged group. */
-static int64_t group_floats(const struct byi_f32_conv *conv)
-{
-    if (byi_f32_is_winograd(conv))
-        return byi_f32_winograd_floats(conv);
-    if (conv->algorithm == BYI_F32_SHIFTED)
-        return byi_f32_shifted_floats(conv);
-    if (conv->algorithm == BYI_F32_SPREAD)
-        return byi_f32_spread_floats(conv);
-    return byi_f32_direct_floats(conv);
-}
-
-uint64_t byi_f32_conv_packed(const struct byi_f32_conv *conv)
-{
-    const int64_t taps = byi_f32_product_of(conv->size);
-    if (conv->algorithm == BYI_F32_TILES)
-        return byi_f32_tiles_packed(conv);
-    if (conv->algorithm == BYI_F32_DEPTHWISE) /* reads whole vectors */
-        return (uint64_t)(taps * conv->channels + BYI_F32_PANEL) *
-               sizeof(float);
-    return (uint64_t)(conv->merged_groups * group_floats(conv)) * sizeof(float);
-}
-
 static void pack_direct(const struct byi_f32_conv *conv,
                         const struct byi_f32_weights *weights, float *to)
 {
     const int64_t taps = byi_f32_product_of(conv->size);
     const int64_t merged = conv->groups / conv->merged_groups;
     const int64_t panel = taps * conv->merged_channels * BYI_F32_PANEL;
+    const int64_t floats = byi_f32_direct_floats(conv);
     const int64_t channels = conv->channels / conv->groups;
     /* if groups are merged, or the last panel is not full, some weights
      * are zero */
     if (merged > 1 || conv->merged_outputs % BYI_F32_PANEL != 0)
-        memset(to, 0,
-               (size_t)(conv->merged_groups * group_floats(conv)) * sizeof *to);
+        memset(to, 0, (size_t)(conv->merged_groups * floats) * sizeof *to);
     for (int64_t g = 0; g < conv->groups; g++)
         for (int64_t t = 0; t < taps; t++) {
             const float *from = byi_f32_tap_at(
@@ -498,7 +475,7 @@ static void pack_direct(const struct byi_f32_conv *conv,
             byi_f32_pack_tap(
                 conv, weights, from, panel,
                 g % merged * (conv->merged_outputs / merged),
-                to + g / merged * group_floats(conv) +
+                to + g / merged * floats +
                     (t * conv->merged_channels + g % merged * channels) *
                         BYI_F32_PANEL);
         }
@@ -541,35 +518,74 @@ static void pack_depthwise(const struct byi_f32_conv *conv,
     memset(to, 0, BYI_F32_PANEL * sizeof *to);
 }
 
-static void pack_serially(const struct byi_f32_conv *conv,
-                          const struct byi_f32_weights *weights, float *to)
+static void pack_panels(const struct byi_f32_conv *conv,
+                        const struct byi_f32_weights *weights, float *to)
 {
-    if (byi_f32_is_winograd(conv)) {
-        byi_f32_winograd_pack(conv, weights, to);
-        return;
-    }
-    switch (conv->algorithm) {
-    case BYI_F32_DEPTHWISE:
-        pack_depthwise(conv, weights, to);
-        break;
-    case BYI_F32_PLANAR:
-        byi_f32_planar_pack(conv, weights, to);
-        break;
-    case BYI_F32_TRANSPOSED:
-        byi_f32_transposed_pack(conv, weights, to);
-        break;
-    case BYI_F32_SPREAD:
-        byi_f32_spread_pack(conv, weights, to);
-        break;
-    case BYI_F32_SHIFTED:
-        byi_f32_shifted_pack(conv, weights, to);
-        break;
-    default:
-        if (conv->slim)
-            pack_slim(conv, weights, to);
-        else
-            pack_direct(conv, weights, to);
-    }
+    if (conv->slim)
+        pack_slim(conv, weights, to);
+    else
+        pack_direct(conv, weights, to);
+}
+
+/* --- the algorithms ------------------------------------------------------- */
+
+/* Scratch memory for the pointers of each thread to the pieces of a row. */
+static uint64_t pointers_scratch(const struct byi_f32_conv *conv, int threads)
+{
+    return (uint64_t)threads *
+           byi_f32_pointer_bytes(byi_f32_product_of(conv->size));
+}
+
+/* The functions of an algorithm. byi_f32_conv_pack() packs the weights of
+ * BYI_F32_TILES, which are not float32. */
+struct conv_algorithm {
+    int64_t (*floats)(const struct byi_f32_conv *); /* of the packed weights of
+                                                     * a merged group */
+    void (*pack)(const struct byi_f32_conv *, const struct byi_f32_weights *,
+                 float *to);
+    uint64_t (*scratch)(const struct byi_f32_conv *, int threads);
+    void (*run)(const struct byi_f32_conv_run *);
+};
+static const struct conv_algorithm algorithms[] = {
+    [BYI_F32_DIRECT] = {byi_f32_direct_floats, pack_panels,
+                        byi_f32_direct_scratch, byi_f32_direct_run},
+    [BYI_F32_DEPTHWISE] = {byi_f32_direct_floats, pack_depthwise,
+                           pointers_scratch, byi_f32_depthwise_run},
+    [BYI_F32_PLANAR] = {byi_f32_direct_floats, byi_f32_planar_pack,
+                        byi_f32_planar_scratch, byi_f32_planar_run},
+    [BYI_F32_TRANSPOSED] = {byi_f32_direct_floats, byi_f32_transposed_pack,
+                            pointers_scratch, byi_f32_transposed_run},
+    [BYI_F32_SPREAD] = {byi_f32_spread_floats, byi_f32_spread_pack,
+                        byi_f32_spread_scratch, byi_f32_spread_run},
+    [BYI_F32_SHIFTED] = {byi_f32_shifted_floats, byi_f32_shifted_pack,
+                         byi_f32_shifted_scratch, byi_f32_shifted_run},
+    [BYI_F32_VECTOR] = {byi_f32_direct_floats, pack_panels, pointers_scratch,
+                        byi_f32_vector_run},
+    [BYI_F32_TILES] = {NULL, NULL, byi_f32_tiles_scratch, byi_f32_tiles_run},
+};
+
+/* The algorithm of the convolution; all forms of Winograd's are one. */
+static const struct conv_algorithm *algorithm_of(
+    const struct byi_f32_conv *conv)
+{
+    static const struct conv_algorithm winograd = {
+        byi_f32_winograd_floats, byi_f32_winograd_pack,
+        byi_f32_winograd_scratch, byi_f32_winograd_run};
+    return byi_f32_is_winograd(conv) ? &winograd : &algorithms[conv->algorithm];
+}
+
+/* --- packing -------------------------------------------------------------- */
+
+uint64_t byi_f32_conv_packed(const struct byi_f32_conv *conv)
+{
+    const int64_t taps = byi_f32_product_of(conv->size);
+    if (conv->algorithm == BYI_F32_TILES)
+        return byi_f32_tiles_packed(conv);
+    if (conv->algorithm == BYI_F32_DEPTHWISE) /* reads whole vectors */
+        return (uint64_t)(taps * conv->channels + BYI_F32_PANEL) *
+               sizeof(float);
+    return (uint64_t)(conv->merged_groups * algorithm_of(conv)->floats(conv)) *
+           sizeof(float);
 }
 
 /* Pack merged groups [first, end). */
@@ -585,7 +601,8 @@ static void pack_groups(const struct byi_f32_conv *conv,
     part.channels = conv->merged_channels * part.merged_groups;
     part.outputs = conv->merged_outputs * part.merged_groups;
     from.at += first * merged * weights->group;
-    pack_serially(&part, &from, to + first * group_floats(conv));
+    const struct conv_algorithm *algorithm = algorithm_of(conv);
+    algorithm->pack(&part, &from, to + first * algorithm->floats(conv));
 }
 
 /* Pack the weights of any algorithm except BYI_F32_TILES. */
@@ -604,7 +621,8 @@ static void pack_float32(const struct byi_f32_conv *conv,
         return;
     }
     const int64_t panels = byi_ceil_div(conv->merged_outputs, BYI_F32_PANEL);
-    const int64_t floats = group_floats(conv) / byi_max(panels, 1);
+    const struct conv_algorithm *algorithm = algorithm_of(conv);
+    const int64_t floats = algorithm->floats(conv) / byi_max(panels, 1);
     const bool by_panels = conv->groups == 1 && !conv->transposed &&
                            conv->algorithm != BYI_F32_SHIFTED;
     const int64_t n = by_panels ? byi_min(threads, panels) : 1;
@@ -618,7 +636,7 @@ static void pack_float32(const struct byi_f32_conv *conv,
                 byi_min(panels * (i + 1) / n * BYI_F32_PANEL, conv->outputs) -
                 first;
         from.at += first * from.output;
-        pack_serially(&part, &from, to + first / BYI_F32_PANEL * floats);
+        algorithm->pack(&part, &from, to + first / BYI_F32_PANEL * floats);
     }
 }
 
@@ -659,26 +677,9 @@ static uint64_t zeros_bytes(const struct byi_f32_conv *conv)
 
 uint64_t byi_f32_conv_scratch(const struct byi_f32_conv *conv, int threads)
 {
-    const int64_t taps = byi_f32_product_of(conv->size);
     if (conv->type)
         return byi_f32_strips_scratch(conv, threads);
-    if (byi_f32_is_winograd(conv))
-        return zeros_bytes(conv) + byi_f32_winograd_scratch(conv, threads);
-    switch (conv->algorithm) {
-    case BYI_F32_DIRECT:
-        return zeros_bytes(conv) + byi_f32_direct_scratch(conv, threads);
-    case BYI_F32_TILES:
-        return zeros_bytes(conv) + byi_f32_tiles_scratch(conv, threads);
-    case BYI_F32_PLANAR:
-        return zeros_bytes(conv) + byi_f32_planar_scratch(conv, threads);
-    case BYI_F32_SHIFTED:
-        return zeros_bytes(conv) + byi_f32_shifted_scratch(conv, threads);
-    case BYI_F32_SPREAD:
-        return zeros_bytes(conv) + byi_f32_spread_scratch(conv, threads);
-    default:
-        return zeros_bytes(conv) +
-               (uint64_t)threads * byi_f32_pointer_bytes(taps);
-    }
+    return zeros_bytes(conv) + algorithm_of(conv)->scratch(conv, threads);
 }
 
 /* Each thread should have about 2^18 multiplications. Reading a weight takes as
@@ -705,40 +706,10 @@ void byi_f32_conv_run(const struct byi_f32_conv_run *caller_run)
         byi_f32_strips_run(caller_run);
         return;
     }
-    struct byi_f32_conv_run prepared = *caller_run;
-    const struct byi_f32_conv_run *run = &prepared;
-    const uint64_t zeros = zeros_bytes(caller_run->conv);
-    prepared.threads = byi_f32_conv_team(caller_run->conv, caller_run->threads);
-    prepared.zeros =
-        zeros ? memset(caller_run->scratch, 0, zeros) : shared_zeros;
-    prepared.scratch = (char *)caller_run->scratch + zeros;
-    switch (run->conv->algorithm) {
-    case BYI_F32_DEPTHWISE:
-        byi_f32_depthwise_run(run);
-        break;
-    case BYI_F32_PLANAR:
-        byi_f32_planar_run(run);
-        break;
-    case BYI_F32_TRANSPOSED:
-        byi_f32_transposed_run(run);
-        break;
-    case BYI_F32_SPREAD:
-        byi_f32_spread_run(run);
-        break;
-    case BYI_F32_SHIFTED:
-        byi_f32_shifted_run(run);
-        break;
-    case BYI_F32_VECTOR:
-        byi_f32_vector_run(run);
-        break;
-    case BYI_F32_TILES:
-        byi_f32_tiles_run(run);
-        break;
-    case BYI_F32_DIRECT:
-        byi_f32_direct_run(run);
-        break;
-    default:
-        byi_f32_winograd_run(run);
-        break;
-    }
+    struct byi_f32_conv_run run = *caller_run;
+    const uint64_t zeros = zeros_bytes(run.conv);
+    run.threads = byi_f32_conv_team(run.conv, run.threads);
+    run.zeros = zeros ? memset(run.scratch, 0, zeros) : shared_zeros;
+    run.scratch = (char *)run.scratch + zeros;
+    algorithm_of(run.conv)->run(&run);
 }
