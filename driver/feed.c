@@ -567,7 +567,7 @@ static enum byoc_status read_step(const struct byi_tensor *t, int64_t n,
         for (int64_t i = 0; i < n; i++)
             integers[i] = (int16_t)byi_tensor_float(t, i);
         *step = has_min_values(integers, n);
-    } else if (byi_find_scale(t->data, n, 1, 0, &scale, integers)) {
+    } else if (byi_find_scale(t->data, n, 1, 0, false, &scale, integers)) {
         *step =
             has_min_values(integers, n) && rintf(scale) != scale ? scale : 0;
     }

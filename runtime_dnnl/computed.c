@@ -285,7 +285,8 @@ static bool find_row(const struct byi_integers *p, int64_t r,
     int8_t *integers = to->integers + r * k;
     int low = 0, high = 0;
     if (!byi_find_scale(floats + (p->transposed ? r : r * k), k,
-                        p->transposed ? p->rows : 1, *step, step, to->row))
+                        p->transposed ? p->rows : 1, *step, true, step,
+                        to->row))
         return false;
     for (int64_t i = 0; i < k; i++) {
         const int v = to->row[i];

@@ -10,8 +10,9 @@
  *   qnn.quantize(%3, const, const)
  *
  * Weights that were dequantised are integers times a scale per output channel,
- * exactly; the pass recovers these integers. Without the quantize the result is
- * float32. Products of int32 whose operands are 8-bit integers minus a zero
+ * exactly or, if a batch normalization was folded into them, within a few
+ * roundings; the pass recovers these integers. Without the quantize the result
+ * is float32. Products of int32 whose operands are 8-bit integers minus a zero
  * point (MatMulInteger, ConvInteger) become 8-bit products too, and absorb the
  * scale that multiplies their result. Integer sums are exact where float32
  * rounds, so 8-bit results may differ by 1. The bias is rounded to a multiple
@@ -146,7 +147,7 @@ static bool find_integers(struct byi_rewrite *rw, const struct quant_weights *w,
     for (int64_t o = 0; o < w->channels; o++) {
         int64_t sum = 0;
         if (!byi_find_scale((const float *)w->data + o * w->outer_stride, w->n,
-                            w->inner_stride, scale, &scale, row))
+                            w->inner_stride, scale, true, &scale, row))
             return false;
         for (int64_t i = 0; i < w->n; i++) {
             q->values[o * w->outer_stride + i * w->inner_stride] = row[i];

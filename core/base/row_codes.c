@@ -35,14 +35,15 @@ static inline float round_even(float x)
 }
 
 static bool is_block_multiple(const float *x, int n, float scale,
-                              int16_t *integers)
+                              float tolerance, int16_t *integers)
 {
     float rounded[BLOCK];
     int bad = 0;
     for (int i = 0; i < n; i++)
         rounded[i] = round_even(x[i] / scale);
     for (int i = 0; i < n; i++)
-        bad |= !(fabsf(rounded[i]) <= UINT8_MAX) | (rounded[i] * scale != x[i]);
+        bad |= !(fabsf(rounded[i]) <= UINT8_MAX) |
+               !(fabsf(rounded[i] * scale - x[i]) <= tolerance * fabsf(x[i]));
     if (bad)
         return false;
     for (int i = 0; i < n; i++)
@@ -50,14 +51,15 @@ static bool is_block_multiple(const float *x, int n, float scale,
     return true;
 }
 
-/* Whether the row equals integers up to 255 times `scale`, bit for bit. */
+/* Whether each element differs from an integer up to 255 times `scale` by at
+ * most `tolerance` times its magnitude; 0: they are equal, bit for bit. */
 static bool is_multiple(const struct codes_row *row, float scale,
-                        int16_t *integers)
+                        float tolerance, int16_t *integers)
 {
     float copy[BLOCK];
     for (int64_t i = 0; i < row->n; i += BLOCK) {
         const int n = (int)byi_min(BLOCK, row->n - i);
-        if (!is_block_multiple(read_block(row, i, n, copy), n, scale,
+        if (!is_block_multiple(read_block(row, i, n, copy), n, scale, tolerance,
                                integers + i))
             return false;
     }
@@ -86,8 +88,8 @@ static float largest_magnitude(const struct codes_row *row)
 
 /* Multiply the scale by the greatest common divisor of the integers (Euclid's
  * algorithm), unless the product is rounded and no longer fits. */
-static void coarsen_scale(const struct codes_row *row, float *scale,
-                          int16_t *integers)
+static void coarsen_scale(const struct codes_row *row, float tolerance,
+                          float *scale, int16_t *integers)
 {
     int common = 0;
     for (int64_t i = 0; i < row->n && common != 1; i++)
@@ -96,45 +98,62 @@ static void coarsen_scale(const struct codes_row *row, float *scale,
             common = rest;
             rest = last % rest;
         }
-    if (common > 1 && is_multiple(row, *scale * (float)common, integers))
+    if (common > 1 &&
+        is_multiple(row, *scale * (float)common, tolerance, integers))
         *scale *= (float)common;
     else if (common > 1)
-        is_multiple(row, *scale, integers);
+        is_multiple(row, *scale, tolerance, integers);
+}
+
+/* Whether the row is integers times `near`, or times one of the two floats next
+ * to it, bit for bit. Sets the scale. */
+static bool is_exact_near(const struct codes_row *row, float near, float *scale,
+                          int16_t *integers)
+{
+    const float candidates[] = {near, nextafterf(near, 0), nextafterf(near, 1)};
+    for (size_t k = 0; k < BYI_COUNT(candidates); k++) {
+        *scale = candidates[k];
+        if (*scale > 0 && is_multiple(row, *scale, 0, integers))
+            return true;
+    }
+    return false;
 }
 
 /* Find a scale such that the largest element is a multiple of it. Tries
- * `guess`, then the largest element divided by each integer up to 255. Also
- * tries the two floats next to each quotient, since it may be rounded. */
-static bool try_scales(const struct codes_row *row, float guess, float *scale,
-                       int16_t *integers)
+ * `guess`, then the largest element divided by each integer up to 255. The
+ * quotient may be rounded. So all elements are compared with its multiples
+ * within a tolerance first, then with those of the floats nearby bit for bit.
+ */
+static bool try_scales(const struct codes_row *row, float guess, bool inexact,
+                       float *scale, int16_t *integers)
 {
     const float largest = largest_magnitude(row);
     *scale = guess;
-    if (!isfinite(largest) || is_multiple(row, *scale, integers))
+    if (!isfinite(largest) || is_multiple(row, *scale, 0, integers))
         return isfinite(largest);
     for (int i = 0; i < UINT8_MAX; i++) {
         /* from 128, the largest magnitude of an int8, down to 1, then from 255
          * down to 129 */
         const int count = (INT8_MAX + UINT8_MAX - i) % UINT8_MAX + 1;
         const float quotient = largest / (float)count;
-        const float candidates[] = {quotient, nextafterf(quotient, 0),
-                                    nextafterf(quotient, 1)};
-        for (size_t k = 0; k < BYI_COUNT(candidates); k++) {
-            *scale = candidates[k];
-            if (*scale > 0 && is_multiple(row, *scale, integers))
-                return true;
-        }
+        if (!is_multiple(row, quotient, BYI_SCALE_TOLERANCE, integers))
+            continue;
+        if (is_exact_near(row, quotient, scale, integers))
+            return true;
+        *scale = quotient;
+        if (inexact && quotient > 0)
+            return is_multiple(row, quotient, BYI_SCALE_TOLERANCE, integers);
     }
     return false;
 }
 
 bool byi_find_scale(const float *at, int64_t n, int64_t stride, float guess,
-                    float *scale, int16_t *integers)
+                    bool inexact, float *scale, int16_t *integers)
 {
     const struct codes_row row = {at, n, stride};
-    if (!try_scales(&row, guess, scale, integers))
+    if (!try_scales(&row, guess, inexact, scale, integers))
         return false;
-    coarsen_scale(&row, scale, integers);
+    coarsen_scale(&row, inexact ? BYI_SCALE_TOLERANCE : 0, scale, integers);
     return true;
 }
 
@@ -185,7 +204,8 @@ bool byi_row_codes_find(const float *at, int64_t rows, int64_t columns,
     float scale = 1;
     for (int64_t r = 0; r < rows; r++) {
         const struct codes_row from = {at + r * row_stride, columns, stride};
-        if (!byi_find_scale(from.at, columns, stride, scale, &scale, scratch) ||
+        if (!byi_find_scale(from.at, columns, stride, scale, false, &scale,
+                            scratch) ||
             !is_exact(&from, scale, scratch))
             return false;
         scales[r] = scale;

@@ -8,13 +8,20 @@
 
 #include "base.h"
 
+/* The largest difference, relative to a float, that byi_find_scale() accepts as
+ * inexact: a few roundings of float32. */
+#define BYI_SCALE_TOLERANCE 0x1p-21f
+
 /* Find a scale such that each of the n floats is an integer from -255 to 255
- * times the scale, bit for bit except for the sign of zero. The floats are
- * `stride` floats apart. Tries `guess` first. Multiplies the scale by the
- * greatest common divisor of the integers, unless rounding prevents it. Writes
- * the scale and the n integers. Returns false if it finds no scale. */
+ * times the scale, bit for bit except for the sign of zero. If `inexact`, and
+ * there is no such scale, find one whose multiples are within
+ * BYI_SCALE_TOLERANCE, as those of weights are that were dequantised and then
+ * multiplied by the scale of a batch normalization. The floats are `stride`
+ * floats apart. Tries `guess` first. Multiplies the scale by the greatest
+ * common divisor of the integers, unless rounding prevents it. Writes the scale
+ * and the n integers. Returns false if it finds no scale. */
 bool byi_find_scale(const float *at, int64_t n, int64_t stride, float guess,
-                    float *scale, int16_t *integers);
+                    bool inexact, float *scale, int16_t *integers);
 
 /* A float32 matrix as 8-bit integers and a scale per row: element i of row r is
  * codes[r * columns + i] * scales[r], or codes[i * rows + r] * scales[r] if the

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* row_codes_test.c: tests storing a matrix as codes and scales: it is restored
- * bit for bit, or refused.
+ * bit for bit, or refused; and finding inexact multiples of a scale.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -68,11 +68,35 @@ static void test_refused(void **state)
     free(to);
 }
 
+/* Weights that were multiplied by a number after they were dequantised are
+ * integers times a scale within a few roundings, unless one is changed. */
+static void test_inexact(void **state)
+{
+    (void)state;
+    static float w[ALL];
+    int16_t integers[COLUMNS];
+    fill(w, false);
+    for (int r = 0; r < ROWS; r++) {
+        float *row = w + r * COLUMNS, scale = 0;
+        for (int i = 0; i < COLUMNS; i++)
+            row[i] *= 0.7318376f;
+        assert_false(
+            byi_find_scale(row, COLUMNS, 1, 1, false, &scale, integers));
+        assert_true(byi_find_scale(row, COLUMNS, 1, 1, true, &scale, integers));
+        for (int i = 0; i < COLUMNS; i++)
+            assert_int_equal(integers[i], (i * 37 + r) % 256 - 128);
+        row[7] *= 1 + 8 * BYI_SCALE_TOLERANCE;
+        assert_false(
+            byi_find_scale(row, COLUMNS, 1, 1, true, &scale, integers));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_exact),
         cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_inexact),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -65,7 +65,8 @@ static uint32_t data(struct region *g, const struct scheme *s,
 }
 
 /* Weights as QDQ models have them once constants are folded: integers times a
- * scale of each row. */
+ * scale of each row. In every other row a factor, as that of a batch
+ * normalization, multiplies the product. */
 static uint32_t weights(struct region *g, const struct scheme *s,
                         const int64_t *dims, uint32_t rank)
 {
@@ -75,10 +76,10 @@ static uint32_t weights(struct region *g, const struct scheme *s,
     for (int64_t i = 0; i < byi_elements(rank, dims); i++) {
         if (i % row == 0)
             scale = 0.003f + 0.002f * (float)fabs(random_unit(g));
-        const double x = random_unit(g) * 127;
+        const float x = (float)(random_unit(g) * 127);
+        const float weight = scale * (s->inexact_weights ? x : rintf(x));
         byi_tensor_set(&g->data[w], i,
-                       scale *
-                           (s->inexact_weights ? (float)x : rintf((float)x)));
+                       i / row % 2 ? weight * 0.7318376f : weight);
     }
     return w;
 }
