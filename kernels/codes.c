@@ -125,19 +125,19 @@ struct codes_rows {
 };
 
 /* Rows of a tile that begins with row i: one or BYI_F32_CODES_ROWS. */
-static int64_t part_rows(int64_t m, int64_t i)
+static int64_t tile_rows(int64_t m, int64_t i)
 {
     return m - i == 1 ? 1 : BYI_F32_CODES_ROWS;
 }
 
 /* Multiply the rows of the tile that begins with row i by `panels` panels, from
  * panel p on. */
-static void run_part(const struct codes_rows *r, int64_t i, int64_t p,
+static void run_tile(const struct codes_rows *r, int64_t i, int64_t p,
                      int64_t panels)
 {
     const struct byi_f32_codes *c = r->codes;
     float results[BYI_F32_CODES_ROWS * BYI_F32_CODES_PANELS * BYI_F32_PANEL];
-    const int64_t first = p * BYI_F32_PANEL, rows = part_rows(r->m, i);
+    const int64_t first = p * BYI_F32_PANEL, rows = tile_rows(r->m, i);
     const int64_t n = byi_min(panels * BYI_F32_PANEL, c->n - first);
     const float *x = r->x + i * row_floats(c);
     const struct byi_f32_codes_tile tile = {.x = x,
@@ -162,8 +162,8 @@ static void run_panels(const struct codes_rows *r, int64_t begin, int64_t end)
     const int64_t most = r->codes->kernels->codes_panels;
     for (int64_t p = begin, panels; p < end; p += panels) {
         panels = end - p < most ? 1 : most;
-        for (int64_t i = 0; i < r->m; i += part_rows(r->m, i))
-            run_part(r, i, p, panels);
+        for (int64_t i = 0; i < r->m; i += tile_rows(r->m, i))
+            run_tile(r, i, p, panels);
     }
 }
 

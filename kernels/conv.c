@@ -32,7 +32,7 @@ const struct byi_f32_kernels *byi_f32_kernels(void)
 static int64_t second_cache;
 static pthread_once_t second_cache_once = PTHREAD_ONCE_INIT;
 
-static void ask_second_cache(void)
+static void read_second_cache(void)
 {
     second_cache = 512 << 10;
 #if defined(_SC_LEVEL2_CACHE_SIZE)
@@ -44,7 +44,7 @@ static void ask_second_cache(void)
 
 int64_t byi_f32_second_cache(void)
 {
-    pthread_once(&second_cache_once, ask_second_cache);
+    pthread_once(&second_cache_once, read_second_cache);
     return second_cache;
 }
 

@@ -4,11 +4,11 @@
 #include "kernels/conv.h"
 
 enum {
-    PART = 2048,     /* floats that stay in the first-level cache until their
-                      * epilogue */
-    LINES = 6144,    /* floats of lines of x that stay in this cache, too */
-    MIN_BLOCK = 128, /* channels */
-    POSITIONS = 4    /* positions that the kernel computes together */
+    PART_FLOATS = 2048, /* floats that stay in the first-level cache until their
+                         * epilogue */
+    LINE_FLOATS = 6144, /* floats of lines of x that stay in this cache, too */
+    MIN_BLOCK = 128,    /* channels */
+    POSITIONS = 4       /* positions that the kernel computes together */
 };
 
 /* Find the lines of x inside the image that the result's line with position
@@ -62,7 +62,7 @@ static int64_t block_of(const struct byi_f32_conv *conv)
 {
     const int64_t lines = conv->size[0] * conv->size[1];
     const int64_t fit =
-        LINES / byi_max(lines * conv->in[2], 1) / BYI_F32_COLUMNS;
+        LINE_FLOATS / byi_max(lines * conv->in[2], 1) / BYI_F32_COLUMNS;
     const int64_t image = byi_f32_product_of(conv->in) * conv->channels;
     const bool fits_cache = image * (int64_t)sizeof(float) <= conv->cache;
     return fit * BYI_F32_COLUMNS >= (fits_cache ? MIN_BLOCK / 2 : MIN_BLOCK)
@@ -78,7 +78,7 @@ static void run_block(const struct byi_f32_conv_run *run, int64_t begin,
     const struct byi_f32_conv *conv = run->conv;
     const float **weights = pointers + conv->size[0] * conv->size[1];
     const int64_t most =
-        byi_max(PART / (last - first) / POSITIONS, 1) * POSITIONS;
+        byi_max(PART_FLOATS / (last - first) / POSITIONS, 1) * POSITIONS;
     /* the bias needs no padding: the kernel loads only elements that exist */
     const struct byi_f32_epilogue e =
         byi_f32_epilogue_at(run, 0, 0, BYI_F32_PANEL, NULL);

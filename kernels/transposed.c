@@ -52,7 +52,7 @@ enum { OUTPUTS, TAPS }; /* indices of output_phase.limits */
 
 /* A phase: its axes, its sizes and its weights. */
 struct output_phase {
-    struct axis_phase on[BYI_F32_AXES];
+    struct axis_phase axes[BYI_F32_AXES];
     int64_t limits[2][BYI_F32_AXES]; /* numbers of outputs and of taps along the
                                       * axes */
     int64_t taps, rows;              /* `rows`: outputs of all images */
@@ -64,11 +64,11 @@ static struct output_phase phase_of(const struct byi_f32_conv *conv, int64_t i)
 {
     struct output_phase p = {.taps = 1, .rows = conv->images};
     for (int axis = BYI_F32_AXES - 1; axis >= 0; i /= conv->stride[axis--]) {
-        p.on[axis] = phase_on(conv, axis, i % conv->stride[axis]);
-        p.limits[OUTPUTS][axis] = p.on[axis].outputs;
-        p.limits[TAPS][axis] = p.on[axis].taps;
-        p.taps *= p.on[axis].taps;
-        p.rows *= p.on[axis].outputs;
+        p.axes[axis] = phase_on(conv, axis, i % conv->stride[axis]);
+        p.limits[OUTPUTS][axis] = p.axes[axis].outputs;
+        p.limits[TAPS][axis] = p.axes[axis].taps;
+        p.taps *= p.axes[axis].taps;
+        p.rows *= p.axes[axis].outputs;
     }
     p.tiles = byi_ceil_div(p.rows, conv->kernels->rows);
     return p;
@@ -86,8 +86,8 @@ static int64_t weights_of(const struct byi_f32_conv *conv,
 static void find_tap(const struct output_phase *p, int64_t t,
                      int64_t at[BYI_F32_AXES])
 {
-    for (int axis = BYI_F32_AXES - 1; axis >= 0; t /= p->on[axis--].taps)
-        at[axis] = t % p->on[axis].taps;
+    for (int axis = BYI_F32_AXES - 1; axis >= 0; t /= p->axes[axis--].taps)
+        at[axis] = t % p->axes[axis].taps;
 }
 
 /* Pack the weights of group g for a phase into the weights of its merged
@@ -105,7 +105,8 @@ static void pack_group(const struct byi_f32_conv *conv,
         int64_t at[BYI_F32_AXES];
         find_tap(p, t, at);
         for (int i = 0; i < BYI_F32_AXES; i++)
-            from += (p->on[i].first + at[i] * p->on[i].step) * weights->tap[i];
+            from +=
+                (p->axes[i].first + at[i] * p->axes[i].step) * weights->tap[i];
         byi_f32_pack_tap(
             conv, weights, from,
             p->taps * conv->merged_channels * BYI_F32_PANEL,
@@ -140,8 +141,8 @@ struct place {
 static struct place place_of(const struct output_phase *p, int64_t row)
 {
     struct place at;
-    for (int axis = BYI_F32_AXES - 1; axis >= 0; row /= p->on[axis--].outputs)
-        at.k[axis] = row % p->on[axis].outputs;
+    for (int axis = BYI_F32_AXES - 1; axis >= 0; row /= p->axes[axis--].outputs)
+        at.k[axis] = row % p->axes[axis].outputs;
     at.image = row;
     return at;
 }
@@ -162,7 +163,7 @@ static int64_t position_of(const struct byi_f32_conv *conv,
 {
     int64_t position = at->image;
     for (int i = 0; i < BYI_F32_AXES; i++)
-        position = position * conv->out[i] + p->on[i].phase +
+        position = position * conv->out[i] + p->axes[i].phase +
                    at->k[i] * conv->stride[i];
     return position;
 }
@@ -186,7 +187,8 @@ static void find_pieces(const struct byi_f32_conv_run *run,
         int64_t from[BYI_F32_AXES], line = part->at.image;
         bool inside = true;
         for (int i = 0; i < BYI_F32_AXES; i++)
-            from[i] = p->on[i].from + part->at.k[i] - tap[i] * p->on[i].back;
+            from[i] =
+                p->axes[i].from + part->at.k[i] - tap[i] * p->axes[i].back;
         for (int i = 0; i < LAST; i++) {
             inside &= from[i] >= 0 && from[i] < conv->in[i];
             line = line * conv->in[i] + from[i];
@@ -211,7 +213,7 @@ static void find_rows(const struct byi_f32_conv_run *run,
     enum { LAST = BYI_F32_AXES - 1 };
     struct line_part part = {.at = place_of(p, begin)};
     for (; part.row < n; part.row += part.n) {
-        const int64_t rest = p->on[LAST].outputs - part.at.k[LAST];
+        const int64_t rest = p->axes[LAST].outputs - part.at.k[LAST];
         const int64_t first = position_of(run->conv, p, &part.at);
         part.n = byi_min(rest, n - part.row);
         find_pieces(run, p, &part, rows);
