@@ -152,15 +152,15 @@ static int64_t team_of(const struct byi_printer *p, int64_t steps)
 
 void byi_nest_decide(struct byi_printer *p)
 {
-    uint32_t widest = 0;
+    uint32_t reduction = 0;
     p->n_loops = byi_group_nest(p->g, 0, p->loops);
     p->columns = find_columns(p);
     const int64_t n_results = count_steps(p, 0, p->n_loops);
-    const int64_t n_reduced = reduced_steps(p, &widest);
+    const int64_t n_reduced = reduced_steps(p, &reduction);
     p->team = team_of(p, n_reduced > n_results ? n_reduced : n_results);
     if (p->team > 1 && !p->columns && n_results < 8 &&
-        value_at(p, widest)->nest == 0) {
-        p->split = widest + 1;
+        value_at(p, reduction)->nest == 0) {
+        p->split = reduction + 1;
         p->first = p->n_loops;
         return;
     }

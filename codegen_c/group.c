@@ -352,27 +352,27 @@ static void cut_at_border(struct group_reader *r, const struct byi_affine *a,
                           int64_t border)
 {
     struct byi_group *g = r->g;
-    uint32_t widest = 0;
+    uint32_t cut_loop = 0;
     int64_t rest = 0;
     for (uint32_t k = 1; k < g->n_loops; k++)
-        if (a->coef[k] > a->coef[widest])
-            widest = k;
+        if (a->coef[k] > a->coef[cut_loop])
+            cut_loop = k;
     for (uint32_t k = 0; k < g->n_loops; k++) {
         if (a->coef[k] < 0)
             refuse(r, "a border in a reversed axis");
-        if (k != widest)
+        if (k != cut_loop)
             rest += a->coef[k] * (g->loops[k].extent - 1);
     }
     if (must_stop(r))
         return;
-    const int64_t steps = border - a->base, step = a->coef[widest];
-    if (g->loops[widest].owner != BYI_NO_ID) {
+    const int64_t steps = border - a->base, step = a->coef[cut_loop];
+    if (g->loops[cut_loop].owner != BYI_NO_ID) {
         refuse(r, "a reduction over a border");
     } else if (rest > 0 && (steps % step != 0 || rest >= step)) {
         refuse(r, "a border across several axes");
     } else {
         g->cut = true;
-        g->cut_loop = widest;
+        g->cut_loop = cut_loop;
         g->cut_at = (steps + step - 1) / step;
     }
 }

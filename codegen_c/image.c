@@ -20,8 +20,8 @@ enum {
 /* A resize, with its tables. */
 struct resize_kernel {
     struct byi_resample r;
-    struct byi_tensor x, y;  /* the types of operand and result */
-    struct byi_tensor given; /* the constant sizes or scales */
+    struct byi_tensor x, y;   /* the types of operand and result */
+    struct byi_tensor target; /* the constant sizes or scales */
     struct byi_planes planes;
 };
 
@@ -44,7 +44,7 @@ static bool read_image(const struct byi_module *m, const struct byi_func *f,
     if (node->kind != BYI_CALL_OP || node->op != BYI_OP_RESIZE ||
         !byi_is_image_type(node->type) ||
         !byi_is_image_type(f->nodes.at[node->args[0]].type) ||
-        !byi_const_view(m, f, node->args[1], &image->given))
+        !byi_const_view(m, f, node->args[1], &image->target))
         return false;
     image->x = tensor_of(f->nodes.at[node->args[0]].type);
     image->y = tensor_of(node->type);
@@ -52,7 +52,7 @@ static bool read_image(const struct byi_module *m, const struct byi_func *f,
                                      .attrs = node->attrs,
                                      .x = &image->x,
                                      .y = &image->y,
-                                     .target = &image->given};
+                                     .target = &image->target};
     const uint64_t bytes = byi_resample_plan(&image->r, NULL);
     if (bytes > MAX_NUMBERS * sizeof(double))
         return false;

@@ -208,13 +208,13 @@ static void write_group(struct kernel_writer *w, uint32_t func,
     struct byi_text body = {0};
     const char *refusal = NULL;
     const struct byi_func *f = w->m->funcs.at[func];
-    const bool image = byi_kernels_accept_alone(w->m, f, f->result);
+    const bool is_image_op = byi_kernels_accept_alone(w->m, f, f->result);
     const uint32_t n =
-        image ? 0 : read_domains(w, func, arena, domains, &refusal);
+        is_image_op ? 0 : read_domains(w, func, arena, domains, &refusal);
     if (w->out->list.n == MAX_KERNELS)
         refusal = "too many kernels";
     if (!refusal) {
-        if (image)
+        if (is_image_op)
             byi_image_op_print(w->m, f, &body);
         else
             byi_nest_print(domains, n, &body);

@@ -295,8 +295,8 @@ static void print_finish(struct byi_printer *p, struct nest_reduction *r,
 }
 
 /* Print the pragma that runs the next loops in parallel. */
-static void print_team(struct byi_printer *p, uint32_t collapse,
-                       const char *simd)
+static void print_parallel(struct byi_printer *p, uint32_t collapse,
+                           const char *simd)
 {
     char several[32] = "", threads[64] = "threads";
     if (p->team < BYI_MANY)
@@ -322,7 +322,7 @@ static void print_parts(struct byi_printer *p, struct nest_reduction *r)
     print_line(p, "%s %s_parts[%lld];", r->form.type, r->sum, (long long)parts);
     if (r->nan)
         print_line(p, "int %s_nans[%lld];", r->sum, (long long)parts);
-    print_team(p, 1, "");
+    print_parallel(p, 1, "");
     print_line(p, "for (int64_t part = 0; part < %lld; part++)",
                (long long)parts);
     open_block(p);
@@ -381,7 +381,7 @@ static void print_pragma(struct byi_printer *p, uint32_t k)
     const bool last = k + p->parallel == p->n_loops;
     const bool simd = last && !byi_nest_has_values(p, 0, p->n_loops, true);
     if (p->team > 1 && k == p->first)
-        print_team(p, p->parallel, simd && !p->streams ? " simd" : "");
+        print_parallel(p, p->parallel, simd && !p->streams ? " simd" : "");
     else if (k + 1 == p->n_loops && !byi_nest_has_values(p, 0, k + 1, true))
         print_line(p, "#pragma omp simd");
 }
@@ -396,7 +396,7 @@ static void print_stream(struct byi_printer *p)
     struct byi_affine at = p->g->store;
     at.coef[loop] = 0;
     if (p->team > 1 && p->first + p->parallel == p->n_loops && p->parallel == 1)
-        print_team(p, 1, "");
+        print_parallel(p, 1, "");
     print_line(p, "for (int64_t b = 0; b < %lld; b += %d)", (long long)extent,
                BYI_STREAM_BLOCK);
     open_block(p);
@@ -477,7 +477,7 @@ static void print_tiles(struct byi_printer *p)
     print_level(p, 0, 0);
     for (uint32_t k = 0; k < n; k++) {
         if (p->team > 1 && k == p->first)
-            print_team(p, 1, "");
+            print_parallel(p, 1, "");
         if (k == across || k == last)
             open_tile_loop(p, p->loops[k]);
         else
@@ -556,12 +556,12 @@ static void print_columns(struct byi_printer *p)
     print_level(p, 0, 0);
     for (uint32_t k = 0; k < last; k++, n_open++) {
         if (p->team > 1 && k == p->first)
-            print_team(p, p->parallel, "");
+            print_parallel(p, p->parallel, "");
         open_loop(p, p->loops[k]);
         print_level(p, 0, k + 1);
     }
     if (p->team > 1 && p->first == last)
-        print_team(p, 1, "");
+        print_parallel(p, 1, "");
     print_line(p, "for (int64_t b = 0; b < %lld; b += %lld)", (long long)extent,
                (long long)block);
     open_block(p);

@@ -82,8 +82,8 @@ static uint32_t known_node(const struct capture_finder *x, uint32_t func,
 
 /* Record the captures of literal `fn` in function `func`. `only`: it is the
  * only literal of its function, which therefore always has these captures. */
-static void learn_captures(struct capture_finder *x, uint32_t func,
-                           const struct byi_node *fn, bool only)
+static void record_captures(struct capture_finder *x, uint32_t func,
+                            const struct byi_node *fn, bool only)
 {
     struct byi_planned_captures *c = &x->b->captures[fn->index];
     uint32_t *known = byi_arena_calloc(x->b->arena, fn->n_args, sizeof *known);
@@ -116,7 +116,7 @@ static void visit_literals(struct capture_finder *x, uint32_t func)
         if (node->kind != BYI_FN || node->index == func || x->seen[node->index])
             continue;
         x->seen[node->index] = true;
-        learn_captures(x, func, node, x->literals[node->index] == 1);
+        record_captures(x, func, node, x->literals[node->index] == 1);
         BYI_PUSH(&x->pending, node->index);
     }
 }
