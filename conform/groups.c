@@ -324,7 +324,8 @@ static void check_heap_growth(struct byi_kit *kit, const uint64_t *heap,
     }
     if (min_growth >= 16 * (uint64_t)cycles)
         byi_kit_failed(kit, BYI_RULE_HEAP,
-                       "the heap grows by %llu bytes with every %s",
+                       "the heap grows by %llu bytes with every %s, expected "
+                       "it to stop growing",
                        (unsigned long long)(min_growth / cycles), what);
 }
 

@@ -501,10 +501,10 @@ static bool split(struct byi_opgen *d)
                                    : 1;
     int64_t remaining = size;
     for (uint32_t i = 0; i < n; i++) {
-        const int64_t rest = (int64_t)(n - i - 1);
+        const int64_t n_later = (int64_t)(n - i - 1);
         sizes[i] = i + 1 == n ? remaining
                               : 1 + (int64_t)byi_opgen_draw_below(
-                                        d, (uint32_t)(remaining - rest));
+                                        d, (uint32_t)(remaining - n_later));
         remaining -= sizes[i];
     }
     byi_opgen_give_ints(d, "sizes", sizes, n);
