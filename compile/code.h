@@ -16,7 +16,8 @@ struct byi_code {
     byi_unit_fn function; /* for this CPU; NULL: not mapped, or no version */
 };
 
-/* Zero-initialise, then set the compiler (NULL: $CC, then cc) and the arena. */
+/* The C of all regions of a compile. Zero-initialise, then set the compiler
+ * (NULL: $CC, then cc) and the arena. */
 struct byi_codes {
     const char *cc;
     struct byi_arena *arena;

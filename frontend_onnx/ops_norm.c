@@ -185,7 +185,7 @@ static const char layer_statistics[] =
     "}";
 
 /* Whether a scale or bias must be broadcast to the axes of x from `axis` on. A
- * symbolic dim of its own may be 1. */
+ * symbolic dim that differs from x's may be 1. */
 static bool is_broadcast(struct byi_import *o, byi_id x, byi_id scale,
                          uint32_t axis)
 {

@@ -9,7 +9,8 @@
  * nodes in topological order, the dynamic program below, finds the distances in
  * advance:
  *
- *     steps[conv] = 0, steps[relu(x)] = 1 + steps[x], steps[input] = never
+ *     distance[conv] = 0, distance[relu(x)] = 1 + distance[x],
+ *     distance[input] = none
  *
  * A match never has fewer steps than the distance of its root, so no match is
  * lost.

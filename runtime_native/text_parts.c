@@ -102,16 +102,17 @@ static enum byoc_status concatenate_run(const struct byi_call *call,
 
 /* --- text.split ----------------------------------------------------------- */
 
-/* Split the writable copy `text` of a string, whose delimiters become NULs.
- * Returns the number of parts, which part[] points to. */
-static int64_t split_text(char *text, const char *delimiter, int64_t most,
+/* Split the writable copy `text` of a string at max_splits delimiters at most,
+ * which become NULs. Returns the number of parts, which part[] points to. */
+static int64_t split_text(char *text, const char *delimiter, int64_t max_splits,
                           const char **part)
 {
     const char *from = text, *at;
     size_t length;
     int64_t n = 0;
     char *end = NULL;
-    while ((at = byi_string_next_part(&from, delimiter, n == most, &length))) {
+    while ((at = byi_string_next_part(&from, delimiter, n == max_splits,
+                                      &length))) {
         if (end) /* the search for this part has passed that delimiter */
             *end = '\0';
         end = text + (at - text) + length;
@@ -127,7 +128,7 @@ static enum byoc_status split_run(const struct byi_call *call,
                                   struct byoc_error *err)
 {
     const char *delimiter = byi_attr_string(call->attrs, "delimiter");
-    const int64_t most = byi_attr_int(call->attrs, "maxsplit");
+    const int64_t max_splits = byi_attr_int(call->attrs, "maxsplit");
     const char *const *x = call->in->data, **y = call->out[0].data;
     const int64_t width = call->out[0].dims[call->in->rank];
     int64_t *counts = call->out[1].data;
@@ -139,7 +140,7 @@ static enum byoc_status split_run(const struct byi_call *call,
         if (!text)
             return byi_no_store(call, err);
         copy_text(text, x[i], length);
-        counts[i] = split_text(text, delimiter, most, y);
+        counts[i] = split_text(text, delimiter, max_splits, y);
         for (int64_t n = counts[i]; n < width; n++)
             y[n] = "";
     }

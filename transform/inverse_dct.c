@@ -49,10 +49,10 @@ static byi_id emit_transform(struct byi_rewrite *rw, byi_id x, int64_t axis)
     int64_t axes[2] = {axis};
     uint32_t n = 1;
     if (byi_rw_is(rw, x, BYI_OP_IDCT8) && byi_rw_has_one_reader(rw, x)) {
-        uint32_t before = 0;
-        const int64_t *first =
-            byi_attr_ints(byi_rw_node(rw, x)->attrs, "axes", &before);
-        if (before == 1 && first[0] != axis) {
+        uint32_t n_axes = 0;
+        const int64_t *x_axes =
+            byi_attr_ints(byi_rw_node(rw, x)->attrs, "axes", &n_axes);
+        if (n_axes == 1 && x_axes[0] != axis) {
             axes[0] = -1;
             axes[n++] = -2;
             x = byi_rw_arg(rw, x, 0);

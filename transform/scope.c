@@ -50,7 +50,7 @@ struct byi_scopes {
     struct scope_entry *scopes; /* from 1 */
     uint32_t n_scopes;
     uint32_t first; /* the scope of the function that is being assigned   */
-    value *order;   /* its values, readers before their operands */
+    value *order;   /* that function's values, readers before their operands */
     uint32_t n_order;
     struct scope_walk *walks;
     uint32_t n_walks;

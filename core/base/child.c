@@ -320,7 +320,8 @@ static _Noreturn void run_in_child(void (*run)(void *arg, struct byi_text *out),
     _exit(0);
 }
 
-/* Write child->how. */
+/* Set child->how to the text that says how the child ended, and in which step.
+ */
 static void describe_end(struct byi_child *child,
                          const struct child_shared *progress,
                          const struct byi_child_limits *limits)
