@@ -10,7 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "isas.h"
 #include "kernels/attention.h"
+#include "tests/reference.h"
 #include "tests/share.h"
 
 #include <cmocka.h>
@@ -19,7 +21,7 @@ enum { AXES = 2 }; /* axes of the batch; the matrix has two more */
 
 static uint64_t seed = 1;
 
-static int64_t draw(int64_t n)
+REFERENCE int64_t draw(int64_t n)
 {
     seed = seed * 6364136223846793005u + 1442695040888963407u;
     return (int64_t)(seed >> 33) % n;
@@ -55,8 +57,8 @@ static float *argument(const struct tensor *t, enum byi_f32_type type)
 
 /* Make a tensor of random numbers. If `last`, the last axis is the innermost
  * one; if `repeats`, some axes have stride 0. */
-static struct tensor make(const int64_t *batch, int64_t rows, int64_t columns,
-                          bool last, bool repeats)
+REFERENCE struct tensor make(const int64_t *batch, int64_t rows,
+                             int64_t columns, bool last, bool repeats)
 {
     const int64_t dims[] = {batch[0], batch[1], rows, columns};
     int64_t *strides[AXES + 2], order[AXES + 2] = {0, 1, 2, 3};
@@ -117,8 +119,8 @@ static void mask_row(struct byi_f32_attention *a, struct tensor *mask)
     a->zero_nan = true;
 }
 
-static double element(const struct tensor *t, const int64_t *head, int64_t row,
-                      int64_t column)
+REFERENCE double element(const struct tensor *t, const int64_t *head,
+                         int64_t row, int64_t column)
 {
     int64_t at = row * t->strides.row + column * t->strides.column;
     for (int i = 0; i < AXES; i++)
@@ -132,7 +134,8 @@ struct layer {
     struct tensor q, k, v, y, operands[2];
 };
 
-static void check_row(const struct layer *l, const int64_t *head, int64_t row)
+REFERENCE void check_row(const struct layer *l, const int64_t *head,
+                         int64_t row)
 {
     const struct byi_f32_attention *a = &l->a;
     double *scores = malloc((size_t)(a->keys + 1) * sizeof *scores);
@@ -309,20 +312,25 @@ static void try_many_keys(const struct byi_f32_kernels *kernels, int64_t rows)
     free(x);
 }
 
-static void test_many_keys(void **state)
+static void many_keys(void)
 {
     static const int64_t rows[] = {1, 2, 3, 4, 5, 7, 8, 9, 13, 17, 25, 29, 33};
+    for (size_t i = 0; i < BYI_COUNT(rows); i++)
+        try_many_keys(byi_f32_kernels(), rows[i]);
+}
+
+static void test_many_keys(void **state)
+{
     (void)state;
-    for (enum byi_isa isa = 0; isa < BYI_N_ISAS; isa++)
-        for (size_t i = 0; byi_isa_runs(isa) && i < BYI_COUNT(rows); i++)
-            try_many_keys(byi_f32_kernels_of(isa), rows[i]);
+    with_each_f32_kernels(many_keys);
 }
 
 /* Scores are negated and increased before a mask that still leaves the last key
  * the largest one: their bound must not become smaller. */
-static void try_negated_scores(const struct byi_f32_kernels *kernels)
+static void try_negated_scores(void)
 {
     enum { KEYS = 40 };
+    const struct byi_f32_kernels *kernels = byi_f32_kernels();
     static const float zero = 0, minus_one = -1, increase = 999, q[2] = {1, 1};
     struct byi_f32_attention a = {.kernels = kernels,
                                   .batch = {1, 1, 1, 1, 1, 1},
@@ -363,9 +371,7 @@ static void try_negated_scores(const struct byi_f32_kernels *kernels)
 static void test_negated_scores(void **state)
 {
     (void)state;
-    for (enum byi_isa isa = 0; isa < BYI_N_ISAS; isa++)
-        if (byi_isa_runs(isa))
-            try_negated_scores(byi_f32_kernels_of(isa));
+    with_each_f32_kernels(try_negated_scores);
 }
 
 int main(void)

@@ -10,8 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "isas.h"
 #include "kernels/conv.h"
 #include "kernels/i8.h"
+#include "tests/reference.h"
 #include "tests/share.h"
 
 #include <cmocka.h>
@@ -19,7 +21,7 @@
 /* Separate seeds, so that shapes do not depend on the size of the data. */
 static uint64_t seed, data_seed;
 
-static uint32_t draw_from(uint64_t *from, uint32_t n)
+REFERENCE uint32_t draw_from(uint64_t *from, uint32_t n)
 {
     *from = *from * 6364136223846793005u + 1442695040888963407u;
     return (uint32_t)(*from >> 33) % n;
@@ -30,7 +32,7 @@ static uint32_t draw(uint32_t n)
     return draw_from(&seed, n);
 }
 
-static float *random_floats(int64_t n)
+REFERENCE float *random_floats(int64_t n)
 {
     float *at = aligned_alloc(64, (size_t)(n * 4 + 127) / 64 * 64);
     for (int64_t i = 0; i < n; i++)
@@ -255,8 +257,8 @@ static void run_case(struct conv_case *c, int threads)
 /* The input position that a tap reads for output position `row`, numbered
  * through all images; -1: the tap is outside of the image.
  */
-static int64_t input_of(const struct byi_f32_conv *conv, int64_t row,
-                        const int64_t tap[])
+REFERENCE int64_t input_of(const struct byi_f32_conv *conv, int64_t row,
+                           const int64_t tap[])
 {
     int64_t out[BYI_F32_AXES], at = row;
     for (int i = BYI_F32_AXES - 1; i >= 0; at /= conv->out[i--])
@@ -279,7 +281,7 @@ static int64_t input_of(const struct byi_f32_conv *conv, int64_t row,
 
 /* input_of() for all taps, found once for a position and not for each output;
  * the caller frees the array. */
-static int64_t *inputs_of(const struct byi_f32_conv *conv, int64_t row)
+REFERENCE int64_t *inputs_of(const struct byi_f32_conv *conv, int64_t row)
 {
     const int64_t taps = byi_f32_product_of(conv->size);
     int64_t *at = malloc((size_t)taps * sizeof *at);
@@ -295,8 +297,8 @@ static int64_t *inputs_of(const struct byi_f32_conv *conv, int64_t row)
 /* The index of a channel of x at an input, which is numbered through all
  * images.
  */
-static int64_t element_of(const struct byi_f32_conv *conv, int64_t input,
-                          int64_t channel)
+REFERENCE int64_t element_of(const struct byi_f32_conv *conv, int64_t input,
+                             int64_t channel)
 {
     const int64_t image = byi_f32_product_of(conv->in);
     if (!conv->planar)
@@ -306,8 +308,8 @@ static int64_t element_of(const struct byi_f32_conv *conv, int64_t input,
 
 /* The sum of products and bias for output `column` at the position whose inputs
  * are `inputs`. Sets *size to the sum of their absolute values. */
-static double sum_at(const struct conv_case *c, const int64_t *inputs,
-                     int64_t column, double *size)
+REFERENCE double sum_at(const struct conv_case *c, const int64_t *inputs,
+                        int64_t column, double *size)
 {
     const struct byi_f32_conv *conv = &c->conv;
     const int64_t group_outputs = conv->outputs / conv->groups;
@@ -438,7 +440,9 @@ static void check_case(struct conv_case *c, const int *kinds, double bound)
     free(previous);
 }
 
-/* Run `body` under every instruction set that the machine has. */
+/* Run `body` under every instruction set that the machine has. Those beyond
+ * AVX-512 only change how numbers of 16 bits are multiplied: tests of float32
+ * use with_each_f32_kernels(). */
 static void with_each_isa(void (*body)(void))
 {
     static const char *const isas[] = {"sse2", "avx2", "avx512", "avx512_bf16",
@@ -765,8 +769,8 @@ static void test_long_rows(void **state)
 {
     (void)state;
     seed = 3;
-    with_each_isa(long_rows);
-    with_each_isa(long_windows);
+    with_each_f32_kernels(long_rows);
+    with_each_f32_kernels(long_windows);
 }
 
 /* --- scratch -------------------------------------------------------------- */
@@ -849,7 +853,7 @@ static void layers(void)
 static void test_layers(void **state)
 {
     (void)state;
-    with_each_isa(layers);
+    with_each_f32_kernels(layers);
 }
 
 /* --- gathered rows -------------------------------------------------------- */
@@ -965,7 +969,7 @@ static void test_scales_narrow(void **state)
 static void test_gather(void **state)
 {
     (void)state;
-    with_each_isa(gather_cases);
+    with_each_f32_kernels(gather_cases);
 }
 
 /* --- threads, NaN --------------------------------------------------------- */
@@ -1010,15 +1014,6 @@ static void threads(void)
     byi_f32_conv_plan(&planes.conv, false);
     open_case(&planes);
     compare_threads(&planes);
-    for (int rows = 2; rows < 10; rows++) { /* strips of one row or several */
-        struct conv_case c = {.threads = 4};
-        c.conv = vector_by_matrix(480, 500, false);
-        c.conv.images = rows;
-        c.conv.type = BYI_F32_BF16;
-        byi_f32_conv_plan(&c.conv, true);
-        open_case(&c);
-        compare_threads(&c);
-    }
     for (int i = 0; i < 4; i++) { /* divided by rows, or by columns */
         struct conv_case c = {.threads = 4};
         c.conv = vector_by_matrix(300 + i, i % 2 ? 261 : 700, false);
@@ -1036,10 +1031,25 @@ static void threads(void)
     }
 }
 
+/* The same for blocks of narrow numbers: strips of one row or several. */
+static void threads_of_blocks(void)
+{
+    for (int rows = 2; rows < 10; rows++) {
+        struct conv_case c = {.threads = 4};
+        c.conv = vector_by_matrix(480, 500, false);
+        c.conv.images = rows;
+        c.conv.type = BYI_F32_BF16;
+        byi_f32_conv_plan(&c.conv, true);
+        open_case(&c);
+        compare_threads(&c);
+    }
+}
+
 static void test_threads(void **state)
 {
     (void)state;
-    with_each_isa(threads);
+    with_each_isa(threads_of_blocks);
+    with_each_f32_kernels(threads);
 }
 
 /* A NaN in the image reaches every result whose window contains it, also
@@ -1062,6 +1072,14 @@ static void keeps_nan(void)
         assert_true(c.y[0] == c.y[0]);
         close_case(&c);
     }
+}
+
+REFERENCE float dot(const float *a, const float *b, int64_t n)
+{
+    float sum = 0;
+    for (int64_t i = 0; i < n; i++)
+        sum += a[i] * b[i];
+    return sum;
 }
 
 /* Infinite numbers of x and of the weights reach the results with the sign that
@@ -1100,10 +1118,8 @@ static void keeps_infinity(void)
         run_case(&c, 1);
         for (int r = 0; r < ROWS; r++)
             for (int o = 0; o < OUTPUTS; o++) {
-                float expected = 0;
-                for (int i = 0; i < CHANNELS; i++)
-                    expected +=
-                        c.x[r * CHANNELS + i] * c.weights[o * CHANNELS + i];
+                const float expected =
+                    dot(c.x + r * CHANNELS, c.weights + o * CHANNELS, CHANNELS);
                 const float found = c.y[r * OUTPUTS + o];
                 assert_int_equal(isnan(found), isnan(expected));
                 if (isinf(found) || isinf(expected))
@@ -1248,7 +1264,7 @@ static void long_depthwise_windows(void)
 static void test_long_depthwise(void **state)
 {
     (void)state;
-    with_each_isa(long_depthwise_windows);
+    with_each_f32_kernels(long_depthwise_windows);
 }
 
 static void test_infinity(void **state)
@@ -1337,13 +1353,13 @@ static void few_outputs(void)
 static void test_few_outputs(void **state)
 {
     (void)state;
-    with_each_isa(few_outputs);
+    with_each_f32_kernels(few_outputs);
 }
 
 static void test_nan(void **state)
 {
     (void)state;
-    with_each_isa(keeps_nan);
+    with_each_f32_kernels(keeps_nan);
 }
 
 /* An infinity in a channel reaches the results of its group only, if the
@@ -1366,7 +1382,7 @@ static void keeps_groups_apart(void)
 static void test_groups(void **state)
 {
     (void)state;
-    with_each_isa(keeps_groups_apart);
+    with_each_f32_kernels(keeps_groups_apart);
 }
 
 /* Which kernel a transposed convolution of stride 2 along two axes, or along
@@ -1411,7 +1427,7 @@ static void transposed_layers(void)
 static void test_transposed(void **state)
 {
     (void)state;
-    with_each_isa(transposed_layers);
+    with_each_f32_kernels(transposed_layers);
 }
 
 int main(void)
