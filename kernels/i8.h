@@ -11,6 +11,8 @@
  *   ADDED      round(clamp((q * scale' + (b - b zero) * b scale) / scale'',
  *              low'', high'')) + zero'', where b is the summand, a tensor of
  *              bytes
+ *   ACTIVATED  round(clamp(f((float) sum * scale) / f scale, low, high)) +
+ *              zero, a byte, where f is a chain of float32 functions
  *
  * Blocks also multiply bfloat16 numbers and split float16 numbers. Their sums
  * and biases are float32, and b, if there is one, has elements like y:
@@ -28,7 +30,7 @@
 #ifndef BYI_I8_H
 #define BYI_I8_H
 
-#include "core/base/isa.h"
+#include "kernels/f32.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -39,7 +41,8 @@ enum {
     BYI_I8_COLUMNS = 2 * BYI_I8_PANEL, /* most columns of a tile */
     BYI_I8_STRIP = 64,                 /* most channels of a strip */
     BYI_I8_BLOCK = 16,                 /* fewest rows that a block reads */
-    BYI_I8_AXES = 3                    /* spatial axes */
+    BYI_I8_AXES = 3,                   /* spatial axes */
+    BYI_I8_FUNCTIONS = 4               /* most functions of ACTIVATED */
 };
 
 /* The forms of words and the kinds of results, as above. */
@@ -50,7 +53,8 @@ enum byi_i8_result {
     BYI_I8_FLOAT16S, /* this and the next: of bfloat16 and split numbers only */
     BYI_I8_BFLOAT16S,
     BYI_I8_QUANTIZED,
-    BYI_I8_ADDED
+    BYI_I8_ADDED,
+    BYI_I8_ACTIVATED /* kernels compute FLOATS, and i8.c the rest */
 };
 
 /* The tensor that ADDED adds, and how to convert the sum to bytes. `flip` is
@@ -63,6 +67,17 @@ struct byi_i8_summand {
     float q_scale, b_scale, scale; /* scale', b scale and scale'' above */
     float low, high;               /* bounds of the quotient */
     int32_t zero;                  /* zero point of the results */
+};
+
+/* The chain f of ACTIVATED: the functions, in order, and the scale of the
+ * bytes. */
+struct byi_i8_activation {
+    struct {
+        byi_f32_unary_fn *unary;
+        float p0, p1;
+    } functions[BYI_I8_FUNCTIONS];
+    int n;
+    float scale;
 };
 
 /* How to convert sums to results. `add` and `scale` have an entry for each
@@ -375,7 +390,8 @@ struct byi_i8_conv_run {
     float low, high; /* these and `zero`: as in the epilogue */
     int32_t zero;
     struct byi_i8_summand summand; /* as in the epilogue; `ld` is not read */
-    bool silu;                     /* as in the epilogue */
+    const struct byi_i8_activation *activation; /* of ACTIVATED */
+    bool silu;                                  /* as in the epilogue */
     void *y;
     void *scratch; /* 64-byte aligned */
     int threads;   /* at most the number for which the scratch was sized */

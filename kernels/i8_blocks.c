@@ -47,6 +47,29 @@ static enum byi_i8_values values_of(const struct byi_i8_conv *conv)
                             : BYI_I8_UNSIGNED;
 }
 
+/* Multiply the rows of the block by its columns, some of both at a time, whose
+ * results stay in the cache until they are activated. */
+static void run_activated(const struct i8_job *j, const struct byi_i8_block *b)
+{
+    enum { ROWS = I8_ACTIVATED / BYI_I8_COLUMNS };
+    _Alignas(64) float results[I8_ACTIVATED];
+    for (int64_t c = 0; c < b->columns; c += BYI_I8_COLUMNS)
+        for (int64_t r = 0; r < b->rows; r += ROWS) {
+            struct byi_i8_block part = *b;
+            part.from += r;
+            part.rows = byi_min(ROWS, b->rows - r);
+            part.columns = byi_min(BYI_I8_COLUMNS, b->columns - c);
+            part.weights += c * b->words;
+            part.e.add += c;
+            part.e.scale += c;
+            part.y = (char *)results;
+            part.ldy = part.columns * (int64_t)sizeof *results;
+            j->conv->kernels->block(&part);
+            i8_activate(j->run, results, part.columns, part.rows, part.columns,
+                        b->y + r * b->ldy + c, b->ldy);
+        }
+}
+
 /* Multiply rows [begin, end) by columns [first, last) of a group, in blocks.
  * `at` is memory for gathered rows. */
 static void run_columns(const struct i8_job *j, int64_t begin, int64_t end,
@@ -92,7 +115,10 @@ static void run_columns(const struct i8_job *j, int64_t begin, int64_t end,
         b.e.summand.at += offset;
         b.e.summand.ld = ldy;
     }
-    conv->kernels->block(&b);
+    if (conv->result == BYI_I8_ACTIVATED)
+        run_activated(j, &b);
+    else
+        conv->kernels->block(&b);
 }
 
 /* Rows of a block that is read in place: whole tiles. */

@@ -152,6 +152,23 @@ static int64_t band_of(const struct byi_i8_conv *conv)
     return byi_max(BAND_BYTES / byi_max(line, 1) / 2 * 2, 4);
 }
 
+/* Compute the outputs of a row, some at a time, which are activated. */
+static void run_activated(const struct i8_job *j, const struct byi_i8_taps *t)
+{
+    enum { OUTPUTS = I8_ACTIVATED / BYI_I8_PANEL };
+    _Alignas(64) float results[I8_ACTIVATED];
+    for (int64_t i = 0; i < t->n; i += OUTPUTS) {
+        struct byi_i8_taps part = *t;
+        part.x += i * t->step;
+        part.n = byi_min(OUTPUTS, t->n - i);
+        part.y = (char *)results;
+        part.ldy = part.columns * (int)sizeof *results;
+        j->conv->kernels->taps[j->form](&part);
+        i8_activate(j->run, results, part.columns, part.n, part.columns,
+                    t->y + i * t->ldy, t->ldy);
+    }
+}
+
 void i8_depthwise_rows(const struct i8_job *j, int64_t begin, int64_t end,
                        int64_t first, int64_t last, char *scratch)
 {
@@ -187,7 +204,10 @@ void i8_depthwise_rows(const struct i8_job *j, int64_t begin, int64_t end,
             t.e.add += c;
             t.e.scale += c;
             interleave_row(j, &at, c, t.columns, interleaved);
-            conv->kernels->taps[j->form](&t);
+            if (conv->result == BYI_I8_ACTIVATED)
+                run_activated(j, &t);
+            else
+                conv->kernels->taps[j->form](&t);
         }
     }
 }

@@ -109,4 +109,15 @@ void i8_winograd_run(const struct byi_i8_conv_run *run, const uint32_t *weights,
                      const struct byi_i8_epilogue *e, char *scratch,
                      int64_t per_thread, int threads);
 
+/* --- i8.c ----------------------------------------------------------------- */
+/* Copy rows of n bytes; ldto and ld are the bytes between rows. */
+void i8_copy_rows(char *to, int64_t ldto, const char *from, int64_t ld,
+                  int64_t n, int64_t rows);
+enum { I8_ACTIVATED = 1 << 12 }; /* most floats of i8_activate() */
+/* Compute the bytes of ACTIVATED from n floats of each row at `x`. Rows of x
+ * are `ld` floats apart, all of which are overwritten; rows of y are `ldy`
+ * bytes apart. rows * ld is at most I8_ACTIVATED. */
+void i8_activate(const struct byi_i8_conv_run *run, float *x, int64_t ld,
+                 int64_t rows, int64_t n, char *y, int64_t ldy);
+
 #endif

@@ -29,38 +29,6 @@ static void get_rows(const struct i8_job *j, int64_t group, int64_t begin,
     }
 }
 
-/* Copy n bytes, at most 2 * 16: with two moves that overlap if n is large
- * enough. A call of memcpy() takes longer than a row of results. */
-static void copy_short(char *to, const char *from, int64_t n)
-{
-    char first[16], last[16];
-    if (n >= 16) {
-        memcpy(first, from, 16);
-        memcpy(last, from + n - 16, 16);
-        memcpy(to, first, 16);
-        memcpy(to + n - 16, last, 16);
-    } else if (n >= 8) {
-        memcpy(first, from, 8);
-        memcpy(last, from + n - 8, 8);
-        memcpy(to, first, 8);
-        memcpy(to + n - 8, last, 8);
-    } else {
-        for (int64_t i = 0; i < n; i++)
-            to[i] = from[i];
-    }
-}
-
-/* Copy rows of n bytes. */
-static void copy_columns(char *to, int64_t ldto, const char *from, int64_t ld,
-                         int64_t n, int rows)
-{
-    for (int r = 0; r < rows; r++, to += ldto, from += ld)
-        if (n <= 32)
-            copy_short(to, from, n);
-        else
-            memcpy(to, from, (size_t)n);
-}
-
 /* The kernel for tiles of `columns` columns. Sets *tile_columns to the columns
  * that it computes. */
 static byi_i8_tile_fn *find_tile(const struct i8_job *j, int rows,
@@ -75,25 +43,34 @@ static byi_i8_tile_fn *find_tile(const struct i8_job *j, int rows,
     return k->tile[j->form][panels - 1][rows];
 }
 
-/* Run a tile that is wider than y, `tile_columns` columns. */
-static void run_partial(const struct i8_job *j, struct byi_i8_tile *t,
-                        byi_i8_tile_fn *tile, int64_t tile_columns, int rows,
-                        int64_t columns)
+enum { APART_ROWS = 4 * BYI_I8_ROWS }; /* rows of results in the cache */
+
+/* Run tiles, together `rows` rows, that are wider than y, `tile_columns`
+ * columns, or whose results are activated. */
+static void run_apart(const struct i8_job *j, const struct byi_i8_tile *tiles,
+                      byi_i8_tile_fn *run, int64_t tile_columns, int64_t rows,
+                      int64_t columns)
 {
-    char results[BYI_I8_ROWS * BYI_I8_COLUMNS * 4];
-    uint8_t summand[BYI_I8_ROWS * BYI_I8_COLUMNS] = {0};
-    char *y = t->y;
-    const int64_t ldy = t->ldy;
-    t->y = results;
-    t->ldy = tile_columns * j->size;
+    const bool activated = j->conv->result == BYI_I8_ACTIVATED;
+    _Alignas(64) float results[APART_ROWS * BYI_I8_COLUMNS];
+    uint8_t summand[APART_ROWS * BYI_I8_COLUMNS];
+    struct byi_i8_tile t = *tiles;
+    t.y = (char *)results;
+    t.ldy = tile_columns * (activated ? 4 : j->size);
     if (j->conv->result == BYI_I8_ADDED) {
-        copy_columns((char *)summand, t->ldy, (const char *)t->e.summand.at,
-                     ldy, columns, rows);
-        t->e.summand.at = summand;
-        t->e.summand.ld = t->ldy;
+        memset(summand, 0, (size_t)(rows * t.ldy));
+        i8_copy_rows((char *)summand, t.ldy, (const char *)t.e.summand.at,
+                     tiles->ldy, columns, rows);
+        t.e.summand.at = summand;
+        t.e.summand.ld = t.ldy;
     }
-    tile(t);
-    copy_columns(y, ldy, results, t->ldy, columns * j->size, rows);
+    run(&t);
+    if (activated)
+        i8_activate(j->run, results, tile_columns, rows, columns, tiles->y,
+                    tiles->ldy);
+    else
+        i8_copy_rows(tiles->y, tiles->ldy, (const char *)results, t.ldy,
+                     columns * j->size, rows);
 }
 
 /* Run `count` tiles of `n` rows, of `columns` columns. */
@@ -104,18 +81,21 @@ static void run_equal_tiles(const struct i8_job *j,
     struct byi_i8_tile t = *tile;
     int64_t tile_columns;
     byi_i8_tile_fn *run = find_tile(j, n, columns, &tile_columns);
-    const bool partial = columns != tile_columns;
-    t.tiles = partial ? 1 : count;
-    if (!partial)
+    if (columns == tile_columns && j->conv->result != BYI_I8_ACTIVATED) {
+        t.tiles = count;
         run(&t);
-    for (int64_t i = 0; partial && i < count; i++) {
+        return;
+    }
+    for (int64_t i = 0; i < count; i += t.tiles) {
+        t.tiles = byi_min(APART_ROWS / n, count - i);
         struct byi_i8_tile part = t;
         part.fetch += i < t.fetches ? i * t.next * 4 : 0;
+        part.fetches = byi_max(t.fetches - i, 0);
         part.x += i * t.n_pieces * BYI_I8_ROWS;
         part.y += i * n * t.ldy;
         if (t.e.summand.at)
             part.e.summand.at += i * n * t.ldy;
-        run_partial(j, &part, run, tile_columns, n, columns);
+        run_apart(j, &part, run, tile_columns, t.tiles * n, columns);
     }
 }
 

@@ -205,6 +205,22 @@ static void multiply(const struct winograd_job *j, const int16_t *v, int64_t n,
         }
 }
 
+/* Compute the outputs of a tile, which are activated. */
+static void finish_activated(const struct winograd_job *j,
+                             const struct byi_i8_outputs *outputs)
+{
+    _Alignas(64) float results[OUTPUTS * OUTPUTS * BYI_I8_PANEL];
+    struct byi_i8_outputs o = *outputs;
+    o.y = (char *)results;
+    o.ldy = BYI_I8_PANEL * sizeof *results;
+    o.line = OUTPUTS * o.ldy;
+    j->conv->kernels->winograd_outputs(&o);
+    for (int64_t i = 0; i < o.n_rows; i++)
+        i8_activate(j->run, results + i * OUTPUTS * BYI_I8_PANEL, BYI_I8_PANEL,
+                    o.n_columns, BYI_I8_PANEL, outputs->y + i * outputs->line,
+                    outputs->ldy);
+}
+
 /* Compute the outputs of a tile in a block of columns from M. */
 static void finish_tile(const struct winograd_job *j, int64_t tile,
                         int64_t block, const uint32_t *m)
@@ -230,7 +246,10 @@ static void finish_tile(const struct winograd_job *j, int64_t tile,
         o.e.scale += column;
         if (conv->result == BYI_I8_ADDED)
             o.e.summand.at += to;
-        conv->kernels->winograd_outputs(&o);
+        if (conv->result == BYI_I8_ACTIVATED)
+            finish_activated(j, &o);
+        else
+            conv->kernels->winograd_outputs(&o);
     }
 }
 

@@ -647,6 +647,8 @@ struct byi_integer_kernel {
     bool int8_result;
     struct byi_quant out;
     float low, high; /* bounds of the result, in units of out.scale */
+    /* post-ops of the product with an 8-bit result; `at` may be NULL */
+    struct byi_posts posts;
 };
 /* Prepare step 0 with the float32 weights w, whose output channels are first
  * or, if `transposed`, last; the result's channels are on `axis` of dst.

@@ -264,12 +264,13 @@ static bool scale_row(const struct byi_integers *p, int64_t r, float step,
                       const struct split_weights *to)
 {
     const double unit = (double)(float)((double)step * (double)p->scale);
-    const double scale = p->result != 0 ? unit / (double)p->result : unit;
+    /* of a unit, in units of the result */
+    const double quotient = p->result != 0 ? unit / (double)p->result : unit;
     const double bias_units =
         bias ? (double)bias[p->n_bias == 1 ? 0 : r] / unit : 0;
-    to->scale[r] = (float)scale;
+    to->scale[r] = (float)(p->posts ? unit : quotient);
     if (size * UINT8_MAX > MAX_SUM || !(fabs(bias_units) < MAX_SUM) ||
-        fabs(bias_units - rint(bias_units)) * scale > TOLERANCE)
+        fabs(bias_units - rint(bias_units)) * quotient > TOLERANCE)
         return false;
     to->bias[r] = (int32_t)rint(bias_units);
     return true;

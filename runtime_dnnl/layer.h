@@ -94,6 +94,8 @@ bool byi_conv_reads_planes(const struct byi_dnnl_conv *p);
  * the product, a struct byi_dnnl_matmul, with the post-ops. */
 bool byi_conv_is_fast(const void *params, const struct byi_posts *posts);
 bool byi_matmul_is_fast(const void *params, const struct byi_posts *posts);
+/* Whether a qconv primitive computes the post-ops. */
+bool byi_qconv_has_posts(const struct byi_posts *posts);
 /* Whether the primitive is a reference implementation, which is far slower than
  * the others. */
 bool byi_prim_is_ref(const struct byi_prim *prim);

@@ -272,6 +272,7 @@ struct byi_dnnl_qconv {
     struct byi_desc src, weights, dst;
     int64_t src_zero, zero;
     float low, high; /* bounds before the zero point is added */
+    float scale;     /* with post-ops: of the result's quantisation */
     struct byi_dnnl_qelementwise add; /* a BYI_QELEMENTWISE_ADD, or all zero if
                                        * there is none */
 };
@@ -317,13 +318,14 @@ struct byi_fill {
 };
 /* Floats (rows, columns), or (columns, rows) if `transposed`, as int8 times a
  * scale per row. Makes three constants for qconv: the integers, (rows,
- * columns); the scales times `scale`, divided by `result` unless that is 0; and
- * the bias in units of the sums, int32. */
+ * columns); the scales times `scale`, divided by `result` unless that is 0 or
+ * post-ops follow; and the bias in units of the sums, int32. */
 struct byi_integers {
     struct byi_place from;
     int64_t rows, columns;
     bool transposed;
     float scale, result;
+    bool posts;     /* post-ops follow, which read floats */
     int64_t n_bias; /* number of floats: 0, 1 or rows */
     struct byi_place bias;
 };

@@ -121,6 +121,21 @@ enum byi_f32_binary byi_dn_fast_binary(const struct byi_post *post)
     return binaries[post->alg];
 }
 
+uint32_t byi_dn_fast_unary(const struct byi_posts *posts, uint32_t first,
+                           struct byi_f32_epilogue_op *to)
+{
+    const struct byi_f32_kernels *kernels = byi_f32_kernels();
+    const struct byi_post *post = &posts->at[first];
+    if (is_hard_sigmoid(post, posts->n - first)) {
+        to->p0 = post->alpha;
+        to->p1 = post->beta;
+        to->unary = kernels->unary[BYI_OP_NN_HARD_SIGMOID];
+        return 2;
+    }
+    to->unary = kernels->unary[translate_elt(post, to)];
+    return to->unary ? 1 : 0;
+}
+
 bool byi_dn_fast_posts(const struct byi_posts *posts,
                        const struct byi_desc *dst, struct byi_dn_fast *fast)
 {
@@ -130,10 +145,11 @@ bool byi_dn_fast_posts(const struct byi_posts *posts,
     if (n > BYI_F32_EPILOGUE_OPS)
         return false;
     conv->n_epilogue = 0;
-    for (uint32_t i = 0; i < n; i++) {
+    for (uint32_t i = 0, read = 1; i < n; i += read) {
         const struct byi_post *post = &posts->at[i];
         struct byi_f32_epilogue_op *to = &conv->epilogue[conv->n_epilogue++];
         to->operand = i;
+        read = 1;
         switch (post->kind) {
         case BYI_POST_SUM: /* dst is read before it is written */
             if (i > 0)
@@ -144,15 +160,8 @@ bool byi_dn_fast_posts(const struct byi_posts *posts,
             to->column = to->repeat = 1;
             break;
         case BYI_POST_ELT:
-            if (is_hard_sigmoid(post, n - i)) {
-                to->p0 = post->alpha;
-                to->p1 = post->beta;
-                to->unary = kernels->unary[BYI_OP_NN_HARD_SIGMOID];
-                i++;
-                break;
-            }
-            to->unary = kernels->unary[translate_elt(post, to)];
-            if (!to->unary)
+            read = byi_dn_fast_unary(posts, i, to);
+            if (!read)
                 return false;
             break;
         case BYI_POST_BIN:

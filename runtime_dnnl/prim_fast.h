@@ -55,6 +55,7 @@ struct byi_dn_fast {
             int64_t src_zero, zero;
             float low, high;
             struct byi_i8_summand summand;
+            struct byi_i8_activation activation;
         };
         struct byi_dnnl_qelementwise qelementwise;
         struct byi_f32_attention attention; /* prim_attention.c */
@@ -98,6 +99,12 @@ void *byi_dn_fast_find(uint32_t n, const struct byi_dn_fast_slot *slots,
 
 /* The kernels' function of a binary post-op. */
 enum byi_f32_binary byi_dn_fast_binary(const struct byi_post *post);
+
+/* Set the function and the parameters of *to, which compute the ELT post-op
+ * `first`. Returns the number of post-ops that they compute, 1 or 2, or 0 if
+ * the kernels have no such function. */
+uint32_t byi_dn_fast_unary(const struct byi_posts *posts, uint32_t first,
+                           struct byi_f32_epilogue_op *to);
 
 /* Set the epilogue of fast->conv from the post-ops; false if the kernels lack
  * one of them. `dst` is channels-last, and describes the result. */

@@ -81,6 +81,7 @@ static void run_qconv(const struct byi_dn_fast *fast, uint32_t n,
         .high = fast->high,
         .zero = (int32_t)fast->zero,
         .summand = fast->summand,
+        .activation = &fast->activation,
         .y = byi_dn_fast_find(n, slots, BYI_ARG_DST),
         .scratch = scratch,
         .threads = threads};
@@ -149,20 +150,49 @@ static bool read_qconv(const struct byi_dnnl_qconv *p, struct byi_i8_conv *conv)
     return true;
 }
 
+/* Read post-ops as float32 functions; false if the kernels lack one of them. */
+static bool read_activation(const struct byi_posts *posts,
+                            struct byi_i8_activation *to)
+{
+    for (uint32_t i = 0, read = 0; i < posts->n; i += read) {
+        struct byi_f32_epilogue_op op;
+        if (posts->at[i].kind != BYI_POST_ELT || to->n == BYI_I8_FUNCTIONS)
+            return false;
+        read = byi_dn_fast_unary(posts, i, &op);
+        if (!read)
+            return false;
+        to->functions[to->n].unary = op.unary;
+        to->functions[to->n].p0 = op.p0;
+        to->functions[to->n++].p1 = op.p1;
+    }
+    return true;
+}
+
+bool byi_qconv_has_posts(const struct byi_posts *posts)
+{
+    struct byi_i8_activation activation = {.n = 0};
+    return read_activation(posts, &activation);
+}
+
 BYI_CREATOR(qconv)
 {
     struct byi_dn_fast fast = {.kind = &qconv_kind};
     (void)lib;
-    if (posts)
+    if (posts && (!is_bytes(&p->dst) || has_sum(p) ||
+                  !read_activation(posts, &fast.activation)))
         return byi_fail(err, BYOC_EUNSUPPORTED,
-                        "8-bit convolution: found post-ops, expected none; run "
-                        "them as separate primitives");
+                        "8-bit convolution: found post-ops, expected "
+                        "elementwise ones and an 8-bit result without a "
+                        "summand; run others as separate primitives");
     if (!read_qconv(p, &fast.i8))
         return byi_fail(
             err, BYOC_EUNSUPPORTED,
             "8-bit convolution: found data of type %s and weights of type %s, "
             "expected int8 or uint8 data, channels last, and int8 weights",
             byoc_dtype_name(p->src.dtype), byoc_dtype_name(p->weights.dtype));
+    if (posts)
+        fast.i8.result = BYI_I8_ACTIVATED;
+    fast.activation.scale = p->scale;
     byi_i8_conv_plan(&fast.i8);
     fast.src_zero = p->src_zero;
     fast.zero = p->zero;

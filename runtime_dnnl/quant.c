@@ -212,9 +212,28 @@ static bool read_clamps(const struct byi_chain *chain, uint32_t next,
     return true;
 }
 
+/* Read the items of a chain from `next` on as post-ops of the product. False if
+ * it cannot compute them. */
+static bool read_posts(struct byi_build *b, const struct byi_chain *chain,
+                       uint32_t next, struct byi_posts *posts)
+{
+    struct byi_post *at = byi_arena_alloc(b->arena, chain->n * sizeof *at + 1);
+    *posts = (struct byi_posts){.at = at};
+    for (; next < chain->n; next++) {
+        const struct byi_chain_item *item = &chain->at[next];
+        if (item->kind != BYI_ITEM_ELT)
+            return false;
+        at[posts->n++] = (struct byi_post){.kind = BYI_POST_ELT,
+                                           .alg = item->alg,
+                                           .alpha = item->alpha,
+                                           .beta = item->beta};
+    }
+    return byi_qconv_has_posts(posts);
+}
+
 /* Let the product write bytes: read the quantisation by its only reader, and
- * the bias and the clamps of its chain. Errors: BYOC_EUNSUPPORTED if there is
- * no such reader, or the chain has other items. */
+ * the bias and the functions of its chain. Errors: BYOC_EUNSUPPORTED if there
+ * is no such reader, or the product cannot compute an item of the chain. */
 static enum byoc_status read_int8_result(struct byi_build *b,
                                          struct byi_integer_kernel *x,
                                          const struct byi_desc *dst,
@@ -233,9 +252,12 @@ static enum byoc_status read_int8_result(struct byi_build *b,
     }
     read_range(&x->out, &x->low, &x->high);
     p->result = x->out.scale;
-    return read_clamps(&x->chain, next, x->out.scale, &x->low, &x->high)
-               ? BYOC_OK
-               : BYOC_EUNSUPPORTED;
+    if (read_clamps(&x->chain, next, x->out.scale, &x->low, &x->high))
+        return BYOC_OK;
+    read_range(&x->out, &x->low, &x->high);
+    p->posts = true;
+    return read_posts(b, &x->chain, next, &x->posts) ? BYOC_OK
+                                                     : BYOC_EUNSUPPORTED;
 }
 
 enum byoc_status byi_dn_integer_open(struct byi_build *b,
@@ -303,7 +325,10 @@ enum byoc_status byi_dn_integer_emit(struct byi_build *b,
     p->zero = (int64_t)x->out.zero;
     p->low = rintf(x->low);
     p->high = rintf(x->high);
-    BYI_TRY(byi_dn_qconv_new(b, p, NULL, &e.prim));
+    p->scale = x->out.scale;
+    const struct byi_posts *posts =
+        x->int8_result && x->posts.n ? &x->posts : NULL;
+    BYI_TRY(byi_dn_qconv_new(b, p, posts, &e.prim));
     byi_dn_use(&e, BYI_ARG_SRC, src);
     x->weights.desc = p->weights;
     const enum byoc_status status = byi_dn_get_packed(
@@ -322,7 +347,7 @@ enum byoc_status byi_dn_integer_emit(struct byi_build *b,
         return byi_dn_emit_items(b, &x->chain, 0, y);
     byi_dn_define(b, 0, &y);
     mark_integers(b, &x->out);
-    if (p->src.dims[1] == p->weights.dims[1]) {
+    if (p->src.dims[1] == p->weights.dims[1] && !posts) {
         struct byi_qconv_step *step = byi_arena_alloc(b->arena, sizeof *step);
         *step = (struct byi_qconv_step){
             .p = *p, .out = x->out, .index = b->emitted.n - 1, .dst = y.desc};

@@ -158,6 +158,7 @@ static const struct param_member qconv[] = {
     MEMBER(byi_dnnl_qconv, zero, I64),
     MEMBER(byi_dnnl_qconv, low, FLOAT),
     MEMBER(byi_dnnl_qconv, high, FLOAT),
+    MEMBER(byi_dnnl_qconv, scale, FLOAT),
     ENUM(byi_dnnl_qconv, add.kind, qelementwise_kinds),
     MEMBER(byi_dnnl_qconv, add.src, DESC),
     MEMBER(byi_dnnl_qconv, add.src1, DESC),
@@ -203,7 +204,8 @@ static const struct param_member integers[] = {
     MEMBER(byi_integers, from, PLACE),  MEMBER(byi_integers, rows, I64),
     MEMBER(byi_integers, columns, I64), MEMBER(byi_integers, transposed, BOOL),
     MEMBER(byi_integers, scale, FLOAT), MEMBER(byi_integers, result, FLOAT),
-    MEMBER(byi_integers, n_bias, I64),  MEMBER(byi_integers, bias, PLACE)};
+    MEMBER(byi_integers, posts, BOOL),  MEMBER(byi_integers, n_bias, I64),
+    MEMBER(byi_integers, bias, PLACE)};
 static const struct param_member gates[] = {
     MEMBER(byi_gates, from, PLACE),     MEMBER(byi_gates, no_bias, BOOL),
     MEMBER(byi_gates, directions, U32), MEMBER(byi_gates, gates, U32),

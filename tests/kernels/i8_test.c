@@ -103,6 +103,39 @@ static int32_t sum_at(const struct i8_case *c, int64_t row, int64_t o)
     return (int32_t)sum;
 }
 
+/* The functions of an activation: y = |y - p0|, and y = y < p0 ? y : p1 y. */
+static float fold(float y, float p0, float p1)
+{
+    (void)p1;
+    return fabsf(y - p0);
+}
+
+static float bend(float y, float p0, float p1)
+{
+    return y < p0 ? y : p1 * y;
+}
+
+static void fold_block(const struct byi_f32_block *b, float p0, float p1)
+{
+    for (int64_t i = 0; i < b->rows * b->n; i++) {
+        float *y = b->y + i / b->n * b->ld + i % b->n;
+        *y = fold(*y, p0, p1);
+    }
+}
+
+static void bend_block(const struct byi_f32_block *b, float p0, float p1)
+{
+    for (int64_t i = 0; i < b->rows * b->n; i++) {
+        float *y = b->y + i / b->n * b->ld + i % b->n;
+        *y = bend(*y, p0, p1);
+    }
+}
+
+static const struct byi_i8_activation activation = {
+    .functions = {{fold_block, -1.5f, 0}, {bend_block, 2, 0.25f}},
+    .n = 2,
+    .scale = 0.0625f};
+
 /* The bytes of result (row, column). */
 static void result_at(const struct i8_case *c, int64_t row, int64_t column,
                       uint8_t to[4])
@@ -117,6 +150,8 @@ static void result_at(const struct i8_case *c, int64_t row, int64_t column,
         memcpy(to, &v, sizeof v);
         return;
     }
+    if (c->conv.result == BYI_I8_ACTIVATED)
+        v = bend(fold(v, -1.5f, 0), 2, 0.25f) / activation.scale;
     v = v > c->run.low ? v : c->run.low;
     v = v < c->run.high ? v : c->run.high;
     to[0] = (uint8_t)((int32_t)rintf(v) + c->run.zero);
@@ -168,8 +203,9 @@ static void choose_shape(struct byi_i8_conv *v)
     v->x_signed = draw(2);
     v->w_signed = draw(2);
     v->centred = v->w_signed && draw(2);
-    static const enum byi_i8_result results[] = {
-        BYI_I8_SUMS, BYI_I8_FLOATS, BYI_I8_QUANTIZED, BYI_I8_ADDED};
+    static const enum byi_i8_result results[] = {BYI_I8_SUMS, BYI_I8_FLOATS,
+                                                 BYI_I8_QUANTIZED, BYI_I8_ADDED,
+                                                 BYI_I8_ACTIVATED};
     v->result = results[draw(BYI_COUNT(results))];
 }
 
@@ -260,6 +296,7 @@ static void open_case(struct i8_case *c)
         .low = (float)((is_signed ? -128 : 0) + (int)draw(20) - zero),
         .high = (float)((is_signed ? 127 : 255) - (int)draw(20) - zero),
         .summand = choose_summand(c->results),
+        .activation = &activation,
         .scratch = allocate(byi_i8_conv_scratch(v, threads)),
         .threads = threads};
     if (draw(2))

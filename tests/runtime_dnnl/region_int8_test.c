@@ -92,8 +92,10 @@ static uint32_t quantize(struct region *g, enum byoc_dtype dtype, uint32_t x)
     return region_end(g);
 }
 
+/* Check the results, and whether the product computes with integers.
+ * `quantizes`: a step of its own quantises an integer product. */
 static void expect(struct region *g, const struct scheme *s, uint32_t out,
-                   const char *op)
+                   bool quantizes, const char *op)
 {
     struct region_report r;
     const char *why =
@@ -103,6 +105,9 @@ static void expect(struct region *g, const struct scheme *s, uint32_t out,
                  byoc_dtype_name(s->data), s->zero,
                  s->result ? byoc_dtype_name(s->result) : "floats", why,
                  r.trace);
+    if (s->integers && quantizes != !!strstr(r.trace, "qnn.quantize:"))
+        fail_msg("%s, zero %d: expected %s step that quantises, found\n%s", op,
+                 s->zero, quantizes ? "a" : "no", r.trace);
     if (!strstr(r.trace, "qnn.dequantize:") != s->integers)
         fail_msg("%s, zero %d: expected a product of %s, found the steps\n%s",
                  op, s->zero, s->integers ? "integers" : "floats", r.trace);
@@ -146,7 +151,8 @@ static void test_concat(void **state)
                 data_of_scale(&g, dims, k == 2 ? cases[i].last_scale : 0.02f);
         }
         region_kernel(&g, "concatenate", cases[i].axis, IDS(x[0], x[1], x[2]));
-        expect(&g, &s, quantize(&g, BYOC_U8, region_end(&g)), "concatenate");
+        expect(&g, &s, quantize(&g, BYOC_U8, region_end(&g)), false,
+               "concatenate");
         region_close(&g);
     }
 }
@@ -166,7 +172,8 @@ static const struct {
     {"{\"padding\":[1,0]}", {2, 16, 11}, {24, 16, 3}, 3},
 };
 
-static void conv(const struct scheme *scheme, size_t index)
+static void conv(const struct scheme *scheme, size_t index,
+                 const char *function)
 {
     const struct scheme s = *scheme;
     struct region g;
@@ -181,11 +188,11 @@ static void conv(const struct scheme *scheme, size_t index)
     region_kernel(&g, rank == 3 ? "nn.conv1d" : "nn.conv2d", convs[index].attrs,
                   IDS(x, w));
     region_post(&g, "add", "{}", bias, false);
-    region_post(&g, index % 2 ? "nn.relu" : "nn.silu", "{}", NONE, false);
+    region_post(&g, function, "{}", NONE, false);
     uint32_t out = region_end(&g);
     if (s.result)
         out = quantize(&g, s.result, out);
-    expect(&g, &s, out, "conv");
+    expect(&g, &s, out, false, "conv");
     region_close(&g);
 }
 
@@ -199,11 +206,14 @@ static const struct scheme schemes[] = {
 
 static void test_convs(void **state)
 {
+    static const char *const functions[] = {"nn.relu",       "nn.silu",
+                                            "nn.hard_swish", "nn.gelu",
+                                            "nn.mish",       "nn.leaky_relu"};
     (void)state;
     needs_kernels();
     for (size_t i = 0; i < BYI_COUNT(schemes); i++)
         for (size_t k = 0; k < BYI_COUNT(convs); k++)
-            conv(&schemes[i], k);
+            conv(&schemes[i], k, functions[(i + k) % BYI_COUNT(functions)]);
 }
 
 static void test_dense(void **state)
@@ -223,7 +233,7 @@ static void test_dense(void **state)
         uint32_t out = region_end(&g);
         if (s->result)
             out = quantize(&g, s->result, out);
-        expect(&g, s, out, "dense");
+        expect(&g, s, out, false, "dense");
         region_close(&g);
     }
 }
@@ -251,7 +261,7 @@ static void test_means(void **state)
             region_open(&g);
             const uint32_t x = data(&g, &types[k / 2], k % 2 ? large : dims, 4);
             region_kernel(&g, cases[i].op, cases[i].attrs, IDS(x));
-            expect(&g, &types[k / 2], region_end(&g), cases[i].op);
+            expect(&g, &types[k / 2], region_end(&g), false, cases[i].op);
             region_close(&g);
         }
 }
@@ -276,7 +286,7 @@ static void test_uneven_bias(void **state)
     region_post(&g, "add", "{}", bias, false);
     region_post(&g, "nn.relu", "{}", NONE, false);
     const uint32_t out = quantize(&g, s.result, region_end(&g));
-    expect(&g, &s, out, "dense");
+    expect(&g, &s, out, true, "dense");
     region_close(&g);
 }
 
