@@ -152,6 +152,7 @@ enum { QUANT_BINS = 2048 };
 struct quant_histogram {
     double low, high;        /* low <= 0 <= high    */
     double bins[QUANT_BINS]; /* numbers of values, from low to high */
+    bool any, any_finite;    /* values so far */
 };
 /* Extend the range to the finite values of a float32 tensor. */
 void byi_quant_widen(struct quant_histogram *h, const struct byi_tensor *t);

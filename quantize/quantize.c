@@ -143,6 +143,22 @@ static enum byoc_status scan_samples(
     return BYOC_OK;
 }
 
+/* Check that the tensors that need a range have a finite value on the samples.
+ * Single values may be NaN or infinite, such as those of a mask. */
+static enum byoc_status check_finite(const struct quantization *q,
+                                     struct byoc_error *err)
+{
+    for (uint32_t i = 0; i < q->m.n_values; i++)
+        if (q->histograms[i].any && !q->histograms[i].any_finite)
+            return byi_fail(err, BYOC_EINVAL,
+                            "tensor '%s': found only NaN and infinite values "
+                            "on the samples, expected numbers; correct the "
+                            "samples, or keep the nodes that read it in "
+                            "float32",
+                            q->m.values[i].name);
+    return BYOC_OK;
+}
+
 static enum byoc_status find_ranges(struct quantization *q,
                                     struct byoc_error *err)
 {
@@ -150,6 +166,7 @@ static enum byoc_status find_ranges(struct quantization *q,
     q->histograms =
         byi_arena_calloc(m->arena, m->n_values, sizeof *q->histograms);
     BYI_TRY(scan_samples(q, byi_quant_widen, err));
+    BYI_TRY(check_finite(q, err));
     if (q->params->method != BYI_RANGE_MINMAX)
         BYI_TRY(scan_samples(q, byi_quant_count, err));
     for (uint32_t i = 0; i < m->n_values; i++)
@@ -161,7 +178,9 @@ static enum byoc_status find_ranges(struct quantization *q,
 
 /* --- comparison ----------------------------------------------------------- */
 
-/* Add the squares of a, and of its differences from b, to the sums. */
+/* Add the squares of a, and of its differences from b, to the sums. Elements of
+ * a that are NaN or infinite do not count. Such an element of b alone is
+ * infinite noise. */
 static void add_noise(const struct byi_tensor *a, const struct byi_tensor *b,
                       double *signal, double *noise)
 {
@@ -171,7 +190,10 @@ static void add_noise(const struct byi_tensor *a, const struct byi_tensor *b,
         !byi_dims_equal(a->rank, a->dims, b->rank, b->dims))
         return;
     for (int64_t i = 0; i < n; i++) {
-        const double difference = (double)x[i] - (double)y[i];
+        if (!isfinite(x[i]))
+            continue;
+        const double difference =
+            isfinite(y[i]) ? (double)x[i] - (double)y[i] : INFINITY;
         *signal += (double)x[i] * (double)x[i];
         *noise += difference * difference;
     }

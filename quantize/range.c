@@ -18,9 +18,11 @@ void byi_quant_widen(struct quant_histogram *h, const struct byi_tensor *t)
     const int64_t n = byi_elements(t->rank, t->dims);
     const float *x = t->data;
     double low = h->low, high = h->high;
+    h->any |= n > 0;
     for (int64_t i = 0; t->dtype == BYOC_F32 && i < n; i++) {
         if (!isfinite(x[i]))
             continue;
+        h->any_finite = true;
         low = (double)x[i] < low ? (double)x[i] : low;
         high = (double)x[i] > high ? (double)x[i] : high;
     }

@@ -52,6 +52,21 @@ quantize --calibrate "$work/many" -o "$work/o.onnx"
 grep -q 'on 2 samples$' "$work/report" || fail "folders: expected 2 samples in the report"
 grep -q 'of 64 labels$' "$work/report" || fail "folders: expected 64 labels in the report"
 
+# a sample without numbers, and one with a single NaN beside others
+mkdir "$work/nan" "$work/some"
+header=$(($(wc -c <"$work/one/input_0.npy") - 16384))
+{
+    head -c $header "$work/one/input_0.npy"
+    tail -c 16384 "$work/one/input_0.npy" | tr '\000-\377' '\377'
+} >"$work/nan/input_0.npy"
+{
+    head -c $header "$work/one/input_0.npy"
+    printf '\377\377\377\377'
+    tail -c 16380 "$work/one/input_0.npy"
+} >"$work/some/input_0.npy"
+quantize --calibrate "$work/some" -o "$work/o.onnx"
+at_least "one NaN, dB" "$(number ' dB signal')" 30
+
 # --max-loss: the loss of the proposal is within the limit, and --keep with its
 # layers gives the same file
 loss() { sed -n 's/^loss: .* \([0-9.e-]*\)%* with the proposal.*/\1/p' \
@@ -103,6 +118,7 @@ to="-o $work/none.onnx"
     refuse 'expected a folder' "$model" --calibrate "$work/nowhere" $to
     refuse 'found int64, expected float32' "$model" --calibrate "$work/wrong" $to
     refuse 'expected integers' "$model" --calibrate "$work/labels" $to
+    refuse "tensor 'image': found only NaN" "$model" --calibrate "$work/nan" $to
     refuse "found no node of the name 'x'" "$model" --calibrate "$digits" \
         --keep x $to
     refuse "did you mean 'Conv'" "$model" --calibrate "$digits" \
