@@ -82,6 +82,16 @@ class PythonBackend:
         accept: Callable[[Kernel], str | None] | None = None,
         version: str = "1",
     ) -> None:
+        for what, text in (("name", name), ("version", version)):
+            if not isinstance(text, str):
+                raise TypeError(f"{what}: found {text!r}, expected a string")
+        if not isinstance(patterns, Mapping) or not all(
+            isinstance(text, str) for row in patterns.items() for text in row
+        ):
+            raise TypeError(
+                f"patterns: found {patterns!r}, expected a dict of strings: "
+                "{row: pattern}"
+            )
         for row in patterns:
             if row.partition(".")[0] != name:
                 raise InvalidError(

@@ -194,6 +194,10 @@ class InferenceSession:
             raise UnsupportedError(
                 f"provider_options: found {provider_options!r}, expected none"
             )
+        if not isinstance(sess_options or SessionOptions(), SessionOptions):
+            raise TypeError(
+                f"sess_options: found {sess_options!r}, expected byoc.SessionOptions"
+            )
         options = (sess_options or SessionOptions())._compile_options()
         self._providers = [
             p if isinstance(p, str) else p[0]

@@ -904,6 +904,8 @@ class Session(unittest.TestCase):
             byoc.RunOptions().terminate = True
         with self.assertRaises(byoc.UnsupportedError):
             byoc.InferenceSession("digits.onnx", provider_options=[{"a": 1}])
+        with self.assertRaisesRegex(TypeError, "sess_options: found 5, expected byoc"):
+            byoc.InferenceSession("digits.onnx", 5)
         with self.assertRaises(byoc.InvalidError):
             session.run(["nothing"], {"image": ones(64, 1, 8, 8)})
         with self.assertRaises(byoc.MismatchError):

@@ -289,8 +289,14 @@ class Failures(unittest.TestCase):
             new("try", {}, None)
         with self.assertRaisesRegex(TypeError, "accept: found 3"):
             new("try", {}, relu, accept=3)
-        with self.assertRaises(TypeError):
-            new("try", {"try.a": 3}, relu)
+        rows = {"try.a": "nn.relu(%x)"}
+        for patterns in ({"try.a": 3}, {3: "nn.relu(%x)"}, [*rows.items()], None):
+            with self.assertRaisesRegex(TypeError, "patterns: found .* a dict of str"):
+                new("try", patterns, relu)
+        with self.assertRaisesRegex(TypeError, "name: found 3, expected a string"):
+            new(3, rows, relu)
+        with self.assertRaisesRegex(TypeError, "version: found 3, expected a string"):
+            new("try", rows, relu, version=3)
         with self.assertRaises(FileNotFoundError):
             new("try", {}, relu).write("no/such/folder.so")
         self.assertIn("0 patterns", repr(new("try", {}, relu)))
