@@ -311,6 +311,42 @@ static int check_pairs(const struct byi_command *command)
     return -1;
 }
 
+/* Refuse an output that is the same file as an argument, or as another output.
+ * Returns -1, or the exit code after an error. */
+static int check_outputs(const struct byi_command *command,
+                         const struct byi_option *options, uint32_t n_options,
+                         const char *const *inputs, uint32_t n_inputs)
+{
+    static const char *const names[] = {"output", "report",    "trace",
+                                        "consts", "html",      "dot",
+                                        "svg",    "dump-onnx", "dump-regions"};
+    const char *outputs[BYI_COUNT(names)];
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < n_options * BYI_COUNT(names); i++) {
+        const struct byi_option *o = &options[i / BYI_COUNT(names)];
+        if (strcmp(o->name, names[i % BYI_COUNT(names)]) != 0 ||
+            o->kind != BYI_OPTION_TEXT || !byi_option_is_given(o->name) ||
+            strncmp(o->value, "FILE", 4) != 0)
+            continue;
+        const char *path = *(const char **)o->to;
+        for (uint32_t k = 0; k < n_inputs; k++)
+            if (byi_same_file(path, inputs[k]))
+                return refuse(command,
+                              "%s: found the model as the output, expected a "
+                              "file other than the input",
+                              path);
+        for (uint32_t k = 0; k < n; k++)
+            if (strcmp(path, outputs[k]) == 0)
+                return refuse(command,
+                              "--%s: found %s, which another option names as "
+                              "its output, too, expected a file of its own",
+                              o->name, path);
+        if (n < BYI_COUNT(outputs))
+            outputs[n++] = path;
+    }
+    return -1;
+}
+
 int byi_parse_options(const struct byi_command *command,
                       const struct byi_option *options, uint32_t n_options,
                       int argc, char **argv, uint32_t min_positional,
@@ -362,8 +398,12 @@ int byi_parse_options(const struct byi_command *command,
     *n_positional = n;
     if (byi_option_is_given("json"))
         byi_terminal_json();
-    if (n >= min_positional)
-        return check_pairs(command);
+    if (n >= min_positional) {
+        const int code = check_pairs(command);
+        return code >= 0
+                   ? code
+                   : check_outputs(command, options, n_options, positional, n);
+    }
     return refuse(
         command,
         "found %u of %u arguments, expected %s; `byoc %s --help` says more", n,

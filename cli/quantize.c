@@ -89,11 +89,6 @@ static enum byoc_status check_arguments(
         return byi_fail(
             err, BYOC_EINVAL,
             "found no -o, expected -o FILE.onnx, the file to write");
-    if (byi_same_file(path, to))
-        return byi_fail(err, BYOC_EINVAL,
-                        "%s: found the model as the output, expected a file "
-                        "other than the model after -o",
-                        to);
     if (params->percentile < 50 || params->percentile > 100)
         return byi_fail(err, BYOC_EINVAL,
                         "--percentile: found %s, expected a number from 50 to "

@@ -145,6 +145,13 @@ bad 2 "string" check strings.onnx
 bad 2 "found the model as the output" check relu.onnx --dump-onnx relu.onnx
 bad 2 "found the model as the output" check relu.onnx --html ./relu.onnx
 bad 2 "found the model as the output" inspect good.so --dot good.so
+bad 2 "found the model as the output" check relu.onnx --report ./relu.onnx
+bad 2 "found the model as the output" run good.so --trace good.so
+bad 2 "found the model as the output" opt relu.onnx --passes=FoldConstant --consts relu.onnx
+bad 2 "found the model as the output" compile relu.onnx -q --report relu.onnx
+bad 2 "which another option names as its output, too" \
+    compile relu.onnx -q -o two.so --report two.so
+good check relu.onnx
 bad 2 "a picture shows one" check relu.onnx --advise --dot graph.dot
 bad 2 "cannot create" check relu.onnx --html closed/none/page.html
 bad 2 "cannot create" check relu.onnx --dot none/graph.dot
