@@ -139,7 +139,7 @@ static enum rating rate_lrn(const struct byoc_graph *g,
 }
 
 /* SLOWER if the convolution is depthwise on channels-first data: each output
- * channel has one input channel. */
+ * channel has one of several input channels. */
 static enum rating rate_conv(const struct byoc_graph *g,
                              const struct byoc_graph_kernel *k)
 {
@@ -148,8 +148,8 @@ static enum rating rate_conv(const struct byoc_graph *g,
     const int channel = byoc_graph_axis(layout, 'C');
     if (channel != 1 || strstr(step->name, "_transpose"))
         return FASTER;
-    return byoc_graph_int(step, "groups", 1) ==
-                   g->values[step->args[0]].dims[channel]
+    const int64_t groups = byoc_graph_int(step, "groups", 1);
+    return groups > 1 && groups == g->values[step->args[0]].dims[channel]
                ? SLOWER
                : FASTER;
 }
