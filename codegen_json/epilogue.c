@@ -7,9 +7,10 @@
 
 #include "core/ops/epilogue.h"
 
-byi_id byi_epilogue_next(const struct byi_func *group, byi_id from,
+byi_id byi_epilogue_next(const struct byi_func *group, byi_id head, byi_id from,
                          byi_id *operand)
 {
+    const struct byi_node *first = &group->nodes.at[head];
     const struct byi_node *previous = &group->nodes.at[from];
     for (byi_id id = from + 1; id < group->nodes.n; id++) {
         const struct byi_node *node = &group->nodes.at[id];
@@ -25,7 +26,11 @@ byi_id byi_epilogue_next(const struct byi_func *group, byi_id from,
                             byi_op_has(node->op, BYI_TRAIT_COMMUTES));
         return reads && *operand != from && node->n_args <= 2 &&
                        byi_type_equal(node->type, previous->type) &&
-                       byi_epilogue_allows(node->op, previous->type, type)
+                       byi_epilogue_allows(node->op, previous->type,
+                                           byi_epilogue_axis(first->op,
+                                                             first->attrs,
+                                                             first->type->rank),
+                                           type)
                    ? id
                    : BYI_NO_ID;
     }
@@ -54,6 +59,6 @@ byi_id byi_epilogue_head(const struct byi_func *group)
                                    node->type))
         return BYI_NO_ID;
     for (last = head; last != BYI_NO_ID && last != group->result; n++)
-        last = byi_epilogue_next(group, last, &operand);
+        last = byi_epilogue_next(group, head, last, &operand);
     return last == group->result && n + 1 == ops ? head : BYI_NO_ID;
 }

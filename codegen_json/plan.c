@@ -445,7 +445,7 @@ static enum byoc_status visit_epilogue(struct byi_planner *b,
     for (uint32_t i = 0; i < node->n_args; i++)
         push_member(b, w, call, group, node->args[i]);
     for (byi_id id = head; id != group->result;) {
-        id = byi_epilogue_next(group, id, &operand);
+        id = byi_epilogue_next(group, head, id, &operand);
         if (operand != BYI_NO_ID)
             push_member(b, w, call, group, operand);
     }

@@ -133,10 +133,10 @@ const void *byi_stored_data(const struct byi_const *c,
                             const struct byi_placed_const *placed,
                             struct byi_arena *arena);
 
-/* epilogue.c: returns the operator that follows node `from` in a group's
- * epilogue, and sets *operand to its other operand (BYI_NO_ID if it is unary).
+/* epilogue.c: returns the operator that follows node `from` in the epilogue of
+ * `head`, and sets *operand to its other operand (BYI_NO_ID if it is unary).
  * Returns BYI_NO_ID if the next operator cannot be in the epilogue. */
-byi_id byi_epilogue_next(const struct byi_func *group, byi_id from,
+byi_id byi_epilogue_next(const struct byi_func *group, byi_id head, byi_id from,
                          byi_id *operand);
 
 /* memory.c: choose the offsets of fixed temporaries, and set f->arena. */

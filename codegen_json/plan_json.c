@@ -116,7 +116,7 @@ static void print_epilogue(const struct byi_func *group, struct byi_text *json)
     byi_text_put(json, ", \"epilogue\": [");
     for (byi_id id = head; id != group->result;) {
         byi_text_put(json, id == head ? "" : ", ");
-        id = byi_epilogue_next(group, id, &operand);
+        id = byi_epilogue_next(group, head, id, &operand);
         const struct byi_node *node = &group->nodes.at[id];
         byi_text_addf(json, "{\"op\": \"%s\"", byi_op(node->op)->name);
         print_attrs(node, json);

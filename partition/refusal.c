@@ -226,7 +226,7 @@ void byi_merger_mark_epilogues(struct byi_merger *g)
             !byi_fuse_has_epilogue(g->f, id))
             continue;
         for (uint32_t n = 0; n < BYI_EPILOGUE_OPS; n++) {
-            last = byi_fuse_next_in_epilogue(g->f, &g->uses, last);
+            last = byi_fuse_next_in_epilogue(g->f, &g->uses, id, last);
             if (last == BYI_NO_ID)
                 break;
             g->in_epilogue[last] = true;

@@ -291,11 +291,13 @@ static enum byoc_status check_epilogue(struct checker *c,
                                    values[step->in[1]].type, out))
         return fail_step(c, "found an epilogue of %s, expected none",
                          step->name);
+    const uint32_t axis =
+        byi_epilogue_axis(step->op->id, step->attrs, out->rank);
     for (uint32_t i = 0; i < step->n_epilogue; i++) {
         const struct byi_op *op = step->epilogue[i].op;
         const struct byi_type *operand =
             byi_epilogue_is_binary(op->id) ? values[step->in[at++]].type : NULL;
-        if (!byi_epilogue_allows(op->id, out, operand))
+        if (!byi_epilogue_allows(op->id, out, axis, operand))
             return fail_step(
                 c,
                 "epilogue[%u]: found %s, expected an operator that "

@@ -82,13 +82,14 @@ static bool uses_planes(const struct byi_call *call, const struct byi_conv *v)
            weights->tap == 1 &&
            (v->groups * v->o < FEW_CHANNELS ||
             (v->w.out[1] > 1 && v->w.taps <= FEW_TAPS)) &&
-           call->n_epilogue == 0 && !call->packed &&
-           byi_sliding_fits(BYI_WINDOW_PRODUCT, &v->w);
+           !call->packed && byi_sliding_fits(BYI_WINDOW_PRODUCT, &v->w);
 }
 
 static enum byoc_status run_planes(const struct byi_call *call,
-                                   const struct byi_conv *v)
+                                   const struct byi_conv *v,
+                                   struct byoc_error *err)
 {
+    BYI_TRY(byi_epilogue_check(call, err));
     const struct byi_sliding planes = {.kind = BYI_WINDOW_PRODUCT,
                                        .w = &v->w,
                                        .images = v->n,
@@ -98,6 +99,7 @@ static enum byoc_status run_planes(const struct byi_call *call,
                                        .weights = v->weights,
                                        .y = v->y};
     byi_sliding_run(&planes, call, call->scratch);
+    byi_epilogue_apply(call, v->groups * v->o);
     return BYOC_OK;
 }
 
@@ -136,7 +138,7 @@ static enum byoc_status conv_run_f32(const struct byi_call *call,
     if (!byi_conv_has_products(&v))
         return conv_without_products(call, &v, err);
     if (uses_planes(call, &v))
-        return run_planes(call, &v);
+        return run_planes(call, &v, err);
     return byi_conv_last_run(call, &v, err);
 }
 

@@ -156,7 +156,9 @@ static struct conv_last describe(const struct byi_call *call,
     describe_weights(call, v, &p);
     memcpy(p.conv.in, in, sizeof p.conv.in);
     memcpy(p.conv.out, v->transposed ? v->w.in : v->w.out, sizeof p.conv.out);
-    byi_epilogue_read(call, &p.conv, &p.epilogue);
+    /* sums that start with a large bias round more, and only results that are
+     * converted anyway can afford to add it later */
+    byi_epilogue_read(call, v->in.last, &p.conv, &p.epilogue);
     const struct packed_header *packed = call->packed;
     const bool transforms = v->n * v->out.count >= MIN_TRANSFORMED;
     byi_f32_conv_plan(&p.conv, packed ? packed->exact : exact || !transforms);

@@ -65,13 +65,14 @@ static void read_epilogue(const struct byi_call *call, bool bias,
     }
 }
 
-void byi_epilogue_read(const struct byi_call *call, struct byi_f32_conv *conv,
+void byi_epilogue_read(const struct byi_call *call, bool bias,
+                       struct byi_f32_conv *conv,
                        struct byi_epilogue_data *data)
 {
     _Static_assert((int)BYI_EPILOGUE_OPS <= (int)BYI_F32_EPILOGUE_OPS,
                    "BYI_F32_EPILOGUE_OPS is too small");
     *data = (struct byi_epilogue_data){0};
-    read_epilogue(call, true, conv, data);
+    read_epilogue(call, bias, conv, data);
 }
 
 enum byoc_status byi_epilogue_check(const struct byi_call *call,
@@ -80,20 +81,20 @@ enum byoc_status byi_epilogue_check(const struct byi_call *call,
     if (call->n_epilogue == 0)
         return BYOC_OK;
     const struct byi_tensor *out = call->out;
-    const int64_t last = out->dims[out->rank - 1];
+    const uint32_t axis =
+        byi_epilogue_axis(call->op->id, call->attrs, out->rank);
     char found[128], expected[128];
     for (uint32_t i = call->n_in - byi_epilogue_operands(call); i < call->n_in;
          i++) {
         const struct byi_tensor *t = &call->in[i];
-        const int64_t n = byi_count(t);
-        const bool row =
-            n == 1 || (n == last && t->rank && t->dims[t->rank - 1] == last);
-        if (row || byi_dims_equal(t->rank, t->dims, out->rank, out->dims))
+        if (byi_epilogue_is_row(t->rank, t->dims, out->rank, out->dims, axis) ||
+            (axis + 1 == out->rank &&
+             byi_dims_equal(t->rank, t->dims, out->rank, out->dims)))
             continue;
         return byi_fail(
             err, BYOC_ETYPE,
             "%s: operand %u has shape %s, expected the result's "
-            "shape %s, its last axis, or one element; check the "
+            "shape %s, its channels, or one element; check the "
             "inputs' shapes",
             call->op->name, i,
             byi_dims_text(found, sizeof found, t->rank, t->dims),
@@ -113,8 +114,43 @@ void byi_epilogue_set_row(const struct byi_f32_conv *conv,
                                : NULL;
 }
 
+/* Apply the epilogue to a result whose channels are not last. All elements of a
+ * plane, which belongs to one channel, have the same operands. */
+static void apply_planes(const struct byi_call *call, int64_t channels)
+{
+    const int64_t n = byi_count(call->out);
+    const int64_t planes = call->out->dims[0] * channels;
+    struct byi_f32_conv conv = {.kernels = byi_f32_kernels_of(byi_simd_isa()),
+                                .outputs = channels};
+    struct byi_epilogue_data data = {0};
+    read_epilogue(call, false, &conv, &data);
+    bool has_row[BYI_F32_EPILOGUE_OPS] = {false};
+    for (uint32_t k = 0; k < conv.n_epilogue; k++) {
+        has_row[k] = conv.epilogue[k].column;
+        conv.epilogue[k].column = 0;
+    }
+    conv.outputs = n / planes;
+    const int team = byi_team(call, n * call->n_epilogue);
+#pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
+    for (int64_t i = 0; i < planes; i++) {
+        struct byi_f32_conv_run run = {
+            .conv = &conv, .y = (float *)call->out->data + i * conv.outputs};
+        for (uint32_t k = 0; k < conv.n_epilogue; k++)
+            run.operands[k] = data.operands[k] && has_row[k]
+                                  ? data.operands[k] + i % channels
+                                  : data.operands[k];
+        byi_f32_epilogue_run(&run, 0, 0, 1, 0, conv.outputs);
+    }
+}
+
 void byi_epilogue_apply(const struct byi_call *call, int64_t columns)
 {
+    const uint32_t rank = call->out->rank;
+    if (call->n_epilogue && byi_count(call->out) &&
+        byi_epilogue_axis(call->op->id, call->attrs, rank) + 1 < rank) {
+        apply_planes(call, columns);
+        return;
+    }
     /* treat one column as one row, whose loop is vectorised */
     const int64_t n = byi_count(call->out);
     const bool is_column = columns == 1;

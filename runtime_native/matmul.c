@@ -146,7 +146,7 @@ static struct byi_f32_conv conv_of(const struct byi_product *p,
     if (call) {
         conv.weight_strides[0] = p->b_cs;
         conv.weight_strides[1] = p->b_rs;
-        byi_epilogue_read(call, &conv, data);
+        byi_epilogue_read(call, true, &conv, data);
     }
     byi_f32_conv_plan(&conv, true);
     return conv;

@@ -314,13 +314,15 @@ bool byi_fuse_has_epilogue(const struct byi_func *f, byi_id id)
 }
 
 byi_id byi_fuse_next_in_epilogue(const struct byi_func *f,
-                                 const struct byi_uses *uses, byi_id id)
+                                 const struct byi_uses *uses, byi_id head,
+                                 byi_id id)
 {
+    const struct byi_node *first = &f->nodes.at[head];
     const struct byi_node *node = &f->nodes.at[id];
-    const uint32_t first = uses->first[id];
-    if (uses->first[id + 1] != first + 1 || id == f->result)
+    const uint32_t use = uses->first[id];
+    if (uses->first[id + 1] != use + 1 || id == f->result)
         return BYI_NO_ID;
-    const byi_id next = uses->at[first];
+    const byi_id next = uses->at[use];
     const struct byi_node *reader = &f->nodes.at[next];
     const bool commutes = reader->kind == BYI_CALL_OP &&
                           byi_op_has(reader->op, BYI_TRAIT_COMMUTES);
@@ -333,8 +335,11 @@ byi_id byi_fuse_next_in_epilogue(const struct byi_func *f,
         reader->n_args == 2
             ? f->nodes.at[reader->args[reader->args[0] == id]].type
             : NULL;
-    return byi_epilogue_allows(reader->op, node->type, operand) ? next
-                                                                : BYI_NO_ID;
+    const uint32_t axis =
+        byi_epilogue_axis(first->op, first->attrs, first->type->rank);
+    return byi_epilogue_allows(reader->op, node->type, axis, operand)
+               ? next
+               : BYI_NO_ID;
 }
 
 /* Group node `id` with its epilogue, and keep other nodes out of the group. */
@@ -345,7 +350,8 @@ static void join_epilogue(struct grouper *g, byi_id id)
     byi_id last = id, next;
     for (uint32_t n = 1;
          n <= BYI_EPILOGUE_OPS && n < g->limits->max_depth &&
-         (next = byi_fuse_next_in_epilogue(g->f, g->uses, last)) != BYI_NO_ID &&
+         (next = byi_fuse_next_in_epilogue(g->f, g->uses, id, last)) !=
+             BYI_NO_ID &&
          g->groups[find_group(g, next)].size == 1;
          n++) {
         join_groups(g, find_group(g, last), find_group(g, next));

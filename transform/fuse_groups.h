@@ -28,10 +28,11 @@ const uint32_t *byi_fuse_groups(const struct byi_func *f,
 /* Whether the native kernel of node `id`, a call outside of regions, applies an
  * epilogue (core/ops/epilogue.h). */
 bool byi_fuse_has_epilogue(const struct byi_func *f, byi_id id);
-/* Returns the only reader of node `id`, if an epilogue that ends with `id` can
- * continue with it; otherwise BYI_NO_ID. */
+/* Returns the only reader of node `id`, if an epilogue of node `head` that ends
+ * with `id` can continue with it; otherwise BYI_NO_ID. */
 byi_id byi_fuse_next_in_epilogue(const struct byi_func *f,
-                                 const struct byi_uses *uses, byi_id id);
+                                 const struct byi_uses *uses, byi_id head,
+                                 byi_id id);
 
 /* Whether operand i of `reader` is a constant that its group embeds instead of
  * taking it as a parameter. It has one element, determines the type, or is the

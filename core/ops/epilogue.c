@@ -30,6 +30,13 @@ static bool is_float32(const struct byi_type *type)
     return type->kind == BYI_TENSOR && type->dtype == BYOC_F32;
 }
 
+static bool is_convolution(enum byi_op_id op)
+{
+    const struct byi_op *row = byi_op(op);
+    return row->layout == BYI_LAYOUT_SENSITIVE &&
+           (row->cost == BYI_COST_CONV || row->cost == BYI_COST_CONV_TRANSPOSE);
+}
+
 bool byi_epilogue_is_supported(enum byi_op_id op, const struct byi_attrs *attrs,
                                uint32_t n_args, const struct byi_type *weights,
                                const struct byi_type *out)
@@ -43,33 +50,40 @@ bool byi_epilogue_is_supported(enum byi_op_id op, const struct byi_attrs *attrs,
         return false;
     if (op == BYI_OP_NN_DENSE || op == BYI_OP_NN_MATMUL)
         return weights->rank == 2;
-    const struct byi_op *row = byi_op(op);
-    if (row->layout != BYI_LAYOUT_SENSITIVE ||
-        (row->cost != BYI_COST_CONV && row->cost != BYI_COST_CONV_TRANSPOSE))
-        return false;
-    const char *layout = byi_attr_string(attrs, "data_layout");
-    return layout[strlen(layout) - 1] == 'C';
+    return is_convolution(op) &&
+           strlen(byi_attr_string(attrs, "data_layout")) == out->rank;
 }
 
-/* Whether the operand is one number, or one for each position of out's last
- * axis. */
-static bool is_scalar_or_row(const struct byi_type *out,
-                             const struct byi_type *operand)
+uint32_t byi_epilogue_axis(enum byi_op_id op, const struct byi_attrs *attrs,
+                           uint32_t rank)
 {
-    if (operand->rank > out->rank)
+    if (!is_convolution(op))
+        return rank - 1;
+    const char *layout = byi_attr_string(attrs, "data_layout");
+    return (uint32_t)(strchr(layout, 'C') - layout);
+}
+
+bool byi_epilogue_is_row(uint32_t rank, const int64_t *dims, uint32_t out_rank,
+                         const int64_t *out_dims, uint32_t axis)
+{
+    if (rank > out_rank)
         return false;
-    for (uint32_t i = 0; i + 1 < operand->rank; i++)
-        if (operand->dims[i] != 1)
+    for (uint32_t i = 0; i < rank; i++) {
+        const bool is_channel = i + (out_rank - rank) == axis;
+        if (dims[i] != 1 &&
+            (!is_channel || dims[i] != out_dims[axis] || dims[i] < 0))
             return false;
-    const int64_t last = operand->rank ? operand->dims[operand->rank - 1] : 1;
-    return last == 1 || (last == out->dims[out->rank - 1] && last >= 0);
+    }
+    return true;
 }
 
 bool byi_epilogue_allows(enum byi_op_id op, const struct byi_type *out,
-                         const struct byi_type *operand)
+                         uint32_t axis, const struct byi_type *operand)
 {
     if (!operand)
         return unary[op];
     return binary[op] && is_float32(operand) &&
-           (byi_type_equal(out, operand) || is_scalar_or_row(out, operand));
+           ((axis + 1 == out->rank && byi_type_equal(out, operand)) ||
+            byi_epilogue_is_row(operand->rank, operand->dims, out->rank,
+                                out->dims, axis));
 }
