@@ -3,10 +3,12 @@
  * the spatial axes, all but the first two.
  *
  * Conv(x, w, b) -> add(nn.conv2d(%x, %w), b as (O, 1, 1))
- * auto_pad becomes explicit padding; the IR has no auto_pad.
+ * auto_pad becomes explicit padding; the IR has no auto_pad. Padding that
+ * depends on a symbolic dim becomes nn.pad.
  */
 #include "frontend_onnx/import.h"
 
+#include <math.h>
 #include <string.h>
 
 /* A window on n spatial axes. pads: n at the beginnings of the axes, then n at
@@ -42,23 +44,59 @@ static void divide_padding(struct onnx_window *w, uint32_t i, int64_t total,
     w->pads[w->n + i] = upper ? larger : smaller;
 }
 
+/* Pad the spatial axes of %x as pad_same does. The last window ends behind the
+ * last element by `rest`, if a window begins at it, and by less otherwise. */
+#define PAD_SAME(begin, end)                                                   \
+    "fn (%x, %fill) {"                                                         \
+    "  %last = mod(subtract(shape_of(%x, start=2), 1i64), strides);"           \
+    "  %total = maximum(subtract(rest, %last), 0i64);"                         \
+    "  %smaller = divide(%total, 2i64);"                                       \
+    "  %larger = subtract(%total, %smaller);"                                  \
+    "  nn.pad(%x, concatenate([0, 0], " begin ", [0, 0], " end "), %fill)"     \
+    "}"
+
+/* Emit x with the padding of auto_pad SAME_UPPER (`upper`) or SAME_LOWER, whose
+ * sizes depend on those of the run. */
+static byi_id emit_same_padding(struct byi_import *o, byi_id x,
+                                const struct onnx_window *w, bool upper,
+                                double fill)
+{
+    int64_t rest[BYI_MAX_RANK];
+
+    for (uint32_t i = 0; i < w->n; i++)
+        rest[i] = (w->kernel[i] - 1) * w->dilations[i];
+    return byi_import_template(
+        o,
+        upper ? PAD_SAME("%smaller", "%larger")
+              : PAD_SAME("%larger", "%smaller"),
+        ARGS(x, byi_import_scalar(o, byi_import_dtype(o, x), fill)),
+        ATTRS(SOME_INTS("rest", w->n, rest),
+              SOME_INTS("strides", w->n, w->strides)));
+}
+
 /* Set the pads of auto_pad SAME_UPPER (`upper`) or SAME_LOWER: each axis of the
- * output has ceil(dim / stride) elements. */
-static void pad_same(struct byi_import *o, byi_id x, struct onnx_window *w,
-                     bool upper)
+ * output has ceil(dim / stride) elements. If they depend on a symbolic dim,
+ * returns x padded with `fill`, or refuses the node if that is NaN; otherwise
+ * returns x. */
+static byi_id pad_same(struct byi_import *o, byi_id x, struct onnx_window *w,
+                       bool upper, double fill)
 {
     for (uint32_t i = 0; i < w->n; i++) {
         const int64_t dim = byi_import_dim(o, x, i + 2);
         const int64_t reach = (w->kernel[i] - 1) * w->dilations[i] + 1;
         int64_t total = reach - 1;
-        if (w->strides[i] != 1) {
-            if (BYI_IS_SYMBOL(dim)) {
+        if (w->strides[i] > 1 && reach > 1) {
+            if (BYI_IS_SYMBOL(dim) && isnan(fill)) {
                 byi_import_refuse(
                     o,
                     "found auto_pad with a symbolic axis %u, expected "
                     "a known size; fix it with --dim or --shape",
                     i + 2);
-                return;
+                return x;
+            }
+            if (BYI_IS_SYMBOL(dim)) {
+                memset(w->pads, 0, sizeof w->pads);
+                return emit_same_padding(o, x, w, upper, fill);
             }
             /* the end of the last of ceil(dim / stride) windows, computed in
              * an order that cannot overflow for any dim */
@@ -68,6 +106,7 @@ static void pad_same(struct byi_import *o, byi_id x, struct onnx_window *w,
         }
         divide_padding(w, i, total > 0 ? total : 0, upper);
     }
+    return x;
 }
 
 /* Returns the mode named by attribute auto_pad; NULL if pads are explicit, or
@@ -99,17 +138,19 @@ static void read_window(struct byi_import *o, struct onnx_window *w)
     check_range(o, "pads", 2 * w->n, w->pads, -MAX_WINDOW);
 }
 
-/* Replace the explicit pads by the pads of auto_pad, if the node has it. */
-static void apply_auto_pad(struct byi_import *o, byi_id x,
-                           struct onnx_window *w)
+/* Replace the explicit pads by the pads of auto_pad, if the node has it.
+ * Returns x, or what pad_same returns. */
+static byi_id apply_auto_pad(struct byi_import *o, byi_id x,
+                             struct onnx_window *w, double fill)
 {
     const char *mode = read_auto_pad(o);
 
     if (!byi_import_ok(o) || !mode)
-        return;
+        return x;
     memset(w->pads, 0, sizeof w->pads);
-    if (strcmp(mode, "VALID") != 0)
-        pad_same(o, x, w, strcmp(mode, "SAME_UPPER") == 0);
+    return strcmp(mode, "VALID") == 0
+               ? x
+               : pad_same(o, x, w, strcmp(mode, "SAME_UPPER") == 0, fill);
 }
 
 /* Returns the number of spatial axes of x; 0 after an error: without a spatial
@@ -188,7 +229,7 @@ byi_id byi_import_conv(struct byi_import *o, byi_id x, byi_id weights,
     struct onnx_window w = {0};
 
     read_conv(o, x, weights, &w);
-    apply_auto_pad(o, x, &w);
+    x = apply_auto_pad(o, x, &w, 0);
     const byi_id y =
         byi_import_emit(o, ops[w.n], ARGS(x, weights),
                         ATTRS(SOME_INTS("strides", w.n, w.strides),
@@ -345,8 +386,9 @@ static void convert_conv_transpose(struct byi_import *o)
         SOME_INTS("padding", 2 * w.n, w.pads),                                 \
         SOME_INTS("dilation", w.n, w.dilations)
 
-static void read_pool(struct byi_import *o, byi_id x, struct onnx_window *w,
-                      uint32_t max)
+/* Read the window of a pool. Returns x, or what apply_auto_pad returns. */
+static byi_id read_pool(struct byi_import *o, byi_id x, struct onnx_window *w,
+                        uint32_t max, double fill)
 {
     w->n = count_spatial(o, x, max);
     if (!byi_import_has_attr(o, "kernel_shape"))
@@ -355,7 +397,7 @@ static void read_pool(struct byi_import *o, byi_id x, struct onnx_window *w,
             "attribute 'kernel_shape' is missing, expected %u numbers", w->n);
     byi_import_int_list(o, "kernel_shape", w->n, 1, w->kernel);
     read_window(o, w);
-    apply_auto_pad(o, x, w);
+    return apply_auto_pad(o, x, w, fill);
 }
 
 static void convert_max_pool(struct byi_import *o)
@@ -366,19 +408,24 @@ static void convert_max_pool(struct byi_import *o)
     const bool indices = byi_import_wants_output(o, 1);
     struct onnx_window w = {0};
 
-    read_pool(o, byi_import_in(o, 0), &w, indices ? BYI_MAX_RANK - 2 : 3);
+    const enum byoc_dtype dtype = byi_import_dtype(o, byi_import_in(o, 0));
+    const double low = dtype == BYOC_I8   ? INT8_MIN
+                       : dtype == BYOC_U8 ? 0
+                                          : -INFINITY;
+    const byi_id x =
+        read_pool(o, byi_import_in(o, 0), &w, indices ? BYI_MAX_RANK - 2 : 3,
+                  indices ? NAN : low);
     const struct byi_attr attrs[] = {
         POOL_ATTRS,
         A_BOOL("column_major", byi_import_int(o, "storage_order", 0) != 0),
     };
     if (!indices) { /* storage_order matters for the indices only */
-        o->out[0] = byi_import_same(o, ops[w.n], ARGS(byi_import_in(o, 0)),
-                                    BYI_N(attrs) - 1, attrs);
+        o->out[0] =
+            byi_import_same(o, ops[w.n], ARGS(x), BYI_N(attrs) - 1, attrs);
         return;
     }
-    const byi_id results =
-        byi_import_same(o, BYI_OP_NN_MAX_POOL_INDICES,
-                        ARGS(byi_import_in(o, 0)), BYI_N(attrs), attrs);
+    const byi_id results = byi_import_same(o, BYI_OP_NN_MAX_POOL_INDICES,
+                                           ARGS(x), BYI_N(attrs), attrs);
     byi_import_get_outputs(o, results, 2);
 }
 
@@ -422,7 +469,7 @@ static void convert_max_unpool(struct byi_import *o)
     const int64_t minus_one = -1, no_pads[BYI_MAX_RANK] = {0};
     struct onnx_window w = {0};
 
-    read_pool(o, byi_import_in(o, 0), &w, BYI_MAX_RANK - 2);
+    read_pool(o, byi_import_in(o, 0), &w, BYI_MAX_RANK - 2, NAN);
     const byi_id shape = emit_unpooled_shape(o, x, &w);
     const byi_id size = byi_import_call(o, BYI_OP_PROD, shape);
     const byi_id zeros = byi_import_emit(o, BYI_OP_FULL, ARGS(size),
@@ -479,8 +526,19 @@ byi_id byi_import_avg_pool(struct byi_import *o, byi_id x)
                                          BYI_OP_NN_AVG_POOL3D};
     struct onnx_window w = {0};
 
-    read_pool(o, x, &w, 3);
-    return byi_import_same(o, ops[w.n], ARGS(x), ATTRS(POOL_ATTRS));
+    const byi_id padded = read_pool(o, x, &w, 3, 0);
+    const byi_id y =
+        byi_import_same(o, ops[w.n], ARGS(padded), ATTRS(POOL_ATTRS));
+    if (padded == x || byi_import_int(o, "count_include_pad", 0) != 0)
+        return y;
+    /* Divide by the share of each window that is not padding. */
+    const byi_id ones = byi_import_template(
+        o, "fn (%x) { full(shape_of(%x), value=1, dtype=%x) }", ARGS(x),
+        NO_ATTRS);
+    const byi_id padded_ones = apply_auto_pad(o, ones, &w, 0);
+    const byi_id shares =
+        byi_import_same(o, ops[w.n], ARGS(padded_ones), ATTRS(POOL_ATTRS));
+    return byi_import_call(o, BYI_OP_DIVIDE, y, shares);
 }
 
 static void convert_avg_pool(struct byi_import *o)
@@ -503,8 +561,8 @@ static void convert_lp_pool(struct byi_import *o)
 {
     struct onnx_window w = {0};
 
-    read_pool(o, byi_import_in(o, 0), &w, BYI_MAX_RANK - 2);
-    o->out[0] = byi_import_same(o, BYI_OP_NN_LP_POOL, ARGS(byi_import_in(o, 0)),
+    const byi_id x = read_pool(o, byi_import_in(o, 0), &w, BYI_MAX_RANK - 2, 0);
+    o->out[0] = byi_import_same(o, BYI_OP_NN_LP_POOL, ARGS(x),
                                 ATTRS(POOL_ATTRS, AN_INT("p", read_p(o))));
 }
 

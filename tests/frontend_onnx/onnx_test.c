@@ -27,6 +27,28 @@ static void conv_with_bias(void **state)
            "nn.relu(%1)");
 }
 
+/* Padding that depends on symbolic sizes is computed in the run. */
+static void auto_pad_of_symbolic_sizes(void **state)
+{
+    struct build b = begin(13);
+    (void)state;
+
+    input(&b, "x", "1 3 H 8");
+    floats(&b, "w", 4, (const int64_t[]){4, 3, 3, 3});
+    Onnx__NodeProto *nodes[] = {node(&b, "Conv", "x w", "c"),
+                                node(&b, "MaxPool", "c", "m"),
+                                node(&b, "AveragePool", "m", "y")};
+    for (uint32_t i = 0; i < BYI_COUNT(nodes); i++) {
+        attr_string(&b, nodes[i], "auto_pad", "SAME_UPPER");
+        attr_ints(&b, nodes[i], "strides", 2, (const int64_t[]){2, 2});
+        attr_ints(&b, nodes[i], "kernel_shape", 2, (const int64_t[]){3, 3});
+    }
+    output(&b, "y");
+    EXPECT(&b, "shape_of(%x, start=2)", "concatenate([0, 0], ", "nn.pad(%x, ",
+           "nn.conv2d(%8, const[", "strides=[2, 2])", "-inf)", "nn.max_pool2d(",
+           "nn.avg_pool2d(", "full(", "nn.avg_pool2d(", "divide(");
+}
+
 static void gemm_is_dense(void **state)
 {
     struct build b = begin(13);
@@ -814,6 +836,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(conv_with_bias),
+        cmocka_unit_test(auto_pad_of_symbolic_sizes),
         cmocka_unit_test(gemm_is_dense),
         cmocka_unit_test(gemm_scales),
         cmocka_unit_test(fixed_dims),
