@@ -78,7 +78,8 @@ static uint32_t count_rounds(const struct byi_sizes *sizes)
     return n;
 }
 
-/* The type with numbers for symbols; NULL if one is unknown. */
+/* The type with numbers for symbols; NULL if one is unknown, or if no tensor
+ * can be so large. */
 static const struct byi_type *put_sizes(const struct byi_samples *s,
                                         uint32_t round,
                                         const struct byi_type *type)
@@ -93,7 +94,13 @@ static const struct byi_type *put_sizes(const struct byi_samples *s,
         if (dims[d] < 0)
             return NULL;
     }
-    return byi_type_tensor(s->arena, type->dtype, type->rank, dims);
+    const struct byi_type *sized =
+        byi_type_tensor(s->arena, type->dtype, type->rank, dims);
+    if (type->dtype == BYOC_STRING || byi_type_bytes(sized) != UINT64_MAX)
+        return sized;
+    if (!s->fault[round])
+        s->fault[round] = "a tensor is larger than any memory";
+    return NULL;
 }
 
 /* --- one node ------------------------------------------------------------- */
