@@ -65,10 +65,10 @@ void byi_split_qkv(struct byi_import *o, byi_id x, const int64_t sizes[3],
                    byi_id parts[3]);
 
 /* Emit an additive mask: 0 where `allowed` is true, otherwise `filter`. The
- * result has n additional axes of size 1, `axes`. */
+ * result has n additional axes of size 1, from axis `first` on. */
 byi_id byi_attention_mask(struct byi_import *o, const struct byi_attention *a,
-                          byi_id allowed, double filter, uint32_t n,
-                          const int64_t *axes);
+                          byi_id allowed, double filter, uint32_t first,
+                          uint32_t n);
 /* Returns the value of an additive mask that excludes a key: -infinity in
  * ai.onnx's Attention, otherwise the lowest finite float. */
 double byi_attention_lowest(struct byi_import *o,

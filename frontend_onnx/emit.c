@@ -6,6 +6,7 @@
 
 #include "core/ir/template.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -123,9 +124,17 @@ byi_id byi_import_expand_dims(struct byi_import *o, byi_id id, uint32_t n,
                            ATTRS(SOME_INTS("axis", n, axes)));
 }
 
-byi_id byi_import_add_first_axis(struct byi_import *o, byi_id id)
+byi_id byi_import_add_axes(struct byi_import *o, byi_id id, uint32_t first,
+                           uint32_t n)
 {
-    return byi_import_expand_dims(o, id, 1, (const int64_t[]){0});
+    int64_t axes[BYI_MAX_RANK];
+
+    if (!byi_import_ok(o))
+        return BYI_NO_ID;
+    assert(n <= BYI_MAX_RANK);
+    for (uint32_t i = 0; i < n; i++)
+        axes[i] = first + i;
+    return byi_import_expand_dims(o, id, n, axes);
 }
 
 byi_id byi_import_reshape(struct byi_import *o, byi_id id, byi_id shape,
@@ -133,6 +142,12 @@ byi_id byi_import_reshape(struct byi_import *o, byi_id id, byi_id shape,
 {
     return byi_import_emit(o, BYI_OP_RESHAPE, ARGS(id, shape),
                            ATTRS(A_BOOL("allowzero", allowzero)));
+}
+
+byi_id byi_import_reshape_to(struct byi_import *o, byi_id id, uint32_t n,
+                             const int64_t *dims)
+{
+    return byi_import_reshape(o, id, byi_import_vector(o, n, dims), false);
 }
 
 byi_id byi_import_shape_of(struct byi_import *o, byi_id id)
@@ -144,7 +159,7 @@ byi_id byi_import_as_scalar(struct byi_import *o, byi_id id)
 {
     if (id == BYI_NO_ID || byi_import_rank(o, id) == 0)
         return id;
-    return byi_import_reshape(o, id, byi_import_vector(o, 0, NULL), false);
+    return byi_import_reshape_to(o, id, 0, NULL);
 }
 
 byi_id byi_import_scale(struct byi_import *o, byi_id x, double factor)

@@ -365,12 +365,16 @@ byi_id byi_import_scatter(struct byi_import *o, byi_id vector, byi_id axes,
 /* Insert n axes of size 1, which become the axes `axes` of the result. */
 byi_id byi_import_expand_dims(struct byi_import *o, byi_id id, uint32_t n,
                               const int64_t *axes);
-/* Insert a first axis of size 1. */
-byi_id byi_import_add_first_axis(struct byi_import *o, byi_id id);
-/* Emit a reshape to the dims in `shape`, an int64 vector; without allowzero, 0
- * keeps the size of an axis. */
+/* Insert n axes of size 1, which become the axes first, first + 1, ... */
+byi_id byi_import_add_axes(struct byi_import *o, byi_id id, uint32_t first,
+                           uint32_t n);
+/* Emit a reshape to the dims in `shape`, an int64 vector, or to n known dims.
+ * -1 stands for the remaining elements; without allowzero, 0 keeps the size of
+ * an axis. */
 byi_id byi_import_reshape(struct byi_import *o, byi_id id, byi_id shape,
                           bool allowzero);
+byi_id byi_import_reshape_to(struct byi_import *o, byi_id id, uint32_t n,
+                             const int64_t *dims);
 /* Emit the shape as an int64 vector. */
 byi_id byi_import_shape_of(struct byi_import *o, byi_id id);
 /* Emit a template (core/ir/template.h) with these values and attributes.
@@ -395,10 +399,15 @@ byi_id byi_import_same(struct byi_import *o, enum byi_op_id op, uint32_t n,
 /* Convert an operator that maps one to one: byi_import_same of all inputs. */
 void byi_import_convert_same(struct byi_import *o);
 
-/* ARGS and ATTRS: the length of a list and the list, as two arguments. */
+/* ARGS, INTS and ATTRS: the length of a list and the list, as two arguments. */
 #define BYI_N(array) ((uint32_t)BYI_COUNT(array))
 #define ARGS(...)                                                              \
     BYI_N(((const byi_id[]){__VA_ARGS__})), (const byi_id[])                   \
+    {                                                                          \
+        __VA_ARGS__                                                            \
+    }
+#define INTS(...)                                                              \
+    BYI_N(((const int64_t[]){__VA_ARGS__})), (const int64_t[])                 \
     {                                                                          \
         __VA_ARGS__                                                            \
     }

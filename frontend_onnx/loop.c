@@ -183,7 +183,6 @@ static byi_id emit_as_declared(struct byi_import *in,
                                const Onnx__GraphProto *body, size_t k,
                                byi_id id)
 {
-    static const int64_t one = 1;
     const Onnx__TypeProto *type =
         k < body->n_input ? body->input[k]->type : NULL;
     const Onnx__TypeProto__Tensor *tensor =
@@ -193,7 +192,7 @@ static byi_id emit_as_declared(struct byi_import *in,
 
     if (!tensor || !tensor->shape || tensor->shape->n_dim != 1)
         return id;
-    return byi_import_reshape(in, id, byi_import_vector(in, 1, &one), false);
+    return byi_import_reshape_to(in, id, INTS(1));
 }
 
 /* Convert the graph in the branch that runs one iteration. */
@@ -379,8 +378,7 @@ static byi_id add_row(const struct byi_onnx_loop *loop, struct typed_pass *r,
 
     /* only the file declares some dims: reshape checks them at run time */
     if (byi_import_ok(in) && byi_type_is_static(in->f->nodes.at[found].type))
-        found =
-            byi_import_expand_dims(in, found, 1, (const int64_t[]){s->axis});
+        found = byi_import_add_axes(in, found, s->axis, 1);
     else
         found = byi_import_reshape(
             in, found, byi_import_vector(in, type->rank, type->dims), true);

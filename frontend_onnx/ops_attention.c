@@ -32,7 +32,6 @@ byi_id byi_unflatten_heads(struct byi_import *o, byi_id x, int64_t heads)
 {
     const int64_t width = byi_import_dim(o, x, 2);
     const bool known = !BYI_IS_SYMBOL(width);
-    const int64_t shape[] = {0, 0, heads, known ? width / heads : -1};
 
     if (byi_import_ok(o) && byi_import_rank(o, x) != 3)
         byi_import_fail(o, BYOC_ETYPE,
@@ -43,7 +42,8 @@ byi_id byi_unflatten_heads(struct byi_import *o, byi_id x, int64_t heads)
                         "found queries, keys or values of width %lld, expected "
                         "a multiple of %lld, the number of heads",
                         (long long)width, (long long)heads);
-    return byi_import_reshape(o, x, byi_import_vector(o, 4, shape), false);
+    return byi_import_reshape_to(o, x,
+                                 INTS(0, 0, heads, known ? width / heads : -1));
 }
 
 /* Emit x (b, s, n h) as (b, n, s, h). */
@@ -66,8 +66,7 @@ static byi_id join_heads(struct byi_import *o, byi_id x)
         width = BYI_IS_SYMBOL(byi_import_dim(o, x, i))
                     ? -1
                     : width * byi_import_dim(o, x, i);
-    const int64_t shape[] = {0, 0, width};
-    return byi_import_reshape(o, x, byi_import_vector(o, 3, shape), false);
+    return byi_import_reshape_to(o, x, INTS(0, 0, width));
 }
 
 byi_id byi_group_heads(struct byi_import *o, const struct byi_attention *a,
@@ -89,7 +88,7 @@ byi_id byi_group_heads(struct byi_import *o, const struct byi_attention *a,
             shape[n] = BYI_IS_SYMBOL(dim) ? -1 : dim;
             has_symbol |= BYI_IS_SYMBOL(dim);
         }
-    return byi_import_reshape(o, x, byi_import_vector(o, n, shape), false);
+    return byi_import_reshape_to(o, x, n, shape);
 }
 
 /* Other dims may be symbolic, so heads move to the last axis while they are
@@ -97,16 +96,14 @@ byi_id byi_group_heads(struct byi_import *o, const struct byi_attention *a,
 byi_id byi_group_scores(struct byi_import *o, const struct byi_attention *a,
                         byi_id x)
 {
-    static const int64_t group_axis[] = {2};
-    const int64_t all_heads[] = {1, a->heads, 1, 1};
 
     if (x == BYI_NO_ID || byi_import_rank(o, a->q) == 4)
         return x;
     if (byi_import_dim(o, x, 1) == 1)
-        return byi_import_expand_dims(o, x, 1, group_axis);
+        return byi_import_add_axes(o, x, 2, 1);
     if (BYI_IS_SYMBOL(byi_import_dim(o, x, 1)))
         x = byi_import_call(o, BYI_OP_BROADCAST_TO, x,
-                            byi_import_vector(o, 4, all_heads));
+                            byi_import_vector(o, INTS(1, a->heads, 1, 1)));
     x = byi_import_template(o, "fn (%x) { transpose(%x, axes=[0, 2, 3, 1]) }",
                             ARGS(x), NO_ATTRS);
     return byi_import_template(
@@ -152,17 +149,17 @@ void byi_split_qkv(struct byi_import *o, byi_id x, const int64_t sizes[3],
 /* --- masks ---------------------------------------------------------------- */
 
 byi_id byi_attention_mask(struct byi_import *o, const struct byi_attention *a,
-                          byi_id allowed, double filter, uint32_t n,
-                          const int64_t *axes)
+                          byi_id allowed, double filter, uint32_t first,
+                          uint32_t n)
 {
     const enum byoc_dtype dtype = byi_import_dtype(o, a->q);
 
-    return byi_import_expand_dims(
+    return byi_import_add_axes(
         o,
         byi_import_call(o, BYI_OP_WHERE, allowed,
                         byi_import_scalar(o, dtype, 0),
                         byi_import_scalar(o, dtype, filter)),
-        n, axes);
+        first, n);
 }
 
 /* Emit the additive mask that allows keys start[b] .. end[b] - 1 for sequence
@@ -170,7 +167,6 @@ byi_id byi_attention_mask(struct byi_import *o, const struct byi_attention *a,
 static byi_id range_mask(struct byi_import *o, const struct byi_attention *a,
                          byi_id start, byi_id end)
 {
-    static const int64_t middle[] = {1, 2, 3};
     static const char before[] =
         "fn (%keys, %end) { less(%keys, expand_dims(%end, axis=[1])) }";
     static const char between[] =
@@ -186,8 +182,8 @@ static byi_id range_mask(struct byi_import *o, const struct byi_attention *a,
             ? byi_import_template(o, before, ARGS(keys, end), NO_ATTRS)
             : byi_import_template(o, between, ARGS(keys, end, start), NO_ATTRS);
 
-    return byi_attention_mask(o, a, allowed, a->filter,
-                              byi_import_rank(o, a->q) - 2, middle);
+    return byi_attention_mask(o, a, allowed, a->filter, 1,
+                              byi_import_rank(o, a->q) - 2);
 }
 
 /* Emit the additive mask for a mask of rank 1: (b) ends, or (2 b) ends, then
@@ -225,7 +221,6 @@ static byi_id index_mask(struct byi_import *o, const struct byi_attention *a,
 static byi_id read_mask(struct byi_import *o, const struct byi_attention *a,
                         byi_id mask)
 {
-    static const int64_t middle[] = {1, 2};
     const uint32_t rank = byi_import_rank(o, mask);
 
     if (mask == BYI_NO_ID)
@@ -240,7 +235,7 @@ static byi_id read_mask(struct byi_import *o, const struct byi_attention *a,
     const byi_id zero = byi_import_scalar(o, byi_import_dtype(o, mask), 0);
     return byi_attention_mask(o, a,
                               byi_import_call(o, BYI_OP_GREATER, mask, zero),
-                              a->filter, 4 - rank, middle);
+                              a->filter, 1, 4 - rank);
 }
 
 double byi_attention_lowest(struct byi_import *o, const struct byi_attention *a)
@@ -254,7 +249,6 @@ double byi_attention_lowest(struct byi_import *o, const struct byi_attention *a)
  * 0 .. i. */
 static byi_id causal_mask(struct byi_import *o, const struct byi_attention *a)
 {
-    static const int64_t column[] = {1}, front[] = {0, 1};
     const byi_id n_keys = byi_import_length(o, a->k, 2);
     const byi_id past = byi_import_call(o, BYI_OP_SUBTRACT, n_keys,
                                         byi_import_length(o, a->new_k, 2));
@@ -262,12 +256,12 @@ static byi_id causal_mask(struct byi_import *o, const struct byi_attention *a)
         o, BYI_OP_ADD, past,
         byi_import_length(o, a->q, (int64_t)byi_import_rank(o, a->q) - 2));
     const byi_id rows =
-        byi_import_expand_dims(o, byi_import_arange(o, past, end), 1, column);
+        byi_import_add_axes(o, byi_import_arange(o, past, end), 1, 1);
     const byi_id keys = byi_import_arange(o, BYI_NO_ID, n_keys);
 
     return byi_attention_mask(o, a,
                               byi_import_call(o, BYI_OP_LESS_EQUAL, keys, rows),
-                              byi_attention_lowest(o, a), 2, front);
+                              byi_attention_lowest(o, a), 0, 2);
 }
 
 /* --- attention ------------------------------------------------------------ */
@@ -362,7 +356,6 @@ static byi_id sink_factor(struct byi_import *o, byi_id x, byi_id sink)
 static byi_id attention_heads(struct byi_import *o,
                               const struct byi_attention *a, byi_id stages[4])
 {
-    static const int64_t group[] = {2};
     const uint32_t rank = byi_import_rank(o, a->q);
     const bool shared = rank == 5;
 
@@ -372,8 +365,8 @@ static byi_id attention_heads(struct byi_import *o,
                              "size or attribute scale");
     if (!byi_import_ok(o))
         return BYI_NO_ID;
-    const byi_id k = shared ? byi_import_expand_dims(o, a->k, 1, group) : a->k;
-    const byi_id v = shared ? byi_import_expand_dims(o, a->v, 1, group) : a->v;
+    const byi_id k = shared ? byi_import_add_axes(o, a->k, 2, 1) : a->k;
+    const byi_id v = shared ? byi_import_add_axes(o, a->v, 2, 1) : a->v;
     byi_id ignored_stages[4];
     if (!stages)
         stages = ignored_stages;
@@ -428,7 +421,6 @@ static void add_past(struct byi_import *o, struct byi_attention *a,
 static void attend_to_self(struct byi_import *o, byi_id x, byi_id weights,
                            byi_id mask, byi_id past, byi_id bias)
 {
-    static const int64_t front[] = {0};
     struct byi_attention a = byi_attention_read(o);
     const int64_t third = byi_import_known_dim(o, weights, 1, "weights") / 3;
     int64_t sizes[3] = {third, third, third};
@@ -460,9 +452,9 @@ static void attend_to_self(struct byi_import *o, byi_id x, byi_id weights,
              past_v);
     a.bias = bias;
     if (byi_import_wants_output(o, 1)) {
-        const byi_id v = byi_import_expand_dims(o, a.v, 1, front);
-        o->out[1] = byi_import_concat(
-            o, byi_import_expand_dims(o, a.k, 1, front), v, 0);
+        const byi_id v = byi_import_add_axes(o, a.v, 0, 1);
+        o->out[1] =
+            byi_import_concat(o, byi_import_add_axes(o, a.k, 0, 1), v, 0);
     }
     byi_attention_widen(o, &a);
     a.mask = read_mask(o, &a, mask);
@@ -615,7 +607,6 @@ static byi_id standard_operand(struct byi_import *o, uint32_t i, int64_t *heads)
  * symbolic, it covers all. */
 static byi_id standard_mask(struct byi_import *o, const struct byi_attention *a)
 {
-    static const int64_t front[] = {0, 1};
     const enum byoc_dtype dtype = byi_import_dtype(o, a->q);
     byi_id mask = byi_import_in(o, 3);
     const uint32_t rank = byi_import_rank(o, mask);
@@ -630,11 +621,10 @@ static byi_id standard_mask(struct byi_import *o, const struct byi_attention *a)
                         rank);
         return BYI_NO_ID;
     }
-    mask =
-        byi_import_dtype(o, mask) == BYOC_BOOL
-            ? byi_attention_mask(o, a, mask, a->filter, 4 - rank, front)
-            : byi_import_cast(
-                  o, byi_import_expand_dims(o, mask, 4 - rank, front), dtype);
+    mask = byi_import_dtype(o, mask) == BYOC_BOOL
+               ? byi_attention_mask(o, a, mask, a->filter, 0, 4 - rank)
+               : byi_import_cast(o, byi_import_add_axes(o, mask, 0, 4 - rank),
+                                 dtype);
     if (!BYI_IS_SYMBOL(mask_keys) && !BYI_IS_SYMBOL(keys) && mask_keys != 1 &&
         mask_keys < keys) {
         pads[7] = keys - mask_keys;

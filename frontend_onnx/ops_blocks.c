@@ -34,8 +34,7 @@ static byi_id reshape_to(struct byi_import *o, byi_id x, int64_t a, int64_t b,
 {
     const int64_t shape[] = {a, b, c};
 
-    return byi_import_reshape(o, x, byi_import_vector(o, c ? 3 : 2, shape),
-                              false);
+    return byi_import_reshape_to(o, x, c ? 3 : 2, shape);
 }
 
 static int64_t count_blocks(const struct byi_block_weights *w)
@@ -75,13 +74,12 @@ static byi_id expand_blocks(struct byi_import *o,
 {
     const byi_id float_blocks = byi_import_cast(o, blocks, BYOC_F32);
     const int64_t n_blocks = count_blocks(w);
-    const int64_t shape[] = {w->n, n_blocks, w->block_size};
 
     if (w->block_of_column != BYI_NO_ID)
         return byi_import_take(o, float_blocks, w->block_of_column, 1);
     const byi_id columns = byi_import_call(
         o, BYI_OP_BROADCAST_TO, reshape_to(o, float_blocks, w->n, n_blocks, 1),
-        byi_import_vector(o, 3, shape));
+        byi_import_vector(o, INTS(w->n, n_blocks, w->block_size)));
     return byi_import_slice(
         o, reshape_to(o, columns, w->n, n_blocks * w->block_size, 0), 0, w->k,
         1);
@@ -226,13 +224,13 @@ static byi_id emit_bnb_weights(struct byi_import *o, byi_id flat, byi_id table,
         "  reshape(%all, [n, k])"
         "}";
     const int64_t n = dims[0], k = dims[1], total = n * k;
-    const int64_t padding[] = {0, (block - total % block) % block};
+    const int64_t padding = (block - total % block) % block;
     byi_id y = byi_import_template(o, values, ARGS(flat, table),
                                    ATTRS(AN_INT("total", total)));
 
-    if (padding[1])
+    if (padding)
         y = byi_import_call(o, BYI_OP_NN_PAD, y,
-                            byi_import_vector(o, 2, padding),
+                            byi_import_vector(o, INTS(0, padding)),
                             byi_import_scalar(o, BYOC_F32, 0));
     return byi_import_template(
         o, scaled, ARGS(y, byi_import_cast(o, absmax, BYOC_F32)),
@@ -245,7 +243,7 @@ static byi_id emit_bnb_weights(struct byi_import *o, byi_id flat, byi_id table,
 static void convert_matmul_bnb(struct byi_import *o)
 {
     const int64_t k = byi_import_int(o, "K", 0), n = byi_import_int(o, "N", 0);
-    const int64_t block = byi_import_int(o, "block_size", 0), all = -1;
+    const int64_t block = byi_import_int(o, "block_size", 0);
     const int64_t type = byi_import_int(o, "quant_type", 0);
     const byi_id x = byi_import_in(o, 0);
 
@@ -260,8 +258,7 @@ static void convert_matmul_bnb(struct byi_import *o)
         byi_import_refuse(o, "transB is 0, expected 1, weights (N, K)");
     if (!byi_import_ok(o))
         return;
-    const byi_id flat = byi_import_reshape(
-        o, byi_import_in(o, 1), byi_import_vector(o, 1, &all), false);
+    const byi_id flat = byi_import_reshape_to(o, byi_import_in(o, 1), INTS(-1));
     const byi_id table =
         byi_import_array(o, BYOC_F32, 16, type == 0 ? fp4 : nf4);
     const int64_t dims[] = {n, k};

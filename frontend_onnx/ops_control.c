@@ -56,23 +56,19 @@ static bool is_tensor(const struct if_branch *b, uint32_t i)
  * broadcasting ignores these axes. */
 static void raise_ranks(struct if_branch *b, const struct if_branch *other)
 {
-    int64_t front[BYI_MAX_RANK];
-
-    for (uint32_t i = 0; i < BYI_MAX_RANK; i++)
-        front[i] = i;
     for (uint32_t i = 0; i < b->n; i++) {
         if (!is_tensor(b, i) || !is_tensor(other, i))
             continue;
         const uint32_t rank = byi_import_rank(&b->body.inner, b->outputs[i]);
         const uint32_t expected =
             byi_import_rank(&other->body.inner, other->outputs[i]);
-        bool adds_ones = expected > rank && expected - rank <= BYI_COUNT(front);
+        bool adds_ones = expected > rank && expected - rank <= BYI_MAX_RANK;
         for (uint32_t k = 0; adds_ones && k < expected - rank; k++)
             adds_ones =
                 byi_import_dim(&other->body.inner, other->outputs[i], k) == 1;
         if (adds_ones)
-            b->outputs[i] = byi_import_expand_dims(
-                &b->body.inner, b->outputs[i], expected - rank, front);
+            b->outputs[i] = byi_import_add_axes(&b->body.inner, b->outputs[i],
+                                                0, expected - rank);
     }
 }
 
@@ -348,7 +344,7 @@ static void find_slices(struct byi_import *o, struct byi_onnx_loop *loop)
 static void check_slices(struct byi_import *o, struct byi_onnx_loop *loop)
 {
     const struct byi_slices *first = &loop->scan_inputs[0];
-    const byi_id trips = byi_import_add_first_axis(o, loop->trips);
+    const byi_id trips = byi_import_add_axes(o, loop->trips, 0, 1);
 
     for (uint32_t i = 1; i < loop->n_scan_inputs && byi_import_ok(o); i++) {
         struct byi_slices *s = &loop->scan_inputs[i];
@@ -461,7 +457,7 @@ static void scan_entry(struct byi_import *o, const byi_id *inputs, uint32_t n,
             continue;
         if (lengths != BYI_NO_ID && i + n_inputs >= n)
             o->out[i] = append_rows(o, o->out[i], length, uncut_input);
-        o->out[i] = byi_import_add_first_axis(o, o->out[i]);
+        o->out[i] = byi_import_add_axes(o, o->out[i], 0, 1);
     }
 }
 

@@ -24,15 +24,12 @@ static void convert_binary_1(struct byi_import *o)
     byi_id b = byi_import_in(o, 1);
     const int64_t ra = byi_import_rank(o, a), rb = byi_import_rank(o, b);
     const bool has_axis = byi_import_has_attr(o, "axis");
-    int64_t axis = byi_import_int(o, "axis", 0), ends[BYI_MAX_RANK];
+    int64_t axis = byi_import_int(o, "axis", 0);
 
     byi_import_int(o, "broadcast", 0);
     axis = axis < 0 ? axis + ra : axis;
     if (has_axis && rb > 0 && axis < ra - rb && axis >= 0) {
-        const int64_t n = ra - axis - rb;
-        for (int64_t i = 0; i < n; i++)
-            ends[i] = rb + i;
-        b = byi_import_expand_dims(o, b, (uint32_t)n, ends);
+        b = byi_import_add_axes(o, b, (uint32_t)rb, (uint32_t)(ra - axis - rb));
     } else if (has_axis && (axis > ra - rb || axis < 0)) {
         byi_import_fail(o, BYOC_ETYPE,
                         "b of rank %lld at axis %lld does not fit rank %lld, "
@@ -100,14 +97,9 @@ static void convert_prelu_1(struct byi_import *o)
     const byi_id x = byi_import_in(o, 0);
     byi_id slope = byi_import_in(o, 1);
     const uint32_t rank = byi_import_rank(o, x);
-    int64_t axes[BYI_MAX_RANK];
-
     if (byi_import_rank(o, slope) == 1 && byi_import_dim(o, slope, 0) != 1 &&
-        rank > 2) {
-        for (uint32_t i = 0; i + 2 < rank; i++)
-            axes[i] = i + 1;
-        slope = byi_import_expand_dims(o, slope, rank - 2, axes);
-    }
+        rank > 2)
+        slope = byi_import_add_axes(o, slope, 1, rank - 2);
     o->out[0] = byi_import_call(o, BYI_OP_NN_PRELU, x, slope);
 }
 

@@ -60,7 +60,6 @@ static void read_flex(struct byi_import *o, struct byi_attention *a)
  * the probabilities, which have the type softmax_precision. */
 static void convert_flex(struct byi_import *o)
 {
-    static const int64_t group[] = {2};
     struct byi_attention a = {
         .bias = BYI_NO_ID, .mask = BYI_NO_ID, .sink = BYI_NO_ID};
 
@@ -82,8 +81,8 @@ static void convert_flex(struct byi_import *o)
     byi_attention_widen(o, &a);
     if (a.heads != a.kv_heads) {
         a.q = byi_group_heads(o, &a, a.q, 1);
-        a.k = byi_import_expand_dims(o, a.k, 1, group);
-        a.v = byi_import_expand_dims(o, a.v, 1, group);
+        a.k = byi_import_add_axes(o, a.k, 2, 1);
+        a.v = byi_import_add_axes(o, a.v, 2, 1);
     }
     if (!byi_import_ok(o))
         return;

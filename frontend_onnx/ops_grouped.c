@@ -255,17 +255,14 @@ static void cache_grouped(struct byi_import *o, struct grouped_attention *g)
 static byi_id grouped_mask(struct byi_import *o,
                            const struct grouped_attention *g)
 {
-    static const int64_t columns[] = {1, 2}, last[] = {2};
-    const int64_t heads[] = {1, 2};
     const int64_t window = byi_import_int(o, "local_window_size", -1);
     const bool causal = byi_import_int(o, "causal", 1) != 0;
     const byi_id n_keys = byi_import_length(o, g->a.k, 2);
     const byi_id keys =
         byi_import_arange(o, byi_import_scalar(o, BYOC_I64, 0), n_keys);
-    const byi_id rows = byi_import_expand_dims(o, g->positions, 1, last);
-    byi_id end = byi_import_expand_dims(
-        o, byi_import_cast(o, byi_import_in(o, LAST_KEY), BYOC_I64), 2,
-        columns);
+    const byi_id rows = byi_import_add_axes(o, g->positions, 2, 1);
+    byi_id end = byi_import_add_axes(
+        o, byi_import_cast(o, byi_import_in(o, LAST_KEY), BYOC_I64), 1, 2);
 
     if (window == 0 || window < -1 || (window > 0 && !causal))
         byi_import_fail(o, BYOC_EPARSE,
@@ -284,7 +281,7 @@ static byi_id grouped_mask(struct byi_import *o,
                                       ATTRS(AN_INT("window", window)));
     }
     return byi_attention_mask(o, &g->a, allowed, byi_attention_lowest(o, &g->a),
-                              byi_import_rank(o, g->a.q) == 5 ? 2 : 1, heads);
+                              1, byi_import_rank(o, g->a.q) == 5 ? 2 : 1);
 }
 
 /* Emit the sink's score of each head: an input, or 0 with smooth_softmax.
@@ -292,7 +289,6 @@ static byi_id grouped_mask(struct byi_import *o,
 static byi_id grouped_sink(struct byi_import *o,
                            const struct grouped_attention *g)
 {
-    static const int64_t columns[] = {1, 2}, deeper[] = {2, 3};
     const bool smooth = byi_import_int(o, "smooth_softmax", 0) > 0;
     const byi_id sink = byi_import_in(o, SINK);
 
@@ -300,9 +296,9 @@ static byi_id grouped_sink(struct byi_import *o,
         return smooth ? byi_import_scalar(o, byi_import_dtype(o, g->a.q), 0)
                       : BYI_NO_ID;
     return byi_import_rank(o, g->a.q) == 4
-               ? byi_import_expand_dims(o, sink, 2, columns)
-               : byi_import_expand_dims(o, byi_group_heads(o, &g->a, sink, 0),
-                                        2, deeper);
+               ? byi_import_add_axes(o, sink, 1, 2)
+               : byi_import_add_axes(o, byi_group_heads(o, &g->a, sink, 0), 2,
+                                     2);
 }
 
 /* Emit queries (b, s, n, h) as (b, n, s, h), or as (b, n / g, g, s, h). */

@@ -371,7 +371,6 @@ static void convert_affine_grid(struct byi_import *o)
     const bool corners = byi_import_int(o, "align_corners", 0) != 0;
     const enum byoc_dtype dtype = byi_import_dtype(o, theta);
     const int64_t d = byi_import_known_dim(o, theta, 1, "theta's matrices");
-    const int64_t one = 1;
     byi_id columns[4];
 
     if (byi_import_ok(o) &&
@@ -385,20 +384,16 @@ static void convert_affine_grid(struct byi_import *o)
     const byi_id lengths =
         byi_import_slice(o, byi_import_cast(o, size, BYOC_I64), 2, d + 2, 0);
     const byi_id shape =
-        byi_import_concat(o, lengths, byi_import_vector(o, 1, &one), 0);
+        byi_import_concat(o, lengths, byi_import_vector(o, INTS(1)), 0);
     for (int64_t i = 0; i < d; i++) { /* x runs along the last axis */
         const int64_t axis = d - 1 - i;
-        int64_t others[4];
-        for (int64_t k = 0; k <= d; k++)
-            others[k] = k + 1;
         const byi_id length = byi_import_take(
             o, lengths, byi_import_scalar(o, BYOC_I64, (double)axis), 0);
-        columns[i] =
-            byi_import_call(o, BYI_OP_BROADCAST_TO,
-                            byi_import_expand_dims(
-                                o, emit_coordinates(o, length, corners, dtype),
-                                (uint32_t)(d - axis), others),
-                            shape);
+        columns[i] = byi_import_call(
+            o, BYI_OP_BROADCAST_TO,
+            byi_import_add_axes(o, emit_coordinates(o, length, corners, dtype),
+                                1, (uint32_t)(d - axis)),
+            shape);
     }
     columns[d] = byi_import_call(o, BYI_OP_BROADCAST_TO,
                                  byi_import_scalar(o, dtype, 1), shape);
@@ -431,7 +426,6 @@ static void convert_grid_sample(struct byi_import *o)
  * bias */
 static void convert_image_scaler(struct byi_import *o)
 {
-    static const int64_t space[] = {1, 2};
     const byi_id x = byi_import_in(o, 0);
     float bias[64];
     uint32_t n = 0;
@@ -446,11 +440,11 @@ static void convert_image_scaler(struct byi_import *o)
             bias[i] = (float)bias_list[i];
         y = byi_import_call(
             o, BYI_OP_ADD, y,
-            byi_import_expand_dims(
+            byi_import_add_axes(
                 o,
                 byi_import_cast(o, byi_import_array(o, BYOC_F32, n, bias),
                                 byi_import_dtype(o, x)),
-                2, space));
+                1, 2));
     }
     o->out[0] = y;
 }

@@ -139,21 +139,18 @@ static void convert_tensor_scatter(struct byi_import *o)
     const uint32_t axis =
         byi_import_axis(o, byi_import_int(o, "axis", -2), rank);
     const char *mode = byi_import_string(o, "mode", "linear");
-    int64_t inner[BYI_MAX_RANK]; /* the axes after the first */
 
     if (byi_import_ok(o) && axis == 0)
         byi_import_fail(o, BYOC_ETYPE,
                         "axis is 0, the batch axis, expected an axis after it");
-    for (uint32_t i = 1; i < rank; i++)
-        inner[i - 1] = i;
-    byi_id at = byi_import_expand_dims(
+    byi_id at = byi_import_add_axes(
         o, byi_import_arange(o, BYI_NO_ID, byi_import_length(o, update, axis)),
-        rank - 1 - axis, inner);
+        1, rank - 1 - axis);
     if (starts != BYI_NO_ID)
         at = byi_import_call(
             o, BYI_OP_ADD, at,
-            byi_import_expand_dims(o, byi_import_cast(o, starts, BYOC_I64),
-                                   rank - 1, inner));
+            byi_import_add_axes(o, byi_import_cast(o, starts, BYOC_I64), 1,
+                                rank - 1));
     if (strcmp(mode, "circular") == 0)
         at = byi_import_call(o, BYI_OP_MOD, at, byi_import_length(o, x, axis));
     else if (strcmp(mode, "linear") != 0)

@@ -109,12 +109,11 @@ static void convert_zip_map(struct byi_import *o)
 static byi_id emit_absent_value(struct byi_import *o, enum byoc_dtype dtype,
                                 const char *text, uint32_t rank)
 {
-    static const int64_t front[] = {0};
     const struct byi_tensor t = {.data = &text, .dtype = BYOC_STRING};
     const byi_id value = dtype == BYOC_STRING ? byi_import_const(o, &t, false)
                                               : byi_import_scalar(o, dtype, 0);
 
-    return byi_import_expand_dims(o, value, rank, front);
+    return byi_import_add_axes(o, value, 0, rank);
 }
 
 /* Add the vocabulary attribute for keys of that type as a vector. */
@@ -143,14 +142,13 @@ static byi_id read_vocabulary(struct byi_import *o, bool are_strings)
  * (0 or "") follows the values; a word that is not a key selects it. */
 static void convert_dict_vectorizer(struct byi_import *o)
 {
-    static const int64_t last[] = {1};
     const byi_id map = read_map(o);
     const byi_id values = byi_import_map_values(o, map),
                  keys = byi_import_map_keys(o, map);
     const bool are_strings = byi_import_dtype(o, keys) == BYOC_STRING;
     const byi_id words = read_vocabulary(o, are_strings);
 
-    const byi_id column = byi_import_expand_dims(o, words, 1, last);
+    const byi_id column = byi_import_add_axes(o, words, 1, 1);
     const byi_id matches = byi_import_cast(
         o, byi_import_call(o, BYI_OP_EQUAL, column, keys), BYOC_I32);
     const byi_id always = byi_import_cast(
@@ -161,7 +159,7 @@ static void convert_dict_vectorizer(struct byi_import *o)
     const byi_id candidates = byi_import_concat(
         o, values, emit_absent_value(o, byi_import_dtype(o, values), "", 1), 0);
 
-    o->out[0] = byi_import_add_first_axis(o, byi_ml_take(o, candidates, at));
+    o->out[0] = byi_import_add_axes(o, byi_ml_take(o, candidates, at), 0, 1);
 }
 
 /* Emit the values, sorted by their keys. */
@@ -223,14 +221,14 @@ static void convert_cast_map(struct byi_import *o)
         byi_import_cast(o, byi_import_map_values(o, map), dtype);
     if (strcmp(form, "SPARSE") == 0) {
         o->out[0] =
-            byi_import_add_first_axis(o, scatter_by_key(o, keys, values));
+            byi_import_add_axes(o, scatter_by_key(o, keys, values), 0, 1);
         return;
     }
     byi_import_int(o, "max_map", 1);
     if (strcmp(form, "DENSE") != 0)
         byi_import_fail(o, BYOC_EPARSE,
                         "map_form is '%s', expected DENSE or SPARSE", form);
-    o->out[0] = byi_import_add_first_axis(o, sort_by_key(o, keys, values));
+    o->out[0] = byi_import_add_axes(o, sort_by_key(o, keys, values), 0, 1);
 }
 
 /* clang-format off */

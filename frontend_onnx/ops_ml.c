@@ -41,15 +41,14 @@ static byi_id add_numbers(struct byi_import *o, const char *name,
 
 byi_id byi_ml_matrix(struct byi_import *o, uint32_t i, enum byoc_dtype dtype)
 {
-    static const int64_t front[] = {0};
     const byi_id x = byi_import_in(o, i);
     const uint32_t rank = byi_import_rank(o, x);
 
     if (byi_import_ok(o) && rank != 1 && rank != 2)
         byi_import_fail(o, BYOC_ETYPE, "input %u has rank %u, expected 1 or 2",
                         i, rank);
-    return byi_import_cast(
-        o, byi_import_expand_dims(o, x, rank == 1 ? 1 : 0, front), dtype);
+    return byi_import_cast(o, byi_import_add_axes(o, x, 0, rank == 1 ? 1 : 0),
+                           dtype);
 }
 
 byi_id byi_ml_labels(struct byi_import *o, const char *ints, uint32_t *n)
@@ -248,15 +247,14 @@ static void convert_imputer(struct byi_import *o)
 /* The columns of x with the given indices; a vector is one row. */
 static void convert_array_feature(struct byi_import *o)
 {
-    static const int64_t flat[] = {-1}, front[] = {0};
     const byi_id x = byi_import_in(o, 0);
-    const byi_id index = byi_import_reshape(
-        o, byi_import_in(o, 1), byi_import_vector(o, 1, flat), false);
+    const byi_id index =
+        byi_import_reshape_to(o, byi_import_in(o, 1), INTS(-1));
     const byi_id y =
         byi_import_take(o, x, index, (int64_t)byi_import_rank(o, x) - 1);
 
     o->out[0] =
-        byi_import_expand_dims(o, y, byi_import_rank(o, x) == 1 ? 1 : 0, front);
+        byi_import_add_axes(o, y, 0, byi_import_rank(o, x) == 1 ? 1 : 0);
 }
 
 /* Encode each element as one-hot in a new last axis: look up the number of its
@@ -487,10 +485,9 @@ static byi_id emit_linear(struct byi_import *o, uint32_t n)
                         n_intercepts, n);
     if (!byi_import_ok(o))
         return BYI_NO_ID;
-    const int64_t shape[] = {n, n_weights / n};
-    const byi_id y = byi_import_call(
-        o, BYI_OP_NN_DENSE, x,
-        byi_import_reshape(o, flat, byi_import_vector(o, 2, shape), false));
+    const byi_id y =
+        byi_import_call(o, BYI_OP_NN_DENSE, x,
+                        byi_import_reshape_to(o, flat, INTS(n, n_weights / n)));
     return n_intercepts ? byi_import_call(o, BYI_OP_ADD, y, intercepts) : y;
 }
 

@@ -84,12 +84,11 @@ static const char norm_by_element[] =
 
 static void convert_batch_norm(struct byi_import *o)
 {
-    static const int64_t one[] = {1};
     const double momentum = byi_import_float(o, "momentum", 0.9);
     const bool is_vector = byi_import_rank(o, byi_import_in(o, 0)) == 1;
 
     if (is_vector) /* (N) is (N, 1): one channel */
-        o->in[0] = byi_import_expand_dims(o, o->in[0], 1, one);
+        o->in[0] = byi_import_add_axes(o, o->in[0], 1, 1);
     if (o->opset < 7 && byi_import_int(o, "is_test", 0) == 0)
         byi_import_refuse(o, "is_test is 0 (training mode), expected 1");
     const double epsilon = byi_import_float(o, "epsilon", 1e-5);
@@ -103,8 +102,8 @@ static void convert_batch_norm(struct byi_import *o)
                    : byi_import_template(o, norm_by_element, 5, o->in, 1, attr);
     o->out[0] = byi_import_cast(o, y, dtype);
     if (is_vector)
-        o->out[0] = byi_import_emit(o, BYI_OP_SQUEEZE, ARGS(o->out[0]),
-                                    ATTRS(SOME_INTS("axis", 1, one)));
+        o->out[0] = byi_import_template(o, "fn (%y) { squeeze(%y, axis=[1]) }",
+                                        ARGS(o->out[0]), NO_ATTRS);
 }
 
 byi_id byi_import_softmax_from(struct byi_import *o, enum byi_op_id op,

@@ -283,20 +283,20 @@ static byi_id emit_positions(struct byi_import *o,
 static byi_id sample_taps(struct byi_import *o, const struct deformed_conv *d)
 {
     const int64_t channels = d->groups * d->inputs;
-    const int64_t moves[] = {-1, d->taps, 2}, masks[] = {-1, d->taps};
-    const int64_t planes[] = {-1, channels / d->offset_groups},
-                  rows[] = {0, -1};
-    const byi_id shape = emit_shape(o, 3, moves, d->offsets, 2);
+    const byi_id shape = emit_shape(o, INTS(-1, d->taps, 2), d->offsets, 2);
     const byi_id offsets = byi_import_reshape(
         o, byi_import_cast(o, d->offsets, BYOC_F64), shape, false);
     const byi_id down = emit_positions(o, d, offsets, 0);
     const byi_id grid =
         byi_import_concat(o, emit_positions(o, d, offsets, 1), down, 4);
-    const byi_id leading_dims = emit_shape(o, 2, rows, d->offsets, 3);
-    const byi_id two = byi_import_vector(o, 1, (const int64_t[]){2});
+    const byi_id leading_dims = emit_shape(o, INTS(0, -1), d->offsets, 3);
+    const byi_id two = byi_import_vector(o, INTS(2));
     const byi_id y = byi_import_call(
         o, BYI_OP_GRID_SAMPLE,
-        byi_import_reshape(o, d->x, emit_shape(o, 2, planes, d->x, 2), false),
+        byi_import_reshape(
+            o, d->x,
+            emit_shape(o, INTS(-1, channels / d->offset_groups), d->x, 2),
+            false),
         byi_import_reshape(o, grid, byi_import_concat(o, leading_dims, two, 0),
                            false));
 
@@ -304,11 +304,10 @@ static byi_id sample_taps(struct byi_import *o, const struct deformed_conv *d)
         return y;
     const byi_id mask = byi_import_reshape(
         o,
-        byi_import_reshape(o, d->mask, emit_shape(o, 2, masks, d->mask, 2),
-                           false),
+        byi_import_reshape(o, d->mask,
+                           emit_shape(o, INTS(-1, d->taps), d->mask, 2), false),
         leading_dims, false);
-    return emit_product(
-        o, y, byi_import_expand_dims(o, mask, 1, (const int64_t[]){1}));
+    return emit_product(o, y, byi_import_add_axes(o, mask, 1, 1));
 }
 
 static void read_deformed(struct byi_import *o, struct deformed_conv *d)
@@ -378,26 +377,24 @@ static void convert_deform_conv(struct byi_import *o)
     read_deformed(o, &d);
     if (!byi_import_ok(o))
         return;
-    const int64_t columns[] = {-1, d.groups, d.inputs * d.taps};
-    const int64_t rows[] = {d.groups, d.outputs / d.groups, d.inputs * d.taps};
-    const int64_t y_shape[] = {-1, d.outputs}, zero = 0;
     const byi_id width = byi_import_length(o, d.offsets, 3);
-    const byi_id n_positions = byi_import_expand_dims(
-        o, emit_product(o, byi_import_length(o, d.offsets, 2), width), 1,
-        &zero);
-    const byi_id shape =
-        byi_import_concat(o, byi_import_vector(o, 3, columns), n_positions, 0);
+    const byi_id n_positions = byi_import_add_axes(
+        o, emit_product(o, byi_import_length(o, d.offsets, 2), width), 0, 1);
+    const byi_id shape = byi_import_concat(
+        o, byi_import_vector(o, INTS(-1, d.groups, d.inputs * d.taps)),
+        n_positions, 0);
     const byi_id samples =
         byi_import_reshape(o, sample_taps(o, &d), shape, false);
     const byi_id products = byi_import_call(
         o, BYI_OP_NN_MATMUL,
-        byi_import_reshape(o, d.weights, byi_import_vector(o, 3, rows), false),
+        byi_import_reshape_to(
+            o, d.weights,
+            INTS(d.groups, d.outputs / d.groups, d.inputs * d.taps)),
         samples);
     byi_id y = byi_import_reshape(
-        o, products, emit_shape(o, 2, y_shape, d.offsets, 2), false);
+        o, products, emit_shape(o, INTS(-1, d.outputs), d.offsets, 2), false);
     if (bias != BYI_NO_ID)
-        y = emit_sum(
-            o, y, byi_import_expand_dims(o, bias, 2, (const int64_t[]){1, 2}));
+        y = emit_sum(o, y, byi_import_add_axes(o, bias, 1, 2));
     o->out[0] = y;
 }
 

@@ -152,16 +152,12 @@ static void convert_dynamic_quantize(struct byi_import *o)
 static byi_id emit_centred(struct byi_import *o, byi_id x, byi_id zero,
                            uint32_t inner)
 {
-    int64_t axes[BYI_MAX_RANK];
-
     x = byi_import_cast(o, x, BYOC_I32);
     if (zero == BYI_NO_ID)
         return x;
     zero = byi_import_cast(o, zero, BYOC_I32);
     if (byi_import_rank(o, zero) == 1 && byi_import_dim(o, zero, 0) != 1) {
-        for (uint32_t k = 0; k < inner; k++)
-            axes[k] = k + 1;
-        zero = byi_import_expand_dims(o, zero, inner, axes);
+        zero = byi_import_add_axes(o, zero, 1, inner);
     }
     return byi_import_call(o, BYI_OP_SUBTRACT, x, zero);
 }
@@ -221,15 +217,12 @@ static void convert_qlinear_conv(struct byi_import *o)
  * but `axis`, which is negative, have size 1. Returns `id` if not. */
 static byi_id flatten_scale(struct byi_import *o, byi_id id, int64_t axis)
 {
-    const int64_t all = -1;
     const uint32_t rank = byi_import_rank(o, id);
 
     for (uint32_t i = 0; i < rank; i++)
         if (i != axis + rank && byi_import_dim(o, id, i) != 1)
             return id;
-    return rank < 2 ? id
-                    : byi_import_reshape(o, id, byi_import_vector(o, 1, &all),
-                                         false);
+    return rank < 2 ? id : byi_import_reshape_to(o, id, INTS(-1));
 }
 
 /* Dequantise input i, a matrix or a stack of them. There is one scale, one for

@@ -183,14 +183,13 @@ static byi_id dequantize_weights(struct byi_import *o, byi_id weights,
         "                      cast(%zero, dtype=\"float32\"));"
         "  transpose(multiply(%centred, %scale), axes=[0, 2, 1])"
         "}";
-    static const int64_t inner[] = {1, 2};
     byi_id params[] = {scale, zero};
 
     for (uint32_t i = 0; i < 2; i++)
         if (byi_import_rank(o, params[i]) == 1 ||
             byi_import_rank(o, params[i]) == 2)
-            params[i] = byi_import_expand_dims(
-                o, params[i], 3 - byi_import_rank(o, params[i]), inner);
+            params[i] = byi_import_add_axes(o, params[i], 1,
+                                            3 - byi_import_rank(o, params[i]));
     return byi_import_template(o, text, ARGS(weights, params[0], params[1]),
                                NO_ATTRS);
 }

@@ -21,15 +21,13 @@ byi_id byi_rotary_rows(struct byi_import *o, byi_id table, byi_id positions,
  * position of the first token. Positions (b, s) are returned as they are. */
 static byi_id emit_positions(struct byi_import *o, byi_id positions, byi_id s)
 {
-    static const int64_t front[] = {0};
-
     if (byi_import_rank(o, positions) >= 2)
         return positions;
     positions = byi_import_as_scalar(o, positions);
     positions = byi_import_call(
         o, BYI_OP_ADD,
         byi_import_arange(o, byi_import_scalar(o, BYOC_I64, 0), s), positions);
-    return byi_import_expand_dims(o, positions, 1, front);
+    return byi_import_add_axes(o, positions, 0, 1);
 }
 
 /* Rotate each pair (a, b): (a cos - b sin, a sin + b cos). */
@@ -86,10 +84,8 @@ byi_id byi_rotary_apply(struct byi_import *o, byi_id x, const byi_id tables[2],
 static byi_id emit_token_rows(struct byi_import *o, byi_id table,
                               byi_id positions, bool heads_first)
 {
-    const int64_t heads[] = {heads_first ? 1 : 2};
-
     return positions == BYI_NO_ID
-               ? byi_import_expand_dims(o, table, 1, heads)
+               ? byi_import_add_axes(o, table, heads_first ? 1 : 2, 1)
                : byi_rotary_rows(o, table, positions, heads_first);
 }
 
@@ -181,10 +177,8 @@ static void convert_rotary(struct byi_import *o)
     check_rotary(o, &sizes, rotary_dim);
     if (!byi_import_ok(o))
         return;
-    if (!heads_first) {
-        const int64_t shape[] = {0, 0, last / head, head};
-        x = byi_import_reshape(o, x, byi_import_vector(o, 4, shape), false);
-    }
+    if (!heads_first)
+        x = byi_import_reshape_to(o, x, INTS(0, 0, last / head, head));
     const byi_id positions =
         position_input == BYI_NO_ID
             ? position_input
@@ -196,11 +190,7 @@ static void convert_rotary(struct byi_import *o)
                         heads_first)};
     x = byi_rotary_apply(o, x, tables, interleaved);
     /* with a constant target the last dim stays known */
-    const int64_t joined[] = {0, 0, last};
-    o->out[0] =
-        heads_first
-            ? x
-            : byi_import_reshape(o, x, byi_import_vector(o, 3, joined), false);
+    o->out[0] = heads_first ? x : byi_import_reshape_to(o, x, INTS(0, 0, last));
 }
 
 /* clang-format off */

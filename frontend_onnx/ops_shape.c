@@ -20,8 +20,7 @@ static void convert_reshape_1(struct byi_import *o)
     uint32_t n = 0;
     const int64_t *shape = byi_import_ints(o, "shape", &n);
 
-    o->out[0] = byi_import_reshape(o, byi_import_in(o, 0),
-                                   byi_import_vector(o, n, shape), false);
+    o->out[0] = byi_import_reshape_to(o, byi_import_in(o, 0), n, shape);
 }
 
 static void convert_reshape(struct byi_import *o)
@@ -193,18 +192,16 @@ static void convert_tile(struct byi_import *o)
 /* Opset 1 repeats along one axis: Tile(x, tiles, axis), both scalars. */
 static void convert_tile_1(struct byi_import *o)
 {
-    static const int64_t one = 1;
     const byi_id x = byi_import_in(o, 0);
     const uint32_t rank = byi_import_rank(o, x);
     const uint32_t axis =
         byi_import_axis(o, byi_import_const_int(o, 2, "axis"), rank);
-    const byi_id shape = byi_import_vector(o, 1, &one);
     const byi_id tiles =
-        byi_import_reshape(o, cast_int64(o, byi_import_in(o, 1)), shape, false);
+        byi_import_reshape_to(o, cast_int64(o, byi_import_in(o, 1)), INTS(1));
     byi_id parts[BYI_MAX_RANK];
 
     for (uint32_t i = 0; i < rank; i++)
-        parts[i] = i == axis ? tiles : byi_import_vector(o, 1, &one);
+        parts[i] = i == axis ? tiles : byi_import_vector(o, INTS(1));
     const byi_id repeats = byi_import_emit(o, BYI_OP_CONCATENATE, rank, parts,
                                            ATTRS(AN_INT("axis", 0)));
     o->out[0] = byi_import_call(o, BYI_OP_TILE, x, repeats);
@@ -493,11 +490,8 @@ static void convert_pad(struct byi_import *o)
 /* com.microsoft's Pad: the pads may be a matrix of one row. */
 static void convert_pad_row(struct byi_import *o)
 {
-    const int64_t all = -1;
-
     if (byi_import_rank(o, byi_import_in(o, 1)) > 1)
-        o->in[1] = byi_import_reshape(o, o->in[1],
-                                      byi_import_vector(o, 1, &all), false);
+        o->in[1] = byi_import_reshape_to(o, o->in[1], INTS(-1));
     convert_pad(o);
 }
 
@@ -505,18 +499,15 @@ static void convert_pad_row(struct byi_import *o)
 static void convert_expand_dims(struct byi_import *o)
 {
     const byi_id x = byi_import_in(o, 0);
-    const int64_t one = 1;
-
     if (!byi_import_is_const(o, 1)) {
         const byi_id scalar = cast_int64(o, byi_import_in(o, 1));
-        const byi_id axis =
-            byi_import_reshape(o, scalar, byi_import_vector(o, 1, &one), false);
+        const byi_id axis = byi_import_reshape_to(o, scalar, INTS(1));
         o->out[0] = byi_import_call(o, BYI_OP_DYN_EXPAND_DIMS, x, axis);
         return;
     }
-    const int64_t axis = byi_import_axis(o, byi_import_const_int(o, 1, "axis"),
-                                         byi_import_rank(o, x) + 1);
-    o->out[0] = byi_import_expand_dims(o, x, 1, &axis);
+    const uint32_t axis = byi_import_axis(o, byi_import_const_int(o, 1, "axis"),
+                                          byi_import_rank(o, x) + 1);
+    o->out[0] = byi_import_add_axes(o, x, axis, 1);
 }
 
 /* CenterCropPad crops or pads the axes to the sizes of input `shape`, equally

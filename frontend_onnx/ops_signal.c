@@ -27,7 +27,7 @@ static byi_id read_scalar(struct byi_import *o, uint32_t i,
 /* Emit a vector of n elements as a column, (n, 1). */
 static byi_id emit_column(struct byi_import *o, byi_id vector)
 {
-    return byi_import_expand_dims(o, vector, 1, (const int64_t[]){1});
+    return byi_import_add_axes(o, vector, 1, 1);
 }
 
 /* --- windows -------------------------------------------------------------- */
@@ -191,7 +191,7 @@ static byi_id emit_dynamic_dft(struct byi_import *o, byi_id x, byi_id axis)
     const byi_id at = byi_import_vector(o, rank, indices);
     const byi_id shape = byi_import_emit(
         o, BYI_OP_SHAPE_OF, ARGS(x), ATTRS(AN_INT("end", (int64_t)rank - 1)));
-    const byi_id parts = byi_import_vector(o, 1, (const int64_t[]){1});
+    const byi_id parts = byi_import_vector(o, INTS(1));
     const byi_id dims = byi_import_concat(o, shape, parts, 0);
     axis = byi_import_template(
         o, "fn (%axis) { where(less(%axis, 0), add(%axis, rank), %axis) }",
@@ -205,9 +205,9 @@ static byi_id emit_dynamic_dft(struct byi_import *o, byi_id x, byi_id axis)
     byi_id target = BYI_NO_ID;
     for (uint32_t i = 0; i < BYI_COUNT(sizes); i++)
         target = byi_import_concat(o, target,
-                                   byi_import_add_first_axis(o, sizes[i]), 0);
+                                   byi_import_add_axes(o, sizes[i], 0, 1), 0);
     const byi_id y = emit_dft(o, byi_import_reshape(o, x, target, true), 1);
-    const byi_id two = byi_import_vector(o, 1, (const int64_t[]){2});
+    const byi_id two = byi_import_vector(o, INTS(2));
     const byi_id y_shape = byi_import_call(
         o, BYI_OP_WHERE, byi_import_call(o, BYI_OP_EQUAL, at, axis),
         byi_import_length(o, y, 1), byi_import_concat(o, shape, two, 0));
@@ -275,9 +275,7 @@ static void convert_stft(struct byi_import *o)
         byi_import_cast(o, byi_import_in(o, 0), compute_dtype);
     const byi_id window = byi_import_in(o, 2);
     const uint32_t rank = byi_import_rank(o, signal);
-    const byi_id x =
-        rank == 2 ? byi_import_expand_dims(o, signal, 1, (const int64_t[]){2})
-                  : signal;
+    const byi_id x = rank == 2 ? byi_import_add_axes(o, signal, 2, 1) : signal;
     const bool onesided = byi_import_int(o, "onesided", 1) != 0;
     const byi_id step = read_scalar(o, 1, BYOC_I64);
     const byi_id length = emit_frame_length(o);

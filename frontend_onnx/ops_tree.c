@@ -559,11 +559,9 @@ static void classify_binary(struct byi_import *o, const struct byi_ensemble *e,
 /* Emit column i of the sums, (rows, 1). */
 static byi_id emit_column(struct byi_import *o, byi_id sums, double i)
 {
-    static const int64_t last[] = {1};
-
-    return byi_import_expand_dims(
+    return byi_import_add_axes(
         o, byi_import_take(o, sums, byi_import_scalar(o, BYOC_I64, i), 1), 1,
-        last);
+        1);
 }
 
 /* Emit the results for several sums. The label is the class with the largest

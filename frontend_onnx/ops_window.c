@@ -201,7 +201,6 @@ static void read_conv(struct byi_import *o, byi_id x, byi_id weights,
  * Returns x if there is no bias. */
 static byi_id emit_bias(struct byi_import *o, byi_id x, byi_id bias, uint32_t n)
 {
-    int64_t axes[BYI_MAX_RANK];
     struct byi_tensor t = {0};
 
     if (bias == BYI_NO_ID)
@@ -214,9 +213,7 @@ static byi_id emit_bias(struct byi_import *o, byi_id x, byi_id bias, uint32_t n)
             t.dims[t.rank++] = 1;
         bias = byi_import_const(o, &t, true);
     } else {
-        for (uint32_t i = 0; i < n; i++)
-            axes[i] = i + 1;
-        bias = byi_import_expand_dims(o, bias, n, axes);
+        bias = byi_import_add_axes(o, bias, 1, n);
     }
     return byi_import_call(o, BYI_OP_ADD, x, bias);
 }
@@ -466,7 +463,7 @@ static void convert_max_unpool(struct byi_import *o)
 {
     const byi_id x = byi_import_in(o, 0), target = byi_import_in(o, 2);
     const enum byoc_dtype dtype = byi_import_dtype(o, x);
-    const int64_t minus_one = -1, no_pads[BYI_MAX_RANK] = {0};
+    const int64_t no_pads[BYI_MAX_RANK] = {0};
     struct onnx_window w = {0};
 
     read_pool(o, byi_import_in(o, 0), &w, BYI_MAX_RANK - 2, NAN);
@@ -474,7 +471,7 @@ static void convert_max_unpool(struct byi_import *o)
     const byi_id size = byi_import_call(o, BYI_OP_PROD, shape);
     const byi_id zeros = byi_import_emit(o, BYI_OP_FULL, ARGS(size),
                                          ATTRS(A_DTYPE("dtype", dtype)));
-    const byi_id flat = byi_import_vector(o, 1, &minus_one);
+    const byi_id flat = byi_import_vector(o, INTS(-1));
     const byi_id y = byi_import_reshape(
         o,
         byi_import_call(o, BYI_OP_SCATTER_ELEMENTS, zeros,
