@@ -582,8 +582,6 @@ struct byi_simd {
     double (*sum)(const float *x, int64_t n);
     /* the sum of (x[i] - shift)^2 */
     double (*sum_squares)(const float *x, int64_t n, float shift);
-    float (*max)(const float *x, int64_t n); /* NaN if any is; n > 0 */
-    float (*min)(const float *x, int64_t n); /* as max */
     /* to[i] = base + wrap(at[i]) * stride + i * step, where wrap adds `size` to
      * negative indices. `at` has int32, for [1] int64. Returns true if an index
      * is outside of -size .. size - 1; then the offsets must not be used. */

@@ -597,8 +597,9 @@ BYI_FLOAT_KERNEL(pool, pool_run_fast, pool_scratch_f32)
 static void global_max(const struct pooling *v, int64_t plane)
 {
     const float *x = (const float *)v->x + plane * v->w.in_count;
-    ((float *)v->y)[plane] =
-        v->w.in_count ? byi_simd()->max(x, v->w.in_count) : -INFINITY;
+    float *y = (float *)v->y + plane;
+    *y = -INFINITY;
+    byi_simd()->extreme_row[0][BYOC_F32](x, v->w.in_count, y);
 }
 
 static void global_mean(const struct pooling *v, int64_t plane)
