@@ -137,6 +137,21 @@ byi_id byi_import_add_axes(struct byi_import *o, byi_id id, uint32_t first,
     return byi_import_expand_dims(o, id, n, axes);
 }
 
+byi_id byi_import_move_axis(struct byi_import *o, byi_id id, uint32_t from,
+                            uint32_t to)
+{
+    const uint32_t rank = byi_import_rank(o, id);
+    int64_t axes[BYI_MAX_RANK];
+    uint32_t next = 0;
+
+    for (uint32_t i = 0; i < rank; i++) {
+        next += next == from;
+        axes[i] = i == to ? from : next++;
+    }
+    return byi_import_emit(o, BYI_OP_TRANSPOSE, ARGS(id),
+                           ATTRS(SOME_INTS("axes", rank, axes)));
+}
+
 byi_id byi_import_reshape(struct byi_import *o, byi_id id, byi_id shape,
                           bool allowzero)
 {

@@ -375,6 +375,9 @@ byi_id byi_import_reshape(struct byi_import *o, byi_id id, byi_id shape,
                           bool allowzero);
 byi_id byi_import_reshape_to(struct byi_import *o, byi_id id, uint32_t n,
                              const int64_t *dims);
+/* Move axis `from` to place `to` among the axes of the result. */
+byi_id byi_import_move_axis(struct byi_import *o, byi_id id, uint32_t from,
+                            uint32_t to);
 /* Emit the shape as an int64 vector. */
 byi_id byi_import_shape_of(struct byi_import *o, byi_id id);
 /* Emit a template (core/ir/template.h) with these values and attributes.

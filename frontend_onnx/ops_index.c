@@ -241,7 +241,6 @@ static void convert_unfold(struct byi_import *o)
     const int64_t step = byi_import_int(o, "step", 1);
     const uint32_t axis =
         byi_import_axis(o, byi_import_int(o, "dim", -1), rank);
-    int64_t order[BYI_MAX_RANK + 1];
 
     if (byi_import_ok(o) && (size < 1 || step < 1))
         byi_import_fail(o, BYOC_EPARSE,
@@ -256,11 +255,8 @@ static void convert_unfold(struct byi_import *o)
              byi_import_arange(o, BYI_NO_ID,
                                byi_import_scalar(o, BYOC_I64, (double)size))),
         ATTRS(AN_INT("step", step)));
-    for (uint32_t i = 0; i <= rank; i++)
-        order[i] = i == rank ? axis + 1 : i > axis ? i + 1 : i;
-    const byi_id y = byi_import_take(o, x, at, axis);
-    o->out[0] = byi_import_emit(o, BYI_OP_TRANSPOSE, ARGS(y),
-                                ATTRS(SOME_INTS("axes", rank + 1, order)));
+    o->out[0] = byi_import_move_axis(o, byi_import_take(o, x, at, axis),
+                                     axis + 1, rank);
 }
 
 #define SAME byi_import_convert_same

@@ -65,15 +65,8 @@ static void convert_fused_gemm(struct byi_import *o)
 static byi_id move_batch_first(struct byi_import *o, byi_id x, bool enabled)
 {
     const uint32_t rank = byi_import_rank(o, x);
-    int64_t axes[BYI_MAX_RANK];
 
-    if (!enabled || rank < 3)
-        return x;
-    for (uint32_t i = 0; i < rank; i++)
-        axes[i] = i + 2 < rank ? i + 1 : i;
-    axes[rank - 2] = 0;
-    return byi_import_emit(o, BYI_OP_TRANSPOSE, ARGS(x),
-                           ATTRS(SOME_INTS("axes", rank, axes)));
+    return enabled && rank >= 3 ? byi_import_move_axis(o, x, 0, rank - 2) : x;
 }
 
 /* FusedMatMul(a, b, transB=1, alpha=2)

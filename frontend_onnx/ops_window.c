@@ -493,27 +493,15 @@ static void convert_max_unpool(struct byi_import *o)
 byi_id byi_import_channels_first(struct byi_import *o, byi_id x)
 {
     const uint32_t rank = byi_import_rank(o, x);
-    int64_t axes[BYI_MAX_RANK] = {0, (int64_t)rank - 1};
 
-    if (rank < 3)
-        return x;
-    for (uint32_t i = 2; i < rank; i++)
-        axes[i] = i - 1;
-    return byi_import_emit(o, BYI_OP_TRANSPOSE, ARGS(x),
-                           ATTRS(SOME_INTS("axes", rank, axes)));
+    return rank < 3 ? x : byi_import_move_axis(o, x, rank - 1, 1);
 }
 
 byi_id byi_import_channels_last(struct byi_import *o, byi_id x)
 {
     const uint32_t rank = byi_import_rank(o, x);
-    int64_t axes[BYI_MAX_RANK] = {0};
 
-    if (rank < 3)
-        return x;
-    for (uint32_t i = 1; i < rank; i++)
-        axes[i] = i + 1 < rank ? i + 1 : 1;
-    return byi_import_emit(o, BYI_OP_TRANSPOSE, ARGS(x),
-                           ATTRS(SOME_INTS("axes", rank, axes)));
+    return rank < 3 ? x : byi_import_move_axis(o, x, 1, rank - 1);
 }
 
 byi_id byi_import_avg_pool(struct byi_import *o, byi_id x)
