@@ -314,6 +314,9 @@ byi_id byi_import_array(struct byi_import *o, enum byoc_dtype dtype, uint32_t n,
 /* Add a constant int64 vector; the values are copied. */
 byi_id byi_import_vector(struct byi_import *o, uint32_t n,
                          const int64_t *values);
+/* Add a constant int64 vector: first, first + step, ... */
+byi_id byi_import_series(struct byi_import *o, uint32_t n, int64_t first,
+                         int64_t step);
 /* Add a constant scalar. */
 byi_id byi_import_scalar(struct byi_import *o, enum byoc_dtype dtype,
                          double value);

@@ -362,6 +362,17 @@ byi_id byi_import_vector(struct byi_import *o, uint32_t n,
     return byi_import_array(o, BYOC_I64, n, values);
 }
 
+byi_id byi_import_series(struct byi_import *o, uint32_t n, int64_t first,
+                         int64_t step)
+{
+    int64_t *values =
+        byi_arena_calloc(o->scratch, (size_t)n + 1, sizeof *values);
+
+    for (uint32_t i = 0; i < n; i++)
+        values[i] = first + i * step;
+    return byi_import_vector(o, n, values);
+}
+
 byi_id byi_import_scalar(struct byi_import *o, enum byoc_dtype dtype,
                          double value)
 {

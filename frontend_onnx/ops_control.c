@@ -408,7 +408,6 @@ static void convert_scan(struct byi_import *o)
 static byi_id append_rows(struct byi_import *o, byi_id y, byi_id length,
                           byi_id x)
 {
-    const int64_t zeros[BYI_MAX_RANK] = {0};
     const uint32_t rank = byi_import_rank(o, y);
     const byi_id n_missing = byi_import_template(
         o,
@@ -417,11 +416,11 @@ static byi_id append_rows(struct byi_import *o, byi_id y, byi_id length,
         "}",
         ARGS(x, length), NO_ATTRS);
     byi_id pads =
-        byi_import_concat(o, byi_import_vector(o, rank, zeros), n_missing, 0);
+        byi_import_concat(o, byi_import_series(o, rank, 0, 0), n_missing, 0);
 
     if (rank > 1)
-        pads = byi_import_concat(o, pads, byi_import_vector(o, rank - 1, zeros),
-                                 0);
+        pads =
+            byi_import_concat(o, pads, byi_import_series(o, rank - 1, 0, 0), 0);
     return byi_import_call(o, BYI_OP_NN_PAD, y, pads,
                            byi_import_scalar(o, byi_import_dtype(o, y), 0));
 }

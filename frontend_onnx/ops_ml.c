@@ -407,13 +407,9 @@ static void convert_label_encoder_1(struct byi_import *o)
 {
     const byi_id texts = read_any_list(o, "classes");
     const int64_t n = texts == BYI_NO_ID ? 0 : byi_import_dim(o, texts, 0);
-    int64_t *indices = byi_arena_calloc(o->scratch, (size_t)(n > 0 ? n : 0) + 1,
-                                        sizeof *indices);
 
-    for (int64_t i = 0; i < n; i++)
-        indices[i] = i;
     if (byi_import_ok(o))
-        map_labels(o, texts, byi_import_vector(o, (uint32_t)n, indices));
+        map_labels(o, texts, byi_import_series(o, (uint32_t)n, 0, 1));
 }
 
 static void convert_category_mapper(struct byi_import *o)

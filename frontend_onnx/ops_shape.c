@@ -272,13 +272,10 @@ static const int64_t *equal_sizes(struct byi_import *o, int64_t dim,
 static byi_id emit_equal_sizes(struct byi_import *o, byi_id x, uint32_t axis,
                                uint32_t n, bool uneven)
 {
-    int64_t *indices = byi_arena_calloc(o->scratch, n + 1, sizeof *indices);
     const byi_id length = byi_import_emit(
         o, BYI_OP_SHAPE_OF, ARGS(x),
         ATTRS(AN_INT("start", (int64_t)axis), AN_INT("end", axis + 1LL)));
 
-    for (uint32_t i = 0; i < n; i++)
-        indices[i] = i;
     return byi_import_template(
         o,
         uneven ? "fn (%length, %indices, %n) {"
@@ -289,7 +286,7 @@ static byi_id emit_equal_sizes(struct byi_import *o, byi_id x, uint32_t axis,
                : "fn (%length, %indices, %n) {"
                  "  broadcast_to(divide(%length, %n), shape_of(%indices))"
                  "}",
-        ARGS(length, byi_import_vector(o, n, indices),
+        ARGS(length, byi_import_series(o, n, 0, 1),
              byi_import_scalar(o, BYOC_I64, n)),
         NO_ATTRS);
 }
@@ -352,7 +349,6 @@ static void emit_slice(struct byi_import *o, byi_id begin, byi_id end,
                        byi_id axes, byi_id steps)
 {
     const int64_t n = byi_import_dim(o, begin, 0);
-    int64_t *list = NULL;
 
     if ((axes == BYI_NO_ID || steps == BYI_NO_ID) && byi_import_ok(o)) {
         if (BYI_IS_SYMBOL(n)) {
@@ -365,17 +361,10 @@ static void emit_slice(struct byi_import *o, byi_id begin, byi_id end,
                               (long long)n, BYI_MAX_RANK);
             return;
         }
-        list = byi_arena_calloc(o->scratch, (size_t)n + 1, sizeof *list);
-    }
-    if (axes == BYI_NO_ID && list) {
-        for (int64_t i = 0; i < n; i++)
-            list[i] = i;
-        axes = byi_import_vector(o, (uint32_t)n, list);
-    }
-    if (steps == BYI_NO_ID && list) {
-        for (int64_t i = 0; i < n; i++)
-            list[i] = 1;
-        steps = byi_import_vector(o, (uint32_t)n, list);
+        if (axes == BYI_NO_ID)
+            axes = byi_import_series(o, (uint32_t)n, 0, 1);
+        if (steps == BYI_NO_ID)
+            steps = byi_import_series(o, (uint32_t)n, 1, 0);
     }
     o->out[0] = byi_import_call(o, BYI_OP_STRIDED_SLICE, byi_import_in(o, 0),
                                 begin, end, axes, steps);
@@ -449,11 +438,10 @@ static void convert_pad_1(struct byi_import *o)
  * axes get 0. */
 static byi_id scatter_pads(struct byi_import *o, uint32_t rank)
 {
-    const int64_t no_pads[BYI_MAX_RANK] = {0};
     const byi_id axes = byi_import_in(o, 3),
                  pads = cast_int64(o, byi_import_in(o, 1));
     const int64_t n = byi_import_dim(o, axes, 0);
-    const byi_id zeros = byi_import_vector(o, rank, no_pads);
+    const byi_id zeros = byi_import_series(o, rank, 0, 0);
 
     if (byi_import_ok(o) && byi_import_rank(o, axes) != 1)
         byi_import_refuse(o, "found axes of rank %u, expected a vector",
@@ -526,20 +514,15 @@ static void convert_center_crop_pad(struct byi_import *o)
         "  %after = subtract(%padding, %before);"
         "  nn.pad(%y, concatenate(%before, %after, axis=0), %fill)"
         "}";
-    int64_t all_axes[BYI_MAX_RANK], ones[BYI_MAX_RANK];
     uint32_t n = 0;
     const int64_t *axes = byi_import_ints(o, "axes", &n);
     byi_id target = cast_int64(o, byi_import_in(o, 1));
 
-    for (uint32_t i = 0; i < rank; i++) {
-        all_axes[i] = i;
-        ones[i] = 1;
-    }
     if (axes)
         target =
             byi_import_scatter(o, dims, byi_import_vector(o, n, axes), target);
-    const byi_id every_axis = byi_import_vector(o, rank, all_axes);
-    const byi_id steps = byi_import_vector(o, rank, ones);
+    const byi_id every_axis = byi_import_series(o, rank, 0, 1);
+    const byi_id steps = byi_import_series(o, rank, 1, 0);
     const byi_id fill = byi_import_scalar(o, byi_import_dtype(o, x), 0);
     o->out[0] = byi_import_template(
         o, text, ARGS(x, dims, target, every_axis, steps, fill), NO_ATTRS);

@@ -179,16 +179,12 @@ static byi_id emit_product_where(struct byi_import *o, enum byi_op_id op,
 static byi_id emit_dynamic_dft(struct byi_import *o, byi_id x, byi_id axis)
 {
     const uint32_t rank = byi_import_rank(o, x);
-    int64_t indices[BYI_MAX_RANK];
-
     if (byi_import_ok(o) && rank < 2)
         byi_import_fail(o, BYOC_ETYPE, "x has rank %u, expected at least 2",
                         rank);
     if (!byi_import_ok(o))
         return BYI_NO_ID;
-    for (uint32_t i = 0; i < rank; i++)
-        indices[i] = i;
-    const byi_id at = byi_import_vector(o, rank, indices);
+    const byi_id at = byi_import_series(o, rank, 0, 1);
     const byi_id shape = byi_import_emit(
         o, BYI_OP_SHAPE_OF, ARGS(x), ATTRS(AN_INT("end", (int64_t)rank - 1)));
     const byi_id parts = byi_import_vector(o, INTS(1));

@@ -463,7 +463,6 @@ static void convert_max_unpool(struct byi_import *o)
 {
     const byi_id x = byi_import_in(o, 0), target = byi_import_in(o, 2);
     const enum byoc_dtype dtype = byi_import_dtype(o, x);
-    const int64_t no_pads[BYI_MAX_RANK] = {0};
     struct onnx_window w = {0};
 
     read_pool(o, byi_import_in(o, 0), &w, BYI_MAX_RANK - 2, NAN);
@@ -483,9 +482,8 @@ static void convert_max_unpool(struct byi_import *o)
         return;
     const byi_id end_pads = byi_import_call(
         o, BYI_OP_SUBTRACT, byi_import_cast(o, target, BYOC_I64), shape);
-    const byi_id pads =
-        byi_import_call(o, BYI_OP_CONCATENATE,
-                        byi_import_vector(o, w.n + 2, no_pads), end_pads);
+    const byi_id pads = byi_import_call(
+        o, BYI_OP_CONCATENATE, byi_import_series(o, w.n + 2, 0, 0), end_pads);
     o->out[0] = byi_import_call(o, BYI_OP_NN_PAD, y, pads,
                                 byi_import_scalar(o, dtype, 0));
 }
