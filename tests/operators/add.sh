@@ -36,8 +36,9 @@ add() {
 export CCACHE_DISABLE=1
 cmake -S . -B build -DBYOC_TESTS=OFF -DCMAKE_BUILD_TYPE=Debug \
     -DCMAKE_C_FLAGS_DEBUG= >"$dir/log" 2>&1 || fail "$(cat "$dir/log")"
+# build TARGET
 build() {
-    cmake --build build -j1 --target byoc_cli >"$dir/log" 2>&1
+    cmake --build build -j1 --target "$1" >"$dir/log" 2>&1
 }
 
 # x - p0 tanh(x)
@@ -46,14 +47,15 @@ add core/ops/ops.def '^ATTRIBUTES[(]shrink' \
 add core/ops/ops.def '^OP[(]NN_SHRINK' 'OP(TEST_SHRINK, "test.shrink", 1, 1, 1,'"\
  ELEMWISE, ELEMENT, AGNOSTIC, FLOATS, 0, 0, ULPS(32, 8), test_shrink, same,"\
 ' "x - by tanh(x)")'
-if build; then
+# codegen_c has the check; other objects would be built again after the next change
+if build codegen_c; then
     fail "an operator without a formula: found a build that succeeds, expected an error"
 fi
 grep -q HAS_TEST_SHRINK "$dir/log" ||
     fail "expected an error about HAS_TEST_SHRINK, found: $(cat "$dir/log")"
 add core/ops/unary.def '^UNARY[(]NN_SHRINK' \
     'UNARY_FLOAT32(TEST_SHRINK, x - p0 * tanh(x), mad(-p0, tanh_of(x), x))'
-build || fail "$(grep -A5 error "$dir/log")"
+build byoc_cli || fail "$(grep -A5 error "$dir/log")"
 
 byoc=$PWD/build/byoc
 cd "$dir"
