@@ -54,7 +54,7 @@ enum byi_i8_result {
     BYI_I8_BFLOAT16S,
     BYI_I8_QUANTIZED,
     BYI_I8_ADDED,
-    BYI_I8_ACTIVATED /* kernels compute FLOATS, and i8.c the rest */
+    BYI_I8_ACTIVATED /* kernels compute FLOATS, and i8_results.c the rest */
 };
 
 /* The tensor that ADDED adds, and how to convert the sum to bytes. `flip` is

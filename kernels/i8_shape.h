@@ -109,7 +109,7 @@ void i8_winograd_run(const struct byi_i8_conv_run *run, const uint32_t *weights,
                      const struct byi_i8_epilogue *e, char *scratch,
                      int64_t per_thread, int threads);
 
-/* --- i8.c ----------------------------------------------------------------- */
+/* --- i8_results.c --------------------------------------------------------- */
 /* Copy rows of n bytes; ldto and ld are the bytes between rows. */
 void i8_copy_rows(char *to, int64_t ldto, const char *from, int64_t ld,
                   int64_t n, int64_t rows);
