@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pipeline.c: the compiler from model to image: imports, runs the passes,
- * builds the image (compile/image.c), and reverts the regions that their
- * backend cannot build.
+/* pipeline.c: compiles a model: imports it, runs the passes, builds what the
+ * runtime loads (struct byi_image), and reverts the regions that their backend
+ * cannot build.
  */
 #include "compiled.h"
 
@@ -40,9 +40,10 @@ static enum byoc_status list_passes(struct byoc_compiled *c,
     return BYOC_OK;
 }
 
-/* Returns the pass options of a compile, then the user's. FuseOps may fuse
- * epilogues into the native kernels of convolutions and products, but must not
- * put operators without generated C into other groups. */
+/* Returns the pass options of a compile, then the user's; only the user's if
+ * the caller lists the passes. With the defaults, FuseOps may fuse epilogues
+ * into the native kernels of convolutions and products, but must not put
+ * operators without generated C into other groups. */
 static const char *const *list_options(struct byoc_compiled *c,
                                        const struct byoc_compile_params *params)
 {
@@ -182,9 +183,10 @@ static enum byoc_status set_partition_by(struct byoc_compiled *c,
     const bool measured = p->partition_by == BYOC_PARTITION_MEASURED;
     if (measured && p->isolate)
         return byi_fail(err, BYOC_EINVAL,
-                        "partition by 'measured' runs backends in this "
-                        "process, which isolation does not allow; use one of "
-                        "the two, or 'estimated'");
+                        "partition-by: found 'measured' with isolation, "
+                        "expected one of the two, since 'measured' runs "
+                        "backends in this process; use 'estimated' or compile "
+                        "without isolation");
     c->by_cost = (struct byi_cost_partition){.found = &c->found,
                                              .arena = c->arena,
                                              .ledger = c->ledger,
@@ -202,32 +204,34 @@ static enum byoc_status set_partition_by(struct byoc_compiled *c,
 }
 
 /* Returns the passes of c->pass_list and their members, up to `stop_after`
- * (NULL: all); if `members`, only the members of sequences. */
-static struct byi_pass_list list_running(const struct byoc_compiled *c,
-                                         bool members, const char *stop_after)
+ * (NULL: all); if `members`, only the members of sequences. The caller frees
+ * passes.at with byi_vec_free. */
+static struct byi_pass_list list_passes_to_run(const struct byoc_compiled *c,
+                                               bool members,
+                                               const char *stop_after)
 {
-    struct byi_pass_list running = {0};
+    struct byi_pass_list to_run = {0};
     bool continues = true;
     for (uint32_t i = 0; i < c->pass_list.passes.n && continues; i++) {
         const struct byi_pass *pass = c->pass_list.passes.at[i];
         if (!members)
-            continues = byi_passes_add_all(&running, pass, stop_after);
+            continues = byi_passes_add_all(&to_run, pass, stop_after);
         for (uint32_t k = 0; members && pass->sequence && pass->sequence[k];
              k++)
-            byi_passes_add_all(&running, pass->sequence[k], NULL);
+            byi_passes_add_all(&to_run, pass->sequence[k], NULL);
     }
-    return running;
+    return to_run;
 }
 
 /* Check that `pass` is one of the passes that run. `members`: these are only
  * the members of sequences. */
-static enum byoc_status check_runs(const char *option, const char *pass,
-                                   const struct byi_pass_list *running,
-                                   bool members, struct byoc_error *err)
+static enum byoc_status check_pass_runs(const char *option, const char *pass,
+                                        const struct byi_pass_list *to_run,
+                                        bool members, struct byoc_error *err)
 {
     struct byi_text names = {0};
-    for (uint32_t i = 0; i < running->passes.n; i++) {
-        const char *name = running->passes.at[i]->name;
+    for (uint32_t i = 0; i < to_run->passes.n; i++) {
+        const char *name = to_run->passes.at[i]->name;
         if (strcmp(name, pass) == 0) {
             byi_text_free(&names);
             return BYOC_OK;
@@ -261,8 +265,9 @@ static enum byoc_status check_passes(const struct byoc_compiled *c,
         enum form form;
         /* only members of sequences in `passes` can be disabled */
         bool members;
-        /* NULL: all; advice stops a compile early, and later passes may be
-         * named */
+        /* the last pass that may be named; NULL: any pass, since advice.c
+         * compiles only up to partitioning but keeps the user's options, which
+         * may name later passes */
         const char *stop_after;
     } lists[] = {
         {"disable-pass", p->disable, NAME, p->passes != NULL, NULL},
@@ -276,22 +281,23 @@ static enum byoc_status check_passes(const struct byoc_compiled *c,
     for (size_t i = 0; i < BYI_COUNT(lists) && status == BYOC_OK; i++) {
         const char *const *name = lists[i].names;
         const enum form form = lists[i].form;
-        struct byi_pass_list running = {0};
+        struct byi_pass_list to_run = {0};
         if (name && *name)
-            running = list_running(c, lists[i].members, lists[i].stop_after);
+            to_run =
+                list_passes_to_run(c, lists[i].members, lists[i].stop_after);
         for (; name && *name && status == BYOC_OK; name++) {
             const size_t n = strcspn(*name, form == OPTION ? "." : "");
             const char *pass = byi_arena_strn(c->arena, *name, n);
             if (byi_pass_find(pass))
-                status = check_runs(lists[i].option, pass, &running,
-                                    lists[i].members, err);
+                status = check_pass_runs(lists[i].option, pass, &to_run,
+                                         lists[i].members, err);
             else if (form == NAME ||
                      (form == NAME_OR_ALL && strcmp(pass, "all") != 0))
                 status = byi_pass_named(lists[i].option, pass, err)
                              ? BYOC_OK
                              : BYOC_EINVAL;
         }
-        byi_vec_free(running.passes.at);
+        byi_vec_free(to_run.passes.at);
     }
     return status;
 }
@@ -408,8 +414,9 @@ static enum byoc_status read_model(struct byoc_compiled *c,
             (params->shapes && *params->shapes) ||
             (params->values && *params->values))
             return byi_fail(err, BYOC_EINVAL,
-                            "%s: dims, shapes and values are fixed when ONNX "
-                            "is imported; write them into the text",
+                            "%s: found dims, shapes or values for a model in "
+                            "text form, expected them only for an ONNX model; "
+                            "write the sizes and constants into the text",
                             source->path);
         return import_text(source, m, err);
     }
@@ -469,14 +476,15 @@ struct build_round {
     bool again; /* a region had a fault, so the image must be rebuilt */
 };
 
-/* Split or revert the regions that have a fault, then clean up. */
+/* Split or revert the regions that have a fault, then remove dead code and
+ * fuse. */
 static enum byoc_status amend_regions(struct byoc_compiled *c, void *arg,
                                       struct byi_pass_context *ctx,
                                       struct byoc_error *err)
 {
-    const struct byi_pass *const cleanup[] = {&byi_pass_dead_code_elimination,
-                                              &byi_pass_fuse_attention,
-                                              &byi_pass_fuse_ops};
+    const struct byi_pass *const after_revert[] = {
+        &byi_pass_dead_code_elimination, &byi_pass_fuse_attention,
+        &byi_pass_fuse_ops};
     struct build_round *build_round = arg;
     struct byi_arena *scratch = byi_arena_new();
     struct byi_revert *list =
@@ -488,7 +496,8 @@ static enum byoc_status amend_regions(struct byoc_compiled *c, void *arg,
     if (status == BYOC_OK && n)
         status = byi_revert_regions(c->m, list, n, ctx, err);
     if (status == BYOC_OK && n)
-        status = byi_run_passes(c->m, cleanup, BYI_COUNT(cleanup), ctx, err);
+        status = byi_run_passes(c->m, after_revert, BYI_COUNT(after_revert),
+                                ctx, err);
     byi_arena_free(&scratch);
     return status;
 }

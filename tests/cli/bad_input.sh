@@ -317,7 +317,7 @@ bad 2 "a number that is not negative" report diff good.so good.so --tolerance=-1
 bad 2 "compiled already; give --exclude" run good.so --exclude Conv
 bad 2 "compiled already; give -O" bench good.so -O1
 bad 2 "the model has no node and no operator" check relu.onnx --exclude Rely
-bad 2 "fixed when ONNX is imported" check text.ir --dim N=1
+bad 2 "found dims, shapes or values for a model in text form" check text.ir --dim N=1
 bad 2 "--backend has no effect with --native" check relu.onnx --native --backend dnnl
 bad 2 "found the model as the output" compile relu.onnx -o ./relu.onnx
 

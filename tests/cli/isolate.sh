@@ -184,5 +184,5 @@ expect backends "$dir/out" "rejected  $plugins/bad_query.so: its process crashed
 "$byoc" check "$dir/good.ir" --isolate --partition-by measured \
     >"$dir/out" 2>"$dir/err"
 expect_code measured $? 2
-expect measured "$dir/err" "isolation does not allow"
+expect measured "$dir/err" "found 'measured' with isolation"
 exit $failed

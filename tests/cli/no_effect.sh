@@ -132,7 +132,7 @@ for command in run bench compare; do
     refused "expected NAME=NUMBER" $command varies.so --dim =2
     refused "given twice" $command varies.so --dim batch=1 --dim batch=2
     refused "sizes of all inputs are fixed" $command fixed.so --dim batch=2
-    refused "fixed when ONNX is imported" $command model.ir --dim batch=2
+    refused "found dims, shapes or values for a model in text form" $command model.ir --dim batch=2
 done
 refused "dim: found 'batch=2'" check "$digits/digits.onnx" --dim batch=2
 refused "expected NAME=SIZE" compile model.ir --warm batch=-1 -o no.so
