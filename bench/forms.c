@@ -608,7 +608,7 @@ static const struct {
      "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n",
      bench_sparse},
     {"idct",
-     "| ISA | inverse DCT | blocks | not zero | idct8 us | products us | "
+     "| ISA | inverse DCT | blocks | nonzero | idct8 us | products us | "
      "oneDNN "
      "us | products / idct8 | oneDNN / idct8 |\n"
      "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n",
