@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* runtime_native/native.h: the native kernels: at least one for each operator
- * of ops.def, all with one signature. */
+/* runtime_native/native.h: the native kernels, all with one signature: one for
+ * each operator of ops.def except those on sequences and optionals
+ * (BYI_TRAIT_LIST), which runtime/list.c runs. */
 #ifndef BYI_NATIVE_H
 #define BYI_NATIVE_H
 
@@ -69,7 +70,7 @@ void byi_cache_append(const struct byi_call *call, uint64_t past_pitch,
                       uint64_t to_pitch);
 
 /* The planes of an operand, one for each position of its first `axes` axes,
- * begin `pitch` bytes apart; 0: the operand is dense. */
+ * begin `pitch` bytes apart; pitch 0: the operand is dense. */
 struct byi_head_planes {
     uint32_t axes;
     uint64_t pitch;
@@ -82,10 +83,12 @@ void byi_attention_run(const struct byi_call *call,
 
 /* A kernel. byi_infer_type has accepted the types. Returns BYOC_EUNSUPPORTED,
  * "OP: found dtype X, expected ...", for an element type that it does not
- * implement, and BYOC_EINVAL for bad values (an index out of range). Allocates
- * nothing and keeps no state, so any number of calls may run at once. If the
- * result's size depends on data, dims[] come in as upper bounds and the kernel
- * may lower them. */
+ * implement, and BYOC_EINVAL for bad values (an index out of range). Kernels of
+ * strings may also return BYOC_ENOMEM or BYOC_ELIMIT: they allocate strings
+ * from call->strings, and memory for matching. Other kernels allocate nothing.
+ * Any number of calls may run at once, each with a string store of its own. If
+ * the result's size depends on data, dims[] come in as upper bounds and the
+ * kernel may lower them. */
 typedef enum byoc_status byi_kernel_run(const struct byi_call *call,
                                         struct byoc_error *err);
 typedef byi_kernel_run *byi_kernel_fn;
@@ -110,13 +113,13 @@ struct byi_packing {
 };
 
 /* Every kernel file exports rows, which table.c collects. A test asserts that
- * every operator has a row. */
+ * every operator without BYI_TRAIT_LIST has a row. */
 struct byi_kernel_row {
     enum byi_op_id op;
     struct byi_kernel kernel;
 };
 
-/* table.c. The operator's kernel; NULL if it has none. */
+/* table.c. The operator's kernel; NULL for an operator with BYI_TRAIT_LIST. */
 const struct byi_kernel *byi_kernel_of(enum byi_op_id op);
 /* table.c. The operator's packing; NULL if it packs no operands. */
 const struct byi_packing *byi_packing_of(enum byi_op_id op);
