@@ -150,7 +150,7 @@ static void run_tile(const struct codes_rows *r, int64_t i, int64_t p,
                                             .next = panel_bytes(c),
                                             .y = results,
                                             .ldy = panels * BYI_F32_PANEL};
-    c->kernels->codes_vector[c->bits == 8][rows > 1][panels > 1](&tile);
+    c->kernels->codes_tile[c->bits == 8][rows > 1][panels > 1](&tile);
     for (int64_t row = i; row < byi_min(i + rows, r->m); row++)
         memcpy(r->y + row * c->n + first, results + (row - i) * tile.ldy,
                (size_t)n * sizeof *r->y);

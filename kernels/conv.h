@@ -229,9 +229,9 @@ void byi_f32_tile_run_with(const struct byi_f32_kernels *kernels,
                            byi_f32_tile_fn *tile, struct byi_f32_tile *t,
                            int rows, int64_t columns);
 /* Make `t`, tile i of n tiles that share their weights, prefetch its share of
- * the weights at `ahead`, which the tiles after these n read. */
+ * the weights at `prefetch`, which the tiles after these n read. */
 void byi_f32_fetch(struct byi_f32_tile *t, int64_t i, int64_t n,
-                   const float *ahead);
+                   const float *prefetch);
 /* --- direct.c ------------------------------------------------------------- */
 /* Bytes of a thread's pointers, for rows of `pieces` pieces. */
 uint64_t byi_f32_pointer_bytes(int64_t pieces);

@@ -563,7 +563,7 @@ static int64_t blocks_after(const struct direct *d,
 /* The columns of all blocks of a call. */
 static int64_t columns_of(const struct direct *d, const struct direct_block *b)
 {
-    return byi_min(b->columns * (1 + b->tile.more),
+    return byi_min(b->columns * (1 + b->tile.n_more_blocks),
                    d->conv->outputs - b->column);
 }
 
@@ -592,7 +592,7 @@ static int64_t run_blocks(const struct direct *d, const struct direct_chunk *c,
     const float **rows = c->rows;
     struct byi_f32_tile *t = &b->tile;
     start_block(d, c, group, block, b);
-    t->more = blocks_after(d, c, block, end);
+    t->n_more_blocks = blocks_after(d, c, block, end);
     /* A slice after the first is added to y: shorter sums have smaller rounding
      * errors. A tile reads an element of y before it writes it. */
     const float *const add =
@@ -618,7 +618,7 @@ static int64_t run_blocks(const struct direct *d, const struct direct_chunk *c,
             byi_f32_epilogue_run(d->run, conv->next, row, n, b->column,
                                  columns_of(d, b));
     }
-    return 1 + t->more;
+    return 1 + t->n_more_blocks;
 }
 
 /* Mark the pieces that are padding in all n rows, so that tiles skip them. With

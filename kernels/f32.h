@@ -18,7 +18,7 @@
 #define BYI_SHUFFLE(ids, a, b, ...) __builtin_shuffle(a, b, (ids){__VA_ARGS__})
 #endif
 
-/* Element types in the order of tables of kernels. BYI_F32_WIDE is float32. */
+/* Indices of element types in tables of kernels. BYI_F32_WIDE is float32. */
 enum byi_f32_type { BYI_F32_WIDE, BYI_F32_F16, BYI_F32_BF16, BYI_F32_TYPES };
 /* Pooling kernels also exist for uint8 and int8. */
 enum { BYI_F32_U8 = BYI_F32_TYPES, BYI_F32_I8, BYI_F32_POOL_TYPES };
@@ -32,12 +32,13 @@ static inline enum byi_f32_type byi_f32_type_of(enum byoc_dtype dtype)
 
 enum {
     BYI_F32_PANEL = 16,                  /* columns of a panel */
-    BYI_F32_ROWS = 14,                   /* most rows of a tile */
-    BYI_F32_COLUMNS = 2 * BYI_F32_PANEL, /* most columns of a tile */
+    BYI_F32_ROWS = 14,                   /* maximum rows of a tile */
+    BYI_F32_COLUMNS = 2 * BYI_F32_PANEL, /* maximum columns of a tile */
     BYI_F32_FETCH_STEP = 8, /* elements between prefetches: see byi_f32_tile */
-    BYI_F32_SEQUENCES = 6,  /* most sequences of a step of a recurrent layer */
+    BYI_F32_SEQUENCES = 6,  /* maximum sequences of a step of a recurrent
+                             * layer */
     BYI_F32_STRIDES = 3,    /* strides 1, 2 and 4 of planar convolutions */
-    BYI_F32_SLIM_ROWS = 10, /* most rows of a tile of slim groups */
+    BYI_F32_SLIM_ROWS = 10, /* maximum rows of a tile of slim groups */
 };
 
 /* A tile of a product: some rows of x times one or two panels of weights. A row
@@ -65,17 +66,17 @@ struct byi_f32_tile {
     /* columns of the last panel that y and `add` have; 0: all. Otherwise a
      * multiple of `partial` of the kernels. */
     int64_t last;
-    /* further blocks of as many whole panels, whose weights, bias, `add` and y
-     * follow those of the first. Except in slim tiles, 0 if `last`, `ld` or
-     * `fetch` is not 0. */
-    int64_t more;
+    /* number of further blocks, each of as many whole panels as the first,
+     * whose weights, bias, `add` and y follow those of the first. Except in
+     * slim tiles, 0 if `last`, `ld` or `fetch` is not 0. */
+    int64_t n_more_blocks;
     int64_t step; /* added to `first` from one block to the next */
     /* the kernel may add up the products of one or two rows in another order,
      * which is faster */
     bool splits;
     /* Weights of a later tile, which the kernel prefetches: for every
      * BYI_F32_FETCH_STEP elements of a row of x, `fetch` rows of each panel. */
-    const float *ahead;
+    const float *prefetch;
     int64_t fetch;
 };
 typedef void byi_f32_tile_fn(const struct byi_f32_tile *t);
@@ -121,11 +122,13 @@ enum byi_f32_binary {
 };
 
 /* A part of the product of a vector and a matrix that is not packed: y[j] =
- * bias[j] + sum of x[i] * weights[i * row + j * column], i < n. */
+ * bias[j] + sum of x[i] * weights[i * row_stride + j * column_stride], i < n.
+ */
 struct byi_f32_vector {
-    const float *x, *bias;  /* bias may be NULL */
-    const void *weights;    /* elements of the kernel's type */
-    int64_t n, row, column; /* `row` or `column` is 1 */
+    const float *x, *bias; /* bias may be NULL */
+    const void *weights;   /* elements of the kernel's type */
+    int64_t n;
+    int64_t row_stride, column_stride; /* one of them is 1 */
     float *y;
     int64_t columns;
 };
@@ -134,14 +137,14 @@ enum {
     /* bytes of scales and zero points in front of the codes of a panel's block
      */
     BYI_F32_CODES_HEADER = BYI_F32_PANEL * 5,
-    BYI_F32_CODES_PANELS = 4, /* most panels of a tile */
-    BYI_F32_CODES_ROWS = 4    /* most rows of a tile */
+    BYI_F32_CODES_PANELS = 4, /* maximum panels of a tile */
+    BYI_F32_CODES_ROWS = 4    /* maximum rows of a tile */
 };
 
 /* A tile of the product of rows by panels of codes (kernels/codes.h). The
- * kernel multiplies element k of a row by code j = k % (32 / bits) of a word
- * without shifting the code. Therefore the caller has divided the element by
- * 2 ^ (bits * j), unless that code is the last of its word. */
+ * kernel multiplies element k of a row by code j = k % (32 / bits) of a word,
+ * 32 bits of codes, without shifting the code. Therefore the caller has divided
+ * the element by 2 ^ (bits * j), unless that code is the last of its word. */
 struct byi_f32_codes_tile {
     const float *x, *sums; /* x in whole blocks; the sum of each block of x as
                             * it was before the division */
@@ -167,9 +170,9 @@ struct byi_f32_patch {
     int64_t point; /* elements from one point of the transform to the next */
 };
 
-/* Rows of `to`, `ld` elements apart, computed from rows of x, which are dense
- * and have n elements: times `scale`, plus `shift`, each of which may be NULL;
- * then ReLU if `rectify`. */
+/* Compute to[r][c] = x[r][c] * scale[c] + shift[c], then ReLU if `rectify`.
+ * Rows have n elements; those of x are dense, those of `to` are `ld` elements
+ * apart. `scale` and `shift` may be NULL. */
 struct byi_f32_scale_shift {
     const float *x, *scale, *shift;
     int64_t rows, n, ld;
@@ -236,9 +239,9 @@ enum byi_f32_algorithm {
  * BYI_F32_WINOGRAD_2. */
 enum {
     BYI_F32_WINOGRAD_FORMS = BYI_F32_DEPTHWISE - BYI_F32_WINOGRAD_2,
-    /* most points of a tile along one axis, n = m + r - 1 */
+    /* maximum points of a tile along one axis, n = m + r - 1 */
     BYI_F32_WINOGRAD_SIZE = 8,
-    BYI_F32_WINOGRAD_TAPS = 25, /* most taps of a channel */
+    BYI_F32_WINOGRAD_TAPS = 25, /* maximum taps of a channel */
 };
 
 /* The functions of one instruction set. */
@@ -252,25 +255,26 @@ struct byi_f32_kernels {
     byi_f32_tile_fn *tile[2][BYI_F32_ROWS + 1]; /* [panels - 1][rows] */
     /* Tiles of slim groups (see struct byi_f32_conv), of 8 or, [1], 4 outputs.
      * A block is a panel; only the last one may have a half, if `last` is 8.
-     * They ignore the members `ld`, `splits`, `ahead`, `fetch` and `step`. */
+     * They ignore the members `ld`, `splits`, `prefetch`, `fetch` and `step`.
+     */
     byi_f32_tile_fn *slim[2][BYI_F32_SLIM_ROWS + 1]; /* [][rows] */
     int slim_rows;                                   /* of a full tile */
     /* [panels - 1][i]: full tiles of stride 1 << i, in which element k of row
      * r is plane[offsets[k] + r * stride], k < length. They ignore the members
-     * x, `n_pieces`, `first`, `ld`, `more`, `step`, `splits`, `ahead` and
-     * `fetch`. */
+     * x, `n_pieces`, `first`, `ld`, `n_more_blocks`, `step`, `splits`,
+     * `prefetch` and `fetch`. */
     byi_f32_tile_fn *planar[2][BYI_F32_STRIDES];
     /* [type of x]; NULL if that type is not converted in registers */
     void (*depthwise[BYI_F32_TYPES])(const struct byi_f32_line *t);
-    /* [type of weights][column == 1] */
+    /* [type of weights][column_stride == 1] */
     void (*vector[BYI_F32_TYPES][2])(const struct byi_f32_vector *v);
-    /* codes_vector[0] is for 4 bits, [1] for 8 bits; [][0] multiplies one row,
+    /* codes_tile[0] is for 4 bits, [1] for 8 bits; [][0] multiplies one row,
      * [][1] BYI_F32_CODES_ROWS rows; [][][0] by one panel, [][][1] by
      * codes_panels panels. */
     int codes_panels;
-    int codes_rows; /* most rows for which codes_vector is faster than a product
+    int codes_rows; /* most rows for which codes_tile is faster than a product
                      * of expanded weights; a multiple of BYI_F32_CODES_ROWS */
-    void (*codes_vector[2][2][2])(const struct byi_f32_codes_tile *t);
+    void (*codes_tile[2][2][2])(const struct byi_f32_codes_tile *t);
     /* to[depth][BYI_F32_PANEL] = rows [k, k + depth) of a panel; prefetches
      * those of the panel that begins `ahead` bytes further on */
     void (*codes_expand[2])(const uint8_t *panel, int64_t block, int64_t k,
@@ -287,7 +291,8 @@ struct byi_f32_kernels {
         void (*output)(const struct byi_f32_outputs *o);
     } winograd[BYI_F32_WINOGRAD_FORMS];
     /* to[c * pitch + r] = from[r * stride + c] for r < rows, c < columns, both
-     * at least `width`; `from` and `to` must not overlap */
+     * at least the floats of a vector (`width`); `from` and `to` must not
+     * overlap */
     void (*transpose)(const float *from, int64_t stride, int64_t rows,
                       int64_t columns, float *to, int64_t pitch);
     /* to[c * n + r] = rows[r][c] for n = 2 rows, or [1] 3 rows, c < columns */
@@ -297,16 +302,17 @@ struct byi_f32_kernels {
      * rounding to nearest even */
     void (*widen[2])(const uint16_t *from, float *to, int64_t n);
     void (*narrow[2])(const float *from, uint16_t *to, int64_t n);
-    /* Multiply each of `rows` rows by the n elements at `by`, and round. */
+    /* to = from * by in float16, or [1] bfloat16: multiply each of `rows` dense
+     * rows by the n elements at `by` in float32, and round to nearest even */
     void (*scale[2])(const uint16_t *from, const uint16_t *by, int64_t rows,
                      int64_t n, uint16_t *to);
     void (*scale_shift)(const struct byi_f32_scale_shift *a);
     /* multiply row k of a panel, k < rows, by scale[k] */
     void (*scale_panel)(const float *panel, const float *scale, int64_t rows,
                         float *to);
-    /* [type][0]: y = the maximum of n > 0 vectors of `channels` elements, NaN
-     * if one is NaN; [type][1]: their sum times `scale`. For uint8 and int8,
-     * `shift` is first added to the sum, and y is float32. */
+    /* [type][0]: y = the maximum of n > 0 vectors of `channels` elements, of
+     * their type, NaN if one is NaN. [type][1]: their sum times `scale`; for
+     * uint8 and int8, `shift` is first added to the sum, and y is float32. */
     void (*pool[BYI_F32_POOL_TYPES][2])(const void *const *taps, int64_t n,
                                         int64_t channels, float shift,
                                         float scale, void *y);
@@ -316,13 +322,13 @@ struct byi_f32_kernels {
      * a result below 2e-38 may be 0. */
     void (*softmax[2])(const float *x, float *y, int64_t n);
     const char *softmax_name;
-    const char *attention; /* name of the kernel of attention.h */
-    const char *recurrent; /* name of the step functions */
-    int width;             /* hidden units of a group, as many as floats in a
-                            * vector */
-    int sequences;         /* most sequences that a step computes */
+    const char *attention_name; /* of the kernel of attention.h */
+    const char *recurrent_name; /* of the step functions */
+    int width;     /* hidden units of a group, as many as floats in a
+                    * vector */
+    int sequences; /* maximum sequences that a step computes */
     byi_f32_step_fn *step[2][BYI_F32_SEQUENCES + 1]; /* LSTM, GRU */
-    const char *bands;                  /* name of bands.h's kernels */
+    const char *bands_name;             /* of the kernels of bands.h */
     byi_f32_unary_fn *unary[BYI_N_OPS]; /* NULL: not supported */
     byi_f32_binary_fn *binary[BYI_F32_BINARIES];
 };

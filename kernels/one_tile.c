@@ -49,13 +49,13 @@ void byi_f32_tile_run(const struct byi_f32_kernels *kernels,
 }
 
 void byi_f32_fetch(struct byi_f32_tile *t, int64_t i, int64_t n,
-                   const float *ahead)
+                   const float *prefetch)
 {
     const int64_t fetch = byi_ceil_div(BYI_F32_FETCH_STEP, n);
     const int64_t steps = t->n_pieces * (t->length / BYI_F32_FETCH_STEP);
     const int64_t from = i * steps * fetch;
     if (from >= t->n_pieces * t->length)
         return;
-    t->ahead = ahead + from * BYI_F32_PANEL;
+    t->prefetch = prefetch + from * BYI_F32_PANEL;
     t->fetch = fetch;
 }

@@ -151,8 +151,8 @@ static void run_vector(const struct byi_f32_product *p,
     const struct byi_f32_vector v = {.x = at.a,
                                      .weights = at.b + first * p->b_cs,
                                      .n = p->k,
-                                     .row = p->b_rs,
-                                     .column = p->b_cs,
+                                     .row_stride = p->b_rs,
+                                     .column_stride = p->b_cs,
                                      .y = at.c + first,
                                      .columns = n};
     p->kernels->vector[BYI_F32_WIDE][0](&v);

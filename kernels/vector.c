@@ -18,8 +18,8 @@ static void run_columns(const struct byi_f32_conv_run *run, int64_t begin,
             .weights = weights + j * conv->weight_strides[0] * size,
             .bias = run->bias ? run->bias + j : NULL,
             .n = conv->channels,
-            .row = conv->weight_strides[1],
-            .column = conv->weight_strides[0],
+            .row_stride = conv->weight_strides[1],
+            .column_stride = conv->weight_strides[0],
             .y = run->y + j,
             .columns = byi_min(COLUMNS, end - j)};
         conv->kernels->vector[conv->weight_type][conv->weight_strides[0] == 1](

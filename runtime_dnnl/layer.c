@@ -769,7 +769,7 @@ uint64_t byi_bands_scratch(const struct byi_bands *bands)
 
 const char *byi_bands_impl(const struct byi_bands *bands)
 {
-    return bands->bands.convs[0]->kernels->bands;
+    return bands->bands.convs[0]->kernels->bands_name;
 }
 
 void byi_bands_run(const struct byi_bands *bands,

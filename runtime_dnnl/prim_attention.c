@@ -7,7 +7,7 @@
 
 static const char *attention_name(const struct byi_dn_fast *fast)
 {
-    return fast->attention.kernels->attention;
+    return fast->attention.kernels->attention_name;
 }
 
 static uint64_t attention_scratch(const struct byi_dn_fast *fast)

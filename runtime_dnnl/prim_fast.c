@@ -277,7 +277,7 @@ static const struct byi_dn_fast_kind conv_kind = {
 
 static const char *recurrent_name(const struct byi_dn_fast *fast)
 {
-    return fast->recurrent.kernels->recurrent;
+    return fast->recurrent.kernels->recurrent_name;
 }
 
 static uint64_t recurrent_scratch(const struct byi_dn_fast *fast)

@@ -137,8 +137,8 @@ static void sum_columns(const struct byi_dn_fast *fast, const float *ones,
                 .x = ones,
                 .n = byi_min(part_rows(fast), fast->sum.n - row),
                 .weights = x + (row * fast->sum.inner + at * column) * size,
-                .row = fast->sum.inner,
-                .column = column,
+                .row_stride = fast->sum.inner,
+                .column_stride = column,
                 .columns = byi_min(COLUMNS, end - at),
                 .y = to + at});
 }

@@ -117,7 +117,7 @@ void byi_attention_run(const struct byi_call *call,
 const char *byi_attention_algorithm(const struct byi_call *call)
 {
     (void)call;
-    return byi_f32_kernels_of(byi_simd_isa())->attention;
+    return byi_f32_kernels_of(byi_simd_isa())->attention_name;
 }
 
 static enum byoc_status attention_run(const struct byi_call *call,

@@ -220,8 +220,8 @@ static bool run_rows(const struct byi_product *p, const struct byi_call *call)
             const struct byi_f32_vector v = {.x = at.a + i * p->a_rs,
                                              .weights = at.b + j * p->b_cs,
                                              .n = p->k,
-                                             .row = p->b_rs,
-                                             .column = p->b_cs,
+                                             .row_stride = p->b_rs,
+                                             .column_stride = p->b_cs,
                                              .y = at.c + i * p->c_rs + j,
                                              .columns =
                                                  byi_min(chunk, p->n - j)};

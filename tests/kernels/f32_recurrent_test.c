@@ -94,7 +94,7 @@ static void check_near(const struct layer_case *l, const char *what,
     if (!(fabs(expected - (double)found) <= 1e-5))
         fail_msg("%s, %s, time %lld, batch %lld, input %lld, hidden %lld: %s "
                  "is %g, expected %g",
-                 layer->kernels->recurrent, layer->gru ? "GRU" : "LSTM",
+                 layer->kernels->recurrent_name, layer->gru ? "GRU" : "LSTM",
                  (long long)layer->time, (long long)layer->batch,
                  (long long)layer->input, (long long)layer->hidden, what,
                  (double)found, expected);
