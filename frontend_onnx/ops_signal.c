@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ops_signal.c: converts window functions, Fourier transforms and mel weights.
  *
- * HannWindow(n)  -> cast(0.5 - 0.5 cos(arange(0, n, 1) 2 pi / n))
+ * HannWindow(n)  -> cast(0.5 - 0.5 cos(arange(0, n, 1) 2 pi / n))   (periodic)
  * STFT(x, step, window)
- *     -> dft(take(%x, %starts + %offsets, axis=1) %window, axis=2)
+ *     -> dft(take(%x, %starts + %offsets, axis=1) * %window, axis=2)
  *
- * Sizes may be known at run time only. They are computed by operators on
+ * Some sizes are known only at run time. They are computed by operators on
  * float64 or int64 scalars, which the importer folds if they are constant.
  */
 #include "frontend_onnx/import.h"
@@ -14,7 +14,7 @@
 
 static const double pi = 3.14159265358979323846;
 
-/* --- small arithmetic ----------------------------------------------------- */
+/* --- scalars and columns -------------------------------------------------- */
 
 /* Emit input i, a single number, as a scalar of type dtype. */
 static byi_id read_scalar(struct byi_import *o, uint32_t i,
@@ -180,15 +180,16 @@ static byi_id emit_dynamic_dft(struct byi_import *o, byi_id x, byi_id axis)
 {
     const uint32_t rank = byi_import_rank(o, x);
     if (byi_import_ok(o) && rank < 2)
-        byi_import_fail(o, BYOC_ETYPE, "x has rank %u, expected at least 2",
-                        rank);
+        byi_import_fail(o, BYOC_ETYPE,
+                        "found an input of rank %u, expected at least 2", rank);
     if (!byi_import_ok(o))
         return BYI_NO_ID;
     const byi_id at = byi_import_series(o, rank, 0, 1);
     const byi_id shape = byi_import_emit(
         o, BYI_OP_SHAPE_OF, ARGS(x), ATTRS(AN_INT("end", (int64_t)rank - 1)));
-    const byi_id parts = byi_import_vector(o, INTS(1));
-    const byi_id dims = byi_import_concat(o, shape, parts, 0);
+    /* 1 leaves the parts out of the products */
+    const byi_id one = byi_import_vector(o, INTS(1));
+    const byi_id dims = byi_import_concat(o, shape, one, 0);
     axis = byi_import_template(
         o, "fn (%axis) { where(less(%axis, 0), add(%axis, rank), %axis) }",
         ARGS(axis), ATTRS(AN_INT("rank", rank)));
@@ -277,10 +278,11 @@ static void convert_stft(struct byi_import *o)
     const byi_id length = emit_frame_length(o);
 
     if (byi_import_ok(o) && rank != 2 && rank != 3)
-        byi_import_fail(o, BYOC_ETYPE,
-                        "the signal has rank %u, expected 2 (batch, time) or 3 "
-                        "(batch, time, 1 or 2 parts of a number)",
-                        rank);
+        byi_import_fail(
+            o, BYOC_ETYPE,
+            "found a signal of rank %u, expected 2 (batch, time) or "
+            "3 (batch, time, 1 for real or 2 for complex numbers)",
+            rank);
     byi_id frames =
         byi_import_take(o, x, emit_frame_positions(o, x, step, length), 1);
     if (window != BYI_NO_ID)

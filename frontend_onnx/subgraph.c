@@ -20,9 +20,10 @@
 
 /* --- free names of a graph ------------------------------------------------ */
 
-/* The free names of a graph. */
+/* The names that a graph reads from enclosing graphs, while they are collected.
+ */
 struct free_names {
-    struct byi_names inside;     /* defined in the graph or its subgraphs */
+    struct byi_names defined;    /* defined in the graph or its subgraphs */
     struct byi_names seen;       /* those in `names` */
     BYI_VEC(const char *) names; /* the free names, in the order of the reads */
 };
@@ -48,10 +49,10 @@ static void collect_defined(const Onnx__GraphProto *graph,
     }
 }
 
-/* Add the name to names->names, once, unless it is defined inside. */
+/* Add the name to names->names, once, unless the graph defines it. */
 static void add_if_free(struct free_names *names, const char *name)
 {
-    if (*name && !byi_names_find(&names->inside, name) &&
+    if (*name && !byi_names_find(&names->defined, name) &&
         byi_names_add(&names->seen, name))
         BYI_PUSH(&names->names, name);
 }
@@ -71,27 +72,28 @@ static void collect_free(const Onnx__GraphProto *graph,
         add_if_free(names, byi_text_or(graph->output[i]->name, ""));
 }
 
-/* Find the values of `o` that the graph reads. Sets body->outside, which the
- * scratch arena owns; its `inner` values are unset. */
+/* Find the values of the enclosing function that the graph reads. Sets
+ * body->outside, which the scratch arena owns; the members `inner` are unset.
+ */
 static void find_free_names(struct byi_import *o, const Onnx__GraphProto *graph,
                             struct byi_body *body)
 {
-    struct free_names outside = {.inside = byi_names_new(o->scratch),
-                                 .seen = byi_names_new(o->scratch)};
+    struct free_names found = {.defined = byi_names_new(o->scratch),
+                               .seen = byi_names_new(o->scratch)};
 
-    collect_defined(graph, &outside.inside);
-    collect_free(graph, &outside);
+    collect_defined(graph, &found.defined);
+    collect_free(graph, &found);
     const char *reader =
         byi_arena_printf(o->scratch, "a graph of node %.200s (%.100s)", o->name,
                          byi_text_or(o->node->op_type, "(none)"));
-    body->max_outside = outside.names.n;
+    body->max_outside = found.names.n;
     body->outside = byi_arena_calloc(o->scratch, body->max_outside + 1,
                                      sizeof *body->outside);
-    for (uint32_t i = 0; i < outside.names.n && byi_import_ok(o); i++)
+    for (uint32_t i = 0; i < found.names.n && byi_import_ok(o); i++)
         body->outside[body->n_outside++] = (struct byi_outside){
-            .name = outside.names.at[i],
-            .outer = byi_import_read(o, outside.names.at[i], reader)};
-    byi_vec_free(outside.names.at);
+            .name = found.names.at[i],
+            .outer = byi_import_read(o, found.names.at[i], reader)};
+    byi_vec_free(found.names.at);
 }
 
 /* --- a graph as a separate function --------------------------------------- */
@@ -160,13 +162,14 @@ void byi_import_body_add_captures(struct byi_import *o, struct byi_body *body)
     body->captures = byi_arena_calloc(o->scratch, body->n_outside + 1,
                                       sizeof *body->captures);
     o->status = byi_scope_open(inner, &body->scope);
-    for (int constants = 0; constants < 2; constants++) /* parameters first */
+    /* pass 0 adds the parameters, pass 1 the constants */
+    for (int pass = 0; pass < 2; pass++)
         for (uint32_t i = 0; i < body->n_outside && byi_import_ok(o); i++) {
             struct byi_outside *x = &body->outside[i];
             const bool absent = x->outer == BYI_NO_ID;
             const bool is_const =
                 absent || o->f->nodes.at[x->outer].kind == BYI_CONST;
-            if (is_const != (constants == 1))
+            if (is_const != (pass == 1))
                 continue;
             x->inner = absent ? BYI_NO_ID : capture_value(o, x->outer, inner);
             if (x->name)
@@ -290,6 +293,8 @@ void byi_import_inline(struct byi_import *o, const Onnx__GraphProto *graph,
         bind_input(o, &scope, i, inputs[i]);
     byi_import_inline_scope(o, &scope, o->expansion, outputs);
 }
+
+/* --- provenance of nested nodes ------------------------------------------- */
 
 void byi_import_number_sources(struct byi_import *o,
                                const Onnx__GraphProto *graph)

@@ -52,7 +52,7 @@ static void bad_transforms(void **state)
     } cases[] = {
         {"2 64 3", "DFT", "x", "the last axis of x has size 3, expected 1",
          BYOC_ETYPE},
-        {"64", "STFT", "x n - n", "the signal has rank 1, expected 2 (batch",
+        {"64", "STFT", "x n - n", "found a signal of rank 1, expected 2 (batch",
          BYOC_ETYPE},
         {"2 64 1", "STFT", "x n", "neither a window nor a frame_length",
          BYOC_EPARSE},
