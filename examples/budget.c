@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A host program that gives byoc an allocator, a limit on memory, a parallel
- * loop and a log, all shared by two models.
- *     budget MODEL.so BYTES               (0: no limit)
- *     cc budget.c $(pkg-config --cflags --libs byoc-runtime) */
+/* A host program that gives byoc an allocator, a parallel loop and a log, which
+ * two models share, and a limit on the memory of each model.
+ *     budget MODEL.so BYTES               (limit for each model; 0: no limit)
+ *     cc budget.c $(pkg-config --cflags --libs byoc-runtime)
+ * Exits with 1 if byoc has not released all memory, 2 on an error. */
 #include <byoc/runtime.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -99,8 +100,8 @@ int main(int argc, char **argv)
     byoc_model_free(&models[0]);
     byoc_model_free(&models[1]);
     if (!failed)
-        printf("at most %llu bytes for each, %u parts ran here, %lld bytes "
-               "left\n",
+        printf("peak %llu bytes for each model, parallel_for ran %u parts, "
+               "%lld bytes not released\n",
                (unsigned long long)peak, atomic_load(&host.parts),
                (long long)atomic_load(&host.bytes));
     return failed ? 2 : atomic_load(&host.bytes) != 0;

@@ -60,10 +60,10 @@ async def application(scope, receive, send):
     body = await read(receive)
     try:
         outputs = await model.run_async(None, service.feeds(model, body))
-        status, answer = "200 OK", service.answer(outputs)
+        status, response = "200 OK", service.response(outputs)
     except Exception as error:
-        status, answer = service.refusal(error)
-    headers = [(b"content-length", b"%d" % len(answer)), (b"x-model", name.encode())]
+        status, response = service.error_response(error)
+    headers = [(b"content-length", b"%d" % len(response)), (b"x-model", name.encode())]
     await send({"type": "http.response.start", "status": int(status[:3]),
                 "headers": headers})  # fmt: skip
-    await send({"type": "http.response.body", "body": answer})
+    await send({"type": "http.response.body", "body": response})

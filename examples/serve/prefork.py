@@ -21,9 +21,9 @@ def application(environ, start_response):
     body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
     try:
         outputs = model.run(None, service.feeds(model, body))
-        status, answer = "200 OK", service.answer(outputs)
+        status, response = "200 OK", service.response(outputs)
     except Exception as error:
-        status, answer = service.refusal(error)
-    start_response(status, [("Content-Length", str(len(answer))),
+        status, response = service.error_response(error)
+    start_response(status, [("Content-Length", str(len(response))),
                             ("X-Model", name)])  # fmt: skip
-    return [answer]
+    return [response]

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A model behind HTTP, for both servers. The body of a request is an .npy file, the
-model's only input; the body of the answer is its first output."""
+model's only input; the body of the response is its first output."""
 
 import hashlib
 import io
@@ -19,7 +19,7 @@ class Service:
              writing to the mapped file would change the model during runs
     threads  threads of each run
     runners  number of concurrent runs of run_async()
-    memory   limit in bytes of the model and its runs; beyond it, the answer is 503
+    memory   limit in bytes of the model and its runs; beyond it, the response is 503
 
     `current` is the model and the hash of its file. A request reads it once.
     """
@@ -53,14 +53,14 @@ class Service:
             image = numpy.lib.format.read_array(file, allow_pickle=False)
         return {model.inputs[0].name: image}
 
-    def answer(self, outputs):
+    def response(self, outputs):
         """The first output as the bytes of an .npy file."""
         file = io.BytesIO()
         numpy.save(file, outputs[0])
         return file.getvalue()
 
-    def refusal(self, error):
-        """The HTTP status and text for an exception of feeds(), answer() or a run.
+    def error_response(self, error):
+        """The HTTP status and text for an exception of feeds(), response() or a run.
         Raises the exception again if the client has not caused it."""
         if isinstance(error, byoc.NoMemoryError):
             return "503 Service Unavailable", f"{error}\n".encode()

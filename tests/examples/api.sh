@@ -65,7 +65,7 @@ expect 1 'has no metadata custom.nothing' \
 expect 0 'libbyoc_backend_dnnl.so: can be used' "$2/describe" --backends
 expect 1 '' "$2/describe" --backends only:/nowhere
 
-expect 0 ' [1-9][0-9]* parts ran here, 0 bytes left' "$2/budget" "$tmp/model.so" 0
+expect 0 ' ran [1-9][0-9]* parts, 0 bytes not released' "$2/budget" "$tmp/model.so" 0
 expect 0 '^\[info\] threads' "$2/budget" "$tmp/model.so" 0
 expect 2 'memory' "$2/budget" "$tmp/model.so" 10000
 # A text continued by 80 bytes at once equals the text continued by some bytes, then,

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """serve_test.py prefork|asynchronous: tests a server of examples/serve with clients that
-never pause, while its model is replaced twice: no request fails, each answer is right,
+never pause, while its model is replaced twice: no request fails, each response is right,
 and the new model serves. Malformed requests and a damaged replacement are refused
 with the reason. Exits with 77 if byoc, NumPy, or gunicorn (prefork) or uvicorn
 (asynchronous) is not installed. PYTHONPATH leads to the package byoc."""
@@ -56,12 +56,12 @@ def text_of(path):
 
 
 def post(port, body):
-    """The status, the hash of the model that served, and the answer."""
+    """The status, the hash of the model that served, and the response."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=600)
     with contextlib.closing(connection):
         connection.request("POST", "/", body)
-        answer = connection.getresponse()
-        return answer.status, answer.headers["X-Model"], answer.read()
+        response = connection.getresponse()
+        return response.status, response.headers["X-Model"], response.read()
 
 
 IMAGES = [(DIGITS / f"batch{i}.input_0.npy").read_bytes() for i in range(7)]
@@ -82,8 +82,8 @@ class Clients:
         while not self.ends.is_set():
             i = (i + 1) % 7
             try:
-                status, name, answer = post(self.port, IMAGES[i])
-                error = numpy.abs(numpy.load(io.BytesIO(answer)) - SCORES[i]).max()
+                status, name, response = post(self.port, IMAGES[i])
+                error = numpy.abs(numpy.load(io.BytesIO(response)) - SCORES[i]).max()
                 if status != 200 or error > 1e-5:
                     self.faults.append((status, float(error)))
                 self.served.append(name)
@@ -121,9 +121,9 @@ class Server:
             [sys.executable, "-m", *command], cwd=top, env=environment,
             stdout=self.log, stderr=self.log, start_new_session=True,
         ).pid  # fmt: skip
-        wait_until("the server answers", self.answers)
+        wait_until("the server responds", self.responds)
 
-    def answers(self):
+    def responds(self):
         with contextlib.suppress(OSError):
             return post(self.port, IMAGES[0])[0] == 200
         return False
@@ -151,7 +151,7 @@ class Server:
 
     def stop(self):
         os.killpg(self.group, signal.SIGTERM)
-        wait_until("the server ends", lambda: not self.answers())
+        wait_until("the server ends", lambda: not self.responds())
 
 
 def try_refusals(server):
@@ -162,10 +162,10 @@ def try_refusals(server):
         (array(numpy.zeros((64, 1, 8, 9), "f4")), 'input "image": axis 3 is 9'),
         (array(numpy.zeros((64, 1, 8, 8), "f8")), 'input "image"'),
     ):
-        status, _, answer = post(server.port, body)
-        check(f"status of {body[:10]} ({answer})", status, 400)
-        if says not in answer.decode():
-            raise SystemExit(f"answer: found {answer}, expected {says!r} in it")
+        status, _, response = post(server.port, body)
+        check(f"status of {body[:10]} ({response})", status, 400)
+        if says not in response.decode():
+            raise SystemExit(f"response: found {response}, expected {says!r} in it")
 
 
 def array(values):
@@ -179,7 +179,7 @@ def try_memory(artifact):
     try:
         service.Service(artifact, memory=1000)
     except byoc.NoMemoryError as error:
-        status, text = service.Service(artifact).refusal(error)
+        status, text = service.Service(artifact).error_response(error)
         check("status beyond the memory limit", status[:3], "503")
         return
     raise SystemExit("a limit of 1000 bytes: found a model, expected NoMemoryError")
