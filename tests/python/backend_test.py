@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests backends in Python: the arguments of run() and accept(), errors, and the
-plug-in in the command, which conform tests. The only argument is the path of
-the command."""
+"""Tests backends in Python: the arguments of run() and accept(), errors, and plug-ins
+that the byoc command loads, among others with "byoc conform". The only argument is the
+path of the command."""
 
 import os
 import pathlib
@@ -115,7 +115,7 @@ class Calls(unittest.TestCase):
             patterns = {node.pattern for node in model.ledger.nodes}
             self.assertEqual(patterns, {"try.split"}, dtype)
 
-    def test_sizes_that_vary_and_zero(self):
+    def test_symbolic_dims_and_zero(self):
         model = compile(
             "def @main(%x: Tensor[(N, 3), float32]) { nn.relu(%x) }",
             define(TWO_ROWS, relu),
@@ -166,7 +166,7 @@ class Calls(unittest.TestCase):
         self.assertEqual(event.impl, "python")
 
     def test_threads(self):
-        """Many runs at once, while Python's other threads go on."""
+        """Four runs at the same time: a callback that waits lets the others run."""
         n_running, max_running, lock = 0, 0, threading.Lock()
 
         def run(kernel, x):
@@ -195,10 +195,10 @@ class Calls(unittest.TestCase):
         self.assertEqual((wrong, max_running), ([], 4))
 
     def test_run_from_a_thread_of_byoc(self):
-        names = []
+        thread_ids = []
 
         def run(kernel, x):
-            names.append(threading.get_ident())
+            thread_ids.append(threading.get_ident())
             return numpy.maximum(x, 0)
 
         model = compile(models.RELU, define(TWO_ROWS, run))
@@ -211,13 +211,15 @@ class Calls(unittest.TestCase):
         model.submit(None, {"x": X}, done)
         self.assertTrue(ended.wait(models.PATIENCE))
         numpy.testing.assert_array_equal(results[0][0][0], numpy.maximum(X, 0))
-        self.assertNotEqual(names, [threading.get_ident()])
+        self.assertNotEqual(thread_ids, [threading.get_ident()])
 
 
 class Failures(unittest.TestCase):
-    def fails(self, run, message, kind=byoc.BackendError):
+    def fails(self, run, message, exception=byoc.BackendError):
+        """Check that a run of this backend raises the exception with the message. Returns
+        the model."""
         model = compile(models.RELU, define(TWO_ROWS, run))
-        with self.assertRaisesRegex(kind, message):
+        with self.assertRaisesRegex(exception, message):
             model(X)
         return model
 
@@ -267,7 +269,7 @@ class Failures(unittest.TestCase):
         model = compile(models.RELU, define(TWO_ROWS, relu, accept=lambda k: True))
         self.assertIn("returned True", model.ledger.explain(node.name))
 
-    def test_element_types_without_a_format(self):
+    def test_element_types_without_a_buffer_format(self):
         plugin = define({"try.relu": "nn.relu(%x)"}, relu)
         model = compile(models.typed("bfloat16", "nn.relu(%x)"), plugin)
         (node,) = model.ledger.nodes
@@ -305,7 +307,7 @@ class Failures(unittest.TestCase):
         (backend,) = byoc.backends(f"only:{os.path.abspath(plugin)}")
         return backend.verdict
 
-    def test_what_the_host_refuses(self):
+    def test_plugins_that_the_host_refuses(self):
         self.assertIsNone(self.verdict(define(TWO_ROWS, relu)))
         path = byoc.PythonBackend("Try-it", {}, relu).write("name.so")
         self.assertIn("Try-it", self.verdict(path))
@@ -351,7 +353,7 @@ class Command(unittest.TestCase):
     def test_example_conforms(self):
         path, plugin = self.write("toy", self.toy)
         lines = [line for line in self.toy.splitlines() if line and line[0] != "#"]
-        self.assertLess(len(lines), 26)
+        self.assertLess(len(lines), 26)  # the example stays short
         code, output = self.run_command(
             "conform", plugin, "--no-onnx", "--cases", "2", "--seconds", "60"
         )
