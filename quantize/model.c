@@ -29,7 +29,7 @@ struct quant_value *byi_quant_value(struct quant_model *m, const char *name)
     return i < m->n_values ? &m->values[i] : NULL;
 }
 
-/* Number all names before m->values is allocated, which then never moves. */
+/* Number all names, and allocate m->values, which never moves afterwards. */
 static void number_names(struct quant_model *m)
 {
     const Onnx__GraphProto *g = m->graph;
@@ -132,7 +132,7 @@ static enum byoc_status check_text(const struct quant_model *m,
                            m->path, member, list, number);
 }
 
-/* Check that the model has every name that the other files read. */
+/* Check that the model has every name that other files of quantize/ read. */
 static enum byoc_status check_names(const struct quant_model *m,
                                     struct byoc_error *err)
 {
@@ -149,9 +149,10 @@ static enum byoc_status check_names(const struct quant_model *m,
     return BYOC_OK;
 }
 
-/* Drop the inputs that are also initializers. Before version 4 of the format
- * every initializer is an input; later versions allow this, and the initializer
- * is then the input's default. */
+/* Drop the inputs that are also initializers, and raise the IR version to at
+ * least 4. Before IR version 4 every initializer is an input. Later it may be
+ * one, and is then the input's default, which callers can no longer override
+ * once the input is dropped. */
 static void separate_inputs(struct quant_model *m)
 {
     enum { SEPARATE = 4 };
@@ -209,9 +210,10 @@ enum byoc_status byi_quant_read(const char *path, struct byi_arena *arena,
                         "an ONNX model; export the model again",
                         path);
     if (!m->proto->graph)
-        return byi_fail(
-            err, BYOC_EPARSE,
-            "%s: found a file without a graph, expected an ONNX model", path);
+        return byi_fail(err, BYOC_EPARSE,
+                        "%s: found a file without a graph, expected an ONNX "
+                        "model; export the model again",
+                        path);
     m->graph = m->proto->graph;
     m->bytes = n;
     BYI_TRY(check_model(m, err));

@@ -9,7 +9,7 @@
 #include <math.h>
 
 enum {
-    SHRINKS = 100, /* a step shrinks the range by 1 / SHRINKS of its size */
+    N_STEPS = 100, /* each step shrinks the range by 1 % of the full range */
     LEVELS = 256   /* values of a uint8 */
 };
 
@@ -90,7 +90,8 @@ static int level_of(const struct quant_histogram *h, int bin, double low,
 
 /* Returns the Kullback-Leibler divergence D(p || q) of the distribution p of
  * the clipped values from the quantised distribution q. In q, the bins of a
- * level share its count (Migacz, "8-bit inference with TensorRT", 2017). */
+ * level that have values share its count equally (Migacz, "8-bit inference with
+ * TensorRT", 2017). */
 static double divergence(const struct quant_histogram *h, double low,
                          double high)
 {
@@ -133,8 +134,8 @@ static void choose_least_cost(const struct quant_histogram *h,
                               float *low, float *high)
 {
     double lowest = INFINITY;
-    for (int i = SHRINKS; i > SHRINKS / 5; i--) {
-        const double share = (double)i / SHRINKS;
+    for (int i = N_STEPS; i > N_STEPS / 5; i--) {
+        const double share = (double)i / N_STEPS;
         const double current = cost(h, h->low * share, h->high * share);
         if (current < lowest) {
             lowest = current;
