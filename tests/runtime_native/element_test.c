@@ -6,8 +6,9 @@
 
 /* --- one operand -------------------------------------------------------- */
 
-/* Special values, and a sweep over the range of float32. */
-static int64_t fill_samples(float *x, int64_t n)
+/* Fill x with special values, then with random numbers of both signs, of 2^-20
+ * to 2^8 in magnitude. */
+static void fill_samples(float *x, int64_t n)
 {
     static const float special[] = {
         0.0f,   -0.0f,   NAN,      INFINITY, 1e-40f, 88.7f, -87.5f,
@@ -20,12 +21,11 @@ static int64_t fill_samples(float *x, int64_t n)
         const double size = pow(2, (double)random_in(-2000, 800) / 100);
         x[at] = (float)(random_in(0, 1) ? size : -size);
     }
-    return n;
 }
 
 /* An error of 1e-6 times this number is allowed in addition to the relative
  * one: gelu and similar functions subtract numbers of the size of x. */
-static double absolute_error(enum byi_op_id op, double x)
+static double absolute_scale(enum byi_op_id op, double x)
 {
     switch (op) {
     case BYI_OP_NN_GELU:
@@ -65,7 +65,7 @@ static void test_unary_loops(void **state)
                     (double)(float)byi_unary_plain(id, (double)x[i], pd);
                 const double found = (double)y[i];
                 const double tolerance =
-                    1e-6 * (fabs(expected) + absolute_error(id, (double)x[i]));
+                    1e-6 * (fabs(expected) + absolute_scale(id, (double)x[i]));
                 if (isnan(expected) ? isnan(found) : found == expected)
                     continue;
                 if (isfinite(expected) && fabs(found - expected) <= tolerance)
@@ -87,8 +87,7 @@ static float extreme_of(const struct byi_simd *simd, bool smallest,
     return best;
 }
 
-/* The loops of several operands and reductions, at lengths around those of
- * vectors. */
+/* The loops of several operands and reductions, on n elements. */
 static void check_loops(const struct byi_simd *simd, int64_t n)
 {
     enum { MAX_LENGTH = 4000, SPARE = 3 * BYI_SLACK };
@@ -141,6 +140,7 @@ static void check_loops(const struct byi_simd *simd, int64_t n)
                 isnan(extreme_of(simd, 1, x, n)));
 }
 
+/* check_loops() at lengths around those of vectors. */
 static void test_loops(void **state)
 {
     static const int64_t lengths[] = {1,  2,  7,  15,  16,  17,   31,
@@ -153,7 +153,8 @@ static void test_loops(void **state)
     }
 }
 
-/* Every element type that the type rule accepts has a kernel. */
+/* Every element type that the type rule accepts has a kernel. Does not test
+ * cast, strings and complex numbers. */
 static void test_unary_dtypes(void **state)
 {
     (void)state;
@@ -219,7 +220,7 @@ static void test_unary_ints(void **state)
 
 /* --- two operands ------------------------------------------------------- */
 
-static double binary_of(enum byi_op_id op, double a, double b)
+static double expected_binary(enum byi_op_id op, double a, double b)
 {
     switch (op) {
     case BYI_OP_ADD:
@@ -326,7 +327,7 @@ static void test_binary(void **state)
                 for (int64_t i = 0; i < byi_count(e.out); i++) {
                     const double a = broadcast_at(&e.in[0], e.out, i);
                     const double b = broadcast_at(&e.in[1], e.out, i);
-                    const double expected = binary_of(op, a, b);
+                    const double expected = expected_binary(op, a, b);
                     if (byi_tensor_float(e.out, i) != expected)
                         fail_msg("%s %s, pairs[%zu], of %g and %g: found %g, "
                                  "expected %g",
@@ -352,6 +353,7 @@ static void test_binary_fast(void **state)
         if (!has_fast_loop((enum byi_op_id)op))
             continue;
         for (size_t p = 0; p < BYI_COUNT(pairs); p++) {
+            /* PRelu's slope must broadcast to x; test three such pairs */
             if (op == BYI_OP_NN_PRELU && p != 0 && p != 3 && p != 4)
                 continue;
             struct byi_tensor in[] = {
@@ -370,7 +372,7 @@ static void test_binary_fast(void **state)
 }
 
 /* Integers at their edges: nothing traps, quotients truncate, remainders
- * have the divisor's sign or the dividend's. */
+ * have the divisor's sign or, with fmod, the dividend's. */
 static void test_integer_edges(void **state)
 {
     static const struct {
@@ -401,7 +403,8 @@ static void test_integer_edges(void **state)
     }
 }
 
-/* One exponent for all numbers, for which no pow() is called. */
+/* A scalar exponent of 2 to 7 or -1, for which the kernel computes products or
+ * a division instead of pow(). */
 static void test_small_powers(void **state)
 {
     static const enum byoc_dtype bases[] = {BYOC_F32, BYOC_F64, BYOC_F16,
@@ -468,7 +471,8 @@ static void test_half_powers(void **state)
 }
 
 /* Quotients and remainders of integers of at most 32 bits, which are computed
- * with floats, against the plain loops; many are next to a whole number. */
+ * with floats, against the plain loops; many quotients are close to a whole
+ * number. */
 static void test_integer_quotients(void **state)
 {
     static const enum byoc_dtype dtypes[] = {BYOC_I8, BYOC_I16, BYOC_I32,
