@@ -252,7 +252,7 @@ static void add_literal(struct maker *k, struct scope *s)
 static byi_id write_float(struct maker *k, struct scope *s,
                           const struct byi_type *type)
 {
-    const struct bounded_value *found = make_find(k, s, make_is_float, NULL);
+    const struct bounded_value *found = make_find(k, s, make_is_float32, NULL);
     const struct bounded_value from =
         found ? *found : (struct bounded_value){.id = BYI_NO_ID};
     if (!byi_type_is_static(type))

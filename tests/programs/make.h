@@ -91,7 +91,8 @@ byi_id make_ints(struct maker *k, struct scope *s, const int64_t *values,
                  uint32_t n);
 /* A scalar bool to branch on. */
 byi_id make_condition(struct maker *k, struct scope *s);
-bool make_is_float(const struct byi_type *type, const void *unused);
+/* Predicates for make_find(): a float32 tensor; a float32 tensor of rank 4. */
+bool make_is_float32(const struct byi_type *type, const void *unused);
 bool make_is_image(const struct byi_type *type, const void *unused);
 /* The number of elements; symbolic dims count as N_SYMBOL. */
 int64_t make_elements(const struct byi_type *type);

@@ -220,7 +220,7 @@ static void add_image_step(struct maker *k, struct scope *s)
 
 static bool is_matrix(const struct byi_type *type, const void *unused)
 {
-    return make_is_float(type, unused) && type->rank == 2 &&
+    return make_is_float32(type, unused) && type->rank == 2 &&
            !BYI_IS_SYMBOL(type->dims[1]);
 }
 
@@ -251,7 +251,7 @@ static void add_dense(struct maker *k, struct scope *s)
 
 static void add_matmul(struct maker *k, struct scope *s)
 {
-    const struct bounded_value *found = make_find(k, s, make_is_float, NULL);
+    const struct bounded_value *found = make_find(k, s, make_is_float32, NULL);
     if (!found)
         return;
     const struct bounded_value x = *found;
@@ -265,7 +265,7 @@ static void add_matmul(struct maker *k, struct scope *s)
 
 static void add_softmax(struct maker *k, struct scope *s)
 {
-    const struct bounded_value *found = make_find(k, s, make_is_float, NULL);
+    const struct bounded_value *found = make_find(k, s, make_is_float32, NULL);
     if (!found)
         return;
     const byi_id x = found->id;
@@ -294,7 +294,7 @@ static byi_id number(struct maker *k, struct scope *s, double value)
 /* x / 2 (1 + erf(x / sqrt 2)) */
 static void add_gelu(struct maker *k, struct scope *s)
 {
-    const struct bounded_value *found = make_find(k, s, make_is_float, NULL);
+    const struct bounded_value *found = make_find(k, s, make_is_float32, NULL);
     if (!found)
         return;
     const struct bounded_value x = *found;
@@ -311,7 +311,7 @@ static void add_gelu(struct maker *k, struct scope *s)
 /* x clip(x + 3, 0, 6) / 6 */
 static void add_hard_swish(struct maker *k, struct scope *s)
 {
-    const struct bounded_value *found = make_find(k, s, make_is_float, NULL);
+    const struct bounded_value *found = make_find(k, s, make_is_float32, NULL);
     if (!found)
         return;
     const struct bounded_value x = *found;
@@ -328,7 +328,7 @@ static void add_hard_swish(struct maker *k, struct scope *s)
 /* (x - mean) / sqrt(mean (x - mean)^2 + epsilon) gamma + beta */
 static void add_layer_norm(struct maker *k, struct scope *s)
 {
-    const struct bounded_value *found = make_find(k, s, make_is_float, NULL);
+    const struct bounded_value *found = make_find(k, s, make_is_float32, NULL);
     static const int64_t last[] = {-1};
     if (!found || make_type_of(s, found->id)->rank == 0)
         return;

@@ -19,7 +19,7 @@ int64_t make_elements(const struct byi_type *type)
 
 /* --- predicates on types ----------------------------------------- */
 
-bool make_is_float(const struct byi_type *type, const void *unused)
+bool make_is_float32(const struct byi_type *type, const void *unused)
 {
     (void)unused;
     return type->kind == BYI_TENSOR && type->dtype == BYOC_F32;
@@ -27,7 +27,7 @@ bool make_is_float(const struct byi_type *type, const void *unused)
 
 bool make_is_image(const struct byi_type *type, const void *unused)
 {
-    return make_is_float(type, unused) && type->rank == 4;
+    return make_is_float32(type, unused) && type->rank == 4;
 }
 
 static bool is_number(const struct byi_type *type, const void *unused)
@@ -54,7 +54,7 @@ static bool is_ranked(const struct byi_type *type, const void *unused)
     return type->kind == BYI_TENSOR && type->rank > 0;
 }
 
-static bool is_flag(const struct byi_type *type, const void *unused)
+static bool is_bool_scalar(const struct byi_type *type, const void *unused)
 {
     return is_bool(type, unused) && type->rank == 0;
 }
@@ -74,6 +74,7 @@ static const struct byi_sources *make_source(struct maker *k, enum byi_op_id op)
     return byi_sources_one(k->m, byi_source_new(k->m, name, byi_op(op)->name));
 }
 
+/* Map x to a small range. */
 static byi_id squash(struct maker *k, struct scope *s, byi_id x)
 {
     static const enum byi_op_id ops[] = {BYI_OP_TANH, BYI_OP_SIGMOID,
@@ -142,7 +143,7 @@ byi_id make_const(struct maker *k, struct scope *s, enum byoc_dtype dtype,
     const struct byi_type *type =
         byi_type_tensor(k->m->arena, dtype, rank, dims);
     const int64_t n = byi_elements(rank, dims);
-    const uint32_t how = make_pick(k, 3);
+    const uint32_t distribution = make_pick(k, 3);
     struct byi_tensor t = {.dtype = dtype, .rank = rank};
     if (n < 0 || n > MAX_ELEMENTS)
         return BYI_NO_ID;
@@ -150,9 +151,9 @@ byi_id make_const(struct maker *k, struct scope *s, enum byoc_dtype dtype,
     t.data = byi_arena_alloc(k->m->arena, byi_tensor_bytes(&t) + 1);
     double value = special_number(k);
     for (int64_t i = 0; i < n; i++) {
-        if (how == 1)
+        if (distribution == 1)
             value = special_number(k);
-        else if (how == 2)
+        else if (distribution == 2)
             value = (double)make_pick(k, 4096) / 1024.0 - 2.0;
         byi_tensor_set(&t, i,
                        byi_dtype_is_float(dtype) ? value
@@ -218,7 +219,7 @@ static void add_unary(struct maker *k, struct scope *s)
         BYI_OP_TANH,        BYI_OP_COPY,          BYI_OP_SIN,
         BYI_OP_NN_GELU,     BYI_OP_NN_SILU,       BYI_OP_NN_ELU,
         BYI_OP_NN_SOFTPLUS, BYI_OP_NN_LEAKY_RELU, BYI_OP_NN_HARD_SWISH};
-    const struct bounded_value *x = make_find(k, s, make_is_float, NULL);
+    const struct bounded_value *x = make_find(k, s, make_is_float32, NULL);
     if (!x)
         return;
     const byi_id id = x->id;
@@ -276,7 +277,7 @@ static void add_divide(struct maker *k, struct scope *s)
 
 static void add_power(struct maker *k, struct scope *s)
 {
-    const struct bounded_value *x = make_find(k, s, make_is_float, NULL);
+    const struct bounded_value *x = make_find(k, s, make_is_float32, NULL);
     if (!x)
         return;
     const byi_id id = x->id;
@@ -289,7 +290,7 @@ static void add_power(struct maker *k, struct scope *s)
 static void add_clip(struct maker *k, struct scope *s)
 {
     static const double bounds[] = {-INFINITY, 0, 1, 6, INFINITY};
-    const struct bounded_value *x = make_find(k, s, make_is_float, NULL);
+    const struct bounded_value *x = make_find(k, s, make_is_float32, NULL);
     if (!x)
         return;
     const byi_id id = x->id;
@@ -375,12 +376,12 @@ static void add_where(struct maker *k, struct scope *s)
 byi_id make_condition(struct maker *k, struct scope *s)
 {
     const struct byi_attr keep = {.name = "keepdims", .kind = BYI_ATTR_BOOL};
-    const uint32_t what = make_pick(k, 8);
+    const uint32_t source = make_pick(k, 8);
     const struct bounded_value *x =
-        what < 3 ? make_find(k, s, is_flag, NULL) : NULL;
+        source < 3 ? make_find(k, s, is_bool_scalar, NULL) : NULL;
     if (x)
         return x->id;
-    x = what < 7 ? make_find(k, s, is_number, NULL) : NULL;
+    x = source < 7 ? make_find(k, s, is_number, NULL) : NULL;
     if (!x) {
         const bool yes = make_pick(k, 2);
         return make_number(k, s, BYOC_BOOL, yes);
@@ -477,6 +478,7 @@ static void add_transpose(struct maker *k, struct scope *s)
  * dim), and one may be -1 (the rest). */
 static void add_reshape(struct maker *k, struct scope *s)
 {
+    /* rank, then the dims */
     static const int64_t shapes[][5] = {
         {4, 1, 2, 4, 4}, {4, 1, 4, 4, 2}, {4, 0, 8, 2, 2},  {4, 2, 1, 4, 4},
         {2, 0, -1},      {1, -1},         {2, 2, 4},        {3, 0, 0, -1},
