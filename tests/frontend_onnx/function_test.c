@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* function_test.c: tests importing operators that the model defines as
- * functions. */
+/* function_test.c: tests importing model-local functions. */
 #include "models.h"
 
 enum { FLOAT_ATTR = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT };
@@ -9,7 +8,7 @@ enum { FLOAT_ATTR = ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT };
  * It imports that domain and ONNX's operators of the given opset. */
 static Onnx__FunctionProto *end_function(struct build *b,
                                          Onnx__GraphProto *outer,
-                                         const char *name, int64_t version,
+                                         const char *name, int64_t opset,
                                          const char *in, const char *out)
 {
     static const Onnx__FunctionProto proto = ONNX__FUNCTION_PROTO__INIT;
@@ -22,7 +21,7 @@ static Onnx__FunctionProto *end_function(struct build *b,
     f->input = names(b, in, &f->n_input);
     f->output = names(b, out, &f->n_output);
     f->opset_import = list_add(b->arena, NULL, &f->n_opset_import,
-                               opset_id(b->arena, "", version));
+                               opset_id(b->arena, "", opset));
     f->opset_import = list_add(b->arena, f->opset_import, &f->n_opset_import,
                                opset_id(b->arena, "mine", 1));
     b->model->functions =
@@ -84,7 +83,7 @@ static void body_in_place_of_the_call(void **state)
            "#[\"Layer_1/product\": \"MatMul\"]", "nn.relu(%3)");
 }
 
-static void attributes_refer_to_the_call(void **state)
+static void attribute_references_resolve_to_the_call(void **state)
 {
     struct build b = begin_mine();
     (void)state;
@@ -104,9 +103,12 @@ static void attributes_refer_to_the_call(void **state)
            "\"Twice_2/Leaky_0/LeakyRelu_0\": \"LeakyRelu\"");
 }
 
-/* A field of later versions of FunctionProto: attributes with a value. */
+/* Default values of attributes, FunctionProto.attribute_proto. They are stored
+ * as an unknown field, as if onnx.proto were older than ONNX 1.13, which added
+ * it: see read_defaults() in function.c. */
 static void attributes_with_a_default(void **state)
 {
+    enum { ATTRIBUTE_PROTO = 11 }; /* the field's number */
     struct build b = begin_mine();
     (void)state;
 
@@ -121,7 +123,7 @@ static void attributes_with_a_default(void **state)
     holder->n_attribute = 0;
     ProtobufCMessageUnknownField *field =
         byi_arena_calloc(b.arena, 1, sizeof *field);
-    field->tag = 11;
+    field->tag = ATTRIBUTE_PROTO;
     field->wire_type = PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED;
     field->len = n + 1;
     field->data = bytes;
@@ -230,9 +232,9 @@ static struct build nested(int depth, int times)
     return nested_named(depth, times, 0);
 }
 
-/* `depth` functions, each of which calls the next one twice; the last one has a
- * node with this many operands. */
-static struct build nested_wide(int operands, int depth)
+/* `depth` functions, each of which calls the next one twice; both nodes of the
+ * last one are a Sum of this many operands. */
+static struct build nested_wide(int depth, int operands)
 {
     struct build b = nested(depth, 2);
     Onnx__FunctionProto *last = b.model->functions[depth - 1];
@@ -265,7 +267,7 @@ static void nesting_is_bounded(void **state)
     b = nested_named(18, 2, 60000);
     refuse(&b, BYOC_ELIMIT,
            "MiB, expected at most 64 MiB in all; give nodes shorter");
-    b = nested_wide(4000, 17);
+    b = nested_wide(17, 4000);
     refuse(&b, BYOC_ELIMIT, "MiB, expected at most 512 MiB; nest fewer calls");
 }
 
@@ -313,7 +315,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(body_in_place_of_the_call),
-        cmocka_unit_test(attributes_refer_to_the_call),
+        cmocka_unit_test(attribute_references_resolve_to_the_call),
         cmocka_unit_test(attributes_with_a_default),
         cmocka_unit_test(own_opsets),
         cmocka_unit_test(inputs_left_out),
