@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* bare_provider.c: an execution provider that claims all nodes of a graph. Its
- * kernel lets ONNX Runtime allocate the outputs, then calls a function of the
- * program, which does not write to these outputs. In bench/provider.c this
- * function runs byoc. A run takes longer than byoc alone; the difference is the
- * overhead that ONNX Runtime adds to any provider.
+ * kernel lets ONNX Runtime allocate the outputs, then calls bare_call.run(),
+ * which does not write to them. In bench/provider.c this function runs byoc. A
+ * run takes longer than byoc alone; the difference is the overhead that ONNX
+ * Runtime adds to any provider.
  */
 #include "bare_provider.h"
 
@@ -99,7 +99,7 @@ static OrtStatus *ORT_API_CALL claim(OrtEp *ep, const OrtGraph *graph,
     (void)ep;
     TRY(Graph_GetParentNode(graph, &parent));
     TRY(Graph_GetNumNodes(graph, &n));
-    if (parent || n == 0)
+    if (parent || n == 0) /* the nodes of subgraphs run inside their parents */
         return NULL;
     if (n > MAX_NODES)
         return fail(BARE_NAME ": found a graph of %zu nodes, expected at most "

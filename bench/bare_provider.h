@@ -7,14 +7,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* The name under which the provider is registered and selected. */
 #define BARE_NAME "BareExecutionProvider"
 
 enum { BARE_MAX_OUTPUTS = 16, BARE_MAX_RANK = 8 };
 
-/* The function that the kernel calls, and the outputs that ONNX Runtime
- * allocates before the call. The provider's option "call" is the address of
- * this struct as a decimal number. The session reads the struct, so the struct
- * must outlive the session. */
+/* The function run() that the provider's kernel calls, and the outputs that
+ * ONNX Runtime allocates before the call. run() does not write to them. The
+ * provider's option "call" is the address of this struct as a decimal number.
+ * The session reads the struct, so the struct must outlive the session. */
 struct bare_call {
     void (*run)(void *arg);
     void *arg;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* turns.c: compiles, loads and runs models, for benchmarks that run several in
- * turns.
+/* turns.c: compiles, loads and runs models, for benchmarks that alternate
+ * between several.
  */
 #include "turns.h"
 
