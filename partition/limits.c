@@ -14,7 +14,7 @@ struct listed_region {
     uint32_t func, number; /* number 0: already a function, kept */
     bool computes;         /* it does more than move data */
     bool dropped;
-    bool noted; /* the ledger has the reason why it was dropped */
+    bool recorded; /* the ledger has the reason why it was dropped */
     uint32_t n_composites;
     BYI_VEC(uint32_t) sources; /* list_marked() sorts and dedupes them */
     double flops;
@@ -184,18 +184,19 @@ static void drop_excess(struct limiter *l)
     qsort(regions, n, sizeof(struct listed_region *), compare_work);
     for (uint32_t i = max_regions; i < n; i++)
         if (regions[i]->number)
-            drop_region(regions[i], BYI_REASON_TOO_MANY,
-                        byi_arena_printf(
-                            l->scratch,
-                            "of %u regions its region is number %u by "
-                            "floating-point operations, --max-regions keeps %u",
-                            n, i + 1, max_regions));
+            drop_region(
+                regions[i], BYI_REASON_TOO_MANY,
+                byi_arena_printf(l->scratch,
+                                 "its region ranks %u of %u by floating-point "
+                                 "operations, --max-regions keeps %u",
+                                 i + 1, n, max_regions));
 }
 
 /* --- dropping regions ----------------------------------------------------- */
 
-static void note_reason(struct limiter *l, const struct listed_region *region,
-                        uint32_t backend)
+static void record_dropped_region(struct limiter *l,
+                                  const struct listed_region *region,
+                                  uint32_t backend)
 {
     const char *name = l->m->backends.at[backend - 1];
     const struct byi_sources sources = {.n = region->sources.n,
@@ -221,9 +222,9 @@ static void unmark(struct limiter *l, uint32_t first, uint32_t func)
             node->region ? &l->list.at[first + node->region - 1] : NULL;
         if (!region || !region->dropped)
             continue;
-        if (byi_ledger_of(l->ctx) && !region->noted)
-            note_reason(l, region, node->backend);
-        region->noted = true;
+        if (byi_ledger_of(l->ctx) && !region->recorded)
+            record_dropped_region(l, region, node->backend);
+        region->recorded = true;
         revert_node(l->m, f, id, byi_ledger_of(l->ctx), region->reason,
                     region->detail);
     }
