@@ -7,9 +7,10 @@
 
 #include <string.h>
 
-enum { MAX_NAMES = 8 }; /* of a node's neighbours that are shown */
+enum { MAX_NAMES = 8 }; /* neighbours of a node that are printed */
 
-/* Print the name of node i in a list, after n_before other names. */
+/* Print the name of node i in a list, after n_before other names. Only the
+ * first MAX_NAMES are printed. */
 static void print_name(struct byi_text *out, const struct byi_report *r,
                        uint32_t i, uint32_t n_before)
 {
@@ -64,7 +65,7 @@ static const char *why_removed(const struct byi_report *r, uint32_t at)
             byi_report_is_native(&r->nodes[i]))
             return "it does nothing, or other nodes do its work as well";
     }
-    return is_read ? "nothing that runs reads its result"
+    return is_read ? "no node that runs reads its result"
                    : "nothing reads its result, or it does nothing";
 }
 
