@@ -12,9 +12,9 @@ enum { BYI_SAMPLE_MAX_POINTS = 16 };
 
 /* What a point outside the plane stands for. */
 enum byi_sample_padding {
-    BYI_SAMPLE_ZEROS,
-    BYI_SAMPLE_BORDER,
-    BYI_SAMPLE_REFLECTION
+    BYI_SAMPLE_ZEROS,     /* 0 */
+    BYI_SAMPLE_BORDER,    /* the nearest pixel of the border */
+    BYI_SAMPLE_REFLECTION /* the pixel at its mirrored position */
 };
 
 /* How a call of image.grid_sample reads x (N, C, axes...): its attributes, and
@@ -39,9 +39,10 @@ uint32_t byi_sampler_points(const struct byi_sampler *s,
                             const struct byi_tensor *grid, int64_t at,
                             int64_t *offset, double *weight);
 /* List the points of n positions of a float32 or float64 grid, beginning at
- * position `from`. Point p of position j has offset at[p * pitch + j], or -1 if
- * it is outside the plane, and weight[p * pitch + j]. A plane must have fewer
- * than 2^31 elements. */
+ * position `from`. Point p of position j has offset at[p * pitch + j] and
+ * weight[p * pitch + j], with pitch >= n. The points outside the plane come
+ * last, with offset -1 and weight 0. A plane must have fewer than 2^31
+ * elements. */
 void byi_sampler_list(const struct byi_sampler *s,
                       const struct byi_tensor *grid, int64_t from, int64_t n,
                       int64_t pitch, int32_t *at, float *weight);
