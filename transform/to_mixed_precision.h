@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* transform/to_mixed_precision.h: counts what ToMixedPrecision did, for the
- * ledger.
+/* transform/to_mixed_precision.h: the counts of operators that ToMixedPrecision
+ * narrowed or kept, for the ledger.
  */
 #ifndef BYI_TO_MIXED_PRECISION_H
 #define BYI_TO_MIXED_PRECISION_H

@@ -7,6 +7,7 @@
 
 #include "core/ir/ir.h"
 
+/* X(NAME) for each pass. */
 /* clang-format off */
 #define BYI_TRANSFORM_PASSES(X)                                                \
     X(fold_constant) X(canonicalize_ops) X(simplify_expr)                      \
@@ -16,8 +17,8 @@
     X(dead_code_elimination) X(eliminate_transposes) X(convert_layout)         \
     X(exact_math) X(fake_quantization_to_integer) X(scale_integer_products)    \
     X(fold_code_blocks) X(narrow_weights) X(sparse_weights) X(inverse_dct)     \
-    X(delay_dequantize) X(tabulate) X(to_mixed_precision) X(fuse_attention) X(fuse_ops)            \
-    X(to_basic_block_normal_form)                                              \
+    X(delay_dequantize) X(tabulate) X(to_mixed_precision) X(fuse_attention)    \
+    X(fuse_ops) X(to_basic_block_normal_form)                                  \
     X(check_basic_block_normal_form) X(to_a_normal_form)                       \
     X(to_graph_normal_form) X(inline) X(lambda_lift)                           \
     X(remove_unused_functions)
