@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* jp2.c: reads JPEG 2000 images of 8 bits with OpenJPEG, which gets the bytes
- * of a file from callbacks.
+/* jp2.c: reads JPEG 2000 images of 8 bits per component with OpenJPEG, which
+ * gets the bytes of a file from callbacks.
  */
 #include "imaging.h"
 
@@ -40,9 +40,9 @@ static OPJ_OFF_T skip(OPJ_OFF_T n, void *arg)
     return seek((OPJ_OFF_T)r->offset + n, arg) ? n : -1;
 }
 
-/* Read an image's header and, if `pixels`, its pixels. Returns NULL if they
- * cannot be read; otherwise the caller destroys the image. */
-static opj_image_t *jp2_open(struct encoded file, bool pixels)
+/* Read an image's header and, if `with_pixels`, its pixels. Returns NULL if
+ * they cannot be read; otherwise the caller destroys the image. */
+static opj_image_t *read_image(struct encoded file, bool with_pixels)
 {
     static const uint8_t box[] = {0, 0, 0, 12, 'j', 'P', ' ', ' '};
     struct jp2_reader r = {.file = file};
@@ -62,7 +62,7 @@ static opj_image_t *jp2_open(struct encoded file, bool pixels)
     }
     if (!codec || !stream || !opj_setup_decoder(codec, &params) ||
         !opj_read_header(stream, codec, &image) ||
-        (pixels && !opj_decode(codec, stream, image))) {
+        (with_pixels && !opj_decode(codec, stream, image))) {
         opj_image_destroy(image);
         image = NULL;
     }
@@ -73,7 +73,7 @@ static opj_image_t *jp2_open(struct encoded file, bool pixels)
 
 static bool jp2_size(struct encoded file, int64_t *width, int64_t *height)
 {
-    opj_image_t *image = jp2_open(file, false);
+    opj_image_t *image = read_image(file, false);
     if (!image)
         return false;
     *width = (int64_t)image->x1 - image->x0;
@@ -85,7 +85,7 @@ static bool jp2_size(struct encoded file, int64_t *width, int64_t *height)
 static bool jp2_read(struct encoded file, int64_t width, int64_t height,
                      uint8_t *rgb)
 {
-    opj_image_t *image = jp2_open(file, true);
+    opj_image_t *image = read_image(file, true);
     bool good = image && image->numcomps >= 1;
     for (int c = 0; good && c < 3; c++) {
         const opj_image_comp_t *from =

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kinds.c: creates an XNNPACK operator for each operator of a program: create()
- * packs weights and chooses a kernel, setup() binds it to memory. Conversions
+/* kinds.c: the kinds of operators of a program: create() makes an XNNPACK
+ * operator, which packs weights and chooses a kernel, and setup() binds it to
+ * memory. Conversions
  * between the two layouts are computed here, without XNNPACK.
  */
 #include "xnn.h"
@@ -70,7 +71,7 @@ static enum xnn_status create_convolution(const struct op *op,
         (void)b;                                                               \
         return call;                                                           \
     }
-/* Define kind_ID from create_ID and setup_ID. NAME: what XNNPACK calls the
+/* Define kind_ID from create_ID and setup_ID. NAME: XNNPACK's name of the
  * operator. */
 #define KIND(id, name)                                                         \
     const struct kind kind_##id = {name, create_##id, setup_##id, NULL};

@@ -19,7 +19,7 @@ static const struct byoc_pattern patterns[] = {
     {"xnnpack.concatenate", "concatenate(%src...)", accept_axis},
     {"xnnpack.prelu", "nn.prelu(%src, const %slope)", accept_prelu},
     {"xnnpack.binary", "add|subtract|multiply|divide(%src, %with)" CLAMP, accept_float},
-    {"xnnpack.extreme", "maximum|minimum(%src, %with)", accept_float},
+    {"xnnpack.min_max", "maximum|minimum(%src, %with)", accept_float},
     {"xnnpack.unary", "nn.relu|clip|sigmoid|nn.hard_swish|nn.hard_sigmoid|nn.silu|nn.leaky_relu|nn.elu|abs|negative|ceil|floor|round|sqrt(%src)", accept_float},
     /* operators that would split regions if they stayed native */
     {"xnnpack.view", "nn.flatten|squeeze|expand_dims(%src)", accept_float},
@@ -46,8 +46,8 @@ static struct byoc_fail *probe(const struct byoc_host *host,
     return fail;
 }
 
-/* Prefer channels-last data. Weights are packed, so that the model's layout of
- * weights does not matter. */
+/* Prefer channels-last data. The plug-in packs weights, so their layout in the
+ * model does not matter. */
 static struct byoc_fail *layout(const struct byoc_host *host,
                                 const struct byoc_region *graph,
                                 struct byoc_layout *preferred)
