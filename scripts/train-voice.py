@@ -22,7 +22,9 @@ import torch
 from torch import nn
 
 RATE, CHUNK, FILTERS, STATE = 8000, 256, 24, 24
-STEPS, BATCH, LENGTH = 500, 24, 80  # chunks in a sequence
+STEPS = 500  # of the optimizer
+BATCH = 24  # sequences in a step
+LENGTH = 80  # chunks in a sequence
 
 
 class Voice(nn.Module):
@@ -45,7 +47,7 @@ class Voice(nn.Module):
 
 
 def syllable(rng, n, pitch):
-    """Make n samples of a vowel: harmonics with the gains of three formants."""
+    """Make a syllable of n samples, a vowel: harmonics with the gains of three formants."""
     glide = pitch * (1 + rng.uniform(-0.15, 0.15) * np.linspace(0, 1, n))
     phase = 2 * np.pi * np.cumsum(glide) / RATE
     formants = (rng.uniform(300, 800), rng.uniform(900, 2000),
@@ -85,7 +87,8 @@ def sound(rng, seconds):
 
 
 def chunks(rng, count):
-    """`count` chunks (count, CHUNK), and for each 1 if most of it is spoken, else 0."""
+    """`count` chunks (count, CHUNK), and for each 1 if somebody speaks in most of it,
+    else 0."""
     samples, spoken = sound(rng, count * CHUNK / RATE)
     return (torch.from_numpy(samples.reshape(count, CHUNK)),
             torch.from_numpy(spoken.reshape(count, CHUNK).mean(1).round()))
@@ -126,8 +129,8 @@ def main() -> int:
     x, spoken = chunks(np.random.default_rng(11), 8 * RATE // CHUNK)
     with torch.no_grad():
         probability, _ = model(x, state)
-    right = ((probability[:, 0] > 0.5) == (spoken > 0.5)).float().mean()
-    print(f"held-out accuracy {right:.4f}")
+    accuracy = ((probability[:, 0] > 0.5) == (spoken > 0.5)).float().mean()
+    print(f"held-out accuracy {accuracy:.4f}")
     out.mkdir(parents=True, exist_ok=True)
     torch.onnx.export(model, (x[:1], state), str(out / "voice.onnx"),
                       opset_version=13, input_names=["chunk", "state"],
