@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kernels/i8.h: exact 8-bit convolutions and products, channels last, for every
- * instruction set. Results do not depend on the instruction set or the number
- * of threads:
+ * instruction set. Results do not depend on the number of threads nor, except
+ * for the float32 functions of ACTIVATED, on the instruction set:
  *
  *   sum = sum over k of (x - x zero) * (weights - weights zero) + bias, 32 bits
  *   SUMS       sum
@@ -69,8 +69,9 @@ struct byi_i8_summand {
     int32_t zero;                  /* zero point of the results */
 };
 
-/* The chain f of ACTIVATED: the functions, in order, and the scale of the
- * bytes. */
+/* The chain f of ACTIVATED: functions[0], ..., functions[n - 1], each of which
+ * is applied to the result of the one before; and `scale`, the quantisation
+ * step of the bytes, by which the last result is divided. */
 struct byi_i8_activation {
     struct {
         byi_f32_unary_fn *unary;
@@ -390,7 +391,7 @@ struct byi_i8_conv_run {
     float low, high; /* these and `zero`: as in the epilogue */
     int32_t zero;
     struct byi_i8_summand summand; /* as in the epilogue; `ld` is not read */
-    const struct byi_i8_activation *activation; /* of ACTIVATED */
+    const struct byi_i8_activation *activation; /* read for ACTIVATED only */
     bool silu;                                  /* as in the epilogue */
     void *y;
     void *scratch; /* 64-byte aligned */

@@ -231,9 +231,10 @@ static bool read_posts(struct byi_build *b, const struct byi_chain *chain,
     return byi_qconv_has_posts(posts);
 }
 
-/* Let the product write bytes: read the quantisation by its only reader, and
- * the bias and the functions of its chain. Errors: BYOC_EUNSUPPORTED if there
- * is no such reader, or the product cannot compute an item of the chain. */
+/* Let the product write bytes: read the scale and zero point from the quantize
+ * step that alone reads the kernel's result, and the bias and the functions of
+ * the kernel's chain. Errors: BYOC_EUNSUPPORTED if no quantize step is the only
+ * reader, or if 8-bit kernels lack a function of the chain. */
 static enum byoc_status read_int8_result(struct byi_build *b,
                                          struct byi_integer_kernel *x,
                                          const struct byi_desc *dst,

@@ -8,16 +8,16 @@
 
 #include "base.h"
 
-/* The largest difference, relative to a float, that byi_find_scale() accepts as
- * inexact: a few roundings of float32. */
+/* The largest relative error that byi_find_scale() accepts if `inexact`: a few
+ * roundings of float32. */
 #define BYI_SCALE_TOLERANCE 0x1p-21f
 
 /* Find a scale such that each of the n floats is an integer from -255 to 255
- * times the scale, bit for bit except for the sign of zero. If `inexact`, and
- * there is no such scale, find one whose multiples are within
- * BYI_SCALE_TOLERANCE, as those of weights are that were dequantised and then
- * multiplied by the scale of a batch normalization. The floats are `stride`
- * floats apart. Tries `guess` first. Multiplies the scale by the greatest
+ * times the scale, bit for bit except for the sign of zero. If `inexact`, also
+ * accept a scale if each float x differs from such a product by at most
+ * BYI_SCALE_TOLERANCE * |x|: a batch normalization that was folded into
+ * dequantised weights has rounded them again. The floats are `stride` floats
+ * apart. Tries `guess` first. Multiplies the scale by the greatest
  * common divisor of the integers, unless rounding prevents it. Writes the scale
  * and the n integers. Returns false if it finds no scale. */
 bool byi_find_scale(const float *at, int64_t n, int64_t stride, float guess,

@@ -29,7 +29,7 @@ enum close { CLOSE_DEF, CLOSE_FN, CLOSE_THEN, CLOSE_ELSE };
 /* A function that is being printed. */
 struct text_level {
     const struct byi_func *f;
-    enum close close;      /* what is printed at its end */
+    enum close close;      /* selects the text after its last node */
     bool tail;             /* the last node is the result expression */
     byi_id at;             /* the next node */
     byi_id last;           /* the last node that has a line */
