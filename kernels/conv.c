@@ -258,8 +258,31 @@ bool byi_f32_conv_reads_in_place(const struct byi_f32_conv *conv)
     return conv->algorithm == BYI_F32_VECTOR;
 }
 
+/* If the window slides along axis 0 only, and reads every position of the other
+ * axes once, describe it as a window along axis 1: the positions of a plane
+ * become one line. Kernels for lines are faster, among them Winograd's. */
+static void join_planes(struct byi_f32_conv *conv)
+{
+    bool joins = conv->size[0] > 1 && !conv->transposed && !conv->planar;
+    for (int i = 1; i < BYI_F32_AXES; i++)
+        joins = joins && conv->size[i] == 1 && conv->stride[i] == 1 &&
+                conv->pad[i] == 0 && conv->in[i] == conv->out[i];
+    if (!joins)
+        return;
+    conv->joins_planes = true;
+    conv->in[2] = conv->out[2] = conv->in[1] * conv->in[2];
+    int64_t *const members[] = {conv->in,     conv->out,      conv->size,
+                                conv->stride, conv->dilation, conv->pad};
+    for (size_t i = 0; i < BYI_COUNT(members); i++)
+        members[i][1] = members[i][0];
+    conv->in[0] = conv->out[0] = conv->size[0] = 1;
+    conv->stride[0] = conv->dilation[0] = 1;
+    conv->pad[0] = 0;
+}
+
 void byi_f32_conv_plan(struct byi_f32_conv *conv, bool exact)
 {
+    join_planes(conv);
     conv->cache = byi_f32_second_cache();
     conv->exact = exact;
     if (!conv->kernels)
@@ -644,11 +667,13 @@ void byi_f32_conv_pack(const struct byi_f32_conv *conv,
                        const struct byi_f32_weights *weights, float *to,
                        int threads)
 {
-    if (conv->algorithm == BYI_F32_TILES) {
-        byi_f32_tiles_pack(conv, weights, to);
-        return;
-    }
-    pack_float32(conv, weights, to, threads);
+    struct byi_f32_weights from = *weights;
+    if (conv->joins_planes)
+        from.tap[1] = from.tap[0];
+    if (conv->algorithm == BYI_F32_TILES)
+        byi_f32_tiles_pack(conv, &from, to);
+    else
+        pack_float32(conv, &from, to, threads);
 }
 
 bool byi_f32_conv_packs_alike(const struct byi_f32_conv *a,

@@ -78,6 +78,9 @@ struct byi_f32_conv {
     uint32_t n_epilogue;
     struct byi_f32_epilogue_op epilogue[BYI_F32_EPILOGUE_OPS];
     /* byi_f32_conv_plan() sets these; `kernels` only if it is NULL */
+    bool joins_planes; /* the window slid along axis 0 only: `in`, `out` and the
+                        * window now describe axis 0 as axis 1, and the other
+                        * two as axis 2. Unpacked weights have the old axes. */
     const struct byi_f32_kernels *kernels;
     enum byi_f32_algorithm algorithm;
     /* A merged group is one group or, if groups are small, several, whose

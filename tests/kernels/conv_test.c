@@ -102,6 +102,8 @@ static void open_case(struct conv_case *c)
         .output = group_channels * taps,
         .channel = taps,
         .tap = {conv->size[1] * conv->size[2], conv->size[2], 1}};
+    if (conv->joins_planes)
+        c->from.tap[0] = c->from.tap[1];
     if (conv->weight_strides[0]) {
         c->from.output = conv->weight_strides[0];
         c->from.channel = conv->weight_strides[1];
@@ -500,6 +502,7 @@ static void choose_shape(struct byi_f32_conv *conv)
         conv->stride[2] = 1 + draw(4);
         conv->dilation[2] = 1;
     }
+    const bool joins = deep && draw(2); /* along axis 0 only */
     if (draw(40) == 0 && !product) /* more taps than one group of pointers */
         conv->size[2] = BYI_F32_PIECES + 9;
     else if (!product && draw(2)) {
@@ -518,9 +521,14 @@ static void choose_shape(struct byi_f32_conv *conv)
         conv->size[2] = 2 + draw(9);
         conv->pad[2] = draw((uint32_t)conv->size[2]);
     }
+    for (int i = 1; joins && i < BYI_F32_AXES; i++) {
+        conv->size[i] = conv->stride[i] = 1;
+        conv->pad[i] = 0;
+    }
     for (int i = 0; i < BYI_F32_AXES; i++) {
         const int64_t reach = (conv->size[i] - 1) * conv->dilation[i] + 1;
-        const int64_t end = i == 0 && !deep ? 0 : draw(3); /* end padding */
+        const bool unpadded = i == 0 ? !deep : joins;
+        const int64_t end = unpadded ? 0 : draw(3); /* end padding */
         if (conv->transposed) {
             while ((conv->in[i] - 1) * conv->stride[i] + reach <=
                    conv->pad[i] + end)
@@ -596,7 +604,7 @@ static double bound_of(const struct byi_f32_conv *conv)
 
 static void random_shapes(void)
 {
-    uint32_t n_cases[BYI_F32_ALGORITHMS] = {0}, many_taps = 0;
+    uint32_t n_cases[BYI_F32_ALGORITHMS] = {0}, many_taps = 0, joined = 0;
     for (int i = 0; i < 4000; i++) {
         struct conv_case c = {.threads = 1 + (int)draw(3)};
         int kinds[3];
@@ -627,6 +635,7 @@ static void random_shapes(void)
         if (nth >= (has_many_taps ? 10 : 40) ||
             (!has_many_taps && nth % (uint32_t)test_share() != 0))
             continue;
+        joined += c.conv.joins_planes;
         open_case(&c);
         check_case(&c, kinds, bound_of(&c.conv));
         close_case(&c);
@@ -637,6 +646,7 @@ static void random_shapes(void)
             fail_msg("algorithm %d ran %u times, expected more than 20", i,
                      n_cases[i]);
     assert_true(many_taps > 0);
+    assert_true(joined > 0);
 }
 
 static void test_random(void **state)
