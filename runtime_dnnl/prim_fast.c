@@ -391,7 +391,7 @@ static bool read_conv(const struct byi_dnnl_conv *p, struct byi_f32_conv *conv)
     const uint32_t n = w->n, skip = BYI_F32_AXES - n;
     const bool grouped = p->weights.rank == n + 3;
     conv->transposed = p->deconv;
-    if (n > 2 || p->weights.kind != BYI_DESC_ANY ||
+    if (n > BYI_F32_AXES || p->weights.kind != BYI_DESC_ANY ||
         !have_float_type(&p->src, &p->weights, &p->bias, &p->dst))
         return false;
     conv->type = byi_f32_type_of(p->src.dtype);

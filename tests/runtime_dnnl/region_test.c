@@ -991,6 +991,24 @@ static void test_probe(void **state)
     region_close(&g);
 }
 
+/* A window along the first of three axes, which byoc's kernels compute as one
+ * along a line; with SSE2, too. */
+static void test_probe_depth(void **state)
+{
+    (void)state;
+    struct region g;
+    struct byoc_probe probe;
+    region_open(&g);
+    const uint32_t x = region_input(&g, 1, 64, 8, 28, 28, -1);
+    const uint32_t w = region_const(&g, 64, 64, 3, 1, 1, -1);
+    region_kernel(&g, "nn.conv3d", "{\"padding\":[1,0,0,1,0,0]}", IDS(x, w));
+    const uint32_t out = region_end(&g);
+    assert_null(region_probe(&g, 1, &out, &probe));
+    assert_non_null(strstr(probe.impl, "winograd_4_3"));
+    expect(&g, out, 1e-4, NULL);
+    region_close(&g);
+}
+
 /* A chain of three convolutions that read one constant, or one constant each.
  * Returns the last one's node. */
 static uint32_t conv_chain(struct region *g, bool is_shared)
@@ -1150,6 +1168,7 @@ int main(void)
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_fused_functions),
         cmocka_unit_test(test_probe),
+        cmocka_unit_test(test_probe_depth),
         cmocka_unit_test(test_shared_weights),
         cmocka_unit_test(test_threads),
         cmocka_unit_test(regions_as_c),
