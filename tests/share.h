@@ -6,7 +6,7 @@
  * So they need every kind of case, but few cases of each kind. A plain build
  * tries all cases; a build with sanitizers, which takes many times as long,
  * tries one of eight. BYOC_TEST_SHARE=N in the environment makes every build
- * try one of N; 1: all.
+ * try one of N; 1: all. ctest sets it for tests that are scripts.
  */
 #ifndef BYI_TESTS_SHARE_H
 #define BYI_TESTS_SHARE_H

@@ -579,7 +579,7 @@ class Threads(unittest.TestCase):
 
     def test_the_interpreter_goes_on(self):
         """The GIL is released: a counter counts during one long run."""
-        n = 700
+        n = round(700 / models.SHARE ** (1 / 3))
         model = models.compile(
             f"def @main(%x: Tensor[({n}, {n}), float32]) {{ "
             + "".join(f"%{i} = nn.matmul(%{i - 1 if i else 'x'}, %x);" for i in range(10))
@@ -608,7 +608,7 @@ class Threads(unittest.TestCase):
         self.assertGreater(during, 3)
 
     def test_close_while_running(self):
-        for _ in range(20):
+        for _ in range(-(-20 // models.SHARE)):
             model = byoc.compile("digits.onnx", threads=1)
             x = numpy.load("batch0.input_0.npy")
             ends = []
@@ -721,8 +721,9 @@ assert kept() == 0, "the model leaks"
         )
 
     def test_cancel(self):
+        n = round(900 / models.SHARE ** (1 / 3))
         model = models.compile(
-            "def @main(%x: Tensor[(900, 900), float32]) {"
+            f"def @main(%x: Tensor[({n}, {n}), float32]) {{"
             + "".join(f"%{i} = nn.matmul(%{i - 1 if i else 'x'}, %x);" for i in range(99))
             + " nn.relu(%98) }",
             backends=[],
@@ -733,7 +734,7 @@ assert kept() == 0, "the model leaks"
             ends.append(error)
             ended.set()
 
-        x = numpy.zeros((900, 900), "float32")
+        x = numpy.zeros((n, n), "float32")
         run = model.submit(None, {"x": x}, done)
         self.assertTrue(run.cancel())
         self.assertTrue(ended.wait(models.PATIENCE))
@@ -762,11 +763,12 @@ assert kept() == 0, "the model leaks"
         self.assertEqual(len(model.run(None, feeds)), 2)
 
     def test_exit_with_a_run_under_way(self):
+        n = -(-200 // models.SHARE)
         program = (
             "import byoc, numpy\n"
             "m = byoc.compile('digits.onnx', threads=1)\n"
             "x = numpy.load('batch0.input_0.npy')\n"
-            "for i in range(200): m.submit(None, {'image': x}, lambda *a, i=i: print(i))\n"
+            f"for i in range({n}): m.submit(None, {{'image': x}}, lambda *a, i=i: print(i))\n"
         )
         ended = subprocess.run(
             [sys.executable, "-c", program],
@@ -774,7 +776,7 @@ assert kept() == 0, "the model leaks"
             timeout=models.PATIENCE,
             stdout=subprocess.PIPE,
         )
-        self.assertEqual([int(i) for i in ended.stdout.split()], list(range(200)))
+        self.assertEqual([int(i) for i in ended.stdout.split()], list(range(n)))
 
     def test_fork_with_a_run_under_way(self):
         """A forked child does not wait for its parent's runs when it exits."""

@@ -16,6 +16,9 @@ text = top / "examples" / "generate" / "text.onnx"
 # clock also counts the time in which the process is suspended.
 PATIENCE = 600
 
+# How many times less work a test does with the sanitizers: tests/share.h
+SHARE = int(os.environ.get("BYOC_TEST_SHARE", "1"))
+
 
 def folder():
     """Create a temporary folder with copies of examples/digits and text.onnx, and make

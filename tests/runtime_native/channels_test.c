@@ -4,6 +4,7 @@
  * implementation. layout_transform is compared with index arithmetic.
  */
 #include "kernels.h"
+#include "tests/share.h"
 
 /* Element `at` of a tensor with the dims `dims` in layout l, as coordinates by
  * letter. */
@@ -170,11 +171,14 @@ static struct eval prepare_conv(enum byi_op_id op, uint32_t n,
     return prepare(op, attrs, transposed ? 7 : 6, in, 2);
 }
 
-/* Check one shape in all layouts of data and weights that its channels allow.
- * Returns how many there are. */
+/* Check one shape in the layouts of data and weights that its channels allow,
+ * or in a share of the pairs, another one in each call. Returns how many there
+ * are. */
 static int try_layouts(uint32_t n, const struct shape *s, bool transposed,
                        enum byi_op_id op, enum byoc_dtype dtype)
 {
+    static int n_calls;
+    const int share = test_share();
     int n_layouts = 0;
     const char *const *data = data_layouts[n - 1];
     const char *const *kernel = kernel_layouts[n - 1];
@@ -186,7 +190,7 @@ static int try_layouts(uint32_t n, const struct shape *s, bool transposed,
     assert_true(e.typed);
     run_plain(&e, transposed ? byi_conv_transpose_plain : byi_conv_plain,
               plain);
-    for (int i = 0; i < 5 * 8; i++) {
+    for (int i = n_calls++ % share; i < 5 * 8; i += share) {
         struct byi_tensor to[2];
         if (!convert_layout(&in[0], data[0], data[i % 5], &to[0]))
             continue;
@@ -225,7 +229,7 @@ static void test_conv(void **state)
         n_layouts += try_layouts(n, &s, false, ops[n - 1],
                                  round % 9 == 8 ? BYOC_F64 : BYOC_F32);
     }
-    assert_true(n_layouts > 27 * 15);
+    assert_true(n_layouts * test_share() > 27 * 15);
 }
 
 static void test_conv_transpose(void **state)
@@ -242,7 +246,7 @@ static void test_conv_transpose(void **state)
         const struct shape s = random_shape(n, channel_form, true);
         n_layouts += try_layouts(n, &s, true, ops[n - 1], BYOC_F32);
     }
-    assert_true(n_layouts > 27 * 15);
+    assert_true(n_layouts * test_share() > 27 * 15);
 }
 
 /* Shapes that fill whole tiles of the matrix product, and whose sums are
@@ -322,7 +326,7 @@ static void test_pool(void **state)
         {BYI_OP_NN_MAX_POOL3D, BYI_OP_NN_AVG_POOL3D},
     };
     (void)state;
-    for (int round = 0; round < 300; round++) {
+    for (int round = 0; round < test_share_of(300); round++) {
         const uint32_t n = 1 + (uint32_t)round % 3;
         const struct shape s = random_shape(n, DENSE, false);
         const int mean = round / 3 % 2;
@@ -367,7 +371,7 @@ static void test_global(void **state)
     static const enum byi_op_id ops[] = {BYI_OP_NN_GLOBAL_MAX_POOL2D,
                                          BYI_OP_NN_GLOBAL_AVG_POOL2D};
     (void)state;
-    for (int round = 0; round < 100; round++) {
+    for (int round = 0; round < test_share_of(100); round++) {
         const enum byi_op_id op = ops[round % 2];
         const char *const *layouts = data_layouts[1];
         const int64_t dims[] = {random_in(1, 3), 4 * random_in(1, 40),
