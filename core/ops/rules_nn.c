@@ -110,21 +110,21 @@ struct window {
  * of two of them fit in 64. */
 #define MAX_WINDOW INT32_MAX
 
-/* The number of positions of the window along an axis of size `in`; -1 if the
- * window does not fit. */
+/* The number of positions of the window along an axis of size `in`. As in
+ * ONNX's formula, a window that does not fit has none, and one that does not
+ * fit by a stride or more has a negative number. In ceil_mode the only window
+ * may be larger than the data and the padding. */
 static int64_t count_windows(const struct window *w, int64_t in)
 {
     const int64_t extent = (w->kernel - 1) * w->dilation + 1;
     const int64_t span = in + w->pad - extent;
-    if (span < 0)
-        return -1;
-    int64_t n = span / w->stride + 1;
+    const bool is_partial = span % w->stride != 0;
+    const int64_t ceiling = span / w->stride + (is_partial && span > 0) + 1;
     if (!w->ceil_mode)
-        return n;
+        return ceiling - is_partial;
     /* The last window must start on data or on the padding before it (ONNX 19,
      * PyTorch). One that starts in the padding after it is not counted. */
-    n += span % w->stride != 0;
-    return (n - 1) * w->stride >= in + w->begin ? n - 1 : n;
+    return (ceiling - 1) * w->stride >= in + w->begin ? ceiling - 1 : ceiling;
 }
 
 /* Set *out to the outputs along a spatial axis of size `in`. */

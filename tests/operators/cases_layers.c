@@ -233,14 +233,21 @@ static void pool(struct draw *d)
         max || op_now->opset >= (strcmp(op_now->op, "LpPool") == 0 ? 18 : 19);
     struct window w;
 
+    const bool ceil_mode = (max || dilated) && draw_chance(d, 30);
     draw_window(d, draw_int(d, 1, 5), dilated, &w);
+    for (uint32_t i = 0; ceil_mode && i < w.n; i++)
+        if (draw_chance(d, 20)) { /* the window may be larger than the data */
+            const int64_t extent = (w.kernel[i] - 1) * w.dilations[i] + 1;
+            const int64_t x = extent - draw_int(d, 0, w.strides[i] - 1);
+            w.x[i + 2] = x < 1 ? 1 : x;
+        }
     draw_operand(d, d->dtype, w.n + 2, w.x, op_now->distribution);
     window_attrs(d, &w, true, dilated);
     if (strcmp(op_now->op, "LpPool") == 0)
         draw_attr_int(d, "p", draw_int(d, 1, 3));
     if (max && op_now->results > 1)
         draw_attr_int(d, "storage_order", draw_int(d, 0, 1));
-    if ((max || dilated) && draw_chance(d, 30))
+    if (ceil_mode)
         draw_attr_int(d, "ceil_mode", 1);
     if (strcmp(op_now->op, "AveragePool") == 0 && draw_chance(d, 50))
         draw_attr_int(d, "count_include_pad", 1);

@@ -331,16 +331,20 @@ static bool is_float16(const struct draw *d)
     return d->dtype == BYOC_F16;
 }
 
-/* Whether a window has dilations, and pads that keep the size. */
-static bool keeps_size_dilated(const struct draw *d)
+/* Whether a window has pads that keep the size, and dilations or a stride
+ * larger than the window. */
+static bool keeps_size_otherwise(const struct draw *d)
 {
     const Onnx__AttributeProto *dilations = attribute(d, "dilations");
+    const Onnx__AttributeProto *strides = attribute(d, "strides");
+    const Onnx__AttributeProto *kernel = attribute(d, "kernel_shape");
 
     if (!attr_is(d, "auto_pad", "SAME_UPPER") &&
         !attr_is(d, "auto_pad", "SAME_LOWER"))
         return false;
-    for (size_t i = 0; dilations && i < dilations->n_ints; i++)
-        if (dilations->ints[i] != 1)
+    for (size_t i = 0; i < kernel->n_ints; i++)
+        if ((dilations && dilations->ints[i] != 1) ||
+            (strides && strides->ints[i] > kernel->ints[i]))
             return true;
     return false;
 }
@@ -353,14 +357,16 @@ static bool multiplies_size(const struct draw *d)
            attr_is(d, "auto_pad", "SAME_LOWER");
 }
 
+#define SAME_PADS                                                              \
+    "auto_pad does not count the dilations, and may give negative pads"
+
 static const struct {
     const char *op;
     bool (*when)(const struct draw *d);
     const char *why; /* how ONNX Runtime differs from the standard */
 } rows[] = {
     {"Attention", large_float16_scores, "it rounds scores to float16"},
-    {"AveragePool", keeps_size_dilated,
-     "auto_pad does not count the dilations"},
+    {"AveragePool", keeps_size_otherwise, SAME_PADS},
     {"BlackmanWindow", one_number, "it divides 0 by 0"},
     {"ConvTranspose", multiplies_size,
      "its result is smaller if the stride is larger than the kernel"},
@@ -374,8 +380,8 @@ static const struct {
     {"LSTM", clips, "it clips the arguments of the gates only"},
     {"Loop", no_iterations,
      "without iterations, it gives rows with sizes of 0"},
-    {"LpPool", keeps_size_dilated, "auto_pad does not count the dilations"},
-    {"MaxPool", keeps_size_dilated, "auto_pad does not count the dilations"},
+    {"LpPool", keeps_size_otherwise, SAME_PADS},
+    {"MaxPool", keeps_size_otherwise, SAME_PADS},
     {"MeanVarianceNormalization", no_variance,
      "it adds no epsilon to a deviation of 0"},
     {"MoE", is_float16, "it reads float16 weights as if transposed"},

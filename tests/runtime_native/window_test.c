@@ -455,6 +455,27 @@ static void test_mean_by_hand(void **state)
     }
 }
 
+/* In ceil_mode the only window may be larger than the data; otherwise such a
+ * window gives an empty result. */
+static void test_window_larger_than_data(void **state)
+{
+    static const double means[] = {1.5};
+    (void)state;
+    for (int ceil_mode = 0; ceil_mode < 2; ceil_mode++) {
+        const struct shape s = {{1, 1, 2}, {1, 1, 3}, {2}, {0, 0}, {1}, {0}, 1};
+        const struct byi_attr pool_attrs[] = {BOOL("ceil_mode", ceil_mode),
+                                              BOOL("count_include_pad", 1)};
+        struct byi_tensor x = TENSOR(BYOC_F32, 1, 1, 2);
+        set(&x, (const double[]){1, 2});
+        struct eval e =
+            prepare_pool(BYI_OP_NN_AVG_POOL1D, 1, &s, pool_attrs, 2, x);
+        assert_int_equal(run_fast(&e, 1), BYOC_OK);
+        assert_int_equal(e.out->dims[2], ceil_mode);
+        expect(e.out, means);
+        finish(&e);
+    }
+}
+
 /* Indices with ties, NaN, and rows of more outputs than run at a time. */
 static void test_fast_indices(void **state)
 {
@@ -576,6 +597,7 @@ int main(void)
         cmocka_unit_test(test_pool),
         cmocka_unit_test(test_large_pool),
         cmocka_unit_test(test_mean_by_hand),
+        cmocka_unit_test(test_window_larger_than_data),
         cmocka_unit_test(test_indices),
         cmocka_unit_test(test_fast_indices),
         cmocka_unit_test(test_global),
