@@ -425,9 +425,12 @@ static PyObject *model_warm(PyObject *self, PyObject *sizes)
     Py_RETURN_NONE;
 }
 
-/* Append the events of later runs to this list; None: do not record events. */
+/* Append the events of later runs to this list; None: do not record events,
+ * which also works when the model was closed meanwhile. */
 static PyObject *model_record(PyObject *self, PyObject *list)
 {
+    if (list != Py_None && !require_open(self))
+        return NULL;
     PyObject *old_list = model_of(self)->events;
     model_of(self)->events = PyList_Check(list) ? Py_NewRef(list) : NULL;
     Py_XDECREF(old_list);

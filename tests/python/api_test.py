@@ -368,9 +368,14 @@ class Refusals(unittest.TestCase):
             lambda: self.model.write("x.so"),
             lambda: self.model.warm(N=1),
             lambda: self.model.submit(None, {}, print),
+            lambda: self.model.profile().__enter__(),
         ):
             with self.assertRaisesRegex(byoc.InvalidError, "the model is closed"):
                 use()
+        with models.compile(models.RELU) as model, model.profile() as profile:
+            model(ones(2, 3))
+            model.close()
+        self.assertEqual(profile.events[-1].kind, "run")
         with models.compile(models.RELU) as model:
             pass
         self.assertTrue(model.closed)
