@@ -4,8 +4,11 @@
 
 #include "driver/feed.h"
 #include "npy/npy.h"
+#include "runtime/internal.h"
 
 #include <math.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 /* Print the first few strings, quoted. */
 static void print_strings(const struct byi_tensor *t, int64_t n)
@@ -77,18 +80,52 @@ static void print_value(const char *name, const struct byoc_value *value)
     }
 }
 
+/* The folder of --output. */
+struct out_folder {
+    const char *path; /* NULL: none */
+    bool created;     /* by this run */
+    uint32_t n;       /* files that this run wrote */
+};
+
+static const char *output_path(const struct out_folder *folder, uint32_t i,
+                               struct byi_arena *arena)
+{
+    return byi_arena_printf(arena, "%s/output_%u.npy", folder->path, i);
+}
+
+static enum byoc_status create_folder(struct out_folder *folder,
+                                      struct byoc_error *err)
+{
+    struct stat st;
+    if (!folder->path)
+        return BYOC_OK;
+    folder->created = lstat(folder->path, &st) != 0;
+    return byi_folder_create(folder->path, err);
+}
+
+/* Remove what this run has written, since not all of it could be written: a
+ * reader must not take a part for the whole. */
+static void remove_results(const struct out_folder *folder,
+                           struct byi_arena *arena)
+{
+    for (uint32_t i = 0; i < folder->n; i++)
+        unlink(output_path(folder, i, arena));
+    if (folder->created)
+        rmdir(folder->path);
+    byoc_internal_temp_clear(); /* the trace, which has not ended */
+}
+
 static enum byoc_status write_outputs(const struct byoc_model *model,
                                       const struct byi_feed *out,
-                                      const char *folder,
+                                      struct out_folder *folder,
                                       struct byi_arena *arena,
                                       struct byoc_error *err)
 {
-    if (folder)
-        BYI_TRY(byi_folder_create(folder, err));
+    BYI_TRY(create_folder(folder, err));
     for (uint32_t i = 0; i < out->n; i++) {
         const struct byoc_io *io = byoc_model_output(model, i);
         if (io->kind != BYOC_TENSOR) {
-            if (folder)
+            if (folder->path)
                 return byi_fail(err, BYOC_EUNSUPPORTED,
                                 "output '%s': found a value that is not a "
                                 "tensor, expected a tensor, since .npy files "
@@ -101,21 +138,21 @@ static enum byoc_status write_outputs(const struct byoc_model *model,
         if (io->dtype == BYOC_BOOL)
             t.dtype = BYOC_BOOL;
         print_output(io, &t);
-        if (folder)
-            BYI_TRY(byi_npy_write(
-                byi_arena_printf(arena, "%s/output_%u.npy", folder, i), &t,
-                err));
+        if (folder->path)
+            BYI_TRY(byi_npy_write(output_path(folder, i, arena), &t, err));
+        folder->n = folder->path ? i + 1 : 0;
     }
     return BYOC_OK;
 }
 
 static enum byoc_status run_model(const struct byoc_model *model,
                                   const struct byi_feed_params *feed,
-                                  const char *folder, const char *trace,
+                                  const char *path, const char *trace,
                                   struct byi_arena *arena,
                                   struct byoc_error *err)
 {
     struct byi_feed in, out = byi_feed_outputs(model, arena);
+    struct out_folder folder = {.path = path};
     struct byoc_state *state = NULL;
     BYI_TRY(byi_feed_inputs(model, feed, arena, &in, err));
     BYI_TRY(byoc_state_new(model, &state, err));
@@ -124,14 +161,17 @@ static enum byoc_status run_model(const struct byoc_model *model,
         status = byoc_state_trace(state, trace, err);
     if (status == BYOC_OK)
         status = byi_feed_run(state, &in, &out, err);
-    if (status == BYOC_OK && trace)
-        status = byoc_state_trace(state, NULL, err);
     if (status == BYOC_OK && in.n_random)
         fprintf(stderr,
                 "byoc run: %u of %u inputs are random, from seed %llu\n",
                 in.n_random, in.n, (unsigned long long)feed->seed);
-    if (status == BYOC_OK)
-        status = write_outputs(model, &out, folder, arena, err);
+    if (status == BYOC_OK) {
+        status = write_outputs(model, &out, &folder, arena, err);
+        if (status == BYOC_OK && trace)
+            status = byoc_state_trace(state, NULL, err);
+        if (status != BYOC_OK)
+            remove_results(&folder, arena);
+    }
     byoc_state_free(&state);
     return status;
 }

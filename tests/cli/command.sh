@@ -113,6 +113,32 @@ if [ -w /dev/full ]; then
     done
 fi
 
+# --- outputs of which only some can be written ------------------------------
+# A limit on the size of files acts like a full disk.
+cat >two.ir <<'IR'
+def @main(%x: Tensor[(4), float32], %y: Tensor[(100000), float32]) {
+  (nn.relu(%x), nn.relu(%y))
+}
+IR
+"$byoc" compile two.ir -o two.so >out 2>err || fail "compile two.ir"
+limited() { (trap '' XFSZ; ulimit -f 200; "$byoc" "$@" >out 2>err); }
+limited run two.so -o new --trace new.json
+code=$?
+holds "outputs into a full disk end with 2: $code" test $code -eq 2
+holds "the message names the file" grep -q "^byoc run: new/output_1.npy: cannot write" err
+holds "no output is left" test ! -e new
+holds "no trace is left" test ! -e new.json
+mkdir -p old/output_1.npy
+echo mine >old/mine
+ends 2 "found a folder" run two.so -o old --trace new.json
+holds "the folder keeps what others wrote" test -s old/mine
+holds "no output is left in the folder" test ! -e old/output_0.npy
+holds "no trace is left beside the folder" test ! -e new.json
+rm -r old/output_1.npy
+"$byoc" run two.so -o old --trace new.json >out 2>err || fail "run two.so"
+holds "all outputs are written" test -s old/output_0.npy -a -s old/output_1.npy
+holds "the trace is written" test -s new.json
+
 # --- names with escape sequences -------------------------------------------
 esc=$(printf '\033') bell=$(printf '\007') bidi=$(printf '\342\200\256')
 c1=$(printf '\302\233') bad=$(printf '\377')
@@ -202,8 +228,12 @@ done
 holds "a file larger than ulimit -f ends with 2: $?" test $? -eq 2
 holds "a file larger than ulimit -f is reported" grep -q "File too large" err
 holds "a file larger than ulimit -f is removed: $(ls -A made)" test -z "$(ls -A made)"
-# the compiler driver inherits the limit
-(ulimit -n 5; exec "$byoc" compile "$digits/digits.onnx" -q -o made/out.so) 2>err
+# the compiler driver inherits the limit; files that are open already count
+(
+    exec 3>&- 4>&-
+    ulimit -n 5
+    exec "$byoc" compile "$digits/digits.onnx" -q -o made/out.so
+) 2>err
 holds "too few open files end with 2: $?" test $? -eq 2
 holds "too few open files are reported: $(cat err)" \
     grep -q '5 files may be open at once, expected at least 16' err
