@@ -182,6 +182,7 @@ static void run_lines(const struct band_thread *thread, uint32_t i,
     struct byi_f32_conv_run run = thread->runs[i];
     const int64_t row = (thread->image * conv->out[1] + y.from) * conv->out[2];
     strip.plane = conv->in[1] * conv->in[2];
+    strip.in_strips = true; /* the threads decide which lines a band has */
     run.conv = &strip;
     run.x =
         i ? thread->at[i - 1] +

@@ -69,7 +69,8 @@ struct byi_f32_conv {
      * this function, which writes a block of them from the run's `matrix`. */
     byi_f32_expand_fn *expand;
     bool in_strips; /* this is one strip of a convolution, and its height
-                     * depends on the number of threads; strips.c sets it */
+                     * depends on the number of threads; strips.c and bands.c
+                     * set it */
     /* strips.c sets these: the element types that the kernel reads x in and
      * writes y in; `pitch`, if not 0: positions from one line of x to the next,
      * where x includes its padding (tiles.c) */

@@ -170,6 +170,18 @@ static void read_planes(struct byi_f32_conv *conv)
     byi_f32_conv_plan(conv, true);
 }
 
+/* Make the arguments of a planned block, and results of separate runs. */
+static void open_runs(struct block *b)
+{
+    const struct byi_f32_conv *first = &b->convs[0];
+    for (uint32_t i = 0; i < b->bands.n; i++) {
+        open_run(&b->runs[i], &b->convs[i]);
+        b->y[i] = random_floats(n_results(&b->convs[i]));
+    }
+    b->runs[0].x = random_floats(first->images * first->in[1] * first->in[2] *
+                                 first->channels);
+}
+
 /* A random block; false if it cannot run in bands, or has too few lines. */
 static bool open_block(struct block *b)
 {
@@ -189,11 +201,7 @@ static bool open_block(struct block *b)
         b->convs[i].cache = cache;
     if (!byi_f32_bands_plan(&b->bands))
         return false;
-    for (uint32_t i = 0; i < b->bands.n; i++) {
-        open_run(&b->runs[i], &b->convs[i]);
-        b->y[i] = random_floats(n_results(&b->convs[i]));
-    }
-    b->runs[0].x = random_floats(images * in[1] * in[2] * channels);
+    open_runs(b);
     return true;
 }
 
@@ -282,6 +290,33 @@ static void test_random(void **state)
     with_each_isa(compare_all);
 }
 
+/* Bands of one line of 8 positions, which are two tiles of 4 rows, and half a
+ * panel: kernels could add up the products of so small tiles in another order
+ * than those of the tiles of a separate run. */
+static void compare_small_tiles(void)
+{
+    const int64_t in[] = {1, 40, 8};
+    struct block b = {.bands = {.n = 2}};
+    plan(&b.convs[0], 1, in, 10, 24, 1, false);
+    plan(&b.convs[1], 1, in, 24, 24, 1, true);
+    for (uint32_t i = 0; i < b.bands.n; i++) {
+        b.convs[i].cache = 8 << 10;
+        b.bands.convs[i] = &b.convs[i];
+    }
+    assert_true(byi_f32_bands_plan(&b.bands));
+    open_runs(&b);
+    run_separately(&b);
+    for (int threads = 1; threads <= 3; threads++)
+        compare(&b, threads);
+    close_block(&b);
+}
+
+static void test_small_tiles(void **state)
+{
+    (void)state;
+    with_each_isa(compare_small_tiles);
+}
+
 /* --- refusals ------------------------------------------------------------- */
 
 static bool is_planned(struct byi_f32_conv *a, struct byi_f32_conv *b,
@@ -352,6 +387,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_random),
+        cmocka_unit_test(test_small_tiles),
         cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
