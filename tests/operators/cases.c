@@ -211,7 +211,10 @@ static void matmul(struct draw *d)
 
 static void gemm(struct draw *d)
 {
-    static const float factors[] = {0, 0.5f, -1, 2, 1.0f / 3, -0.25f};
+    static const float fractions[] = {0, 0.5f, -1, 2, 1.0f / 3, -0.25f};
+    static const float whole[] = {0, 1, -1, 2, 3, -2};
+    /* the importer refuses fractions for integers */
+    const float *factors = byi_dtype_is_float(d->dtype) ? fractions : whole;
     const int64_t m = draw_int(d, 0, 40), n = draw_int(d, 0, 40);
     const int64_t k = draw_chance(d, 4) ? 0 : draw_int(d, 1, 40);
     const bool ta = draw_chance(d, 40), tb = draw_chance(d, 40);

@@ -5,6 +5,8 @@
  */
 #include "fuzz.h"
 
+#include "core/base/isa.h"
+
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -331,20 +333,16 @@ static bool is_float16(const struct draw *d)
     return d->dtype == BYOC_F16;
 }
 
-/* Whether a window has pads that keep the size, and dilations or a stride
- * larger than the window. */
-static bool keeps_size_otherwise(const struct draw *d)
+/* Whether a window has dilations, and pads that keep the size. */
+static bool keeps_size_dilated(const struct draw *d)
 {
     const Onnx__AttributeProto *dilations = attribute(d, "dilations");
-    const Onnx__AttributeProto *strides = attribute(d, "strides");
-    const Onnx__AttributeProto *kernel = attribute(d, "kernel_shape");
 
     if (!attr_is(d, "auto_pad", "SAME_UPPER") &&
         !attr_is(d, "auto_pad", "SAME_LOWER"))
         return false;
-    for (size_t i = 0; i < kernel->n_ints; i++)
-        if ((dilations && dilations->ints[i] != 1) ||
-            (strides && strides->ints[i] > kernel->ints[i]))
+    for (size_t i = 0; dilations && i < dilations->n_ints; i++)
+        if (dilations->ints[i] != 1)
             return true;
     return false;
 }
@@ -357,8 +355,68 @@ static bool multiplies_size(const struct draw *d)
            attr_is(d, "auto_pad", "SAME_LOWER");
 }
 
-#define SAME_PADS                                                              \
-    "auto_pad does not count the dilations, and may give negative pads"
+/* Whether pads that keep the size, divided by the stride, would be negative on
+ * an axis, since the stride is larger than the window. */
+static bool keeps_size_strided(const struct draw *d)
+{
+    const Onnx__AttributeProto *kernel = attribute(d, "kernel_shape");
+    const Onnx__AttributeProto *strides = attribute(d, "strides");
+    const struct byi_tensor *x = &d->in[0];
+
+    if (!multiplies_size(d))
+        return false;
+    for (uint32_t i = 0; strides && i < strides->n_ints; i++) {
+        const int64_t in = x->dims[i + 2], stride = strides->ints[i];
+        const int64_t window = kernel ? kernel->ints[i] : d->in[1].dims[i + 2];
+        if ((in + stride - 1) / stride * stride - stride + window < in)
+            return true;
+    }
+    return false;
+}
+
+/* Whether x has no elements and one of the axes counts from the end. */
+static bool negative_axis_of_empty(const struct draw *d)
+{
+    const struct byi_tensor *x = &d->in[0], *axes = &d->in[1];
+
+    if (byi_elements(x->rank, x->dims) > 0 || d->node->n_input < 2)
+        return false;
+    for (int64_t i = 0; i < byi_elements(axes->rank, axes->dims); i++)
+        if (byi_tensor_int(axes, i) < 0)
+            return true;
+    return false;
+}
+
+static bool cpu_has_vnni(void)
+{
+#if defined(__x86_64__)
+    return byi_isa_runs(BYI_ISA_VNNI) || byi_isa_runs(BYI_ISA_AVX_VNNI);
+#else
+    return true; /* other CPUs add products without saturation, too */
+#endif
+}
+
+/* Whether two products of bytes, of consecutive rows of signed weights, may
+ * have a sum beyond 16 bits, on a CPU without an instruction that adds them in
+ * 32 bits. */
+static bool products_saturate(const struct draw *d)
+{
+    const struct byi_tensor *w = &d->in[1];
+    const int64_t k = w->dims[0], n = w->dims[1];
+
+    for (int64_t i = 0; w->dtype == BYOC_I8 && !cpu_has_vnni() && i + 1 < k;
+         i += 2)
+        for (int64_t j = 0; j < n; j++) {
+            const int64_t a = byi_tensor_int(w, i * n + j),
+                          b = byi_tensor_int(w, (i + 1) * n + j);
+            const int64_t largest = (a > 0 ? a : 0) + (b > 0 ? b : 0),
+                          smallest = (a < 0 ? a : 0) + (b < 0 ? b : 0);
+            if (UINT8_MAX * largest > INT16_MAX ||
+                UINT8_MAX * smallest < INT16_MIN)
+                return true;
+        }
+    return false;
+}
 
 static const struct {
     const char *op;
@@ -366,11 +424,18 @@ static const struct {
     const char *why; /* how ONNX Runtime differs from the standard */
 } rows[] = {
     {"Attention", large_float16_scores, "it rounds scores to float16"},
-    {"AveragePool", keeps_size_otherwise, SAME_PADS},
+    {"AveragePool", keeps_size_dilated,
+     "auto_pad does not count the dilations"},
+    {"AveragePool", keeps_size_strided,
+     "it uses negative pads if the stride is larger than the window"},
     {"BlackmanWindow", one_number, "it divides 0 by 0"},
+    {"Conv", keeps_size_strided,
+     "it uses negative pads if the stride is larger than the window"},
     {"ConvTranspose", multiplies_size,
      "its result is smaller if the stride is larger than the kernel"},
     {"Dropout", is_before_12, "before opset 12, its mask is all zeros"},
+    {"DynamicQuantizeMatMul", products_saturate,
+     "without VNNI, it saturates sums of two products at 16 bits"},
     {"Gather", runs_of_strings, "it gives the first string of each slice only"},
     {"HammingWindow", one_number, "it divides 0 by 0"},
     {"HannWindow", one_number, "it divides 0 by 0"},
@@ -380,17 +445,33 @@ static const struct {
     {"LSTM", clips, "it clips the arguments of the gates only"},
     {"Loop", no_iterations,
      "without iterations, it gives rows with sizes of 0"},
-    {"LpPool", keeps_size_otherwise, SAME_PADS},
-    {"MaxPool", keeps_size_otherwise, SAME_PADS},
+    {"LpPool", keeps_size_dilated, "auto_pad does not count the dilations"},
+    {"LpPool", keeps_size_strided,
+     "it uses negative pads if the stride is larger than the window"},
+    {"MaxPool", keeps_size_dilated, "auto_pad does not count the dilations"},
+    {"MaxPool", keeps_size_strided,
+     "it uses negative pads if the stride is larger than the window"},
     {"MeanVarianceNormalization", no_variance,
      "it adds no epsilon to a deviation of 0"},
     {"MoE", is_float16, "it reads float16 weights as if transposed"},
+    {"QAttention", products_saturate,
+     "without VNNI, it saturates sums of two products at 16 bits"},
     {"QLinearSoftmax", ones_in_bytes, "a result of 256 wraps around to 0"},
+    {"ReduceL1", negative_axis_of_empty,
+     "for an x without elements, it ignores negative axes"},
+    {"ReduceL2", negative_axis_of_empty,
+     "for an x without elements, it ignores negative axes"},
+    {"ReduceLogSum", negative_axis_of_empty,
+     "for an x without elements, it ignores negative axes"},
     {"ReduceLogSumExp", has_integers,
      "it drops the logarithm's fraction before it adds the maximum"},
+    {"ReduceMax", negative_axis_of_empty,
+     "for an x without elements, it ignores negative axes"},
     {"ReduceProd", product_wraps, "it saturates"},
     {"ReduceProd", zero_after_overflow,
      "its product of float32 is infinite before a zero makes it NaN"},
+    {"ReduceSumSquare", negative_axis_of_empty,
+     "for an x without elements, it ignores negative axes"},
     {"Resize", ends_between_elements,
      "it takes the whole size for the resized length, not the product"},
     {"Resize", crops_and_resizes,
