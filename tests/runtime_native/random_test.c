@@ -82,6 +82,29 @@ static void test_same_again(void **state)
     release(&d);
 }
 
+/* Each pair of normal numbers is the Box-Muller transform of the two uniform
+ * ones that the same seed and draw give. */
+static void test_box_muller(void **state)
+{
+    const double two_pi = 2 * acos(-1);
+    const struct byi_attr uniform[] = {DTYPE("dtype", BYOC_F64)};
+    const struct byi_attr normal[] = {FLOAT("mean", 2), FLOAT("scale", 0.5),
+                                      DTYPE("dtype", BYOC_F64)};
+    (void)state;
+    struct byi_tensor u = draw(BYI_OP_RANDOM_UNIFORM, uniform, 1, 7, 2);
+    struct byi_tensor t = draw(BYI_OP_RANDOM_NORMAL, normal, 3, 7, 2);
+    for (int64_t i = 0; i < COUNT; i += 2) {
+        const double radius =
+            0.5 * sqrt(-2 * log(byi_tensor_float(&u, i) + 0x1p-53));
+        const double angle = two_pi * byi_tensor_float(&u, i + 1);
+        const double x = byi_tensor_float(&t, i) - 2 - radius * cos(angle),
+                     y = byi_tensor_float(&t, i + 1) - 2 - radius * sin(angle);
+        assert_true(fabs(x) < 1e-14 && fabs(y) < 1e-14);
+    }
+    release(&u);
+    release(&t);
+}
+
 /* Mean and spread within five standard errors, every value in range. */
 static void test_moments(void **state)
 {
@@ -143,6 +166,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_known_answer, setup, teardown),
         cmocka_unit_test_setup_teardown(test_same_again, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_box_muller, setup, teardown),
         cmocka_unit_test_setup_teardown(test_moments, setup, teardown),
         cmocka_unit_test_setup_teardown(test_multinomial, setup, teardown),
     };
