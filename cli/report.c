@@ -115,9 +115,12 @@ static enum byoc_status diff(const struct report_options *params,
     enum byoc_status status = byi_read_ledger(old_path, &old, err);
     if (status == BYOC_OK)
         status = byi_read_ledger(new_path, &new, err);
-    if (status == BYOC_OK)
+    if (status == BYOC_OK) {
         status = byoc_ledger_diff(old.at, new.at, params->tolerance,
                                   params->view.json, worse, text, err);
+        if (status != BYOC_OK)
+            byi_prefix(err, "%s, %s", old_path, new_path);
+    }
     if (status == BYOC_OK && params->pictures.html) {
         struct byi_pictures pictures = params->pictures;
         pictures.against = old_path;

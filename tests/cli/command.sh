@@ -113,6 +113,10 @@ if [ -w /dev/full ]; then
     done
 fi
 
+# --- a file that is no ledger ------------------------------------------------
+ends 2 "model.ir, good.so: the old ledger: malformed" report diff model.ir good.so
+ends 2 "good.so, model.ir: the new ledger: malformed" report diff good.so model.ir
+
 # --- outputs of which only some can be written ------------------------------
 # A limit on the size of files acts like a full disk.
 cat >two.ir <<'IR'
