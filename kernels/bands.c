@@ -4,6 +4,11 @@
 
 #include <string.h>
 
+/* The fewest lines of a band. Each band finds, and moves, the lines of
+ * intermediate results that it shares with the band before; with bands of one
+ * line, this takes longer than it saves. */
+enum { MIN_LINES = 2 };
+
 /* Lines [from, end) of an image. */
 struct band_lines {
     int64_t from, end;
@@ -144,9 +149,12 @@ bool byi_f32_bands_plan(struct byi_f32_bands *bands)
     if (last->images * (bytes_between(bands) + result) <= last->cache ||
         weights > last->cache / 4)
         return false;
-    while (bands->band_lines > 1 && bytes_between(bands) > last->cache / 4)
+    while (bands->band_lines > MIN_LINES &&
+           bytes_between(bands) > last->cache / 4)
         bands->band_lines--;
-    if (bands->band_lines == 1)
+    /* three convolutions save two large images, two only one */
+    const int64_t most = last->cache / (bands->n == 3 ? 2 : 4);
+    if (bands->band_lines < MIN_LINES || bytes_between(bands) > most)
         return false;
     bands->kernel_scratch = kernels_bytes(bands);
     bands->per_thread = thread_bytes(bands);

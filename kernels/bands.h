@@ -29,12 +29,14 @@ struct byi_f32_bands {
     uint64_t per_thread, kernel_scratch;
 };
 
-/* Choose the number of lines of a band. Returns false if the convolutions
- * cannot be computed in bands: only direct and depthwise ones can, and as the
- * first one a planar one. One of them must be depthwise. Also returns false if
- * separate runs are as fast. They are as fast if all results fit a core's
- * second-level cache. They are also as fast if the weights, or the intermediate
- * lines of a band of two lines, fill more than a quarter of it. */
+/* Choose the number of lines of a band: at least two, and otherwise so many
+ * that the intermediate lines fill at most a quarter of a core's second-level
+ * cache. Returns false if the convolutions cannot be computed in bands: only
+ * direct and depthwise ones can, and as the first one a planar one. One of them
+ * must be depthwise. Also returns false if separate runs are as fast. They are
+ * as fast if all results fit that cache. They are also as fast if the weights
+ * fill more than a quarter of it, or the intermediate lines of a band of two
+ * lines more than a quarter, or of three convolutions more than half. */
 bool byi_f32_bands_plan(struct byi_f32_bands *bands);
 /* Bytes of scratch for a run with at most `threads` threads. */
 uint64_t byi_f32_bands_scratch(const struct byi_f32_bands *bands, int threads);

@@ -345,6 +345,15 @@ static void check_refusals(void)
     /* a few of its lines fill the cache, or both results fit: 400 KiB each */
     middle.cache = 8 << 10;
     assert_false(is_planned(&first, &middle, NULL));
+    /* two lines of both intermediate results, 40 KiB, may fill half of the
+     * cache, but those of one a quarter */
+    middle.cache = last.cache = 80 << 10;
+    assert_true(is_planned(&first, &middle, &last));
+    assert_true(is_planned(&first, &middle, NULL));
+    middle.cache = last.cache = 79 << 10;
+    assert_false(is_planned(&first, &middle, &last));
+    assert_false(is_planned(&first, &middle, NULL));
+    last.cache = 256 << 10;
     middle.cache = 600 << 10;
     assert_true(is_planned(&first, &middle, NULL));
     middle.cache = 800 << 10;
