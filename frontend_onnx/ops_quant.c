@@ -112,7 +112,10 @@ static void convert_dequantize(struct byi_import *o)
 }
 
 /* Quantise x to uint8 with the scale and zero point that map [min(x, 0), max(x,
- * 0)] to 0 .. 255. The scale is 1 if x is all zeros. */
+ * 0)] to 0 .. 255. The scale is 1 if x is all zeros. The divisor depends on x,
+ * since passes replace a constant one by its rounded reciprocal. The scale
+ * could then differ in its last bit, and elements halfway between two integers
+ * by one. */
 static byi_id quantize_dynamically(struct byi_import *o, byi_id x,
                                    byi_id *scale, byi_id *zero)
 {
@@ -121,7 +124,9 @@ static byi_id quantize_dynamically(struct byi_import *o, byi_id x,
         "  %low = minimum(min(%x, keepdims=false), 0);"
         "  %high = maximum(max(%x, keepdims=false), 0);"
         "  %spread = subtract(%high, %low);"
-        "  %scale = where(equal(%spread, 0), 1, divide(%spread, 255));"
+        "  %zeros = equal(%spread, 0);"
+        "  %size = where(%zeros, 1, %spread);"
+        "  %scale = divide(%size, where(%zeros, %size, 255));"
         "  %start = divide(subtract(0, %low), %scale);"
         "  (%scale, cast(round(clip(%start, a_min=0, a_max=255)),"
         "                dtype=\"uint8\"))"

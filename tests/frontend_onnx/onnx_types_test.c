@@ -138,6 +138,19 @@ static void scale_of_one(void **state)
     }
 }
 
+/* The divisor 255 of the scale is not a constant operand of the division, for
+ * which passes would multiply by its rounded reciprocal. */
+static void dynamic_scale_is_divided(void **state)
+{
+    struct build b = begin(11);
+    (void)state;
+
+    input(&b, "x", "4");
+    node(&b, "DynamicQuantizeLinear", "x", "y s z");
+    output(&b, "y");
+    EXPECT(&b, "equal(", "where(", ", 255.0f)", "divide(%", "qnn.quantize(%x");
+}
+
 /* QLinearMatMul with a scale and a zero point for each column of each matrix,
  * or for each column. */
 static void scale_of_stack(void **state)
@@ -182,6 +195,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(scale_of_one),
+        cmocka_unit_test(dynamic_scale_is_divided),
         cmocka_unit_test(scale_of_stack),
         cmocka_unit_test(sizes_known_at_run_time),
         cmocka_unit_test(integers_are_cast),
