@@ -339,12 +339,12 @@ bad 3 "text.so" run good.so --plugin "only:$PWD/text.so" --require-backends
 # the model's node is named, although a pass replaced its operator
 cat >deconv.ir <<'END'
 def @main(%x: Tensor[(1, 1, L), float32]) {
-  nn.conv1d_transpose(%x, Tensor[(1, 1, 3), float32] {0.5, 1.0, 0.5}, padding=[1, 1]) #["blur": "ConvTranspose"]
+  nn.conv1d_transpose(%x, Tensor[(1, 1, 3), float32] {0.5, 1.0, 0.5}, padding=[2, 2]) #["blur": "ConvTranspose"]
 }
 END
 "$byoc" compile deconv.ir -q -o deconv.so || exit 1
 bad 3 "byoc run: dnnl_0: blur: nn.conv1d: a window of 3" \
-    run deconv.so --dim L=0 --require-backends
+    run deconv.so --dim L=1 --require-backends
 
 # the command itself
 bad 2 "found no command 'none'" none
