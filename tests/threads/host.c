@@ -393,15 +393,33 @@ static rlim_t address_space(void)
     return (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE);
 }
 
-/* Whether another model loads and runs in so many bytes of address space. If
- * not, the status must be the one for exhausted memory. */
+static void limit_address_space(rlim_t bytes)
+{
+    const struct rlimit space = {bytes, RLIM_INFINITY};
+    MUST(setrlimit(RLIMIT_AS, &space) == 0, "setrlimit: %s", strerror(errno));
+}
+
+/* Allocate what is free in the address space that this process has. */
+static void use_up_memory(void)
+{
+    enum { SMALLEST = 1 << 14 };
+    limit_address_space(address_space());
+    for (size_t size = 1 << 24; size >= SMALLEST;) {
+        void *volatile block = malloc(size); /* compilers may omit others */
+        if (!block)
+            size /= 2;
+    }
+}
+
+/* Whether another model loads and runs in so many more bytes of address space.
+ * If not, the status must be the one for exhausted memory. */
 static bool runs_in(struct job *inputs, const char *path, rlim_t bytes)
 {
     struct byoc_error err;
     struct byoc_model *model = NULL;
     struct byoc_state *state = NULL;
-    const struct rlimit space = {bytes, bytes};
-    MUST(setrlimit(RLIMIT_AS, &space) == 0, "setrlimit: %s", strerror(errno));
+    use_up_memory();
+    limit_address_space(address_space() + bytes);
     enum byoc_status status = rt.load(path, NULL, &model, &err);
     if (status == BYOC_OK)
         status = rt.new_state(model, &state, &err);
@@ -425,13 +443,12 @@ static void check_address_space(const char *path)
     struct job j;
     unsigned n_ran = 0, n_too_little = 0;
     start(&j, path, NULL);
-    const rlim_t used = address_space();
     for (rlim_t extra = 1 << 18; extra <= (rlim_t)1 << 30; extra += extra / 4) {
         const pid_t pid = fork();
         int status;
         MUST(pid >= 0, "fork: %s", strerror(errno));
         if (pid == 0)
-            _exit(runs_in(&j, path, used + extra) ? 0 : 3);
+            _exit(runs_in(&j, path, extra) ? 0 : 3);
         MUST(waitpid(pid, &status, 0) == pid, "waitpid: %s", strerror(errno));
         MUST(WIFEXITED(status) &&
                  (WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == 3),
