@@ -10,7 +10,6 @@
 #include <math.h>
 #include <pthread.h>
 #include <string.h>
-#include <sys/mman.h>
 
 static struct byi_dnnl library;
 static char version_text[32], compat_text[80];
@@ -430,70 +429,6 @@ enum byoc_status byi_prim_wrap_fast(const struct byi_dn_fast *fast,
     p->impl = byi_dn_fast_impl(fast);
     *prim = p;
     return BYOC_OK;
-}
-
-static pthread_mutex_t gemm_lock = PTHREAD_MUTEX_INITIALIZER;
-
-/* Multiply matrices of such shapes that oneDNN generates all kernels of its
- * matrix product. */
-static bool run_gemm(void)
-{
-    enum { N = 64 };
-    static const dnnl_dim_t sizes[] = {1, N};
-    static float a[N * N], c[N * N];
-    bool ok = true;
-    for (size_t i = 0; i < BYI_COUNT(sizes); i++) {
-        const dnnl_dim_t n = sizes[i];
-        ok = ok && dnnl_sgemm('N', 'N', n, n, n, 1.0f, a, n, a, n, 0.0f, c,
-                              n) == dnnl_success;
-    }
-    return ok;
-}
-
-/* oneDNN generates its matrix product when a primitive first runs one, and
- * crashes if there is no memory for the code. Let it do that here, once there
- * is enough. */
-static enum byoc_status generate_gemm(struct byoc_error *err)
-{
-    enum { BYTES = 8 << 20 }; /* more than the code takes */
-    static bool is_generated;
-    enum byoc_status status = BYOC_OK;
-    pthread_mutex_lock(&gemm_lock);
-    void *memory = NULL;
-    if (!is_generated)
-        memory = mmap(NULL, BYTES, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED)
-        status = byi_fail(err, BYOC_ENOMEM,
-                          "out of memory for oneDNN's matrix product");
-    else if (memory) {
-        munmap(memory, BYTES);
-        is_generated = run_gemm();
-    }
-    pthread_mutex_unlock(&gemm_lock);
-    return status;
-}
-
-enum byoc_status byi_prim_build(struct byi_prim *prim, struct byoc_error *err)
-{
-    if (prim->prim || prim->fast)
-        return BYOC_OK;
-    if (strstr(prim->impl, "gemm"))
-        BYI_TRY(generate_gemm(err));
-    const dnnl_status_t status = dnnl_primitive_create(&prim->prim, prim->pd);
-    if (status == dnnl_success)
-        return BYOC_OK;
-    prim->prim = NULL;
-    return byi_fail(
-        err, status == dnnl_out_of_memory ? BYOC_ENOMEM : BYOC_EBACKEND,
-        "oneDNN failed to generate %s (status %d)", prim->impl, (int)status);
-}
-
-void byi_prim_unbuild(struct byi_prim *prim)
-{
-    if (prim->prim)
-        dnnl_primitive_destroy(prim->prim);
-    prim->prim = NULL;
 }
 
 struct byi_prim *byi_prim_ref(struct byi_prim *prim)
