@@ -341,7 +341,7 @@ static int run(int argc, char **argv)
          "at least this many runs (default: 10)"},
         {"warmup", 0, BYI_OPTION_COUNT, &r.warmup, "N",
          "warm-up runs, the first run included (default: 5)"},
-        {"seconds", 0, BYI_OPTION_NUMBER, &seconds, "S",
+        {"seconds", 0, BYI_OPTION_SECONDS, &seconds, "S",
          "run for at least this long (default: 1.5)"},
         {"clients", 0, BYI_OPTION_COUNT, &r.clients, "N",
          "threads that run the model at once (default: 1)"},

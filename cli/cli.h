@@ -100,17 +100,19 @@ uint64_t byi_plugin_step(const char **plugin, const char **step);
 /* The kind of an option's value, and the type of byi_option.to. A list ends in
  * NULL; an empty one is NULL. */
 enum byi_option_kind {
-    BYI_OPTION_FLAG,   /* bool * */
-    BYI_OPTION_TEXT,   /* const char ** */
-    BYI_OPTION_LIST,   /* const char *const **: may be given many times */
-    BYI_OPTION_PATH,   /* const char *const **: paths, made absolute */
-    BYI_OPTION_PATHS,  /* const char **: paths A:B:C, made absolute, joined */
-    BYI_OPTION_COMMAS, /* const char *const **: A,B,C */
-    BYI_OPTION_COUNT,  /* uint32_t *: 0 .. 2^31 - 1 */
-    BYI_OPTION_CHOICE, /* int * or enum *: 1 + the index of a word of `value`,
-                        * "a|b|c" */
-    BYI_OPTION_NUMBER, /* double *: not negative; may end in % */
-    BYI_OPTION_LEVEL   /* enum byoc_opt *: -O0 .. -O3 */
+    BYI_OPTION_FLAG,    /* bool * */
+    BYI_OPTION_TEXT,    /* const char ** */
+    BYI_OPTION_LIST,    /* const char *const **: may be given many times */
+    BYI_OPTION_PATH,    /* const char *const **: paths, made absolute */
+    BYI_OPTION_PATHS,   /* const char **: paths A:B:C, made absolute, joined */
+    BYI_OPTION_COMMAS,  /* const char *const **: A,B,C */
+    BYI_OPTION_COUNT,   /* uint32_t *: 0 .. 2^31 - 1 */
+    BYI_OPTION_CHOICE,  /* int * or enum *: 1 + the index of a word of `value`,
+                         * "a|b|c" */
+    BYI_OPTION_NUMBER,  /* double *: finite, not negative */
+    BYI_OPTION_PERCENT, /* double *: as a number; may end in % */
+    BYI_OPTION_SECONDS, /* double *: as a number; at most a million */
+    BYI_OPTION_LEVEL    /* enum byoc_opt *: -O0 .. -O3 */
 };
 
 /* An option: "--name VALUE", "--name=VALUE", and "-x VALUE" if it has a short
@@ -235,7 +237,7 @@ struct byi_model_options {
      "place nodes on backends if possible, or by cost (default: greedy)"},     \
     {"cost-table", 0, BYI_OPTION_TEXT, &(o).compile.cost_table, "FILE",        \
      "file of measured times (default: in ~/.cache/byoc)"},                    \
-    {"measure-seconds", 0, BYI_OPTION_NUMBER,                                  \
+    {"measure-seconds", 0, BYI_OPTION_SECONDS,                                 \
      &(o).compile.measure_seconds, "S",                                        \
      "time limit of measuring (default: 60)"},                                 \
     {"codegen", 0, BYI_OPTION_CHOICE, &(o).compile.codegen, "auto|c|json",     \
@@ -249,7 +251,7 @@ struct byi_model_options {
      "compute float32 operators in 16 bits (docs/precision.md)"},              \
     {"isolate", 0, BYI_OPTION_FLAG, &(o).isolate, NULL,                        \
      "compile in a child process, which a backend may crash"},                 \
-    {"isolate-seconds", 0, BYI_OPTION_NUMBER,                                  \
+    {"isolate-seconds", 0, BYI_OPTION_SECONDS,                                 \
      &(o).compile.isolate_seconds, "S",                                        \
      "time limit of one call of a backend in that process (default: 10)"},     \
     {"isolate-mib", 0, BYI_OPTION_COUNT, &(o).isolate_mib, "N",                \
@@ -279,10 +281,10 @@ struct byi_model_options {
      "check an artifact's hashes, or a model's IR after every pass"},          \
     {"report", 0, BYI_OPTION_TEXT, &(o).report, "FILE",                        \
      "write the ledger's JSON"},                                               \
-    {"require-offload", 0, BYI_OPTION_NUMBER,                                  \
+    {"require-offload", 0, BYI_OPTION_PERCENT,                                 \
      &(o).compile.require_offload, "%",                                        \
      "exit with 1 if a smaller share of the FLOP is offloaded"},               \
-    {"require-offload-nodes", 0, BYI_OPTION_NUMBER,                            \
+    {"require-offload-nodes", 0, BYI_OPTION_PERCENT,                           \
      &(o).compile.require_offload_nodes, "%",                                  \
      "exit with 1 if a smaller share of the operators is offloaded"},          \
     {"verbose", 'v', BYI_OPTION_FLAG, &(o).verbose, NULL,                      \

@@ -139,7 +139,7 @@ static int run(int argc, char **argv)
          "seed of the graphs and of their values (default: 1)"},
         {"cases", 0, BYI_OPTION_COUNT, &params.cases, "N",
          "graphs for each pattern (default: 28)"},
-        {"seconds", 0, BYI_OPTION_NUMBER, &params.seconds, "S",
+        {"seconds", 0, BYI_OPTION_SECONDS, &params.seconds, "S",
          "time limit of one case (default: 20)"},
         {"no-onnx", 0, BYI_OPTION_FLAG, &no_onnx, NULL,
          "leave out ONNX's own cases"},

@@ -211,7 +211,7 @@ static int run(int argc, char **argv)
          "DIR"},
         {"max-tests", 0, BYI_OPTION_COUNT, &reduce.max_tests, "N",
          "maximum number of tests (default: 500)"},
-        {"test-seconds", 0, BYI_OPTION_NUMBER, &reduce.seconds, "S",
+        {"test-seconds", 0, BYI_OPTION_SECONDS, &reduce.seconds, "S",
          "time limit of one test (default: 60)"},
         {"input", 'i', BYI_OPTION_LIST, &feed.inputs, "NAME=FILE",
          "read an input from a .npy or .pb file"},

@@ -3,6 +3,7 @@
 #include "cli.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -137,21 +138,30 @@ static void add_paths(const char **list, const char *value)
             strcmp(part, "only") == 0 ? part : make_absolute(part));
 }
 
+/* Returns 1 + the index of `word` in `words`, "a|b|c"; 0: it is not there. */
+static int find_word(const char *words, const char *word)
+{
+    const size_t length = strlen(word);
+    int k = 1;
+    for (const char *at = words; *at; k++) {
+        const size_t n = strcspn(at, "|");
+        if (length == n && memcmp(at, word, n) == 0)
+            return k;
+        at += n + (at[n] == '|');
+    }
+    return 0;
+}
+
 /* Set the option to 1 + the index of `value` in the option's "a|b|c". Returns
  * -1, or the exit code after an error. */
 static int set_choice(const struct byi_command *command,
                       const struct byi_option *o, const char *value)
 {
-    int choice = 1;
-    for (const char *at = o->value; *at; choice++) {
-        const size_t n = strcspn(at, "|");
-        if (strlen(value) == n && memcmp(at, value, n) == 0) {
-            *(int *)o->to = choice;
-            return -1;
-        }
-        at += n + (at[n] == '|');
-    }
-    return refuse_value(command, o, value, o->value);
+    const int choice = find_word(o->value, value);
+    if (!choice)
+        return refuse_value(command, o, value, o->value);
+    *(int *)o->to = choice;
+    return -1;
 }
 
 /* Returns the path in `value`, or NULL if the option does not take one. */
@@ -185,6 +195,27 @@ static int check_path(const struct byi_command *command,
         return refuse_value(command, o, value,
                             "the name of a file or folder, since this does not "
                             "mean stdin or stdout; write ./- for this name");
+    return -1;
+}
+
+/* Store the value of an option that is a number. Returns -1, or the exit code
+ * after an error. The limit on seconds keeps them in the range of integers of
+ * nanoseconds. */
+static int set_number(const struct byi_command *command,
+                      const struct byi_option *o, const char *value)
+{
+    const double max_seconds = 1e6;
+    char *end;
+    errno = 0;
+    const double x = strtod(value, &end);
+    if (end > value && o->kind == BYI_OPTION_PERCENT && strcmp(end, "%") == 0)
+        end++;
+    if (errno || end == value || *end || !isfinite(x) || !(x >= 0))
+        return refuse_value(command, o, value, "a number that is not negative");
+    if (o->kind == BYI_OPTION_SECONDS && x > max_seconds)
+        return refuse_value(command, o, value,
+                            "a number of seconds from 0 to 1000000");
+    *(double *)o->to = x;
     return -1;
 }
 
@@ -225,14 +256,10 @@ static int set_value(const struct byi_command *command,
     }
     case BYI_OPTION_CHOICE:
         return set_choice(command, o, value);
-    case BYI_OPTION_NUMBER: {
-        double x = strtod(value, &end);
-        if (errno || end == value || (*end && strcmp(end, "%")) || !(x >= 0))
-            return refuse_value(command, o, value,
-                                "a number that is not negative");
-        *(double *)o->to = x;
-        return -1;
-    }
+    case BYI_OPTION_NUMBER:
+    case BYI_OPTION_PERCENT:
+    case BYI_OPTION_SECONDS:
+        return set_number(command, o, value);
     case BYI_OPTION_LEVEL:
         if (strlen(value) != 1 || *value < '0' || *value > '3')
             return refuse_value(command, o, value, "a level of 0 to 3");
@@ -347,6 +374,25 @@ static int check_outputs(const struct byi_command *command,
     return -1;
 }
 
+/* Check `arg`, which follows `n` positional arguments. Returns -1, or the exit
+ * code after an error. */
+static int check_positional(const struct byi_command *command, const char *arg,
+                            uint32_t n, uint32_t max)
+{
+    if (n == max)
+        return refuse(command, "found one argument too many, '%s', expected %s",
+                      arg, command->usage);
+    if (!*arg)
+        return refuse(command, "found an empty argument, expected %s",
+                      command->usage);
+    if (n == 0 && command->first && !find_word(command->first, arg))
+        return refuse(command,
+                      "found '%s', expected %s; `byoc %s --help` says "
+                      "more",
+                      arg, command->first, command->name);
+    return -1;
+}
+
 int byi_parse_options(const struct byi_command *command,
                       const struct byi_option *options, uint32_t n_options,
                       int argc, char **argv, uint32_t min_positional,
@@ -358,13 +404,9 @@ int byi_parse_options(const struct byi_command *command,
     for (int i = 1; i < argc; i++) {
         const char *arg = argv[i], *value;
         if (only_positional || arg[0] != '-' || !arg[1]) {
-            if (n == max_positional)
-                return refuse(command,
-                              "found one argument too many, '%s', expected %s",
-                              arg, command->usage);
-            if (!*arg)
-                return refuse(command, "found an empty argument, expected %s",
-                              command->usage);
+            const int code = check_positional(command, arg, n, max_positional);
+            if (code >= 0)
+                return code;
             positional[n++] = arg;
             continue;
         }

@@ -169,7 +169,7 @@ static int run(int argc, char **argv)
          "show: print every node"},
         {"explain", 0, BYI_OPTION_LIST, &params.view.explain, "NODE",
          "show: print everything about one node"},
-        {"tolerance", 0, BYI_OPTION_NUMBER, &params.tolerance, "POINTS",
+        {"tolerance", 0, BYI_OPTION_PERCENT, &params.tolerance, "POINTS",
          "diff: exit with 1 only if a share shrinks by more (default: 0)"},
         {"html", 0, BYI_OPTION_TEXT, &params.pictures.html, "FILE",
          "diff: write a page with both graphs side by side"},

@@ -301,7 +301,8 @@ bad 2 "one argument too many, 'b\x0ac'" run a "b
 c"
 bad 2 "the model has no node ''" check "$digits/digits.onnx" --explain ""
 bad 2 "found --explain with --json" check "$digits/digits.onnx" --json --explain a
-bad 2 "expected show LEDGER" report none good.so
+bad 2 "found 'none', expected show|diff" report none good.so
+bad 2 "found 'none', expected show|diff" report none
 bad 2 "expected show LEDGER" report diff good.so
 bad 2 "expected show LEDGER" report show good.so good.so
 bad 2 "found --all, expected it with" \
@@ -355,6 +356,14 @@ bad 2 "one argument too many" run good.so good.so
 bad 2 "--clients: found 0, expected 1 or more" bench good.so --clients 0
 bad 2 "--profile has no effect with --clients" bench good.so --profile --clients 2
 bad 2 "expected a number that is not negative" bench good.so --rate -1
+bad 2 "--rate: found 'inf', expected a number" bench good.so --rate inf
+bad 2 "--rate: found 'nan', expected a number" bench good.so --rate nan
+bad 2 "--rtol: found 'inf', expected a number" compare good.so --rtol inf
+bad 2 "--rtol: found '1%', expected a number" compare good.so --rtol 1%
+bad 2 "--seconds: found '1e300', expected a number of seconds from 0 to" \
+    bench good.so --seconds 1e300
+bad 2 "--isolate-seconds: found '1e300', expected a number of seconds from 0" \
+    check relu.onnx --isolate --isolate-seconds 1e300
 bad 2 "one argument too many" help run check
 bad 2 "a file has no effect" opt --list-ops good.ir
 bad 2 "--passes has no effect" opt --list-ops --passes FoldConstant
