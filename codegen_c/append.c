@@ -41,8 +41,8 @@ static enum byoc_status write_at(const struct linked_file *l, uint64_t at,
     if (fseeko(l->out, (off_t)at, SEEK_SET) == 0 &&
         (n == 0 || fwrite(data, 1, n, l->out) == n))
         return BYOC_OK;
-    return byi_fail(l->err, BYOC_EIO, "%s: cannot write: %s", l->path,
-                    strerror(errno));
+    return byi_fail(l->err, byi_io_status(errno), "%s: cannot write: %s",
+                    l->path, strerror(errno));
 }
 
 static Elf64_Phdr read_segment(const struct linked_file *l, uint32_t i)
@@ -168,11 +168,11 @@ enum byoc_status byi_artifact_append(const char *path,
     l.out = fopen(path, "r+be");
     enum byoc_status status =
         l.out ? append_weights(&l)
-              : byi_fail(err, BYOC_EIO, "%s: cannot open: %s", path,
+              : byi_fail(err, byi_io_status(errno), "%s: cannot open: %s", path,
                          strerror(errno));
     if (l.out && fclose(l.out) != 0 && status == BYOC_OK)
-        status = byi_fail(err, BYOC_EIO, "%s: cannot write: %s", path,
-                          strerror(errno));
+        status = byi_fail(err, byi_io_status(errno), "%s: cannot write: %s",
+                          path, strerror(errno));
     byi_unmap(data, n);
     return status;
 }

@@ -35,8 +35,8 @@ struct artifact_job {
 
 static enum byoc_status fail_io(const struct artifact_job *j, const char *what)
 {
-    return byi_fail(j->err, BYOC_EIO, "%s: cannot write %s: %s", j->path, what,
-                    strerror(errno));
+    return byi_fail(j->err, byi_io_status(errno), "%s: cannot write %s: %s",
+                    j->path, what, strerror(errno));
 }
 
 /* --- the linker's input -------------------------------------------------- */
@@ -244,7 +244,7 @@ static enum byoc_status put_in_place(const struct artifact_job *j)
     if (status == BYOC_OK)
         status = append_checksum(j, linked);
     if (status == BYOC_OK && chmod(linked, 0644) != 0)
-        status = byi_fail(j->err, BYOC_EIO,
+        status = byi_fail(j->err, byi_io_status(errno),
                           "%s: cannot set the file mode to 0644: %s", j->path,
                           strerror(errno));
     if (status == BYOC_OK)

@@ -62,7 +62,7 @@ enum byoc_status byi_cc_open(struct byi_cc *cc, const char *prefix,
     if (byi_temp_folder(cc->folder, &folder->entry))
         return BYOC_OK;
     const enum byoc_status status =
-        byi_fail(err, BYOC_EIO,
+        byi_fail(err, byi_io_status(errno),
                  "cannot create the temporary folder %s: %s; choose another "
                  "place that can be written",
                  cc->folder, strerror(errno));
@@ -98,7 +98,7 @@ FILE *byi_cc_file(const struct byi_cc *cc, const char *name, const char *mode)
 static enum byoc_status fail_io(const char *what, const char *name,
                                 struct byoc_error *err)
 {
-    return byi_fail(err, BYOC_EIO, "cannot %s %s: %s", what, name,
+    return byi_fail(err, byi_io_status(errno), "cannot %s %s: %s", what, name,
                     strerror(errno));
 }
 
@@ -174,6 +174,24 @@ static void read_log(const struct byi_cc *cc, const char *name, char *text,
             *c = ' ';
 }
 
+/* What the driver's process does before it runs the driver. Returns 0 or an
+ * error number: a driver that does not enter the folder would write its files
+ * into the caller's. */
+static int add_actions(posix_spawn_file_actions_t *actions, const char *folder,
+                       const char *log)
+{
+    int error =
+        posix_spawn_file_actions_addopen(actions, 0, "/dev/null", O_RDONLY, 0);
+    if (!error)
+        error = posix_spawn_file_actions_addopen(actions, 1, "/dev/null",
+                                                 O_WRONLY, 0);
+    if (!error)
+        error = posix_spawn_file_actions_addopen(
+            actions, 2, log, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    return error ? error
+                 : posix_spawn_file_actions_addchdir_np(actions, folder);
+}
+
 /* Start the driver in a process group of its own, so that a signal reaches its
  * children, too. Returns 0 or an error number. */
 static int spawn_driver(const struct byi_cc *cc, struct byi_cc_run *run,
@@ -186,18 +204,15 @@ static int spawn_driver(const struct byi_cc *cc, struct byi_cc_run *run,
     posix_spawnattr_t attributes;
     posix_spawn_file_actions_t actions;
     posix_spawnattr_init(&attributes);
+    posix_spawn_file_actions_init(&actions);
     byi_temp_hold(&old_signals);
     posix_spawnattr_setsigmask(&attributes, &old_signals);
     posix_spawnattr_setflags(&attributes,
                              POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
-    posix_spawn_file_actions_addopen(&actions, 2, log,
-                                     O_WRONLY | O_CREAT | O_TRUNC, 0600);
-    posix_spawn_file_actions_addchdir_np(&actions, cc->folder);
-    const int error =
-        posix_spawnp(&run->pid, argv[0], &actions, &attributes, argv, environ);
+    int error = add_actions(&actions, cc->folder, log);
+    if (!error)
+        error = posix_spawnp(&run->pid, argv[0], &actions, &attributes, argv,
+                             environ);
     if (!error)
         run->entry = byi_temp_child(-run->pid);
     byi_temp_release(&old_signals);
@@ -207,10 +222,11 @@ static int spawn_driver(const struct byi_cc *cc, struct byi_cc_run *run,
     return error;
 }
 
-static enum byoc_status fail_no_driver(const struct byi_cc *cc, const char *why,
+static enum byoc_status fail_no_driver(const struct byi_cc *cc,
+                                       enum byoc_status status, const char *why,
                                        struct byoc_error *err)
 {
-    return byi_fail(err, BYOC_EIO,
+    return byi_fail(err, status,
                     "cannot run the compiler driver \"%s\": %s; install one, "
                     "or name it with CC",
                     cc->command, why);
@@ -240,7 +256,7 @@ enum byoc_status byi_cc_start(const struct byi_cc *cc, const char *options,
     if (!error)
         return BYOC_OK;
     run->pid = 0;
-    return fail_no_driver(cc, strerror(error), err);
+    return fail_no_driver(cc, byi_io_status(error), strerror(error), err);
 }
 
 /* Check that the driver, which reported success, wrote its output. */
@@ -248,6 +264,8 @@ static enum byoc_status check_output(const struct byi_cc *cc, const char *name,
                                      struct byoc_error *err)
 {
     FILE *f = byi_cc_file(cc, name, "re");
+    if (!f && errno != ENOENT)
+        return fail_io("read", name, err);
     if (!f)
         return byi_fail(err, BYOC_EIO,
                         "\"%s\" succeeded without writing its output, expected "
@@ -274,7 +292,7 @@ enum byoc_status byi_cc_finish(const struct byi_cc *cc, struct byi_cc_run *run,
                         "\"%s\" ran too long, expected at most %s s",
                         cc->command, BYI_FLOAT_TEXT(cc->seconds));
     if (cc->bytes && WIFEXITED(status) && WEXITSTATUS(status) == NOT_FOUND)
-        return fail_no_driver(cc, "not found", err);
+        return fail_no_driver(cc, BYOC_EIO, "not found", err);
     struct rlimit files;
     if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < FEW_FILES)
         return byi_fail(err, BYOC_EIO,

@@ -456,55 +456,76 @@ static void open_in_child(void *path, struct byi_text *out)
     (void)!byoc_internal_plugin_open(path, 1, &plugin, &err);
 }
 
-/* Open a plug-in, after a child process has opened it without a crash. */
+/* A plug-in that belongs to the guard while it is open, since the code that
+ * reads its tables allocates. */
+struct listed_plugin {
+    struct byi_plugin *plugin;
+};
+
+static void close_listed(void *data)
+{
+    struct listed_plugin *listed = data;
+    byoc_internal_plugin_close(&listed->plugin);
+    byi_vec_free(listed);
+}
+
+/* Open a plug-in, after a child process has opened it without a crash. Close
+ * *listed with close_listed; it is NULL after a failure. */
 static enum byoc_status open_listed(const char *path,
-                                    struct byi_plugin **plugin,
+                                    struct listed_plugin **listed,
                                     struct byoc_error *err)
 {
     const struct byi_child_limits limits = {.seconds = BYI_ISOLATE_SECONDS};
     struct byi_child child;
+    *listed = NULL;
     byi_child_run(open_in_child, (void *)(uintptr_t)path, &limits, &child);
     enum byoc_status status = BYOC_OK;
     if (!child.started)
-        status =
-            byi_fail(err, BYOC_EIO, "%s: cannot start a process to open it: %s",
-                     path, strerror(errno));
+        status = byi_fail(err, byi_io_status(errno),
+                          "%s: cannot start a process to open it: %s", path,
+                          strerror(errno));
     else if (!child.returned)
         status =
             byi_fail(err, BYOC_EBACKEND, "%s: its process %s", path, child.how);
     byi_child_free(&child);
-    return status == BYOC_OK ? byoc_internal_plugin_open(path, 0, plugin, err)
-                             : status;
+    BYI_TRY(status);
+    struct listed_plugin *opened = byi_own(1, sizeof *opened, close_listed);
+    status = byoc_internal_plugin_open(path, 0, &opened->plugin, err);
+    if (status == BYOC_OK)
+        *listed = opened;
+    else
+        byi_vec_free(opened);
+    return status;
 }
 
 static void list_plugin(void *ctx, const char *path)
 {
     struct backend_listing *l = ctx;
-    struct byi_plugin *plugin = NULL;
+    struct listed_plugin *listed;
     struct byoc_error err;
-    if (open_listed(path, &plugin, &err) != BYOC_OK) {
+    if (open_listed(path, &listed, &err) != BYOC_OK) {
         l->use(l->ctx, path, NULL, NULL, err.text);
         return;
     }
+    const struct byoc_backend *backend = listed->plugin->backend;
     struct byi_pattern_table *table = NULL;
     enum byoc_status status = byi_patterns_compile(
-        plugin->backend->patterns, plugin->backend->n_patterns, &table, &err);
-    const char *earlier_path = path_of_name(l, plugin->backend->name);
+        backend->patterns, backend->n_patterns, &table, &err);
+    const char *earlier_path = path_of_name(l, backend->name);
     if (status == BYOC_OK && earlier_path && strcmp(earlier_path, path) != 0)
         status = byi_fail(
             &err, BYOC_EBACKEND,
             "%s: found backend '%s', which %s also defines, expected a name "
             "that no other plug-in has; leave out one of the two",
-            path, plugin->backend->name, earlier_path);
+            path, backend->name, earlier_path);
     const struct named_plugin plugin_entry = {
-        byi_arena_str(l->arena, plugin->backend->name),
-        byi_arena_str(l->arena, path)};
+        byi_arena_str(l->arena, backend->name), byi_arena_str(l->arena, path)};
     if (status == BYOC_OK)
         BYI_PUSH(&l->seen, plugin_entry);
-    l->use(l->ctx, path, plugin->backend->name, plugin->backend->version,
+    l->use(l->ctx, path, backend->name, backend->version,
            status == BYOC_OK ? NULL : err.text);
     byi_patterns_free(&table);
-    byoc_internal_plugin_close(&plugin);
+    close_listed(listed);
 }
 
 void byoc_backends_list(const char *plugins,
@@ -534,6 +555,8 @@ void byoc_backends_list(const char *plugins,
 struct linting {
     void (*use)(void *ctx, const char *row, const char *finding);
     void *ctx;
+    struct byoc_error *err;
+    enum byoc_status status; /* BYOC_ENOMEM, or BYOC_OK */
 };
 
 static void lint_rows(const struct linting *l, const struct byoc_backend *b)
@@ -549,15 +572,20 @@ static void lint_rows(const struct linting *l, const struct byoc_backend *b)
 
 static void lint_plugin(void *ctx, const char *path)
 {
-    const struct linting *l = ctx;
-    struct byi_plugin *plugin = NULL;
+    struct linting *l = ctx;
+    struct listed_plugin *listed;
     struct byoc_error err;
-    if (open_listed(path, &plugin, &err) != BYOC_OK) {
-        l->use(l->ctx, path, err.text);
+    if (l->status != BYOC_OK)
         return;
+    const enum byoc_status status = open_listed(path, &listed, &err);
+    if (status == BYOC_ENOMEM) {
+        l->status = byi_fail(l->err, status, "%s", err.text);
+    } else if (status != BYOC_OK) {
+        l->use(l->ctx, path, err.text);
+    } else {
+        lint_rows(l, listed->plugin->backend);
+        close_listed(listed);
     }
-    lint_rows(l, plugin->backend);
-    byoc_internal_plugin_close(&plugin);
 }
 
 enum byoc_status byoc_patterns_lint(const char *plugins,
@@ -566,10 +594,12 @@ enum byoc_status byoc_patterns_lint(const char *plugins,
                                                 const char *finding),
                                     void *ctx, struct byoc_error *err)
 {
-    struct linting linting = {.use = use, .ctx = ctx};
+    struct linting linting = {.use = use, .ctx = ctx, .err = err};
     BYI_BORDER(err);
-    if (!patterns || !*patterns)
-        return call_each_plugin(plugins, NULL, lint_plugin, &linting, err);
+    if (!patterns || !*patterns) {
+        BYI_TRY(call_each_plugin(plugins, NULL, lint_plugin, &linting, err));
+        return linting.status;
+    }
     struct byi_found_backends found = {.arena = byi_arena_new()};
     const enum byoc_status status =
         make_pattern_backends(&found, patterns, err);

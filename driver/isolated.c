@@ -349,13 +349,13 @@ static enum byoc_status run_child(struct isolated_compile *job,
         end_child(job);
         job->consts = memfd_create("consts", MFD_CLOEXEC);
         if (job->consts < 0)
-            return byi_fail(err, BYOC_EIO,
+            return byi_fail(err, byi_io_status(errno),
                             "cannot create the file of an isolated compile: %s",
                             strerror(errno));
         byi_child_run(compile_in_child, job, &limits, &job->child);
         if (!job->child.started)
             return byi_fail(
-                err, BYOC_EIO,
+                err, byi_io_status(errno),
                 "cannot start a process for an isolated compile: %s",
                 strerror(errno));
         if (job->child.returned)

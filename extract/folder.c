@@ -133,14 +133,15 @@ enum byoc_status byi_extract_write(const struct byi_extract *x,
     const int n = snprintf(unfinished, sizeof unfinished, "%s.XXXXXX", folder);
     if (n < 0 || n >= (int)sizeof unfinished ||
         !byi_temp_folder(unfinished, &entry))
-        return byi_fail(err, BYOC_EIO, "%s: cannot create the folder: %s",
-                        folder, strerror(errno));
+        return byi_fail(err, byi_io_status(errno),
+                        "%s: cannot create the folder: %s", folder,
+                        strerror(errno));
     chmod(unfinished, 0755);
     enum byoc_status status = fill_folder(x, unfinished, err);
     if (status == BYOC_OK && rename(unfinished, folder) != 0)
-        status =
-            byi_fail(err, BYOC_EIO, "%s: cannot rename the finished folder: %s",
-                     folder, strerror(errno));
+        status = byi_fail(err, byi_io_status(errno),
+                          "%s: cannot rename the finished folder: %s", folder,
+                          strerror(errno));
     if (status != BYOC_OK)
         byi_folder_remove(unfinished);
     byi_temp_done(&entry);

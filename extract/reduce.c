@@ -91,8 +91,8 @@ static int run_test(const struct byi_region_reduction *r, const char *folder,
     }
     byi_temp_done(&entry);
     if (child < 0)
-        byi_fail(err, BYOC_EIO, "cannot start the test '%s': %s", r->test,
-                 strerror(error));
+        byi_fail(err, byi_io_status(error), "cannot start the test '%s': %s",
+                 r->test, strerror(error));
     else if (!ended)
         byi_fail(err, BYOC_EINVAL,
                  "the test '%s' did not end within %g seconds, expected one "
@@ -116,7 +116,7 @@ static int try_program(struct reducer *d, const struct reduced_program *s,
     if (snprintf(parent, sizeof parent, "%s/byoc-reduce.XXXXXX",
                  base ? base : "/tmp") >= (int)sizeof parent ||
         !byi_temp_folder(parent, &entry)) {
-        d->status = byi_fail(d->err, BYOC_EIO,
+        d->status = byi_fail(d->err, byi_io_status(errno),
                              "cannot create a folder for a test in %s: %s",
                              base ? base : "/tmp", strerror(errno));
         return -1;

@@ -126,7 +126,7 @@ static enum byoc_status open_external(struct byi_onnx_file *file,
         byi_arena_printf(file->arena, "%s/%s", file->folder, location);
     char *resolved = realpath(path, NULL);
     if (!resolved)
-        return byi_fail(err, BYOC_EIO,
+        return byi_fail(err, byi_io_status(errno),
                         "tensor '%s': cannot open its external data '%s': %s, "
                         "expected a file in the model's folder",
                         name, location, strerror(errno));

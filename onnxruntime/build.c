@@ -127,7 +127,7 @@ static enum byoc_status load_through_file(struct byi_ep *ep,
                                     base && *base ? base : "/tmp");
     struct byi_temp *temp = NULL;
     if (!byi_temp_folder(folder, &temp))
-        return byi_fail(err, BYOC_EIO,
+        return byi_fail(err, byi_io_status(errno),
                         "%s: cannot create this folder: %s; set TMPDIR to a "
                         "folder that can be written",
                         folder, strerror(errno));

@@ -111,7 +111,7 @@ static enum byoc_status read_folder(const struct option_setting *o,
     if (*o->value == '\0')
         return BYOC_OK;
     if (mkdir(o->value, 0777) != 0 && errno != EEXIST)
-        return byi_fail(o->err, BYOC_EIO,
+        return byi_fail(o->err, byi_io_status(errno),
                         "option %s of " BYI_EP_NAME
                         ": cannot create the folder '%.300s': %s, expected a "
                         "folder, or a path where one can be created",

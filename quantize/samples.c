@@ -79,7 +79,7 @@ enum byoc_status byi_quant_samples(const char *folder, struct byi_arena *arena,
     struct sample_list list = {.arena = arena, .folder = folder};
     DIR *dir = opendir(folder);
     if (!dir)
-        return byi_fail(err, BYOC_EIO,
+        return byi_fail(err, byi_io_status(errno),
                         "%s: cannot open the folder: %s, expected a folder of "
                         "samples",
                         folder, strerror(errno));

@@ -53,7 +53,7 @@ enum byoc_status byi_library_check(const char *path, const char *name,
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return byi_fail(
-            err, BYOC_EIO,
+            err, byi_io_status(errno),
             "%s: cannot open it: %s, expected a library that can be read", name,
             strerror(errno));
     struct stat st;
@@ -167,8 +167,9 @@ enum byoc_status byi_library_open_anew(const char *path, const char *name,
     BYI_TRY(byi_library_check(path, name, err));
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
-        return byi_fail(err, BYOC_EIO, "%s: cannot open it: %s; try again",
-                        name, strerror(errno));
+        return byi_fail(err, byi_io_status(errno),
+                        "%s: cannot open it: %s; try again", name,
+                        strerror(errno));
     *handle = open_anew(fd);
     const char *why = *handle ? NULL : dlerror();
     close(fd);

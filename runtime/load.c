@@ -29,7 +29,7 @@ static enum byoc_status resolve_path(const char *path, struct model_file *file,
     file->name = path;
     if (realpath(path, file->path))
         return BYOC_OK;
-    return byi_fail(err, BYOC_EIO,
+    return byi_fail(err, byi_io_status(errno),
                     "%s: cannot open: %s, expected an artifact that can be "
                     "read",
                     path, strerror(errno));

@@ -75,7 +75,7 @@ static enum byoc_status compile_groups(const struct byi_meter *meter,
     char *folder = byi_arena_printf(meter->arena, "%s/byoc-XXXXXX",
                                     base && *base ? base : "/tmp");
     if (!byi_temp_folder(folder, &listed))
-        return byi_fail(err, BYOC_EIO,
+        return byi_fail(err, byi_io_status(errno),
                         "%s: cannot create this folder: %s; set TMPDIR to a "
                         "folder that can be written",
                         folder, strerror(errno));

@@ -4,6 +4,7 @@
  */
 #include "base.h"
 
+#include <errno.h>
 #include <string.h>
 
 #ifndef BYI_VERSION
@@ -58,6 +59,11 @@ enum byoc_status byi_fail(struct byoc_error *err, enum byoc_status status,
     err->status = status;
     memcpy(err->text, text, sizeof text);
     return status;
+}
+
+enum byoc_status byi_io_status(int error)
+{
+    return error == ENOMEM ? BYOC_ENOMEM : BYOC_EIO;
 }
 
 enum byoc_status byi_fail_memory(struct byoc_error *err, uint64_t bytes,

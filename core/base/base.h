@@ -119,6 +119,8 @@ static inline void *byi_take_bytes(char *base, uint64_t *used, uint64_t bytes)
  * to the size of err->text, and its control characters become '?'. */
 enum byoc_status byi_fail(struct byoc_error *err, enum byoc_status status,
                           const char *fmt, ...) BYI_PRINTF(3, 4);
+/* The status of a failed system call by its errno: BYOC_ENOMEM or BYOC_EIO. */
+enum byoc_status byi_io_status(int error);
 /* Record that `bytes` bytes of `what` cannot be allocated; returns BYOC_ENOMEM.
  */
 enum byoc_status byi_fail_memory(struct byoc_error *err, uint64_t bytes,

@@ -29,7 +29,7 @@ static enum byoc_status map_open(int fd, const char *path, const void **data,
     void *map = NULL;
 
     if (fstat(fd, &st) != 0)
-        return byi_fail(err, BYOC_EIO, "%s: cannot read: %s", path,
+        return byi_fail(err, byi_io_status(errno), "%s: cannot read: %s", path,
                         strerror(errno));
     if (!S_ISREG(st.st_mode))
         return byi_fail(err, BYOC_EIO, "%s: found %s, expected a file", path,
@@ -37,7 +37,7 @@ static enum byoc_status map_open(int fd, const char *path, const void **data,
     if (st.st_size > 0) {
         map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
         if (map == MAP_FAILED)
-            return byi_fail(err, errno == ENOMEM ? BYOC_ENOMEM : BYOC_EIO,
+            return byi_fail(err, byi_io_status(errno),
                             "%s: cannot map %lld bytes: %s", path,
                             (long long)st.st_size, strerror(errno));
     }
@@ -54,7 +54,7 @@ enum byoc_status byi_map_file(const char *path, const void **data, size_t *n,
     enum byoc_status status;
 
     if (fd < 0)
-        return byi_fail(err, BYOC_EIO,
+        return byi_fail(err, byi_io_status(errno),
                         "%s: cannot open: %s, expected a file that can be read",
                         path, strerror(errno));
     status = map_open(fd, path, data, n, err);
@@ -119,7 +119,8 @@ static enum byoc_status find_existing(const char *path, const struct stat *st,
     char *resolved =
         destination->written_directly ? NULL : realpath(path, NULL);
     if (!resolved && !destination->written_directly && errno != ENOMEM)
-        return byi_fail(err, BYOC_EIO, "%s: cannot resolve the path: %s", path,
+        return byi_fail(err, byi_io_status(errno),
+                        "%s: cannot resolve the path: %s", path,
                         strerror(errno));
     if (resolved || destination->written_directly)
         destination->path = copy_path(resolved ? resolved : path);
@@ -239,7 +240,7 @@ static enum byoc_status open_stream(struct byi_file_resources *resources,
     const int why = errno;
     if (fd >= 0)
         close(fd);
-    return byi_fail(err, why == ENOMEM ? BYOC_ENOMEM : BYOC_EIO,
+    return byi_fail(err, byi_io_status(why),
                     "%s: cannot create: %s, expected a path in a folder that "
                     "exists and can be written",
                     path, strerror(why));
@@ -337,7 +338,7 @@ enum byoc_status byi_folder_create(const char *path, struct byoc_error *err)
     const int why = errno;
     if (why == EEXIST && stat(path, &st) == 0 && S_ISDIR(st.st_mode))
         return BYOC_OK;
-    return byi_fail(err, BYOC_EIO,
+    return byi_fail(err, byi_io_status(why),
                     "%s: cannot create the folder: %s, expected a path in a "
                     "folder that exists and can be written",
                     path, strerror(why));
@@ -377,7 +378,7 @@ enum byoc_status byi_file_place(const char *file,
     const int why = errno;
     if (fd >= 0)
         close(fd);
-    return fails ? byi_fail(err, BYOC_EIO, "%s: cannot write: %s",
+    return fails ? byi_fail(err, byi_io_status(why), "%s: cannot write: %s",
                             destination->path, strerror(why))
                  : BYOC_OK;
 }

@@ -382,6 +382,139 @@ static enum byoc_status load_compiled(struct subject *s)
     return byoc_compiled_load(s->compiled, &load_params, &s->model, &err);
 }
 
+/* Returns BYOC_OK and adds the text to the hash, or BYOC_ENOMEM for the NULL of
+ * a function that has no status. */
+static enum byoc_status use_text(struct subject *s, const char *text)
+{
+    if (!text) {
+        err = (struct byoc_error){BYOC_ENOMEM, "found no text"};
+        return BYOC_ENOMEM;
+    }
+    s->hash = hash_bytes(s->hash, text, strlen(text));
+    return BYOC_OK;
+}
+
+/* The IR, and its constants as a file. */
+static enum byoc_status write_ir(struct subject *s)
+{
+    char path[300];
+    snprintf(path, sizeof path, "%s.consts", s->artifact);
+    s->hash = 0;
+    const enum byoc_status status = use_text(s, byoc_compiled_ir(s->compiled));
+    return status == BYOC_OK ? byoc_compiled_consts(s->compiled, path, &err)
+                             : status;
+}
+
+/* The table of passes; its times differ between processes. */
+static enum byoc_status list_passes(struct subject *s)
+{
+    const enum byoc_status status =
+        use_text(s, byoc_compiled_times(s->compiled));
+    s->hash = 0;
+    return status;
+}
+
+/* Use the text that a function returned with `status`, and free it. */
+static enum byoc_status use_and_free(struct subject *s, enum byoc_status status,
+                                     char *text)
+{
+    if (status == BYOC_OK)
+        status = use_text(s, text);
+    byoc_string_free(text);
+    return status;
+}
+
+/* The ledger as text, with its changes from itself. */
+static enum byoc_status read_ledger(struct subject *s)
+{
+    const char *json = byoc_compiled_ledger(s->compiled);
+    char *text = NULL;
+    int worse;
+    s->hash = 0;
+    enum byoc_status status = byoc_ledger_text(json, 1, &text, &err);
+    status = use_and_free(s, status, text);
+    if (status != BYOC_OK)
+        return status;
+    status = byoc_ledger_diff(json, json, 0, 0, &worse, &text, &err);
+    return use_and_free(s, status, text);
+}
+
+/* A backend that runs out of memory refuses its regions, so that the shares
+ * differ. */
+static enum byoc_status advise(struct subject *s)
+{
+    char *text = NULL;
+    enum byoc_status status =
+        byoc_advise(s->path, &compile_params, 1, &text, &err);
+    status = use_and_free(s, status, text);
+    s->hash = 0;
+    return status;
+}
+
+static enum byoc_status write_artifact(struct subject *s)
+{
+    return byoc_compiled_write(s->compiled, s->artifact, &err);
+}
+
+static bool has_dim(const struct byoc_dim *at, uint32_t n, const char *name)
+{
+    while (n > 0 && strcmp(at[n - 1].name, name) != 0)
+        n--;
+    return n > 0;
+}
+
+static enum byoc_status warm(struct subject *s)
+{
+    struct byoc_dim sizes[MAX_IO];
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < byoc_model_n_inputs(s->model); i++) {
+        const struct byoc_io *io = byoc_model_input(s->model, i);
+        for (uint32_t d = 0; io->dim_names && d < io->rank && n < MAX_IO; d++)
+            if (io->dim_names[d] && !has_dim(sizes, n, io->dim_names[d]))
+                sizes[n++] = (struct byoc_dim){io->dim_names[d], 3};
+    }
+    return n ? byoc_model_warm(s->model, sizes, n, &err) : BYOC_OK;
+}
+
+static enum byoc_status trace(struct subject *s)
+{
+    char path[300];
+    snprintf(path, sizeof path, "%s.trace", s->artifact);
+    enum byoc_status status = byoc_state_trace(s->state, path, &err);
+    if (status == BYOC_OK)
+        status = run_once(s);
+    return status == BYOC_OK ? byoc_state_trace(s->state, NULL, &err) : status;
+}
+
+static void use_row(void *ctx, const char *row, const char *finding)
+{
+    use_text(ctx, row);
+    if (finding)
+        use_text(ctx, finding);
+}
+
+static enum byoc_status lint(struct subject *s)
+{
+    s->hash = 0;
+    return byoc_patterns_lint(NULL, NULL, use_row, s, &err);
+}
+
+static void use_plugin(void *ctx, const char *path, const char *name,
+                       const char *version, const char *verdict)
+{
+    (void)path, (void)version, (void)verdict;
+    if (name)
+        use_text(ctx, name);
+}
+
+/* It has no status: a plug-in may be missing or unusable, but only then. */
+static enum byoc_status list_plugins(struct subject *s)
+{
+    byoc_backends_list(NULL, use_plugin, s);
+    s->hash = 0;
+    return BYOC_OK;
+}
+
 /* before: prepares the phase once, without failures. act: runs the phase, any
  * number of times. undo: frees the results of act. after: reads the results. */
 static const struct phase {
@@ -403,6 +536,15 @@ static const struct phase {
     {"async", load_and_run, run_async, keep, do_nothing, 1},
     {"profile", load_and_run, profile, keep, do_nothing, 1},
     {"comp_mem", do_nothing, compile_memory, drop, run_compiled, 1},
+    {"write", compile, write_artifact, keep, load_and_run, 1},
+    {"ir", compile, write_ir, keep, do_nothing, 1},
+    {"passes", compile, list_passes, keep, do_nothing, 1},
+    {"ledger", compile, read_ledger, keep, do_nothing, 1},
+    {"advise", do_nothing, advise, keep, do_nothing, 1},
+    {"warm", load, warm, keep, first_run, 1},
+    {"trace", load_and_run, trace, keep, do_nothing, 1},
+    {"lint", do_nothing, lint, keep, do_nothing, 1},
+    {"list", do_nothing, list_plugins, keep, do_nothing, 1},
 };
 enum { N_PHASES = sizeof phases / sizeof *phases };
 
@@ -424,6 +566,8 @@ static uint64_t ledger_hash(const struct subject *s)
 static bool keeps_twin(struct subject *s)
 {
     struct byoc_cache_stats before, now;
+    if (!s->model)
+        return false;
     byoc_model_cache(s->model, &before);
     if (before.refusals == 0)
         return false;
@@ -434,7 +578,9 @@ static bool keeps_twin(struct subject *s)
 }
 
 /* Run the phase in this process, and let `in_a_row` allocations fail from
- * number `at` on; `expected` is the hash of the expected results. */
+ * number `at` on; `expected` is the hash of the results of a process in which
+ * none failed.
+ */
 static enum outcome attempt(const struct phase *p, struct subject *s,
                             uint64_t expected, uint64_t at, uint64_t in_a_row)
 {
@@ -468,7 +614,7 @@ static enum outcome attempt(const struct phase *p, struct subject *s,
 
 /* The counts of a process in which no allocation failed. */
 struct heap_counts {
-    uint64_t calls, ledger;
+    uint64_t calls, ledger, hash;
     int64_t blocks; /* of the heap, at the end */
 };
 
@@ -486,6 +632,7 @@ static struct heap_counts count_calls(const struct phase *p, struct subject *s)
     }
     counts.calls = heap.calls;
     counts.ledger = s->compiled ? ledger_hash(s) : 0;
+    counts.hash = s->hash;
     drop(s);
     counts.blocks = heap.blocks;
     return counts;
@@ -555,8 +702,7 @@ static double seconds_of(const struct options *o, const struct phase *p,
  * whether every outcome is allowed; exits if the phase fails without them.
  */
 static bool try_phase(const struct phase *p, struct subject *s,
-                      uint64_t expected, const struct options *o,
-                      uint32_t n_models)
+                      const struct options *o, uint32_t n_models)
 {
     uint64_t n[N_OUTCOMES] = {0}, attempts = 0;
     s->blocks = heap.blocks;
@@ -583,13 +729,13 @@ static bool try_phase(const struct phase *p, struct subject *s,
     close(ends[0]);
     close(ends[1]);
     if (o->at != UINT64_MAX)
-        exit((int)attempt(p, s, expected, o->at, o->in_a_row));
+        exit((int)attempt(p, s, counts.hash, o->at, o->in_a_row));
     const uint64_t step = o->stride ? o->stride : golden_step(calls);
     const uint64_t max_attempts = o->stride ? (calls + step - 1) / step : calls;
     const double end = byi_now() + seconds_of(o, p, n_models);
     for (; attempts < max_attempts && (o->stride || byi_now() < end);
          attempts++)
-        n[fork_attempt(p, s, expected, attempts * step % calls, o)]++;
+        n[fork_attempt(p, s, counts.hash, attempts * step % calls, o)]++;
     drop(s);
     const char *name = strrchr(s->path, '/');
     printf("%-14.14s %-10s %8llu %7llu", name ? name + 1 : s->path, p->name,
@@ -620,7 +766,7 @@ static bool try_first_compile(const char *path, const struct options *o)
 {
     struct subject s = {.path = path};
     return (o->only && strcmp(o->only, first_compile.name) != 0) ||
-           try_phase(&first_compile, &s, 0, o, 1);
+           try_phase(&first_compile, &s, o, 1);
 }
 
 static bool try_model(const char *path, const char *folder,
@@ -631,15 +777,11 @@ static bool try_model(const char *path, const char *folder,
     snprintf(artifact, sizeof artifact, "%s/model.so", folder);
     struct subject s = {.path = path, .artifact = artifact};
     prepare(&s); /* from here on, all objects that a process makes once exist */
-    if (load_and_run(&s) != BYOC_OK)
-        exit(2);
-    const uint64_t expected = s.hash;
-    drop(&s);
     heap.all = o->all;
     heap_spare();
     for (uint32_t i = 0; i < N_PHASES; i++)
         if (!o->only || strcmp(o->only, phases[i].name) == 0)
-            ok = try_phase(&phases[i], &s, expected, o, n_models) && ok;
+            ok = try_phase(&phases[i], &s, o, n_models) && ok;
     return ok;
 }
 
