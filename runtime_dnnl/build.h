@@ -159,6 +159,9 @@ enum byoc_status byi_dn_make_fill(struct byi_program *program,
 enum byoc_status byi_dn_make_integers(struct byi_program *program,
                                       const struct byi_integers *p,
                                       struct byoc_error *err);
+enum byoc_status byi_dn_make_bytes(struct byi_program *program,
+                                   const struct byi_bytes *p,
+                                   struct byoc_error *err);
 enum byoc_status byi_dn_make_gate_weights(struct byi_program *program,
                                           const struct byi_gates *p,
                                           struct byoc_error *err);

@@ -431,6 +431,41 @@ enum byoc_status byi_dn_make_integers(struct byi_program *program,
     return status;
 }
 
+/* Write the elements of p->src as bytes. The dims are counted up as an odometer
+ * does. */
+static void write_bytes(const struct byi_bytes *p, const float *from,
+                        uint8_t *to)
+{
+    const uint32_t last = p->src.rank - 1;
+    const int64_t n = p->src.dims[last], stride = p->src.strides[last];
+    const int64_t rows = byi_elements(last, p->src.dims);
+    int64_t at[BYI_MAX_RANK] = {0};
+    for (int64_t r = 0; r < rows; r++) {
+        const float *row = from;
+        for (uint32_t i = 0; i < last; i++)
+            row += at[i] * p->src.strides[i];
+        for (int64_t i = 0; i < n; i++)
+            *to++ = (uint8_t)(lrintf(row[i * stride] / p->scale) + p->zero);
+        for (uint32_t i = last; i-- > 0 && ++at[i] == p->src.dims[i];)
+            at[i] = 0;
+    }
+}
+
+enum byoc_status byi_dn_make_bytes(struct byi_program *program,
+                                   const struct byi_bytes *p,
+                                   struct byoc_error *err)
+{
+    const int64_t n = byi_elements(p->src.rank, p->src.dims);
+    const bool computes = program->purpose == BYI_TO_RUN;
+    const void *from;
+    void *data;
+    BYI_TRY(read_place(program, &p->from, span_of(&p->src), &from, err));
+    BYI_TRY(add_computed(program, (uint64_t)n, computes, &data, err));
+    if (data)
+        write_bytes(p, from, data);
+    return note_creation(program, "bytes", p, sizeof *p, 1);
+}
+
 /* --- recurrent layers ----------------------------------------------------- */
 
 enum byoc_status byi_dn_make_gate_weights(struct byi_program *program,

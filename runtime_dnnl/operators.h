@@ -329,6 +329,15 @@ struct byi_integers {
     int64_t n_bias; /* number of floats: 0, 1 or rows */
     struct byi_place bias;
 };
+/* Floats that are bytes times `scale`, as bytes of `dtype` with a zero point,
+ * in row-major order. Strides of `src` may be zero, which broadcasts. */
+struct byi_bytes {
+    struct byi_place from;
+    struct byi_desc src;
+    enum byoc_dtype dtype; /* int8 or uint8 */
+    float scale;
+    int64_t zero;
+};
 /* A recurrent layer's gates in oneDNN's order: gate i is the model's order[i].
  * Weights have `size` floats per gate. Biases have `size` floats, the sums of
  * input and recurrent bias, or zeros if there is no bias. If `last_separate`,
@@ -401,6 +410,7 @@ struct byi_operators {
     BYI_MAKER(copy, byi_copy);
     BYI_MAKER(fill, byi_fill);
     BYI_MAKER(integers, byi_integers);
+    BYI_MAKER(bytes, byi_bytes);
     BYI_MAKER(gate_weights, byi_gates);
     BYI_MAKER(gate_biases, byi_gates);
     /* Free constant `computed`, which was needed only to make others. */

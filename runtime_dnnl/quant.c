@@ -5,6 +5,7 @@
  * channel. It writes 8-bit results if the only reader of the result is a
  * quantize step. walk.c drops float32 steps whose results are no longer read;
  * other kernels run in float32. */
+#include "core/base/row_codes.h"
 #include "runtime_dnnl/build.h"
 
 #include <math.h>
@@ -376,20 +377,26 @@ static bool is_complete_before(const struct byi_build *b, uint32_t buf,
     return true;
 }
 
-/* Fuse the sum `p` into the product that computed its operand `index`. Errors:
- * BYOC_EUNSUPPORTED, for example if that operand has other readers. */
+/* An operand of an elementwise step on integers. */
+struct integer_operand {
+    uint32_t value; /* of the graph, floats */
+    struct byi_dnnl_value *integers;
+    struct byi_quant quant;
+};
+
+/* Fuse the sum `p` of the two operands into the product that computed operand
+ * `index`. Errors: BYOC_EUNSUPPORTED, for example if that operand has other
+ * readers. */
 static enum byoc_status add_in_product(struct byi_build *b,
                                        const struct byi_dnnl_qelementwise *p,
+                                       const struct integer_operand operands[2],
                                        uint32_t index)
 {
-    const struct byi_dnnl_value *floats =
-                                    byi_dn_operand(b, byi_dn_arg0(b, index)),
-                                *integers = floats->integers;
-    const struct byi_dnnl_value *summand =
-        byi_dn_operand(b, byi_dn_arg0(b, 1 - index))->integers;
+    const struct byi_dnnl_value *integers = operands[index].integers,
+                                *summand = operands[1 - index].integers;
     if (!integers->qconv ||
-        !byi_dn_is_same_quant(&floats->quant, &integers->qconv->out) ||
-        b->reader[floats - b->values] == BYI_NO_INDEX ||
+        !byi_dn_is_same_quant(&operands[index].quant, &integers->qconv->out) ||
+        b->reader[operands[index].value] == BYI_NO_INDEX ||
         b->reader[integers - b->values] == BYI_NO_INDEX)
         return BYOC_EUNSUPPORTED;
     struct byi_emitted_step *emitted = &b->emitted.at[integers->qconv->index];
@@ -431,54 +438,143 @@ static enum byoc_status add_in_product(struct byi_build *b,
     return BYOC_OK;
 }
 
+/* Find the quantisation of n floats that are dequantised bytes. Their zero
+ * point is unknown: zero if they fit int8, otherwise the one of uint8 at which
+ * the smallest is representable. False if they are not, or without memory. */
+static bool find_quant(const float *floats, int64_t n, struct byi_quant *q)
+{
+    int16_t *integers = byi_alloc((size_t)n, sizeof *integers);
+    int low = 0, high = 0;
+    const bool found =
+        integers && byi_find_scale(floats, n, 1, 1, false, &q->scale, integers);
+    for (int64_t i = 0; found && i < n; i++) {
+        low = integers[i] < low ? integers[i] : low;
+        high = integers[i] > high ? integers[i] : high;
+    }
+    byi_release(integers);
+    const bool is_signed = low >= INT8_MIN && high <= INT8_MAX;
+    q->dtype = is_signed ? BYOC_I8 : BYOC_U8;
+    q->zero = is_signed ? 0 : (float)-low;
+    return found && high - low <= UINT8_MAX;
+}
+
+/* Describe a dense row-major tensor of `dims` as if it were broadcast to the
+ * dims of `to`. */
+static struct byi_desc broadcast_desc(const struct byi_desc *from,
+                                      const struct byi_desc *to)
+{
+    struct byi_desc desc = byi_dn_dense(from->dtype, to->rank, to->dims, NULL);
+    const uint32_t skip = to->rank - from->rank;
+    for (uint32_t i = 0; i < to->rank; i++)
+        desc.strides[i] = i < skip || from->dims[i - skip] != to->dims[i]
+                              ? 0
+                              : from->strides[i - skip];
+    return desc;
+}
+
+/* Make the integers of an operand that is a constant: FoldConstant replaced the
+ * dequantize step by its floats, which take three passes. The constant has the
+ * dims `to`. Errors: BYOC_EUNSUPPORTED if it is not dequantised bytes. */
+static enum byoc_status recover_integers(struct byi_build *b,
+                                         const struct byi_desc *to,
+                                         struct integer_operand *operand)
+{
+    enum { MAX_BYTES = 1 << 24 }; /* of a constant that is broadcast */
+    const struct byi_dnnl_view *view =
+        &byi_dn_operand(b, operand->value)->views[0];
+    enum byoc_dtype dtype;
+    int64_t n;
+    const int64_t bytes = byi_elements(to->rank, to->dims);
+    if (b->program->purpose == BYI_TO_PROBE)
+        return BYOC_EUNSUPPORTED;
+    const float *floats = byi_dn_const_data(b, operand->value, &dtype, &n);
+    if (!floats || dtype != BYOC_F32 || n <= 0 ||
+        (bytes > n && bytes > MAX_BYTES) || view->desc.rank > to->rank ||
+        !find_quant(floats, n, &operand->quant))
+        return BYOC_EUNSUPPORTED;
+    const struct byi_bytes p = {.from = byi_dn_place(b, view),
+                                .src = broadcast_desc(&view->desc, to),
+                                .dtype = operand->quant.dtype,
+                                .scale = operand->quant.scale,
+                                .zero = (int64_t)operand->quant.zero};
+    BYI_TRY(byi_dn_make_bytes(b->program, &p, b->err));
+    const struct byi_dnnl_view made = {
+        .buf = byi_dn_computed_buf(b, b->program->computed.n - 1),
+        .desc = byi_dn_dense(p.dtype, to->rank, to->dims, NULL)};
+    operand->integers =
+        byi_arena_calloc(b->arena, 1, sizeof *operand->integers);
+    byi_dn_add_view(b, operand->integers, &made);
+    return BYOC_OK;
+}
+
+/* Find the integers of both operands. At most one is a constant, which becomes
+ * the second one: the other one decides the layout. */
+static enum byoc_status read_integers(struct byi_build *b,
+                                      struct integer_operand operands[2])
+{
+    for (uint32_t i = 0; i < 2; i++) {
+        const uint32_t arg = byi_dn_arg0(b, i);
+        struct byi_dnnl_value *value = byi_dn_operand(b, arg);
+        operands[i] = (struct integer_operand){
+            .value = arg, .integers = value->integers, .quant = value->quant};
+    }
+    if (!operands[0].integers) {
+        const struct integer_operand constant = operands[0];
+        operands[0] = operands[1];
+        operands[1] = constant;
+    }
+    struct byi_dnnl_value *main = operands[0].integers;
+    if (!main || main->n_views == 0)
+        return BYOC_EUNSUPPORTED;
+    const struct byi_desc *dims = &main->views[0].desc;
+    if (!operands[1].integers)
+        BYI_TRY(recover_integers(b, dims, &operands[1]));
+    const struct byi_dnnl_value *second = operands[1].integers;
+    return second->n_views > 0 && byi_dims_equal(dims->rank, dims->dims,
+                                                 second->views[0].desc.rank,
+                                                 second->views[0].desc.dims)
+               ? BYOC_OK
+               : BYOC_EUNSUPPORTED;
+}
+
 /* Emit an add or multiply step, and the quantize step that reads it, as one
- * step on the integers of both operands, which must have the same shape. */
+ * step on the integers of both operands. Only a constant is broadcast. */
 enum byoc_status byi_dn_integer_elementwise(struct byi_build *b)
 {
     const struct byoc_graph_step *step = byi_dn_step0(b);
     const bool multiplies = byi_dn_is(step, "multiply");
+    struct byi_dnnl_qelementwise p = {
+        .kind = multiplies ? BYI_QELEMENTWISE_MUL : BYI_QELEMENTWISE_ADD};
+    struct integer_operand operands[2];
     struct byi_dnnl_view src[2];
-    struct byi_quant q[2], out;
+    struct byi_quant out;
     struct byi_chain chain;
     if ((!byi_dn_is(step, "add") && !multiplies) ||
         !byi_dn_is_quantized_after(b, &out))
         return BYOC_EUNSUPPORTED;
-    for (uint32_t i = 0; i < 2; i++) {
-        struct byi_dnnl_value *value = byi_dn_operand(b, byi_dn_arg0(b, i));
-        if (!value->integers || value->integers->n_views == 0)
-            return BYOC_EUNSUPPORTED;
-        q[i] = value->quant;
-        if (i == 0)
-            BYI_TRY(byi_dn_get_dense(b, value->integers, &src[0]));
-    }
-    struct byi_dnnl_value *second =
-        byi_dn_operand(b, byi_dn_arg0(b, 1))->integers;
-    const struct byi_desc *dims = &second->views[0].desc;
-    if (!byi_dims_equal(dims->rank, dims->dims, src[0].desc.rank,
-                        src[0].desc.dims))
-        return BYOC_EUNSUPPORTED;
-    struct byi_desc like = src[0].desc;
-    like.dtype = q[1].dtype;
-    BYI_TRY(byi_dn_get_view(b, second, &like, &src[1]));
-    struct byi_dnnl_qelementwise p = {.kind = multiplies ? BYI_QELEMENTWISE_MUL
-                                                         : BYI_QELEMENTWISE_ADD,
-                                      .src_zero = (int64_t)q[0].zero,
-                                      .src1_zero = (int64_t)q[1].zero,
-                                      .zero = (int64_t)out.zero,
-                                      .src_scale = q[0].scale,
-                                      .src1_scale = q[1].scale,
-                                      .scale = out.scale};
     read_range(&out, &p.low, &p.high);
     BYI_TRY(byi_dn_chain_read(b, 1, b->kernel->n_steps, 0, &chain));
     if (!read_clamps(&chain, 0, out.scale, &p.low, &p.high))
         return BYOC_EUNSUPPORTED;
+    BYI_TRY(read_integers(b, operands));
+    const struct byi_quant *q[] = {&operands[0].quant, &operands[1].quant};
+    BYI_TRY(byi_dn_get_dense(b, operands[0].integers, &src[0]));
+    struct byi_desc like = src[0].desc;
+    like.dtype = q[1]->dtype;
+    BYI_TRY(byi_dn_get_view(b, operands[1].integers, &like, &src[1]));
+    p.src_zero = (int64_t)q[0]->zero;
+    p.src1_zero = (int64_t)q[1]->zero;
+    p.zero = (int64_t)out.zero;
+    p.src_scale = q[0]->scale;
+    p.src1_scale = q[1]->scale;
+    p.scale = out.scale;
     p.src = src[0].desc;
     p.src1 = src[1].desc;
     p.dst = src[0].desc;
     p.dst.dtype = out.dtype;
     enum byoc_status status = BYOC_EUNSUPPORTED;
     for (uint32_t i = 2; i-- > 0 && !multiplies && status == BYOC_EUNSUPPORTED;)
-        status = add_in_product(b, &p, i);
+        status = add_in_product(b, &p, operands, i);
     if (status == BYOC_EUNSUPPORTED)
         status = define_qelementwise(b, &p, &src[0], &src[1], out.dtype);
     if (status == BYOC_OK)

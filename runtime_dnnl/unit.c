@@ -47,6 +47,7 @@ static int make_pack(struct byi_load *load, const struct byi_pack *p)
 MAKER(copy, byi_copy)
 MAKER(fill, byi_fill)
 MAKER(integers, byi_integers)
+MAKER(bytes, byi_bytes)
 MAKER(gate_weights, byi_gates)
 MAKER(gate_biases, byi_gates)
 
@@ -68,6 +69,7 @@ static const struct byi_operators makers = {
     .copy = make_copy,
     .fill = make_fill,
     .integers = make_integers,
+    .bytes = make_bytes,
     .gate_weights = make_gate_weights,
     .gate_biases = make_gate_biases,
     .drop = drop_const,

@@ -206,6 +206,10 @@ static const struct param_member integers[] = {
     MEMBER(byi_integers, scale, FLOAT), MEMBER(byi_integers, result, FLOAT),
     MEMBER(byi_integers, posts, BOOL),  MEMBER(byi_integers, n_bias, I64),
     MEMBER(byi_integers, bias, PLACE)};
+static const struct param_member as_bytes[] = {
+    MEMBER(byi_bytes, from, PLACE), MEMBER(byi_bytes, src, DESC),
+    ENUM(byi_bytes, dtype, dtypes), MEMBER(byi_bytes, scale, FLOAT),
+    MEMBER(byi_bytes, zero, I64)};
 static const struct param_member gates[] = {
     MEMBER(byi_gates, from, PLACE),     MEMBER(byi_gates, no_bias, BOOL),
     MEMBER(byi_gates, directions, U32), MEMBER(byi_gates, gates, U32),
@@ -231,6 +235,7 @@ static const struct unit_function {
     MAKER("fill", byi_fill, fill, SIZE_MAX),
     MAKER("integers", byi_integers, integers,
           offsetof(struct byi_integers, from)),
+    MAKER("bytes", byi_bytes, as_bytes, offsetof(struct byi_bytes, from)),
     MAKER("gate_weights", byi_gates, gates, offsetof(struct byi_gates, from)),
     MAKER("gate_biases", byi_gates, gates, offsetof(struct byi_gates, from)),
 };

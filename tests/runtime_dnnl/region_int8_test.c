@@ -365,6 +365,52 @@ static void test_sum(void **state)
     check_sum(BYOC_I8, false, 6);
 }
 
+/* Sums and products with a constant, which was dequantised when constants were
+ * folded, read bytes, also if the constant is broadcast or the first operand.
+ * Constants that no 8-bit type represents stay floats. */
+static void test_constant_operand(void **state)
+{
+    static const int64_t xd[] = {2, 5, 3, 7};
+    static const struct {
+        int64_t dims[4];
+        uint32_t rank;
+        int low, high; /* of the constant's integers */
+        bool first, bytes;
+    } cases[] = {
+        {{2, 5, 3, 7}, 4, -128, 127, false, true},
+        {{2, 5, 3, 7}, 4, 0, 255, true, true},
+        {{5, 1, 1}, 3, -100, 155, false, true},
+        {{2, 1, 3, 1}, 4, -3, 140, true, true},
+        {{7}, 1, -255, 0, false, true},
+        {{2, 5, 3, 7}, 4, -255, 127, false, false},
+        {{5, 1, 1}, 3, -1000, 1001, true, false},
+    };
+    (void)state;
+    for (size_t i = 0; i < 2 * BYI_COUNT(cases); i++) {
+        const size_t c = i / 2;
+        const char *op = i % 2 ? "multiply" : "add";
+        const struct scheme s = {BYOC_U8, BYOC_I8, 131, false, cases[c].bytes};
+        struct region g;
+        region_open(&g);
+        const uint32_t x = data(&g, &s, xd, 4);
+        const uint32_t k =
+            add_leaf(&g, true, BYOC_F32, cases[c].rank, cases[c].dims);
+        const int64_t n = byi_elements(cases[c].rank, cases[c].dims);
+        const float scale = 1.7f / (float)cases[c].high;
+        const int range = cases[c].high - cases[c].low;
+        for (int64_t e = 0; e < n; e++)
+            byi_tensor_set(
+                &g.data[k], e,
+                (float)(cases[c].low + range * (n - 1 - e) / (n - 1)) *
+                    (cases[c].high ? scale : 0.011f));
+        region_kernel(&g, op, "{}",
+                      IDS(cases[c].first ? k : x, cases[c].first ? x : k));
+        region_post(&g, "nn.relu", "{}", NONE, false);
+        expect(&g, &s, quantize(&g, BYOC_I8, region_end(&g)), false, op);
+        region_close(&g);
+    }
+}
+
 static int64_t draw(struct region *g, int64_t n)
 {
     return (int64_t)(fabs(random_unit(g)) * (double)n) % n;
@@ -418,10 +464,15 @@ static void test_random(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_convs),    cmocka_unit_test(test_dense),
-        cmocka_unit_test(test_residual), cmocka_unit_test(test_sum),
-        cmocka_unit_test(test_random),   cmocka_unit_test(test_uneven_bias),
-        cmocka_unit_test(test_concat),   cmocka_unit_test(test_means),
+        cmocka_unit_test(test_convs),
+        cmocka_unit_test(test_dense),
+        cmocka_unit_test(test_residual),
+        cmocka_unit_test(test_sum),
+        cmocka_unit_test(test_random),
+        cmocka_unit_test(test_uneven_bias),
+        cmocka_unit_test(test_concat),
+        cmocka_unit_test(test_means),
+        cmocka_unit_test(test_constant_operand),
         cmocka_unit_test(regions_as_c),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
