@@ -179,6 +179,32 @@ struct band_thread {
     void *scratch;
 };
 
+/* Whether the lines of intermediate result i are in a ring, in which a new line
+ * replaces one that no band needs any more: line n is line n % lines_at(i) of
+ * the ring. Only depthwise convolutions can read one. Lines for others, which
+ * need all lines at adjacent addresses, are moved from band to band. */
+static bool is_ring(const struct byi_f32_bands *bands, uint32_t i)
+{
+    return bands->convs[i + 1]->algorithm == BYI_F32_DEPTHWISE;
+}
+
+/* Set the lines of x of a strip whose first line is line `from`. */
+static void find_x(const struct band_thread *thread, uint32_t i, int64_t from,
+                   struct byi_f32_conv *strip, struct byi_f32_conv_run *run)
+{
+    const struct byi_f32_conv *conv = thread->bands->convs[i];
+    if (i == 0) {
+        run->x += thread->image * image_of_x(conv) + from * line_of_x(conv);
+    } else if (is_ring(thread->bands, i - 1)) {
+        strip->ring = lines_at(thread->bands, i - 1);
+        strip->ring_first = from % strip->ring;
+        run->x = thread->at[i - 1];
+    } else {
+        run->x = thread->at[i - 1] +
+                 (from - thread->stored[i - 1].from) * line_of_x(conv);
+    }
+}
+
 /* Compute lines `y` of result i, and write them to `to`. */
 static void run_lines(const struct band_thread *thread, uint32_t i,
                       struct band_lines y, float *to)
@@ -192,10 +218,7 @@ static void run_lines(const struct band_thread *thread, uint32_t i,
     strip.plane = conv->in[1] * conv->in[2];
     strip.in_strips = true; /* the threads decide which lines a band has */
     run.conv = &strip;
-    run.x =
-        i ? thread->at[i - 1] +
-                (from - thread->stored[i - 1].from) * line_of_x(conv)
-          : run.x + thread->image * image_of_x(conv) + from * line_of_x(conv);
+    find_x(thread, i, from, &strip, &run);
     for (uint32_t p = 0; p < conv->n_epilogue; p++) {
         const struct byi_f32_epilogue_op *op = &conv->epilogue[p];
         if (op->binary)
@@ -207,6 +230,21 @@ static void run_lines(const struct band_thread *thread, uint32_t i,
     byi_f32_conv_run(&run);
 }
 
+/* Compute lines `y` of intermediate result i, which are in a ring. */
+static void run_ring_lines(const struct band_thread *thread, uint32_t i,
+                           struct band_lines y)
+{
+    const int64_t ring = lines_at(thread->bands, i);
+    while (y.from < y.end) {
+        const int64_t at = y.from % ring;
+        const struct band_lines part = {
+            y.from, y.from + byi_min(y.end - y.from, ring - at)};
+        run_lines(thread, i, part,
+                  thread->at[i] + at * line_of_y(thread->bands->convs[i]));
+        y.from = part.end;
+    }
+}
+
 /* Make lines `y` of intermediate result i available: keeps the lines that exist
  * already, and computes the others. */
 static void advance(struct band_thread *thread, uint32_t i, struct band_lines y)
@@ -214,11 +252,15 @@ static void advance(struct band_thread *thread, uint32_t i, struct band_lines y)
     const int64_t line = line_of_y(thread->bands->convs[i]);
     struct band_lines *stored = &thread->stored[i];
     const int64_t reused = byi_max(byi_min(stored->end, y.end) - y.from, 0);
-    memmove(thread->at[i], thread->at[i] + (y.from - stored->from) * line,
-            (size_t)(reused * line) * sizeof(float));
     const struct band_lines missing = {y.from + reused, y.end};
-    if (missing.from < missing.end)
-        run_lines(thread, i, missing, thread->at[i] + reused * line);
+    if (is_ring(thread->bands, i)) {
+        run_ring_lines(thread, i, missing);
+    } else {
+        memmove(thread->at[i], thread->at[i] + (y.from - stored->from) * line,
+                (size_t)(reused * line) * sizeof(float));
+        if (missing.from < missing.end)
+            run_lines(thread, i, missing, thread->at[i] + reused * line);
+    }
     *stored = y;
 }
 

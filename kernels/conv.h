@@ -71,6 +71,9 @@ struct byi_f32_conv {
     bool in_strips; /* this is one strip of a convolution, and its height
                      * depends on the number of threads; strips.c and bands.c
                      * set it */
+    /* Of a depthwise strip in bands, if not 0: the lines of x are in a ring of
+     * this many lines, and line 0 is line `ring_first` of the ring. */
+    int64_t ring, ring_first;
     /* strips.c sets these: the element types that the kernel reads x in and
      * writes y in; `pitch`, if not 0: positions from one line of x to the next,
      * where x includes its padding (tiles.c) */

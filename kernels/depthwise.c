@@ -31,8 +31,10 @@ static int64_t find_lines(const struct byi_f32_conv_run *run, int64_t row,
             const int64_t h = at[1] + j * conv->dilation[1];
             if (d < 0 || d >= in[0] || h < 0 || h >= in[1])
                 continue;
-            x[n] =
-                byi_f32_element(conv, run->x, ((image + d) * in[1] + h) * line);
+            const int64_t at_line = conv->ring
+                                        ? (conv->ring_first + h) % conv->ring
+                                        : (image + d) * in[1] + h;
+            x[n] = byi_f32_element(conv, run->x, at_line * line);
             weights[n++] =
                 run->weights + (i * size[1] + j) * size[2] * conv->channels;
         }
