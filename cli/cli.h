@@ -112,7 +112,8 @@ enum byi_option_kind {
     BYI_OPTION_NUMBER,  /* double *: finite, not negative */
     BYI_OPTION_PERCENT, /* double *: as a number; may end in % */
     BYI_OPTION_SECONDS, /* double *: as a number; at most a million */
-    BYI_OPTION_LEVEL    /* enum byoc_opt *: -O0 .. -O3 */
+    BYI_OPTION_TOLERANCE, /* double *: as a number, or "inf" */
+    BYI_OPTION_LEVEL      /* enum byoc_opt *: -O0 .. -O3 */
 };
 
 /* An option: "--name VALUE", "--name=VALUE", and "-x VALUE" if it has a short

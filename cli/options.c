@@ -210,7 +210,8 @@ static int set_number(const struct byi_command *command,
     const double x = strtod(value, &end);
     if (end > value && o->kind == BYI_OPTION_PERCENT && strcmp(end, "%") == 0)
         end++;
-    if (errno || end == value || *end || !isfinite(x) || !(x >= 0))
+    if (errno || end == value || *end || !(x >= 0) ||
+        (isinf(x) && o->kind != BYI_OPTION_TOLERANCE))
         return refuse_value(command, o, value, "a number that is not negative");
     if (o->kind == BYI_OPTION_SECONDS && x > max_seconds)
         return refuse_value(command, o, value,
@@ -259,6 +260,7 @@ static int set_value(const struct byi_command *command,
     case BYI_OPTION_NUMBER:
     case BYI_OPTION_PERCENT:
     case BYI_OPTION_SECONDS:
+    case BYI_OPTION_TOLERANCE:
         return set_number(command, o, value);
     case BYI_OPTION_LEVEL:
         if (strlen(value) != 1 || *value < '0' || *value > '3')

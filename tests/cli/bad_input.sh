@@ -359,6 +359,7 @@ bad 2 "expected a number that is not negative" bench good.so --rate -1
 bad 2 "--rate: found 'inf', expected a number" bench good.so --rate inf
 bad 2 "--rate: found 'nan', expected a number" bench good.so --rate nan
 bad 2 "--rtol: found 'inf', expected a number" compare good.so --rtol inf
+bad 2 "--atol: found 'nan', expected a number" compare good.so --atol nan
 bad 2 "--rtol: found '1%', expected a number" compare good.so --rtol 1%
 bad 2 "--seconds: found '1e300', expected a number of seconds from 0 to" \
     bench good.so --seconds 1e300
