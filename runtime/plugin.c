@@ -179,6 +179,24 @@ static enum byoc_status check_patterns(const char *path,
     return BYOC_OK;
 }
 
+/* Check that the list of extensions ends, since byoc_ext_find walks it. */
+static enum byoc_status check_extensions(const char *path,
+                                         const struct byoc_backend *b,
+                                         struct byoc_error *err)
+{
+    enum { MAX_EXTENSIONS = 256 };
+    uint32_t n = 0;
+    for (const struct byoc_ext *e = b->ext; e && n <= MAX_EXTENSIONS;
+         e = e->next)
+        n++;
+    if (n > MAX_EXTENSIONS)
+        return byi_fail(err, BYOC_EBACKEND,
+                        "%s: found more than %d extensions in its backend's "
+                        "list, expected NULL as `next` of the last one",
+                        path, MAX_EXTENSIONS);
+    return BYOC_OK;
+}
+
 static enum byoc_status check_members(const char *path,
                                       const struct byoc_backend *b,
                                       struct byoc_error *err)
@@ -209,6 +227,7 @@ static enum byoc_status check_members(const char *path,
                         path, b->state_new ? " state_new" : "",
                         b->state_free ? " state_free" : "",
                         b->state_bytes ? " state_bytes" : "");
+    BYI_TRY(check_extensions(path, b, err));
     return check_patterns(path, b, err);
 }
 

@@ -64,6 +64,8 @@ static void test_failures(void **state)
     check_open_fails(PLUGIN_DIR "/bad_patterns.so", BYOC_EBACKEND, "patterns");
     check_open_fails(PLUGIN_DIR "/bad_pattern.so", BYOC_EBACKEND,
                      "has no pattern");
+    check_open_fails(PLUGIN_DIR "/bad_ext.so", BYOC_EBACKEND,
+                     "more than 256 extensions");
     check_open_fails(PLUGIN_DIR "/bad_prefix.so", BYOC_EBACKEND, "dnnl.relu");
 }
 
