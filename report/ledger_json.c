@@ -312,7 +312,7 @@ static void put_node(const struct byi_ledger *l, struct byi_text *out,
     put(out, "}");
 }
 
-void byi_ledger_write_json(struct byi_ledger *l, struct byi_text *out)
+static void put_ledger(struct byi_ledger *l, struct byi_text *out)
 {
     const struct byi_ledger_facts *facts = &l->facts;
     byi_text_addf(out, "{\"format\": \"byoc-ledger\", \"version\": %d",
@@ -334,4 +334,13 @@ void byi_ledger_write_json(struct byi_ledger *l, struct byi_text *out)
     for (uint32_t i = 0; i < l->coverage.nodes; i++)
         put_node(l, out, i);
     put(out, "]}\n");
+}
+
+void byi_ledger_write_json(struct byi_ledger *l, struct byi_text *out)
+{
+    struct byi_text json = {0};
+    put_ledger(l, &json);
+    /* names of the model and texts of backends may not be valid UTF-8 */
+    byi_utf8_add(out, json.at, json.n);
+    byi_text_free(&json);
 }

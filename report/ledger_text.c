@@ -27,11 +27,14 @@ enum byoc_status byoc_ledger_explain(const char *ledger_json, const char *node,
                                      char **text, struct byoc_error *err)
 {
     struct byi_report r;
-    struct byi_text out = {0};
+    struct byi_text name = {0}, out = {0};
     *text = NULL;
     BYI_BORDER(err);
     BYI_TRY(byi_report_read(ledger_json, strlen(ledger_json), &r, err));
-    const enum byoc_status status = byi_report_add_node(&r, node, &out, err);
+    byi_utf8_add(&name, node, strlen(node)); /* as the ledger has it */
+    const enum byoc_status status =
+        byi_report_add_node(&r, name.n ? name.at : "", &out, err);
+    byi_text_free(&name);
     byi_report_free(&r);
     *text = out.at;
     return status;

@@ -6,9 +6,11 @@
 #include "state.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "core/base/temp.h"
+#include "core/base/utf8.h"
 
 /* The destination of events, and their tag. */
 struct byi_trace {
@@ -105,17 +107,23 @@ void byoc_internal_temp_clear(void)
     byi_temp_clear();
 }
 
+/* Write a JSON string. It is valid UTF-8, although names of backends and models
+ * may not be. */
 static void put_string(FILE *f, const char *text)
 {
+    const size_t n = text ? strlen(text) : 0;
     fputc('"', f);
-    for (const char *s = text ? text : ""; *s; s++) {
-        unsigned char c = (unsigned char)*s;
-        if (c == '"' || c == '\\')
+    for (size_t i = 0, length; i < n; i += length ? length : 1) {
+        const unsigned char c = (unsigned char)text[i];
+        length = byi_utf8_character(text + i, n - i);
+        if (!length)
+            fputs(BYI_UTF8_REPLACEMENT, f);
+        else if (c == '"' || c == '\\')
             fprintf(f, "\\%c", c);
         else if (c < 0x20)
             fprintf(f, "\\u%04x", c);
         else
-            fputc(c, f);
+            fwrite(text + i, 1, length, f);
     }
     fputc('"', f);
 }

@@ -3,6 +3,7 @@
  * above 0x7f unchanged; as valid UTF-8 (RFC 3629); or for people to read.
  */
 #include "base.h"
+#include "utf8.h"
 
 void byi_json_quote(struct byi_text *out, const char *text)
 {
@@ -25,10 +26,9 @@ void byi_json_quote(struct byi_text *out, const char *text)
     byi_text_add(out, "\"", 1);
 }
 
-/* The number of bytes of the UTF-8 character at `text`; 0 if the first of these
- * n bytes begins none. */
-static size_t character_bytes(const unsigned char *text, size_t n)
+size_t byi_utf8_character(const char *bytes, size_t n)
 {
+    const unsigned char *text = (const unsigned char *)bytes;
     /* the ranges of the first and the second byte (RFC 3629, section 4) */
     static const struct {
         unsigned char first, last, low, high;
@@ -58,13 +58,13 @@ void byi_utf8_add(struct byi_text *out, const char *text, size_t n)
 {
     size_t begin = 0;
     for (size_t i = 0; i < n;) {
-        size_t k = character_bytes((const unsigned char *)text + i, n - i);
+        size_t k = byi_utf8_character(text + i, n - i);
         if (k) {
             i += k;
             continue;
         }
         byi_text_add(out, text + begin, i - begin);
-        byi_text_addf(out, "\xef\xbf\xbd");
+        byi_text_put(out, BYI_UTF8_REPLACEMENT);
         begin = ++i;
     }
     byi_text_add(out, text + begin, n - begin);
@@ -136,7 +136,7 @@ void byi_printable_add(struct byi_text *out, const char *text, size_t n,
     const unsigned char *t = (const unsigned char *)text;
     size_t begin = 0;
     for (size_t i = 0; i < n;) {
-        const size_t k = character_bytes(t + i, n - i);
+        const size_t k = byi_utf8_character((const char *)t + i, n - i);
         const bool passes =
             (k && !is_command(code_point(t + i, k))) ||
             (how != BYI_PRINTABLE_LINE && (t[i] == '\n' || t[i] == '\t'));

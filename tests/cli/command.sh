@@ -173,7 +173,17 @@ for args in "check nasty.ir --all" "check nasty.ir --json" "opt nasty.ir" \
     holds "stderr is clean: $args" clean err
 done
 "$byoc" check nasty.ir --all >out 2>err
-holds "check --all prints the escaped name" grep -qF 'a\x1b[2J\x07\xe2\x80\xae\xc2\x9b\xffz' out
+replaced=$(printf '\357\277\275') # U+FFFD
+holds "check --all prints the escaped name" \
+    grep -qF "a\\x1b[2J\\x07\\xe2\\x80\\xae\\xc2\\x9b${replaced}z" out
+"$byoc" check nasty.ir --report report.json >out 2>err
+"$byoc" run nasty.so --trace trace.json >out 2>err
+"$byoc" check nasty.ir --explain "$nasty" >out 2>err ||
+    fail "--explain with the bytes of the name: $(cat err)"
+for file in report.json trace.json; do
+    holds "$file is valid UTF-8" iconv -f UTF-8 -t UTF-8 -o out "$file"
+    holds "$file has the name" grep -qF "[2J" "$file"
+done
 "$byoc" opt nasty.ir >again.ir 2>err
 "$byoc" opt again.ir >out 2>err || fail "cannot read text with such names"
 holds "text with such names is printed as it was read" cmp -s again.ir out
