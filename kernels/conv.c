@@ -442,15 +442,19 @@ bool byi_f32_planar_pays(const struct byi_f32_conv *conv)
              conv->outputs % byi_f32_kernels()->partial == 0));
 }
 
+bool byi_f32_conv_runs(const struct byi_f32_conv *conv)
+{
+    return !(conv->planar && conv->adds);
+}
+
 bool byi_f32_conv_pays(const struct byi_f32_conv *conv)
 {
     /* depthwise kernels need no pointer for each tap; oneDNN computes long
      * windows along one axis group by group, but is faster along two */
     if ((byi_f32_product_of(conv->size) > BYI_F32_PIECES &&
          !(conv->algorithm == BYI_F32_DEPTHWISE && is_line(conv))) ||
-        (conv->channels > BYI_F32_ZEROS && !is_product(conv)))
-        return false;
-    if (conv->planar && conv->adds) /* overlapping tiles write y twice */
+        (conv->channels > BYI_F32_ZEROS && !is_product(conv)) ||
+        !byi_f32_conv_runs(conv))
         return false;
     if (conv->type) /* oneDNN would run on float32 copies of all data */
         return true;

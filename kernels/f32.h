@@ -323,6 +323,7 @@ struct byi_f32_kernels {
     void (*softmax[2])(const float *x, float *y, int64_t n);
     const char *softmax_name;
     const char *attention_name; /* of the kernel of attention.h */
+    const char *product_name;   /* of the kernel of product.h */
     const char *recurrent_name; /* of the step functions */
     int width;     /* hidden units of a group, as many as floats in a
                     * vector */

@@ -33,7 +33,6 @@ struct product_tasks {
     int64_t rows, columns; /* tasks of a batch along rows and along columns */
     bool copies;           /* rows of A are copied first        */
     bool in_place;         /* whole panels of B are read unpacked */
-    bool vector;           /* A is one row, B has dense columns */
 };
 
 static struct product_tasks divide_product(const struct byi_f32_product *p,
@@ -61,7 +60,6 @@ static struct product_tasks divide_product(const struct byi_f32_product *p,
     /* packing does not pay if B has few rows, or few tiles read it */
     t.in_place =
         p->b_cs == 1 && (p->k <= FEW_ROWS || p->m <= 2 * p->kernels->rows);
-    t.vector = p->m == 1 && p->a_cs == 1 && p->b_rs == 1;
     /* rows a multiple of half a page apart map to one or two sets of the
      * first-level cache */
     t.copies = p->a_cs != 1 ||
@@ -143,19 +141,11 @@ static void run_row(const struct product_tasks *t, const float *const *x,
     }
 }
 
-/* Multiply one row of A by columns of B without packing them, which would take
- * longer. */
-static void run_vector(const struct byi_f32_product *p,
-                       struct byi_f32_matrices at, int64_t first, int64_t n)
+static void finish(const struct byi_f32_product *p,
+                   const struct byi_f32_part *part)
 {
-    const struct byi_f32_vector v = {.x = at.a,
-                                     .weights = at.b + first * p->b_cs,
-                                     .n = p->k,
-                                     .row_stride = p->b_rs,
-                                     .column_stride = p->b_cs,
-                                     .y = at.c + first,
-                                     .columns = n};
-    p->kernels->vector[BYI_F32_WIDE][0](&v);
+    if (p->finish)
+        p->finish(p->ctx, part);
 }
 
 static void run_task(const struct product_tasks *t, int64_t task,
@@ -169,10 +159,6 @@ static void run_task(const struct product_tasks *t, int64_t task,
     const int64_t tile = task / t->columns % t->rows * t->task_tiles;
     const int64_t stop = byi_min(tile + t->task_tiles, t->tiles);
     const float *rows[BYI_F32_ROWS];
-    if (t->vector) {
-        run_vector(p, at, first, n);
-        return;
-    }
     for (int64_t k = 0, depth; k < p->k; k += depth) {
         depth = byi_min(t->depth, p->k - k);
         const struct task_columns columns = {
@@ -192,15 +178,100 @@ static void run_task(const struct product_tasks *t, int64_t task,
                     at.c + row * p->ldc + first);
         }
     }
+    const int64_t row = p->m * tile / t->tiles;
+    finish(p, &(struct byi_f32_part){.batch = task / batch_tasks,
+                                     .row = row,
+                                     .column = first,
+                                     .rows = p->m * stop / t->tiles - row,
+                                     .columns = n});
+}
+
+/* --- few rows, or one column ---------------------------------------------- */
+
+enum {
+    FEW_DOTS = 8,    /* most rows of A, if B's columns are contiguous */
+    FEW_VECTORS = 4, /* most rows of A, if B's rows are contiguous */
+    DOT_CHUNK = 64,  /* columns of a task, if B's columns are contiguous */
+    CHUNK = 512      /* the same, if B's rows are contiguous */
+};
+
+/* A product that reads B once, unpacked: most of a tile would be empty. If C is
+ * one dense column, it is computed as the row C^T = B^T A^T (`swaps`), which
+ * has the same elements in the same memory. */
+struct thin_product {
+    const struct byi_f32_product *p;
+    bool swaps;
+    bool dots; /* B's columns are contiguous */
+    int64_t m, n;
+    int64_t a_rs, a_cs, b_rs, b_cs, ldc;
+};
+
+/* Describe the product as a thin one; false if it has too many rows. */
+static bool read_thin(const struct byi_f32_product *p, struct thin_product *t)
+{
+    *t = (struct thin_product){p,       false,   false,   p->m,    p->n,
+                               p->a_rs, p->a_cs, p->b_rs, p->b_cs, p->ldc};
+    if (!p->whole) {
+        t->dots = true;
+        return p->m == 1 && p->a_cs == 1 && p->b_rs == 1;
+    }
+    if (p->n == 1 && p->ldc == 1)
+        *t = (struct thin_product){p,       true,    false,   1,       p->m,
+                                   p->b_cs, p->b_rs, p->a_cs, p->a_rs, p->m};
+    t->dots = t->m <= FEW_DOTS && t->b_rs == 1;
+    return t->a_cs == 1 && (t->dots || (t->m <= FEW_VECTORS && t->b_cs == 1));
+}
+
+/* Compute columns [first, first + n) of a batch. */
+static void run_chunk(const struct thin_product *t, int64_t batch,
+                      int64_t first, int64_t n)
+{
+    const struct byi_f32_product *p = t->p;
+    const struct byi_f32_matrices at = p->at(p->ctx, batch);
+    const float *a = t->swaps ? at.b : at.a, *b = t->swaps ? at.a : at.b;
+    for (int64_t i = 0; i < t->m; i++) {
+        const struct byi_f32_vector v = {.x = a + i * t->a_rs,
+                                         .weights = b + first * t->b_cs,
+                                         .n = p->k,
+                                         .row_stride = t->b_rs,
+                                         .column_stride = t->b_cs,
+                                         .y = at.c + i * t->ldc + first,
+                                         .columns = n};
+        p->kernels->vector[BYI_F32_WIDE][!t->dots](&v);
+    }
+    struct byi_f32_part part = {
+        .batch = batch, .column = first, .rows = t->m, .columns = n};
+    if (t->swaps)
+        part = (struct byi_f32_part){
+            .batch = batch, .row = first, .rows = n, .columns = 1};
+    finish(p, &part);
+}
+
+/* The chunks have the same size for any number of threads. */
+static void run_thin(const struct thin_product *t, int threads)
+{
+    const int64_t chunk = t->dots ? DOT_CHUNK : CHUNK;
+    const int64_t chunks = byi_ceil_div(t->n, chunk);
+    const int64_t tasks = t->p->batches * chunks;
+    const int64_t most = (t->p->batches * t->m * t->n * t->p->k >> 15) + 1;
+    const int team = (int)byi_min(threads, byi_min(most, tasks));
+#pragma omp parallel for num_threads(team) if (team > 1) schedule(static)
+    for (int64_t task = 0; task < tasks; task++) {
+        const int64_t first = task % chunks * chunk;
+        run_chunk(t, task / chunks, first, byi_min(chunk, t->n - first));
+    }
 }
 
 /* Write the result for k = 0, which is zero. */
 static void clear_result(const struct byi_f32_product *p)
 {
-    for (int64_t batch = 0; batch < p->batches; batch++)
+    for (int64_t batch = 0; batch < p->batches; batch++) {
         for (int64_t i = 0; i < p->m; i++)
             memset(p->at(p->ctx, batch).c + i * p->ldc, 0,
                    (size_t)p->n * sizeof(float));
+        finish(p, &(struct byi_f32_part){
+                      .batch = batch, .rows = p->m, .columns = p->n});
+    }
 }
 
 void byi_f32_product_run(const struct byi_f32_product *p, int threads,
@@ -210,6 +281,11 @@ void byi_f32_product_run(const struct byi_f32_product *p, int threads,
         return;
     if (p->k == 0) {
         clear_result(p);
+        return;
+    }
+    struct thin_product thin;
+    if (read_thin(p, &thin)) {
+        run_thin(&thin, threads);
         return;
     }
     const int64_t most = (p->batches * p->m * p->n * p->k >> 17) + 1;

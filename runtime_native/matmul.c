@@ -120,6 +120,7 @@ static void run_product(const struct byi_product *p,
         .b_rs = p->b_rs,
         .b_cs = p->b_cs,
         .ldc = p->c_rs,
+        .whole = true,
         .at = matrices_of,
         .ctx = p,
     };
@@ -170,77 +171,6 @@ static bool run_conv(const struct byi_product *p, const struct byi_call *call)
     byi_epilogue_set_row(&conv, &data, 0, &run);
     byi_f32_conv_run(&run);
     return true;
-}
-
-/* --- float32, few rows or one column: B is read once, unpacked ------------ */
-
-enum {
-    FEW_DOTS = 8,   /* most rows of A, if B's columns are contiguous */
-    FEW_ROWS = 4,   /* most rows of A, if B's rows are contiguous */
-    DOT_CHUNK = 64, /* columns of a task, if B's columns are contiguous */
-    CHUNK = 512     /* the same, if B's rows are contiguous */
-};
-
-/* Describe C^T = B^T A^T. If C is one dense column, C^T is one row with the
- * same elements in the same memory. */
-static struct byi_product transposed(const struct byi_product *p)
-{
-    struct byi_product t = *p;
-    t.m = p->n;
-    t.n = p->m;
-    t.a = p->b;
-    t.b = p->a;
-    t.a_rs = p->b_cs;
-    t.a_cs = p->b_rs;
-    t.b_rs = p->a_cs;
-    t.b_cs = p->a_rs;
-    t.c_rs = t.n;
-    memcpy(t.a_batch, p->b_batch, sizeof t.a_batch);
-    memcpy(t.b_batch, p->a_batch, sizeof t.b_batch);
-    return t;
-}
-
-/* Multiply few rows of A by B unpacked: most of a tile of the blocked product
- * would be empty. Returns false if A has more rows. */
-static bool run_rows(const struct byi_product *p, const struct byi_call *call)
-{
-    const bool dots = p->m <= FEW_DOTS && p->b_rs == 1;
-    const bool rows = p->m <= FEW_ROWS && p->b_cs == 1;
-    if (p->n == 0 || p->a_cs != 1 || (!dots && !rows))
-        return false;
-    const int64_t chunk = dots ? DOT_CHUNK : CHUNK;
-    const int64_t chunks = byi_ceil_div(p->n, chunk);
-    const int team = byi_team(call, p->batches * p->m * p->n * p->k);
-    const struct byi_f32_kernels *kernels = byi_f32_kernels_of(byi_simd_isa());
-#pragma omp parallel for num_threads(team) if (team > 1)
-    for (int64_t task = 0; task < p->batches * chunks; task++) {
-        const struct byi_f32_matrices at = matrices_of(p, task / chunks);
-        const int64_t j = task % chunks * chunk;
-        for (int64_t i = 0; i < p->m; i++) {
-            const struct byi_f32_vector v = {.x = at.a + i * p->a_rs,
-                                             .weights = at.b + j * p->b_cs,
-                                             .n = p->k,
-                                             .row_stride = p->b_rs,
-                                             .column_stride = p->b_cs,
-                                             .y = at.c + i * p->c_rs + j,
-                                             .columns =
-                                                 byi_min(chunk, p->n - j)};
-            kernels->vector[BYI_F32_WIDE][!dots](&v);
-        }
-    }
-    return true;
-}
-
-static bool is_dense_column(const struct byi_product *p)
-{
-    return p->n == 1 && p->c_rs == 1;
-}
-
-/* Like run_rows(), but also multiplies many rows of A if B has one column. */
-static bool run_thin(const struct byi_product *p, const struct byi_call *call)
-{
-    const struct byi_product row = transposed(p);
-    return run_rows(is_dense_column(p) ? &row : p, call);
 }
 
 /* --- the plain form, for every element type ------------------------------ */
@@ -305,6 +235,7 @@ enum byoc_status byi_matmul_plain(const struct byi_call *call,
 enum {
     PANEL_ROWS = 128,   /* rows of a task */
     FEW_PANEL_ROWS = 8, /* fewer rows do not pay for packing B */
+    DOT_CHUNK = 64,     /* columns of a task of dot products */
     MIN_DOT = 16, /* least k for which dot products are faster than panels */
     FEW_WIDE_DOTS = 7 /* most rows of A for which they are */
 };
@@ -393,6 +324,30 @@ static void run_panels(const struct byi_product *p, const struct byi_call *call)
     }
 }
 
+/* Describe C^T = B^T A^T. If C is one dense column, C^T is one row with the
+ * same elements in the same memory. */
+static struct byi_product transposed(const struct byi_product *p)
+{
+    struct byi_product t = *p;
+    t.m = p->n;
+    t.n = p->m;
+    t.a = p->b;
+    t.b = p->a;
+    t.a_rs = p->b_cs;
+    t.a_cs = p->b_rs;
+    t.b_rs = p->a_cs;
+    t.b_cs = p->a_rs;
+    t.c_rs = t.n;
+    memcpy(t.a_batch, p->b_batch, sizeof t.a_batch);
+    memcpy(t.b_batch, p->a_batch, sizeof t.b_batch);
+    return t;
+}
+
+static bool is_dense_column(const struct byi_product *p)
+{
+    return p->n == 1 && p->c_rs == 1;
+}
+
 /* Compute few rows as dot products with the columns of B, which are contiguous.
  */
 static void run_dots(const struct byi_product *p, const struct byi_call *call)
@@ -438,7 +393,7 @@ void byi_product_run(const struct byi_product *p, const struct byi_call *call,
 {
     if (call->in->dtype != BYOC_F32)
         run_other_type(p, call);
-    else if (!run_thin(p, call))
+    else
         run_product(p, call, scratch);
 }
 

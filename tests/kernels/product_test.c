@@ -35,6 +35,7 @@ static float *random_floats(int64_t n)
 struct batches {
     struct byi_f32_matrices first;
     int64_t a, b, c; /* elements from one matrix to the next */
+    int64_t ldc;
 };
 
 static struct byi_f32_matrices matrices_of(const void *ctx, int64_t batch)
@@ -45,6 +46,16 @@ static struct byi_f32_matrices matrices_of(const void *ctx, int64_t batch)
                                      batches->first.c + batch * batches->c};
 }
 
+/* Add 1 to the block, to count how often it is finished. */
+static void add_one(const void *ctx, const struct byi_f32_part *part)
+{
+    const struct batches *batches = ctx;
+    float *c = matrices_of(ctx, part->batch).c;
+    for (int64_t i = part->row; i < part->row + part->rows; i++)
+        for (int64_t j = part->column; j < part->column + part->columns; j++)
+            c[i * batches->ldc + j] += 1;
+}
+
 static void check(const struct byi_f32_product *p,
                   const struct batches *batches)
 {
@@ -52,7 +63,7 @@ static void check(const struct byi_f32_product *p,
         const struct byi_f32_matrices at =
             matrices_of(batches, i / p->n / p->m);
         const int64_t row = i / p->n % p->m, column = i % p->n;
-        double sum = 0, size = 1;
+        double sum = p->finish ? 1 : 0, size = 1;
         for (int64_t k = 0; k < p->k; k++) {
             const double product = (double)at.a[row * p->a_rs + k * p->a_cs] *
                                    (double)at.b[k * p->b_rs + column * p->b_cs];
@@ -78,6 +89,11 @@ static void try_product(const struct byi_f32_kernels *kernels)
                                 .at = matrices_of};
     if (draw(4) == 0)
         p.k = 512;
+    if (draw(6) == 0) /* a column */
+        p.n = 1;
+    p.whole = draw(2) != 0;
+    if (draw(2))
+        p.finish = add_one;
     p.a_rs = p.a_cs = p.b_rs = p.b_cs = 1;
     *(draw(2) ? &p.a_rs : &p.a_cs) = 0;
     *(draw(2) ? &p.b_rs : &p.b_cs) = 0;
@@ -85,10 +101,11 @@ static void try_product(const struct byi_f32_kernels *kernels)
     p.a_cs = p.a_cs ? p.a_cs : p.m;
     p.b_rs = p.b_rs ? p.b_rs : p.n + draw(2);
     p.b_cs = p.b_cs ? p.b_cs : p.k;
-    p.ldc = p.n + draw(3);
+    p.ldc = p.n + (draw(2) ? draw(3) : 0);
     struct batches batches = {.a = (p.m + 1) * (p.k + 2),
                               .b = (p.n + 2) * (p.k + 1),
-                              .c = p.m * p.ldc};
+                              .c = p.m * p.ldc,
+                              .ldc = p.ldc};
     batches.first =
         (struct byi_f32_matrices){random_floats(p.batches * batches.a),
                                   random_floats(p.batches * batches.b),
