@@ -110,8 +110,11 @@ static bool has_strips(const struct byi_i8_conv *conv, enum byi_i8_form form)
 {
     return conv->depthwise && conv->kernels->strip[0] &&
            form == conv->kernels->strip_form &&
-           conv->result == BYI_I8_QUANTIZED && conv->size[2] == 3 &&
-           conv->size[1] <= 4 && conv->dilation[2] == 1 && conv->stride[2] <= 2;
+           (conv->result == BYI_I8_QUANTIZED ||
+            (conv->result == BYI_I8_ACTIVATED &&
+             conv->kernels->strip_floats)) &&
+           conv->size[2] == 3 && conv->size[1] <= 4 && conv->dilation[2] == 1 &&
+           conv->stride[2] <= 2;
 }
 
 /* Whether the run uses blocks, which need words in form BYTES: of bytes, of

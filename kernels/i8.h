@@ -218,7 +218,10 @@ struct byi_i8_strip {
     bool lifted;             /* as in the epilogue           */
     int32_t low, high, zero; /* `low` and `high` are bounds of the results */
     uint8_t flip;
-    uint8_t *y;
+    /* Results are floats, for whole panels: those of other channels are 0. Only
+     * for kernels with strip_floats. */
+    bool floats;
+    char *y;
     int64_t ldy;  /* bytes between outputs                 */
     int64_t next; /* bytes to the second row of outputs; 0: one row */
     int channels; /* at least 1 */
@@ -312,7 +315,9 @@ struct byi_i8_kernels {
     void (*strip[2])(const struct byi_i8_strip *s);
     enum byi_i8_form strip_form;
     int strip_channels; /* most channels: 16 or 64 */
-    bool lifts;         /* kernels support `lifted` */
+    /* strips support `floats`; only if strip_channels is BYI_I8_PANEL */
+    bool strip_floats;
+    bool lifts; /* kernels support `lifted` */
     void (*winograd_inputs)(const struct byi_i8_patch *w);
     void (*winograd_outputs)(const struct byi_i8_outputs *o);
     /* copy bytes to rows of elements: of bytes, or of 16 bits for PAIRS */

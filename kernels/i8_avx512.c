@@ -12,5 +12,6 @@
 #define STRIPS strip_pairs
 #define STRIP_FORM BYI_I8_PAIRS
 #define STRIP_CHANNELS 16
+#define STRIP_FLOATS true
 #include "i8.inc"
 #endif

@@ -91,19 +91,21 @@ static void fill_strip(const struct i8_job *j, int64_t c, int columns,
     }
 }
 
-/* Compute one or two output rows from `row` on, channels [c, c + columns). Rows
- * are numbered through all images. */
-static void run_strip(const struct i8_job *j, int64_t row, int rows, int64_t c,
-                      int columns, const struct byi_i8_strip_weights *w)
+/* Describe a strip of n outputs, from output `from` on, of one or two output
+ * rows from `row` on, channels [c, c + columns), without y. Rows are numbered
+ * through all images. */
+static struct byi_i8_strip open_strip(const struct i8_job *j, int64_t row,
+                                      int rows, int64_t from, int64_t n,
+                                      int64_t c, int columns,
+                                      const struct byi_i8_strip_weights *w)
 {
     const struct byi_i8_conv *conv = j->conv;
-    const int64_t width = conv->out[2];
-    const struct i8_place at = i8_place_of(j, row * width);
-    const int64_t first = byi_max(at.first[2], 0);
+    const struct i8_place at = i8_place_of(j, row * conv->out[2] + from);
+    const int64_t first = byi_min(byi_max(at.first[2], 0), conv->in[2]);
     struct byi_i8_strip s = {.zeros = j->zeros,
                              .before = byi_max(-at.first[2], 0),
                              .inside = conv->in[2] - first,
-                             .n = width,
+                             .n = n,
                              .stride = conv->stride[2],
                              .w = w,
                              .lifted = j->e.lifted,
@@ -111,10 +113,6 @@ static void run_strip(const struct i8_job *j, int64_t row, int rows, int64_t c,
                              .high = (int32_t)rintf(j->e.high) + j->e.zero,
                              .zero = j->e.zero,
                              .flip = j->flip,
-                             .y = (uint8_t *)j->run->y +
-                                  row * width * conv->outputs + c,
-                             .ldy = conv->outputs,
-                             .next = rows == 2 ? width * conv->outputs : 0,
                              .channels = columns};
     for (int64_t i = 0; i < 4; i++) {
         const uint8_t *line =
@@ -122,7 +120,47 @@ static void run_strip(const struct i8_job *j, int64_t row, int rows, int64_t c,
         s.rows[i] = line ? line + first * conv->channels + c : j->zeros;
         s.steps[i] = line ? conv->channels : 0;
     }
+    return s;
+}
+
+/* Compute one or two output rows, as above. */
+static void run_strip(const struct i8_job *j, int64_t row, int rows, int64_t c,
+                      int columns, const struct byi_i8_strip_weights *w)
+{
+    const struct byi_i8_conv *conv = j->conv;
+    const int64_t width = conv->out[2];
+    struct byi_i8_strip s = open_strip(j, row, rows, 0, width, c, columns, w);
+    s.y = (char *)j->run->y + row * width * conv->outputs + c;
+    s.ldy = conv->outputs;
+    s.next = rows == 2 ? width * conv->outputs : 0;
     conv->kernels->strip[columns > BYI_I8_STRIP / 2](&s);
+}
+
+/* Compute one or two output rows that are activated, some outputs at a time. */
+static void run_activated_strip(const struct i8_job *j, int64_t row, int rows,
+                                int64_t c, int columns,
+                                const struct byi_i8_strip_weights *w)
+{
+    enum { OUTPUTS = I8_ACTIVATED / BYI_I8_PANEL / 2 };
+    const struct byi_i8_conv *conv = j->conv;
+    const int64_t width = conv->out[2];
+    _Alignas(64) float results[I8_ACTIVATED];
+    for (int64_t from = 0; from < width; from += OUTPUTS) {
+        const int64_t n = byi_min(OUTPUTS, width - from);
+        struct byi_i8_strip s =
+            open_strip(j, row, rows, from, n, c, columns, w);
+        s.floats = true;
+        s.y = (char *)results;
+        s.ldy = BYI_I8_PANEL * (int)sizeof *results;
+        s.next = rows == 2 ? n * s.ldy : 0;
+        conv->kernels->strip[0](&s);
+        for (int i = 0; i < rows; i++)
+            i8_activate(j->run, results + i * n * BYI_I8_PANEL, BYI_I8_PANEL, n,
+                        columns,
+                        (char *)j->run->y +
+                            ((row + i) * width + from) * conv->outputs + c,
+                        conv->outputs);
+    }
 }
 
 /* Compute output rows [begin, end), channels [c, c + columns). Two rows of an
@@ -140,7 +178,10 @@ static void run_strips(const struct i8_job *j, int64_t begin, int64_t end,
         const bool last =
             row + 1 == end || row % conv->out[1] + 1 == conv->out[1];
         rows = pairs && !last ? 2 : 1;
-        run_strip(j, row, (int)rows, c, columns, &w);
+        if (conv->result == BYI_I8_ACTIVATED)
+            run_activated_strip(j, row, (int)rows, c, columns, &w);
+        else
+            run_strip(j, row, (int)rows, c, columns, &w);
     }
 }
 

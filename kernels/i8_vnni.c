@@ -18,6 +18,7 @@
 #define STRIPS strip32_run, strip64_run
 #define STRIP_FORM BYI_I8_BYTES
 #define STRIP_CHANNELS 64
+#define STRIP_FLOATS false
 #include "i8.inc"
 
 #include "i8_amx.inc"

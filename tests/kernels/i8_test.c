@@ -404,7 +404,7 @@ static void run_winograd(void)
 }
 
 /* Depthwise shapes of the kernels for strips: any number of channels, one or
- * two rows at a time. */
+ * two rows at a time, activated or not. */
 static void run_strips(void)
 {
     seed = 44;
@@ -415,14 +415,19 @@ static void run_strips(void)
         v->groups = v->channels = v->outputs = 2 + draw(150);
         v->w_signed = draw(4) > 0;
         v->centred = v->w_signed && draw(4) > 0;
-        v->result = BYI_I8_QUANTIZED;
+        v->result = draw(2) ? BYI_I8_QUANTIZED : BYI_I8_ACTIVATED;
         const int64_t stride = 1 + draw(2);
+        const bool is_wide = draw(10) == 0; /* more columns than a buffer */
+        if (is_wide)
+            v->groups = v->channels = v->outputs = 2 + draw(20);
         for (int k = 0; k < BYI_I8_AXES; k++) {
             v->dilation[k] = 1;
             v->stride[k] = k ? stride : 1;
             v->size[k] = k ? 3 : 1;
             v->pad[k] = k ? draw(3) : 0;
             v->in[k] = k ? 3 + draw(9) : 1;
+            if (k == 2 && is_wide)
+                v->in[k] += 128 * (1 + draw(3));
             v->out[k] =
                 (v->in[k] + 2 * v->pad[k] - v->size[k]) / v->stride[k] + 1;
         }
