@@ -4,9 +4,9 @@
 
 #include <string.h>
 
-/* The fewest lines of a band. Each band finds, and moves, the lines of
- * intermediate results that it shares with the band before; with bands of one
- * line, this takes longer than it saves. */
+/* The fewest lines of a band. Each band finds the lines of intermediate results
+ * that it shares with the band before, and may move them. Bands of one line are
+ * no faster, even if none are moved. */
 enum { MIN_LINES = 2 };
 
 /* Lines [from, end) of an image. */
