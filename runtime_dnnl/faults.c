@@ -313,6 +313,16 @@ const char *byi_fault_binary(int major, const struct byi_dnnl_binary *p,
     return NULL;
 }
 
+bool byi_varies_by_threads(int major, const char *impl, uint32_t axes)
+{
+    /* all versions: the general matrix product, also of im2col convolutions,
+     * divides long sums among the threads, and chooses its blocks by their
+     * number; 3.12: convolutions along one axis split their sums where the
+     * part of a thread begins */
+    return strstr(impl, "gemm:jit") ||
+           (major >= 3 && axes == 1 && strstr(impl, "brg_conv_fwd:avx2"));
+}
+
 /* 2.x: channels-last im2col convolutions misread wide operands of post-ops.
  * With groups they also misread vectors of channels, since they use those of
  * the first group for every group. In three dimensions they shift them from

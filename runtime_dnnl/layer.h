@@ -213,6 +213,10 @@ bool byi_window_misses_input(const struct byi_dnnl_window *w,
                              const struct byi_desc *src,
                              const struct byi_desc *dst, uint32_t axis);
 const char *byi_fault_prelu(const struct byi_dnnl_prelu *p);
+/* Whether the last bits of a float32 product or convolution, which oneDNN runs
+ * with the implementation `impl`, depend on the number of threads. `axes` is
+ * the number of axes of a convolution's window, 0 for a product. */
+bool byi_varies_by_threads(int major, const char *impl, uint32_t axes);
 /* Checks after creation: they refuse implementations, named `impl`, that are
  * wrong for these post-ops. */
 const char *byi_fault_pool_impl(int major, const struct byi_dnnl_pool *p,

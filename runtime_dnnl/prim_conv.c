@@ -67,6 +67,23 @@ static enum byoc_status check_impl(const char *why, struct byi_prim **prim,
     return status;
 }
 
+/* Replace oneDNN's primitive, whose results depend on the number of threads, by
+ * `fast`, or fail if byoc's own kernels cannot run it. */
+static enum byoc_status replace_varying(bool can,
+                                        const struct byi_dn_fast *fast,
+                                        const char *what,
+                                        struct byi_prim **prim,
+                                        struct byoc_error *err)
+{
+    byi_prim_free(prim);
+    if (can)
+        return byi_prim_wrap_fast(fast, prim, err);
+    return byi_fail(err, BYOC_EUNSUPPORTED,
+                    "%s: found one whose results depend on the number of "
+                    "threads in oneDNN %s, expected the same for any number",
+                    what, byi_dnnl_version());
+}
+
 /* Whether byoc's own kernels can run the convolution, without post-ops, on
  * channels-first data. */
 static bool suits_planes(const struct byi_dnnl_conv *p,
@@ -122,6 +139,14 @@ BYI_CREATOR(conv)
     dnnl_primitive_desc_t pd = NULL;
     const dnnl_status_t status = create_conv(lib, p, &s, &pd);
     BYI_TRY(byi_prim_wrap(status, pd, &s, what, prim, err));
+    /* byoc's kernels have no window of three axes, and write channels last;
+     * oneDNN runs other convolutions */
+    if (p->window.n < 3 && byi_dn_is_dense_last(&p->src, BYOC_F32) &&
+        byi_dn_is_dense_last(&p->dst, BYOC_F32) &&
+        byi_varies_by_threads(byi_dnnl_major(), byi_prim_impl(*prim),
+                              p->window.n))
+        return replace_varying(byi_dn_own_conv(p, posts, &fast), &fast, what,
+                               prim, err);
     return check_impl(
         byi_fault_impl(byi_dnnl_major(), p, posts, byi_prim_impl(*prim)), prim,
         err);
@@ -129,6 +154,7 @@ BYI_CREATOR(conv)
 
 BYI_CREATOR(matmul)
 {
+    static const char what[] = "matrix product";
     struct byi_dn_fast fast;
     if (byi_dn_fast_matmul(p, posts, &fast))
         return byi_prim_wrap_fast(&fast, prim, err);
@@ -145,7 +171,12 @@ BYI_CREATOR(matmul)
     BYI_CREATE(matmul, matmul, BYI_MD(&s.md[CONV_SRC]),
                BYI_MD(&s.md[CONV_WEIGHTS]), BYI_MD(&s.md[CONV_BIAS]),
                BYI_MD(&s.md[CONV_DST]));
-    return byi_prim_wrap(status, pd, &s, "matrix product", prim, err);
+    BYI_TRY(byi_prim_wrap(status, pd, &s, what, prim, err));
+    if (p->src.dtype == BYOC_F32 &&
+        byi_varies_by_threads(byi_dnnl_major(), byi_prim_impl(*prim), 0))
+        return replace_varying(byi_dn_own_product(p, posts, &fast), &fast, what,
+                               prim, err);
+    return BYOC_OK;
 }
 
 /* If the pool computes the mean of each channel of float32 images, describe it

@@ -243,6 +243,17 @@ void byi_dn_fast_fill(const struct byi_dn_fast *fast, uint32_t n,
     }
 }
 
+static bool conv_reads(const struct byi_dn_fast *fast, int arg,
+                       const struct byi_desc *desc)
+{
+    return arg == BYI_ARG_WEIGHTS && byi_f32_conv_reads_in_place(&fast->conv) &&
+           desc->kind == BYI_DESC_STRIDED &&
+           byi_f32_type_of(desc->dtype) == fast->conv.weight_type &&
+           desc->rank == 2 &&
+           desc->strides[1] == fast->conv.weight_strides[0] &&
+           desc->strides[0] == fast->conv.weight_strides[1];
+}
+
 static void run_conv(const struct byi_dn_fast *fast, uint32_t n,
                      const struct byi_dn_fast_slot *slots, void *scratch,
                      int threads)
@@ -272,6 +283,7 @@ static const struct byi_dn_fast_kind conv_kind = {
     .packed = conv_packed,
     .pack = pack_conv,
     .packs_alike = convs_pack_alike,
+    .reads = conv_reads,
     .run = run_conv,
 };
 
@@ -449,26 +461,41 @@ static bool read_matmul(const struct byi_dnnl_matmul *p,
 }
 
 /* Read the post-ops, and plan the convolution or product. False if these
- * kernels lack a post-op or are slower than oneDNN's. */
+ * kernels lack a post-op. */
 static bool plan_conv(const struct byi_posts *posts, const struct byi_desc *dst,
-                      bool exact, bool banded, struct byi_dn_fast *fast)
+                      bool exact, struct byi_dn_fast *fast)
 {
     if (byi_elements(dst->rank, dst->dims) <= 0 ||
         !byi_dn_fast_posts(posts, dst, fast))
         return false;
     fast->threads = omp_get_max_threads();
     byi_f32_conv_plan(&fast->conv, exact);
-    return (banded && fast->conv.type == BYI_F32_WIDE) ||
-           byi_f32_conv_pays(&fast->conv);
+    return true;
+}
+
+/* Read and plan a convolution, without a comparison with oneDNN. */
+static bool describe_conv(const struct byi_dnnl_conv *p,
+                          const struct byi_posts *posts,
+                          struct byi_dn_fast *fast)
+{
+    *fast = (struct byi_dn_fast){.kind = &conv_kind};
+    return read_conv(p, &fast->conv) &&
+           (p->gather.n == 0 || read_gather(p, fast)) &&
+           plan_conv(posts, &p->dst, p->exact, fast);
 }
 
 bool byi_dn_fast_conv(const struct byi_dnnl_conv *p,
                       const struct byi_posts *posts, struct byi_dn_fast *fast)
 {
-    *fast = (struct byi_dn_fast){.kind = &conv_kind};
-    return read_conv(p, &fast->conv) &&
-           (p->gather.n == 0 || read_gather(p, fast)) &&
-           plan_conv(posts, &p->dst, p->exact, p->banded, fast);
+    return describe_conv(p, posts, fast) &&
+           ((p->banded && fast->conv.type == BYI_F32_WIDE) ||
+            byi_f32_conv_pays(&fast->conv));
+}
+
+bool byi_dn_own_conv(const struct byi_dnnl_conv *p,
+                     const struct byi_posts *posts, struct byi_dn_fast *fast)
+{
+    return describe_conv(p, posts, fast) && byi_f32_conv_runs(&fast->conv);
 }
 
 bool byi_dn_fast_matmul(const struct byi_dnnl_matmul *p,
@@ -476,7 +503,8 @@ bool byi_dn_fast_matmul(const struct byi_dnnl_matmul *p,
 {
     *fast = (struct byi_dn_fast){.kind = &conv_kind};
     return read_matmul(p, &fast->conv) &&
-           plan_conv(posts, &p->dst, true, false, fast);
+           plan_conv(posts, &p->dst, true, fast) &&
+           byi_f32_conv_pays(&fast->conv);
 }
 
 bool byi_dn_fast_bands(uint32_t n, const struct byi_dn_fast *const *fast,
@@ -532,13 +560,7 @@ void byi_dn_fast_pack(const struct byi_dn_fast *user, int arg,
 bool byi_dn_fast_needs(const struct byi_dn_fast *fast, int arg,
                        const struct byi_desc *desc)
 {
-    return fast->kind == &conv_kind && arg == BYI_ARG_WEIGHTS &&
-           byi_f32_conv_reads_in_place(&fast->conv) &&
-           desc->kind == BYI_DESC_STRIDED &&
-           byi_f32_type_of(desc->dtype) == fast->conv.weight_type &&
-           desc->rank == 2 &&
-           desc->strides[1] == fast->conv.weight_strides[0] &&
-           desc->strides[0] == fast->conv.weight_strides[1];
+    return fast->kind->reads && fast->kind->reads(fast, arg, desc);
 }
 
 const char *byi_dn_fast_impl(const struct byi_dn_fast *fast)

@@ -28,6 +28,10 @@ struct byi_dn_fast_kind {
                  const struct byi_desc *src, const void *from, void *to);
     bool (*packs_alike)(const struct byi_dn_fast *a,
                         const struct byi_dn_fast *b);
+    /* whether the primitive reads weights with this descriptor without packing
+     * them; NULL: it reads none */
+    bool (*reads)(const struct byi_dn_fast *fast, int arg,
+                  const struct byi_desc *desc);
     void (*run)(const struct byi_dn_fast *fast, uint32_t n,
                 const struct byi_dn_fast_slot *slots, void *scratch,
                 int threads);
@@ -35,6 +39,35 @@ struct byi_dn_fast_kind {
 
 /* The largest number of sources of a concatenation. */
 enum { BYI_DN_SOURCES = 2 * BYI_MAX_POSTS };
+
+/* prim_product.c. The strides of matrices with batch axes; those of axes of
+ * size 1 are 0. */
+struct byi_dn_matrices {
+    int64_t batch[BYI_MAX_RANK], row, column;
+};
+
+/* An operation on the result of a product: its bias or a post-op. */
+struct byi_dn_product_op {
+    byi_f32_unary_fn *unary; /* NULL if it is binary */
+    byi_f32_binary_fn *binary;
+    float p0, p1; /* parameters of `unary` */
+    int arg;      /* of the operand, enum byi_arg */
+    struct byi_dn_matrices operand;
+};
+
+/* The bias and all post-ops. */
+enum { BYI_DN_PRODUCT_OPS = 1 + BYI_MAX_POSTS };
+
+/* C (..., m, n) = A (..., m, k) B (..., k, n), then the operations. */
+struct byi_dn_product {
+    uint32_t n_axes; /* batch axes */
+    int64_t batch[BYI_MAX_RANK];
+    int64_t m, n, k, ldc;
+    struct byi_dn_matrices a, b, c;
+    struct byi_desc weights; /* B */
+    uint32_t n_ops;
+    struct byi_dn_product_op ops[BYI_DN_PRODUCT_OPS];
+};
 
 /* A primitive that byoc's own kernels run, with the plan of its kernel. */
 struct byi_dn_fast {
@@ -59,6 +92,7 @@ struct byi_dn_fast {
         };
         struct byi_dnnl_qelementwise qelementwise;
         struct byi_f32_attention attention; /* prim_attention.c */
+        struct byi_dn_product product;      /* prim_product.c */
         struct byi_f32_pool pool;           /* prim_move.c */
         struct byi_f32_move move;
         struct { /* prim_norm.c */
@@ -118,6 +152,14 @@ bool byi_dn_is_dense_last(const struct byi_desc *desc, enum byoc_dtype dtype);
 bool byi_dn_fast_conv(const struct byi_dnnl_conv *p,
                       const struct byi_posts *posts, struct byi_dn_fast *fast);
 bool byi_dn_fast_matmul(const struct byi_dnnl_matmul *p,
+                        const struct byi_posts *posts,
+                        struct byi_dn_fast *fast);
+/* Like byi_dn_fast_conv(), but also if oneDNN is faster. */
+bool byi_dn_own_conv(const struct byi_dnnl_conv *p,
+                     const struct byi_posts *posts, struct byi_dn_fast *fast);
+/* prim_product.c. A product of float32 matrices, also of weights that are not
+ * constant, even if oneDNN is faster. */
+bool byi_dn_own_product(const struct byi_dnnl_matmul *p,
                         const struct byi_posts *posts,
                         struct byi_dn_fast *fast);
 /* prim_norm.c. A sum or mean of (outer, n) or (outer, n, inner) over n, without

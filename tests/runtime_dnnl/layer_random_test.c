@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tests/runtime_dnnl/layer_random_test.c: compares the oneDNN layer with plain
  * loops for random descriptors. The results of descriptors that the checks
- * accept must be right.
+ * accept must be right, and the same for any number of threads.
  *
  *   layer_random_test [CASES [SEED [FIRST]]]   cases per family, 100 by
  *                                              default, from number FIRST on
@@ -9,6 +9,9 @@
  * Under ctest the environment's BYOC_RANDOM_CASES gives CASES. A failure
  * prints its family, case and seed.
  */
+#include <dlfcn.h>
+
+#include "core/base/openmp.h"
 #include "layer_case.h"
 #include "runtime_dnnl/prim_fast.h"
 
@@ -108,17 +111,36 @@ static void random_window(struct byi_dnnl_conv *p, int64_t *data,
     }
 }
 
-static const char *run_convolution(struct layer_case *w, bool deconv,
+/* A long line, and a small stride and window. */
+static void random_line(struct byi_dnnl_conv *p, int64_t *data,
+                        int64_t *positions)
+{
+    struct byi_dnnl_window *w = &p->window;
+    w->n = 1;
+    w->kernel[0] = pick_between(1, 9);
+    w->stride[0] = pick_between(1, 2);
+    w->dilation[0] = 1;
+    w->begin[0] = w->end[0] = pick_between(0, w->kernel[0] - 1);
+    data[0] = pick_between(20, 500);
+    positions[0] =
+        (data[0] + w->begin[0] + w->end[0] - w->kernel[0]) / w->stride[0] + 1;
+    w->end[0] = (positions[0] - 1) * w->stride[0] + w->kernel[0] - data[0] -
+                w->begin[0];
+}
+
+/* If `line`, along one long axis. */
+static const char *run_convolution(struct layer_case *w, bool deconv, bool line,
                                    bool *has_run)
 {
     struct byi_dnnl_conv p = {.deconv = deconv};
     int64_t data[BYI_MAX_RANK] = {0}, positions[BYI_MAX_RANK] = {0};
     int64_t weights[BYI_MAX_RANK];
-    random_window(&p, data + 2, positions + 2);
+    (line ? random_line : random_window)(&p, data + 2, positions + 2);
     struct conv_loop c = {.p = &p};
     c.groups = pick(3) ? 1 : pick_between(2, 9);
-    c.per_in = pick(4) ? pick_between(1, c.groups > 1 ? 5 : 40) : 1;
-    c.per_out = pick(4) ? pick_between(1, c.groups > 1 ? 5 : 40) : 1;
+    const int64_t most = c.groups > 1 ? 5 : line ? 12 : 40;
+    c.per_in = pick(4) ? pick_between(1, most) : 1;
+    c.per_out = pick(4) ? pick_between(1, most) : 1;
     if (c.groups > 1 && !pick(3)) /* groups that byoc's kernels compute */
         c.per_in = c.per_out = 4 << pick_between(0, 2);
     data[0] = positions[0] = pick_between(1, 3);
@@ -166,30 +188,64 @@ static const char *run_convolution(struct layer_case *w, bool deconv,
 
 static const char *run_conv(struct layer_case *w, bool *has_run)
 {
-    return run_convolution(w, false, has_run);
+    return run_convolution(w, false, false, has_run);
+}
+
+static const char *run_line_conv(struct layer_case *w, bool *has_run)
+{
+    return run_convolution(w, false, true, has_run);
 }
 
 static const char *run_deconv(struct layer_case *w, bool *has_run)
 {
-    return run_convolution(w, true, has_run);
+    return run_convolution(w, true, false, has_run);
+}
+
+enum { MAX_RANK = 7 };
+
+/* Sizes of a product: m x k by k x n, and the rank with batch axes. */
+struct product_sizes {
+    uint32_t rank;
+    int64_t m, n, k;
+};
+
+static struct product_sizes small_product(void)
+{
+    struct product_sizes s;
+    s.rank =
+        (uint32_t)(pick(4) ? pick_between(2, 4) : pick_between(5, MAX_RANK));
+    const int64_t most = s.rank > 4 ? 6 : 40;
+    s.m = pick_between(1, most);
+    s.k = pick_between(1, most);
+    s.n = pick_between(1, most);
+    return s;
+}
+
+/* A product with long sums. */
+static struct product_sizes deep_product(void)
+{
+    enum { TERMS = 1 << 23 };
+    struct product_sizes s;
+    s.rank = (uint32_t)pick_between(2, 3);
+    s.k = pick_between(16, 16 << pick_between(0, 8));
+    s.m = pick_between(1, byi_max(byi_min(TERMS / s.k, 200), 1));
+    s.n = pick_between(1, byi_max(byi_min(TERMS / s.k / s.m, 300), 1));
+    return s;
 }
 
 /* If `shuffles`, the axes of the source are stored in random order. */
-static const char *run_product(struct layer_case *w, bool shuffles,
+static const char *run_product(struct layer_case *w,
+                               const struct product_sizes *sizes, bool shuffles,
                                bool *has_run)
 {
-    enum { MAX_RANK = 7 };
-    const uint32_t rank =
-        (uint32_t)(pick(4) ? pick_between(2, 4) : pick_between(5, MAX_RANK));
+    const uint32_t rank = sizes->rank;
+    const int64_t m = sizes->m, n = sizes->n, k = sizes->k;
     int64_t a[MAX_RANK], b[MAX_RANK], d[MAX_RANK];
     for (uint32_t i = 0; i + 2 < rank; i++) {
         d[i] = pick_between(1, 3);
         a[i] = pick(4) ? d[i] : 1;
         b[i] = pick(4) || a[i] != d[i] ? d[i] : 1;
     }
-    const int64_t max_dim = rank > 4 ? 6 : 40;
-    const int64_t m = pick_between(1, max_dim), k = pick_between(1, max_dim),
-                  n = pick_between(1, max_dim);
     a[rank - 2] = d[rank - 2] = m;
     a[rank - 1] = b[rank - 2] = k;
     b[rank - 1] = d[rank - 1] = n;
@@ -228,10 +284,11 @@ static const char *run_product(struct layer_case *w, bool shuffles,
         left.dims[rank - 1] = k;
         right.dims[rank - 2] = k;
         double sum = bias.data ? (double)bias.data[col] : 0;
-        for (int64_t x = 0; x < k; x++)
-            sum +=
-                (double)*element_at(&src, &left, row * k + x) *
-                (double)*element_at(&wt, &right, (row / m * k + x) * n + col);
+        const float *x = element_at(&src, &left, row * k);
+        const float *y = element_at(&wt, &right, row / m * k * n + col);
+        for (int64_t t = 0; t < k; t++)
+            sum += (double)x[t * src.desc.strides[rank - 1]] *
+                   (double)y[t * wt.desc.strides[rank - 2]];
         w->expected[i] = sum;
     }
     return run_and_compare(w);
@@ -239,12 +296,20 @@ static const char *run_product(struct layer_case *w, bool shuffles,
 
 static const char *run_matmul(struct layer_case *w, bool *has_run)
 {
-    return run_product(w, false, has_run);
+    const struct product_sizes sizes = small_product();
+    return run_product(w, &sizes, false, has_run);
+}
+
+static const char *run_deep_matmul(struct layer_case *w, bool *has_run)
+{
+    const struct product_sizes sizes = deep_product();
+    return run_product(w, &sizes, false, has_run);
 }
 
 static const char *run_shuffled_matmul(struct layer_case *w, bool *has_run)
 {
-    return run_product(w, true, has_run);
+    const struct product_sizes sizes = small_product();
+    return run_product(w, &sizes, true, has_run);
 }
 
 static const char *run_pool(struct layer_case *w, bool *has_run)
@@ -599,16 +664,61 @@ static const struct {
     {run_shuffled_matmul, 2, 562},
 };
 
+/* Run the calling thread's parallel regions with as many threads as `host` has:
+ * byoc's, and those of oneDNN, which is bound to another OpenMP library here.
+ */
+static void use_threads(const struct byi_omp_host *host)
+{
+    void (*const set)(int) =
+        (void (*)(int))(uintptr_t)dlsym(RTLD_DEFAULT, "omp_set_num_threads");
+    byi_omp_use(host);
+    if (set)
+        set((int)host->threads);
+}
+
+/* Run the case with 1, 2 and 3 threads. */
 static const char *run_case(family_fn run, uint64_t from, uint32_t number,
                             bool *has_run)
 {
     static char text[1000];
-    struct layer_case *w = byi_alloc(1, sizeof *w);
-    seed = from * 1000003u + number;
-    const char *why = run(w, has_run);
-    snprintf(text, sizeof text, "%s", why ? why : "");
-    close_case(w);
-    byi_release(w);
+    struct layer_case *first = NULL;
+    const char *why = NULL;
+    const uint32_t references = n_references;
+    for (int threads = 1; threads <= 3 && !why; threads++) {
+        struct layer_case *w = byi_alloc(1, sizeof *w);
+        *has_run = false;
+        const struct byi_omp_host host = {byi_omp_default_host.parallel_for,
+                                          byi_omp_default_host.ctx,
+                                          (uint32_t)threads};
+        use_threads(&host);
+        seed = from * 1000003u + number;
+        why = run(w, has_run);
+        byi_omp_use(NULL);
+        if (why)
+            snprintf(text, sizeof text, "%d threads: %s", threads, why);
+        if (!first) {
+            first = w;
+            continue;
+        }
+        /* byoc's kernels do not replace oneDNN's along three axes */
+        const bool varies = *has_run && w->dst.desc.rank == 5 &&
+                            strstr(byi_prim_impl(w->prim), "gemm:jit");
+        if (!why && *has_run && !varies &&
+            memcmp(first->dst.data, w->dst.data,
+                   (size_t)w->dst.n * sizeof *w->dst.data) != 0) {
+            snprintf(text, sizeof text,
+                     "%s: found other results with %d threads than with one; "
+                     "%s",
+                     byi_prim_impl(w->prim), threads, describe(w));
+            why = text;
+        }
+        close_case(w);
+        byi_release(w);
+    }
+    close_case(first);
+    byi_release(first);
+    if (n_references > references) /* one case, three runs */
+        n_references = references + 1;
     return why ? text : NULL;
 }
 
@@ -646,8 +756,10 @@ static void run_family(const char *name, family_fn run)
         run_family(#name, run_##name);                                         \
     }
 FAMILY(conv)
+FAMILY(line_conv)
 FAMILY(deconv)
 FAMILY(matmul)
+FAMILY(deep_matmul)
 FAMILY(shuffled_matmul)
 FAMILY(pool)
 FAMILY(binary)
@@ -676,8 +788,10 @@ int main(int argc, char **argv)
     }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_conv),
+        cmocka_unit_test(test_line_conv),
         cmocka_unit_test(test_deconv),
         cmocka_unit_test(test_matmul),
+        cmocka_unit_test(test_deep_matmul),
         cmocka_unit_test(test_shuffled_matmul),
         cmocka_unit_test(test_pool),
         cmocka_unit_test(test_binary),
