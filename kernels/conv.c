@@ -184,6 +184,20 @@ static enum byi_f32_algorithm choose_form(const struct byi_f32_conv *conv,
     }
 }
 
+/* Whether Winograd's algorithm pays for windows along one axis. With AVX2, the
+ * transforms take as long as the products that they save, or longer, for fewer
+ * than 32 channels and, with seven taps, fewer than 48 channels or 32 outputs.
+ */
+static bool suits_winograd_line(const struct byi_f32_conv *conv, int64_t taps)
+{
+    if (conv->merged_channels * conv->merged_outputs < 32 * 32)
+        return false;
+    if (conv->kernels->rows != 6)
+        return true;
+    return conv->merged_channels >= (taps == 7 ? 48 : 32) &&
+           (taps < 7 || conv->merged_outputs >= 32);
+}
+
 /* Winograd's algorithm needs fewer multiplications (4/9 for F(2 x 2, 3 x 3),
  * 1/4 for F(4 x 4, 3 x 3)), but has larger weights (16/9, 4 times), which are
  * read once for each block of tiles. The choice ignores the number of images,
@@ -210,7 +224,7 @@ static enum byi_f32_algorithm choose_winograd(const struct byi_f32_conv *conv)
      * outputs of its group */
     const int64_t least = narrow ? 32 : conv->groups > 1 ? 24 : 16;
     if (conv->merged_channels < least ||
-        (one_axis && conv->merged_channels * conv->merged_outputs < 32 * 32))
+        (one_axis && !suits_winograd_line(conv, taps)))
         return BYI_F32_DIRECT;
     return choose_form(conv, taps, one_axis);
 }
