@@ -68,7 +68,6 @@ done <<'END'
 nn.relu nn.relu(%n)
 nn.relu nn.conv2d(nn.relu(nn.avg_pool2d(%n, pool_size=[2, 2], strides=[1, 1])), random[(4, 4, 1, 1), float32, seed=1])
 nn.relu nn.relu(nn.conv2d(%n, random[(4, 4, 3, 3), float32, seed=1]))
-nn.relu nn.relu(nn.dense(reshape(%n, [32, 4]), random[(4, 4), float32, seed=1]))
 nn.leaky_relu nn.leaky_relu(%n, alpha=0.1)
 nn.leaky_relu(alpha=0) nn.leaky_relu(%n, alpha=0.0)
 nn.prelu nn.matmul(nn.prelu(%n, 0.25f), %x)
