@@ -4,7 +4,6 @@
 
 #include "driver/feed.h"
 #include "npy/npy.h"
-#include "runtime/internal.h"
 
 #include <math.h>
 #include <sys/stat.h>
@@ -112,7 +111,16 @@ static void remove_results(const struct out_folder *folder,
         unlink(output_path(folder, i, arena));
     if (folder->created)
         rmdir(folder->path);
-    byoc_internal_temp_clear(); /* the trace, which has not ended */
+}
+
+/* End the trace, and remove its file. */
+static void remove_trace(struct byoc_state *state, const char *path)
+{
+    struct byoc_error err;
+    struct stat st;
+    if (byoc_state_trace(state, NULL, &err) == BYOC_OK &&
+        lstat(path, &st) == 0 && S_ISREG(st.st_mode))
+        unlink(path);
 }
 
 static enum byoc_status write_outputs(const struct byoc_model *model,
@@ -167,8 +175,10 @@ static enum byoc_status run_model(const struct byoc_model *model,
                 in.n_random, in.n, (unsigned long long)feed->seed);
     if (status == BYOC_OK) {
         status = write_outputs(model, &out, &folder, arena, err);
-        if (status == BYOC_OK && trace)
+        if (trace && status == BYOC_OK)
             status = byoc_state_trace(state, NULL, err);
+        else if (trace)
+            remove_trace(state, trace);
         if (status != BYOC_OK)
             remove_results(&folder, arena);
     }
