@@ -317,10 +317,11 @@ bool byi_varies_by_threads(int major, const char *impl, uint32_t axes)
 {
     /* all versions: the general matrix product, also of im2col convolutions,
      * divides long sums among the threads, and chooses its blocks by their
-     * number; 3.12: convolutions along one axis split their sums where the
-     * part of a thread begins */
+     * number; 3.12: convolutions along one axis, and transposed convolutions,
+     * split their sums where the part of a thread begins */
     return strstr(impl, "gemm:jit") ||
-           (major >= 3 && axes == 1 && strstr(impl, "brg_conv_fwd:avx2"));
+           (major >= 3 && ((axes == 1 && strstr(impl, "brg_conv_fwd:avx2")) ||
+                           strstr(impl, "brgconv_strided:avx2")));
 }
 
 /* 2.x: channels-last im2col convolutions misread wide operands of post-ops.

@@ -139,8 +139,8 @@ BYI_CREATOR(conv)
     dnnl_primitive_desc_t pd = NULL;
     const dnnl_status_t status = create_conv(lib, p, &s, &pd);
     BYI_TRY(byi_prim_wrap(status, pd, &s, what, prim, err));
-    /* byoc's kernels have no window of three axes, and write channels last;
-     * oneDNN runs other convolutions */
+    /* byoc's kernels write channels last; oneDNN keeps other layouts, and
+     * windows along three axes for which byoc's kernels are not faster */
     if (p->window.n < 3 && byi_dn_is_dense_last(&p->src, BYOC_F32) &&
         byi_dn_is_dense_last(&p->dst, BYOC_F32) &&
         byi_varies_by_threads(byi_dnnl_major(), byi_prim_impl(*prim),
