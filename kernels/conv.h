@@ -148,10 +148,12 @@ bool byi_f32_planar_pays(const struct byi_f32_conv *conv);
 /* Choose the fastest algorithm for these shapes on this machine. If `exact`, it
  * has no larger rounding errors than a sum of products. */
 void byi_f32_conv_plan(struct byi_f32_conv *conv, bool exact);
-/* Whether the planned algorithm is correct. False for planar convolutions that
- * add a matrix, since tiles that overlap would add the matrix twice. */
+/* Whether byi_f32_conv_run() may run the planned convolution. Returns false for
+ * planar convolutions that add a matrix, since tiles that overlap would add the
+ * matrix twice. */
 bool byi_f32_conv_runs(const struct byi_f32_conv *conv);
-/* Whether it is, and is known to be faster than oneDNN's. */
+/* Whether byi_f32_conv_runs() returns true, and the planned algorithm is known
+ * to be faster than oneDNN's. */
 bool byi_f32_conv_pays(const struct byi_f32_conv *conv);
 /* Name of the algorithm and instruction set, such as "winograd_4x4:avx2"; a
  * static string. */

@@ -24,9 +24,11 @@ static bool run_gemm(void)
     return ok;
 }
 
-/* oneDNN generates its matrix product when a primitive first runs one, and
- * crashes if there is no memory for the code. Let it do that here, once there
- * is enough. */
+/* Make oneDNN generate the code of its matrix product. Otherwise the first run
+ * of a primitive that multiplies matrices generates it, and crashes if there is
+ * no memory for the code. Returns BYOC_ENOMEM if less than BYTES can be
+ * allocated; the next call then tries again. Threads may call it at the same
+ * time. */
 static enum byoc_status generate_gemm(struct byoc_error *err)
 {
     enum { BYTES = 8 << 20 }; /* more than the code takes */

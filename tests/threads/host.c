@@ -399,13 +399,15 @@ static void limit_address_space(rlim_t bytes)
     MUST(setrlimit(RLIMIT_AS, &space) == 0, "setrlimit: %s", strerror(errno));
 }
 
-/* Allocate what is free in the address space that this process has. */
+/* Allocate all memory that this process can get without more address space, so
+ * that later allocations need new address space. The blocks are never freed. */
 static void use_up_memory(void)
 {
     enum { SMALLEST = 1 << 14 };
     limit_address_space(address_space());
     for (size_t size = 1 << 24; size >= SMALLEST;) {
-        void *volatile block = malloc(size); /* compilers may omit others */
+        /* without `volatile`, compilers may omit the call */
+        void *volatile block = malloc(size);
         if (!block)
             size /= 2;
     }
