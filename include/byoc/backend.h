@@ -102,8 +102,8 @@ enum byoc_fail_code {
 struct byoc_fail; /* opaque, owned by the host */
 
 /* The head of an extension. A member `ext` points to the first extension; NULL
- * ends the chain. A side skips the types that it does not support. Types below
- * 0x10000 are byoc's; 1.0 has none. */
+ * ends the chain, which has at most 256. A side skips the types that it does
+ * not support. Types below 0x10000 are byoc's; 1.0 has none. */
 struct byoc_ext {
     uint32_t type;
     uint32_t size; /* of the whole extension, with this head */
